@@ -1,0 +1,3 @@
+module cellserver
+
+go 1.25.0

@@ -1,0 +1,267 @@
+package funnel
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"testing"
+)
+
+const (
+	t0  = int64(1_700_000_000_000_000_000)
+	sec = int64(nsPerSec)
+	ms  = int64(nsPerMs)
+)
+
+func mustLimit(t testing.TB, reading Reading, maxBurst, count, periodSec int64) Limit {
+	t.Helper()
+	l, err := NewLimit(reading, maxBurst, count, periodSec)
+	if err != nil {
+		t.Fatalf("NewLimit(%d, %d, %d, %d): %v", reading, maxBurst, count, periodSec, err)
+	}
+	return l
+}
+
+type step struct {
+	at       int64 // ns after t0
+	quantity int64
+	want     Result
+}
+
+func TestThrottleOverTime(t *testing.T) {
+	tests := []struct {
+		name                       string
+		reading                    Reading
+		maxBurst, count, periodSec int64
+		steps                      []step
+	}{
+		{"the articles' reply limit", Burst, 15, 30, 60, []step{
+			{0, 1, Result{false, 16, 15, -1, 2}},
+		}},
+		{"the same, read as capacity", Capacity, 15, 30, 60, []step{
+			{0, 1, Result{false, 15, 14, -1, 2}},
+		}},
+		{"one a second", Burst, 0, 1, 1, []step{
+			{0, 1, Result{false, 1, 0, -1, 1}},
+			{0, 1, Result{true, 1, 0, 1, 1}},
+			{sec - 1, 1, Result{true, 1, 0, 0, 0}}, // a rest below a millisecond is dropped
+			{sec, 1, Result{false, 1, 0, -1, 1}},
+		}},
+		{"more than the funnel holds", Burst, 4, 1, 10, []step{
+			{0, 6, Result{true, 5, 5, -1, 0}},
+			{0, math.MaxInt64, Result{true, 5, 5, -1, 0}},
+			{0, 5, Result{false, 5, 0, -1, 50}},
+			{0, 6, Result{true, 5, 0, -1, 50}},
+		}},
+		{"a probe changes nothing", Burst, 4, 1, 10, []step{
+			{0, 0, Result{false, 5, 5, -1, 0}},
+			{0, 2, Result{false, 5, 3, -1, 20}},
+			{0, 0, Result{false, 5, 3, -1, 20}},
+			{0, 3, Result{false, 5, 0, -1, 50}},
+			{0, 0, Result{false, 5, 0, -1, 50}},
+		}},
+		{"a refund never goes beyond empty", Burst, 4, 1, 10, []step{
+			{0, 3, Result{false, 5, 2, -1, 30}},
+			{0, -1, Result{false, 5, 3, -1, 20}},
+			{0, -100, Result{false, 5, 5, -1, 0}},
+			{0, math.MinInt64, Result{false, 5, 5, -1, 0}},
+			{0, 5, Result{false, 5, 0, -1, 50}},
+		}},
+		{"milliseconds round up, less is dropped", Burst, 9, 1000, 1, []step{
+			{0, 1, Result{false, 10, 9, -1, 1}},
+			{0 + ms/2, 0, Result{false, 10, 9, -1, 0}},
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			limit, tat := mustLimit(t, tt.reading, tt.maxBurst, tt.count, tt.periodSec), int64(0)
+			for i, s := range tt.steps {
+				var got Result
+				if tat, got = limit.Throttle(tat, t0+s.at, s.quantity); got != s.want {
+					t.Fatalf("step %d: got %+v, want %+v", i, got, s.want)
+				}
+			}
+		})
+	}
+}
+
+func TestLimitsMayChangeBetweenCalls(t *testing.T) {
+	wide, narrow := mustLimit(t, Burst, 99, 1, 1), mustLimit(t, Burst, 1, 1, 1)
+	tat, _ := wide.Throttle(0, t0, 50)
+	got, r := narrow.Throttle(tat, t0, 0)
+	if want := (Result{true, 2, 0, 48, 50}); r != want || got != tat {
+		t.Errorf("probe: got %+v and TAT %d, want %+v and %d", r, got, want, tat)
+	}
+	if _, r = narrow.Throttle(tat, t0, -1); r != (Result{false, 2, 0, -1, 49}) {
+		t.Errorf("refund above the tolerance: got %+v", r)
+	}
+}
+
+func TestNewLimitErrors(t *testing.T) {
+	tests := []struct {
+		reading                    Reading
+		maxBurst, count, periodSec int64
+		want                       string // "" for none
+	}{
+		{Burst, 0, 1, 1, ""},
+		{Burst, 0, 0, 1, "Zero rates are not supported"},
+		{Burst, 0, 1, 0, "Zero rates are not supported"},
+		{Burst, 0, 0, 0, "Zero rates are not supported"},
+		{Burst, 0, nsPerSec, 1, ""},
+		{Burst, 0, nsPerSec + 1, 1, "Zero rates are not supported"},
+		{Burst, 0, math.MaxInt64, 1, "Zero rates are not supported"},
+		{Burst, -1, 0, 0, "max_burst must be at least 0, got -1"},
+		{Burst, 0, -2, 0, "count must be at least 0, got -2"},
+		{Burst, 0, 0, -3, "period must be at least 0, got -3"},
+		{Burst, math.MinInt64, math.MinInt64, math.MinInt64, "max_burst must be at least 0, got -9223372036854775808"},
+		{Capacity, 0, 1, 1, "max_burst must be at least 1, got 0"},
+		{Capacity, 1, 1, 1, ""},
+		{Burst, 0, 1, 4611686018, ""},
+		{Burst, 0, 1, 4611686019, ErrTooSlow.Error()},
+		{Burst, 1<<62 - 1, nsPerSec, 1, ""},
+		{Burst, 1 << 62, nsPerSec, 1, ErrTooSlow.Error()},
+		{Capacity, 1 << 62, nsPerSec, 1, ""},
+		{Burst, math.MaxInt64, nsPerSec, 1, ErrTooSlow.Error()},
+		{Burst, math.MaxInt64, 1, math.MaxInt64, ErrTooSlow.Error()},
+		{Burst, 0, 1, math.MaxInt64, ErrTooSlow.Error()},
+		{Burst, 0, math.MaxInt64, math.MaxInt64, ""},
+		{Burst, 0, 1e18, 1e18, ""}, // beyond 64 bits on the way, 1 s in the end
+	}
+	for _, tt := range tests {
+		_, err := NewLimit(tt.reading, tt.maxBurst, tt.count, tt.periodSec)
+		if got := fmt.Sprint(err); got != tt.want && (err != nil || tt.want != "") {
+			t.Errorf("NewLimit(%d, %d, %d, %d): got %q, want %q", tt.reading, tt.maxBurst, tt.count, tt.periodSec, got, tt.want)
+		}
+	}
+	var argument *ArgumentError
+	if _, err := NewLimit(Burst, 0, -1, 1); !errors.As(err, &argument) || argument.Name != "count" {
+		t.Errorf("a negative count: got %v, want an ArgumentError that names it", err)
+	}
+}
+
+func TestZeroLimitHoldsNothing(t *testing.T) {
+	for _, quantity := range []int64{math.MinInt64, -1, 0, 1, math.MaxInt64} {
+		if tat, r := (Limit{}).Throttle(t0-1, t0, quantity); tat > t0 || r.Limited != (quantity > 0) {
+			t.Errorf("quantity %d: got %+v and TAT %d", quantity, r, tat)
+		}
+	}
+}
+
+func TestThrottleDoesNotAllocate(t *testing.T) {
+	tat := int64(0)
+	if n := testing.AllocsPerRun(1000, func() {
+		l, err := NewLimit(Burst, 15, 30, 60)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tat, _ = l.Throttle(tat, t0, 1)
+	}); n != 0 {
+		t.Errorf("%v allocations a call, want 0", n)
+	}
+}
+
+// FuzzThrottle holds the 64-bit arithmetic to the formulas of the contract in integers without bound.
+func FuzzThrottle(f *testing.F) {
+	edges := []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 2, nsPerSec, t0, 1 << 62, math.MaxInt64 - 1, math.MaxInt64}
+	for i, a := range edges {
+		b, c := edges[(i+3)%len(edges)], edges[(i+7)%len(edges)]
+		f.Add(false, int64(15), int64(30), int64(60), a, b, c)
+		f.Add(true, a, b, c, t0, t0, int64(1))
+		f.Add(false, int64(1<<31), int64(1), int64(1), t0+1<<61, t0, a)
+	}
+	f.Fuzz(func(t *testing.T, capacity bool, maxBurst, count, periodSec, tatNs, nowNs, quantity int64) {
+		reading := Burst
+		if capacity {
+			reading = Capacity
+		}
+		l, err := NewLimit(reading, maxBurst, count, periodSec)
+		o := newOracle(reading, maxBurst, count, periodSec)
+		if (err == nil) != o.valid {
+			t.Fatalf("NewLimit: error %v, but the oracle's verdict is %v", err, o.valid)
+		}
+		if err != nil {
+			return
+		}
+		newTAT, r := l.Throttle(tatNs, nowNs, quantity)
+		wantTAT, want := o.throttle(tatNs, nowNs, quantity)
+		if r != want {
+			t.Fatalf("got %+v, want %+v", r, want)
+		}
+		if max(newTAT, nowNs) != wantTAT {
+			t.Fatalf("got TAT %d, want %d", newTAT, wantTAT)
+		}
+	})
+}
+
+type oracle struct {
+	valid                         bool
+	interval, capacity, tolerance *big.Int
+}
+
+func newOracle(reading Reading, maxBurst, count, periodSec int64) (o oracle) {
+	o.capacity = big.NewInt(maxBurst)
+	if reading == Burst {
+		o.capacity.Add(o.capacity, big.NewInt(1))
+	}
+	if maxBurst < 0 || o.capacity.Sign() < 1 || count <= 0 || periodSec <= 0 {
+		return o
+	}
+	o.interval = new(big.Int).Mul(big.NewInt(periodSec), big.NewInt(nsPerSec))
+	o.interval.Quo(o.interval, big.NewInt(count))
+	o.tolerance = new(big.Int).Mul(o.interval, o.capacity)
+	o.valid = o.interval.Sign() > 0 && o.tolerance.Cmp(big.NewInt(1<<62)) <= 0
+	return o
+}
+
+func (o oracle) throttle(tatNs, nowNs, quantity int64) (int64, Result) {
+	now, tat := big.NewInt(nowNs), big.NewInt(max(tatNs, nowNs))
+	asked := new(big.Int).Mul(o.interval, big.NewInt(quantity))
+	next := new(big.Int).Add(tat, asked)
+	over := new(big.Int).Sub(next, o.tolerance)
+	over.Sub(over, now)
+	r := Result{Limit: o.capacity.Int64(), RetryAfterSec: -1}
+	tooMuch := big.NewInt(quantity).Cmp(o.capacity) > 0
+	switch {
+	case quantity < 0:
+		if tat = next; tat.Cmp(now) < 0 {
+			tat = now
+		}
+	case over.Sign() <= 0 && !tooMuch:
+		tat = next
+	default:
+		r.Limited = true
+		if !tooMuch {
+			r.RetryAfterSec = bigSeconds(over)
+		}
+	}
+	ttl := new(big.Int).Sub(tat, now)
+	r.ResetAfterSec = bigSeconds(ttl)
+	if free := new(big.Int).Sub(o.tolerance, ttl); free.Cmp(new(big.Int).Neg(o.interval)) > 0 {
+		r.Remaining = free.Quo(free, o.interval).Int64()
+	}
+	if !tat.IsInt64() {
+		return math.MaxInt64, r
+	}
+	return tat.Int64(), r
+}
+
+func bigSeconds(ns *big.Int) int64 {
+	s, rest := new(big.Int).QuoRem(ns, big.NewInt(nsPerSec), new(big.Int))
+	if rest.Cmp(big.NewInt(nsPerMs)) >= 0 {
+		s.Add(s, big.NewInt(1))
+	}
+	return s.Int64()
+}
+
+func BenchmarkThrottle(b *testing.B) {
+	tat, now := int64(0), t0
+	for b.Loop() {
+		l, err := NewLimit(Burst, 15, 30, 60)
+		if err != nil {
+			b.Fatal(err)
+		}
+		tat, _ = l.Throttle(tat, now, 1)
+		now += sec
+	}
+}

@@ -1,0 +1,264 @@
+package shard
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"cellserver/internal/funnel"
+)
+
+const (
+	t0  = int64(1_700_000_000_000_000_000)
+	sec = int64(1_000_000_000)
+)
+
+func limit(t testing.TB, maxBurst, count, periodSec int64) funnel.Limit {
+	t.Helper()
+	l, err := funnel.NewLimit(funnel.Burst, maxBurst, count, periodSec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func key(db uint16, name string) Key { return Key{DB: db, Name: []byte(name)} }
+
+// one asks for one request's answer.
+func one(s *Store, nowNs int64, k Key, l funnel.Limit, quantity int64) funnel.Result {
+	batch := []Request{{Key: k, Limit: l, Quantity: quantity}}
+	s.Throttle(nowNs, batch)
+	return batch[0].Result
+}
+
+func TestBatchIsAnsweredInOrder(t *testing.T) {
+	s, l := New(), limit(t, 1, 1, 1)
+	batch := make([]Request, 4)
+	for i := range batch {
+		batch[i] = Request{Key: key(0, "k"), Limit: l, Quantity: 1}
+	}
+	batch[2].Key = key(1, "k") // another database: another key
+	s.Throttle(t0, batch)
+	want := []funnel.Result{
+		{Limit: 2, Remaining: 1, RetryAfterSec: -1, ResetAfterSec: 1},
+		{Limit: 2, Remaining: 0, RetryAfterSec: -1, ResetAfterSec: 2},
+		{Limit: 2, Remaining: 1, RetryAfterSec: -1, ResetAfterSec: 1},
+		{Limited: true, Limit: 2, RetryAfterSec: 1, ResetAfterSec: 2},
+	}
+	for i, q := range batch {
+		if q.Result != want[i] {
+			t.Errorf("request %d: got %+v, want %+v", i, q.Result, want[i])
+		}
+	}
+}
+
+func TestKeysAreAnyBytes(t *testing.T) {
+	s, l := New(), limit(t, 0, 1, 60)
+	names := []string{"", "\x00", "\x00\x00", "\xff\xfe", "a", strings.Repeat("k", 19), strings.Repeat("k", 20),
+		strings.Repeat("k", 21), strings.Repeat("k", 255), strings.Repeat("k", 4096)}
+	for _, n := range names {
+		if r := one(s, t0, key(0, n), l, 1); r.Limited {
+			t.Errorf("key %.30q: limited at its first call", n)
+		}
+	}
+	for _, n := range names {
+		if r := one(s, t0, key(0, n), l, 1); !r.Limited {
+			t.Errorf("key %.30q: passed twice", n)
+		}
+	}
+	if n := s.Len(t0, 0); n != len(names) {
+		t.Errorf("Len: got %d, want %d", n, len(names))
+	}
+}
+
+func TestExpiredIsAbsentForEveryReaderAtOnce(t *testing.T) {
+	s, l, k := New(), limit(t, 0, 1, 1), key(3, "k")
+	one(s, t0, k, l, 1)
+	for _, tt := range []struct {
+		nowNs int64
+		live  bool
+	}{{t0, true}, {t0 + sec - 1, true}, {t0 + sec, false}, {t0 + 2*sec, false}} {
+		_, ok := s.TAT(tt.nowNs, k)
+		tx := s.Begin(tt.nowNs, []Key{k})
+		exists := tx.Exists(0)
+		tx.Rollback()
+		if n := s.Len(tt.nowNs, 3); ok != tt.live || exists != tt.live || (n == 1) != tt.live {
+			t.Errorf("%d ns later: TAT %v, Exists %v, Len %d, want live %v", tt.nowNs-t0, ok, exists, n, tt.live)
+		}
+	}
+}
+
+func TestFullRefundAndProbeLeaveNoEntry(t *testing.T) {
+	s, l := New(), limit(t, 4, 1, 10)
+	one(s, t0, key(0, "probe"), l, 0)
+	one(s, t0, key(0, "too much"), l, 6)
+	one(s, t0, key(0, "refund of nothing"), l, -1)
+	one(s, t0, key(0, "refunded"), l, 2)
+	one(s, t0, key(0, "refunded"), l, -2)
+	var st Stats
+	if s.UpdateStats(&st); st.Keys != 0 || st.Allowed != 4 || st.Denied != 1 {
+		t.Errorf("got %+v, want no keys, 4 allowed, 1 denied", st)
+	}
+}
+
+func TestFlush(t *testing.T) {
+	s, l := New(), limit(t, 0, 1, 60)
+	for i := range 1000 {
+		one(s, t0, key(uint16(i%3), fmt.Sprint(i)), l, 1)
+	}
+	s.Flush(1)
+	if a, b, c := s.Len(t0, 0), s.Len(t0, 1), s.Len(t0, 2); a != 334 || b != 0 || c != 333 {
+		t.Errorf("after Flush(1): %d, %d, %d keys", a, b, c)
+	}
+	s.FlushAll()
+	if a, c := s.Len(t0, 0), s.Len(t0, 2); a != 0 || c != 0 {
+		t.Errorf("after FlushAll: %d, %d keys", a, c)
+	}
+}
+
+func TestExactlyTheLimitPassesUnderConcurrency(t *testing.T) {
+	const callers, each, burst = 16, 500, 999
+	s, l := New(), limit(t, burst, 1, 3600)
+	var passed atomic.Int64
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for range each {
+				if !one(s, t0, key(0, "hot"), l, 1).Limited {
+					passed.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if passed.Load() != burst+1 {
+		t.Errorf("%d of %d calls passed, want %d", passed.Load(), callers*each, burst+1)
+	}
+}
+
+func TestThrottleDoesNotAllocate(t *testing.T) {
+	s, l := New(), limit(t, 15, 30, 60)
+	batch := []Request{{Key: key(0, "short"), Limit: l}, {Key: key(0, strings.Repeat("long", 20)), Limit: l}}
+	now := t0
+	if n := testing.AllocsPerRun(1000, func() {
+		now += sec
+		for i := range batch {
+			batch[i].Quantity = 1
+		}
+		s.Throttle(now, batch)
+	}); n != 0 {
+		t.Errorf("%v allocations a batch on existing keys, want 0", n)
+	}
+}
+
+// TestAgainstPlainMap runs random operations against the store and against a map of TATs.
+func TestAgainstPlainMap(t *testing.T) {
+	const operations = 100_000
+	rng := rand.New(rand.NewPCG(1, 2))
+	s, m, now := New(), model{}, t0
+	limits := []funnel.Limit{limit(t, 0, 1, 1), limit(t, 15, 30, 60), limit(t, 3, 1000, 1), limit(t, 99, 1, 600)}
+	names := make([]string, 5000)
+	for i := range names {
+		names[i] = strings.Repeat(fmt.Sprint(i, "-"), 1+i%9)
+	}
+	sweeper := NewSweeper(s)
+	pick := func() Key { return key(uint16(rng.IntN(3)), names[rng.IntN(len(names))]) }
+	for op := range operations {
+		now += rng.Int64N(sec / 200)
+		switch n := rng.IntN(100); {
+		case n < 70:
+			k, l, quantity := pick(), limits[rng.IntN(len(limits))], rng.Int64N(8)-2
+			if got, want := one(s, now, k, l, quantity), m.throttle(now, k, l, quantity); got != want {
+				t.Fatalf("operation %d: got %+v, want %+v", op, got, want)
+			}
+		case n < 80:
+			k := pick()
+			got, ok := s.TAT(now, k)
+			if want := m.tat(now, k); got != want || ok != (want > now) {
+				t.Fatalf("operation %d: got TAT %d, %v, want %d", op, got, ok, want)
+			}
+		case n < 90:
+			checkTx(t, rng, s, m, now, []Key{pick(), pick(), pick(), pick()}, limits[1])
+		case n < 99:
+			sweeper.Step(now)
+		case rng.IntN(100) == 0:
+			db := uint16(rng.IntN(3))
+			s.Flush(db)
+			m.flush(db)
+		default:
+			db := uint16(rng.IntN(3))
+			if got, want := s.Len(now, db), m.count(now, db); got != want {
+				t.Fatalf("operation %d: Len(%d) is %d, want %d", op, db, got, want)
+			}
+		}
+	}
+}
+
+func checkTx(t *testing.T, rng *rand.Rand, s *Store, m model, now int64, keys []Key, l funnel.Limit) {
+	t.Helper()
+	tx := s.Begin(now, keys)
+	defer tx.Rollback()
+	staged := m.clone(keys)
+	for i, k := range keys {
+		if rng.IntN(2) == 0 {
+			if got, want := tx.Delete(i), staged.tat(now, k) > now; got != want {
+				t.Fatalf("Tx.Delete: got %v, want %v", got, want)
+			}
+			staged[k.id()] = 0
+		} else if got, want := tx.Throttle(i, l, 3), staged.throttle(now, k, l, 3); got != want {
+			t.Fatalf("Tx.Throttle: got %+v, want %+v", got, want)
+		}
+	}
+	if rng.IntN(2) == 0 {
+		tx.Commit()
+		for id, tat := range staged {
+			m[id] = tat
+		}
+	}
+}
+
+type id struct {
+	db   uint16
+	name string
+}
+
+func (k Key) id() id { return id{k.DB, string(k.Name)} }
+
+// model is the store as a plain map.
+type model map[id]int64
+
+func (m model) tat(now int64, k Key) int64 { return max(m[k.id()], now) }
+
+func (m model) throttle(now int64, k Key, l funnel.Limit, quantity int64) funnel.Result {
+	tat, r := l.Throttle(m.tat(now, k), now, quantity)
+	m[k.id()] = tat
+	return r
+}
+
+func (m model) clone(keys []Key) model {
+	c := model{}
+	for _, k := range keys {
+		c[k.id()] = m[k.id()]
+	}
+	return c
+}
+
+func (m model) flush(db uint16) {
+	for i := range m {
+		if i.db == db {
+			delete(m, i)
+		}
+	}
+}
+
+func (m model) count(now int64, db uint16) (n int) {
+	for i, tat := range m {
+		if i.db == db && tat > now {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,98 @@
+package shard
+
+import (
+	"context"
+	"time"
+)
+
+// Sweeper walks a store and gives back the memory of expired keys. It looks at one segment under one lock at a
+// time, so nobody waits for it longer than that takes.
+type Sweeper struct {
+	store *Store
+	shard int
+	at    uint64 // prefix of the next segment in that shard
+}
+
+// NewSweeper returns a Sweeper that begins at the store's first shard.
+func NewSweeper(s *Store) *Sweeper { return &Sweeper{store: s} }
+
+// Step sweeps one segment and goes on to the next, around the store without end. It returns how many entries it
+// looked at and how many of them it removed. A shard without entries takes a step too.
+func (w *Sweeper) Step(nowNs int64) (seen, removed int) {
+	sh := &w.store.shards[w.shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	seen, removed, w.at = sh.sweepLocked(w.at, nowNs)
+	if w.at == 0 {
+		w.shard = (w.shard + 1) % shardCount
+	}
+	return seen, removed
+}
+
+func (sh *shard) sweepLocked(at uint64, nowNs int64) (seen, removed int, next uint64) {
+	t := &sh.table
+	if t.directory == nil {
+		return 0, 0, 0
+	}
+	seg, next := t.segmentAfter(at)
+	seen = int(seg.used)
+	removed = t.removeWhere(seg, func(s *slot) bool { return s.tatNs <= nowNs })
+	sh.expired += uint64(removed)
+	if t.count == 0 {
+		sh.table = table{}
+		return seen, removed, 0
+	}
+	for t.merge(at) { //nolint:revive // each merge makes room for the next
+	}
+	return seen, removed, next
+}
+
+const (
+	sweepInterval = 50 * time.Millisecond
+	// A tick sweeps a part of the store in any case, and goes on, up to sweepBudget, for as long as more than
+	// one in ten of the entries it saw last had expired.
+	sweepPart   = 100 // so that in quiet times it comes around in 5 s
+	sweepBudget = 10 * time.Millisecond
+	sweepChunk  = 64 // steps between two looks at the clock
+)
+
+// Run sweeps until ctx is done. now is the clock that the store's callers use.
+func (w *Sweeper) Run(ctx context.Context, now func() int64) {
+	ticker := time.NewTicker(sweepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			w.tick(now)
+		}
+	}
+}
+
+func (w *Sweeper) tick(now func() int64) {
+	startNs := now()
+	least := w.store.segments() / sweepPart
+	for steps := 0; ; {
+		var seen, removed int
+		nowNs := now()
+		for range sweepChunk {
+			s, r := w.Step(nowNs)
+			seen, removed, steps = seen+s, removed+r, steps+1
+		}
+		if steps >= least && removed*10 <= seen || nowNs-startNs >= int64(sweepBudget) {
+			return
+		}
+	}
+}
+
+// segments counts the steps of one way around the store.
+func (s *Store) segments() (n int) {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		n += max(1, sh.table.segments())
+		sh.mu.Unlock()
+	}
+	return n
+}

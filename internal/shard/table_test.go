@@ -1,0 +1,214 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fill stores n keys that expire at once, ttl from now.
+func fill(t testing.TB, s *Store, nowNs int64, n int, prefix string, ttlSec int64) {
+	t.Helper()
+	l := limit(t, 0, 1, ttlSec)
+	for i := range n {
+		one(s, nowNs, key(0, fmt.Sprint(prefix, i)), l, 1)
+	}
+}
+
+func segments(s *Store) (n, directory int) {
+	for i := range s.shards {
+		n += s.shards[i].table.segments()
+		directory += len(s.shards[i].table.directory)
+	}
+	return n, directory
+}
+
+func TestTableGrowsAndShrinks(t *testing.T) {
+	const n = 200_000
+	s := New()
+	fill(t, s, t0, n, "short-lived:", 1)
+	fill(t, s, t0, 500, "long-lived:", 3600)
+	if got := s.Len(t0, 0); got != n+500 {
+		t.Fatalf("Len: got %d, want %d", got, n+500)
+	}
+	grown, _ := segments(s)
+	if slots := grown * segmentSlots; slots > 3*n {
+		t.Errorf("%d slots for %d keys", slots, n)
+	}
+	w := NewSweeper(s)
+	for range 3 * grown {
+		w.Step(t0 + sec)
+	}
+	var st Stats
+	s.UpdateStats(&st)
+	left, directory := segments(s)
+	if st.Keys != 500 || st.Expired != n || left > shardCount || directory > shardCount {
+		t.Errorf("after the sweep: %+v in %d segments, %d directory entries", st, left, directory)
+	}
+	for i := range 500 {
+		if _, ok := s.TAT(t0+sec, key(0, fmt.Sprint("long-lived:", i))); !ok {
+			t.Fatalf("key %d was lost", i)
+		}
+	}
+}
+
+func TestLongKeysAreGivenBack(t *testing.T) {
+	s := New()
+	fill(t, s, t0, 10_000, strings.Repeat("long", 50), 1)
+	w := NewSweeper(s)
+	for range 1000 {
+		w.Step(t0 + sec)
+	}
+	for i := range s.shards {
+		if l := &s.shards[i].table.long; len(l.keys) != 0 || len(l.free) != 0 {
+			t.Fatalf("shard %d still has room for %d long keys", i, len(l.keys))
+		}
+	}
+}
+
+// TestHomeDoesNotChange is what a cursor over hash prefixes will rely on: whatever splits and merges, an entry
+// that is there throughout is met by a walk, and no walk is longer than the hash space.
+func TestHomeDoesNotChange(t *testing.T) {
+	s := New()
+	fill(t, s, t0, 2000, "stays:", 3600)
+	for i := range s.shards {
+		sh := &s.shards[i]
+		met := map[string]bool{}
+		for at, steps := uint64(0), 0; ; steps++ {
+			seg, next := sh.table.segmentAfter(at)
+			for j := range seg.slots {
+				if sl := &seg.slots[j]; sl.kind != kindNone {
+					met[string(sl.key[:sl.keyLen])] = true
+				}
+			}
+			if next == 0 {
+				break
+			}
+			if at = next; steps > 10_000 {
+				t.Fatal("the walk does not end")
+			}
+			if steps == 3 || steps == 40 {
+				fill(t, s, t0, 20_000, fmt.Sprint("comes and goes:", i, steps), 1)
+			} else if steps%2 == 0 {
+				sh.sweepLocked(at, t0+sec)
+			}
+		}
+		for j := range 2000 {
+			name := fmt.Sprint("stays:", j)
+			if s.shardOf(s.ref(key(0, name)).hash) == sh && !met[name] {
+				t.Fatalf("shard %d: the walk missed %s", i, name)
+			}
+		}
+		if i == 3 {
+			return
+		}
+	}
+}
+
+func TestSweeperComesAroundAndIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New()
+		start := time.Now()
+		now := func() int64 { return t0 + int64(time.Since(start)) }
+		fill(t, s, now(), 50_000, "k", 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { NewSweeper(s).Run(ctx, now) })
+		time.Sleep(900 * time.Millisecond)
+		var st Stats
+		if s.UpdateStats(&st); st.Keys != 50_000 {
+			t.Errorf("before they expire: %d entries, want 50000", st.Keys)
+		}
+		time.Sleep(400 * time.Millisecond)
+		st = Stats{}
+		if s.UpdateStats(&st); st.Keys != 0 {
+			t.Errorf("0.3 s after they expired %d entries are left", st.Keys)
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+func TestTxTakesTheSameKeyOnce(t *testing.T) {
+	s := New()
+	fill(t, s, t0, 1, "k", 60)
+	tx := s.Begin(t0, []Key{key(0, "k0"), key(0, "absent"), key(0, "k0"), key(1, "k0")})
+	got := fmt.Sprint(tx.Delete(0), tx.Delete(1), tx.Delete(2), tx.Delete(3))
+	tx.Commit()
+	if got != "true false false false" || s.Len(t0, 0) != 0 {
+		t.Errorf("got %s, %d keys left", got, s.Len(t0, 0))
+	}
+}
+
+func TestTxIsAllOrNothing(t *testing.T) {
+	s := New()
+	wide, narrow := limit(t, 9, 1, 60), limit(t, 0, 1, 60)
+	keys := []Key{key(0, "user"), key(0, "address")}
+	both := func() bool {
+		tx := s.Begin(t0, keys)
+		defer tx.Rollback()
+		if tx.Throttle(0, wide, 1).Limited || tx.Throttle(1, narrow, 1).Limited {
+			return false
+		}
+		tx.Commit()
+		return true
+	}
+	if first, second := both(), both(); !first || second {
+		t.Errorf("got %v, %v, want true, false", first, second)
+	}
+	if r := one(s, t0, keys[0], wide, 0); r.Remaining != 9 {
+		t.Errorf("the rolled back call was charged: %+v", r)
+	}
+}
+
+func TestTransactionsDoNotDeadlock(t *testing.T) {
+	s := New()
+	keys := make([]Key, 50)
+	for i := range keys {
+		keys[i] = key(0, fmt.Sprint(i))
+	}
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			l := limit(t, 5, 1, 60)
+			for i := range 300 {
+				list := append([]Key{keys[(i*7+g)%50], keys[(i*3)%50]}, keys[(i+g)%40:(i+g)%40+10]...)
+				tx := s.Begin(t0, list)
+				tx.Throttle(i%len(list), l, 1)
+				tx.Delete((i + 1) % len(list))
+				tx.Commit()
+				if i%50 == 0 {
+					s.FlushAll()
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkStore(b *testing.B) {
+	for _, n := range []int{10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
+			s, l := New(), limit(b, 15, 30, 60)
+			names := make([][]byte, n)
+			for i := range names {
+				names[i] = fmt.Appendf(nil, "user:%012d", i)
+			}
+			batch := make([]Request, 128)
+			now, at := t0, 0
+			b.ReportAllocs()
+			for i := 0; i < b.N; i += len(batch) {
+				now += 1000
+				for j := range batch {
+					at = (at + 7919) % n
+					batch[j] = Request{Key: Key{Name: names[at]}, Limit: l, Quantity: 1}
+				}
+				s.Throttle(now, batch)
+			}
+		})
+	}
+}
