@@ -72,12 +72,12 @@ func (s *Store) TAT(nowNs int64, key Key) (tatNs int64, ok bool) {
 	return tatNs, tatNs > nowNs
 }
 
-// Len counts a database's live keys. It looks at every entry, one shard at a time.
-func (s *Store) Len(nowNs int64, db uint16) (n int) {
+// Count adds each database's live keys to its place in counts; databases beyond that are passed over. It looks at
+// every entry, one shard at a time.
+func (s *Store) Count(nowNs int64, counts []int) {
 	for i := range s.shards {
-		n += s.shards[i].count(nowNs, db)
+		s.shards[i].count(nowNs, counts)
 	}
-	return n
 }
 
 // Flush removes all keys of a database, one shard at a time.
@@ -141,17 +141,16 @@ func (sh *shard) tatLocked(nowNs int64, k keyRef) int64 {
 	return nowNs
 }
 
-func (sh *shard) count(nowNs int64, db uint16) (n int) {
+func (sh *shard) count(nowNs int64, counts []int) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.eachSegmentLocked(func(seg *segment) {
 		for i := range seg.slots {
-			if s := &seg.slots[i]; s.kind != kindNone && s.db == db && s.tatNs > nowNs {
-				n++
+			if s := &seg.slots[i]; s.kind != kindNone && s.tatNs > nowNs && int(s.db) < len(counts) {
+				counts[s.db]++
 			}
 		}
 	})
-	return n
 }
 
 func (sh *shard) flush(db uint16) {

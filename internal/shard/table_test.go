@@ -32,8 +32,8 @@ func TestTableGrowsAndShrinks(t *testing.T) {
 	s := New()
 	fill(t, s, t0, n, "short-lived:", 1)
 	fill(t, s, t0, 500, "long-lived:", 3600)
-	if got := s.Len(t0, 0); got != n+500 {
-		t.Fatalf("Len: got %d, want %d", got, n+500)
+	if got := length(s, t0, 0); got != n+500 {
+		t.Fatalf("Count: got %d, want %d", got, n+500)
 	}
 	grown, _ := segments(s)
 	if slots := grown * segmentSlots; slots > 3*n {
@@ -139,8 +139,8 @@ func TestTxTakesTheSameKeyOnce(t *testing.T) {
 	tx := s.Begin(t0, []Key{key(0, "k0"), key(0, "absent"), key(0, "k0"), key(1, "k0")})
 	got := fmt.Sprint(tx.Delete(0), tx.Delete(1), tx.Delete(2), tx.Delete(3))
 	tx.Commit()
-	if got != "true false false false" || s.Len(t0, 0) != 0 {
-		t.Errorf("got %s, %d keys left", got, s.Len(t0, 0))
+	if got != "true false false false" || length(s, t0, 0) != 0 {
+		t.Errorf("got %s, %d keys left", got, length(s, t0, 0))
 	}
 }
 

@@ -1,0 +1,26 @@
+//go:build unix
+
+package main
+
+import (
+	"log/slog"
+	"syscall"
+)
+
+// otherFiles is how many descriptors are kept for all that is not a client.
+const otherFiles = 32
+
+// fitMaxClients lowers maxClients to what the limit of open files allows, as Redis does.
+func fitMaxClients(maxClients int, log *slog.Logger) int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return maxClients
+	}
+	most := int(min(uint64(limit.Cur), 1<<31)) - otherFiles //nolint:unconvert // signed on some systems
+	if most >= maxClients || most < 1 {
+		return maxClients
+	}
+	log.Warn("the limit of open files allows fewer clients than --maxclients; raise it with ulimit -n",
+		"maxclients", maxClients, "lowered_to", most)
+	return most
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+const healthTimeout = 3 * time.Second
+
+// runHealth asks a running server's /healthz, for health checks where there is no shell and no curl.
+func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
+	var addr string
+	var help bool
+	fs := pflag.NewFlagSet("cellserver health", pflag.ContinueOnError)
+	metricsFlag(fs, &addr)
+	fs.BoolVarP(&help, "help", "h", false, "show this help")
+	if err := parseFlags(fs, args, os.LookupEnv); err != nil {
+		return err
+	}
+	if help {
+		_, err := fmt.Fprintf(stdout, "Ask a running cellserver whether it is well: prints ok and ends with 0, or ends with 1.\n\n"+
+			"Usage:\n  cellserver health [flags]\n\nFlags:\n%s", fs.FlagUsages())
+		return err
+	}
+	if fs.NArg() > 0 {
+		return usageError{fmt.Errorf("health takes no argument, got %q", fs.Arg(0))}
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return usageError{fmt.Errorf("--metrics-addr: %w", err)}
+	}
+	// A server that is bound to all addresses is asked at the loopback one.
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	if err := askHealth(ctx, "http://"+net.JoinHostPort(host, port)+"/healthz"); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, "ok")
+	return err
+}
+
+func askHealth(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("health: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("health: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New("health: " + url + " answered " + answer.Status)
+	}
+	return nil
+}

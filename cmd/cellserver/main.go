@@ -1,0 +1,53 @@
+// Command cellserver is a rate limiter that speaks the Redis protocol and answers CL.THROTTLE as the redis-cell
+// module does.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+)
+
+const version = "0.1.0"
+
+const (
+	exitError = 1
+	exitUsage = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "cellserver:", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		os.Exit(exitUsage)
+	}
+	os.Exit(exitError)
+}
+
+// run is the whole program: it returns when its work is done, or ctx is.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	if len(args) > 0 {
+		switch args[0] {
+		case "replay":
+			return runReplay(ctx, args[1:], stdin, stdout, stderr)
+		case "health":
+			return runHealth(ctx, args[1:], stdout)
+		}
+	}
+	return runServe(ctx, args, stdout, stderr)
+}
+
+func versionLine() string {
+	return fmt.Sprintf("cellserver %s (%s %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/command"
+)
+
+// options is what the flags say.
+type options struct {
+	addr, unixSocket, metricsAddr string
+
+	databases       int
+	burstIsCapacity bool
+	requirePass     string
+
+	maxClients, maxArgs, maxCommandBytes, maxKeyBytes, maxOutputBytes int
+
+	timeout, handshakeTimeout, outputTimeout, shutdownTimeout time.Duration
+
+	logLevel, logFormat string
+
+	help, version bool
+}
+
+const envPrefix = "CELLSERVER_"
+
+// flagGroup is flags that stand under one heading in the help.
+type flagGroup struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+func (o *options) flagGroups() []flagGroup {
+	group := func(title string, define func(*pflag.FlagSet)) flagGroup {
+		fs := pflag.NewFlagSet(title, pflag.ContinueOnError)
+		fs.SortFlags = false
+		define(fs)
+		return flagGroup{title, fs}
+	}
+	return []flagGroup{
+		group("Listening", func(fs *pflag.FlagSet) {
+			fs.StringVar(&o.addr, "addr", "127.0.0.1:6380", "`host:port` for Redis clients; empty for none")
+			fs.StringVar(&o.unixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
+			metricsFlag(fs, &o.metricsAddr)
+		}),
+		group("Limiting", func(fs *pflag.FlagSet) {
+			fs.BoolVar(&o.burstIsCapacity, "burst-is-capacity", false, "read CL.THROTTLE's second argument as all that a funnel holds, not as the burst beyond the first")
+			fs.IntVar(&o.databases, "databases", 16, "databases that SELECT can choose")
+		}),
+		group("Access", func(fs *pflag.FlagSet) {
+			fs.StringVar(&o.requirePass, "requirepass", "", "`password` that clients must give (default none); better set by "+envName("requirepass"))
+		}),
+		group("Bounds", func(fs *pflag.FlagSet) {
+			fs.IntVar(&o.maxClients, "maxclients", 10_000, "clients connected at once")
+			fs.IntVar(&o.maxArgs, "max-args", 1<<20, "arguments of one command")
+			fs.IntVar(&o.maxCommandBytes, "max-command-bytes", 4<<20, "bytes of one command")
+			fs.IntVar(&o.maxKeyBytes, "max-key-bytes", 4<<10, "bytes of one key")
+			fs.IntVar(&o.maxOutputBytes, "max-output-bytes", 32<<20, "replies that a client has not read; beyond it, it is not read from")
+			fs.DurationVar(&o.outputTimeout, "output-timeout", time.Minute, "how long a client may stay beyond --max-output-bytes; 0 for ever")
+			fs.DurationVar(&o.timeout, "timeout", 0, "close clients that were silent for so long; 0 never")
+			fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not given the password by then; 0 never")
+			fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients are waited for at the end")
+		}),
+		group("Logs and help", func(fs *pflag.FlagSet) {
+			fs.StringVar(&o.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
+			fs.StringVar(&o.logFormat, "log-format", "text", "`format`: text or json")
+			fs.BoolVarP(&o.help, "help", "h", false, "show this help")
+			fs.BoolVar(&o.version, "version", false, "show the version")
+		}),
+	}
+}
+
+func metricsFlag(fs *pflag.FlagSet, addr *string) {
+	fs.StringVar(addr, "metrics-addr", "127.0.0.1:9380", "`host:port` of /healthz and /metrics; empty for none")
+}
+
+func envName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// parseFlags reads args, and then the environment for the flags that args do not set.
+func parseFlags(fs *pflag.FlagSet, args []string, getenv func(string) (string, bool)) error {
+	fs.Usage = func() {}
+	if err := fs.Parse(args); err != nil {
+		return usageError{fmt.Errorf("%w; see cellserver --help", err)}
+	}
+	var err error
+	fs.VisitAll(func(f *pflag.Flag) {
+		value, ok := getenv(envName(f.Name))
+		if !ok || f.Changed || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		if e := fs.Set(f.Name, value); e != nil && err == nil {
+			err = usageError{fmt.Errorf("environment variable %s: %w", envName(f.Name), errors.Unwrap(e))}
+		}
+	})
+	return err
+}
+
+// parseOptions returns the options, or nil if help or the version was asked for and shown.
+func parseOptions(args []string, stdout io.Writer) (*options, error) {
+	o := &options{}
+	groups := o.flagGroups()
+	all := pflag.NewFlagSet("cellserver", pflag.ContinueOnError)
+	for _, g := range groups {
+		all.AddFlagSet(g.flags)
+	}
+	if err := parseFlags(all, args, os.LookupEnv); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.help:
+		return nil, printHelp(stdout, groups)
+	case o.version:
+		_, err := fmt.Fprintln(stdout, versionLine())
+		return nil, err
+	case all.NArg() > 0:
+		return nil, usageError{fmt.Errorf("unknown command %q; see cellserver --help", all.Arg(0))}
+	}
+	if err := o.check(); err != nil {
+		return nil, usageError{err}
+	}
+	return o, nil
+}
+
+func printHelp(w io.Writer, groups []flagGroup) error {
+	var b strings.Builder
+	b.WriteString(`cellserver is a rate limiter that speaks the Redis protocol and answers CL.THROTTLE.
+
+Usage:
+  cellserver [flags]                serve Redis clients
+  cellserver replay [flags] [FILE]  show what a limit would have done to a trace
+  cellserver health [flags]         ask a running server whether it is well
+
+Example:
+  cellserver &
+  redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1
+`)
+	for _, g := range groups {
+		fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.flags.FlagUsages())
+	}
+	b.WriteString("\nEvery flag can be set by the environment as well: --metrics-addr by " + envName("metrics-addr") + ".\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// check refuses values that make no sense, naming the flag.
+func (o *options) check() error {
+	for _, f := range []struct {
+		name               string
+		value, least, most int
+	}{
+		{"databases", o.databases, 1, 1 << 16},
+		{"maxclients", o.maxClients, 1, 1 << 30},
+		{"max-args", o.maxArgs, 16, 1<<31 - 1},
+		{"max-command-bytes", o.maxCommandBytes, 1 << 10, 1 << 30},
+		{"max-key-bytes", o.maxKeyBytes, 1, 1 << 30},
+		{"max-output-bytes", o.maxOutputBytes, 1 << 10, 1 << 40},
+	} {
+		if f.value < f.least || f.value > f.most {
+			return fmt.Errorf("--%s must be from %d to %d, got %d", f.name, f.least, f.most, f.value)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"output-timeout", o.outputTimeout}, {"timeout", o.timeout},
+		{"handshake-timeout", o.handshakeTimeout}, {"shutdown-timeout", o.shutdownTimeout},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("--%s must not be negative, got %s", f.name, f.value)
+		}
+	}
+	if o.addr == "" && o.unixSocket == "" {
+		return errors.New("nothing to listen on: give --addr or --unixsocket")
+	}
+	_, err := o.logger(io.Discard)
+	return err
+}
+
+func (o *options) logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	switch o.logLevel {
+	case "debug", "info", "warn", "error":
+		if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+			return nil, fmt.Errorf("--log-level: %w", err)
+		}
+	default:
+		return nil, fmt.Errorf("--log-level must be debug, info, warn or error, got %q", o.logLevel)
+	}
+	handler := &slog.HandlerOptions{Level: level}
+	switch o.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, handler)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, handler)), nil
+	}
+	return nil, fmt.Errorf("--log-format must be text or json, got %q", o.logFormat)
+}
+
+// settings is what CONFIG GET knows: Redis's names for what has one here, and what clients ask for first.
+func (o *options) settings() []command.Setting {
+	seconds := strconv.Itoa(int(o.timeout.Seconds()))
+	yesNo := map[bool]string{true: "yes", false: "no"}
+	return []command.Setting{
+		{Name: "appendonly", Value: "no"},
+		{Name: "burst-is-capacity", Value: yesNo[o.burstIsCapacity]},
+		{Name: "databases", Value: strconv.Itoa(o.databases)},
+		{Name: "max-args", Value: strconv.Itoa(o.maxArgs)},
+		{Name: "max-command-bytes", Value: strconv.Itoa(o.maxCommandBytes)},
+		{Name: "max-key-bytes", Value: strconv.Itoa(o.maxKeyBytes)},
+		{Name: "max-output-bytes", Value: strconv.Itoa(o.maxOutputBytes)},
+		{Name: "maxclients", Value: strconv.Itoa(o.maxClients)},
+		{Name: "maxmemory", Value: "0"},
+		{Name: "maxmemory-policy", Value: "noeviction"},
+		{Name: "proto-max-bulk-len", Value: strconv.Itoa(o.maxCommandBytes)},
+		{Name: "save", Value: ""},
+		{Name: "timeout", Value: seconds},
+		{Name: "unixsocket", Value: o.unixSocket},
+	}
+}

@@ -1,0 +1,64 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"cellserver/internal/resp"
+)
+
+func clientID(s *Session, _ [][]byte) error {
+	s.w.Int(s.id)
+	return nil
+}
+
+func clientGetName(s *Session, _ [][]byte) error {
+	if s.name == "" {
+		s.w.Null()
+	} else {
+		s.w.BulkString(s.name)
+	}
+	return nil
+}
+
+func clientSetName(s *Session, args [][]byte) error {
+	if err := checkClientText("Client names", args[2]); err != nil {
+		return err
+	}
+	s.name = string(args[2])
+	s.w.OK()
+	return nil
+}
+
+func clientSetInfo(s *Session, args [][]byte) error {
+	var field *string
+	attr := strings.ToLower(string(args[2]))
+	switch attr {
+	case "lib-name":
+		field = &s.libName
+	case "lib-ver":
+		field = &s.libVersion
+	default:
+		return replyError("ERR Unrecognized option '" + resp.Printable(args[2]) + "'")
+	}
+	if err := checkClientText(attr, args[3]); err != nil {
+		return err
+	}
+	*field = string(args[3])
+	s.w.OK()
+	return nil
+}
+
+// clientInfo replies with the fields of Redis 7.2 that have a meaning here, in its order.
+func clientInfo(s *Session, _ [][]byte) error {
+	protocol := 2
+	if s.w.RESP3 {
+		protocol = 3
+	}
+	s.w.Verbatim(fmt.Sprintf("id=%d addr=%s laddr=%s name=%s age=%d idle=0 flags=N db=%d sub=0 psub=0 ssub=0 "+
+		"multi=-1 cmd=client|info user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
+		s.id, s.peer.Addr, s.peer.LocalAddr, s.name, int(time.Since(s.created).Seconds()), s.db,
+		defaultUser, protocol, s.libName, s.libVersion))
+	return nil
+}

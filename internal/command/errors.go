@@ -1,0 +1,76 @@
+package command
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/resp"
+)
+
+// replyError is an error's whole text on the wire, with its code in front.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+
+const (
+	errSyntax     replyError = "ERR syntax error"
+	errNotInteger replyError = "ERR value is not an integer or out of range"
+	errDBRange    replyError = "ERR DB index is out of range"
+	errNoAuth     replyError = "NOAUTH Authentication required."
+	errWrongPass  replyError = "WRONGPASS invalid username-password pair or user is disabled."
+	errNoPassword replyError = "ERR AUTH <password> called without any password configured for the default user. " +
+		"Are you sure your configuration is correct?"
+	errHelloNoAuth replyError = "NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
+		"HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP " +
+		"protocol version at the same time"
+	errProtoVersion    replyError = "NOPROTO unsupported protocol version"
+	errProtoNotInteger replyError = "ERR Protocol version is not an integer or out of range"
+)
+
+// Redis repeats this much of an unknown command, and of its arguments together.
+const maxUnknownBytes = 128
+
+func errUnknownCommand(args [][]byte) error {
+	var b strings.Builder
+	b.WriteString("ERR unknown command '" + resp.PrintableN(args[0], maxUnknownBytes) + "', with args beginning with: ")
+	for left, i := maxUnknownBytes, 1; i < len(args) && left > 0; i++ {
+		text := resp.PrintableN(args[i], left)
+		b.WriteString("'" + text + "' ")
+		left -= len(text) + len("'' ")
+	}
+	return replyError(b.String())
+}
+
+func errUnknownSubcommand(r *row, name []byte) error {
+	return replyError("ERR unknown subcommand '" + resp.PrintableN(name, maxUnknownBytes) + "'. Try " +
+		strings.ToUpper(r.name) + " HELP.")
+}
+
+func errArity(r *row) error {
+	return replyError("ERR wrong number of arguments for '" + r.fullName() + "' command")
+}
+
+func errKeyTooLong(maxBytes int) error {
+	return replyError("ERR key is longer than " + strconv.Itoa(maxBytes) + " bytes, the limit of --max-key-bytes")
+}
+
+// cellError is an error of CL.THROTTLE in redis-cell's words.
+type cellError struct{ reason string }
+
+func (e *cellError) Error() string { return "Cell error: Store error: " + e.reason }
+
+// replyText is the one place where an error becomes the text of a reply.
+func replyText(err error) string {
+	var protocol *resp.ProtocolError
+	var argument *funnel.ArgumentError
+	switch {
+	case errors.As(err, &protocol):
+		return "ERR " + err.Error()
+	case errors.As(err, &argument), errors.Is(err, funnel.ErrZeroRate), errors.Is(err, funnel.ErrTooSlow):
+		return (&cellError{err.Error()}).Error()
+	default:
+		return err.Error()
+	}
+}

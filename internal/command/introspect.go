@@ -1,0 +1,305 @@
+package command
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/tidwall/match"
+)
+
+// moduleName is the module whose command CL.THROTTLE is; clients look for it in MODULE LIST.
+const (
+	moduleName    = "redis-cell"
+	moduleVersion = 1
+)
+
+func commandAll(s *Session, _ [][]byte) error {
+	s.w.Array(len(s.engine.table.rows))
+	for _, r := range s.engine.table.rows {
+		s.replyCommand(r)
+	}
+	return nil
+}
+
+func commandCount(s *Session, _ [][]byte) error {
+	s.w.Int(int64(len(s.engine.table.rows)))
+	return nil
+}
+
+func commandInfo(s *Session, args [][]byte) error {
+	if len(args) == 2 {
+		return commandAll(s, args)
+	}
+	s.w.Array(len(args) - 2)
+	for _, name := range args[2:] {
+		if r := s.engine.table.lookupFull(name); r != nil {
+			s.replyCommand(r)
+		} else {
+			s.w.Null()
+		}
+	}
+	return nil
+}
+
+// replyCommand writes the ten fields of COMMAND INFO.
+func (s *Session) replyCommand(r *row) {
+	s.w.Array(10)
+	s.w.BulkString(r.fullName())
+	s.w.Int(int64(r.arity))
+	s.replyStatuses(r.flags.names())
+	s.w.Int(int64(r.keys.first))
+	s.w.Int(int64(r.keys.last))
+	s.w.Int(int64(r.keys.step))
+	categories := r.aclCategories()
+	for i := range categories {
+		categories[i] = "@" + categories[i]
+	}
+	s.replyStatuses(categories)
+	s.w.Array(0) // tips
+	s.replyKeySpecs(r.keys)
+	s.w.Array(len(r.subs))
+	for _, sub := range r.subs {
+		s.replyCommand(sub)
+	}
+}
+
+func (f flag) names() (names []string) {
+	for i, name := range flagNames() {
+		if f&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (s *Session) replyStatuses(names []string) {
+	s.w.Set(len(names))
+	for _, name := range names {
+		s.w.Status(name)
+	}
+}
+
+func (s *Session) replyKeySpecs(k keySpec) {
+	if k.first == 0 {
+		s.w.Set(0)
+		return
+	}
+	last := k.last
+	if last > 0 {
+		last -= k.first // a spec counts from the first key
+	}
+	s.w.Set(1)
+	s.w.Map(3)
+	s.w.BulkString("flags")
+	s.replyStatuses(k.flags)
+	s.w.BulkString("begin_search")
+	s.w.Map(2)
+	s.w.BulkString("type")
+	s.w.BulkString("index")
+	s.w.BulkString("spec")
+	s.w.Map(1)
+	s.w.BulkString("index")
+	s.w.Int(int64(k.first))
+	s.w.BulkString("find_keys")
+	s.w.Map(2)
+	s.w.BulkString("type")
+	s.w.BulkString("range")
+	s.w.BulkString("spec")
+	s.w.Map(3)
+	s.w.BulkString("lastkey")
+	s.w.Int(int64(last))
+	s.w.BulkString("keystep")
+	s.w.Int(int64(k.step))
+	s.w.BulkString("limit")
+	s.w.Int(0)
+}
+
+func commandDocs(s *Session, args [][]byte) error {
+	found := s.engine.table.rows
+	if len(args) > 2 {
+		found = nil
+		for _, name := range args[2:] {
+			if r := s.engine.table.lookupFull(name); r != nil {
+				found = append(found, r)
+			}
+		}
+	}
+	s.replyDocs(found)
+	return nil
+}
+
+func (s *Session) replyDocs(rows []*row) {
+	s.w.Map(len(rows))
+	for _, r := range rows {
+		s.w.BulkString(r.fullName())
+		s.replyDoc(r)
+	}
+}
+
+func (s *Session) replyDoc(r *row) {
+	isModule := r.flags&flagModule != 0
+	fields := 4
+	for _, more := range []bool{isModule, r.args != nil, r.subs != nil} {
+		if more {
+			fields++
+		}
+	}
+	s.w.Map(fields)
+	s.replyPair("summary", r.summary)
+	s.replyPair("since", r.since)
+	s.replyPair("group", r.group)
+	s.replyPair("complexity", r.complexity)
+	if isModule {
+		s.replyPair("module", moduleName)
+	}
+	if r.args != nil {
+		s.w.BulkString("arguments")
+		s.replyArgs(r.args)
+	}
+	if r.subs != nil {
+		s.w.BulkString("subcommands")
+		s.replyDocs(r.subs)
+	}
+}
+
+func (s *Session) replyPair(name, value string) {
+	s.w.BulkString(name)
+	s.w.BulkString(value)
+}
+
+func (s *Session) replyArgs(args []arg) {
+	s.w.Array(len(args))
+	for _, a := range args {
+		flags := a.flags()
+		fields := 2
+		for _, more := range []bool{a.kind == "key", a.token != "", flags != nil, a.args != nil} {
+			if more {
+				fields++
+			}
+		}
+		s.w.Map(fields)
+		s.replyPair("name", a.name)
+		s.replyPair("type", a.kind)
+		if a.kind == "key" {
+			s.w.BulkString("key_spec_index")
+			s.w.Int(0)
+		}
+		if a.token != "" {
+			s.replyPair("token", a.token)
+		}
+		if flags != nil {
+			s.w.BulkString("flags")
+			s.replyStatuses(flags)
+		}
+		if a.args != nil {
+			s.w.BulkString("arguments")
+			s.replyArgs(a.args)
+		}
+	}
+}
+
+func (a arg) flags() (names []string) {
+	if a.optional {
+		names = append(names, "optional")
+	}
+	if a.multiple {
+		names = append(names, "multiple")
+	}
+	return names
+}
+
+// commandList is COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern].
+func commandList(s *Session, args [][]byte) error {
+	accept := func(*row) bool { return true }
+	if len(args) > 2 {
+		if len(args) != 5 || !bytes.EqualFold(args[2], []byte("FILTERBY")) {
+			return errSyntax
+		}
+		wanted := string(args[4])
+		switch strings.ToLower(string(args[3])) {
+		case "module":
+			accept = func(r *row) bool { return r.flags&flagModule != 0 && wanted == moduleName }
+		case "aclcat":
+			accept = func(r *row) bool { return contains(r.aclCategories(), wanted) }
+		case "pattern":
+			accept = func(r *row) bool { return matches(r.fullName(), wanted) }
+		default:
+			return errSyntax
+		}
+	}
+	var names []string
+	for _, r := range s.engine.table.rows {
+		for _, r := range append([]*row{r}, r.subs...) {
+			if accept(r) && (r.parent == "" || len(args) > 2) {
+				names = append(names, r.fullName())
+			}
+		}
+	}
+	s.w.Set(len(names))
+	for _, name := range names {
+		s.w.BulkString(name)
+	}
+	return nil
+}
+
+func contains(names []string, wanted string) bool {
+	for _, name := range names {
+		if strings.EqualFold(name, wanted) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxMatchSteps bounds the work of one match, whatever the pattern.
+const maxMatchSteps = 10_000
+
+// matches reports whether a name in lower case matches a pattern with * and ?, in any case.
+func matches(name, pattern string) bool {
+	ok, _ := match.MatchLimit(name, strings.ToLower(pattern), maxMatchSteps)
+	return ok
+}
+
+func helpRow() *row {
+	return &row{
+		name: "help", arity: 2, flags: flagLoading | flagStale, run: help,
+		since: "5.0.0", complexity: "O(1)", summary: "Prints this help",
+	}
+}
+
+// help lists the subcommands of the command in args[0].
+func help(s *Session, args [][]byte) error {
+	r := s.engine.table.lookup(args[0])
+	s.w.Array(1 + 2*len(r.subs))
+	s.w.Status(strings.ToUpper(r.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+	for _, sub := range r.subs {
+		usage := strings.ToUpper(sub.name)
+		for _, a := range sub.args {
+			usage += " " + a.usage()
+		}
+		s.w.Status(usage)
+		s.w.Status("    " + sub.summary + ".")
+	}
+	return nil
+}
+
+func (a arg) usage() string {
+	text := "<" + a.name + ">"
+	if a.args != nil {
+		choices := make([]string, len(a.args))
+		for i, choice := range a.args {
+			choices[i] = choice.usage()
+		}
+		text = strings.Join(choices, "|")
+	}
+	if a.token != "" {
+		text = strings.TrimSpace(a.token + " " + text)
+	}
+	if a.multiple {
+		text += " ..."
+	}
+	if a.optional {
+		text = "[" + text + "]"
+	}
+	return text
+}

@@ -1,0 +1,89 @@
+package command
+
+import (
+	"math"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/resp"
+	"cellserver/internal/shard"
+)
+
+// throttle puts one CL.THROTTLE into the batch; flush asks the store and replies.
+func throttle(s *Session, args [][]byte) error {
+	if len(args) < 5 || len(args) > 6 {
+		return &cellError{"Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"}
+	}
+	numbers := [4]int64{3: 1} // max_burst, count, period, quantity
+	for i, arg := range args[2:] {
+		n, ok := parseInteger(arg)
+		if !ok {
+			return &cellError{"Couldn't parse as integer: " + resp.Printable(arg)}
+		}
+		numbers[i] = n
+	}
+	limit, err := funnel.NewLimit(s.engine.config.Reading, numbers[0], numbers[1], numbers[2])
+	if err != nil {
+		return err
+	}
+	batch := append(s.scratch.batch, shard.Request{
+		Key:      shard.Key{DB: s.db, Name: args[1]},
+		Limit:    limit,
+		Quantity: numbers[3],
+	})
+	s.scratch.batch = batch
+	if len(batch) == cap(batch) {
+		s.flush()
+	}
+	return nil
+}
+
+// flush asks the store for the batch at one clock reading, and replies to it.
+func (s *Session) flush() {
+	batch := s.scratch.batch
+	if len(batch) == 0 {
+		return
+	}
+	s.engine.config.Store.Throttle(s.engine.config.Now(), batch)
+	for i := range batch {
+		s.replyThrottle(&batch[i].Result)
+	}
+	s.scratch.batch = batch[:0]
+}
+
+func (s *Session) replyThrottle(r *funnel.Result) {
+	limited := int64(0)
+	if r.Limited {
+		limited = 1
+	}
+	s.w.Array(5)
+	s.w.Int(limited)
+	s.w.Int(r.Limit)
+	s.w.Int(r.Remaining)
+	s.w.Int(r.RetryAfterSec)
+	s.w.Int(r.ResetAfterSec)
+}
+
+// parseInteger reads a number as the module does: decimal, signed 64-bit, with an optional sign, leading zeros
+// allowed, nothing else.
+func parseInteger(b []byte) (int64, bool) {
+	negative := false
+	if len(b) > 0 && (b[0] == '+' || b[0] == '-') {
+		negative = b[0] == '-'
+		b = b[1:]
+	}
+	if len(b) == 0 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range b {
+		c -= '0'
+		if c > 9 || n > math.MaxInt64/10 {
+			return 0, false
+		}
+		n = n*10 + uint64(c) // at most 2^63+1: no overflow
+	}
+	if negative {
+		return -int64(n), n <= 1<<63
+	}
+	return int64(n), n <= math.MaxInt64
+}

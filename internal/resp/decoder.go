@@ -1,0 +1,190 @@
+// Package resp is the wire: it cuts commands from a stream of bytes, in RESP and inline, and appends replies in
+// RESP2 and RESP3. The codec is redcon's, behind a guard that checks all framing first. Nothing in the package
+// is safe for concurrent use; every connection has its own Decoder and Writer.
+package resp
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/tidwall/redcon"
+)
+
+const (
+	// maxLineBytes bounds an inline command and a header, as Redis does (PROTO_INLINE_MAX_SIZE).
+	maxLineBytes = 64 << 10
+
+	// Bounds of a client that has not authenticated where it must, as Redis has them since CVE-2021-32675.
+	unauthenticatedArgs      = 10
+	unauthenticatedBulkBytes = 16 << 10
+)
+
+// Limits bounds one command.
+type Limits struct {
+	MaxArgs         int
+	MaxCommandBytes int // with its framing; a Decoder may want maxLineBytes more in its buffer
+}
+
+// ProtocolError says why the stream cannot be read on. After its reply the connection must be closed.
+type ProtocolError struct{ reason string }
+
+func (e *ProtocolError) Error() string { return "Protocol error: " + e.reason }
+
+func protocolError(reason string) error { return &ProtocolError{reason} }
+
+// Decoder finds the commands of a stream. It remembers how much of an unfinished command it has checked, so that
+// one that comes in many pieces costs linear time.
+type Decoder struct {
+	Limits Limits
+	// Unauthenticated puts the bounds of a client that has yet to authenticate before all others.
+	Unauthenticated bool
+
+	checked  int  // bytes of the command at the front that need not be looked at again
+	line     int  // where in them its unfinished line begins
+	argsLeft int  // bulks yet to come; 0 until the command's first header is read
+	bulk     int  // length of the bulk whose body comes next, -1 before its header
+	deaf     bool // a NUL has come in an inline command: as in Redis, no newline ends it any more
+}
+
+// Next cuts the next command from the front of buf. It returns how many bytes the command took, 0 if it is not
+// complete; and its arguments, none if there is nothing to execute. Those are slices of buf, in args' memory if
+// that suffices, and good until buf changes. Next may rewrite the bytes that it takes; what it does not take must
+// stand at the front of buf in the next call.
+func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err error) {
+	args = args[:0]
+	if len(buf) == 0 {
+		return 0, args, nil
+	}
+	if buf[0] != '*' {
+		return d.inline(buf, args)
+	}
+	n, empty, err := d.frame(buf)
+	if n == 0 || err != nil {
+		return 0, args, err
+	}
+	d.reset()
+	if empty {
+		return n, args, nil
+	}
+	complete, args, _, _, err := redcon.ReadNextCommand(buf[:n], args)
+	if err != nil || !complete { // cannot be: the guard saw all that redcon looks at
+		return 0, args[:0], protocolError("invalid request")
+	}
+	return n, args, nil
+}
+
+func (d *Decoder) reset() { d.checked, d.line, d.argsLeft, d.bulk, d.deaf = 0, 0, 0, -1, false }
+
+// frame is the guard: it returns the length of the multibulk command at the front of buf once all of it is there
+// and well formed.
+func (d *Decoder) frame(buf []byte) (n int, empty bool, err error) {
+	if d.argsLeft == 0 {
+		line, err := d.header(buf, "too big mbulk count string", "invalid multibulk length")
+		if line == nil || err != nil {
+			return 0, false, err
+		}
+		count, err := d.argCount(line)
+		if err != nil {
+			return 0, false, err
+		}
+		if count <= 0 {
+			return d.line, true, nil
+		}
+		d.argsLeft, d.bulk = int(count), -1
+	}
+	for ; d.argsLeft > 0; d.argsLeft-- {
+		if d.bulk < 0 {
+			if ok, err := d.bulkHeader(buf); !ok || err != nil {
+				return 0, false, err
+			}
+		}
+		end := d.line + d.bulk
+		if len(buf) < end+2 {
+			return 0, false, nil
+		}
+		if buf[end] != '\r' || buf[end+1] != '\n' {
+			return 0, false, protocolError("expected CRLF after a bulk string")
+		}
+		d.line, d.checked, d.bulk = end+2, end+2, -1
+	}
+	return d.line, false, nil
+}
+
+func (d *Decoder) argCount(line []byte) (int64, error) {
+	count, ok := ParseInt(line[1:])
+	switch {
+	case ok && count > unauthenticatedArgs && d.Unauthenticated:
+		return 0, protocolError("unauthenticated multibulk length")
+	case !ok || count > int64(d.Limits.MaxArgs):
+		return 0, protocolError("invalid multibulk length")
+	}
+	return count, nil
+}
+
+func (d *Decoder) bulkHeader(buf []byte) (ok bool, err error) {
+	line, err := d.header(buf, "too big bulk count string", "invalid bulk length")
+	if line == nil || err != nil {
+		return false, err
+	}
+	if line[0] != '$' {
+		return false, protocolError("expected '$', got '" + Printable(line[:1]) + "'")
+	}
+	n, ok := ParseInt(line[1:])
+	switch {
+	case ok && n > unauthenticatedBulkBytes && d.Unauthenticated:
+		return false, protocolError("unauthenticated bulk length")
+	case !ok || n < 0 || n > int64(d.Limits.MaxCommandBytes):
+		return false, protocolError("invalid bulk length")
+	case d.line+int(n)+2 > d.Limits.MaxCommandBytes:
+		return false, protocolError("too big command, more than " + strconv.Itoa(d.Limits.MaxCommandBytes) + " bytes")
+	}
+	d.bulk = int(n)
+	return true, nil
+}
+
+// header returns the line at d.line with its marker, nil if its end has not come, and goes on behind it. As in
+// Redis a header ends at a carriage return, and the byte behind that is skipped unseen: it is made the newline
+// that redcon wants. A NUL ends all hope for a number.
+func (d *Decoder) header(buf []byte, tooBig, invalid string) ([]byte, error) {
+	start, rest := d.line, buf[d.checked:]
+	i := bytes.IndexByte(rest, '\r')
+	if i < 0 {
+		if bytes.IndexByte(rest, 0) >= 0 {
+			return nil, protocolError(invalid)
+		}
+		d.checked = len(buf)
+	}
+	if end := d.checked + max(i, 0); end-start > maxLineBytes {
+		return nil, protocolError(tooBig)
+	} else if i < 0 || end+1 == len(buf) {
+		return nil, nil
+	} else {
+		buf[end+1] = '\n'
+		d.line, d.checked = end+2, end+2
+		// Never nil, nor empty: a line that is only its end is known by its carriage return.
+		return buf[start:max(end, start+1)], nil
+	}
+}
+
+// ParseInt reads an integer as Redis does: decimal, signed 64-bit, no plus sign, no leading zeros, no blanks.
+func ParseInt(b []byte) (n int64, ok bool) {
+	if len(b) == 1 && b[0] == '0' {
+		return 0, true
+	}
+	digits := bytes.TrimPrefix(b, []byte("-"))
+	if len(digits) == 0 || digits[0] == '0' {
+		return 0, false
+	}
+	var u uint64
+	for _, c := range digits {
+		if c < '0' || c > '9' || u > math.MaxInt64/10 {
+			return 0, false
+		}
+		u = u*10 + uint64(c-'0')
+	}
+	if len(digits) < len(b) {
+		return -int64(u), u <= 1<<63
+	}
+	return int64(u), u <= math.MaxInt64
+}

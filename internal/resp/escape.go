@@ -1,0 +1,41 @@
+package resp
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxPrintable is how much of a client's bytes an error reply repeats.
+const maxPrintable = 64
+
+// Printable returns a client's bytes as text for one line of an error or a log: printable characters as they
+// are, all others as \r, \n, \t or \xHH, cut at 64 bytes.
+func Printable(b []byte) string { return PrintableN(b, maxPrintable) }
+
+// PrintableN is Printable with a cut of the caller's.
+func PrintableN(b []byte, maxBytes int) string {
+	const hex = "0123456789abcdef"
+	out := make([]byte, 0, min(len(b), maxBytes))
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		var piece [4]byte
+		text := append(piece[:0], b[:size]...)
+		switch {
+		case r == '\r':
+			text = append(piece[:0], '\\', 'r')
+		case r == '\n':
+			text = append(piece[:0], '\\', 'n')
+		case r == '\t':
+			text = append(piece[:0], '\\', 't')
+		case r == utf8.RuneError && size == 1 || !unicode.IsPrint(r):
+			size = 1
+			text = append(piece[:0], '\\', 'x', hex[b[0]>>4], hex[b[0]&15])
+		}
+		if len(out)+len(text) > maxBytes {
+			break
+		}
+		out = append(out, text...)
+		b = b[size:]
+	}
+	return string(out)
+}

@@ -1,0 +1,128 @@
+package resp
+
+import "bytes"
+
+// inline cuts an inline command, a line as a person types it.
+func (d *Decoder) inline(buf []byte, args [][]byte) (n int, cmd [][]byte, err error) {
+	rest := buf[d.checked:]
+	i := bytes.IndexByte(rest, '\n')
+	seen := rest
+	if i >= 0 {
+		seen = rest[:i]
+	}
+	d.deaf = d.deaf || bytes.IndexByte(seen, 0) >= 0
+	end := d.checked + len(seen)
+	if end > maxLineBytes {
+		return 0, args, protocolError("too big inline request")
+	}
+	if i < 0 || d.deaf {
+		d.checked = len(buf)
+		if d.deaf && len(buf) > maxLineBytes {
+			return 0, args, protocolError("too big inline request")
+		}
+		return 0, args, nil
+	}
+	d.reset()
+	args, ok := splitInline(bytes.TrimSuffix(buf[:end], []byte("\r")), args)
+	if !ok {
+		return 0, args[:0], protocolError("unbalanced quotes in request")
+	}
+	return end + 1, args, nil
+}
+
+// splitInline appends the words of a line to args, as Redis splits them: separated by white space, and quoted
+// with " (which knows \n, \r, \t, \b, \a and \xHH) or ' (which knows \'). The words overwrite the line, which is
+// never shorter than they are. It is false if a quote is not closed, or not followed by white space.
+func splitInline(line []byte, args [][]byte) ([][]byte, bool) {
+	for r, w := 0, 0; ; {
+		for r < len(line) && isSpace(line[r]) {
+			r++
+		}
+		if r == len(line) {
+			return args, true
+		}
+		start := w
+		var ok bool
+		if r, w, ok = unquoteWord(line, r, w); !ok {
+			return args, false
+		}
+		args = append(args, line[start:w:w])
+	}
+}
+
+// unquoteWord reads a word at r, writes it at w <= r, and returns where it stopped reading and writing.
+func unquoteWord(line []byte, r, w int) (int, int, bool) {
+	for r < len(line) {
+		switch c := line[r]; c {
+		case ' ', '\n', '\r', '\t':
+			return r + 1, w, true
+		case '"', '\'':
+			closed := false
+			if r, w, closed = unquote(line, r+1, w, c); !closed {
+				return r, w, false
+			}
+			return r, w, true
+		default:
+			line[w] = c
+			r, w = r+1, w+1
+		}
+	}
+	return r, w, true
+}
+
+// unquote reads from behind an opening quote to behind the closing one.
+func unquote(line []byte, r, w int, quote byte) (int, int, bool) {
+	for r < len(line) {
+		c := line[r]
+		switch {
+		case c == quote:
+			return r + 1, w, r+1 == len(line) || isSpace(line[r+1])
+		case c == '\\' && quote == '\'' && r+1 < len(line) && line[r+1] == '\'':
+			c, r = '\'', r+2
+		case c == '\\' && quote == '"' && r+1 < len(line):
+			c, r = unescape(line, r+1)
+		default:
+			r++
+		}
+		line[w] = c
+		w++
+	}
+	return r, w, false
+}
+
+// unescape reads what follows a backslash at r-1.
+func unescape(line []byte, r int) (c byte, next int) {
+	switch c = line[r]; c {
+	case 'n':
+		return '\n', r + 1
+	case 'r':
+		return '\r', r + 1
+	case 't':
+		return '\t', r + 1
+	case 'b':
+		return '\b', r + 1
+	case 'a':
+		return '\a', r + 1
+	case 'x':
+		if r+2 < len(line) {
+			if hi, lo := hexDigit(line[r+1]), hexDigit(line[r+2]); hi >= 0 && lo >= 0 {
+				return byte(hi<<4 | lo), r + 3
+			}
+		}
+	}
+	return c, r + 1
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

@@ -1,0 +1,78 @@
+package resp
+
+import (
+	"strconv"
+
+	"github.com/tidwall/redcon"
+)
+
+// Writer appends replies to a buffer. Where RESP3 has a type that RESP2 lacks, it writes what Redis writes to a
+// RESP2 client in its place.
+type Writer struct {
+	Buf   []byte
+	RESP3 bool
+}
+
+// Int appends an integer.
+func (w *Writer) Int(n int64) { w.Buf = redcon.AppendInt(w.Buf, n) }
+
+// Status appends a simple string, which must be a single line.
+func (w *Writer) Status(s string) { w.Buf = redcon.AppendString(w.Buf, s) }
+
+// OK appends the status OK.
+func (w *Writer) OK() { w.Buf = redcon.AppendOK(w.Buf) }
+
+// Error appends an error; the text begins with its code, such as ERR.
+func (w *Writer) Error(text string) { w.Buf = redcon.AppendError(w.Buf, text) }
+
+// Bulk appends a bulk string.
+func (w *Writer) Bulk(b []byte) { w.Buf = redcon.AppendBulk(w.Buf, b) }
+
+// BulkString appends a bulk string.
+func (w *Writer) BulkString(s string) { w.Buf = redcon.AppendBulkString(w.Buf, s) }
+
+// Array begins an array; its n elements follow.
+func (w *Writer) Array(n int) { w.Buf = redcon.AppendArray(w.Buf, n) }
+
+// Map begins a map; n pairs of key and value follow.
+func (w *Writer) Map(n int) {
+	if w.RESP3 {
+		w.prefix('%', n)
+	} else {
+		w.Array(2 * n)
+	}
+}
+
+// Set begins a set; its n elements follow.
+func (w *Writer) Set(n int) {
+	if w.RESP3 {
+		w.prefix('~', n)
+	} else {
+		w.Array(n)
+	}
+}
+
+// Null appends a null.
+func (w *Writer) Null() {
+	if w.RESP3 {
+		w.Buf = append(w.Buf, "_\r\n"...)
+	} else {
+		w.Buf = redcon.AppendNull(w.Buf)
+	}
+}
+
+// Verbatim appends a text that clients show as it is.
+func (w *Writer) Verbatim(text string) {
+	if !w.RESP3 {
+		w.BulkString(text)
+		return
+	}
+	w.prefix('=', len("txt:")+len(text))
+	w.Buf = append(append(w.Buf, "txt:"...), text...)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+func (w *Writer) prefix(kind byte, n int) {
+	w.Buf = strconv.AppendInt(append(w.Buf, kind), int64(n), 10)
+	w.Buf = append(w.Buf, '\r', '\n')
+}

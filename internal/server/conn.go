@@ -1,0 +1,192 @@
+package server
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"cellserver/internal/command"
+)
+
+// conn is one connection of the goroutines driver. All but wakeUp and kill belongs to its own goroutine.
+type conn struct {
+	driver  *goroutines
+	nc      net.Conn
+	peer    command.Peer
+	session Session
+	opened  time.Time
+	in      input
+	out     *output
+	replies []byte // reused
+
+	hasDeadline bool          // a read deadline is set
+	woken       chan struct{} // holds one wake-up
+	killed      chan struct{}
+	killOnce    sync.Once
+}
+
+const (
+	// lingerTimeout is how long a closed connection's input is still read and thrown away. Closing with unread
+	// input would reset the connection, and the client could lose the last replies.
+	lingerTimeout = time.Second
+
+	maxKeptReplies = 64 << 10 // a larger reply buffer is not kept
+)
+
+func newConn(g *goroutines, nc net.Conn) *conn {
+	c := &conn{
+		driver: g,
+		nc:     nc,
+		peer:   peerOf(nc),
+		opened: time.Now(),
+		woken:  make(chan struct{}, 1),
+		killed: make(chan struct{}),
+	}
+	c.out = newOutput(nc)
+	c.session = g.server.config.NewSession(c.peer, c.wakeUp)
+	return c
+}
+
+// peerOf names a connection's ends. Those of a unix socket are its path, as in Redis.
+func peerOf(nc net.Conn) command.Peer {
+	local := nc.LocalAddr()
+	if local.Network() == "unix" {
+		return command.Peer{Addr: local.String() + ":0", LocalAddr: local.String() + ":0"}
+	}
+	return command.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: local.String()}
+}
+
+// wakeUp makes the connection feed its waiting session again. Any goroutine may call it.
+func (c *conn) wakeUp() {
+	select {
+	case c.woken <- struct{}{}:
+	default: // it will look in any case
+	}
+}
+
+// kill closes the connection whatever it is doing.
+func (c *conn) kill() {
+	c.killOnce.Do(func() {
+		close(c.killed)
+		_ = c.nc.Close()
+	})
+}
+
+func (c *conn) run() {
+	defer c.driver.remove(c)
+	defer c.out.wait()
+	defer c.kill()
+	defer func() {
+		if p := recover(); p != nil {
+			c.driver.server.panicked(p, c.peer)
+		}
+	}()
+	for c.read() && c.process() {
+	}
+}
+
+// read waits for input. It is false when there will be no more.
+func (c *conn) read() bool {
+	if !c.setReadDeadline() {
+		c.finish()
+		return false
+	}
+	n, err := c.nc.Read(c.in.free())
+	c.in.filled(n)
+	if err != nil && n == 0 {
+		if c.driver.isDraining() {
+			c.finish()
+		} else {
+			c.flush()
+		}
+		return false
+	}
+	return true
+}
+
+// setReadDeadline is false if the driver is draining. It looks after it has set the deadline, for the driver sets
+// its own, which must not be overwritten unseen.
+func (c *conn) setReadDeadline() bool {
+	config := &c.driver.server.config
+	var deadline time.Time
+	if config.IdleTimeout > 0 {
+		deadline = time.Now().Add(config.IdleTimeout)
+	}
+	if config.HandshakeTimeout > 0 && !c.session.Authenticated() {
+		deadline = c.opened.Add(config.HandshakeTimeout)
+	}
+	if c.hasDeadline || !deadline.IsZero() {
+		_ = c.nc.SetReadDeadline(deadline)
+		c.hasDeadline = !deadline.IsZero()
+	}
+	return !c.driver.isDraining()
+}
+
+// process executes what has been read. It is false when the connection is to end.
+func (c *conn) process() bool {
+	for {
+		n, replies, status := c.session.Feed(c.in.unread(), c.replies[:0])
+		c.in.consumed(n)
+		if status == command.Abort || !c.send(replies) {
+			return false
+		}
+		switch status {
+		case command.NeedInput:
+			return true
+		case command.Waiting:
+			select {
+			case <-c.woken:
+			case <-c.killed:
+				return false
+			}
+		case command.Close:
+			c.finish()
+			return false
+		}
+	}
+}
+
+// send sends replies, and waits where the client has left too many unread. It is false if that has no end.
+func (c *conn) send(replies []byte) bool {
+	c.replies = replies
+	if cap(replies) > maxKeptReplies {
+		c.replies = nil
+	}
+	if len(replies) == 0 {
+		return true
+	}
+	pending, err := c.out.send(replies)
+	switch config := &c.driver.server.config; {
+	case err != nil:
+		return false
+	case !c.session.Authenticated():
+		return pending <= command.UnauthenticatedOutput
+	case pending > config.MaxOutputBytes:
+		if c.out.await(config.MaxOutputBytes/2, config.OutputTimeout) {
+			return true
+		}
+		config.Log.Warn("a client does not read its replies; connection closed", "client", c.peer.Addr,
+			"pending_bytes", pending, "hint", "see --max-output-bytes and --output-timeout")
+		return false
+	}
+	return true
+}
+
+// finish sends what is pending, tells the client that nothing more comes, and waits until it has seen that.
+func (c *conn) finish() {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if !c.flush() || !ok || half.CloseWrite() != nil {
+		return
+	}
+	_ = c.nc.SetReadDeadline(time.Now().Add(lingerTimeout))
+	for scrap := c.in.scrap(); ; {
+		if _, err := c.nc.Read(scrap); err != nil {
+			return
+		}
+	}
+}
+
+// flush waits until all replies are sent.
+func (c *conn) flush() bool {
+	return c.out.await(0, c.driver.server.config.OutputTimeout)
+}

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// goroutines is the driver that gives each connection a goroutine.
+type goroutines struct {
+	server   *Server
+	draining chan struct{} // closed when Shutdown begins
+
+	mu    sync.Mutex // guards conns and whether more may be added to them
+	conns map[*conn]struct{}
+	wg    sync.WaitGroup
+}
+
+func newGoroutines(s *Server) *goroutines {
+	return &goroutines{server: s, draining: make(chan struct{}), conns: map[*conn]struct{}{}}
+}
+
+func (g *goroutines) serve(nc net.Conn) {
+	c := newConn(g, nc)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.isDraining() {
+		_ = nc.Close()
+		g.server.ended()
+		return
+	}
+	g.conns[c] = struct{}{}
+	g.wg.Go(c.run)
+}
+
+func (g *goroutines) isDraining() bool {
+	select {
+	case <-g.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+func (g *goroutines) remove(c *conn) {
+	g.mu.Lock()
+	delete(g.conns, c)
+	g.mu.Unlock()
+	g.server.ended()
+}
+
+func (g *goroutines) shutdown(ctx context.Context) error {
+	g.mu.Lock()
+	if !g.isDraining() {
+		close(g.draining)
+	}
+	for c := range g.conns {
+		_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // ends a Read that waits
+	}
+	g.mu.Unlock()
+
+	ended := make(chan struct{})
+	go func() {
+		g.wg.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	for c := range g.conns {
+		c.kill()
+	}
+	g.mu.Unlock()
+	<-ended
+	return ctx.Err()
+}

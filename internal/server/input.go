@@ -1,0 +1,52 @@
+package server
+
+// input is a connection's read buffer: bytes are read in at its end and consumed at its front.
+type input struct {
+	buf        []byte
+	start, end int  // of what is not consumed
+	full       bool // the last Read filled the buffer
+}
+
+const (
+	minInputBytes = 4 << 10
+	// maxKeptInput is what a buffer grows to for the sake of fewer reads, and the largest that is kept once it
+	// is empty. A single command may need more.
+	maxKeptInput = 64 << 10
+)
+
+// free returns room to read into, at least one byte.
+func (b *input) free() []byte {
+	switch {
+	case b.start == b.end:
+		b.start, b.end = 0, 0
+		switch {
+		case b.buf == nil || len(b.buf) > maxKeptInput:
+			b.buf = make([]byte, minInputBytes)
+		case b.full && len(b.buf) < maxKeptInput:
+			b.buf = make([]byte, 2*len(b.buf))
+		}
+	case b.end == len(b.buf) && b.start >= len(b.buf)/2:
+		b.end = copy(b.buf, b.buf[b.start:])
+		b.start = 0
+	case b.end == len(b.buf):
+		grown := make([]byte, 2*len(b.buf))
+		b.end = copy(grown, b.buf[b.start:])
+		b.buf, b.start = grown, 0
+	}
+	return b.buf[b.end:]
+}
+
+func (b *input) filled(n int) {
+	b.end += n
+	b.full = b.end == len(b.buf)
+}
+
+func (b *input) unread() []byte { return b.buf[b.start:b.end] }
+
+func (b *input) consumed(n int) { b.start += n }
+
+// scrap returns room for bytes that nobody wants.
+func (b *input) scrap() []byte {
+	b.start, b.end = 0, 0
+	return b.free()
+}

@@ -1,0 +1,185 @@
+// Package server accepts connections and drives their sessions: it moves bytes, keeps the limits of what a client
+// may hold, and ends in good order. All methods of Server are safe for concurrent use.
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cellserver/internal/command"
+)
+
+// Session is what a driver drives; *command.Session is one.
+type Session interface {
+	Feed(in, out []byte) (consumed int, replies []byte, status command.Status)
+	Authenticated() bool
+}
+
+// Config is what a Server needs. A duration of 0 is no limit.
+type Config struct {
+	NewSession       func(peer command.Peer, wake func()) Session
+	MaxClients       int
+	MaxOutputBytes   int           // replies that a client has not read; beyond it the client is not read from
+	OutputTimeout    time.Duration // how long it may stay beyond it
+	IdleTimeout      time.Duration // without a byte from the client
+	HandshakeTimeout time.Duration // until the client has authenticated, where it must
+	Log              *slog.Logger
+}
+
+// Stats is what a Server has counted.
+type Stats struct {
+	Connected int
+	Accepted  uint64
+	Refused   uint64 // over MaxClients
+	Panics    uint64 // connections closed by a panic
+}
+
+// Server serves any number of listeners.
+type Server struct {
+	config Config
+	driver driver
+
+	connected atomic.Int64
+	accepted  atomic.Uint64
+	refused   atomic.Uint64
+	panics    atomic.Uint64
+
+	mu        sync.Mutex // guards all below
+	listeners map[net.Listener]struct{}
+	closing   bool
+}
+
+// A driver moves bytes between connections and their sessions.
+type driver interface {
+	// serve takes over an admitted connection and returns at once. When the connection has ended, it calls the
+	// server's ended.
+	serve(nc net.Conn)
+	// shutdown finishes what has been read from the connections, sends the replies and closes them. When ctx is
+	// done first, it closes what is left. It returns when all have ended.
+	shutdown(ctx context.Context) error
+}
+
+// New returns a Server.
+func New(c Config) *Server {
+	s := &Server{config: c, listeners: map[net.Listener]struct{}{}}
+	s.driver = newGoroutines(s)
+	return s
+}
+
+// ErrClosed is what Serve returns after Shutdown.
+var ErrClosed = errors.New("server: closed")
+
+// Stats returns the server's figures.
+func (s *Server) Stats() Stats {
+	return Stats{
+		Connected: int(s.connected.Load()),
+		Accepted:  s.accepted.Load(),
+		Refused:   s.refused.Load(),
+		Panics:    s.panics.Load(),
+	}
+}
+
+// Serve accepts connections from l until Shutdown, and then returns ErrClosed.
+func (s *Server) Serve(l net.Listener) error {
+	if !s.track(l) {
+		_ = l.Close()
+		return ErrClosed
+	}
+	var pause backoff
+	for {
+		nc, err := l.Accept()
+		switch {
+		case err == nil:
+			if pause.recovered() {
+				s.config.Log.Info("accepting connections again", "addr", l.Addr().String())
+			}
+			s.admit(nc)
+		case s.isClosing():
+			return ErrClosed
+		case errors.Is(err, net.ErrClosed):
+			return err
+		default:
+			if pause.first() {
+				s.config.Log.Error("cannot accept connections; trying again", "error", err,
+					"hint", "where it says too many open files: raise the limit (ulimit -n) or lower --maxclients")
+			}
+			time.Sleep(pause.next())
+		}
+	}
+}
+
+func (s *Server) track(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return false
+	}
+	s.listeners[l] = struct{}{}
+	return true
+}
+
+func (s *Server) isClosing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
+}
+
+// admit hands a connection to the driver, or refuses it in Redis's words.
+func (s *Server) admit(nc net.Conn) {
+	if s.connected.Add(1) > int64(s.config.MaxClients) {
+		s.connected.Add(-1)
+		s.refused.Add(1)
+		_ = nc.SetWriteDeadline(time.Now().Add(refusalTimeout))
+		_, _ = nc.Write([]byte("-ERR max number of clients reached\r\n"))
+		_ = nc.Close()
+		return
+	}
+	s.accepted.Add(1)
+	s.driver.serve(nc)
+}
+
+// refusalTimeout is never used up: the first bytes on a connection go into its empty send buffer.
+const refusalTimeout = 100 * time.Millisecond
+
+func (s *Server) ended() { s.connected.Add(-1) }
+
+// panicked counts and reports a panic of a connection, which the caller then closes.
+func (s *Server) panicked(value any, peer command.Peer) {
+	s.panics.Add(1)
+	s.config.Log.Error("a connection panicked and is closed; please report this",
+		"panic", value, "client", peer.Addr, "stack", string(debug.Stack()))
+}
+
+// Shutdown stops accepting, finishes what has been read, and closes all connections; at the latest when ctx is
+// done, and then it returns ctx's error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.closing = true
+	for l := range s.listeners {
+		_ = l.Close()
+	}
+	s.mu.Unlock()
+	return s.driver.shutdown(ctx)
+}
+
+// backoff is the pause after a failed accept: 5 ms, doubled each time up to 1 s, as net/http does.
+type backoff struct{ pause time.Duration }
+
+func (b *backoff) first() bool { return b.pause == 0 }
+
+func (b *backoff) next() time.Duration {
+	b.pause = min(max(2*b.pause, 5*time.Millisecond), time.Second)
+	return b.pause
+}
+
+func (b *backoff) recovered() bool {
+	failed := b.pause != 0
+	b.pause = 0
+	return failed
+}
