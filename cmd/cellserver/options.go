@@ -90,9 +90,9 @@ func envName(flag string) string {
 
 // parseFlags reads args, and then the environment for the flags that args do not set.
 func parseFlags(fs *pflag.FlagSet, args []string, getenv func(string) (string, bool)) error {
-	fs.Usage = func() {}
+	fs.Usage = func() {} // the caller prints it
 	if err := fs.Parse(args); err != nil {
-		return usageError{fmt.Errorf("%w; see cellserver --help", err)}
+		return usageError{fmt.Errorf("%w; see %s --help", err, fs.Name())}
 	}
 	var err error
 	fs.VisitAll(func(f *pflag.Flag) {

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/replay"
+)
+
+const replayHelp = `Run a CSV trace of requests through the limiter, on the trace's own clock, and print each row with its answer.
+
+Usage:
+  cellserver replay [flags] [FILE|-]
+
+Without FILE, or with -, the trace is standard input. Its first line names the columns, in any order:
+
+  at_ns        the time of the request, Unix nanoseconds; or
+  at           the same, RFC 3339 or Unix seconds such as 1700000000.25
+  key          what is limited
+  max_burst, count, period, quantity
+               as in CL.THROTTLE; a flag stands in for a column that is missing or a field that is empty
+
+Other columns are passed through. Appended are limited, limit, remaining, retry_after and reset_after, in place of
+columns of these names. Rows must be in the order of time, see --reorder-window.
+
+Flags:
+%s
+Example:
+  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
+      cellserver replay --max-burst 0 --count 1 --period 1
+  at,key,limited,limit,remaining,retry_after,reset_after
+  1700000000,alice,0,1,0,-1,1
+  1700000000.5,alice,1,1,0,1,1
+`
+
+// replayCall is what a command line asks for.
+type replayCall struct {
+	file    string // "-" is standard input
+	summary bool
+	top     int
+	options replay.Options
+}
+
+// runReplay is the subcommand replay: it answers a trace's rows as the server would have.
+func runReplay(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	c, flags, err := parseReplay(args)
+	if errors.Is(err, pflag.ErrHelp) {
+		_, err = fmt.Fprintf(stdout, replayHelp, flags.FlagUsagesWrapped(100))
+		return err
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	return c.run(ctx, stdin, stdout, stderr)
+}
+
+func parseReplay(args []string) (*replayCall, *pflag.FlagSet, error) {
+	c := &replayCall{file: "-"}
+	flags := pflag.NewFlagSet("cellserver replay", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.Var(integerFlag{&c.options.MaxBurst}, "max-burst", "max_burst where the trace has none")
+	flags.Var(integerFlag{&c.options.Count}, "count", "count where the trace has none")
+	flags.Var(integerFlag{&c.options.Period}, "period", "period in seconds where the trace has none")
+	flags.Var(integerFlag{&c.options.Quantity}, "quantity", "quantity where the trace has none (default 1)")
+	capacity := flags.Bool("burst-is-capacity", false, "read max_burst as all that a funnel holds, not as what it holds beyond the first unit")
+	flags.DurationVar(&c.options.ReorderWindow, "reorder-window", 0, "put rows in order that are up to this far behind the newest one")
+	flags.BoolVar(&c.options.SkipBad, "skip-bad", false, "count bad rows and go on, instead of ending with the first")
+	flags.BoolVar(&c.summary, "summary", false, "print totals and the keys denied most instead of the rows")
+	flags.IntVar(&c.top, "top", 10, "how many of the keys denied most to print with --summary")
+	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
+		return nil, flags, err
+	}
+	if *capacity {
+		c.options.Reading = funnel.Capacity
+	}
+	if flags.NArg() == 1 {
+		c.file = flags.Arg(0)
+	}
+	switch {
+	case flags.NArg() > 1:
+		return nil, flags, fmt.Errorf("replay: one FILE at a time, not %d", flags.NArg())
+	case c.options.ReorderWindow < 0:
+		return nil, flags, errors.New("replay: --reorder-window must not be negative")
+	case c.top < 0:
+		return nil, flags, errors.New("replay: --top must not be negative")
+	}
+	return c, flags, nil
+}
+
+// integerFlag is a 64-bit integer that may be not set, in decimal as in a trace; pflag's own reads 010 as 8.
+type integerFlag struct{ value **int64 }
+
+func (f integerFlag) Type() string { return "int" }
+
+func (f integerFlag) String() string {
+	if *f.value == nil {
+		return ""
+	}
+	return strconv.FormatInt(**f.value, 10)
+}
+
+func (f integerFlag) Set(s string) error {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return errors.New("want a decimal integer of up to 64 bits")
+	}
+	*f.value = &n
+	return nil
+}
+
+func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	in := stdin
+	c.options.Name = "stdin"
+	if c.file != "-" {
+		f, err := os.Open(c.file)
+		if err != nil {
+			return fmt.Errorf("replay: %w", err)
+		}
+		defer func() { _ = f.Close() }()
+		in, c.options.Name = f, c.file
+	}
+	line := &progressLine{out: stderr, sizeBytes: fileSize(in), start: time.Now()}
+	// Rows on a terminal are progress enough, and would run into the line.
+	if isTerminal(stderr) && (c.summary || !isTerminal(stdout)) {
+		c.options.Progress = line.update
+	}
+	trace := untilDone(ctx, in)
+	var skipped replay.Skipped
+	var summary *replay.Summary
+	var err error
+	if c.summary {
+		summary, err = replay.Summarize(ctx, trace, c.options)
+		skipped = summary.Skipped
+	} else {
+		skipped, err = replay.Rows(ctx, trace, stdout, c.options)
+	}
+	line.clear()
+	reportSkipped(stderr, skipped)
+	if err != nil || summary == nil {
+		return err // a part's totals would pass for the whole's
+	}
+	return summary.Print(stdout, c.top)
+}
+
+func reportSkipped(stderr io.Writer, skipped replay.Skipped) {
+	if skipped.Rows == 0 {
+		return
+	}
+	rows := "rows"
+	if skipped.Rows == 1 {
+		rows = "row"
+	}
+	_, _ = fmt.Fprintf(stderr, "replay: skipped %d bad %s, the first: %v\n", skipped.Rows, rows, skipped.First)
+}
+
+// untilDone reads on behalf of a caller who must not wait for a silent terminal or pipe once ctx is done.
+func untilDone(ctx context.Context, in io.Reader) io.Reader {
+	r, w := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, in)
+		_ = w.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
+	return r
+}
+
+// fileSize returns 0 where a size is not known.
+func fileSize(in io.Reader) int64 {
+	f, ok := in.(*os.File)
+	if !ok {
+		return 0
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return info.Size()
+}
+
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+const progressInterval = 200 * time.Millisecond
+
+// progressLine is a line on a terminal that is written over and over.
+type progressLine struct {
+	out          io.Writer
+	sizeBytes    int64 // of the whole trace, 0 if not known
+	start, shown time.Time
+}
+
+func (l *progressLine) update(rows, bytes int64) {
+	now := time.Now()
+	if now.Sub(l.shown) < progressInterval {
+		return
+	}
+	l.shown = now
+	rowsPerSec := float64(rows) / max(now.Sub(l.start).Seconds(), 1e-9)
+	text := fmt.Sprintf("\r%d rows, %.0f rows/s, %d MB", rows, rowsPerSec, bytes/1_000_000)
+	if l.sizeBytes > 0 {
+		text += fmt.Sprintf(", %d %%", min(100*bytes/l.sizeBytes, 100))
+	}
+	_, _ = io.WriteString(l.out, text+eraseToEnd)
+}
+
+func (l *progressLine) clear() {
+	if !l.shown.IsZero() {
+		_, _ = io.WriteString(l.out, "\r"+eraseToEnd)
+	}
+}
+
+// eraseToEnd makes a terminal (ECMA-48, EL) erase from the cursor to the line's end.
+const eraseToEnd = "\x1b[K"

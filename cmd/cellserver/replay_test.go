@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+const replayResults = ",limited,limit,remaining,retry_after,reset_after"
+
+func callReplay(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errOut strings.Builder
+	err = runReplay(t.Context(), args, strings.NewReader(stdin), &out, &errOut)
+	return out.String(), errOut.String(), err
+}
+
+func writeTrace(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "trace.csv")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestReplayVectors(t *testing.T) {
+	for _, name := range []string{"throttle_whole_us.csv", "throttle_any_ns.csv"} {
+		path := filepath.Join("../../internal/funnel/testdata", name)
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			name, stdin string
+			args        []string
+		}{
+			{"a file", "", []string{path}},
+			{"standard input", string(want), nil},
+			{"standard input by name", string(want), []string{"-"}},
+		} {
+			t.Run(name+" from "+tt.name, func(t *testing.T) {
+				out, errOut, err := callReplay(t, tt.stdin, tt.args...)
+				if err != nil || errOut != "" {
+					t.Fatalf("got error %v and %q on stderr", err, errOut)
+				}
+				if out != string(want) {
+					t.Error("the output is not the input")
+				}
+			})
+		}
+	}
+}
+
+func TestReplayFlags(t *testing.T) {
+	limit := []string{"--max-burst=0", "--count=1", "--period=010"}
+	tests := []struct {
+		name           string
+		args           []string
+		in             string
+		stdout, stderr string
+	}{
+		{"limits, in decimal", append(limit, "--quantity=0"), "at,key\n0,a\n", "at,key" + replayResults + "\n0,a,0,1,1,-1,0\n", ""},
+		{"capacity", append(limit, "--max-burst=15", "--count=30", "--period=60", "--burst-is-capacity"),
+			"at,key\n0,laoqian:reply\n", "at,key" + replayResults + "\n0,laoqian:reply,0,15,14,-1,2\n", ""},
+		{"reorder window", append(limit, "--reorder-window", "1s"),
+			"at,key\n1,a\n0,b\n", "at,key" + replayResults + "\n0,b,0,1,0,-1,10\n1,a,0,1,0,-1,10\n", ""},
+		{"one bad row", append(limit, "--skip-bad"), "at,key\nx,a\n", "at,key" + replayResults + "\n",
+			"replay: skipped 1 bad row, the first: stdin:2: at: \"x\" is not a time: give RFC 3339 or Unix seconds\n"},
+		{"three bad rows", append(limit, "--skip-bad"), "at_ns,key\n1,a\nx\n0,a\ny,b\n", "at_ns,key" + replayResults + "\n1,a,0,1,0,-1,10\n",
+			"replay: skipped 3 bad rows, the first: stdin:3: the row has 1 fields, the header 2\n"},
+		{"summary", append(limit, "--summary", "--top=1", "--skip-bad"), "at,key\n0,a\n1.25,a\n1.25,b\n1.25,b\n1.25,b\nx,a\n",
+			"rows          5\nallowed       2\ndenied        3\ndenial rate   60.00 %\nfirst         1970-01-01T00:00:00Z\n" +
+				"last          1970-01-01T00:00:01.25Z\ntime span     1.25s\nskipped rows  1\n\nkeys denied most\n2  b\n",
+			"replay: skipped 1 bad row, the first: stdin:7: at: \"x\" is not a time: give RFC 3339 or Unix seconds\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out, errOut, err := callReplay(t, tt.in, tt.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out != tt.stdout {
+				t.Errorf("got on stdout\n%s\nwant\n%s", out, tt.stdout)
+			}
+			if errOut != tt.stderr {
+				t.Errorf("got on stderr\n%s\nwant\n%s", errOut, tt.stderr)
+			}
+		})
+	}
+}
+
+func TestReplayErrors(t *testing.T) {
+	trace := writeTrace(t, "at,key,max_burst,count,period\n0,a,0,1,1\n0,a,0,abc,1\n")
+	const seeHelp = "; see cellserver replay --help"
+	tests := []struct {
+		args  []string
+		want  string
+		usage bool
+	}{
+		{[]string{"a", "b"}, "replay: one FILE at a time, not 2" + seeHelp, true},
+		{[]string{"--nope"}, "unknown flag: --nope" + seeHelp, true},
+		{[]string{"--count", "0x1"}, `invalid argument "0x1" for "--count" flag: want a decimal integer of up to 64 bits` + seeHelp, true},
+		{[]string{"--top", "-1"}, "replay: --top must not be negative" + seeHelp, true},
+		{[]string{"--reorder-window", "-1s"}, "replay: --reorder-window must not be negative" + seeHelp, true},
+		{[]string{"nope.csv"}, "replay: open nope.csv: no such file or directory", false},
+		{[]string{trace}, "replay: " + trace + `:3: count: "abc" is not an integer`, false},
+		{[]string{trace, "--summary"}, "replay: " + trace + `:3: count: "abc" is not an integer`, false},
+		{nil, "replay: stdin: the input is empty: its first line must name the columns, such as at_ns,key,max_burst,count,period", false},
+	}
+	for _, tt := range tests {
+		out, _, err := callReplay(t, "", tt.args...)
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%q: got error\n%v\nwant\n%s", tt.args, err, tt.want)
+		}
+		var usage usageError
+		if errors.As(err, &usage) != tt.usage {
+			t.Errorf("%q: usage error: %v, want %v", tt.args, !tt.usage, tt.usage)
+		}
+		if wantOut := len(tt.args) == 1 && tt.args[0] == trace; wantOut != (out != "") {
+			t.Errorf("%q: got output %q", tt.args, out)
+		}
+	}
+}
+
+func TestReplayHelpExample(t *testing.T) {
+	out, errOut, err := callReplay(t, "", "--help")
+	if err != nil || errOut != "" {
+		t.Fatalf("got error %v and %q on stderr", err, errOut)
+	}
+	for _, line := range strings.Split(out, "\n") {
+		if len(line) > 120 {
+			t.Errorf("%d bytes wide: %s", len(line), line)
+		}
+	}
+	m := regexp.MustCompile(`(?s)printf '(.*)' \|\n +cellserver replay ([^\n]*)\n(.*)`).FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("no example in\n%s", out)
+	}
+	got, _, err := callReplay(t, strings.ReplaceAll(m[1], `\n`, "\n"), strings.Fields(m[2])...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.ReplaceAll(m[3], "\n  ", "\n")[2:]; got != want {
+		t.Errorf("the example gives\n%s\nbut promises\n%s", got, want)
+	}
+}
+
+func TestReplayFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{nil, {"--summary"}, {"--help"}} {
+		in := strings.NewReader("at,key,max_burst,count,period\n0,a,0,1,1\n")
+		if err := runReplay(t.Context(), args, in, full, io.Discard); err == nil || !strings.Contains(err.Error(), "no space left") {
+			t.Errorf("%q: got error %v", args, err)
+		}
+	}
+}
+
+// TestReplayStopsWhileItsInputIsSilent is what Ctrl-C does at a terminal where nothing was typed.
+func TestReplayStopsWhileItsInputIsSilent(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	silent, w := io.Pipe()
+	defer func() { _ = w.Close() }()
+	go func() {
+		_, _ = io.WriteString(w, "at,key,max_burst,count,period\n")
+		cancel()
+	}()
+	if err := runReplay(ctx, nil, silent, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want %v", err, context.Canceled)
+	}
+}
+
+func TestReplayProgress(t *testing.T) {
+	trace := writeTrace(t, "at,key,max_burst,count,period\n"+strings.Repeat("0,a,0,1,1\n", 10_000))
+	plain, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	const line = `^\r4096 rows, \d+ rows/s, 0 MB, \d+ %\x1b\[K.*\r\x1b\[K$`
+	tests := []struct {
+		name   string
+		args   []string
+		stdout func(terminal *os.File) io.Writer
+		want   string
+	}{
+		{"rows to a file", nil, func(*os.File) io.Writer { return plain }, line},
+		{"a summary", []string{"--summary", "--top=0"}, func(*os.File) io.Writer { return io.Discard }, line},
+		{"a summary on the same terminal", []string{"--summary", "--top=0"}, func(f *os.File) io.Writer { return f },
+			strings.TrimSuffix(line, "$") + `rows +10000\r\n`},
+		{"rows on the same terminal", nil, func(f *os.File) io.Writer { return f }, `^at,key[^\x1b]*$`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := onTerminal(t, func(terminal *os.File) {
+				if err := runReplay(t.Context(), append(tt.args, trace), nil, tt.stdout(terminal), terminal); err != nil {
+					t.Error(err)
+				}
+			})
+			if !regexp.MustCompile(tt.want).MatchString(got) {
+				t.Errorf("got %.200q on the terminal, want %q", got, tt.want)
+			}
+		})
+	}
+	var errOut bytes.Buffer
+	if err := runReplay(t.Context(), []string{trace}, nil, io.Discard, &errOut); err != nil || errOut.Len() > 0 {
+		t.Errorf("got error %v and %q on a stderr that is no terminal", err, errOut.String())
+	}
+}
+
+// onTerminal returns what do writes to the terminal that it is given.
+func onTerminal(t *testing.T, do func(terminal *os.File)) string {
+	t.Helper()
+	master, terminal, err := pty.Open()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer master.Close()
+	seen := make(chan string)
+	go func() {
+		b, _ := io.ReadAll(master) // ends in EIO, when the other side is closed
+		seen <- string(b)
+	}()
+	do(terminal)
+	if err := terminal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return <-seen
+}
+
+func TestProgressLineIsWrittenFiveTimesASecond(t *testing.T) {
+	var out bytes.Buffer
+	line := &progressLine{out: &out, start: time.Now()}
+	for range 1000 {
+		line.update(1_500_000, 64_000_000)
+	}
+	if got := out.String(); strings.Count(got, "\r") != 1 || !strings.Contains(got, "1500000 rows, ") || !strings.Contains(got, " rows/s, 64 MB\x1b[K") {
+		t.Errorf("got %q, want one line", got)
+	}
+}

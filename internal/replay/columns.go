@@ -1,0 +1,159 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cellserver/internal/funnel"
+)
+
+// resultColumns are those that a replay appends, in place of any that the trace has.
+func resultColumns() []string {
+	return []string{"limited", "limit", "remaining", "retry_after", "reset_after"}
+}
+
+// columns is where a header has what; -1 is nowhere.
+type columns struct {
+	at, atNs int // one of them is -1
+	key      int
+	reading  funnel.Reading
+	// The limit's columns.
+	maxBurst, count, period, quantity number
+
+	kept  []int // all columns but the results
+	names []string
+}
+
+// number is an integer column, or what stands in for it.
+type number struct {
+	name, flag string
+	column     int
+	fallback   *int64
+}
+
+func newColumns(header []string, o Options) (columns, error) {
+	quantity := o.Quantity
+	if quantity == nil {
+		one := int64(1)
+		quantity = &one
+	}
+	c := columns{
+		at: -1, atNs: -1, key: -1, reading: o.Reading,
+		maxBurst: number{"max_burst", "--max-burst", -1, o.MaxBurst},
+		count:    number{"count", "--count", -1, o.Count},
+		period:   number{"period", "--period", -1, o.Period},
+		quantity: number{"quantity", "--quantity", -1, quantity},
+	}
+	known := map[string]*int{"at": &c.at, "at_ns": &c.atNs, "key": &c.key}
+	for _, n := range c.numbers() {
+		known[n.name] = &n.column
+	}
+	for i, name := range header {
+		if slices.Contains(resultColumns(), name) {
+			continue
+		}
+		c.kept = append(c.kept, i)
+		c.names = append(c.names, rereadable(name))
+		column := known[name]
+		if column == nil {
+			continue
+		}
+		if *column >= 0 {
+			return columns{}, fmt.Errorf("column %s is there twice", name)
+		}
+		*column = i
+	}
+	return c, c.check()
+}
+
+func (c *columns) numbers() [4]*number {
+	return [...]*number{&c.maxBurst, &c.count, &c.period, &c.quantity}
+}
+
+func (c *columns) check() error {
+	switch {
+	case c.at < 0 && c.atNs < 0:
+		return errors.New("no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds)")
+	case c.at >= 0 && c.atNs >= 0:
+		return errors.New("columns at and at_ns are both there: keep one")
+	case c.key < 0:
+		return errors.New("column key is missing: add it to the header")
+	}
+	for _, n := range c.numbers() {
+		if n.column < 0 && n.fallback == nil {
+			return fmt.Errorf("column %s is missing: add it to the header or give %s", n.name, n.flag)
+		}
+	}
+	return nil
+}
+
+// parse fills in a row from its record.
+func (c *columns) parse(record []string, r *row) (err error) {
+	if r.atNs, err = c.parseTime(record); err != nil {
+		return err
+	}
+	r.key = record[c.key]
+	maxBurst, err := c.maxBurst.parse(record)
+	if err != nil {
+		return err
+	}
+	count, err := c.count.parse(record)
+	if err != nil {
+		return err
+	}
+	period, err := c.period.parse(record)
+	if err != nil {
+		return err
+	}
+	if r.quantity, err = c.quantity.parse(record); err != nil {
+		return err
+	}
+	if r.limit, err = funnel.NewLimit(c.reading, maxBurst, count, period); err != nil {
+		return err
+	}
+	for _, i := range c.kept {
+		r.fields = append(r.fields, rereadable(record[i]))
+	}
+	return nil
+}
+
+func (c *columns) parseTime(record []string) (int64, error) {
+	if c.at >= 0 {
+		atNs, err := parseTime(record[c.at])
+		return atNs, inColumn("at", err)
+	}
+	atNs, err := parseInteger(record[c.atNs])
+	return atNs, inColumn("at_ns", err)
+}
+
+func (n *number) parse(record []string) (int64, error) {
+	field := ""
+	if n.column >= 0 {
+		field = record[n.column]
+	}
+	if field != "" {
+		v, err := parseInteger(field)
+		return v, inColumn(n.name, err)
+	}
+	if n.fallback == nil {
+		return 0, fmt.Errorf("%s: the field is empty: fill it in or give %s", n.name, n.flag)
+	}
+	return *n.fallback, nil
+}
+
+func inColumn(name string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// rereadable makes up for what csv.Reader does to a line break in quotes: it drops one CR before each LF.
+func rereadable(field string) string {
+	if !strings.Contains(field, "\r\n") {
+		return field
+	}
+	return strings.ReplaceAll(field, "\r\n", "\r\r\n")
+}

@@ -1,0 +1,81 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxQuotedBytes is how much of a field an error repeats.
+const maxQuotedBytes = 64
+
+// parseInteger reads a signed 64-bit integer as CL.THROTTLE does: decimal, with an optional sign, and no blanks.
+func parseInteger(s string) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, fmt.Errorf("%s is beyond 64 bits", quoted(s))
+	case err != nil:
+		return 0, fmt.Errorf("%s is not an integer", quoted(s))
+	}
+	return n, nil
+}
+
+// parseTime reads RFC 3339 or decimal Unix seconds as Unix nanoseconds, and cuts off digits beyond these.
+func parseTime(s string) (int64, error) {
+	parse := parseUnixSeconds
+	if len(s) > 4 && s[4] == '-' {
+		parse = parseRFC3339
+	}
+	atNs, err := parse(s)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, fmt.Errorf("%s is beyond what 64 bits of nanoseconds hold, the years 1677 to 2262", quoted(s))
+	case err != nil:
+		return 0, fmt.Errorf("%s is not a time: give RFC 3339 or Unix seconds", quoted(s))
+	}
+	return atNs, nil
+}
+
+// parseUnixSeconds takes the point out and reads what is left as one integer, for no float holds it.
+func parseUnixSeconds(s string) (int64, error) {
+	const places = 9
+	var scratch [32]byte
+	whole, fraction, point := strings.Cut(s, ".")
+	if !endsInDigit(whole) || point && fraction == "" || strings.Trim(fraction, "0123456789") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	digits := append(scratch[:0], whole...)
+	digits = append(digits, fraction[:min(len(fraction), places)]...)
+	for range places - len(fraction) {
+		digits = append(digits, '0')
+	}
+	return strconv.ParseInt(string(digits), 10, 64)
+}
+
+func endsInDigit(s string) bool {
+	return s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9'
+}
+
+func parseRFC3339(s string) (int64, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	// time.Parse takes hours of one digit and a comma for the point, RFC 3339 does not: go.dev/issue/54580.
+	if err != nil || s[13] != ':' || strings.Contains(s, ",") {
+		return 0, strconv.ErrSyntax
+	}
+	atNs := t.UnixNano()
+	if !time.Unix(0, atNs).Equal(t) {
+		return 0, strconv.ErrRange
+	}
+	return atNs, nil
+}
+
+// quoted returns text from the trace in a form that is short and stays on one line.
+func quoted(s string) string {
+	if len(s) > maxQuotedBytes {
+		return strconv.Quote(s[:maxQuotedBytes]) + "..."
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,97 @@
+package replay
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"time"
+)
+
+// order gives rows back in the order of time, and those of one time as they came. It holds those of the window,
+// and uses their memory again.
+type order struct {
+	windowNs int64
+	waiting  rowHeap
+	free     []*row
+	pushed   int64
+
+	newestNs   int64 // of all rows that came
+	releasedNs int64 // of the row given back last
+}
+
+func newOrder(window time.Duration) order {
+	return order{windowNs: int64(window), newestNs: math.MinInt64, releasedNs: math.MinInt64}
+}
+
+// blank returns a row to fill in, for push or recycle.
+func (o *order) blank() *row {
+	n := len(o.free)
+	if n == 0 {
+		return new(row)
+	}
+	r := o.free[n-1]
+	o.free = o.free[:n-1]
+	return r
+}
+
+// recycle takes back a row that nobody needs any more.
+func (o *order) recycle(r *row) {
+	clear(r.fields) // lets go of the text
+	*r = row{fields: r.fields[:0]}
+	o.free = append(o.free, r)
+}
+
+// push adds a row, unless a later one was given back already.
+func (o *order) push(r *row) error {
+	if r.atNs < o.releasedNs {
+		late := time.Unix(0, o.newestNs).Sub(time.Unix(0, r.atNs)) // unlike int64, Sub saturates
+		return fmt.Errorf("out of order by %s: sort the trace, or give --reorder-window %[1]s or more", late)
+	}
+	o.pushed++
+	r.place = o.pushed
+	o.newestNs = max(o.newestNs, r.atNs)
+	heap.Push(&o.waiting, r)
+	return nil
+}
+
+// pop returns the next row that is as old as the window is long, or nil.
+func (o *order) pop() *row {
+	if len(o.waiting) == 0 || o.waiting[0].atNs > o.readyNs() {
+		return nil
+	}
+	r := heap.Pop(&o.waiting).(*row)
+	o.releasedNs = r.atNs
+	return r
+}
+
+// end makes all rows ready: none is still to come.
+func (o *order) end() { o.windowNs = 0 }
+
+func (o *order) readyNs() int64 {
+	if o.newestNs < math.MinInt64+o.windowNs {
+		return math.MinInt64
+	}
+	return o.newestNs - o.windowNs
+}
+
+// rowHeap is a container/heap by time, and then by place.
+type rowHeap []*row
+
+func (h rowHeap) Len() int      { return len(h) }
+func (h rowHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *rowHeap) Push(r any)   { *h = append(*h, r.(*row)) }
+
+func (h rowHeap) Less(i, j int) bool {
+	if h[i].atNs != h[j].atNs {
+		return h[i].atNs < h[j].atNs
+	}
+	return h[i].place < h[j].place
+}
+
+func (h *rowHeap) Pop() any {
+	last := len(*h) - 1
+	r := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return r
+}

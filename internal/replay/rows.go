@@ -1,0 +1,55 @@
+package replay
+
+import (
+	"bufio"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+
+	"cellserver/internal/funnel"
+)
+
+// rowWriter is the sink that writes each row with its answer.
+type rowWriter struct {
+	csv    *csv.Writer
+	record []string
+}
+
+func newRowWriter(out io.Writer) *rowWriter {
+	return &rowWriter{csv: csv.NewWriter(bufio.NewWriterSize(out, bufferBytes))}
+}
+
+func (w *rowWriter) header(names []string) error {
+	w.record = append(append(w.record[:0], names...), resultColumns()...)
+	return w.write()
+}
+
+func (w *rowWriter) row(r *row, result funnel.Result) error {
+	limited := "0"
+	if result.Limited {
+		limited = "1"
+	}
+	w.record = append(append(w.record[:0], r.fields...),
+		limited,
+		strconv.FormatInt(result.Limit, 10),
+		strconv.FormatInt(result.Remaining, 10),
+		strconv.FormatInt(result.RetryAfterSec, 10),
+		strconv.FormatInt(result.ResetAfterSec, 10))
+	return w.write()
+}
+
+func (w *rowWriter) write() error {
+	if err := w.csv.Write(w.record); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	return nil
+}
+
+func (w *rowWriter) flush() error {
+	w.csv.Flush()
+	if err := w.csv.Error(); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"cellserver/internal/funnel"
+)
+
+// deniedCounters is up to how many denied keys are counted exactly.
+const deniedCounters = 10_000
+
+// Summary is what a trace's rows were answered, added up.
+type Summary struct {
+	Allowed, Denied int64
+	FirstNs, LastNs int64 // Unix time of the first and the last row
+	Skipped         Skipped
+
+	denied *spaceSaving
+}
+
+func newSummary() *Summary { return &Summary{denied: newSpaceSaving(deniedCounters)} }
+
+func (s *Summary) row(r *row, result funnel.Result) error {
+	if s.Allowed+s.Denied == 0 {
+		s.FirstNs = r.atNs
+	}
+	s.LastNs = r.atNs
+	if result.Limited {
+		s.Denied++
+		s.denied.add(r.key)
+	} else {
+		s.Allowed++
+	}
+	return nil
+}
+
+// Print writes the summary as aligned text, with the up to top keys that were denied most.
+func (s *Summary) Print(out io.Writer, top int) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	_, err := w.Write(s.appendTop(s.appendTotals(nil), top))
+	if err == nil {
+		err = w.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("replay: write summary: %w", err)
+	}
+	return nil
+}
+
+func (s *Summary) appendTotals(b []byte) []byte {
+	rows := s.Allowed + s.Denied
+	b = fmt.Appendf(b, "rows\t%d\nallowed\t%d\ndenied\t%d\n", rows, s.Allowed, s.Denied)
+	if rows > 0 {
+		first, last := time.Unix(0, s.FirstNs).UTC(), time.Unix(0, s.LastNs).UTC()
+		b = fmt.Appendf(b, "denial rate\t%.2f %%\n", 100*float64(s.Denied)/float64(rows))
+		b = fmt.Appendf(b, "first\t%s\n", first.Format(time.RFC3339Nano))
+		b = fmt.Appendf(b, "last\t%s\n", last.Format(time.RFC3339Nano))
+		b = fmt.Appendf(b, "time span\t%s\n", last.Sub(first))
+	}
+	return fmt.Appendf(b, "skipped rows\t%d\n", s.Skipped.Rows)
+}
+
+func (s *Summary) appendTop(b []byte, top int) []byte {
+	counters := s.denied.top(top)
+	if len(counters) == 0 {
+		return b
+	}
+	b = append(b, "\nkeys denied most\n"...) // lines without a tab: other columns begin below them
+	for _, c := range counters {
+		note := ""
+		if c.tooHigh > 0 {
+			note = fmt.Sprintf(" (at most %d too high)", c.tooHigh)
+		}
+		b = fmt.Appendf(b, "%d%s\t%s\n", c.count, note, onOneLine(c.key))
+	}
+	return b
+}
+
+// onOneLine quotes a key that would not stand on one line as it is, or could be taken for a quoted one.
+func onOneLine(key string) string {
+	quoted := strconv.Quote(key)
+	if key == "" || strings.TrimSpace(key) != key || quoted[1:len(quoted)-1] != key {
+		return quoted
+	}
+	return key
+}
