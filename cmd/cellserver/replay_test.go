@@ -107,11 +107,11 @@ func TestReplayErrors(t *testing.T) {
 		want  string
 		usage bool
 	}{
-		{[]string{"a", "b"}, "replay: one FILE at a time, not 2" + seeHelp, true},
+		{[]string{"a", "b"}, "replay: one FILE at a time, not 2", true},
 		{[]string{"--nope"}, "unknown flag: --nope" + seeHelp, true},
 		{[]string{"--count", "0x1"}, `invalid argument "0x1" for "--count" flag: want a decimal integer of up to 64 bits` + seeHelp, true},
-		{[]string{"--top", "-1"}, "replay: --top must not be negative" + seeHelp, true},
-		{[]string{"--reorder-window", "-1s"}, "replay: --reorder-window must not be negative" + seeHelp, true},
+		{[]string{"--top", "-1"}, "replay: --top must not be negative", true},
+		{[]string{"--reorder-window", "-1s"}, "replay: --reorder-window must not be negative", true},
 		{[]string{"nope.csv"}, "replay: open nope.csv: no such file or directory", false},
 		{[]string{trace}, "replay: " + trace + `:3: count: "abc" is not an integer`, false},
 		{[]string{trace, "--summary"}, "replay: " + trace + `:3: count: "abc" is not an integer`, false},
