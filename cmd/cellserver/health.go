@@ -38,8 +38,11 @@ func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 		return usageError{fmt.Errorf("--metrics-addr: %w", err)}
 	}
 	// A server that is bound to all addresses is asked at the loopback one.
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "localhost"
+	switch ip := net.ParseIP(host); {
+	case host == "", ip.Equal(net.IPv4zero):
+		host = "127.0.0.1"
+	case ip.Equal(net.IPv6unspecified):
+		host = "::1"
 	}
 	if err := askHealth(ctx, "http://"+net.JoinHostPort(host, port)+"/healthz"); err != nil {
 		return err

@@ -28,7 +28,7 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return usageError{err}
 	}
-	listeners, err := o.listen()
+	listeners, err := o.listen(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (a *app) clientStats() command.ClientStats {
 		Refused:    st.Refused,
 	}
 	if a.listeners.tcp != nil {
-		c.PortNumber = a.listeners.tcp.Addr().(*net.TCPAddr).Port
+		c.Port = a.listeners.tcp.Addr().(*net.TCPAddr).Port
 	}
 	return c
 }
@@ -168,22 +168,23 @@ func monotonicClock() func() int64 {
 // listeners is what the server listens on; nil where nothing was asked for.
 type listeners struct{ tcp, unix, metrics net.Listener }
 
-func (o *options) listen() (*listeners, error) {
-	l := &listeners{}
+func (o *options) listen(ctx context.Context) (*listeners, error) {
 	var err error
+	var config net.ListenConfig
+	l := &listeners{}
 	if o.addr != "" {
-		if l.tcp, err = net.Listen("tcp", o.addr); err != nil {
+		if l.tcp, err = config.Listen(ctx, "tcp", o.addr); err != nil {
 			return nil, listenError("addr", o.addr, err)
 		}
 	}
 	if o.metricsAddr != "" {
-		if l.metrics, err = net.Listen("tcp", o.metricsAddr); err != nil {
+		if l.metrics, err = config.Listen(ctx, "tcp", o.metricsAddr); err != nil {
 			l.close()
 			return nil, listenError("metrics-addr", o.metricsAddr, err)
 		}
 	}
 	if o.unixSocket != "" {
-		if l.unix, err = listenUnix(o.unixSocket); err != nil {
+		if l.unix, err = listenUnix(ctx, config, o.unixSocket); err != nil {
 			l.close()
 			return nil, listenError("unixsocket", o.unixSocket, err)
 		}

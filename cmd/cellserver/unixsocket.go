@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -10,12 +11,12 @@ import (
 
 // listenUnix listens on a unix socket. A socket file that nobody listens on any more, as a kill leaves behind, is
 // replaced; any other file is not.
-func listenUnix(path string) (net.Listener, error) {
-	l, err := net.Listen("unix", path)
+func listenUnix(ctx context.Context, config net.ListenConfig, path string) (net.Listener, error) {
+	l, err := config.Listen(ctx, "unix", path)
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return l, err
 	}
-	if nc, dialErr := net.DialTimeout("unix", path, time.Second); dialErr == nil {
+	if nc, dialErr := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path); dialErr == nil {
 		_ = nc.Close()
 		return nil, err
 	} else if !errors.Is(dialErr, syscall.ECONNREFUSED) {
@@ -27,5 +28,5 @@ func listenUnix(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil {
 		return nil, err
 	}
-	return net.Listen("unix", path)
+	return config.Listen(ctx, "unix", path)
 }

@@ -37,19 +37,17 @@ type Setting struct{ Name, Value string }
 
 // ClientStats is what the server above knows of connections.
 type ClientStats struct {
-	Connected   int
-	MaxClients  int
-	Accepted    uint64 // since the start
-	Refused     uint64 // over MaxClients
-	PortNumber  int    // of the first TCP listener, 0 without one
-	PanicsCount uint64 // connections closed by a panic
+	Connected  int
+	MaxClients int
+	Accepted   uint64 // since the start
+	Refused    uint64 // over MaxClients
+	Port       int    // of the TCP listener, 0 without one
 }
 
 // Engine is what all sessions share.
 type Engine struct {
 	config   Config
 	table    table
-	settings []Setting
 	started  time.Time
 	scratch  sync.Pool
 	lastID   atomic.Int64

@@ -93,7 +93,7 @@ func infoServer(s *Session, b *strings.Builder) {
 	fmt.Fprintf(b, "redis_version:%s\r\ncellserver_version:%s\r\nredis_mode:standalone\r\nos:%s %s\r\narch_bits:%d\r\n"+
 		"go_version:%s\r\nprocess_id:%d\r\ntcp_port:%d\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
 		RedisVersion, s.engine.config.Version, runtime.GOOS, runtime.GOARCH, strconv.IntSize,
-		runtime.Version(), os.Getpid(), s.engine.config.Clients().PortNumber, up, up/(24*60*60))
+		runtime.Version(), os.Getpid(), s.engine.config.Clients().Port, up, up/(24*60*60))
 }
 
 func infoClients(s *Session, b *strings.Builder) {

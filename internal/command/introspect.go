@@ -273,11 +273,11 @@ func help(s *Session, args [][]byte) error {
 	s.w.Array(1 + 2*len(r.subs))
 	s.w.Status(strings.ToUpper(r.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
 	for _, sub := range r.subs {
-		usage := strings.ToUpper(sub.name)
+		usage := []string{strings.ToUpper(sub.name)}
 		for _, a := range sub.args {
-			usage += " " + a.usage()
+			usage = append(usage, a.usage())
 		}
-		s.w.Status(usage)
+		s.w.Status(strings.Join(usage, " "))
 		s.w.Status("    " + sub.summary + ".")
 	}
 	return nil

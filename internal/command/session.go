@@ -11,16 +11,16 @@ import (
 type Status uint8
 
 const (
-	// NeedInput: all that could be executed was; call Feed again with what was not consumed and more.
+	// NeedInput says that all that could be executed was; call Feed again with what was not consumed and more.
 	NeedInput Status = iota
-	// More: there may be more to execute in the input; call Feed again when the replies are on their way.
+	// More says that there may be more to execute in the input; call Feed again when the replies are on their way.
 	More
-	// Waiting: the last command is not done. Read no more, and call Feed again after the session's wake function
+	// Waiting says that the last command is not done. Read no more, and call Feed again after the session's wake function
 	// was called.
 	Waiting
-	// Close: send the replies, then close the connection.
+	// Close says to send the replies, then close the connection.
 	Close
-	// Abort: close the connection at once and send nothing.
+	// Abort says to close the connection at once and send nothing.
 	Abort
 )
 

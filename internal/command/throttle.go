@@ -25,13 +25,12 @@ func throttle(s *Session, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	batch := append(s.scratch.batch, shard.Request{
+	s.scratch.batch = append(s.scratch.batch, shard.Request{
 		Key:      shard.Key{DB: s.db, Name: args[1]},
 		Limit:    limit,
 		Quantity: numbers[3],
 	})
-	s.scratch.batch = batch
-	if len(batch) == cap(batch) {
+	if len(s.scratch.batch) == maxBatch {
 		s.flush()
 	}
 	return nil

@@ -155,16 +155,17 @@ func (d *Decoder) header(buf []byte, tooBig, invalid string) ([]byte, error) {
 		}
 		d.checked = len(buf)
 	}
-	if end := d.checked + max(i, 0); end-start > maxLineBytes {
+	end := d.checked + max(i, 0)
+	if end-start > maxLineBytes {
 		return nil, protocolError(tooBig)
-	} else if i < 0 || end+1 == len(buf) {
-		return nil, nil
-	} else {
-		buf[end+1] = '\n'
-		d.line, d.checked = end+2, end+2
-		// Never nil, nor empty: a line that is only its end is known by its carriage return.
-		return buf[start:max(end, start+1)], nil
 	}
+	if i < 0 || end+1 == len(buf) {
+		return nil, nil
+	}
+	buf[end+1] = '\n'
+	d.line, d.checked = end+2, end+2
+	// Never empty: a line that is only its end is known by its carriage return.
+	return buf[start:max(end, start+1)], nil
 }
 
 // ParseInt reads an integer as Redis does: decimal, signed 64-bit, no plus sign, no leading zeros, no blanks.
@@ -172,7 +173,10 @@ func ParseInt(b []byte) (n int64, ok bool) {
 	if len(b) == 1 && b[0] == '0' {
 		return 0, true
 	}
-	digits := bytes.TrimPrefix(b, []byte("-"))
+	digits := b
+	if len(b) > 0 && b[0] == '-' {
+		digits = b[1:]
+	}
 	if len(digits) == 0 || digits[0] == '0' {
 		return 0, false
 	}

@@ -57,11 +57,7 @@ func unquoteWord(line []byte, r, w int) (int, int, bool) {
 		case ' ', '\n', '\r', '\t':
 			return r + 1, w, true
 		case '"', '\'':
-			closed := false
-			if r, w, closed = unquote(line, r+1, w, c); !closed {
-				return r, w, false
-			}
-			return r, w, true
+			return unquote(line, r+1, w, c)
 		default:
 			line[w] = c
 			r, w = r+1, w+1

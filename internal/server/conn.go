@@ -81,7 +81,8 @@ func (c *conn) run() {
 			c.driver.server.panicked(p, c.peer)
 		}
 	}()
-	for c.read() && c.process() {
+	for alive := true; alive; {
+		alive = c.read() && c.process()
 	}
 }
 
@@ -133,13 +134,14 @@ func (c *conn) process() bool {
 		switch status {
 		case command.NeedInput:
 			return true
+		case command.More:
 		case command.Waiting:
 			select {
 			case <-c.woken:
 			case <-c.killed:
 				return false
 			}
-		case command.Close:
+		default:
 			c.finish()
 			return false
 		}

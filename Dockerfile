@@ -1,0 +1,19 @@
+# docker build -t cellserver .
+# docker run -p 127.0.0.1:6380:6380 -p 127.0.0.1:9380:9380 -e CELLSERVER_REQUIREPASS=... cellserver
+#
+# Inside, both addresses are open to the container's network; what is published is up to -p.
+
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /cellserver ./cmd/cellserver
+
+FROM scratch
+COPY --from=build /cellserver /cellserver
+USER 65532:65532
+ENV CELLSERVER_ADDR=0.0.0.0:6380 CELLSERVER_METRICS_ADDR=0.0.0.0:9380
+EXPOSE 6380 9380
+HEALTHCHECK --interval=10s --timeout=5s CMD ["/cellserver", "health"]
+ENTRYPOINT ["/cellserver"]

@@ -1,0 +1,46 @@
+# make run    build and serve on 127.0.0.1:6380, metrics on 127.0.0.1:9380
+# make test   everything: installs what the tests need, then format, vet, lint, race detector, all tests, fuzzing
+# make check  the same without the long tests, for the hand
+# make fuzz   each fuzz target for FUZZTIME (default 5m)
+# make bench  CL.THROTTLE beside redis-server's SET
+
+GO       ?= go
+LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+FUZZTIME ?= 5m
+
+.PHONY: run build test check fuzz bench deps format vet lint
+
+run: build
+	./cellserver
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o cellserver ./cmd/cellserver
+
+test: deps format vet lint
+	$(GO) test -count=1 -timeout 10m ./...
+	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 15m ./...
+	scripts/fuzz.sh 20s
+
+check: format vet lint
+	$(GO) test -short ./...
+
+fuzz:
+	scripts/fuzz.sh $(FUZZTIME)
+
+bench:
+	bench/compare.sh
+
+deps:
+	scripts/deps.sh
+
+format:
+	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted (run gofmt -w):" $$files; exit 1; }
+
+vet:
+	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./cmd/... ./internal/...
+	GOOS=windows $(GO) vet ./cmd/... ./internal/...
+
+lint:
+	$(LINT) run ./...
+	shellcheck .ci/run scripts/*.sh bench/*.sh

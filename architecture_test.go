@@ -1,0 +1,46 @@
+package cellserver_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "cellserver"
+
+// TestImportsGoDown holds ARCHITECTURE.md's floors: a package imports only packages further down this list.
+func TestImportsGoDown(t *testing.T) {
+	floors := []string{
+		module + "/cmd/cellserver",
+		module + "/internal/metrics",
+		module + "/internal/server",
+		module + "/internal/command",
+		module + "/internal/replay",
+		module + "/internal/shard",
+		module + "/internal/funnel",
+		module + "/internal/resp",
+	}
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./cmd/...", "./internal/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		from := slices.Index(floors, fields[0])
+		if from < 0 {
+			t.Errorf("%s has no floor: add it to the list here and to ARCHITECTURE.md", fields[0])
+		}
+		for _, imported := range fields[1:] {
+			if to := slices.Index(floors, imported); strings.HasPrefix(imported, module+"/") && to <= from {
+				t.Errorf("%s imports %s, which is not below it", fields[0], imported)
+			}
+			if strings.HasPrefix(imported, "github.com/tidwall/redcon") && fields[0] != module+"/internal/resp" {
+				t.Errorf("%s imports redcon; only internal/resp may", fields[0])
+			}
+			if imported == "unsafe" || imported == "C" {
+				t.Errorf("%s imports %q", fields[0], imported)
+			}
+		}
+	}
+}

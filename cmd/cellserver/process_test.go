@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// call runs the program to its end and returns what it printed.
+func call(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := programCommand(t, args...)
+	cmd.Env = append(cmd.Env, env...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	_ = cmd.Run()
+	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
+}
+
+func TestMistakesAreOneLine(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	inUse := taken.Addr().String()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("not a socket"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const see = "; see cellserver --help"
+	free := []string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}
+	tests := []struct {
+		env  string
+		args []string
+		code int
+		want string
+	}{
+		{"", []string{"--nope"}, 2, "unknown flag: --nope" + see},
+		{"", []string{"nope"}, 2, `unknown command "nope"` + see},
+		{"", []string{"--databases", "many"}, 2, `invalid argument "many" for "--databases" flag: strconv.ParseInt: parsing "many": invalid syntax` + see},
+		{"", []string{"--databases", "0"}, 2, "--databases must be from 1 to 65536, got 0"},
+		{"", []string{"--maxclients", "-1"}, 2, "--maxclients must be from 1 to 1073741824, got -1"},
+		{"", []string{"--timeout", "-1s"}, 2, "--timeout must not be negative, got -1s"},
+		{"", []string{"--log-level", "loud"}, 2, `--log-level must be debug, info, warn or error, got "loud"`},
+		{"", []string{"--log-format", "xml"}, 2, `--log-format must be text or json, got "xml"`},
+		{"", []string{"--addr", ""}, 2, "nothing to listen on: give --addr or --unixsocket"},
+		{"CELLSERVER_TIMEOUT=soon", nil, 2, `environment variable CELLSERVER_TIMEOUT: time: invalid duration "soon"`},
+		{"", []string{"--addr", inUse}, 1, "cannot listen on " + inUse + ": bind: address already in use; choose another with --addr or CELLSERVER_ADDR"},
+		{"", append(free, "--metrics-addr", inUse), 1, "cannot listen on " + inUse + ": bind: address already in use; choose another with --metrics-addr or CELLSERVER_METRICS_ADDR"},
+		{"CELLSERVER_ADDR=" + inUse, nil, 1, "cannot listen on " + inUse + ": bind: address already in use; choose another with --addr or CELLSERVER_ADDR"},
+		{"", []string{"--addr", "no port"}, 1, "cannot listen on no port: address no port: missing port in address; choose another with --addr or CELLSERVER_ADDR"},
+		{"", []string{"--addr", "127.0.0.1:99999"}, 1, "cannot listen on 127.0.0.1:99999: address 99999: invalid port; choose another with --addr or CELLSERVER_ADDR"},
+		{"", append(free, "--unixsocket", file), 1, "cannot listen on " + file + ": bind: address already in use; choose another with --unixsocket or CELLSERVER_UNIXSOCKET"},
+		{"", []string{"health", "now"}, 2, `health takes no argument, got "now"`},
+		{"", []string{"health", "--metrics-addr", "nowhere"}, 2, "--metrics-addr: address nowhere: missing port in address"},
+	}
+	for _, tt := range tests {
+		code, out, errOut := call(t, []string{tt.env}, tt.args...)
+		if code != tt.code || out != "" || errOut != "cellserver: "+tt.want+"\n" {
+			t.Errorf("%s %q: got %d, %q, %q, want %d, %q", tt.env, tt.args, code, out, errOut, tt.code, tt.want)
+		}
+	}
+	if b, err := os.ReadFile(file); err != nil || string(b) != "not a socket" {
+		t.Errorf("the file in the socket's place was touched: %q, %v", b, err)
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	code, out, _ := call(t, nil, "--version")
+	if code != 0 || !strings.HasPrefix(out, "cellserver "+version+" (go") {
+		t.Errorf("--version: got %d, %q", code, out)
+	}
+	code, out, _ = call(t, nil, "--help")
+	if code != 0 {
+		t.Errorf("--help: got %d", code)
+	}
+	o := &options{}
+	for _, g := range o.flagGroups() {
+		if !strings.Contains(out, "\n"+g.title+":\n"+g.flags.FlagUsages()) {
+			t.Errorf("--help has no heading %s with its flags", g.title)
+		}
+	}
+	for _, sub := range []string{"replay", "health"} {
+		if code, out, _ := call(t, nil, sub, "--help"); code != 0 || !strings.Contains(out, "Usage:\n  cellserver "+sub) {
+			t.Errorf("%s --help: got %d, %q", sub, code, out)
+		}
+	}
+	if code, _, errOut := call(t, []string{"CELLSERVER_SERVICE_PORT=6380"}, "--version"); code != 0 {
+		t.Errorf("a variable that is no flag: got %d, %q", code, errOut)
+	}
+}
+
+func TestEveryFlagIsAVariable(t *testing.T) {
+	t.Setenv("CELLSERVER_MAXCLIENTS", "7")
+	t.Setenv("CELLSERVER_BURST_IS_CAPACITY", "true")
+	t.Setenv("CELLSERVER_SHUTDOWN_TIMEOUT", "3s")
+	o, err := parseOptions([]string{"--maxclients", "8"}, io.Discard)
+	if err != nil || o.maxClients != 8 || !o.burstIsCapacity || o.shutdownTimeout != 3*time.Second {
+		t.Errorf("got %+v, %v; want the flag before the variable, and the variables", o, err)
+	}
+}
+
+func TestSignalsEndItInGoodOrder(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		p := startServer(t)
+		nc := p.dial(t)
+		exchange(t, nc, "PING\r\n", "+PONG\r\n")
+		if code := p.stop(t, sig); code != 0 {
+			t.Errorf("%s: exit code %d", sig, code)
+		}
+		if rest, err := io.ReadAll(nc); len(rest) != 0 || err != nil {
+			t.Errorf("%s: the client was left with %q, %v", sig, rest, err)
+		}
+		if log := p.log.String(); !strings.Contains(log, "stopped") {
+			t.Errorf("%s: the log does not end: %s", sig, log)
+		}
+	}
+}
+
+func TestSocketOfAKilledServerIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cell.sock")
+	first := startServer(t, "--unixsocket", path)
+	if code, _, errOut := call(t, nil, "--addr", "", "--metrics-addr", "", "--unixsocket", path); code != 1 || !strings.Contains(errOut, "address already in use") {
+		t.Errorf("a second server on the socket: got %d, %q", code, errOut)
+	}
+	first.stop(t, syscall.SIGKILL)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("the kill left no socket behind: %v", err)
+	}
+	startServer(t, "--unixsocket", path)
+	nc, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = nc.Close() }()
+	exchange(t, nc, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
+}
+
+func TestBurstIsCapacity(t *testing.T) {
+	p := startServer(t, "--burst-is-capacity")
+	exchange(t, p.dial(t), "CL.THROTTLE laoqian:reply 15 30 60\r\nCL.THROTTLE k 0 1 1\r\n",
+		"*5\r\n:0\r\n:15\r\n:14\r\n:-1\r\n:2\r\n-Cell error: Store error: max_burst must be at least 1, got 0\r\n")
+}
+
+func TestHealthAndHosts(t *testing.T) {
+	p := startServer(t)
+	if code, out, errOut := call(t, nil, "health", "--metrics-addr", p.metrics); code != 0 || out != "ok\n" {
+		t.Errorf("health: got %d, %q, %q", code, out, errOut)
+	}
+	_, port, _ := net.SplitHostPort(p.metrics)
+	if code, _, errOut := call(t, []string{"CELLSERVER_METRICS_ADDR=0.0.0.0:" + port}, "health"); code != 0 {
+		t.Errorf("health at all addresses: got %d, %q", code, errOut)
+	}
+	for host, want := range map[string]int{
+		"localhost": 200, "LocalHost:9380": 200, "127.0.0.1": 200, "127.1.2.3:1": 200, "[::1]:9380": 200, "[::1]": 200,
+		"example.com": 403, "localhost.example.com:9380": 403, "10.0.0.1": 403, "127.0.0.1.example.com": 403, "0.0.0.0": 403,
+	} {
+		request, err := http.NewRequest(http.MethodGet, "http://"+p.metrics+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = host
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("Host %s: got %d, want %d", host, answer.StatusCode, want)
+		}
+	}
+	p.stop(t, syscall.SIGTERM)
+	if code, _, errOut := call(t, nil, "health", "--metrics-addr", p.metrics); code != 1 || !strings.Contains(errOut, "connection refused") {
+		t.Errorf("health of a server that has ended: got %d, %q", code, errOut)
+	}
+}

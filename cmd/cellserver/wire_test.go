@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// wireCase is bytes from a client, on a connection of their own, and what must come back.
+type wireCase struct {
+	name   string
+	send   string
+	flood  int           // so many bytes more after send
+	pace   time.Duration // a pause after each byte
+	want   string        // all replies
+	closed bool          // by the server; else a PING must be answered
+	half   bool          // a command that never ends: the client goes away
+}
+
+func protocolReply(reason string) string { return "-ERR Protocol error: " + reason + "\r\n" }
+
+func wireCases() []wireCase {
+	cases := []wireCase{
+		{name: "inline", send: "PING\r\n", want: "+PONG\r\n"},
+		{name: "inline without CR", send: "PING\n", want: "+PONG\r\n"},
+		{name: "quotes", send: "ECHO \"a b\\n\\x41\\\"\"\r\nECHO 'it\\'s'\r\n", want: "$6\r\na b\nA\"\r\n$4\r\nit's\r\n"},
+		{name: "quote in a word", send: "ECHO a\"b c\"\r\n", want: "$4\r\nab c\r\n"},
+		{name: "unbalanced quote", send: "\"\r\n", want: protocolReply("unbalanced quotes in request"), closed: true},
+		{name: "Tile38's form", send: "$3 abc\r\n", want: "-ERR unknown command '$3', with args beginning with: 'abc' \r\n"},
+		{name: "inline too long", flood: 70_000, send: "A", want: protocolReply("too big inline request"), closed: true},
+		{name: "header too long", flood: 70_000, send: "*1", want: protocolReply("too big mbulk count string"), closed: true},
+		{name: "bulk header too long", flood: 70_000, send: "*1\r\n$", want: protocolReply("too big bulk count string"), closed: true},
+		{name: "no dollar", send: "*1\r\nfoo\r\n", want: protocolReply("expected '$', got 'f'"), closed: true},
+		{name: "no dollar but a line end", send: "*1\r\n\r\n", want: protocolReply(`expected '$', got '\r'`), closed: true},
+		{name: "post", send: "POST / HTTP/1.1\r\nHost: x\r\n\r\nCL.THROTTLE web 0 1 60\r\n", closed: true},
+		{name: "host", send: "Host: localhost\r\nCL.THROTTLE web 0 1 60\r\n", closed: true},
+		{name: "two billion arguments", send: "*2147483647\r\n$4\r\n", want: protocolReply("invalid multibulk length"), closed: true},
+		{name: "a million arguments", send: "*1048576\r\n$4\r\nPING\r\n", half: true},
+		{name: "300 MB behind a broken header", send: "*2\r\n$4\r\nPING\r\n$2000000000\r\n", flood: 300 << 20,
+			want: protocolReply("invalid bulk length"), closed: true},
+		{name: "half a command", send: "*2\r\n$4\r\nECHO\r\n$5\r\nhel", half: true},
+		{name: "slow", send: "*1\r\n$4\r\nPING\r\n", pace: 100 * time.Millisecond, want: "+PONG\r\n"},
+		{name: "bulk without CRLF", send: "*1\r\n$4\r\nPINGxx", want: protocolReply("expected CRLF after a bulk string"), closed: true},
+		{name: "forged reply", send: "*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$9\r\n1\r\n+OK\r\n:\r\n$1\r\n1\r\n$1\r\n1\r\n*1\r\n$7\r\nno\r\n+OK\r\n",
+			want: "-Cell error: Store error: Couldn't parse as integer: 1\\r\\n+OK\\r\\n:\r\n" +
+				"-ERR unknown command 'no\\r\\n+OK', with args beginning with: \r\n"},
+		{name: "command too long", send: "*2\r\n$4\r\nECHO\r\n$4194304\r\n", want: protocolReply("too big command, more than 4194304 bytes"), closed: true},
+		{name: "bulk too long", send: "*2\r\n$4\r\nECHO\r\n$4194305\r\n", want: protocolReply("invalid bulk length"), closed: true},
+		{name: "key too long", send: "CL.THROTTLE " + strings.Repeat("k", 4097) + " 1 1 1\r\nDEL " + strings.Repeat("k", 4097) + "\r\n",
+			want: strings.Repeat("-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n", 2)},
+	}
+	for _, ignored := range []string{"*0\r\n", "*-1\r\n", "*-10\r\n", "\r\n", "\n\n"} {
+		cases = append(cases, wireCase{name: "ignored", send: ignored})
+	}
+	for _, n := range []string{"2147483648", "9223372036854775807", "99999999999999999999", "abc", "\x00", "\x00\r\n", "+1", "01", "", "-0", "1048577"} {
+		cases = append(cases, wireCase{name: "multibulk length", send: "*" + n + "\r\n",
+			want: protocolReply("invalid multibulk length"), closed: true})
+	}
+	for _, n := range []string{"-10", "-2", "-1", "blabla", "2000000000", "9223372036854775807", "99999999999999999999", "003", "+3", "3 abc", ""} {
+		cases = append(cases, wireCase{name: "bulk length", send: "*1\r\n$" + n + "\r\n",
+			want: protocolReply("invalid bulk length"), closed: true})
+	}
+	return cases
+}
+
+func (c wireCase) run(t *testing.T, p *process) {
+	nc := p.dial(t)
+	defer nc.Close()
+	sent := make(chan error, 1)
+	go func() { sent <- c.write(nc) }()
+	if !c.closed {
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		if !c.half {
+			exchange(t, nc, "PING\r\n", c.want+"+PONG\r\n")
+		}
+		return
+	}
+	got, err := io.ReadAll(nc)
+	if string(got) != c.want || err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("%.60q: got %q, %v, want %q", c.send, got, err, c.want)
+	}
+	<-sent
+}
+
+func (c wireCase) write(nc net.Conn) error {
+	if c.pace == 0 {
+		_, err := io.WriteString(nc, c.send)
+		for block := bytes.Repeat([]byte("A"), 1<<16); c.flood > 0 && err == nil; c.flood -= len(block) {
+			_, err = nc.Write(block)
+		}
+		return err
+	}
+	for i := range c.send {
+		if _, err := nc.Write([]byte{c.send[i]}); err != nil {
+			return err
+		}
+		time.Sleep(c.pace)
+	}
+	return nil
+}
+
+// TestWire is WIRE's list on a real socket: each case on a fresh connection, with another client unharmed, and
+// with memory and goroutines back at the end.
+func TestWire(t *testing.T) {
+	p := startServer(t)
+	before := p.dial(t)
+	exchange(t, before, "PING\r\n", "+PONG\r\n")
+	p.metric(t, "go_goroutines") // the web server's first connection
+	memory, goroutines := p.rss(t), p.metric(t, "go_goroutines")
+
+	t.Run("cases", func(t *testing.T) {
+		for _, c := range wireCases() {
+			t.Run(c.name, func(t *testing.T) { c.run(t, p) })
+		}
+	})
+	exchange(t, before, "EXISTS web k\r\nDBSIZE\r\n", ":0\r\n:0\r\n")
+	p.eventually(t, 20*time.Second, "give back its goroutines", func() bool {
+		return p.metric(t, "go_goroutines") <= goroutines
+	})
+	p.eventually(t, 20*time.Second, "give back its memory", func() bool { return p.rss(t) <= memory+32<<20 })
+	exchange(t, before, "PING\r\n", "+PONG\r\n")
+	if n := p.metric(t, "cellserver_panics_total"); n != 0 {
+		t.Errorf("%v panics", n)
+	}
+	if log := p.log.String(); !strings.Contains(log, "possible attack") {
+		t.Errorf("the HTTP request was not logged: %s", log)
+	}
+}
+
+func TestWireCutAtEveryByte(t *testing.T) {
+	p := startServer(t)
+	stream := "*0\r\n*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$1\r\n0\r\n$1\r\n1\r\n$4\r\n3600\r\n" +
+		"ECHO \"a b\"\r\n\r\n*2\r\n$4\r\nECHO\r\n$2\r\n\r\n\r\nDEL k\r\n"
+	want := "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:3600\r\n$3\r\na b\r\n$2\r\n\r\n\r\n:1\r\n"
+	for cut := range len(stream) {
+		nc := p.dial(t)
+		if _, err := io.WriteString(nc, stream[:cut]); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		exchange(t, nc, stream[cut:], want)
+		nc.Close()
+	}
+}
+
+func TestWireSplitCommandCostsLinearTime(t *testing.T) {
+	p := startServer(t)
+	nc := p.dial(t)
+	argument := strings.Repeat("x", 4_000_000)
+	command := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", len(argument), argument)
+	cpu := p.cpu(t)
+	for rest := command; len(rest) > 0; {
+		n := min(len(rest), 400)
+		if _, err := io.WriteString(nc, rest[:n]); err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[n:]
+	}
+	exchange(t, nc, "", fmt.Sprintf("$%d\r\n%s\r\n", len(argument), argument))
+	// 10,000 reads; looking at all bytes again at each would be 20 GB, or several seconds at the least.
+	if used := p.cpu(t) - cpu; used > 2*time.Second {
+		t.Errorf("a command in 10,000 pieces took %s of CPU time", used)
+	}
+}
+
+// cpu is the process's CPU time.
+func (p *process) cpu(t *testing.T) time.Duration {
+	t.Helper()
+	return time.Duration(p.metric(t, "process_cpu_seconds_total") * float64(time.Second))
+}
+
+func TestWireBeforeAuth(t *testing.T) {
+	p := startServer(t, "--requirepass", "secret", "--handshake-timeout", "2s")
+	for _, c := range []wireCase{
+		{name: "arguments", send: "*11\r\n", want: protocolReply("unauthenticated multibulk length"), closed: true},
+		{name: "bytes", send: "*2\r\n$4\r\nAUTH\r\n$16385\r\n", want: protocolReply("unauthenticated bulk length"), closed: true},
+		{name: "before every other check", send: "*1048577\r\n", want: protocolReply("unauthenticated multibulk length"), closed: true},
+		{name: "at the bound", send: "*2\r\n$4\r\nECHO\r\n$16384\r\n" + strings.Repeat("x", 16384) + "\r\nAUTH secret\r\n",
+			want: "-NOAUTH Authentication required.\r\n+OK\r\n"},
+		{name: "handshake", closed: true},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, p) })
+	}
+	t.Run("pending replies", func(t *testing.T) {
+		nc := p.dial(t)
+		pings := strings.Repeat("PING\r\n", 10_000)
+		began := time.Now()
+		for total := 0; total < 1<<30; total += len(pings) { // replies are never read
+			if _, err := io.WriteString(nc, pings); err != nil {
+				return
+			}
+			if time.Since(began) > time.Minute {
+				break
+			}
+		}
+		t.Error("the client could leave replies unread without end")
+	})
+}
+
+func TestWireLimitsAreSettable(t *testing.T) {
+	p := startServer(t, "--max-args", "16", "--max-command-bytes", "1024", "--max-key-bytes", "8",
+		"--maxclients", "2", "--timeout", "1s")
+	for _, c := range []wireCase{
+		{name: "arguments", send: "*17\r\n", want: protocolReply("invalid multibulk length"), closed: true},
+		{name: "bulk", send: "*1\r\n$1025\r\n", want: protocolReply("invalid bulk length"), closed: true},
+		{name: "command", send: "*1\r\n$1020\r\n", want: protocolReply("too big command, more than 1024 bytes"), closed: true},
+		{name: "key", send: "EXISTS 123456789\r\n", want: "-ERR key is longer than 8 bytes, the limit of --max-key-bytes\r\n"},
+		{name: "silence", closed: true},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, p) })
+	}
+	p.eventually(t, ioTimeout, "be alone", func() bool { return p.metric(t, "cellserver_connections") == 0 })
+	first, second := p.dial(t), p.dial(t)
+	exchange(t, first, "PING\r\n", "+PONG\r\n")
+	exchange(t, second, "PING\r\n", "+PONG\r\n")
+	wireCase{want: "-ERR max number of clients reached\r\n", closed: true}.run(t, p)
+}
+
+// TestNoFilesLeft takes the server its descriptors: it must neither spin nor end, and serve again later.
+func TestNoFilesLeft(t *testing.T) {
+	prlimit, err := exec.LookPath("prlimit")
+	if err != nil {
+		skipUnlessCI(t, "needs prlimit, of Debian's package util-linux")
+	}
+	p := startServer(t)
+	nc := p.dial(t)
+	exchange(t, nc, "PING\r\n", "+PONG\r\n")
+	cpu := p.cpu(t)
+	limit := func(n string) {
+		if out, err := testCommand(t, prlimit, "--pid", strconv.Itoa(p.pid()), "--nofile="+n+":").CombinedOutput(); err != nil {
+			t.Fatalf("prlimit: %v: %s", err, out)
+		}
+	}
+	limit("3")
+	waiting := p.dial(t) // the kernel completes the handshake; accept fails
+	p.eventually(t, ioTimeout, "log that it cannot accept", func() bool {
+		return strings.Contains(p.log.String(), "cannot accept connections")
+	})
+	exchange(t, nc, "PING\r\n", "+PONG\r\n")
+	time.Sleep(time.Second)
+	limit("1000")
+	exchange(t, waiting, "PING\r\n", "+PONG\r\n")
+	if used := p.cpu(t) - cpu; used > 500*time.Millisecond {
+		t.Errorf("the server spent %s of CPU time on accept errors", used)
+	}
+}

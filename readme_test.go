@@ -1,0 +1,226 @@
+package cellserver_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fence is a code block of the README.
+type fence struct{ language, text string }
+
+func readme(t *testing.T) []fence {
+	t.Helper()
+	b, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fences []fence
+	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(b), -1) {
+		fences = append(fences, fence{m[1], m[2]})
+	}
+	return fences
+}
+
+// testContext ends a little before the test must.
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func build(t *testing.T) (binary string) {
+	t.Helper()
+	binary = filepath.Join(t.TempDir(), "cellserver")
+	cmd := exec.CommandContext(testContext(t), "go", "build", "-o", binary, "./cmd/cellserver")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v: %s", err, out)
+	}
+	return binary
+}
+
+// server is a running server, and where the README's ports are found on it.
+type server struct{ redisPort, metricsPort string }
+
+func (s server) ports(text string) string {
+	return strings.NewReplacer("6380", s.redisPort, "9380", s.metricsPort).Replace(text)
+}
+
+var ready = regexp.MustCompile(`msg=ready .*tcp=127\.0\.0\.1:(\d+) metrics=127\.0\.0\.1:(\d+)`)
+
+// start runs a command that serves on free ports, and ends it with the test.
+func start(t *testing.T, name string, args ...string) server {
+	t.Helper()
+	cmd := exec.CommandContext(testContext(t), name, args...)
+	cmd.Env = append(os.Environ(), "CELLSERVER_ADDR=127.0.0.1:0", "CELLSERVER_METRICS_ADDR=127.0.0.1:0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // make, and what it runs
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		_ = cmd.Wait()
+	})
+	var log strings.Builder
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		fmt.Fprintln(&log, lines.Text())
+		if m := ready.FindStringSubmatch(lines.Text()); m != nil {
+			go func() { _, _ = io.Copy(io.Discard, stderr) }()
+			return server{m[1], m[2]}
+		}
+	}
+	t.Fatalf("%s did not get ready:\n%s", name, log.String())
+	return server{}
+}
+
+// need skips a test that lacks a tool; in CI it fails, for CI must have them all.
+func need(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err == nil {
+			continue
+		}
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s is missing: run scripts/deps.sh", tool)
+		}
+		t.Skipf("%s is missing: run scripts/deps.sh", tool)
+	}
+}
+
+// run returns what a command prints.
+func run(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(testContext(t), name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "FAKETTY=1") // redis-cli prints as to a terminal
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s%s", name, args, err, out, stderr.String())
+	}
+	return string(out)
+}
+
+func TestReadmeMakeRun(t *testing.T) {
+	need(t, "make")
+	if testing.Short() {
+		t.Skip("builds and starts the server by make")
+	}
+	s := start(t, "make", "run")
+	if s.redisPort == "" {
+		t.Error("make run says no port")
+	}
+}
+
+func TestReadmeTranscripts(t *testing.T) {
+	need(t, "redis-cli", "curl", "bash")
+	binary := build(t)
+	dir := filepath.Dir(binary)
+	s := start(t, binary)
+	for _, f := range readme(t) {
+		if f.language != "console" {
+			continue
+		}
+		for _, step := range strings.Split(f.text, "$ ")[1:] {
+			command, want, _ := strings.Cut(step, "\n")
+			command = s.ports(command)
+			if strings.HasPrefix(command, "./cellserver health") {
+				command += " --metrics-addr 127.0.0.1:" + s.metricsPort
+			}
+			if got := run(t, dir, "bash", "-c", command); got != want {
+				t.Errorf("$ %s\ngot\n%s\nwant\n%s", command, got, want)
+			}
+		}
+	}
+}
+
+func TestReadmeExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("installs a client and starts a Java machine")
+	}
+	binary := build(t)
+	ran := map[string]bool{}
+	for _, f := range readme(t) {
+		example, ok := map[string]func(t *testing.T, dir, code string) string{
+			"go": runGo, "python": runPython, "js": runNode, "java": runJava,
+		}[f.language]
+		if !ok {
+			continue
+		}
+		ran[f.language] = true
+		t.Run(f.language, func(t *testing.T) {
+			s := start(t, binary)
+			got := strings.TrimSpace(example(t, t.TempDir(), s.ports(f.text)))
+			want := map[string]string{"go": "[0 16 15 -1 2] <nil>", "java": "go on"}[f.language]
+			if want == "" {
+				want = "15 left"
+			}
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+	if len(ran) != 4 {
+		t.Errorf("ran %v, want four languages", ran)
+	}
+}
+
+func write(t *testing.T, dir, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func runGo(t *testing.T, dir, code string) string {
+	return run(t, "", "go", "run", write(t, dir, "main.go", `package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func main() {
+	ctx := context.Background()
+`+code+`	fmt.Println(reply, err)
+}
+`))
+}
+
+func runPython(t *testing.T, dir, code string) string {
+	need(t, "/usr/bin/python3")
+	return run(t, dir, "/usr/bin/python3", "-W", "error", write(t, dir, "example.py", code))
+}
+
+func runNode(t *testing.T, dir, code string) string {
+	need(t, "node", "npm")
+	run(t, dir, "npm", "install", "--no-audit", "--no-fund", "--silent", "redis@6.3.1")
+	return run(t, dir, "node", write(t, dir, "example.mjs", code))
+}
+
+func runJava(t *testing.T, dir, code string) string {
+	need(t, "java", "javac")
+	return run(t, dir, "java", write(t, dir, "Example.java",
+		"class Example { public static void main(String[] args) throws Exception {\n"+code+"} }\n"))
+}

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Installs what the tests need: Debian packages when root, else it names them.
+set -euo pipefail
+
+missing=()
+# want PACKAGE TEST...: notes the package if the test fails.
+want() {
+	local package=$1
+	shift
+	"$@" >/dev/null 2>&1 || missing+=("$package")
+}
+want redis-server command -v redis-server
+want redis-tools command -v redis-benchmark
+want python3-redis /usr/bin/python3 -c 'import redis'
+want nodejs command -v node
+want npm command -v npm
+want default-jdk-headless command -v javac
+want shellcheck command -v shellcheck
+want curl command -v curl
+want gcc command -v gcc
+
+((${#missing[@]} > 0)) || exit 0
+if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
+	echo "the tests need these Debian packages: sudo apt-get install ${missing[*]}" >&2
+	exit 1
+fi
+apt-get update -qq
+# RUNLEVEL=1 keeps the redis-server package from starting its service.
+RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
