@@ -89,7 +89,7 @@ func (c wireCase) run(t *testing.T, p *process) {
 	if string(got) != c.want || err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("%.60q: got %q, %v, want %q", c.send, got, err, c.want)
 	}
-	<-sent
+	_ = <-sent // it may have been cut off
 }
 
 func (c wireCase) write(nc net.Conn) error {

@@ -7,38 +7,27 @@ import (
 	"cellserver/internal/shard"
 )
 
-// begin locks the keys that follow a command's name.
-func (s *Session) begin(args [][]byte) *shard.Tx {
-	keys := make([]shard.Key, len(args)-1)
-	for i, name := range args[1:] {
+// del and exists take all keys at once, as one step.
+
+func del(s *Session, args [][]byte) error { return s.countKeys(args[1:], (*shard.Tx).Delete) }
+
+func exists(s *Session, args [][]byte) error { return s.countKeys(args[1:], (*shard.Tx).Exists) }
+
+// countKeys replies for how many of the keys the operation is true.
+func (s *Session) countKeys(names [][]byte, operation func(*shard.Tx, int) bool) error {
+	keys := make([]shard.Key, len(names))
+	for i, name := range names {
 		keys[i] = shard.Key{DB: s.db, Name: name}
 	}
-	return s.engine.config.Store.Begin(s.engine.config.Now(), keys)
-}
-
-func del(s *Session, args [][]byte) error {
-	tx := s.begin(args)
+	tx := s.engine.config.Store.Begin(s.engine.config.Now(), keys)
 	defer tx.Rollback()
 	n := int64(0)
-	for i := range args[1:] {
-		if tx.Delete(i) {
+	for i := range keys {
+		if operation(tx, i) {
 			n++
 		}
 	}
 	tx.Commit()
-	s.w.Int(n)
-	return nil
-}
-
-func exists(s *Session, args [][]byte) error {
-	tx := s.begin(args)
-	defer tx.Rollback()
-	n := int64(0)
-	for i := range args[1:] {
-		if tx.Exists(i) {
-			n++
-		}
-	}
 	s.w.Int(n)
 	return nil
 }

@@ -127,20 +127,27 @@ func (d *Decoder) bulkHeader(buf []byte) (ok bool, err error) {
 	if line == nil || err != nil {
 		return false, err
 	}
-	if line[0] != '$' {
-		return false, protocolError("expected '$', got '" + Printable(line[:1]) + "'")
-	}
 	n, ok := ParseInt(line[1:])
 	switch {
-	case ok && n > unauthenticatedBulkBytes && d.Unauthenticated:
+	case !ok || line[0] != '$':
+		return false, bulkHeaderError(line)
+	case n > unauthenticatedBulkBytes && d.Unauthenticated:
 		return false, protocolError("unauthenticated bulk length")
-	case !ok || n < 0 || n > int64(d.Limits.MaxCommandBytes):
+	case n < 0 || n > int64(d.Limits.MaxCommandBytes):
 		return false, protocolError("invalid bulk length")
 	case d.line+int(n)+2 > d.Limits.MaxCommandBytes:
 		return false, protocolError("too big command, more than " + strconv.Itoa(d.Limits.MaxCommandBytes) + " bytes")
 	}
 	d.bulk = int(n)
 	return true, nil
+}
+
+func bulkHeaderError(line []byte) error {
+	// A NUL comes first, for it is an error as soon as it is seen.
+	if line[0] == '$' || bytes.IndexByte(line, 0) >= 0 {
+		return protocolError("invalid bulk length")
+	}
+	return protocolError("expected '$', got '" + Printable(line[:1]) + "'")
 }
 
 // header returns the line at d.line with its marker, nil if its end has not come, and goes on behind it. As in
@@ -150,7 +157,7 @@ func (d *Decoder) header(buf []byte, tooBig, invalid string) ([]byte, error) {
 	start, rest := d.line, buf[d.checked:]
 	i := bytes.IndexByte(rest, '\r')
 	if i < 0 {
-		if bytes.IndexByte(rest, 0) >= 0 {
+		if nul := bytes.IndexByte(rest, 0); nul >= 0 && d.checked+nul-start <= maxLineBytes {
 			return nil, protocolError(invalid)
 		}
 		d.checked = len(buf)
