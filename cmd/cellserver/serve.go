@@ -115,7 +115,7 @@ func (a *app) run(ctx context.Context) error {
 	}
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	parts.Go(func() { shard.NewSweeper(a.store).Run(background, a.now) })
-	parts.Go(func() { returnMemory(background) })
+	parts.Go(func() { returnMemory(background, a.keys) })
 
 	a.logReady()
 	<-ctx.Done()
@@ -126,6 +126,12 @@ func (a *app) run(ctx context.Context) error {
 		return cause
 	}
 	return err
+}
+
+func (a *app) keys() int {
+	var st shard.Stats
+	a.store.UpdateStats(&st)
+	return st.Keys
 }
 
 func (a *app) logReady() {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"cellserver/internal/resp"
@@ -33,7 +32,7 @@ func clientSetName(s *Session, args [][]byte) error {
 
 func clientSetInfo(s *Session, args [][]byte) error {
 	var field *string
-	attr := strings.ToLower(string(args[2]))
+	attr := lower(args[2])
 	switch attr {
 	case "lib-name":
 		field = &s.libName

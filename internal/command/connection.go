@@ -1,9 +1,9 @@
 package command
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
+	"math"
 	"strings"
 
 	"cellserver/internal/resp"
@@ -44,6 +44,8 @@ func selectDB(s *Session, args [][]byte) error {
 	switch {
 	case !ok:
 		return errNotInteger
+	case n < math.MinInt32 || n > math.MaxInt32:
+		return errInt32
 	case n < 0 || n >= int64(s.engine.config.Databases):
 		return errDBRange
 	}
@@ -101,12 +103,12 @@ func hello(s *Session, args [][]byte) error {
 	name := s.name
 	for i := 2; i < len(args); i++ {
 		switch left := len(args) - i - 1; {
-		case left >= 2 && bytes.EqualFold(args[i], []byte("AUTH")):
+		case left >= 2 && lower(args[i]) == "auth":
 			if !s.login(args[i+1], args[i+2]) {
 				return errWrongPass
 			}
 			i += 2
-		case left >= 1 && bytes.EqualFold(args[i], []byte("SETNAME")):
+		case left >= 1 && lower(args[i]) == "setname":
 			if err := checkClientText("Client names", args[i+1]); err != nil {
 				return err
 			}

@@ -3,7 +3,6 @@
 package command
 
 import (
-	"bytes"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -98,7 +97,7 @@ const crossProtocolInterval = time.Minute
 
 // isCrossProtocol recognises a browser's request by its first line, or by one of its headers.
 func isCrossProtocol(name []byte) bool {
-	return bytes.EqualFold(name, []byte("post")) || bytes.EqualFold(name, []byte("host:"))
+	return len(name) <= len("host:") && (lower(name) == "post" || lower(name) == "host:")
 }
 
 func (e *Engine) reportCrossProtocol(addr string) {

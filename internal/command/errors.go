@@ -17,6 +17,7 @@ func (e replyError) Error() string { return string(e) }
 const (
 	errSyntax     replyError = "ERR syntax error"
 	errNotInteger replyError = "ERR value is not an integer or out of range"
+	errInt32      replyError = "ERR value is out of range, value must between -2147483648 and 2147483647"
 	errDBRange    replyError = "ERR DB index is out of range"
 	errNoAuth     replyError = "NOAUTH Authentication required."
 	errWrongPass  replyError = "WRONGPASS invalid username-password pair or user is disabled."

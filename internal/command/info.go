@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,12 +71,12 @@ func infoSections() []infoSection {
 func info(s *Session, args [][]byte) error {
 	wanted := make([]string, 0, len(args))
 	for _, arg := range args[1:] {
-		wanted = append(wanted, strings.ToLower(string(arg)))
+		wanted = append(wanted, lower(arg))
 	}
-	all := len(wanted) == 0 || contains(wanted, "default") || contains(wanted, "all") || contains(wanted, "everything")
+	all := len(wanted) == 0 || slices.Contains(wanted, "default") || slices.Contains(wanted, "all") || slices.Contains(wanted, "everything")
 	var b strings.Builder
 	for _, section := range infoSections() {
-		if !all && !contains(wanted, section.name) {
+		if !all && !slices.Contains(wanted, section.name) {
 			continue
 		}
 		if b.Len() > 0 {

@@ -1,7 +1,7 @@
 package command
 
 import (
-	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/match"
@@ -55,8 +55,12 @@ func (s *Session) replyCommand(r *row) {
 		categories[i] = "@" + categories[i]
 	}
 	s.replyStatuses(categories)
-	s.w.Array(0) // tips
+	s.w.Set(0) // tips
 	s.replyKeySpecs(r.keys)
+	if r.subs == nil {
+		s.w.Set(0)
+		return
+	}
 	s.w.Array(len(r.subs))
 	for _, sub := range r.subs {
 		s.replyCommand(sub)
@@ -212,15 +216,15 @@ func (a arg) flags() (names []string) {
 func commandList(s *Session, args [][]byte) error {
 	accept := func(*row) bool { return true }
 	if len(args) > 2 {
-		if len(args) != 5 || !bytes.EqualFold(args[2], []byte("FILTERBY")) {
+		if len(args) != 5 || lower(args[2]) != "filterby" {
 			return errSyntax
 		}
 		wanted := string(args[4])
-		switch strings.ToLower(string(args[3])) {
+		switch lower(args[3]) {
 		case "module":
 			accept = func(r *row) bool { return r.flags&flagModule != 0 && wanted == moduleName }
 		case "aclcat":
-			accept = func(r *row) bool { return contains(r.aclCategories(), wanted) }
+			accept = func(r *row) bool { return slices.Contains(r.aclCategories(), lower(args[4])) }
 		case "pattern":
 			accept = func(r *row) bool { return matches(r.fullName(), wanted) }
 		default:
@@ -230,25 +234,16 @@ func commandList(s *Session, args [][]byte) error {
 	var names []string
 	for _, r := range s.engine.table.rows {
 		for _, r := range append([]*row{r}, r.subs...) {
-			if accept(r) && (r.parent == "" || len(args) > 2) {
+			if accept(r) {
 				names = append(names, r.fullName())
 			}
 		}
 	}
-	s.w.Set(len(names))
+	s.w.Array(len(names))
 	for _, name := range names {
 		s.w.BulkString(name)
 	}
 	return nil
-}
-
-func contains(names []string, wanted string) bool {
-	for _, name := range names {
-		if strings.EqualFold(name, wanted) {
-			return true
-		}
-	}
-	return false
 }
 
 // maxMatchSteps bounds the work of one match, whatever the pattern.

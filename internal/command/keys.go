@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"time"
 
 	"cellserver/internal/shard"
@@ -85,7 +84,7 @@ func flushAll(s *Session, args [][]byte) error {
 
 func checkFlush(args [][]byte) error {
 	if len(args) == 1 || len(args) == 2 &&
-		(bytes.EqualFold(args[1], []byte("ASYNC")) || bytes.EqualFold(args[1], []byte("SYNC"))) {
+		(lower(args[1]) == "async" || lower(args[1]) == "sync") {
 		return nil
 	}
 	return errSyntax

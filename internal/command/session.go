@@ -80,10 +80,11 @@ func (s *Session) Authenticated() bool { return s.authenticated }
 func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Status) {
 	s.w.Buf = out
 	s.status = NeedInput
+	s.scratch = s.engine.scratch.Get().(*scratch)
+	defer s.giveBack()
 	if s.waiting != nil && !s.resume() {
 		return 0, s.w.Buf, Waiting
 	}
-	s.scratch = s.engine.scratch.Get().(*scratch)
 	most := len(out) + feedBytes
 	if !s.authenticated {
 		most = len(out) + UnauthenticatedOutput
@@ -111,17 +112,16 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Sta
 	}
 	s.flush()
 	s.engine.commands.Add(int64(commands))
-	s.giveBack()
-	replies, s.w.Buf = s.w.Buf, nil
-	return consumed, replies, s.status
+	return consumed, s.w.Buf, s.status
 }
 
 func (s *Session) giveBack() {
+	s.scratch.batch = s.scratch.batch[:0] // not empty after a panic
 	if cap(s.scratch.args) > maxScratchArgs {
 		s.scratch.args = nil
 	}
 	s.engine.scratch.Put(s.scratch)
-	s.scratch = nil
+	s.scratch, s.w.Buf = nil, nil
 }
 
 func (s *Session) execute(args [][]byte) {
@@ -182,9 +182,10 @@ func (s *Session) wait(done func(*Session) bool) {
 }
 
 func (s *Session) resume() bool {
-	if !s.waiting(s) {
-		return false
-	}
+	done := s.waiting
 	s.waiting = nil
-	return true
+	if !done(s) && s.waiting == nil {
+		s.waiting = done
+	}
+	return s.waiting == nil
 }

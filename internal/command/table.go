@@ -130,14 +130,11 @@ func (t *table) lookup(name []byte) *row {
 	if len(name) > maxNameBytes {
 		return nil
 	}
-	var lower [maxNameBytes]byte
+	var folded [maxNameBytes]byte
 	for i, c := range name {
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		lower[i] = c
+		folded[i] = lowerByte(c)
 	}
-	return t.byName[string(lower[:len(name)])]
+	return t.byName[string(folded[:len(name)])]
 }
 
 // lookupFull finds a command or, by "command|subcommand", a subcommand.
@@ -151,10 +148,27 @@ func (t *table) lookupFull(name []byte) *row {
 }
 
 func (r *row) sub(name []byte) *row {
+	wanted := lower(name)
 	for _, sub := range r.subs {
-		if strings.EqualFold(sub.name, string(name)) {
+		if sub.name == wanted {
 			return sub
 		}
 	}
 	return nil
+}
+
+// lower folds the case of ASCII, as Redis does; strings.ToLower would find letters in other scripts.
+func lower(b []byte) string {
+	folded := make([]byte, len(b))
+	for i, c := range b {
+		folded[i] = lowerByte(c)
+	}
+	return string(folded)
+}
+
+func lowerByte(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }

@@ -49,8 +49,8 @@ type Decoder struct {
 
 // Next cuts the next command from the front of buf. It returns how many bytes the command took, 0 if it is not
 // complete; and its arguments, none if there is nothing to execute. Those are slices of buf, in args' memory if
-// that suffices, and good until buf changes. Next may rewrite the bytes that it takes; what it does not take must
-// stand at the front of buf in the next call.
+// that suffices, and good until buf changes. What Next does not take must stand at the front of buf in the next call,
+// as Next left it: it may rewrite bytes of the command at the front.
 func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err error) {
 	args = args[:0]
 	if len(buf) == 0 {
@@ -127,13 +127,14 @@ func (d *Decoder) bulkHeader(buf []byte) (ok bool, err error) {
 	if line == nil || err != nil {
 		return false, err
 	}
+	if line[0] != '$' {
+		return false, protocolError("expected '$', got '" + Printable(line[:1]) + "'")
+	}
 	n, ok := ParseInt(line[1:])
 	switch {
-	case !ok || line[0] != '$':
-		return false, bulkHeaderError(line)
-	case n > unauthenticatedBulkBytes && d.Unauthenticated:
+	case ok && n > unauthenticatedBulkBytes && d.Unauthenticated:
 		return false, protocolError("unauthenticated bulk length")
-	case n < 0 || n > int64(d.Limits.MaxCommandBytes):
+	case !ok || n < 0 || n > int64(d.Limits.MaxCommandBytes):
 		return false, protocolError("invalid bulk length")
 	case d.line+int(n)+2 > d.Limits.MaxCommandBytes:
 		return false, protocolError("too big command, more than " + strconv.Itoa(d.Limits.MaxCommandBytes) + " bytes")
@@ -142,33 +143,26 @@ func (d *Decoder) bulkHeader(buf []byte) (ok bool, err error) {
 	return true, nil
 }
 
-func bulkHeaderError(line []byte) error {
-	// A NUL comes first, for it is an error as soon as it is seen.
-	if line[0] == '$' || bytes.IndexByte(line, 0) >= 0 {
-		return protocolError("invalid bulk length")
-	}
-	return protocolError("expected '$', got '" + Printable(line[:1]) + "'")
-}
-
 // header returns the line at d.line with its marker, nil if its end has not come, and goes on behind it. As in
 // Redis a header ends at a carriage return, and the byte behind that is skipped unseen: it is made the newline
 // that redcon wants. A NUL ends all hope for a number.
 func (d *Decoder) header(buf []byte, tooBig, invalid string) ([]byte, error) {
-	start, rest := d.line, buf[d.checked:]
-	i := bytes.IndexByte(rest, '\r')
-	if i < 0 {
-		if nul := bytes.IndexByte(rest, 0); nul >= 0 && d.checked+nul-start <= maxLineBytes {
-			return nil, protocolError(invalid)
-		}
-		d.checked = len(buf)
+	start, seen := d.line, buf[d.checked:]
+	i := bytes.IndexByte(seen, '\r')
+	if i >= 0 {
+		seen = seen[:i]
 	}
-	end := d.checked + max(i, 0)
-	if end-start > maxLineBytes {
+	if nul := bytes.IndexByte(seen, 0); nul >= 0 && d.checked+nul-start <= maxLineBytes {
+		return nil, protocolError(invalid)
+	}
+	d.checked += len(seen)
+	if d.checked-start > maxLineBytes {
 		return nil, protocolError(tooBig)
 	}
-	if i < 0 || end+1 == len(buf) {
+	if i < 0 || d.checked+1 == len(buf) {
 		return nil, nil
 	}
+	end := d.checked
 	buf[end+1] = '\n'
 	d.line, d.checked = end+2, end+2
 	// Never empty: a line that is only its end is known by its carriage return.

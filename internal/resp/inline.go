@@ -12,12 +12,13 @@ func (d *Decoder) inline(buf []byte, args [][]byte) (n int, cmd [][]byte, err er
 	}
 	d.deaf = d.deaf || bytes.IndexByte(seen, 0) >= 0
 	end := d.checked + len(seen)
-	if end > maxLineBytes {
+	most := min(maxLineBytes, d.Limits.MaxCommandBytes)
+	if end > most {
 		return 0, args, protocolError("too big inline request")
 	}
 	if i < 0 || d.deaf {
 		d.checked = len(buf)
-		if d.deaf && len(buf) > maxLineBytes {
+		if d.deaf && len(buf) > most {
 			return 0, args, protocolError("too big inline request")
 		}
 		return 0, args, nil

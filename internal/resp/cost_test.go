@@ -1,0 +1,103 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestPiecesCostLinearTime feeds long commands one byte at a time. It counts the bytes in which the Decoder looks
+// for something; were it to begin anew each time, the largest streams would also take hours.
+func TestPiecesCostLinearTime(t *testing.T) {
+	const maxBytes = 4 << 20
+	words, many := "*400000\r\n", 400_000
+	for _, tt := range []struct {
+		name   string
+		stream string
+		args   int
+		err    string
+	}{
+		{name: "4 MiB in one bulk", stream: "*1\r\n$4194288\r\n" + strings.Repeat("x", 4194288) + "\r\n", args: 1},
+		{name: "400,000 bulks", stream: words + strings.Repeat("$4\r\nabcd\r\n", many), args: many},
+		{name: "64 KiB inline", stream: strings.Repeat("abcdefg ", 8190) + "\r\n", args: 8190},
+		{name: "64 KiB inline and quoted", stream: `"` + strings.Repeat(`\"`, 32000) + "\"\r\n", args: 1},
+		{name: "64 KiB inline, deaf", stream: "\x00" + strings.Repeat("\n", 65536), err: "too big inline request"},
+		{name: "64 KiB of a header", stream: "*" + strings.Repeat("0", 65536), err: "too big mbulk count string"},
+		{name: "64 KiB of a bulk header", stream: "*1\r\n$" + strings.Repeat("0", 65536), err: "too big bulk count string"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := Decoder{Limits: defaultLimits()}
+			buf, looked := []byte(tt.stream), 0
+			for end := 1; end <= len(buf); end++ {
+				if d.argsLeft == 0 || d.bulk < 0 { // before a line, not a bulk's body, which is only counted
+					looked += end - d.checked
+				}
+				n, args, err := d.Next(buf[:end], nil)
+				switch done := end == len(buf); {
+				case !done && (n != 0 || err != nil):
+					t.Fatalf("after %d of %d bytes: took %d, %v", end, len(buf), n, err)
+				case done && tt.err != "" && (err == nil || err.Error() != "Protocol error: "+tt.err):
+					t.Fatalf("got error %v, want %s", err, tt.err)
+				case done && tt.err == "" && (err != nil || n != len(buf) || len(args) != tt.args):
+					t.Fatalf("took %d of %d bytes for %d arguments, %v; want %d arguments", n, len(buf), len(args), err, tt.args)
+				}
+			}
+			if looked > 2*len(buf) {
+				t.Errorf("looked at %d bytes of %d", looked, len(buf))
+			}
+			if len(buf) > maxBytes {
+				t.Fatalf("the stream is longer than a command may be: %d bytes", len(buf))
+			}
+		})
+	}
+}
+
+// throttles is a pipeline of n calls to different keys.
+func throttles(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		key := fmt.Sprint("user", i)
+		fmt.Fprintf(&b, "*5\r\n$11\r\nCL.THROTTLE\r\n$%d\r\n%s\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n", len(key), key)
+	}
+	return b.Bytes()
+}
+
+func TestNextDoesNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	inline := []byte(strings.Repeat("CL.THROTTLE \"user 1\" 15 30 60\r\n", 128))
+	for name, pipeline := range map[string][]byte{"RESP": throttles(128), "inline": inline} {
+		d, args, buf := Decoder{Limits: defaultLimits()}, make([][]byte, 0, 8), make([]byte, len(pipeline))
+		allocs := testing.AllocsPerRun(100, func() {
+			copy(buf, pipeline) // inline commands are unquoted in place
+			for rest := buf; len(rest) > 0; {
+				n, cmd, err := d.Next(rest, args)
+				if err != nil || len(cmd) != 5 {
+					t.Fatalf("%s: got %q, %v", name, cmd, err)
+				}
+				rest, args = rest[n:], cmd
+			}
+		})
+		if allocs != 0 {
+			t.Errorf("%s: %v allocations for 128 commands", name, allocs)
+		}
+	}
+}
+
+func BenchmarkNext(b *testing.B) {
+	pipeline := throttles(128)
+	d, args := Decoder{Limits: defaultLimits()}, make([][]byte, 0, 8)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(pipeline)))
+	for b.Loop() {
+		for rest := pipeline; len(rest) > 0; {
+			n, cmd, err := d.Next(rest, args)
+			if err != nil {
+				b.Fatal(err)
+			}
+			rest, args = rest[n:], cmd
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package resp
+
+import (
+	"math"
+	"testing"
+)
+
+func TestWriter(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		write func(w *Writer)
+		resp2 string
+		resp3 string // as resp2 where empty
+	}{
+		{name: "Int", write: func(w *Writer) { w.Int(0); w.Int(-1); w.Int(42) }, resp2: ":0\r\n:-1\r\n:42\r\n"},
+		{name: "Int, widest", write: func(w *Writer) { w.Int(math.MaxInt64); w.Int(math.MinInt64) },
+			resp2: ":9223372036854775807\r\n:-9223372036854775808\r\n"},
+		{name: "Status", write: func(w *Writer) { w.Status("PONG") }, resp2: "+PONG\r\n"},
+		{name: "OK", write: (*Writer).OK, resp2: "+OK\r\n"},
+		{name: "Error", write: func(w *Writer) { w.Error("ERR syntax error") }, resp2: "-ERR syntax error\r\n"},
+		{name: "Error, never two lines", write: func(w *Writer) { w.Error("ERR a\r\n+OK") }, resp2: "-ERR a  +OK\r\n"},
+		{name: "Status, never two lines", write: func(w *Writer) { w.Status("a\nb") }, resp2: "+a b\r\n"},
+		{name: "Bulk", write: func(w *Writer) { w.Bulk([]byte("a\r\n\x00")) }, resp2: "$4\r\na\r\n\x00\r\n"},
+		{name: "Bulk, empty", write: func(w *Writer) { w.Bulk(nil) }, resp2: "$0\r\n\r\n"},
+		{name: "BulkString", write: func(w *Writer) { w.BulkString("redis"); w.BulkString("") }, resp2: "$5\r\nredis\r\n$0\r\n\r\n"},
+		{name: "Array", write: func(w *Writer) { w.Array(2); w.Array(0); w.Int(1) }, resp2: "*2\r\n*0\r\n:1\r\n"},
+		{name: "Map", write: func(w *Writer) { w.Map(1); w.BulkString("k"); w.Int(1) },
+			resp2: "*2\r\n$1\r\nk\r\n:1\r\n", resp3: "%1\r\n$1\r\nk\r\n:1\r\n"},
+		{name: "Map, empty", write: func(w *Writer) { w.Map(0) }, resp2: "*0\r\n", resp3: "%0\r\n"},
+		{name: "Set", write: func(w *Writer) { w.Set(10) }, resp2: "*10\r\n", resp3: "~10\r\n"},
+		{name: "Set, empty", write: func(w *Writer) { w.Set(0) }, resp2: "*0\r\n", resp3: "~0\r\n"},
+		{name: "Null", write: (*Writer).Null, resp2: "$-1\r\n", resp3: "_\r\n"},
+		{name: "Verbatim", write: func(w *Writer) { w.Verbatim("a:1\r\n") },
+			resp2: "$5\r\na:1\r\n\r\n", resp3: "=9\r\ntxt:a:1\r\n\r\n"},
+		{name: "Verbatim, empty", write: func(w *Writer) { w.Verbatim("") }, resp2: "$0\r\n\r\n", resp3: "=4\r\ntxt:\r\n"},
+		{name: "appends", write: func(w *Writer) { w.Buf = append(w.Buf, "before"...); w.Map(1) },
+			resp2: "before*2\r\n", resp3: "before%1\r\n"},
+	} {
+		two, three := Writer{}, Writer{RESP3: true}
+		tt.write(&two)
+		tt.write(&three)
+		if tt.resp3 == "" {
+			tt.resp3 = tt.resp2
+		}
+		if string(two.Buf) != tt.resp2 || string(three.Buf) != tt.resp3 {
+			t.Errorf("%s: got %q and %q, want %q and %q", tt.name, two.Buf, three.Buf, tt.resp2, tt.resp3)
+		}
+	}
+}
