@@ -100,7 +100,6 @@ func hello(s *Session, args [][]byte) error {
 		}
 		resp3 = version == 3
 	}
-	name := s.name
 	for i := 2; i < len(args); i++ {
 		switch left := len(args) - i - 1; {
 		case left >= 2 && lower(args[i]) == "auth":
@@ -112,7 +111,7 @@ func hello(s *Session, args [][]byte) error {
 			if err := checkClientText("Client names", args[i+1]); err != nil {
 				return err
 			}
-			name = string(args[i+1])
+			s.name = string(args[i+1]) // whatever is wrong behind it, as in Redis
 			i++
 		default:
 			return replyError("ERR Syntax error in HELLO option '" + resp.Printable(args[i]) + "'")
@@ -121,7 +120,7 @@ func hello(s *Session, args [][]byte) error {
 	if !s.authenticated {
 		return errHelloNoAuth
 	}
-	s.name, s.w.RESP3 = name, resp3
+	s.w.RESP3 = resp3
 	s.replyHello()
 	return nil
 }
