@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestMillionKeysExpire fills the store with keys that live for a second. Then it is silent but for a client that
+// pings, which must not notice that they expire; and soon all is as it was.
+func TestMillionKeysExpire(t *testing.T) {
+	if testing.Short() || isRace() {
+		t.Skip("takes some seconds, and measures")
+	}
+	const (
+		keys       = 1_000_000
+		silence    = 5 * time.Second
+		memorySlop = 64 << 20
+	)
+	ours, redis := startServer(t), startRedis(t)
+	watcher, ourPings, redisPings := ours.dial(t), ours.dial(t), redis.dial(t)
+	before := ours.rss(t)
+	load := newKeyLoad(t, ours, keys)
+	start := time.Now()
+	load.run(t)
+	loaded := time.Now()
+	full := ours.rss(t)
+	t.Logf("loaded %d keys in %s, %.0f are left; resident: %d MiB before, %d MiB full",
+		keys, loaded.Sub(start), ours.metric(t, "cellserver_keys"), before>>20, full>>20)
+
+	var empty, swept, small time.Duration // when it was first seen, since the load
+	var us, them pingTimes
+	for lastScrape := time.Duration(0); time.Since(loaded) < silence; {
+		us.ping(t, ourPings)
+		them.ping(t, redisPings)
+		since := time.Since(loaded)
+		if empty == 0 && dbSizeOf(t, watcher) == 0 {
+			empty = since
+		}
+		if small == 0 && ours.rss(t) < before+memorySlop/2 {
+			small = since
+		}
+		if swept == 0 && since > lastScrape+250*time.Millisecond { // a scrape costs too much to do it all the time
+			lastScrape = since
+			if ours.metric(t, "cellserver_keys") == 0 {
+				swept = since
+			}
+		}
+		time.Sleep(200 * time.Microsecond)
+	}
+	after := ours.rss(t)
+	t.Logf("after the load: DBSIZE 0 in %s, nothing left to sweep in %s, memory within %d MiB in %s; %d MiB in the end",
+		empty, swept, memorySlop>>21, small, after>>20)
+	t.Logf("PING: ours %s; redis-server %s", us.summary(), them.summary())
+	if empty == 0 || swept == 0 {
+		t.Errorf("the keys were not gone within %s: DBSIZE %d, swept all but %.0f",
+			silence, dbSizeOf(t, watcher), ours.metric(t, "cellserver_keys"))
+	}
+	if after > before+memorySlop {
+		t.Errorf("resident memory went from %d MiB to %d MiB, and after %s it is %d MiB", before>>20, full>>20, silence, after>>20)
+	}
+	if most := max(5*them.percentile(99), 20*time.Millisecond); us.percentile(99) > most {
+		t.Errorf("the 99th percentile of PING is %s, want at most %s", us.percentile(99), most)
+	}
+}
+
+// keyLoad creates keys that live for a second, over some connections.
+type keyLoad struct {
+	conns    []net.Conn
+	commands [][]byte // of each connection
+	reply    []byte   // to each command
+	each     int      // commands of each connection
+}
+
+func newKeyLoad(t *testing.T, p *process, keys int) *keyLoad {
+	const conns = 4
+	load := &keyLoad{each: keys / conns, reply: []byte("*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n")}
+	for c := range conns {
+		load.conns = append(load.conns, p.dial(t))
+		var commands []byte
+		for i := range load.each {
+			commands = appendCommand(commands, "CL.THROTTLE", fmt.Sprintf("key:%d:%d", c, i), "0", "1", "1")
+		}
+		load.commands = append(load.commands, commands)
+	}
+	return load
+}
+
+// run sends all commands and reads all replies.
+func (load *keyLoad) run(t *testing.T) {
+	t.Helper()
+	want := bytes.Repeat(load.reply, load.each)
+	var wg sync.WaitGroup
+	for c, nc := range load.conns {
+		wg.Go(func() {
+			if _, err := nc.Write(load.commands[c]); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			got := make([]byte, len(want))
+			if n, err := io.ReadFull(nc, got); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("connection %d got %d bytes of replies, %v, or others than %q", c, n, err, load.reply)
+			}
+		})
+	}
+	wg.Wait()
+	load.commands = nil
+}
+
+func dbSizeOf(t *testing.T, nc net.Conn) int {
+	t.Helper()
+	if _, err := io.WriteString(nc, "DBSIZE\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	var reply [32]byte
+	n, err := nc.Read(reply[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, err := strconv.Atoi(strings.Trim(string(reply[:n]), ":\r\n"))
+	if err != nil {
+		t.Fatalf("DBSIZE got %q", reply[:n])
+	}
+	return size
+}
+
+// pingTimes is how long each PING took.
+type pingTimes []time.Duration
+
+func (p *pingTimes) ping(t *testing.T, nc net.Conn) {
+	t.Helper()
+	start := time.Now()
+	exchange(t, nc, "PING\r\n", "+PONG\r\n")
+	*p = append(*p, time.Since(start))
+}
+
+func (p pingTimes) percentile(n int) time.Duration {
+	sorted := slices.Sorted(slices.Values(p))
+	return sorted[len(sorted)*n/100]
+}
+
+func (p pingTimes) summary() string {
+	return fmt.Sprintf("%d times, p50 %s, p99 %s, max %s", len(p), p.percentile(50), p.percentile(99), slices.Max(p))
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// pipelineReply is the reply to one CL.THROTTLE.
+type pipelineReply struct{ limited, limit, remaining, retryAfter, resetAfter int64 }
+
+func readPipelineReply(r *bufio.Reader) (p pipelineReply, err error) {
+	var n int64
+	for _, into := range []*int64{&n, &p.limited, &p.limit, &p.remaining, &p.retryAfter, &p.resetAfter} {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return p, err
+		}
+		if _, err := fmt.Sscanf(string(line[1:]), "%d\r\n", into); err != nil {
+			return p, fmt.Errorf("%q: %w", line, err)
+		}
+	}
+	if n != 5 {
+		return p, fmt.Errorf("an array of %d", n)
+	}
+	return p, nil
+}
+
+// TestPipelineIsWrittenBeforeItIsRead is how clients send pipelines: none of their replies may be what the server
+// waits for.
+func TestPipelineIsWrittenBeforeItIsRead(t *testing.T) {
+	calls := 500_000
+	if testing.Short() || isRace() {
+		calls = 100_000
+	}
+	p := startServer(t)
+	// A unit leaks in an hour: more than the test takes, and half a million of them less than the store can hold.
+	pipeline := repeat(appendCommand(nil, "CL.THROTTLE", "k", fmt.Sprint(calls-1), "1", "3600"), calls)
+	nc := p.dial(t)
+	stopPings := startPings(t, p)
+	if _, err := nc.Write(pipeline); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("while the pipeline was written, another client had", stopPings())
+	r := bufio.NewReaderSize(nc, 1<<16)
+	for i := range int64(calls) {
+		got, err := readPipelineReply(r)
+		if err != nil {
+			t.Fatalf("reply %d: %v", i, err)
+		}
+		want := pipelineReply{0, int64(calls), int64(calls) - 1 - i, -1, got.resetAfter}
+		if most := 3600 * (i + 1); got != want || got.resetAfter > most || got.resetAfter < most-int64(ioTimeout.Seconds()) {
+			t.Fatalf("reply %d is %+v, want %+v", i, got, want)
+		}
+	}
+	exchange(t, nc, "PING\r\n", "+PONG\r\n")
+}
+
+func repeat(b []byte, n int) []byte { return []byte(strings.Repeat(string(b), n)) }
+
+// startPings has a client send PING after PING until stop is called, which says how it went.
+func startPings(t *testing.T, p *process) (stop func() string) {
+	nc := p.dial(t)
+	var done atomic.Bool
+	result := make(chan string, 1)
+	go func() {
+		var longest time.Duration
+		n := 0
+		for reply := make([]byte, len("+PONG\r\n")); !done.Load() || n == 0; n++ {
+			start := time.Now()
+			_, err := io.WriteString(nc, "PING\r\n")
+			if err == nil {
+				_, err = io.ReadFull(nc, reply)
+			}
+			if err != nil || string(reply) != "+PONG\r\n" {
+				t.Errorf("PING got %q, %v", reply, err)
+				break
+			}
+			longest = max(longest, time.Since(start))
+		}
+		result <- fmt.Sprintf("%d pings answered, the slowest in %s", n, longest)
+	}()
+	return func() string {
+		done.Store(true)
+		return <-result
+	}
+}
+
+func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
+	const clients, maxOutput, echo = 16, 4 << 20, 60_000
+	p := startServer(t, "--max-output-bytes", fmt.Sprint(maxOutput), "--output-timeout", "1s")
+	before := p.rss(t)
+	flood := repeat(appendCommand(nil, "ECHO", strings.Repeat("x", echo)), 1000) // 60 MB
+	var wg sync.WaitGroup
+	for range clients {
+		nc := p.dial(t)
+		wg.Go(func() {
+			if n, err := nc.Write(flood); err == nil {
+				t.Errorf("the server took all %d bytes of a client that reads nothing", n)
+			}
+		})
+	}
+	peak := 0
+	p.eventually(t, ioTimeout, "disconnect those who do not read", func() bool {
+		peak = max(peak, p.rss(t))
+		return strings.Count(p.log.String(), "does not read its replies") == clients
+	})
+	wg.Wait()
+	p.eventually(t, ioTimeout, "forget the connections", func() bool { return p.metric(t, "cellserver_connections") == 0 })
+	exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+	t.Logf("resident: %d MiB before, %d MiB at most", before>>20, peak>>20)
+	if isRace() {
+		return // its memory is another
+	}
+	// Several times what may be pending, for buffers that grow are copied; but not all that was sent, 960 MB.
+	if most := before + 6*clients*maxOutput; peak > most {
+		t.Errorf("the server grew from %d to %d MiB, want at most %d", before>>20, peak>>20, most>>20)
+	}
+	p.eventually(t, 20*time.Second, "give the memory back", func() bool {
+		time.Sleep(100 * time.Millisecond)
+		return p.rss(t) <= before+32<<20
+	})
+	t.Logf("resident: %d MiB in the end", p.rss(t)>>20)
+}
+
+func TestClientThatReadsLateGetsEveryReply(t *testing.T) {
+	const calls, echo = 40_000, 1000
+	p := startServer(t, "--max-output-bytes", "65536", "--output-timeout", ioTimeout.String())
+	nc := p.dial(t)
+	if err := nc.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	text := func(i int) string { return fmt.Sprintf("%0*d", echo, i) }
+	var written atomic.Int64
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := range calls {
+			n, err := nc.Write(appendCommand(nil, "ECHO", text(i)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			written.Add(int64(n))
+		}
+	})
+	for last := int64(-1); last != written.Load(); time.Sleep(300 * time.Millisecond) {
+		last = written.Load()
+	}
+	if n := written.Load(); n > calls*echo/2 {
+		t.Errorf("the server took %d bytes of a client that reads nothing", n)
+	}
+	r := bufio.NewReader(nc)
+	got := make([]byte, len("$1000\r\n")+echo+len("\r\n"))
+	for i := range calls {
+		if _, err := io.ReadFull(r, got); err != nil || string(got) != "$1000\r\n"+text(i)+"\r\n" {
+			t.Fatalf("reply %d is %q, %v", i, got, err)
+		}
+	}
+	writer.Wait()
+	exchange(t, nc, "PING\r\n", "+PONG\r\n")
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// redisTool is one of Redis's programs that talks to p, without the settings of whoever runs the tests.
+func redisTool(t *testing.T, p *process, tool string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := testCommand(t, need(t, tool), append([]string{"-h", "127.0.0.1", "-p", p.port()}, args...)...)
+	cmd.Env = []string{"TERM=xterm", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	return cmd
+}
+
+func TestRedisCLIOneShot(t *testing.T) {
+	p := startServer(t)
+	tests := []struct {
+		args string
+		want string
+	}{
+		{"cl.throttle laoqian:reply 15 30 60 1", "0\n16\n15\n-1\n2\n"},
+		{"--no-raw cl.throttle laoqian:reply 15 30 60", "1) (integer) 0\n2) (integer) 16\n3) (integer) 14\n4) (integer) -1\n5) (integer) 4\n"},
+		{"-3 --json cl.throttle other 0 1 1", "[0,1,0,-1,1]\n"},
+		{"-n 5 exists laoqian:reply", "0\n"},
+		{"exists laoqian:reply", "1\n"},
+		{"cl.throttle a b 1 1", "Cell error: Store error: Couldn't parse as integer: b\n\n"},
+	}
+	for _, tt := range tests {
+		out, err := redisTool(t, p, "redis-cli", strings.Fields(tt.args)...).CombinedOutput()
+		if err != nil || string(out) != tt.want {
+			t.Errorf("redis-cli %s printed %q (%v), want %q", tt.args, out, err, tt.want)
+		}
+	}
+	socket := filepath.Join(t.TempDir(), "cell.sock")
+	startServer(t, "--addr", "", "--unixsocket", socket)
+	if out, err := testCommand(t, need(t, "redis-cli"), "-s", socket, "ping").CombinedOutput(); err != nil || string(out) != "PONG\n" {
+		t.Errorf("over the unix socket redis-cli printed %q, %v", out, err)
+	}
+}
+
+// terminal is a program at work in a pseudo-terminal.
+type terminal struct {
+	file io.Writer
+	seen processLog
+	read int // bytes of seen that expect is through with
+}
+
+func startTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
+	t.Helper()
+	file, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 160})
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := &terminal{file: file}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(&term.seen, file) // ends in EIO when the program does
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		<-ended
+		_ = file.Close()
+		if t.Failed() {
+			t.Logf("on the terminal:\n%q", term.seen.String())
+		}
+	})
+	return term
+}
+
+func (term *terminal) enter(t *testing.T, text string) {
+	t.Helper()
+	if _, err := io.WriteString(term.file, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expect waits until the program has written text.
+func (term *terminal) expect(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(ioTimeout); ; time.Sleep(5 * time.Millisecond) {
+		seen := term.seen.String()[term.read:]
+		if i := strings.Index(seen, text); i >= 0 {
+			term.read += i + len(text)
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%q did not appear, only %q", text, seen)
+		}
+	}
+}
+
+func TestRedisCLIInteractive(t *testing.T) {
+	p := startServer(t)
+	cmd := redisTool(t, p, "redis-cli")
+	term := startTerminal(t, cmd)
+	prompt := p.addr + "> "
+
+	term.expect(t, prompt)
+	term.enter(t, "cl.throttle ")
+	term.expect(t, "cl.throttle \x1b[0;90;49mkey max_burst count_per_period period [quantity]")
+	term.enter(t, "k 15 30 60 1\r")
+	term.expect(t, "\r\n1) (integer) 0\r\n2) (integer) 16\r\n3) (integer) 15\r\n4) (integer) -1\r\n5) (integer) 2\r\n"+prompt)
+	term.enter(t, "cl.throt\t k 15 30 60\r") // completed from COMMAND DOCS
+	term.expect(t, "\r\n1) (integer) 0\r\n2) (integer) 16\r\n3) (integer) 14\r\n4) (integer) -1\r\n5) (integer) 4\r\n"+prompt)
+	term.enter(t, "help cl.throttle\r")
+	term.expect(t, "CL.THROTTLE\x1b[0m \x1b[90mkey max_burst")
+	term.expect(t, prompt)
+
+	term.enter(t, "select 3\r")
+	prompt = p.addr + "[3]> "
+	term.expect(t, "\r\nOK\r\n"+prompt)
+	term.enter(t, "dbsize\r")
+	term.expect(t, "\r\n(integer) 0\r\n")
+	term.expect(t, prompt)
+	term.enter(t, "hello 3\r")
+	term.expect(t, `3# "proto" => (integer) 3`)
+	term.expect(t, prompt)
+	term.enter(t, "cl.throttle k 0 1 1\r")
+	term.expect(t, "5) (integer) 1\r\n")
+	term.expect(t, prompt)
+
+	term.enter(t, "quit\r")
+	if err := cmd.Wait(); err != nil {
+		t.Error("redis-cli ended with", err)
+	}
+	if trouble := regexp.MustCompile(`(?i)warning|error`).FindString(term.seen.String()); trouble != "" {
+		t.Errorf("redis-cli printed %q", trouble)
+	}
+}
