@@ -8,7 +8,7 @@ GO       ?= go
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 5m
 
-.PHONY: run build test check fuzz bench deps format vet lint
+.PHONY: run build test check fuzz bench deps format vet vet-others lint
 
 run: build
 	./cellserver
@@ -16,7 +16,7 @@ run: build
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o cellserver ./cmd/cellserver
 
-test: deps format vet lint
+test: deps format vet vet-others lint
 	$(GO) test -count=1 -timeout 10m ./...
 	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 15m ./...
 	scripts/fuzz.sh 20s
@@ -38,6 +38,10 @@ format:
 
 vet:
 	$(GO) vet ./...
+
+# The other systems that it builds for, and that go.mod is tidy.
+vet-others:
+	$(GO) mod tidy -diff
 	GOOS=darwin $(GO) vet ./cmd/... ./internal/...
 	GOOS=windows $(GO) vet ./cmd/... ./internal/...
 

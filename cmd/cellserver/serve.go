@@ -150,7 +150,7 @@ func (a *app) logReady() {
 }
 
 func (a *app) shutdown(web *http.Server) error {
-	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.shutdownTimeout)
+	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.shutdownTimeout.String())
 	ctx, cancel := context.WithTimeout(context.Background(), a.options.shutdownTimeout)
 	defer cancel()
 	if err := a.server.Shutdown(ctx); err != nil {
