@@ -13,61 +13,69 @@ import (
 	"time"
 )
 
+const (
+	expirySilence = 5 * time.Second
+	memorySlop    = 64 << 20
+)
+
 // TestMillionKeysExpire fills the store with keys that live for a second. Then it is silent but for a client that
 // pings, which must not notice that they expire; and soon all is as it was.
 func TestMillionKeysExpire(t *testing.T) {
 	if testing.Short() || isRace() {
 		t.Skip("takes some seconds, and measures")
 	}
-	const (
-		keys       = 1_000_000
-		silence    = 5 * time.Second
-		memorySlop = 64 << 20
-	)
-	ours, redis := startServer(t), startRedis(t)
-	watcher, ourPings, redisPings := ours.dial(t), ours.dial(t), redis.dial(t)
-	before := ours.rss(t)
-	load := newKeyLoad(t, ours, keys)
+	const keys = 1_000_000
+	w := &expiryWatch{ours: startServer(t), redis: startRedis(t)}
+	w.before = w.ours.rss(t)
+	load := newKeyLoad(t, w.ours, keys)
 	start := time.Now()
 	load.run(t)
-	loaded := time.Now()
-	full := ours.rss(t)
 	t.Logf("loaded %d keys in %s, %.0f are left; resident: %d MiB before, %d MiB full",
-		keys, loaded.Sub(start), ours.metric(t, "cellserver_keys"), before>>20, full>>20)
+		keys, time.Since(start), w.ours.metric(t, "cellserver_keys"), w.before>>20, w.ours.rss(t)>>20)
 
-	var empty, swept, small time.Duration // when it was first seen, since the load
-	var us, them pingTimes
-	for lastScrape := time.Duration(0); time.Since(loaded) < silence; {
-		us.ping(t, ourPings)
-		them.ping(t, redisPings)
-		since := time.Since(loaded)
-		if empty == 0 && dbSizeOf(t, watcher) == 0 {
-			empty = since
+	w.watch(t)
+	after := w.ours.rss(t)
+	t.Logf("then DBSIZE 0 in %s, nothing left to sweep in %s, memory within %d MiB in %s; %d MiB in the end",
+		w.empty, w.swept, memorySlop>>21, w.small, after>>20)
+	t.Logf("PING: ours %s; redis-server %s", w.ourPings.summary(), w.redisPings.summary())
+	if w.empty == 0 || w.swept == 0 {
+		t.Errorf("the keys were not gone within %s: seen DBSIZE 0 after %s, nothing left to sweep after %s", expirySilence, w.empty, w.swept)
+	}
+	if after > w.before+memorySlop {
+		t.Errorf("resident memory was %d MiB, and after %s it is %d MiB", w.before>>20, expirySilence, after>>20)
+	}
+	if most := max(5*w.redisPings.percentile(99), 20*time.Millisecond); w.ourPings.percentile(99) > most {
+		t.Errorf("the 99th percentile of PING is %s, want at most %s", w.ourPings.percentile(99), most)
+	}
+}
+
+// expiryWatch is what is seen of a server after the load.
+type expiryWatch struct {
+	ours, redis          *process
+	before               int           // resident bytes
+	empty, swept, small  time.Duration // when it was first seen, 0 if never
+	ourPings, redisPings pingTimes
+}
+
+func (w *expiryWatch) watch(t *testing.T) {
+	watcher, ours, redis := w.ours.dial(t), w.ours.dial(t), w.redis.dial(t)
+	start, lastScrape := time.Now(), time.Duration(0)
+	for since := time.Duration(0); since < expirySilence; since = time.Since(start) {
+		w.ourPings.ping(t, ours)
+		w.redisPings.ping(t, redis)
+		if w.empty == 0 && dbSizeOf(t, watcher) == 0 {
+			w.empty = since
 		}
-		if small == 0 && ours.rss(t) < before+memorySlop/2 {
-			small = since
+		if w.small == 0 && w.ours.rss(t) < w.before+memorySlop/2 {
+			w.small = since
 		}
-		if swept == 0 && since > lastScrape+250*time.Millisecond { // a scrape costs too much to do it all the time
+		if w.swept == 0 && since > lastScrape+250*time.Millisecond { // a scrape costs too much to do it all the time
 			lastScrape = since
-			if ours.metric(t, "cellserver_keys") == 0 {
-				swept = since
+			if w.ours.metric(t, "cellserver_keys") == 0 {
+				w.swept = since
 			}
 		}
 		time.Sleep(200 * time.Microsecond)
-	}
-	after := ours.rss(t)
-	t.Logf("after the load: DBSIZE 0 in %s, nothing left to sweep in %s, memory within %d MiB in %s; %d MiB in the end",
-		empty, swept, memorySlop>>21, small, after>>20)
-	t.Logf("PING: ours %s; redis-server %s", us.summary(), them.summary())
-	if empty == 0 || swept == 0 {
-		t.Errorf("the keys were not gone within %s: DBSIZE %d, swept all but %.0f",
-			silence, dbSizeOf(t, watcher), ours.metric(t, "cellserver_keys"))
-	}
-	if after > before+memorySlop {
-		t.Errorf("resident memory went from %d MiB to %d MiB, and after %s it is %d MiB", before>>20, full>>20, silence, after>>20)
-	}
-	if most := max(5*them.percentile(99), 20*time.Millisecond); us.percentile(99) > most {
-		t.Errorf("the 99th percentile of PING is %s, want at most %s", us.percentile(99), most)
 	}
 }
 
