@@ -52,14 +52,17 @@ func clientSetInfo(s *Session, args [][]byte) error {
 // clientInfo replies with the fields of Redis 7.2 in its order, for clients parse them. Those that mean nothing
 // here are 0, or -1 for the descriptor.
 func clientInfo(s *Session, _ [][]byte) error {
-	protocol := 2
+	protocol, flags := 2, "N"
 	if s.w.RESP3 {
 		protocol = 3
 	}
-	s.w.Verbatim(fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=0 flags=N db=%d sub=0 psub=0 ssub=0 "+
+	if s.peer.Unix {
+		flags = "U"
+	}
+	s.w.Verbatim(fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=0 flags=%s db=%d sub=0 psub=0 ssub=0 "+
 		"multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r "+
 		"cmd=client|info user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
-		s.id, s.peer.Addr, s.peer.LocalAddr, s.name, int(time.Since(s.created).Seconds()), s.db,
+		s.id, s.peer.Addr, s.peer.LocalAddr, s.name, int(time.Since(s.created).Seconds()), flags, s.db,
 		defaultUser, protocol, s.libName, s.libVersion))
 	return nil
 }

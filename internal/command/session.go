@@ -28,6 +28,7 @@ const (
 type Peer struct {
 	Addr      string // the client's address
 	LocalAddr string // the server's
+	Unix      bool   // over a unix socket
 }
 
 // Session is one client's conversation: bytes in, bytes out. It knows no socket. It is for one goroutine at a

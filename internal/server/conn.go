@@ -51,7 +51,7 @@ func newConn(g *goroutines, nc net.Conn) *conn {
 func peerOf(nc net.Conn) command.Peer {
 	local := nc.LocalAddr()
 	if local.Network() == "unix" {
-		return command.Peer{Addr: local.String() + ":0", LocalAddr: local.String() + ":0"}
+		return command.Peer{Addr: local.String() + ":0", LocalAddr: local.String() + ":0", Unix: true}
 	}
 	return command.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: local.String()}
 }

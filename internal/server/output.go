@@ -14,15 +14,15 @@ type output struct {
 	now nonblocking // used by the connection's goroutine, while nothing is queued
 
 	mu      sync.Mutex // guards all below
-	queue   []byte     // what the goroutine has not taken yet
-	taken   int        // bytes that it has taken and not written
+	queue   [][]byte   // what the goroutine has not taken yet, in blocks
+	pending int        // bytes that it has not written, taken or not
 	writing bool       // whether it runs
 	err     error
 	changed chan struct{} // holds one notice that something of the above changed
 }
 
-// writeBytes is how much is written between two looks at what is pending.
-const writeBytes = 64 << 10
+// blockBytes is how much is queued in one piece, and written between two looks at what is pending.
+const blockBytes = 64 << 10
 
 func newOutput(nc net.Conn) *output {
 	return &output{nc: nc, now: newNonblocking(nc), changed: make(chan struct{}, 1)}
@@ -45,19 +45,35 @@ func (o *output) send(b []byte) (pending int, err error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.queue = append(o.queue, b...)
+	o.enqueueLocked(b)
 	if !o.writing {
 		o.writing = true
 		go o.writeQueue()
 	}
-	return len(o.queue) + o.taken, nil
+	return o.pending, nil
+}
+
+// enqueueLocked copies b into blocks. One long buffer would be copied again each time it grows.
+func (o *output) enqueueLocked(b []byte) {
+	o.pending += len(b)
+	for len(b) > 0 {
+		last := len(o.queue) - 1
+		if last < 0 || len(o.queue[last]) == cap(o.queue[last]) {
+			o.queue = append(o.queue, make([]byte, 0, blockBytes))
+			last++
+		}
+		block := o.queue[last]
+		n := min(len(b), cap(block)-len(block))
+		o.queue[last] = append(block, b[:n]...)
+		b = b[n:]
+	}
 }
 
 func (o *output) writeQueue() {
-	for batch := o.take(); len(batch) > 0; batch = o.take() {
-		for len(batch) > 0 {
-			n, err := o.nc.Write(batch[:min(len(batch), writeBytes)])
-			batch = batch[n:]
+	for blocks := o.take(); len(blocks) > 0; blocks = o.take() {
+		for i, block := range blocks {
+			n, err := o.nc.Write(block)
+			blocks[i] = nil // a slow client may take long for the rest
 			o.wrote(n, err)
 			if err != nil {
 				return
@@ -67,21 +83,21 @@ func (o *output) writeQueue() {
 }
 
 // take returns what is queued; if that is nothing, the goroutine ends.
-func (o *output) take() []byte {
+func (o *output) take() [][]byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	batch := o.queue
-	o.queue, o.taken, o.writing = nil, len(batch), len(batch) > 0
+	blocks := o.queue
+	o.queue, o.writing = nil, len(blocks) > 0
 	o.notify()
-	return batch
+	return blocks
 }
 
 func (o *output) wrote(n int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.taken -= n
+	o.pending -= n
 	if err != nil {
-		o.queue, o.taken, o.writing, o.err = nil, 0, false, err
+		o.queue, o.pending, o.writing, o.err = nil, 0, false, err
 	}
 	o.notify()
 }
@@ -104,7 +120,7 @@ func (o *output) await(most int, timeout time.Duration) bool {
 	}
 	for {
 		o.mu.Lock()
-		pending, err := len(o.queue)+o.taken, o.err
+		pending, err := o.pending, o.err
 		o.mu.Unlock()
 		if err != nil || pending <= most {
 			return err == nil
