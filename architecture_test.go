@@ -1,6 +1,7 @@
 package cellserver_test
 
 import (
+	"debug/elf"
 	"os/exec"
 	"slices"
 	"strings"
@@ -41,6 +42,19 @@ func TestImportsGoDown(t *testing.T) {
 			if imported == "unsafe" || imported == "C" {
 				t.Errorf("%s imports %q", fields[0], imported)
 			}
+		}
+	}
+}
+
+func TestBinaryIsStatic(t *testing.T) {
+	f, err := elf.Open(build(t))
+	if err != nil {
+		t.Skip("not a system with ELF binaries:", err)
+	}
+	defer func() { _ = f.Close() }()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("the binary needs a dynamic linker")
 		}
 	}
 }
