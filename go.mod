@@ -9,6 +9,7 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/tidwall/match v1.2.0
 	github.com/tidwall/redcon v1.6.2
+	golang.org/x/net v0.62.0
 	golang.org/x/term v0.47.0
 )
 

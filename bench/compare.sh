@@ -19,9 +19,15 @@ pids+=($!)
 redis-server --port "$redis_port" --bind 127.0.0.1 --save "" --appendonly no --dir "$dir" >/dev/null &
 pids+=($!)
 cell_pid=${pids[0]} redis_pid=${pids[1]}
-for port in "$cell_port" "$redis_port"; do
-	until redis-cli -p "$port" ping >/dev/null 2>&1; do sleep 0.1; done
+for i in 0 1; do
+	ports=("$cell_port" "$redis_port")
+	until redis-cli -p "${ports[i]}" ping >/dev/null 2>&1; do
+		kill -0 "${pids[i]}" || exit 1
+		sleep 0.1
+	done
 done
+sleep 0.2
+kill -0 "${pids[@]}" # or a stranger has the port
 
 ticks=$(getconf CLK_TCK)
 # cpu PID: the process's user and system time so far, in clock ticks.

@@ -165,7 +165,7 @@ func (o *options) check() error {
 		{"max-args", o.maxArgs, 16, 1<<31 - 1},
 		{"max-command-bytes", o.maxCommandBytes, 1 << 10, 1 << 30},
 		{"max-key-bytes", o.maxKeyBytes, 1, 1 << 30},
-		{"max-output-bytes", o.maxOutputBytes, 1 << 10, 1 << 40},
+		{"max-output-bytes", o.maxOutputBytes, 1 << 10, 1 << 30},
 	} {
 		if f.value < f.least || f.value > f.most {
 			return fmt.Errorf("--%s must be from %d to %d, got %d", f.name, f.least, f.most, f.value)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"cellserver/internal/command"
 	"cellserver/internal/funnel"
 	"cellserver/internal/metrics"
@@ -108,10 +110,15 @@ func (a *app) run(ctx context.Context) error {
 	for _, l := range a.listeners.clients() {
 		start(func() error { return a.server.Serve(l) })
 	}
-	web := &http.Server{ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	web := &http.Server{
+		ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout:      10 * time.Second,
+		IdleTimeout:       10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
+	}
 	if l := a.listeners.metrics; l != nil {
 		web.Handler = metrics.Handler(a.store, a.server, l.Addr())
-		start(func() error { return web.Serve(l) })
+		start(func() error { return web.Serve(netutil.LimitListener(l, maxScrapers)) })
 	}
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	parts.Go(func() { shard.NewSweeper(a.store).Run(background, a.now) })
@@ -119,14 +126,17 @@ func (a *app) run(ctx context.Context) error {
 
 	a.logReady()
 	<-ctx.Done()
-	err := a.shutdown(web)
+	a.shutdown(web)
 	endBackground()
 	parts.Wait()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
-	return err
+	return nil
 }
+
+// maxScrapers bounds the connections to the metrics address, so that they leave descriptors to the clients.
+const maxScrapers = 16
 
 func (a *app) keys() int {
 	var st shard.Stats
@@ -149,7 +159,7 @@ func (a *app) logReady() {
 	}
 }
 
-func (a *app) shutdown(web *http.Server) error {
+func (a *app) shutdown(web *http.Server) {
 	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.shutdownTimeout.String())
 	ctx, cancel := context.WithTimeout(context.Background(), a.options.shutdownTimeout)
 	defer cancel()
@@ -160,7 +170,6 @@ func (a *app) shutdown(web *http.Server) error {
 		_ = web.Close()
 	}
 	a.log.Info("stopped")
-	return nil
 }
 
 // monotonicClock returns the time in Unix nanoseconds, anchored to the wall clock now: later steps of the wall

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -35,7 +36,7 @@ func FuzzArguments(f *testing.F) {
 			}
 			return
 		}
-		asked, _ := parseInteger([]byte(quantity))
+		asked, _ := strconv.ParseInt(quantity, 10, 64)
 		checkFive(t, all[0], asked)
 		checkFive(t, all[2], asked)
 		if st := r.stats(); st.Allowed+st.Denied != 2 || st.Keys > 1 || st.Keys > 0 && asked <= 0 {

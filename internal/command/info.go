@@ -39,6 +39,9 @@ func (s *Session) replyModules() {
 
 // configGet is CONFIG GET pattern [pattern ...].
 func configGet(s *Session, args [][]byte) error {
+	if err := checkNames(args[2:]); err != nil {
+		return err
+	}
 	var found []Setting
 	for _, setting := range s.engine.config.Settings {
 		for _, pattern := range args[2:] {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/match"
@@ -29,6 +30,9 @@ func commandCount(s *Session, _ [][]byte) error {
 func commandInfo(s *Session, args [][]byte) error {
 	if len(args) == 2 {
 		return commandAll(s, args)
+	}
+	if err := checkNames(args[2:]); err != nil {
+		return err
 	}
 	s.w.Array(len(args) - 2)
 	for _, name := range args[2:] {
@@ -120,6 +124,9 @@ func (s *Session) replyKeySpecs(k keySpec) {
 
 func commandDocs(s *Session, args [][]byte) error {
 	found := s.engine.table.rows
+	if err := checkNames(args[2:]); err != nil {
+		return err
+	}
 	if len(args) > 2 {
 		found = nil
 		for _, name := range args[2:] {
@@ -246,11 +253,27 @@ func commandList(s *Session, args [][]byte) error {
 	return nil
 }
 
-// maxMatchSteps bounds the work of one match, whatever the pattern.
-const maxMatchSteps = 10_000
+// maxNames bounds what one COMMAND or CONFIG GET may ask for: a name costs six bytes, and its answer kilobytes.
+const maxNames = 128
 
-// matches reports whether a name in lower case matches a pattern with * and ?, in any case.
+func checkNames(names [][]byte) error {
+	if len(names) > maxNames {
+		return replyError("ERR more than " + strconv.Itoa(maxNames) + " names or patterns; ask for all of them instead")
+	}
+	return nil
+}
+
+const (
+	maxPatternBytes = 64 // longer than any name
+	maxMatchSteps   = 20 // for each byte of a name
+)
+
+// matches reports whether a name in lower case matches a pattern with * and ?, in any case. Its work is bounded,
+// whatever the pattern.
 func matches(name, pattern string) bool {
+	if len(pattern) > maxPatternBytes {
+		return false
+	}
 	ok, _ := match.MatchLimit(name, strings.ToLower(pattern), maxMatchSteps)
 	return ok
 }

@@ -6,27 +6,33 @@ import (
 	"cellserver/internal/shard"
 )
 
-// del and exists take all keys at once, as one step.
-
-func del(s *Session, args [][]byte) error { return s.countKeys(args[1:], (*shard.Tx).Delete) }
-
-func exists(s *Session, args [][]byte) error { return s.countKeys(args[1:], (*shard.Tx).Exists) }
-
-// countKeys replies for how many of the keys the operation is true.
-func (s *Session) countKeys(names [][]byte, operation func(*shard.Tx, int) bool) error {
-	keys := make([]shard.Key, len(names))
-	for i, name := range names {
+// del removes all keys at once.
+func del(s *Session, args [][]byte) error {
+	keys := make([]shard.Key, len(args)-1)
+	for i, name := range args[1:] {
 		keys[i] = shard.Key{DB: s.db, Name: name}
 	}
 	tx := s.engine.config.Store.Begin(s.engine.config.Now(), keys)
 	defer tx.Rollback()
 	n := int64(0)
 	for i := range keys {
-		if operation(tx, i) {
+		if tx.Delete(i) {
 			n++
 		}
 	}
 	tx.Commit()
+	s.w.Int(n)
+	return nil
+}
+
+func exists(s *Session, args [][]byte) error {
+	nowNs := s.engine.config.Now()
+	n := int64(0)
+	for _, name := range args[1:] {
+		if _, ok := s.engine.config.Store.TAT(nowNs, shard.Key{DB: s.db, Name: name}); ok {
+			n++
+		}
+	}
 	s.w.Int(n)
 	return nil
 }

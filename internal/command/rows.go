@@ -1,6 +1,7 @@
 package command
 
-// The rows of the table, by group. Arity, flags, categories and key positions are Redis 7's.
+// The rows of the table, by group. Arity, categories and key positions are Redis 7's, and of the flags those that
+// mean something here.
 
 func rows() []*row {
 	var all []*row
@@ -99,7 +100,7 @@ func clientRows() []*row {
 			since: "5.0.0", complexity: "O(1)", summary: "Returns the connection's number",
 		},
 		{
-			name: "info", arity: 2, flags: flags, categories: connection, run: clientInfo,
+			name: "info", arity: 2, flags: flags, categories: connection, long: true, run: clientInfo,
 			since: "6.2.0", complexity: "O(1)", summary: "Returns what is known of the connection",
 		},
 		{
@@ -124,13 +125,13 @@ func genericRows() []*row {
 	key := []arg{{name: "key", kind: "key"}}
 	return []*row{
 		{
-			name: "del", arity: -2, flags: flagWrite, categories: keyspace, run: del,
+			name: "del", arity: -2, flags: flagWrite, categories: keyspace, long: true, run: del,
 			keys:  keySpec{1, -1, 1, []string{"RM", "delete"}},
 			group: "generic", since: "1.0.0", complexity: "O(N) in the number of keys",
 			summary: "Deletes keys, all at once", args: keys,
 		},
 		{
-			name: "exists", arity: -2, flags: flagReadonly | flagFast, categories: keyspace, run: exists,
+			name: "exists", arity: -2, flags: flagReadonly | flagFast, categories: keyspace, long: true, run: exists,
 			keys:  keySpec{1, -1, 1, []string{"RO"}},
 			group: "generic", since: "1.0.0", complexity: "O(N) in the number of keys",
 			summary: "Counts which of the keys exist", args: keys,
@@ -148,7 +149,7 @@ func genericRows() []*row {
 			summary: "Returns in how many seconds a key's funnel is empty", args: key,
 		},
 		{
-			name: "unlink", arity: -2, flags: flagWrite | flagFast, categories: keyspace, run: del,
+			name: "unlink", arity: -2, flags: flagWrite | flagFast, categories: keyspace, long: true, run: del,
 			keys:  keySpec{1, -1, 1, []string{"RM", "delete"}},
 			group: "generic", since: "4.0.0", complexity: "O(N) in the number of keys",
 			summary: "Deletes keys, all at once", args: keys,
@@ -164,7 +165,7 @@ func serverRows() []*row {
 	return []*row{
 		{
 			name: "command", arity: -1, flags: flagLoading | flagStale, categories: []string{"connection"},
-			run: commandAll, subs: commandRows(),
+			long: true, run: commandAll, subs: commandRows(),
 			group: "server", since: "2.8.13", complexity: "O(N) in the number of commands",
 			summary: "Describes all commands",
 		},
@@ -174,17 +175,17 @@ func serverRows() []*row {
 			summary: "A container for configuration commands",
 		},
 		{
-			name: "dbsize", arity: 1, flags: flagReadonly | flagFast, categories: []string{"keyspace"}, run: dbSize,
+			name: "dbsize", arity: 1, flags: flagReadonly | flagFast, categories: []string{"keyspace"}, long: true, run: dbSize,
 			group: "server", since: "1.0.0", complexity: "O(N) in the number of entries",
 			summary: "Counts the live keys of the database",
 		},
 		{
-			name: "flushall", arity: -1, flags: flagWrite, categories: flushCategories, run: flushAll,
+			name: "flushall", arity: -1, flags: flagWrite, categories: flushCategories, long: true, run: flushAll,
 			group: "server", since: "1.0.0", complexity: "O(1)",
 			summary: "Removes all keys of all databases", args: flushArgs,
 		},
 		{
-			name: "flushdb", arity: -1, flags: flagWrite, categories: flushCategories, run: flushDB,
+			name: "flushdb", arity: -1, flags: flagWrite, categories: flushCategories, long: true, run: flushDB,
 			group: "server", since: "1.0.0", complexity: "O(N) in the number of entries",
 			summary: "Removes all keys of the database", args: flushArgs,
 		},

@@ -13,7 +13,8 @@ type Status uint8
 const (
 	// NeedInput says that all that could be executed was; call Feed again with what was not consumed and more.
 	NeedInput Status = iota
-	// More says that there may be more to execute in the input; call Feed again when the replies are on their way.
+	// More says that there may be more to execute in the input; call Feed again when the replies are on their way,
+	// unless the connection has to end.
 	More
 	// Waiting says that the last command is not done. Read no more, and call Feed again after the session's wake function
 	// was called.
@@ -70,7 +71,7 @@ const (
 	UnauthenticatedOutput = 1 << 10
 
 	maxBatch       = 128
-	maxScratchArgs = 1024
+	maxScratchArgs = 64
 )
 
 // Authenticated reports whether the client has given the password, or there is none.
@@ -116,11 +117,14 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Sta
 	return consumed, s.w.Buf, s.status
 }
 
+// giveBack leaves nothing in the scratch that refers to the input, whose buffer it would keep alive.
 func (s *Session) giveBack() {
-	s.scratch.batch = s.scratch.batch[:0] // not empty after a panic
+	clear(s.scratch.batch) // not empty after a panic
+	s.scratch.batch = s.scratch.batch[:0]
 	if cap(s.scratch.args) > maxScratchArgs {
 		s.scratch.args = nil
 	}
+	clear(s.scratch.args[:cap(s.scratch.args)])
 	s.engine.scratch.Put(s.scratch)
 	s.scratch, s.w.Buf = nil, nil
 }
@@ -132,6 +136,9 @@ func (s *Session) execute(args [][]byte) {
 			s.flush()
 		}
 		err = r.run(s, args)
+		if r.long && s.status == NeedInput {
+			s.status = More
+		}
 	}
 	if err != nil {
 		s.fail(err)

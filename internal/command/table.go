@@ -23,7 +23,9 @@ type row struct {
 	subs       []*row
 	// batches says that run puts calls aside for Session.flush, so the batch before it need not be flushed.
 	batches bool
-	run     func(s *Session, args [][]byte) error
+	// long says that it may take milliseconds, so Feed returns after it, for the driver may have to end.
+	long bool
+	run  func(s *Session, args [][]byte) error
 }
 
 type flag uint16

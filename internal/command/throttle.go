@@ -1,7 +1,7 @@
 package command
 
 import (
-	"math"
+	"strconv"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/resp"
@@ -15,8 +15,9 @@ func throttle(s *Session, args [][]byte) error {
 	}
 	numbers := [4]int64{3: 1} // max_burst, count, period, quantity
 	for i, arg := range args[2:] {
-		n, ok := parseInteger(arg)
-		if !ok {
+		// Of the module's grammar: decimal, an optional sign, leading zeros allowed, nothing else.
+		n, err := strconv.ParseInt(string(arg), 10, 64)
+		if err != nil {
 			return &cellError{"Couldn't parse as integer: " + resp.Printable(arg)}
 		}
 		numbers[i] = n
@@ -46,6 +47,7 @@ func (s *Session) flush() {
 	for i := range batch {
 		s.replyThrottle(&batch[i].Result)
 	}
+	clear(batch) // see giveBack
 	s.scratch.batch = batch[:0]
 }
 
@@ -60,29 +62,4 @@ func (s *Session) replyThrottle(r *funnel.Result) {
 	s.w.Int(r.Remaining)
 	s.w.Int(r.RetryAfterSec)
 	s.w.Int(r.ResetAfterSec)
-}
-
-// parseInteger reads a number as the module does: decimal, signed 64-bit, with an optional sign, leading zeros
-// allowed, nothing else.
-func parseInteger(b []byte) (int64, bool) {
-	negative := false
-	if len(b) > 0 && (b[0] == '+' || b[0] == '-') {
-		negative = b[0] == '-'
-		b = b[1:]
-	}
-	if len(b) == 0 {
-		return 0, false
-	}
-	var n uint64
-	for _, c := range b {
-		c -= '0'
-		if c > 9 || n > math.MaxInt64/10 {
-			return 0, false
-		}
-		n = n*10 + uint64(c) // at most 2^63+1: no overflow
-	}
-	if negative {
-		return -int64(n), n <= 1<<63
-	}
-	return int64(n), n <= math.MaxInt64
 }

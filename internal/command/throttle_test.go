@@ -1,7 +1,6 @@
 package command
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -132,38 +131,5 @@ func TestProbesNeverWrite(t *testing.T) {
 	r.clock.nowNs += 50 * sec
 	if got := say(t, s, encode("CL.THROTTLE", "k", "4", "1", "10", "0")+"EXISTS k\r\n"); got != five(0, 5, 5, -1, 0)+":0\r\n" {
 		t.Errorf("a probe of an expired key: got %q", got)
-	}
-}
-
-func TestParseInteger(t *testing.T) {
-	for _, tt := range []struct {
-		in   string
-		want int64
-		ok   bool
-	}{
-		{"0", 0, true},
-		{"-0", 0, true},
-		{"+0", 0, true},
-		{"007", 7, true},
-		{"9223372036854775807", math.MaxInt64, true},
-		{"+9223372036854775807", math.MaxInt64, true},
-		{"-9223372036854775808", math.MinInt64, true},
-		{strings.Repeat("0", 10_000) + "9223372036854775807", math.MaxInt64, true},
-		{in: "9223372036854775808"},
-		{in: "-9223372036854775809"},
-		{in: "9223372036854775809"},
-		{in: "9223372036854775810"},
-		{in: "92233720368547758070"},
-		{in: "18446744073709551617"}, // 1 modulo 2^64
-		{in: "36893488147419103233"},
-		{in: ""},
-		{in: "++1"},
-		{in: "--1"},
-		{in: "-+1"},
-		{in: "1-"},
-	} {
-		if got, ok := parseInteger([]byte(tt.in)); ok != tt.ok || ok && got != tt.want {
-			t.Errorf("%.30q: got %d, %v, want %d, %v", tt.in, got, ok, tt.want, tt.ok)
-		}
 	}
 }

@@ -20,6 +20,8 @@ type conn struct {
 	replies []byte // reused
 
 	hasDeadline bool          // a read deadline is set
+	greeted     bool          // the client was authenticated once
+	lingering   bool          // the read deadline is finish's; guarded by driver.mu
 	woken       chan struct{} // holds one wake-up
 	killed      chan struct{}
 	killOnce    sync.Once
@@ -72,6 +74,15 @@ func (c *conn) kill() {
 	})
 }
 
+func (c *conn) isKilled() bool {
+	select {
+	case <-c.killed:
+		return true
+	default:
+		return false
+	}
+}
+
 func (c *conn) run() {
 	defer c.driver.remove(c)
 	defer c.out.wait()
@@ -113,8 +124,11 @@ func (c *conn) setReadDeadline() bool {
 	if config.IdleTimeout > 0 {
 		deadline = time.Now().Add(config.IdleTimeout)
 	}
-	if config.HandshakeTimeout > 0 && !c.session.Authenticated() {
-		deadline = c.opened.Add(config.HandshakeTimeout)
+	c.greeted = c.greeted || c.session.Authenticated()
+	if config.HandshakeTimeout > 0 && !c.greeted {
+		if handshake := c.opened.Add(config.HandshakeTimeout); deadline.IsZero() || handshake.Before(deadline) {
+			deadline = handshake
+		}
 	}
 	if c.hasDeadline || !deadline.IsZero() {
 		_ = c.nc.SetReadDeadline(deadline)
@@ -135,6 +149,9 @@ func (c *conn) process() bool {
 		case command.NeedInput:
 			return true
 		case command.More:
+			if c.isKilled() {
+				return false
+			}
 		case command.Waiting:
 			select {
 			case <-c.woken:
@@ -180,7 +197,10 @@ func (c *conn) finish() {
 	if !c.flush() || !ok || half.CloseWrite() != nil {
 		return
 	}
+	c.driver.mu.Lock()
+	c.lingering = true
 	_ = c.nc.SetReadDeadline(time.Now().Add(lingerTimeout))
+	c.driver.mu.Unlock()
 	for scrap := c.in.scrap(); ; {
 		if _, err := c.nc.Read(scrap); err != nil {
 			return

@@ -12,7 +12,7 @@ type goroutines struct {
 	server   *Server
 	draining chan struct{} // closed when Shutdown begins
 
-	mu    sync.Mutex // guards conns and whether more may be added to them
+	mu    sync.Mutex // guards conns, whether more may be added to them, and their lingering
 	conns map[*conn]struct{}
 	wg    sync.WaitGroup
 }
@@ -56,7 +56,9 @@ func (g *goroutines) shutdown(ctx context.Context) error {
 		close(g.draining)
 	}
 	for c := range g.conns {
-		_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // ends a Read that waits
+		if !c.lingering {
+			_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // ends a Read that waits
+		}
 	}
 	g.mu.Unlock()
 

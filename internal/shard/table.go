@@ -2,7 +2,7 @@ package shard
 
 // A table is an extendible hash table without locks; the shard above it has the lock. It is made of segments of
 // a fixed size that split and merge one at a time, so no operation pays for the whole table and old and new
-// never stand side by side. A segment holds no pointers, so the collector does not look into it.
+// never stand side by side. A segment's slots hold no pointers, so the collector does not look into them.
 //
 // The directory maps a hash's leading bits (those that did not choose the shard) to a segment; the hash's low
 // bits are an entry's home slot in it. The home never changes while the table grows and shrinks.
@@ -11,7 +11,6 @@ type table struct {
 	depth     uint8
 	atDepth   [maxDepth + 1]int // how many segments there are of each depth
 	count     int
-	long      longKeys
 }
 
 const (
@@ -25,20 +24,21 @@ const (
 	maxDepth = 40
 
 	inlineKeyBytes = 20
-	longKey        = 0xff // keyLen of an entry whose key is in longKeys
+	longKey        = 0xff // keyLen of an entry whose key is in its segment's long
 )
 
 type segment struct {
-	slots [segmentSlots]slot
+	long  []string // keys that do not fit into a slot; "" is a free place. The only pointer, and first: the collector looks no further
 	used  uint8
 	depth uint8 // how many leading bits its entries share
+	slots [segmentSlots]slot
 }
 
 // A slot is 40 bytes. Its kind is 0 while it is empty.
 type slot struct {
 	hash   uint64
 	tatNs  int64
-	key    [inlineKeyBytes]byte // or a longKeys index in the first four bytes
+	key    [inlineKeyBytes]byte // or, in the first byte, a place in its segment's long
 	db     uint16
 	kind   kind
 	keyLen uint8
@@ -70,15 +70,15 @@ func (t *table) find(k keyRef) (*segment, uint64) {
 		if s.kind == kindNone {
 			return nil, 0
 		}
-		if s.hash == k.hash && s.db == k.db && t.holds(s, k.name) {
+		if s.hash == k.hash && s.db == k.db && seg.holds(s, k.name) {
 			return seg, i
 		}
 	}
 }
 
-func (t *table) holds(s *slot, name []byte) bool {
+func (g *segment) holds(s *slot, name []byte) bool {
 	if s.keyLen == longKey {
-		return t.long.get(s) == string(name)
+		return g.long[s.key[0]] == string(name)
 	}
 	return string(s.key[:s.keyLen]) == string(name)
 }
@@ -112,16 +112,16 @@ func (t *table) insert(k keyRef, kind kind, tatNs int64) {
 		s.keyLen = uint8(copy(s.key[:], k.name))
 	} else {
 		s.keyLen = longKey
-		t.long.put(&s, k.name)
+		s.key[0] = seg.keep(string(k.name))
 	}
-	seg.place(&s)
+	seg.place(s)
 	t.count++
 }
 
 // remove empties the slot at i and moves what follows it back towards home, so that no probe ends early.
 func (t *table) remove(seg *segment, i uint64) {
-	if seg.slots[i].keyLen == longKey {
-		t.long.drop(&seg.slots[i])
+	if s := &seg.slots[i]; s.keyLen == longKey {
+		seg.long[s.key[0]] = ""
 	}
 	gap := i
 	for j := (i + 1) & slotMask; seg.slots[j].kind != kindNone; j = (j + 1) & slotMask {
@@ -143,13 +143,33 @@ func (t *table) segmentOf(hash uint64) *segment {
 // prefix drops the bits of a hash that chose the shard.
 func prefix(hash uint64) uint64 { return hash << shardBits }
 
-func (g *segment) place(s *slot) {
+func (g *segment) place(s slot) {
 	i := s.hash & slotMask
 	for g.slots[i].kind != kindNone {
 		i = (i + 1) & slotMask
 	}
-	g.slots[i] = *s
+	g.slots[i] = s
 	g.used++
+}
+
+// keep stores a long key and returns its place. There are never more of them than slots.
+func (g *segment) keep(name string) (place uint8) {
+	for i := range g.long {
+		if g.long[i] == "" {
+			g.long[i] = name
+			return uint8(i)
+		}
+	}
+	g.long = append(g.long, name)
+	return uint8(len(g.long) - 1)
+}
+
+// move places another segment's entry in this one.
+func (g *segment) move(from *segment, s slot) {
+	if s.keyLen == longKey {
+		s.key[0] = g.keep(from.long[s.key[0]])
+	}
+	g.place(s)
 }
 
 // split divides a segment by the first bit that its entries need not share.
@@ -161,7 +181,7 @@ func (t *table) split(seg *segment, hash uint64) {
 	halves := [2]*segment{{depth: depth}, {depth: depth}}
 	for i := range seg.slots {
 		if s := &seg.slots[i]; s.kind != kindNone {
-			halves[prefix(s.hash)>>(64-depth)&1].place(s)
+			halves[prefix(s.hash)>>(64-depth)&1].move(seg, *s)
 		}
 	}
 	t.atDepth[seg.depth]--
@@ -182,19 +202,17 @@ func (t *table) merge(at uint64) bool {
 	if other.depth != seg.depth || int(seg.used)+int(other.used) > segmentSparse {
 		return false
 	}
-	joined := &segment{depth: seg.depth - 1}
-	for _, g := range [2]*segment{seg, other} {
-		for i := range g.slots {
-			if s := &g.slots[i]; s.kind != kindNone {
-				joined.place(s)
-			}
+	for i := range other.slots {
+		if s := &other.slots[i]; s.kind != kindNone {
+			seg.move(other, *s)
 		}
 	}
 	t.atDepth[seg.depth] -= 2
-	t.atDepth[joined.depth]++
-	first, span := t.directoryRange(at>>shardBits, joined.depth)
+	seg.depth--
+	t.atDepth[seg.depth]++
+	first, span := t.directoryRange(at>>shardBits, seg.depth)
 	for i := range span {
-		t.directory[first+i] = joined
+		t.directory[first+i] = seg
 	}
 	for t.depth > 0 && t.atDepth[t.depth] == 0 {
 		t.halveDirectory()
