@@ -191,6 +191,14 @@ func TestWireBeforeAuth(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, p) })
 	}
+	t.Run("reset", func(t *testing.T) {
+		nc := p.dial(t)
+		exchange(t, nc, "AUTH secret\r\n", "+OK\r\n")
+		time.Sleep(2200 * time.Millisecond) // the handshake's time is over, and must not matter any more
+		exchange(t, nc, "RESET\r\n", "+RESET\r\n")
+		exchange(t, nc, "PING\r\n", "-NOAUTH Authentication required.\r\n")
+		exchange(t, nc, "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
+	})
 	t.Run("pending replies", func(t *testing.T) {
 		nc := p.dial(t)
 		pings := strings.Repeat("PING\r\n", 10_000)

@@ -42,6 +42,8 @@ func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status comm
 		panic("the session broke")
 	case text == "close":
 		return n, append(out, "bye\n"...), command.Close
+	case text == "forever":
+		return 0, out, command.More
 	case text == "abort":
 		return n, append(out, "never seen\n"...), command.Abort
 	case text == "wait":
@@ -327,6 +329,37 @@ func TestShutdownIsBounded(t *testing.T) {
 	}
 	if n := s.Stats().Connected; n != 0 {
 		t.Errorf("%d clients left", n)
+	}
+}
+
+func TestShutdownEndsASessionThatNeverStops(t *testing.T) {
+	s := startTCP(t, nil)
+	nc := s.dial(t)
+	ask(t, nc, "a\nforever\n", "a\n")
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want DeadlineExceeded", err)
+	}
+}
+
+func TestShutdownDoesNotCutALinger(t *testing.T) {
+	s := startTCP(t, nil)
+	nc := s.dial(t)
+	if _, err := io.WriteString(nc, "a\n"+strings.Repeat("long\n", 20)+"close\n"); err != nil {
+		t.Fatal(err)
+	}
+	ask(t, nc, "", "a\n")
+	result := make(chan error, 1)
+	go func() { result <- s.Shutdown(context.Background()) }()
+	time.Sleep(20 * time.Millisecond)
+	_, _ = io.WriteString(nc, "unread\n")
+	if n, err := io.Copy(io.Discard, nc); n != 20*100_000+4 || err != nil {
+		t.Errorf("got %d bytes, %v", n, err)
+	}
+	nc.Close()
+	if err := <-result; err != nil {
+		t.Errorf("Shutdown: %v", err)
 	}
 }
 

@@ -70,6 +70,28 @@ func TestLongKeysAreGivenBack(t *testing.T) {
 	}
 }
 
+func TestLongKeysGoWhileOthersStay(t *testing.T) {
+	s, prefix := New(), strings.Repeat("long", 50)
+	fill(t, s, t0, 500, prefix+"stays:", 3600)
+	fill(t, s, t0, 100_000, prefix, 1)
+	w := NewSweeper(s)
+	for range 5000 {
+		w.Step(t0 + sec)
+	}
+	places := 0
+	for i := range s.shards {
+		s.shards[i].eachSegmentLocked(func(seg *segment) { places += len(seg.long) })
+	}
+	if got := length(s, t0+sec, 0); got != 500 || places > shardCount*segmentSlots {
+		t.Errorf("%d keys in %d places for long ones", got, places)
+	}
+	for i := range 500 {
+		if _, ok := s.TAT(t0+sec, key(0, fmt.Sprint(prefix+"stays:", i))); !ok {
+			t.Fatalf("key %d was lost", i)
+		}
+	}
+}
+
 // TestHomeDoesNotChange is what a cursor over hash prefixes will rely on: whatever splits and merges, an entry
 // that is there throughout is met by a walk, and no walk is longer than the hash space.
 func TestHomeDoesNotChange(t *testing.T) {
