@@ -109,7 +109,7 @@ func (c wireCase) write(nc net.Conn) error {
 	return nil
 }
 
-// TestWire is WIRE's list on a real socket: each case on a fresh connection, with another client unharmed, and
+// TestWire sends what must be survived over a real socket: each case on a fresh connection, with another client unharmed, and
 // with memory and goroutines back at the end.
 func TestWire(t *testing.T) {
 	p := startServer(t)

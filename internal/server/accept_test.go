@@ -1,0 +1,115 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellserver/internal/command"
+)
+
+func TestConnectionWithoutADescriptor(t *testing.T) {
+	l := newPipeListener()
+	start(t, l, nil)
+	nc := l.dial()
+	defer nc.Close()
+	go func() { _, _ = io.WriteString(nc, "a\nwait\nlong\nclose\n") }()
+	ended(t, nc, "a\n"+strings.Repeat("x", 100_000)+"bye\n")
+}
+
+// pipeListener listens in memory, and can be told to fail.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+	fail   atomic.Int64 // so many times yet
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	if l.fail.Add(-1) >= 0 {
+		return nil, errors.New("accept4: too many open files")
+	}
+	select {
+	case nc := <-l.conns:
+		return nc, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Net: "pipe", Name: "pipe"} }
+
+func (l *pipeListener) dial() net.Conn {
+	client, server := net.Pipe()
+	l.conns <- server
+	return client
+}
+
+func TestAcceptBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipeListener()
+		l.fail.Store(12)
+		began := time.Now()
+		s := start(t, l, nil)
+		nc := l.dial()
+		defer nc.Close()
+		// 5, 10, 20, 40, 80, 160, 320, 640 ms, and then 1 s each
+		if took, want := time.Since(began), 5275*time.Millisecond; took != want {
+			t.Errorf("twelve failures took %v, want %v", took, want)
+		}
+		synctest.Wait()
+		if n := strings.Count(s.log.String(), "cannot accept connections"); n != 1 {
+			t.Errorf("the failures were logged %d times, want once", n)
+		}
+	})
+}
+
+func BenchmarkConnection(b *testing.B) {
+	for _, pipelined := range []int{1, 16, 128} {
+		b.Run(fmt.Sprint("pipelined=", pipelined), func(b *testing.B) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				b.Fatal(err)
+			}
+			s := New(Config{
+				NewSession:     func(_ command.Peer, wake func()) Session { return &echoes{wake: wake} },
+				MaxClients:     1,
+				MaxOutputBytes: 1 << 20,
+				Log:            slog.New(slog.DiscardHandler),
+			})
+			go func() { _ = s.Serve(l) }()
+			defer s.Shutdown(context.Background()) //nolint:errcheck // nothing is waited for
+			nc, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer nc.Close()
+			lines := bytes.Repeat([]byte("line\n"), pipelined)
+			replies := make([]byte, len(lines))
+			b.ReportAllocs()
+			for i := 0; i < b.N; i += pipelined {
+				if _, err := nc.Write(lines); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := io.ReadFull(nc, replies); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
