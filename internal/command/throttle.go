@@ -15,7 +15,7 @@ func throttle(s *Session, args [][]byte) error {
 	}
 	numbers := [4]int64{3: 1} // max_burst, count, period, quantity
 	for i, arg := range args[2:] {
-		// Of the module's grammar: decimal, an optional sign, leading zeros allowed, nothing else.
+		// The module's grammar: decimal, an optional sign, leading zeros allowed, nothing else.
 		n, err := strconv.ParseInt(string(arg), 10, 64)
 		if err != nil {
 			return &cellError{"Couldn't parse as integer: " + resp.Printable(arg)}
