@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ type options struct {
 	burstIsCapacity bool
 	requirePass     string
 
-	maxClients, maxArgs, maxCommandBytes, maxKeyBytes, maxOutputBytes int
+	ioThreads, maxClients, maxArgs, maxCommandBytes, maxKeyBytes, maxOutputBytes int
 
 	timeout, handshakeTimeout, outputTimeout, shutdownTimeout time.Duration
 
@@ -52,6 +53,9 @@ func (o *options) flagGroups() []flagGroup {
 			fs.StringVar(&o.addr, "addr", "127.0.0.1:6380", "`host:port` for Redis clients; empty for none")
 			fs.StringVar(&o.unixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
 			metricsFlag(fs, &o.metricsAddr)
+		}),
+		group("Threads", func(fs *pflag.FlagSet) {
+			fs.IntVar(&o.ioThreads, "io-threads", max(1, runtime.GOMAXPROCS(0)/2), "event loops that serve the clients (Linux); 0 gives each client a goroutine")
 		}),
 		group("Limiting", func(fs *pflag.FlagSet) {
 			fs.BoolVar(&o.burstIsCapacity, "burst-is-capacity", false, "read CL.THROTTLE's second argument as all that a funnel holds, not as the burst beyond the first")
@@ -161,6 +165,7 @@ func (o *options) check() error {
 		value, least, most int
 	}{
 		{"databases", o.databases, 1, 1 << 16},
+		{"io-threads", o.ioThreads, 0, 1 << 10},
 		{"maxclients", o.maxClients, 1, 1 << 30},
 		{"max-args", o.maxArgs, 16, 1<<31 - 1},
 		{"max-command-bytes", o.maxCommandBytes, 1 << 10, 1 << 30},
@@ -217,6 +222,7 @@ func (o *options) settings() []command.Setting {
 		{Name: "appendonly", Value: "no"},
 		{Name: "burst-is-capacity", Value: yesNo[o.burstIsCapacity]},
 		{Name: "databases", Value: strconv.Itoa(o.databases)},
+		{Name: "io-threads", Value: strconv.Itoa(o.ioThreads)},
 		{Name: "max-args", Value: strconv.Itoa(o.maxArgs)},
 		{Name: "max-command-bytes", Value: strconv.Itoa(o.maxCommandBytes)},
 		{Name: "max-key-bytes", Value: strconv.Itoa(o.maxKeyBytes)},

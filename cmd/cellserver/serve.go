@@ -71,6 +71,7 @@ func newApp(o *options, log *slog.Logger, l *listeners) *app {
 	a.server = server.New(server.Config{
 		NewSession: func(p command.Peer, wake func()) server.Session { return engine.NewSession(p, wake) },
 
+		IOThreads:        o.ioThreads,
 		MaxClients:       o.maxClients,
 		MaxOutputBytes:   o.maxOutputBytes,
 		OutputTimeout:    o.outputTimeout,

@@ -19,12 +19,14 @@ import (
 )
 
 func TestConnectionWithoutADescriptor(t *testing.T) {
-	l := newPipeListener()
-	start(t, l, nil)
-	nc := l.dial()
-	defer nc.Close()
-	go func() { _, _ = io.WriteString(nc, "a\nwait\nlong\nclose\n") }()
-	ended(t, nc, "a\n"+strings.Repeat("x", 100_000)+"bye\n")
+	for _, ioThreads := range []int{0, 1} {
+		l := newPipeListener()
+		start(t, ioThreads, l, nil)
+		nc := l.dial()
+		defer nc.Close()
+		go func() { _, _ = io.WriteString(nc, "a\nwait\nlong\nclose\n") }()
+		ended(t, nc, "a\n"+strings.Repeat("x", 100_000)+"bye\n")
+	}
 }
 
 // pipeListener listens in memory, and can be told to fail.
@@ -65,7 +67,7 @@ func TestAcceptBacksOff(t *testing.T) {
 		l := newPipeListener()
 		l.fail.Store(12)
 		began := time.Now()
-		s := start(t, l, nil)
+		s := start(t, 0, l, nil)
 		nc := l.dial()
 		defer nc.Close()
 		// 5, 10, 20, 40, 80, 160, 320, 640 ms, and then 1 s each

@@ -50,3 +50,20 @@ func (b *input) scrap() []byte {
 	b.start, b.end = 0, 0
 	return b.free()
 }
+
+// keep puts b into a buffer of its own. The input was empty.
+func (b *input) keep(rest []byte) {
+	size := minInputBytes
+	for size <= len(rest) {
+		size *= 2
+	}
+	b.buf = make([]byte, size)
+	b.start, b.end = 0, copy(b.buf, rest)
+}
+
+// releaseIfEmpty gives the buffer back once all of it is consumed.
+func (b *input) releaseIfEmpty() {
+	if b.start == b.end {
+		*b = input{}
+	}
+}

@@ -14,15 +14,11 @@ type output struct {
 	now nonblocking // used by the connection's goroutine, while nothing is queued
 
 	mu      sync.Mutex // guards all below
-	queue   [][]byte   // what the goroutine has not taken yet, in blocks
-	pending int        // bytes that it has not written, taken or not
-	writing bool       // whether it runs
+	queue   blocks
+	writing bool // whether the goroutine runs
 	err     error
 	changed chan struct{} // holds one notice that something of the above changed
 }
-
-// blockBytes is how much is queued in one piece, and written between two looks at what is pending.
-const blockBytes = 64 << 10
 
 func newOutput(nc net.Conn) *output {
 	return &output{nc: nc, now: newNonblocking(nc), changed: make(chan struct{}, 1)}
@@ -45,59 +41,42 @@ func (o *output) send(b []byte) (pending int, err error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.enqueueLocked(b)
+	o.queue.add(b)
 	if !o.writing {
 		o.writing = true
 		go o.writeQueue()
 	}
-	return o.pending, nil
-}
-
-// enqueueLocked copies b into blocks. One long buffer would be copied again each time it grows.
-func (o *output) enqueueLocked(b []byte) {
-	o.pending += len(b)
-	for len(b) > 0 {
-		last := len(o.queue) - 1
-		if last < 0 || len(o.queue[last]) == cap(o.queue[last]) {
-			o.queue = append(o.queue, make([]byte, 0, blockBytes))
-			last++
-		}
-		block := o.queue[last]
-		n := min(len(b), cap(block)-len(block))
-		o.queue[last] = append(block, b[:n]...)
-		b = b[n:]
-	}
+	return o.queue.bytes, nil
 }
 
 func (o *output) writeQueue() {
-	for blocks := o.take(); len(blocks) > 0; blocks = o.take() {
-		for i, block := range blocks {
-			n, err := o.nc.Write(block)
-			blocks[i] = nil // a slow client may take long for the rest
-			o.wrote(n, err)
-			if err != nil {
-				return
-			}
+	for b := o.next(); len(b) > 0; b = o.next() {
+		n, err := o.nc.Write(b)
+		o.wrote(n, err)
+		if err != nil {
+			return
 		}
 	}
 }
 
-// take returns what is queued; if that is nothing, the goroutine ends.
-func (o *output) take() [][]byte {
+// next returns what is to be written next; if that is nothing, the goroutine ends. Bytes may be added behind them
+// meanwhile.
+func (o *output) next() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	blocks := o.queue
-	o.queue, o.writing = nil, len(blocks) > 0
+	b := o.queue.front()
+	o.writing = len(b) > 0
 	o.notify()
-	return blocks
+	return b
 }
 
 func (o *output) wrote(n int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pending -= n
 	if err != nil {
-		o.queue, o.pending, o.writing, o.err = nil, 0, false, err
+		o.queue, o.writing, o.err = blocks{}, false, err
+	} else {
+		o.queue.take(n)
 	}
 	o.notify()
 }
@@ -120,7 +99,7 @@ func (o *output) await(most int, timeout time.Duration) bool {
 	}
 	for {
 		o.mu.Lock()
-		pending, err := o.pending, o.err
+		pending, err := o.queue.bytes, o.err
 		o.mu.Unlock()
 		if err != nil || pending <= most {
 			return err == nil

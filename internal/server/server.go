@@ -23,7 +23,10 @@ type Session interface {
 
 // Config is what a Server needs. A duration of 0 is no limit.
 type Config struct {
-	NewSession       func(peer command.Peer, wake func()) Session
+	NewSession func(peer command.Peer, wake func()) Session
+	// IOThreads is how many event loops serve the connections, where the system has them (Linux) and a connection
+	// has a descriptor. With 0, and for other connections, each has a goroutine.
+	IOThreads        int
 	MaxClients       int
 	MaxOutputBytes   int           // replies that a client has not read; beyond it the client is not read from
 	OutputTimeout    time.Duration // how long it may stay beyond it
@@ -69,6 +72,9 @@ type driver interface {
 func New(c Config) *Server {
 	s := &Server{config: c, listeners: map[net.Listener]struct{}{}}
 	s.driver = newGoroutines(s)
+	if c.IOThreads > 0 {
+		s.driver = withLoops(s, c.IOThreads, s.driver)
+	}
 	return s
 }
 

@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,9 +63,9 @@ func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status comm
 
 type testServer struct {
 	*Server
-	addr string
-	log  *lockedBuffer
-	done chan error
+	network, addr string
+	log           *lockedBuffer
+	done          chan error
 }
 
 type lockedBuffer struct {
@@ -83,11 +85,12 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func start(t *testing.T, l net.Listener, change func(*Config)) *testServer {
+func start(t *testing.T, ioThreads int, l net.Listener, change func(*Config)) *testServer {
 	t.Helper()
-	s := &testServer{addr: l.Addr().String(), log: &lockedBuffer{}, done: make(chan error, 1)}
+	s := &testServer{network: l.Addr().Network(), addr: l.Addr().String(), log: &lockedBuffer{}, done: make(chan error, 1)}
 	c := Config{
 		NewSession:     func(_ command.Peer, wake func()) Session { return &echoes{wake: wake} },
+		IOThreads:      ioThreads,
 		MaxClients:     100,
 		MaxOutputBytes: 32 << 20,
 		OutputTimeout:  time.Minute,
@@ -111,18 +114,40 @@ func start(t *testing.T, l net.Listener, change func(*Config)) *testServer {
 	return s
 }
 
-func startTCP(t *testing.T, change func(*Config)) *testServer {
+// starter starts a server on a TCP port or a unix socket, with one of the drivers.
+type starter func(change func(*Config)) *testServer
+
+// onEachDriver runs a test with a goroutine a connection, and with event loops; over TCP and over a unix socket.
+func onEachDriver(t *testing.T, test func(t *testing.T, start starter)) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	for _, network := range []string{"tcp", "unix"} {
+		for _, ioThreads := range []int{0, 1, 2} {
+			t.Run(fmt.Sprintf("%s/io-threads=%d", network, ioThreads), func(t *testing.T) {
+				test(t, func(change func(*Config)) *testServer {
+					t.Helper()
+					return start(t, ioThreads, listen(t, network), change)
+				})
+			})
+		}
+	}
+}
+
+func listen(t *testing.T, network string) net.Listener {
+	t.Helper()
+	addr := "127.0.0.1:0"
+	if network == "unix" {
+		addr = filepath.Join(t.TempDir(), "s") // short: a path may have 108 bytes
+	}
+	l, err := net.Listen(network, addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return start(t, l, change)
+	return l
 }
 
 func (s *testServer) dial(t *testing.T) net.Conn {
 	t.Helper()
-	nc, err := net.Dial("tcp", s.addr)
+	nc, err := net.Dial(s.network, s.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,189 +199,219 @@ func ended(t *testing.T, nc net.Conn, want string) {
 }
 
 func TestRepliesKeepTheirOrderThroughAWait(t *testing.T) {
-	s := startTCP(t, nil)
-	ask(t, s.dial(t), "a\nwait\nb\nwait\nwait\nc\n", "a\nb\nc\n")
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(nil)
+		ask(t, s.dial(t), "a\nwait\nb\nwait\nwait\nc\n", "a\nb\nc\n")
+	})
 }
 
 func TestCloseSendsTheRepliesFirst(t *testing.T) {
-	s := startTCP(t, nil)
-	nc := s.dial(t)
-	ask(t, nc, "a\nclose\nb\n"+strings.Repeat("more that nobody reads\n", 100_000), "a\nbye\n")
-	ended(t, nc, "")
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(nil)
+		nc := s.dial(t)
+		ask(t, nc, "a\nclose\nb\n"+strings.Repeat("more that nobody reads\n", 100_000), "a\nbye\n")
+		ended(t, nc, "")
+	})
 }
 
 func TestAbortSendsNothing(t *testing.T) {
-	s := startTCP(t, nil)
-	nc := s.dial(t)
-	ask(t, nc, "a\n", "a\n")
-	if _, err := io.WriteString(nc, "abort\n"); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := io.ReadAll(nc); len(got) != 0 {
-		t.Errorf("got %q, want nothing", got)
-	}
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(nil)
+		nc := s.dial(t)
+		ask(t, nc, "a\n", "a\n")
+		if _, err := io.WriteString(nc, "abort\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := io.ReadAll(nc); len(got) != 0 {
+			t.Errorf("got %q, want nothing", got)
+		}
+	})
 }
 
 func TestHalfClosedClientGetsItsReplies(t *testing.T) {
-	s := startTCP(t, nil)
-	nc := s.dial(t)
-	if _, err := io.WriteString(nc, strings.Repeat("long\n", 300)); err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := io.Copy(io.Discard, nc); n != 300*100_000 || err != nil {
-		t.Errorf("got %d bytes, %v, want %d", n, err, 300*100_000)
-	}
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(nil)
+		nc := s.dial(t)
+		if _, err := io.WriteString(nc, strings.Repeat("long\n", 300)); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, nc); n != 300*100_000 || err != nil {
+			t.Errorf("got %d bytes, %v, want %d", n, err, 300*100_000)
+		}
+	})
 }
 
 func TestAPanicEndsItsConnectionAndNothingElse(t *testing.T) {
-	s := startTCP(t, nil)
-	other, broken := s.dial(t), s.dial(t)
-	ask(t, other, "before\n", "before\n")
-	ask(t, broken, "a\n", "a\n")
-	if _, err := io.WriteString(broken, "panic\n"); err != nil {
-		t.Fatal(err)
-	}
-	ended(t, broken, "")
-	ask(t, other, "after\n", "after\n")
-	if n := s.Stats().Panics; n != 1 {
-		t.Errorf("%d panics counted, want 1", n)
-	}
-	if log := s.log.String(); !strings.Contains(log, "the session broke") || !strings.Contains(log, "server_test.go") {
-		t.Errorf("the log has no panic with its stack: %s", log)
-	}
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(nil)
+		other, broken := s.dial(t), s.dial(t)
+		ask(t, other, "before\n", "before\n")
+		ask(t, broken, "a\n", "a\n")
+		if _, err := io.WriteString(broken, "panic\n"); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, broken, "")
+		ask(t, other, "after\n", "after\n")
+		if n := s.Stats().Panics; n != 1 {
+			t.Errorf("%d panics counted, want 1", n)
+		}
+		if log := s.log.String(); !strings.Contains(log, "the session broke") || !strings.Contains(log, "server_test.go") {
+			t.Errorf("the log has no panic with its stack: %s", log)
+		}
+	})
 }
 
 func TestMaxClients(t *testing.T) {
-	s := startTCP(t, func(c *Config) { c.MaxClients = 2 })
-	first, second := s.dial(t), s.dial(t)
-	ask(t, first, "a\n", "a\n")
-	ask(t, second, "a\n", "a\n")
-	ended(t, s.dial(t), "-ERR max number of clients reached\r\n")
-	first.Close()
-	s.awaitClients(t, 1)
-	ask(t, s.dial(t), "a\n", "a\n")
-	if st := s.Stats(); st.Refused != 1 || st.Accepted != 3 {
-		t.Errorf("got %+v", st)
-	}
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(func(c *Config) { c.MaxClients = 2 })
+		first, second := s.dial(t), s.dial(t)
+		ask(t, first, "a\n", "a\n")
+		ask(t, second, "a\n", "a\n")
+		ended(t, s.dial(t), "-ERR max number of clients reached\r\n")
+		first.Close()
+		s.awaitClients(t, 1)
+		ask(t, s.dial(t), "a\n", "a\n")
+		if st := s.Stats(); st.Refused != 1 || st.Accepted != 3 {
+			t.Errorf("got %+v", st)
+		}
+	})
 }
 
 func TestIdleTimeout(t *testing.T) {
-	s := startTCP(t, func(c *Config) { c.IdleTimeout = 50 * time.Millisecond })
-	nc := s.dial(t)
-	ask(t, nc, "a\n", "a\n")
-	ended(t, nc, "")
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(func(c *Config) { c.IdleTimeout = 50 * time.Millisecond })
+		nc := s.dial(t)
+		ask(t, nc, "a\n", "a\n")
+		ended(t, nc, "")
+	})
 }
 
 func TestHandshakeTimeout(t *testing.T) {
-	s := startTCP(t, func(c *Config) {
-		c.HandshakeTimeout = 50 * time.Millisecond
-		c.NewSession = func(_ command.Peer, wake func()) Session { return &echoes{wake: wake, locked: true} }
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(func(c *Config) {
+			c.HandshakeTimeout = 50 * time.Millisecond
+			c.NewSession = func(_ command.Peer, wake func()) Session { return &echoes{wake: wake, locked: true} }
+		})
+		nc := s.dial(t)
+		ask(t, nc, "a\n", "a\n")
+		ended(t, nc, "")
 	})
-	nc := s.dial(t)
-	ask(t, nc, "a\n", "a\n")
-	ended(t, nc, "")
 }
 
 func TestUnauthenticatedClientMayNotLeaveRepliesUnread(t *testing.T) {
-	s := startTCP(t, func(c *Config) {
-		c.NewSession = func(_ command.Peer, wake func()) Session { return &echoes{wake: wake, locked: true} }
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(func(c *Config) {
+			c.NewSession = func(_ command.Peer, wake func()) Session { return &echoes{wake: wake, locked: true} }
+		})
+		s.dialAndNotRead(t)
+		s.awaitClients(t, 0)
 	})
-	s.dialAndNotRead(t)
-	s.awaitClients(t, 0)
 }
 
 func TestClientThatDoesNotReadIsClosed(t *testing.T) {
-	s := startTCP(t, func(c *Config) { c.MaxOutputBytes, c.OutputTimeout = 1<<20, 100*time.Millisecond })
-	s.dialAndNotRead(t)
-	s.awaitClients(t, 0)
-	if log := s.log.String(); !strings.Contains(log, "does not read its replies") {
-		t.Errorf("the log does not say why: %s", log)
-	}
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(func(c *Config) { c.MaxOutputBytes, c.OutputTimeout = 1<<20, 100*time.Millisecond })
+		s.dialAndNotRead(t)
+		s.awaitClients(t, 0)
+		if log := s.log.String(); !strings.Contains(log, "does not read its replies") {
+			t.Errorf("the log does not say why: %s", log)
+		}
+	})
 }
 
 func TestClientThatReadsInTimeGetsAll(t *testing.T) {
-	s := startTCP(t, func(c *Config) { c.MaxOutputBytes = 1 << 20 })
-	nc := s.dial(t)
-	go func() { _, _ = io.WriteString(nc, strings.Repeat("long\n", 1000)+"close\n") }()
-	time.Sleep(50 * time.Millisecond)
-	if n, err := io.Copy(io.Discard, nc); n != 1000*100_000+4 || err != nil {
-		t.Errorf("got %d bytes, %v", n, err)
-	}
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(func(c *Config) { c.MaxOutputBytes = 1 << 20 })
+		nc := s.dial(t)
+		go func() { _, _ = io.WriteString(nc, strings.Repeat("long\n", 1000)+"close\n") }()
+		time.Sleep(50 * time.Millisecond)
+		if n, err := io.Copy(io.Discard, nc); n != 1000*100_000+4 || err != nil {
+			t.Errorf("got %d bytes, %v", n, err)
+		}
+	})
 }
 
 func TestShutdownFinishesWhatHasBeenRead(t *testing.T) {
-	s := startTCP(t, nil)
-	idle, busy := s.dial(t), s.dial(t)
-	ask(t, idle, "a\n", "a\n")
-	ask(t, busy, strings.Repeat("wait\n", 20)+"a\n", "a\n")
-	if _, err := io.WriteString(busy, strings.Repeat("wait\nb\n", 20)); err != nil {
-		t.Fatal(err)
-	}
-	reader := bufio.NewReader(busy)
-	if line, err := reader.ReadString('\n'); line != "b\n" || err != nil {
-		t.Fatalf("got %q, %v", line, err)
-	}
-	result := make(chan error, 1)
-	go func() { result <- s.Shutdown(context.Background()) }()
-	rest, err := io.ReadAll(reader)
-	if string(rest) != strings.Repeat("b\n", 19) || err != nil {
-		t.Errorf("got %q, %v, want the 19 replies that were left", rest, err)
-	}
-	ended(t, idle, "")
-	busy.Close()
-	idle.Close()
-	if err := <-result; err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
-	if nc, err := net.Dial("tcp", s.addr); err == nil {
-		nc.Close()
-		t.Error("the port still accepts connections")
-	}
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(nil)
+		idle, busy := s.dial(t), s.dial(t)
+		ask(t, idle, "a\n", "a\n")
+		ask(t, busy, strings.Repeat("wait\n", 20)+"a\n", "a\n")
+		if _, err := io.WriteString(busy, strings.Repeat("wait\nb\n", 20)); err != nil {
+			t.Fatal(err)
+		}
+		reader := bufio.NewReader(busy)
+		if line, err := reader.ReadString('\n'); line != "b\n" || err != nil {
+			t.Fatalf("got %q, %v", line, err)
+		}
+		result := make(chan error, 1)
+		go func() { result <- s.Shutdown(context.Background()) }()
+		rest, err := io.ReadAll(reader)
+		if string(rest) != strings.Repeat("b\n", 19) || err != nil {
+			t.Errorf("got %q, %v, want the 19 replies that were left", rest, err)
+		}
+		ended(t, idle, "")
+		busy.Close()
+		idle.Close()
+		if err := <-result; err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if nc, err := net.Dial(s.network, s.addr); err == nil {
+			nc.Close()
+			t.Error("the port still accepts connections")
+		}
+	})
 }
 
 func TestShutdownIsBounded(t *testing.T) {
-	s := startTCP(t, nil)
-	s.dialAndNotRead(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want DeadlineExceeded", err)
-	}
-	if n := s.Stats().Connected; n != 0 {
-		t.Errorf("%d clients left", n)
-	}
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(nil)
+		s.dialAndNotRead(t)
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want DeadlineExceeded", err)
+		}
+		if n := s.Stats().Connected; n != 0 {
+			t.Errorf("%d clients left", n)
+		}
+	})
 }
 
 func TestShutdownEndsASessionThatNeverStops(t *testing.T) {
-	s := startTCP(t, nil)
-	nc := s.dial(t)
-	ask(t, nc, "a\nforever\n", "a\n")
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want DeadlineExceeded", err)
-	}
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(nil)
+		nc := s.dial(t)
+		ask(t, nc, "a\nforever\n", "a\n")
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want DeadlineExceeded", err)
+		}
+	})
 }
 
 func TestShutdownDoesNotCutALinger(t *testing.T) {
-	s := startTCP(t, nil)
-	nc := s.dial(t)
-	if _, err := io.WriteString(nc, "a\n"+strings.Repeat("long\n", 20)+"close\n"); err != nil {
-		t.Fatal(err)
-	}
-	ask(t, nc, "", "a\n")
-	result := make(chan error, 1)
-	go func() { result <- s.Shutdown(context.Background()) }()
-	time.Sleep(20 * time.Millisecond)
-	_, _ = io.WriteString(nc, "unread\n")
-	if n, err := io.Copy(io.Discard, nc); n != 20*100_000+4 || err != nil {
-		t.Errorf("got %d bytes, %v", n, err)
-	}
-	nc.Close()
-	if err := <-result; err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(nil)
+		nc := s.dial(t)
+		if _, err := io.WriteString(nc, "a\n"+strings.Repeat("long\n", 20)+"close\n"); err != nil {
+			t.Fatal(err)
+		}
+		ask(t, nc, "", "a\n")
+		result := make(chan error, 1)
+		go func() { result <- s.Shutdown(context.Background()) }()
+		time.Sleep(20 * time.Millisecond)
+		_, _ = io.WriteString(nc, "unread\n")
+		if n, err := io.Copy(io.Discard, nc); n != 20*100_000+4 || err != nil {
+			t.Errorf("got %d bytes, %v", n, err)
+		}
+		nc.Close()
+		if err := <-result; err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+	})
 }

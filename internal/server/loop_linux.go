@@ -1,0 +1,135 @@
+package server
+
+import (
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// loop serves its connections from one goroutine: all of loop and of its connections belongs to that, but for the
+// inbox and load.
+type loop struct {
+	server *Server
+	poll   *poller
+	inbox  inbox
+	load   atomic.Int64 // connections, for whoever chooses a loop
+
+	conns    []*loopConn // by descriptor
+	open     int         // how many of them there are
+	ready    []*loopConn // that have input to process, beyond what the poller knows
+	timers   timers
+	draining bool
+
+	started time.Time
+	in      []byte // what a connection without a buffer of its own is read into
+	out     []byte // a connection's replies, until they are written or queued
+}
+
+// loopInputBytes is what a connection is read for at a time, so that one that sends without end has its turn like
+// the others.
+const loopInputBytes = 64 << 10
+
+func newLoop(s *Server) (*loop, error) {
+	p, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	return &loop{
+		server:  s,
+		poll:    p,
+		inbox:   inbox{wakeup: p.wakeup},
+		started: time.Now(),
+		in:      make([]byte, loopInputBytes),
+	}, nil
+}
+
+func (l *loop) run() {
+	defer l.poll.close()
+	for !l.draining || l.open > 0 || !l.inbox.close() {
+		for _, e := range l.poll.wait(l.timeoutMs()) {
+			if fd := int(e.Fd); fd == l.poll.wakeup {
+				l.readInbox()
+			} else if c := l.conns[fd]; c != nil {
+				c.guarded(e.Events, (*loopConn).happened)
+			}
+		}
+		l.processReady()
+		for c := l.timers.take(l.nowNs()); c != nil; c = l.timers.take(l.nowNs()) {
+			c.expired()
+		}
+	}
+}
+
+// nowNs is the time since the loop was made, for its timers.
+func (l *loop) nowNs() int64 {
+	if len(l.timers) == 0 {
+		return 0 // nobody asks
+	}
+	return int64(time.Since(l.started))
+}
+
+// timeoutMs is how long the loop may wait.
+func (l *loop) timeoutMs() int {
+	switch {
+	case len(l.ready) > 0:
+		return 0
+	case len(l.timers) == 0:
+		return -1
+	}
+	left := time.Duration(l.timers[0].timerNs) - time.Since(l.started)
+	return int(max(0, (left+time.Millisecond-1)/time.Millisecond))
+}
+
+func (l *loop) readInbox() {
+	m := l.inbox.take()
+	for _, c := range m.added {
+		l.open++
+		for len(l.conns) <= c.fd {
+			l.conns = append(l.conns, nil)
+		}
+		l.conns[c.fd] = c
+		c.guarded(0, (*loopConn).start)
+	}
+	for _, c := range m.woken {
+		c.guarded(0, (*loopConn).woken)
+	}
+	if m.drained && !l.draining {
+		l.draining = true
+		l.each((*loopConn).drain)
+	}
+	if m.killed {
+		l.each(func(c *loopConn, _ uint32) { c.close() })
+	}
+}
+
+// each calls do for every connection.
+func (l *loop) each(do func(c *loopConn, _ uint32)) {
+	for _, c := range l.conns {
+		if c != nil {
+			c.guarded(0, do)
+		}
+	}
+}
+
+// processReady gives each connection that has input left one more turn.
+func (l *loop) processReady() {
+	turn := l.ready
+	l.ready = nil
+	for _, c := range turn {
+		c.guarded(0, (*loopConn).goOn)
+	}
+	if l.ready == nil {
+		clear(turn)
+		l.ready = turn[:0]
+	}
+}
+
+func (l *loop) forget(c *loopConn) {
+	l.conns[c.fd] = nil
+	l.open--
+	l.load.Add(-1)
+	l.timers.remove(c)
+	_ = unix.Close(c.fd) // which takes it out of the poller
+	l.server.ended()
+}

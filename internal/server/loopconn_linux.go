@@ -1,0 +1,280 @@
+package server
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cellserver/internal/command"
+)
+
+// loopConn is a connection of a loop. All but wakeUp belongs to the loop's goroutine.
+type loopConn struct {
+	loop    *loop
+	fd      int
+	peer    command.Peer
+	session Session
+	in      input // only what is not processed; without a buffer while that is nothing
+	out     blocks
+
+	phase    phase
+	interest uint32 // what the poller was asked for
+	waiting  bool   // the session is: it is woken through the inbox
+	more     bool   // in loop.ready
+	blocked  bool   // too much is pending: not read from, nothing processed
+	greeted  bool   // the client was authenticated once
+
+	openedNs int64
+	dueNs    int64 // when expired is to be called, by the loop's clock; 0 for never
+	timerNs  int64 // see timers
+	timer    int
+}
+
+type phase uint8
+
+const (
+	phaseOpen      phase = iota
+	phaseFlushing        // closes when its replies are sent
+	phaseFinishing       // lingers when they are
+	phaseLingering       // reads and throws away, until the client has closed, too
+	phaseClosed
+)
+
+func newLoopConn(l *loop, fd int, peer command.Peer) *loopConn {
+	c := &loopConn{loop: l, fd: fd, peer: peer}
+	c.session = l.server.config.NewSession(peer, c.wakeUp)
+	return c
+}
+
+// refuse closes a connection that no loop has taken.
+func (c *loopConn) refuse() {
+	_ = unix.Close(c.fd)
+	c.loop.load.Add(-1)
+	c.loop.server.ended()
+}
+
+// wakeUp makes the loop feed the waiting session again. Any goroutine may call it.
+func (c *loopConn) wakeUp() { c.loop.inbox.wake(c) }
+
+// guarded calls do; if that panics, the connection is closed and nothing else.
+func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.loop.server.panicked(p, c.peer)
+			c.close()
+		}
+	}()
+	do(c, events)
+}
+
+func (c *loopConn) start(uint32) {
+	c.interest = unix.EPOLLIN
+	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, c.fd, c.interest); err != nil {
+		c.loop.server.config.Log.Error("cannot serve a client; connection closed", "client", c.peer.Addr, "error", err)
+		c.close()
+		return
+	}
+	c.openedNs = int64(time.Since(c.loop.started))
+	c.awaitInput()
+	if c.loop.draining {
+		c.drain(0)
+	}
+}
+
+// awaitInput sets the time by which the client must have sent something.
+func (c *loopConn) awaitInput() {
+	config := &c.loop.server.config
+	c.greeted = c.greeted || c.session.Authenticated()
+	mustGreet := config.HandshakeTimeout > 0 && !c.greeted
+	if config.IdleTimeout == 0 && !mustGreet {
+		c.dueNs = 0
+		return
+	}
+	due := int64(0)
+	if config.IdleTimeout > 0 {
+		due = int64(time.Since(c.loop.started) + config.IdleTimeout)
+	}
+	if handshake := c.openedNs + int64(config.HandshakeTimeout); mustGreet && (due == 0 || handshake < due) {
+		due = handshake
+	}
+	c.setDue(due)
+}
+
+func (c *loopConn) setDue(ns int64) {
+	c.dueNs = ns
+	c.loop.timers.update(c)
+}
+
+func (c *loopConn) dueIn(d time.Duration) {
+	if d == 0 {
+		c.setDue(0)
+		return
+	}
+	c.setDue(int64(time.Since(c.loop.started) + d))
+}
+
+// expired ends a connection whose time is over.
+func (c *loopConn) expired() {
+	switch {
+	case c.phase == phaseOpen && c.blocked:
+		c.loop.server.config.Log.Warn("a client does not read its replies; connection closed", "client", c.peer.Addr,
+			"pending_bytes", c.out.bytes, "hint", "see --max-output-bytes and --output-timeout")
+		c.close()
+	case c.phase == phaseOpen:
+		c.end(phaseFlushing)
+	default:
+		c.close()
+	}
+}
+
+// happened is what the poller reports.
+func (c *loopConn) happened(events uint32) {
+	const gone = unix.EPOLLERR | unix.EPOLLHUP // reported without being asked for
+	if events&unix.EPOLLOUT != 0 && !c.flush() {
+		return
+	}
+	switch {
+	case c.interest&unix.EPOLLIN == 0:
+		if events&gone != 0 {
+			c.close() // nobody is there to take a reply
+		}
+	case events&(unix.EPOLLIN|gone) != 0 && !c.more:
+		c.read()
+	}
+}
+
+func (c *loopConn) read() {
+	l := c.loop
+	own := len(c.in.unread()) > 0
+	buf := l.in
+	if own {
+		buf = c.in.free()
+	}
+	n, again, err := readOnce(c.fd, buf)
+	switch {
+	case again:
+		return
+	case c.phase == phaseLingering:
+		if n == 0 {
+			c.close()
+		}
+		return
+	case err != nil:
+		c.close()
+		return
+	case n == 0:
+		c.end(phaseFlushing)
+		return
+	}
+	if l.server.config.IdleTimeout > 0 || !c.greeted {
+		c.awaitInput()
+	}
+	if own {
+		c.in.filled(n)
+		c.process(c.in.unread(), true)
+	} else {
+		c.process(buf[:n], false)
+	}
+}
+
+// process feeds the session once with b, which is in the connection's own buffer or in the loop's, and keeps what
+// is left.
+func (c *loopConn) process(b []byte, own bool) {
+	l := c.loop
+	n, replies, status := c.session.Feed(b, l.out[:0])
+	if cap(replies) <= maxKeptReplies {
+		l.out = replies
+	}
+	switch {
+	case own:
+		c.in.consumed(n)
+		c.in.releaseIfEmpty()
+	case n < len(b):
+		c.in.keep(b[n:])
+	}
+	if status == command.Abort {
+		c.close()
+		return
+	}
+	if !c.send(replies) {
+		return
+	}
+	switch status {
+	case command.Close:
+		c.end(phaseFinishing)
+		return
+	case command.Waiting:
+		c.waiting = true
+		if !c.blocked {
+			c.setDue(0)
+		}
+	case command.More:
+		c.processLater()
+	default:
+		if l.draining && !c.blocked {
+			c.end(phaseFinishing)
+			return
+		}
+	}
+	c.listen()
+}
+
+func (c *loopConn) processLater() {
+	if !c.more && !c.blocked {
+		c.more = true
+		c.loop.ready = append(c.loop.ready, c)
+	}
+}
+
+// goOn processes what is left of the input.
+func (c *loopConn) goOn(uint32) {
+	c.more = false
+	if c.phase == phaseOpen && !c.waiting && !c.blocked {
+		c.process(c.in.unread(), true)
+	}
+}
+
+func (c *loopConn) woken(uint32) {
+	if c.phase != phaseOpen || !c.waiting {
+		return
+	}
+	c.waiting = false
+	if c.blocked {
+		return // goes on when that ends
+	}
+	c.awaitInput()
+	c.process(c.in.unread(), true)
+}
+
+func (c *loopConn) drain(uint32) {
+	if c.phase == phaseOpen && !c.waiting && !c.more && !c.blocked {
+		c.end(phaseFinishing)
+	}
+}
+
+// listen asks the poller for what the connection waits for.
+func (c *loopConn) listen() {
+	var interest uint32
+	if c.phase == phaseLingering || c.phase == phaseOpen && !c.waiting && !c.blocked {
+		interest = unix.EPOLLIN
+	}
+	if c.out.bytes > 0 {
+		interest |= unix.EPOLLOUT
+	}
+	if interest == c.interest || c.phase == phaseClosed {
+		return
+	}
+	c.interest = interest
+	if err := c.loop.poll.control(unix.EPOLL_CTL_MOD, c.fd, interest); err != nil {
+		c.close()
+	}
+}
+
+// close ends the connection at once.
+func (c *loopConn) close() {
+	if c.phase != phaseClosed {
+		c.phase = phaseClosed
+		c.in, c.out = input{}, blocks{}
+		c.loop.forget(c)
+	}
+}

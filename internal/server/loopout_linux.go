@@ -1,0 +1,91 @@
+package server
+
+import (
+	"golang.org/x/sys/unix"
+
+	"cellserver/internal/command"
+)
+
+// send writes replies, and queues what the client does not take. It is false if the connection was closed.
+func (c *loopConn) send(replies []byte) bool {
+	if len(replies) > 0 && c.out.bytes == 0 {
+		n, err := writeOnce(c.fd, replies)
+		if err != nil {
+			c.close()
+			return false
+		}
+		replies = replies[n:]
+	}
+	if len(replies) == 0 {
+		return true
+	}
+	c.out.add(replies)
+	config := &c.loop.server.config
+	switch {
+	case !c.session.Authenticated():
+		if c.out.bytes > command.UnauthenticatedOutput {
+			c.close()
+			return false
+		}
+	case c.out.bytes > config.MaxOutputBytes && !c.blocked:
+		c.blocked = true
+		c.dueIn(config.OutputTimeout)
+	}
+	return true
+}
+
+// flush writes what is queued, as far as the client takes it. It is false if the connection was closed.
+func (c *loopConn) flush() bool {
+	for written := 0; c.out.bytes > 0 && written < loopOutputBytes; {
+		front := c.out.front()
+		n, err := writeOnce(c.fd, front)
+		if err != nil {
+			c.close()
+			return false
+		}
+		c.out.take(n)
+		if written += n; n < len(front) {
+			break
+		}
+	}
+	if c.out.bytes == 0 && c.phase != phaseOpen {
+		c.flushed()
+		return c.phase != phaseClosed
+	}
+	if c.blocked && c.out.bytes <= c.loop.server.config.MaxOutputBytes/2 {
+		c.blocked = false
+		c.awaitInput()
+		if !c.waiting {
+			c.processLater()
+		}
+	}
+	c.listen()
+	return true
+}
+
+// loopOutputBytes is how much is written to a connection in one turn.
+const loopOutputBytes = 1 << 20
+
+// end reads no more commands, sends what is pending, and then closes the connection as the phase says.
+func (c *loopConn) end(p phase) {
+	c.phase = p
+	c.in = input{}
+	if c.out.bytes == 0 {
+		c.flushed()
+		return
+	}
+	c.dueIn(c.loop.server.config.OutputTimeout)
+	c.listen()
+}
+
+// flushed goes on when all replies are sent. Where the client may still be sending, closing at once would reset
+// the connection and could lose it the last replies: it is told that no more come, and may close first.
+func (c *loopConn) flushed() {
+	if c.phase == phaseFlushing || unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
+		c.close()
+		return
+	}
+	c.phase = phaseLingering
+	c.dueIn(lingerTimeout)
+	c.listen()
+}

@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// loops is the driver that serves connections from a few event loops. Connections that it cannot take, those
+// without a descriptor of their own, go to another driver.
+type loops struct {
+	all    []*loop
+	others driver
+	wg     sync.WaitGroup
+}
+
+// withLoops returns a driver of n loops, or the other one where they cannot be made.
+func withLoops(s *Server, n int, others driver) driver {
+	d := &loops{others: others}
+	for range n {
+		l, err := newLoop(s)
+		if err != nil {
+			s.config.Log.Error("cannot start the event loops; each client gets a goroutine instead", "error", err,
+				"hint", "where it says too many open files: raise the limit (ulimit -n)")
+			for _, l := range d.all {
+				l.poll.close()
+			}
+			return others
+		}
+		d.all = append(d.all, l)
+	}
+	for _, l := range d.all {
+		d.wg.Go(l.run)
+	}
+	return d
+}
+
+func (d *loops) serve(nc net.Conn) {
+	fd, err := takeDescriptor(nc)
+	if err != nil {
+		d.others.serve(nc)
+		return
+	}
+	least := d.all[0]
+	for _, l := range d.all[1:] {
+		if l.load.Load() < least.load.Load() {
+			least = l
+		}
+	}
+	least.load.Add(1)
+	c := newLoopConn(least, fd, peerOf(nc))
+	_ = nc.Close() // the descriptor that c has stays open
+	if !least.inbox.add(c) {
+		c.refuse()
+	}
+}
+
+// takeDescriptor returns a descriptor of nc's socket of its own, so that Go's runtime does not poll it as well.
+func takeDescriptor(nc net.Conn) (fd int, err error) {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+	default:
+		return -1, errors.ErrUnsupported // such as TLS, which is more than its socket
+	}
+	raw, err := nc.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	var dupErr error
+	err = raw.Control(func(own uintptr) {
+		fd, dupErr = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	return fd, errors.Join(err, dupErr)
+}
+
+func (d *loops) shutdown(ctx context.Context) error {
+	for _, l := range d.all {
+		l.inbox.drain()
+	}
+	err := d.others.shutdown(ctx)
+	ended := make(chan struct{})
+	go func() {
+		d.wg.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	for _, l := range d.all {
+		l.inbox.kill()
+	}
+	<-ended
+	return ctx.Err()
+}

@@ -1,0 +1,72 @@
+package server
+
+import "container/heap"
+
+// timers holds the connections that are to be looked at by some time, the earliest first. One that moves its time
+// further away, as an idle timeout does with each byte, stays where it is until the time that it stands under:
+// take then puts it where it belongs.
+type timers []*loopConn
+
+// update follows a change of c.dueNs, 0 for none.
+func (t *timers) update(c *loopConn) {
+	switch {
+	case c.timer == 0:
+		if c.dueNs != 0 {
+			c.timerNs = c.dueNs
+			heap.Push((*timerHeap)(t), c)
+		}
+	case c.dueNs != 0 && c.dueNs < c.timerNs:
+		c.timerNs = c.dueNs
+		heap.Fix((*timerHeap)(t), c.timer-1)
+	}
+}
+
+func (t *timers) remove(c *loopConn) {
+	if c.timer != 0 {
+		heap.Remove((*timerHeap)(t), c.timer-1)
+	}
+}
+
+// take removes and returns a connection that is due, nil if there is none.
+func (t *timers) take(nowNs int64) *loopConn {
+	for len(*t) > 0 && (*t)[0].timerNs <= nowNs {
+		c := (*t)[0]
+		switch {
+		case c.dueNs != 0 && c.dueNs > nowNs:
+			c.timerNs = c.dueNs
+			heap.Fix((*timerHeap)(t), 0)
+		case c.dueNs == 0:
+			t.remove(c)
+		default:
+			t.remove(c)
+			return c
+		}
+	}
+	return nil
+}
+
+// timerHeap is a heap by timerNs. A connection's timer is its place in it, counted from 1.
+type timerHeap []*loopConn
+
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].timerNs < h[j].timerNs }
+
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].timer, h[j].timer = i+1, j+1
+}
+
+func (h *timerHeap) Push(x any) {
+	c := x.(*loopConn)
+	*h = append(*h, c)
+	c.timer = len(*h)
+}
+
+func (h *timerHeap) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	c.timer = 0
+	return c
+}
