@@ -166,9 +166,6 @@ func (c *loopConn) read() {
 		c.end(phaseFlushing)
 		return
 	}
-	if l.server.config.IdleTimeout > 0 || !c.greeted {
-		c.awaitInput()
-	}
 	if own {
 		c.in.filled(n)
 		c.process(c.in.unread(), true)
@@ -198,6 +195,9 @@ func (c *loopConn) process(b []byte, own bool) {
 	}
 	if !c.send(replies) {
 		return
+	}
+	if !c.blocked && (l.server.config.IdleTimeout > 0 || !c.greeted) {
+		c.awaitInput() // only now: the input may have authenticated the client
 	}
 	switch status {
 	case command.Close:
