@@ -39,7 +39,7 @@ func (s *Store) Begin(nowNs int64, keys []Key) *Tx {
 	}
 	for i := range tx.states {
 		st := &tx.states[i]
-		st.tatNs = tx.shard(i).tatLocked(nowNs, st.ref)
+		st.tatNs = tx.shard(i).tatLocked(nowNs, &st.ref)
 	}
 	return tx
 }
@@ -47,8 +47,8 @@ func (s *Store) Begin(nowNs int64, keys []Key) *Tx {
 func (tx *Tx) arrange(keys []Key) {
 	refs := make([]keyRef, len(keys))
 	order := make([]int, len(keys))
-	for i, key := range keys {
-		refs[i], order[i] = tx.store.ref(key), i
+	for i := range keys {
+		refs[i], order[i] = tx.store.ref(&keys[i]), i
 	}
 	slices.SortFunc(order, func(a, b int) int { return compareRefs(refs[a], refs[b]) })
 	for n, i := range order {
@@ -105,8 +105,8 @@ func (tx *Tx) Commit() {
 		sh.allowed += st.allowed
 		sh.denied += st.denied
 		if st.written {
-			seg, at := sh.table.find(st.ref)
-			sh.table.set(st.ref, seg, at, tx.nowNs, st.tatNs)
+			b, slot := sh.table.find(&st.ref)
+			sh.table.set(&st.ref, b, slot, tx.nowNs, st.tatNs)
 		}
 	}
 	tx.unlock()
