@@ -70,14 +70,14 @@ func (t *table) stored(seg *segment, code uint64, at uint64) []byte {
 }
 
 // storeLong stores a long key and returns its second word.
-func (t *table) storeLong(seg *segment, k *keyRef) uint64 {
-	n := k.storedBytes()
-	if k.code&codeMask == codeAlone {
-		return uint64(t.arenas.take(k.appendStored(newBuf(n))))
+func (t *table) storeLong(seg *segment, code uint64, key *Key) uint64 {
+	n := key.storedBytes()
+	if code&codeMask == codeAlone {
+		return uint64(t.arenas.take(key.appendStored(newBuf(n))))
 	}
 	buf := t.arenaFor(seg, n)
 	at := location(len(buf), n)
-	t.arenas.bufs[seg.arena] = k.appendStored(buf)
+	t.arenas.bufs[seg.arena] = key.appendStored(buf)
 	return at
 }
 
@@ -146,7 +146,7 @@ func (t *table) compact(seg *segment) {
 // hashAt returns the hash of the entry in a slot.
 func (t *table) hashAt(b *bucket, slot int) uint64 {
 	code := b.code(slot)
-	if code&codeMask >= codeInArena {
+	if isLong(code) {
 		return b.key[slot][0]
 	}
 	var key [inlineBytes]byte
@@ -166,7 +166,7 @@ func (t *table) dbAt(seg *segment, b *bucket, slot int) uint16 {
 	switch {
 	case code&bitOtherDB == 0:
 		return 0
-	case code&codeMask < codeInArena:
+	case !isLong(code):
 		return uint16(b.key[slot][0])
 	}
 	db, _ := splitStored(t.stored(seg, code, b.key[slot][1]), true)

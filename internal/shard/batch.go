@@ -19,7 +19,7 @@ func (s *Store) Throttle(nowNs int64, batch []Request) {
 		k := s.ref(&q.Key)
 		sh := s.shardOf(k.hash)
 		sh.mu.Lock()
-		sh.throttleLocked(nowNs, &k, q)
+		sh.throttleLocked(nowNs, k, q)
 		sh.mu.Unlock()
 	}
 }
@@ -67,7 +67,7 @@ func (sh *shard) throttleGroup(nowNs int64, batch []Request, hashes *[pieceReque
 	for _, i := range group {
 		q := &batch[i]
 		k := refOf(&q.Key, hashes[i%pieceRequests])
-		sh.throttleLocked(nowNs, &k, q)
+		sh.throttleLocked(nowNs, k, q)
 	}
 	sh.mu.Unlock()
 }
@@ -79,8 +79,8 @@ func (t *table) touch(hash uint64) uint64 {
 	return b.meta + b.key[bucketSlots-1][0]
 }
 
-func (sh *shard) throttleLocked(nowNs int64, k *keyRef, q *Request) {
-	b, slot := sh.table.find(k)
+func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *Request) {
+	b, slot := sh.table.find(k, &q.Key)
 	tatNs := nowNs
 	if b != nil {
 		tatNs = max(b.tatNs[slot], nowNs)
@@ -93,6 +93,6 @@ func (sh *shard) throttleLocked(nowNs int64, k *keyRef, q *Request) {
 		sh.allowed++
 	}
 	if newTATNs != tatNs {
-		sh.table.set(k, b, slot, nowNs, newTATNs)
+		sh.table.set(k, &q.Key, b, slot, nowNs, newTATNs)
 	}
 }

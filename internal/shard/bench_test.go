@@ -34,21 +34,28 @@ type caller struct {
 	pick  picker
 	now   int64
 	batch []Request
-	names [][16]byte
+	names [2][][16]byte // in turns: a key is made a call ahead, as it has long been written when it comes off a wire
+	turn  int
 }
 
 func newCaller(s *Store, keys, batch int, l funnel.Limit) *caller {
-	c := &caller{store: s, pick: picker{keys: uint64(keys)}, now: t0, batch: make([]Request, batch), names: make([][16]byte, batch)}
+	c := &caller{store: s, pick: picker{keys: uint64(keys)}, now: t0, batch: make([]Request, batch)}
+	for i := range c.names {
+		c.names[i] = make([][16]byte, batch)
+	}
 	for i := range c.batch {
-		c.batch[i] = Request{Key: Key{Name: c.names[i][:]}, Limit: l, Quantity: 1}
+		c.batch[i] = Request{Limit: l, Quantity: 1}
 	}
 	return c
 }
 
 func (c *caller) call() {
-	for i := range c.names {
-		putKey(&c.names[i], c.pick.next())
+	now, ahead := c.names[c.turn], c.names[1-c.turn]
+	for i := range c.batch {
+		c.batch[i].Key.Name = now[i][:]
+		putKey(&ahead[i], c.pick.next())
 	}
+	c.turn = 1 - c.turn
 	c.now += 1000
 	c.store.Throttle(c.now, c.batch)
 }
@@ -60,7 +67,8 @@ func fillBench(tb testing.TB, s *Store, first, n int) {
 	for i := first; i < n; {
 		c.batch = c.batch[:min(n-i, pieceRequests)]
 		for j := range c.batch {
-			putKey(&c.names[j], uint64(i))
+			c.batch[j].Key.Name = c.names[0][j][:]
+			putKey(&c.names[0][j], uint64(i))
 			i++
 		}
 		s.Throttle(t0, c.batch)

@@ -8,13 +8,12 @@ import (
 const inlineBytes = 16 // the longest key that stands in its slot
 
 // keyRef is a key as a table looks it up: as it would be stored. What is stored of a key is its name, behind the
-// two bytes of its database's number where that is not 0.
+// two bytes of its database's number where that is not 0. It is passed by value, in registers: on the way through
+// memory, small stores and wider loads would wait for each other.
 type keyRef struct {
-	hash  uint64
-	words [2]uint64 // what is stored, zero padded; of a long key, the hash in the first
-	code  uint64    // the slot's identity bits in the bucket's meta
-	name  []byte
-	db    uint16
+	hash      uint64
+	low, high uint64 // what is stored, zero padded; of a long key, the hash and nothing
+	code      uint64 // the slot's identity bits in the bucket's meta
 }
 
 // hashKey is a function of what is stored, so that entries need not keep their hashes. The multiplier is 2^64
@@ -24,53 +23,52 @@ func hashKey(seed maphash.Seed, db uint16, name []byte) uint64 {
 }
 
 func refOf(key *Key, hash uint64) keyRef {
-	k := keyRef{hash: hash, name: key.Name, db: key.DB}
-	n := len(key.Name)
-	if key.DB == 0 && n <= inlineBytes {
-		k.words[0], k.words[1] = wordsOf(key.Name)
-		k.code = codeEmptyKey + uint64(n)
-		return k
+	if n := len(key.Name); key.DB == 0 && n <= inlineBytes {
+		low, high := wordsOf(key.Name)
+		return keyRef{hash, low, high, codeEmptyKey + uint64(n)}
 	}
-	k.encodeOther()
+	return otherRef(key, hash)
+}
+
+// otherRef is refOf for the keys that are rarer: those of other databases, and long ones.
+func otherRef(key *Key, hash uint64) keyRef {
+	k := keyRef{hash: hash}
+	n := key.storedBytes()
+	switch {
+	case n <= inlineBytes:
+		low, high := wordsOf(key.Name)
+		k.low, k.high, k.code = low<<16|uint64(key.DB), high<<16|low>>48, codeEmptyKey+uint64(n)
+	case n <= arenaKeyBytes:
+		k.low, k.code = hash, codeInArena
+	default:
+		k.low, k.code = hash, codeAlone
+	}
+	if key.DB != 0 {
+		k.code |= bitOtherDB
+	}
 	return k
 }
 
-// encodeOther is refOf for the keys that are rarer: those of other databases, and long ones.
-func (k *keyRef) encodeOther() {
-	n := k.storedBytes()
-	switch {
-	case n <= inlineBytes:
-		low, high := wordsOf(k.name)
-		k.words = [2]uint64{low<<16 | uint64(k.db), high<<16 | low>>48}
-		k.code = codeEmptyKey + uint64(n)
-	case n <= arenaKeyBytes:
-		k.words[0], k.code = k.hash, codeInArena
-	default:
-		k.words[0], k.code = k.hash, codeAlone
+func (k keyRef) isLong() bool { return isLong(k.code) }
+
+func (key *Key) storedBytes() int {
+	if key.DB == 0 {
+		return len(key.Name)
 	}
-	if k.db != 0 {
-		k.code |= bitOtherDB
-	}
+	return len(key.Name) + 2
 }
 
-func (k *keyRef) storedBytes() int {
-	if k.db == 0 {
-		return len(k.name)
+// appendStored appends what is stored of a key.
+func (key *Key) appendStored(buf []byte) []byte {
+	if key.DB != 0 {
+		buf = binary.LittleEndian.AppendUint16(buf, key.DB)
 	}
-	return len(k.name) + 2
+	return append(buf, key.Name...)
 }
 
-// appendStored appends what is stored of a long key.
-func (k *keyRef) appendStored(buf []byte) []byte {
-	if k.db != 0 {
-		buf = binary.LittleEndian.AppendUint16(buf, k.db)
-	}
-	return append(buf, k.name...)
-}
-
-func (k *keyRef) isStored(stored []byte) bool {
-	db, name := splitStored(stored, k.db != 0)
-	return db == k.db && string(name) == string(k.name)
+func (key *Key) isStored(stored []byte) bool {
+	db, name := splitStored(stored, key.DB != 0)
+	return db == key.DB && string(name) == string(key.Name)
 }
 
 func splitStored(stored []byte, otherDB bool) (db uint16, name []byte) {

@@ -28,7 +28,7 @@ const (
 type bucket struct {
 	meta  uint64
 	tatNs [bucketSlots]int64
-	key   [bucketSlots][2]uint64 // as in keyRef.words; a long key's second word is where it stands
+	key   [bucketSlots][2]uint64 // low and high of keyRef; a long key's second word is where it stands
 }
 
 // A bucket's meta is 12 bits a slot, and 4 of its own.
@@ -75,17 +75,23 @@ func (b *bucket) differences(code uint64) uint64 {
 	return (b.meta ^ code*everySlot) & (identityMask * everySlot)
 }
 
-// match returns the slot of a key, of which two words are all there is to compare, or bucketSlots.
-func (b *bucket) match(k *keyRef) int {
-	d, low, high := b.differences(k.code), k.words[0], k.words[1]
-	for i := range b.key {
-		if d&slotMask|(b.key[i][0]^low)|(b.key[i][1]^high) == 0 {
-			return i
-		}
-		d >>= slotBits
-	}
-	return bucketSlots
+// match returns the slot of a key, of which two words are all there is to compare, or bucketSlots. It compares all
+// five without a branch: which of them it is cannot be foretold.
+func (b *bucket) match(code, low, high uint64) int {
+	d := b.differences(code)
+	m := isZero(d&slotMask | (b.key[0][0] ^ low) | (b.key[0][1] ^ high))
+	m |= isZero(d>>slotBits&slotMask|(b.key[1][0]^low)|(b.key[1][1]^high)) << 1
+	m |= isZero(d>>(2*slotBits)&slotMask|(b.key[2][0]^low)|(b.key[2][1]^high)) << 2
+	m |= isZero(d>>(3*slotBits)&slotMask|(b.key[3][0]^low)|(b.key[3][1]^high)) << 3
+	m |= isZero(d>>(4*slotBits)&slotMask|(b.key[4][0]^low)|(b.key[4][1]^high)) << 4
+	return bits.TrailingZeros64(m | 1<<bucketSlots)
 }
+
+// isZero is 1 for 0, and else 0.
+func isZero(x uint64) uint64 { return ((x - 1) &^ x) >> 63 }
+
+// isLong says of a slot's bits whether its key is not inline.
+func isLong(code uint64) bool { return code&codeMask >= codeInArena }
 
 // code returns a slot's 12 bits.
 func (b *bucket) code(slot int) uint64 { return b.meta >> (slotBits * uint(slot)) & slotMask }

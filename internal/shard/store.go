@@ -75,7 +75,7 @@ func (s *Store) TAT(nowNs int64, key Key) (tatNs int64, ok bool) {
 	sh := s.shardOf(k.hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	tatNs = sh.tatLocked(nowNs, &k)
+	tatNs = sh.tatLocked(nowNs, k, &key)
 	return tatNs, tatNs > nowNs
 }
 
@@ -109,11 +109,11 @@ func (s *Store) FlushAll() {
 
 func (s *Store) ref(key *Key) keyRef { return refOf(key, hashKey(s.seed, key.DB, key.Name)) }
 
-func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>s.shift] }
+func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(s.shift&63)] }
 
 // tatLocked returns a key's TAT, or nowNs if it is absent.
-func (sh *shard) tatLocked(nowNs int64, k *keyRef) int64 {
-	if b, slot := sh.table.find(k); b != nil {
+func (sh *shard) tatLocked(nowNs int64, k keyRef, key *Key) int64 {
+	if b, slot := sh.table.find(k, key); b != nil {
 		return max(b.tatNs[slot], nowNs)
 	}
 	return nowNs

@@ -33,17 +33,17 @@ const (
 func (t *table) reset() { *t = table{seed: t.seed, skip: t.skip} }
 
 // find returns a key's bucket and slot, or nil.
-func (t *table) find(k *keyRef) (*bucket, int) {
-	if t.directory == nil {
+func (t *table) find(k keyRef, key *Key) (*bucket, int) {
+	if len(t.directory) == 0 {
 		return nil, 0
 	}
 	seg := t.segmentOf(k.hash)
-	if k.code&codeMask >= codeInArena {
-		return t.findLong(seg, k)
+	if k.isLong() {
+		return t.findLong(seg, k, key)
 	}
 	for i := homeOf(k.hash); ; i = nextBucket(i) {
 		b := &seg.buckets[i]
-		if slot := b.match(k); slot < bucketSlots {
+		if slot := b.match(k.code, k.low, k.high); slot < bucketSlots {
 			return b, slot
 		}
 		if b.meta&bitPassed == 0 {
@@ -52,13 +52,13 @@ func (t *table) find(k *keyRef) (*bucket, int) {
 	}
 }
 
-func (t *table) findLong(seg *segment, k *keyRef) (*bucket, int) {
+func (t *table) findLong(seg *segment, k keyRef, key *Key) (*bucket, int) {
 	for i := homeOf(k.hash); ; i = nextBucket(i) {
 		b := &seg.buckets[i]
 		d := b.differences(k.code)
 		for slot := range bucketSlots {
 			if d>>(slotBits*uint(slot))&slotMask == 0 && b.key[slot][0] == k.hash &&
-				k.isStored(t.stored(seg, k.code, b.key[slot][1])) {
+				key.isStored(t.stored(seg, k.code, b.key[slot][1])) {
 				return b, slot
 			}
 		}
@@ -69,7 +69,7 @@ func (t *table) findLong(seg *segment, k *keyRef) (*bucket, int) {
 }
 
 // set stores the TAT of a key that find answered b and slot for. One that is not after nowNs removes the key.
-func (t *table) set(k *keyRef, b *bucket, slot int, nowNs, tatNs int64) {
+func (t *table) set(k keyRef, key *Key, b *bucket, slot int, nowNs, tatNs int64) {
 	switch {
 	case tatNs <= nowNs && b != nil:
 		seg := t.segmentOf(k.hash)
@@ -79,12 +79,12 @@ func (t *table) set(k *keyRef, b *bucket, slot int, nowNs, tatNs int64) {
 	case b != nil:
 		b.tatNs[slot] = tatNs
 	default:
-		t.insert(k, kindFunnel, tatNs)
+		t.insert(k, key, kindFunnel, tatNs)
 	}
 }
 
 // insert adds a key that find did not find.
-func (t *table) insert(k *keyRef, kind kind, tatNs int64) {
+func (t *table) insert(k keyRef, key *Key, kind kind, tatNs int64) {
 	if t.directory == nil {
 		t.directory = []*segment{new(segment)}
 		t.atDepth[0] = 1
@@ -97,9 +97,9 @@ func (t *table) insert(k *keyRef, kind kind, tatNs int64) {
 		t.split(seg, k.hash)
 		seg = t.segmentOf(k.hash)
 	}
-	words := k.words
-	if k.code&codeMask >= codeInArena {
-		words[1] = t.storeLong(seg, k)
+	words := [2]uint64{k.low, k.high}
+	if k.isLong() {
+		words[1] = t.storeLong(seg, k.code, key)
 	}
 	seg.place(k.hash, k.code|uint64(kind)<<kindShift, words, tatNs)
 	t.count++
@@ -107,7 +107,7 @@ func (t *table) insert(k *keyRef, kind kind, tatNs int64) {
 
 // remove empties a slot. It leaves the arena for compact to tidy.
 func (t *table) remove(seg *segment, b *bucket, slot int) {
-	if code := b.code(slot); code&codeMask >= codeInArena {
+	if code := b.code(slot); isLong(code) {
 		t.dropLong(seg, code, b.key[slot][1])
 	}
 	b.clearSlot(slot)
@@ -132,7 +132,8 @@ func (t *table) removeWhere(seg *segment, cond func(b *bucket, slot int) bool) (
 }
 
 func (t *table) segmentOf(hash uint64) *segment {
-	return t.directory[t.prefix(hash)>>(64-t.depth)]
+	// Depth 0 and no bits to skip would be a shift by 64, which the mask makes one by 0; there is one entry then.
+	return t.directory[hash>>((64-t.skip-t.depth)&63)&uint64(len(t.directory)-1)]
 }
 
 // prefix drops the bits of a hash that chose the shard.

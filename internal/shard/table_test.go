@@ -105,7 +105,7 @@ func ref(s *Store, k Key) keyRef { return s.ref(&k) }
 // nameAt returns the name of the entry in a slot.
 func nameAt(t *table, seg *segment, b *bucket, slot int) string {
 	code := b.code(slot)
-	if code&codeMask >= codeInArena {
+	if isLong(code) {
 		_, name := splitStored(t.stored(seg, code, b.key[slot][1]), code&bitOtherDB != 0)
 		return string(name)
 	}
