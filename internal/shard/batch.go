@@ -5,6 +5,9 @@ const (
 	leastSorted = 4
 	// pieceRequests bounds what a long batch keeps on the stack.
 	pieceRequests = 128
+	// windowRequests is how many requests, at the least, are answered with their shards locked together: as many
+	// cache misses as a core waits for at once, so that the number of shards matters little to a batch.
+	windowRequests = 16
 )
 
 // Throttle answers a batch of requests in order, all of them at one time.
@@ -25,7 +28,7 @@ func (s *Store) Throttle(nowNs int64, batch []Request) {
 }
 
 // throttleSorted answers the requests shard by shard, those of a shard in order, and so those of a key too. It
-// takes each lock once, and what a group of requests misses in the cache it waits for at once.
+// takes each lock once.
 func (s *Store) throttleSorted(nowNs int64, batch []Request) {
 	var hashes [pieceRequests]uint64
 	var order, shardOf [pieceRequests]uint8
@@ -48,33 +51,43 @@ func (s *Store) throttleSorted(nowNs int64, batch []Request) {
 		*p++
 	}
 	for first := 0; first < len(batch); {
-		id := shardOf[order[first]]
-		end := int(place[id])
-		s.shards[id].throttleGroup(nowNs, batch, &hashes, order[first:end])
+		end := first
+		for end < len(batch) && end-first < windowRequests {
+			sh := shardOf[order[end]]
+			s.shards[sh].mu.Lock() // in index order, as a Tx does
+			end = int(place[sh])
+		}
+		s.throttleWindow(nowNs, batch, &hashes, order[first:end])
+		for at := first; at < end; {
+			sh := shardOf[order[at]]
+			s.shards[sh].mu.Unlock()
+			at = int(place[sh])
+		}
 		first = end
 	}
 }
 
-func (sh *shard) throttleGroup(nowNs int64, batch []Request, hashes *[pieceRequests]uint64, group []uint8) {
-	sh.mu.Lock()
-	if len(group) > 1 && sh.table.count > 0 {
+func (s *Store) throttleWindow(nowNs int64, batch []Request, hashes *[pieceRequests]uint64, window []uint8) {
+	if len(window) > 1 {
 		sum := uint64(0)
-		for _, i := range group {
-			sum += sh.table.touch(hashes[i%pieceRequests])
+		for _, i := range window {
+			hash := hashes[i%pieceRequests]
+			sum += s.shardOf(hash).table.touch(hash)
 		}
-		sh.touched = sum
+		s.shardOf(hashes[window[0]%pieceRequests]).touched = sum
 	}
-	for _, i := range group {
-		q := &batch[i]
-		k := refOf(&q.Key, hashes[i%pieceRequests])
-		sh.throttleLocked(nowNs, k, q)
+	for _, i := range window {
+		q, hash := &batch[i], hashes[i%pieceRequests]
+		s.shardOf(hash).throttleLocked(nowNs, refOf(&q.Key, hash), q)
 	}
-	sh.mu.Unlock()
 }
 
 // touch loads both cache lines of a hash's home bucket. Loads that do not wait for each other overlap, which those
 // of one decision after the other do not. The sum is there to be used, or they would not be made.
 func (t *table) touch(hash uint64) uint64 {
+	if len(t.directory) == 0 {
+		return 0
+	}
 	b := &t.segmentOf(hash).buckets[homeOf(hash)]
 	return b.meta + b.key[bucketSlots-1][0]
 }
@@ -85,13 +98,13 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *Request) {
 	if b != nil {
 		tatNs = max(b.tatNs[slot], nowNs)
 	}
-	var newTATNs int64
-	newTATNs, q.Result = q.Limit.Throttle(tatNs, nowNs, q.Quantity)
-	if q.Result.Limited {
+	newTATNs, r := q.Limit.Throttle(tatNs, nowNs, q.Quantity)
+	if r.Limited {
 		sh.denied++
 	} else {
 		sh.allowed++
 	}
+	q.Result = r
 	if newTATNs != tatNs {
 		sh.table.set(k, &q.Key, b, slot, nowNs, newTATNs)
 	}

@@ -36,7 +36,7 @@ func one(s *Store, nowNs int64, k Key, l funnel.Limit, quantity int64) funnel.Re
 
 // length counts a database's live keys.
 func length(s *Store, nowNs int64, db uint16) int {
-	counts := make([]int, db+1)
+	counts := make([]int, int(db)+1)
 	s.Count(nowNs, counts)
 	return counts[db]
 }

@@ -41,19 +41,23 @@ func (t *table) find(k keyRef, key *Key) (*bucket, int) {
 	if k.isLong() {
 		return t.findLong(seg, k, key)
 	}
-	for i := homeOf(k.hash); ; i = nextBucket(i) {
+	i := homeOf(k.hash)
+	for range segmentBuckets { // all may have the mark
 		b := &seg.buckets[i]
 		if slot := b.match(k.code, k.low, k.high); slot < bucketSlots {
 			return b, slot
 		}
 		if b.meta&bitPassed == 0 {
-			return nil, 0
+			break
 		}
+		i = nextBucket(i)
 	}
+	return nil, 0
 }
 
 func (t *table) findLong(seg *segment, k keyRef, key *Key) (*bucket, int) {
-	for i := homeOf(k.hash); ; i = nextBucket(i) {
+	i := homeOf(k.hash)
+	for range segmentBuckets {
 		b := &seg.buckets[i]
 		d := b.differences(k.code)
 		for slot := range bucketSlots {
@@ -63,9 +67,11 @@ func (t *table) findLong(seg *segment, k keyRef, key *Key) (*bucket, int) {
 			}
 		}
 		if b.meta&bitPassed == 0 {
-			return nil, 0
+			break
 		}
+		i = nextBucket(i)
 	}
+	return nil, 0
 }
 
 // set stores the TAT of a key that find answered b and slot for. One that is not after nowNs removes the key.
