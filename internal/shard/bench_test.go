@@ -60,7 +60,7 @@ func (c *caller) call() {
 	c.store.Throttle(c.now, c.batch)
 }
 
-// fillBench stores keys 0 to n-1, with TATs that do not expire in a benchmark.
+// fillBench stores keys first to n-1, with TATs that do not expire in a benchmark.
 func fillBench(tb testing.TB, s *Store, first, n int) {
 	l := limit(tb, 1<<20, 1, 3600)
 	c := newCaller(s, n, pieceRequests, l)

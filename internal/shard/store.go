@@ -83,7 +83,8 @@ func (s *Store) TAT(nowNs int64, key Key) (tatNs int64, ok bool) {
 // every entry, a few segments at a time.
 func (s *Store) Count(nowNs int64, counts []int) {
 	for i := range s.shards {
-		s.shards[i].count(nowNs, counts)
+		sh := &s.shards[i]
+		sh.eachSegment(sh.counter(nowNs, counts))
 	}
 }
 
@@ -119,19 +120,19 @@ func (sh *shard) tatLocked(nowNs int64, k keyRef, key *Key) int64 {
 	return nowNs
 }
 
-func (sh *shard) count(nowNs int64, counts []int) {
-	sh.eachSegment(func(seg *segment, at uint64) {
-		// The segment may have merged with what was visited before.
-		again := at<<seg.depth != 0
+// counter returns a visit that counts the live entries of segments.
+func (sh *shard) counter(nowNs int64, counts []int) func(seg *segment, at uint64) {
+	return func(seg *segment, at uint64) {
+		merged := at<<seg.depth != 0 // with a part that the walk has been to
 		seg.each(func(b *bucket, slot int) {
-			if b.tatNs[slot] <= nowNs || again && sh.table.prefix(sh.table.hashAt(b, slot)) < at {
+			if b.tatNs[slot] <= nowNs || merged && sh.table.prefix(sh.table.hashAt(b, slot)) < at {
 				return
 			}
 			if db := int(sh.table.dbAt(seg, b, slot)); db < len(counts) {
 				counts[db]++
 			}
 		})
-	})
+	}
 }
 
 func (sh *shard) flush(db uint16) {

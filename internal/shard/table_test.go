@@ -115,14 +115,15 @@ func nameAt(t *table, seg *segment, b *bucket, slot int) string {
 	return string(name)
 }
 
-// TestHomeDoesNotChange is what a cursor over hash prefixes will rely on: whatever splits and merges, an entry
-// that is there throughout is met by a walk, and no walk is longer than the hash space.
+// TestHomeDoesNotChange is what a cursor over hash prefixes will rely on: whatever splits, merges and is built
+// anew, an entry that is there throughout is met by a walk, and no walk is longer than the hash space.
 func TestHomeDoesNotChange(t *testing.T) {
-	s := New()
-	fill(t, s, t0, 2000, "stays:", 3600)
-	for i := range s.shards {
-		sh := &s.shards[i]
-		met := map[string]bool{}
+	const stays = 20_000
+	for i := range 3 {
+		s := newStore(4)
+		fill(t, s, t0, stays, "stays:", 3600)
+		sh, met := &s.shards[i], map[string]bool{}
+		first, most, last := sh.table.segments(), 0, 0
 		for at, steps := uint64(0), 0; ; steps++ {
 			seg, next := sh.table.segmentAfter(at)
 			seg.each(func(b *bucket, slot int) { met[nameAt(&sh.table, seg, b, slot)] = true })
@@ -132,21 +133,61 @@ func TestHomeDoesNotChange(t *testing.T) {
 			if at = next; steps > 10_000 {
 				t.Fatal("the walk does not end")
 			}
-			if steps == 3 || steps == 40 {
-				fill(t, s, t0, 20_000, fmt.Sprint("comes and goes:", i, steps), 1)
-			} else if steps%2 == 0 {
-				sh.sweepLocked(at, t0+sec)
-			}
+			changeUnderWalk(t, s, sh, at, steps)
+			last = sh.table.segments()
+			most = max(most, last)
 		}
-		for j := range 2000 {
+		for j := range stays {
 			name := fmt.Sprint("stays:", j)
 			if s.shardOf(ref(s, key(0, name)).hash) == sh && !met[name] {
 				t.Fatalf("shard %d: the walk missed %s", i, name)
 			}
 		}
-		if i == 3 {
-			return
+		if most < 2*first || last == most {
+			t.Errorf("shard %d: %d, at the most %d, %d segments: too little happened under the walk", i, first, most, last)
 		}
+	}
+}
+
+// changeUnderWalk splits segments by new keys, merges some by the sweep, and rebuilds others.
+func changeUnderWalk(t *testing.T, s *Store, sh *shard, at uint64, steps int) {
+	t.Helper()
+	switch {
+	case steps == 0 || steps == 40:
+		fill(t, s, t0, 30_000, fmt.Sprint("comes and goes:", at, steps), 1)
+	case steps%3 == 0:
+		seg, _ := sh.table.segmentAfter(at)
+		sh.table.rebuild(seg)
+	case steps%3 == 1:
+		sh.sweepLocked(at, t0+sec)
+		sh.sweepLocked(at^1<<60, t0+sec)
+	}
+}
+
+// TestCountUnderMerges: a Count that is on its way while segments merge counts no entry twice.
+func TestCountUnderMerges(t *testing.T) {
+	s := newStore(1)
+	fill(t, s, t0, 100, "stays:", 3600)
+	fill(t, s, t0, 30_000, "goes:", 1)
+	sh, counted := &s.shards[0], 0
+	want := 0
+	for i := range 100 {
+		if s.shardOf(ref(s, key(0, fmt.Sprint("stays:", i))).hash) == sh {
+			want++
+		}
+	}
+	for at, more := uint64(0), true; more; {
+		counts := make([]int, 1)
+		at, more = sh.someSegments(at, sh.counter(t0+sec, counts))
+		counted += counts[0]
+		for before, n := uint64(0), 0; sh.table.count > 0 && n < 1000; n++ {
+			if _, _, before = sh.sweepLocked(before, t0+sec); before == 0 {
+				break
+			}
+		}
+	}
+	if counted != want {
+		t.Errorf("counted %d, want %d", counted, want)
 	}
 }
 
