@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -215,7 +216,7 @@ func TestTableAgainstMap(t *testing.T) {
 	for _, skip := range []uint8{0, 4, 8} {
 		rng := rand.New(rand.NewPCG(5, uint64(skip)))
 		tb, m := &table{seed: maphash.MakeSeed(), skip: skip}, map[string]int64{}
-		least, most := 1<<62, 0
+		least, most := math.MaxInt, 0
 		for phase := range 6 {
 			for range 6000 {
 				i := rng.IntN(4000)
