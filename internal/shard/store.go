@@ -7,26 +7,41 @@ package shard
 
 import (
 	"hash/maphash"
+	"math/bits"
+	"runtime"
 	"sync"
 
 	"cellserver/internal/funnel"
-)
-
-const (
-	shardBits  = 8
-	shardCount = 1 << shardBits
 )
 
 // Store holds the states of keys, each in one of up to 65,536 databases. An expired key, one whose TAT is not
 // after now, is absent for every caller; a Sweeper gives its memory back.
 type Store struct {
 	seed   maphash.Seed // secret, so that nobody can aim keys at one shard or segment
-	shards [shardCount]shard
+	shift  uint8        // leaves those bits of a hash that choose the shard
+	shards []shard
 }
 
-// New returns an empty store.
+// Many shards keep callers on many cores apart; few have more of a batch in each, so that what it misses in the
+// cache is waited for at once.
+const (
+	shardsPerCore = 8
+	minShards     = 16
+	maxShards     = 256
+)
+
+// New returns an empty store, with a number of shards that suits GOMAXPROCS.
 func New() *Store {
-	return &Store{seed: maphash.MakeSeed()}
+	n := min(max(shardsPerCore*runtime.GOMAXPROCS(0), minShards), maxShards)
+	return newStore(bits.Len(uint(n - 1)))
+}
+
+func newStore(shardBits int) *Store {
+	s := &Store{seed: maphash.MakeSeed(), shift: uint8(64 - shardBits), shards: make([]shard, 1<<shardBits)}
+	for i := range s.shards {
+		s.shards[i].table = table{seed: s.seed, skip: uint8(shardBits)}
+	}
+	return s
 }
 
 type shard struct {
@@ -35,8 +50,9 @@ type shard struct {
 	allowed uint64
 	denied  uint64
 	expired uint64
+	touched uint64 // see table.touch
 
-	_ [64]byte // keeps two shards' locks off one cache line
+	_ [128]byte // keeps two shards' data off one pair of cache lines, which are often fetched together
 }
 
 // Key names a state.
@@ -53,34 +69,26 @@ type Request struct {
 	Result   funnel.Result
 }
 
-// Throttle answers a batch of requests in order, all of them at one time.
-func (s *Store) Throttle(nowNs int64, batch []Request) {
-	for i := range batch {
-		q := &batch[i]
-		k := s.ref(q.Key)
-		s.shardOf(k.hash).throttle(nowNs, k, q)
-	}
-}
-
 // TAT returns a key's TAT in Unix nanoseconds, and false if it is absent.
 func (s *Store) TAT(nowNs int64, key Key) (tatNs int64, ok bool) {
-	k := s.ref(key)
+	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	tatNs = sh.tatLocked(nowNs, k)
+	tatNs = sh.tatLocked(nowNs, k, &key)
 	return tatNs, tatNs > nowNs
 }
 
 // Count adds each database's live keys to its place in counts; databases beyond that are passed over. It looks at
-// every entry, one shard at a time.
+// every entry, a few segments at a time.
 func (s *Store) Count(nowNs int64, counts []int) {
 	for i := range s.shards {
-		s.shards[i].count(nowNs, counts)
+		sh := &s.shards[i]
+		sh.eachSegment(sh.counter(nowNs, counts))
 	}
 }
 
-// Flush removes all keys of a database, one shard at a time.
+// Flush removes all keys of a database, a few segments at a time.
 func (s *Store) Flush(db uint16) {
 	for i := range s.shards {
 		s.shards[i].flush(db)
@@ -93,89 +101,76 @@ func (s *Store) FlushAll() {
 		s.shards[i].mu.Lock()
 	}
 	for i := range s.shards {
-		s.shards[i].table = table{}
+		s.shards[i].table.reset()
 	}
 	for i := range s.shards {
 		s.shards[i].mu.Unlock()
 	}
 }
 
-func (s *Store) ref(key Key) keyRef {
-	// The multiplier is 2^64 divided by the golden ratio: it spreads a database's number over all bits.
-	hash := maphash.Bytes(s.seed, key.Name) ^ uint64(key.DB)*0x9e3779b97f4a7c15
-	return keyRef{hash: hash, name: key.Name, db: key.DB}
-}
+func (s *Store) ref(key *Key) keyRef { return refOf(key, hashKey(s.seed, key.DB, key.Name)) }
 
-func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(64-shardBits)] }
-
-func (sh *shard) throttle(nowNs int64, k keyRef, q *Request) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-
-	seg, i := sh.table.find(k)
-	tatNs := nowNs
-	if seg != nil {
-		tatNs = max(seg.slots[i].tatNs, nowNs)
-	}
-	var newTATNs int64
-	newTATNs, q.Result = q.Limit.Throttle(tatNs, nowNs, q.Quantity)
-	sh.decidedLocked(q.Result)
-	if newTATNs != tatNs {
-		sh.table.set(k, seg, i, nowNs, newTATNs)
-	}
-}
-
-func (sh *shard) decidedLocked(r funnel.Result) {
-	if r.Limited {
-		sh.denied++
-	} else {
-		sh.allowed++
-	}
-}
+func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(s.shift&63)] }
 
 // tatLocked returns a key's TAT, or nowNs if it is absent.
-func (sh *shard) tatLocked(nowNs int64, k keyRef) int64 {
-	if seg, i := sh.table.find(k); seg != nil {
-		return max(seg.slots[i].tatNs, nowNs)
+func (sh *shard) tatLocked(nowNs int64, k keyRef, key *Key) int64 {
+	if b, slot := sh.table.find(k, key); b != nil {
+		return max(b.tatNs[slot], nowNs)
 	}
 	return nowNs
 }
 
-func (sh *shard) count(nowNs int64, counts []int) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.eachSegmentLocked(func(seg *segment) {
-		for i := range seg.slots {
-			if s := &seg.slots[i]; s.kind != kindNone && s.tatNs > nowNs && int(s.db) < len(counts) {
-				counts[s.db]++
+// counter returns a visit that counts the live entries of segments.
+func (sh *shard) counter(nowNs int64, counts []int) func(seg *segment, at uint64) {
+	return func(seg *segment, at uint64) {
+		merged := at<<seg.depth != 0 // with a part that the walk has been to
+		seg.each(func(b *bucket, slot int) {
+			if b.tatNs[slot] <= nowNs || merged && sh.table.prefix(sh.table.hashAt(b, slot)) < at {
+				return
 			}
-		}
-	})
+			if db := int(sh.table.dbAt(seg, b, slot)); db < len(counts) {
+				counts[db]++
+			}
+		})
+	}
 }
 
 func (sh *shard) flush(db uint16) {
+	sh.eachSegment(func(seg *segment, _ uint64) {
+		sh.table.removeWhere(seg, func(b *bucket, slot int) bool { return sh.table.dbAt(seg, b, slot) == db })
+	})
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	sh.eachSegmentLocked(func(seg *segment) {
-		sh.table.removeWhere(seg, func(s *slot) bool { return s.db == db })
-	})
 	if sh.table.count == 0 {
-		sh.table = table{}
+		sh.table.reset()
 	}
 }
 
-func (sh *shard) eachSegmentLocked(visit func(*segment)) {
-	if sh.table.count == 0 {
-		return
+// walkSegments is how many segments a walk visits before it lets others at the lock.
+const walkSegments = 16
+
+// eachSegment visits all segments, under the lock, with the prefix that the walk has come to.
+func (sh *shard) eachSegment(visit func(seg *segment, at uint64)) {
+	for at, more := uint64(0), true; more; {
+		at, more = sh.someSegments(at, visit)
 	}
-	for at := uint64(0); ; {
+}
+
+func (sh *shard) someSegments(at uint64, visit func(seg *segment, at uint64)) (next uint64, more bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for range walkSegments {
+		if sh.table.count == 0 {
+			return 0, false
+		}
 		seg, next := sh.table.segmentAfter(at)
-		visit(seg)
+		visit(seg, at)
 		if next == 0 {
-			return
+			return 0, false
 		}
 		at = next
 	}
+	return at, true
 }
 
 // Stats is what the store has counted since it was made.

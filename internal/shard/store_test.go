@@ -36,7 +36,7 @@ func one(s *Store, nowNs int64, k Key, l funnel.Limit, quantity int64) funnel.Re
 
 // length counts a database's live keys.
 func length(s *Store, nowNs int64, db uint16) int {
-	counts := make([]int, db+1)
+	counts := make([]int, int(db)+1)
 	s.Count(nowNs, counts)
 	return counts[db]
 }
@@ -58,6 +58,25 @@ func TestBatchIsAnsweredInOrder(t *testing.T) {
 	for i, q := range batch {
 		if q.Result != want[i] {
 			t.Errorf("request %d: got %+v, want %+v", i, q.Result, want[i])
+		}
+	}
+}
+
+// TestLongBatches: a batch beyond what is sorted at a time, with keys again and again, is answered in order.
+func TestLongBatches(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	s, m, l := New(), model{}, limit(t, 20, 1, 1)
+	for round := range 200 {
+		now := t0 + int64(round)*sec
+		batch := make([]Request, rng.IntN(3*pieceRequests))
+		for i := range batch {
+			batch[i] = Request{Key: key(uint16(rng.IntN(2)), fmt.Sprint(rng.IntN(50))), Limit: l, Quantity: rng.Int64N(4) - 1}
+		}
+		s.Throttle(now, batch)
+		for i, q := range batch {
+			if want := m.throttle(now, q.Key, l, q.Quantity); q.Result != want {
+				t.Fatalf("round %d, request %d of %d: got %+v, want %+v", round, i, len(batch), q.Result, want)
+			}
 		}
 	}
 }
@@ -147,17 +166,20 @@ func TestExactlyTheLimitPassesUnderConcurrency(t *testing.T) {
 }
 
 func TestThrottleDoesNotAllocate(t *testing.T) {
-	s, l := New(), limit(t, 15, 30, 60)
-	batch := []Request{{Key: key(0, "short"), Limit: l}, {Key: key(0, strings.Repeat("long", 20)), Limit: l}}
-	now := t0
-	if n := testing.AllocsPerRun(1000, func() {
-		now += sec
+	l := limit(t, 15, 30, 60)
+	names := []string{"short", strings.Repeat("long", 20), strings.Repeat("longer", 2000)}
+	for _, n := range []int{1, 2, 16, pieceRequests, 2*pieceRequests + 1} {
+		s, now := New(), t0
+		batch := make([]Request, n)
 		for i := range batch {
-			batch[i].Quantity = 1
+			batch[i] = Request{Key: key(uint16(i%2), fmt.Sprint(names[i%3], i/6)), Limit: l, Quantity: 1}
 		}
-		s.Throttle(now, batch)
-	}); n != 0 {
-		t.Errorf("%v allocations a batch on existing keys, want 0", n)
+		if allocs := testing.AllocsPerRun(1000, func() {
+			now += sec
+			s.Throttle(now, batch)
+		}); allocs != 0 {
+			t.Errorf("%v allocations a batch of %d on existing keys, want 0", allocs, n)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ func (w *Sweeper) Step(nowNs int64) (seen, removed int) {
 	defer sh.mu.Unlock()
 	seen, removed, w.at = sh.sweepLocked(w.at, nowNs)
 	if w.at == 0 {
-		w.shard = (w.shard + 1) % shardCount
+		w.shard = (w.shard + 1) % len(w.store.shards)
 	}
 	return seen, removed
 }
@@ -36,11 +36,14 @@ func (sh *shard) sweepLocked(at uint64, nowNs int64) (seen, removed int, next ui
 	}
 	seg, next := t.segmentAfter(at)
 	seen = int(seg.used)
-	removed = t.removeWhere(seg, func(s *slot) bool { return s.tatNs <= nowNs })
+	removed = t.removeWhere(seg, func(b *bucket, slot int) bool { return b.tatNs[slot] <= nowNs })
 	sh.expired += uint64(removed)
 	if t.count == 0 {
-		sh.table = table{}
+		t.reset()
 		return seen, removed, 0
+	}
+	if seg.passed && seg.holed {
+		t.rebuild(seg)
 	}
 	for t.merge(at) {
 		continue // what was joined may be joined again

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"sync"
@@ -27,6 +28,16 @@ func segments(s *Store) (n, directory int) {
 	return n, directory
 }
 
+// arenaBytes is what the store has allocated for long keys.
+func arenaBytes(s *Store) (n int) {
+	for i := range s.shards {
+		for _, buf := range s.shards[i].table.arenas.bufs {
+			n += cap(buf)
+		}
+	}
+	return n
+}
+
 func TestTableGrowsAndShrinks(t *testing.T) {
 	const n = 200_000
 	s := New()
@@ -46,7 +57,7 @@ func TestTableGrowsAndShrinks(t *testing.T) {
 	var st Stats
 	s.UpdateStats(&st)
 	left, directory := segments(s)
-	if st.Keys != 500 || st.Expired != n || left > shardCount || directory > shardCount {
+	if st.Keys != 500 || st.Expired != n || left > len(s.shards) || directory > len(s.shards) {
 		t.Errorf("after the sweep: %+v in %d segments, %d directory entries", st, left, directory)
 	}
 	for i := range 500 {
@@ -78,12 +89,9 @@ func TestLongKeysGoWhileOthersStay(t *testing.T) {
 	for range 5000 {
 		w.Step(t0 + sec)
 	}
-	places := 0
-	for i := range s.shards {
-		s.shards[i].eachSegmentLocked(func(seg *segment) { places += len(seg.long) })
-	}
-	if got := length(s, t0+sec, 0); got != 500 || places > shardCount*segmentSlots {
-		t.Errorf("%d keys in %d places for long ones", got, places)
+	bytes := arenaBytes(s)
+	if got := length(s, t0+sec, 0); got != 500 || bytes > 2*500*(len(prefix)+20) {
+		t.Errorf("%d keys in %d bytes of arenas", got, bytes)
 	}
 	for i := range 500 {
 		if _, ok := s.TAT(t0+sec, key(0, fmt.Sprint(prefix+"stays:", i))); !ok {
@@ -92,42 +100,94 @@ func TestLongKeysGoWhileOthersStay(t *testing.T) {
 	}
 }
 
-// TestHomeDoesNotChange is what a cursor over hash prefixes will rely on: whatever splits and merges, an entry
-// that is there throughout is met by a walk, and no walk is longer than the hash space.
+func ref(s *Store, k Key) keyRef { return s.ref(&k) }
+
+// nameAt returns the name of the entry in a slot.
+func nameAt(t *table, seg *segment, b *bucket, slot int) string {
+	code := b.code(slot)
+	if isLong(code) {
+		_, name := splitStored(t.stored(seg, code, b.key[slot][1]), code&bitOtherDB != 0)
+		return string(name)
+	}
+	stored := binary.LittleEndian.AppendUint64(nil, b.key[slot][0])
+	stored = binary.LittleEndian.AppendUint64(stored, b.key[slot][1])
+	_, name := splitStored(stored[:code&codeMask-codeEmptyKey], code&bitOtherDB != 0)
+	return string(name)
+}
+
+// TestHomeDoesNotChange is what a cursor over hash prefixes will rely on: whatever splits, merges and is built
+// anew, an entry that is there throughout is met by a walk, and no walk is longer than the hash space.
 func TestHomeDoesNotChange(t *testing.T) {
-	s := New()
-	fill(t, s, t0, 2000, "stays:", 3600)
-	for i := range s.shards {
-		sh := &s.shards[i]
-		met := map[string]bool{}
+	const stays = 20_000
+	for i := range 3 {
+		s := newStore(4)
+		fill(t, s, t0, stays, "stays:", 3600)
+		sh, met := &s.shards[i], map[string]bool{}
+		first, most, last := sh.table.segments(), 0, 0
 		for at, steps := uint64(0), 0; ; steps++ {
 			seg, next := sh.table.segmentAfter(at)
-			for j := range seg.slots {
-				if sl := &seg.slots[j]; sl.kind != kindNone {
-					met[string(sl.key[:sl.keyLen])] = true
-				}
-			}
+			seg.each(func(b *bucket, slot int) { met[nameAt(&sh.table, seg, b, slot)] = true })
 			if next == 0 {
 				break
 			}
 			if at = next; steps > 10_000 {
 				t.Fatal("the walk does not end")
 			}
-			if steps == 3 || steps == 40 {
-				fill(t, s, t0, 20_000, fmt.Sprint("comes and goes:", i, steps), 1)
-			} else if steps%2 == 0 {
-				sh.sweepLocked(at, t0+sec)
-			}
+			changeUnderWalk(t, s, sh, at, steps)
+			last = sh.table.segments()
+			most = max(most, last)
 		}
-		for j := range 2000 {
+		for j := range stays {
 			name := fmt.Sprint("stays:", j)
-			if s.shardOf(s.ref(key(0, name)).hash) == sh && !met[name] {
+			if s.shardOf(ref(s, key(0, name)).hash) == sh && !met[name] {
 				t.Fatalf("shard %d: the walk missed %s", i, name)
 			}
 		}
-		if i == 3 {
-			return
+		if most < 2*first || last == most {
+			t.Errorf("shard %d: %d, at the most %d, %d segments: too little happened under the walk", i, first, most, last)
 		}
+	}
+}
+
+// changeUnderWalk splits segments by new keys, merges some by the sweep, and rebuilds others.
+func changeUnderWalk(t *testing.T, s *Store, sh *shard, at uint64, steps int) {
+	t.Helper()
+	switch {
+	case steps == 0 || steps == 40:
+		fill(t, s, t0, 30_000, fmt.Sprint("comes and goes:", at, steps), 1)
+	case steps%3 == 0:
+		seg, _ := sh.table.segmentAfter(at)
+		sh.table.rebuild(seg)
+	case steps%3 == 1:
+		sh.sweepLocked(at, t0+sec)
+		sh.sweepLocked(at^1<<60, t0+sec)
+	}
+}
+
+// TestCountUnderMerges: a Count that is on its way while segments merge counts no entry twice.
+func TestCountUnderMerges(t *testing.T) {
+	s := newStore(1)
+	fill(t, s, t0, 100, "stays:", 3600)
+	fill(t, s, t0, 30_000, "goes:", 1)
+	sh, counted := &s.shards[0], 0
+	want := 0
+	for i := range 100 {
+		if s.shardOf(ref(s, key(0, fmt.Sprint("stays:", i))).hash) == sh {
+			want++
+		}
+	}
+	for at, more := uint64(0), true; more; {
+		counts := make([]int, 1)
+		at, more = sh.someSegments(at, sh.counter(t0+sec, counts))
+		counted += counts[0]
+		for before, n := uint64(0), 0; sh.table.count > 0 && n < 1000; n++ {
+			if _, _, before = sh.sweepLocked(before, t0+sec); before == 0 {
+				break
+			}
+		}
+	}
+	if counted != want {
+		t.Errorf("counted %d, want %d", counted, want)
 	}
 }
 
@@ -210,27 +270,4 @@ func TestTransactionsDoNotDeadlock(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-func BenchmarkStore(b *testing.B) {
-	for _, n := range []int{10_000, 100_000, 1_000_000} {
-		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
-			s, l := New(), limit(b, 15, 30, 60)
-			names := make([][]byte, n)
-			for i := range names {
-				names[i] = fmt.Appendf(nil, "user:%012d", i)
-			}
-			batch := make([]Request, 128)
-			now, at := t0, 0
-			b.ReportAllocs()
-			for i := 0; i < b.N; i += len(batch) {
-				now += 1000
-				for j := range batch {
-					at = (at + 7919) % n
-					batch[j] = Request{Key: Key{Name: names[at]}, Limit: l, Quantity: 1}
-				}
-				s.Throttle(now, batch)
-			}
-		})
-	}
 }

@@ -21,6 +21,7 @@ type Tx struct {
 }
 
 type txState struct {
+	key     Key
 	ref     keyRef
 	tatNs   int64 // nowNs if absent
 	written bool
@@ -39,28 +40,28 @@ func (s *Store) Begin(nowNs int64, keys []Key) *Tx {
 	}
 	for i := range tx.states {
 		st := &tx.states[i]
-		st.tatNs = tx.shard(i).tatLocked(nowNs, st.ref)
+		st.tatNs = tx.shard(i).tatLocked(nowNs, st.ref, &st.key)
 	}
 	return tx
 }
 
 func (tx *Tx) arrange(keys []Key) {
-	refs := make([]keyRef, len(keys))
+	all := make([]txState, len(keys))
 	order := make([]int, len(keys))
 	for i, key := range keys {
-		refs[i], order[i] = tx.store.ref(key), i
+		all[i], order[i] = txState{key: key, ref: tx.store.ref(&key)}, i
 	}
-	slices.SortFunc(order, func(a, b int) int { return compareRefs(refs[a], refs[b]) })
+	slices.SortFunc(order, func(a, b int) int { return compareKeys(&all[a], &all[b]) })
 	for n, i := range order {
-		if n == 0 || compareRefs(refs[i], refs[order[n-1]]) != 0 {
-			tx.states = append(tx.states, txState{ref: refs[i]})
+		if n == 0 || compareKeys(&all[i], &all[order[n-1]]) != 0 {
+			tx.states = append(tx.states, all[i])
 		}
 		tx.place[i] = len(tx.states) - 1
 	}
 }
 
-func compareRefs(a, b keyRef) int {
-	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.db, b.db), bytes.Compare(a.name, b.name))
+func compareKeys(a, b *txState) int {
+	return cmp.Or(cmp.Compare(a.ref.hash, b.ref.hash), cmp.Compare(a.key.DB, b.key.DB), bytes.Compare(a.key.Name, b.key.Name))
 }
 
 func (tx *Tx) shard(i int) *shard { return tx.store.shardOf(tx.states[i].ref.hash) }
@@ -105,8 +106,8 @@ func (tx *Tx) Commit() {
 		sh.allowed += st.allowed
 		sh.denied += st.denied
 		if st.written {
-			seg, at := sh.table.find(st.ref)
-			sh.table.set(st.ref, seg, at, tx.nowNs, st.tatNs)
+			b, slot := sh.table.find(st.ref, &st.key)
+			sh.table.set(st.ref, &st.key, b, slot, tx.nowNs, st.tatNs)
 		}
 	}
 	tx.unlock()

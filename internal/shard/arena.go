@@ -1,0 +1,174 @@
+package shard
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+)
+
+const (
+	// arenaKeyBytes is the longest key that shares an arena. A longer one has an arena to itself, which it keeps
+	// wherever its entry goes; so a shared arena stays below 2 MiB and what is copied at a time is bounded.
+	arenaKeyBytes = 4096 + 2
+	// arenaGrowth is the part of an arena that it grows by: a long key shall cost little more than its bytes.
+	arenaGrowth = 4
+)
+
+// arenas holds a table's long keys, apart from its segments because those have no pointers. An arena's number is
+// its place in bufs; 0 is none.
+type arenas struct {
+	bufs [][]byte
+	free []uint32
+}
+
+func (a *arenas) take(buf []byte) uint32 {
+	if n := len(a.free); n > 0 {
+		id := a.free[n-1]
+		a.free = a.free[:n-1]
+		a.bufs[id] = buf
+		return id
+	}
+	if len(a.bufs) == 0 {
+		a.bufs = append(a.bufs, nil)
+	}
+	a.bufs = append(a.bufs, buf)
+	return uint32(len(a.bufs) - 1)
+}
+
+func (a *arenas) give(id uint32) {
+	if id == 0 {
+		return
+	}
+	a.bufs[id] = nil
+	a.free = append(a.free, id)
+	if len(a.free) == len(a.bufs)-1 {
+		*a = arenas{}
+	}
+}
+
+// reserve makes room for so many bytes more, in a new buffer if need be.
+func reserve(buf []byte, bytes int) []byte {
+	if cap(buf)-len(buf) >= bytes {
+		return buf
+	}
+	return append(newBuf(len(buf)+max(bytes, len(buf)/arenaGrowth)), buf...)
+}
+
+// newBuf returns an empty buffer, and takes all that the allocator gives for the size.
+func newBuf(bytes int) []byte { return slices.Grow([]byte(nil), bytes) }
+
+// location packs where in an arena a key stands.
+func location(offset, length int) uint64 { return uint64(offset)<<32 | uint64(length) }
+
+// stored returns what is stored of a key that is not inline.
+func (t *table) stored(seg *segment, code uint64, at uint64) []byte {
+	if code&codeMask == codeAlone {
+		return t.arenas.bufs[at]
+	}
+	offset, length := at>>32, at&0xffffffff
+	return t.arenas.bufs[seg.arena][offset : offset+length]
+}
+
+// storeLong stores a long key and returns its second word.
+func (t *table) storeLong(seg *segment, code uint64, key *Key) uint64 {
+	n := key.storedBytes()
+	if code&codeMask == codeAlone {
+		return uint64(t.arenas.take(key.appendStored(newBuf(n))))
+	}
+	buf := t.arenaFor(seg, n)
+	at := location(len(buf), n)
+	t.arenas.bufs[seg.arena] = key.appendStored(buf)
+	return at
+}
+
+// adopt gives a segment's long key, as storeLong stored it, to another segment. room is a guess at how many bytes
+// will come that way in all.
+func (t *table) adopt(to, from *segment, at uint64, room int) uint64 {
+	key := t.stored(from, codeInArena, at)
+	if to.arena != 0 {
+		room = 0
+	}
+	buf := t.arenaFor(to, max(len(key), room))
+	t.arenas.bufs[to.arena] = append(buf, key...)
+	return location(len(buf), len(key))
+}
+
+// arenaFor returns the segment's arena with room for so many bytes.
+func (t *table) arenaFor(seg *segment, bytes int) []byte {
+	if seg.arena == 0 {
+		seg.arena = t.arenas.take(nil)
+	}
+	return reserve(t.arenas.bufs[seg.arena], bytes)
+}
+
+// liveBytes returns how many bytes of a segment's arena are keys.
+func (t *table) liveBytes(seg *segment) int {
+	if seg.arena == 0 {
+		return 0
+	}
+	return len(t.arenas.bufs[seg.arena]) - int(seg.garbage)
+}
+
+// dropLong forgets a long key. What it leaves in a shared arena is for compact.
+func (t *table) dropLong(seg *segment, code uint64, at uint64) {
+	if code&codeMask == codeAlone {
+		t.arenas.give(uint32(at))
+		return
+	}
+	seg.garbage += uint32(at & 0xffffffff)
+}
+
+// compact makes a segment's arena anew if more than half of it is garbage.
+func (t *table) compact(seg *segment) {
+	liveBytes := t.liveBytes(seg)
+	if int(seg.garbage) <= liveBytes {
+		return
+	}
+	old, live := t.arenas.bufs[seg.arena], newBuf(liveBytes)
+	for i := range seg.buckets {
+		b := &seg.buckets[i]
+		for slot := range bucketSlots {
+			if b.code(slot)&codeMask != codeInArena {
+				continue
+			}
+			offset, length := b.key[slot][1]>>32, b.key[slot][1]&0xffffffff
+			b.key[slot][1] = location(len(live), int(length))
+			live = append(live, old[offset:offset+length]...)
+		}
+	}
+	t.arenas.bufs[seg.arena], seg.garbage = live, 0
+	if len(live) == 0 {
+		t.arenas.give(seg.arena)
+		seg.arena = 0
+	}
+}
+
+// hashAt returns the hash of the entry in a slot.
+func (t *table) hashAt(b *bucket, slot int) uint64 {
+	code := b.code(slot)
+	if isLong(code) {
+		return b.key[slot][0]
+	}
+	var key [inlineBytes]byte
+	binary.LittleEndian.PutUint64(key[:], b.key[slot][0])
+	binary.LittleEndian.PutUint64(key[8:], b.key[slot][1])
+	n := code&codeMask - codeEmptyKey
+	if code&bitOtherDB == 0 {
+		return maphash.Bytes(t.seed, key[:n&31])
+	}
+	db, name := splitStored(key[:n], true)
+	return hashKey(t.seed, db, name)
+}
+
+// dbAt returns the database of the entry in a slot.
+func (t *table) dbAt(seg *segment, b *bucket, slot int) uint16 {
+	code := b.code(slot)
+	switch {
+	case code&bitOtherDB == 0:
+		return 0
+	case !isLong(code):
+		return uint16(b.key[slot][0])
+	}
+	db, _ := splitStored(t.stored(seg, code, b.key[slot][1]), true)
+	return db
+}

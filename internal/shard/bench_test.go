@@ -1,0 +1,182 @@
+package shard
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+	"testing"
+	"time"
+
+	"cellserver/internal/funnel"
+)
+
+// picker makes 16-byte keys from numbers, in an order without pattern, so that no key's own bytes are a cache miss.
+type picker struct {
+	state uint64
+	keys  uint64
+}
+
+func (p *picker) next() uint64 {
+	p.state = p.state*6364136223846793005 + 1442695040888963407
+	hi, _ := bits.Mul64(p.state, p.keys)
+	return hi
+}
+
+func putKey(buf *[16]byte, i uint64) {
+	binary.LittleEndian.PutUint64(buf[:], 0x3a79656b72657375) // the same in all: nobody gets by with half a key
+	binary.LittleEndian.PutUint64(buf[8:], i)
+}
+
+// caller sends batches of picked keys.
+type caller struct {
+	store *Store
+	pick  picker
+	now   int64
+	batch []Request
+	names [2][][16]byte // in turns: a key is made a call ahead, as it has long been written when it comes off a wire
+	turn  int
+}
+
+func newCaller(s *Store, keys, batch int, l funnel.Limit) *caller {
+	c := &caller{store: s, pick: picker{keys: uint64(keys)}, now: t0, batch: make([]Request, batch)}
+	for i := range c.names {
+		c.names[i] = make([][16]byte, batch)
+	}
+	for i := range c.batch {
+		c.batch[i] = Request{Limit: l, Quantity: 1}
+	}
+	return c
+}
+
+func (c *caller) call() {
+	now, ahead := c.names[c.turn], c.names[1-c.turn]
+	for i := range c.batch {
+		c.batch[i].Key.Name = now[i][:]
+		putKey(&ahead[i], c.pick.next())
+	}
+	c.turn = 1 - c.turn
+	c.now += 1000
+	c.store.Throttle(c.now, c.batch)
+}
+
+// fillBench stores keys first to n-1, with TATs that do not expire in a benchmark.
+func fillBench(tb testing.TB, s *Store, first, n int) {
+	l := limit(tb, 1<<20, 1, 3600)
+	c := newCaller(s, n, pieceRequests, l)
+	for i := first; i < n; {
+		c.batch = c.batch[:min(n-i, pieceRequests)]
+		for j := range c.batch {
+			c.batch[j].Key.Name = c.names[0][j][:]
+			putKey(&c.names[0][j], uint64(i))
+			i++
+		}
+		s.Throttle(t0, c.batch)
+	}
+}
+
+// lineTable is what a store is measured against: one cache line, at random, of as many bytes.
+type lineTable struct {
+	lines [][8]uint64
+	state uint64
+}
+
+func newLineTable(bytes int) *lineTable {
+	t := &lineTable{lines: make([][8]uint64, bytes/64)}
+	for i := range t.lines {
+		t.lines[i][0] = uint64(i)
+	}
+	return t
+}
+
+// read reads so many lines. Which is next depends on what was read.
+func (t *lineTable) read(lines int) {
+	x, n := t.state, uint64(len(t.lines))
+	for range lines {
+		x = x*6364136223846793005 + 1442695040888963407
+		hi, _ := bits.Mul64(x, n)
+		x += t.lines[hi][0]
+	}
+	t.state = x
+}
+
+func (s *Store) tableBytes() (n int) {
+	for i := range s.shards {
+		n += s.shards[i].table.segments()*segmentBytes + 8*len(s.shards[i].table.directory)
+	}
+	return n
+}
+
+var benchKeys = []struct {
+	name string
+	n    int
+}{{"10k", 10_000}, {"1M", 1_000_000}, {"10M", 10_000_000}}
+
+func skipLarge(b *testing.B, keys int) {
+	if keys > 1_000_000 && testing.Short() {
+		b.Skip("needs 1 GB")
+	}
+}
+
+// BenchmarkThrottle reports the time of a request in ns/op. It reads lines of a table as large in turns with the
+// requests, and lines/op is how many of them fit into a request's time. All three figures are of the turn at the lower
+// quartile, as turns in which the machine did something else say nothing.
+func BenchmarkThrottle(b *testing.B) {
+	for _, k := range benchKeys {
+		var s *Store
+		var lines *lineTable
+		for _, batch := range []int{1, 16, 128} {
+			b.Run(fmt.Sprintf("batch=%d/keys=%s", batch, k.name), func(b *testing.B) {
+				skipLarge(b, k.n)
+				if s == nil {
+					s = New()
+					fillBench(b, s, 0, k.n)
+					lines = newLineTable(s.tableBytes())
+					if k.n == 10_000 {
+						lines = nil // the two tables together would not fit into the cache that one fits into
+					}
+				}
+				benchInTurns(b, newCaller(s, k.n, batch, limit(b, 1<<20, 1, 3600)), lines)
+			})
+		}
+	}
+}
+
+func benchInTurns(b *testing.B, c *caller, lines *lineTable) {
+	const turn = 128 * 100
+	var calls, reads []time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		start := time.Now()
+		for range turn / len(c.batch) {
+			c.call()
+		}
+		middle := time.Now()
+		if lines != nil {
+			lines.read(turn)
+		}
+		calls, reads = append(calls, middle.Sub(start)), append(reads, time.Since(middle))
+	}
+	call, read := lowerQuartile(calls), lowerQuartile(reads)
+	b.ReportMetric(call/turn, "ns/op")
+	if lines != nil {
+		b.ReportMetric(read/turn, "ns/line")
+		b.ReportMetric(call/read, "lines/op")
+	}
+}
+
+func lowerQuartile(times []time.Duration) float64 {
+	slices.Sort(times)
+	return float64(times[len(times)/4])
+}
+
+func BenchmarkLineRead(b *testing.B) {
+	for _, k := range benchKeys {
+		b.Run("table="+k.name, func(b *testing.B) {
+			skipLarge(b, k.n)
+			lines := newLineTable(43 * k.n)
+			b.ResetTimer()
+			lines.read(b.N)
+		})
+	}
+}

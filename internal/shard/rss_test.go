@@ -1,0 +1,73 @@
+package shard
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// residentBytes is the process's resident set.
+func residentBytes(tb testing.TB) int {
+	tb.Helper()
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		tb.Skip("no /proc:", err)
+	}
+	var size, resident int
+	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
+		tb.Fatal(err)
+	}
+	return resident * os.Getpagesize()
+}
+
+// TestResidentBytes grows a store in a process of its own, and bounds what that takes, everything included.
+func TestResidentBytes(t *testing.T) {
+	if os.Getenv("CELLSERVER_RESIDENT") != "" {
+		growResident(t)
+		return
+	}
+	if testing.Short() || raceEnabled {
+		t.Skip("needs 1 GB, and more with the race detector")
+	}
+	if _, err := os.Stat("/proc/self/statm"); err != nil {
+		t.Skip("no /proc:", err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestResidentBytes$", "-test.v")
+	cmd.Env = append(os.Environ(), "CELLSERVER_RESIDENT=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "bytes a key") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+func growResident(t *testing.T) {
+	const first, last, step = 1_000_000, 10_000_000, 100_000
+	const maxMean, maxWorst = 48, 64
+	s := New()
+	least, worst, sum, n := 1e9, 0.0, 0.0, 0
+	for keys := step; keys <= last; keys += step {
+		fillBench(t, s, keys-step, keys)
+		if keys < first {
+			continue
+		}
+		perKey := float64(residentBytes(t)) / float64(keys)
+		if keys%1_000_000 == 0 {
+			t.Logf("%d keys: %.1f bytes a key", keys, perKey)
+		}
+		least, worst, sum, n = min(least, perKey), max(worst, perKey), sum+perKey, n+1
+	}
+	mean := sum / float64(n)
+	t.Logf("in all: at the least %.1f, on average %.1f, at the worst %.1f bytes a key", least, mean, worst)
+	if mean > maxMean || worst > maxWorst {
+		t.Errorf("%.1f on average, %.1f at the worst, want %d, %d", mean, worst, maxMean, maxWorst)
+	}
+	runtime.KeepAlive(s)
+}

@@ -1,0 +1,105 @@
+package shard
+
+// split gives half of a segment's entries, by the first bit that they need not share, to a new one.
+func (t *table) split(seg *segment, hash uint64) {
+	if seg.depth == t.depth {
+		t.doubleDirectory()
+	}
+	first, span := t.directoryRange(hash, seg.depth)
+	t.atDepth[seg.depth]--
+	seg.depth++
+	t.atDepth[seg.depth] += 2
+	other := &segment{depth: seg.depth}
+	t.deal(t.lift(seg), seg, other)
+	for i := range span / 2 {
+		t.directory[first+span/2+i] = other
+	}
+}
+
+// merge joins the segment at the prefix with its other half, where both are sparse, and reports whether it did.
+func (t *table) merge(at uint64) bool {
+	seg := t.directory[at>>(64-t.depth)]
+	if seg.depth == 0 {
+		return false
+	}
+	other := t.directory[(at^1<<(64-seg.depth))>>(64-t.depth)]
+	if other.depth != seg.depth || int(seg.used)+int(other.used) > segmentSparse {
+		return false
+	}
+	t.rebuild(seg)
+	t.deal(other, seg, seg)
+	t.atDepth[seg.depth] -= 2
+	seg.depth--
+	t.atDepth[seg.depth]++
+	first, span := t.directoryRange(at>>t.skip, seg.depth)
+	for i := range span {
+		t.directory[first+i] = seg
+	}
+	for t.depth > 0 && t.atDepth[t.depth] == 0 {
+		t.halveDirectory()
+	}
+	return true
+}
+
+// rebuild makes a segment's overflow marks exact, and brings its entries home.
+func (t *table) rebuild(seg *segment) { t.deal(t.lift(seg), seg, seg) }
+
+// lift takes the entries out of a segment. They stand in the spare one until deal.
+func (t *table) lift(seg *segment) (lifted *segment) {
+	if t.spare == nil {
+		t.spare = new(segment)
+	}
+	*t.spare = *seg
+	seg.clear()
+	return t.spare
+}
+
+// deal gives the entries of a segment that is no longer in use to two others by the last of the leading bits that
+// those share, or to one if they are the same.
+func (t *table) deal(from, low, high *segment) {
+	room := t.liveBytes(from)
+	if low != high {
+		room /= 2
+	}
+	for i := range from.buckets {
+		b := &from.buckets[i]
+		for slot := range bucketSlots {
+			code := b.code(slot)
+			if code == 0 {
+				continue
+			}
+			hash, to := t.hashAt(b, slot), low
+			if t.prefix(hash)>>(64-high.depth)&1 != 0 {
+				to = high
+			}
+			words := b.key[slot]
+			if code&codeMask == codeInArena {
+				words[1] = t.adopt(to, from, words[1], room)
+			}
+			to.place(hash, code, words, b.tatNs[slot])
+		}
+	}
+	t.arenas.give(from.arena)
+}
+
+// directoryRange returns where in the directory a segment of the depth stands that holds the hash.
+func (t *table) directoryRange(hash uint64, depth uint8) (first, span int) {
+	span = 1 << (t.depth - depth)
+	return int(t.prefix(hash)>>(64-t.depth)) &^ (span - 1), span
+}
+
+func (t *table) doubleDirectory() {
+	d := make([]*segment, 2*len(t.directory))
+	for i := range d {
+		d[i] = t.directory[i/2]
+	}
+	t.directory, t.depth = d, t.depth+1
+}
+
+func (t *table) halveDirectory() {
+	d := make([]*segment, len(t.directory)/2)
+	for i := range d {
+		d[i] = t.directory[2*i]
+	}
+	t.directory, t.depth = d, t.depth-1
+}
