@@ -70,14 +70,14 @@ func (k *Kit) prepare(ctx context.Context, source Source) error {
 	if k.redis, err = exec.LookPath("redis-server"); err != nil {
 		return errors.New("peer: redis-server is missing, and it is what all is compared with; apt-get install redis-server")
 	}
-	k.Versions[Cellserver] = version(ctx, k.cellserver, "--version")
-	k.Versions[Redis] = version(ctx, k.redis, "--version")
+	k.Versions[Cellserver] = version(ctx, k.cellserver)
+	k.Versions[Redis] = version(ctx, k.redis)
 	if err := k.buildFloor(ctx, source.Dir); err != nil {
 		k.Missing[Floor] = err.Error()
 	}
 	k.optional(RedisCell, k.module, "REDIS_CELL_SO")
 	if k.optional(Throttlecrab, k.crab, "THROTTLECRAB_BIN") {
-		k.Versions[Throttlecrab] = version(ctx, k.crab, "--version")
+		k.Versions[Throttlecrab] = version(ctx, k.crab)
 	}
 	return nil
 }
@@ -123,13 +123,13 @@ func (k *Kit) buildFloor(ctx context.Context, dir string) error {
 		return fmt.Errorf("cc: %w: %s", err, bytes.TrimSpace(out))
 	}
 	k.floor = binary
-	k.Versions[Floor] = "built by " + version(ctx, cc, "--version")
+	k.Versions[Floor] = "built by " + version(ctx, cc)
 	return nil
 }
 
 // version is the first line that a program says about itself.
-func version(ctx context.Context, program, flag string) string {
-	out, err := exec.CommandContext(ctx, program, flag).Output()
+func version(ctx context.Context, program string) string {
+	out, err := exec.CommandContext(ctx, program, "--version").Output()
 	if err != nil {
 		return "unknown"
 	}

@@ -43,13 +43,13 @@ func (g Goal) Outcome() string {
 
 // Wanted is the bound in words.
 func (g Goal) Wanted() string {
-	sign := "<="
+	sign, slack := "<=", "+"
 	if g.Least {
-		sign = ">="
+		sign, slack = ">=", "-"
 	}
 	text := sign + " " + digits(g.Bound)
 	if g.Slack > 0 {
-		text += fmt.Sprintf(" +%g %%", g.Slack*100)
+		text += fmt.Sprintf(" %s%g %%", slack, g.Slack*100)
 	}
 	return text
 }

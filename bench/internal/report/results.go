@@ -74,11 +74,19 @@ func Ratio(p, other *Point, value func(Sample) float64) []float64 {
 	return ratios
 }
 
-// The values of a sample.
+// Rate is a sample's.
 func Rate(s Sample) float64 { return s.Rate }
-func CPU(s Sample) float64  { return s.CPUNs }
-func P50(s Sample) float64  { return s.P50Ns }
-func P99(s Sample) float64  { return s.P99Ns }
+
+// CPU is a sample's, in nanoseconds per request.
+func CPU(s Sample) float64 { return s.CPUNs }
+
+// P50 is a sample's median latency in nanoseconds.
+func P50(s Sample) float64 { return s.P50Ns }
+
+// P99 is the latency that 99 % of a sample's requests do not exceed, in nanoseconds.
+func P99(s Sample) float64 { return s.P99Ns }
+
+// P999 is that of 99.9 %.
 func P999(s Sample) float64 { return s.P999Ns }
 
 // Growth is a server's resident memory while it is filled.

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,7 +42,7 @@ func (s *Suite) interleave(ctx context.Context, lanes []*lane) error {
 				l.point.Scenario, round, s.Rounds, l.point.Peer, l.config.Conns, l.config.Pipeline))
 			sample, err := l.measure(ctx)
 			if err != nil {
-				return fmt.Errorf("%s: %w", l.point.Peer, err)
+				return fmt.Errorf("%s: %w", l.point.Peer, errors.Join(err, l.server.Err()))
 			}
 			if round > 0 {
 				l.point.Rounds = append(l.point.Rounds, sample)

@@ -21,7 +21,7 @@ type Suite struct {
 	Rounds  int           // that count; one more before them warms up
 	Window  time.Duration // of one measurement in a round
 	Threads int           // of the generator
-	Slack   float64       // see report.Goal
+	Slack   float64       // see report.Goal; goals may have more of their own
 	// Limiter measures a limiter of package inprocess in a process of its own.
 	Limiter func(ctx context.Context, name string, keys int) (report.Limiter, error)
 	// Progress is told what is measured next.
@@ -82,7 +82,7 @@ func (s *Suite) Run(ctx context.Context, scenarios []Scenario) error {
 		}
 		for i := range s.Results.Goals[before:] {
 			goal := &s.Results.Goals[before+i]
-			goal.Scenario, goal.Slack = scenario.Name, s.Slack
+			goal.Scenario, goal.Slack = scenario.Name, max(goal.Slack, s.Slack)
 		}
 	}
 	return nil
@@ -120,12 +120,6 @@ func (s *servers) add(server *peer.Server, err error) (*peer.Server, error) {
 		s.all = append(s.all, server)
 	}
 	return server, err
-}
-
-// stopOne ends a server of which no more is wanted.
-func (s *servers) stopOne(server *peer.Server) {
-	s.all = slices.DeleteFunc(s.all, func(one *peer.Server) bool { return one == server })
-	server.Stop()
 }
 
 var errNoRequests = errors.New("no requests were answered")
