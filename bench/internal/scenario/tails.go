@@ -101,7 +101,7 @@ func (s *Suite) fixedRates(ctx context.Context) error {
 		return err
 	}
 	var order []*lane
-	for _, rate := range []float64{1000, 5000, 10_000, 20_000, 30_000, 40_000, 60_000} {
+	for _, rate := range []float64{1000, 2000, 5000, 10_000, 20_000, 40_000, 80_000} {
 		if rate > most*1.5 {
 			s.skip("fixed-rate: %.0f/s is near what this machine does at most, %.0f/s", rate, 2*most)
 			continue
