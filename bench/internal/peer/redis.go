@@ -39,14 +39,20 @@ func isOurs(ctx context.Context, s *Server) error {
 	return nil
 }
 
+// moduleVersion says which module a server has loaded, and not from where.
 func moduleVersion(ctx context.Context, s *Server) string {
 	rdb := client(s)
 	defer func() { _ = rdb.Close() }()
 	modules, err := rdb.Do(ctx, "MODULE", "LIST").Slice()
-	if err != nil {
+	if err != nil || len(modules) == 0 {
 		return "unknown"
 	}
-	return fmt.Sprint(modules...)
+	fields, _ := modules[0].([]any)
+	said := map[any]any{}
+	for i := 0; i+1 < len(fields); i += 2 {
+		said[fields[i]] = fields[i+1]
+	}
+	return fmt.Sprintf("module %v, version %v by MODULE LIST", said["name"], said["ver"])
 }
 
 // Throttle is CL.THROTTLE as cellserver and redis-cell know it. A key is denied most of the time under a load that
