@@ -102,12 +102,12 @@ func runSuite(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return usageError{err}
 	}
-	results, err := o.measure(ctx, scenarios, stderr)
-	if err != nil {
+	results, failed := o.measure(ctx, scenarios, stderr)
+	if err := results.Text(stdout); err != nil { // what was measured before a failure is worth seeing, too
 		return err
 	}
-	if err := results.Text(stdout); err != nil {
-		return err
+	if failed != nil {
+		return failed
 	}
 	if o.output != "" {
 		if err := publish(results, o.output, o.readme); err != nil {
@@ -134,6 +134,7 @@ func missed(goals []report.Goal) error {
 	return fmt.Errorf("%w: %s (run it again if others used the machine)", errMissed, strings.Join(all, "; "))
 }
 
+// measure returns results even if it fails: those that it has by then.
 func (o *suiteOptions) measure(ctx context.Context, scenarios []scenario.Scenario, stderr io.Writer) (*report.Results, error) {
 	progress := newProgress(stderr)
 	defer progress.end()
@@ -143,7 +144,7 @@ func (o *suiteOptions) measure(ctx context.Context, scenarios []scenario.Scenari
 	progress.step("building")
 	kit, err := peer.Prepare(ctx, o.source)
 	if err != nil {
-		return nil, err
+		return results, err
 	}
 	defer kit.Close()
 	results.Versions = kit.Versions
@@ -151,11 +152,9 @@ func (o *suiteOptions) measure(ctx context.Context, scenarios []scenario.Scenari
 		Kit: kit, Rounds: o.rounds, Window: o.window, Threads: o.threads, Slack: o.slack,
 		Limiter: startInProcess, Progress: progress.step, Results: results,
 	}
-	if err := suite.Run(ctx, scenarios); err != nil {
-		return nil, err
-	}
+	err = suite.Run(ctx, scenarios)
 	results.Seconds = time.Since(results.Started).Seconds()
-	return results, nil
+	return results, err
 }
 
 // publish writes the results, the charts beside them, and the tables of a README.

@@ -132,7 +132,8 @@ func draws(file, title string, a axes, lines []line) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, a.x, a.y
 	p.BackgroundColor = color.White
-	p.Legend.Top = true
+	legend := plot.NewLegend()
+	legend.Top, legend.Left = true, true
 	p.Add(plotter.NewGrid())
 	for _, l := range lines {
 		drawn, points, err := plotter.NewLinePoints(l.xy)
@@ -143,7 +144,7 @@ func draws(file, title string, a axes, lines []line) error {
 		drawn.Dashes, drawn.Width = plotutil.Dashes(l.dashes), vg.Points(1.5)
 		points.Shape, points.Radius = draw.CircleGlyph{}, vg.Points(2)
 		p.Add(drawn, points)
-		p.Legend.Add(l.name, drawn)
+		legend.Add(l.name, drawn)
 	}
 	if a.zeroY {
 		p.Y.Min = 0
@@ -159,10 +160,10 @@ func draws(file, title string, a axes, lines []line) error {
 	}
 	canvas := vgsvg.New(18*vg.Centimeter, 11*vg.Centimeter)
 	c := draw.New(canvas)
-	// The legend stands to the right of the data, where it hides none.
-	legendWidth := p.Legend.Rectangle(c).Size().X + vg.Points(10)
-	p.Legend.XOffs = legendWidth
+	// The legend stands beside the data, where it hides none, with room for a browser's wider letters.
+	legendWidth := legend.Rectangle(c).Size().X * 3 / 2
 	p.Draw(draw.Crop(c, vg.Points(4), -legendWidth, vg.Points(4), -vg.Points(4)))
+	legend.Draw(draw.Crop(c, c.Size().X-legendWidth+vg.Points(8), 0, 0, -vg.Points(20)))
 	return write(file, canvas)
 }
 

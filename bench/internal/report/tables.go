@@ -22,6 +22,9 @@ func (r *Results) Markdown(w io.Writer, chartDir string) error {
 
 // Text writes all for a terminal, where the last is what is seen: the tables, and then the goals.
 func (r *Results) Text(w io.Writer) error {
+	if len(r.Points) == 0 && len(r.Memory) == 0 && len(r.Limiters) == 0 {
+		return nil
+	}
 	var b strings.Builder
 	r.head(&b)
 	r.tables(&b, "")
@@ -33,7 +36,9 @@ func (r *Results) Text(w io.Writer) error {
 // tables writes those for which there are results. An empty chartDir leaves out the charts.
 func (r *Results) tables(b *strings.Builder, chartDir string) {
 	for _, scenario := range scenarios() {
-		points := slices.DeleteFunc(slices.Clone(r.Points), func(p *Point) bool { return p.Scenario != scenario.name })
+		points := slices.DeleteFunc(slices.Clone(r.Points), func(p *Point) bool {
+			return p.Scenario != scenario.name || len(p.Rounds) == 0 // of a run that failed on the way
+		})
 		if len(points) == 0 {
 			continue
 		}

@@ -20,7 +20,7 @@ const (
 // memory fills servers with live keys of 16 bytes and looks at their resident memory on the way: all of it, that
 // of the empty server included.
 func (s *Suite) memory(ctx context.Context) error {
-	cell, err := s.grow(ctx, peer.Cellserver, s.startCell, peer.ThrottlePass(), manyKeys)
+	cell, err := s.grow(ctx, peer.Cellserver, s.startCell, peer.ThrottleLong(), manyKeys)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Suite) memory(ctx context.Context) error {
 	if !s.have(peer.RedisCell) {
 		return nil
 	}
-	_, err = s.grow(ctx, peer.RedisCell, s.Kit.StartRedisCell, peer.ThrottlePass(), peerKeys)
+	_, err = s.grow(ctx, peer.RedisCell, s.Kit.StartRedisCell, peer.ThrottleLong(), peerKeys)
 	return err
 }
 
