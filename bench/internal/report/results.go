@@ -109,11 +109,11 @@ func (g *Growth) PerKey(fromKeys float64) (bytes []float64) {
 
 // Limiter is a limiter as a library, called in its own process.
 type Limiter struct {
-	Name        string  `json:"name"`
-	Keys        int     `json:"keys"`
-	NsPerOp     float64 `json:"ns_per_op"`
-	BytesPerOp  float64 `json:"bytes_per_op"`
-	BytesPerKey float64 `json:"bytes_per_key"`
+	Name        string    `json:"name"`
+	Keys        int       `json:"keys"`
+	NsPerOp     []float64 `json:"ns_per_op"`    // of each round
+	BytesPerOp  float64   `json:"bytes_per_op"` // allocated
+	BytesPerKey float64   `json:"bytes_per_key"`
 }
 
 // Write writes the results as JSON, and makes the folder.

@@ -177,7 +177,7 @@ func limiterTable(b *strings.Builder, limiters []Limiter) {
 	sorted := slices.SortedStableFunc(slices.Values(limiters), func(x, y Limiter) int { return cmp.Compare(x.Keys, y.Keys) })
 	rows := [][]string{{"", "keys", "ns per call", "bytes per call", "bytes per key"}}
 	for _, l := range sorted {
-		rows = append(rows, []string{l.Name, strconv.Itoa(l.Keys), digits(l.NsPerOp), strconv.FormatFloat(l.BytesPerOp, 'f', 0, 64), digits(l.BytesPerKey)})
+		rows = append(rows, []string{l.Name, strconv.Itoa(l.Keys), NewSpread(l.NsPerOp).String(), strconv.FormatFloat(l.BytesPerOp, 'f', 0, 64), digits(l.BytesPerKey)})
 	}
 	table(b, rows)
 }
