@@ -69,6 +69,18 @@ func TestLimitersLimit(t *testing.T) {
 	}
 }
 
+// TestLimitsShareNoKeys holds that one limit does not use up what another one measures on the same server.
+func TestLimitsShareNoKeys(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range []load.Command{Throttle(), ThrottlePass(), ThrottleLong()} {
+		key := strings.Fields(c.String())[1]
+		if seen[key] {
+			t.Errorf("%s shares its keys", c)
+		}
+		seen[key] = true
+	}
+}
+
 func TestCostOfAServer(t *testing.T) {
 	s := redisServer(t)
 	before, err := s.CPU()

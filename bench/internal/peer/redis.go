@@ -62,9 +62,10 @@ func Throttle() load.Command {
 }
 
 // ThrottlePass is a CL.THROTTLE that passes two hundred million times in a row, so that each call writes. A key
-// stays for twenty seconds more by each call. Only cellserver is asked so.
+// stays for twenty seconds more by each call. Only cellserver is asked so, and not
+// by Throttle's keys, which would then be denied.
 func ThrottlePass() load.Command {
-	return load.NewCommand("CL.THROTTLE", "k:"+load.KeyMark, "200000000", "1", "20", "1").DeniedBy('1')
+	return load.NewCommand("CL.THROTTLE", "p:"+load.KeyMark, "200000000", "1", "20", "1").DeniedBy('1')
 }
 
 // ThrottleLong is a CL.THROTTLE after which a key stays for at least a quarter of an hour. Keys are 16 bytes long.
