@@ -1,14 +1,15 @@
-# make run    build and serve on 127.0.0.1:6380, metrics on 127.0.0.1:9380
-# make test   everything: installs what the tests need, then format, vet, lint, race detector, all tests, fuzzing
-# make check  the same without the long tests, for the hand
-# make fuzz   each fuzz target for FUZZTIME (default 5m)
-# make bench  CL.THROTTLE beside redis-server's SET
+# make run          build and serve on 127.0.0.1:6380, metrics on 127.0.0.1:9380
+# make test         everything: installs what the tests need, then format, vet, lint, race detector, all tests, fuzzing
+# make check        the same without the long tests, for the hand
+# make fuzz         each fuzz target for FUZZTIME (default 5m)
+# make bench        all measurements beside the peers, in about ten minutes; updates bench/README.md
+# make bench-quick  CPU time per request beside redis-server's SET, in under a minute; fails if it is too much
 
 GO       ?= go
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 5m
 
-.PHONY: run build test check fuzz bench deps format vet vet-others lint
+.PHONY: run build test check fuzz bench bench-quick deps format vet vet-others lint
 
 run: build
 	./cellserver
@@ -19,16 +20,21 @@ build:
 test: deps format vet vet-others lint
 	$(GO) test -count=1 -timeout 10m ./...
 	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 15m ./...
+	cd bench && CGO_ENABLED=1 $(GO) test -race -count=1 ./...
 	scripts/fuzz.sh 20s
 
 check: format vet lint
 	$(GO) test -short ./...
+	cd bench && $(GO) test -short ./...
 
 fuzz:
 	scripts/fuzz.sh $(FUZZTIME)
 
 bench:
-	bench/compare.sh
+	cd bench && $(GO) build -o bench . && ./bench run -o results/latest.json --readme README.md
+
+bench-quick:
+	cd bench && $(GO) build -o bench . && ./bench run --quick
 
 deps:
 	scripts/deps.sh
@@ -38,14 +44,17 @@ format:
 
 vet:
 	$(GO) vet ./...
+	cd bench && $(GO) vet ./...
 
 # The other systems, and a 32-bit one, that it builds for, and that go.mod is tidy.
 vet-others:
 	$(GO) mod tidy -diff
+	cd bench && $(GO) mod tidy -diff
 	GOOS=darwin $(GO) vet ./cmd/... ./internal/...
 	GOARCH=386 $(GO) build ./cmd/... ./internal/...
 	GOOS=windows $(GO) vet ./cmd/... ./internal/...
 
 lint:
 	$(LINT) run ./...
-	shellcheck .ci/run scripts/*.sh bench/*.sh
+	cd bench && $(LINT) run ./...
+	shellcheck .ci/run scripts/*.sh

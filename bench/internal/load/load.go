@@ -1,0 +1,178 @@
+// Package load asks a Redis server for many replies and measures when they come: in a closed loop, in which a
+// connection sends its next batch when it has all replies of the last, or in an open one, in which batches are due at
+// fixed times whether the server keeps up or not. It runs on Linux only.
+//
+// A Generator belongs to one goroutine. Within a run, each of its threads has its own connections and shares nothing.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
+)
+
+// Config says what is asked of whom.
+type Config struct {
+	Addr     netip.AddrPort
+	Command  Command
+	Keys     Keys
+	Conns    int
+	Pipeline int // requests that a connection sends at once
+	Threads  int // 0 for one
+	// Patience is how long a server may answer nothing at all before the run fails; 0 for ten seconds.
+	Patience time.Duration
+}
+
+// Plan says how long a run is, by requests or by time. With a rate it is an open loop.
+type Plan struct {
+	Requests int           // rounded up to whole batches of every connection
+	Duration time.Duration // of sending; replies still due are waited for
+	Rate     float64       // requests per second of all connections together; 0 for a closed loop
+}
+
+// Result is what a run measured.
+type Result struct {
+	Requests int
+	Denied   int // see Command.DeniedBy
+	Elapsed  time.Duration
+	OwnCPU   time.Duration // of this whole process
+	// Latency in nanoseconds: of the closed loop from sending a batch, of the open loop from the time it was due.
+	Latency *hdrhistogram.Histogram
+	// Lag in nanoseconds is how late the open loop's batches were given to the system. Where it is not small beside
+	// the latency, the generator had too little CPU time for the figure to be the server's.
+	Lag *hdrhistogram.Histogram
+}
+
+// Rate is the replies per second.
+func (r *Result) Rate() float64 { return float64(r.Requests) / r.Elapsed.Seconds() }
+
+// Generator holds connections to a server.
+type Generator struct {
+	config  Config
+	workers []*worker
+}
+
+const defaultPatience = 10 * time.Second
+
+// Open connects. It raises the limit of open files if that is needed and allowed.
+func Open(config Config) (*Generator, error) {
+	config.Threads = max(config.Threads, 1)
+	if config.Patience == 0 {
+		config.Patience = defaultPatience
+	}
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	if err := raiseFileLimit(config.Conns); err != nil {
+		return nil, err
+	}
+	g := &Generator{config: config}
+	for i := range config.Threads {
+		w, err := newWorker(&config, i)
+		if err != nil {
+			g.Close()
+			return nil, err
+		}
+		g.workers = append(g.workers, w)
+	}
+	return g, nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Conns < 1 || c.Pipeline < 1:
+		return fmt.Errorf("load: connections and pipelined requests must be 1 or more, got %d and %d", c.Conns, c.Pipeline)
+	case c.Threads > c.Conns:
+		return fmt.Errorf("load: %d threads need as many connections, got %d", c.Threads, c.Conns)
+	case len(c.Command.wire) == 0:
+		return errors.New("load: no command")
+	}
+	return c.Keys.check()
+}
+
+// Close ends the connections.
+func (g *Generator) Close() {
+	for _, w := range g.workers {
+		w.close()
+	}
+}
+
+// Run sends what plan says and waits for all replies. An error reply fails it. After an error the connections are of
+// no more use.
+func (g *Generator) Run(ctx context.Context, plan Plan) (*Result, error) {
+	if (plan.Requests > 0) == (plan.Duration > 0) || plan.Rate < 0 {
+		return nil, errors.New("load: a run has either a number of requests or a duration")
+	}
+	var stop atomic.Bool
+	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
+
+	cpu, begin := ownCPU(), time.Now()
+	outcomes := make([]outcome, len(g.workers))
+	var wait sync.WaitGroup
+	for i, w := range g.workers {
+		wait.Go(func() {
+			if outcomes[i] = w.run(plan, begin, &stop); outcomes[i].err != nil {
+				stop.Store(true)
+			}
+		})
+	}
+	wait.Wait()
+	r := &Result{Latency: newHistogram(), Lag: newHistogram(), OwnCPU: ownCPU() - cpu}
+	var err error
+	for _, o := range outcomes {
+		if o.err != nil && (err == nil || errors.Is(err, errStopped)) {
+			err = o.err
+		}
+		r.Requests += o.counted.replies
+		r.Denied += o.counted.denied
+		r.Elapsed = max(r.Elapsed, o.end.Sub(begin))
+		r.Latency.Merge(o.latency)
+		r.Lag.Merge(o.lag)
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("load: interrupted: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load: %s: %w", g.config.Addr, err)
+	}
+	return r, nil
+}
+
+func ownCPU() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// newHistogram counts up to a minute in nanoseconds, to three digits.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(time.Minute), 3)
+}
+
+// spareFiles is for all that is not a connection.
+const spareFiles = 64
+
+func raiseFileLimit(conns int) error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("load: limit of open files: %w", err)
+	}
+	need := uint64(conns) + spareFiles
+	if limit.Cur >= need {
+		return nil
+	}
+	limit.Cur, limit.Max = need, max(limit.Max, need) // only root may raise the latter
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("load: %d connections need %d open files: %w; raise the limit with ulimit -Hn", conns, need, err)
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The peers' names.
+const (
+	Cellserver   = "cellserver"
+	Redis        = "redis-server"
+	RedisCell    = "redis-cell"
+	Throttlecrab = "throttlecrab"
+	Floor        = "C floor"
+)
+
+// Kit is what servers are started from.
+type Kit struct {
+	dir        string // for what is built and what servers write; removed by Close
+	cellserver string
+	floor      string
+	redis      string
+	module     string
+	crab       string
+
+	// Missing says for each peer that cannot be started why, and what to do about it.
+	Missing map[string]string
+	// Versions says for each peer which one it is.
+	Versions map[string]string
+}
+
+// Source says where the kit comes from.
+type Source struct {
+	Dir          string // of cellserver's module
+	Binary       string // of cellserver; empty to build it
+	RedisCell    string // the module's file; empty to do without
+	Throttlecrab string // the binary; empty to do without
+}
+
+// Prepare builds what is to be built and looks for the rest.
+func Prepare(ctx context.Context, source Source) (*Kit, error) {
+	dir, err := os.MkdirTemp("", "cellserver-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("peer: %w", err)
+	}
+	k := &Kit{dir: dir, module: source.RedisCell, crab: source.Throttlecrab, Missing: map[string]string{}, Versions: map[string]string{}}
+	if err := k.prepare(ctx, source); err != nil {
+		k.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+// Close removes what the kit built.
+func (k *Kit) Close() { _ = os.RemoveAll(k.dir) }
+
+func (k *Kit) prepare(ctx context.Context, source Source) error {
+	var err error
+	if k.cellserver, err = k.buildCellserver(ctx, source); err != nil {
+		return err
+	}
+	if k.redis, err = exec.LookPath("redis-server"); err != nil {
+		return errors.New("peer: redis-server is missing, and it is what all is compared with; apt-get install redis-server")
+	}
+	k.Versions[Cellserver] = version(ctx, k.cellserver)
+	k.Versions[Redis] = version(ctx, k.redis)
+	if err := k.buildFloor(ctx, source.Dir); err != nil {
+		k.Missing[Floor] = err.Error()
+	}
+	k.optional(RedisCell, k.module, "REDIS_CELL_SO")
+	if k.optional(Throttlecrab, k.crab, "THROTTLECRAB_BIN") {
+		k.Versions[Throttlecrab] = version(ctx, k.crab)
+	}
+	return nil
+}
+
+// optional notes whether the file of a peer is there.
+func (k *Kit) optional(name, file, variable string) bool {
+	if file == "" {
+		k.Missing[name] = "set " + variable + " to its file"
+		return false
+	}
+	if _, err := os.Stat(file); err != nil {
+		k.Missing[name] = fmt.Sprintf("%s: %v", variable, err)
+		return false
+	}
+	return true
+}
+
+func (k *Kit) buildCellserver(ctx context.Context, source Source) (string, error) {
+	if source.Binary != "" {
+		return filepath.Abs(source.Binary)
+	}
+	if b, err := os.ReadFile(filepath.Join(source.Dir, "go.mod")); err != nil || !bytes.HasPrefix(b, []byte("module cellserver\n")) {
+		return "", fmt.Errorf("peer: %s is not cellserver's source; run in bench/ or give --source", source.Dir)
+	}
+	binary := filepath.Join(k.dir, "cellserver")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "./cmd/cellserver")
+	cmd.Dir = source.Dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("peer: building cellserver: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return binary, nil
+}
+
+func (k *Kit) buildFloor(ctx context.Context, dir string) error {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		return errors.New("no C compiler; apt-get install gcc libc6-dev")
+	}
+	binary := filepath.Join(k.dir, "floor")
+	cmd := exec.CommandContext(ctx, cc, "-O2", "-o", binary, filepath.Join(dir, "bench", "floor", "floor.c"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("cc: %w: %s", err, bytes.TrimSpace(out))
+	}
+	k.floor = binary
+	k.Versions[Floor] = "built by " + version(ctx, cc)
+	return nil
+}
+
+// version is the first line that a program says about itself.
+func version(ctx context.Context, program string) string {
+	out, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return "unknown"
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return strings.TrimSpace(line)
+}
+
+// HasFlag says whether cellserver knows a flag, such as "io-threads".
+func (k *Kit) HasFlag(ctx context.Context, flag string) bool {
+	out, err := exec.CommandContext(ctx, k.cellserver, "--help").Output()
+	return err == nil && regexp.MustCompile(`(?m)^ .*--`+regexp.QuoteMeta(flag)+`\b`).Match(out)
+}
+
+// maxClients is more connections than any scenario has.
+const maxClients = "12000"
+
+// StartCellserver starts it with more flags than those that it always gets.
+func (k *Kit) StartCellserver(ctx context.Context, flags ...string) (*Server, error) {
+	return start(ctx, spec{
+		name: Cellserver,
+		argv: append([]string{k.cellserver, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--maxclients", maxClients}, flags...),
+		told: regexp.MustCompile(`msg=ready .*tcp=127\.0\.0\.1:(\d+)`),
+		dir:  k.dir,
+	})
+}
+
+// StartFloor starts bench/floor/floor.c.
+func (k *Kit) StartFloor(ctx context.Context) (*Server, error) {
+	return start(ctx, spec{name: Floor, argv: []string{k.floor}, told: regexp.MustCompile(`^(\d+)$`), dir: k.dir})
+}
+
+// StartRedis starts a redis-server that writes nothing to disk.
+func (k *Kit) StartRedis(ctx context.Context) (*Server, error) {
+	return k.startRedis(ctx, Redis)
+}
+
+// StartRedisCell starts a redis-server with the module.
+func (k *Kit) StartRedisCell(ctx context.Context) (*Server, error) {
+	module, err := filepath.Abs(k.module)
+	if err != nil {
+		return nil, fmt.Errorf("peer: %w", err)
+	}
+	s, err := k.startRedis(ctx, RedisCell, "--loadmodule", module)
+	if err != nil {
+		return nil, err
+	}
+	if k.Versions[RedisCell] == "" {
+		k.Versions[RedisCell] = moduleVersion(ctx, s)
+	}
+	return s, nil
+}
+
+func (k *Kit) startRedis(ctx context.Context, name string, flags ...string) (*Server, error) {
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{
+		k.redis, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+		"--dir", k.dir, "--maxclients", maxClients,
+	}
+	s, err := start(ctx, spec{name: name, argv: append(argv, flags...), port: port, dir: k.dir})
+	if err != nil {
+		return nil, err
+	}
+	if err := isOurs(ctx, s); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// StartThrottlecrab starts it with its Redis transport only.
+func (k *Kit) StartThrottlecrab(ctx context.Context) (*Server, error) {
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, spec{
+		name: Throttlecrab,
+		argv: []string{k.crab, "--redis", "--redis-host", "127.0.0.1", "--redis-port", strconv.Itoa(port), "--log-level", "error"},
+		port: port,
+		dir:  k.dir,
+	})
+}

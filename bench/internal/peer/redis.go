@@ -1,0 +1,184 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/bench/internal/load"
+)
+
+// The limit that peers are asked for: 15 more than one at once, 30 a minute.
+const (
+	burst     = 15
+	perMinute = 30
+)
+
+func client(s *Server) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: s.Addr.String(), Protocol: 2, DisableIdentity: true})
+}
+
+// isOurs fails if another process than ours took the port in the meantime.
+func isOurs(ctx context.Context, s *Server) error {
+	rdb := client(s)
+	defer func() { _ = rdb.Close() }()
+	info, err := rdb.Info(ctx, "server").Result()
+	if err != nil {
+		return fmt.Errorf("peer: %s: %w", s.Name, err)
+	}
+	if !strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", s.cmd.Process.Pid)) {
+		return fmt.Errorf("peer: another process took the port of %s; run again", s.Name)
+	}
+	return nil
+}
+
+// moduleVersion says which module a server has loaded, and not from where.
+func moduleVersion(ctx context.Context, s *Server) string {
+	rdb := client(s)
+	defer func() { _ = rdb.Close() }()
+	modules, err := rdb.Do(ctx, "MODULE", "LIST").Slice()
+	if err != nil || len(modules) == 0 {
+		return "unknown"
+	}
+	fields, _ := modules[0].([]any)
+	said := map[any]any{}
+	for i := 0; i+1 < len(fields); i += 2 {
+		said[fields[i]] = fields[i+1]
+	}
+	return fmt.Sprintf("module %v, version %v by MODULE LIST", said["name"], said["ver"])
+}
+
+// Throttle is CL.THROTTLE as cellserver and redis-cell know it. A key is denied most of the time under a load that
+// repeats its keys quickly.
+func Throttle() load.Command {
+	return load.NewCommand("CL.THROTTLE", "k:"+load.KeyMark, strconv.Itoa(burst), strconv.Itoa(perMinute), "60", "1").DeniedBy('1')
+}
+
+// ThrottlePass is a CL.THROTTLE that passes two hundred million times in a row, so that each call writes. A key
+// stays for twenty seconds more by each call. Only cellserver is asked so, and not
+// by Throttle's keys, which would then be denied.
+func ThrottlePass() load.Command {
+	return load.NewCommand("CL.THROTTLE", "p:"+load.KeyMark, "200000000", "1", "20", "1").DeniedBy('1')
+}
+
+// ThrottleLong is a CL.THROTTLE after which a key stays for at least a quarter of an hour. Keys are 16 bytes long.
+func ThrottleLong() load.Command {
+	return load.NewCommand("CL.THROTTLE", "key:"+load.KeyMark, "1000000", "1", "1000", "1").DeniedBy('1')
+}
+
+// CrabThrottle is throttlecrab's command; its reply begins with 1 where the call passes.
+func CrabThrottle() load.Command {
+	return load.NewCommand("THROTTLE", "k:"+load.KeyMark, strconv.Itoa(burst), strconv.Itoa(perMinute), "60", "1").DeniedBy('0')
+}
+
+// Set is the reference: what Redis needs to write one small value.
+func Set() load.Command { return load.NewCommand("SET", "k:"+load.KeyMark, "1") }
+
+// Set16 is Set with a key of 16 bytes.
+func Set16() load.Command { return load.NewCommand("SET", "key:"+load.KeyMark, "1") }
+
+// Ping is the least that a Redis server can be asked.
+func Ping() load.Command { return load.NewCommand("PING") }
+
+// funnelScript is the funnel of the articles: a hash with the water level and the time at which it was right. It
+// takes the capacity, the units that leak per second, the time in seconds and the quantity, and returns whether the
+// call is limited and what is left.
+const funnelScript = `
+local capacity, rate = tonumber(ARGV[1]), tonumber(ARGV[2])
+local now, quantity = tonumber(ARGV[3]), tonumber(ARGV[4])
+local state = redis.call('HMGET', KEYS[1], 'level', 'at')
+local level = tonumber(state[1]) or 0
+local at = tonumber(state[2]) or now
+level = math.max(0, level - (now - at) * rate)
+local limited = 1
+if level + quantity <= capacity then
+	level = level + quantity
+	limited = 0
+end
+redis.call('HMSET', KEYS[1], 'level', level, 'at', now)
+redis.call('PEXPIRE', KEYS[1], math.ceil(level / rate * 1000) + 1000)
+return {limited, math.floor(capacity - level)}
+`
+
+// LuaFunnel loads the articles' funnel into the server. The time is given once: as the clients' clocks would, it
+// costs the server the same to parse.
+func LuaFunnel(ctx context.Context, s *Server) (load.Command, error) {
+	rdb := client(s)
+	defer func() { _ = rdb.Close() }()
+	sha, err := rdb.ScriptLoad(ctx, funnelScript).Result()
+	if err != nil {
+		return load.Command{}, fmt.Errorf("peer: load the funnel script: %w", err)
+	}
+	now := float64(time.Now().UnixMilli()) / 1000
+	return load.NewCommand("EVALSHA", sha, "1", "k:"+load.KeyMark, strconv.Itoa(burst+1),
+		strconv.FormatFloat(perMinute/60.0, 'f', -1, 64), strconv.FormatFloat(now, 'f', 3, 64), "1").DeniedBy('1'), nil
+}
+
+// RedisRate records the bytes that go-redis's redis_rate sends for one call, so that its server side can be measured
+// without the cost of its client.
+func RedisRate(ctx context.Context, s *Server) (load.Command, error) {
+	rdb := client(s)
+	defer func() { _ = rdb.Close() }()
+	recorder := &recorder{}
+	rdb.AddHook(recorder)
+	limit := redis_rate.Limit{Rate: perMinute, Burst: burst + 1, Period: time.Minute}
+	const mark = "#key-digits#"
+	for range 2 { // the first call has to bring the script itself
+		recorder.reset()
+		if _, err := redis_rate.NewLimiter(rdb).Allow(ctx, "k:"+mark, limit); err != nil {
+			return load.Command{}, fmt.Errorf("peer: redis_rate: %w", err)
+		}
+	}
+	command, err := load.RecordedCommand(recorder.taken(), mark)
+	return command.DeniedBy('0'), err
+}
+
+// recorder is a hook that keeps what is written to the connections of a client.
+type recorder struct {
+	mu   sync.Mutex // guards sent
+	sent []byte
+}
+
+func (r *recorder) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent = nil
+}
+
+func (r *recorder) taken() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sent
+}
+
+func (r *recorder) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		return recordedConn{conn, r}, err
+	}
+}
+
+func (r *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (r *recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+type recordedConn struct {
+	net.Conn
+	recorder *recorder
+}
+
+func (c recordedConn) Write(b []byte) (int, error) {
+	c.recorder.mu.Lock()
+	c.recorder.sent = append(c.recorder.sent, b...)
+	c.recorder.mu.Unlock()
+	return c.Conn.Write(b)
+}

@@ -1,0 +1,224 @@
+// Package peer starts the servers that are measured, says what each is asked, and reads what it costs the system.
+// It ends only what it started. Its types are for one goroutine.
+package peer
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Server is a process that listens on loopback.
+type Server struct {
+	Name string
+	Addr netip.AddrPort
+
+	cmd    *exec.Cmd
+	ended  chan struct{} // closed when it has ended
+	output *output
+}
+
+// spec is how a server is started.
+type spec struct {
+	name string
+	argv []string
+	port int            // that it is told to listen on; 0 where it chooses one and tells
+	told *regexp.Regexp // finds that port in a line of its output
+	dir  string
+}
+
+const (
+	startTimeout = 15 * time.Second
+	stopTimeout  = 15 * time.Second
+)
+
+// start returns when the server answers.
+func start(ctx context.Context, s spec) (*Server, error) {
+	server := &Server{Name: s.name, ended: make(chan struct{}), output: newOutput(s.told)}
+	cmd := exec.CommandContext(ctx, s.argv[0], s.argv[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, server.output, server.output
+	cmd.Env = cleanEnviron()
+	// The kernel ends it, too, should this process be killed.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopTimeout
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("peer: start %s: %w", s.name, err)
+	}
+	server.cmd = cmd
+	go func() {
+		_ = cmd.Wait()
+		close(server.ended)
+	}()
+	if err := server.awaitReady(ctx, s); err != nil {
+		server.Stop()
+		return nil, fmt.Errorf("peer: %s does not start: %w", strings.Join(s.argv, " "), err)
+	}
+	return server, nil
+}
+
+// cleanEnviron is the environment without what would configure a server under test behind our back.
+func cleanEnviron() (env []string) {
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "CELLSERVER_") || strings.HasPrefix(name, "THROTTLECRAB_") ||
+			name == "GOMAXPROCS" || name == "GOGC" || name == "GOMEMLIMIT" || name == "GODEBUG" {
+			continue
+		}
+		env = append(env, variable)
+	}
+	return env
+}
+
+func (s *Server) awaitReady(ctx context.Context, spec spec) error {
+	port := spec.port
+	limit := time.After(startTimeout)
+	for {
+		if port != 0 {
+			s.Addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
+			if conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr.String()); err == nil {
+				return conn.Close()
+			}
+		}
+		retry := time.After(20 * time.Millisecond)
+		told := s.output.port
+		if port != 0 {
+			told = nil
+		}
+		select {
+		case port = <-told:
+		case <-retry:
+		case <-s.ended:
+			return fmt.Errorf("it ended: %s", s.output.last())
+		case <-limit:
+			return fmt.Errorf("it does not answer after %s: %s", startTimeout, s.output.last())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Stop ends the server and waits for it.
+func (s *Server) Stop() {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.ended:
+	case <-time.After(stopTimeout):
+		_ = s.cmd.Process.Kill()
+		<-s.ended
+	}
+}
+
+// Err is not nil if the server has ended.
+func (s *Server) Err() error {
+	select {
+	case <-s.ended:
+		return fmt.Errorf("peer: %s has ended: %s", s.Name, s.output.last())
+	default:
+		return nil
+	}
+}
+
+// CPU is the user and system time that the process has used so far, to the nanosecond.
+func (s *Server) CPU() (time.Duration, error) {
+	// The CPU clock of a process: the complement of its id, shifted past CPUCLOCK_SCHED (2); see clock_getcpuclockid.
+	clock := int32(^s.cmd.Process.Pid)<<3 | 2
+	var t unix.Timespec
+	if err := unix.ClockGettime(clock, &t); err != nil {
+		return 0, fmt.Errorf("peer: CPU time of %s: %w", s.Name, errors.Join(err, s.Err()))
+	}
+	return time.Duration(t.Nano()), nil
+}
+
+// RSS is the bytes of the process that are in memory.
+func (s *Server) RSS() (int, error) {
+	return residentBytes(s.cmd.Process.Pid)
+}
+
+func residentBytes(pid int) (int, error) {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "statm"))
+	if err != nil {
+		return 0, fmt.Errorf("peer: memory: %w", err)
+	}
+	fields := strings.Fields(string(b))
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("peer: memory: /proc/%d/statm is %q", pid, b)
+	}
+	pages, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return 0, fmt.Errorf("peer: memory: %w", err)
+	}
+	return pages * os.Getpagesize(), nil
+}
+
+// freePort returns one that nothing listened on a moment ago, for servers that cannot choose one themselves.
+func freePort(ctx context.Context) (int, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("peer: free port: %w", err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// output reads what a server prints: the port that it tells, and the last line for errors.
+type output struct {
+	told *regexp.Regexp
+	port chan int
+
+	mu      sync.Mutex // guards all below
+	partial strings.Builder
+	line    string
+}
+
+func newOutput(told *regexp.Regexp) *output { return &output{told: told, port: make(chan int, 1)} }
+
+var _ io.Writer = (*output)(nil)
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.partial.Write(b)
+	text := o.partial.String()
+	end := strings.LastIndexByte(text, '\n') + 1
+	o.partial.Reset()
+	o.partial.WriteString(text[end:])
+	for lines := bufio.NewScanner(strings.NewReader(text[:end])); lines.Scan(); {
+		if strings.TrimSpace(lines.Text()) != "" {
+			o.line = lines.Text()
+		}
+		if o.told == nil {
+			continue
+		}
+		if m := o.told.FindStringSubmatch(lines.Text()); m != nil {
+			port, _ := strconv.Atoi(m[1])
+			o.told = nil
+			o.port <- port
+		}
+	}
+	return len(b), nil
+}
+
+func (o *output) last() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.line == "" {
+		return "it said nothing"
+	}
+	return o.line
+}

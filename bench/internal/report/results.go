@@ -1,0 +1,145 @@
+// Package report keeps what was measured, judges it by its goals, and writes it down: as JSON, tables and charts. It
+// measures nothing and holds no state.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Results is all of one run.
+type Results struct {
+	Started  time.Time         `json:"started"`
+	Seconds  float64           `json:"seconds"`
+	Machine  Machine           `json:"machine"`
+	Versions map[string]string `json:"versions"`
+	Rounds   int               `json:"rounds"`
+	// WindowSeconds is how long one measurement of a round took.
+	WindowSeconds float64 `json:"window_seconds"`
+
+	Skipped  []string  `json:"skipped"` // what could not be measured, and why
+	Points   []*Point  `json:"points"`
+	Memory   []*Growth `json:"memory"`
+	Limiters []Limiter `json:"limiters"`
+	Goals    []Goal    `json:"goals"`
+}
+
+// Point is one way of asking one peer, measured once a round.
+type Point struct {
+	Scenario string   `json:"scenario"`
+	Peer     string   `json:"peer"`
+	Command  string   `json:"command"`
+	Conns    int      `json:"connections"`
+	Pipeline int      `json:"pipeline"`
+	Keys     int      `json:"keys"`
+	Dist     string   `json:"distribution"`
+	Rate     float64  `json:"fixed_rate"` // 0 in a closed loop
+	Rounds   []Sample `json:"rounds"`
+}
+
+// Sample is what one measurement gave.
+type Sample struct {
+	Rate     float64 `json:"rate"`       // replies per second
+	CPUNs    float64 `json:"cpu_ns"`     // of the server, per request
+	P50Ns    float64 `json:"p50_ns"`     //
+	P99Ns    float64 `json:"p99_ns"`     //
+	P999Ns   float64 `json:"p99_9_ns"`   //
+	LagP99Ns float64 `json:"lag_p99_ns"` // how late the generator sent; only in an open loop
+	Denied   float64 `json:"denied"`     // share of the replies
+	RSS      float64 `json:"rss_bytes"`  // of the server, afterwards
+}
+
+// Each returns one value of every round.
+func (p *Point) Each(value func(Sample) float64) []float64 {
+	values := make([]float64, len(p.Rounds))
+	for i, s := range p.Rounds {
+		values[i] = value(s)
+	}
+	return values
+}
+
+// Of is a value's median and spread over the rounds.
+func (p *Point) Of(value func(Sample) float64) Spread { return NewSpread(p.Each(value)) }
+
+// Ratio is a value of p divided by that of other, round by round, for what disturbs a round disturbs both.
+func Ratio(p, other *Point, value func(Sample) float64) []float64 {
+	a, b := p.Each(value), other.Each(value)
+	ratios := make([]float64, min(len(a), len(b)))
+	for i := range ratios {
+		ratios[i] = a[i] / b[i]
+	}
+	return ratios
+}
+
+// Rate is a sample's.
+func Rate(s Sample) float64 { return s.Rate }
+
+// CPU is a sample's, in nanoseconds per request.
+func CPU(s Sample) float64 { return s.CPUNs }
+
+// P50 is a sample's median latency in nanoseconds.
+func P50(s Sample) float64 { return s.P50Ns }
+
+// P99 is the latency that 99 % of a sample's requests do not exceed, in nanoseconds.
+func P99(s Sample) float64 { return s.P99Ns }
+
+// P999 is that of 99.9 %.
+func P999(s Sample) float64 { return s.P999Ns }
+
+// Growth is a server's resident memory while it is filled.
+type Growth struct {
+	Peer    string    `json:"peer"`
+	Command string    `json:"command"`
+	Keys    []float64 `json:"keys"`
+	RSS     []float64 `json:"rss_bytes"`
+}
+
+// PerKey is all of the server's resident bytes divided by its keys, at each sample with at least fromKeys.
+func (g *Growth) PerKey(fromKeys float64) (bytes []float64) {
+	for i, keys := range g.Keys {
+		if keys >= fromKeys {
+			bytes = append(bytes, g.RSS[i]/keys)
+		}
+	}
+	return bytes
+}
+
+// Limiter is a limiter as a library, called in its own process.
+type Limiter struct {
+	Name        string    `json:"name"`
+	Keys        int       `json:"keys"`
+	NsPerOp     []float64 `json:"ns_per_op"`    // of each round
+	BytesPerOp  float64   `json:"bytes_per_op"` // allocated
+	BytesPerKey float64   `json:"bytes_per_key"`
+}
+
+// Write writes the results as JSON, and makes the folder.
+func (r *Results) Write(file string) error {
+	b, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return fmt.Errorf("report: results: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("report: results: %w", err)
+	}
+	if err := os.WriteFile(file, append(b, '\n'), 0o644); err != nil {
+		return fmt.Errorf("report: results: %w", err)
+	}
+	return nil
+}
+
+// Read reads what Write wrote.
+func Read(file string) (*Results, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("report: results: %w; make some with bench run -o %s", err, file)
+	}
+	r := &Results{}
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("report: results: %s: %w", file, err)
+	}
+	return r, nil
+}

@@ -1,0 +1,209 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Markdown writes all for a README: the goals, the tables, and the charts, which are in chartDir.
+func (r *Results) Markdown(w io.Writer, chartDir string) error {
+	var b strings.Builder
+	r.head(&b)
+	goalTable(&b, r.Goals)
+	r.tables(&b, chartDir)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Text writes all for a terminal, where the last is what is seen: the tables, and then the goals.
+func (r *Results) Text(w io.Writer) error {
+	if len(r.Points) == 0 && len(r.Memory) == 0 && len(r.Limiters) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	r.head(&b)
+	r.tables(&b, "")
+	goalTable(&b, r.Goals)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// tables writes those for which there are results. An empty chartDir leaves out the charts.
+func (r *Results) tables(b *strings.Builder, chartDir string) {
+	for _, scenario := range scenarios() {
+		points := slices.DeleteFunc(slices.Clone(r.Points), func(p *Point) bool {
+			return p.Scenario != scenario.name || len(p.Rounds) == 0 // of a run that failed on the way
+		})
+		if len(points) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "\n### %s\n\n%s\n\n", scenario.title, scenario.note)
+		scenario.table(b, points)
+		chart(b, chartDir, scenario.chart, scenario.title)
+	}
+	if len(r.Memory) > 0 {
+		fmt.Fprint(b, "\n### Bytes per key over growth\n\nLive keys of 16 bytes; all resident memory of the process, divided by its keys.\n\n")
+		growthTable(b, r.Memory)
+		chart(b, chartDir, ChartMemory, "Bytes per key over growth")
+	}
+	if len(r.Limiters) > 0 {
+		fmt.Fprint(b, "\n### Limiters as libraries\n\nCalled by one goroutine in a process of its own, with random keys of 16 bytes. "+
+			"Memory is the process's growth by the keys; bytes per call are what is allocated.\n\n")
+		limiterTable(b, r.Limiters)
+	}
+}
+
+// pointTable is how the points of a scenario are shown.
+type pointTable struct {
+	name, title, note string
+	table             func(*strings.Builder, []*Point)
+	chart             string
+}
+
+// scenarios returns the tables of points in their order.
+func scenarios() []pointTable {
+	return []pointTable{
+		{"pipelined", "By requests at once", "50 connections, each sends so many requests at once and then waits for all replies.", closedTable, ChartCPU},
+		{"connections", "By connections", "One request at a time on each connection.", closedTable, ""},
+		{"idle", "Idle connections", "Growth of resident memory for each connection that asked once and then said nothing.", idleTable, ""},
+		{"tails", "10 million keys beside 10 thousand", "Open loop at half of the rate that the slower of cellserver and PING reaches in a closed one; " +
+			"latency from the time at which a request was due.", openTable, ""},
+		{"hot", "Hot keys", "All calls pass, so that each writes.", closedTable, ""},
+		{"fixed-rate", "Latency at fixed rates", "Open loop, 50 connections, one request at a time; latency from the time at which a request was due.",
+			openTable, ChartLatency},
+	}
+}
+
+func (r *Results) head(b *strings.Builder) {
+	m := r.Machine
+	fmt.Fprintf(b, "Measured %s in %.0f s: medians of %d rounds of %g s (least..greatest), on %d cores of %s, %.0f GiB, %s, load average before %s. Built with %s.\n",
+		r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Seconds, r.Rounds, r.WindowSeconds, m.Cores, m.CPU, m.MemoryGiB, m.Kernel, m.LoadBefore, m.Go)
+	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
+		fmt.Fprintf(b, "\n- %s: %s", name, r.Versions[name])
+	}
+	for _, line := range r.Skipped {
+		fmt.Fprintf(b, "\n- not measured: %s", line)
+	}
+	fmt.Fprint(b, "\n")
+}
+
+func chart(b *strings.Builder, dir, file, title string) {
+	if dir != "" && file != "" {
+		fmt.Fprintf(b, "\n![%s](%s/%s)\n", title, dir, file)
+	}
+}
+
+func goalTable(b *strings.Builder, goals []Goal) {
+	if len(goals) == 0 {
+		return
+	}
+	rows := [][]string{{"goal", "wanted", "measured", ""}}
+	for _, g := range goals {
+		measured := g.Got.String()
+		if g.Why != "" {
+			measured = g.Why
+		}
+		rows = append(rows, []string{g.Text, g.Wanted(), measured, g.Outcome()})
+	}
+	fmt.Fprint(b, "\n")
+	table(b, rows)
+}
+
+const (
+	us = 1e3 // nanoseconds
+	k  = 1e3
+)
+
+func closedTable(b *strings.Builder, points []*Point) {
+	rows := [][]string{{"", "connections", "pipelined", "keys", "thousand/s", "CPU us/request", "p50 us", "p99 us", "p99.9 us", "denied", "RSS MiB"}}
+	for _, p := range points {
+		rows = append(rows, []string{
+			p.Peer, strconv.Itoa(p.Conns), strconv.Itoa(p.Pipeline), strconv.Itoa(p.Keys) + " " + p.Dist,
+			p.Of(Rate).In(k).String(), p.Of(CPU).In(us).String(),
+			p.Of(P50).In(us).String(), p.Of(P99).In(us).String(), p.Of(P999).In(us).String(),
+			percent(p.Of(func(s Sample) float64 { return s.Denied }).Median), digits(p.Of(rss).Median / (1 << 20)),
+		})
+	}
+	table(b, rows)
+}
+
+func rss(s Sample) float64 { return s.RSS }
+
+func openTable(b *strings.Builder, points []*Point) {
+	rows := [][]string{{"", "pipelined", "keys", "rate/s", "CPU us/request", "p50 us", "p99 us", "p99.9 us", "generator late, p99 us"}}
+	for _, p := range points {
+		rows = append(rows, []string{
+			p.Peer, strconv.Itoa(p.Pipeline), strconv.Itoa(p.Keys), strconv.FormatFloat(p.Rate, 'f', 0, 64),
+			p.Of(CPU).In(us).String(), p.Of(P50).In(us).String(), p.Of(P99).In(us).String(), p.Of(P999).In(us).String(),
+			p.Of(func(s Sample) float64 { return s.LagP99Ns }).In(us).String(),
+		})
+	}
+	table(b, rows)
+}
+
+func idleTable(b *strings.Builder, points []*Point) {
+	rows := [][]string{{"", "connections", "bytes each"}}
+	for _, p := range points {
+		rows = append(rows, []string{p.Peer, strconv.Itoa(p.Conns), strconv.FormatFloat(p.Of(rss).Median, 'f', 0, 64)})
+	}
+	table(b, rows)
+}
+
+func growthTable(b *strings.Builder, all []*Growth) {
+	rows := [][]string{{"", "million keys", "bytes per key then", "mean from 1 million on", "worst from 1 million on"}}
+	for _, g := range all {
+		perKey := g.PerKey(1e6)
+		if len(perKey) == 0 {
+			continue
+		}
+		var sum float64
+		for _, v := range perKey {
+			sum += v
+		}
+		rows = append(rows, []string{
+			g.Peer, digits(g.Keys[len(g.Keys)-1] / 1e6), digits(perKey[len(perKey)-1]),
+			digits(sum / float64(len(perKey))), digits(slices.Max(perKey)),
+		})
+	}
+	table(b, rows)
+}
+
+func limiterTable(b *strings.Builder, limiters []Limiter) {
+	sorted := slices.SortedStableFunc(slices.Values(limiters), func(x, y Limiter) int { return cmp.Compare(x.Keys, y.Keys) })
+	rows := [][]string{{"", "keys", "ns per call", "bytes per call", "bytes per key"}}
+	for _, l := range sorted {
+		rows = append(rows, []string{l.Name, strconv.Itoa(l.Keys), NewSpread(l.NsPerOp).String(), strconv.FormatFloat(l.BytesPerOp, 'f', 0, 64), digits(l.BytesPerKey)})
+	}
+	table(b, rows)
+}
+
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 0, 64) + " %" }
+
+// table writes rows, of which the first is the head, with columns aligned so that it can be read as it is.
+func table(b *strings.Builder, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len([]rune(cell)), 3)
+		}
+	}
+	line := func(row []string) {
+		for i, cell := range row {
+			fmt.Fprintf(b, "| %s%s ", cell, strings.Repeat(" ", widths[i]-len([]rune(cell))))
+		}
+		fmt.Fprint(b, "|\n")
+	}
+	line(rows[0])
+	for _, width := range widths {
+		fmt.Fprintf(b, "| %s ", strings.Repeat("-", width))
+	}
+	fmt.Fprint(b, "|\n")
+	for _, row := range rows[1:] {
+		line(row)
+	}
+}

@@ -1,0 +1,114 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cellserver/bench/internal/load"
+	"cellserver/bench/internal/peer"
+	"cellserver/bench/internal/report"
+)
+
+// connections measures what more clients cost, with one request at a time each.
+func (s *Suite) connections(ctx context.Context) error {
+	const name = "connections"
+	var started servers
+	defer started.stop()
+	contestants, err := s.cellAndSet(ctx, &started)
+	if err != nil {
+		return err
+	}
+	var order []*lane
+	byConns := map[int]*lane{}
+	for _, conns := range []int{usualConns, 500, 5000} {
+		for i, c := range contestants {
+			config := s.config(c.server, c.command)
+			config.Conns = conns
+			l := s.lane(name, c.name, c.server, config, load.Plan{Duration: s.Window})
+			if order = append(order, l); i == 0 {
+				byConns[conns] = l
+			}
+		}
+	}
+	if err := s.interleave(ctx, order); err != nil {
+		return err
+	}
+	for _, conns := range []int{500, 5000} {
+		s.goal(ratio(fmt.Sprintf("%d connections: CPU per request, by that at 50", conns), 1.3,
+			byConns[conns], byConns[usualConns], report.CPU))
+	}
+	return nil
+}
+
+const (
+	idleConns = 10_000
+	idleFor   = 2 * time.Second // after its request, before a connection counts as idle
+)
+
+// idle measures the memory that a connection takes which has asked once and then says nothing.
+func (s *Suite) idle(ctx context.Context) error {
+	for _, one := range []struct {
+		name    string
+		start   func() (*peer.Server, error)
+		command load.Command
+	}{
+		{peer.Cellserver, func() (*peer.Server, error) { return s.Kit.StartCellserver(ctx) }, peer.Throttle()},
+		{peer.Redis, func() (*peer.Server, error) { return s.Kit.StartRedis(ctx) }, peer.Set()},
+	} {
+		s.Progress(fmt.Sprintf("idle: %s, %d connections", one.name, idleConns))
+		bytes, err := s.idleBytes(ctx, one.start, one.command)
+		if err != nil {
+			return fmt.Errorf("%s: %w", one.name, err)
+		}
+		if one.name == peer.Cellserver {
+			s.goal(report.AtMost("bytes for each of 10,000 idle connections", 4096, []float64{bytes}))
+		}
+		s.Results.Points = append(s.Results.Points, &report.Point{
+			Scenario: "idle", Peer: one.name, Command: one.command.String(), Conns: idleConns, Pipeline: 1,
+			Rounds: []report.Sample{{RSS: bytes}},
+		})
+	}
+	return nil
+}
+
+func (s *Suite) idleBytes(ctx context.Context, start func() (*peer.Server, error), command load.Command) (float64, error) {
+	server, err := start()
+	if err != nil {
+		return 0, err
+	}
+	defer server.Stop()
+	config := s.config(server, command)
+	config.Keys = load.Keys{Dist: load.Hot, Count: 1}
+	// A few requests first, so that what the server makes once is not counted as a connection's.
+	if err := fill(ctx, config, 0, 1000); err != nil {
+		return 0, err
+	}
+	before, err := server.RSS()
+	if err != nil {
+		return 0, err
+	}
+	config.Conns = idleConns
+	g, err := load.Open(config)
+	if err != nil {
+		return 0, err
+	}
+	defer g.Close()
+	if _, err := g.Run(ctx, load.Plan{Requests: idleConns}); err != nil {
+		return 0, err
+	}
+	if err := sleep(ctx, idleFor); err != nil {
+		return 0, err
+	}
+	after, err := server.RSS()
+	return float64(after-before) / idleConns, err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,112 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"cellserver/bench/internal/load"
+	"cellserver/bench/internal/peer"
+	"cellserver/bench/internal/report"
+)
+
+// lane is one way of asking one server, and the point to which its samples go.
+type lane struct {
+	server *peer.Server
+	config load.Config
+	plan   load.Plan
+	point  *report.Point
+}
+
+// lane makes one, and its point among the results.
+func (s *Suite) lane(scenario, name string, server *peer.Server, config load.Config, plan load.Plan) *lane {
+	point := &report.Point{
+		Scenario: scenario, Peer: name, Command: config.Command.String(), Conns: config.Conns,
+		Pipeline: config.Pipeline, Keys: config.Keys.Count, Dist: config.Keys.Dist, Rate: plan.Rate,
+	}
+	s.Results.Points = append(s.Results.Points, point)
+	return &lane{server: server, config: config, plan: plan, point: point}
+}
+
+// settle is left between two measurements, for what the one before leaves behind.
+const settle = 30 * time.Millisecond
+
+// interleave measures the lanes in turn, once a round. Each round begins with another lane, so that none always
+// comes after the same. The first round is not kept.
+func (s *Suite) interleave(ctx context.Context, lanes []*lane) error {
+	for round := range s.Rounds + 1 {
+		for i := range lanes {
+			l := lanes[(i+round)%len(lanes)]
+			s.Progress(fmt.Sprintf("%s: round %d of %d: %s, %d connections, %d pipelined",
+				l.point.Scenario, round, s.Rounds, l.point.Peer, l.config.Conns, l.config.Pipeline))
+			sample, err := l.measure(ctx)
+			if err != nil {
+				return fmt.Errorf("%s: %w", l.point.Peer, errors.Join(err, l.server.Err()))
+			}
+			if round > 0 {
+				l.point.Rounds = append(l.point.Rounds, sample)
+			}
+		}
+	}
+	return nil
+}
+
+// measure connects, runs the plan once and reads what it cost the server.
+func (l *lane) measure(ctx context.Context) (report.Sample, error) {
+	g, err := load.Open(l.config)
+	if err != nil {
+		return report.Sample{}, err
+	}
+	defer g.Close()
+	time.Sleep(settle)
+	return l.measureOn(ctx, g)
+}
+
+func (l *lane) measureOn(ctx context.Context, g *load.Generator) (report.Sample, error) {
+	before, err := l.server.CPU()
+	if err != nil {
+		return report.Sample{}, err
+	}
+	r, err := g.Run(ctx, l.plan)
+	if err != nil {
+		return report.Sample{}, err
+	}
+	after, err := l.server.CPU()
+	if err != nil {
+		return report.Sample{}, err
+	}
+	if r.Requests == 0 {
+		return report.Sample{}, errNoRequests
+	}
+	rss, err := l.server.RSS()
+	if err != nil {
+		return report.Sample{}, err
+	}
+	at := func(percent float64) float64 { return float64(r.Latency.ValueAtQuantile(percent)) }
+	return report.Sample{
+		Rate:     r.Rate(),
+		CPUNs:    float64(after-before) / float64(r.Requests),
+		P50Ns:    at(50),
+		P99Ns:    at(99),
+		P999Ns:   at(99.9),
+		LagP99Ns: float64(r.Lag.ValueAtQuantile(99)),
+		Denied:   float64(r.Denied) / float64(r.Requests),
+		RSS:      float64(rss),
+	}, nil
+}
+
+// fill asks for each key once, from the first on, with the load's command.
+func fill(ctx context.Context, config load.Config, from, keys int) error {
+	// Fewer connections and whole batches, so that no key is asked for much more than once.
+	config.Conns, config.Pipeline = 4, 100
+	config.Threads = 1
+	config.Keys = load.Keys{Dist: load.Sequential, From: from, Count: keys}
+	g, err := load.Open(config)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	_, err = g.Run(ctx, load.Plan{Requests: keys})
+	return err
+}

@@ -1,0 +1,104 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cellserver/bench/internal/load"
+	"cellserver/bench/internal/peer"
+	"cellserver/bench/internal/report"
+)
+
+func TestSelect(t *testing.T) {
+	if all, err := Select(nil); err != nil || len(all) != len(All()) {
+		t.Errorf("%v: %d scenarios", err, len(all))
+	}
+	if some, err := Select([]string{"hot", Quick}); err != nil || len(some) != 2 || some[1].Name != Quick {
+		t.Errorf("%v: %v", err, some)
+	}
+	if _, err := Select([]string{"cold"}); err == nil || !strings.Contains(err.Error(), "choose from pipelined, ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// suite measures for a moment, with the real servers.
+func suite(t *testing.T) *Suite {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds and starts servers")
+	}
+	kit, err := peer.Prepare(t.Context(), peer.Source{Dir: "../../.."})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(kit.Close)
+	return &Suite{
+		Kit: kit, Rounds: 2, Window: 20 * time.Millisecond, Threads: 1,
+		Progress: func(string) {}, Results: &report.Results{},
+	}
+}
+
+func TestQuick(t *testing.T) {
+	s := suite(t)
+	scenarios, err := Select([]string{Quick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context(), scenarios); err != nil {
+		t.Fatal(err)
+	}
+	peers := 3
+	if s.Kit.Missing[peer.Floor] != "" {
+		peers--
+	}
+	if len(s.Results.Points) != 3*peers || len(s.Results.Goals) != 3 {
+		t.Errorf("%d points, %d goals", len(s.Results.Points), len(s.Results.Goals))
+	}
+	for _, p := range s.Results.Points {
+		if len(p.Rounds) != 2 || slices.ContainsFunc(p.Rounds, func(s report.Sample) bool {
+			return s.Rate <= 0 || s.CPUNs <= 0 || s.P50Ns <= 0 || s.P99Ns < s.P50Ns || s.RSS <= 0
+		}) {
+			t.Errorf("%s, %d pipelined: %+v", p.Peer, p.Pipeline, p.Rounds)
+		}
+	}
+	for _, g := range s.Results.Goals {
+		if g.Scenario != Quick || g.Got.Median <= 0 || g.Why != "" {
+			t.Errorf("got %+v", g)
+		}
+	}
+}
+
+func TestServerThatDiesIsNamed(t *testing.T) {
+	s := suite(t)
+	server, err := s.Kit.StartRedis(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := s.lane("x", set, server, s.config(server, peer.Set()), load.Plan{Duration: time.Hour})
+	time.AfterFunc(100*time.Millisecond, server.Stop)
+	if err := s.interleave(t.Context(), []*lane{l}); err == nil || !strings.Contains(err.Error(), set) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestInterruptEndsTheServers(t *testing.T) {
+	s := suite(t)
+	s.Window = time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	scenarios, _ := Select([]string{Quick})
+	if err := s.Run(ctx, scenarios); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMissingPeerIsNoFailure(t *testing.T) {
+	g := ratio("x", 1, &lane{point: &report.Point{}}, nil, report.CPU)
+	if g.Outcome() != report.NotMeasured {
+		t.Errorf("got %+v", g)
+	}
+}
