@@ -74,7 +74,7 @@ func (c *loopConn) start(uint32) {
 		c.close()
 		return
 	}
-	c.openedNs = int64(time.Since(c.loop.started))
+	c.openedNs = c.loop.nowNs()
 	c.awaitInput()
 	if c.loop.draining {
 		c.drain(0)
@@ -92,7 +92,7 @@ func (c *loopConn) awaitInput() {
 	}
 	due := int64(0)
 	if config.IdleTimeout > 0 {
-		due = int64(time.Since(c.loop.started) + config.IdleTimeout)
+		due = c.loop.nowNs() + int64(config.IdleTimeout)
 	}
 	if handshake := c.openedNs + int64(config.HandshakeTimeout); mustGreet && (due == 0 || handshake < due) {
 		due = handshake
@@ -110,7 +110,7 @@ func (c *loopConn) dueIn(d time.Duration) {
 		c.setDue(0)
 		return
 	}
-	c.setDue(int64(time.Since(c.loop.started) + d))
+	c.setDue(c.loop.nowNs() + int64(d))
 }
 
 // expired ends a connection whose time is over.
