@@ -69,7 +69,7 @@ func (l *loop) run() {
 func (l *loop) nowNs() int64 { return int64(time.Since(l.started)) }
 
 // yieldNs is half the time that the runtime's monitor gives to a goroutine before it would take its processor away.
-const yieldNs = 5_000_000
+const yieldNs = 8_000_000
 
 // yield lets the scheduler have a look now and then. All a loop's waiting is in system calls, so that to the runtime
 // it would be one goroutine that runs without end: its monitor would then come every 20 us to take the loop's

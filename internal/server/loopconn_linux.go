@@ -20,7 +20,10 @@ type loopConn struct {
 	phase    phase
 	interest uint32 // what the poller was asked for
 	waiting  bool   // the session is: it is woken through the inbox
-	more     bool   // in loop.ready
+	more     bool   // the session may have more to execute in what was read
+	readable bool   // there may be more to read, of which the poller says nothing again
+	hungUp   bool   // the client sends no more: readable until the end was read
+	queued   bool   // in loop.ready
 	blocked  bool   // too much is pending: not read from, nothing processed
 	greeted  bool   // the client was authenticated once
 
@@ -68,7 +71,7 @@ func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
 }
 
 func (c *loopConn) start(uint32) {
-	c.interest = unix.EPOLLIN
+	c.interest = toRead | unix.EPOLLET
 	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, c.fd, c.interest); err != nil {
 		c.loop.server.config.Log.Error("cannot serve a client; connection closed", "client", c.peer.Addr, "error", err)
 		c.close()
@@ -133,13 +136,20 @@ func (c *loopConn) happened(events uint32) {
 	if events&unix.EPOLLOUT != 0 && !c.flush() {
 		return
 	}
-	switch {
-	case c.interest&unix.EPOLLIN == 0:
+	if c.interest&unix.EPOLLIN == 0 {
 		if events&gone != 0 {
 			c.close() // nobody is there to take a reply
 		}
-	case events&(unix.EPOLLIN|gone) != 0 && !c.more:
-		c.read()
+		return
+	}
+	if events&(unix.EPOLLRDHUP|gone) != 0 {
+		c.hungUp = true
+	}
+	if events&(unix.EPOLLIN|unix.EPOLLRDHUP|gone) != 0 {
+		c.readable = true
+		if !c.queued {
+			c.read()
+		}
 	}
 }
 
@@ -151,13 +161,17 @@ func (c *loopConn) read() {
 		buf = c.in.free()
 	}
 	n, again, err := readOnce(c.fd, buf)
+	// What gets less than it could take has got all there was, but for the end, which is not reported again.
+	c.readable = n == len(buf) || c.hungUp
 	switch {
 	case again:
 		return
 	case c.phase == phaseLingering:
 		if n == 0 {
 			c.close()
+			return
 		}
+		c.queue()
 		return
 	case err != nil:
 		c.close()
@@ -179,6 +193,7 @@ func (c *loopConn) read() {
 func (c *loopConn) process(b []byte, own bool) {
 	l := c.loop
 	n, replies, status := c.session.Feed(b, l.out[:0])
+	c.more = status == command.More
 	if cap(replies) <= maxKeptReplies {
 		l.out = replies
 	}
@@ -208,30 +223,38 @@ func (c *loopConn) process(b []byte, own bool) {
 		if !c.blocked {
 			c.setDue(0)
 		}
-	case command.More:
-		c.processLater()
-	default:
+	case command.NeedInput:
 		if l.draining && !c.blocked {
 			c.end(phaseFinishing)
 			return
 		}
 	}
 	c.listen()
+	c.queue()
 }
 
-func (c *loopConn) processLater() {
-	if !c.more && !c.blocked {
-		c.more = true
+// queue gives the connection another turn if it has a use for one.
+func (c *loopConn) queue() {
+	if (c.more || c.readable) && !c.queued && c.takesInput() {
+		c.queued = true
 		c.loop.ready = append(c.loop.ready, c)
 	}
 }
 
-// goOn processes what is left of the input.
+// goOn is that turn.
 func (c *loopConn) goOn(uint32) {
-	c.more = false
-	if c.phase == phaseOpen && !c.waiting && !c.blocked {
+	c.queued = false
+	switch {
+	case !c.takesInput():
+	case c.more:
 		c.process(c.in.unread(), true)
+	case c.readable:
+		c.read()
 	}
+}
+
+func (c *loopConn) takesInput() bool {
+	return c.phase == phaseLingering || c.phase == phaseOpen && !c.waiting && !c.blocked
 }
 
 func (c *loopConn) woken(uint32) {
@@ -252,14 +275,19 @@ func (c *loopConn) drain(uint32) {
 	}
 }
 
-// listen asks the poller for what the connection waits for.
+const toRead = unix.EPOLLIN | unix.EPOLLRDHUP
+
+// listen asks the poller for what the connection waits for. Input alone is reported once, when it comes, and not for
+// as long as it is there, which would be work for the kernel in each wait.
 func (c *loopConn) listen() {
 	var interest uint32
-	if c.phase == phaseLingering || c.phase == phaseOpen && !c.waiting && !c.blocked {
-		interest = unix.EPOLLIN
+	if c.takesInput() {
+		interest = toRead
 	}
 	if c.out.bytes > 0 {
 		interest |= unix.EPOLLOUT
+	} else if interest != 0 {
+		interest |= unix.EPOLLET
 	}
 	if interest == c.interest || c.phase == phaseClosed {
 		return

@@ -55,9 +55,8 @@ func (c *loopConn) flush() bool {
 	if c.blocked && c.out.bytes <= c.loop.server.config.MaxOutputBytes/2 {
 		c.blocked = false
 		c.awaitInput()
-		if !c.waiting {
-			c.processLater()
-		}
+		c.more = true
+		c.queue()
 	}
 	c.listen()
 	return true
@@ -68,7 +67,7 @@ const loopOutputBytes = 1 << 20
 
 // end reads no more commands, sends what is pending, and then closes the connection as the phase says.
 func (c *loopConn) end(p phase) {
-	c.phase = p
+	c.phase, c.more = p, false
 	c.in = input{}
 	if c.out.bytes == 0 {
 		c.flushed()
@@ -87,5 +86,7 @@ func (c *loopConn) flushed() {
 	}
 	c.phase = phaseLingering
 	c.dueIn(lingerTimeout)
+	c.readable = true // what came may have been reported before
+	c.queue()
 	c.listen()
 }
