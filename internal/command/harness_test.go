@@ -79,8 +79,8 @@ func (r *rig) stats() (st shard.Stats) {
 	return st
 }
 
-// converse feeds a session until it wants something else than to be fed on, and returns what it left of in.
-func converse(t testing.TB, s *Session, in string) (replies, left string, status Status) {
+// feed feeds a session until it wants something else than to be fed on, and returns what it left of in.
+func feed(t testing.TB, s *Session, in string) (replies, left string, status Status) {
 	t.Helper()
 	buf := []byte(in)
 	var out []byte
@@ -94,6 +94,21 @@ func converse(t testing.TB, s *Session, in string) (replies, left string, status
 			return string(out), string(buf), status
 		}
 	}
+}
+
+// converse is feed, and waits where the session does.
+func converse(t testing.TB, s *Session, in string) (replies, left string, status Status) {
+	t.Helper()
+	woken := make(chan struct{}, 1)
+	s.wake = func() { woken <- struct{}{} }
+	replies, left, status = feed(t, s, in)
+	for status == Waiting {
+		<-woken
+		var more string
+		more, left, status = feed(t, s, left)
+		replies += more
+	}
+	return replies, left, status
 }
 
 // say feeds whole commands, after which the session must want more, and returns the replies.

@@ -63,7 +63,9 @@ type infoSection struct {
 	write func(*Session, *strings.Builder)
 }
 
-func infoSections() []infoSection {
+// infoSections is given how many live keys each database has.
+func infoSections(live []int) []infoSection {
+	infoKeyspace := func(_ *Session, b *strings.Builder) { writeKeyspace(b, live) }
 	return []infoSection{
 		{"server", infoServer}, {"clients", infoClients}, {"memory", infoMemory},
 		{"stats", infoStats}, {"modules", infoModules}, {"keyspace", infoKeyspace},
@@ -77,9 +79,20 @@ func info(s *Session, args [][]byte) error {
 		wanted = append(wanted, lower(arg))
 	}
 	all := len(wanted) == 0 || slices.Contains(wanted, "default") || slices.Contains(wanted, "all") || slices.Contains(wanted, "everything")
+	isWanted := func(section string) bool { return all || slices.Contains(wanted, section) }
+	if !isWanted("keyspace") {
+		s.replyInfo(isWanted, nil)
+		return nil
+	}
+	var live []int
+	s.aside(func() { live = s.engine.countLive() }, func(s *Session) { s.replyInfo(isWanted, live) })
+	return nil
+}
+
+func (s *Session) replyInfo(isWanted func(section string) bool, live []int) {
 	var b strings.Builder
-	for _, section := range infoSections() {
-		if !all && !slices.Contains(wanted, section.name) {
+	for _, section := range infoSections(live) {
+		if !isWanted(section.name) {
 			continue
 		}
 		if b.Len() > 0 {
@@ -89,7 +102,6 @@ func info(s *Session, args [][]byte) error {
 		section.write(s, &b)
 	}
 	s.w.Verbatim(b.String())
-	return nil
 }
 
 func infoServer(s *Session, b *strings.Builder) {
@@ -130,10 +142,8 @@ func infoModules(_ *Session, b *strings.Builder) {
 	fmt.Fprintf(b, "module:name=%s,ver=%d\r\n", moduleName, moduleVersion)
 }
 
-func infoKeyspace(s *Session, b *strings.Builder) {
-	counts := make([]int, s.engine.config.Databases)
-	s.engine.config.Store.Count(s.engine.config.Now(), counts)
-	for db, n := range counts {
+func writeKeyspace(b *strings.Builder, live []int) {
+	for db, n := range live {
 		if n > 0 {
 			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=0\r\n", db, n, n)
 		}

@@ -1,40 +1,62 @@
 package command
 
 import (
+	"bytes"
 	"time"
 
 	"cellserver/internal/shard"
 )
 
-// del removes all keys at once.
-func del(s *Session, args [][]byte) error {
-	keys := make([]shard.Key, len(args)-1)
-	for i, name := range args[1:] {
+// asideKeys is how many keys a command may have before it is worth a goroutine.
+const asideKeys = 1000
+
+// onKeys counts keys aside if there are many of them.
+func (s *Session) onKeys(names [][]byte, count func(*Engine, []shard.Key) int) error {
+	keys := make([]shard.Key, len(names))
+	for i, name := range names {
 		keys[i] = shard.Key{DB: s.db, Name: name}
 	}
-	tx := s.engine.config.Store.Begin(s.engine.config.Now(), keys)
+	if len(keys) <= asideKeys {
+		s.w.Int(int64(count(s.engine, keys)))
+		return nil
+	}
+	for i := range keys {
+		keys[i].Name = bytes.Clone(keys[i].Name)
+	}
+	s.countAside(func() int { return count(s.engine, keys) })
+	return nil
+}
+
+func (s *Session) countAside(count func() int) {
+	n := 0
+	s.aside(func() { n = count() }, func(s *Session) { s.w.Int(int64(n)) })
+}
+
+func del(s *Session, args [][]byte) error { return s.onKeys(args[1:], (*Engine).deleteKeys) }
+
+// deleteKeys removes all keys at once.
+func (e *Engine) deleteKeys(keys []shard.Key) (n int) {
+	tx := e.config.Store.Begin(e.config.Now(), keys)
 	defer tx.Rollback()
-	n := int64(0)
 	for i := range keys {
 		if tx.Delete(i) {
 			n++
 		}
 	}
 	tx.Commit()
-	s.w.Int(n)
-	return nil
+	return n
 }
 
-func exists(s *Session, args [][]byte) error {
-	nowNs := s.engine.config.Now()
-	n := int64(0)
-	for _, name := range args[1:] {
-		if _, ok := s.engine.config.Store.TAT(nowNs, shard.Key{DB: s.db, Name: name}); ok {
+func exists(s *Session, args [][]byte) error { return s.onKeys(args[1:], (*Engine).countKeys) }
+
+func (e *Engine) countKeys(keys []shard.Key) (n int) {
+	nowNs := e.config.Now()
+	for _, key := range keys {
+		if _, ok := e.config.Store.TAT(nowNs, key); ok {
 			n++
 		}
 	}
-	s.w.Int(n)
-	return nil
+	return n
 }
 
 const absent = -2 // TTL and PTTL of a key that does not exist
@@ -64,18 +86,22 @@ func (s *Session) ttlMs(key []byte) int64 {
 }
 
 func dbSize(s *Session, _ [][]byte) error {
-	counts := make([]int, s.engine.config.Databases)
-	s.engine.config.Store.Count(s.engine.config.Now(), counts)
-	s.w.Int(int64(counts[s.db]))
+	s.countAside(func() int { return s.engine.countLive()[s.db] })
 	return nil
+}
+
+// countLive returns how many live keys each database has.
+func (e *Engine) countLive() []int {
+	counts := make([]int, e.config.Databases)
+	e.config.Store.Count(e.config.Now(), counts)
+	return counts
 }
 
 func flushDB(s *Session, args [][]byte) error {
 	if err := checkFlush(args); err != nil {
 		return err
 	}
-	s.engine.config.Store.Flush(s.db)
-	s.w.OK()
+	s.aside(func() { s.engine.config.Store.Flush(s.db) }, func(s *Session) { s.w.OK() })
 	return nil
 }
 

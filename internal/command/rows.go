@@ -175,7 +175,7 @@ func serverRows() []*row {
 			summary: "A container for configuration commands",
 		},
 		{
-			name: "dbsize", arity: 1, flags: flagReadonly | flagFast, categories: []string{"keyspace"}, long: true, run: dbSize,
+			name: "dbsize", arity: 1, flags: flagReadonly | flagFast, categories: []string{"keyspace"}, run: dbSize,
 			group: "server", since: "1.0.0", complexity: "O(N) in the number of entries",
 			summary: "Counts the live keys of the database",
 		},
@@ -185,7 +185,7 @@ func serverRows() []*row {
 			summary: "Removes all keys of all databases", args: flushArgs,
 		},
 		{
-			name: "flushdb", arity: -1, flags: flagWrite, categories: flushCategories, long: true, run: flushDB,
+			name: "flushdb", arity: -1, flags: flagWrite, categories: flushCategories, run: flushDB,
 			group: "server", since: "1.0.0", complexity: "O(N) in the number of entries",
 			summary: "Removes all keys of the database", args: flushArgs,
 		},

@@ -181,19 +181,3 @@ func (s *Session) admit(args [][]byte) (*row, [][]byte, error) {
 	})
 	return r, args, err
 }
-
-// wait makes the session wait for the command that runs. done appends the command's reply and returns true, or
-// returns false while there is none; it is called after each wake-up, never from another goroutine.
-func (s *Session) wait(done func(*Session) bool) {
-	s.waiting = done
-	s.status = Waiting
-}
-
-func (s *Session) resume() bool {
-	done := s.waiting
-	s.waiting = nil
-	if !done(s) && s.waiting == nil {
-		s.waiting = done
-	}
-	return s.waiting == nil
-}

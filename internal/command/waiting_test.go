@@ -1,6 +1,8 @@
 package command
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -103,7 +105,7 @@ func TestWaiting(t *testing.T) {
 			s, left := r.session(), ""
 			for i, step := range tt.steps {
 				g.open.Add(step.open)
-				replies, after, status := converse(t, s, left+step.in)
+				replies, after, status := feed(t, s, left+step.in)
 				if replies != step.replies || after != step.left || status != step.status {
 					t.Errorf("step %d: got %q, left %q, status %d; want %+v", i, replies, after, status, step)
 				}
@@ -164,4 +166,48 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 			t.Fatalf("replies %d and %d: got %+v, %+v", i, i+1, all[i], all[i+1])
 		}
 	}
+}
+
+// TestAside: what may take long leaves the driver's goroutine, and a panic there ends its own session only.
+func TestAside(t *testing.T) {
+	many := make([]string, asideKeys+1)
+	for i := range many {
+		many[i] = "k" + strconv.Itoa(i)
+	}
+	const throttle = "CL.THROTTLE k7 1 1 60\r\n"
+	for _, tt := range []struct{ name, in, want string }{
+		{"DBSIZE", "DBSIZE\r\n", ":1\r\n"},
+		{"FLUSHDB", "FLUSHDB\r\n", "+OK\r\n"},
+		{"EXISTS", encode(append([]string{"EXISTS"}, many...)...), ":1\r\n"},
+		{"DEL", encode(append([]string{"DEL"}, many...)...), ":1\r\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newRig().session()
+			say(t, s, throttle)
+			in, woken := []byte(tt.in+"PING\r\n"), make(chan struct{})
+			s.wake = func() { close(woken) }
+			n, out, status := s.Feed(in, nil)
+			if n != len(tt.in) || len(out) > 0 || status != Waiting {
+				t.Fatalf("consumed %d of %d bytes, replied %q, status %d; want it to wait", n, len(tt.in), out, status)
+			}
+			clear(in[:n]) // the driver uses it again
+			<-woken
+			if n, out, status = s.Feed(in[n:], nil); string(out) != tt.want+pong || status != NeedInput {
+				t.Errorf("replied %q, status %d", out, status)
+			}
+		})
+	}
+	t.Run("panic", func(t *testing.T) {
+		s, woken := newRig().session(), make(chan struct{})
+		s.wake = func() { close(woken) }
+		s.engine.config.Now = func() int64 { panic("no clock") }
+		s.Feed([]byte("DBSIZE\r\n"), nil)
+		<-woken
+		defer func() {
+			if p := fmt.Sprint(recover()); !strings.Contains(p, "no clock") || !strings.Contains(p, "countLive") {
+				t.Errorf("panicked with %q, want the cause and its place", p)
+			}
+		}()
+		s.Feed(nil, nil)
+	})
 }
