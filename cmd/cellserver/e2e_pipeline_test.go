@@ -35,6 +35,10 @@ func readPipelineReply(r *bufio.Reader) (p pipelineReply, err error) {
 // TestPipelineIsWrittenBeforeItIsRead is how clients send pipelines: none of their replies may be what the server
 // waits for.
 func TestPipelineIsWrittenBeforeItIsRead(t *testing.T) {
+	onEachDriver(t, testPipelineIsWrittenBeforeItIsRead)
+}
+
+func testPipelineIsWrittenBeforeItIsRead(t *testing.T, startServer starter) {
 	calls := 500_000
 	if testing.Short() || isRace() {
 		calls = 100_000
@@ -93,6 +97,10 @@ func startPings(t *testing.T, p *process) (stop func() string) {
 }
 
 func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
+	onEachDriver(t, testClientThatNeverReadsIsDisconnected)
+}
+
+func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer starter) {
 	const clients, maxOutput, echo = 16, 4 << 20, 60_000
 	p := startServer(t, "--max-output-bytes", fmt.Sprint(maxOutput), "--output-timeout", "1s")
 	before := p.rss(t)
@@ -130,6 +138,10 @@ func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
 }
 
 func TestClientThatReadsLateGetsEveryReply(t *testing.T) {
+	onEachDriver(t, testClientThatReadsLateGetsEveryReply)
+}
+
+func testClientThatReadsLateGetsEveryReply(t *testing.T, startServer starter) {
 	const calls, echo = 40_000, 1000
 	p := startServer(t, "--max-output-bytes", "65536", "--output-timeout", ioTimeout.String())
 	nc := p.dial(t)

@@ -107,6 +107,22 @@ func startServer(t *testing.T, args ...string) *process {
 	return p
 }
 
+// starter is startServer, with one of the connection drivers.
+type starter func(t *testing.T, args ...string) *process
+
+// onEachDriver runs a test with a goroutine a connection, and with event loops where there are any.
+func onEachDriver(t *testing.T, test func(t *testing.T, startServer starter)) {
+	t.Helper()
+	for _, ioThreads := range []string{"0", "1"} {
+		t.Run("io-threads="+ioThreads, func(t *testing.T) {
+			test(t, func(t *testing.T, args ...string) *process {
+				t.Helper()
+				return startServer(t, append([]string{"--io-threads", ioThreads}, args...)...)
+			})
+		})
+	}
+}
+
 // startProcess starts a command whose output is kept, and shown if the test fails.
 func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()

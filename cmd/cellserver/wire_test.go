@@ -111,7 +111,9 @@ func (c wireCase) write(nc net.Conn) error {
 
 // TestWire sends what must be survived over a real socket: each case on a fresh connection, with another client unharmed, and
 // with memory and goroutines back at the end.
-func TestWire(t *testing.T) {
+func TestWire(t *testing.T) { onEachDriver(t, testWire) }
+
+func testWire(t *testing.T, startServer starter) {
 	p := startServer(t)
 	before := p.dial(t)
 	exchange(t, before, "PING\r\n", "+PONG\r\n")
@@ -137,7 +139,9 @@ func TestWire(t *testing.T) {
 	}
 }
 
-func TestWireCutAtEveryByte(t *testing.T) {
+func TestWireCutAtEveryByte(t *testing.T) { onEachDriver(t, testWireCutAtEveryByte) }
+
+func testWireCutAtEveryByte(t *testing.T, startServer starter) {
 	p := startServer(t)
 	stream := "*0\r\n*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$1\r\n0\r\n$1\r\n1\r\n$4\r\n3600\r\n" +
 		"ECHO \"a b\"\r\n\r\n*2\r\n$4\r\nECHO\r\n$2\r\n\r\n\r\nDEL k\r\n"
@@ -154,6 +158,10 @@ func TestWireCutAtEveryByte(t *testing.T) {
 }
 
 func TestWireSplitCommandCostsLinearTime(t *testing.T) {
+	onEachDriver(t, testWireSplitCommandCostsLinearTime)
+}
+
+func testWireSplitCommandCostsLinearTime(t *testing.T, startServer starter) {
 	p := startServer(t)
 	nc := p.dial(t)
 	argument := strings.Repeat("x", 4_000_000)
@@ -179,7 +187,9 @@ func (p *process) cpu(t *testing.T) time.Duration {
 	return time.Duration(p.metric(t, "process_cpu_seconds_total") * float64(time.Second))
 }
 
-func TestWireBeforeAuth(t *testing.T) {
+func TestWireBeforeAuth(t *testing.T) { onEachDriver(t, testWireBeforeAuth) }
+
+func testWireBeforeAuth(t *testing.T, startServer starter) {
 	p := startServer(t, "--requirepass", "secret", "--handshake-timeout", "2s")
 	for _, c := range []wireCase{
 		{name: "arguments", send: "*11\r\n", want: protocolReply("unauthenticated multibulk length"), closed: true},
@@ -215,7 +225,9 @@ func TestWireBeforeAuth(t *testing.T) {
 	})
 }
 
-func TestWireLimitsAreSettable(t *testing.T) {
+func TestWireLimitsAreSettable(t *testing.T) { onEachDriver(t, testWireLimitsAreSettable) }
+
+func testWireLimitsAreSettable(t *testing.T, startServer starter) {
 	p := startServer(t, "--max-args", "16", "--max-command-bytes", "1024", "--max-key-bytes", "8", "--timeout", "1s")
 	for _, c := range []wireCase{
 		{name: "arguments", send: "*17\r\n", want: protocolReply("invalid multibulk length"), closed: true},
@@ -228,7 +240,9 @@ func TestWireLimitsAreSettable(t *testing.T) {
 	}
 }
 
-func TestWireMaxClients(t *testing.T) {
+func TestWireMaxClients(t *testing.T) { onEachDriver(t, testWireMaxClients) }
+
+func testWireMaxClients(t *testing.T, startServer starter) {
 	p := startServer(t, "--maxclients", "2")
 	first, second := p.dial(t), p.dial(t)
 	exchange(t, first, "PING\r\n", "+PONG\r\n")
@@ -237,7 +251,9 @@ func TestWireMaxClients(t *testing.T) {
 }
 
 // TestNoFilesLeft takes the server its descriptors: it must neither spin nor end, and serve again later.
-func TestNoFilesLeft(t *testing.T) {
+func TestNoFilesLeft(t *testing.T) { onEachDriver(t, testNoFilesLeft) }
+
+func testNoFilesLeft(t *testing.T, startServer starter) {
 	prlimit, err := exec.LookPath("prlimit")
 	if err != nil {
 		skipUnlessCI(t, "needs prlimit, of Debian's package util-linux")
