@@ -35,26 +35,25 @@ type Peer struct {
 // Session is one client's conversation: bytes in, bytes out. It knows no socket. It is for one goroutine at a
 // time, but for the wake function, which any goroutine may call.
 type Session struct {
-	engine  *Engine
-	peer    Peer
-	id      int64
-	created time.Time
-	wake    func()
-
-	decoder resp.Decoder
-	w       resp.Writer
-	scratch *scratch // only during Feed
-
+	// What every command needs comes first: with thousands of clients each cache line is a wait for memory.
+	engine        *Engine
+	scratch       *scratch // only during Feed
+	decoder       resp.Decoder
+	w             resp.Writer
 	db            uint16
 	authenticated bool
-	name          string
-	libName       string
-	libVersion    string
-
-	status Status
+	status        Status
 	// waiting is what the last command still has to do: it appends its reply and returns true, or returns false
 	// to be called again after the next wake-up.
 	waiting func(*Session) bool
+
+	wake       func()
+	peer       Peer
+	id         int64
+	created    time.Time
+	name       string
+	libName    string
+	libVersion string
 }
 
 // scratch is what a session needs only while it executes; sessions share them.

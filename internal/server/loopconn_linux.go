@@ -10,23 +10,23 @@ import (
 
 // loopConn is a connection of a loop. All but wakeUp belongs to the loop's goroutine.
 type loopConn struct {
-	loop    *loop
-	fd      int
-	peer    command.Peer
-	session Session
-	in      input // only what is not processed; without a buffer while that is nothing
-	out     blocks
-
-	phase    phase
+	// What every request needs comes first: with thousands of clients each cache line is a wait for memory.
+	loop     *loop
+	session  Session
+	in       input // only what is not processed; without a buffer while that is nothing
+	fd       int
 	interest uint32 // what the poller was asked for
-	waiting  bool   // the session is: it is woken through the inbox
-	more     bool   // the session may have more to execute in what was read
-	readable bool   // there may be more to read, of which the poller says nothing again
-	hungUp   bool   // the client sends no more: readable until the end was read
-	queued   bool   // in loop.ready
-	blocked  bool   // too much is pending: not read from, nothing processed
-	greeted  bool   // the client was authenticated once
+	phase    phase
+	waiting  bool // the session is: it is woken through the inbox
+	more     bool // the session may have more to execute in what was read
+	readable bool // there may be more to read, of which the poller says nothing again
+	hungUp   bool // the client sends no more: readable until the end was read
+	queued   bool // in loop.ready
+	blocked  bool // too much is pending: not read from, nothing processed
+	greeted  bool // the client was authenticated once
+	out      blocks
 
+	peer     command.Peer
 	openedNs int64
 	dueNs    int64 // when expired is to be called, by the loop's clock; 0 for never
 	timerNs  int64 // see timers
