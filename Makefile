@@ -2,6 +2,7 @@
 # make test         everything: installs what the tests need, then format, vet, lint, race detector, all tests, fuzzing
 # make check        the same without the long tests, for the hand
 # make fuzz         each fuzz target for FUZZTIME (default 5m)
+# make profile      measures anew what the compiler optimizes the program by, cmd/cellserver/default.pgo
 # make bench        all measurements beside the peers, in about ten minutes; updates bench/README.md
 # make bench-quick  CPU time per request beside redis-server's SET, in under a minute; fails if it is too much
 
@@ -9,7 +10,7 @@ GO       ?= go
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 5m
 
-.PHONY: run build test check fuzz bench bench-quick deps format vet vet-others lint
+.PHONY: run build test check fuzz profile bench bench-quick deps format vet vet-others lint
 
 run: build
 	./cellserver
@@ -29,6 +30,9 @@ check: format vet lint
 
 fuzz:
 	scripts/fuzz.sh $(FUZZTIME)
+
+profile:
+	cd cmd/cellserver && CGO_ENABLED=0 $(GO) test -run '^$$' -bench Serve -benchtime 5s -cpuprofile default.pgo -o /dev/null .
 
 bench:
 	cd bench && $(GO) build -o bench . && ./bench run -o results/latest.json --readme README.md
