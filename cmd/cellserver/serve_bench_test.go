@@ -67,7 +67,7 @@ func dialSocket(b *testing.B, socket string) *bufio.ReadWriter {
 // askMany sends a pipeline of calls to keys out of 100,000 and reads the replies.
 func askMany(nc *bufio.ReadWriter, calls int) error {
 	for range calls {
-		fmt.Fprintf(nc, "*6\r\n$11\r\nCL.THROTTLE\r\n$8\r\nk:%06d\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n$1\r\n1\r\n", rand.N(100_000))
+		_, _ = fmt.Fprintf(nc, "*6\r\n$11\r\nCL.THROTTLE\r\n$8\r\nk:%06d\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n$1\r\n1\r\n", rand.N(100_000))
 	}
 	if err := nc.Flush(); err != nil {
 		return err

@@ -192,7 +192,7 @@ func TestAside(t *testing.T) {
 			}
 			clear(in[:n]) // the driver uses it again
 			<-woken
-			if n, out, status = s.Feed(in[n:], nil); string(out) != tt.want+pong || status != NeedInput {
+			if _, out, status = s.Feed(in[n:], nil); string(out) != tt.want+pong || status != NeedInput {
 				t.Errorf("replied %q, status %d", out, status)
 			}
 		})

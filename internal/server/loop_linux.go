@@ -68,7 +68,7 @@ func (l *loop) run() {
 // nowNs is the time since the loop was made.
 func (l *loop) nowNs() int64 { return int64(time.Since(l.started)) }
 
-// yieldNs is half the time that the runtime's monitor gives to a goroutine before it would take its processor away.
+// yieldNs is a little less than the 10 ms after which the runtime's monitor takes a goroutine's processor away.
 const yieldNs = 8_000_000
 
 // yield lets the scheduler have a look now and then. All a loop's waiting is in system calls, so that to the runtime

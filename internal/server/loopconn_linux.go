@@ -228,6 +228,7 @@ func (c *loopConn) process(b []byte, own bool) {
 			c.end(phaseFinishing)
 			return
 		}
+	case command.More, command.Abort: // dealt with above
 	}
 	c.listen()
 	c.queue()
