@@ -4,4 +4,4 @@ package main
 
 import "log/slog"
 
-func fitMaxClients(maxClients int, _ *slog.Logger) int { return maxClients }
+func fitMaxClients(maxClients, _ int, _ *slog.Logger) int { return maxClients }

@@ -7,16 +7,18 @@ import (
 	"syscall"
 )
 
-// otherFiles is how many descriptors are kept for all that is not a client.
-const otherFiles = 32
+const (
+	otherFiles = 32 // kept for all that is not a client
+	loopFiles  = 2  // that an event loop has
+)
 
 // fitMaxClients lowers maxClients to what the limit of open files allows, as Redis does.
-func fitMaxClients(maxClients int, log *slog.Logger) int {
+func fitMaxClients(maxClients, ioThreads int, log *slog.Logger) int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return maxClients
 	}
-	most := int(min(uint64(limit.Cur), 1<<31)) - otherFiles //nolint:unconvert // signed on some systems
+	most := int(min(uint64(limit.Cur), 1<<31)) - otherFiles - loopFiles*ioThreads //nolint:unconvert // signed on some systems
 	if most >= maxClients || most < 1 {
 		return maxClients
 	}

@@ -35,7 +35,7 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return err
 	}
 	defer listeners.close()
-	o.maxClients = fitMaxClients(o.maxClients, log)
+	o.maxClients = fitMaxClients(o.maxClients, o.ioThreads, log)
 	return newApp(o, log, listeners).run(ctx)
 }
 

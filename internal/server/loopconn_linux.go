@@ -16,11 +16,13 @@ type loopConn struct {
 	in       input // only what is not processed; without a buffer while that is nothing
 	fd       int
 	interest uint32 // what the poller was asked for
+	edge     uint32 // EPOLLET, or 0 for a unix socket, of which a read may get less than is there
 	phase    phase
 	waiting  bool // the session is: it is woken through the inbox
 	more     bool // the session may have more to execute in what was read
 	readable bool // there may be more to read, of which the poller says nothing again
-	hungUp   bool // the client sends no more: readable until the end was read
+	toTheEnd bool // a read that got less than it could take need not have got all
+	detached bool // from the poller, for the client is gone; what it has sent is still executed
 	queued   bool // in loop.ready
 	blocked  bool // too much is pending: not read from, nothing processed
 	greeted  bool // the client was authenticated once
@@ -44,7 +46,10 @@ const (
 )
 
 func newLoopConn(l *loop, fd int, peer command.Peer) *loopConn {
-	c := &loopConn{loop: l, fd: fd, peer: peer}
+	c := &loopConn{loop: l, fd: fd, peer: peer, edge: unix.EPOLLET}
+	if peer.Unix {
+		c.edge = 0
+	}
 	c.session = l.server.config.NewSession(peer, c.wakeUp)
 	return c
 }
@@ -71,7 +76,7 @@ func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
 }
 
 func (c *loopConn) start(uint32) {
-	c.interest = toRead | unix.EPOLLET
+	c.interest = toRead | c.edge
 	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, c.fd, c.interest); err != nil {
 		c.loop.server.config.Log.Error("cannot serve a client; connection closed", "client", c.peer.Addr, "error", err)
 		c.close()
@@ -138,19 +143,29 @@ func (c *loopConn) happened(events uint32) {
 	}
 	if c.interest&unix.EPOLLIN == 0 {
 		if events&gone != 0 {
-			c.close() // nobody is there to take a reply
+			c.lost()
 		}
 		return
 	}
-	if events&(unix.EPOLLRDHUP|gone) != 0 {
-		c.hungUp = true
+	if events&(unix.EPOLLRDHUP|unix.EPOLLPRI|gone) != 0 {
+		c.toTheEnd = true // which is not reported again, nor is what stands behind urgent data
 	}
-	if events&(unix.EPOLLIN|unix.EPOLLRDHUP|gone) != 0 {
+	if events&(toRead|gone) != 0 {
 		c.readable = true
 		if !c.queued {
 			c.read()
 		}
 	}
+}
+
+// lost is the client gone while nothing is read from it. Where its session waits, the commands that have been read
+// behind the one that it waits for are still to be executed.
+func (c *loopConn) lost() {
+	if c.phase != phaseOpen || !c.waiting || c.loop.poll.control(unix.EPOLL_CTL_DEL, c.fd, 0) != nil {
+		c.close()
+		return
+	}
+	c.detached, c.interest = true, 0
 }
 
 func (c *loopConn) read() {
@@ -161,8 +176,7 @@ func (c *loopConn) read() {
 		buf = c.in.free()
 	}
 	n, again, err := readOnce(c.fd, buf)
-	// What gets less than it could take has got all there was, but for the end, which is not reported again.
-	c.readable = n == len(buf) || c.hungUp
+	c.readable = n == len(buf) || c.toTheEnd && !again
 	switch {
 	case again:
 		return
@@ -276,7 +290,7 @@ func (c *loopConn) drain(uint32) {
 	}
 }
 
-const toRead = unix.EPOLLIN | unix.EPOLLRDHUP
+const toRead = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI
 
 // listen asks the poller for what the connection waits for. Input alone is reported once, when it comes, and not for
 // as long as it is there, which would be work for the kernel in each wait.
@@ -288,13 +302,17 @@ func (c *loopConn) listen() {
 	if c.out.bytes > 0 {
 		interest |= unix.EPOLLOUT
 	} else if interest != 0 {
-		interest |= unix.EPOLLET
+		interest |= c.edge
 	}
 	if interest == c.interest || c.phase == phaseClosed {
 		return
 	}
+	op := unix.EPOLL_CTL_MOD
+	if c.detached {
+		op, c.detached = unix.EPOLL_CTL_ADD, false
+	}
 	c.interest = interest
-	if err := c.loop.poll.control(unix.EPOLL_CTL_MOD, c.fd, interest); err != nil {
+	if err := c.loop.poll.control(op, c.fd, interest); err != nil {
 		c.close()
 	}
 }

@@ -52,14 +52,23 @@ func (c *loopConn) flush() bool {
 		c.flushed()
 		return c.phase != phaseClosed
 	}
-	if c.blocked && c.out.bytes <= c.loop.server.config.MaxOutputBytes/2 {
-		c.blocked = false
-		c.awaitInput()
-		c.more = true
-		c.queue()
+	if c.blocked && c.phase == phaseOpen && c.out.bytes <= c.loop.server.config.MaxOutputBytes/2 {
+		c.unblock()
 	}
 	c.listen()
 	return true
+}
+
+// unblock processes the client's input again, which has read enough of its replies.
+func (c *loopConn) unblock() {
+	c.blocked = false
+	if c.waiting {
+		c.setDue(0)
+		return
+	}
+	c.awaitInput()
+	c.more = true
+	c.queue()
 }
 
 // loopOutputBytes is how much is written to a connection in one turn.

@@ -180,12 +180,22 @@ func (s *testServer) awaitClients(t *testing.T, most int) {
 // ask sends and expects an exact answer.
 func ask(t *testing.T, nc net.Conn, send, want string) {
 	t.Helper()
-	if _, err := io.WriteString(nc, send); err != nil {
+	write(t, nc, send)
+	expect(t, nc, want)
+}
+
+func write(t *testing.T, nc net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(nc, text); err != nil {
 		t.Fatalf("write: %v", err)
 	}
+}
+
+func expect(t *testing.T, nc net.Conn, want string) {
+	t.Helper()
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(nc, got); err != nil || string(got) != want {
-		t.Fatalf("after %q: got %q, %v, want %q", send, got, err, want)
+		t.Fatalf("got %q, %v, want %q", got, err, want)
 	}
 }
 
