@@ -1,68 +1,253 @@
 package command
 
 import (
-	"fmt"
-	"time"
+	"bytes"
+	"strings"
 
 	"cellserver/internal/resp"
 )
 
 func clientID(s *Session, _ [][]byte) error {
-	s.w.Int(s.id)
+	s.w.Int(s.client.id)
 	return nil
 }
 
 func clientGetName(s *Session, _ [][]byte) error {
-	if s.name == "" {
-		s.w.Null()
+	if name := s.client.snapshot().name; name != "" {
+		s.w.BulkString(name)
 	} else {
-		s.w.BulkString(s.name)
+		s.w.Null()
 	}
 	return nil
 }
 
 func clientSetName(s *Session, args [][]byte) error {
-	if err := checkClientText("Client names", args[2]); err != nil {
+	if err := s.setName(args[2]); err != nil {
 		return err
 	}
-	s.name = string(args[2])
 	s.w.OK()
 	return nil
 }
 
+func (s *Session) setName(name []byte) error {
+	if err := checkClientText("Client names", name); err != nil {
+		return err
+	}
+	s.client.change(func(i *clientInfo) { i.name = string(name) })
+	return nil
+}
+
 func clientSetInfo(s *Session, args [][]byte) error {
-	var field *string
 	attr := lower(args[2])
-	switch attr {
-	case "lib-name":
-		field = &s.libName
-	case "lib-ver":
-		field = &s.libVersion
-	default:
+	if attr != "lib-name" && attr != "lib-ver" {
 		return replyError("ERR Unrecognized option '" + resp.Printable(args[2]) + "'")
 	}
 	if err := checkClientText(attr, args[3]); err != nil {
 		return err
 	}
-	*field = string(args[3])
+	s.client.change(func(i *clientInfo) {
+		if attr == "lib-name" {
+			i.libName = string(args[3])
+		} else {
+			i.libVersion = string(args[3])
+		}
+	})
 	s.w.OK()
 	return nil
 }
 
-// clientInfo replies with the fields of Redis 7.2 in its order, for clients parse them. Those that mean nothing
-// here are 0, or -1 for the descriptor.
-func clientInfo(s *Session, _ [][]byte) error {
-	protocol, flags := 2, "N"
-	if s.w.RESP3 {
-		protocol = 3
+func clientInfoCommand(s *Session, _ [][]byte) error {
+	s.w.Verbatim(s.client.line(s.engine.config.Now()))
+	return nil
+}
+
+// clientList is CLIENT LIST [TYPE type] [ID id ...].
+func clientList(s *Session, args [][]byte) error {
+	wanted := func(*client) bool { return true }
+	switch {
+	case len(args) == 2:
+	case len(args) == 4 && lower(args[2]) == "type":
+		isType, err := ofType(args[3])
+		if err != nil {
+			return err
+		}
+		wanted = isType
+	case len(args) > 3 && lower(args[2]) == "id":
+		ids := make(map[int64]bool, len(args)-3)
+		for _, arg := range args[3:] {
+			id, ok := resp.ParseInt(arg)
+			if !ok || id < 1 {
+				return replyError("ERR Invalid client ID")
+			}
+			ids[id] = true
+		}
+		wanted = func(c *client) bool { return ids[c.id] }
+	default:
+		return errSyntax
 	}
-	if s.peer.Unix {
-		flags = "U"
+	var b strings.Builder
+	s.aside(func() {
+		nowNs := s.engine.config.Now()
+		for _, c := range s.engine.clients.all(wanted) {
+			b.WriteString(c.line(nowNs))
+		}
+	}, func(s *Session) { s.w.Verbatim(b.String()) })
+	return nil
+}
+
+// ofType accepts the clients of one of Redis's types. All of ours are normal: there are no replicas, and nobody
+// subscribes.
+func ofType(name []byte) (func(*client) bool, error) {
+	kind := lower(name)
+	switch kind {
+	case "normal", "master", "slave", "replica", "pubsub":
+		return func(*client) bool { return kind == "normal" }, nil
 	}
-	s.w.Verbatim(fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=0 flags=%s db=%d sub=0 psub=0 ssub=0 "+
-		"multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r "+
-		"cmd=client|info user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s\n",
-		s.id, s.peer.Addr, s.peer.LocalAddr, s.name, int(time.Since(s.created).Seconds()), flags, s.db,
-		defaultUser, protocol, s.libName, s.libVersion))
+	return nil, replyError("ERR Unknown client type '" + resp.Printable(name) + "'")
+}
+
+// clientKill is CLIENT KILL addr, or CLIENT KILL followed by filters, of which all must hold.
+func clientKill(s *Session, args [][]byte) error {
+	if len(args) == 3 {
+		addr := string(args[2])
+		if s.kill(func(c *client) bool { return c.peer.Addr == addr }) == 0 {
+			return replyError("ERR No such client")
+		}
+		s.w.OK()
+		return nil
+	}
+	f, err := s.killFilter(args[2:])
+	if err != nil {
+		return err
+	}
+	s.w.Int(int64(s.kill(f.accepts)))
+	return nil
+}
+
+// kill ends the clients that are wanted, itself after the reply, and counts them.
+func (s *Session) kill(wanted func(*client) bool) int {
+	found := s.engine.clients.all(wanted)
+	for _, c := range found {
+		if c == s.client {
+			s.status = Close
+		} else {
+			c.conn.Kill()
+		}
+	}
+	return len(found)
+}
+
+// killFilter is what CLIENT KILL's options say.
+type killFilter struct {
+	self   *client
+	skipMe bool
+	all    []func(*client) bool
+}
+
+func (f *killFilter) accepts(c *client) bool {
+	if f.skipMe && c == f.self {
+		return false
+	}
+	for _, accepts := range f.all {
+		if !accepts(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Session) killFilter(args [][]byte) (*killFilter, error) {
+	f := &killFilter{self: s.client, skipMe: true}
+	for ; len(args) > 0; args = args[2:] {
+		if len(args) == 1 {
+			return nil, errSyntax
+		}
+		value := args[1]
+		var accepts func(*client) bool
+		switch lower(args[0]) {
+		case "id":
+			id, ok := resp.ParseInt(value)
+			if !ok || id < 1 {
+				return nil, replyError("ERR client-id should be greater than 0")
+			}
+			accepts = func(c *client) bool { return c.id == id }
+		case "type":
+			var err error
+			if accepts, err = ofType(value); err != nil {
+				return nil, err
+			}
+		case "addr":
+			accepts = func(c *client) bool { return c.peer.Addr == string(value) }
+		case "laddr":
+			accepts = func(c *client) bool { return c.peer.LocalAddr == string(value) }
+		case "user":
+			if s.engine.config.Users.Lookup(string(value)) == nil {
+				return nil, replyError("ERR No such user '" + resp.Printable(value) + "'")
+			}
+			accepts = func(c *client) bool { return c.snapshot().user == string(value) }
+		case "skipme":
+			yes, err := yesNo(value)
+			if err != nil {
+				return nil, err
+			}
+			f.skipMe = yes
+			continue
+		default:
+			return nil, errSyntax
+		}
+		f.all = append(f.all, accepts)
+	}
+	return f, nil
+}
+
+func yesNo(b []byte) (bool, error) {
+	switch lower(b) {
+	case "yes":
+		return true, nil
+	case "no":
+		return false, nil
+	}
+	return false, errSyntax
+}
+
+// onOff reads an argument that is ON or OFF.
+func onOff(b []byte) (bool, error) {
+	switch lower(b) {
+	case "on":
+		return true, nil
+	case "off":
+		return false, nil
+	}
+	return false, errSyntax
+}
+
+func clientNoEvict(s *Session, args [][]byte) error {
+	return s.changeFlag(args[2], func(i *clientInfo, on bool) { i.noEvict = on })
+}
+
+func clientNoTouch(s *Session, args [][]byte) error {
+	return s.changeFlag(args[2], func(i *clientInfo, on bool) { i.noTouch = on })
+}
+
+func (s *Session) changeFlag(arg []byte, set func(i *clientInfo, on bool)) error {
+	on, err := onOff(arg)
+	if err != nil {
+		return err
+	}
+	s.client.change(func(i *clientInfo) { set(i, on) })
+	s.w.OK()
+	return nil
+}
+
+// clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR]. No command here blocks its client.
+func clientUnblock(s *Session, args [][]byte) error {
+	switch {
+	case len(args) > 4, len(args) == 4 && !bytes.EqualFold(args[3], []byte("timeout")) && !bytes.EqualFold(args[3], []byte("error")):
+		return replyError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+	}
+	if _, ok := resp.ParseInt(args[2]); !ok {
+		return errNotInteger
+	}
+	s.w.Int(0)
 	return nil
 }

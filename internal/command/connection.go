@@ -1,8 +1,6 @@
 package command
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"math"
 	"strings"
 
@@ -33,58 +31,47 @@ func quit(s *Session, _ [][]byte) error {
 }
 
 func reset(s *Session, _ [][]byte) error {
-	s.db, s.name, s.w.RESP3 = 0, "", false
-	s.setAuthenticated(s.engine.config.Password == "")
+	s.discard()
+	s.db, s.replies, s.w.RESP3 = 0, repliesOn, false
+	s.client.change(func(i *clientInfo) {
+		*i = clientInfo{libName: i.libName, libVersion: i.libVersion, queued: -1}
+	})
+	s.greet()
 	s.w.Status("RESET")
 	return nil
 }
 
 func selectDB(s *Session, args [][]byte) error {
-	n, ok := resp.ParseInt(args[1])
+	db, err := s.database(args[1])
+	if err != nil {
+		return err
+	}
+	s.db = db
+	s.client.change(func(i *clientInfo) { i.db = int(db) })
+	s.w.OK()
+	return nil
+}
+
+func (s *Session) database(arg []byte) (db uint16, err error) {
+	n, err := s.integer(arg)
 	switch {
-	case !ok:
-		return errNotInteger
+	case err != nil:
+		return 0, err
 	case n < math.MinInt32 || n > math.MaxInt32:
-		return errInt32
+		return 0, errInt32
 	case n < 0 || n >= int64(s.engine.config.Databases):
-		return errDBRange
+		return 0, errDBRange
 	}
-	s.db = uint16(n)
-	s.w.OK()
-	return nil
+	return uint16(n), nil
 }
 
-func auth(s *Session, args [][]byte) error {
-	switch len(args) {
-	case 2:
-		if s.engine.config.Password == "" {
-			return errNoPassword
-		}
-		if !s.login([]byte(defaultUser), args[1]) {
-			return errWrongPass
-		}
-	case 3:
-		if !s.login(args[1], args[2]) {
-			return errWrongPass
-		}
-	default:
-		return errSyntax
+// integer reads an argument as Redis does.
+func (s *Session) integer(arg []byte) (int64, error) {
+	n, ok := resp.ParseInt(arg)
+	if !ok {
+		return 0, errNotInteger
 	}
-	s.w.OK()
-	return nil
-}
-
-const defaultUser = "default"
-
-// login authenticates the client as the default user, the only one there is. Without a password any is right.
-func (s *Session) login(user, password []byte) bool {
-	want := s.engine.config.Password
-	given, wanted := sha256.Sum256(password), sha256.Sum256([]byte(want))
-	if string(user) != defaultUser || want != "" && subtle.ConstantTimeCompare(given[:], wanted[:]) != 1 {
-		return false
-	}
-	s.setAuthenticated(true)
-	return true
+	return n, nil
 }
 
 // hello is HELLO [protover [AUTH username password] [SETNAME clientname]].
@@ -104,14 +91,14 @@ func hello(s *Session, args [][]byte) error {
 		switch left := len(args) - i - 1; {
 		case left >= 2 && lower(args[i]) == "auth":
 			if !s.login(args[i+1], args[i+2]) {
-				return errWrongPass
+				s.delayed(errWrongPass)
+				return nil
 			}
 			i += 2
 		case left >= 1 && lower(args[i]) == "setname":
-			if err := checkClientText("Client names", args[i+1]); err != nil {
+			if err := s.setName(args[i+1]); err != nil { // whatever is wrong behind it, as in Redis
 				return err
 			}
-			s.name = string(args[i+1]) // whatever is wrong behind it, as in Redis
 			i++
 		default:
 			return replyError("ERR Syntax error in HELLO option '" + resp.Printable(args[i]) + "'")
@@ -121,6 +108,7 @@ func hello(s *Session, args [][]byte) error {
 		return errHelloNoAuth
 	}
 	s.w.RESP3 = resp3
+	s.client.change(func(i *clientInfo) { i.resp3 = resp3 })
 	s.replyHello()
 	return nil
 }
@@ -138,7 +126,7 @@ func (s *Session) replyHello() {
 	s.w.BulkString("proto")
 	s.w.Int(protocol)
 	s.w.BulkString("id")
-	s.w.Int(s.id)
+	s.w.Int(s.client.id)
 	s.w.BulkString("mode")
 	s.w.BulkString("standalone")
 	s.w.BulkString("role")

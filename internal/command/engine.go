@@ -3,12 +3,16 @@
 package command
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"cellserver/internal/acl"
 	"cellserver/internal/funnel"
+	"cellserver/internal/lua"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
 )
@@ -16,23 +20,26 @@ import (
 // RedisVersion is the Redis whose replies the commands give; clients choose what they send by it.
 const RedisVersion = "7.0.15"
 
-// Config is what an Engine needs. All fields but Password and Settings must be set.
+// Config is what an Engine needs. All fields but Settings, Scripts, Reload, Shutdown and Debug must be set.
 type Config struct {
-	Store       *shard.Store
-	Now         func() int64 // Unix nanoseconds, never going back
-	Reading     funnel.Reading
-	Databases   int
-	MaxKeyBytes int
-	Limits      resp.Limits
-	Password    string // none asked for where empty
-	Version     string // of this server
-	Settings    []Setting
-	Clients     func() ClientStats
-	Log         *slog.Logger
+	Store         *shard.Store
+	Now           func() int64 // Unix nanoseconds, never going back
+	Reading       funnel.Reading
+	Databases     int
+	MaxKeyBytes   int
+	MaxReplyBytes int // of one reply
+	Limits        resp.Limits
+	Users         *acl.Users
+	ACLFile       string      // "" for none
+	Scripts       *lua.Engine // nil where scripts are off
+	ScriptThreads int         // scripts that run at once
+	Version       string      // of this server
+	Settings      []Setting
+	Clients       func() ClientStats
+	Shutdown      func()               // ends the server in good order
+	Debug         func(peer Peer) bool // whether a client may use DEBUG
+	Log           *slog.Logger
 }
-
-// Setting is a name and a value that CONFIG GET knows.
-type Setting struct{ Name, Value string }
 
 // ClientStats is what the server above knows of connections.
 type ClientStats struct {
@@ -49,51 +56,87 @@ type Engine struct {
 	table    table
 	started  time.Time
 	scratch  sync.Pool
-	lastID   atomic.Int64
-	commands atomic.Int64 // executed, for INFO
+	clients  clients
+	errors   errorStats
+	logins   logins
+	aclLog   *acl.Log
+	throttle *row
+	runID    string
+	slots    chan struct{} // one for each script that runs
 
-	crossProtocol crossProtocolLog
+	crossProtocol occasionally
+	failedLogins  occasionally
+}
+
+// Commands returns what access control must know of the commands.
+func Commands() []acl.Command {
+	var all []acl.Command
+	t := newTable(rows())
+	t.each(func(r *row) {
+		all = append(all, acl.Command{Name: r.fullName(), Parent: r.parent, Categories: r.aclCategories()})
+	})
+	return all
 }
 
 // NewEngine returns an Engine.
 func NewEngine(c Config) *Engine {
-	return &Engine{
+	e := &Engine{
 		config:  c,
 		table:   newTable(rows()),
+		aclLog:  acl.NewLog(acl.DefaultLogEntries),
 		started: time.Now(),
 		scratch: sync.Pool{New: func() any { return &scratch{batch: make([]shard.Request, 0, maxBatch)} }},
+		clients: clients{byID: map[int64]*client{}},
+		slots:   make(chan struct{}, max(1, c.ScriptThreads)),
+		runID:   runID(),
 	}
+	e.throttle = e.table.byName["cl.throttle"]
+	if c.Scripts == nil {
+		e.table.refuse("scripts are off: start the server without --lua=off", "eval", "evalsha", "eval_ro", "evalsha_ro", "script")
+	}
+	return e
 }
 
-// NewSession returns the session of a new client. The driver's wake function is called, from any goroutine, when
-// a session that was Waiting should be fed again.
-func (e *Engine) NewSession(peer Peer, wake func()) *Session {
+// runID returns 40 random hexadecimal digits, as Redis has in INFO.
+func runID() string {
+	var id [20]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// NewSession returns the session of a new client.
+func (e *Engine) NewSession(peer Peer, conn Conn) *Session {
 	s := &Session{
 		engine:  e,
-		peer:    peer,
-		id:      e.lastID.Add(1),
-		created: time.Now(),
-		wake:    wake,
+		conn:    conn,
+		client:  &client{peer: peer, conn: conn, created: time.Now(), info: clientInfo{queued: -1}},
 		decoder: resp.Decoder{Limits: e.config.Limits},
 	}
-	s.setAuthenticated(e.config.Password == "")
+	s.client.activeNs.Store(e.config.Now())
+	e.clients.add(s.client)
+	s.greet()
 	return s
 }
 
-func (s *Session) setAuthenticated(yes bool) {
-	s.authenticated = yes
-	s.decoder.Unauthenticated = !yes
-}
-
-// crossProtocolLog reports the first of the web pages that reach for the port, and then one a minute, so that
-// they cannot fill the log.
-type crossProtocolLog struct {
+// occasionally reports the first of what may happen often, and then one a minute, so that clients cannot fill the
+// log.
+type occasionally struct {
 	mu    sync.Mutex // guards all below
 	last  time.Time
-	since int // closed since the last report
+	since int // happened since the last report
 }
 
-const crossProtocolInterval = time.Minute
+const reportInterval = time.Minute
+
+func (o *occasionally) report(log func(count int)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.since++
+	if now := time.Now(); o.last.IsZero() || now.Sub(o.last) >= reportInterval {
+		log(o.since)
+		o.last, o.since = now, 0
+	}
+}
 
 // isCrossProtocol recognises a browser's request by its first line, or by one of its headers.
 func isCrossProtocol(name []byte) bool {
@@ -101,13 +144,7 @@ func isCrossProtocol(name []byte) bool {
 }
 
 func (e *Engine) reportCrossProtocol(addr string) {
-	l := &e.crossProtocol
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.since++
-	if now := time.Now(); l.last.IsZero() || now.Sub(l.last) >= crossProtocolInterval {
-		e.config.Log.Warn("possible attack: a client sent an HTTP request; connection closed",
-			"client", addr, "count", l.since)
-		l.last, l.since = now, 0
-	}
+	e.crossProtocol.report(func(count int) {
+		e.config.Log.Warn("possible attack: a client sent an HTTP request; connection closed", "client", addr, "count", count)
+	})
 }

@@ -26,6 +26,16 @@ const (
 	errHelloNoAuth replyError = "NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
 		"HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP " +
 		"protocol version at the same time"
+	errNestedMulti     replyError = "ERR MULTI calls can not be nested"
+	errNotInMulti      replyError = "ERR Command not allowed inside a transaction"
+	errExecFailed      replyError = "EXECABORT Transaction discarded because of previous errors."
+	errACLChanged      replyError = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed"
+	errNotInScript     replyError = "ERR This Redis command is not allowed from script"
+	errWholeInScript   replyError = "ERR a command about all keys is not allowed from a script, which has only the keys that it declared"
+	errReadOnlyScript  replyError = "ERR Write commands are not allowed from read-only scripts."
+	errUnknownInScript replyError = "ERR Unknown Redis command called from script"
+	errArityInScript   replyError = "ERR Wrong number of args calling Redis command from script"
+
 	errProtoVersion    replyError = "NOPROTO unsupported protocol version"
 	errProtoNotInteger replyError = "ERR Protocol version is not an integer or out of range"
 )
@@ -51,6 +61,15 @@ func errUnknownSubcommand(r *row, name []byte) error {
 
 func errArity(r *row) error {
 	return replyError("ERR wrong number of arguments for '" + r.fullName() + "' command")
+}
+
+func errExecAborted(cause error) error {
+	_, reason, _ := strings.Cut(replyText(cause), " ")
+	return replyError("EXECABORT Transaction discarded because of: " + reason)
+}
+
+func errUndeclared(key []byte) error {
+	return replyError("ERR script used the key '" + resp.Printable(key) + "', which is not among the keys that it was given; pass it in KEYS")
 }
 
 func errKeyTooLong(maxBytes int) error {

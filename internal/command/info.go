@@ -13,62 +13,43 @@ import (
 	"cellserver/internal/shard"
 )
 
-func timeCommand(s *Session, _ [][]byte) error {
-	now := time.Now()
-	s.w.Array(2)
-	s.w.BulkString(strconv.FormatInt(now.Unix(), 10))
-	s.w.BulkString(strconv.Itoa(now.Nanosecond() / 1000))
-	return nil
+// infoText is INFO as it is written.
+type infoText struct {
+	strings.Builder
+	s    *Session
+	live []int // keys of each database; nil where they were not counted
 }
 
-func moduleList(s *Session, _ [][]byte) error {
-	s.replyModules()
-	return nil
-}
+func (t *infoText) field(name string, value any) { fmt.Fprintf(t, "%s:%v\r\n", name, value) }
 
-func (s *Session) replyModules() {
-	s.w.Array(1)
-	s.w.Map(4)
-	s.replyPair("name", moduleName)
-	s.w.BulkString("ver")
-	s.w.Int(moduleVersion)
-	s.replyPair("path", "")
-	s.w.BulkString("args")
-	s.w.Array(0)
-}
-
-// configGet is CONFIG GET pattern [pattern ...].
-func configGet(s *Session, args [][]byte) error {
-	if err := checkNames(args[2:]); err != nil {
-		return err
+// fields writes names and values in turn.
+func (t *infoText) fields(pairs ...any) {
+	for i := 0; i < len(pairs); i += 2 {
+		t.field(pairs[i].(string), pairs[i+1])
 	}
-	var found []Setting
-	for _, setting := range s.engine.config.Settings {
-		for _, pattern := range args[2:] {
-			if matches(setting.Name, string(pattern)) {
-				found = append(found, setting)
-				break
-			}
-		}
-	}
-	s.w.Map(len(found))
-	for _, setting := range found {
-		s.replyPair(setting.Name, setting.Value)
-	}
-	return nil
 }
 
 type infoSection struct {
-	name  string
-	write func(*Session, *strings.Builder)
+	name      string
+	byDefault bool
+	write     func(*infoText)
 }
 
-// infoSections is given how many live keys each database has.
-func infoSections(live []int) []infoSection {
-	infoKeyspace := func(_ *Session, b *strings.Builder) { writeKeyspace(b, live) }
+// infoSections are in Redis's order.
+func infoSections() []infoSection {
 	return []infoSection{
-		{"server", infoServer}, {"clients", infoClients}, {"memory", infoMemory},
-		{"stats", infoStats}, {"modules", infoModules}, {"keyspace", infoKeyspace},
+		{"server", true, infoServer},
+		{"clients", true, infoClients},
+		{"memory", true, infoMemory},
+		{"persistence", true, infoPersistence},
+		{"stats", true, infoStats},
+		{"replication", true, infoReplication},
+		{"cpu", true, infoCPU},
+		{"modules", true, infoModules},
+		{"commandstats", false, infoCommandStats},
+		{"errorstats", true, infoErrorStats},
+		{"cluster", true, func(t *infoText) { t.field("cluster_enabled", 0) }},
+		{"keyspace", true, infoKeyspace},
 	}
 }
 
@@ -78,46 +59,54 @@ func info(s *Session, args [][]byte) error {
 	for _, arg := range args[1:] {
 		wanted = append(wanted, lower(arg))
 	}
-	all := len(wanted) == 0 || slices.Contains(wanted, "default") || slices.Contains(wanted, "all") || slices.Contains(wanted, "everything")
-	isWanted := func(section string) bool { return all || slices.Contains(wanted, section) }
-	if !isWanted("keyspace") {
-		s.replyInfo(isWanted, nil)
+	has := func(name string) bool { return slices.Contains(wanted, name) }
+	all := has("all") || has("everything")
+	byDefault := len(wanted) == 0 || has("default")
+	t := &infoText{s: s}
+	write := func(s *Session) {
+		for _, section := range infoSections() {
+			if !all && !has(section.name) && !(byDefault && section.byDefault) {
+				continue
+			}
+			if t.Len() > 0 {
+				t.WriteString("\r\n")
+			}
+			fmt.Fprintf(t, "# %s\r\n", strings.ToUpper(section.name[:1])+section.name[1:])
+			section.write(t)
+		}
+		s.w.Verbatim(t.String())
+	}
+	if !all && !byDefault && !has("keyspace") {
+		write(s)
 		return nil
 	}
-	var live []int
-	s.aside(func() { live = s.engine.countLive() }, func(s *Session) { s.replyInfo(isWanted, live) })
+	s.aside(func() { t.live = s.countLive() }, write)
 	return nil
 }
 
-func (s *Session) replyInfo(isWanted func(section string) bool, live []int) {
-	var b strings.Builder
-	for _, section := range infoSections(live) {
-		if !isWanted(section.name) {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString("\r\n")
-		}
-		fmt.Fprintf(&b, "# %s\r\n", strings.ToUpper(section.name[:1])+section.name[1:])
-		section.write(s, &b)
-	}
-	s.w.Verbatim(b.String())
+func infoServer(t *infoText) {
+	c := &t.s.engine.config
+	up := int(time.Since(t.s.engine.started).Seconds())
+	t.fields("redis_version", RedisVersion, "redis_mode", "standalone", "cellserver_version", c.Version,
+		"os", runtime.GOOS+" "+runtime.GOARCH, "arch_bits", strconv.IntSize, "go_version", runtime.Version(),
+		"process_id", os.Getpid(), "run_id", t.s.engine.runID, "tcp_port", c.Clients().Port,
+		"server_time_usec", time.Now().UnixMicro(), "uptime_in_seconds", up, "uptime_in_days", up/(24*60*60),
+		"executable", executable(), "config_file", "")
 }
 
-func infoServer(s *Session, b *strings.Builder) {
-	up := int(time.Since(s.engine.started).Seconds())
-	fmt.Fprintf(b, "redis_version:%s\r\ncellserver_version:%s\r\nredis_mode:standalone\r\nos:%s %s\r\narch_bits:%d\r\n"+
-		"go_version:%s\r\nprocess_id:%d\r\ntcp_port:%d\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
-		RedisVersion, s.engine.config.Version, runtime.GOOS, runtime.GOARCH, strconv.IntSize,
-		runtime.Version(), os.Getpid(), s.engine.config.Clients().Port, up, up/(24*60*60))
+func executable() string {
+	path, _ := os.Executable() // "" where the system cannot say
+	return path
 }
 
-func infoClients(s *Session, b *strings.Builder) {
-	c := s.engine.config.Clients()
-	fmt.Fprintf(b, "connected_clients:%d\r\nmaxclients:%d\r\nblocked_clients:0\r\n", c.Connected, c.MaxClients)
+func infoClients(t *infoText) {
+	c := t.s.engine.config.Clients()
+	tracking := len(t.s.engine.clients.all(func(c *client) bool { return c.snapshot().tracking != "" }))
+	t.fields("connected_clients", c.Connected, "cluster_connections", 0, "maxclients", c.MaxClients,
+		"blocked_clients", 0, "tracking_clients", tracking)
 }
 
-func infoMemory(_ *Session, b *strings.Builder) {
+func infoMemory(t *infoText) {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/memory/classes/total:bytes"},
@@ -126,26 +115,79 @@ func infoMemory(_ *Session, b *strings.Builder) {
 	metrics.Read(samples)
 	used := samples[0].Value.Uint64()
 	resident := samples[1].Value.Uint64() - samples[2].Value.Uint64()
-	fmt.Fprintf(b, "used_memory:%d\r\nused_memory_rss:%d\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n", used, resident)
+	t.fields("used_memory", used, "used_memory_human", humanBytes(used), "used_memory_rss", resident,
+		"used_memory_rss_human", humanBytes(resident), "maxmemory", 0, "maxmemory_human", "0B",
+		"maxmemory_policy", "noeviction", "mem_allocator", "go")
 }
 
-func infoStats(s *Session, b *strings.Builder) {
-	c := s.engine.config.Clients()
+// humanBytes writes a size as Redis does.
+func humanBytes(n uint64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%dB", n)
+	}
+	unit, size := "K", float64(n)/(1<<10)
+	for _, next := range []string{"M", "G", "T"} {
+		if size < 1<<10 {
+			break
+		}
+		unit, size = next, size/(1<<10)
+	}
+	return fmt.Sprintf("%.2f%s", size, unit)
+}
+
+func infoPersistence(t *infoText) {
+	t.fields("loading", 0, "async_loading", 0, "rdb_changes_since_last_save", 0, "rdb_bgsave_in_progress", 0,
+		"rdb_last_save_time", t.s.engine.started.Unix(), "rdb_last_bgsave_status", "ok", "aof_enabled", 0,
+		"aof_rewrite_in_progress", 0)
+}
+
+func infoStats(t *infoText) {
+	e := t.s.engine
+	c := e.config.Clients()
 	var st shard.Stats
-	s.engine.config.Store.UpdateStats(&st)
-	fmt.Fprintf(b, "total_connections_received:%d\r\ntotal_commands_processed:%d\r\nrejected_connections:%d\r\n"+
-		"expired_keys:%d\r\nevicted_keys:0\r\ncell_allowed:%d\r\ncell_denied:%d\r\n",
-		c.Accepted, s.engine.commands.Load(), c.Refused, st.Expired, st.Allowed, st.Denied)
+	t.s.whole().UpdateStats(&st)
+	t.fields("total_connections_received", c.Accepted, "total_commands_processed", e.table.executed(),
+		"rejected_connections", c.Refused, "expired_keys", st.Expired, "evicted_keys", 0,
+		"pubsub_channels", 0, "pubsub_patterns", 0, "total_error_replies", e.errors.sum(),
+		"acl_access_denied_auth", e.logins.total.Load(), "cell_allowed", st.Allowed, "cell_denied", st.Denied)
 }
 
-func infoModules(_ *Session, b *strings.Builder) {
-	fmt.Fprintf(b, "module:name=%s,ver=%d\r\n", moduleName, moduleVersion)
+func infoReplication(t *infoText) {
+	t.fields("role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",
+		"master_replid", t.s.engine.runID, "master_repl_offset", 0)
 }
 
-func writeKeyspace(b *strings.Builder, live []int) {
-	for db, n := range live {
+func infoModules(t *infoText) {
+	fmt.Fprintf(t, "module:name=%s,ver=%d\r\n", moduleName, moduleVersion)
+}
+
+func infoCommandStats(t *infoText) {
+	t.s.engine.table.each(func(r *row) {
+		calls, rejected := r.stats.calls.Load(), r.stats.rejected.Load()
+		if calls == 0 && rejected == 0 {
+			return
+		}
+		us := float64(r.stats.ns.Load()) / 1e3
+		perCall := 0.0
+		if calls > 0 {
+			perCall = us / float64(calls)
+		}
+		t.field("cmdstat_"+r.fullName(), fmt.Sprintf("calls=%d,usec=%.0f,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
+			calls, us, perCall, rejected, r.stats.failed.Load()))
+	})
+}
+
+func infoErrorStats(t *infoText) {
+	var lines []string
+	t.s.engine.errors.each(func(code string, n int64) { lines = append(lines, fmt.Sprintf("errorstat_%s:count=%d\r\n", code, n)) })
+	slices.Sort(lines)
+	t.WriteString(strings.Join(lines, ""))
+}
+
+func infoKeyspace(t *infoText) {
+	for db, n := range t.live {
 		if n > 0 {
-			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=0\r\n", db, n, n)
+			t.field(fmt.Sprintf("db%d", db), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=0", n, n))
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/match"
+	"cellserver/internal/glob"
 )
 
 // moduleName is the module whose command CL.THROTTLE is; clients look for it in MODULE LIST.
@@ -73,7 +73,7 @@ func (s *Session) replyCommand(r *row) {
 
 func (f flag) names() (names []string) {
 	for i, name := range flagNames() {
-		if f&(1<<i) != 0 {
+		if f&shownFlags&(1<<i) != 0 {
 			names = append(names, name)
 		}
 	}
@@ -88,38 +88,41 @@ func (s *Session) replyStatuses(names []string) {
 }
 
 func (s *Session) replyKeySpecs(k keySpec) {
-	if k.first == 0 {
+	if k.first == 0 && k.counted == 0 {
 		s.w.Set(0)
 		return
-	}
-	last := k.last
-	if last > 0 {
-		last -= k.first // a spec counts from the first key
 	}
 	s.w.Set(1)
 	s.w.Map(3)
 	s.w.BulkString("flags")
 	s.replyStatuses(k.flags)
-	s.w.BulkString("begin_search")
+	begin, find := max(k.first, k.counted), "range"
+	numbers := []specNumber{{"lastkey", k.last}, {"keystep", k.step}, {"limit", 0}}
+	if k.last > 0 {
+		numbers[0].n = k.last - k.first // a spec counts from the first key
+	}
+	if k.counted > 0 {
+		find, numbers = "keynum", []specNumber{{"keynumidx", 0}, {"firstkey", 1}, {"keystep", 1}}
+	}
+	s.replySpecPart("begin_search", "index", specNumber{"index", begin})
+	s.replySpecPart("find_keys", find, numbers...)
+}
+
+type specNumber struct {
+	name string
+	n    int
+}
+
+func (s *Session) replySpecPart(part, kind string, numbers ...specNumber) {
+	s.w.BulkString(part)
 	s.w.Map(2)
-	s.w.BulkString("type")
-	s.w.BulkString("index")
+	s.replyPair("type", kind)
 	s.w.BulkString("spec")
-	s.w.Map(1)
-	s.w.BulkString("index")
-	s.w.Int(int64(k.first))
-	s.w.BulkString("find_keys")
-	s.w.Map(2)
-	s.w.BulkString("type")
-	s.w.BulkString("range")
-	s.w.BulkString("spec")
-	s.w.Map(3)
-	s.w.BulkString("lastkey")
-	s.w.Int(int64(last))
-	s.w.BulkString("keystep")
-	s.w.Int(int64(k.step))
-	s.w.BulkString("limit")
-	s.w.Int(0)
+	s.w.Map(len(numbers))
+	for _, number := range numbers {
+		s.w.BulkString(number.name)
+		s.w.Int(int64(number.n))
+	}
 }
 
 func commandDocs(s *Session, args [][]byte) error {
@@ -226,14 +229,14 @@ func commandList(s *Session, args [][]byte) error {
 		if len(args) != 5 || lower(args[2]) != "filterby" {
 			return errSyntax
 		}
-		wanted := string(args[4])
+		wanted := args[4]
 		switch lower(args[3]) {
 		case "module":
-			accept = func(r *row) bool { return r.flags&flagModule != 0 && wanted == moduleName }
+			accept = func(r *row) bool { return r.flags&flagModule != 0 && string(wanted) == moduleName }
 		case "aclcat":
-			accept = func(r *row) bool { return slices.Contains(r.aclCategories(), lower(args[4])) }
+			accept = func(r *row) bool { return slices.Contains(r.aclCategories(), lower(wanted)) }
 		case "pattern":
-			accept = func(r *row) bool { return matches(r.fullName(), wanted) }
+			accept = func(r *row) bool { return glob.MatchFold(wanted, []byte(r.fullName())) }
 		default:
 			return errSyntax
 		}
@@ -261,21 +264,6 @@ func checkNames(names [][]byte) error {
 		return replyError("ERR more than " + strconv.Itoa(maxNames) + " names or patterns; ask for all of them instead")
 	}
 	return nil
-}
-
-const (
-	maxPatternBytes = 64 // longer than any name
-	maxMatchSteps   = 20 // for each byte of a name
-)
-
-// matches reports whether a name in lower case matches a pattern with * and ?, in any case. Its work is bounded,
-// whatever the pattern.
-func matches(name, pattern string) bool {
-	if len(pattern) > maxPatternBytes {
-		return false
-	}
-	ok, _ := match.MatchLimit(name, strings.ToLower(pattern), maxMatchSteps)
-	return ok
 }
 
 func helpRow() *row {

@@ -5,16 +5,27 @@ package command
 
 func rows() []*row {
 	var all []*row
-	for _, group := range [][]*row{cellRows(), connectionRows(), genericRows(), serverRows()} {
+	for _, group := range [][]*row{
+		cellRows(), connectionRows(), transactionRows(), keyRows(), expiryRows(), keyspaceRows(), scriptingRows(),
+		serverRows(), adminRows(), refusedRows(),
+	} {
 		all = append(all, group...)
 	}
 	return all
 }
 
+// The flags that many have.
+const (
+	anyTime     = flagLoading | flagStale | flagFast
+	asIs        = flagLoading | flagStale | flagNoScript // about the connection or the server, not for scripts
+	byAdmin     = flagAdmin | asIs
+	transacting = anyTime | flagNoScript
+)
+
 func cellRows() []*row {
 	return []*row{{
 		name: "cl.throttle", arity: -1, flags: flagWrite | flagFast | flagModule, batches: true, run: throttle,
-		keys:  keySpec{1, 1, 1, []string{"RW", "access", "update"}},
+		keys:  keySpec{first: 1, last: 1, step: 1, flags: []string{"RW", "access", "update"}},
 		group: "module", since: "0.1.0", complexity: "O(1)",
 		summary: "Asks a key's funnel for units: replies limited (0 or 1), limit, remaining, " +
 			"seconds until a retry, seconds until it is empty",
@@ -28,238 +39,113 @@ func cellRows() []*row {
 	}}
 }
 
-func connectionRows() []*row {
-	const anyTime = flagLoading | flagStale | flagFast
-	connection := []string{"connection"}
+func transactionRows() []*row {
+	category := []string{"transaction"}
 	return []*row{
 		{
-			name: "auth", arity: -2, flags: anyTime | flagNoAuth, categories: connection, run: auth,
-			group: "connection", since: "1.0.0", complexity: "O(1)",
-			summary: "Authenticates the connection",
-			args:    []arg{{name: "username", kind: "string", optional: true}, {name: "password", kind: "string"}},
+			name: "discard", arity: 1, flags: transacting | flagNotQueued, categories: category, run: discardCommand,
+			group: "transactions", since: "2.0.0", complexity: "O(N) in the number of queued commands",
+			summary: "Forgets the commands behind MULTI",
 		},
 		{
-			name: "client", arity: -2, categories: connection, subs: clientRows(),
-			group: "connection", since: "2.4.0", complexity: "Depends on subcommand",
-			summary: "A container for client connection commands",
+			name: "exec", arity: 1, flags: asIs | flagNotQueued, categories: category, long: true, run: exec,
+			group: "transactions", since: "1.2.0", complexity: "Depends on the commands",
+			summary: "Executes the commands behind MULTI as one step",
 		},
 		{
-			name: "echo", arity: 2, flags: anyTime, categories: connection, run: echo,
-			group: "connection", since: "1.0.0", complexity: "O(1)",
-			summary: "Replies with its argument",
-			args:    []arg{{name: "message", kind: "string"}},
+			name: "multi", arity: 1, flags: transacting | flagNotQueued, categories: category, run: multi,
+			group: "transactions", since: "1.2.0", complexity: "O(1)",
+			summary: "Begins a transaction",
+			differs: "The commands of a transaction are bounded together by --max-command-bytes.",
 		},
 		{
-			name: "hello", arity: -1, flags: anyTime | flagNoAuth, categories: connection, run: hello,
-			group: "connection", since: "6.0.0", complexity: "O(1)",
-			summary: "Chooses the protocol version, and may authenticate and name the connection",
-			args: []arg{{name: "arguments", kind: "block", optional: true, args: []arg{
-				{name: "protover", kind: "integer"},
-				{name: "username_password", kind: "block", token: "AUTH", optional: true, args: []arg{
-					{name: "username", kind: "string"}, {name: "password", kind: "string"},
-				}},
-				{name: "clientname", kind: "string", token: "SETNAME", optional: true},
-			}}},
+			name: "unwatch", arity: 1, flags: transacting, categories: category, run: unwatchCommand,
+			group: "transactions", since: "2.2.0", complexity: "O(1)",
+			summary: "Forgets all watched keys",
 		},
 		{
-			name: "ping", arity: -1, flags: flagFast, categories: connection, run: ping,
-			group: "connection", since: "1.0.0", complexity: "O(1)",
-			summary: "Replies PONG, or its argument",
-			args:    []arg{{name: "message", kind: "string", optional: true}},
-		},
-		{
-			name: "quit", arity: -1, flags: anyTime | flagNoAuth, categories: connection, run: quit,
-			group: "connection", since: "1.0.0", complexity: "O(1)",
-			summary: "Closes the connection",
-		},
-		{
-			name: "reset", arity: 1, flags: anyTime | flagNoAuth, categories: connection, run: reset,
-			group: "connection", since: "6.2.0", complexity: "O(1)",
-			summary: "Makes the connection as if it were new",
-		},
-		{
-			name: "select", arity: 2, flags: anyTime, categories: connection, run: selectDB,
-			group: "connection", since: "1.0.0", complexity: "O(1)",
-			summary: "Chooses the database of the connection",
-			args:    []arg{{name: "index", kind: "integer"}},
+			name: "watch", arity: -2, flags: transacting | flagNotQueued, categories: category, run: watch,
+			keys:  keySpec{first: 1, last: -1, step: 1, flags: []string{"RO"}},
+			group: "transactions", since: "2.2.0", complexity: "O(N) in the number of keys",
+			summary: "Makes EXEC do nothing if one of the keys changes before",
+			args:    []arg{{name: "key", kind: "key", multiple: true}},
 		},
 	}
 }
 
-func clientRows() []*row {
-	const flags = flagLoading | flagStale
-	connection := []string{"connection"}
+func scriptingRows() []*row {
+	category := []string{"scripting"}
+	const flags = flagStale | flagNoScript | flagNoMandatoryKeys | flagMovableKeys | flagScript
+	args := func(script string) []arg {
+		return []arg{
+			{name: script, kind: "string"}, {name: "numkeys", kind: "integer"},
+			{name: "key", kind: "key", optional: true, multiple: true},
+			{name: "arg", kind: "string", optional: true, multiple: true},
+		}
+	}
+	const differs = "Only keys that are declared can be used, and no command about all keys; a script that takes longer " +
+		"than --lua-time-limit is ended and leaves nothing."
+	const complexity = "Depends on the script"
+	write, read := []string{"RW", "access", "update"}, []string{"RO", "access"}
 	return []*row{
-		helpRow(),
 		{
-			name: "getname", arity: 2, flags: flags, categories: connection, run: clientGetName,
-			since: "2.6.9", complexity: "O(1)", summary: "Returns the connection's name",
+			name: "eval", arity: -3, flags: flags, categories: category, run: eval, keys: scriptKeys(write...),
+			group: "scripting", since: "2.6.0", complexity: complexity, differs: differs,
+			summary: "Executes a Lua script", args: args("script"),
 		},
 		{
-			name: "id", arity: 2, flags: flags, categories: connection, run: clientID,
-			since: "5.0.0", complexity: "O(1)", summary: "Returns the connection's number",
+			name: "evalsha", arity: -3, flags: flags, categories: category, run: evalSHA, keys: scriptKeys(write...),
+			group: "scripting", since: "2.6.0", complexity: complexity, differs: differs,
+			summary: "Executes a Lua script by its SHA1", args: args("sha1"),
 		},
 		{
-			name: "info", arity: 2, flags: flags, categories: connection, long: true, run: clientInfo,
-			since: "6.2.0", complexity: "O(1)", summary: "Returns what is known of the connection",
+			name: "eval_ro", arity: -3, flags: flags | flagReadonly, categories: category, run: evalRO, keys: scriptKeys(read...),
+			group: "scripting", since: "7.0.0", complexity: complexity, differs: differs,
+			summary: "Executes a Lua script that does not write", args: args("script"),
 		},
 		{
-			name: "setinfo", arity: 4, flags: flags, categories: connection, run: clientSetInfo,
-			since: "7.2.0", complexity: "O(1)", summary: "Tells the client library's name or version",
-			args: []arg{{name: "attr", kind: "oneof", args: []arg{
-				{name: "libname", kind: "string", token: "LIB-NAME"},
-				{name: "libver", kind: "string", token: "LIB-VER"},
-			}}},
+			name: "evalsha_ro", arity: -3, flags: flags | flagReadonly, categories: category, run: evalSHARO, keys: scriptKeys(read...),
+			group: "scripting", since: "7.0.0", complexity: complexity, differs: differs,
+			summary: "Executes a Lua script that does not write, by its SHA1", args: args("sha1"),
 		},
 		{
-			name: "setname", arity: 3, flags: flags, categories: connection, run: clientSetName,
-			since: "2.6.9", complexity: "O(1)", summary: "Names the connection",
-			args: []arg{{name: "connection-name", kind: "string"}},
+			name: "script", arity: -2, subs: scriptRows(),
+			group: "scripting", since: "2.6.0", complexity: "Depends on subcommand",
+			summary: "A container for Lua scripts management commands",
 		},
 	}
 }
 
-func genericRows() []*row {
-	keyspace := []string{"keyspace"}
-	keys := []arg{{name: "key", kind: "key", multiple: true}}
-	key := []arg{{name: "key", kind: "key"}}
+func scriptRows() []*row {
+	category := []string{"scripting"}
+	help := helpRow()
+	help.categories = category
 	return []*row{
 		{
-			name: "del", arity: -2, flags: flagWrite, categories: keyspace, long: true, run: del,
-			keys:  keySpec{1, -1, 1, []string{"RM", "delete"}},
-			group: "generic", since: "1.0.0", complexity: "O(N) in the number of keys",
-			summary: "Deletes keys, all at once", args: keys,
+			name: "exists", arity: -3, flags: flagNoScript, categories: category, run: scriptExists,
+			since: "2.6.0", complexity: "O(N) in the number of scripts", summary: "Tells which scripts are known",
+			args: []arg{{name: "sha1", kind: "string", multiple: true}},
 		},
 		{
-			name: "exists", arity: -2, flags: flagReadonly | flagFast, categories: keyspace, long: true, run: exists,
-			keys:  keySpec{1, -1, 1, []string{"RO"}},
-			group: "generic", since: "1.0.0", complexity: "O(N) in the number of keys",
-			summary: "Counts which of the keys exist", args: keys,
+			name: "flush", arity: -2, flags: flagNoScript, categories: category, run: scriptFlush,
+			since: "2.6.0", complexity: "O(N) in the number of scripts", summary: "Forgets all scripts",
+			args: flushArgs(),
+		},
+		help,
+		{
+			name: "kill", arity: 2, flags: flagNoScript, categories: category, run: scriptKill,
+			since: "2.6.0", complexity: "O(1)", summary: "Ends the scripts that run",
 		},
 		{
-			name: "pttl", arity: 2, flags: flagReadonly | flagFast, categories: keyspace, run: pttl,
-			keys:  keySpec{1, 1, 1, []string{"RO", "access"}},
-			group: "generic", since: "2.6.0", complexity: "O(1)",
-			summary: "Returns in how many milliseconds a key's funnel is empty", args: key,
-		},
-		{
-			name: "ttl", arity: 2, flags: flagReadonly | flagFast, categories: keyspace, run: ttl,
-			keys:  keySpec{1, 1, 1, []string{"RO", "access"}},
-			group: "generic", since: "1.0.0", complexity: "O(1)",
-			summary: "Returns in how many seconds a key's funnel is empty", args: key,
-		},
-		{
-			name: "unlink", arity: -2, flags: flagWrite | flagFast, categories: keyspace, long: true, run: del,
-			keys:  keySpec{1, -1, 1, []string{"RM", "delete"}},
-			group: "generic", since: "4.0.0", complexity: "O(N) in the number of keys",
-			summary: "Deletes keys, all at once", args: keys,
+			name: "load", arity: 3, flags: flagNoScript | flagStale, categories: category, run: scriptLoad,
+			since: "2.6.0", complexity: "O(N) in the length of the script", summary: "Keeps a script for EVALSHA",
+			args: []arg{{name: "script", kind: "string"}},
 		},
 	}
 }
 
-func serverRows() []*row {
-	flushArgs := []arg{{name: "flush-type", kind: "oneof", optional: true, args: []arg{
+func flushArgs() []arg {
+	return []arg{{name: "flush-type", kind: "oneof", optional: true, args: []arg{
 		{name: "async", kind: "pure-token", token: "ASYNC"}, {name: "sync", kind: "pure-token", token: "SYNC"},
 	}}}
-	flushCategories := []string{"keyspace", "dangerous"}
-	return []*row{
-		{
-			name: "command", arity: -1, flags: flagLoading | flagStale, categories: []string{"connection"},
-			long: true, run: commandAll, subs: commandRows(),
-			group: "server", since: "2.8.13", complexity: "O(N) in the number of commands",
-			summary: "Describes all commands",
-		},
-		{
-			name: "config", arity: -2, subs: configRows(),
-			group: "server", since: "2.0.0", complexity: "Depends on subcommand",
-			summary: "A container for configuration commands",
-		},
-		{
-			name: "dbsize", arity: 1, flags: flagReadonly | flagFast, categories: []string{"keyspace"}, run: dbSize,
-			group: "server", since: "1.0.0", complexity: "O(N) in the number of entries",
-			summary: "Counts the live keys of the database",
-		},
-		{
-			name: "flushall", arity: -1, flags: flagWrite, categories: flushCategories, long: true, run: flushAll,
-			group: "server", since: "1.0.0", complexity: "O(1)",
-			summary: "Removes all keys of all databases", args: flushArgs,
-		},
-		{
-			name: "flushdb", arity: -1, flags: flagWrite, categories: flushCategories, run: flushDB,
-			group: "server", since: "1.0.0", complexity: "O(N) in the number of entries",
-			summary: "Removes all keys of the database", args: flushArgs,
-		},
-		{
-			name: "info", arity: -1, flags: flagLoading | flagStale, categories: []string{"dangerous"}, run: info,
-			group: "server", since: "1.0.0", complexity: "O(N) in the number of entries",
-			summary: "Returns the server's state and counters",
-			args:    []arg{{name: "section", kind: "string", optional: true, multiple: true}},
-		},
-		{
-			name: "module", arity: -2, subs: moduleRows(),
-			group: "server", since: "4.0.0", complexity: "Depends on subcommand",
-			summary: "A container for module commands",
-		},
-		{
-			name: "time", arity: 1, flags: flagLoading | flagStale | flagFast, run: timeCommand,
-			group: "server", since: "2.6.0", complexity: "O(1)",
-			summary: "Returns the Unix time in seconds, and the microseconds of the second",
-		},
-	}
-}
-
-func commandRows() []*row {
-	const flags = flagLoading | flagStale
-	connection := []string{"connection"}
-	names := []arg{{name: "command-name", kind: "string", optional: true, multiple: true}}
-	return []*row{
-		{
-			name: "count", arity: 2, flags: flags, categories: connection, run: commandCount,
-			since: "2.8.13", complexity: "O(1)", summary: "Counts the commands",
-		},
-		{
-			name: "docs", arity: -2, flags: flags, categories: connection, run: commandDocs,
-			since: "7.0.0", complexity: "O(N) in the number of commands",
-			summary: "Documents commands, by default all", args: names,
-		},
-		helpRow(),
-		{
-			name: "info", arity: -2, flags: flags, categories: connection, run: commandInfo,
-			since: "2.8.13", complexity: "O(N) in the number of commands",
-			summary: "Describes commands, by default all", args: names,
-		},
-		{
-			name: "list", arity: -2, flags: flags, categories: connection, run: commandList,
-			since: "7.0.0", complexity: "O(N) in the number of commands",
-			summary: "Lists the names of commands, by default all",
-			args: []arg{{name: "filterby", kind: "oneof", token: "FILTERBY", optional: true, args: []arg{
-				{name: "module-name", kind: "string", token: "MODULE"},
-				{name: "category", kind: "string", token: "ACLCAT"},
-				{name: "pattern", kind: "pattern", token: "PATTERN"},
-			}}},
-		},
-	}
-}
-
-func configRows() []*row {
-	return []*row{
-		{
-			name: "get", arity: -3, flags: flagAdmin | flagLoading | flagStale, run: configGet,
-			since: "2.0.0", complexity: "O(N) in the number of settings",
-			summary: "Returns the settings whose names match a pattern",
-			args:    []arg{{name: "parameter", kind: "string", multiple: true}},
-		},
-		helpRow(),
-	}
-}
-
-func moduleRows() []*row {
-	return []*row{
-		helpRow(),
-		{
-			name: "list", arity: 2, flags: flagAdmin, run: moduleList,
-			since: "4.0.0", complexity: "O(N) in the number of modules",
-			summary: "Lists the modules whose commands are here",
-		},
-	}
 }

@@ -1,8 +1,7 @@
 package command
 
 import (
-	"time"
-
+	"cellserver/internal/acl"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
 )
@@ -16,8 +15,8 @@ const (
 	// More says that there may be more to execute in the input; call Feed again when the replies are on their way,
 	// unless the connection has to end.
 	More
-	// Waiting says that the last command is not done. Read no more, and call Feed again after the session's wake function
-	// was called.
+	// Waiting says that the last command is not done. Read no more, and call Feed again after the session has called
+	// its connection's Wake.
 	Waiting
 	// Close says to send the replies, then close the connection.
 	Close
@@ -30,36 +29,64 @@ type Peer struct {
 	Addr      string // the client's address
 	LocalAddr string // the server's
 	Unix      bool   // over a unix socket
+	TLS       bool
+	CertName  string // the common name of the client's certificate, where it has shown one
+}
+
+// Conn is what a session asks of its connection. Any goroutine may call it at any time, also after the end.
+type Conn interface {
+	// Wake makes the driver feed a session that was Waiting again.
+	Wake()
+	// Kill ends the connection at once.
+	Kill()
 }
 
 // Session is one client's conversation: bytes in, bytes out. It knows no socket. It is for one goroutine at a
-// time, but for the wake function, which any goroutine may call.
+// time.
 type Session struct {
 	// What every command needs comes first: with thousands of clients each cache line is a wait for memory.
 	engine        *Engine
 	scratch       *scratch // only during Feed
+	user          *acl.User
+	space         keySpace     // what EXEC and scripts have of the store; else nil
+	multi         *transaction // between MULTI and EXEC; else nil
 	decoder       resp.Decoder
 	w             resp.Writer
 	db            uint16
 	authenticated bool
+	inner         innerKind
+	replies       replyMode
 	status        Status
 	// waiting is what the last command still has to do: it appends its reply and returns true, or returns false
 	// to be called again after the next wake-up.
 	waiting func(*Session) bool
 
-	wake       func()
-	peer       Peer
-	id         int64
-	created    time.Time
-	name       string
-	libName    string
-	libVersion string
+	conn    Conn
+	client  *client
+	watch   *shard.Watch // nil without WATCH
+	watched []shard.Key
+
+	// Of a session for EXEC or a script:
+
+	spaceNs  int64       // the time of the space
+	keys     []shard.Key // that a script has declared
+	readOnly bool        // the script is
 }
+
+// innerKind says what a session executes for; EXEC and scripts have one of their own.
+type innerKind uint8
+
+const (
+	outer innerKind = iota // a client's own commands
+	inExec
+	inScript
+)
 
 // scratch is what a session needs only while it executes; sessions share them.
 type scratch struct {
-	args  [][]byte
-	batch []shard.Request
+	args    [][]byte
+	batch   []shard.Request
+	batches int // decided so far
 }
 
 const (
@@ -76,13 +103,19 @@ const (
 // Authenticated reports whether the client has given the password, or there is none.
 func (s *Session) Authenticated() bool { return s.authenticated }
 
+// Close ends the session, whose connection is no more.
+func (s *Session) Close() {
+	s.unwatch()
+	s.engine.clients.remove(s.client)
+}
+
 // Feed executes the commands at the front of in and appends their replies to out. It returns how many bytes of in
 // it consumed, and out. What it has not consumed must stand at the front of in the next time. It may change in.
 func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Status) {
 	s.w.Buf = out
 	s.status = NeedInput
-	s.scratch = s.engine.scratch.Get().(*scratch)
-	defer s.giveBack()
+	s.borrow()
+	defer s.endFeed()
 	if s.waiting != nil && !s.resume() {
 		return 0, s.w.Buf, Waiting
 	}
@@ -90,7 +123,6 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Sta
 	if !s.authenticated {
 		most = len(out) + UnauthenticatedOutput
 	}
-	commands := 0
 	for s.status == NeedInput {
 		if len(s.w.Buf) >= most {
 			s.status = More
@@ -108,13 +140,18 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Sta
 		s.scratch.args = args
 		if len(args) > 0 {
 			s.execute(args)
-			commands++
 		}
 	}
 	s.flush()
-	s.engine.commands.Add(int64(commands))
 	return consumed, s.w.Buf, s.status
 }
+
+func (s *Session) endFeed() {
+	s.w.Buf = nil
+	s.giveBack()
+}
+
+func (s *Session) borrow() { s.scratch = s.engine.scratch.Get().(*scratch) }
 
 // giveBack leaves nothing in the scratch that refers to the input, whose buffer it would keep alive.
 func (s *Session) giveBack() {
@@ -125,58 +162,71 @@ func (s *Session) giveBack() {
 	}
 	clear(s.scratch.args[:cap(s.scratch.args)])
 	s.engine.scratch.Put(s.scratch)
-	s.scratch, s.w.Buf = nil, nil
+	s.scratch = nil
 }
 
 func (s *Session) execute(args [][]byte) {
-	r, args, err := s.admit(args)
-	if err == nil {
-		if !r.batches {
-			s.flush()
-		}
-		err = r.run(s, args)
-		if r.long && s.status == NeedInput {
-			s.status = More
-		}
+	if s.replies != repliesOn {
+		s.executeMuted(args)
+		return
 	}
+	s.dispatch(args)
+}
+
+func (s *Session) dispatch(args [][]byte) {
+	r, args, err := s.admit(args)
+	switch {
+	case err != nil:
+		s.reject(r, err)
+	case s.multi != nil && r.flags&flagNotQueued == 0:
+		s.queue(r, args)
+	default:
+		s.call(r, args)
+	}
+}
+
+// call executes a command that was admitted.
+func (s *Session) call(r *row, args [][]byte) {
+	if r.batches { // flush counts, and reads the clock
+		if err := r.run(s, args); err != nil {
+			r.stats.failed.Add(1)
+			s.fail(err)
+		}
+		return
+	}
+	s.flush()
+	beganNs := s.engine.config.Now()
+	s.client.touch(r, beganNs)
+	err := r.run(s, args)
+	r.stats.calls.Add(1)
+	r.stats.ns.Add(s.engine.config.Now() - beganNs)
 	if err != nil {
+		r.stats.failed.Add(1)
 		s.fail(err)
 	}
+	if r.long && s.status == NeedInput {
+		s.status = More
+	}
+}
+
+// reject replies to a command that was not admitted; r is nil where there is none of that name.
+func (s *Session) reject(r *row, err error) {
+	if r != nil {
+		r.stats.rejected.Add(1)
+	}
+	if s.multi != nil {
+		s.multi.failed = true
+		if r != nil && r.name == "exec" {
+			s.discard()
+			err = errExecAborted(err)
+		}
+	}
+	s.fail(err)
 }
 
 func (s *Session) fail(err error) {
 	s.flush()
-	s.w.Error(replyText(err))
-}
-
-// admit finds the row of a command or subcommand and checks what can be checked before it runs.
-func (s *Session) admit(args [][]byte) (*row, [][]byte, error) {
-	r := s.engine.table.lookup(args[0])
-	if r == nil {
-		if isCrossProtocol(args[0]) {
-			s.engine.reportCrossProtocol(s.peer.Addr)
-			s.status = Abort
-		}
-		return nil, nil, errUnknownCommand(args)
-	}
-	if r.subs != nil && len(args) > 1 {
-		sub := r.sub(args[1])
-		if sub == nil {
-			return nil, nil, errUnknownSubcommand(r, args[1])
-		}
-		r = sub
-	}
-	if !r.acceptsArity(len(args)) {
-		return nil, nil, errArity(r)
-	}
-	if !s.authenticated && r.flags&flagNoAuth == 0 {
-		return nil, nil, errNoAuth
-	}
-	var err error
-	r.keys.eachKey(args, func(key []byte) {
-		if len(key) > s.engine.config.MaxKeyBytes {
-			err = errKeyTooLong(s.engine.config.MaxKeyBytes)
-		}
-	})
-	return r, args, err
+	text := replyText(err)
+	s.engine.errors.count(text)
+	s.w.Error(text)
 }

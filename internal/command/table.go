@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"cellserver/internal/acl"
+	"cellserver/internal/resp"
 )
 
 // row is a command: all that is known of it, and what runs it. COMMAND, HELP and every error about arity are
@@ -25,7 +28,14 @@ type row struct {
 	batches bool
 	// long says that it may take milliseconds, so Feed returns after it, for the driver may have to end.
 	long bool
-	run  func(s *Session, args [][]byte) error
+	// refusal is why there is no such command here; where it is not empty, the row is in no list.
+	refusal string
+	// differs says how it differs from Redis's command of the name.
+	differs string
+	run     func(s *Session, args [][]byte) error
+
+	id    int // among Commands
+	stats *rowStats
 }
 
 type flag uint16
@@ -39,11 +49,24 @@ const (
 	flagFast
 	flagNoAuth // may run before AUTH
 	flagModule
+	flagNoScript // not in scripts
+	flagNoMulti  // not in transactions
+	flagMovableKeys
+	flagNoMandatoryKeys
+
+	// What follows is ours and not shown.
+
+	flagNotQueued // executed at once also behind MULTI
+	flagWhole     // about all keys
+	flagScript    // runs a script
 )
+
+const shownFlags = flagNotQueued - 1
 
 // flagNames are in the order of their bits.
 func flagNames() []string {
-	return []string{"write", "readonly", "admin", "loading", "stale", "fast", "no_auth", "module"}
+	return []string{"write", "readonly", "admin", "loading", "stale", "fast", "no_auth", "module",
+		"noscript", "no_multi", "movablekeys", "no_mandatory_keys"}
 }
 
 // keySpec says which arguments are keys: first to last by step, counted from the name at 0; last may be
@@ -51,6 +74,8 @@ func flagNames() []string {
 type keySpec struct {
 	first, last, step int
 	flags             []string
+	// counted is where the argument stands that says how many keys follow it, as in EVAL; then first is 0.
+	counted int
 }
 
 // arg describes an argument for COMMAND DOCS, from which clients make their hints.
@@ -95,6 +120,13 @@ func (r *row) aclCategories() []string {
 
 // eachKey calls visit with the keys among args.
 func (k keySpec) eachKey(args [][]byte, visit func(key []byte)) {
+	if k.counted > 0 {
+		keys, _ := k.countedKeys(args)
+		for _, key := range keys {
+			visit(key)
+		}
+		return
+	}
 	if k.first == 0 {
 		return
 	}
@@ -107,24 +139,67 @@ func (k keySpec) eachKey(args [][]byte, visit func(key []byte)) {
 	}
 }
 
+// countedKeys returns the keys behind their number, and what stands behind them.
+func (k keySpec) countedKeys(args [][]byte) (keys, rest [][]byte) {
+	if len(args) <= k.counted {
+		return nil, nil
+	}
+	n, ok := resp.ParseInt(args[k.counted])
+	rest = args[k.counted+1:]
+	if !ok || n < 0 || n > int64(len(rest)) {
+		return nil, rest
+	}
+	return rest[:n], rest[n:]
+}
+
+// access says which permissions the keys take: some commands take none but that the key is the user's at all.
+func (k keySpec) access() (a acl.Access) {
+	for _, f := range k.flags {
+		switch f {
+		case "access":
+			a |= acl.Read
+		case "update", "insert", "delete":
+			a |= acl.Write
+		}
+	}
+	return a
+}
+
 // table finds rows by name.
 type table struct {
-	rows   []*row // sorted by name
+	rows   []*row // sorted by name, without those that are refused
 	byName map[string]*row
 }
 
 const maxNameBytes = 32 // longer than any command's name
 
 func newTable(rows []*row) table {
-	t := table{rows: rows, byName: make(map[string]*row, len(rows))}
-	slices.SortFunc(t.rows, func(a, b *row) int { return strings.Compare(a.name, b.name) })
+	t := table{byName: make(map[string]*row, len(rows))}
+	slices.SortFunc(rows, func(a, b *row) int { return strings.Compare(a.name, b.name) })
 	for _, r := range rows {
+		r.stats = &rowStats{}
 		t.byName[r.name] = r
 		for _, sub := range r.subs {
-			sub.parent, sub.group = r.name, r.group
+			sub.parent, sub.group, sub.stats = r.name, r.group, &rowStats{}
+		}
+		if r.refusal == "" {
+			t.rows = append(t.rows, r)
 		}
 	}
+	id := 0
+	t.each(func(r *row) {
+		r.id = id
+		id++
+	})
 	return t
+}
+
+// refuse takes commands out of all lists.
+func (t *table) refuse(reason string, names ...string) {
+	for _, name := range names {
+		t.byName[name].refusal = reason
+	}
+	t.rows = slices.DeleteFunc(t.rows, func(r *row) bool { return r.refusal != "" })
 }
 
 // lookup finds a command by its name in any case, without allocation.

@@ -10,30 +10,35 @@ import (
 
 // throttle puts one CL.THROTTLE into the batch; flush asks the store and replies.
 func throttle(s *Session, args [][]byte) error {
+	request, err := s.request(args)
+	if err != nil {
+		return err
+	}
+	s.scratch.batch = append(s.scratch.batch, request)
+	if len(s.scratch.batch) == maxBatch {
+		s.flush()
+	}
+	return nil
+}
+
+// request reads the arguments of CL.THROTTLE.
+func (s *Session) request(args [][]byte) (shard.Request, error) {
 	if len(args) < 5 || len(args) > 6 {
-		return &cellError{"Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"}
+		return shard.Request{}, &cellError{"Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"}
 	}
 	numbers := [4]int64{3: 1} // max_burst, count, period, quantity
 	for i, arg := range args[2:] {
 		n, ok := integer(arg)
 		if !ok {
-			return &cellError{"Couldn't parse as integer: " + resp.Printable(arg)}
+			return shard.Request{}, &cellError{"Couldn't parse as integer: " + resp.Printable(arg)}
 		}
 		numbers[i] = n
 	}
 	limit, err := funnel.NewLimit(s.engine.config.Reading, numbers[0], numbers[1], numbers[2])
 	if err != nil {
-		return err
+		return shard.Request{}, err
 	}
-	s.scratch.batch = append(s.scratch.batch, shard.Request{
-		Key:      shard.Key{DB: s.db, Name: args[1]},
-		Limit:    limit,
-		Quantity: numbers[3],
-	})
-	if len(s.scratch.batch) == maxBatch {
-		s.flush()
-	}
-	return nil
+	return shard.Request{Key: s.key(args[1]), Limit: limit, Quantity: numbers[3]}, nil
 }
 
 // integer reads a number by the module's grammar: decimal, an optional sign, leading zeros allowed, nothing else.
@@ -56,13 +61,13 @@ func slowInteger(b []byte) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// flush asks the store for the batch at one clock reading, and replies to it.
+// flush asks the store for the batch, and replies to it.
 func (s *Session) flush() {
 	batch := s.scratch.batch
 	if len(batch) == 0 {
 		return
 	}
-	s.engine.config.Store.Throttle(s.engine.config.Now(), batch)
+	s.decide(batch)
 	for i := range batch {
 		s.replyThrottle(&batch[i].Result)
 	}
@@ -70,15 +75,56 @@ func (s *Session) flush() {
 	s.scratch.batch = batch[:0]
 }
 
-func (s *Session) replyThrottle(r *funnel.Result) {
-	limited := int64(0)
-	if r.Limited {
-		limited = 1
+// timedBatches is of how many batches one is timed, and stands for all: the clock would be a hundredth of a request.
+const timedBatches = 64
+
+// decide asks the store for a batch, at one clock reading.
+func (s *Session) decide(batch []shard.Request) {
+	if s.space != nil {
+		s.decideIn(s.space, batch)
+		return
 	}
+	e := s.engine
+	nowNs := e.config.Now()
+	e.config.Store.Throttle(nowNs, batch)
+	r := e.throttle
+	s.client.touch(r, nowNs)
+	r.stats.calls.Add(int64(len(batch)))
+	if s.scratch.batches++; s.scratch.batches%timedBatches == 0 {
+		r.stats.ns.Add(timedBatches * (e.config.Now() - nowNs))
+	}
+}
+
+func (s *Session) decideIn(in keySpace, batch []shard.Request) {
+	for i := range batch {
+		q := &batch[i]
+		q.Result = in.Throttle(q.Key, q.Limit, q.Quantity)
+	}
+	s.engine.throttle.stats.calls.Add(int64(len(batch)))
+}
+
+func (s *Session) replyThrottle(r *funnel.Result) {
 	s.w.Array(5)
-	s.w.Int(limited)
+	s.w.Int(limitedInt(r))
 	s.w.Int(r.Limit)
 	s.w.Int(r.Remaining)
 	s.w.Int(r.RetryAfterSec)
 	s.w.Int(r.ResetAfterSec)
+}
+
+func limitedInt(r *funnel.Result) int64 {
+	if r.Limited {
+		return 1
+	}
+	return 0
+}
+
+// replyElement replies with one of the five integers, counted from 1 as in Lua.
+func (s *Session) replyElement(r *funnel.Result, element int) {
+	five := [...]int64{limitedInt(r), r.Limit, r.Remaining, r.RetryAfterSec, r.ResetAfterSec}
+	if element > len(five) {
+		s.w.Null()
+		return
+	}
+	s.w.Int(five[element-1])
 }

@@ -23,13 +23,18 @@ func (s *Session) resume() bool {
 }
 
 // aside runs work that may take long on a goroutine of its own, so that the driver can serve others meanwhile, and
-// then reply. The arguments of the command are work's only if it has copied them.
+// then reply. The arguments of the command are work's only if it has copied them. In EXEC it is all done at once, for
+// that is aside already.
 func (s *Session) aside(work func(), reply func(*Session)) {
+	if s.inner != outer {
+		work()
+		reply(s)
+		return
+	}
 	var ended atomic.Bool
 	var failure error // a panic, which must end this connection and not the process
-	wake := s.wake
 	go func() {
-		defer wake()
+		defer s.conn.Wake()
 		defer ended.Store(true)
 		defer func() {
 			if p := recover(); p != nil {

@@ -61,6 +61,54 @@ func (w *Writer) Null() {
 	}
 }
 
+// NullArray appends a null where an array would be.
+func (w *Writer) NullArray() {
+	if w.RESP3 {
+		w.Null()
+	} else {
+		w.Buf = append(w.Buf, "*-1\r\n"...)
+	}
+}
+
+// Bool appends a boolean; RESP2 has 1 and 0 for it.
+func (w *Writer) Bool(b bool) {
+	switch {
+	case w.RESP3 && b:
+		w.Buf = append(w.Buf, "#t\r\n"...)
+	case w.RESP3:
+		w.Buf = append(w.Buf, "#f\r\n"...)
+	case b:
+		w.Int(1)
+	default:
+		w.Int(0)
+	}
+}
+
+// Double appends a floating-point number.
+func (w *Writer) Double(x float64) {
+	text := strconv.FormatFloat(x, 'g', -1, 64)
+	if w.RESP3 {
+		w.Buf = append(append(append(w.Buf, ','), text...), "\r\n"...)
+	} else {
+		w.BulkString(text)
+	}
+}
+
+// BigNumber appends an integer of any length, given in decimal.
+func (w *Writer) BigNumber(digits string) {
+	if w.RESP3 {
+		w.Buf = append(append(append(w.Buf, '('), digits...), "\r\n"...)
+	} else {
+		w.BulkString(digits)
+	}
+}
+
+// Attribute begins n pairs that stand beside the reply that follows; RESP2 has none, so it is for RESP3 only.
+func (w *Writer) Attribute(n int) { w.prefix('|', n) }
+
+// Push begins a message that answers no command, of n elements; for RESP3 only.
+func (w *Writer) Push(n int) { w.prefix('>', n) }
+
 // Verbatim appends a text that clients show as it is.
 func (w *Writer) Verbatim(text string) {
 	if !w.RESP3 {

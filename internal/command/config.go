@@ -1,0 +1,95 @@
+package command
+
+import (
+	"slices"
+
+	"cellserver/internal/glob"
+	"cellserver/internal/resp"
+)
+
+// Setting is what CONFIG GET shows under a name and CONFIG SET may change.
+type Setting struct {
+	Name string
+	Get  func() string
+	// Set checks a value and returns what makes it the setting's. It is nil where that takes a restart.
+	Set func(value string) (apply func(), err error)
+}
+
+// Constant is a setting that does not change while the server runs.
+func Constant(name, value string) Setting {
+	return Setting{Name: name, Get: func() string { return value }}
+}
+
+// configGet is CONFIG GET pattern [pattern ...].
+func configGet(s *Session, args [][]byte) error {
+	if err := checkNames(args[2:]); err != nil {
+		return err
+	}
+	var found []Setting
+	for _, setting := range s.engine.config.Settings {
+		matches := func(pattern []byte) bool { return glob.MatchFold(pattern, []byte(setting.Name)) }
+		if slices.ContainsFunc(args[2:], matches) {
+			found = append(found, setting)
+		}
+	}
+	s.w.Map(len(found))
+	for _, setting := range found {
+		s.replyPair(setting.Name, setting.Get())
+	}
+	return nil
+}
+
+// configSet is CONFIG SET name value [name value ...]: all of them, or none.
+func configSet(s *Session, args [][]byte) error {
+	pairs := args[2:]
+	if len(pairs)%2 != 0 {
+		return errArity(s.engine.table.lookupFull([]byte("config|set")))
+	}
+	var apply []func()
+	seen := map[string]bool{}
+	for ; len(pairs) > 0; pairs = pairs[2:] {
+		name := lower(pairs[0])
+		i := slices.IndexFunc(s.engine.config.Settings, func(st Setting) bool { return st.Name == name })
+		if i < 0 {
+			return replyError("ERR Unknown option or number of arguments for CONFIG SET - '" + resp.Printable(pairs[0]) + "'")
+		}
+		if seen[name] {
+			return errConfigSet(name, "duplicate parameter")
+		}
+		seen[name] = true
+		setting := &s.engine.config.Settings[i]
+		if setting.Set == nil {
+			return errConfigSet(name, "can't set immutable config")
+		}
+		one, err := setting.Set(string(pairs[1]))
+		if err != nil {
+			return errConfigSet(name, err.Error())
+		}
+		apply = append(apply, one)
+	}
+	for _, one := range apply {
+		one()
+	}
+	s.w.OK()
+	return nil
+}
+
+func errConfigSet(name, reason string) error {
+	return replyError("ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + resp.PrintableN([]byte(reason), maxReasonBytes))
+}
+
+const maxReasonBytes = 256
+
+func configResetStat(s *Session, _ [][]byte) error {
+	e := s.engine
+	e.table.resetStats()
+	e.errors.reset()
+	e.logins.total.Store(0)
+	s.w.OK()
+	return nil
+}
+
+// configRewrite replies as a Redis that was started without a file.
+func configRewrite(*Session, [][]byte) error {
+	return replyError("ERR The server is running without a config file")
+}

@@ -1,0 +1,179 @@
+package command
+
+import (
+	"bytes"
+
+	"cellserver/internal/lua"
+	"cellserver/internal/resp"
+	"cellserver/internal/shard"
+)
+
+func eval(s *Session, args [][]byte) error { return s.eval(args, false) }
+
+func evalRO(s *Session, args [][]byte) error { return s.eval(args, true) }
+
+func evalSHA(s *Session, args [][]byte) error { return s.evalSHA(args, false) }
+
+func evalSHARO(s *Session, args [][]byte) error { return s.evalSHA(args, true) }
+
+func (s *Session) eval(args [][]byte, readOnly bool) error {
+	keys, argv, err := scriptArgs(args)
+	if err != nil {
+		return err
+	}
+	script, err := s.engine.config.Scripts.Load(args[1])
+	if err != nil {
+		return err
+	}
+	return s.runScript(script, keys, argv, readOnly)
+}
+
+func (s *Session) evalSHA(args [][]byte, readOnly bool) error {
+	keys, argv, err := scriptArgs(args)
+	if err != nil {
+		return err
+	}
+	script := s.engine.config.Scripts.Lookup(args[1])
+	if script == nil {
+		return replyError("NOSCRIPT No matching script. Please use EVAL.")
+	}
+	return s.runScript(script, keys, argv, readOnly)
+}
+
+// scriptKeys is where EVAL and its like have their keys.
+func scriptKeys(access ...string) keySpec { return keySpec{counted: 2, flags: access} }
+
+// scriptArgs checks how many keys there are said to be, and splits them from the arguments.
+func scriptArgs(args [][]byte) (keys, argv [][]byte, err error) {
+	n, ok := resp.ParseInt(args[2])
+	switch {
+	case !ok:
+		return nil, nil, errNotInteger
+	case n > int64(len(args)-3):
+		return nil, nil, replyError("ERR Number of keys can't be greater than number of args")
+	case n < 0:
+		return nil, nil, replyError("ERR Number of keys can't be negative")
+	}
+	return args[3 : 3+n], args[3+n:], nil
+}
+
+// runScript runs a script, on a goroutine of its own unless it is one call that needs no interpreter.
+func (s *Session) runScript(script *lua.Script, keys, argv [][]byte, readOnly bool) error {
+	readOnly = readOnly || script.NoWrites
+	if !readOnly && s.runNative(script, keys, argv) {
+		return nil
+	}
+	run := &scriptRun{session: s, script: script, readOnly: readOnly, keys: cloneAll(keys), argv: cloneAll(argv)}
+	for _, name := range run.keys {
+		run.declared = append(run.declared, s.key(name))
+	}
+	s.aside(run.run, func(s *Session) {
+		s.w.Buf = append(s.w.Buf, run.reply...)
+		if run.err != nil {
+			s.fail(run.err)
+		}
+	})
+	return nil
+}
+
+func cloneAll(args [][]byte) [][]byte {
+	all := make([][]byte, len(args))
+	for i, arg := range args {
+		all[i] = bytes.Clone(arg)
+	}
+	return all
+}
+
+// runNative does what a script would that is one call of CL.THROTTLE, the one that clients send which have no such
+// command. It is false if the interpreter has to do it: for its errors, and for who may not do everything.
+func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
+	if script.Native == nil || s.inner != outer || !s.user.Unrestricted() {
+		return false
+	}
+	args, ok := script.Native.Args(keys, argv)
+	if !ok || len(args) < 2 || len(args[1]) > s.engine.config.MaxKeyBytes || !declares(keys, args[1]) {
+		return false
+	}
+	request, err := s.request(args)
+	if err != nil {
+		return false
+	}
+	one := append(s.scratch.batch[:0], request)
+	s.decide(one)
+	if element := script.Native.Element; element > 0 {
+		s.replyElement(&one[0].Result, element)
+	} else {
+		s.replyThrottle(&one[0].Result)
+	}
+	clear(one)
+	return true
+}
+
+func declares(keys [][]byte, key []byte) bool {
+	for _, k := range keys {
+		if bytes.Equal(k, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// scriptRun is a script at work.
+type scriptRun struct {
+	session    *Session // which waits
+	script     *lua.Script
+	readOnly   bool
+	keys, argv [][]byte
+	declared   []shard.Key
+
+	reply []byte
+	err   error
+}
+
+func (r *scriptRun) run() {
+	e := r.session.engine
+	if in := r.session.space; in != nil { // of EXEC
+		r.runInside(in, r.session.spaceNs)
+		return
+	}
+	e.slots <- struct{}{}
+	defer func() { <-e.slots }()
+	e.optimistically(r.declared, func(tx *shard.Tx, nowNs int64) (keep bool) { return r.runIn(tx.ByKey(), nowNs) })
+}
+
+// runInside runs the script as a part of a transaction, and takes back what it wrote if it was ended.
+func (r *scriptRun) runInside(in keySpace, nowNs int64) {
+	before := make([]int64, len(r.declared))
+	for i, key := range r.declared {
+		before[i], _ = in.TAT(key)
+	}
+	if r.runIn(in, nowNs) {
+		return
+	}
+	for i, key := range r.declared {
+		in.SetTAT(key, before[i])
+	}
+}
+
+// runIn runs the script and reports whether its writes are to be kept: also when it failed, as in Redis, but not
+// when it was ended.
+func (r *scriptRun) runIn(in keySpace, nowNs int64) (keep bool) {
+	s := r.session.child(inScript)
+	s.readOnly, s.keys = r.readOnly, r.declared
+	s.enter(in, nowNs)
+	defer s.leave()
+	r.reply, r.err = s.engine.config.Scripts.Run(r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
+	return !lua.IsEnded(r.err)
+}
+
+// scriptHost is what a script reaches by redis.call.
+type scriptHost struct{ s *Session }
+
+// Call implements lua.Host.
+func (h scriptHost) Call(args [][]byte, resp3 bool, buf []byte) []byte {
+	s := h.s
+	s.w = resp.Writer{Buf: buf, RESP3: resp3}
+	s.dispatch(args)
+	s.flush()
+	return s.w.Buf
+}
