@@ -79,14 +79,15 @@ func aclCat(s *Session, args [][]byte) error {
 		}
 		s.replyStrings(names)
 	default:
-		return errUnknownOrArity("cat", "ACL")
+		return errUnknownOrArity(args)
 	}
 	return nil
 }
 
 // errUnknownOrArity is what Redis replies to a subcommand with arguments too many.
-func errUnknownOrArity(sub, command string) error {
-	return replyError("ERR unknown subcommand or wrong number of arguments for '" + sub + "'. Try " + command + " HELP.")
+func errUnknownOrArity(args [][]byte) error {
+	return replyError("ERR unknown subcommand or wrong number of arguments for '" + resp.PrintableN(args[1], maxUnknownBytes) +
+		"'. Try " + strings.ToUpper(lower(args[0])) + " HELP.")
 }
 
 func aclGenPass(s *Session, args [][]byte) error {
@@ -100,7 +101,7 @@ func aclGenPass(s *Session, args [][]byte) error {
 		}
 		bits = n
 	default:
-		return errUnknownOrArity("genpass", "ACL")
+		return errUnknownOrArity(args)
 	}
 	password, err := acl.GeneratePassword(int(max(min(bits, 1<<20), 0)))
 	if err != nil {
@@ -129,7 +130,7 @@ func aclDryRun(s *Session, args [][]byte) error {
 		return errArity(r)
 	}
 	if reason, object := deniedTo(user, r, call); reason != acl.Allowed {
-		s.w.BulkString("User " + user.Name() + " has no permissions to " + dryRunText(reason, object))
+		s.w.BulkString("This user has no permissions to " + dryRunText(reason, object))
 		return nil
 	}
 	s.w.OK()
@@ -146,9 +147,7 @@ func dryRunText(reason acl.Reason, object string) string {
 // aclLoad is ACL LOAD.
 func aclLoad(s *Session, _ [][]byte) error {
 	if s.engine.config.ACLFile == "" {
-		return replyError("ERR This instance is not configured to use an ACL file. You may want to specify users via the " +
-			"ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to " +
-			"store users in the Redis configuration.")
+		return replyError("ERR This instance is not configured to use an ACL file. Start the server with --aclfile.")
 	}
 	if err := s.engine.ReloadUsers(); err != nil {
 		return replyError("ERR " + err.Error())
@@ -183,7 +182,7 @@ func aclLog(s *Session, args [][]byte) error {
 	count := int64(10)
 	switch {
 	case len(args) > 3:
-		return errUnknownOrArity("log", "ACL")
+		return errUnknownOrArity(args)
 	case len(args) == 3 && lower(args[2]) == "reset":
 		s.engine.aclLog.Reset()
 		s.w.OK()

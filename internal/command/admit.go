@@ -37,6 +37,9 @@ func (s *Session) admit(args [][]byte) (*row, [][]byte, error) {
 func (s *Session) find(args [][]byte) (*row, error) {
 	r := s.engine.table.lookup(args[0])
 	if r == nil {
+		if s.inner == inScript {
+			return nil, errUnknownInScript
+		}
 		if isCrossProtocol(args[0]) {
 			s.engine.reportCrossProtocol(s.client.peer.Addr)
 			s.status = Abort
@@ -51,6 +54,9 @@ func (s *Session) find(args [][]byte) (*row, error) {
 		r = sub
 	}
 	if !r.acceptsArity(len(args)) {
+		if s.inner == inScript {
+			return r, errArityInScript
+		}
 		return r, errArity(r)
 	}
 	return r, nil
@@ -85,7 +91,12 @@ func (s *Session) permit(r *row, args [][]byte) error {
 		return nil
 	}
 	s.noteDenial(acl.Denial{Reason: reason, Object: object, Username: s.user.Name()})
-	if reason == acl.DeniedCommand {
+	switch {
+	case s.inner == inScript && reason == acl.DeniedCommand:
+		return replyError("ERR The user executing the script can't run this command or subcommand")
+	case s.inner == inScript:
+		return replyError("ERR The user executing the script can't access at least one of the keys mentioned in the command arguments")
+	case reason == acl.DeniedCommand:
 		return replyError("NOPERM this user has no permissions to run the '" + object + "' command")
 	}
 	return replyError("NOPERM this user has no permissions to access one of the keys used as arguments")

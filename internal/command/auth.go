@@ -79,22 +79,7 @@ func (s *Session) delayed(err error) {
 	s.engine.failedLogins.report(func(count int) {
 		s.engine.config.Log.Warn("a client gave a wrong user name or password", "client", s.client.peer.Addr, "count", count)
 	})
-	if s.inner != outer {
-		s.fail(err)
-		return
-	}
-	var over atomic.Bool
-	time.AfterFunc(pause, func() {
-		over.Store(true)
-		s.conn.Wake()
-	})
-	s.wait(func(s *Session) bool {
-		if !over.Load() {
-			return false
-		}
-		s.fail(err)
-		return true
-	})
+	s.after(pause, func(s *Session) { s.fail(err) })
 }
 
 // logins makes guessing passwords slow: it counts the failures of each host of late. It is safe for concurrent use.

@@ -26,8 +26,7 @@ func debugSleep(s *Session, args [][]byte) error {
 	if err != nil || !(sec >= 0 && sec <= maxSec) {
 		return replyError("ERR DEBUG SLEEP wants from 0 to " + strconv.Itoa(maxSec) + " seconds")
 	}
-	d := time.Duration(sec * float64(time.Second))
-	s.aside(func() { time.Sleep(d) }, func(s *Session) { s.w.OK() })
+	s.after(time.Duration(sec*float64(time.Second)), func(s *Session) { s.w.OK() })
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"cellserver/internal/acl"
@@ -32,7 +31,7 @@ type Config struct {
 	Users         *acl.Users
 	ACLFile       string      // "" for none
 	Scripts       *lua.Engine // nil where scripts are off
-	ScriptThreads int         // scripts that run at once
+	AsideThreads  int         // how many long commands, and how many scripts, run at once
 	Version       string      // of this server
 	Settings      []Setting
 	Clients       func() ClientStats
@@ -62,7 +61,8 @@ type Engine struct {
 	aclLog   *acl.Log
 	throttle *row
 	runID    string
-	slots    chan struct{} // one for each script that runs
+	asides   slots // of what is done aside of the drivers
+	scripts  slots // of scripts
 
 	crossProtocol occasionally
 	failedLogins  occasionally
@@ -87,7 +87,8 @@ func NewEngine(c Config) *Engine {
 		started: time.Now(),
 		scratch: sync.Pool{New: func() any { return &scratch{batch: make([]shard.Request, 0, maxBatch)} }},
 		clients: clients{byID: map[int64]*client{}},
-		slots:   make(chan struct{}, max(1, c.ScriptThreads)),
+		asides:  newSlots(c.AsideThreads),
+		scripts: newSlots(c.AsideThreads),
 		runID:   runID(),
 	}
 	e.throttle = e.table.byName["cl.throttle"]
@@ -112,7 +113,6 @@ func (e *Engine) NewSession(peer Peer, conn Conn) *Session {
 		client:  &client{peer: peer, conn: conn, created: time.Now(), info: clientInfo{queued: -1}},
 		decoder: resp.Decoder{Limits: e.config.Limits},
 	}
-	s.client.activeNs.Store(e.config.Now())
 	e.clients.add(s.client)
 	s.greet()
 	return s

@@ -5,9 +5,12 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"cellserver/internal/acl"
 	"cellserver/internal/funnel"
+	"cellserver/internal/lua"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
 )
@@ -42,14 +45,19 @@ func (c *clock) now() int64 {
 func newRig(change ...func(*Config)) *rig {
 	r := &rig{clock: clock{nowNs: t0}}
 	config := Config{
-		Store:       shard.New(),
-		Now:         r.clock.now,
-		Reading:     funnel.Burst,
-		Databases:   16,
-		MaxKeyBytes: testMaxKeyBytes,
-		Limits:      resp.Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20},
-		Version:     "1.2.3",
-		Settings:    []Setting{{"databases", "16"}, {"maxclients", "100"}, {"save", ""}},
+		Store:         shard.New(),
+		Now:           r.clock.now,
+		Reading:       funnel.Burst,
+		Databases:     16,
+		MaxKeyBytes:   testMaxKeyBytes,
+		Limits:        resp.Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20},
+		Version:       "1.2.3",
+		MaxReplyBytes: 32 << 20,
+		Users:         acl.NewUsers(Commands()),
+		Scripts:       lua.New(lua.Config{}),
+		Shutdown:      func() {},
+		Debug:         func(Peer) bool { return true },
+		Settings:      []Setting{Constant("databases", "16"), Constant("maxclients", "100"), Constant("save", "")},
 		Clients: func() ClientStats {
 			return ClientStats{Connected: 2, MaxClients: 100, Accepted: 7, Refused: 3, Port: 6380}
 		},
@@ -62,8 +70,23 @@ func newRig(change ...func(*Config)) *rig {
 	return r
 }
 
+// testConn is a session's connection.
+type testConn struct {
+	woken  chan struct{} // holds one wake-up
+	killed atomic.Bool
+}
+
+func (c *testConn) Wake() {
+	select {
+	case c.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (c *testConn) Kill() { c.killed.Store(true) }
+
 func withPassword(password string) func(*Config) {
-	return func(c *Config) { c.Password = password }
+	return func(c *Config) { c.Users.SetDefaultPassword(password) }
 }
 
 func withReading(reading funnel.Reading) func(*Config) {
@@ -71,7 +94,7 @@ func withReading(reading funnel.Reading) func(*Config) {
 }
 
 func (r *rig) session() *Session {
-	return r.engine.NewSession(Peer{Addr: "192.0.2.1:5000", LocalAddr: "192.0.2.2:6380"}, func() {})
+	return r.engine.NewSession(Peer{Addr: "192.0.2.1:5000", LocalAddr: "192.0.2.2:6380"}, &testConn{woken: make(chan struct{}, 1)})
 }
 
 func (r *rig) stats() (st shard.Stats) {
@@ -99,11 +122,9 @@ func feed(t testing.TB, s *Session, in string) (replies, left string, status Sta
 // converse is feed, and waits where the session does.
 func converse(t testing.TB, s *Session, in string) (replies, left string, status Status) {
 	t.Helper()
-	woken := make(chan struct{}, 1)
-	s.wake = func() { woken <- struct{}{} }
 	replies, left, status = feed(t, s, in)
 	for status == Waiting {
-		<-woken
+		<-s.conn.(*testConn).woken
 		var more string
 		more, left, status = feed(t, s, left)
 		replies += more

@@ -62,12 +62,12 @@ func commandRows() []*row {
 			summary: "Documents commands, by default all", args: names,
 		},
 		{
-			name: "getkeys", arity: -3, flags: flags, categories: connection, run: commandGetKeys,
+			name: "getkeys", arity: -4, flags: flags, categories: connection, run: commandGetKeys,
 			since: "2.8.13", complexity: "O(N) in the number of arguments",
 			summary: "Returns the keys of a command", args: call,
 		},
 		{
-			name: "getkeysandflags", arity: -3, flags: flags, categories: connection, run: commandGetKeysAndFlags,
+			name: "getkeysandflags", arity: -4, flags: flags, categories: connection, run: commandGetKeysAndFlags,
 			since: "7.0.0", complexity: "O(N) in the number of arguments",
 			summary: "Returns the keys of a command, and what it does with them", args: call,
 		},

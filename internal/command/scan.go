@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"strconv"
+	"strings"
 
 	"cellserver/internal/glob"
 	"cellserver/internal/resp"
@@ -24,7 +25,7 @@ const (
 )
 
 func (s *Session) scanQuery(args [][]byte) (*scanQuery, error) {
-	cursor, err := strconv.ParseUint(string(args[1]), 10, 64)
+	cursor, err := strconv.ParseUint(strings.TrimPrefix(string(args[1]), "-"), 10, 64) // Redis takes a sign, too
 	if err != nil {
 		return nil, replyError("ERR invalid cursor")
 	}

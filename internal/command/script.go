@@ -2,6 +2,8 @@ package command
 
 import (
 	"bytes"
+	"context"
+	"log/slog"
 
 	"cellserver/internal/lua"
 	"cellserver/internal/resp"
@@ -21,7 +23,7 @@ func (s *Session) eval(args [][]byte, readOnly bool) error {
 	if err != nil {
 		return err
 	}
-	script, err := s.engine.config.Scripts.Load(args[1])
+	script, err := s.engine.config.Scripts.Evaluate(args[1])
 	if err != nil {
 		return err
 	}
@@ -59,7 +61,7 @@ func scriptArgs(args [][]byte) (keys, argv [][]byte, err error) {
 
 // runScript runs a script, on a goroutine of its own unless it is one call that needs no interpreter.
 func (s *Session) runScript(script *lua.Script, keys, argv [][]byte, readOnly bool) error {
-	readOnly = readOnly || script.NoWrites
+	readOnly = readOnly || script.Flags.NoWrites
 	if !readOnly && s.runNative(script, keys, argv) {
 		return nil
 	}
@@ -67,11 +69,8 @@ func (s *Session) runScript(script *lua.Script, keys, argv [][]byte, readOnly bo
 	for _, name := range run.keys {
 		run.declared = append(run.declared, s.key(name))
 	}
-	s.aside(run.run, func(s *Session) {
+	s.asideIn(s.engine.scripts, run.run, func(s *Session) {
 		s.w.Buf = append(s.w.Buf, run.reply...)
-		if run.err != nil {
-			s.fail(run.err)
-		}
 	})
 	return nil
 }
@@ -127,7 +126,6 @@ type scriptRun struct {
 	declared   []shard.Key
 
 	reply []byte
-	err   error
 }
 
 func (r *scriptRun) run() {
@@ -136,8 +134,6 @@ func (r *scriptRun) run() {
 		r.runInside(in, r.session.spaceNs)
 		return
 	}
-	e.slots <- struct{}{}
-	defer func() { <-e.slots }()
 	e.optimistically(r.declared, func(tx *shard.Tx, nowNs int64) (keep bool) { return r.runIn(tx.ByKey(), nowNs) })
 }
 
@@ -162,8 +158,9 @@ func (r *scriptRun) runIn(in keySpace, nowNs int64) (keep bool) {
 	s.readOnly, s.keys = r.readOnly, r.declared
 	s.enter(in, nowNs)
 	defer s.leave()
-	r.reply, r.err = s.engine.config.Scripts.Run(r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
-	return !lua.IsEnded(r.err)
+	reply, err := s.engine.config.Scripts.Run(r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
+	r.reply = reply
+	return err == nil
 }
 
 // scriptHost is what a script reaches by redis.call.
@@ -176,4 +173,10 @@ func (h scriptHost) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 	s.dispatch(args)
 	s.flush()
 	return s.w.Buf
+}
+
+// Log implements lua.Host.
+func (h scriptHost) Log(level int, message string) {
+	levels := [...]slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
+	h.s.engine.config.Log.Log(context.Background(), levels[min(max(level, 0), len(levels)-1)], "script: "+message, "client", h.s.client.peer.Addr)
 }

@@ -1,7 +1,7 @@
 package command
 
 func scriptLoad(s *Session, args [][]byte) error {
-	script, err := s.engine.config.Scripts.Keep(args[2])
+	script, err := s.engine.config.Scripts.Load(args[2])
 	if err != nil {
 		return err
 	}
@@ -32,8 +32,8 @@ func scriptFlush(s *Session, args [][]byte) error {
 }
 
 func scriptKill(s *Session, _ [][]byte) error {
-	if !s.engine.config.Scripts.Kill() {
-		return replyError("NOTBUSY No scripts in execution right now.")
+	if err := s.engine.config.Scripts.Kill(); err != nil {
+		return err
 	}
 	s.w.OK()
 	return nil

@@ -92,12 +92,12 @@ func TestEachKey(t *testing.T) {
 		want string
 	}{
 		{keySpec{}, "ping a", ""},
-		{keySpec{1, 1, 1, nil}, "ttl a", "a"},
-		{keySpec{1, 1, 1, nil}, "cl.throttle a 1 2 3", "a"},
-		{keySpec{1, 1, 1, nil}, "cl.throttle", ""},
-		{keySpec{1, -1, 1, nil}, "del a b c", "a b c"},
-		{keySpec{1, -1, 1, nil}, "del", ""},
-		{keySpec{2, -2, 2, nil}, "x y a b c d e", "a c"},
+		{keySpec{first: 1, last: 1, step: 1, flags: nil}, "ttl a", "a"},
+		{keySpec{first: 1, last: 1, step: 1, flags: nil}, "cl.throttle a 1 2 3", "a"},
+		{keySpec{first: 1, last: 1, step: 1, flags: nil}, "cl.throttle", ""},
+		{keySpec{first: 1, last: -1, step: 1, flags: nil}, "del a b c", "a b c"},
+		{keySpec{first: 1, last: -1, step: 1, flags: nil}, "del", ""},
+		{keySpec{first: 2, last: -2, step: 2, flags: nil}, "x y a b c d e", "a c"},
 	} {
 		var args [][]byte
 		for word := range strings.FieldsSeq(tt.args) {

@@ -51,7 +51,7 @@ func (s *Session) trackingOptions(args [][]byte) (string, error) {
 	case has["bcast"] && (has["optin"] || has["optout"]):
 		return "", replyError("ERR OPTIN and OPTOUT are not compatible with BCAST")
 	case has["optin"] && has["optout"]:
-		return "", replyError("ERR You can't use both OPTIN and OPTOUT")
+		return "", replyError("ERR You can't specify both OPTIN mode and OPTOUT mode")
 	}
 	return strings.Join(flags, " "), nil
 }
@@ -85,14 +85,18 @@ func clientGetRedir(s *Session, _ [][]byte) error {
 
 // clientCaching is CLIENT CACHING YES|NO.
 func clientCaching(s *Session, args [][]byte) error {
-	if _, err := yesNo(args[2]); err != nil {
-		return err
-	}
-	if lower(args[2]) == "yes" {
-		return replyError("ERR nothing is cached here: the state of a funnel changes with time; do not use client-side caching for it")
-	}
-	if s.client.snapshot().tracking == "" {
+	tracking := s.client.snapshot().tracking
+	if !strings.Contains(tracking, "opt") {
 		return replyError("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
+	}
+	yes, err := yesNo(args[2])
+	switch {
+	case err != nil:
+		return err
+	case yes:
+		return replyError("ERR nothing is cached here: the state of a funnel changes with time; do not use client-side caching for it")
+	case !strings.Contains(tracking, "optout"):
+		return replyError("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
 	}
 	s.w.OK()
 	return nil

@@ -114,7 +114,11 @@ func exec(s *Session, _ [][]byte) error {
 	s.multi = nil // what is executed is not queued
 	s.client.change(func(i *clientInfo) { i.queued = -1 })
 	if x.long {
-		s.aside(x.run, func(s *Session) { s.finishExec(x) })
+		slots := s.engine.asides
+		if x.scripts {
+			slots = s.engine.scripts
+		}
+		s.asideIn(slots, x.run, func(s *Session) { s.finishExec(x) })
 		return nil
 	}
 	x.run()

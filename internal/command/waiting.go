@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 )
 
 // wait makes the session wait for the command that runs. done appends the command's reply and returns true, or
@@ -22,10 +23,20 @@ func (s *Session) resume() bool {
 	return s.waiting == nil
 }
 
+// slots bound how much is done aside at once, so that the event loops have processors left to run on.
+type slots chan struct{}
+
+func newSlots(n int) slots { return make(slots, max(1, n)) }
+
+func (s slots) take() { s <- struct{}{} }
+func (s slots) give() { <-s }
+
 // aside runs work that may take long on a goroutine of its own, so that the driver can serve others meanwhile, and
-// then reply. The arguments of the command are work's only if it has copied them. In EXEC it is all done at once, for
-// that is aside already.
-func (s *Session) aside(work func(), reply func(*Session)) {
+// then reply. The arguments of the command are work's only if it has copied them.
+func (s *Session) aside(work func(), reply func(*Session)) { s.asideIn(s.engine.asides, work, reply) }
+
+// asideIn is aside with a choice of the slots. In EXEC and scripts it is all done at once, for they are aside already.
+func (s *Session) asideIn(slots slots, work func(), reply func(*Session)) {
 	if s.inner != outer {
 		work()
 		reply(s)
@@ -36,6 +47,8 @@ func (s *Session) aside(work func(), reply func(*Session)) {
 	go func() {
 		defer s.conn.Wake()
 		defer ended.Store(true)
+		slots.take()
+		defer slots.give()
 		defer func() {
 			if p := recover(); p != nil {
 				failure = fmt.Errorf("%v\n%s", p, debug.Stack())
@@ -52,5 +65,25 @@ func (s *Session) aside(work func(), reply func(*Session)) {
 		}
 		reply(s)
 		return true
+	})
+}
+
+// after replies when a time has passed.
+func (s *Session) after(d time.Duration, reply func(*Session)) {
+	if s.inner != outer {
+		time.Sleep(d)
+		reply(s)
+		return
+	}
+	var over atomic.Bool
+	time.AfterFunc(d, func() {
+		over.Store(true)
+		s.conn.Wake()
+	})
+	s.wait(func(s *Session) bool {
+		if over.Load() {
+			reply(s)
+		}
+		return over.Load()
 	})
 }

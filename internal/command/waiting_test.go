@@ -35,6 +35,7 @@ func addWait(e *Engine, g *gate) {
 	}}
 	e.table.rows = append(e.table.rows, r)
 	e.table.byName[r.name] = r
+	r.stats = &rowStats{}
 }
 
 // TestWaiting goes through a pipeline step by step.
@@ -123,19 +124,14 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 	r := newRig()
 	addWait(r.engine, &g)
 	woken := make(chan struct{}, 1)
-	s := r.engine.NewSession(Peer{}, func() {
-		select {
-		case woken <- struct{}{}:
-		default:
-		}
-	})
+	s := r.engine.NewSession(Peer{}, &testConn{woken: woken})
 	waiting := make(chan struct{}, waits)
 	go func() {
 		for range waits {
 			<-waiting
-			s.wake() // for nothing
+			s.conn.Wake() // for nothing
 			g.open.Add(1)
-			s.wake()
+			s.conn.Wake()
 		}
 	}()
 	buf := []byte(strings.Repeat("TEST.WAIT x\r\nCL.THROTTLE k 999 1 1\r\n", waits))
@@ -184,30 +180,31 @@ func TestAside(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newRig().session()
 			say(t, s, throttle)
-			in, woken := []byte(tt.in+"PING\r\n"), make(chan struct{})
-			s.wake = func() { close(woken) }
+			in := []byte(tt.in + "PING\r\n")
 			n, out, status := s.Feed(in, nil)
 			if n != len(tt.in) || len(out) > 0 || status != Waiting {
 				t.Fatalf("consumed %d of %d bytes, replied %q, status %d; want it to wait", n, len(tt.in), out, status)
 			}
 			clear(in[:n]) // the driver uses it again
-			<-woken
+			<-s.conn.(*testConn).woken
 			if _, out, status = s.Feed(in[n:], nil); string(out) != tt.want+pong || status != NeedInput {
 				t.Errorf("replied %q, status %d", out, status)
 			}
 		})
 	}
 	t.Run("panic", func(t *testing.T) {
-		s, woken := newRig().session(), make(chan struct{})
-		s.wake = func() { close(woken) }
-		s.engine.config.Now = func() int64 { panic("no clock") }
-		s.Feed([]byte("DBSIZE\r\n"), nil)
-		<-woken
+		s := newRig().session()
+		s.borrow()
+		s.aside(breaks, nil)
+		s.giveBack()
+		<-s.conn.(*testConn).woken
 		defer func() {
-			if p := fmt.Sprint(recover()); !strings.Contains(p, "no clock") || !strings.Contains(p, "countLive") {
+			if p := fmt.Sprint(recover()); !strings.Contains(p, "it broke") || !strings.Contains(p, "breaks") {
 				t.Errorf("panicked with %q, want the cause and its place", p)
 			}
 		}()
 		s.Feed(nil, nil)
 	})
 }
+
+func breaks() { panic("it broke") }
