@@ -298,7 +298,10 @@ func (a arg) usage() string {
 		}
 		text = strings.Join(choices, "|")
 	}
-	if a.token != "" {
+	switch {
+	case a.kind == "pure-token":
+		text = a.token
+	case a.token != "":
 		text = strings.TrimSpace(a.token + " " + text)
 	}
 	if a.multiple {

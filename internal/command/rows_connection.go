@@ -143,24 +143,23 @@ func clientSelfRows() []*row {
 // clientOthersRows are about other connections, too.
 func clientOthersRows() []*row {
 	connection := []string{"connection"}
-	filter := func(name, kind, token string) arg { return arg{name: name, kind: kind, token: token, optional: true} }
+	filter := func(name, kind, token string) arg { return arg{name: name, kind: kind, token: token} }
 	return []*row{
 		{
 			name: "kill", arity: -3, flags: byAdmin, categories: connection, long: true, run: clientKill,
 			since: "2.4.0", complexity: "O(N) in the number of clients", summary: "Ends connections",
-			args: []arg{
+			args: []arg{{name: "filter", kind: "oneof", multiple: true, args: []arg{
 				filter("ip:port", "string", ""), filter("client-id", "integer", "ID"), filter("type", "string", "TYPE"),
 				filter("username", "string", "USER"), filter("addr", "string", "ADDR"), filter("laddr", "string", "LADDR"),
 				filter("yes|no", "string", "SKIPME"),
-			},
+			}}},
 		},
 		{
 			name: "list", arity: -2, flags: byAdmin, categories: connection, run: clientList,
 			since: "2.4.0", complexity: "O(N) in the number of clients", summary: "Lists the connections",
-			args: []arg{
-				filter("type", "string", "TYPE"),
-				{name: "client-id", kind: "integer", token: "ID", optional: true, multiple: true},
-			},
+			args: []arg{{name: "filter", kind: "oneof", optional: true, args: []arg{
+				filter("type", "string", "TYPE"), {name: "client-id", kind: "integer", token: "ID", multiple: true},
+			}}},
 		},
 		{
 			name: "no-evict", arity: 3, flags: byAdmin, categories: connection, run: clientNoEvict,

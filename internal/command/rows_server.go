@@ -48,7 +48,7 @@ func commandRows() []*row {
 	const flags = flagLoading | flagStale
 	connection := []string{"connection"}
 	names := []arg{{name: "command-name", kind: "string", optional: true, multiple: true}}
-	call := []arg{{name: "command", kind: "string"}, {name: "arg", kind: "string", optional: true, multiple: true}}
+	call := []arg{{name: "command", kind: "string"}, {name: "arg", kind: "string", multiple: true}}
 	help := helpRow()
 	help.categories = connection
 	return []*row{

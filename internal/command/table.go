@@ -175,10 +175,12 @@ const maxNameBytes = 32 // longer than any command's name
 
 func newTable(rows []*row) table {
 	t := table{byName: make(map[string]*row, len(rows))}
-	slices.SortFunc(rows, func(a, b *row) int { return strings.Compare(a.name, b.name) })
+	byName := func(a, b *row) int { return strings.Compare(a.name, b.name) }
+	slices.SortFunc(rows, byName)
 	for _, r := range rows {
 		r.stats = &rowStats{}
 		t.byName[r.name] = r
+		slices.SortFunc(r.subs, byName)
 		for _, sub := range r.subs {
 			sub.parent, sub.group, sub.stats = r.name, r.group, &rowStats{}
 		}

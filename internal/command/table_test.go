@@ -17,7 +17,7 @@ func eachRow(rows []*row, visit func(r *row)) {
 
 func TestRowsAreWhole(t *testing.T) {
 	table := newRig().engine.table
-	name := regexp.MustCompile(`^[a-z]+(\.[a-z]+)?$`)
+	name := regexp.MustCompile(`^[a-z]+([._-][a-z]+)?$`)
 	version := regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
 	seen := map[string]bool{}
 	eachRow(table.rows, func(r *row) {
@@ -30,7 +30,7 @@ func TestRowsAreWhole(t *testing.T) {
 		complain(seen[r.fullName()], "it is there twice")
 		seen[r.fullName()] = true
 		complain(r.summary == "" || strings.HasSuffix(r.summary, ".") || strings.ContainsAny(r.summary, "\r\n"), "no summary, or one with its period")
-		complain(!slices.Contains([]string{"connection", "generic", "module", "server"}, r.group), "group "+r.group)
+		complain(!slices.Contains([]string{"connection", "generic", "module", "scripting", "server", "string", "transactions"}, r.group), "group "+r.group)
 		complain(!version.MatchString(r.since), "since "+r.since)
 		complain(r.complexity == "", "no complexity")
 		complain(r.run == nil && r.subs == nil, "nothing runs it")
@@ -39,7 +39,7 @@ func TestRowsAreWhole(t *testing.T) {
 		complain(r.arity == 0 || r.parent != "" && r.arity > -2 && r.arity < 2, "its arity has no place for its name")
 		complain(r.flags&flagWrite != 0 && r.flags&flagReadonly != 0, "it writes and does not")
 		complain(r.batches != (r.name == "cl.throttle"), "batches")
-		complain(r.flags>>len(flagNames()) != 0, "a flag without a name")
+		complain((r.flags&shownFlags)>>len(flagNames()) != 0, "a flag without a name")
 		complain(table.lookupFull([]byte(r.fullName())) != r, "it is not found")
 		complain(table.lookupFull([]byte(strings.ToUpper(r.fullName()))) != r, "it is not found in upper case")
 		complain(r.subs != nil && r.sub([]byte("help")) == nil, "no HELP")
@@ -52,7 +52,7 @@ func TestRowsAreWhole(t *testing.T) {
 func TestLookupFindsNothingElse(t *testing.T) {
 	table := newRig().engine.table
 	for _, name := range []string{"", "pin", "pingg", "ping\x00", "ping ", "\x10ing", "pıng", "config|nosuch", "config|", "|get", "config|get|x",
-		"ping|x", "get", "@ing", strings.Repeat("p", maxNameBytes), strings.Repeat("p", maxNameBytes+1)} {
+		"ping|x", "set", "@ing", strings.Repeat("p", maxNameBytes), strings.Repeat("p", maxNameBytes+1)} {
 		if r := table.lookupFull([]byte(name)); r != nil {
 			t.Errorf("%q: found %s", name, r.fullName())
 		}
@@ -63,23 +63,32 @@ func TestLookupFindsNothingElse(t *testing.T) {
 func TestKeySpecsFitArguments(t *testing.T) {
 	eachRow(newRig().engine.table.rows, func(r *row) {
 		at := slices.IndexFunc(r.args, func(a arg) bool { return a.kind == "key" })
+		if r.parent != "" && at >= 0 {
+			at++ // behind the subcommand's name
+		}
+		if r.keys.counted > 0 {
+			if r.keys.counted != at || r.args[at-1].name != "numkeys" || r.keys.first != 0 {
+				t.Errorf("%s: %+v, but its keys begin with argument %d", r.fullName(), r.keys, at+1)
+			}
+			return
+		}
 		if (at >= 0) != (r.keys.first > 0) {
 			t.Errorf("%s: only one of the arguments and the key specification knows a key", r.fullName())
 		}
 		if at < 0 {
-			if r.keys.last != 0 || r.keys.step != 0 || r.keys.flags != nil || r.flags&(flagWrite|flagReadonly) != 0 && r.name[:5] != "flush" && r.name != "dbsize" {
+			if r.keys.last != 0 || r.keys.step != 0 || r.keys.flags != nil || r.flags&(flagWrite|flagReadonly) != 0 && r.flags&flagWhole == 0 {
 				t.Errorf("%s: %+v for no key", r.fullName(), r.keys)
 			}
 			return
 		}
 		last := r.keys.first
-		if r.args[at].multiple {
+		if r.keys.last < 0 && r.args[at].multiple {
 			last = -1
 		}
 		if r.keys.first != at+1 || r.keys.last != last || r.keys.step != 1 || len(r.keys.flags) == 0 {
 			t.Errorf("%s: %+v, but its key is argument %d", r.fullName(), r.keys, at+1)
 		}
-		if r.flags&(flagWrite|flagReadonly) == 0 {
+		if r.flags&(flagWrite|flagReadonly) == 0 && r.name != "watch" {
 			t.Errorf("%s: has keys, but neither writes nor reads", r.fullName())
 		}
 	})
@@ -98,6 +107,12 @@ func TestEachKey(t *testing.T) {
 		{keySpec{first: 1, last: -1, step: 1, flags: nil}, "del a b c", "a b c"},
 		{keySpec{first: 1, last: -1, step: 1, flags: nil}, "del", ""},
 		{keySpec{first: 2, last: -2, step: 2, flags: nil}, "x y a b c d e", "a c"},
+		{keySpec{counted: 2}, "eval x 2 a b c", "a b"},
+		{keySpec{counted: 2}, "eval x 0 a", ""},
+		{keySpec{counted: 2}, "eval x 2 a", ""},
+		{keySpec{counted: 2}, "eval x -1 a", ""},
+		{keySpec{counted: 2}, "eval x y a", ""},
+		{keySpec{counted: 2}, "eval x", ""},
 	} {
 		var args [][]byte
 		for word := range strings.FieldsSeq(tt.args) {
