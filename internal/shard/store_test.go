@@ -109,7 +109,7 @@ func TestExpiredIsAbsentForEveryReaderAtOnce(t *testing.T) {
 	}{{t0, true}, {t0 + sec - 1, true}, {t0 + sec, false}, {t0 + 2*sec, false}} {
 		_, ok := s.TAT(tt.nowNs, k)
 		tx := s.Begin(tt.nowNs, []Key{k})
-		exists := tx.Exists(0)
+		_, exists := tx.TAT(0)
 		tx.Rollback()
 		if n := length(s, tt.nowNs, 3); ok != tt.live || exists != tt.live || (n == 1) != tt.live {
 			t.Errorf("%d ns later: TAT %v, Exists %v, Count %d, want live %v", tt.nowNs-t0, ok, exists, n, tt.live)
