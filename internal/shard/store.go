@@ -20,6 +20,7 @@ type Store struct {
 	seed   maphash.Seed // secret, so that nobody can aim keys at one shard or segment
 	shift  uint8        // leaves those bits of a hash that choose the shard
 	shards []shard
+	scans  sync.Pool // of *scanBuffer
 }
 
 // Many shards keep callers on many cores apart; few have more of a batch in each, so that what it misses in the
