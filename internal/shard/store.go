@@ -52,6 +52,7 @@ type shard struct {
 	denied  uint64
 	expired uint64
 	touched uint64 // see table.touch
+	watched watched
 
 	_ [128]byte // keeps two shards' data off one pair of cache lines, which are often fetched together
 }
@@ -128,6 +129,7 @@ func (s *Store) unlockAll() {
 func (s *Store) flushAllLocked() {
 	for i := range s.shards {
 		sh := &s.shards[i]
+		sh.watched.lostAll()
 		sh.table.reset()
 	}
 }
@@ -150,6 +152,7 @@ func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *Key) bool {
 		return false
 	}
 	sh.table.set(k, key, b, slot, nowNs, nowNs)
+	sh.changedLocked(k.hash)
 	return true
 }
 
@@ -178,8 +181,22 @@ func (sh *shard) flush(db uint16) {
 // flusher returns a visit that removes a database's entries from segments.
 func (sh *shard) flusher(db uint16) func(seg *segment, at uint64) {
 	return func(seg *segment, _ uint64) {
-		sh.table.removeWhere(seg, func(b *bucket, slot int) bool { return sh.table.dbAt(seg, b, slot) == db })
+		sh.removeLocked(seg, func(b *bucket, slot int) bool { return sh.table.dbAt(seg, b, slot) == db })
 	}
+}
+
+// removeLocked is table.removeWhere for entries that get lost without a caller that names them.
+func (sh *shard) removeLocked(seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
+	if sh.watched == nil {
+		return sh.table.removeWhere(seg, cond)
+	}
+	return sh.table.removeWhere(seg, func(b *bucket, slot int) bool {
+		if !cond(b, slot) {
+			return false
+		}
+		sh.watched.lost(sh.table.hashAt(b, slot))
+		return true
+	})
 }
 
 func (sh *shard) resetIfEmptyLocked() {

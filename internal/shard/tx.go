@@ -211,6 +211,7 @@ func (tx *Tx) Commit() bool {
 		if st.written {
 			b, slot := sh.table.find(st.ref, &st.key)
 			sh.table.set(st.ref, &st.key, b, slot, tx.nowNs, st.tatNs)
+			sh.changedLocked(st.ref.hash)
 		}
 	}
 	return true
