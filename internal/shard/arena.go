@@ -149,15 +149,20 @@ func (t *table) hashAt(b *bucket, slot int) uint64 {
 	if isLong(code) {
 		return b.key[slot][0]
 	}
-	var key [inlineBytes]byte
-	binary.LittleEndian.PutUint64(key[:], b.key[slot][0])
-	binary.LittleEndian.PutUint64(key[8:], b.key[slot][1])
+	key := b.inline(slot)
 	n := code&codeMask - codeEmptyKey
 	if code&bitOtherDB == 0 {
 		return maphash.Bytes(t.seed, key[:n&31])
 	}
 	db, name := splitStored(key[:n], true)
 	return hashKey(t.seed, db, name)
+}
+
+// inline returns what is stored of a key that is not long, zero padded.
+func (b *bucket) inline(slot int) (key [inlineBytes]byte) {
+	binary.LittleEndian.PutUint64(key[:], b.key[slot][0])
+	binary.LittleEndian.PutUint64(key[8:], b.key[slot][1])
+	return key
 }
 
 // dbAt returns the database of the entry in a slot.
@@ -171,4 +176,28 @@ func (t *table) dbAt(seg *segment, b *bucket, slot int) uint16 {
 	}
 	db, _ := splitStored(t.stored(seg, code, b.key[slot][1]), true)
 	return db
+}
+
+// storedBytesAt returns how much is stored of the key in a slot.
+func (t *table) storedBytesAt(b *bucket, slot int) int {
+	switch code, at := b.code(slot), b.key[slot][1]; {
+	case !isLong(code):
+		return int(code&codeMask - codeEmptyKey)
+	case code&codeMask == codeInArena:
+		return int(at & 0xffffffff)
+	default:
+		return len(t.arenas.bufs[at])
+	}
+}
+
+// appendName appends the name of the key in a slot: no more bytes than are stored.
+func (t *table) appendName(buf []byte, seg *segment, b *bucket, slot int) []byte {
+	code := b.code(slot)
+	if isLong(code) {
+		_, name := splitStored(t.stored(seg, code, b.key[slot][1]), code&bitOtherDB != 0)
+		return append(buf, name...)
+	}
+	key := b.inline(slot)
+	_, name := splitStored(key[:code&codeMask-codeEmptyKey], code&bitOtherDB != 0)
+	return append(buf, name...)
 }

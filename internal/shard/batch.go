@@ -108,5 +108,6 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *Request) {
 	q.Result = r
 	if newTATNs != tatNs {
 		sh.table.set(k, &q.Key, b, slot, nowNs, newTATNs)
+		sh.changedLocked(k.hash)
 	}
 }

@@ -20,6 +20,7 @@ type Store struct {
 	seed   maphash.Seed // secret, so that nobody can aim keys at one shard or segment
 	shift  uint8        // leaves those bits of a hash that choose the shard
 	shards []shard
+	scans  sync.Pool // of *scanBuffer
 }
 
 // Many shards keep callers on many cores apart; few have more of a batch in each, so that what it misses in the
@@ -51,6 +52,7 @@ type shard struct {
 	denied  uint64
 	expired uint64
 	touched uint64 // see table.touch
+	watched watched
 
 	_ [128]byte // keeps two shards' data off one pair of cache lines, which are often fetched together
 }
@@ -79,6 +81,15 @@ func (s *Store) TAT(nowNs int64, key Key) (tatNs int64, ok bool) {
 	return tatNs, tatNs > nowNs
 }
 
+// Delete removes a key, and reports whether it was live.
+func (s *Store) Delete(nowNs int64, key Key) bool {
+	k := s.ref(&key)
+	sh := s.shardOf(k.hash)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.deleteLocked(nowNs, k, &key)
+}
+
 // Count adds each database's live keys to its place in counts; databases beyond that are passed over. It looks at
 // every entry, a few segments at a time.
 func (s *Store) Count(nowNs int64, counts []int) {
@@ -97,14 +108,29 @@ func (s *Store) Flush(db uint16) {
 
 // FlushAll removes all keys at once.
 func (s *Store) FlushAll() {
+	s.lockAll()
+	defer s.unlockAll()
+	s.flushAllLocked()
+}
+
+// lockAll locks in index order, as everything does that holds more than one shard's lock.
+func (s *Store) lockAll() {
 	for i := range s.shards {
 		s.shards[i].mu.Lock()
 	}
-	for i := range s.shards {
-		s.shards[i].table.reset()
-	}
+}
+
+func (s *Store) unlockAll() {
 	for i := range s.shards {
 		s.shards[i].mu.Unlock()
+	}
+}
+
+func (s *Store) flushAllLocked() {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.watched.lostAll()
+		sh.table.reset()
 	}
 }
 
@@ -118,6 +144,16 @@ func (sh *shard) tatLocked(nowNs int64, k keyRef, key *Key) int64 {
 		return max(b.tatNs[slot], nowNs)
 	}
 	return nowNs
+}
+
+func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *Key) bool {
+	b, slot := sh.table.find(k, key)
+	if b == nil || b.tatNs[slot] <= nowNs {
+		return false
+	}
+	sh.table.set(k, key, b, slot, nowNs, nowNs)
+	sh.changedLocked(k.hash)
+	return true
 }
 
 // counter returns a visit that counts the live entries of segments.
@@ -136,11 +172,34 @@ func (sh *shard) counter(nowNs int64, counts []int) func(seg *segment, at uint64
 }
 
 func (sh *shard) flush(db uint16) {
-	sh.eachSegment(func(seg *segment, _ uint64) {
-		sh.table.removeWhere(seg, func(b *bucket, slot int) bool { return sh.table.dbAt(seg, b, slot) == db })
-	})
+	sh.eachSegment(sh.flusher(db))
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	sh.resetIfEmptyLocked()
+}
+
+// flusher returns a visit that removes a database's entries from segments.
+func (sh *shard) flusher(db uint16) func(seg *segment, at uint64) {
+	return func(seg *segment, _ uint64) {
+		sh.removeLocked(seg, func(b *bucket, slot int) bool { return sh.table.dbAt(seg, b, slot) == db })
+	}
+}
+
+// removeLocked is table.removeWhere for entries that get lost without a caller that names them.
+func (sh *shard) removeLocked(seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
+	if sh.watched == nil {
+		return sh.table.removeWhere(seg, cond)
+	}
+	return sh.table.removeWhere(seg, func(b *bucket, slot int) bool {
+		if !cond(b, slot) {
+			return false
+		}
+		sh.watched.lost(sh.table.hashAt(b, slot))
+		return true
+	})
+}
+
+func (sh *shard) resetIfEmptyLocked() {
 	if sh.table.count == 0 {
 		sh.table.reset()
 	}
@@ -159,6 +218,16 @@ func (sh *shard) eachSegment(visit func(seg *segment, at uint64)) {
 func (sh *shard) someSegments(at uint64, visit func(seg *segment, at uint64)) (next uint64, more bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	return sh.someSegmentsLocked(at, visit)
+}
+
+func (sh *shard) eachSegmentLocked(visit func(seg *segment, at uint64)) {
+	for at, more := uint64(0), true; more; {
+		at, more = sh.someSegmentsLocked(at, visit)
+	}
+}
+
+func (sh *shard) someSegmentsLocked(at uint64, visit func(seg *segment, at uint64)) (next uint64, more bool) {
 	for range walkSegments {
 		if sh.table.count == 0 {
 			return 0, false
@@ -186,10 +255,14 @@ func (s *Store) UpdateStats(st *Stats) {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		st.Keys += sh.table.count
-		st.Allowed += sh.allowed
-		st.Denied += sh.denied
-		st.Expired += sh.expired
+		sh.updateStatsLocked(st)
 		sh.mu.Unlock()
 	}
+}
+
+func (sh *shard) updateStatsLocked(st *Stats) {
+	st.Keys += sh.table.count
+	st.Allowed += sh.allowed
+	st.Denied += sh.denied
+	st.Expired += sh.expired
 }

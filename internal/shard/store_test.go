@@ -109,7 +109,7 @@ func TestExpiredIsAbsentForEveryReaderAtOnce(t *testing.T) {
 	}{{t0, true}, {t0 + sec - 1, true}, {t0 + sec, false}, {t0 + 2*sec, false}} {
 		_, ok := s.TAT(tt.nowNs, k)
 		tx := s.Begin(tt.nowNs, []Key{k})
-		exists := tx.Exists(0)
+		_, exists := tx.TAT(0)
 		tx.Rollback()
 		if n := length(s, tt.nowNs, 3); ok != tt.live || exists != tt.live || (n == 1) != tt.live {
 			t.Errorf("%d ns later: TAT %v, Exists %v, Count %d, want live %v", tt.nowNs-t0, ok, exists, n, tt.live)
@@ -181,113 +181,4 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 			t.Errorf("%v allocations a batch of %d on existing keys, want 0", allocs, n)
 		}
 	}
-}
-
-// TestAgainstPlainMap runs random operations against the store and against a map of TATs.
-func TestAgainstPlainMap(t *testing.T) {
-	const operations = 100_000
-	rng := rand.New(rand.NewPCG(1, 2))
-	s, m, now := New(), model{}, t0
-	limits := []funnel.Limit{limit(t, 0, 1, 1), limit(t, 15, 30, 60), limit(t, 3, 1000, 1), limit(t, 99, 1, 600)}
-	names := make([]string, 5000)
-	for i := range names {
-		names[i] = strings.Repeat(fmt.Sprint(i, "-"), 1+i%9)
-	}
-	sweeper := NewSweeper(s)
-	pick := func() Key { return key(uint16(rng.IntN(3)), names[rng.IntN(len(names))]) }
-	for op := range operations {
-		now += rng.Int64N(sec / 200)
-		switch n := rng.IntN(100); {
-		case n < 70:
-			k, l, quantity := pick(), limits[rng.IntN(len(limits))], rng.Int64N(8)-2
-			if got, want := one(s, now, k, l, quantity), m.throttle(now, k, l, quantity); got != want {
-				t.Fatalf("operation %d: got %+v, want %+v", op, got, want)
-			}
-		case n < 80:
-			k := pick()
-			got, ok := s.TAT(now, k)
-			if want := m.tat(now, k); got != want || ok != (want > now) {
-				t.Fatalf("operation %d: got TAT %d, %v, want %d", op, got, ok, want)
-			}
-		case n < 90:
-			checkTx(t, rng, s, m, now, []Key{pick(), pick(), pick(), pick()}, limits[1])
-		case n < 99:
-			sweeper.Step(now)
-		case rng.IntN(100) == 0:
-			db := uint16(rng.IntN(3))
-			s.Flush(db)
-			m.flush(db)
-		default:
-			db := uint16(rng.IntN(3))
-			if got, want := length(s, now, db), m.count(now, db); got != want {
-				t.Fatalf("operation %d: Count of %d is %d, want %d", op, db, got, want)
-			}
-		}
-	}
-}
-
-func checkTx(t *testing.T, rng *rand.Rand, s *Store, m model, now int64, keys []Key, l funnel.Limit) {
-	t.Helper()
-	tx := s.Begin(now, keys)
-	defer tx.Rollback()
-	staged := m.clone(keys)
-	for i, k := range keys {
-		if rng.IntN(2) == 0 {
-			if got, want := tx.Delete(i), staged.tat(now, k) > now; got != want {
-				t.Fatalf("Tx.Delete: got %v, want %v", got, want)
-			}
-			staged[k.id()] = 0
-		} else if got, want := tx.Throttle(i, l, 3), staged.throttle(now, k, l, 3); got != want {
-			t.Fatalf("Tx.Throttle: got %+v, want %+v", got, want)
-		}
-	}
-	if rng.IntN(2) == 0 {
-		tx.Commit()
-		for id, tat := range staged {
-			m[id] = tat
-		}
-	}
-}
-
-type id struct {
-	db   uint16
-	name string
-}
-
-func (k Key) id() id { return id{k.DB, string(k.Name)} }
-
-// model is the store as a plain map.
-type model map[id]int64
-
-func (m model) tat(now int64, k Key) int64 { return max(m[k.id()], now) }
-
-func (m model) throttle(now int64, k Key, l funnel.Limit, quantity int64) funnel.Result {
-	tat, r := l.Throttle(m.tat(now, k), now, quantity)
-	m[k.id()] = tat
-	return r
-}
-
-func (m model) clone(keys []Key) model {
-	c := model{}
-	for _, k := range keys {
-		c[k.id()] = m[k.id()]
-	}
-	return c
-}
-
-func (m model) flush(db uint16) {
-	for i := range m {
-		if i.db == db {
-			delete(m, i)
-		}
-	}
-}
-
-func (m model) count(now int64, db uint16) (n int) {
-	for i, tat := range m {
-		if i.db == db && tat > now {
-			n++
-		}
-	}
-	return n
 }

@@ -36,7 +36,7 @@ func (sh *shard) sweepLocked(at uint64, nowNs int64) (seen, removed int, next ui
 	}
 	seg, next := t.segmentAfter(at)
 	seen = int(seg.used)
-	removed = t.removeWhere(seg, func(b *bucket, slot int) bool { return b.tatNs[slot] <= nowNs })
+	removed = sh.removeLocked(seg, func(b *bucket, slot int) bool { return b.tatNs[slot] <= nowNs })
 	sh.expired += uint64(removed)
 	if t.count == 0 {
 		t.reset()

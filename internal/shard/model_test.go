@@ -1,0 +1,390 @@
+package shard
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"cellserver/internal/funnel"
+)
+
+// run is one run of a store and its model.
+type run struct {
+	*testing.T
+	rng     *rand.Rand
+	s       *Store
+	m       model
+	now     int64
+	names   []string
+	limits  []funnel.Limit
+	sweeper *Sweeper
+	watches []watchModel
+	scan    scanModel
+}
+
+// TestAgainstPlainMap runs random operations against the store and against a map of TATs.
+func TestAgainstPlainMap(t *testing.T) {
+	const operations = 100_000
+	s := New()
+	r := &run{
+		T: t, rng: rand.New(rand.NewPCG(1, 2)), s: s, m: model{}, now: t0, names: make([]string, 5000), sweeper: NewSweeper(s),
+		limits: []funnel.Limit{limit(t, 0, 1, 1), limit(t, 15, 30, 60), limit(t, 3, 1000, 1), limit(t, 99, 1, 600)},
+	}
+	for i := range r.names {
+		r.names[i] = strings.Repeat(fmt.Sprint(i, "-"), 1+i%9)
+	}
+	steps := []struct {
+		weight int
+		do     func(*run)
+	}{
+		{5500, func(r *run) { r.onKey(s.At(r.now)) }}, {500, (*run).delete}, {1000, (*run).tat}, {1000, (*run).tx},
+		{300, (*run).releasedTx}, {100, (*run).exclusive}, {300, (*run).watch}, {300, (*run).scanOn}, {100, (*run).memory},
+		{880, func(r *run) { r.sweeper.Step(r.now) }}, {10, func(r *run) { r.flush(s.At(r.now)) }},
+		{10, func(r *run) { r.count(s.At(r.now)) }},
+	}
+	sum := 0
+	for _, step := range steps {
+		sum += step.weight
+	}
+	for range operations {
+		r.now += r.rng.Int64N(sec / 200)
+		n := r.rng.IntN(sum)
+		for _, step := range steps {
+			if n -= step.weight; n < 0 {
+				step.do(r)
+				break
+			}
+		}
+	}
+	for _, w := range r.watches {
+		w.w.Close()
+	}
+	if entries, shards := watchedKeys(s); entries != 0 || shards != 0 {
+		t.Errorf("%d keys are watched in %d shards after all were closed", entries, shards)
+	}
+}
+
+func (r *run) pick() Key { return key(uint16(r.rng.IntN(3)), r.names[r.rng.IntN(len(r.names))]) }
+
+func (r *run) limit() funnel.Limit { return r.limits[r.rng.IntN(len(r.limits))] }
+
+// keyspace is what the three views of a store have in common.
+type keyspace interface {
+	TAT(key Key) (tatNs int64, ok bool)
+	Delete(key Key) bool
+	Throttle(key Key, limit funnel.Limit, quantity int64) funnel.Result
+}
+
+// wholeKeyspace is what two of them have.
+type wholeKeyspace interface {
+	keyspace
+	scanner
+	MemoryUsage(key Key) (bytes int, ok bool)
+	Count(counts []int)
+	Flush(db uint16)
+	FlushAll()
+	UpdateStats(st *Stats)
+}
+
+var (
+	_ wholeKeyspace = At{}
+	_ wholeKeyspace = (*Exclusive)(nil)
+	_ keyspace      = (*ByKey)(nil)
+)
+
+func (r *run) onKey(ks keyspace) {
+	r.Helper()
+	r.throttle(ks, r.pick())
+}
+
+func (r *run) throttle(ks keyspace, k Key) {
+	r.Helper()
+	l, quantity := r.limit(), r.rng.Int64N(8)-2
+	before := r.m.tat(r.now, k)
+	got, want := ks.Throttle(k, l, quantity), r.m.throttle(r.now, k, l, quantity)
+	if got != want {
+		r.Fatalf("Throttle: got %+v, want %+v", got, want)
+	}
+	if r.m.tat(r.now, k) != before {
+		r.changed(k)
+	}
+}
+
+func (r *run) delete() { r.deleteOn(r.s.At(r.now), r.pick()) }
+
+func (r *run) deleteOn(ks keyspace, k Key) {
+	r.Helper()
+	want := r.m.tat(r.now, k) > r.now
+	if got := ks.Delete(k); got != want {
+		r.Fatalf("Delete: got %v, want %v", got, want)
+	}
+	if want {
+		delete(r.m, k.id())
+		r.changed(k)
+	}
+}
+
+func (r *run) tat() { r.tatOn(r.s.At(r.now), r.pick()) }
+
+func (r *run) tatOn(ks keyspace, k Key) {
+	r.Helper()
+	got, ok := ks.TAT(k)
+	if want := r.m.tat(r.now, k); got != want || ok != (want > r.now) {
+		r.Fatalf("TAT: got %d, %v, want %d", got, ok, want)
+	}
+}
+
+// onKeys does something with each of some keys.
+func (r *run) onKeys(ks keyspace, keys []Key) {
+	r.Helper()
+	for _, k := range keys {
+		switch r.rng.IntN(3) {
+		case 0:
+			r.deleteOn(ks, k)
+		case 1:
+			r.tatOn(ks, k)
+		default:
+			r.throttle(ks, k)
+		}
+	}
+}
+
+// tx takes back what the model has done where the Tx does not commit. What it did to watches is not known then,
+// so those are asked first and begun anew.
+func (r *run) tx() {
+	keys := []Key{r.pick(), r.pick(), r.pick(), r.pick()}
+	tx := r.s.Begin(r.now, keys)
+	defer tx.Rollback()
+	commit := r.rng.IntN(2) == 0
+	before, watches := r.m.clone(keys), r.watches
+	if !commit {
+		r.watches = nil
+	}
+	r.onKeys(tx.ByKey(), keys)
+	if commit != (commit && tx.Commit()) {
+		r.Fatal("a Tx that was not released did not commit")
+	}
+	if !commit {
+		maps.Copy(r.m, before)
+		r.watches = watches
+	}
+}
+
+// releasedTx lets somebody else at one of the keys, or at another.
+func (r *run) releasedTx() {
+	keys := []Key{r.pick(), r.pick(), r.pick()}
+	tx := r.s.Begin(r.now, keys)
+	defer tx.Rollback()
+	tx.Release()
+	begun := r.m.clone(keys)
+	r.throttle(r.s.At(r.now), append(keys, r.pick())[r.rng.IntN(4)])
+	now := r.m.clone(keys)
+	same := true
+	for i := range now {
+		same = same && max(now[i], r.now) == max(begun[i], r.now)
+	}
+	watches := r.watches
+	if !same {
+		r.watches = nil
+	}
+	maps.Copy(r.m, begun)
+	r.onKeys(tx.ByKey(), keys)
+	var wrote bool
+	for _, st := range tx.states {
+		wrote = wrote || st.written
+	}
+	if got, want := tx.Commit(), same || !wrote; got != want {
+		r.Fatalf("Commit: got %v, want %v", got, want)
+	}
+	if !same {
+		maps.Copy(r.m, now)
+		r.watches = watches
+	}
+}
+
+func (r *run) exclusive() {
+	x := r.s.BeginAll(r.now)
+	defer x.End()
+	r.onKeys(x, []Key{r.pick(), r.pick(), r.pick(), r.pick()})
+	switch r.rng.IntN(20) {
+	case 0:
+		r.flush(x)
+	case 1:
+		r.count(x)
+	case 2:
+		r.wholeWalk(x)
+	}
+}
+
+func (r *run) flush(ks wholeKeyspace) {
+	db, all := uint16(r.rng.IntN(3)), r.rng.IntN(5) == 0
+	for i, tatNs := range r.m {
+		if (all || i.db == db) && tatNs > r.now {
+			r.changed(key(i.db, i.name))
+		}
+	}
+	if all {
+		ks.FlushAll()
+		clear(r.m)
+		return
+	}
+	ks.Flush(db)
+	r.m.flush(db)
+}
+
+func (r *run) count(ks wholeKeyspace) {
+	r.Helper()
+	counts := make([]int, 3)
+	ks.Count(counts)
+	for db, got := range counts {
+		if want := r.m.count(r.now, uint16(db)); got != want {
+			r.Fatalf("Count of %d is %d, want %d", db, got, want)
+		}
+	}
+}
+
+func (r *run) memory() {
+	k := r.pick()
+	bytes, ok := r.s.MemoryUsage(r.now, k)
+	if live := r.m.tat(r.now, k) > r.now; ok != live || ok && bytes < segmentBytes/segmentSlots {
+		r.Fatalf("MemoryUsage: %d, %v, want %v", bytes, ok, live)
+	}
+}
+
+type watchModel struct {
+	w       *Watch
+	live    map[id]int64 // TATs of the keys that were live
+	absent  map[id]bool
+	changed *bool
+}
+
+// watch begins, asks or ends a watch.
+func (r *run) watch() {
+	if len(r.watches) < 20 {
+		w := watchModel{live: map[id]int64{}, absent: map[id]bool{}, changed: new(bool)}
+		keys := []Key{r.pick(), r.pick(), r.pick()}[:1+r.rng.IntN(3)]
+		for _, k := range keys {
+			if tatNs := r.m.tat(r.now, k); tatNs > r.now {
+				w.live[k.id()] = tatNs
+			} else {
+				w.absent[k.id()] = true
+			}
+		}
+		w.w = r.s.Watch(r.now, keys)
+		r.watches = append(r.watches, w)
+		return
+	}
+	i := r.rng.IntN(len(r.watches))
+	w := r.watches[i]
+	want := *w.changed
+	for _, tatNs := range w.live {
+		want = want || tatNs <= r.now
+	}
+	if got := w.w.Dirty(r.now); got != want {
+		r.Fatalf("Dirty: got %v, want %v", got, want)
+	}
+	if r.rng.IntN(2) == 0 {
+		w.w.Close()
+		r.watches = append(r.watches[:i:i], r.watches[i+1:]...)
+	}
+}
+
+func (r *run) changed(k Key) {
+	for _, w := range r.watches {
+		if _, live := w.live[k.id()]; live || w.absent[k.id()] {
+			*w.changed = true
+		}
+	}
+}
+
+// scanModel is a walk that goes on a call at a time, between all else.
+type scanModel struct {
+	db     uint16
+	cursor uint64
+	begun  map[string]int64 // live keys and their TATs at the beginning
+	met    map[string]bool
+}
+
+func (r *run) scanOn() {
+	c := &r.scan
+	if c.cursor == 0 {
+		*c = scanModel{db: uint16(r.rng.IntN(3)), begun: map[string]int64{}, met: map[string]bool{}}
+		for i, tatNs := range r.m {
+			if i.db == c.db && tatNs > r.now {
+				c.begun[i.name] = tatNs
+			}
+		}
+	}
+	c.cursor = r.s.Scan(r.now, c.db, c.cursor, 1+r.rng.IntN(200), func(k Key, tatNs int64) {
+		if c.met[string(k.Name)] {
+			r.Fatalf("a walk met %q twice", k.Name)
+		}
+		c.met[string(k.Name)] = true
+		if want := r.m.tat(r.now, k); tatNs != want || tatNs <= r.now {
+			r.Fatalf("Scan: TAT %d, want %d", tatNs, want)
+		}
+	})
+	if c.cursor != 0 {
+		return
+	}
+	for name, tatNs := range c.begun {
+		// What is as it was at the beginning was live throughout.
+		if !c.met[name] && tatNs > r.now && r.m.tat(r.now, key(c.db, name)) == tatNs {
+			r.Fatalf("a walk missed %q", name)
+		}
+	}
+}
+
+func (r *run) wholeWalk(ks wholeKeyspace) {
+	for db := range uint16(3) {
+		met := walk(r, ks, db, 100, nil)
+		if want := r.m.count(r.now, db); len(met) != want {
+			r.Fatalf("a walk met %d keys, want %d", len(met), want)
+		}
+	}
+}
+
+type id struct {
+	db   uint16
+	name string
+}
+
+func (k Key) id() id { return id{k.DB, string(k.Name)} }
+
+// model is the store as a plain map.
+type model map[id]int64
+
+func (m model) tat(now int64, k Key) int64 { return max(m[k.id()], now) }
+
+func (m model) throttle(now int64, k Key, l funnel.Limit, quantity int64) funnel.Result {
+	tat, r := l.Throttle(m.tat(now, k), now, quantity)
+	m[k.id()] = tat
+	return r
+}
+
+func (m model) clone(keys []Key) model {
+	c := model{}
+	for _, k := range keys {
+		c[k.id()] = m[k.id()]
+	}
+	return c
+}
+
+func (m model) flush(db uint16) {
+	for i := range m {
+		if i.db == db {
+			delete(m, i)
+		}
+	}
+}
+
+func (m model) count(now int64, db uint16) (n int) {
+	for i, tat := range m {
+		if i.db == db && tat > now {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,185 @@
+package shard
+
+import "slices"
+
+const (
+	// A cursor is the leading bits of a hash, so few that clients which keep numbers as doubles can hold it. No
+	// segment's border is below them.
+	cursorBits  = 48
+	cursorShift = 64 - cursorBits
+	lowBits     = 1<<cursorShift - 1 // those of a hash that are not in a cursor
+
+	// leastScanSegments is how many segments a call of Scan looks at where they have less than its count. A large
+	// count has as many as make scanSlots slots for each key that is asked for. A segment takes 1 to 4 us.
+	leastScanSegments = 64
+	scanSlots         = 8
+
+	// keepScanBytes is the largest buffer that is kept for the next call: a segment's keys of usual lengths.
+	keepScanBytes = 64 << 10
+)
+
+// Scan visits some of a database's live keys, in the order of their hashes, and returns the cursor with which to
+// go on. A walk begins with cursor 0, and has ended when 0 is returned. It meets every key that lives throughout,
+// and none that does twice, whatever else changes, as an entry's hash does not. A cursor says all about a walk:
+// walks can be left, repeated and begun anywhere, and any number is a cursor.
+//
+// A call visits about count keys, or fewer, or none, where a bounded number of segments has no more. Keys whose
+// hashes have the cursor's bits in common are visited in one call. visit is called outside all locks and may use
+// the store; it must not keep the name.
+func (s *Store) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key Key, tatNs int64)) (next uint64) {
+	return s.scan(scan{store: s, nowNs: nowNs, db: db}, cursor, count, visit)
+}
+
+// scan is one call of Scan.
+type scan struct {
+	store  *Store
+	nowNs  int64
+	db     uint16
+	locked bool // the caller has all locks
+	*scanBuffer
+}
+
+// scanBuffer is what a scan has found in one segment.
+type scanBuffer struct {
+	found []uint64 // a hash's leading bits, and in place of the rest the bucket and slot
+	names []byte
+	keys  []scanKey
+}
+
+type scanKey struct {
+	end   int // of its name
+	tatNs int64
+}
+
+func (s *Store) scan(sc scan, cursor uint64, count int, visit func(key Key, tatNs int64)) (next uint64) {
+	if cursor >= 1<<cursorBits {
+		return 0
+	}
+	sc.scanBuffer = s.takeScanBuffer()
+	defer s.giveScanBuffer(sc.scanBuffer)
+	count = max(count, 1)
+	at, more := cursor<<cursorShift, true
+	for segments := max(leastScanSegments, count/segmentSlots*scanSlots); more && count > 0 && segments > 0; {
+		var seen bool
+		if at, seen, more = sc.segment(at, count); seen {
+			segments--
+		}
+		count -= len(sc.keys)
+		sc.visit(visit)
+	}
+	if !more {
+		return 0
+	}
+	return at >> cursorShift
+}
+
+// segment finds keys in the segment at a hash, and returns the hash to go on at. seen is false where the whole
+// shard is empty.
+func (sc *scan) segment(at uint64, count int) (next uint64, seen, more bool) {
+	sh := sc.store.shardOf(at)
+	for {
+		next, seen, needBytes := sc.underLock(sh, at, count)
+		if needBytes <= cap(sc.names) {
+			return next, seen, next != 0
+		}
+		sc.names = make([]byte, 0, max(needBytes, 2*cap(sc.names))) // outside the lock, and then again
+	}
+}
+
+func (sc *scan) underLock(sh *shard, at uint64, count int) (next uint64, seen bool, needBytes int) {
+	if !sc.locked {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+	}
+	t := &sh.table
+	sc.keys, sc.names = sc.keys[:0], sc.names[:0]
+	if t.count == 0 {
+		return nextShard(at, t.skip), false, 0
+	}
+	seg, prefix := t.segmentAfter(t.prefix(at))
+	next = at&^(1<<(64-t.skip)-1) | prefix>>t.skip
+	if prefix == 0 {
+		next = nextShard(at, t.skip)
+	}
+	sc.findIn(t, seg, at)
+	if n := cutScan(sc.found, count); n < len(sc.found) {
+		next = sc.found[n] &^ lowBits
+		sc.found = sc.found[:n]
+	}
+	for _, f := range sc.found {
+		b, slot := seg.entryAt(f)
+		needBytes += t.storedBytesAt(b, slot)
+	}
+	if needBytes <= cap(sc.names) {
+		for _, f := range sc.found {
+			b, slot := seg.entryAt(f)
+			sc.names = t.appendName(sc.names, seg, b, slot)
+			sc.keys = append(sc.keys, scanKey{end: len(sc.names), tatNs: b.tatNs[slot]})
+		}
+	}
+	return next, true, needBytes
+}
+
+// nextShard returns the first hash of the next shard, or 0 after the last.
+func nextShard(hash uint64, shardBits uint8) uint64 {
+	width := uint64(1) << (64 - shardBits)
+	return hash&^(width-1) + width
+}
+
+// findIn finds the database's live entries whose hashes are not before at. A segment that was merged has others.
+func (sc *scan) findIn(t *table, seg *segment, at uint64) {
+	sc.found = sc.found[:0]
+	for i := range seg.buckets {
+		b := &seg.buckets[i]
+		for slot := range bucketSlots {
+			if b.code(slot) == 0 || b.tatNs[slot] <= sc.nowNs || t.dbAt(seg, b, slot) != sc.db {
+				continue
+			}
+			if hash := t.hashAt(b, slot); hash >= at {
+				sc.found = append(sc.found, hash&^lowBits|uint64(i*bucketSlots+slot))
+			}
+		}
+	}
+}
+
+// entryAt returns the bucket and slot that a found entry has in place of its hash's last bits.
+func (g *segment) entryAt(found uint64) (b *bucket, slot int) {
+	i := int(found & lowBits)
+	return &g.buckets[i/bucketSlots], i % bucketSlots
+}
+
+// cutScan returns how many of the found to visit, the first by their hashes: count, and those whose cursor would
+// be the same as the last one's. It sorts them if that is not all.
+func cutScan(found []uint64, count int) int {
+	if len(found) <= count {
+		return len(found)
+	}
+	slices.Sort(found)
+	n := count
+	for n < len(found) && found[n]&^lowBits == found[n-1]&^lowBits {
+		n++
+	}
+	return n
+}
+
+func (sc *scan) visit(visit func(key Key, tatNs int64)) {
+	start := 0
+	for _, k := range sc.keys {
+		visit(Key{DB: sc.db, Name: sc.names[start:k.end:k.end]}, k.tatNs)
+		start = k.end
+	}
+}
+
+func (s *Store) takeScanBuffer() *scanBuffer {
+	if b, ok := s.scans.Get().(*scanBuffer); ok {
+		return b
+	}
+	return &scanBuffer{found: make([]uint64, 0, segmentSlots), keys: make([]scanKey, 0, segmentSlots)}
+}
+
+func (s *Store) giveScanBuffer(b *scanBuffer) {
+	if cap(b.names) > keepScanBytes {
+		b.names = nil
+	}
+	s.scans.Put(b)
+}

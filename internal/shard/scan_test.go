@@ -1,0 +1,293 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// scanner is what has a Scan: At and Exclusive.
+type scanner interface {
+	Scan(db uint16, cursor uint64, count int, visit func(key Key, tatNs int64)) (next uint64)
+}
+
+// walk scans a database from 0 to 0 and returns how often it met each key. between is called between two calls.
+func walk(t testing.TB, s scanner, db uint16, count int, between func()) map[string]int {
+	t.Helper()
+	met := map[string]int{}
+	for cursor, calls := uint64(0), 0; ; calls++ {
+		next := s.Scan(db, cursor, count, func(k Key, _ int64) { met[string(k.Name)]++ })
+		if next == 0 {
+			return met
+		}
+		if next <= cursor || next >= 1<<cursorBits {
+			t.Fatalf("cursor %d after %d", next, cursor)
+		}
+		if calls > 1_000_000 {
+			t.Fatal("the walk does not end")
+		}
+		cursor = next
+		if between != nil {
+			between()
+		}
+	}
+}
+
+func TestScanMeetsEveryKeyOnce(t *testing.T) {
+	longer := strings.Repeat("long", 20)
+	for _, keys := range []int{0, 1, 10, 3000} {
+		s := newStore(4)
+		want := [3]map[string]int64{{}, {}, {}}
+		for i := range keys {
+			for db := range want {
+				name := fmt.Sprint(i, longer[:i%70])
+				if i == 7 {
+					name = strings.Repeat("alone", 1000)
+				}
+				put(t, s, t0-sec, key(uint16(db*300), fmt.Sprint("expired", i)), 1)
+				put(t, s, t0, key(uint16(db*300), name), int64(60+i))
+				want[db][name] = t0 + int64(60+i)*sec
+			}
+		}
+		checkWalks(t, s.At(t0), want)
+		x := s.BeginAll(t0)
+		checkWalks(t, x, want)
+		x.End()
+		s.Scan(t0, 300, 0, 1<<40, func(k Key, tatNs int64) {
+			if k.DB != 300 || tatNs != want[1][string(k.Name)] {
+				t.Errorf("database %d, %q: TAT %d, want %d", k.DB, k.Name, tatNs, want[1][string(k.Name)])
+			}
+		})
+	}
+}
+
+// checkWalks walks databases 0, 300 and 600 with all sorts of counts.
+func checkWalks(t *testing.T, s scanner, want [3]map[string]int64) {
+	t.Helper()
+	for _, count := range []int{-1, 1, 2, 10, 64, 1000, 1 << 40} {
+		for db := range want {
+			got := walk(t, s, uint16(db*300), count, nil)
+			for name, n := range got {
+				if n != 1 || want[db][name] == 0 {
+					t.Fatalf("database %d, %q was met %d times", db, name, n)
+				}
+			}
+			if len(got) != len(want[db]) {
+				t.Fatalf("%T, count %d: met %d keys, want %d", s, count, len(got), len(want[db]))
+			}
+		}
+	}
+}
+
+func TestScanCounts(t *testing.T) {
+	s := newStore(4)
+	fill(t, s, t0, 10_000, "k", 60)
+	for _, count := range []int{1, 10, 100, 1000, 5000} {
+		n := 0
+		next := s.Scan(t0, 0, 0, count, func(Key, int64) { n++ })
+		if n != count || next == 0 {
+			t.Errorf("count %d: %d keys, cursor %d", count, n, next)
+		}
+	}
+	n := 0
+	if next := s.Scan(t0, 0, 0, 10_000, func(Key, int64) { n++ }); n != 10_000 || next != 0 && !isLast(s, next) {
+		t.Errorf("all: %d keys, cursor %d", n, next)
+	}
+}
+
+func isLast(s *Store, cursor uint64) bool {
+	n := 0
+	return s.Scan(t0, 0, cursor, 1, func(Key, int64) { n++ }) == 0 && n == 0
+}
+
+// TestScanIsBounded: a call that finds nothing returns after some segments, and one of an empty store ends.
+func TestScanIsBounded(t *testing.T) {
+	s := New()
+	none := func(Key, int64) { t.Error("a key of another database") }
+	if next := s.Scan(t0, 0, 0, 10, none); next != 0 {
+		t.Errorf("an empty store: cursor %d", next)
+	}
+	for i := range 100_000 {
+		put(t, s, t0, key(1, fmt.Sprint(i)), 60)
+	}
+	segments := s.segments()
+	for _, tt := range []struct{ count, perCall int }{{1, leastScanSegments}, {10_000, 10_000 / segmentSlots * scanSlots}} {
+		calls, cursor := 1, s.Scan(t0, 0, 0, tt.count, none)
+		for ; cursor != 0; calls++ {
+			cursor = s.Scan(t0, 0, cursor, tt.count, none)
+		}
+		if want := segments / tt.perCall; calls < want || calls > want+1 {
+			t.Errorf("count %d: %d calls for %d segments", tt.count, calls, segments)
+		}
+	}
+	s.Flush(1)
+	if next := s.Scan(t0, 1, 0, 10, none); next != 0 {
+		t.Errorf("a store that was flushed: cursor %d", next)
+	}
+}
+
+// TestCutScan: a cursor cannot part keys that have its bits in common.
+func TestCutScan(t *testing.T) {
+	const p = 1 << cursorShift // from one prefix to the next
+	for _, tt := range []struct {
+		found []uint64
+		count int
+		want  []uint64
+	}{
+		{nil, 1, nil},
+		{[]uint64{3 * p, p}, 2, []uint64{3 * p, p}},
+		{[]uint64{3 * p, p, 2 * p}, 1, []uint64{p}},
+		{[]uint64{3 * p, p, 2 * p}, 2, []uint64{p, 2 * p}},
+		{[]uint64{3 * p, p + 5, 2 * p, p}, 1, []uint64{p, p + 5}},
+		{[]uint64{p + 5, p + 1, 2 * p, p}, 2, []uint64{p, p + 1, p + 5}},
+		{[]uint64{2 * p, p + 5, p + 1, p}, 3, []uint64{p, p + 1, p + 5}},
+		{[]uint64{p + 5, p + 1, p}, 1, []uint64{p, p + 1, p + 5}},
+	} {
+		found := slices.Clone(tt.found)
+		if n := cutScan(found, tt.count); !slices.Equal(found[:n], tt.want) {
+			t.Errorf("%x, count %d: got %x, want %x", tt.found, tt.count, found[:n], tt.want)
+		}
+	}
+}
+
+// TestScanUnderChanges inserts, deletes, expires and sweeps between the calls: a key that lives throughout is met
+// once, no key twice without coming anew.
+func TestScanUnderChanges(t *testing.T) {
+	for round := range 40 {
+		rng := rand.New(rand.NewPCG(9, uint64(round)))
+		s, now := newStore(1+round%4), t0
+		sweeper := NewSweeper(s)
+		throughout, came := map[string]bool{}, map[string]int{}
+		name := func() string { return strings.Repeat(fmt.Sprint(rng.IntN(20_000)), 1+rng.IntN(4)) }
+		insert := func(ttlSec int64) {
+			n := name()
+			if _, live := s.TAT(now, key(0, n)); !live {
+				put(t, s, now, key(0, n), ttlSec)
+				came[n]++
+			}
+		}
+		for range rng.IntN(2000) {
+			insert(1 + rng.Int64N(2)*1_000_000)
+		}
+		s.Scan(now+sec, 0, 0, 1<<40, func(k Key, _ int64) { throughout[string(k.Name)] = true })
+		growing := round%2 == 0
+		met := walk(t, movingAt{s, &now}, 0, 2+rng.IntN(40), func() {
+			now = min(now+sec/20, t0+sec*3/2)
+			for range 30 {
+				if growing {
+					insert(1 + rng.Int64N(2)*1_000_000)
+					continue
+				}
+				n := name()
+				s.Delete(now, key(0, n))
+				delete(throughout, n)
+				sweeper.Step(now)
+			}
+		})
+		for n := range throughout {
+			if _, live := s.TAT(now, key(0, n)); live && met[n] == 0 {
+				t.Errorf("round %d: the walk missed %q", round, n)
+			}
+		}
+		for n, times := range met {
+			if times > came[n] {
+				t.Errorf("round %d: %q was met %d times and came %d times", round, n, times, came[n])
+			}
+		}
+	}
+}
+
+// movingAt is At at a time that goes on.
+type movingAt struct {
+	s     *Store
+	nowNs *int64
+}
+
+func (m movingAt) Scan(db uint16, cursor uint64, count int, visit func(key Key, tatNs int64)) uint64 {
+	return m.s.Scan(*m.nowNs, db, cursor, count, visit)
+}
+
+// TestScanUnderWriters walks while others split, merge, rebuild and empty segments.
+func TestScanUnderWriters(t *testing.T) {
+	const stays, walks = 3000, 30
+	s := newStore(4)
+	fill(t, s, t0, stays, "stays:", 1_000_000)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for g := range 2 {
+		wg.Go(func() {
+			sweeper := NewSweeper(s)
+			for now := t0; ctx.Err() == nil; now += 2 * sec {
+				for i := range 2000 {
+					put(t, s, now, key(0, fmt.Sprint("goes:", g, i)), 1)
+					if i%3 == 0 {
+						s.Delete(now, key(0, fmt.Sprint("goes:", g, i)))
+					}
+				}
+				for range 300 {
+					sweeper.Step(now + sec)
+				}
+			}
+		})
+	}
+	for i := range walks {
+		met := walk(t, s.At(t0), 0, 1<<(i%10), nil)
+		for j := range stays {
+			if n := met[fmt.Sprint("stays:", j)]; n != 1 {
+				t.Fatalf("walk %d met a key that stays %d times", i, n)
+			}
+		}
+	}
+	cancel()
+	wg.Wait()
+}
+
+func TestScanDoesNotAllocate(t *testing.T) {
+	s := New()
+	fill(t, s, t0, 1000, strings.Repeat("long", 8), 60)
+	bytes, cursor := 0, uint64(0)
+	visit := func(k Key, _ int64) { bytes += len(k.Name) }
+	if allocs := testing.AllocsPerRun(200, func() { cursor = s.Scan(t0, 0, cursor, 10, visit) }); allocs > 0 && !raceEnabled {
+		t.Errorf("%v allocations a call, want 0", allocs)
+	}
+}
+
+// FuzzScanCursor takes up walks that never were.
+func FuzzScanCursor(f *testing.F) {
+	s := newStore(4)
+	fill(f, s, t0, 2000, "k", 60)
+	for _, cursor := range []uint64{0, 1, 1<<44 - 1, 1 << 44, 1<<48 - 1, 1 << 48, 1<<64 - 1} {
+		f.Add(cursor, 10, uint16(0))
+	}
+	f.Fuzz(func(t *testing.T, cursor uint64, count int, db uint16) {
+		n := 0
+		next := s.Scan(t0, db, cursor, count, func(k Key, _ int64) {
+			n++
+			if got := s.ref(&k).hash >> cursorShift; got < cursor || k.DB != db {
+				t.Errorf("cursor %x: met a key of database %d at %x", cursor, k.DB, got)
+			}
+		})
+		if next != 0 && (next <= cursor || next >= 1<<cursorBits) || n > max(count, 1) {
+			t.Errorf("cursor %x, count %d: %d keys, then %x", cursor, count, n, next)
+		}
+	})
+}
+
+func BenchmarkScan(b *testing.B) {
+	s := New()
+	fillBench(b, s, 0, 1_000_000)
+	for _, count := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprint("count=", count), func(b *testing.B) {
+			b.ReportAllocs()
+			cursor, n := uint64(0), 0
+			for b.Loop() {
+				cursor = s.Scan(t0, 0, cursor, count, func(Key, int64) { n++ })
+			}
+			b.ReportMetric(float64(b.Elapsed())/float64(n), "ns/key")
+		})
+	}
+}
