@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/match"
+	"cellserver/internal/glob"
 )
 
 // moduleName is the module whose command CL.THROTTLE is; clients look for it in MODULE LIST.
@@ -263,19 +263,10 @@ func checkNames(names [][]byte) error {
 	return nil
 }
 
-const (
-	maxPatternBytes = 64 // longer than any name
-	maxMatchSteps   = 20 // for each byte of a name
-)
+const maxPatternBytes = 64 // longer than any name; the work of a match grows with it
 
-// matches reports whether a name in lower case matches a pattern with * and ?, in any case. Its work is bounded,
-// whatever the pattern.
 func matches(name, pattern string) bool {
-	if len(pattern) > maxPatternBytes {
-		return false
-	}
-	ok, _ := match.MatchLimit(name, strings.ToLower(pattern), maxMatchSteps)
-	return ok
+	return len(pattern) <= maxPatternBytes && glob.MatchFold([]byte(pattern), []byte(name))
 }
 
 func helpRow() *row {
