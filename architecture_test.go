@@ -20,7 +20,10 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/replay",
 		module + "/internal/shard",
 		module + "/internal/funnel",
+		module + "/internal/acl",
+		module + "/internal/glob",
 		module + "/internal/resp",
+		module + "/internal/redistest",
 	}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./cmd/...", "./internal/...").Output()
 	if err != nil {

@@ -3,7 +3,6 @@ package command
 import (
 	"slices"
 
-	"cellserver/internal/glob"
 	"cellserver/internal/resp"
 )
 
@@ -27,8 +26,7 @@ func configGet(s *Session, args [][]byte) error {
 	}
 	var found []Setting
 	for _, setting := range s.engine.config.Settings {
-		matches := func(pattern []byte) bool { return glob.MatchFold(pattern, []byte(setting.Name)) }
-		if slices.ContainsFunc(args[2:], matches) {
+		if slices.ContainsFunc(args[2:], func(pattern []byte) bool { return matches(setting.Name, pattern) }) {
 			found = append(found, setting)
 		}
 	}

@@ -73,7 +73,7 @@ func Commands() []acl.Command {
 	var all []acl.Command
 	t := newTable(rows())
 	t.each(func(r *row) {
-		all = append(all, acl.Command{Name: r.fullName(), Parent: r.parent, Categories: r.aclCategories()})
+		all = append(all, acl.Command{Name: r.fullName(), Parent: r.parent, Categories: r.aclCategories(), NoAuth: r.flags&flagNoAuth != 0})
 	})
 	return all
 }

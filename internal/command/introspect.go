@@ -236,7 +236,7 @@ func commandList(s *Session, args [][]byte) error {
 		case "aclcat":
 			accept = func(r *row) bool { return slices.Contains(r.aclCategories(), lower(wanted)) }
 		case "pattern":
-			accept = func(r *row) bool { return glob.MatchFold(wanted, []byte(r.fullName())) }
+			accept = func(r *row) bool { return matches(r.fullName(), wanted) }
 		default:
 			return errSyntax
 		}
@@ -264,6 +264,13 @@ func checkNames(names [][]byte) error {
 		return replyError("ERR more than " + strconv.Itoa(maxNames) + " names or patterns; ask for all of them instead")
 	}
 	return nil
+}
+
+const maxPatternBytes = 64 // longer than any name; the work of a match grows with it
+
+// matches reports whether the name of a command or setting matches a pattern.
+func matches(name string, pattern []byte) bool {
+	return len(pattern) <= maxPatternBytes && glob.MatchFold(pattern, []byte(name))
 }
 
 func helpRow() *row {

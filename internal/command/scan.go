@@ -36,6 +36,9 @@ func (s *Session) scanQuery(args [][]byte) (*scanQuery, error) {
 		}
 		switch value := args[1]; lower(args[0]) {
 		case "match":
+			if err := s.checkPattern(value); err != nil {
+				return nil, err
+			}
 			q.pattern = bytes.Clone(value)
 		case "count":
 			n, ok := resp.ParseInt(value)
@@ -53,6 +56,14 @@ func (s *Session) scanQuery(args [][]byte) (*scanQuery, error) {
 		}
 	}
 	return q, nil
+}
+
+// checkPattern bounds what a match costs.
+func (s *Session) checkPattern(pattern []byte) error {
+	if most := s.engine.config.MaxKeyBytes; len(pattern) > most {
+		return replyError("ERR pattern is longer than " + strconv.Itoa(most) + " bytes, the limit of --max-key-bytes")
+	}
+	return nil
 }
 
 func scan(s *Session, args [][]byte) error {
@@ -87,6 +98,9 @@ func (s *Session) scanStore(q *scanQuery, keys *collector) uint64 {
 
 // keysCommand is KEYS pattern. It walks the store as SCAN does, so what is written meanwhile may or may not be there.
 func keysCommand(s *Session, args [][]byte) error {
+	if err := s.checkPattern(args[1]); err != nil {
+		return err
+	}
 	q := &scanQuery{count: asideKeys, pattern: bytes.Clone(args[1])}
 	keys := collector{maxBytes: s.engine.config.MaxReplyBytes}
 	s.aside(func() {

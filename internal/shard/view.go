@@ -74,6 +74,12 @@ func (b *ByKey) Throttle(key Key, limit funnel.Limit, quantity int64) funnel.Res
 	return (*Tx)(b).throttle(b.state(&key), limit, quantity)
 }
 
+// SetTAT makes a TAT a key's state, which is none if it is not after the Tx's time.
+func (b *ByKey) SetTAT(key Key, tatNs int64) {
+	st := b.state(&key)
+	st.tatNs, st.written = max(tatNs, b.nowNs), true
+}
+
 // Exclusive is a store that nobody else can use until End, at one time. What it writes is written at once; there
 // is no way back. It belongs to one goroutine, which must not use the store but through it.
 type Exclusive struct {
@@ -115,6 +121,15 @@ func (x *Exclusive) Throttle(key Key, limit funnel.Limit, quantity int64) funnel
 	k := x.store.ref(&key)
 	x.store.shardOf(k.hash).throttleLocked(x.nowNs, k, &q)
 	return q.Result
+}
+
+// SetTAT makes a TAT a key's state, which is none if it is not after the time.
+func (x *Exclusive) SetTAT(key Key, tatNs int64) {
+	k := x.store.ref(&key)
+	sh := x.store.shardOf(k.hash)
+	b, slot := sh.table.find(k, &key)
+	sh.table.set(k, &key, b, slot, x.nowNs, tatNs)
+	sh.changedLocked(k.hash)
 }
 
 // MemoryUsage is Store.MemoryUsage.

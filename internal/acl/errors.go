@@ -1,0 +1,67 @@
+package acl
+
+import (
+	"strconv"
+	"strings"
+)
+
+// ruleError says what is wrong with a rule, in Redis's words where it has them.
+type ruleError string
+
+func (e ruleError) Error() string { return string(e) }
+
+const (
+	errSyntax      ruleError = "Syntax error"
+	errUnknownName ruleError = "Unknown command or category name in ACL"
+	errFirstArg    ruleError = "Allowing first-arg of a subcommand is not supported"
+	errAfterAll    ruleError = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not " +
+		"have any effect. Try 'resetkeys' to start with an empty list of patterns"
+	errAfterAllChannels ruleError = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and " +
+		"does not have any effect. Try 'resetchannels' to start with an empty list of channels"
+	errNoSuchPassword ruleError = "The password you are trying to remove from the user does not exist"
+	errHash           ruleError = "The password hash must be exactly 64 characters and contain only lowercase " +
+		"hexadecimal characters"
+	errParenthesis ruleError = "Unmatched parenthesis in selector definition"
+	errQuotes      ruleError = "A selector cannot have quotes in it: write ? in a pattern in the place of a quote"
+)
+
+// FileError says what is wrong with an aclfile, in one line: Redis's answer to ACL LOAD, without its code.
+type FileError struct {
+	text  string
+	cause error // of not being able to read it
+}
+
+func (e *FileError) Error() string { return e.text }
+
+func (e *FileError) Unwrap() error { return e.cause }
+
+// maxFileErrors is how many of a file's errors are told.
+const maxFileErrors = 16
+
+// newFileError joins what is wrong with the lines of a file.
+func newFileError(problems []string) *FileError {
+	var b strings.Builder
+	for _, problem := range problems[:min(len(problems), maxFileErrors)] {
+		b.WriteString(problem + ". ")
+	}
+	if more := len(problems) - maxFileErrors; more > 0 {
+		b.WriteString("And " + strconv.Itoa(more) + " more errors. ")
+	}
+	b.WriteString("WARNING: ACL errors detected, no change to the previously active ACL rules was performed")
+	return &FileError{text: b.String()}
+}
+
+const maxPrintedBytes = 128
+
+// printable makes text from a file fit for an error: short, and without control bytes.
+func printable(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s[:min(len(s), maxPrintedBytes)]) {
+		if c < ' ' || c == 0x7f {
+			b.WriteString(`\x` + string("0123456789abcdef"[c>>4]) + string("0123456789abcdef"[c&15]))
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,120 @@
+package acl
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Loaded is what came of an aclfile.
+type Loaded struct {
+	// Changed are the users that are gone or have other rules now, without the default user: their connections are
+	// to be closed.
+	Changed []*User
+	// Ignored are the commands of Redis in the rules that this server does not have, sorted.
+	Ignored []string
+}
+
+// LoadFile replaces the users by those of an aclfile, all or none. A line is `user NAME rule...` or empty; as in
+// Redis, there are no comments. The error is a *FileError.
+//
+// Redis 7.0 closes the connections of every user but the default one on ACL LOAD, even if nothing has changed, and
+// leaves the default user's open with its new rules. Here only those of Changed are to be closed.
+//
+// If the file does not name the default user, that is as it would be without a file: it keeps the password of
+// SetDefaultPassword. In Redis it is open to anyone then, whatever requirepass says.
+func (u *Users) LoadFile(path string) (Loaded, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		text := err.Error()
+		if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
+			text = pathError.Err.Error()
+		}
+		return Loaded{}, &FileError{text: "Error loading ACLs, opening file '" + path + "': " + text, cause: err}
+	}
+	return u.load(path, string(data))
+}
+
+func (u *Users) load(path, text string) (Loaded, error) {
+	f := fileReader{path: path, rules: ruleReader{catalog: u.catalog}, users: make(map[string]*ruleSet)}
+	for i, line := range strings.Split(text, "\n") {
+		f.readLine(i+1, strings.Trim(line, " \t\r\n"))
+	}
+	if f.problems != nil {
+		return Loaded{}, newFileError(f.problems)
+	}
+	slices.Sort(f.rules.ignored)
+	return Loaded{Changed: u.replace(f.users), Ignored: slices.Compact(f.rules.ignored)}, nil
+}
+
+// replace makes these the users, and returns whom it concerns.
+func (u *Users) replace(sets map[string]*ruleSet) (changed []*User) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if sets[defaultName] == nil {
+		sets[defaultName] = u.open
+	}
+	for name, user := range u.byName {
+		set, stays := sets[name]
+		if !stays {
+			delete(u.byName, name)
+			user.rules.Store(u.catalog.finish(u.catalog.newRuleSet()))
+		}
+		if name != defaultName && (!stays || set.description.line != user.Describe().line) {
+			changed = append(changed, user)
+		}
+	}
+	for name, set := range sets {
+		u.setRulesLocked(name, set)
+	}
+	slices.SortFunc(changed, func(a, b *User) int { return strings.Compare(a.name, b.name) })
+	return changed
+}
+
+type fileReader struct {
+	path     string
+	rules    ruleReader
+	users    map[string]*ruleSet
+	problems []string
+}
+
+func (f *fileReader) readLine(number int, line string) {
+	if line == "" {
+		return
+	}
+	at := f.path + ":" + strconv.Itoa(number)
+	words := strings.Split(line, " ")
+	if words[0] != "user" || len(words) < 2 {
+		f.fail(at + " should start with user keyword followed by the username")
+		return
+	}
+	name := words[1]
+	switch {
+	case name == "" || hasSpace(name):
+		f.fail(at + ": username '" + printable(name) + "' contains invalid characters")
+		return
+	case f.users[name] != nil:
+		f.fail("WARNING: Duplicate user '" + printable(name) + "' found on line " + strconv.Itoa(number))
+		return
+	case strings.Contains(line, "\x00"):
+		f.fail(at + ": " + errSyntax.Error())
+		return
+	}
+	set := f.rules.newRuleSet()
+	told := false // a first error that is not about a name may bring about others
+	f.rules.applyAll(set, words[2:], func(rule string, err error) {
+		switch {
+		case errors.Is(err, errUnknownName): // only here the rule is shown: it is no password
+			f.fail(at + ": Error in applying operation '" + printable(rule) + "': " + err.Error())
+		case !told:
+			told = true
+			f.fail(at + ": " + err.Error())
+		}
+	})
+	f.users[name] = f.rules.finish(set)
+}
+
+func (f *fileReader) fail(problem string) { f.problems = append(f.problems, problem) }

@@ -1,0 +1,157 @@
+package acl
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// ruleSet is what a user may do. It does not change once it is a user's.
+type ruleSet struct {
+	enabled    bool
+	noPassword bool
+	payload    string // "sanitize-payload", "skip-sanitize-payload" or neither; kept to be shown
+	passwords  [][sha256.Size]byte
+	selectors  []selector // the user's own, then those in parentheses
+
+	unrestricted bool // derived, as is description
+	description  Description
+}
+
+// newRuleSet is what a user has before its first rule: nothing.
+func (c *catalog) newRuleSet() *ruleSet {
+	return &ruleSet{selectors: []selector{c.newSelector()}}
+}
+
+// finish derives what the rules of a set imply. Nothing else holds its selectors yet.
+func (c *catalog) finish(set *ruleSet) *ruleSet {
+	set.description = c.describe(set)
+	set.unrestricted = false
+	for i := range set.selectors {
+		s := &set.selectors[i]
+		s.runs = slices.Clone(s.commands)
+		for id, cmd := range c.commands {
+			s.runs.set(id, cmd.NoAuth || s.runs.has(id))
+		}
+		set.unrestricted = set.unrestricted || set.enabled && s.allKeys && c.hasAll(s.runs)
+	}
+	return set
+}
+
+// applyAll applies a user's rules in their order, and calls report with what is wrong with each. It goes on after an
+// error, so that everything is told at once; the set is of no use then.
+func (r *ruleReader) applyAll(set *ruleSet, rules []string, report func(rule string, err error)) {
+	merged, err := mergeSelectors(rules)
+	if err != nil {
+		report("", err)
+		return
+	}
+	for _, rule := range merged {
+		rule = strings.Trim(rule, "\t\r\n")
+		if err := r.apply(set, rule); err != nil {
+			report(rule, err)
+		}
+	}
+}
+
+// mergeSelectors joins the words of each (selector) to one rule again.
+func mergeSelectors(words []string) (rules []string, err error) {
+	open := -1 // where an unfinished selector begins
+	for i, word := range words {
+		if open < 0 && strings.HasPrefix(word, "(") {
+			open = i
+		}
+		switch {
+		case open < 0:
+			rules = append(rules, word)
+		case strings.HasSuffix(word, ")"):
+			rules = append(rules, strings.Join(words[open:i+1], " "))
+			open = -1
+		}
+	}
+	if open >= 0 {
+		return nil, errParenthesis
+	}
+	return rules, nil
+}
+
+// apply applies a rule about the user, or about what its own selector lets it do.
+func (r *ruleReader) apply(set *ruleSet, rule string) error {
+	switch word := lower(rule); word {
+	case "":
+	case "on", "off":
+		set.enabled = word == "on"
+	case "nopass", "resetpass":
+		set.noPassword, set.passwords = word == "nopass", nil
+	case "sanitize-payload", "skip-sanitize-payload":
+		set.payload = word
+	case "clearselectors":
+		set.selectors = set.selectors[:1]
+	case "reset":
+		*set = *r.newRuleSet()
+		set.payload = "sanitize-payload"
+	default:
+		return r.applyMore(set, rule)
+	}
+	return nil
+}
+
+func (r *ruleReader) applyMore(set *ruleSet, rule string) error {
+	switch sign := rule[0]; {
+	case sign == '>', sign == '#', sign == '<', sign == '!':
+		return set.applyPassword(sign, rule[1:])
+	case sign == '(' && strings.HasSuffix(rule, ")"):
+		s, err := r.readSelector(rule[1 : len(rule)-1])
+		if err != nil {
+			return err
+		}
+		set.selectors = append(set.selectors, s)
+		return nil
+	}
+	return r.applyToSelector(&set.selectors[0], rule)
+}
+
+// applyPassword adds a password (>, # as its hash) or removes one (<, !).
+func (set *ruleSet) applyPassword(sign byte, given string) error {
+	hash := sha256.Sum256([]byte(given))
+	if sign == '#' || sign == '!' {
+		if len(given) != hex.EncodedLen(len(hash)) || given != lower(given) {
+			return errHash
+		}
+		if _, err := hex.Decode(hash[:], []byte(given)); err != nil {
+			return errHash
+		}
+	}
+	known := slices.Index(set.passwords, hash)
+	switch add := sign == '>' || sign == '#'; {
+	case add:
+		set.noPassword = false
+		if known < 0 {
+			set.passwords = append(set.passwords, hash)
+		}
+	case known < 0:
+		return errNoSuchPassword
+	default:
+		set.passwords = slices.Delete(set.passwords, known, known+1)
+	}
+	return nil
+}
+
+// readSelector reads what stands in parentheses. Redis takes quotes there, and forgets all of it if one is not
+// closed; neither the quotes nor a pattern that ends in a parenthesis would survive being shown and read again.
+func (r *ruleReader) readSelector(text string) (selector, error) {
+	s := r.newSelector()
+	if strings.ContainsAny(text, `"'`) {
+		return s, errQuotes
+	}
+	for _, rule := range strings.FieldsFunc(text, func(c rune) bool { return c < 0x80 && hasSpace(string(c)) }) {
+		if strings.HasSuffix(rule, ")") {
+			return s, errSyntax
+		}
+		if err := r.applyToSelector(&s, rule); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,224 @@
+package acl
+
+import (
+	"slices"
+	"strings"
+)
+
+// Access is what a command does with a key: nothing that it tells of, read it, write it, or both.
+type Access uint8
+
+// The bits of an Access, as in %R~ and %W~.
+const (
+	Read Access = 1 << iota
+	Write
+)
+
+// selector is a set of permissions: commands on keys. A user has one, and may have others that stand beside it.
+type selector struct {
+	commands bitset           // that the rules allow
+	runs     bitset           // derived: those, and what anyone may run
+	future   bool             // starts from +@all, and so has commands that are yet to be invented
+	firstArg map[int][]string // of commands that are not allowed: with which first arguments they are, in any case
+
+	allKeys     bool
+	keys        []keyPattern
+	allChannels bool
+	channels    []string
+}
+
+type keyPattern struct {
+	glob   []byte
+	access Access
+}
+
+// ruleReader applies rules, and keeps which of the commands in them are Redis's and not here.
+type ruleReader struct {
+	*catalog
+	ignored []string
+}
+
+func (c *catalog) newSelector() selector {
+	return selector{commands: c.newBitset()}
+}
+
+// applyToSelector applies a rule about commands, keys or channels.
+func (r *ruleReader) applyToSelector(s *selector, rule string) error {
+	switch lower(rule) {
+	case "allkeys", "~*":
+		s.allKeys, s.keys = true, nil
+	case "resetkeys":
+		s.allKeys, s.keys = false, nil
+	case "allchannels", "&*":
+		s.allChannels, s.channels = true, nil
+	case "resetchannels":
+		s.allChannels, s.channels = false, nil
+	case "allcommands", "+@all":
+		r.setAll(s.commands, true)
+		s.future, s.firstArg = true, nil
+	case "nocommands", "-@all":
+		r.setAll(s.commands, false)
+		s.future, s.firstArg = false, nil
+	default:
+		return r.applySign(s, rule)
+	}
+	return nil
+}
+
+// applySign applies a rule whose first bytes say what it is about.
+func (r *ruleReader) applySign(s *selector, rule string) error {
+	switch sign := rule[0]; sign {
+	case '~', '%':
+		return s.addKeys(rule)
+	case '&':
+		return s.addChannels(rule[1:])
+	case '+', '-':
+		on, name := sign == '+', rule[1:]
+		if category, ok := strings.CutPrefix(name, "@"); ok {
+			return r.applyCategory(s, lower(category), on)
+		}
+		if on {
+			return r.allow(s, name)
+		}
+		return r.deny(s, lower(name))
+	}
+	return errSyntax
+}
+
+// addKeys adds ~pattern, or %R~pattern with the letters for what may be done.
+func (s *selector) addKeys(rule string) error {
+	if s.allKeys {
+		return errAfterAll
+	}
+	pattern, access := rule[1:], Read|Write
+	if rule[0] == '%' {
+		var letters string
+		letters, pattern, _ = strings.Cut(pattern, "~")
+		switch lower(letters) {
+		case "r":
+			access = Read
+		case "w":
+			access = Write
+		case "rw", "wr":
+		default:
+			return errSyntax
+		}
+	}
+	if hasSpace(pattern) {
+		return errSyntax
+	}
+	i := slices.IndexFunc(s.keys, func(k keyPattern) bool { return string(k.glob) == pattern })
+	if i < 0 {
+		i = len(s.keys)
+		s.keys = append(s.keys, keyPattern{glob: []byte(pattern)})
+	}
+	s.keys[i].access |= access
+	if pattern == "*" && s.keys[i].access == Read|Write {
+		s.allKeys, s.keys = true, nil
+	}
+	return nil
+}
+
+func (s *selector) addChannels(pattern string) error {
+	if s.allChannels {
+		return errAfterAllChannels
+	}
+	if hasSpace(pattern) {
+		return errSyntax
+	}
+	if !slices.Contains(s.channels, pattern) {
+		s.channels = append(s.channels, pattern)
+	}
+	return nil
+}
+
+func (r *ruleReader) applyCategory(s *selector, category string, on bool) error {
+	if !slices.Contains(r.categories, category) {
+		return errUnknownName
+	}
+	for _, id := range r.members[category] {
+		r.applyCommand(s, id, on)
+	}
+	return nil
+}
+
+func (r *ruleReader) applyCommand(s *selector, id int, on bool) {
+	r.setCommand(s.commands, id, on)
+	delete(s.firstArg, id)
+}
+
+// allow applies +command, +command|subcommand or +command|argument.
+func (r *ruleReader) allow(s *selector, given string) error {
+	name := lower(given)
+	bar := strings.LastIndexByte(name, '|')
+	if bar < 0 {
+		return r.allowWhole(s, name)
+	}
+	container, arg := name[:bar], given[bar+1:]
+	id, here := r.byName[container]
+	divided, inRedis := r.redisNames[container]
+	_, isSub := r.byName[name]
+	switch {
+	case !here && !inRedis:
+		return errUnknownName
+	case strings.Contains(container, "|"):
+		return errFirstArg
+	case arg == "" || hasSpace(arg):
+		return errSyntax
+	case here && r.subs[id] == nil:
+		s.addFirstArg(id, arg)
+		return nil
+	case inRedis && !divided && !isSub: // an argument of what is not here, or is divided here only
+		r.ignored = append(r.ignored, name)
+		return nil
+	}
+	return r.allowWhole(s, name)
+}
+
+func (r *ruleReader) allowWhole(s *selector, name string) error {
+	if id, ok := r.byName[name]; ok {
+		r.applyCommand(s, id, true)
+		return nil
+	}
+	return r.ignore(name)
+}
+
+func (s *selector) addFirstArg(id int, arg string) {
+	if slices.ContainsFunc(s.firstArg[id], func(known string) bool { return equalFold(known, []byte(arg)) }) {
+		return
+	}
+	if s.firstArg == nil {
+		s.firstArg = make(map[int][]string)
+	}
+	s.firstArg[id] = append(s.firstArg[id], arg)
+}
+
+// deny applies -command or -command|subcommand. What Redis divides into subcommands and this server does not is
+// denied as a whole: nobody shall get more than a rule lets them.
+func (r *ruleReader) deny(s *selector, name string) error {
+	id, here := r.byName[name]
+	if _, inRedis := r.redisNames[name]; !here && inRedis {
+		container, _, _ := strings.Cut(name, "|")
+		id, here = r.byName[container]
+		here = here && r.subs[id] == nil
+	}
+	if !here {
+		return r.ignore(name)
+	}
+	r.applyCommand(s, id, false)
+	return nil
+}
+
+// ignore notes a command of Redis that this server does not have.
+func (r *ruleReader) ignore(name string) error {
+	if _, inRedis := r.redisNames[name]; !inRedis {
+		return errUnknownName
+	}
+	r.ignored = append(r.ignored, name)
+	return nil
+}
+
+// hasSpace reports whether there are bytes that Redis splits at, or that its files cannot hold.
+func hasSpace(s string) bool {
+	return strings.ContainsAny(s, " \t\n\v\f\r\x00")
+}

@@ -1,0 +1,114 @@
+// Package glob matches bytes against Redis's patterns: * is any bytes, ? one byte, [abc], [a-z] and [^a] one byte of
+// a class or not of it, and \x the byte x. Its functions are pure.
+//
+// Oddities are Redis 7.0's as well: a class that is not closed ends with the pattern, [] matches nothing and [^]
+// every byte, the byte after a dash is the end of a range even if it is the bracket, and of the patterns that could
+// match no bytes at all only the empty one and * do. Bytes are ordered from 0 to 255, where Redis takes those from
+// 128 on for negative on some machines.
+package glob
+
+// Match reports whether all of s matches the pattern. It takes at most len(pattern)*len(s) steps, and does not
+// allocate.
+func Match(pattern, s []byte) bool {
+	return match(pattern, s, false)
+}
+
+// MatchFold is Match without regard to the case of ASCII letters, except for those escaped in a class.
+func MatchFold(pattern, s []byte) bool {
+	return match(pattern, s, true)
+}
+
+// match needs no stack: when a byte does not fit, the last star takes one byte more. An earlier star never has to,
+// for what stands between it and the last one has matched as early as it can.
+func match(pattern, s []byte, fold bool) bool {
+	if len(s) == 0 {
+		return len(pattern) == 0 || string(pattern) == "*"
+	}
+	p, i := 0, 0
+	afterStar, taken := -1, 0 // where the pattern goes on behind the last star, and where s does
+	for i < len(s) {
+		if p < len(pattern) && pattern[p] == '*' {
+			p++
+			afterStar, taken = p, i
+			if p == len(pattern) {
+				return true
+			}
+			continue
+		}
+		next, ok := matchByte(pattern, p, s[i], fold)
+		switch {
+		case ok:
+			p = next
+			i++
+		case afterStar < 0:
+			return false
+		default:
+			taken++
+			p, i = afterStar, taken
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// matchByte reports whether c is what the pattern has at p, which is no star, and where the pattern goes on.
+func matchByte(pattern []byte, p int, c byte, fold bool) (next int, ok bool) {
+	if p == len(pattern) {
+		return p, false
+	}
+	switch pattern[p] {
+	case '?':
+		return p + 1, true
+	case '[':
+		return matchClass(pattern, p+1, c, fold)
+	case '\\':
+		if p+1 < len(pattern) {
+			p++
+		}
+	}
+	return p + 1, same(pattern[p], c, fold)
+}
+
+// matchClass is matchByte for the class that begins at p, behind its bracket.
+func matchClass(pattern []byte, p int, c byte, fold bool) (next int, ok bool) {
+	negated := p < len(pattern) && pattern[p] == '^'
+	if negated {
+		p++
+	}
+	found := false
+	for p < len(pattern) && pattern[p] != ']' {
+		switch left := len(pattern) - p; {
+		case left >= 2 && pattern[p] == '\\':
+			p++
+			found = found || pattern[p] == c
+		case left >= 3 && pattern[p+1] == '-':
+			found = found || inRange(pattern[p], pattern[p+2], c, fold)
+			p += 2
+		default:
+			found = found || same(pattern[p], c, fold)
+		}
+		p++
+	}
+	return min(p+1, len(pattern)), found != negated
+}
+
+func inRange(from, to, c byte, fold bool) bool {
+	from, to = min(from, to), max(from, to)
+	if fold {
+		from, to, c = lower(from), lower(to), lower(c)
+	}
+	return from <= c && c <= to
+}
+
+func same(a, b byte, fold bool) bool {
+	return a == b || fold && lower(a) == lower(b)
+}
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}

@@ -1,0 +1,258 @@
+package glob_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"cellserver/internal/glob"
+	"cellserver/internal/redistest"
+)
+
+// TestMatch: each row was tried with SET and KEYS on redis-server 7.0.15.
+func TestMatch(t *testing.T) {
+	for _, c := range []struct {
+		pattern   string
+		match, no []string
+	}{
+		{"", []string{""}, []string{"a"}},
+		{"*", []string{"", "a", "\xff\x00"}, nil},
+		{"**", []string{"a"}, []string{""}},
+		{"?", []string{"a", "\xff"}, []string{"", "ab"}},
+		{"a*", []string{"a", "ab"}, []string{"", "ba"}},
+		{"*a", []string{"a", "ba"}, []string{"ab"}},
+		{"*a*b", []string{"ab", "aab", "bab", "abab"}, []string{"aba", "b"}},
+		{"a\x00b", []string{"a\x00b"}, []string{"a"}},
+		{"[abc]", []string{"a", "c"}, []string{"d", "ab", ""}},
+		{"[^a]", []string{"b"}, []string{"a"}},
+		{"[!a]", []string{"!", "a"}, []string{"b"}},
+		{"[a-c]x", []string{"bx"}, []string{"dx", "-x"}},
+		{"[c-a]", []string{"b"}, []string{"d"}},
+		{"[^a-c]", []string{"d"}, []string{"b"}},
+		{"[a^]", []string{"^"}, nil},
+		{"[^^]", []string{"a"}, []string{"^"}},
+		{"[*]", []string{"*"}, []string{"a"}},
+		{"[]", nil, []string{"", "a", "]"}},
+		{"[]abc]", nil, []string{"a", "]"}},
+		{"[^]", []string{"a"}, nil},
+		{"[abc", []string{"b"}, []string{"bc"}},
+		{"[", nil, []string{"[", "a", ""}},
+		{"[^", []string{"a"}, nil},
+		{"[a-c", []string{"b"}, nil},
+		{"[a-", []string{"a", "-"}, []string{"\x00"}},
+		{"[a-]", []string{"a", "^"}, []string{"-", "b"}},
+		{"[a-c-e]", []string{"b", "-", "e"}, []string{"d"}},
+		{`[\a-c]`, []string{"a", "-", "c"}, []string{"b"}},
+		{`[a-\]`, []string{"a", `\`}, nil},
+		{`[a-\c]`, []string{"c", "]"}, []string{"b"}},
+		{`[\`, []string{`\`}, nil},
+		{`[\]`, []string{"]"}, nil},
+		{`\*`, []string{"*"}, []string{"a"}},
+		{`*\*`, []string{"*", "a*"}, []string{"a"}},
+		{`\`, []string{`\`}, nil},
+		{`a\`, []string{`a\`}, nil},
+		{`\\`, []string{`\`}, []string{`\\`}},
+	} {
+		for _, s := range c.match {
+			if !glob.Match([]byte(c.pattern), []byte(s)) {
+				t.Errorf("%q does not match %q", c.pattern, s)
+			}
+		}
+		for _, s := range c.no {
+			if glob.Match([]byte(c.pattern), []byte(s)) {
+				t.Errorf("%q matches %q", c.pattern, s)
+			}
+		}
+	}
+}
+
+// TestMatchFold: each row was tried with CONFIG GET on redis-server 7.0.15.
+func TestMatchFold(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		want    bool
+	}{
+		{"SAV?", true},
+		{"S?VE", true},
+		{"SAV[E]", true},
+		{`SAV[\e]`, true},
+		{`SAV[\E]`, false},
+		{"SA[A-Z]e", true},
+		{"[Y-a]*", false}, // y to a, once folded
+	} {
+		if got := glob.MatchFold([]byte(c.pattern), []byte("save")); got != c.want {
+			t.Errorf("%q: %t", c.pattern, got)
+		}
+	}
+}
+
+// TestAsRedis holds random patterns against KEYS, and against COMMAND LIST for those without regard to case.
+func TestAsRedis(t *testing.T) {
+	ctx := context.Background()
+	client := redistest.Start(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	pairs := []any{"", "1"}
+	for range 300 {
+		pairs = append(pairs, randomText(random, `abcz-^]\`, 5), "1")
+	}
+	if err := client.MSet(ctx, pairs...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	keys := client.Keys(ctx, "*").Val()
+	for range 5000 {
+		pattern := randomText(random, `abz-^][[\***?`, 9)
+		got := filter(keys, pattern, glob.Match)
+		want := client.Keys(ctx, pattern).Val()
+		if compare(t, pattern, got, want) {
+			break
+		}
+	}
+	names := client.Do(ctx, "command", "list").Val().([]any)
+	commands := make([]string, len(names))
+	for i, name := range names {
+		commands[i] = name.(string)
+	}
+	for range 1000 {
+		pattern := randomText(random, `aegtESTG|-^][[\*****?`, 7)
+		reply, err := client.Do(ctx, "command", "list", "filterby", "pattern", pattern).StringSlice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if compare(t, pattern, filter(commands, pattern, glob.MatchFold), reply) {
+			break
+		}
+	}
+}
+
+func compare(t *testing.T, pattern string, got, want []string) (differ bool) {
+	t.Helper()
+	slices.Sort(got)
+	slices.Sort(want)
+	differ = !slices.Equal(got, want)
+	if differ {
+		t.Errorf("%q matches %q, of redis-server %q", pattern, got, want)
+	}
+	return differ
+}
+
+func filter(all []string, pattern string, match func(pattern, s []byte) bool) (matched []string) {
+	for _, s := range all {
+		if match([]byte(pattern), []byte(s)) {
+			matched = append(matched, s)
+		}
+	}
+	return matched
+}
+
+func randomText(random *rand.Rand, alphabet string, maxBytes int) string {
+	var b strings.Builder
+	for range random.IntN(maxBytes + 1) {
+		b.WriteByte(alphabet[random.IntN(len(alphabet))])
+	}
+	return b.String()
+}
+
+// FuzzMatch holds the matcher against a slow one that knows every way through a pattern at once.
+func FuzzMatch(f *testing.F) {
+	f.Add([]byte("a*[b-d]?\\*"), []byte("axcx*"))
+	f.Add([]byte("*[^a]*b[*"), []byte("bbb"))
+	f.Fuzz(func(t *testing.T, pattern, s []byte) {
+		if len(pattern)*len(s) > 1<<16 {
+			return
+		}
+		if got, want := glob.Match(pattern, s), slowMatch(pattern, s); got != want {
+			t.Errorf("%q against %q: %t, slowly %t", pattern, s, got, want)
+		}
+	})
+}
+
+// token is a part of a pattern: the bytes that it takes one of, or nil for a star.
+type token *[256]bool
+
+func slowMatch(pattern, s []byte) bool {
+	if len(s) == 0 {
+		return len(pattern) == 0 || string(pattern) == "*"
+	}
+	reached := make([]bool, len(s)+1) // which prefixes of s the tokens so far can take
+	reached[0] = true
+	for _, tok := range tokens(string(pattern)) {
+		next := make([]bool, len(s)+1)
+		for i := range reached {
+			switch {
+			case tok == nil:
+				next[i] = reached[i] || i > 0 && next[i-1]
+			case i > 0:
+				next[i] = reached[i-1] && tok[s[i-1]]
+			}
+		}
+		reached = next
+	}
+	return reached[len(s)]
+}
+
+func tokens(pattern string) (all []token) {
+	for pattern != "" {
+		c := pattern[0]
+		pattern = pattern[1:]
+		set := new([256]bool)
+		switch {
+		case c == '*':
+			set = nil
+		case c == '?':
+			for i := range set {
+				set[i] = true
+			}
+		case c == '[':
+			pattern = class(pattern, set)
+		case c == '\\' && pattern != "":
+			set[pattern[0]] = true
+			pattern = pattern[1:]
+		default:
+			set[c] = true
+		}
+		all = append(all, set)
+	}
+	return all
+}
+
+func class(pattern string, set *[256]bool) (rest string) {
+	pattern, negated := strings.CutPrefix(pattern, "^")
+	for pattern != "" && pattern[0] != ']' {
+		taken := 1
+		switch {
+		case pattern[0] == '\\' && len(pattern) > 1:
+			set[pattern[1]] = true
+			taken = 2
+		case len(pattern) > 2 && pattern[1] == '-':
+			for c := int(min(pattern[0], pattern[2])); c <= int(max(pattern[0], pattern[2])); c++ {
+				set[c] = true
+			}
+			taken = 3
+		default:
+			set[pattern[0]] = true
+		}
+		pattern = pattern[taken:]
+	}
+	for i := range set {
+		set[i] = set[i] != negated
+	}
+	return strings.TrimPrefix(pattern, "]")
+}
+
+// BenchmarkMatch is the worst there is: a star that always has to take one byte more.
+func BenchmarkMatch(b *testing.B) {
+	pattern := []byte(strings.Repeat("*a", 30) + "b")
+	s := []byte(strings.Repeat("a", 4096))
+	for b.Loop() {
+		glob.Match(pattern, s)
+	}
+}
+
+func TestMatchAllocatesNothing(t *testing.T) {
+	pattern, s := []byte("user:*:[a-z]?"), []byte("user:1:xy")
+	if n := testing.AllocsPerRun(100, func() { glob.Match(pattern, s) }); n != 0 {
+		t.Errorf("%g allocations", n)
+	}
+}
