@@ -62,11 +62,13 @@ func debugProtocol(s *Session, args [][]byte) error {
 			w.Bool(i == 1)
 		}
 	case "attrib":
-		w.Attribute(1)
-		w.BulkString("key-popularity")
-		w.Array(2)
-		w.BulkString("key:123")
-		w.Int(90)
+		if w.RESP3 {
+			w.Attribute(1)
+			w.BulkString("key-popularity")
+			w.Array(2)
+			w.BulkString("key:123")
+			w.Int(90)
+		}
 		w.BulkString("Some real reply following the attribute")
 	case "push":
 		w.Push(2)

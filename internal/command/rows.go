@@ -69,6 +69,7 @@ func transactionRows() []*row {
 			group: "transactions", since: "2.2.0", complexity: "O(N) in the number of keys",
 			summary: "Makes EXEC do nothing if one of the keys changes before",
 			args:    []arg{{name: "key", kind: "key", multiple: true}},
+			differs: "At most 10,000 keys of one client.",
 		},
 	}
 }

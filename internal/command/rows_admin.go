@@ -22,6 +22,11 @@ func adminRows() []*row {
 			differs: "Off unless --enable-debug-command allows it.",
 		},
 		{
+			name: "latency", arity: -2, subs: latencyRows(),
+			group: "server", since: "2.8.13", complexity: "Depends on subcommand",
+			summary: "A container for latency diagnostics commands",
+		},
+		{
 			name: "replicaof", arity: 3, flags: flagAdmin | flagNoScript | flagStale, categories: admin, run: replicaOf, args: replica,
 			group: "server", since: "5.0.0", complexity: "O(1)", summary: "Replies OK to NO ONE",
 			differs: "Anything but NO ONE is refused: there is no replication.",
@@ -92,6 +97,28 @@ func debugRows() []*row {
 			name: "sleep", arity: 3, flags: byAdmin, run: debugSleep,
 			since: "1.0.0", complexity: "O(1)", summary: "Replies after a time",
 			args: []arg{{name: "seconds", kind: "double"}}, differs: "Holds up its own client only.",
+		},
+	}
+}
+
+// latencyRows are for exporters that ask for spikes; none are recorded, as in a Redis that is not told to.
+func latencyRows() []*row {
+	const differs = "No spikes are recorded."
+	event := []arg{{name: "event", kind: "string"}}
+	return []*row{
+		helpRow(),
+		{
+			name: "history", arity: 3, flags: byAdmin, run: emptyList,
+			since: "2.8.13", complexity: "O(1)", summary: "Returns an empty list", args: event, differs: differs,
+		},
+		{
+			name: "latest", arity: 2, flags: byAdmin, run: emptyList,
+			since: "2.8.13", complexity: "O(1)", summary: "Returns an empty list", differs: differs,
+		},
+		{
+			name: "reset", arity: -2, flags: byAdmin, run: noneReset,
+			since: "2.8.13", complexity: "O(1)", summary: "Replies 0: nothing is recorded",
+			args: []arg{{name: "event", kind: "string", optional: true, multiple: true}}, differs: differs,
 		},
 	}
 }

@@ -68,6 +68,8 @@ func (s *Session) discard() {
 	s.unwatch()
 }
 
+const maxWatched = 10_000 // keys of one client
+
 func watch(s *Session, args [][]byte) error {
 	if s.multi != nil {
 		return replyError("ERR WATCH inside MULTI is not allowed")
@@ -75,6 +77,9 @@ func watch(s *Session, args [][]byte) error {
 	keys := make([]shard.Key, len(args)-1)
 	for i, name := range args[1:] {
 		keys[i] = s.key(bytes.Clone(name))
+	}
+	if len(s.watched)+len(keys) > maxWatched {
+		return replyError("ERR more than " + strconv.Itoa(maxWatched) + " keys are watched; EXEC or UNWATCH first")
 	}
 	if s.watch == nil {
 		s.watch = s.engine.config.Store.Watch(s.now(), keys)

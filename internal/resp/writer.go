@@ -106,8 +106,14 @@ func (w *Writer) BigNumber(digits string) {
 // Attribute begins n pairs that stand beside the reply that follows; RESP2 has none, so it is for RESP3 only.
 func (w *Writer) Attribute(n int) { w.prefix('|', n) }
 
-// Push begins a message that answers no command, of n elements; for RESP3 only.
-func (w *Writer) Push(n int) { w.prefix('>', n) }
+// Push begins a message that answers no command, of n elements.
+func (w *Writer) Push(n int) {
+	if w.RESP3 {
+		w.prefix('>', n)
+	} else {
+		w.Array(n)
+	}
+}
 
 // Verbatim appends a text that clients show as it is.
 func (w *Writer) Verbatim(text string) {

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"cellserver/internal/command"
+	"cellserver/internal/server"
+)
+
+var (
+	errNotInt   = errors.New("argument couldn't be parsed into an integer")
+	errNotYesNo = errors.New("argument must be 'yes' or 'no'")
+)
+
+// settings is what CONFIG GET and CONFIG SET know: Redis's names for what has one here, what clients ask for first,
+// and the flags of ours by their names.
+func (a *app) settings() []command.Setting {
+	o := a.options
+	yesNo := map[bool]string{true: "yes", false: "no"}
+	return append(a.changeable(),
+		command.Constant("aclfile", o.aclFile),
+		command.Constant("appendonly", "no"),
+		command.Constant("burst-is-capacity", yesNo[o.burstIsCapacity]),
+		command.Constant("databases", strconv.Itoa(o.databases)),
+		command.Constant("enable-debug-command", o.debugCommand),
+		command.Constant("io-threads", strconv.Itoa(o.ioThreads)),
+		command.Constant("lua-time-limit", strconv.FormatInt(o.luaTimeLimit.Milliseconds(), 10)),
+		command.Constant("max-args", strconv.Itoa(o.maxArgs)),
+		command.Constant("max-command-bytes", strconv.Itoa(o.maxCommandBytes)),
+		command.Constant("max-key-bytes", strconv.Itoa(o.maxKeyBytes)),
+		command.Constant("maxmemory", "0"),
+		command.Constant("maxmemory-policy", "noeviction"),
+		command.Constant("proto-max-bulk-len", strconv.Itoa(o.maxCommandBytes)),
+		command.Constant("save", ""),
+		command.Constant("unixsocket", o.unixSocket),
+		command.Constant("unixsocketperm", cmp.Or(o.unixSocketPerm, "0")),
+	)
+}
+
+// changeable is the settings that CONFIG SET can change.
+func (a *app) changeable() []command.Setting {
+	return []command.Setting{
+		a.intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
+		a.intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients }),
+		a.secondsLimit("handshake-timeout", func(l *server.Limits) *time.Duration { return &l.HandshakeTimeout }),
+		a.secondsLimit("output-timeout", func(l *server.Limits) *time.Duration { return &l.OutputTimeout }),
+		a.secondsLimit("timeout", func(l *server.Limits) *time.Duration { return &l.IdleTimeout }),
+		{
+			Name: "protected-mode",
+			Get:  func() string { return yesNo(a.protectedMode.Load()).String() },
+			Set: func(value string) (func(), error) {
+				var on yesNo
+				if err := on.Set(value); err != nil {
+					return nil, errNotYesNo
+				}
+				return func() { a.protectedMode.Store(bool(on)) }, nil
+			},
+		},
+		{
+			Name: "requirepass",
+			Get:  a.password.Load,
+			Set: func(value string) (func(), error) {
+				return func() { a.setPassword(value) }, nil
+			},
+		},
+	}
+}
+
+// intLimit is a setting that is one of the server's limits.
+func (a *app) intLimit(name string, least int, of func(*server.Limits) *int) command.Setting {
+	return command.Setting{
+		Name: name,
+		Get: func() string {
+			l := a.server.Limits()
+			return strconv.Itoa(*of(&l))
+		},
+		Set: func(value string) (func(), error) {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return nil, errNotInt
+			}
+			if n < least || n > 1<<30 {
+				return nil, errors.New("argument must be between " + strconv.Itoa(least) + " and 1073741824 inclusive")
+			}
+			return func() { a.changeLimits(func(l *server.Limits) { *of(l) = n }) }, nil
+		},
+	}
+}
+
+// secondsLimit is a setting that is one of the server's limits, a time in whole seconds as Redis has it.
+func (a *app) secondsLimit(name string, of func(*server.Limits) *time.Duration) command.Setting {
+	return command.Setting{
+		Name: name,
+		Get: func() string {
+			l := a.server.Limits()
+			return strconv.Itoa(int(of(&l).Seconds()))
+		},
+		Set: func(value string) (func(), error) {
+			sec, err := strconv.Atoi(value)
+			if err != nil {
+				return nil, errNotInt
+			}
+			if sec < 0 || sec > 1<<31-1 {
+				return nil, errors.New("argument must be between 0 and 2147483647 inclusive")
+			}
+			return func() { a.changeLimits(func(l *server.Limits) { *of(l) = time.Duration(sec) * time.Second }) }, nil
+		},
+	}
+}
+
+func (a *app) changeLimits(change func(*server.Limits)) {
+	a.configMu.Lock()
+	defer a.configMu.Unlock()
+	l := a.server.Limits()
+	change(&l)
+	a.server.SetLimits(l)
+}
