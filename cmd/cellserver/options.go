@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,11 +19,15 @@ import (
 
 // options is what the flags say.
 type options struct {
-	addr, unixSocket, metricsAddr string
+	addr, unixSocket, unixSocketPerm, metricsAddr string
+
+	tlsAddr, tlsCert, tlsKey, tlsClientCA, tlsAuthClients string
 
 	databases       int
 	burstIsCapacity bool
 	requirePass     string
+	requirePassFile string
+	protectedMode   yesNo
 
 	ioThreads, maxClients, maxArgs, maxCommandBytes, maxKeyBytes, maxOutputBytes int
 
@@ -52,8 +57,10 @@ func (o *options) flagGroups() []flagGroup {
 		group("Listening", func(fs *pflag.FlagSet) {
 			fs.StringVar(&o.addr, "addr", "127.0.0.1:6380", "`host:port` for Redis clients; empty for none")
 			fs.StringVar(&o.unixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
+			fs.StringVar(&o.unixSocketPerm, "unixsocketperm", "", "octal `permissions` of the unix socket, such as 700 (default what the umask leaves)")
 			metricsFlag(fs, &o.metricsAddr)
 		}),
+		group("TLS", o.defineTLS),
 		group("Threads", func(fs *pflag.FlagSet) {
 			fs.IntVar(&o.ioThreads, "io-threads", max(1, runtime.GOMAXPROCS(0)/2), "event loops that serve the clients (Linux); 0 gives each client a goroutine")
 		}),
@@ -63,6 +70,9 @@ func (o *options) flagGroups() []flagGroup {
 		}),
 		group("Access", func(fs *pflag.FlagSet) {
 			fs.StringVar(&o.requirePass, "requirepass", "", "`password` that clients must give (default none); better set by "+envName("requirepass"))
+			fs.StringVar(&o.requirePassFile, "requirepass-file", "", "`file` with that password")
+			o.protectedMode = true
+			fs.Var(&o.protectedMode, "protected-mode", "while there is no password, refuse clients of other hosts: `yes|no`")
 		}),
 		group("Bounds", func(fs *pflag.FlagSet) {
 			fs.IntVar(&o.maxClients, "maxclients", 10_000, "clients connected at once")
@@ -72,7 +82,7 @@ func (o *options) flagGroups() []flagGroup {
 			fs.IntVar(&o.maxOutputBytes, "max-output-bytes", 32<<20, "replies that a client has not read; beyond it, it is not read from")
 			fs.DurationVar(&o.outputTimeout, "output-timeout", time.Minute, "how long a client may stay beyond --max-output-bytes; 0 for ever")
 			fs.DurationVar(&o.timeout, "timeout", 0, "close clients that were silent for so long; 0 never")
-			fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not given the password by then; 0 never")
+			fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not agreed on TLS and given the password by then; 0 never")
 			fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients are waited for at the end")
 		}),
 		group("Logs and help", func(fs *pflag.FlagSet) {
@@ -187,8 +197,17 @@ func (o *options) check() error {
 			return fmt.Errorf("--%s must not be negative, got %s", f.name, f.value)
 		}
 	}
-	if o.addr == "" && o.unixSocket == "" {
-		return errors.New("nothing to listen on: give --addr or --unixsocket")
+	if o.addr == "" && o.unixSocket == "" && o.tlsAddr == "" {
+		return errors.New("nothing to listen on: give --addr, --tls-addr or --unixsocket")
+	}
+	if o.requirePass != "" && o.requirePassFile != "" {
+		return errors.New("--requirepass and --requirepass-file exclude each other; give one")
+	}
+	if _, err := o.socketMode(); err != nil {
+		return err
+	}
+	if err := o.checkTLS(); err != nil {
+		return err
 	}
 	_, err := o.logger(io.Discard)
 	return err
@@ -217,10 +236,9 @@ func (o *options) logger(w io.Writer) (*slog.Logger, error) {
 // settings is what CONFIG GET knows: Redis's names for what has one here, and what clients ask for first.
 func (o *options) settings() []command.Setting {
 	seconds := strconv.Itoa(int(o.timeout.Seconds()))
-	yesNo := map[bool]string{true: "yes", false: "no"}
 	return []command.Setting{
 		{Name: "appendonly", Value: "no"},
-		{Name: "burst-is-capacity", Value: yesNo[o.burstIsCapacity]},
+		{Name: "burst-is-capacity", Value: yesNo(o.burstIsCapacity).String()},
 		{Name: "databases", Value: strconv.Itoa(o.databases)},
 		{Name: "io-threads", Value: strconv.Itoa(o.ioThreads)},
 		{Name: "max-args", Value: strconv.Itoa(o.maxArgs)},
@@ -230,9 +248,11 @@ func (o *options) settings() []command.Setting {
 		{Name: "maxclients", Value: strconv.Itoa(o.maxClients)},
 		{Name: "maxmemory", Value: "0"},
 		{Name: "maxmemory-policy", Value: "noeviction"},
+		{Name: "protected-mode", Value: o.protectedMode.String()},
 		{Name: "proto-max-bulk-len", Value: strconv.Itoa(o.maxCommandBytes)},
 		{Name: "save", Value: ""},
 		{Name: "timeout", Value: seconds},
 		{Name: "unixsocket", Value: o.unixSocket},
+		{Name: "unixsocketperm", Value: cmp.Or(o.unixSocketPerm, "0")},
 	}
 }

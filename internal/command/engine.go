@@ -39,7 +39,7 @@ type ClientStats struct {
 	Connected  int
 	MaxClients int
 	Accepted   uint64 // since the start
-	Refused    uint64 // over MaxClients
+	Refused    uint64 // over MaxClients, or by protected mode
 	Port       int    // of the TCP listener, 0 without one
 }
 
@@ -65,15 +65,14 @@ func NewEngine(c Config) *Engine {
 	}
 }
 
-// NewSession returns the session of a new client. The driver's wake function is called, from any goroutine, when
-// a session that was Waiting should be fed again.
-func (e *Engine) NewSession(peer Peer, wake func()) *Session {
+// NewSession returns the session of a new client. The session asks conn for what only its driver can do.
+func (e *Engine) NewSession(peer Peer, conn Conn) *Session {
 	s := &Session{
 		engine:  e,
 		peer:    peer,
 		id:      e.lastID.Add(1),
 		created: time.Now(),
-		wake:    wake,
+		conn:    conn,
 		decoder: resp.Decoder{Limits: e.config.Limits},
 	}
 	s.setAuthenticated(e.config.Password == "")

@@ -71,8 +71,14 @@ func withReading(reading funnel.Reading) func(*Config) {
 }
 
 func (r *rig) session() *Session {
-	return r.engine.NewSession(Peer{Addr: "192.0.2.1:5000", LocalAddr: "192.0.2.2:6380"}, func() {})
+	return r.engine.NewSession(Peer{Addr: "192.0.2.1:5000", LocalAddr: "192.0.2.2:6380"}, onWake(func() {}))
 }
+
+// onWake is a connection that cannot be killed.
+type onWake func()
+
+func (f onWake) Wake() { f() }
+func (onWake) Kill()   {}
 
 func (r *rig) stats() (st shard.Stats) {
 	r.engine.config.Store.UpdateStats(&st)
@@ -100,7 +106,7 @@ func feed(t testing.TB, s *Session, in string) (replies, left string, status Sta
 func converse(t testing.TB, s *Session, in string) (replies, left string, status Status) {
 	t.Helper()
 	woken := make(chan struct{}, 1)
-	s.wake = func() { woken <- struct{}{} }
+	s.conn = onWake(func() { woken <- struct{}{} })
 	replies, left, status = feed(t, s, in)
 	for status == Waiting {
 		<-woken

@@ -16,8 +16,7 @@ const (
 	// More says that there may be more to execute in the input; call Feed again when the replies are on their way,
 	// unless the connection has to end.
 	More
-	// Waiting says that the last command is not done. Read no more, and call Feed again after the session's wake function
-	// was called.
+	// Waiting says that the last command is not done. Read no more, and call Feed again after Conn.Wake was called.
 	Waiting
 	// Close says to send the replies, then close the connection.
 	Close
@@ -30,10 +29,21 @@ type Peer struct {
 	Addr      string // the client's address
 	LocalAddr string // the server's
 	Unix      bool   // over a unix socket
+	TLS       bool
+	CertName  string // the common name in the client's certificate, if it gave one that was verified
+}
+
+// Conn is what a session may ask of its connection. Both may be called from any goroutine and at any time; after the
+// connection's end they have no effect.
+type Conn interface {
+	// Wake has a session that was Waiting fed again.
+	Wake()
+	// Kill ends the connection at once. A session that ends its own returns Close instead, which sends its replies.
+	Kill()
 }
 
 // Session is one client's conversation: bytes in, bytes out. It knows no socket. It is for one goroutine at a
-// time, but for the wake function, which any goroutine may call.
+// time.
 type Session struct {
 	// What every command needs comes first: with thousands of clients each cache line is a wait for memory.
 	engine        *Engine
@@ -47,7 +57,7 @@ type Session struct {
 	// to be called again after the next wake-up.
 	waiting func(*Session) bool
 
-	wake       func()
+	conn       Conn
 	peer       Peer
 	id         int64
 	created    time.Time
@@ -75,6 +85,11 @@ const (
 
 // Authenticated reports whether the client has given the password, or there is none.
 func (s *Session) Authenticated() bool { return s.authenticated }
+
+// Close ends the session; its driver calls it once, when the connection has ended, and feeds it no more.
+func (s *Session) Close() {
+	s.waiting = nil // or what it waits for would stay for as long as something may wake it
+}
 
 // Feed executes the commands at the front of in and appends their replies to out. It returns how many bytes of in
 // it consumed, and out. What it has not consumed must stand at the front of in the next time. It may change in.

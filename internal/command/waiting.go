@@ -27,9 +27,9 @@ func (s *Session) resume() bool {
 func (s *Session) aside(work func(), reply func(*Session)) {
 	var ended atomic.Bool
 	var failure error // a panic, which must end this connection and not the process
-	wake := s.wake
+	conn := s.conn
 	go func() {
-		defer wake()
+		defer conn.Wake()
 		defer ended.Store(true)
 		defer func() {
 			if p := recover(); p != nil {

@@ -123,19 +123,19 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 	r := newRig()
 	addWait(r.engine, &g)
 	woken := make(chan struct{}, 1)
-	s := r.engine.NewSession(Peer{}, func() {
+	s := r.engine.NewSession(Peer{}, onWake(func() {
 		select {
 		case woken <- struct{}{}:
 		default:
 		}
-	})
+	}))
 	waiting := make(chan struct{}, waits)
 	go func() {
 		for range waits {
 			<-waiting
-			s.wake() // for nothing
+			s.conn.Wake() // for nothing
 			g.open.Add(1)
-			s.wake()
+			s.conn.Wake()
 		}
 	}()
 	buf := []byte(strings.Repeat("TEST.WAIT x\r\nCL.THROTTLE k 999 1 1\r\n", waits))
@@ -185,7 +185,7 @@ func TestAside(t *testing.T) {
 			s := newRig().session()
 			say(t, s, throttle)
 			in, woken := []byte(tt.in+"PING\r\n"), make(chan struct{})
-			s.wake = func() { close(woken) }
+			s.conn = onWake(func() { close(woken) })
 			n, out, status := s.Feed(in, nil)
 			if n != len(tt.in) || len(out) > 0 || status != Waiting {
 				t.Fatalf("consumed %d of %d bytes, replied %q, status %d; want it to wait", n, len(tt.in), out, status)
@@ -199,7 +199,7 @@ func TestAside(t *testing.T) {
 	}
 	t.Run("panic", func(t *testing.T) {
 		s, woken := newRig().session(), make(chan struct{})
-		s.wake = func() { close(woken) }
+		s.conn = onWake(func() { close(woken) })
 		s.engine.config.Now = func() int64 { panic("no clock") }
 		s.Feed([]byte("DBSIZE\r\n"), nil)
 		<-woken
