@@ -39,7 +39,7 @@ func (f tlsFiles) write(t *testing.T, ca *certtest.CA, name string) {
 func served(t *testing.T, p *process, ca *certtest.CA) string {
 	t.Helper()
 	nc := tls.Client(dialTCP(t, p.tlsAddr), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"})
-	defer nc.Close()
+	defer func() { _ = nc.Close() }()
 	exchange(t, nc, "PING\r\n", "+PONG\r\n")
 	return nc.ConnectionState().PeerCertificates[0].Subject.CommonName
 }

@@ -3,6 +3,7 @@ package certs
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -58,7 +59,7 @@ func shakeHands(t *testing.T, config, client *tls.Config) (state, onServer tls.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	here, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +82,7 @@ func shakeHands(t *testing.T, config, client *tls.Config) (state, onServer tls.C
 	nc := tls.Client(here, client)
 	if _, err = nc.Read(make([]byte, 1)); err != nil {
 		here.Close()
-		<-result
-		return state, onServer, err
+		return state, onServer, errors.Join(err, <-result)
 	}
 	err = <-result
 	return nc.ConnectionState(), server.ConnectionState(), err

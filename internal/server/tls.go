@@ -94,8 +94,8 @@ func (c *conn) handshake() bool {
 		return false
 	}
 	s := c.driver.server
-	err := c.secured.tls.Handshake()
-	if _, sendErr := c.secured.push(); err == nil { // push in any case: there may be an alert
+	err := c.secured.tls.HandshakeContext(context.Background()) // its end is the read deadline
+	if _, sendErr := c.secured.push(); err == nil {             // push in any case: there may be an alert
 		err = sendErr
 	}
 	if err != nil {
