@@ -17,6 +17,8 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/metrics",
 		module + "/internal/server",
 		module + "/internal/command",
+		module + "/internal/certs/certtest",
+		module + "/internal/certs",
 		module + "/internal/replay",
 		module + "/internal/shard",
 		module + "/internal/funnel",

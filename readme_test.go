@@ -52,13 +52,13 @@ func build(t *testing.T) (binary string) {
 }
 
 // server is a running server, and where the README's ports are found on it.
-type server struct{ redisPort, metricsPort string }
+type server struct{ redisPort, tlsPort, metricsPort string }
 
 func (s server) ports(text string) string {
-	return strings.NewReplacer("6380", s.redisPort, "9380", s.metricsPort).Replace(text)
+	return strings.NewReplacer("6380", s.redisPort, "6381", s.tlsPort, "9380", s.metricsPort).Replace(text)
 }
 
-var ready = regexp.MustCompile(`msg=ready .*tcp=127\.0\.0\.1:(\d+) metrics=127\.0\.0\.1:(\d+)`)
+var ready = regexp.MustCompile(`msg=ready .*tcp=127\.0\.0\.1:(\d+) (?:tls=127\.0\.0\.1:(\d+) )?metrics=127\.0\.0\.1:(\d+)`)
 
 // start runs a command that serves on free ports, and ends it with the test.
 func start(t *testing.T, name string, args ...string) server {
@@ -82,7 +82,7 @@ func start(t *testing.T, name string, args ...string) server {
 		fmt.Fprintln(&log, lines.Text())
 		if m := ready.FindStringSubmatch(lines.Text()); m != nil {
 			go func() { _, _ = io.Copy(io.Discard, stderr) }()
-			return server{m[1], m[2]}
+			return server{m[1], m[2], m[3]}
 		}
 	}
 	t.Fatalf("%s did not get ready:\n%s", name, log.String())
@@ -130,7 +130,7 @@ func TestReadmeMakeRun(t *testing.T) {
 }
 
 func TestReadmeTranscripts(t *testing.T) {
-	need(t, "redis-cli", "curl", "bash")
+	need(t, "redis-cli", "curl", "bash", "openssl")
 	binary := build(t)
 	dir := filepath.Dir(binary)
 	s := start(t, binary)
@@ -140,6 +140,10 @@ func TestReadmeTranscripts(t *testing.T) {
 		}
 		for _, step := range strings.Split(f.text, "$ ")[1:] {
 			command, want, _ := strings.Cut(step, "\n")
+			if args, ok := strings.CutSuffix(command, " &"); ok { // the rest speaks to another server
+				s = start(t, "bash", "-c", "cd "+dir+" && exec "+strings.Replace(args, ":6381", ":0", 1))
+				continue
+			}
 			command = s.ports(command)
 			if strings.HasPrefix(command, "./cellserver health") {
 				command += " --metrics-addr 127.0.0.1:" + s.metricsPort

@@ -17,6 +17,7 @@ want npm command -v npm
 want default-jdk-headless command -v javac
 want shellcheck command -v shellcheck
 want curl command -v curl
+want openssl command -v openssl
 want gcc command -v gcc
 
 ((${#missing[@]} > 0)) || exit 0

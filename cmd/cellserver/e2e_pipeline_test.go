@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -145,7 +146,11 @@ func testClientThatReadsLateGetsEveryReply(t *testing.T, startServer starter) {
 	const calls, echo = 40_000, 1000
 	p := startServer(t, "--max-output-bytes", "65536", "--output-timeout", ioTimeout.String())
 	nc := p.dial(t)
-	if err := nc.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+	socket := nc
+	if over, ok := nc.(*tls.Conn); ok {
+		socket = over.NetConn()
+	}
+	if err := socket.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
 		t.Fatal(err)
 	}
 	text := func(i int) string { return fmt.Sprintf("%0*d", echo, i) }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -42,6 +43,8 @@ type process struct {
 	cmd                 *exec.Cmd
 	log                 processLog
 	addr, unix, metrics string // what it listens on
+	tlsAddr             string
+	tls                 *tls.Config // the clients', where they are to speak TLS
 	exited              chan struct{}
 	stopped             bool // by the test
 }
@@ -110,7 +113,8 @@ func startServer(t *testing.T, args ...string) *process {
 // starter is startServer, with one of the connection drivers.
 type starter func(t *testing.T, args ...string) *process
 
-// onEachDriver runs a test with a goroutine a connection, and with event loops where there are any.
+// onEachDriver runs a test with a goroutine a connection, and with event loops where there are any; and over TLS,
+// which is served by goroutines in either case.
 func onEachDriver(t *testing.T, test func(t *testing.T, startServer starter)) {
 	t.Helper()
 	for _, ioThreads := range []string{"0", "1"} {
@@ -121,6 +125,15 @@ func onEachDriver(t *testing.T, test func(t *testing.T, startServer starter)) {
 			})
 		})
 	}
+	t.Run("tls", func(t *testing.T) {
+		test(t, func(t *testing.T, args ...string) *process {
+			t.Helper()
+			files, ca := newTLSFiles(t)
+			p := startServer(t, append(files.flags(), args...)...)
+			p.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+			return p
+		})
+	})
 }
 
 // startProcess starts a command whose output is kept, and shown if the test fails.
@@ -153,9 +166,9 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 // readReady looks for the line of the log that says where the server listens.
 func (p *process) readReady() bool {
 	for line := range strings.Lines(p.log.String()) {
-		var ready struct{ Msg, TCP, Unix, Metrics string }
+		var ready struct{ Msg, TCP, TLS, Unix, Metrics string }
 		if json.Unmarshal([]byte(line), &ready) == nil && ready.Msg == "ready" {
-			p.addr, p.unix, p.metrics = ready.TCP, ready.Unix, ready.Metrics
+			p.addr, p.tlsAddr, p.unix, p.metrics = ready.TCP, ready.TLS, ready.Unix, ready.Metrics
 			return true
 		}
 	}
@@ -190,10 +203,18 @@ func (p *process) stop(t *testing.T, sig os.Signal) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// dial connects; the connection ends with the test.
+// dial connects, over TLS where that is what the test is about; the connection ends with the test.
 func (p *process) dial(t *testing.T) net.Conn {
 	t.Helper()
-	nc, err := net.Dial("tcp", p.addr)
+	if p.tls != nil {
+		return tls.Client(dialTCP(t, p.tlsAddr), p.tls)
+	}
+	return dialTCP(t, p.addr)
+}
+
+func dialTCP(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	nc, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}

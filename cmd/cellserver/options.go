@@ -7,22 +7,28 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"cellserver/internal/command"
 )
 
 // options is what the flags say.
 type options struct {
-	addr, unixSocket, metricsAddr string
+	addr, unixSocket, unixSocketPerm, metricsAddr string
+
+	tlsAddr, tlsCert, tlsKey, tlsClientCA, tlsAuthClients string
 
 	databases       int
 	burstIsCapacity bool
 	requirePass     string
+	requirePassFile string
+	protectedMode   yesNo
+	aclFile         string
+	debugCommand    string
+
+	lua          onOff
+	luaTimeLimit time.Duration
 
 	ioThreads, maxClients, maxArgs, maxCommandBytes, maxKeyBytes, maxOutputBytes int
 
@@ -52,8 +58,10 @@ func (o *options) flagGroups() []flagGroup {
 		group("Listening", func(fs *pflag.FlagSet) {
 			fs.StringVar(&o.addr, "addr", "127.0.0.1:6380", "`host:port` for Redis clients; empty for none")
 			fs.StringVar(&o.unixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
+			fs.StringVar(&o.unixSocketPerm, "unixsocketperm", "", "octal `permissions` of the unix socket, such as 700 (default what the umask leaves)")
 			metricsFlag(fs, &o.metricsAddr)
 		}),
+		group("TLS", o.defineTLS),
 		group("Threads", func(fs *pflag.FlagSet) {
 			fs.IntVar(&o.ioThreads, "io-threads", max(1, runtime.GOMAXPROCS(0)/2), "event loops that serve the clients (Linux); 0 gives each client a goroutine")
 		}),
@@ -63,6 +71,16 @@ func (o *options) flagGroups() []flagGroup {
 		}),
 		group("Access", func(fs *pflag.FlagSet) {
 			fs.StringVar(&o.requirePass, "requirepass", "", "`password` that clients must give (default none); better set by "+envName("requirepass"))
+			fs.StringVar(&o.requirePassFile, "requirepass-file", "", "`file` with that password")
+			fs.StringVar(&o.aclFile, "aclfile", "", "`file` with users and their rights, as Redis's aclfile; SIGHUP and ACL LOAD read it again")
+			fs.StringVar(&o.debugCommand, "enable-debug-command", "no", "who may use DEBUG: `no|local|yes`")
+			o.protectedMode = true
+			fs.Var(&o.protectedMode, "protected-mode", "while there is no password, refuse clients of other hosts: `yes|no`")
+		}),
+		group("Scripts", func(fs *pflag.FlagSet) {
+			o.lua = true
+			fs.Var(&o.lua, "lua", "whether there are EVAL and its like: `on|off`")
+			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "how long a script may run; then it is ended and leaves nothing")
 		}),
 		group("Bounds", func(fs *pflag.FlagSet) {
 			fs.IntVar(&o.maxClients, "maxclients", 10_000, "clients connected at once")
@@ -72,7 +90,7 @@ func (o *options) flagGroups() []flagGroup {
 			fs.IntVar(&o.maxOutputBytes, "max-output-bytes", 32<<20, "replies that a client has not read; beyond it, it is not read from")
 			fs.DurationVar(&o.outputTimeout, "output-timeout", time.Minute, "how long a client may stay beyond --max-output-bytes; 0 for ever")
 			fs.DurationVar(&o.timeout, "timeout", 0, "close clients that were silent for so long; 0 never")
-			fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not given the password by then; 0 never")
+			fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not agreed on TLS and given the password by then; 0 never")
 			fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients are waited for at the end")
 		}),
 		group("Logs and help", func(fs *pflag.FlagSet) {
@@ -187,8 +205,25 @@ func (o *options) check() error {
 			return fmt.Errorf("--%s must not be negative, got %s", f.name, f.value)
 		}
 	}
-	if o.addr == "" && o.unixSocket == "" {
-		return errors.New("nothing to listen on: give --addr or --unixsocket")
+	if o.addr == "" && o.unixSocket == "" && o.tlsAddr == "" {
+		return errors.New("nothing to listen on: give --addr, --tls-addr or --unixsocket")
+	}
+	if o.luaTimeLimit < time.Millisecond {
+		return fmt.Errorf("--lua-time-limit must be at least 1ms, got %s", o.luaTimeLimit)
+	}
+	switch o.debugCommand {
+	case "no", "local", "yes":
+	default:
+		return fmt.Errorf("--enable-debug-command must be no, local or yes, got %q", o.debugCommand)
+	}
+	if o.requirePass != "" && o.requirePassFile != "" {
+		return errors.New("--requirepass and --requirepass-file exclude each other; give one")
+	}
+	if _, err := o.socketMode(); err != nil {
+		return err
+	}
+	if err := o.checkTLS(); err != nil {
+		return err
 	}
 	_, err := o.logger(io.Discard)
 	return err
@@ -212,27 +247,4 @@ func (o *options) logger(w io.Writer) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(w, handler)), nil
 	}
 	return nil, fmt.Errorf("--log-format must be text or json, got %q", o.logFormat)
-}
-
-// settings is what CONFIG GET knows: Redis's names for what has one here, and what clients ask for first.
-func (o *options) settings() []command.Setting {
-	seconds := strconv.Itoa(int(o.timeout.Seconds()))
-	yesNo := map[bool]string{true: "yes", false: "no"}
-	return []command.Setting{
-		{Name: "appendonly", Value: "no"},
-		{Name: "burst-is-capacity", Value: yesNo[o.burstIsCapacity]},
-		{Name: "databases", Value: strconv.Itoa(o.databases)},
-		{Name: "io-threads", Value: strconv.Itoa(o.ioThreads)},
-		{Name: "max-args", Value: strconv.Itoa(o.maxArgs)},
-		{Name: "max-command-bytes", Value: strconv.Itoa(o.maxCommandBytes)},
-		{Name: "max-key-bytes", Value: strconv.Itoa(o.maxKeyBytes)},
-		{Name: "max-output-bytes", Value: strconv.Itoa(o.maxOutputBytes)},
-		{Name: "maxclients", Value: strconv.Itoa(o.maxClients)},
-		{Name: "maxmemory", Value: "0"},
-		{Name: "maxmemory-policy", Value: "noeviction"},
-		{Name: "proto-max-bulk-len", Value: strconv.Itoa(o.maxCommandBytes)},
-		{Name: "save", Value: ""},
-		{Name: "timeout", Value: seconds},
-		{Name: "unixsocket", Value: o.unixSocket},
-	}
 }

@@ -2,19 +2,26 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/netutil"
 
+	"cellserver/internal/certs"
 	"cellserver/internal/command"
 	"cellserver/internal/funnel"
+	"cellserver/internal/lua"
 	"cellserver/internal/metrics"
 	"cellserver/internal/resp"
 	"cellserver/internal/server"
@@ -30,13 +37,24 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return usageError{err}
 	}
+	if err := o.readPassword(log); err != nil {
+		return err
+	}
+	keeper, err := o.openCerts(log)
+	if err != nil {
+		return err
+	}
 	listeners, err := o.listen(ctx)
 	if err != nil {
 		return err
 	}
 	defer listeners.close()
 	o.maxClients = fitMaxClients(o.maxClients, o.ioThreads, log)
-	return newApp(o, log, listeners).run(ctx)
+	a, err := newApp(o, log, listeners, keeper)
+	if err != nil {
+		return err
+	}
+	return a.run(ctx)
 }
 
 // app is the parts of a running server.
@@ -44,51 +62,81 @@ type app struct {
 	options   *options
 	log       *slog.Logger
 	listeners *listeners
+	certs     *certs.Keeper // nil without TLS
 	now       func() int64
 	store     *shard.Store
+	access    *access
+	engine    *command.Engine
 	server    *server.Server
+	limitsMu  sync.Mutex // orders changes of the server's limits
+	stop      func()     // ends the server in good order
 }
 
-func newApp(o *options, log *slog.Logger, l *listeners) *app {
-	a := &app{options: o, log: log, listeners: l, now: monotonicClock(), store: shard.New()}
+func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper) (*app, error) {
+	a := &app{options: o, log: log, listeners: l, certs: keeper, now: monotonicClock(), store: shard.New(), access: newAccess(o)}
 	reading := funnel.Burst
 	if o.burstIsCapacity {
 		reading = funnel.Capacity
 	}
-	engine := command.NewEngine(command.Config{
-		Store:       a.store,
-		Now:         a.now,
-		Reading:     reading,
-		Databases:   o.databases,
-		MaxKeyBytes: o.maxKeyBytes,
-		Limits:      resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
-		Password:    o.requirePass,
-		Version:     version,
-		Settings:    o.settings(),
-		Clients:     a.clientStats,
-		Log:         log,
+	a.engine = command.NewEngine(command.Config{
+		Store:         a.store,
+		Now:           a.now,
+		Reading:       reading,
+		Databases:     o.databases,
+		MaxKeyBytes:   o.maxKeyBytes,
+		MaxReplyBytes: o.maxOutputBytes,
+		Limits:        resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
+		Users:         a.access.users,
+		ACLFile:       o.aclFile,
+		Scripts:       o.scripts(),
+		AsideThreads:  runtime.GOMAXPROCS(0) - o.ioThreads,
+		Version:       version,
+		Settings:      a.settings(),
+		Clients:       a.clientStats,
+		Shutdown:      func() { a.stop() },
+		Debug:         o.mayDebug,
+		Log:           log,
 	})
 	a.server = server.New(server.Config{
-		NewSession: func(p command.Peer, wake func()) server.Session { return engine.NewSession(p, wake) },
+		NewSession: func(p command.Peer, c command.Conn) server.Session { return a.engine.NewSession(p, c) },
+		Admit:      a.admit,
+		IOThreads:  o.ioThreads,
+		Limits:     o.limits(),
+		Log:        log,
+	})
+	if o.aclFile != "" {
+		if err := a.engine.ReloadUsers(); err != nil {
+			return nil, fmt.Errorf("--aclfile: %w", err)
+		}
+	}
+	return a, nil
+}
 
-		IOThreads:        o.ioThreads,
+// scripts returns what executes scripts, or nil.
+func (o *options) scripts() *lua.Engine {
+	if !o.lua {
+		return nil
+	}
+	return lua.New(lua.Config{TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes})
+}
+
+func (o *options) limits() server.Limits {
+	return server.Limits{
 		MaxClients:       o.maxClients,
 		MaxOutputBytes:   o.maxOutputBytes,
 		OutputTimeout:    o.outputTimeout,
 		IdleTimeout:      o.timeout,
 		HandshakeTimeout: o.handshakeTimeout,
-		Log:              log,
-	})
-	return a
+	}
 }
 
 func (a *app) clientStats() command.ClientStats {
 	st := a.server.Stats()
 	c := command.ClientStats{
 		Connected:  st.Connected,
-		MaxClients: a.options.maxClients,
+		MaxClients: a.server.Limits().MaxClients,
 		Accepted:   st.Accepted,
-		Refused:    st.Refused,
+		Refused:    st.Refused + st.Denied,
 	}
 	if a.listeners.tcp != nil {
 		c.Port = a.listeners.tcp.Addr().(*net.TCPAddr).Port
@@ -100,6 +148,7 @@ func (a *app) clientStats() command.ClientStats {
 func (a *app) run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	a.stop = func() { stop(nil) }
 	var parts sync.WaitGroup
 	start := func(part func() error) {
 		parts.Go(func() {
@@ -108,9 +157,7 @@ func (a *app) run(ctx context.Context) error {
 			}
 		})
 	}
-	for _, l := range a.listeners.clients() {
-		start(func() error { return a.server.Serve(l) })
-	}
+	a.serveClients(start)
 	web := &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      10 * time.Second,
@@ -124,6 +171,7 @@ func (a *app) run(ctx context.Context) error {
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	parts.Go(func() { shard.NewSweeper(a.store).Run(background, a.now) })
 	parts.Go(func() { returnMemory(background, a.keys) })
+	parts.Go(func() { a.reloadOnHangup(background) })
 
 	a.logReady()
 	<-ctx.Done()
@@ -134,6 +182,47 @@ func (a *app) run(ctx context.Context) error {
 		return cause
 	}
 	return nil
+}
+
+// serveClients starts a part for each listener.
+func (a *app) serveClients(start func(part func() error)) {
+	for _, l := range []net.Listener{a.listeners.tcp, a.listeners.unix} {
+		if l != nil {
+			start(func() error { return a.server.Serve(l) })
+		}
+	}
+	if l := a.listeners.tls; l != nil {
+		start(func() error { return a.server.ServeTLS(l, a.certs.Config()) })
+	}
+}
+
+// reloadOnHangup reloads on each SIGHUP.
+func (a *app) reloadOnHangup(ctx context.Context) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			a.reload()
+		}
+	}
+}
+
+// reload reads again what stands in files. What cannot be used is logged, and what was there before stays.
+func (a *app) reload() {
+	a.log.Info("reloading on SIGHUP")
+	if a.certs != nil {
+		a.certs.Reload()
+	}
+	if a.options.aclFile == "" {
+		return
+	}
+	if err := a.engine.ReloadUsers(); err != nil {
+		a.log.Error("cannot use the ACL file; the users stay as they were", "error", err)
+	}
 }
 
 // maxScrapers bounds the connections to the metrics address, so that they leave descriptors to the clients.
@@ -147,16 +236,20 @@ func (a *app) keys() int {
 
 func (a *app) logReady() {
 	attrs := []any{"version", version}
-	for _, l := range a.listeners.clients() {
-		attrs = append(attrs, l.Addr().Network(), l.Addr().String())
-	}
-	if l := a.listeners.metrics; l != nil {
-		attrs = append(attrs, "metrics", l.Addr().String())
+	for _, on := range []struct {
+		kind string
+		l    net.Listener
+	}{
+		{"tcp", a.listeners.tcp}, {"tls", a.listeners.tls}, {"unix", a.listeners.unix}, {"metrics", a.listeners.metrics},
+	} {
+		if on.l != nil {
+			attrs = append(attrs, on.kind, on.l.Addr().String())
+		}
 	}
 	a.log.Info("ready", attrs...)
-	if l := a.listeners.tcp; l != nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() && a.options.requirePass == "" {
-		a.log.Warn("other hosts can reach this server and it asks for no password; set "+envName("requirepass")+
-			" or keep the port behind a firewall", "tcp", l.Addr().String())
+	a.warnOfOtherHosts("tcp", a.listeners.tcp)
+	if a.options.clientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
+		a.warnOfOtherHosts("tls", a.listeners.tls)
 	}
 }
 
@@ -179,57 +272,4 @@ func monotonicClock() func() int64 {
 	start := time.Now()
 	startNs := start.UnixNano()
 	return func() int64 { return startNs + int64(time.Since(start)) }
-}
-
-// listeners is what the server listens on; nil where nothing was asked for.
-type listeners struct{ tcp, unix, metrics net.Listener }
-
-func (o *options) listen(ctx context.Context) (*listeners, error) {
-	var err error
-	var config net.ListenConfig
-	l := &listeners{}
-	if o.addr != "" {
-		if l.tcp, err = config.Listen(ctx, "tcp", o.addr); err != nil {
-			return nil, listenError("addr", o.addr, err)
-		}
-	}
-	if o.metricsAddr != "" {
-		if l.metrics, err = config.Listen(ctx, "tcp", o.metricsAddr); err != nil {
-			l.close()
-			return nil, listenError("metrics-addr", o.metricsAddr, err)
-		}
-	}
-	if o.unixSocket != "" {
-		if l.unix, err = listenUnix(ctx, config, o.unixSocket); err != nil {
-			l.close()
-			return nil, listenError("unixsocket", o.unixSocket, err)
-		}
-	}
-	return l, nil
-}
-
-func listenError(flag, addr string, err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		err = op.Err // without the address, which is said already
-	}
-	return fmt.Errorf("cannot listen on %s: %w; choose another with --%s or %s", addr, err, flag, envName(flag))
-}
-
-// clients returns the listeners for Redis clients.
-func (l *listeners) clients() (all []net.Listener) {
-	for _, one := range []net.Listener{l.tcp, l.unix} {
-		if one != nil {
-			all = append(all, one)
-		}
-	}
-	return all
-}
-
-func (l *listeners) close() {
-	for _, one := range []net.Listener{l.tcp, l.unix, l.metrics} {
-		if one != nil {
-			_ = one.Close()
-		}
-	}
 }

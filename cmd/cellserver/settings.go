@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -18,11 +20,10 @@ var (
 // and the flags of ours by their names.
 func (a *app) settings() []command.Setting {
 	o := a.options
-	yesNo := map[bool]string{true: "yes", false: "no"}
 	return append(a.changeable(),
 		command.Constant("aclfile", o.aclFile),
 		command.Constant("appendonly", "no"),
-		command.Constant("burst-is-capacity", yesNo[o.burstIsCapacity]),
+		command.Constant("burst-is-capacity", yesNo(o.burstIsCapacity).String()),
 		command.Constant("databases", strconv.Itoa(o.databases)),
 		command.Constant("enable-debug-command", o.debugCommand),
 		command.Constant("io-threads", strconv.Itoa(o.ioThreads)),
@@ -43,29 +44,44 @@ func (a *app) settings() []command.Setting {
 func (a *app) changeable() []command.Setting {
 	return []command.Setting{
 		a.intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
-		a.intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients }),
+		a.maxClients(),
 		a.secondsLimit("handshake-timeout", func(l *server.Limits) *time.Duration { return &l.HandshakeTimeout }),
 		a.secondsLimit("output-timeout", func(l *server.Limits) *time.Duration { return &l.OutputTimeout }),
 		a.secondsLimit("timeout", func(l *server.Limits) *time.Duration { return &l.IdleTimeout }),
 		{
 			Name: "protected-mode",
-			Get:  func() string { return yesNo(a.protectedMode.Load()).String() },
+			Get:  func() string { return yesNo(a.access.protectedMode.Load()).String() },
 			Set: func(value string) (func(), error) {
 				var on yesNo
 				if err := on.Set(value); err != nil {
 					return nil, errNotYesNo
 				}
-				return func() { a.protectedMode.Store(bool(on)) }, nil
+				return func() { a.access.protectedMode.Store(bool(on)) }, nil
 			},
 		},
 		{
 			Name: "requirepass",
-			Get:  a.password.Load,
+			Get:  func() string { return *a.access.password.Load() },
 			Set: func(value string) (func(), error) {
-				return func() { a.setPassword(value) }, nil
+				return func() { a.access.setPassword(value) }, nil
 			},
 		},
 	}
+}
+
+// maxClients is a limit that the system limits, too.
+func (a *app) maxClients() command.Setting {
+	s := a.intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients })
+	set := s.Set
+	s.Set = func(value string) (func(), error) {
+		if n, err := strconv.Atoi(value); err == nil {
+			if most := fitMaxClients(n, a.options.ioThreads, slog.New(slog.DiscardHandler)); most < n {
+				return nil, errors.New("The operating system is not able to handle the specified number of clients, try with " + strconv.Itoa(most))
+			}
+		}
+		return set(value)
+	}
+	return s
 }
 
 // intLimit is a setting that is one of the server's limits.
@@ -111,8 +127,8 @@ func (a *app) secondsLimit(name string, of func(*server.Limits) *time.Duration) 
 }
 
 func (a *app) changeLimits(change func(*server.Limits)) {
-	a.configMu.Lock()
-	defer a.configMu.Unlock()
+	a.limitsMu.Lock()
+	defer a.limitsMu.Unlock()
 	l := a.server.Limits()
 	change(&l)
 	a.server.SetLimits(l)

@@ -3,16 +3,40 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 )
 
-// listenUnix listens on a unix socket. A socket file that nobody listens on any more, as a kill leaves behind, is
-// replaced; any other file is not.
-func listenUnix(ctx context.Context, config net.ListenConfig, path string) (net.Listener, error) {
-	l, err := config.Listen(ctx, "unix", path)
+// socketMode is --unixsocketperm, 0 if it is not given.
+func (o *options) socketMode() (fs.FileMode, error) {
+	if o.unixSocketPerm == "" {
+		return 0, nil
+	}
+	mode, err := strconv.ParseUint(o.unixSocketPerm, 8, 32)
+	if err != nil || mode < 1 || mode > 0o777 {
+		return 0, fmt.Errorf("--unixsocketperm must be octal permissions from 1 to 777, such as 700, got %q", o.unixSocketPerm)
+	}
+	if o.unixSocket == "" {
+		return 0, errors.New("--unixsocketperm needs --unixsocket")
+	}
+	return fs.FileMode(mode), nil
+}
+
+// listenUnix listens on a unix socket with the given permissions, 0 for those that the umask leaves. A socket file
+// that nobody listens on any more, as a kill leaves behind, is replaced; any other file is not.
+func listenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listener, error) {
+	listen := func() (net.Listener, error) {
+		if mode != 0 {
+			return listenWithMode(path, mode)
+		}
+		return (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	}
+	l, err := listen()
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return l, err
 	}
@@ -28,5 +52,5 @@ func listenUnix(ctx context.Context, config net.ListenConfig, path string) (net.
 	if err := os.Remove(path); err != nil {
 		return nil, err
 	}
-	return config.Listen(ctx, "unix", path)
+	return listen()
 }

@@ -45,7 +45,7 @@ type ClientStats struct {
 	Connected  int
 	MaxClients int
 	Accepted   uint64 // since the start
-	Refused    uint64 // over MaxClients
+	Refused    uint64 // over MaxClients, or by protected mode
 	Port       int    // of the TCP listener, 0 without one
 }
 

@@ -89,7 +89,7 @@ func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
 	if script.Native == nil || s.inner != outer || !s.user.Unrestricted() {
 		return false
 	}
-	args, ok := script.Native.Args(keys, argv)
+	args, ok := script.Native.Args(nil, keys, argv)
 	if !ok || len(args) < 2 || len(args[1]) > s.engine.config.MaxKeyBytes || !declares(keys, args[1]) {
 		return false
 	}
@@ -99,7 +99,7 @@ func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
 	}
 	one := append(s.scratch.batch[:0], request)
 	s.decide(one)
-	if element := script.Native.Element; element > 0 {
+	if element := script.Native.Index(); element > 0 {
 		s.replyElement(&one[0].Result, element)
 	} else {
 		s.replyThrottle(&one[0].Result)

@@ -103,8 +103,9 @@ const (
 // Authenticated reports whether the client has given the password, or there is none.
 func (s *Session) Authenticated() bool { return s.authenticated }
 
-// Close ends the session, whose connection is no more.
+// Close ends the session; its driver calls it once, when the connection has ended, and feeds it no more.
 func (s *Session) Close() {
+	s.waiting = nil // or what it waits for would stay for as long as something may wake it
 	s.unwatch()
 	s.engine.clients.remove(s.client)
 }

@@ -61,7 +61,7 @@ type collector struct {
 	store   *shard.Store
 	clients *server.Server
 
-	decisions, keys, expired, connections, accepted, refused, panics *prometheus.Desc
+	decisions, keys, expired, connections, accepted, refused, denied, handshakesFailed, panics *prometheus.Desc
 }
 
 func newCollector(store *shard.Store, clients *server.Server) *collector {
@@ -69,15 +69,17 @@ func newCollector(store *shard.Store, clients *server.Server) *collector {
 		return prometheus.NewDesc("cellserver_"+name, help, labels, nil)
 	}
 	return &collector{
-		store:       store,
-		clients:     clients,
-		decisions:   desc("decisions_total", "Limiter decisions by command and outcome.", "command", "outcome"),
-		keys:        desc("keys", "Keys in the store, those included that expired in the last seconds."),
-		expired:     desc("expired_keys_total", "Expired keys that the sweep removed."),
-		connections: desc("connections", "Clients that are connected."),
-		accepted:    desc("connections_accepted_total", "Connections accepted."),
-		refused:     desc("connections_refused_total", "Connections refused because of --maxclients."),
-		panics:      desc("panics_total", "Connections closed by a panic."),
+		store:            store,
+		clients:          clients,
+		decisions:        desc("decisions_total", "Limiter decisions by command and outcome.", "command", "outcome"),
+		keys:             desc("keys", "Keys in the store, those included that expired in the last seconds."),
+		expired:          desc("expired_keys_total", "Expired keys that the sweep removed."),
+		handshakesFailed: desc("tls_handshakes_failed_total", "Connections closed because TLS could not be agreed on."),
+		connections:      desc("connections", "Clients that are connected."),
+		accepted:         desc("connections_accepted_total", "Connections accepted."),
+		refused:          desc("connections_refused_total", "Connections refused because of --maxclients."),
+		denied:           desc("connections_denied_total", "Connections denied by --protected-mode."),
+		panics:           desc("panics_total", "Connections closed by a panic."),
 	}
 }
 
@@ -103,5 +105,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.connections, clients.Connected)
 	counter(c.accepted, clients.Accepted)
 	counter(c.refused, clients.Refused)
+	counter(c.denied, clients.Denied)
+	counter(c.handshakesFailed, clients.HandshakesFailed)
 	counter(c.panics, clients.Panics)
 }

@@ -89,10 +89,9 @@ func BenchmarkConnection(b *testing.B) {
 				b.Fatal(err)
 			}
 			s := New(Config{
-				NewSession:     func(_ command.Peer, wake func()) Session { return &echoes{wake: wake} },
-				MaxClients:     1,
-				MaxOutputBytes: 1 << 20,
-				Log:            slog.New(slog.DiscardHandler),
+				NewSession: func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn} },
+				Limits:     Limits{MaxClients: 1, MaxOutputBytes: 1 << 20},
+				Log:        slog.New(slog.DiscardHandler),
 			})
 			go func() { _ = s.Serve(l) }()
 			defer s.Shutdown(context.Background()) //nolint:errcheck // nothing is waited for

@@ -14,7 +14,7 @@ import (
 // flooder is a session that replies to each line with so much that its connection is blocked: to "quit" as the last
 // thing it does, and to "slow" before a wait.
 type flooder struct {
-	wake   func()
+	conn   command.Conn
 	state  atomic.Int32
 	closed bool
 	after  *atomic.Int32 // counts what it was fed after the end
@@ -30,6 +30,8 @@ const (
 )
 
 func (f *flooder) Authenticated() bool { return true }
+
+func (f *flooder) Close() {}
 
 func (f *flooder) Feed(in, out []byte) (consumed int, replies []byte, status command.Status) {
 	if f.closed {
@@ -52,7 +54,7 @@ func (f *flooder) Feed(in, out []byte) (consumed int, replies []byte, status com
 		f.state.Store(flooderWaiting)
 		time.AfterFunc(floodWait, func() {
 			f.state.Store(flooderDone)
-			f.wake()
+			f.conn.Wake()
 		})
 		status = command.Waiting
 	case "quit":
@@ -65,7 +67,7 @@ func (f *flooder) Feed(in, out []byte) (consumed int, replies []byte, status com
 func startFlooder(start starter, change func(*Config)) (s *testServer, after *atomic.Int32) {
 	after = &atomic.Int32{}
 	s = start(func(c *Config) {
-		c.NewSession = func(_ command.Peer, wake func()) Session { return &flooder{wake: wake, after: after} }
+		c.NewSession = func(_ command.Peer, conn command.Conn) Session { return &flooder{conn: conn, after: after} }
 		change(c)
 	})
 	return s, after
@@ -74,8 +76,8 @@ func startFlooder(start starter, change func(*Config)) (s *testServer, after *at
 func TestIdleTimeoutSparesWhoWaits(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s, _ := startFlooder(start, func(c *Config) {
-			c.MaxOutputBytes = floodBytes / 8
-			c.IdleTimeout = floodWait / 4
+			c.Limits.MaxOutputBytes = floodBytes / 8
+			c.Limits.IdleTimeout = floodWait / 4
 		})
 		nc := s.dial(t)
 		write(t, nc, "slow\n")
@@ -88,8 +90,8 @@ func TestIdleTimeoutSparesWhoWaits(t *testing.T) {
 func TestNothingIsFedAfterClose(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s, after := startFlooder(start, func(c *Config) {
-			c.MaxOutputBytes = floodBytes / 8
-			c.IdleTimeout = 20 * time.Second
+			c.Limits.MaxOutputBytes = floodBytes / 8
+			c.Limits.IdleTimeout = 20 * time.Second
 		})
 		nc := s.dial(t)
 		write(t, nc, "quit\n")
@@ -107,8 +109,8 @@ func TestOutputTimeoutHoldsToTheEnd(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		const most = floodBytes * 7 / 8
 		s, _ := startFlooder(start, func(c *Config) {
-			c.MaxOutputBytes = most
-			c.OutputTimeout = 500 * time.Millisecond
+			c.Limits.MaxOutputBytes = most
+			c.Limits.OutputTimeout = 500 * time.Millisecond
 		})
 		nc := s.dial(t)
 		write(t, nc, "any\nquit\n")
@@ -147,8 +149,8 @@ func TestWhatWasReadIsExecuted(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		var came atomic.Bool
 		s := start(func(c *Config) {
-			c.NewSession = func(_ command.Peer, wake func()) Session {
-				return &lastWord{echoes: echoes{wake: wake}, came: &came}
+			c.NewSession = func(_ command.Peer, conn command.Conn) Session {
+				return &lastWord{echoes: echoes{conn: conn}, came: &came}
 			}
 		})
 		nc := s.dial(t)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -8,16 +9,18 @@ import (
 	"cellserver/internal/command"
 )
 
-// conn is one connection of the goroutines driver. All but wakeUp and kill belongs to its own goroutine.
+// conn is one connection of the goroutines driver. All but Wake and Kill belongs to its own goroutine.
 type conn struct {
 	driver  *goroutines
 	nc      net.Conn
+	secured *secured  // nil without TLS
+	source  io.Reader // what is read from: nc, or TLS over it
 	peer    command.Peer
-	session Session
+	session Session // nil until the client is admitted
 	opened  time.Time
 	in      input
-	out     *output
-	replies []byte // reused
+	out     *output // to nc
+	replies []byte  // reused
 
 	hasDeadline bool          // a read deadline is set
 	greeted     bool          // the client was authenticated once
@@ -35,18 +38,17 @@ const (
 	maxKeptReplies = 64 << 10 // a larger reply buffer is not kept
 )
 
-func newConn(g *goroutines, nc net.Conn) *conn {
-	c := &conn{
+func newConn(g *goroutines, nc net.Conn, peer command.Peer) *conn {
+	return &conn{
 		driver: g,
 		nc:     nc,
-		peer:   peerOf(nc),
+		source: nc,
+		peer:   peer,
 		opened: time.Now(),
+		out:    newOutput(nc),
 		woken:  make(chan struct{}, 1),
 		killed: make(chan struct{}),
 	}
-	c.out = newOutput(nc)
-	c.session = g.server.config.NewSession(c.peer, c.wakeUp)
-	return c
 }
 
 // peerOf names a connection's ends. Those of a unix socket are its path, as in Redis.
@@ -58,16 +60,16 @@ func peerOf(nc net.Conn) command.Peer {
 	return command.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: local.String()}
 }
 
-// wakeUp makes the connection feed its waiting session again. Any goroutine may call it.
-func (c *conn) wakeUp() {
+// Wake implements command.Conn.
+func (c *conn) Wake() {
 	select {
 	case c.woken <- struct{}{}:
 	default: // it will look in any case
 	}
 }
 
-// kill closes the connection whatever it is doing.
-func (c *conn) kill() {
+// Kill implements command.Conn.
+func (c *conn) Kill() {
 	c.killOnce.Do(func() {
 		close(c.killed)
 		_ = c.nc.Close()
@@ -85,17 +87,27 @@ func (c *conn) isKilled() bool {
 
 func (c *conn) run() {
 	defer c.driver.remove(c)
+	defer func() { c.driver.server.closeSession(c.session, c.peer) }()
 	defer c.out.wait()
-	defer c.kill()
+	defer c.Kill()
 	defer func() {
 		if p := recover(); p != nil {
 			c.driver.server.panicked(p, c.peer)
 		}
 	}()
+	if c.secured != nil && !c.handshake() {
+		c.finish()
+		return
+	}
+	c.session = c.driver.server.config.NewSession(c.peer, c)
 	for alive := true; alive; {
 		alive = c.read() && c.process()
 	}
 }
+
+func (c *conn) limits() *Limits { return c.driver.server.limits.Load() }
+
+func (c *conn) authenticated() bool { return c.session != nil && c.session.Authenticated() }
 
 // read waits for input. It is false when there will be no more.
 func (c *conn) read() bool {
@@ -103,7 +115,7 @@ func (c *conn) read() bool {
 		c.finish()
 		return false
 	}
-	n, err := c.nc.Read(c.in.free())
+	n, err := c.source.Read(c.in.free())
 	c.in.filled(n)
 	if err != nil && n == 0 {
 		if c.driver.isDraining() {
@@ -119,14 +131,14 @@ func (c *conn) read() bool {
 // setReadDeadline is false if the driver is draining. It looks after it has set the deadline, for the driver sets
 // its own, which must not be overwritten unseen.
 func (c *conn) setReadDeadline() bool {
-	config := &c.driver.server.config
+	limits := c.limits()
 	var deadline time.Time
-	if config.IdleTimeout > 0 {
-		deadline = time.Now().Add(config.IdleTimeout)
+	if limits.IdleTimeout > 0 {
+		deadline = time.Now().Add(limits.IdleTimeout)
 	}
-	c.greeted = c.greeted || c.session.Authenticated()
-	if config.HandshakeTimeout > 0 && !c.greeted {
-		if handshake := c.opened.Add(config.HandshakeTimeout); deadline.IsZero() || handshake.Before(deadline) {
+	c.greeted = c.greeted || c.authenticated()
+	if limits.HandshakeTimeout > 0 && !c.greeted {
+		if handshake := c.opened.Add(limits.HandshakeTimeout); deadline.IsZero() || handshake.Before(deadline) {
 			deadline = handshake
 		}
 	}
@@ -174,21 +186,28 @@ func (c *conn) send(replies []byte) bool {
 	if len(replies) == 0 {
 		return true
 	}
-	pending, err := c.out.send(replies)
-	switch config := &c.driver.server.config; {
+	pending, err := c.write(replies)
+	switch limits := c.limits(); {
 	case err != nil:
 		return false
 	case !c.session.Authenticated():
 		return pending <= command.UnauthenticatedOutput
-	case pending > config.MaxOutputBytes:
-		if c.out.await(config.MaxOutputBytes/2, config.OutputTimeout) {
+	case pending > limits.MaxOutputBytes:
+		if c.out.await(limits.MaxOutputBytes/2, limits.OutputTimeout) {
 			return true
 		}
-		config.Log.Warn("a client does not read its replies; connection closed", "client", c.peer.Addr,
+		c.driver.server.config.Log.Warn("a client does not read its replies; connection closed", "client", c.peer.Addr,
 			"pending_bytes", pending, "hint", "see --max-output-bytes and --output-timeout")
 		return false
 	}
 	return true
+}
+
+func (c *conn) write(b []byte) (pending int, err error) {
+	if c.secured != nil {
+		return c.secured.send(b)
+	}
+	return c.out.send(b)
 }
 
 // finish sends what is pending, tells the client that nothing more comes, and waits until it has seen that.
@@ -208,7 +227,10 @@ func (c *conn) finish() {
 	}
 }
 
-// flush waits until all replies are sent.
+// flush waits until all replies are sent, and over TLS the word that these were all.
 func (c *conn) flush() bool {
-	return c.out.await(0, c.driver.server.config.OutputTimeout)
+	if c.secured != nil {
+		c.secured.end()
+	}
+	return c.out.await(0, c.limits().OutputTimeout)
 }

@@ -56,7 +56,7 @@ func TestIdleConnectionsHoldNoBuffer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("has no event loops")
 	}
-	s := start(t, 1, listen(t, "tcp"), func(c *Config) { c.MaxClients = connections })
+	s := start(t, 1, listen(t, "tcp"), func(c *Config) { c.Limits.MaxClients = connections })
 	before := heapBytes()
 	long := strings.Repeat("x", 100_000)
 	for range connections {

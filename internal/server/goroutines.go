@@ -2,9 +2,12 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"sync"
 	"time"
+
+	"cellserver/internal/command"
 )
 
 // goroutines is the driver that gives each connection a goroutine.
@@ -21,12 +24,20 @@ func newGoroutines(s *Server) *goroutines {
 	return &goroutines{server: s, draining: make(chan struct{}), conns: map[*conn]struct{}{}}
 }
 
-func (g *goroutines) serve(nc net.Conn) {
-	c := newConn(g, nc)
+func (g *goroutines) serve(nc net.Conn, peer command.Peer) { g.start(newConn(g, nc, peer)) }
+
+// serveTLS is serve for a connection that TLS has yet to be agreed on.
+func (g *goroutines) serveTLS(nc net.Conn, peer command.Peer, config *tls.Config) {
+	c := newConn(g, nc, peer)
+	c.secure(config)
+	g.start(c)
+}
+
+func (g *goroutines) start(c *conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.isDraining() {
-		_ = nc.Close()
+		_ = c.nc.Close()
 		g.server.ended()
 		return
 	}
@@ -74,7 +85,7 @@ func (g *goroutines) shutdown(ctx context.Context) error {
 	}
 	g.mu.Lock()
 	for c := range g.conns {
-		c.kill()
+		c.Kill()
 	}
 	g.mu.Unlock()
 	<-ended

@@ -106,11 +106,14 @@ func (l *loop) readInbox() {
 	for _, c := range m.woken {
 		c.guarded(0, (*loopConn).woken)
 	}
+	for _, c := range m.killed {
+		c.close()
+	}
 	if m.drained && !l.draining {
 		l.draining = true
 		l.each((*loopConn).drain)
 	}
-	if m.killed {
+	if m.ended {
 		l.each(func(c *loopConn, _ uint32) { c.close() })
 	}
 }

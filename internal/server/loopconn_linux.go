@@ -8,7 +8,7 @@ import (
 	"cellserver/internal/command"
 )
 
-// loopConn is a connection of a loop. All but wakeUp belongs to the loop's goroutine.
+// loopConn is a connection of a loop. All but Wake and Kill belongs to the loop's goroutine.
 type loopConn struct {
 	// What every request needs comes first: with thousands of clients each cache line is a wait for memory.
 	loop     *loop
@@ -26,6 +26,7 @@ type loopConn struct {
 	queued   bool // in loop.ready
 	blocked  bool // too much is pending: not read from, nothing processed
 	greeted  bool // the client was authenticated once
+	timed    bool // input has to come by some time
 	out      blocks
 
 	peer     command.Peer
@@ -50,7 +51,6 @@ func newLoopConn(l *loop, fd int, peer command.Peer) *loopConn {
 	if peer.Unix {
 		c.edge = 0
 	}
-	c.session = l.server.config.NewSession(peer, c.wakeUp)
 	return c
 }
 
@@ -61,8 +61,11 @@ func (c *loopConn) refuse() {
 	c.loop.server.ended()
 }
 
-// wakeUp makes the loop feed the waiting session again. Any goroutine may call it.
-func (c *loopConn) wakeUp() { c.loop.inbox.wake(c) }
+// Wake implements command.Conn.
+func (c *loopConn) Wake() { c.loop.inbox.wake(c) }
+
+// Kill implements command.Conn.
+func (c *loopConn) Kill() { c.loop.inbox.kill(c) }
 
 // guarded calls do; if that panics, the connection is closed and nothing else.
 func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
@@ -76,6 +79,7 @@ func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
 }
 
 func (c *loopConn) start(uint32) {
+	c.session = c.loop.server.config.NewSession(c.peer, c)
 	c.interest = toRead | c.edge
 	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, c.fd, c.interest); err != nil {
 		c.loop.server.config.Log.Error("cannot serve a client; connection closed", "client", c.peer.Addr, "error", err)
@@ -91,18 +95,19 @@ func (c *loopConn) start(uint32) {
 
 // awaitInput sets the time by which the client must have sent something.
 func (c *loopConn) awaitInput() {
-	config := &c.loop.server.config
+	limits := c.loop.server.limits.Load()
 	c.greeted = c.greeted || c.session.Authenticated()
-	mustGreet := config.HandshakeTimeout > 0 && !c.greeted
-	if config.IdleTimeout == 0 && !mustGreet {
+	mustGreet := limits.HandshakeTimeout > 0 && !c.greeted
+	c.timed = limits.IdleTimeout > 0 || mustGreet
+	if !c.timed {
 		c.dueNs = 0
 		return
 	}
 	due := int64(0)
-	if config.IdleTimeout > 0 {
-		due = c.loop.nowNs() + int64(config.IdleTimeout)
+	if limits.IdleTimeout > 0 {
+		due = c.loop.nowNs() + int64(limits.IdleTimeout)
 	}
-	if handshake := c.openedNs + int64(config.HandshakeTimeout); mustGreet && (due == 0 || handshake < due) {
+	if handshake := c.openedNs + int64(limits.HandshakeTimeout); mustGreet && (due == 0 || handshake < due) {
 		due = handshake
 	}
 	c.setDue(due)
@@ -225,7 +230,7 @@ func (c *loopConn) process(b []byte, own bool) {
 	if !c.send(replies) {
 		return
 	}
-	if !c.blocked && (l.server.config.IdleTimeout > 0 || !c.greeted) {
+	if !c.blocked && (!c.greeted || c.timed || l.server.limits.Load().IdleTimeout > 0) {
 		c.awaitInput() // only now: the input may have authenticated the client
 	}
 	switch status {
@@ -322,6 +327,7 @@ func (c *loopConn) close() {
 	if c.phase != phaseClosed {
 		c.phase = phaseClosed
 		c.in, c.out = input{}, blocks{}
+		c.loop.server.closeSession(c.session, c.peer)
 		c.loop.forget(c)
 	}
 }

@@ -20,16 +20,15 @@ func (c *loopConn) send(replies []byte) bool {
 		return true
 	}
 	c.out.add(replies)
-	config := &c.loop.server.config
-	switch {
+	switch limits := c.loop.server.limits.Load(); {
 	case !c.session.Authenticated():
 		if c.out.bytes > command.UnauthenticatedOutput {
 			c.close()
 			return false
 		}
-	case c.out.bytes > config.MaxOutputBytes && !c.blocked:
+	case c.out.bytes > limits.MaxOutputBytes && !c.blocked:
 		c.blocked = true
-		c.dueIn(config.OutputTimeout)
+		c.dueIn(limits.OutputTimeout)
 	}
 	return true
 }
@@ -52,7 +51,7 @@ func (c *loopConn) flush() bool {
 		c.flushed()
 		return c.phase != phaseClosed
 	}
-	if c.blocked && c.phase == phaseOpen && c.out.bytes <= c.loop.server.config.MaxOutputBytes/2 {
+	if c.blocked && c.phase == phaseOpen && c.out.bytes <= c.loop.server.limits.Load().MaxOutputBytes/2 {
 		c.unblock()
 	}
 	c.listen()
@@ -82,7 +81,7 @@ func (c *loopConn) end(p phase) {
 		c.flushed()
 		return
 	}
-	c.dueIn(c.loop.server.config.OutputTimeout)
+	c.dueIn(c.loop.server.limits.Load().OutputTimeout)
 	c.listen()
 }
 

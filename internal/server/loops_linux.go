@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"cellserver/internal/command"
 )
 
 // loops is the driver that serves connections from a few event loops. Connections that it cannot take, those
@@ -39,10 +41,10 @@ func withLoops(s *Server, n int, others driver) driver {
 	return d
 }
 
-func (d *loops) serve(nc net.Conn) {
+func (d *loops) serve(nc net.Conn, peer command.Peer) {
 	fd, err := takeDescriptor(nc)
 	if err != nil {
-		d.others.serve(nc)
+		d.others.serve(nc, peer)
 		return
 	}
 	least := d.all[0]
@@ -52,7 +54,7 @@ func (d *loops) serve(nc net.Conn) {
 		}
 	}
 	least.load.Add(1)
-	c := newLoopConn(least, fd, peerOf(nc))
+	c := newLoopConn(least, fd, peer)
 	_ = nc.Close() // the descriptor that c has stays open
 	if !least.inbox.add(c) {
 		c.refuse()
@@ -93,7 +95,7 @@ func (d *loops) shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	for _, l := range d.all {
-		l.inbox.kill()
+		l.inbox.end()
 	}
 	<-ended
 	return ctx.Err()

@@ -57,8 +57,9 @@ type inbox struct {
 	wakeup  int        // an eventfd
 	added   []*loopConn
 	woken   []*loopConn
+	killed  []*loopConn
 	drained bool
-	killed  bool
+	ended   bool // all that is left is to be closed
 	rung    bool // the loop will look
 	closed  bool // the loop has ended
 }
@@ -75,11 +76,17 @@ func (b *inbox) add(c *loopConn) bool {
 	return true
 }
 
-func (b *inbox) wake(c *loopConn) {
+func (b *inbox) wake(c *loopConn) { b.put(&b.woken, c) }
+
+func (b *inbox) kill(c *loopConn) { b.put(&b.killed, c) }
+
+func (b *inbox) put(list *[]*loopConn, c *loopConn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.woken = append(b.woken, c)
-	b.ringLocked()
+	if !b.closed { // or nobody would ever take it
+		*list = append(*list, c)
+		b.ringLocked()
+	}
 }
 
 func (b *inbox) drain() {
@@ -89,10 +96,10 @@ func (b *inbox) drain() {
 	b.ringLocked()
 }
 
-func (b *inbox) kill() {
+func (b *inbox) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.killed = true
+	b.ended = true
 	b.ringLocked()
 }
 
@@ -107,8 +114,8 @@ func (b *inbox) ringLocked() {
 
 // mail is what stood in an inbox.
 type mail struct {
-	added, woken    []*loopConn
-	drained, killed bool
+	added, woken, killed []*loopConn
+	drained, ended       bool
 }
 
 func (b *inbox) take() mail {
@@ -119,8 +126,8 @@ func (b *inbox) take() mail {
 		_, _ = unix.Read(b.wakeup, count[:])
 		b.rung = false
 	}
-	m := mail{b.added, b.woken, b.drained, b.killed}
-	b.added, b.woken = nil, nil
+	m := mail{b.added, b.woken, b.killed, b.drained, b.ended}
+	b.added, b.woken, b.killed = nil, nil, nil
 	return m
 }
 

@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -19,39 +20,57 @@ import (
 type Session interface {
 	Feed(in, out []byte) (consumed int, replies []byte, status command.Status)
 	Authenticated() bool
+	// Close is called once, when the connection has ended in whatever way, and nothing after it.
+	Close()
 }
 
-// Config is what a Server needs. A duration of 0 is no limit.
+// Config is what a Server needs.
 type Config struct {
-	NewSession func(peer command.Peer, wake func()) Session
+	NewSession func(peer command.Peer, conn command.Conn) Session
+	// Admit returns the error, without its '-', that a client is refused with; empty for one that may come in. Nil
+	// lets all come in.
+	Admit func(command.Peer) (refusal string)
 	// IOThreads is how many event loops serve the connections, where the system has them (Linux) and a connection
-	// has a descriptor. With 0, and for other connections, each has a goroutine.
-	IOThreads        int
+	// has a descriptor. With 0, and for other connections, such as TLS, each has a goroutine.
+	IOThreads int
+	Limits    Limits // at first; see SetLimits
+	Log       *slog.Logger
+}
+
+// Limits is what clients may take, which can change while the server runs. A duration of 0 is no limit.
+type Limits struct {
 	MaxClients       int
 	MaxOutputBytes   int           // replies that a client has not read; beyond it the client is not read from
 	OutputTimeout    time.Duration // how long it may stay beyond it
 	IdleTimeout      time.Duration // without a byte from the client
-	HandshakeTimeout time.Duration // until the client has authenticated, where it must
-	Log              *slog.Logger
+	HandshakeTimeout time.Duration // until the client has authenticated, where it must, and TLS is agreed on
 }
 
 // Stats is what a Server has counted.
 type Stats struct {
-	Connected int
-	Accepted  uint64
-	Refused   uint64 // over MaxClients
-	Panics    uint64 // connections closed by a panic
+	Connected        int
+	Accepted         uint64 // that were neither refused nor denied, nor failed the handshake
+	Refused          uint64 // over MaxClients
+	Denied           uint64 // by Config.Admit
+	HandshakesFailed uint64 // of TLS
+	Panics           uint64 // connections closed by a panic
 }
 
 // Server serves any number of listeners.
 type Server struct {
-	config Config
-	driver driver
+	config     Config
+	limits     atomic.Pointer[Limits] // what it points to never changes
+	driver     driver
+	goroutines *goroutines // serves TLS, whatever the driver is
 
-	connected atomic.Int64
-	accepted  atomic.Uint64
-	refused   atomic.Uint64
-	panics    atomic.Uint64
+	connected        atomic.Int64
+	accepted         atomic.Uint64
+	refused          atomic.Uint64
+	denied           atomic.Uint64
+	handshakesFailed atomic.Uint64
+	panics           atomic.Uint64
+
+	handshakeLog handshakeLog
 
 	mu        sync.Mutex // guards all below
 	listeners map[net.Listener]struct{}
@@ -62,7 +81,7 @@ type Server struct {
 type driver interface {
 	// serve takes over an admitted connection and returns at once. When the connection has ended, it calls the
 	// server's ended.
-	serve(nc net.Conn)
+	serve(nc net.Conn, peer command.Peer)
 	// shutdown finishes what has been read from the connections, sends the replies and closes them. When ctx is
 	// done first, it closes what is left. It returns when all have ended.
 	shutdown(ctx context.Context) error
@@ -71,12 +90,21 @@ type driver interface {
 // New returns a Server.
 func New(c Config) *Server {
 	s := &Server{config: c, listeners: map[net.Listener]struct{}{}}
-	s.driver = newGoroutines(s)
+	s.SetLimits(c.Limits)
+	s.goroutines = newGoroutines(s)
+	s.driver = s.goroutines
 	if c.IOThreads > 0 {
 		s.driver = withLoops(s, c.IOThreads, s.driver)
 	}
 	return s
 }
+
+// Limits returns the limits that hold now.
+func (s *Server) Limits() Limits { return *s.limits.Load() }
+
+// SetLimits changes the limits. A connection follows a new timeout from the next time on that it comes to wait for what
+// the timeout is about; those that are connected stay, however many they are.
+func (s *Server) SetLimits(l Limits) { s.limits.Store(&l) }
 
 // ErrClosed is what Serve returns after Shutdown.
 var ErrClosed = errors.New("server: closed")
@@ -84,15 +112,24 @@ var ErrClosed = errors.New("server: closed")
 // Stats returns the server's figures.
 func (s *Server) Stats() Stats {
 	return Stats{
-		Connected: int(s.connected.Load()),
-		Accepted:  s.accepted.Load(),
-		Refused:   s.refused.Load(),
-		Panics:    s.panics.Load(),
+		Connected:        int(s.connected.Load()),
+		Accepted:         s.accepted.Load(),
+		Refused:          s.refused.Load(),
+		Denied:           s.denied.Load(),
+		HandshakesFailed: s.handshakesFailed.Load(),
+		Panics:           s.panics.Load(),
 	}
 }
 
 // Serve accepts connections from l until Shutdown, and then returns ErrClosed.
-func (s *Server) Serve(l net.Listener) error {
+func (s *Server) Serve(l net.Listener) error { return s.serve(l, s.admit) }
+
+// ServeTLS is Serve for clients that speak TLS.
+func (s *Server) ServeTLS(l net.Listener, config *tls.Config) error {
+	return s.serve(l, func(nc net.Conn) { s.admitTLS(nc, config) })
+}
+
+func (s *Server) serve(l net.Listener, admit func(net.Conn)) error {
 	if !s.track(l) {
 		_ = l.Close()
 		return ErrClosed
@@ -105,7 +142,7 @@ func (s *Server) Serve(l net.Listener) error {
 			if pause.recovered() {
 				s.config.Log.Info("accepting connections again", "addr", l.Addr().String())
 			}
-			s.admit(nc)
+			admit(nc)
 		case s.isClosing():
 			return ErrClosed
 		case errors.Is(err, net.ErrClosed):
@@ -138,22 +175,77 @@ func (s *Server) isClosing() bool {
 
 // admit hands a connection to the driver, or refuses it in Redis's words.
 func (s *Server) admit(nc net.Conn) {
-	if s.connected.Add(1) > int64(s.config.MaxClients) {
-		s.connected.Add(-1)
-		s.refused.Add(1)
-		_ = nc.SetWriteDeadline(time.Now().Add(refusalTimeout))
-		_, _ = nc.Write([]byte("-ERR max number of clients reached\r\n"))
+	if !s.hasRoom() {
+		refuse(nc, "ERR max number of clients reached")
+		return
+	}
+	peer := peerOf(nc)
+	if refusal := s.refusal(peer); refusal != "" {
+		refuse(nc, refusal)
+		s.ended()
+		return
+	}
+	s.driver.serve(nc, peer)
+}
+
+// admitTLS does the same where nothing can be said before the handshake. Who has no place is closed in silence, as by
+// Redis; whether the client may come in is asked when its certificate is known.
+func (s *Server) admitTLS(nc net.Conn, config *tls.Config) {
+	if !s.hasRoom() {
 		_ = nc.Close()
 		return
 	}
-	s.accepted.Add(1)
-	s.driver.serve(nc)
+	s.goroutines.serveTLS(nc, peerOf(nc), config)
 }
+
+// hasRoom counts one more that is connected, which ended takes back.
+func (s *Server) hasRoom() bool {
+	if s.connected.Add(1) > int64(s.limits.Load().MaxClients) {
+		s.ended()
+		s.refused.Add(1)
+		return false
+	}
+	return true
+}
+
+// refusal asks whether a client may come in, and counts it.
+func (s *Server) refusal(peer command.Peer) (refusal string) {
+	if s.config.Admit != nil {
+		refusal = s.config.Admit(peer)
+	}
+	if refusal == "" {
+		s.accepted.Add(1)
+	} else {
+		s.denied.Add(1)
+	}
+	return refusal
+}
+
+func refuse(nc net.Conn, refusal string) {
+	_ = nc.SetWriteDeadline(time.Now().Add(refusalTimeout))
+	_, _ = nc.Write(errorLine(refusal))
+	_ = nc.Close()
+}
+
+func errorLine(text string) []byte { return []byte("-" + text + "\r\n") }
 
 // refusalTimeout is never used up: the first bytes on a connection go into its empty send buffer.
 const refusalTimeout = 100 * time.Millisecond
 
 func (s *Server) ended() { s.connected.Add(-1) }
+
+// closeSession ends the session of a connection that has ended; there is none if that was before it was made.
+func (s *Server) closeSession(session Session, peer command.Peer) {
+	if session == nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked(p, peer)
+		}
+	}()
+	session.Close()
+}
 
 // panicked counts and reports a panic of a connection, which the caller then closes.
 func (s *Server) panicked(value any, peer command.Peer) {

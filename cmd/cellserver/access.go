@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync/atomic"
+
+	"cellserver/internal/acl"
+	"cellserver/internal/command"
+)
+
+// yesNo is a flag in Redis's words.
+type yesNo bool
+
+// Set implements pflag.Value.
+func (v *yesNo) Set(s string) error {
+	if s != "yes" && s != "no" {
+		return errors.New("must be yes or no")
+	}
+	*v = s == "yes"
+	return nil
+}
+
+// String implements pflag.Value.
+func (v yesNo) String() string {
+	if v {
+		return "yes"
+	}
+	return "no"
+}
+
+// Type implements pflag.Value.
+func (yesNo) Type() string { return "yes|no" }
+
+// protectedMode is Redis's refusal, with what to do here. It begins with its words, which some clients look for.
+const protectedMode = "DENIED cellserver is running in protected mode because protected mode is enabled and no password is set " +
+	"for the default user. In this mode connections are only accepted from the loopback interface. To let other hosts in, " +
+	"set a password with --requirepass or --requirepass-file, or give --protected-mode=no where only hosts that may use it " +
+	"can reach the port. To serve this host alone, have it bind to loopback: --addr 127.0.0.1:6380."
+
+// access is who may use the server. It is safe for concurrent use.
+type access struct {
+	users         *acl.Users
+	password      atomic.Pointer[string] // of the default user, as it was set last
+	protectedMode atomic.Bool
+}
+
+func newAccess(o *options) *access {
+	a := &access{users: acl.NewUsers(command.Commands())}
+	a.setPassword(o.requirePass)
+	a.protectedMode.Store(bool(o.protectedMode))
+	return a
+}
+
+func (a *access) setPassword(password string) {
+	a.password.Store(&password)
+	a.users.SetDefaultPassword(password)
+}
+
+// isOpen reports whether anybody who connects may use the server.
+func (a *access) isOpen() bool {
+	user := a.users.Default()
+	return user.Enabled() && !user.NeedsPassword()
+}
+
+func (a *access) refusesOtherHosts() bool { return a.protectedMode.Load() && a.isOpen() }
+
+// admit refuses clients of other hosts for as long as anybody could use the server.
+func (a *app) admit(p command.Peer) (refusal string) {
+	if isLocal(p) || !a.access.refusesOtherHosts() {
+		return ""
+	}
+	return protectedMode
+}
+
+// mayDebug says whether a client may use DEBUG.
+func (o *options) mayDebug(p command.Peer) bool {
+	return o.debugCommand == "yes" || o.debugCommand == "local" && isLocal(p)
+}
+
+// isLocal reports whether a client is on this host.
+func isLocal(p command.Peer) bool {
+	addr, err := netip.ParseAddrPort(p.Addr)
+	return p.Unix || err == nil && addr.Addr().Unmap().IsLoopback()
+}
+
+// warnOfOtherHosts says what is wrong with a port that other hosts can reach while there is no password.
+func (a *app) warnOfOtherHosts(kind string, l net.Listener) {
+	if l == nil || !a.access.isOpen() || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		return
+	}
+	if a.access.refusesOtherHosts() {
+		a.log.Warn("other hosts can reach this server but are refused, for it has no password (protected mode); set "+
+			envName("requirepass")+", or give --protected-mode=no where a firewall guards the port", kind, l.Addr().String())
+		return
+	}
+	a.log.Warn("other hosts can reach this server and it asks for no password; set "+envName("requirepass")+
+		" or keep the port behind a firewall", kind, l.Addr().String())
+}
+
+// readPassword reads --requirepass-file, if it is given.
+func (o *options) readPassword(log *slog.Logger) error {
+	path := o.requirePassFile
+	if path == "" {
+		return nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		var failed *os.PathError
+		if errors.As(err, &failed) {
+			err = failed.Err // without the path, which is said already
+		}
+		return fmt.Errorf("cannot read --requirepass-file %s: %w", path, err)
+	}
+	if line, cut := bytes.CutSuffix(b, []byte("\n")); cut {
+		b = bytes.TrimSuffix(line, []byte("\r"))
+	}
+	if len(b) == 0 {
+		return fmt.Errorf("--requirepass-file %s is empty; write the password into it", path)
+	}
+	o.requirePass = string(b)
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows" {
+		log.Warn("every user of this machine can read the password; take the right away with chmod o-r", "requirepass-file", path)
+	}
+	return nil
+}
+
+// onOff is a flag that is on or off.
+type onOff bool
+
+// Set implements pflag.Value.
+func (v *onOff) Set(s string) error {
+	if s != "on" && s != "off" {
+		return errors.New("must be on or off")
+	}
+	*v = s == "on"
+	return nil
+}
+
+// String implements pflag.Value.
+func (v onOff) String() string {
+	if v {
+		return "on"
+	}
+	return "off"
+}
+
+// Type implements pflag.Value.
+func (onOff) Type() string { return "on|off" }

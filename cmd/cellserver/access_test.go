@@ -1,0 +1,136 @@
+package main
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cellserver/internal/certs/certtest"
+	"cellserver/internal/command"
+)
+
+// outside is an address of this machine that is not on loopback.
+func outside(t *testing.T) string {
+	t.Helper()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range addrs {
+		if ip, ok := addr.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
+			return ip.IP.String()
+		}
+	}
+	t.Skip("this machine has no address but loopback's")
+	return ""
+}
+
+// TestProtectedMode comes from an address that is not on loopback, over every kind of port.
+func TestProtectedMode(t *testing.T) {
+	host := outside(t)
+	files, ca := newTLSFiles(t)
+	listen := append(files.flags(), "--addr", host+":0", "--tls-addr", host+":0")
+	for _, tt := range []struct {
+		args []string
+		want string // how the reply to a PING begins
+		log  string // what the log warns of
+	}{
+		{nil, "-DENIED cellserver is running in protected mode because protected mode is enabled and no password is set for the default user.", "are refused"},
+		{[]string{"--protected-mode", "yes"}, "-DENIED ", "are refused"},
+		{[]string{"--protected-mode=no"}, "+PONG\r\n", "asks for no password"},
+		{[]string{"--requirepass", "secret"}, "-NOAUTH ", ""},
+	} {
+		onEachDriver(t, func(t *testing.T, startServer starter) {
+			p := startServer(t, append(listen, tt.args...)...)
+			if p.tls != nil {
+				p.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+			}
+			nc := p.dial(t)
+			_, _ = io.WriteString(nc, "PING\r\n")
+			got := make([]byte, len(tt.want))
+			if _, err := io.ReadFull(nc, got); err != nil || string(got) != tt.want {
+				t.Errorf("%q: got %q, %v, want %q", tt.args, got, err, tt.want)
+			}
+			p.eventually(t, ioTimeout, "warn of what other hosts can do", func() bool { return strings.Contains(p.log.String(), tt.log) })
+			for _, warning := range []string{"are refused", "asks for no password"} {
+				if warning != tt.log && strings.Contains(p.log.String(), warning) {
+					t.Errorf("%q: warned without reason: %s", tt.args, p.log.String())
+				}
+			}
+			if denied := p.metric(t, "cellserver_connections_denied_total"); (denied == 1) != strings.HasPrefix(tt.want, "-DENIED") {
+				t.Errorf("%q: %v were denied", tt.args, denied)
+			}
+		})
+	}
+}
+
+func TestIsLocal(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"127.0.0.1:1": true, "127.255.3.4:65535": true, "[::1]:1": true, "[::ffff:127.0.0.1]:1": true,
+		"192.0.2.2:1": false, "[fd00::2]:1": false, "[::ffff:192.0.2.2]:1": false, "[fe80::1%eth0]:1": false,
+		"0.0.0.0:1": false, "localhost:1": false, "": false,
+	} {
+		if got := isLocal(command.Peer{Addr: addr}); got != want {
+			t.Errorf("%q: got %v", addr, got)
+		}
+	}
+	if !isLocal(command.Peer{Addr: "/tmp/s:0", Unix: true}) {
+		t.Error("a unix socket is not local")
+	}
+}
+
+// TestSocketMode: the socket's permissions are the flag's, whatever the umask and whatever lay in its place.
+func TestSocketMode(t *testing.T) {
+	for _, mode := range []os.FileMode{0o700, 0o777, 0o606} {
+		path := filepath.Join(t.TempDir(), "s")
+		args := []string{"--unixsocket", path, "--unixsocketperm", strconv.FormatInt(int64(mode), 8)}
+		p := startServer(t, args...)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("got %v, %v, want %v", info.Mode(), err, mode)
+		}
+		nc, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exchange(t, nc, "CLIENT INFO\r\n", "$")
+		nc.Close()
+		p.stop(t, syscall.SIGKILL)
+		p = startServer(t, args...)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("after a kill: got %v, %v, want %v", info.Mode(), err, mode)
+		}
+		if code, _, errOut := call(t, nil, append(args, "--addr", "", "--metrics-addr", "")...); code != 1 || !strings.Contains(errOut, "address already in use") {
+			t.Errorf("a second server: got %d, %q", code, errOut)
+		}
+		p.stop(t, syscall.SIGTERM)
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("the socket was left: %v", err)
+		}
+	}
+}
+
+func TestPasswordFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "password")
+	for contents, password := range map[string]string{"secret": "secret", "secret\n": "secret", "secret\r\n": "secret", "two words\n": "two words", "a\n\n": "a\n"} {
+		certtest.Write(t, path, []byte(contents))
+		p := startServer(t, "--requirepass-file", path)
+		nc := p.dial(t)
+		exchange(t, nc, "PING\r\n", "-NOAUTH Authentication required.\r\n")
+		exchange(t, nc, string(appendCommand(nil, "AUTH", password)), "+OK\r\n")
+		if strings.Contains(p.log.String(), "can read the password") {
+			t.Errorf("warned without reason: %s", p.log.String())
+		}
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if p := startServer(t, "--requirepass-file", path); !strings.Contains(p.log.String(), "can read the password") {
+		t.Errorf("no warning: %s", p.log.String())
+	}
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"crypto/tls"
+	"io"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cellserver/internal/certs/certtest"
+)
+
+// tlsFiles is a server's files.
+type tlsFiles struct{ cert, key, clientCA string }
+
+func (f tlsFiles) flags() []string {
+	return []string{"--tls-addr", "127.0.0.1:0", "--tls-cert", f.cert, "--tls-key", f.key}
+}
+
+// newTLSFiles makes files for a server, of an authority that it returns.
+func newTLSFiles(t *testing.T) (tlsFiles, *certtest.CA) {
+	t.Helper()
+	dir, ca := t.TempDir(), certtest.NewCA(t)
+	f := tlsFiles{filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), filepath.Join(dir, "ca.crt")}
+	f.write(t, ca, "server")
+	certtest.Write(t, f.clientCA, ca.PEM)
+	return f, ca
+}
+
+func (f tlsFiles) write(t *testing.T, ca *certtest.CA, name string) {
+	t.Helper()
+	cert, key := ca.Issue(t, name)
+	certtest.Write(t, f.cert, cert)
+	certtest.Write(t, f.key, key)
+}
+
+// served is the name in the certificate that a server shows.
+func served(t *testing.T, p *process, ca *certtest.CA) string {
+	t.Helper()
+	nc := tls.Client(dialTCP(t, p.tlsAddr), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"})
+	defer func() { _ = nc.Close() }()
+	exchange(t, nc, "PING\r\n", "+PONG\r\n")
+	return nc.ConnectionState().PeerCertificates[0].Subject.CommonName
+}
+
+func TestTLSBesidePlain(t *testing.T) {
+	files, ca := newTLSFiles(t)
+	p := startServer(t, files.flags()...)
+	plain := p.dial(t)
+	p.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+	over := p.dial(t)
+	exchange(t, plain, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
+	exchange(t, over, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:14\r\n:-1\r\n:4\r\n")
+	out, err := redisTool(t, &process{addr: p.tlsAddr}, "redis-cli", "--tls", "--cacert", files.clientCA, "exists", "k").CombinedOutput()
+	if err != nil || string(out) != "1\n" {
+		t.Errorf("redis-cli printed %q, %v", out, err)
+	}
+	for _, version := range []uint16{tls.VersionTLS10, tls.VersionTLS11, tls.VersionTLS12, tls.VersionTLS13} {
+		nc := tls.Client(dialTCP(t, p.tlsAddr), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", MinVersion: version, MaxVersion: version})
+		if err := nc.Handshake(); (err == nil) != (version >= tls.VersionTLS12) {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+	}
+	wrong := dialTCP(t, p.tlsAddr)
+	_, _ = io.WriteString(wrong, "PING\r\n")
+	if b, _ := io.ReadAll(wrong); strings.Contains(string(b), "PONG") {
+		t.Errorf("plain bytes got %q", b)
+	}
+	if n := p.metric(t, "cellserver_tls_handshakes_failed_total"); n != 3 {
+		t.Errorf("%v handshakes failed, want 3", n)
+	}
+	exchange(t, over, "PING\r\n", "+PONG\r\n")
+}
+
+func TestTLSClientCertificates(t *testing.T) {
+	files, ca := newTLSFiles(t)
+	const anonymous, known = "", "client"
+	for _, tt := range []struct {
+		auth            string
+		without, within bool // whether a client without a certificate comes in, and one with
+	}{{"", false, true}, {"yes", false, true}, {"optional", true, true}, {"no", true, true}} {
+		args := append(files.flags(), "--tls-client-ca", files.clientCA)
+		if tt.auth != "" {
+			args = append(args, "--tls-auth-clients", tt.auth)
+		}
+		p := startServer(t, args...)
+		for name, want := range map[string]bool{anonymous: tt.without, known: tt.within} {
+			config := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+			if name != anonymous {
+				config.Certificates = []tls.Certificate{ca.Pair(t, name)}
+			}
+			nc := tls.Client(dialTCP(t, p.tlsAddr), config)
+			_, _ = io.WriteString(nc, "PING\r\n")
+			got := make([]byte, 7)
+			if _, err := io.ReadFull(nc, got); (err == nil) != want {
+				t.Errorf("--tls-auth-clients %q: the client %q got %q, %v", tt.auth, name, got, err)
+			}
+		}
+	}
+}
+
+// TestTLSFilesAreReadAgain: at SIGHUP, and without one when they have changed; a bad one changes nothing.
+func TestTLSFilesAreReadAgain(t *testing.T) {
+	files, ca := newTLSFiles(t)
+	p := startServer(t, files.flags()...)
+	if name := served(t, p, ca); name != "server" {
+		t.Fatalf("got the certificate of %q", name)
+	}
+	hangup := func(line string) {
+		t.Helper()
+		before := strings.Count(p.log.String(), line)
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		p.eventually(t, ioTimeout, "log "+line, func() bool { return strings.Count(p.log.String(), line) > before })
+	}
+	files.write(t, ca, "second")
+	hangup("new TLS files are in use")
+	if name := served(t, p, ca); name != "second" {
+		t.Errorf("after SIGHUP: got the certificate of %q", name)
+	}
+	certtest.Write(t, files.cert, []byte("none"))
+	hangup("the changed TLS files cannot be used")
+	if name := served(t, p, ca); name != "second" {
+		t.Errorf("after a bad file: got the certificate of %q", name)
+	}
+	files.write(t, ca, "third")
+	p.eventually(t, ioTimeout, "see the new file", func() bool { return served(t, p, ca) == "third" })
+}
+
+func TestTLSShutdownAndHalfClose(t *testing.T) {
+	files, ca := newTLSFiles(t)
+	p := startServer(t, files.flags()...)
+	p.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+	half := p.dial(t).(*tls.Conn)
+	pipeline := strings.Repeat("PING\r\n", 10_000)
+	exchange(t, half, pipeline, strings.Repeat("+PONG\r\n", 10_000))
+	if _, err := io.WriteString(half, pipeline); err != nil {
+		t.Fatal(err)
+	}
+	if err := half.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(half); string(got) != strings.Repeat("+PONG\r\n", 10_000) || err != nil {
+		t.Errorf("after a half-close: got %d bytes, %v", len(got), err)
+	}
+	nc := p.dial(t)
+	exchange(t, nc, "PING\r\n", "+PONG\r\n")
+	if code := p.stop(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if rest, err := io.ReadAll(nc); len(rest) > 0 || err != nil {
+		t.Errorf("the client was left with %q, %v", rest, err)
+	}
+}
+
+func TestMistakesInFiles(t *testing.T) {
+	files, ca := newTLSFiles(t)
+	_, otherKey := ca.Issue(t, "other")
+	dir := t.TempDir()
+	file := func(name, contents string) string {
+		path := filepath.Join(dir, name)
+		certtest.Write(t, path, []byte(contents))
+		return path
+	}
+	other, empty := file("other", string(otherKey)), file("empty", "")
+	encrypted := file("encrypted", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
+	missing := filepath.Join(dir, "missing")
+	const none = "no such file or directory"
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--tls-addr", ":0", "--tls-cert", missing, "--tls-key", files.key}, 1, "certs: read --tls-cert " + missing + ": " + none},
+		{[]string{"--tls-addr", ":0", "--tls-cert", files.cert, "--tls-key", missing}, 1, "certs: read --tls-key " + missing + ": " + none},
+		{append(files.flags(), "--tls-client-ca", missing), 1, "certs: read --tls-client-ca " + missing + ": " + none},
+		{append(files.flags(), "--tls-client-ca", empty), 1, "certs: parse --tls-client-ca " + empty + ": no certificate in it; it must be a PEM file"},
+		{append(files.flags(), "--tls-key", other), 1, "certs: parse --tls-cert " + files.cert + " and --tls-key " + other + ": private key does not match public key"},
+		{append(files.flags(), "--tls-key", encrypted), 1, "certs: parse --tls-key " + encrypted + ": the key is encrypted; decrypt it with openssl pkey"},
+		{append(files.flags(), "--tls-cert", empty), 1, "certs: parse --tls-cert " + empty + " and --tls-key " + files.key + ": failed to find any PEM data in certificate input"},
+		{append(files.flags(), "--tls-addr", "no port"), 1, "cannot listen on no port: address no port: missing port in address; choose another with --tls-addr or CELLSERVER_TLS_ADDR"},
+		{[]string{"--tls-addr", ":0"}, 2, "--tls-addr needs --tls-cert and --tls-key"},
+		{[]string{"--tls-cert", files.cert}, 2, "no --tls-addr to listen on, but other flags of TLS; give it, such as --tls-addr 127.0.0.1:6381"},
+		{append(files.flags(), "--tls-auth-clients", "maybe"), 2, `--tls-auth-clients must be yes, no or optional, got "maybe"`},
+		{append(files.flags(), "--tls-auth-clients", "yes"), 2, "--tls-auth-clients yes needs --tls-client-ca"},
+		{[]string{"--protected-mode", "perhaps"}, 2, `invalid argument "perhaps" for "--protected-mode" flag: must be yes or no; see cellserver --help`},
+		{[]string{"--unixsocketperm", "700"}, 2, "--unixsocketperm needs --unixsocket"},
+		{[]string{"--unixsocket", missing, "--unixsocketperm", "9"}, 2, `--unixsocketperm must be octal permissions from 1 to 777, such as 700, got "9"`},
+		{[]string{"--unixsocket", missing, "--unixsocketperm", "1777"}, 2, `--unixsocketperm must be octal permissions from 1 to 777, such as 700, got "1777"`},
+		{[]string{"--requirepass-file", missing}, 1, "cannot read --requirepass-file " + missing + ": " + none},
+		{[]string{"--requirepass-file", empty}, 1, "--requirepass-file " + empty + " is empty; write the password into it"},
+		{[]string{"--requirepass-file", other, "--requirepass", "x"}, 2, "--requirepass and --requirepass-file exclude each other; give one"},
+	} {
+		code, _, errOut := call(t, nil, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}, tt.args...)...)
+		if code != tt.code || errOut != "cellserver: "+tt.want+"\n" {
+			t.Errorf("%q: got %d, %q, want %d, %q", tt.args, code, errOut, tt.code, tt.want)
+		}
+	}
+}

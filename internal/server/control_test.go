@@ -1,0 +1,182 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"cellserver/internal/command"
+)
+
+// TestEverySessionIsClosedOnce: checkEnds counts, here while the server still runs.
+func TestEverySessionIsClosedOnce(t *testing.T) {
+	const short = 50 * time.Millisecond
+	locked := func(c *Config) {
+		c.NewSession = func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn, locked: true} }
+		c.Limits.HandshakeTimeout = short
+	}
+	shutdown := func(t *testing.T, s *testServer, _ net.Conn) {
+		ctx, cancel := context.WithTimeout(context.Background(), short)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	}
+	send := func(text string) func(*testing.T, *testServer, net.Conn) {
+		return func(t *testing.T, _ *testServer, nc net.Conn) { write(t, nc, text) }
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*Config)
+		end    func(t *testing.T, s *testServer, nc net.Conn)
+	}{
+		{"the client closes", nil, func(_ *testing.T, _ *testServer, nc net.Conn) { nc.Close() }},
+		{"in the middle of a line", nil, func(t *testing.T, _ *testServer, nc net.Conn) { write(t, nc, "half"); nc.Close() }},
+		{"with replies unread", nil, func(t *testing.T, _ *testServer, nc net.Conn) { write(t, nc, "long\nlong\n"); nc.Close() }},
+		{"close", nil, func(t *testing.T, _ *testServer, nc net.Conn) {
+			write(t, nc, "close\n")
+			ended(t, nc, "bye\n")
+			nc.Close()
+		}},
+		{"abort", nil, send("abort\n")},
+		{"panic", nil, send("panic\n")},
+		{"idle", func(c *Config) { c.Limits.IdleTimeout = short }, send("half")},
+		{"not authenticated", locked, send("half")},
+		{"does not read", func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, short }, send(strings.Repeat("long\n", 1000))},
+		{"killed", nil, func(_ *testing.T, s *testServer, _ net.Conn) { s.all()[0].conn.Kill() }},
+		{"killed while it waits", nil, func(t *testing.T, s *testServer, nc net.Conn) {
+			write(t, nc, "b\nstay\n")
+			expect(t, nc, "b\n")
+			s.all()[0].conn.Kill()
+		}},
+		{"shutdown", nil, shutdown},
+		{"shutdown that cuts it", nil, func(t *testing.T, s *testServer, nc net.Conn) {
+			write(t, nc, "b\nstay\n")
+			expect(t, nc, "b\n")
+			shutdown(t, s, nc)
+		}},
+		{"killed and shut down", nil, func(t *testing.T, s *testServer, nc net.Conn) { s.all()[0].conn.Kill(); shutdown(t, s, nc) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onEachDriver(t, func(t *testing.T, start starter) {
+				s := start(tt.change)
+				nc := s.dial(t)
+				ask(t, nc, "a\n", "a\n")
+				tt.end(t, s, nc)
+				s.awaitClients(t, 0)
+				s.checkEnds(t)
+				for _, w := range s.all() { // neither has an effect any more
+					w.conn.Kill()
+					w.conn.Wake()
+				}
+			})
+		})
+	}
+}
+
+// TestKill ends connections from another goroutine, whatever they are about, and leaves nothing behind.
+func TestKill(t *testing.T) {
+	for _, tt := range []struct{ name, send, want string }{
+		{"reading", "a\n", "a\n"},
+		{"in the middle of a line", "a\nhalf", "a\n"},
+		{"waiting", "a\nstay\n", "a\n"},
+		{"executing without end", "a\nforever\n", "a\n"},
+		{"blocked on output", "a\n" + strings.Repeat("long\n", 1000), "a\n"},
+		{"lingering", "a\nclose\n", "a\nbye\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onEachDriver(t, func(t *testing.T, start starter) {
+				s := start(func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, 0 })
+				before := runtime.NumGoroutine()
+				began := time.Now()
+				nc := s.dial(t)
+				ask(t, nc, tt.send, tt.want)
+				other := s.dial(t)
+				ask(t, other, "a\n", "a\n")
+				s.all()[0].conn.Kill()
+				s.all()[0].conn.Kill()
+				s.awaitClients(t, 1)
+				if took := time.Since(began); tt.name == "lingering" && took >= lingerTimeout {
+					t.Skipf("took %s, so it may have ended by itself", took)
+				}
+				if _, err := io.Copy(io.Discard, nc); errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error("the client was not told")
+				}
+				ask(t, other, "b\n", "b\n")
+				other.Close()
+				s.awaitClients(t, 0)
+				awaitGoroutines(t, before)
+			})
+		})
+	}
+}
+
+func awaitGoroutines(t *testing.T, most int) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > most; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines, want %d at most", runtime.NumGoroutine(), most)
+		}
+	}
+}
+
+// TestLimitsChange: those who are connected follow from their next input on.
+func TestLimitsChange(t *testing.T) {
+	const short = 100 * time.Millisecond
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(func(c *Config) { c.Limits.IdleTimeout = time.Hour })
+		change := func(to func(*Limits)) {
+			limits := s.Limits()
+			to(&limits)
+			s.SetLimits(limits)
+			if got := s.Limits(); got != limits {
+				t.Errorf("Limits() is %+v, want %+v", got, limits)
+			}
+		}
+		first := s.dial(t)
+		ask(t, first, "a\n", "a\n")
+		change(func(l *Limits) { l.IdleTimeout = short })
+		ask(t, first, "b\n", "b\n")
+		ended(t, first, "")
+		first.Close()
+		s.awaitClients(t, 0)
+
+		second := s.dial(t)
+		ask(t, second, "a\n", "a\n")
+		change(func(l *Limits) { l.IdleTimeout, l.MaxClients = 0, 1 })
+		ask(t, second, "b\n", "b\n")
+		time.Sleep(2 * short)
+		ask(t, second, "c\n", "c\n")
+		if got, _ := io.ReadAll(s.dial(t)); s.tls == nil && string(got) != "-ERR max number of clients reached\r\n" {
+			t.Errorf("beyond the new limit a client got %q", got)
+		}
+	})
+}
+
+// TestAdmit: a refused client learns why, over TLS as well.
+func TestAdmit(t *testing.T) {
+	onEachDriver(t, func(t *testing.T, start starter) {
+		deny := true
+		s := start(func(c *Config) {
+			c.Admit = func(p command.Peer) string {
+				if p.Addr == "" || !deny {
+					return ""
+				}
+				deny = false
+				return "DENIED for a reason"
+			}
+		})
+		ended(t, s.dial(t), "-DENIED for a reason\r\n")
+		s.awaitClients(t, 0)
+		ask(t, s.dial(t), "a\n", "a\n")
+		if st := s.Stats(); st.Denied != 1 || st.Accepted != 1 || st.Refused != 0 || len(s.all()) != 1 {
+			t.Errorf("got %+v, and %d sessions", st, len(s.all()))
+		}
+	})
+}

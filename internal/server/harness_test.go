@@ -1,0 +1,308 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cellserver/internal/certs/certtest"
+	"cellserver/internal/command"
+)
+
+// echoes is a session that takes lines: it replies to each with itself, but for the few that it knows.
+type echoes struct {
+	conn    command.Conn
+	waiting atomic.Bool
+	locked  bool // not authenticated
+}
+
+func (e *echoes) Authenticated() bool { return !e.locked }
+
+func (e *echoes) Close() {}
+
+func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status command.Status) {
+	if e.waiting.Load() {
+		return 0, out, command.Waiting
+	}
+	line, _, ok := bytes.Cut(in, []byte("\n"))
+	if !ok {
+		return 0, out, command.NeedInput
+	}
+	n := len(line) + 1
+	switch text := string(line); {
+	case text == "panic":
+		panic("the session broke")
+	case text == "close":
+		return n, append(out, "bye\n"...), command.Close
+	case text == "forever":
+		return 0, out, command.More
+	case text == "abort":
+		return n, append(out, "never seen\n"...), command.Abort
+	case text == "stay":
+		e.waiting.Store(true)
+		return n, out, command.Waiting
+	case text == "wait":
+		e.waiting.Store(true)
+		go func() {
+			time.Sleep(time.Millisecond)
+			e.waiting.Store(false)
+			e.conn.Wake()
+		}()
+		return n, out, command.Waiting
+	case strings.HasPrefix(text, "long"):
+		return n, append(out, strings.Repeat("x", 100_000)...), command.More
+	default:
+		return n, append(append(out, line...), '\n'), command.More
+	}
+}
+
+// watched is a session whose end is watched.
+type watched struct {
+	Session
+	peer   command.Peer
+	conn   command.Conn
+	busy   atomic.Int32 // calls of Feed and Close that have not returned
+	closes atomic.Int32
+	faults atomic.Int32
+}
+
+func (w *watched) Feed(in, out []byte) (consumed int, replies []byte, status command.Status) {
+	w.enter()
+	defer w.busy.Add(-1)
+	return w.Session.Feed(in, out)
+}
+
+func (w *watched) Close() {
+	w.enter()
+	defer w.busy.Add(-1)
+	w.closes.Add(1)
+	w.Session.Close()
+}
+
+func (w *watched) enter() {
+	if w.busy.Add(1) > 1 || w.closes.Load() > 0 {
+		w.faults.Add(1)
+	}
+}
+
+type testServer struct {
+	*Server
+	network, addr string
+	tls           *tls.Config // the clients'; nil without
+	log           *lockedBuffer
+	done          chan error
+
+	mu       sync.Mutex // guards sessions
+	sessions []*watched
+}
+
+func (s *testServer) watch(session Session, peer command.Peer, conn command.Conn) *watched {
+	w := &watched{Session: session, peer: peer, conn: conn}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions = append(s.sessions, w)
+	return w
+}
+
+// all returns the sessions that there were.
+func (s *testServer) all() []*watched {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sessions)
+}
+
+// checkEnds expects that all sessions were closed once, and not used after that.
+func (s *testServer) checkEnds(t *testing.T) {
+	t.Helper()
+	for i, w := range s.all() {
+		if closes, faults := w.closes.Load(), w.faults.Load(); closes != 1 || faults != 0 {
+			t.Errorf("session %d was closed %d times, and %d calls were at the same time or after that", i, closes, faults)
+		}
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func start(t *testing.T, ioThreads int, l net.Listener, change func(*Config)) *testServer {
+	t.Helper()
+	s := newServer(l, ioThreads, change)
+	s.serve(t, func() error { return s.Serve(l) })
+	return s
+}
+
+func startTLS(t *testing.T, ioThreads int, l net.Listener, change func(*Config)) *testServer {
+	t.Helper()
+	ca := certtest.NewCA(t)
+	s := newServer(l, ioThreads, change)
+	s.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+	config := &tls.Config{Certificates: []tls.Certificate{ca.Pair(t, "server")}, ClientCAs: ca.Pool, ClientAuth: tls.VerifyClientCertIfGiven}
+	s.serve(t, func() error { return s.ServeTLS(l, config) })
+	return s
+}
+
+func newServer(l net.Listener, ioThreads int, change func(*Config)) *testServer {
+	s := &testServer{network: l.Addr().Network(), addr: l.Addr().String(), log: &lockedBuffer{}, done: make(chan error, 1)}
+	c := Config{
+		NewSession: func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn} },
+		IOThreads:  ioThreads,
+		Limits:     Limits{MaxClients: 100, MaxOutputBytes: 32 << 20, OutputTimeout: time.Minute},
+		Log:        slog.New(slog.NewTextHandler(s.log, nil)),
+	}
+	if change != nil {
+		change(&c)
+	}
+	newSession := c.NewSession
+	c.NewSession = func(p command.Peer, conn command.Conn) Session { return s.watch(newSession(p, conn), p, conn) }
+	s.Server = New(c)
+	return s
+}
+
+// serve ends with the test.
+func (s *testServer) serve(t *testing.T, serve func() error) {
+	t.Helper()
+	go func() { s.done <- serve() }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if err := <-s.done; !errors.Is(err, ErrClosed) {
+			t.Errorf("Serve: got %v, want ErrClosed", err)
+		}
+		s.checkEnds(t)
+	})
+}
+
+// starter starts a server on a TCP port or a unix socket, with one of the drivers.
+type starter func(change func(*Config)) *testServer
+
+// onEachDriver runs a test with a goroutine a connection, and with event loops; over TCP, over a unix socket and over
+// TLS, which is served the same way beside event loops.
+func onEachDriver(t *testing.T, test func(t *testing.T, start starter)) {
+	t.Helper()
+	for _, network := range []string{"tcp", "unix"} {
+		for _, ioThreads := range []int{0, 1, 2} {
+			t.Run(fmt.Sprintf("%s/io-threads=%d", network, ioThreads), func(t *testing.T) {
+				test(t, func(change func(*Config)) *testServer {
+					t.Helper()
+					return start(t, ioThreads, listen(t, network), change)
+				})
+			})
+		}
+	}
+	for _, ioThreads := range []int{0, 1} {
+		t.Run(fmt.Sprintf("tls/io-threads=%d", ioThreads), func(t *testing.T) {
+			test(t, func(change func(*Config)) *testServer {
+				t.Helper()
+				return startTLS(t, ioThreads, listen(t, "tcp"), change)
+			})
+		})
+	}
+}
+
+func listen(t *testing.T, network string) net.Listener {
+	t.Helper()
+	addr := "127.0.0.1:0"
+	if network == "unix" {
+		addr = filepath.Join(t.TempDir(), "s") // short: a path may have 108 bytes
+	}
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (s *testServer) dial(t *testing.T) net.Conn {
+	t.Helper()
+	nc, err := net.Dial(s.network, s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	if err := nc.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if s.tls != nil {
+		return tls.Client(nc, s.tls)
+	}
+	return nc
+}
+
+// dialAndNotRead connects a client that asks for 100 MB and never reads it.
+func (s *testServer) dialAndNotRead(t *testing.T) {
+	t.Helper()
+	nc := s.dial(t)
+	ask(t, nc, "a\n", "a\n")
+	if _, err := io.WriteString(nc, strings.Repeat("long\n", 1000)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *testServer) awaitClients(t *testing.T, most int) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); s.Stats().Connected > most; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d clients are still connected", s.Stats().Connected)
+		}
+	}
+}
+
+// ask sends and expects an exact answer.
+func ask(t *testing.T, nc net.Conn, send, want string) {
+	t.Helper()
+	write(t, nc, send)
+	expect(t, nc, want)
+}
+
+func write(t *testing.T, nc net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(nc, text); err != nil {
+		t.Fatalf("write: %v", err)
+	}
+}
+
+func expect(t *testing.T, nc net.Conn, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(nc, got); err != nil || string(got) != want {
+		t.Fatalf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+// ended expects the rest of a connection, and then its end.
+func ended(t *testing.T, nc net.Conn, want string) {
+	t.Helper()
+	got, err := io.ReadAll(nc)
+	if err != nil || string(got) != want {
+		t.Errorf("at the end: got %q, %v, want %q", got, err, want)
+	}
+}

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"cellserver/internal/command"
+)
+
+// secured is the TLS of a connection, and what crypto/tls takes for the network: it reads from the client, but what
+// is written is collected and then goes the way of all replies, so that nothing but reading ever blocks. It belongs
+// to the connection's goroutine.
+type secured struct {
+	net.Conn // the client's
+	conn     *conn
+	tls      *tls.Conn
+	sealed   []byte // records that are yet to be sent; reused
+}
+
+// maxOwnOutput is what may be pending of the handshake, and of the answers that TLS itself gives later.
+const maxOwnOutput = 64 << 10
+
+// secure has the connection begin with a handshake.
+func (c *conn) secure(config *tls.Config) {
+	c.secured = &secured{Conn: c.nc, conn: c}
+	c.secured.tls = tls.Server(c.secured, config)
+	c.source = c.secured.tls
+}
+
+var errUnread = errors.New("server: answer over TLS: the client reads nothing")
+
+// Read is where TLS waits for the client, which may need what was collected first. A client could have it answer
+// without end, by asking for new keys again and again; the session sees nothing of that, so the bound is here.
+func (s *secured) Read(b []byte) (int, error) {
+	if len(s.sealed) > 0 {
+		pending, err := s.push()
+		if err != nil {
+			return 0, err
+		}
+		most := maxOwnOutput
+		if s.conn.authenticated() {
+			most += s.conn.limits().MaxOutputBytes
+		}
+		if pending > most {
+			return 0, errUnread
+		}
+	}
+	return s.Conn.Read(b)
+}
+
+func (s *secured) Write(b []byte) (int, error) {
+	s.sealed = append(s.sealed, b...)
+	return len(b), nil
+}
+
+// SetWriteDeadline does nothing: TLS would have the writing end with its last record, and others write the queue.
+func (s *secured) SetWriteDeadline(time.Time) error { return nil }
+
+// push hands what was collected to the output.
+func (s *secured) push() (pending int, err error) {
+	if len(s.sealed) == 0 {
+		return 0, nil
+	}
+	pending, err = s.conn.out.send(s.sealed)
+	s.sealed = s.sealed[:0]
+	if cap(s.sealed) > maxKeptReplies {
+		s.sealed = nil
+	}
+	return pending, err
+}
+
+func (s *secured) send(b []byte) (pending int, err error) {
+	if _, err := s.tls.Write(b); err != nil {
+		return 0, err
+	}
+	return s.push()
+}
+
+// end tells the client that nothing more comes, so that it can tell the end from a cut. Before the end of the
+// handshake there is only an alert to send, if that.
+func (s *secured) end() {
+	_ = s.tls.CloseWrite()
+	_, _ = s.push()
+}
+
+// handshake agrees with the client on TLS and asks whether it may come in. It is false if the connection is to end.
+func (c *conn) handshake() bool {
+	if !c.setReadDeadline() {
+		return false
+	}
+	s := c.driver.server
+	err := c.secured.tls.HandshakeContext(context.Background()) // its end is the read deadline
+	if _, sendErr := c.secured.push(); err == nil {             // push in any case: there may be an alert
+		err = sendErr
+	}
+	if err != nil {
+		if !c.driver.isDraining() {
+			s.handshakeFailed(err, c.peer)
+		}
+		return false
+	}
+	c.secured.sealed = nil // what follows is shorter
+	c.peer.TLS, c.peer.CertName = true, certName(c.secured.tls.ConnectionState())
+	if refusal := s.refusal(c.peer); refusal != "" {
+		_, _ = c.secured.send(errorLine(refusal))
+		return false
+	}
+	return true
+}
+
+// certName is the common name in the client's certificate, if one was verified.
+func certName(state tls.ConnectionState) string {
+	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
+		return ""
+	}
+	return state.VerifiedChains[0][0].Subject.CommonName
+}
+
+// handshakeLog keeps failed handshakes from filling the log: the first is worth a line, and then one a minute.
+type handshakeLog struct {
+	mu    sync.Mutex // guards all below
+	last  time.Time
+	since int // failed since that line
+}
+
+const handshakeLogInterval = time.Minute
+
+// due counts a failure, and returns how many there were since the last line if it is time for another, else 0.
+func (l *handshakeLog) due(now time.Time) (failed int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.since++
+	if !l.last.IsZero() && now.Sub(l.last) < handshakeLogInterval {
+		return 0
+	}
+	failed, l.since = l.since, 0
+	l.last = now
+	return failed
+}
+
+func (s *Server) handshakeFailed(err error, peer command.Peer) {
+	s.handshakesFailed.Add(1)
+	level, count := slog.LevelDebug, s.handshakeLog.due(time.Now())
+	if count > 0 {
+		level = slog.LevelInfo
+	}
+	s.config.Log.Log(context.Background(), level, "a TLS handshake failed; connection closed",
+		"client", peer.Addr, "error", err, "count", max(count, 1))
+}
