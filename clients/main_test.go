@@ -69,7 +69,7 @@ func TestJudge(t *testing.T) {
 		{"all pass", func(map[string]report.Line) {}, table.Passed, ""},
 		{"one is skipped", func(l map[string]report.Line) { l["tls"] = report.Line{Skip: "has none"} }, "", ""},
 		{"one fails", func(l map[string]report.Line) { l["tls"] = report.Line{Error: "oh no"} }, table.Failed, "tls: oh no"},
-		{"one is missing", func(l map[string]report.Line) { delete(l, "tls") }, table.Failed, "tls: not reported"},
+		{"one is missing", func(l map[string]report.Line) { delete(l, "tls") }, table.Failed, "not reported: tls"},
 		{"one is too many", func(l map[string]report.Line) { l["scrape"] = report.Line{OK: true} }, table.Passed, "scrape: reported, but"},
 		{"one is unknown", func(l map[string]report.Line) { l["dance"] = report.Line{OK: true} }, table.Passed, "dance: reported, but"},
 	} {

@@ -153,6 +153,7 @@ func (r *runner) runProgram(ctx context.Context, c client) (program.Result, *wir
 // judge wants each of the client's checks reported, and none else.
 func judge(c client, result program.Result) (cells map[string]string, failures error) {
 	cells = map[string]string{}
+	var missing []string
 	for _, check := range checks() {
 		line, reported := result.Checks[check.Name]
 		expected := check.Name != "scrape"
@@ -165,13 +166,16 @@ func judge(c client, result program.Result) (cells map[string]string, failures e
 		case !expected || line.Skip != "":
 		case line.OK:
 			cells[check.Name] = table.Passed
+		case !reported:
+			cells[check.Name] = table.Failed
+			missing = append(missing, check.Name)
 		default:
-			if !reported {
-				line.Error = "not reported"
-			}
 			cells[check.Name] = table.Failed
 			failures = errors.Join(failures, fmt.Errorf("%s: %s", check.Name, line.Error))
 		}
+	}
+	if len(missing) > 0 {
+		failures = errors.Join(failures, fmt.Errorf("not reported: %s", strings.Join(missing, ", ")))
 	}
 	for _, name := range slices.Sorted(maps.Keys(result.Checks)) {
 		if !slices.ContainsFunc(checks(), func(check table.Check) bool { return check.Name == name }) {

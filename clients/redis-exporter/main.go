@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"cellserver/clients/internal/expect"
 	"cellserver/clients/internal/report"
+	"cellserver/clients/internal/target"
 )
 
 const binary = "prometheus-redis-exporter"
@@ -149,12 +151,11 @@ type exporter struct {
 const startTimeout = 10 * time.Second
 
 func start(ctx context.Context, redisURL string, flags ...string) (*exporter, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	ports, err := target.FreePorts(ctx, 1) // the exporter cannot choose one and tell which
 	if err != nil {
 		return nil, err
 	}
-	address := l.Addr().String()
-	_ = l.Close() // the exporter cannot choose a port and tell which
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
 	e := &exporter{page: "http://" + address + "/metrics"}
 	e.cmd = exec.CommandContext(ctx, binary, append([]string{"--redis.addr", redisURL, "--web.listen-address", address,
 		"--export-client-list", "--check-keys", "db0=scrape:*", "--count-keys", "db0=scrape:*", "--ping-on-connect",
@@ -184,10 +185,13 @@ func (e *exporter) stop() {
 
 // logged says what went wrong for an exporter that has been stopped.
 func (e *exporter) logged() error {
-	if log := e.log.String(); strings.Contains(log, "level=error") || strings.Contains(log, "level=warn") {
-		return fmt.Errorf("it logs: %s", log)
+	var err error
+	for line := range strings.Lines(e.log.String()) {
+		if strings.Contains(line, "level=error") || strings.Contains(line, "level=warn") {
+			err = errors.Join(err, fmt.Errorf("it logs %s", strings.TrimSpace(line)))
+		}
 	}
-	return nil
+	return err
 }
 
 // scrape wants lines that begin so among the metrics.

@@ -57,7 +57,7 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 }
 
 func newServer(ctx context.Context, spec Spec) (*Server, error) {
-	ports, err := freePorts(ctx, 3)
+	ports, err := FreePorts(ctx, 3)
 	if err != nil {
 		return nil, err
 	}
@@ -138,15 +138,15 @@ func cleanEnviron() (env []string) {
 	return env
 }
 
-// The ports lie below those that systems give to outgoing connections, as such a connection could otherwise take the
-// server's port while it restarts, and even reach itself there.
+// The ports lie below those that systems give to outgoing connections, as such a connection could otherwise take a
+// server's port before it listens, and even reach itself there.
 const (
 	lowestPort  = 10_000
 	highestPort = 32_000
 )
 
-// freePorts returns several that nothing listened on a moment ago.
-func freePorts(ctx context.Context, n int) (ports []int, err error) {
+// FreePorts returns several that nothing listened on a moment ago.
+func FreePorts(ctx context.Context, n int) (ports []int, err error) {
 	for range 100 {
 		port := lowestPort + rand.IntN(highestPort-lowestPort)
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
