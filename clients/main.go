@@ -43,7 +43,7 @@ func main() {
 // settings are the command line.
 type settings struct {
 	page   string   // file of the page; empty for standard output
-	check  bool     // compare the page, do not write it
+	check  bool     // miss no client, and compare the page, do not write it
 	only   []string // clients' directories; all if there are none
 	server []string // command of another server
 }
@@ -55,7 +55,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.Usage = func() { _, _ = fmt.Fprint(stderr, usage, flags.FlagUsages()) }
 	flags.StringVar(&s.page, "page", "../docs/CLIENTS.md", "the page to write")
 	flags.BoolVar(&s.check, "check", os.Getenv("CI") == "true",
-		"compare the page's checks with what comes out, write nothing, and fail if a client is missing; set where CI=true")
+		"fail if a client is missing, and compare the page's checks instead of writing it; set where CI=true")
 	flags.StringSliceVar(&s.only, "only", nil, "try these clients only, by directory, and write the page to standard output")
 	if err := flags.Parse(args); err != nil {
 		return settings{}, err
@@ -74,7 +74,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		}
 	}
 	if len(s.server) > 0 || len(s.only) > 0 {
-		s.page, s.check = "", false // it is not what the page is about
+		s.page = "" // it is not what the page is about
 	}
 	return s, nil
 }
@@ -97,12 +97,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := runner{dir: dir, spec: target.Spec{Argv: s.server, Password: password, Files: files}, log: stderr}
-	if len(s.server) == 0 {
-		if r.spec.Argv, err = buildCellserver(ctx, dir); err != nil {
-			return err
-		}
+	server, err := serverCommand(ctx, dir, s.server)
+	if err != nil {
+		return err
 	}
+	r := runner{dir: dir, spec: target.Spec{Argv: server, Password: password, Files: files}, log: stderr}
 	outcomes := r.runAll(ctx, selected(s.only))
 	return conclude(s, outcomes, stdout, stderr)
 }
@@ -121,6 +120,21 @@ func selected(dirs []string) []client {
 		}
 	}
 	return clients
+}
+
+// serverCommand is what was given, by its whole path as it runs elsewhere, or cellserver.
+func serverCommand(ctx context.Context, dir string, given []string) ([]string, error) {
+	if len(given) == 0 {
+		return buildCellserver(ctx, dir)
+	}
+	file, err := exec.LookPath(given[0])
+	if err == nil {
+		file, err = filepath.Abs(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the server's command: %w", err)
+	}
+	return append([]string{file}, given[1:]...), nil
 }
 
 // buildCellserver returns the command that starts it.

@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 	}{
 		{args: nil, want: settings{page: "../docs/CLIENTS.md"}},
 		{args: []string{"--check", "--page", "p"}, want: settings{page: "p", check: true}},
-		{args: []string{"--check", "--", "s", "-x"}, want: settings{server: []string{"s", "-x"}}},
+		{args: []string{"--check", "--", "s", "-x"}, want: settings{check: true, server: []string{"s", "-x"}}},
 		{args: []string{"--only", "go-redis,ruby-redis"}, want: settings{only: []string{"go-redis", "ruby-redis"}}},
 		{args: []string{"--only", "cobol"}, err: `there is no client "cobol"`},
 		{args: []string{"redis-server"}, err: "redis-server is no flag; a server's command follows --"},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -122,7 +123,12 @@ func (r *runner) build(ctx context.Context, c client) error {
 
 // runProgram runs the client's program on a server of its own.
 func (r *runner) runProgram(ctx context.Context, c client) (program.Result, *wiretap.Tap, error) {
-	server, err := target.Start(ctx, r.spec)
+	spec := r.spec
+	var err error
+	if spec.Dir, err = os.MkdirTemp(r.dir, "server-"); err != nil {
+		return program.Result{}, nil, fmt.Errorf("make a directory for the server: %w", err)
+	}
+	server, err := target.Start(ctx, spec)
 	if err != nil {
 		return program.Result{}, nil, err
 	}

@@ -20,7 +20,8 @@ import (
 // Spec is how the server is started. In Argv these words are replaced wherever they stand: {port}, {tls-port},
 // {metrics-port}, {password}, {cert}, {key}, {ca}.
 type Spec struct {
-	Argv     []string
+	Argv     []string // a path of the program is absolute
+	Dir      string   // where it runs, and may write
 	Password string
 	Files    Files
 }
@@ -30,6 +31,7 @@ type Server struct {
 	Port, TLSPort int
 
 	argv   []string
+	dir    string
 	cmd    *exec.Cmd
 	ended  chan struct{} // closed when it has ended
 	output *tail
@@ -61,7 +63,7 @@ func newServer(ctx context.Context, spec Spec) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Port: ports[0], TLSPort: ports[1]}
+	s := &Server{Port: ports[0], TLSPort: ports[1], dir: spec.Dir}
 	words := strings.NewReplacer(
 		"{port}", strconv.Itoa(s.Port), "{tls-port}", strconv.Itoa(s.TLSPort), "{metrics-port}", strconv.Itoa(ports[2]),
 		"{password}", spec.Password, "{cert}", spec.Files.Cert, "{key}", spec.Files.Key, "{ca}", spec.Files.CA)
@@ -91,7 +93,7 @@ func (s *Server) Stop() {
 func (s *Server) start(ctx context.Context) error {
 	s.ended, s.output = make(chan struct{}), new(tail)
 	s.cmd = exec.CommandContext(ctx, s.argv[0], s.argv[1:]...)
-	s.cmd.Env = cleanEnviron()
+	s.cmd.Dir, s.cmd.Env = s.dir, cleanEnviron()
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
 	s.cmd.WaitDelay = stopTimeout
 	if err := s.cmd.Start(); err != nil {

@@ -104,20 +104,28 @@ func (t *Tap) keep(conns ...net.Conn) bool {
 	return !t.closed
 }
 
-// requests passes commands on, and notes them until the user's first.
+// requests passes commands on, and notes them until the user's first. A PING is noted when something follows it: rueidis
+// may or may not take leave of a connection with one.
 func (t *Tap) requests(client io.Reader, server io.Writer, pending chan<- string) {
 	in := bufio.NewReader(io.TeeReader(client, server))
+	var last string
 	for {
 		v, err := readValue(in, 0)
 		if err != nil {
 			break
 		}
 		name := commandName(v)
+		if last == "PING" {
+			t.note(&t.commands, last)
+		}
 		if name == usersCommand {
 			break
 		}
-		t.note(&t.commands, name)
+		if name != "PING" {
+			t.note(&t.commands, name)
+		}
 		pending <- name
+		last = name
 	}
 	close(pending)
 	_, _ = io.Copy(io.Discard, in) // what is read there has passed on

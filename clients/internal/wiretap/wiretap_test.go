@@ -45,20 +45,40 @@ func array(words ...string) string {
 }
 
 func TestHandshake(t *testing.T) {
-	exchange := []struct{ request, reply string }{
+	exchanges := []exchange{
 		{array("HELLO", "3", "AUTH", "default", "secret"), "%1\r\n+proto\r\n:3\r\n"},
 		{array("client", "setinfo", "LIB-NAME", "x"), ">2\r\n+push\r\n_\r\n-ERR unknown\r\n"},
 		{array("AUTH", "secret"), "|1\r\n+a\r\n:1\r\n+OK\r\n"},
 		{array("AUTH", "secret"), "!5\r\nERR x\r\n"},
 		{array("GET", "a"), "$-1\r\n"},
-	}
-	userExchange := []struct{ request, reply string }{
+		{array("PING"), "+PONG\r\n"},
 		{"*2\r\n$11\r\ncl.throttle\r\n$1\r\na\r\n", "*2\r\n:0\r\n:1\r\n"},
 		{array("GET", "b"), "-ERR not a part of the handshake\r\n"},
 	}
-	exchange = append(exchange, userExchange...)
+	commands, refused := handshake(t, exchanges)
+	if want := []string{"HELLO 3", "CLIENT SETINFO LIB-NAME", "AUTH", "GET", "PING"}; !slices.Equal(commands, want) {
+		t.Errorf("commands %q, want %q", commands, want)
+	}
+	if want := []string{"CLIENT SETINFO LIB-NAME", "AUTH"}; !slices.Equal(refused, want) {
+		t.Errorf("refused %q, want %q", refused, want)
+	}
+}
+
+func TestPingAtTheEnd(t *testing.T) {
+	commands, _ := handshake(t, []exchange{{array("AUTH", "x"), "+OK\r\n"}, {array("PING"), "+PONG\r\n"}})
+	if want := []string{"AUTH"}; !slices.Equal(commands, want) {
+		t.Errorf("commands %q, want %q", commands, want)
+	}
+}
+
+// exchange is a request and the reply to it.
+type exchange struct{ request, reply string }
+
+// handshake wants the tap to pass on what it is given, and returns what the tap notes.
+func handshake(t *testing.T, exchanges []exchange) (commands, refused []string) {
+	t.Helper()
 	var replies []string
-	for _, e := range exchange {
+	for _, e := range exchanges {
 		replies = append(replies, e.reply)
 	}
 	tap, err := Listen(t.Context(), answerer(t, replies...))
@@ -71,7 +91,7 @@ func TestHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	for _, e := range exchange {
+	for _, e := range exchanges {
 		if _, err := io.WriteString(conn, e.request); err != nil {
 			t.Fatal(err)
 		}
@@ -81,13 +101,7 @@ func TestHandshake(t *testing.T) {
 		}
 	}
 	tap.Close()
-	commands, refused := tap.Handshake()
-	if want := []string{"HELLO 3", "CLIENT SETINFO LIB-NAME", "AUTH", "GET"}; !slices.Equal(commands, want) {
-		t.Errorf("commands %q, want %q", commands, want)
-	}
-	if want := []string{"CLIENT SETINFO LIB-NAME", "AUTH"}; !slices.Equal(refused, want) {
-		t.Errorf("refused %q, want %q", refused, want)
-	}
+	return tap.Handshake()
 }
 
 // FuzzReadValue wants no more than an error of what is not RESP, and the same value of the same bytes in pieces.
