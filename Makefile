@@ -4,13 +4,14 @@
 # make fuzz         each fuzz target for FUZZTIME (default 5m)
 # make profile      measures anew what the compiler optimizes the program by, cmd/cellserver/default.pgo
 # make bench        all measurements beside the peers, in about ten minutes; updates bench/README.md
+# make clients      has real Redis clients in six languages do what their users do; writes docs/CLIENTS.md
 # make bench-quick  CPU time per request beside redis-server's SET, in under a minute; fails if it is too much
 
 GO       ?= go
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 5m
 
-.PHONY: run build test check fuzz profile bench bench-quick deps format vet vet-others lint
+.PHONY: run build test check fuzz profile clients bench bench-quick deps format vet vet-others lint
 
 run: build
 	./cellserver
@@ -22,17 +23,25 @@ test: deps format vet vet-others lint
 	$(GO) test -count=1 -timeout 10m ./...
 	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 15m ./...
 	cd bench && CGO_ENABLED=1 $(GO) test -race -count=1 ./...
+	cd clients && CGO_ENABLED=1 $(GO) test -race -count=1 ./...
 	scripts/fuzz.sh 20s
+	$(MAKE) clients CLIENTS_FLAGS=--check
 
 check: format vet lint
 	$(GO) test -short ./...
 	cd bench && $(GO) test -short ./...
+	cd clients && $(GO) test -short ./...
 
 fuzz:
 	scripts/fuzz.sh $(FUZZTIME)
 
 profile:
 	cd cmd/cellserver && CGO_ENABLED=0 $(GO) test -run '^$$' -bench Serve -benchtime 5s -cpuprofile default.pgo -o /dev/null .
+
+# A client whose packages are missing and cannot be installed is named, and left out.
+clients:
+	@scripts/deps.sh || true
+	cd clients && $(GO) build -o clients . && ./clients $(CLIENTS_FLAGS)
 
 bench:
 	cd bench && $(GO) build -o bench . && ./bench run -o results/latest.json --readme README.md
@@ -49,11 +58,13 @@ format:
 vet:
 	$(GO) vet ./...
 	cd bench && $(GO) vet ./...
+	cd clients && $(GO) vet ./...
 
 # The other systems, and a 32-bit one, that it builds for, and that go.mod is tidy.
 vet-others:
 	$(GO) mod tidy -diff
 	cd bench && $(GO) mod tidy -diff
+	cd clients && $(GO) mod tidy -diff
 	GOOS=darwin $(GO) vet ./cmd/... ./internal/...
 	GOARCH=386 $(GO) build ./cmd/... ./internal/...
 	GOOS=windows $(GO) vet ./cmd/... ./internal/...
@@ -61,4 +72,5 @@ vet-others:
 lint:
 	$(LINT) run ./...
 	cd bench && $(LINT) run ./...
+	cd clients && $(LINT) run ./...
 	shellcheck .ci/run scripts/*.sh

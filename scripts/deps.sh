@@ -19,6 +19,15 @@ want shellcheck command -v shellcheck
 want curl command -v curl
 want openssl command -v openssl
 want gcc command -v gcc
+want libc6-dev test -e /usr/include/stdlib.h
+want make command -v make
+want pkg-config command -v pkg-config
+want libhiredis-dev test -e /usr/include/hiredis/hiredis.h
+want php-cli command -v php
+want php-redis php -r 'exit(extension_loaded("redis") ? 0 : 1);'
+want ruby-redis ruby -e 'require "redis"'
+want ruby-connection-pool ruby -e 'require "connection_pool"'
+want prometheus-redis-exporter command -v prometheus-redis-exporter
 
 ((${#missing[@]} > 0)) || exit 0
 if ((EUID != 0)) || ! command -v apt-get >/dev/null; then

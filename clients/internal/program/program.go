@@ -1,0 +1,144 @@
+// Package program runs a client's program and gathers what it reports. Its functions are for any goroutine.
+package program
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"cellserver/clients/internal/report"
+)
+
+// Program is what is run.
+type Program struct {
+	Dir  string
+	Argv []string
+	Env  map[string]string // besides the runner's own
+	// Restart restarts the server when the program asks for it.
+	Restart func(context.Context) error
+}
+
+// Result is what the program reported.
+type Result struct {
+	Version string
+	Checks  map[string]report.Line
+	// Notes are the reasons for which checks were skipped, each once.
+	Notes []string
+}
+
+const (
+	runTimeout = time.Minute
+	// killDelay is what a program that was ended has for its last words.
+	killDelay = 2 * time.Second
+	// stderrBytes is what of a program's standard error goes into an error.
+	stderrBytes = 2000
+)
+
+// Run returns when the program has ended. The result is what had been reported, with an error, too. A check that
+// failed is no error: the result says so.
+func Run(ctx context.Context, p Program) (Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, runTimeout, fmt.Errorf("it has not ended after %s", runTimeout))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = p.Dir, os.Environ(), killDelay
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		cmd.Env = append(cmd.Env, name+"="+p.Env[name])
+	}
+	stderr := new(bytes.Buffer)
+	cmd.Stderr = stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return Result{}, fmt.Errorf("program: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return Result{}, fmt.Errorf("program: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return Result{}, fmt.Errorf("program: start: %w", err)
+	}
+	result, err := listen(ctx, p, stdout, stdin)
+	if err != nil {
+		cancel() // it may wait for what does not come
+	}
+	ended := cmd.Wait()
+	if err == nil && result.failed() {
+		ended = nil // its exit code says the same
+	}
+	if err = errors.Join(err, context.Cause(ctx), ended); err != nil && ended != nil {
+		text := strings.TrimSpace(stderr.String())
+		return result, fmt.Errorf("program: %w: %s", err, text[max(0, len(text)-stderrBytes):])
+	}
+	return result, nil
+}
+
+// listen reads what the program says to its end.
+func listen(ctx context.Context, p Program, stdout io.Reader, stdin io.Writer) (Result, error) {
+	result := Result{Checks: map[string]report.Line{}}
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		text := lines.Text()
+		if text == report.RestartRequest {
+			if err := p.Restart(ctx); err != nil {
+				return result, err
+			}
+			if _, err := fmt.Fprintln(stdin, report.RestartDone); err != nil {
+				return result, fmt.Errorf("program: say that the server is back: %w", err)
+			}
+			continue
+		}
+		if err := result.add(text); err != nil {
+			return result, err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return result, fmt.Errorf("program: read its output: %w", err)
+	}
+	return result, nil
+}
+
+func (r *Result) add(text string) error {
+	var line report.Line
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&line); err != nil {
+		return fmt.Errorf("program: it printed %.200q, which is no report: %w", text, err)
+	}
+	if line.Version != "" {
+		r.Version = line.Version
+	}
+	if line.Check == "" {
+		return nil
+	}
+	if _, twice := r.Checks[line.Check]; twice {
+		return fmt.Errorf("program: it reports %s twice", line.Check)
+	}
+	if !line.OK && line.Skip == "" && line.Error == "" {
+		line.Error = "the program does not say why"
+	}
+	r.Checks[line.Check] = line
+	if line.Skip != "" && !slices.Contains(r.Notes, line.Skip) {
+		r.Notes = append(r.Notes, line.Skip)
+	}
+	return nil
+}
+
+// failed says whether a check did.
+func (r *Result) failed() bool {
+	for _, line := range r.Checks {
+		if line.Error != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,102 @@
+// Package report is what a client's program and the runner say to each other: one JSON object a line on the program's
+// standard output, and the request to restart the server. It is for one goroutine.
+package report
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+)
+
+// What a program asks of the runner, and what it hears when that is done.
+const (
+	RestartRequest = "RESTART"
+	RestartDone    = "restarted"
+)
+
+// Line is one thing that a program says: which client it is, or how a check ended.
+type Line struct {
+	Version string `json:"version,omitempty"` // of the client
+
+	Check string `json:"check,omitempty"`
+	OK    bool   `json:"ok,omitempty"`
+	Skip  string `json:"skip,omitempty"`  // why the check does not apply
+	Error string `json:"error,omitempty"` // why it failed
+}
+
+// Reporter is a program's side.
+type Reporter struct {
+	in     *bufio.Reader
+	out    io.Writer
+	failed bool
+}
+
+// New reports to out, and hears from in.
+func New(in io.Reader, out io.Writer) *Reporter {
+	return &Reporter{in: bufio.NewReader(in), out: out}
+}
+
+// ModuleVersion says which version of a Go module is built in.
+func ModuleVersion(path string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, m := range info.Deps {
+		if m.Path == path {
+			return m.Version
+		}
+	}
+	return "unknown"
+}
+
+// Version says the client's version.
+func (r *Reporter) Version(version string) { r.say(Line{Version: version}) }
+
+// Check runs a check and says how it ended.
+func (r *Reporter) Check(name string, check func() error) {
+	line := Line{Check: name, OK: true}
+	if err := check(); err != nil {
+		line.OK, line.Error, r.failed = false, err.Error(), true
+	}
+	r.say(line)
+}
+
+// Skip says that a check does not apply, and why.
+func (r *Reporter) Skip(name, why string) { r.say(Line{Check: name, Skip: why}) }
+
+// Restart returns when the server has been restarted on its ports.
+func (r *Reporter) Restart() error {
+	if _, err := fmt.Fprintln(r.out, RestartRequest); err != nil {
+		return fmt.Errorf("report: ask for a restart: %w", err)
+	}
+	answer, err := r.in.ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("report: wait for the restart: %w", err)
+	}
+	if answer != RestartDone+"\n" {
+		return fmt.Errorf("report: the restart: %q", answer)
+	}
+	return nil
+}
+
+// Err says whether a check failed.
+func (r *Reporter) Err() error {
+	if r.failed {
+		return errors.New("a check failed")
+	}
+	return nil
+}
+
+func (r *Reporter) say(line Line) {
+	b, err := json.Marshal(line)
+	if err == nil {
+		_, err = fmt.Fprintf(r.out, "%s\n", b)
+	}
+	if err != nil { // the runner is gone, and finds the check missing
+		r.failed = true
+	}
+}

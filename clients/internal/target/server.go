@@ -1,0 +1,189 @@
+// Package target starts the server that the clients are tried on, and restarts it on its ports. It ends only what it
+// started. A Server is for one goroutine.
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Spec is how the server is started. In Argv these words are replaced wherever they stand: {port}, {tls-port},
+// {metrics-port}, {password}, {cert}, {key}, {ca}.
+type Spec struct {
+	Argv     []string // a path of the program is absolute
+	Dir      string   // where it runs, and may write
+	Password string
+	Files    Files
+}
+
+// Server is a running server on loopback.
+type Server struct {
+	Port, TLSPort int
+
+	argv   []string
+	dir    string
+	cmd    *exec.Cmd
+	ended  chan struct{} // closed when it has ended
+	output *tail
+}
+
+const (
+	startTimeout = 10 * time.Second
+	stopTimeout  = 10 * time.Second
+	startRetries = 3 // with other ports, should someone else have taken one meanwhile
+)
+
+// Start returns when the server listens on its ports.
+func Start(ctx context.Context, spec Spec) (*Server, error) {
+	var err error
+	for range startRetries {
+		var s *Server
+		if s, err = newServer(ctx, spec); err != nil {
+			return nil, err
+		}
+		if err = s.start(ctx); err == nil {
+			return s, nil
+		}
+	}
+	return nil, err
+}
+
+func newServer(ctx context.Context, spec Spec) (*Server, error) {
+	ports, err := FreePorts(ctx, 3)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Port: ports[0], TLSPort: ports[1], dir: spec.Dir}
+	words := strings.NewReplacer(
+		"{port}", strconv.Itoa(s.Port), "{tls-port}", strconv.Itoa(s.TLSPort), "{metrics-port}", strconv.Itoa(ports[2]),
+		"{password}", spec.Password, "{cert}", spec.Files.Cert, "{key}", spec.Files.Key, "{ca}", spec.Files.CA)
+	for _, arg := range spec.Argv {
+		s.argv = append(s.argv, words.Replace(arg))
+	}
+	return s, nil
+}
+
+// Restart ends the server and starts it again on the same ports.
+func (s *Server) Restart(ctx context.Context) error {
+	s.Stop()
+	return s.start(ctx)
+}
+
+// Stop ends the server and waits for it.
+func (s *Server) Stop() {
+	_ = s.cmd.Process.Signal(os.Interrupt)
+	select {
+	case <-s.ended:
+	case <-time.After(stopTimeout):
+		_ = s.cmd.Process.Kill()
+		<-s.ended
+	}
+}
+
+func (s *Server) start(ctx context.Context) error {
+	s.ended, s.output = make(chan struct{}), new(tail)
+	s.cmd = exec.CommandContext(ctx, s.argv[0], s.argv[1:]...)
+	s.cmd.Dir, s.cmd.Env = s.dir, cleanEnviron()
+	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
+	s.cmd.WaitDelay = stopTimeout
+	if err := s.cmd.Start(); err != nil {
+		return fmt.Errorf("target: start %s: %w", s.argv[0], err)
+	}
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.ended)
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it does not listen after %s", startTimeout))
+	defer cancel()
+	for _, port := range []int{s.Port, s.TLSPort} {
+		if err := s.awaitPort(ctx, port); err != nil {
+			s.Stop()
+			return fmt.Errorf("target: %s: %w: %s", strings.Join(s.argv, " "), err, s.output)
+		}
+	}
+	return nil
+}
+
+func (s *Server) awaitPort(ctx context.Context, port int) error {
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-s.ended:
+			return errors.New("it ended")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// cleanEnviron is the environment without what would configure the server behind our back.
+func cleanEnviron() (env []string) {
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "CELLSERVER_") {
+			env = append(env, variable)
+		}
+	}
+	return env
+}
+
+// The ports lie below those that systems give to outgoing connections, as such a connection could otherwise take a
+// server's port before it listens, and even reach itself there.
+const (
+	lowestPort  = 10_000
+	highestPort = 32_000
+)
+
+// FreePorts returns several that nothing listened on a moment ago.
+func FreePorts(ctx context.Context, n int) (ports []int, err error) {
+	for range 100 {
+		port := lowestPort + rand.IntN(highestPort-lowestPort)
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		defer func() { _ = l.Close() }() // not before all are found, so that they differ
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
+	}
+	return nil, fmt.Errorf("target: no free port from %d to %d", lowestPort, highestPort)
+}
+
+// tailBytes is what is kept of a server's output for an error.
+const tailBytes = 1000
+
+// tail keeps the end of what is written to it; it is for several goroutines.
+type tail struct {
+	mu   sync.Mutex // guards text
+	text string
+}
+
+var _ io.Writer = (*tail)(nil)
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text += string(b)
+	t.text = t.text[max(0, len(t.text)-tailBytes):]
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(t.text)
+}

@@ -1,0 +1,83 @@
+package wiretap
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// The wire is read from both sides of a connection that a real client and the server have; these bounds are for what
+// goes wrong there.
+const (
+	maxBulkBytes = 16 << 20
+	maxElements  = 1 << 20
+	maxDepth     = 16
+)
+
+// value is one value of RESP2 or RESP3: what kind it is, its text, and its elements.
+type value struct {
+	kind     byte
+	text     string
+	elements []value
+}
+
+// readValue reads one, and leaves out the attributes in front of it.
+func readValue(r *bufio.Reader, depth int) (value, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return value{}, err
+	}
+	header := strings.TrimSuffix(line, "\r\n")
+	if header == line || header == "" {
+		return value{}, fmt.Errorf("wiretap: not a line of RESP: %.40q", line)
+	}
+	v := value{kind: header[0], text: header[1:]}
+	switch v.kind {
+	case '+', '-', ':', '_', '#', ',', '(':
+		return v, nil
+	case '$', '=', '!':
+		return readBulk(r, v)
+	case '*', '~', '>', '%', '|':
+		return readElements(r, v, depth)
+	}
+	return value{}, fmt.Errorf("wiretap: not a type of RESP: %.40q", header)
+}
+
+func readBulk(r *bufio.Reader, v value) (value, error) {
+	n, err := strconv.Atoi(v.text)
+	if err != nil || n < -1 || n > maxBulkBytes {
+		return value{}, fmt.Errorf("wiretap: length of a string: %.40q", v.text)
+	}
+	if n < 0 {
+		return value{kind: '_'}, nil
+	}
+	b := make([]byte, n+len("\r\n"))
+	if _, err := io.ReadFull(r, b); err != nil {
+		return value{}, fmt.Errorf("wiretap: read a string: %w", err)
+	}
+	v.text = string(b[:n])
+	return v, nil
+}
+
+func readElements(r *bufio.Reader, v value, depth int) (value, error) {
+	n, err := strconv.Atoi(v.text)
+	if err != nil || n < -1 || n > maxElements || depth >= maxDepth {
+		return value{}, fmt.Errorf("wiretap: number of elements: %.40q", v.text)
+	}
+	if v.kind == '%' || v.kind == '|' {
+		n *= 2
+	}
+	for range n {
+		element, err := readValue(r, depth+1)
+		if err != nil {
+			return value{}, err
+		}
+		v.elements = append(v.elements, element)
+	}
+	if v.kind == '|' {
+		return readValue(r, depth+1)
+	}
+	return v, nil
+}

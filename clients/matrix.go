@@ -1,0 +1,86 @@
+package main
+
+import (
+	"cellserver/clients/internal/table"
+)
+
+// checks are what the programs report, in the page's order.
+func checks() []table.Check {
+	return []table.Check{
+		{Name: "url", Does: "connects by a URL with a password, and is answered"},
+		{Name: "tls", Does: "connects by a rediss URL with the run's authority; without it, refuses the server's certificate"},
+		{Name: "handshake", Does: "connects with all that it sends by default (below)"},
+		{Name: "throttle", Does: "CL.THROTTLE by the client's way to send any command: the exact five integers"},
+		{Name: "pipeline", Does: "100 calls in one pipeline, answered in order"},
+		{Name: "transaction", Does: "three calls between MULTI and EXEC"},
+		{Name: "watch", Does: "a transaction on a watched key: given up when another connection wrote the key, else done"},
+		{Name: "evalsha", Does: "CL.THROTTLE out of a Lua script, by its hash, where the server does not know the script at first"},
+		{Name: "eval", Does: "the same by the script's text"},
+		{Name: "pool", Does: "8 workers with 100 calls each on one key: exactly as many pass as the limit says"},
+		{Name: "wrong password", Does: "is refused, and says so"},
+		{Name: "database", Does: "a URL with /3: its keys are apart from those of database 0"},
+		{Name: "scrape", Does: "the exporter's metrics of the server, its clients and its keys, and nothing wrong in its log"},
+		{Name: "reconnect", Does: "the server restarts; the next call is answered"},
+	}
+}
+
+// client is one of the matrix.
+type client struct {
+	name string // as in the page
+	dir  string // of its program
+	// needs are commands that succeed where the client is installed.
+	needs []need
+	// build are commands for the program's directory; in them and in run {out} is a file for what is built.
+	build [][]string
+	run   []string
+	// checks are the names of those that it reports; all but scrape where it is nil.
+	checks []string
+}
+
+// need is a command that succeeds where a Debian package is installed.
+type need struct {
+	packages string
+	argv     []string
+}
+
+func matrix() []client {
+	node := []need{{"nodejs", []string{"node", "--version"}}, {"npm", []string{"npm", "--version"}}}
+	install := [][]string{{"npm", "ci", "--prefer-offline", "--ignore-scripts", "--loglevel=error"}}
+	goBuild := [][]string{{"go", "build", "-o", "{out}", "."}}
+	return []client{
+		{name: "go-redis (Go)", dir: "go-redis", build: goBuild, run: []string{"{out}"}},
+		{name: "rueidis (Go)", dir: "go-rueidis", build: goBuild, run: []string{"{out}"}},
+		{
+			name: "redis-py (Python)", dir: "python-redis",
+			needs: []need{{"python3-redis", []string{"/usr/bin/python3", "-c", "import redis"}}},
+			run:   []string{"/usr/bin/python3", "main.py"}, // Debian's, which has Debian's packages
+		},
+		{name: "ioredis (Node)", dir: "node-ioredis", needs: node, build: install, run: []string{"node", "main.mjs"}},
+		{name: "node-redis (Node)", dir: "node-redis", needs: node, build: install, run: []string{"node", "main.mjs"}},
+		{
+			name: "phpredis (PHP)", dir: "php-phpredis",
+			needs: []need{{"php-cli php-redis", []string{"php", "-r", "exit(extension_loaded('redis') ? 0 : 1);"}}},
+			run:   []string{"php", "main.php"},
+		},
+		{
+			name: "redis-rb (Ruby)", dir: "ruby-redis",
+			needs: []need{{"ruby-redis ruby-connection-pool", []string{"ruby", "-e", "require 'redis'; require 'connection_pool'"}}},
+			run:   []string{"ruby", "main.rb"},
+		},
+		{
+			name: "hiredis (C)", dir: "c-hiredis",
+			needs: []need{
+				{"gcc libc6-dev make", []string{"make", "--version"}},
+				{"pkg-config libhiredis-dev", []string{"pkg-config", "--exists", "hiredis"}},
+			},
+			build: [][]string{{"make", "--silent", "--always-make", "OUT={out}"}},
+			run:   []string{"{out}"},
+		},
+		{
+			name: "prometheus-redis-exporter", dir: "redis-exporter",
+			needs: []need{{"prometheus-redis-exporter", []string{"prometheus-redis-exporter", "--version"}}},
+			build: goBuild, run: []string{"{out}"},
+			checks: []string{"url", "tls", "handshake", "scrape", "wrong password", "reconnect"},
+		},
+	}
+}

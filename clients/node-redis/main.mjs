@@ -1,0 +1,115 @@
+// Does with the server what users of node-redis do.
+import { readFileSync } from "node:fs";
+
+import { WatchError, createClient, createClientPool, defineScript } from "redis";
+
+import {
+  DAY_SECONDS, FRESH, SCRIPT, check, expect, expectPipelined, expectPooled, expectTransacted, finish, refused, restart, version, withPassword,
+} from "../internal/node/checks.mjs";
+
+const { REDIS_URL, REDIS_TLS_URL, REDIS_TAPPED_URL, REDIS_DB3_URL, REDIS_CA } = process.env;
+
+// evalsha's script: node-redis sends EVALSHA, and EVAL when the server does not know it.
+const scriptThrottle = defineScript({
+  SCRIPT,
+  NUMBER_OF_KEYS: 1,
+  parseCommand(parser, key, ...limit) {
+    parser.pushKey(key);
+    parser.push(...limit);
+  },
+  transformReply: undefined,
+});
+
+// A client with an error listener: without one, an error ends the process.
+const open = (options) => createClient(options).on("error", () => {});
+
+// once opens a client for a call, and gives up at its first failure to connect.
+async function once(options, run) {
+  const client = open({ ...options, socket: { reconnectStrategy: false, ...options.socket } });
+  try {
+    await client.connect();
+    return await run(client);
+  } finally {
+    if (client.isOpen) client.destroy();
+  }
+}
+
+const throttle = (client, key, ...limit) => client.sendCommand(["CL.THROTTLE", key, ...limit]);
+const fresh = async (client, key) => expect(await throttle(client, key, "15", "30", "60"), FRESH);
+
+async function tls() {
+  await refused(once({ url: REDIS_TLS_URL }, (c) => fresh(c, "tls")), /unable to verify|self-signed/);
+  await once({ url: REDIS_TLS_URL, socket: { tls: true, ca: readFileSync(REDIS_CA) } }, (c) => fresh(c, "tls"));
+}
+
+async function pipeline() {
+  const batch = client.multi();
+  for (let i = 0; i < 100; i++) batch.addCommand(["CL.THROTTLE", "pipeline", "49", "1", DAY_SECONDS]);
+  expectPipelined(await batch.execAsPipeline());
+}
+
+async function transaction() {
+  const multi = client.multi();
+  for (let i = 0; i < 3; i++) multi.addCommand(["CL.THROTTLE", "transaction", "1", "1", DAY_SECONDS]);
+  expectTransacted(await multi.exec());
+}
+
+// watch has a transaction given up because another connection wrote its key, and then one that nobody disturbs.
+async function watch() {
+  await once({ url: REDIS_URL }, async (own) => {
+    const exec = () => own.multi().addCommand(["CL.THROTTLE", "watch", "15", "1", DAY_SECONDS]).exec();
+    await own.watch("watch");
+    await throttle(client, "watch", "15", "1", DAY_SECONDS);
+    const error = await exec().catch((e) => e);
+    expect(error instanceof WatchError, true);
+    await own.watch("watch");
+    expect((await exec())[0].slice(0, 3), [0, 16, 14]);
+  });
+}
+
+async function evalsha() {
+  for (const key of ["evalsha:unknown", "evalsha:known"]) {
+    expect(await client.scriptThrottle(key, "15", "30", "60"), FRESH);
+  }
+}
+
+async function pool() {
+  const clients = createClientPool({ url: REDIS_URL }, { minimum: 8, maximum: 8 }).on("error", () => {});
+  await clients.connect();
+  try {
+    await expectPooled(() => clients.sendCommand(["CL.THROTTLE", "pool", "99", "1", DAY_SECONDS]));
+  } finally {
+    clients.destroy();
+  }
+}
+
+version(import.meta.url, "redis");
+const client = open({ url: REDIS_URL, scripts: { scriptThrottle } });
+await check("url", async () => {
+  await client.connect();
+  await client.ping();
+});
+await check("tls", tls);
+await check("handshake", () => once({ url: REDIS_TAPPED_URL }, (c) => fresh(c, "handshake")));
+await check("throttle", () => fresh(client, "throttle"));
+await check("pipeline", pipeline);
+await check("transaction", transaction);
+await check("watch", watch);
+await check("evalsha", evalsha);
+await check("eval", async () => {
+  expect(await client.eval(SCRIPT, { keys: ["eval"], arguments: ["15", "30", "60"] }), FRESH);
+});
+await check("pool", pool);
+await check("wrong password", () => {
+  return refused(once({ url: withPassword(REDIS_URL, "not it") }, (c) => c.ping()), /WRONGPASS/);
+});
+await check("database", async () => {
+  await fresh(client, "database");
+  await once({ url: REDIS_DB3_URL }, (c) => fresh(c, "database")); // where its namesake is another key
+});
+await check("reconnect", async () => {
+  await restart();
+  await fresh(client, "reconnect");
+});
+if (client.isOpen) client.destroy();
+finish();

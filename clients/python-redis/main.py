@@ -1,0 +1,154 @@
+"""Does with the server what users of redis-py do."""
+
+import json
+import os
+import sys
+import threading
+
+import redis
+
+SCRIPT = "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
+DAY_SECONDS = 86400  # a period so long that nothing leaks while a check runs
+URL = os.environ["REDIS_URL"]
+
+failed = False
+
+
+def say(**line):
+    print(json.dumps(line), flush=True)
+
+
+def check(name, run):
+    global failed
+    try:
+        run()
+        say(check=name, ok=True)
+    except Exception as e:  # whatever it is, the check has failed
+        failed = True
+        say(check=name, error=f"{type(e).__name__}: {e}")
+
+
+def expect(got, want):
+    if got != want:
+        raise AssertionError(f"{got}, want {want}")
+
+
+def throttle(client, key, *limit):
+    return client.execute_command("CL.THROTTLE", key, *limit)
+
+
+def fresh(client, key):
+    expect(throttle(client, key, 15, 30, 60), [0, 16, 15, -1, 2])
+
+
+def tls():
+    url = os.environ["REDIS_TLS_URL"]
+    try:
+        redis.from_url(url).ping()  # knows the system's authorities only
+        raise AssertionError("connected without the authority")
+    except redis.ConnectionError as e:
+        expect("CERTIFICATE_VERIFY_FAILED" in str(e), True)
+    with redis.from_url(url, ssl_ca_certs=os.environ["REDIS_CA"]) as client:
+        fresh(client, "tls")
+
+
+def handshake():
+    with redis.from_url(os.environ["REDIS_TAPPED_URL"]) as client:
+        fresh(client, "handshake")
+
+
+def pipeline():
+    with client.pipeline(transaction=False) as pipe:
+        for _ in range(100):
+            throttle(pipe, "pipeline", 49, 1, DAY_SECONDS)
+        replies = pipe.execute()
+    expect([r[:3] for r in replies], [[i // 50, 50, max(49 - i, 0)] for i in range(100)])
+
+
+def transaction():
+    with client.pipeline(transaction=True) as pipe:
+        for _ in range(3):
+            throttle(pipe, "transaction", 1, 1, DAY_SECONDS)
+        replies = pipe.execute()
+    expect([r[:3] for r in replies], [[0, 2, 1], [0, 2, 0], [1, 2, 0]])
+
+
+def watch():
+    """Has a transaction given up because another connection wrote its key, and then one that nobody disturbs."""
+    with client.pipeline() as pipe:
+        pipe.watch("watch")
+        throttle(client, "watch", 15, 1, DAY_SECONDS)
+        pipe.multi()
+        throttle(pipe, "watch", 15, 1, DAY_SECONDS)
+        try:
+            raise AssertionError(f"EXEC gave {pipe.execute()} though the key was written")
+        except redis.WatchError:
+            pass
+        pipe.watch("watch")
+        pipe.multi()
+        throttle(pipe, "watch", 15, 1, DAY_SECONDS)
+        expect(pipe.execute()[0][:3], [0, 16, 14])
+
+
+def evalsha():
+    script = client.register_script(SCRIPT)  # sends EVALSHA, and loads the script when the server does not know it
+    for key in ("evalsha:unknown", "evalsha:known"):
+        expect(script(keys=[key], args=[15, 30, 60]), [0, 16, 15, -1, 2])
+
+
+def pool():
+    connections = redis.BlockingConnectionPool.from_url(URL, max_connections=8)
+    pooled = redis.Redis(connection_pool=connections)
+    answers = []
+
+    def work():
+        for _ in range(100):
+            answers.append(throttle(pooled, "pool", 99, 1, DAY_SECONDS)[0])
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    connections.disconnect()
+    expect((len(answers), answers.count(0)), (800, 100))
+
+
+def wrong_password():
+    options = redis.connection.parse_url(URL) | {"password": "not it"}
+    try:
+        redis.Redis(**options).ping()
+    except (redis.AuthenticationError, redis.ResponseError) as e:  # which of them depends on redis-py's version
+        expect("invalid username-password pair" in str(e), True)
+    else:
+        raise AssertionError("let in with a wrong password")
+
+
+def database():
+    fresh(client, "database")
+    with redis.from_url(os.environ["REDIS_DB3_URL"]) as other:  # where its namesake is another key
+        fresh(other, "database")
+
+
+def reconnect():
+    print("RESTART", flush=True)
+    expect(sys.stdin.readline(), "restarted\n")
+    fresh(client, "reconnect")
+
+
+say(version=redis.__version__)
+client = redis.from_url(URL)
+check("url", client.ping)
+check("tls", tls)
+check("handshake", handshake)
+check("throttle", lambda: fresh(client, "throttle"))
+check("pipeline", pipeline)
+check("transaction", transaction)
+check("watch", watch)
+check("evalsha", evalsha)
+check("eval", lambda: expect(client.eval(SCRIPT, 1, "eval", 15, 30, 60), [0, 16, 15, -1, 2]))
+check("pool", pool)
+check("wrong password", wrong_password)
+check("database", database)
+check("reconnect", reconnect)
+sys.exit(failed)

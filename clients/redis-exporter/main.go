@@ -1,0 +1,218 @@
+// Command redis-exporter has prometheus-redis-exporter scrape the server, as its users do.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/clients/internal/expect"
+	"cellserver/clients/internal/report"
+	"cellserver/clients/internal/target"
+)
+
+const binary = "prometheus-redis-exporter"
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "redis-exporter:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	r := report.New(os.Stdin, os.Stdout)
+	version, err := exporterVersion(ctx)
+	if err != nil {
+		return err
+	}
+	r.Version(version)
+	if err := fill(ctx); err != nil {
+		return err
+	}
+	r.Check("url", func() error { return scrapeOnce(ctx, os.Getenv("REDIS_URL"), []string{up}) })
+	r.Check("tls", func() error {
+		// Of authorities it knows the system's only.
+		if err := scrapeOnce(ctx, os.Getenv("REDIS_TLS_URL"), []string{down}); err != nil {
+			return err
+		}
+		return scrapeOnce(ctx, os.Getenv("REDIS_TLS_URL"), []string{up}, "--tls-ca-cert-file", os.Getenv("REDIS_CA"))
+	})
+	r.Check("handshake", func() error { return scrapeOnce(ctx, os.Getenv("REDIS_TAPPED_URL"), []string{up}) })
+	r.Check("scrape", func() error {
+		return scrapeOnce(ctx, os.Getenv("REDIS_URL"), []string{
+			up, "redis_exporter_last_scrape_error{err=\"\"} 0", "redis_connected_clients ",
+			"redis_db_keys{db=\"db0\"} 2", "redis_keys_count{db=\"db0\",key=\"scrape:*\"} 2",
+			"redis_key_size{db=\"db0\",key=\"scrape:1\"} ", "redis_commands_total{cmd=\"cl.throttle\"} 2",
+			"redis_connected_clients_details{",
+		})
+	})
+	r.Check("wrong password", func() error {
+		u, err := url.Parse(os.Getenv("REDIS_URL"))
+		if err != nil {
+			return err
+		}
+		u.User = url.UserPassword("", "not it")
+		return scrapeOnce(ctx, u.String(), []string{down})
+	})
+	r.Check("reconnect", func() error { return reconnect(ctx, r) })
+	return r.Err()
+}
+
+// What an exporter says of a server that it can scrape, and of one that it cannot.
+const (
+	up   = "redis_up 1"
+	down = "redis_up 0"
+)
+
+// scrapeOnce starts an exporter and wants these lines of it; and nothing wrong in its log, where the server is up.
+func scrapeOnce(ctx context.Context, redisURL string, lines []string, flags ...string) error {
+	e, err := start(ctx, redisURL, flags...)
+	if err != nil {
+		return err
+	}
+	err = e.scrape(ctx, lines)
+	e.stop()
+	if lines[0] == up {
+		err = errors.Join(err, e.logged())
+	}
+	return err
+}
+
+// reconnect has the same exporter scrape before the restart and after it.
+func reconnect(ctx context.Context, r *report.Reporter) error {
+	e, err := start(ctx, os.Getenv("REDIS_URL"))
+	if err != nil {
+		return err
+	}
+	defer e.stop()
+	if err := e.scrape(ctx, []string{up}); err != nil {
+		return err
+	}
+	if err := r.Restart(); err != nil {
+		return err
+	}
+	if err := e.scrape(ctx, []string{up}); err != nil {
+		return err
+	}
+	e.stop()
+	return e.logged()
+}
+
+// fill gives it keys to find.
+func fill(ctx context.Context) error {
+	options, err := redis.ParseURL(os.Getenv("REDIS_URL"))
+	if err != nil {
+		return err
+	}
+	client := redis.NewClient(options)
+	defer func() { _ = client.Close() }()
+	for _, key := range []string{"scrape:1", "scrape:2"} {
+		reply, err := client.Do(ctx, "CL.THROTTLE", key, 15, 1, expect.DaySeconds).Int64Slice()
+		if err := expect.Reply(reply, err, 0, 16, 15); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exporterVersion reads the exporter's version off the line that it logs first.
+func exporterVersion(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, binary, "--version").CombinedOutput()
+	if err != nil {
+		return "", err
+	}
+	if m := regexp.MustCompile(`Exporter (\S+)`).FindSubmatch(out); m != nil {
+		return string(m[1]), nil
+	}
+	return "", fmt.Errorf("no version in %q", out)
+}
+
+// exporter is one that runs.
+type exporter struct {
+	page string // URL of its metrics
+	cmd  *exec.Cmd
+	log  bytes.Buffer // to be read after stop
+}
+
+const startTimeout = 10 * time.Second
+
+func start(ctx context.Context, redisURL string, flags ...string) (*exporter, error) {
+	ports, err := target.FreePorts(ctx, 1) // the exporter cannot choose one and tell which
+	if err != nil {
+		return nil, err
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
+	e := &exporter{page: "http://" + address + "/metrics"}
+	e.cmd = exec.CommandContext(ctx, binary, append([]string{"--redis.addr", redisURL, "--web.listen-address", address,
+		"--export-client-list", "--check-keys", "db0=scrape:*", "--count-keys", "db0=scrape:*", "--ping-on-connect",
+		"--include-config-metrics", "--include-system-metrics"}, flags...)...)
+	e.cmd.Stderr = &e.log
+	if err := e.cmd.Start(); err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(startTimeout)
+	for ; ; time.Sleep(10 * time.Millisecond) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			return e, conn.Close()
+		}
+		if time.Now().After(deadline) {
+			e.stop()
+			return nil, fmt.Errorf("it does not listen: %w: %s", err, e.log.String())
+		}
+	}
+}
+
+// stop ends it, unless that has been done.
+func (e *exporter) stop() {
+	_ = e.cmd.Process.Kill()
+	_ = e.cmd.Wait()
+}
+
+// logged says what went wrong for an exporter that has been stopped.
+func (e *exporter) logged() error {
+	var err error
+	for line := range strings.Lines(e.log.String()) {
+		if strings.Contains(line, "level=error") || strings.Contains(line, "level=warn") {
+			err = errors.Join(err, fmt.Errorf("it logs %s", strings.TrimSpace(line)))
+		}
+	}
+	return err
+}
+
+// scrape wants lines that begin so among the metrics.
+func (e *exporter) scrape(ctx context.Context, lines []string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.page, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	page, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		if !strings.Contains("\n"+string(page), "\n"+line) {
+			return fmt.Errorf("no line of the metrics begins with %q", line)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+# frozen_string_literal: true
+
+# Does with the server what users of redis-rb do.
+
+require "connection_pool"
+require "digest"
+require "json"
+require "redis"
+
+SCRIPT = "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
+DAY_SECONDS = 86_400 # a period so long that nothing leaks while a check runs
+FRESH = [0, 16, 15, -1, 2].freeze # the answer to 15 30 60 for a key that was not there
+URL = ENV.fetch("REDIS_URL")
+
+$stdout.sync = true
+
+def say(line)
+  puts JSON.generate(line)
+end
+
+def check(name)
+  yield
+  say(check: name, ok: true)
+rescue StandardError => e
+  $failed = true
+  say(check: name, error: "#{e.class}: #{e.message}")
+end
+
+def expect(got, want)
+  raise "#{got.inspect}, want #{want.inspect}" unless got == want
+end
+
+def throttle(redis, key, *limit)
+  redis.call("CL.THROTTLE", key, *limit)
+end
+
+def fresh(redis, key)
+  expect(throttle(redis, key, 15, 30, 60), FRESH)
+end
+
+def first_three(replies)
+  replies.map { |reply| reply.first(3) }
+end
+
+# refused wants an error whose text matches.
+def refused(pattern)
+  yield
+rescue Redis::BaseError, OpenSSL::SSL::SSLError => e
+  raise "#{e.message}, want #{pattern.inspect}" unless e.message.match?(pattern)
+else
+  raise "no error, want #{pattern.inspect}"
+end
+
+# once opens a client for a call.
+def once(url, **options)
+  redis = Redis.new(url: url, **options)
+  yield redis
+ensure
+  redis&.close
+end
+
+def pipeline(redis)
+  replies = redis.pipelined do |batch|
+    100.times { throttle(batch, "pipeline", 49, 1, DAY_SECONDS) }
+  end
+  expect(first_three(replies), Array.new(100) { |i| [i < 50 ? 0 : 1, 50, [49 - i, 0].max] })
+end
+
+def transaction(redis)
+  replies = redis.multi do |batch|
+    3.times { throttle(batch, "transaction", 1, 1, DAY_SECONDS) }
+  end
+  expect(first_three(replies), [[0, 2, 1], [0, 2, 0], [1, 2, 0]])
+end
+
+# Has a transaction given up because another connection wrote its key, and then one that nobody disturbs.
+def watch(redis)
+  exec = -> { redis.multi { |batch| throttle(batch, "watch", 15, 1, DAY_SECONDS) } }
+  once(URL) do |other|
+    redis.watch("watch") do
+      throttle(other, "watch", 15, 1, DAY_SECONDS)
+      expect(exec.call, nil)
+    end
+  end
+  redis.watch("watch") { expect(first_three(exec.call), [[0, 16, 14]]) }
+end
+
+# Falls back to EVAL when the server does not know the script, as redis-rb's users do.
+def evalsha(redis)
+  known = %w[evalsha:first evalsha:second].map do |key|
+    limit = { keys: [key], argv: [15, 30, 60] }
+    expect(redis.evalsha(Digest::SHA1.hexdigest(SCRIPT), **limit), FRESH)
+    true
+  rescue Redis::CommandError => e
+    raise unless e.message.start_with?("NOSCRIPT")
+
+    expect(redis.eval(SCRIPT, **limit), FRESH)
+    false
+  end
+  expect(known, [false, true])
+end
+
+def pool
+  clients = ConnectionPool.new(size: 8) { Redis.new(url: URL) }
+  workers = Array.new(8) do
+    Thread.new { Array.new(100) { clients.with { |redis| throttle(redis, "pool", 99, 1, DAY_SECONDS).first } } }
+  end
+  answers = workers.flat_map(&:value)
+  clients.shutdown(&:close)
+  expect([answers.size, answers.count(0)], [800, 100])
+end
+
+def tls
+  url = ENV.fetch("REDIS_TLS_URL")
+  refused(/certificate verify failed/) { once(url) { |redis| fresh(redis, "tls") } } # knows the system's authorities only
+  once(url, ssl_params: { ca_file: ENV.fetch("REDIS_CA") }) { |redis| fresh(redis, "tls") }
+end
+
+def database(redis)
+  fresh(redis, "database")
+  once(ENV.fetch("REDIS_DB3_URL")) { |other| fresh(other, "database") } # where its namesake is another key
+end
+
+def reconnect(redis)
+  puts "RESTART"
+  expect($stdin.gets, "restarted\n")
+  fresh(redis, "reconnect")
+end
+
+say(version: Redis::VERSION)
+redis = Redis.new(url: URL)
+check("url") { expect(redis.ping, "PONG") }
+check("tls") { tls }
+check("handshake") { once(ENV.fetch("REDIS_TAPPED_URL")) { |client| fresh(client, "handshake") } }
+check("throttle") { fresh(redis, "throttle") }
+check("pipeline") { pipeline(redis) }
+check("transaction") { transaction(redis) }
+check("watch") { watch(redis) }
+check("evalsha") { evalsha(redis) }
+check("eval") { expect(redis.eval(SCRIPT, keys: ["eval"], argv: [15, 30, 60]), FRESH) }
+check("pool") { pool }
+check("wrong password") { refused(/WRONGPASS/) { once(URL, password: "not it", &:ping) } }
+check("database") { database(redis) }
+check("reconnect") { reconnect(redis) }
+exit($failed ? 1 : 0)

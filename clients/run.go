@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"cellserver/clients/internal/program"
+	"cellserver/clients/internal/table"
+	"cellserver/clients/internal/target"
+	"cellserver/clients/internal/wiretap"
+)
+
+// concurrency is how many clients are tried at a time, each on a server of its own: most of a program's time is its
+// language's start.
+const concurrency = 3
+
+// runner tries clients.
+type runner struct {
+	dir  string // for what is built
+	spec target.Spec
+
+	mu  sync.Mutex // guards log
+	log io.Writer
+}
+
+// outcome is how it went with a client.
+type outcome struct {
+	client  client
+	row     table.Row
+	missing string // packages to install
+	err     error
+}
+
+// runAll tries clients and returns how it went, in their order.
+func (r *runner) runAll(ctx context.Context, clients []client) []outcome {
+	outcomes := make([]outcome, len(clients))
+	turns := make(chan struct{}, concurrency)
+	var running sync.WaitGroup
+	for i, c := range clients {
+		running.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			start := time.Now()
+			outcomes[i] = r.try(ctx, c)
+			r.say(outcomes[i], time.Since(start))
+		})
+	}
+	running.Wait()
+	return outcomes
+}
+
+func (r *runner) say(o outcome, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	result := "ok"
+	if o.missing != "" {
+		result = "missing"
+	} else if o.err != nil {
+		result = "FAILED"
+	}
+	_, _ = fmt.Fprintf(r.log, "%-26s %-7s %5.1f s\n", o.client.name, result, took.Seconds())
+}
+
+func (r *runner) try(ctx context.Context, c client) outcome {
+	o := outcome{client: c, row: table.Row{Client: c.name}}
+	for _, n := range c.needs {
+		if exec.CommandContext(ctx, n.argv[0], n.argv[1:]...).Run() != nil {
+			o.missing = strings.TrimSpace(o.missing + " " + n.packages)
+		}
+	}
+	if o.missing != "" {
+		return o
+	}
+	if o.err = r.build(ctx, c); o.err != nil {
+		return o
+	}
+	result, tap, err := r.runProgram(ctx, c)
+	if err != nil {
+		o.err = err
+	}
+	o.row.Version, o.row.Notes = result.Version, result.Notes
+	if tap != nil {
+		o.row.Handshake, o.row.Refused = tap.Handshake()
+	}
+	var failures error
+	o.row.Cells, failures = judge(c, result)
+	o.err = errors.Join(o.err, failures)
+	return o
+}
+
+// words puts the built file's path into a command.
+func (r *runner) words(c client, argv []string) []string {
+	words := slices.Clone(argv)
+	for i := range words {
+		words[i] = strings.ReplaceAll(words[i], "{out}", filepath.Join(r.dir, c.dir))
+	}
+	return words
+}
+
+func (r *runner) build(ctx context.Context, c client) error {
+	for _, argv := range c.build {
+		argv = r.words(c, argv)
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.Dir = c.dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, out)
+		}
+	}
+	return nil
+}
+
+// runProgram runs the client's program on a server of its own.
+func (r *runner) runProgram(ctx context.Context, c client) (program.Result, *wiretap.Tap, error) {
+	spec := r.spec
+	var err error
+	if spec.Dir, err = os.MkdirTemp(r.dir, "server-"); err != nil {
+		return program.Result{}, nil, fmt.Errorf("make a directory for the server: %w", err)
+	}
+	server, err := target.Start(ctx, spec)
+	if err != nil {
+		return program.Result{}, nil, err
+	}
+	defer server.Stop()
+	tap, err := wiretap.Listen(ctx, server.Port)
+	if err != nil {
+		return program.Result{}, nil, err
+	}
+	defer tap.Close()
+	address := func(scheme string, port, database int) string {
+		u := url.URL{Scheme: scheme, Host: "127.0.0.1:" + strconv.Itoa(port), Path: "/" + strconv.Itoa(database)}
+		// Not by url.UserPassword, which leaves in what other languages' parsers trip over.
+		return strings.Replace(u.String(), "://", "://:"+url.QueryEscape(r.spec.Password)+"@", 1)
+	}
+	result, err := program.Run(ctx, program.Program{
+		Dir: c.dir, Argv: r.words(c, c.run), Restart: server.Restart,
+		Env: map[string]string{
+			"REDIS_URL":        address("redis", server.Port, 0),
+			"REDIS_DB3_URL":    address("redis", server.Port, 3),
+			"REDIS_TAPPED_URL": address("redis", tap.Port, 0),
+			"REDIS_TLS_URL":    address("rediss", server.TLSPort, 0),
+			"REDIS_CA":         r.spec.Files.CA,
+		},
+	})
+	return result, tap, err
+}
+
+// judge wants each of the client's checks reported, and none else.
+func judge(c client, result program.Result) (cells map[string]string, failures error) {
+	cells = map[string]string{}
+	var missing []string
+	for _, check := range checks() {
+		line, reported := result.Checks[check.Name]
+		expected := check.Name != "scrape"
+		if c.checks != nil {
+			expected = slices.Contains(c.checks, check.Name)
+		}
+		switch {
+		case !expected && reported:
+			failures = errors.Join(failures, fmt.Errorf("%s: reported, but not one of its checks", check.Name))
+		case !expected || line.Skip != "":
+		case line.OK:
+			cells[check.Name] = table.Passed
+		case !reported:
+			cells[check.Name] = table.Failed
+			missing = append(missing, check.Name)
+		default:
+			cells[check.Name] = table.Failed
+			failures = errors.Join(failures, fmt.Errorf("%s: %s", check.Name, line.Error))
+		}
+	}
+	if len(missing) > 0 {
+		failures = errors.Join(failures, fmt.Errorf("not reported: %s", strings.Join(missing, ", ")))
+	}
+	for _, name := range slices.Sorted(maps.Keys(result.Checks)) {
+		if !slices.ContainsFunc(checks(), func(check table.Check) bool { return check.Name == name }) {
+			failures = errors.Join(failures, fmt.Errorf("%s: reported, but no check", name))
+		}
+	}
+	return cells, failures
+}
