@@ -93,11 +93,10 @@ func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
 	if !ok || len(args) < 2 || len(args[1]) > s.engine.config.MaxKeyBytes || !declares(keys, args[1]) {
 		return false
 	}
-	request, err := s.request(args)
-	if err != nil {
+	one := s.scratch.batch[:1] // it was flushed
+	if err := s.readThrottle(args, &one[0]); err != nil {
 		return false
 	}
-	one := append(s.scratch.batch[:0], request)
 	s.decide(one)
 	if element := script.Native.Index(); element > 0 {
 		s.replyElement(&one[0].Result, element)

@@ -10,35 +10,40 @@ import (
 
 // throttle puts one CL.THROTTLE into the batch; flush asks the store and replies.
 func throttle(s *Session, args [][]byte) error {
-	request, err := s.request(args)
-	if err != nil {
+	batch := s.scratch.batch
+	n := len(batch)
+	batch = batch[:n+1] // there is room: a full batch is flushed
+	if err := s.readThrottle(args, &batch[n]); err != nil {
 		return err
 	}
-	s.scratch.batch = append(s.scratch.batch, request)
-	if len(s.scratch.batch) == maxBatch {
+	s.scratch.batch = batch
+	if len(batch) == maxBatch {
 		s.flush()
 	}
 	return nil
 }
 
-// request reads the arguments of CL.THROTTLE.
-func (s *Session) request(args [][]byte) (shard.Request, error) {
+// readThrottle reads the arguments of CL.THROTTLE into q, in place: it is large.
+func (s *Session) readThrottle(args [][]byte, q *shard.Request) error {
 	if len(args) < 5 || len(args) > 6 {
-		return shard.Request{}, &cellError{"Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"}
+		return &cellError{"Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"}
 	}
 	numbers := [4]int64{3: 1} // max_burst, count, period, quantity
 	for i, arg := range args[2:] {
 		n, ok := integer(arg)
 		if !ok {
-			return shard.Request{}, &cellError{"Couldn't parse as integer: " + resp.Printable(arg)}
+			return &cellError{"Couldn't parse as integer: " + resp.Printable(arg)}
 		}
 		numbers[i] = n
 	}
 	limit, err := funnel.NewLimit(s.engine.config.Reading, numbers[0], numbers[1], numbers[2])
 	if err != nil {
-		return shard.Request{}, err
+		return err
 	}
-	return shard.Request{Key: s.key(args[1]), Limit: limit, Quantity: numbers[3]}, nil
+	q.Key = s.key(args[1])
+	q.Limit = limit
+	q.Quantity = numbers[3]
+	return nil
 }
 
 // integer reads a number by the module's grammar: decimal, an optional sign, leading zeros allowed, nothing else.
