@@ -89,7 +89,7 @@ func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper) (*
 		Users:         a.access.users,
 		ACLFile:       o.aclFile,
 		Scripts:       o.scripts(),
-		AsideThreads:  runtime.GOMAXPROCS(0) - o.ioThreads,
+		AsideThreads:  runtime.GOMAXPROCS(0) - max(1, o.ioThreads), // leaves a processor that waits for clients
 		Version:       version,
 		Settings:      a.settings(),
 		Clients:       a.clientStats,
