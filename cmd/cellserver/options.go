@@ -82,17 +82,7 @@ func (o *options) flagGroups() []flagGroup {
 			fs.Var(&o.lua, "lua", "whether there are EVAL and its like: `on|off`")
 			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "how long a script may run; then it is ended and leaves nothing")
 		}),
-		group("Bounds", func(fs *pflag.FlagSet) {
-			fs.IntVar(&o.maxClients, "maxclients", 10_000, "clients connected at once")
-			fs.IntVar(&o.maxArgs, "max-args", 1<<20, "arguments of one command")
-			fs.IntVar(&o.maxCommandBytes, "max-command-bytes", 4<<20, "bytes of one command")
-			fs.IntVar(&o.maxKeyBytes, "max-key-bytes", 4<<10, "bytes of one key")
-			fs.IntVar(&o.maxOutputBytes, "max-output-bytes", 32<<20, "replies that a client has not read; beyond it, it is not read from")
-			fs.DurationVar(&o.outputTimeout, "output-timeout", time.Minute, "how long a client may stay beyond --max-output-bytes; 0 for ever")
-			fs.DurationVar(&o.timeout, "timeout", 0, "close clients that were silent for so long; 0 never")
-			fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not agreed on TLS and given the password by then; 0 never")
-			fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients are waited for at the end")
-		}),
+		group("Bounds", o.defineBounds),
 		group("Logs and help", func(fs *pflag.FlagSet) {
 			fs.StringVar(&o.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
 			fs.StringVar(&o.logFormat, "log-format", "text", "`format`: text or json")
@@ -100,6 +90,18 @@ func (o *options) flagGroups() []flagGroup {
 			fs.BoolVar(&o.version, "version", false, "show the version")
 		}),
 	}
+}
+
+func (o *options) defineBounds(fs *pflag.FlagSet) {
+	fs.IntVar(&o.maxClients, "maxclients", 10_000, "clients connected at once")
+	fs.IntVar(&o.maxArgs, "max-args", 1<<20, "arguments of one command")
+	fs.IntVar(&o.maxCommandBytes, "max-command-bytes", 4<<20, "bytes of one command")
+	fs.IntVar(&o.maxKeyBytes, "max-key-bytes", 4<<10, "bytes of one key")
+	fs.IntVar(&o.maxOutputBytes, "max-output-bytes", 32<<20, "replies that a client has not read; beyond it, it is not read from")
+	fs.DurationVar(&o.outputTimeout, "output-timeout", time.Minute, "how long a client may stay beyond --max-output-bytes; 0 for ever")
+	fs.DurationVar(&o.timeout, "timeout", 0, "close clients that were silent for so long; 0 never")
+	fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not agreed on TLS and given the password by then; 0 never")
+	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients are waited for at the end")
 }
 
 func metricsFlag(fs *pflag.FlagSet, addr *string) {
@@ -194,22 +196,11 @@ func (o *options) check() error {
 			return fmt.Errorf("--%s must be from %d to %d, got %d", f.name, f.least, f.most, f.value)
 		}
 	}
-	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"output-timeout", o.outputTimeout}, {"timeout", o.timeout},
-		{"handshake-timeout", o.handshakeTimeout}, {"shutdown-timeout", o.shutdownTimeout},
-	} {
-		if f.value < 0 {
-			return fmt.Errorf("--%s must not be negative, got %s", f.name, f.value)
-		}
+	if err := o.checkTimes(); err != nil {
+		return err
 	}
 	if o.addr == "" && o.unixSocket == "" && o.tlsAddr == "" {
 		return errors.New("nothing to listen on: give --addr, --tls-addr or --unixsocket")
-	}
-	if o.luaTimeLimit < time.Millisecond {
-		return fmt.Errorf("--lua-time-limit must be at least 1ms, got %s", o.luaTimeLimit)
 	}
 	switch o.debugCommand {
 	case "no", "local", "yes":
@@ -227,6 +218,24 @@ func (o *options) check() error {
 	}
 	_, err := o.logger(io.Discard)
 	return err
+}
+
+func (o *options) checkTimes() error {
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"output-timeout", o.outputTimeout}, {"timeout", o.timeout},
+		{"handshake-timeout", o.handshakeTimeout}, {"shutdown-timeout", o.shutdownTimeout},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("--%s must not be negative, got %s", f.name, f.value)
+		}
+	}
+	if o.luaTimeLimit < time.Millisecond {
+		return fmt.Errorf("--lua-time-limit must be at least 1ms, got %s", o.luaTimeLimit)
+	}
+	return nil
 }
 
 func (o *options) logger(w io.Writer) (*slog.Logger, error) {

@@ -35,7 +35,6 @@ type clientInfo struct {
 	noEvict  bool
 	noTouch  bool
 	tracking string // the options of CLIENT TRACKING ON, or ""
-	muted    bool
 }
 
 // touch notes that the client has sent a command.

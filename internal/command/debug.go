@@ -35,56 +35,54 @@ func debugProtocol(s *Session, args [][]byte) error {
 	if err := s.mayDebug(); err != nil {
 		return err
 	}
-	w := &s.w
-	switch lower(args[2]) {
-	case "string":
-		w.BulkString("Hello World")
-	case "integer":
-		w.Int(12345)
-	case "double":
-		w.Double(3.141)
-	case "null":
-		w.Null()
-	case "array":
-		w.Array(3)
-		for i := range 3 {
-			w.Int(int64(i))
-		}
-	case "set":
-		w.Set(3)
-		for i := range 3 {
-			w.Int(int64(i))
-		}
-	case "map":
-		w.Map(3)
-		for i := range 3 {
-			w.Int(int64(i))
-			w.Bool(i == 1)
-		}
-	case "attrib":
-		if w.RESP3 {
-			w.Attribute(1)
-			w.BulkString("key-popularity")
-			w.Array(2)
-			w.BulkString("key:123")
-			w.Int(90)
-		}
-		w.BulkString("Some real reply following the attribute")
-	case "push":
-		w.Push(2)
-		w.BulkString("server-cpu-usage")
-		w.Int(42)
-	case "bignum":
-		w.BigNumber("1234567999999999999999999999999999999")
-	case "true":
-		w.Bool(true)
-	case "false":
-		w.Bool(false)
-	case "verbatim":
-		w.Verbatim("This is a verbatim\nstring")
-	default:
+	write := protocolExamples()[lower(args[2])]
+	if write == nil {
 		return replyError("ERR Wrong protocol type name. Please use one of the following: string|integer|double|null|array|" +
 			"set|map|attrib|push|verbatim|true|false, not '" + resp.Printable(args[2]) + "'")
 	}
+	write(&s.w)
 	return nil
+}
+
+// protocolExamples are Redis's own.
+func protocolExamples() map[string]func(w *resp.Writer) {
+	count := func(w *resp.Writer) {
+		for i := range 3 {
+			w.Int(int64(i))
+		}
+	}
+	return map[string]func(w *resp.Writer){
+		"string":   func(w *resp.Writer) { w.BulkString("Hello World") },
+		"integer":  func(w *resp.Writer) { w.Int(12345) },
+		"double":   func(w *resp.Writer) { w.Double(3.141) },
+		"null":     func(w *resp.Writer) { w.Null() },
+		"array":    func(w *resp.Writer) { w.Array(3); count(w) },
+		"set":      func(w *resp.Writer) { w.Set(3); count(w) },
+		"bignum":   func(w *resp.Writer) { w.BigNumber("1234567999999999999999999999999999999") },
+		"true":     func(w *resp.Writer) { w.Bool(true) },
+		"false":    func(w *resp.Writer) { w.Bool(false) },
+		"verbatim": func(w *resp.Writer) { w.Verbatim("This is a verbatim\nstring") },
+		"map": func(w *resp.Writer) {
+			w.Map(3)
+			for i := range 3 {
+				w.Int(int64(i))
+				w.Bool(i == 1)
+			}
+		},
+		"attrib": func(w *resp.Writer) {
+			if w.RESP3 {
+				w.Attribute(1)
+				w.BulkString("key-popularity")
+				w.Array(2)
+				w.BulkString("key:123")
+				w.Int(90)
+			}
+			w.BulkString("Some real reply following the attribute")
+		},
+		"push": func(w *resp.Writer) {
+			w.Push(2)
+			w.BulkString("server-cpu-usage")
+			w.Int(42)
+		},
+	}
 }

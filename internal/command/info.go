@@ -20,13 +20,21 @@ type infoText struct {
 	live []int // keys of each database; nil where they were not counted
 }
 
-func (t *infoText) field(name string, value any) { fmt.Fprintf(t, "%s:%v\r\n", name, value) }
+func (t *infoText) field(name string, value any) { _, _ = fmt.Fprintf(t, "%s:%v\r\n", name, value) }
 
 // fields writes names and values in turn.
 func (t *infoText) fields(pairs ...any) {
 	for i := 0; i < len(pairs); i += 2 {
 		t.field(pairs[i].(string), pairs[i+1])
 	}
+}
+
+func (t *infoText) section(section infoSection) {
+	if t.Len() > 0 {
+		t.WriteString("\r\n")
+	}
+	_, _ = fmt.Fprintf(t, "# %s\r\n", strings.ToUpper(section.name[:1])+section.name[1:])
+	section.write(t)
 }
 
 type infoSection struct {
@@ -65,14 +73,9 @@ func info(s *Session, args [][]byte) error {
 	t := &infoText{s: s}
 	write := func(s *Session) {
 		for _, section := range infoSections() {
-			if !all && !has(section.name) && !(byDefault && section.byDefault) {
-				continue
+			if all || has(section.name) || byDefault && section.byDefault {
+				t.section(section)
 			}
-			if t.Len() > 0 {
-				t.WriteString("\r\n")
-			}
-			fmt.Fprintf(t, "# %s\r\n", strings.ToUpper(section.name[:1])+section.name[1:])
-			section.write(t)
 		}
 		s.w.Verbatim(t.String())
 	}
@@ -158,7 +161,7 @@ func infoReplication(t *infoText) {
 }
 
 func infoModules(t *infoText) {
-	fmt.Fprintf(t, "module:name=%s,ver=%d\r\n", moduleName, moduleVersion)
+	_, _ = fmt.Fprintf(t, "module:name=%s,ver=%d\r\n", moduleName, moduleVersion)
 }
 
 func infoCommandStats(t *infoText) {

@@ -1,18 +1,23 @@
 package command
 
 func serverRows() []*row {
-	base := func(flags flag, name string, arity int, run func(*Session, [][]byte) error) row {
-		return row{name: name, arity: arity, flags: flags, run: run, group: "server", complexity: "O(1)"}
-	}
-	timeRow := base(anyTime, "time", 1, timeCommand)
-	timeRow.since, timeRow.summary = "2.6.0", "Returns the Unix time in seconds, and the microseconds of the second"
-	roleRow := base(transacting, "role", 1, role)
-	roleRow.since, roleRow.summary, roleRow.categories = "2.8.12", "Returns that this is a master without replicas", []string{"admin", "dangerous"}
-	lastSaveRow := base(anyTime, "lastsave", 1, lastSave)
-	lastSaveRow.since, lastSaveRow.summary, lastSaveRow.categories = "1.0.0", "Returns when the server started", []string{"admin", "dangerous"}
-	lastSaveRow.differs = "When the server started: nothing is saved."
+	admin := []string{"admin", "dangerous"}
 	return []*row{
-		&timeRow, &roleRow, &lastSaveRow,
+		{
+			name: "time", arity: 1, flags: anyTime, run: timeCommand,
+			group: "server", since: "2.6.0", complexity: "O(1)",
+			summary: "Returns the Unix time in seconds, and the microseconds of the second",
+		},
+		{
+			name: "role", arity: 1, flags: transacting, categories: admin, run: role,
+			group: "server", since: "2.8.12", complexity: "O(1)",
+			summary: "Returns that this is a master without replicas",
+		},
+		{
+			name: "lastsave", arity: 1, flags: anyTime, categories: admin, run: lastSave,
+			group: "server", since: "1.0.0", complexity: "O(1)",
+			summary: "Returns when the server started", differs: "When the server started: nothing is saved.",
+		},
 		{
 			name: "command", arity: -1, flags: flagLoading | flagStale, categories: []string{"connection"},
 			long: true, run: commandAll, subs: commandRows(),
