@@ -1,0 +1,128 @@
+package lua
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// A cache holds compiled scripts by the SHA-1 of their source. Those of SCRIPT LOAD stay until they are flushed, as
+// clients count on it; those that only EVAL has seen make room for others, the longest unused first.
+type cache struct {
+	maxSourceBytes, maxBytes, maxEvaluated int
+
+	ticks atomic.Int64
+
+	mu        sync.RWMutex // guards the rest, and Script.kept
+	scripts   map[scriptKey]*Script
+	bytes     int
+	evaluated int // scripts that are not kept
+}
+
+// Load compiles a script and keeps it until Flush. The text of an error is that of the reply.
+func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
+
+// Evaluate compiles a script, or finds it compiled; it may be forgotten again. Errors are as Load's.
+func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.cache.get(source, false) }
+
+// Lookup returns the script with a SHA-1 in 40 hexadecimal digits of any case, or nil.
+func (e *Engine) Lookup(sha []byte) *Script {
+	var key scriptKey
+	if len(sha) != hex.EncodedLen(len(key)) {
+		return nil
+	}
+	if _, err := hex.Decode(key[:], sha); err != nil {
+		return nil
+	}
+	return e.cache.lookup(key)
+}
+
+// Flush forgets all scripts. Runs go on.
+func (e *Engine) Flush() {
+	c := &e.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scripts, c.bytes, c.evaluated = map[scriptKey]*Script{}, 0, 0
+}
+
+// CacheStats returns how many scripts are cached, and what they take.
+func (e *Engine) CacheStats() (scripts, bytes int) {
+	e.cache.mu.RLock()
+	defer e.cache.mu.RUnlock()
+	return len(e.cache.scripts), e.cache.bytes
+}
+
+func (c *cache) lookup(key scriptKey) *Script {
+	c.mu.RLock()
+	s := c.scripts[key]
+	c.mu.RUnlock()
+	if s != nil {
+		s.lastUsed.Store(c.ticks.Add(1))
+	}
+	return s
+}
+
+func (c *cache) get(source []byte, keep bool) (*Script, error) {
+	key := scriptKey(sha1.Sum(source))
+	s := c.lookup(key)
+	if s == nil {
+		if len(source) > c.maxSourceBytes {
+			return nil, errors.New("ERR script is longer than " + strconv.Itoa(c.maxSourceBytes) + " bytes")
+		}
+		var err error
+		if s, err = compile(key, source); err != nil {
+			return nil, err
+		}
+	} else if !keep {
+		return s, nil
+	}
+	return c.put(s, keep)
+}
+
+func (c *cache) put(s *Script, keep bool) (*Script, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.scripts[s.key]
+	if known != nil {
+		s = known
+	} else {
+		if !c.makeRoomLocked(s.costBytes, !keep) {
+			if !keep {
+				return s, nil // it runs, uncached
+			}
+			return nil, errors.New("ERR the script cache is full: " + strconv.Itoa(c.maxBytes) +
+				" bytes of scripts are loaded; SCRIPT FLUSH empties it")
+		}
+		c.scripts[s.key] = s
+		c.bytes += s.costBytes
+		c.evaluated++
+	}
+	if keep && !s.kept {
+		s.kept = true
+		c.evaluated--
+	}
+	s.lastUsed.Store(c.ticks.Add(1))
+	return s, nil
+}
+
+// makeRoomLocked evicts what may be evicted until costBytes fit, and one more evaluated script if that is what comes.
+func (c *cache) makeRoomLocked(costBytes int, evaluated bool) bool {
+	for c.bytes+costBytes > c.maxBytes || evaluated && c.evaluated >= c.maxEvaluated {
+		var oldest *Script
+		for _, s := range c.scripts {
+			if !s.kept && (oldest == nil || s.lastUsed.Load() < oldest.lastUsed.Load()) {
+				oldest = s
+			}
+		}
+		if oldest == nil {
+			return false
+		}
+		delete(c.scripts, oldest.key)
+		c.bytes -= oldest.costBytes
+		c.evaluated--
+	}
+	return true
+}

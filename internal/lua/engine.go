@@ -1,0 +1,155 @@
+// Package lua runs Redis's Lua scripts against a small host. It knows no sessions and no store. An Engine is safe for
+// concurrent use; each run has an interpreter of its own while it lasts. Scripts are not trusted: what a run may take
+// of time and memory is bounded, and nothing is left of it for the next one.
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/resp"
+)
+
+// Host is what a script can reach.
+type Host interface {
+	// Call executes a command and appends its reply to buf, in RESP3 if that is asked for. An error reply is a reply.
+	// The arguments are valid during the call only.
+	Call(args [][]byte, resp3 bool, buf []byte) []byte
+	// Log takes a line of redis.log; the level is one of Redis's, 0 (debug) to 3 (warning).
+	Log(level int, message string)
+}
+
+// Config bounds an Engine. A zero means the default.
+type Config struct {
+	TimeLimit      time.Duration // of a run; 50 ms
+	MaxMemoryBytes int           // what a run may allocate in all, garbage included; 16 MiB
+	MaxReplyBytes  int           // of a run's reply; 32 MiB
+	MaxSourceBytes int           // of a script's source; 128 KiB
+	MaxScripts     int           // that only EVAL has seen and the cache holds; 500
+	MaxCacheBytes  int           // of all cached scripts; 64 MiB
+}
+
+// Engine compiles, caches and runs scripts.
+type Engine struct {
+	timeLimit      time.Duration
+	maxMemoryBytes int
+	maxReplyBytes  int
+	cache          cache
+	idle           sync.Pool // of *state
+
+	mu      sync.Mutex // guards running
+	running map[*state]struct{}
+}
+
+// New returns an engine with an empty cache.
+func New(c Config) *Engine {
+	const mib = 1 << 20
+	orDefault := func(n *int, value int) {
+		if *n <= 0 {
+			*n = value
+		}
+	}
+	orDefault(&c.MaxMemoryBytes, 16*mib)
+	orDefault(&c.MaxReplyBytes, 32*mib)
+	orDefault(&c.MaxSourceBytes, 128<<10)
+	orDefault(&c.MaxScripts, 500)
+	orDefault(&c.MaxCacheBytes, 64*mib)
+	if c.TimeLimit <= 0 {
+		c.TimeLimit = 50 * time.Millisecond
+	}
+	e := &Engine{
+		timeLimit:      c.TimeLimit,
+		maxMemoryBytes: c.MaxMemoryBytes,
+		maxReplyBytes:  c.MaxReplyBytes,
+		running:        map[*state]struct{}{},
+	}
+	e.cache.scripts = map[scriptKey]*Script{}
+	e.cache.maxSourceBytes, e.cache.maxEvaluated, e.cache.maxBytes = c.MaxSourceBytes, c.MaxScripts, c.MaxCacheBytes
+	return e
+}
+
+// ErrNotBusy is what Kill answers when no script runs.
+var ErrNotBusy = errors.New("NOTBUSY No scripts in execution right now.")
+
+// Kill ends the scripts that run, at their next look at the clock.
+func (e *Engine) Kill() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.running) == 0 {
+		return ErrNotBusy
+	}
+	for st := range e.running {
+		st.meter.kill.Store(true)
+	}
+	return nil
+}
+
+// Run runs a script and appends its reply to buf, in RESP3 if that is asked for. There is a reply in every case. The
+// error is nil or an *EndError: the run was cut short, and what the script wrote must not be kept.
+func (e *Engine) Run(s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
+	st, _ := e.idle.Get().(*state)
+	if st == nil {
+		st = newState()
+	}
+	st.begin(e, s, host, resp3, buf)
+	e.enter(st)
+	defer e.leave(st)
+	problem := st.protect(func() error { return st.run(keys, argv) })
+	switch {
+	case problem == nil:
+		reply = st.reply.Buf
+	case st.meter.ended != nil:
+		reply, err = appendError(buf, st.meter.ended.Reason, resp3), st.meter.ended
+	default:
+		reply = appendError(buf, errorText(problem, s), resp3)
+	}
+	if st.reusable() {
+		st.forget()
+		e.idle.Put(st)
+	}
+	return reply, err
+}
+
+func (e *Engine) enter(st *state) {
+	e.mu.Lock()
+	e.running[st] = struct{}{}
+	e.mu.Unlock()
+}
+
+func (e *Engine) leave(st *state) {
+	e.mu.Lock()
+	delete(e.running, st)
+	e.mu.Unlock()
+}
+
+// protect turns a panic of the interpreter into the end of the run. A state that this happened to is not used again.
+func (st *state) protect(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			st.fail(r)
+			err = st.meter.ended
+		}
+	}()
+	return f()
+}
+
+// fail ends the run for a panic that is none of ours; the stack goes to the log, for the script's author cannot help.
+func (st *state) fail(r any) {
+	st.broken = true
+	if _, ours := r.(*vm.ApiError); ours || st.meter.ended != nil {
+		return
+	}
+	st.meter.ended = &EndError{"ERR script was ended by an internal error"}
+	st.host.Log(logWarning, fmt.Sprintf("panic in script %s: %v\n%s", st.script.SHA1, r, debug.Stack()))
+}
+
+func appendError(buf []byte, text string, resp3 bool) []byte {
+	w := resp.Writer{Buf: buf, RESP3: resp3}
+	w.Error(text)
+	return w.Buf
+}

@@ -1,0 +1,258 @@
+package lua
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	vm "github.com/yuin/gopher-lua"
+)
+
+// A jsonDecoder reads one JSON text, as leniently as cjson: numbers may be whatever Lua takes for one.
+type jsonDecoder struct {
+	st  *state
+	l   *vm.LState
+	src string
+	i   int
+}
+
+func (st *state) jsonDecode(l *vm.LState) int {
+	if l.GetTop() != 1 {
+		st.raiseArgument(l, 1, "expected 1 argument")
+	}
+	d := jsonDecoder{st: st, l: l, src: st.checkString(l, 1)}
+	v := d.value(0)
+	d.blanks()
+	if d.i < len(d.src) {
+		d.expected("the end")
+	}
+	l.Push(v)
+	return 1
+}
+
+func (d *jsonDecoder) blanks() {
+	for d.i < len(d.src) && strings.IndexByte(" \t\n\r", d.src[d.i]) >= 0 {
+		d.i++
+	}
+}
+
+// peek is the next byte that is no blank, or 0 at the end.
+func (d *jsonDecoder) peek() byte {
+	d.blanks()
+	if d.i < len(d.src) {
+		return d.src[d.i]
+	}
+	return 0
+}
+
+// expected raises what was expected and what is there.
+func (d *jsonDecoder) expected(what string) {
+	found := "invalid token"
+	rest := d.src[d.i:]
+	switch c := d.peek(); {
+	case d.i >= len(d.src):
+		found = "T_END"
+	case c == '{':
+		found = "T_OBJ_BEGIN"
+	case c == '}':
+		found = "T_OBJ_END"
+	case c == '[':
+		found = "T_ARR_BEGIN"
+	case c == ']':
+		found = "T_ARR_END"
+	case c == ',':
+		found = "T_COMMA"
+	case c == ':':
+		found = "T_COLON"
+	case c == '"':
+		found = "T_STRING"
+	case strings.HasPrefix(rest, "true"), strings.HasPrefix(rest, "false"):
+		found = "T_BOOLEAN"
+	case strings.HasPrefix(rest, "null"):
+		found = "T_NULL"
+	case isDigit(c) || c == '-':
+		found = "T_NUMBER"
+	}
+	d.complain(what, found, d.i)
+}
+
+func (d *jsonDecoder) complain(expected, found string, at int) {
+	d.st.raise(d.l, "Expected "+expected+" but found "+found+" at character "+strconv.Itoa(at+1))
+}
+
+func (d *jsonDecoder) value(depth int) vm.LValue {
+	d.st.meter.spend(2)
+	switch c := d.peek(); {
+	case c == '{':
+		return d.object(depth + 1)
+	case c == '[':
+		return d.array(depth + 1)
+	case c == '"':
+		return d.text("value")
+	case d.word("true"):
+		return vm.LTrue
+	case d.word("false"):
+		return vm.LFalse
+	case d.word("null"):
+		return d.st.null
+	case isDigit(c) || c == '-' || c == '+' || c|0x20 == 'n' || c|0x20 == 'i':
+		return d.number()
+	}
+	d.expected("value")
+	return nil
+}
+
+func (d *jsonDecoder) word(w string) bool {
+	if !strings.HasPrefix(d.src[d.i:], w) {
+		return false
+	}
+	d.i += len(w)
+	return true
+}
+
+func (d *jsonDecoder) number() vm.LValue {
+	end := d.i
+	for end < len(d.src) && (isDigit(d.src[end]) || isLetter(d.src[end]) || strings.IndexByte("+-.", d.src[end]) >= 0) {
+		end++
+	}
+	d.st.meter.spend((end - d.i) >> 3)
+	f, ok := parseNumber(d.src[d.i:end])
+	if !ok {
+		d.complain("value", "invalid token", d.i)
+	}
+	d.i = end
+	return vm.LNumber(f)
+}
+
+func (d *jsonDecoder) enter(depth int) *vm.LTable {
+	if depth > maxJSONDepth {
+		d.st.raise(d.l, "Found too many nested data structures ("+strconv.Itoa(depth)+") at character "+strconv.Itoa(d.i+1))
+	}
+	d.i++
+	d.st.meter.charge(tableBytes)
+	return d.st.l.CreateTable(4, 1)
+}
+
+func (d *jsonDecoder) array(depth int) vm.LValue {
+	t := d.enter(depth)
+	if d.peek() == ']' {
+		d.i++
+		return t
+	}
+	for i := 1; ; i++ {
+		d.st.meter.charge(elementBytes)
+		t.RawSetInt(i, d.value(depth))
+		switch d.peek() {
+		case ',':
+			d.i++
+		case ']':
+			d.i++
+			return t
+		default:
+			d.expected("comma or array end")
+		}
+	}
+}
+
+func (d *jsonDecoder) object(depth int) vm.LValue {
+	t := d.enter(depth)
+	if d.peek() == '}' {
+		d.i++
+		return t
+	}
+	for {
+		if d.peek() != '"' {
+			d.expected("object key string")
+		}
+		key := d.text("object key string")
+		if d.peek() != ':' {
+			d.expected("colon")
+		}
+		d.i++
+		d.st.meter.charge(fieldBytes)
+		t.RawSet(key, d.value(depth))
+		switch d.peek() {
+		case ',':
+			d.i++
+		case '}':
+			d.i++
+			return t
+		default:
+			d.expected("comma or object end")
+		}
+	}
+}
+
+// text reads a string from its quote on.
+func (d *jsonDecoder) text(what string) vm.LValue {
+	d.i++
+	from := d.i
+	for d.i < len(d.src) && d.src[d.i] != '"' && d.src[d.i] != '\\' {
+		d.i++
+	}
+	d.st.meter.charge(2 * (d.i - from))
+	out := []byte(d.src[from:d.i])
+	for {
+		switch {
+		case d.i >= len(d.src):
+			d.complain(what, "unexpected end of string", d.i)
+		case d.src[d.i] == '"':
+			d.i++
+			d.st.meter.charge(3 * len(out))
+			d.st.meter.spend(len(out) >> 3)
+			return vm.LString(out)
+		case d.src[d.i] == '\\':
+			out = d.escape(out, what)
+		default:
+			out = append(out, d.src[d.i])
+			d.i++
+		}
+	}
+}
+
+func (d *jsonDecoder) escape(out []byte, what string) []byte {
+	if d.i+1 >= len(d.src) {
+		d.complain(what, "unexpected end of string", d.i)
+	}
+	c := d.src[d.i+1]
+	if c == 'u' {
+		return d.unicode(out, what)
+	}
+	at := strings.IndexByte(`"\/bfnrt`, c)
+	if at < 0 {
+		d.complain(what, "invalid escape code", d.i)
+	}
+	d.i += 2
+	return append(out, "\"\\/\b\f\n\r\t"[at])
+}
+
+// unicode reads \uXXXX, or two of them that are a surrogate pair.
+func (d *jsonDecoder) unicode(out []byte, what string) []byte {
+	r := d.codeUnit(d.i)
+	size := 6
+	if utf16.IsSurrogate(r) {
+		r = utf16.DecodeRune(r, d.codeUnit(d.i+size))
+		size *= 2
+		if r == utf8.RuneError {
+			r = -1
+		}
+	}
+	if r < 0 {
+		d.complain(what, "invalid unicode escape code", d.i)
+	}
+	d.i += size
+	return utf8.AppendRune(out, r)
+}
+
+func (d *jsonDecoder) codeUnit(at int) rune {
+	if at+6 > len(d.src) || d.src[at:at+2] != `\u` {
+		return -1
+	}
+	n, err := strconv.ParseUint(d.src[at+2:at+6], 16, 16)
+	if err != nil || n > math.MaxUint16 {
+		return -1
+	}
+	return rune(n)
+}

@@ -1,0 +1,144 @@
+package lua
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	vm "github.com/yuin/gopher-lua"
+)
+
+const spaces = " \t\n\v\f\r"
+
+// parseNumber reads a number as Lua 5.1 does, which is as C's strtod does: decimal and hexadecimal floats, inf and
+// nan, blanks around it, and nothing after a NUL.
+func parseNumber(s string) (float64, bool) {
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		s = s[:i]
+	}
+	s = strings.Trim(s, spaces)
+	digits, sign := s, ""
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		sign, digits = s[:1], s[1:]
+	}
+	if digits == "" {
+		return 0, false
+	}
+	switch strings.ToLower(digits[:min(len(digits), 8)]) {
+	case "inf", "infinity", "nan":
+		f, _ := strconv.ParseFloat(sign+strings.ToLower(digits), 64)
+		if f != f && sign == "-" {
+			f = math.Copysign(math.NaN(), -1)
+		}
+		if len(digits) > 8 {
+			return 0, false
+		}
+		return f, true
+	}
+	if len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' {
+		if !isFloatText(digits[2:], 'p', isHexDigit) {
+			return 0, false
+		}
+		if strings.IndexByte(digits, 'p') < 0 && strings.IndexByte(digits, 'P') < 0 {
+			digits += "p0"
+		}
+	} else if !isFloatText(digits, 'e', isDigit) {
+		return 0, false
+	}
+	// An error is left only where a number is too large or too small, and then the value is what C's would be.
+	f, _ := strconv.ParseFloat(sign+digits, 64)
+	return f, true
+}
+
+// isFloatText reports whether s is digits with at most one point, and an exponent after the letter e, if any.
+func isFloatText(s string, e byte, digit func(byte) bool) bool {
+	mantissa, i, point := 0, 0, false
+	for ; i < len(s) && (digit(s[i]) || s[i] == '.' && !point); i++ {
+		if s[i] == '.' {
+			point = true
+		} else {
+			mantissa++
+		}
+	}
+	if mantissa == 0 {
+		return false
+	}
+	if i == len(s) {
+		return true
+	}
+	if s[i]|0x20 != e {
+		return false
+	}
+	i++
+	if i < len(s) && (s[i] == '+' || s[i] == '-') {
+		i++
+	}
+	from := i
+	for i < len(s) && isDigit(s[i]) {
+		i++
+	}
+	return i == len(s) && i > from
+}
+
+func isDigit(c byte) bool    { return '0' <= c && c <= '9' }
+func isHexDigit(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+// The digits of C's %.14g, which Lua shows, and of %.17g, which Redis passes to commands.
+const (
+	luaDigits     = 14
+	commandDigits = 17
+)
+
+// appendNumber appends f as C's %.<digits>g does.
+func appendNumber(b []byte, f float64, digits int) []byte {
+	switch {
+	case math.IsInf(f, 1):
+		return append(b, "inf"...)
+	case math.IsInf(f, -1):
+		return append(b, "-inf"...)
+	case f != f && math.Signbit(f):
+		return append(b, "-nan"...)
+	case f != f:
+		return append(b, "nan"...)
+	case f == math.Trunc(f) && math.Abs(f) < 1e14 && (f != 0 || !math.Signbit(f)):
+		return strconv.AppendInt(b, int64(f), 10)
+	}
+	return strconv.AppendFloat(b, f, 'g', digits, 64)
+}
+
+func formatNumber(f float64) string {
+	var piece [32]byte
+	return string(appendNumber(piece[:0], f, luaDigits))
+}
+
+// truncate is C's cast of a double to a 64-bit integer on x86: what does not fit is the smallest.
+func truncate(f float64) int64 {
+	if f >= -(1<<63) && f < 1<<63 {
+		return int64(f)
+	}
+	return math.MinInt64
+}
+
+// parseBase reads an integer as C's strtoul does, or returns nil.
+func parseBase(s string, base int) vm.LValue {
+	s = strings.ToLower(strings.Trim(s, spaces))
+	digits := strings.TrimLeft(s, "+-")
+	if len(s)-len(digits) > 1 {
+		return vm.LNil
+	}
+	if base == 16 {
+		digits = strings.TrimPrefix(digits, "0x")
+	}
+	if strings.ContainsAny(digits, "_+-") {
+		return vm.LNil
+	}
+	n, err := strconv.ParseUint(digits, base, 64)
+	if errors.Is(err, strconv.ErrSyntax) {
+		return vm.LNil
+	}
+	if s[0] == '-' {
+		n = -n
+	}
+	return vm.LNumber(n)
+}

@@ -1,0 +1,242 @@
+package lua
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/yuin/gopher-lua/ast"
+)
+
+// Bounds on a script's shape. Depth keeps the compiler's recursion small, the others its memory.
+const (
+	maxDepth     = 500
+	maxFunctions = 1000
+	maxElements  = 25000 // gopher-lua miscounts the elements of longer table constructors
+	maxOperands  = 40    // of one guarded call; Lua has 200 registers
+)
+
+// A guard is a native function that stands for an instruction of the virtual machine that allocates, and accounts for
+// what it does. Its name is no name in Lua: a script cannot reach or replace it.
+type guard int
+
+const (
+	guardConcat  guard = iota // (a, b, ...): a .. b .. ...
+	guardSet                  // (object, key, value): object[key] = value
+	guardNew                  // (): {}
+	guardTable                // (hash fields, table, key, value, ...): the table, with the pairs set
+	guardClosure              // (function): the function
+	guardVararg               // (...): ...
+	guardNumber               // (bound of a loop): the number that a string spells, or the value
+	guardNone                 // (): nothing; the main chunk's ..., which holds the guards themselves
+	guards
+)
+
+func (g guard) name() string { return "(" + strconv.Itoa(int(g)) + ")" }
+
+// A rewriter replaces what gopher-lua cannot bound, in a syntax tree, by calls of guards.
+type rewriter struct {
+	uses      [guards]bool
+	depth     int
+	functions int // how many there are
+	nesting   int // functions around this node
+	problem   error
+}
+
+// rewrite returns the chunk with its guards as first locals, taken from the arguments of the chunk in the order of
+// the list.
+func rewrite(chunk []ast.Stmt) (guarded []ast.Stmt, list []guard, err error) {
+	var w rewriter
+	body := w.block(chunk)
+	if w.problem != nil {
+		return nil, nil, w.problem
+	}
+	var names []string
+	for g, used := range w.uses {
+		if used {
+			list = append(list, guard(g))
+			names = append(names, guard(g).name())
+		}
+	}
+	if len(list) > 0 {
+		locals := &ast.LocalAssignStmt{Names: names, Exprs: []ast.Expr{&ast.Comma3Expr{}}}
+		body = append([]ast.Stmt{locals}, body...)
+	}
+	return body, list, nil
+}
+
+func (w *rewriter) fail(problem string) {
+	if w.problem == nil {
+		w.problem = errors.New(problem)
+	}
+}
+
+func (w *rewriter) call(at ast.PositionHolder, g guard, args ...ast.Expr) *ast.FuncCallExpr {
+	w.uses[g] = true
+	name := &ast.IdentExpr{Value: g.name()}
+	call := &ast.FuncCallExpr{Func: name, Args: args, AdjustRet: true}
+	place(name, at)
+	place(call, at)
+	return call
+}
+
+func place(n, at ast.PositionHolder) {
+	n.SetLine(at.Line())
+	n.SetLastLine(at.LastLine())
+}
+
+// one makes an expression a single value wherever it stands.
+func one(e ast.Expr) ast.Expr {
+	switch x := e.(type) {
+	case *ast.FuncCallExpr:
+		x.AdjustRet = true
+	case *ast.Comma3Expr:
+		x.AdjustRet = true
+	}
+	return e
+}
+
+func (w *rewriter) exprs(list []ast.Expr) []ast.Expr {
+	for i := range list {
+		list[i] = w.expr(list[i])
+	}
+	return list
+}
+
+func (w *rewriter) expr(e ast.Expr) ast.Expr {
+	w.depth++
+	defer func() { w.depth-- }()
+	if w.depth > maxDepth {
+		w.fail("chunk has too many syntax levels")
+		return e
+	}
+	switch x := e.(type) {
+	case *ast.NumberExpr:
+		w.number(x)
+	case *ast.Comma3Expr:
+		if w.nesting == 0 {
+			call := w.call(x, guardNone)
+			call.AdjustRet = x.AdjustRet
+			return call
+		}
+	case *ast.AttrGetExpr:
+		x.Object, x.Key = w.expr(x.Object), w.expr(x.Key)
+	case *ast.FuncCallExpr:
+		if x.Func != nil {
+			x.Func = w.expr(x.Func)
+		} else {
+			x.Receiver = w.expr(x.Receiver)
+		}
+		x.Args = w.exprs(x.Args)
+	case *ast.LogicalOpExpr:
+		x.Lhs, x.Rhs = w.expr(x.Lhs), w.expr(x.Rhs)
+	case *ast.RelationalOpExpr:
+		x.Lhs, x.Rhs = w.expr(x.Lhs), w.expr(x.Rhs)
+	case *ast.ArithmeticOpExpr:
+		x.Lhs, x.Rhs = w.expr(x.Lhs), w.expr(x.Rhs)
+	case *ast.UnaryMinusOpExpr:
+		x.Expr = w.expr(x.Expr)
+	case *ast.UnaryNotOpExpr:
+		x.Expr = w.expr(x.Expr)
+	case *ast.UnaryLenOpExpr:
+		x.Expr = w.expr(x.Expr)
+	case *ast.StringConcatOpExpr:
+		return w.concat(x)
+	case *ast.TableExpr:
+		return w.table(x)
+	case *ast.FunctionExpr:
+		return w.call(x, guardClosure, w.function(x))
+	}
+	return e
+}
+
+// number spells a literal so that gopher-lua, which takes 010 for eight, reads what Lua reads.
+func (w *rewriter) number(x *ast.NumberExpr) {
+	f, ok := parseNumber(x.Value)
+	if !ok {
+		w.fail("malformed number near '" + oneLine(x.Value) + "'")
+		return
+	}
+	x.Value = strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+// concat makes one call of a chain: a .. b .. c binds to the right, and so does the guard.
+func (w *rewriter) concat(x *ast.StringConcatOpExpr) ast.Expr {
+	operands := []ast.Expr{one(w.expr(x.Lhs))}
+	for len(operands) < maxOperands {
+		next, ok := x.Rhs.(*ast.StringConcatOpExpr)
+		if !ok {
+			break
+		}
+		x = next
+		operands = append(operands, one(w.expr(x.Lhs)))
+	}
+	return w.call(x, guardConcat, append(operands, one(w.expr(x.Rhs)))...)
+}
+
+func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
+	if len(x.Fields) == 0 {
+		return w.call(x, guardNew)
+	}
+	var pairs []ast.Expr
+	kept := x.Fields[:0]
+	positional, named := 0, 0
+	for i, f := range x.Fields {
+		if f.Key != nil {
+			f.Key = w.expr(f.Key)
+		}
+		if more, ok := f.Value.(*ast.Comma3Expr); ok && f.Key == nil && i == len(x.Fields)-1 && w.nesting > 0 {
+			spread := w.call(x, guardVararg, &ast.Comma3Expr{})
+			spread.AdjustRet = more.AdjustRet
+			f.Value = spread
+		} else {
+			f.Value = w.expr(f.Value)
+		}
+		if i < len(x.Fields)-1 {
+			f.Value = one(f.Value) // it may become the last one
+		}
+		if _, constant := f.Key.(*ast.StringExpr); f.Key != nil && !constant {
+			pairs = append(pairs, one(f.Key), one(f.Value))
+			continue
+		}
+		if f.Key == nil {
+			positional++
+		} else {
+			named++
+		}
+		kept = append(kept, f)
+	}
+	if positional > maxElements {
+		w.fail("a table constructor has more than " + strconv.Itoa(maxElements) + " elements")
+	}
+	x.Fields = kept
+	count := func(n int) ast.Expr {
+		e := &ast.NumberExpr{Value: strconv.Itoa(n)}
+		place(e, x)
+		return e
+	}
+	result := ast.Expr(x)
+	for first := true; first || len(pairs) > 0; first = false {
+		n := min(len(pairs), maxOperands)
+		args := append([]ast.Expr{count(named), result}, pairs[:n]...)
+		pairs, named = pairs[n:], 0
+		result = w.call(x, guardTable, args...)
+	}
+	return result
+}
+
+func (w *rewriter) function(x *ast.FunctionExpr) *ast.FunctionExpr {
+	w.functions++
+	if w.functions > maxFunctions {
+		w.fail("chunk has more than " + strconv.Itoa(maxFunctions) + " functions")
+		return x
+	}
+	w.nesting++
+	x.Stmts = w.block(x.Stmts)
+	w.nesting--
+	if x.ParList.HasVargs {
+		check := &ast.FuncCallStmt{Expr: w.call(x, guardVararg, &ast.Comma3Expr{})}
+		place(check, x)
+		x.Stmts = append([]ast.Stmt{check}, x.Stmts...)
+	}
+	return x
+}

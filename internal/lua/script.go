@@ -1,0 +1,180 @@
+package lua
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	vm "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+
+	"cellserver/internal/resp"
+)
+
+// Flags are what a script says about itself in its first line: #!lua flags=no-writes,allow-oom
+type Flags struct {
+	Shebang            bool // whether there is such a line at all
+	NoWrites           bool
+	AllowOOM           bool
+	AllowStale         bool
+	NoCluster          bool
+	AllowCrossSlotKeys bool
+}
+
+// A Script is a compiled script. It does not change and may be run by several goroutines at once.
+type Script struct {
+	SHA1   string // in lower case
+	Flags  Flags
+	Native *Native // the one command that the script is; nil for most
+
+	key       scriptKey
+	proto     *vm.FunctionProto
+	guards    []guard
+	costBytes int
+
+	// What the cache knows; its mutex guards kept.
+	kept     bool
+	lastUsed atomic.Int64
+}
+
+type scriptKey [sha1.Size]byte
+
+const compileError = "ERR Error compiling script (new function): "
+
+// maxJumpInstructions is how far gopher-lua's jumps reach; it does not check all of them.
+const maxJumpInstructions = 1 << 17
+
+// compile makes a script of its source. The error is the text of a reply.
+func compile(key scriptKey, source []byte) (*Script, error) {
+	s := &Script{SHA1: hex.EncodeToString(key[:]), key: key}
+	body, err := s.readShebang(source)
+	if err != nil {
+		return nil, err
+	}
+	chunk, err := parseChunk(body)
+	if err != nil {
+		return nil, errors.New(compileError + err.Error())
+	}
+	s.Native = recognize(chunk)
+	chunk, s.guards, err = rewrite(chunk)
+	if err != nil {
+		return nil, errors.New(compileError + chunkName + ":1: " + err.Error())
+	}
+	if s.proto, err = vm.Compile(chunk, chunkName); err == nil {
+		s.costBytes, err = shrink(s.proto)
+	}
+	if err != nil {
+		return nil, errors.New(compileError + compileText(err))
+	}
+	s.costBytes += len(source)
+	return s, nil
+}
+
+// parseChunk parses Lua; the message of an error is Lua's in its form, if not in every word.
+func parseChunk(body []byte) ([]ast.Stmt, error) {
+	chunk, err := parse.Parse(bytes.NewReader(body), chunkName)
+	if err == nil {
+		return chunk, nil
+	}
+	var syntax *parse.Error
+	if !errors.As(err, &syntax) {
+		return nil, errors.New(chunkName + ":1: " + oneLine(err.Error()))
+	}
+	line, near := syntax.Pos.Line, resp.Printable([]byte(syntax.Token))
+	if line == parse.EOF {
+		line, near = 1+bytes.Count(body, []byte{'\n'}), "<eof>"
+	}
+	message := strings.TrimPrefix(syntax.Message, "syntax error: ")
+	switch message {
+	case "syntax error":
+		message = "unexpected symbol"
+	case "unterminated string", "unterminated multiline string":
+		message = "unfinished string"
+	}
+	return nil, fmt.Errorf("%s:%d: %s near '%s'", chunkName, line, oneLine(message), near)
+}
+
+func compileText(err error) string {
+	var problem *vm.CompileError
+	if errors.As(err, &problem) {
+		return chunkName + ":" + strconv.Itoa(problem.Line) + ": " + oneLine(problem.Message)
+	}
+	return chunkName + ":1: " + oneLine(err.Error())
+}
+
+// shrink gives back what the compiler reserved, some six kilobytes a function, and returns what the code takes.
+func shrink(p *vm.FunctionProto) (costBytes int, err error) {
+	if len(p.Code) >= maxJumpInstructions {
+		return 0, fmt.Errorf("function at line %d has more than %d instructions", p.LineDefined, maxJumpInstructions)
+	}
+	p.Code = slices.Clip(slices.Clone(p.Code))
+	p.Constants = slices.Clip(slices.Clone(p.Constants))
+	p.DbgSourcePositions = slices.Clip(slices.Clone(p.DbgSourcePositions))
+	p.DbgCalls = nil // names of functions for traces, which nobody asks for
+	p.DbgLocals = nil
+	p.FunctionPrototypes = slices.Clip(slices.Clone(p.FunctionPrototypes))
+	const functionBytes, instructionBytes, constantBytes = 1024, 4 + 8, 16 + 16 + 16
+	costBytes = functionBytes + len(p.Code)*instructionBytes + len(p.Constants)*constantBytes
+	for _, inner := range p.FunctionPrototypes {
+		innerBytes, err := shrink(inner)
+		if err != nil {
+			return 0, err
+		}
+		costBytes += innerBytes
+	}
+	return costBytes, nil
+}
+
+// readShebang reads the flags of the first line and returns what is left, with its lines still numbered as before.
+func (s *Script) readShebang(source []byte) ([]byte, error) {
+	if !bytes.HasPrefix(source, []byte("#!")) {
+		return source, nil
+	}
+	line, _, ok := bytes.Cut(source, []byte{'\n'})
+	if !ok {
+		return nil, errors.New("ERR Invalid script shebang")
+	}
+	s.Flags.Shebang = true
+	words := strings.Fields(string(line))
+	if words[0] != "#!lua" {
+		return nil, errors.New("ERR Unexpected engine in script shebang: " + resp.Printable([]byte(words[0])))
+	}
+	for _, word := range words[1:] {
+		list, ok := strings.CutPrefix(word, "flags=")
+		if !ok {
+			return nil, errors.New("ERR Unknown lua shebang option: " + resp.Printable([]byte(word)))
+		}
+		for name := range strings.SplitSeq(list, ",") {
+			if !s.Flags.set(name) {
+				return nil, errors.New("ERR Unexpected flag in script shebang: " + resp.Printable([]byte(name)))
+			}
+		}
+	}
+	return source[len(line):], nil
+}
+
+func (f *Flags) set(name string) bool {
+	switch name {
+	case "":
+	case "no-writes":
+		f.NoWrites = true
+	case "allow-oom":
+		f.AllowOOM = true
+	case "allow-stale":
+		f.AllowStale = true
+	case "no-cluster":
+		f.NoCluster = true
+	case "allow-cross-slot-keys":
+		f.AllowCrossSlotKeys = true
+	default:
+		return false
+	}
+	return true
+}
