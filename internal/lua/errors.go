@@ -52,7 +52,11 @@ func (st *state) raise(l *vm.LState, text string) {
 
 // raiseArgument says what is wrong with the n-th argument of the native function that runs.
 func (st *state) raiseArgument(l *vm.LState, n int, problem string) {
-	st.raise(l, "bad argument #"+strconv.Itoa(n)+" to '"+st.native+"' ("+problem+")")
+	name := st.native
+	if currentLine(l, 1) == 0 {
+		name = "?" // called by a native function, as Lua says
+	}
+	st.raise(l, "bad argument #"+strconv.Itoa(n)+" to '"+name+"' ("+problem+")")
 }
 
 func where(l *vm.LState, level int) string {

@@ -26,9 +26,12 @@ func (st *state) stringFormat(l *vm.LState) int {
 			out = append(out, '%')
 			i++
 		} else {
+			arg++
+			if arg > l.GetTop() {
+				st.raiseArgument(l, arg, "no value")
+			}
 			var d directive
 			d, i = st.readDirective(l, format, i+1)
-			arg++
 			letter := byte(0)
 			if i < len(format) {
 				letter = format[i]
@@ -73,12 +76,13 @@ func (st *state) readDirective(l *vm.LState, format string, i int) (directive, i
 }
 
 func (st *state) appendFormatted(l *vm.LState, out []byte, d directive, letter byte, arg int) []byte {
-	if letter != 0 && strings.IndexByte("cdiouxXeEfgGqs", letter) >= 0 && arg > l.GetTop() {
-		st.raiseArgument(l, arg, "no value")
-	}
 	switch letter {
 	case 'c':
-		return d.pad(out, string([]byte{byte(st.checkInt(l, arg))}))
+		c := byte(st.checkInt(l, arg))
+		if c == 0 { // where C's string ends
+			return out
+		}
+		return d.pad(out, string([]byte{c}))
 	case 'd', 'i':
 		return fmt.Appendf(out, d.verb('d', d.precision), truncate(st.checkNumber(l, arg)))
 	case 'u':

@@ -99,8 +99,10 @@ func (st *state) mathRandom(l *vm.LState) int {
 	return 1
 }
 
-// A random is POSIX's lrand48, the generator of Redis's scripts, which starts every run with the same seed.
+// A random is POSIX's lrand48, the generator of Redis's scripts. Every run starts it like a new server of Redis does.
 type random struct{ x uint64 }
+
+func (r *random) reset() { r.x = 0x1234abcd330e }
 
 func (r *random) seed(n uint32) { r.x = uint64(n)<<16 | 0x330e }
 

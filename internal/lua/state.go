@@ -126,7 +126,7 @@ func (st *state) begin(e *Engine, s *Script, host Host, resp3 bool, buf []byte) 
 	st.meter.reset(e.timeLimit, e.maxMemoryBytes)
 	st.script, st.host = s, host
 	st.resp3, st.verbatim = false, false
-	st.rng.seed(0)
+	st.rng.reset()
 	st.reply = resp.Writer{Buf: buf, RESP3: resp3}
 	st.maxReply = e.maxReplyBytes
 }

@@ -1,0 +1,138 @@
+package lua
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A realServer is a redis-server of the machine.
+type realServer struct {
+	conn net.Conn
+	r    *bufio.Reader
+}
+
+func startRealServer(t *testing.T) *realServer {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("no redis-server to compare with")
+	}
+	dir, err := os.MkdirTemp("", "lua") // short enough for a socket's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "s")
+	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir, "--logfile", filepath.Join(dir, "log"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		if conn, err := net.Dial("unix", socket); err == nil {
+			t.Cleanup(func() { _ = conn.Close() })
+			return &realServer{conn, bufio.NewReader(conn)}
+		}
+	}
+	t.Fatal("redis-server did not come up")
+	return nil
+}
+
+func (s *realServer) do(t *testing.T, args ...string) string {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	if _, err := io.WriteString(s.conn, b.String()); err != nil {
+		t.Fatal(err)
+	}
+	return s.reply(t)
+}
+
+// reply reads one reply and returns its bytes.
+func (s *realServer) reply(t *testing.T) string {
+	t.Helper()
+	line, err := s.r.ReadString('\n')
+	if err != nil {
+		t.Fatal("redis-server went away: ", err)
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(line[1:]))
+	items := 0
+	switch line[0] {
+	case '$', '=':
+		if n >= 0 {
+			rest := make([]byte, n+2)
+			if _, err := io.ReadFull(s.r, rest); err != nil {
+				t.Fatal(err)
+			}
+			return line + string(rest)
+		}
+	case '*', '~':
+		items = n
+	case '%':
+		items = 2 * n
+	}
+	for range max(items, 0) {
+		line += s.reply(t)
+	}
+	return line
+}
+
+// readScripts reads the scripts of testdata: one a line, and those of several lines between lines of dashes.
+func readScripts(t *testing.T) []string {
+	t.Helper()
+	data, err := os.ReadFile("testdata/scripts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scripts []string
+	for i, part := range strings.Split(string(data), "----\n") {
+		if i%2 == 1 {
+			scripts = append(scripts, strings.TrimSuffix(part, "\n"))
+			continue
+		}
+		for line := range strings.Lines(part) {
+			scripts = append(scripts, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return scripts
+}
+
+// TestLikeRedis runs each script here and on a real server: the replies must be the same bytes.
+func TestLikeRedis(t *testing.T) {
+	real := startRealServer(t)
+	e := newEngine(t)
+	for _, resp3 := range []bool{false, true} {
+		if resp3 {
+			real.do(t, "HELLO", "3")
+		}
+		for _, source := range readScripts(t) {
+			real.do(t, "FLUSHALL")
+			want := real.do(t, "EVAL", source, "1", "key", "7", "two")
+			got := evalWith(e, source, resp3)
+			if got != want {
+				t.Errorf("RESP3 %v: %s\n got %q\nwant %q", resp3, source, got, want)
+			}
+		}
+	}
+}
+
+func evalWith(e *Engine, source string, resp3 bool) string {
+	s, err := e.Evaluate([]byte(source))
+	if err != nil {
+		return "-" + err.Error() + "\r\n"
+	}
+	reply, _ := e.Run(s, byteSlices("key"), byteSlices("7", "two"), &fakeHost{}, resp3, nil)
+	return string(reply)
+}
