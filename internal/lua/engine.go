@@ -29,7 +29,7 @@ type Config struct {
 	TimeLimit      time.Duration // of a run; 50 ms
 	MaxMemoryBytes int           // what a run may allocate in all, garbage included; 16 MiB
 	MaxReplyBytes  int           // of a run's reply; 32 MiB
-	MaxSourceBytes int           // of a script's source; 128 KiB
+	MaxSourceBytes int           // of a script's source; 64 KiB
 	MaxScripts     int           // that only EVAL has seen and the cache holds; 500
 	MaxCacheBytes  int           // of all cached scripts; 64 MiB
 }
@@ -56,7 +56,7 @@ func New(c Config) *Engine {
 	}
 	orDefault(&c.MaxMemoryBytes, 16*mib)
 	orDefault(&c.MaxReplyBytes, 32*mib)
-	orDefault(&c.MaxSourceBytes, 128<<10)
+	orDefault(&c.MaxSourceBytes, 64<<10)
 	orDefault(&c.MaxScripts, 500)
 	orDefault(&c.MaxCacheBytes, 64*mib)
 	if c.TimeLimit <= 0 {
@@ -99,14 +99,13 @@ func (e *Engine) Run(s *Script, keys, argv [][]byte, host Host, resp3 bool, buf 
 	st.begin(e, s, host, resp3, buf)
 	e.enter(st)
 	defer e.leave(st)
-	problem := st.protect(func() error { return st.run(keys, argv) })
-	switch {
-	case problem == nil:
-		reply = st.reply.Buf
+	switch problem := st.protect(keys, argv); {
 	case st.meter.ended != nil:
 		reply, err = appendError(buf, st.meter.ended.Reason, resp3), st.meter.ended
-	default:
+	case problem != nil:
 		reply = appendError(buf, errorText(problem, s), resp3)
+	default:
+		reply = st.reply.Buf
 	}
 	if st.reusable() {
 		st.forget()
@@ -127,25 +126,26 @@ func (e *Engine) leave(st *state) {
 	e.mu.Unlock()
 }
 
-// protect turns a panic of the interpreter into the end of the run. A state that this happened to is not used again.
-func (st *state) protect(f func() error) (err error) {
+// protect runs the script. A panic of the interpreter ends the run, and its state is not used again; the stack goes
+// to the log, as the script's author cannot help.
+func (st *state) protect(keys, argv [][]byte) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			st.fail(r)
-			err = st.meter.ended
+			st.fail(fmt.Sprintf("%v\n%s", r, debug.Stack()))
 		}
 	}()
-	return f()
+	err = st.run(keys, argv)
+	if api, ok := err.(*vm.ApiError); ok && api.Type == vm.ApiErrorPanic && st.meter.ended == nil { //nolint:errorlint // as it is
+		st.fail(api.Error())
+	}
+	return err
 }
 
-// fail ends the run for a panic that is none of ours; the stack goes to the log, for the script's author cannot help.
-func (st *state) fail(r any) {
-	st.broken = true
-	if _, ours := r.(*vm.ApiError); ours || st.meter.ended != nil {
-		return
+func (st *state) fail(stack string) {
+	if st.meter.ended == nil {
+		st.meter.ended = &EndError{"ERR script was ended by an internal error"}
+		st.host.Log(logWarning, "panic in script "+st.script.SHA1+": "+stack)
 	}
-	st.meter.ended = &EndError{"ERR script was ended by an internal error"}
-	st.host.Log(logWarning, fmt.Sprintf("panic in script %s: %v\n%s", st.script.SHA1, r, debug.Stack()))
 }
 
 func appendError(buf []byte, text string, resp3 bool) []byte {

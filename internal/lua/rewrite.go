@@ -39,13 +39,15 @@ type rewriter struct {
 	depth     int
 	functions int // how many there are
 	nesting   int // functions around this node
+	lastParam string // of the function around this node
 	problem   error
+	variables *resolver // which variables are in tables; nil if none can be
 }
 
 // rewrite returns the chunk with its guards as first locals, taken from the arguments of the chunk in the order of
 // the list.
-func rewrite(chunk []ast.Stmt) (guarded []ast.Stmt, list []guard, err error) {
-	var w rewriter
+func rewrite(chunk []ast.Stmt, variables *resolver) (guarded []ast.Stmt, list []guard, err error) {
+	w := rewriter{variables: variables}
 	body := w.block(chunk)
 	if w.problem != nil {
 		return nil, nil, w.problem
@@ -112,6 +114,10 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 	switch x := e.(type) {
 	case *ast.NumberExpr:
 		w.number(x)
+	case *ast.IdentExpr:
+		if w.isBoxed(x) {
+			return w.unbox(x)
+		}
 	case *ast.Comma3Expr:
 		if w.nesting == 0 {
 			call := w.call(x, guardNone)
@@ -222,21 +228,4 @@ func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 		result = w.call(x, guardTable, args...)
 	}
 	return result
-}
-
-func (w *rewriter) function(x *ast.FunctionExpr) *ast.FunctionExpr {
-	w.functions++
-	if w.functions > maxFunctions {
-		w.fail("chunk has more than " + strconv.Itoa(maxFunctions) + " functions")
-		return x
-	}
-	w.nesting++
-	x.Stmts = w.block(x.Stmts)
-	w.nesting--
-	if x.ParList.HasVargs {
-		check := &ast.FuncCallStmt{Expr: w.call(x, guardVararg, &ast.Comma3Expr{})}
-		place(check, x)
-		x.Stmts = append([]ast.Stmt{check}, x.Stmts...)
-	}
-	return x
 }

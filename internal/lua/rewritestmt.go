@@ -40,9 +40,10 @@ func (w *rewriter) stmt(s ast.Stmt) []ast.Stmt {
 		x.Condition, x.Then, x.Else = w.expr(x.Condition), w.block(x.Then), w.block(x.Else)
 	case *ast.NumberForStmt:
 		x.Init, x.Limit, x.Step = w.bound(x.Init), w.bound(x.Limit), w.bound(x.Step)
-		x.Stmts = w.block(x.Stmts)
+		x.Stmts = append(w.boxes(x, x, x.Name), w.block(x.Stmts)...)
 	case *ast.GenericForStmt:
-		x.Exprs, x.Stmts = w.exprs(x.Exprs), w.block(x.Stmts)
+		x.Exprs = w.exprs(x.Exprs)
+		x.Stmts = append(w.boxes(x, x, x.Names...), w.block(x.Stmts)...)
 	case *ast.ReturnStmt:
 		x.Exprs = w.exprs(x.Exprs)
 	}
@@ -60,11 +61,11 @@ func (w *rewriter) local(x *ast.LocalAssignStmt) []ast.Stmt {
 	if len(x.Names) == 1 && len(x.Exprs) == 1 {
 		if f, ok := x.Exprs[0].(*ast.FunctionExpr); ok {
 			w.function(f)
-			return []ast.Stmt{x, w.callStmt(x, guardClosure)}
+			return append([]ast.Stmt{x, w.callStmt(x, guardClosure)}, w.boxes(x, x, x.Names...)...)
 		}
 	}
 	x.Exprs = w.exprs(x.Exprs)
-	return []ast.Stmt{x}
+	return append([]ast.Stmt{x}, w.boxes(x, x, x.Names...)...)
 }
 
 func (w *rewriter) define(x *ast.FuncDefStmt) []ast.Stmt {
@@ -82,15 +83,20 @@ func (w *rewriter) define(x *ast.FuncDefStmt) []ast.Stmt {
 	return w.assign(assign)
 }
 
-// assign replaces stores into tables. Of a multiple assignment, all operands are evaluated before the first store.
+// assign replaces stores into tables. Of a multiple assignment, all operands are evaluated before the first store. So
+// it is for a function's last parameter, as gopher-lua overwrites that one before it evaluates a call's arguments.
 func (w *rewriter) assign(x *ast.AssignStmt) []ast.Stmt {
-	stores := 0
-	for _, l := range x.Lhs {
-		if _, ok := l.(*ast.AttrGetExpr); ok {
-			stores++
+	plain := true
+	for i, l := range x.Lhs {
+		if name, ok := l.(*ast.IdentExpr); ok && w.isBoxed(name) {
+			l = w.unbox(name)
+			x.Lhs[i] = l
+		}
+		if name, ok := l.(*ast.IdentExpr); !ok || name.Value == w.lastParam {
+			plain = false
 		}
 	}
-	if stores == 0 {
+	if plain {
 		x.Rhs = w.exprs(x.Rhs)
 		return []ast.Stmt{x}
 	}

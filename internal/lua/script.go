@@ -63,7 +63,11 @@ func compile(key scriptKey, source []byte) (*Script, error) {
 		return nil, errors.New(compileError + err.Error())
 	}
 	s.Native = recognize(chunk)
-	chunk, s.guards, err = rewrite(chunk)
+	var variables *resolver
+	if canCatch(body) {
+		variables = resolve(chunk)
+	}
+	chunk, s.guards, err = rewrite(chunk, variables)
 	if err != nil {
 		return nil, errors.New(compileError + chunkName + ":1: " + err.Error())
 	}
@@ -104,20 +108,22 @@ func parseChunk(body []byte) ([]ast.Stmt, error) {
 func compileText(err error) string {
 	var problem *vm.CompileError
 	if errors.As(err, &problem) {
-		return chunkName + ":" + strconv.Itoa(problem.Line) + ": " + oneLine(problem.Message)
+		return chunkName + ":" + strconv.Itoa(max(problem.Line, 1)) + ": " + oneLine(problem.Message)
 	}
 	return chunkName + ":1: " + oneLine(err.Error())
 }
 
-// shrink gives back what the compiler reserved, some six kilobytes a function, and returns what the code takes.
+// shrink gives back what the compiler reserved, some six kilobytes a function, and what nobody uses. It returns what
+// the code takes.
 func shrink(p *vm.FunctionProto) (costBytes int, err error) {
 	if len(p.Code) >= maxJumpInstructions {
-		return 0, fmt.Errorf("function at line %d has more than %d instructions", p.LineDefined, maxJumpInstructions)
+		return 0, fmt.Errorf("function at line %d has more than %d instructions", max(p.LineDefined, 1), maxJumpInstructions)
 	}
 	p.Code = slices.Clip(slices.Clone(p.Code))
 	p.Constants = slices.Clip(slices.Clone(p.Constants))
 	p.DbgSourcePositions = slices.Clip(slices.Clone(p.DbgSourcePositions))
-	p.DbgCalls = nil // names of functions for traces, which nobody asks for
+	p.IsVarArg &^= vm.VarArgNeedsArg // Lua 5.0's table arg, made at every call
+	p.DbgCalls = nil                 // names of functions for traces, which nobody asks for
 	p.DbgLocals = nil
 	p.FunctionPrototypes = slices.Clip(slices.Clone(p.FunctionPrototypes))
 	const functionBytes, instructionBytes, constantBytes = 1024, 4 + 8, 16 + 16 + 16

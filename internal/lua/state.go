@@ -37,9 +37,10 @@ type state struct {
 	rng      random
 	native   string // the native function that was called last, for messages
 	verbatim bool   // the next error is the script's own
-	broken   bool
 	reply    resp.Writer
 	maxReply int
+
+	inputBytes int // of KEYS and ARGV
 
 	args     [][]byte // of redis.call
 	argBytes []byte
@@ -54,6 +55,8 @@ func newState() *state {
 		RegistrySize:     registrySize,
 		RegistryGrowStep: registryStep,
 		RegistryMaxSize:  registryMax,
+
+		IncludeGoStackTrace: true, // of panics, for the log
 	})
 	st.l.Panic = st.onError
 	st.l.SetContext(&st.meter)
@@ -134,6 +137,7 @@ func (st *state) begin(e *Engine, s *Script, host Host, resp3 bool, buf []byte) 
 // run runs the script and appends its reply.
 func (st *state) run(keys, argv [][]byte) error {
 	l := st.l
+	st.inputBytes = 0
 	st.globals.RawSetString("KEYS", st.stringTable(keys))
 	st.globals.RawSetString("ARGV", st.stringTable(argv))
 	l.Push(st.main)
@@ -156,13 +160,14 @@ func (st *state) stringTable(list [][]byte) *vm.LTable {
 	t := st.l.CreateTable(len(list), 0)
 	for i, b := range list {
 		st.meter.widen(len(b))
+		st.inputBytes += len(b)
 		t.RawSetInt(i+1, vm.LString(b))
 	}
 	return t
 }
 
 func (st *state) reusable() bool {
-	return !st.broken && st.meter.ended == nil && st.meter.usedBytes <= maxIdleBytes
+	return st.meter.ended == nil && st.meter.usedBytes <= maxIdleBytes
 }
 
 // forget drops what belongs to the run that is over.
@@ -171,9 +176,11 @@ func (st *state) forget() {
 	st.l.Panic = st.onError
 	st.script, st.host = nil, nil
 	st.reply = resp.Writer{}
-	st.globals.RawSetString("KEYS", vm.LNil)
-	st.globals.RawSetString("ARGV", vm.LNil)
 	const keptBytes = 64 << 10
+	if st.inputBytes > keptBytes { // small ones stay until the next run replaces them
+		st.globals.RawSetString("KEYS", vm.LNil)
+		st.globals.RawSetString("ARGV", vm.LNil)
+	}
 	if cap(st.argBytes)+cap(st.answer)+16*cap(st.args) > keptBytes {
 		st.args, st.argBytes, st.answer = nil, nil, nil
 	}
