@@ -64,6 +64,14 @@ func (st *state) optInt(l *vm.LState, n, otherwise int) int {
 	return st.checkInt(l, n)
 }
 
+// optLen is an integer argument that is otherwise a table's length.
+func (st *state) optLen(l *vm.LState, n int, t *vm.LTable) int {
+	if l.Get(n) == vm.LNil {
+		return t.Len()
+	}
+	return st.checkInt(l, n)
+}
+
 func (st *state) checkString(l *vm.LState, n int) string {
 	switch x := l.Get(n).(type) {
 	case vm.LString:
@@ -82,10 +90,11 @@ func (st *state) optString(l *vm.LState, n int, otherwise string) string {
 	return st.checkString(l, n)
 }
 
-func (st *state) checkTable(l *vm.LState, n int) *vm.LTable {
-	t, ok := l.Get(n).(*vm.LTable)
+// checkTable is a first argument that is a table.
+func (st *state) checkTable(l *vm.LState) *vm.LTable {
+	t, ok := l.Get(1).(*vm.LTable)
 	if !ok {
-		st.raiseType(l, n, "table")
+		st.raiseType(l, 1, "table")
 	}
 	return t
 }
@@ -98,9 +107,9 @@ func (st *state) readable(t *vm.LTable) *vm.LTable {
 	return t
 }
 
-// writable is a table argument that the function is about to change.
-func (st *state) writable(l *vm.LState, n int) *vm.LTable {
-	t := st.checkTable(l, n)
+// writable is a first argument that is a table which the function is about to change.
+func (st *state) writable(l *vm.LState) *vm.LTable {
+	t := st.checkTable(l)
 	if st.isSealed(t) {
 		st.throwText(l, readonlyText)
 	}

@@ -120,7 +120,7 @@ func errorText(err error, s *Script) string {
 	if !ok {
 		return "ERR " + err.Error()
 	}
-	text := ""
+	var text string
 	switch v := api.Object.(type) {
 	case *vm.LTable:
 		if e, ok := v.RawGetString("err").(vm.LString); ok {

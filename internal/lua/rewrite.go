@@ -37,8 +37,8 @@ func (g guard) name() string { return "(" + strconv.Itoa(int(g)) + ")" }
 type rewriter struct {
 	uses      [guards]bool
 	depth     int
-	functions int // how many there are
-	nesting   int // functions around this node
+	functions int    // how many there are
+	nesting   int    // functions around this node
 	lastParam string // of the function around this node
 	problem   error
 	variables *resolver // which variables are in tables; nil if none can be
@@ -133,6 +133,20 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 			x.Receiver = w.expr(x.Receiver)
 		}
 		x.Args = w.exprs(x.Args)
+	case *ast.StringConcatOpExpr:
+		return w.concat(x)
+	case *ast.TableExpr:
+		return w.table(x)
+	case *ast.FunctionExpr:
+		return w.call(x, guardClosure, w.function(x))
+	default:
+		w.operands(e)
+	}
+	return e
+}
+
+func (w *rewriter) operands(e ast.Expr) {
+	switch x := e.(type) {
 	case *ast.LogicalOpExpr:
 		x.Lhs, x.Rhs = w.expr(x.Lhs), w.expr(x.Rhs)
 	case *ast.RelationalOpExpr:
@@ -145,14 +159,7 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 		x.Expr = w.expr(x.Expr)
 	case *ast.UnaryLenOpExpr:
 		x.Expr = w.expr(x.Expr)
-	case *ast.StringConcatOpExpr:
-		return w.concat(x)
-	case *ast.TableExpr:
-		return w.table(x)
-	case *ast.FunctionExpr:
-		return w.call(x, guardClosure, w.function(x))
 	}
-	return e
 }
 
 // number spells a literal so that gopher-lua, which takes 010 for eight, reads what Lua reads.
@@ -185,47 +192,48 @@ func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 	}
 	var pairs []ast.Expr
 	kept := x.Fields[:0]
-	positional, named := 0, 0
+	named := 0
 	for i, f := range x.Fields {
-		if f.Key != nil {
-			f.Key = w.expr(f.Key)
-		}
-		if more, ok := f.Value.(*ast.Comma3Expr); ok && f.Key == nil && i == len(x.Fields)-1 && w.nesting > 0 {
-			spread := w.call(x, guardVararg, &ast.Comma3Expr{})
-			spread.AdjustRet = more.AdjustRet
-			f.Value = spread
-		} else {
-			f.Value = w.expr(f.Value)
-		}
-		if i < len(x.Fields)-1 {
-			f.Value = one(f.Value) // it may become the last one
-		}
+		w.field(x, f, i == len(x.Fields)-1)
 		if _, constant := f.Key.(*ast.StringExpr); f.Key != nil && !constant {
 			pairs = append(pairs, one(f.Key), one(f.Value))
 			continue
 		}
-		if f.Key == nil {
-			positional++
-		} else {
+		if f.Key != nil {
 			named++
 		}
 		kept = append(kept, f)
 	}
-	if positional > maxElements {
+	if len(kept)-named > maxElements {
 		w.fail("a table constructor has more than " + strconv.Itoa(maxElements) + " elements")
 	}
 	x.Fields = kept
-	count := func(n int) ast.Expr {
-		e := &ast.NumberExpr{Value: strconv.Itoa(n)}
-		place(e, x)
-		return e
-	}
 	result := ast.Expr(x)
 	for first := true; first || len(pairs) > 0; first = false {
 		n := min(len(pairs), maxOperands)
-		args := append([]ast.Expr{count(named), result}, pairs[:n]...)
+		count := &ast.NumberExpr{Value: strconv.Itoa(named)}
+		place(count, x)
+		args := append([]ast.Expr{count, result}, pairs[:n]...)
 		pairs, named = pairs[n:], 0
 		result = w.call(x, guardTable, args...)
 	}
 	return result
+}
+
+// field rewrites a field of a constructor. Only the last one may stand for several values.
+func (w *rewriter) field(at *ast.TableExpr, f *ast.Field, last bool) {
+	if f.Key != nil {
+		f.Key = w.expr(f.Key)
+	}
+	more, isVararg := f.Value.(*ast.Comma3Expr)
+	if isVararg && f.Key == nil && last && w.nesting > 0 {
+		spread := w.call(at, guardVararg, &ast.Comma3Expr{})
+		spread.AdjustRet = more.AdjustRet
+		f.Value = spread
+		return
+	}
+	f.Value = w.expr(f.Value)
+	if !last {
+		f.Value = one(f.Value) // what follows may be taken out
+	}
 }

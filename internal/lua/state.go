@@ -61,6 +61,7 @@ func newState() *state {
 	st.l.Panic = st.onError
 	st.l.SetContext(&st.meter)
 	st.sealed = st.l.CreateTable(0, 1)
+	st.sealed.Metatable = st.sealed
 	st.null = st.l.NewUserData()
 	st.openGlobals()
 	st.openGuards()
