@@ -54,6 +54,9 @@ func (s *realServer) do(t *testing.T, args ...string) string {
 	for _, a := range args {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
 	}
+	if err := s.conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := io.WriteString(s.conn, b.String()); err != nil {
 		t.Fatal(err)
 	}

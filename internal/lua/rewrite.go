@@ -186,38 +186,57 @@ func (w *rewriter) concat(x *ast.StringConcatOpExpr) ast.Expr {
 	return w.call(x, guardConcat, append(operands, one(w.expr(x.Rhs)))...)
 }
 
+// table makes a call of a constructor. From the first key on that is no name, the fields become arguments of the call,
+// so that all are evaluated in their order.
 func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 	if len(x.Fields) == 0 {
 		return w.call(x, guardNew)
 	}
 	var pairs []ast.Expr
-	kept := x.Fields[:0]
-	named := 0
+	var kept []*ast.Field
+	var rest ast.Expr // the last element, if it may be several
+	named, elements := 0, 0
 	for i, f := range x.Fields {
-		w.field(x, f, i == len(x.Fields)-1)
-		if _, constant := f.Key.(*ast.StringExpr); f.Key != nil && !constant {
-			pairs = append(pairs, one(f.Key), one(f.Value))
-			continue
-		}
-		if f.Key != nil {
+		last := i == len(x.Fields)-1
+		w.field(x, f, last)
+		_, constant := f.Key.(*ast.StringExpr)
+		if f.Key == nil {
+			elements++
+		} else if constant {
 			named++
 		}
-		kept = append(kept, f)
+		switch {
+		case len(pairs) == 0 && (f.Key == nil || constant):
+			kept = append(kept, f)
+		case f.Key != nil:
+			pairs = append(pairs, one(f.Key), one(f.Value))
+		case last:
+			rest = f.Value
+		default:
+			pairs = append(pairs, w.count(x, elements), f.Value)
+		}
 	}
-	if len(kept)-named > maxElements {
+	if elements > maxElements {
 		w.fail("a table constructor has more than " + strconv.Itoa(maxElements) + " elements")
 	}
 	x.Fields = kept
 	result := ast.Expr(x)
 	for first := true; first || len(pairs) > 0; first = false {
 		n := min(len(pairs), maxOperands)
-		count := &ast.NumberExpr{Value: strconv.Itoa(named)}
-		place(count, x)
-		args := append([]ast.Expr{count, result}, pairs[:n]...)
+		args := append([]ast.Expr{w.count(x, named), result, w.count(x, n), w.count(x, elements)}, pairs[:n]...)
 		pairs, named = pairs[n:], 0
+		if len(pairs) == 0 && rest != nil {
+			args = append(args, rest)
+		}
 		result = w.call(x, guardTable, args...)
 	}
 	return result
+}
+
+func (w *rewriter) count(at ast.PositionHolder, n int) ast.Expr {
+	e := &ast.NumberExpr{Value: strconv.Itoa(n)}
+	place(e, at)
+	return e
 }
 
 // field rewrites a field of a constructor. Only the last one may stand for several values.
