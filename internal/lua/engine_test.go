@@ -3,6 +3,7 @@ package lua
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -152,7 +153,7 @@ func TestKill(t *testing.T) {
 	wg.Go(func() {
 		reply, err := eval(e, host, "redis.call('x') while true do pcall(function() while true do end end) end", nil, nil)
 		var end *EndError
-		if !errors.As(err, &end) || !strings.Contains(reply, "Script killed by user with SCRIPT KILL") {
+		if !errors.As(err, &end) || !regexp.MustCompile(`^-ERR Script killed by user with SCRIPT KILL\.\.\. script: [0-9a-f]{40}, on @user_script:1\.\r\n$`).MatchString(reply) {
 			t.Errorf("%q, %v", reply, err)
 		}
 	})

@@ -170,7 +170,8 @@ func (w *writer) function() {
 	}
 	w.block(2)
 	fmt.Fprintf(&w.b, "return %s end)\n", w.many(2))
-	w.locals, w.vararg = append(outer, name), vararg
+	outer = append(outer, name)
+	w.locals, w.vararg = outer, vararg
 }
 
 func randomProgram(seed uint64) string {

@@ -58,6 +58,7 @@ func newState() *state {
 
 		IncludeGoStackTrace: true, // of panics, for the log
 	})
+	st.meter.l = st.l
 	st.l.Panic = st.onError
 	st.l.SetContext(&st.meter)
 	st.sealed = st.l.CreateTable(0, 1)
