@@ -20,6 +20,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/certs/certtest",
 		module + "/internal/certs",
 		module + "/internal/replay",
+		module + "/internal/lua",
 		module + "/internal/shard",
 		module + "/internal/funnel",
 		module + "/internal/acl",
@@ -43,6 +44,12 @@ func TestImportsGoDown(t *testing.T) {
 			}
 			if strings.HasPrefix(imported, "github.com/tidwall/redcon") && fields[0] != module+"/internal/resp" {
 				t.Errorf("%s imports redcon; only internal/resp may", fields[0])
+			}
+			if strings.HasPrefix(imported, "github.com/yuin/gopher-lua") && fields[0] != module+"/internal/lua" {
+				t.Errorf("%s imports gopher-lua; only internal/lua may", fields[0])
+			}
+			if fields[0] == module+"/internal/lua" && strings.HasPrefix(imported, module+"/") && imported != module+"/internal/resp" {
+				t.Errorf("%s imports %s; of ours, it may only import internal/resp", fields[0], imported)
 			}
 			if imported == "unsafe" || imported == "C" {
 				t.Errorf("%s imports %q", fields[0], imported)

@@ -42,10 +42,10 @@ func (st *state) checkNumber(l *vm.LState, n int) float64 {
 	return f
 }
 
-// checkInt is an integer argument, kept within 48 bits so that sums of two do not overflow.
+// checkInt is an integer argument, kept so small that sums of two do not overflow.
 func (st *state) checkInt(l *vm.LState, n int) int {
 	f := st.checkNumber(l, n)
-	const bound = 1 << 48
+	const bound = math.MaxInt / 4
 	switch {
 	case f > bound:
 		return bound
@@ -60,6 +60,14 @@ func (st *state) checkInt(l *vm.LState, n int) int {
 func (st *state) optInt(l *vm.LState, n, otherwise int) int {
 	if l.Get(n) == vm.LNil {
 		return otherwise
+	}
+	return st.checkInt(l, n)
+}
+
+// optLen is an integer argument that is otherwise a table's length.
+func (st *state) optLen(l *vm.LState, n int, t *vm.LTable) int {
+	if l.Get(n) == vm.LNil {
+		return t.Len()
 	}
 	return st.checkInt(l, n)
 }
@@ -82,10 +90,11 @@ func (st *state) optString(l *vm.LState, n int, otherwise string) string {
 	return st.checkString(l, n)
 }
 
-func (st *state) checkTable(l *vm.LState, n int) *vm.LTable {
-	t, ok := l.Get(n).(*vm.LTable)
+// checkTable is a first argument that is a table.
+func (st *state) checkTable(l *vm.LState) *vm.LTable {
+	t, ok := l.Get(1).(*vm.LTable)
 	if !ok {
-		st.raiseType(l, n, "table")
+		st.raiseType(l, 1, "table")
 	}
 	return t
 }
@@ -98,9 +107,9 @@ func (st *state) readable(t *vm.LTable) *vm.LTable {
 	return t
 }
 
-// writable is a table argument that the function is about to change.
-func (st *state) writable(l *vm.LState, n int) *vm.LTable {
-	t := st.checkTable(l, n)
+// writable is a first argument that is a table which the function is about to change.
+func (st *state) writable(l *vm.LState) *vm.LTable {
+	t := st.checkTable(l)
 	if st.isSealed(t) {
 		st.throwText(l, readonlyText)
 	}

@@ -22,7 +22,7 @@ func (st *state) openArithmetic(stringMeta *vm.LTable) {
 			return st.arithmetic(l, event, f)
 		}))
 	}
-	for _, v := range []vm.LValue{vm.LNil, vm.LFalse, vm.LNumber(0), vm.LString("")} {
+	for _, v := range []vm.LValue{vm.LNil, vm.LFalse, vm.LNumber(0), vm.LString(""), st.l.NewFunction(nil)} {
 		meta := stringMeta
 		if v.Type() != vm.LTString {
 			meta = st.l.CreateTable(0, 3)
@@ -30,7 +30,7 @@ func (st *state) openArithmetic(stringMeta *vm.LTable) {
 			st.complain(meta, "__len", "attempt to get length of a ")
 		}
 		st.complain(meta, "__call", "attempt to call a ")
-		if v.Type() == vm.LTNil || v.Type() == vm.LTBool {
+		if v.Type() != vm.LTNumber && v.Type() != vm.LTString {
 			st.complain(meta, "__unm", "attempt to perform arithmetic on a ")
 		}
 	}

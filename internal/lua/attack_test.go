@@ -111,7 +111,11 @@ var attacks = []struct{ name, source, want string }{
 // TestAttacks measures what each attack costs: its time, and all that it allocated.
 func TestAttacks(t *testing.T) {
 	const limit, maxBytes = 50 * time.Millisecond, 16 << 20
-	const slack, allocated = 200 * time.Millisecond, 5 * maxBytes
+	const allocated = 5 * maxBytes
+	slack := 200 * time.Millisecond // a last long instruction, and other programs on the machine
+	if raceEnabled {
+		slack *= 20
+	}
 	e := New(Config{TimeLimit: limit, MaxMemoryBytes: maxBytes})
 	for _, a := range attacks {
 		var before, after runtime.MemStats
@@ -126,7 +130,7 @@ func TestAttacks(t *testing.T) {
 		if took > limit+slack {
 			t.Errorf("%s ran for %v", a.name, took)
 		}
-		if len(reply) < e.maxReplyBytes/2 && bytes > allocated {
+		if bytes > allocated {
 			t.Errorf("%s allocated %d bytes", a.name, bytes)
 		}
 		if got := verdict(reply, err); got != a.want {

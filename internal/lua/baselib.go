@@ -82,7 +82,7 @@ func (st *state) baseGetMetatable(l *vm.LState) int {
 }
 
 func (st *state) baseSetMetatable(l *vm.LState) int {
-	t := st.checkTable(l, 1)
+	t := st.checkTable(l)
 	mt := l.Get(2)
 	if mt.Type() != vm.LTNil && mt.Type() != vm.LTTable || l.GetTop() < 2 {
 		st.raiseArgument(l, 2, "nil or table expected")
@@ -104,7 +104,7 @@ func (st *state) baseSetMetatable(l *vm.LState) int {
 func (st *state) baseIpairs() vm.LGFunction {
 	step := st.l.NewFunction(func(l *vm.LState) int {
 		st.meter.spend(2)
-		t, i := st.checkTable(l, 1), st.checkInt(l, 2)+1
+		t, i := st.checkTable(l), st.checkInt(l, 2)+1
 		v := t.RawGetInt(i)
 		if v == vm.LNil {
 			return 0
@@ -114,7 +114,7 @@ func (st *state) baseIpairs() vm.LGFunction {
 		return 2
 	})
 	return func(l *vm.LState) int {
-		t := st.checkTable(l, 1)
+		t := st.checkTable(l)
 		l.Push(step)
 		l.Push(t)
 		l.Push(vm.LNumber(0))
@@ -125,7 +125,7 @@ func (st *state) baseIpairs() vm.LGFunction {
 func (st *state) basePairs() vm.LGFunction {
 	next := st.l.NewFunction(st.baseNext)
 	return func(l *vm.LState) int {
-		t := st.checkTable(l, 1)
+		t := st.checkTable(l)
 		l.Push(next)
 		l.Push(t)
 		l.Push(vm.LNil)
@@ -136,7 +136,7 @@ func (st *state) basePairs() vm.LGFunction {
 // baseNext may have to step over all that was removed from the table.
 func (st *state) baseNext(l *vm.LState) int {
 	st.meter.spend(2 + st.meter.holes>>2)
-	k, v := st.readable(st.checkTable(l, 1)).Next(l.Get(2))
+	k, v := st.readable(st.checkTable(l)).Next(l.Get(2))
 	l.Push(k)
 	if k == vm.LNil {
 		return 1
@@ -216,12 +216,12 @@ func (st *state) baseRawEqual(l *vm.LState) int {
 }
 
 func (st *state) baseRawGet(l *vm.LState) int {
-	l.Push(st.readable(st.checkTable(l, 1)).RawGet(st.checkAny(l, 2)))
+	l.Push(st.readable(st.checkTable(l)).RawGet(st.checkAny(l, 2)))
 	return 1
 }
 
 func (st *state) baseRawSet(l *vm.LState) int {
-	t := st.writable(l, 1)
+	t := st.writable(l)
 	st.rawSet(l, t, st.checkAny(l, 2), st.checkAny(l, 3))
 	l.Push(t)
 	return 1
@@ -297,14 +297,9 @@ func (st *state) baseType(l *vm.LState) int {
 }
 
 func (st *state) baseUnpack(l *vm.LState) int {
-	t := st.checkTable(l, 1)
+	t := st.checkTable(l)
 	from := st.optInt(l, 2, 1)
-	to := from - 1
-	if l.Get(3) != vm.LNil {
-		to = st.checkInt(l, 3)
-	} else {
-		to = t.Len()
-	}
+	to := st.optLen(l, 3, t)
 	n := to - from + 1
 	if n <= 0 {
 		return 0

@@ -54,6 +54,9 @@ func (s *realServer) do(t *testing.T, args ...string) string {
 	for _, a := range args {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
 	}
+	if err := s.conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := io.WriteString(s.conn, b.String()); err != nil {
 		t.Fatal(err)
 	}
@@ -111,15 +114,15 @@ func readScripts(t *testing.T) []string {
 
 // TestLikeRedis runs each script here and on a real server: the replies must be the same bytes.
 func TestLikeRedis(t *testing.T) {
-	real := startRealServer(t)
+	redis := startRealServer(t)
 	e := newEngine(t)
 	for _, resp3 := range []bool{false, true} {
 		if resp3 {
-			real.do(t, "HELLO", "3")
+			redis.do(t, "HELLO", "3")
 		}
 		for _, source := range readScripts(t) {
-			real.do(t, "FLUSHALL")
-			want := real.do(t, "EVAL", source, "1", "key", "7", "two")
+			redis.do(t, "FLUSHALL")
+			want := redis.do(t, "EVAL", source, "1", "key", "7", "two")
 			got := evalWith(e, source, resp3)
 			if got != want {
 				t.Errorf("RESP3 %v: %s\n got %q\nwant %q", resp3, source, got, want)

@@ -4,7 +4,6 @@
 package lua
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -28,7 +27,7 @@ type Host interface {
 type Config struct {
 	TimeLimit      time.Duration // of a run; 50 ms
 	MaxMemoryBytes int           // what a run may allocate in all, garbage included; 16 MiB
-	MaxReplyBytes  int           // of a run's reply; 32 MiB
+	MaxReplyBytes  int           // of a run's reply; 8 MiB
 	MaxSourceBytes int           // of a script's source; 64 KiB
 	MaxScripts     int           // that only EVAL has seen and the cache holds; 500
 	MaxCacheBytes  int           // of all cached scripts; 64 MiB
@@ -55,7 +54,7 @@ func New(c Config) *Engine {
 		}
 	}
 	orDefault(&c.MaxMemoryBytes, 16*mib)
-	orDefault(&c.MaxReplyBytes, 32*mib)
+	orDefault(&c.MaxReplyBytes, 8*mib)
 	orDefault(&c.MaxSourceBytes, 64<<10)
 	orDefault(&c.MaxScripts, 500)
 	orDefault(&c.MaxCacheBytes, 64*mib)
@@ -73,15 +72,17 @@ func New(c Config) *Engine {
 	return e
 }
 
-// ErrNotBusy is what Kill answers when no script runs.
-var ErrNotBusy = errors.New("NOTBUSY No scripts in execution right now.")
+// NotBusyError is what Kill answers when no script runs, in Redis's words.
+type NotBusyError struct{}
+
+func (NotBusyError) Error() string { return "NOTBUSY No scripts in execution right now." }
 
 // Kill ends the scripts that run, at their next look at the clock.
 func (e *Engine) Kill() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.running) == 0 {
-		return ErrNotBusy
+		return NotBusyError{}
 	}
 	for st := range e.running {
 		st.meter.kill.Store(true)
@@ -101,7 +102,7 @@ func (e *Engine) Run(s *Script, keys, argv [][]byte, host Host, resp3 bool, buf 
 	defer e.leave(st)
 	switch problem := st.protect(keys, argv); {
 	case st.meter.ended != nil:
-		reply, err = appendError(buf, st.meter.ended.Reason, resp3), st.meter.ended
+		reply, err = appendError(buf, withPlace(st.meter.ended.Reason, s, st.meter.killedAt), resp3), st.meter.ended
 	case problem != nil:
 		reply = appendError(buf, errorText(problem, s), resp3)
 	default:

@@ -91,6 +91,8 @@ func luaWords(text string) string {
 	case strings.HasPrefix(rest, "attempt to index a non-table object("):
 		kind, _, _ := strings.Cut(rest[len("attempt to index a non-table object("):], ")")
 		rest = "attempt to index a " + kind + " value"
+	case rest == "attempt to call a non-function object":
+		rest = "attempt to call a table value" // the simple types have their own message
 	case rest == "__unm undefined":
 		rest = "attempt to perform arithmetic on a table value"
 	case strings.HasPrefix(rest, "cannot perform "):
@@ -120,7 +122,7 @@ func errorText(err error, s *Script) string {
 	if !ok {
 		return "ERR " + err.Error()
 	}
-	text := ""
+	var text string
 	switch v := api.Object.(type) {
 	case *vm.LTable:
 		if e, ok := v.RawGetString("err").(vm.LString); ok {

@@ -3,6 +3,7 @@ package lua
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	vm "github.com/yuin/gopher-lua"
@@ -113,10 +114,10 @@ func (st *state) appendFormatted(l *vm.LState, out []byte, d directive, letter b
 func (d directive) verb(letter byte, precision int) string {
 	format := "%" + d.flags
 	if d.width > 0 {
-		format += fmt.Sprint(d.width)
+		format += strconv.Itoa(d.width)
 	}
 	if precision >= 0 {
-		format += fmt.Sprintf(".%d", precision)
+		format += "." + strconv.Itoa(precision)
 	}
 	return format + string(rune(letter))
 }

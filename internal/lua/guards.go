@@ -36,13 +36,19 @@ func (st *state) newTable(l *vm.LState) int {
 	return 1
 }
 
-// fillTable charges for a constructor's table, and sets the pairs whose keys are not names.
+// fillTable charges for a constructor's table, and sets those of its fields that are arguments.
 func (st *state) fillTable(l *vm.LState) int {
-	fields := int(l.Get(1).(vm.LNumber))
+	integer := func(i int) int { return int(l.Get(i).(vm.LNumber)) }
+	fields, pairs, next := integer(1), integer(3), integer(4)
 	t := l.Get(2).(*vm.LTable)
 	st.meter.charge(tableBytes + fields*fieldBytes + t.MaxN()*elementBytes)
-	for i := 3; i < l.GetTop(); i += 2 {
+	const first = 5
+	for i := first; i < first+pairs; i += 2 {
 		st.rawSet(l, t, l.Get(i), l.Get(i+1))
+	}
+	for i := first + pairs; i <= l.GetTop(); i++ {
+		st.rawSet(l, t, vm.LNumber(next), l.Get(i))
+		next++
 	}
 	l.Push(t)
 	return 1

@@ -35,6 +35,8 @@ type meter struct {
 	limit     time.Duration
 	kill      atomic.Bool
 	ended     *EndError
+	killedAt  int // the line, or 0
+	l         *vm.LState
 }
 
 func (m *meter) reset(limit time.Duration, maxBytes int) {
@@ -42,7 +44,7 @@ func (m *meter) reset(limit time.Duration, maxBytes int) {
 	m.usedBytes, m.maxBytes = 0, maxBytes
 	m.start, m.lastYield, m.limit = time.Now(), 0, limit
 	m.kill.Store(false)
-	m.ended = nil
+	m.ended, m.killedAt = nil, 0
 }
 
 // Done never tells by its channel that the run is over, for a script could catch that: it ends the run itself.
@@ -74,7 +76,11 @@ func (m *meter) look() {
 		panic(endSignal(m.ended))
 	}
 	if m.kill.Load() {
-		m.end("ERR Error running script: Script killed by user with SCRIPT KILL.")
+		m.killedAt = currentLine(m.l, 0)
+		if m.killedAt == 0 {
+			m.killedAt = currentLine(m.l, 1)
+		}
+		m.end("ERR Script killed by user with SCRIPT KILL...")
 	}
 	ran := time.Since(m.start)
 	if ran > m.limit {
@@ -90,11 +96,10 @@ func (m *meter) look() {
 // charge accounts for n bytes before they are allocated. Nothing is ever credited: what a run allocates in all bounds
 // what it holds at any time, and needs no knowledge of the garbage collector.
 func (m *meter) charge(n int) {
-	m.usedBytes += n
-	if n < 0 || m.usedBytes > m.maxBytes {
-		m.usedBytes = m.maxBytes
+	if n < 0 || n > m.maxBytes-m.usedBytes {
 		m.end("ERR script used more than " + strconv.Itoa(m.maxBytes) + " bytes of memory and was ended")
 	}
+	m.usedBytes += n
 	m.widen(n)
 	m.spend(n >> 6)
 }

@@ -27,14 +27,14 @@ func parseNumber(s string) (float64, bool) {
 	}
 	switch strings.ToLower(digits[:min(len(digits), 8)]) {
 	case "inf", "infinity", "nan":
-		f, _ := strconv.ParseFloat(sign+strings.ToLower(digits), 64)
-		if f != f && sign == "-" {
-			f = math.Copysign(math.NaN(), -1)
+		f, err := strconv.ParseFloat(digits, 64)
+		if f != f {
+			f = math.Float64frombits(plainNaN)
 		}
-		if len(digits) > 8 {
-			return 0, false
+		if sign == "-" {
+			f = -f
 		}
-		return f, true
+		return f, err == nil
 	}
 	if len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' {
 		if !isFloatText(digits[2:], 'p', isHexDigit) {
@@ -90,6 +90,10 @@ const (
 	commandDigits = 17
 )
 
+// plainNaN is C's NAN. Go's has its lowest bit set, which survives arithmetic, and stands where a processor's own NaN,
+// a negative one, would stand in C: that is what Lua shows of 1 % 0.
+const plainNaN = 0x7ff8000000000000
+
 // appendNumber appends f as C's %.<digits>g does.
 func appendNumber(b []byte, f float64, digits int) []byte {
 	switch {
@@ -97,7 +101,7 @@ func appendNumber(b []byte, f float64, digits int) []byte {
 		return append(b, "inf"...)
 	case math.IsInf(f, -1):
 		return append(b, "-inf"...)
-	case f != f && math.Signbit(f):
+	case f != f && math.Signbit(f) != (math.Float64bits(f)&1 != 0):
 		return append(b, "-nan"...)
 	case f != f:
 		return append(b, "nan"...)

@@ -42,16 +42,13 @@ func (m *matcher) matchItems(s, p int) int {
 	for p < len(m.pat) {
 		m.meter.spend(1)
 		switch c := m.pat[p]; {
-		case c == '(' && m.at(p+1) == ')':
-			return m.open(s, p+2, capturePosition)
 		case c == '(':
-			return m.open(s, p+1, captureOpen)
+			return m.open(s, p+1)
 		case c == ')':
 			return m.close(s, p+1)
+		case c == '$' && p+1 == len(m.pat) && s == len(m.src):
+			return s
 		case c == '$' && p+1 == len(m.pat):
-			if s == len(m.src) {
-				return s
-			}
 			return -1
 		case c == '%' && (m.at(p+1) == 'b' || m.at(p+1) == 'f' || isDigit(m.at(p+1))):
 			s, p = m.special(s, p)
@@ -96,7 +93,13 @@ func (m *matcher) at(p int) byte {
 	return 0
 }
 
-func (m *matcher) open(s, p, kind int) int {
+// open begins a capture, or takes one of a position.
+func (m *matcher) open(s, p int) int {
+	kind := captureOpen
+	if m.at(p) == ')' {
+		kind = capturePosition
+		p++
+	}
 	if m.level >= maxCaptures {
 		m.fail("too many captures")
 	}
@@ -172,12 +175,13 @@ func (m *matcher) balanced(s, p int) int {
 	depth := 1
 	for i := s + 1; i < len(m.src); i++ {
 		m.meter.spend(1)
-		if m.src[i] == m.pat[p+1] {
+		switch m.src[i] {
+		case m.pat[p+1]:
 			depth--
 			if depth == 0 {
 				return i + 1
 			}
-		} else if m.src[i] == m.pat[p] {
+		case m.pat[p]:
 			depth++
 		}
 	}
@@ -289,7 +293,7 @@ func (m *matcher) inSet(c byte, p, end int) bool {
 
 // inClass is %a and its like; an upper-case letter is the opposite, and any other character is itself.
 func inClass(c, class byte) bool {
-	in := false
+	var in bool
 	switch class | 0x20 {
 	case 'a':
 		in = isLetter(c)

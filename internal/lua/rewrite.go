@@ -37,8 +37,8 @@ func (g guard) name() string { return "(" + strconv.Itoa(int(g)) + ")" }
 type rewriter struct {
 	uses      [guards]bool
 	depth     int
-	functions int // how many there are
-	nesting   int // functions around this node
+	functions int    // how many there are
+	nesting   int    // functions around this node
 	lastParam string // of the function around this node
 	problem   error
 	variables *resolver // which variables are in tables; nil if none can be
@@ -133,6 +133,20 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 			x.Receiver = w.expr(x.Receiver)
 		}
 		x.Args = w.exprs(x.Args)
+	case *ast.StringConcatOpExpr:
+		return w.concat(x)
+	case *ast.TableExpr:
+		return w.table(x)
+	case *ast.FunctionExpr:
+		return w.call(x, guardClosure, w.function(x))
+	default:
+		w.operands(e)
+	}
+	return e
+}
+
+func (w *rewriter) operands(e ast.Expr) {
+	switch x := e.(type) {
 	case *ast.LogicalOpExpr:
 		x.Lhs, x.Rhs = w.expr(x.Lhs), w.expr(x.Rhs)
 	case *ast.RelationalOpExpr:
@@ -145,14 +159,7 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 		x.Expr = w.expr(x.Expr)
 	case *ast.UnaryLenOpExpr:
 		x.Expr = w.expr(x.Expr)
-	case *ast.StringConcatOpExpr:
-		return w.concat(x)
-	case *ast.TableExpr:
-		return w.table(x)
-	case *ast.FunctionExpr:
-		return w.call(x, guardClosure, w.function(x))
 	}
-	return e
 }
 
 // number spells a literal so that gopher-lua, which takes 010 for eight, reads what Lua reads.
@@ -179,53 +186,73 @@ func (w *rewriter) concat(x *ast.StringConcatOpExpr) ast.Expr {
 	return w.call(x, guardConcat, append(operands, one(w.expr(x.Rhs)))...)
 }
 
+// table makes a call of a constructor. From the first key on that is no name, the fields become arguments of the call,
+// so that all are evaluated in their order.
 func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 	if len(x.Fields) == 0 {
 		return w.call(x, guardNew)
 	}
 	var pairs []ast.Expr
-	kept := x.Fields[:0]
-	positional, named := 0, 0
+	var kept []*ast.Field
+	var rest ast.Expr // the last element, if it may be several
+	named, elements := 0, 0
 	for i, f := range x.Fields {
-		if f.Key != nil {
-			f.Key = w.expr(f.Key)
-		}
-		if more, ok := f.Value.(*ast.Comma3Expr); ok && f.Key == nil && i == len(x.Fields)-1 && w.nesting > 0 {
-			spread := w.call(x, guardVararg, &ast.Comma3Expr{})
-			spread.AdjustRet = more.AdjustRet
-			f.Value = spread
-		} else {
-			f.Value = w.expr(f.Value)
-		}
-		if i < len(x.Fields)-1 {
-			f.Value = one(f.Value) // it may become the last one
-		}
-		if _, constant := f.Key.(*ast.StringExpr); f.Key != nil && !constant {
-			pairs = append(pairs, one(f.Key), one(f.Value))
-			continue
-		}
+		last := i == len(x.Fields)-1
+		w.field(x, f, last)
+		_, constant := f.Key.(*ast.StringExpr)
 		if f.Key == nil {
-			positional++
-		} else {
+			elements++
+		} else if constant {
 			named++
 		}
-		kept = append(kept, f)
+		switch {
+		case len(pairs) == 0 && (f.Key == nil || constant):
+			kept = append(kept, f)
+		case f.Key != nil:
+			pairs = append(pairs, one(f.Key), one(f.Value))
+		case last:
+			rest = f.Value
+		default:
+			pairs = append(pairs, w.count(x, elements), f.Value)
+		}
 	}
-	if positional > maxElements {
+	if elements > maxElements {
 		w.fail("a table constructor has more than " + strconv.Itoa(maxElements) + " elements")
 	}
 	x.Fields = kept
-	count := func(n int) ast.Expr {
-		e := &ast.NumberExpr{Value: strconv.Itoa(n)}
-		place(e, x)
-		return e
-	}
 	result := ast.Expr(x)
 	for first := true; first || len(pairs) > 0; first = false {
 		n := min(len(pairs), maxOperands)
-		args := append([]ast.Expr{count(named), result}, pairs[:n]...)
+		args := append([]ast.Expr{w.count(x, named), result, w.count(x, n), w.count(x, elements)}, pairs[:n]...)
 		pairs, named = pairs[n:], 0
+		if len(pairs) == 0 && rest != nil {
+			args = append(args, rest)
+		}
 		result = w.call(x, guardTable, args...)
 	}
 	return result
+}
+
+func (w *rewriter) count(at ast.PositionHolder, n int) ast.Expr {
+	e := &ast.NumberExpr{Value: strconv.Itoa(n)}
+	place(e, at)
+	return e
+}
+
+// field rewrites a field of a constructor. Only the last one may stand for several values.
+func (w *rewriter) field(at *ast.TableExpr, f *ast.Field, last bool) {
+	if f.Key != nil {
+		f.Key = w.expr(f.Key)
+	}
+	more, isVararg := f.Value.(*ast.Comma3Expr)
+	if isVararg && f.Key == nil && last && w.nesting > 0 {
+		spread := w.call(at, guardVararg, &ast.Comma3Expr{})
+		spread.AdjustRet = more.AdjustRet
+		f.Value = spread
+		return
+	}
+	f.Value = w.expr(f.Value)
+	if !last {
+		f.Value = one(f.Value) // what follows may be taken out
+	}
 }

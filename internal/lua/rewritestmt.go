@@ -83,10 +83,11 @@ func (w *rewriter) define(x *ast.FuncDefStmt) []ast.Stmt {
 	return w.assign(assign)
 }
 
-// assign replaces stores into tables. Of a multiple assignment, all operands are evaluated before the first store. So
-// it is for a function's last parameter, as gopher-lua overwrites that one before it evaluates a call's arguments.
+// assign replaces stores into tables. Of a multiple assignment, all operands are evaluated before the first store.
+// gopher-lua would store some early: of several values, of "and" and "or", and into a function's last parameter.
 func (w *rewriter) assign(x *ast.AssignStmt) []ast.Stmt {
-	plain := true
+	_, logical := x.Rhs[0].(*ast.LogicalOpExpr)
+	plain := len(x.Lhs) == 1 && !logical
 	for i, l := range x.Lhs {
 		if name, ok := l.(*ast.IdentExpr); ok && w.isBoxed(name) {
 			l = w.unbox(name)

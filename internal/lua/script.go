@@ -99,6 +99,8 @@ func parseChunk(body []byte) ([]ast.Stmt, error) {
 	switch message {
 	case "syntax error":
 		message = "unexpected symbol"
+	case "parse error":
+		message = "syntax error"
 	case "unterminated string", "unterminated multiline string":
 		message = "unfinished string"
 	}

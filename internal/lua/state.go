@@ -58,9 +58,11 @@ func newState() *state {
 
 		IncludeGoStackTrace: true, // of panics, for the log
 	})
+	st.meter.l = st.l
 	st.l.Panic = st.onError
 	st.l.SetContext(&st.meter)
 	st.sealed = st.l.CreateTable(0, 1)
+	st.sealed.Metatable = st.sealed
 	st.null = st.l.NewUserData()
 	st.openGlobals()
 	st.openGuards()

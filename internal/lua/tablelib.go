@@ -12,7 +12,7 @@ func (st *state) openTable() {
 		"concat":   st.tableConcat,
 		"foreach":  st.tableForeach,
 		"foreachi": st.tableForeachi,
-		"getn":     func(l *vm.LState) int { l.Push(vm.LNumber(st.checkTable(l, 1).Len())); return 1 },
+		"getn":     func(l *vm.LState) int { l.Push(vm.LNumber(st.checkTable(l).Len())); return 1 },
 		"insert":   st.tableInsert,
 		"maxn":     st.tableMaxn,
 		"remove":   st.tableRemove,
@@ -22,14 +22,9 @@ func (st *state) openTable() {
 }
 
 func (st *state) tableConcat(l *vm.LState) int {
-	t, separator := st.checkTable(l, 1), st.optString(l, 2, "")
+	t, separator := st.checkTable(l), st.optString(l, 2, "")
 	from := st.optInt(l, 3, 1)
-	to := 0
-	if l.Get(4) == vm.LNil {
-		to = t.Len()
-	} else {
-		to = st.checkInt(l, 4)
-	}
+	to := st.optLen(l, 4, t)
 	var out []byte
 	for i := from; i <= to; i++ {
 		v := t.RawGetInt(i)
@@ -47,7 +42,7 @@ func (st *state) tableConcat(l *vm.LState) int {
 }
 
 func (st *state) tableInsert(l *vm.LState) int {
-	t := st.writable(l, 1)
+	t := st.writable(l)
 	n := t.Len()
 	at, v := n+1, l.Get(2)
 	switch l.GetTop() {
@@ -68,13 +63,13 @@ func (st *state) tableInsert(l *vm.LState) int {
 }
 
 func (st *state) tableRemove(l *vm.LState) int {
-	t := st.checkTable(l, 1)
+	t := st.checkTable(l)
 	n := t.Len()
 	at := st.optInt(l, 2, n)
 	if at < 1 || at > n {
 		return 0
 	}
-	t = st.writable(l, 1)
+	t = st.writable(l)
 	st.meter.spend((n - at) >> 3)
 	l.Push(t.Remove(at))
 	return 1
@@ -82,7 +77,7 @@ func (st *state) tableRemove(l *vm.LState) int {
 
 func (st *state) tableMaxn(l *vm.LState) int {
 	most := vm.LNumber(0)
-	st.each(st.readable(st.checkTable(l, 1)), func(k, _ vm.LValue) {
+	st.each(st.readable(st.checkTable(l)), func(k, _ vm.LValue) {
 		st.meter.spend(2)
 		if n, ok := k.(vm.LNumber); ok && n > most {
 			most = n
@@ -93,7 +88,7 @@ func (st *state) tableMaxn(l *vm.LState) int {
 }
 
 func (st *state) tableForeach(l *vm.LState) int {
-	t, f := st.readable(st.checkTable(l, 1)), l.Get(2)
+	t, f := st.readable(st.checkTable(l)), l.Get(2)
 	for k, v := t.Next(vm.LNil); k != vm.LNil; k, v = t.Next(k) {
 		if r := st.call1(l, f, k, v); r != vm.LNil {
 			l.Push(r)
@@ -104,7 +99,7 @@ func (st *state) tableForeach(l *vm.LState) int {
 }
 
 func (st *state) tableForeachi(l *vm.LState) int {
-	t, f := st.checkTable(l, 1), l.Get(2)
+	t, f := st.checkTable(l), l.Get(2)
 	for i, n := 1, t.Len(); i <= n; i++ {
 		if r := st.call1(l, f, vm.LNumber(i), t.RawGetInt(i)); r != vm.LNil {
 			l.Push(r)
@@ -155,7 +150,7 @@ func (s *sorter) Less(i, j int) bool {
 }
 
 func (st *state) tableSort(l *vm.LState) int {
-	t := st.checkTable(l, 1)
+	t := st.checkTable(l)
 	s := &sorter{st: st, l: l}
 	if f := l.Get(2); f != vm.LNil {
 		if f.Type() != vm.LTFunction {
@@ -167,7 +162,7 @@ func (st *state) tableSort(l *vm.LState) int {
 	if n == 0 {
 		return 0
 	}
-	t = st.writable(l, 1)
+	t = st.writable(l)
 	st.meter.charge(n * argumentByte)
 	s.values = make([]vm.LValue, n)
 	for i := range s.values {
