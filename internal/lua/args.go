@@ -42,10 +42,10 @@ func (st *state) checkNumber(l *vm.LState, n int) float64 {
 	return f
 }
 
-// checkInt is an integer argument, kept within 48 bits so that sums of two do not overflow.
+// checkInt is an integer argument, kept so small that sums of two do not overflow.
 func (st *state) checkInt(l *vm.LState, n int) int {
 	f := st.checkNumber(l, n)
-	const bound = 1 << 48
+	const bound = min(1<<48, math.MaxInt>>2)
 	switch {
 	case f > bound:
 		return bound

@@ -37,8 +37,8 @@ func (g guard) name() string { return "(" + strconv.Itoa(int(g)) + ")" }
 type rewriter struct {
 	uses      [guards]bool
 	depth     int
-	functions int // how many there are
-	nesting   int // functions around this node
+	functions int    // how many there are
+	nesting   int    // functions around this node
 	lastParam string // of the function around this node
 	problem   error
 	variables *resolver // which variables are in tables; nil if none can be
