@@ -73,6 +73,9 @@ func New(c Config) *Engine {
 	return e
 }
 
+// TimeLimit is how long a run may take.
+func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
+
 // ErrNotBusy is what Kill answers when no script runs.
 var ErrNotBusy = errors.New("NOTBUSY No scripts in execution right now.")
 
