@@ -80,7 +80,6 @@ func (NotBusyError) Error() string { return "NOTBUSY No scripts in execution rig
 // TimeLimit is how long a run may take.
 func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
 
-
 // Kill ends the scripts that run, at their next look at the clock.
 func (e *Engine) Kill() error {
 	e.mu.Lock()
