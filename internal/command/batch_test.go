@@ -39,13 +39,13 @@ func TestBatching(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig()
-			r.clock.stepNs = 1 // a little at each reading, to be seen in nothing but the count
+			r.clock.stepBy(1) // a little at each reading, to be seen in nothing but the count
 			got := say(t, r.session(), tt.in)
-			if r.clock.readings != tt.readings {
-				t.Errorf("the clock was read %d times, want %d", r.clock.readings, tt.readings)
+			if got := r.clock.read(); got != tt.readings {
+				t.Errorf("the clock was read %d times, want %d", got, tt.readings)
 			}
 			var between strings.Builder
-			calls := 0
+			calls := int64(0)
 			for len(got) > 0 {
 				calls++
 				if want := five(0, 1000, 1000-calls, -1, calls); strings.HasPrefix(got, want) {
@@ -57,7 +57,7 @@ func TestBatching(t *testing.T) {
 				between.WriteString(line + "\r\n")
 				got = rest
 			}
-			if want := strings.Count(tt.in, throttle); calls != want || between.String() != tt.between {
+			if want := int64(strings.Count(tt.in, throttle)); calls != want || between.String() != tt.between {
 				t.Errorf("%d calls are answered in order, and else %q; want %d and %q", calls, between.String(), want, tt.between)
 			}
 		})
@@ -67,7 +67,7 @@ func TestBatching(t *testing.T) {
 // TestOneTimePerBatch: an hour between two readings would let the second call pass.
 func TestOneTimePerBatch(t *testing.T) {
 	r := newRig()
-	r.clock.stepNs = 3600 * sec
+	r.clock.stepBy(3600 * sec)
 	got := say(t, r.session(), "CL.THROTTLE k 0 1 60\r\nCL.THROTTLE k 0 1 60\r\nPING\r\nCL.THROTTLE k 0 1 60\r\n")
 	if want := five(0, 1, 0, -1, 60) + five(1, 1, 0, 60, 60) + pong + five(0, 1, 0, -1, 60); got != want {
 		t.Errorf("got %q, want %q", got, want)

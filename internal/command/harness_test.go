@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -29,17 +30,45 @@ type rig struct {
 	log    bytes.Buffer
 }
 
-// clock stands still unless it is moved, and counts how often it was read.
+// clock stands still unless it is moved, and counts how often it was read. What runs aside reads it, too.
 type clock struct {
+	mu       sync.Mutex // guards all below
 	nowNs    int64
 	readings int
 	stepNs   int64 // it goes forward by that at each reading
 }
 
 func (c *clock) now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.readings++
 	c.nowNs += c.stepNs
 	return c.nowNs
+}
+
+func (c *clock) set(nowNs int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nowNs = nowNs
+}
+
+func (c *clock) advance(ns int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nowNs += ns
+}
+
+// stepBy has it go forward at each reading, and counts those from here on.
+func (c *clock) stepBy(ns int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stepNs, c.readings = ns, 0
+}
+
+func (c *clock) read() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.readings
 }
 
 func newRig(change ...func(*Config)) *rig {
@@ -153,11 +182,11 @@ func encode(args ...string) string {
 }
 
 // five is CL.THROTTLE's reply.
-func five(numbers ...int) string {
+func five(numbers ...int64) string {
 	var b strings.Builder
 	b.WriteString("*" + strconv.Itoa(len(numbers)) + "\r\n")
 	for _, n := range numbers {
-		b.WriteString(":" + strconv.Itoa(n) + "\r\n")
+		b.WriteString(":" + strconv.FormatInt(n, 10) + "\r\n")
 	}
 	return b.String()
 }

@@ -75,7 +75,7 @@ func play(t *testing.T, text string) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.clock.nowNs += int64(d)
+			r.clock.advance(int64(d))
 		case ">":
 			replies, _, status := converse(t, s, rest+"\r\n")
 			played.WriteString(replyLines(replies))
