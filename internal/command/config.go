@@ -65,6 +65,8 @@ func configSet(s *Session, args [][]byte) error {
 		}
 		apply = append(apply, one)
 	}
+	s.engine.setting.Lock()
+	defer s.engine.setting.Unlock()
 	for _, one := range apply {
 		one()
 	}

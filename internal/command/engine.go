@@ -58,6 +58,7 @@ type Engine struct {
 	clients  clients
 	errors   errorStats
 	logins   logins
+	setting  sync.Mutex // held by CONFIG SET, so that those of two clients do not mix
 	aclLog   *acl.Log
 	throttle *row
 	runID    string

@@ -36,7 +36,7 @@ func commandInfo(s *Session, args [][]byte) error {
 	}
 	s.w.Array(len(args) - 2)
 	for _, name := range args[2:] {
-		if r := s.engine.table.lookupFull(name); r != nil {
+		if r := s.engine.table.lookupShown(name); r != nil {
 			s.replyCommand(r)
 		} else {
 			s.w.Null()
@@ -133,7 +133,7 @@ func commandDocs(s *Session, args [][]byte) error {
 	if len(args) > 2 {
 		found = nil
 		for _, name := range args[2:] {
-			if r := s.engine.table.lookupFull(name); r != nil {
+			if r := s.engine.table.lookupShown(name); r != nil {
 				found = append(found, r)
 			}
 		}

@@ -199,7 +199,11 @@ func newTable(rows []*row) table {
 // refuse takes commands out of all lists.
 func (t *table) refuse(reason string, names ...string) {
 	for _, name := range names {
-		t.byName[name].refusal = reason
+		r := t.byName[name]
+		r.refusal = reason
+		for _, sub := range r.subs {
+			sub.refusal = reason
+		}
 	}
 	t.rows = slices.DeleteFunc(t.rows, func(r *row) bool { return r.refusal != "" })
 }
@@ -214,6 +218,14 @@ func (t *table) lookup(name []byte) *row {
 		folded[i] = lowerByte(c)
 	}
 	return t.byName[string(folded[:len(name)])]
+}
+
+// lookupShown is lookupFull for what is in lists.
+func (t *table) lookupShown(name []byte) *row {
+	if r := t.lookupFull(name); r != nil && r.refusal == "" {
+		return r
+	}
+	return nil
 }
 
 // lookupFull finds a command or, by "command|subcommand", a subcommand.
