@@ -149,9 +149,11 @@ func aclLoad(s *Session, _ [][]byte) error {
 	if s.engine.config.ACLFile == "" {
 		return replyError("ERR This instance is not configured to use an ACL file. Start the server with --aclfile.")
 	}
-	if err := s.engine.ReloadUsers(); err != nil {
+	changed, err := s.engine.loadUsers()
+	if err != nil {
 		return replyError("ERR " + err.Error())
 	}
+	s.kill(changed)
 	s.w.OK()
 	return nil
 }
@@ -159,22 +161,32 @@ func aclLoad(s *Session, _ [][]byte) error {
 // ReloadUsers reads the ACL file again, all of it or nothing, and ends the connections of users whose rules have
 // changed, as Redis does.
 func (e *Engine) ReloadUsers() error {
-	loaded, err := e.config.Users.LoadFile(e.config.ACLFile)
+	changed, err := e.loadUsers()
 	if err != nil {
 		return err
+	}
+	for _, c := range e.clients.all(changed) {
+		c.conn.Kill()
+	}
+	return nil
+}
+
+// loadUsers reads the ACL file, and tells which clients have a user whose rules have changed.
+func (e *Engine) loadUsers() (changed func(*client) bool, err error) {
+	loaded, err := e.config.Users.LoadFile(e.config.ACLFile)
+	if err != nil {
+		return nil, err
 	}
 	if len(loaded.Ignored) > 0 {
 		e.config.Log.Info("the ACL file has commands of Redis that are not here; they have no effect",
 			"file", e.config.ACLFile, "commands", strings.Join(loaded.Ignored, " "))
 	}
-	for _, user := range loaded.Changed {
-		name := user.Name()
-		for _, c := range e.clients.all(func(c *client) bool { return c.snapshot().user == name }) {
-			c.conn.Kill()
-		}
-	}
 	e.config.Log.Info("users read", "file", e.config.ACLFile, "users", len(e.config.Users.All()))
-	return nil
+	names := map[string]bool{}
+	for _, user := range loaded.Changed {
+		names[user.Name()] = true
+	}
+	return func(c *client) bool { return names[c.snapshot().user] }, nil
 }
 
 // aclLog is ACL LOG [count|RESET].

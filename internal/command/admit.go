@@ -12,7 +12,7 @@ func (s *Session) admit(args [][]byte) (*row, [][]byte, error) {
 	if err != nil {
 		return r, nil, err
 	}
-	if !s.authenticated && r.flags&flagNoAuth == 0 {
+	if r.flags&flagNoAuth == 0 && !s.mayGoOn() {
 		return r, nil, errNoAuth
 	}
 	if r.refusal != "" {
@@ -21,17 +21,29 @@ func (s *Session) admit(args [][]byte) (*row, [][]byte, error) {
 	if s.multi != nil && r.flags&flagNoMulti != 0 {
 		return r, nil, errNotInMulti
 	}
-	if s.inner == inScript {
-		if err := s.admitInScript(r, args); err != nil {
-			return r, nil, err
-		}
+	if s.inner == inScript && r.flags&flagNoScript != 0 {
+		return r, nil, errNotInScript
 	}
 	if s.user != nil && !s.user.Unrestricted() {
 		if err := s.permit(r, args); err != nil {
 			return r, nil, err
 		}
 	}
+	if s.inner == inScript {
+		if err := s.admitInScript(r, args); err != nil {
+			return r, nil, err
+		}
+	}
 	return r, args, s.checkKeys(r, args)
+}
+
+// mayGoOn reports whether the client has authenticated, or need not any more: the password may have been taken away
+// since it came.
+func (s *Session) mayGoOn() bool {
+	if !s.authenticated {
+		s.greet()
+	}
+	return s.authenticated
 }
 
 func (s *Session) find(args [][]byte) (*row, error) {
@@ -49,7 +61,7 @@ func (s *Session) find(args [][]byte) (*row, error) {
 	if r.subs != nil && len(args) > 1 {
 		sub := r.sub(args[1])
 		if sub == nil {
-			return r, errUnknownSubcommand(r, args[1])
+			return nil, errUnknownSubcommand(r, args[1])
 		}
 		r = sub
 	}
@@ -62,11 +74,9 @@ func (s *Session) find(args [][]byte) (*row, error) {
 	return r, nil
 }
 
-// admitInScript refuses what a script must not do.
+// admitInScript refuses what a script must not do, to whomever.
 func (s *Session) admitInScript(r *row, args [][]byte) error {
 	switch {
-	case r.flags&flagNoScript != 0:
-		return errNotInScript
 	case r.flags&flagWhole != 0:
 		return errWholeInScript
 	case r.flags&flagWrite != 0 && s.readOnly:
@@ -81,17 +91,24 @@ func (s *Session) admitInScript(r *row, args [][]byte) error {
 	return err
 }
 
-// permit refuses what the user's rules do not allow, and notes it.
+// denied says why the user's rules do not allow a command, and notes it.
+func (s *Session) denied(r *row, args [][]byte) (reason acl.Reason, object string) {
+	if r.flags&flagNoAuth != 0 { // AUTH and its like are everybody's
+		return acl.Allowed, ""
+	}
+	reason, object = deniedTo(s.user, r, args)
+	if reason != acl.Allowed {
+		s.noteDenial(acl.Denial{Reason: reason, Object: object, Username: s.user.Name()})
+	}
+	return reason, object
+}
+
+// permit refuses what the user's rules do not allow.
 func (s *Session) permit(r *row, args [][]byte) error {
-	if r.flags&flagNoAuth != 0 || s.user == nil { // AUTH and its like are everybody's
-		return nil
-	}
-	reason, object := deniedTo(s.user, r, args)
-	if reason == acl.Allowed {
-		return nil
-	}
-	s.noteDenial(acl.Denial{Reason: reason, Object: object, Username: s.user.Name()})
+	reason, object := s.denied(r, args)
 	switch {
+	case reason == acl.Allowed:
+		return nil
 	case s.inner == inScript && reason == acl.DeniedCommand:
 		return replyError("ERR The user executing the script can't run this command or subcommand")
 	case s.inner == inScript:
@@ -104,7 +121,8 @@ func (s *Session) permit(r *row, args [][]byte) error {
 
 // deniedTo says why a user may not run a command, and the command or key that it is about.
 func deniedTo(user *acl.User, r *row, args [][]byte) (reason acl.Reason, object string) {
-	var keys []acl.Key
+	var room [8]acl.Key // enough for most, without an allocation
+	keys := room[:0]
 	access := r.keys.access()
 	r.keys.eachKey(args, func(name []byte) { keys = append(keys, acl.Key{Name: name, Access: access}) })
 	var first []byte

@@ -23,7 +23,7 @@ func auth(s *Session, args [][]byte) error {
 	default:
 		return errSyntax
 	}
-	if !s.login(user, args[len(args)-1]) {
+	if !s.login(args[0], user, args[len(args)-1]) {
 		s.delayed(errWrongPass)
 		return nil
 	}
@@ -31,12 +31,12 @@ func auth(s *Session, args [][]byte) error {
 	return nil
 }
 
-// login makes the client the user, if the password is right.
-func (s *Session) login(name, password []byte) bool {
+// login makes the client the user, if the password is right. The command is what it was given to, for the log.
+func (s *Session) login(command, name, password []byte) bool {
 	e := s.engine
 	user, ok := e.config.Users.Authenticate(name, password)
 	if !ok {
-		s.noteDenial(acl.Denial{Reason: acl.DeniedAuth, Object: "AUTH", Username: string(name)})
+		s.noteDenial(acl.Denial{Reason: acl.DeniedAuth, Object: string(command), Username: string(name)})
 		return false
 	}
 	e.logins.succeeded(s.client.peer)
@@ -79,7 +79,7 @@ func (s *Session) delayed(err error) {
 	s.engine.failedLogins.report(func(count int) {
 		s.engine.config.Log.Warn("a client gave a wrong user name or password", "client", s.client.peer.Addr, "count", count)
 	})
-	s.after(pause, func(s *Session) { s.fail(err) })
+	s.after(pause, func(s *Session) { s.failCommand(err) })
 }
 
 // logins makes guessing passwords slow: it counts the failures of each host of late. It is safe for concurrent use.

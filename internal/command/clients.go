@@ -97,7 +97,11 @@ func (c *client) line(nowNs int64) string {
 }
 
 func (c *client) idleSec(nowNs int64) int64 {
-	return max(0, nowNs-c.activeNs.Load()) / int64(time.Second)
+	activeNs := c.activeNs.Load()
+	if activeNs == 0 { // it has not said anything
+		return int64(time.Since(c.created).Seconds())
+	}
+	return max(0, nowNs-activeNs) / int64(time.Second)
 }
 
 // clients is the sessions that are connected. It is safe for concurrent use.

@@ -32,7 +32,10 @@ func quit(s *Session, _ [][]byte) error {
 
 func reset(s *Session, _ [][]byte) error {
 	s.discard()
-	s.db, s.replies, s.w.RESP3 = 0, repliesOn, false
+	s.db, s.w.RESP3 = 0, false
+	if s.replies != repliesSkipThis {
+		s.replies = repliesOn
+	}
 	s.client.change(func(i *clientInfo) {
 		*i = clientInfo{libName: i.libName, libVersion: i.libVersion, queued: -1}
 	})
@@ -47,7 +50,9 @@ func selectDB(s *Session, args [][]byte) error {
 		return err
 	}
 	s.db = db
-	s.client.change(func(i *clientInfo) { i.db = int(db) })
+	if s.inner != inScript { // whose database is its own
+		s.client.change(func(i *clientInfo) { i.db = int(db) })
+	}
 	s.w.OK()
 	return nil
 }
@@ -90,7 +95,7 @@ func hello(s *Session, args [][]byte) error {
 	for i := 2; i < len(args); i++ {
 		switch left := len(args) - i - 1; {
 		case left >= 2 && lower(args[i]) == "auth":
-			if !s.login(args[i+1], args[i+2]) {
+			if !s.login(args[0], args[i+1], args[i+2]) {
 				s.delayed(errWrongPass)
 				return nil
 			}

@@ -26,14 +26,16 @@ const (
 	errHelloNoAuth replyError = "NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
 		"HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP " +
 		"protocol version at the same time"
-	errNestedMulti     replyError = "ERR MULTI calls can not be nested"
-	errNotInMulti      replyError = "ERR Command not allowed inside a transaction"
-	errExecFailed      replyError = "EXECABORT Transaction discarded because of previous errors."
-	errACLChanged      replyError = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed"
+	errNestedMulti replyError = "ERR MULTI calls can not be nested"
+	errNotInMulti  replyError = "ERR Command not allowed inside a transaction"
+	errExecFailed  replyError = "EXECABORT Transaction discarded because of previous errors."
+	errACLChanged  replyError = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. " +
+		"This command is no longer allowed for the following reason: " // which follows
 	errNotInScript     replyError = "ERR This Redis command is not allowed from script"
 	errWholeInScript   replyError = "ERR a command about all keys is not allowed from a script, which has only the keys that it declared"
 	errReadOnlyScript  replyError = "ERR Write commands are not allowed from read-only scripts."
 	errUnknownInScript replyError = "ERR Unknown Redis command called from script"
+	errScriptsTooLong  replyError = "ERR the scripts of the transaction have taken longer than --lua-time-limit together; this one was not executed"
 	errArityInScript   replyError = "ERR Wrong number of args calling Redis command from script"
 
 	errProtoVersion    replyError = "NOPROTO unsupported protocol version"

@@ -182,7 +182,15 @@ func infoCommandStats(t *infoText) {
 
 func infoErrorStats(t *infoText) {
 	var lines []string
-	t.s.engine.errors.each(func(code string, n int64) { lines = append(lines, fmt.Sprintf("errorstat_%s:count=%d\r\n", code, n)) })
+	plain := func(c rune) rune {
+		if c <= ' ' || c > '~' || c == ':' || c == '#' { // it would not be one field
+			return '_'
+		}
+		return c
+	}
+	t.s.engine.errors.each(func(code string, n int64) {
+		lines = append(lines, fmt.Sprintf("errorstat_%s:count=%d\r\n", strings.Map(plain, code), n))
+	})
 	slices.Sort(lines)
 	t.WriteString(strings.Join(lines, ""))
 }

@@ -7,6 +7,7 @@ const (
 	repliesOn replyMode = iota
 	repliesOff
 	repliesSkipNext // the reply of the next command only
+	repliesSkipThis // of the command that runs; it may be the one that wants replies again
 )
 
 // clientReply is CLIENT REPLY ON|OFF|SKIP. Only ON has a reply.
@@ -33,12 +34,15 @@ func (s *Session) executeMuted(args [][]byte) {
 	before := len(s.w.Buf)
 	once := s.replies == repliesSkipNext
 	if once {
-		s.replies = repliesOn
+		s.replies = repliesSkipThis
 	}
 	s.dispatch(args)
 	s.flush()
-	if once || s.replies == repliesOff {
+	if s.replies != repliesOn {
 		s.muteFrom(before)
+	}
+	if s.replies == repliesSkipThis {
+		s.replies = repliesOn
 	}
 }
 

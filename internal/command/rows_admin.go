@@ -94,9 +94,9 @@ func debugRows() []*row {
 			args: []arg{{name: "type", kind: "string"}},
 		},
 		{
-			name: "sleep", arity: 3, flags: byAdmin, run: debugSleep,
+			name: "sleep", arity: 3, flags: byAdmin | flagNoMulti, run: debugSleep,
 			since: "1.0.0", complexity: "O(1)", summary: "Replies after a time",
-			args: []arg{{name: "seconds", kind: "double"}}, differs: "Holds up its own client only.",
+			args: []arg{{name: "seconds", kind: "double"}}, differs: "Holds up its own client only; not in a transaction.",
 		},
 	}
 }

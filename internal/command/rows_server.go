@@ -62,7 +62,7 @@ func commandRows() []*row {
 			since: "2.8.13", complexity: "O(1)", summary: "Counts the commands",
 		},
 		{
-			name: "docs", arity: -2, flags: flags, categories: connection, run: commandDocs,
+			name: "docs", arity: -2, flags: flags, categories: connection, long: true, run: commandDocs,
 			since: "7.0.0", complexity: "O(N) in the number of commands",
 			summary: "Documents commands, by default all", args: names,
 		},
@@ -78,7 +78,7 @@ func commandRows() []*row {
 		},
 		help,
 		{
-			name: "info", arity: -2, flags: flags, categories: connection, run: commandInfo,
+			name: "info", arity: -2, flags: flags, categories: connection, long: true, run: commandInfo,
 			since: "2.8.13", complexity: "O(N) in the number of commands",
 			summary: "Describes commands, by default all", args: names,
 		},
@@ -99,7 +99,7 @@ func memoryRows() []*row {
 	return []*row{
 		helpRow(),
 		{
-			name: "purge", arity: 2, run: memoryPurge,
+			name: "purge", arity: 2, long: true, run: memoryPurge,
 			since: "4.0.0", complexity: "O(N) in the memory used", summary: "Gives free memory back to the system",
 		},
 		keyRow(row{

@@ -72,7 +72,7 @@ func scan(s *Session, args [][]byte) error {
 		return err
 	}
 	var keys collector
-	work := func() { q.cursor = s.scanStore(q, &keys) }
+	work := func() { s.scanSome(q, &keys) }
 	reply := func(s *Session) {
 		s.w.Array(2)
 		s.w.BulkString(strconv.FormatUint(q.cursor, 10))
@@ -87,9 +87,20 @@ func scan(s *Session, args [][]byte) error {
 	return nil
 }
 
-// scanStore collects about q.count keys from q.cursor on, and returns the cursor of those behind them.
-func (s *Session) scanStore(q *scanQuery, keys *collector) uint64 {
-	return s.whole().Scan(s.db, q.cursor, q.count, func(key shard.Key, _ int64) {
+// scanSome collects about q.count keys in steps, and leaves the rest to the next call when their names are too long
+// for a reply.
+func (s *Session) scanSome(q *scanQuery, keys *collector) {
+	keys.maxBytes = s.engine.config.MaxReplyBytes
+	for left := q.count; left > 0 && !keys.full(); left -= asideKeys {
+		if q.cursor = s.scanStore(q, min(left, asideKeys), keys); q.cursor == 0 {
+			return
+		}
+	}
+}
+
+// scanStore collects about count keys from q.cursor on, and returns the cursor of those behind them.
+func (s *Session) scanStore(q *scanQuery, count int, keys *collector) uint64 {
+	return s.whole().Scan(s.db, q.cursor, count, func(key shard.Key, _ int64) {
 		if !q.none && (q.pattern == nil || glob.Match(q.pattern, key.Name)) {
 			keys.add(key.Name)
 		}
@@ -101,18 +112,18 @@ func keysCommand(s *Session, args [][]byte) error {
 	if err := s.checkPattern(args[1]); err != nil {
 		return err
 	}
-	q := &scanQuery{count: asideKeys, pattern: bytes.Clone(args[1])}
+	q := &scanQuery{pattern: bytes.Clone(args[1])}
 	keys := collector{maxBytes: s.engine.config.MaxReplyBytes}
 	s.aside(func() {
 		for {
-			q.cursor = s.scanStore(q, &keys)
+			q.cursor = s.scanStore(q, asideKeys, &keys)
 			if q.cursor == 0 || keys.full() {
 				return
 			}
 		}
 	}, func(s *Session) {
 		if keys.full() {
-			s.fail(replyError("ERR the reply would be longer than " + strconv.Itoa(keys.maxBytes) +
+			s.failCommand(replyError("ERR the reply would be longer than " + strconv.Itoa(keys.maxBytes) +
 				" bytes, the limit of --max-output-bytes; use SCAN"))
 			return
 		}

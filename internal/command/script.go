@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strings"
+	"time"
 
 	"cellserver/internal/lua"
 	"cellserver/internal/resp"
@@ -65,14 +67,28 @@ func (s *Session) runScript(script *lua.Script, keys, argv [][]byte, readOnly bo
 	if !readOnly && s.runNative(script, keys, argv) {
 		return nil
 	}
+	if s.scriptsTime >= s.engine.config.Scripts.TimeLimit() {
+		return errScriptsTooLong
+	}
 	run := &scriptRun{session: s, script: script, readOnly: readOnly, keys: cloneAll(keys), argv: cloneAll(argv)}
 	for _, name := range run.keys {
 		run.declared = append(run.declared, s.key(name))
 	}
-	s.asideIn(s.engine.scripts, run.run, func(s *Session) {
-		s.w.Buf = append(s.w.Buf, run.reply...)
-	})
+	s.asideIn(s.engine.scripts, run.run, run.finish)
 	return nil
+}
+
+// finish replies on the session that waits.
+func (r *scriptRun) finish(s *Session) {
+	s.w.Buf = append(s.w.Buf, r.reply...)
+	if r.reply[0] != '-' {
+		return
+	}
+	s.row.stats.failed.Add(1)
+	text, _, _ := strings.Cut(string(r.reply[1:]), "\r\n")
+	if r.lastError == "" || !strings.HasPrefix(text, r.lastError) { // else it was counted when the command failed
+		s.engine.errors.count(text)
+	}
 }
 
 func cloneAll(args [][]byte) [][]byte {
@@ -89,7 +105,8 @@ func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
 	if script.Native == nil || s.inner != outer || !s.user.Unrestricted() {
 		return false
 	}
-	args, ok := script.Native.Args(nil, keys, argv)
+	var argsRoom [8][]byte
+	args, ok := script.Native.Args(argsRoom[:0], keys, argv)
 	if !ok || len(args) < 2 || len(args[1]) > s.engine.config.MaxKeyBytes || !declares(keys, args[1]) {
 		return false
 	}
@@ -98,11 +115,10 @@ func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
 		return false
 	}
 	s.decide(one)
-	if element := script.Native.Index(); element > 0 {
-		s.replyElement(&one[0].Result, element)
-	} else {
-		s.replyThrottle(&one[0].Result)
-	}
+	var answerRoom [128]byte
+	answer := resp.Writer{Buf: answerRoom[:0]}
+	replyThrottle(&answer, &one[0].Result)
+	s.w.Buf = script.Native.AppendReply(script, answer.Buf, s.w.Buf, s.w.RESP3)
 	clear(one)
 	return true
 }
@@ -124,7 +140,8 @@ type scriptRun struct {
 	keys, argv [][]byte
 	declared   []shard.Key
 
-	reply []byte
+	reply     []byte
+	lastError string // of a command
 }
 
 func (r *scriptRun) run() {
@@ -138,6 +155,8 @@ func (r *scriptRun) run() {
 
 // runInside runs the script as a part of a transaction, and takes back what it wrote if it was ended.
 func (r *scriptRun) runInside(in keySpace, nowNs int64) {
+	began := time.Now()
+	defer func() { r.session.scriptsTime += time.Since(began) }()
 	before := make([]int64, len(r.declared))
 	for i, key := range r.declared {
 		before[i], _ = in.TAT(key)
@@ -146,7 +165,9 @@ func (r *scriptRun) runInside(in keySpace, nowNs int64) {
 		return
 	}
 	for i, key := range r.declared {
-		in.SetTAT(key, before[i])
+		if now, _ := in.TAT(key); now != before[i] {
+			in.SetTAT(key, before[i])
+		}
 	}
 }
 
@@ -158,7 +179,7 @@ func (r *scriptRun) runIn(in keySpace, nowNs int64) (keep bool) {
 	s.enter(in, nowNs)
 	defer s.leave()
 	reply, err := s.engine.config.Scripts.Run(r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
-	r.reply = reply
+	r.reply, r.lastError = reply, s.lastError
 	return err == nil
 }
 

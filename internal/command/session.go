@@ -1,6 +1,9 @@
 package command
 
 import (
+	"sync/atomic"
+	"time"
+
 	"cellserver/internal/acl"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
@@ -61,16 +64,22 @@ type Session struct {
 	// to be called again after the next wake-up.
 	waiting func(*Session) bool
 
-	conn    Conn
-	client  *client
-	watch   *shard.Watch // nil without WATCH
-	watched []shard.Key
+	conn         Conn
+	client       *client
+	gone         atomic.Bool  // the client; what has not begun for it need not
+	row          *row         // whose command runs or waits
+	watch        *shard.Watch // nil without WATCH
+	watched      []shard.Key
+	watchedBytes int // of their names
 
 	// Of a session for EXEC or a script:
 
 	spaceNs  int64       // the time of the space
 	keys     []shard.Key // that a script has declared
 	readOnly bool        // the script is
+
+	lastError   string        // of a script's commands
+	scriptsTime time.Duration // that the scripts of EXEC have taken
 }
 
 // innerKind says what a session executes for; EXEC and scripts have one of their own.
@@ -105,7 +114,8 @@ func (s *Session) Authenticated() bool { return s.authenticated }
 
 // Close ends the session; its driver calls it once, when the connection has ended, and feeds it no more.
 func (s *Session) Close() {
-	s.waiting = nil // or what it waits for would stay for as long as something may wake it
+	s.gone.Store(true) // before its watch ends: see execution.execute
+	s.waiting = nil    // or what it waits for would stay for as long as something may wake it
 	s.unwatch()
 	s.engine.clients.remove(s.client)
 }
@@ -188,22 +198,25 @@ func (s *Session) dispatch(args [][]byte) {
 
 // call executes a command that was admitted.
 func (s *Session) call(r *row, args [][]byte) {
-	if r.batches { // flush counts, and reads the clock
+	if r.batches { // flush counts those that are well, and reads the clock
 		if err := r.run(s, args); err != nil {
+			r.stats.calls.Add(1)
 			r.stats.failed.Add(1)
 			s.fail(err)
 		}
 		return
 	}
 	s.flush()
+	s.row = r
 	beganNs := s.engine.config.Now()
-	s.client.touch(r, beganNs)
+	if s.inner == outer {
+		s.client.touch(r, beganNs)
+	}
 	err := r.run(s, args)
 	r.stats.calls.Add(1)
 	r.stats.ns.Add(s.engine.config.Now() - beganNs)
 	if err != nil {
-		r.stats.failed.Add(1)
-		s.fail(err)
+		s.failCommand(err)
 	}
 	if r.long && s.status == NeedInput {
 		s.status = More
@@ -225,9 +238,18 @@ func (s *Session) reject(r *row, err error) {
 	s.fail(err)
 }
 
+// failCommand replies an error of the command that runs, or has waited.
+func (s *Session) failCommand(err error) {
+	s.row.stats.failed.Add(1)
+	s.fail(err)
+}
+
 func (s *Session) fail(err error) {
 	s.flush()
 	text := replyText(err)
 	s.engine.errors.count(text)
+	if s.inner == inScript {
+		s.lastError = text
+	}
 	s.w.Error(text)
 }

@@ -83,11 +83,11 @@ func TestCrossProtocolIsLoggedOnceAMinute(t *testing.T) {
 
 // TestFeedStopsWhenRepliesAreLong, so that a short input cannot fill the memory.
 func TestFeedStopsWhenRepliesAreLong(t *testing.T) {
-	const docs, calls = "COMMAND DOCS\r\n", 100
+	const list, calls = "COMMAND LIST\r\n", 1000
 	r := newRig()
 	s := r.session()
-	one := say(t, s, docs)
-	buf, before, feeds, total := []byte(strings.Repeat(docs, calls)), strings.Repeat("x", 1000), 0, 0
+	one := say(t, s, list)
+	buf, before, feeds, total := []byte(strings.Repeat(list, calls)), strings.Repeat("x", 1000), 0, 0
 	for {
 		n, out, status := s.Feed(buf, []byte(before)) // what is pending already does not count
 		buf, feeds = buf[n:], feeds+1

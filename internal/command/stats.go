@@ -28,10 +28,13 @@ type errorStats struct {
 }
 
 // maxErrorCodes bounds the codes counted: those that scripts make up are the client's.
-const maxErrorCodes = 128
+const (
+	maxErrorCodes     = 128
+	maxErrorCodeBytes = 64
+)
 
 func (e *errorStats) count(text string) {
-	code, _, _ := strings.Cut(text, " ")
+	code, _, _ := strings.Cut(text[:min(len(text), maxErrorCodeBytes)], " ")
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.total++

@@ -74,7 +74,7 @@ func (s *Session) flush() {
 	}
 	s.decide(batch)
 	for i := range batch {
-		s.replyThrottle(&batch[i].Result)
+		replyThrottle(&s.w, &batch[i].Result)
 	}
 	clear(batch) // see giveBack
 	s.scratch.batch = batch[:0]
@@ -108,13 +108,13 @@ func (s *Session) decideIn(in keySpace, batch []shard.Request) {
 	s.engine.throttle.stats.calls.Add(int64(len(batch)))
 }
 
-func (s *Session) replyThrottle(r *funnel.Result) {
-	s.w.Array(5)
-	s.w.Int(limitedInt(r))
-	s.w.Int(r.Limit)
-	s.w.Int(r.Remaining)
-	s.w.Int(r.RetryAfterSec)
-	s.w.Int(r.ResetAfterSec)
+func replyThrottle(w *resp.Writer, r *funnel.Result) {
+	w.Array(5)
+	w.Int(limitedInt(r))
+	w.Int(r.Limit)
+	w.Int(r.Remaining)
+	w.Int(r.RetryAfterSec)
+	w.Int(r.ResetAfterSec)
 }
 
 func limitedInt(r *funnel.Result) int64 {
@@ -122,14 +122,4 @@ func limitedInt(r *funnel.Result) int64 {
 		return 1
 	}
 	return 0
-}
-
-// replyElement replies with one of the five integers, counted from 1 as in Lua.
-func (s *Session) replyElement(r *funnel.Result, element int) {
-	five := [...]int64{limitedInt(r), r.Limit, r.Remaining, r.RetryAfterSec, r.ResetAfterSec}
-	if element > len(five) {
-		s.w.Null()
-		return
-	}
-	s.w.Int(five[element-1])
 }

@@ -2,8 +2,10 @@ package command
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
+	"cellserver/internal/acl"
 	"cellserver/internal/shard"
 )
 
@@ -75,18 +77,24 @@ func watch(s *Session, args [][]byte) error {
 		return replyError("ERR WATCH inside MULTI is not allowed")
 	}
 	keys := make([]shard.Key, len(args)-1)
+	size := s.watchedBytes
 	for i, name := range args[1:] {
 		keys[i] = s.key(bytes.Clone(name))
+		size += len(name)
 	}
-	if len(s.watched)+len(keys) > maxWatched {
+	switch most := s.engine.config.Limits.MaxCommandBytes; {
+	case len(s.watched)+len(keys) > maxWatched:
 		return replyError("ERR more than " + strconv.Itoa(maxWatched) + " keys are watched; EXEC or UNWATCH first")
+	case size > most:
+		return replyError("ERR the watched keys are longer than " + strconv.Itoa(most) +
+			" bytes, the limit of --max-command-bytes; EXEC or UNWATCH first")
 	}
 	if s.watch == nil {
 		s.watch = s.engine.config.Store.Watch(s.now(), keys)
 	} else {
 		s.watch.Add(s.now(), keys)
 	}
-	s.watched = append(s.watched, keys...)
+	s.watched, s.watchedBytes = append(s.watched, keys...), size
 	s.client.change(func(i *clientInfo) { i.watching = len(s.watched) })
 	s.w.OK()
 	return nil
@@ -103,7 +111,7 @@ func (s *Session) unwatch() {
 		return
 	}
 	s.watch.Close()
-	s.watch, s.watched = nil, nil
+	s.watch, s.watched, s.watchedBytes = nil, nil, 0
 	s.client.change(func(i *clientInfo) { i.watching = 0 })
 }
 
@@ -140,7 +148,10 @@ func (s *Session) finishExec(x *execution) {
 	}
 	s.w.Array(len(x.queued))
 	s.w.Buf = append(s.w.Buf, x.inner.w.Buf...)
-	s.db, s.replies = x.inner.db, x.inner.replies
+	s.db = x.inner.db
+	if x.inner.replies != x.replies {
+		s.replies = x.inner.replies
+	}
 	if x.inner.status == Close {
 		s.status = Close
 	}
@@ -150,21 +161,27 @@ func (s *Session) finishExec(x *execution) {
 type execution struct {
 	session *Session // which waits
 	queued  []queuedCommand
-	keys    []shard.Key // of all commands, and those watched
-	whole   bool        // a command is about all keys
-	scripts bool        // a command is a script, which may take long
-	long    bool        // worth a goroutine
-	inner   *Session    // what has executed the commands; nil if a watched key had changed
+	watch   *shard.Watch // nil without WATCH
+	keys    []shard.Key  // of all commands, and those watched
+	replies replyMode    // in the beginning
+	whole   bool         // a command is about all keys
+	scripts bool         // a command is a script, which may take long
+	once    bool         // a command does more than to change keys, so it must not be executed again
+	long    bool         // worth a goroutine
+	inner   *Session     // what has executed the commands; nil if a watched key had changed
 }
 
-const longExec = 1000 // commands
+const longExec = 1000 // commands, or keys
 
 func (s *Session) newExecution() *execution {
-	x := &execution{session: s, queued: s.multi.queued, keys: s.watched}
+	x := &execution{session: s, queued: s.multi.queued, watch: s.watch, keys: slices.Clone(s.watched), replies: s.replies}
 	db := s.db
 	for _, q := range x.queued {
-		x.whole = x.whole || q.row.flags&flagWhole != 0
-		x.scripts = x.scripts || q.row.flags&flagScript != 0
+		f := q.row.flags
+		x.whole = x.whole || f&flagWhole != 0
+		x.scripts = x.scripts || f&flagScript != 0
+		x.once = x.once || f&(flagWrite|flagReadonly|flagScript|flagFast) == 0
+		x.long = x.long || q.row.long && q.row.keys.first == 0
 		q.row.keys.eachKey(q.args, func(name []byte) { x.keys = append(x.keys, shard.Key{DB: db, Name: name}) })
 		if q.row.name == "select" {
 			if n, err := s.database(q.args[1]); err == nil {
@@ -172,7 +189,7 @@ func (s *Session) newExecution() *execution {
 			}
 		}
 	}
-	x.long = x.whole || x.scripts || len(x.queued) > longExec
+	x.long = x.long || x.whole || x.scripts || len(x.queued) > longExec || len(x.keys) > longExec
 	return x
 }
 
@@ -185,7 +202,7 @@ func (x *execution) run() {
 		all := e.config.Store.BeginAll(nowNs)
 		defer all.End()
 		x.execute(all, nowNs)
-	case x.scripts:
+	case x.scripts && !x.once:
 		e.optimistically(x.keys, func(tx *shard.Tx, nowNs int64) (keep bool) {
 			x.execute(tx.ByKey(), nowNs)
 			return true
@@ -200,14 +217,15 @@ func (x *execution) run() {
 
 func (x *execution) execute(in keySpace, nowNs int64) {
 	x.inner = nil
-	if w := x.session.watch; w != nil && w.Dirty(nowNs) {
+	// A session that has ended watches nothing any more, and says that it has ended before.
+	if x.watch != nil && (x.watch.Dirty(nowNs) || x.session.gone.Load()) {
 		return
 	}
 	s := x.session.child(inExec)
 	s.enter(in, nowNs)
 	defer s.leave()
 	for _, q := range x.queued {
-		if err := s.stillAllowed(q); err != nil {
+		if err := s.mayExecute(q); err != nil {
 			s.fail(err)
 			continue
 		}
@@ -217,10 +235,26 @@ func (x *execution) execute(in keySpace, nowNs int64) {
 	x.inner = s
 }
 
+// mayExecute refuses what EXEC must not do any more.
+func (s *Session) mayExecute(q queuedCommand) error {
+	if most := s.engine.config.MaxReplyBytes; len(s.w.Buf) > most {
+		return replyError("ERR the replies of the transaction are longer than " + strconv.Itoa(most) +
+			" bytes, the limit of --max-output-bytes; this command was not executed")
+	}
+	return s.stillAllowed(q)
+}
+
 // stillAllowed refuses what the user was allowed when it was queued, and is not any more.
 func (s *Session) stillAllowed(q queuedCommand) error {
-	if s.user.Unrestricted() || s.permit(q.row, q.args) == nil {
+	if s.user.Unrestricted() {
 		return nil
 	}
-	return errACLChanged
+	switch reason, _ := s.denied(q.row, q.args); reason {
+	case acl.Allowed:
+		return nil
+	case acl.DeniedCommand:
+		return errACLChanged + "no permission to execute the command or subcommand"
+	default:
+		return errACLChanged + "no permission to touch the specified keys"
+	}
 }

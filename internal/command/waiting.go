@@ -44,6 +44,7 @@ func (s *Session) asideIn(slots slots, work func(), reply func(*Session)) {
 	}
 	var ended atomic.Bool
 	var failure error // a panic, which must end this connection and not the process
+	row := s.row
 	go func() {
 		defer s.conn.Wake()
 		defer ended.Store(true)
@@ -54,7 +55,9 @@ func (s *Session) asideIn(slots slots, work func(), reply func(*Session)) {
 				failure = fmt.Errorf("%v\n%s", p, debug.Stack())
 			}
 		}()
-		work()
+		if !s.gone.Load() { // else those that come and go could pile up work
+			s.engine.timed(row, work)
+		}
 	}()
 	s.wait(func(s *Session) bool {
 		if !ended.Load() {
@@ -68,13 +71,15 @@ func (s *Session) asideIn(slots slots, work func(), reply func(*Session)) {
 	})
 }
 
-// after replies when a time has passed.
+// timed adds to the time of a command.
+func (e *Engine) timed(r *row, work func()) {
+	beganNs := e.config.Now()
+	work()
+	r.stats.ns.Add(e.config.Now() - beganNs)
+}
+
+// after replies when a time has passed. It is not for EXEC and scripts, which would hold up others.
 func (s *Session) after(d time.Duration, reply func(*Session)) {
-	if s.inner != outer {
-		time.Sleep(d)
-		reply(s)
-		return
-	}
 	var over atomic.Bool
 	time.AfterFunc(d, func() {
 		over.Store(true)

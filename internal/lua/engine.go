@@ -72,6 +72,9 @@ func New(c Config) *Engine {
 	return e
 }
 
+// TimeLimit is how long a run may take.
+func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
+
 // NotBusyError is what Kill answers when no script runs, in Redis's words.
 type NotBusyError struct{}
 

@@ -71,7 +71,8 @@ func (sh *shard) watch(nowNs int64, k keyRef, key *Key, x *watching) (tatNs int6
 // Dirty reports whether a key has changed or expired. For a transaction that shall happen only if none has, ask
 // when its locks are held, at its time, and keep them until its end. The watched keys need not be among its own:
 // a change is noticed before the lock of its shard is given up, so one that Dirty does not see yet comes after
-// the transaction for everybody who sees both.
+// the transaction for everybody who sees both. It may be asked while another goroutine calls Close, after which it
+// says nothing.
 func (w *Watch) Dirty(nowNs int64) bool { return w.dirty.Load() || w.expiresNs <= nowNs }
 
 // Close forgets the keys. It takes locks, so the caller must hold none: a transaction is ended before. A closed
