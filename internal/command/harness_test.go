@@ -2,6 +2,8 @@ package command
 
 import (
 	"bytes"
+	"crypto/sha1"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -192,3 +194,6 @@ func five(numbers ...int64) string {
 }
 
 const pong = "+PONG\r\n"
+
+// shaOf is the name of a script for EVALSHA.
+func shaOf(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) }
