@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"cellserver/internal/acl"
 	"cellserver/internal/funnel"
@@ -197,3 +198,19 @@ const pong = "+PONG\r\n"
 
 // shaOf is the name of a script for EVALSHA.
 func shaOf(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) }
+
+// meddle adds TEST.MEDDLE to an engine, with which the commands of EXEC and scripts have something done from outside.
+func meddle(e *Engine, do func()) {
+	r := &row{name: "test.meddle", arity: 1, flags: flagFast, stats: &rowStats{}, run: func(s *Session, _ [][]byte) error {
+		do()
+		s.w.OK()
+		return nil
+	}}
+	e.table.rows = append(e.table.rows, r)
+	e.table.byName[r.name] = r
+}
+
+// withTimeLimit bounds the time of scripts.
+func withTimeLimit(d time.Duration) func(*Config) {
+	return func(c *Config) { c.Scripts = lua.New(lua.Config{TimeLimit: d}) }
+}

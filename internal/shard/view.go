@@ -74,10 +74,12 @@ func (b *ByKey) Throttle(key Key, limit funnel.Limit, quantity int64) funnel.Res
 	return (*Tx)(b).throttle(b.state(&key), limit, quantity)
 }
 
-// SetTAT makes a TAT a key's state, which is none if it is not after the Tx's time.
+// SetTAT makes a TAT a key's state, which is none if it is not after the Tx's time. With the state that was found,
+// nothing has been written.
 func (b *ByKey) SetTAT(key Key, tatNs int64) {
 	st := b.state(&key)
-	st.tatNs, st.written = max(tatNs, b.nowNs), true
+	st.tatNs = max(tatNs, b.nowNs)
+	st.written = st.tatNs != st.foundNs
 }
 
 // Exclusive is a store that nobody else can use until End, at one time. What it writes is written at once; there

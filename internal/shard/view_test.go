@@ -201,3 +201,84 @@ func TestEverythingAtOnce(t *testing.T) {
 		t.Errorf("%d keys are still watched in %d shards", entries, maps)
 	}
 }
+
+// TestSetTAT, by a transaction and with all of the store: what it leaves, and who is told.
+func TestSetTAT(t *testing.T) {
+	const absent = int64(0)
+	for _, tt := range []struct {
+		name         string
+		before       int64 // of the key, in seconds from now; absent for none
+		set          []int64
+		want         int64
+		dirty, whole bool // whether a watch notices, by a transaction and with all of the store
+	}{
+		{"a new key", absent, []int64{30}, 30, true, true},
+		{"longer", 10, []int64{30}, 30, true, true},
+		{"shorter", 30, []int64{10}, 10, true, true},
+		{"none", 30, []int64{0}, absent, true, true},
+		{"long ago", 30, []int64{-99}, absent, true, true},
+		{"none again", absent, []int64{0}, absent, false, true},
+		{"as it was", 30, []int64{30}, 30, false, true},
+		{"there and back", 30, []int64{10, 30}, 30, false, true},
+		{"new and gone", absent, []int64{10, 0}, absent, false, true},
+		{"twice", 30, []int64{10, 20}, 20, true, true},
+	} {
+		for _, whole := range []bool{false, true} {
+			s, k := New(), key(3, "k")
+			if tt.before != absent {
+				put(t, s, t0, k, tt.before)
+			}
+			w := s.Watch(t0, []Key{k})
+			tx := new(Tx)
+			var in interface {
+				keyspace
+				SetTAT(key Key, tatNs int64)
+			}
+			end := func() { tx.Commit() }
+			if whole {
+				x := s.BeginAll(t0)
+				in, end = x, x.End
+			} else {
+				tx.Begin(s, t0, []Key{k, key(3, "other")})
+				in = tx.ByKey()
+			}
+			for _, atSec := range tt.set {
+				in.SetTAT(k, t0+atSec*sec)
+				if tatNs, ok := in.TAT(k); ok != (atSec > 0) || ok && tatNs != t0+atSec*sec {
+					t.Errorf("%s: reads %d, %t after %d", tt.name, tatNs-t0, ok, atSec)
+				}
+			}
+			end()
+			tatNs, ok := s.TAT(t0, k)
+			if ok != (tt.want != absent) || ok && tatNs != t0+tt.want*sec {
+				t.Errorf("%s, whole %t: left %d s, %t; want %d", tt.name, whole, (tatNs-t0)/sec, ok, tt.want)
+			}
+			if got, want := w.Dirty(t0), !whole && tt.dirty || whole && tt.whole; got != want {
+				t.Errorf("%s, whole %t: dirty is %t", tt.name, whole, got)
+			}
+			w.Close()
+		}
+	}
+}
+
+// TestSetTATAndConflicts: a released transaction that has taken back what it wrote has nothing to lose to others.
+func TestSetTATAndConflicts(t *testing.T) {
+	s, k, l := New(), key(0, "k"), limit(t, 9, 1, 10)
+	for _, takeBack := range []bool{false, true} {
+		tx := s.Begin(t0, []Key{k})
+		tx.Release()
+		in := tx.ByKey()
+		found, _ := in.TAT(k)
+		in.Throttle(k, l, 2)
+		if takeBack {
+			in.SetTAT(k, found)
+		}
+		one(s, t0, k, l, 1)
+		if committed := tx.Commit(); committed != takeBack {
+			t.Errorf("took back is %t, and committed %t", takeBack, committed)
+		}
+	}
+	if r := one(s, t0, k, l, 0); r.Remaining != 8 {
+		t.Errorf("%d remain, want 8", r.Remaining)
+	}
+}
