@@ -233,7 +233,9 @@ func TestTransactionsAreAtomic(t *testing.T) {
 	}
 	ways := []func(s *Session, units int) (in string, moved int){
 		func(_ *Session, units int) (string, int) { return "MULTI\r\n" + both(units) + "EXEC\r\n", units },
-		func(_ *Session, units int) (string, int) { return "MULTI\r\nDBSIZE\r\n" + both(units) + "EXEC\r\n", units },
+		func(_ *Session, units int) (string, int) {
+			return "MULTI\r\nDBSIZE\r\n" + both(units) + "EXEC\r\n", units
+		},
 		func(_ *Session, units int) (string, int) {
 			return encode("EVAL", script, "2", "a", "b", strconv.Itoa(units)), units
 		},
