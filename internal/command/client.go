@@ -162,42 +162,45 @@ func (s *Session) killFilter(args [][]byte) (*killFilter, error) {
 		if len(args) == 1 {
 			return nil, errSyntax
 		}
-		value := args[1]
-		var accepts func(*client) bool
-		switch lower(args[0]) {
-		case "id":
-			id, ok := resp.ParseInt(value)
-			if !ok || id < 1 {
-				return nil, replyError("ERR client-id should be greater than 0")
-			}
-			accepts = func(c *client) bool { return c.id == id }
-		case "type":
-			var err error
-			if accepts, err = ofType(value); err != nil {
-				return nil, err
-			}
-		case "addr":
-			accepts = func(c *client) bool { return c.peer.Addr == string(value) }
-		case "laddr":
-			accepts = func(c *client) bool { return c.peer.LocalAddr == string(value) }
-		case "user":
-			if s.engine.config.Users.Lookup(string(value)) == nil {
-				return nil, replyError("ERR No such user '" + resp.Printable(value) + "'")
-			}
-			accepts = func(c *client) bool { return c.snapshot().user == string(value) }
-		case "skipme":
-			yes, err := yesNo(value)
+		if lower(args[0]) == "skipme" {
+			yes, err := yesNo(args[1])
 			if err != nil {
 				return nil, err
 			}
 			f.skipMe = yes
 			continue
-		default:
-			return nil, errSyntax
+		}
+		accepts, err := s.killOption(lower(args[0]), args[1])
+		if err != nil {
+			return nil, err
 		}
 		f.all = append(f.all, accepts)
 	}
 	return f, nil
+}
+
+// killOption is one of CLIENT KILL's options that say which clients.
+func (s *Session) killOption(option string, value []byte) (accepts func(*client) bool, err error) {
+	switch option {
+	case "id":
+		id, ok := resp.ParseInt(value)
+		if !ok || id < 1 {
+			return nil, replyError("ERR client-id should be greater than 0")
+		}
+		return func(c *client) bool { return c.id == id }, nil
+	case "type":
+		return ofType(value)
+	case "addr":
+		return func(c *client) bool { return c.peer.Addr == string(value) }, nil
+	case "laddr":
+		return func(c *client) bool { return c.peer.LocalAddr == string(value) }, nil
+	case "user":
+		if s.engine.config.Users.Lookup(string(value)) == nil {
+			return nil, replyError("ERR No such user '" + resp.Printable(value) + "'")
+		}
+		return func(c *client) bool { return c.snapshot().user == string(value) }, nil
+	}
+	return nil, errSyntax
 }
 
 func yesNo(b []byte) (bool, error) {

@@ -46,6 +46,35 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// TestRulesAndScriptsAllocateLittle: a user whose rules are asked costs no allocation, nor does the script that is
+// one call, once it is known.
+func TestRulesAndScriptsAllocateLittle(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	r := newACLRig(t, openDefault, "user app on >pw ~user* ~a* -@all +cl.throttle +auth")
+	for _, tt := range []struct {
+		name string
+		s    *Session
+		in   string
+	}{
+		{"a restricted user", r.login("app"), throttles(128, "1000000", "1000000", "1")},
+		{"EVAL", r.session(), encode("EVAL", native, "1", "user0", "1000000", "1000000", "1")},
+		{"EVAL of one number", r.session(), encode("EVAL", native+"[1]", "1", "user0", "1000000", "1000000", "1")},
+		{"EVALSHA", r.session(), encode("EVALSHA", shaOf(native), "1", "user0", "1000000", "1000000", "1")},
+	} {
+		in, out := []byte(tt.in), make([]byte, 0, 64<<10)
+		allocs := testing.AllocsPerRun(100, func() {
+			if n, replies, status := tt.s.Feed(in, out); n != len(in) || status != NeedInput || replies[0] == '-' {
+				t.Fatalf("%s: consumed %d of %d bytes, status %d, replied %.80q", tt.name, n, len(in), status, replies)
+			}
+		})
+		if allocs != 0 {
+			t.Errorf("%s: %v allocations", tt.name, allocs)
+		}
+	}
+}
+
 func BenchmarkThrottle(b *testing.B) {
 	for _, n := range []int{1, 128} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

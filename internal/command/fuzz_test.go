@@ -4,6 +4,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"cellserver/internal/resp"
 )
 
 // FuzzArguments takes any five arguments for CL.THROTTLE's. One reply comes, in one piece, and keeps the contract.
@@ -70,4 +73,64 @@ func checkFive(t *testing.T, r reply, asked int64) {
 		retryAfter > resetAfter:
 		t.Fatalf("a call for %d: %v", asked, n)
 	}
+}
+
+// sessionSeeds are pipelines that reach every command, with what goes together.
+func sessionSeeds() []string {
+	seeds := []string{
+		"MULTI\r\nCL.THROTTLE a 4 1 10\r\nDBSIZE\r\nEXEC\r\nWATCH a b\r\nDEL a\r\nMULTI\r\nPING\r\nEXEC\r\nMULTI\r\nNOSUCH\r\nEXEC\r\n",
+		"MULTI\r\nSELECT 3\r\nCL.THROTTLE a 4 1 10\r\nEVAL \"return redis.call('ttl', KEYS[1])\" 1 a\r\nFLUSHALL\r\nEXEC\r\nDISCARD\r\nUNWATCH\r\n",
+		encode("EVAL", native, "1", "k", "4", "1", "10") + encode("EVALSHA", shaOf(native), "1", "k", "4", "1", "10") + "SCRIPT FLUSH\r\n",
+		encode("EVAL", "return {1, 'x', {ok='y'}, redis.pcall('cl.throttle', KEYS[1], ARGV[1], 1, 10), false, 3.5}", "1", "k", "x"),
+		encode("EVAL_RO", "return redis.call('exists', KEYS[1])", "1", "k") + encode("EVAL", "return redis.call('select', 1)", "0"),
+		"HELLO 3\r\nEVAL \"return {double=1.5}\" 0\r\nEVAL \"redis.setresp(3) return {map={a=true}}\" 0\r\nHELLO 2 SETNAME x\r\nRESET\r\n",
+		"CLIENT REPLY SKIP\r\nDBSIZE\r\nCLIENT REPLY OFF\r\nCL.THROTTLE a 1 1 1\r\nCLIENT REPLY ON\r\nPING\r\n",
+		"CLIENT LIST TYPE normal\r\nCLIENT LIST ID 1 2\r\nCLIENT KILL ID 7 SKIPME no\r\nCLIENT KILL 1.2.3.4:5\r\nCLIENT TRACKING ON OPTIN\r\nCLIENT CACHING YES\r\n",
+		"SCAN 0 MATCH * COUNT 5 TYPE string\r\nKEYS *\r\nEXPIRE a -1 GT\r\nPEXPIREAT a 1 NX\r\nMEMORY USAGE a SAMPLES 5\r\nINFO all\r\n",
+		"CONFIG GET * save\r\nCONFIG SET maxclients 5\r\nACL LOG 5\r\nACL DRYRUN default get a\r\nACL GETUSER default\r\nCOMMAND GETKEYS eval x 1 a\r\nCOMMAND DOCS get\r\n",
+		"DEBUG PROTOCOL string\r\nSHUTDOWN ABORT\r\nCL.THROTTLE k 1 1 1\r\nQUIT\r\n", "POST / HTTP/1.1\r\n", "*1\r\n$-9\r\n",
+	}
+	eachRow(rows(), func(r *row) {
+		if r.subs == nil {
+			seeds = append(seeds, callOf(r, max(r.arity, -r.arity, 1))+callOf(r, max(r.arity, -r.arity, 1)+1))
+		}
+	})
+	return seeds
+}
+
+// FuzzSession takes any bytes for a client's. Its replies are well formed, whatever way the input is cut, others are
+// not harmed, and nothing is left of it when it goes.
+func FuzzSession(f *testing.F) {
+	for _, seed := range sessionSeeds() {
+		f.Add(seed, 7)
+	}
+	f.Fuzz(func(t *testing.T, in string, cut int) {
+		if strings.Contains(strings.ToLower(in), "auth") {
+			t.Skip() // wrong passwords wait
+		}
+		r := newRig(withTimeLimit(5*time.Millisecond), func(c *Config) {
+			c.Debug = func(Peer) bool { return false } // DEBUG SLEEP waits
+			c.Limits = resp.Limits{MaxArgs: 1000, MaxCommandBytes: 1 << 16}
+		})
+		other, s := r.session(), r.session()
+		say(t, other, "CL.THROTTLE other 9 1 10\r\nWATCH x\r\nMULTI\r\nPING\r\n")
+		at := min(max(cut, 0), len(in))
+		replies, left, status := converse(t, s, in[:at])
+		if status == NeedInput {
+			var more string
+			more, left, status = converse(t, s, left+in[at:])
+			replies += more
+		}
+		parseReplies(t, replies)
+		if status == NeedInput && len(left) > 2<<16 {
+			t.Fatalf("%d bytes are not executed", len(left))
+		}
+		s.Close()
+		if len(r.engine.clients.byID) != 1 || s.watch != nil || s.scratch != nil {
+			t.Fatal("a session has left something")
+		}
+		if got := parseReplies(t, say(t, other, "EXEC\r\nPING\r\n")); len(got) != 2 || got[1].text != "PONG" {
+			t.Fatalf("another client got %+v", got)
+		}
+	})
 }

@@ -30,6 +30,11 @@ func parseReply(in string) (r reply, rest string, err error) {
 	switch r.kind {
 	case '+', '-':
 		return r, rest, nil
+	case '#', ',', '(':
+		if r.text == "" || strings.Trim(r.text, "-+.0123456789einfat") != "" {
+			return r, in, fmt.Errorf("malformed reply: %q", line)
+		}
+		return r, rest, nil
 	case '_':
 		if r.text != "" {
 			return r, in, fmt.Errorf("malformed reply: %q", line)
@@ -44,7 +49,7 @@ func parseReply(in string) (r reply, rest string, err error) {
 		return r, rest, nil
 	case '$', '=':
 		return parseBulk(r, rest)
-	case '*', '~':
+	case '*', '~', '>':
 		return parseElements(r, rest, r.number)
 	case '%':
 		return parseElements(r, rest, 2*r.number)
@@ -66,6 +71,10 @@ func parseBulk(r reply, rest string) (reply, string, error) {
 }
 
 func parseElements(r reply, rest string, n int64) (_ reply, _ string, err error) {
+	if n == -1 && r.kind == '*' {
+		r.kind = '_'
+		return r, rest, nil
+	}
 	if n < 0 {
 		return r, rest, fmt.Errorf("malformed reply: %d elements", n)
 	}

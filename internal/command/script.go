@@ -115,10 +115,12 @@ func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
 		return false
 	}
 	s.decide(one)
-	var answerRoom [128]byte
-	answer := resp.Writer{Buf: answerRoom[:0]}
-	replyThrottle(&answer, &one[0].Result)
-	s.w.Buf = script.Native.AppendReply(script, answer.Buf, s.w.Buf, s.w.RESP3)
+	// The script's reply is made of the command's, behind it, and takes its place.
+	from := len(s.w.Buf)
+	replyThrottle(&s.w, &one[0].Result)
+	to := len(s.w.Buf)
+	s.w.Buf = script.Native.AppendReply(script, s.w.Buf[from:], s.w.Buf, s.w.RESP3)
+	s.w.Buf = append(s.w.Buf[:from], s.w.Buf[to:]...)
 	clear(one)
 	return true
 }
