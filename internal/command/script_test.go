@@ -201,7 +201,7 @@ func TestScriptKill(t *testing.T) {
 		}
 		<-s.conn.(*testConn).woken
 		got := say(t, s, "EXISTS a\r\n")
-		if !strings.Contains(got, "-ERR Script killed by user with SCRIPT KILL... script: ") || !strings.HasSuffix(got, "\r\n:0\r\n") {
+		if !strings.Contains(got, "-ERR Script killed by user with SCRIPT KILL") || !strings.HasSuffix(got, "\r\n:0\r\n") {
 			t.Errorf("%q: got %q", in, got)
 		}
 	}

@@ -72,13 +72,13 @@ func New(c Config) *Engine {
 	return e
 }
 
+// TimeLimit is how long a run may take.
+func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
+
 // NotBusyError is what Kill answers when no script runs, in Redis's words.
 type NotBusyError struct{}
 
 func (NotBusyError) Error() string { return "NOTBUSY No scripts in execution right now." }
-
-// TimeLimit is how long a run may take.
-func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
 
 // Kill ends the scripts that run, at their next look at the clock.
 func (e *Engine) Kill() error {

@@ -91,7 +91,7 @@ func (st *state) stringRep(l *vm.LState) int {
 		l.Push(vm.LString(""))
 		return 1
 	}
-	n = min(n, math.MaxInt/2/len(s)) // enough to end any run
+	n = min(n, math.MaxInt/len(s)) // enough to end any run
 	st.meter.charge(n * len(s))
 	l.Push(vm.LString(strings.Repeat(s, n)))
 	return 1
