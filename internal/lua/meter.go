@@ -34,7 +34,7 @@ type meter struct {
 
 	start     time.Time
 	lastYield time.Duration // after start
-	givenAway time.Duration // spent in yields: it does not count as the script's
+	givenAway time.Duration // spent in yields: up to limit it does not count as the script's
 	limit     time.Duration
 	kill      atomic.Bool
 	ended     *EndError
@@ -86,13 +86,13 @@ func (m *meter) look() {
 		m.end("ERR Script killed by user with SCRIPT KILL...")
 	}
 	now := time.Since(m.start)
-	ran := now - m.givenAway
+	ran := now - min(m.givenAway, m.limit)
 	if ran > m.limit {
 		m.end("ERR script ran longer than " + strconv.FormatFloat(float64(m.limit)/1e6, 'f', -1, 64) +
 			" ms and was ended; see --lua-time-limit")
 	}
 	if now-m.lastYield >= yieldEvery {
-		yield(ran > shortRun)
+		yield(ran > shortRun && m.givenAway < m.limit)
 		m.lastYield = time.Since(m.start)
 		m.givenAway += m.lastYield - now
 	}
