@@ -20,13 +20,13 @@ var endless = []string{
 }
 
 // TestEndlessScriptsLeaveOthersTheirTurn measures how long a client waits that asks now and then, in phases with and
-// without others that send such scripts without a pause. Its p99 should be within twice that of the quiet phases; as
-// machines on which tests run are noisy, more is let pass, but not the milliseconds that it takes where scripts
-// hold a processor that somebody waits for.
+// without others that send such scripts without a pause. Its p99 should be within twice that of the quiet phases. As
+// machines on which tests run are noisy, more is let pass, and only the calmest phases of both kinds are compared; but
+// not the milliseconds that it takes where scripts hold a processor that somebody waits for.
 func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
-	rounds, phase := 8, 300*time.Millisecond
-	if testing.Short() {
-		rounds = 3
+	rounds, phase := 8, 250*time.Millisecond
+	if testing.Short() || isRace() {
+		rounds = 2
 	}
 	for name, args := range map[string][]string{"default": nil, "io-threads=0": {"--io-threads", "0"}} {
 		t.Run(name, func(t *testing.T) {
@@ -37,27 +37,39 @@ func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
 			}
 			polite := newPolite(t, p)
 			polite.ask(t, phase) // is not counted
-			var quiet, busy []time.Duration
+			quiet, busy := newWaits(), newWaits()
 			for range rounds {
-				quiet = append(quiet, polite.ask(t, phase)...)
-				busy = append(busy, whileLooping(t, loopers, func() []time.Duration { return polite.ask(t, phase) })...)
+				quiet.add(polite.ask(t, phase))
+				busy.add(whileLooping(t, loopers, func() []time.Duration { return polite.ask(t, phase) }))
 			}
-			slices.Sort(quiet)
-			slices.Sort(busy)
-			q50, q99, b50, b99 := quantile(quiet, 0.5), quantile(quiet, 0.99), quantile(busy, 0.5), quantile(busy, 0.99)
-			t.Logf("quiet p50 %s, p99 %s of %d; busy p50 %s, p99 %s of %d: p99 %.2f times as long",
-				q50, q99, len(quiet), b50, b99, len(busy), float64(b99)/float64(q99))
+			t.Logf("quiet p50 %s, p99 %s, in the calmest phase %s; busy p50 %s, p99 %s, in the calmest phase %s: %.2f times as long",
+				quiet.quantile(0.5), quiet.quantile(0.99), quiet.calmest, busy.quantile(0.5), busy.quantile(0.99), busy.calmest,
+				float64(busy.quantile(0.99))/float64(quiet.quantile(0.99)))
 			if isRace() {
 				return // what is measured then is the detector
 			}
-			if b50 > 4*q50+time.Millisecond || b99 > 4*q99+8*time.Millisecond {
+			if busy.quantile(0.5) > 4*quiet.quantile(0.5)+time.Millisecond || busy.calmest > 4*quiet.calmest+2*time.Millisecond {
 				t.Error("others wait for scripts that never end")
 			}
 		})
 	}
 }
 
-func quantile(sorted []time.Duration, q float64) time.Duration {
+// waits is how long a client waited for replies in some phases.
+type waits struct {
+	all     []time.Duration
+	calmest time.Duration // the least p99 of a phase
+}
+
+func newWaits() *waits { return &waits{calmest: ioTimeout} }
+
+func (w *waits) add(phase []time.Duration) {
+	w.calmest = min(w.calmest, (&waits{all: phase}).quantile(0.99))
+	w.all = append(w.all, phase...)
+}
+
+func (w *waits) quantile(q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(w.all))
 	return sorted[int(q*float64(len(sorted)))]
 }
 

@@ -15,7 +15,7 @@ const (
 	yieldEvery = 50 * time.Microsecond
 	// shortRun is what a run may take before it lets the system's other threads go first. It then gets a processor only
 	// when nobody else has a use for it, which would make many a script late for what few requests gain by it.
-	shortRun = 5 * time.Millisecond
+	shortRun = 2 * time.Millisecond
 )
 
 // EndError says why a run was cut short. Nothing that such a run wrote may be kept.
