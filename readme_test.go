@@ -134,7 +134,11 @@ func TestReadmeTranscripts(t *testing.T) {
 	binary := build(t)
 	dir := filepath.Dir(binary)
 	s := start(t, binary)
+	files := map[string]string{"acl": "users.acl", "lua": "all.lua"} // what the transcripts call these blocks
 	for _, f := range readme(t) {
+		if name := files[f.language]; name != "" {
+			write(t, dir, name, f.text)
+		}
 		if f.language != "console" {
 			continue
 		}

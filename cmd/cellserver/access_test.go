@@ -33,6 +33,7 @@ func outside(t *testing.T) string {
 
 // TestProtectedMode comes from an address that is not on loopback, over every kind of port.
 func TestProtectedMode(t *testing.T) {
+	t.Parallel()
 	host := outside(t)
 	files, ca := newTLSFiles(t)
 	listen := append(files.flags(), "--addr", host+":0", "--tls-addr", host+":0")
@@ -87,6 +88,7 @@ func TestIsLocal(t *testing.T) {
 
 // TestSocketMode: the socket's permissions are the flag's, whatever the umask and whatever lay in its place.
 func TestSocketMode(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []os.FileMode{0o700, 0o777, 0o606} {
 		path := filepath.Join(t.TempDir(), "s")
 		args := []string{"--unixsocket", path, "--unixsocketperm", strconv.FormatInt(int64(mode), 8)}
@@ -116,6 +118,7 @@ func TestSocketMode(t *testing.T) {
 }
 
 func TestPasswordFile(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "password")
 	for contents, password := range map[string]string{"secret": "secret", "secret\n": "secret", "secret\r\n": "secret", "two words\n": "two words", "a\n\n": "a\n"} {
 		certtest.Write(t, path, []byte(contents))

@@ -26,6 +26,7 @@ const seedEnv = "CELLSERVER_TEST_SEED"
 // TestAnswersAsRedis sends the same streams of bytes, good and bad, to a redis-server and to ours. The answers must
 // be the same, errors up to their first comma, and so must be whether the connection is closed.
 func TestAnswersAsRedis(t *testing.T) {
+	t.Parallel()
 	const workers = 16
 	streams := 2500
 	if testing.Short() || isRace() {
@@ -41,6 +42,7 @@ func TestAnswersAsRedis(t *testing.T) {
 	t.Logf("%s=%d", seedEnv, seed)
 	for password, args := range map[string][]string{"": nil, "sesame": {"--requirepass", "sesame"}} {
 		t.Run("password "+password, func(t *testing.T) {
+			t.Parallel()
 			// Redis's own bounds, so that numbers between them and ours are no difference; and no commands of
 			// Redis by the names of arguments, which a broken stream may ask for.
 			d := &differential{

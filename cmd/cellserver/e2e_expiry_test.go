@@ -21,6 +21,7 @@ const (
 // TestMillionKeysExpire fills the store with keys that live for a second. Then it is silent but for a client that
 // pings, which must not notice that they expire; and soon all is as it was.
 func TestMillionKeysExpire(t *testing.T) {
+	t.Parallel()
 	if testing.Short() || isRace() {
 		t.Skip("takes some seconds, and measures")
 	}

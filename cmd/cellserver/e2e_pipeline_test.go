@@ -36,6 +36,7 @@ func readPipelineReply(r *bufio.Reader) (p pipelineReply, err error) {
 // TestPipelineIsWrittenBeforeItIsRead is how clients send pipelines: none of their replies may be what the server
 // waits for.
 func TestPipelineIsWrittenBeforeItIsRead(t *testing.T) {
+	t.Parallel()
 	onEachDriver(t, testPipelineIsWrittenBeforeItIsRead)
 }
 
@@ -98,6 +99,7 @@ func startPings(t *testing.T, p *process) (stop func() string) {
 }
 
 func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
+	t.Parallel()
 	onEachDriver(t, testClientThatNeverReadsIsDisconnected)
 }
 
@@ -139,6 +141,7 @@ func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer starter) {
 }
 
 func TestClientThatReadsLateGetsEveryReply(t *testing.T) {
+	t.Parallel()
 	onEachDriver(t, testClientThatReadsLateGetsEveryReply)
 }
 

@@ -10,6 +10,7 @@ import (
 // module lets a third more pass here, because its host forgets debts below a millisecond.) How much passes at least
 // depends on how often the machine lets the client ask; but no call may be refused when one is due.
 func TestRateOfOneClient(t *testing.T) {
+	t.Parallel()
 	const rate, interval = 1500, time.Second / 1500
 	duration := 3 * time.Second
 	if testing.Short() {

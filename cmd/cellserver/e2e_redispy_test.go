@@ -11,6 +11,7 @@ import (
 const python = "/usr/bin/python3"
 
 func TestRedisPy(t *testing.T) {
+	t.Parallel()
 	if err := testCommand(t, python, "-c", "import redis").Run(); err != nil {
 		skipUnlessCI(t, "needs "+python+" with redis, of Debian's package python3-redis")
 	}

@@ -114,8 +114,18 @@ func startServer(t *testing.T, args ...string) *process {
 type starter func(t *testing.T, args ...string) *process
 
 // onEachDriver runs a test with a goroutine a connection, and with event loops where there are any; and over TLS,
-// which is served by goroutines in either case.
+// which is served by goroutines in either case. They run beside one another and the other tests that are parallel:
+// most of them wait most of the time.
 func onEachDriver(t *testing.T, test func(t *testing.T, startServer starter)) {
+	t.Helper()
+	onEachDriverInTurn(t, func(t *testing.T, startServer starter) {
+		t.Parallel()
+		test(t, startServer)
+	})
+}
+
+// onEachDriverInTurn is onEachDriver for what must be over when it returns.
+func onEachDriverInTurn(t *testing.T, test func(t *testing.T, startServer starter)) {
 	t.Helper()
 	for _, ioThreads := range []string{"0", "1"} {
 		t.Run("io-threads="+ioThreads, func(t *testing.T) {

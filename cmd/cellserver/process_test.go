@@ -25,6 +25,7 @@ func call(t *testing.T, env []string, args ...string) (code int, stdout, stderr 
 }
 
 func TestMistakesAreOneLine(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +110,7 @@ func TestEveryFlagIsAVariable(t *testing.T) {
 }
 
 func TestSignalsEndItInGoodOrder(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		p := startServer(t)
 		nc := p.dial(t)

@@ -165,7 +165,7 @@ func (a *app) run(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 	}
 	if l := a.listeners.metrics; l != nil {
-		web.Handler = metrics.Handler(a.store, a.server, l.Addr())
+		web.Handler = metrics.Handler(a.store, a.engine, a.server, l.Addr())
 		start(func() error { return web.Serve(netutil.LimitListener(l, maxScrapers)) })
 	}
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))

@@ -74,6 +74,7 @@ func TestTLSBesidePlain(t *testing.T) {
 }
 
 func TestTLSClientCertificates(t *testing.T) {
+	t.Parallel()
 	files, ca := newTLSFiles(t)
 	const anonymous, known = "", "client"
 	for _, tt := range []struct {
@@ -102,6 +103,7 @@ func TestTLSClientCertificates(t *testing.T) {
 
 // TestTLSFilesAreReadAgain: at SIGHUP, and without one when they have changed; a bad one changes nothing.
 func TestTLSFilesAreReadAgain(t *testing.T) {
+	t.Parallel()
 	files, ca := newTLSFiles(t)
 	p := startServer(t, files.flags()...)
 	if name := served(t, p, ca); name != "server" {
@@ -130,6 +132,7 @@ func TestTLSFilesAreReadAgain(t *testing.T) {
 }
 
 func TestTLSShutdownAndHalfClose(t *testing.T) {
+	t.Parallel()
 	files, ca := newTLSFiles(t)
 	p := startServer(t, files.flags()...)
 	p.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
@@ -156,6 +159,7 @@ func TestTLSShutdownAndHalfClose(t *testing.T) {
 }
 
 func TestMistakesInFiles(t *testing.T) {
+	t.Parallel()
 	files, ca := newTLSFiles(t)
 	_, otherKey := ca.Issue(t, "other")
 	dir := t.TempDir()

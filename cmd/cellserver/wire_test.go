@@ -2,16 +2,20 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"cellserver/internal/certs/certtest"
 )
 
 // wireCase is bytes from a client, on a connection of their own, and what must come back.
@@ -23,16 +27,26 @@ type wireCase struct {
 	want   string        // all replies
 	closed bool          // by the server; else a PING must be answered
 	half   bool          // a command that never ends: the client goes away
+
+	// locked is all replies to a client that has yet to give a password, where they are others, and lockedCloses
+	// whether the server closes the connection then, where it does not for others.
+	locked       string
+	lockedCloses bool
+
+	pong string // the reply to the PING, where it is another
 }
+
+const noAuth = "-NOAUTH Authentication required.\r\n"
 
 func protocolReply(reason string) string { return "-ERR Protocol error: " + reason + "\r\n" }
 
 func wireCases() []wireCase {
+	manyLocked, longLocked := protocolReply("unauthenticated multibulk length"), protocolReply("unauthenticated bulk length")
 	cases := []wireCase{
-		{name: "inline", send: "PING\r\n", want: "+PONG\r\n"},
-		{name: "inline without CR", send: "PING\n", want: "+PONG\r\n"},
-		{name: "quotes", send: "ECHO \"a b\\n\\x41\\\"\"\r\nECHO 'it\\'s'\r\n", want: "$6\r\na b\nA\"\r\n$4\r\nit's\r\n"},
-		{name: "quote in a word", send: "ECHO a\"b c\"\r\n", want: "$4\r\nab c\r\n"},
+		{name: "inline", send: "PING\r\n", want: "+PONG\r\n", locked: noAuth},
+		{name: "inline without CR", send: "PING\n", want: "+PONG\r\n", locked: noAuth},
+		{name: "quotes", send: "ECHO \"a b\\n\\x41\\\"\"\r\nECHO 'it\\'s'\r\n", want: "$6\r\na b\nA\"\r\n$4\r\nit's\r\n", locked: noAuth + noAuth},
+		{name: "quote in a word", send: "ECHO a\"b c\"\r\n", want: "$4\r\nab c\r\n", locked: noAuth},
 		{name: "unbalanced quote", send: "\"\r\n", want: protocolReply("unbalanced quotes in request"), closed: true},
 		{name: "Tile38's form", send: "$3 abc\r\n", want: "-ERR unknown command '$3', with args beginning with: 'abc' \r\n"},
 		{name: "inline too long", flood: 70_000, send: "A", want: protocolReply("too big inline request"), closed: true},
@@ -42,33 +56,50 @@ func wireCases() []wireCase {
 		{name: "no dollar but a line end", send: "*1\r\n\r\n", want: protocolReply(`expected '$', got '\r'`), closed: true},
 		{name: "post", send: "POST / HTTP/1.1\r\nHost: x\r\n\r\nCL.THROTTLE web 0 1 60\r\n", closed: true},
 		{name: "host", send: "Host: localhost\r\nCL.THROTTLE web 0 1 60\r\n", closed: true},
-		{name: "two billion arguments", send: "*2147483647\r\n$4\r\n", want: protocolReply("invalid multibulk length"), closed: true},
-		{name: "a million arguments", send: "*1048576\r\n$4\r\nPING\r\n", half: true},
+		{name: "two billion arguments", send: "*2147483647\r\n$4\r\n", want: protocolReply("invalid multibulk length"), closed: true, locked: manyLocked},
+		{name: "a million arguments", send: "*1048576\r\n$4\r\nPING\r\n", half: true, locked: manyLocked, lockedCloses: true},
 		{name: "300 MB behind a broken header", send: "*2\r\n$4\r\nPING\r\n$2000000000\r\n", flood: 300 << 20,
-			want: protocolReply("invalid bulk length"), closed: true},
+			want: protocolReply("invalid bulk length"), closed: true, locked: longLocked},
 		{name: "half a command", send: "*2\r\n$4\r\nECHO\r\n$5\r\nhel", half: true},
-		{name: "slow", send: "*1\r\n$4\r\nPING\r\n", pace: 100 * time.Millisecond, want: "+PONG\r\n"},
+		{name: "slow", send: "*1\r\n$4\r\nPING\r\n", pace: 50 * time.Millisecond, want: "+PONG\r\n", locked: noAuth},
 		{name: "bulk without CRLF", send: "*1\r\n$4\r\nPINGxx", want: protocolReply("expected CRLF after a bulk string"), closed: true},
 		{name: "forged reply", send: "*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$9\r\n1\r\n+OK\r\n:\r\n$1\r\n1\r\n$1\r\n1\r\n*1\r\n$7\r\nno\r\n+OK\r\n",
 			want: "-Cell error: Store error: Couldn't parse as integer: 1\\r\\n+OK\\r\\n:\r\n" +
-				"-ERR unknown command 'no\\r\\n+OK', with args beginning with: \r\n"},
-		{name: "command too long", send: "*2\r\n$4\r\nECHO\r\n$4194304\r\n", want: protocolReply("too big command, more than 4194304 bytes"), closed: true},
-		{name: "bulk too long", send: "*2\r\n$4\r\nECHO\r\n$4194305\r\n", want: protocolReply("invalid bulk length"), closed: true},
+				"-ERR unknown command 'no\\r\\n+OK', with args beginning with: \r\n",
+			locked: noAuth + "-ERR unknown command 'no\\r\\n+OK', with args beginning with: \r\n"},
+		{name: "command too long", send: "*2\r\n$4\r\nECHO\r\n$4194304\r\n", want: protocolReply("too big command, more than 4194304 bytes"), closed: true, locked: longLocked},
+		{name: "bulk too long", send: "*2\r\n$4\r\nECHO\r\n$4194305\r\n", want: protocolReply("invalid bulk length"), closed: true, locked: longLocked},
 		{name: "key too long", send: "CL.THROTTLE " + strings.Repeat("k", 4097) + " 1 1 1\r\nDEL " + strings.Repeat("k", 4097) + "\r\n",
-			want: strings.Repeat("-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n", 2)},
+			want: strings.Repeat("-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n", 2), locked: noAuth + noAuth},
 	}
 	for _, ignored := range []string{"*0\r\n", "*-1\r\n", "*-10\r\n", "\r\n", "\n\n"} {
 		cases = append(cases, wireCase{name: "ignored", send: ignored})
 	}
 	for _, n := range []string{"2147483648", "9223372036854775807", "99999999999999999999", "abc", "\x00", "\x00\r\n", "+1", "01", "", "-0", "1048577"} {
-		cases = append(cases, wireCase{name: "multibulk length", send: "*" + n + "\r\n",
-			want: protocolReply("invalid multibulk length"), closed: true})
+		c := wireCase{name: "multibulk length", send: "*" + n + "\r\n", want: protocolReply("invalid multibulk length"), closed: true}
+		if most, err := strconv.Atoi(n); err == nil && most > 10 {
+			c.locked = manyLocked // before every other check
+		}
+		cases = append(cases, c)
 	}
 	for _, n := range []string{"-10", "-2", "-1", "blabla", "2000000000", "9223372036854775807", "99999999999999999999", "003", "+3", "3 abc", ""} {
-		cases = append(cases, wireCase{name: "bulk length", send: "*1\r\n$" + n + "\r\n",
-			want: protocolReply("invalid bulk length"), closed: true})
+		c := wireCase{name: "bulk length", send: "*1\r\n$" + n + "\r\n", want: protocolReply("invalid bulk length"), closed: true}
+		if most, err := strconv.Atoi(n); err == nil && most > 16<<10 {
+			c.locked = longLocked
+		}
+		cases = append(cases, c)
 	}
 	return cases
+}
+
+// beforeAuth is the case for a server that wants a password.
+func (c wireCase) beforeAuth() wireCase {
+	if c.locked != "" {
+		c.want = c.locked
+	}
+	c.closed = c.closed || c.lockedCloses
+	c.pong = noAuth
+	return c
 }
 
 func (c wireCase) run(t *testing.T, p *process) {
@@ -81,7 +112,7 @@ func (c wireCase) run(t *testing.T, p *process) {
 			t.Fatal(err)
 		}
 		if !c.half {
-			exchange(t, nc, "PING\r\n", c.want+"+PONG\r\n")
+			exchange(t, nc, "PING\r\n", c.want+cmp.Or(c.pong, "+PONG\r\n"))
 		}
 		return
 	}
@@ -111,7 +142,10 @@ func (c wireCase) write(nc net.Conn) error {
 
 // TestWire sends what must be survived over a real socket: each case on a fresh connection, with another client unharmed, and
 // with memory and goroutines back at the end.
-func TestWire(t *testing.T) { onEachDriver(t, testWire) }
+func TestWire(t *testing.T) {
+	t.Parallel()
+	onEachDriver(t, testWire)
+}
 
 func testWire(t *testing.T, startServer starter) {
 	p := startServer(t)
@@ -139,7 +173,10 @@ func testWire(t *testing.T, startServer starter) {
 	}
 }
 
-func TestWireCutAtEveryByte(t *testing.T) { onEachDriver(t, testWireCutAtEveryByte) }
+func TestWireCutAtEveryByte(t *testing.T) {
+	t.Parallel()
+	onEachDriver(t, testWireCutAtEveryByte)
+}
 
 func testWireCutAtEveryByte(t *testing.T, startServer starter) {
 	p := startServer(t)
@@ -158,6 +195,7 @@ func testWireCutAtEveryByte(t *testing.T, startServer starter) {
 }
 
 func TestWireSplitCommandCostsLinearTime(t *testing.T) {
+	t.Parallel()
 	onEachDriver(t, testWireSplitCommandCostsLinearTime)
 }
 
@@ -187,45 +225,75 @@ func (p *process) cpu(t *testing.T) time.Duration {
 	return time.Duration(p.metric(t, "process_cpu_seconds_total") * float64(time.Second))
 }
 
-func TestWireBeforeAuth(t *testing.T) { onEachDriver(t, testWireBeforeAuth) }
-
-func testWireBeforeAuth(t *testing.T, startServer starter) {
-	p := startServer(t, "--requirepass", "secret", "--handshake-timeout", "2s")
-	for _, c := range []wireCase{
-		{name: "arguments", send: "*11\r\n", want: protocolReply("unauthenticated multibulk length"), closed: true},
-		{name: "bytes", send: "*2\r\n$4\r\nAUTH\r\n$16385\r\n", want: protocolReply("unauthenticated bulk length"), closed: true},
-		{name: "before every other check", send: "*1048577\r\n", want: protocolReply("unauthenticated multibulk length"), closed: true},
-		{name: "at the bound", send: "*2\r\n$4\r\nECHO\r\n$16384\r\n" + strings.Repeat("x", 16384) + "\r\nAUTH secret\r\n",
-			want: "-NOAUTH Authentication required.\r\n+OK\r\n"},
-		{name: "handshake", closed: true},
+// TestWireBeforeAuth sends the list, and what comes before every other check, where a password is wanted: by
+// --requirepass, and by an aclfile that turns the default user off.
+func TestWireBeforeAuth(t *testing.T) {
+	users := filepath.Join(t.TempDir(), "users.acl")
+	certtest.Write(t, users, []byte("user default off\nuser app on >secret ~* +@all\n"))
+	for _, by := range []struct {
+		name, auth string
+		args       []string
+	}{
+		{"requirepass", "AUTH secret\r\n", []string{"--requirepass", "secret"}},
+		{"aclfile", "AUTH app secret\r\n", []string{"--aclfile", users}},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, p) })
+		t.Run(by.name, func(t *testing.T) {
+			onEachDriver(t, func(t *testing.T, startServer starter) {
+				p := startServer(t, append([]string{"--handshake-timeout", "1s"}, by.args...)...)
+				t.Run("cases", func(t *testing.T) { testWireBeforeAuth(t, p, by.auth) })
+				t.Run("pending replies", func(t *testing.T) { testPendingBeforeAuth(t, p) })
+				t.Run("reset", func(t *testing.T) { testResetForgetsAuth(t, p, by.auth) })
+				inside := p.dial(t)
+				exchange(t, inside, by.auth, "+OK\r\n")
+				exchange(t, inside, "EXISTS web k\r\nDBSIZE\r\n", ":0\r\n:0\r\n")
+				if n := p.metric(t, "cellserver_panics_total"); n != 0 {
+					t.Errorf("%v panics", n)
+				}
+			})
+		})
 	}
-	t.Run("reset", func(t *testing.T) {
-		nc := p.dial(t)
-		exchange(t, nc, "AUTH secret\r\n", "+OK\r\n")
-		time.Sleep(2200 * time.Millisecond) // the handshake's time is over, and must not matter any more
-		exchange(t, nc, "RESET\r\n", "+RESET\r\n")
-		exchange(t, nc, "PING\r\n", "-NOAUTH Authentication required.\r\n")
-		exchange(t, nc, "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
-	})
-	t.Run("pending replies", func(t *testing.T) {
-		nc := p.dial(t)
-		pings := strings.Repeat("PING\r\n", 10_000)
-		began := time.Now()
-		for total := 0; total < 1<<30; total += len(pings) { // replies are never read
-			if _, err := io.WriteString(nc, pings); err != nil {
-				return
-			}
-			if time.Since(began) > time.Minute {
-				break
-			}
-		}
-		t.Error("the client could leave replies unread without end")
-	})
 }
 
-func TestWireLimitsAreSettable(t *testing.T) { onEachDriver(t, testWireLimitsAreSettable) }
+func testWireBeforeAuth(t *testing.T, p *process, auth string) {
+	cases := []wireCase{
+		{name: "arguments", send: "*11\r\n", want: protocolReply("unauthenticated multibulk length"), closed: true},
+		{name: "bytes", send: "*2\r\n$4\r\nAUTH\r\n$16385\r\n", want: protocolReply("unauthenticated bulk length"), closed: true},
+		{name: "at the bound", send: "*2\r\n$4\r\nECHO\r\n$16384\r\n" + strings.Repeat("x", 16384) + "\r\n" + auth, want: noAuth + "+OK\r\n"},
+		{name: "handshake", closed: true},
+	}
+	for _, c := range wireCases() {
+		cases = append(cases, c.beforeAuth())
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.run(t, p) })
+	}
+}
+
+func testResetForgetsAuth(t *testing.T, p *process, auth string) {
+	nc := p.dial(t)
+	exchange(t, nc, auth, "+OK\r\n")
+	time.Sleep(1200 * time.Millisecond) // the handshake's time is over, and must not matter any more
+	exchange(t, nc, "RESET\r\n", "+RESET\r\n")
+	exchange(t, nc, "PING\r\n", noAuth)
+	exchange(t, nc, auth+"PING\r\n", "+OK\r\n+PONG\r\n")
+}
+
+func testPendingBeforeAuth(t *testing.T, p *process) {
+	nc := p.dial(t)
+	pings := strings.Repeat("PING\r\n", 10_000)
+	began := time.Now()
+	for total := 0; total < 1<<30 && time.Since(began) < time.Minute; total += len(pings) { // replies are never read
+		if _, err := io.WriteString(nc, pings); err != nil {
+			return
+		}
+	}
+	t.Error("the client could leave replies unread without end")
+}
+
+func TestWireLimitsAreSettable(t *testing.T) {
+	t.Parallel()
+	onEachDriver(t, testWireLimitsAreSettable)
+}
 
 func testWireLimitsAreSettable(t *testing.T, startServer starter) {
 	p := startServer(t, "--max-args", "16", "--max-command-bytes", "1024", "--max-key-bytes", "8", "--timeout", "1s")
@@ -240,7 +308,10 @@ func testWireLimitsAreSettable(t *testing.T, startServer starter) {
 	}
 }
 
-func TestWireMaxClients(t *testing.T) { onEachDriver(t, testWireMaxClients) }
+func TestWireMaxClients(t *testing.T) {
+	t.Parallel()
+	onEachDriver(t, testWireMaxClients)
+}
 
 func testWireMaxClients(t *testing.T, startServer starter) {
 	p := startServer(t, "--maxclients", "2")
@@ -255,7 +326,10 @@ func testWireMaxClients(t *testing.T, startServer starter) {
 }
 
 // TestNoFilesLeft takes the server its descriptors: it must neither spin nor end, and serve again later.
-func TestNoFilesLeft(t *testing.T) { onEachDriver(t, testNoFilesLeft) }
+func TestNoFilesLeft(t *testing.T) {
+	t.Parallel()
+	onEachDriver(t, testNoFilesLeft)
+}
 
 func testNoFilesLeft(t *testing.T, startServer starter) {
 	prlimit, err := exec.LookPath("prlimit")

@@ -31,6 +31,9 @@ func auth(s *Session, args [][]byte) error {
 	return nil
 }
 
+// FailedLogins counts the wrong user names and passwords since the start.
+func (e *Engine) FailedLogins() uint64 { return e.logins.allTotal.Load() }
+
 // login makes the client the user, if the password is right. The command is what it was given to, for the log.
 func (s *Session) login(command, name, password []byte) bool {
 	e := s.engine
@@ -84,7 +87,8 @@ func (s *Session) delayed(err error) {
 
 // logins makes guessing passwords slow: it counts the failures of each host of late. It is safe for concurrent use.
 type logins struct {
-	total atomic.Int64
+	total    atomic.Int64  // since CONFIG RESETSTAT
+	allTotal atomic.Uint64 // since the start
 
 	mu     sync.Mutex // guards byHost
 	byHost map[string]failures
@@ -112,6 +116,7 @@ func hostOf(p Peer) string {
 // failed returns how long a failed login is to be held up.
 func (l *logins) failed(p Peer) time.Duration {
 	l.total.Add(1)
+	l.allTotal.Add(1)
 	host, now := hostOf(p), time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()

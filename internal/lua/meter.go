@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"runtime"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,9 @@ const (
 	lookEvery = 1000
 	// yieldEvery is the longest that a script keeps its processor from the event loops.
 	yieldEvery = 50 * time.Microsecond
+	// shortRun is what a run may take before it lets the system's other threads go first. It then gets a processor only
+	// when nobody else has a use for it, which would make many a script late for what few requests gain by it.
+	shortRun = 2 * time.Millisecond
 )
 
 // EndError says why a run was cut short. Nothing that such a run wrote may be kept.
@@ -31,7 +33,8 @@ type meter struct {
 	usedBytes, maxBytes int
 
 	start     time.Time
-	lastYield time.Duration
+	lastYield time.Duration // after start
+	givenAway time.Duration // spent in yields: up to limit it does not count as the script's
 	limit     time.Duration
 	kill      atomic.Bool
 	ended     *EndError
@@ -42,7 +45,7 @@ type meter struct {
 func (m *meter) reset(limit time.Duration, maxBytes int) {
 	m.left, m.step, m.holes = lookEvery, 1, 0
 	m.usedBytes, m.maxBytes = 0, maxBytes
-	m.start, m.lastYield, m.limit = time.Now(), 0, limit
+	m.start, m.lastYield, m.givenAway, m.limit = time.Now(), 0, 0, limit
 	m.kill.Store(false)
 	m.ended, m.killedAt = nil, 0
 }
@@ -82,14 +85,16 @@ func (m *meter) look() {
 		}
 		m.end("ERR Script killed by user with SCRIPT KILL...")
 	}
-	ran := time.Since(m.start)
+	now := time.Since(m.start)
+	ran := now - min(m.givenAway, m.limit)
 	if ran > m.limit {
 		m.end("ERR script ran longer than " + strconv.FormatFloat(float64(m.limit)/1e6, 'f', -1, 64) +
 			" ms and was ended; see --lua-time-limit")
 	}
-	if ran-m.lastYield >= yieldEvery {
-		runtime.Gosched()
-		m.lastYield = ran
+	if now-m.lastYield >= yieldEvery {
+		yield(ran > shortRun && m.givenAway < m.limit)
+		m.lastYield = time.Since(m.start)
+		m.givenAway += m.lastYield - now
 	}
 }
 

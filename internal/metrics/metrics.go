@@ -12,18 +12,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"cellserver/internal/command"
 	"cellserver/internal/server"
 	"cellserver/internal/shard"
 )
 
 // Handler returns the HTTP handler. boundTo is the address that its listener is bound to: on a loopback address
 // only requests for a loopback host are answered, so that no web page can reach it by DNS rebinding.
-func Handler(store *shard.Store, clients *server.Server, boundTo net.Addr) http.Handler {
+func Handler(store *shard.Store, commands *command.Engine, clients *server.Server, boundTo net.Addr) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newCollector(store, clients),
+		newCollector(store, commands, clients),
 	)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -56,20 +57,22 @@ func isLoopbackHost(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// collector reads the store's and the server's figures at each scrape.
+// collector reads the figures of the floors below at each scrape.
 type collector struct {
-	store   *shard.Store
-	clients *server.Server
+	store    *shard.Store
+	commands *command.Engine
+	clients  *server.Server
 
-	decisions, keys, expired, connections, accepted, refused, denied, handshakesFailed, panics *prometheus.Desc
+	decisions, keys, expired, connections, accepted, refused, denied, handshakesFailed, authFailures, panics *prometheus.Desc
 }
 
-func newCollector(store *shard.Store, clients *server.Server) *collector {
+func newCollector(store *shard.Store, commands *command.Engine, clients *server.Server) *collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("cellserver_"+name, help, labels, nil)
 	}
 	return &collector{
 		store:            store,
+		commands:         commands,
 		clients:          clients,
 		decisions:        desc("decisions_total", "Limiter decisions by command and outcome.", "command", "outcome"),
 		keys:             desc("keys", "Keys in the store, those included that expired in the last seconds."),
@@ -79,6 +82,7 @@ func newCollector(store *shard.Store, clients *server.Server) *collector {
 		accepted:         desc("connections_accepted_total", "Connections accepted."),
 		refused:          desc("connections_refused_total", "Connections refused because of --maxclients."),
 		denied:           desc("connections_denied_total", "Connections denied by --protected-mode."),
+		authFailures:     desc("auth_failures_total", "Logins with a wrong user name or password."),
 		panics:           desc("panics_total", "Connections closed by a panic."),
 	}
 }
@@ -107,5 +111,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter(c.refused, clients.Refused)
 	counter(c.denied, clients.Denied)
 	counter(c.handshakesFailed, clients.HandshakesFailed)
+	counter(c.authFailures, c.commands.FailedLogins())
 	counter(c.panics, clients.Panics)
 }

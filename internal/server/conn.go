@@ -4,12 +4,13 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cellserver/internal/command"
 )
 
-// conn is one connection of the goroutines driver. All but Wake and Kill belongs to its own goroutine.
+// conn is one connection of the goroutines driver. All but Wake, Kill and inputDeadline belongs to its own goroutine.
 type conn struct {
 	driver  *goroutines
 	nc      net.Conn
@@ -22,8 +23,8 @@ type conn struct {
 	out     *output // to nc
 	replies []byte  // reused
 
-	hasDeadline bool          // a read deadline is set
-	greeted     bool          // the client was authenticated once
+	hasDeadline bool          // a read deadline was set by the connection itself
+	greeted     atomic.Bool   // the client was authenticated once
 	lingering   bool          // the read deadline is finish's; guarded by driver.mu
 	woken       chan struct{} // holds one wake-up
 	killed      chan struct{}
@@ -129,24 +130,33 @@ func (c *conn) read() bool {
 }
 
 // setReadDeadline is false if the driver is draining. It looks after it has set the deadline, for the driver sets
-// its own, which must not be overwritten unseen.
+// its own, which must not be overwritten unseen; and so it does for limits that have changed.
 func (c *conn) setReadDeadline() bool {
-	limits := c.limits()
-	var deadline time.Time
+	if !c.greeted.Load() && c.authenticated() {
+		c.greeted.Store(true)
+	}
+	for done := false; !done; {
+		limits := c.limits()
+		if deadline := c.inputDeadline(limits); c.hasDeadline || !deadline.IsZero() {
+			_ = c.nc.SetReadDeadline(deadline)
+			c.hasDeadline = !deadline.IsZero()
+		}
+		done = c.limits() == limits
+	}
+	return !c.driver.isDraining()
+}
+
+// inputDeadline is until when a client that is waited for from now on must have sent something; zero for ever.
+func (c *conn) inputDeadline(limits *Limits) (deadline time.Time) {
 	if limits.IdleTimeout > 0 {
 		deadline = time.Now().Add(limits.IdleTimeout)
 	}
-	c.greeted = c.greeted || c.authenticated()
-	if limits.HandshakeTimeout > 0 && !c.greeted {
+	if limits.HandshakeTimeout > 0 && !c.greeted.Load() {
 		if handshake := c.opened.Add(limits.HandshakeTimeout); deadline.IsZero() || handshake.Before(deadline) {
 			deadline = handshake
 		}
 	}
-	if c.hasDeadline || !deadline.IsZero() {
-		_ = c.nc.SetReadDeadline(deadline)
-		c.hasDeadline = !deadline.IsZero()
-	}
-	return !c.driver.isDraining()
+	return deadline
 }
 
 // process executes what has been read. It is false when the connection is to end.

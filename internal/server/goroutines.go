@@ -61,6 +61,20 @@ func (g *goroutines) remove(c *conn) {
 	g.server.ended()
 }
 
+func (g *goroutines) limitsChanged() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.isDraining() {
+		return // deadlines are what ends the connections now
+	}
+	limits := g.server.limits.Load()
+	for c := range g.conns {
+		if !c.lingering {
+			_ = c.nc.SetReadDeadline(c.inputDeadline(limits))
+		}
+	}
+}
+
 func (g *goroutines) shutdown(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.isDraining() {

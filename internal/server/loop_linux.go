@@ -109,6 +109,9 @@ func (l *loop) readInbox() {
 	for _, c := range m.killed {
 		c.close()
 	}
+	if m.limited {
+		l.each((*loopConn).limitsChanged)
+	}
 	if m.drained && !l.draining {
 		l.draining = true
 		l.each((*loopConn).drain)

@@ -113,6 +113,12 @@ func (c *loopConn) awaitInput() {
 	c.setDue(due)
 }
 
+func (c *loopConn) limitsChanged(uint32) {
+	if c.phase == phaseOpen && !c.waiting && !c.blocked {
+		c.awaitInput()
+	}
+}
+
 func (c *loopConn) setDue(ns int64) {
 	c.dueNs = ns
 	c.loop.timers.update(c)

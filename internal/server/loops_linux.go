@@ -79,6 +79,12 @@ func takeDescriptor(nc net.Conn) (fd int, err error) {
 	return fd, errors.Join(err, dupErr)
 }
 
+func (d *loops) limitsChanged() {
+	for _, l := range d.all {
+		l.inbox.limitsChanged()
+	}
+}
+
 func (d *loops) shutdown(ctx context.Context) error {
 	for _, l := range d.all {
 		l.inbox.drain()

@@ -58,6 +58,7 @@ type inbox struct {
 	added   []*loopConn
 	woken   []*loopConn
 	killed  []*loopConn
+	limited bool // the limits have changed
 	drained bool
 	ended   bool // all that is left is to be closed
 	rung    bool // the loop will look
@@ -89,6 +90,13 @@ func (b *inbox) put(list *[]*loopConn, c *loopConn) {
 	}
 }
 
+func (b *inbox) limitsChanged() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.limited = true
+	b.ringLocked()
+}
+
 func (b *inbox) drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,6 +123,7 @@ func (b *inbox) ringLocked() {
 // mail is what stood in an inbox.
 type mail struct {
 	added, woken, killed []*loopConn
+	limited              bool
 	drained, ended       bool
 }
 
@@ -126,8 +135,8 @@ func (b *inbox) take() mail {
 		_, _ = unix.Read(b.wakeup, count[:])
 		b.rung = false
 	}
-	m := mail{b.added, b.woken, b.killed, b.drained, b.ended}
-	b.added, b.woken, b.killed = nil, nil, nil
+	m := mail{b.added, b.woken, b.killed, b.limited, b.drained, b.ended}
+	b.added, b.woken, b.killed, b.limited = nil, nil, nil, false
 	return m
 }
 

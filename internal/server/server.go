@@ -60,6 +60,7 @@ type Stats struct {
 type Server struct {
 	config     Config
 	limits     atomic.Pointer[Limits] // what it points to never changes
+	limitsMu   sync.Mutex             // orders changes of limits
 	driver     driver
 	goroutines *goroutines // serves TLS, whatever the driver is
 
@@ -82,6 +83,8 @@ type driver interface {
 	// serve takes over an admitted connection and returns at once. When the connection has ended, it calls the
 	// server's ended.
 	serve(nc net.Conn, peer command.Peer)
+	// limitsChanged has the connections that wait for input follow new timeouts.
+	limitsChanged()
 	// shutdown finishes what has been read from the connections, sends the replies and closes them. When ctx is
 	// done first, it closes what is left. It returns when all have ended.
 	shutdown(ctx context.Context) error
@@ -90,7 +93,7 @@ type driver interface {
 // New returns a Server.
 func New(c Config) *Server {
 	s := &Server{config: c, listeners: map[net.Listener]struct{}{}}
-	s.SetLimits(c.Limits)
+	s.limits.Store(&c.Limits)
 	s.goroutines = newGoroutines(s)
 	s.driver = s.goroutines
 	if c.IOThreads > 0 {
@@ -102,9 +105,19 @@ func New(c Config) *Server {
 // Limits returns the limits that hold now.
 func (s *Server) Limits() Limits { return *s.limits.Load() }
 
-// SetLimits changes the limits. A connection follows a new timeout from the next time on that it comes to wait for what
-// the timeout is about; those that are connected stay, however many they are.
-func (s *Server) SetLimits(l Limits) { s.limits.Store(&l) }
+// SetLimits changes the limits, also for who is connected: silence is counted anew from now on. A client that is beyond
+// MaxOutputBytes already keeps the time that it was given, and those that are connected stay, however many they are.
+func (s *Server) SetLimits(l Limits) {
+	s.limitsMu.Lock()
+	defer s.limitsMu.Unlock()
+	before := s.limits.Swap(&l)
+	if before.IdleTimeout != l.IdleTimeout || before.HandshakeTimeout != l.HandshakeTimeout {
+		s.driver.limitsChanged()
+		if s.driver != driver(s.goroutines) {
+			s.goroutines.limitsChanged()
+		}
+	}
+}
 
 // ErrClosed is what Serve returns after Shutdown.
 var ErrClosed = errors.New("server: closed")

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"cellserver/internal/certs/certtest"
+)
+
+// operatorsUsers is an aclfile as an operator writes it: the exporter's password is "exp".
+const operatorsUsers = `user default off
+user app on >s3cret ~limits:* +cl.throttle +select +ping +multi +exec +eval
+
+user exporter on #dd7a946de80abf41797036335be60bf207f3262c6429f4993005d91f174ecf07 +ping +info +config|get +acl|whoami
+user admin on >root ~* &* +@all
+`
+
+func writeUsers(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "users.acl")
+	certtest.Write(t, path, []byte(text))
+	return path
+}
+
+func TestUsersOfAFile(t *testing.T) {
+	t.Parallel()
+	users := writeUsers(t, operatorsUsers)
+	onEachDriver(t, func(t *testing.T, startServer starter) {
+		p := startServer(t, "--aclfile", users)
+		const funnel, denied = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", "-NOPERM this user has no permissions to "
+		for _, tt := range []struct{ login, send, want string }{
+			{"", "CL.THROTTLE limits:a 15 30 60\r\n", noAuth},
+			{"", "HELLO 3\r\n", "-NOAUTH HELLO must be called with the client already authenticated"},
+			{"AUTH app s3cret\r\n", "CL.THROTTLE limits:a 15 30 60\r\n", funnel},
+			{"AUTH app s3cret\r\n", "SELECT 3\r\nCL.THROTTLE limits:a 15 30 60\r\n", "+OK\r\n" + funnel},
+			{"AUTH app s3cret\r\n", "CL.THROTTLE other 15 30 60\r\n", denied + "access one of the keys used as arguments\r\n"},
+			{"AUTH app s3cret\r\n", "DEL limits:a\r\n", denied + "run the 'del' command\r\n"},
+			{"AUTH app s3cret\r\n", "CONFIG GET requirepass\r\n", denied + "run the 'config|get' command\r\n"},
+			{"AUTH app s3cret\r\n", "MULTI\r\nCL.THROTTLE other 15 30 60\r\nEXEC\r\n", "+OK\r\n" + denied + "access one of the keys used as arguments\r\n-EXECABORT "},
+			{"AUTH app s3cret\r\n", "EVAL \"return redis.call('cl.throttle', KEYS[1], 15, 30, 60)\" 1 other\r\n", denied + "access one of the keys"},
+			{"AUTH app s3cret\r\n", "EVAL \"return redis.call('del', KEYS[1])\" 1 limits:a\r\n", "-ERR The user executing the script can't run this command or subcommand script: "},
+			{"AUTH exporter exp\r\n", "CONFIG GET databases\r\n", "*2\r\n$9\r\ndatabases\r\n$2\r\n16\r\n"},
+			{"AUTH exporter exp\r\n", "CONFIG SET timeout 1\r\n", denied + "run the 'config|set' command\r\n"},
+			{"AUTH exporter exp\r\n", "CL.THROTTLE limits:a 15 30 60\r\n", denied + "run the 'cl.throttle' command\r\n"},
+			{"HELLO 2 AUTH exporter exp\r\n", "ACL WHOAMI\r\n", "$8\r\nexporter\r\n"},
+			{"HELLO 3 AUTH admin root\r\n", "ACL WHOAMI\r\nCONFIG GET databases\r\nDBSIZE\r\n", "$5\r\nadmin\r\n%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n:1\r\n"},
+		} {
+			nc := p.dial(t)
+			login(t, nc, tt.login)
+			if _, err := io.WriteString(nc, tt.send); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, len(tt.want))
+			if n, err := io.ReadFull(nc, got); err != nil || string(got) != tt.want {
+				t.Errorf("%q%q: got %q, %v, want %q", tt.login, tt.send, got[:n], err, tt.want)
+			}
+		}
+	})
+}
+
+// login sends a command whose reply is not an error, +OK or the map of HELLO.
+func login(t *testing.T, nc net.Conn, command string) {
+	t.Helper()
+	if command == "" {
+		return
+	}
+	if _, err := io.WriteString(nc, command+"ECHO logged-in\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for one := make([]byte, 1); !strings.HasSuffix(string(got), "\r\nlogged-in\r\n"); {
+		if _, err := nc.Read(one); err != nil || len(got) > 0 && got[0] == '-' {
+			t.Fatalf("%q got %q, %v", command, got, err)
+		}
+		got = append(got, one[0])
+		if strings.HasSuffix(string(got), "'echo' command\r\n") { // who may not do that is logged in, too
+			return
+		}
+	}
+}
+
+// TestUsersAreReadAgain: at SIGHUP and by ACL LOAD; a bad file is one line of complaint, and changes nothing.
+func TestUsersAreReadAgain(t *testing.T) {
+	t.Parallel()
+	users := writeUsers(t, operatorsUsers)
+	p := startServer(t, "--aclfile", users)
+	admin := p.dial(t)
+	exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
+	app := p.dial(t)
+	exchange(t, app, "AUTH app s3cret\r\n", "+OK\r\n")
+	hangup := func(line string) {
+		t.Helper()
+		before := strings.Count(p.log.String(), line)
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		p.eventually(t, ioTimeout, "log "+line, func() bool { return strings.Count(p.log.String(), line) > before })
+	}
+	certtest.Write(t, users, []byte(operatorsUsers+"user late on nopass ~* +@nonsense\nuse\n"))
+	complaint := users + ":6: Error in applying operation '+@nonsense': Unknown command or category name in ACL. " +
+		users + ":7 should start with user keyword followed by the username. " +
+		"WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
+	exchange(t, admin, "ACL LOAD\r\n", "-ERR "+complaint+"\r\n")
+	hangup(complaint)
+	exchange(t, admin, "ACL USERS\r\n", "*4\r\n$5\r\nadmin\r\n$3\r\napp\r\n$7\r\ndefault\r\n$8\r\nexporter\r\n")
+	exchange(t, app, "PING\r\n", "+PONG\r\n")
+	if code, _, errOut := call(t, nil, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--aclfile", users); code != 1 || errOut != "cellserver: --aclfile: "+complaint+"\n" {
+		t.Errorf("a start with it: got %d, %q", code, errOut)
+	}
+
+	certtest.Write(t, users, []byte(strings.ReplaceAll(operatorsUsers, "+ping +multi", "+multi")))
+	hangup("users read")
+	if rest, err := io.ReadAll(app); len(rest) > 0 {
+		t.Errorf("the connection of a user with other rules got %q, %v; want its end", rest, err)
+	}
+	again := p.dial(t)
+	exchange(t, again, "AUTH app s3cret\r\nPING\r\n", "+OK\r\n-NOPERM this user has no permissions to run the 'ping' command\r\n")
+	certtest.Write(t, users, []byte("user admin on >root ~* &* +@all\nuser default off\n"))
+	exchange(t, admin, "ACL LOAD\r\nACL USERS\r\n", "+OK\r\n*2\r\n$5\r\nadmin\r\n$7\r\ndefault\r\n")
+	exchange(t, p.dial(t), "AUTH app s3cret\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
+}
+
+// TestCertificateIsAUser: a certificate's name logs its client in as the user of that name.
+func TestCertificateIsAUser(t *testing.T) {
+	t.Parallel()
+	files, ca := newTLSFiles(t)
+	p := startServer(t, append(files.flags(), "--tls-client-ca", files.clientCA, "--tls-auth-clients", "optional",
+		"--aclfile", writeUsers(t, operatorsUsers+"user gone off >x ~* +@all\n"))...)
+	for name, want := range map[string]string{
+		"":         noAuth,
+		"admin":    "$5\r\nadmin\r\n",
+		"exporter": "$8\r\nexporter\r\n",
+		"gone":     noAuth,
+		"nobody":   noAuth,
+		"default":  noAuth,
+		"ADMIN":    noAuth,
+	} {
+		config := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+		if name != "" {
+			config.Certificates = []tls.Certificate{ca.Pair(t, name)}
+		}
+		nc := tls.Client(dialTCP(t, p.tlsAddr), config)
+		exchange(t, nc, "ACL WHOAMI\r\n", want)
+		exchange(t, nc, "AUTH admin root\r\nACL WHOAMI\r\n", "+OK\r\n$5\r\nadmin\r\n")
+	}
+}
+
+// TestFailedLogins are counted, logged and slowed, and the others do not wait for them.
+func TestFailedLogins(t *testing.T) {
+	t.Parallel()
+	onEachDriver(t, func(t *testing.T, startServer starter) {
+		const failures, wrong = 5, "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+		p := startServer(t, "--requirepass", "secret")
+		other := p.dial(t)
+		exchange(t, other, "AUTH secret\r\n", "+OK\r\n")
+		guesser := p.dial(t)
+		began := time.Now()
+		if _, err := io.WriteString(guesser, strings.Repeat("AUTH guess\r\n", failures-1)+"HELLO 3 AUTH default guess\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		exchange(t, other, "PING\r\n", "+PONG\r\n")
+		if p.metric(t, "cellserver_auth_failures_total") == failures {
+			t.Error("a client's PING waited for all failures of another")
+		}
+		exchange(t, guesser, "", strings.Repeat(wrong, failures))
+		if took := time.Since(began); took < 31*50*time.Millisecond { // doubled with each
+			t.Errorf("%d guesses were answered within %s", failures, took)
+		}
+		if n := p.metric(t, "cellserver_auth_failures_total"); n != failures {
+			t.Errorf("%v failures in /metrics, want %d", n, failures)
+		}
+		info := ask(t, other, "INFO stats\r\n")
+		if !strings.Contains(info, fmt.Sprintf("acl_access_denied_auth:%d\r\n", failures)) {
+			t.Errorf("INFO has %s", info)
+		}
+		if entry := ask(t, other, "ACL LOG\r\n"); !strings.HasPrefix(entry, fmt.Sprintf("count\n%d\nreason\nauth\ncontext\ntoplevel\nobject\nAUTH\nusername\ndefault\n", failures)) {
+			t.Errorf("ACL LOG has %q", entry)
+		}
+		if n := strings.Count(p.log.String(), "wrong user name or password"); n != 1 || strings.Contains(p.log.String(), "guess") {
+			t.Errorf("logged %d times, want once, and never the password: %s", n, p.log.String())
+		}
+		exchange(t, guesser, "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
+	})
+}
+
+// ask returns a reply without its types: a line, or the elements of arrays each with a line end.
+func ask(t *testing.T, nc net.Conn, command string) string {
+	t.Helper()
+	if _, err := io.WriteString(nc, command); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := readReply(bufio.NewReader(nc), &text); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+func readReply(r *bufio.Reader, into *strings.Builder) error {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	n := 0
+	switch line[0] {
+	case '*', '~', '%', '$':
+		if _, err := fmt.Sscanf(line[1:], "%d", &n); err != nil {
+			return err
+		}
+	default:
+		into.WriteString(strings.TrimSpace(line[1:]) + "\n")
+		return nil
+	}
+	if line[0] == '$' && n >= 0 {
+		bulk := make([]byte, n+len("\r\n"))
+		_, err := io.ReadFull(r, bulk)
+		into.Write(bulk[:n])
+		into.WriteByte('\n')
+		return err
+	}
+	if line[0] == '%' {
+		n *= 2
+	}
+	for ; n > 0; n-- {
+		if err := readReply(r, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}

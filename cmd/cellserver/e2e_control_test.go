@@ -1,0 +1,175 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestConfigSetTakesEffect changes what can change on a server that runs, with clients that are there already.
+func TestConfigSetTakesEffect(t *testing.T) {
+	t.Parallel()
+	onEachDriver(t, func(t *testing.T, startServer starter) {
+		p := startServer(t)
+		operator := p.dial(t)
+		set := func(args string) {
+			t.Helper()
+			exchange(t, operator, "CONFIG SET "+args+"\r\n", "+OK\r\n")
+		}
+		t.Run("all or none", func(t *testing.T) {
+			exchange(t, operator, "CONFIG SET maxclients 5 timeout no\r\n",
+				"-ERR CONFIG SET failed (possibly related to argument 'timeout') - argument couldn't be parsed into an integer\r\n")
+			exchange(t, operator, "CONFIG GET maxclients\r\n", "*2\r\n$10\r\nmaxclients\r\n")
+			exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+		})
+		operator = p.dial(t)
+		t.Run("requirepass", func(t *testing.T) {
+			stays := p.dial(t)
+			exchange(t, stays, "PING\r\n", "+PONG\r\n")
+			set("requirepass secret")
+			exchange(t, p.dial(t), "PING\r\nAUTH secret\r\nPING\r\n", noAuth+"+OK\r\n+PONG\r\n")
+			exchange(t, stays, "PING\r\n", "+PONG\r\n") // as in Redis
+			set("requirepass \"\"")
+			exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+		})
+		t.Run("max-output-bytes", func(t *testing.T) {
+			set("max-output-bytes 65536 output-timeout 1")
+			nc := p.dial(t)
+			flood := repeat(appendCommand(nil, "ECHO", strings.Repeat("x", 60_000)), 200) // 12 MB
+			if n, err := nc.Write(flood); err == nil {
+				t.Errorf("the server took all %d bytes of a client that reads nothing", n)
+			}
+		})
+		t.Run("maxclients", func(t *testing.T) {
+			p.eventually(t, ioTimeout, "be left by the others", func() bool { return p.metric(t, "cellserver_connections") <= 6 })
+			set("maxclients 1")
+			refused := wireCase{want: "-ERR max number of clients reached\r\n", closed: true}
+			if p.tls != nil {
+				refused.want = ""
+			}
+			refused.run(t, p)
+			exchange(t, operator, "PING\r\n", "+PONG\r\n")
+			set("maxclients 1000")
+			exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+		})
+		t.Run("timeout", func(t *testing.T) {
+			silent := p.dial(t)
+			exchange(t, silent, "PING\r\n", "+PONG\r\n")
+			set("timeout 1")
+			if rest, err := io.ReadAll(silent); len(rest) > 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("a silent client got %q, %v", rest, err)
+			}
+		})
+	})
+}
+
+// TestConfigSetProtectedMode is for clients of other hosts, which a client of this one lets in.
+func TestConfigSetProtectedMode(t *testing.T) {
+	t.Parallel()
+	p := startServer(t, "--addr", "0.0.0.0:0")
+	_, port, _ := net.SplitHostPort(p.addr)
+	loopback, other := net.JoinHostPort("127.0.0.1", port), net.JoinHostPort(outside(t), port)
+	operator := dialTCP(t, loopback)
+	exchange(t, dialTCP(t, other), "PING\r\n", "-DENIED cellserver is running in protected mode")
+	exchange(t, operator, "CONFIG SET protected-mode no\r\n", "+OK\r\n")
+	exchange(t, dialTCP(t, other), "PING\r\n", "+PONG\r\n")
+	exchange(t, operator, "CONFIG SET protected-mode yes\r\n", "+OK\r\n")
+	exchange(t, dialTCP(t, other), "PING\r\n", "-DENIED ")
+	exchange(t, operator, "CONFIG SET requirepass secret\r\n", "+OK\r\n")
+	exchange(t, dialTCP(t, other), "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
+}
+
+// TestShutdownByAClient ends the process in good order, with the replies sent that are due: its own client's, and
+// another's.
+func TestShutdownByAClient(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"SHUTDOWN\r\n", "shutdown nosave now force\r\n"} {
+		onEachDriver(t, func(t *testing.T, startServer starter) {
+			p := startServer(t)
+			nc, other := p.dial(t), p.dial(t)
+			exchange(t, nc, "SHUTDOWN ABORT\r\nSHUTDOWN SOON\r\n", "-ERR No shutdown in progress.\r\n-ERR syntax error\r\n")
+			const replies = 20_000
+			if _, err := io.WriteString(other, strings.Repeat("PING\r\n", replies)); err != nil {
+				t.Fatal(err)
+			}
+			p.eventually(t, ioTimeout, "execute what the other client sent", func() bool {
+				return strings.Contains(ask(t, nc, "INFO commandstats\r\n"), fmt.Sprintf("cmdstat_ping:calls=%d,", replies))
+			})
+			if _, err := io.WriteString(nc, strings.Repeat("PING\r\n", replies)+command+"PING\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if rest, _ := io.ReadAll(nc); string(rest) != strings.Repeat("+PONG\r\n", replies) {
+				t.Errorf("its client got %d bytes of replies, want %d", len(rest), replies*len("+PONG\r\n"))
+			}
+			if rest, _ := io.ReadAll(other); string(rest) != strings.Repeat("+PONG\r\n", replies) {
+				t.Errorf("another client got %d bytes of replies, want %d", len(rest), replies*len("+PONG\r\n"))
+			}
+			p.stopped = true
+			select {
+			case <-p.exited:
+			case <-time.After(stopTimeout):
+				t.Fatal("the process does not end")
+			}
+			if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+		})
+	}
+}
+
+func TestDebugIsForWhomTheFlagSays(t *testing.T) {
+	t.Parallel()
+	host := outside(t)
+	const refused = "-ERR DEBUG command not allowed."
+	for flag, want := range map[string]struct{ local, other string }{
+		"no": {refused, refused}, "local": {"+OK\r\n", refused}, "yes": {"+OK\r\n", "+OK\r\n"},
+	} {
+		args := []string{"--addr", "0.0.0.0:0", "--protected-mode", "no"}
+		if flag != "no" { // the default
+			args = append(args, "--enable-debug-command", flag)
+		}
+		p := startServer(t, args...)
+		_, port, _ := net.SplitHostPort(p.addr)
+		exchange(t, dialTCP(t, net.JoinHostPort("127.0.0.1", port)), "DEBUG SLEEP 0\r\n", want.local)
+		exchange(t, dialTCP(t, net.JoinHostPort(host, port)), "DEBUG SLEEP 0\r\n", want.other)
+	}
+}
+
+// TestRestartAfterAKill starts the server on the addresses of one that was killed with clients connected.
+func TestRestartAfterAKill(t *testing.T) {
+	t.Parallel()
+	files, ca := newTLSFiles(t)
+	socket := filepath.Join(t.TempDir(), "cell.sock")
+	args := append(files.flags(), "--unixsocket", socket, "--unixsocketperm", "700")
+	config := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+	connect := func(p *process) []net.Conn {
+		unix, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Close() })
+		return []net.Conn{dialTCP(t, p.addr), tls.Client(dialTCP(t, p.tlsAddr), config), unix}
+	}
+	p := startServer(t, args...)
+	for range 3 {
+		clients := connect(p)
+		for _, nc := range clients {
+			exchange(t, nc, "CL.THROTTLE k 15 30 60 0\r\n", "*5\r\n:0\r\n:16\r\n:16\r\n:-1\r\n:0\r\n")
+		}
+		p.stop(t, syscall.SIGKILL)
+		for _, nc := range clients {
+			if rest, _ := io.ReadAll(nc); len(rest) > 0 {
+				t.Errorf("a killed server sent %q", rest)
+			}
+		}
+		p = startServer(t, append(args, "--addr", p.addr, "--tls-addr", p.tlsAddr)...)
+	}
+	connect(p)
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cellserver/internal/certs/certtest"
+)
+
+// TestRedisCLIModes: what operators look at a server with ends, and says what is there.
+func TestRedisCLIModes(t *testing.T) {
+	t.Parallel()
+	p := startServer(t)
+	nc := p.dial(t)
+	for i := range 40 {
+		exchange(t, nc, fmt.Sprintf("CL.THROTTLE user:%d 15 1 3600\r\n", i), "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:3600\r\n")
+	}
+	long := strings.Repeat("k", 300)
+	exchange(t, nc, "CL.THROTTLE "+long+" 15 1 3600\r\n", "*5\r\n:0\r\n")
+	exchange(t, p.dial(t), "SELECT 3\r\nCL.THROTTLE user:elsewhere 15 1 3600\r\n", "+OK\r\n*5\r\n:0\r\n")
+	for _, tt := range []struct {
+		args string
+		want []string // stands in what is printed
+	}{
+		{"--bigkeys", []string{"Sampled 41 keys in the keyspace!", "Biggest string found", "has 19 bytes", "41 strings with 779 bytes (100.00% of keys, avg size 19.00)"}},
+		{"-3 --bigkeys", []string{"Sampled 41 keys in the keyspace!"}},
+		{"--memkeys", []string{"Sampled 41 keys in the keyspace!", "Biggest string found", long, "(100.00% of keys, avg size"}},
+		{"--scan --pattern user:1?", []string{"user:10\n", "user:19\n"}},
+		{"--scan --pattern user:[12]", []string{"user:1\n", "user:2\n"}},
+		{"-n 3 --scan", []string{"user:elsewhere\n"}},
+		{"--latency -i 0.2", []string{"."}}, // min max avg samples
+		{"-r 3 -i 0.01 ping", []string{"PONG\nPONG\nPONG\n"}},
+		{"--csv cl.throttle csv 15 30 60", []string{"0,16,15,-1,2\n"}},
+		{"info keyspace", []string{"db0:keys=4", "db3:keys=1,"}},
+	} {
+		out, err := redisTool(t, p, "redis-cli", strings.Fields(tt.args)...).CombinedOutput()
+		if err != nil {
+			t.Errorf("redis-cli %s: %v", tt.args, err)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("redis-cli %s printed %q, without %q", tt.args, out, want)
+			}
+		}
+		if strings.Contains(tt.args, "--scan") && strings.Count(string(out), "\n") > 10 {
+			t.Errorf("redis-cli %s printed %q, too much", tt.args, out)
+		}
+	}
+	stat := startTerminal(t, redisTool(t, p, "redis-cli", "--stat", "-i", "0.05")) // until it is interrupted
+	stat.expect(t, "keys")
+	stat.expect(t, "\n43 ") // in all databases
+	stat.expect(t, "\n43 ")
+	history := startTerminal(t, redisTool(t, p, "redis-cli", "--latency-history", "-i", "0.2"))
+	history.expect(t, "seconds range")
+}
+
+func TestRedisCLIByURL(t *testing.T) {
+	t.Parallel()
+	files, ca := newTLSFiles(t)
+	cert, key := ca.Issue(t, "admin")
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "client.crt"), filepath.Join(dir, "client.key")
+	certtest.Write(t, certFile, cert)
+	certtest.Write(t, keyFile, key)
+	p := startServer(t, append(files.flags(), "--tls-client-ca", files.clientCA, "--tls-auth-clients", "optional",
+		"--aclfile", writeUsers(t, operatorsUsers))...)
+	_, tlsPort, _ := net.SplitHostPort(p.tlsAddr)
+	plain, over := "@127.0.0.1:"+p.port(), "@localhost:"+tlsPort
+	const refused = "AUTH failed: WRONGPASS invalid username-password pair or user is disabled.\nNOAUTH Authentication required.\n\n"
+	for _, tt := range []struct{ args, want string }{
+		{"-u redis://app:s3cret" + plain + "/3 cl.throttle limits:a 15 30 60", "0\n16\n15\n-1\n2\n"},
+		{"-u redis://app:s3cret" + plain + "/0 cl.throttle limits:a 15 30 60", "0\n16\n15\n-1\n2\n"},
+		{"-u redis://admin:root" + plain + "/3 exists limits:a", "1\n"},
+		{"-u redis://admin:wrong" + plain + "/3 exists limits:a", refused},
+		{"-u redis://admin:wrong" + plain + " exists limits:a", refused},
+		{"-u rediss://admin:root" + over + "/3 --cacert " + files.clientCA + " exists limits:a", "1\n"},
+		{"-u rediss://localhost:" + tlsPort + " --cacert " + files.clientCA + " ping", "NOAUTH Authentication required.\n\n"},
+		{"-u rediss://localhost:" + tlsPort + " --cacert " + files.clientCA + " --cert " + certFile + " --key " + keyFile + " acl whoami", "admin\n"},
+		{"-u rediss://app:s3cret" + over + " --cacert " + files.clientCA + " --cert " + certFile + " --key " + keyFile + " ping", "PONG\n"},
+		{"-p " + p.port() + " --user app --pass s3cret ping", "PONG\n"},
+	} {
+		cmd := testCommand(t, need(t, "redis-cli"), append([]string{"--no-auth-warning"}, strings.Fields(tt.args)...)...)
+		cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+		if out, _ := cmd.CombinedOutput(); string(out) != tt.want {
+			t.Errorf("redis-cli %s printed %q, want %q", tt.args, out, tt.want)
+		}
+	}
+	untrusted := testCommand(t, need(t, "redis-cli"), "-u", "rediss://localhost:"+tlsPort, "ping")
+	if out, err := untrusted.CombinedOutput(); err == nil || !strings.Contains(string(out), "certificate verify failed") {
+		t.Errorf("without the authority redis-cli printed %q, %v", out, err)
+	}
+}

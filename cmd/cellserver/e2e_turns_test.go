@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// endless are scripts that are ended, each in its own way a burden: a plain loop, one that catches what it can, and
+// one that leaves garbage.
+var endless = []string{
+	"while true do end",
+	"while true do pcall(function() while true do error('x') end end) end",
+	"local t = {} while true do t[1] = {string.rep('x', 100)} end",
+	"while true do redis.call('cl.throttle', KEYS[1], 15, 30, 60) end",
+}
+
+// TestEndlessScriptsLeaveOthersTheirTurn measures how long a client waits that asks now and then, in phases with and
+// without others that send such scripts without a pause. Its p99 should be within twice that of the quiet phases. As
+// machines on which tests run are noisy, more is let pass, and only the calmest phases of both kinds are compared; but
+// not the milliseconds that it takes where scripts hold a processor that somebody waits for.
+func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
+	rounds, phase := 8, 250*time.Millisecond
+	if testing.Short() || isRace() {
+		rounds = 2
+	}
+	for name, args := range map[string][]string{"default": nil, "io-threads=0": {"--io-threads", "0"}} {
+		t.Run(name, func(t *testing.T) {
+			p := startServer(t, args...)
+			var loopers []net.Conn
+			for range endless {
+				loopers = append(loopers, p.dial(t))
+			}
+			polite := newPolite(t, p)
+			polite.ask(t, phase) // is not counted
+			quiet, busy := newWaits(), newWaits()
+			for range rounds {
+				quiet.add(polite.ask(t, phase))
+				busy.add(whileLooping(t, loopers, func() []time.Duration { return polite.ask(t, phase) }))
+			}
+			t.Logf("quiet p50 %s, p99 %s, in the calmest phase %s; busy p50 %s, p99 %s, in the calmest phase %s: %.2f times as long",
+				quiet.quantile(0.5), quiet.quantile(0.99), quiet.calmest, busy.quantile(0.5), busy.quantile(0.99), busy.calmest,
+				float64(busy.quantile(0.99))/float64(quiet.quantile(0.99)))
+			if isRace() {
+				return // what is measured then is the detector
+			}
+			if busy.quantile(0.5) > 4*quiet.quantile(0.5)+time.Millisecond || busy.calmest > 4*quiet.calmest+2*time.Millisecond {
+				t.Error("others wait for scripts that never end")
+			}
+		})
+	}
+}
+
+// waits is how long a client waited for replies in some phases.
+type waits struct {
+	all     []time.Duration
+	calmest time.Duration // the least p99 of a phase
+}
+
+func newWaits() *waits { return &waits{calmest: ioTimeout} }
+
+func (w *waits) add(phase []time.Duration) {
+	w.calmest = min(w.calmest, (&waits{all: phase}).quantile(0.99))
+	w.all = append(w.all, phase...)
+}
+
+func (w *waits) quantile(q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(w.all))
+	return sorted[int(q*float64(len(sorted)))]
+}
+
+// whileLooping calls do while each of the connections sends one endless script after the other.
+func whileLooping(t *testing.T, loopers []net.Conn, do func() []time.Duration) []time.Duration {
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(stop)
+	for i, nc := range loopers {
+		wg.Go(func() {
+			command := appendCommand(nil, "EVAL", endless[i], "1", "looper")
+			for replies := bufio.NewReader(nc); ; {
+				if _, err := nc.Write(command); err != nil {
+					t.Error(err)
+					return
+				}
+				line, err := replies.ReadString('\n')
+				if err != nil || !strings.Contains(line, "was ended") {
+					t.Errorf("%s: got %q, %v", endless[i], line, err)
+					return
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	return do()
+}
+
+// polite is a client that asks, and then pauses.
+type polite struct {
+	nc      net.Conn
+	replies *bufio.Reader
+}
+
+func newPolite(t *testing.T, p *process) *polite {
+	nc := p.dial(t)
+	return &polite{nc, bufio.NewReader(nc)}
+}
+
+// ask asks for a time, and returns how long each reply took.
+func (c *polite) ask(t *testing.T, d time.Duration) (took []time.Duration) {
+	t.Helper()
+	command := appendCommand(nil, "CL.THROTTLE", "polite", "15", "30", "60")
+	for began := time.Now(); time.Since(began) < d; time.Sleep(500 * time.Microsecond) {
+		sent := time.Now()
+		if _, err := c.nc.Write(command); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readPipelineReply(c.replies); err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, time.Since(sent))
+	}
+	return took
+}
