@@ -90,38 +90,36 @@ func TestConfigSetProtectedMode(t *testing.T) {
 // another's.
 func TestShutdownByAClient(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"SHUTDOWN\r\n", "shutdown nosave now force\r\n"} {
-		onEachDriver(t, func(t *testing.T, startServer starter) {
-			p := startServer(t)
-			nc, other := p.dial(t), p.dial(t)
-			exchange(t, nc, "SHUTDOWN ABORT\r\nSHUTDOWN SOON\r\n", "-ERR No shutdown in progress.\r\n-ERR syntax error\r\n")
-			const replies = 20_000
-			if _, err := io.WriteString(other, strings.Repeat("PING\r\n", replies)); err != nil {
-				t.Fatal(err)
-			}
-			p.eventually(t, ioTimeout, "execute what the other client sent", func() bool {
-				return strings.Contains(ask(t, nc, "INFO commandstats\r\n"), fmt.Sprintf("cmdstat_ping:calls=%d,", replies))
-			})
-			if _, err := io.WriteString(nc, strings.Repeat("PING\r\n", replies)+command+"PING\r\n"); err != nil {
-				t.Fatal(err)
-			}
-			if rest, _ := io.ReadAll(nc); string(rest) != strings.Repeat("+PONG\r\n", replies) {
-				t.Errorf("its client got %d bytes of replies, want %d", len(rest), replies*len("+PONG\r\n"))
-			}
-			if rest, _ := io.ReadAll(other); string(rest) != strings.Repeat("+PONG\r\n", replies) {
-				t.Errorf("another client got %d bytes of replies, want %d", len(rest), replies*len("+PONG\r\n"))
-			}
-			p.stopped = true
-			select {
-			case <-p.exited:
-			case <-time.After(stopTimeout):
-				t.Fatal("the process does not end")
-			}
-			if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
+	onEachDriver(t, func(t *testing.T, startServer starter) {
+		p := startServer(t)
+		nc, other := p.dial(t), p.dial(t)
+		exchange(t, nc, "SHUTDOWN ABORT\r\nSHUTDOWN SOON\r\n", "-ERR No shutdown in progress.\r\n-ERR syntax error\r\n")
+		const replies = 20_000
+		if _, err := io.WriteString(other, strings.Repeat("PING\r\n", replies)); err != nil {
+			t.Fatal(err)
+		}
+		p.eventually(t, ioTimeout, "execute what the other client sent", func() bool {
+			return strings.Contains(ask(t, nc, "INFO commandstats\r\n"), fmt.Sprintf("cmdstat_ping:calls=%d,", replies))
 		})
-	}
+		if _, err := io.WriteString(nc, strings.Repeat("PING\r\n", replies)+"SHUTDOWN NOSAVE NOW FORCE\r\n"+"PING\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if rest, _ := io.ReadAll(nc); string(rest) != strings.Repeat("+PONG\r\n", replies) {
+			t.Errorf("its client got %d bytes of replies, want %d", len(rest), replies*len("+PONG\r\n"))
+		}
+		if rest, _ := io.ReadAll(other); string(rest) != strings.Repeat("+PONG\r\n", replies) {
+			t.Errorf("another client got %d bytes of replies, want %d", len(rest), replies*len("+PONG\r\n"))
+		}
+		p.stopped = true
+		select {
+		case <-p.exited:
+		case <-time.After(stopTimeout):
+			t.Fatal("the process does not end")
+		}
+		if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	})
 }
 
 func TestDebugIsForWhomTheFlagSays(t *testing.T) {

@@ -28,7 +28,7 @@ func TestRedisCLIModes(t *testing.T) {
 	}{
 		{"--bigkeys", []string{"Sampled 41 keys in the keyspace!", "Biggest string found", "has 19 bytes", "41 strings with 779 bytes (100.00% of keys, avg size 19.00)"}},
 		{"-3 --bigkeys", []string{"Sampled 41 keys in the keyspace!"}},
-		{"--memkeys", []string{"Sampled 41 keys in the keyspace!", "Biggest string found", long, "(100.00% of keys, avg size"}},
+		{"--memkeys", []string{"Sampled 41 keys in the keyspace!", "Biggest string found", "(100.00% of keys, avg size"}},
 		{"--scan --pattern user:1?", []string{"user:10\n", "user:19\n"}},
 		{"--scan --pattern user:[12]", []string{"user:1\n", "user:2\n"}},
 		{"-n 3 --scan", []string{"user:elsewhere\n"}},

@@ -24,7 +24,7 @@ var endless = []string{
 // machines on which tests run are noisy, more is let pass, and only the calmest phases of both kinds are compared; but
 // not the milliseconds that it takes where scripts hold a processor that somebody waits for.
 func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
-	rounds, phase := 8, 250*time.Millisecond
+	rounds, phase := 6, 200*time.Millisecond
 	if testing.Short() || isRace() {
 		rounds = 2
 	}

@@ -13,9 +13,14 @@ const (
 	lookEvery = 1000
 	// yieldEvery is the longest that a script keeps its processor from the event loops.
 	yieldEvery = 50 * time.Microsecond
-	// shortRun is what a run may take before it lets the system's other threads go first. It then gets a processor only
-	// when nobody else has a use for it, which would make many a script late for what few requests gain by it.
-	shortRun = 2 * time.Millisecond
+	// politeAfter is what a run may take before it lets the system's other threads go first, too. From then on it gets a
+	// processor only when nobody else has a use for it, which would make many a short script late for nothing.
+	politeAfter = 2 * time.Millisecond
+	// longestLook is the most that counts between two looks. If more has passed, others had the processor: a busy
+	// machine must not end scripts that have hardly begun.
+	longestLook = 10 * time.Millisecond
+	// wallFactor is how much longer than its limit a run may last if others had the processor.
+	wallFactor = 4
 )
 
 // EndError says why a run was cut short. Nothing that such a run wrote may be kept.
@@ -33,8 +38,9 @@ type meter struct {
 	usedBytes, maxBytes int
 
 	start     time.Time
-	lastYield time.Duration // after start
-	givenAway time.Duration // spent in yields: up to limit it does not count as the script's
+	ran       time.Duration // what counts against limit
+	lastLook  time.Duration // after start, as the rest
+	lastYield time.Duration
 	limit     time.Duration
 	kill      atomic.Bool
 	ended     *EndError
@@ -45,7 +51,8 @@ type meter struct {
 func (m *meter) reset(limit time.Duration, maxBytes int) {
 	m.left, m.step, m.holes = lookEvery, 1, 0
 	m.usedBytes, m.maxBytes = 0, maxBytes
-	m.start, m.lastYield, m.givenAway, m.limit = time.Now(), 0, 0, limit
+	m.start, m.lastYield, m.limit = time.Now(), 0, limit
+	m.ran, m.lastLook = 0, 0
 	m.kill.Store(false)
 	m.ended, m.killedAt = nil, 0
 }
@@ -86,16 +93,17 @@ func (m *meter) look() {
 		m.end("ERR Script killed by user with SCRIPT KILL...")
 	}
 	now := time.Since(m.start)
-	ran := now - min(m.givenAway, m.limit)
-	if ran > m.limit {
+	m.ran += min(now-m.lastLook, longestLook)
+	if m.ran > m.limit || now > wallFactor*m.limit {
 		m.end("ERR script ran longer than " + strconv.FormatFloat(float64(m.limit)/1e6, 'f', -1, 64) +
 			" ms and was ended; see --lua-time-limit")
 	}
 	if now-m.lastYield >= yieldEvery {
-		yield(ran > shortRun && m.givenAway < m.limit)
-		m.lastYield = time.Since(m.start)
-		m.givenAway += m.lastYield - now
+		yield(m.ran > politeAfter && now-m.ran < m.limit)
+		now = time.Since(m.start)
+		m.lastYield = now
 	}
+	m.lastLook = now
 }
 
 // charge accounts for n bytes before they are allocated. Nothing is ever credited: what a run allocates in all bounds
