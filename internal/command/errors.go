@@ -66,7 +66,7 @@ func errArity(r *row) error {
 }
 
 func errExecAborted(cause error) error {
-	_, reason, _ := strings.Cut(replyText(cause), " ")
+	reason := strings.TrimPrefix(replyText(cause), "ERR ")
 	return replyError("EXECABORT Transaction discarded because of: " + reason)
 }
 

@@ -230,10 +230,10 @@ func (s *Session) reject(r *row, err error) {
 	}
 	if s.multi != nil {
 		s.multi.failed = true
-		if r != nil && r.name == "exec" {
-			s.discard()
-			err = errExecAborted(err)
-		}
+	}
+	if r != nil && r.name == "exec" && s.inner == outer {
+		s.discard()
+		err = errExecAborted(err)
 	}
 	s.fail(err)
 }
