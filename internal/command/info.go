@@ -33,7 +33,7 @@ func (t *infoText) section(section infoSection) {
 	if t.Len() > 0 {
 		t.WriteString("\r\n")
 	}
-	_, _ = fmt.Fprintf(t, "# %s\r\n", strings.ToUpper(section.name[:1])+section.name[1:])
+	_, _ = fmt.Fprintf(t, "# %s\r\n", section.title())
 	section.write(t)
 }
 
@@ -41,6 +41,14 @@ type infoSection struct {
 	name      string
 	byDefault bool
 	write     func(*infoText)
+}
+
+// title is the section's name as its heading has it.
+func (i infoSection) title() string {
+	if i.name == "cpu" {
+		return "CPU"
+	}
+	return strings.ToUpper(i.name[:1]) + i.name[1:]
 }
 
 // infoSections are in Redis's order.
