@@ -41,7 +41,7 @@ func configGet(s *Session, args [][]byte) error {
 func configSet(s *Session, args [][]byte) error {
 	pairs := args[2:]
 	if len(pairs)%2 != 0 {
-		return errArity(s.engine.table.lookupFull([]byte("config|set")))
+		return errSyntax
 	}
 	var apply []func()
 	seen := map[string]bool{}
