@@ -112,7 +112,7 @@ func executable() string {
 
 func infoClients(t *infoText) {
 	c := t.s.engine.config.Clients()
-	tracking := len(t.s.engine.clients.all(func(c *client) bool { return c.snapshot().tracking != "" }))
+	tracking := len(t.s.engine.clients.all(func(c *client) bool { return c.snapshot().tracking.on }))
 	t.fields("connected_clients", c.Connected, "cluster_connections", 0, "maxclients", c.MaxClients,
 		"blocked_clients", 0, "tracking_clients", tracking)
 }
