@@ -133,3 +133,18 @@ func (cs *clients) all(wanted func(*client) bool) []*client {
 	slices.SortFunc(found, func(a, b *client) int { return cmp.Compare(a.id, b.id) })
 	return found
 }
+
+// those returns the clients that have one of the numbers, in the order of the numbers. A number counts once, or a
+// command could ask for hundreds of times its length.
+func (cs *clients) those(ids []int64) (found []*client) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	listed := make(map[int64]bool)
+	for _, id := range ids {
+		if c := cs.byID[id]; c != nil && !listed[id] {
+			listed[id] = true
+			found = append(found, c)
+		}
+	}
+	return found
+}

@@ -75,7 +75,7 @@ func TestClientListFilters(t *testing.T) {
 		{" ID 2", "2", "2"},
 		{" ID 1", "1", ""},
 		{" ID 99", "", ""},
-		{" ID 3 2 2", "2 3", "-ERR syntax error"},
+		{" ID 3 2 2", "3 2", "-ERR syntax error"},
 		{" ID 0", "-ERR Invalid client ID", "-ERR client-id should be greater than 0"},
 		{" ID x", "-ERR Invalid client ID", "-ERR client-id should be greater than 0"},
 		{" ID", "-ERR syntax error", "-ERR No such client"},

@@ -24,7 +24,7 @@ const (
 	errNoPassword replyError = "ERR AUTH <password> called without any password configured for the default user. " +
 		"Are you sure your configuration is correct?"
 	errHelloNoAuth replyError = "NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
-		"HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP " +
+		"HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP " +
 		"protocol version at the same time"
 	errNestedMulti replyError = "ERR MULTI calls can not be nested"
 	errNotInMulti  replyError = "ERR Command not allowed inside a transaction"

@@ -63,6 +63,9 @@ func scriptArgs(args [][]byte) (keys, argv [][]byte, err error) {
 
 // runScript runs a script, on a goroutine of its own unless it is one call that needs no interpreter.
 func (s *Session) runScript(script *lua.Script, keys, argv [][]byte, readOnly bool) error {
+	if readOnly && script.Flags.Shebang && !script.Flags.NoWrites {
+		return replyError("ERR Can not execute a script with write flag using *_ro command.")
+	}
 	readOnly = readOnly || script.Flags.NoWrites
 	if !readOnly && s.runNative(script, keys, argv) {
 		return nil
