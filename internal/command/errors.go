@@ -26,6 +26,7 @@ const (
 	errHelloNoAuth replyError = "NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
 		"HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP " +
 		"protocol version at the same time"
+	errNoScript    replyError = "NOSCRIPT No matching script. Please use EVAL."
 	errNestedMulti replyError = "ERR MULTI calls can not be nested"
 	errNotInMulti  replyError = "ERR Command not allowed inside a transaction"
 	errExecFailed  replyError = "EXECABORT Transaction discarded because of previous errors."

@@ -228,6 +228,9 @@ func (s *Session) reject(r *row, err error) {
 	if r != nil {
 		r.stats.rejected.Add(1)
 	}
+	if s.inner == outer {
+		s.client.last.Store(r)
+	}
 	if s.multi != nil {
 		s.multi.failed = true
 	}

@@ -38,6 +38,7 @@ func multi(s *Session, _ [][]byte) error {
 func (s *Session) queue(r *row, args [][]byte) {
 	s.flush()
 	m := s.multi
+	s.client.touch(r, s.engine.config.Now())
 	for _, arg := range args {
 		m.bytes += len(arg) + queuedArgBytes
 	}
