@@ -76,7 +76,7 @@ func clientList(s *Session, args [][]byte) error {
 		ids := make([]int64, len(args)-3)
 		for i, arg := range args[3:] {
 			id, ok := resp.ParseInt(arg)
-			if !ok || id < 1 {
+			if !ok {
 				return replyError("ERR Invalid client ID")
 			}
 			ids[i] = id
