@@ -136,6 +136,7 @@ func aclRows() []*row {
 		{
 			name: "load", arity: 2, flags: byAdmin, run: aclLoad,
 			since: "6.0.0", complexity: "O(N) in the number of users", summary: "Reads --aclfile again, all of it or nothing",
+			differs: "Its errors are in other words.",
 		},
 		{
 			name: "log", arity: -2, flags: byAdmin, run: aclLog,

@@ -59,6 +59,7 @@ type Session struct {
 	authenticated bool
 	inner         innerKind
 	replies       replyMode
+	repliesAsked  bool // by CLIENT REPLY ON, since a command began whose reply is not wanted
 	status        Status
 	// waiting is what the last command still has to do: it appends its reply and returns true, or returns false
 	// to be called again after the next wake-up.
