@@ -20,6 +20,11 @@ func (s stream) String() string {
 	})
 }
 
+// mutes reports whether the stream has CLIENT REPLY.
+func (s stream) mutes() bool {
+	return bytes.Contains(bytes.ToUpper(bytes.Join(s.pieces, nil)), []byte("REPLY"))
+}
+
 func (s stream) hasNUL() bool { return bytes.IndexByte(bytes.Join(s.pieces, nil), 0) >= 0 }
 
 // streamMaker makes streams that Redis 7 and ours must answer alike. They leave out what differs on purpose:

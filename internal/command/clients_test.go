@@ -76,7 +76,7 @@ func TestClientListFilters(t *testing.T) {
 		{" ID 1", "1", ""},
 		{" ID 99", "", ""},
 		{" ID 3 2 2", "3 2", "-ERR syntax error"},
-		{" ID 0", "-ERR Invalid client ID", "-ERR client-id should be greater than 0"},
+		{" ID 0", "", "-ERR client-id should be greater than 0"},
 		{" ID x", "-ERR Invalid client ID", "-ERR client-id should be greater than 0"},
 		{" ID", "-ERR syntax error", "-ERR No such client"},
 		{" ADDR 192.0.2.1:2", "-ERR syntax error", "2"},
