@@ -31,14 +31,7 @@ func TestAnswersAsRedis(t *testing.T) {
 	if testing.Short() || isRace() {
 		streams = 400
 	}
-	seed := uint64(1)
-	if text := os.Getenv(seedEnv); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("%s=%d", seedEnv, seed)
+	seed := testSeed(t)
 	for password, args := range map[string][]string{"": nil, "sesame": {"--requirepass", "sesame"}} {
 		t.Run("password "+password, func(t *testing.T) {
 			// Redis's own bounds, so that numbers between them and ours are no difference; and no commands of
