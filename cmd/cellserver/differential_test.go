@@ -32,14 +32,7 @@ func TestAnswersAsRedis(t *testing.T) {
 	if testing.Short() || isRace() {
 		streams = 400
 	}
-	seed := uint64(1)
-	if text := os.Getenv(seedEnv); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("%s=%d", seedEnv, seed)
+	seed := testSeed(t)
 	for password, args := range map[string][]string{"": nil, "sesame": {"--requirepass", "sesame"}} {
 		t.Run("password "+password, func(t *testing.T) {
 			t.Parallel()
@@ -122,9 +115,13 @@ func replyAt(replies []string, i int) string {
 
 // excuse evens out where ours refuses on purpose what Redis does not, or with other words: a bulk that does not end
 // in CRLF, which Redis skips; a NUL in a header, behind which Redis waits for ever; and the bounds before AUTH, which
-// come before all others.
+// come before all others; and where CLIENT REPLY wants none, a protocol error, behind which Redis waits for ever.
 func (d *differential) excuse(s stream, ours, redis *conversation) {
 	const protocol = "-ERR Protocol error: "
+	if ours.closed && !redis.closed && s.mutes() {
+		ours.closed = false // Redis closes behind the error, which it never sends
+		d.excused.Add(1)
+	}
 	last := len(ours.replies) - 1
 	if last < 0 || !ours.closed {
 		return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/command"
+	"cellserver/internal/resp"
 	"cellserver/internal/server"
 )
 
@@ -93,14 +94,14 @@ func (a *app) intLimit(name string, least int, of func(*server.Limits) *int) com
 			return strconv.Itoa(*of(&l))
 		},
 		Set: func(value string) (func(), error) {
-			n, err := strconv.Atoi(value)
-			if err != nil {
+			n, ok := resp.ParseInt([]byte(value))
+			if !ok {
 				return nil, errNotInt
 			}
-			if n < least || n > 1<<30 {
+			if n < int64(least) || n > 1<<30 {
 				return nil, errors.New("argument must be between " + strconv.Itoa(least) + " and 1073741824 inclusive")
 			}
-			return func() { a.changeLimits(func(l *server.Limits) { *of(l) = n }) }, nil
+			return func() { a.changeLimits(func(l *server.Limits) { *of(l) = int(n) }) }, nil
 		},
 	}
 }
@@ -114,8 +115,8 @@ func (a *app) secondsLimit(name string, of func(*server.Limits) *time.Duration) 
 			return strconv.Itoa(int(of(&l).Seconds()))
 		},
 		Set: func(value string) (func(), error) {
-			sec, err := strconv.Atoi(value)
-			if err != nil {
+			sec, ok := resp.ParseInt([]byte(value))
+			if !ok {
 				return nil, errNotInt
 			}
 			if sec < 0 || sec > 1<<31-1 {

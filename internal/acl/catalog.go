@@ -24,7 +24,9 @@ type catalog struct {
 	redisNames map[string]bool // Redis's commands, here or not, and whether they have subcommands
 }
 
-// redisCategories are in the order in which Redis lists them.
+// RedisCategories returns Redis's categories in the order in which it lists them.
+func RedisCategories() []string { return strings.Fields(redisCategories) }
+
 const redisCategories = "keyspace read write set sortedset list hash string bitmap hyperloglog geo stream pubsub " +
 	"admin fast slow blocking dangerous connection transaction scripting"
 
@@ -33,7 +35,7 @@ func newCatalog(commands []Command) *catalog {
 		commands:   slices.Clone(commands),
 		byName:     make(map[string]int, len(commands)),
 		subs:       make(map[int][]int),
-		categories: strings.Fields(redisCategories),
+		categories: RedisCategories(),
 		members:    make(map[string][]int),
 		redisNames: redisNames(),
 	}

@@ -122,8 +122,8 @@ func aclDryRun(s *Session, args [][]byte) error {
 		return replyError("ERR Command '" + resp.Printable(call[0]) + "' not found")
 	}
 	if r.subs != nil && len(call) > 1 {
-		if sub := r.sub(call[1]); sub != nil {
-			r = sub
+		if r = r.sub(call[1]); r == nil {
+			return replyError("ERR Command '" + resp.Printable(call[0]) + "' not found")
 		}
 	}
 	if !r.acceptsArity(len(call)) {

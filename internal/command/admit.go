@@ -60,6 +60,9 @@ func (s *Session) find(args [][]byte) (*row, error) {
 	}
 	if r.subs != nil && len(args) > 1 {
 		sub := r.sub(args[1])
+		if sub == nil && s.inner == inScript {
+			return nil, errUnknownInScript
+		}
 		if sub == nil {
 			return nil, errUnknownSubcommand(r, args[1])
 		}

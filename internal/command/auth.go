@@ -52,7 +52,7 @@ func (s *Session) become(user *acl.User) {
 	s.user = user
 	s.authenticated = user != nil
 	s.decoder.Unauthenticated = user == nil
-	name := ""
+	name := defaultUser // what Redis calls nobody
 	if user != nil {
 		name = user.Name()
 	}

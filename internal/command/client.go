@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"strings"
 
 	"cellserver/internal/resp"
@@ -63,7 +62,8 @@ func clientInfoCommand(s *Session, _ [][]byte) error {
 
 // clientList is CLIENT LIST [TYPE type] [ID id ...].
 func clientList(s *Session, args [][]byte) error {
-	wanted := func(*client) bool { return true }
+	cs := &s.engine.clients
+	list := func() []*client { return cs.all(func(*client) bool { return true }) }
 	switch {
 	case len(args) == 2:
 	case len(args) == 4 && lower(args[2]) == "type":
@@ -71,24 +71,24 @@ func clientList(s *Session, args [][]byte) error {
 		if err != nil {
 			return err
 		}
-		wanted = isType
+		list = func() []*client { return cs.all(isType) }
 	case len(args) > 3 && lower(args[2]) == "id":
-		ids := make(map[int64]bool, len(args)-3)
-		for _, arg := range args[3:] {
+		ids := make([]int64, len(args)-3)
+		for i, arg := range args[3:] {
 			id, ok := resp.ParseInt(arg)
-			if !ok || id < 1 {
+			if !ok {
 				return replyError("ERR Invalid client ID")
 			}
-			ids[id] = true
+			ids[i] = id
 		}
-		wanted = func(c *client) bool { return ids[c.id] }
+		list = func() []*client { return cs.those(ids) }
 	default:
 		return errSyntax
 	}
 	var b strings.Builder
 	s.aside(func() {
 		nowNs := s.engine.config.Now()
-		for _, c := range s.engine.clients.all(wanted) {
+		for _, c := range list() {
 			b.WriteString(c.line(nowNs))
 		}
 	}, func(s *Session) { s.w.Verbatim(b.String()) })
@@ -244,8 +244,10 @@ func (s *Session) changeFlag(arg []byte, set func(i *clientInfo, on bool)) error
 
 // clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR]. No command here blocks its client.
 func clientUnblock(s *Session, args [][]byte) error {
-	switch {
-	case len(args) > 4, len(args) == 4 && !bytes.EqualFold(args[3], []byte("timeout")) && !bytes.EqualFold(args[3], []byte("error")):
+	if len(args) > 4 {
+		return errUnknownOrArity(args)
+	}
+	if len(args) == 4 && lower(args[3]) != "timeout" && lower(args[3]) != "error" {
 		return replyError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	}
 	if _, ok := resp.ParseInt(args[2]); !ok {

@@ -34,7 +34,7 @@ type clientInfo struct {
 	watching int // keys
 	noEvict  bool
 	noTouch  bool
-	tracking string // the options of CLIENT TRACKING ON, or ""
+	tracking tracking
 }
 
 // touch notes that the client has sent a command.
@@ -63,7 +63,7 @@ func (c *client) flags(i *clientInfo) string {
 	for _, f := range []struct {
 		on     bool
 		letter byte
-	}{{c.peer.Unix, 'U'}, {i.queued >= 0, 'x'}, {i.tracking != "", 't'}, {i.noEvict, 'e'}, {i.noTouch, 'T'}} {
+	}{{c.peer.Unix, 'U'}, {i.queued >= 0, 'x'}, {i.tracking.on, 't'}, {i.noEvict, 'e'}, {i.noTouch, 'T'}} {
 		if f.on {
 			b.WriteByte(f.letter)
 		}
@@ -85,15 +85,11 @@ func (c *client) line(nowNs int64) string {
 	if last := c.last.Load(); last != nil {
 		lastName = last.fullName()
 	}
-	redirect := -1
-	if i.tracking != "" {
-		redirect = 0
-	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 "+
 		"multi=%d watch=%d qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r "+
 		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		c.id, c.peer.Addr, c.peer.LocalAddr, i.name, int(time.Since(c.created).Seconds()), c.idleSec(nowNs),
-		c.flags(&i), i.db, i.queued, i.watching, lastName, i.user, redirect, protocol, i.libName, i.libVersion)
+		c.flags(&i), i.db, i.queued, i.watching, lastName, i.user, i.tracking.redirect(), protocol, i.libName, i.libVersion)
 }
 
 func (c *client) idleSec(nowNs int64) int64 {
@@ -135,5 +131,20 @@ func (cs *clients) all(wanted func(*client) bool) []*client {
 	cs.mu.Unlock()
 	found = slices.DeleteFunc(found, func(c *client) bool { return !wanted(c) })
 	slices.SortFunc(found, func(a, b *client) int { return cmp.Compare(a.id, b.id) })
+	return found
+}
+
+// those returns the clients that have one of the numbers, in the order of the numbers. A number counts once, or a
+// command could ask for hundreds of times its length.
+func (cs *clients) those(ids []int64) (found []*client) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	listed := make(map[int64]bool)
+	for _, id := range ids {
+		if c := cs.byID[id]; c != nil && !listed[id] {
+			listed[id] = true
+			found = append(found, c)
+		}
+	}
 	return found
 }

@@ -41,27 +41,17 @@ func configGet(s *Session, args [][]byte) error {
 func configSet(s *Session, args [][]byte) error {
 	pairs := args[2:]
 	if len(pairs)%2 != 0 {
-		return errArity(s.engine.table.lookupFull([]byte("config|set")))
+		return errSyntax
+	}
+	settings, err := s.settings(pairs)
+	if err != nil {
+		return err
 	}
 	var apply []func()
-	seen := map[string]bool{}
-	for ; len(pairs) > 0; pairs = pairs[2:] {
-		name := lower(pairs[0])
-		i := slices.IndexFunc(s.engine.config.Settings, func(st Setting) bool { return st.Name == name })
-		if i < 0 {
-			return replyError("ERR Unknown option or number of arguments for CONFIG SET - '" + resp.Printable(pairs[0]) + "'")
-		}
-		if seen[name] {
-			return errConfigSet(name, "duplicate parameter")
-		}
-		seen[name] = true
-		setting := &s.engine.config.Settings[i]
-		if setting.Set == nil {
-			return errConfigSet(name, "can't set immutable config")
-		}
-		one, err := setting.Set(string(pairs[1]))
+	for i, setting := range settings {
+		one, err := setting.Set(string(pairs[2*i+1]))
 		if err != nil {
-			return errConfigSet(name, err.Error())
+			return errConfigSet([]byte(setting.Name), err.Error())
 		}
 		apply = append(apply, one)
 	}
@@ -74,8 +64,28 @@ func configSet(s *Session, args [][]byte) error {
 	return nil
 }
 
-func errConfigSet(name, reason string) error {
-	return replyError("ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + resp.PrintableN([]byte(reason), maxReasonBytes))
+// settings finds what is to be set, before any value is looked at.
+func (s *Session) settings(pairs [][]byte) (found []*Setting, err error) {
+	for ; len(pairs) > 0; pairs = pairs[2:] {
+		name := lower(pairs[0])
+		i := slices.IndexFunc(s.engine.config.Settings, func(st Setting) bool { return st.Name == name })
+		if i < 0 {
+			return nil, replyError("ERR Unknown option or number of arguments for CONFIG SET - '" + resp.Printable(pairs[0]) + "'")
+		}
+		setting := &s.engine.config.Settings[i]
+		if setting.Set == nil {
+			return nil, errConfigSet(pairs[0], "can't set immutable config")
+		}
+		if slices.Contains(found, setting) {
+			return nil, errConfigSet(pairs[0], "duplicate parameter")
+		}
+		found = append(found, setting)
+	}
+	return found, nil
+}
+
+func errConfigSet(name []byte, reason string) error {
+	return replyError("ERR CONFIG SET failed (possibly related to argument '" + resp.Printable(name) + "') - " + resp.PrintableN([]byte(reason), maxReasonBytes))
 }
 
 const maxReasonBytes = 256

@@ -32,10 +32,7 @@ func quit(s *Session, _ [][]byte) error {
 
 func reset(s *Session, _ [][]byte) error {
 	s.discard()
-	s.db, s.w.RESP3 = 0, false
-	if s.replies != repliesSkipThis {
-		s.replies = repliesOn
-	}
+	s.db, s.replies, s.w.RESP3 = 0, repliesOn, false
 	s.client.change(func(i *clientInfo) {
 		*i = clientInfo{libName: i.libName, libVersion: i.libVersion, queued: -1}
 	})

@@ -7,6 +7,39 @@ import (
 	"cellserver/internal/resp"
 )
 
+// debugRows are the subcommands of DEBUG, which to Redis are arguments only: they are in no list.
+func debugRows() []*row {
+	return []*row{
+		{name: "help", arity: 2, run: debugHelp, summary: "Prints this help"},
+		{
+			name: "protocol", arity: 3, run: debugProtocol, summary: "Replies with an example of a type of the protocol",
+			args: []arg{{name: "type", kind: "string"}},
+		},
+		{
+			name: "sleep", arity: 3, run: debugSleep, summary: "Replies after a time",
+			args: []arg{{name: "seconds", kind: "double"}},
+		},
+	}
+}
+
+// debugCommand is DEBUG subcommand [arg ...].
+func debugCommand(s *Session, args [][]byte) error {
+	if err := s.mayDebug(); err != nil {
+		return err
+	}
+	for _, r := range debugRows() {
+		if r.name == lower(args[1]) && r.acceptsArity(len(args)) {
+			return r.run(s, args)
+		}
+	}
+	return errUnknownOrArity(args)
+}
+
+func debugHelp(s *Session, _ [][]byte) error {
+	s.replyHelp("debug", debugRows())
+	return nil
+}
+
 // mayDebug refuses DEBUG to whom --enable-debug-command does.
 func (s *Session) mayDebug() error {
 	if s.engine.config.Debug(s.client.peer) {
@@ -16,10 +49,11 @@ func (s *Session) mayDebug() error {
 		"it from a local connection, otherwise you need to start the server with --enable-debug-command")
 }
 
-// debugSleep is DEBUG SLEEP seconds. It holds up its own client only.
+// debugSleep is DEBUG SLEEP seconds. It holds up its own client only, so it is not for a transaction, which others may
+// wait for.
 func debugSleep(s *Session, args [][]byte) error {
-	if err := s.mayDebug(); err != nil {
-		return err
+	if s.inner != outer {
+		return errNotInMulti
 	}
 	sec, err := strconv.ParseFloat(string(args[2]), 64)
 	const maxSec = 3600
@@ -32,13 +66,10 @@ func debugSleep(s *Session, args [][]byte) error {
 
 // debugProtocol is DEBUG PROTOCOL type, for those who write clients.
 func debugProtocol(s *Session, args [][]byte) error {
-	if err := s.mayDebug(); err != nil {
-		return err
-	}
 	write := protocolExamples()[lower(args[2])]
 	if write == nil {
-		return replyError("ERR Wrong protocol type name. Please use one of the following: string|integer|double|null|array|" +
-			"set|map|attrib|push|verbatim|true|false, not '" + resp.Printable(args[2]) + "'")
+		return replyError("ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|" +
+			"array|set|map|attrib|push|verbatim|true|false")
 	}
 	write(&s.w)
 	return nil

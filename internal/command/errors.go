@@ -24,8 +24,9 @@ const (
 	errNoPassword replyError = "ERR AUTH <password> called without any password configured for the default user. " +
 		"Are you sure your configuration is correct?"
 	errHelloNoAuth replyError = "NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
-		"HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP " +
+		"HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP " +
 		"protocol version at the same time"
+	errNoScript    replyError = "NOSCRIPT No matching script. Please use EVAL."
 	errNestedMulti replyError = "ERR MULTI calls can not be nested"
 	errNotInMulti  replyError = "ERR Command not allowed inside a transaction"
 	errExecFailed  replyError = "EXECABORT Transaction discarded because of previous errors."
@@ -66,7 +67,7 @@ func errArity(r *row) error {
 }
 
 func errExecAborted(cause error) error {
-	_, reason, _ := strings.Cut(replyText(cause), " ")
+	reason := strings.TrimPrefix(replyText(cause), "ERR ")
 	return replyError("EXECABORT Transaction discarded because of: " + reason)
 }
 

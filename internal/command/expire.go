@@ -19,11 +19,11 @@ func expireAt(s *Session, args [][]byte) error { return s.expire(args, time.Seco
 func pexpireAt(s *Session, args [][]byte) error { return s.expire(args, time.Millisecond, true) }
 
 func (s *Session) expire(args [][]byte, unit time.Duration, isTime bool) error {
-	n, err := s.integer(args[2])
+	options, err := expireOptions(args[3:])
 	if err != nil {
 		return err
 	}
-	options, err := expireOptions(args[3:])
+	n, err := s.integer(args[2])
 	if err != nil {
 		return err
 	}

@@ -31,15 +31,12 @@ func commandGetKeysAndFlags(s *Session, args [][]byte) error {
 // keysOf returns the keys of a command that is not executed.
 func (s *Session) keysOf(args [][]byte) (*row, [][]byte, error) {
 	r := s.engine.table.lookup(args[0])
-	if r == nil || r.refusal != "" {
-		return nil, nil, replyError("ERR Invalid command specified")
-	}
-	if r.subs != nil && len(args) > 1 {
-		if sub := r.sub(args[1]); sub != nil {
-			r = sub
-		}
+	if r != nil && r.subs != nil && len(args) > 1 {
+		r = r.sub(args[1])
 	}
 	switch {
+	case r == nil || r.refusal != "":
+		return nil, nil, replyError("ERR Invalid command specified")
 	case r.keys.first == 0 && r.keys.counted == 0:
 		return nil, nil, replyError("ERR The command has no key arguments")
 	case !r.acceptsArity(len(args)):

@@ -33,7 +33,7 @@ func (t *infoText) section(section infoSection) {
 	if t.Len() > 0 {
 		t.WriteString("\r\n")
 	}
-	_, _ = fmt.Fprintf(t, "# %s\r\n", strings.ToUpper(section.name[:1])+section.name[1:])
+	_, _ = fmt.Fprintf(t, "# %s\r\n", section.title())
 	section.write(t)
 }
 
@@ -41,6 +41,14 @@ type infoSection struct {
 	name      string
 	byDefault bool
 	write     func(*infoText)
+}
+
+// title is the section's name as its heading has it.
+func (i infoSection) title() string {
+	if i.name == "cpu" {
+		return "CPU"
+	}
+	return strings.ToUpper(i.name[:1]) + i.name[1:]
 }
 
 // infoSections are in Redis's order.
@@ -104,7 +112,7 @@ func executable() string {
 
 func infoClients(t *infoText) {
 	c := t.s.engine.config.Clients()
-	tracking := len(t.s.engine.clients.all(func(c *client) bool { return c.snapshot().tracking != "" }))
+	tracking := len(t.s.engine.clients.all(func(c *client) bool { return c.snapshot().tracking.on }))
 	t.fields("connected_clients", c.Connected, "cluster_connections", 0, "maxclients", c.MaxClients,
 		"blocked_clients", 0, "tracking_clients", tracking)
 }

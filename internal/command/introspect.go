@@ -283,9 +283,14 @@ func helpRow() *row {
 // help lists the subcommands of the command in args[0].
 func help(s *Session, args [][]byte) error {
 	r := s.engine.table.lookup(args[0])
-	s.w.Array(1 + 2*len(r.subs))
-	s.w.Status(strings.ToUpper(r.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
-	for _, sub := range r.subs {
+	s.replyHelp(r.name, r.subs)
+	return nil
+}
+
+func (s *Session) replyHelp(name string, subs []*row) {
+	s.w.Array(1 + 2*len(subs))
+	s.w.Status(strings.ToUpper(name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+	for _, sub := range subs {
 		usage := []string{strings.ToUpper(sub.name)}
 		for _, a := range sub.args {
 			usage = append(usage, a.usage())
@@ -293,7 +298,6 @@ func help(s *Session, args [][]byte) error {
 		s.w.Status(strings.Join(usage, " "))
 		s.w.Status("    " + sub.summary + ".")
 	}
-	return nil
 }
 
 func (a arg) usage() string {

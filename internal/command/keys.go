@@ -165,12 +165,11 @@ func objectEncoding(s *Session, args [][]byte) error {
 
 // memoryUsage is MEMORY USAGE key [SAMPLES count].
 func memoryUsage(s *Session, args [][]byte) error {
-	switch {
-	case len(args) == 3:
-	case len(args) != 5 || lower(args[3]) != "samples":
-		return errSyntax
-	default:
-		if n, err := s.integer(args[4]); err != nil {
+	for rest := args[3:]; len(rest) > 0; rest = rest[2:] {
+		if len(rest) == 1 || lower(rest[0]) != "samples" {
+			return errSyntax
+		}
+		if n, err := s.integer(rest[1]); err != nil {
 			return err
 		} else if n < 0 {
 			return errSyntax

@@ -7,14 +7,13 @@ const (
 	repliesOn replyMode = iota
 	repliesOff
 	repliesSkipNext // the reply of the next command only
-	repliesSkipThis // of the command that runs; it may be the one that wants replies again
 )
 
 // clientReply is CLIENT REPLY ON|OFF|SKIP. Only ON has a reply.
 func clientReply(s *Session, args [][]byte) error {
 	switch lower(args[2]) {
 	case "on":
-		s.replies = repliesOn
+		s.replies, s.repliesAsked = repliesOn, true
 		s.w.OK()
 	case "off":
 		s.replies = repliesOff
@@ -28,21 +27,20 @@ func clientReply(s *Session, args [][]byte) error {
 	return nil
 }
 
-// executeMuted executes a command whose reply is not wanted, unless it is the one that wants replies again.
+// executeMuted executes a command whose reply is not wanted, unless it is the one that wants replies again. What is
+// skipped is settled before it runs, for EXEC may still be at it, aside, when the next command is due.
 func (s *Session) executeMuted(args [][]byte) {
 	s.flush()
 	before := len(s.w.Buf)
+	s.repliesAsked = false
 	once := s.replies == repliesSkipNext
 	if once {
-		s.replies = repliesSkipThis
+		s.replies = repliesOn
 	}
 	s.dispatch(args)
 	s.flush()
-	if s.replies != repliesOn {
+	if once && !s.repliesAsked || s.replies == repliesOff {
 		s.muteFrom(before)
-	}
-	if s.replies == repliesSkipThis {
-		s.replies = repliesOn
 	}
 }
 

@@ -16,10 +16,12 @@ func adminRows() []*row {
 			summary: "A container for configuration commands",
 		},
 		{
-			name: "debug", arity: -2, flags: byAdmin, categories: admin, subs: debugRows(),
+			name: "debug", arity: -2, flags: byAdmin, categories: admin, run: debugCommand,
 			group: "server", since: "1.0.0", complexity: "Depends on subcommand",
-			summary: "A container for debugging commands",
-			differs: "Off unless --enable-debug-command allows it.",
+			summary: "Is for those who test clients: SLEEP and PROTOCOL",
+			args:    []arg{{name: "subcommand", kind: "string"}, {name: "arg", kind: "string", optional: true, multiple: true}},
+			differs: "SLEEP, which holds up its own client only, wants a number and is not in a transaction, PROTOCOL and HELP only; off unless " +
+				"--enable-debug-command allows it.",
 		},
 		{
 			name: "latency", arity: -2, subs: latencyRows(),
@@ -82,25 +84,6 @@ func configRows() []*row {
 	}
 }
 
-func debugRows() []*row {
-	admin := []string{"admin", "dangerous"}
-	help := helpRow()
-	help.flags, help.categories = byAdmin, admin
-	return []*row{
-		help,
-		{
-			name: "protocol", arity: 3, flags: byAdmin, run: debugProtocol,
-			since: "1.0.0", complexity: "O(1)", summary: "Replies with an example of a type of the protocol",
-			args: []arg{{name: "type", kind: "string"}},
-		},
-		{
-			name: "sleep", arity: 3, flags: byAdmin | flagNoMulti, run: debugSleep,
-			since: "1.0.0", complexity: "O(1)", summary: "Replies after a time",
-			args: []arg{{name: "seconds", kind: "double"}}, differs: "Holds up its own client only; not in a transaction.",
-		},
-	}
-}
-
 // latencyRows are for exporters that ask for spikes; none are recorded, as in a Redis that is not told to.
 func latencyRows() []*row {
 	const differs = "No spikes are recorded."
@@ -153,6 +136,7 @@ func aclRows() []*row {
 		{
 			name: "load", arity: 2, flags: byAdmin, run: aclLoad,
 			since: "6.0.0", complexity: "O(N) in the number of users", summary: "Reads --aclfile again, all of it or nothing",
+			differs: "Its errors are in other words.",
 		},
 		{
 			name: "log", arity: -2, flags: byAdmin, run: aclLog,
@@ -188,10 +172,16 @@ func refusedRows() []*row {
 			all = append(all, &row{name: name, arity: arity, refusal: reason})
 		}
 	}
-	refuse(noPubSub, -1, "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe", "publish", "spublish", "pubsub")
-	refuse(noCluster, -1, "cluster", "readonly", "readwrite", "asking")
-	refuse(noPersistence, -1, "save", "bgsave", "bgrewriteaof")
-	refuse(noReplication, -1, "sync", "psync", "replconf", "failover")
+	refuse(noPubSub, -2, "subscribe", "psubscribe", "ssubscribe", "pubsub")
+	refuse(noPubSub, -1, "unsubscribe", "punsubscribe", "sunsubscribe")
+	refuse(noPubSub, 3, "publish", "spublish")
+	refuse(noCluster, -2, "cluster")
+	refuse(noCluster, 1, "readonly", "readwrite", "asking")
+	refuse(noPersistence, 1, "save", "bgrewriteaof")
+	refuse(noPersistence, -1, "bgsave")
+	refuse(noReplication, 1, "sync")
+	refuse(noReplication, -3, "psync")
+	refuse(noReplication, -1, "replconf", "failover")
 	refuse(noSwap, 3, "swapdb")
 	refuse(noMonitor, 1, "monitor")
 	return all

@@ -157,6 +157,7 @@ func clientOthersRows() []*row {
 		{
 			name: "list", arity: -2, flags: byAdmin, categories: connection, long: true, run: clientList,
 			since: "2.4.0", complexity: "O(N) in the number of clients", summary: "Lists the connections",
+			differs: "Has the fields of Redis 7.2; an ID that is given twice is listed once.",
 			args: []arg{{name: "filter", kind: "oneof", optional: true, args: []arg{
 				filter("type", "string", "TYPE"), {name: "client-id", kind: "integer", token: "ID", multiple: true},
 			}}},

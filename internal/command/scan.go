@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"strconv"
-	"strings"
 
 	"cellserver/internal/glob"
 	"cellserver/internal/resp"
@@ -25,9 +24,9 @@ const (
 )
 
 func (s *Session) scanQuery(args [][]byte) (*scanQuery, error) {
-	cursor, err := strconv.ParseUint(strings.TrimPrefix(string(args[1]), "-"), 10, 64) // Redis takes a sign, too
+	cursor, err := parseCursor(string(args[1]))
 	if err != nil {
-		return nil, replyError("ERR invalid cursor")
+		return nil, err
 	}
 	q := &scanQuery{cursor: cursor, count: defaultScanCount}
 	for args = args[2:]; len(args) > 0; args = args[2:] {
@@ -56,6 +55,21 @@ func (s *Session) scanQuery(args [][]byte) (*scanQuery, error) {
 		}
 	}
 	return q, nil
+}
+
+// parseCursor reads what C's strtoul would: also nothing at all, and a sign.
+func parseCursor(text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if text[0] == '-' || text[0] == '+' {
+		text = text[1:]
+	}
+	cursor, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, replyError("ERR invalid cursor")
+	}
+	return cursor, nil
 }
 
 // checkPattern bounds what a match costs.

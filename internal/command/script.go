@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"crypto/sha1"
 	"log/slog"
 	"strings"
 	"time"
@@ -33,13 +34,16 @@ func (s *Session) eval(args [][]byte, readOnly bool) error {
 }
 
 func (s *Session) evalSHA(args [][]byte, readOnly bool) error {
+	if len(args[1]) != 2*sha1.Size { // Redis looks at nothing else then
+		return errNoScript
+	}
 	keys, argv, err := scriptArgs(args)
 	if err != nil {
 		return err
 	}
 	script := s.engine.config.Scripts.Lookup(args[1])
 	if script == nil {
-		return replyError("NOSCRIPT No matching script. Please use EVAL.")
+		return errNoScript
 	}
 	return s.runScript(script, keys, argv, readOnly)
 }
@@ -63,6 +67,9 @@ func scriptArgs(args [][]byte) (keys, argv [][]byte, err error) {
 
 // runScript runs a script, on a goroutine of its own unless it is one call that needs no interpreter.
 func (s *Session) runScript(script *lua.Script, keys, argv [][]byte, readOnly bool) error {
+	if readOnly && script.Flags.Shebang && !script.Flags.NoWrites {
+		return replyError("ERR Can not execute a script with write flag using *_ro command.")
+	}
 	readOnly = readOnly || script.Flags.NoWrites
 	if !readOnly && s.runNative(script, keys, argv) {
 		return nil

@@ -47,9 +47,9 @@ func TestScripts(t *testing.T) {
 		{"natively by its name", eval("return 1") + encode("SCRIPT", "LOAD", native) + encode("EVALSHA_RO", shaOf("return 1"), "0") +
 			encode("EVALSHA", shaOf(native), "1", "a", "4", "1", "10") + encode("EVALSHA", shaOf(native), "1", "a", "4", "1", "10"),
 			":1\r\n$40\r\n" + shaOf(native) + "\r\n:1\r\n" + first + five(0, 5, 3, -1, 20)},
-		{"numbers of keys", "EVAL x y\r\nEVAL x 1\r\nEVAL x -1\r\nEVALSHA x 99999999999999999999\r\n",
+		{"numbers of keys", "EVAL x y\r\nEVAL x 1\r\nEVAL x -1\r\nEVALSHA x 1\r\n" + encode("EVALSHA", shaOf("x"), "99999999999999999999"),
 			"-ERR value is not an integer or out of range\r\n-ERR Number of keys can't be greater than number of args\r\n" +
-				"-ERR Number of keys can't be negative\r\n-ERR value is not an integer or out of range\r\n"},
+				"-ERR Number of keys can't be negative\r\n-NOSCRIPT No matching script. Please use EVAL.\r\n-ERR value is not an integer or out of range\r\n"},
 		{"not Lua", eval("return ("), "-ERR Error compiling script (new function): user_script:1: unexpected symbol near '<eof>'\r\n"},
 		{"nothing runs", "SCRIPT KILL\r\nSCRIPT FLUSH x\r\n", "-NOTBUSY No scripts in execution right now.\r\n-ERR SCRIPT FLUSH only support SYNC|ASYNC option\r\n"},
 		{"between calls", strings.Join([]string{"CL.THROTTLE a 4 1 10\r\n", encode("EVAL", native, "1", "a", "4", "1", "10"), "CL.THROTTLE a 4 1 10\r\n", eval("return "+call+"[3]", "a"), "CL.THROTTLE a 4 1 10\r\n"}, ""),

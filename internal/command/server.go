@@ -60,20 +60,19 @@ func replicaOf(s *Session, args [][]byte) error {
 
 // shutdown is SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]. There is nothing to save.
 func shutdown(s *Session, args [][]byte) error {
-	abort := false
+	given := map[string]bool{}
 	for _, arg := range args[1:] {
-		switch lower(arg) {
-		case "nosave", "save", "now", "force":
-		case "abort":
-			abort = true
+		switch option := lower(arg); option {
+		case "nosave", "save", "now", "force", "abort":
+			given[option] = true
 		default:
 			return errSyntax
 		}
 	}
-	if abort {
-		if len(args) > 2 {
-			return errSyntax
-		}
+	if given["abort"] && len(given) > 1 || given["save"] && given["nosave"] {
+		return errSyntax
+	}
+	if given["abort"] {
 		return replyError("ERR No shutdown in progress.")
 	}
 	s.engine.config.Log.Info("a client asked for shutdown", "client", s.client.peer.Addr)
@@ -88,16 +87,16 @@ func memoryPurge(s *Session, _ [][]byte) error {
 	return nil
 }
 
-// wait replies how many replicas have all writes: there are none.
+// waitCommand replies how many replicas have all writes: there are none.
 func waitCommand(s *Session, args [][]byte) error {
-	for _, arg := range args[1:] {
-		n, ok := resp.ParseInt(arg)
-		switch {
-		case !ok:
-			return errNotInteger
-		case n < 0:
-			return replyError("ERR timeout is negative")
-		}
+	if _, err := s.integer(args[1]); err != nil {
+		return err
+	}
+	switch timeoutMs, ok := resp.ParseInt(args[2]); {
+	case !ok:
+		return replyError("ERR timeout is not an integer or out of range")
+	case timeoutMs < 0:
+		return replyError("ERR timeout is negative")
 	}
 	s.w.Int(0)
 	return nil

@@ -59,6 +59,7 @@ type Session struct {
 	authenticated bool
 	inner         innerKind
 	replies       replyMode
+	repliesAsked  bool // by CLIENT REPLY ON, since a command began whose reply is not wanted
 	status        Status
 	// waiting is what the last command still has to do: it appends its reply and returns true, or returns false
 	// to be called again after the next wake-up.
@@ -141,7 +142,7 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Sta
 		}
 		n, args, err := s.decoder.Next(in[consumed:], s.scratch.args)
 		if err != nil {
-			s.fail(err)
+			s.failInput(err)
 			s.status = Close
 		}
 		if n == 0 {
@@ -151,6 +152,8 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Sta
 		s.scratch.args = args
 		if len(args) > 0 {
 			s.execute(args)
+		} else if s.replies == repliesSkipNext {
+			s.replies = repliesOn // to Redis, nothing is a command, too
 		}
 	}
 	s.flush()
@@ -228,12 +231,15 @@ func (s *Session) reject(r *row, err error) {
 	if r != nil {
 		r.stats.rejected.Add(1)
 	}
+	if s.inner == outer {
+		s.client.last.Store(r)
+	}
 	if s.multi != nil {
 		s.multi.failed = true
-		if r != nil && r.name == "exec" {
-			s.discard()
-			err = errExecAborted(err)
-		}
+	}
+	if r != nil && r.name == "exec" && s.inner == outer {
+		s.discard()
+		err = errExecAborted(err)
 	}
 	s.fail(err)
 }
@@ -242,6 +248,16 @@ func (s *Session) reject(r *row, err error) {
 func (s *Session) failCommand(err error) {
 	s.row.stats.failed.Add(1)
 	s.fail(err)
+}
+
+// failInput replies to what is no command, if replies are wanted.
+func (s *Session) failInput(err error) {
+	s.flush()
+	before := len(s.w.Buf)
+	s.fail(err)
+	if s.replies != repliesOn {
+		s.w.Buf = s.w.Buf[:before]
+	}
 }
 
 func (s *Session) fail(err error) {

@@ -161,7 +161,7 @@ func TestUnauthenticatedBounds(t *testing.T) {
 
 // TestInfoSections: each line of INFO is a key and a value, under its section, and the sections are those asked for.
 func TestInfoSections(t *testing.T) {
-	usual := []string{"Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "Cpu", "Modules", "Errorstats", "Cluster", "Keyspace"}
+	usual := []string{"Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Errorstats", "Cluster", "Keyspace"}
 	all := slices.Insert(slices.Clone(usual), 8, "Commandstats")
 	for _, tt := range []struct {
 		args string

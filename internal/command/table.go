@@ -43,16 +43,16 @@ type flag uint16
 const (
 	flagWrite flag = 1 << iota
 	flagReadonly
+	flagModule
 	flagAdmin
+	flagNoScript // not in scripts
 	flagLoading
 	flagStale
 	flagFast
 	flagNoAuth // may run before AUTH
-	flagModule
-	flagNoScript // not in scripts
-	flagNoMulti  // not in transactions
-	flagMovableKeys
 	flagNoMandatoryKeys
+	flagNoMulti // not in transactions
+	flagMovableKeys
 
 	// What follows is ours and not shown.
 
@@ -63,10 +63,10 @@ const (
 
 const shownFlags = flagNotQueued - 1
 
-// flagNames are in the order of their bits.
+// flagNames are in the order of their bits, which is that in which Redis lists them.
 func flagNames() []string {
-	return []string{"write", "readonly", "admin", "loading", "stale", "fast", "no_auth", "module",
-		"noscript", "no_multi", "movablekeys", "no_mandatory_keys"}
+	return []string{"write", "readonly", "module", "admin", "noscript", "loading", "stale", "fast", "no_auth",
+		"no_mandatory_keys", "no_multi", "movablekeys"}
 }
 
 // keySpec says which arguments are keys: first to last by step, counted from the name at 0; last may be
@@ -99,7 +99,7 @@ func (r *row) acceptsArity(n int) bool {
 	return n == r.arity || r.arity < 0 && n >= -r.arity
 }
 
-// aclCategories returns the flags' categories, as Redis derives them, and the row's own.
+// aclCategories returns the flags' categories, as Redis derives them, and the row's own, in Redis's order.
 func (r *row) aclCategories() []string {
 	var c []string
 	add := func(on bool, names ...string) {
@@ -108,13 +108,15 @@ func (r *row) aclCategories() []string {
 		}
 	}
 	add(r.flags&flagWrite != 0, "write")
-	add(r.flags&flagReadonly != 0, "read")
+	add(r.flags&flagReadonly != 0 && r.flags&flagScript == 0, "read") // or who may only read could run scripts
 	add(r.flags&flagAdmin != 0, "admin", "dangerous")
 	add(r.flags&flagFast != 0, "fast")
 	add(r.flags&flagFast == 0, "slow")
 	for _, own := range r.categories {
 		add(!slices.Contains(c, own), own)
 	}
+	order := acl.RedisCategories()
+	slices.SortFunc(c, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
 	return c
 }
 

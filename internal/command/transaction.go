@@ -38,6 +38,11 @@ func multi(s *Session, _ [][]byte) error {
 func (s *Session) queue(r *row, args [][]byte) {
 	s.flush()
 	m := s.multi
+	s.client.touch(r, s.engine.config.Now())
+	if m.failed || s.watch != nil && s.watch.Dirty(s.now()) { // it will not be executed
+		s.w.Status("QUEUED")
+		return
+	}
 	for _, arg := range args {
 		m.bytes += len(arg) + queuedArgBytes
 	}
@@ -125,7 +130,6 @@ func exec(s *Session, _ [][]byte) error {
 	}
 	x := s.newExecution()
 	s.multi = nil // what is executed is not queued
-	s.client.change(func(i *clientInfo) { i.queued = -1 })
 	if x.long {
 		slots := s.engine.asides
 		if x.scripts {
@@ -142,6 +146,7 @@ func exec(s *Session, _ [][]byte) error {
 // finishExec replies with what an execution left, and takes over what its commands made of the session.
 func (s *Session) finishExec(x *execution) {
 	s.unwatch()
+	s.client.change(func(i *clientInfo) { i.queued = -1 })
 	if x.inner == nil {
 		s.w.NullArray()
 		return

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// exception is where the two servers may differ. docs/COMPATIBILITY.md has the list, too.
+type exception struct {
+	calls string // which, as a regular expression for their words in lower case
+	what  string // may differ
+	why   string
+	// even makes replies equal where they may differ, and leaves all else.
+	even func(ours, redis value) (value, value)
+}
+
+// exceptions is the whole list; common are the names of the commands that both servers have.
+func exceptions(common []string) []exception {
+	names := evenNames(common)
+	const passes, own = "time passes between the two answers", "each server has its own"
+	return []exception{
+		{`^p?ttl |^evalsha |^eval .*'ttl'`, "TTL, PTTL by a little", passes, near},
+		{`^time$`, "TIME", passes, kindOnly},
+		{`^lastsave$`, "LASTSAVE", "here it is when the server started, for nothing is saved", kindOnly},
+		{`^client id$`, "CLIENT ID", own, kindOnly},
+		{`^hello`, "in HELLO's reply, the id and the modules", own, each(evenHello)},
+		{`^client (list|info)`, "in CLIENT LIST and INFO, all fields but id, name, db, sub, psub, ssub, multi, cmd, user, redir and resp", own + " connections and buffers; here are the fields of Redis 7.2", each(evenClients)},
+		{`^info`, "INFO but for the names of its sections, without Latencystats, and the keys of each database", own, each(evenInfo)},
+		{`^config get`, "CONFIG GET of what only one has", "each server has its own settings", evenConfig},
+		{`^memory usage`, "MEMORY USAGE's number", own + " way to keep keys", kindOnly},
+		{`^(.* )?help( |$)`, "HELP", "it is in the server's own words", kindOnly},
+		{`^keys `, "the order of KEYS", "neither has one", each(sorted)},
+		{`^scan [-+]?0*( |$)`, "SCAN's cursors, and what one call returns of a walk", "cursors are the server's own; whole walks are compared", evenScan},
+		{`^scan [-+]?0*[1-9]`, "SCAN from a cursor that it did not give", "cursors are the server's own", kindOnly},
+		{`^persist `, "PERSIST of a key", "without its time a funnel would stay full", kindOnly},
+		{`^config set .*maxclients`, "in CONFIG SET maxclients' error, the largest number", own, each(func(v value) value {
+			v.text = regexp.MustCompile(`between 1 and \d+`).ReplaceAllString(v.text, "")
+			return v
+		})},
+		{`^module list$`, "MODULE LIST", "here it has redis-cell", kindOnly},
+		{`^acl genpass`, "ACL GENPASS", "it is random", each(func(v value) value {
+			if v.kind == '$' {
+				v.text = strings.Repeat("x", len(v.text))
+			}
+			return v
+		})},
+		{`^acl log`, "in ACL LOG, age-seconds, client-info, and the fields of Redis 7.2 that come last", own, each(evenACLLog)},
+		{`^(acl cat|command list)`, "ACL CAT and COMMAND LIST by the commands that only one has", "each server has its own commands", each(names)},
+		{`^acl (list|getuser)`, "in ACL LIST and GETUSER, the order of the rules about commands", "Redis lists them in that of a hash table, and by its own commands", each(evenRules)},
+		{`^client tracking .*redirect`, "CLIENT TRACKING with REDIRECT", "no client is told of changes", either},
+		{`^client caching yes`, "CLIENT CACHING YES", "nothing is cached here", either},
+		{`^client trackinginfo`, "in CLIENT TRACKINGINFO, what CLIENT CACHING said", "it is not kept", each(evenTracking)},
+		{`^command info`, "in COMMAND INFO, tips and notes, and flags about what is not here", "they are for MONITOR, the slow log, clusters and loading", each(evenCommandInfo)},
+		{`^command getkeys(andflags)? eval.*`, "COMMAND GETKEYS of EVAL with a number of keys that EVAL would refuse", "Redis guesses", kindOnly},
+		{`^(eval|script load)`, "what is wrong with a script that is no Lua", "the words are the interpreter's own", each(evenSyntax)},
+		{"", "in errors and ACL DRYRUN, a client's bytes that are not printable", "they are escaped, so that no reply can be forged", escaped},
+		{`^command( count| info| docs)?$`, "COMMAND, COMMAND COUNT, and COMMAND INFO and DOCS of all commands", "each server has its own commands; those that both have are compared", kindOnly},
+		{`^command docs`, "COMMAND DOCS but for the commands' names", "the texts are the server's own", each(evenDocs)},
+	}
+}
+
+// uses counts what exceptions were needed for.
+type uses struct {
+	list     []exception
+	patterns []*regexp.Regexp
+
+	mu     sync.Mutex // guards counts
+	counts []int
+}
+
+func newUses(common []string) *uses {
+	u := &uses{list: exceptions(common)}
+	u.counts = make([]int, len(u.list))
+	for _, e := range u.list {
+		u.patterns = append(u.patterns, regexp.MustCompile(`(?s)`+e.calls))
+	}
+	return u
+}
+
+func (u *uses) log(t *testing.T) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i, e := range u.list {
+		t.Logf("%6d times: %s", u.counts[i], e.what)
+	}
+}
+
+// except makes equal what exceptions allow to differ.
+func (u *uses) except(call []string, ours, redis value) (value, value) {
+	text := strings.ToLower(strings.Join(call, " "))
+	for i, e := range u.list {
+		if !u.patterns[i].MatchString(text) || ours.text == "QUEUED" {
+			continue
+		}
+		a, b := e.even(ours, redis)
+		if a.String() != ours.String() || b.String() != redis.String() {
+			u.mu.Lock()
+			u.counts[i]++
+			u.mu.Unlock()
+		}
+		ours, redis = a, b
+	}
+	return ours, redis
+}
+
+func each(even func(value) value) func(ours, redis value) (value, value) {
+	return func(ours, redis value) (value, value) { return even(ours), even(redis) }
+}
+
+func kindOnly(ours, redis value) (value, value) {
+	if ours.kind == '-' || redis.kind == '-' {
+		return ours, redis
+	}
+	return value{kind: ours.kind, null: ours.null}, value{kind: redis.kind, null: redis.null}
+}
+
+// near lets whole numbers be two seconds apart.
+func near(ours, redis value) (value, value) {
+	const mostMs = 2000
+	a, err := strconv.Atoi(ours.text)
+	b, err2 := strconv.Atoi(redis.text)
+	if err == nil && err2 == nil && ours.kind == ':' && a > 0 && b > 0 && a-b <= mostMs && b-a <= mostMs {
+		return redis, redis
+	}
+	return ours, redis
+}
+
+// without returns a map without some of its fields.
+func without(v value, names ...string) value {
+	if v.elems == nil {
+		return v
+	}
+	var kept []value
+	for i := 0; i+1 < len(v.elems); i += 2 {
+		if !slices.Contains(names, v.elems[i].text) {
+			kept = append(kept, v.elems[i], v.elems[i+1])
+		}
+	}
+	v.elems, v.text = kept, ""
+	return v
+}
+
+func evenHello(v value) value { return without(v, "id", "modules") }
+
+func evenClients(v value) value {
+	v.text = regexp.MustCompile(` (id|addr|laddr|fd|age|idle|flags|watch|qbuf|qbuf-free|argv-mem|multi-mem|rbs|rbp|obl|oll|omem|tot-mem|events|lib-name|lib-ver)=[^ \n]*`).
+		ReplaceAllString(regexp.MustCompile(`(?m)^(txt:)?id=`).ReplaceAllString(v.text, "$1 id="), "")
+	return v
+}
+
+func evenInfo(v value) value {
+	var kept []string
+	for line := range strings.Lines(v.text) {
+		if strings.HasPrefix(line, "db") {
+			line, _, _ = strings.Cut(line, ",avg_ttl")
+		}
+		if strings.HasPrefix(line, "# L") {
+			continue
+		}
+		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, "db") {
+			kept = append(kept, line)
+		}
+	}
+	v.text = strings.Join(kept, "\n")
+	return v
+}
+
+// evenConfig leaves the settings of both.
+func evenConfig(ours, redis value) (value, value) {
+	common := func(v, other value) value {
+		kept := map[string]string{}
+		for i := 0; i+1 < len(v.elems); i += 2 {
+			name := v.elems[i].text
+			if field(other, name).kind != 0 && !slices.Contains([]string{"aclfile", "lua-time-limit", "proto-max-bulk-len", "io-threads", "unixsocketperm", "unixsocket"}, name) {
+				kept[name] = v.elems[i+1].text
+			}
+		}
+		v.elems, v.text = nil, ""
+		for name, text := range kept {
+			v.elems = append(v.elems, value{text: name + "=" + text})
+		}
+		return sorted(v)
+	}
+	return common(ours, redis), common(redis, ours)
+}
+
+func sorted(v value) value {
+	v.elems = slices.Clone(v.elems)
+	sort.Slice(v.elems, func(i, j int) bool { return v.elems[i].String() < v.elems[j].String() })
+	return v
+}
+
+func evenScan(ours, redis value) (value, value) {
+	if len(ours.elems) != 2 || len(redis.elems) != 2 || ours.elems[0].text != "0" || redis.elems[0].text != "0" {
+		return kindOnly(ours, redis)
+	}
+	return sorted(ours.elems[1]), sorted(redis.elems[1])
+}
+
+func evenACLLog(v value) value {
+	entries := slices.Clone(v.elems)
+	for i := range entries {
+		entries[i] = without(entries[i], "age-seconds", "client-info", "entry-id", "timestamp-created", "timestamp-last-updated")
+	}
+	v.elems = entries
+	return v
+}
+
+// evenNames leaves names that both servers have, in the order of the alphabet.
+func evenNames(common []string) func(value) value {
+	return func(v value) value {
+		v.elems = slices.DeleteFunc(slices.Clone(v.elems), func(name value) bool { return !slices.Contains(common, name.text) })
+		v.text = ""
+		return sorted(v)
+	}
+}
+
+func evenDocs(v value) value {
+	if v.elems == nil {
+		return v
+	}
+	var names []value
+	for i := 0; i < len(v.elems); i += 2 {
+		names = append(names, v.elems[i])
+	}
+	return value{kind: v.kind, elems: names}
+}
+
+// either lets one refuse what the other does.
+func either(ours, redis value) (value, value) {
+	if ours.kind == '-' {
+		return ours, ours
+	}
+	return ours, redis
+}
+
+// escaped makes blanks of what Redis shows as blanks or as it is, and ours escapes; at a NUL, Redis cuts.
+func escaped(ours, redis value) (value, value) {
+	switch {
+	case ours.kind != redis.kind || !strings.Contains(ours.text, `\`) || ours.kind != '-' && !strings.HasPrefix(ours.text, "This user has no "):
+	case strings.Contains(ours.text, `\x00`):
+		before, _, _ := strings.Cut(ours.text, `\x00`)
+		if strings.HasPrefix(blankUnprintable(redis.text), blankUnprintable(before)) {
+			return ours, ours
+		}
+	default:
+		ours.text, redis.text = blankUnprintable(ours.text), blankUnprintable(redis.text)
+	}
+	return ours, redis
+}
+
+// evenRules sorts the words of texts.
+func evenRules(v value) value {
+	if v.kind == '$' {
+		words := strings.Fields(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(v.text))
+		slices.Sort(words)
+		v.text = strings.Join(words, " ")
+	}
+	v.elems = slices.Clone(v.elems)
+	for i := range v.elems {
+		v.elems[i] = evenRules(v.elems[i])
+	}
+	return v
+}
+
+func evenTracking(v value) value {
+	v.elems = slices.Clone(v.elems)
+	for i := range v.elems {
+		v.elems[i] = evenTracking(v.elems[i])
+	}
+	v.elems = slices.DeleteFunc(v.elems, func(flag value) bool { return strings.HasPrefix(flag.text, "caching-") })
+	return v
+}
+
+// evenCommandInfo keeps what both servers tell of their commands.
+func evenCommandInfo(v value) value {
+	v.elems = slices.Clone(v.elems) // of none, none
+	for i, c := range v.elems {
+		if len(c.elems) == 10 {
+			c.elems = slices.Clone(c.elems)
+			flags := c.elems[2]
+			flags.elems = slices.DeleteFunc(slices.Clone(flags.elems), func(flag value) bool {
+				return slices.Contains([]string{"allow_busy", "skip_monitor", "skip_slowlog", "no_async_loading", "no_multi", "denyoom"}, flag.text)
+			})
+			c.elems[2], c.elems[7] = flags, value{}
+			c.elems[8].elems = slices.Clone(c.elems[8].elems)
+			for j := range c.elems[8].elems {
+				c.elems[8].elems[j] = without(c.elems[8].elems[j], "notes")
+			}
+			c.elems[9] = value{} // the subcommands are asked for by their own names
+		}
+		v.elems[i] = c
+	}
+	return v
+}
+
+func evenSyntax(v value) value {
+	if before, _, ok := strings.Cut(v.text, "user_script:"); ok && strings.HasPrefix(before, "ERR Error compiling script") {
+		v.text = before
+	}
+	return v
+}
