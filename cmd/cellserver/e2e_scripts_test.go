@@ -176,7 +176,7 @@ func TestManyScriptsAtOnce(t *testing.T) {
 // TestScriptsMemoryIsBounded has many clients at once run scripts that hold as much as they may.
 func TestScriptsMemoryIsBounded(t *testing.T) {
 	t.Parallel()
-	const clients, ofOneScript = 64, 16 << 20 // 1 GiB, if all of them ran at once
+	const clients, ofOneScript = 64, 16 << 20     // 1 GiB, if all of them ran at once
 	p := startServer(t, "--lua-time-limit", "2s") // their memory is to end them
 	before := p.rss(t)
 	const script = "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 10000) .. i end"
