@@ -86,7 +86,7 @@ func newRig(change ...func(*Config)) *rig {
 		Version:       "1.2.3",
 		MaxReplyBytes: 32 << 20,
 		Users:         acl.NewUsers(Commands()),
-		Scripts:       lua.New(lua.Config{}),
+		Scripts:       lua.New(lua.Config{TimeLimit: time.Minute}), // a busy machine is slow
 		Shutdown:      func() {},
 		Debug:         func(Peer) bool { return true },
 		Settings:      []Setting{Constant("databases", "16"), Constant("maxclients", "100"), Constant("save", "")},
@@ -213,4 +213,12 @@ func meddle(e *Engine, do func()) {
 // withTimeLimit bounds the time of scripts.
 func withTimeLimit(d time.Duration) func(*Config) {
 	return func(c *Config) { c.Scripts = lua.New(lua.Config{TimeLimit: d}) }
+}
+
+// withLimitFor bounds the time of scripts where there is one in a test's input that would never end.
+func withLimitFor(in string) func(*Config) {
+	if strings.Contains(in, "while true") {
+		return withTimeLimit(5 * time.Millisecond)
+	}
+	return func(*Config) {}
 }

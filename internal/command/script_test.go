@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 		{"between calls", strings.Join([]string{"CL.THROTTLE a 4 1 10\r\n", encode("EVAL", native, "1", "a", "4", "1", "10"), "CL.THROTTLE a 4 1 10\r\n", eval("return "+call+"[3]", "a"), "CL.THROTTLE a 4 1 10\r\n"}, ""),
 			first + five(0, 5, 3, -1, 20) + five(0, 5, 2, -1, 30) + ":1\r\n" + five(0, 5, 0, -1, 50)},
 	} {
-		s := newRig(withTimeLimit(5 * time.Millisecond)).session()
+		s := newRig(withLimitFor(tt.in)).session()
 		if got := say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
@@ -135,7 +135,7 @@ func TestScriptMeetsOthers(t *testing.T) {
 		{"it fails behind its writes", "redis.call('cl.throttle', KEYS[1], 99, 1, 10) error()", 1, 2, "-ERR", ":20\r\n"},
 		{"it is ended", "redis.call('cl.throttle', KEYS[1], 99, 1, 10) while true do end", 1, 1, timedOut, ":10\r\n"},
 	} {
-		r := newRig(withTimeLimit(5 * time.Millisecond))
+		r := newRig(withLimitFor(tt.script))
 		s, other := r.session(), r.session()
 		done := make(chan struct{}, 1)
 		runs := 0
@@ -246,7 +246,7 @@ func TestNativeEqualsTheInterpreter(t *testing.T) {
 // TestManyScriptsAtOnce: sessions on their own goroutines with a few keys; nothing is lost.
 func TestManyScriptsAtOnce(t *testing.T) {
 	const sessions, rounds = 8, 40
-	r := newRig(func(c *Config) { c.AsideThreads = 4 }, withTimeLimit(time.Minute))
+	r := newRig(func(c *Config) { c.AsideThreads = 4 })
 	done := make(chan int, sessions)
 	for g := range sessions {
 		go func() {

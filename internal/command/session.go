@@ -217,7 +217,9 @@ func (s *Session) call(r *row, args [][]byte) {
 	}
 	err := r.run(s, args)
 	r.stats.calls.Add(1)
-	r.stats.ns.Add(s.engine.config.Now() - beganNs)
+	if s.waiting == nil { // else what it does aside is timed there
+		r.stats.ns.Add(s.engine.config.Now() - beganNs)
+	}
 	if err != nil {
 		s.failCommand(err)
 	}

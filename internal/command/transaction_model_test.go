@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"cellserver/internal/funnel"
 )
@@ -217,7 +216,7 @@ func TestTransactionsAreAtomic(t *testing.T) {
 	const call = "CL.THROTTLE %s 1000000 1 1 %d\r\n"
 	const script = "redis.call('cl.throttle', KEYS[1], 1000000, 1, 1, ARGV[1]) for i = 1, 2000 do end " +
 		"redis.call('cl.throttle', KEYS[2], 1000000, 1, 1, ARGV[1]) return 'moved'"
-	r := newRig(func(c *Config) { c.AsideThreads = 4 }, withTimeLimit(time.Minute))
+	r := newRig(func(c *Config) { c.AsideThreads = 4 })
 	both := func(units int) string { return fmt.Sprintf(call, "a", units) + fmt.Sprintf(call, "b", units) }
 	var mu sync.Mutex // guards moved
 	moved := 0

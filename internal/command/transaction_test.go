@@ -127,7 +127,7 @@ func TestExecOnAllKeys(t *testing.T) {
 		{"too many scripts", encode("EVAL", loop, "1", "b") + encode("EVAL", "return 1", "0") + "CL.THROTTLE b 4 1 10\r\n", timedOut + scriptSum + first},
 		{"too many scripts, and all keys", encode("EVAL", loop, "1", "b") + encode("EVAL", "return 1", "0") + "DBSIZE\r\n", timedOut + scriptSum + ":1\r\n"},
 	} {
-		s := newRig(withTimeLimit(5 * time.Millisecond)).session()
+		s := newRig(withLimitFor(tt.in)).session()
 		say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\n"+tt.in)
 		want := "*" + strconv.Itoa(len(parseReplies(t, tt.want))) + "\r\n" + tt.want
 		if got := say(t, s, "EXEC\r\n"); got != want {
