@@ -20,7 +20,7 @@ const (
 	// machine must not end scripts that have hardly begun.
 	longestLook = 10 * time.Millisecond
 	// wallFactor is how much longer than its limit a run may last if others had the processor.
-	wallFactor = 4
+	wallFactor = 20
 )
 
 // EndError says why a run was cut short. Nothing that such a run wrote may be kept.
