@@ -43,6 +43,7 @@ func exceptions(common []string) []exception {
 			v.text = regexp.MustCompile(`between 1 and \d+`).ReplaceAllString(v.text, "")
 			return v
 		})},
+		{`^debug sleep`, "DEBUG SLEEP in a transaction", "it would sleep under locks", either},
 		{`^module list$`, "MODULE LIST", "here it has redis-cell", kindOnly},
 		{`^acl genpass`, "ACL GENPASS", "it is random", each(func(v value) value {
 			if v.kind == '$' {
