@@ -29,6 +29,7 @@ func exceptions(common []string) []exception {
 		{`^lastsave$`, "LASTSAVE", "here it is when the server started, for nothing is saved", kindOnly},
 		{`^client id$`, "CLIENT ID", own, kindOnly},
 		{`^hello`, "in HELLO's reply, the id and the modules", own, each(evenHello)},
+		{`^client list id`, "CLIENT LIST ID with the same ID more than once", "it is listed once, or a command could ask for hundreds of times its length", each(evenIDs)},
 		{`^client (list|info)`, "in CLIENT LIST and INFO, all fields but id, name, db, sub, psub, ssub, multi, cmd, user, redir and resp", own + " connections and buffers; here are the fields of Redis 7.2", each(evenClients)},
 		{`^info`, "INFO but for the names of its sections, without Latencystats, and the keys of each database", own, each(evenInfo)},
 		{`^config get`, "CONFIG GET of what only one has", "each server has its own settings", evenConfig},
@@ -42,6 +43,7 @@ func exceptions(common []string) []exception {
 			v.text = regexp.MustCompile(`between 1 and \d+`).ReplaceAllString(v.text, "")
 			return v
 		})},
+		{`^debug sleep`, "DEBUG SLEEP in a transaction", "it would sleep under locks", either},
 		{`^module list$`, "MODULE LIST", "here it has redis-cell", kindOnly},
 		{`^acl genpass`, "ACL GENPASS", "it is random", each(func(v value) value {
 			if v.kind == '$' {
@@ -146,6 +148,19 @@ func without(v value, names ...string) value {
 }
 
 func evenHello(v value) value { return without(v, "id", "modules") }
+
+// evenIDs lists each client once.
+func evenIDs(v value) value {
+	var kept []string
+	for line := range strings.Lines(v.text) {
+		id, _, _ := strings.Cut(strings.TrimPrefix(line, "txt:"), " ")
+		if !slices.ContainsFunc(kept, func(other string) bool { return strings.HasPrefix(strings.TrimPrefix(other, "txt:"), id+" ") }) {
+			kept = append(kept, line)
+		}
+	}
+	v.text = strings.Join(kept, "")
+	return v
+}
 
 func evenClients(v value) value {
 	v.text = regexp.MustCompile(` (id|addr|laddr|fd|age|idle|flags|watch|qbuf|qbuf-free|argv-mem|multi-mem|rbs|rbp|obl|oll|omem|tot-mem|events|lib-name|lib-ver)=[^ \n]*`).
