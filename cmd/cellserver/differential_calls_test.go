@@ -227,7 +227,7 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 	if name != "client" && slices.ContainsFunc(call, func(word string) bool { return strings.HasPrefix(word, "{") }) {
 		return true // an error may tell the client's own number
 	}
-	if !m.grammar.has(name, sub) {
+	if !m.grammar.has(name, sub) || guessesKeys(call) {
 		return true
 	}
 	switch name {
@@ -258,6 +258,19 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 		return sub == "set" && len(call) > 3 && !slices.Contains([]string{"timeout", "maxclients", "databases"}, strings.ToLower(call[2])) && !isUnknown(call[2])
 	}
 	return isExtension(call) && (!m.extends || c.multi)
+}
+
+// guessesKeys reports whether there is a script with a number of keys that is none but begins with one: EVAL refuses it,
+// but before that Redis asks for rights to as many keys.
+func guessesKeys(call []string) bool {
+	at := slices.IndexFunc(call, func(word string) bool { return strings.HasPrefix(strings.ToLower(word), "eval") })
+	if at < 0 || len(call) <= at+2 {
+		return false
+	}
+	number := call[at+2]
+	_, err := strconv.ParseInt(number, 10, 32)
+	digits := strings.TrimLeft(number, " +")
+	return (err != nil || digits != number) && digits != "" && digits[0] >= '1' && digits[0] <= '9'
 }
 
 // isClientNumber reports whether a word may be the number of a client, which is another at each server.

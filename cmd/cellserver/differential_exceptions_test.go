@@ -58,7 +58,7 @@ func exceptions(common []string) []exception {
 		{`^client caching yes`, "CLIENT CACHING YES", "nothing is cached here", either},
 		{`^client trackinginfo`, "in CLIENT TRACKINGINFO, what CLIENT CACHING said", "it is not kept", each(evenTracking)},
 		{`^command info`, "in COMMAND INFO, tips and notes, and flags about what is not here", "they are for MONITOR, the slow log, clusters and loading", each(evenCommandInfo)},
-		{`^command getkeys(andflags)? eval.*`, "COMMAND GETKEYS of EVAL with a number of keys that EVAL would refuse", "Redis guesses", kindOnly},
+		{`^command getkeys(andflags)? eval.*`, "COMMAND GETKEYS and rights to the keys of EVAL with a number of keys that EVAL would refuse", "Redis guesses what keys were meant", kindOnly},
 		{`^(eval|script load)`, "what is wrong with a script that is no Lua", "the words are the interpreter's own", each(evenSyntax)},
 		{"", "in errors and ACL DRYRUN, a client's bytes that are not printable", "they are escaped, so that no reply can be forged", escaped},
 		{`^command( count| info| docs)?$`, "COMMAND, COMMAND COUNT, and COMMAND INFO and DOCS of all commands", "each server has its own commands; those that both have are compared", kindOnly},

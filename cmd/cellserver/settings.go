@@ -75,12 +75,16 @@ func (a *app) maxClients() command.Setting {
 	s := a.intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients })
 	set := s.Set
 	s.Set = func(value string) (func(), error) {
+		apply, err := set(value)
+		if err != nil {
+			return nil, err
+		}
 		if n, err := strconv.Atoi(value); err == nil {
 			if most := fitMaxClients(n, a.options.ioThreads, slog.New(slog.DiscardHandler)); most < n {
 				return nil, errors.New("The operating system is not able to handle the specified number of clients, try with " + strconv.Itoa(most))
 			}
 		}
-		return set(value)
+		return apply, nil
 	}
 	return s
 }
