@@ -106,9 +106,20 @@ func (c *canvas) step(command byte, to vg.Point) {
 	c.svg.WriteString(number(c.height - to.Y))
 }
 
+// FillString writes a mark's text, at whose left plot has put it by the width in a font that the reader may not have:
+// so it is held where it must not move, at its middle below its place, or at its end beside it.
 func (c *canvas) FillString(f font.Face, at vg.Point, text string) {
-	fmt.Fprintf(&c.svg, `<text class="%s" x="%s" y="%s" font-size="%s">%s</text>`,
-		c.pen.ink, number(at.X), number(c.height-at.Y), number(f.Font.Size), html.EscapeString(text))
+	var anchor string
+	switch c.pen.ink {
+	default:
+		anchor = "start"
+	case inkMarkX:
+		anchor, at.X = "middle", at.X+f.Width(text)/2
+	case inkMarkY:
+		anchor, at.X = "end", at.X+f.Width(text)
+	}
+	fmt.Fprintf(&c.svg, `<text text-anchor="%s" x="%s" y="%s" font-size="%s">%s</text>`,
+		anchor, number(at.X), number(c.height-at.Y), number(f.Font.Size), html.EscapeString(text))
 }
 
 // number writes a length with one decimal, a tenth of a pixel on most screens.

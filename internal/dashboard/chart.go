@@ -18,8 +18,10 @@ const (
 	labelSize   vg.Length = 11.5
 	lineWidth   vg.Length = 1.8
 
-	inkAxis ink = "axis"
-	inkGrid ink = "grid"
+	inkAxis  ink = "axis"
+	inkGrid  ink = "grid"
+	inkMarkX ink = "mark-x"
+	inkMarkY ink = "mark-y"
 )
 
 // chart is one chart: what it shows, but not its words.
@@ -77,9 +79,10 @@ func setAxes(p *plot.Plot, back time.Duration, most float64, u unit) {
 	p.Y.Min, p.Y.Max = 0, most
 	p.X.Tick.Marker = plot.TickerFunc(timeTicks)
 	p.Y.Tick.Marker = plot.TickerFunc(func(least, most float64) []plot.Tick { return valueTicks(least, most, u) })
+	p.X.Tick.Label.Color, p.Y.Tick.Label.Color = inkMarkX, inkMarkY
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Padding = 0
-		a.Color, a.Tick.Color, a.Tick.Label.Color = inkAxis, inkAxis, inkAxis
+		a.Color, a.Tick.Color = inkAxis, inkAxis
 		a.Tick.Length = 3
 		a.Tick.Label.Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: labelSize}
 	}
@@ -112,7 +115,9 @@ func valueTicks(least, most float64, u unit) []plot.Tick {
 	var ticks []plot.Tick
 	for _, t := range (plot.DefaultTicks{}).Ticks(least, most) {
 		if !t.IsMinor() {
-			t.Label = u.label(t.Label)
+			if t.Value != 0 {
+				t.Label = u.label(t.Label)
+			}
 			ticks = append(ticks, t)
 		}
 	}
