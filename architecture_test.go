@@ -14,6 +14,7 @@ const module = "cellserver"
 func TestImportsGoDown(t *testing.T) {
 	floors := []string{
 		module + "/cmd/cellserver",
+		module + "/internal/dashboard",
 		module + "/internal/metrics",
 		module + "/internal/server",
 		module + "/internal/command",

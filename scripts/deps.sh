@@ -27,6 +27,8 @@ want php-cli command -v php
 want php-redis php -r 'exit(extension_loaded("redis") ? 0 : 1);'
 want ruby-redis ruby -e 'require "redis"'
 want ruby-connection-pool ruby -e 'require "connection_pool"'
+want chromium command -v chromium
+want fonts-noto-cjk sh -c 'fc-list :lang=zh | grep -q .'
 want prometheus-redis-exporter command -v prometheus-redis-exporter
 
 ((${#missing[@]} > 0)) || exit 0

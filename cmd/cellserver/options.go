@@ -19,6 +19,7 @@ type options struct {
 
 	tlsAddr, tlsCert, tlsKey, tlsClientCA, tlsAuthClients string
 
+	noDashboard     bool
 	databases       int
 	burstIsCapacity bool
 	requirePass     string
@@ -60,6 +61,7 @@ func (o *options) flagGroups() []flagGroup {
 			fs.StringVar(&o.unixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
 			fs.StringVar(&o.unixSocketPerm, "unixsocketperm", "", "octal `permissions` of the unix socket, such as 700 (default what the umask leaves)")
 			metricsFlag(fs, &o.metricsAddr)
+			fs.BoolVar(&o.noDashboard, "no-dashboard", false, "leave the live page, which shows keys, off the metrics address")
 		}),
 		group("TLS", o.defineTLS),
 		group("Threads", func(fs *pflag.FlagSet) {
@@ -105,7 +107,7 @@ func (o *options) defineBounds(fs *pflag.FlagSet) {
 }
 
 func metricsFlag(fs *pflag.FlagSet, addr *string) {
-	fs.StringVar(addr, "metrics-addr", "127.0.0.1:9380", "`host:port` of /healthz and /metrics; empty for none")
+	fs.StringVar(addr, "metrics-addr", "127.0.0.1:9380", "`host:port` of the live page, /healthz and /metrics; empty for none")
 }
 
 func envName(flag string) string {

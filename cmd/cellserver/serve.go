@@ -74,14 +74,10 @@ type app struct {
 
 func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper) (*app, error) {
 	a := &app{options: o, log: log, listeners: l, certs: keeper, now: monotonicClock(), store: shard.New(), access: newAccess(o)}
-	reading := funnel.Burst
-	if o.burstIsCapacity {
-		reading = funnel.Capacity
-	}
 	a.engine = command.NewEngine(command.Config{
 		Store:         a.store,
 		Now:           a.now,
-		Reading:       reading,
+		Reading:       o.reading(),
 		Databases:     o.databases,
 		MaxKeyBytes:   o.maxKeyBytes,
 		MaxReplyBytes: o.maxOutputBytes,
@@ -110,6 +106,14 @@ func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper) (*
 		}
 	}
 	return a, nil
+}
+
+// reading is how CL.THROTTLE's second argument is to be understood.
+func (o *options) reading() funnel.Reading {
+	if o.burstIsCapacity {
+		return funnel.Capacity
+	}
+	return funnel.Burst
 }
 
 // scripts returns what executes scripts, or nil.
@@ -164,11 +168,16 @@ func (a *app) run(ctx context.Context) error {
 		IdleTimeout:       10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 	}
+	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	if l := a.listeners.metrics; l != nil {
 		web.Handler = metrics.Handler(a.store, a.engine, a.server, l.Addr())
+		if !a.options.noDashboard {
+			page := a.newPage(l.Addr())
+			web.Handler = withPage(page, web.Handler)
+			parts.Go(func() { page.Run(background) })
+		}
 		start(func() error { return web.Serve(netutil.LimitListener(l, maxScrapers)) })
 	}
-	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	parts.Go(func() { shard.NewSweeper(a.store).Run(background, a.now) })
 	parts.Go(func() { returnMemory(background, a.keys) })
 	parts.Go(func() { a.reloadOnHangup(background) })

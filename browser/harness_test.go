@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// visitor is a browser's tab on a page.
+type visitor struct {
+	t   *testing.T
+	tab context.Context
+	url string
+}
+
+// visit opens a browser that fails the test when the page makes it complain, open a dialog, or ask another host.
+func visit(t *testing.T, url string) *visitor {
+	t.Helper()
+	path, err := findBrowser()
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), pageTimeout)
+	t.Cleanup(cancel)
+	tab, closeTab := openTab(ctx, path)
+	v := &visitor{t, tab, url}
+	v.do() // starts the browser
+	var watchers sync.WaitGroup
+	v.watch(&watchers)
+	t.Cleanup(func() {
+		closeTab()
+		watchers.Wait()
+	})
+	return v
+}
+
+// watch notes complaints until the tab is closed.
+func (v *visitor) watch(watchers *sync.WaitGroup) {
+	messages, thrown := chromedp.Console(v.tab), chromedp.Events(v.tab, page.JavascriptDialogOpening)
+	requests := chromedp.Events(v.tab, network.RequestWillBeSent)
+	watchers.Go(func() {
+		for m, err := range messages {
+			if err == nil {
+				v.t.Errorf("the console says: %s %s %s", m.Type, m.Text, m.URL)
+			}
+		}
+	})
+	watchers.Go(func() {
+		for e, err := range thrown {
+			if err == nil {
+				v.t.Errorf("the page opened a dialog: %s", e.Message)
+			}
+		}
+	})
+	watchers.Go(func() {
+		for e, err := range requests {
+			if err == nil && !strings.HasPrefix(e.Request.URL, v.url) && !strings.HasPrefix(e.Request.URL, "data:") {
+				v.t.Errorf("the page asked %s", e.Request.URL)
+			}
+		}
+	})
+}
+
+func (v *visitor) do(actions ...chromedp.Action[chromedp.Void]) {
+	v.t.Helper()
+	if err := chromedp.Do(v.tab, actions...); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// open loads the page with a query, such as "?lang=zh".
+func (v *visitor) open(query string) {
+	v.t.Helper()
+	v.do(chromedp.Navigate(v.url+query), chromedp.WaitReady(chromedp.CSS("main")))
+}
+
+// eval returns what an expression is in the page.
+func eval[T any](v *visitor, expression string) T {
+	v.t.Helper()
+	value, err := chromedp.Run(v.tab, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		v.t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// until waits for an expression to be true in the page.
+func (v *visitor) until(expression string) {
+	v.t.Helper()
+	if _, err := chromedp.Run(v.tab, chromedp.Poll[chromedp.Void](expression)); err != nil {
+		v.t.Fatalf("%s: %v", expression, err)
+	}
+}
+
+func (v *visitor) text(selector string) string {
+	v.t.Helper()
+	return eval[string](v, `document.querySelector("`+selector+`").innerText`)
+}
+
+func (v *visitor) click(selector string) {
+	v.t.Helper()
+	v.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// answered waits for what the form has to say.
+func (v *visitor) answered() {
+	v.t.Helper()
+	v.do(chromedp.WaitVisible(chromedp.CSS("#answer svg")))
+}
+
+func (v *visitor) send(selector, keys string) {
+	v.t.Helper()
+	v.do(chromedp.SendKeys(chromedp.CSS(selector), keys))
+}
+
+// call sends the browser a command of its protocol.
+func call[P, R any](v *visitor, command cdp.Command[P, R], params P) R {
+	v.t.Helper()
+	result, err := chromedp.Run(v.tab, func(ctx context.Context, t *chromedp.Target) (R, error) {
+		return cdp.Call(ctx, t, command, params)
+	})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return result
+}

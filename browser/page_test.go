@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/dashboard"
+)
+
+const hostile = "<img src=x onerror=alert(1)>"
+
+// TestUnderLoad: with a real server and real clients, the curves move, and the form looks at a key without a trace.
+func TestUnderLoad(t *testing.T) {
+	s, err := startServer(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.stop)
+	loadCtx, endLoad := context.WithCancel(t.Context())
+	loaded := make(chan error, 1)
+	go func() { loaded <- load(loadCtx, s.redis) }()
+	t.Cleanup(func() {
+		endLoad()
+		if err := <-loaded; err != nil {
+			t.Error(err)
+		}
+	})
+	rdb := redis.NewClient(&redis.Options{Addr: s.redis})
+	t.Cleanup(func() { _ = rdb.Close() })
+	for range 4 {
+		if err := rdb.Do(t.Context(), "CL.THROTTLE", hostile, 9, 1, 3600, 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := visit(t, s.page)
+	v.open("?lang=en")
+	const curve = `document.querySelector("#chart-decisions .stroke.first")?.getAttribute("d")`
+	v.until(`(` + curve + ` ?? "").split("L").length > 2`)
+	before := eval[string](v, curve)
+	v.until(curve + ` !== ` + quoted(before))
+	if now := v.text("#now"); !strings.Contains(now, "allowed /s") || strings.Contains(now, "allowed /s\n0\n") {
+		t.Errorf("under load the page says %q", now)
+	}
+
+	ttl := rdb.PTTL(t.Context(), hostile).Val()
+	v.send("#field-key", hostile)
+	v.send("#field-max_burst", "9")
+	v.send("#field-count", "1")
+	v.send("#field-period", "3600"+kb.Enter)
+	v.answered()
+	answer := v.text("#answer")
+	for _, want := range []string{hostile, "The next call passes", "of 10 units", "1 units every 3,600 s", "0 10 6 -1"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("the answer %q lacks %q", answer, want)
+		}
+	}
+	if eval[int](v, `document.querySelectorAll("img").length`) != 0 {
+		t.Error("the key became an image")
+	}
+	if after := rdb.PTTL(t.Context(), hostile).Val(); after > ttl || ttl-after > time.Minute {
+		t.Errorf("looking at the key changed its TTL from %s to %s", ttl, after)
+	}
+}
+
+// quoted is a string for JavaScript.
+func quoted(s string) string {
+	b, _ := json.Marshal(s) // of a string it cannot fail
+	return string(b)
+}
+
+// fakeServer serves a page whose figures grow, with latencies and hot keys, some of them hostile.
+func fakeServer(t *testing.T) string {
+	t.Helper()
+	var calls atomic.Uint64
+	p := dashboard.New(dashboard.Source{
+		Version: "test",
+		Now:     func() int64 { return time.Now().UnixNano() },
+		Sample: func() dashboard.Sample {
+			n := calls.Add(1)
+			return dashboard.Sample{Allowed: n * n * 1000, Denied: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20}
+		},
+		TAT:         func(nowNs int64, _ uint16, _ []byte) (int64, bool) { return nowNs + 1e9, true },
+		Databases:   16,
+		MaxKeyBytes: 4096,
+		Latency: func() dashboard.Histogram {
+			n := calls.Load()
+			return dashboard.Histogram{BoundsNs: []int64{1e3, 1e6}, Counts: []uint64{n * 1000, n * 10, 0}}
+		},
+		Top: func(denied bool, _ int) []dashboard.TopKey {
+			keys := []dashboard.TopKey{
+				{Key: []byte(hostile), PerSec: 100, Share: 0.5},
+				{Key: []byte("\xff\x00\u202e\"><script>alert(2)</script>"), DB: 2, PerSec: 50, Share: 0.25},
+				{Key: []byte("{{alert(3)}}'\"`--></style>"), PerSec: 10, Share: 0.05},
+				{Key: []byte(strings.Repeat("long", 1000)), PerSec: float64(calls.Load())},
+			}
+			if denied {
+				slices.Reverse(keys)
+			}
+			return keys
+		},
+	}, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		p.Run(ctx)
+		close(ended)
+	}()
+	web := httptest.NewServer(p)
+	t.Cleanup(func() {
+		web.Close()
+		cancel()
+		<-ended
+	})
+	return web.URL + "/"
+}
+
+// TestKeysAreText: whatever a key is, the tables show it as text, and its link looks at that very key.
+func TestKeysAreText(t *testing.T) {
+	v := visit(t, fakeServer(t))
+	v.open("?lang=en")
+	top := v.text("#top")
+	for _, want := range []string{hostile, `"\xff\x00\xe2\x80\xae\"><script>alert(2)</script>"`, "{{alert(3)}}'\"`--></style>"} {
+		if !strings.Contains(top, want) {
+			t.Errorf("the hot keys %q lack %q", top, want)
+		}
+		v.open("?lang=en&max_burst=15&count=30&period=60") // without an answer
+		eval[chromedp.Void](v, `[...document.querySelectorAll("#top a")].find((a) => a.textContent === `+quoted(want)+`).click()`)
+		v.answered()
+		if got := v.text("#answer h3"); got != "The funnel of "+want {
+			t.Errorf("the link to %q leads to %q", want, got)
+		}
+	}
+	if eval[int](v, `document.querySelectorAll("img, script").length`) != 1 {
+		t.Error("a key became markup")
+	}
+}
+
+// TestKeyboard: each control is reached by Tab, in the order in which they are seen, and all can be used.
+func TestKeyboard(t *testing.T) {
+	v := visit(t, fakeServer(t))
+	v.open("?lang=en")
+	const focused = `((e) => e.id || e.className || (e.closest("nav, #top")?.id || e.localName))(document.activeElement)`
+	var order []string
+	for range 30 {
+		v.do(chromedp.KeyEvent(kb.Tab))
+		at := eval[string](v, focused)
+		if len(order) > 0 && (at == "body" || at == order[0]) {
+			break
+		}
+		if len(order) == 0 || order[len(order)-1] != at {
+			order = append(order, at)
+		}
+	}
+	want := []string{"skip", "pause", "a", "summary", "top", "field-key", "field-db", "field-max_burst", "field-count", "field-period", "button"}
+	if !slices.Equal(order, want) {
+		t.Errorf("Tab goes %q, want %q", order, want)
+	}
+
+	// The form, without a mouse: from the key to the button.
+	v.do(chromedp.Focus(chromedp.CSS("#field-key")))
+	for _, text := range []string{"a", "", "15", "30", "60"} {
+		if text != "" {
+			v.do(chromedp.KeyEvent(text))
+		}
+		v.do(chromedp.KeyEvent(kb.Tab))
+	}
+	v.do(chromedp.KeyEvent(kb.Enter))
+	v.answered()
+	if got := v.text("#answer"); !strings.Contains(got, "The next call passes") {
+		t.Errorf("the answer is %q", got)
+	}
+}
+
+// TestFocusStays: what has the focus, is open or is typed stays so while the figures change; and they can be stopped.
+func TestFocusStays(t *testing.T) {
+	v := visit(t, fakeServer(t))
+	v.open("?lang=en")
+	changed := func() {
+		t.Helper()
+		v.until(`document.querySelector("#now").innerText !== ` + quoted(v.text("#now")))
+	}
+	v.send("#field-key", "half a ke")
+	v.click("summary")
+	v.do(chromedp.Focus(chromedp.CSS("#top a")))
+	href := eval[string](v, `document.activeElement.href`)
+	changed()
+	if got := eval[string](v, `document.activeElement.href ?? ""`); got != href {
+		t.Errorf("the focus went from %q to %q", href, got)
+	}
+	if got := eval[string](v, `document.querySelector("#field-key").value`); got != "half a ke" {
+		t.Errorf("what was typed became %q", got)
+	}
+	if !eval[bool](v, `document.querySelector("details").open`) {
+		t.Error("the table was closed")
+	}
+
+	v.click("#pause")
+	if eval[string](v, `document.querySelector("#pause").ariaPressed`) != "true" || v.text("#pause") != "Go on" {
+		t.Error("the button does not say that the page was stopped")
+	}
+	before := v.text("#now")
+	eval[chromedp.Void](v, `new Promise((done) => setTimeout(done, 5000))`)
+	if v.text("#now") != before {
+		t.Error("the figures change though they were stopped")
+	}
+	v.click("#pause")
+	v.until(`document.querySelector("#now").innerText !== ` + quoted(before))
+}
+
+// TestLanguagesSchemesAndPhone: both languages, light and dark, at three widths, without scrolling sideways.
+func TestLanguagesSchemesAndPhone(t *testing.T) {
+	v := visit(t, fakeServer(t))
+	call(v, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{
+		Headers: network.Headers{"Accept-Language": "zh-CN,zh;q=0.9"},
+	})
+	v.open("")
+	if got := v.text("#history-heading"); got != "最近 15 分钟" {
+		t.Errorf("a Chinese browser is shown %q", got)
+	}
+	v.click("nav a")
+	v.do(chromedp.WaitVisible(chromedp.CSS(`html[lang="en"] main`)))
+	grounds := map[string]string{}
+	for _, scheme := range []string{"light", "dark"} {
+		for _, lang := range []string{"en", "zh"} {
+			for _, width := range []int64{320, 390, 1280} {
+				v.do(chromedp.EmulateViewport(width, 844), colorScheme(scheme))
+				v.open("?lang=" + lang + "&key=" + strings.Repeat("long", 1000) + "&max_burst=15&count=30&period=60")
+				v.click("summary")
+				if got := eval[int64](v, `document.documentElement.scrollWidth`); got > width {
+					t.Errorf("%s, %s, %d pixels: the page is %d wide", scheme, lang, width, got)
+				}
+				if got := eval[[]string](v, tooNarrow); len(got) > 0 {
+					t.Errorf("%s, %s, %d pixels: too narrow for %q", scheme, lang, width, got)
+				}
+			}
+		}
+		grounds[scheme] = eval[string](v, `getComputedStyle(document.body).backgroundColor + getComputedStyle(document.querySelector(".stroke.first")).stroke`)
+	}
+	if grounds["light"] == grounds["dark"] || grounds["light"] != "rgb(251, 251, 250)rgb(11, 92, 173)" {
+		t.Errorf("the colours are %q", grounds)
+	}
+}
+
+// tooNarrow is the texts that stick out of their boxes.
+const tooNarrow = `[...document.querySelectorAll(".tiles div, figure, .tops > div, .funnel dl")]
+	.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.innerText)`
+
+// TestScreenReader: what a screen reader is told has landmarks, and a name for each picture and each control.
+func TestScreenReader(t *testing.T) {
+	v := visit(t, fakeServer(t))
+	v.open("?lang=en&key=a&max_burst=15&count=30&period=60")
+	v.until(`document.querySelector("#chart-latency .stroke.third") !== null`)
+	nodes := call(v, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes
+	roles := map[string]int{}
+	for _, n := range nodes {
+		if n.Ignored {
+			continue
+		}
+		role := strings.Trim(string(n.Role.Value), `"`)
+		name := strings.Trim(string(n.Name.Value), `"`)
+		roles[role]++
+		switch role {
+		case "image", "textbox", "button", "link", "region":
+			if name == "" {
+				t.Errorf("a %s has no name", role)
+			}
+		}
+	}
+	for role, least := range map[string]int{"banner": 1, "navigation": 1, "main": 1, "region": 4, "image": 6, "textbox": 5, "status": 1, "heading": 10, "table": 2} {
+		if roles[role] < least {
+			t.Errorf("%d of role %s, want at least %d (all: %v)", roles[role], role, least, roles)
+		}
+	}
+}
+
+// TestLostServer: when the server is gone, the page says so and since when.
+func TestLostServer(t *testing.T) {
+	s, err := startServer(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := findBrowser()
+	if err != nil {
+		s.stop()
+		visit(t, s.page) // skips or fails
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), pageTimeout)
+	defer cancel()
+	tab, closeTab := openTab(ctx, path) // the console may complain here
+	defer closeTab()
+	v := &visitor{t, tab, s.page}
+	v.open("?lang=en")
+	s.stop()
+	v.until(`!document.querySelector("#lost").hidden`)
+	if got := v.text("#lost"); !strings.Contains(got, "The server has not answered since") {
+		t.Errorf("the page says %q", got)
+	}
+}

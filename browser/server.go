@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// server is a cellserver, built from the folder above, that serves on free ports.
+type server struct {
+	redis string // host:port
+	page  string // URL
+	stop  func()
+}
+
+func startServer(ctx context.Context, stderr io.Writer, args ...string) (*server, error) {
+	dir, err := os.MkdirTemp("", "cellserver")
+	if err != nil {
+		return nil, err
+	}
+	removeDir := func() { _ = os.RemoveAll(dir) }
+	binary := filepath.Join(dir, "cellserver")
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/cellserver")
+	build.Dir = ".."
+	build.Stderr = stderr
+	if err := build.Run(); err != nil {
+		removeDir()
+		return nil, fmt.Errorf("go build: %w", err)
+	}
+	args = append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json"}, args...)
+	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // it was built here
+	log, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		removeDir()
+		return nil, err
+	}
+	s := &server{stop: func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		removeDir()
+	}}
+	if err := s.waitReady(log, stderr); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// waitReady reads the log up to the line that says where the server listens; the rest is passed on.
+func (s *server) waitReady(log io.Reader, stderr io.Writer) error {
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		var line struct{ Msg, TCP, Metrics string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "ready" {
+			s.redis, s.page = line.TCP, "http://"+line.Metrics+"/"
+			go func() { _, _ = io.Copy(io.Discard, log) }()
+			return nil
+		}
+		_, _ = fmt.Fprintln(stderr, lines.Text())
+	}
+	return errors.New("the server did not get ready")
+}
+
+const (
+	loadClients = 24
+	loadKeys    = 20_000
+	batchCalls  = 20
+)
+
+// load asks like people do, until ctx is done: a few keys much, most of them seldom, and in waves.
+func load(ctx context.Context, addr string) error {
+	rdb := redis.NewClient(&redis.Options{Addr: addr, PoolSize: loadClients})
+	defer func() { _ = rdb.Close() }()
+	ended := make(chan error, loadClients)
+	for i := range loadClients {
+		go func() { ended <- ask(ctx, rdb, uint64(i)) }()
+	}
+	var err error
+	for range loadClients {
+		err = errors.Join(err, <-ended)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func ask(ctx context.Context, rdb *redis.Client, seed uint64) error {
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a load needs no secrets
+	keys := rand.NewZipf(random, 1.1, 4, loadKeys)
+	for start := time.Now(); ctx.Err() == nil; {
+		pipe := rdb.Pipeline()
+		for range batchCalls {
+			pipe.Do(ctx, "CL.THROTTLE", "user:"+strconv.FormatUint(keys.Uint64(), 10), 15, 30, 60, 1)
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		wave := 1 + 0.7*math.Sin(2*math.Pi*time.Since(start).Seconds()/40)
+		pause := time.Duration((20 + 40*random.Float64()) / wave * float64(time.Millisecond))
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"runtime/metrics"
+
+	"cellserver/internal/dashboard"
+	"cellserver/internal/shard"
+)
+
+// withPage adds the page to what the metrics address answers. Everything but / is next's.
+func withPage(page *dashboard.Page, next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", next)
+	mux.Handle("/{$}", page)
+	return mux
+}
+
+// newPage returns the page, which shows nothing before its Run.
+func (a *app) newPage(boundTo net.Addr) *dashboard.Page {
+	return dashboard.New(dashboard.Source{
+		Version: version,
+		Now:     a.now,
+		Sample:  a.sample,
+		TAT: func(nowNs int64, db uint16, key []byte) (tatNs int64, ok bool) {
+			return a.store.TAT(nowNs, shard.Key{DB: db, Name: key})
+		},
+		Reading:     a.options.reading(),
+		Databases:   a.options.databases,
+		MaxKeyBytes: a.options.maxKeyBytes,
+	}, boundTo)
+}
+
+func (a *app) sample() dashboard.Sample {
+	var st shard.Stats
+	a.store.UpdateStats(&st)
+	return dashboard.Sample{
+		Allowed:     st.Allowed,
+		Denied:      st.Denied,
+		Connections: a.server.Stats().Connected,
+		Keys:        st.Keys,
+		MemoryBytes: heldBytes(),
+	}
+}
+
+// heldBytes is the memory that the runtime has of the system.
+func heldBytes() uint64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
+}

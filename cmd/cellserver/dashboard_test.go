@@ -1,0 +1,83 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ask gets a path of the metrics address, with a Host if one is given.
+func (p *process) ask(t *testing.T, path, host string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, "http://"+p.metrics+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(b)
+}
+
+func TestDashboard(t *testing.T) {
+	p := startServer(t)
+	_, port, _ := net.SplitHostPort(p.metrics)
+	for _, tt := range []struct {
+		path, host string
+		status     int
+		want       string
+	}{
+		{"/", "", 200, "<h1>cellserver <small>" + version},
+		{"/", "localhost:" + port, 200, "<h1>"},
+		{"/", "rebound.example:" + port, 403, "answers only to"},
+		{"/", "localhost:1", 403, "http://localhost:" + port + "/"},
+		{"/metrics", "", 200, "cellserver_keys"},
+		{"/healthz", "", 200, "ok"},
+		{"/elsewhere", "", 404, "not found"},
+	} {
+		status, body := p.ask(t, tt.path, tt.host)
+		if status != tt.status || !strings.Contains(body, tt.want) {
+			t.Errorf("%s by %q: %d, want %d, with %q", tt.path, tt.host, status, tt.status, tt.want)
+		}
+	}
+}
+
+// TestProbeLeavesNoTrace: the page's figures are the server's, and looking at a key neither makes nor changes it.
+func TestProbeLeavesNoTrace(t *testing.T) {
+	p := startServer(t, "--burst-is-capacity")
+	nc := p.dial(t)
+	exchange(t, nc, "CL.THROTTLE k 10 1 3600 4\r\n", "*5\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:14400\r\n")
+	for _, tt := range []struct{ key, want string }{
+		{"k", "<code>0 10 6 -1 14"}, {"nobody", "<code>0 10 10 -1 0</code>"},
+	} {
+		if _, body := p.ask(t, "/?max_burst=10&count=1&period=3600&key="+tt.key, ""); !strings.Contains(body, tt.want) {
+			t.Errorf("key %s: the page lacks %q", tt.key, tt.want)
+		}
+	}
+	exchange(t, nc, "EXISTS nobody\r\n", ":0\r\n")
+	exchange(t, nc, "CL.THROTTLE k 10 1 3600 6\r\n", "*5\r\n:0\r\n:10\r\n:0\r\n:-1\r\n:36000\r\n")
+	p.eventually(t, 20*time.Second, "show the connection and the key", func() bool {
+		_, body := p.ask(t, "/", "")
+		return strings.Contains(body, "<dt>Connections</dt><dd>1</dd>") && strings.Contains(body, "<dt>Keys</dt><dd>1</dd>")
+	})
+}
+
+func TestNoDashboard(t *testing.T) {
+	p := startServer(t, "--no-dashboard")
+	if status, _ := p.ask(t, "/", ""); status != 404 {
+		t.Errorf("/: %d, want 404", status)
+	}
+	if status, _ := p.ask(t, "/metrics", ""); status != 200 {
+		t.Errorf("/metrics: %d, want 200", status)
+	}
+}

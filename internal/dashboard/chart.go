@@ -1,0 +1,168 @@
+package dashboard
+
+import (
+	"fmt"
+	"html/template"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+const (
+	chartWidth  vg.Length = 400
+	chartHeight vg.Length = 170
+	labelSize   vg.Length = 11.5
+	lineWidth   vg.Length = 1.8
+
+	inkAxis  ink = "axis"
+	inkGrid  ink = "grid"
+	inkMarkX ink = "mark-x"
+	inkMarkY ink = "mark-y"
+)
+
+// chart is one chart: what it shows, but not its words.
+type chart struct {
+	quantity quantity
+	least    float64 // the axis reaches at least to here
+	series   []series
+}
+
+type series struct {
+	ink   ink
+	dash  []vg.Length // tells lines apart without colours
+	area  bool
+	value func(p *point) (v float64, ok bool)
+}
+
+// draw draws the inside of an <svg> of chartWidth by chartHeight. It has no words, so it serves all languages.
+func (c *chart) draw(points []point) (template.HTML, error) {
+	p := plot.New()
+	p.BackgroundColor = nil
+	most := c.least
+	for i := range points {
+		for _, s := range c.series {
+			if v, ok := s.value(&points[i]); ok {
+				most = max(most, v)
+			}
+		}
+	}
+	u := c.quantity.unitFor(most)
+	setAxes(p, span(points), most*1.05/u.factor, u)
+	p.Add(grid())
+	for _, s := range c.series {
+		if err := s.add(p, points, u); err != nil {
+			return "", fmt.Errorf("dashboard: chart: %w", err)
+		}
+	}
+	on := &canvas{width: chartWidth, height: chartHeight}
+	p.Draw(draw.New(on))
+	if on.err != nil {
+		return "", on.err
+	}
+	return template.HTML(on.svg.String()), nil //nolint:gosec // it is made of numbers, and of text that is escaped
+}
+
+// span is how far back the time axis reaches: as far as the points, but a minute at the least.
+func span(points []point) time.Duration {
+	if len(points) == 0 {
+		return time.Minute
+	}
+	return max(time.Minute, time.Duration(points[len(points)-1].atNs-points[0].atNs))
+}
+
+func setAxes(p *plot.Plot, back time.Duration, most float64, u unit) {
+	p.X.Min, p.X.Max = -back.Seconds(), 0
+	p.Y.Min, p.Y.Max = 0, most
+	p.X.Tick.Marker = plot.TickerFunc(timeTicks)
+	p.Y.Tick.Marker = plot.TickerFunc(func(least, most float64) []plot.Tick { return valueTicks(least, most, u) })
+	p.X.Tick.Label.Color, p.Y.Tick.Label.Color = inkMarkX, inkMarkY
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Padding = 0
+		a.Color, a.Tick.Color = inkAxis, inkAxis
+		a.Tick.Length = 3
+		a.Tick.Label.Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: labelSize}
+	}
+}
+
+// timeTicks marks full minutes before now, or half ones. "min" and "s" are read everywhere.
+func timeTicks(least, _ float64) []plot.Tick {
+	back := time.Duration(-least * float64(time.Second))
+	step := 5 * time.Minute
+	switch {
+	case back < 3*time.Minute:
+		step = 30 * time.Second
+	case back < 10*time.Minute:
+		step = 2 * time.Minute
+	}
+	ticks := []plot.Tick{{Value: 0, Label: "0"}}
+	// Samples come a little apart: the last mark must not be lost to that.
+	for at := step; at <= back+sampleEvery; at += step {
+		label := fmt.Sprintf("−%d\u00a0min", at/time.Minute)
+		if at%time.Minute != 0 {
+			label = fmt.Sprintf("−%d\u00a0s", at/time.Second)
+		}
+		ticks = append(ticks, plot.Tick{Value: max(least, -at.Seconds()), Label: label})
+	}
+	return ticks
+}
+
+// valueTicks is plot's own marks, without those between, and with the unit.
+func valueTicks(least, most float64, u unit) []plot.Tick {
+	var ticks []plot.Tick
+	for _, t := range (plot.DefaultTicks{}).Ticks(least, most) {
+		if !t.IsMinor() {
+			if t.Value != 0 {
+				t.Label = u.label(t.Label)
+			}
+			ticks = append(ticks, t)
+		}
+	}
+	return ticks
+}
+
+func grid() *plotter.Grid {
+	g := plotter.NewGrid()
+	g.Vertical.Width = 0
+	g.Horizontal = draw.LineStyle{Color: inkGrid, Width: 0.7}
+	return g
+}
+
+// add adds the series' lines, which stop where there is no value.
+func (s *series) add(p *plot.Plot, points []point, u unit) error {
+	var line plotter.XYs
+	end := func() error {
+		if len(line) == 0 {
+			return nil
+		}
+		if len(line) == 1 { // a line of no length is a dot
+			line = append(line, line[0])
+		}
+		l, err := plotter.NewLine(line)
+		if err != nil {
+			return err
+		}
+		l.LineStyle = draw.LineStyle{Color: s.ink, Width: lineWidth, Dashes: s.dash}
+		if s.area {
+			l.FillColor = s.ink
+		}
+		p.Add(l)
+		line = nil
+		return nil
+	}
+	for i := range points {
+		v, ok := s.value(&points[i])
+		if !ok {
+			if err := end(); err != nil {
+				return err
+			}
+			continue
+		}
+		agoNs := points[len(points)-1].atNs - points[i].atNs
+		line = append(line, plotter.XY{X: -float64(agoNs) / 1e9, Y: v / u.factor})
+	}
+	return end()
+}

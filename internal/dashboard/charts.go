@@ -1,0 +1,145 @@
+package dashboard
+
+import (
+	"html/template"
+	"strings"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// Colours alone tell no lines apart: dashes do as well.
+const (
+	inkFirst  ink = "first"
+	inkSecond ink = "second"
+	inkThird  ink = "third"
+)
+
+// namedChart is a chart with the words for it, in a language.
+type namedChart struct {
+	id    string
+	title func(t *texts) string
+	names func(t *texts) []string // of the series
+	chart
+}
+
+func ratesChart() namedChart {
+	return namedChart{
+		id:    "decisions",
+		title: func(t *texts) string { return t.DecisionsPerSec },
+		names: func(t *texts) []string { return []string{t.Allowed, t.Denied} },
+		chart: chart{quantity: rate, least: 5, series: []series{
+			{ink: inkFirst, area: true, value: func(p *point) (float64, bool) { return p.allowed, true }},
+			{ink: inkSecond, dash: dashes(), value: func(p *point) (float64, bool) { return p.denied, true }},
+		}},
+	}
+}
+
+func latencyChart() namedChart {
+	return namedChart{
+		id:    "latency",
+		title: func(t *texts) string { return t.Latency },
+		names: func(t *texts) []string { return []string{t.P50, t.P99, t.P999} },
+		chart: chart{quantity: durationNs, least: 1000, series: []series{
+			{ink: inkFirst, value: func(p *point) (float64, bool) { return p.latency.p50, p.latency.ok }},
+			{ink: inkSecond, dash: dashes(), value: func(p *point) (float64, bool) { return p.latency.p99, p.latency.ok }},
+			{ink: inkThird, dash: dots(), value: func(p *point) (float64, bool) { return p.latency.p999, p.latency.ok }},
+		}},
+	}
+}
+
+// gauge is a chart of one line.
+func gauge(id string, q quantity, least float64, name func(t *texts) string, value func(p *point) float64) namedChart {
+	return namedChart{
+		id:    id,
+		title: name,
+		names: func(t *texts) []string { return []string{name(t)} },
+		chart: chart{quantity: q, least: least, series: []series{
+			{ink: inkFirst, area: true, value: func(p *point) (float64, bool) { return value(p), true }},
+		}},
+	}
+}
+
+func dashes() []vg.Length { return []vg.Length{6, 3} }
+func dots() []vg.Length   { return []vg.Length{1.5, 3} }
+
+// charts returns the page's charts.
+func (p *Page) charts() []namedChart {
+	all := []namedChart{ratesChart()}
+	if p.source.Latency != nil {
+		all = append(all, latencyChart())
+	}
+	return append(all,
+		gauge("connections", count, 5, func(t *texts) string { return t.Connections },
+			func(p *point) float64 { return float64(p.connections) }),
+		gauge("keys", count, 5, func(t *texts) string { return t.Keys },
+			func(p *point) float64 { return float64(p.keys) }),
+		gauge("memory", byteCount, 1<<20, func(t *texts) string { return t.Memory },
+			func(p *point) float64 { return float64(p.memoryBytes) }),
+	)
+}
+
+// drawing is what one sample changes: it is drawn once, however many look at it.
+type drawing struct {
+	added         int
+	points        []point
+	charts        []template.HTML
+	asked, denied []TopKey
+}
+
+// draw returns the drawing of the newest sample.
+func (p *Page) draw() (drawing, error) {
+	points, added := p.history.points()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.drawn.charts != nil && p.drawn.added == added {
+		return p.drawn, nil
+	}
+	d := drawing{added: added, points: points}
+	for _, c := range p.charts() {
+		svg, err := c.draw(points)
+		if err != nil {
+			return drawing{}, err
+		}
+		d.charts = append(d.charts, svg)
+	}
+	if p.source.Top != nil {
+		d.asked, d.denied = p.source.Top(false, topKeys), p.source.Top(true, topKeys)
+	}
+	p.drawn = d
+	return d, nil
+}
+
+const topKeys = 10
+
+// chartView is a chart for the template.
+type chartView struct {
+	ID, Title, Label string
+	Lines            []lineView
+	SVG              template.HTML
+}
+
+// lineView is a line of a chart's legend, with its newest value.
+type lineView struct {
+	Class, Name, Value string
+}
+
+func (p *Page) chartViews(t *texts, d drawing) []chartView {
+	var views []chartView
+	for i, c := range p.charts() {
+		v := chartView{ID: c.id, Title: c.title(t), SVG: d.charts[i]}
+		var values []string
+		for j, name := range c.names(t) {
+			line := lineView{Class: string(c.series[j].ink), Name: name, Value: "–"}
+			if n := len(d.points); n > 0 {
+				if value, ok := c.series[j].value(&d.points[n-1]); ok {
+					line.Value = c.quantity.text(value)
+				}
+			}
+			v.Lines = append(v.Lines, line)
+			values = append(values, name+" "+line.Value)
+		}
+		v.Label = c.title(t) + t.Colon + strings.Join(values, t.Comma)
+		views = append(views, v)
+	}
+	return views
+}

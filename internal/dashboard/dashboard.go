@@ -1,0 +1,147 @@
+// Package dashboard serves one page on which a person watches the server live: its last 15 minutes as charts, its hot
+// keys, and a form that looks at one key. It keeps the history itself, a sample every two seconds; whatever it shows
+// comes from the functions of its Source. A Page is safe for concurrent use.
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"cellserver/internal/funnel"
+)
+
+// Source is what a Page needs of the server. Its functions are safe for concurrent use.
+type Source struct {
+	Version string
+	Now     func() int64 // Unix nanoseconds
+	Sample  func() Sample
+	// TAT returns a key's TAT in Unix nanoseconds, and false if it has none. It changes nothing.
+	TAT func(nowNs int64, db uint16, key []byte) (tatNs int64, ok bool)
+
+	Reading     funnel.Reading
+	Databases   int
+	MaxKeyBytes int
+
+	Latency func() Histogram                  // of commands; nil leaves latencies out
+	Top     func(denied bool, n int) []TopKey // hottest first; nil leaves hot keys out
+}
+
+// Sample is the server's figures at one time. Allowed and Denied count since its start.
+type Sample struct {
+	Allowed, Denied   uint64
+	Connections, Keys int
+	MemoryBytes       uint64
+}
+
+// TopKey is a key that is asked, or denied, often.
+type TopKey struct {
+	DB     uint16
+	Key    []byte
+	PerSec float64 // calls
+	Share  float64 // of all calls, from 0 to 1
+}
+
+// Page is the HTTP handler of /.
+type Page struct {
+	source   Source
+	hosts    hosts
+	history  history
+	template *template.Template
+	policy   string // Content-Security-Policy
+
+	mu    sync.Mutex // guards drawn
+	drawn drawing    // of the newest sample
+}
+
+var (
+	//go:embed page.html
+	pageHTML string
+	//go:embed style.css
+	styleCSS string
+	//go:embed live.js
+	liveJS string
+)
+
+// New returns the page of a server. boundTo is the address that its listener is bound to: on a loopback address only
+// requests for that address are answered, so that no page elsewhere can reach it by DNS rebinding.
+func New(s Source, boundTo net.Addr) *Page {
+	return &Page{
+		source:   s,
+		hosts:    hostsOf(boundTo),
+		template: template.Must(template.New("page").Parse(pageHTML)),
+		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(liveJS) +
+			"'; style-src '" + digest(styleCSS) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+	}
+}
+
+// digest is how a Content-Security-Policy names an inline script or style.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// Run takes the samples until ctx is done.
+func (p *Page) Run(ctx context.Context) {
+	ticker := time.NewTicker(sampleEvery)
+	defer ticker.Stop()
+	p.sample()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			p.sample()
+		}
+	}
+}
+
+func (p *Page) sample() {
+	var latency Histogram
+	if p.source.Latency != nil {
+		latency = p.source.Latency()
+	}
+	p.history.add(p.source.Now(), p.source.Sample(), latency)
+}
+
+// ServeHTTP answers GET and HEAD of /.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", p.policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if !p.hosts.allow(r.Host) {
+		http.Error(w, p.hosts.refusal(), http.StatusForbidden)
+		return
+	}
+	if r.URL.Path != "/" {
+		http.NotFound(w, r)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "this page is only read: use GET", http.StatusMethodNotAllowed)
+		return
+	}
+	v, err := p.view(r)
+	var body bytes.Buffer
+	if err == nil {
+		err = p.template.Execute(&body, v)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Vary", "Accept-Language")
+	_, _ = body.WriteTo(w)
+}

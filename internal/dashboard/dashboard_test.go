@@ -1,0 +1,212 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestPage(t *testing.T) {
+	p := New(testSource(nil), nil)
+	body := get(t, p, "/").Body.String()
+	wantText(t, body, `<html lang="en">`, "1.2.3", "The first figures come in a few seconds.", `id="chart-decisions"`)
+	if strings.Contains(body, `id="chart-latency"`) || strings.Contains(body, `id="top"`) {
+		t.Error("the page shows latencies or hot keys that there are none of")
+	}
+	fill(p, 3)
+	body = get(t, p, "/").Body.String()
+	wantText(t, body, "<dt>allowed /s</dt><dd>10</dd>", "<dt>denied /s</dt><dd>1</dd>", "9.1\u00a0%",
+		"<dt>Keys</dt><dd>3,000</dd>", "3\u00a0MiB", `role="img" aria-label="Decisions per second: allowed 10, denied 1"`,
+		"1 ago")
+}
+
+func TestPageWithLatencyAndHotKeys(t *testing.T) {
+	s := testSource(nil)
+	s.Latency = func() Histogram { return Histogram{} }
+	s.Top = func(denied bool, _ int) []TopKey {
+		if denied {
+			return nil
+		}
+		return []TopKey{
+			{Key: []byte("<img src=x onerror=alert(1)>"), PerSec: 12.5, Share: 0.25},
+			{Key: []byte("\"><script>alert(1)</script>\xff\x00"), DB: 3},
+			{Key: []byte(strings.Repeat("long", 100))},
+		}
+	}
+	p := New(s, nil)
+	fill(p, 3)
+	body := get(t, p, "/?lang=en&max_burst=1").Body.String()
+	wantText(t, body, `id="chart-latency"`, "median <b>505\u00a0ns</b>", "99 % <b>1\u00a0µs</b>",
+		"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25.0\u00a0%", "None now.", "db 3",
+		`&#34;\&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00&#34;`,
+		`href="/?db=0&amp;key=%3Cimg&#43;src%3Dx&#43;onerror%3Dalert%281%29%3E&amp;lang=en&amp;max_burst=1#look"`, "longlong…")
+	if strings.Contains(body, "<img") || strings.Count(body, "<script>") != 1 {
+		t.Error("a key became markup")
+	}
+}
+
+func TestPolicyHoldsForWhatIsInline(t *testing.T) {
+	w := get(t, New(testSource(nil), nil), "/?key=a&max_burst=1&count=1&period=1")
+	policy, body := w.Header().Get("Content-Security-Policy"), w.Body.String()
+	for _, tag := range []string{"style", "script"} {
+		parts := regexp.MustCompile(`(?s)<`+tag+`>(.*?)</`+tag+`>`).FindAllStringSubmatch(body, -1)
+		if len(parts) != 1 {
+			t.Fatalf("%d of <%s>", len(parts), tag)
+		}
+		if want := tag + "-src '" + digest(parts[0][1]) + "'"; !strings.Contains(policy, want) {
+			t.Errorf("the policy %q lacks %q", policy, want)
+		}
+	}
+	wantText(t, policy, "default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'")
+	if m := regexp.MustCompile(`\s(style|on[a-z]+)=`).FindString(body); m != "" {
+		t.Errorf("the page has the attribute %q, which the policy forbids", m)
+	}
+	if m := regexp.MustCompile(`(?:src|href|action)="(?:https?:)?//[^"]*`).FindString(body); m != "" {
+		t.Errorf("the page leads away: %s", m)
+	}
+	for name, want := range map[string]string{
+		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"Cross-Origin-Resource-Policy": "same-origin", "Content-Type": "text/html; charset=utf-8",
+	} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestMethodsAndPaths(t *testing.T) {
+	p := New(testSource(nil), nil)
+	for _, tt := range []struct {
+		method, target string
+		want           int
+	}{
+		{http.MethodGet, "/", http.StatusOK},
+		{http.MethodHead, "/", http.StatusOK},
+		{http.MethodPost, "/", http.StatusMethodNotAllowed},
+		{http.MethodDelete, "/?key=a", http.StatusMethodNotAllowed},
+		{http.MethodGet, "/favicon.ico", http.StatusNotFound},
+	} {
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequest(tt.method, tt.target, nil))
+		if w.Code != tt.want {
+			t.Errorf("%s %s: %d, want %d", tt.method, tt.target, w.Code, tt.want)
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	for _, tt := range []struct {
+		port int
+		host string
+		want int
+	}{
+		{9380, "localhost:9380", 200},
+		{9380, "LocalHost:9380", 200},
+		{9380, "127.0.0.1:9380", 200},
+		{9380, "[::1]:9380", 200},
+		{9380, "localhost", 403},
+		{9380, "localhost:80", 403},
+		{9380, "127.0.0.2:9380", 403},
+		{9380, "localhost.evil.example:9380", 403},
+		{9380, "evil.example:9380", 403},
+		{9380, "evil.example", 403},
+		{9380, "", 403},
+		{80, "localhost", 200},
+		{80, "127.0.0.1:80", 200},
+		{80, "evil.example", 403},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = tt.host
+		w := httptest.NewRecorder()
+		New(testSource(nil), loopback(tt.port)).ServeHTTP(w, r)
+		if w.Code != tt.want {
+			t.Errorf("port %d, Host %q: %d, want %d", tt.port, tt.host, w.Code, tt.want)
+		}
+		if tt.want == 403 && (!strings.Contains(w.Body.String(), "http://localhost:") || strings.Count(w.Body.String(), "\n") != 1) {
+			t.Errorf("Host %q: %q", tt.host, w.Body)
+		}
+	}
+}
+
+// TestRun: the samples come by the clock, the history is bounded, and Run ends with its context.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := testSource(nil)
+		s.Now = func() int64 { return time.Now().UnixNano() }
+		asked := uint64(0)
+		s.Sample = func() Sample {
+			asked += 100
+			return Sample{Allowed: asked}
+		}
+		p := New(s, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			p.Run(ctx)
+			close(ended)
+		}()
+		for _, tt := range []struct {
+			after time.Duration
+			want  int
+		}{{0, 0}, {sampleEvery, 1}, {10 * sampleEvery, 11}, {historySpan, historyCount}, {historySpan, historyCount}} {
+			time.Sleep(tt.after)
+			synctest.Wait()
+			points, _ := p.history.points()
+			if len(points) != tt.want {
+				t.Errorf("%d points, want %d", len(points), tt.want)
+			}
+			for i, point := range points {
+				if point.allowed != 50 {
+					t.Fatalf("%g a second, want 50", point.allowed)
+				}
+				if i > 0 && point.atNs-points[i-1].atNs != int64(sampleEvery) {
+					t.Fatalf("point %d is not after the one before", i)
+				}
+			}
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// TestDrawnOnceASample: however many look at the page, the charts are drawn, and the hot keys asked for, once.
+func TestDrawnOnceASample(t *testing.T) {
+	asked := 0
+	s := testSource(nil)
+	s.Top = func(bool, int) []TopKey {
+		asked++
+		return nil
+	}
+	p := New(s, nil)
+	for i := range 3 {
+		fill(p, i+1)
+		for range 5 {
+			get(t, p, "/")
+		}
+	}
+	if asked != 2*3 {
+		t.Errorf("the hot keys were asked for %d times, want 6", asked)
+	}
+}
+
+func BenchmarkPage(b *testing.B) {
+	for _, name := range []string{"new sample", "drawn"} {
+		b.Run(name, func(b *testing.B) {
+			p := New(testSource(nil), nil)
+			fill(p, historyCount)
+			for i := range b.N {
+				if name == "new sample" {
+					p.history.add(testNowNs+int64(historyCount+1+i)*int64(sampleEvery), Sample{}, Histogram{})
+				}
+				w := httptest.NewRecorder()
+				p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+				b.ReportMetric(float64(w.Body.Len()), "bytes/page")
+			}
+		})
+	}
+}

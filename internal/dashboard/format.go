@@ -1,0 +1,99 @@
+package dashboard
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// quantity is a kind of figure, which says how it is written.
+type quantity uint8
+
+const (
+	count quantity = iota
+	rate           // per second
+	durationNs
+	byteCount
+)
+
+// unit is a factor that makes figures short, and its name.
+type unit struct {
+	factor float64
+	name   string
+}
+
+// unitFor returns the unit that suits a figure.
+func (q quantity) unitFor(v float64) unit {
+	var units [4]unit
+	switch q {
+	case count, rate:
+		units = [4]unit{{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}}
+	case durationNs:
+		units = [4]unit{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}
+	case byteCount:
+		units = [4]unit{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}}
+	}
+	best := units[0]
+	for _, u := range units[1:] {
+		if v >= u.factor {
+			best = u
+		}
+	}
+	return best
+}
+
+// text writes a figure: counts in full, everything else with three digits and a unit.
+func (q quantity) text(v float64) string {
+	if q == count {
+		return grouped(int64(v))
+	}
+	if q == rate && v >= 100 {
+		return grouped(int64(math.Round(v)))
+	}
+	u := q.unitFor(v)
+	return u.label(threeDigits(v / u.factor))
+}
+
+func (u unit) label(number string) string {
+	if u.name == "" {
+		return number
+	}
+	return number + "\u00a0" + u.name
+}
+
+func threeDigits(v float64) string {
+	decimals := 2
+	switch {
+	case v >= 100 || v == math.Trunc(v):
+		decimals = 0
+	case v >= 10:
+		decimals = 1
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+// grouped writes a number with a comma before each three digits.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	var b strings.Builder
+	for i, c := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 && digits[i-1] != '-' {
+			b.WriteByte(',')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+func percent(share float64) string {
+	return strconv.FormatFloat(100*share, 'f', 1, 64) + "\u00a0%"
+}
+
+// howLong writes a time to wait: with a unit below a minute, as 2h3m0s above it.
+func howLong(ns uint64) string {
+	if d := time.Duration(min(ns, math.MaxInt64)); d >= time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return durationNs.text(float64(ns))
+}

@@ -1,0 +1,58 @@
+package dashboard
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+const testNowNs = 1_700_000_000_000_000_000
+
+// testSource is a server at a standstill, with these keys' TATs.
+func testSource(tats map[string]int64) Source {
+	return Source{
+		Version: "1.2.3",
+		Now:     func() int64 { return testNowNs },
+		Sample:  func() Sample { return Sample{} },
+		TAT: func(nowNs int64, _ uint16, key []byte) (int64, bool) {
+			tat, ok := tats[string(key)]
+			return tat, ok && tat > nowNs
+		},
+		Databases:   16,
+		MaxKeyBytes: 100,
+	}
+}
+
+// fill gives a page a history of n samples, two seconds apart.
+func fill(p *Page, n int) {
+	for i := range n + 1 {
+		p.history.add(testNowNs+int64(i)*int64(sampleEvery), Sample{
+			Allowed: uint64(20 * i), Denied: uint64(2 * i), Connections: i, Keys: 1000 * i, MemoryBytes: uint64(i) << 20,
+		}, Histogram{BoundsNs: []int64{1000, 2000}, Counts: []uint64{uint64(99 * i), uint64(i), 0}})
+	}
+}
+
+func loopback(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
+
+// get asks a page that is not on loopback, so that any Host will do.
+func get(t *testing.T, p *Page, target string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	return w
+}
+
+func wantText(t *testing.T, body string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(body, text) {
+			t.Errorf("the page lacks %q", text)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package dashboard
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	sampleEvery  = 2 * time.Second
+	historySpan  = 15 * time.Minute
+	historyCount = int(historySpan / sampleEvery)
+)
+
+// point is what happened from one sample to the next.
+type point struct {
+	atNs              int64
+	allowed, denied   float64 // per second
+	connections, keys int
+	memoryBytes       uint64
+	latency           latencies
+}
+
+// history is the points of the last 15 minutes.
+type history struct {
+	mu        sync.Mutex // guards all below
+	ring      [historyCount]point
+	added     int // points since the start
+	lastNs    int64
+	last      Sample
+	histogram Histogram
+}
+
+// add takes a sample. The first one only says where the counting begins.
+func (h *history) add(nowNs int64, s Sample, latency Histogram) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if sec := float64(nowNs-h.lastNs) / 1e9; h.lastNs != 0 && sec > 0 {
+		h.ring[h.added%historyCount] = point{
+			atNs:        nowNs,
+			allowed:     float64(since(s.Allowed, h.last.Allowed)) / sec,
+			denied:      float64(since(s.Denied, h.last.Denied)) / sec,
+			connections: s.Connections,
+			keys:        s.Keys,
+			memoryBytes: s.MemoryBytes,
+			latency:     latency.since(h.histogram),
+		}
+		h.added++
+	}
+	h.lastNs, h.last, h.histogram = nowNs, s, latency
+}
+
+// points returns the points, the oldest first, and how many there were since the start.
+func (h *history) points() (points []point, added int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.added <= historyCount {
+		return append(points, h.ring[:h.added]...), h.added
+	}
+	oldest := h.added % historyCount
+	return append(append(points, h.ring[oldest:]...), h.ring[:oldest]...), h.added
+}
+
+// since is how far a counter came; one that was set back began anew.
+func since(now, before uint64) uint64 {
+	if now < before {
+		return now
+	}
+	return now - before
+}

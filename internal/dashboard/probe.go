@@ -1,0 +1,190 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/resp"
+)
+
+// probeView is the form, and what it found.
+type probeView struct {
+	Key    field
+	Fields []field // the numbers
+	Error  string  // that belongs to no field
+	Answer *answerView
+}
+
+// field is an input of the form.
+type field struct {
+	Name, Label, Value, Error string
+	Least                     string
+	Most                      string
+}
+
+// answerView is a key's funnel.
+type answerView struct {
+	Key       string
+	Limited   bool
+	Verdict   string
+	State     string // where the key has none
+	Level     string
+	Leak      string
+	Free      string
+	Empty     string
+	Reply     string
+	Picture   string // what it shows, in words
+	WaterTop  float64
+	WaterHigh float64
+	Percent   string
+}
+
+// The picture's bucket, in units of its SVG.
+const (
+	bucketTop  = 10.0
+	bucketHigh = 100.0
+)
+
+// probe reads the form out of a query, and looks at the key if it was filled in.
+func (p *Page) probe(t *texts, query url.Values) probeView {
+	leastBurst := "0"
+	if p.source.Reading == funnel.Capacity {
+		leastBurst = "1"
+	}
+	v := probeView{
+		Key: field{Name: "key", Label: t.Key, Value: query.Get("key")},
+		Fields: []field{
+			{Name: "db", Label: t.Database, Value: query.Get("db"), Least: "0", Most: strconv.Itoa(p.source.Databases - 1)},
+			{Name: "max_burst", Label: "max_burst", Value: query.Get("max_burst"), Least: leastBurst},
+			{Name: "count", Label: "count", Value: query.Get("count"), Least: "1"},
+			{Name: "period", Label: t.PeriodSec, Value: query.Get("period"), Least: "1"},
+		},
+	}
+	if v.Fields[0].Value == "" {
+		v.Fields[0].Value = "0"
+	}
+	if !query.Has("max_burst") { // a key may be named by a link, which says nothing of its limit
+		return v
+	}
+	key, keyError := p.readKey(t, v.Key.Value)
+	v.Key.Error = keyError
+	var numbers [4]int64
+	ok := keyError == ""
+	for i := range v.Fields {
+		numbers[i] = v.Fields[i].read(t)
+		ok = ok && v.Fields[i].Error == ""
+	}
+	if ok && numbers[0] >= int64(p.source.Databases) {
+		v.Fields[0].Error = fmt.Sprintf(t.DatabaseTooLarge, p.source.Databases-1)
+		ok = false
+	}
+	if !ok {
+		return v
+	}
+	limit, err := funnel.NewLimit(p.source.Reading, numbers[1], numbers[2], numbers[3])
+	if err != nil {
+		v.limitError(t, err)
+		return v
+	}
+	v.Answer = p.look(t, uint16(numbers[0]), key, limit, numbers)
+	return v
+}
+
+func (p *Page) readKey(t *texts, text string) (key []byte, problem string) {
+	if text == "" {
+		return nil, t.KeyMissing
+	}
+	key, ok := resp.Unquote(text)
+	if !ok {
+		return nil, t.KeyQuotes
+	}
+	if len(key) > p.source.MaxKeyBytes {
+		return nil, fmt.Sprintf(t.KeyTooLong, p.source.MaxKeyBytes)
+	}
+	return key, ""
+}
+
+// read reads a number; what is wrong with it stands in the field's Error then.
+func (f *field) read(t *texts) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(f.Value), 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		f.Error = t.NumberTooLarge
+	case err != nil:
+		f.Error = t.NotANumber
+	case n < 0:
+		f.Error = fmt.Sprintf(t.NumberTooSmall, f.Least)
+	}
+	return n
+}
+
+// limitError says in the form why there is no such funnel.
+func (v *probeView) limitError(t *texts, err error) {
+	var argument *funnel.ArgumentError
+	switch {
+	case errors.As(err, &argument):
+		for i := range v.Fields {
+			if v.Fields[i].Name == argument.Name {
+				v.Fields[i].Error = fmt.Sprintf(t.NumberTooSmall, strconv.FormatInt(argument.Least, 10))
+			}
+		}
+	case errors.Is(err, funnel.ErrZeroRate):
+		v.Error = t.ZeroRate
+	case errors.Is(err, funnel.ErrTooSlow):
+		v.Error = t.TooSlow
+	default:
+		v.Error = err.Error()
+	}
+}
+
+// look reads a key's TAT, and takes everything else from the arithmetic.
+func (p *Page) look(t *texts, db uint16, key []byte, limit funnel.Limit, numbers [4]int64) *answerView {
+	nowNs := p.source.Now()
+	tatNs, known := p.source.TAT(nowNs, db, key)
+	if !known {
+		tatNs = nowNs
+	}
+	_, now := limit.Throttle(tatNs, nowNs, 0)
+	_, next := limit.Throttle(tatNs, nowNs, 1)
+	outlook := limit.Outlook(tatNs, nowNs)
+	share := outlook.Level / float64(now.Limit)
+	high := bucketHigh * min(share, 1)
+	a := &answerView{
+		Key:       resp.Quote(key),
+		Limited:   next.Limited,
+		Verdict:   t.NextPasses,
+		Level:     fmt.Sprintf(t.LevelOf, threeDigits(outlook.Level), grouped(now.Limit)),
+		Leak:      fmt.Sprintf(t.LeakRate, grouped(numbers[2]), grouped(numbers[3])),
+		Free:      t.Now,
+		Empty:     t.Now,
+		Reply:     fmt.Sprintf("%d %d %d %d %d", integer(now.Limited), now.Limit, now.Remaining, now.RetryAfterSec, now.ResetAfterSec),
+		WaterTop:  bucketTop + bucketHigh - high,
+		WaterHigh: high,
+		Percent:   percent(share),
+	}
+	if !known {
+		a.State = t.NoState
+	}
+	if next.Limited {
+		a.Verdict = t.NextDenied
+	}
+	if outlook.FreeNs > 0 {
+		a.Free = fmt.Sprintf(t.In, howLong(outlook.FreeNs))
+	}
+	if outlook.EmptyNs > 0 {
+		a.Empty = fmt.Sprintf(t.In, howLong(outlook.EmptyNs))
+	}
+	a.Picture = fmt.Sprintf(t.Picture, a.Percent, a.Level)
+	return a
+}
+
+func integer(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

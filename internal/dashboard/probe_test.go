@@ -1,0 +1,107 @@
+package dashboard
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"cellserver/internal/funnel"
+)
+
+func TestProbe(t *testing.T) {
+	const sec = 1_000_000_000
+	p := New(testSource(map[string]int64{
+		"half":     testNowNs + 16*sec,
+		"full":     testNowNs + 32*sec,
+		"over":     testNowNs + 64*sec,
+		"\x00\xff": testNowNs + 2*sec,
+		"":         testNowNs + 2*sec,
+	}), nil)
+	for _, tt := range []struct {
+		key  string
+		want []string
+	}{
+		{"half", []string{"The next call passes", "8 of 16 units", "30 units every 60 s", "<dd>now</dd>", "in 16\u00a0s",
+			"<code>0 16 8 -1 16</code>", `y="60" height="50"`, "50.0\u00a0%"}},
+		{"full", []string{"The next call is denied", "16 of 16 units", "in 2\u00a0s", "in 32\u00a0s", "<code>0 16 0 -1 32</code>",
+			`y="10" height="100"`}},
+		{"over", []string{"The next call is denied", "32 of 16 units", "in 34\u00a0s", `y="10" height="100"`, "200.0\u00a0%"}},
+		{"nobody", []string{"The next call passes", "0 of 16 units", "knows nothing of this key", "<code>0 16 16 -1 0</code>"}},
+		{`"\x00\xff"`, []string{"1 of 16 units", `<bdi class="key">&#34;\x00\xff&#34;</bdi>`, `value="&#34;\x00\xff&#34;"`}},
+		{`""`, []string{"1 of 16 units"}},
+		{"<img src=x onerror=alert(1)>", []string{`<bdi class="key">&lt;img src=x onerror=alert(1)&gt;</bdi>`,
+			`value="&lt;img src=x onerror=alert(1)&gt;"`}},
+	} {
+		query := url.Values{"key": {tt.key}, "db": {"0"}, "max_burst": {"15"}, "count": {"30"}, "period": {"60"}}
+		body := get(t, p, "/?"+query.Encode()).Body.String()
+		for _, want := range tt.want {
+			if !strings.Contains(body, want) {
+				t.Errorf("key %q: the page lacks %q", tt.key, want)
+			}
+		}
+	}
+}
+
+func TestProbeErrors(t *testing.T) {
+	p := New(testSource(nil), nil)
+	for _, tt := range []struct{ query, want string }{
+		{"key=&max_burst=1&count=1&period=1", "Give a key"},
+		{"key=%22a&max_burst=1&count=1&period=1", "must end with one"},
+		{"key=" + strings.Repeat("a", 101) + "&max_burst=1&count=1&period=1", "longer than 100 bytes"},
+		{"key=a&max_burst=&count=1&period=1", "Give a whole number."},
+		{"key=a&max_burst=1.5&count=1&period=1", "Give a whole number."},
+		{"key=a&max_burst=99999999999999999999&count=1&period=1", "The number is too large."},
+		{"key=a&max_burst=-1&count=1&period=1", "It must be at least 0."},
+		{"key=a&max_burst=1&count=-1&period=1", "It must be at least 1."},
+		{"key=a&max_burst=1&count=0&period=1", "Nothing would limit this"},
+		{"key=a&max_burst=1&count=1&period=0", "Nothing would limit this"},
+		{"key=a&max_burst=1&count=1&period=9223372036854775807", "more than 146 years"},
+		{"key=a&max_burst=1&count=1&period=1&db=16", "from 0 to 15"},
+		{"key=a&max_burst=1&count=1&period=1&db=-1", "It must be at least 0."},
+		{"key=a&max_burst=1&count=1&period=1&db=x", "Give a whole number."},
+	} {
+		body := get(t, p, "/?"+tt.query).Body.String()
+		if !strings.Contains(body, tt.want) || !strings.Contains(body, `class="problem"`) {
+			t.Errorf("%s: the page lacks %q", tt.query, tt.want)
+		}
+		if strings.Contains(body, `class="verdict`) {
+			t.Errorf("%s: there is an answer", tt.query)
+		}
+	}
+	if body := get(t, p, "/?key=a&db=3").Body.String(); strings.Contains(body, "aria-invalid=") || strings.Contains(body, `class="verdict`) {
+		t.Error("a link that only names a key is taken for a filled form")
+	}
+}
+
+func TestProbeReadsAsTheServer(t *testing.T) {
+	s := testSource(nil)
+	s.Reading = funnel.Capacity
+	p := New(s, nil)
+	wantText(t, get(t, p, "/?key=a&max_burst=15&count=30&period=60").Body.String(), "0 of 15 units", "<code>0 15 15 -1 0</code>")
+	wantText(t, get(t, p, "/?key=a&max_burst=0&count=30&period=60").Body.String(), "It must be at least 1.")
+}
+
+// FuzzProbe: whatever is asked, the page is whole, and none of it becomes markup.
+func FuzzProbe(f *testing.F) {
+	for _, seed := range []string{"a", "<b>", `"><script>`, "\xff", `"\x`, "{{.}}", "-1", "9223372036854775807"} {
+		f.Add(seed, "0", "15", "30", "60", "en")
+		f.Add("a", seed, seed, seed, seed, seed)
+	}
+	p := New(testSource(nil), nil)
+	count := func(body string) int { return strings.Count(body, "<") }
+	f.Fuzz(func(t *testing.T, key, db, maxBurst, perPeriod, period, lang string) {
+		ask := func(key string) string {
+			query := url.Values{"key": {key}, "db": {db}, "max_burst": {maxBurst}, "count": {perPeriod}, "period": {period}, "lang": {lang}}
+			w := get(t, p, "/?"+query.Encode())
+			if w.Code != 200 || !strings.HasSuffix(w.Body.String(), "</html>\n") {
+				t.Fatalf("%d, %d bytes", w.Code, w.Body.Len())
+			}
+			return w.Body.String()
+		}
+		body := ask(key)
+		if plain := ask("plain"); strings.Contains(body, `class="verdict`) == strings.Contains(plain, `class="verdict`) &&
+			!strings.Contains(body, "error-key") && count(body) != count(plain) {
+			t.Errorf("the key %q changes the page's structure", key)
+		}
+	})
+}

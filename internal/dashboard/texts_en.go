@@ -1,0 +1,83 @@
+package dashboard
+
+func english() *texts {
+	return &texts{
+		Lang: "en", Other: "zh", OtherName: "中文",
+		Colon: ": ", Comma: ", ",
+
+		Title:     "cellserver, live",
+		Skip:      "Skip to the content",
+		Pause:     "Pause",
+		Resume:    "Go on",
+		Lost:      "The server has not answered since",
+		NoScript:  "Without JavaScript the page stands still. Load it again every 5 seconds",
+		Languages: "Language",
+
+		NowHeading:     "Now",
+		HistoryHeading: "The last 15 minutes",
+		TopHeading:     "Hot keys",
+		ProbeHeading:   "Look at a key",
+		Waiting:        "The first figures come in a few seconds.",
+		Summary:        "%s allowed and %s denied decisions a second, %s connections, %s keys, %s of memory.",
+
+		DecisionsPerSec: "Decisions per second",
+		Allowed:         "allowed",
+		Denied:          "denied",
+		DeniedShare:     "share denied",
+		Latency:         "Latency of commands",
+		P50:             "median",
+		P99:             "99 %",
+		P999:            "99.9 %",
+		Connections:     "Connections",
+		Keys:            "Keys",
+		Memory:          "Memory",
+
+		TableSummary: "The same as a table",
+		TableCaption: "Each row is a minute: decisions per second as its mean, all else as its highest.",
+		Minute:       "Minute",
+		MinutesAgo:   "%d ago",
+		TableScroll:  "Table of the last 15 minutes",
+
+		TopAsked:  "Asked most",
+		TopDenied: "Denied most",
+		TopNone:   "None now.",
+		TopNote:   "Follow a key to look at it. Calls are estimated.",
+		PerSec:    "calls per second",
+		Share:     "share",
+
+		ProbeNote: "This only looks: it takes nothing from the key. The server keeps the time at which a key's funnel is empty, " +
+			"not its limit, so give the limit that your callers give.",
+		Key:              "Key",
+		KeyHint:          `A key that cannot be typed goes in double quotes: "a\x00\xff".`,
+		Database:         "Database",
+		PeriodSec:        "period (seconds)",
+		Probe:            "Look",
+		KeyMissing:       `Give a key, or "" for the empty one.`,
+		KeyQuotes:        `A key that begins with a double quote must end with one, and have \" for those inside.`,
+		KeyTooLong:       "The key is longer than %d bytes, the most that this server takes.",
+		DatabaseTooLarge: "Databases here are from 0 to %d.",
+		NotANumber:       "Give a whole number.",
+		NumberTooLarge:   "The number is too large.",
+		NumberTooSmall:   "It must be at least %s.",
+		ZeroRate:         "Nothing would limit this: count and period must be at least 1, and count at most one a nanosecond.",
+		TooSlow:          "This funnel would take more than 146 years to drain: give a smaller max_burst or period, or a larger count.",
+		FormErrors:       "Something in the form is not right:",
+
+		NextPasses: "The next call passes",
+		NextDenied: "The next call is denied",
+		NoState:    "The server knows nothing of this key: its funnel is empty.",
+		LevelOf:    "%s of %s units",
+		LeakRate:   "%s units every %s s",
+		In:         "in %s",
+		Now:        "now",
+		Picture:    "A bucket that is %s full: %s.",
+
+		FunnelOf:          "The funnel of",
+		Level:             "Level",
+		Leak:              "Leaks",
+		UntilFree:         "One unit passes",
+		UntilEmpty:        "Empty",
+		ReplyHeading:      "CL.THROTTLE with quantity 0 replies",
+		BucketDescription: "The level falls at the leak rate; each unit that passes raises it.",
+	}
+}

@@ -1,0 +1,71 @@
+package dashboard
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLanguagesAreComplete: each text is there in each language, with the same places to fill in, and is used.
+func TestLanguagesAreComplete(t *testing.T) {
+	verbs := regexp.MustCompile(`%[sd]`)
+	en, zh := reflect.ValueOf(*english()), reflect.ValueOf(*chinese())
+	used := source(t)
+	for i := range en.NumField() {
+		name, a, b := en.Type().Field(i).Name, en.Field(i).String(), zh.Field(i).String()
+		if strings.TrimSpace(a) == "" || strings.TrimSpace(b) == "" {
+			t.Errorf("%s is missing: %q, %q", name, a, b)
+		}
+		if !slices.Equal(verbs.FindAllString(a, -1), verbs.FindAllString(b, -1)) {
+			t.Errorf("%s has other places to fill in: %q, %q", name, a, b)
+		}
+		if !regexp.MustCompile(`(?:t|T)\.` + name + `\b`).MatchString(used) {
+			t.Errorf("%s is not used", name)
+		}
+	}
+}
+
+// source is the package's code and template.
+func source(t *testing.T) string {
+	t.Helper()
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		if name := f.Name(); name == "page.html" || strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(b)
+		}
+	}
+	return all.String()
+}
+
+func TestLanguageChoice(t *testing.T) {
+	p := New(testSource(nil), nil)
+	for _, tt := range []struct{ query, accept, want string }{
+		{"", "", "en"},
+		{"", "de,fr;q=0.5", "en"},
+		{"", "zh-CN,zh;q=0.9,en;q=0.8", "zh-Hans"},
+		{"", "zh-TW", "zh-Hans"},
+		{"", "en-GB,zh;q=0.5", "en"},
+		{"", ";;;q=", "en"},
+		{"?lang=zh", "en", "zh-Hans"},
+		{"?lang=en", "zh", "en"},
+		{"?lang=xx", "zh", "zh-Hans"},
+	} {
+		body := get(t, p, "/"+tt.query, "Accept-Language", tt.accept).Body.String()
+		if !strings.Contains(body, `<html lang="`+tt.want+`">`) {
+			t.Errorf("%q, %q: not in %s", tt.query, tt.accept, tt.want)
+		}
+	}
+	wantText(t, get(t, p, "/?lang=zh&key=a&max_burst=1").Body.String(),
+		`href="/?key=a&amp;lang=en&amp;max_burst=1"`, `<input type="hidden" name="lang" value="zh">`, "最近 15 分钟")
+}

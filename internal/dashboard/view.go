@@ -1,0 +1,139 @@
+package dashboard
+
+import (
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"cellserver/internal/resp"
+)
+
+// view is what the template shows.
+type view struct {
+	T       *texts
+	Version string
+	Style   template.CSS
+	Script  template.JS
+
+	OtherLanguage, Reload template.URL // this page, with one thing changed
+	Lang                  string       // of the query, to be kept
+	Reloads               bool
+
+	Tiles   []tileView
+	Summary string
+	Charts  []chartView
+	Minutes []minuteView
+	Latency bool
+	Top     []topView
+	Probe   probeView
+}
+
+// tileView is one figure of now.
+type tileView struct{ Name, Value string }
+
+// topView is a table of hot keys.
+type topView struct {
+	Title string
+	Keys  []topKeyView
+}
+
+type topKeyView struct {
+	Key           string
+	DB            uint16
+	Probe         template.URL
+	PerSec, Share string
+}
+
+func (p *Page) view(r *http.Request) (*view, error) {
+	query := r.URL.Query()
+	t := textsFor(query.Get("lang"), r.Header.Get("Accept-Language"))
+	d, err := p.draw()
+	if err != nil {
+		return nil, err
+	}
+	v := &view{
+		T:             t,
+		Version:       p.source.Version,
+		Style:         template.CSS(styleCSS), //nolint:gosec // our own file
+		Script:        template.JS(liveJS),    //nolint:gosec // our own file
+		OtherLanguage: with(query, "lang", t.Other),
+		Reload:        with(query, "refresh", "5"),
+		Lang:          query.Get("lang"),
+		Reloads:       query.Get("refresh") != "",
+		Charts:        p.chartViews(t, d),
+		Minutes:       minuteViews(d.points),
+		Latency:       p.source.Latency != nil,
+		Probe:         p.probe(t, query),
+	}
+	if n := len(d.points); n > 0 {
+		v.Tiles, v.Summary = p.tiles(t, &d.points[n-1])
+	}
+	if p.source.Top != nil {
+		v.Top = []topView{
+			{t.TopAsked, topKeyViews(query, d.asked)},
+			{t.TopDenied, topKeyViews(query, d.denied)},
+		}
+	}
+	return v, nil
+}
+
+// with returns a link to this page with one value of its query changed.
+func with(query url.Values, name, value string) template.URL {
+	changed := url.Values{name: {value}}
+	for other, values := range query {
+		if other != name {
+			changed[other] = values
+		}
+	}
+	return template.URL("/?" + changed.Encode()) //nolint:gosec // Encode leaves nothing that could end it
+}
+
+func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
+	allowed, denied := rate.text(now.allowed), rate.text(now.denied)
+	share := "–"
+	if all := now.allowed + now.denied; all > 0 {
+		share = percent(now.denied / all)
+	}
+	tiles := []tileView{
+		{t.Allowed + " /s", allowed},
+		{t.Denied + " /s", denied},
+		{t.DeniedShare, share},
+	}
+	if now.latency.ok {
+		tiles = append(tiles, tileView{t.Latency + " " + t.P99, durationNs.text(now.latency.p99)})
+	}
+	connections, keys := count.text(float64(now.connections)), count.text(float64(now.keys))
+	memory := byteCount.text(float64(now.memoryBytes))
+	tiles = append(tiles, tileView{t.Connections, connections}, tileView{t.Keys, keys}, tileView{t.Memory, memory})
+	return tiles, fmt.Sprintf(t.Summary, allowed, denied, connections, keys, memory)
+}
+
+// shownKeyBytes is how much of a hot key stands in its table; the link has all of it.
+const shownKeyBytes = 96
+
+func topKeyViews(query url.Values, keys []TopKey) []topKeyView {
+	views := make([]topKeyView, len(keys))
+	for i, k := range keys {
+		shown := k.Key
+		cut := ""
+		if len(shown) > shownKeyBytes {
+			shown, cut = shown[:shownKeyBytes], "…"
+		}
+		link := url.Values{"key": {resp.Quote(k.Key)}, "db": {strconv.Itoa(int(k.DB))}}
+		for _, kept := range []string{"lang", "max_burst", "count", "period"} {
+			if query.Has(kept) {
+				link.Set(kept, query.Get(kept))
+			}
+		}
+		views[i] = topKeyView{
+			Key:    resp.Quote(shown) + cut,
+			DB:     k.DB,
+			Probe:  template.URL("/?" + link.Encode() + "#look"), //nolint:gosec // Encode leaves nothing that could end it
+			PerSec: rate.text(k.PerSec),
+			Share:  percent(k.Share),
+		}
+	}
+	return views
+}
