@@ -18,6 +18,7 @@ want default-jdk-headless command -v javac
 want shellcheck command -v shellcheck
 want curl command -v curl
 want openssl command -v openssl
+want systemd command -v systemd-analyze
 want gcc command -v gcc
 want libc6-dev test -e /usr/include/stdlib.h
 want make command -v make
@@ -29,6 +30,7 @@ want ruby-redis ruby -e 'require "redis"'
 want ruby-connection-pool ruby -e 'require "connection_pool"'
 want chromium command -v chromium
 want fonts-noto-cjk sh -c 'fc-list :lang=zh | grep -q .'
+want prometheus command -v promtool
 want prometheus-redis-exporter command -v prometheus-redis-exporter
 
 ((${#missing[@]} > 0)) || exit 0
@@ -37,5 +39,5 @@ if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
 	exit 1
 fi
 apt-get update -qq
-# RUNLEVEL=1 keeps the redis-server package from starting its service.
+# RUNLEVEL=1 keeps the packages redis-server and prometheus from starting their services.
 RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"

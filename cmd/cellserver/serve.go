@@ -181,8 +181,10 @@ func (a *app) run(ctx context.Context) error {
 	parts.Go(func() { shard.NewSweeper(a.store).Run(background, a.now) })
 	parts.Go(func() { returnMemory(background, a.keys) })
 	parts.Go(func() { a.reloadOnHangup(background) })
+	parts.Go(func() { a.feedWatchdog(background) })
 
 	a.logReady()
+	a.notifyReady()
 	<-ctx.Done()
 	a.shutdown(web)
 	endBackground()
@@ -222,6 +224,8 @@ func (a *app) reloadOnHangup(ctx context.Context) {
 
 // reload reads again what stands in files. What cannot be used is logged, and what was there before stays.
 func (a *app) reload() {
+	a.notifyReloading()
+	defer a.notifyReady()
 	a.log.Info("reloading on SIGHUP")
 	if a.certs != nil {
 		a.certs.Reload()
@@ -266,6 +270,7 @@ func (a *app) shutdown(web *http.Server) {
 	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.shutdownTimeout.String())
 	ctx, cancel := context.WithTimeout(context.Background(), a.options.shutdownTimeout)
 	defer cancel()
+	a.notifyStopping()
 	if err := a.server.Shutdown(ctx); err != nil {
 		a.log.Warn("some clients did not end in time and were cut off", "error", err)
 	}

@@ -112,6 +112,9 @@ func (l *loop) readInbox() {
 	if m.limited {
 		l.each((*loopConn).limitsChanged)
 	}
+	for _, answer := range m.probes {
+		close(answer)
+	}
 	if m.drained && !l.draining {
 		l.draining = true
 		l.each((*loopConn).drain)

@@ -58,7 +58,8 @@ type inbox struct {
 	added   []*loopConn
 	woken   []*loopConn
 	killed  []*loopConn
-	limited bool // the limits have changed
+	probes  []chan<- struct{} // that the loop closes
+	limited bool              // the limits have changed
 	drained bool
 	ended   bool // all that is left is to be closed
 	rung    bool // the loop will look
@@ -123,6 +124,7 @@ func (b *inbox) ringLocked() {
 // mail is what stood in an inbox.
 type mail struct {
 	added, woken, killed []*loopConn
+	probes               []chan<- struct{}
 	limited              bool
 	drained, ended       bool
 }
@@ -135,8 +137,8 @@ func (b *inbox) take() mail {
 		_, _ = unix.Read(b.wakeup, count[:])
 		b.rung = false
 	}
-	m := mail{b.added, b.woken, b.killed, b.limited, b.drained, b.ended}
-	b.added, b.woken, b.killed, b.limited = nil, nil, nil, false
+	m := mail{b.added, b.woken, b.killed, b.probes, b.limited, b.drained, b.ended}
+	b.added, b.woken, b.killed, b.probes, b.limited = nil, nil, nil, nil, false
 	return m
 }
 

@@ -88,6 +88,8 @@ type driver interface {
 	// shutdown finishes what has been read from the connections, sends the replies and closes them. When ctx is
 	// done first, it closes what is left. It returns when all have ended.
 	shutdown(ctx context.Context) error
+	// probe is Server.Probe.
+	probe(ctx context.Context) error
 }
 
 // New returns a Server.

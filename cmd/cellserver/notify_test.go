@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// serviceManager plays systemd: it reads what a service says on its NOTIFY_SOCKET.
+type serviceManager struct {
+	path string
+	conn *net.UnixConn
+}
+
+func newServiceManager(t *testing.T) *serviceManager {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "notify") // a test's own directory may be too long for a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	m := &serviceManager{path: filepath.Join(dir, "s")}
+	m.conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: m.path, Net: "unixgram"})
+	if err != nil {
+		t.Skip("needs unix datagram sockets:", err)
+	}
+	t.Cleanup(func() { _ = m.conn.Close() })
+	return m
+}
+
+// start starts the program as the service manager would, with a watchdog if it is not 0, and waits for READY.
+func (m *serviceManager) start(t *testing.T, watchdog string, args ...string) *process {
+	t.Helper()
+	cmd := programCommand(t, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json"}, args...)...)
+	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+m.path, "WATCHDOG_USEC="+watchdog, "WATCHDOG_PID=")
+	p := startProcess(t, cmd)
+	m.expect(t, "READY=1")
+	p.eventually(t, startTimeout, "log that it is ready", p.readReady)
+	return p
+}
+
+// read returns what is said next, or what it was not within the time.
+func (m *serviceManager) read(t *testing.T, within time.Duration) (string, error) {
+	t.Helper()
+	if err := m.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 4096)
+	n, err := m.conn.Read(buf)
+	return string(buf[:n]), err
+}
+
+// expect waits for a message that matches, past those of the watchdog.
+func (m *serviceManager) expect(t *testing.T, pattern string) {
+	t.Helper()
+	for {
+		got, err := m.read(t, startTimeout)
+		if err != nil {
+			t.Fatalf("no %s: %v", pattern, err)
+		}
+		if regexp.MustCompile("^(?:" + pattern + ")$").MatchString(got) {
+			return
+		}
+		if got != "WATCHDOG=1" {
+			t.Fatalf("got %q, want %s", got, pattern)
+		}
+	}
+}
+
+func TestServiceManagerIsTold(t *testing.T) {
+	for _, ioThreads := range []string{"0", "1"} {
+		m := newServiceManager(t)
+		p := m.start(t, "100000", "--io-threads", ioThreads)
+		for range 5 {
+			m.expect(t, "WATCHDOG=1")
+		}
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		m.expect(t, `RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]*\n`)
+		m.expect(t, "READY=1")
+		m.expect(t, "WATCHDOG=1")
+		if code := p.stop(t, syscall.SIGTERM); code != 0 {
+			t.Errorf("ended with %d", code)
+		}
+		m.expect(t, "STOPPING=1")
+	}
+}
+
+func TestNoServiceManager(t *testing.T) {
+	m := newServiceManager(t)
+	for env, complaint := range map[string]string{
+		"NOTIFY_SOCKET=":                     "",
+		"WATCHDOG_USEC=":                     "",
+		"NOTIFY_SOCKET=" + m.path + ".gone":  "cannot tell the service manager",
+		"WATCHDOG_USEC=soon":                 "the service manager's watchdog is not fed",
+		"NOTIFY_SOCKET=" + m.path + "/file":  "cannot tell the service manager",
+		"WATCHDOG_USEC=1000\x20":             "the service manager's watchdog is not fed",
+		"NOTIFY_SOCKET=@cellserver-no-such-": "cannot tell the service manager",
+	} {
+		cmd := programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json")
+		cmd.Env = append(cmd.Env, env)
+		p := startProcess(t, cmd)
+		p.eventually(t, startTimeout, "be ready", p.readReady)
+		p.stop(t, syscall.SIGTERM)
+		if log := p.log.String(); complaint == "" && strings.Contains(log, `"WARN"`) || !strings.Contains(log, complaint) {
+			t.Errorf("%s: want %q in the log:\n%s", env, complaint, log)
+		}
+	}
+}
+
+func TestWatchdogIsFedWhileProbesSucceed(t *testing.T) {
+	const interval = 15 * time.Second
+	tests := []struct {
+		name  string
+		hang  time.Duration // of the third probe
+		until time.Duration
+		feeds int
+		late  int // complaints
+	}{
+		{"well", 0, 10*interval + 1, 11, 0},
+		{"slow, but within the interval", interval - 1, 10*interval + 1, 11, 0},
+		{"hangs for three intervals", 3 * interval, 10*interval + 1, 9, 1},
+		{"hangs for good", time.Hour, 10*interval + 1, 2, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.until)
+				defer cancel()
+				probes, feeds := 0, 0
+				log := &processLog{}
+				watchdog{
+					interval: interval,
+					probe: func(ctx context.Context) error {
+						if probes++; probes != 3 {
+							return nil
+						}
+						select {
+						case <-time.After(tt.hang):
+							return nil
+						case <-ctx.Done():
+							return ctx.Err()
+						}
+					},
+					feed: func() { feeds++ },
+					log:  slog.New(slog.NewTextHandler(log, nil)),
+				}.run(ctx)
+				if late := strings.Count(log.String(), "the server hangs"); feeds != tt.feeds || late != tt.late {
+					t.Errorf("fed %d times and complained %d times, want %d and %d", feeds, late, tt.feeds, tt.late)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,32 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A process that stands still is not fed for; one that goes on again, is.
+func TestWatchdogOfAStoppedProcess(t *testing.T) {
+	m := newServiceManager(t)
+	p := m.start(t, "100000")
+	m.expect(t, "WATCHDOG=1")
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for err == nil { // what was said before the stop
+		_, err = m.read(t, 300*time.Millisecond)
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	m.expect(t, "WATCHDOG=1")
+}

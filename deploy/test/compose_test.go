@@ -1,0 +1,86 @@
+package deploytest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+const composeFile = "deploy/compose/compose.yaml"
+
+// loadCompose is what docker compose does before it starts anything.
+func loadCompose(t *testing.T) *types.Project {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join(root, filepath.Dir(composeFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
+		WorkingDir:  dir,
+		ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(dir, filepath.Base(composeFile))}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return project
+}
+
+func TestComposeIsCareful(t *testing.T) {
+	project := loadCompose(t)
+	if len(project.Services) != 3 {
+		t.Errorf("%d services, want three", len(project.Services))
+	}
+	pinned := regexp.MustCompile(`^[\w/]+:v?\d+\.\d+\.\d+$`)
+	for name, s := range project.Services {
+		if !pinned.MatchString(s.Image) {
+			t.Errorf("%s: the image %s has no version", name, s.Image)
+		}
+		if s.HealthCheck == nil || len(s.HealthCheck.Test) == 0 || s.HealthCheck.Disable {
+			t.Errorf("%s has no health check", name)
+		}
+		if !s.ReadOnly || len(s.CapDrop) != 1 || s.CapDrop[0] != "ALL" || s.Restart != "unless-stopped" || s.Privileged {
+			t.Errorf("%s may do more than it needs", name)
+		}
+		for _, p := range s.Ports {
+			if p.HostIP != "127.0.0.1" {
+				t.Errorf("%s: port %s is open to other hosts", name, p.Published)
+			}
+		}
+		for _, v := range s.Volumes {
+			if v.Type != types.VolumeTypeBind {
+				continue
+			}
+			if _, err := os.Stat(v.Source); err != nil || !v.ReadOnly {
+				t.Errorf("%s: %s is missing or can be written: %v", name, v.Source, err)
+			}
+		}
+		for _, secret := range s.Secrets {
+			if project.Secrets[secret.Source].File == "" {
+				t.Errorf("%s: the secret %s is not in a file", name, secret.Source)
+			}
+		}
+	}
+}
+
+func TestComposeStartsThisServer(t *testing.T) {
+	project := loadCompose(t)
+	s := project.Services["cellserver"]
+	if source, err := filepath.Abs(root); err != nil || filepath.Clean(s.Build.Context) != source {
+		t.Errorf("it builds %s, want %s (%v)", s.Build.Context, source, err)
+	}
+	binary := buildServer(t)
+	checkImage(t, binary, s.Image)
+	help := run(t, "", binary, "--help")
+	for name, value := range s.Environment {
+		if name != "GOMEMLIMIT" && !isFlagVariable(help, name) {
+			t.Errorf("%s sets no flag", name)
+		}
+		if name == "CELLSERVER_REQUIREPASS_FILE" && *value != "/run/secrets/"+s.Secrets[0].Source {
+			t.Errorf("the password is not at %s", *value)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package deploytest
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/apps"
+	_ "k8s.io/kubernetes/pkg/apis/apps/install" // the kinds that a cluster knows, with their defaults
+	appsvalidation "k8s.io/kubernetes/pkg/apis/apps/validation"
+	"k8s.io/kubernetes/pkg/apis/core"
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/apis/networking"
+	_ "k8s.io/kubernetes/pkg/apis/networking/install"
+	networkingvalidation "k8s.io/kubernetes/pkg/apis/networking/validation"
+	"k8s.io/kubernetes/pkg/apis/policy"
+	_ "k8s.io/kubernetes/pkg/apis/policy/install"
+	policyvalidation "k8s.io/kubernetes/pkg/apis/policy/validation"
+	podsecurity "k8s.io/pod-security-admission/api"
+	podsecuritypolicy "k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/yaml"
+)
+
+// manifests is what the files hold, in the versions that they name, with a cluster's defaults.
+type manifests struct {
+	deployment *appsv1.Deployment
+	config     *corev1.ConfigMap
+	service    *corev1.Service
+	secret     *corev1.Secret
+	network    *networkingv1.NetworkPolicy
+	budget     *policyv1.PodDisruptionBudget
+	monitor    *monitoringv1.PodMonitor
+}
+
+func readManifests(t *testing.T) *manifests {
+	t.Helper()
+	m := &manifests{monitor: &monitoringv1.PodMonitor{}}
+	const dir = "deploy/kubernetes"
+	err := filepath.WalkDir(filepath.Join(root, dir), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if e.Name() == "podmonitor.yaml" {
+			return yaml.UnmarshalStrict(b, m.monitor)
+		}
+		object, err := decode(b)
+		if err != nil {
+			return errors.New(path + ": " + err.Error())
+		}
+		switch o := object.(type) {
+		case *appsv1.Deployment:
+			m.deployment = o
+		case *corev1.ConfigMap:
+			m.config = o
+		case *corev1.Service:
+			m.service = o
+		case *corev1.Secret:
+			m.secret = o
+		case *networkingv1.NetworkPolicy:
+			m.network = o
+		case *policyv1.PodDisruptionBudget:
+			m.budget = o
+		default:
+			t.Errorf("%s: nothing here looks at a %T", path, o)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.deployment == nil || m.config == nil || m.service == nil || m.secret == nil || m.network == nil || m.budget == nil {
+		t.Fatalf("a manifest is missing: %+v", m)
+	}
+	return m
+}
+
+// decode takes no field that the kind does not have, and no field twice.
+func decode(b []byte) (runtime.Object, error) {
+	codecs := serializer.NewCodecFactory(legacyscheme.Scheme, serializer.EnableStrict)
+	object, _, err := codecs.UniversalDeserializer().Decode(b, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return nil, err
+	}
+	accessor.SetNamespace("limits") // kubectl's -n
+	legacyscheme.Scheme.Default(object)
+	return object, nil
+}
+
+// validate does what the API server does before it stores an object.
+func validate(t *testing.T, object runtime.Object) field.ErrorList {
+	t.Helper()
+	internal, err := legacyscheme.Scheme.ConvertToVersion(object, runtime.InternalGroupVersioner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch o := internal.(type) {
+	case *apps.Deployment:
+		return appsvalidation.ValidateDeployment(o, pod.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
+	case *core.ConfigMap:
+		return corevalidation.ValidateConfigMap(o)
+	case *core.Service:
+		// What the API server gives a service before it validates it.
+		single := core.IPFamilyPolicySingleStack
+		o.Spec.IPFamilyPolicy, o.Spec.IPFamilies = &single, []core.IPFamily{core.IPv4Protocol}
+		return corevalidation.ValidateServiceCreate(o)
+	case *core.Secret:
+		return corevalidation.ValidateSecret(o)
+	case *networking.NetworkPolicy:
+		return networkingvalidation.ValidateNetworkPolicy(o, networkingvalidation.NetworkPolicyValidationOptions{})
+	case *policy.PodDisruptionBudget:
+		return policyvalidation.ValidatePodDisruptionBudget(o, policyvalidation.PodDisruptionBudgetValidationOptions{})
+	}
+	t.Fatalf("nothing validates a %T", internal)
+	return nil
+}
+
+func TestManifestsAreValid(t *testing.T) {
+	m := readManifests(t)
+	for _, o := range []runtime.Object{m.deployment, m.config, m.service, m.secret, m.network, m.budget} {
+		if errs := validate(t, o); len(errs) > 0 {
+			t.Errorf("%T: %v", o, errs.ToAggregate())
+		}
+	}
+}
+
+// The validation is the real one: it finds what is wrong.
+func TestValidationFindsMistakes(t *testing.T) {
+	deployment := read(t, "deploy/kubernetes/deployment.yaml")
+	tests := []struct{ old, new, want string }{
+		{"readinessProbe:", "readynessProbe:", `unknown field "spec.template.spec.containers[0].readynessProbe"`},
+		{"type: Recreate", "type: Recreated", "spec.strategy"},
+		{"cpu: \"2\"", "cpu: 2 cores", "quantities must match"},
+		{"matchLabels: *labels", "matchLabels: {a: b}", "`selector` does not match template `labels`"},
+		{"name: requirepass\n              mountPath", "name: password\n              mountPath", "volumeMounts[0].name: Not found"},
+	}
+	for _, tt := range tests {
+		text := strings.Replace(deployment, tt.old, tt.new, 1)
+		if text == deployment {
+			t.Fatalf("no %q to replace", tt.old)
+		}
+		o, err := decode([]byte(text))
+		if err == nil {
+			err = validate(t, o).ToAggregate()
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s", tt.new, err, tt.want)
+		}
+	}
+}
+
+func TestPodIsRestricted(t *testing.T) {
+	template := readManifests(t).deployment.Spec.Template
+	latest := podsecurity.LatestVersion()
+	evaluator, err := podsecuritypolicy.NewEvaluator(podsecuritypolicy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range evaluator.EvaluatePod(podsecurity.LevelVersion{Level: podsecurity.LevelRestricted, Version: latest},
+		&template.ObjectMeta, &template.Spec) {
+		if !r.Allowed {
+			t.Errorf("%s: %s", r.ForbiddenReason, r.ForbiddenDetail)
+		}
+	}
+}
+
+func TestManifestsAgree(t *testing.T) {
+	m := readManifests(t)
+	template := m.deployment.Spec.Template
+	container := template.Spec.Containers[0]
+	for what, selector := range map[string]*metav1.LabelSelector{
+		"Service":             {MatchLabels: m.service.Spec.Selector},
+		"NetworkPolicy":       &m.network.Spec.PodSelector,
+		"PodDisruptionBudget": m.budget.Spec.Selector,
+		"PodMonitor":          &m.monitor.Spec.Selector,
+	} {
+		s, err := metav1.LabelSelectorAsSelector(selector)
+		if err != nil || s.Empty() || !s.Matches(labels.Set(template.Labels)) {
+			t.Errorf("the %s does not select the pod (%v)", what, err)
+		}
+	}
+	ports := map[string]bool{}
+	for _, p := range container.Ports {
+		ports[p.Name] = true
+	}
+	used := []string{m.service.Spec.Ports[0].TargetPort.StrVal, *m.monitor.Spec.PodMetricsEndpoints[0].Port}
+	for _, rule := range m.network.Spec.Ingress {
+		used = append(used, rule.Ports[0].Port.StrVal)
+	}
+	for _, port := range used {
+		if !ports[port] {
+			t.Errorf("the pod has no port %q", port)
+		}
+	}
+	if job := template.Labels[m.monitor.Spec.JobLabel]; job != "cellserver" {
+		t.Errorf("the job is %q, which the alert rules do not know", job)
+	}
+	volume := template.Spec.Volumes[0].Secret
+	file := container.VolumeMounts[0].MountPath + "/requirepass"
+	if volume.SecretName != m.secret.Name || m.secret.StringData["requirepass"] == "" || m.config.Data["CELLSERVER_REQUIREPASS_FILE"] != file {
+		t.Errorf("the password is not where the server looks for it: %s", m.config.Data["CELLSERVER_REQUIREPASS_FILE"])
+	}
+}
+
+func TestConfigMapAndImage(t *testing.T) {
+	m := readManifests(t)
+	binary := buildServer(t)
+	help := run(t, "", binary, "--help")
+	for name := range m.config.Data {
+		if name != "GOMEMLIMIT" && !isFlagVariable(help, name) {
+			t.Errorf("%s sets no flag", name)
+		}
+	}
+	checkImage(t, binary, m.deployment.Spec.Template.Spec.Containers[0].Image)
+}
+
+// checkImage expects an image of the server's version.
+func checkImage(t *testing.T, binary, image string) {
+	t.Helper()
+	version := regexp.MustCompile(`^cellserver (\S+) `).FindStringSubmatch(run(t, "", binary, "--version"))
+	if version == nil || image != "cellserver:"+version[1] {
+		t.Errorf("the image is %s, the server's version %v", image, version)
+	}
+}

@@ -1,0 +1,248 @@
+package deploytest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/redis/go-redis/v9"
+)
+
+// awaited is what the rules and the dashboard read and the server does not show. It may only get shorter: what is shown
+// must leave it.
+var awaited = []string{
+	"cellserver_batch_size",
+	"cellserver_build_info",
+	"cellserver_command_duration_seconds",
+	"cellserver_connections_max",
+	"cellserver_received_bytes_total",
+	"cellserver_scripts_total",
+	"cellserver_sent_bytes_total",
+	"cellserver_table_bytes",
+}
+
+// A real Prometheus scrapes a real server, a minute of the rules a second: a burst of denied calls makes the alert
+// fire, and calm makes it clear; so do the server's end and its return.
+func TestPrometheus(t *testing.T) {
+	need(t, "prometheus", "prometheus")
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	binary := buildServer(t)
+	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0")
+	load := startLoad(t, s.addr)
+	p := startPrometheus(t, s.metrics)
+	awaitFigures(t, p)
+	if alerts := p.alerts(t); len(alerts) > 0 {
+		t.Errorf("alerts of a server that is well: %v", alerts)
+	}
+
+	load.denied.Store(true)
+	p.await(t, "CellserverDenialSpike", true)
+	t.Run("dashboard", func(t *testing.T) { checkDashboard(t, p, s) })
+	load.denied.Store(false)
+	p.await(t, "CellserverDenialSpike", false)
+
+	load.stop()
+	s.stop(t)
+	p.await(t, "CellserverDown", true)
+	startServer(t, binary, s.addr, s.metrics)
+	p.await(t, "CellserverDown", false)
+	p.await(t, "CellserverRestarted", true)
+	p.await(t, "CellserverRestarted", false)
+	if s.cmd.ProcessState.ExitCode() != 0 {
+		t.Errorf("the server ended with %d", s.cmd.ProcessState.ExitCode())
+	}
+}
+
+// load asks a server without end: what passes, and while denied is set, nine times as much that does not.
+type load struct {
+	denied atomic.Bool
+	stop   func()
+}
+
+func startLoad(t *testing.T, addr string) *load {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; <-pause.C {
+			_, _ = client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+				pipe.Do(ctx, "CL.THROTTLE", "calm", 1_000_000, 1_000_000, 1)
+				for range 9 {
+					if l.denied.Load() {
+						pipe.Do(ctx, "CL.THROTTLE", "hot", 0, 1, 3600)
+					}
+				}
+				return nil
+			})
+		}
+	}()
+	client.Do(ctx, "EVAL", "return 1", 0)
+	client.Do(ctx, "AUTH", "wrong")
+	l.stop = func() {
+		cancel()
+		<-done
+		_ = client.Close()
+	}
+	t.Cleanup(l.stop)
+	return l
+}
+
+// prom is a running Prometheus.
+type prom struct {
+	*process
+	api prometheus.API
+}
+
+// hastened makes every minute of the rules a second, and every hour a minute.
+func hastened(text string) string {
+	return regexp.MustCompile(`\b\d+[mh]\b`).ReplaceAllStringFunc(text, func(d string) string {
+		n, _ := strconv.Atoi(d[:len(d)-1])
+		if strings.HasSuffix(d, "h") {
+			n *= 60
+		}
+		return strconv.Itoa(n) + "s"
+	})
+}
+
+func startPrometheus(t *testing.T, target string) *prom {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, "cellserver.rules.yml", hastened(read(t, "deploy/prometheus/cellserver.rules.yml")))
+	config := strings.NewReplacer("15s", "500ms", "cellserver:9380", target).Replace(read(t, "deploy/prometheus/prometheus.yml"))
+	path := write(t, dir, "prometheus.yml", config)
+	for range 5 { // another may take the free port first
+		addr := freeAddr(t)
+		p := &prom{process: start(t, nil, "prometheus", "--config.file="+path, "--storage.tsdb.path="+dir+"/data",
+			"--web.listen-address="+addr, "--log.level=warn")}
+		client, err := api.NewClient(api.Config{Address: "http://" + addr})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.api = prometheus.NewAPI(client)
+		eventually(t, 30*time.Second, "Prometheus is ready", func() bool {
+			_, err := p.api.Buildinfo(t.Context())
+			return err == nil || p.hasExited()
+		})
+		if !p.hasExited() {
+			return p
+		}
+	}
+	t.Fatal("Prometheus does not start")
+	return nil
+}
+
+// alerts returns the alerts that are not inactive, as name and state.
+func (p *prom) alerts(t *testing.T) (alerts []string) {
+	t.Helper()
+	r, err := p.api.Alerts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range r.Alerts {
+		alerts = append(alerts, fmt.Sprint(a.Labels["alertname"], " ", a.State))
+	}
+	return alerts
+}
+
+// await waits until an alert fires, or is gone.
+func (p *prom) await(t *testing.T, alert string, firing bool) {
+	t.Helper()
+	eventually(t, 30*time.Second, fmt.Sprintf("%s fires: %t", alert, firing), func() bool {
+		alerts := p.alerts(t)
+		if firing {
+			return slices.Contains(alerts, alert+" firing")
+		}
+		return !slices.Contains(alerts, alert+" firing") && !slices.Contains(alerts, alert+" pending")
+	})
+}
+
+func (p *prom) query(t *testing.T, expr string) model.Vector {
+	t.Helper()
+	value, _, _, err := p.api.Query(t.Context(), expr, time.Now())
+	if err != nil {
+		t.Fatalf("%s: %v", expr, err)
+	}
+	switch v := value.(type) {
+	case model.Vector:
+		return v
+	case *model.Scalar:
+		return model.Vector{{Value: v.Value}}
+	}
+	t.Fatalf("%s: got a %T", expr, value)
+	return nil
+}
+
+// awaitFigures waits until Prometheus has a few seconds of the calm: the hour before, to the hastened rules.
+func awaitFigures(t *testing.T, p *prom) {
+	t.Helper()
+	eventually(t, 30*time.Second, "the share of the denied in the hour before is known", func() bool {
+		v := p.query(t, "job_instance:cellserver_denied:ratio_rate1h offset 5s")
+		return len(v) == 1 && v[0].Value == 0
+	})
+}
+
+// checkDashboard expects figures in every panel, and every metric that the rules and the dashboard read at the server.
+func checkDashboard(t *testing.T, p *prom, s *server) {
+	page := get(t, "http://"+s.metrics+"/metrics")
+	var exprs []string
+	for _, r := range readRules(t) {
+		exprs = append(exprs, r.Expr)
+	}
+	// What only a restart fills.
+	empty := []string{"annotation Starts"}
+	for _, q := range readDashboard(t).queries() {
+		exprs = append(exprs, q.expr)
+		lacking := slices.ContainsFunc(awaited, func(name string) bool { return strings.Contains(q.expr, name) })
+		if v := p.query(t, hastened(q.expr)); len(v) == 0 && !lacking && !slices.Contains(empty, q.where) {
+			t.Errorf("%s is empty: %s", q.where, q.expr)
+		}
+	}
+	shown := func(name string) bool { return strings.Contains(page, "\n# TYPE "+name+" ") }
+	for _, name := range regexp.MustCompile(`\b(cellserver|process|go)_[a-z_]+`).FindAllString(strings.Join(exprs, "\n"), -1) {
+		name = strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")
+		if !shown(name) && !slices.Contains(awaited, name) && !isRecorded(t, name) {
+			t.Errorf("the server shows no %s", name)
+		}
+	}
+	for _, name := range awaited {
+		if shown(name) {
+			t.Errorf("the server shows %s: take it off the list of those that are awaited", name)
+		}
+	}
+}
+
+// isRecorded reports whether a name is a part of a recording rule's.
+func isRecorded(t *testing.T, name string) bool {
+	t.Helper()
+	return slices.ContainsFunc(readRules(t), func(r rule) bool { return strings.Contains(r.Record, ":"+name+":") })
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}

@@ -1,0 +1,35 @@
+package deploytest
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const unit = "deploy/systemd/cellserver.service"
+
+// The unit as systemd itself sees it, with this machine's path to the server.
+func TestUnit(t *testing.T) {
+	need(t, "systemd-analyze", "systemd")
+	text := read(t, unit)
+	const command = "\nExecStart=/usr/local/bin/cellserver\n"
+	if !strings.Contains(text, command) {
+		t.Fatalf("no%sto replace", command)
+	}
+	text = strings.Replace(text, command, "\nExecStart="+buildServer(t)+"\n", 1)
+	path := write(t, t.TempDir(), "cellserver.service", text)
+	if out := run(t, "", "systemd-analyze", "verify", "--man=no", path); out != "" {
+		t.Errorf("systemd-analyze verify: %s", out)
+	}
+	// In tenths, of an exposure from 0 to 10; a unit without any hardening has 96.
+	run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold=12", path)
+}
+
+func TestUnitSetsFlags(t *testing.T) {
+	help := run(t, "", buildServer(t), "--help")
+	for _, m := range regexp.MustCompile(`(?m)^Environment=(CELLSERVER_\w+)=`).FindAllStringSubmatch(read(t, unit), -1) {
+		if !isFlagVariable(help, m[1]) {
+			t.Errorf("%s sets no flag", m[1])
+		}
+	}
+}

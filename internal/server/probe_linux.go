@@ -1,0 +1,27 @@
+package server
+
+import "context"
+
+func (d *loops) probe(ctx context.Context) error {
+	answers := make([]chan struct{}, len(d.all))
+	for i, l := range d.all { // all are asked before the first is waited for
+		answers[i] = make(chan struct{})
+		l.inbox.probe(answers[i])
+	}
+	for _, answer := range answers {
+		select {
+		case <-answer:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return d.others.probe(ctx)
+}
+
+// probe has the loop close answer when it comes around. One that has ended does not.
+func (b *inbox) probe(answer chan<- struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.probes = append(b.probes, answer)
+	b.ringLocked()
+}

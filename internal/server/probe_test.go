@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"cellserver/internal/command"
+)
+
+// stuck is a session that holds up whatever feeds it.
+type stuck struct{ entered, release chan struct{} }
+
+func (s *stuck) Authenticated() bool { return true }
+
+func (s *stuck) Close() {}
+
+func (s *stuck) Feed(in, out []byte) (consumed int, replies []byte, status command.Status) {
+	close(s.entered)
+	<-s.release
+	return len(in), append(out, in...), command.NeedInput
+}
+
+func TestProbe(t *testing.T) {
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(func(c *Config) { c.Limits.MaxClients = 1 })
+		ask(t, s.dial(t), "a\n", "a\n")
+		before := s.Stats()
+		for range 3 { // also with no room left for another client
+			if err := s.Probe(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if after := s.Stats(); after != before {
+			t.Errorf("probes were counted: %+v, before %+v", after, before)
+		}
+	})
+}
+
+// One loop that hangs is found, though another one serves.
+func TestProbeFindsALoopThatHangs(t *testing.T) {
+	for _, ioThreads := range []int{1, 2} {
+		session := &stuck{make(chan struct{}), make(chan struct{})}
+		s := start(t, ioThreads, listen(t, "tcp"), func(c *Config) {
+			c.NewSession = func(command.Peer, command.Conn) Session { return session }
+		})
+		if _, none := s.driver.(*goroutines); none {
+			t.Skip("no event loops on this system")
+		}
+		nc := s.dial(t)
+		write(t, nc, "a\n")
+		<-session.entered
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := s.Probe(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d loops, one of which hangs: got %v", ioThreads, err)
+		}
+		cancel()
+		close(session.release)
+		expect(t, nc, "a\n")
+		if err := s.Probe(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
