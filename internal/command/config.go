@@ -91,10 +91,7 @@ func errConfigSet(name []byte, reason string) error {
 const maxReasonBytes = 256
 
 func configResetStat(s *Session, _ [][]byte) error {
-	e := s.engine
-	e.table.resetStats()
-	e.errors.reset()
-	e.logins.total.Store(0)
+	s.engine.resetStats()
 	s.w.OK()
 	return nil
 }
