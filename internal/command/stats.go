@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"cellserver/internal/histogram"
 )
@@ -119,6 +120,7 @@ func (o *outcomes) count(r *scriptRun) {
 // Stats is what an Engine has counted since it was made, or, of calls, errors and failed logins, since CONFIG
 // RESETSTAT. The maps have the same keys at all times, which no client chooses.
 type Stats struct {
+	Since          time.Time        // the engine was made
 	Calls          map[string]int64 // by command, those included that failed
 	Errors         map[string]int64 // error replies by their codes; those that are not ours together as "other"
 	ProtocolErrors int64            // after each of which a connection was closed
@@ -139,6 +141,7 @@ type BatchStats struct {
 // Stats returns the engine's figures. It holds up to one tally's lock at a time, while that is copied.
 func (e *Engine) Stats() Stats {
 	st := Stats{
+		Since:          e.started,
 		Calls:          map[string]int64{},
 		Errors:         e.errors.byKind(),
 		ProtocolErrors: e.protocolErrors.Load(),

@@ -77,7 +77,7 @@ type Server struct {
 	panics           atomic.Uint64
 	closed           [ends]atomic.Uint64
 
-	badHandshakes, broken, unread, unserved often.Counter
+	full, barred, badHandshakes, broken, unread, unserved often.Counter // what is logged now and then
 
 	mu        sync.Mutex // guards all below
 	listeners map[net.Listener]struct{}
@@ -232,6 +232,10 @@ func (s *Server) hasRoom() bool {
 	if s.connected.Add(1) > int64(s.limits.Load().MaxClients) {
 		s.ended()
 		s.refused.Add(1)
+		if count := s.full.Due(); count > 0 {
+			s.config.Log.Warn("there are as many clients as may be; connection refused", "count", count,
+				"hint", "raise --maxclients, or look with CLIENT LIST for who holds the connections")
+		}
 		return false
 	}
 	return true
@@ -246,6 +250,9 @@ func (s *Server) refusal(peer command.Peer) (refusal string) {
 		s.accepted.Add(1)
 	} else {
 		s.denied.Add(1)
+		if count := s.barred.Due(); count > 0 {
+			s.config.Log.Warn("a client was refused", "client", peer.Addr, "count", count, "reply", refusal)
+		}
 	}
 	return refusal
 }

@@ -97,6 +97,9 @@ func TestMaxClients(t *testing.T) {
 		if st := s.Stats(); st.Refused != 1 || st.Accepted != 3 {
 			t.Errorf("got %+v", st)
 		}
+		if log := s.log.String(); strings.Count(log, "as many clients as may be") != 1 {
+			t.Errorf("the log does not tell of it once: %s", log)
+		}
 	})
 }
 
