@@ -27,6 +27,7 @@ want php-cli command -v php
 want php-redis php -r 'exit(extension_loaded("redis") ? 0 : 1);'
 want ruby-redis ruby -e 'require "redis"'
 want ruby-connection-pool ruby -e 'require "connection_pool"'
+want prometheus command -v promtool
 want prometheus-redis-exporter command -v prometheus-redis-exporter
 
 ((${#missing[@]} > 0)) || exit 0

@@ -13,10 +13,9 @@ import (
 	"os/signal"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"cellserver/internal/certs"
 	"cellserver/internal/command"
@@ -44,13 +43,17 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
+	web, err := o.newWeb(log)
+	if err != nil {
+		return err
+	}
 	listeners, err := o.listen(ctx)
 	if err != nil {
 		return err
 	}
 	defer listeners.close()
 	o.maxClients = fitMaxClients(o.maxClients, o.ioThreads, log)
-	a, err := newApp(o, log, listeners, keeper)
+	a, err := newApp(o, log, listeners, keeper, web)
 	if err != nil {
 		return err
 	}
@@ -68,12 +71,15 @@ type app struct {
 	access    *access
 	engine    *command.Engine
 	server    *server.Server
-	limitsMu  sync.Mutex // orders changes of the server's limits
-	stop      func()     // ends the server in good order
+	web       *web
+	notReady  atomic.Pointer[string] // why; empty while clients are served
+	limitsMu  sync.Mutex             // orders changes of the server's limits
+	stop      func()                 // ends the server in good order
 }
 
-func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper) (*app, error) {
-	a := &app{options: o, log: log, listeners: l, certs: keeper, now: monotonicClock(), store: shard.New(), access: newAccess(o)}
+func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
+	a := &app{options: o, log: log, listeners: l, certs: keeper, web: web, now: monotonicClock(), store: shard.New(), access: newAccess(o)}
+	a.setNotReady("starting")
 	reading := funnel.Burst
 	if o.burstIsCapacity {
 		reading = funnel.Capacity
@@ -158,24 +164,23 @@ func (a *app) run(ctx context.Context) error {
 		})
 	}
 	a.serveClients(start)
-	web := &http.Server{
-		ReadHeaderTimeout: 5 * time.Second,
-		WriteTimeout:      10 * time.Second,
-		IdleTimeout:       10 * time.Second,
-		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
-	}
 	if l := a.listeners.metrics; l != nil {
-		web.Handler = metrics.Handler(a.store, a.engine, a.server, l.Addr())
-		start(func() error { return web.Serve(netutil.LimitListener(l, maxScrapers)) })
+		a.web.server.Handler = metrics.Handler(metrics.Config{
+			Store: a.store, Engine: a.engine, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
+			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(),
+		})
+		start(func() error { return a.web.serve(l) })
 	}
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	parts.Go(func() { shard.NewSweeper(a.store).Run(background, a.now) })
 	parts.Go(func() { returnMemory(background, a.keys) })
 	parts.Go(func() { a.reloadOnHangup(background) })
 
+	a.setNotReady("")
 	a.logReady()
 	<-ctx.Done()
-	a.shutdown(web)
+	a.setNotReady("shutting down")
+	a.shutdown()
 	endBackground()
 	parts.Wait()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -217,6 +222,7 @@ func (a *app) reload() {
 	if a.certs != nil {
 		a.certs.Reload()
 	}
+	a.web.reload(a.options, a.log)
 	if a.options.aclFile == "" {
 		return
 	}
@@ -225,8 +231,7 @@ func (a *app) reload() {
 	}
 }
 
-// maxScrapers bounds the connections to the metrics address, so that they leave descriptors to the clients.
-const maxScrapers = 16
+func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
 
 func (a *app) keys() int {
 	var st shard.Stats
@@ -251,17 +256,18 @@ func (a *app) logReady() {
 	if a.options.clientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
 		a.warnOfOtherHosts("tls", a.listeners.tls)
 	}
+	a.web.warnOfOtherHosts(a.listeners.metrics, a.log)
 }
 
-func (a *app) shutdown(web *http.Server) {
+func (a *app) shutdown() {
 	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.shutdownTimeout.String())
 	ctx, cancel := context.WithTimeout(context.Background(), a.options.shutdownTimeout)
 	defer cancel()
 	if err := a.server.Shutdown(ctx); err != nil {
 		a.log.Warn("some clients did not end in time and were cut off", "error", err)
 	}
-	if err := web.Shutdown(ctx); err != nil {
-		_ = web.Close()
+	if err := a.web.server.Shutdown(ctx); err != nil {
+		_ = a.web.server.Close()
 	}
 	a.log.Info("stopped")
 }

@@ -31,9 +31,6 @@ func auth(s *Session, args [][]byte) error {
 	return nil
 }
 
-// FailedLogins counts the wrong user names and passwords since the start.
-func (e *Engine) FailedLogins() uint64 { return e.logins.allTotal.Load() }
-
 // login makes the client the user, if the password is right. The command is what it was given to, for the log.
 func (s *Session) login(command, name, password []byte) bool {
 	e := s.engine

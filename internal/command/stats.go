@@ -117,14 +117,13 @@ func (o *outcomes) count(r *scriptRun) {
 	}
 }
 
-// Stats is what an Engine has counted since it was made, or, of calls, errors and failed logins, since CONFIG
-// RESETSTAT. The maps have the same keys at all times, which no client chooses.
+// Stats is what an Engine has counted since it was made, or, of calls and errors, since CONFIG RESETSTAT. The maps have the same keys at all times, which no client chooses.
 type Stats struct {
 	Since          time.Time        // the engine was made
 	Calls          map[string]int64 // by command, those included that failed
 	Errors         map[string]int64 // error replies by their codes; those that are not ours together as "other"
 	ProtocolErrors int64            // after each of which a connection was closed
-	AuthFailures   int64
+	AuthFailures   uint64
 	Scripts        map[string]uint64 // by outcome: completed, failed with an error, ended by a bound
 	Batches        BatchStats
 	// Durations are by what ran: cl.throttle, a script, or other commands. The commands of a batch take as long as the
@@ -145,7 +144,7 @@ func (e *Engine) Stats() Stats {
 		Calls:          map[string]int64{},
 		Errors:         e.errors.byKind(),
 		ProtocolErrors: e.protocolErrors.Load(),
-		AuthFailures:   e.logins.total.Load(),
+		AuthFailures:   e.logins.allTotal.Load(),
 		Scripts: map[string]uint64{
 			"completed": e.outcomes.completed.Load(), "failed": e.outcomes.failed.Load(), "ended": e.outcomes.ended.Load(),
 		},
