@@ -17,9 +17,10 @@ import (
 // TestEverySessionIsClosedOnce: checkEnds counts, here while the server still runs.
 func TestEverySessionIsClosedOnce(t *testing.T) {
 	const short = 50 * time.Millisecond
+	const silence = 400 * time.Millisecond // long enough for a first answer on a busy machine
 	locked := func(c *Config) {
 		c.NewSession = func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn, locked: true} }
-		c.Limits.HandshakeTimeout = short
+		c.Limits.HandshakeTimeout = silence
 	}
 	shutdown := func(t *testing.T, s *testServer, _ net.Conn) {
 		ctx, cancel := context.WithTimeout(context.Background(), short)
@@ -47,7 +48,7 @@ func TestEverySessionIsClosedOnce(t *testing.T) {
 		}},
 		{"abort", "session", nil, send("abort\n")},
 		{"panic", "panic", nil, send("panic\n")},
-		{"idle", "idle", func(c *Config) { c.Limits.IdleTimeout = short }, send("half")},
+		{"idle", "idle", func(c *Config) { c.Limits.IdleTimeout = silence }, send("half")},
 		{"not authenticated", "handshake", locked, send("half")},
 		{"does not read", "output", func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, short }, send(strings.Repeat("long\n", 1000))},
 		{"killed", "killed", nil, func(_ *testing.T, s *testServer, _ net.Conn) { s.all()[0].conn.Kill() }},
