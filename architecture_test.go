@@ -22,6 +22,8 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/certs",
 		module + "/internal/replay",
 		module + "/internal/lua",
+		module + "/internal/histogram",
+		module + "/internal/often",
 		module + "/internal/shard",
 		module + "/internal/funnel",
 		module + "/internal/acl",

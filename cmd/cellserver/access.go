@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
-	"runtime"
 	"sync/atomic"
 
 	"cellserver/internal/acl"
@@ -106,29 +102,12 @@ func (a *app) warnOfOtherHosts(kind string, l net.Listener) {
 
 // readPassword reads --requirepass-file, if it is given.
 func (o *options) readPassword(log *slog.Logger) error {
-	path := o.requirePassFile
-	if path == "" {
+	if o.requirePassFile == "" {
 		return nil
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		var failed *os.PathError
-		if errors.As(err, &failed) {
-			err = failed.Err // without the path, which is said already
-		}
-		return fmt.Errorf("cannot read --requirepass-file %s: %w", path, err)
-	}
-	if line, cut := bytes.CutSuffix(b, []byte("\n")); cut {
-		b = bytes.TrimSuffix(line, []byte("\r"))
-	}
-	if len(b) == 0 {
-		return fmt.Errorf("--requirepass-file %s is empty; write the password into it", path)
-	}
-	o.requirePass = string(b)
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows" {
-		log.Warn("every user of this machine can read the password; take the right away with chmod o-r", "requirepass-file", path)
-	}
-	return nil
+	password, err := readSecret("--requirepass-file", o.requirePassFile, "the password", log)
+	o.requirePass = password
+	return err
 }
 
 // onOff is a flag that is on or off.

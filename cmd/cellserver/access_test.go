@@ -64,7 +64,7 @@ func TestProtectedMode(t *testing.T) {
 					t.Errorf("%q: warned without reason: %s", tt.args, p.log.String())
 				}
 			}
-			if denied := p.metric(t, "cellserver_connections_denied_total"); (denied == 1) != strings.HasPrefix(tt.want, "-DENIED") {
+			if denied := p.metric(t, "cellserver_connections_refused_total"); (denied == 1) != strings.HasPrefix(tt.want, "-DENIED") {
 				t.Errorf("%q: %v were denied", tt.args, denied)
 			}
 		})
@@ -126,14 +126,14 @@ func TestPasswordFile(t *testing.T) {
 		nc := p.dial(t)
 		exchange(t, nc, "PING\r\n", "-NOAUTH Authentication required.\r\n")
 		exchange(t, nc, string(appendCommand(nil, "AUTH", password)), "+OK\r\n")
-		if strings.Contains(p.log.String(), "can read the password") {
+		if strings.Contains(p.log.String(), "can read this secret") {
 			t.Errorf("warned without reason: %s", p.log.String())
 		}
 	}
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if p := startServer(t, "--requirepass-file", path); !strings.Contains(p.log.String(), "can read the password") {
+	if p := startServer(t, "--requirepass-file", path); !strings.Contains(p.log.String(), "can read this secret") {
 		t.Errorf("no warning: %s", p.log.String())
 	}
 }

@@ -2,20 +2,11 @@ package main
 
 import (
 	"net"
-	"net/http"
 	"runtime/metrics"
 
 	"cellserver/internal/dashboard"
 	"cellserver/internal/shard"
 )
-
-// withPage adds the page to what the metrics address answers. Everything but / is next's.
-func withPage(page *dashboard.Page, next http.Handler) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/", next)
-	mux.Handle("/{$}", page)
-	return mux
-}
 
 // newPage returns the page, which shows nothing before its Run.
 func (a *app) newPage(boundTo net.Addr) *dashboard.Page {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ask gets a path of the metrics address, with a Host if one is given.
-func (p *process) ask(t *testing.T, path, host string) (status int, body string) {
+// fetch gets a path of the metrics address, with a Host if one is given.
+func (p *process) fetch(t *testing.T, path, host string) (status int, body string) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, "http://"+p.metrics+path, nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestDashboard(t *testing.T) {
 		{"/healthz", "", 200, "ok"},
 		{"/elsewhere", "", 404, "not found"},
 	} {
-		status, body := p.ask(t, tt.path, tt.host)
+		status, body := p.fetch(t, tt.path, tt.host)
 		if status != tt.status || !strings.Contains(body, tt.want) {
 			t.Errorf("%s by %q: %d, want %d, with %q", tt.path, tt.host, status, tt.status, tt.want)
 		}
@@ -60,24 +60,24 @@ func TestProbeLeavesNoTrace(t *testing.T) {
 	for _, tt := range []struct{ key, want string }{
 		{"k", "<code>0 10 6 -1 14"}, {"nobody", "<code>0 10 10 -1 0</code>"},
 	} {
-		if _, body := p.ask(t, "/?max_burst=10&count=1&period=3600&key="+tt.key, ""); !strings.Contains(body, tt.want) {
+		if _, body := p.fetch(t, "/?max_burst=10&count=1&period=3600&key="+tt.key, ""); !strings.Contains(body, tt.want) {
 			t.Errorf("key %s: the page lacks %q", tt.key, tt.want)
 		}
 	}
 	exchange(t, nc, "EXISTS nobody\r\n", ":0\r\n")
 	exchange(t, nc, "CL.THROTTLE k 10 1 3600 6\r\n", "*5\r\n:0\r\n:10\r\n:0\r\n:-1\r\n:36000\r\n")
 	p.eventually(t, 20*time.Second, "show the connection and the key", func() bool {
-		_, body := p.ask(t, "/", "")
+		_, body := p.fetch(t, "/", "")
 		return strings.Contains(body, "<dt>Connections</dt><dd>1</dd>") && strings.Contains(body, "<dt>Keys</dt><dd>1</dd>")
 	})
 }
 
 func TestNoDashboard(t *testing.T) {
 	p := startServer(t, "--no-dashboard")
-	if status, _ := p.ask(t, "/", ""); status != 404 {
+	if status, _ := p.fetch(t, "/", ""); status != 404 {
 		t.Errorf("/: %d, want 404", status)
 	}
-	if status, _ := p.ask(t, "/metrics", ""); status != 200 {
+	if status, _ := p.fetch(t, "/metrics", ""); status != 200 {
 		t.Errorf("/metrics: %d, want 200", status)
 	}
 }

@@ -120,8 +120,11 @@ func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer starter) {
 	peak := 0
 	p.eventually(t, ioTimeout, "disconnect those who do not read", func() bool {
 		peak = max(peak, p.rss(t))
-		return strings.Count(p.log.String(), "does not read its replies") == clients
+		return p.metric(t, `cellserver_connections_closed_total{reason="output"}`) == clients
 	})
+	if n := strings.Count(p.log.String(), "does not read its replies"); n != 1 {
+		t.Errorf("the log tells of them %d times, want once", n)
+	}
 	wg.Wait()
 	p.eventually(t, ioTimeout, "forget the connections", func() bool { return p.metric(t, "cellserver_connections") == 0 })
 	exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")

@@ -19,7 +19,10 @@ type options struct {
 
 	tlsAddr, tlsCert, tlsKey, tlsClientCA, tlsAuthClients string
 
-	noDashboard     bool
+	metricsTokenFile, metricsPasswordFile, metricsTLSCert, metricsTLSKey string
+
+	pprof, noDashboard bool
+
 	databases       int
 	burstIsCapacity bool
 	requirePass     string
@@ -60,10 +63,9 @@ func (o *options) flagGroups() []flagGroup {
 			fs.StringVar(&o.addr, "addr", "127.0.0.1:6380", "`host:port` for Redis clients; empty for none")
 			fs.StringVar(&o.unixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
 			fs.StringVar(&o.unixSocketPerm, "unixsocketperm", "", "octal `permissions` of the unix socket, such as 700 (default what the umask leaves)")
-			metricsFlag(fs, &o.metricsAddr)
-			fs.BoolVar(&o.noDashboard, "no-dashboard", false, "leave the live page, which shows keys, off the metrics address")
 		}),
 		group("TLS", o.defineTLS),
+		group("Metrics", o.defineMetrics),
 		group("Threads", func(fs *pflag.FlagSet) {
 			fs.IntVar(&o.ioThreads, "io-threads", max(1, runtime.GOMAXPROCS(0)/2), "event loops that serve the clients (Linux); 0 gives each client a goroutine")
 		}),
@@ -104,10 +106,6 @@ func (o *options) defineBounds(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.timeout, "timeout", 0, "close clients that were silent for so long; 0 never")
 	fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not agreed on TLS and given the password by then; 0 never")
 	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients are waited for at the end")
-}
-
-func metricsFlag(fs *pflag.FlagSet, addr *string) {
-	fs.StringVar(addr, "metrics-addr", "127.0.0.1:9380", "`host:port` of the live page, /healthz and /metrics; empty for none")
 }
 
 func envName(flag string) string {
@@ -216,6 +214,9 @@ func (o *options) check() error {
 		return err
 	}
 	if err := o.checkTLS(); err != nil {
+		return err
+	}
+	if err := o.checkMetrics(); err != nil {
 		return err
 	}
 	_, err := o.logger(io.Discard)

@@ -13,10 +13,9 @@ import (
 	"os/signal"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"cellserver/internal/certs"
 	"cellserver/internal/command"
@@ -44,13 +43,17 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
+	web, err := o.newWeb(log)
+	if err != nil {
+		return err
+	}
 	listeners, err := o.listen(ctx)
 	if err != nil {
 		return err
 	}
 	defer listeners.close()
 	o.maxClients = fitMaxClients(o.maxClients, o.ioThreads, log)
-	a, err := newApp(o, log, listeners, keeper)
+	a, err := newApp(o, log, listeners, keeper, web)
 	if err != nil {
 		return err
 	}
@@ -68,12 +71,15 @@ type app struct {
 	access    *access
 	engine    *command.Engine
 	server    *server.Server
-	limitsMu  sync.Mutex // orders changes of the server's limits
-	stop      func()     // ends the server in good order
+	web       *web
+	notReady  atomic.Pointer[string] // why; empty while clients are served
+	limitsMu  sync.Mutex             // orders changes of the server's limits
+	stop      func()                 // ends the server in good order
 }
 
-func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper) (*app, error) {
-	a := &app{options: o, log: log, listeners: l, certs: keeper, now: monotonicClock(), store: shard.New(), access: newAccess(o)}
+func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
+	a := &app{options: o, log: log, listeners: l, certs: keeper, web: web, now: monotonicClock(), store: shard.New(), access: newAccess(o)}
+	a.setNotReady("starting")
 	a.engine = command.NewEngine(command.Config{
 		Store:         a.store,
 		Now:           a.now,
@@ -162,31 +168,31 @@ func (a *app) run(ctx context.Context) error {
 		})
 	}
 	a.serveClients(start)
-	web := &http.Server{
-		ReadHeaderTimeout: 5 * time.Second,
-		WriteTimeout:      10 * time.Second,
-		IdleTimeout:       10 * time.Second,
-		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
-	}
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	if l := a.listeners.metrics; l != nil {
-		web.Handler = metrics.Handler(a.store, a.engine, a.server, l.Addr())
+		config := metrics.Config{
+			Store: a.store, Engine: a.engine, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
+			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(),
+		}
 		if !a.options.noDashboard {
 			page := a.newPage(l.Addr())
-			web.Handler = withPage(page, web.Handler)
+			config.Page = page
 			parts.Go(func() { page.Run(background) })
 		}
-		start(func() error { return web.Serve(netutil.LimitListener(l, maxScrapers)) })
+		a.web.server.Handler = metrics.Handler(config)
+		start(func() error { return a.web.serve(l) })
 	}
 	parts.Go(func() { shard.NewSweeper(a.store).Run(background, a.now) })
 	parts.Go(func() { returnMemory(background, a.keys) })
 	parts.Go(func() { a.reloadOnHangup(background) })
 	parts.Go(func() { a.feedWatchdog(background) })
 
+	a.setNotReady("")
 	a.logReady()
 	a.notifyReady()
 	<-ctx.Done()
-	a.shutdown(web)
+	a.setNotReady("shutting down")
+	a.shutdown()
 	endBackground()
 	parts.Wait()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -230,6 +236,7 @@ func (a *app) reload() {
 	if a.certs != nil {
 		a.certs.Reload()
 	}
+	a.web.reload(a.options, a.log)
 	if a.options.aclFile == "" {
 		return
 	}
@@ -238,8 +245,7 @@ func (a *app) reload() {
 	}
 }
 
-// maxScrapers bounds the connections to the metrics address, so that they leave descriptors to the clients.
-const maxScrapers = 16
+func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
 
 func (a *app) keys() int {
 	var st shard.Stats
@@ -264,9 +270,10 @@ func (a *app) logReady() {
 	if a.options.clientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
 		a.warnOfOtherHosts("tls", a.listeners.tls)
 	}
+	a.web.warnOfOtherHosts(a.listeners.metrics, a.log)
 }
 
-func (a *app) shutdown(web *http.Server) {
+func (a *app) shutdown() {
 	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.shutdownTimeout.String())
 	ctx, cancel := context.WithTimeout(context.Background(), a.options.shutdownTimeout)
 	defer cancel()
@@ -274,8 +281,8 @@ func (a *app) shutdown(web *http.Server) {
 	if err := a.server.Shutdown(ctx); err != nil {
 		a.log.Warn("some clients did not end in time and were cut off", "error", err)
 	}
-	if err := web.Shutdown(ctx); err != nil {
-		_ = web.Close()
+	if err := a.web.server.Shutdown(ctx); err != nil {
+		_ = a.web.server.Close()
 	}
 	a.log.Info("stopped")
 }

@@ -4,6 +4,7 @@ package certs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -19,6 +20,7 @@ import (
 
 // Files is where the PEM files are, and what clients must show.
 type Files struct {
+	Flags     string // that name the files begin so, as in errors: "--tls" if empty
 	Cert, Key string
 	ClientCA  string // authorities whose certificates clients may show; empty for none
 	Clients   tls.ClientAuthType
@@ -137,12 +139,14 @@ func (k *Keeper) warnOfDates() {
 	}
 }
 
+func (f Files) flag(name string) string { return cmp.Or(f.Flags, "--tls") + "-" + name }
+
 func (f Files) read() (c contents, err error) {
 	for _, one := range []struct {
 		flag, path string
 		into       *[]byte
 	}{
-		{"--tls-cert", f.Cert, &c.cert}, {"--tls-key", f.Key, &c.key}, {"--tls-client-ca", f.ClientCA, &c.clientCA},
+		{"cert", f.Cert, &c.cert}, {"key", f.Key, &c.key}, {"client-ca", f.ClientCA, &c.clientCA},
 	} {
 		if one.path == "" && one.into == &c.clientCA {
 			continue
@@ -152,7 +156,7 @@ func (f Files) read() (c contents, err error) {
 			if errors.As(err, &path) {
 				err = path.Err // without the path, which is said already
 			}
-			return c, fmt.Errorf("certs: read %s %s: %w", one.flag, one.path, err)
+			return c, fmt.Errorf("certs: read %s %s: %w", f.flag(one.flag), one.path, err)
 		}
 	}
 	return c, nil
@@ -160,11 +164,11 @@ func (f Files) read() (c contents, err error) {
 
 func (f Files) parse(c contents) (*tls.Config, error) {
 	if block, _ := pem.Decode(c.key); block != nil && (block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "") {
-		return nil, fmt.Errorf("certs: parse --tls-key %s: the key is encrypted; decrypt it with openssl pkey", f.Key)
+		return nil, fmt.Errorf("certs: parse %s %s: the key is encrypted; decrypt it with openssl pkey", f.flag("key"), f.Key)
 	}
 	pair, err := tls.X509KeyPair(c.cert, c.key)
 	if err != nil {
-		return nil, fmt.Errorf("certs: parse --tls-cert %s and --tls-key %s: %s", f.Cert, f.Key, oneLine(err))
+		return nil, fmt.Errorf("certs: parse %s %s and %s %s: %s", f.flag("cert"), f.Cert, f.flag("key"), f.Key, oneLine(err))
 	}
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
@@ -178,7 +182,7 @@ func (f Files) parse(c contents) (*tls.Config, error) {
 	}
 	config.ClientCAs = x509.NewCertPool()
 	if !config.ClientCAs.AppendCertsFromPEM(c.clientCA) {
-		return nil, fmt.Errorf("certs: parse --tls-client-ca %s: no certificate in it; it must be a PEM file", f.ClientCA)
+		return nil, fmt.Errorf("certs: parse %s %s: no certificate in it; it must be a PEM file", f.flag("client-ca"), f.ClientCA)
 	}
 	return config, nil
 }

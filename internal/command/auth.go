@@ -31,9 +31,6 @@ func auth(s *Session, args [][]byte) error {
 	return nil
 }
 
-// FailedLogins counts the wrong user names and passwords since the start.
-func (e *Engine) FailedLogins() uint64 { return e.logins.allTotal.Load() }
-
 // login makes the client the user, if the password is right. The command is what it was given to, for the log.
 func (s *Session) login(command, name, password []byte) bool {
 	e := s.engine
@@ -79,9 +76,10 @@ func (s *Session) greet() {
 // delayed replies with an error of a login, after a pause that gets longer with each failure from the client's host.
 func (s *Session) delayed(err error) {
 	pause := s.engine.logins.failed(s.client.peer)
-	s.engine.failedLogins.report(func(count int) {
-		s.engine.config.Log.Warn("a client gave a wrong user name or password", "client", s.client.peer.Addr, "count", count)
-	})
+	if count := s.engine.failedLogins.Due(); count > 0 {
+		s.engine.config.Log.Warn("a client gave a wrong user name or password", "client", s.client.peer.Addr, "count", count,
+			"hint", "ACL LOG tells who they were")
+	}
 	s.after(pause, func(s *Session) { s.failCommand(err) })
 }
 

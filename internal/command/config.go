@@ -2,6 +2,7 @@ package command
 
 import (
 	"slices"
+	"strings"
 
 	"cellserver/internal/resp"
 )
@@ -48,18 +49,21 @@ func configSet(s *Session, args [][]byte) error {
 		return err
 	}
 	var apply []func()
+	var names []string
 	for i, setting := range settings {
 		one, err := setting.Set(string(pairs[2*i+1]))
 		if err != nil {
 			return errConfigSet([]byte(setting.Name), err.Error())
 		}
-		apply = append(apply, one)
+		apply, names = append(apply, one), append(names, setting.Name)
 	}
 	s.engine.setting.Lock()
 	defer s.engine.setting.Unlock()
 	for _, one := range apply {
 		one()
 	}
+	s.engine.config.Log.Info("settings changed by CONFIG SET", "client", s.client.peer.Addr,
+		"settings", strings.Join(names, " ")) // not the values: one is a password
 	s.w.OK()
 	return nil
 }
@@ -91,10 +95,7 @@ func errConfigSet(name []byte, reason string) error {
 const maxReasonBytes = 256
 
 func configResetStat(s *Session, _ [][]byte) error {
-	e := s.engine
-	e.table.resetStats()
-	e.errors.reset()
-	e.logins.total.Store(0)
+	s.engine.resetStats()
 	s.w.OK()
 	return nil
 }

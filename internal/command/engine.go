@@ -7,11 +7,14 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cellserver/internal/acl"
 	"cellserver/internal/funnel"
+	"cellserver/internal/histogram"
 	"cellserver/internal/lua"
+	"cellserver/internal/often"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
 )
@@ -60,13 +63,19 @@ type Engine struct {
 	logins   logins
 	setting  sync.Mutex // held by CONFIG SET, so that those of two clients do not mix
 	aclLog   *acl.Log
+	scale    *histogram.Scale
+	tallies  []*tally
+	turn     atomic.Uint32 // of the tallies, for the next scratch
+	outcomes outcomes
 	throttle *row
 	runID    string
 	asides   slots // of what is done aside of the drivers
 	scripts  slots // of scripts
 
-	crossProtocol occasionally
-	failedLogins  occasionally
+	protocolErrors atomic.Int64
+
+	crossProtocol often.Counter
+	failedLogins  often.Counter
 }
 
 // Commands returns what access control must know of the commands.
@@ -86,17 +95,24 @@ func NewEngine(c Config) *Engine {
 		table:   newTable(rows()),
 		aclLog:  acl.NewLog(acl.DefaultLogEntries),
 		started: time.Now(),
-		scratch: sync.Pool{New: func() any { return &scratch{batch: make([]shard.Request, 0, maxBatch)} }},
+		scale:   histogram.NewScale(),
 		clients: clients{byID: map[int64]*client{}},
 		asides:  newSlots(c.AsideThreads),
 		scripts: newSlots(c.AsideThreads),
 		runID:   runID(),
 	}
+	e.tallies = newTallies(e.table.ids, e.scale)
+	e.scratch.New = func() any { return e.newScratch() }
 	e.throttle = e.table.byName["cl.throttle"]
 	if c.Scripts == nil {
 		e.table.refuse("scripts are off: start the server without --lua=off", "eval", "evalsha", "eval_ro", "evalsha_ro", "script")
 	}
 	return e
+}
+
+func (e *Engine) newScratch() *scratch {
+	t := e.tallies[int(e.turn.Add(1))%len(e.tallies)]
+	return &scratch{batch: make([]shard.Request, 0, maxBatch), tally: t}
 }
 
 // runID returns 40 random hexadecimal digits, as Redis has in INFO.
@@ -119,33 +135,13 @@ func (e *Engine) NewSession(peer Peer, conn Conn) *Session {
 	return s
 }
 
-// occasionally reports the first of what may happen often, and then one a minute, so that clients cannot fill the
-// log.
-type occasionally struct {
-	mu    sync.Mutex // guards all below
-	last  time.Time
-	since int // happened since the last report
-}
-
-const reportInterval = time.Minute
-
-func (o *occasionally) report(log func(count int)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.since++
-	if now := time.Now(); o.last.IsZero() || now.Sub(o.last) >= reportInterval {
-		log(o.since)
-		o.last, o.since = now, 0
-	}
-}
-
 // isCrossProtocol recognises a browser's request by its first line, or by one of its headers.
 func isCrossProtocol(name []byte) bool {
 	return len(name) <= len("host:") && (lower(name) == "post" || lower(name) == "host:")
 }
 
 func (e *Engine) reportCrossProtocol(addr string) {
-	e.crossProtocol.report(func(count int) {
+	if count := e.crossProtocol.Due(); count > 0 {
 		e.config.Log.Warn("possible attack: a client sent an HTTP request; connection closed", "client", addr, "count", count)
-	})
+	}
 }

@@ -157,7 +157,7 @@ func infoStats(t *infoText) {
 	c := e.config.Clients()
 	var st shard.Stats
 	t.s.whole().UpdateStats(&st)
-	t.fields("total_connections_received", c.Accepted, "total_commands_processed", e.table.executed(),
+	t.fields("total_connections_received", c.Accepted, "total_commands_processed", e.executed(),
 		"rejected_connections", c.Refused, "expired_keys", st.Expired, "evicted_keys", 0,
 		"pubsub_channels", 0, "pubsub_patterns", 0, "total_error_replies", e.errors.sum(),
 		"acl_access_denied_auth", e.logins.total.Load(), "cell_allowed", st.Allowed, "cell_denied", st.Denied)
@@ -173,12 +173,13 @@ func infoModules(t *infoText) {
 }
 
 func infoCommandStats(t *infoText) {
+	called := t.s.engine.called()
 	t.s.engine.table.each(func(r *row) {
-		calls, rejected := r.stats.calls.Load(), r.stats.rejected.Load()
+		calls, rejected := called[r.id].calls, r.stats.rejected.Load()
 		if calls == 0 && rejected == 0 {
 			return
 		}
-		us := float64(r.stats.ns.Load()) / 1e3
+		us := float64(called[r.id].ns) / 1e3
 		perCall := 0.0
 		if calls > 0 {
 			perCall = us / float64(calls)

@@ -122,6 +122,7 @@ func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
 		return false
 	}
 	s.decide(one)
+	s.scratch.tally.nativeScript()
 	// The script's reply is made of the command's, behind it, and takes its place.
 	from := len(s.w.Buf)
 	replyThrottle(&s.w, &one[0].Result)
@@ -151,9 +152,15 @@ type scriptRun struct {
 
 	reply     []byte
 	lastError string // of a command
+	ended     bool   // by a bound
 }
 
 func (r *scriptRun) run() {
+	r.attempt()
+	r.session.engine.outcomes.count(r)
+}
+
+func (r *scriptRun) attempt() {
 	e := r.session.engine
 	if in := r.session.space; in != nil { // of EXEC
 		r.runInside(in, r.session.spaceNs)
@@ -188,8 +195,8 @@ func (r *scriptRun) runIn(in keySpace, nowNs int64) (keep bool) {
 	s.enter(in, nowNs)
 	defer s.leave()
 	reply, err := s.engine.config.Scripts.Run(r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
-	r.reply, r.lastError = reply, s.lastError
-	return err == nil
+	r.reply, r.lastError, r.ended = reply, s.lastError, err != nil
+	return !r.ended
 }
 
 // scriptHost is what a script reaches by redis.call.

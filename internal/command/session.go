@@ -69,6 +69,7 @@ type Session struct {
 	client       *client
 	gone         atomic.Bool  // the client; what has not begun for it need not
 	row          *row         // whose command runs or waits
+	beganNs      int64        // when it was sent, if it waits
 	watch        *shard.Watch // nil without WATCH
 	watched      []shard.Key
 	watchedBytes int // of their names
@@ -94,9 +95,9 @@ const (
 
 // scratch is what a session needs only while it executes; sessions share them.
 type scratch struct {
-	args    [][]byte
-	batch   []shard.Request
-	batches int // decided so far
+	args  [][]byte
+	batch []shard.Request
+	tally *tally
 }
 
 const (
@@ -142,6 +143,7 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Sta
 		}
 		n, args, err := s.decoder.Next(in[consumed:], s.scratch.args)
 		if err != nil {
+			s.engine.protocolErrors.Add(1)
 			s.failInput(err)
 			s.status = Close
 		}
@@ -203,7 +205,7 @@ func (s *Session) dispatch(args [][]byte) {
 func (s *Session) call(r *row, args [][]byte) {
 	if r.batches { // flush counts those that are well, and reads the clock
 		if err := r.run(s, args); err != nil {
-			r.stats.calls.Add(1)
+			s.scratch.tally.called(r, 1, 0)
 			r.stats.failed.Add(1)
 			s.fail(err)
 		}
@@ -216,16 +218,25 @@ func (s *Session) call(r *row, args [][]byte) {
 		s.client.touch(r, beganNs)
 	}
 	err := r.run(s, args)
-	r.stats.calls.Add(1)
-	if s.waiting == nil { // else what it does aside is timed there
-		r.stats.ns.Add(s.engine.config.Now() - beganNs)
-	}
+	s.count(r, beganNs)
 	if err != nil {
 		s.failCommand(err)
 	}
 	if r.long && s.status == NeedInput {
 		s.status = More
 	}
+}
+
+// count counts a command that has run. One that waits is timed by who works for it, and took all until it is done.
+func (s *Session) count(r *row, beganNs int64) {
+	if s.waiting != nil {
+		s.beganNs = beganNs
+		s.scratch.tally.called(r, 1, 0)
+		return
+	}
+	ns := s.engine.config.Now() - beganNs
+	s.scratch.tally.called(r, 1, ns)
+	s.scratch.tally.took(r, ns)
 }
 
 // reject replies to a command that was not admitted; r is nil where there is none of that name.

@@ -1,23 +1,19 @@
 package command
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"cellserver/internal/histogram"
 )
 
-// rowStats is what INFO commandstats tells of a command.
+// rowStats is what INFO commandstats tells of a command beside its tallies.
 type rowStats struct {
-	calls    atomic.Int64 // also those that failed
-	ns       atomic.Int64 // spent in them
 	failed   atomic.Int64 // replied an error
 	rejected atomic.Int64 // replied an error before they ran
-}
-
-func (st *rowStats) reset() {
-	for _, n := range []*atomic.Int64{&st.calls, &st.ns, &st.failed, &st.rejected} {
-		n.Store(0)
-	}
 }
 
 // errorStats counts error replies by their codes.
@@ -27,7 +23,15 @@ type errorStats struct {
 	total  int64
 }
 
-// maxErrorCodes bounds the codes counted: those that scripts make up are the client's.
+// errorCodes are those of our own replies.
+func errorCodes() []string {
+	return []string{"ERR", "Cell", "EXECABORT", "NOAUTH", "NOPERM", "NOPROTO", "NOSCRIPT", "NOTBUSY", "WRONGPASS"}
+}
+
+// otherCode is for the codes that scripts make up, which are the client's.
+const otherCode = "other"
+
+// maxErrorCodes bounds the codes counted beside our own: those that scripts make up are the client's.
 const (
 	maxErrorCodes     = 128
 	maxErrorCodeBytes = 64
@@ -38,7 +42,7 @@ func (e *errorStats) count(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.total++
-	if _, known := e.byCode[code]; known || len(e.byCode) < maxErrorCodes {
+	if _, known := e.byCode[code]; known || len(e.byCode) < maxErrorCodes || slices.Contains(errorCodes(), code) {
 		if e.byCode == nil {
 			e.byCode = map[string]int64{}
 		}
@@ -61,19 +65,33 @@ func (e *errorStats) sum() int64 {
 	return e.total
 }
 
+// byKind returns the counts of our own codes, and of all others together.
+func (e *errorStats) byKind() map[string]int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	kinds := map[string]int64{otherCode: e.total}
+	for _, code := range errorCodes() {
+		kinds[code] = e.byCode[code]
+		kinds[otherCode] -= e.byCode[code]
+	}
+	return kinds
+}
+
 func (e *errorStats) reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.byCode, e.total = nil, 0
 }
 
-// executed counts the calls of all commands.
-func (t *table) executed() (n int64) {
-	t.each(func(r *row) { n += r.stats.calls.Load() })
-	return n
+func (e *Engine) resetStats() {
+	e.resetCalls()
+	e.table.each(func(r *row) {
+		r.stats.failed.Store(0)
+		r.stats.rejected.Store(0)
+	})
+	e.errors.reset()
+	e.logins.total.Store(0)
 }
-
-func (t *table) resetStats() { t.each(func(r *row) { r.stats.reset() }) }
 
 // each visits all commands and their subcommands, in the order of their names.
 func (t *table) each(visit func(*row)) {
@@ -83,4 +101,97 @@ func (t *table) each(visit func(*row)) {
 			visit(sub)
 		}
 	}
+}
+
+// outcomes counts how scripts ended that were interpreted.
+type outcomes struct{ completed, failed, ended atomic.Uint64 }
+
+func (o *outcomes) count(r *scriptRun) {
+	switch {
+	case r.ended:
+		o.ended.Add(1)
+	case len(r.reply) > 0 && r.reply[0] == '-':
+		o.failed.Add(1)
+	default:
+		o.completed.Add(1)
+	}
+}
+
+// Stats is what an Engine has counted since it was made, or, of calls and errors, since CONFIG RESETSTAT. The maps have the same keys at all times, which no client chooses.
+type Stats struct {
+	Since          time.Time        // the engine was made
+	Calls          map[string]int64 // by command, those included that failed
+	Errors         map[string]int64 // error replies by their codes; those that are not ours together as "other"
+	ProtocolErrors int64            // after each of which a connection was closed
+	AuthFailures   uint64
+	Scripts        map[string]uint64 // by outcome: completed, failed with an error, ended by a bound
+	Batches        BatchStats
+	// Durations are by what ran: cl.throttle, a script, or other commands. The commands of a batch take as long as the
+	// batch, for it is what each of them waits for.
+	Durations map[string]histogram.Snapshot
+}
+
+// BatchStats counts batches of calls of CL.THROTTLE, which are decided together.
+type BatchStats struct {
+	Count, Commands uint64
+	UpTo            map[float64]uint64 // how many had at most so many commands
+}
+
+// Stats returns the engine's figures. It holds up to one tally's lock at a time, while that is copied.
+func (e *Engine) Stats() Stats {
+	st := Stats{
+		Since:          e.started,
+		Calls:          map[string]int64{},
+		Errors:         e.errors.byKind(),
+		ProtocolErrors: e.protocolErrors.Load(),
+		AuthFailures:   e.logins.allTotal.Load(),
+		Scripts: map[string]uint64{
+			"completed": e.outcomes.completed.Load(), "failed": e.outcomes.failed.Load(), "ended": e.outcomes.ended.Load(),
+		},
+		Batches:   BatchStats{UpTo: map[float64]uint64{}},
+		Durations: map[string]histogram.Snapshot{},
+	}
+	called := e.called()
+	e.table.each(func(r *row) { st.Calls[r.fullName()] = called[r.id].calls })
+	durations := [kinds]histogram.Snapshot{}
+	for k := range durations {
+		durations[k] = e.scale.NewSnapshot()
+	}
+	var sizes batchSizes
+	for _, t := range e.tallies {
+		t.mu.Lock()
+		for k := range durations {
+			durations[k].Add(t.durations[k])
+		}
+		sizes.merge(&t.batches)
+		st.Scripts["completed"] += t.scripts
+		t.mu.Unlock()
+	}
+	for k := range durations {
+		st.Durations[kind(k).String()] = durations[k]
+	}
+	st.Batches.Commands = sizes.commands
+	for i, n := range sizes.counts {
+		st.Batches.Count += n
+		st.Batches.UpTo[float64(int(1)<<i)] = st.Batches.Count
+	}
+	return st
+}
+
+// Latency returns the durations of the calls of CL.THROTTLE, of all sessions since the start.
+func (e *Engine) Latency() histogram.Snapshot {
+	all := e.scale.NewSnapshot()
+	for _, t := range e.tallies {
+		t.mu.Lock()
+		all.Add(t.durations[kindThrottle])
+		t.mu.Unlock()
+	}
+	return all
+}
+
+func (b *batchSizes) merge(other *batchSizes) {
+	for i, n := range other.counts {
+		b.counts[i] += n
+	}
+	b.commands += other.commands
 }

@@ -171,6 +171,7 @@ func (k keySpec) access() (a acl.Access) {
 type table struct {
 	rows   []*row // sorted by name, without those that are refused
 	byName map[string]*row
+	ids    int // above those of all rows
 }
 
 const maxNameBytes = 32 // longer than any command's name
@@ -190,10 +191,9 @@ func newTable(rows []*row) table {
 			t.rows = append(t.rows, r)
 		}
 	}
-	id := 0
 	t.each(func(r *row) {
-		r.id = id
-		id++
+		r.id = t.ids
+		t.ids++
 	})
 	return t
 }

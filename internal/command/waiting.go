@@ -20,6 +20,9 @@ func (s *Session) resume() bool {
 	if !done(s) && s.waiting == nil {
 		s.waiting = done
 	}
+	if s.waiting == nil {
+		s.scratch.tally.took(s.row, s.engine.config.Now()-s.beganNs)
+	}
 	return s.waiting == nil
 }
 
@@ -75,7 +78,7 @@ func (s *Session) asideIn(slots slots, work func(), reply func(*Session)) {
 func (e *Engine) timed(r *row, work func()) {
 	beganNs := e.config.Now()
 	work()
-	r.stats.ns.Add(e.config.Now() - beganNs)
+	e.tallies[0].called(r, 0, e.config.Now()-beganNs)
 }
 
 // after replies when a time has passed. It is not for EXEC and scripts, which would hold up others.
@@ -87,6 +90,7 @@ func (s *Session) after(d time.Duration, reply func(*Session)) {
 	})
 	s.wait(func(s *Session) bool {
 		if over.Load() {
+			s.beganNs = s.engine.config.Now() // the pause is no work
 			reply(s)
 		}
 		return over.Load()

@@ -1,11 +1,13 @@
-// Package metrics serves what operators ask for over HTTP: /healthz and, in Prometheus's format, /metrics. All
-// figures are pulled when they are asked for. Its handler is safe for concurrent use.
+// Package metrics serves what operators ask for over HTTP: whether the server is alive and ready, its figures in
+// Prometheus's format, and profiles. All figures are pulled when they are asked for. Its handler is safe for
+// concurrent use.
 package metrics
 
 import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,24 +19,65 @@ import (
 	"cellserver/internal/shard"
 )
 
-// Handler returns the HTTP handler. boundTo is the address that its listener is bound to: on a loopback address
-// only requests for a loopback host are answered, so that no web page can reach it by DNS rebinding.
-func Handler(store *shard.Store, commands *command.Engine, clients *server.Server, boundTo net.Addr) http.Handler {
+// Config is what a handler needs.
+type Config struct {
+	Store    *shard.Store
+	Engine   *command.Engine
+	Server   *server.Server
+	Version  string
+	NotReady func() (why string) // empty while clients are served
+	Access   *Access             // to all but /healthz and /readyz
+	Page     http.Handler        // at /, nil for none
+	Profiles bool                // whether /debug/pprof is served
+	// BoundTo is the address that the handler's listener is bound to: on a loopback address only requests for a
+	// loopback host are answered, so that no web page can reach it by DNS rebinding.
+	BoundTo net.Addr
+}
+
+// Handler returns the HTTP handler.
+func Handler(c Config) http.Handler {
+	guarded := http.NewServeMux()
+	guarded.Handle("GET /metrics", promhttp.HandlerFor(newRegistry(&c), promhttp.HandlerOpts{}))
+	if c.Page != nil {
+		guarded.Handle("/{$}", c.Page)
+	}
+	if c.Profiles {
+		handleProfiles(guarded)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", c.Access.guard(guarded))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if why := c.NotReady(); why != "" {
+			http.Error(w, why, http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	if tcp, ok := c.BoundTo.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		return loopbackOnly(mux)
+	}
+	return mux
+}
+
+func newRegistry(c *Config) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newCollector(store, commands, clients),
+		&collector{config: c},
 	)
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "ok\n")
-	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	if tcp, ok := boundTo.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
-		return loopbackOnly(mux)
-	}
-	return mux
+	return registry
+}
+
+// handleProfiles leaves out pprof's cmdline, which would show a password that was given as a flag.
+func handleProfiles(mux *http.ServeMux) {
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 }
 
 func loopbackOnly(next http.Handler) http.Handler {
@@ -55,62 +98,4 @@ func isLoopbackHost(host string) bool {
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
-// collector reads the figures of the floors below at each scrape.
-type collector struct {
-	store    *shard.Store
-	commands *command.Engine
-	clients  *server.Server
-
-	decisions, keys, expired, connections, accepted, refused, denied, handshakesFailed, authFailures, panics *prometheus.Desc
-}
-
-func newCollector(store *shard.Store, commands *command.Engine, clients *server.Server) *collector {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("cellserver_"+name, help, labels, nil)
-	}
-	return &collector{
-		store:            store,
-		commands:         commands,
-		clients:          clients,
-		decisions:        desc("decisions_total", "Limiter decisions by command and outcome.", "command", "outcome"),
-		keys:             desc("keys", "Keys in the store, those included that expired in the last seconds."),
-		expired:          desc("expired_keys_total", "Expired keys that the sweep removed."),
-		handshakesFailed: desc("tls_handshakes_failed_total", "Connections closed because TLS could not be agreed on."),
-		connections:      desc("connections", "Clients that are connected."),
-		accepted:         desc("connections_accepted_total", "Connections accepted."),
-		refused:          desc("connections_refused_total", "Connections refused because of --maxclients."),
-		denied:           desc("connections_denied_total", "Connections denied by --protected-mode."),
-		authFailures:     desc("auth_failures_total", "Logins with a wrong user name or password."),
-		panics:           desc("panics_total", "Connections closed by a panic."),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	counter := func(d *prometheus.Desc, n uint64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
-	}
-	gauge := func(d *prometheus.Desc, n int) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n))
-	}
-	var st shard.Stats
-	c.store.UpdateStats(&st)
-	counter(c.decisions, st.Allowed, "cl.throttle", "allowed")
-	counter(c.decisions, st.Denied, "cl.throttle", "denied")
-	gauge(c.keys, st.Keys)
-	counter(c.expired, st.Expired)
-
-	clients := c.clients.Stats()
-	gauge(c.connections, clients.Connected)
-	counter(c.accepted, clients.Accepted)
-	counter(c.refused, clients.Refused)
-	counter(c.denied, clients.Denied)
-	counter(c.handshakesFailed, clients.HandshakesFailed)
-	counter(c.authFailures, c.commands.FailedLogins())
-	counter(c.panics, clients.Panics)
 }

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +25,8 @@ type conn struct {
 	out     *output // to nc
 	replies []byte  // reused
 
+	received    atomic.Uint64 // bytes
+	why         end
 	hasDeadline bool          // a read deadline was set by the connection itself
 	greeted     atomic.Bool   // the client was authenticated once
 	lingering   bool          // the read deadline is finish's; guarded by driver.mu
@@ -93,7 +97,11 @@ func (c *conn) run() {
 	defer c.Kill()
 	defer func() {
 		if p := recover(); p != nil {
+			c.because(endPanic)
 			c.driver.server.panicked(p, c.peer)
+		}
+		if c.isKilled() {
+			c.because(endKilled)
 		}
 	}()
 	if c.secured != nil && !c.handshake() {
@@ -101,6 +109,7 @@ func (c *conn) run() {
 		return
 	}
 	c.session = c.driver.server.config.NewSession(c.peer, c)
+	c.driver.server.opened(c.peer)
 	for alive := true; alive; {
 		alive = c.read() && c.process()
 	}
@@ -113,12 +122,17 @@ func (c *conn) authenticated() bool { return c.session != nil && c.session.Authe
 // read waits for input. It is false when there will be no more.
 func (c *conn) read() bool {
 	if !c.setReadDeadline() {
+		c.because(endShutdown)
 		c.finish()
 		return false
 	}
 	n, err := c.source.Read(c.in.free())
 	c.in.filled(n)
+	if c.secured == nil {
+		c.received.Add(uint64(n))
+	}
 	if err != nil && n == 0 {
+		c.because(c.whyUnread(err))
 		if c.driver.isDraining() {
 			c.finish()
 		} else {
@@ -128,6 +142,33 @@ func (c *conn) read() bool {
 	}
 	return true
 }
+
+// whyUnread tells why a read has failed.
+func (c *conn) whyUnread(err error) end {
+	switch {
+	case errors.Is(err, errUnread):
+		return endOutput
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return endClient
+	case c.driver.isDraining():
+		return endShutdown
+	case !c.greeted.Load() && c.limits().HandshakeTimeout > 0 && time.Since(c.opened) >= c.limits().HandshakeTimeout:
+		return endHandshake
+	}
+	return endIdle
+}
+
+// because notes why the connection ends; the first reason counts.
+func (c *conn) because(why end) {
+	if c.why != endClient {
+		return
+	}
+	if c.why = why; why == endKilled && c.driver.isDraining() {
+		c.why = endShutdown
+	}
+}
+
+func (c *conn) traffic() traffic { return traffic{c.received.Load(), c.out.sent.Load()} }
 
 // setReadDeadline is false if the driver is draining. It looks after it has set the deadline, for the driver sets
 // its own, which must not be overwritten unseen; and so it does for limits that have changed.
@@ -164,7 +205,11 @@ func (c *conn) process() bool {
 	for {
 		n, replies, status := c.session.Feed(c.in.unread(), c.replies[:0])
 		c.in.consumed(n)
-		if status == command.Abort || !c.send(replies) {
+		if status == command.Abort {
+			c.because(endSession)
+			return false
+		}
+		if !c.send(replies) {
 			return false
 		}
 		switch status {
@@ -181,6 +226,7 @@ func (c *conn) process() bool {
 				return false
 			}
 		default:
+			c.because(endSession)
 			c.finish()
 			return false
 		}
@@ -201,13 +247,19 @@ func (c *conn) send(replies []byte) bool {
 	case err != nil:
 		return false
 	case !c.session.Authenticated():
-		return pending <= command.UnauthenticatedOutput
+		if pending <= command.UnauthenticatedOutput {
+			return true
+		}
+		c.because(endOutput)
+		return false
 	case pending > limits.MaxOutputBytes:
 		if c.out.await(limits.MaxOutputBytes/2, limits.OutputTimeout) {
 			return true
 		}
-		c.driver.server.config.Log.Warn("a client does not read its replies; connection closed", "client", c.peer.Addr,
-			"pending_bytes", pending, "hint", "see --max-output-bytes and --output-timeout")
+		if !c.out.broken() && !c.isKilled() {
+			c.because(endOutput)
+			c.driver.server.tellUnread(c.peer, pending)
+		}
 		return false
 	}
 	return true

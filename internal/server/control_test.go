@@ -17,9 +17,10 @@ import (
 // TestEverySessionIsClosedOnce: checkEnds counts, here while the server still runs.
 func TestEverySessionIsClosedOnce(t *testing.T) {
 	const short = 50 * time.Millisecond
+	const silence = 400 * time.Millisecond // long enough for a first answer on a busy machine
 	locked := func(c *Config) {
 		c.NewSession = func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn, locked: true} }
-		c.Limits.HandshakeTimeout = short
+		c.Limits.HandshakeTimeout = silence
 	}
 	shutdown := func(t *testing.T, s *testServer, _ net.Conn) {
 		ctx, cancel := context.WithTimeout(context.Background(), short)
@@ -33,35 +34,36 @@ func TestEverySessionIsClosedOnce(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
+		why    string // that is counted and logged
 		change func(*Config)
 		end    func(t *testing.T, s *testServer, nc net.Conn)
 	}{
-		{"the client closes", nil, func(_ *testing.T, _ *testServer, nc net.Conn) { nc.Close() }},
-		{"in the middle of a line", nil, func(t *testing.T, _ *testServer, nc net.Conn) { write(t, nc, "half"); nc.Close() }},
-		{"with replies unread", nil, func(t *testing.T, _ *testServer, nc net.Conn) { write(t, nc, "long\nlong\n"); nc.Close() }},
-		{"close", nil, func(t *testing.T, _ *testServer, nc net.Conn) {
+		{"the client closes", "client", nil, func(_ *testing.T, _ *testServer, nc net.Conn) { nc.Close() }},
+		{"in the middle of a line", "client", nil, func(t *testing.T, _ *testServer, nc net.Conn) { write(t, nc, "half"); nc.Close() }},
+		{"with replies unread", "client", nil, func(t *testing.T, _ *testServer, nc net.Conn) { write(t, nc, "long\nlong\n"); nc.Close() }},
+		{"close", "session", nil, func(t *testing.T, _ *testServer, nc net.Conn) {
 			write(t, nc, "close\n")
 			ended(t, nc, "bye\n")
 			nc.Close()
 		}},
-		{"abort", nil, send("abort\n")},
-		{"panic", nil, send("panic\n")},
-		{"idle", func(c *Config) { c.Limits.IdleTimeout = short }, send("half")},
-		{"not authenticated", locked, send("half")},
-		{"does not read", func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, short }, send(strings.Repeat("long\n", 1000))},
-		{"killed", nil, func(_ *testing.T, s *testServer, _ net.Conn) { s.all()[0].conn.Kill() }},
-		{"killed while it waits", nil, func(t *testing.T, s *testServer, nc net.Conn) {
+		{"abort", "session", nil, send("abort\n")},
+		{"panic", "panic", nil, send("panic\n")},
+		{"idle", "idle", func(c *Config) { c.Limits.IdleTimeout = silence }, send("half")},
+		{"not authenticated", "handshake", locked, send("half")},
+		{"does not read", "output", func(c *Config) { c.Limits.MaxOutputBytes, c.Limits.OutputTimeout = 1<<20, short }, send(strings.Repeat("long\n", 1000))},
+		{"killed", "killed", nil, func(_ *testing.T, s *testServer, _ net.Conn) { s.all()[0].conn.Kill() }},
+		{"killed while it waits", "killed", nil, func(t *testing.T, s *testServer, nc net.Conn) {
 			write(t, nc, "b\nstay\n")
 			expect(t, nc, "b\n")
 			s.all()[0].conn.Kill()
 		}},
-		{"shutdown", nil, shutdown},
-		{"shutdown that cuts it", nil, func(t *testing.T, s *testServer, nc net.Conn) {
+		{"shutdown", "shutdown", nil, shutdown},
+		{"shutdown that cuts it", "shutdown", nil, func(t *testing.T, s *testServer, nc net.Conn) {
 			write(t, nc, "b\nstay\n")
 			expect(t, nc, "b\n")
 			shutdown(t, s, nc)
 		}},
-		{"killed and shut down", nil, func(t *testing.T, s *testServer, nc net.Conn) { s.all()[0].conn.Kill(); shutdown(t, s, nc) }},
+		{"killed and shut down", "", nil, func(t *testing.T, s *testServer, nc net.Conn) { s.all()[0].conn.Kill(); shutdown(t, s, nc) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			onEachDriver(t, func(t *testing.T, start starter) {
@@ -71,6 +73,7 @@ func TestEverySessionIsClosedOnce(t *testing.T) {
 				tt.end(t, s, nc)
 				s.awaitClients(t, 0)
 				s.checkEnds(t)
+				s.checkClosed(t, tt.why)
 				for _, w := range s.all() { // neither has an effect any more
 					w.conn.Kill()
 					w.conn.Wake()

@@ -15,8 +15,9 @@ type goroutines struct {
 	server   *Server
 	draining chan struct{} // closed when Shutdown begins
 
-	mu    sync.Mutex // guards conns, whether more may be added to them, and their lingering
+	mu    sync.Mutex // guards conns, whether more may be added to them, their lingering, and past
 	conns map[*conn]struct{}
+	past  traffic // of connections that have ended
 	wg    sync.WaitGroup
 }
 
@@ -38,6 +39,9 @@ func (g *goroutines) start(c *conn) {
 	defer g.mu.Unlock()
 	if g.isDraining() {
 		_ = c.nc.Close()
+		if c.secured == nil {
+			g.server.left(c.peer, endShutdown, traffic{}, 0)
+		}
 		g.server.ended()
 		return
 	}
@@ -57,7 +61,11 @@ func (g *goroutines) isDraining() bool {
 func (g *goroutines) remove(c *conn) {
 	g.mu.Lock()
 	delete(g.conns, c)
+	g.past.add(c.traffic())
 	g.mu.Unlock()
+	if c.session != nil {
+		g.server.left(c.peer, c.why, c.traffic(), time.Since(c.opened))
+	}
 	g.server.ended()
 }
 
@@ -73,6 +81,16 @@ func (g *goroutines) limitsChanged() {
 			_ = c.nc.SetReadDeadline(c.inputDeadline(limits))
 		}
 	}
+}
+
+func (g *goroutines) traffic() traffic {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	sum := g.past
+	for c := range g.conns {
+		sum.add(c.traffic())
+	}
+	return sum
 }
 
 func (g *goroutines) shutdown(ctx context.Context) error {

@@ -173,7 +173,7 @@ func newServer(l net.Listener, ioThreads int, change func(*Config)) *testServer 
 		NewSession: func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn} },
 		IOThreads:  ioThreads,
 		Limits:     Limits{MaxClients: 100, MaxOutputBytes: 32 << 20, OutputTimeout: time.Minute},
-		Log:        slog.New(slog.NewTextHandler(s.log, nil)),
+		Log:        slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
 		change(&c)

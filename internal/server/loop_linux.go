@@ -9,18 +9,22 @@ import (
 )
 
 // loop serves its connections from one goroutine: all of loop and of its connections belongs to that, but for the
-// inbox and load.
+// inbox and the atomics.
 type loop struct {
 	server *Server
 	poll   *poller
 	inbox  inbox
 	load   atomic.Int64 // connections, for whoever chooses a loop
+	// what others may see of traffic, up to the last round
+	received, sent atomic.Uint64
 
 	conns    []*loopConn // by descriptor
 	open     int         // how many of them there are
 	ready    []*loopConn // that have input to process, beyond what the poller knows
 	timers   timers
 	draining bool
+
+	traffic traffic // of all connections that there were
 
 	started   time.Time
 	yieldedNs int64
@@ -61,7 +65,18 @@ func (l *loop) run() {
 		for c := l.timers.take(nowNs); c != nil; c = l.timers.take(nowNs) {
 			c.expired()
 		}
+		l.publish()
 		l.yield(nowNs)
+	}
+}
+
+// publish has others see what was moved: once a round, as it takes a locked instruction or two.
+func (l *loop) publish() {
+	if l.received.Load() != l.traffic.received {
+		l.received.Store(l.traffic.received)
+	}
+	if l.sent.Load() != l.traffic.sent {
+		l.sent.Store(l.traffic.sent)
 	}
 }
 
@@ -107,7 +122,7 @@ func (l *loop) readInbox() {
 		c.guarded(0, (*loopConn).woken)
 	}
 	for _, c := range m.killed {
-		c.close()
+		c.closeFor(endKilled)
 	}
 	if m.limited {
 		l.each((*loopConn).limitsChanged)
@@ -120,7 +135,7 @@ func (l *loop) readInbox() {
 		l.each((*loopConn).drain)
 	}
 	if m.ended {
-		l.each(func(c *loopConn, _ uint32) { c.close() })
+		l.each(func(c *loopConn, _ uint32) { c.closeFor(endShutdown) })
 	}
 }
 

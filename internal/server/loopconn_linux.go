@@ -27,6 +27,8 @@ type loopConn struct {
 	blocked  bool // too much is pending: not read from, nothing processed
 	greeted  bool // the client was authenticated once
 	timed    bool // input has to come by some time
+	why      end
+	traffic  traffic
 	out      blocks
 
 	peer     command.Peer
@@ -58,6 +60,7 @@ func newLoopConn(l *loop, fd int, peer command.Peer) *loopConn {
 func (c *loopConn) refuse() {
 	_ = unix.Close(c.fd)
 	c.loop.load.Add(-1)
+	c.loop.server.left(c.peer, endShutdown, traffic{}, 0)
 	c.loop.server.ended()
 }
 
@@ -72,21 +75,25 @@ func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.loop.server.panicked(p, c.peer)
-			c.close()
+			c.closeFor(endPanic)
 		}
 	}()
 	do(c, events)
 }
 
 func (c *loopConn) start(uint32) {
+	c.openedNs = c.loop.nowNs()
 	c.session = c.loop.server.config.NewSession(c.peer, c)
 	c.interest = toRead | c.edge
 	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, c.fd, c.interest); err != nil {
-		c.loop.server.config.Log.Error("cannot serve a client; connection closed", "client", c.peer.Addr, "error", err)
-		c.close()
+		if count := c.loop.server.unserved.Due(); count > 0 {
+			c.loop.server.config.Log.Error("cannot serve a client; connection closed", "client", c.peer.Addr, "error", err, "count", count,
+				"hint", "where it says no space left: raise fs.epoll.max_user_watches (sysctl) or lower --maxclients")
+		}
+		c.closeFor(endSystem)
 		return
 	}
-	c.openedNs = c.loop.nowNs()
+	c.loop.server.opened(c.peer)
 	c.awaitInput()
 	if c.loop.draining {
 		c.drain(0)
@@ -136,14 +143,20 @@ func (c *loopConn) dueIn(d time.Duration) {
 func (c *loopConn) expired() {
 	switch {
 	case c.phase == phaseOpen && c.blocked:
-		c.loop.server.config.Log.Warn("a client does not read its replies; connection closed", "client", c.peer.Addr,
-			"pending_bytes", c.out.bytes, "hint", "see --max-output-bytes and --output-timeout")
-		c.close()
+		c.loop.server.tellUnread(c.peer, c.out.bytes)
+		c.closeFor(endOutput)
+	case c.phase == phaseOpen && !c.greeted && c.isLateToGreet():
+		c.endFor(endHandshake, phaseFlushing)
 	case c.phase == phaseOpen:
-		c.end(phaseFlushing)
+		c.endFor(endIdle, phaseFlushing)
 	default:
 		c.close()
 	}
+}
+
+func (c *loopConn) isLateToGreet() bool {
+	timeout := int64(c.loop.server.limits.Load().HandshakeTimeout)
+	return timeout > 0 && c.loop.nowNs()-c.openedNs >= timeout
 }
 
 // happened is what the poller reports.
@@ -205,6 +218,8 @@ func (c *loopConn) read() {
 		c.end(phaseFlushing)
 		return
 	}
+	c.traffic.received += uint64(n)
+	l.traffic.received += uint64(n)
 	if own {
 		c.in.filled(n)
 		c.process(c.in.unread(), true)
@@ -230,7 +245,7 @@ func (c *loopConn) process(b []byte, own bool) {
 		c.in.keep(b[n:])
 	}
 	if status == command.Abort {
-		c.close()
+		c.closeFor(endSession)
 		return
 	}
 	if !c.send(replies) {
@@ -241,7 +256,7 @@ func (c *loopConn) process(b []byte, own bool) {
 	}
 	switch status {
 	case command.Close:
-		c.end(phaseFinishing)
+		c.endFor(endSession, phaseFinishing)
 		return
 	case command.Waiting:
 		c.waiting = true
@@ -250,7 +265,7 @@ func (c *loopConn) process(b []byte, own bool) {
 		}
 	case command.NeedInput:
 		if l.draining && !c.blocked {
-			c.end(phaseFinishing)
+			c.endFor(endShutdown, phaseFinishing)
 			return
 		}
 	case command.More, command.Abort: // dealt with above
@@ -297,7 +312,7 @@ func (c *loopConn) woken(uint32) {
 
 func (c *loopConn) drain(uint32) {
 	if c.phase == phaseOpen && !c.waiting && !c.more && !c.blocked {
-		c.end(phaseFinishing)
+		c.endFor(endShutdown, phaseFinishing)
 	}
 }
 
@@ -328,12 +343,25 @@ func (c *loopConn) listen() {
 	}
 }
 
+// because notes why the connection ends; the first reason counts.
+func (c *loopConn) because(why end) {
+	if c.why == endClient {
+		c.why = why
+	}
+}
+
+func (c *loopConn) closeFor(why end) {
+	c.because(why)
+	c.close()
+}
+
 // close ends the connection at once.
 func (c *loopConn) close() {
 	if c.phase != phaseClosed {
 		c.phase = phaseClosed
 		c.in, c.out = input{}, blocks{}
 		c.loop.server.closeSession(c.session, c.peer)
+		c.loop.server.left(c.peer, c.why, c.traffic, time.Duration(c.loop.nowNs()-c.openedNs))
 		c.loop.forget(c)
 	}
 }

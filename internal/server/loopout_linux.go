@@ -15,6 +15,7 @@ func (c *loopConn) send(replies []byte) bool {
 			return false
 		}
 		replies = replies[n:]
+		c.wrote(n)
 	}
 	if len(replies) == 0 {
 		return true
@@ -23,7 +24,7 @@ func (c *loopConn) send(replies []byte) bool {
 	switch limits := c.loop.server.limits.Load(); {
 	case !c.session.Authenticated():
 		if c.out.bytes > command.UnauthenticatedOutput {
-			c.close()
+			c.closeFor(endOutput)
 			return false
 		}
 	case c.out.bytes > limits.MaxOutputBytes && !c.blocked:
@@ -31,6 +32,11 @@ func (c *loopConn) send(replies []byte) bool {
 		c.dueIn(limits.OutputTimeout)
 	}
 	return true
+}
+
+func (c *loopConn) wrote(n int) {
+	c.traffic.sent += uint64(n)
+	c.loop.traffic.sent += uint64(n)
 }
 
 // flush writes what is queued, as far as the client takes it. It is false if the connection was closed.
@@ -43,6 +49,7 @@ func (c *loopConn) flush() bool {
 			return false
 		}
 		c.out.take(n)
+		c.wrote(n)
 		if written += n; n < len(front) {
 			break
 		}
@@ -72,6 +79,11 @@ func (c *loopConn) unblock() {
 
 // loopOutputBytes is how much is written to a connection in one turn.
 const loopOutputBytes = 1 << 20
+
+func (c *loopConn) endFor(why end, p phase) {
+	c.because(why)
+	c.end(p)
+}
 
 // end reads no more commands, sends what is pending, and then closes the connection as the phase says.
 func (c *loopConn) end(p phase) {

@@ -85,6 +85,14 @@ func (d *loops) limitsChanged() {
 	}
 }
 
+func (d *loops) traffic() traffic {
+	sum := d.others.traffic()
+	for _, l := range d.all {
+		sum.add(traffic{l.received.Load(), l.sent.Load()})
+	}
+	return sum
+}
+
 func (d *loops) shutdown(ctx context.Context) error {
 	for _, l := range d.all {
 		l.inbox.drain()

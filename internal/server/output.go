@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,8 +11,9 @@ import (
 // client does not take is queued, and a goroutine that lives until the queue is empty writes it, so that the
 // connection can be read on meanwhile: clients write whole pipelines before they read.
 type output struct {
-	nc  net.Conn
-	now nonblocking // used by the connection's goroutine, while nothing is queued
+	nc   net.Conn
+	now  nonblocking   // used by the connection's goroutine, while nothing is queued
+	sent atomic.Uint64 // bytes
 
 	mu      sync.Mutex // guards all below
 	queue   blocks
@@ -34,6 +36,7 @@ func (o *output) send(b []byte) (pending int, err error) {
 	}
 	if !writing {
 		n, err := o.now.write(b)
+		o.sent.Add(uint64(n))
 		if err != nil || n == len(b) {
 			return 0, err
 		}
@@ -52,6 +55,7 @@ func (o *output) send(b []byte) (pending int, err error) {
 func (o *output) writeQueue() {
 	for b := o.next(); len(b) > 0; b = o.next() {
 		n, err := o.nc.Write(b)
+		o.sent.Add(uint64(n))
 		o.wrote(n, err)
 		if err != nil {
 			return
@@ -110,6 +114,13 @@ func (o *output) await(most int, timeout time.Duration) bool {
 			return false
 		}
 	}
+}
+
+// broken reports whether nothing can be sent any more.
+func (o *output) broken() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err != nil
 }
 
 // wait waits until the goroutine has ended, which it does soon after the connection was closed.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cellserver/internal/command"
+	"cellserver/internal/often"
 )
 
 // Session is what a driver drives; *command.Session is one.
@@ -54,6 +55,10 @@ type Stats struct {
 	Denied           uint64 // by Config.Admit
 	HandshakesFailed uint64 // of TLS
 	Panics           uint64 // connections closed by a panic
+	// Closed counts the accepted connections that have ended, by why: client, session (QUIT, or bytes that are no
+	// command), idle, handshake, output, killed, shutdown, panic or system.
+	Closed         map[string]uint64
+	Received, Sent uint64 // bytes on the wire
 }
 
 // Server serves any number of listeners.
@@ -70,8 +75,9 @@ type Server struct {
 	denied           atomic.Uint64
 	handshakesFailed atomic.Uint64
 	panics           atomic.Uint64
+	closed           [ends]atomic.Uint64
 
-	handshakeLog handshakeLog
+	full, barred, badHandshakes, broken, unread, unserved often.Counter // what is logged now and then
 
 	mu        sync.Mutex // guards all below
 	listeners map[net.Listener]struct{}
@@ -85,6 +91,8 @@ type driver interface {
 	serve(nc net.Conn, peer command.Peer)
 	// limitsChanged has the connections that wait for input follow new timeouts.
 	limitsChanged()
+	// traffic counts the bytes of all connections that there were.
+	traffic() traffic
 	// shutdown finishes what has been read from the connections, sends the replies and closes them. When ctx is
 	// done first, it closes what is left. It returns when all have ended.
 	shutdown(ctx context.Context) error
@@ -126,14 +134,22 @@ var ErrClosed = errors.New("server: closed")
 
 // Stats returns the server's figures.
 func (s *Server) Stats() Stats {
-	return Stats{
+	bytes := s.driver.traffic()
+	st := Stats{
 		Connected:        int(s.connected.Load()),
 		Accepted:         s.accepted.Load(),
 		Refused:          s.refused.Load(),
 		Denied:           s.denied.Load(),
 		HandshakesFailed: s.handshakesFailed.Load(),
 		Panics:           s.panics.Load(),
+		Closed:           make(map[string]uint64, ends),
+		Received:         bytes.received,
+		Sent:             bytes.sent,
 	}
+	for why := range ends {
+		st.Closed[why.String()] = s.closed[why].Load()
+	}
+	return st
 }
 
 // Serve accepts connections from l until Shutdown, and then returns ErrClosed.
@@ -218,6 +234,10 @@ func (s *Server) hasRoom() bool {
 	if s.connected.Add(1) > int64(s.limits.Load().MaxClients) {
 		s.ended()
 		s.refused.Add(1)
+		if count := s.full.Due(); count > 0 {
+			s.config.Log.Warn("there are as many clients as may be; connection refused", "count", count,
+				"hint", "raise --maxclients, or look with CLIENT LIST for who holds the connections")
+		}
 		return false
 	}
 	return true
@@ -232,6 +252,9 @@ func (s *Server) refusal(peer command.Peer) (refusal string) {
 		s.accepted.Add(1)
 	} else {
 		s.denied.Add(1)
+		if count := s.barred.Due(); count > 0 {
+			s.config.Log.Warn("a client was refused", "client", peer.Addr, "count", count, "reply", refusal)
+		}
 	}
 	return refusal
 }
@@ -265,8 +288,10 @@ func (s *Server) closeSession(session Session, peer command.Peer) {
 // panicked counts and reports a panic of a connection, which the caller then closes.
 func (s *Server) panicked(value any, peer command.Peer) {
 	s.panics.Add(1)
-	s.config.Log.Error("a connection panicked and is closed; please report this",
-		"panic", value, "client", peer.Addr, "stack", string(debug.Stack()))
+	if count := s.broken.Due(); count > 0 {
+		s.config.Log.Error("a connection panicked and is closed; please report this",
+			"panic", value, "client", peer.Addr, "count", count, "stack", string(debug.Stack()))
+	}
 }
 
 // Shutdown stops accepting, finishes what has been read, and closes all connections; at the latest when ctx is

@@ -97,12 +97,15 @@ func TestMaxClients(t *testing.T) {
 		if st := s.Stats(); st.Refused != 1 || st.Accepted != 3 {
 			t.Errorf("got %+v", st)
 		}
+		if log := s.log.String(); strings.Count(log, "as many clients as may be") != 1 {
+			t.Errorf("the log does not tell of it once: %s", log)
+		}
 	})
 }
 
 func TestIdleTimeout(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
-		s := start(func(c *Config) { c.Limits.IdleTimeout = 50 * time.Millisecond })
+		s := start(func(c *Config) { c.Limits.IdleTimeout = 400 * time.Millisecond })
 		nc := s.dial(t)
 		ask(t, nc, "a\n", "a\n")
 		ended(t, nc, "")
@@ -112,7 +115,7 @@ func TestIdleTimeout(t *testing.T) {
 func TestHandshakeTimeout(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(func(c *Config) {
-			c.Limits.HandshakeTimeout = 50 * time.Millisecond
+			c.Limits.HandshakeTimeout = 400 * time.Millisecond
 			c.NewSession = func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn, locked: true} }
 		})
 		nc := s.dial(t)

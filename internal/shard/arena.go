@@ -17,29 +17,40 @@ const (
 // arenas holds a table's long keys, apart from its segments because those have no pointers. An arena's number is
 // its place in bufs; 0 is none.
 type arenas struct {
-	bufs [][]byte
-	free []uint32
+	bufs  [][]byte
+	free  []uint32
+	bytes int // that the buffers have room for
+}
+
+func (a *arenas) totalBytes() int { return a.bytes + sliceHeaderBytes*len(a.bufs) }
+
+// set puts a buffer in an arena's place.
+func (a *arenas) set(id uint32, buf []byte) {
+	a.bytes += cap(buf) - cap(a.bufs[id])
+	a.bufs[id] = buf
 }
 
 func (a *arenas) take(buf []byte) uint32 {
 	if n := len(a.free); n > 0 {
 		id := a.free[n-1]
 		a.free = a.free[:n-1]
-		a.bufs[id] = buf
+		a.set(id, buf)
 		return id
 	}
 	if len(a.bufs) == 0 {
 		a.bufs = append(a.bufs, nil)
 	}
-	a.bufs = append(a.bufs, buf)
-	return uint32(len(a.bufs) - 1)
+	a.bufs = append(a.bufs, nil)
+	id := uint32(len(a.bufs) - 1)
+	a.set(id, buf)
+	return id
 }
 
 func (a *arenas) give(id uint32) {
 	if id == 0 {
 		return
 	}
-	a.bufs[id] = nil
+	a.set(id, nil)
 	a.free = append(a.free, id)
 	if len(a.free) == len(a.bufs)-1 {
 		*a = arenas{}
@@ -77,7 +88,7 @@ func (t *table) storeLong(seg *segment, code uint64, key *Key) uint64 {
 	}
 	buf := t.arenaFor(seg, n)
 	at := location(len(buf), n)
-	t.arenas.bufs[seg.arena] = key.appendStored(buf)
+	t.arenas.set(seg.arena, key.appendStored(buf))
 	return at
 }
 
@@ -89,7 +100,7 @@ func (t *table) adopt(to, from *segment, at uint64, room int) uint64 {
 		room = 0
 	}
 	buf := t.arenaFor(to, max(len(key), room))
-	t.arenas.bufs[to.arena] = append(buf, key...)
+	t.arenas.set(to.arena, append(buf, key...))
 	return location(len(buf), len(key))
 }
 
@@ -136,7 +147,8 @@ func (t *table) compact(seg *segment) {
 			live = append(live, old[offset:offset+length]...)
 		}
 	}
-	t.arenas.bufs[seg.arena], seg.garbage = live, 0
+	t.arenas.set(seg.arena, live)
+	seg.garbage = 0
 	if len(live) == 0 {
 		t.arenas.give(seg.arena)
 		seg.arena = 0

@@ -100,11 +100,7 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *Request) {
 		tatNs = max(b.tatNs[slot], nowNs)
 	}
 	newTATNs, r := q.Limit.Throttle(tatNs, nowNs, q.Quantity)
-	if r.Limited {
-		sh.denied++
-	} else {
-		sh.allowed++
-	}
+	sh.counts.add(q.Quantity, r.Limited)
 	q.Result = r
 	if newTATNs != tatNs {
 		sh.table.set(k, &q.Key, b, slot, nowNs, newTATNs)

@@ -144,6 +144,13 @@ func checkTable(t *testing.T, tb *table, m map[string]int64) {
 	if n := len(tb.arenas.bufs) - len(tb.arenas.free); n != 0 && n-1 != len(inUse) {
 		t.Fatalf("%d arenas, %d in use", n-1, len(inUse))
 	}
+	bytes := 0
+	for _, buf := range tb.arenas.bufs {
+		bytes += cap(buf)
+	}
+	if tb.arenas.bytes != bytes {
+		t.Fatalf("%d bytes of arenas are counted, there are %d", tb.arenas.bytes, bytes)
+	}
 }
 
 // TestFullSegments drives one segment to its bound and empties it, again and again, with lookups at all fills:

@@ -48,9 +48,9 @@ func newStore(shardBits int) *Store {
 type shard struct {
 	mu      sync.Mutex // guards all below
 	table   table
-	allowed uint64
-	denied  uint64
+	counts  counts
 	expired uint64
+	swept   uint64
 	touched uint64 // see table.touch
 	watched watched
 
@@ -240,29 +240,4 @@ func (sh *shard) someSegmentsLocked(at uint64, visit func(seg *segment, at uint6
 		at = next
 	}
 	return at, true
-}
-
-// Stats is what the store has counted since it was made.
-type Stats struct {
-	Keys    int    // entries, those included that expired since the sweep was last there
-	Allowed uint64 // requests that passed
-	Denied  uint64 // requests that were limited
-	Expired uint64 // entries that the sweep removed
-}
-
-// UpdateStats adds the store's figures to st. It holds one shard's lock at a time, for a few loads.
-func (s *Store) UpdateStats(st *Stats) {
-	for i := range s.shards {
-		sh := &s.shards[i]
-		sh.mu.Lock()
-		sh.updateStatsLocked(st)
-		sh.mu.Unlock()
-	}
-}
-
-func (sh *shard) updateStatsLocked(st *Stats) {
-	st.Keys += sh.table.count
-	st.Allowed += sh.allowed
-	st.Denied += sh.denied
-	st.Expired += sh.expired
 }

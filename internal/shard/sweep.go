@@ -35,6 +35,7 @@ func (sh *shard) sweepLocked(at uint64, nowNs int64) (seen, removed int, next ui
 		return 0, 0, 0
 	}
 	seg, next := t.segmentAfter(at)
+	sh.swept++
 	seen = int(seg.used)
 	removed = sh.removeLocked(seg, func(b *bucket, slot int) bool { return b.tatNs[slot] <= nowNs })
 	sh.expired += uint64(removed)

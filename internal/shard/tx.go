@@ -39,8 +39,7 @@ type txState struct {
 	foundNs int64 // the TAT at Begin; nowNs if absent
 	tatNs   int64 // as it is in the Tx
 	written bool
-	allowed uint64
-	denied  uint64
+	counts  counts
 }
 
 type txListed struct {
@@ -181,11 +180,7 @@ func (tx *Tx) throttle(st *txState, limit funnel.Limit, quantity int64) funnel.R
 	if tatNs != st.tatNs {
 		st.tatNs, st.written = tatNs, true
 	}
-	if r.Limited {
-		st.denied++
-	} else {
-		st.allowed++
-	}
+	st.counts.add(quantity, r.Limited)
 	return r
 }
 
@@ -207,7 +202,7 @@ func (tx *Tx) Commit() bool {
 	}
 	for i := range tx.states {
 		st, sh := &tx.states[i], tx.shard(i)
-		st.countLocked(sh)
+		sh.counts.merge(&st.counts)
 		if st.written {
 			b, slot := sh.table.find(st.ref, &st.key)
 			sh.table.set(st.ref, &st.key, b, slot, tx.nowNs, st.tatNs)
@@ -245,17 +240,12 @@ func (tx *Tx) written() bool {
 	return slices.ContainsFunc(tx.states, func(st txState) bool { return st.written })
 }
 
-func (st *txState) countLocked(sh *shard) {
-	sh.allowed += st.allowed
-	sh.denied += st.denied
-}
-
 // countApart counts what a Tx that needs no locks has asked.
 func (tx *Tx) countApart() {
 	for i := range tx.states {
-		if st, sh := &tx.states[i], tx.shard(i); st.allowed|st.denied != 0 {
+		if st, sh := &tx.states[i], tx.shard(i); st.counts != (counts{}) {
 			sh.mu.Lock()
-			st.countLocked(sh)
+			sh.counts.merge(&st.counts)
 			sh.mu.Unlock()
 		}
 	}

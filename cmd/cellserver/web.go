@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/net/netutil"
+
+	"cellserver/internal/certs"
+	"cellserver/internal/metrics"
+	"cellserver/internal/often"
+)
+
+// maxScrapers bounds the connections to the metrics address, so that they leave descriptors to the clients.
+const maxScrapers = 16
+
+func metricsFlag(fs *pflag.FlagSet, addr *string) {
+	fs.StringVar(addr, "metrics-addr", "127.0.0.1:9380", "`host:port` of the live page, /healthz, /readyz and /metrics; empty for none")
+}
+
+func (o *options) defineMetrics(fs *pflag.FlagSet) {
+	metricsFlag(fs, &o.metricsAddr)
+	fs.StringVar(&o.metricsTokenFile, "metrics-token-file", "", "`file` with a token that the live page and /metrics are to be asked with (Authorization: Bearer)")
+	fs.StringVar(&o.metricsPasswordFile, "metrics-password-file", "", "`file` with user:password that the live page and /metrics are to be asked with (basic authentication)")
+	fs.StringVar(&o.metricsTLSCert, "metrics-tls-cert", "", "PEM `file` with the certificate of the metrics address, which then speaks HTTPS")
+	fs.StringVar(&o.metricsTLSKey, "metrics-tls-key", "", "PEM `file` with that certificate's key")
+	fs.BoolVar(&o.noDashboard, "no-dashboard", false, "leave the live page, which shows keys, off the metrics address")
+	fs.BoolVar(&o.pprof, "pprof", false, "serve profiles of the server on the metrics address at /debug/pprof/")
+}
+
+// checkMetrics refuses flags that do not go together.
+func (o *options) checkMetrics() error {
+	if o.metricsAddr == "" {
+		if o.metricsTokenFile+o.metricsPasswordFile+o.metricsTLSCert+o.metricsTLSKey != "" || o.pprof {
+			return errors.New("--metrics-addr is empty, but other flags are about it; give an address, such as 127.0.0.1:9380")
+		}
+		return nil
+	}
+	if (o.metricsTLSCert == "") != (o.metricsTLSKey == "") {
+		return errors.New("--metrics-tls-cert and --metrics-tls-key need each other; give both")
+	}
+	return nil
+}
+
+// web is what is served on the metrics address.
+type web struct {
+	server *http.Server
+	access *metrics.Access
+	certs  *certs.Keeper // nil without TLS
+}
+
+func (o *options) newWeb(log *slog.Logger) (*web, error) {
+	w := &web{access: &metrics.Access{Log: log}}
+	w.server = &http.Server{
+		ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout:      10 * time.Second,
+		IdleTimeout:       10 * time.Second,
+		ErrorLog:          newWebLog(log),
+	}
+	if err := o.readMetricsSecrets(w.access, log); err != nil {
+		return nil, err
+	}
+	if o.metricsTLSCert == "" {
+		return w, nil
+	}
+	var err error
+	w.certs, err = certs.Open(certs.Files{Flags: "--metrics-tls", Cert: o.metricsTLSCert, Key: o.metricsTLSKey}, log)
+	return w, err
+}
+
+func (o *options) readMetricsSecrets(access *metrics.Access, log *slog.Logger) error {
+	token, err := readSecret("--metrics-token-file", o.metricsTokenFile, "the token", log)
+	if err != nil {
+		return err
+	}
+	userPassword, err := readSecret("--metrics-password-file", o.metricsPasswordFile, "user:password", log)
+	if err != nil {
+		return err
+	}
+	if user, password, ok := strings.Cut(userPassword, ":"); userPassword != "" && (!ok || user == "" || password == "") {
+		return fmt.Errorf("--metrics-password-file %s must be one line of the form user:password", o.metricsPasswordFile)
+	}
+	access.Set(token, userPassword)
+	return nil
+}
+
+// serve serves until the server is shut down.
+func (w *web) serve(l net.Listener) error {
+	l = netutil.LimitListener(l, maxScrapers)
+	if w.certs != nil {
+		l = tls.NewListener(l, w.certs.Config())
+	}
+	return w.server.Serve(l)
+}
+
+// reload reads secrets and certificates again. What cannot be used is logged, and what was there before stays.
+func (w *web) reload(o *options, log *slog.Logger) {
+	if w.certs != nil {
+		w.certs.Reload()
+	}
+	if err := o.readMetricsSecrets(w.access, log); err != nil {
+		log.Error("cannot use the changed secrets of the metrics address; those read before stay in use", "error", err)
+	}
+}
+
+// warnOfOtherHosts says what is wrong with a metrics address that other hosts can reach.
+func (w *web) warnOfOtherHosts(l net.Listener, log *slog.Logger) {
+	if l == nil || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		return
+	}
+	addr := l.Addr().String()
+	switch {
+	case w.access.IsOpen():
+		log.Warn("other hosts can reach the metrics address and it asks for no secret; give --metrics-token-file or "+
+			"--metrics-password-file, or keep the port behind a firewall", "metrics", addr)
+	case w.certs == nil:
+		log.Warn("the secrets of the metrics address cross the network unencrypted; give --metrics-tls-cert and "+
+			"--metrics-tls-key, or keep the port behind a firewall", "metrics", addr)
+	}
+}
+
+// webLog takes what net/http has to say, of which clients can cause any number.
+type webLog struct {
+	log   *slog.Logger
+	lines often.Counter
+}
+
+func newWebLog(to *slog.Logger) *log.Logger { return log.New(&webLog{log: to}, "", 0) }
+
+// Write implements io.Writer.
+func (w *webLog) Write(line []byte) (int, error) {
+	if count := w.lines.Due(); count > 0 {
+		w.log.Warn("the metrics address had a problem with a client", "problem", string(bytes.TrimSpace(line)), "count", count)
+	}
+	return len(line), nil
+}
+
+// readSecret reads the first line of a file that a flag names; it is "" without the flag.
+func readSecret(flag, path, what string, log *slog.Logger) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		var failed *os.PathError
+		if errors.As(err, &failed) {
+			err = failed.Err // without the path, which is said already
+		}
+		return "", fmt.Errorf("cannot read %s %s: %w", flag, path, err)
+	}
+	if line, cut := bytes.CutSuffix(b, []byte("\n")); cut {
+		b = bytes.TrimSuffix(line, []byte("\r"))
+	}
+	if len(b) == 0 {
+		return "", fmt.Errorf("%s %s is empty; write %s into it", flag, path, what)
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows" {
+		log.Warn("every user of this machine can read this secret; take the right away with chmod o-r", strings.TrimPrefix(flag, "--"), path)
+	}
+	return string(b), nil
+}

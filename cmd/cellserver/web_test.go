@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"cellserver/internal/certs/certtest"
+)
+
+// secretFile writes a file that only its owner may read.
+func secretFile(t *testing.T, contents string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	certtest.Write(t, path, []byte(contents))
+	return path
+}
+
+// ask asks the metrics address, by HTTPS where there is an authority, and returns the status.
+func (p *process) ask(t *testing.T, path, token string, pool *x509.CertPool) int {
+	t.Helper()
+	url := "http://" + p.metrics + path
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: ioTimeout}
+	if pool != nil {
+		url = "https://" + p.metrics + path
+		client.Transport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}
+	}
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
+	return answer.StatusCode
+}
+
+func TestMetricsOverTLSWithASecret(t *testing.T) {
+	files, ca := newTLSFiles(t)
+	token := secretFile(t, "first\n")
+	p := startServer(t, "--metrics-tls-cert", files.cert, "--metrics-tls-key", files.key, "--metrics-token-file", token)
+	for given, want := range map[string]int{"": 401, "second": 401, "first": 200} {
+		if got := p.ask(t, "/metrics", given, ca.Pool); got != want {
+			t.Errorf("token %q: got %d, want %d", given, got, want)
+		}
+	}
+	if got := p.ask(t, "/readyz", "", ca.Pool); got != 200 {
+		t.Errorf("/readyz: got %d", got)
+	}
+	if code, out, errOut := call(t, nil, "health", "--metrics-addr", p.metrics, "--metrics-tls-cert", files.cert); code != 0 || out != "ok\n" {
+		t.Errorf("health: got %d, %q, %q", code, out, errOut)
+	}
+	if code, _, _ := call(t, nil, "health", "--metrics-addr", p.metrics); code != 1 {
+		t.Errorf("health without TLS: got %d", code)
+	}
+	other := certtest.NewCA(t)
+	files.write(t, other, "renewed")
+	certtest.Write(t, token, []byte("second"))
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually(t, startTimeout, "use the new files", func() bool { return strings.Contains(p.log.String(), "new TLS files are in use") })
+	p.eventually(t, startTimeout, "take the new token", func() bool { return p.ask(t, "/metrics", "second", other.Pool) == 200 })
+	if got := p.ask(t, "/metrics", "first", other.Pool); got != 401 {
+		t.Errorf("the old token: got %d", got)
+	}
+	certtest.Write(t, token, nil)
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually(t, startTimeout, "refuse an empty file", func() bool { return strings.Contains(p.log.String(), "is empty; write the token into it") })
+	if got := p.ask(t, "/metrics", "second", other.Pool); got != 200 {
+		t.Errorf("the token after a file that cannot be used: got %d", got)
+	}
+}
+
+func TestNotReadyWhileItDrains(t *testing.T) {
+	p := startServer(t, "--io-threads", "1", "--enable-debug-command", "yes")
+	if got := p.ask(t, "/readyz", "", nil); got != 200 {
+		t.Errorf("ready: got %d", got)
+	}
+	idle := bufio.NewReader(p.dial(t))
+	nc := p.dial(t)
+	if _, err := io.WriteString(nc, "DEBUG SLEEP 2\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually(t, startTimeout, "see the command", func() bool { return p.metric(t, "cellserver_received_bytes_total") > 0 })
+	p.stopped = true
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := idle.ReadByte(); err != io.EOF { // closed first, for it is idle
+		t.Errorf("the idle client: %v", err)
+	}
+	if got := p.ask(t, "/readyz", "", nil); got != 503 {
+		t.Errorf("/readyz while it drains: got %d", got)
+	}
+	if got := p.ask(t, "/healthz", "", nil); got != 200 {
+		t.Errorf("/healthz while it drains: got %d", got)
+	}
+	select {
+	case <-p.exited:
+	case <-time.After(stopTimeout):
+		t.Error("it does not end")
+	}
+}
+
+func TestMetricsBeyondLoopback(t *testing.T) {
+	files, _ := newTLSFiles(t)
+	open := []string{"--metrics-addr", "0.0.0.0:0"}
+	secret := []string{"--metrics-addr", "0.0.0.0:0", "--metrics-password-file", secretFile(t, "prometheus:secret")}
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"open", open, "asks for no secret"},
+		{"unencrypted", secret, "cross the network unencrypted"},
+		{"well", append(secret, "--metrics-tls-cert", files.cert, "--metrics-tls-key", files.key), ""},
+		{"loopback", nil, ""},
+	} {
+		log := ""
+		p := startServer(t, tt.args...)
+		p.eventually(t, startTimeout, "say what is wrong", func() bool {
+			log = p.log.String()
+			return tt.want == "" || strings.Contains(log, tt.want)
+		})
+		p.stop(t, syscall.SIGTERM)
+		if log = p.log.String(); tt.want == "" && strings.Contains(log, "metrics address") {
+			t.Errorf("%s: the log warns: %s", tt.name, log)
+		}
+	}
+}
+
+func TestProfilesAreServedOnRequest(t *testing.T) {
+	for flag, want := range map[string]int{"--pprof=false": 404, "--pprof": 200} {
+		if got := startServer(t, flag).ask(t, "/debug/pprof/heap", "", nil); got != want {
+			t.Errorf("%s: got %d, want %d", flag, got, want)
+		}
+	}
+}
+
+func TestMistakesAboutMetrics(t *testing.T) {
+	empty, noColon := secretFile(t, "\n"), secretFile(t, "secret\n")
+	files, _ := newTLSFiles(t)
+	free := func(args ...string) []string {
+		return append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)
+	}
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--metrics-addr", "", "--pprof"}, 2, "--metrics-addr is empty, but other flags are about it; give an address, such as 127.0.0.1:9380"},
+		{free("--metrics-tls-cert", files.cert), 2, "--metrics-tls-cert and --metrics-tls-key need each other; give both"},
+		{free("--metrics-token-file", "/no/such"), 1, "cannot read --metrics-token-file /no/such: no such file or directory"},
+		{free("--metrics-token-file", empty), 1, "--metrics-token-file " + empty + " is empty; write the token into it"},
+		{free("--metrics-password-file", noColon), 1, "--metrics-password-file " + noColon + " must be one line of the form user:password"},
+		{free("--metrics-tls-cert", "/no/such", "--metrics-tls-key", files.key), 1, "certs: read --metrics-tls-cert /no/such: no such file or directory"},
+	} {
+		code, out, errOut := call(t, nil, tt.args...)
+		if code != tt.code || out != "" || errOut != "cellserver: "+tt.want+"\n" {
+			t.Errorf("%q: got %d, %q, %q, want %d, %q", tt.args, code, out, errOut, tt.code, tt.want)
+		}
+	}
+}
+
+// TestLogTellsOfClients: one line when a client comes and one when it goes, and only at debug.
+func TestLogTellsOfClients(t *testing.T) {
+	for level, want := range map[string]int{"debug": 1, "info": 0} {
+		p := startServer(t, "--log-level", level)
+		nc := p.dial(t)
+		exchange(t, nc, "PING\r\n", "+PONG\r\n")
+		exchange(t, nc, "QUIT\r\n", "+OK\r\n")
+		p.eventually(t, startTimeout, "forget the client", func() bool {
+			_ = nc.(*net.TCPConn).CloseWrite()
+			return p.metric(t, "cellserver_connections_closed_total") == 1
+		})
+		p.stop(t, syscall.SIGTERM)
+		log := p.log.String()
+		for _, line := range []string{`"msg":"client connected"`, `"reason":"session","received_bytes":12,"sent_bytes":12`} {
+			if got := strings.Count(log, line); got != want {
+				t.Errorf("%s: %d lines with %s, want %d: %s", level, got, line, want, log)
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package histogram
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// nativeIndex is the definition: the bucket of index i goes from above 2^((i-1)/8) to 2^(i/8) seconds.
+func nativeIndex(ns int64) int {
+	for i := firstNative; i <= lastNative; i++ {
+		if time.Duration(ns).Seconds() <= math.Exp2(float64(i)/perOctave) {
+			return i
+		}
+	}
+	return lastNative + 1
+}
+
+func TestEveryDurationIsInItsBuckets(t *testing.T) {
+	s := NewScale()
+	durations := []int64{math.MinInt64, -1, 0, 1, 7, 8, 9, 15, 16, 59, 60, 999, 1000, 1001, 64e9, 64e9 + 1, 1e12, math.MaxInt64}
+	for _, bound := range s.boundNs[:len(s.boundNs)-1] {
+		durations = append(durations, bound-1, bound, bound+1)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 10_000 {
+		durations = append(durations, rng.Int64()>>rng.IntN(63))
+	}
+	for _, ns := range durations {
+		d, snapshot := s.NewDurations(), s.NewSnapshot()
+		d.Observe(ns, 3)
+		snapshot.Add(d)
+		if native := snapshot.Native(); len(native) != 1 || native[nativeIndex(ns)] != 3 {
+			t.Errorf("%d ns: native buckets %v, want %d", ns, native, nativeIndex(ns))
+		}
+		for bound, n := range snapshot.Classic() {
+			if in := time.Duration(ns).Seconds() <= bound; in != (n == 3) {
+				t.Errorf("%d ns: %d in the classic bucket up to %g s", ns, n, bound)
+			}
+		}
+		if snapshot.Count != 3 || ns < math.MaxInt64/3 && snapshot.SumNs != 3*uint64(max(ns, 0)) {
+			t.Errorf("%d ns: count %d, sum %d", ns, snapshot.Count, snapshot.SumNs)
+		}
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	s := NewScale()
+	d, before := s.NewDurations(), s.NewSnapshot()
+	if got := before.Quantile(0.5); got != 0 {
+		t.Errorf("of nothing: %s", got)
+	}
+	d.Observe(int64(time.Hour), 1000)
+	before.Add(d)
+	rng := rand.New(rand.NewPCG(3, 4))
+	var all []int64
+	for range 100_000 {
+		ns := int64(math.Exp(rng.NormFloat64()+9) * 5)
+		all = append(all, ns)
+		d.Observe(ns, 1)
+	}
+	slices.Sort(all)
+	now := s.NewSnapshot()
+	now.Add(d)
+	since := now.Since(before)
+	if since.Count != 100_000 {
+		t.Errorf("counted %d since", since.Count)
+	}
+	for _, q := range []float64{-1, 0, 0.5, 0.9, 0.99, 0.999, 1, 2} {
+		want := float64(all[int(max(0, min(q, 1)*100_000-1))])
+		if got := float64(since.Quantile(q)); got < want || got > want*1.1 {
+			t.Errorf("quantile %g: got %g ns, want %g and at most 9 %% more", q, got, want)
+		}
+	}
+	if got := now.Quantile(1); got < 64*time.Second || got > 80*time.Second {
+		t.Errorf("the longest is said to be %s", got)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	s := NewScale()
+	d, one, two := s.NewDurations(), s.NewSnapshot(), s.NewSnapshot()
+	d.Observe(5000, 2)
+	one.Add(d)
+	two.Merge(one)
+	two.Merge(one)
+	if two.Count != 4 || two.SumNs != 20_000 || two.Quantile(1) != 5*time.Microsecond {
+		t.Errorf("got %+v", two)
+	}
+}
+
+func TestObserveDoesNotAllocate(t *testing.T) {
+	d := NewScale().NewDurations()
+	if n := testing.AllocsPerRun(100, func() { d.Observe(12345, 1) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkObserve(b *testing.B) {
+	d := NewScale().NewDurations()
+	ns := int64(1)
+	for b.Loop() {
+		d.Observe(ns&0xfffff, 1)
+		ns = ns*6364136223846793005 + 1442695040888963407
+	}
+}

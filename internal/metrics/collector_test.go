@@ -1,0 +1,243 @@
+package metrics
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/shard"
+)
+
+// TestSeries holds the names, types and labels of all series of ours: dashboards and alerts know them.
+func TestSeries(t *testing.T) {
+	var got []string
+	for name, f := range newRig().gather(t) {
+		if !strings.HasPrefix(name, "cellserver_") {
+			continue
+		}
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		got = append(got, fmt.Sprintf("%s %s %s", name, strings.ToLower(f.GetType().String()), strings.Join(labels, ",")))
+	}
+	slices.Sort(got)
+	const golden = "testdata/series.txt"
+	text := strings.Join(got, "\n") + "\n"
+	if os.Getenv("UPDATE_DOCS") != "" {
+		if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(golden); err != nil || text != string(want) {
+		t.Errorf("the series have changed (%v); if they should, update %s with UPDATE_DOCS=1:\n%s", err, golden, text)
+	}
+}
+
+func TestFigures(t *testing.T) {
+	r := newRig()
+	r.say("CL.THROTTLE a 1 1 60 2\r\nCL.THROTTLE a 1 1 60 1\r\nCL.THROTTLE b 1 1 60 0\r\n")
+	r.say("CL.THROTTLE a\r\nFOO\r\nEVALSHA x 0\r\nAUTH user wrong\r\n")
+	r.say("*1\r\nfoo\r\n")
+	r.say("EVAL 'return 1' 0\r\nEVAL 'return redis.error_reply(\"MINE x\")' 0\r\nEVAL 'while true do end' 0\r\n" +
+		"EVAL \"return redis.call('CL.THROTTLE', KEYS[1], 1, 1, 60)\" 1 c\r\nPING\r\n")
+	all := r.gather(t)
+	for _, tt := range []struct {
+		name   string
+		labels []string
+		want   float64
+	}{
+		{"decisions_total", []string{"cl.throttle", "allowed"}, 3},
+		{"decisions_total", []string{"cl.throttle", "denied"}, 1},
+		{"tokens_asked_total", nil, 4},
+		{"tokens_granted_total", nil, 3},
+		{"keys", nil, 2},
+		{"commands_total", []string{"cl.throttle"}, 5},
+		{"commands_total", []string{"ping"}, 1},
+		{"commands_total", []string{"eval"}, 4},
+		{"errors_total", []string{"Cell"}, 1},
+		{"errors_total", []string{"ERR"}, 3},
+		{"errors_total", []string{"NOSCRIPT"}, 1},
+		{"errors_total", []string{"WRONGPASS"}, 1},
+		{"errors_total", []string{"other"}, 1},
+		{"protocol_errors_total", nil, 1},
+		{"auth_failures_total", nil, 1},
+		{"scripts_total", []string{"completed"}, 2},
+		{"scripts_total", []string{"failed"}, 1},
+		{"scripts_total", []string{"ended"}, 1},
+		{"connections_max", nil, 100},
+		{"ready", nil, 1},
+	} {
+		if got := value(t, all["cellserver_"+tt.name], tt.labels...); got != tt.want {
+			t.Errorf("%s %q: got %g, want %g", tt.name, tt.labels, got, tt.want)
+		}
+	}
+	if size := all["cellserver_batch_size"].GetMetric()[0].GetHistogram(); size.GetSampleCount() != 2 || size.GetSampleSum() != 4 ||
+		size.GetBucket()[0].GetCumulativeCount() != 1 || size.GetBucket()[2].GetCumulativeCount() != 2 {
+		t.Errorf("batch sizes: got %s", size)
+	}
+}
+
+// TestDurationsAreNativeAndClassic: in protobuf, which Prometheus asks for native histograms in, there are both.
+func TestDurationsAreNativeAndClassic(t *testing.T) {
+	r := newRig()
+	r.say(strings.Repeat("CL.THROTTLE a 1 1 60\r\n", 5) + "EVAL 'while true do end' 0\r\n")
+	f := r.gather(t)["cellserver_command_duration_seconds"]
+	for command, want := range map[string]struct {
+		count    uint64
+		from, to float64
+	}{"cl.throttle": {5, 0, 1}, "script": {1, 0.05, 10}, "other": {0, 0, 0}} {
+		h := series(f, command).GetHistogram()
+		if got := h.GetSampleSum(); h.GetSampleCount() != want.count || got < want.from || got > 5*want.to {
+			t.Errorf("%s: %d in %g s", command, h.GetSampleCount(), got)
+		}
+		if h.GetSchema() != 3 || want.count > 0 && len(h.GetPositiveSpan()) == 0 || h.GetCreatedTimestamp().AsTime().Year() < 2000 {
+			t.Errorf("%s: no native histogram: %s", command, h)
+		}
+		buckets := h.GetBucket()
+		if len(buckets) < 20 || want.count > 0 && want.to == 1 && buckets[len(buckets)-1].GetCumulativeCount() != want.count {
+			t.Errorf("%s: no classic histogram: %s", command, h)
+		}
+	}
+	if text := r.scrape(t); !strings.Contains(text, `cellserver_command_duration_seconds_bucket{command="cl.throttle",le="2.5"} 5`) {
+		t.Error("the text has no classic buckets")
+	}
+}
+
+// TestSeriesAreBounded: nothing that a client sends makes a new series.
+func TestSeriesAreBounded(t *testing.T) {
+	r := newRig()
+	before := names(r.scrape(t))
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 300 {
+		word := fmt.Sprintf("W%xZ", rng.Uint64())
+		r.say(word + "\r\nCLIENT " + word + "\r\nCLIENT SETNAME " + word + "\r\nCL.THROTTLE " + word + " 1 1 60\r\n" +
+			"CL.THROTTLE k " + word + " 1 60\r\nCONFIG SET " + word + " 1\r\n" +
+			"EVAL \"return redis.error_reply('" + word + " mine')\" 0\r\nEVAL \"error({err='" + word + " mine'})\" 0\r\n" +
+			"EVAL \"return redis.pcall('" + word + "')\" 0\r\n")
+		if i%100 == 0 {
+			r.say("CONFIG RESETSTAT\r\n*1\r\n" + word + "\r\n")
+		}
+	}
+	r.say("EVALSHA x 0\r\n")
+	text := r.scrape(t)
+	if after := names(text); !slices.Equal(before, after) {
+		t.Errorf("%d series before, %d after", len(before), len(after))
+	}
+	if !strings.Contains(text, `cellserver_errors_total{code="NOSCRIPT"} 1`) {
+		t.Error("one of our own codes is not counted any more")
+	}
+}
+
+// names are the series of ours in a scrape, without their values.
+func names(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		if name, _, ok := strings.Cut(line, " "); ok && strings.HasPrefix(name, "cellserver_") {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// TestScrapesUnderLoad: the sums are right at the end, and never go back.
+func TestScrapesUnderLoad(t *testing.T) {
+	r := newRig()
+	const clients, rounds, batch = 8, 50, 20
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			for range rounds {
+				r.say(strings.Repeat("CL.THROTTLE k"+strconv.Itoa(i)+" 5 1 60\r\n", batch) + "FOO\r\nPING\r\nEVAL 'return 1' 0\r\n")
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	last := 0.0
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		f := r.gather(t)["cellserver_decisions_total"]
+		now := value(t, f, "cl.throttle", "allowed") + value(t, f, "cl.throttle", "denied")
+		if now < last {
+			t.Fatalf("decisions went from %g back to %g", last, now)
+		}
+		last = now
+	}
+	if last != clients*rounds*batch {
+		t.Errorf("%g decisions, want %d", last, clients*rounds*batch)
+	}
+	h := series(r.gather(t)["cellserver_command_duration_seconds"], "cl.throttle").GetHistogram()
+	if h.GetSampleCount() != clients*rounds*batch || r.config.Engine.Latency().Count != h.GetSampleCount() {
+		t.Errorf("%d durations, and %d", h.GetSampleCount(), r.config.Engine.Latency().Count)
+	}
+}
+
+func TestPromtoolFindsNothing(t *testing.T) {
+	path, err := exec.LookPath("promtool")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("needs promtool, of Debian's package prometheus")
+		}
+		t.Skip("needs promtool, of Debian's package prometheus")
+	}
+	cmd := exec.CommandContext(t.Context(), path, "check", "metrics")
+	cmd.Stdin = strings.NewReader(newRig().scrape(t))
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
+
+// BenchmarkScrape is of a store with ten million keys, while clients ask: ms/scrape is to stay below 50.
+func BenchmarkScrape(b *testing.B) {
+	const keys = 10_000_000
+	r := newRig()
+	limit, err := funnel.NewLimit(funnel.Burst, 1, 1, 1_000_000)
+	if err != nil {
+		b.Fatal(err)
+	}
+	nowNs := time.Now().UnixNano()
+	batch := make([]shard.Request, 100)
+	for i := 0; i < keys; i += len(batch) {
+		for j := range batch {
+			batch[j] = shard.Request{Key: shard.Key{Name: fmt.Appendf(nil, "user:%d", i+j)}, Limit: limit, Quantity: 1}
+		}
+		r.config.Store.Throttle(nowNs, batch)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				r.say(strings.Repeat("CL.THROTTLE user:1 1 1 1000\r\n", 100))
+			}
+		}
+	}()
+	longest := time.Duration(0)
+	for b.Loop() {
+		began := time.Now()
+		r.scrape(b)
+		longest = max(longest, time.Since(began))
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N), "ms/scrape")
+	b.ReportMetric(float64(longest.Microseconds())/1000, "ms/longest")
+	close(stop)
+	<-stopped
+}

@@ -1,0 +1,130 @@
+package metrics
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"cellserver/internal/acl"
+	"cellserver/internal/command"
+	"cellserver/internal/lua"
+	"cellserver/internal/resp"
+	"cellserver/internal/server"
+	"cellserver/internal/shard"
+)
+
+// rig is a server without listeners.
+type rig struct {
+	config Config
+	http   http.Handler
+}
+
+func newRig(change ...func(*Config)) *rig {
+	store, log := shard.New(), slog.New(slog.DiscardHandler)
+	began := time.Now()
+	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Log: log})
+	c := Config{
+		Store: store,
+		Engine: command.NewEngine(command.Config{
+			Store: store, Now: func() int64 { return began.UnixNano() + int64(time.Since(began)) }, Databases: 16,
+			MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
+			Users: acl.NewUsers(command.Commands()), Scripts: lua.New(lua.Config{}), AsideThreads: 2,
+			Clients: func() command.ClientStats { return command.ClientStats{} }, Log: log,
+		}),
+		Server:   clients,
+		Version:  "1.2.3",
+		NotReady: func() string { return "" },
+		Access:   &Access{Log: log},
+		BoundTo:  &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 9380},
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return &rig{c, Handler(c)}
+}
+
+// conn is a session's connection.
+type conn struct{ woken chan struct{} }
+
+func (c conn) Wake() { c.woken <- struct{}{} }
+func (c conn) Kill() {}
+
+// say has a new client send commands.
+func (r *rig) say(in string) {
+	c := conn{make(chan struct{}, 1)}
+	s := r.config.Engine.NewSession(command.Peer{Addr: "192.0.2.1:5000"}, c)
+	defer s.Close()
+	buf, out := []byte(in), []byte(nil)
+	for {
+		n, appended, status := s.Feed(buf, out)
+		buf, out = buf[n:], appended
+		switch status {
+		case command.More:
+		case command.Waiting:
+			<-c.woken
+		default:
+			return
+		}
+	}
+}
+
+func (r *rig) get(path string, header ...string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodGet, path, nil)
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	r.http.ServeHTTP(w, request)
+	return w
+}
+
+func (r *rig) scrape(t testing.TB) string {
+	t.Helper()
+	answer := r.get("/metrics")
+	if answer.Code != http.StatusOK {
+		t.Fatalf("scrape: got %d, %s", answer.Code, answer.Body)
+	}
+	return answer.Body.String()
+}
+
+// gather returns the series of ours by name, as a scrape in protobuf has them.
+func (r *rig) gather(t testing.TB) map[string]*dto.MetricFamily {
+	t.Helper()
+	all, err := newRegistry(&r.config).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]*dto.MetricFamily{}
+	for _, f := range all {
+		byName[f.GetName()] = f
+	}
+	return byName
+}
+
+// value is a counter's or gauge's, of the series with these values of its labels in the order of their names.
+func value(t testing.TB, f *dto.MetricFamily, labels ...string) float64 {
+	t.Helper()
+	if m := series(f, labels...); m != nil {
+		return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	}
+	t.Fatalf("no %s with %q", f.GetName(), labels)
+	return 0
+}
+
+func series(f *dto.MetricFamily, labels ...string) *dto.Metric {
+next:
+	for _, m := range f.GetMetric() {
+		for i, l := range m.GetLabel() {
+			if i >= len(labels) || l.GetValue() != labels[i] {
+				continue next
+			}
+		}
+		return m
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"regexp"
+	"testing"
+	"time"
+)
+
+// checkClosed expects that the server's only connection has ended for a reason, and that the log tells it once.
+func (s *testServer) checkClosed(t *testing.T, why string) {
+	t.Helper()
+	sum := uint64(0)
+	for reason, n := range s.Stats().Closed {
+		if sum += n; n > 0 && why != "" && reason != why {
+			t.Errorf("the end is counted as %s, want %s", reason, why)
+		}
+	}
+	log := s.log.String()
+	lines := regexp.MustCompile(`level=DEBUG msg="client (dis)?connected".*`).FindAllString(log, -1)
+	if sum != 1 || len(lines) != 2 || !regexp.MustCompile(`disconnected" client=\S+ reason=`+why+`\w* received_bytes=[1-9]\d* sent_bytes=[1-9]\d* age=\S+s$`).MatchString(lines[1]) {
+		t.Errorf("%d ends are counted, and the log has %q", sum, lines)
+	}
+}
+
+func TestBytesAreCounted(t *testing.T) {
+	onEachDriver(t, func(t *testing.T, start starter) {
+		s := start(nil)
+		one, two := s.dial(t), s.dial(t)
+		ask(t, one, "0123456789\n", "0123456789\n")
+		ask(t, two, "0123456789\n", "0123456789\n")
+		one.Close()
+		s.awaitClients(t, 1)
+		const least = 2 * 11
+		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+			st := s.Stats()
+			if s.tls == nil && st.Received == least && st.Sent == least || s.tls != nil && st.Received > 500 && st.Sent > 500 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("received %d, sent %d", st.Received, st.Sent)
+			}
+		}
+	})
+}
