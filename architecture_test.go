@@ -22,6 +22,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/replay",
 		module + "/internal/lua",
 		module + "/internal/shard",
+		module + "/internal/topkeys",
 		module + "/internal/funnel",
 		module + "/internal/acl",
 		module + "/internal/glob",
