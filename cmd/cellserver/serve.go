@@ -26,6 +26,7 @@ import (
 	"cellserver/internal/resp"
 	"cellserver/internal/server"
 	"cellserver/internal/shard"
+	"cellserver/internal/topkeys"
 )
 
 func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -66,6 +67,7 @@ type app struct {
 	now       func() int64
 	store     *shard.Store
 	access    *access
+	topKeys   *topkeys.Tracker
 	engine    *command.Engine
 	server    *server.Server
 	limitsMu  sync.Mutex // orders changes of the server's limits
@@ -73,7 +75,7 @@ type app struct {
 }
 
 func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper) (*app, error) {
-	a := &app{options: o, log: log, listeners: l, certs: keeper, now: monotonicClock(), store: shard.New(), access: newAccess(o)}
+	a := &app{options: o, log: log, listeners: l, certs: keeper, now: monotonicClock(), store: shard.New(), access: newAccess(o), topKeys: topkeys.New()}
 	reading := funnel.Burst
 	if o.burstIsCapacity {
 		reading = funnel.Capacity
@@ -92,6 +94,8 @@ func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper) (*
 		AsideThreads:  runtime.GOMAXPROCS(0) - max(1, o.ioThreads), // leaves a processor that waits for clients
 		Version:       version,
 		Settings:      a.settings(),
+		Watching:      o.watching,
+		TopKeys:       a.topKeys,
 		Clients:       a.clientStats,
 		Shutdown:      func() { a.stop() },
 		Debug:         o.mayDebug,
@@ -165,11 +169,13 @@ func (a *app) run(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 	}
 	if l := a.listeners.metrics; l != nil {
-		web.Handler = metrics.Handler(a.store, a.engine, a.server, l.Addr())
+		web.Handler = metrics.Handler(a.store, a.engine, a.server, l.Addr(), a.topKeysMetric())
 		start(func() error { return web.Serve(netutil.LimitListener(l, maxScrapers)) })
 	}
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
-	parts.Go(func() { shard.NewSweeper(a.store).Run(background, a.now) })
+	sweeper := shard.NewSweeper(a.store)
+	sweeper.Took = func(ns int64) { a.engine.NoteLatency(command.SweepEvent, ns) }
+	parts.Go(func() { sweeper.Run(background, a.now) })
 	parts.Go(func() { returnMemory(background, a.keys) })
 	parts.Go(func() { a.reloadOnHangup(background) })
 

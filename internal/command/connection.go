@@ -31,6 +31,7 @@ func quit(s *Session, _ [][]byte) error {
 }
 
 func reset(s *Session, _ [][]byte) error {
+	s.endMonitor()
 	s.discard()
 	s.db, s.replies, s.w.RESP3 = 0, repliesOn, false
 	s.client.change(func(i *clientInfo) {

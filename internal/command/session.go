@@ -7,6 +7,7 @@ import (
 	"cellserver/internal/acl"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
+	"cellserver/internal/topkeys"
 )
 
 // Status says what a session wants of its driver after Feed.
@@ -38,7 +39,7 @@ type Peer struct {
 
 // Conn is what a session asks of its connection. Any goroutine may call it at any time, also after the end.
 type Conn interface {
-	// Wake makes the driver feed a session that was Waiting again.
+	// Wake makes the driver feed the session again: one that was Waiting, or that has something to say unasked.
 	Wake()
 	// Kill ends the connection at once.
 	Kill()
@@ -61,6 +62,7 @@ type Session struct {
 	replies       replyMode
 	repliesAsked  bool // by CLIENT REPLY ON, since a command began whose reply is not wanted
 	status        Status
+	monitored     bool // somebody is in MONITOR
 	// waiting is what the last command still has to do: it appends its reply and returns true, or returns false
 	// to be called again after the next wake-up.
 	waiting func(*Session) bool
@@ -71,13 +73,17 @@ type Session struct {
 	row          *row         // whose command runs or waits
 	watch        *shard.Watch // nil without WATCH
 	watched      []shard.Key
-	watchedBytes int // of their names
+	watchedBytes int          // of their names
+	monitor      *monitor     // nil without MONITOR
+	pending      *pendingCall // that waiting is for
+	aheadNs      int64        // how long what it waited for has taken
 
 	// Of a session for EXEC or a script:
 
 	spaceNs  int64       // the time of the space
 	keys     []shard.Key // that a script has declared
 	readOnly bool        // the script is
+	told     []byte      // for MONITOR, when it is done
 
 	lastError   string        // of a script's commands
 	scriptsTime time.Duration // that the scripts of EXEC have taken
@@ -97,6 +103,7 @@ type scratch struct {
 	args    [][]byte
 	batch   []shard.Request
 	batches int // decided so far
+	sampler topkeys.Sampler
 }
 
 const (
@@ -118,6 +125,7 @@ func (s *Session) Close() {
 	s.gone.Store(true) // before its watch ends: see execution.execute
 	s.waiting = nil    // or what it waits for would stay for as long as something may wake it
 	s.unwatch()
+	s.endMonitor()
 	s.engine.clients.remove(s.client)
 }
 
@@ -126,6 +134,7 @@ func (s *Session) Close() {
 func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Status) {
 	s.w.Buf = out
 	s.status = NeedInput
+	s.monitored = s.engine.monitors.any.Load()
 	s.borrow()
 	defer s.endFeed()
 	if s.waiting != nil && !s.resume() {
@@ -157,6 +166,9 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Sta
 		}
 	}
 	s.flush()
+	if s.monitored {
+		s.sendLines()
+	}
 	return consumed, s.w.Buf, s.status
 }
 
@@ -194,6 +206,8 @@ func (s *Session) dispatch(args [][]byte) {
 		s.reject(r, err)
 	case s.multi != nil && r.flags&flagNotQueued == 0:
 		s.queue(r, args)
+	case s.monitored:
+		s.callMonitored(r, args)
 	default:
 		s.call(r, args)
 	}
@@ -217,7 +231,7 @@ func (s *Session) call(r *row, args [][]byte) {
 	}
 	err := r.run(s, args)
 	r.stats.calls.Add(1)
-	r.stats.ns.Add(s.engine.config.Now() - beganNs)
+	s.took(r, args, s.engine.config.Now()-beganNs)
 	if err != nil {
 		s.failCommand(err)
 	}

@@ -12,12 +12,21 @@ type rowStats struct {
 	ns       atomic.Int64 // spent in them
 	failed   atomic.Int64 // replied an error
 	rejected atomic.Int64 // replied an error before they ran
+
+	histogram histogram
+}
+
+// took notes how long calls took together.
+func (st *rowStats) took(calls, ns int64) {
+	st.ns.Add(ns)
+	st.histogram.add(ns/calls, calls)
 }
 
 func (st *rowStats) reset() {
 	for _, n := range []*atomic.Int64{&st.calls, &st.ns, &st.failed, &st.rejected} {
 		n.Store(0)
 	}
+	st.histogram.reset()
 }
 
 // errorStats counts error replies by their codes.

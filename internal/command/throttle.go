@@ -95,8 +95,11 @@ func (s *Session) decide(batch []shard.Request) {
 	r := e.throttle
 	s.client.touch(r, nowNs)
 	r.stats.calls.Add(int64(len(batch)))
+	s.noteKeys(nowNs, batch)
 	if s.scratch.batches++; s.scratch.batches%timedBatches == 0 {
-		r.stats.ns.Add(timedBatches * (e.config.Now() - nowNs))
+		ns := e.config.Now() - nowNs
+		r.stats.took(timedBatches*int64(len(batch)), timedBatches*ns)
+		s.noteSlowBatch(batch, ns)
 	}
 }
 
@@ -106,6 +109,7 @@ func (s *Session) decideIn(in keySpace, batch []shard.Request) {
 		q.Result = in.Throttle(q.Key, q.Limit, q.Quantity)
 	}
 	s.engine.throttle.stats.calls.Add(int64(len(batch)))
+	s.noteKeys(s.spaceNs, batch)
 }
 
 func replyThrottle(w *resp.Writer, r *funnel.Result) {

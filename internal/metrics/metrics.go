@@ -18,14 +18,16 @@ import (
 )
 
 // Handler returns the HTTP handler. boundTo is the address that its listener is bound to: on a loopback address
-// only requests for a loopback host are answered, so that no web page can reach it by DNS rebinding.
-func Handler(store *shard.Store, commands *command.Engine, clients *server.Server, boundTo net.Addr) http.Handler {
+// only requests for a loopback host are answered, so that no web page can reach it by DNS rebinding. What more there
+// is to collect is the caller's.
+func Handler(store *shard.Store, commands *command.Engine, clients *server.Server, boundTo net.Addr, more ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		newCollector(store, commands, clients),
 	)
+	registry.MustRegister(more...)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ok\n")

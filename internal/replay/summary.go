@@ -24,7 +24,7 @@ type Summary struct {
 	denied *topkeys.Sketch
 }
 
-func newSummary() *Summary { return &Summary{denied: topkeys.NewSketch(deniedCounters)} }
+func newSummary() *Summary { return &Summary{denied: topkeys.NewSketch(deniedCounters, 0)} }
 
 func (s *Summary) row(r *row, result funnel.Result) error {
 	if s.Allowed+s.Denied == 0 {

@@ -4,6 +4,7 @@ package topkeys
 
 import (
 	"cmp"
+	"hash/maphash"
 	"slices"
 )
 
@@ -15,8 +16,10 @@ import (
 // Metwally, Agrawal, El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005.
 type Sketch struct {
 	capacity int
-	byKey    map[string]*counter
+	seed     maphash.Seed // secret, so that nobody can make keys that are taken for one another
+	byHash   map[uint64]*counter
 	least    []*counter // a heap by count, the lowest first
+	spare    []counter  // not in use yet
 }
 
 // Hitter is what a Sketch knows of a key.
@@ -27,40 +30,61 @@ type Hitter struct {
 }
 
 type counter struct {
-	Hitter
-	index int // in the heap
+	hash           uint64
+	key            []byte
+	count, tooHigh float64
+	index          int // in the heap
 }
 
-// NewSketch returns a Sketch with so many counters.
-func NewSketch(capacity int) *Sketch {
-	return &Sketch{capacity: capacity, byKey: make(map[string]*counter)}
+// NewSketch returns a Sketch with so many counters. It allocates nothing later for keys of up to keyBytes.
+func NewSketch(capacity, keyBytes int) *Sketch {
+	s := &Sketch{
+		capacity: capacity,
+		seed:     maphash.MakeSeed(),
+		byHash:   make(map[uint64]*counter, capacity),
+		least:    make([]*counter, 0, capacity),
+		spare:    make([]counter, capacity),
+	}
+	names := make([]byte, capacity*keyBytes)
+	for i := range s.spare {
+		s.spare[i].key = names[i*keyBytes : i*keyBytes : (i+1)*keyBytes]
+	}
+	return s
 }
 
 // Add counts a key n times, which must be more than 0. It does not keep the key.
 func (s *Sketch) Add(key []byte, n float64) {
-	c := s.byKey[string(key)]
-	switch {
-	case c != nil:
-	case len(s.least) < s.capacity:
-		c = &counter{Hitter: Hitter{Key: string(key)}, index: len(s.least)}
-		s.byKey[c.Key] = c
+	hash := maphash.Bytes(s.seed, key)
+	c := s.byHash[hash]
+	if c == nil {
+		c = s.takeOver()
+		c.hash, c.key = hash, append(c.key[:0], key...)
+		s.byHash[hash] = c
+	}
+	c.count += n
+	s.down(c)
+}
+
+// takeOver returns the counter that a new key gets: an unused one, or the lowest.
+func (s *Sketch) takeOver() *counter {
+	if n := len(s.least); n < s.capacity {
+		c := &s.spare[n]
+		c.index = n
 		s.least = append(s.least, c)
 		s.up(c)
-	default:
-		c = s.least[0]
-		delete(s.byKey, c.Key)
-		c.Key, c.TooHigh = string(key), c.Count
-		s.byKey[c.Key] = c
+		return c
 	}
-	c.Count += n
-	s.down(c)
+	c := s.least[0]
+	delete(s.byHash, c.hash)
+	c.tooHigh = c.count
+	return c
 }
 
 // Scale multiplies all counts. Their order stays.
 func (s *Sketch) Scale(by float64) {
 	for _, c := range s.least {
-		c.Count *= by
-		c.TooHigh *= by
+		c.count *= by
+		c.tooHigh *= by
 	}
 }
 
@@ -68,7 +92,7 @@ func (s *Sketch) Scale(by float64) {
 func (s *Sketch) Top(n int) []Hitter {
 	all := make([]Hitter, len(s.least))
 	for i, c := range s.least {
-		all[i] = c.Hitter
+		all[i] = Hitter{string(c.key), c.count, c.tooHigh}
 	}
 	slices.SortFunc(all, func(a, b Hitter) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Key, b.Key))
@@ -80,7 +104,7 @@ func (s *Sketch) Top(n int) []Hitter {
 func (s *Sketch) up(c *counter) {
 	for c.index > 0 {
 		parent := s.least[(c.index-1)/2]
-		if parent.Count <= c.Count {
+		if parent.count <= c.count {
 			return
 		}
 		s.swap(c, parent)
@@ -93,10 +117,10 @@ func (s *Sketch) down(c *counter) {
 		if child >= len(s.least) {
 			return
 		}
-		if right := child + 1; right < len(s.least) && s.least[right].Count < s.least[child].Count {
+		if right := child + 1; right < len(s.least) && s.least[right].count < s.least[child].count {
 			child = right
 		}
-		if c.Count <= s.least[child].Count {
+		if c.count <= s.least[child].count {
 			return
 		}
 		s.swap(c, s.least[child])

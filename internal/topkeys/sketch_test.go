@@ -9,7 +9,7 @@ import (
 // counter came less often than all who have one.
 func TestSketchBounds(t *testing.T) {
 	const distinct, capacity = 300, 50
-	exact, s := map[string]float64{}, NewSketch(capacity)
+	exact, s := map[string]float64{}, NewSketch(capacity, 0)
 	sum := 0.0
 	for i := range distinct { // key i comes distinct/(i+1) times, in a mixed order
 		for round := range distinct {
@@ -44,7 +44,7 @@ func TestSketchBounds(t *testing.T) {
 }
 
 func TestSketchSteps(t *testing.T) {
-	s := NewSketch(2)
+	s := NewSketch(2, 1)
 	for i, tt := range []struct {
 		add   string
 		n     float64
@@ -76,18 +76,18 @@ func TestSketchSteps(t *testing.T) {
 func FuzzSketch(f *testing.F) {
 	f.Add([]byte("abcabcabdefghia"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		s := NewSketch(4)
+		s := NewSketch(4, 0)
 		for i, c := range stream {
 			if c == 0 {
 				s.Scale(0.5)
 				continue
 			}
 			s.Add(stream[i:i+1], float64(c))
-			if len(s.byKey) != len(s.least) || len(s.least) > 4 {
-				t.Fatalf("%d keys for %d counters", len(s.byKey), len(s.least))
+			if len(s.byHash) != len(s.least) || len(s.least) > 4 {
+				t.Fatalf("%d keys for %d counters", len(s.byHash), len(s.least))
 			}
 			for at, c := range s.least {
-				if c.index != at || s.byKey[c.Key] != c || at > 0 && s.least[(at-1)/2].Count > c.Count {
+				if c.index != at || s.byHash[c.hash] != c || at > 0 && s.least[(at-1)/2].count > c.count {
 					t.Fatalf("counter %d is not in its place", at)
 				}
 			}

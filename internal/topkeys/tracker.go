@@ -33,6 +33,8 @@ const (
 	// MaxNameBytes is up to what length a name is kept whole.
 	MaxNameBytes = 128
 
+	keptKeyBytes = 48 // for which memory is there from the start; longer keys get it when they come
+
 	// Counts decay once an epoch. What is left of a single request after ten half-lives is forgotten.
 	epoch     = time.Second
 	forgotten = 1.0 / (1 << 10)
@@ -77,7 +79,7 @@ func New() *Tracker {
 	t := &Tracker{seed: maphash.MakeSeed()}
 	t.every.Store(1)
 	for k := range t.sketches {
-		t.sketches[k] = NewSketch(Counters)
+		t.sketches[k] = NewSketch(Counters, keptKeyBytes)
 	}
 	return t
 }
@@ -115,7 +117,7 @@ func (t *Tracker) goToLocked(nowNs int64) {
 	for k := range t.sketches {
 		t.sketches[k].Scale(by)
 		if t.totals[k] *= by; t.totals[k] < forgotten {
-			t.sketches[k], t.totals[k] = NewSketch(Counters), 0
+			t.sketches[k], t.totals[k] = NewSketch(Counters, keptKeyBytes), 0
 		}
 	}
 	t.squares *= by

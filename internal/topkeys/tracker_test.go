@@ -234,8 +234,8 @@ func TestHostileKeys(t *testing.T) {
 		call(tracker, s, t0, 0, fmt.Sprint(i, long[:300]), true)
 	}
 	for k, sketch := range tracker.sketches {
-		if len(sketch.byKey) > Counters || len(sketch.least) > Counters {
-			t.Errorf("%s: %d keys", Kind(k), len(sketch.byKey))
+		if len(sketch.byHash) > Counters || len(sketch.least) > Counters {
+			t.Errorf("%s: %d keys", Kind(k), len(sketch.byHash))
 		}
 	}
 }
