@@ -25,6 +25,7 @@ func echo(s *Session, args [][]byte) error {
 }
 
 func quit(s *Session, _ [][]byte) error {
+	s.endMonitor()
 	s.w.OK()
 	s.status = Close
 	return nil

@@ -134,10 +134,6 @@ func (s *Session) sendLines() {
 // callMonitored is call while somebody watches. As in Redis, what a script or a transaction executes is told behind
 // EVAL, and before EXEC; all other commands are told when they have been executed.
 func (s *Session) callMonitored(r *row, args [][]byte) {
-	if s.monitor != nil && r.flags&(flagWrite|flagReadonly|flagScript) != 0 {
-		s.reject(r, errMonitorHasNoKeys)
-		return
-	}
 	told := r.flags&flagScript != 0
 	if told {
 		s.tell(r, args)

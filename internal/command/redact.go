@@ -19,8 +19,6 @@ func redacted(r *row, args [][]byte) [][]byte {
 	switch r.fullName() {
 	case "auth":
 		hide(1, len(args))
-	case "acl|setuser":
-		hide(2, len(args))
 	case "hello":
 		for i := 1; i < len(args); i++ {
 			switch lower(args[i]) {

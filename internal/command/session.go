@@ -204,6 +204,8 @@ func (s *Session) dispatch(args [][]byte) {
 	switch {
 	case err != nil:
 		s.reject(r, err)
+	case s.monitored && s.monitor != nil && r.flags&(flagWrite|flagReadonly|flagScript) != 0:
+		s.reject(r, errMonitorHasNoKeys)
 	case s.multi != nil && r.flags&flagNotQueued == 0:
 		s.queue(r, args)
 	case s.monitored:
