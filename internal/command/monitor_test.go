@@ -51,7 +51,7 @@ func TestMonitor(t *testing.T) {
 			`[0 c] "DEL"` + strings.Repeat(` ""`, maxLineArgs-1) + ` "... (977 more arguments)"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig()
+			r := newRig(standing)
 			monitor, s := r.session(), r.session()
 			if got := say(t, monitor, "MONITOR\r\n"); got != "+OK\r\n" {
 				t.Fatalf("got %q", got)
@@ -70,7 +70,7 @@ func TestMonitor(t *testing.T) {
 
 // TestMonitorsOwnCommands: it may do what does not touch keys, and RESET and QUIT end it.
 func TestMonitorsOwnCommands(t *testing.T) {
-	r := newRig()
+	r := newRig(standing)
 	s := r.session()
 	const refused = "-ERR Replica can't interact with the keyspace\r\n"
 	line := func(text string) string { return "+1700000000.000000 [0 192.0.2.1:5000] " + text + "\r\n" }
@@ -103,7 +103,7 @@ func TestMonitorsOwnCommands(t *testing.T) {
 
 // TestMonitorIsWoken once for what it has not yet taken, and is not while there is nothing.
 func TestMonitorIsWoken(t *testing.T) {
-	r := newRig()
+	r := newRig(standing)
 	monitor, s := r.session(), r.session()
 	say(t, monitor, "MONITOR\r\n")
 	woken := monitor.conn.(*testConn).woken
@@ -128,7 +128,7 @@ func TestMonitorIsWoken(t *testing.T) {
 
 // TestMonitorTakesPieces: a Feed gives whole lines, and not all of many.
 func TestMonitorTakesPieces(t *testing.T) {
-	r := newRig()
+	r := newRig(standing)
 	monitor, s := r.session(), r.session()
 	say(t, monitor, "MONITOR\r\n")
 	say(t, s, strings.Repeat("ECHO abcdefghijklmnopqrstuvwxyz\r\n", 10_000))
@@ -148,7 +148,7 @@ func TestMonitorTakesPieces(t *testing.T) {
 
 // TestMonitorThatFallsBehind is closed, and nobody waits for it.
 func TestMonitorThatFallsBehind(t *testing.T) {
-	r := newRig()
+	r := newRig(standing)
 	slow, quick, s := r.session(), r.session(), r.session()
 	say(t, slow, "MONITOR\r\n")
 	say(t, quick, "MONITOR\r\n")
@@ -185,7 +185,7 @@ func (s *Session) monitorLines() []byte {
 
 // TestMonitorConcurrently: every command is there once, of scripts that begin again too. For the race detector.
 func TestMonitorConcurrently(t *testing.T) {
-	r := newRig(func(c *Config) { c.Now = func() int64 { return t0 } })
+	r := newRig(standing)
 	monitor := r.session()
 	say(t, monitor, "MONITOR\r\n")
 	const clients, rounds = 4, 100

@@ -134,12 +134,12 @@ func (s *Session) Close() {
 func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Status) {
 	s.w.Buf = out
 	s.status = NeedInput
-	s.monitored = s.engine.monitors.any.Load()
 	s.borrow()
 	defer s.endFeed()
 	if s.waiting != nil && !s.resume() {
 		return 0, s.w.Buf, Waiting
 	}
+	s.monitored = s.engine.monitors.any.Load() // only now: what is done aside reads it
 	most := len(out) + feedBytes
 	if !s.authenticated {
 		most = len(out) + UnauthenticatedOutput

@@ -3,11 +3,15 @@ package command
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"cellserver/internal/shard"
 )
+
+// standing has the clock stand still, for commands that look at it from goroutines of their own.
+func standing(c *Config) { c.Now = func() int64 { return t0 } }
 
 func withWatching(w Watching) func(*Config) { return func(c *Config) { c.Watching = w } }
 
@@ -67,7 +71,7 @@ func TestSlowlogEntries(t *testing.T) {
 
 // TestSlowAhead: a command that goes on after its handler is timed to its end.
 func TestSlowAhead(t *testing.T) {
-	r := newRig(withWatching(Watching{SlowlogFromUs: 1000, SlowlogMaxLen: 10, LatencyFromMs: 1}))
+	r := newRig(withWatching(Watching{SlowlogFromUs: 1000, SlowlogMaxLen: 10, LatencyFromMs: 1}), standing)
 	s := r.session()
 	say(t, s, "DEBUG SLEEP 0.003\r\nDEBUG SLEEP 0\r\nAUTH x\r\nDBSIZE\r\n")
 	if got, want := slowlogText(t, s, "-1"), "0 3000 [DEBUG,SLEEP,0.003,] 192.0.2.1:5000 \n"; got != want {
@@ -213,11 +217,13 @@ func TestHistogram(t *testing.T) {
 }
 
 func TestTop(t *testing.T) {
-	r := newRig()
+	var nowNs atomic.Int64
+	nowNs.Store(t0)
+	r := newRig(func(c *Config) { c.Now = nowNs.Load })
 	s := r.session()
 	say(t, s, strings.Repeat("CL.THROTTLE often 1 1 60\r\n", 6)+"CL.THROTTLE once 1 1 60\r\nSELECT 3\r\nCL.THROTTLE often 1 1 60\r\n"+
 		"MULTI\r\nCL.THROTTLE exec 1 1 60\r\nEXEC\r\n"+encode("EVAL", "return redis.call('cl.throttle', KEYS[1], 1, 1, 60)", "1", "script"))
-	r.clock.nowNs += sec / 2 // not yet a second: the rates are as of one
+	nowNs.Add(sec / 2) // not yet a second: the rates are as of one
 	entry := func(name string, rate, share string, db int) string {
 		return fmt.Sprintf("*5\r\n$%d\r\n%s\r\n,%s\r\n,%s\r\n,0\r\n:%d\r\n", len(name), name, rate, share, db)
 	}

@@ -13,6 +13,7 @@ import (
 // Kind chooses between the requests that are counted.
 type Kind uint8
 
+// Of the requests there are:
 const (
 	Asked  Kind = iota // all
 	Denied             // those that were denied
@@ -42,8 +43,8 @@ const (
 	// The sampling follows the load: every request while they are few, and one in maxEvery at most, so that between
 	// fewSamples and manySamples are taken each epoch. At 100 ns each, they stay below a thousandth of a processor.
 	maxEvery    = 4096
-	fewSamples  = 1 << 11
-	manySamples = 1 << 13
+	fewSamples  = 1 << 10
+	manySamples = 1 << 12
 )
 
 // Entry is a key and how often it is asked for.
