@@ -25,6 +25,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/histogram",
 		module + "/internal/often",
 		module + "/internal/shard",
+		module + "/internal/topkeys",
 		module + "/internal/funnel",
 		module + "/internal/acl",
 		module + "/internal/glob",

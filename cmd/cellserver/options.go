@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"cellserver/internal/command"
+	"cellserver/internal/metrics"
 )
 
 // options is what the flags say.
@@ -37,6 +40,10 @@ type options struct {
 	ioThreads, maxClients, maxArgs, maxCommandBytes, maxKeyBytes, maxOutputBytes int
 
 	timeout, handshakeTimeout, outputTimeout, shutdownTimeout time.Duration
+
+	watching      command.Watching
+	topKeysMetric int
+	topKeysNames  metrics.NameStyle
 
 	logLevel, logFormat string
 
@@ -87,6 +94,7 @@ func (o *options) flagGroups() []flagGroup {
 			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "how long a script may run; then it is ended and leaves nothing")
 		}),
 		group("Bounds", o.defineBounds),
+		group("Watching", o.defineWatching),
 		group("Logs and help", func(fs *pflag.FlagSet) {
 			fs.StringVar(&o.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
 			fs.StringVar(&o.logFormat, "log-format", "text", "`format`: text or json")
@@ -217,6 +225,9 @@ func (o *options) check() error {
 		return err
 	}
 	if err := o.checkMetrics(); err != nil {
+		return err
+	}
+	if err := o.checkWatching(); err != nil {
 		return err
 	}
 	_, err := o.logger(io.Discard)

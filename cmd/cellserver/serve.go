@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"cellserver/internal/certs"
 	"cellserver/internal/command"
 	"cellserver/internal/funnel"
@@ -25,6 +27,7 @@ import (
 	"cellserver/internal/resp"
 	"cellserver/internal/server"
 	"cellserver/internal/shard"
+	"cellserver/internal/topkeys"
 )
 
 func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -69,6 +72,7 @@ type app struct {
 	now       func() int64
 	store     *shard.Store
 	access    *access
+	topKeys   *topkeys.Tracker
 	engine    *command.Engine
 	server    *server.Server
 	web       *web
@@ -78,7 +82,10 @@ type app struct {
 }
 
 func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
-	a := &app{options: o, log: log, listeners: l, certs: keeper, web: web, now: monotonicClock(), store: shard.New(), access: newAccess(o)}
+	a := &app{
+		options: o, log: log, listeners: l, certs: keeper, web: web, now: monotonicClock(), store: shard.New(),
+		access: newAccess(o), topKeys: topkeys.New(),
+	}
 	a.setNotReady("starting")
 	a.engine = command.NewEngine(command.Config{
 		Store:         a.store,
@@ -94,6 +101,8 @@ func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper, we
 		AsideThreads:  runtime.GOMAXPROCS(0) - max(1, o.ioThreads), // leaves a processor that waits for clients
 		Version:       version,
 		Settings:      a.settings(),
+		Watching:      o.watching,
+		TopKeys:       a.topKeys,
 		Clients:       a.clientStats,
 		Shutdown:      func() { a.stop() },
 		Debug:         o.mayDebug,
@@ -172,7 +181,7 @@ func (a *app) run(ctx context.Context) error {
 	if l := a.listeners.metrics; l != nil {
 		config := metrics.Config{
 			Store: a.store, Engine: a.engine, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
-			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(),
+			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), More: []prometheus.Collector{a.topKeysMetric()},
 		}
 		if !a.options.noDashboard {
 			page := a.newPage(l.Addr())
@@ -182,7 +191,9 @@ func (a *app) run(ctx context.Context) error {
 		a.web.server.Handler = metrics.Handler(config)
 		start(func() error { return a.web.serve(l) })
 	}
-	parts.Go(func() { shard.NewSweeper(a.store).Run(background, a.now) })
+	sweeper := shard.NewSweeper(a.store)
+	sweeper.Took = func(ns int64) { a.engine.NoteLatency(command.SweepEvent, ns) }
+	parts.Go(func() { sweeper.Run(background, a.now) })
 	parts.Go(func() { returnMemory(background, a.keys) })
 	parts.Go(func() { a.reloadOnHangup(background) })
 	parts.Go(func() { a.feedWatchdog(background) })

@@ -35,6 +35,7 @@ type clientInfo struct {
 	noEvict  bool
 	noTouch  bool
 	tracking tracking
+	monitor  bool
 }
 
 // touch notes that the client has sent a command.
@@ -63,7 +64,7 @@ func (c *client) flags(i *clientInfo) string {
 	for _, f := range []struct {
 		on     bool
 		letter byte
-	}{{c.peer.Unix, 'U'}, {i.queued >= 0, 'x'}, {i.tracking.on, 't'}, {i.noEvict, 'e'}, {i.noTouch, 'T'}} {
+	}{{i.monitor, 'O'}, {c.peer.Unix, 'U'}, {i.queued >= 0, 'x'}, {i.tracking.on, 't'}, {i.noEvict, 'e'}, {i.noTouch, 'T'}} {
 		if f.on {
 			b.WriteByte(f.letter)
 		}

@@ -25,12 +25,14 @@ func echo(s *Session, args [][]byte) error {
 }
 
 func quit(s *Session, _ [][]byte) error {
+	s.endMonitor()
 	s.w.OK()
 	s.status = Close
 	return nil
 }
 
 func reset(s *Session, _ [][]byte) error {
+	s.endMonitor()
 	s.discard()
 	s.db, s.replies, s.w.RESP3 = 0, repliesOn, false
 	s.client.change(func(i *clientInfo) {

@@ -60,7 +60,10 @@ func debugSleep(s *Session, args [][]byte) error {
 	if err != nil || !(sec >= 0 && sec <= maxSec) {
 		return replyError("ERR DEBUG SLEEP wants from 0 to " + strconv.Itoa(maxSec) + " seconds")
 	}
-	s.after(time.Duration(sec*float64(time.Second)), func(s *Session) { s.w.OK() })
+	s.after(time.Duration(sec*float64(time.Second)), func(s *Session) {
+		s.aheadNs = int64(sec * float64(time.Second))
+		s.w.OK()
+	})
 	return nil
 }
 

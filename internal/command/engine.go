@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
@@ -17,12 +18,13 @@ import (
 	"cellserver/internal/often"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
+	"cellserver/internal/topkeys"
 )
 
 // RedisVersion is the Redis whose replies the commands give; clients choose what they send by it.
 const RedisVersion = "7.0.15"
 
-// Config is what an Engine needs. All fields but Settings, Scripts, Reload, Shutdown and Debug must be set.
+// Config is what an Engine needs. All fields but Settings, Watching, TopKeys, Scripts, Reload, Shutdown and Debug must be set.
 type Config struct {
 	Store         *shard.Store
 	Now           func() int64 // Unix nanoseconds, never going back
@@ -37,6 +39,8 @@ type Config struct {
 	AsideThreads  int         // how many long commands, and how many scripts, run at once
 	Version       string      // of this server
 	Settings      []Setting
+	Watching      Watching
+	TopKeys       *topkeys.Tracker // of whoever shows them; nil for one of its own
 	Clients       func() ClientStats
 	Shutdown      func()               // ends the server in good order
 	Debug         func(peer Peer) bool // whether a client may use DEBUG
@@ -54,14 +58,21 @@ type ClientStats struct {
 
 // Engine is what all sessions share.
 type Engine struct {
-	config   Config
-	table    table
-	started  time.Time
-	scratch  sync.Pool
-	clients  clients
-	errors   errorStats
-	logins   logins
-	setting  sync.Mutex // held by CONFIG SET, so that those of two clients do not mix
+	config  Config
+	table   table
+	started time.Time
+	scratch sync.Pool
+	clients clients
+	errors  errorStats
+	logins  logins
+	topKeys *topkeys.Tracker
+	setting sync.Mutex // held by CONFIG SET, so that those of two clients do not mix
+
+	slow      slowness
+	slowlog   slowlog
+	latencies latencies
+	monitors  monitors
+
 	aclLog   *acl.Log
 	scale    *histogram.Scale
 	tallies  []*tally
@@ -100,9 +111,11 @@ func NewEngine(c Config) *Engine {
 		asides:  newSlots(c.AsideThreads),
 		scripts: newSlots(c.AsideThreads),
 		runID:   runID(),
+		topKeys: cmp.Or(c.TopKeys, topkeys.New()),
 	}
 	e.tallies = newTallies(e.table.ids, e.scale)
 	e.scratch.New = func() any { return e.newScratch() }
+	e.watch(c.Watching)
 	e.throttle = e.table.byName["cl.throttle"]
 	if c.Scripts == nil {
 		e.table.refuse("scripts are off: start the server without --lua=off", "eval", "evalsha", "eval_ro", "evalsha_ro", "script")

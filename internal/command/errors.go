@@ -32,12 +32,13 @@ const (
 	errExecFailed  replyError = "EXECABORT Transaction discarded because of previous errors."
 	errACLChanged  replyError = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. " +
 		"This command is no longer allowed for the following reason: " // which follows
-	errNotInScript     replyError = "ERR This Redis command is not allowed from script"
-	errWholeInScript   replyError = "ERR a command about all keys is not allowed from a script, which has only the keys that it declared"
-	errReadOnlyScript  replyError = "ERR Write commands are not allowed from read-only scripts."
-	errUnknownInScript replyError = "ERR Unknown Redis command called from script"
-	errScriptsTooLong  replyError = "ERR the scripts of the transaction have taken longer than --lua-time-limit together; this one was not executed"
-	errArityInScript   replyError = "ERR Wrong number of args calling Redis command from script"
+	errNotInScript      replyError = "ERR This Redis command is not allowed from script"
+	errWholeInScript    replyError = "ERR a command about all keys is not allowed from a script, which has only the keys that it declared"
+	errReadOnlyScript   replyError = "ERR Write commands are not allowed from read-only scripts."
+	errMonitorHasNoKeys replyError = "ERR Replica can't interact with the keyspace" // what Redis says to a MONITOR
+	errUnknownInScript  replyError = "ERR Unknown Redis command called from script"
+	errScriptsTooLong   replyError = "ERR the scripts of the transaction have taken longer than --lua-time-limit together; this one was not executed"
+	errArityInScript    replyError = "ERR Wrong number of args calling Redis command from script"
 
 	errProtoVersion    replyError = "NOPROTO unsupported protocol version"
 	errProtoNotInteger replyError = "ERR Protocol version is not an integer or out of range"

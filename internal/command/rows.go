@@ -7,7 +7,7 @@ func rows() []*row {
 	var all []*row
 	for _, group := range [][]*row{
 		cellRows(), connectionRows(), transactionRows(), keyRows(), expiryRows(), keyspaceRows(), scriptingRows(),
-		serverRows(), adminRows(), refusedRows(),
+		serverRows(), adminRows(), watchingRows(), refusedRows(),
 	} {
 		all = append(all, group...)
 	}

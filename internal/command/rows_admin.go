@@ -24,11 +24,6 @@ func adminRows() []*row {
 				"--enable-debug-command allows it.",
 		},
 		{
-			name: "latency", arity: -2, subs: latencyRows(),
-			group: "server", since: "2.8.13", complexity: "Depends on subcommand",
-			summary: "A container for latency diagnostics commands",
-		},
-		{
 			name: "replicaof", arity: 3, flags: flagAdmin | flagNoScript | flagStale, categories: admin, run: replicaOf, args: replica,
 			group: "server", since: "5.0.0", complexity: "O(1)", summary: "Replies OK to NO ONE",
 			differs: "Anything but NO ONE is refused: there is no replication.",
@@ -80,28 +75,6 @@ func configRows() []*row {
 				{name: "parameter", kind: "string"}, {name: "value", kind: "string"},
 			}}},
 			differs: "Of what can change while the server runs; the rest is immutable.",
-		},
-	}
-}
-
-// latencyRows are for exporters that ask for spikes; none are recorded, as in a Redis that is not told to.
-func latencyRows() []*row {
-	const differs = "No spikes are recorded."
-	event := []arg{{name: "event", kind: "string"}}
-	return []*row{
-		helpRow(),
-		{
-			name: "history", arity: 3, flags: byAdmin, run: emptyList,
-			since: "2.8.13", complexity: "O(1)", summary: "Returns an empty list", args: event, differs: differs,
-		},
-		{
-			name: "latest", arity: 2, flags: byAdmin, run: emptyList,
-			since: "2.8.13", complexity: "O(1)", summary: "Returns an empty list", differs: differs,
-		},
-		{
-			name: "reset", arity: -2, flags: byAdmin, run: noneReset,
-			since: "2.8.13", complexity: "O(1)", summary: "Replies 0: nothing is recorded",
-			args: []arg{{name: "event", kind: "string", optional: true, multiple: true}}, differs: differs,
 		},
 	}
 }
@@ -164,7 +137,6 @@ func refusedRows() []*row {
 		noPersistence = "cellserver keeps its state in memory only; there is nothing to save"
 		noReplication = "cellserver has no replication"
 		noSwap        = "SWAPDB is not supported: a key's database is a part of its place in the store; use FLUSHDB"
-		noMonitor     = "MONITOR is not supported: it would cost every request; use CLIENT LIST and INFO commandstats"
 	)
 	var all []*row
 	refuse := func(reason string, arity int, names ...string) {
@@ -183,6 +155,5 @@ func refusedRows() []*row {
 	refuse(noReplication, -3, "psync")
 	refuse(noReplication, -1, "replconf", "failover")
 	refuse(noSwap, 3, "swapdb")
-	refuse(noMonitor, 1, "monitor")
 	return all
 }

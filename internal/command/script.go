@@ -87,6 +87,9 @@ func (s *Session) runScript(script *lua.Script, keys, argv [][]byte, readOnly bo
 
 // finish replies on the session that waits.
 func (r *scriptRun) finish(s *Session) {
+	if len(r.told) > 0 {
+		s.tellLines(r.told)
+	}
 	s.w.Buf = append(s.w.Buf, r.reply...)
 	if r.reply[0] != '-' {
 		return
@@ -121,6 +124,9 @@ func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
 	if err := s.readThrottle(args, &one[0]); err != nil {
 		return false
 	}
+	if s.monitored {
+		s.tellLines(s.appendLine(nil, true, args))
+	}
 	s.decide(one)
 	s.scratch.tally.nativeScript()
 	// The script's reply is made of the command's, behind it, and takes its place.
@@ -153,6 +159,7 @@ type scriptRun struct {
 	reply     []byte
 	lastError string // of a command
 	ended     bool   // by a bound
+	told      []byte // for MONITOR
 }
 
 func (r *scriptRun) run() {
@@ -195,7 +202,7 @@ func (r *scriptRun) runIn(in keySpace, nowNs int64) (keep bool) {
 	s.enter(in, nowNs)
 	defer s.leave()
 	reply, err := s.engine.config.Scripts.Run(r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
-	r.reply, r.lastError, r.ended = reply, s.lastError, err != nil
+	r.reply, r.lastError, r.told, r.ended = reply, s.lastError, s.told, err != nil
 	return !r.ended
 }
 

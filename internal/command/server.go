@@ -101,13 +101,3 @@ func waitCommand(s *Session, args [][]byte) error {
 	s.w.Int(0)
 	return nil
 }
-
-func emptyList(s *Session, _ [][]byte) error {
-	s.w.Array(0)
-	return nil
-}
-
-func noneReset(s *Session, _ [][]byte) error {
-	s.w.Int(0)
-	return nil
-}

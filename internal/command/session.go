@@ -7,6 +7,7 @@ import (
 	"cellserver/internal/acl"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
+	"cellserver/internal/topkeys"
 )
 
 // Status says what a session wants of its driver after Feed.
@@ -38,7 +39,7 @@ type Peer struct {
 
 // Conn is what a session asks of its connection. Any goroutine may call it at any time, also after the end.
 type Conn interface {
-	// Wake makes the driver feed a session that was Waiting again.
+	// Wake makes the driver feed the session again: one that was Waiting, or that has something to say unasked.
 	Wake()
 	// Kill ends the connection at once.
 	Kill()
@@ -61,6 +62,7 @@ type Session struct {
 	replies       replyMode
 	repliesAsked  bool // by CLIENT REPLY ON, since a command began whose reply is not wanted
 	status        Status
+	monitored     bool // somebody is in MONITOR
 	// waiting is what the last command still has to do: it appends its reply and returns true, or returns false
 	// to be called again after the next wake-up.
 	waiting func(*Session) bool
@@ -72,13 +74,17 @@ type Session struct {
 	beganNs      int64        // when it was sent, if it waits
 	watch        *shard.Watch // nil without WATCH
 	watched      []shard.Key
-	watchedBytes int // of their names
+	watchedBytes int          // of their names
+	monitor      *monitor     // nil without MONITOR
+	pending      *pendingCall // that waiting is for
+	aheadNs      int64        // how long what it waited for has taken
 
 	// Of a session for EXEC or a script:
 
 	spaceNs  int64       // the time of the space
 	keys     []shard.Key // that a script has declared
 	readOnly bool        // the script is
+	told     []byte      // for MONITOR, when it is done
 
 	lastError   string        // of a script's commands
 	scriptsTime time.Duration // that the scripts of EXEC have taken
@@ -95,9 +101,11 @@ const (
 
 // scratch is what a session needs only while it executes; sessions share them.
 type scratch struct {
-	args  [][]byte
-	batch []shard.Request
-	tally *tally
+	args    [][]byte
+	batch   []shard.Request
+	batches int // decided so far
+	tally   *tally
+	sampler topkeys.Sampler
 }
 
 const (
@@ -119,6 +127,7 @@ func (s *Session) Close() {
 	s.gone.Store(true) // before its watch ends: see execution.execute
 	s.waiting = nil    // or what it waits for would stay for as long as something may wake it
 	s.unwatch()
+	s.endMonitor()
 	s.engine.clients.remove(s.client)
 }
 
@@ -132,6 +141,7 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Sta
 	if s.waiting != nil && !s.resume() {
 		return 0, s.w.Buf, Waiting
 	}
+	s.monitored = s.engine.monitors.any.Load() // only now: what is done aside reads it
 	most := len(out) + feedBytes
 	if !s.authenticated {
 		most = len(out) + UnauthenticatedOutput
@@ -159,6 +169,9 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Sta
 		}
 	}
 	s.flush()
+	if s.monitored {
+		s.sendLines()
+	}
 	return consumed, s.w.Buf, s.status
 }
 
@@ -194,8 +207,12 @@ func (s *Session) dispatch(args [][]byte) {
 	switch {
 	case err != nil:
 		s.reject(r, err)
+	case s.monitored && s.monitor != nil && r.flags&(flagWrite|flagReadonly|flagScript) != 0:
+		s.reject(r, errMonitorHasNoKeys)
 	case s.multi != nil && r.flags&flagNotQueued == 0:
 		s.queue(r, args)
+	case s.monitored:
+		s.callMonitored(r, args)
 	default:
 		s.call(r, args)
 	}
@@ -218,25 +235,13 @@ func (s *Session) call(r *row, args [][]byte) {
 		s.client.touch(r, beganNs)
 	}
 	err := r.run(s, args)
-	s.count(r, beganNs)
+	s.count(r, args, beganNs)
 	if err != nil {
 		s.failCommand(err)
 	}
 	if r.long && s.status == NeedInput {
 		s.status = More
 	}
-}
-
-// count counts a command that has run. One that waits is timed by who works for it, and took all until it is done.
-func (s *Session) count(r *row, beganNs int64) {
-	if s.waiting != nil {
-		s.beganNs = beganNs
-		s.scratch.tally.called(r, 1, 0)
-		return
-	}
-	ns := s.engine.config.Now() - beganNs
-	s.scratch.tally.called(r, 1, ns)
-	s.scratch.tally.took(r, ns)
 }
 
 // reject replies to a command that was not admitted; r is nil where there is none of that name.

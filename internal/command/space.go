@@ -52,6 +52,7 @@ func (s *Session) child(kind innerKind) *Session {
 		inner:         kind,
 		client:        s.client,
 		conn:          s.conn,
+		monitored:     s.monitored,
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 type rowStats struct {
 	failed   atomic.Int64 // replied an error
 	rejected atomic.Int64 // replied an error before they ran
+
+	latencies callsByTime // for LATENCY HISTOGRAM
 }
 
 // errorStats counts error replies by their codes.
@@ -88,6 +90,7 @@ func (e *Engine) resetStats() {
 	e.table.each(func(r *row) {
 		r.stats.failed.Store(0)
 		r.stats.rejected.Store(0)
+		r.stats.latencies.reset()
 	})
 	e.errors.reset()
 	e.logins.total.Store(0)

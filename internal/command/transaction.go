@@ -120,7 +120,7 @@ func (s *Session) unwatch() {
 	s.client.change(func(i *clientInfo) { i.watching = 0 })
 }
 
-func exec(s *Session, _ [][]byte) error {
+func exec(s *Session, args [][]byte) error {
 	switch {
 	case s.multi == nil:
 		return replyError("ERR EXEC without MULTI")
@@ -129,6 +129,7 @@ func exec(s *Session, _ [][]byte) error {
 		return errExecFailed
 	}
 	x := s.newExecution()
+	x.name = string(args[0])
 	s.multi = nil // what is executed is not queued
 	if x.long {
 		slots := s.engine.asides
@@ -147,6 +148,9 @@ func exec(s *Session, _ [][]byte) error {
 func (s *Session) finishExec(x *execution) {
 	s.unwatch()
 	s.client.change(func(i *clientInfo) { i.queued = -1 })
+	if s.monitored {
+		s.tellExec(x)
+	}
 	if x.inner == nil {
 		s.w.NullArray()
 		return
@@ -173,6 +177,7 @@ type execution struct {
 	scripts bool         // a command is a script, which may take long
 	once    bool         // a command does more than to change keys, so it must not be executed again
 	long    bool         // worth a goroutine
+	name    string       // as the client spells it
 	inner   *Session     // what has executed the commands; nil if a watched key had changed
 }
 
@@ -234,7 +239,11 @@ func (x *execution) execute(in keySpace, nowNs int64) {
 			s.fail(err)
 			continue
 		}
-		s.call(q.row, q.args)
+		if s.monitored {
+			s.callMonitored(q.row, q.args)
+		} else {
+			s.call(q.row, q.args)
+		}
 		s.flush()
 	}
 	x.inner = s

@@ -20,10 +20,11 @@ func (s *Session) resume() bool {
 	if !done(s) && s.waiting == nil {
 		s.waiting = done
 	}
-	if s.waiting == nil {
-		s.scratch.tally.took(s.row, s.engine.config.Now()-s.beganNs)
+	if s.waiting != nil {
+		return false
 	}
-	return s.waiting == nil
+	s.countAhead()
+	return true
 }
 
 // slots bound how much is done aside at once, so that the event loops have processors left to run on.
@@ -47,7 +48,7 @@ func (s *Session) asideIn(slots slots, work func(), reply func(*Session)) {
 	}
 	var ended atomic.Bool
 	var failure error // a panic, which must end this connection and not the process
-	row := s.row
+	var tookNs int64
 	go func() {
 		defer s.conn.Wake()
 		defer ended.Store(true)
@@ -59,7 +60,9 @@ func (s *Session) asideIn(slots slots, work func(), reply func(*Session)) {
 			}
 		}()
 		if !s.gone.Load() { // else those that come and go could pile up work
-			s.engine.timed(row, work)
+			beganNs := s.engine.config.Now()
+			work()
+			tookNs = s.engine.config.Now() - beganNs
 		}
 	}()
 	s.wait(func(s *Session) bool {
@@ -69,16 +72,10 @@ func (s *Session) asideIn(slots slots, work func(), reply func(*Session)) {
 		if failure != nil {
 			panic(failure)
 		}
+		s.aheadNs = tookNs
 		reply(s)
 		return true
 	})
-}
-
-// timed adds to the time of a command.
-func (e *Engine) timed(r *row, work func()) {
-	beganNs := e.config.Now()
-	work()
-	e.tallies[0].called(r, 0, e.config.Now()-beganNs)
 }
 
 // after replies when a time has passed. It is not for EXEC and scripts, which would hold up others.

@@ -28,7 +28,8 @@ type Config struct {
 	NotReady func() (why string) // empty while clients are served
 	Access   *Access             // to all but /healthz and /readyz
 	Page     http.Handler        // at /, nil for none
-	Profiles bool                // whether /debug/pprof is served
+	More     []prometheus.Collector
+	Profiles bool // whether /debug/pprof is served
 	// BoundTo is the address that the handler's listener is bound to: on a loopback address only requests for a
 	// loopback host are answered, so that no web page can reach it by DNS rebinding.
 	BoundTo net.Addr
@@ -67,6 +68,7 @@ func newRegistry(c *Config) *prometheus.Registry {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{config: c},
 	)
+	registry.MustRegister(c.More...)
 	return registry
 }
 

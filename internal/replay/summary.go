@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/topkeys"
 )
 
 // deniedCounters is up to how many denied keys are counted exactly.
@@ -20,10 +21,10 @@ type Summary struct {
 	FirstNs, LastNs int64 // Unix time of the first and the last row
 	Skipped         Skipped
 
-	denied *spaceSaving
+	denied *topkeys.Sketch
 }
 
-func newSummary() *Summary { return &Summary{denied: newSpaceSaving(deniedCounters)} }
+func newSummary() *Summary { return &Summary{denied: topkeys.NewSketch(deniedCounters, 0)} }
 
 func (s *Summary) row(r *row, result funnel.Result) error {
 	if s.Allowed+s.Denied == 0 {
@@ -32,7 +33,7 @@ func (s *Summary) row(r *row, result funnel.Result) error {
 	s.LastNs = r.atNs
 	if result.Limited {
 		s.Denied++
-		s.denied.add(r.key)
+		s.denied.Add([]byte(r.key), 1)
 	} else {
 		s.Allowed++
 	}
@@ -66,17 +67,17 @@ func (s *Summary) appendTotals(b []byte) []byte {
 }
 
 func (s *Summary) appendTop(b []byte, top int) []byte {
-	counters := s.denied.top(top)
+	counters := s.denied.Top(top)
 	if len(counters) == 0 {
 		return b
 	}
 	b = append(b, "\nkeys denied most\n"...) // lines without a tab: other columns begin below them
 	for _, c := range counters {
 		note := ""
-		if c.tooHigh > 0 {
-			note = fmt.Sprintf(" (at most %d too high)", c.tooHigh)
+		if c.TooHigh > 0 {
+			note = fmt.Sprintf(" (at most %.0f too high)", c.TooHigh)
 		}
-		b = fmt.Appendf(b, "%d%s\t%s\n", c.count, note, onOneLine(c.key))
+		b = fmt.Appendf(b, "%.0f%s\t%s\n", c.Count, note, onOneLine(c.Key))
 	}
 	return b
 }

@@ -81,42 +81,6 @@ func TestSummaryOfMoreKeysThanCounters(t *testing.T) {
 	}
 }
 
-func TestSpaceSaving(t *testing.T) {
-	const distinct, capacity = 300, 50
-	exact, s := map[string]int64{}, newSpaceSaving(capacity)
-	var adds int64
-	for i := range distinct { // key i comes distinct/(i+1) times, in a mixed order
-		for round := range distinct {
-			if key := (i*7 + round*11) % distinct; round%(key+1) == 0 {
-				exact[fmt.Sprint(key)]++
-				s.add(fmt.Sprint(key))
-				adds++
-			}
-		}
-	}
-	counters := s.top(capacity + 1)
-	if len(counters) != capacity {
-		t.Fatalf("got %d counters, want %d", len(counters), capacity)
-	}
-	for i, c := range counters {
-		if i > 0 && c.count > counters[i-1].count {
-			t.Errorf("counter %d is higher than the one before it", i)
-		}
-		if n := exact[c.key]; c.count < n || c.count-c.tooHigh > n {
-			t.Errorf("key %s: got %d, at most %d too high, for %d", c.key, c.count, c.tooHigh, n)
-		}
-		if c.tooHigh > adds/capacity {
-			t.Errorf("key %s: %d too high, beyond the paper's bound of %d", c.key, c.tooHigh, adds/capacity)
-		}
-		delete(exact, c.key)
-	}
-	for key, n := range exact {
-		if n > counters[capacity-1].count {
-			t.Errorf("key %s came %d times and has no counter", key, n)
-		}
-	}
-}
-
 func TestOnOneLine(t *testing.T) {
 	tests := []struct{ key, want string }{
 		{"user:1", "user:1"},

@@ -29,6 +29,7 @@ type conn struct {
 	why         end
 	hasDeadline bool          // a read deadline was set by the connection itself
 	greeted     atomic.Bool   // the client was authenticated once
+	poked       atomic.Bool   // the read deadline is Wake's; set under driver.mu
 	lingering   bool          // the read deadline is finish's; guarded by driver.mu
 	woken       chan struct{} // holds one wake-up
 	killed      chan struct{}
@@ -70,6 +71,35 @@ func (c *conn) Wake() {
 	select {
 	case c.woken <- struct{}{}:
 	default: // it will look in any case
+	}
+	c.driver.mu.Lock()
+	defer c.driver.mu.Unlock()
+	if !c.lingering {
+		c.poked.Store(true)
+		_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // ends a Read that waits
+	}
+}
+
+// wasWoken reports whether the session is to be fed without input.
+func (c *conn) wasWoken() bool {
+	select {
+	case <-c.woken:
+		return true
+	default:
+		return false
+	}
+}
+
+// unpoke takes back the read deadline that Wake has set.
+func (c *conn) unpoke() {
+	if !c.poked.Load() {
+		return // a Wake that has not come so far has left word in woken
+	}
+	c.driver.mu.Lock()
+	defer c.driver.mu.Unlock()
+	c.poked.Store(false)
+	if !c.driver.isDraining() {
+		_ = c.nc.SetReadDeadline(time.Time{})
 	}
 }
 
@@ -121,15 +151,22 @@ func (c *conn) authenticated() bool { return c.session != nil && c.session.Authe
 
 // read waits for input. It is false when there will be no more.
 func (c *conn) read() bool {
+	c.unpoke()
 	if !c.setReadDeadline() {
 		c.because(endShutdown)
 		c.finish()
 		return false
 	}
+	if c.wasWoken() {
+		return true
+	}
 	n, err := c.source.Read(c.in.free())
 	c.in.filled(n)
 	if c.secured == nil {
 		c.received.Add(uint64(n))
+	}
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.poked.Load() && !c.driver.isDraining() {
+		return true
 	}
 	if err != nil && n == 0 {
 		c.because(c.whyUnread(err))

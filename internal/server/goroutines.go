@@ -77,7 +77,7 @@ func (g *goroutines) limitsChanged() {
 	}
 	limits := g.server.limits.Load()
 	for c := range g.conns {
-		if !c.lingering {
+		if !c.lingering && !c.poked.Load() { // one that is poked will set its own
 			_ = c.nc.SetReadDeadline(c.inputDeadline(limits))
 		}
 	}

@@ -299,10 +299,10 @@ func (c *loopConn) takesInput() bool {
 }
 
 func (c *loopConn) woken(uint32) {
-	if c.phase != phaseOpen || !c.waiting {
+	if c.phase != phaseOpen {
 		return
 	}
-	c.waiting = false
+	c.waiting = false // or the session has something to say of its own accord
 	if c.blocked {
 		return // goes on when that ends
 	}

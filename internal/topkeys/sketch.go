@@ -1,0 +1,133 @@
+// Package topkeys finds the keys that are asked most, and those that are denied most, in bounded memory. A Sketch and
+// a Sampler belong to one goroutine at a time; a Tracker is safe for concurrent use.
+package topkeys
+
+import (
+	"cmp"
+	"hash/maphash"
+	"slices"
+)
+
+// Sketch counts the most frequent keys of a stream with a fixed number of counters. It is exact while there are no
+// more keys than counters. Beyond, a new key takes over the counter of the key counted least, with its count, so
+// that a count may be too high but never too low. It is too high by at most the sum of all that was added, divided by
+// the number of counters, and each key with more than that of the sum has a counter.
+//
+// Metwally, Agrawal, El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005.
+type Sketch struct {
+	capacity int
+	seed     maphash.Seed // secret, so that nobody can make keys that are taken for one another
+	byHash   map[uint64]*counter
+	least    []*counter // a heap by count, the lowest first
+	spare    []counter  // not in use yet
+}
+
+// Hitter is what a Sketch knows of a key.
+type Hitter struct {
+	Key     string
+	Count   float64
+	TooHigh float64 // by how much Count may be
+}
+
+type counter struct {
+	hash           uint64
+	key            []byte
+	count, tooHigh float64
+	index          int // in the heap
+}
+
+// NewSketch returns a Sketch with so many counters. It allocates nothing later for keys of up to keyBytes.
+func NewSketch(capacity, keyBytes int) *Sketch {
+	s := &Sketch{
+		capacity: capacity,
+		seed:     maphash.MakeSeed(),
+		byHash:   make(map[uint64]*counter, capacity),
+		least:    make([]*counter, 0, capacity),
+		spare:    make([]counter, capacity),
+	}
+	names := make([]byte, capacity*keyBytes)
+	for i := range s.spare {
+		s.spare[i].key = names[i*keyBytes : i*keyBytes : (i+1)*keyBytes]
+	}
+	return s
+}
+
+// Add counts a key n times, which must be more than 0. It does not keep the key.
+func (s *Sketch) Add(key []byte, n float64) {
+	hash := maphash.Bytes(s.seed, key)
+	c := s.byHash[hash]
+	if c == nil {
+		c = s.takeOver()
+		c.hash, c.key = hash, append(c.key[:0], key...)
+		s.byHash[hash] = c
+	}
+	c.count += n
+	s.down(c)
+}
+
+// takeOver returns the counter that a new key gets: an unused one, or the lowest.
+func (s *Sketch) takeOver() *counter {
+	if n := len(s.least); n < s.capacity {
+		c := &s.spare[n]
+		c.index = n
+		s.least = append(s.least, c)
+		s.up(c)
+		return c
+	}
+	c := s.least[0]
+	delete(s.byHash, c.hash)
+	c.tooHigh = c.count
+	return c
+}
+
+// Scale multiplies all counts. Their order stays.
+func (s *Sketch) Scale(by float64) {
+	for _, c := range s.least {
+		c.count *= by
+		c.tooHigh *= by
+	}
+}
+
+// Top returns up to n keys, the highest count first, and those that are equal by key.
+func (s *Sketch) Top(n int) []Hitter {
+	all := make([]Hitter, len(s.least))
+	for i, c := range s.least {
+		all[i] = Hitter{string(c.key), c.count, c.tooHigh}
+	}
+	slices.SortFunc(all, func(a, b Hitter) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Key, b.Key))
+	})
+	return all[:min(n, len(all))]
+}
+
+// up and down put a counter into its place in the heap; container/heap takes twice as long, by its interface.
+func (s *Sketch) up(c *counter) {
+	for c.index > 0 {
+		parent := s.least[(c.index-1)/2]
+		if parent.count <= c.count {
+			return
+		}
+		s.swap(c, parent)
+	}
+}
+
+func (s *Sketch) down(c *counter) {
+	for {
+		child := 2*c.index + 1
+		if child >= len(s.least) {
+			return
+		}
+		if right := child + 1; right < len(s.least) && s.least[right].count < s.least[child].count {
+			child = right
+		}
+		if c.count <= s.least[child].count {
+			return
+		}
+		s.swap(c, s.least[child])
+	}
+}
+
+func (s *Sketch) swap(a, b *counter) {
+	a.index, b.index = b.index, a.index
+	s.least[a.index], s.least[b.index] = a, b
+}

@@ -1,0 +1,96 @@
+package topkeys
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestSketchBounds: no count is too low, none is too high beyond what it says and the paper allows, and who has no
+// counter came less often than all who have one.
+func TestSketchBounds(t *testing.T) {
+	const distinct, capacity = 300, 50
+	exact, s := map[string]float64{}, NewSketch(capacity, 0)
+	sum := 0.0
+	for i := range distinct { // key i comes distinct/(i+1) times, in a mixed order
+		for round := range distinct {
+			if key := fmt.Sprint((i*7 + round*11) % distinct); round%((i*7+round*11)%distinct+1) == 0 {
+				exact[key]++
+				s.Add([]byte(key), 1)
+				sum++
+			}
+		}
+	}
+	top := s.Top(capacity + 1)
+	if len(top) != capacity {
+		t.Fatalf("got %d keys, want %d", len(top), capacity)
+	}
+	for i, c := range top {
+		if i > 0 && c.Count > top[i-1].Count {
+			t.Errorf("key %d is higher than the one before it", i)
+		}
+		if n := exact[c.Key]; c.Count < n || c.Count-c.TooHigh > n {
+			t.Errorf("key %s: got %v, at most %v too high, for %v", c.Key, c.Count, c.TooHigh, n)
+		}
+		if c.TooHigh > sum/capacity {
+			t.Errorf("key %s: %v too high, beyond the paper's bound of %v", c.Key, c.TooHigh, sum/capacity)
+		}
+		delete(exact, c.Key)
+	}
+	for key, n := range exact {
+		if n > top[capacity-1].Count {
+			t.Errorf("key %s came %v times and has no counter", key, n)
+		}
+	}
+}
+
+func TestSketchSteps(t *testing.T) {
+	s := NewSketch(2, 1)
+	for i, tt := range []struct {
+		add   string
+		n     float64
+		scale float64
+		want  []Hitter
+	}{
+		{want: []Hitter{}},
+		{add: "a", n: 1, want: []Hitter{{"a", 1, 0}}},
+		{add: "b", n: 1, want: []Hitter{{"a", 1, 0}, {"b", 1, 0}}},
+		{add: "b", n: 3, want: []Hitter{{"b", 4, 0}, {"a", 1, 0}}},
+		{add: "c", n: 1, want: []Hitter{{"b", 4, 0}, {"c", 2, 1}}},
+		{scale: 0.5, want: []Hitter{{"b", 2, 0}, {"c", 1, 0.5}}},
+		{add: "c", n: 2, want: []Hitter{{"c", 3, 0.5}, {"b", 2, 0}}},
+		{add: "", n: 1, want: []Hitter{{"", 3, 2}, {"c", 3, 0.5}}},
+	} {
+		if tt.n > 0 {
+			s.Add([]byte(tt.add), tt.n)
+		}
+		if tt.scale > 0 {
+			s.Scale(tt.scale)
+		}
+		if got := s.Top(9); fmt.Sprint(got) != fmt.Sprint(tt.want) {
+			t.Errorf("step %d: got %v, want %v", i, got, tt.want)
+		}
+	}
+}
+
+// FuzzSketch: the heap and the index stay one, whatever comes.
+func FuzzSketch(f *testing.F) {
+	f.Add([]byte("abcabcabdefghia"))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		s := NewSketch(4, 0)
+		for i, c := range stream {
+			if c == 0 {
+				s.Scale(0.5)
+				continue
+			}
+			s.Add(stream[i:i+1], float64(c))
+			if len(s.byHash) != len(s.least) || len(s.least) > 4 {
+				t.Fatalf("%d keys for %d counters", len(s.byHash), len(s.least))
+			}
+			for at, c := range s.least {
+				if c.index != at || s.byHash[c.hash] != c || at > 0 && s.least[(at-1)/2].count > c.count {
+					t.Fatalf("counter %d is not in its place", at)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,285 @@
+package topkeys
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	t0  = int64(1_700_000_000_000_000_000)
+	sec = int64(time.Second)
+)
+
+// calls shows a tracker n calls of a key.
+func calls(t *Tracker, s *Sampler, nowNs int64, n int, name string) {
+	for range n {
+		call(t, s, nowNs, 0, name, false)
+	}
+}
+
+func call(t *Tracker, s *Sampler, nowNs int64, db uint16, name string, denied bool) {
+	if !s.Skip(1) {
+		t.Note(s, nowNs, 1, func(int) (uint16, []byte, bool) { return db, []byte(name), denied })
+	}
+}
+
+// zipf is a load of n keys whose i-th has a part of it that is proportional to 1/(i+1).
+type zipf struct {
+	sums []float64
+}
+
+func newZipf(n int) *zipf {
+	z := &zipf{sums: make([]float64, n)}
+	sum := 0.0
+	for i := range z.sums {
+		sum += 1 / float64(i+1)
+		z.sums[i] = sum
+	}
+	return z
+}
+
+func (z *zipf) draw(r *rand.Rand) int {
+	i, _ := slices.BinarySearch(z.sums, r.Float64()*z.sums[len(z.sums)-1])
+	return i
+}
+
+// TestZipf: at any load the ten hottest keys are among the twelve that are shown, and their rates are off by no more
+// than they say.
+func TestZipf(t *testing.T) {
+	const keys, seconds = 100_000, 30
+	z := newZipf(keys)
+	for _, perSecond := range []int{3000, 30_000, 300_000} {
+		t.Run(fmt.Sprint(perSecond), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, uint64(perSecond)))
+			tracker, exact := New(), map[string]int{}
+			var samplers [3]Sampler
+			now := t0
+			batch := make([]string, 0, 128)
+			for i := range perSecond * seconds {
+				now = t0 + int64(i)*sec/int64(perSecond)
+				name := fmt.Sprint("key:", z.draw(r))
+				exact[name]++
+				if batch = append(batch, name); r.IntN(8) > 0 && len(batch) < cap(batch) {
+					continue
+				}
+				s := &samplers[r.IntN(len(samplers))]
+				if !s.Skip(len(batch)) {
+					tracker.Note(s, now, len(batch), func(i int) (uint16, []byte, bool) { return 0, []byte(batch[i]), false })
+				}
+				batch = batch[:0]
+			}
+			top := tracker.Top(Asked, now, 12)
+			for i := range 10 {
+				name := fmt.Sprint("key:", i)
+				at := slices.IndexFunc(top, func(e Entry) bool { return e.Name == name })
+				if at < 0 {
+					t.Errorf("%s, which came %d times, is not shown", name, exact[name])
+					continue
+				}
+				// The error is two standard deviations of the sampling: of thirty entries some may be off by more, but none by twice that.
+				want := float64(exact[name]) / seconds
+				if off := math.Abs(top[at].CallsPerSecond - want); off > 2*top[at].Error+0.05*want {
+					t.Errorf("%s: %.1f calls per second, but it was %.1f, and the error is said to be %.1f", name, top[at].CallsPerSecond, want, top[at].Error)
+				}
+			}
+			t.Logf("one in %d; %+v", tracker.every.Load(), top[0])
+		})
+	}
+}
+
+// TestExactAtLowLoad: while requests are few, each is seen.
+func TestExactAtLowLoad(t *testing.T) {
+	tracker, s := New(), &Sampler{}
+	for i := range 100 {
+		calls(tracker, s, t0+int64(i)*sec/100, 1+i%2, "a")
+		call(tracker, s, t0+int64(i)*sec/100, 3, "b", i%4 == 0)
+	}
+	got := tracker.Top(Asked, t0+sec-1, 10)
+	want := []Entry{{0, "a", 150, 0, 0.6}, {3, "b", 100, 0, 0.4}}
+	for i := range want {
+		if len(got) != 2 || got[i].DB != want[i].DB || got[i].Name != want[i].Name || math.Abs(got[i].CallsPerSecond-want[i].CallsPerSecond) > 1e-6 ||
+			got[i].Error != 0 || math.Abs(got[i].Share-want[i].Share) > 1e-9 {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	}
+	denied := tracker.Top(Denied, t0+sec-1, 10)
+	if len(denied) != 1 || denied[0].Name != "b" || math.Abs(denied[0].CallsPerSecond-25) > 1e-6 || denied[0].Share != 1 {
+		t.Errorf("denied: got %+v", denied)
+	}
+}
+
+// TestDecay: a steady key keeps its rate, one that is silent loses half of it in a half-life, and all of it in the end.
+func TestDecay(t *testing.T) {
+	tracker, s := New(), &Sampler{}
+	at := func(second int) int64 { return t0 + int64(second)*sec }
+	for second := range 600 {
+		for i := range 10 {
+			calls(tracker, s, at(second)+int64(i)*sec/10, 10, "steady")
+			if second < 300 {
+				calls(tracker, s, at(second)+int64(i)*sec/10, 10, "past")
+			}
+		}
+		if second < 60 || second%60 != 0 {
+			continue
+		}
+		want := map[string]float64{"steady": 100, "past": 100}
+		if silent := second - 300; silent > 0 { // the window is still growing, by what has decayed of it
+			whole := 1 - math.Exp2(-float64(second)/60)
+			want["past"] = 100 * (math.Exp2(-float64(silent)/60) - math.Exp2(-float64(second)/60)) / whole
+		}
+		for _, e := range tracker.Top(Asked, at(second+1)-1, 2) {
+			if math.Abs(e.CallsPerSecond-want[e.Name]) > 2+0.02*want[e.Name] {
+				t.Errorf("after %d s: %s has %.1f calls per second, want %.1f", second, e.Name, e.CallsPerSecond, want[e.Name])
+			}
+		}
+	}
+	for _, after := range []time.Duration{time.Hour, 100_000 * time.Hour} {
+		if got := tracker.Top(Asked, at(600)+int64(after), 10); len(got) != 0 {
+			t.Errorf("after %s: got %+v", after, got)
+		}
+	}
+	calls(tracker, s, at(600)+int64(100_001*time.Hour), 1, "new") // a window of decayed epochs before it
+	if got := tracker.Top(Asked, at(600)+int64(100_001*time.Hour), 10); len(got) != 1 || got[0].Name != "new" || got[0].Share != 1 {
+		t.Errorf("after the long silence: got %+v", got)
+	}
+}
+
+// TestSamplingFollowsLoad: an epoch takes a bounded number of samples, however many requests there are, and a quiet
+// time goes back to all of them.
+func TestSamplingFollowsLoad(t *testing.T) {
+	tracker, s := New(), &Sampler{}
+	picked := 0
+	for second := range 5 {
+		for i := range 1_000_000 {
+			if !s.Skip(1) {
+				picked++
+				tracker.Note(s, t0+int64(second)*sec+int64(i)*1000, 1, func(int) (uint16, []byte, bool) { return 0, []byte("a"), false })
+			}
+		}
+		if most := 16 * manySamples; picked > most {
+			t.Errorf("second %d: %d of a million requests were picked, want %d at most", second, picked, most)
+		}
+		picked = 0
+	}
+	got := tracker.Top(Asked, t0+5*sec-1, 1)[0]
+	if math.Abs(got.CallsPerSecond-1e6) > got.Error || got.Error > 2e4 {
+		t.Errorf("got %+v, want a million a second", got)
+	}
+	tracker.Top(Asked, t0+60*sec, 1)
+	if every := tracker.every.Load(); every != 1 {
+		t.Errorf("in a quiet time one in %d is picked", every)
+	}
+}
+
+// TestPatterns: a key that comes in step with the samples would be seen always or never.
+func TestPatterns(t *testing.T) {
+	for _, period := range []int{2, 3, 16, 64, 128} {
+		tracker, s := New(), &Sampler{}
+		tracker.every.Store(64)
+		var seen int
+		for i := range 64_000 * period {
+			if !s.Skip(1) {
+				tracker.Note(s, t0, 1, func(int) (uint16, []byte, bool) { return 0, []byte("a"), false })
+				tracker.every.Store(64)
+				if i%period == 0 {
+					seen++
+				}
+			}
+		}
+		if seen < 800 || seen > 1200 { // a thousand, and six standard deviations
+			t.Errorf("period %d: %d of 1000 were seen", period, seen)
+		}
+	}
+}
+
+// TestHostileKeys: long names, names of any bytes and many of them take bounded memory, and stay apart.
+func TestHostileKeys(t *testing.T) {
+	tracker, s := New(), &Sampler{}
+	long := strings.Repeat("x", 1<<20)
+	names := []string{"", "\x00\xff", "<img src=x onerror=alert(1)>", strings.Repeat("y", MaxNameBytes), long + "a", long + "b"}
+	for _, name := range names {
+		calls(tracker, s, t0, 3, name)
+	}
+	call(tracker, s, t0, 65535, "", false)
+	call(tracker, s, t0, 65535, "", false)
+	top := tracker.Top(Asked, t0, 100)
+	if len(top) != len(names)+1 {
+		t.Fatalf("%d keys, want %d: %+v", len(top), len(names)+1, top)
+	}
+	cut := 0
+	for _, e := range top {
+		if len(e.Name) > MaxNameBytes {
+			t.Errorf("a name of %d bytes", len(e.Name))
+		}
+		if strings.HasPrefix(e.Name, "xx") {
+			cut++
+			if !strings.Contains(e.Name, "x... (#") || !strings.HasSuffix(e.Name, ", 1048577 bytes)") {
+				t.Errorf("the name %q does not say that it was cut", e.Name)
+			}
+		} else if e.DB == 0 && !slices.Contains(names, e.Name) {
+			t.Errorf("the name %q", e.Name)
+		}
+	}
+	if last := top[len(top)-1]; cut != 2 || last.DB != 65535 || last.Name != "" {
+		t.Errorf("%d long names, and in the end %+v", cut, last)
+	}
+	for i := range 100_000 { // as many keys as one likes
+		call(tracker, s, t0, 0, fmt.Sprint(i, long[:300]), true)
+	}
+	for k, sketch := range tracker.sketches {
+		if len(sketch.byHash) > Counters || len(sketch.least) > Counters {
+			t.Errorf("%s: %d keys", Kind(k), len(sketch.byHash))
+		}
+	}
+}
+
+// TestConcurrently: samplers and readers at once, for the race detector; what is dropped for it is the same part of all keys.
+func TestConcurrently(t *testing.T) {
+	tracker := New()
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			var s Sampler
+			name := bytes.Repeat([]byte{byte('a' + g)}, 200)
+			for i := range 20_000 {
+				if !s.Skip(3) {
+					tracker.Note(&s, t0+int64(i)*1_000_000, 3, func(i int) (uint16, []byte, bool) { return uint16(i), name, i == 1 })
+				}
+				if i%1000 == 0 {
+					tracker.Top(Denied, t0+int64(i), 10)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := tracker.Top(Asked, t0+20*sec, 100); len(got) != 12 {
+		t.Errorf("%d keys, want 12", len(got))
+	}
+}
+
+// BenchmarkNote is what one picked request costs: of keys that have a counter, and of ones that take one over.
+func BenchmarkNote(b *testing.B) {
+	for _, keys := range []int{1000, 1_000_000} {
+		b.Run(fmt.Sprint(keys), func(b *testing.B) {
+			names := make([][]byte, keys)
+			for i := range names {
+				names[i] = []byte(fmt.Sprint("user:", i))
+			}
+			tracker, s := New(), Sampler{}
+			r := rand.New(rand.NewPCG(1, 2))
+			b.ReportAllocs()
+			for b.Loop() {
+				s.left = -1
+				name := names[r.IntN(keys)]
+				tracker.Note(&s, t0, 1, func(int) (uint16, []byte, bool) { return 0, name, false })
+			}
+		})
+	}
+}
