@@ -175,7 +175,7 @@ func testClientThatReadsLateGetsEveryReply(t *testing.T, startServer starter) {
 	for last := int64(-1); last != written.Load(); time.Sleep(300 * time.Millisecond) {
 		last = written.Load()
 	}
-	if n := written.Load(); n > calls*echo/2 {
+	if n := written.Load(); n > calls*echo*3/4 { // what the system buffers, too
 		t.Errorf("the server took %d bytes of a client that reads nothing", n)
 	}
 	r := bufio.NewReader(nc)

@@ -15,7 +15,7 @@ const (
 	yieldEvery = 50 * time.Microsecond
 	// politeAfter is what a run may take before it lets the system's other threads go first, too. From then on it gets a
 	// processor only when nobody else has a use for it, which would make many a short script late for nothing.
-	politeAfter = 2 * time.Millisecond
+	politeAfter = 300 * time.Microsecond
 	// longestLook is the most that counts between two looks. If more has passed, others had the processor: a busy
 	// machine must not end scripts that have hardly begun.
 	longestLook = 10 * time.Millisecond
