@@ -23,7 +23,7 @@ type latencyEvent struct {
 
 type latencySample struct{ unixSec, ms int64 }
 
-// Events that LATENCY knows beside those of commands.
+// SweepEvent is the sweep of expired keys, which no command waits for.
 const SweepEvent = "sweep"
 
 // NoteLatency tells LATENCY how long something took that is no command.

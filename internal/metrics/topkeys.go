@@ -15,6 +15,7 @@ import (
 // NameStyle says how keys are named in labels. It is a flag's value.
 type NameStyle string
 
+// The styles:
 const (
 	PlainNames  NameStyle = "plain"
 	HashedNames NameStyle = "hash" // the first 16 digits of SHA-256: a look does not tell the key, but a guess can be tested
@@ -47,14 +48,12 @@ const (
 
 // name returns a key as a label, which must be text.
 func (s NameStyle) name(key string) string {
-	switch s {
-	case HashedNames:
+	switch {
+	case s == HashedNames:
 		sum := sha256.Sum256([]byte(key))
 		return hex.EncodeToString(sum[:hashNameBytes])
-	case CutNames:
-		if len(key) > cutNameBytes {
-			return resp.PrintableN([]byte(key), cutNameBytes) + "..."
-		}
+	case s == CutNames && len(key) > cutNameBytes:
+		return resp.PrintableN([]byte(key), cutNameBytes) + "..."
 	}
 	return resp.PrintableN([]byte(key), 4*topkeys.MaxNameBytes)
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -51,7 +52,7 @@ cellserver_top_key_calls_per_second{db="0",key="efee38f45bf9822d",kind="denied"}
 		registry := prometheus.NewRegistry()
 		registry.MustRegister(NewTopKeys(top, tt.n, tt.names))
 		page := httptest.NewRecorder()
-		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if got := page.Body.String(); got != tt.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
