@@ -6,6 +6,7 @@ import (
 
 	"cellserver/internal/dashboard"
 	"cellserver/internal/shard"
+	"cellserver/internal/topkeys"
 )
 
 // newPage returns the page, which shows nothing before its Run.
@@ -20,7 +21,26 @@ func (a *app) newPage(boundTo net.Addr) *dashboard.Page {
 		Reading:     a.options.reading(),
 		Databases:   a.options.databases,
 		MaxKeyBytes: a.options.maxKeyBytes,
+		Latency:     a.latency,
+		Top:         a.top,
 	}, boundTo)
+}
+
+func (a *app) latency() dashboard.Histogram {
+	bounds, counts := a.engine.Latency().Buckets()
+	return dashboard.Histogram{BoundsNs: bounds, Counts: counts}
+}
+
+func (a *app) top(denied bool, n int) []dashboard.TopKey {
+	kind := topkeys.Asked
+	if denied {
+		kind = topkeys.Denied
+	}
+	var top []dashboard.TopKey
+	for _, e := range a.topKeys.Top(kind, a.now(), n) {
+		top = append(top, dashboard.TopKey{DB: e.DB, Key: []byte(e.Name), PerSec: e.CallsPerSecond, Share: e.Share})
+	}
+	return top
 }
 
 func (a *app) sample() dashboard.Sample {
