@@ -54,6 +54,8 @@ func TestUnderLoad(t *testing.T) {
 		t.Errorf("under load the page says %q", now)
 	}
 
+	v.until(`document.querySelector("#top .key")?.textContent.includes("user:0")`) // the hottest key of the load
+
 	ttl := rdb.PTTL(t.Context(), hostile).Val()
 	v.send("#field-key", hostile)
 	v.send("#field-max_burst", "9")
