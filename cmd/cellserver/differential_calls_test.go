@@ -243,6 +243,10 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 		return strings.Contains(sub, "\x00")
 	case "watch":
 		return m.extends
+	case "monitor": // all that follows would be told
+		return len(call) == 1
+	case "slowlog", "latency": // they tell of times
+		return slices.Contains([]string{"get", "len", "histogram", "doctor", "graph", "history", "latest"}, sub)
 	case "debug":
 		return len(call) > 2 && sub == "sleep" && call[2] != "0" || len(call) > 1 && sub != "sleep" && sub != "protocol" && !isUnknown(sub)
 	case "client":
