@@ -26,7 +26,7 @@ const (
 	flooderDone
 
 	floodBytes = 8 << 20
-	floodWait  = 400 * time.Millisecond
+	floodWait  = 800 * time.Millisecond
 )
 
 func (f *flooder) Authenticated() bool { return true }
@@ -77,7 +77,7 @@ func TestIdleTimeoutSparesWhoWaits(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s, _ := startFlooder(start, func(c *Config) {
 			c.Limits.MaxOutputBytes = floodBytes / 8
-			c.Limits.IdleTimeout = floodWait / 4
+			c.Limits.IdleTimeout = floodWait / 2
 		})
 		nc := s.dial(t)
 		write(t, nc, "slow\n")
