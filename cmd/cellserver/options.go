@@ -80,7 +80,7 @@ func (o *options) flagGroups() []flagGroup {
 		group("Scripts", func(fs *pflag.FlagSet) {
 			o.lua = true
 			fs.Var(&o.lua, "lua", "whether there are EVAL and its like: `on|off`")
-			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "how long a script may run; then it is ended and leaves nothing")
+			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "processor time of a script (up to 20 times that by the wall, on a busy machine); then it is ended and leaves nothing")
 		}),
 		group("Bounds", o.defineBounds),
 		group("Logs and help", func(fs *pflag.FlagSet) {
