@@ -21,6 +21,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/certs",
 		module + "/internal/replay",
 		module + "/internal/lua",
+		module + "/internal/often",
 		module + "/internal/shard",
 		module + "/internal/funnel",
 		module + "/internal/acl",

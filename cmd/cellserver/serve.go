@@ -49,7 +49,11 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return err
 	}
 	defer listeners.close()
-	o.maxClients = fitMaxClients(o.maxClients, o.ioThreads, log)
+	if most := fitMaxClients(o.maxClients, o.ioThreads); most < o.maxClients {
+		log.Warn("the limit of open files allows fewer clients than --maxclients; raise it with ulimit -n",
+			"maxclients", o.maxClients, "lowered_to", most)
+		o.maxClients = most
+	}
 	a, err := newApp(o, log, listeners, keeper)
 	if err != nil {
 		return err
@@ -68,8 +72,7 @@ type app struct {
 	access    *access
 	engine    *command.Engine
 	server    *server.Server
-	limitsMu  sync.Mutex // orders changes of the server's limits
-	stop      func()     // ends the server in good order
+	stop      func() // ends the server in good order
 }
 
 func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper) (*app, error) {

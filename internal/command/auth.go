@@ -79,9 +79,9 @@ func (s *Session) greet() {
 // delayed replies with an error of a login, after a pause that gets longer with each failure from the client's host.
 func (s *Session) delayed(err error) {
 	pause := s.engine.logins.failed(s.client.peer)
-	s.engine.failedLogins.report(func(count int) {
+	if count := s.engine.failedLogins.Due(); count > 0 {
 		s.engine.config.Log.Warn("a client gave a wrong user name or password", "client", s.client.peer.Addr, "count", count)
-	})
+	}
 	s.after(pause, func(s *Session) { s.failCommand(err) })
 }
 

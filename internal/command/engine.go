@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/acl"
 	"cellserver/internal/funnel"
 	"cellserver/internal/lua"
+	"cellserver/internal/often"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
 )
@@ -19,7 +20,7 @@ import (
 // RedisVersion is the Redis whose replies the commands give; clients choose what they send by it.
 const RedisVersion = "7.0.15"
 
-// Config is what an Engine needs. All fields but Settings, Scripts, Reload, Shutdown and Debug must be set.
+// Config is what an Engine needs. All fields but ACLFile, Scripts and Settings must be set.
 type Config struct {
 	Store         *shard.Store
 	Now           func() int64 // Unix nanoseconds, never going back
@@ -65,8 +66,8 @@ type Engine struct {
 	asides   slots // of what is done aside of the drivers
 	scripts  slots // of scripts
 
-	crossProtocol occasionally
-	failedLogins  occasionally
+	crossProtocol often.Counter
+	failedLogins  often.Counter
 }
 
 // Commands returns what access control must know of the commands.
@@ -119,33 +120,13 @@ func (e *Engine) NewSession(peer Peer, conn Conn) *Session {
 	return s
 }
 
-// occasionally reports the first of what may happen often, and then one a minute, so that clients cannot fill the
-// log.
-type occasionally struct {
-	mu    sync.Mutex // guards all below
-	last  time.Time
-	since int // happened since the last report
-}
-
-const reportInterval = time.Minute
-
-func (o *occasionally) report(log func(count int)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.since++
-	if now := time.Now(); o.last.IsZero() || now.Sub(o.last) >= reportInterval {
-		log(o.since)
-		o.last, o.since = now, 0
-	}
-}
-
 // isCrossProtocol recognises a browser's request by its first line, or by one of its headers.
 func isCrossProtocol(name []byte) bool {
 	return len(name) <= len("host:") && (lower(name) == "post" || lower(name) == "host:")
 }
 
 func (e *Engine) reportCrossProtocol(addr string) {
-	e.crossProtocol.report(func(count int) {
+	if count := e.crossProtocol.Due(); count > 0 {
 		e.config.Log.Warn("possible attack: a client sent an HTTP request; connection closed", "client", addr, "count", count)
-	})
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cellserver/internal/command"
+	"cellserver/internal/often"
 )
 
 // Session is what a driver drives; *command.Session is one.
@@ -71,7 +72,7 @@ type Server struct {
 	handshakesFailed atomic.Uint64
 	panics           atomic.Uint64
 
-	handshakeLog handshakeLog
+	handshakeLog often.Counter
 
 	mu        sync.Mutex // guards all below
 	listeners map[net.Listener]struct{}

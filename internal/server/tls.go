@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"sync"
 	"time"
 
 	"cellserver/internal/command"
@@ -121,31 +120,9 @@ func certName(state tls.ConnectionState) string {
 	return state.VerifiedChains[0][0].Subject.CommonName
 }
 
-// handshakeLog keeps failed handshakes from filling the log: the first is worth a line, and then one a minute.
-type handshakeLog struct {
-	mu    sync.Mutex // guards all below
-	last  time.Time
-	since int // failed since that line
-}
-
-const handshakeLogInterval = time.Minute
-
-// due counts a failure, and returns how many there were since the last line if it is time for another, else 0.
-func (l *handshakeLog) due(now time.Time) (failed int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.since++
-	if !l.last.IsZero() && now.Sub(l.last) < handshakeLogInterval {
-		return 0
-	}
-	failed, l.since = l.since, 0
-	l.last = now
-	return failed
-}
-
 func (s *Server) handshakeFailed(err error, peer command.Peer) {
 	s.handshakesFailed.Add(1)
-	level, count := slog.LevelDebug, s.handshakeLog.due(time.Now())
+	level, count := slog.LevelDebug, s.handshakeLog.Due()
 	if count > 0 {
 		level = slog.LevelInfo
 	}

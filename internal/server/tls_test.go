@@ -9,7 +9,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"cellserver/internal/certs/certtest"
@@ -93,21 +92,6 @@ func TestNotTLS(t *testing.T) {
 	if n := strings.Count(s.log.String(), "a TLS handshake failed"); n != 1 {
 		t.Errorf("the failures were logged %d times at the level info, want once", n)
 	}
-}
-
-func TestHandshakeLogIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var l handshakeLog
-		for _, step := range []struct {
-			after time.Duration
-			want  int
-		}{{0, 1}, {0, 0}, {59 * time.Second, 0}, {time.Second, 3}, {time.Second, 0}, {time.Hour, 2}} {
-			time.Sleep(step.after)
-			if got := l.due(time.Now()); got != step.want {
-				t.Errorf("after %s: got %d, want %d", step.after, got, step.want)
-			}
-		}
-	})
 }
 
 // TestSilentHandshakes: they end in time, hold nobody up, and count as clients.
