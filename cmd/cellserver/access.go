@@ -11,28 +11,34 @@ import (
 	"cellserver/internal/command"
 )
 
-// yesNo is a flag in Redis's words.
-type yesNo bool
+// word is a flag that is one of two words.
+type word struct {
+	on      *bool
+	yes, no string
+}
 
 // Set implements pflag.Value.
-func (v *yesNo) Set(s string) error {
-	if s != "yes" && s != "no" {
-		return errors.New("must be yes or no")
+func (w word) Set(s string) error {
+	if s != w.yes && s != w.no {
+		return errors.New("must be " + w.yes + " or " + w.no)
 	}
-	*v = s == "yes"
+	*w.on = s == w.yes
 	return nil
 }
 
 // String implements pflag.Value.
-func (v yesNo) String() string {
-	if v {
-		return "yes"
+func (w word) String() string {
+	if *w.on {
+		return w.yes
 	}
-	return "no"
+	return w.no
 }
 
 // Type implements pflag.Value.
-func (yesNo) Type() string { return "yes|no" }
+func (w word) Type() string { return w.yes + "|" + w.no }
+
+// yesNo is a setting in Redis's words.
+func yesNo(on bool) string { return word{&on, "yes", "no"}.String() }
 
 // protectedMode is Redis's refusal, with what to do here. It begins with its words, which some clients look for.
 const protectedMode = "DENIED cellserver is running in protected mode because protected mode is enabled and no password is set " +
@@ -50,7 +56,7 @@ type access struct {
 func newAccess(o *options) *access {
 	a := &access{users: acl.NewUsers(command.Commands())}
 	a.setPassword(o.requirePass)
-	a.protectedMode.Store(bool(o.protectedMode))
+	a.protectedMode.Store(o.protectedMode)
 	return a
 }
 
@@ -109,26 +115,3 @@ func (o *options) readPassword(log *slog.Logger) error {
 	o.requirePass = password
 	return err
 }
-
-// onOff is a flag that is on or off.
-type onOff bool
-
-// Set implements pflag.Value.
-func (v *onOff) Set(s string) error {
-	if s != "on" && s != "off" {
-		return errors.New("must be on or off")
-	}
-	*v = s == "on"
-	return nil
-}
-
-// String implements pflag.Value.
-func (v onOff) String() string {
-	if v {
-		return "on"
-	}
-	return "off"
-}
-
-// Type implements pflag.Value.
-func (onOff) Type() string { return "on|off" }

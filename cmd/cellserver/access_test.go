@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,7 +49,7 @@ func TestProtectedMode(t *testing.T) {
 		{[]string{"--requirepass", "secret"}, "-NOAUTH ", ""},
 	} {
 		onEachDriver(t, func(t *testing.T, startServer starter) {
-			p := startServer(t, append(listen, tt.args...)...)
+			p := startServer(t, slices.Concat(listen, tt.args)...)
 			if p.tls != nil {
 				p.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
 			}

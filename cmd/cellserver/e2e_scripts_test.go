@@ -101,8 +101,8 @@ func TestScriptIsAtomic(t *testing.T) {
 			for i = 1, 2000 do n = n + i end
 			local b = redis.call('cl.throttle', KEYS[2], ARGV[1], 1, 3600)
 			return {a[3], b[3]}`
-		p := startServer(t)
-		var mu sync.Mutex // guards seenA and seenB
+		p := startServer(t, "--lua-time-limit", "10s") // how fast the machine is, is not the question
+		var mu sync.Mutex                              // guards seenA and seenB
 		var seenA, seenB []int
 		var wg sync.WaitGroup
 		for range scripters {
@@ -161,7 +161,7 @@ func TestManyScriptsAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
 		const clients = 400
-		p := startServer(t)
+		p := startServer(t, "--lua-time-limit", "10s")
 		command := string(appendCommand(nil, "EVAL", "local s = 0 for i = 1, 1000 do s = s + i end return s + ARGV[1]", "0", "7"))
 		var wg sync.WaitGroup
 		for range clients {

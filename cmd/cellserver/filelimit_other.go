@@ -2,6 +2,4 @@
 
 package main
 
-import "log/slog"
-
-func fitMaxClients(maxClients, _ int, _ *slog.Logger) int { return maxClients }
+func fitMaxClients(maxClients, _ int) int { return maxClients }

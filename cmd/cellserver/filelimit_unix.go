@@ -2,10 +2,7 @@
 
 package main
 
-import (
-	"log/slog"
-	"syscall"
-)
+import "syscall"
 
 const (
 	otherFiles = 32 // kept for all that is not a client
@@ -13,7 +10,7 @@ const (
 )
 
 // fitMaxClients lowers maxClients to what the limit of open files allows, as Redis does.
-func fitMaxClients(maxClients, ioThreads int, log *slog.Logger) int {
+func fitMaxClients(maxClients, ioThreads int) int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return maxClients
@@ -22,7 +19,5 @@ func fitMaxClients(maxClients, ioThreads int, log *slog.Logger) int {
 	if most >= maxClients || most < 1 {
 		return maxClients
 	}
-	log.Warn("the limit of open files allows fewer clients than --maxclients; raise it with ulimit -n",
-		"maxclients", maxClients, "lowered_to", most)
 	return most
 }

@@ -30,11 +30,11 @@ type options struct {
 	burstIsCapacity bool
 	requirePass     string
 	requirePassFile string
-	protectedMode   yesNo
+	protectedMode   bool
 	aclFile         string
 	debugCommand    string
 
-	lua          onOff
+	lua          bool
 	luaTimeLimit time.Duration
 
 	ioThreads, maxClients, maxArgs, maxCommandBytes, maxKeyBytes, maxOutputBytes int
@@ -86,12 +86,12 @@ func (o *options) flagGroups() []flagGroup {
 			fs.StringVar(&o.aclFile, "aclfile", "", "`file` with users and their rights, as Redis's aclfile; SIGHUP and ACL LOAD read it again")
 			fs.StringVar(&o.debugCommand, "enable-debug-command", "no", "who may use DEBUG: `no|local|yes`")
 			o.protectedMode = true
-			fs.Var(&o.protectedMode, "protected-mode", "while there is no password, refuse clients of other hosts: `yes|no`")
+			fs.Var(word{&o.protectedMode, "yes", "no"}, "protected-mode", "while there is no password, refuse clients of other hosts: `yes|no`")
 		}),
 		group("Scripts", func(fs *pflag.FlagSet) {
 			o.lua = true
-			fs.Var(&o.lua, "lua", "whether there are EVAL and its like: `on|off`")
-			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "how long a script may run; then it is ended and leaves nothing")
+			fs.Var(word{&o.lua, "on", "off"}, "lua", "whether there are EVAL and its like: `on|off`")
+			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "processor time of a script (up to 20 times that by the wall, on a busy machine); then it is ended and leaves nothing")
 		}),
 		group("Bounds", o.defineBounds),
 		group("Watching", o.defineWatching),

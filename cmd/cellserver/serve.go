@@ -55,7 +55,11 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return err
 	}
 	defer listeners.close()
-	o.maxClients = fitMaxClients(o.maxClients, o.ioThreads, log)
+	if most := fitMaxClients(o.maxClients, o.ioThreads); most < o.maxClients {
+		log.Warn("the limit of open files allows fewer clients than --maxclients; raise it with ulimit -n",
+			"maxclients", o.maxClients, "lowered_to", most)
+		o.maxClients = most
+	}
 	a, err := newApp(o, log, listeners, keeper, web)
 	if err != nil {
 		return err
@@ -77,7 +81,6 @@ type app struct {
 	server    *server.Server
 	web       *web
 	notReady  atomic.Pointer[string] // why; empty while clients are served
-	limitsMu  sync.Mutex             // orders changes of the server's limits
 	stop      func()                 // ends the server in good order
 }
 

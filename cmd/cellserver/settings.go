@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"log/slog"
 	"strconv"
 	"time"
 
@@ -24,7 +23,7 @@ func (a *app) settings() []command.Setting {
 	return append(a.changeable(),
 		command.Constant("aclfile", o.aclFile),
 		command.Constant("appendonly", "no"),
-		command.Constant("burst-is-capacity", yesNo(o.burstIsCapacity).String()),
+		command.Constant("burst-is-capacity", yesNo(o.burstIsCapacity)),
 		command.Constant("databases", strconv.Itoa(o.databases)),
 		command.Constant("enable-debug-command", o.debugCommand),
 		command.Constant("io-threads", strconv.Itoa(o.ioThreads)),
@@ -51,13 +50,12 @@ func (a *app) changeable() []command.Setting {
 		a.secondsLimit("timeout", func(l *server.Limits) *time.Duration { return &l.IdleTimeout }),
 		{
 			Name: "protected-mode",
-			Get:  func() string { return yesNo(a.access.protectedMode.Load()).String() },
+			Get:  func() string { return yesNo(a.access.protectedMode.Load()) },
 			Set: func(value string) (func(), error) {
-				var on yesNo
-				if err := on.Set(value); err != nil {
+				if value != "yes" && value != "no" {
 					return nil, errNotYesNo
 				}
-				return func() { a.access.protectedMode.Store(bool(on)) }, nil
+				return func() { a.access.protectedMode.Store(value == "yes") }, nil
 			},
 		},
 		{
@@ -80,7 +78,7 @@ func (a *app) maxClients() command.Setting {
 			return nil, err
 		}
 		if n, err := strconv.Atoi(value); err == nil {
-			if most := fitMaxClients(n, a.options.ioThreads, slog.New(slog.DiscardHandler)); most < n {
+			if most := fitMaxClients(n, a.options.ioThreads); most < n {
 				return nil, errors.New("The operating system is not able to handle the specified number of clients, try with " + strconv.Itoa(most))
 			}
 		}
@@ -131,9 +129,8 @@ func (a *app) secondsLimit(name string, of func(*server.Limits) *time.Duration) 
 	}
 }
 
+// changeLimits is for CONFIG SET, which changes one setting at a time.
 func (a *app) changeLimits(change func(*server.Limits)) {
-	a.limitsMu.Lock()
-	defer a.limitsMu.Unlock()
 	l := a.server.Limits()
 	change(&l)
 	a.server.SetLimits(l)

@@ -98,6 +98,7 @@ func (c wireCase) beforeAuth() wireCase {
 		c.want = c.locked
 	}
 	c.closed = c.closed || c.lockedCloses
+	c.pace /= 5 // the handshake's time is short
 	c.pong = noAuth
 	return c
 }

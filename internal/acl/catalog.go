@@ -3,6 +3,8 @@ package acl
 import (
 	"slices"
 	"strings"
+
+	"cellserver/internal/glob"
 )
 
 // Command is a command that rules may name.
@@ -138,16 +140,9 @@ func (c *catalog) hasAll(b bitset) bool {
 func lower(s string) string {
 	folded := []byte(s)
 	for i, c := range folded {
-		folded[i] = lowerByte(c)
+		folded[i] = glob.Lower(c)
 	}
 	return string(folded)
-}
-
-func lowerByte(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		c += 'a' - 'A'
-	}
-	return c
 }
 
 // equalFold compares without regard to the case of ASCII, and without allocation.
@@ -156,7 +151,7 @@ func equalFold(a string, b []byte) bool {
 		return false
 	}
 	for i := range b {
-		if lowerByte(a[i]) != lowerByte(b[i]) {
+		if glob.Lower(a[i]) != glob.Lower(b[i]) {
 			return false
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // RedisVersion is the Redis whose replies the commands give; clients choose what they send by it.
 const RedisVersion = "7.0.15"
 
-// Config is what an Engine needs. All fields but Settings, Watching, TopKeys, Scripts, Reload, Shutdown and Debug must be set.
+// Config is what an Engine needs. All fields but ACLFile, Scripts, Settings, Watching and TopKeys must be set.
 type Config struct {
 	Store         *shard.Store
 	Now           func() int64 // Unix nanoseconds, never going back

@@ -84,7 +84,7 @@ func scriptingRows() []*row {
 			{name: "arg", kind: "string", optional: true, multiple: true},
 		}
 	}
-	const differs = "Only keys that are declared can be used, and no command about all keys; a script that takes longer " +
+	const differs = "Only keys that are declared can be used, and no command about all keys; a script that takes more processor time " +
 		"than --lua-time-limit is ended and leaves nothing."
 	const complexity = "Depends on the script"
 	write, read := []string{"RW", "access", "update"}, []string{"RO", "access"}

@@ -85,7 +85,7 @@ func scan(s *Session, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	var keys collector
+	keys := collector{maxBytes: s.engine.config.MaxReplyBytes}
 	work := func() { s.scanSome(q, &keys) }
 	reply := func(s *Session) {
 		s.w.Array(2)
@@ -104,7 +104,6 @@ func scan(s *Session, args [][]byte) error {
 // scanSome collects about q.count keys in steps, and leaves the rest to the next call when their names are too long
 // for a reply.
 func (s *Session) scanSome(q *scanQuery, keys *collector) {
-	keys.maxBytes = s.engine.config.MaxReplyBytes
 	for left := q.count; left > 0 && !keys.full(); left -= asideKeys {
 		if q.cursor = s.scanStore(q, min(left, asideKeys), keys); q.cursor == 0 {
 			return
@@ -148,7 +147,7 @@ func keysCommand(s *Session, args [][]byte) error {
 
 // collector keeps keys for a reply.
 type collector struct {
-	maxBytes int // 0 for no bound
+	maxBytes int
 	w        resp.Writer
 	n        int
 }
@@ -158,7 +157,7 @@ func (c *collector) add(name []byte) {
 	c.n++
 }
 
-func (c *collector) full() bool { return c.maxBytes > 0 && len(c.w.Buf) > c.maxBytes }
+func (c *collector) full() bool { return len(c.w.Buf) > c.maxBytes }
 
 func (c *collector) reply(w *resp.Writer) {
 	w.Array(c.n)

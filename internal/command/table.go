@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/glob"
 	"cellserver/internal/resp"
 )
 
@@ -217,7 +218,7 @@ func (t *table) lookup(name []byte) *row {
 	}
 	var folded [maxNameBytes]byte
 	for i, c := range name {
-		folded[i] = lowerByte(c)
+		folded[i] = glob.Lower(c)
 	}
 	return t.byName[string(folded[:len(name)])]
 }
@@ -254,14 +255,7 @@ func (r *row) sub(name []byte) *row {
 func lower(b []byte) string {
 	folded := make([]byte, len(b))
 	for i, c := range b {
-		folded[i] = lowerByte(c)
+		folded[i] = glob.Lower(c)
 	}
 	return string(folded)
-}
-
-func lowerByte(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		c += 'a' - 'A'
-	}
-	return c
 }

@@ -38,8 +38,9 @@ func multi(s *Session, _ [][]byte) error {
 func (s *Session) queue(r *row, args [][]byte) {
 	s.flush()
 	m := s.multi
-	s.client.touch(r, s.engine.config.Now())
-	if m.failed || s.watch != nil && s.watch.Dirty(s.now()) { // it will not be executed
+	nowNs := s.now()
+	s.client.touch(r, nowNs)
+	if m.failed || s.watch != nil && s.watch.Dirty(nowNs) { // it will not be executed
 		s.w.Status("QUEUED")
 		return
 	}

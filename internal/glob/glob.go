@@ -97,16 +97,17 @@ func matchClass(pattern []byte, p int, c byte, fold bool) (next int, ok bool) {
 func inRange(from, to, c byte, fold bool) bool {
 	from, to = min(from, to), max(from, to)
 	if fold {
-		from, to, c = lower(from), lower(to), lower(c)
+		from, to, c = Lower(from), Lower(to), Lower(c)
 	}
 	return from <= c && c <= to
 }
 
 func same(a, b byte, fold bool) bool {
-	return a == b || fold && lower(a) == lower(b)
+	return a == b || fold && Lower(a) == Lower(b)
 }
 
-func lower(c byte) byte {
+// Lower folds the case of an ASCII letter, the only folding that Redis knows.
+func Lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		c += 'a' - 'A'
 	}

@@ -228,7 +228,7 @@ func (d *jsonDecoder) escape(out []byte, what string) []byte {
 	return append(out, "\"\\/\b\f\n\r\t"[at])
 }
 
-// unicode reads \uXXXX, or two of them that are a surrogate pair.
+// unicode reads \u and four digits, or two of those that are a surrogate pair.
 func (d *jsonDecoder) unicode(out []byte, what string) []byte {
 	r := d.codeUnit(d.i)
 	size := 6
