@@ -144,9 +144,9 @@ type server struct {
 	addr, metrics string
 }
 
-func startServer(t *testing.T, binary, addr, metrics string) *server {
+func startServer(t *testing.T, binary, addr, metrics string, env ...string) *server {
 	t.Helper()
-	s := &server{process: start(t, []string{"CELLSERVER_ADDR=" + addr, "CELLSERVER_METRICS_ADDR=" + metrics, "GOMEMLIMIT=900MiB"}, binary)}
+	s := &server{process: start(t, append(env, "CELLSERVER_ADDR="+addr, "CELLSERVER_METRICS_ADDR="+metrics, "GOMEMLIMIT=900MiB"), binary)}
 	ready := regexp.MustCompile(`msg=ready .*tcp=(\S+) metrics=(\S+)`)
 	eventually(t, 20*time.Second, "cellserver is ready", func() bool {
 		if m := ready.FindStringSubmatch(s.log.String()); m != nil {

@@ -227,6 +227,17 @@ func TestManifestsAgree(t *testing.T) {
 	}
 }
 
+func TestPodMonitorWithToken(t *testing.T) {
+	var m monitoringv1.PodMonitor
+	if err := yaml.UnmarshalStrict([]byte(withAuthorization(t, read(t, "deploy/kubernetes/monitoring/podmonitor.yaml"))), &m); err != nil {
+		t.Fatal(err)
+	}
+	a := m.Spec.PodMetricsEndpoints[0].Authorization
+	if a == nil || a.Credentials == nil || a.Credentials.Name != readManifests(t).secret.Name || a.Credentials.Key == "" {
+		t.Errorf("the token is not in the server's secret: %+v", a)
+	}
+}
+
 func TestConfigMapAndImage(t *testing.T) {
 	m := readManifests(t)
 	binary := buildServer(t)

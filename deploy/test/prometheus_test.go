@@ -27,9 +27,9 @@ func TestPrometheus(t *testing.T) {
 		t.Skip("takes half a minute")
 	}
 	binary := buildServer(t)
-	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0")
+	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10")
 	load := startLoad(t, s.addr)
-	p := startPrometheus(t, s.metrics)
+	p := startPrometheus(t, configFor(t, s.metrics))
 	awaitFigures(t, p)
 	if alerts := p.alerts(t); len(alerts) > 0 {
 		t.Errorf("alerts of a server that is well: %v", alerts)
@@ -37,7 +37,8 @@ func TestPrometheus(t *testing.T) {
 
 	load.denied.Store(true)
 	p.await(t, "CellserverDenialSpike", true)
-	t.Run("dashboard", func(t *testing.T) { checkDashboard(t, p, s) })
+	checkPanels(t, p)
+	checkNames(t, s)
 	load.denied.Store(false)
 	p.await(t, "CellserverDenialSpike", false)
 
@@ -51,6 +52,42 @@ func TestPrometheus(t *testing.T) {
 	if s.cmd.ProcessState.ExitCode() != 0 {
 		t.Errorf("the server ended with %d", s.cmd.ProcessState.ExitCode())
 	}
+}
+
+// A Prometheus that takes native histograms sees no classic ones, and finds its way with the token: all panels have
+// figures all the same, and so has the rule of the latency.
+func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
+	need(t, "prometheus", "prometheus")
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	token := write(t, t.TempDir(), "metrics_token", "a-token\n")
+	s := startServer(t, buildServer(t), "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10", "CELLSERVER_METRICS_TOKEN_FILE="+token)
+	startLoad(t, s.addr).denied.Store(true)
+	config := configFor(t, s.metrics)
+	without := startPrometheus(t, config)
+	with := startPrometheus(t, strings.Replace(withAuthorization(t, config), "/etc/prometheus/metrics_token", token, 1), "--enable-feature=native-histograms")
+	eventually(t, 30*time.Second, "the rules see native histograms", func() bool {
+		v := with.query(t, "job_instance:cellserver_command_duration_seconds:p99_rate5m > 0 and job_instance:cellserver_denied:ratio_rate5m > 0")
+		return len(v) == 1
+	})
+	if v := with.query(t, "cellserver_command_duration_seconds_bucket"); len(v) > 0 {
+		t.Errorf("there are classic histograms as well: %v", v)
+	}
+	if v := without.query(t, "up == 0"); len(v) != 1 {
+		t.Errorf("without the token: %v", v)
+	}
+	checkPanels(t, with)
+}
+
+// withAuthorization does what a comment in a file asks of those whose server has a token.
+func withAuthorization(t *testing.T, text string) string {
+	t.Helper()
+	block := regexp.MustCompile(`(?m)^( *)# (authorization:| +(?:credentials|credentials_file|name|key):.*)$`)
+	if !block.MatchString(text) {
+		t.Fatal("it does not say what to do where there is a token")
+	}
+	return block.ReplaceAllString(text, "$1$2")
 }
 
 // load asks a server without end: what passes, and while denied is set, nine times as much that does not.
@@ -107,16 +144,21 @@ func hastened(text string) string {
 	})
 }
 
-func startPrometheus(t *testing.T, target string) *prom {
+// configFor is the configuration for another target, hastened.
+func configFor(t *testing.T, target string) string {
+	t.Helper()
+	return strings.NewReplacer("15s", "500ms", "cellserver:9380", target).Replace(read(t, "deploy/prometheus/prometheus.yml"))
+}
+
+func startPrometheus(t *testing.T, config string, flags ...string) *prom {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, "cellserver.rules.yml", hastened(read(t, "deploy/prometheus/cellserver.rules.yml")))
-	config := strings.NewReplacer("15s", "500ms", "cellserver:9380", target).Replace(read(t, "deploy/prometheus/prometheus.yml"))
 	path := write(t, dir, "prometheus.yml", config)
 	for range 5 { // another may take the free port first
 		addr := freeAddr(t)
-		p := &prom{process: start(t, nil, "prometheus", "--config.file="+path, "--storage.tsdb.path="+dir+"/data",
-			"--web.listen-address="+addr, "--log.level=warn")}
+		p := &prom{process: start(t, nil, "prometheus", append(flags, "--config.file="+path, "--storage.tsdb.path="+dir+"/data",
+			"--web.listen-address="+addr, "--log.level=warn")...)}
 		client, err := api.NewClient(api.Config{Address: "http://" + addr})
 		if err != nil {
 			t.Fatal(err)
@@ -184,20 +226,28 @@ func awaitFigures(t *testing.T, p *prom) {
 	})
 }
 
-// checkDashboard expects figures in every panel, and every metric that the rules and the dashboard read at the server.
-func checkDashboard(t *testing.T, p *prom, s *server) {
+// checkPanels expects figures in every panel.
+func checkPanels(t *testing.T, p *prom) {
+	t.Helper()
+	// What only a restart fills.
+	empty := []string{"annotation Starts"}
+	for _, q := range readDashboard(t).queries() {
+		if v := p.query(t, hastened(q.expr)); len(v) == 0 && !slices.Contains(empty, q.where) {
+			t.Errorf("%s is empty: %s", q.where, q.expr)
+		}
+	}
+}
+
+// checkNames expects every metric that the rules and the dashboard read at the server.
+func checkNames(t *testing.T, s *server) {
+	t.Helper()
 	page := get(t, "http://"+s.metrics+"/metrics")
 	var exprs []string
 	for _, r := range readRules(t) {
 		exprs = append(exprs, r.Expr)
 	}
-	// What only a restart fills.
-	empty := []string{"annotation Starts"}
 	for _, q := range readDashboard(t).queries() {
 		exprs = append(exprs, q.expr)
-		if v := p.query(t, hastened(q.expr)); len(v) == 0 && !slices.Contains(empty, q.where) {
-			t.Errorf("%s is empty: %s", q.where, q.expr)
-		}
 	}
 	shown := func(name string) bool { return strings.Contains(page, "\n# TYPE "+name+" ") }
 	for _, name := range regexp.MustCompile(`\b(cellserver|process|go)_[a-z_]+`).FindAllString(strings.Join(exprs, "\n"), -1) {
