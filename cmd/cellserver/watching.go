@@ -15,9 +15,9 @@ func (o *options) defineWatching(fs *pflag.FlagSet) {
 	fs.Int64Var(&o.watching.SlowlogFromUs, "slowlog-log-slower-than", 10_000, "`microseconds` from which on a call or batch goes into SLOWLOG; negative for none")
 	fs.Int64Var(&o.watching.SlowlogMaxLen, "slowlog-max-len", 128, "entries that SLOWLOG keeps")
 	fs.Int64Var(&o.watching.LatencyFromMs, "latency-monitor-threshold", 0, "`milliseconds` from which on LATENCY keeps an event; 0 for none")
-	fs.IntVar(&o.topKeysMetric, "top-keys-metric", 0, "keys in the metric of those asked and denied most; they may be personal data")
+	fs.IntVar(&o.topKeysMetric, "top-keys-metric", 0, "`number` of keys asked most, and of keys denied most, to show in a metric, 100 at most; they may be personal data")
 	o.topKeysNames = metrics.PlainNames
-	fs.Var(&o.topKeysNames, "top-keys-metric-names", "how that metric names keys: `plain|hash|cut`")
+	fs.Var(&o.topKeysNames, "top-keys-metric-names", "`how` that metric names keys: plain; hash, 16 digits of SHA-256; cut, the first 8 bytes, keys that begin alike added up")
 }
 
 // checkWatching refuses what CONFIG SET would refuse.

@@ -35,7 +35,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (to sink) store(st *shard.Stats) {
-	decisions := desc("decisions_total", "Limiter decisions by command and outcome.", "command", "outcome")
+	decisions := desc("decisions_total", "Limiter decisions by command and outcome; those of calls within scripts and transactions are among them.", "command", "outcome")
 	to.series(decisions, prometheus.CounterValue, float64(st.Allowed), "cl.throttle", "allowed")
 	to.series(decisions, prometheus.CounterValue, float64(st.Denied), "cl.throttle", "denied")
 	to.counter("tokens_asked_total", "Units that callers asked for; one call counts for 2^32 at most.", st.Asked)

@@ -10,10 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"cellserver/internal/funnel"
-	"cellserver/internal/shard"
 )
 
 // TestSeries holds the names, types and labels of all series of ours: dashboards and alerts know them.
@@ -200,44 +196,4 @@ func TestPromtoolFindsNothing(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
 	}
-}
-
-// BenchmarkScrape is of a store with ten million keys, while clients ask: ms/scrape is to stay below 50.
-func BenchmarkScrape(b *testing.B) {
-	const keys = 10_000_000
-	r := newRig()
-	limit, err := funnel.NewLimit(funnel.Burst, 1, 1, 1_000_000)
-	if err != nil {
-		b.Fatal(err)
-	}
-	nowNs := time.Now().UnixNano()
-	batch := make([]shard.Request, 100)
-	for i := 0; i < keys; i += len(batch) {
-		for j := range batch {
-			batch[j] = shard.Request{Key: shard.Key{Name: fmt.Appendf(nil, "user:%d", i+j)}, Limit: limit, Quantity: 1}
-		}
-		r.config.Store.Throttle(nowNs, batch)
-	}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				r.say(strings.Repeat("CL.THROTTLE user:1 1 1 1000\r\n", 100))
-			}
-		}
-	}()
-	longest := time.Duration(0)
-	for b.Loop() {
-		began := time.Now()
-		r.scrape(b)
-		longest = max(longest, time.Since(began))
-	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N), "ms/scrape")
-	b.ReportMetric(float64(longest.Microseconds())/1000, "ms/longest")
-	close(stop)
-	<-stopped
 }
