@@ -238,6 +238,25 @@ func TestPodMonitorWithToken(t *testing.T) {
 	}
 }
 
+// What deploy/README.md prints makes the rules into what the operator takes.
+func TestPrometheusRule(t *testing.T) {
+	printed := regexp.MustCompile(`(?s)    (\{ printf .*; \}) \| kubectl`).FindStringSubmatch(read(t, "deploy/README.md"))
+	if printed == nil {
+		t.Fatal("no command")
+	}
+	var r monitoringv1.PrometheusRule
+	if err := yaml.UnmarshalStrict([]byte(run(t, root, "sh", "-c", printed[1])), &r); err != nil {
+		t.Fatal(err)
+	}
+	rules := 0
+	for _, g := range r.Spec.Groups {
+		rules += len(g.Rules)
+	}
+	if want := len(readRules(t)); r.Kind != "PrometheusRule" || r.Name == "" || rules != want {
+		t.Errorf("a %s named %q of %d rules, want %d", r.Kind, r.Name, rules, want)
+	}
+}
+
 func TestConfigMapAndImage(t *testing.T) {
 	m := readManifests(t)
 	binary := buildServer(t)
