@@ -109,6 +109,9 @@ func monitorCommand(s *Session, _ [][]byte) error {
 	return nil
 }
 
+// Watches reports whether the client is in MONITOR, and so need not say anything.
+func (s *Session) Watches() bool { return s.monitor != nil }
+
 // endMonitor ends MONITOR; what it has seen comes before anything else.
 func (s *Session) endMonitor() {
 	if s.monitor == nil {

@@ -122,6 +122,9 @@ const (
 // Authenticated reports whether the client has given the password, or there is none.
 func (s *Session) Authenticated() bool { return s.authenticated }
 
+// Name returns what the client calls itself, empty at first.
+func (s *Session) Name() string { return s.client.snapshot().name }
+
 // Close ends the session; its driver calls it once, when the connection has ended, and feeds it no more.
 func (s *Session) Close() {
 	s.gone.Store(true) // before its watch ends: see execution.execute

@@ -48,7 +48,7 @@ func (s *Session) keepSlow(r *row, args []string, ns int64) {
 	if from := e.slow.logFromUs.Load(); from >= 0 && ns/1000 >= from {
 		e.slowlog.add(slowEntry{
 			unixSec: nowNs / 1e9, us: ns / 1000, args: args,
-			addr: s.client.peer.Addr, name: s.client.snapshot().name,
+			addr: s.client.peer.Addr, name: s.Name(),
 		})
 	}
 	event := "command"
