@@ -165,9 +165,11 @@ func (s *Session) tellLines(lines []byte) {
 		return
 	}
 	for _, m := range s.engine.monitors.tell(lines) {
-		s.engine.config.Log.Warn("a client in MONITOR is too slow for what it sees; connection closed", "client", m.client.peer.Addr,
-			"pending_bytes", maxMonitorBytes)
 		m.client.conn.Kill()
+		if count := s.engine.slowMonitors.Due(); count > 0 {
+			s.engine.config.Log.Warn("a client in MONITOR is too slow for what it sees; connection closed", "client", m.client.peer.Addr,
+				"pending_bytes", maxMonitorBytes, "count", count, "hint", "have it read faster, or watch with SLOWLOG, CL.TOP and /metrics instead")
+		}
 	}
 }
 

@@ -40,9 +40,9 @@ func TestSlowlogEntries(t *testing.T) {
 		{"one that fails", "SELECT x\r\n", "[SELECT,x,] 192.0.2.1:5000 \n"},
 		{"one that is refused", "NOSUCH\r\nGET\r\nSUBSCRIBE x\r\n", ""},
 		{"the client's name", "CLIENT SETNAME me\r\n", "[CLIENT,SETNAME,me,] 192.0.2.1:5000 me\n"},
-		{"passwords", "AUTH a\r\nCONFIG SET databases 1 requirepass x\r\nHELLO 3 AUTH default x\r\n",
+		{"passwords", "AUTH a\r\nCONFIG SET databases 1 requirepass x MasterAuth y\r\nHELLO 3 AUTH default x\r\n",
 			"[HELLO,3,AUTH,(redacted),(redacted),] 192.0.2.1:5000 \n" +
-				"[CONFIG,SET,databases,1,requirepass,(redacted),] 192.0.2.1:5000 \n[AUTH,(redacted),] 192.0.2.1:5000 \n"},
+				"[CONFIG,SET,databases,1,requirepass,(redacted),MasterAuth,(redacted),] 192.0.2.1:5000 \n[AUTH,(redacted),] 192.0.2.1:5000 \n"},
 		{"a long argument", "ECHO " + long + "\r\n", "[ECHO," + long[:128] + "... (72 more bytes),] 192.0.2.1:5000 \n"},
 		{"many arguments", "DEL" + strings.Repeat(" k", 40) + "\r\n", "[DEL," + strings.Repeat("k,", 30) + "... (10 more arguments),] 192.0.2.1:5000 \n"},
 		{"as many as are kept", "DEL" + strings.Repeat(" k", 31) + "\r\n", "[DEL," + strings.Repeat("k,", 31) + "] 192.0.2.1:5000 \n"},
