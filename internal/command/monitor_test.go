@@ -190,6 +190,26 @@ func (s *Session) monitorLines() []byte {
 	return s.monitor.lines
 }
 
+// TestLongScriptDropsNoMonitor: what it has executed comes at once, and more of it than a MONITOR may have pending.
+func TestLongScriptDropsNoMonitor(t *testing.T) {
+	const calls = maxMonitorBytes / 40
+	script := encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.call('exists', KEYS[1]) end", calls), "1", "k")
+	for _, in := range []string{script, "MULTI\r\n" + script + script + "EXEC\r\n"} {
+		r := newRig(standing)
+		monitor, s := r.session(), r.session()
+		say(t, monitor, "MONITOR\r\n")
+		converse(t, s, in+"PING\r\n")
+		if monitor.conn.(*testConn).killed.Load() {
+			t.Fatalf("%.20q: closed", in)
+		}
+		got := string(monitor.monitorLines())
+		if n := strings.Count(got, `"exists"`); n < 1000 || len(got) > 3*maxToldBytes || !strings.Contains(got, `[0 lua] "... (more commands)"`+"\r\n") ||
+			!strings.HasSuffix(got, "\"PING\"\r\n") {
+			t.Errorf("%.20q: %d calls in %d bytes, %q at the end", in, n, len(got), got[len(got)-200:])
+		}
+	}
+}
+
 // TestMonitorConcurrently: every command is there once, of scripts that begin again too. For the race detector.
 func TestMonitorConcurrently(t *testing.T) {
 	r := newRig(standing)

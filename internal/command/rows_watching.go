@@ -26,7 +26,7 @@ func watchingRows() []*row {
 			name: "monitor", arity: 1, flags: byAdmin, run: monitorCommand,
 			group: "server", since: "1.0.0", complexity: "O(1)",
 			summary: "Shows all commands as they are executed, until RESET or QUIT",
-			differs: "A client that reads too slowly for what it sees is disconnected; very long calls are cut.",
+			differs: "A client that reads too slowly for what it sees is disconnected; very long calls, scripts and transactions are cut.",
 		},
 		{
 			name: "slowlog", arity: -2, subs: slowlogRows(),
