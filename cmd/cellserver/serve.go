@@ -255,7 +255,8 @@ func (a *app) reload() {
 		return
 	}
 	if err := a.engine.ReloadUsers(); err != nil {
-		a.log.Error("cannot use the ACL file; the users stay as they were", "error", err)
+		a.log.Error("cannot use the ACL file; the users stay as they were", "error", err,
+			"hint", "correct it and send SIGHUP, or ACL LOAD")
 	}
 }
 

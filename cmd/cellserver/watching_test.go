@@ -45,7 +45,7 @@ func watchedCommands() string {
 		"PING x", "AUTH x", "AUTH a b", "HELLO 3 AUTH a b SETNAME auth", "HELLO 2 SETNAME auth", "CLIENT SETNAME x", "NOSUCH", "GET", "GET k",
 		"MULTI", "GET k", `EVAL "return redis.call('get',KEYS[1])" 1 k`, "EXEC",
 		`EVAL "redis.call('del',KEYS[1]) return redis.call('get',KEYS[1])" 1 k`, `EVAL "return 1" 0`, `EVAL "return 1" x`, "EVALSHA abc 0",
-		"SELECT 3", "GET k", "CONFIG GET save", "RESET", "MULTI", "GET k", "DISCARD", "WATCH k", "MULTI", "PING", "EXEC", "MULTI", "NOSUCH",
+		"SELECT 3", "GET k", "MULTI", "SELECT 2", "GET k", "EXEC", "CONFIG GET save", "RESET", "MULTI", "GET k", "DISCARD", "WATCH k", "MULTI", "PING", "EXEC", "MULTI", "NOSUCH",
 		"EXEC", "EXEC", "DISCARD", "SCRIPT EXISTS a", "ACL WHOAMI", "DBSIZE", "TIME", "CLIENT ID", "FLUSHALL", `ECHO "\x00\a\b\t\r\n\"\\\x7f\xff~"`,
 		"ECHO end",
 	} {

@@ -110,7 +110,8 @@ func (w *web) reload(o *options, log *slog.Logger) {
 		w.certs.Reload()
 	}
 	if err := o.readMetricsSecrets(w.access, log); err != nil {
-		log.Error("cannot use the changed secrets of the metrics address; those read before stay in use", "error", err)
+		log.Error("cannot use the changed secrets of the metrics address; those read before stay in use", "error", err,
+			"hint", "correct the file and send SIGHUP")
 	}
 }
 

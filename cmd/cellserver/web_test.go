@@ -179,12 +179,12 @@ func TestMistakesAboutMetrics(t *testing.T) {
 	}
 }
 
-// TestLogTellsOfClients: one line when a client comes and one when it goes, and only at debug.
+// TestLogTellsOfClients: one line of each, when it has gone, and only at debug.
 func TestLogTellsOfClients(t *testing.T) {
 	for level, want := range map[string]int{"debug": 1, "info": 0} {
 		p := startServer(t, "--log-level", level)
 		nc := p.dial(t)
-		exchange(t, nc, "PING\r\n", "+PONG\r\n")
+		exchange(t, nc, "CLIENT SETNAME worker-7\r\n", "+OK\r\n")
 		exchange(t, nc, "QUIT\r\n", "+OK\r\n")
 		p.eventually(t, startTimeout, "forget the client", func() bool {
 			_ = nc.(*net.TCPConn).CloseWrite()
@@ -192,10 +192,9 @@ func TestLogTellsOfClients(t *testing.T) {
 		})
 		p.stop(t, syscall.SIGTERM)
 		log := p.log.String()
-		for _, line := range []string{`"msg":"client connected"`, `"reason":"session","received_bytes":12,"sent_bytes":12`} {
-			if got := strings.Count(log, line); got != want {
-				t.Errorf("%s: %d lines with %s, want %d: %s", level, got, line, want, log)
-			}
+		line := `"msg":"client disconnected","client":"` + nc.LocalAddr().String() + `","name":"worker-7","tls":false,"reason":"session","received_bytes":31,"sent_bytes":10,`
+		if strings.Count(log, line) != want || strings.Count(log, nc.LocalAddr().String()) != want {
+			t.Errorf("%s: want %d of %s, got %s", level, want, line, log)
 		}
 	}
 }

@@ -126,7 +126,8 @@ func (k *Keeper) reportLocked(err error) {
 		return
 	}
 	k.problem = err.Error()
-	k.log.Error("the changed TLS files cannot be used; those read before stay in use", "error", err)
+	k.log.Error("the changed TLS files cannot be used; those read before stay in use", "error", err,
+		"hint", "correct them: they are read again as clients come, and at SIGHUP")
 }
 
 func (k *Keeper) leaf() *x509.Certificate { return k.current.Load().Certificates[0].Leaf }

@@ -12,7 +12,7 @@ func clientID(s *Session, _ [][]byte) error {
 }
 
 func clientGetName(s *Session, _ [][]byte) error {
-	if name := s.client.snapshot().name; name != "" {
+	if name := s.Name(); name != "" {
 		s.w.BulkString(name)
 	} else {
 		s.w.Null()

@@ -87,6 +87,7 @@ type Engine struct {
 
 	crossProtocol often.Counter
 	failedLogins  often.Counter
+	slowMonitors  often.Counter
 }
 
 // Commands returns what access control must know of the commands.

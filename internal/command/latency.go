@@ -133,10 +133,10 @@ func latencyReset(s *Session, args [][]byte) error {
 // latencyHistogram is LATENCY HISTOGRAM [command ...]: of each command that was called, how many calls took up to
 // how many microseconds.
 func latencyHistogram(s *Session, args [][]byte) error {
-	t := &s.engine.table
+	t, byTime := &s.engine.table, s.engine.byTime()
 	var found []*row
 	keep := func(r *row) {
-		if calls, _ := r.stats.latencies.cumulative(); calls > 0 && !slices.Contains(found, r) {
+		if calls, _ := byTime[r.id].cumulative(); calls > 0 && !slices.Contains(found, r) {
 			found = append(found, r)
 		}
 	}
@@ -144,7 +144,7 @@ func latencyHistogram(s *Session, args [][]byte) error {
 		t.each(keep)
 	}
 	for _, name := range args[2:] {
-		if r := t.lookupFull(name); r != nil {
+		if r := t.lookupShown(name); r != nil {
 			keep(r)
 			for _, sub := range r.subs {
 				keep(sub)
@@ -153,7 +153,7 @@ func latencyHistogram(s *Session, args [][]byte) error {
 	}
 	s.w.Map(len(found))
 	for _, r := range found {
-		calls, buckets := r.stats.latencies.cumulative()
+		calls, buckets := byTime[r.id].cumulative()
 		s.w.BulkString(r.fullName())
 		s.w.Map(2)
 		s.w.BulkString("calls")

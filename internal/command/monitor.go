@@ -28,6 +28,9 @@ type monitor struct {
 // maxMonitorBytes is how far a MONITOR may fall behind, beside what its connection holds.
 const maxMonitorBytes = 8 << 20
 
+// maxToldBytes is how much is told of a script, and of an EXEC: what comes at once is to drop no MONITOR that reads.
+const maxToldBytes = 1 << 20
+
 func (ms *monitors) add(m *monitor) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -109,6 +112,9 @@ func monitorCommand(s *Session, _ [][]byte) error {
 	return nil
 }
 
+// Watches reports whether the client is in MONITOR, and so need not say anything.
+func (s *Session) Watches() bool { return s.monitor != nil }
+
 // endMonitor ends MONITOR; what it has seen comes before anything else.
 func (s *Session) endMonitor() {
 	if s.monitor == nil {
@@ -156,15 +162,24 @@ func (s *Session) tell(r *row, args [][]byte) {
 // and nobody is to be held up under the locks of its keys.
 func (s *Session) tellLines(lines []byte) {
 	if s.inner != outer {
-		if len(s.told) <= maxMonitorBytes { // beyond it, all monitors will be dropped
-			s.told = append(s.told, lines...)
-		}
+		s.keepTold(lines)
 		return
 	}
 	for _, m := range s.engine.monitors.tell(lines) {
-		s.engine.config.Log.Warn("a client in MONITOR is too slow for what it sees; connection closed", "client", m.client.peer.Addr,
-			"pending_bytes", maxMonitorBytes)
 		m.client.conn.Kill()
+		if count := s.engine.slowMonitors.Due(); count > 0 {
+			s.engine.config.Log.Warn("a client in MONITOR is too slow for what it sees; connection closed", "client", m.client.peer.Addr,
+				"pending_bytes", maxMonitorBytes, "count", count, "hint", "have it read faster, or watch with SLOWLOG, CL.TOP and /metrics instead")
+		}
+	}
+}
+
+func (s *Session) keepTold(lines []byte) {
+	if len(s.told) >= maxToldBytes {
+		return
+	}
+	if s.told = append(s.told, lines...); len(s.told) >= maxToldBytes {
+		s.told = s.appendLine(s.told, s.inner == inScript, [][]byte{[]byte("... (more commands)")})
 	}
 }
 

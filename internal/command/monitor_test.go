@@ -37,6 +37,8 @@ func TestMonitor(t *testing.T) {
 		{"muted", "CLIENT REPLY OFF\r\nPING\r\n", "[0 c] \"CLIENT\" \"REPLY\" \"OFF\"\n[0 c] \"PING\""},
 		{"a transaction", "MULTI\r\nCL.THROTTLE k 1 1 1\r\nGET k\r\nexec\r\n",
 			"[0 c] \"MULTI\"\n[0 c] \"CL.THROTTLE\" \"k\" \"1\" \"1\" \"1\"\n[0 c] \"GET\" \"k\"\n[0 c] \"exec\""},
+		{"a transaction in another database", "MULTI\r\nSELECT 2\r\nGET k\r\nEXEC\r\n",
+			"[0 c] \"MULTI\"\n[2 c] \"SELECT\" \"2\"\n[2 c] \"GET\" \"k\"\n[2 c] \"EXEC\""},
 		{"a whole transaction", "MULTI\r\nDBSIZE\r\nEXEC\r\n", "[0 c] \"MULTI\"\n[0 c] \"DBSIZE\"\n[0 c] \"EXEC\""},
 		{"no transaction", "EXEC\r\nMULTI\r\nNOSUCH\r\nEXEC\r\nMULTI\r\nPING\r\nDISCARD\r\n",
 			"[0 c] \"EXEC\"\n[0 c] \"MULTI\"\n[0 c] \"EXEC\"\n[0 c] \"MULTI\"\n[0 c] \"DISCARD\""},
@@ -167,7 +169,12 @@ func TestMonitorThatFallsBehind(t *testing.T) {
 	if want := maxMonitorBytes / (64 * 40) * 2 * 32; lines != want {
 		t.Errorf("the quick one saw %d lines, want %d", lines, want)
 	}
-	if log := r.log.String(); strings.Count(log, "MONITOR is too slow") != 1 {
+	again := r.session()
+	say(t, again, "MONITOR\r\n")
+	for range 2 {
+		again.tellLines(make([]byte, maxMonitorBytes))
+	}
+	if log := r.log.String(); strings.Count(log, "MONITOR is too slow") != 1 || !again.conn.(*testConn).killed.Load() {
 		t.Errorf("the log says %q", log)
 	}
 	slow.Close()
@@ -181,6 +188,26 @@ func (s *Session) monitorLines() []byte {
 		return nil
 	}
 	return s.monitor.lines
+}
+
+// TestLongScriptDropsNoMonitor: what it has executed comes at once, and more of it than a MONITOR may have pending.
+func TestLongScriptDropsNoMonitor(t *testing.T) {
+	const calls = maxMonitorBytes / 40
+	script := encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.call('exists', KEYS[1]) end", calls), "1", "k")
+	for _, in := range []string{script, "MULTI\r\n" + script + script + "EXEC\r\n"} {
+		r := newRig(standing)
+		monitor, s := r.session(), r.session()
+		say(t, monitor, "MONITOR\r\n")
+		converse(t, s, in+"PING\r\n")
+		if monitor.conn.(*testConn).killed.Load() {
+			t.Fatalf("%.20q: closed", in)
+		}
+		got := string(monitor.monitorLines())
+		if n := strings.Count(got, `"exists"`); n < 1000 || len(got) > 3*maxToldBytes || !strings.Contains(got, `[0 lua] "... (more commands)"`+"\r\n") ||
+			!strings.HasSuffix(got, "\"PING\"\r\n") {
+			t.Errorf("%.20q: %d calls in %d bytes, %q at the end", in, n, len(got), got[len(got)-200:])
+		}
+	}
 }
 
 // TestMonitorConcurrently: every command is there once, of scripts that begin again too. For the race detector.

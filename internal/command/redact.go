@@ -31,7 +31,8 @@ func redacted(r *row, args [][]byte) [][]byte {
 		}
 	case "config|set":
 		for i := 2; i < len(args); i += 2 {
-			if lower(args[i]) == "requirepass" {
+			switch lower(args[i]) {
+			case "requirepass", "masterauth", "masteruser", "tls-key-file-pass", "tls-client-key-file-pass": // ours, and Redis's
 				hide(i+1, i+2)
 			}
 		}

@@ -26,7 +26,7 @@ func watchingRows() []*row {
 			name: "monitor", arity: 1, flags: byAdmin, run: monitorCommand,
 			group: "server", since: "1.0.0", complexity: "O(1)",
 			summary: "Shows all commands as they are executed, until RESET or QUIT",
-			differs: "A client that reads too slowly for what it sees is disconnected; very long calls are cut; --timeout counts.",
+			differs: "A client that reads too slowly for what it sees is disconnected; very long calls, scripts and transactions are cut.",
 		},
 		{
 			name: "slowlog", arity: -2, subs: slowlogRows(),
@@ -53,7 +53,7 @@ func latencyRows() []*row {
 			name: "histogram", arity: -2, flags: byAdmin, run: latencyHistogram,
 			since: "7.0.0", complexity: "O(N) in the number of commands", summary: "Counts the calls of commands by their time",
 			args:    []arg{{name: "command", kind: "string", optional: true, multiple: true}},
-			differs: "The buckets end at powers of two; of CL.THROTTLE a part is timed, and stands for all.",
+			differs: "The buckets end at powers of two; of a batch of CL.THROTTLE each call took its part.",
 		},
 		{
 			name: "history", arity: 3, flags: byAdmin, run: latencyHistory,
@@ -79,7 +79,7 @@ func slowlogRows() []*row {
 			name: "get", arity: -2, flags: flags, run: slowlogGet,
 			since: "2.2.12", complexity: "O(N) in the number of entries", summary: "Returns the latest entries: by default 10, all with -1",
 			args:    []arg{{name: "count", kind: "integer", optional: true}},
-			differs: "A slow batch of CL.THROTTLE is one entry, with its first key and its size.",
+			differs: "A slow batch of CL.THROTTLE is one entry, with its first key and its size; EXEC is one, too; 16,384 are kept at most.",
 		},
 		helpRow(),
 		{

@@ -103,7 +103,6 @@ const (
 type scratch struct {
 	args    [][]byte
 	batch   []shard.Request
-	batches int // decided so far
 	tally   *tally
 	sampler topkeys.Sampler
 }
@@ -121,6 +120,9 @@ const (
 
 // Authenticated reports whether the client has given the password, or there is none.
 func (s *Session) Authenticated() bool { return s.authenticated }
+
+// Name returns what the client calls itself, empty at first.
+func (s *Session) Name() string { return s.client.snapshot().name }
 
 // Close ends the session; its driver calls it once, when the connection has ended, and feeds it no more.
 func (s *Session) Close() {
@@ -222,7 +224,7 @@ func (s *Session) dispatch(args [][]byte) {
 func (s *Session) call(r *row, args [][]byte) {
 	if r.batches { // flush counts those that are well, and reads the clock
 		if err := r.run(s, args); err != nil {
-			s.scratch.tally.called(r, 1, 0)
+			s.scratch.tally.called(r, 1)
 			r.stats.failed.Add(1)
 			s.fail(err)
 		}

@@ -48,7 +48,7 @@ func (s *Session) keepSlow(r *row, args []string, ns int64) {
 	if from := e.slow.logFromUs.Load(); from >= 0 && ns/1000 >= from {
 		e.slowlog.add(slowEntry{
 			unixSec: nowNs / 1e9, us: ns / 1000, args: args,
-			addr: s.client.peer.Addr, name: s.client.snapshot().name,
+			addr: s.client.peer.Addr, name: s.Name(),
 		})
 	}
 	event := "command"
@@ -68,14 +68,12 @@ type pendingCall struct {
 // count counts a command that has run, or notes of one that goes on what is to be counted then.
 func (s *Session) count(r *row, args [][]byte, beganNs int64) {
 	ns := s.engine.config.Now() - beganNs
+	s.scratch.tally.called(r, 1)
 	if s.waiting == nil {
-		s.scratch.tally.called(r, 1, ns)
-		s.scratch.tally.took(r, ns)
-		r.stats.latencies.add(ns, 1)
+		s.scratch.tally.took(r, ns, ns)
 		s.noteSlow(r, args, ns)
 		return
 	}
-	s.scratch.tally.called(r, 1, 0)
 	s.beganNs, s.aheadNs = beganNs, 0
 	s.pending = &pendingCall{row: r, ns: ns}
 	if s.engine.slow.watches() {
@@ -92,9 +90,7 @@ func (s *Session) countAhead() {
 	}
 	s.pending = nil
 	ns := p.ns + s.aheadNs
-	s.scratch.tally.called(p.row, 0, ns)
-	s.scratch.tally.took(p.row, s.engine.config.Now()-s.beganNs)
-	p.row.stats.latencies.add(ns, 1)
+	s.scratch.tally.took(p.row, ns, s.engine.config.Now()-s.beganNs)
 	if ns >= s.engine.slow.leastNs.Load() {
 		s.keepSlow(p.row, p.args, ns)
 	}

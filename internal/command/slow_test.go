@@ -40,9 +40,9 @@ func TestSlowlogEntries(t *testing.T) {
 		{"one that fails", "SELECT x\r\n", "[SELECT,x,] 192.0.2.1:5000 \n"},
 		{"one that is refused", "NOSUCH\r\nGET\r\nSUBSCRIBE x\r\n", ""},
 		{"the client's name", "CLIENT SETNAME me\r\n", "[CLIENT,SETNAME,me,] 192.0.2.1:5000 me\n"},
-		{"passwords", "AUTH a\r\nCONFIG SET databases 1 requirepass x\r\nHELLO 3 AUTH default x\r\n",
+		{"passwords", "AUTH a\r\nCONFIG SET databases 1 requirepass x MasterAuth y\r\nHELLO 3 AUTH default x\r\n",
 			"[HELLO,3,AUTH,(redacted),(redacted),] 192.0.2.1:5000 \n" +
-				"[CONFIG,SET,databases,1,requirepass,(redacted),] 192.0.2.1:5000 \n[AUTH,(redacted),] 192.0.2.1:5000 \n"},
+				"[CONFIG,SET,databases,1,requirepass,(redacted),MasterAuth,(redacted),] 192.0.2.1:5000 \n[AUTH,(redacted),] 192.0.2.1:5000 \n"},
 		{"a long argument", "ECHO " + long + "\r\n", "[ECHO," + long[:128] + "... (72 more bytes),] 192.0.2.1:5000 \n"},
 		{"many arguments", "DEL" + strings.Repeat(" k", 40) + "\r\n", "[DEL," + strings.Repeat("k,", 30) + "... (10 more arguments),] 192.0.2.1:5000 \n"},
 		{"as many as are kept", "DEL" + strings.Repeat(" k", 31) + "\r\n", "[DEL," + strings.Repeat("k,", 31) + "] 192.0.2.1:5000 \n"},
@@ -201,11 +201,15 @@ func TestHistogram(t *testing.T) {
 	s := r.session()
 	r.clock.stepNs = 3000
 	say(t, s, "PING\r\nPING\r\nCLIENT ID\r\n")
+	r.clock.stepNs = 5000
+	say(t, s, strings.Repeat("CL.THROTTLE k 1 1 1\r\n", 3))
 	r.clock.stepNs = 0
+	const throttle = "$11\r\ncl.throttle\r\n*4\r\n$5\r\ncalls\r\n:3\r\n$14\r\nhistogram_usec\r\n*2\r\n:2\r\n:3\r\n"
 	const pings = "$4\r\nping\r\n%2\r\n$5\r\ncalls\r\n:2\r\n$14\r\nhistogram_usec\r\n%1\r\n:4\r\n:2\r\n"
 	const id = "$9\r\nclient|id\r\n%2\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n%1\r\n:4\r\n:1\r\n"
 	for _, tt := range []struct{ in, want string }{
 		{"LATENCY HISTOGRAM ping nosuch get PING\r\n", "*2\r\n" + strings.NewReplacer("%2", "*4", "%1", "*2").Replace(pings)},
+		{"LATENCY HISTOGRAM cl.throttle\r\n", "*2\r\n" + throttle},
 		{"LATENCY HISTOGRAM client|id\r\n", "*2\r\n" + strings.NewReplacer("%2", "*4", "%1", "*2").Replace(id)},
 		{"HELLO 3\r\nLATENCY HISTOGRAM client ping\r\n", "%2\r\n" + id + pings},
 		{"CONFIG RESETSTAT\r\nLATENCY HISTOGRAM ping\r\n", "%0\r\n"},

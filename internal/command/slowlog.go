@@ -24,7 +24,7 @@ type slowEntry struct {
 	addr, name      string // of the client
 }
 
-// MaxSlowlogLen bounds slowlog-max-len: an entry may be 4 KiB.
+// MaxSlowlogLen bounds slowlog-max-len: an entry may be 6 KiB.
 const MaxSlowlogLen = 1 << 14
 
 func (l *slowlog) add(e slowEntry) {

@@ -14,8 +14,6 @@ import (
 type rowStats struct {
 	failed   atomic.Int64 // replied an error
 	rejected atomic.Int64 // replied an error before they ran
-
-	latencies callsByTime // for LATENCY HISTOGRAM
 }
 
 // errorStats counts error replies by their codes.
@@ -90,7 +88,6 @@ func (e *Engine) resetStats() {
 	e.table.each(func(r *row) {
 		r.stats.failed.Store(0)
 		r.stats.rejected.Store(0)
-		r.stats.latencies.reset()
 	})
 	e.errors.reset()
 	e.logins.total.Store(0)
@@ -120,7 +117,8 @@ func (o *outcomes) count(r *scriptRun) {
 	}
 }
 
-// Stats is what an Engine has counted since it was made, or, of calls and errors, since CONFIG RESETSTAT. The maps have the same keys at all times, which no client chooses.
+// Stats is what an Engine has counted since it was made, or, of calls and errors, since CONFIG RESETSTAT. The maps have
+// the same keys at all times, which no client chooses.
 type Stats struct {
 	Since          time.Time        // the engine was made
 	Calls          map[string]int64 // by command, those included that failed

@@ -24,6 +24,8 @@ type tally struct {
 type rowTally struct {
 	calls int64 // also those that failed
 	ns    int64 // spent in them
+
+	byTime callsByTime // those that are done; of a batch each took its part
 }
 
 // kind is what durations are told apart by.
@@ -72,26 +74,30 @@ func newTallies(rows int, scale *histogram.Scale) []*tally {
 func (t *tally) batch(r *row, commands int, ns int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rows[r.id].calls += int64(commands)
-	t.rows[r.id].ns += ns
+	row, n := &t.rows[r.id], int64(commands)
+	row.calls += n
+	row.ns += ns
+	row.byTime.add(ns/n, n)
 	t.durations[kindThrottle].Observe(ns, commands)
 	t.batches.counts[bits.Len(uint(commands-1))]++
 	t.batches.commands += uint64(commands)
 }
 
-// called counts calls of a command, and what was worked for them.
-func (t *tally) called(r *row, calls int, ns int64) {
+// called counts calls of a command.
+func (t *tally) called(r *row, calls int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rows[r.id].calls += int64(calls)
-	t.rows[r.id].ns += ns
 }
 
-// took counts how long a command took, waiting included.
-func (t *tally) took(r *row, ns int64) {
+// took counts what was worked for a call that is done, and how long it took, waiting included.
+func (t *tally) took(r *row, workNs, tookNs int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.durations[kindOf(r)].Observe(ns, 1)
+	row := &t.rows[r.id]
+	row.ns += workNs
+	row.byTime.add(workNs, 1)
+	t.durations[kindOf(r)].Observe(tookNs, 1)
 }
 
 func (t *tally) nativeScript() {
@@ -100,7 +106,7 @@ func (t *tally) nativeScript() {
 	t.scripts++
 }
 
-// called returns what each command has come to, by row.id.
+// called returns what each command has come to, by row.id, without byTime.
 func (e *Engine) called() []rowTally {
 	sum := make([]rowTally, len(e.tallies[0].rows))
 	for _, t := range e.tallies {
@@ -108,6 +114,19 @@ func (e *Engine) called() []rowTally {
 		for i := range t.rows {
 			sum[i].calls += t.rows[i].calls
 			sum[i].ns += t.rows[i].ns
+		}
+		t.mu.Unlock()
+	}
+	return sum
+}
+
+// byTime returns the calls of each command by their time, by row.id.
+func (e *Engine) byTime() []callsByTime {
+	sum := make([]callsByTime, e.table.ids)
+	for _, t := range e.tallies {
+		t.mu.Lock()
+		for i := range t.rows {
+			sum[i].merge(&t.rows[i].byTime)
 		}
 		t.mu.Unlock()
 	}

@@ -80,9 +80,6 @@ func (s *Session) flush() {
 	s.scratch.batch = batch[:0]
 }
 
-// sampledBatches is of how many batches one stands for all in LATENCY HISTOGRAM.
-const sampledBatches = 64
-
 // decide asks the store for a batch, at one clock reading. A second one tells how long that took: it costs less than
 // a hundredth of a request that comes alone.
 func (s *Session) decide(batch []shard.Request) {
@@ -99,9 +96,6 @@ func (s *Session) decide(batch []shard.Request) {
 	s.scratch.tally.batch(r, len(batch), ns)
 	s.noteKeys(nowNs, batch)
 	s.noteSlowBatch(batch, ns)
-	if s.scratch.batches++; s.scratch.batches%sampledBatches == 0 {
-		r.stats.latencies.add(ns/int64(len(batch)), sampledBatches*int64(len(batch)))
-	}
 }
 
 func (s *Session) decideIn(in keySpace, batch []shard.Request) {
@@ -109,7 +103,7 @@ func (s *Session) decideIn(in keySpace, batch []shard.Request) {
 		q := &batch[i]
 		q.Result = in.Throttle(q.Key, q.Limit, q.Quantity)
 	}
-	s.scratch.tally.called(s.engine.throttle, len(batch), 0)
+	s.scratch.tally.called(s.engine.throttle, len(batch))
 	s.noteKeys(s.spaceNs, batch)
 }
 

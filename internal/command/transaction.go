@@ -149,6 +149,9 @@ func exec(s *Session, args [][]byte) error {
 func (s *Session) finishExec(x *execution) {
 	s.unwatch()
 	s.client.change(func(i *clientInfo) { i.queued = -1 })
+	if x.inner != nil {
+		s.db = x.inner.db
+	}
 	if s.monitored {
 		s.tellExec(x)
 	}
@@ -158,7 +161,6 @@ func (s *Session) finishExec(x *execution) {
 	}
 	s.w.Array(len(x.queued))
 	s.w.Buf = append(s.w.Buf, x.inner.w.Buf...)
-	s.db = x.inner.db
 	if x.inner.replies != x.replies {
 		s.replies = x.inner.replies
 	}

@@ -31,6 +31,10 @@ const (
 
 func (f *flooder) Authenticated() bool { return true }
 
+func (f *flooder) Watches() bool { return false }
+
+func (f *flooder) Name() string { return "" }
+
 func (f *flooder) Close() {}
 
 func (f *flooder) Feed(in, out []byte) (consumed int, replies []byte, status command.Status) {

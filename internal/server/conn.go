@@ -29,6 +29,7 @@ type conn struct {
 	why         end
 	hasDeadline bool          // a read deadline was set by the connection itself
 	greeted     atomic.Bool   // the client was authenticated once
+	watches     atomic.Bool   // the session does
 	poked       atomic.Bool   // the read deadline is Wake's; set under driver.mu
 	lingering   bool          // the read deadline is finish's; guarded by driver.mu
 	woken       chan struct{} // holds one wake-up
@@ -139,7 +140,6 @@ func (c *conn) run() {
 		return
 	}
 	c.session = c.driver.server.config.NewSession(c.peer, c)
-	c.driver.server.opened(c.peer)
 	for alive := true; alive; {
 		alive = c.read() && c.process()
 	}
@@ -213,6 +213,9 @@ func (c *conn) setReadDeadline() bool {
 	if !c.greeted.Load() && c.authenticated() {
 		c.greeted.Store(true)
 	}
+	if watches := c.session != nil && c.session.Watches(); watches != c.watches.Load() {
+		c.watches.Store(watches)
+	}
 	for done := false; !done; {
 		limits := c.limits()
 		if deadline := c.inputDeadline(limits); c.hasDeadline || !deadline.IsZero() {
@@ -226,7 +229,7 @@ func (c *conn) setReadDeadline() bool {
 
 // inputDeadline is until when a client that is waited for from now on must have sent something; zero for ever.
 func (c *conn) inputDeadline(limits *Limits) (deadline time.Time) {
-	if limits.IdleTimeout > 0 {
+	if limits.IdleTimeout > 0 && !c.watches.Load() {
 		deadline = time.Now().Add(limits.IdleTimeout)
 	}
 	if limits.HandshakeTimeout > 0 && !c.greeted.Load() {

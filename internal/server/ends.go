@@ -17,7 +17,7 @@ const (
 	endIdle                 // Limits.IdleTimeout
 	endHandshake            // Limits.HandshakeTimeout, after TLS
 	endOutput               // replies unread: Limits.OutputTimeout, or the bound before AUTH
-	endKilled               // CLIENT KILL
+	endKilled               // CLIENT KILL, or a MONITOR that has fallen behind
 	endShutdown
 	endPanic
 	endSystem // could not be served
@@ -36,18 +36,17 @@ func (t *traffic) add(other traffic) {
 	t.sent += other.sent
 }
 
-// opened notes a connection that has a session.
-func (s *Server) opened(peer command.Peer) {
-	s.config.Log.Debug("client connected", "client", peer.Addr, "tls", peer.TLS)
-}
-
-// left notes its end.
-func (s *Server) left(peer command.Peer, why end, t traffic, age time.Duration) {
+// left notes the end of a connection that was accepted; the session is nil if there was no time for one.
+func (s *Server) left(session Session, peer command.Peer, why end, t traffic, age time.Duration) {
 	s.closed[why].Add(1)
 	if !s.config.Log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
-	s.config.Log.Debug("client disconnected", "client", peer.Addr, "reason", why.String(),
+	name := ""
+	if session != nil {
+		name = session.Name()
+	}
+	s.config.Log.Debug("client disconnected", "client", peer.Addr, "name", name, "tls", peer.TLS, "reason", why.String(),
 		"received_bytes", t.received, "sent_bytes", t.sent, "age", age.Round(time.Microsecond).String())
 }
 

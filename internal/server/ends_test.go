@@ -2,6 +2,7 @@ package server
 
 import (
 	"regexp"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -16,8 +17,10 @@ func (s *testServer) checkClosed(t *testing.T, why string) {
 		}
 	}
 	log := s.log.String()
-	lines := regexp.MustCompile(`level=DEBUG msg="client (dis)?connected".*`).FindAllString(log, -1)
-	if sum != 1 || len(lines) != 2 || !regexp.MustCompile(`disconnected" client=\S+ reason=`+why+`\w* received_bytes=[1-9]\d* sent_bytes=[1-9]\d* age=\S+s$`).MatchString(lines[1]) {
+	lines := regexp.MustCompile(`(?m)level=DEBUG .*$`).FindAllString(log, -1)
+	want := regexp.MustCompile(`"client disconnected" client=\S+ name=me tls=` + strconv.FormatBool(s.tls != nil) + ` reason=` + why +
+		`\w* received_bytes=[1-9]\d* sent_bytes=[1-9]\d* age=\S+s$`)
+	if sum != 1 || len(lines) != 1 || !want.MatchString(lines[0]) {
 		t.Errorf("%d ends are counted, and the log has %q", sum, lines)
 	}
 }

@@ -40,7 +40,7 @@ func (g *goroutines) start(c *conn) {
 	if g.isDraining() {
 		_ = c.nc.Close()
 		if c.secured == nil {
-			g.server.left(c.peer, endShutdown, traffic{}, 0)
+			g.server.left(nil, c.peer, endShutdown, traffic{}, 0)
 		}
 		g.server.ended()
 		return
@@ -64,7 +64,7 @@ func (g *goroutines) remove(c *conn) {
 	g.past.add(c.traffic())
 	g.mu.Unlock()
 	if c.session != nil {
-		g.server.left(c.peer, c.why, c.traffic(), time.Since(c.opened))
+		g.server.left(c.session, c.peer, c.why, c.traffic(), time.Since(c.opened))
 	}
 	g.server.ended()
 }

@@ -26,9 +26,14 @@ type echoes struct {
 	conn    command.Conn
 	waiting atomic.Bool
 	locked  bool // not authenticated
+	watches bool
 }
 
 func (e *echoes) Authenticated() bool { return !e.locked }
+
+func (e *echoes) Watches() bool { return e.watches }
+
+func (e *echoes) Name() string { return "me" }
 
 func (e *echoes) Close() {}
 
@@ -50,6 +55,9 @@ func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status comm
 		return 0, out, command.More
 	case text == "abort":
 		return n, append(out, "never seen\n"...), command.Abort
+	case text == "watch" || text == "unwatch":
+		e.watches = text == "watch"
+		return n, append(append(out, line...), '\n'), command.More
 	case text == "stay":
 		e.waiting.Store(true)
 		return n, out, command.Waiting

@@ -60,7 +60,7 @@ func newLoopConn(l *loop, fd int, peer command.Peer) *loopConn {
 func (c *loopConn) refuse() {
 	_ = unix.Close(c.fd)
 	c.loop.load.Add(-1)
-	c.loop.server.left(c.peer, endShutdown, traffic{}, 0)
+	c.loop.server.left(nil, c.peer, endShutdown, traffic{}, 0)
 	c.loop.server.ended()
 }
 
@@ -93,7 +93,6 @@ func (c *loopConn) start(uint32) {
 		c.closeFor(endSystem)
 		return
 	}
-	c.loop.server.opened(c.peer)
 	c.awaitInput()
 	if c.loop.draining {
 		c.drain(0)
@@ -105,13 +104,14 @@ func (c *loopConn) awaitInput() {
 	limits := c.loop.server.limits.Load()
 	c.greeted = c.greeted || c.session.Authenticated()
 	mustGreet := limits.HandshakeTimeout > 0 && !c.greeted
-	c.timed = limits.IdleTimeout > 0 || mustGreet
+	mustSpeak := limits.IdleTimeout > 0 && !c.session.Watches()
+	c.timed = mustSpeak || mustGreet
 	if !c.timed {
 		c.dueNs = 0
 		return
 	}
 	due := int64(0)
-	if limits.IdleTimeout > 0 {
+	if mustSpeak {
 		due = c.loop.nowNs() + int64(limits.IdleTimeout)
 	}
 	if handshake := c.openedNs + int64(limits.HandshakeTimeout); mustGreet && (due == 0 || handshake < due) {
@@ -361,7 +361,7 @@ func (c *loopConn) close() {
 		c.phase = phaseClosed
 		c.in, c.out = input{}, blocks{}
 		c.loop.server.closeSession(c.session, c.peer)
-		c.loop.server.left(c.peer, c.why, c.traffic, time.Duration(c.loop.nowNs()-c.openedNs))
+		c.loop.server.left(c.session, c.peer, c.why, c.traffic, time.Duration(c.loop.nowNs()-c.openedNs))
 		c.loop.forget(c)
 	}
 }

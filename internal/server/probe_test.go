@@ -15,6 +15,10 @@ type stuck struct{ entered, release chan struct{} }
 
 func (s *stuck) Authenticated() bool { return true }
 
+func (s *stuck) Watches() bool { return false }
+
+func (s *stuck) Name() string { return "" }
+
 func (s *stuck) Close() {}
 
 func (s *stuck) Feed(in, out []byte) (consumed int, replies []byte, status command.Status) {

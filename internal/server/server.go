@@ -21,7 +21,11 @@ import (
 type Session interface {
 	Feed(in, out []byte) (consumed int, replies []byte, status command.Status)
 	Authenticated() bool
-	// Close is called once, when the connection has ended in whatever way, and nothing after it.
+	// Watches reports whether the client waits to be told things unasked, so that its silence means nothing.
+	Watches() bool
+	// Name is what the client calls itself, also after Close.
+	Name() string
+	// Close is called once, when the connection has ended in whatever way, and nothing but Name after it.
 	Close()
 }
 
@@ -43,7 +47,7 @@ type Limits struct {
 	MaxClients       int
 	MaxOutputBytes   int           // replies that a client has not read; beyond it the client is not read from
 	OutputTimeout    time.Duration // how long it may stay beyond it
-	IdleTimeout      time.Duration // without a byte from the client
+	IdleTimeout      time.Duration // without a byte from a client that does not watch
 	HandshakeTimeout time.Duration // until the client has authenticated, where it must, and TLS is agreed on
 }
 

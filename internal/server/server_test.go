@@ -112,6 +112,34 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
+// TestIdleTimeoutSparesWhoWatches: who is there to be told things may be silent, for as long as that is so.
+func TestIdleTimeoutSparesWhoWatches(t *testing.T) {
+	const silence = 400 * time.Millisecond
+	for _, tt := range []struct {
+		name          string
+		before, after time.Duration
+	}{
+		{"as it is", silence, silence},
+		{"as it is set later", time.Hour, silence},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onEachDriver(t, func(t *testing.T, start starter) {
+				s := start(func(c *Config) { c.Limits.IdleTimeout = tt.before })
+				watcher, quiet := s.dial(t), s.dial(t)
+				ask(t, watcher, "watch\n", "watch\n")
+				ask(t, quiet, "a\n", "a\n")
+				limits := s.Limits()
+				limits.IdleTimeout = tt.after
+				s.SetLimits(limits)
+				ended(t, quiet, "")
+				ask(t, watcher, "b\n", "b\n")
+				ask(t, watcher, "unwatch\n", "unwatch\n")
+				ended(t, watcher, "")
+			})
+		})
+	}
+}
+
 func TestHandshakeTimeout(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(func(c *Config) {

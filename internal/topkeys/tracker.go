@@ -117,7 +117,7 @@ func (t *Tracker) goToLocked(nowNs int64) {
 	t.epochNs += over * int64(epoch)
 	for k := range t.sketches {
 		t.sketches[k].Scale(by)
-		if t.totals[k] *= by; t.totals[k] < forgotten {
+		if t.totals[k] *= by; t.totals[k] > 0 && t.totals[k] < forgotten {
 			t.sketches[k], t.totals[k] = NewSketch(Counters, keptKeyBytes), 0
 		}
 	}

@@ -151,6 +151,17 @@ func TestDecay(t *testing.T) {
 	}
 }
 
+// TestWhatDoesNotComeCostsNothing: a sketch in which nothing was counted is not made anew each epoch.
+func TestWhatDoesNotComeCostsNothing(t *testing.T) {
+	tracker, s := New(), &Sampler{}
+	calls(tracker, s, t0, 1, "a")
+	denied := tracker.sketches[Denied]
+	calls(tracker, s, t0+2*sec, 1, "a")
+	if tracker.sketches[Denied] != denied {
+		t.Error("it was made anew")
+	}
+}
+
 // TestSamplingFollowsLoad: an epoch takes a bounded number of samples, however many requests there are, and a quiet
 // time goes back to all of them.
 func TestSamplingFollowsLoad(t *testing.T) {
