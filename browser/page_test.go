@@ -112,7 +112,7 @@ func fakeServer(t *testing.T) string {
 			}
 			return keys
 		},
-	}, nil)
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

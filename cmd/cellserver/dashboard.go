@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"runtime/metrics"
 
 	"cellserver/internal/dashboard"
@@ -10,7 +9,7 @@ import (
 )
 
 // newPage returns the page, which shows nothing before its Run.
-func (a *app) newPage(boundTo net.Addr) *dashboard.Page {
+func (a *app) newPage() *dashboard.Page {
 	return dashboard.New(dashboard.Source{
 		Version: version,
 		Now:     a.now,
@@ -23,7 +22,7 @@ func (a *app) newPage(boundTo net.Addr) *dashboard.Page {
 		MaxKeyBytes: a.options.maxKeyBytes,
 		Latency:     a.latency,
 		Top:         a.top,
-	}, boundTo)
+	})
 }
 
 func (a *app) latency() dashboard.Histogram {

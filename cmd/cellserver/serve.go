@@ -187,7 +187,7 @@ func (a *app) run(ctx context.Context) error {
 			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), More: []prometheus.Collector{a.topKeysMetric()},
 		}
 		if !a.options.noDashboard {
-			page := a.newPage(l.Addr())
+			page := a.newPage()
 			config.Page = page
 			parts.Go(func() { page.Run(background) })
 		}

@@ -10,7 +10,6 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"html/template"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -52,7 +51,6 @@ type TopKey struct {
 // Page is the HTTP handler of /.
 type Page struct {
 	source   Source
-	hosts    hosts
 	history  history
 	template *template.Template
 	policy   string // Content-Security-Policy
@@ -70,12 +68,10 @@ var (
 	liveJS string
 )
 
-// New returns the page of a server. boundTo is the address that its listener is bound to: on a loopback address only
-// requests for that address are answered, so that no page elsewhere can reach it by DNS rebinding.
-func New(s Source, boundTo net.Addr) *Page {
+// New returns the page of a server.
+func New(s Source) *Page {
 	return &Page{
 		source:   s,
-		hosts:    hostsOf(boundTo),
 		template: template.Must(template.New("page").Parse(pageHTML)),
 		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(liveJS) +
 			"'; style-src '" + digest(styleCSS) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -119,10 +115,6 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if !p.hosts.allow(r.Host) {
-		http.Error(w, p.hosts.refusal(), http.StatusForbidden)
-		return
-	}
 	if r.URL.Path != "/" {
 		http.NotFound(w, r)
 		return

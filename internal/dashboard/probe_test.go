@@ -16,7 +16,7 @@ func TestProbe(t *testing.T) {
 		"over":     testNowNs + 64*sec,
 		"\x00\xff": testNowNs + 2*sec,
 		"":         testNowNs + 2*sec,
-	}), nil)
+	}))
 	for _, tt := range []struct {
 		key  string
 		want []string
@@ -43,7 +43,7 @@ func TestProbe(t *testing.T) {
 }
 
 func TestProbeErrors(t *testing.T) {
-	p := New(testSource(nil), nil)
+	p := New(testSource(nil))
 	for _, tt := range []struct{ query, want string }{
 		{"key=&max_burst=1&count=1&period=1", "Give a key"},
 		{"key=%22a&max_burst=1&count=1&period=1", "must end with one"},
@@ -76,7 +76,7 @@ func TestProbeErrors(t *testing.T) {
 func TestProbeReadsAsTheServer(t *testing.T) {
 	s := testSource(nil)
 	s.Reading = funnel.Capacity
-	p := New(s, nil)
+	p := New(s)
 	wantText(t, get(t, p, "/?key=a&max_burst=15&count=30&period=60").Body.String(), "0 of 15 units", "<code>0 15 15 -1 0</code>")
 	wantText(t, get(t, p, "/?key=a&max_burst=0&count=30&period=60").Body.String(), "It must be at least 1.")
 }
@@ -87,7 +87,7 @@ func FuzzProbe(f *testing.F) {
 		f.Add(seed, "0", "15", "30", "60", "en")
 		f.Add("a", seed, seed, seed, seed, seed)
 	}
-	p := New(testSource(nil), nil)
+	p := New(testSource(nil))
 	count := func(body string) int { return strings.Count(body, "<") }
 	f.Fuzz(func(t *testing.T, key, db, maxBurst, perPeriod, period, lang string) {
 		ask := func(key string) string {
