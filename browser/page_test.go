@@ -105,7 +105,7 @@ func fakeServer(t *testing.T) string {
 				{Key: []byte(hostile), PerSec: 100, Share: 0.5},
 				{Key: []byte("\xff\x00\u202e\"><script>alert(2)</script>"), DB: 2, PerSec: 50, Share: 0.25},
 				{Key: []byte("{{alert(3)}}'\"`--></style>"), PerSec: 10, Share: 0.05},
-				{Key: []byte(strings.Repeat("long", 1000)), PerSec: float64(calls.Load())},
+				{Key: []byte(strings.Repeat("long", 32)), Cut: true, PerSec: float64(calls.Load())},
 			}
 			if denied {
 				slices.Reverse(keys)

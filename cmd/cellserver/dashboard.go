@@ -37,7 +37,7 @@ func (a *app) top(denied bool, n int) []dashboard.TopKey {
 	}
 	var top []dashboard.TopKey
 	for _, e := range a.topKeys.Top(kind, a.now(), n) {
-		top = append(top, dashboard.TopKey{DB: e.DB, Key: []byte(e.Name), PerSec: e.CallsPerSecond, Share: e.Share})
+		top = append(top, dashboard.TopKey{DB: e.DB, Key: []byte(e.Name), Cut: e.Cut, PerSec: e.CallsPerSecond, Share: e.Share})
 	}
 	return top
 }

@@ -44,6 +44,7 @@ type Sample struct {
 type TopKey struct {
 	DB     uint16
 	Key    []byte
+	Cut    bool    // Key is not all of it, and cannot be looked at
 	PerSec float64 // calls
 	Share  float64 // of all calls, from 0 to 1
 }

@@ -35,7 +35,7 @@ func TestPageWithLatencyAndHotKeys(t *testing.T) {
 		return []TopKey{
 			{Key: []byte("<img src=x onerror=alert(1)>"), PerSec: 12.5, Share: 0.25},
 			{Key: []byte("\"><script>alert(1)</script>\xff\x00"), DB: 3},
-			{Key: []byte(strings.Repeat("long", 100))},
+			{Key: []byte("long... (#1, 500 bytes)"), Cut: true},
 		}
 	}
 	p := New(s)
@@ -44,7 +44,7 @@ func TestPageWithLatencyAndHotKeys(t *testing.T) {
 	wantText(t, body, `id="chart-latency"`, "median <b>505\u00a0ns</b>", "99 % <b>1\u00a0µs</b>",
 		"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25.0\u00a0%", "None now.", "db 3",
 		`&#34;\&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00&#34;`,
-		`href="/?db=0&amp;key=%3Cimg&#43;src%3Dx&#43;onerror%3Dalert%281%29%3E&amp;lang=en&amp;max_burst=1#look"`, "longlong…")
+		`href="/?db=0&amp;key=%3Cimg&#43;src%3Dx&#43;onerror%3Dalert%281%29%3E&amp;lang=en&amp;max_burst=1#look"`, `<th scope="row"><bdi class="key">long... (#1, 500 bytes)</bdi></th>`)
 	if strings.Contains(body, "<img") || strings.Count(body, "<script>") != 1 {
 		t.Error("a key became markup")
 	}
