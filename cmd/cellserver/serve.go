@@ -191,8 +191,7 @@ func (a *app) run(ctx context.Context) error {
 			config.Page = page
 			parts.Go(func() { page.Run(background) })
 		}
-		a.web.server.Handler = metrics.Handler(config)
-		start(func() error { return a.web.serve(l) })
+		start(func() error { return a.web.serve(l, metrics.Handler(config)) })
 	}
 	sweeper := shard.NewSweeper(a.store)
 	sweeper.Took = func(ns int64) { a.engine.NoteLatency(command.SweepEvent, ns) }

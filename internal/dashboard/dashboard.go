@@ -116,6 +116,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+	h.Set("Connection", "close") // an open page asks every few seconds, and is not to hold a connection meanwhile
 	if r.URL.Path != "/" {
 		http.NotFound(w, r)
 		return

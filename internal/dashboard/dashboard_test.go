@@ -70,7 +70,7 @@ func TestPolicyHoldsForWhatIsInline(t *testing.T) {
 		t.Errorf("the page leads away: %s", m)
 	}
 	for name, want := range map[string]string{
-		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "Connection": "close",
 		"Cross-Origin-Resource-Policy": "same-origin", "Content-Type": "text/html; charset=utf-8",
 	} {
 		if got := w.Header().Get(name); got != want {
