@@ -140,6 +140,22 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// TestHistoryOfAHaltedServer: the last 15 minutes are no longer, though samples did not come in time.
+func TestHistoryOfAHaltedServer(t *testing.T) {
+	var h history
+	nowNs := int64(testNowNs)
+	for _, tt := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 0}, {sampleEvery, 1}, {sampleEvery, 2}, {historySpan - sampleEvery, 2}, {sampleEvery, 2}, {time.Hour, 1}} {
+		nowNs += int64(tt.after)
+		h.add(nowNs, Sample{}, Histogram{})
+		if points, _ := h.points(); len(points) != tt.want || len(points) > 0 && points[len(points)-1].atNs != nowNs {
+			t.Errorf("after %s: %d points, want %d", tt.after, len(points), tt.want)
+		}
+	}
+}
+
 // TestDrawnOnceASample: however many look at the page, the charts are drawn, and the hot keys asked for, once.
 func TestDrawnOnceASample(t *testing.T) {
 	asked := 0
