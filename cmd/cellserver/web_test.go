@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -117,7 +118,9 @@ func TestSlowRequests(t *testing.T) {
 				t.Errorf("%s: the connection ended after %s", name, took)
 			}
 			_ = w.server.Close()
-			<-ended
+			if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+				t.Errorf("%s: the server ended with %v", name, err)
+			}
 		})
 	}
 }
