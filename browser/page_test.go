@@ -273,6 +273,7 @@ func TestLanguagesSchemesAndPhone(t *testing.T) {
 				}
 			}
 		}
+		v.until(`document.querySelector(".stroke.first") !== null`) // the first line comes with the second sample
 		grounds[scheme] = eval[string](v, `getComputedStyle(document.body).backgroundColor + getComputedStyle(document.querySelector(".stroke.first")).stroke`)
 	}
 	if grounds["light"] == grounds["dark"] || grounds["light"] != "rgb(251, 251, 250)rgb(11, 92, 173)" {
