@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"runtime/metrics"
 
 	"cellserver/internal/dashboard"
@@ -10,7 +9,7 @@ import (
 )
 
 // newPage returns the page, which shows nothing before its Run.
-func (a *app) newPage(boundTo net.Addr) *dashboard.Page {
+func (a *app) newPage() *dashboard.Page {
 	return dashboard.New(dashboard.Source{
 		Version: version,
 		Now:     a.now,
@@ -23,7 +22,7 @@ func (a *app) newPage(boundTo net.Addr) *dashboard.Page {
 		MaxKeyBytes: a.options.maxKeyBytes,
 		Latency:     a.latency,
 		Top:         a.top,
-	}, boundTo)
+	})
 }
 
 func (a *app) latency() dashboard.Histogram {
@@ -38,7 +37,7 @@ func (a *app) top(denied bool, n int) []dashboard.TopKey {
 	}
 	var top []dashboard.TopKey
 	for _, e := range a.topKeys.Top(kind, a.now(), n) {
-		top = append(top, dashboard.TopKey{DB: e.DB, Key: []byte(e.Name), PerSec: e.CallsPerSecond, Share: e.Share})
+		top = append(top, dashboard.TopKey{DB: e.DB, Key: []byte(e.Name), Cut: e.Cut, PerSec: e.CallsPerSecond, Share: e.Share})
 	}
 	return top
 }

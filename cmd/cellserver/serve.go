@@ -187,12 +187,11 @@ func (a *app) run(ctx context.Context) error {
 			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), More: []prometheus.Collector{a.topKeysMetric()},
 		}
 		if !a.options.noDashboard {
-			page := a.newPage(l.Addr())
+			page := a.newPage()
 			config.Page = page
 			parts.Go(func() { page.Run(background) })
 		}
-		a.web.server.Handler = metrics.Handler(config)
-		start(func() error { return a.web.serve(l) })
+		start(func() error { return a.web.serve(l, metrics.Handler(config)) })
 	}
 	sweeper := shard.NewSweeper(a.store)
 	sweeper.Took = func(ns int64) { a.engine.NoteLatency(command.SweepEvent, ns) }

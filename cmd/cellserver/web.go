@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/net/netutil"
@@ -24,6 +25,9 @@ import (
 
 // maxScrapers bounds the connections to the metrics address, so that they leave descriptors to the clients.
 const maxScrapers = 16
+
+// requestTimeout is how long a request's header may take to come, and then its body.
+const requestTimeout = 5 * time.Second
 
 func metricsFlag(fs *pflag.FlagSet, addr *string) {
 	fs.StringVar(addr, "metrics-addr", "127.0.0.1:9380", "`host:port` of the live page, /healthz, /readyz and /metrics; empty for none")
@@ -63,7 +67,7 @@ type web struct {
 func (o *options) newWeb(log *slog.Logger) (*web, error) {
 	w := &web{access: &metrics.Access{Log: log}}
 	w.server = &http.Server{
-		ReadHeaderTimeout: 5 * time.Second,
+		ReadHeaderTimeout: requestTimeout,
 		WriteTimeout:      10 * time.Second,
 		IdleTimeout:       10 * time.Second,
 		ErrorLog:          newWebLog(log),
@@ -88,20 +92,35 @@ func (o *options) readMetricsSecrets(access *metrics.Access, log *slog.Logger) e
 	if err != nil {
 		return err
 	}
-	if user, password, ok := strings.Cut(userPassword, ":"); userPassword != "" && (!ok || user == "" || password == "") {
+	if user, password, ok := strings.Cut(userPassword, ":"); userPassword != "" && (!ok || user == "" || password == "" || strings.ContainsAny(password, "\r\n")) {
 		return fmt.Errorf("--metrics-password-file %s must be one line of the form user:password", o.metricsPasswordFile)
+	}
+	if strings.ContainsFunc(token, unicode.IsSpace) { // no header brings it
+		return fmt.Errorf("--metrics-token-file %s must be one line without spaces", o.metricsTokenFile)
 	}
 	access.Set(token, userPassword)
 	return nil
 }
 
 // serve serves until the server is shut down.
-func (w *web) serve(l net.Listener) error {
+func (w *web) serve(l net.Listener, h http.Handler) error {
+	w.server.Handler = boundBodies(h)
 	l = netutil.LimitListener(l, maxScrapers)
 	if w.certs != nil {
 		l = tls.NewListener(l, w.certs.Config())
 	}
 	return w.server.Serve(l)
+}
+
+// boundBodies bounds the time for a request's body: net/http reads what is left of it after the answer. Its
+// ReadTimeout would also end the long requests for profiles.
+func boundBodies(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // reload reads secrets and certificates again. What cannot be used is logged, and what was there before stays.
@@ -147,7 +166,7 @@ func (w *webLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// readSecret reads the first line of a file that a flag names; it is "" without the flag.
+// readSecret reads a file that a flag names, but for the end of its last line; it is "" without the flag.
 func readSecret(flag, path, what string, log *slog.Logger) (string, error) {
 	if path == "" {
 		return "", nil

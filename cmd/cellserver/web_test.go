@@ -4,13 +4,16 @@ import (
 	"bufio"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"cellserver/internal/certs/certtest"
@@ -88,6 +91,62 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 	}
 }
 
+// TestSlowRequests: who does not send what a request announces holds none of the few connections for long.
+func TestSlowRequests(t *testing.T) {
+	for name, request := range map[string]string{
+		"nothing":        "",
+		"half a header":  "GET / HTTP/1.1\r\nHost: local",
+		"no body":        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n",
+		"half a body":    "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+		"no 2nd request": "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w, err := (&options{}).newWeb(slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, ended := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}, make(chan error, 1)
+			go func() { ended <- w.serve(l, http.NotFoundHandler()) }()
+			nc, theirs := net.Pipe()
+			l.conns <- theirs
+			begin := time.Now()
+			go func() { _, _ = io.WriteString(nc, request) }()
+			if _, err := io.Copy(io.Discard, nc); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("%s: the connection ended after %s", name, took)
+			}
+			_ = w.server.Close()
+			if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+				t.Errorf("%s: the server ended with %v", name, err)
+			}
+		})
+	}
+}
+
+// pipeListener accepts what a test gives it.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case nc := <-l.conns:
+		return nc, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (l *pipeListener) Close() error {
+	close(l.closed)
+	return nil
+}
+
 func TestNotReadyWhileItDrains(t *testing.T) {
 	p := startServer(t, "--io-threads", "1", "--enable-debug-command", "yes")
 	if got := p.ask(t, "/readyz", "", nil); got != 200 {
@@ -156,6 +215,7 @@ func TestProfilesAreServedOnRequest(t *testing.T) {
 
 func TestMistakesAboutMetrics(t *testing.T) {
 	empty, noColon := secretFile(t, "\n"), secretFile(t, "secret\n")
+	spaced, twoLines := secretFile(t, "a token\n"), secretFile(t, "prometheus:secret\n\n")
 	files, _ := newTLSFiles(t)
 	free := func(args ...string) []string {
 		return append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)
@@ -170,6 +230,8 @@ func TestMistakesAboutMetrics(t *testing.T) {
 		{free("--metrics-token-file", "/no/such"), 1, "cannot read --metrics-token-file /no/such: no such file or directory"},
 		{free("--metrics-token-file", empty), 1, "--metrics-token-file " + empty + " is empty; write the token into it"},
 		{free("--metrics-password-file", noColon), 1, "--metrics-password-file " + noColon + " must be one line of the form user:password"},
+		{free("--metrics-password-file", twoLines), 1, "--metrics-password-file " + twoLines + " must be one line of the form user:password"},
+		{free("--metrics-token-file", spaced), 1, "--metrics-token-file " + spaced + " must be one line without spaces"},
 		{free("--metrics-tls-cert", "/no/such", "--metrics-tls-key", files.key), 1, "certs: read --metrics-tls-cert /no/such: no such file or directory"},
 	} {
 		code, out, errOut := call(t, nil, tt.args...)

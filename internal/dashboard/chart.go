@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -15,7 +16,7 @@ import (
 const (
 	chartWidth  vg.Length = 400
 	chartHeight vg.Length = 170
-	labelSize   vg.Length = 11.5
+	labelSize   vg.Length = 12.5
 	lineWidth   vg.Length = 1.8
 
 	inkAxis  ink = "axis"
@@ -28,6 +29,7 @@ const (
 type chart struct {
 	quantity quantity
 	least    float64 // the axis reaches at least to here
+	tenfold  bool    // whether each step of the axis is ten times the one below
 	series   []series
 }
 
@@ -42,16 +44,8 @@ type series struct {
 func (c *chart) draw(points []point) (template.HTML, error) {
 	p := plot.New()
 	p.BackgroundColor = nil
-	most := c.least
-	for i := range points {
-		for _, s := range c.series {
-			if v, ok := s.value(&points[i]); ok {
-				most = max(most, v)
-			}
-		}
-	}
-	u := c.quantity.unitFor(most)
-	setAxes(p, span(points), most*1.05/u.factor, u)
+	setAxes(p, span(points))
+	u := c.setScale(&p.Y, points)
 	p.Add(grid())
 	for _, s := range c.series {
 		if err := s.add(p, points, u); err != nil {
@@ -74,16 +68,38 @@ func span(points []point) time.Duration {
 	return max(time.Minute, time.Duration(points[len(points)-1].atNs-points[0].atNs))
 }
 
-func setAxes(p *plot.Plot, back time.Duration, most float64, u unit) {
+// setScale sets what the axis of the values reaches from and to, and its marks, and returns the unit of its values.
+func (c *chart) setScale(a *plot.Axis, points []point) unit {
+	lowest, most := math.Inf(1), c.least
+	for i := range points {
+		for _, s := range c.series {
+			if v, ok := s.value(&points[i]); ok {
+				lowest, most = min(lowest, v), max(most, v)
+			}
+		}
+	}
+	u := c.quantity.unitFor(most)
+	a.Min, a.Max = 0, most*1.05/u.factor
+	mark := func(least, most float64) []plot.Tick { return valueTicks(least, most, u) }
+	if c.tenfold {
+		u = unit{factor: 1}
+		a.Scale = plot.LogScale{}
+		a.Min = math.Pow10(int(math.Floor(math.Log10(max(1, min(lowest, c.least))))))
+		a.Max = max(10*a.Min, math.Pow10(int(math.Ceil(math.Log10(most)))))
+		mark = c.tenfoldTicks
+	}
+	a.Tick.Marker = plot.TickerFunc(mark)
+	return u
+}
+
+func setAxes(p *plot.Plot, back time.Duration) {
 	p.X.Min, p.X.Max = -back.Seconds(), 0
-	p.Y.Min, p.Y.Max = 0, most
 	p.X.Tick.Marker = plot.TickerFunc(timeTicks)
-	p.Y.Tick.Marker = plot.TickerFunc(func(least, most float64) []plot.Tick { return valueTicks(least, most, u) })
 	p.X.Tick.Label.Color, p.Y.Tick.Label.Color = inkMarkX, inkMarkY
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Padding = 0
 		a.Color, a.Tick.Color = inkAxis, inkAxis
-		a.Tick.Length = 3
+		a.Tick.Length = 6 // keeps the marks of one axis from those of the other
 		a.Tick.Label.Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: labelSize}
 	}
 }
@@ -115,11 +131,20 @@ func valueTicks(least, most float64, u unit) []plot.Tick {
 	var ticks []plot.Tick
 	for _, t := range (plot.DefaultTicks{}).Ticks(least, most) {
 		if !t.IsMinor() {
-			if t.Value != 0 {
-				t.Label = u.label(t.Label)
+			if t.Label = u.label(t.Label); t.Value == 0 {
+				t.Label = "0"
 			}
 			ticks = append(ticks, t)
 		}
+	}
+	return ticks
+}
+
+// tenfoldTicks marks each power of ten.
+func (c *chart) tenfoldTicks(least, most float64) []plot.Tick {
+	var ticks []plot.Tick
+	for v := least; v <= most; v *= 10 {
+		ticks = append(ticks, plot.Tick{Value: v, Label: c.quantity.text(v)})
 	}
 	return ticks
 }
@@ -162,7 +187,7 @@ func (s *series) add(p *plot.Plot, points []point, u unit) error {
 			continue
 		}
 		agoNs := points[len(points)-1].atNs - points[i].atNs
-		line = append(line, plotter.XY{X: -float64(agoNs) / 1e9, Y: v / u.factor})
+		line = append(line, plotter.XY{X: -float64(agoNs) / 1e9, Y: max(v/u.factor, p.Y.Min)})
 	}
 	return end()
 }

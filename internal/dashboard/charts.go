@@ -39,7 +39,7 @@ func latencyChart() namedChart {
 		id:    "latency",
 		title: func(t *texts) string { return t.Latency },
 		names: func(t *texts) []string { return []string{t.P50, t.P99, t.P999} },
-		chart: chart{quantity: durationNs, least: 1000, series: []series{
+		chart: chart{quantity: durationNs, least: 1000, tenfold: true, series: []series{
 			{ink: inkFirst, value: func(p *point) (float64, bool) { return p.latency.p50, p.latency.ok }},
 			{ink: inkSecond, dash: dashes(), value: func(p *point) (float64, bool) { return p.latency.p99, p.latency.ok }},
 			{ink: inkThird, dash: dots(), value: func(p *point) (float64, bool) { return p.latency.p999, p.latency.ok }},

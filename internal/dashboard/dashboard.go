@@ -10,7 +10,6 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"html/template"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -45,6 +44,7 @@ type Sample struct {
 type TopKey struct {
 	DB     uint16
 	Key    []byte
+	Cut    bool    // Key is not all of it, and cannot be looked at
 	PerSec float64 // calls
 	Share  float64 // of all calls, from 0 to 1
 }
@@ -52,7 +52,6 @@ type TopKey struct {
 // Page is the HTTP handler of /.
 type Page struct {
 	source   Source
-	hosts    hosts
 	history  history
 	template *template.Template
 	policy   string // Content-Security-Policy
@@ -70,12 +69,10 @@ var (
 	liveJS string
 )
 
-// New returns the page of a server. boundTo is the address that its listener is bound to: on a loopback address only
-// requests for that address are answered, so that no page elsewhere can reach it by DNS rebinding.
-func New(s Source, boundTo net.Addr) *Page {
+// New returns the page of a server.
+func New(s Source) *Page {
 	return &Page{
 		source:   s,
-		hosts:    hostsOf(boundTo),
 		template: template.Must(template.New("page").Parse(pageHTML)),
 		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(liveJS) +
 			"'; style-src '" + digest(styleCSS) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -119,10 +116,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if !p.hosts.allow(r.Host) {
-		http.Error(w, p.hosts.refusal(), http.StatusForbidden)
-		return
-	}
+	h.Set("Connection", "close") // an open page asks every few seconds, and is not to hold a connection meanwhile
 	if r.URL.Path != "/" {
 		http.NotFound(w, r)
 		return

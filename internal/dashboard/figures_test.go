@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,10 @@ func TestMinutes(t *testing.T) {
 			t.Errorf("minute %d: %+v, want %+v", i, got[i], want)
 		}
 	}
+	halted := minuteViews([]point{{atNs: 0, keys: 1}, {atNs: int64(5*time.Minute + time.Second), keys: 2}})
+	if len(halted) != 2 || halted[0].Ago != 1 || halted[1].Ago != 6 || halted[1].Keys != "1" {
+		t.Errorf("with a gap: %+v", halted)
+	}
 	if len(minuteViews(nil)) != 0 {
 		t.Error("no points make a minute")
 	}
@@ -134,6 +139,41 @@ func TestChartMarks(t *testing.T) {
 		}
 		if got := strings.Join(labels, " "); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.span, got, tt.want)
+		}
+	}
+}
+
+// TestTenfoldAxis: durations far apart are all to be seen.
+func TestTenfoldAxis(t *testing.T) {
+	mark := regexp.MustCompile(`<text text-anchor="end"[^>]*>([^<]*)<`)
+	for _, tt := range []struct {
+		name   string
+		values []float64
+		want   string
+	}{
+		{"nothing", nil, "1 µs 10 µs"},
+		{"one", []float64{3000}, "1 µs 10 µs"},
+		{"far apart", []float64{3000, 17e6}, "1 µs 10 µs 100 µs 1 ms 10 ms 100 ms"},
+		{"short", []float64{20, 900}, "10 ns 100 ns 1 µs"},
+		{"none at all", []float64{0, 1000}, "1 ns 10 ns 100 ns 1 µs"},
+		{"powers", []float64{1000, 1e6}, "1 µs 10 µs 100 µs 1 ms"},
+	} {
+		c := line()
+		c.quantity, c.least, c.tenfold = durationNs, 1000, true
+		var points []point
+		for i, v := range tt.values {
+			points = append(points, point{atNs: int64(i) * int64(sampleEvery), allowed: v})
+		}
+		svg, err := c.draw(points)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var marks []string
+		for _, m := range mark.FindAllStringSubmatch(strings.ReplaceAll(string(svg), "\u00a0", " "), -1) {
+			marks = append(marks, m[1])
+		}
+		if got := strings.Join(marks, " "); got != tt.want || strings.Contains(string(svg), "NaN") {
+			t.Errorf("%s: the marks are %s, want %s", tt.name, got, tt.want)
 		}
 	}
 }

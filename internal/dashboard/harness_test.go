@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -34,9 +33,6 @@ func fill(p *Page, n int) {
 	}
 }
 
-func loopback(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
-
-// get asks a page that is not on loopback, so that any Host will do.
 func get(t *testing.T, p *Page, target string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, target, nil)

@@ -53,11 +53,14 @@ func (h *history) add(nowNs int64, s Sample, latency Histogram) {
 func (h *history) points() (points []point, added int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.added <= historyCount {
-		return append(points, h.ring[:h.added]...), h.added
+	// Samples come later than they should when the process was stopped: the ring then reaches back too far.
+	afterNs := h.lastNs - int64(historySpan)
+	for i := max(0, h.added-historyCount); i < h.added; i++ {
+		if p := &h.ring[i%historyCount]; p.atNs > afterNs {
+			points = append(points, *p)
+		}
 	}
-	oldest := h.added % historyCount
-	return append(append(points, h.ring[oldest:]...), h.ring[:oldest]...), h.added
+	return points, h.added
 }
 
 // since is how far a counter came; one that was set back began anew.

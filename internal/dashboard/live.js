@@ -20,6 +20,9 @@
 			throw new Error(String(answer.status));
 		}
 		const newer = new DOMParser().parseFromString(await answer.text(), "text/html");
+		if (paused) {
+			return;
+		}
 		for (const part of document.querySelectorAll("[data-live]")) {
 			const by = newer.getElementById(part.id);
 			if (by !== null) {
@@ -45,7 +48,7 @@
 				speak();
 			} catch {
 				if (lost.hidden) {
-					byID("lost-at").textContent = new Date().toLocaleTimeString();
+					byID("lost-at").textContent = new Date().toLocaleTimeString(document.documentElement.lang);
 					lost.hidden = false;
 				}
 			}
@@ -56,7 +59,6 @@
 	pause.hidden = false;
 	pause.addEventListener("click", () => {
 		paused = !paused;
-		pause.setAttribute("aria-pressed", String(paused));
 		pause.textContent = paused ? words.resume : words.pause;
 	});
 	setTimeout(tick, everyMs);

@@ -11,16 +11,15 @@ type minuteView struct {
 // minuteViews returns the minutes, the newest first.
 func minuteViews(points []point) []minuteView {
 	var views []minuteView
-	for end := len(points); end > 0; {
+	for ago, end := 1, len(points); end > 0; ago++ {
 		start := end
-		limitNs := points[len(points)-1].atNs - int64(time.Duration(len(views)+1)*time.Minute)
+		limitNs := points[len(points)-1].atNs - int64(ago)*int64(time.Minute)
 		for start > 0 && points[start-1].atNs > limitNs {
 			start--
 		}
-		if start == end { // a gap, as after the machine slept
-			break
+		if start < end { // not a minute without samples, as when the process was stopped
+			views = append(views, summarize(points[start:end], ago))
 		}
-		views = append(views, summarize(points[start:end], len(views)+1))
 		end = start
 	}
 	return views

@@ -72,6 +72,9 @@ func (p *Page) probe(t *texts, query url.Values) probeView {
 	}
 	key, keyError := p.readKey(t, v.Key.Value)
 	v.Key.Error = keyError
+	if keyError == "" {
+		v.Key.Value = resp.Quote(key) // an input would change bytes that are no text, when it is sent again
+	}
 	var numbers [4]int64
 	ok := keyError == ""
 	for i := range v.Fields {
@@ -157,7 +160,7 @@ func (p *Page) look(t *texts, db uint16, key []byte, limit funnel.Limit, numbers
 		Key:       resp.Quote(key),
 		Limited:   next.Limited,
 		Verdict:   t.NextPasses,
-		Level:     fmt.Sprintf(t.LevelOf, threeDigits(outlook.Level), grouped(now.Limit)),
+		Level:     fmt.Sprintf(t.LevelOf, rate.text(outlook.Level), grouped(now.Limit)),
 		Leak:      fmt.Sprintf(t.LeakRate, grouped(numbers[2]), grouped(numbers[3])),
 		Free:      t.Now,
 		Empty:     t.Now,

@@ -14,21 +14,24 @@ func TestProbe(t *testing.T) {
 		"half":     testNowNs + 16*sec,
 		"full":     testNowNs + 32*sec,
 		"over":     testNowNs + 64*sec,
+		"far over": testNowNs + 32768*sec,
 		"\x00\xff": testNowNs + 2*sec,
 		"":         testNowNs + 2*sec,
-	}), nil)
+	}))
 	for _, tt := range []struct {
 		key  string
 		want []string
 	}{
-		{"half", []string{"The next call passes", "8 of 16 units", "30 units every 60 s", "<dd>now</dd>", "in 16\u00a0s",
+		{"half", []string{"The next call passes", "8 of 16 units", "30 every 60 s", "<dd>now</dd>", "in 16\u00a0s",
 			"<code>0 16 8 -1 16</code>", `y="60" height="50"`, "50.0\u00a0%"}},
 		{"full", []string{"The next call is denied", "16 of 16 units", "in 2\u00a0s", "in 32\u00a0s", "<code>0 16 0 -1 32</code>",
 			`y="10" height="100"`}},
 		{"over", []string{"The next call is denied", "32 of 16 units", "in 34\u00a0s", `y="10" height="100"`, "200.0\u00a0%"}},
 		{"nobody", []string{"The next call passes", "0 of 16 units", "knows nothing of this key", "<code>0 16 16 -1 0</code>"}},
 		{`"\x00\xff"`, []string{"1 of 16 units", `<bdi class="key">&#34;\x00\xff&#34;</bdi>`, `value="&#34;\x00\xff&#34;"`}},
+		{"\x00\xff", []string{"1 of 16 units", `value="&#34;\x00\xff&#34;"`}},
 		{`""`, []string{"1 of 16 units"}},
+		{"far over", []string{"16,384 of 16 units"}},
 		{"<img src=x onerror=alert(1)>", []string{`<bdi class="key">&lt;img src=x onerror=alert(1)&gt;</bdi>`,
 			`value="&lt;img src=x onerror=alert(1)&gt;"`}},
 	} {
@@ -43,7 +46,7 @@ func TestProbe(t *testing.T) {
 }
 
 func TestProbeErrors(t *testing.T) {
-	p := New(testSource(nil), nil)
+	p := New(testSource(nil))
 	for _, tt := range []struct{ query, want string }{
 		{"key=&max_burst=1&count=1&period=1", "Give a key"},
 		{"key=%22a&max_burst=1&count=1&period=1", "must end with one"},
@@ -76,7 +79,7 @@ func TestProbeErrors(t *testing.T) {
 func TestProbeReadsAsTheServer(t *testing.T) {
 	s := testSource(nil)
 	s.Reading = funnel.Capacity
-	p := New(s, nil)
+	p := New(s)
 	wantText(t, get(t, p, "/?key=a&max_burst=15&count=30&period=60").Body.String(), "0 of 15 units", "<code>0 15 15 -1 0</code>")
 	wantText(t, get(t, p, "/?key=a&max_burst=0&count=30&period=60").Body.String(), "It must be at least 1.")
 }
@@ -87,7 +90,7 @@ func FuzzProbe(f *testing.F) {
 		f.Add(seed, "0", "15", "30", "60", "en")
 		f.Add("a", seed, seed, seed, seed, seed)
 	}
-	p := New(testSource(nil), nil)
+	p := New(testSource(nil))
 	count := func(body string) int { return strings.Count(body, "<") }
 	f.Fuzz(func(t *testing.T, key, db, maxBurst, perPeriod, period, lang string) {
 		ask := func(key string) string {

@@ -49,7 +49,7 @@ func source(t *testing.T) string {
 }
 
 func TestLanguageChoice(t *testing.T) {
-	p := New(testSource(nil), nil)
+	p := New(testSource(nil))
 	for _, tt := range []struct{ query, accept, want string }{
 		{"", "", "en"},
 		{"", "de,fr;q=0.5", "en"},

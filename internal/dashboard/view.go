@@ -42,7 +42,7 @@ type topView struct {
 type topKeyView struct {
 	Key           string
 	DB            uint16
-	Probe         template.URL
+	Probe         template.URL // empty for a key that is cut
 	PerSec, Share string
 }
 
@@ -110,30 +110,20 @@ func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
 	return tiles, fmt.Sprintf(t.Summary, allowed, denied, connections, keys, memory)
 }
 
-// shownKeyBytes is how much of a hot key stands in its table; the link has all of it.
-const shownKeyBytes = 96
-
 func topKeyViews(query url.Values, keys []TopKey) []topKeyView {
 	views := make([]topKeyView, len(keys))
 	for i, k := range keys {
-		shown := k.Key
-		cut := ""
-		if len(shown) > shownKeyBytes {
-			shown, cut = shown[:shownKeyBytes], "…"
+		views[i] = topKeyView{Key: resp.Quote(k.Key), DB: k.DB, PerSec: rate.text(k.PerSec), Share: percent(k.Share)}
+		if k.Cut {
+			continue
 		}
-		link := url.Values{"key": {resp.Quote(k.Key)}, "db": {strconv.Itoa(int(k.DB))}}
+		link := url.Values{"key": {views[i].Key}, "db": {strconv.Itoa(int(k.DB))}}
 		for _, kept := range []string{"lang", "max_burst", "count", "period"} {
 			if query.Has(kept) {
 				link.Set(kept, query.Get(kept))
 			}
 		}
-		views[i] = topKeyView{
-			Key:    resp.Quote(shown) + cut,
-			DB:     k.DB,
-			Probe:  template.URL("/?" + link.Encode() + "#look"), //nolint:gosec // Encode leaves nothing that could end it
-			PerSec: rate.text(k.PerSec),
-			Share:  percent(k.Share),
-		}
+		views[i].Probe = template.URL("/?" + link.Encode() + "#look") //nolint:gosec // Encode leaves nothing that could end it
 	}
 	return views
 }

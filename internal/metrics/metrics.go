@@ -85,7 +85,7 @@ func handleProfiles(mux *http.ServeMux) {
 func loopbackOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopbackHost(r.Host) {
-			http.Error(w, "this address answers only to a loopback Host, such as localhost", http.StatusForbidden)
+			http.Error(w, "this address answers only to a loopback host, such as localhost", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

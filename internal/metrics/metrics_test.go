@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -90,11 +91,37 @@ func TestEndpoints(t *testing.T) {
 }
 
 func TestLoopbackHosts(t *testing.T) {
-	r := newRig(func(c *Config) { c.BoundTo = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9380} })
-	if answer := r.get("http://example.com/metrics"); answer.Code != http.StatusForbidden {
-		t.Errorf("another host's page: got %d", answer.Code)
-	}
-	if answer := r.get("http://localhost:9380/metrics"); answer.Code != http.StatusOK {
-		t.Errorf("localhost: got %d", answer.Code)
+	page := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	r := newRig(func(c *Config) {
+		c.BoundTo, c.Profiles, c.Page = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9380}, true, page
+	})
+	for host, want := range map[string]int{
+		"localhost":                   200,
+		"localhost:9380":              200,
+		"LocalHost:80":                200,
+		"127.0.0.1:9380":              200,
+		"127.1.2.3":                   200,
+		"[::1]:9380":                  200,
+		"[::1]":                       200,
+		"":                            403,
+		":9380":                       403,
+		"localhost.":                  403,
+		"localhost:9380:9380":         403,
+		"localhost.evil.example":      403,
+		"127.0.0.1.evil.example:80":   403,
+		"evil.example:9380":           403,
+		"192.0.2.1:9380":              403,
+		"[2001:db8::1]:9380":          403,
+		"user@localhost":              403,
+		"evil.example\\@localhost:80": 403,
+	} {
+		for _, path := range []string{"/", "/metrics", "/healthz", "/readyz", "/debug/pprof/"} {
+			request := httptest.NewRequest(http.MethodGet, path, nil)
+			request.Host = host
+			answer := httptest.NewRecorder()
+			if r.http.ServeHTTP(answer, request); answer.Code != want {
+				t.Errorf("Host %q: %s: got %d, want %d", host, path, answer.Code, want)
+			}
+		}
 	}
 }

@@ -50,13 +50,14 @@ const (
 // Entry is a key and how often it is asked for.
 type Entry struct {
 	DB   uint16
-	Name string // longer than MaxNameBytes, its beginning and a mark
+	Name string
 	// CallsPerSecond is an average over the last minutes, in which the recent ones count more.
 	CallsPerSecond float64
 	// Error is by how much CallsPerSecond may be wrong: by what the sketch may have counted too high, and by twice the
 	// standard deviation of the sampling.
 	Error float64
 	Share float64 // of all requests of the kind, from 0 to 1
+	Cut   bool    // the key's name is longer than MaxNameBytes, and Name is its beginning and a mark
 }
 
 // Tracker finds the hottest keys. Requests reach it through Samplers.
@@ -72,7 +73,7 @@ type Tracker struct {
 	epochNs  int64   // when the epoch began
 	windowNs float64 // what the epochs before count for together
 	samples  int     // taken since every was changed, or in this epoch
-	key      [2 + MaxNameBytes]byte
+	key      [2 + MaxNameBytes + 1]byte
 }
 
 // New returns a Tracker that has seen nothing.
@@ -157,7 +158,8 @@ func (t *Tracker) addLocked(db uint16, name []byte, denied bool, weight float64)
 }
 
 // identifyLocked makes one key of a database and a name: its number's two bytes and the name, which is cut if it is
-// long. The mark of a cut has a hash of the whole, so that names that begin alike stay apart.
+// long. The mark of a cut has a hash of the whole, so that names that begin alike stay apart; and a cut name has a byte
+// more than any whole one, so that it is not taken for a name that spells a mark.
 func (t *Tracker) identifyLocked(db uint16, name []byte) []byte {
 	key := binary.BigEndian.AppendUint16(t.key[:0], db)
 	if len(name) <= MaxNameBytes {
@@ -169,7 +171,7 @@ func (t *Tracker) identifyLocked(db uint16, name []byte) []byte {
 	m = append(m, ", "...)
 	m = strconv.AppendInt(m, int64(len(name)), 10)
 	m = append(m, " bytes)"...)
-	return append(append(key, name[:MaxNameBytes-len(m)]...), m...)
+	return append(append(append(key, name[:MaxNameBytes-len(m)]...), m...), 0)
 }
 
 const markBytes = 64 // more than any mark has
@@ -192,9 +194,15 @@ func (t *Tracker) Top(kind Kind, nowNs int64, n int) []Entry {
 		if c.Count < forgotten {
 			break
 		}
+		name := c.Key[2:]
+		cut := len(name) > MaxNameBytes
+		if cut {
+			name = name[:MaxNameBytes]
+		}
 		entries = append(entries, Entry{
 			DB:             binary.BigEndian.Uint16([]byte(c.Key[:2])),
-			Name:           c.Key[2:],
+			Name:           name,
+			Cut:            cut,
 			CallsPerSecond: c.Count / windowSec,
 			Error:          (c.TooHigh + 2*math.Sqrt(max(0, c.Count*variance))) / windowSec,
 			Share:          c.Count / total,

@@ -102,7 +102,7 @@ func TestExactAtLowLoad(t *testing.T) {
 		call(tracker, s, t0+int64(i)*sec/100, 3, "b", i%4 == 0)
 	}
 	got := tracker.Top(Asked, t0+sec-1, 10)
-	want := []Entry{{0, "a", 150, 0, 0.6}, {3, "b", 100, 0, 0.4}}
+	want := []Entry{{DB: 0, Name: "a", CallsPerSecond: 150, Share: 0.6}, {DB: 3, Name: "b", CallsPerSecond: 100, Share: 0.4}}
 	for i := range want {
 		if len(got) != 2 || got[i].DB != want[i].DB || got[i].Name != want[i].Name || math.Abs(got[i].CallsPerSecond-want[i].CallsPerSecond) > 1e-6 ||
 			got[i].Error != 0 || math.Abs(got[i].Share-want[i].Share) > 1e-9 {
@@ -224,22 +224,35 @@ func TestHostileKeys(t *testing.T) {
 	if len(top) != len(names)+1 {
 		t.Fatalf("%d keys, want %d: %+v", len(top), len(names)+1, top)
 	}
-	cut := 0
+	for _, e := range top { // a name may spell a mark
+		if strings.HasPrefix(e.Name, "xx") {
+			calls(tracker, s, t0, 3, e.Name)
+		}
+	}
+	top = tracker.Top(Asked, t0, 100)
+	if len(top) != len(names)+3 {
+		t.Fatalf("%d keys, want %d: %+v", len(top), len(names)+3, top)
+	}
+	cut, spelled := 0, 0
 	for _, e := range top {
 		if len(e.Name) > MaxNameBytes {
 			t.Errorf("a name of %d bytes", len(e.Name))
 		}
 		if strings.HasPrefix(e.Name, "xx") {
-			cut++
+			if e.Cut {
+				cut++
+			} else {
+				spelled++
+			}
 			if !strings.Contains(e.Name, "x... (#") || !strings.HasSuffix(e.Name, ", 1048577 bytes)") {
 				t.Errorf("the name %q does not say that it was cut", e.Name)
 			}
-		} else if e.DB == 0 && !slices.Contains(names, e.Name) {
+		} else if e.Cut || e.DB == 0 && !slices.Contains(names, e.Name) {
 			t.Errorf("the name %q", e.Name)
 		}
 	}
-	if last := top[len(top)-1]; cut != 2 || last.DB != 65535 || last.Name != "" {
-		t.Errorf("%d long names, and in the end %+v", cut, last)
+	if last := top[len(top)-1]; cut != 2 || spelled != 2 || last.DB != 65535 || last.Name != "" {
+		t.Errorf("%d long names, %d that are like them, and in the end %+v", cut, spelled, last)
 	}
 	for i := range 100_000 { // as many keys as one likes
 		call(tracker, s, t0, 0, fmt.Sprint(i, long[:300]), true)
