@@ -41,10 +41,11 @@ const (
 	forgotten = 1.0 / (1 << 10)
 
 	// The sampling follows the load: every request while they are few, and one in maxEvery at most, so that between
-	// fewSamples and manySamples are taken each epoch. At 100 ns each, they stay below a thousandth of a processor.
+	// fewSamples and manySamples are taken each epoch. With cold caches each takes a microsecond, so all of them take
+	// a five-hundredth of a processor at most.
 	maxEvery    = 4096
-	fewSamples  = 1 << 10
-	manySamples = 1 << 12
+	fewSamples  = 1 << 9
+	manySamples = 1 << 11
 )
 
 // Entry is a key and how often it is asked for.
