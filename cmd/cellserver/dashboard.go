@@ -20,14 +20,9 @@ func (a *app) newPage() *dashboard.Page {
 		Reading:     a.options.reading(),
 		Databases:   a.options.databases,
 		MaxKeyBytes: a.options.maxKeyBytes,
-		Latency:     a.latency,
+		Latency:     a.engine.Latency,
 		Top:         a.top,
 	})
-}
-
-func (a *app) latency() dashboard.Histogram {
-	bounds, counts := a.engine.Latency().Buckets()
-	return dashboard.Histogram{BoundsNs: bounds, Counts: counts}
 }
 
 func (a *app) top(denied bool, n int) []dashboard.TopKey {
@@ -36,7 +31,7 @@ func (a *app) top(denied bool, n int) []dashboard.TopKey {
 		kind = topkeys.Denied
 	}
 	var top []dashboard.TopKey
-	for _, e := range a.topKeys.Top(kind, a.now(), n) {
+	for _, e := range a.engine.TopKeys(kind, n) {
 		top = append(top, dashboard.TopKey{DB: e.DB, Key: []byte(e.Name), Cut: e.Cut, PerSec: e.CallsPerSecond, Share: e.Share})
 	}
 	return top

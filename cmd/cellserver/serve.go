@@ -17,8 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"cellserver/internal/certs"
 	"cellserver/internal/command"
 	"cellserver/internal/funnel"
@@ -27,7 +25,6 @@ import (
 	"cellserver/internal/resp"
 	"cellserver/internal/server"
 	"cellserver/internal/shard"
-	"cellserver/internal/topkeys"
 )
 
 func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -76,7 +73,6 @@ type app struct {
 	now       func() int64
 	store     *shard.Store
 	access    *access
-	topKeys   *topkeys.Tracker
 	engine    *command.Engine
 	server    *server.Server
 	web       *web
@@ -87,7 +83,7 @@ type app struct {
 func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
 	a := &app{
 		options: o, log: log, listeners: l, certs: keeper, web: web, now: monotonicClock(), store: shard.New(),
-		access: newAccess(o), topKeys: topkeys.New(),
+		access: newAccess(o),
 	}
 	a.setNotReady("starting")
 	a.engine = command.NewEngine(command.Config{
@@ -105,7 +101,6 @@ func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper, we
 		Version:       version,
 		Settings:      a.settings(),
 		Watching:      o.watching,
-		TopKeys:       a.topKeys,
 		Clients:       a.clientStats,
 		Shutdown:      func() { a.stop() },
 		Debug:         o.mayDebug,
@@ -184,7 +179,8 @@ func (a *app) run(ctx context.Context) error {
 	if l := a.listeners.metrics; l != nil {
 		config := metrics.Config{
 			Store: a.store, Engine: a.engine, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
-			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), More: []prometheus.Collector{a.topKeysMetric()},
+			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(),
+			TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
 		}
 		if !a.options.noDashboard {
 			page := a.newPage()

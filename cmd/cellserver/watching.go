@@ -8,7 +8,6 @@ import (
 
 	"cellserver/internal/command"
 	"cellserver/internal/metrics"
-	"cellserver/internal/topkeys"
 )
 
 func (o *options) defineWatching(fs *pflag.FlagSet) {
@@ -34,9 +33,4 @@ func (o *options) checkWatching() error {
 		return fmt.Errorf("--top-keys-metric must be from 0 to %d, got %d", metrics.MaxTopKeys, o.topKeysMetric)
 	}
 	return nil
-}
-
-func (a *app) topKeysMetric() *metrics.TopKeys {
-	top := func(kind topkeys.Kind, n int) []topkeys.Entry { return a.topKeys.Top(kind, a.now(), n) }
-	return metrics.NewTopKeys(top, a.options.topKeysMetric, a.options.topKeysNames)
 }

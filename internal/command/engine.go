@@ -3,7 +3,6 @@
 package command
 
 import (
-	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
@@ -24,7 +23,7 @@ import (
 // RedisVersion is the Redis whose replies the commands give; clients choose what they send by it.
 const RedisVersion = "7.0.15"
 
-// Config is what an Engine needs. All fields but ACLFile, Scripts, Settings, Watching and TopKeys must be set.
+// Config is what an Engine needs. All fields but ACLFile, Scripts, Settings and Watching must be set.
 type Config struct {
 	Store         *shard.Store
 	Now           func() int64 // Unix nanoseconds, never going back
@@ -40,7 +39,6 @@ type Config struct {
 	Version       string      // of this server
 	Settings      []Setting
 	Watching      Watching
-	TopKeys       *topkeys.Tracker // of whoever shows them; nil for one of its own
 	Clients       func() ClientStats
 	Shutdown      func()               // ends the server in good order
 	Debug         func(peer Peer) bool // whether a client may use DEBUG
@@ -112,7 +110,7 @@ func NewEngine(c Config) *Engine {
 		asides:  newSlots(c.AsideThreads),
 		scripts: newSlots(c.AsideThreads),
 		runID:   runID(),
-		topKeys: cmp.Or(c.TopKeys, topkeys.New()),
+		topKeys: topkeys.New(),
 	}
 	e.tallies = newTallies(e.table.ids, e.scale)
 	e.scratch.New = func() any { return e.newScratch() }

@@ -68,12 +68,12 @@ type pendingCall struct {
 // count counts a command that has run, or notes of one that goes on what is to be counted then.
 func (s *Session) count(r *row, args [][]byte, beganNs int64) {
 	ns := s.engine.config.Now() - beganNs
-	s.scratch.tally.called(r, 1)
 	if s.waiting == nil {
-		s.scratch.tally.took(r, ns, ns)
+		s.scratch.tally.took(r, false, ns, ns)
 		s.noteSlow(r, args, ns)
 		return
 	}
+	s.scratch.tally.called(r, 1)
 	s.beganNs, s.aheadNs = beganNs, 0
 	s.pending = &pendingCall{row: r, ns: ns}
 	if s.engine.slow.watches() {
@@ -90,7 +90,7 @@ func (s *Session) countAhead() {
 	}
 	s.pending = nil
 	ns := p.ns + s.aheadNs
-	s.scratch.tally.took(p.row, ns, s.engine.config.Now()-s.beganNs)
+	s.scratch.tally.took(p.row, true, ns, s.engine.config.Now()-s.beganNs)
 	if ns >= s.engine.slow.leastNs.Load() {
 		s.keepSlow(p.row, p.args, ns)
 	}

@@ -171,8 +171,8 @@ func (e *Engine) Stats() Stats {
 	for k := range durations {
 		st.Durations[kind(k).String()] = durations[k]
 	}
-	st.Batches.Commands = sizes.commands
-	for i, n := range sizes.counts {
+	st.Batches.Commands = durations[kindThrottle].Count // what is in no batch is not timed
+	for i, n := range sizes {
 		st.Batches.Count += n
 		st.Batches.UpTo[float64(int(1)<<i)] = st.Batches.Count
 	}
@@ -191,8 +191,7 @@ func (e *Engine) Latency() histogram.Snapshot {
 }
 
 func (b *batchSizes) merge(other *batchSizes) {
-	for i, n := range other.counts {
-		b.counts[i] += n
+	for i, n := range other {
+		b[i] += n
 	}
-	b.commands += other.commands
 }

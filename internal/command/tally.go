@@ -51,10 +51,7 @@ func kindOf(r *row) kind {
 }
 
 // batchSizes counts batches: those of 1 command, of up to 2, of up to 4 and so on.
-type batchSizes struct {
-	counts   [sizeBuckets]uint64
-	commands uint64
-}
+type batchSizes [sizeBuckets]uint64
 
 const sizeBuckets = 8 // the last is maxBatch
 
@@ -79,22 +76,25 @@ func (t *tally) batch(r *row, commands int, ns int64) {
 	row.ns += ns
 	row.byTime.add(ns/n, n)
 	t.durations[kindThrottle].Observe(ns, commands)
-	t.batches.counts[bits.Len(uint(commands-1))]++
-	t.batches.commands += uint64(commands)
+	t.batches[bits.Len(uint(commands-1))]++
 }
 
-// called counts calls of a command.
+// called counts calls of a command that are not timed, or will be by took.
 func (t *tally) called(r *row, calls int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rows[r.id].calls += int64(calls)
 }
 
-// took counts what was worked for a call that is done, and how long it took, waiting included.
-func (t *tally) took(r *row, workNs, tookNs int64) {
+// took counts what was worked for a call that is done, and how long it took, waiting included. Of one that waited,
+// called has been told before.
+func (t *tally) took(r *row, waited bool, workNs, tookNs int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	row := &t.rows[r.id]
+	if !waited {
+		row.calls++
+	}
 	row.ns += workNs
 	row.byTime.add(workNs, 1)
 	t.durations[kindOf(r)].Observe(tookNs, 1)

@@ -23,6 +23,11 @@ func (s *Session) sampleKeys(nowNs int64, batch []shard.Request) {
 	})
 }
 
+// TopKeys returns up to n of the keys that are asked or denied most.
+func (e *Engine) TopKeys(kind topkeys.Kind, n int) []topkeys.Entry {
+	return e.topKeys.Top(kind, e.config.Now(), n)
+}
+
 const defaultTopKeys = 10
 
 // topCommand is CL.TOP [ASKED|DENIED] [COUNT n].
@@ -47,7 +52,7 @@ func topCommand(s *Session, args [][]byte) error {
 	default:
 		return errSyntax
 	}
-	entries := s.engine.topKeys.Top(kind, s.now(), int(n))
+	entries := s.engine.TopKeys(kind, int(n))
 	s.w.Array(len(entries))
 	for _, e := range entries {
 		s.w.Array(5)

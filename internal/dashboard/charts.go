@@ -63,19 +63,17 @@ func dashes() []vg.Length { return []vg.Length{6, 3} }
 func dots() []vg.Length   { return []vg.Length{1.5, 3} }
 
 // charts returns the page's charts.
-func (p *Page) charts() []namedChart {
-	all := []namedChart{ratesChart()}
-	if p.source.Latency != nil {
-		all = append(all, latencyChart())
-	}
-	return append(all,
+func charts() []namedChart {
+	return []namedChart{
+		ratesChart(),
+		latencyChart(),
 		gauge("connections", count, 5, func(t *texts) string { return t.Connections },
 			func(p *point) float64 { return float64(p.connections) }),
 		gauge("keys", count, 5, func(t *texts) string { return t.Keys },
 			func(p *point) float64 { return float64(p.keys) }),
 		gauge("memory", byteCount, 1<<20, func(t *texts) string { return t.Memory },
 			func(p *point) float64 { return float64(p.memoryBytes) }),
-	)
+	}
 }
 
 // drawing is what one sample changes: it is drawn once, however many look at it.
@@ -94,16 +92,16 @@ func (p *Page) draw() (drawing, error) {
 	if p.drawn.charts != nil && p.drawn.added == added {
 		return p.drawn, nil
 	}
-	d := drawing{added: added, points: points}
-	for _, c := range p.charts() {
+	d := drawing{
+		added: added, points: points,
+		asked: p.source.Top(false, topKeys), denied: p.source.Top(true, topKeys),
+	}
+	for _, c := range charts() {
 		svg, err := c.draw(points)
 		if err != nil {
 			return drawing{}, err
 		}
 		d.charts = append(d.charts, svg)
-	}
-	if p.source.Top != nil {
-		d.asked, d.denied = p.source.Top(false, topKeys), p.source.Top(true, topKeys)
 	}
 	p.drawn = d
 	return d, nil
@@ -123,9 +121,9 @@ type lineView struct {
 	Class, Name, Value string
 }
 
-func (p *Page) chartViews(t *texts, d drawing) []chartView {
+func chartViews(t *texts, d drawing) []chartView {
 	var views []chartView
-	for i, c := range p.charts() {
+	for i, c := range charts() {
 		v := chartView{ID: c.id, Title: c.title(t), SVG: d.charts[i]}
 		var values []string
 		for j, name := range c.names(t) {

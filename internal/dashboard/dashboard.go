@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/histogram"
 )
 
 // Source is what a Page needs of the server. Its functions are safe for concurrent use.
@@ -29,8 +30,8 @@ type Source struct {
 	Databases   int
 	MaxKeyBytes int
 
-	Latency func() Histogram                  // of commands; nil leaves latencies out
-	Top     func(denied bool, n int) []TopKey // hottest first; nil leaves hot keys out
+	Latency func() histogram.Snapshot         // of calls since the start
+	Top     func(denied bool, n int) []TopKey // hottest first
 }
 
 // Sample is the server's figures at one time. Allowed and Denied count since its start.
@@ -101,14 +102,10 @@ func (p *Page) Run(ctx context.Context) {
 }
 
 func (p *Page) sample() {
-	var latency Histogram
-	if p.source.Latency != nil {
-		latency = p.source.Latency()
-	}
-	p.history.add(p.source.Now(), p.source.Sample(), latency)
+	p.history.add(p.source.Now(), p.source.Sample(), p.source.Latency())
 }
 
-// ServeHTTP answers GET and HEAD of /.
+// ServeHTTP answers GET and HEAD.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", p.policy)
@@ -117,15 +114,6 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Connection", "close") // an open page asks every few seconds, and is not to hold a connection meanwhile
-	if r.URL.Path != "/" {
-		http.NotFound(w, r)
-		return
-	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		h.Set("Allow", "GET, HEAD")
-		http.Error(w, "this page is only read: use GET", http.StatusMethodNotAllowed)
-		return
-	}
 	v, err := p.view(r)
 	var body bytes.Buffer
 	if err == nil {

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,29 +8,6 @@ import (
 
 	"gonum.org/v1/plot/vg"
 )
-
-func TestPercentiles(t *testing.T) {
-	bounds := []int64{1000, 2000, 4000}
-	for _, tt := range []struct {
-		name          string
-		before, after []uint64
-		p50, p99      float64
-		ok            bool
-	}{
-		{"nothing yet", nil, nil, 0, 0, false},
-		{"nothing new", []uint64{5, 5, 5, 5}, []uint64{5, 5, 5, 5}, 0, 0, false},
-		{"first bucket", nil, []uint64{100, 0, 0, 0}, 500, 990, true},
-		{"only what is new", []uint64{1000, 0, 0, 0}, []uint64{1000, 100, 0, 0}, 1500, 1990, true},
-		{"between buckets", nil, []uint64{50, 0, 50, 0}, 1000, 3960, true},
-		{"beyond the last", nil, []uint64{0, 0, 0, 7}, 4000, 4000, true},
-		{"counted anew", []uint64{9, 9, 9, 9}, []uint64{0, 0, 4, 0}, 3000, 3980, true},
-	} {
-		got := Histogram{bounds, tt.after}.since(Histogram{bounds, tt.before})
-		if got.ok != tt.ok || math.Abs(got.p50-tt.p50) > 1e-6 || math.Abs(got.p99-tt.p99) > 1e-6 {
-			t.Errorf("%s: %+v, want %g and %g, %v", tt.name, got, tt.p50, tt.p99, tt.ok)
-		}
-	}
-}
 
 func TestQuantities(t *testing.T) {
 	for _, tt := range []struct {

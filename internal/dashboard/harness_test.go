@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"cellserver/internal/histogram"
 )
 
 const testNowNs = 1_700_000_000_000_000_000
@@ -15,6 +17,8 @@ func testSource(tats map[string]int64) Source {
 		Version: "1.2.3",
 		Now:     func() int64 { return testNowNs },
 		Sample:  func() Sample { return Sample{} },
+		Latency: histogram.NewScale().NewSnapshot,
+		Top:     func(bool, int) []TopKey { return nil },
 		TAT: func(nowNs int64, _ uint16, key []byte) (int64, bool) {
 			tat, ok := tats[string(key)]
 			return tat, ok && tat > nowNs
@@ -26,10 +30,18 @@ func testSource(tats map[string]int64) Source {
 
 // fill gives a page a history of n samples, two seconds apart.
 func fill(p *Page, n int) {
+	scale := histogram.NewScale()
+	durations, sum := scale.NewDurations(), scale.NewSnapshot()
+	durations.Observe(900, 99)
+	durations.Observe(1900, 1)
 	for i := range n + 1 {
 		p.history.add(testNowNs+int64(i)*int64(sampleEvery), Sample{
 			Allowed: uint64(20 * i), Denied: uint64(2 * i), Connections: i, Keys: 1000 * i, MemoryBytes: uint64(i) << 20,
-		}, Histogram{BoundsNs: []int64{1000, 2000}, Counts: []uint64{uint64(99 * i), uint64(i), 0}})
+		}, sum)
+		next := scale.NewSnapshot()
+		next.Merge(sum)
+		next.Add(durations)
+		sum = next
 	}
 }
 

@@ -3,6 +3,8 @@ package dashboard
 import (
 	"sync"
 	"time"
+
+	"cellserver/internal/histogram"
 )
 
 const (
@@ -27,26 +29,26 @@ type history struct {
 	added     int // points since the start
 	lastNs    int64
 	last      Sample
-	histogram Histogram
+	durations histogram.Snapshot
 }
 
 // add takes a sample. The first one only says where the counting begins.
-func (h *history) add(nowNs int64, s Sample, latency Histogram) {
+func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if sec := float64(nowNs-h.lastNs) / 1e9; h.lastNs != 0 && sec > 0 {
 		h.ring[h.added%historyCount] = point{
 			atNs:        nowNs,
-			allowed:     float64(since(s.Allowed, h.last.Allowed)) / sec,
-			denied:      float64(since(s.Denied, h.last.Denied)) / sec,
+			allowed:     float64(s.Allowed-h.last.Allowed) / sec,
+			denied:      float64(s.Denied-h.last.Denied) / sec,
 			connections: s.Connections,
 			keys:        s.Keys,
 			memoryBytes: s.MemoryBytes,
-			latency:     latency.since(h.histogram),
+			latency:     percentiles(durations.Since(h.durations)),
 		}
 		h.added++
 	}
-	h.lastNs, h.last, h.histogram = nowNs, s, latency
+	h.lastNs, h.last, h.durations = nowNs, s, durations
 }
 
 // points returns the points, the oldest first, and how many there were since the start.
@@ -61,12 +63,4 @@ func (h *history) points() (points []point, added int) {
 		}
 	}
 	return points, h.added
-}
-
-// since is how far a counter came; one that was set back began anew.
-func since(now, before uint64) uint64 {
-	if now < before {
-		return now
-	}
-	return now - before
 }

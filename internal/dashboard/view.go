@@ -25,7 +25,6 @@ type view struct {
 	Summary string
 	Charts  []chartView
 	Minutes []minuteView
-	Latency bool
 	Top     []topView
 	Probe   probeView
 }
@@ -62,19 +61,13 @@ func (p *Page) view(r *http.Request) (*view, error) {
 		Reload:        with(query, "refresh", "5"),
 		Lang:          query.Get("lang"),
 		Reloads:       query.Get("refresh") != "",
-		Charts:        p.chartViews(t, d),
+		Charts:        chartViews(t, d),
 		Minutes:       minuteViews(d.points),
-		Latency:       p.source.Latency != nil,
+		Top:           []topView{{t.TopAsked, topKeyViews(query, d.asked)}, {t.TopDenied, topKeyViews(query, d.denied)}},
 		Probe:         p.probe(t, query),
 	}
 	if n := len(d.points); n > 0 {
 		v.Tiles, v.Summary = p.tiles(t, &d.points[n-1])
-	}
-	if p.source.Top != nil {
-		v.Top = []topView{
-			{t.TopAsked, topKeyViews(query, d.asked)},
-			{t.TopDenied, topKeyViews(query, d.denied)},
-		}
 	}
 	return v, nil
 }

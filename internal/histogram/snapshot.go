@@ -83,8 +83,3 @@ func (s Snapshot) Native() map[int]int64 {
 	}
 	return buckets
 }
-
-// Buckets returns how many durations each bucket has, and the buckets' upper bounds; the last one has none.
-func (s Snapshot) Buckets() (boundsNs []int64, counts []uint64) {
-	return s.scale.boundNs[:len(s.cells)-1], s.cells
-}

@@ -21,15 +21,16 @@ import (
 
 // Config is what a handler needs.
 type Config struct {
-	Store    *shard.Store
-	Engine   *command.Engine
-	Server   *server.Server
-	Version  string
-	NotReady func() (why string) // empty while clients are served
-	Access   *Access             // to all but /healthz and /readyz
-	Page     http.Handler        // at /, nil for none
-	More     []prometheus.Collector
-	Profiles bool // whether /debug/pprof is served
+	Store       *shard.Store
+	Engine      *command.Engine
+	Server      *server.Server
+	Version     string
+	NotReady    func() (why string) // empty while clients are served
+	Access      *Access             // to all but /healthz and /readyz
+	Page        http.Handler        // at /, nil for none
+	TopKeys     int                 // that a metric shows of each kind; see NewTopKeys
+	TopKeyNames NameStyle
+	Profiles    bool // whether /debug/pprof is served
 	// BoundTo is the address that the handler's listener is bound to: on a loopback address only requests for a
 	// loopback host are answered, so that no web page can reach it by DNS rebinding.
 	BoundTo net.Addr
@@ -40,7 +41,7 @@ func Handler(c Config) http.Handler {
 	guarded := http.NewServeMux()
 	guarded.Handle("GET /metrics", promhttp.HandlerFor(newRegistry(&c), promhttp.HandlerOpts{}))
 	if c.Page != nil {
-		guarded.Handle("/{$}", c.Page)
+		guarded.Handle("GET /{$}", c.Page)
 	}
 	if c.Profiles {
 		handleProfiles(guarded)
@@ -67,8 +68,8 @@ func newRegistry(c *Config) *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{config: c},
+		NewTopKeys(c.Engine.TopKeys, c.TopKeys, c.TopKeyNames),
 	)
-	registry.MustRegister(c.More...)
 	return registry
 }
 

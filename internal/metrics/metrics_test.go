@@ -90,6 +90,17 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+func TestPageIsOnlyRead(t *testing.T) {
+	r := newRig(func(c *Config) { c.Page = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}) })
+	for method, want := range map[string]int{http.MethodGet: 200, http.MethodHead: 200, http.MethodPost: 405, http.MethodDelete: 405} {
+		answer := httptest.NewRecorder()
+		r.http.ServeHTTP(answer, httptest.NewRequest(method, "/?key=a", nil))
+		if answer.Code != want {
+			t.Errorf("%s: got %d, want %d", method, answer.Code, want)
+		}
+	}
+}
+
 func TestLoopbackHosts(t *testing.T) {
 	page := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	r := newRig(func(c *Config) {

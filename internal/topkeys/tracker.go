@@ -41,8 +41,7 @@ const (
 	forgotten = 1.0 / (1 << 10)
 
 	// The sampling follows the load: every request while they are few, and one in maxEvery at most, so that between
-	// fewSamples and manySamples are taken each epoch. With cold caches each takes a microsecond, so all of them take
-	// a five-hundredth of a processor at most.
+	// fewSamples and manySamples are taken each epoch: each is some cache misses, and the counters are seldom in a cache.
 	maxEvery    = 4096
 	fewSamples  = 1 << 9
 	manySamples = 1 << 11
