@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/dashboard"
+	"cellserver/internal/histogram"
 )
 
 const hostile = "<img src=x onerror=alert(1)>"
@@ -111,6 +112,8 @@ func quoted(s string) string {
 func fakeServer(t *testing.T) string {
 	t.Helper()
 	var calls atomic.Uint64
+	scale := histogram.NewScale()
+	durations := scale.NewDurations() // of p.Run alone
 	p := dashboard.New(dashboard.Source{
 		Version: "test",
 		Now:     func() int64 { return time.Now().UnixNano() },
@@ -121,9 +124,12 @@ func fakeServer(t *testing.T) string {
 		TAT:         func(nowNs int64, _ uint16, _ []byte) (int64, bool) { return nowNs + 1e9, true },
 		Databases:   16,
 		MaxKeyBytes: 4096,
-		Latency: func() dashboard.Histogram {
-			n := calls.Load()
-			return dashboard.Histogram{BoundsNs: []int64{1e3, 1e6}, Counts: []uint64{n * 1000, n * 10, 0}}
+		Latency: func() histogram.Snapshot {
+			durations.Observe(1000, 1000)
+			durations.Observe(1_000_000, 10)
+			sum := scale.NewSnapshot()
+			sum.Add(durations)
+			return sum
 		},
 		Top: func(denied bool, _ int) []dashboard.TopKey {
 			keys := []dashboard.TopKey{
