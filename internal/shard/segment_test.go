@@ -211,7 +211,7 @@ func TestMarksAreTakenBack(t *testing.T) {
 			for j := range seg.buckets {
 				marks += int(seg.buckets[j].meta / bitPassed & 1)
 			}
-			if seg.passed != (marks > 0) || marks > 2 || seg.holed {
+			if seg.passed != (marks > 0) || marks > 2 || seg.passed && seg.holed { // without marks, holes matter to nobody
 				t.Errorf("a segment of %d entries: %d marks, passed %v, holed %v", seg.used, marks, seg.passed, seg.holed)
 			}
 		})
