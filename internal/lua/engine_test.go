@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -164,6 +166,39 @@ func TestKill(t *testing.T) {
 	wg.Wait()
 	if reply, err := eval(e, host, "return 1", nil, nil); reply != ":1\r\n" || err != nil {
 		t.Errorf("after the kill: %q, %v", reply, err)
+	}
+}
+
+// TestScriptsYield has scripts that never end share one processor with somebody who wants it again and again.
+func TestScriptsYield(t *testing.T) {
+	const limit, leastTurns = 50 * time.Millisecond, 30 // of 1,000, or of 5 if only Go's scheduler took turns
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	e := New(Config{TimeLimit: limit})
+	for _, source := range []string{
+		"while true do end",
+		"while true do pcall(function() while true do error('x') end end) end",
+		"local t = {} while true do t[1] = {string.rep('x', 100)} end",
+		"while true do redis.call('x') end",
+	} {
+		host := &fakeHost{onCall: func(_ [][]byte, buf []byte) []byte { return append(buf, "+OK\r\n"...) }}
+		var done atomic.Bool
+		var wg sync.WaitGroup
+		turns := 0
+		wg.Go(func() {
+			for ; !done.Load(); turns++ {
+				runtime.Gosched()
+			}
+		})
+		_, err := eval(e, host, source, nil, nil)
+		done.Store(true)
+		wg.Wait()
+		if end := (*EndError)(nil); !errors.As(err, &end) {
+			t.Errorf("%s: %v", source, err)
+		}
+		t.Logf("%s: %d turns", source, turns)
+		if turns < leastTurns {
+			t.Errorf("%s: somebody else had %d turns in %s", source, turns, limit)
+		}
 	}
 }
 
