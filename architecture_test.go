@@ -31,6 +31,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/glob",
 		module + "/internal/resp",
 		module + "/internal/redistest",
+		module + "/internal/processtest",
 	}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./cmd/...", "./internal/...").Output()
 	if err != nil {

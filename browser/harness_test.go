@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +10,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"cellserver/internal/processtest"
 )
 
 // visitor is a browser's tab on a page.
@@ -25,10 +26,7 @@ func visit(t *testing.T, url string) *visitor {
 	t.Helper()
 	path, err := findBrowser()
 	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		processtest.SkipUnlessCI(t, err.Error())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), pageTimeout)
 	t.Cleanup(cancel)

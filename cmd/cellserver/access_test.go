@@ -59,10 +59,10 @@ func TestProtectedMode(t *testing.T) {
 			if _, err := io.ReadFull(nc, got); err != nil || string(got) != tt.want {
 				t.Errorf("%q: got %q, %v, want %q", tt.args, got, err, tt.want)
 			}
-			p.eventually(t, ioTimeout, "warn of what other hosts can do", func() bool { return strings.Contains(p.log.String(), tt.log) })
+			p.Eventually(t, ioTimeout, "warn of what other hosts can do", func() bool { return strings.Contains(p.Log.String(), tt.log) })
 			for _, warning := range []string{"are refused", "asks for no password"} {
-				if warning != tt.log && strings.Contains(p.log.String(), warning) {
-					t.Errorf("%q: warned without reason: %s", tt.args, p.log.String())
+				if warning != tt.log && strings.Contains(p.Log.String(), warning) {
+					t.Errorf("%q: warned without reason: %s", tt.args, p.Log.String())
 				}
 			}
 			if denied := p.metric(t, "cellserver_connections_refused_total"); (denied == 1) != strings.HasPrefix(tt.want, "-DENIED") {
@@ -103,7 +103,7 @@ func TestSocketMode(t *testing.T) {
 		}
 		exchange(t, nc, "CLIENT INFO\r\n", "$")
 		nc.Close()
-		p.stop(t, syscall.SIGKILL)
+		p.Stop(t, syscall.SIGKILL)
 		p = startServer(t, args...)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("after a kill: got %v, %v, want %v", info.Mode(), err, mode)
@@ -111,7 +111,7 @@ func TestSocketMode(t *testing.T) {
 		if code, _, errOut := call(t, nil, append(args, "--addr", "", "--metrics-addr", "")...); code != 1 || !strings.Contains(errOut, "address already in use") {
 			t.Errorf("a second server: got %d, %q", code, errOut)
 		}
-		p.stop(t, syscall.SIGTERM)
+		p.Stop(t, syscall.SIGTERM)
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Errorf("the socket was left: %v", err)
 		}
@@ -127,14 +127,14 @@ func TestPasswordFile(t *testing.T) {
 		nc := p.dial(t)
 		exchange(t, nc, "PING\r\n", "-NOAUTH Authentication required.\r\n")
 		exchange(t, nc, string(appendCommand(nil, "AUTH", password)), "+OK\r\n")
-		if strings.Contains(p.log.String(), "can read this secret") {
-			t.Errorf("warned without reason: %s", p.log.String())
+		if strings.Contains(p.Log.String(), "can read this secret") {
+			t.Errorf("warned without reason: %s", p.Log.String())
 		}
 	}
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if p := startServer(t, "--requirepass-file", path); !strings.Contains(p.log.String(), "can read this secret") {
-		t.Errorf("no warning: %s", p.log.String())
+	if p := startServer(t, "--requirepass-file", path); !strings.Contains(p.Log.String(), "can read this secret") {
+		t.Errorf("no warning: %s", p.Log.String())
 	}
 }

@@ -181,7 +181,7 @@ func (s stream) converse(t *testing.T, p *process, patience time.Duration) (c co
 	_ = nc.(*net.TCPConn).CloseWrite()
 	<-ended
 	if errors.Is(readErr, os.ErrDeadlineExceeded) {
-		t.Errorf("%s does not end the conversation %s", p.cmd.Path, s)
+		t.Errorf("%s does not end the conversation %s", p.Cmd.Path, s)
 	}
 	c.reset = errors.Is(readErr, syscall.ECONNRESET)
 	c.replies = splitReplies(got)
@@ -268,7 +268,7 @@ func TestAnswersNoWebPage(t *testing.T) {
 	if n := p.metric(t, "cellserver_decisions_total"); n != 0 {
 		t.Errorf("web pages had %.0f decisions", n)
 	}
-	if n := strings.Count(p.log.String(), "possible attack"); n != 1 { // and not one for each
+	if n := strings.Count(p.Log.String(), "possible attack"); n != 1 { // and not one for each
 		t.Errorf("the log speaks of %d attacks, want 1", n)
 	}
 }

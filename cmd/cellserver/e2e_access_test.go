@@ -98,11 +98,11 @@ func TestUsersAreReadAgain(t *testing.T) {
 	exchange(t, app, "AUTH app s3cret\r\n", "+OK\r\n")
 	hangup := func(line string) {
 		t.Helper()
-		before := strings.Count(p.log.String(), line)
-		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		before := strings.Count(p.Log.String(), line)
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		p.eventually(t, ioTimeout, "log "+line, func() bool { return strings.Count(p.log.String(), line) > before })
+		p.Eventually(t, ioTimeout, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
 	}
 	certtest.Write(t, users, []byte(operatorsUsers+"user late on nopass ~* +@nonsense\nuse\n"))
 	complaint := users + ":6: Error in applying operation '+@nonsense': Unknown command or category name in ACL. " +
@@ -187,8 +187,8 @@ func TestFailedLogins(t *testing.T) {
 				t.Errorf("ACL LOG has %q, without %s", entries, command)
 			}
 		}
-		if n := strings.Count(p.log.String(), "wrong user name or password"); n != 1 || strings.Contains(p.log.String(), "guess") {
-			t.Errorf("logged %d times, want once, and never the password: %s", n, p.log.String())
+		if n := strings.Count(p.Log.String(), "wrong user name or password"); n != 1 || strings.Contains(p.Log.String(), "guess") {
+			t.Errorf("logged %d times, want once, and never the password: %s", n, p.Log.String())
 		}
 		exchange(t, guesser, "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
 	})

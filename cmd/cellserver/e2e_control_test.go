@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // TestConfigSetTakesEffect changes what can change on a server that runs, with clients that are there already.
@@ -44,7 +43,7 @@ func TestConfigSetTakesEffect(t *testing.T) {
 			floodUntilClosed(t, p.dial(t))
 		})
 		t.Run("maxclients", func(t *testing.T) {
-			p.eventually(t, ioTimeout, "be left by the others", func() bool { return p.metric(t, "cellserver_connections") <= 6 })
+			p.Eventually(t, ioTimeout, "be left by the others", func() bool { return p.metric(t, "cellserver_connections") <= 6 })
 			set("maxclients 1")
 			refused := wireCase{want: "-ERR max number of clients reached\r\n", closed: true}
 			if p.tls != nil {
@@ -94,7 +93,7 @@ func TestShutdownByAClient(t *testing.T) {
 		if _, err := io.WriteString(other, strings.Repeat("PING\r\n", replies)); err != nil {
 			t.Fatal(err)
 		}
-		p.eventually(t, ioTimeout, "execute what the other client sent", func() bool {
+		p.Eventually(t, ioTimeout, "execute what the other client sent", func() bool {
 			return strings.Contains(ask(t, nc, "INFO commandstats\r\n"), fmt.Sprintf("cmdstat_ping:calls=%d,", replies))
 		})
 		if _, err := io.WriteString(nc, strings.Repeat("PING\r\n", replies)+"SHUTDOWN NOSAVE NOW FORCE\r\n"+"PING\r\n"); err != nil {
@@ -106,13 +105,7 @@ func TestShutdownByAClient(t *testing.T) {
 		if rest, _ := io.ReadAll(other); string(rest) != strings.Repeat("+PONG\r\n", replies) {
 			t.Errorf("another client got %d bytes of replies, want %d", len(rest), replies*len("+PONG\r\n"))
 		}
-		p.stopped = true
-		select {
-		case <-p.exited:
-		case <-time.After(stopTimeout):
-			t.Fatal("the process does not end")
-		}
-		if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		if code := p.Await(t); code != 0 {
 			t.Errorf("exit code %d", code)
 		}
 	})
@@ -157,7 +150,7 @@ func TestRestartAfterAKill(t *testing.T) {
 		for _, nc := range clients {
 			exchange(t, nc, "CL.THROTTLE k 15 30 60 0\r\n", "*5\r\n:0\r\n:16\r\n:16\r\n:-1\r\n:0\r\n")
 		}
-		p.stop(t, syscall.SIGKILL)
+		p.Stop(t, syscall.SIGKILL)
 		for _, nc := range clients {
 			if rest, _ := io.ReadAll(nc); len(rest) > 0 {
 				t.Errorf("a killed server sent %q", rest)

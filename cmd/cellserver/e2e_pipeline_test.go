@@ -129,15 +129,15 @@ func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer starter) {
 		wg.Go(func() { floodUntilClosed(t, nc) })
 	}
 	peak := 0
-	p.eventually(t, ioTimeout, "disconnect those who do not read", func() bool {
+	p.Eventually(t, ioTimeout, "disconnect those who do not read", func() bool {
 		peak = max(peak, p.rss(t))
 		return p.metric(t, `cellserver_connections_closed_total{reason="output"}`) == clients
 	})
-	if n := strings.Count(p.log.String(), "does not read its replies"); n != 1 {
+	if n := strings.Count(p.Log.String(), "does not read its replies"); n != 1 {
 		t.Errorf("the log tells of them %d times, want once", n)
 	}
 	wg.Wait()
-	p.eventually(t, ioTimeout, "forget the connections", func() bool { return p.metric(t, "cellserver_connections") == 0 })
+	p.Eventually(t, ioTimeout, "forget the connections", func() bool { return p.metric(t, "cellserver_connections") == 0 })
 	exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
 	t.Logf("resident: %d MiB before, %d MiB at most", before>>20, peak>>20)
 	if isRace() {
@@ -147,7 +147,7 @@ func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer starter) {
 	if most := before + 6*clients*maxOutput; peak > most {
 		t.Errorf("the server grew from %d to %d MiB, want at most %d", before>>20, peak>>20, most>>20)
 	}
-	p.eventually(t, 20*time.Second, "give the memory back", func() bool {
+	p.Eventually(t, 20*time.Second, "give the memory back", func() bool {
 		time.Sleep(100 * time.Millisecond)
 		return p.rss(t) <= before+32<<20
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/certs/certtest"
+	"cellserver/internal/processtest"
 )
 
 // TestRedisCLIModes: what operators look at a server with ends, and says what is there.
@@ -83,13 +84,13 @@ func TestRedisCLIByURL(t *testing.T) {
 		{"-u rediss://app:s3cret" + over + " --cacert " + files.clientCA + " --cert " + certFile + " --key " + keyFile + " ping", "PONG\n"},
 		{"-p " + p.port() + " --user app --pass s3cret ping", "PONG\n"},
 	} {
-		cmd := testCommand(t, need(t, "redis-cli"), append([]string{"--no-auth-warning"}, strings.Fields(tt.args)...)...)
+		cmd := processtest.Command(t, need(t, "redis-cli"), append([]string{"--no-auth-warning"}, strings.Fields(tt.args)...)...)
 		cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 		if out, _ := cmd.CombinedOutput(); string(out) != tt.want {
 			t.Errorf("redis-cli %s printed %q, want %q", tt.args, out, tt.want)
 		}
 	}
-	untrusted := testCommand(t, need(t, "redis-cli"), "-u", "rediss://localhost:"+tlsPort, "ping")
+	untrusted := processtest.Command(t, need(t, "redis-cli"), "-u", "rediss://localhost:"+tlsPort, "ping")
 	if out, err := untrusted.CombinedOutput(); err == nil || !strings.Contains(string(out), "certificate verify failed") {
 		t.Errorf("without the authority redis-cli printed %q, %v", out, err)
 	}

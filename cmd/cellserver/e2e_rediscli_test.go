@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"cellserver/internal/processtest"
 )
 
 // redisTool is one of Redis's programs that talks to p, without the settings of whoever runs the tests.
 func redisTool(t *testing.T, p *process, tool string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := testCommand(t, need(t, tool), append([]string{"-h", "127.0.0.1", "-p", p.port()}, args...)...)
+	cmd := processtest.Command(t, need(t, tool), append([]string{"-h", "127.0.0.1", "-p", p.port()}, args...)...)
 	cmd.Env = []string{"TERM=xterm", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	return cmd
 }
@@ -42,7 +44,7 @@ func TestRedisCLIOneShot(t *testing.T) {
 	}
 	socket := filepath.Join(t.TempDir(), "cell.sock")
 	startServer(t, "--addr", "", "--unixsocket", socket)
-	if out, err := testCommand(t, need(t, "redis-cli"), "-s", socket, "ping").CombinedOutput(); err != nil || string(out) != "PONG\n" {
+	if out, err := processtest.Command(t, need(t, "redis-cli"), "-s", socket, "ping").CombinedOutput(); err != nil || string(out) != "PONG\n" {
 		t.Errorf("over the unix socket redis-cli printed %q, %v", out, err)
 	}
 }
@@ -50,7 +52,7 @@ func TestRedisCLIOneShot(t *testing.T) {
 // terminal is a program at work in a pseudo-terminal.
 type terminal struct {
 	file io.Writer
-	seen processLog
+	seen processtest.Log
 	read int // bytes of seen that expect is through with
 }
 

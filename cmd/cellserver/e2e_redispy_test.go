@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"testing"
+
+	"cellserver/internal/processtest"
 )
 
 // python is Debian's, which sees the modules of Debian's packages; another may come first in the PATH.
@@ -12,8 +14,8 @@ const python = "/usr/bin/python3"
 
 func TestRedisPy(t *testing.T) {
 	t.Parallel()
-	if err := testCommand(t, python, "-c", "import redis").Run(); err != nil {
-		skipUnlessCI(t, "needs "+python+" with redis, of Debian's package python3-redis")
+	if err := processtest.Command(t, python, "-c", "import redis").Run(); err != nil {
+		processtest.SkipUnlessCI(t, "needs "+python+" with redis, of Debian's package python3-redis")
 	}
 	socket := filepath.Join(t.TempDir(), "cell.sock")
 	open := startServer(t, "--unixsocket", socket)
@@ -29,7 +31,7 @@ func TestRedisPy(t *testing.T) {
 }
 
 func testRedisPy(t *testing.T, url string) {
-	cmd := testCommand(t, python, "-W", "error", "testdata/redis_py.py", url)
+	cmd := processtest.Command(t, python, "-W", "error", "testdata/redis_py.py", url)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	if err := cmd.Run(); err != nil || complaints.Len() > 0 {

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -14,10 +11,10 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
+
+	"cellserver/internal/processtest"
 )
 
 // execEnv makes the test binary be the program itself, so that tests can start real processes without a build.
@@ -33,38 +30,17 @@ func TestMain(m *testing.M) {
 
 const (
 	startTimeout = 20 * time.Second
-	stopTimeout  = 15 * time.Second // more than --shutdown-timeout
 	// ioTimeout is a bound for any conversation, so that a server that hangs fails the test.
 	ioTimeout = 60 * time.Second
 )
 
 // process is a server that runs for a test: ours or a redis-server.
 type process struct {
-	cmd                 *exec.Cmd
-	log                 processLog
+	*processtest.Process
+
 	addr, unix, metrics string // what it listens on
 	tlsAddr             string
 	tls                 *tls.Config // the clients', where they are to speak TLS
-	exited              chan struct{}
-	stopped             bool // by the test
-}
-
-// processLog keeps what a process writes.
-type processLog struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (l *processLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func (l *processLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }
 
 // programCommand is the program as a command that ends before the test binary does, and that does not see the
@@ -75,7 +51,7 @@ func programCommand(t *testing.T, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := testCommand(t, self, args...)
+	cmd := processtest.Command(t, self, args...)
 	cmd.Env = []string{execEnv + "=1"}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, envPrefix) {
@@ -85,29 +61,21 @@ func programCommand(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// testCommand is killed a little before the tests run out of time, when no cleanup would end it.
-func testCommand(t *testing.T, path string, args ...string) *exec.Cmd {
-	ctx := context.Background()
-	if deadline, ok := t.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-5*time.Second))
-		t.Cleanup(cancel)
-	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.WaitDelay = 5 * time.Second
-	return cmd
-}
-
 // startServer starts the program with args, waits until it is ready, and has it end with the test.
 func startServer(t *testing.T, args ...string) *process {
 	t.Helper()
 	args = append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json"}, args...)
 	p := startProcess(t, programCommand(t, args...))
-	p.eventually(t, startTimeout, "be ready", func() bool { return p.readReady() || p.hasExited() })
-	if p.hasExited() {
-		t.Fatalf("the server ended with %d", p.cmd.ProcessState.ExitCode())
+	p.Eventually(t, startTimeout, "be ready", func() bool { return p.readReady() || p.HasExited() })
+	if p.HasExited() {
+		t.Fatalf("the server ended with %d", p.Cmd.ProcessState.ExitCode())
 	}
 	return p
+}
+
+func startProcess(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	return &process{Process: processtest.Start(t, cmd)}
 }
 
 // starter is startServer, with one of the connection drivers.
@@ -146,36 +114,9 @@ func onEachDriverInTurn(t *testing.T, test func(t *testing.T, startServer starte
 	})
 }
 
-// startProcess starts a command whose output is kept, and shown if the test fails.
-func startProcess(t *testing.T, cmd *exec.Cmd) *process {
-	t.Helper()
-	p := &process{cmd: cmd, exited: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = &p.log, &p.log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = cmd.Wait()
-		close(p.exited)
-	}()
-	t.Cleanup(func() {
-		if p.hasExited() && !p.stopped {
-			t.Errorf("%s ended before its time, with %d", cmd.Path, cmd.ProcessState.ExitCode())
-		} else if !p.stopped {
-			if code := p.stop(t, syscall.SIGTERM); code != 0 {
-				t.Errorf("%s ended with %d after SIGTERM", cmd.Path, code)
-			}
-		}
-		if t.Failed() {
-			t.Logf("the log of %s:\n%s", cmd.Path, p.log.String())
-		}
-	})
-	return p
-}
-
 // readReady looks for the line of the log that says where the server listens.
 func (p *process) readReady() bool {
-	for line := range strings.Lines(p.log.String()) {
+	for line := range strings.Lines(p.Log.String()) {
 		var ready struct{ Msg, TCP, TLS, Unix, Metrics string }
 		if json.Unmarshal([]byte(line), &ready) == nil && ready.Msg == "ready" {
 			p.addr, p.tlsAddr, p.unix, p.metrics = ready.TCP, ready.TLS, ready.Unix, ready.Metrics
@@ -183,34 +124,6 @@ func (p *process) readReady() bool {
 		}
 	}
 	return false
-}
-
-func (p *process) pid() int { return p.cmd.Process.Pid }
-
-func (p *process) hasExited() bool {
-	select {
-	case <-p.exited:
-		return true
-	default:
-		return false
-	}
-}
-
-// stop sends a signal and returns the exit code, -1 if the process had to be killed or a signal ended it.
-func (p *process) stop(t *testing.T, sig os.Signal) int {
-	t.Helper()
-	p.stopped = true
-	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Error(err)
-	}
-	select {
-	case <-p.exited:
-	case <-time.After(stopTimeout):
-		t.Errorf("%s did not end within %s after %s", p.cmd.Path, stopTimeout, sig)
-		_ = p.cmd.Process.Kill()
-		<-p.exited
-	}
-	return p.cmd.ProcessState.ExitCode()
 }
 
 // dial connects, over TLS where that is what the test is about; the connection ends with the test.
@@ -244,7 +157,7 @@ func (p *process) port() string {
 // rss is the resident memory in bytes.
 func (p *process) rss(t *testing.T) int {
 	t.Helper()
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid()) + "/status")
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.Cmd.Process.Pid) + "/status")
 	if err != nil {
 		t.Skip("needs Linux's /proc:", err)
 	}
@@ -288,68 +201,36 @@ func (p *process) metric(t *testing.T, name string) (sum float64) {
 	return sum
 }
 
-// eventually waits until cond is true, and fails the test if that takes too long.
-func (p *process) eventually(t *testing.T, timeout time.Duration, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(timeout); !cond(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not %s within %s", p.cmd.Path, what, timeout)
-		}
-	}
-}
-
 // startRedis starts a redis-server that keeps nothing on disk.
 func startRedis(t *testing.T, args ...string) *process {
 	t.Helper()
 	path := need(t, "redis-server")
 	for range 5 { // another may take the free port first
-		port := strconv.Itoa(freePort(t))
-		p := startProcess(t, testCommand(t, path, append([]string{"--port", port, "--bind", "127.0.0.1",
+		addr := processtest.FreeAddr(t)
+		_, port, _ := net.SplitHostPort(addr)
+		p := startProcess(t, processtest.Command(t, path, append([]string{"--port", port, "--bind", "127.0.0.1",
 			"--save", "", "--appendonly", "no", "--dir", t.TempDir()}, args...)...))
-		p.addr = "127.0.0.1:" + port
-		p.eventually(t, startTimeout, "be ready", func() bool {
-			return strings.Contains(p.log.String(), "Ready to accept connections") || p.hasExited()
+		p.addr = addr
+		p.Eventually(t, startTimeout, "be ready", func() bool {
+			return strings.Contains(p.Log.String(), "Ready to accept connections") || p.HasExited()
 		})
-		if !p.hasExited() {
+		if !p.HasExited() {
 			return p
 		}
-		p.stopped = true
-		t.Logf("redis-server did not start:\n%s", p.log.String())
+		p.Await(t)
+		t.Logf("redis-server did not start:\n%s", p.Log.String())
 	}
 	t.Fatal("redis-server does not start")
 	return nil
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-// need finds a tool of Redis. Without it the test is skipped, but fails in CI, which must have it.
+// need finds a tool of Redis.
 func need(t *testing.T, tool string) (path string) {
 	t.Helper()
-	path, err := exec.LookPath(tool)
-	if err != nil {
-		pkg := "redis-tools"
-		if tool == "redis-server" {
-			pkg = tool
-		}
-		skipUnlessCI(t, "needs "+tool+", of Debian's package "+pkg)
+	if tool == "redis-server" {
+		return processtest.Need(t, tool, tool)
 	}
-	return path
-}
-
-func skipUnlessCI(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
+	return processtest.Need(t, tool, "redis-tools")
 }
 
 // isRace reports whether the tests, and so the servers that they start, run under the race detector.

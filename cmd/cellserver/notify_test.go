@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"cellserver/internal/processtest"
 )
 
 // serviceManager plays systemd: it reads what a service says on its NOTIFY_SOCKET.
@@ -43,7 +45,7 @@ func (m *serviceManager) start(t *testing.T, watchdog string, args ...string) *p
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+m.path, "WATCHDOG_USEC="+watchdog, "WATCHDOG_PID=")
 	p := startProcess(t, cmd)
 	m.expect(t, "READY=1")
-	p.eventually(t, startTimeout, "log that it is ready", p.readReady)
+	p.Eventually(t, startTimeout, "log that it is ready", p.readReady)
 	return p
 }
 
@@ -82,13 +84,13 @@ func TestServiceManagerIsTold(t *testing.T) {
 		for range 5 {
 			m.expect(t, "WATCHDOG=1")
 		}
-		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
 		m.expect(t, `RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]*\n`)
 		m.expect(t, "READY=1")
 		m.expect(t, "WATCHDOG=1")
-		if code := p.stop(t, syscall.SIGTERM); code != 0 {
+		if code := p.Stop(t, syscall.SIGTERM); code != 0 {
 			t.Errorf("ended with %d", code)
 		}
 		m.expect(t, "STOPPING=1")
@@ -109,9 +111,9 @@ func TestNoServiceManager(t *testing.T) {
 		cmd := programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json")
 		cmd.Env = append(cmd.Env, env)
 		p := startProcess(t, cmd)
-		p.eventually(t, startTimeout, "be ready", p.readReady)
-		p.stop(t, syscall.SIGTERM)
-		if log := p.log.String(); complaint == "" && strings.Contains(log, `"WARN"`) || !strings.Contains(log, complaint) {
+		p.Eventually(t, startTimeout, "be ready", p.readReady)
+		p.Stop(t, syscall.SIGTERM)
+		if log := p.Log.String(); complaint == "" && strings.Contains(log, `"WARN"`) || !strings.Contains(log, complaint) {
 			t.Errorf("%s: want %q in the log:\n%s", env, complaint, log)
 		}
 	}
@@ -137,7 +139,7 @@ func TestWatchdogIsFedWhileProbesSucceed(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tt.until)
 				defer cancel()
 				probes, feeds := 0, 0
-				log := &processLog{}
+				log := &processtest.Log{}
 				watchdog{
 					interval: interval,
 					probe: func(ctx context.Context) error {

@@ -15,7 +15,7 @@ func TestWatchdogOfAStoppedProcess(t *testing.T) {
 	m := newServiceManager(t)
 	p := m.start(t, "100000")
 	m.expect(t, "WATCHDOG=1")
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -25,7 +25,7 @@ func TestWatchdogOfAStoppedProcess(t *testing.T) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error(err)
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	m.expect(t, "WATCHDOG=1")

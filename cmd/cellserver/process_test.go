@@ -120,13 +120,13 @@ func TestSignalsEndItInGoodOrder(t *testing.T) {
 		p := startServer(t)
 		nc := p.dial(t)
 		exchange(t, nc, "PING\r\n", "+PONG\r\n")
-		if code := p.stop(t, sig); code != 0 {
+		if code := p.Stop(t, sig); code != 0 {
 			t.Errorf("%s: exit code %d", sig, code)
 		}
 		if rest, err := io.ReadAll(nc); len(rest) != 0 || err != nil {
 			t.Errorf("%s: the client was left with %q, %v", sig, rest, err)
 		}
-		if log := p.log.String(); !strings.Contains(log, "stopped") {
+		if log := p.Log.String(); !strings.Contains(log, "stopped") {
 			t.Errorf("%s: the log does not end: %s", sig, log)
 		}
 	}
@@ -138,7 +138,7 @@ func TestSocketOfAKilledServerIsReplaced(t *testing.T) {
 	if code, _, errOut := call(t, nil, "--addr", "", "--metrics-addr", "", "--unixsocket", path); code != 1 || !strings.Contains(errOut, "address already in use") {
 		t.Errorf("a second server on the socket: got %d, %q", code, errOut)
 	}
-	first.stop(t, syscall.SIGKILL)
+	first.Stop(t, syscall.SIGKILL)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("the kill left no socket behind: %v", err)
 	}
@@ -184,7 +184,7 @@ func TestHealthAndHosts(t *testing.T) {
 			t.Errorf("Host %s: got %d, want %d", host, answer.StatusCode, want)
 		}
 	}
-	p.stop(t, syscall.SIGTERM)
+	p.Stop(t, syscall.SIGTERM)
 	if code, _, errOut := call(t, nil, "health", "--metrics-addr", p.metrics); code != 1 || !strings.Contains(errOut, "connection refused") {
 		t.Errorf("health of a server that has ended: got %d, %q", code, errOut)
 	}

@@ -67,7 +67,7 @@ func TestTLSBesidePlain(t *testing.T) {
 	if b, _ := io.ReadAll(wrong); strings.Contains(string(b), "PONG") {
 		t.Errorf("plain bytes got %q", b)
 	}
-	p.eventually(t, ioTimeout, "count the handshakes that failed", func() bool {
+	p.Eventually(t, ioTimeout, "count the handshakes that failed", func() bool {
 		return p.metric(t, "cellserver_tls_handshakes_failed_total") == 3
 	})
 	exchange(t, over, "PING\r\n", "+PONG\r\n")
@@ -111,11 +111,11 @@ func TestTLSFilesAreReadAgain(t *testing.T) {
 	}
 	hangup := func(line string) {
 		t.Helper()
-		before := strings.Count(p.log.String(), line)
-		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		before := strings.Count(p.Log.String(), line)
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		p.eventually(t, ioTimeout, "log "+line, func() bool { return strings.Count(p.log.String(), line) > before })
+		p.Eventually(t, ioTimeout, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
 	}
 	files.write(t, ca, "second")
 	hangup("new TLS files are in use")
@@ -128,7 +128,7 @@ func TestTLSFilesAreReadAgain(t *testing.T) {
 		t.Errorf("after a bad file: got the certificate of %q", name)
 	}
 	files.write(t, ca, "third")
-	p.eventually(t, ioTimeout, "see the new file", func() bool { return served(t, p, ca) == "third" })
+	p.Eventually(t, ioTimeout, "see the new file", func() bool { return served(t, p, ca) == "third" })
 }
 
 func TestTLSShutdownAndHalfClose(t *testing.T) {
@@ -150,7 +150,7 @@ func TestTLSShutdownAndHalfClose(t *testing.T) {
 	}
 	nc := p.dial(t)
 	exchange(t, nc, "PING\r\n", "+PONG\r\n")
-	if code := p.stop(t, syscall.SIGTERM); code != 0 {
+	if code := p.Stop(t, syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if rest, err := io.ReadAll(nc); len(rest) > 0 || err != nil {

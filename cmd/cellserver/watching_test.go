@@ -129,7 +129,7 @@ func TestSlowMonitor(t *testing.T) {
 		}()
 		word := strings.Repeat("x", 4000)
 		sent := 0
-		for ; !strings.Contains(p.log.String(), "MONITOR is too slow"); sent++ {
+		for ; !strings.Contains(p.Log.String(), "MONITOR is too slow"); sent++ {
 			if sent == 50_000 {
 				t.Fatal("it was not closed")
 			}
@@ -139,7 +139,7 @@ func TestSlowMonitor(t *testing.T) {
 		if n := <-seen; n < sent {
 			t.Errorf("the one that reads saw %d of %d", n, sent)
 		}
-		p.eventually(t, 10*time.Second, "close the slow one", func() bool { return p.metric(t, "cellserver_connections") <= 2 })
+		p.Eventually(t, 10*time.Second, "close the slow one", func() bool { return p.metric(t, "cellserver_connections") <= 2 })
 	})
 }
 

@@ -73,19 +73,19 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 	other := certtest.NewCA(t)
 	files.write(t, other, "renewed")
 	certtest.Write(t, token, []byte("second"))
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually(t, startTimeout, "use the new files", func() bool { return strings.Contains(p.log.String(), "new TLS files are in use") })
-	p.eventually(t, startTimeout, "take the new token", func() bool { return p.ask(t, "/metrics", "second", other.Pool) == 200 })
+	p.Eventually(t, startTimeout, "use the new files", func() bool { return strings.Contains(p.Log.String(), "new TLS files are in use") })
+	p.Eventually(t, startTimeout, "take the new token", func() bool { return p.ask(t, "/metrics", "second", other.Pool) == 200 })
 	if got := p.ask(t, "/metrics", "first", other.Pool); got != 401 {
 		t.Errorf("the old token: got %d", got)
 	}
 	certtest.Write(t, token, nil)
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually(t, startTimeout, "refuse an empty file", func() bool { return strings.Contains(p.log.String(), "is empty; write the token into it") })
+	p.Eventually(t, startTimeout, "refuse an empty file", func() bool { return strings.Contains(p.Log.String(), "is empty; write the token into it") })
 	if got := p.ask(t, "/metrics", "second", other.Pool); got != 200 {
 		t.Errorf("the token after a file that cannot be used: got %d", got)
 	}
@@ -157,9 +157,8 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	if _, err := io.WriteString(nc, "DEBUG SLEEP 2\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually(t, startTimeout, "see the command", func() bool { return p.metric(t, "cellserver_received_bytes_total") > 0 })
-	p.stopped = true
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	p.Eventually(t, startTimeout, "see the command", func() bool { return p.metric(t, "cellserver_received_bytes_total") > 0 })
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := idle.ReadByte(); err != io.EOF { // closed first, for it is idle
@@ -171,11 +170,7 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	if got := p.ask(t, "/healthz", "", nil); got != 200 {
 		t.Errorf("/healthz while it drains: got %d", got)
 	}
-	select {
-	case <-p.exited:
-	case <-time.After(stopTimeout):
-		t.Error("it does not end")
-	}
+	p.Await(t)
 }
 
 func TestMetricsBeyondLoopback(t *testing.T) {
@@ -194,12 +189,12 @@ func TestMetricsBeyondLoopback(t *testing.T) {
 	} {
 		log := ""
 		p := startServer(t, tt.args...)
-		p.eventually(t, startTimeout, "say what is wrong", func() bool {
-			log = p.log.String()
+		p.Eventually(t, startTimeout, "say what is wrong", func() bool {
+			log = p.Log.String()
 			return tt.want == "" || strings.Contains(log, tt.want)
 		})
-		p.stop(t, syscall.SIGTERM)
-		if log = p.log.String(); tt.want == "" && strings.Contains(log, "metrics address") {
+		p.Stop(t, syscall.SIGTERM)
+		if log = p.Log.String(); tt.want == "" && strings.Contains(log, "metrics address") {
 			t.Errorf("%s: the log warns: %s", tt.name, log)
 		}
 	}
@@ -248,12 +243,12 @@ func TestLogTellsOfClients(t *testing.T) {
 		nc := p.dial(t)
 		exchange(t, nc, "CLIENT SETNAME worker-7\r\n", "+OK\r\n")
 		exchange(t, nc, "QUIT\r\n", "+OK\r\n")
-		p.eventually(t, startTimeout, "forget the client", func() bool {
+		p.Eventually(t, startTimeout, "forget the client", func() bool {
 			_ = nc.(*net.TCPConn).CloseWrite()
 			return p.metric(t, "cellserver_connections_closed_total") == 1
 		})
-		p.stop(t, syscall.SIGTERM)
-		log := p.log.String()
+		p.Stop(t, syscall.SIGTERM)
+		log := p.Log.String()
 		line := `"msg":"client disconnected","client":"` + nc.LocalAddr().String() + `","name":"worker-7","tls":false,"reason":"session","received_bytes":31,"sent_bytes":10,`
 		if strings.Count(log, line) != want || strings.Count(log, nc.LocalAddr().String()) != want {
 			t.Errorf("%s: want %d of %s, got %s", level, want, line, log)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"cellserver/internal/certs/certtest"
+	"cellserver/internal/processtest"
 )
 
 // wireCase is bytes from a client, on a connection of their own, and what must come back.
@@ -161,15 +161,15 @@ func testWire(t *testing.T, startServer starter) {
 		}
 	})
 	exchange(t, before, "EXISTS web k\r\nDBSIZE\r\n", ":0\r\n:0\r\n")
-	p.eventually(t, 20*time.Second, "give back its goroutines", func() bool {
+	p.Eventually(t, 20*time.Second, "give back its goroutines", func() bool {
 		return p.metric(t, "go_goroutines") <= goroutines
 	})
-	p.eventually(t, 20*time.Second, "give back its memory", func() bool { return p.rss(t) <= memory+32<<20 })
+	p.Eventually(t, 20*time.Second, "give back its memory", func() bool { return p.rss(t) <= memory+32<<20 })
 	exchange(t, before, "PING\r\n", "+PONG\r\n")
 	if n := p.metric(t, "cellserver_panics_total"); n != 0 {
 		t.Errorf("%v panics", n)
 	}
-	if log := p.log.String(); !strings.Contains(log, "possible attack") {
+	if log := p.Log.String(); !strings.Contains(log, "possible attack") {
 		t.Errorf("the HTTP request was not logged: %s", log)
 	}
 }
@@ -335,23 +335,20 @@ func TestNoFilesLeft(t *testing.T) {
 }
 
 func testNoFilesLeft(t *testing.T, startServer starter) {
-	prlimit, err := exec.LookPath("prlimit")
-	if err != nil {
-		skipUnlessCI(t, "needs prlimit, of Debian's package util-linux")
-	}
+	prlimit := processtest.Need(t, "prlimit", "util-linux")
 	p := startServer(t)
 	nc := p.dial(t)
 	exchange(t, nc, "PING\r\n", "+PONG\r\n")
 	cpu := p.cpu(t)
 	limit := func(n string) {
-		if out, err := testCommand(t, prlimit, "--pid", strconv.Itoa(p.pid()), "--nofile="+n+":").CombinedOutput(); err != nil {
+		if out, err := processtest.Command(t, prlimit, "--pid", strconv.Itoa(p.Cmd.Process.Pid), "--nofile="+n+":").CombinedOutput(); err != nil {
 			t.Fatalf("prlimit: %v: %s", err, out)
 		}
 	}
 	limit("3")
 	waiting := p.dial(t) // the kernel completes the handshake; accept fails
-	p.eventually(t, ioTimeout, "log that it cannot accept", func() bool {
-		return strings.Contains(p.log.String(), "cannot accept connections")
+	p.Eventually(t, ioTimeout, "log that it cannot accept", func() bool {
+		return strings.Contains(p.Log.String(), "cannot accept connections")
 	})
 	exchange(t, nc, "PING\r\n", "+PONG\r\n")
 	time.Sleep(time.Second)

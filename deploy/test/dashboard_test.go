@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"cellserver/internal/processtest"
 )
 
 // dashboard is a dashboard of Grafana, as far as the tests look into it.
@@ -113,7 +115,7 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 
 // promtool has no check of a query alone, but one of rules.
 func TestDashboardQueriesParse(t *testing.T) {
-	need(t, "promtool", "prometheus")
+	processtest.Need(t, "promtool", "prometheus")
 	rules := make([]rule, 0, 64)
 	for i, q := range readDashboard(t).queries() {
 		rules = append(rules, rule{Record: fmt.Sprintf("panel:%d", i), Expr: q.expr})

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,12 +18,14 @@ import (
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/processtest"
 )
 
 // A real Prometheus scrapes a real server, a minute of the rules a second: a burst of denied calls makes the alert
 // fire, and calm makes it clear; so do the server's end and its return.
 func TestPrometheus(t *testing.T) {
-	need(t, "prometheus", "prometheus")
+	processtest.Need(t, "prometheus", "prometheus")
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
@@ -43,21 +46,20 @@ func TestPrometheus(t *testing.T) {
 	p.await(t, "CellserverDenialSpike", false)
 
 	load.stop()
-	s.stop(t)
+	if code := s.Stop(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("the server ended with %d", code)
+	}
 	p.await(t, "CellserverDown", true)
 	startServer(t, binary, s.addr, s.metrics)
 	p.await(t, "CellserverDown", false)
 	p.await(t, "CellserverRestarted", true)
 	p.await(t, "CellserverRestarted", false)
-	if s.cmd.ProcessState.ExitCode() != 0 {
-		t.Errorf("the server ended with %d", s.cmd.ProcessState.ExitCode())
-	}
 }
 
 // A Prometheus that takes native histograms sees no classic ones, and finds its way with the token: all panels have
 // figures all the same, and so has the rule of the latency.
 func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
-	need(t, "prometheus", "prometheus")
+	processtest.Need(t, "prometheus", "prometheus")
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}
@@ -67,7 +69,7 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	config := configFor(t, s.metrics)
 	without := startPrometheus(t, config)
 	with := startPrometheus(t, strings.Replace(withAuthorization(t, config), "/etc/prometheus/metrics_token", token, 1), "--enable-feature=native-histograms")
-	eventually(t, 30*time.Second, "the rules see native histograms", func() bool {
+	with.Eventually(t, 30*time.Second, "see native histograms in the rules", func() bool {
 		v := with.query(t, "job_instance:cellserver_command_duration_seconds:p99_rate5m > 0 and job_instance:cellserver_denied:ratio_rate5m > 0")
 		return len(v) == 1
 	})
@@ -129,7 +131,7 @@ func startLoad(t *testing.T, addr string) *load {
 
 // prom is a running Prometheus.
 type prom struct {
-	*process
+	*processtest.Process
 	api prometheus.API
 }
 
@@ -156,21 +158,22 @@ func startPrometheus(t *testing.T, config string, flags ...string) *prom {
 	write(t, dir, "cellserver.rules.yml", hastened(read(t, "deploy/prometheus/cellserver.rules.yml")))
 	path := write(t, dir, "prometheus.yml", config)
 	for range 5 { // another may take the free port first
-		addr := freeAddr(t)
-		p := &prom{process: start(t, nil, "prometheus", append(flags, "--config.file="+path, "--storage.tsdb.path="+dir+"/data",
-			"--web.listen-address="+addr, "--log.level=warn")...)}
+		addr := processtest.FreeAddr(t)
+		p := &prom{Process: processtest.Start(t, processtest.Command(t, "prometheus", append(flags, "--config.file="+path,
+			"--storage.tsdb.path="+dir+"/data", "--web.listen-address="+addr, "--log.level=warn")...))}
 		client, err := api.NewClient(api.Config{Address: "http://" + addr})
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.api = prometheus.NewAPI(client)
-		eventually(t, 30*time.Second, "Prometheus is ready", func() bool {
+		p.Eventually(t, 30*time.Second, "be ready", func() bool {
 			_, err := p.api.Buildinfo(t.Context())
-			return err == nil || p.hasExited()
+			return err == nil || p.HasExited()
 		})
-		if !p.hasExited() {
+		if !p.HasExited() {
 			return p
 		}
+		p.Await(t)
 	}
 	t.Fatal("Prometheus does not start")
 	return nil
@@ -192,7 +195,7 @@ func (p *prom) alerts(t *testing.T) (alerts []string) {
 // await waits until an alert fires, or is gone.
 func (p *prom) await(t *testing.T, alert string, firing bool) {
 	t.Helper()
-	eventually(t, 30*time.Second, fmt.Sprintf("%s fires: %t", alert, firing), func() bool {
+	p.Eventually(t, 30*time.Second, fmt.Sprintf("say that %s fires: %t", alert, firing), func() bool {
 		alerts := p.alerts(t)
 		if firing {
 			return slices.Contains(alerts, alert+" firing")
@@ -220,7 +223,7 @@ func (p *prom) query(t *testing.T, expr string) model.Vector {
 // awaitFigures waits until Prometheus has a few seconds of the calm: the hour before, to the hastened rules.
 func awaitFigures(t *testing.T, p *prom) {
 	t.Helper()
-	eventually(t, 30*time.Second, "the share of the denied in the hour before is known", func() bool {
+	p.Eventually(t, 30*time.Second, "know the share of the denied in the hour before", func() bool {
 		v := p.query(t, "job_instance:cellserver_denied:ratio_rate1h offset 5s")
 		return len(v) == 1 && v[0].Value == 0
 	})

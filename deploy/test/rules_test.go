@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"cellserver/internal/processtest"
 )
 
 // ruleFile is a rule file of Prometheus, as far as the tests look into it.
@@ -40,7 +42,7 @@ func readRules(t *testing.T) []rule {
 }
 
 func TestPromtool(t *testing.T) {
-	need(t, "promtool", "prometheus")
+	processtest.Need(t, "promtool", "prometheus")
 	dir := filepath.Join(root, "deploy/prometheus")
 	for _, args := range [][]string{
 		{"check", "config", "prometheus.yml"},

@@ -4,13 +4,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"cellserver/internal/processtest"
 )
 
 const unit = "deploy/systemd/cellserver.service"
 
 // The unit as systemd itself sees it, with this machine's path to the server.
 func TestUnit(t *testing.T) {
-	need(t, "systemd-analyze", "systemd")
+	processtest.Need(t, "systemd-analyze", "systemd")
 	text := read(t, unit)
 	const command = "\nExecStart=/usr/local/bin/cellserver\n"
 	if !strings.Contains(text, command) {

@@ -6,12 +6,12 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"cellserver/internal/redistest"
 )
 
 // A realServer is a redis-server of the machine.
@@ -22,29 +22,12 @@ type realServer struct {
 
 func startRealServer(t *testing.T) *realServer {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("no redis-server to compare with")
-	}
-	dir, err := os.MkdirTemp("", "lua") // short enough for a socket's name
+	conn, err := net.Dial("unix", redistest.Start(t).Options().Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "s")
-	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir, "--logfile", filepath.Join(dir, "log"))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if conn, err := net.Dial("unix", socket); err == nil {
-			t.Cleanup(func() { _ = conn.Close() })
-			return &realServer{conn, bufio.NewReader(conn)}
-		}
-	}
-	t.Fatal("redis-server did not come up")
-	return nil
+	t.Cleanup(func() { _ = conn.Close() })
+	return &realServer{conn, bufio.NewReader(conn)}
 }
 
 func (s *realServer) do(t *testing.T, args ...string) string {

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"cellserver/internal/processtest"
 )
 
 // TestSeries holds the names, types and labels of all series of ours: dashboards and alerts know them.
@@ -184,14 +185,7 @@ func TestScrapesUnderLoad(t *testing.T) {
 }
 
 func TestPromtoolFindsNothing(t *testing.T) {
-	path, err := exec.LookPath("promtool")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("needs promtool, of Debian's package prometheus")
-		}
-		t.Skip("needs promtool, of Debian's package prometheus")
-	}
-	cmd := exec.CommandContext(t.Context(), path, "check", "metrics")
+	cmd := processtest.Command(t, processtest.Need(t, "promtool", "prometheus"), "check", "metrics")
 	cmd.Stdin = strings.NewReader(newRig().scrape(t))
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)

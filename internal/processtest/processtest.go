@@ -1,0 +1,161 @@
+// Package processtest runs programs for tests, which end with the test.
+package processtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Process is a program that runs for a test.
+type Process struct {
+	Cmd *exec.Cmd
+	Log Log
+
+	exited  chan struct{}
+	stopped bool // the test knows that it ends
+}
+
+// Log keeps what a process writes. It is safe for concurrent use.
+type Log struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+// String returns what was written so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// Command is a command that is killed a little before the tests run out of time, when no cleanup would end it.
+func Command(t *testing.T, path string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx := context.Background()
+	if deadline, ok := t.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-5*time.Second))
+		t.Cleanup(cancel)
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// Start starts a command whose output is kept, and shown if the test fails. The test fails if it ends before Stop, or
+// not well.
+func Start(t *testing.T, cmd *exec.Cmd) *Process {
+	t.Helper()
+	p := &Process{Cmd: cmd, exited: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = cmd.Wait()
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		if p.HasExited() && !p.stopped {
+			t.Errorf("%s ended before its time, with %d", cmd.Path, cmd.ProcessState.ExitCode())
+		} else if !p.stopped {
+			if code := p.Stop(t, syscall.SIGTERM); code != 0 {
+				t.Errorf("%s ended with %d after SIGTERM", cmd.Path, code)
+			}
+		}
+		if t.Failed() {
+			t.Logf("the log of %s:\n%s", cmd.Path, p.Log.String())
+		}
+	})
+	return p
+}
+
+// HasExited reports whether the process has ended.
+func (p *Process) HasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+const stopTimeout = 20 * time.Second // more than --shutdown-timeout
+
+// Stop sends a signal and is then Await.
+func (p *Process) Stop(t *testing.T, sig os.Signal) (code int) {
+	t.Helper()
+	if err := p.Cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
+	}
+	return p.Await(t)
+}
+
+// Await waits for the end, and returns the exit code, -1 if the process had to be killed or a signal ended it.
+func (p *Process) Await(t *testing.T) (code int) {
+	t.Helper()
+	p.stopped = true
+	select {
+	case <-p.exited:
+	case <-time.After(stopTimeout):
+		t.Errorf("%s did not end within %s", p.Cmd.Path, stopTimeout)
+		_ = p.Cmd.Process.Kill()
+		<-p.exited
+	}
+	return p.Cmd.ProcessState.ExitCode()
+}
+
+// Eventually waits until cond is true, and fails the test if that takes too long.
+func (p *Process) Eventually(t *testing.T, timeout time.Duration, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(timeout); !cond(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s did not %s within %s", p.Cmd.Path, what, timeout)
+		}
+	}
+}
+
+// FreeAddr returns an address that a program may listen on which takes no port 0, unless another takes it first.
+func FreeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// Need finds a tool. Without it the test is skipped, but fails in CI, which must have it.
+func Need(t *testing.T, tool, debianPackage string) (path string) {
+	t.Helper()
+	path, err := exec.LookPath(tool)
+	if err != nil {
+		SkipUnlessCI(t, "needs "+tool+", of Debian's package "+debianPackage+": run scripts/deps.sh")
+	}
+	return path
+}
+
+// SkipUnlessCI skips a test that lacks something, but fails it in CI.
+func SkipUnlessCI(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
