@@ -19,6 +19,7 @@ import (
 
 	"cellserver/internal/dashboard"
 	"cellserver/internal/histogram"
+	"cellserver/internal/topkeys"
 )
 
 const hostile = "<img src=x onerror=alert(1)>"
@@ -131,14 +132,14 @@ func fakeServer(t *testing.T) string {
 			sum.Add(durations)
 			return sum
 		},
-		Top: func(denied bool, _ int) []dashboard.TopKey {
-			keys := []dashboard.TopKey{
-				{Key: []byte(hostile), PerSec: 100, Share: 0.5},
-				{Key: []byte("\xff\x00\u202e\"><script>alert(2)</script>"), DB: 2, PerSec: 50, Share: 0.25},
-				{Key: []byte("{{alert(3)}}'\"`--></style>"), PerSec: 10, Share: 0.05},
-				{Key: []byte(strings.Repeat("long", 32)), Cut: true, PerSec: float64(calls.Load())},
+		Top: func(kind topkeys.Kind, _ int) []topkeys.Entry {
+			keys := []topkeys.Entry{
+				{Name: hostile, CallsPerSecond: 100, Share: 0.5},
+				{Name: "\xff\x00\u202e\"><script>alert(2)</script>", DB: 2, CallsPerSecond: 50, Share: 0.25},
+				{Name: "{{alert(3)}}'\"`--></style>", CallsPerSecond: 10, Share: 0.05},
+				{Name: strings.Repeat("long", 32), Cut: true, CallsPerSecond: float64(calls.Load())},
 			}
-			if denied {
+			if kind == topkeys.Denied {
 				slices.Reverse(keys)
 			}
 			return keys

@@ -5,7 +5,6 @@ import (
 
 	"cellserver/internal/dashboard"
 	"cellserver/internal/shard"
-	"cellserver/internal/topkeys"
 )
 
 // newPage returns the page, which shows nothing before its Run.
@@ -21,20 +20,8 @@ func (a *app) newPage() *dashboard.Page {
 		Databases:   a.options.databases,
 		MaxKeyBytes: a.options.maxKeyBytes,
 		Latency:     a.engine.Latency,
-		Top:         a.top,
+		Top:         a.engine.TopKeys,
 	})
-}
-
-func (a *app) top(denied bool, n int) []dashboard.TopKey {
-	kind := topkeys.Asked
-	if denied {
-		kind = topkeys.Denied
-	}
-	var top []dashboard.TopKey
-	for _, e := range a.engine.TopKeys(kind, n) {
-		top = append(top, dashboard.TopKey{DB: e.DB, Key: []byte(e.Name), Cut: e.Cut, PerSec: e.CallsPerSecond, Share: e.Share})
-	}
-	return top
 }
 
 func (a *app) sample() dashboard.Sample {

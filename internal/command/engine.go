@@ -81,7 +81,7 @@ type Engine struct {
 	asides   slots // of what is done aside of the drivers
 	scripts  slots // of scripts
 
-	protocolErrors atomic.Int64
+	protocolErrors atomic.Uint64
 
 	crossProtocol often.Counter
 	failedLogins  often.Counter

@@ -58,21 +58,15 @@ func (l *latencies) add(event string, sample latencySample) {
 	v.samples = append(v.samples, sample)
 }
 
-// event returns a copy of what is known of an event, empty if that is nothing.
-func (l *latencies) event(name string) latencyEvent {
+// all returns a copy of what is known, by event.
+func (l *latencies) all() map[string]latencyEvent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := l.events[name]
-	if v == nil {
-		return latencyEvent{}
+	all := make(map[string]latencyEvent, len(l.events))
+	for name, v := range l.events {
+		all[name] = latencyEvent{slices.Clone(v.samples), v.worstMs}
 	}
-	return latencyEvent{slices.Clone(v.samples), v.worstMs}
-}
-
-func (l *latencies) names() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Sorted(maps.Keys(l.events))
+	return all
 }
 
 // reset forgets events, or all of them, and counts them.
@@ -90,7 +84,7 @@ func (l *latencies) reset(names []string) (n int) {
 }
 
 func latencyHistory(s *Session, args [][]byte) error {
-	samples := s.engine.latencies.event(string(args[2])).samples
+	samples := s.engine.latencies.all()[string(args[2])].samples
 	s.w.Array(len(samples))
 	for _, sample := range samples {
 		s.w.Array(2)
@@ -101,13 +95,7 @@ func latencyHistory(s *Session, args [][]byte) error {
 }
 
 func latencyLatest(s *Session, _ [][]byte) error {
-	names := s.engine.latencies.names()
-	all := make(map[string]latencyEvent, len(names))
-	for _, name := range names {
-		if v := s.engine.latencies.event(name); len(v.samples) > 0 { // it may have been reset meanwhile
-			all[name] = v
-		}
-	}
+	all := s.engine.latencies.all()
 	s.w.Array(len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		v := all[name]

@@ -2,6 +2,8 @@ package command
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,18 +12,17 @@ import (
 
 // latencyDoctor tells in words what LATENCY has seen.
 func latencyDoctor(s *Session, _ [][]byte) error {
-	e := s.engine
-	if e.slow.latencyFromMs.Load() <= 0 && len(e.latencies.names()) == 0 {
+	all := s.engine.latencies.all()
+	if s.engine.slow.latencyFromMs.Load() <= 0 && len(all) == 0 {
 		s.w.Verbatim("Latency monitoring is off. Turn it on with CONFIG SET latency-monitor-threshold <milliseconds>, " +
 			"such as 10, and ask again when the server has been slow.\n")
 		return nil
 	}
 	var b strings.Builder
 	nowSec := s.now() / 1e9
-	for _, name := range e.latencies.names() {
-		if v := e.latencies.event(name); len(v.samples) > 0 {
-			v.report(&b, name, nowSec)
-		}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		v := all[name]
+		v.report(&b, name, nowSec)
 	}
 	if b.Len() == 0 {
 		b.WriteString("Nothing took as long as latency-monitor-threshold since the start or the last LATENCY RESET.\n")
@@ -71,8 +72,8 @@ const graphRows = 4
 // latencyGraph is LATENCY GRAPH event: the samples as a row of bars, each with its age beneath.
 func latencyGraph(s *Session, args [][]byte) error {
 	name := string(args[2])
-	v := s.engine.latencies.event(name)
-	if len(v.samples) == 0 {
+	v, ok := s.engine.latencies.all()[name]
+	if !ok {
 		return replyError("ERR No samples available for event '" + resp.Printable(args[2]) + "'")
 	}
 	low, high := v.samples[0].ms, v.samples[0].ms

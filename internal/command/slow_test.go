@@ -95,7 +95,7 @@ func TestSlowBatch(t *testing.T) {
 	if got := slowlogText(t, s, "-1"); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	if got := s.engine.latencies.event("fast-command"); got.worstMs != 7 || len(got.samples) != 1 {
+	if got := s.engine.latencies.all()["fast-command"]; got.worstMs != 7 || len(got.samples) != 1 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -180,7 +180,7 @@ func TestLatency(t *testing.T) {
 		r.clock.nowNs += sec
 		e.NoteLatency("command", int64(5+i)*int64(time.Millisecond))
 	}
-	if v := e.latencies.event("command"); len(v.samples) != latencySamples || v.worstMs != 5+2*latencySamples-1 || v.samples[0].ms != 5+latencySamples {
+	if v := e.latencies.all()["command"]; len(v.samples) != latencySamples || v.worstMs != 5+2*latencySamples-1 || v.samples[0].ms != 5+latencySamples {
 		t.Errorf("%d samples from %+v, worst %d ms", len(v.samples), v.samples[0], v.worstMs)
 	}
 	if got := say(t, s, "LATENCY RESET\r\n"); got != ":2\r\n" {

@@ -66,13 +66,13 @@ func (e *errorStats) sum() int64 {
 }
 
 // byKind returns the counts of our own codes, and of all others together.
-func (e *errorStats) byKind() map[string]int64 {
+func (e *errorStats) byKind() map[string]uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	kinds := map[string]int64{otherCode: e.total}
+	kinds := map[string]uint64{otherCode: uint64(e.total)}
 	for _, code := range errorCodes() {
-		kinds[code] = e.byCode[code]
-		kinds[otherCode] -= e.byCode[code]
+		kinds[code] = uint64(e.byCode[code])
+		kinds[otherCode] -= kinds[code]
 	}
 	return kinds
 }
@@ -120,10 +120,10 @@ func (o *outcomes) count(r *scriptRun) {
 // Stats is what an Engine has counted since it was made, or, of calls and errors, since CONFIG RESETSTAT. The maps have
 // the same keys at all times, which no client chooses.
 type Stats struct {
-	Since          time.Time        // the engine was made
-	Calls          map[string]int64 // by command, those included that failed
-	Errors         map[string]int64 // error replies by their codes; those that are not ours together as "other"
-	ProtocolErrors int64            // after each of which a connection was closed
+	Since          time.Time         // the engine was made
+	Calls          map[string]uint64 // by command, those included that failed
+	Errors         map[string]uint64 // error replies by their codes; those that are not ours together as "other"
+	ProtocolErrors uint64            // after each of which a connection was closed
 	AuthFailures   uint64
 	Scripts        map[string]uint64 // by outcome: completed, failed with an error, ended by a bound
 	Batches        BatchStats
@@ -142,7 +142,7 @@ type BatchStats struct {
 func (e *Engine) Stats() Stats {
 	st := Stats{
 		Since:          e.started,
-		Calls:          map[string]int64{},
+		Calls:          map[string]uint64{},
 		Errors:         e.errors.byKind(),
 		ProtocolErrors: e.protocolErrors.Load(),
 		AuthFailures:   e.logins.allTotal.Load(),
@@ -153,7 +153,7 @@ func (e *Engine) Stats() Stats {
 		Durations: map[string]histogram.Snapshot{},
 	}
 	called := e.called()
-	e.table.each(func(r *row) { st.Calls[r.fullName()] = called[r.id].calls })
+	e.table.each(func(r *row) { st.Calls[r.fullName()] = uint64(called[r.id].calls) })
 	durations := [kinds]histogram.Snapshot{}
 	for k := range durations {
 		durations[k] = e.scale.NewSnapshot()

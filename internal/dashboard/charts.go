@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot/vg"
+
+	"cellserver/internal/topkeys"
 )
 
 // Colours alone tell no lines apart: dashes do as well.
@@ -81,7 +83,7 @@ type drawing struct {
 	added         int
 	points        []point
 	charts        []template.HTML
-	asked, denied []TopKey
+	asked, denied []topkeys.Entry
 }
 
 // draw returns the drawing of the newest sample.
@@ -94,7 +96,7 @@ func (p *Page) draw() (drawing, error) {
 	}
 	d := drawing{
 		added: added, points: points,
-		asked: p.source.Top(false, topKeys), denied: p.source.Top(true, topKeys),
+		asked: p.source.Top(topkeys.Asked, shownKeys), denied: p.source.Top(topkeys.Denied, shownKeys),
 	}
 	for _, c := range charts() {
 		svg, err := c.draw(points)
@@ -107,7 +109,7 @@ func (p *Page) draw() (drawing, error) {
 	return d, nil
 }
 
-const topKeys = 10
+const shownKeys = 10
 
 // chartView is a chart for the template.
 type chartView struct {

@@ -16,6 +16,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/topkeys"
 )
 
 // Source is what a Page needs of the server. Its functions are safe for concurrent use.
@@ -30,8 +31,8 @@ type Source struct {
 	Databases   int
 	MaxKeyBytes int
 
-	Latency func() histogram.Snapshot         // of calls since the start
-	Top     func(denied bool, n int) []TopKey // hottest first
+	Latency func() histogram.Snapshot                      // of calls since the start
+	Top     func(kind topkeys.Kind, n int) []topkeys.Entry // hottest first
 }
 
 // Sample is the server's figures at one time. Allowed and Denied count since its start.
@@ -39,15 +40,6 @@ type Sample struct {
 	Allowed, Denied   uint64
 	Connections, Keys int
 	MemoryBytes       uint64
-}
-
-// TopKey is a key that is asked, or denied, often.
-type TopKey struct {
-	DB     uint16
-	Key    []byte
-	Cut    bool    // Key is not all of it, and cannot be looked at
-	PerSec float64 // calls
-	Share  float64 // of all calls, from 0 to 1
 }
 
 // Page is the HTTP handler of /.

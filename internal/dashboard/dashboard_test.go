@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cellserver/internal/histogram"
+	"cellserver/internal/topkeys"
 )
 
 func TestPage(t *testing.T) {
@@ -26,14 +27,14 @@ func TestPage(t *testing.T) {
 
 func TestLatencyAndHotKeys(t *testing.T) {
 	s := testSource(nil)
-	s.Top = func(denied bool, _ int) []TopKey {
-		if denied {
+	s.Top = func(kind topkeys.Kind, _ int) []topkeys.Entry {
+		if kind == topkeys.Denied {
 			return nil
 		}
-		return []TopKey{
-			{Key: []byte("<img src=x onerror=alert(1)>"), PerSec: 12.5, Share: 0.25},
-			{Key: []byte("\"><script>alert(1)</script>\xff\x00"), DB: 3},
-			{Key: []byte("long... (#1, 500 bytes)"), Cut: true},
+		return []topkeys.Entry{
+			{Name: "<img src=x onerror=alert(1)>", CallsPerSecond: 12.5, Share: 0.25},
+			{Name: "\"><script>alert(1)</script>\xff\x00", DB: 3},
+			{Name: "long... (#1, 500 bytes)", Cut: true},
 		}
 	}
 	p := New(s)
@@ -139,7 +140,7 @@ func TestHistoryOfAHaltedServer(t *testing.T) {
 func TestDrawnOnceASample(t *testing.T) {
 	asked := 0
 	s := testSource(nil)
-	s.Top = func(bool, int) []TopKey {
+	s.Top = func(topkeys.Kind, int) []topkeys.Entry {
 		asked++
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"cellserver/internal/histogram"
+	"cellserver/internal/topkeys"
 )
 
 const testNowNs = 1_700_000_000_000_000_000
@@ -18,7 +19,7 @@ func testSource(tats map[string]int64) Source {
 		Now:     func() int64 { return testNowNs },
 		Sample:  func() Sample { return Sample{} },
 		Latency: histogram.NewScale().NewSnapshot,
-		Top:     func(bool, int) []TopKey { return nil },
+		Top:     func(topkeys.Kind, int) []topkeys.Entry { return nil },
 		TAT: func(nowNs int64, _ uint16, key []byte) (int64, bool) {
 			tat, ok := tats[string(key)]
 			return tat, ok && tat > nowNs

@@ -23,7 +23,6 @@ type probeView struct {
 type field struct {
 	Name, Label, Value, Error string
 	Least                     string
-	Most                      string
 }
 
 // answerView is a key's funnel.
@@ -58,7 +57,7 @@ func (p *Page) probe(t *texts, query url.Values) probeView {
 	v := probeView{
 		Key: field{Name: "key", Label: t.Key, Value: query.Get("key")},
 		Fields: []field{
-			{Name: "db", Label: t.Database, Value: query.Get("db"), Least: "0", Most: strconv.Itoa(p.source.Databases - 1)},
+			{Name: "db", Label: t.Database, Value: query.Get("db"), Least: "0"},
 			{Name: "max_burst", Label: "max_burst", Value: query.Get("max_burst"), Least: leastBurst},
 			{Name: "count", Label: "count", Value: query.Get("count"), Least: "1"},
 			{Name: "period", Label: t.PeriodSec, Value: query.Get("period"), Least: "1"},

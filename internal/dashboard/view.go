@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"cellserver/internal/resp"
+	"cellserver/internal/topkeys"
 )
 
 // view is what the template shows.
@@ -103,10 +104,10 @@ func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
 	return tiles, fmt.Sprintf(t.Summary, allowed, denied, connections, keys, memory)
 }
 
-func topKeyViews(query url.Values, keys []TopKey) []topKeyView {
+func topKeyViews(query url.Values, keys []topkeys.Entry) []topKeyView {
 	views := make([]topKeyView, len(keys))
 	for i, k := range keys {
-		views[i] = topKeyView{Key: resp.Quote(k.Key), DB: k.DB, PerSec: rate.text(k.PerSec), Share: percent(k.Share)}
+		views[i] = topKeyView{Key: resp.Quote([]byte(k.Name)), DB: k.DB, PerSec: rate.text(k.CallsPerSecond), Share: percent(k.Share)}
 		if k.Cut {
 			continue
 		}

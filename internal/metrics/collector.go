@@ -49,9 +49,9 @@ func (to sink) store(st *shard.Stats) {
 
 func (c *collector) collectCommands(to sink) {
 	st := c.config.Engine.Stats()
-	to.labelled("commands_total", "Commands that were executed, those included that failed.", "command", asUint(st.Calls))
-	to.labelled("errors_total", "Error replies by their codes, those that are not ours as other.", "code", asUint(st.Errors))
-	to.counter("protocol_errors_total", "Connections closed for bytes that are no command.", uint64(st.ProtocolErrors))
+	to.labelled("commands_total", "Commands that were executed, those included that failed.", "command", st.Calls)
+	to.labelled("errors_total", "Error replies by their codes, those that are not ours as other.", "code", st.Errors)
+	to.counter("protocol_errors_total", "Connections closed for bytes that are no command.", st.ProtocolErrors)
 	to.counter("auth_failures_total", "Logins with a wrong user name or password.", st.AuthFailures)
 	to.labelled("scripts_total", "Lua scripts by outcome: completed, failed with an error, or ended by a bound.", "outcome", st.Scripts)
 	durations := desc("command_duration_seconds", "How long commands took; the calls of a batch take as long as the batch.", "command")
@@ -60,14 +60,6 @@ func (c *collector) collectCommands(to sink) {
 	}
 	sizes := desc("batch_size", "Calls of CL.THROTTLE that were decided together.")
 	to <- prometheus.MustNewConstHistogram(sizes, st.Batches.Count, float64(st.Batches.Commands), st.Batches.UpTo)
-}
-
-func asUint(counts map[string]int64) map[string]uint64 {
-	all := make(map[string]uint64, len(counts))
-	for name, n := range counts {
-		all[name] = uint64(max(n, 0))
-	}
-	return all
 }
 
 func (c *collector) collectConnections(to sink) {

@@ -28,7 +28,7 @@ type Config struct {
 	NotReady    func() (why string) // empty while clients are served
 	Access      *Access             // to all but /healthz and /readyz
 	Page        http.Handler        // at /, nil for none
-	TopKeys     int                 // that a metric shows of each kind; see NewTopKeys
+	TopKeys     int                 // that a metric shows of each kind; none with 0
 	TopKeyNames NameStyle
 	Profiles    bool // whether /debug/pprof is served
 	// BoundTo is the address that the handler's listener is bound to: on a loopback address only requests for a
@@ -68,7 +68,7 @@ func newRegistry(c *Config) *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{config: c},
-		NewTopKeys(c.Engine.TopKeys, c.TopKeys, c.TopKeyNames),
+		newTopCollector(c.Engine.TopKeys, c.TopKeys, c.TopKeyNames),
 	)
 	return registry
 }

@@ -58,25 +58,25 @@ func (s NameStyle) name(key string) string {
 	return resp.PrintableN([]byte(key), 4*topkeys.MaxNameBytes)
 }
 
-// TopKeys collects the keys that are asked and denied most.
-type TopKeys struct {
+// topCollector collects the keys that are asked and denied most.
+type topCollector struct {
 	top   func(kind topkeys.Kind, n int) []topkeys.Entry
 	n     int
 	names NameStyle
 	rate  *prometheus.Desc
 }
 
-// NewTopKeys returns a collector of up to n keys of each kind. With 0 it collects nothing: keys may be personal data.
-func NewTopKeys(top func(kind topkeys.Kind, n int) []topkeys.Entry, n int, names NameStyle) *TopKeys {
-	return &TopKeys{top: top, n: n, names: names, rate: prometheus.NewDesc("cellserver_top_key_calls_per_second",
+// newTopCollector returns a collector of up to n keys of each kind. With 0 it collects nothing: keys may be personal data.
+func newTopCollector(top func(kind topkeys.Kind, n int) []topkeys.Entry, n int, names NameStyle) *topCollector {
+	return &topCollector{top: top, n: n, names: names, rate: prometheus.NewDesc("cellserver_top_key_calls_per_second",
 		"Estimated calls per second of the keys that are asked or denied most, over about the last minute.", []string{"kind", "db", "key"}, nil)}
 }
 
 // Describe implements prometheus.Collector.
-func (t *TopKeys) Describe(ch chan<- *prometheus.Desc) { ch <- t.rate }
+func (t *topCollector) Describe(ch chan<- *prometheus.Desc) { ch <- t.rate }
 
 // Collect implements prometheus.Collector.
-func (t *TopKeys) Collect(ch chan<- prometheus.Metric) {
+func (t *topCollector) Collect(ch chan<- prometheus.Metric) {
 	if t.n == 0 {
 		return
 	}

@@ -50,7 +50,7 @@ cellserver_top_key_calls_per_second{db="0",key="efee38f45bf9822d",kind="denied"}
 `},
 	} {
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(NewTopKeys(top, tt.n, tt.names))
+		registry.MustRegister(newTopCollector(top, tt.n, tt.names))
 		page := httptest.NewRecorder()
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if got := page.Body.String(); got != tt.want {
