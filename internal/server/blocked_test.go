@@ -102,7 +102,7 @@ func TestNothingIsFedAfterClose(t *testing.T) {
 		if got, err := io.ReadAll(nc); len(got) != floodBytes || err != nil {
 			t.Errorf("got %d bytes, %v, want %d", len(got), err, floodBytes)
 		}
-		s.eventuallyConnected(t, 0, 4*lingerTimeout)
+		s.awaitClients(t, 0)
 		if n := after.Load(); n != 0 {
 			t.Errorf("fed %d times after Close", n)
 		}
@@ -122,17 +122,8 @@ func TestOutputTimeoutHoldsToTheEnd(t *testing.T) {
 		if _, err := io.ReadFull(nc, make([]byte, floodBytes*11/16)); err != nil {
 			t.Fatal(err)
 		}
-		s.eventuallyConnected(t, 0, 10*time.Second)
+		s.awaitClients(t, 0)
 	})
-}
-
-func (s *testServer) eventuallyConnected(t *testing.T, want int, within time.Duration) {
-	t.Helper()
-	for began := time.Now(); s.Stats().Connected != want; time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > within {
-			t.Fatalf("%d connected, want %d", s.Stats().Connected, want)
-		}
-	}
 }
 
 // lastWord is a session of lines that notes when the last one has come.
@@ -160,10 +151,7 @@ func TestWhatWasReadIsExecuted(t *testing.T) {
 		nc := s.dial(t)
 		write(t, nc, "wait\nlast\n")
 		nc.Close()
-		for s.Stats().Accepted == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		s.eventuallyConnected(t, 0, 10*time.Second)
+		s.await(t, func(st Stats) bool { return st.Accepted == 1 && st.Connected == 0 })
 		if !came.Load() {
 			t.Error("the last line was not executed")
 		}

@@ -131,7 +131,7 @@ func awaitGoroutines(t *testing.T, most int) {
 
 // TestLimitsChange: those who are connected follow at once, also while they are silent.
 func TestLimitsChange(t *testing.T) {
-	const short = 100 * time.Millisecond
+	const short = 300 * time.Millisecond
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(func(c *Config) { c.Limits.IdleTimeout = time.Hour })
 		change := func(to func(*Limits)) {

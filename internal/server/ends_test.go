@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
-	"time"
 )
 
 // checkClosed expects that the server's only connection has ended for a reason, and that the log tells it once.
@@ -34,14 +33,8 @@ func TestBytesAreCounted(t *testing.T) {
 		one.Close()
 		s.awaitClients(t, 1)
 		const least = 2 * 11
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-			st := s.Stats()
-			if s.tls == nil && st.Received == least && st.Sent == least || s.tls != nil && st.Received > 500 && st.Sent > 500 {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("received %d, sent %d", st.Received, st.Sent)
-			}
-		}
+		s.await(t, func(st Stats) bool {
+			return s.tls == nil && st.Received == least && st.Sent == least || s.tls != nil && st.Received > 500 && st.Sent > 500
+		})
 	})
 }

@@ -275,11 +275,17 @@ func (s *testServer) dialAndNotRead(t *testing.T) {
 	}
 }
 
-func (s *testServer) awaitClients(t *testing.T, most int) {
+// awaitClients waits until so many are connected. One that has just dialled need not be among them yet.
+func (s *testServer) awaitClients(t *testing.T, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); s.Stats().Connected > most; time.Sleep(time.Millisecond) {
+	s.await(t, func(st Stats) bool { return st.Connected == want })
+}
+
+func (s *testServer) await(t *testing.T, cond func(Stats) bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !cond(s.Stats()); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d clients are still connected", s.Stats().Connected)
+			t.Fatalf("the server is still at %+v", s.Stats())
 		}
 	}
 }

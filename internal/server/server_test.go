@@ -143,7 +143,7 @@ func TestIdleTimeoutSparesWhoWatches(t *testing.T) {
 func TestHandshakeTimeout(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(func(c *Config) {
-			c.Limits.HandshakeTimeout = 400 * time.Millisecond
+			c.Limits.HandshakeTimeout = time.Second
 			c.NewSession = func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn, locked: true} }
 		})
 		nc := s.dial(t)
