@@ -72,6 +72,7 @@ type Session struct {
 	gone         atomic.Bool  // the client; what has not begun for it need not
 	row          *row         // whose command runs or waits
 	beganNs      int64        // when it was sent, if it waits
+	handedNs     int64        // when its handler left the rest to others, if it waits
 	watch        *shard.Watch // nil without WATCH
 	watched      []shard.Key
 	watchedBytes int          // of their names

@@ -67,15 +67,15 @@ type pendingCall struct {
 
 // count counts a command that has run, or notes of one that goes on what is to be counted then.
 func (s *Session) count(r *row, args [][]byte, beganNs int64) {
-	ns := s.engine.config.Now() - beganNs
 	if s.waiting == nil {
+		ns := s.engine.config.Now() - beganNs
 		s.scratch.tally.took(r, false, ns, ns)
 		s.noteSlow(r, args, ns)
 		return
 	}
 	s.scratch.tally.called(r, 1)
 	s.beganNs, s.aheadNs = beganNs, 0
-	s.pending = &pendingCall{row: r, ns: ns}
+	s.pending = &pendingCall{row: r, ns: s.handedNs - beganNs}
 	if s.engine.slow.watches() {
 		s.pending.args = shortArgs(redacted(r, args))
 	}

@@ -8,10 +8,12 @@ import (
 )
 
 // wait makes the session wait for the command that runs. done appends the command's reply and returns true, or
-// returns false while there is none; it is called after each wake-up, never from another goroutine.
+// returns false while there is none; it is called after each wake-up, never from another goroutine. What is waited for
+// must begin after wait, for it has a time of its own.
 func (s *Session) wait(done func(*Session) bool) {
 	s.waiting = done
 	s.status = Waiting
+	s.handedNs = s.engine.config.Now()
 }
 
 func (s *Session) resume() bool {
@@ -49,6 +51,17 @@ func (s *Session) asideIn(slots slots, work func(), reply func(*Session)) {
 	var ended atomic.Bool
 	var failure error // a panic, which must end this connection and not the process
 	var tookNs int64
+	s.wait(func(s *Session) bool {
+		if !ended.Load() {
+			return false
+		}
+		if failure != nil {
+			panic(failure)
+		}
+		s.aheadNs = tookNs
+		reply(s)
+		return true
+	})
 	go func() {
 		defer s.conn.Wake()
 		defer ended.Store(true)
@@ -65,31 +78,20 @@ func (s *Session) asideIn(slots slots, work func(), reply func(*Session)) {
 			tookNs = s.engine.config.Now() - beganNs
 		}
 	}()
-	s.wait(func(s *Session) bool {
-		if !ended.Load() {
-			return false
-		}
-		if failure != nil {
-			panic(failure)
-		}
-		s.aheadNs = tookNs
-		reply(s)
-		return true
-	})
 }
 
 // after replies when a time has passed. It is not for EXEC and scripts, which would hold up others.
 func (s *Session) after(d time.Duration, reply func(*Session)) {
 	var over atomic.Bool
-	time.AfterFunc(d, func() {
-		over.Store(true)
-		s.conn.Wake()
-	})
 	s.wait(func(s *Session) bool {
 		if over.Load() {
 			s.beganNs = s.engine.config.Now() // the pause is no work
 			reply(s)
 		}
 		return over.Load()
+	})
+	time.AfterFunc(d, func() {
+		over.Store(true)
+		s.conn.Wake()
 	})
 }
