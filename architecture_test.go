@@ -18,6 +18,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/metrics",
 		module + "/internal/server",
 		module + "/internal/command",
+		module + "/internal/peer",
 		module + "/internal/certs/certtest",
 		module + "/internal/certs",
 		module + "/internal/replay",

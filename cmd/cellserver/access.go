@@ -9,6 +9,7 @@ import (
 
 	"cellserver/internal/acl"
 	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // word is a flag that is one of two words.
@@ -74,7 +75,7 @@ func (a *access) isOpen() bool {
 func (a *access) refusesOtherHosts() bool { return a.protectedMode.Load() && a.isOpen() }
 
 // admit refuses clients of other hosts for as long as anybody could use the server.
-func (a *app) admit(p command.Peer) (refusal string) {
+func (a *app) admit(p peer.Peer) (refusal string) {
 	if isLocal(p) || !a.access.refusesOtherHosts() {
 		return ""
 	}
@@ -82,12 +83,12 @@ func (a *app) admit(p command.Peer) (refusal string) {
 }
 
 // mayDebug says whether a client may use DEBUG.
-func (o *options) mayDebug(p command.Peer) bool {
+func (o *options) mayDebug(p peer.Peer) bool {
 	return o.debugCommand == "yes" || o.debugCommand == "local" && isLocal(p)
 }
 
 // isLocal reports whether a client is on this host.
-func isLocal(p command.Peer) bool {
+func isLocal(p peer.Peer) bool {
 	addr, err := netip.ParseAddrPort(p.Addr)
 	return p.Unix || err == nil && addr.Addr().Unmap().IsLoopback()
 }

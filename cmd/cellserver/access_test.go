@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"cellserver/internal/certs/certtest"
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // outside is an address of this machine that is not on loopback.
@@ -78,11 +78,11 @@ func TestIsLocal(t *testing.T) {
 		"192.0.2.2:1": false, "[fd00::2]:1": false, "[::ffff:192.0.2.2]:1": false, "[fe80::1%eth0]:1": false,
 		"0.0.0.0:1": false, "localhost:1": false, "": false,
 	} {
-		if got := isLocal(command.Peer{Addr: addr}); got != want {
+		if got := isLocal(peer.Peer{Addr: addr}); got != want {
 			t.Errorf("%q: got %v", addr, got)
 		}
 	}
-	if !isLocal(command.Peer{Addr: "/tmp/s:0", Unix: true}) {
+	if !isLocal(peer.Peer{Addr: "/tmp/s:0", Unix: true}) {
 		t.Error("a unix socket is not local")
 	}
 }

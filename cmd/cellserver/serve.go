@@ -22,6 +22,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/lua"
 	"cellserver/internal/metrics"
+	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 	"cellserver/internal/server"
 	"cellserver/internal/shard"
@@ -107,7 +108,7 @@ func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper, we
 		Log:           log,
 	})
 	a.server = server.New(server.Config{
-		NewSession: func(p command.Peer, c command.Conn) server.Session { return a.engine.NewSession(p, c) },
+		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
 		Admit:      a.admit,
 		IOThreads:  o.ioThreads,
 		Limits:     o.limits(),

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"cellserver/internal/peer"
 )
 
 // aclRig is a rig whose users stand in a file.
@@ -159,7 +161,7 @@ func TestChangedUsersAreDisconnected(t *testing.T) {
 	asks := r.login("goes")
 	changed := "user changes on >pw ~a* +@all"
 	r.write(openDefault, stays, changed)
-	if got, _, status := converse(t, asks, "ACL LOAD\r\nPING\r\n"); got != "+OK\r\n" || status != Close {
+	if got, _, status := converse(t, asks, "ACL LOAD\r\nPING\r\n"); got != "+OK\r\n" || status != peer.Close {
 		t.Errorf("ACL LOAD by who goes: got %q, status %d", got, status)
 	}
 	for user, s := range sessions {
@@ -254,7 +256,7 @@ func TestCertificateNamesAreUsers(t *testing.T) {
 		{"nobody", noAuth},
 		{"", noAuth},
 	} {
-		s := r.engine.NewSession(Peer{Addr: "192.0.2.1:5000", TLS: true, CertName: tt.name}, &testConn{woken: make(chan struct{}, 1)})
+		s := r.engine.NewSession(peer.Peer{Addr: "192.0.2.1:5000", TLS: true, CertName: tt.name}, &testConn{woken: make(chan struct{}, 1)})
 		if got := say(t, s, "ACL WHOAMI\r\nRESET\r\nACL WHOAMI\r\n"); got != tt.want+"+RESET\r\n"+tt.want {
 			t.Errorf("a certificate of %q: got %q, want %q twice", tt.name, got, tt.want)
 		}
@@ -284,7 +286,7 @@ func TestLoginPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(withPassword("secret"))
 		at := func(addr string, unix bool) *Session {
-			return r.engine.NewSession(Peer{Addr: addr, Unix: unix}, &testConn{woken: make(chan struct{}, 1)})
+			return r.engine.NewSession(peer.Peer{Addr: addr, Unix: unix}, &testConn{woken: make(chan struct{}, 1)})
 		}
 		a, sameHost, v6, socket := at("192.0.2.1:1", false), at("192.0.2.1:2", false), at("[2001:db8::1]:1", false), at("/run/a:1", true)
 		const wrong, right, hello = "AUTH wrong\r\n", "AUTH secret\r\n", "HELLO 3 AUTH default wrong\r\n"
@@ -310,7 +312,7 @@ func TestLoginPauses(t *testing.T) {
 		}
 		s := at("192.0.2.9:1", false)
 		replies, left, status := feed(t, s, "AUTH wrong\r\nAUTH secret\r\nPING\r\n")
-		if replies != "" || left != "AUTH secret\r\nPING\r\n" || status != Waiting || s.Authenticated() {
+		if replies != "" || left != "AUTH secret\r\nPING\r\n" || status != peer.Waiting || s.Authenticated() {
 			t.Errorf("while it waits: %q, left %q, status %d", replies, left, status)
 		}
 		if got := say(t, s, left); got != wrongPass+"+OK\r\n"+pong {
@@ -332,7 +334,7 @@ func TestLoginsAreForgotten(t *testing.T) {
 			if i == maxLoginHosts/2 {
 				time.Sleep(2 * loginMemory)
 			}
-			l.failed(Peer{Addr: string(rune(i)) + ":1"})
+			l.failed(peer.Peer{Addr: string(rune(i)) + ":1"})
 			if len(l.byHost) > maxLoginHosts {
 				t.Fatalf("%d hosts are remembered", len(l.byHost))
 			}

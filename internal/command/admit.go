@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/peer"
 )
 
 // admit finds the row of a command or subcommand and checks what can be checked before it runs.
@@ -54,7 +55,7 @@ func (s *Session) find(args [][]byte) (*row, error) {
 		}
 		if isCrossProtocol(args[0]) {
 			s.engine.reportCrossProtocol(s.client.peer.Addr)
-			s.status = Abort
+			s.status = peer.Abort
 		}
 		return nil, errUnknownCommand(args)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/peer"
 )
 
 const defaultUser = "default"
@@ -104,7 +105,7 @@ const (
 	maxLoginHosts   = 1024        // remembered; beyond it some are forgotten early
 )
 
-func hostOf(p Peer) string {
+func hostOf(p peer.Peer) string {
 	if host, _, err := net.SplitHostPort(p.Addr); err == nil && !p.Unix {
 		return host
 	}
@@ -112,7 +113,7 @@ func hostOf(p Peer) string {
 }
 
 // failed returns how long a failed login is to be held up.
-func (l *logins) failed(p Peer) time.Duration {
+func (l *logins) failed(p peer.Peer) time.Duration {
 	l.total.Add(1)
 	l.allTotal.Add(1)
 	host, now := hostOf(p), time.Now()
@@ -148,7 +149,7 @@ func (l *logins) forgetLocked(now time.Time) {
 	}
 }
 
-func (l *logins) succeeded(p Peer) {
+func (l *logins) succeeded(p peer.Peer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.byHost, hostOf(p))

@@ -3,6 +3,7 @@ package command
 import (
 	"strings"
 
+	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 )
 
@@ -129,7 +130,7 @@ func (s *Session) kill(wanted func(*client) bool) int {
 	found := s.engine.clients.all(wanted)
 	for _, c := range found {
 		if c == s.client {
-			s.status = Close
+			s.status = peer.Close
 		} else {
 			c.conn.Kill()
 		}

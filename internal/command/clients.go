@@ -8,13 +8,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"cellserver/internal/peer"
 )
 
 // client is what others may know of a session: CLIENT LIST, INFO. All its methods are safe for concurrent use.
 type client struct {
 	id      int64
-	peer    Peer
-	conn    Conn
+	peer    peer.Peer
+	conn    peer.Conn
 	created time.Time
 
 	last     atomic.Pointer[row] // the command that it sent last

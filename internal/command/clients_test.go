@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/peer"
 	"cellserver/internal/shard"
 )
 
@@ -15,7 +16,7 @@ import (
 func clientRig(t *testing.T) (r *aclRig, all []*Session) {
 	t.Helper()
 	r = newACLRig(t, openDefault, "user app on >pw ~* +@all")
-	for _, p := range []Peer{
+	for _, p := range []peer.Peer{
 		{Addr: "192.0.2.1:1", LocalAddr: "192.0.2.2:6380"},
 		{Addr: "192.0.2.1:2", LocalAddr: "192.0.2.3:6380"},
 		{Addr: "/run/s:0", LocalAddr: "/run/s:0", Unix: true},
@@ -113,7 +114,7 @@ func TestClientListFilters(t *testing.T) {
 			}
 			got, left, status := converse(t, all[0], "CLIENT KILL"+tt.filter+"\r\nPING\r\n")
 			var ended []string
-			if status == Close {
+			if status == peer.Close {
 				ended = append(ended, "1")
 			}
 			for _, s := range all[1:] {
@@ -129,10 +130,10 @@ func TestClientListFilters(t *testing.T) {
 			case want != tt.kill:
 				reply = "+OK\r\n"
 			}
-			if status != Close {
+			if status != peer.Close {
 				reply += pong
 			}
-			if got != reply || strings.Join(ended, " ") != want || (status == Close) != (left != "") {
+			if got != reply || strings.Join(ended, " ") != want || (status == peer.Close) != (left != "") {
 				t.Errorf("CLIENT KILL ends %q, left %q, and replies %q; want %q and %q", ended, left, got, tt.kill, reply)
 			}
 			if all[0].conn.(*testConn).killed.Load() {
@@ -147,7 +148,7 @@ func TestKillItselfInATransaction(t *testing.T) {
 	for _, more := range []string{"", "DBSIZE\r\n"} { // at once, and aside
 		s := newRig().session()
 		got, _, status := converse(t, s, "MULTI\r\nCLIENT KILL ID 1 SKIPME no\r\n"+more+"PING\r\nEXEC\r\nPING\r\n")
-		if !strings.HasSuffix(got, pong) || !strings.Contains(got, "\r\n:1\r\n") || strings.Count(got, pong) != 1 || status != Close {
+		if !strings.HasSuffix(got, pong) || !strings.Contains(got, "\r\n:1\r\n") || strings.Count(got, pong) != 1 || status != peer.Close {
 			t.Errorf("%q: got %q, status %d", more, got, status)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 )
 
@@ -27,7 +28,7 @@ func echo(s *Session, args [][]byte) error {
 func quit(s *Session, _ [][]byte) error {
 	s.endMonitor()
 	s.w.OK()
-	s.status = Close
+	s.status = peer.Close
 	return nil
 }
 

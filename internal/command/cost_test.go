@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"cellserver/internal/peer"
 )
 
 // throttles is a pipeline of n calls to different keys.
@@ -36,7 +38,7 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 		in, out := []byte(throttles(tt.n, tt.args...)), make([]byte, 0, 64<<10)
 		allocs := testing.AllocsPerRun(100, func() {
 			n, replies, status := s.Feed(in, out)
-			if n != len(in) || status != NeedInput || replies[0] != '*' {
+			if n != len(in) || status != peer.NeedInput || replies[0] != '*' {
 				t.Fatalf("%s: consumed %d of %d bytes, status %d", tt.name, n, len(in), status)
 			}
 		})
@@ -65,7 +67,7 @@ func TestRulesAndScriptsAllocateLittle(t *testing.T) {
 	} {
 		in, out := []byte(tt.in), make([]byte, 0, 64<<10)
 		allocs := testing.AllocsPerRun(100, func() {
-			if n, replies, status := tt.s.Feed(in, out); n != len(in) || status != NeedInput || replies[0] == '-' {
+			if n, replies, status := tt.s.Feed(in, out); n != len(in) || status != peer.NeedInput || replies[0] == '-' {
 				t.Fatalf("%s: consumed %d of %d bytes, status %d, replied %.80q", tt.name, n, len(in), status, replies)
 			}
 		})

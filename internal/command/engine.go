@@ -15,6 +15,7 @@ import (
 	"cellserver/internal/histogram"
 	"cellserver/internal/lua"
 	"cellserver/internal/often"
+	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
 	"cellserver/internal/topkeys"
@@ -40,8 +41,8 @@ type Config struct {
 	Settings      []Setting
 	Watching      Watching
 	Clients       func() ClientStats
-	Shutdown      func()               // ends the server in good order
-	Debug         func(peer Peer) bool // whether a client may use DEBUG
+	Shutdown      func()                 // ends the server in good order
+	Debug         func(p peer.Peer) bool // whether a client may use DEBUG
 	Log           *slog.Logger
 }
 
@@ -135,11 +136,11 @@ func runID() string {
 }
 
 // NewSession returns the session of a new client.
-func (e *Engine) NewSession(peer Peer, conn Conn) *Session {
+func (e *Engine) NewSession(p peer.Peer, conn peer.Conn) *Session {
 	s := &Session{
 		engine:  e,
 		conn:    conn,
-		client:  &client{peer: peer, conn: conn, created: time.Now(), info: clientInfo{queued: -1}},
+		client:  &client{peer: p, conn: conn, created: time.Now(), info: clientInfo{queued: -1}},
 		decoder: resp.Decoder{Limits: e.config.Limits},
 	}
 	e.clients.add(s.client)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 )
 
@@ -109,14 +110,14 @@ func FuzzSession(f *testing.F) {
 			t.Skip() // wrong passwords wait
 		}
 		r := newRig(withTimeLimit(5*time.Millisecond), func(c *Config) {
-			c.Debug = func(Peer) bool { return false } // DEBUG SLEEP waits
+			c.Debug = func(peer.Peer) bool { return false } // DEBUG SLEEP waits
 			c.Limits = resp.Limits{MaxArgs: 1000, MaxCommandBytes: 1 << 16}
 		})
 		other, s := r.session(), r.session()
 		say(t, other, "CL.THROTTLE other 9 1 10\r\nWATCH x\r\nMULTI\r\nPING\r\n")
 		at := min(max(cut, 0), len(in))
 		replies, left, status := converse(t, s, in[:at])
-		if status == NeedInput {
+		if status == peer.NeedInput {
 			var more string
 			more, left, status = converse(t, s, left+in[at:])
 			replies += more
@@ -125,7 +126,7 @@ func FuzzSession(f *testing.F) {
 			replies = withoutControls(replies)
 		}
 		parseReplies(t, replies)
-		if status == NeedInput && len(left) > 2<<16 {
+		if status == peer.NeedInput && len(left) > 2<<16 {
 			t.Fatalf("%d bytes are not executed", len(left))
 		}
 		s.Close()

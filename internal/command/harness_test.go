@@ -15,6 +15,7 @@ import (
 	"cellserver/internal/acl"
 	"cellserver/internal/funnel"
 	"cellserver/internal/lua"
+	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
 )
@@ -88,7 +89,7 @@ func newRig(change ...func(*Config)) *rig {
 		Users:         acl.NewUsers(Commands()),
 		Scripts:       lua.New(lua.Config{TimeLimit: time.Minute}), // a busy machine is slow
 		Shutdown:      func() {},
-		Debug:         func(Peer) bool { return true },
+		Debug:         func(peer.Peer) bool { return true },
 		Settings:      []Setting{Constant("databases", "16"), Constant("maxclients", "100"), Constant("save", "")},
 		Clients: func() ClientStats {
 			return ClientStats{Connected: 2, MaxClients: 100, Accepted: 7, Refused: 3, Port: 6380}
@@ -126,7 +127,7 @@ func withReading(reading funnel.Reading) func(*Config) {
 }
 
 func (r *rig) session() *Session {
-	return r.engine.NewSession(Peer{Addr: "192.0.2.1:5000", LocalAddr: "192.0.2.2:6380"}, &testConn{woken: make(chan struct{}, 1)})
+	return r.engine.NewSession(peer.Peer{Addr: "192.0.2.1:5000", LocalAddr: "192.0.2.2:6380"}, &testConn{woken: make(chan struct{}, 1)})
 }
 
 func (r *rig) stats() (st shard.Stats) {
@@ -135,7 +136,7 @@ func (r *rig) stats() (st shard.Stats) {
 }
 
 // feed feeds a session until it wants something else than to be fed on, and returns what it left of in.
-func feed(t testing.TB, s *Session, in string) (replies, left string, status Status) {
+func feed(t testing.TB, s *Session, in string) (replies, left string, status peer.Status) {
 	t.Helper()
 	buf := []byte(in)
 	var out []byte
@@ -145,17 +146,17 @@ func feed(t testing.TB, s *Session, in string) (replies, left string, status Sta
 			t.Fatalf("%.200q: consumed %d of %d bytes, replied %.200q after %.200q", in, consumed, len(buf), appended, out)
 		}
 		buf, out = buf[consumed:], appended
-		if status != More {
+		if status != peer.More {
 			return string(out), string(buf), status
 		}
 	}
 }
 
 // converse is feed, and waits where the session does.
-func converse(t testing.TB, s *Session, in string) (replies, left string, status Status) {
+func converse(t testing.TB, s *Session, in string) (replies, left string, status peer.Status) {
 	t.Helper()
 	replies, left, status = feed(t, s, in)
-	for status == Waiting {
+	for status == peer.Waiting {
 		<-s.conn.(*testConn).woken
 		var more string
 		more, left, status = feed(t, s, left)
@@ -168,7 +169,7 @@ func converse(t testing.TB, s *Session, in string) (replies, left string, status
 func say(t testing.TB, s *Session, in string) string {
 	t.Helper()
 	replies, left, status := converse(t, s, in)
-	if left != "" || status != NeedInput {
+	if left != "" || status != peer.NeedInput {
 		t.Errorf("%.200q: status %d, and left %.200q", in, status, left)
 	}
 	return replies

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"cellserver/internal/peer"
 )
 
 // monitors is the clients that see every command. It is safe for concurrent use.
@@ -112,8 +114,8 @@ func monitorCommand(s *Session, _ [][]byte) error {
 	return nil
 }
 
-// Watches reports whether the client is in MONITOR, and so need not say anything.
-func (s *Session) Watches() bool { return s.monitor != nil }
+// Monitors reports whether the client is in MONITOR, and so need not say anything.
+func (s *Session) Monitors() bool { return s.monitor != nil }
 
 // endMonitor ends MONITOR; what it has seen comes before anything else.
 func (s *Session) endMonitor() {
@@ -132,8 +134,8 @@ func (s *Session) sendLines() {
 	}
 	var more bool
 	s.w.Buf, more = s.monitor.take(s.w.Buf, feedBytes)
-	if more && s.status == NeedInput {
-		s.status = More
+	if more && s.status == peer.NeedInput {
+		s.status = peer.More
 	}
 }
 
@@ -199,14 +201,14 @@ func (s *Session) appendLine(b []byte, byScript bool, args [][]byte) []byte {
 		b = append(b, '0'+byte(us/digit%10))
 	}
 	b = append(strconv.AppendUint(append(b, " ["...), uint64(s.db), 10), ' ')
-	peer := &s.client.peer
+	p := &s.client.peer
 	switch {
 	case byScript:
 		b = append(b, "lua"...)
-	case peer.Unix:
-		b = append(append(b, "unix:"...), strings.TrimSuffix(peer.Addr, ":0")...)
+	case p.Unix:
+		b = append(append(b, "unix:"...), strings.TrimSuffix(p.Addr, ":0")...)
 	default:
-		b = append(b, peer.Addr...)
+		b = append(b, p.Addr...)
 	}
 	b = append(b, ']')
 	left := maxLineBytes

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"cellserver/internal/peer"
 )
 
 // watched returns what a MONITOR in another session has been sent, without its time.
 func watched(t *testing.T, monitor *Session) string {
 	t.Helper()
 	got, _, status := feed(t, monitor, "")
-	if status != NeedInput {
+	if status != peer.NeedInput {
 		t.Errorf("status %d", status)
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(got, "+1700000000.000000 ", ""), "192.0.2.1:5000", "c")
@@ -94,7 +96,7 @@ func TestMonitorsOwnCommands(t *testing.T) {
 	if flags := s.client.line(t0); !strings.Contains(flags, " flags=O ") {
 		t.Errorf("CLIENT LIST has %q", flags)
 	}
-	if got, _, status := converse(t, s, "QUIT\r\n"); got != "+OK\r\n" || status != Close {
+	if got, _, status := converse(t, s, "QUIT\r\n"); got != "+OK\r\n" || status != peer.Close {
 		t.Errorf("QUIT: got %q, %d", got, status)
 	}
 	s.Close()
@@ -141,7 +143,7 @@ func TestMonitorTakesPieces(t *testing.T) {
 			t.Fatalf("a piece of %d bytes that ends in %q", len(out), out[len(out)-2:])
 		}
 		lines += bytes.Count(out, []byte("\n"))
-		more = status == More
+		more = status == peer.More
 	}
 	if lines != 10_000 || feeds < 5 {
 		t.Errorf("%d lines in %d pieces", lines, feeds)

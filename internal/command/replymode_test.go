@@ -3,6 +3,8 @@ package command
 import (
 	"strings"
 	"testing"
+
+	"cellserver/internal/peer"
 )
 
 // TestReplyModes is CLIENT REPLY with pipelines, batches and what waits, as redis-server 7.0.15 does it. It must
@@ -45,7 +47,7 @@ func TestReplyModes(t *testing.T) {
 		}
 	}
 	s := newRig().session()
-	if got, _, status := converse(t, s, "CLIENT REPLY OFF\r\nPING\r\nQUIT\r\nPING\r\n"); got != "" || status != Close {
+	if got, _, status := converse(t, s, "CLIENT REPLY OFF\r\nPING\r\nQUIT\r\nPING\r\n"); got != "" || status != peer.Close {
 		t.Errorf("QUIT when off: %q, status %d", got, status)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cellserver/internal/peer"
 )
 
 // TestScripts is what scripts reach of the server; how Lua and replies become each other is internal/lua's.
@@ -192,7 +194,7 @@ func TestScriptKill(t *testing.T) {
 			say(t, s, in+call)
 			call = "EXEC\r\n"
 		}
-		if _, _, status := feed(t, s, call); status != Waiting {
+		if _, _, status := feed(t, s, call); status != peer.Waiting {
 			t.Fatalf("status %d", status)
 		}
 		<-started

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 )
 
@@ -77,7 +78,7 @@ func shutdown(s *Session, args [][]byte) error {
 	}
 	s.engine.config.Log.Info("a client asked for shutdown", "client", s.client.peer.Addr)
 	s.engine.config.Shutdown()
-	s.status = Close
+	s.status = peer.Close
 	return nil
 }
 

@@ -5,45 +5,11 @@ import (
 	"time"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
 	"cellserver/internal/topkeys"
 )
-
-// Status says what a session wants of its driver after Feed.
-type Status uint8
-
-const (
-	// NeedInput says that all that could be executed was; call Feed again with what was not consumed and more.
-	NeedInput Status = iota
-	// More says that there may be more to execute in the input; call Feed again when the replies are on their way,
-	// unless the connection has to end.
-	More
-	// Waiting says that the last command is not done. Read no more, and call Feed again after the session has called
-	// its connection's Wake.
-	Waiting
-	// Close says to send the replies, then close the connection.
-	Close
-	// Abort says to close the connection at once and send nothing.
-	Abort
-)
-
-// Peer says who is at the other end of a session.
-type Peer struct {
-	Addr      string // the client's address
-	LocalAddr string // the server's
-	Unix      bool   // over a unix socket
-	TLS       bool
-	CertName  string // the common name of the client's certificate, where it has shown one
-}
-
-// Conn is what a session asks of its connection. Any goroutine may call it at any time, also after the end.
-type Conn interface {
-	// Wake makes the driver feed the session again: one that was Waiting, or that has something to say unasked.
-	Wake()
-	// Kill ends the connection at once.
-	Kill()
-}
 
 // Session is one client's conversation: bytes in, bytes out. It knows no socket. It is for one goroutine at a
 // time.
@@ -61,13 +27,13 @@ type Session struct {
 	inner         innerKind
 	replies       replyMode
 	repliesAsked  bool // by CLIENT REPLY ON, since a command began whose reply is not wanted
-	status        Status
+	status        peer.Status
 	monitored     bool // somebody is in MONITOR
 	// waiting is what the last command still has to do: it appends its reply and returns true, or returns false
 	// to be called again after the next wake-up.
 	waiting func(*Session) bool
 
-	conn         Conn
+	conn         peer.Conn
 	client       *client
 	gone         atomic.Bool  // the client; what has not begun for it need not
 	row          *row         // whose command runs or waits
@@ -112,8 +78,6 @@ const (
 	// feedBytes is where Feed stops so that its replies can be sent, so that a short input with long replies
 	// cannot fill the memory.
 	feedBytes = 64 << 10
-	// UnauthenticatedOutput bounds the pending replies of a client that has yet to authenticate.
-	UnauthenticatedOutput = 1 << 10
 
 	maxBatch       = 128
 	maxScratchArgs = 64
@@ -124,6 +88,9 @@ func (s *Session) Authenticated() bool { return s.authenticated }
 
 // Name returns what the client calls itself, empty at first.
 func (s *Session) Name() string { return s.client.snapshot().name }
+
+// HungUp implements peer.Session.
+func (s *Session) HungUp(peer.Hangup) {}
 
 // Close ends the session; its driver calls it once, when the connection has ended, and feeds it no more.
 func (s *Session) Close() {
@@ -136,29 +103,29 @@ func (s *Session) Close() {
 
 // Feed executes the commands at the front of in and appends their replies to out. It returns how many bytes of in
 // it consumed, and out. What it has not consumed must stand at the front of in the next time. It may change in.
-func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status Status) {
+func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
 	s.w.Buf = out
-	s.status = NeedInput
+	s.status = peer.NeedInput
 	s.borrow()
 	defer s.endFeed()
 	if s.waiting != nil && !s.resume() {
-		return 0, s.w.Buf, Waiting
+		return 0, s.w.Buf, peer.Waiting
 	}
 	s.monitored = s.engine.monitors.any.Load() // only now: what is done aside reads it
 	most := len(out) + feedBytes
 	if !s.authenticated {
-		most = len(out) + UnauthenticatedOutput
+		most = len(out) + peer.UnauthenticatedOutput
 	}
-	for s.status == NeedInput {
+	for s.status == peer.NeedInput {
 		if len(s.w.Buf) >= most {
-			s.status = More
+			s.status = peer.More
 			break
 		}
 		n, args, err := s.decoder.Next(in[consumed:], s.scratch.args)
 		if err != nil {
 			s.engine.protocolErrors.Add(1)
 			s.failInput(err)
-			s.status = Close
+			s.status = peer.Close
 		}
 		if n == 0 {
 			break
@@ -242,8 +209,8 @@ func (s *Session) call(r *row, args [][]byte) {
 	if err != nil {
 		s.failCommand(err)
 	}
-	if r.long && s.status == NeedInput {
-		s.status = More
+	if r.long && s.status == peer.NeedInput {
+		s.status = peer.More
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"cellserver/internal/peer"
 )
 
 // TestCrossProtocol: a web page that reaches for the port is cut off, and nothing behind it is executed.
@@ -28,7 +30,7 @@ func TestCrossProtocol(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(tt.settings...)
 			_, left, status := converse(t, r.session(), tt.in+throttle)
-			if status != Abort || !strings.HasSuffix(left, throttle) {
+			if status != peer.Abort || !strings.HasSuffix(left, throttle) {
 				t.Errorf("status %d, and left %q", status, left)
 			}
 			if st := r.stats(); st.Keys != 0 || st.Allowed != 0 {
@@ -46,7 +48,7 @@ func TestCrossProtocol(t *testing.T) {
 func TestNotCrossProtocol(t *testing.T) {
 	for _, in := range []string{"GET / HTTP/1.1", "HEAD /", "POSTS", "Host localhost", "Host:localhost", "ECHO POST", `"POST "`} {
 		r := newRig()
-		if _, _, status := converse(t, r.session(), in+"\r\n"); status != NeedInput || r.log.Len() > 0 {
+		if _, _, status := converse(t, r.session(), in+"\r\n"); status != peer.NeedInput || r.log.Len() > 0 {
 			t.Errorf("%q: status %d, logged %q", in, status, r.log.String())
 		}
 	}
@@ -98,10 +100,10 @@ func TestFeedStopsWhenRepliesAreLong(t *testing.T) {
 		if len(out) >= feedBytes+len(one) {
 			t.Errorf("feed %d: %d bytes of replies", feeds, len(out))
 		}
-		if status == NeedInput {
+		if status == peer.NeedInput {
 			break
 		}
-		if status != More || len(out) < feedBytes {
+		if status != peer.More || len(out) < feedBytes {
 			t.Fatalf("feed %d: status %d after %d bytes", feeds, status, len(out))
 		}
 	}
@@ -122,7 +124,7 @@ func TestUnauthenticatedFeedStopsEarly(t *testing.T) {
 	for len(buf) > 0 {
 		n, out, status := s.Feed(buf, nil)
 		buf = buf[n:]
-		if len(out) >= UnauthenticatedOutput+longest || n == 0 {
+		if len(out) >= peer.UnauthenticatedOutput+longest || n == 0 {
 			t.Fatalf("%d bytes of replies, status %d, %d bytes consumed", len(out), status, n)
 		}
 	}
@@ -130,7 +132,7 @@ func TestUnauthenticatedFeedStopsEarly(t *testing.T) {
 		t.Error("Authenticated is wrong")
 	}
 	say(t, s, "AUTH secret\r\n")
-	if _, out, status := s.Feed([]byte(strings.Repeat("PING\r\n", 1000)), nil); len(out) != 1000*len(pong) || status != NeedInput || !s.Authenticated() {
+	if _, out, status := s.Feed([]byte(strings.Repeat("PING\r\n", 1000)), nil); len(out) != 1000*len(pong) || status != peer.NeedInput || !s.Authenticated() {
 		t.Errorf("after AUTH: %d bytes of replies, status %d", len(out), status)
 	}
 }
@@ -142,16 +144,16 @@ func TestUnauthenticatedBounds(t *testing.T) {
 	const ok, wrong, reset = "+OK\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n", "+RESET\r\n"
 	for _, tt := range []struct {
 		in, want string
-		status   Status
+		status   peer.Status
 	}{
-		{eleven, refused, Close},
-		{"AUTH wrong\r\n" + eleven, wrong + refused, Close},
-		{"AUTH secret\r\n" + eleven, ok + read, NeedInput},
-		{"AUTH secret\r\nAUTH wrong\r\n" + eleven, ok + wrong + read, NeedInput},
-		{"AUTH secret\r\nRESET\r\n" + eleven, ok + reset + refused, Close},
-		{"AUTH secret\r\n" + eleven + "RESET\r\n" + eleven, ok + read + reset + refused, Close},
+		{eleven, refused, peer.Close},
+		{"AUTH wrong\r\n" + eleven, wrong + refused, peer.Close},
+		{"AUTH secret\r\n" + eleven, ok + read, peer.NeedInput},
+		{"AUTH secret\r\nAUTH wrong\r\n" + eleven, ok + wrong + read, peer.NeedInput},
+		{"AUTH secret\r\nRESET\r\n" + eleven, ok + reset + refused, peer.Close},
+		{"AUTH secret\r\n" + eleven + "RESET\r\n" + eleven, ok + read + reset + refused, peer.Close},
 		// As in Redis, a HELLO that fails behind its AUTH has authenticated.
-		{"HELLO 2 AUTH default secret FOO\r\n" + eleven, "-ERR Syntax error in HELLO option 'FOO'\r\n" + read, NeedInput},
+		{"HELLO 2 AUTH default secret FOO\r\n" + eleven, "-ERR Syntax error in HELLO option 'FOO'\r\n" + read, peer.NeedInput},
 	} {
 		if got, _, status := converse(t, newRig(withPassword("secret")).session(), tt.in); got != tt.want || status != tt.status {
 			t.Errorf("%.60q: got %q, status %d, want %q, %d", tt.in, got, status, tt.want, tt.status)

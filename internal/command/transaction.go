@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/peer"
 	"cellserver/internal/shard"
 )
 
@@ -164,8 +165,8 @@ func (s *Session) finishExec(x *execution) {
 	if x.inner.replies != x.replies {
 		s.replies = x.inner.replies
 	}
-	if x.inner.status == Close {
-		s.status = Close
+	if x.inner.status == peer.Close {
+		s.status = peer.Close
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cellserver/internal/peer"
 )
 
 const (
@@ -81,10 +83,10 @@ func TestLongExecGoesAside(t *testing.T) {
 			s := newRig().session()
 			say(t, s, "MULTI\r\n"+tt.in)
 			replies, left, status := feed(t, s, "EXEC\r\nPING\r\n")
-			if (status == Waiting) != tt.aside || tt.aside && left != "PING\r\n" {
+			if (status == peer.Waiting) != tt.aside || tt.aside && left != "PING\r\n" {
 				t.Errorf("status %d, replied %.20q, left %q", status, replies, left)
 			}
-			for status == Waiting {
+			for status == peer.Waiting {
 				<-s.conn.(*testConn).woken
 				replies, left, status = feed(t, s, left)
 			}
@@ -163,7 +165,7 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 		s := r.session()
 		say(t, s, in+"MULTI\r\nCL.THROTTLE a 4 1 10\r\nDBSIZE\r\n")
 		r.engine.asides.take()
-		if _, _, status := feed(t, s, "EXEC\r\n"); status != Waiting {
+		if _, _, status := feed(t, s, "EXEC\r\n"); status != peer.Waiting {
 			t.Fatalf("status %d", status)
 		}
 		s.Close()

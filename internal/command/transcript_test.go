@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/peer"
 )
 
 // TestTranscripts plays the conversations in testdata/transcripts. A file begins with its settings and is one
@@ -79,7 +80,7 @@ func play(t *testing.T, text string) string {
 		case ">":
 			replies, _, status := converse(t, s, rest+"\r\n")
 			played.WriteString(replyLines(replies))
-			if status != NeedInput {
+			if status != peer.NeedInput {
 				played.WriteString("= " + []string{"", "more", "waiting", "close", "abort"}[status] + "\n")
 			}
 		}

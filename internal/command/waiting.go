@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"cellserver/internal/peer"
 )
 
 // wait makes the session wait for the command that runs. done appends the command's reply and returns true, or
@@ -12,7 +14,7 @@ import (
 // must begin after wait, for it has a time of its own.
 func (s *Session) wait(done func(*Session) bool) {
 	s.waiting = done
-	s.status = Waiting
+	s.status = peer.Waiting
 	s.handedNs = s.engine.config.Now()
 }
 

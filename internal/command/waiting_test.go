@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"cellserver/internal/peer"
 )
 
 // gate is what the test's own command TEST.WAIT waits for: each opening lets one of them through.
@@ -46,7 +48,7 @@ func TestWaiting(t *testing.T) {
 		in      string // comes in, behind what was left
 		left    string
 		replies string
-		status  Status
+		status  peer.Status
 	}
 	first, second := five(0, 2, 1, -1, 60), five(0, 2, 0, -1, 120)
 	for _, tt := range []struct {
@@ -54,49 +56,49 @@ func TestWaiting(t *testing.T) {
 		steps []step
 	}{
 		{"alone", []step{
-			{in: "TEST.WAIT a\r\n", status: Waiting},
+			{in: "TEST.WAIT a\r\n", status: peer.Waiting},
 			{open: 1, replies: "$1\r\na\r\n"},
 			{in: "PING\r\n", replies: pong},
 		}},
 		{"replies stay in order", []step{
-			{in: throttle + "TEST.WAIT a\r\n" + throttle + "PING\r\n", left: throttle + "PING\r\n", replies: first, status: Waiting},
+			{in: throttle + "TEST.WAIT a\r\n" + throttle + "PING\r\n", left: throttle + "PING\r\n", replies: first, status: peer.Waiting},
 			{open: 1, replies: "$1\r\na\r\n" + second + pong},
 		}},
 		{"nothing is executed meanwhile", []step{
-			{in: "TEST.WAIT a\r\nFLUSHALL\r\nQUIT\r\n", left: "FLUSHALL\r\nQUIT\r\n", status: Waiting},
-			{left: "FLUSHALL\r\nQUIT\r\n", status: Waiting},
-			{open: 1, replies: "$1\r\na\r\n+OK\r\n+OK\r\n", status: Close},
+			{in: "TEST.WAIT a\r\nFLUSHALL\r\nQUIT\r\n", left: "FLUSHALL\r\nQUIT\r\n", status: peer.Waiting},
+			{left: "FLUSHALL\r\nQUIT\r\n", status: peer.Waiting},
+			{open: 1, replies: "$1\r\na\r\n+OK\r\n+OK\r\n", status: peer.Close},
 		}},
 		{"several", []step{
-			{in: "TEST.WAIT a\r\nTEST.WAIT b\r\nPING\r\nTEST.WAIT c\r\n", left: "TEST.WAIT b\r\nPING\r\nTEST.WAIT c\r\n", status: Waiting},
-			{open: 1, left: "PING\r\nTEST.WAIT c\r\n", replies: "$1\r\na\r\n", status: Waiting},
-			{open: 1, replies: "$1\r\nb\r\n" + pong, status: Waiting},
+			{in: "TEST.WAIT a\r\nTEST.WAIT b\r\nPING\r\nTEST.WAIT c\r\n", left: "TEST.WAIT b\r\nPING\r\nTEST.WAIT c\r\n", status: peer.Waiting},
+			{open: 1, left: "PING\r\nTEST.WAIT c\r\n", replies: "$1\r\na\r\n", status: peer.Waiting},
+			{open: 1, replies: "$1\r\nb\r\n" + pong, status: peer.Waiting},
 			{open: 1, replies: "$1\r\nc\r\n"},
 		}},
 		{"woken too early", []step{
-			{in: "TEST.WAIT a\r\nPING\r\n", left: "PING\r\n", status: Waiting},
-			{left: "PING\r\n", status: Waiting},
-			{left: "PING\r\n", status: Waiting},
+			{in: "TEST.WAIT a\r\nPING\r\n", left: "PING\r\n", status: peer.Waiting},
+			{left: "PING\r\n", status: peer.Waiting},
+			{left: "PING\r\n", status: peer.Waiting},
 			{open: 1, replies: "$1\r\na\r\n" + pong},
 		}},
 		{"woken before it waits", []step{
 			{open: 1},
-			{in: "TEST.WAIT a\r\n", status: Waiting},
+			{in: "TEST.WAIT a\r\n", status: peer.Waiting},
 			{replies: "$1\r\na\r\n"},
 		}},
 		{"more comes in meanwhile", []step{
-			{in: "TEST.WAIT a\r\nPI", left: "PI", status: Waiting},
-			{in: "NG\r\n*1\r\n$4\r\nPI", left: "PING\r\n*1\r\n$4\r\nPI", status: Waiting},
+			{in: "TEST.WAIT a\r\nPI", left: "PI", status: peer.Waiting},
+			{in: "NG\r\n*1\r\n$4\r\nPI", left: "PING\r\n*1\r\n$4\r\nPI", status: peer.Waiting},
 			{open: 1, left: "*1\r\n$4\r\nPI", replies: "$1\r\na\r\n" + pong},
 			{in: "NG\r\n", replies: pong},
 		}},
 		{"a protocol error behind it", []step{
-			{in: "TEST.WAIT a\r\n*x\r\n", left: "*x\r\n", status: Waiting},
-			{open: 1, left: "*x\r\n", replies: "$1\r\na\r\n-ERR Protocol error: invalid multibulk length\r\n", status: Close},
+			{in: "TEST.WAIT a\r\n*x\r\n", left: "*x\r\n", status: peer.Waiting},
+			{open: 1, left: "*x\r\n", replies: "$1\r\na\r\n-ERR Protocol error: invalid multibulk length\r\n", status: peer.Close},
 		}},
 		{"a web page behind it", []step{
-			{in: "TEST.WAIT a\r\nPOST / HTTP/1.1\r\nFLUSHALL\r\n", left: "POST / HTTP/1.1\r\nFLUSHALL\r\n", status: Waiting},
-			{left: "POST / HTTP/1.1\r\nFLUSHALL\r\n", status: Waiting},
+			{in: "TEST.WAIT a\r\nPOST / HTTP/1.1\r\nFLUSHALL\r\n", left: "POST / HTTP/1.1\r\nFLUSHALL\r\n", status: peer.Waiting},
+			{left: "POST / HTTP/1.1\r\nFLUSHALL\r\n", status: peer.Waiting},
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -124,7 +126,7 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 	r := newRig()
 	addWait(r.engine, &g)
 	woken := make(chan struct{}, 1)
-	s := r.engine.NewSession(Peer{}, &testConn{woken: woken})
+	s := r.engine.NewSession(peer.Peer{}, &testConn{woken: woken})
 	waiting := make(chan struct{}, waits)
 	go func() {
 		for range waits {
@@ -136,11 +138,11 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 	}()
 	buf := []byte(strings.Repeat("TEST.WAIT x\r\nCL.THROTTLE k 999 1 1\r\n", waits))
 	var out []byte
-	for status, answered := Waiting, 0; status == Waiting || len(buf) > 0; {
+	for status, answered := peer.Waiting, 0; status == peer.Waiting || len(buf) > 0; {
 		var n int
 		n, out, status = s.Feed(buf, out)
 		buf = buf[n:]
-		if status != Waiting {
+		if status != peer.Waiting {
 			continue
 		}
 		if done := strings.Count(string(out), "$1\r\nx\r\n"); done >= answered { // a new one waits
@@ -182,12 +184,12 @@ func TestAside(t *testing.T) {
 			say(t, s, throttle)
 			in := []byte(tt.in + "PING\r\n")
 			n, out, status := s.Feed(in, nil)
-			if n != len(tt.in) || len(out) > 0 || status != Waiting {
+			if n != len(tt.in) || len(out) > 0 || status != peer.Waiting {
 				t.Fatalf("consumed %d of %d bytes, replied %q, status %d; want it to wait", n, len(tt.in), out, status)
 			}
 			clear(in[:n]) // the driver uses it again
 			<-s.conn.(*testConn).woken
-			if _, out, status = s.Feed(in[n:], nil); string(out) != tt.want+pong || status != NeedInput {
+			if _, out, status = s.Feed(in[n:], nil); string(out) != tt.want+pong || status != peer.NeedInput {
 				t.Errorf("replied %q, status %d", out, status)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"cellserver/internal/acl"
 	"cellserver/internal/command"
 	"cellserver/internal/lua"
+	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 	"cellserver/internal/server"
 	"cellserver/internal/shard"
@@ -57,15 +58,15 @@ func (c conn) Kill() {}
 // say has a new client send commands.
 func (r *rig) say(in string) {
 	c := conn{make(chan struct{}, 1)}
-	s := r.config.Engine.NewSession(command.Peer{Addr: "192.0.2.1:5000"}, c)
+	s := r.config.Engine.NewSession(peer.Peer{Addr: "192.0.2.1:5000"}, c)
 	defer s.Close()
 	buf, out := []byte(in), []byte(nil)
 	for {
 		n, appended, status := s.Feed(buf, out)
 		buf, out = buf[n:], appended
 		switch status {
-		case command.More:
-		case command.Waiting:
+		case peer.More:
+		case peer.Waiting:
 			<-c.woken
 		default:
 			return

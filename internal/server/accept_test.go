@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 func TestConnectionWithoutADescriptor(t *testing.T) {
@@ -89,7 +89,7 @@ func BenchmarkConnection(b *testing.B) {
 				b.Fatal(err)
 			}
 			s := New(Config{
-				NewSession: func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn} },
+				NewSession: func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn} },
 				Limits:     Limits{MaxClients: 1, MaxOutputBytes: 1 << 20},
 				Log:        slog.New(slog.DiscardHandler),
 			})

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // flooder is a session that replies to each line with so much that its connection is blocked: to "quit" as the last
 // thing it does, and to "slow" before a wait.
 type flooder struct {
-	conn   command.Conn
+	conn   peer.Conn
 	state  atomic.Int32
 	closed bool
 	after  *atomic.Int32 // counts what it was fed after the end
@@ -29,30 +29,32 @@ const (
 	floodWait  = 800 * time.Millisecond
 )
 
+func (*flooder) HungUp(peer.Hangup) {}
+
 func (f *flooder) Authenticated() bool { return true }
 
-func (f *flooder) Watches() bool { return false }
+func (f *flooder) Monitors() bool { return false }
 
 func (f *flooder) Name() string { return "" }
 
 func (f *flooder) Close() {}
 
-func (f *flooder) Feed(in, out []byte) (consumed int, replies []byte, status command.Status) {
+func (f *flooder) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
 	if f.closed {
 		f.after.Add(1)
 	}
 	switch f.state.Load() {
 	case flooderWaiting:
-		return 0, out, command.Waiting
+		return 0, out, peer.Waiting
 	case flooderDone:
 		f.state.Store(flooderReady)
-		return 0, append(out, "done"...), command.More
+		return 0, append(out, "done"...), peer.More
 	}
 	line, _, ok := bytes.Cut(in, []byte("\n"))
 	if !ok {
-		return 0, out, command.NeedInput
+		return 0, out, peer.NeedInput
 	}
-	status = command.More
+	status = peer.More
 	switch string(line) {
 	case "slow":
 		f.state.Store(flooderWaiting)
@@ -60,10 +62,10 @@ func (f *flooder) Feed(in, out []byte) (consumed int, replies []byte, status com
 			f.state.Store(flooderDone)
 			f.conn.Wake()
 		})
-		status = command.Waiting
+		status = peer.Waiting
 	case "quit":
 		f.closed = true
-		status = command.Close
+		status = peer.Close
 	}
 	return len(line) + 1, append(out, strings.Repeat("x", floodBytes)...), status
 }
@@ -71,7 +73,7 @@ func (f *flooder) Feed(in, out []byte) (consumed int, replies []byte, status com
 func startFlooder(start starter, change func(*Config)) (s *testServer, after *atomic.Int32) {
 	after = &atomic.Int32{}
 	s = start(func(c *Config) {
-		c.NewSession = func(_ command.Peer, conn command.Conn) Session { return &flooder{conn: conn, after: after} }
+		c.NewSession = func(_ peer.Peer, conn peer.Conn) peer.Session { return &flooder{conn: conn, after: after} }
 		change(c)
 	})
 	return s, after
@@ -132,7 +134,7 @@ type lastWord struct {
 	came *atomic.Bool
 }
 
-func (l *lastWord) Feed(in, out []byte) (consumed int, replies []byte, status command.Status) {
+func (l *lastWord) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
 	if !l.waiting.Load() && bytes.HasPrefix(in, []byte("last\n")) {
 		l.came.Store(true)
 	}
@@ -144,7 +146,7 @@ func TestWhatWasReadIsExecuted(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		var came atomic.Bool
 		s := start(func(c *Config) {
-			c.NewSession = func(_ command.Peer, conn command.Conn) Session {
+			c.NewSession = func(_ peer.Peer, conn peer.Conn) peer.Session {
 				return &lastWord{echoes: echoes{conn: conn}, came: &came}
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // conn is one connection of the goroutines driver. All but Wake, Kill and inputDeadline belongs to its own goroutine.
@@ -18,8 +18,8 @@ type conn struct {
 	nc      net.Conn
 	secured *secured  // nil without TLS
 	source  io.Reader // what is read from: nc, or TLS over it
-	peer    command.Peer
-	session Session // nil until the client is admitted
+	peer    peer.Peer
+	session peer.Session // nil until the client is admitted
 	opened  time.Time
 	in      input
 	out     *output // to nc
@@ -45,12 +45,12 @@ const (
 	maxKeptReplies = 64 << 10 // a larger reply buffer is not kept
 )
 
-func newConn(g *goroutines, nc net.Conn, peer command.Peer) *conn {
+func newConn(g *goroutines, nc net.Conn, p peer.Peer) *conn {
 	return &conn{
 		driver: g,
 		nc:     nc,
 		source: nc,
-		peer:   peer,
+		peer:   p,
 		opened: time.Now(),
 		out:    newOutput(nc),
 		woken:  make(chan struct{}, 1),
@@ -59,15 +59,15 @@ func newConn(g *goroutines, nc net.Conn, peer command.Peer) *conn {
 }
 
 // peerOf names a connection's ends. Those of a unix socket are its path, as in Redis.
-func peerOf(nc net.Conn) command.Peer {
+func peerOf(nc net.Conn) peer.Peer {
 	local := nc.LocalAddr()
 	if local.Network() == "unix" {
-		return command.Peer{Addr: local.String() + ":0", LocalAddr: local.String() + ":0", Unix: true}
+		return peer.Peer{Addr: local.String() + ":0", LocalAddr: local.String() + ":0", Unix: true}
 	}
-	return command.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: local.String()}
+	return peer.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: local.String()}
 }
 
-// Wake implements command.Conn.
+// Wake implements peer.Conn.
 func (c *conn) Wake() {
 	select {
 	case c.woken <- struct{}{}:
@@ -104,7 +104,7 @@ func (c *conn) unpoke() {
 	}
 }
 
-// Kill implements command.Conn.
+// Kill implements peer.Conn.
 func (c *conn) Kill() {
 	c.killOnce.Do(func() {
 		close(c.killed)
@@ -213,7 +213,7 @@ func (c *conn) setReadDeadline() bool {
 	if !c.greeted.Load() && c.authenticated() {
 		c.greeted.Store(true)
 	}
-	if watches := c.session != nil && c.session.Watches(); watches != c.watches.Load() {
+	if watches := c.session != nil && c.session.Monitors(); watches != c.watches.Load() {
 		c.watches.Store(watches)
 	}
 	for done := false; !done; {
@@ -245,7 +245,7 @@ func (c *conn) process() bool {
 	for {
 		n, replies, status := c.session.Feed(c.in.unread(), c.replies[:0])
 		c.in.consumed(n)
-		if status == command.Abort {
+		if status == peer.Abort {
 			c.because(endSession)
 			return false
 		}
@@ -253,13 +253,13 @@ func (c *conn) process() bool {
 			return false
 		}
 		switch status {
-		case command.NeedInput:
+		case peer.NeedInput:
 			return true
-		case command.More:
+		case peer.More:
 			if c.isKilled() {
 				return false
 			}
-		case command.Waiting:
+		case peer.Waiting:
 			select {
 			case <-c.woken:
 			case <-c.killed:
@@ -287,7 +287,7 @@ func (c *conn) send(replies []byte) bool {
 	case err != nil:
 		return false
 	case !c.session.Authenticated():
-		if pending <= command.UnauthenticatedOutput {
+		if pending <= peer.UnauthenticatedOutput {
 			return true
 		}
 		c.because(endOutput)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // TestEverySessionIsClosedOnce: checkEnds counts, here while the server still runs.
@@ -19,7 +19,7 @@ func TestEverySessionIsClosedOnce(t *testing.T) {
 	const short = 50 * time.Millisecond
 	const silence = 400 * time.Millisecond // long enough for a first answer on a busy machine
 	locked := func(c *Config) {
-		c.NewSession = func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn, locked: true} }
+		c.NewSession = func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn, locked: true} }
 		c.Limits.HandshakeTimeout = silence
 	}
 	shutdown := func(t *testing.T, s *testServer, _ net.Conn) {
@@ -165,7 +165,7 @@ func TestAdmit(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		deny := true
 		s := start(func(c *Config) {
-			c.Admit = func(p command.Peer) string {
+			c.Admit = func(p peer.Peer) string {
 				if p.Addr == "" || !deny {
 					return ""
 				}

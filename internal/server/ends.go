@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // end is why a connection has ended.
@@ -37,7 +37,7 @@ func (t *traffic) add(other traffic) {
 }
 
 // left notes the end of a connection that was accepted; the session is nil if there was no time for one.
-func (s *Server) left(session Session, peer command.Peer, why end, t traffic, age time.Duration) {
+func (s *Server) left(session peer.Session, p peer.Peer, why end, t traffic, age time.Duration) {
 	s.closed[why].Add(1)
 	if !s.config.Log.Enabled(context.Background(), slog.LevelDebug) {
 		return
@@ -46,14 +46,14 @@ func (s *Server) left(session Session, peer command.Peer, why end, t traffic, ag
 	if session != nil {
 		name = session.Name()
 	}
-	s.config.Log.Debug("client disconnected", "client", peer.Addr, "name", name, "tls", peer.TLS, "reason", why.String(),
+	s.config.Log.Debug("client disconnected", "client", p.Addr, "name", name, "tls", p.TLS, "reason", why.String(),
 		"received_bytes", t.received, "sent_bytes", t.sent, "age", age.Round(time.Microsecond).String())
 }
 
 // tellUnread tells of a client that is closed for the replies that it does not read.
-func (s *Server) tellUnread(peer command.Peer, pendingBytes int) {
+func (s *Server) tellUnread(p peer.Peer, pendingBytes int) {
 	if count := s.unread.Due(); count > 0 {
-		s.config.Log.Warn("a client does not read its replies; connection closed", "client", peer.Addr,
+		s.config.Log.Warn("a client does not read its replies; connection closed", "client", p.Addr,
 			"pending_bytes", pendingBytes, "count", count, "hint", "see --max-output-bytes and --output-timeout")
 	}
 }

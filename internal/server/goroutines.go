@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // goroutines is the driver that gives each connection a goroutine.
@@ -25,11 +25,11 @@ func newGoroutines(s *Server) *goroutines {
 	return &goroutines{server: s, draining: make(chan struct{}), conns: map[*conn]struct{}{}}
 }
 
-func (g *goroutines) serve(nc net.Conn, peer command.Peer) { g.start(newConn(g, nc, peer)) }
+func (g *goroutines) serve(nc net.Conn, p peer.Peer) { g.start(newConn(g, nc, p)) }
 
 // serveTLS is serve for a connection that TLS has yet to be agreed on.
-func (g *goroutines) serveTLS(nc net.Conn, peer command.Peer, config *tls.Config) {
-	c := newConn(g, nc, peer)
+func (g *goroutines) serveTLS(nc net.Conn, p peer.Peer, config *tls.Config) {
+	c := newConn(g, nc, p)
 	c.secure(config)
 	g.start(c)
 }

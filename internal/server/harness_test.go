@@ -18,49 +18,51 @@ import (
 	"time"
 
 	"cellserver/internal/certs/certtest"
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // echoes is a session that takes lines: it replies to each with itself, but for the few that it knows.
 type echoes struct {
-	conn    command.Conn
+	conn    peer.Conn
 	waiting atomic.Bool
 	locked  bool // not authenticated
 	watches bool
 }
 
+func (*echoes) HungUp(peer.Hangup) {}
+
 func (e *echoes) Authenticated() bool { return !e.locked }
 
-func (e *echoes) Watches() bool { return e.watches }
+func (e *echoes) Monitors() bool { return e.watches }
 
 func (e *echoes) Name() string { return "me" }
 
 func (e *echoes) Close() {}
 
-func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status command.Status) {
+func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
 	if e.waiting.Load() {
-		return 0, out, command.Waiting
+		return 0, out, peer.Waiting
 	}
 	line, _, ok := bytes.Cut(in, []byte("\n"))
 	if !ok {
-		return 0, out, command.NeedInput
+		return 0, out, peer.NeedInput
 	}
 	n := len(line) + 1
 	switch text := string(line); {
 	case text == "panic":
 		panic("the session broke")
 	case text == "close":
-		return n, append(out, "bye\n"...), command.Close
+		return n, append(out, "bye\n"...), peer.Close
 	case text == "forever":
-		return 0, out, command.More
+		return 0, out, peer.More
 	case text == "abort":
-		return n, append(out, "never seen\n"...), command.Abort
+		return n, append(out, "never seen\n"...), peer.Abort
 	case text == "watch" || text == "unwatch":
 		e.watches = text == "watch"
-		return n, append(append(out, line...), '\n'), command.More
+		return n, append(append(out, line...), '\n'), peer.More
 	case text == "stay":
 		e.waiting.Store(true)
-		return n, out, command.Waiting
+		return n, out, peer.Waiting
 	case text == "wait":
 		e.waiting.Store(true)
 		go func() {
@@ -68,25 +70,25 @@ func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status comm
 			e.waiting.Store(false)
 			e.conn.Wake()
 		}()
-		return n, out, command.Waiting
+		return n, out, peer.Waiting
 	case strings.HasPrefix(text, "long"):
-		return n, append(out, strings.Repeat("x", 100_000)...), command.More
+		return n, append(out, strings.Repeat("x", 100_000)...), peer.More
 	default:
-		return n, append(append(out, line...), '\n'), command.More
+		return n, append(append(out, line...), '\n'), peer.More
 	}
 }
 
 // watched is a session whose end is watched.
 type watched struct {
-	Session
-	peer   command.Peer
-	conn   command.Conn
+	peer.Session
+	peer   peer.Peer
+	conn   peer.Conn
 	busy   atomic.Int32 // calls of Feed and Close that have not returned
 	closes atomic.Int32
 	faults atomic.Int32
 }
 
-func (w *watched) Feed(in, out []byte) (consumed int, replies []byte, status command.Status) {
+func (w *watched) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
 	w.enter()
 	defer w.busy.Add(-1)
 	return w.Session.Feed(in, out)
@@ -116,8 +118,8 @@ type testServer struct {
 	sessions []*watched
 }
 
-func (s *testServer) watch(session Session, peer command.Peer, conn command.Conn) *watched {
-	w := &watched{Session: session, peer: peer, conn: conn}
+func (s *testServer) watch(session peer.Session, p peer.Peer, conn peer.Conn) *watched {
+	w := &watched{Session: session, peer: p, conn: conn}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sessions = append(s.sessions, w)
@@ -178,7 +180,7 @@ func startTLS(t *testing.T, ioThreads int, l net.Listener, change func(*Config))
 func newServer(l net.Listener, ioThreads int, change func(*Config)) *testServer {
 	s := &testServer{network: l.Addr().Network(), addr: l.Addr().String(), log: &lockedBuffer{}, done: make(chan error, 1)}
 	c := Config{
-		NewSession: func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn} },
+		NewSession: func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn} },
 		IOThreads:  ioThreads,
 		Limits:     Limits{MaxClients: 100, MaxOutputBytes: 32 << 20, OutputTimeout: time.Minute},
 		Log:        slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -187,7 +189,7 @@ func newServer(l net.Listener, ioThreads int, change func(*Config)) *testServer 
 		change(&c)
 	}
 	newSession := c.NewSession
-	c.NewSession = func(p command.Peer, conn command.Conn) Session { return s.watch(newSession(p, conn), p, conn) }
+	c.NewSession = func(p peer.Peer, conn peer.Conn) peer.Session { return s.watch(newSession(p, conn), p, conn) }
 	s.Server = New(c)
 	return s
 }

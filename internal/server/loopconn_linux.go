@@ -5,14 +5,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // loopConn is a connection of a loop. All but Wake and Kill belongs to the loop's goroutine.
 type loopConn struct {
 	// What every request needs comes first: with thousands of clients each cache line is a wait for memory.
 	loop     *loop
-	session  Session
+	session  peer.Session
 	in       input // only what is not processed; without a buffer while that is nothing
 	fd       int
 	interest uint32 // what the poller was asked for
@@ -31,7 +31,7 @@ type loopConn struct {
 	traffic  traffic
 	out      blocks
 
-	peer     command.Peer
+	peer     peer.Peer
 	openedNs int64
 	dueNs    int64 // when expired is to be called, by the loop's clock; 0 for never
 	timerNs  int64 // see timers
@@ -48,9 +48,9 @@ const (
 	phaseClosed
 )
 
-func newLoopConn(l *loop, fd int, peer command.Peer) *loopConn {
-	c := &loopConn{loop: l, fd: fd, peer: peer, edge: unix.EPOLLET}
-	if peer.Unix {
+func newLoopConn(l *loop, fd int, p peer.Peer) *loopConn {
+	c := &loopConn{loop: l, fd: fd, peer: p, edge: unix.EPOLLET}
+	if p.Unix {
 		c.edge = 0
 	}
 	return c
@@ -64,10 +64,10 @@ func (c *loopConn) refuse() {
 	c.loop.server.ended()
 }
 
-// Wake implements command.Conn.
+// Wake implements peer.Conn.
 func (c *loopConn) Wake() { c.loop.inbox.wake(c) }
 
-// Kill implements command.Conn.
+// Kill implements peer.Conn.
 func (c *loopConn) Kill() { c.loop.inbox.kill(c) }
 
 // guarded calls do; if that panics, the connection is closed and nothing else.
@@ -104,7 +104,7 @@ func (c *loopConn) awaitInput() {
 	limits := c.loop.server.limits.Load()
 	c.greeted = c.greeted || c.session.Authenticated()
 	mustGreet := limits.HandshakeTimeout > 0 && !c.greeted
-	mustSpeak := limits.IdleTimeout > 0 && !c.session.Watches()
+	mustSpeak := limits.IdleTimeout > 0 && !c.session.Monitors()
 	c.timed = mustSpeak || mustGreet
 	if !c.timed {
 		c.dueNs = 0
@@ -233,7 +233,7 @@ func (c *loopConn) read() {
 func (c *loopConn) process(b []byte, own bool) {
 	l := c.loop
 	n, replies, status := c.session.Feed(b, l.out[:0])
-	c.more = status == command.More
+	c.more = status == peer.More
 	if cap(replies) <= maxKeptReplies {
 		l.out = replies
 	}
@@ -244,7 +244,7 @@ func (c *loopConn) process(b []byte, own bool) {
 	case n < len(b):
 		c.in.keep(b[n:])
 	}
-	if status == command.Abort {
+	if status == peer.Abort {
 		c.closeFor(endSession)
 		return
 	}
@@ -255,20 +255,20 @@ func (c *loopConn) process(b []byte, own bool) {
 		c.awaitInput() // only now: the input may have authenticated the client
 	}
 	switch status {
-	case command.Close:
+	case peer.Close:
 		c.endFor(endSession, phaseFinishing)
 		return
-	case command.Waiting:
+	case peer.Waiting:
 		c.waiting = true
 		if !c.blocked {
 			c.setDue(0)
 		}
-	case command.NeedInput:
+	case peer.NeedInput:
 		if l.draining && !c.blocked {
 			c.endFor(endShutdown, phaseFinishing)
 			return
 		}
-	case command.More, command.Abort: // dealt with above
+	case peer.More, peer.Abort: // dealt with above
 	}
 	c.listen()
 	c.queue()

@@ -3,7 +3,7 @@ package server
 import (
 	"golang.org/x/sys/unix"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // send writes replies, and queues what the client does not take. It is false if the connection was closed.
@@ -23,7 +23,7 @@ func (c *loopConn) send(replies []byte) bool {
 	c.out.add(replies)
 	switch limits := c.loop.server.limits.Load(); {
 	case !c.session.Authenticated():
-		if c.out.bytes > command.UnauthenticatedOutput {
+		if c.out.bytes > peer.UnauthenticatedOutput {
 			c.closeFor(endOutput)
 			return false
 		}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // loops is the driver that serves connections from a few event loops. Connections that it cannot take, those
@@ -41,10 +41,10 @@ func withLoops(s *Server, n int, others driver) driver {
 	return d
 }
 
-func (d *loops) serve(nc net.Conn, peer command.Peer) {
+func (d *loops) serve(nc net.Conn, p peer.Peer) {
 	fd, err := takeDescriptor(nc)
 	if err != nil {
-		d.others.serve(nc, peer)
+		d.others.serve(nc, p)
 		return
 	}
 	least := d.all[0]
@@ -54,7 +54,7 @@ func (d *loops) serve(nc net.Conn, peer command.Peer) {
 		}
 	}
 	least.load.Add(1)
-	c := newLoopConn(least, fd, peer)
+	c := newLoopConn(least, fd, p)
 	_ = nc.Close() // the descriptor that c has stays open
 	if !least.inbox.add(c) {
 		c.refuse()

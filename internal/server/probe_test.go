@@ -7,24 +7,26 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // stuck is a session that holds up whatever feeds it.
 type stuck struct{ entered, release chan struct{} }
 
+func (*stuck) HungUp(peer.Hangup) {}
+
 func (s *stuck) Authenticated() bool { return true }
 
-func (s *stuck) Watches() bool { return false }
+func (s *stuck) Monitors() bool { return false }
 
 func (s *stuck) Name() string { return "" }
 
 func (s *stuck) Close() {}
 
-func (s *stuck) Feed(in, out []byte) (consumed int, replies []byte, status command.Status) {
+func (s *stuck) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
 	close(s.entered)
 	<-s.release
-	return len(in), append(out, in...), command.NeedInput
+	return len(in), append(out, in...), peer.NeedInput
 }
 
 func TestProbe(t *testing.T) {
@@ -50,7 +52,7 @@ func TestProbeFindsALoopThatHangs(t *testing.T) {
 	for _, ioThreads := range []int{1, 2} {
 		session := &stuck{make(chan struct{}), make(chan struct{})}
 		s := start(t, ioThreads, listen(t, "tcp"), func(c *Config) {
-			c.NewSession = func(command.Peer, command.Conn) Session { return session }
+			c.NewSession = func(peer.Peer, peer.Conn) peer.Session { return session }
 		})
 		if _, none := s.driver.(*goroutines); none {
 			t.Skip("no event loops on this system")

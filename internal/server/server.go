@@ -13,28 +13,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"cellserver/internal/command"
 	"cellserver/internal/often"
+	"cellserver/internal/peer"
 )
-
-// Session is what a driver drives; *command.Session is one.
-type Session interface {
-	Feed(in, out []byte) (consumed int, replies []byte, status command.Status)
-	Authenticated() bool
-	// Watches reports whether the client waits to be told things unasked, so that its silence means nothing.
-	Watches() bool
-	// Name is what the client calls itself, also after Close.
-	Name() string
-	// Close is called once, when the connection has ended in whatever way, and nothing but Name after it.
-	Close()
-}
 
 // Config is what a Server needs.
 type Config struct {
-	NewSession func(peer command.Peer, conn command.Conn) Session
+	NewSession func(p peer.Peer, conn peer.Conn) peer.Session
 	// Admit returns the error, without its '-', that a client is refused with; empty for one that may come in. Nil
 	// lets all come in.
-	Admit func(command.Peer) (refusal string)
+	Admit func(peer.Peer) (refusal string)
 	// IOThreads is how many event loops serve the connections, where the system has them (Linux) and a connection
 	// has a descriptor. With 0, and for other connections, such as TLS, each has a goroutine.
 	IOThreads int
@@ -92,7 +80,7 @@ type Server struct {
 type driver interface {
 	// serve takes over an admitted connection and returns at once. When the connection has ended, it calls the
 	// server's ended.
-	serve(nc net.Conn, peer command.Peer)
+	serve(nc net.Conn, p peer.Peer)
 	// limitsChanged has the connections that wait for input follow new timeouts.
 	limitsChanged()
 	// traffic counts the bytes of all connections that there were.
@@ -214,13 +202,13 @@ func (s *Server) admit(nc net.Conn) {
 		refuse(nc, "ERR max number of clients reached")
 		return
 	}
-	peer := peerOf(nc)
-	if refusal := s.refusal(peer); refusal != "" {
+	p := peerOf(nc)
+	if refusal := s.refusal(p); refusal != "" {
 		refuse(nc, refusal)
 		s.ended()
 		return
 	}
-	s.driver.serve(nc, peer)
+	s.driver.serve(nc, p)
 }
 
 // admitTLS does the same where nothing can be said before the handshake. Who has no place is closed in silence, as by
@@ -248,16 +236,16 @@ func (s *Server) hasRoom() bool {
 }
 
 // refusal asks whether a client may come in, and counts it.
-func (s *Server) refusal(peer command.Peer) (refusal string) {
+func (s *Server) refusal(p peer.Peer) (refusal string) {
 	if s.config.Admit != nil {
-		refusal = s.config.Admit(peer)
+		refusal = s.config.Admit(p)
 	}
 	if refusal == "" {
 		s.accepted.Add(1)
 	} else {
 		s.denied.Add(1)
 		if count := s.barred.Due(); count > 0 {
-			s.config.Log.Warn("a client was refused", "client", peer.Addr, "count", count, "reply", refusal)
+			s.config.Log.Warn("a client was refused", "client", p.Addr, "count", count, "reply", refusal)
 		}
 	}
 	return refusal
@@ -277,24 +265,24 @@ const refusalTimeout = 100 * time.Millisecond
 func (s *Server) ended() { s.connected.Add(-1) }
 
 // closeSession ends the session of a connection that has ended; there is none if that was before it was made.
-func (s *Server) closeSession(session Session, peer command.Peer) {
+func (s *Server) closeSession(session peer.Session, p peer.Peer) {
 	if session == nil {
 		return
 	}
 	defer func() {
-		if p := recover(); p != nil {
-			s.panicked(p, peer)
+		if value := recover(); value != nil {
+			s.panicked(value, p)
 		}
 	}()
 	session.Close()
 }
 
 // panicked counts and reports a panic of a connection, which the caller then closes.
-func (s *Server) panicked(value any, peer command.Peer) {
+func (s *Server) panicked(value any, p peer.Peer) {
 	s.panics.Add(1)
 	if count := s.broken.Due(); count > 0 {
 		s.config.Log.Error("a connection panicked and is closed; please report this",
-			"panic", value, "client", peer.Addr, "count", count, "stack", string(debug.Stack()))
+			"panic", value, "client", p.Addr, "count", count, "stack", string(debug.Stack()))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 func TestRepliesKeepTheirOrderThroughAWait(t *testing.T) {
@@ -144,7 +144,7 @@ func TestHandshakeTimeout(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(func(c *Config) {
 			c.Limits.HandshakeTimeout = time.Second
-			c.NewSession = func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn, locked: true} }
+			c.NewSession = func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn, locked: true} }
 		})
 		nc := s.dial(t)
 		ask(t, nc, "a\n", "a\n")
@@ -155,7 +155,7 @@ func TestHandshakeTimeout(t *testing.T) {
 func TestUnauthenticatedClientMayNotLeaveRepliesUnread(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, start starter) {
 		s := start(func(c *Config) {
-			c.NewSession = func(_ command.Peer, conn command.Conn) Session { return &echoes{conn: conn, locked: true} }
+			c.NewSession = func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn, locked: true} }
 		})
 		s.dialAndNotRead(t)
 		s.awaitClients(t, 0)

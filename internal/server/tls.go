@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // secured is the TLS of a connection, and what crypto/tls takes for the network: it reads from the client, but what
@@ -122,12 +122,12 @@ func certName(state tls.ConnectionState) string {
 	return state.VerifiedChains[0][0].Subject.CommonName
 }
 
-func (s *Server) handshakeFailed(err error, peer command.Peer) {
+func (s *Server) handshakeFailed(err error, p peer.Peer) {
 	s.handshakesFailed.Add(1)
 	level, count := slog.LevelDebug, s.badHandshakes.Due()
 	if count > 0 {
 		level = slog.LevelInfo
 	}
 	s.config.Log.Log(context.Background(), level, "a TLS handshake failed; connection closed",
-		"client", peer.Addr, "error", err, "count", max(count, 1))
+		"client", p.Addr, "error", err, "count", max(count, 1))
 }

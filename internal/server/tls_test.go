@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"cellserver/internal/certs/certtest"
-	"cellserver/internal/command"
+	"cellserver/internal/peer"
 )
 
 // dialRaw connects without TLS.
@@ -178,7 +178,7 @@ func TestTLSItselfIsBounded(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
 	g := newGoroutines(newServer(listen(t, "tcp"), 0, nil).Server)
-	c := newConn(g, server, command.Peer{})
+	c := newConn(g, server, peer.Peer{})
 	c.secure(&tls.Config{})
 	defer c.out.wait()
 	defer c.Kill()
