@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"slices"
+
+	"cellserver/internal/store"
 )
 
 const (
@@ -81,14 +83,14 @@ func (t *table) stored(seg *segment, code uint64, at uint64) []byte {
 }
 
 // storeLong stores a long key and returns its second word.
-func (t *table) storeLong(seg *segment, code uint64, key *Key) uint64 {
-	n := key.storedBytes()
+func (t *table) storeLong(seg *segment, code uint64, key *store.Key) uint64 {
+	n := storedBytes(key)
 	if code&codeMask == codeAlone {
-		return uint64(t.arenas.take(key.appendStored(newBuf(n))))
+		return uint64(t.arenas.take(appendStored(newBuf(n), key)))
 	}
 	buf := t.arenaFor(seg, n)
 	at := location(len(buf), n)
-	t.arenas.set(seg.arena, key.appendStored(buf))
+	t.arenas.set(seg.arena, appendStored(buf, key))
 	return at
 }
 

@@ -1,5 +1,7 @@
 package shard
 
+import "cellserver/internal/store"
+
 const (
 	// A batch shorter than this is answered one request after the other: it gains less by its order than that costs.
 	leastSorted = 4
@@ -11,8 +13,8 @@ const (
 	windowRequests = 16
 )
 
-// Throttle answers a batch of requests in order, all of them at one time.
-func (s *Store) Throttle(nowNs int64, batch []Request) {
+// Throttle implements store.Keys: it answers at once.
+func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	for len(batch) >= leastSorted {
 		piece := batch[:min(len(batch), pieceRequests)]
 		s.throttleSorted(nowNs, piece)
@@ -26,11 +28,12 @@ func (s *Store) Throttle(nowNs int64, batch []Request) {
 		sh.throttleLocked(nowNs, k, q)
 		sh.mu.Unlock()
 	}
+	return nil
 }
 
 // throttleSorted answers the requests shard by shard, those of a shard in order, and so those of a key too. It
 // takes each lock once.
-func (s *Store) throttleSorted(nowNs int64, batch []Request) {
+func (s *Store) throttleSorted(nowNs int64, batch []store.Request) {
 	var hashes [pieceRequests]uint64
 	var order, shardOf [pieceRequests]uint8
 	var place [maxShards]uint8 // of a shard's next request in order
@@ -68,7 +71,7 @@ func (s *Store) throttleSorted(nowNs int64, batch []Request) {
 	}
 }
 
-func (s *Store) throttleWindow(nowNs int64, batch []Request, hashes *[pieceRequests]uint64, window []uint8) {
+func (s *Store) throttleWindow(nowNs int64, batch []store.Request, hashes *[pieceRequests]uint64, window []uint8) {
 	if len(window) > 1 {
 		sum := uint64(0)
 		for _, i := range window {
@@ -93,7 +96,7 @@ func (t *table) touch(hash uint64) uint64 {
 	return b.meta + b.key[bucketSlots-1][0]
 }
 
-func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *Request) {
+func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
 	b, slot := sh.table.find(k, &q.Key)
 	tatNs := nowNs
 	if b != nil {

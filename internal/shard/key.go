@@ -3,6 +3,8 @@ package shard
 import (
 	"encoding/binary"
 	"hash/maphash"
+
+	"cellserver/internal/store"
 )
 
 const inlineBytes = 16 // the longest key that stands in its slot
@@ -22,7 +24,7 @@ func hashKey(seed maphash.Seed, db uint16, name []byte) uint64 {
 	return maphash.Bytes(seed, name) ^ uint64(db)*0x9e3779b97f4a7c15
 }
 
-func refOf(key *Key, hash uint64) keyRef {
+func refOf(key *store.Key, hash uint64) keyRef {
 	if n := len(key.Name); key.DB == 0 && n <= inlineBytes {
 		low, high := wordsOf(key.Name)
 		return keyRef{hash, low, high, codeEmptyKey + uint64(n)}
@@ -31,9 +33,9 @@ func refOf(key *Key, hash uint64) keyRef {
 }
 
 // otherRef is refOf for the keys that are rarer: those of other databases, and long ones.
-func otherRef(key *Key, hash uint64) keyRef {
+func otherRef(key *store.Key, hash uint64) keyRef {
 	k := keyRef{hash: hash}
-	n := key.storedBytes()
+	n := storedBytes(key)
 	switch {
 	case n <= inlineBytes:
 		low, high := wordsOf(key.Name)
@@ -51,7 +53,7 @@ func otherRef(key *Key, hash uint64) keyRef {
 
 func (k keyRef) isLong() bool { return isLong(k.code) }
 
-func (key *Key) storedBytes() int {
+func storedBytes(key *store.Key) int {
 	if key.DB == 0 {
 		return len(key.Name)
 	}
@@ -59,14 +61,14 @@ func (key *Key) storedBytes() int {
 }
 
 // appendStored appends what is stored of a key.
-func (key *Key) appendStored(buf []byte) []byte {
+func appendStored(buf []byte, key *store.Key) []byte {
 	if key.DB != 0 {
 		buf = binary.LittleEndian.AppendUint16(buf, key.DB)
 	}
 	return append(buf, key.Name...)
 }
 
-func (key *Key) isStored(stored []byte) bool {
+func isStored(key *store.Key, stored []byte) bool {
 	db, name := splitStored(stored, key.DB != 0)
 	return db == key.DB && string(name) == string(key.Name)
 }

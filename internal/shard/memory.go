@@ -1,11 +1,13 @@
 package shard
 
+import "cellserver/internal/store"
+
 const (
 	pointerBytes     = 8  // of a segment, in the directory
 	sliceHeaderBytes = 24 // of an arena, among the arenas
 )
 
-// MemoryUsage returns how many bytes a key costs now, rounded up, and false if it is absent.
+// MemoryUsage implements store.Walker. The bytes are rounded up.
 //
 // That is its equal share of its segment, with the segment's places in the directory:
 //
@@ -17,7 +19,7 @@ const (
 //
 // So the keys that share a segment pay for the room and the garbage in it, a lone key for all of it, and the sum
 // over all keys is what the tables take.
-func (s *Store) MemoryUsage(nowNs int64, key Key) (bytes int, ok bool) {
+func (s *Store) MemoryUsage(nowNs int64, key store.Key) (bytes int, ok bool) {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
 	sh.mu.Lock()
@@ -25,7 +27,7 @@ func (s *Store) MemoryUsage(nowNs int64, key Key) (bytes int, ok bool) {
 	return sh.memoryUsageLocked(nowNs, k, &key)
 }
 
-func (sh *shard) memoryUsageLocked(nowNs int64, k keyRef, key *Key) (bytes int, ok bool) {
+func (sh *shard) memoryUsageLocked(nowNs int64, k keyRef, key *store.Key) (bytes int, ok bool) {
 	t := &sh.table
 	b, slot := t.find(k, key)
 	if b == nil || b.tatNs[slot] <= nowNs {

@@ -1,6 +1,10 @@
 package shard
 
-import "slices"
+import (
+	"slices"
+
+	"cellserver/internal/store"
+)
 
 const (
 	// A cursor is the leading bits of a hash, so few that clients which keep numbers as doubles can hold it. No
@@ -26,7 +30,7 @@ const (
 // A call visits about count keys, or fewer, or none, where a bounded number of segments has no more. Keys whose
 // hashes have the cursor's bits in common are visited in one call. visit is called outside all locks and may use
 // the store; it must not keep the name.
-func (s *Store) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key Key, tatNs int64)) (next uint64) {
+func (s *Store) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key store.Key, tatNs int64)) (next uint64) {
 	return s.scan(scan{store: s, nowNs: nowNs, db: db}, cursor, count, visit)
 }
 
@@ -51,7 +55,7 @@ type scanKey struct {
 	tatNs int64
 }
 
-func (s *Store) scan(sc scan, cursor uint64, count int, visit func(key Key, tatNs int64)) (next uint64) {
+func (s *Store) scan(sc scan, cursor uint64, count int, visit func(key store.Key, tatNs int64)) (next uint64) {
 	if cursor >= 1<<cursorBits {
 		return 0
 	}
@@ -162,10 +166,10 @@ func cutScan(found []uint64, count int) int {
 	return n
 }
 
-func (sc *scan) visit(visit func(key Key, tatNs int64)) {
+func (sc *scan) visit(visit func(key store.Key, tatNs int64)) {
 	start := 0
 	for _, k := range sc.keys {
-		visit(Key{DB: sc.db, Name: sc.names[start:k.end:k.end]}, k.tatNs)
+		visit(store.Key{DB: sc.db, Name: sc.names[start:k.end:k.end]}, k.tatNs)
 		start = k.end
 	}
 }

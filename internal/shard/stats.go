@@ -1,20 +1,9 @@
 package shard
 
-// Stats is what the store has counted since it was made, and what it holds.
-type Stats struct {
-	Keys    int // entries, those included that expired since the sweep was last there
-	Slots   int // that there are for entries, those in use included
-	Bytes   int // of the tables, with long keys and directories
-	Allowed uint64
-	Denied  uint64
-	Asked   uint64 // units; see counts.add
-	Granted uint64
-	Expired uint64 // entries that the sweep removed
-	Swept   uint64 // segments that it looked at
-}
+import "cellserver/internal/store"
 
 // UpdateStats adds the store's figures to st. It holds one shard's lock at a time, for a few loads.
-func (s *Store) UpdateStats(st *Stats) {
+func (s *Store) UpdateStats(st *store.Stats) {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
@@ -23,14 +12,14 @@ func (s *Store) UpdateStats(st *Stats) {
 	}
 }
 
-func (sh *shard) updateStatsLocked(st *Stats) {
+func (sh *shard) updateStatsLocked(st *store.Stats) {
 	segments := sh.table.segments()
 	st.Keys += sh.table.count
 	st.Slots += segments * segmentSlots
 	st.Bytes += segments*segmentBytes + len(sh.table.directory)*pointerBytes + sh.table.arenas.totalBytes()
 	st.Allowed += sh.counts.allowed
-	st.Denied += sh.counts.denied
-	st.Asked += sh.counts.granted + sh.counts.refused
+	st.Limited += sh.counts.limited
+	st.Requested += sh.counts.granted + sh.counts.refused
 	st.Granted += sh.counts.granted
 	st.Expired += sh.expired
 	st.Swept += sh.swept
@@ -38,20 +27,20 @@ func (sh *shard) updateStatsLocked(st *Stats) {
 
 // counts is what requests came to.
 type counts struct {
-	allowed uint64 // requests that passed
-	denied  uint64 // requests that were limited
-	granted uint64 // units that those asked for that passed
-	refused uint64 // units that the others asked for
+	allowed uint64 // requests
+	limited uint64 // requests
+	granted uint64 // units of the requests that were allowed
+	refused uint64 // units of those that were limited
 }
 
 // maxCountedUnits is the most that one request counts for, so that no client can bring the sums around to 0.
 const maxCountedUnits = 1 << 32
 
-// add counts a request. One that gives units back asks for none.
+// add counts a request. One that gives units back requests none.
 func (c *counts) add(quantity int64, limited bool) {
 	units := uint64(min(max(quantity, 0), maxCountedUnits))
 	if limited {
-		c.denied++
+		c.limited++
 		c.refused += units
 		return
 	}
@@ -61,7 +50,7 @@ func (c *counts) add(quantity int64, limited bool) {
 
 func (c *counts) merge(other *counts) {
 	c.allowed += other.allowed
-	c.denied += other.denied
+	c.limited += other.limited
 	c.granted += other.granted
 	c.refused += other.refused
 }

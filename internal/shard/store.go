@@ -1,8 +1,8 @@
 // Package shard is the lock-sharded store of limiter states. A key's hash picks one of its shards, and what is
 // read, decided and written for the key happens under that shard's lock in one pass.
 //
-// The store has no clock: every call takes the time, as Unix nanoseconds. All methods of Store are safe for
-// concurrent use; a Tx belongs to one goroutine, a Sweeper to one goroutine.
+// The store has no clock: every call takes the time, as Unix nanoseconds. A Store is safe for concurrent use; what it
+// hands out, and a Sweeper, belong to one goroutine each.
 package shard
 
 import (
@@ -11,11 +11,11 @@ import (
 	"runtime"
 	"sync"
 
-	"cellserver/internal/funnel"
+	"cellserver/internal/store"
 )
 
-// Store holds the states of keys, each in one of up to 65,536 databases. An expired key, one whose TAT is not
-// after now, is absent for every caller; a Sweeper gives its memory back.
+// Store implements store.Store, and can do all that a store may be able to do. A Sweeper gives the memory of expired
+// keys back.
 type Store struct {
 	seed   maphash.Seed // secret, so that nobody can aim keys at one shard or segment
 	shift  uint8        // leaves those bits of a hash that choose the shard
@@ -57,41 +57,37 @@ type shard struct {
 	_ [128]byte // keeps two shards' data off one pair of cache lines, which are often fetched together
 }
 
-// Key names a state.
-type Key struct {
-	DB   uint16
-	Name []byte
-}
-
-// Request is one funnel call, and then its answer. The store does not keep Key.Name.
-type Request struct {
-	Key      Key
-	Limit    funnel.Limit
-	Quantity int64
-	Result   funnel.Result
-}
-
-// TAT returns a key's TAT in Unix nanoseconds, and false if it is absent.
-func (s *Store) TAT(nowNs int64, key Key) (tatNs int64, ok bool) {
+// TAT implements store.Keys.
+func (s *Store) TAT(nowNs int64, key store.Key) (tatNs int64, ok bool, err error) {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	tatNs = sh.tatLocked(nowNs, k, &key)
-	return tatNs, tatNs > nowNs
+	return tatNs, tatNs > nowNs, nil
 }
 
-// Delete removes a key, and reports whether it was live.
-func (s *Store) Delete(nowNs int64, key Key) bool {
-	k := s.ref(&key)
+// Delete implements store.Keys.
+func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
+	if len(keys) == 1 {
+		return s.deleteOne(nowNs, &keys[0]), nil
+	}
+	tx := s.begin(nowNs, keys)
+	defer tx.Rollback()
+	deleted, err = tx.Delete(nowNs, keys)
+	tx.Commit()
+	return deleted, err
+}
+
+func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int) {
+	k := s.ref(key)
 	sh := s.shardOf(k.hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return sh.deleteLocked(nowNs, k, &key)
+	return sh.deleteLocked(nowNs, k, key)
 }
 
-// Count adds each database's live keys to its place in counts; databases beyond that are passed over. It looks at
-// every entry, a few segments at a time.
+// Count implements store.Walker. It looks at every entry, a few segments at a time.
 func (s *Store) Count(nowNs int64, counts []int) {
 	for i := range s.shards {
 		sh := &s.shards[i]
@@ -99,14 +95,14 @@ func (s *Store) Count(nowNs int64, counts []int) {
 	}
 }
 
-// Flush removes all keys of a database, a few segments at a time.
+// Flush implements store.Walker, a few segments at a time.
 func (s *Store) Flush(db uint16) {
 	for i := range s.shards {
 		s.shards[i].flush(db)
 	}
 }
 
-// FlushAll removes all keys at once.
+// FlushAll implements store.Walker.
 func (s *Store) FlushAll() {
 	s.lockAll()
 	defer s.unlockAll()
@@ -134,26 +130,27 @@ func (s *Store) flushAllLocked() {
 	}
 }
 
-func (s *Store) ref(key *Key) keyRef { return refOf(key, hashKey(s.seed, key.DB, key.Name)) }
+func (s *Store) ref(key *store.Key) keyRef { return refOf(key, hashKey(s.seed, key.DB, key.Name)) }
 
 func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(s.shift&63)] }
 
 // tatLocked returns a key's TAT, or nowNs if it is absent.
-func (sh *shard) tatLocked(nowNs int64, k keyRef, key *Key) int64 {
+func (sh *shard) tatLocked(nowNs int64, k keyRef, key *store.Key) int64 {
 	if b, slot := sh.table.find(k, key); b != nil {
 		return max(b.tatNs[slot], nowNs)
 	}
 	return nowNs
 }
 
-func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *Key) bool {
+// deleteLocked removes a key, and returns 1 if it was live, else 0.
+func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted int) {
 	b, slot := sh.table.find(k, key)
 	if b == nil || b.tatNs[slot] <= nowNs {
-		return false
+		return 0
 	}
 	sh.table.set(k, key, b, slot, nowNs, nowNs)
 	sh.changedLocked(k.hash)
-	return true
+	return 1
 }
 
 // counter returns a visit that counts the live entries of segments.

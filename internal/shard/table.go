@@ -1,6 +1,10 @@
 package shard
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+
+	"cellserver/internal/store"
+)
 
 // A table is an extendible hash table without locks; the shard above it has the lock. It is made of segments of
 // a fixed size that split and merge one at a time, so no operation pays for the whole table and old and new
@@ -33,7 +37,7 @@ const (
 func (t *table) reset() { *t = table{seed: t.seed, skip: t.skip} }
 
 // find returns a key's bucket and slot, or nil.
-func (t *table) find(k keyRef, key *Key) (*bucket, int) {
+func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
 	if len(t.directory) == 0 {
 		return nil, 0
 	}
@@ -55,14 +59,14 @@ func (t *table) find(k keyRef, key *Key) (*bucket, int) {
 	return nil, 0
 }
 
-func (t *table) findLong(seg *segment, k keyRef, key *Key) (*bucket, int) {
+func (t *table) findLong(seg *segment, k keyRef, key *store.Key) (*bucket, int) {
 	i := homeOf(k.hash)
 	for range segmentBuckets {
 		b := &seg.buckets[i]
 		d := b.differences(k.code)
 		for slot := range bucketSlots {
 			if d>>(slotBits*uint(slot))&slotMask == 0 && b.key[slot][0] == k.hash &&
-				key.isStored(t.stored(seg, k.code, b.key[slot][1])) {
+				isStored(key, t.stored(seg, k.code, b.key[slot][1])) {
 				return b, slot
 			}
 		}
@@ -75,7 +79,7 @@ func (t *table) findLong(seg *segment, k keyRef, key *Key) (*bucket, int) {
 }
 
 // set stores the TAT of a key that find answered b and slot for. One that is not after nowNs removes the key.
-func (t *table) set(k keyRef, key *Key, b *bucket, slot int, nowNs, tatNs int64) {
+func (t *table) set(k keyRef, key *store.Key, b *bucket, slot int, nowNs, tatNs int64) {
 	switch {
 	case tatNs <= nowNs && b != nil:
 		seg := t.segmentOf(k.hash)
@@ -90,7 +94,7 @@ func (t *table) set(k keyRef, key *Key, b *bucket, slot int, nowNs, tatNs int64)
 }
 
 // insert adds a key that find did not find.
-func (t *table) insert(k keyRef, key *Key, kind kind, tatNs int64) {
+func (t *table) insert(k keyRef, key *store.Key, kind kind, tatNs int64) {
 	if t.directory == nil {
 		t.directory = []*segment{new(segment)}
 		t.atDepth[0] = 1

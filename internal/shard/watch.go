@@ -3,24 +3,22 @@ package shard
 import (
 	"math"
 	"sync/atomic"
+
+	"cellserver/internal/store"
 )
 
-// Watch notices whether any of its keys changes: is written, created, deleted or flushed, by whomever, even if it
-// changes back, or expires though it was live when its watch began. A Watch belongs to one goroutine and must be
-// closed.
-//
-// It knows a key by its hash alone. Two keys of one hash, which nobody can aim at, would dirty each other's
+// watch implements store.Watch. It knows a key by its hash alone. Two keys of one hash, which nobody can aim at, would dirty each other's
 // watches; the caller would try again.
-type Watch struct {
+type watch struct {
 	store     *Store
 	dirty     atomic.Bool // set under the lock of the shard that the change is in
 	expiresNs int64       // when the first of the keys that were live does
 	keys      map[uint64]*watching
 }
 
-// watching is one key of one Watch. It stands in the list that its shard has for the key's hash.
+// watching is one key of one watch. It stands in the list that its shard has for the key's hash.
 type watching struct {
-	watch      *Watch
+	watch      *watch
 	live       bool // when its watch began; so it stays as long as nothing is written
 	listed     bool
 	prev, next *watching
@@ -29,15 +27,15 @@ type watching struct {
 // watched is a shard's watched keys by their hashes: each a list of who watches it. It is nil without any.
 type watched map[uint64]*watching
 
-// Watch begins to watch keys. It does not keep their names.
-func (s *Store) Watch(nowNs int64, keys []Key) *Watch {
-	w := &Watch{store: s, expiresNs: math.MaxInt64}
+// Watch implements store.Watcher.
+func (s *Store) Watch(nowNs int64, keys []store.Key) store.Watch {
+	w := &watch{store: s, expiresNs: math.MaxInt64}
 	w.Add(nowNs, keys)
 	return w
 }
 
-// Add watches more keys. One that is watched already stays as it is.
-func (w *Watch) Add(nowNs int64, keys []Key) {
+// Add implements store.Watch.
+func (w *watch) Add(nowNs int64, keys []store.Key) {
 	if w.keys == nil {
 		w.keys = make(map[uint64]*watching, len(keys))
 	}
@@ -49,14 +47,14 @@ func (w *Watch) Add(nowNs int64, keys []Key) {
 		if w.keys[k.hash] == nil {
 			x := &watching{watch: w}
 			w.keys[k.hash] = x
-			if tatNs := w.store.shardOf(k.hash).watch(nowNs, k, &keys[i], x); x.live {
+			if tatNs := w.store.shardOf(k.hash).beginWatch(nowNs, k, &keys[i], x); x.live {
 				w.expiresNs = min(w.expiresNs, tatNs)
 			}
 		}
 	}
 }
 
-func (sh *shard) watch(nowNs int64, k keyRef, key *Key, x *watching) (tatNs int64) {
+func (sh *shard) beginWatch(nowNs int64, k keyRef, key *store.Key, x *watching) (tatNs int64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	tatNs = sh.tatLocked(nowNs, k, key)
@@ -68,23 +66,20 @@ func (sh *shard) watch(nowNs int64, k keyRef, key *Key, x *watching) (tatNs int6
 	return tatNs
 }
 
-// Dirty reports whether a key has changed or expired. For a transaction that shall happen only if none has, ask
-// when its locks are held, at its time, and keep them until its end. The watched keys need not be among its own:
-// a change is noticed before the lock of its shard is given up, so one that Dirty does not see yet comes after
-// the transaction for everybody who sees both. It may be asked while another goroutine calls Close, after which it
-// says nothing.
-func (w *Watch) Dirty(nowNs int64) bool { return w.dirty.Load() || w.expiresNs <= nowNs }
+// Dirty implements store.Watch. The watched keys need not be among those of the transaction that asks: a change is
+// noticed before the lock of its shard is given up, so one that Dirty does not see yet comes after the transaction for
+// everybody who sees both.
+func (w *watch) Dirty(nowNs int64) bool { return w.dirty.Load() || w.expiresNs <= nowNs }
 
-// Close forgets the keys. It takes locks, so the caller must hold none: a transaction is ended before. A closed
-// Watch may be closed again.
-func (w *Watch) Close() {
+// Close implements store.Watch. It takes locks, so the caller must hold none.
+func (w *watch) Close() {
 	for hash, x := range w.keys {
-		w.store.shardOf(hash).unwatch(hash, x)
+		w.store.shardOf(hash).endWatch(hash, x)
 	}
 	w.keys = nil
 }
 
-func (sh *shard) unwatch(hash uint64, x *watching) {
+func (sh *shard) endWatch(hash uint64, x *watching) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if x.listed {

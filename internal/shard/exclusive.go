@@ -1,0 +1,98 @@
+package shard
+
+import "cellserver/internal/store"
+
+// exclusive implements store.Exclusive. It holds the locks of all shards, so the times that its methods are given are
+// the one at which it began.
+type exclusive struct {
+	store *Store
+	nowNs int64
+	ended bool
+}
+
+// BeginAll implements store.Transactor.
+func (s *Store) BeginAll(nowNs int64) store.Exclusive {
+	s.lockAll()
+	return &exclusive{store: s, nowNs: nowNs}
+}
+
+// End implements store.Exclusive.
+func (x *exclusive) End() {
+	if !x.ended {
+		x.ended = true
+		x.store.unlockAll()
+	}
+}
+
+// Throttle implements store.Keys.
+func (x *exclusive) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	for i := range batch {
+		q := &batch[i]
+		k := x.store.ref(&q.Key)
+		x.store.shardOf(k.hash).throttleLocked(nowNs, k, q)
+	}
+	return nil
+}
+
+// TAT implements store.Keys.
+func (x *exclusive) TAT(nowNs int64, key store.Key) (tatNs int64, ok bool, err error) {
+	k := x.store.ref(&key)
+	tatNs = x.store.shardOf(k.hash).tatLocked(nowNs, k, &key)
+	return tatNs, tatNs > nowNs, nil
+}
+
+// Delete implements store.Keys.
+func (x *exclusive) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
+	for i := range keys {
+		k := x.store.ref(&keys[i])
+		deleted += x.store.shardOf(k.hash).deleteLocked(nowNs, k, &keys[i])
+	}
+	return deleted, nil
+}
+
+// SetTAT implements store.Restorer.
+func (x *exclusive) SetTAT(key store.Key, tatNs int64) {
+	k := x.store.ref(&key)
+	sh := x.store.shardOf(k.hash)
+	b, slot := sh.table.find(k, &key)
+	sh.table.set(k, &key, b, slot, x.nowNs, tatNs)
+	sh.changedLocked(k.hash)
+}
+
+// MemoryUsage implements store.Walker.
+func (x *exclusive) MemoryUsage(nowNs int64, key store.Key) (bytes int, ok bool) {
+	k := x.store.ref(&key)
+	return x.store.shardOf(k.hash).memoryUsageLocked(nowNs, k, &key)
+}
+
+// Count implements store.Walker.
+func (x *exclusive) Count(nowNs int64, counts []int) {
+	for i := range x.store.shards {
+		sh := &x.store.shards[i]
+		sh.eachSegmentLocked(sh.counter(nowNs, counts))
+	}
+}
+
+// Scan implements store.Walker; visit may use the exclusive.
+func (x *exclusive) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key store.Key, tatNs int64)) (next uint64) {
+	return x.store.scan(scan{store: x.store, nowNs: nowNs, db: db, locked: true}, cursor, count, visit)
+}
+
+// Flush implements store.Walker.
+func (x *exclusive) Flush(db uint16) {
+	for i := range x.store.shards {
+		sh := &x.store.shards[i]
+		sh.eachSegmentLocked(sh.flusher(db))
+		sh.resetIfEmptyLocked()
+	}
+}
+
+// FlushAll implements store.Walker.
+func (x *exclusive) FlushAll() { x.store.flushAllLocked() }
+
+// UpdateStats implements store.Walker.
+func (x *exclusive) UpdateStats(st *store.Stats) {
+	for i := range x.store.shards {
+		x.store.shards[i].updateStatsLocked(st)
+	}
+}

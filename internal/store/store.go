@@ -1,0 +1,146 @@
+// Package store is the seam between deciding and keeping: what a store of limiter states takes and answers, and what
+// it may be able to do beyond that. A Store, a Walker and a Transactor are safe for concurrent use; what they hand
+// out belongs to one goroutine at a time.
+//
+// Time is an argument of every call, in Unix nanoseconds, and never goes back from one call to the next. A key whose
+// TAT is not after that time is absent for every caller.
+package store
+
+import "cellserver/internal/funnel"
+
+// Key names a state: bytes within one of up to 65,536 databases.
+type Key struct {
+	DB   uint16
+	Name []byte
+}
+
+// Request is one call of a limiter, and then its answer: Result, or Err if the store could not decide.
+type Request struct {
+	Key      Key
+	Limit    funnel.Limit
+	Quantity int64
+	Result   funnel.Result
+	Err      error
+}
+
+// Keys is keys at work: those of a store, where each call is a step of its own, or those of a transaction.
+type Keys interface {
+	// Throttle decides the requests of a batch in order, all of them at one time. It returns nil if they are
+	// answered. Otherwise it has copied what it needs of them, for their names are slices of a connection's buffer,
+	// and the Pending answers later. Transactions answer at once.
+	Throttle(nowNs int64, batch []Request) Pending
+	// TAT returns a key's TAT in Unix nanoseconds, and false if the key is absent.
+	TAT(nowNs int64, key Key) (tatNs int64, ok bool, err error)
+	// Delete removes keys as one step and returns how many were live; a key that is named twice counts once.
+	Delete(nowNs int64, keys []Key) (deleted int, err error)
+}
+
+// Store keeps the states of keys. What it can do beyond Keys it says by being a Walker, a Watcher or a Transactor,
+// too; a command that needs what the store lacks is refused.
+type Store interface {
+	Keys
+	// UpdateStats adds the store's figures to st.
+	UpdateStats(st *Stats)
+}
+
+// Pending is a batch that will be answered later.
+type Pending interface {
+	// Notify has wake called once, from any goroutine, as soon as the answers are there; at once if they are.
+	Notify(wake func())
+	// Answers returns the requests of the batch in their order, answered, and false while they are not.
+	Answers() (answered []Request, ok bool)
+	// Cancel says that nobody waits for the answers any more. What was requested may still happen.
+	Cancel()
+}
+
+// Walker is a store that can go through all of its keys. So is a transaction over all keys.
+type Walker interface {
+	// MemoryUsage returns how many bytes a key costs, and false if the key is absent.
+	MemoryUsage(nowNs int64, key Key) (bytes int, ok bool)
+	// Count adds each database's live keys to its place in counts; databases beyond that are passed over.
+	Count(nowNs int64, counts []int)
+	// Scan visits about count of a database's live keys and returns the cursor to continue with. A walk begins with
+	// cursor 0, and has ended when 0 is returned. It visits every key that lives throughout. visit must not keep the
+	// name, and may use the store.
+	Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key Key, tatNs int64)) (next uint64)
+	// Flush removes all keys of a database.
+	Flush(db uint16)
+	// FlushAll removes all keys as one step.
+	FlushAll()
+	// UpdateStats is Store.UpdateStats.
+	UpdateStats(st *Stats)
+}
+
+// Watcher is a store that notices changes of keys.
+type Watcher interface {
+	// Watch begins to watch keys. It does not keep their names.
+	Watch(nowNs int64, keys []Key) Watch
+}
+
+// Watch notices whether any of its keys changes: is written, created, deleted or flushed, by whomever, even if it
+// changes back, or expires though it was live when its watch began. It must be closed.
+type Watch interface {
+	// Add watches more keys. One that is watched already stays as it is.
+	Add(nowNs int64, keys []Key)
+	// Dirty reports whether a key has changed or expired. For a transaction that must happen only if none has, call
+	// it within the transaction, at its time. It may be called while another goroutine calls Close, after which its
+	// answer means nothing.
+	Dirty(nowNs int64) bool
+	// Close forgets the keys. The caller must have no transaction under way; a closed Watch may be closed again.
+	Close()
+}
+
+// Transactor is a store that executes several calls as one step.
+type Transactor interface {
+	// Begin returns a transaction over the keys, which it has read and keeps from others. The names must stay as they
+	// are until its end.
+	Begin(nowNs int64, keys []Key) Transaction
+	// BeginAll waits for everybody else and keeps them out of the store. All keys are the transaction's.
+	BeginAll(nowNs int64) Exclusive
+}
+
+// Restorer is a part of a transaction: it puts keys back into an earlier state.
+type Restorer interface {
+	// SetTAT makes a TAT a key's state, which is none if it is not after the transaction's time.
+	SetTAT(key Key, tatNs int64)
+}
+
+// Transaction is several calls as one step, at the time at which it began. It may name only keys that Begin was given;
+// another one panics. It ends with Commit or Rollback, best with a deferred Rollback, which does nothing after Commit;
+// until then its goroutine must not use the store but through it, unless it has called Release.
+type Transaction interface {
+	Keys
+	Restorer
+	// Release lets others at the keys and keeps the states that were read. Others may then change the keys, and
+	// Commit finds out whether they did: for a transaction that takes longer than others should wait.
+	Release()
+	// Commit makes all that was written visible at once, ends the transaction, and reports whether it did. It does
+	// not, and then nothing has happened, if the transaction was released, has written, and finds a key in another
+	// state than it read.
+	Commit() bool
+	// Rollback forgets all that was written and ends the transaction.
+	Rollback()
+}
+
+// Exclusive is a store that nobody else can use until End, at one time. What it writes is written at once; there is no
+// way back. It belongs to one goroutine, which must not use the store but through it.
+type Exclusive interface {
+	Keys
+	Restorer
+	Walker
+	// End lets the others in again. What has ended may be ended again.
+	End()
+}
+
+// Stats is what a store has counted since it was made, and what it holds.
+type Stats struct {
+	Keys      int // entries, those included that expired since the sweep was last there
+	Slots     int // room for entries, those in use included
+	Bytes     int // of the tables, with long keys and directories
+	Allowed   uint64
+	Limited   uint64
+	Requested uint64 // units, of which one request counts for 2^32 at most
+	Granted   uint64 // units
+	Expired   uint64 // entries that the sweep removed
+	Swept     uint64 // segments that it looked at
+}
