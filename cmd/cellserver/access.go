@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/acl"
-	"cellserver/internal/command"
+	"cellserver/internal/catalog"
 	"cellserver/internal/peer"
 )
 
@@ -54,8 +54,8 @@ type access struct {
 	protectedMode atomic.Bool
 }
 
-func newAccess(o *options) *access {
-	a := &access{users: acl.NewUsers(command.Commands())}
+func newAccess(o *options, cat *catalog.Catalog) *access {
+	a := &access{users: acl.NewUsers(cat.ForRules())}
 	a.setPassword(o.requirePass)
 	a.protectedMode.Store(o.protectedMode)
 	return a

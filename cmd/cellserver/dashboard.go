@@ -4,7 +4,9 @@ import (
 	"runtime/metrics"
 
 	"cellserver/internal/dashboard"
-	"cellserver/internal/shard"
+	"cellserver/internal/decide"
+	"cellserver/internal/funnel"
+	"cellserver/internal/store"
 )
 
 // newPage returns the page, which shows nothing before its Run.
@@ -13,23 +15,23 @@ func (a *app) newPage() *dashboard.Page {
 		Version: version,
 		Now:     a.now,
 		Sample:  a.sample,
-		TAT: func(nowNs int64, db uint16, key []byte) (tatNs int64, ok bool) {
-			return a.store.TAT(nowNs, shard.Key{DB: db, Name: key})
+		Look: func(nowNs int64, key store.Key, limit funnel.Limit) (decide.Probe, error) {
+			return decide.Look(a.store, nowNs, key, limit)
 		},
 		Reading:     a.options.reading(),
 		Databases:   a.options.databases,
 		MaxKeyBytes: a.options.maxKeyBytes,
-		Latency:     a.engine.Latency,
-		Top:         a.engine.TopKeys,
+		Latency:     a.engine.Records.ThrottleDurations,
+		Top:         a.topKeys,
 	})
 }
 
 func (a *app) sample() dashboard.Sample {
-	var st shard.Stats
+	var st store.Stats
 	a.store.UpdateStats(&st)
 	return dashboard.Sample{
 		Allowed:     st.Allowed,
-		Denied:      st.Denied,
+		Denied:      st.Limited,
 		Connections: a.server.Stats().Connected,
 		Keys:        st.Keys,
 		MemoryBytes: heldBytes(),

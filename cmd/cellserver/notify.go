@@ -7,7 +7,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"cellserver/internal/shard"
+	"cellserver/internal/store"
 )
 
 // notify tells the service manager, where one started the server and wants to know, as sd_notify(3) has it.
@@ -44,7 +44,7 @@ func (a *app) probe(ctx context.Context) error {
 	if err := a.server.Probe(ctx); err != nil {
 		return err
 	}
-	var st shard.Stats
+	var st store.Stats
 	a.store.UpdateStats(&st)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/command"
+	"cellserver/internal/commands/admin"
 	"cellserver/internal/metrics"
 )
 
@@ -41,7 +41,7 @@ type options struct {
 
 	timeout, handshakeTimeout, outputTimeout, shutdownTimeout time.Duration
 
-	watching      command.Watching
+	thresholds    admin.Thresholds
 	topKeysMetric int
 	topKeysNames  metrics.NameStyle
 

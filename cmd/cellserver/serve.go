@@ -17,15 +17,20 @@ import (
 	"syscall"
 	"time"
 
+	"cellserver/internal/catalog"
 	"cellserver/internal/certs"
-	"cellserver/internal/command"
+	"cellserver/internal/commands"
+	"cellserver/internal/commands/admin"
 	"cellserver/internal/funnel"
 	"cellserver/internal/lua"
 	"cellserver/internal/metrics"
+	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 	"cellserver/internal/server"
 	"cellserver/internal/shard"
+	"cellserver/internal/store"
+	"cellserver/internal/topkeys"
 )
 
 func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -74,39 +79,46 @@ type app struct {
 	now       func() int64
 	store     *shard.Store
 	access    *access
-	engine    *command.Engine
+	engine    *commands.Engine
 	server    *server.Server
 	web       *web
 	notReady  atomic.Pointer[string] // why; empty while clients are served
-	stop      func()                 // ends the server in good order
+	stop      func()                 // ends the server gracefully
 }
 
 func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
+	cat := catalog.New()
 	a := &app{
 		options: o, log: log, listeners: l, certs: keeper, web: web, now: monotonicClock(), store: shard.New(),
-		access: newAccess(o),
+		access: newAccess(o, cat),
 	}
 	a.setNotReady("starting")
-	a.engine = command.NewEngine(command.Config{
-		Store:         a.store,
-		Now:           a.now,
-		Reading:       o.reading(),
-		Databases:     o.databases,
-		MaxKeyBytes:   o.maxKeyBytes,
-		MaxReplyBytes: o.maxOutputBytes,
-		Limits:        resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
-		Users:         a.access.users,
-		ACLFile:       o.aclFile,
-		Scripts:       o.scripts(),
-		AsideThreads:  runtime.GOMAXPROCS(0) - max(1, o.ioThreads), // leaves a processor that waits for clients
-		Version:       version,
-		Settings:      a.settings(),
-		Watching:      o.watching,
-		Clients:       a.clientStats,
-		Shutdown:      func() { a.stop() },
-		Debug:         o.mayDebug,
-		Log:           log,
+	engine, err := commands.NewEngine(commands.Config{
+		Store:             a.store,
+		Now:               a.now,
+		WallTime:          time.Now,
+		Catalog:           cat,
+		Users:             a.access.users,
+		Reading:           o.reading(),
+		Databases:         o.databases,
+		MaxKeyBytes:       o.maxKeyBytes,
+		MaxReplyBytes:     o.maxOutputBytes,
+		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
+		ACLFile:           o.aclFile,
+		Scripts:           o.scripts(),
+		BackgroundThreads: runtime.GOMAXPROCS(0) - max(1, o.ioThreads), // leaves a processor that waits for clients
+		Version:           version,
+		Settings:          a.settings(),
+		Thresholds:        o.thresholds,
+		Connections:       a.connections,
+		Shutdown:          func() { a.stop() },
+		MayDebug:          o.mayDebug,
+		Log:               log,
 	})
+	if err != nil {
+		return nil, err
+	}
+	a.engine = engine
 	a.server = server.New(server.Config{
 		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
 		Admit:      a.admit,
@@ -148,9 +160,9 @@ func (o *options) limits() server.Limits {
 	}
 }
 
-func (a *app) clientStats() command.ClientStats {
+func (a *app) connections() admin.Connections {
 	st := a.server.Stats()
-	c := command.ClientStats{
+	c := admin.Connections{
 		Connected:  st.Connected,
 		MaxClients: a.server.Limits().MaxClients,
 		Accepted:   st.Accepted,
@@ -162,7 +174,7 @@ func (a *app) clientStats() command.ClientStats {
 	return c
 }
 
-// run serves until ctx is done, or until a part fails, and then ends in good order.
+// run serves until ctx is done, or until a part fails, and then ends gracefully.
 func (a *app) run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -179,7 +191,7 @@ func (a *app) run(ctx context.Context) error {
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	if l := a.listeners.metrics; l != nil {
 		config := metrics.Config{
-			Store: a.store, Engine: a.engine, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
+			Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, TopKeysNow: a.topKeys, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
 			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(),
 			TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
 		}
@@ -191,7 +203,7 @@ func (a *app) run(ctx context.Context) error {
 		start(func() error { return a.web.serve(l, metrics.Handler(config)) })
 	}
 	sweeper := shard.NewSweeper(a.store)
-	sweeper.Took = func(ns int64) { a.engine.NoteLatency(command.SweepEvent, ns) }
+	sweeper.Took = func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) }
 	parts.Go(func() { sweeper.Run(background, a.now) })
 	parts.Go(func() { returnMemory(background, a.keys) })
 	parts.Go(func() { a.reloadOnHangup(background) })
@@ -259,9 +271,14 @@ func (a *app) reload() {
 func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
 
 func (a *app) keys() int {
-	var st shard.Stats
+	var st store.Stats
 	a.store.UpdateStats(&st)
 	return st.Keys
+}
+
+// topKeys returns up to n keys of a ranking, the first first.
+func (a *app) topKeys(kind topkeys.Kind, n int) []topkeys.Entry {
+	return a.engine.Records.TopKeys.Top(kind, a.now(), n)
 }
 
 func (a *app) logReady() {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"cellserver/internal/command"
+	"cellserver/internal/commands/admin"
 	"cellserver/internal/resp"
 	"cellserver/internal/server"
 )
@@ -18,31 +18,31 @@ var (
 
 // settings is what CONFIG GET and CONFIG SET know: Redis's names for what has one here, what clients ask for first,
 // and the flags of ours by their names.
-func (a *app) settings() []command.Setting {
+func (a *app) settings() []admin.Setting {
 	o := a.options
 	return append(a.changeable(),
-		command.Constant("aclfile", o.aclFile),
-		command.Constant("appendonly", "no"),
-		command.Constant("burst-is-capacity", yesNo(o.burstIsCapacity)),
-		command.Constant("databases", strconv.Itoa(o.databases)),
-		command.Constant("enable-debug-command", o.debugCommand),
-		command.Constant("io-threads", strconv.Itoa(o.ioThreads)),
-		command.Constant("lua-time-limit", strconv.FormatInt(o.luaTimeLimit.Milliseconds(), 10)),
-		command.Constant("max-args", strconv.Itoa(o.maxArgs)),
-		command.Constant("max-command-bytes", strconv.Itoa(o.maxCommandBytes)),
-		command.Constant("max-key-bytes", strconv.Itoa(o.maxKeyBytes)),
-		command.Constant("maxmemory", "0"),
-		command.Constant("maxmemory-policy", "noeviction"),
-		command.Constant("proto-max-bulk-len", strconv.Itoa(o.maxCommandBytes)),
-		command.Constant("save", ""),
-		command.Constant("unixsocket", o.unixSocket),
-		command.Constant("unixsocketperm", cmp.Or(o.unixSocketPerm, "0")),
+		admin.Constant("aclfile", o.aclFile),
+		admin.Constant("appendonly", "no"),
+		admin.Constant("burst-is-capacity", yesNo(o.burstIsCapacity)),
+		admin.Constant("databases", strconv.Itoa(o.databases)),
+		admin.Constant("enable-debug-command", o.debugCommand),
+		admin.Constant("io-threads", strconv.Itoa(o.ioThreads)),
+		admin.Constant("lua-time-limit", strconv.FormatInt(o.luaTimeLimit.Milliseconds(), 10)),
+		admin.Constant("max-args", strconv.Itoa(o.maxArgs)),
+		admin.Constant("max-command-bytes", strconv.Itoa(o.maxCommandBytes)),
+		admin.Constant("max-key-bytes", strconv.Itoa(o.maxKeyBytes)),
+		admin.Constant("maxmemory", "0"),
+		admin.Constant("maxmemory-policy", "noeviction"),
+		admin.Constant("proto-max-bulk-len", strconv.Itoa(o.maxCommandBytes)),
+		admin.Constant("save", ""),
+		admin.Constant("unixsocket", o.unixSocket),
+		admin.Constant("unixsocketperm", cmp.Or(o.unixSocketPerm, "0")),
 	)
 }
 
 // changeable is the settings that CONFIG SET can change.
-func (a *app) changeable() []command.Setting {
-	return []command.Setting{
+func (a *app) changeable() []admin.Setting {
+	return []admin.Setting{
 		a.intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
 		a.maxClients(),
 		a.secondsLimit("handshake-timeout", func(l *server.Limits) *time.Duration { return &l.HandshakeTimeout }),
@@ -69,7 +69,7 @@ func (a *app) changeable() []command.Setting {
 }
 
 // maxClients is a limit that the system limits, too.
-func (a *app) maxClients() command.Setting {
+func (a *app) maxClients() admin.Setting {
 	s := a.intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients })
 	set := s.Set
 	s.Set = func(value string) (func(), error) {
@@ -88,8 +88,8 @@ func (a *app) maxClients() command.Setting {
 }
 
 // intLimit is a setting that is one of the server's limits.
-func (a *app) intLimit(name string, least int, of func(*server.Limits) *int) command.Setting {
-	return command.Setting{
+func (a *app) intLimit(name string, least int, of func(*server.Limits) *int) admin.Setting {
+	return admin.Setting{
 		Name: name,
 		Get: func() string {
 			l := a.server.Limits()
@@ -109,8 +109,8 @@ func (a *app) intLimit(name string, least int, of func(*server.Limits) *int) com
 }
 
 // secondsLimit is a setting that is one of the server's limits, a time in whole seconds as Redis has it.
-func (a *app) secondsLimit(name string, of func(*server.Limits) *time.Duration) command.Setting {
-	return command.Setting{
+func (a *app) secondsLimit(name string, of func(*server.Limits) *time.Duration) admin.Setting {
+	return admin.Setting{
 		Name: name,
 		Get: func() string {
 			l := a.server.Limits()

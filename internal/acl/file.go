@@ -54,8 +54,8 @@ func (u *Users) load(path, text string) (Loaded, error) {
 func (u *Users) replace(sets map[string]*ruleSet) (changed []*User) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if sets[defaultName] == nil {
-		sets[defaultName] = u.open
+	if sets[DefaultName] == nil {
+		sets[DefaultName] = u.open
 	}
 	for name, user := range u.byName {
 		set, stays := sets[name]
@@ -63,7 +63,7 @@ func (u *Users) replace(sets map[string]*ruleSet) (changed []*User) {
 			delete(u.byName, name)
 			user.rules.Store(u.catalog.finish(u.catalog.newRuleSet()))
 		}
-		if name != defaultName && (!stays || set.description.line != user.Describe().line) {
+		if name != DefaultName && (!stays || set.description.line != user.Describe().line) {
 			changed = append(changed, user)
 		}
 	}

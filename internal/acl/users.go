@@ -15,7 +15,8 @@ import (
 	"sync"
 )
 
-const defaultName = "default"
+// DefaultName is the name of the user that there always is.
+const DefaultName = "default"
 
 // Users are all users, by their names. There is always one named "default", which sessions begin as.
 type Users struct {
@@ -35,7 +36,7 @@ func NewUsers(commands []Command) *Users {
 	u.open = u.catalog.newRuleSet()
 	r.applyAll(u.open, []string{"on", "nopass", "~*", "&*", "+@all"}, func(_ string, err error) { panic(err) })
 	u.catalog.finish(u.open)
-	u.setRulesLocked(defaultName, u.open)
+	u.setRulesLocked(DefaultName, u.open)
 	return u
 }
 
@@ -45,7 +46,7 @@ func (u *Users) SetDefaultPassword(password string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open = u.withPassword(u.open, password)
-	u.setRulesLocked(defaultName, u.withPassword(u.byName[defaultName].rules.Load(), password))
+	u.setRulesLocked(DefaultName, u.withPassword(u.byName[DefaultName].rules.Load(), password))
 }
 
 // withPassword copies a set; the selectors, which do not change, are shared.
@@ -70,7 +71,7 @@ func (u *Users) setRulesLocked(name string, set *ruleSet) {
 }
 
 // Default is the user that sessions begin as.
-func (u *Users) Default() *User { return u.Lookup(defaultName) }
+func (u *Users) Default() *User { return u.Lookup(DefaultName) }
 
 // Lookup returns the user of that name, or nil.
 func (u *Users) Lookup(name string) *User {

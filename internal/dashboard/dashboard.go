@@ -14,8 +14,10 @@ import (
 	"sync"
 	"time"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
 )
 
@@ -24,8 +26,8 @@ type Source struct {
 	Version string
 	Now     func() int64 // Unix nanoseconds
 	Sample  func() Sample
-	// TAT returns a key's TAT in Unix nanoseconds, and false if it has none. It changes nothing.
-	TAT func(nowNs int64, db uint16, key []byte) (tatNs int64, ok bool)
+	// Look looks at the funnel that a key has by a limit. It changes nothing.
+	Look func(nowNs int64, key store.Key, limit funnel.Limit) (decide.Probe, error)
 
 	Reading     funnel.Reading
 	Databases   int

@@ -9,6 +9,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/resp"
+	"cellserver/internal/store"
 )
 
 // probeView is the form, and what it found.
@@ -92,7 +93,9 @@ func (p *Page) probe(t *texts, query url.Values) probeView {
 		v.limitError(t, err)
 		return v
 	}
-	v.Answer = p.look(t, uint16(numbers[0]), key, limit, numbers)
+	if v.Answer, err = p.look(t, uint16(numbers[0]), key, limit, numbers); err != nil {
+		v.Error = err.Error()
+	}
 	return v
 }
 
@@ -143,16 +146,13 @@ func (v *probeView) limitError(t *texts, err error) {
 	}
 }
 
-// look reads a key's TAT, and takes everything else from the arithmetic.
-func (p *Page) look(t *texts, db uint16, key []byte, limit funnel.Limit, numbers [4]int64) *answerView {
-	nowNs := p.source.Now()
-	tatNs, known := p.source.TAT(nowNs, db, key)
-	if !known {
-		tatNs = nowNs
+// look looks at a key's funnel.
+func (p *Page) look(t *texts, db uint16, key []byte, limit funnel.Limit, numbers [4]int64) (*answerView, error) {
+	probe, err := p.source.Look(p.source.Now(), store.Key{DB: db, Name: key}, limit)
+	if err != nil {
+		return nil, err
 	}
-	_, now := limit.Throttle(tatNs, nowNs, 0)
-	_, next := limit.Throttle(tatNs, nowNs, 1)
-	outlook := limit.Outlook(tatNs, nowNs)
+	now, next, outlook := probe.Now, probe.Next, probe.Outlook
 	share := outlook.Level / float64(now.Limit)
 	high := bucketHigh * min(share, 1)
 	a := &answerView{
@@ -168,7 +168,7 @@ func (p *Page) look(t *texts, db uint16, key []byte, limit funnel.Limit, numbers
 		WaterHigh: high,
 		Percent:   percent(share),
 	}
-	if !known {
+	if !probe.Known {
 		a.State = t.NoState
 	}
 	if next.Limited {
@@ -181,7 +181,7 @@ func (p *Page) look(t *texts, db uint16, key []byte, limit funnel.Limit, numbers
 		a.Empty = fmt.Sprintf(t.In, howLong(outlook.EmptyNs))
 	}
 	a.Picture = fmt.Sprintf(t.Picture, a.Percent, a.Level)
-	return a
+	return a, nil
 }
 
 func integer(b bool) int {

@@ -1,8 +1,6 @@
 package dashboard
 
-import (
-	"golang.org/x/text/language"
-)
+import "golang.org/x/text/language"
 
 // texts is all words of the page in one language. Percent signs are fmt's.
 type texts struct {

@@ -106,6 +106,16 @@ func same(a, b byte, fold bool) bool {
 	return a == b || fold && Lower(a) == Lower(b)
 }
 
+// Fold returns a name in lower case, that of ASCII only, as Redis does; strings.ToLower would find letters in other
+// scripts.
+func Fold(name []byte) string {
+	folded := make([]byte, len(name))
+	for i, c := range name {
+		folded[i] = Lower(c)
+	}
+	return string(folded)
+}
+
 // Lower folds the case of an ASCII letter, the only folding that Redis knows.
 func Lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {

@@ -4,6 +4,7 @@
 package lua
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -95,7 +96,7 @@ func (e *Engine) Kill() error {
 
 // Run runs a script and appends its reply to buf, in RESP3 if that is asked for. There is a reply in every case. The
 // error is nil or an *EndError: the run was cut short, and what the script wrote must not be kept.
-func (e *Engine) Run(s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
+func (e *Engine) Run(_ context.Context, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
 	st, _ := e.idle.Get().(*state)
 	if st == nil {
 		st = newState()

@@ -8,7 +8,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"cellserver/internal/histogram"
-	"cellserver/internal/shard"
+	"cellserver/internal/store"
 )
 
 // collector reads the figures of the floors below at each scrape. No label has a value that a client chooses.
@@ -20,7 +20,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	to := sink(ch)
-	var st shard.Stats
+	var st store.Stats
 	c.config.Store.UpdateStats(&st)
 	to.store(&st)
 	c.collectCommands(to)
@@ -34,11 +34,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(info, prometheus.GaugeValue, 1, c.config.Version, runtime.Version())
 }
 
-func (to sink) store(st *shard.Stats) {
+func (to sink) store(st *store.Stats) {
 	decisions := desc("decisions_total", "Limiter decisions by command and outcome; those of calls within scripts and transactions are among them.", "command", "outcome")
 	to.series(decisions, prometheus.CounterValue, float64(st.Allowed), "cl.throttle", "allowed")
-	to.series(decisions, prometheus.CounterValue, float64(st.Denied), "cl.throttle", "denied")
-	to.counter("tokens_asked_total", "Units that callers asked for; one call counts for 2^32 at most.", st.Asked)
+	to.series(decisions, prometheus.CounterValue, float64(st.Limited), "cl.throttle", "denied")
+	to.counter("tokens_asked_total", "Units that callers asked for; one call counts for 2^32 at most.", st.Requested)
 	to.counter("tokens_granted_total", "Units of the calls that were allowed.", st.Granted)
 	to.gauge("keys", "Keys in the store, those included that expired in the last seconds.", st.Keys)
 	to.gauge("table_slots", "Keys that there is room for before a table grows.", st.Slots)
@@ -48,11 +48,12 @@ func (to sink) store(st *shard.Stats) {
 }
 
 func (c *collector) collectCommands(to sink) {
-	st := c.config.Engine.Stats()
+	st := c.config.Records.Stats()
+	failedLogins, _ := c.config.Logins.Total()
 	to.labelled("commands_total", "Commands that were executed, those included that failed.", "command", st.Calls)
 	to.labelled("errors_total", "Error replies by their codes, those that are not ours as other.", "code", st.Errors)
 	to.counter("protocol_errors_total", "Connections closed for bytes that are no command.", st.ProtocolErrors)
-	to.counter("auth_failures_total", "Logins with a wrong user name or password.", st.AuthFailures)
+	to.counter("auth_failures_total", "Logins with a wrong user name or password.", failedLogins)
 	to.labelled("scripts_total", "Lua scripts by outcome: completed, failed with an error, or ended by a bound.", "outcome", st.Scripts)
 	durations := desc("command_duration_seconds", "How long commands took; the calls of a batch take as long as the batch.", "command")
 	for command, d := range st.Durations {

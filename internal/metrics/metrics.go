@@ -14,15 +14,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"cellserver/internal/command"
+	"cellserver/internal/login"
+	"cellserver/internal/observe"
 	"cellserver/internal/server"
-	"cellserver/internal/shard"
+	"cellserver/internal/store"
+	"cellserver/internal/topkeys"
 )
 
 // Config is what a handler needs.
 type Config struct {
-	Store       *shard.Store
-	Engine      *command.Engine
+	Store       store.Store
+	Records     *observe.Records
+	Logins      *login.Failures
+	TopKeysNow  func(kind topkeys.Kind, n int) []topkeys.Entry
 	Server      *server.Server
 	Version     string
 	NotReady    func() (why string) // empty while clients are served
@@ -68,7 +72,7 @@ func newRegistry(c *Config) *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{config: c},
-		newTopCollector(c.Engine.TopKeys, c.TopKeys, c.TopKeyNames),
+		newTopCollector(c.TopKeysNow, c.TopKeys, c.TopKeyNames),
 	)
 	return registry
 }

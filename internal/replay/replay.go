@@ -12,8 +12,10 @@ import (
 	"io"
 	"time"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/shard"
+	"cellserver/internal/store"
 )
 
 // Options says how a trace is to be read. The zero Options wants every column there and every row right.
@@ -98,17 +100,17 @@ type player struct {
 	order   order
 	store   *shard.Store
 	sweeper *shard.Sweeper
-	batch   [1]shard.Request
+	batch   [1]store.Request
 
 	read, answered int64 // rows
 	skipped        Skipped
 }
 
 func newPlayer(t *trace, s sink, o Options) *player {
-	store := shard.New()
+	states := shard.New()
 	return &player{
 		trace: t, sink: s, options: o, order: newOrder(o.ReorderWindow),
-		store: store, sweeper: shard.NewSweeper(store),
+		store: states, sweeper: shard.NewSweeper(states),
 	}
 }
 
@@ -183,7 +185,7 @@ func (p *player) answer(r *row) error {
 	q := &p.batch[0]
 	q.Key.Name = append(q.Key.Name[:0], r.key...)
 	q.Limit, q.Quantity = r.limit, r.quantity
-	p.store.Throttle(r.atNs, p.batch[:])
+	decide.One(p.store, r.atNs, &p.batch)
 	p.answered++
 	if p.answered%sweepRows == 0 {
 		p.sweep(r.atNs)

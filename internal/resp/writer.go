@@ -130,3 +130,33 @@ func (w *Writer) prefix(kind byte, n int) {
 	w.Buf = strconv.AppendInt(append(w.Buf, kind), int64(n), 10)
 	w.Buf = append(w.Buf, '\r', '\n')
 }
+
+// Strings writes an array of bulk strings.
+func (w *Writer) Strings(texts []string) {
+	w.Array(len(texts))
+	for _, text := range texts {
+		w.BulkString(text)
+	}
+}
+
+// StringSet writes a set of bulk strings.
+func (w *Writer) StringSet(texts []string) {
+	w.Set(len(texts))
+	for _, text := range texts {
+		w.BulkString(text)
+	}
+}
+
+// StatusSet writes a set of simple strings.
+func (w *Writer) StatusSet(texts []string) {
+	w.Set(len(texts))
+	for _, text := range texts {
+		w.Status(text)
+	}
+}
+
+// Pair writes two bulk strings: a key of a map and its value.
+func (w *Writer) Pair(name, value string) {
+	w.BulkString(name)
+	w.BulkString(value)
+}

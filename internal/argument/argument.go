@@ -1,0 +1,58 @@
+// Package argument reads the arguments of commands as Redis does. All of it is safe for concurrent use.
+package argument
+
+import (
+	"bytes"
+
+	"cellserver/internal/glob"
+	"cellserver/internal/reply"
+	"cellserver/internal/resp"
+)
+
+// Int reads a 64-bit integer.
+func Int(arg []byte) (int64, error) {
+	n, ok := resp.ParseInt(arg)
+	if !ok {
+		return 0, reply.ErrNotInteger
+	}
+	return n, nil
+}
+
+// YesNo reads an argument that is YES or NO.
+func YesNo(arg []byte) (bool, error) { return either(arg, "yes", "no") }
+
+// OnOff reads an argument that is ON or OFF.
+func OnOff(arg []byte) (bool, error) { return either(arg, "on", "off") }
+
+func either(arg []byte, yes, no string) (bool, error) {
+	switch glob.Fold(arg) {
+	case yes:
+		return true, nil
+	case no:
+		return false, nil
+	}
+	return false, reply.ErrSyntax
+}
+
+// CloneAll copies arguments, which are slices of a buffer that is used again.
+func CloneAll(args [][]byte) [][]byte {
+	all := make([][]byte, len(args))
+	for i, arg := range args {
+		all[i] = bytes.Clone(arg)
+	}
+	return all
+}
+
+// Database reads the number of one of so many databases.
+func Database(arg []byte, databases int) (db uint16, err error) {
+	n, err := Int(arg)
+	switch {
+	case err != nil:
+		return 0, err
+	case n != int64(int32(n)):
+		return 0, reply.ErrInt32
+	case n < 0 || n >= int64(databases):
+		return 0, reply.ErrDBRange
+	}
+	return uint16(n), nil
+}

@@ -1,0 +1,159 @@
+package catalog
+
+// adminRows are what operators use.
+func adminRows() []*Command {
+	admin := []string{"admin", "dangerous"}
+	replica := []Arg{{Name: "host", Kind: "string"}, {Name: "port", Kind: "integer"}}
+	return []*Command{
+		{
+			Name: "acl", Arity: -2, Subs: aclRows(),
+			Group: "server", Since: "6.0.0", Complexity: "Depends on subcommand",
+			Summary: "A container for Access List Control commands",
+		},
+		{
+			Name: "config", Arity: -2, Subs: configRows(),
+			Group: "server", Since: "2.0.0", Complexity: "Depends on subcommand",
+			Summary: "A container for configuration commands",
+		},
+		{
+			Name: "debug", Arity: -2, Flags: byAdmin, Categories: admin,
+			Group: "server", Since: "1.0.0", Complexity: "Depends on subcommand",
+			Summary: "Is for those who test clients: SLEEP and PROTOCOL",
+			Args:    []Arg{{Name: "subcommand", Kind: "string"}, {Name: "arg", Kind: "string", Optional: true, Multiple: true}},
+			Differs: "SLEEP, which holds up its own client only, wants a number and is not in a transaction, PROTOCOL and HELP only; off unless " +
+				"--enable-debug-command allows it.",
+		},
+		{
+			Name: "replicaof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
+			Group: "server", Since: "5.0.0", Complexity: "O(1)", Summary: "Replies OK to NO ONE",
+			Differs: "Anything but NO ONE is refused: there is no replication.",
+		},
+		{
+			Name: "shutdown", Arity: -1, Flags: byAdmin | FlagNoMulti, Categories: admin,
+			Group: "server", Since: "1.0.0", Complexity: "O(1)", Summary: "Ends the server in good order",
+			Args: []Arg{
+				{Name: "save-selector", Kind: "oneof", Optional: true, Args: []Arg{
+					{Name: "nosave", Kind: "pure-token", Token: "NOSAVE"}, {Name: "save", Kind: "pure-token", Token: "SAVE"},
+				}},
+				{Name: "now", Kind: "pure-token", Token: "NOW", Optional: true},
+				{Name: "force", Kind: "pure-token", Token: "FORCE", Optional: true},
+				{Name: "abort", Kind: "pure-token", Token: "ABORT", Optional: true},
+			},
+			Differs: "There is nothing to save.",
+		},
+		{
+			Name: "slaveof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
+			Group: "server", Since: "1.0.0", Complexity: "O(1)", Summary: "Is REPLICAOF",
+			Differs: "As REPLICAOF.",
+		},
+	}
+}
+
+func configRows() []*Command {
+	return []*Command{
+		{
+			Name: "get", Arity: -3, Flags: byAdmin,
+			Since: "2.0.0", Complexity: "O(N) in the number of settings",
+			Summary: "Returns the settings whose names match a pattern",
+			Args:    []Arg{{Name: "parameter", Kind: "string", Multiple: true}},
+		},
+		helpRow(),
+		{
+			Name: "resetstat", Arity: 2, Flags: byAdmin,
+			Since: "2.0.0", Complexity: "O(1)", Summary: "Begins INFO's counts of commands and errors anew",
+		},
+		{
+			Name: "rewrite", Arity: 2, Flags: byAdmin,
+			Since: "2.8.0", Complexity: "O(1)", Summary: "Replies that there is no file",
+			Differs: "Refused: there is no configuration file.",
+		},
+		{
+			Name: "set", Arity: -4, Flags: byAdmin | FlagNotWithKeys,
+			Since: "2.0.0", Complexity: "O(N) in the number of settings",
+			Summary: "Changes settings while the server runs, all or none",
+			Args: []Arg{{Name: "data", Kind: "block", Multiple: true, Args: []Arg{
+				{Name: "parameter", Kind: "string"}, {Name: "value", Kind: "string"},
+			}}},
+			Differs: "Of what can change while the server runs; the rest is immutable.",
+		},
+	}
+}
+
+func aclRows() []*Command {
+	user := []Arg{{Name: "username", Kind: "string"}}
+	return []*Command{
+		{
+			Name: "cat", Arity: -2, Flags: asIs,
+			Since: "6.0.0", Complexity: "O(1)", Summary: "Lists the categories, or the commands of one",
+			Args: []Arg{{Name: "category", Kind: "string", Optional: true}},
+		},
+		{
+			Name: "dryrun", Arity: -4, Flags: byAdmin,
+			Since: "7.0.0", Complexity: "O(1)", Summary: "Tells whether a user may execute a command",
+			Args: append(user, Arg{Name: "command", Kind: "string"}, Arg{Name: "arg", Kind: "string", Optional: true, Multiple: true}),
+		},
+		{
+			Name: "genpass", Arity: -2, Flags: asIs,
+			Since: "6.0.0", Complexity: "O(1)", Summary: "Returns a random password",
+			Args: []Arg{{Name: "bits", Kind: "integer", Optional: true}},
+		},
+		{
+			Name: "getuser", Arity: 3, Flags: byAdmin,
+			Since: "6.0.0", Complexity: "O(N) in the number of the user's rules", Summary: "Returns a user's rules", Args: user,
+		},
+		helpRow(),
+		{
+			Name: "list", Arity: 2, Flags: byAdmin,
+			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Lists the users with their rules",
+		},
+		{
+			Name: "load", Arity: 2, Flags: byAdmin | FlagNotWithKeys,
+			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Reads --aclfile again, all of it or nothing",
+			Differs: "Its errors are in other words.",
+		},
+		{
+			Name: "log", Arity: -2, Flags: byAdmin,
+			Since: "6.0.0", Complexity: "O(N) in the number of entries", Summary: "Returns, or forgets, what was denied of late",
+			Args: []Arg{{Name: "operation", Kind: "oneof", Optional: true, Args: []Arg{
+				{Name: "count", Kind: "integer"}, {Name: "reset", Kind: "pure-token", Token: "RESET"},
+			}}},
+		},
+		{
+			Name: "users", Arity: 2, Flags: byAdmin,
+			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Lists the users' names",
+		},
+		{
+			Name: "whoami", Arity: 2, Flags: asIs,
+			Since: "6.0.0", Complexity: "O(1)", Summary: "Returns the connection's user",
+		},
+	}
+}
+
+// refusedRows are commands of Redis that clients know and that are not here, with the reason.
+func refusedRows() []*Command {
+	const (
+		noPubSub      = "cellserver has no publish and subscribe; use Redis for that"
+		noCluster     = "This instance has cluster support disabled"
+		noPersistence = "cellserver keeps its state in memory only; there is nothing to save"
+		noReplication = "cellserver has no replication"
+		noSwap        = "SWAPDB is not supported: a key's database is a part of its place in the store; use FLUSHDB"
+	)
+	var all []*Command
+	refuse := func(reason string, arity int, names ...string) {
+		for _, name := range names {
+			all = append(all, &Command{Name: name, Arity: arity, Refusal: reason})
+		}
+	}
+	refuse(noPubSub, -2, "subscribe", "psubscribe", "ssubscribe", "pubsub")
+	refuse(noPubSub, -1, "unsubscribe", "punsubscribe", "sunsubscribe")
+	refuse(noPubSub, 3, "publish", "spublish")
+	refuse(noCluster, -2, "cluster")
+	refuse(noCluster, 1, "readonly", "readwrite", "asking")
+	refuse(noPersistence, 1, "save", "bgrewriteaof")
+	refuse(noPersistence, -1, "bgsave")
+	refuse(noReplication, 1, "sync")
+	refuse(noReplication, -3, "psync")
+	refuse(noReplication, -1, "replconf", "failover")
+	refuse(noSwap, 3, "swapdb")
+	return all
+}

@@ -1,0 +1,170 @@
+package catalog
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// eachRow visits all commands and subcommands.
+func eachRow(rows []*Command, visit func(r *Command)) {
+	for _, r := range rows {
+		visit(r)
+		eachRow(r.Subs, visit)
+	}
+}
+
+func TestRowsAreWhole(t *testing.T) {
+	table := New()
+	name := regexp.MustCompile(`^[a-z]+([._-][a-z]+)?$`)
+	version := regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
+	seen := map[string]bool{}
+	eachRow(table.Shown(), func(r *Command) {
+		complain := func(bad bool, what string) {
+			if bad {
+				t.Errorf("%s: %s", r.FullName(), what)
+			}
+		}
+		complain(!name.MatchString(r.Name) || len(r.Name) > maxNameBytes, "its name is not lower case, or too long to be found")
+		complain(seen[r.FullName()], "it is there twice")
+		seen[r.FullName()] = true
+		complain(r.Summary == "" || strings.HasSuffix(r.Summary, ".") || strings.ContainsAny(r.Summary, "\r\n"), "no summary, or one with its period")
+		complain(!slices.Contains([]string{"connection", "generic", "module", "scripting", "server", "string", "transactions"}, r.Group), "group "+r.Group)
+		complain(!version.MatchString(r.Since), "since "+r.Since)
+		complain(r.Complexity == "", "no complexity")
+		complain(r.Parent != "" && r.Subs != nil, "subcommands of a subcommand")
+		complain(r.Arity == 0 || r.Parent != "" && r.Arity > -2 && r.Arity < 2, "its arity has no place for its name")
+		complain(r.Flags&FlagWrite != 0 && r.Flags&FlagReadonly != 0, "it writes and does not")
+		complain(r.Batches != (r.Name == "cl.throttle"), "batches")
+		complain((r.Flags&shownFlags)>>len(flagNames()) != 0, "a flag without a name")
+		complain(table.LookupFull([]byte(r.FullName())) != r, "it is not found")
+		complain(table.LookupFull([]byte(strings.ToUpper(r.FullName()))) != r, "it is not found in upper case")
+		complain(r.Subs != nil && r.Sub([]byte("help")) == nil, "no HELP")
+	})
+	if !slices.IsSortedFunc(table.Shown(), func(a, b *Command) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("the rows are not sorted")
+	}
+}
+
+func TestLookupFindsNothingElse(t *testing.T) {
+	table := New()
+	for _, name := range []string{"", "pin", "pingg", "ping\x00", "ping ", "\x10ing", "pıng", "config|nosuch", "config|", "|get", "config|get|x",
+		"ping|x", "set", "@ing", strings.Repeat("p", maxNameBytes), strings.Repeat("p", maxNameBytes+1)} {
+		if r := table.LookupFull([]byte(name)); r != nil {
+			t.Errorf("%q: found %s", name, r.FullName())
+		}
+	}
+}
+
+// TestKeySpecsFitArguments: where the arguments say key, there the key specification must point.
+func TestKeySpecsFitArguments(t *testing.T) {
+	eachRow(New().Shown(), func(r *Command) {
+		at := slices.IndexFunc(r.Args, func(a Arg) bool { return a.Kind == "key" })
+		if r.Parent != "" && at >= 0 {
+			at++ // behind the subcommand's name
+		}
+		if r.Keys.Counted > 0 {
+			if r.Keys.Counted != at || r.Args[at-1].Name != "numkeys" || r.Keys.First != 0 {
+				t.Errorf("%s: %+v, but its keys begin with argument %d", r.FullName(), r.Keys, at+1)
+			}
+			return
+		}
+		if (at >= 0) != (r.Keys.First > 0) {
+			t.Errorf("%s: only one of the arguments and the key specification knows a key", r.FullName())
+		}
+		if at < 0 {
+			if r.Keys.Last != 0 || r.Keys.Step != 0 || r.Keys.Flags != nil || r.Flags&(FlagWrite|FlagReadonly) != 0 && r.Flags&FlagWhole == 0 {
+				t.Errorf("%s: %+v for no key", r.FullName(), r.Keys)
+			}
+			return
+		}
+		last := r.Keys.First
+		if r.Keys.Last < 0 && r.Args[at].Multiple {
+			last = -1
+		}
+		if r.Keys.First != at+1 || r.Keys.Last != last || r.Keys.Step != 1 || len(r.Keys.Flags) == 0 {
+			t.Errorf("%s: %+v, but its key is argument %d", r.FullName(), r.Keys, at+1)
+		}
+		if r.Flags&(FlagWrite|FlagReadonly) == 0 && r.Name != "watch" {
+			t.Errorf("%s: has keys, but neither writes nor reads", r.FullName())
+		}
+	})
+}
+
+func TestEachKey(t *testing.T) {
+	for _, tt := range []struct {
+		keys KeySpec
+		args string
+		want string
+	}{
+		{KeySpec{}, "ping a", ""},
+		{KeySpec{First: 1, Last: 1, Step: 1, Flags: nil}, "ttl a", "a"},
+		{KeySpec{First: 1, Last: 1, Step: 1, Flags: nil}, "cl.throttle a 1 2 3", "a"},
+		{KeySpec{First: 1, Last: 1, Step: 1, Flags: nil}, "cl.throttle", ""},
+		{KeySpec{First: 1, Last: -1, Step: 1, Flags: nil}, "del a b c", "a b c"},
+		{KeySpec{First: 1, Last: -1, Step: 1, Flags: nil}, "del", ""},
+		{KeySpec{First: 2, Last: -2, Step: 2, Flags: nil}, "x y a b c d e", "a c"},
+		{KeySpec{Counted: 2}, "eval x 2 a b c", "a b"},
+		{KeySpec{Counted: 2}, "eval x 0 a", ""},
+		{KeySpec{Counted: 2}, "eval x 2 a", ""},
+		{KeySpec{Counted: 2}, "eval x -1 a", ""},
+		{KeySpec{Counted: 2}, "eval x y a", ""},
+		{KeySpec{Counted: 2}, "eval x", ""},
+	} {
+		var args [][]byte
+		for word := range strings.FieldsSeq(tt.args) {
+			args = append(args, []byte(word))
+		}
+		var got []string
+		tt.keys.Each(args, func(key []byte) { got = append(got, string(key)) })
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s by %+v: got %q, want %s", tt.args, tt.keys, got, tt.want)
+		}
+	}
+}
+
+// words counts the words of an argument's shortest form.
+func (a Arg) words() int {
+	n := 1
+	switch a.Kind {
+	case "oneof":
+		n = a.Args[0].words()
+	case "block":
+		n = 0
+		for _, part := range a.Args {
+			if !part.Optional {
+				n += part.words()
+			}
+		}
+	}
+	if a.Token != "" && a.Kind != "pure-token" {
+		n++
+	}
+	return n
+}
+
+// TestArityFitsArguments: but for QUIT, which takes anything, and CL.THROTTLE, which has an error of its own.
+func TestArityFitsArguments(t *testing.T) {
+	eachRow(New().Shown(), func(r *Command) {
+		if r.Name == "quit" || r.Name == "cl.throttle" || r.Subs != nil {
+			return
+		}
+		want, open := 1, false
+		if r.Parent != "" {
+			want = 2
+		}
+		for _, a := range r.Args {
+			if !a.Optional {
+				want += a.words()
+			}
+			open = open || a.Optional || a.Multiple
+		}
+		if open {
+			want = -want
+		}
+		if r.Arity != want {
+			t.Errorf("%s: arity %d, but its arguments make it %d", r.FullName(), r.Arity, want)
+		}
+	})
+}

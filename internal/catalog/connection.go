@@ -1,0 +1,182 @@
+package catalog
+
+import "strings"
+
+func connectionRows() []*Command {
+	connection := []string{"connection"}
+	return []*Command{
+		{
+			Name: "auth", Arity: -2, Flags: transacting | FlagNoAuth | FlagNoMulti, Categories: connection,
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Authenticates the connection",
+			Args:    []Arg{{Name: "username", Kind: "string", Optional: true}, {Name: "password", Kind: "string"}},
+			Differs: "A wrong password is answered after a pause, which gets longer with each; not in a transaction.",
+		},
+		{
+			Name: "client", Arity: -2, Subs: clientRows(),
+			Group: "connection", Since: "2.4.0", Complexity: "Depends on subcommand",
+			Summary: "A container for client connection commands",
+		},
+		{
+			Name: "echo", Arity: 2, Flags: anyTime, Categories: connection,
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Replies with its argument",
+			Args:    []Arg{{Name: "message", Kind: "string"}},
+		},
+		{
+			Name: "hello", Arity: -1, Flags: transacting | FlagNoAuth | FlagNoMulti, Categories: connection,
+			Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+			Summary: "Chooses the protocol version, and may authenticate and name the connection",
+			Args: []Arg{{Name: "arguments", Kind: "block", Optional: true, Args: []Arg{
+				{Name: "protover", Kind: "integer"},
+				{Name: "username_password", Kind: "block", Token: "AUTH", Optional: true, Args: []Arg{
+					{Name: "username", Kind: "string"}, {Name: "password", Kind: "string"},
+				}},
+				{Name: "clientname", Kind: "string", Token: "SETNAME", Optional: true},
+			}}},
+			Differs: "Not in a transaction.",
+		},
+		{
+			Name: "ping", Arity: -1, Flags: FlagFast, Categories: connection,
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Replies PONG, or its argument",
+			Args:    []Arg{{Name: "message", Kind: "string", Optional: true}},
+		},
+		{
+			Name: "quit", Arity: -1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Closes the connection",
+		},
+		{
+			Name: "reset", Arity: 1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
+			Group: "connection", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Makes the connection as if it were new",
+		},
+		{
+			Name: "select", Arity: 2, Flags: anyTime, Categories: connection,
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Chooses the database of the connection",
+			Args:    []Arg{{Name: "index", Kind: "integer"}},
+		},
+	}
+}
+
+func clientRows() []*Command {
+	return append(clientSelfRows(), clientOthersRows()...)
+}
+
+// clientSelfRows are about the connection itself.
+func clientSelfRows() []*Command {
+	connection := []string{"connection"}
+	help := helpRow()
+	help.Categories = connection
+	yesNoArg := func(name, yes, no string) []Arg {
+		return []Arg{{Name: name, Kind: "oneof", Args: []Arg{
+			{Name: strings.ToLower(yes), Kind: "pure-token", Token: yes}, {Name: strings.ToLower(no), Kind: "pure-token", Token: no},
+		}}}
+	}
+	return []*Command{
+		{
+			Name: "caching", Arity: 3, Flags: asIs, Categories: connection,
+			Since: "6.0.0", Complexity: "O(1)", Summary: "Refuses to let the client cache what it reads next",
+			Args: yesNoArg("mode", "YES", "NO"), Differs: "YES is an error: nothing is cached here.",
+		},
+		{
+			Name: "getname", Arity: 2, Flags: asIs, Categories: connection,
+			Since: "2.6.9", Complexity: "O(1)", Summary: "Returns the connection's name",
+		},
+		{
+			Name: "getredir", Arity: 2, Flags: asIs, Categories: connection,
+			Since: "6.0.0", Complexity: "O(1)", Summary: "Returns the client that is told of changes",
+		},
+		help,
+		{
+			Name: "id", Arity: 2, Flags: asIs, Categories: connection,
+			Since: "5.0.0", Complexity: "O(1)", Summary: "Returns the connection's number",
+		},
+		{
+			Name: "info", Arity: 2, Flags: asIs, Categories: connection, Long: true,
+			Since: "6.2.0", Complexity: "O(1)", Summary: "Returns what is known of the connection",
+		},
+		{
+			Name: "no-touch", Arity: 3, Flags: asIs, Categories: connection,
+			Since: "7.2.0", Complexity: "O(1)", Summary: "Is accepted: no command here changes when a key was used",
+			Args: yesNoArg("enabled", "ON", "OFF"),
+		},
+		{
+			Name: "reply", Arity: 3, Flags: asIs, Categories: connection,
+			Since: "3.2.0", Complexity: "O(1)", Summary: "Chooses whether commands are replied to",
+			Args: []Arg{{Name: "action", Kind: "oneof", Args: []Arg{
+				{Name: "on", Kind: "pure-token", Token: "ON"}, {Name: "off", Kind: "pure-token", Token: "OFF"},
+				{Name: "skip", Kind: "pure-token", Token: "SKIP"},
+			}}},
+		},
+		{
+			Name: "setinfo", Arity: 4, Flags: asIs, Categories: connection,
+			Since: "7.2.0", Complexity: "O(1)", Summary: "Tells the client library's name or version",
+			Args: []Arg{{Name: "attr", Kind: "oneof", Args: []Arg{
+				{Name: "libname", Kind: "string", Token: "LIB-NAME"},
+				{Name: "libver", Kind: "string", Token: "LIB-VER"},
+			}}},
+		},
+		{
+			Name: "setname", Arity: 3, Flags: asIs, Categories: connection,
+			Since: "2.6.9", Complexity: "O(1)", Summary: "Names the connection",
+			Args: []Arg{{Name: "connection-name", Kind: "string"}},
+		},
+		{
+			Name: "tracking", Arity: -3, Flags: asIs, Categories: connection,
+			Since: "6.0.0", Complexity: "O(1)", Summary: "Is accepted: no key is ever worth caching",
+			Args: append(yesNoArg("status", "ON", "OFF"),
+				Arg{Name: "prefix", Kind: "string", Token: "PREFIX", Optional: true, Multiple: true},
+				Arg{Name: "bcast", Kind: "pure-token", Token: "BCAST", Optional: true},
+				Arg{Name: "optin", Kind: "pure-token", Token: "OPTIN", Optional: true},
+				Arg{Name: "optout", Kind: "pure-token", Token: "OPTOUT", Optional: true},
+				Arg{Name: "noloop", Kind: "pure-token", Token: "NOLOOP", Optional: true}),
+			Differs: "No key is tracked and no invalidation sent; REDIRECT is refused.",
+		},
+		{
+			Name: "trackinginfo", Arity: 2, Flags: asIs, Categories: connection,
+			Since: "6.2.0", Complexity: "O(1)", Summary: "Returns what CLIENT TRACKING was told",
+		},
+	}
+}
+
+// clientOthersRows are about other connections, too.
+func clientOthersRows() []*Command {
+	connection := []string{"connection"}
+	filter := func(name, kind, token string) Arg { return Arg{Name: name, Kind: kind, Token: token} }
+	return []*Command{
+		{
+			Name: "kill", Arity: -3, Flags: byAdmin, Categories: connection, Long: true,
+			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Ends connections",
+			Args: []Arg{{Name: "filter", Kind: "oneof", Multiple: true, Args: []Arg{
+				filter("ip:port", "string", ""), filter("client-id", "integer", "ID"), filter("type", "string", "TYPE"),
+				filter("username", "string", "USER"), filter("addr", "string", "ADDR"), filter("laddr", "string", "LADDR"),
+				filter("yes|no", "string", "SKIPME"),
+			}}},
+		},
+		{
+			Name: "list", Arity: -2, Flags: byAdmin, Categories: connection, Long: true,
+			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Lists the connections",
+			Differs: "Has the fields of Redis 7.2; an ID that is given twice is listed once.",
+			Args: []Arg{{Name: "filter", Kind: "oneof", Optional: true, Args: []Arg{
+				filter("type", "string", "TYPE"), {Name: "client-id", Kind: "integer", Token: "ID", Multiple: true},
+			}}},
+		},
+		{
+			Name: "no-evict", Arity: 3, Flags: byAdmin, Categories: connection,
+			Since: "7.0.0", Complexity: "O(1)", Summary: "Is accepted: no client is evicted",
+			Args: []Arg{{Name: "enabled", Kind: "oneof", Args: []Arg{
+				{Name: "on", Kind: "pure-token", Token: "ON"}, {Name: "off", Kind: "pure-token", Token: "OFF"},
+			}}},
+		},
+		{
+			Name: "unblock", Arity: -3, Flags: byAdmin, Categories: connection,
+			Since: "5.0.0", Complexity: "O(1)", Summary: "Replies 0: no command blocks its client",
+			Args: []Arg{{Name: "client-id", Kind: "integer"}, {Name: "unblock-type", Kind: "oneof", Optional: true, Args: []Arg{
+				{Name: "timeout", Kind: "pure-token", Token: "TIMEOUT"}, {Name: "error", Kind: "pure-token", Token: "ERROR"},
+			}}},
+		},
+	}
+}

@@ -1,0 +1,172 @@
+package catalog
+
+func oneKey(at int, flags ...string) KeySpec {
+	return KeySpec{First: at, Last: at, Step: 1, Flags: flags}
+}
+
+func manyKeys(flags ...string) KeySpec {
+	return KeySpec{First: 1, Last: -1, Step: 1, Flags: flags}
+}
+
+// keyRow completes a command of the group generic that is about keys.
+func keyRow(c Command, keys KeySpec) *Command {
+	c.Keys = keys
+	if c.Group == "" {
+		c.Group = "generic"
+	}
+	if c.Categories == nil {
+		c.Categories = []string{"keyspace"}
+	}
+	if c.Complexity == "" {
+		c.Complexity = "O(1)"
+	}
+	if c.Args == nil {
+		c.Args = []Arg{{Name: "key", Kind: "key", Multiple: keys.Last < 0}}
+	}
+	return &c
+}
+
+func keyRows() []*Command {
+	const read = FlagReadonly | FlagFast
+	const perKey = "O(N) in the number of keys"
+	strings := []string{"string"}
+	return []*Command{
+		keyRow(Command{
+			Name: "del", Arity: -2, Flags: FlagWrite, Long: true,
+			Since: "1.0.0", Complexity: perKey, Summary: "Deletes keys, all at once",
+		}, manyKeys("RM", "delete")),
+		keyRow(Command{
+			Name: "exists", Arity: -2, Flags: read, Long: true,
+			Since: "1.0.0", Complexity: perKey, Summary: "Counts which of the keys exist",
+		}, manyKeys("RO")),
+		keyRow(Command{
+			Name: "get", Arity: 2, Flags: read, Categories: strings, Group: "string",
+			Since: "1.0.0", Summary: "Returns when a key's funnel is empty, its TAT, in Unix nanoseconds",
+			Differs: "A key's value is its funnel's TAT in nanoseconds, as redis-cell stores it.",
+		}, oneKey(1, "RO", "access")),
+		keyRow(Command{
+			Name: "strlen", Arity: 2, Flags: read, Categories: strings, Group: "string",
+			Since: "2.2.0", Summary: "Returns the length of what GET returns",
+		}, oneKey(1, "RO")),
+		keyRow(Command{
+			Name: "touch", Arity: -2, Flags: read, Long: true,
+			Since: "3.2.1", Complexity: perKey, Summary: "Counts which of the keys exist",
+		}, manyKeys("RO")),
+		keyRow(Command{
+			Name: "type", Arity: 2, Flags: read,
+			Since: "1.0.0", Summary: "Returns string, or none for a key that does not exist",
+		}, oneKey(1, "RO")),
+		keyRow(Command{
+			Name: "unlink", Arity: -2, Flags: FlagWrite | FlagFast, Long: true,
+			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys, all at once",
+		}, manyKeys("RM", "delete")),
+		{
+			Name: "object", Arity: -2, Subs: objectRows(),
+			Group: "generic", Since: "2.2.3", Complexity: "Depends on subcommand",
+			Summary: "A container for object introspection commands",
+		},
+	}
+}
+
+func objectRows() []*Command {
+	help := helpRow()
+	help.Categories = []string{"keyspace"}
+	return []*Command{
+		keyRow(Command{
+			Name: "encoding", Arity: 3, Flags: FlagReadonly,
+			Since: "2.2.3", Summary: "Returns int, as for a TAT that Redis stores",
+		}, oneKey(2, "RO")),
+		help,
+	}
+}
+
+func expiryRows() []*Command {
+	const read, write = FlagReadonly | FlagFast, FlagWrite | FlagFast
+	const differs = "Deletes the key if the time is over; else replies 1 and changes nothing, for a funnel drains at its own rate."
+	condition := func(name, token string) Arg { return Arg{Name: name, Kind: "pure-token", Token: token} }
+	args := func(time string) []Arg {
+		return []Arg{{Name: "key", Kind: "key"}, {Name: time, Kind: "integer"}, {Name: "condition", Kind: "oneof", Optional: true, Args: []Arg{
+			condition("nx", "NX"), condition("xx", "XX"), condition("gt", "GT"), condition("lt", "LT"),
+		}}}
+	}
+	readTime, update := oneKey(1, "RO", "access"), oneKey(1, "RW", "update")
+	return []*Command{
+		keyRow(Command{
+			Name: "expire", Arity: -3, Flags: write, Args: args("seconds"), Differs: differs,
+			Since: "1.0.0", Summary: "Deletes a key if the time is not positive",
+		}, update),
+		keyRow(Command{
+			Name: "expireat", Arity: -3, Flags: write, Args: args("unix-time-seconds"), Differs: differs,
+			Since: "1.2.0", Summary: "Deletes a key if the time is over",
+		}, update),
+		keyRow(Command{
+			Name: "expiretime", Arity: 2, Flags: read,
+			Since: "7.0.0", Summary: "Returns the Unix time in seconds at which a key's funnel is empty",
+		}, readTime),
+		keyRow(Command{
+			Name: "persist", Arity: 2, Flags: write, Differs: "Replies 0: every key has its time.",
+			Since: "2.2.0", Summary: "Replies 0: every key has its time",
+		}, update),
+		keyRow(Command{
+			Name: "pexpire", Arity: -3, Flags: write, Args: args("milliseconds"), Differs: differs,
+			Since: "2.6.0", Summary: "Deletes a key if the time is not positive",
+		}, update),
+		keyRow(Command{
+			Name: "pexpireat", Arity: -3, Flags: write, Args: args("unix-time-milliseconds"), Differs: differs,
+			Since: "2.6.0", Summary: "Deletes a key if the time is over",
+		}, update),
+		keyRow(Command{
+			Name: "pexpiretime", Arity: 2, Flags: read,
+			Since: "7.0.0", Summary: "Returns the Unix time in milliseconds at which a key's funnel is empty",
+		}, readTime),
+		keyRow(Command{
+			Name: "pttl", Arity: 2, Flags: read,
+			Since: "2.6.0", Summary: "Returns in how many milliseconds a key's funnel is empty",
+		}, readTime),
+		keyRow(Command{
+			Name: "ttl", Arity: 2, Flags: read,
+			Since: "1.0.0", Summary: "Returns in how many seconds a key's funnel is empty",
+		}, readTime),
+	}
+}
+
+// keyspaceRows are about all keys.
+func keyspaceRows() []*Command {
+	keyspace, dangerous := []string{"keyspace"}, []string{"keyspace", "dangerous"}
+	const perEntry = "O(N) in the number of entries"
+	return []*Command{
+		{
+			Name: "dbsize", Arity: 1, Flags: FlagReadonly | FlagFast | FlagWhole, Categories: keyspace,
+			Group: "server", Since: "1.0.0", Complexity: perEntry,
+			Summary: "Counts the live keys of the database",
+		},
+		{
+			Name: "flushall", Arity: -1, Flags: FlagWrite | FlagWhole, Categories: dangerous, Long: true,
+			Group: "server", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Removes all keys of all databases", Args: flushArgs(),
+		},
+		{
+			Name: "flushdb", Arity: -1, Flags: FlagWrite | FlagWhole, Categories: dangerous,
+			Group: "server", Since: "1.0.0", Complexity: perEntry,
+			Summary: "Removes all keys of the database", Args: flushArgs(),
+		},
+		{
+			Name: "keys", Arity: 2, Flags: FlagReadonly | FlagWhole, Categories: dangerous,
+			Group: "generic", Since: "1.0.0", Complexity: perEntry,
+			Summary: "Returns the keys that match a pattern", Args: []Arg{{Name: "pattern", Kind: "pattern"}},
+			Differs: "Others are served meanwhile; a reply longer than --max-output-bytes is an error.",
+		},
+		{
+			Name: "scan", Arity: -2, Flags: FlagReadonly | FlagWhole, Categories: keyspace,
+			Group: "generic", Since: "2.8.0", Complexity: "O(1) for a call, " + perEntry + " for a walk",
+			Summary: "Returns some keys, and the cursor to go on with",
+			Args: []Arg{
+				{Name: "cursor", Kind: "integer"},
+				{Name: "pattern", Kind: "pattern", Token: "MATCH", Optional: true},
+				{Name: "count", Kind: "integer", Token: "COUNT", Optional: true},
+				{Name: "type", Kind: "string", Token: "TYPE", Optional: true},
+			},
+			Differs: "A key is returned once at most.",
+		},
+	}
+}

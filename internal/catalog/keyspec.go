@@ -1,0 +1,85 @@
+package catalog
+
+import (
+	"cellserver/internal/acl"
+	"cellserver/internal/resp"
+)
+
+// KeySpec says which arguments are keys: first to last by step, counted from the name at 0; last may be negative, -1
+// for the last argument. The zero KeySpec is a command without keys.
+type KeySpec struct {
+	First, Last, Step int
+	Flags             []string
+	// Counted is where the argument stands that says how many keys follow it, as in EVAL; then First is 0.
+	Counted int
+}
+
+// None reports whether the command has no keys.
+func (k KeySpec) None() bool { return k.First == 0 && k.Counted == 0 }
+
+// Each calls visit with the keys among args.
+func (k KeySpec) Each(args [][]byte, visit func(key []byte)) {
+	if k.Counted > 0 {
+		for _, key := range k.counted(args) {
+			visit(key)
+		}
+		return
+	}
+	if k.First == 0 {
+		return
+	}
+	last := k.Last
+	if last < 0 {
+		last += len(args)
+	}
+	for i := k.First; i <= last && i < len(args); i += k.Step {
+		visit(args[i])
+	}
+}
+
+// counted returns the keys behind their number.
+func (k KeySpec) counted(args [][]byte) [][]byte {
+	if len(args) <= k.Counted {
+		return nil
+	}
+	n, ok := resp.ParseInt(args[k.Counted])
+	rest := args[k.Counted+1:]
+	if !ok || n < 0 || n > int64(len(rest)) {
+		return nil
+	}
+	return rest[:n]
+}
+
+// Access says which permissions the keys take: some commands take none but that the key is the user's at all.
+func (k KeySpec) Access() (a acl.Access) {
+	for _, f := range k.Flags {
+		switch f {
+		case "access":
+			a |= acl.Read
+		case "update", "insert", "delete":
+			a |= acl.Write
+		}
+	}
+	return a
+}
+
+// Check says whether a user's rules allow a call, and else the command or key that they do not allow.
+func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, object string) {
+	var room [8]acl.Key // enough for most, without an allocation
+	keys := room[:0]
+	access := c.Keys.Access()
+	c.Keys.Each(args, func(name []byte) { keys = append(keys, acl.Key{Name: name, Access: access}) })
+	var first []byte
+	if len(args) > 1 {
+		first = args[1]
+	}
+	reason, denied := user.Check(c.ID, first, keys)
+	switch reason {
+	case acl.DeniedCommand:
+		return reason, c.FullName()
+	case acl.DeniedKey:
+		return reason, string(keys[denied].Name)
+	default:
+		return reason, ""
+	}
+}

@@ -1,0 +1,160 @@
+package catalog
+
+// The commands by group. Arity, categories and key positions are Redis 7's, and of the flags those that mean something
+// here.
+
+// Rows returns the commands of this server, each in a new copy.
+func Rows() []*Command {
+	var all []*Command
+	for _, group := range [][]*Command{
+		cellRows(), connectionRows(), transactionRows(), keyRows(), expiryRows(), keyspaceRows(), scriptingRows(),
+		serverRows(), adminRows(), operatorRows(), refusedRows(),
+	} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// The flags that many have.
+const (
+	anyTime     = FlagLoading | FlagStale | FlagFast
+	asIs        = FlagLoading | FlagStale | FlagNoScript // about the connection or the server, not for scripts
+	byAdmin     = FlagAdmin | asIs
+	transacting = anyTime | FlagNoScript
+)
+
+func helpRow() *Command {
+	return &Command{
+		Name: "help", Arity: 2, Flags: FlagLoading | FlagStale,
+		Since: "5.0.0", Complexity: "O(1)", Summary: "Prints this help",
+	}
+}
+
+func cellRows() []*Command {
+	return []*Command{{
+		Name: "cl.throttle", Arity: -1, Flags: FlagWrite | FlagFast | FlagModule, Batches: true,
+		Keys:  KeySpec{First: 1, Last: 1, Step: 1, Flags: []string{"RW", "access", "update"}},
+		Group: "module", Since: "0.1.0", Complexity: "O(1)",
+		Summary: "Asks a key's funnel for units: replies limited (0 or 1), limit, remaining, " +
+			"seconds until a retry, seconds until it is empty",
+		Args: []Arg{
+			{Name: "key", Kind: "key"},
+			{Name: "max_burst", Kind: "integer"},
+			{Name: "count_per_period", Kind: "integer"},
+			{Name: "period", Kind: "integer"},
+			{Name: "quantity", Kind: "integer", Optional: true},
+		},
+	}}
+}
+
+func transactionRows() []*Command {
+	category := []string{"transaction"}
+	return []*Command{
+		{
+			Name: "discard", Arity: 1, Flags: transacting | FlagNotQueued, Categories: category,
+			Group: "transactions", Since: "2.0.0", Complexity: "O(N) in the number of queued commands",
+			Summary: "Forgets the commands behind MULTI",
+		},
+		{
+			Name: "exec", Arity: 1, Flags: asIs | FlagNotQueued, Categories: category, Long: true,
+			Group: "transactions", Since: "1.2.0", Complexity: "Depends on the commands",
+			Summary: "Executes the commands behind MULTI as one step",
+		},
+		{
+			Name: "multi", Arity: 1, Flags: transacting | FlagNotQueued, Categories: category,
+			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Begins a transaction",
+			Differs: "The commands of a transaction are bounded together by --max-command-bytes.",
+		},
+		{
+			Name: "unwatch", Arity: 1, Flags: transacting, Categories: category,
+			Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Forgets all watched keys",
+		},
+		{
+			Name: "watch", Arity: -2, Flags: transacting | FlagNotQueued, Categories: category,
+			Keys:  KeySpec{First: 1, Last: -1, Step: 1, Flags: []string{"RO"}},
+			Group: "transactions", Since: "2.2.0", Complexity: "O(N) in the number of keys",
+			Summary: "Makes EXEC do nothing if one of the keys changes before",
+			Args:    []Arg{{Name: "key", Kind: "key", Multiple: true}},
+			Differs: "At most 10,000 keys of one client.",
+		},
+	}
+}
+
+func scriptingRows() []*Command {
+	category := []string{"scripting"}
+	const flags = FlagStale | FlagNoScript | FlagNoMandatoryKeys | FlagMovableKeys | FlagScript
+	args := func(script string) []Arg {
+		return []Arg{
+			{Name: script, Kind: "string"}, {Name: "numkeys", Kind: "integer"},
+			{Name: "key", Kind: "key", Optional: true, Multiple: true},
+			{Name: "arg", Kind: "string", Optional: true, Multiple: true},
+		}
+	}
+	const differs = "Only keys that are declared can be used, and no command about all keys; a script that takes more processor time " +
+		"than --lua-time-limit is ended and leaves nothing."
+	const complexity = "Depends on the script"
+	write, read := []string{"RW", "access", "update"}, []string{"RO", "access"}
+	return []*Command{
+		{
+			Name: "eval", Arity: -3, Flags: flags, Categories: category, Keys: KeySpec{Counted: 2, Flags: write},
+			Group: "scripting", Since: "2.6.0", Complexity: complexity, Differs: differs,
+			Summary: "Executes a Lua script", Args: args("script"),
+		},
+		{
+			Name: "evalsha", Arity: -3, Flags: flags, Categories: category, Keys: KeySpec{Counted: 2, Flags: write},
+			Group: "scripting", Since: "2.6.0", Complexity: complexity, Differs: differs,
+			Summary: "Executes a Lua script by its SHA1", Args: args("sha1"),
+		},
+		{
+			Name: "eval_ro", Arity: -3, Flags: flags | FlagReadonly, Categories: category, Keys: KeySpec{Counted: 2, Flags: read},
+			Group: "scripting", Since: "7.0.0", Complexity: complexity, Differs: differs,
+			Summary: "Executes a Lua script that does not write", Args: args("script"),
+		},
+		{
+			Name: "evalsha_ro", Arity: -3, Flags: flags | FlagReadonly, Categories: category, Keys: KeySpec{Counted: 2, Flags: read},
+			Group: "scripting", Since: "7.0.0", Complexity: complexity, Differs: differs,
+			Summary: "Executes a Lua script that does not write, by its SHA1", Args: args("sha1"),
+		},
+		{
+			Name: "script", Arity: -2, Subs: scriptRows(),
+			Group: "scripting", Since: "2.6.0", Complexity: "Depends on subcommand",
+			Summary: "A container for Lua scripts management commands",
+		},
+	}
+}
+
+func scriptRows() []*Command {
+	category := []string{"scripting"}
+	help := helpRow()
+	help.Categories = category
+	return []*Command{
+		{
+			Name: "exists", Arity: -3, Flags: FlagNoScript, Categories: category,
+			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Tells which scripts are known",
+			Args: []Arg{{Name: "sha1", Kind: "string", Multiple: true}},
+		},
+		{
+			Name: "flush", Arity: -2, Flags: FlagNoScript | FlagNotWithKeys, Categories: category,
+			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Forgets all scripts",
+			Args: flushArgs(),
+		},
+		help,
+		{
+			Name: "kill", Arity: 2, Flags: FlagNoScript, Categories: category,
+			Since: "2.6.0", Complexity: "O(1)", Summary: "Ends the scripts that run",
+		},
+		{
+			Name: "load", Arity: 3, Flags: FlagNoScript | FlagStale | FlagNotWithKeys, Categories: category,
+			Since: "2.6.0", Complexity: "O(N) in the length of the script", Summary: "Keeps a script for EVALSHA",
+			Args: []Arg{{Name: "script", Kind: "string"}},
+		},
+	}
+}
+
+func flushArgs() []Arg {
+	return []Arg{{Name: "flush-type", Kind: "oneof", Optional: true, Args: []Arg{
+		{Name: "async", Kind: "pure-token", Token: "ASYNC"}, {Name: "sync", Kind: "pure-token", Token: "SYNC"},
+	}}}
+}

@@ -1,0 +1,124 @@
+package catalog
+
+func serverRows() []*Command {
+	admin := []string{"admin", "dangerous"}
+	return []*Command{
+		{
+			Name: "time", Arity: 1, Flags: anyTime,
+			Group: "server", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Returns the Unix time in seconds, and the microseconds of the second",
+		},
+		{
+			Name: "role", Arity: 1, Flags: transacting, Categories: admin,
+			Group: "server", Since: "2.8.12", Complexity: "O(1)",
+			Summary: "Returns that this is a master without replicas",
+		},
+		{
+			Name: "lastsave", Arity: 1, Flags: anyTime, Categories: admin,
+			Group: "server", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Returns when the server started", Differs: "When the server started: nothing is saved.",
+		},
+		{
+			Name: "command", Arity: -1, Flags: FlagLoading | FlagStale, Categories: []string{"connection"},
+			Long: true, Subs: commandRows(),
+			Group: "server", Since: "2.8.13", Complexity: "O(N) in the number of commands",
+			Summary: "Describes all commands",
+		},
+		{
+			Name: "info", Arity: -1, Flags: FlagLoading | FlagStale | FlagWhole, Categories: []string{"dangerous"},
+			Group: "server", Since: "1.0.0", Complexity: "O(N) in the number of entries",
+			Summary: "Returns the server's state and counters",
+			Args:    []Arg{{Name: "section", Kind: "string", Optional: true, Multiple: true}},
+		},
+		{
+			Name: "memory", Arity: -2, Subs: memoryRows(),
+			Group: "server", Since: "4.0.0", Complexity: "Depends on subcommand",
+			Summary: "A container for memory diagnostics commands",
+		},
+		{
+			Name: "module", Arity: -2, Subs: moduleRows(),
+			Group: "server", Since: "4.0.0", Complexity: "Depends on subcommand",
+			Summary: "A container for module commands",
+		},
+		{
+			Name: "wait", Arity: 3, Flags: FlagNoScript, Categories: []string{"connection"},
+			Group: "generic", Since: "3.0.0", Complexity: "O(1)",
+			Summary: "Replies 0: there are no replicas",
+			Args:    []Arg{{Name: "numreplicas", Kind: "integer"}, {Name: "timeout", Kind: "integer"}},
+		},
+	}
+}
+
+func commandRows() []*Command {
+	const flags = FlagLoading | FlagStale
+	connection := []string{"connection"}
+	names := []Arg{{Name: "command-name", Kind: "string", Optional: true, Multiple: true}}
+	call := []Arg{{Name: "command", Kind: "string"}, {Name: "arg", Kind: "string", Multiple: true}}
+	help := helpRow()
+	help.Categories = connection
+	return []*Command{
+		{
+			Name: "count", Arity: 2, Flags: flags, Categories: connection,
+			Since: "2.8.13", Complexity: "O(1)", Summary: "Counts the commands",
+		},
+		{
+			Name: "docs", Arity: -2, Flags: flags, Categories: connection, Long: true,
+			Since: "7.0.0", Complexity: "O(N) in the number of commands",
+			Summary: "Documents commands, by default all", Args: names,
+		},
+		{
+			Name: "getkeys", Arity: -4, Flags: flags, Categories: connection,
+			Since: "2.8.13", Complexity: "O(N) in the number of arguments",
+			Summary: "Returns the keys of a command", Args: call,
+		},
+		{
+			Name: "getkeysandflags", Arity: -4, Flags: flags, Categories: connection,
+			Since: "7.0.0", Complexity: "O(N) in the number of arguments",
+			Summary: "Returns the keys of a command, and what it does with them", Args: call,
+		},
+		help,
+		{
+			Name: "info", Arity: -2, Flags: flags, Categories: connection, Long: true,
+			Since: "2.8.13", Complexity: "O(N) in the number of commands",
+			Summary: "Describes commands, by default all", Args: names,
+		},
+		{
+			Name: "list", Arity: -2, Flags: flags, Categories: connection,
+			Since: "7.0.0", Complexity: "O(N) in the number of commands",
+			Summary: "Lists the names of commands, by default all",
+			Args: []Arg{{Name: "filterby", Kind: "oneof", Token: "FILTERBY", Optional: true, Args: []Arg{
+				{Name: "module-name", Kind: "string", Token: "MODULE"},
+				{Name: "category", Kind: "string", Token: "ACLCAT"},
+				{Name: "pattern", Kind: "pattern", Token: "PATTERN"},
+			}}},
+		},
+	}
+}
+
+func memoryRows() []*Command {
+	return []*Command{
+		helpRow(),
+		{
+			Name: "purge", Arity: 2, Flags: FlagNotWithKeys, Long: true,
+			Since: "4.0.0", Complexity: "O(N) in the memory used", Summary: "Gives free memory back to the system",
+		},
+		keyRow(Command{
+			Name: "usage", Arity: -3, Flags: FlagReadonly | FlagWhole, Categories: []string{},
+			Since: "4.0.0", Summary: "Returns how many bytes a key takes: its share of the table",
+			Args: []Arg{
+				{Name: "key", Kind: "key"}, {Name: "count", Kind: "integer", Token: "SAMPLES", Optional: true},
+			},
+		}, oneKey(2, "RO")),
+	}
+}
+
+func moduleRows() []*Command {
+	return []*Command{
+		helpRow(),
+		{
+			Name: "list", Arity: 2, Flags: FlagAdmin | FlagNoScript,
+			Since: "4.0.0", Complexity: "O(N) in the number of modules",
+			Summary: "Lists the modules whose commands are here",
+		},
+	}
+}

@@ -1,0 +1,68 @@
+package clients
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// Register is the clients that are connected. The zero Register is empty.
+type Register struct {
+	mu     sync.Mutex // guards all below
+	byID   map[int64]*Client
+	lastID int64
+}
+
+// Add registers a client, and gives it its ID.
+func (r *Register) Add(c *Client) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID == nil {
+		r.byID = map[int64]*Client{}
+	}
+	r.lastID++
+	c.ID = r.lastID
+	r.byID[c.ID] = c
+}
+
+// Remove takes a client out of the register.
+func (r *Register) Remove(c *Client) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byID, c.ID)
+}
+
+// Len returns how many clients are connected.
+func (r *Register) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.byID)
+}
+
+// All returns the clients that are wanted, the oldest first.
+func (r *Register) All(wanted func(*Client) bool) []*Client {
+	r.mu.Lock()
+	found := make([]*Client, 0, len(r.byID))
+	for _, c := range r.byID {
+		found = append(found, c)
+	}
+	r.mu.Unlock()
+	found = slices.DeleteFunc(found, func(c *Client) bool { return !wanted(c) })
+	slices.SortFunc(found, func(a, b *Client) int { return cmp.Compare(a.ID, b.ID) })
+	return found
+}
+
+// ByIDs returns the clients that have one of the numbers, in the order of the numbers. A number counts once, or a
+// command could ask for hundreds of times its length.
+func (r *Register) ByIDs(ids []int64) (found []*Client) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	listed := make(map[int64]bool)
+	for _, id := range ids {
+		if c := r.byID[id]; c != nil && !listed[id] {
+			listed[id] = true
+			found = append(found, c)
+		}
+	}
+	return found
+}

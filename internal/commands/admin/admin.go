@@ -1,0 +1,95 @@
+// Package admin is the commands about the server: its users, settings, scripts, state and end. Its handlers are safe for
+// concurrent use.
+package admin
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"sync"
+
+	"cellserver/internal/acl"
+	"cellserver/internal/catalog"
+	"cellserver/internal/clients"
+	"cellserver/internal/login"
+	"cellserver/internal/lua"
+	"cellserver/internal/observe"
+	"cellserver/internal/peer"
+	"cellserver/internal/session"
+)
+
+// Config is what the commands need.
+type Config struct {
+	Catalog     *catalog.Catalog
+	Users       *acl.Users
+	ACLFile     string // "" for none
+	ACLLog      *acl.Log
+	Logins      *login.Failures
+	Clients     *clients.Register
+	Records     *observe.Records
+	Scripts     *lua.Engine // nil where scripts are disabled
+	Databases   int
+	Version     string // of this server
+	RunID       string
+	StartedNs   int64
+	Settings    []Setting
+	Thresholds  Thresholds
+	Connections func() Connections
+	Shutdown    func()                 // begins a graceful shutdown
+	MayDebug    func(p peer.Peer) bool // whether a client may use DEBUG
+	Log         *slog.Logger
+
+	setting sync.Mutex // held by CONFIG SET, so that those of two clients do not mix
+}
+
+// Connections is what the server above knows of connections.
+type Connections struct {
+	Connected  int
+	MaxClients int
+	Accepted   uint64 // since the start
+	Refused    uint64 // over MaxClients, or by protected mode
+	Port       int    // of the TCP listener, 0 without one
+}
+
+// NewRunID returns 40 random hexadecimal digits, as Redis has in INFO.
+func NewRunID() string {
+	var id [20]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// Handlers returns the commands by their full names. The thresholds hold from now on, and are settings, too.
+func Handlers(k *Config) map[string]session.Handler {
+	k.Thresholds.apply(k.Records)
+	k.Settings = append(k.Settings[:len(k.Settings):len(k.Settings)], recordSettings(k.Records)...)
+	plain, onConnection := session.Plain, session.OnConnection
+	return map[string]session.Handler{
+		"acl|cat":          plain(k.aclCat),
+		"acl|dryrun":       plain(k.aclDryRun),
+		"acl|genpass":      plain(aclGenPass),
+		"acl|getuser":      plain(k.aclGetUser),
+		"acl|list":         plain(k.aclList),
+		"acl|load":         onConnection(k.aclLoad),
+		"acl|log":          plain(k.aclLog),
+		"acl|users":        plain(k.aclUsers),
+		"acl|whoami":       onConnection(aclWhoAmI),
+		"config|get":       plain(k.configGet),
+		"config|set":       onConnection(k.configSet),
+		"config|resetstat": plain(k.configResetStat),
+		"config|rewrite":   plain(configRewrite),
+		"debug":            onConnection(k.debug),
+		"info":             session.Whole(k.info),
+		"lastsave":         plain(k.lastSave),
+		"memory|purge":     plain(memoryPurge),
+		"replicaof":        plain(replicaOf),
+		"role":             plain(role),
+		"script|exists":    plain(k.scriptExists),
+		"script|flush":     plain(k.scriptFlush),
+		"script|kill":      plain(k.scriptKill),
+		"script|load":      plain(k.scriptLoad),
+		"shutdown":         onConnection(k.shutdown),
+		"slaveof":          plain(replicaOf),
+		"time":             plain(timeCommand),
+		"wait":             plain(waitCommand),
+	}
+}

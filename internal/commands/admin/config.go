@@ -1,0 +1,111 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+
+	"cellserver/internal/commands/docs"
+	"cellserver/internal/glob"
+	"cellserver/internal/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/session"
+)
+
+// Setting is what CONFIG GET shows under a name and CONFIG SET may change.
+type Setting struct {
+	Name string
+	Get  func() string
+	// Set checks a value and returns what makes it the setting's. It is nil where that takes a restart.
+	Set func(value string) (apply func(), err error)
+}
+
+// Constant is a setting that does not change while the server runs.
+func Constant(name, value string) Setting {
+	return Setting{Name: name, Get: func() string { return value }}
+}
+
+// configGet is CONFIG GET pattern [pattern ...].
+func (k *Config) configGet(c session.Call, args [][]byte) error {
+	if err := docs.CheckNames(args[2:]); err != nil {
+		return err
+	}
+	var found []Setting
+	for _, setting := range k.Settings {
+		if slices.ContainsFunc(args[2:], func(pattern []byte) bool { return docs.Matches(setting.Name, pattern) }) {
+			found = append(found, setting)
+		}
+	}
+	c.Reply().Map(len(found))
+	for _, setting := range found {
+		c.Reply().Pair(setting.Name, setting.Get())
+	}
+	return nil
+}
+
+// configSet is CONFIG SET name value [name value ...]: all of them, or none.
+func (k *Config) configSet(c session.Call, conn session.Connection, args [][]byte) error {
+	pairs := args[2:]
+	if len(pairs)%2 != 0 {
+		return reply.ErrSyntax
+	}
+	settings, err := k.settings(pairs)
+	if err != nil {
+		return err
+	}
+	var apply []func()
+	var names []string
+	for i, setting := range settings {
+		one, err := setting.Set(string(pairs[2*i+1]))
+		if err != nil {
+			return errConfigSet([]byte(setting.Name), err.Error())
+		}
+		apply, names = append(apply, one), append(names, setting.Name)
+	}
+	k.setting.Lock()
+	defer k.setting.Unlock()
+	for _, one := range apply {
+		one()
+	}
+	k.Log.Info("settings changed by CONFIG SET", "client", conn.Client().Addr(),
+		"settings", strings.Join(names, " ")) // not the values: one is a password
+	c.Reply().OK()
+	return nil
+}
+
+// settings finds what is to be set, before any value is looked at.
+func (k *Config) settings(pairs [][]byte) (found []*Setting, err error) {
+	for ; len(pairs) > 0; pairs = pairs[2:] {
+		name := glob.Fold(pairs[0])
+		i := slices.IndexFunc(k.Settings, func(st Setting) bool { return st.Name == name })
+		if i < 0 {
+			return nil, reply.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + resp.Printable(pairs[0]) + "'")
+		}
+		setting := &k.Settings[i]
+		if setting.Set == nil {
+			return nil, errConfigSet(pairs[0], "can't set immutable config")
+		}
+		if slices.Contains(found, setting) {
+			return nil, errConfigSet(pairs[0], "duplicate parameter")
+		}
+		found = append(found, setting)
+	}
+	return found, nil
+}
+
+func errConfigSet(name []byte, reason string) error {
+	return reply.Error("ERR CONFIG SET failed (possibly related to argument '" + resp.Printable(name) + "') - " + resp.PrintableN([]byte(reason), maxReasonBytes))
+}
+
+const maxReasonBytes = 256
+
+func (k *Config) configResetStat(c session.Call, _ [][]byte) error {
+	k.Records.ResetStat()
+	k.Logins.Reset()
+	c.Reply().OK()
+	return nil
+}
+
+// configRewrite replies as a Redis that was started without a file.
+func configRewrite(session.Call, [][]byte) error {
+	return reply.Error("ERR The server is running without a config file")
+}

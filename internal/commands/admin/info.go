@@ -1,0 +1,220 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cellserver/internal/catalog"
+	"cellserver/internal/clients"
+	"cellserver/internal/glob"
+	"cellserver/internal/session"
+	"cellserver/internal/store"
+)
+
+// infoText is INFO as it is written.
+type infoText struct {
+	strings.Builder
+	*Config
+	nowNs    int64
+	wallTime time.Time
+	stats    store.Stats
+	live     []int // keys of each database; nil where they were not counted
+}
+
+func (t *infoText) field(name string, value any) { _, _ = fmt.Fprintf(t, "%s:%v\r\n", name, value) }
+
+// fields writes names and values in turn.
+func (t *infoText) fields(pairs ...any) {
+	for i := 0; i < len(pairs); i += 2 {
+		t.field(pairs[i].(string), pairs[i+1])
+	}
+}
+
+func (t *infoText) section(section infoSection) {
+	if t.Len() > 0 {
+		t.WriteString("\r\n")
+	}
+	_, _ = fmt.Fprintf(t, "# %s\r\n", section.title())
+	section.write(t)
+}
+
+type infoSection struct {
+	name      string
+	byDefault bool
+	write     func(*infoText)
+}
+
+// title is the section's name as its heading has it.
+func (i infoSection) title() string {
+	if i.name == "cpu" {
+		return "CPU"
+	}
+	return strings.ToUpper(i.name[:1]) + i.name[1:]
+}
+
+// infoSections are in Redis's order.
+func infoSections() []infoSection {
+	return []infoSection{
+		{"server", true, infoServer},
+		{"clients", true, infoClients},
+		{"memory", true, infoMemory},
+		{"persistence", true, infoPersistence},
+		{"stats", true, infoStats},
+		{"replication", true, infoReplication},
+		{"cpu", true, infoCPU},
+		{"modules", true, infoModules},
+		{"commandstats", false, infoCommandStats},
+		{"errorstats", true, infoErrorStats},
+		{"cluster", true, func(t *infoText) { t.field("cluster_enabled", 0) }},
+		{"keyspace", true, infoKeyspace},
+	}
+}
+
+// info is INFO [section ...]; sections that it does not know are left out.
+func (k *Config) info(c session.Call, all store.Walker, args [][]byte) error {
+	wanted := make([]string, 0, len(args))
+	for _, arg := range args[1:] {
+		wanted = append(wanted, glob.Fold(arg))
+	}
+	has := func(name string) bool { return slices.Contains(wanted, name) }
+	everything := has("all") || has("everything")
+	byDefault := len(wanted) == 0 || has("default")
+	t := &infoText{Config: k}
+	write := func(c session.Call) error {
+		t.nowNs, t.wallTime = c.Now(), c.WallTime()
+		all.UpdateStats(&t.stats)
+		for _, section := range infoSections() {
+			if everything || has(section.name) || byDefault && section.byDefault {
+				t.section(section)
+			}
+		}
+		c.Reply().Verbatim(t.String())
+		return nil
+	}
+	if !everything && !byDefault && !has("keyspace") {
+		return write(c)
+	}
+	return c.Background(func(_ context.Context, nowNs int64) {
+		t.live = make([]int, k.Databases)
+		all.Count(nowNs, t.live)
+	}, write)
+}
+
+func infoServer(t *infoText) {
+	up := (t.nowNs - t.StartedNs) / int64(time.Second)
+	t.fields("redis_version", catalog.RedisVersion, "redis_mode", "standalone", "cellserver_version", t.Version,
+		"os", runtime.GOOS+" "+runtime.GOARCH, "arch_bits", strconv.IntSize, "go_version", runtime.Version(),
+		"process_id", os.Getpid(), "run_id", t.RunID, "tcp_port", t.Connections().Port,
+		"server_time_usec", t.wallTime.UnixMicro(), "uptime_in_seconds", up, "uptime_in_days", up/(24*60*60),
+		"executable", executable(), "config_file", "")
+}
+
+func executable() string {
+	path, _ := os.Executable() // "" where the system cannot say
+	return path
+}
+
+func infoClients(t *infoText) {
+	c := t.Connections()
+	tracking := len(t.Clients.All(func(c *clients.Client) bool { return c.Info().Tracking.On }))
+	t.fields("connected_clients", c.Connected, "cluster_connections", 0, "maxclients", c.MaxClients,
+		"blocked_clients", 0, "tracking_clients", tracking)
+}
+
+func infoMemory(t *infoText) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(samples)
+	used := samples[0].Value.Uint64()
+	resident := samples[1].Value.Uint64() - samples[2].Value.Uint64()
+	t.fields("used_memory", used, "used_memory_human", humanBytes(used), "used_memory_rss", resident,
+		"used_memory_rss_human", humanBytes(resident), "maxmemory", 0, "maxmemory_human", "0B",
+		"maxmemory_policy", "noeviction", "mem_allocator", "go")
+}
+
+// humanBytes writes a size as Redis does.
+func humanBytes(n uint64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%dB", n)
+	}
+	unit, size := "K", float64(n)/(1<<10)
+	for _, next := range []string{"M", "G", "T"} {
+		if size < 1<<10 {
+			break
+		}
+		unit, size = next, size/(1<<10)
+	}
+	return fmt.Sprintf("%.2f%s", size, unit)
+}
+
+func infoPersistence(t *infoText) {
+	t.fields("loading", 0, "async_loading", 0, "rdb_changes_since_last_save", 0, "rdb_bgsave_in_progress", 0,
+		"rdb_last_save_time", t.StartedNs/1e9, "rdb_last_bgsave_status", "ok", "aof_enabled", 0,
+		"aof_rewrite_in_progress", 0)
+}
+
+func infoStats(t *infoText) {
+	c := t.Connections()
+	_, failedLogins := t.Logins.Total()
+	t.fields("total_connections_received", c.Accepted, "total_commands_processed", t.Records.Executed(),
+		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", 0,
+		"pubsub_channels", 0, "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Total(),
+		"acl_access_denied_auth", failedLogins, "cell_allowed", t.stats.Allowed, "cell_denied", t.stats.Limited)
+}
+
+func infoReplication(t *infoText) {
+	t.fields("role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",
+		"master_replid", t.RunID, "master_repl_offset", 0)
+}
+
+func infoModules(t *infoText) {
+	_, _ = fmt.Fprintf(t, "module:name=%s,ver=%d\r\n", catalog.ModuleName, catalog.ModuleVersion)
+}
+
+func infoCommandStats(t *infoText) {
+	for _, c := range t.Records.Commands() {
+		if c.Calls == 0 && c.Rejected == 0 {
+			continue
+		}
+		us := float64(c.Ns) / 1e3
+		perCall := 0.0
+		if c.Calls > 0 {
+			perCall = us / float64(c.Calls)
+		}
+		t.field("cmdstat_"+c.Command.FullName(), fmt.Sprintf("calls=%d,usec=%.0f,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
+			c.Calls, us, perCall, c.Rejected, c.Failed))
+	}
+}
+
+func infoErrorStats(t *infoText) {
+	var lines []string
+	plain := func(c rune) rune {
+		if c <= ' ' || c > '~' || c == ':' || c == '#' { // it would not be one field
+			return '_'
+		}
+		return c
+	}
+	t.Records.Errors.Each(func(code string, n int64) {
+		lines = append(lines, fmt.Sprintf("errorstat_%s:count=%d\r\n", strings.Map(plain, code), n))
+	})
+	slices.Sort(lines)
+	t.WriteString(strings.Join(lines, ""))
+}
+
+func infoKeyspace(t *infoText) {
+	for db, n := range t.live {
+		if n > 0 {
+			t.field(fmt.Sprintf("db%d", db), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=0", n, n))
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package admin
+
+import (
+	"cellserver/internal/glob"
+	"cellserver/internal/reply"
+	"cellserver/internal/session"
+)
+
+func (k *Config) scriptLoad(c session.Call, args [][]byte) error {
+	script, err := k.Scripts.Load(args[2])
+	if err != nil {
+		return err
+	}
+	c.Reply().BulkString(script.SHA1)
+	return nil
+}
+
+func (k *Config) scriptExists(c session.Call, args [][]byte) error {
+	c.Reply().Array(len(args) - 2)
+	for _, sha := range args[2:] {
+		found := int64(0)
+		if k.Scripts.Lookup(sha) != nil {
+			found = 1
+		}
+		c.Reply().Int(found)
+	}
+	return nil
+}
+
+// scriptFlush is SCRIPT FLUSH [ASYNC|SYNC].
+func (k *Config) scriptFlush(c session.Call, args [][]byte) error {
+	if len(args) > 3 || len(args) == 3 && glob.Fold(args[2]) != "async" && glob.Fold(args[2]) != "sync" {
+		return reply.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	}
+	k.Scripts.Flush()
+	c.Reply().OK()
+	return nil
+}
+
+func (k *Config) scriptKill(c session.Call, _ [][]byte) error {
+	if err := k.Scripts.Kill(); err != nil {
+		return err
+	}
+	c.Reply().OK()
+	return nil
+}

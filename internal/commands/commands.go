@@ -1,0 +1,99 @@
+// Package commands binds the commands to what executes them, and makes the engine of all sessions. An Engine is safe for
+// concurrent use.
+package commands
+
+import (
+	"log/slog"
+	"maps"
+	"time"
+
+	"cellserver/internal/acl"
+	"cellserver/internal/catalog"
+	"cellserver/internal/clients"
+	"cellserver/internal/commands/admin"
+	"cellserver/internal/commands/connection"
+	"cellserver/internal/commands/docs"
+	"cellserver/internal/commands/keys"
+	"cellserver/internal/commands/operator"
+	"cellserver/internal/funnel"
+	"cellserver/internal/login"
+	"cellserver/internal/lua"
+	"cellserver/internal/observe"
+	"cellserver/internal/peer"
+	"cellserver/internal/resp"
+	"cellserver/internal/session"
+	"cellserver/internal/store"
+)
+
+// Config is what an Engine needs. All fields but ACLFile, Scripts, Settings and Thresholds must be set.
+type Config struct {
+	Store             store.Store
+	Now               func() int64     // Unix nanoseconds, never going back
+	WallTime          func() time.Time // of TIME
+	Catalog           *catalog.Catalog
+	Users             *acl.Users // made of the same Catalog
+	Reading           funnel.Reading
+	Databases         int
+	MaxKeyBytes       int
+	MaxReplyBytes     int // of one reply
+	Limits            resp.Limits
+	ACLFile           string      // "" for none
+	Scripts           *lua.Engine // nil where scripts are disabled
+	BackgroundThreads int         // how many long commands, and how many scripts, run at once
+	Version           string      // of this server
+	Settings          []admin.Setting
+	Thresholds        admin.Thresholds
+	Connections       func() admin.Connections
+	Shutdown          func()                 // begins a graceful shutdown
+	MayDebug          func(p peer.Peer) bool // whether a client may use DEBUG
+	Log               *slog.Logger
+}
+
+// Engine makes sessions, and has what they record.
+type Engine struct {
+	*session.Engine
+	Records *observe.Records
+	Logins  *login.Failures
+
+	admin *admin.Config
+}
+
+// NewEngine returns an Engine.
+func NewEngine(c Config) (*Engine, error) { return newEngine(c, nil) }
+
+// newEngine is NewEngine with handlers of more commands.
+func newEngine(c Config, more map[string]session.Handler) (*Engine, error) {
+	cat := c.Catalog
+	if c.Scripts == nil {
+		cat = cat.Without("scripts are off: start the server without --lua=off", "eval", "evalsha", "eval_ro", "evalsha_ro", "script")
+	}
+	records, logins, register := observe.New(cat, c.Now()), &login.Failures{}, &clients.Register{}
+	aclLog := acl.NewLog(acl.DefaultLogEntries)
+	administration := &admin.Config{
+		Catalog: cat, Users: c.Users, ACLFile: c.ACLFile, ACLLog: aclLog, Logins: logins, Clients: register, Records: records,
+		Scripts: c.Scripts, Databases: c.Databases, Version: c.Version, RunID: admin.NewRunID(), StartedNs: c.Now(),
+		Settings: c.Settings, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown, MayDebug: c.MayDebug,
+		Log: c.Log,
+	}
+	handlers := map[string]session.Handler{}
+	for _, room := range []map[string]session.Handler{
+		keys.Handlers(keys.Config{Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes, MaxReplyBytes: c.MaxReplyBytes}),
+		connection.Handlers(connection.Config{Catalog: cat, Users: c.Users, Clients: register, Databases: c.Databases}),
+		admin.Handlers(administration),
+		operator.Handlers(operator.Config{Catalog: cat, Records: records}),
+		docs.Handlers(docs.Config{Catalog: cat}),
+		more,
+	} {
+		maps.Copy(handlers, room)
+	}
+	sessions, err := session.NewEngine(session.Config{
+		Store: c.Store, Now: c.Now, WallTime: c.WallTime, Catalog: cat, Handlers: handlers, Users: c.Users, ACLLog: aclLog,
+		Logins: logins, Records: records, Clients: register, Reading: c.Reading, Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,
+		MaxReplyBytes: c.MaxReplyBytes, Limits: c.Limits, Scripts: c.Scripts, BackgroundThreads: c.BackgroundThreads, Log: c.Log,
+	})
+	return &Engine{Engine: sessions, Records: records, Logins: logins, admin: administration}, err
+}
+
+// ReloadUsers reads the ACL file again, all of it or nothing, and ends the connections of users whose rules have
+// changed, as Redis does.
+func (e *Engine) ReloadUsers() error { return e.admin.ReloadUsers() }

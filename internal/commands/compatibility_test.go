@@ -1,0 +1,65 @@
+package commands
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"cellserver/internal/catalog"
+)
+
+const (
+	compatibilityFile = "../../docs/COMPATIBILITY.md"
+	tableBegins       = "<!-- The table is made from the command table: UPDATE_DOCS=1 go test ./internal/commands -->\n"
+	tableEnds         = "<!-- End of the table. -->\n"
+)
+
+// TestCompatibilityTable holds the document and the command table together. With UPDATE_DOCS set, it writes the
+// document's table anew.
+func TestCompatibilityTable(t *testing.T) {
+	text, err := os.ReadFile(compatibilityFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), tableBegins)
+	_, after, ended := strings.Cut(rest, tableEnds)
+	if !ok || !ended {
+		t.Fatal("the marks of the table are gone")
+	}
+	want := before + tableBegins + compatibilityTable() + tableEnds + after
+	if want == string(text) {
+		return
+	}
+	if os.Getenv("UPDATE_DOCS") == "" {
+		t.Error("docs/COMPATIBILITY.md is not what the command table says: UPDATE_DOCS=1 go test ./internal/commands")
+		return
+	}
+	if err := os.WriteFile(compatibilityFile, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func compatibilityTable() string {
+	var b strings.Builder
+	b.WriteString("\n| Command | What it does here | How it differs from Redis |\n| --- | --- | --- |\n")
+	eachCommand(func(c *catalog.Command) {
+		if c.Subs == nil && c.Name != "help" {
+			line(&b, c.FullName(), c.Summary, c.Differs)
+		}
+	})
+	b.WriteString("\nEvery command with subcommands has HELP, too.\n\n| Refused | Why |\n| --- | --- |\n")
+	for _, c := range catalog.Rows() {
+		if c.Refusal != "" {
+			fmt.Fprintf(&b, "| %s | %s |\n", strings.ToUpper(c.Name), c.Refusal)
+		}
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+func line(b *strings.Builder, name, summary, differs string) {
+	escape := strings.NewReplacer("|", `\|`)
+	name = strings.ToUpper(strings.ReplaceAll(name, "|", " "))
+	fmt.Fprintf(b, "| %s | %s. | %s |\n", name, escape.Replace(summary), escape.Replace(differs))
+}

@@ -1,0 +1,60 @@
+package docs
+
+import (
+	"cellserver/internal/catalog"
+	"cellserver/internal/reply"
+	"cellserver/internal/session"
+)
+
+// commandGetKeys is COMMAND GETKEYS command [arg ...].
+func (k Config) commandGetKeys(c session.Call, args [][]byte) error {
+	_, keys, err := k.keysOf(args[2:])
+	if err != nil {
+		return err
+	}
+	c.Reply().Array(len(keys))
+	for _, key := range keys {
+		c.Reply().Bulk(key)
+	}
+	return nil
+}
+
+// commandGetKeysAndFlags is COMMAND GETKEYSANDFLAGS command [arg ...].
+func (k Config) commandGetKeysAndFlags(c session.Call, args [][]byte) error {
+	r, keys, err := k.keysOf(args[2:])
+	if err != nil {
+		return err
+	}
+	c.Reply().Array(len(keys))
+	for _, key := range keys {
+		c.Reply().Array(2)
+		c.Reply().Bulk(key)
+		c.Reply().StatusSet(r.Keys.Flags)
+	}
+	return nil
+}
+
+// keysOf returns the keys of a command that is not executed.
+func (k Config) keysOf(args [][]byte) (*catalog.Command, [][]byte, error) {
+	r := k.Catalog.Lookup(args[0])
+	if r != nil && r.Subs != nil && len(args) > 1 {
+		r = r.Sub(args[1])
+	}
+	switch {
+	case r == nil || r.Refusal != "":
+		return nil, nil, reply.Error("ERR Invalid command specified")
+	case r.Keys.None():
+		return nil, nil, reply.Error("ERR The command has no key arguments")
+	case !r.AcceptsArity(len(args)):
+		return nil, nil, reply.Error("ERR Invalid number of arguments specified for command")
+	}
+	var keys [][]byte
+	r.Keys.Each(args, func(key []byte) { keys = append(keys, key) })
+	if keys == nil {
+		if r.Flags&catalog.FlagNoMandatoryKeys != 0 {
+			return r, nil, nil
+		}
+		return nil, nil, reply.Error("ERR Invalid arguments specified for command")
+	}
+	return r, keys, nil
+}

@@ -1,0 +1,249 @@
+// Package keys is the commands about keys: what there is of them, when they expire, and all of them together. Its
+// handlers are safe for concurrent use.
+package keys
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"time"
+
+	"cellserver/internal/argument"
+	"cellserver/internal/glob"
+	"cellserver/internal/reply"
+	"cellserver/internal/session"
+	"cellserver/internal/store"
+)
+
+// Config is what the commands need.
+type Config struct {
+	Databases     int
+	MaxKeyBytes   int // of a pattern, too
+	MaxReplyBytes int
+}
+
+// Handlers returns the commands by their full names.
+func Handlers(k Config) map[string]session.Handler {
+	plain, whole := session.Plain, session.Whole
+	return map[string]session.Handler{
+		"del":             plain(del),
+		"unlink":          plain(del),
+		"exists":          plain(exists),
+		"touch":           plain(exists),
+		"ttl":             plain(ttl),
+		"pttl":            plain(pttl),
+		"expiretime":      plain(expireTime),
+		"pexpiretime":     plain(pexpireTime),
+		"expire":          plain(expire),
+		"pexpire":         plain(pexpire),
+		"expireat":        plain(expireAt),
+		"pexpireat":       plain(pexpireAt),
+		"persist":         plain(persist),
+		"type":            plain(typeCommand),
+		"get":             plain(get),
+		"strlen":          plain(strLen),
+		"object|encoding": plain(objectEncoding),
+		"memory|usage":    whole(memoryUsage),
+		"dbsize":          whole(k.dbSize),
+		"flushdb":         whole(flushDB),
+		"flushall":        whole(flushAll),
+		"scan":            whole(k.scan),
+		"keys":            whole(k.keys),
+	}
+}
+
+// backgroundKeys is how many keys a command may have before it is worth a goroutine.
+const backgroundKeys = 1000
+
+func del(c session.Call, args [][]byte) error {
+	return onKeys(c, args[1:], func(keys []store.Key) (int, error) { return c.Delete(keys) })
+}
+
+func exists(c session.Call, args [][]byte) error {
+	return onKeys(c, args[1:], func(keys []store.Key) (n int, err error) {
+		for _, key := range keys {
+			_, ok, err := c.TAT(key.Name)
+			if err != nil {
+				return n, err
+			}
+			if ok {
+				n++
+			}
+		}
+		return n, nil
+	})
+}
+
+// onKeys replies a number of keys; it counts in the background if there are many of them.
+func onKeys(c session.Call, names [][]byte, count func([]store.Key) (int, error)) error {
+	keys := make([]store.Key, len(names))
+	for i, name := range names {
+		keys[i] = c.Key(name)
+	}
+	if len(keys) <= backgroundKeys {
+		n, err := count(keys)
+		if err == nil {
+			c.Reply().Int(int64(n))
+		}
+		return err
+	}
+	for i := range keys {
+		keys[i].Name = bytes.Clone(keys[i].Name)
+	}
+	var n int
+	var err error
+	return c.Background(func(context.Context, int64) { n, err = count(keys) }, func(c session.Call) error {
+		if err == nil {
+			c.Reply().Int(int64(n))
+		}
+		return err
+	})
+}
+
+const absent = -2 // TTL and its like of a key that does not exist
+
+// replyTime replies with what of tells of a live key's TAT.
+func replyTime(c session.Call, name []byte, of func(tatNs, nowNs int64) int64) error {
+	tatNs, ok, err := c.TAT(name)
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		c.Reply().Int(of(tatNs, c.Now()))
+	default:
+		c.Reply().Int(absent)
+	}
+	return nil
+}
+
+// Milliseconds are cut and seconds rounded from those, as in Redis.
+
+func cutMs(ns int64) int64 { return ns / int64(time.Millisecond) }
+
+func roundSec(ms int64) int64 { return (ms + 500) / 1000 }
+
+func pttl(c session.Call, args [][]byte) error {
+	return replyTime(c, args[1], func(tatNs, nowNs int64) int64 { return cutMs(tatNs - nowNs) })
+}
+
+func ttl(c session.Call, args [][]byte) error {
+	return replyTime(c, args[1], func(tatNs, nowNs int64) int64 { return roundSec(cutMs(tatNs - nowNs)) })
+}
+
+func pexpireTime(c session.Call, args [][]byte) error {
+	return replyTime(c, args[1], func(tatNs, _ int64) int64 { return cutMs(tatNs) })
+}
+
+func expireTime(c session.Call, args [][]byte) error {
+	return replyTime(c, args[1], func(tatNs, _ int64) int64 { return roundSec(cutMs(tatNs)) })
+}
+
+// typeCommand and the commands behind it see a key as redis-cell keeps it in Redis: a string, the TAT in decimal.
+func typeCommand(c session.Call, args [][]byte) error {
+	_, ok, err := c.TAT(args[1])
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		c.Reply().Status(keyType)
+	default:
+		c.Reply().Status("none")
+	}
+	return nil
+}
+
+const keyType = "string"
+
+func get(c session.Call, args [][]byte) error {
+	tatNs, ok, err := c.TAT(args[1])
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		c.Reply().BulkString(strconv.FormatInt(tatNs, 10))
+	default:
+		c.Reply().Null()
+	}
+	return nil
+}
+
+func strLen(c session.Call, args [][]byte) error {
+	tatNs, ok, err := c.TAT(args[1])
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		c.Reply().Int(int64(len(strconv.FormatInt(tatNs, 10))))
+	default:
+		c.Reply().Int(0)
+	}
+	return nil
+}
+
+func objectEncoding(c session.Call, args [][]byte) error {
+	_, ok, err := c.TAT(args[2])
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		c.Reply().BulkString("int")
+	default:
+		c.Reply().Null()
+	}
+	return nil
+}
+
+// memoryUsage is MEMORY USAGE key [SAMPLES count].
+func memoryUsage(c session.Call, all store.Walker, args [][]byte) error {
+	for rest := args[3:]; len(rest) > 0; rest = rest[2:] {
+		if len(rest) == 1 || glob.Fold(rest[0]) != "samples" {
+			return reply.ErrSyntax
+		}
+		if n, err := argument.Int(rest[1]); err != nil {
+			return err
+		} else if n < 0 {
+			return reply.ErrSyntax
+		}
+	}
+	if n, ok := all.MemoryUsage(c.Now(), c.Key(args[2])); ok {
+		c.Reply().Int(int64(n))
+	} else {
+		c.Reply().Null()
+	}
+	return nil
+}
+
+func (k Config) dbSize(c session.Call, all store.Walker, _ [][]byte) error {
+	counts := make([]int, k.Databases)
+	return c.Background(func(_ context.Context, nowNs int64) { all.Count(nowNs, counts) }, func(c session.Call) error {
+		c.Reply().Int(int64(counts[c.DB()]))
+		return nil
+	})
+}
+
+func flushDB(c session.Call, all store.Walker, args [][]byte) error {
+	if err := checkFlush(args); err != nil {
+		return err
+	}
+	db := c.DB()
+	return c.Background(func(context.Context, int64) { all.Flush(db) }, func(c session.Call) error {
+		c.Reply().OK()
+		return nil
+	})
+}
+
+func flushAll(c session.Call, all store.Walker, args [][]byte) error {
+	if err := checkFlush(args); err != nil {
+		return err
+	}
+	all.FlushAll()
+	c.Reply().OK()
+	return nil
+}
+
+func checkFlush(args [][]byte) error {
+	if len(args) == 1 || len(args) == 2 && (glob.Fold(args[1]) == "async" || glob.Fold(args[1]) == "sync") {
+		return nil
+	}
+	return reply.ErrSyntax
+}

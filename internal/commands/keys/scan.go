@@ -1,0 +1,157 @@
+package keys
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"strconv"
+
+	"cellserver/internal/glob"
+	"cellserver/internal/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/session"
+	"cellserver/internal/store"
+)
+
+// scanQuery is SCAN cursor [MATCH pattern] [COUNT count] [TYPE type].
+type scanQuery struct {
+	cursor  uint64
+	count   int
+	pattern []byte // nil for all
+	none    bool   // no key is of the type
+}
+
+const (
+	defaultScanCount = 10
+	// maxScanCount bounds a call's work; Redis has no bound, but a caller cannot rely on how many come.
+	maxScanCount = 1 << 20
+)
+
+func (k Config) scanQuery(args [][]byte) (*scanQuery, error) {
+	cursor, err := parseCursor(string(args[1]))
+	if err != nil {
+		return nil, err
+	}
+	q := &scanQuery{cursor: cursor, count: defaultScanCount}
+	for args = args[2:]; len(args) > 0; args = args[2:] {
+		if len(args) == 1 {
+			return nil, reply.ErrSyntax
+		}
+		switch value := args[1]; glob.Fold(args[0]) {
+		case "match":
+			if err := k.checkPattern(value); err != nil {
+				return nil, err
+			}
+			q.pattern = bytes.Clone(value)
+		case "count":
+			n, ok := resp.ParseInt(value)
+			switch {
+			case !ok:
+				return nil, reply.ErrNotInteger
+			case n < 1:
+				return nil, reply.ErrSyntax
+			}
+			q.count = int(min(n, maxScanCount))
+		case "type":
+			q.none = glob.Fold(value) != keyType
+		default:
+			return nil, reply.ErrSyntax
+		}
+	}
+	return q, nil
+}
+
+// parseCursor reads what C's strtoul would: also nothing at all, and a sign.
+func parseCursor(text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if text[0] == '-' || text[0] == '+' {
+		text = text[1:]
+	}
+	cursor, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, reply.Error("ERR invalid cursor")
+	}
+	return cursor, nil
+}
+
+// checkPattern bounds what a match costs.
+func (k Config) checkPattern(pattern []byte) error {
+	if len(pattern) > k.MaxKeyBytes {
+		return reply.TooLong("pattern is", k.MaxKeyBytes, "--max-key-bytes")
+	}
+	return nil
+}
+
+func (k Config) scan(c session.Call, all store.Walker, args [][]byte) error {
+	q, err := k.scanQuery(args)
+	if err != nil {
+		return err
+	}
+	w := walk{scanQuery: q, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes}
+	done := func(c session.Call) error {
+		c.Reply().Array(2)
+		c.Reply().BulkString(strconv.FormatUint(w.cursor, 10))
+		w.reply(c.Reply())
+		return nil
+	}
+	if q.count <= backgroundKeys {
+		w.some(c.Now(), q.count)
+		return done(c)
+	}
+	return c.Background(w.many, done)
+}
+
+// keys is KEYS pattern. It walks the store as SCAN does, so what is written meanwhile may or may not be there.
+func (k Config) keys(c session.Call, all store.Walker, args [][]byte) error {
+	if err := k.checkPattern(args[1]); err != nil {
+		return err
+	}
+	w := walk{scanQuery: &scanQuery{pattern: bytes.Clone(args[1]), count: math.MaxInt}, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes}
+	return c.Background(w.many, func(c session.Call) error {
+		if w.full() {
+			return reply.Error("ERR the reply would be longer than " + strconv.Itoa(w.maxBytes) +
+				" bytes, the limit of --max-output-bytes; use SCAN")
+		}
+		w.reply(c.Reply())
+		return nil
+	})
+}
+
+// walk collects keys for a reply.
+type walk struct {
+	*scanQuery
+	all      store.Walker
+	db       uint16
+	maxBytes int
+	w        resp.Writer
+	n        int
+}
+
+// many collects about count keys in steps, and leaves the rest to the next call when their names are too long for a
+// reply.
+func (w *walk) many(ctx context.Context, nowNs int64) {
+	for left := w.count; left > 0 && !w.full() && ctx.Err() == nil; left -= backgroundKeys {
+		if w.some(nowNs, min(left, backgroundKeys)); w.cursor == 0 {
+			return
+		}
+	}
+}
+
+// some collects about count keys from the cursor on, and moves it behind them.
+func (w *walk) some(nowNs int64, count int) {
+	w.cursor = w.all.Scan(nowNs, w.db, w.cursor, count, func(key store.Key, _ int64) {
+		if !w.none && (w.pattern == nil || glob.Match(w.pattern, key.Name)) {
+			w.w.Bulk(key.Name)
+			w.n++
+		}
+	})
+}
+
+func (w *walk) full() bool { return len(w.w.Buf) > w.maxBytes }
+
+func (w *walk) reply(to *resp.Writer) {
+	to.Array(w.n)
+	to.Buf = append(to.Buf, w.w.Buf...)
+}

@@ -1,0 +1,141 @@
+package commands
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cellserver/internal/commands/admin"
+	"cellserver/internal/resptest"
+)
+
+// TestStatistics: INFO commandstats and errorstats count as Redis's do: calls, those of them that failed, and what
+// was rejected before it ran; of subcommands, of what runs aside, behind MULTI and in scripts.
+func TestStatistics(t *testing.T) {
+	const throttle, refused = "CL.THROTTLE k 9 1 1\r\n", "CL.THROTTLE k 9 x 1\r\n"
+	eval := func(script string) string { return resptest.Encode("EVAL", script, "1", "k") }
+	for _, tt := range []struct {
+		name, in string
+		want     string // command=calls,rejected,failed, in the order of names
+		errors   string
+	}{
+		{"a batch", strings.Repeat(throttle, 300), "cl.throttle=300,0,0", ""},
+		{"errors in a batch", throttle + refused + throttle + "CL.THROTTLE\r\n", "cl.throttle=4,0,2", "Cell=2"},
+		{"unknown", "NOSUCH\r\nCLIENT NOSUCH\r\n", "", "ERR=2"},
+		{"arity", "GET\r\nCLIENT ID x\r\nCLIENT\r\n", "client=0,1,0 client|id=0,1,0 get=0,1,0", "ERR=3"},
+		{"a refused command", "SUBSCRIBE x\r\n", "", "ERR=1"},
+		{"a subcommand fails", "CLIENT KILL 1.2.3.4:5\r\nCLIENT ID\r\n", "client|id=1,0,0 client|kill=1,0,1", "ERR=1"},
+		{"aside", "DBSIZE\r\nKEYS *\r\n", "dbsize=1,0,0 keys=1,0,0", ""},
+		{"logins", "AUTH a b\r\nHELLO 2 AUTH a b\r\nAUTH b\r\n", "auth=2,0,2 hello=1,0,1", "ERR=1 WRONGPASS=2"},
+		{"a transaction", "MULTI\r\n" + throttle + refused + "EXPIRE k x\r\nEXEC\r\n", "cl.throttle=2,0,1 exec=1,0,0 expire=1,0,1 multi=1,0,0", "Cell=1 ERR=1"},
+		{"that is aborted", "MULTI\r\nEXPIRE k x\r\nNOSUCH\r\nGET\r\nEXEC\r\n", "exec=1,0,1 get=0,1,0 multi=1,0,0", "ERR=2 EXECABORT=1"},
+		{"that is rejected", "MULTI\r\nEXEC x\r\n", "exec=0,1,0 multi=1,0,0", "EXECABORT=1"},
+		{"a native script", resptest.Encode("EVAL", native, "1", "k", "9", "1", "1"), "cl.throttle=1,0,0 eval=1,0,0", ""},
+		{"a script", eval("redis.call('cl.throttle', KEYS[1], 9, 1, 1) return redis.call('ttl', KEYS[1])"), "cl.throttle=1,0,0 eval=1,0,0 ttl=1,0,0", ""},
+		{"a command in it fails", eval("redis.call('expire', KEYS[1], 'x')"), "eval=1,0,1 expire=1,0,1", "ERR=1"},
+		{"is rejected", eval("return redis.call('get')"), "eval=1,0,1 get=0,1,0", "ERR=1"},
+		{"is unknown", eval("return redis.call('nosuch')"), "eval=1,0,1", "ERR=1"},
+		{"is caught", eval("redis.pcall('get') return 1"), "eval=1,0,0 get=0,1,0", "ERR=1"},
+		{"is caught and handed on", eval("return redis.pcall('get')"), "eval=1,0,1 get=0,1,0", "ERR=1"},
+		{"is caught, and then another", eval("redis.pcall('get') return redis.error_reply('MY error')"), "eval=1,0,1 get=0,1,0", "ERR=1 MY=1"},
+		{"a script's own error", eval("return redis.error_reply('MY error')"), "eval=1,0,1", "MY=1"},
+		{"whose code is strange", eval("return {err='a:b#c\\td e'}"), "eval=1,0,1", "a_b_c_d=1"},
+		{"raised", eval("error('MY error')"), "eval=1,0,1", "ERR=1"},
+		{"not Lua", eval("return ("), "eval=1,0,1", "ERR=1"},
+		{"no such script", resptest.Encode("EVALSHA", strings.Repeat("a", 40), "0"), "evalsha=1,0,1", "NOSCRIPT=1"},
+		{"a script in a transaction", "MULTI\r\n" + eval("return redis.call('get')") + "EXEC\r\n", "eval=1,0,1 exec=1,0,0 get=0,1,0 multi=1,0,0", "ERR=1"},
+		{"reset", throttle + refused + "NOSUCH\r\nCONFIG RESETSTAT\r\n", "config|resetstat=1,0,0", ""},
+	} {
+		r := newRig()
+		say(t, r.session(), tt.in)
+		text := resptest.ParseAll(t, say(t, r.session(), "INFO commandstats errorstats stats\r\n"))[0].Text
+		var commands, errorCodes []string
+		for line := range strings.SplitSeq(text, "\r\n") {
+			fields := func(names ...string) string {
+				_, values, _ := strings.Cut(line, ":")
+				var found []string
+				for field := range strings.SplitSeq(values, ",") {
+					if name, value, _ := strings.Cut(field, "="); slices.Contains(names, name) {
+						found = append(found, value)
+					}
+				}
+				return strings.Join(found, ",")
+			}
+			name, _, _ := strings.Cut(line, ":")
+			if command, ok := strings.CutPrefix(name, "cmdstat_"); ok {
+				commands = append(commands, command+"="+fields("calls", "rejected_calls", "failed_calls"))
+			} else if code, ok := strings.CutPrefix(name, "errorstat_"); ok {
+				errorCodes = append(errorCodes, code+"="+fields("count"))
+			}
+		}
+		if got := strings.Join(commands, " "); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+		if got := strings.Join(errorCodes, " "); got != tt.errors {
+			t.Errorf("%s: errors %q, want %q", tt.name, got, tt.errors)
+		}
+	}
+}
+
+// TestTimeAside: the time that a command takes aside is its own, too.
+func TestTimeAside(t *testing.T) {
+	r := newRig(meddling)
+	s := r.session()
+	r.meddle = func() { r.clock.advance(int64(30 * time.Millisecond)) }
+	say(t, s, resptest.Encode("EVAL", "redis.call('test.meddle')", "0")+"MULTI\r\nTEST.MEDDLE\r\nDBSIZE\r\nEXEC\r\n")
+	got := say(t, s, "INFO commandstats\r\n")
+	for _, want := range []string{"cmdstat_eval:calls=1,usec=30000,", "cmdstat_exec:calls=1,usec=30000,"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %q", want, got)
+		}
+	}
+}
+
+// TestConfigSet sets all or nothing.
+func TestConfigSet(t *testing.T) {
+	values := map[string]string{"one": "1", "two": "2"}
+	var mu sync.Mutex // guards values
+	setting := func(name string) admin.Setting {
+		return admin.Setting{Name: name, Get: func() string { mu.Lock(); defer mu.Unlock(); return values[name] }, Set: func(value string) (func(), error) {
+			if value == "bad" {
+				return nil, errors.New("bad\r\nvalue")
+			}
+			return func() { mu.Lock(); defer mu.Unlock(); values[name] = value }, nil
+		}}
+	}
+	r := newRig(func(c *Config) {
+		c.Settings = []admin.Setting{setting("one"), setting("two"), admin.Constant("fixed", "x")}
+	})
+	s := r.session()
+	both := func(one, two string) string {
+		return "*4\r\n$3\r\none\r\n$1\r\n" + one + "\r\n$3\r\ntwo\r\n$1\r\n" + two + "\r\n"
+	}
+	for _, tt := range []struct{ in, want, one, two string }{
+		{"one 3 TWO 4", "+OK\r\n", "3", "4"},
+		{"one 5 two bad", "-ERR CONFIG SET failed (possibly related to argument 'two') - bad\\r\\nvalue\r\n", "3", "4"},
+		{"one bad two 5", "-ERR CONFIG SET failed (possibly related to argument 'one') - bad\\r\\nvalue\r\n", "3", "4"},
+		{"one 5 fixed y", "-ERR CONFIG SET failed (possibly related to argument 'fixed') - can't set immutable config\r\n", "3", "4"},
+		{"one 5 ONE 6", "-ERR CONFIG SET failed (possibly related to argument 'ONE') - duplicate parameter\r\n", "3", "4"},
+		{"one 5 nosuch 6", "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n", "3", "4"},
+		{"one 5 two", "-ERR syntax error\r\n", "3", "4"},
+		{"two 7", "+OK\r\n", "3", "7"},
+	} {
+		if got := say(t, s, "CONFIG SET "+tt.in+"\r\nCONFIG GET one two\r\n"); got != tt.want+both(tt.one, tt.two) {
+			t.Errorf("%s: got %q", tt.in, got)
+		}
+	}
+	var wg sync.WaitGroup
+	for _, value := range []string{"8", "9"} {
+		wg.Go(func() {
+			s := r.session()
+			say(t, s, strings.Repeat("CONFIG SET one "+value+" two "+value+"\r\n", 300))
+		})
+	}
+	wg.Wait()
+	if values["one"] != values["two"] {
+		t.Errorf("two clients' settings are mixed: %v", values)
+	}
+}

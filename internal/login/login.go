@@ -1,0 +1,95 @@
+// Package login makes guessing passwords slow: it counts the recent failures of each host, and says how long the reply
+// to one more is delayed. Failures is safe for concurrent use.
+package login
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"cellserver/internal/peer"
+)
+
+// Failures is the logins that failed. The zero value has seen none.
+type Failures struct {
+	mu     sync.Mutex // guards all below
+	byHost map[string]host
+	total  uint64
+	recent int64 // since Reset
+}
+
+type host struct {
+	failures int
+	lastNs   int64
+}
+
+const (
+	firstPause = 50 * time.Millisecond // doubled with each failure
+	maxPause   = 1600 * time.Millisecond
+	memory     = time.Minute // after which a host's failures are forgotten
+	maxHosts   = 1024        // remembered; beyond it some are forgotten early
+)
+
+func hostOf(p peer.Peer) string {
+	if host, _, err := net.SplitHostPort(p.Addr); err == nil && !p.Unix {
+		return host
+	}
+	return p.Addr
+}
+
+// Add counts a failed login, and returns how long its reply is to be delayed.
+func (f *Failures) Add(p peer.Peer, nowNs int64) (pause time.Duration) {
+	name := hostOf(p)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.total++
+	f.recent++
+	h := f.byHost[name]
+	if nowNs-h.lastNs > int64(memory) {
+		h.failures = 0
+	}
+	if h.failures == 0 && len(f.byHost) >= maxHosts {
+		f.forgetLocked(nowNs)
+	}
+	if f.byHost == nil {
+		f.byHost = map[string]host{}
+	}
+	f.byHost[name] = host{h.failures + 1, nowNs}
+	return min(firstPause<<min(h.failures, 10), maxPause)
+}
+
+// forgetLocked makes room for one more host.
+func (f *Failures) forgetLocked(nowNs int64) {
+	for name, h := range f.byHost {
+		if nowNs-h.lastNs > int64(memory) {
+			delete(f.byHost, name)
+		}
+	}
+	for name := range f.byHost {
+		if len(f.byHost) < maxHosts {
+			return
+		}
+		delete(f.byHost, name)
+	}
+}
+
+// Forgive forgets a host's failures, for it has logged in.
+func (f *Failures) Forgive(p peer.Peer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.byHost, hostOf(p))
+}
+
+// Total counts the failures since the start, and those since Reset.
+func (f *Failures) Total() (total uint64, recent int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.total, f.recent
+}
+
+// Reset begins to count the recent failures anew. Pauses stay as long as they are.
+func (f *Failures) Reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.recent = 0
+}

@@ -1,0 +1,60 @@
+package login
+
+import (
+	"testing"
+
+	"cellserver/internal/peer"
+)
+
+const (
+	t0  = int64(1_700_000_000_000_000_000)
+	sec = int64(1_000_000_000)
+)
+
+// TestPauses: each failure from a host makes the next one's pause twice as long, up to a bound; a success, a minute, or
+// too many hosts have them forgotten.
+func TestPauses(t *testing.T) {
+	a, sameHost, v6, socket := peer.Peer{Addr: "192.0.2.1:1"}, peer.Peer{Addr: "192.0.2.1:2"}, peer.Peer{Addr: "[2001:db8::1]:1"}, peer.Peer{Addr: "/run/a:1", Unix: true}
+	var f Failures
+	nowNs := t0
+	for i, step := range []struct {
+		from     peer.Peer
+		afterSec int64
+		pauseMs  int64 // 0 for a success
+	}{
+		{a, 0, 50}, {sameHost, 0, 100}, {a, 0, 200}, {v6, 0, 50}, {a, 0, 400}, {socket, 0, 50}, {a, 0, 800}, {a, 0, 1600}, {a, 0, 1600},
+		{a, 60, 1600}, {a, 61, 50}, {a, 0, 100}, {v6, 0, 50}, {a, 0, 0}, {sameHost, 0, 50}, {a, 0, 100}, {a, 3600, 50},
+	} {
+		nowNs += step.afterSec * sec
+		if step.pauseMs == 0 {
+			f.Forgive(step.from)
+		} else if got := f.Add(step.from, nowNs).Milliseconds(); got != step.pauseMs {
+			t.Errorf("step %d: a pause of %d ms, want %d", i, got, step.pauseMs)
+		}
+	}
+	if total, recent := f.Total(); total != 16 || recent != 16 {
+		t.Errorf("%d failures, %d of them recent", total, recent)
+	}
+	f.Reset()
+	if total, recent := f.Total(); total != 16 || recent != 0 {
+		t.Errorf("after Reset: %d failures, %d of them recent", total, recent)
+	}
+}
+
+// TestHostsAreForgotten, so that no sender of addresses can fill the memory.
+func TestHostsAreForgotten(t *testing.T) {
+	var f Failures
+	nowNs := t0
+	for i := range 3 * maxHosts {
+		if i == maxHosts/2 {
+			nowNs += 2 * int64(memory)
+		}
+		f.Add(peer.Peer{Addr: string(rune(i)) + ":1"}, nowNs)
+		if len(f.byHost) > maxHosts {
+			t.Fatalf("%d hosts are remembered", len(f.byHost))
+		}
+	}
+	if got, _ := f.Total(); got != 3*maxHosts {
+		t.Errorf("%d failures counted", got)
+	}
+}

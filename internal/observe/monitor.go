@@ -1,0 +1,175 @@
+package observe
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"cellserver/internal/clients"
+	"cellserver/internal/peer"
+)
+
+// Monitors is the clients in MONITOR, which are sent every command. It is safe for concurrent use.
+type Monitors struct {
+	any atomic.Bool // whether there are some; all that is looked at while there are none
+
+	mu  sync.Mutex // guards all
+	all map[*Monitor]struct{}
+}
+
+// Monitor is what a client in MONITOR has still to be sent.
+type Monitor struct {
+	Client *clients.Client
+
+	mu    sync.Mutex // guards all below
+	lines []byte
+	woken bool // the client's session has been woken for the lines
+}
+
+// MaxMonitorBytes is how far a client in MONITOR may fall behind, beside what its connection holds.
+const MaxMonitorBytes = 8 << 20
+
+// Any reports whether any client is in MONITOR.
+func (ms *Monitors) Any() bool { return ms.any.Load() }
+
+// Begin has a client sent every command from now on.
+func (ms *Monitors) Begin(c *clients.Client) *Monitor {
+	m := &Monitor{Client: c}
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.all == nil {
+		ms.all = map[*Monitor]struct{}{}
+	}
+	ms.all[m] = struct{}{}
+	ms.any.Store(true)
+	return m
+}
+
+// End sends the client no more commands; what it has not taken yet can still be taken.
+func (ms *Monitors) End(m *Monitor) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	ms.removeLocked(m)
+}
+
+func (ms *Monitors) removeLocked(m *Monitor) {
+	delete(ms.all, m)
+	ms.any.Store(len(ms.all) > 0)
+}
+
+// Send sends lines to all clients in MONITOR, and returns those that it has dropped because they are too far behind.
+func (ms *Monitors) Send(lines []byte) (dropped []*Monitor) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for m := range ms.all {
+		if !m.add(lines) {
+			ms.removeLocked(m)
+			dropped = append(dropped, m)
+		}
+	}
+	return dropped
+}
+
+// add is false if the lines are too many.
+func (m *Monitor) add(lines []byte) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.lines)+len(lines) > MaxMonitorBytes {
+		m.lines = nil
+		return false
+	}
+	m.lines = append(m.lines, lines...)
+	if !m.woken {
+		m.woken = true
+		m.Client.Conn.Wake()
+	}
+	return true
+}
+
+// Take appends about up to most bytes of lines to b, whole ones, and reports whether there are more.
+func (m *Monitor) Take(b []byte, most int) (_ []byte, more bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := len(m.lines)
+	if n > most {
+		n = most + bytes.IndexByte(m.lines[most:], '\n') + 1
+	}
+	b = append(b, m.lines[:n]...)
+	if m.lines = m.lines[n:]; len(m.lines) == 0 {
+		m.lines = nil // the array may have grown large
+	}
+	m.woken = len(m.lines) > 0
+	return b, m.woken
+}
+
+// A line shows so much of a call.
+const (
+	maxLineArgBytes = 8 << 10
+	maxLineArgs     = 1 << 10
+	maxLineBytes    = 64 << 10 // of the arguments, as they came
+)
+
+// Line is a call as it is shown to clients in MONITOR.
+type Line struct {
+	NowNs    int64
+	DB       uint16
+	Peer     *peer.Peer
+	ByScript bool
+	Args     [][]byte
+}
+
+// Append appends the line as Redis writes it.
+func (l *Line) Append(b []byte) []byte {
+	us := l.NowNs / 1000
+	b = strconv.AppendInt(append(b, '+'), us/1e6, 10)
+	b = append(b, '.')
+	for digit := int64(1e5); digit > 0; digit /= 10 {
+		b = append(b, '0'+byte(us/digit%10))
+	}
+	b = append(strconv.AppendUint(append(b, " ["...), uint64(l.DB), 10), ' ')
+	switch {
+	case l.ByScript:
+		b = append(b, "lua"...)
+	case l.Peer.Unix:
+		b = append(append(b, "unix:"...), strings.TrimSuffix(l.Peer.Addr, ":0")...)
+	default:
+		b = append(b, l.Peer.Addr...)
+	}
+	b = append(b, ']')
+	left := maxLineBytes
+	for i, arg := range l.Args {
+		if i == maxLineArgs || left <= 0 {
+			b = append(b, ` "... (`...)
+			b = append(strconv.AppendInt(b, int64(len(l.Args)-i), 10), ` more arguments)"`...)
+			break
+		}
+		b = appendQuoted(append(b, ' '), arg)
+		left -= min(len(arg), maxLineArgBytes)
+	}
+	return append(b, '\r', '\n')
+}
+
+// appendQuoted writes an argument in quotes, with Redis's escapes, and cut where it is long.
+func appendQuoted(b, arg []byte) []byte {
+	const hex = "0123456789abcdef"
+	cut := len(arg) - maxLineArgBytes
+	if cut > 0 {
+		arg = arg[:maxLineArgBytes]
+	}
+	b = append(b, '"')
+	for _, c := range arg {
+		if at := strings.IndexByte("\\\"\n\r\t\a\b", c); at >= 0 {
+			b = append(b, '\\', `\"nrtab`[at])
+		} else if c < ' ' || c > '~' {
+			b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
+		} else {
+			b = append(b, c)
+		}
+	}
+	if cut > 0 {
+		b = append(strconv.AppendInt(append(b, "... ("...), int64(cut), 10), " more bytes)"...)
+	}
+	return append(b, '"')
+}

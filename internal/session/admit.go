@@ -1,0 +1,161 @@
+package session
+
+import (
+	"bytes"
+
+	"cellserver/internal/acl"
+	"cellserver/internal/catalog"
+	"cellserver/internal/peer"
+	"cellserver/internal/reply"
+)
+
+// admit finds a command or subcommand and checks what can be checked before it is executed. The command is nil where
+// there is none of that name.
+func (s *Session) admit(args [][]byte) (*catalog.Command, error) {
+	c, err := s.find(args)
+	if err != nil {
+		return c, err
+	}
+	if c.Flags&catalog.FlagNoAuth == 0 && !s.mayExecute() {
+		return c, reply.ErrNoAuth
+	}
+	if c.Refusal != "" {
+		return c, reply.Error("ERR " + c.Refusal)
+	}
+	if s.multi != nil && c.Flags&catalog.FlagNoMulti != 0 {
+		return c, reply.ErrNotInMulti
+	}
+	if s.role == inScript && c.Flags&catalog.FlagNoScript != 0 {
+		return c, errNotInScript
+	}
+	if s.user != nil && !s.user.Unrestricted() {
+		if err := s.permit(c, args); err != nil {
+			return c, err
+		}
+	}
+	if s.role == inScript {
+		if err := s.admitInScript(c, args); err != nil {
+			return c, err
+		}
+	}
+	return c, s.checkKeys(c, args)
+}
+
+// mayExecute reports whether the client has authenticated, or need not any more: the password may have been taken away
+// since it came.
+func (s *Session) mayExecute() bool {
+	if !s.authenticated {
+		s.greet()
+	}
+	return s.authenticated
+}
+
+func (s *Session) find(args [][]byte) (*catalog.Command, error) {
+	c := s.engine.config.Catalog.Lookup(args[0])
+	if c == nil {
+		if s.role == inScript {
+			return nil, errUnknownInScript
+		}
+		if isCrossProtocol(args[0]) {
+			s.engine.reportCrossProtocol(s.client.Addr())
+			s.status = peer.Abort
+		}
+		return nil, reply.UnknownCommand(args)
+	}
+	if c.Subs != nil && len(args) > 1 {
+		sub := c.Sub(args[1])
+		if sub == nil && s.role == inScript {
+			return nil, errUnknownInScript
+		}
+		if sub == nil {
+			return nil, reply.UnknownSubcommand(c, args[1])
+		}
+		c = sub
+	}
+	if !c.AcceptsArity(len(args)) {
+		if s.role == inScript {
+			return c, errArityInScript
+		}
+		return c, reply.Arity(c)
+	}
+	return c, nil
+}
+
+// admitInScript refuses what a script must not do, whoever its client is.
+func (s *Session) admitInScript(c *catalog.Command, args [][]byte) error {
+	switch {
+	case c.Flags&catalog.FlagWhole != 0:
+		return errWholeInScript
+	case c.Flags&catalog.FlagWrite != 0 && s.inner.readOnly:
+		return errReadOnlyScript
+	}
+	var err error
+	c.Keys.Each(args, func(name []byte) {
+		if !s.declared(name) {
+			err = errUndeclared(name)
+		}
+	})
+	return err
+}
+
+// denied says why the user's rules do not allow a command, and notes it.
+func (s *Session) denied(c *catalog.Command, args [][]byte) (reason acl.Reason, object string) {
+	if c.Flags&catalog.FlagNoAuth != 0 { // AUTH and its like are everybody's
+		return acl.Allowed, ""
+	}
+	reason, object = c.Check(s.user, args)
+	if reason != acl.Allowed {
+		s.noteDenial(acl.Denial{Reason: reason, Object: object, Username: s.user.Name()})
+	}
+	return reason, object
+}
+
+// permit refuses what the user's rules do not allow.
+func (s *Session) permit(c *catalog.Command, args [][]byte) error {
+	reason, object := s.denied(c, args)
+	switch {
+	case reason == acl.Allowed:
+		return nil
+	case s.role == inScript && reason == acl.DeniedCommand:
+		return reply.Error("ERR The user executing the script can't run this command or subcommand")
+	case s.role == inScript:
+		return reply.Error("ERR The user executing the script can't access at least one of the keys mentioned in the command arguments")
+	case reason == acl.DeniedCommand:
+		return reply.Error("NOPERM this user has no permissions to run the '" + object + "' command")
+	}
+	return reply.Error("NOPERM this user has no permissions to access one of the keys used as arguments")
+}
+
+// noteDenial adds to ACL LOG.
+func (s *Session) noteDenial(d acl.Denial) {
+	d.Context = "toplevel"
+	switch {
+	case s.role == inScript:
+		d.Context = "lua"
+	case s.role == inExec || s.multi != nil:
+		d.Context = "multi"
+	}
+	nowNs := s.now()
+	d.ClientInfo = s.client.Line(nowNs)
+	s.engine.config.ACLLog.Add(nowNs, d)
+}
+
+func (s *Session) declared(name []byte) bool {
+	for _, key := range s.inner.declared {
+		if key.DB == s.db && bytes.Equal(key.Name, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Session) checkKeys(c *catalog.Command, args [][]byte) error {
+	var err error
+	most := s.engine.config.MaxKeyBytes
+	c.Keys.Each(args, func(key []byte) {
+		if len(key) > most {
+			err = reply.KeyTooLong(most)
+		}
+	})
+	return err
+}

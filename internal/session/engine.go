@@ -1,0 +1,121 @@
+// Package session is a client's conversation: bytes in, commands found, admitted, executed and answered in order, at
+// once or when they are done; EXEC and scripts are sessions within it. A Session belongs to one goroutine at a time; an
+// Engine is shared by all sessions and safe for concurrent use.
+package session
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"cellserver/internal/acl"
+	"cellserver/internal/catalog"
+	"cellserver/internal/clients"
+	"cellserver/internal/decide"
+	"cellserver/internal/funnel"
+	"cellserver/internal/glob"
+	"cellserver/internal/login"
+	"cellserver/internal/lua"
+	"cellserver/internal/observe"
+	"cellserver/internal/often"
+	"cellserver/internal/peer"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+)
+
+// Config is what an Engine needs. All fields but Scripts must be set.
+type Config struct {
+	Store             store.Store
+	Now               func() int64     // Unix nanoseconds, never going back
+	WallTime          func() time.Time // of TIME
+	Catalog           *catalog.Catalog
+	Handlers          map[string]Handler // by the full names of the commands, but for those that the package has itself
+	Users             *acl.Users         // made of the same Catalog
+	ACLLog            *acl.Log
+	Logins            *login.Failures
+	Records           *observe.Records
+	Clients           *clients.Register
+	Reading           funnel.Reading
+	Databases         int
+	MaxKeyBytes       int
+	MaxReplyBytes     int // of one reply
+	Limits            resp.Limits
+	Scripts           *lua.Engine // nil where scripts are disabled
+	BackgroundThreads int         // how many long commands, and how many scripts, run at once
+	Log               *slog.Logger
+}
+
+// Engine is what all sessions share.
+type Engine struct {
+	config   Config
+	handlers []Handler // by catalog.Command.ID
+	live     space     // the store as it is
+	watcher  store.Watcher
+	txs      store.Transactor
+	decider  decide.Decider
+	scratch  sync.Pool
+	// Slots bound how much runs in the background at once, so that the event loops have processors left to run on.
+	background slots // of long commands
+	scripts    slots // of scripts
+
+	crossProtocol often.Counter
+	failedLogins  often.Counter
+	slowMonitors  often.Counter
+}
+
+// NewEngine returns an Engine. The error says which command has no handler of the kind that it needs.
+func NewEngine(c Config) (*Engine, error) {
+	e := &Engine{
+		config:     c,
+		handlers:   make([]Handler, len(c.Catalog.Commands())),
+		live:       space{keys: c.Store},
+		decider:    decide.Decider{Now: c.Now, Records: c.Records, Command: c.Catalog.Lookup([]byte("cl.throttle"))},
+		background: newSlots(c.BackgroundThreads),
+		scripts:    newSlots(c.BackgroundThreads),
+	}
+	e.live.all, _ = c.Store.(store.Walker)
+	e.watcher, _ = c.Store.(store.Watcher)
+	e.txs, _ = c.Store.(store.Transactor)
+	e.scratch.New = func() any { return e.newScratch() }
+	own := ownHandlers()
+	for _, command := range c.Catalog.Commands() {
+		h, ok := own[command.FullName()]
+		if !ok {
+			h = c.Handlers[command.FullName()]
+		}
+		if err := h.fits(command); err != nil {
+			return nil, fmt.Errorf("session: bind %s: %w", command.FullName(), err)
+		}
+		e.handlers[command.ID] = h
+	}
+	return e, nil
+}
+
+func (e *Engine) newScratch() *scratch {
+	return &scratch{batch: make([]store.Request, 0, maxBatch), local: e.config.Records.NewLocal()}
+}
+
+// NewSession returns the session of a new client.
+func (e *Engine) NewSession(p peer.Peer, conn peer.Conn) *Session {
+	s := &Session{
+		engine:  e,
+		client:  clients.New(p, conn, e.config.Now()),
+		space:   &e.live,
+		decoder: resp.Decoder{Limits: e.config.Limits},
+	}
+	e.config.Clients.Add(s.client)
+	s.greet()
+	return s
+}
+
+// isCrossProtocol recognises a browser's request by its first line, or by one of its headers.
+func isCrossProtocol(name []byte) bool {
+	return len(name) <= len("host:") && (glob.Fold(name) == "post" || glob.Fold(name) == "host:")
+}
+
+func (e *Engine) reportCrossProtocol(addr string) {
+	if count := e.crossProtocol.Due(); count > 0 {
+		e.config.Log.Warn("possible attack: a client sent an HTTP request; connection closed", "client", addr, "count", count)
+	}
+}

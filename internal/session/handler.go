@@ -1,0 +1,126 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"cellserver/internal/catalog"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+)
+
+// Handler executes a command. It is one of Plain, Whole and OnConnection, by what the command needs.
+type Handler struct {
+	plain      func(c Call, args [][]byte) error
+	whole      func(c Call, all store.Walker, args [][]byte) error
+	connection func(c Call, conn Connection, args [][]byte) error
+	own        func(s *Session, args [][]byte) error // the package's own, which are about the session itself
+}
+
+// Plain is the handler of a command that needs a Call.
+func Plain(f func(c Call, args [][]byte) error) Handler { return Handler{plain: f} }
+
+// Whole is the handler of a command about all keys, which is flagged catalog.FlagWhole.
+func Whole(f func(c Call, all store.Walker, args [][]byte) error) Handler { return Handler{whole: f} }
+
+// OnConnection is the handler of a command about the client's connection.
+func OnConnection(f func(c Call, conn Connection, args [][]byte) error) Handler {
+	return Handler{connection: f}
+}
+
+// fits reports whether the handler can execute the command.
+func (h Handler) fits(c *catalog.Command) error {
+	switch {
+	case c.Refusal != "" || c.Batches || c.Subs != nil && !c.AcceptsArity(1):
+		return nil // nothing executes it, but its subcommands and the batches
+	case h.plain == nil && h.whole == nil && h.connection == nil && h.own == nil:
+		return errors.New("it has no handler")
+	case (h.whole != nil) != (c.Flags&catalog.FlagWhole != 0):
+		return errors.New("its handler is for all keys and its flags are not, or the other way round")
+	}
+	return nil
+}
+
+// run executes a command at the time that it sees.
+func (h Handler) run(s *Session, nowNs int64, args [][]byte) error {
+	c := Call{s, nowNs}
+	switch {
+	case h.plain != nil:
+		return h.plain(c, args)
+	case h.whole != nil:
+		if s.space.all == nil {
+			return errNoWalk
+		}
+		return h.whole(c, s.space.all, args)
+	case h.connection != nil:
+		return h.connection(c, Connection{s}, args)
+	}
+	return h.own(s, args)
+}
+
+// Call is a command that is executed, for its handler: the reply, the keys, the time, and what is done later. It is the
+// same in EXEC and in scripts, and is valid until the command is done.
+type Call struct {
+	s     *Session
+	nowNs int64 // 0 for what is asked later
+}
+
+// Reply is what the client is sent.
+func (c Call) Reply() *resp.Writer { return &c.s.w }
+
+// DB is the number of the database that the client has selected.
+func (c Call) DB() uint16 { return c.s.db }
+
+// Key names a key of the client's database. The name is a slice of the driver's buffer, as the arguments are.
+func (c Call) Key(name []byte) store.Key { return store.Key{DB: c.s.db, Name: name} }
+
+// TAT returns a key's TAT in Unix nanoseconds, and false if the key is absent.
+func (c Call) TAT(name []byte) (tatNs int64, ok bool, err error) {
+	return storeResult(c.s.space.keys.TAT(c.Now(), c.Key(name)))
+}
+
+func storeResult(tatNs int64, ok bool, err error) (int64, bool, error) {
+	if err != nil {
+		err = errStore(err)
+	}
+	return tatNs, ok, err
+}
+
+// Delete removes keys as one step and returns how many there were.
+func (c Call) Delete(keys []store.Key) (deleted int, err error) {
+	if deleted, err = c.s.space.keys.Delete(c.Now(), keys); err != nil {
+		err = errStore(err)
+	}
+	return deleted, err
+}
+
+// Now is the time in Unix nanoseconds: one for a handler, and one for all of EXEC or of a script.
+func (c Call) Now() int64 {
+	if c.nowNs == 0 {
+		return c.s.now()
+	}
+	return c.nowNs
+}
+
+// WallTime is the time of the system's clock; in EXEC and in scripts it is Now.
+func (c Call) WallTime() time.Time {
+	if c.s.space.nowNs != 0 {
+		return time.Unix(0, c.s.space.nowNs)
+	}
+	return c.s.engine.config.WallTime()
+}
+
+// Background has work done on a goroutine of its own, for it may take long; done replies when it has ended. The
+// arguments are work's only if it has copied them. ctx ends when the client is gone. In EXEC and in scripts all is done
+// at once, for they run in the background already.
+func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(c Call) error) error {
+	return c.s.inBackground(c.s.engine.background, func(ctx context.Context) {
+		work(ctx, c.s.now())
+	}, func(s *Session) error { return done(Call{s: s}) })
+}
+
+// After replies when a time has passed, unless the client has gone. EXEC and scripts refuse it: others would wait.
+func (c Call) After(d time.Duration, done func(c Call) error) error {
+	return c.s.after(d, func(s *Session) error { return done(Call{s: s}) })
+}

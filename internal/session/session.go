@@ -1,0 +1,270 @@
+package session
+
+import (
+	"cellserver/internal/acl"
+	"cellserver/internal/catalog"
+	"cellserver/internal/clients"
+	"cellserver/internal/observe"
+	"cellserver/internal/peer"
+	"cellserver/internal/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+)
+
+// Session implements peer.Session. It knows no socket.
+type Session struct {
+	// What every command needs comes first: with thousands of clients each cache line is a wait for memory.
+	engine           *Engine
+	scratch          *scratch // only during Feed
+	user             *acl.User
+	space            *space
+	multi            *transaction // between MULTI and EXEC; else nil
+	pending          *pending     // the command that is not done; else nil
+	decoder          resp.Decoder
+	w                resp.Writer
+	db               uint16
+	authenticated    bool
+	role             role
+	replies          replyMode
+	repliesRequested bool // by CLIENT REPLY ON, since a command began whose reply is not wanted
+	status           peer.Status
+	monitored        bool // somebody is in MONITOR
+
+	client  *clients.Client
+	watched *watched         // nil without WATCH
+	monitor *observe.Monitor // nil without MONITOR
+	inner   *inner           // of a session for EXEC or a script; else nil
+}
+
+// role is what a session executes for; EXEC and scripts have one of their own.
+type role uint8
+
+const (
+	outer role = iota // a client's own commands
+	inExec
+	inScript
+)
+
+// scratch is what a session needs only while it executes; sessions share them.
+type scratch struct {
+	args  [][]byte
+	batch []store.Request
+	local observe.Local
+}
+
+const (
+	// feedBytes is where Feed stops so that its replies can be sent, so that a short input with long replies
+	// cannot fill the memory.
+	feedBytes = 64 << 10
+
+	maxBatch       = observe.MaxBatch
+	maxScratchArgs = 64
+)
+
+// Authenticated implements peer.Session.
+func (s *Session) Authenticated() bool { return s.authenticated }
+
+// Name implements peer.Session.
+func (s *Session) Name() string { return s.client.Name() }
+
+// Monitors implements peer.Session.
+func (s *Session) Monitors() bool { return s.monitor != nil }
+
+// HungUp implements peer.Session. A client that is gone wants nothing of the command that is not done; one that only
+// sends no more may wait for its replies, but does not make others wait for a time or a turn.
+func (s *Session) HungUp(h peer.Hangup) {
+	if s.pending != nil && s.pending.hungUp(h) {
+		s.client.Conn.Wake()
+	}
+}
+
+// Close implements peer.Session.
+func (s *Session) Close() {
+	if s.pending != nil {
+		s.pending.abandon() // before its watch ends: see execution.execute
+		s.pending = nil     // or what it waits for would stay for as long as something may wake it
+	}
+	s.unwatch()
+	s.endMonitor()
+	s.engine.config.Clients.Remove(s.client)
+}
+
+// Feed implements peer.Session.
+func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
+	s.w.Buf = out
+	s.status = peer.NeedInput
+	s.borrow()
+	defer s.endFeed()
+	if s.pending != nil && !s.resume() {
+		return 0, s.w.Buf, peer.Waiting
+	}
+	s.monitored = s.engine.config.Records.Monitors.Any() // only now: what is done in the background reads it
+	most := len(out) + feedBytes
+	if !s.authenticated {
+		most = len(out) + peer.UnauthenticatedOutput
+	}
+	for s.status == peer.NeedInput {
+		if len(s.w.Buf) >= most {
+			s.status = peer.More
+			break
+		}
+		n, args, err := s.decoder.Next(in[consumed:], s.scratch.args)
+		if err != nil {
+			s.failInput(err)
+		}
+		if n == 0 {
+			break
+		}
+		consumed += n
+		s.scratch.args = args
+		if len(args) > 0 {
+			s.execute(args)
+		} else if s.replies == repliesSkipNext {
+			s.replies = repliesOn // to Redis, nothing is a command, too
+		}
+	}
+	s.flush()
+	if s.monitored {
+		s.sendLines()
+	}
+	return consumed, s.w.Buf, s.status
+}
+
+func (s *Session) endFeed() {
+	s.w.Buf = nil
+	s.giveBack()
+}
+
+func (s *Session) borrow() { s.scratch = s.engine.scratch.Get().(*scratch) }
+
+// giveBack leaves nothing in the scratch that refers to the input, whose buffer it would keep alive.
+func (s *Session) giveBack() {
+	clear(s.scratch.batch) // not empty after a panic
+	s.scratch.batch = s.scratch.batch[:0]
+	if cap(s.scratch.args) > maxScratchArgs {
+		s.scratch.args = nil
+	}
+	clear(s.scratch.args[:cap(s.scratch.args)])
+	s.engine.scratch.Put(s.scratch)
+	s.scratch = nil
+}
+
+func (s *Session) execute(args [][]byte) {
+	if s.replies != repliesOn {
+		s.executeMuted(args)
+		return
+	}
+	s.dispatch(args)
+}
+
+func (s *Session) dispatch(args [][]byte) {
+	c, err := s.admit(args)
+	s.proceed(held{c, args, err})
+}
+
+// held is a command that was admitted, or refused with an error, and has not been executed.
+type held struct {
+	command *catalog.Command // nil where there is none of that name
+	args    [][]byte
+	err     error
+}
+
+// proceed executes a command, or replies why it is not executed. Whatever comes behind a batch waits until that is
+// answered.
+func (s *Session) proceed(h held) {
+	switch {
+	case h.err == nil && h.command.Batches && s.multi == nil && s.monitor == nil:
+		s.callThrottle(h)
+	case !s.flush():
+		s.hold(h)
+	case h.err != nil:
+		s.reject(h.command, h.err)
+	case s.monitor != nil && h.command.Flags&(catalog.FlagWrite|catalog.FlagReadonly|catalog.FlagScript) != 0:
+		s.reject(h.command, errMonitorHasNoKeys)
+	case s.multi != nil && h.command.Flags&catalog.FlagNotQueued == 0:
+		s.queue(h.command, h.args)
+	default:
+		s.run(h)
+	}
+}
+
+// run executes a command that was admitted.
+func (s *Session) run(h held) {
+	switch {
+	case h.command.Batches:
+		s.callThrottle(h)
+	case s.monitored:
+		s.callMonitored(h)
+	default:
+		s.call(h)
+	}
+}
+
+// call executes a command that is not batched.
+func (s *Session) call(h held) {
+	c := h.command
+	beganNs := s.engine.config.Now()
+	if s.role == outer {
+		s.client.Active(c, beganNs)
+	}
+	nowNs := beganNs
+	if s.space.nowNs != 0 {
+		nowNs = s.space.nowNs
+	}
+	err := s.engine.handlers[c.ID].run(s, nowNs, h.args)
+	s.count(h, beganNs)
+	if err != nil {
+		s.failCommand(c, err)
+	}
+	if c.Long && s.status == peer.NeedInput {
+		s.status = peer.More
+	}
+}
+
+// reject replies to a command that was not admitted; c is nil where there is none of that name.
+func (s *Session) reject(c *catalog.Command, err error) {
+	if c != nil {
+		s.engine.config.Records.Rejected(c)
+	}
+	if s.role == outer {
+		s.client.Sent(c)
+	}
+	if s.multi != nil {
+		s.multi.failed = true
+	}
+	if c != nil && c.Name == "exec" && s.role == outer {
+		s.discard()
+		err = reply.ExecAborted(err)
+	}
+	s.fail(err)
+}
+
+// failCommand replies an error of a command that was executed.
+func (s *Session) failCommand(c *catalog.Command, err error) {
+	s.engine.config.Records.Failed(c)
+	s.fail(err)
+}
+
+// failInput replies to what is no command, if replies are wanted, and ends the connection.
+func (s *Session) failInput(err error) {
+	if !s.flush() {
+		return // the next Feed finds it again
+	}
+	s.engine.config.Records.ProtocolError()
+	s.status = peer.Close
+	before := len(s.w.Buf)
+	s.fail(err)
+	if s.replies != repliesOn {
+		s.w.Buf = s.w.Buf[:before]
+	}
+}
+
+// fail replies an error. The batch in front of it has been answered.
+func (s *Session) fail(err error) {
+	text := reply.Text(err)
+	s.engine.config.Records.Errors.Count(text)
+	if s.role == inScript {
+		s.inner.lastError = text
+	}
+	s.w.Error(text)
+}

@@ -1,0 +1,109 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+
+	"cellserver/internal/clients"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+)
+
+// space is where a session's commands find their keys: the store as it is, or a transaction.
+type space struct {
+	keys store.Keys
+	// all is the whole store, for the commands whose flags ask for it; nil where there is none.
+	all store.Walker
+	// nowNs is the time, which stands still in a transaction; 0 for the store as it is.
+	nowNs int64
+}
+
+// inner is what a session for EXEC or a script has beyond a client's.
+type inner struct {
+	ctx      context.Context // ends when the client is gone
+	declared []store.Key     // of a script
+	readOnly bool            // the script is
+
+	lastError string // of a script's commands
+	scriptsNs int64  // that the scripts of EXEC have taken
+
+	// What is left to do when the keys are let go of:
+
+	monitored   []byte // lines for those in MONITOR
+	logged      []logLine
+	loggedBytes int
+	killed      []*clients.Client
+}
+
+// logLine is a line that a script logs.
+type logLine struct {
+	level   slog.Level
+	message string
+}
+
+// now is the time that a command sees.
+func (s *Session) now() int64 {
+	if s.space.nowNs != 0 {
+		return s.space.nowNs
+	}
+	return s.engine.config.Now()
+}
+
+// child returns a session for what EXEC or a script executes: as the client's own, with replies of its own.
+func (s *Session) child(ctx context.Context, role role, in *space) *Session {
+	return &Session{
+		engine:        s.engine,
+		user:          s.user,
+		authenticated: s.authenticated,
+		db:            s.db,
+		replies:       s.replies,
+		w:             resp.Writer{RESP3: s.w.RESP3},
+		role:          role,
+		client:        s.client,
+		monitored:     s.monitored,
+		space:         in,
+		inner:         &inner{ctx: ctx},
+	}
+}
+
+// settle does what a session for EXEC or a script has left to do until the keys were let go of; within another such
+// session, that one's end is waited for.
+func (s *Session) settle(in *inner) {
+	if s.inner != nil {
+		s.keepMonitored(in.monitored)
+		s.inner.logged = append(s.inner.logged, in.logged...)
+		s.inner.killed = append(s.inner.killed, in.killed...)
+		return
+	}
+	s.sendMonitored(in.monitored)
+	for _, line := range in.logged {
+		s.engine.config.Log.Log(context.Background(), line.level, line.message, "client", s.client.Addr())
+	}
+	for _, victim := range in.killed {
+		victim.Conn.Kill()
+	}
+}
+
+// optimisticAttempts is how often a snapshot may turn out to be stale.
+const optimisticAttempts = 3
+
+// optimistically lets do work on a snapshot of the keys, so that nobody waits for them meanwhile, and again when
+// somebody has changed one of them before its writes are in. The last attempt keeps others out. Nothing is written
+// unless do wants it kept.
+func (e *Engine) optimistically(keys []store.Key, do func(in *space) (keep bool)) {
+	for attempt := range optimisticAttempts {
+		if e.attempt(keys, attempt < optimisticAttempts-1, do) {
+			return
+		}
+	}
+}
+
+func (e *Engine) attempt(keys []store.Key, release bool, do func(in *space) (keep bool)) (done bool) {
+	nowNs := e.config.Now()
+	tx := e.txs.Begin(nowNs, keys)
+	defer tx.Rollback()
+	if release {
+		tx.Release()
+	}
+	return !do(&space{keys: tx, nowNs: nowNs}) || tx.Commit()
+}
