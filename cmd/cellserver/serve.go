@@ -191,7 +191,7 @@ func (a *app) run(ctx context.Context) error {
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	if l := a.listeners.metrics; l != nil {
 		config := metrics.Config{
-			Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, TopKeysNow: a.topKeys, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
+			Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Now: a.now, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
 			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(),
 			TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
 		}

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/decide"
+	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
 )
 
@@ -20,13 +23,20 @@ func testSource(tats map[string]int64) Source {
 		Sample:  func() Sample { return Sample{} },
 		Latency: histogram.NewScale().NewSnapshot,
 		Top:     func(topkeys.Kind, int) []topkeys.Entry { return nil },
-		TAT: func(nowNs int64, _ uint16, key []byte) (int64, bool) {
-			tat, ok := tats[string(key)]
-			return tat, ok && tat > nowNs
+		Look: func(nowNs int64, key store.Key, limit funnel.Limit) (decide.Probe, error) {
+			return decide.Look(testKeys(tats), nowNs, key, limit)
 		},
 		Databases:   16,
 		MaxKeyBytes: 100,
 	}
+}
+
+// testKeys is keys at a standstill.
+type testKeys map[string]int64
+
+func (k testKeys) TAT(nowNs int64, key store.Key) (tatNs int64, ok bool, err error) {
+	tatNs, ok = k[string(key.Name)]
+	return tatNs, ok && tatNs > nowNs, nil
 }
 
 // fill gives a page a history of n samples, two seconds apart.

@@ -13,8 +13,13 @@ type Probe struct {
 	Outlook funnel.Outlook
 }
 
+// reader is what a look needs of a store.
+type reader interface {
+	TAT(nowNs int64, key store.Key) (tatNs int64, ok bool, err error)
+}
+
 // Look looks at the funnel that a key has by a limit.
-func Look(on store.Keys, nowNs int64, key store.Key, limit funnel.Limit) (p Probe, err error) {
+func Look(on reader, nowNs int64, key store.Key, limit funnel.Limit) (p Probe, err error) {
 	tatNs, known, err := on.TAT(nowNs, key)
 	if err != nil {
 		return p, err

@@ -179,8 +179,8 @@ func TestScrapesUnderLoad(t *testing.T) {
 		t.Errorf("%g decisions, want %d", last, clients*rounds*batch)
 	}
 	h := series(r.gather(t)["cellserver_command_duration_seconds"], "cl.throttle").GetHistogram()
-	if h.GetSampleCount() != clients*rounds*batch || r.config.Engine.Latency().Count != h.GetSampleCount() {
-		t.Errorf("%d durations, and %d", h.GetSampleCount(), r.config.Engine.Latency().Count)
+	if h.GetSampleCount() != clients*rounds*batch || r.config.Records.ThrottleDurations().Count != h.GetSampleCount() {
+		t.Errorf("%d durations, and %d", h.GetSampleCount(), r.config.Records.ThrottleDurations().Count)
 	}
 }
 

@@ -11,7 +11,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"cellserver/internal/acl"
-	"cellserver/internal/command"
+	"cellserver/internal/catalog"
+	"cellserver/internal/commands"
+	"cellserver/internal/commands/admin"
 	"cellserver/internal/lua"
 	"cellserver/internal/peer"
 	"cellserver/internal/resp"
@@ -22,6 +24,7 @@ import (
 // rig is a server without listeners.
 type rig struct {
 	config Config
+	engine *commands.Engine
 	http   http.Handler
 }
 
@@ -29,14 +32,22 @@ func newRig(change ...func(*Config)) *rig {
 	store, log := shard.New(), slog.New(slog.DiscardHandler)
 	began := time.Now()
 	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Log: log})
+	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
+	cat := catalog.New()
+	engine, err := commands.NewEngine(commands.Config{
+		Store: store, Now: now, WallTime: time.Now, Databases: 16, Catalog: cat,
+		MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
+		Users: acl.NewUsers(cat.ForRules()), Scripts: lua.New(lua.Config{}), BackgroundThreads: 2,
+		Connections: func() admin.Connections { return admin.Connections{} }, Log: log,
+	})
+	if err != nil {
+		panic(err)
+	}
 	c := Config{
-		Store: store,
-		Engine: command.NewEngine(command.Config{
-			Store: store, Now: func() int64 { return began.UnixNano() + int64(time.Since(began)) }, Databases: 16,
-			MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
-			Users: acl.NewUsers(command.Commands()), Scripts: lua.New(lua.Config{}), AsideThreads: 2,
-			Clients: func() command.ClientStats { return command.ClientStats{} }, Log: log,
-		}),
+		Store:    store,
+		Records:  engine.Records,
+		Logins:   engine.Logins,
+		Now:      now,
 		Server:   clients,
 		Version:  "1.2.3",
 		NotReady: func() string { return "" },
@@ -46,7 +57,7 @@ func newRig(change ...func(*Config)) *rig {
 	for _, f := range change {
 		f(&c)
 	}
-	return &rig{c, Handler(c)}
+	return &rig{c, engine, Handler(c)}
 }
 
 // conn is a session's connection.
@@ -58,7 +69,7 @@ func (c conn) Kill() {}
 // say has a new client send commands.
 func (r *rig) say(in string) {
 	c := conn{make(chan struct{}, 1)}
-	s := r.config.Engine.NewSession(peer.Peer{Addr: "192.0.2.1:5000"}, c)
+	s := r.engine.NewSession(peer.Peer{Addr: "192.0.2.1:5000"}, c)
 	defer s.Close()
 	buf, out := []byte(in), []byte(nil)
 	for {

@@ -26,7 +26,7 @@ type Config struct {
 	Store       store.Store
 	Records     *observe.Records
 	Logins      *login.Failures
-	TopKeysNow  func(kind topkeys.Kind, n int) []topkeys.Entry
+	Now         func() int64 // Unix nanoseconds
 	Server      *server.Server
 	Version     string
 	NotReady    func() (why string) // empty while clients are served
@@ -66,13 +66,17 @@ func Handler(c Config) http.Handler {
 	return mux
 }
 
+func (c *Config) topKeys(kind topkeys.Kind, n int) []topkeys.Entry {
+	return c.Records.TopKeys.Top(kind, c.Now(), n)
+}
+
 func newRegistry(c *Config) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{config: c},
-		newTopCollector(c.TopKeysNow, c.TopKeys, c.TopKeyNames),
+		newTopCollector(c.topKeys, c.TopKeys, c.TopKeyNames),
 	)
 	return registry
 }

@@ -1,5 +1,6 @@
 //go:build race
 
+
 package metrics
 
 const raceEnabled = true

@@ -9,6 +9,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/shard"
+	"cellserver/internal/store"
 )
 
 // TestScrapeOfTenMillionKeys: while clients ask, a scrape takes less than 50 ms. The median is held, for the machine may

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/shard"
+	"cellserver/internal/store"
 )
 
 // newKeys is a trace of so many rows, each with a key of its own that expires after 1 ms, 1,000 rows later.
@@ -84,7 +84,7 @@ func TestMassExpiry(t *testing.T) {
 	if err := p.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var st shard.Stats
+	var st store.Stats
 	p.store.UpdateStats(&st)
 	if st.Keys > keys/1000 {
 		t.Errorf("%d of %d expired keys are left", st.Keys, keys)
