@@ -33,6 +33,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/resp",
 		module + "/internal/redistest",
 		module + "/internal/processtest",
+		module + "/internal/racetest",
 	}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./cmd/...", "./internal/...").Output()
 	if err != nil {

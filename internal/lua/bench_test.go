@@ -1,6 +1,10 @@
 package lua
 
-import "testing"
+import (
+	"testing"
+
+	"cellserver/internal/racetest"
+)
 
 var benchScripts = []struct{ name, source string }{
 	{"trivial", "return 1"},
@@ -64,7 +68,7 @@ func BenchmarkEvaluate(b *testing.B) {
 
 // TestRunAllocations holds what a run costs the collector.
 func TestRunAllocations(t *testing.T) {
-	if raceEnabled {
+	if racetest.Enabled {
 		t.Skip("the race detector allocates, too")
 	}
 	e := newEngine(t)
