@@ -3,6 +3,8 @@ package lua
 import (
 	"math"
 
+	"cellserver/internal/lua/number"
+
 	vm "github.com/yuin/gopher-lua"
 )
 
@@ -14,7 +16,7 @@ func (st *state) toNumber(v vm.LValue) (float64, bool) {
 		return float64(x), true
 	case vm.LString:
 		st.meter.spend(len(x) >> 4)
-		return parseNumber(string(x))
+		return number.Parse(string(x))
 	}
 	return 0, false
 }
@@ -77,7 +79,7 @@ func (st *state) checkString(l *vm.LState, n int) string {
 	case vm.LString:
 		return string(x)
 	case vm.LNumber:
-		return formatNumber(float64(x))
+		return number.Format(float64(x))
 	}
 	st.raiseType(l, n, "string")
 	return ""

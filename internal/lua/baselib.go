@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"cellserver/internal/lua/number"
+
 	vm "github.com/yuin/gopher-lua"
 )
 
@@ -262,7 +264,11 @@ func (st *state) baseToNumber(l *vm.LState) int {
 		st.raiseArgument(l, 2, "base out of range")
 	}
 	st.meter.spend(len(text) >> 4)
-	l.Push(parseBase(text, base))
+	if f, ok := number.ParseBase(text, base); ok {
+		l.Push(vm.LNumber(f))
+	} else {
+		l.Push(vm.LNil)
+	}
 	return 1
 }
 
@@ -281,7 +287,7 @@ func (st *state) text(l *vm.LState, v vm.LValue) vm.LValue {
 		return x
 	case vm.LNumber:
 		st.meter.charge(textBytes(x))
-		return vm.LString(formatNumber(float64(x)))
+		return vm.LString(number.Format(float64(x)))
 	case *vm.LFunction:
 		v = vm.LString(fmt.Sprintf("function: %p", x))
 	case *vm.LUserData:

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/lua/number"
+
 	vm "github.com/yuin/gopher-lua"
 )
 
@@ -131,7 +133,7 @@ func errorText(err error, s *Script) string {
 			text = "ERR the script raised a table without an err field"
 		}
 	case vm.LNumber:
-		text = "ERR " + formatNumber(float64(v))
+		text = "ERR " + number.Format(float64(v))
 	default:
 		text = "ERR " + v.String()
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/lua/number"
+
 	vm "github.com/yuin/gopher-lua"
 )
 
@@ -57,21 +59,21 @@ func (st *state) readDirective(l *vm.LState, format string, i int) (directive, i
 	if len(d.flags) > 5 {
 		st.raise(l, "invalid format (repeated flags)")
 	}
-	number := func() int {
+	twoDigits := func() int {
 		n := 0
-		for digits := 0; i < len(format) && isDigit(format[i]) && digits < 2; digits++ {
+		for digits := 0; i < len(format) && number.IsDigit(format[i]) && digits < 2; digits++ {
 			n = n*10 + int(format[i]-'0')
 			i++
 		}
-		if i < len(format) && isDigit(format[i]) {
+		if i < len(format) && number.IsDigit(format[i]) {
 			st.raise(l, "invalid format (width or precision too long)")
 		}
 		return n
 	}
-	d.width = number()
+	d.width = twoDigits()
 	if i < len(format) && format[i] == '.' {
 		i++
-		d.precision = number()
+		d.precision = twoDigits()
 	}
 	return d, i
 }
@@ -85,11 +87,11 @@ func (st *state) appendFormatted(l *vm.LState, out []byte, d directive, letter b
 		}
 		return d.pad(out, string([]byte{c}))
 	case 'd', 'i':
-		return fmt.Appendf(out, d.verb('d', d.precision), truncate(st.checkNumber(l, arg)))
+		return fmt.Appendf(out, d.verb('d', d.precision), number.Truncate(st.checkNumber(l, arg)))
 	case 'u':
-		return fmt.Appendf(out, d.verb('d', d.precision), uint64(truncate(st.checkNumber(l, arg))))
+		return fmt.Appendf(out, d.verb('d', d.precision), uint64(number.Truncate(st.checkNumber(l, arg))))
 	case 'o', 'x', 'X':
-		return fmt.Appendf(out, d.verb(letter, d.precision), uint64(truncate(st.checkNumber(l, arg))))
+		return fmt.Appendf(out, d.verb(letter, d.precision), uint64(number.Truncate(st.checkNumber(l, arg))))
 	case 'e', 'E', 'f', 'g', 'G':
 		return d.float(out, letter, st.checkNumber(l, arg))
 	case 'q':
@@ -124,7 +126,7 @@ func (d directive) verb(letter byte, precision int) string {
 
 func (d directive) float(out []byte, letter byte, f float64) []byte {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
-		text := formatNumber(f)
+		text := number.Format(f)
 		if strings.Contains(d.flags, "+") && text[0] != '-' {
 			text = "+" + text
 		}

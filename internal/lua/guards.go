@@ -3,6 +3,8 @@ package lua
 import (
 	"math"
 
+	"cellserver/internal/lua/number"
+
 	vm "github.com/yuin/gopher-lua"
 )
 
@@ -230,7 +232,7 @@ func appendText(b []byte, v vm.LValue) []byte {
 	case vm.LString:
 		return append(b, x...)
 	case vm.LNumber:
-		return appendNumber(b, float64(x), luaDigits)
+		return number.Append(b, float64(x))
 	}
 	return b
 }

@@ -7,6 +7,8 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"cellserver/internal/lua/number"
+
 	vm "github.com/yuin/gopher-lua"
 )
 
@@ -72,7 +74,7 @@ func (d *jsonDecoder) expected(what string) {
 		found = "T_BOOLEAN"
 	case strings.HasPrefix(rest, "null"):
 		found = "T_NULL"
-	case isDigit(c) || c == '-':
+	case number.IsDigit(c) || c == '-':
 		found = "T_NUMBER"
 	}
 	d.complain(what, found, d.i)
@@ -97,7 +99,7 @@ func (d *jsonDecoder) value(depth int) vm.LValue {
 		return vm.LFalse
 	case d.word("null"):
 		return d.st.null
-	case isDigit(c) || c == '-' || c == '+' || c|0x20 == 'n' || c|0x20 == 'i':
+	case number.IsDigit(c) || c == '-' || c == '+' || c|0x20 == 'n' || c|0x20 == 'i':
 		return d.number()
 	}
 	d.expected("value")
@@ -114,11 +116,11 @@ func (d *jsonDecoder) word(w string) bool {
 
 func (d *jsonDecoder) number() vm.LValue {
 	end := d.i
-	for end < len(d.src) && (isDigit(d.src[end]) || isLetter(d.src[end]) || strings.IndexByte("+-.", d.src[end]) >= 0) {
+	for end < len(d.src) && (number.IsDigit(d.src[end]) || isLetter(d.src[end]) || strings.IndexByte("+-.", d.src[end]) >= 0) {
 		end++
 	}
 	d.st.meter.spend((end - d.i) >> 3)
-	f, ok := parseNumber(d.src[d.i:end])
+	f, ok := number.Parse(d.src[d.i:end])
 	if !ok {
 		d.complain("value", "invalid token", d.i)
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 
+	"cellserver/internal/lua/number"
+
 	vm "github.com/yuin/gopher-lua"
 )
 
@@ -54,7 +56,7 @@ func (e *jsonEncoder) value(v vm.LValue, depth int) {
 		if math.IsInf(f, 0) || math.IsNaN(f) {
 			e.fail(v, "must not be NaN or Inf")
 		}
-		e.out = appendNumber(e.out, f, luaDigits)
+		e.out = number.Append(e.out, f)
 	case vm.LBool:
 		e.out = strconv.AppendBool(e.out, bool(x))
 	case *vm.LTable:
@@ -117,7 +119,7 @@ func (e *jsonEncoder) object(t *vm.LTable, depth int) {
 		case vm.LString:
 			e.text(string(x))
 		case vm.LNumber:
-			e.out = append(appendNumber(append(e.out, '"'), float64(x), luaDigits), '"')
+			e.out = append(number.Append(append(e.out, '"'), float64(x)), '"')
 		default:
 			e.fail(k, "table key must be a number or string")
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/yuin/gopher-lua/ast"
 
+	"cellserver/internal/lua/number"
 	"cellserver/internal/resp"
 )
 
@@ -98,18 +99,18 @@ func numberArgument(text []byte) ([]byte, bool) {
 	const plainDigits = 14 // an integer of so few digits stays as it is
 	if len(text) > 0 && len(text) <= plainDigits && (text[0] != '0' || len(text) == 1) {
 		i := 0
-		for i < len(text) && isDigit(text[i]) {
+		for i < len(text) && number.IsDigit(text[i]) {
 			i++
 		}
 		if i == len(text) {
 			return text, true
 		}
 	}
-	f, ok := parseNumber(string(text))
+	f, ok := number.Parse(string(text))
 	if !ok {
 		return nil, false
 	}
-	return appendNumber(nil, f, commandDigits), true
+	return number.AppendExact(nil, f), true
 }
 
 // AppendReply appends the script's reply for the command's, which is an error or an array of integers, in RESP2.
@@ -125,7 +126,7 @@ func (n *Native) AppendReply(s *Script, answer, buf []byte, resp3 bool) []byte {
 	for i := int64(1); ok && i <= count; i++ {
 		var value int64
 		value, rest, ok = readInteger(rest, ':')
-		value = truncate(float64(value)) // numbers of Lua are doubles
+		value = number.Truncate(float64(value)) // numbers of Lua are doubles
 		switch n.index {
 		case 0:
 			w.Int(value)
@@ -169,7 +170,7 @@ func readInteger(b []byte, kind byte) (n int64, rest []byte, ok bool) {
 		digits = digits[1:]
 	}
 	for _, c := range digits {
-		if !isDigit(c) {
+		if !number.IsDigit(c) {
 			return 0, nil, false
 		}
 		n = n*10 + int64(c-'0')
@@ -292,7 +293,7 @@ func (r *recognizer) argument(e ast.Expr) (nativeArg, bool) {
 		return nativeArg{literal: []byte(x.Value)}, true
 	case *ast.NumberExpr, *ast.UnaryMinusOpExpr:
 		f, ok := numberLiteral(e)
-		return nativeArg{literal: appendNumber(nil, f, commandDigits)}, ok
+		return nativeArg{literal: number.AppendExact(nil, f)}, ok
 	case *ast.IdentExpr:
 		value, ok := r.values[x.Value]
 		return value, ok
@@ -355,7 +356,7 @@ func isName(e ast.Expr, name string) bool {
 func numberLiteral(e ast.Expr) (float64, bool) {
 	switch x := e.(type) {
 	case *ast.NumberExpr:
-		return parseNumber(x.Value)
+		return number.Parse(x.Value)
 	case *ast.UnaryMinusOpExpr:
 		if _, ok := x.Expr.(*ast.NumberExpr); ok {
 			f, ok := numberLiteral(x.Expr)

@@ -1,6 +1,10 @@
 package lua
 
-import "strings"
+import (
+	"strings"
+
+	"cellserver/internal/lua/number"
+)
 
 // Bounds of Lua's patterns: captures, and nested items.
 const (
@@ -50,7 +54,7 @@ func (m *matcher) matchItems(s, p int) int {
 			return s
 		case c == '$' && p+1 == len(m.pat):
 			return -1
-		case c == '%' && (m.at(p+1) == 'b' || m.at(p+1) == 'f' || isDigit(m.at(p+1))):
+		case c == '%' && (m.at(p+1) == 'b' || m.at(p+1) == 'f' || number.IsDigit(m.at(p+1))):
 			s, p = m.special(s, p)
 			if s < 0 {
 				return -1
@@ -300,19 +304,19 @@ func inClass(c, class byte) bool {
 	case 'c':
 		in = c < ' ' || c == 0x7f
 	case 'd':
-		in = isDigit(c)
+		in = number.IsDigit(c)
 	case 'l':
 		in = 'a' <= c && c <= 'z'
 	case 'p':
-		in = '!' <= c && c <= '~' && !isLetter(c) && !isDigit(c)
+		in = '!' <= c && c <= '~' && !isLetter(c) && !number.IsDigit(c)
 	case 's':
 		in = c == ' ' || '\t' <= c && c <= '\r'
 	case 'u':
 		in = 'A' <= c && c <= 'Z'
 	case 'w':
-		in = isLetter(c) || isDigit(c)
+		in = isLetter(c) || number.IsDigit(c)
 	case 'x':
-		in = isHexDigit(c)
+		in = number.IsHexDigit(c)
 	case 'z':
 		in = c == 0
 	default:

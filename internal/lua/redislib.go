@@ -4,6 +4,8 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 
+	"cellserver/internal/lua/number"
+
 	vm "github.com/yuin/gopher-lua"
 )
 
@@ -102,7 +104,7 @@ func (st *state) collectArgs(l *vm.LState) (problem string) {
 		case vm.LString:
 			st.argBytes = append(st.argBytes, x...)
 		case vm.LNumber:
-			st.argBytes = appendNumber(st.argBytes, float64(x), commandDigits)
+			st.argBytes = number.AppendExact(st.argBytes, float64(x))
 		}
 		st.args = append(st.args, st.argBytes[from:len(st.argBytes):len(st.argBytes)])
 	}

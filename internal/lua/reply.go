@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 
+	"cellserver/internal/lua/number"
+
 	vm "github.com/yuin/gopher-lua"
 )
 
@@ -17,7 +19,7 @@ func (st *state) appendValue(v vm.LValue, depth int) {
 		st.reply.BulkString(string(x))
 	case vm.LNumber:
 		st.room(0)
-		st.reply.Int(truncate(float64(x)))
+		st.reply.Int(number.Truncate(float64(x)))
 	case vm.LBool:
 		st.room(0)
 		st.appendBool(bool(x))
@@ -110,7 +112,7 @@ func (st *state) appendArray(t *vm.LTable, depth int) {
 
 func (st *state) appendDouble(f float64) {
 	var piece [40]byte
-	text := appendNumber(piece[:0], f, commandDigits)
+	text := number.AppendExact(piece[:0], f)
 	if f != f {
 		text = append(piece[:0], "nan"...)
 	}
@@ -203,7 +205,7 @@ func (r *replyReader) value(depth int) vm.LValue {
 	case '#':
 		return vm.LBool(len(rest) == 1 && rest[0] == 't')
 	case ',':
-		f, ok := parseNumber(string(rest))
+		f, ok := number.Parse(string(rest))
 		r.bad = r.bad || !ok
 		return r.tagged("double", vm.LNumber(f))
 	case '(':

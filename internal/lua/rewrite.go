@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strconv"
 
+	"cellserver/internal/lua/number"
+
 	"github.com/yuin/gopher-lua/ast"
 )
 
@@ -164,7 +166,7 @@ func (w *rewriter) operands(e ast.Expr) {
 
 // number spells a literal so that gopher-lua, which takes 010 for eight, reads what Lua reads.
 func (w *rewriter) number(x *ast.NumberExpr) {
-	f, ok := parseNumber(x.Value)
+	f, ok := number.Parse(x.Value)
 	if !ok {
 		w.fail("malformed number near '" + oneLine(x.Value) + "'")
 		return

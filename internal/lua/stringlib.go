@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 
+	"cellserver/internal/lua/number"
+
 	vm "github.com/yuin/gopher-lua"
 )
 
@@ -294,7 +296,7 @@ func (st *state) appendTemplate(out []byte, m *matcher, by string, from, end int
 		case by[i] == '0':
 			st.meter.charge(end - from)
 			out = append(out, m.src[from:end]...)
-		case isDigit(by[i]):
+		case number.IsDigit(by[i]):
 			v := st.capture(m, int(by[i]-'1'), from, end)
 			st.meter.charge(textBytes(v))
 			out = appendText(out, v)

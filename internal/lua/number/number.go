@@ -1,19 +1,18 @@
-package lua
+// Package number reads and writes numbers as Lua 5.1 and the C library beneath it do. All of it is pure.
+package number
 
 import (
 	"errors"
 	"math"
 	"strconv"
 	"strings"
-
-	vm "github.com/yuin/gopher-lua"
 )
 
 const spaces = " \t\n\v\f\r"
 
-// parseNumber reads a number as Lua 5.1 does, which is as C's strtod does: decimal and hexadecimal floats, inf and
+// Parse reads a number as Lua 5.1 does, which is as C's strtod does: decimal and hexadecimal floats, inf and
 // nan, blanks around it, and nothing after a NUL.
-func parseNumber(s string) (float64, bool) {
+func Parse(s string) (float64, bool) {
 	if i := strings.IndexByte(s, 0); i >= 0 {
 		s = s[:i]
 	}
@@ -37,13 +36,13 @@ func parseNumber(s string) (float64, bool) {
 		return f, err == nil
 	}
 	if len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' {
-		if !isFloatText(digits[2:], 'p', isHexDigit) {
+		if !isFloatText(digits[2:], 'p', IsHexDigit) {
 			return 0, false
 		}
 		if strings.IndexByte(digits, 'p') < 0 && strings.IndexByte(digits, 'P') < 0 {
 			digits += "p0"
 		}
-	} else if !isFloatText(digits, 'e', isDigit) {
+	} else if !isFloatText(digits, 'e', IsDigit) {
 		return 0, false
 	}
 	// An error is left only where a number is too large or too small, and then the value is what C's would be.
@@ -75,27 +74,30 @@ func isFloatText(s string, e byte, digit func(byte) bool) bool {
 		i++
 	}
 	from := i
-	for i < len(s) && isDigit(s[i]) {
+	for i < len(s) && IsDigit(s[i]) {
 		i++
 	}
 	return i == len(s) && i > from
 }
 
-func isDigit(c byte) bool    { return '0' <= c && c <= '9' }
-func isHexDigit(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+// IsDigit reports whether c is a decimal digit.
+func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// The digits of C's %.14g, which Lua shows, and of %.17g, which Redis passes to commands.
-const (
-	luaDigits     = 14
-	commandDigits = 17
-)
+// IsHexDigit reports whether c is a hexadecimal digit.
+func IsHexDigit(c byte) bool { return IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
 // plainNaN is C's NAN. Go's has its lowest bit set, which survives arithmetic, and stands where a processor's own NaN,
 // a negative one, would stand in C: that is what Lua shows of 1 % 0.
 const plainNaN = 0x7ff8000000000000
 
-// appendNumber appends f as C's %.<digits>g does.
-func appendNumber(b []byte, f float64, digits int) []byte {
+// Append appends f as Lua shows it, which is as C's %.14g does.
+func Append(b []byte, f float64) []byte { return appendDigits(b, f, 14) }
+
+// AppendExact appends f as Redis passes it to commands, which is as C's %.17g does: Parse reads the same number back.
+func AppendExact(b []byte, f float64) []byte { return appendDigits(b, f, 17) }
+
+// appendDigits appends f as C's %.<digits>g does.
+func appendDigits(b []byte, f float64, digits int) []byte {
 	switch {
 	case math.IsInf(f, 1):
 		return append(b, "inf"...)
@@ -111,38 +113,39 @@ func appendNumber(b []byte, f float64, digits int) []byte {
 	return strconv.AppendFloat(b, f, 'g', digits, 64)
 }
 
-func formatNumber(f float64) string {
+// Format returns f as Lua shows it.
+func Format(f float64) string {
 	var piece [32]byte
-	return string(appendNumber(piece[:0], f, luaDigits))
+	return string(Append(piece[:0], f))
 }
 
-// truncate is C's cast of a double to a 64-bit integer on x86: what does not fit is the smallest.
-func truncate(f float64) int64 {
+// Truncate is C's cast of a double to a 64-bit integer on x86: what does not fit is the smallest.
+func Truncate(f float64) int64 {
 	if f >= -(1<<63) && f < 1<<63 {
 		return int64(f)
 	}
 	return math.MinInt64
 }
 
-// parseBase reads an integer as C's strtoul does, or returns nil.
-func parseBase(s string, base int) vm.LValue {
+// ParseBase reads an integer in a base of 2 to 36, as C's strtoul does.
+func ParseBase(s string, base int) (f float64, ok bool) {
 	s = strings.ToLower(strings.Trim(s, spaces))
 	digits := strings.TrimLeft(s, "+-")
 	if len(s)-len(digits) > 1 {
-		return vm.LNil
+		return 0, false
 	}
 	if base == 16 {
 		digits = strings.TrimPrefix(digits, "0x")
 	}
 	if strings.ContainsAny(digits, "_+-") {
-		return vm.LNil
+		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, base, 64)
 	if errors.Is(err, strconv.ErrSyntax) {
-		return vm.LNil
+		return 0, false
 	}
 	if s[0] == '-' {
 		n = -n
 	}
-	return vm.LNumber(n)
+	return float64(n), true
 }
