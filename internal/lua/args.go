@@ -3,9 +3,9 @@ package lua
 import (
 	"math"
 
-	"cellserver/internal/lua/number"
-
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/number"
 )
 
 // Arguments of native functions, with Lua's conversions and its words for what is wrong with them.

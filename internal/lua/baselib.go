@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"cellserver/internal/lua/number"
-
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/number"
 )
 
 func (st *state) openBase() {
@@ -62,7 +63,7 @@ func (st *state) baseCollect(l *vm.LState) int {
 func (st *state) baseError(l *vm.LState) int {
 	v, level := l.Get(1), st.optInt(l, 2, 1)
 	if isText(v) && level > 0 && level <= maxCalls {
-		text := where(l, level) + string(appendText(nil, v))
+		text := message.Position(l, level) + string(appendText(nil, v))
 		st.meter.charge(len(text))
 		v = vm.LString(text)
 	}

@@ -11,6 +11,7 @@ import (
 
 	vm "github.com/yuin/gopher-lua"
 
+	"cellserver/internal/lua/message"
 	"cellserver/internal/resp"
 )
 
@@ -105,7 +106,7 @@ func (e *Engine) Run(s *Script, keys, argv [][]byte, host Host, resp3 bool, buf 
 	defer e.leave(st)
 	switch problem := st.protect(keys, argv); {
 	case st.meter.ended != nil:
-		reply, err = appendError(buf, withPlace(st.meter.ended.Reason, s, st.meter.killedAt), resp3), st.meter.ended
+		reply, err = appendError(buf, message.InScript(st.meter.ended.Reason, s.SHA1, st.meter.killedAt), resp3), st.meter.ended
 	case problem != nil:
 		reply = appendError(buf, errorText(problem, s), resp3)
 	default:

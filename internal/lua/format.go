@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"cellserver/internal/lua/number"
-
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/number"
 )
 
 // A directive is one % of string.format, without its letter.
@@ -108,7 +109,7 @@ func (st *state) appendFormatted(l *vm.LState, out []byte, d directive, letter b
 	if letter != 0 {
 		name = string([]byte{letter})
 	}
-	st.raise(l, "invalid option '%"+d.flags+oneLine(name)+"' to 'format'")
+	st.raise(l, "invalid option '%"+d.flags+message.OneLine(name)+"' to 'format'")
 	return nil
 }
 

@@ -3,9 +3,9 @@ package lua
 import (
 	"math"
 
-	"cellserver/internal/lua/number"
-
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/number"
 )
 
 // What tables and closures take, somewhat generously: gopher-lua's maps, and growth by doubling.

@@ -7,9 +7,9 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"cellserver/internal/lua/number"
-
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/number"
 )
 
 // A jsonDecoder reads one JSON text, as leniently as cjson: numbers may be whatever Lua takes for one.

@@ -4,9 +4,9 @@ import (
 	"math"
 	"strconv"
 
-	"cellserver/internal/lua/number"
-
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/number"
 )
 
 // maxJSONDepth is cjson's default, both ways.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/message"
 )
 
 const (
@@ -86,10 +88,7 @@ func (m *meter) look() {
 		panic(endSignal(m.ended))
 	}
 	if m.kill.Load() {
-		m.killedAt = currentLine(m.l, 0)
-		if m.killedAt == 0 {
-			m.killedAt = currentLine(m.l, 1)
-		}
+		m.killedAt = message.CurrentLine(m.l)
 		m.end("ERR Script killed by user with SCRIPT KILL...")
 	}
 	now := time.Since(m.start)
@@ -141,7 +140,5 @@ func (m *meter) end(reason string) {
 
 // endSignal is the panic that unwinds a run. The trace is filled in so that gopher-lua does not compute one.
 func endSignal(e *EndError) *vm.ApiError {
-	return &vm.ApiError{Type: vm.ApiErrorError, Object: vm.LString(e.Reason), StackTrace: noTrace}
+	return &vm.ApiError{Type: vm.ApiErrorError, Object: vm.LString(e.Reason), StackTrace: message.NoTrace}
 }
-
-const noTrace = "-"

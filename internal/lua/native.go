@@ -6,6 +6,7 @@ import (
 
 	"github.com/yuin/gopher-lua/ast"
 
+	"cellserver/internal/lua/message"
 	"cellserver/internal/lua/number"
 	"cellserver/internal/resp"
 )
@@ -149,11 +150,11 @@ func (n *Native) appendError(s *Script, answer, buf []byte, resp3 bool) []byte {
 	w := resp.Writer{Buf: buf, RESP3: resp3}
 	switch {
 	case !n.protected:
-		w.Error(withPlace(text, s, n.line))
+		w.Error(message.InScript(text, s.SHA1, n.line))
 	case n.index > 0:
 		w.Null()
 	default:
-		w.Error(oneLine(text))
+		w.Error(message.OneLine(text))
 	}
 	return w.Buf
 }

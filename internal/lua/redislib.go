@@ -4,9 +4,9 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 
-	"cellserver/internal/lua/number"
-
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/number"
 )
 
 // The version of Redis whose scripting this is.

@@ -4,9 +4,10 @@ import (
 	"math"
 	"strconv"
 
-	"cellserver/internal/lua/number"
-
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/number"
 )
 
 // appendValue appends a script's value as a reply, by Redis's rules. A table is what the first of these fields makes
@@ -61,10 +62,10 @@ func (st *state) appendBool(b bool) {
 func (st *state) appendTable(t *vm.LTable, depth int) {
 	if text, ok := t.RawGetString("err").(vm.LString); ok {
 		st.room(len(text))
-		st.reply.Error(oneLine(string(text)))
+		st.reply.Error(message.OneLine(string(text)))
 	} else if text, ok := t.RawGetString("ok").(vm.LString); ok {
 		st.room(len(text))
-		st.reply.Status(oneLine(string(text)))
+		st.reply.Status(message.OneLine(string(text)))
 	} else if f, ok := t.RawGetString("double").(vm.LNumber); ok {
 		st.appendDouble(float64(f))
 	} else if m, ok := t.RawGetString("map").(*vm.LTable); ok {
@@ -77,7 +78,7 @@ func (st *state) appendTable(t *vm.LTable, depth int) {
 		st.reply.Set(st.count(set))
 		st.each(set, func(k, _ vm.LValue) { st.appendValue(k, depth+1) })
 	} else if big, ok := t.RawGetString("big_number").(vm.LString); ok {
-		st.appendBig(oneLine(string(big)))
+		st.appendBig(message.OneLine(string(big)))
 	} else if text, ok := t.RawGetString("verbatim_string").(*vm.LTable); ok && st.appendVerbatim(text) {
 		return
 	} else {
@@ -145,7 +146,7 @@ func (st *state) appendVerbatim(t *vm.LTable) bool {
 		return true
 	}
 	const formatBytes = 3
-	format = vm.LString(oneLine(string(format + "   "))[:formatBytes])
+	format = vm.LString(message.OneLine(string(format + "   "))[:formatBytes])
 	b := strconv.AppendInt(append(st.reply.Buf, '='), int64(len(text)+formatBytes+1), 10)
 	b = append(append(append(b, '\r', '\n'), format...), ':')
 	st.reply.Buf = append(append(b, text...), '\r', '\n')

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"strconv"
 
-	"cellserver/internal/lua/number"
-
 	"github.com/yuin/gopher-lua/ast"
+
+	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/number"
 )
 
 // Bounds on a script's shape. Depth keeps the compiler's recursion small, the others its memory.
@@ -168,7 +169,7 @@ func (w *rewriter) operands(e ast.Expr) {
 func (w *rewriter) number(x *ast.NumberExpr) {
 	f, ok := number.Parse(x.Value)
 	if !ok {
-		w.fail("malformed number near '" + oneLine(x.Value) + "'")
+		w.fail("malformed number near '" + message.OneLine(x.Value) + "'")
 		return
 	}
 	x.Value = strconv.FormatFloat(f, 'g', -1, 64)

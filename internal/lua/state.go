@@ -3,6 +3,7 @@ package lua
 import (
 	vm "github.com/yuin/gopher-lua"
 
+	"cellserver/internal/lua/message"
 	"cellserver/internal/resp"
 )
 
@@ -98,7 +99,7 @@ func (st *state) openGlobals() {
 const readonlyText = "Attempt to modify a readonly table"
 
 func (st *state) missingGlobal(l *vm.LState) int {
-	st.raise(l, globalsMetaPrefix+oneLine(l.Get(2).String())+"'")
+	st.raise(l, globalsMetaPrefix+message.OneLine(l.Get(2).String())+"'")
 	return 0
 }
 

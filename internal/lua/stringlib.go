@@ -4,9 +4,9 @@ import (
 	"math"
 	"strings"
 
-	"cellserver/internal/lua/number"
-
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/number"
 )
 
 func (st *state) openString() {
