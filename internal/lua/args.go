@@ -15,7 +15,7 @@ func (st *state) toNumber(v vm.LValue) (float64, bool) {
 	case vm.LNumber:
 		return float64(x), true
 	case vm.LString:
-		st.meter.spend(len(x) >> 4)
+		st.meter.Spend(len(x) >> 4)
 		return number.Parse(string(x))
 	}
 	return 0, false
@@ -120,7 +120,7 @@ func (st *state) writable(l *vm.LState) *vm.LTable {
 
 // pushText pushes a string that was made, and charges for it.
 func (st *state) pushText(l *vm.LState, b []byte) int {
-	st.meter.charge(len(b) + 16)
+	st.meter.Charge(len(b) + 16)
 	l.Push(vm.LString(b))
 	return 1
 }

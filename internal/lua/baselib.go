@@ -6,6 +6,7 @@ import (
 
 	vm "github.com/yuin/gopher-lua"
 
+	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/message"
 	"cellserver/internal/lua/number"
 )
@@ -39,7 +40,7 @@ func (st *state) openBase() {
 		"create": refuse, "resume": refuse, "running": refuse, "status": refuse, "wrap": refuse, "yield": refuse,
 	})
 	st.openLibrary("os", library{"clock": func(l *vm.LState) int {
-		l.Push(vm.LNumber(st.meter.elapsed().Seconds()))
+		l.Push(vm.LNumber(st.meter.Elapsed().Seconds()))
 		return 1
 	}})
 }
@@ -54,7 +55,7 @@ func (st *state) baseAssert(l *vm.LState) int {
 func (st *state) baseCollect(l *vm.LState) int {
 	n := 0.0
 	if st.optString(l, 1, "collect") == "count" {
-		n = float64(st.meter.usedBytes) / 1024
+		n = float64(st.meter.UsedBytes()) / 1024
 	}
 	l.Push(vm.LNumber(n))
 	return 1
@@ -64,7 +65,7 @@ func (st *state) baseError(l *vm.LState) int {
 	v, level := l.Get(1), st.optInt(l, 2, 1)
 	if isText(v) && level > 0 && level <= maxCalls {
 		text := message.Position(l, level) + string(appendText(nil, v))
-		st.meter.charge(len(text))
+		st.meter.Charge(len(text))
 		v = vm.LString(text)
 	}
 	st.throw(l, v)
@@ -106,7 +107,7 @@ func (st *state) baseSetMetatable(l *vm.LState) int {
 
 func (st *state) baseIpairs() vm.LGFunction {
 	step := st.l.NewFunction(func(l *vm.LState) int {
-		st.meter.spend(2)
+		st.meter.Spend(2)
 		t, i := st.checkTable(l), st.checkInt(l, 2)+1
 		v := t.RawGetInt(i)
 		if v == vm.LNil {
@@ -138,7 +139,7 @@ func (st *state) basePairs() vm.LGFunction {
 
 // baseNext may have to step over all that was removed from the table.
 func (st *state) baseNext(l *vm.LState) int {
-	st.meter.spend(2 + st.meter.holes>>2)
+	st.meter.Spend(2 + st.meter.Holes()>>2)
 	k, v := st.readable(st.checkTable(l)).Next(l.Get(2))
 	l.Push(k)
 	if k == vm.LNil {
@@ -159,9 +160,7 @@ func (st *state) protected() func(l *vm.LState, n int) (vm.LValue, bool) {
 	return func(l *vm.LState, n int) (vm.LValue, bool) {
 		l.Insert(inner, l.GetTop()-n)
 		err := l.PCall(n+1, vm.MultRet, nil)
-		if st.meter.ended != nil {
-			panic(endSignal(st.meter.ended))
-		}
+		st.meter.Resume()
 		if err == nil {
 			return nil, true
 		}
@@ -175,7 +174,7 @@ func (st *state) protected() func(l *vm.LState, n int) (vm.LValue, bool) {
 				v = text
 			}
 		}
-		st.meter.charge(textBytes(v))
+		st.meter.Charge(textBytes(v))
 		return v, false
 	}
 }
@@ -184,7 +183,7 @@ func (st *state) basePCall() vm.LGFunction {
 	protected := st.protected()
 	return func(l *vm.LState) int {
 		st.checkAny(l, 1)
-		st.meter.charge(l.GetTop() * argumentByte)
+		st.meter.Charge(l.GetTop() * bound.ArgumentBytes)
 		if problem, ok := protected(l, l.GetTop()-1); !ok {
 			l.Push(vm.LFalse)
 			l.Push(problem)
@@ -245,7 +244,7 @@ func (st *state) baseSelect(l *vm.LState) int {
 	if n < 1 {
 		st.raiseArgument(l, 1, "index out of range")
 	}
-	st.meter.charge((top - n) * argumentByte)
+	st.meter.Charge((top - n) * bound.ArgumentBytes)
 	return top - n
 }
 
@@ -264,7 +263,7 @@ func (st *state) baseToNumber(l *vm.LState) int {
 	if base < 2 || base > 36 {
 		st.raiseArgument(l, 2, "base out of range")
 	}
-	st.meter.spend(len(text) >> 4)
+	st.meter.Spend(len(text) >> 4)
 	if f, ok := number.ParseBase(text, base); ok {
 		l.Push(vm.LNumber(f))
 	} else {
@@ -287,14 +286,14 @@ func (st *state) text(l *vm.LState, v vm.LValue) vm.LValue {
 	case vm.LString:
 		return x
 	case vm.LNumber:
-		st.meter.charge(textBytes(x))
+		st.meter.Charge(textBytes(x))
 		return vm.LString(number.Format(float64(x)))
 	case *vm.LFunction:
 		v = vm.LString(fmt.Sprintf("function: %p", x))
 	case *vm.LUserData:
 		v = vm.LString("userdata: (nil)")
 	}
-	st.meter.charge(textBytes(vm.LNumber(0)))
+	st.meter.Charge(textBytes(vm.LNumber(0)))
 	return vm.LString(v.String())
 }
 
@@ -311,10 +310,10 @@ func (st *state) baseUnpack(l *vm.LState) int {
 	if n <= 0 {
 		return 0
 	}
-	if n > maxUnpack {
+	if n > bound.MaxResults {
 		st.raise(l, "too many results to unpack")
 	}
-	st.meter.charge(n * 2 * argumentByte)
+	st.meter.Charge(n * 2 * bound.ArgumentBytes)
 	for i := from; i <= to; i++ {
 		l.Push(t.RawGetInt(i))
 	}

@@ -15,7 +15,7 @@ var benchScripts = []struct{ name, source string }{
 }
 
 func BenchmarkRun(b *testing.B) {
-	e := newEngine(b)
+	e := patientEngine()
 	host := &fakeHost{onCall: func(_ [][]byte, buf []byte) []byte { return append(buf, nativeAnswers[0]...) }}
 	keys, argv := byteSlices("user:1"), byteSlices("15", "30", "60")
 	for _, c := range benchScripts {
@@ -51,12 +51,12 @@ func BenchmarkNative(b *testing.B) {
 func BenchmarkNewState(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		newState()
+		newState(clock())
 	}
 }
 
 func BenchmarkEvaluate(b *testing.B) {
-	e := newEngine(b)
+	e := patientEngine()
 	source := []byte(benchScripts[1].source)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -71,7 +71,7 @@ func TestRunAllocations(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates, too")
 	}
-	e := newEngine(t)
+	e := patientEngine()
 	s, err := e.Load([]byte("return 1"))
 	if err != nil {
 		t.Fatal(err)

@@ -98,7 +98,7 @@ func readScripts(t *testing.T) []string {
 // TestLikeRedis runs each script here and on a real server: the replies must be the same bytes.
 func TestLikeRedis(t *testing.T) {
 	redis := startRealServer(t)
-	e := newEngine(t)
+	e := patientEngine()
 	for _, resp3 := range []bool{false, true} {
 		if resp3 {
 			redis.do(t, "HELLO", "3")

@@ -24,8 +24,9 @@ type Host interface {
 	Log(level int, message string)
 }
 
-// Config bounds an Engine. A zero means the default.
+// Config bounds an Engine. A zero means the default, except for the clock, which is required.
 type Config struct {
+	Now            func() int64  // monotonic nanoseconds
 	TimeLimit      time.Duration // of a run; 50 ms
 	MaxMemoryBytes int           // what a run may allocate in all, garbage included; 16 MiB
 	MaxReplyBytes  int           // of a run's reply; 8 MiB
@@ -36,6 +37,7 @@ type Config struct {
 
 // Engine compiles, caches and runs scripts.
 type Engine struct {
+	now            func() int64
 	timeLimit      time.Duration
 	maxMemoryBytes int
 	maxReplyBytes  int
@@ -63,6 +65,7 @@ func New(c Config) *Engine {
 		c.TimeLimit = 50 * time.Millisecond
 	}
 	e := &Engine{
+		now:            c.Now,
 		timeLimit:      c.TimeLimit,
 		maxMemoryBytes: c.MaxMemoryBytes,
 		maxReplyBytes:  c.MaxReplyBytes,
@@ -89,24 +92,30 @@ func (e *Engine) Kill() error {
 		return NotBusyError{}
 	}
 	for st := range e.running {
-		st.meter.kill.Store(true)
+		st.meter.Kill()
 	}
 	return nil
 }
+
+// EndError says why a run was cut short. Nothing that such a run wrote may be kept.
+type EndError struct{ Reason string }
+
+func (e *EndError) Error() string { return e.Reason }
 
 // Run runs a script and appends its reply to buf, in RESP3 if that is asked for. There is a reply in every case. The
 // error is nil or an *EndError: the run was cut short, and what the script wrote must not be kept.
 func (e *Engine) Run(s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
 	st, _ := e.idle.Get().(*state)
 	if st == nil {
-		st = newState()
+		st = newState(e.now)
 	}
 	st.begin(e, s, host, resp3, buf)
 	e.enter(st)
-	defer e.leave(st)
-	switch problem := st.protect(keys, argv); {
-	case st.meter.ended != nil:
-		reply, err = appendError(buf, message.InScript(st.meter.ended.Reason, s.SHA1, st.meter.killedAt), resp3), st.meter.ended
+	problem := st.protect(keys, argv)
+	e.leave(st)
+	switch reason, line := st.meter.Ended(); {
+	case reason != "":
+		reply, err = appendError(buf, message.InScript(reason, s.SHA1, line), resp3), &EndError{reason}
 	case problem != nil:
 		reply = appendError(buf, errorText(problem, s), resp3)
 	default:
@@ -140,15 +149,15 @@ func (st *state) protect(keys, argv [][]byte) (err error) {
 		}
 	}()
 	err = st.run(keys, argv)
-	if api, ok := err.(*vm.ApiError); ok && api.Type == vm.ApiErrorPanic && st.meter.ended == nil { //nolint:errorlint // as it is
+	if api, ok := err.(*vm.ApiError); ok && api.Type == vm.ApiErrorPanic { //nolint:errorlint // as it is
 		st.fail(api.Error())
 	}
 	return err
 }
 
 func (st *state) fail(stack string) {
-	if st.meter.ended == nil {
-		st.meter.ended = &EndError{"ERR script was ended by an internal error"}
+	if reason, _ := st.meter.Ended(); reason == "" {
+		st.meter.Fail("ERR script was ended by an internal error")
 		st.host.Log(logWarning, "panic in script "+st.script.SHA1+": "+stack)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestLoadAndLookup(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	s, err := e.Load([]byte("return 1"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestLoadAndLookup(t *testing.T) {
 }
 
 func TestCompileErrors(t *testing.T) {
-	e := New(Config{MaxSourceBytes: 1000})
+	e := newEngine(Config{MaxSourceBytes: 1000})
 	for source, want := range map[string]string{
 		"return (":                          "user_script:1: unexpected symbol near '<eof>'",
 		"\n\nx = = 2":                       "user_script:3: unexpected symbol near '='",
@@ -69,7 +69,7 @@ func TestCompileErrors(t *testing.T) {
 
 // TestCompilingIsBounded compiles what is hard on the parser and the compiler, at the longest that is allowed.
 func TestCompilingIsBounded(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, piece := range []string{
 		"(", "{", "#", "not ", "a..", "do ", "function x() ", "local function x() end ", "a+", "x=1 ", "if x then ", "x^", "x and ",
 		"a[1]=2;", "a.b=c..d;", "goto a ", "f{}", "f(", "for i=1,2 do ", "- ", "::a::", "'", "[[", "--[[", "function() return ",
@@ -86,7 +86,7 @@ func TestCompilingIsBounded(t *testing.T) {
 }
 
 func TestCacheBounds(t *testing.T) {
-	e := New(Config{MaxScripts: 3, MaxCacheBytes: 20_000})
+	e := newEngine(Config{MaxScripts: 3, MaxCacheBytes: 20_000})
 	loaded, err := e.Load([]byte("return 'kept'"))
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestCacheBounds(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	s, err := e.Load([]byte("#!lua flags=no-writes,allow-oom,,allow-stale flags=no-cluster,allow-cross-slot-keys\nreturn 1"))
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestFlags(t *testing.T) {
 }
 
 func TestKill(t *testing.T) {
-	e := New(Config{TimeLimit: time.Minute})
+	e := newEngine(Config{TimeLimit: time.Minute})
 	if err := e.Kill(); !errors.Is(err, NotBusyError{}) {
 		t.Errorf("nothing runs: %v", err)
 	}
@@ -173,7 +173,7 @@ func TestKill(t *testing.T) {
 func TestScriptsYield(t *testing.T) {
 	const limit, leastTurns = 50 * time.Millisecond, 30 // of 1,000, or of 5 if only Go's scheduler took turns
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	e := New(Config{TimeLimit: limit})
+	e := newEngine(Config{TimeLimit: limit})
 	for _, source := range []string{
 		"while true do end",
 		"while true do pcall(function() while true do error('x') end end) end",
@@ -205,7 +205,7 @@ func TestScriptsYield(t *testing.T) {
 // TestNothingLeaks runs scripts that try to leave something, and after each one that looks for it. The engine's pool
 // hands the same interpreter to both.
 func TestNothingLeaks(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, source := range []string{
 		"x = 1", "_G.x = 1", "rawset(_G, 'x', 1)", "string.x = 1", "getmetatable('').x = 1", "getmetatable('').__index.x = 1",
 		"setmetatable(_G, {__index=function() return 1 end})", "getmetatable(_G).__index = {x=1}", "getmetatable(_G).x = 1",
@@ -241,7 +241,7 @@ func TestNothingLeaks(t *testing.T) {
 }
 
 func TestAbsent(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, name := range []string{
 		"io", "debug", "package", "require", "module", "dofile", "loadfile", "load", "loadstring", "print", "getfenv", "setfenv",
 		"newproxy", "channel", "struct", "cmsgpack", "_printregs", "_GOPHER_LUA_VERSION", "(0)", "(1)",
@@ -266,7 +266,7 @@ func TestAbsent(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	h := &fakeHost{}
-	if reply, err := eval(New(Config{}), h, "redis.log(redis.LOG_WARNING, 'a', 5, 'b') redis.log(0, 'c')", nil, nil); err != nil {
+	if reply, err := eval(newEngine(Config{}), h, "redis.log(redis.LOG_WARNING, 'a', 5, 'b') redis.log(0, 'c')", nil, nil); err != nil {
 		t.Error(reply, err)
 	}
 	if got := strings.Join(h.log, "|"); got != "3 a 5 b|0 c" {
@@ -275,7 +275,7 @@ func TestLog(t *testing.T) {
 }
 
 func TestHostReplies(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, c := range []struct{ answer, source, want string }{
 		{"%1\r\n+k\r\n:1\r\n", "local m = redis.call('x').map for k, v in pairs(m) do return {k.ok, v} end", "*2\r\n$1\r\nk\r\n:1\r\n"},
 		{"~2\r\n$1\r\na\r\n$1\r\nb\r\n", "local s = redis.call('x').set return {tostring(s.a), tostring(s.b), tostring(s.c)}", "*3\r\n$4\r\ntrue\r\n$4\r\ntrue\r\n$3\r\nnil\r\n"},
@@ -301,7 +301,7 @@ func TestHostReplies(t *testing.T) {
 
 // TestNoForgedReplies puts line ends wherever a script's text reaches a reply's line.
 func TestNoForgedReplies(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, source := range []string{
 		"error('a\\r\\n+OK')", "error({err='a\\r\\n+OK'})", "return {err='a\\r\\n+OK'}", "return {ok='a\\r\\n+OK'}", "return {big_number='1\\r\\n+OK'}",
 		"return redis.error_reply('a\\r\\n+OK')", "return redis.status_reply('a\\r\\n+OK')", "return _G['a\\r\\n+OK']",
@@ -321,7 +321,7 @@ func TestNoForgedReplies(t *testing.T) {
 }
 
 func TestConcurrentRuns(t *testing.T) {
-	e := New(Config{TimeLimit: time.Minute})
+	e := newEngine(Config{TimeLimit: time.Minute})
 	s, err := e.Load([]byte("local s = 0 for i = 1, 200 do s = s + i end return {KEYS[1], s, redis.call('echo', ARGV[1])}"))
 	if err != nil {
 		t.Fatal(err)
@@ -344,7 +344,7 @@ func TestConcurrentRuns(t *testing.T) {
 }
 
 func TestRunAppends(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, source := range []string{"return 1", "error('x')", "while true do end"} {
 		s, _ := e.Evaluate([]byte(source))
 		reply, _ := e.Run(s, nil, nil, &fakeHost{}, false, []byte("before"))

@@ -19,7 +19,7 @@ func (r raisedAt) Error() string { return strconv.Itoa(int(r)) }
 func (st *state) onError(l *vm.LState) {
 	v := l.Get(-1)
 	if text, ok := v.(vm.LString); ok && !st.verbatim {
-		st.meter.charge(3 * len(text)) // gopher-lua puts long keys into its messages
+		st.meter.Charge(3 * len(text)) // gopher-lua puts long keys into its messages
 		v = vm.LString(message.InLuasWords(string(text)))
 	}
 	st.verbatim = false

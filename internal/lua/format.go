@@ -43,7 +43,7 @@ func (st *state) stringFormat(l *vm.LState) int {
 			out = st.appendFormatted(l, out, d, letter, arg)
 		}
 		if grown := len(out) - charged; grown > 1024 {
-			st.meter.charge(2 * grown)
+			st.meter.Charge(2 * grown)
 			charged = len(out)
 		}
 	}
@@ -102,7 +102,7 @@ func (st *state) appendFormatted(l *vm.LState, out []byte, d directive, letter b
 		if d.precision >= 0 && d.precision < len(s) {
 			s = s[:d.precision]
 		}
-		st.meter.charge(len(s))
+		st.meter.Charge(len(s))
 		return d.pad(out, s)
 	}
 	name := ""
@@ -157,7 +157,7 @@ func (d directive) pad(out []byte, s string) []byte {
 
 // appendQuoted appends a string as Lua reads it back.
 func (st *state) appendQuoted(out []byte, s string) []byte {
-	st.meter.charge(2 * len(s))
+	st.meter.Charge(2 * len(s))
 	out = append(out, '"')
 	for i := range len(s) {
 		switch c := s[i]; c {

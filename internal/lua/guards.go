@@ -5,16 +5,8 @@ import (
 
 	vm "github.com/yuin/gopher-lua"
 
+	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/number"
-)
-
-// What tables and closures take, somewhat generously: gopher-lua's maps, and growth by doubling.
-const (
-	tableBytes   = 256
-	elementBytes = 32
-	fieldBytes   = 192
-	closureBytes = 256
-	argumentByte = 16
 )
 
 func (st *state) openGuards() {
@@ -33,7 +25,7 @@ func (st *state) openGuards() {
 }
 
 func (st *state) newTable(l *vm.LState) int {
-	st.meter.charge(tableBytes)
+	st.meter.Charge(bound.TableBytes)
 	l.Push(l.CreateTable(4, 1))
 	return 1
 }
@@ -43,7 +35,7 @@ func (st *state) fillTable(l *vm.LState) int {
 	integer := func(i int) int { return int(l.Get(i).(vm.LNumber)) }
 	fields, pairs, next := integer(1), integer(3), integer(4)
 	t := l.Get(2).(*vm.LTable)
-	st.meter.charge(tableBytes + fields*fieldBytes + t.MaxN()*elementBytes)
+	st.meter.Charge(bound.TableBytes + fields*bound.FieldBytes + t.MaxN()*bound.ElementBytes)
 	const first = 5
 	for i := first; i < first+pairs; i += 2 {
 		st.rawSet(l, t, l.Get(i), l.Get(i+1))
@@ -57,7 +49,7 @@ func (st *state) fillTable(l *vm.LState) int {
 }
 
 func (st *state) closure(l *vm.LState) int {
-	st.meter.charge(closureBytes)
+	st.meter.Charge(bound.ClosureBytes)
 	return l.GetTop()
 }
 
@@ -71,7 +63,7 @@ func (st *state) loopBound(l *vm.LState) int {
 // vararg charges for arguments that a function of a variable number of them holds.
 func (st *state) vararg(l *vm.LState) int {
 	n := l.GetTop()
-	st.meter.charge(n * 4 * argumentByte)
+	st.meter.Charge(n * 4 * bound.ArgumentBytes)
 	return n
 }
 
@@ -121,9 +113,9 @@ func (st *state) rawSet(l *vm.LState, t *vm.LTable, key, value vm.LValue) {
 		if value == vm.LNil {
 			return
 		}
-		st.meter.charge(fieldBytes)
+		st.meter.Charge(bound.FieldBytes)
 	} else if value == vm.LNil {
-		st.meter.hole(1)
+		st.meter.AddHoles(1)
 	}
 	t.RawSet(key, value)
 }
@@ -132,13 +124,13 @@ func (st *state) rawSet(l *vm.LState, t *vm.LTable, key, value vm.LValue) {
 func (st *state) setElement(t *vm.LTable, i int, value vm.LValue) {
 	if t.RawGetInt(i) != vm.LNil {
 		if value == vm.LNil {
-			st.meter.hole(1)
+			st.meter.AddHoles(1)
 		}
 	} else if value == vm.LNil {
 		return
 	} else if n := t.MaxN(); i > n {
-		st.meter.charge((i - n) * elementBytes)
-		st.meter.hole(i - n - 1)
+		st.meter.Charge((i - n) * bound.ElementBytes)
+		st.meter.AddHoles(i - n - 1)
 	}
 	t.RawSetInt(i, value)
 }
@@ -209,7 +201,7 @@ func (st *state) join(l *vm.LState, from, last int, right vm.LValue) vm.LValue {
 	for i := from; i <= last; i++ {
 		size += textBytes(l.Get(i))
 	}
-	st.meter.charge(size)
+	st.meter.Charge(size)
 	if size > len(piece) {
 		b = make([]byte, 0, size)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
-	"testing"
 	"time"
 )
 
@@ -69,7 +68,15 @@ func eval(e *Engine, h Host, source string, keys, argv [][]byte) (string, error)
 	return string(reply), err
 }
 
-func newEngine(t testing.TB) *Engine {
-	t.Helper()
-	return New(Config{TimeLimit: 5 * time.Second})
+func newEngine(c Config) *Engine {
+	c.Now = clock()
+	return New(c)
+}
+
+// patientEngine lets scripts take their time, as a busy machine is slow.
+func patientEngine() *Engine { return newEngine(Config{TimeLimit: 5 * time.Second}) }
+
+func clock() func() int64 {
+	start := time.Now()
+	return func() int64 { return int64(time.Since(start)) }
 }

@@ -9,6 +9,7 @@ import (
 
 	vm "github.com/yuin/gopher-lua"
 
+	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/number"
 )
 
@@ -85,7 +86,7 @@ func (d *jsonDecoder) complain(expected, found string, at int) {
 }
 
 func (d *jsonDecoder) value(depth int) vm.LValue {
-	d.st.meter.spend(2)
+	d.st.meter.Spend(2)
 	switch c := d.peek(); {
 	case c == '{':
 		return d.object(depth + 1)
@@ -119,7 +120,7 @@ func (d *jsonDecoder) number() vm.LValue {
 	for end < len(d.src) && (number.IsDigit(d.src[end]) || isLetter(d.src[end]) || strings.IndexByte("+-.", d.src[end]) >= 0) {
 		end++
 	}
-	d.st.meter.spend((end - d.i) >> 3)
+	d.st.meter.Spend((end - d.i) >> 3)
 	f, ok := number.Parse(d.src[d.i:end])
 	if !ok {
 		d.complain("value", "invalid token", d.i)
@@ -133,7 +134,7 @@ func (d *jsonDecoder) enter(depth int) *vm.LTable {
 		d.st.raise(d.l, "Found too many nested data structures ("+strconv.Itoa(depth)+") at character "+strconv.Itoa(d.i+1))
 	}
 	d.i++
-	d.st.meter.charge(tableBytes)
+	d.st.meter.Charge(bound.TableBytes)
 	return d.st.l.CreateTable(4, 1)
 }
 
@@ -144,7 +145,7 @@ func (d *jsonDecoder) array(depth int) vm.LValue {
 		return t
 	}
 	for i := 1; ; i++ {
-		d.st.meter.charge(elementBytes)
+		d.st.meter.Charge(bound.ElementBytes)
 		t.RawSetInt(i, d.value(depth))
 		switch d.peek() {
 		case ',':
@@ -173,7 +174,7 @@ func (d *jsonDecoder) object(depth int) vm.LValue {
 			d.expected("colon")
 		}
 		d.i++
-		d.st.meter.charge(fieldBytes)
+		d.st.meter.Charge(bound.FieldBytes)
 		t.RawSet(key, d.value(depth))
 		switch d.peek() {
 		case ',':
@@ -194,7 +195,7 @@ func (d *jsonDecoder) text(what string) vm.LValue {
 	for d.i < len(d.src) && d.src[d.i] != '"' && d.src[d.i] != '\\' {
 		d.i++
 	}
-	d.st.meter.charge(2 * (d.i - from))
+	d.st.meter.Charge(2 * (d.i - from))
 	out := []byte(d.src[from:d.i])
 	for {
 		switch {
@@ -202,8 +203,8 @@ func (d *jsonDecoder) text(what string) vm.LValue {
 			d.complain(what, "unexpected end of string", d.i)
 		case d.src[d.i] == '"':
 			d.i++
-			d.st.meter.charge(3 * len(out))
-			d.st.meter.spend(len(out) >> 3)
+			d.st.meter.Charge(3 * len(out))
+			d.st.meter.Spend(len(out) >> 3)
 			return vm.LString(out)
 		case d.src[d.i] == '\\':
 			out = d.escape(out, what)

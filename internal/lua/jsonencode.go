@@ -46,8 +46,8 @@ func (e *jsonEncoder) fail(v vm.LValue, problem string) {
 }
 
 func (e *jsonEncoder) value(v vm.LValue, depth int) {
-	e.st.meter.spend(2)
-	e.st.meter.charge(16)
+	e.st.meter.Spend(2)
+	e.st.meter.Charge(16)
 	switch x := v.(type) {
 	case vm.LString:
 		e.text(string(x))
@@ -82,7 +82,7 @@ func (e *jsonEncoder) value(v vm.LValue, depth int) {
 func (e *jsonEncoder) elements(t *vm.LTable) int {
 	most, items := 0.0, 0
 	for k, _ := t.Next(vm.LNil); k != vm.LNil; k, _ = t.Next(k) {
-		e.st.meter.spend(1)
+		e.st.meter.Spend(1)
 		n, ok := k.(vm.LNumber)
 		if !ok || n < 1 || float64(n) != math.Floor(float64(n)) {
 			return -1
@@ -131,8 +131,8 @@ func (e *jsonEncoder) object(t *vm.LTable, depth int) {
 
 func (e *jsonEncoder) text(s string) {
 	const hex = "0123456789abcdef"
-	e.st.meter.charge(2 * len(s))
-	e.st.meter.spend(len(s) >> 4)
+	e.st.meter.Charge(2 * len(s))
+	e.st.meter.Spend(len(s) >> 4)
 	before := len(e.out)
 	e.out = append(e.out, '"')
 	for i := range len(s) {
@@ -156,5 +156,5 @@ func (e *jsonEncoder) text(s string) {
 		}
 	}
 	e.out = append(e.out, '"')
-	e.st.meter.charge(len(e.out) - before)
+	e.st.meter.Charge(len(e.out) - before)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/yuin/gopher-lua/ast"
 
+	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/message"
 	"cellserver/internal/lua/number"
 	"cellserver/internal/resp"
@@ -67,7 +68,7 @@ func (n *Native) Args(args, keys, argv [][]byte) ([][]byte, bool) {
 		var value []byte
 		switch a.source {
 		case fromAllArgv:
-			if len(argv) > maxUnpack {
+			if len(argv) > bound.MaxResults {
 				return args, false
 			}
 			args = append(args, argv...)

@@ -115,7 +115,7 @@ func compareNative(t *testing.T, e *Engine, source, answer string, keys, argv []
 }
 
 func TestNativeIsTheInterpreter(t *testing.T) {
-	e := newEngine(t)
+	e := patientEngine()
 	ran := 0
 	for _, c := range nativeScripts {
 		for _, argv := range [][][]byte{
@@ -145,7 +145,7 @@ func FuzzNative(f *testing.F) {
 		f.Add(c.source, "key", "15", "30.5", 1)
 	}
 	f.Add("return redis.call('cl.throttle', KEYS[1], tonumber(ARGV[1]), unpack(ARGV))", "k\x00", " 0x1p3\v", "-1e400", 0)
-	e := New(Config{})
+	e := newEngine(Config{})
 	f.Fuzz(func(t *testing.T, source, key, a, b string, answer int) {
 		compareNative(t, e, source, nativeAnswers[uint(answer)%uint(len(nativeAnswers))], byteSlices(key), byteSlices(a, b, a), answer%2 == 0)
 	})

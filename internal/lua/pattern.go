@@ -3,6 +3,7 @@ package lua
 import (
 	"strings"
 
+	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/number"
 )
 
@@ -23,7 +24,7 @@ type capture struct{ start, length int }
 // A matcher matches one pattern of Lua 5.1 by backtracking. Every step is spent from the run's meter, as a pattern
 // may need exponentially many.
 type matcher struct {
-	meter    *meter
+	meter    *bound.Meter
 	fail     func(problem string) // raises
 	src, pat string
 	captures [maxCaptures]capture
@@ -44,7 +45,7 @@ func (m *matcher) match(s, p int) int {
 
 func (m *matcher) matchItems(s, p int) int {
 	for p < len(m.pat) {
-		m.meter.spend(1)
+		m.meter.Spend(1)
 		switch c := m.pat[p]; {
 		case c == '(':
 			return m.open(s, p+1)
@@ -161,7 +162,7 @@ func (m *matcher) special(s, p int) (int, int) {
 		}
 		k := m.captures[i]
 		text := m.src[k.start : k.start+max(k.length, 0)]
-		m.meter.spend(len(text) >> 6)
+		m.meter.Spend(len(text) >> 6)
 		if !strings.HasPrefix(m.src[s:], text) {
 			return -1, 0
 		}
@@ -178,7 +179,7 @@ func (m *matcher) balanced(s, p int) int {
 	}
 	depth := 1
 	for i := s + 1; i < len(m.src); i++ {
-		m.meter.spend(1)
+		m.meter.Spend(1)
 		switch m.src[i] {
 		case m.pat[p+1]:
 			depth--
@@ -198,7 +199,7 @@ func (m *matcher) longest(s, p, end int) int {
 		n++
 	}
 	for ; n >= 0; n-- {
-		m.meter.spend(1)
+		m.meter.Spend(1)
 		if r := m.match(s+n, end+1); r >= 0 {
 			return r
 		}
@@ -208,7 +209,7 @@ func (m *matcher) longest(s, p, end int) int {
 
 func (m *matcher) shortest(s, p, end int) int {
 	for {
-		m.meter.spend(1)
+		m.meter.Spend(1)
 		if r := m.match(s, end+1); r >= 0 {
 			return r
 		}
@@ -244,13 +245,13 @@ func (m *matcher) itemEnd(p int) int {
 			p++
 		}
 	}
-	m.meter.spend(1)
+	m.meter.Spend(1)
 	return p + 1
 }
 
 // one reports whether the character at s is one of the item's.
 func (m *matcher) one(s, p, end int) bool {
-	m.meter.spend(1)
+	m.meter.Spend(1)
 	if s >= len(m.src) {
 		return false
 	}
@@ -268,7 +269,7 @@ func (m *matcher) one(s, p, end int) bool {
 
 // inSet reports whether c is in the set from its bracket at p to end.
 func (m *matcher) inSet(c byte, p, end int) bool {
-	m.meter.spend((end - p) >> 3)
+	m.meter.Spend((end - p) >> 3)
 	last := end - 1 // the closing bracket
 	p++
 	found := true

@@ -6,6 +6,7 @@ import (
 
 	vm "github.com/yuin/gopher-lua"
 
+	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/number"
 )
 
@@ -92,9 +93,9 @@ func (st *state) collectArgs(l *vm.LState) (problem string) {
 		}
 		size += textBytes(l.Get(i))
 	}
-	st.meter.spend(size>>6 + n)
+	st.meter.Spend(size>>6 + n)
 	if cap(st.argBytes) < size {
-		st.meter.charge(size)
+		st.meter.Charge(size)
 		st.argBytes = make([]byte, 0, size)
 	}
 	st.args, st.argBytes = st.args[:0], st.argBytes[:0]
@@ -112,7 +113,7 @@ func (st *state) collectArgs(l *vm.LState) (problem string) {
 }
 
 func (st *state) tagged(kind, text string) *vm.LTable {
-	st.meter.charge(tableBytes + len(text))
+	st.meter.Charge(bound.TableBytes + len(text))
 	t := st.l.CreateTable(0, 1)
 	t.RawSetString(kind, vm.LString(text))
 	return t
@@ -160,7 +161,7 @@ func (st *state) redisLog(l *vm.LState) int {
 	for i := 2; i <= n; i++ {
 		size += textBytes(l.Get(i)) + 1
 	}
-	st.meter.charge(size)
+	st.meter.Charge(size)
 	line := make([]byte, 0, size)
 	for i := 2; i <= n; i++ {
 		if i > 2 {
@@ -177,8 +178,8 @@ func (st *state) redisSHA1(l *vm.LState) int {
 		st.throwError(l, "ERR wrong number of arguments")
 	}
 	text := appendText(nil, l.Get(1))
-	st.meter.charge(len(text) + 2*sha1.Size)
-	st.meter.spend(len(text) >> 4)
+	st.meter.Charge(len(text) + 2*sha1.Size)
+	st.meter.Spend(len(text) >> 4)
 	sum := sha1.Sum(text)
 	l.Push(vm.LString(hex.EncodeToString(sum[:])))
 	return 1

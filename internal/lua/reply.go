@@ -6,6 +6,7 @@ import (
 
 	vm "github.com/yuin/gopher-lua"
 
+	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/message"
 	"cellserver/internal/lua/number"
 )
@@ -13,7 +14,7 @@ import (
 // appendValue appends a script's value as a reply, by Redis's rules. A table is what the first of these fields makes
 // it: err, ok, double, map, set, big_number, verbatim_string; else it is an array up to its first nil.
 func (st *state) appendValue(v vm.LValue, depth int) {
-	st.meter.spend(2)
+	st.meter.Spend(2)
 	switch x := v.(type) {
 	case vm.LString:
 		st.room(len(x))
@@ -38,9 +39,9 @@ func (st *state) appendValue(v vm.LValue, depth int) {
 
 // room ends the run if the reply gets longer than it may.
 func (st *state) room(n int) {
-	st.meter.spend(n >> 6)
+	st.meter.Spend(n >> 6)
 	if len(st.reply.Buf)+n > st.maxReply {
-		st.meter.end("ERR the script's reply is longer than " + strconv.Itoa(st.maxReply) + " bytes")
+		st.meter.End("ERR the script's reply is longer than " + strconv.Itoa(st.maxReply) + " bytes")
 	}
 }
 
@@ -95,7 +96,7 @@ func (st *state) each(t *vm.LTable, f func(k, v vm.LValue)) {
 func (st *state) count(t *vm.LTable) int {
 	n := 0
 	st.each(t, func(_, _ vm.LValue) { n++ })
-	st.meter.spend(n)
+	st.meter.Spend(n)
 	return n
 }
 
@@ -104,7 +105,7 @@ func (st *state) appendArray(t *vm.LTable, depth int) {
 	for t.RawGetInt(n+1) != vm.LNil {
 		n++
 	}
-	st.meter.spend(n)
+	st.meter.Spend(n)
 	st.reply.Array(n)
 	for i := 1; i <= n; i++ {
 		st.appendValue(t.RawGetInt(i), depth+1)
@@ -224,7 +225,7 @@ func (r *replyReader) value(depth int) vm.LValue {
 }
 
 func (r *replyReader) text(b []byte) vm.LValue {
-	r.st.meter.charge(len(b) + 16)
+	r.st.meter.Charge(len(b) + 16)
 	return vm.LString(b)
 }
 
@@ -242,12 +243,12 @@ func (r *replyReader) table(elements, fields int) *vm.LTable {
 		r.bad = true
 		elements, fields = 0, 0
 	}
-	r.st.meter.charge(tableBytes + elements*elementBytes + fields*fieldBytes)
+	r.st.meter.Charge(bound.TableBytes + elements*bound.ElementBytes + fields*bound.FieldBytes)
 	return r.st.l.CreateTable(elements, fields)
 }
 
 func (r *replyReader) tagged(kind string, v vm.LValue) vm.LValue {
-	r.st.meter.charge(tableBytes)
+	r.st.meter.Charge(bound.TableBytes)
 	t := r.st.l.CreateTable(0, 1)
 	t.RawSetString(kind, v)
 	return t

@@ -3,6 +3,7 @@ package lua
 import (
 	vm "github.com/yuin/gopher-lua"
 
+	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/message"
 	"cellserver/internal/resp"
 )
@@ -14,7 +15,6 @@ const (
 	registryStep      = 16384
 	registryMax       = 4 << 20
 	maxIdleBytes      = 1 << 20 // a state that allocated more in a run is not kept
-	maxUnpack         = 7900    // results of one function, about Redis's 8,000 less what its stack holds
 	replyDepth        = 200     // of nested arrays, both ways
 	maxIndirections   = 100     // tables behind tables by __newindex
 	maxArrayIndex     = 1 << 26 // gopher-lua's; longer ones are hashed
@@ -31,7 +31,7 @@ type state struct {
 	main    *vm.LFunction // runs the script's function inside gopher-lua's protected call
 	guard   [guards]vm.LValue
 
-	meter    meter
+	meter    *bound.Meter
 	script   *Script
 	host     Host
 	resp3    bool // what redis.setresp chose for the commands of the script
@@ -48,7 +48,7 @@ type state struct {
 	answer   []byte // of the host
 }
 
-func newState() *state {
+func newState(now func() int64) *state {
 	st := &state{}
 	st.l = vm.NewState(vm.Options{
 		SkipOpenLibs:     true,
@@ -59,9 +59,8 @@ func newState() *state {
 
 		IncludeGoStackTrace: true, // of panics, for the log
 	})
-	st.meter.l = st.l
 	st.l.Panic = st.onError
-	st.l.SetContext(&st.meter)
+	st.meter = bound.Attach(st.l, now)
 	st.sealed = st.l.CreateTable(0, 1)
 	st.sealed.Metatable = st.sealed
 	st.null = st.l.NewUserData()
@@ -113,7 +112,7 @@ func (st *state) register(into *vm.LTable, functions library) {
 	for name, f := range functions {
 		into.RawSetString(name, st.l.NewFunction(func(l *vm.LState) int {
 			st.native = name
-			st.meter.spend(2)
+			st.meter.Spend(2)
 			return f(l)
 		}))
 	}
@@ -129,7 +128,7 @@ func (st *state) openLibrary(name string, functions library) *vm.LTable {
 }
 
 func (st *state) begin(e *Engine, s *Script, host Host, resp3 bool, buf []byte) {
-	st.meter.reset(e.timeLimit, e.maxMemoryBytes)
+	st.meter.Begin(e.timeLimit, e.maxMemoryBytes)
 	st.script, st.host = s, host
 	st.resp3, st.verbatim = false, false
 	st.rng.reset()
@@ -162,7 +161,7 @@ func (st *state) runMain(l *vm.LState) int {
 func (st *state) stringTable(list [][]byte) *vm.LTable {
 	t := st.l.CreateTable(len(list), 0)
 	for i, b := range list {
-		st.meter.widen(len(b))
+		st.meter.Widen(len(b))
 		st.inputBytes += len(b)
 		t.RawSetInt(i+1, vm.LString(b))
 	}
@@ -170,7 +169,8 @@ func (st *state) stringTable(list [][]byte) *vm.LTable {
 }
 
 func (st *state) reusable() bool {
-	return st.meter.ended == nil && st.meter.usedBytes <= maxIdleBytes
+	reason, _ := st.meter.Ended()
+	return reason == "" && st.meter.UsedBytes() <= maxIdleBytes
 }
 
 // forget drops what belongs to the run that is over.

@@ -6,6 +6,7 @@ import (
 
 	vm "github.com/yuin/gopher-lua"
 
+	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/number"
 )
 
@@ -50,10 +51,10 @@ func (st *state) stringByte(l *vm.LState) int {
 	if n <= 0 {
 		return 0
 	}
-	if n > maxUnpack {
+	if n > bound.MaxResults {
 		st.raise(l, "string slice too long")
 	}
-	st.meter.charge(n * 2 * argumentByte)
+	st.meter.Charge(n * 2 * bound.ArgumentBytes)
 	for i := from; i <= to; i++ {
 		l.Push(vm.LNumber(s[i-1]))
 	}
@@ -62,7 +63,7 @@ func (st *state) stringByte(l *vm.LState) int {
 
 func (st *state) stringChar(l *vm.LState) int {
 	n := l.GetTop()
-	st.meter.charge(n)
+	st.meter.Charge(n)
 	b := make([]byte, n)
 	for i := range b {
 		c := st.checkInt(l, i+1)
@@ -76,14 +77,14 @@ func (st *state) stringChar(l *vm.LState) int {
 
 func (st *state) mapBytes(l *vm.LState, from, to byte) int {
 	s := st.checkString(l, 1)
-	st.meter.charge(len(s))
+	st.meter.Charge(len(s))
 	b := []byte(s)
 	for i, c := range b {
 		if from <= c && c <= to {
 			b[i] = c ^ 0x20
 		}
 	}
-	st.meter.spend(len(s) >> 4)
+	st.meter.Spend(len(s) >> 4)
 	return st.pushText(l, b)
 }
 
@@ -94,19 +95,19 @@ func (st *state) stringRep(l *vm.LState) int {
 		return 1
 	}
 	n = min(n, math.MaxInt/len(s)) // enough to end any run
-	st.meter.charge(n * len(s))
+	st.meter.Charge(n * len(s))
 	l.Push(vm.LString(strings.Repeat(s, n)))
 	return 1
 }
 
 func (st *state) stringReverse(l *vm.LState) int {
 	s := st.checkString(l, 1)
-	st.meter.charge(len(s))
+	st.meter.Charge(len(s))
 	b := make([]byte, len(s))
 	for i := range b {
 		b[i] = s[len(s)-1-i]
 	}
-	st.meter.spend(len(s) >> 4)
+	st.meter.Spend(len(s) >> 4)
 	return st.pushText(l, b)
 }
 
@@ -114,7 +115,7 @@ func (st *state) stringSub(l *vm.LState) int {
 	s := st.checkString(l, 1)
 	from := max(position(st.checkInt(l, 2), len(s)), 1)
 	to := min(position(st.optInt(l, 3, -1), len(s)), len(s))
-	st.meter.charge(argumentByte)
+	st.meter.Charge(bound.ArgumentBytes)
 	if from > to {
 		l.Push(vm.LString(""))
 	} else {
@@ -124,7 +125,7 @@ func (st *state) stringSub(l *vm.LState) int {
 }
 
 func (st *state) matcher(l *vm.LState, src, pat string) *matcher {
-	return &matcher{meter: &st.meter, fail: func(problem string) { st.raise(l, problem) }, src: src, pat: pat}
+	return &matcher{meter: st.meter, fail: func(problem string) { st.raise(l, problem) }, src: src, pat: pat}
 }
 
 // stringFind is string.find, and string.match without the positions.
@@ -132,7 +133,7 @@ func (st *state) stringFind(l *vm.LState, find bool) int {
 	s, pat := st.checkString(l, 1), st.checkString(l, 2)
 	from := min(max(position(st.optInt(l, 3, 1), len(s))-1, 0), len(s))
 	if find && (vm.LVAsBool(l.Get(4)) || !strings.ContainsAny(pat, "^$*+?.([%-")) {
-		st.meter.spend(len(s) >> 3)
+		st.meter.Spend(len(s) >> 3)
 		i := strings.Index(s[from:], pat)
 		if i < 0 {
 			l.Push(vm.LNil)
@@ -186,7 +187,7 @@ func (st *state) pushCaptures(l *vm.LState, m *matcher, from, end int) int {
 	if n == 0 && from >= 0 {
 		n = 1
 	}
-	st.meter.charge(n * argumentByte)
+	st.meter.Charge(n * bound.ArgumentBytes)
 	for i := range n {
 		l.Push(st.capture(m, i, from, end))
 	}
@@ -195,7 +196,7 @@ func (st *state) pushCaptures(l *vm.LState, m *matcher, from, end int) int {
 
 func (st *state) stringGmatch(l *vm.LState) int {
 	s, pat := st.checkString(l, 1), st.checkString(l, 2)
-	st.meter.charge(closureBytes + 1024)
+	st.meter.Charge(bound.ClosureBytes + 1024)
 	from := 0
 	l.Push(l.NewFunction(func(l *vm.LState) int {
 		m := st.matcher(l, s, pat)
@@ -236,7 +237,7 @@ func (st *state) stringGsub(l *vm.LState) int {
 			n++
 			before := len(out)
 			out = st.appendReplacement(l, out, m, by, from, end)
-			st.meter.charge(len(out) - before)
+			st.meter.Charge(len(out) - before)
 		}
 		if end > from {
 			from = end
@@ -250,7 +251,7 @@ func (st *state) stringGsub(l *vm.LState) int {
 			break
 		}
 	}
-	st.meter.charge(len(out) + len(s)) // what growing it took
+	st.meter.Charge(len(out) + len(s)) // what growing it took
 	out = append(out, s[min(from, len(s)):]...)
 	st.pushText(l, out)
 	l.Push(vm.LNumber(n))
@@ -277,13 +278,13 @@ func (st *state) appendReplacement(l *vm.LState, out []byte, m *matcher, by vm.L
 	if !isText(v) {
 		st.raise(l, "invalid replacement value (a "+v.Type().String()+")")
 	}
-	st.meter.charge(textBytes(v))
+	st.meter.Charge(textBytes(v))
 	return appendText(out, v)
 }
 
 // appendTemplate appends a replacement text in which %0 to %9 stand for captures.
 func (st *state) appendTemplate(out []byte, m *matcher, by string, from, end int) []byte {
-	st.meter.charge(len(by))
+	st.meter.Charge(len(by))
 	for i := 0; i < len(by); i++ {
 		if by[i] != '%' {
 			out = append(out, by[i])
@@ -294,11 +295,11 @@ func (st *state) appendTemplate(out []byte, m *matcher, by string, from, end int
 		case i == len(by):
 			out = append(out, 0)
 		case by[i] == '0':
-			st.meter.charge(end - from)
+			st.meter.Charge(end - from)
 			out = append(out, m.src[from:end]...)
 		case number.IsDigit(by[i]):
 			v := st.capture(m, int(by[i]-'1'), from, end)
-			st.meter.charge(textBytes(v))
+			st.meter.Charge(textBytes(v))
 			out = appendText(out, v)
 		default:
 			out = append(out, by[i])

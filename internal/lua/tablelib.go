@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/bound"
 )
 
 func (st *state) openTable() {
@@ -34,8 +36,8 @@ func (st *state) tableConcat(l *vm.LState) int {
 		if i > from {
 			out = append(out, separator...)
 		}
-		st.meter.spend(1)
-		st.meter.charge(2 * (textBytes(v) + len(separator)))
+		st.meter.Spend(1)
+		st.meter.Charge(2 * (textBytes(v) + len(separator)))
 		out = appendText(out, v)
 	}
 	return st.pushText(l, out)
@@ -56,8 +58,8 @@ func (st *state) tableInsert(l *vm.LState) int {
 		st.rawSet(l, t, vm.LNumber(at), v)
 		return 0
 	}
-	st.meter.charge(elementBytes)
-	st.meter.spend((n - at) >> 3)
+	st.meter.Charge(bound.ElementBytes)
+	st.meter.Spend((n - at) >> 3)
 	t.Insert(at, v)
 	return 0
 }
@@ -70,7 +72,7 @@ func (st *state) tableRemove(l *vm.LState) int {
 		return 0
 	}
 	t = st.writable(l)
-	st.meter.spend((n - at) >> 3)
+	st.meter.Spend((n - at) >> 3)
 	l.Push(t.Remove(at))
 	return 1
 }
@@ -78,7 +80,7 @@ func (st *state) tableRemove(l *vm.LState) int {
 func (st *state) tableMaxn(l *vm.LState) int {
 	most := vm.LNumber(0)
 	st.each(st.readable(st.checkTable(l)), func(k, _ vm.LValue) {
-		st.meter.spend(2)
+		st.meter.Spend(2)
 		if n, ok := k.(vm.LNumber); ok && n > most {
 			most = n
 		}
@@ -122,7 +124,7 @@ func (s *sorter) Swap(i, j int) { s.values[i], s.values[j] = s.values[j], s.valu
 
 func (s *sorter) Less(i, j int) bool {
 	a, b := s.values[i], s.values[j]
-	s.st.meter.spend(2)
+	s.st.meter.Spend(2)
 	if s.less != nil {
 		return vm.LVAsBool(s.st.call1(s.l, s.less, a, b))
 	}
@@ -133,7 +135,7 @@ func (s *sorter) Less(i, j int) bool {
 		}
 	case vm.LString:
 		if y, ok := b.(vm.LString); ok {
-			s.st.meter.spend(min(len(x), len(y)) >> 6)
+			s.st.meter.Spend(min(len(x), len(y)) >> 6)
 			return x < y
 		}
 	case *vm.LTable:
@@ -163,7 +165,7 @@ func (st *state) tableSort(l *vm.LState) int {
 		return 0
 	}
 	t = st.writable(l)
-	st.meter.charge(n * argumentByte)
+	st.meter.Charge(n * bound.ArgumentBytes)
 	s.values = make([]vm.LValue, n)
 	for i := range s.values {
 		s.values[i] = t.RawGetInt(i + 1)

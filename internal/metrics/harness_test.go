@@ -28,13 +28,14 @@ type rig struct {
 func newRig(change ...func(*Config)) *rig {
 	store, log := shard.New(), slog.New(slog.DiscardHandler)
 	began := time.Now()
+	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
 	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Log: log})
 	c := Config{
 		Store: store,
 		Engine: command.NewEngine(command.Config{
-			Store: store, Now: func() int64 { return began.UnixNano() + int64(time.Since(began)) }, Databases: 16,
+			Store: store, Now: now, Databases: 16,
 			MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
-			Users: acl.NewUsers(command.Commands()), Scripts: lua.New(lua.Config{}), AsideThreads: 2,
+			Users: acl.NewUsers(command.Commands()), Scripts: lua.New(lua.Config{Now: now}), AsideThreads: 2,
 			Clients: func() command.ClientStats { return command.ClientStats{} }, Log: log,
 		}),
 		Server:   clients,

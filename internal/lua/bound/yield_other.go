@@ -1,6 +1,6 @@
 //go:build !linux
 
-package lua
+package bound
 
 import "runtime"
 
