@@ -201,7 +201,7 @@ func (r *scriptRun) runIn(in keySpace, nowNs int64) (keep bool) {
 	s.readOnly, s.keys = r.readOnly, r.declared
 	s.enter(in, nowNs)
 	defer s.leave()
-	reply, err := s.engine.config.Scripts.Run(r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
+	reply, err := s.engine.config.Scripts.Run(context.Background(), r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
 	r.reply, r.lastError, r.told, r.ended = reply, s.lastError, s.told, err != nil
 	return !r.ended
 }

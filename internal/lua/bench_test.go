@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"context"
 	"testing"
 
 	"cellserver/internal/racetest"
@@ -27,7 +28,7 @@ func BenchmarkRun(b *testing.B) {
 			var buf []byte
 			b.ReportAllocs()
 			for b.Loop() {
-				if buf, err = e.Run(s, keys, argv, host, false, buf[:0]); err != nil {
+				if buf, err = e.Run(context.Background(), s, keys, argv, host, false, buf[:0]); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -78,7 +79,7 @@ func TestRunAllocations(t *testing.T) {
 	}
 	keys, argv := byteSlices("user:1"), byteSlices("15", "30", "60")
 	var buf []byte
-	got := testing.AllocsPerRun(1000, func() { buf, _ = e.Run(s, keys, argv, nil, false, buf[:0]) })
+	got := testing.AllocsPerRun(1000, func() { buf, _ = e.Run(context.Background(), s, keys, argv, nil, false, buf[:0]) })
 	if got > 16 {
 		t.Errorf("%v allocations a run", got)
 	}

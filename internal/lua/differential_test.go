@@ -2,6 +2,7 @@ package lua
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -119,6 +120,6 @@ func evalWith(e *Engine, source string, resp3 bool) string {
 	if err != nil {
 		return "-" + err.Error() + "\r\n"
 	}
-	reply, _ := e.Run(s, byteSlices("key"), byteSlices("7", "two"), &fakeHost{}, resp3, nil)
+	reply, _ := e.Run(context.Background(), s, byteSlices("key"), byteSlices("7", "two"), &fakeHost{}, resp3, nil)
 	return string(reply)
 }

@@ -4,6 +4,7 @@
 package lua
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -103,13 +104,14 @@ type EndError struct{ Reason string }
 func (e *EndError) Error() string { return e.Reason }
 
 // Run runs a script and appends its reply to buf, in RESP3 if that is asked for. There is a reply in every case. The
-// error is nil or an *EndError: the run was cut short, and what the script wrote must not be kept.
-func (e *Engine) Run(s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
+// error is nil or an *EndError: the run was cut short, and what the script wrote must not be kept. When ctx is
+// cancelled, the run is ended at its next look at the clock.
+func (e *Engine) Run(ctx context.Context, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
 	st, _ := e.idle.Get().(*state)
 	if st == nil {
 		st = newState(e.now)
 	}
-	st.begin(e, s, host, resp3, buf)
+	st.begin(ctx, e, s, host, resp3, buf)
 	e.enter(st)
 	problem := st.protect(keys, argv)
 	e.leave(st)

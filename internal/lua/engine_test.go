@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -169,6 +170,31 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// TestCancel ends a run whose context is cancelled, whatever the script catches.
+func TestCancel(t *testing.T) {
+	e := newEngine(Config{TimeLimit: time.Minute})
+	ctx, cancel := context.WithCancel(context.Background())
+	host := &fakeHost{onCall: func(_ [][]byte, buf []byte) []byte {
+		cancel()
+		return append(buf, "+OK\r\n"...)
+	}}
+	s, err := e.Evaluate([]byte("redis.call('x') while true do pcall(function() while true do end end) end"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := e.Run(ctx, s, nil, nil, host, false, nil)
+	var end *EndError
+	if !errors.As(err, &end) || end.Reason != "ERR script was ended: its client has gone" {
+		t.Errorf("error %v", err)
+	}
+	if want := "-ERR script was ended: its client has gone script: " + s.SHA1 + ", on @user_script:1.\r\n"; string(reply) != want {
+		t.Errorf("reply %q, want %q", reply, want)
+	}
+	if reply, err := eval(e, host, "return 1", nil, nil); reply != ":1\r\n" || err != nil {
+		t.Errorf("after the end: %q, %v", reply, err)
+	}
+}
+
 // TestScriptsYield has scripts that never end share one processor with somebody who wants it again and again.
 func TestScriptsYield(t *testing.T) {
 	const limit, leastTurns = 50 * time.Millisecond, 30 // of 1,000, or of 5 if only Go's scheduler took turns
@@ -312,7 +338,7 @@ func TestNoForgedReplies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reply, err := e.Run(s, nil, nil, &fakeHost{}, true, nil)
+		reply, err := e.Run(context.Background(), s, nil, nil, &fakeHost{}, true, nil)
 		lines := strings.Count(string(reply), "\r\n")
 		if err != nil || lines != 1 && reply[0] != '=' || strings.Count(string(reply), "\n") != lines || lines > 2 {
 			t.Errorf("%s: %q, %v", source, reply, err)
@@ -332,7 +358,7 @@ func TestConcurrentRuns(t *testing.T) {
 			name := fmt.Sprint(worker)
 			want := "*3\r\n$1\r\n" + name + "\r\n:20100\r\n$1\r\n" + name + "\r\n"
 			for range 200 {
-				reply, err := e.Run(s, byteSlices(name), byteSlices(name), &fakeHost{}, false, nil)
+				reply, err := e.Run(context.Background(), s, byteSlices(name), byteSlices(name), &fakeHost{}, false, nil)
 				if string(reply) != want || err != nil {
 					t.Errorf("got %q, %v", reply, err)
 					return
@@ -347,7 +373,7 @@ func TestRunAppends(t *testing.T) {
 	e := newEngine(Config{})
 	for _, source := range []string{"return 1", "error('x')", "while true do end"} {
 		s, _ := e.Evaluate([]byte(source))
-		reply, _ := e.Run(s, nil, nil, &fakeHost{}, false, []byte("before"))
+		reply, _ := e.Run(context.Background(), s, nil, nil, &fakeHost{}, false, []byte("before"))
 		if !strings.HasPrefix(string(reply), "before") || len(reply) < len("before")+4 {
 			t.Errorf("%s: %q", source, reply)
 		}

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -64,7 +65,7 @@ func eval(e *Engine, h Host, source string, keys, argv [][]byte) (string, error)
 	if err != nil {
 		return "-" + err.Error() + "\r\n", nil //nolint:nilerr // the reply is what the tests look at
 	}
-	reply, err := e.Run(s, keys, argv, h, false, nil)
+	reply, err := e.Run(context.Background(), s, keys, argv, h, false, nil)
 	return string(reply), err
 }
 

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -101,7 +102,7 @@ func compareNative(t *testing.T, e *Engine, source, answer string, keys, argv []
 		}
 		return append(buf, answer...)
 	}}
-	want, err := e.Run(s, keys, argv, host, resp3, nil)
+	want, err := e.Run(context.Background(), s, keys, argv, host, resp3, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", source, err)
 	}

@@ -1,6 +1,8 @@
 package lua
 
 import (
+	"context"
+
 	vm "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
@@ -127,8 +129,8 @@ func (st *state) openLibrary(name string, functions library) *vm.LTable {
 	return t
 }
 
-func (st *state) begin(e *Engine, s *Script, host Host, resp3 bool, buf []byte) {
-	st.meter.Begin(e.timeLimit, e.maxMemoryBytes)
+func (st *state) begin(ctx context.Context, e *Engine, s *Script, host Host, resp3 bool, buf []byte) {
+	st.meter.Begin(ctx.Done(), e.timeLimit, e.maxMemoryBytes)
 	st.script, st.host = s, host
 	st.resp3, st.verbatim = false, false
 	st.rng.reset()

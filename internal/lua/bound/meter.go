@@ -44,8 +44,9 @@ type Meter struct {
 	limitNs     int64
 
 	kill    atomic.Bool
-	ended   string // why, as the text of a reply; empty while the run goes on
-	endedAt int    // the line, or 0
+	gone    <-chan struct{} // closed when nobody waits for the run any more; nil if that cannot be
+	ended   string          // why, as the text of a reply; empty while the run goes on
+	endedAt int             // the line, or 0
 	l       *vm.LState
 }
 
@@ -56,13 +57,14 @@ func Attach(l *vm.LState, now func() int64) *Meter {
 	return m
 }
 
-// Begin starts the count for a run.
-func (m *Meter) Begin(limit time.Duration, maxBytes int) {
+// Begin starts the count for a run, which is ended when gone is closed.
+func (m *Meter) Begin(gone <-chan struct{}, limit time.Duration, maxBytes int) {
 	m.left, m.step, m.holes = lookEvery, 1, 0
 	m.usedBytes, m.maxBytes = 0, maxBytes
 	m.startNs, m.limitNs = m.now(), int64(limit)
 	m.ranNs, m.lastLookNs, m.lastYieldNs = 0, 0, 0
 	m.kill.Store(false)
+	m.gone = gone
 	m.ended, m.endedAt = "", 0
 }
 
@@ -121,6 +123,11 @@ func (m *Meter) look() {
 	m.Resume()
 	if m.kill.Load() {
 		m.stop("ERR Script killed by user with SCRIPT KILL...")
+	}
+	select {
+	case <-m.gone:
+		m.stop("ERR script was ended: its client has gone")
+	default:
 	}
 	nowNs := m.now() - m.startNs
 	m.ranNs += min(nowNs-m.lastLookNs, longestLookNs)

@@ -17,7 +17,7 @@ type run struct {
 func begin(limit time.Duration, maxBytes int) *run {
 	r := &run{nowNs: 1e9}
 	r.Meter = Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { return r.nowNs })
-	r.Begin(limit, maxBytes)
+	r.Begin(nil, limit, maxBytes)
 	return r
 }
 
@@ -69,7 +69,7 @@ func TestTime(t *testing.T) {
 func TestClockIsReadSeldom(t *testing.T) {
 	readings := 0
 	m := Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 })
-	m.Begin(time.Second, 1000)
+	m.Begin(nil, time.Second, 1000)
 	for range 10 * lookEvery {
 		m.Done()
 	}
@@ -105,9 +105,21 @@ func TestEndStays(t *testing.T) {
 	if got := r.endedBy(r.Resume); !strings.HasPrefix(got, "ERR Script killed by user") {
 		t.Errorf("resumed with %q", got)
 	}
-	r.Begin(time.Second, 1000)
+	r.Begin(nil, time.Second, 1000)
 	if got := r.look(0); got != "" {
 		t.Errorf("the next run was ended by %q", got)
+	}
+}
+
+func TestGone(t *testing.T) {
+	r, gone := begin(time.Second, 1000), make(chan struct{})
+	r.Begin(gone, time.Second, 1000)
+	if got := r.look(0); got != "" {
+		t.Errorf("ended by %q", got)
+	}
+	close(gone)
+	if got := r.look(0); got != "ERR script was ended: its client has gone" {
+		t.Errorf("ended by %q", got)
 	}
 }
 
@@ -119,7 +131,7 @@ func TestLongThingsCost(t *testing.T) {
 	}{{0, 1000}, {1023, 1000}, {1024, 500}, {1 << 20, 1}} {
 		readings := 0
 		m := Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 })
-		m.Begin(time.Second, 1000)
+		m.Begin(nil, time.Second, 1000)
 		m.Widen(c.n)
 		got := 0
 		for ; readings < 2; got++ {
