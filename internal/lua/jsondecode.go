@@ -117,7 +117,7 @@ func (d *jsonDecoder) word(w string) bool {
 
 func (d *jsonDecoder) number() vm.LValue {
 	end := d.i
-	for end < len(d.src) && (number.IsDigit(d.src[end]) || isLetter(d.src[end]) || strings.IndexByte("+-.", d.src[end]) >= 0) {
+	for end < len(d.src) && isNumeric(d.src[end]) {
 		end++
 	}
 	d.st.meter.Spend((end - d.i) >> 3)
@@ -127,6 +127,11 @@ func (d *jsonDecoder) number() vm.LValue {
 	}
 	d.i = end
 	return vm.LNumber(f)
+}
+
+// isNumeric reports whether c may be a part of whatever Lua takes for a number, of inf and nan, too.
+func isNumeric(c byte) bool {
+	return number.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '+' || c == '-' || c == '.'
 }
 
 func (d *jsonDecoder) enter(depth int) *vm.LTable {

@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/number"
+	"cellserver/internal/lua/pattern"
 )
 
 func (st *state) openString() {
@@ -124,8 +125,8 @@ func (st *state) stringSub(l *vm.LState) int {
 	return 1
 }
 
-func (st *state) matcher(l *vm.LState, src, pat string) *matcher {
-	return &matcher{meter: st.meter, fail: func(problem string) { st.raise(l, problem) }, src: src, pat: pat}
+func (st *state) matcher(l *vm.LState, src, pat string) *pattern.Matcher {
+	return pattern.New(st.meter, func(problem string) { st.raise(l, problem) }, src, pat)
 }
 
 // stringFind is string.find, and string.match without the positions.
@@ -146,14 +147,13 @@ func (st *state) stringFind(l *vm.LState, find bool) int {
 	pat, anchored := strings.CutPrefix(pat, "^")
 	m := st.matcher(l, s, pat)
 	for ; from <= len(s); from++ {
-		m.level = 0
-		if end := m.match(from, 0); end >= 0 {
+		if end := m.Match(from); end >= 0 {
 			if find {
 				l.Push(vm.LNumber(from + 1))
 				l.Push(vm.LNumber(end))
-				return 2 + st.pushCaptures(l, m, -1, -1)
+				return 2 + st.pushCaptures(l, m, m.Captures())
 			}
-			return st.pushCaptures(l, m, from, end)
+			return st.pushCaptures(l, m, max(m.Captures(), 1))
 		}
 		if anchored {
 			break
@@ -163,33 +163,20 @@ func (st *state) stringFind(l *vm.LState, find bool) int {
 	return 1
 }
 
-// capture is the i-th capture of a match; the whole match stands in for the first if there is none.
-func (st *state) capture(m *matcher, i, from, end int) vm.LValue {
-	if i >= m.level {
-		if i > 0 {
-			m.fail("invalid capture index")
-		}
-		return vm.LString(m.src[from:end])
+// capture is the i-th capture of a match, a text or a position.
+func capture(m *pattern.Matcher, i int) vm.LValue {
+	text, position := m.Capture(i)
+	if position > 0 {
+		return vm.LNumber(position)
 	}
-	c := m.captures[i]
-	switch c.length {
-	case captureOpen:
-		m.fail("unfinished capture")
-	case capturePosition:
-		return vm.LNumber(c.start + 1)
-	}
-	return vm.LString(m.src[c.start : c.start+c.length])
+	return vm.LString(text)
 }
 
-// pushCaptures pushes all captures, or the whole match if there are none and from is a position.
-func (st *state) pushCaptures(l *vm.LState, m *matcher, from, end int) int {
-	n := m.level
-	if n == 0 && from >= 0 {
-		n = 1
-	}
+// pushCaptures pushes the first n captures, of which the first may be the whole match.
+func (st *state) pushCaptures(l *vm.LState, m *pattern.Matcher, n int) int {
 	st.meter.Charge(n * bound.ArgumentBytes)
 	for i := range n {
-		l.Push(st.capture(m, i, from, end))
+		l.Push(capture(m, i))
 	}
 	return n
 }
@@ -201,14 +188,9 @@ func (st *state) stringGmatch(l *vm.LState) int {
 	l.Push(l.NewFunction(func(l *vm.LState) int {
 		m := st.matcher(l, s, pat)
 		for ; from <= len(s); from++ {
-			m.level = 0
-			if end := m.match(from, 0); end >= 0 {
-				at := from
-				from = end
-				if end == at {
-					from++
-				}
-				return st.pushCaptures(l, m, at, end)
+			if end := m.Match(from); end >= 0 {
+				from = max(end, from+1)
+				return st.pushCaptures(l, m, max(m.Captures(), 1))
 			}
 		}
 		l.Push(vm.LNil)
@@ -231,12 +213,11 @@ func (st *state) stringGsub(l *vm.LState) int {
 	var out []byte
 	n, from := 0, 0
 	for n < most {
-		m.level = 0
-		end := m.match(from, 0)
+		end := m.Match(from)
 		if end >= 0 {
 			n++
 			before := len(out)
-			out = st.appendReplacement(l, out, m, by, from, end)
+			out = st.appendReplacement(l, out, m, by)
 			st.meter.Charge(len(out) - before)
 		}
 		if end > from {
@@ -258,22 +239,22 @@ func (st *state) stringGsub(l *vm.LState) int {
 	return 2
 }
 
-func (st *state) appendReplacement(l *vm.LState, out []byte, m *matcher, by vm.LValue, from, end int) []byte {
+func (st *state) appendReplacement(l *vm.LState, out []byte, m *pattern.Matcher, by vm.LValue) []byte {
 	var v vm.LValue
 	switch x := by.(type) {
 	case *vm.LTable:
-		v = l.GetTable(st.readable(x), st.capture(m, 0, from, end))
+		v = l.GetTable(st.readable(x), capture(m, 0))
 	case *vm.LFunction:
 		l.Push(x)
-		n := st.pushCaptures(l, m, from, end)
+		n := st.pushCaptures(l, m, max(m.Captures(), 1))
 		l.Call(n, 1)
 		v = l.Get(-1)
 		l.Pop(1)
 	default:
-		return st.appendTemplate(out, m, string(appendText(nil, by)), from, end)
+		return st.appendTemplate(out, m, string(appendText(nil, by)))
 	}
 	if vm.LVIsFalse(v) {
-		return append(out, m.src[from:end]...)
+		return append(out, m.Whole()...)
 	}
 	if !isText(v) {
 		st.raise(l, "invalid replacement value (a "+v.Type().String()+")")
@@ -283,7 +264,7 @@ func (st *state) appendReplacement(l *vm.LState, out []byte, m *matcher, by vm.L
 }
 
 // appendTemplate appends a replacement text in which %0 to %9 stand for captures.
-func (st *state) appendTemplate(out []byte, m *matcher, by string, from, end int) []byte {
+func (st *state) appendTemplate(out []byte, m *pattern.Matcher, by string) []byte {
 	st.meter.Charge(len(by))
 	for i := 0; i < len(by); i++ {
 		if by[i] != '%' {
@@ -295,10 +276,10 @@ func (st *state) appendTemplate(out []byte, m *matcher, by string, from, end int
 		case i == len(by):
 			out = append(out, 0)
 		case by[i] == '0':
-			st.meter.Charge(end - from)
-			out = append(out, m.src[from:end]...)
+			st.meter.Charge(len(m.Whole()))
+			out = append(out, m.Whole()...)
 		case number.IsDigit(by[i]):
-			v := st.capture(m, int(by[i]-'1'), from, end)
+			v := capture(m, int(by[i]-'1'))
 			st.meter.Charge(textBytes(v))
 			out = appendText(out, v)
 		default:

@@ -1,4 +1,6 @@
-package lua
+// Package pattern matches strings with Lua 5.1's patterns, by backtracking. Every step is spent from the meter of a
+// run, as a pattern may need exponentially many. A Matcher belongs to the goroutine of its run.
+package pattern
 
 import (
 	"strings"
@@ -9,8 +11,8 @@ import (
 
 // Bounds of Lua's patterns: captures, and nested items.
 const (
-	maxCaptures     = 32
-	maxPatternDepth = 200
+	maxCaptures = 32
+	maxDepth    = 200
 )
 
 // The length of a capture that is none yet, or that is a position.
@@ -21,21 +23,59 @@ const (
 
 type capture struct{ start, length int }
 
-// A matcher matches one pattern of Lua 5.1 by backtracking. Every step is spent from the run's meter, as a pattern
-// may need exponentially many.
-type matcher struct {
+// A Matcher matches one string with one pattern.
+type Matcher struct {
 	meter    *bound.Meter
-	fail     func(problem string) // raises
+	fail     func(problem string)
 	src, pat string
 	captures [maxCaptures]capture
 	level    int // captures begun
 	depth    int
+	from, to int // of the whole match
+}
+
+// New returns a matcher of a pattern without its anchor. It calls fail, which must not return, with what is wrong with
+// the pattern once it gets there.
+func New(meter *bound.Meter, fail func(problem string), src, pat string) *Matcher {
+	return &Matcher{meter: meter, fail: fail, src: src, pat: pat}
+}
+
+// Match matches at a position of the string, and returns where the match ends, or -1.
+func (m *Matcher) Match(from int) (end int) {
+	m.level = 0
+	m.from, m.to = from, m.match(from, 0)
+	return m.to
+}
+
+// Captures returns how many captures the last match has.
+func (m *Matcher) Captures() int { return m.level }
+
+// Whole returns the last match.
+func (m *Matcher) Whole() string { return m.src[m.from:m.to] }
+
+// Capture returns the i-th capture of the last match, from 0 on: its text, or a position from 1 on, which is else 0.
+// The whole match stands in for the first capture if there is none.
+func (m *Matcher) Capture(i int) (text string, position int) {
+	if i >= m.level {
+		if i > 0 {
+			m.fail("invalid capture index")
+		}
+		return m.Whole(), 0
+	}
+	c := m.captures[i]
+	switch c.length {
+	case captureOpen:
+		m.fail("unfinished capture")
+	case capturePosition:
+		return "", c.start + 1
+	}
+	return m.src[c.start : c.start+c.length], 0
 }
 
 // match matches the pattern from p on at position s, and returns where the match ends, or -1.
-func (m *matcher) match(s, p int) int {
+func (m *Matcher) match(s, p int) int {
 	m.depth++
-	if m.depth > maxPatternDepth {
+	if m.depth > maxDepth {
 		m.fail("pattern too complex")
 	}
 	end := m.matchItems(s, p)
@@ -43,7 +83,7 @@ func (m *matcher) match(s, p int) int {
 	return end
 }
 
-func (m *matcher) matchItems(s, p int) int {
+func (m *Matcher) matchItems(s, p int) int {
 	for p < len(m.pat) {
 		m.meter.Spend(1)
 		switch c := m.pat[p]; {
@@ -91,7 +131,7 @@ func (m *matcher) matchItems(s, p int) int {
 }
 
 // at is a byte of the pattern, or 0 after its end.
-func (m *matcher) at(p int) byte {
+func (m *Matcher) at(p int) byte {
 	if p < len(m.pat) {
 		return m.pat[p]
 	}
@@ -99,7 +139,7 @@ func (m *matcher) at(p int) byte {
 }
 
 // open begins a capture, or takes one of a position.
-func (m *matcher) open(s, p int) int {
+func (m *Matcher) open(s, p int) int {
 	kind := captureOpen
 	if m.at(p) == ')' {
 		kind = capturePosition
@@ -117,7 +157,7 @@ func (m *matcher) open(s, p int) int {
 	return end
 }
 
-func (m *matcher) close(s, p int) int {
+func (m *Matcher) close(s, p int) int {
 	i := m.level - 1
 	for i >= 0 && m.captures[i].length != captureOpen {
 		i--
@@ -134,7 +174,7 @@ func (m *matcher) close(s, p int) int {
 }
 
 // special matches %b, %f and back references, and returns the positions after them, or -1.
-func (m *matcher) special(s, p int) (int, int) {
+func (m *Matcher) special(s, p int) (int, int) {
 	switch c := m.pat[p+1]; c {
 	case 'b':
 		return m.balanced(s, p+2), p + 4
@@ -170,7 +210,7 @@ func (m *matcher) special(s, p int) (int, int) {
 	}
 }
 
-func (m *matcher) balanced(s, p int) int {
+func (m *Matcher) balanced(s, p int) int {
 	if p+1 >= len(m.pat) {
 		m.fail("unbalanced pattern")
 	}
@@ -193,7 +233,7 @@ func (m *matcher) balanced(s, p int) int {
 	return -1
 }
 
-func (m *matcher) longest(s, p, end int) int {
+func (m *Matcher) longest(s, p, end int) int {
 	n := 0
 	for m.one(s+n, p, end) {
 		n++
@@ -207,7 +247,7 @@ func (m *matcher) longest(s, p, end int) int {
 	return -1
 }
 
-func (m *matcher) shortest(s, p, end int) int {
+func (m *Matcher) shortest(s, p, end int) int {
 	for {
 		m.meter.Spend(1)
 		if r := m.match(s, end+1); r >= 0 {
@@ -221,7 +261,7 @@ func (m *matcher) shortest(s, p, end int) int {
 }
 
 // itemEnd is where the single-character item at p ends.
-func (m *matcher) itemEnd(p int) int {
+func (m *Matcher) itemEnd(p int) int {
 	c := m.pat[p]
 	p++
 	if c == '%' {
@@ -250,7 +290,7 @@ func (m *matcher) itemEnd(p int) int {
 }
 
 // one reports whether the character at s is one of the item's.
-func (m *matcher) one(s, p, end int) bool {
+func (m *Matcher) one(s, p, end int) bool {
 	m.meter.Spend(1)
 	if s >= len(m.src) {
 		return false
@@ -266,67 +306,3 @@ func (m *matcher) one(s, p, end int) bool {
 	}
 	return c == m.pat[p]
 }
-
-// inSet reports whether c is in the set from its bracket at p to end.
-func (m *matcher) inSet(c byte, p, end int) bool {
-	m.meter.Spend((end - p) >> 3)
-	last := end - 1 // the closing bracket
-	p++
-	found := true
-	if m.at(p) == '^' {
-		found = false
-		p++
-	}
-	for ; p < last; p++ {
-		switch {
-		case m.pat[p] == '%':
-			p++
-			if inClass(c, m.at(p)) {
-				return found
-			}
-		case p+2 < last && m.pat[p+1] == '-':
-			if m.pat[p] <= c && c <= m.pat[p+2] {
-				return found
-			}
-			p += 2
-		case m.pat[p] == c:
-			return found
-		}
-	}
-	return !found
-}
-
-// inClass is %a and its like; an upper-case letter is the opposite, and any other character is itself.
-func inClass(c, class byte) bool {
-	var in bool
-	switch class | 0x20 {
-	case 'a':
-		in = isLetter(c)
-	case 'c':
-		in = c < ' ' || c == 0x7f
-	case 'd':
-		in = number.IsDigit(c)
-	case 'l':
-		in = 'a' <= c && c <= 'z'
-	case 'p':
-		in = '!' <= c && c <= '~' && !isLetter(c) && !number.IsDigit(c)
-	case 's':
-		in = c == ' ' || '\t' <= c && c <= '\r'
-	case 'u':
-		in = 'A' <= c && c <= 'Z'
-	case 'w':
-		in = isLetter(c) || number.IsDigit(c)
-	case 'x':
-		in = number.IsHexDigit(c)
-	case 'z':
-		in = c == 0
-	default:
-		return c == class
-	}
-	if !isLetter(class) {
-		return c == class
-	}
-	return in == (class >= 'a')
-}
-
-func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
