@@ -23,6 +23,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/certs",
 		module + "/internal/replay",
 		module + "/internal/lua",
+		module + "/internal/lua/rewrite",
 		module + "/internal/lua/pattern",
 		module + "/internal/lua/bound",
 		module + "/internal/lua/message",

@@ -7,18 +7,19 @@ import (
 
 	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/number"
+	"cellserver/internal/lua/rewrite"
 )
 
 func (st *state) openGuards() {
-	for g, f := range map[guard]vm.LGFunction{
-		guardConcat:  st.concat,
-		guardSet:     st.setIndex,
-		guardNew:     st.newTable,
-		guardTable:   st.fillTable,
-		guardClosure: st.closure,
-		guardVararg:  st.vararg,
-		guardNumber:  st.loopBound,
-		guardNone:    func(*vm.LState) int { return 0 },
+	for g, f := range map[rewrite.Guard]vm.LGFunction{
+		rewrite.GuardConcat:  st.concat,
+		rewrite.GuardSet:     st.setIndex,
+		rewrite.GuardNew:     st.newTable,
+		rewrite.GuardTable:   st.fillTable,
+		rewrite.GuardClosure: st.closure,
+		rewrite.GuardVararg:  st.vararg,
+		rewrite.GuardNumber:  st.loopBound,
+		rewrite.GuardNone:    func(*vm.LState) int { return 0 },
 	} {
 		st.guard[g] = st.l.NewFunction(f)
 	}

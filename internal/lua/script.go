@@ -15,6 +15,7 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 
 	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/rewrite"
 	"cellserver/internal/resp"
 )
 
@@ -36,7 +37,7 @@ type Script struct {
 
 	key       scriptKey
 	proto     *vm.FunctionProto
-	guards    []guard
+	guards    []rewrite.Guard
 	costBytes int
 
 	// What the cache knows; its mutex guards kept.
@@ -63,11 +64,7 @@ func compile(key scriptKey, source []byte) (*Script, error) {
 		return nil, errors.New(compileError + err.Error())
 	}
 	s.Native = recognize(chunk)
-	var variables *resolver
-	if canCatch(body) {
-		variables = resolve(chunk)
-	}
-	chunk, s.guards, err = rewrite(chunk, variables)
+	chunk, s.guards, err = rewrite.Chunk(chunk, body)
 	if err != nil {
 		return nil, errors.New(compileError + message.AtLine(1) + err.Error())
 	}

@@ -7,6 +7,7 @@ import (
 
 	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/rewrite"
 	"cellserver/internal/resp"
 )
 
@@ -31,7 +32,7 @@ type state struct {
 	sealed  *vm.LTable // the metatable of tables that scripts may not change
 	null    *vm.LUserData
 	main    *vm.LFunction // runs the script's function inside gopher-lua's protected call
-	guard   [guards]vm.LValue
+	guard   [rewrite.Guards]vm.LValue
 
 	meter    *bound.Meter
 	script   *Script

@@ -1,4 +1,6 @@
-package lua
+// Package rewrite replaces what gopher-lua cannot bound, in the syntax tree of a script, by calls of guards: native
+// functions that charge for what they allocate. It keeps nothing; a tree belongs to the goroutine that has parsed it.
+package rewrite
 
 import (
 	"errors"
@@ -18,27 +20,9 @@ const (
 	maxOperands  = 40    // of one guarded call; Lua has 200 registers
 )
 
-// A guard is a native function that stands for an instruction of the virtual machine that allocates, and accounts for
-// what it does. Its name is no name in Lua: a script cannot reach or replace it.
-type guard int
-
-const (
-	guardConcat  guard = iota // (a, b, ...): a .. b .. ...
-	guardSet                  // (object, key, value): object[key] = value
-	guardNew                  // (): {}
-	guardTable                // (hash fields, table, key, value, ...): the table, with the pairs set
-	guardClosure              // (function): the function
-	guardVararg               // (...): ...
-	guardNumber               // (bound of a loop): the number that a string spells, or the value
-	guardNone                 // (): nothing; the main chunk's ..., which holds the guards themselves
-	guards
-)
-
-func (g guard) name() string { return "(" + strconv.Itoa(int(g)) + ")" }
-
-// A rewriter replaces what gopher-lua cannot bound, in a syntax tree, by calls of guards.
+// A rewriter is at one node of a syntax tree.
 type rewriter struct {
-	uses      [guards]bool
+	uses      [Guards]bool
 	depth     int
 	functions int    // how many there are
 	nesting   int    // functions around this node
@@ -47,26 +31,29 @@ type rewriter struct {
 	variables *resolver // which variables are in tables; nil if none can be
 }
 
-// rewrite returns the chunk with its guards as first locals, taken from the arguments of the chunk in the order of
-// the list.
-func rewrite(chunk []ast.Stmt, variables *resolver) (guarded []ast.Stmt, list []guard, err error) {
-	w := rewriter{variables: variables}
-	body := w.block(chunk)
+// Chunk rewrites the chunk that was parsed from a source. It returns the chunk with its guards as first locals, taken
+// from the arguments of the chunk in the order of the list. The chunk that it was given is not to be used again.
+func Chunk(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []Guard, err error) {
+	w := rewriter{}
+	if canCatch(source) {
+		w.variables = resolve(chunk)
+	}
+	guarded = w.block(chunk)
 	if w.problem != nil {
 		return nil, nil, w.problem
 	}
 	var names []string
 	for g, used := range w.uses {
 		if used {
-			list = append(list, guard(g))
-			names = append(names, guard(g).name())
+			guards = append(guards, Guard(g))
+			names = append(names, Guard(g).name())
 		}
 	}
-	if len(list) > 0 {
+	if len(guards) > 0 {
 		locals := &ast.LocalAssignStmt{Names: names, Exprs: []ast.Expr{&ast.Comma3Expr{}}}
-		body = append([]ast.Stmt{locals}, body...)
+		guarded = append([]ast.Stmt{locals}, guarded...)
 	}
-	return body, list, nil
+	return guarded, guards, nil
 }
 
 func (w *rewriter) fail(problem string) {
@@ -75,7 +62,7 @@ func (w *rewriter) fail(problem string) {
 	}
 }
 
-func (w *rewriter) call(at ast.PositionHolder, g guard, args ...ast.Expr) *ast.FuncCallExpr {
+func (w *rewriter) call(at ast.PositionHolder, g Guard, args ...ast.Expr) *ast.FuncCallExpr {
 	w.uses[g] = true
 	name := &ast.IdentExpr{Value: g.name()}
 	call := &ast.FuncCallExpr{Func: name, Args: args, AdjustRet: true}
@@ -123,7 +110,7 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 		}
 	case *ast.Comma3Expr:
 		if w.nesting == 0 {
-			call := w.call(x, guardNone)
+			call := w.call(x, GuardNone)
 			call.AdjustRet = x.AdjustRet
 			return call
 		}
@@ -141,7 +128,7 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 	case *ast.TableExpr:
 		return w.table(x)
 	case *ast.FunctionExpr:
-		return w.call(x, guardClosure, w.function(x))
+		return w.call(x, GuardClosure, w.function(x))
 	default:
 		w.operands(e)
 	}
@@ -186,14 +173,14 @@ func (w *rewriter) concat(x *ast.StringConcatOpExpr) ast.Expr {
 		x = next
 		operands = append(operands, one(w.expr(x.Lhs)))
 	}
-	return w.call(x, guardConcat, append(operands, one(w.expr(x.Rhs)))...)
+	return w.call(x, GuardConcat, append(operands, one(w.expr(x.Rhs)))...)
 }
 
 // table makes a call of a constructor. From the first key on that is no name, the fields become arguments of the call,
 // so that all are evaluated in their order.
 func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 	if len(x.Fields) == 0 {
-		return w.call(x, guardNew)
+		return w.call(x, GuardNew)
 	}
 	var pairs []ast.Expr
 	var kept []*ast.Field
@@ -231,7 +218,7 @@ func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 		if len(pairs) == 0 && rest != nil {
 			args = append(args, rest)
 		}
-		result = w.call(x, guardTable, args...)
+		result = w.call(x, GuardTable, args...)
 	}
 	return result
 }
@@ -249,7 +236,7 @@ func (w *rewriter) field(at *ast.TableExpr, f *ast.Field, last bool) {
 	}
 	more, isVararg := f.Value.(*ast.Comma3Expr)
 	if isVararg && f.Key == nil && last && w.nesting > 0 {
-		spread := w.call(at, guardVararg, &ast.Comma3Expr{})
+		spread := w.call(at, GuardVararg, &ast.Comma3Expr{})
 		spread.AdjustRet = more.AdjustRet
 		f.Value = spread
 		return
