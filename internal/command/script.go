@@ -133,7 +133,7 @@ func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
 	from := len(s.w.Buf)
 	replyThrottle(&s.w, &one[0].Result)
 	to := len(s.w.Buf)
-	s.w.Buf = script.Native.AppendReply(script, s.w.Buf[from:], s.w.Buf, s.w.RESP3)
+	s.w.Buf = script.Native.AppendReply(s.w.Buf[from:], s.w.Buf, s.w.RESP3)
 	s.w.Buf = append(s.w.Buf[:from], s.w.Buf[to:]...)
 	clear(one)
 	return true

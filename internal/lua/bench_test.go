@@ -37,22 +37,22 @@ func BenchmarkRun(b *testing.B) {
 }
 
 func BenchmarkNative(b *testing.B) {
-	n, _ := Recognize([]byte(benchScripts[1].source))
+	n := recognize(benchScripts[1].source)
 	keys, argv := byteSlices("user:1"), byteSlices("15", "30", "60")
 	var args [][]byte
 	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {
 		args, _ = n.Args(args, keys, argv)
-		buf = n.AppendReply(nil, []byte(nativeAnswers[0]), buf[:0], false)
+		buf = n.AppendReply([]byte(nativeAnswers[0]), buf[:0], false)
 	}
 }
 
-// BenchmarkNewState is what the pool saves a run.
-func BenchmarkNewState(b *testing.B) {
+// BenchmarkNewInterpreter is what the pool saves a run.
+func BenchmarkNewInterpreter(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		newState(clock())
+		newInterpreter(clock())
 	}
 }
 

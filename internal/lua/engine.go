@@ -5,25 +5,17 @@ package lua
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
-	vm "github.com/yuin/gopher-lua"
-
+	"cellserver/internal/lua/machine"
 	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/redislib"
 	"cellserver/internal/resp"
 )
 
 // Host is what a script can reach.
-type Host interface {
-	// Call executes a command and appends its reply to buf, in RESP3 if that is asked for. An error reply is a reply.
-	// The arguments are valid during the call only.
-	Call(args [][]byte, resp3 bool, buf []byte) []byte
-	// Log takes a line of redis.log; the level is one of Redis's, 0 (debug) to 3 (warning).
-	Log(level int, message string)
-}
+type Host = redislib.Host
 
 // Config bounds an Engine. A zero means the default, except for the clock, which is required.
 type Config struct {
@@ -43,10 +35,10 @@ type Engine struct {
 	maxMemoryBytes int
 	maxReplyBytes  int
 	cache          cache
-	idle           sync.Pool // of *state
+	idle           sync.Pool // of *interpreter
 
 	mu      sync.Mutex // guards running
-	running map[*state]struct{}
+	running map[*interpreter]struct{}
 }
 
 // New returns an engine with an empty cache.
@@ -70,7 +62,7 @@ func New(c Config) *Engine {
 		timeLimit:      c.TimeLimit,
 		maxMemoryBytes: c.MaxMemoryBytes,
 		maxReplyBytes:  c.MaxReplyBytes,
-		running:        map[*state]struct{}{},
+		running:        map[*interpreter]struct{}{},
 	}
 	e.cache.scripts = map[scriptKey]*Script{}
 	e.cache.maxSourceBytes, e.cache.maxEvaluated, e.cache.maxBytes = c.MaxSourceBytes, c.MaxScripts, c.MaxCacheBytes
@@ -92,8 +84,8 @@ func (e *Engine) Kill() error {
 	if len(e.running) == 0 {
 		return NotBusyError{}
 	}
-	for st := range e.running {
-		st.meter.Kill()
+	for in := range e.running {
+		in.Meter.Kill()
 	}
 	return nil
 }
@@ -107,61 +99,39 @@ func (e *EndError) Error() string { return e.Reason }
 // error is nil or an *EndError: the run was cut short, and what the script wrote must not be kept. When ctx is
 // cancelled, the run is ended at its next look at the clock.
 func (e *Engine) Run(ctx context.Context, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
-	st, _ := e.idle.Get().(*state)
-	if st == nil {
-		st = newState(e.now)
+	in, _ := e.idle.Get().(*interpreter)
+	if in == nil {
+		in = newInterpreter(e.now)
 	}
-	st.begin(ctx, e, s, host, resp3, buf)
-	e.enter(st)
-	problem := st.protect(keys, argv)
-	e.leave(st)
-	switch reason, line := st.meter.Ended(); {
+	in.begin(ctx, e, s, host, resp3, buf)
+	e.enter(in)
+	problem := in.run(keys, argv)
+	e.leave(in)
+	switch reason, line := in.Meter.Ended(); {
 	case reason != "":
 		reply, err = appendError(buf, message.InScript(reason, s.SHA1, line), resp3), &EndError{reason}
 	case problem != nil:
-		reply = appendError(buf, errorText(problem, s), resp3)
+		reply = appendError(buf, machine.ErrorText(problem, s.SHA1), resp3)
 	default:
-		reply = st.reply.Buf
+		reply = in.reply.Buf
 	}
-	if st.reusable() {
-		st.forget()
-		e.idle.Put(st)
+	if in.reusable() {
+		in.forget()
+		e.idle.Put(in)
 	}
 	return reply, err
 }
 
-func (e *Engine) enter(st *state) {
+func (e *Engine) enter(in *interpreter) {
 	e.mu.Lock()
-	e.running[st] = struct{}{}
+	e.running[in] = struct{}{}
 	e.mu.Unlock()
 }
 
-func (e *Engine) leave(st *state) {
+func (e *Engine) leave(in *interpreter) {
 	e.mu.Lock()
-	delete(e.running, st)
+	delete(e.running, in)
 	e.mu.Unlock()
-}
-
-// protect runs the script. A panic of the interpreter ends the run, and its state is not used again; the stack goes
-// to the log, as the script's author cannot help.
-func (st *state) protect(keys, argv [][]byte) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			st.fail(fmt.Sprintf("%v\n%s", r, debug.Stack()))
-		}
-	}()
-	err = st.run(keys, argv)
-	if api, ok := err.(*vm.ApiError); ok && api.Type == vm.ApiErrorPanic { //nolint:errorlint // as it is
-		st.fail(api.Error())
-	}
-	return err
-}
-
-func (st *state) fail(stack string) {
-	if reason, _ := st.meter.Ended(); reason == "" {
-		st.meter.Fail("ERR script was ended by an internal error")
-		st.host.Log(logWarning, "panic in script "+st.script.SHA1+": "+stack)
-	}
 }
 
 func appendError(buf []byte, text string, resp3 bool) []byte {

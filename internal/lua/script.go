@@ -15,6 +15,7 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 
 	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/native"
 	"cellserver/internal/lua/rewrite"
 	"cellserver/internal/resp"
 )
@@ -33,7 +34,7 @@ type Flags struct {
 type Script struct {
 	SHA1   string // in lower case
 	Flags  Flags
-	Native *Native // the one command that the script is; nil for most
+	Native *native.Call // the one command that the script is; nil for most
 
 	key       scriptKey
 	proto     *vm.FunctionProto
@@ -63,7 +64,7 @@ func compile(key scriptKey, source []byte) (*Script, error) {
 	if err != nil {
 		return nil, errors.New(compileError + err.Error())
 	}
-	s.Native = recognize(chunk)
+	s.Native = native.Recognize(chunk, s.SHA1)
 	chunk, s.guards, err = rewrite.Chunk(chunk, body)
 	if err != nil {
 		return nil, errors.New(compileError + message.AtLine(1) + err.Error())

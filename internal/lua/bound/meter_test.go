@@ -8,13 +8,15 @@ import (
 	vm "github.com/yuin/gopher-lua"
 )
 
+const maxBytes = 1000
+
 // A run is a meter on a clock that stands still unless it is moved.
 type run struct {
 	*Meter
 	nowNs int64
 }
 
-func begin(limit time.Duration, maxBytes int) *run {
+func begin(limit time.Duration) *run {
 	r := &run{nowNs: 1e9}
 	r.Meter = Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { return r.nowNs })
 	r.Begin(nil, limit, maxBytes)
@@ -52,7 +54,7 @@ func TestTime(t *testing.T) {
 		{"others had it again and again", []time.Duration{200 * ms, 10 * ms, 1}, true},
 		{"others had it for too long", []time.Duration{401 * ms}, true},
 	} {
-		r := begin(20*ms, 1000)
+		r := begin(20 * ms)
 		for i, after := range c.looks {
 			want := ""
 			if c.ends && i == len(c.looks)-1 {
@@ -69,7 +71,7 @@ func TestTime(t *testing.T) {
 func TestClockIsReadSeldom(t *testing.T) {
 	readings := 0
 	m := Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 })
-	m.Begin(nil, time.Second, 1000)
+	m.Begin(nil, time.Second, maxBytes)
 	for range 10 * lookEvery {
 		m.Done()
 	}
@@ -79,7 +81,7 @@ func TestClockIsReadSeldom(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	r := begin(time.Second, 1000)
+	r := begin(time.Second)
 	if got := r.endedBy(func() { r.Charge(600); r.Charge(400) }); got != "" || r.UsedBytes() != 1000 {
 		t.Errorf("ended by %q at %d bytes", got, r.UsedBytes())
 	}
@@ -92,7 +94,7 @@ func TestMemory(t *testing.T) {
 
 // TestEndStays holds that a script which catches the end gets no further.
 func TestEndStays(t *testing.T) {
-	r := begin(time.Second, 1000)
+	r := begin(time.Second)
 	r.Kill()
 	if got := r.endedBy(func() { r.Spend(1) }); got != "" {
 		t.Errorf("ended by %q before a look", got)
@@ -105,15 +107,15 @@ func TestEndStays(t *testing.T) {
 	if got := r.endedBy(r.Resume); !strings.HasPrefix(got, "ERR Script killed by user") {
 		t.Errorf("resumed with %q", got)
 	}
-	r.Begin(nil, time.Second, 1000)
+	r.Begin(nil, time.Second, maxBytes)
 	if got := r.look(0); got != "" {
 		t.Errorf("the next run was ended by %q", got)
 	}
 }
 
 func TestGone(t *testing.T) {
-	r, gone := begin(time.Second, 1000), make(chan struct{})
-	r.Begin(gone, time.Second, 1000)
+	r, gone := begin(time.Second), make(chan struct{})
+	r.Begin(gone, time.Second, maxBytes)
 	if got := r.look(0); got != "" {
 		t.Errorf("ended by %q", got)
 	}
@@ -131,7 +133,7 @@ func TestLongThingsCost(t *testing.T) {
 	}{{0, 1000}, {1023, 1000}, {1024, 500}, {1 << 20, 1}} {
 		readings := 0
 		m := Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 })
-		m.Begin(nil, time.Second, 1000)
+		m.Begin(nil, time.Second, maxBytes)
 		m.Widen(c.n)
 		got := 0
 		for ; readings < 2; got++ {

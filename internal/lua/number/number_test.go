@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		{"1_0", 0, false},
 		{"1e", 0, false},
 		{"0x", 0, false},
-		{"infinit", 0, false},
+		{"info", 0, false},
 		{"1 2", 0, false},
 	} {
 		if f, ok := Parse(c.text); f != c.want || ok != c.ok {

@@ -1,4 +1,4 @@
-package lua
+package cjson
 
 import (
 	"math"
@@ -13,19 +13,19 @@ import (
 	"cellserver/internal/lua/number"
 )
 
-// A jsonDecoder reads one JSON text, as leniently as cjson: numbers may be whatever Lua takes for one.
-type jsonDecoder struct {
-	st  *state
+// A decoder reads one JSON text, as leniently as cjson: numbers may be whatever Lua takes for one.
+type decoder struct {
+	library
 	l   *vm.LState
 	src string
 	i   int
 }
 
-func (st *state) jsonDecode(l *vm.LState) int {
+func (lib library) decode(l *vm.LState) int {
 	if l.GetTop() != 1 {
-		st.raiseArgument(l, 1, "expected 1 argument")
+		lib.RaiseArgument(l, 1, "expected 1 argument")
 	}
-	d := jsonDecoder{st: st, l: l, src: st.checkString(l, 1)}
+	d := decoder{library: lib, l: l, src: lib.CheckString(l, 1)}
 	v := d.value(0)
 	d.blanks()
 	if d.i < len(d.src) {
@@ -35,14 +35,14 @@ func (st *state) jsonDecode(l *vm.LState) int {
 	return 1
 }
 
-func (d *jsonDecoder) blanks() {
+func (d *decoder) blanks() {
 	for d.i < len(d.src) && strings.IndexByte(" \t\n\r", d.src[d.i]) >= 0 {
 		d.i++
 	}
 }
 
 // peek is the next byte that is no blank, or 0 at the end.
-func (d *jsonDecoder) peek() byte {
+func (d *decoder) peek() byte {
 	d.blanks()
 	if d.i < len(d.src) {
 		return d.src[d.i]
@@ -51,7 +51,7 @@ func (d *jsonDecoder) peek() byte {
 }
 
 // expected raises what was expected and what is there.
-func (d *jsonDecoder) expected(what string) {
+func (d *decoder) expected(what string) {
 	found := "invalid token"
 	rest := d.src[d.i:]
 	switch c := d.peek(); {
@@ -81,12 +81,12 @@ func (d *jsonDecoder) expected(what string) {
 	d.complain(what, found, d.i)
 }
 
-func (d *jsonDecoder) complain(expected, found string, at int) {
-	d.st.raise(d.l, "Expected "+expected+" but found "+found+" at character "+strconv.Itoa(at+1))
+func (d *decoder) complain(expected, found string, at int) {
+	d.Raise(d.l, "Expected "+expected+" but found "+found+" at character "+strconv.Itoa(at+1))
 }
 
-func (d *jsonDecoder) value(depth int) vm.LValue {
-	d.st.meter.Spend(2)
+func (d *decoder) value(depth int) vm.LValue {
+	d.Meter.Spend(2)
 	switch c := d.peek(); {
 	case c == '{':
 		return d.object(depth + 1)
@@ -99,7 +99,7 @@ func (d *jsonDecoder) value(depth int) vm.LValue {
 	case d.word("false"):
 		return vm.LFalse
 	case d.word("null"):
-		return d.st.null
+		return d.null
 	case number.IsDigit(c) || c == '-' || c == '+' || c|0x20 == 'n' || c|0x20 == 'i':
 		return d.number()
 	}
@@ -107,7 +107,7 @@ func (d *jsonDecoder) value(depth int) vm.LValue {
 	return nil
 }
 
-func (d *jsonDecoder) word(w string) bool {
+func (d *decoder) word(w string) bool {
 	if !strings.HasPrefix(d.src[d.i:], w) {
 		return false
 	}
@@ -115,12 +115,12 @@ func (d *jsonDecoder) word(w string) bool {
 	return true
 }
 
-func (d *jsonDecoder) number() vm.LValue {
+func (d *decoder) number() vm.LValue {
 	end := d.i
 	for end < len(d.src) && isNumeric(d.src[end]) {
 		end++
 	}
-	d.st.meter.Spend((end - d.i) >> 3)
+	d.Meter.Spend((end - d.i) >> 3)
 	f, ok := number.Parse(d.src[d.i:end])
 	if !ok {
 		d.complain("value", "invalid token", d.i)
@@ -134,37 +134,41 @@ func isNumeric(c byte) bool {
 	return number.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '+' || c == '-' || c == '.'
 }
 
-func (d *jsonDecoder) enter(depth int) *vm.LTable {
-	if depth > maxJSONDepth {
-		d.st.raise(d.l, "Found too many nested data structures ("+strconv.Itoa(depth)+") at character "+strconv.Itoa(d.i+1))
+func (d *decoder) enter(depth int) *vm.LTable {
+	if depth > maxDepth {
+		d.Raise(d.l, "Found too many nested data structures ("+strconv.Itoa(depth)+") at character "+strconv.Itoa(d.i+1))
 	}
 	d.i++
-	d.st.meter.Charge(bound.TableBytes)
-	return d.st.l.CreateTable(4, 1)
+	d.Meter.Charge(bound.TableBytes)
+	return d.L.CreateTable(4, 1)
 }
 
-func (d *jsonDecoder) array(depth int) vm.LValue {
+// more reads what follows an element: a comma, or the closing bracket, after which there is no more.
+func (d *decoder) more(closing byte, expected string) bool {
+	c := d.peek()
+	if c != ',' && c != closing {
+		d.expected(expected)
+	}
+	d.i++
+	return c == ','
+}
+
+func (d *decoder) array(depth int) vm.LValue {
 	t := d.enter(depth)
 	if d.peek() == ']' {
 		d.i++
 		return t
 	}
 	for i := 1; ; i++ {
-		d.st.meter.Charge(bound.ElementBytes)
+		d.Meter.Charge(bound.ElementBytes)
 		t.RawSetInt(i, d.value(depth))
-		switch d.peek() {
-		case ',':
-			d.i++
-		case ']':
-			d.i++
+		if !d.more(']', "comma or array end") {
 			return t
-		default:
-			d.expected("comma or array end")
 		}
 	}
 }
 
-func (d *jsonDecoder) object(depth int) vm.LValue {
+func (d *decoder) object(depth int) vm.LValue {
 	t := d.enter(depth)
 	if d.peek() == '}' {
 		d.i++
@@ -179,28 +183,22 @@ func (d *jsonDecoder) object(depth int) vm.LValue {
 			d.expected("colon")
 		}
 		d.i++
-		d.st.meter.Charge(bound.FieldBytes)
+		d.Meter.Charge(bound.FieldBytes)
 		t.RawSet(key, d.value(depth))
-		switch d.peek() {
-		case ',':
-			d.i++
-		case '}':
-			d.i++
+		if !d.more('}', "comma or object end") {
 			return t
-		default:
-			d.expected("comma or object end")
 		}
 	}
 }
 
 // text reads a string from its quote on.
-func (d *jsonDecoder) text(what string) vm.LValue {
+func (d *decoder) text(what string) vm.LValue {
 	d.i++
 	from := d.i
 	for d.i < len(d.src) && d.src[d.i] != '"' && d.src[d.i] != '\\' {
 		d.i++
 	}
-	d.st.meter.Charge(2 * (d.i - from))
+	d.Meter.Charge(2 * (d.i - from))
 	out := []byte(d.src[from:d.i])
 	for {
 		switch {
@@ -208,8 +206,8 @@ func (d *jsonDecoder) text(what string) vm.LValue {
 			d.complain(what, "unexpected end of string", d.i)
 		case d.src[d.i] == '"':
 			d.i++
-			d.st.meter.Charge(3 * len(out))
-			d.st.meter.Spend(len(out) >> 3)
+			d.Meter.Charge(3 * len(out))
+			d.Meter.Spend(len(out) >> 3)
 			return vm.LString(out)
 		case d.src[d.i] == '\\':
 			out = d.escape(out, what)
@@ -220,7 +218,7 @@ func (d *jsonDecoder) text(what string) vm.LValue {
 	}
 }
 
-func (d *jsonDecoder) escape(out []byte, what string) []byte {
+func (d *decoder) escape(out []byte, what string) []byte {
 	if d.i+1 >= len(d.src) {
 		d.complain(what, "unexpected end of string", d.i)
 	}
@@ -237,7 +235,7 @@ func (d *jsonDecoder) escape(out []byte, what string) []byte {
 }
 
 // unicode reads \u and four digits, or two of those that are a surrogate pair.
-func (d *jsonDecoder) unicode(out []byte, what string) []byte {
+func (d *decoder) unicode(out []byte, what string) []byte {
 	r := d.codeUnit(d.i)
 	size := 6
 	if utf16.IsSurrogate(r) {
@@ -254,7 +252,7 @@ func (d *jsonDecoder) unicode(out []byte, what string) []byte {
 	return utf8.AppendRune(out, r)
 }
 
-func (d *jsonDecoder) codeUnit(at int) rune {
+func (d *decoder) codeUnit(at int) rune {
 	if at+6 > len(d.src) || d.src[at:at+2] != `\u` {
 		return -1
 	}

@@ -1,4 +1,4 @@
-package lua
+package cjson
 
 import (
 	"math"
@@ -6,11 +6,9 @@ import (
 
 	vm "github.com/yuin/gopher-lua"
 
+	"cellserver/internal/lua/machine"
 	"cellserver/internal/lua/number"
 )
-
-// maxJSONDepth is cjson's default, both ways.
-const maxJSONDepth = 1000
 
 // A table is an array for cjson if its keys are positive integers, of which, beyond the first ten, half are there.
 const (
@@ -18,36 +16,29 @@ const (
 	sparseRatio = 2
 )
 
-func (st *state) openJSON() {
-	t := st.openLibrary("cjson", library{"encode": st.jsonEncode, "decode": st.jsonDecode})
-	t.RawSetString("null", st.null)
-	t.RawSetString("_NAME", vm.LString("cjson"))
-	t.RawSetString("_VERSION", vm.LString("2.1.0"))
-}
-
-// A jsonEncoder appends values to out.
-type jsonEncoder struct {
-	st  *state
+// An encoder appends values to out.
+type encoder struct {
+	library
 	l   *vm.LState
 	out []byte
 }
 
-func (st *state) jsonEncode(l *vm.LState) int {
+func (lib library) encode(l *vm.LState) int {
 	if l.GetTop() != 1 {
-		st.raiseArgument(l, 1, "expected 1 argument")
+		lib.RaiseArgument(l, 1, "expected 1 argument")
 	}
-	e := jsonEncoder{st: st, l: l}
+	e := encoder{library: lib, l: l}
 	e.value(l.Get(1), 0)
-	return st.pushText(l, e.out)
+	return lib.PushText(l, e.out)
 }
 
-func (e *jsonEncoder) fail(v vm.LValue, problem string) {
-	e.st.raise(e.l, "Cannot serialise "+v.Type().String()+": "+problem)
+func (e *encoder) fail(v vm.LValue, problem string) {
+	e.Raise(e.l, "Cannot serialise "+v.Type().String()+": "+problem)
 }
 
-func (e *jsonEncoder) value(v vm.LValue, depth int) {
-	e.st.meter.Spend(2)
-	e.st.meter.Charge(16)
+func (e *encoder) value(v vm.LValue, depth int) {
+	e.Meter.Spend(2)
+	e.Meter.Charge(16)
 	switch x := v.(type) {
 	case vm.LString:
 		e.text(string(x))
@@ -61,17 +52,17 @@ func (e *jsonEncoder) value(v vm.LValue, depth int) {
 		e.out = strconv.AppendBool(e.out, bool(x))
 	case *vm.LTable:
 		depth++
-		if depth > maxJSONDepth {
-			e.st.raise(e.l, "Cannot serialise, excessive nesting ("+strconv.Itoa(depth)+")")
+		if depth > maxDepth {
+			e.Raise(e.l, "Cannot serialise, excessive nesting ("+strconv.Itoa(depth)+")")
 		}
-		t := e.st.readable(x)
+		t := e.Readable(x)
 		if n := e.elements(t); n > 0 {
 			e.array(t, n, depth)
 		} else {
 			e.object(t, depth)
 		}
 	default:
-		if v != vm.LNil && v != e.st.null {
+		if v != vm.LNil && v != e.null {
 			e.fail(v, "type not supported")
 		}
 		e.out = append(e.out, "null"...)
@@ -79,10 +70,10 @@ func (e *jsonEncoder) value(v vm.LValue, depth int) {
 }
 
 // elements is the length of the array that t is, or less than one.
-func (e *jsonEncoder) elements(t *vm.LTable) int {
+func (e *encoder) elements(t *vm.LTable) int {
 	most, items := 0.0, 0
-	for k, _ := t.Next(vm.LNil); k != vm.LNil; k, _ = t.Next(k) {
-		e.st.meter.Spend(1)
+	for k := range machine.Pairs(t) {
+		e.Meter.Spend(1)
 		n, ok := k.(vm.LNumber)
 		if !ok || n < 1 || float64(n) != math.Floor(float64(n)) {
 			return -1
@@ -96,7 +87,7 @@ func (e *jsonEncoder) elements(t *vm.LTable) int {
 	return int(most)
 }
 
-func (e *jsonEncoder) array(t *vm.LTable, n, depth int) {
+func (e *encoder) array(t *vm.LTable, n, depth int) {
 	e.out = append(e.out, '[')
 	for i := 1; i <= n; i++ {
 		if i > 1 {
@@ -107,10 +98,10 @@ func (e *jsonEncoder) array(t *vm.LTable, n, depth int) {
 	e.out = append(e.out, ']')
 }
 
-func (e *jsonEncoder) object(t *vm.LTable, depth int) {
+func (e *encoder) object(t *vm.LTable, depth int) {
 	e.out = append(e.out, '{')
 	first := true
-	for k, v := t.Next(vm.LNil); k != vm.LNil; k, v = t.Next(k) {
+	for k, v := range machine.Pairs(t) {
 		if !first {
 			e.out = append(e.out, ',')
 		}
@@ -129,10 +120,10 @@ func (e *jsonEncoder) object(t *vm.LTable, depth int) {
 	e.out = append(e.out, '}')
 }
 
-func (e *jsonEncoder) text(s string) {
+func (e *encoder) text(s string) {
 	const hex = "0123456789abcdef"
-	e.st.meter.Charge(2 * len(s))
-	e.st.meter.Spend(len(s) >> 4)
+	e.Meter.Charge(2 * len(s))
+	e.Meter.Spend(len(s) >> 4)
 	before := len(e.out)
 	e.out = append(e.out, '"')
 	for i := range len(s) {
@@ -156,5 +147,5 @@ func (e *jsonEncoder) text(s string) {
 		}
 	}
 	e.out = append(e.out, '"')
-	e.st.meter.Charge(len(e.out) - before)
+	e.Meter.Charge(len(e.out) - before)
 }

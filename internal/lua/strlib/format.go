@@ -1,4 +1,4 @@
-package lua
+package strlib
 
 import (
 	"fmt"
@@ -19,8 +19,8 @@ type directive struct {
 	precision int // -1 if there is none
 }
 
-func (st *state) stringFormat(l *vm.LState) int {
-	format := st.checkString(l, 1)
+func (lib library) format(l *vm.LState) int {
+	format := lib.CheckString(l, 1)
 	var out []byte
 	arg, charged := 1, 0
 	for i := 0; i < len(format); i++ {
@@ -32,25 +32,25 @@ func (st *state) stringFormat(l *vm.LState) int {
 		} else {
 			arg++
 			if arg > l.GetTop() {
-				st.raiseArgument(l, arg, "no value")
+				lib.RaiseArgument(l, arg, "no value")
 			}
 			var d directive
-			d, i = st.readDirective(l, format, i+1)
+			d, i = lib.readDirective(l, format, i+1)
 			letter := byte(0)
 			if i < len(format) {
 				letter = format[i]
 			}
-			out = st.appendFormatted(l, out, d, letter, arg)
+			out = lib.appendFormatted(l, out, d, letter, arg)
 		}
 		if grown := len(out) - charged; grown > 1024 {
-			st.meter.Charge(2 * grown)
+			lib.Meter.Charge(2 * grown)
 			charged = len(out)
 		}
 	}
-	return st.pushText(l, out)
+	return lib.PushText(l, out)
 }
 
-func (st *state) readDirective(l *vm.LState, format string, i int) (directive, int) {
+func (lib library) readDirective(l *vm.LState, format string, i int) (directive, int) {
 	d := directive{precision: -1}
 	from := i
 	for i < len(format) && strings.IndexByte("-+ #0", format[i]) >= 0 {
@@ -58,7 +58,7 @@ func (st *state) readDirective(l *vm.LState, format string, i int) (directive, i
 	}
 	d.flags = format[from:i]
 	if len(d.flags) > 5 {
-		st.raise(l, "invalid format (repeated flags)")
+		lib.Raise(l, "invalid format (repeated flags)")
 	}
 	twoDigits := func() int {
 		n := 0
@@ -67,7 +67,7 @@ func (st *state) readDirective(l *vm.LState, format string, i int) (directive, i
 			i++
 		}
 		if i < len(format) && number.IsDigit(format[i]) {
-			st.raise(l, "invalid format (width or precision too long)")
+			lib.Raise(l, "invalid format (width or precision too long)")
 		}
 		return n
 	}
@@ -79,37 +79,37 @@ func (st *state) readDirective(l *vm.LState, format string, i int) (directive, i
 	return d, i
 }
 
-func (st *state) appendFormatted(l *vm.LState, out []byte, d directive, letter byte, arg int) []byte {
+func (lib library) appendFormatted(l *vm.LState, out []byte, d directive, letter byte, arg int) []byte {
 	switch letter {
 	case 'c':
-		c := byte(st.checkInt(l, arg))
+		c := byte(lib.CheckInt(l, arg))
 		if c == 0 { // where C's string ends
 			return out
 		}
 		return d.pad(out, string([]byte{c}))
 	case 'd', 'i':
-		return fmt.Appendf(out, d.verb('d', d.precision), number.Truncate(st.checkNumber(l, arg)))
+		return fmt.Appendf(out, d.verb('d', d.precision), number.Truncate(lib.CheckNumber(l, arg)))
 	case 'u':
-		return fmt.Appendf(out, d.verb('d', d.precision), uint64(number.Truncate(st.checkNumber(l, arg))))
+		return fmt.Appendf(out, d.verb('d', d.precision), uint64(number.Truncate(lib.CheckNumber(l, arg))))
 	case 'o', 'x', 'X':
-		return fmt.Appendf(out, d.verb(letter, d.precision), uint64(number.Truncate(st.checkNumber(l, arg))))
+		return fmt.Appendf(out, d.verb(letter, d.precision), uint64(number.Truncate(lib.CheckNumber(l, arg))))
 	case 'e', 'E', 'f', 'g', 'G':
-		return d.float(out, letter, st.checkNumber(l, arg))
+		return d.float(out, letter, lib.CheckNumber(l, arg))
 	case 'q':
-		return st.appendQuoted(out, st.checkString(l, arg))
+		return lib.appendQuoted(out, lib.CheckString(l, arg))
 	case 's':
-		s := st.checkString(l, arg)
+		s := lib.CheckString(l, arg)
 		if d.precision >= 0 && d.precision < len(s) {
 			s = s[:d.precision]
 		}
-		st.meter.Charge(len(s))
+		lib.Meter.Charge(len(s))
 		return d.pad(out, s)
 	}
 	name := ""
 	if letter != 0 {
 		name = string([]byte{letter})
 	}
-	st.raise(l, "invalid option '%"+d.flags+message.OneLine(name)+"' to 'format'")
+	lib.Raise(l, "invalid option '%"+d.flags+message.OneLine(name)+"' to 'format'")
 	return nil
 }
 
@@ -156,8 +156,8 @@ func (d directive) pad(out []byte, s string) []byte {
 }
 
 // appendQuoted appends a string as Lua reads it back.
-func (st *state) appendQuoted(out []byte, s string) []byte {
-	st.meter.Charge(2 * len(s))
+func (lib library) appendQuoted(out []byte, s string) []byte {
+	lib.Meter.Charge(2 * len(s))
 	out = append(out, '"')
 	for i := range len(s) {
 		switch c := s[i]; c {

@@ -1,4 +1,4 @@
-package lua
+package mathlib
 
 import (
 	"fmt"
@@ -7,25 +7,27 @@ import (
 	"strings"
 
 	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/machine"
 )
 
 // openBit is the bit library: numbers are taken modulo 2^32, results are signed.
-func (st *state) openBit() {
-	lib := library{
-		"bnot":  func(l *vm.LState) int { return pushBits(l, ^st.checkBits(l, 1)) },
-		"bswap": func(l *vm.LState) int { return pushBits(l, bits.ReverseBytes32(st.checkBits(l, 1))) },
-		"tobit": func(l *vm.LState) int { return pushBits(l, st.checkBits(l, 1)) },
-		"tohex": st.bitToHex,
+func (lib library) openBit() {
+	functions := machine.Functions{
+		"bnot":  func(l *vm.LState) int { return pushBits(l, ^lib.checkBits(l, 1)) },
+		"bswap": func(l *vm.LState) int { return pushBits(l, bits.ReverseBytes32(lib.checkBits(l, 1))) },
+		"tobit": func(l *vm.LState) int { return pushBits(l, lib.checkBits(l, 1)) },
+		"tohex": lib.bitToHex,
 	}
 	for name, f := range map[string]func(a, b uint32) uint32{
 		"band": func(a, b uint32) uint32 { return a & b },
 		"bor":  func(a, b uint32) uint32 { return a | b },
 		"bxor": func(a, b uint32) uint32 { return a ^ b },
 	} {
-		lib[name] = func(l *vm.LState) int {
-			n := st.checkBits(l, 1)
+		functions[name] = func(l *vm.LState) int {
+			n := lib.checkBits(l, 1)
 			for i := 2; i <= l.GetTop(); i++ {
-				n = f(n, st.checkBits(l, i))
+				n = f(n, lib.checkBits(l, i))
 			}
 			return pushBits(l, n)
 		}
@@ -37,15 +39,15 @@ func (st *state) openBit() {
 		"rol":     bits.RotateLeft32,
 		"ror":     func(n uint32, by int) uint32 { return bits.RotateLeft32(n, -by) },
 	} {
-		lib[name] = func(l *vm.LState) int {
-			return pushBits(l, f(st.checkBits(l, 1), int(st.checkBits(l, 2)&31)))
+		functions[name] = func(l *vm.LState) int {
+			return pushBits(l, f(lib.checkBits(l, 1), int(lib.checkBits(l, 2)&31)))
 		}
 	}
-	st.openLibrary("bit", lib)
+	lib.OpenLibrary("bit", functions)
 }
 
-func (st *state) checkBits(l *vm.LState, n int) uint32 {
-	f := math.RoundToEven(st.checkNumber(l, n))
+func (lib library) checkBits(l *vm.LState, n int) uint32 {
+	f := math.RoundToEven(lib.CheckNumber(l, n))
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0
 	}
@@ -57,11 +59,11 @@ func pushBits(l *vm.LState, n uint32) int {
 	return 1
 }
 
-func (st *state) bitToHex(l *vm.LState) int {
-	n, digits := st.checkBits(l, 1), st.optInt(l, 2, 8)
+func (lib library) bitToHex(l *vm.LState) int {
+	n, digits := lib.checkBits(l, 1), lib.OptInt(l, 2, 8)
 	text := fmt.Sprintf("%08x", n)
 	if digits < 0 {
 		text, digits = strings.ToUpper(text), -digits
 	}
-	return st.pushText(l, []byte(text[8-min(digits, 8):]))
+	return lib.PushText(l, []byte(text[8-min(digits, 8):]))
 }
