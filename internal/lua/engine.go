@@ -5,6 +5,7 @@ package lua
 
 import (
 	"context"
+	"encoding/hex"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ type Engine struct {
 	timeLimit      time.Duration
 	maxMemoryBytes int
 	maxReplyBytes  int
-	cache          cache
+	cache          *cache
 	idle           sync.Pool // of *interpreter
 
 	mu      sync.Mutex // guards running
@@ -57,20 +58,42 @@ func New(c Config) *Engine {
 	if c.TimeLimit <= 0 {
 		c.TimeLimit = 50 * time.Millisecond
 	}
-	e := &Engine{
+	return &Engine{
 		now:            c.Now,
 		timeLimit:      c.TimeLimit,
 		maxMemoryBytes: c.MaxMemoryBytes,
 		maxReplyBytes:  c.MaxReplyBytes,
+		cache:          newCache(c.MaxSourceBytes, c.MaxCacheBytes, c.MaxScripts),
 		running:        map[*interpreter]struct{}{},
 	}
-	e.cache.scripts = map[scriptKey]*Script{}
-	e.cache.maxSourceBytes, e.cache.maxEvaluated, e.cache.maxBytes = c.MaxSourceBytes, c.MaxScripts, c.MaxCacheBytes
-	return e
 }
 
 // TimeLimit is how long a run may take.
 func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
+
+// Load compiles a script and keeps it until Flush. The text of an error is that of the reply.
+func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
+
+// Evaluate compiles a script, or finds it compiled; it may be forgotten again. Errors are as Load's.
+func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.cache.get(source, false) }
+
+// Lookup returns the script with a SHA-1 in 40 hexadecimal digits of any case, or nil.
+func (e *Engine) Lookup(sha []byte) *Script {
+	var key scriptKey
+	if len(sha) != hex.EncodedLen(len(key)) {
+		return nil
+	}
+	if _, err := hex.Decode(key[:], sha); err != nil {
+		return nil
+	}
+	return e.cache.lookup(key)
+}
+
+// Flush forgets all scripts. Runs go on.
+func (e *Engine) Flush() { e.cache.flush() }
+
+// CacheStats returns how many scripts are cached, and what they take.
+func (e *Engine) CacheStats() (scripts, bytes int) { return e.cache.stats() }
 
 // NotBusyError is what Kill answers when no script runs, in Redis's words.
 type NotBusyError struct{}
