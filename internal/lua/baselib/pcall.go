@@ -16,7 +16,7 @@ func (lib library) protected() func(l *vm.LState, n int) (vm.LValue, bool) {
 	return func(l *vm.LState, n int) (vm.LValue, bool) {
 		l.Insert(inner, l.GetTop()-n)
 		err := l.PCall(n+1, vm.MultRet, nil)
-		lib.Meter.Resume()
+		lib.Meter.Rethrow()
 		if err == nil {
 			return nil, true
 		}

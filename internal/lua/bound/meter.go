@@ -78,8 +78,8 @@ func (m *Meter) Ended() (reason string, line int) { return m.ended, m.endedAt }
 // Fail notes that the run is over for a reason that the meter does not know of.
 func (m *Meter) Fail(reason string) { m.ended = reason }
 
-// Resume goes on with the end of a run that has been ended. Whoever recovers from a panic in a script calls it.
-func (m *Meter) Resume() {
+// Rethrow panics again if the run has ended. Whoever recovers from a panic in a script calls it.
+func (m *Meter) Rethrow() {
 	if m.ended != "" {
 		panic(m.signal())
 	}
@@ -120,7 +120,7 @@ func (m *Meter) Spend(n int) {
 
 func (m *Meter) look() {
 	m.left = lookEvery
-	m.Resume()
+	m.Rethrow()
 	if m.kill.Load() {
 		m.stop("ERR Script killed by user with SCRIPT KILL...")
 	}
@@ -154,8 +154,8 @@ func (m *Meter) Charge(n int) {
 	m.Spend(n >> 6)
 }
 
-// Widen raises the price of an instruction when something of n bytes is about: to compare, hash or copy it is one
-// instruction, too.
+// Widen raises the price of an instruction once there is a value of n bytes, as a single instruction may compare, hash
+// or copy it.
 func (m *Meter) Widen(n int) {
 	if step := 1 + n>>10; step > m.step {
 		m.step = step

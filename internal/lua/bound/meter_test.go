@@ -104,8 +104,8 @@ func TestEndStays(t *testing.T) {
 			t.Errorf("ended by %q", got)
 		}
 	}
-	if got := r.endedBy(r.Resume); !strings.HasPrefix(got, "ERR Script killed by user") {
-		t.Errorf("resumed with %q", got)
+	if got := r.endedBy(r.Rethrow); !strings.HasPrefix(got, "ERR Script killed by user") {
+		t.Errorf("rethrown as %q", got)
 	}
 	r.Begin(nil, time.Second, maxBytes)
 	if got := r.look(0); got != "" {

@@ -69,7 +69,7 @@ func (e *encoder) value(v vm.LValue, depth int) {
 	}
 }
 
-// elements is the length of the array that t is, or less than one.
+// elements returns the length of t as an array, or less than one if t is an object.
 func (e *encoder) elements(t *vm.LTable) int {
 	most, items := 0.0, 0
 	for k := range machine.Pairs(t) {

@@ -20,7 +20,7 @@ func (m *Machine) onError(l *vm.LState) {
 	v := l.Get(-1)
 	if text, ok := v.(vm.LString); ok && !m.verbatim {
 		m.Meter.Charge(3 * len(text)) // gopher-lua puts long keys into its messages
-		v = vm.LString(message.InLuasWords(string(text)))
+		v = vm.LString(message.Translate(string(text)))
 	}
 	m.verbatim = false
 	at := raisedAt(message.CurrentLine(l))

@@ -2,8 +2,8 @@ package message
 
 import "strings"
 
-// InLuasWords returns a message of gopher-lua's virtual machine in Lua 5.1's words, without the variable's name.
-func InLuasWords(text string) string {
+// Translate puts a message of gopher-lua's virtual machine into Lua 5.1's words, without the variable's name.
+func Translate(text string) string {
 	prefix, rest := "", text
 	if strings.HasPrefix(text, Chunk+":") {
 		if _, after, ok := strings.Cut(text, ": "); ok {

@@ -16,7 +16,8 @@ type recognizer struct {
 	result string              // the local that holds its reply
 }
 
-// Recognize returns what the script with a SHA-1 is that was parsed as a chunk, or nil if it needs an interpreter.
+// Recognize returns the call that a parsed script consists of, or nil if the script needs an interpreter. The SHA-1 of
+// the script is for messages.
 func Recognize(chunk []ast.Stmt, sha1 string) *Call {
 	r := recognizer{sha1: sha1, values: map[string]argument{}}
 	for i, s := range chunk {
@@ -37,7 +38,7 @@ func Recognize(chunk []ast.Stmt, sha1 string) *Call {
 	return nil
 }
 
-// local takes local x = KEYS[1], or the call itself. No name may be one that means something.
+// local takes local x = KEYS[1], or the call itself. No local may hide a name that has a meaning here.
 func (r *recognizer) local(x *ast.LocalAssignStmt) bool {
 	if len(x.Names) != len(x.Exprs) || r.call != nil {
 		return false

@@ -10,7 +10,7 @@ import (
 	"cellserver/internal/lua/rewrite"
 )
 
-// maxIndirections is how many tables may be behind tables by __newindex.
+// maxIndirections is how many tables a store may go through by __newindex.
 const maxIndirections = 100
 
 type operators struct{ *machine.Machine }

@@ -17,10 +17,10 @@ const maxDepth = 200
 type reader struct {
 	*machine.Machine
 	buf []byte
-	bad bool // it is no reply
+	bad bool // the reply is malformed
 }
 
-// Read returns a reply in RESP as a Lua value, by Redis's rules, or false if it is none.
+// Read returns a reply in RESP as a Lua value, by Redis's rules. It is false if the reply is malformed.
 func Read(m *machine.Machine, buf []byte) (v vm.LValue, ok bool) {
 	r := reader{Machine: m, buf: buf}
 	v = r.value(0)

@@ -31,7 +31,7 @@ type resolver struct {
 	declared map[declaration]*variable
 }
 
-// canCatch reports whether a script may catch errors. It may say yes in error.
+// canCatch reports whether a script may catch errors. It looks at the text only, and may say so of one that cannot.
 func canCatch(source []byte) bool {
 	plain := bytes.ReplaceAll(source, []byte("redis.pcall"), nil)
 	return bytes.Contains(plain, []byte("pcall")) || bytes.Contains(plain, []byte("_G"))
