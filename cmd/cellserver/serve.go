@@ -105,7 +105,7 @@ func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper, we
 		MaxReplyBytes:     o.maxOutputBytes,
 		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
 		ACLFile:           o.aclFile,
-		Scripts:           o.scripts(),
+		Scripts:           o.scripts(a.now),
 		BackgroundThreads: runtime.GOMAXPROCS(0) - max(1, o.ioThreads), // leaves a processor that waits for clients
 		Version:           version,
 		Settings:          a.settings(),
@@ -143,11 +143,11 @@ func (o *options) reading() funnel.Reading {
 }
 
 // scripts returns what executes scripts, or nil.
-func (o *options) scripts() *lua.Engine {
+func (o *options) scripts(now func() int64) *lua.Engine {
 	if !o.lua {
 		return nil
 	}
-	return lua.New(lua.Config{TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes})
+	return lua.New(lua.Config{Now: now, TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes})
 }
 
 func (o *options) limits() server.Limits {

@@ -108,7 +108,7 @@ func newRig(change ...func(*Config)) *rig {
 		Limits:        resp.Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20},
 		Version:       "1.2.3",
 		MaxReplyBytes: 32 << 20,
-		Scripts:       lua.New(lua.Config{TimeLimit: time.Minute}), // a busy machine is slow
+		Scripts:       newScripts(time.Minute), // a busy machine is slow
 		Shutdown:      func() {},
 		MayDebug:      func(peer.Peer) bool { return true },
 		Settings:      []admin.Setting{admin.Constant("databases", "16"), admin.Constant("maxclients", "100"), admin.Constant("save", "")},
@@ -229,9 +229,15 @@ const pong = "+PONG\r\n"
 // shaOf is the name of a script for EVALSHA.
 func shaOf(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) }
 
+// newScripts returns what executes scripts, on a clock that goes forward by itself.
+func newScripts(limit time.Duration) *lua.Engine {
+	start := time.Now()
+	return lua.New(lua.Config{Now: func() int64 { return int64(time.Since(start)) }, TimeLimit: limit})
+}
+
 // withTimeLimit bounds the time of scripts.
 func withTimeLimit(d time.Duration) func(*Config) {
-	return func(c *Config) { c.Scripts = lua.New(lua.Config{TimeLimit: d}) }
+	return func(c *Config) { c.Scripts = newScripts(d) }
 }
 
 // withLimitFor bounds the time of scripts where there is one in a test's input that would never end.

@@ -113,7 +113,7 @@ func TestAttacks(t *testing.T) {
 	const limit, maxBytes = 50 * time.Millisecond, 16 << 20
 	const allocated = 5 * maxBytes
 	const slack = 5 * time.Second // for other programs on the machine; what is not bounded takes minutes
-	e := New(Config{TimeLimit: limit, MaxMemoryBytes: maxBytes})
+	e := newEngine(Config{TimeLimit: limit, MaxMemoryBytes: maxBytes})
 	for _, a := range attacks {
 		var before, after runtime.MemStats
 		runtime.GC()

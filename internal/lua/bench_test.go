@@ -1,6 +1,11 @@
 package lua
 
-import "testing"
+import (
+	"context"
+	"testing"
+
+	"cellserver/internal/racetest"
+)
 
 var benchScripts = []struct{ name, source string }{
 	{"trivial", "return 1"},
@@ -11,7 +16,7 @@ var benchScripts = []struct{ name, source string }{
 }
 
 func BenchmarkRun(b *testing.B) {
-	e := newEngine(b)
+	e := patientEngine()
 	host := &fakeHost{onCall: func(_ [][]byte, buf []byte) []byte { return append(buf, nativeAnswers[0]...) }}
 	keys, argv := byteSlices("user:1"), byteSlices("15", "30", "60")
 	for _, c := range benchScripts {
@@ -23,7 +28,7 @@ func BenchmarkRun(b *testing.B) {
 			var buf []byte
 			b.ReportAllocs()
 			for b.Loop() {
-				if buf, err = e.Run(s, keys, argv, host, false, buf[:0]); err != nil {
+				if buf, err = e.Run(context.Background(), s, keys, argv, host, false, buf[:0]); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -32,27 +37,27 @@ func BenchmarkRun(b *testing.B) {
 }
 
 func BenchmarkNative(b *testing.B) {
-	n, _ := Recognize([]byte(benchScripts[1].source))
+	n := recognize(benchScripts[1].source)
 	keys, argv := byteSlices("user:1"), byteSlices("15", "30", "60")
 	var args [][]byte
 	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {
 		args, _ = n.Args(args, keys, argv)
-		buf = n.AppendReply(nil, []byte(nativeAnswers[0]), buf[:0], false)
+		buf = n.AppendReply([]byte(nativeAnswers[0]), buf[:0], false)
 	}
 }
 
-// BenchmarkNewState is what the pool saves a run.
-func BenchmarkNewState(b *testing.B) {
+// BenchmarkNewInterpreter is what the pool saves a run.
+func BenchmarkNewInterpreter(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		newState()
+		newInterpreter(clock())
 	}
 }
 
 func BenchmarkEvaluate(b *testing.B) {
-	e := newEngine(b)
+	e := patientEngine()
 	source := []byte(benchScripts[1].source)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -64,17 +69,17 @@ func BenchmarkEvaluate(b *testing.B) {
 
 // TestRunAllocations holds what a run costs the collector.
 func TestRunAllocations(t *testing.T) {
-	if raceEnabled {
+	if racetest.Enabled {
 		t.Skip("the race detector allocates, too")
 	}
-	e := newEngine(t)
+	e := patientEngine()
 	s, err := e.Load([]byte("return 1"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	keys, argv := byteSlices("user:1"), byteSlices("15", "30", "60")
 	var buf []byte
-	got := testing.AllocsPerRun(1000, func() { buf, _ = e.Run(s, keys, argv, nil, false, buf[:0]) })
+	got := testing.AllocsPerRun(1000, func() { buf, _ = e.Run(context.Background(), s, keys, argv, nil, false, buf[:0]) })
 	if got > 16 {
 		t.Errorf("%v allocations a run", got)
 	}

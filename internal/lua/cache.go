@@ -2,7 +2,6 @@ package lua
 
 import (
 	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"strconv"
 	"sync"
@@ -22,37 +21,25 @@ type cache struct {
 	evaluated int // scripts that are not kept
 }
 
-// Load compiles a script and keeps it until Flush. The text of an error is that of the reply.
-func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
-
-// Evaluate compiles a script, or finds it compiled; it may be forgotten again. Errors are as Load's.
-func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.cache.get(source, false) }
-
-// Lookup returns the script with a SHA-1 in 40 hexadecimal digits of any case, or nil.
-func (e *Engine) Lookup(sha []byte) *Script {
-	var key scriptKey
-	if len(sha) != hex.EncodedLen(len(key)) {
-		return nil
+func newCache(maxSourceBytes, maxBytes, maxEvaluated int) *cache {
+	return &cache{
+		maxSourceBytes: maxSourceBytes,
+		maxBytes:       maxBytes,
+		maxEvaluated:   maxEvaluated,
+		scripts:        map[scriptKey]*Script{},
 	}
-	if _, err := hex.Decode(key[:], sha); err != nil {
-		return nil
-	}
-	return e.cache.lookup(key)
 }
 
-// Flush forgets all scripts. Runs go on.
-func (e *Engine) Flush() {
-	c := &e.cache
+func (c *cache) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.scripts, c.bytes, c.evaluated = map[scriptKey]*Script{}, 0, 0
 }
 
-// CacheStats returns how many scripts are cached, and what they take.
-func (e *Engine) CacheStats() (scripts, bytes int) {
-	e.cache.mu.RLock()
-	defer e.cache.mu.RUnlock()
-	return len(e.cache.scripts), e.cache.bytes
+func (c *cache) stats() (scripts, bytes int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.scripts), c.bytes
 }
 
 func (c *cache) lookup(key scriptKey) *Script {

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -98,7 +99,7 @@ func readScripts(t *testing.T) []string {
 // TestLikeRedis runs each script here and on a real server: the replies must be the same bytes.
 func TestLikeRedis(t *testing.T) {
 	redis := startRealServer(t)
-	e := newEngine(t)
+	e := patientEngine()
 	for _, resp3 := range []bool{false, true} {
 		if resp3 {
 			redis.do(t, "HELLO", "3")
@@ -119,6 +120,6 @@ func evalWith(e *Engine, source string, resp3 bool) string {
 	if err != nil {
 		return "-" + err.Error() + "\r\n"
 	}
-	reply, _ := e.Run(s, byteSlices("key"), byteSlices("7", "two"), &fakeHost{}, resp3, nil)
+	reply, _ := e.Run(context.Background(), s, byteSlices("key"), byteSlices("7", "two"), &fakeHost{}, resp3, nil)
 	return string(reply)
 }

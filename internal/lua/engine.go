@@ -5,27 +5,22 @@ package lua
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
+	"encoding/hex"
 	"sync"
 	"time"
 
-	vm "github.com/yuin/gopher-lua"
-
+	"cellserver/internal/lua/machine"
+	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/redislib"
 	"cellserver/internal/resp"
 )
 
 // Host is what a script can reach.
-type Host interface {
-	// Call executes a command and appends its reply to buf, in RESP3 if that is asked for. An error reply is a reply.
-	// The arguments are valid during the call only.
-	Call(args [][]byte, resp3 bool, buf []byte) []byte
-	// Log takes a line of redis.log; the level is one of Redis's, 0 (debug) to 3 (warning).
-	Log(level int, message string)
-}
+type Host = redislib.Host
 
-// Config bounds an Engine. A zero means the default.
+// Config bounds an Engine. A zero means the default, except for the clock, which is required.
 type Config struct {
+	Now            func() int64  // monotonic nanoseconds
 	TimeLimit      time.Duration // of a run; 50 ms
 	MaxMemoryBytes int           // what a run may allocate in all, garbage included; 16 MiB
 	MaxReplyBytes  int           // of a run's reply; 8 MiB
@@ -36,14 +31,15 @@ type Config struct {
 
 // Engine compiles, caches and runs scripts.
 type Engine struct {
+	now            func() int64
 	timeLimit      time.Duration
 	maxMemoryBytes int
 	maxReplyBytes  int
-	cache          cache
-	idle           sync.Pool // of *state
+	cache          *cache
+	idle           sync.Pool // of *interpreter
 
 	mu      sync.Mutex // guards running
-	running map[*state]struct{}
+	running map[*interpreter]struct{}
 }
 
 // New returns an engine with an empty cache.
@@ -62,19 +58,42 @@ func New(c Config) *Engine {
 	if c.TimeLimit <= 0 {
 		c.TimeLimit = 50 * time.Millisecond
 	}
-	e := &Engine{
+	return &Engine{
+		now:            c.Now,
 		timeLimit:      c.TimeLimit,
 		maxMemoryBytes: c.MaxMemoryBytes,
 		maxReplyBytes:  c.MaxReplyBytes,
-		running:        map[*state]struct{}{},
+		cache:          newCache(c.MaxSourceBytes, c.MaxCacheBytes, c.MaxScripts),
+		running:        map[*interpreter]struct{}{},
 	}
-	e.cache.scripts = map[scriptKey]*Script{}
-	e.cache.maxSourceBytes, e.cache.maxEvaluated, e.cache.maxBytes = c.MaxSourceBytes, c.MaxScripts, c.MaxCacheBytes
-	return e
 }
 
 // TimeLimit is how long a run may take.
 func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
+
+// Load compiles a script and keeps it until Flush. The text of an error is that of the reply.
+func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
+
+// Evaluate compiles a script, or finds it compiled; it may be forgotten again. Errors are as Load's.
+func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.cache.get(source, false) }
+
+// Lookup returns the script with a SHA-1 in 40 hexadecimal digits of any case, or nil.
+func (e *Engine) Lookup(sha []byte) *Script {
+	var key scriptKey
+	if len(sha) != hex.EncodedLen(len(key)) {
+		return nil
+	}
+	if _, err := hex.Decode(key[:], sha); err != nil {
+		return nil
+	}
+	return e.cache.lookup(key)
+}
+
+// Flush forgets all scripts. Runs go on.
+func (e *Engine) Flush() { e.cache.flush() }
+
+// CacheStats returns how many scripts are cached, and what they take.
+func (e *Engine) CacheStats() (scripts, bytes int) { return e.cache.stats() }
 
 // NotBusyError is what Kill answers when no script runs, in Redis's words.
 type NotBusyError struct{}
@@ -88,69 +107,54 @@ func (e *Engine) Kill() error {
 	if len(e.running) == 0 {
 		return NotBusyError{}
 	}
-	for st := range e.running {
-		st.meter.kill.Store(true)
+	for in := range e.running {
+		in.Meter.Kill()
 	}
 	return nil
 }
 
+// EndError says why a run was cut short. Nothing that such a run wrote may be kept.
+type EndError struct{ Reason string }
+
+func (e *EndError) Error() string { return e.Reason }
+
 // Run runs a script and appends its reply to buf, in RESP3 if that is asked for. There is a reply in every case. The
-// error is nil or an *EndError: the run was cut short, and what the script wrote must not be kept.
-func (e *Engine) Run(_ context.Context, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
-	st, _ := e.idle.Get().(*state)
-	if st == nil {
-		st = newState()
+// error is nil or an *EndError: the run was cut short, and what the script wrote must not be kept. When ctx is
+// cancelled, the run is ended at its next look at the clock.
+func (e *Engine) Run(ctx context.Context, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
+	in, _ := e.idle.Get().(*interpreter)
+	if in == nil {
+		in = newInterpreter(e.now)
 	}
-	st.begin(e, s, host, resp3, buf)
-	e.enter(st)
-	defer e.leave(st)
-	switch problem := st.protect(keys, argv); {
-	case st.meter.ended != nil:
-		reply, err = appendError(buf, withPlace(st.meter.ended.Reason, s, st.meter.killedAt), resp3), st.meter.ended
+	in.begin(ctx, e, s, host, resp3, buf)
+	e.enter(in)
+	problem := in.run(keys, argv)
+	e.leave(in)
+	switch reason, line := in.Meter.Ended(); {
+	case reason != "":
+		reply, err = appendError(buf, message.InScript(reason, s.SHA1, line), resp3), &EndError{reason}
 	case problem != nil:
-		reply = appendError(buf, errorText(problem, s), resp3)
+		reply = appendError(buf, machine.ErrorText(problem, s.SHA1), resp3)
 	default:
-		reply = st.reply.Buf
+		reply = in.reply.Buf
 	}
-	if st.reusable() {
-		st.forget()
-		e.idle.Put(st)
+	if in.reusable() {
+		in.forget()
+		e.idle.Put(in)
 	}
 	return reply, err
 }
 
-func (e *Engine) enter(st *state) {
+func (e *Engine) enter(in *interpreter) {
 	e.mu.Lock()
-	e.running[st] = struct{}{}
+	e.running[in] = struct{}{}
 	e.mu.Unlock()
 }
 
-func (e *Engine) leave(st *state) {
+func (e *Engine) leave(in *interpreter) {
 	e.mu.Lock()
-	delete(e.running, st)
+	delete(e.running, in)
 	e.mu.Unlock()
-}
-
-// protect runs the script. A panic of the interpreter ends the run, and its state is not used again; the stack goes
-// to the log, as the script's author cannot help.
-func (st *state) protect(keys, argv [][]byte) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			st.fail(fmt.Sprintf("%v\n%s", r, debug.Stack()))
-		}
-	}()
-	err = st.run(keys, argv)
-	if api, ok := err.(*vm.ApiError); ok && api.Type == vm.ApiErrorPanic && st.meter.ended == nil { //nolint:errorlint // as it is
-		st.fail(api.Error())
-	}
-	return err
-}
-
-func (st *state) fail(stack string) {
-	if st.meter.ended == nil {
-		st.meter.ended = &EndError{"ERR script was ended by an internal error"}
-		st.host.Log(logWarning, "panic in script "+st.script.SHA1+": "+stack)
-	}
 }
 
 func appendError(buf []byte, text string, resp3 bool) []byte {

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -13,7 +14,7 @@ import (
 )
 
 func TestLoadAndLookup(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	s, err := e.Load([]byte("return 1"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,7 @@ func TestLoadAndLookup(t *testing.T) {
 }
 
 func TestCompileErrors(t *testing.T) {
-	e := New(Config{MaxSourceBytes: 1000})
+	e := newEngine(Config{MaxSourceBytes: 1000})
 	for source, want := range map[string]string{
 		"return (":                          "user_script:1: unexpected symbol near '<eof>'",
 		"\n\nx = = 2":                       "user_script:3: unexpected symbol near '='",
@@ -69,7 +70,7 @@ func TestCompileErrors(t *testing.T) {
 
 // TestCompilingIsBounded compiles what is hard on the parser and the compiler, at the longest that is allowed.
 func TestCompilingIsBounded(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, piece := range []string{
 		"(", "{", "#", "not ", "a..", "do ", "function x() ", "local function x() end ", "a+", "x=1 ", "if x then ", "x^", "x and ",
 		"a[1]=2;", "a.b=c..d;", "goto a ", "f{}", "f(", "for i=1,2 do ", "- ", "::a::", "'", "[[", "--[[", "function() return ",
@@ -86,7 +87,7 @@ func TestCompilingIsBounded(t *testing.T) {
 }
 
 func TestCacheBounds(t *testing.T) {
-	e := New(Config{MaxScripts: 3, MaxCacheBytes: 20_000})
+	e := newEngine(Config{MaxScripts: 3, MaxCacheBytes: 20_000})
 	loaded, err := e.Load([]byte("return 'kept'"))
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +129,7 @@ func TestCacheBounds(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	s, err := e.Load([]byte("#!lua flags=no-writes,allow-oom,,allow-stale flags=no-cluster,allow-cross-slot-keys\nreturn 1"))
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +143,7 @@ func TestFlags(t *testing.T) {
 }
 
 func TestKill(t *testing.T) {
-	e := New(Config{TimeLimit: time.Minute})
+	e := newEngine(Config{TimeLimit: time.Minute})
 	if err := e.Kill(); !errors.Is(err, NotBusyError{}) {
 		t.Errorf("nothing runs: %v", err)
 	}
@@ -169,11 +170,36 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// TestCancel ends a run whose context is cancelled, whatever the script catches.
+func TestCancel(t *testing.T) {
+	e := newEngine(Config{TimeLimit: time.Minute})
+	ctx, cancel := context.WithCancel(context.Background())
+	host := &fakeHost{onCall: func(_ [][]byte, buf []byte) []byte {
+		cancel()
+		return append(buf, "+OK\r\n"...)
+	}}
+	s, err := e.Evaluate([]byte("redis.call('x') while true do pcall(function() while true do end end) end"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := e.Run(ctx, s, nil, nil, host, false, nil)
+	var end *EndError
+	if !errors.As(err, &end) || end.Reason != "ERR script was ended: its client has gone" {
+		t.Errorf("error %v", err)
+	}
+	if want := "-ERR script was ended: its client has gone script: " + s.SHA1 + ", on @user_script:1.\r\n"; string(reply) != want {
+		t.Errorf("reply %q, want %q", reply, want)
+	}
+	if reply, err := eval(e, host, "return 1", nil, nil); reply != ":1\r\n" || err != nil {
+		t.Errorf("after the end: %q, %v", reply, err)
+	}
+}
+
 // TestScriptsYield has scripts that never end share one processor with somebody who wants it again and again.
 func TestScriptsYield(t *testing.T) {
 	const limit, leastTurns = 50 * time.Millisecond, 30 // of 1,000, or of 5 if only Go's scheduler took turns
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	e := New(Config{TimeLimit: limit})
+	e := newEngine(Config{TimeLimit: limit})
 	for _, source := range []string{
 		"while true do end",
 		"while true do pcall(function() while true do error('x') end end) end",
@@ -205,7 +231,7 @@ func TestScriptsYield(t *testing.T) {
 // TestNothingLeaks runs scripts that try to leave something, and after each one that looks for it. The engine's pool
 // hands the same interpreter to both.
 func TestNothingLeaks(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, source := range []string{
 		"x = 1", "_G.x = 1", "rawset(_G, 'x', 1)", "string.x = 1", "getmetatable('').x = 1", "getmetatable('').__index.x = 1",
 		"setmetatable(_G, {__index=function() return 1 end})", "getmetatable(_G).__index = {x=1}", "getmetatable(_G).x = 1",
@@ -241,7 +267,7 @@ func TestNothingLeaks(t *testing.T) {
 }
 
 func TestAbsent(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, name := range []string{
 		"io", "debug", "package", "require", "module", "dofile", "loadfile", "load", "loadstring", "print", "getfenv", "setfenv",
 		"newproxy", "channel", "struct", "cmsgpack", "_printregs", "_GOPHER_LUA_VERSION", "(0)", "(1)",
@@ -266,7 +292,7 @@ func TestAbsent(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	h := &fakeHost{}
-	if reply, err := eval(New(Config{}), h, "redis.log(redis.LOG_WARNING, 'a', 5, 'b') redis.log(0, 'c')", nil, nil); err != nil {
+	if reply, err := eval(newEngine(Config{}), h, "redis.log(redis.LOG_WARNING, 'a', 5, 'b') redis.log(0, 'c')", nil, nil); err != nil {
 		t.Error(reply, err)
 	}
 	if got := strings.Join(h.log, "|"); got != "3 a 5 b|0 c" {
@@ -275,7 +301,7 @@ func TestLog(t *testing.T) {
 }
 
 func TestHostReplies(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, c := range []struct{ answer, source, want string }{
 		{"%1\r\n+k\r\n:1\r\n", "local m = redis.call('x').map for k, v in pairs(m) do return {k.ok, v} end", "*2\r\n$1\r\nk\r\n:1\r\n"},
 		{"~2\r\n$1\r\na\r\n$1\r\nb\r\n", "local s = redis.call('x').set return {tostring(s.a), tostring(s.b), tostring(s.c)}", "*3\r\n$4\r\ntrue\r\n$4\r\ntrue\r\n$3\r\nnil\r\n"},
@@ -301,7 +327,7 @@ func TestHostReplies(t *testing.T) {
 
 // TestNoForgedReplies puts line ends wherever a script's text reaches a reply's line.
 func TestNoForgedReplies(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, source := range []string{
 		"error('a\\r\\n+OK')", "error({err='a\\r\\n+OK'})", "return {err='a\\r\\n+OK'}", "return {ok='a\\r\\n+OK'}", "return {big_number='1\\r\\n+OK'}",
 		"return redis.error_reply('a\\r\\n+OK')", "return redis.status_reply('a\\r\\n+OK')", "return _G['a\\r\\n+OK']",
@@ -312,7 +338,7 @@ func TestNoForgedReplies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reply, err := e.Run(s, nil, nil, &fakeHost{}, true, nil)
+		reply, err := e.Run(context.Background(), s, nil, nil, &fakeHost{}, true, nil)
 		lines := strings.Count(string(reply), "\r\n")
 		if err != nil || lines != 1 && reply[0] != '=' || strings.Count(string(reply), "\n") != lines || lines > 2 {
 			t.Errorf("%s: %q, %v", source, reply, err)
@@ -321,7 +347,7 @@ func TestNoForgedReplies(t *testing.T) {
 }
 
 func TestConcurrentRuns(t *testing.T) {
-	e := New(Config{TimeLimit: time.Minute})
+	e := newEngine(Config{TimeLimit: time.Minute})
 	s, err := e.Load([]byte("local s = 0 for i = 1, 200 do s = s + i end return {KEYS[1], s, redis.call('echo', ARGV[1])}"))
 	if err != nil {
 		t.Fatal(err)
@@ -332,7 +358,7 @@ func TestConcurrentRuns(t *testing.T) {
 			name := fmt.Sprint(worker)
 			want := "*3\r\n$1\r\n" + name + "\r\n:20100\r\n$1\r\n" + name + "\r\n"
 			for range 200 {
-				reply, err := e.Run(s, byteSlices(name), byteSlices(name), &fakeHost{}, false, nil)
+				reply, err := e.Run(context.Background(), s, byteSlices(name), byteSlices(name), &fakeHost{}, false, nil)
 				if string(reply) != want || err != nil {
 					t.Errorf("got %q, %v", reply, err)
 					return
@@ -344,10 +370,10 @@ func TestConcurrentRuns(t *testing.T) {
 }
 
 func TestRunAppends(t *testing.T) {
-	e := New(Config{})
+	e := newEngine(Config{})
 	for _, source := range []string{"return 1", "error('x')", "while true do end"} {
 		s, _ := e.Evaluate([]byte(source))
-		reply, _ := e.Run(s, nil, nil, &fakeHost{}, false, []byte("before"))
+		reply, _ := e.Run(context.Background(), s, nil, nil, &fakeHost{}, false, []byte("before"))
 		if !strings.HasPrefix(string(reply), "before") || len(reply) < len("before")+4 {
 			t.Errorf("%s: %q", source, reply)
 		}

@@ -59,7 +59,7 @@ func FuzzScript(f *testing.F) {
 	} {
 		f.Add(source, `[1,{"a":"\u00e9"}]`, "(%w+)-?%1")
 	}
-	e := New(Config{TimeLimit: 20 * time.Millisecond, MaxMemoryBytes: 4 << 20, MaxReplyBytes: 1 << 20})
+	e := newEngine(Config{TimeLimit: 20 * time.Millisecond, MaxMemoryBytes: 4 << 20, MaxReplyBytes: 1 << 20})
 	f.Fuzz(func(t *testing.T, source, a, b string) {
 		start := time.Now()
 		host := &fakeHost{}

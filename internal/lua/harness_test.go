@@ -2,9 +2,9 @@ package lua
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strconv"
-	"testing"
 	"time"
 )
 
@@ -65,11 +65,19 @@ func eval(e *Engine, h Host, source string, keys, argv [][]byte) (string, error)
 	if err != nil {
 		return "-" + err.Error() + "\r\n", nil //nolint:nilerr // the reply is what the tests look at
 	}
-	reply, err := e.Run(s, keys, argv, h, false, nil)
+	reply, err := e.Run(context.Background(), s, keys, argv, h, false, nil)
 	return string(reply), err
 }
 
-func newEngine(t testing.TB) *Engine {
-	t.Helper()
-	return New(Config{TimeLimit: 5 * time.Second})
+func newEngine(c Config) *Engine {
+	c.Now = clock()
+	return New(c)
+}
+
+// patientEngine lets scripts take their time, as a busy machine is slow.
+func patientEngine() *Engine { return newEngine(Config{TimeLimit: 5 * time.Second}) }
+
+func clock() func() int64 {
+	start := time.Now()
+	return func() int64 { return int64(time.Since(start)) }
 }

@@ -2,9 +2,12 @@ package lua
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
 	"testing"
+
+	"cellserver/internal/lua/native"
 )
 
 var nativeScripts = []struct {
@@ -65,11 +68,19 @@ var nativeScripts = []struct {
 	{"return redis.call('cl.throttle', KEYS[1]", false},
 }
 
+// recognize returns what a script is, or nil if the interpreter must run it.
+func recognize(source string) *native.Call {
+	s, err := newEngine(Config{}).Evaluate([]byte(source))
+	if err != nil {
+		return nil
+	}
+	return s.Native
+}
+
 func TestRecognize(t *testing.T) {
 	for _, c := range nativeScripts {
-		n, ok := Recognize([]byte(c.source))
-		if ok != c.native || (n != nil) != ok {
-			t.Errorf("%s: recognised %v, want %v", c.source, ok, c.native)
+		if is := recognize(c.source) != nil; is != c.native {
+			t.Errorf("%s: recognised %v, want %v", c.source, is, c.native)
 		}
 	}
 }
@@ -101,21 +112,21 @@ func compareNative(t *testing.T, e *Engine, source, answer string, keys, argv []
 		}
 		return append(buf, answer...)
 	}}
-	want, err := e.Run(s, keys, argv, host, resp3, nil)
+	want, err := e.Run(context.Background(), s, keys, argv, host, resp3, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", source, err)
 	}
 	if !slices.EqualFunc(args, seen, bytes.Equal) {
 		t.Errorf("%s %q %q: native arguments %q, the interpreter's %q", source, keys, argv, args, seen)
 	}
-	if got := s.Native.AppendReply(s, []byte(answer), nil, resp3); !bytes.Equal(got, want) {
+	if got := s.Native.AppendReply([]byte(answer), nil, resp3); !bytes.Equal(got, want) {
 		t.Errorf("%s: answer %q became %q, the interpreter's reply is %q", source, answer, got, want)
 	}
 	return true
 }
 
 func TestNativeIsTheInterpreter(t *testing.T) {
-	e := newEngine(t)
+	e := patientEngine()
 	ran := 0
 	for _, c := range nativeScripts {
 		for _, argv := range [][][]byte{
@@ -145,21 +156,21 @@ func FuzzNative(f *testing.F) {
 		f.Add(c.source, "key", "15", "30.5", 1)
 	}
 	f.Add("return redis.call('cl.throttle', KEYS[1], tonumber(ARGV[1]), unpack(ARGV))", "k\x00", " 0x1p3\v", "-1e400", 0)
-	e := New(Config{})
+	e := newEngine(Config{})
 	f.Fuzz(func(t *testing.T, source, key, a, b string, answer int) {
 		compareNative(t, e, source, nativeAnswers[uint(answer)%uint(len(nativeAnswers))], byteSlices(key), byteSlices(a, b, a), answer%2 == 0)
 	})
 }
 
 func TestNativeAllocatesNothing(t *testing.T) {
-	n, _ := Recognize([]byte(nativeScripts[0].source))
+	n := recognize(nativeScripts[0].source)
 	keys, argv := byteSlices("user:1"), byteSlices("15", "30", "60")
 	answer := []byte(nativeAnswers[0])
 	var args [][]byte
 	var buf []byte
 	run := func() {
 		args, _ = n.Args(args, keys, argv)
-		buf = n.AppendReply(nil, answer, buf[:0], false)
+		buf = n.AppendReply(answer, buf[:0], false)
 	}
 	run()
 	if got := testing.AllocsPerRun(100, run); got > 0 {

@@ -197,7 +197,7 @@ var named = regexp.MustCompile(`(?:local|global|field|upvalue|method|constant) '
 // TestRandomPrograms compares what random programs answer here and on a real server.
 func TestRandomPrograms(t *testing.T) {
 	redis := startRealServer(t)
-	e := New(Config{TimeLimit: 100 * time.Millisecond, MaxMemoryBytes: 64 << 20})
+	e := newEngine(Config{TimeLimit: 100 * time.Millisecond, MaxMemoryBytes: 64 << 20})
 	const programs = 1000
 	failed := 0
 	for seed := range uint64(programs) {

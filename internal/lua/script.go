@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -15,6 +14,9 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 
+	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/native"
+	"cellserver/internal/lua/rewrite"
 	"cellserver/internal/resp"
 )
 
@@ -32,11 +34,11 @@ type Flags struct {
 type Script struct {
 	SHA1   string // in lower case
 	Flags  Flags
-	Native *Native // the one command that the script is; nil for most
+	Native *native.Call // the one command that the script is; nil for most
 
 	key       scriptKey
 	proto     *vm.FunctionProto
-	guards    []guard
+	guards    []rewrite.Guard
 	costBytes int
 
 	// What the cache knows; its mutex guards kept.
@@ -62,16 +64,12 @@ func compile(key scriptKey, source []byte) (*Script, error) {
 	if err != nil {
 		return nil, errors.New(compileError + err.Error())
 	}
-	s.Native = recognize(chunk)
-	var variables *resolver
-	if canCatch(body) {
-		variables = resolve(chunk)
-	}
-	chunk, s.guards, err = rewrite(chunk, variables)
+	s.Native = native.Recognize(chunk, s.SHA1)
+	chunk, s.guards, err = rewrite.Chunk(chunk, body)
 	if err != nil {
-		return nil, errors.New(compileError + chunkName + ":1: " + err.Error())
+		return nil, errors.New(compileError + message.AtLine(1) + err.Error())
 	}
-	if s.proto, err = vm.Compile(chunk, chunkName); err == nil {
+	if s.proto, err = vm.Compile(chunk, message.Chunk); err == nil {
 		s.costBytes, err = shrink(s.proto)
 	}
 	if err != nil {
@@ -83,36 +81,36 @@ func compile(key scriptKey, source []byte) (*Script, error) {
 
 // parseChunk parses Lua; the message of an error is Lua's in its form, if not in every word.
 func parseChunk(body []byte) ([]ast.Stmt, error) {
-	chunk, err := parse.Parse(bytes.NewReader(body), chunkName)
+	chunk, err := parse.Parse(bytes.NewReader(body), message.Chunk)
 	if err == nil {
 		return chunk, nil
 	}
 	var syntax *parse.Error
 	if !errors.As(err, &syntax) {
-		return nil, errors.New(chunkName + ":1: " + oneLine(err.Error()))
+		return nil, errors.New(message.AtLine(1) + message.OneLine(err.Error()))
 	}
 	line, near := syntax.Pos.Line, resp.Printable([]byte(syntax.Token))
 	if line == parse.EOF {
 		line, near = 1+bytes.Count(body, []byte{'\n'}), "<eof>"
 	}
-	message := strings.TrimPrefix(syntax.Message, "syntax error: ")
-	switch message {
+	problem := strings.TrimPrefix(syntax.Message, "syntax error: ")
+	switch problem {
 	case "syntax error":
-		message = "unexpected symbol"
+		problem = "unexpected symbol"
 	case "parse error":
-		message = "syntax error"
+		problem = "syntax error"
 	case "unterminated string", "unterminated multiline string":
-		message = "unfinished string"
+		problem = "unfinished string"
 	}
-	return nil, fmt.Errorf("%s:%d: %s near '%s'", chunkName, line, oneLine(message), near)
+	return nil, errors.New(message.AtLine(line) + message.OneLine(problem) + " near '" + near + "'")
 }
 
 func compileText(err error) string {
 	var problem *vm.CompileError
 	if errors.As(err, &problem) {
-		return chunkName + ":" + strconv.Itoa(max(problem.Line, 1)) + ": " + oneLine(problem.Message)
+		return message.AtLine(max(problem.Line, 1)) + message.OneLine(problem.Message)
 	}
-	return chunkName + ":1: " + oneLine(err.Error())
+	return message.AtLine(1) + message.OneLine(err.Error())
 }
 
 // shrink gives back what the compiler reserved, some six kilobytes a function, and what nobody uses. It returns what

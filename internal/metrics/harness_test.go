@@ -31,6 +31,7 @@ type rig struct {
 func newRig(change ...func(*Config)) *rig {
 	store, log := shard.New(), slog.New(slog.DiscardHandler)
 	began := time.Now()
+	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
 	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Log: log})
 	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
 	cat := catalog.New()

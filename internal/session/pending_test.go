@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"strings"
+	"testing"
 	"time"
 
 	"cellserver/internal/acl"

@@ -126,7 +126,7 @@ func (s *Session) replyNative(script *lua.Script, q *store.Request) error {
 	from := len(s.w.Buf)
 	replyThrottle(&s.w, &q.Result)
 	to := len(s.w.Buf)
-	s.w.Buf = script.Native.AppendReply(script, s.w.Buf[from:], s.w.Buf, s.w.RESP3)
+	s.w.Buf = script.Native.AppendReply(s.w.Buf[from:], s.w.Buf, s.w.RESP3)
 	s.w.Buf = append(s.w.Buf[:from], s.w.Buf[to:]...)
 	return nil
 }

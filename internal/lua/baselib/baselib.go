@@ -1,0 +1,254 @@
+// Package baselib is Lua's basic functions, and what there is of os and coroutine. A library belongs to the goroutine
+// of its machine.
+package baselib
+
+import (
+	"fmt"
+	"strings"
+
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/bound"
+	"cellserver/internal/lua/machine"
+	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/number"
+)
+
+type library struct{ *machine.Machine }
+
+// Open makes the functions global.
+func Open(m *machine.Machine) {
+	lib := library{m}
+	m.OpenGlobals(machine.Functions{
+		"assert":         lib.assert,
+		"collectgarbage": lib.collectgarbage,
+		"error":          lib.raiseValue,
+		"getmetatable":   lib.getmetatable,
+		"ipairs":         lib.ipairs(),
+		"next":           lib.next,
+		"pairs":          lib.pairs(),
+		"pcall":          lib.pcall(),
+		"rawequal":       lib.rawequal,
+		"rawget":         lib.rawget,
+		"rawset":         lib.rawset,
+		"select":         lib.selectFrom,
+		"setmetatable":   lib.setmetatable,
+		"tonumber":       lib.tonumber,
+		"tostring":       lib.tostring,
+		"type":           lib.typeName,
+		"unpack":         lib.unpack,
+		"xpcall":         lib.xpcall(),
+	})
+	refuse := func(l *vm.LState) int {
+		lib.Raise(l, "coroutines are not supported by this server")
+		return 0
+	}
+	lib.OpenLibrary("coroutine", machine.Functions{
+		"create": refuse, "resume": refuse, "running": refuse, "status": refuse, "wrap": refuse, "yield": refuse,
+	})
+	lib.OpenLibrary("os", machine.Functions{"clock": func(l *vm.LState) int {
+		l.Push(vm.LNumber(lib.Meter.Elapsed().Seconds()))
+		return 1
+	}})
+}
+
+func (lib library) assert(l *vm.LState) int {
+	if vm.LVIsFalse(lib.CheckAny(l, 1)) {
+		lib.Raise(l, lib.OptString(l, 2, "assertion failed!"))
+	}
+	return l.GetTop()
+}
+
+func (lib library) collectgarbage(l *vm.LState) int {
+	n := 0.0
+	if lib.OptString(l, 1, "collect") == "count" {
+		n = float64(lib.Meter.UsedBytes()) / 1024
+	}
+	l.Push(vm.LNumber(n))
+	return 1
+}
+
+func (lib library) raiseValue(l *vm.LState) int {
+	v, level := l.Get(1), lib.OptInt(l, 2, 1)
+	if machine.IsText(v) && level > 0 && level <= machine.MaxCalls {
+		text := message.Position(l, level) + string(machine.AppendText(nil, v))
+		lib.Meter.Charge(len(text))
+		v = vm.LString(text)
+	}
+	lib.Throw(l, v)
+	return 0
+}
+
+func (lib library) getmetatable(l *vm.LState) int {
+	l.Push(lib.Metatable(l, lib.CheckAny(l, 1)))
+	return 1
+}
+
+func (lib library) setmetatable(l *vm.LState) int {
+	t := lib.CheckTable(l)
+	mt := l.Get(2)
+	if mt.Type() != vm.LTNil && mt.Type() != vm.LTTable || l.GetTop() < 2 {
+		lib.RaiseArgument(l, 2, "nil or table expected")
+	}
+	if lib.IsSealed(t) {
+		lib.ThrowReadOnly(l)
+	}
+	if l.GetMetaField(t, "__metatable") != vm.LNil {
+		lib.Raise(l, "cannot change a protected metatable")
+	}
+	lib.SetMetatable(t, mt)
+	l.Push(t)
+	return 1
+}
+
+func (lib library) ipairs() vm.LGFunction {
+	step := lib.L.NewFunction(func(l *vm.LState) int {
+		lib.Meter.Spend(2)
+		t, i := lib.CheckTable(l), lib.CheckInt(l, 2)+1
+		v := t.RawGetInt(i)
+		if v == vm.LNil {
+			return 0
+		}
+		l.Push(vm.LNumber(i))
+		l.Push(v)
+		return 2
+	})
+	return func(l *vm.LState) int {
+		t := lib.CheckTable(l)
+		l.Push(step)
+		l.Push(t)
+		l.Push(vm.LNumber(0))
+		return 3
+	}
+}
+
+func (lib library) pairs() vm.LGFunction {
+	next := lib.L.NewFunction(lib.next)
+	return func(l *vm.LState) int {
+		t := lib.CheckTable(l)
+		l.Push(next)
+		l.Push(t)
+		l.Push(vm.LNil)
+		return 3
+	}
+}
+
+// next may have to step over all that was removed from the table.
+func (lib library) next(l *vm.LState) int {
+	lib.Meter.Spend(2 + lib.Meter.Holes()>>2)
+	k, v := lib.Readable(lib.CheckTable(l)).Next(l.Get(2))
+	l.Push(k)
+	if k == vm.LNil {
+		return 1
+	}
+	l.Push(v)
+	return 2
+}
+
+func (lib library) rawequal(l *vm.LState) int {
+	l.Push(vm.LBool(lib.CheckAny(l, 1) == lib.CheckAny(l, 2)))
+	return 1
+}
+
+func (lib library) rawget(l *vm.LState) int {
+	l.Push(lib.Readable(lib.CheckTable(l)).RawGet(lib.CheckAny(l, 2)))
+	return 1
+}
+
+func (lib library) rawset(l *vm.LState) int {
+	t := lib.Writable(l)
+	lib.RawSet(l, t, lib.CheckAny(l, 2), lib.CheckAny(l, 3))
+	l.Push(t)
+	return 1
+}
+
+func (lib library) selectFrom(l *vm.LState) int {
+	top := l.GetTop()
+	if s, ok := l.Get(1).(vm.LString); ok && strings.HasPrefix(string(s), "#") {
+		l.Push(vm.LNumber(top - 1))
+		return 1
+	}
+	n := lib.CheckInt(l, 1)
+	if n < 0 {
+		n = top + n
+	} else if n > top {
+		n = top
+	}
+	if n < 1 {
+		lib.RaiseArgument(l, 1, "index out of range")
+	}
+	lib.Meter.Charge((top - n) * bound.ArgumentBytes)
+	return top - n
+}
+
+func (lib library) tonumber(l *vm.LState) int {
+	base := lib.OptInt(l, 2, 10)
+	v := lib.CheckAny(l, 1)
+	if base == 10 {
+		if f, ok := lib.ToNumber(v); ok {
+			l.Push(vm.LNumber(f))
+			return 1
+		}
+		l.Push(vm.LNil)
+		return 1
+	}
+	text := lib.CheckString(l, 1)
+	if base < 2 || base > 36 {
+		lib.RaiseArgument(l, 2, "base out of range")
+	}
+	lib.Meter.Spend(len(text) >> 4)
+	if f, ok := number.ParseBase(text, base); ok {
+		l.Push(vm.LNumber(f))
+	} else {
+		l.Push(vm.LNil)
+	}
+	return 1
+}
+
+func (lib library) tostring(l *vm.LState) int {
+	l.Push(lib.text(l, lib.CheckAny(l, 1)))
+	return 1
+}
+
+// text is a value as tostring shows it.
+func (lib library) text(l *vm.LState, v vm.LValue) vm.LValue {
+	if f := l.GetMetaField(v, "__tostring"); f != vm.LNil {
+		return lib.Call1(l, f, v)
+	}
+	switch x := v.(type) {
+	case vm.LString:
+		return x
+	case vm.LNumber:
+		lib.Meter.Charge(machine.TextBytes(x))
+		return vm.LString(number.Format(float64(x)))
+	case *vm.LFunction:
+		v = vm.LString(fmt.Sprintf("function: %p", x))
+	case *vm.LUserData:
+		v = vm.LString("userdata: (nil)")
+	}
+	lib.Meter.Charge(machine.TextBytes(vm.LNumber(0)))
+	return vm.LString(v.String())
+}
+
+func (lib library) typeName(l *vm.LState) int {
+	l.Push(vm.LString(lib.CheckAny(l, 1).Type().String()))
+	return 1
+}
+
+func (lib library) unpack(l *vm.LState) int {
+	t := lib.CheckTable(l)
+	from := lib.OptInt(l, 2, 1)
+	to := lib.OptLen(l, 3, t)
+	n := to - from + 1
+	if n <= 0 {
+		return 0
+	}
+	if n > bound.MaxResults {
+		lib.Raise(l, "too many results to unpack")
+	}
+	lib.Meter.Charge(n * 2 * bound.ArgumentBytes)
+	for i := from; i <= to; i++ {
+		l.Push(t.RawGetInt(i))
+	}
+	return n
+}

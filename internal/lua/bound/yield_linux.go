@@ -1,0 +1,16 @@
+package bound
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// yield lets other goroutines have the processor, and if toThreads says so the system's other threads, too: Linux
+// otherwise leaves one that computes its processor for a millisecond or more while others have been woken for it.
+func yield(toThreads bool) {
+	runtime.Gosched()
+	if toThreads {
+		_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // cannot fail
+	}
+}

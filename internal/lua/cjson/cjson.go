@@ -1,0 +1,26 @@
+// Package cjson is the library cjson: JSON as Redis's scripts read and write it. A library belongs to the goroutine of
+// its machine.
+package cjson
+
+import (
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/machine"
+)
+
+// maxDepth is cjson's default, both ways.
+const maxDepth = 1000
+
+type library struct {
+	*machine.Machine
+	null *vm.LUserData
+}
+
+// Open makes the table cjson global.
+func Open(m *machine.Machine) {
+	lib := library{m, m.L.NewUserData()}
+	t := m.OpenLibrary("cjson", machine.Functions{"encode": lib.encode, "decode": lib.decode})
+	t.RawSetString("null", lib.null)
+	t.RawSetString("_NAME", vm.LString("cjson"))
+	t.RawSetString("_VERSION", vm.LString("2.1.0"))
+}

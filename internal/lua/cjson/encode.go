@@ -1,0 +1,151 @@
+package cjson
+
+import (
+	"math"
+	"strconv"
+
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/machine"
+	"cellserver/internal/lua/number"
+)
+
+// A table is an array for cjson if its keys are positive integers, of which, beyond the first ten, half are there.
+const (
+	sparseSafe  = 10
+	sparseRatio = 2
+)
+
+// An encoder appends values to out.
+type encoder struct {
+	library
+	l   *vm.LState
+	out []byte
+}
+
+func (lib library) encode(l *vm.LState) int {
+	if l.GetTop() != 1 {
+		lib.RaiseArgument(l, 1, "expected 1 argument")
+	}
+	e := encoder{library: lib, l: l}
+	e.value(l.Get(1), 0)
+	return lib.PushText(l, e.out)
+}
+
+func (e *encoder) fail(v vm.LValue, problem string) {
+	e.Raise(e.l, "Cannot serialise "+v.Type().String()+": "+problem)
+}
+
+func (e *encoder) value(v vm.LValue, depth int) {
+	e.Meter.Spend(2)
+	e.Meter.Charge(16)
+	switch x := v.(type) {
+	case vm.LString:
+		e.text(string(x))
+	case vm.LNumber:
+		f := float64(x)
+		if math.IsInf(f, 0) || math.IsNaN(f) {
+			e.fail(v, "must not be NaN or Inf")
+		}
+		e.out = number.Append(e.out, f)
+	case vm.LBool:
+		e.out = strconv.AppendBool(e.out, bool(x))
+	case *vm.LTable:
+		depth++
+		if depth > maxDepth {
+			e.Raise(e.l, "Cannot serialise, excessive nesting ("+strconv.Itoa(depth)+")")
+		}
+		t := e.Readable(x)
+		if n := e.elements(t); n > 0 {
+			e.array(t, n, depth)
+		} else {
+			e.object(t, depth)
+		}
+	default:
+		if v != vm.LNil && v != e.null {
+			e.fail(v, "type not supported")
+		}
+		e.out = append(e.out, "null"...)
+	}
+}
+
+// elements returns the length of t as an array, or less than one if t is an object.
+func (e *encoder) elements(t *vm.LTable) int {
+	most, items := 0.0, 0
+	for k := range machine.Pairs(t) {
+		e.Meter.Spend(1)
+		n, ok := k.(vm.LNumber)
+		if !ok || n < 1 || float64(n) != math.Floor(float64(n)) {
+			return -1
+		}
+		most = max(most, float64(n))
+		items++
+	}
+	if most > float64(items)*sparseRatio && most > sparseSafe {
+		e.fail(t, "excessively sparse array")
+	}
+	return int(most)
+}
+
+func (e *encoder) array(t *vm.LTable, n, depth int) {
+	e.out = append(e.out, '[')
+	for i := 1; i <= n; i++ {
+		if i > 1 {
+			e.out = append(e.out, ',')
+		}
+		e.value(t.RawGet(vm.LNumber(i)), depth)
+	}
+	e.out = append(e.out, ']')
+}
+
+func (e *encoder) object(t *vm.LTable, depth int) {
+	e.out = append(e.out, '{')
+	first := true
+	for k, v := range machine.Pairs(t) {
+		if !first {
+			e.out = append(e.out, ',')
+		}
+		first = false
+		switch x := k.(type) {
+		case vm.LString:
+			e.text(string(x))
+		case vm.LNumber:
+			e.out = append(number.Append(append(e.out, '"'), float64(x)), '"')
+		default:
+			e.fail(k, "table key must be a number or string")
+		}
+		e.out = append(e.out, ':')
+		e.value(v, depth)
+	}
+	e.out = append(e.out, '}')
+}
+
+func (e *encoder) text(s string) {
+	const hex = "0123456789abcdef"
+	e.Meter.Charge(2 * len(s))
+	e.Meter.Spend(len(s) >> 4)
+	before := len(e.out)
+	e.out = append(e.out, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"', c == '\\', c == '/':
+			e.out = append(e.out, '\\', c)
+		case c == '\b':
+			e.out = append(e.out, `\b`...)
+		case c == '\t':
+			e.out = append(e.out, `\t`...)
+		case c == '\n':
+			e.out = append(e.out, `\n`...)
+		case c == '\f':
+			e.out = append(e.out, `\f`...)
+		case c == '\r':
+			e.out = append(e.out, `\r`...)
+		case c < ' ' || c == 0x7f:
+			e.out = append(e.out, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			e.out = append(e.out, c)
+		}
+	}
+	e.out = append(e.out, '"')
+	e.Meter.Charge(len(e.out) - before)
+}

@@ -1,0 +1,129 @@
+package lua
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/baselib"
+	"cellserver/internal/lua/cjson"
+	"cellserver/internal/lua/machine"
+	"cellserver/internal/lua/mathlib"
+	"cellserver/internal/lua/operators"
+	"cellserver/internal/lua/redislib"
+	"cellserver/internal/lua/reply"
+	"cellserver/internal/lua/rewrite"
+	"cellserver/internal/lua/strlib"
+	"cellserver/internal/lua/tablelib"
+	"cellserver/internal/resp"
+)
+
+const (
+	maxIdleBytes = 1 << 20  // an interpreter that allocated more in a run is not kept
+	keptBytes    = 64 << 10 // of what a run leaves in an interpreter that is kept
+)
+
+// An interpreter is a machine with Redis's library, and the run that has it at the moment.
+type interpreter struct {
+	*machine.Machine
+	random *mathlib.Random
+	redis  *redislib.Library
+	guards [rewrite.Guards]vm.LValue
+	main   *vm.LFunction // runs the script's function inside gopher-lua's protected call
+
+	script        *Script
+	host          Host
+	reply         resp.Writer
+	maxReplyBytes int
+	inputBytes    int // of KEYS and ARGV
+}
+
+func newInterpreter(now func() int64) *interpreter {
+	m := machine.New(now)
+	baselib.Open(m)
+	operators.OpenMetatables(m, strlib.Open(m))
+	tablelib.Open(m)
+	cjson.Open(m)
+	in := &interpreter{
+		Machine: m,
+		random:  mathlib.Open(m),
+		redis:   redislib.Open(m),
+		guards:  operators.NewGuards(m),
+	}
+	in.main = m.NewProtected(in.runMain)
+	return in
+}
+
+func (in *interpreter) begin(ctx context.Context, e *Engine, s *Script, host Host, resp3 bool, buf []byte) {
+	in.Meter.Begin(ctx.Done(), e.timeLimit, e.maxMemoryBytes)
+	in.random.Reset()
+	in.redis.Begin(host)
+	in.script, in.host = s, host
+	in.reply = resp.Writer{Buf: buf, RESP3: resp3}
+	in.maxReplyBytes = e.maxReplyBytes
+}
+
+// run runs the script and appends its reply. A panic of the interpreter ends the run, and the interpreter is not used
+// again; the stack goes to the log, as the script's author cannot help.
+func (in *interpreter) run(keys, argv [][]byte) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			in.fail(fmt.Sprintf("%v\n%s", r, debug.Stack()))
+		}
+	}()
+	in.inputBytes = 0
+	in.SetGlobal("KEYS", in.stringTable(keys))
+	in.SetGlobal("ARGV", in.stringTable(argv))
+	in.L.Push(in.main)
+	err = in.L.PCall(0, 0, nil)
+	if api, ok := err.(*vm.ApiError); ok && api.Type == vm.ApiErrorPanic { //nolint:errorlint // as it is
+		in.fail(api.Error())
+	}
+	return err
+}
+
+func (in *interpreter) fail(stack string) {
+	if reason, _ := in.Meter.Ended(); reason == "" {
+		in.Meter.Fail("ERR script was ended by an internal error")
+		in.host.Log(redislib.LogWarning, "panic in script "+in.script.SHA1+": "+stack)
+	}
+}
+
+func (in *interpreter) runMain(l *vm.LState) int {
+	l.Push(l.NewFunctionFromProto(in.script.proto))
+	for _, g := range in.script.guards {
+		l.Push(in.guards[g])
+	}
+	l.Call(len(in.script.guards), 1)
+	reply.Write(in.Machine, &in.reply, l.Get(-1), in.redis.RESP3(), in.maxReplyBytes)
+	return 0
+}
+
+func (in *interpreter) stringTable(list [][]byte) *vm.LTable {
+	t := in.L.CreateTable(len(list), 0)
+	for i, b := range list {
+		in.Meter.Widen(len(b))
+		in.inputBytes += len(b)
+		t.RawSetInt(i+1, vm.LString(b))
+	}
+	return t
+}
+
+func (in *interpreter) reusable() bool {
+	reason, _ := in.Meter.Ended()
+	return reason == "" && in.Meter.UsedBytes() <= maxIdleBytes
+}
+
+// forget drops what belongs to the run that is over.
+func (in *interpreter) forget() {
+	in.Release()
+	in.redis.Release(keptBytes)
+	in.script, in.host = nil, nil
+	in.reply = resp.Writer{}
+	if in.inputBytes > keptBytes { // small ones stay until the next run replaces them
+		in.SetGlobal("KEYS", vm.LNil)
+		in.SetGlobal("ARGV", vm.LNil)
+	}
+}

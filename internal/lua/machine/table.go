@@ -1,0 +1,102 @@
+package machine
+
+import (
+	"iter"
+	"math"
+
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/bound"
+)
+
+// maxArrayIndex is gopher-lua's; elements at higher indices are hashed.
+const maxArrayIndex = 1 << 26
+
+// Seal makes a table one that scripts cannot change.
+func (m *Machine) Seal(t *vm.LTable) { t.Metatable = m.sealed }
+
+// IsSealed reports whether a table is one that scripts cannot change.
+func (m *Machine) IsSealed(t *vm.LTable) bool { return t == m.env || t.Metatable == m.sealed }
+
+// Readable returns a table as reads see it: behind _G are the globals.
+func (m *Machine) Readable(t *vm.LTable) *vm.LTable {
+	if t == m.env {
+		return m.globals
+	}
+	return t
+}
+
+// Metatable returns the metatable of a value as scripts see it.
+func (m *Machine) Metatable(l *vm.LState, v vm.LValue) vm.LValue {
+	mt := l.GetMetatable(v)
+	switch {
+	case v == m.env:
+		return m.sealed
+	case mt == m.sealed:
+		return vm.LNil
+	}
+	return mt
+}
+
+// SetMetatable gives a table a metatable. That of _G counts as none: its tables would be taken for the library's.
+func (m *Machine) SetMetatable(t *vm.LTable, mt vm.LValue) {
+	if mt == m.sealed {
+		mt = vm.LNil
+	}
+	t.Metatable = mt
+}
+
+// RawSet stores into a table and charges for its growth.
+func (m *Machine) RawSet(l *vm.LState, t *vm.LTable, key, value vm.LValue) {
+	if n, ok := key.(vm.LNumber); ok && math.IsNaN(float64(n)) {
+		m.Raise(l, "table index is NaN")
+	} else if key == vm.LNil {
+		m.Raise(l, "table index is nil")
+	} else if ok && n == vm.LNumber(int(n)) && n > 0 && n < maxArrayIndex {
+		m.setElement(t, int(n), value)
+		return
+	}
+	if t.RawGet(key) == vm.LNil {
+		if value == vm.LNil {
+			return
+		}
+		m.Meter.Charge(bound.FieldBytes)
+	} else if value == vm.LNil {
+		m.Meter.AddHoles(1)
+	}
+	t.RawSet(key, value)
+}
+
+// setElement stores into a table's array, which gopher-lua fills with nils up to the index.
+func (m *Machine) setElement(t *vm.LTable, i int, value vm.LValue) {
+	if t.RawGetInt(i) != vm.LNil {
+		if value == vm.LNil {
+			m.Meter.AddHoles(1)
+		}
+	} else if value == vm.LNil {
+		return
+	} else if n := t.MaxN(); i > n {
+		m.Meter.Charge((i - n) * bound.ElementBytes)
+		m.Meter.AddHoles(i - n - 1)
+	}
+	t.RawSetInt(i, value)
+}
+
+// NewTagged makes a table of one field that says what the value is, as Redis does with replies.
+func (m *Machine) NewTagged(tag string, v vm.LValue) *vm.LTable {
+	m.Meter.Charge(bound.TableBytes)
+	t := m.L.CreateTable(0, 1)
+	t.RawSetString(tag, v)
+	return t
+}
+
+// Pairs goes through a table in its order, without metamethods.
+func Pairs(t *vm.LTable) iter.Seq2[vm.LValue, vm.LValue] {
+	return func(yield func(k, v vm.LValue) bool) {
+		for k, v := t.Next(vm.LNil); k != vm.LNil; k, v = t.Next(k) {
+			if !yield(k, v) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package machine
+
+import (
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/number"
+)
+
+// IsText reports whether a value is a string or a number, which Lua takes for one.
+func IsText(v vm.LValue) bool {
+	switch v.(type) {
+	case vm.LString, vm.LNumber:
+		return true
+	}
+	return false
+}
+
+// TextBytes is how long a string or number is at most.
+func TextBytes(v vm.LValue) int {
+	if s, ok := v.(vm.LString); ok {
+		return len(s)
+	}
+	return 24
+}
+
+// AppendText appends a string, or a number as Lua shows it.
+func AppendText(b []byte, v vm.LValue) []byte {
+	switch x := v.(type) {
+	case vm.LString:
+		return append(b, x...)
+	case vm.LNumber:
+		return number.Append(b, float64(x))
+	}
+	return b
+}
+
+// PushText pushes a string that was made, and charges for it.
+func (m *Machine) PushText(l *vm.LState, b []byte) int {
+	m.Meter.Charge(len(b) + 16)
+	l.Push(vm.LString(b))
+	return 1
+}

@@ -1,0 +1,67 @@
+// Package message says what went wrong in a script, and where, in Lua's and Redis's words. It keeps nothing; what asks
+// an interpreter for its position belongs to the goroutine that runs it.
+package message
+
+import (
+	"strconv"
+	"strings"
+
+	vm "github.com/yuin/gopher-lua"
+)
+
+// Chunk is what Redis calls a script in messages.
+const Chunk = "user_script"
+
+// NoTrace stands for the stack trace of an error, so that gopher-lua does not compute one.
+const NoTrace = "-"
+
+// maxBytes cuts the message of an error that ends a script.
+const maxBytes = 4096
+
+// Line returns the line of the Lua function at a level of the stack, or 0 if there is none.
+func Line(l *vm.LState, level int) int {
+	frame, ok := l.GetStack(level)
+	if !ok {
+		return 0
+	}
+	if _, err := l.GetInfo("l", frame, vm.LNil); err != nil || frame.CurrentLine < 0 {
+		return 0
+	}
+	return frame.CurrentLine
+}
+
+// CurrentLine returns the line that is executed: of the function that runs, or of its caller if it is native.
+func CurrentLine(l *vm.LState) int {
+	if line := Line(l, 0); line != 0 {
+		return line
+	}
+	return Line(l, 1)
+}
+
+// Position returns the line at a level of the stack as the beginning of a message, or nothing if there is none.
+func Position(l *vm.LState, level int) string {
+	if line := Line(l, level); line > 0 {
+		return AtLine(line)
+	}
+	return ""
+}
+
+// AtLine returns a line as the beginning of a message.
+func AtLine(line int) string { return Chunk + ":" + strconv.Itoa(line) + ": " }
+
+// InScript appends the script and the line to an error's text, as Redis 7 does, unless the line is 0.
+func InScript(text, sha1 string, line int) string {
+	text = OneLine(text[:min(len(text), maxBytes)])
+	if line == 0 {
+		return text
+	}
+	return text + " script: " + sha1 + ", on @" + Chunk + ":" + strconv.Itoa(line) + "."
+}
+
+// OneLine returns s without line ends: no script forges a second reply.
+func OneLine(s string) string {
+	if strings.ContainsAny(s, "\r\n") {
+		return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
+	}
+	return s
+}

@@ -1,0 +1,80 @@
+package operators
+
+import (
+	"math"
+
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/machine"
+)
+
+// OpenMetatables gives strings the functions of a library, and Lua's arithmetic, for gopher-lua reads "010" as eight and
+// "1_0" as ten; and the simple types messages that say what they are.
+func OpenMetatables(m *machine.Machine, stringFunctions *vm.LTable) {
+	ops, stringMeta := operators{m}, m.L.CreateTable(0, 16)
+	stringMeta.RawSetString("__index", stringFunctions)
+	m.Seal(stringMeta)
+	m.L.SetMetatable(vm.LString(""), stringMeta)
+	for event, f := range map[string]func(a, b float64) float64{
+		"__add": func(a, b float64) float64 { return a + b },
+		"__sub": func(a, b float64) float64 { return a - b },
+		"__mul": func(a, b float64) float64 { return a * b },
+		"__div": func(a, b float64) float64 { return a / b },
+		"__mod": modulo,
+		"__pow": math.Pow,
+		"__unm": func(a, _ float64) float64 { return -a },
+	} {
+		stringMeta.RawSetString(event, ops.L.NewFunction(func(l *vm.LState) int {
+			return ops.arithmetic(l, event, f)
+		}))
+	}
+	for _, v := range []vm.LValue{vm.LNil, vm.LFalse, vm.LNumber(0), vm.LString(""), ops.L.NewFunction(nil)} {
+		meta := stringMeta
+		if v.Type() != vm.LTString {
+			meta = ops.L.CreateTable(0, 3)
+			ops.L.SetMetatable(v, meta)
+			ops.complain(meta, "__len", "attempt to get length of a ")
+		}
+		ops.complain(meta, "__call", "attempt to call a ")
+		if v.Type() != vm.LTNumber && v.Type() != vm.LTString {
+			ops.complain(meta, "__unm", "attempt to perform arithmetic on a ")
+		}
+	}
+}
+
+func (ops operators) complain(meta *vm.LTable, event, problem string) {
+	meta.RawSetString(event, ops.L.NewFunction(func(l *vm.LState) int {
+		ops.Raise(l, problem+l.Get(1).Type().String()+" value")
+		return 0
+	}))
+}
+
+// arithmetic is an operation of which one operand is a string: the other one may be a table that knows better.
+func (ops operators) arithmetic(l *vm.LState, event string, f func(a, b float64) float64) int {
+	left, right := l.Get(1), l.Get(2)
+	if event == "__unm" {
+		right = left
+	}
+	a, leftOK := ops.ToNumber(left)
+	b, rightOK := ops.ToNumber(right)
+	if leftOK && rightOK {
+		l.Push(vm.LNumber(f(a, b)))
+		return 1
+	}
+	for _, v := range []vm.LValue{left, right} {
+		if t, ok := v.(*vm.LTable); ok {
+			if other := l.GetMetaField(t, event); other != vm.LNil {
+				l.Push(ops.Call1(l, other, left, right))
+				return 1
+			}
+		}
+	}
+	culprit := left
+	if leftOK {
+		culprit = right
+	}
+	ops.Raise(l, "attempt to perform arithmetic on a "+culprit.Type().String()+" value")
+	return 0
+}
+
+func modulo(a, b float64) float64 { return a - math.Floor(a/b)*b }

@@ -1,0 +1,157 @@
+package reply
+
+import (
+	"strconv"
+
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/machine"
+	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/number"
+	"cellserver/internal/resp"
+)
+
+// A writer writes the reply of one run.
+type writer struct {
+	*machine.Machine
+	out         *resp.Writer
+	scriptRESP3 bool
+	maxBytes    int
+}
+
+// Write appends a script's value as a reply, by Redis's rules. The run is ended if the reply gets longer than maxBytes.
+// A boolean depends on the protocol that the script has chosen by redis.setresp, too.
+func Write(m *machine.Machine, out *resp.Writer, v vm.LValue, scriptRESP3 bool, maxBytes int) {
+	w := writer{m, out, scriptRESP3, maxBytes}
+	w.value(v, 0)
+}
+
+// value appends a value. A table is what the first of these fields makes it: err, ok, double, map, set, big_number,
+// verbatim_string; else it is an array up to its first nil.
+func (w *writer) value(v vm.LValue, depth int) {
+	w.Meter.Spend(2)
+	switch x := v.(type) {
+	case vm.LString:
+		w.room(len(x))
+		w.out.BulkString(string(x))
+	case vm.LNumber:
+		w.room(0)
+		w.out.Int(number.Truncate(float64(x)))
+	case vm.LBool:
+		w.room(0)
+		w.bool(bool(x))
+	case *vm.LTable:
+		w.room(0)
+		if depth >= maxDepth {
+			w.ThrowText(w.L, "reached lua stack limit")
+		}
+		w.table(x, depth)
+	default:
+		w.room(0)
+		w.out.Null()
+	}
+}
+
+// room ends the run if the reply gets longer than it may.
+func (w *writer) room(n int) {
+	w.Meter.Spend(n >> 6)
+	if len(w.out.Buf)+n > w.maxBytes {
+		w.Meter.End("ERR the script's reply is longer than " + strconv.Itoa(w.maxBytes) + " bytes")
+	}
+}
+
+func (w *writer) bool(b bool) {
+	switch {
+	case w.scriptRESP3:
+		w.out.Bool(b)
+	case b:
+		w.out.Int(1)
+	default:
+		w.out.Null()
+	}
+}
+
+func (w *writer) table(t *vm.LTable, depth int) {
+	if text, ok := t.RawGetString("err").(vm.LString); ok {
+		w.room(len(text))
+		w.out.Error(message.OneLine(string(text)))
+	} else if text, ok := t.RawGetString("ok").(vm.LString); ok {
+		w.room(len(text))
+		w.out.Status(message.OneLine(string(text)))
+	} else if f, ok := t.RawGetString("double").(vm.LNumber); ok {
+		w.double(float64(f))
+	} else if m, ok := t.RawGetString("map").(*vm.LTable); ok {
+		w.out.Map(w.count(m))
+		for k, v := range machine.Pairs(m) {
+			w.value(k, depth+1)
+			w.value(v, depth+1)
+		}
+	} else if set, ok := t.RawGetString("set").(*vm.LTable); ok {
+		w.out.Set(w.count(set))
+		for k := range machine.Pairs(set) {
+			w.value(k, depth+1)
+		}
+	} else if big, ok := t.RawGetString("big_number").(vm.LString); ok {
+		w.room(len(big))
+		w.out.BigNumber(message.OneLine(string(big)))
+	} else if text, ok := t.RawGetString("verbatim_string").(*vm.LTable); ok && w.verbatim(text) {
+		return
+	} else {
+		w.array(t, depth)
+	}
+}
+
+func (w *writer) count(t *vm.LTable) int {
+	n := 0
+	for range machine.Pairs(t) {
+		n++
+	}
+	w.Meter.Spend(n)
+	return n
+}
+
+func (w *writer) array(t *vm.LTable, depth int) {
+	n := 0
+	for t.RawGetInt(n+1) != vm.LNil {
+		n++
+	}
+	w.Meter.Spend(n)
+	w.out.Array(n)
+	for i := 1; i <= n; i++ {
+		w.value(t.RawGetInt(i), depth+1)
+	}
+}
+
+// double appends a number with as many digits as Redis gives it in scripts, which are more than elsewhere.
+func (w *writer) double(f float64) {
+	var piece [40]byte
+	text := number.AppendExact(piece[:0], f)
+	if f != f {
+		text = append(piece[:0], "nan"...)
+	}
+	if !w.out.RESP3 {
+		w.out.Bulk(text)
+		return
+	}
+	w.out.Buf = append(append(append(w.out.Buf, ','), text...), '\r', '\n')
+}
+
+// verbatim appends a text with its format of three letters, if t is one.
+func (w *writer) verbatim(t *vm.LTable) bool {
+	text, isText := t.RawGetString("string").(vm.LString)
+	format, isFormat := t.RawGetString("format").(vm.LString)
+	if !isText || !isFormat {
+		return false
+	}
+	w.room(len(text))
+	if !w.out.RESP3 {
+		w.out.BulkString(string(text))
+		return true
+	}
+	const formatBytes = 3
+	format = vm.LString(message.OneLine(string(format + "   "))[:formatBytes])
+	b := strconv.AppendInt(append(w.out.Buf, '='), int64(len(text)+formatBytes+1), 10)
+	b = append(append(append(b, '\r', '\n'), format...), ':')
+	w.out.Buf = append(append(b, text...), '\r', '\n')
+	return true
+}

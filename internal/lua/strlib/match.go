@@ -1,0 +1,176 @@
+package strlib
+
+import (
+	"strings"
+
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/bound"
+	"cellserver/internal/lua/machine"
+	"cellserver/internal/lua/number"
+	"cellserver/internal/lua/pattern"
+)
+
+func (lib library) matcher(l *vm.LState, src, pat string) *pattern.Matcher {
+	return pattern.New(lib.Meter, func(problem string) { lib.Raise(l, problem) }, src, pat)
+}
+
+// find is string.find, and string.match without the positions.
+func (lib library) find(l *vm.LState, find bool) int {
+	s, pat := lib.CheckString(l, 1), lib.CheckString(l, 2)
+	from := min(max(position(lib.OptInt(l, 3, 1), len(s))-1, 0), len(s))
+	if find && (vm.LVAsBool(l.Get(4)) || !strings.ContainsAny(pat, "^$*+?.([%-")) {
+		lib.Meter.Spend(len(s) >> 3)
+		i := strings.Index(s[from:], pat)
+		if i < 0 {
+			l.Push(vm.LNil)
+			return 1
+		}
+		l.Push(vm.LNumber(from + i + 1))
+		l.Push(vm.LNumber(from + i + len(pat)))
+		return 2
+	}
+	pat, anchored := strings.CutPrefix(pat, "^")
+	m := lib.matcher(l, s, pat)
+	for ; from <= len(s); from++ {
+		if end := m.Match(from); end >= 0 {
+			if find {
+				l.Push(vm.LNumber(from + 1))
+				l.Push(vm.LNumber(end))
+				return 2 + lib.pushCaptures(l, m, m.Captures())
+			}
+			return lib.pushCaptures(l, m, max(m.Captures(), 1))
+		}
+		if anchored {
+			break
+		}
+	}
+	l.Push(vm.LNil)
+	return 1
+}
+
+// capture is the i-th capture of a match, a text or a position.
+func capture(m *pattern.Matcher, i int) vm.LValue {
+	text, position := m.Capture(i)
+	if position > 0 {
+		return vm.LNumber(position)
+	}
+	return vm.LString(text)
+}
+
+// pushCaptures pushes the first n captures, of which the first may be the whole match.
+func (lib library) pushCaptures(l *vm.LState, m *pattern.Matcher, n int) int {
+	lib.Meter.Charge(n * bound.ArgumentBytes)
+	for i := range n {
+		l.Push(capture(m, i))
+	}
+	return n
+}
+
+func (lib library) gmatch(l *vm.LState) int {
+	s, pat := lib.CheckString(l, 1), lib.CheckString(l, 2)
+	lib.Meter.Charge(bound.ClosureBytes + 1024)
+	from := 0
+	l.Push(l.NewFunction(func(l *vm.LState) int {
+		m := lib.matcher(l, s, pat)
+		for ; from <= len(s); from++ {
+			if end := m.Match(from); end >= 0 {
+				from = max(end, from+1)
+				return lib.pushCaptures(l, m, max(m.Captures(), 1))
+			}
+		}
+		l.Push(vm.LNil)
+		return 1
+	}))
+	return 1
+}
+
+func (lib library) gsub(l *vm.LState) int {
+	s, pat := lib.CheckString(l, 1), lib.CheckString(l, 2)
+	by := l.Get(3)
+	switch by.(type) {
+	case vm.LString, vm.LNumber, *vm.LTable, *vm.LFunction:
+	default:
+		lib.RaiseArgument(l, 3, "string/function/table expected")
+	}
+	most := lib.OptInt(l, 4, len(s)+1)
+	pat, anchored := strings.CutPrefix(pat, "^")
+	m := lib.matcher(l, s, pat)
+	var out []byte
+	n, from := 0, 0
+	for n < most {
+		end := m.Match(from)
+		if end >= 0 {
+			n++
+			before := len(out)
+			out = lib.appendReplacement(l, out, m, by)
+			lib.Meter.Charge(len(out) - before)
+		}
+		if end > from {
+			from = end
+		} else if from < len(s) {
+			out = append(out, s[from])
+			from++
+		} else {
+			break
+		}
+		if anchored {
+			break
+		}
+	}
+	lib.Meter.Charge(len(out) + len(s)) // what growing it took
+	out = append(out, s[min(from, len(s)):]...)
+	lib.PushText(l, out)
+	l.Push(vm.LNumber(n))
+	return 2
+}
+
+func (lib library) appendReplacement(l *vm.LState, out []byte, m *pattern.Matcher, by vm.LValue) []byte {
+	var v vm.LValue
+	switch x := by.(type) {
+	case *vm.LTable:
+		v = l.GetTable(lib.Readable(x), capture(m, 0))
+	case *vm.LFunction:
+		l.Push(x)
+		n := lib.pushCaptures(l, m, max(m.Captures(), 1))
+		l.Call(n, 1)
+		v = l.Get(-1)
+		l.Pop(1)
+	default:
+		return lib.appendTemplate(out, m, string(machine.AppendText(nil, by)))
+	}
+	if vm.LVIsFalse(v) {
+		return append(out, m.Whole()...)
+	}
+	if !machine.IsText(v) {
+		lib.Raise(l, "invalid replacement value (a "+v.Type().String()+")")
+	}
+	lib.Meter.Charge(machine.TextBytes(v))
+	return machine.AppendText(out, v)
+}
+
+// appendTemplate appends a replacement text in which %0 to %9 stand for captures.
+func (lib library) appendTemplate(out []byte, m *pattern.Matcher, by string) []byte {
+	lib.Meter.Charge(len(by))
+	for i := 0; i < len(by); i++ {
+		if by[i] != '%' {
+			out = append(out, by[i])
+			continue
+		}
+		i++
+		switch {
+		case i == len(by):
+			out = append(out, 0)
+		case by[i] == '0':
+			lib.Meter.Charge(len(m.Whole()))
+			out = append(out, m.Whole()...)
+		case number.IsDigit(by[i]):
+			v := capture(m, int(by[i]-'1'))
+			lib.Meter.Charge(machine.TextBytes(v))
+			out = machine.AppendText(out, v)
+		default:
+			out = append(out, by[i])
+		}
+	}
+	return out
+}

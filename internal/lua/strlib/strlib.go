@@ -1,0 +1,125 @@
+// Package strlib is Lua's string library. A library belongs to the goroutine of its machine.
+package strlib
+
+import (
+	"math"
+	"strings"
+
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/bound"
+	"cellserver/internal/lua/machine"
+)
+
+type library struct{ *machine.Machine }
+
+// Open makes the table string global, and returns it.
+func Open(m *machine.Machine) *vm.LTable {
+	lib := library{m}
+	return m.OpenLibrary("string", machine.Functions{
+		"byte":    lib.byte,
+		"char":    lib.char,
+		"find":    func(l *vm.LState) int { return lib.find(l, true) },
+		"format":  lib.format,
+		"gfind":   lib.gmatch,
+		"gmatch":  lib.gmatch,
+		"gsub":    lib.gsub,
+		"len":     func(l *vm.LState) int { l.Push(vm.LNumber(len(lib.CheckString(l, 1)))); return 1 },
+		"lower":   func(l *vm.LState) int { return lib.mapBytes(l, 'A', 'Z') },
+		"match":   func(l *vm.LState) int { return lib.find(l, false) },
+		"rep":     lib.rep,
+		"reverse": lib.reverse,
+		"sub":     lib.sub,
+		"upper":   func(l *vm.LState) int { return lib.mapBytes(l, 'a', 'z') },
+	})
+}
+
+// position turns an index from either end into one from the beginning.
+func position(i, n int) int {
+	if i < 0 {
+		return max(n+i+1, 0)
+	}
+	return i
+}
+
+func (lib library) byte(l *vm.LState) int {
+	s := lib.CheckString(l, 1)
+	from := position(lib.OptInt(l, 2, 1), len(s))
+	to := min(position(lib.OptInt(l, 3, from), len(s)), len(s))
+	from = max(from, 1)
+	n := to - from + 1
+	if n <= 0 {
+		return 0
+	}
+	if n > bound.MaxResults {
+		lib.Raise(l, "string slice too long")
+	}
+	lib.Meter.Charge(n * 2 * bound.ArgumentBytes)
+	for i := from; i <= to; i++ {
+		l.Push(vm.LNumber(s[i-1]))
+	}
+	return n
+}
+
+func (lib library) char(l *vm.LState) int {
+	n := l.GetTop()
+	lib.Meter.Charge(n)
+	b := make([]byte, n)
+	for i := range b {
+		c := lib.CheckInt(l, i+1)
+		if c < 0 || c > 255 {
+			lib.RaiseArgument(l, i+1, "invalid value")
+		}
+		b[i] = byte(c)
+	}
+	return lib.PushText(l, b)
+}
+
+func (lib library) mapBytes(l *vm.LState, from, to byte) int {
+	s := lib.CheckString(l, 1)
+	lib.Meter.Charge(len(s))
+	b := []byte(s)
+	for i, c := range b {
+		if from <= c && c <= to {
+			b[i] = c ^ 0x20
+		}
+	}
+	lib.Meter.Spend(len(s) >> 4)
+	return lib.PushText(l, b)
+}
+
+func (lib library) rep(l *vm.LState) int {
+	s, n := lib.CheckString(l, 1), lib.CheckInt(l, 2)
+	if n <= 0 || s == "" {
+		l.Push(vm.LString(""))
+		return 1
+	}
+	n = min(n, math.MaxInt/len(s)) // enough to end any run
+	lib.Meter.Charge(n * len(s))
+	l.Push(vm.LString(strings.Repeat(s, n)))
+	return 1
+}
+
+func (lib library) reverse(l *vm.LState) int {
+	s := lib.CheckString(l, 1)
+	lib.Meter.Charge(len(s))
+	b := make([]byte, len(s))
+	for i := range b {
+		b[i] = s[len(s)-1-i]
+	}
+	lib.Meter.Spend(len(s) >> 4)
+	return lib.PushText(l, b)
+}
+
+func (lib library) sub(l *vm.LState) int {
+	s := lib.CheckString(l, 1)
+	from := max(position(lib.CheckInt(l, 2), len(s)), 1)
+	to := min(position(lib.OptInt(l, 3, -1), len(s)), len(s))
+	lib.Meter.Charge(bound.ArgumentBytes)
+	if from > to {
+		l.Push(vm.LString(""))
+	} else {
+		l.Push(vm.LString(s[from-1 : to]))
+	}
+	return 1
+}

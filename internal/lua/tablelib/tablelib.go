@@ -1,0 +1,117 @@
+// Package tablelib is Lua's table library. A library belongs to the goroutine of its machine.
+package tablelib
+
+import (
+	"strconv"
+
+	vm "github.com/yuin/gopher-lua"
+
+	"cellserver/internal/lua/bound"
+	"cellserver/internal/lua/machine"
+)
+
+type library struct{ *machine.Machine }
+
+// Open makes the table named table global.
+func Open(m *machine.Machine) {
+	lib := library{m}
+	m.OpenLibrary("table", machine.Functions{
+		"concat":   lib.concat,
+		"foreach":  lib.foreach,
+		"foreachi": lib.foreachi,
+		"getn":     func(l *vm.LState) int { l.Push(vm.LNumber(lib.CheckTable(l).Len())); return 1 },
+		"insert":   lib.insert,
+		"maxn":     lib.maxn,
+		"remove":   lib.remove,
+		"setn":     func(l *vm.LState) int { lib.Raise(l, "'setn' is obsolete"); return 0 },
+		"sort":     lib.sort,
+	})
+}
+
+func (lib library) concat(l *vm.LState) int {
+	t, separator := lib.CheckTable(l), lib.OptString(l, 2, "")
+	from := lib.OptInt(l, 3, 1)
+	to := lib.OptLen(l, 4, t)
+	var out []byte
+	for i := from; i <= to; i++ {
+		v := t.RawGetInt(i)
+		if !machine.IsText(v) {
+			lib.Raise(l, "invalid value ("+v.Type().String()+") at index "+strconv.Itoa(i)+" in table for 'concat'")
+		}
+		if i > from {
+			out = append(out, separator...)
+		}
+		lib.Meter.Spend(1)
+		lib.Meter.Charge(2 * (machine.TextBytes(v) + len(separator)))
+		out = machine.AppendText(out, v)
+	}
+	return lib.PushText(l, out)
+}
+
+func (lib library) insert(l *vm.LState) int {
+	t := lib.Writable(l)
+	n := t.Len()
+	at, v := n+1, l.Get(2)
+	switch l.GetTop() {
+	case 2:
+	case 3:
+		at, v = lib.CheckInt(l, 2), l.Get(3)
+	default:
+		lib.Raise(l, "wrong number of arguments to 'insert'")
+	}
+	if at < 1 || at > n || v == vm.LNil {
+		lib.RawSet(l, t, vm.LNumber(at), v)
+		return 0
+	}
+	lib.Meter.Charge(bound.ElementBytes)
+	lib.Meter.Spend((n - at) >> 3)
+	t.Insert(at, v)
+	return 0
+}
+
+func (lib library) remove(l *vm.LState) int {
+	t := lib.CheckTable(l)
+	n := t.Len()
+	at := lib.OptInt(l, 2, n)
+	if at < 1 || at > n {
+		return 0
+	}
+	t = lib.Writable(l)
+	lib.Meter.Spend((n - at) >> 3)
+	l.Push(t.Remove(at))
+	return 1
+}
+
+func (lib library) maxn(l *vm.LState) int {
+	most := vm.LNumber(0)
+	for k := range machine.Pairs(lib.Readable(lib.CheckTable(l))) {
+		lib.Meter.Spend(2)
+		if n, ok := k.(vm.LNumber); ok && n > most {
+			most = n
+		}
+	}
+	l.Push(most)
+	return 1
+}
+
+func (lib library) foreach(l *vm.LState) int {
+	t, f := lib.Readable(lib.CheckTable(l)), l.Get(2)
+	for k, v := range machine.Pairs(t) {
+		if r := lib.Call1(l, f, k, v); r != vm.LNil {
+			l.Push(r)
+			return 1
+		}
+	}
+	return 0
+}
+
+func (lib library) foreachi(l *vm.LState) int {
+	t, f := lib.CheckTable(l), l.Get(2)
+	for i, n := 1, t.Len(); i <= n; i++ {
+		if r := lib.Call1(l, f, vm.LNumber(i), t.RawGetInt(i)); r != vm.LNil {
+			l.Push(r)
+			return 1
+		}
+	}
+	return 0
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package lua
-
-import "runtime"
-
-// yield lets other goroutines have the processor.
-func yield(bool) { runtime.Gosched() }
