@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/store"
 )
 
 const (
@@ -25,13 +26,25 @@ func limit(t testing.TB, maxBurst, count, periodSec int64) funnel.Limit {
 	return l
 }
 
-func key(db uint16, name string) Key { return Key{DB: db, Name: []byte(name)} }
+func key(db uint16, name string) store.Key { return store.Key{DB: db, Name: []byte(name)} }
 
-// one asks for one request's answer.
-func one(s *Store, nowNs int64, k Key, l funnel.Limit, quantity int64) funnel.Result {
-	batch := []Request{{Key: k, Limit: l, Quantity: quantity}}
-	s.Throttle(nowNs, batch)
+// one is Throttle for one request.
+func one(ks store.Keys, nowNs int64, k store.Key, l funnel.Limit, quantity int64) funnel.Result {
+	batch := []store.Request{{Key: k, Limit: l, Quantity: quantity}}
+	ks.Throttle(nowNs, batch)
 	return batch[0].Result
+}
+
+// tatOf is TAT without its error: nothing here has any.
+func tatOf(ks store.Keys, nowNs int64, k store.Key) (tatNs int64, ok bool) {
+	tatNs, ok, _ = ks.TAT(nowNs, k)
+	return tatNs, ok
+}
+
+// remove is Delete for one key.
+func remove(ks store.Keys, nowNs int64, k store.Key) bool {
+	deleted, _ := ks.Delete(nowNs, []store.Key{k})
+	return deleted == 1
 }
 
 // length counts a database's live keys.
@@ -43,9 +56,9 @@ func length(s *Store, nowNs int64, db uint16) int {
 
 func TestBatchIsAnsweredInOrder(t *testing.T) {
 	s, l := New(), limit(t, 1, 1, 1)
-	batch := make([]Request, 4)
+	batch := make([]store.Request, 4)
 	for i := range batch {
-		batch[i] = Request{Key: key(0, "k"), Limit: l, Quantity: 1}
+		batch[i] = store.Request{Key: key(0, "k"), Limit: l, Quantity: 1}
 	}
 	batch[2].Key = key(1, "k") // another database: another key
 	s.Throttle(t0, batch)
@@ -68,9 +81,9 @@ func TestLongBatches(t *testing.T) {
 	s, m, l := New(), model{}, limit(t, 20, 1, 1)
 	for round := range 200 {
 		now := t0 + int64(round)*sec
-		batch := make([]Request, rng.IntN(3*pieceRequests))
+		batch := make([]store.Request, rng.IntN(3*pieceRequests))
 		for i := range batch {
-			batch[i] = Request{Key: key(uint16(rng.IntN(2)), fmt.Sprint(rng.IntN(50))), Limit: l, Quantity: rng.Int64N(4) - 1}
+			batch[i] = store.Request{Key: key(uint16(rng.IntN(2)), fmt.Sprint(rng.IntN(50))), Limit: l, Quantity: rng.Int64N(4) - 1}
 		}
 		s.Throttle(now, batch)
 		for i, q := range batch {
@@ -107,9 +120,9 @@ func TestExpiredIsAbsentForEveryReaderAtOnce(t *testing.T) {
 		nowNs int64
 		live  bool
 	}{{t0, true}, {t0 + sec - 1, true}, {t0 + sec, false}, {t0 + 2*sec, false}} {
-		_, ok := s.TAT(tt.nowNs, k)
-		tx := s.Begin(tt.nowNs, []Key{k})
-		_, exists := tx.TAT(0)
+		_, ok := tatOf(s, tt.nowNs, k)
+		tx := s.Begin(tt.nowNs, []store.Key{k})
+		_, exists := tatOf(tx, tt.nowNs, k)
 		tx.Rollback()
 		if n := length(s, tt.nowNs, 3); ok != tt.live || exists != tt.live || (n == 1) != tt.live {
 			t.Errorf("%d ns later: TAT %v, Exists %v, Count %d, want live %v", tt.nowNs-t0, ok, exists, n, tt.live)
@@ -124,9 +137,9 @@ func TestFullRefundAndProbeLeaveNoEntry(t *testing.T) {
 	one(s, t0, key(0, "refund of nothing"), l, -1)
 	one(s, t0, key(0, "refunded"), l, 2)
 	one(s, t0, key(0, "refunded"), l, -2)
-	var st Stats
-	if s.UpdateStats(&st); st.Keys != 0 || st.Allowed != 4 || st.Denied != 1 {
-		t.Errorf("got %+v, want no keys, 4 allowed, 1 denied", st)
+	var st store.Stats
+	if s.UpdateStats(&st); st.Keys != 0 || st.Allowed != 4 || st.Limited != 1 {
+		t.Errorf("got %+v, want no keys, 4 allowed, 1 limited", st)
 	}
 }
 
@@ -170,9 +183,9 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 	names := []string{"short", strings.Repeat("long", 20), strings.Repeat("longer", 2000)}
 	for _, n := range []int{1, 2, 16, pieceRequests, 2*pieceRequests + 1} {
 		s, now := New(), t0
-		batch := make([]Request, n)
+		batch := make([]store.Request, n)
 		for i := range batch {
-			batch[i] = Request{Key: key(uint16(i%2), fmt.Sprint(names[i%3], i/6)), Limit: l, Quantity: 1}
+			batch[i] = store.Request{Key: key(uint16(i%2), fmt.Sprint(names[i%3], i/6)), Limit: l, Quantity: 1}
 		}
 		if allocs := testing.AllocsPerRun(1000, func() {
 			now += sec

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"cellserver/internal/store"
 )
 
 // watchedKeys counts the entries of all lists of watchers, and the shards that have a map for them.
@@ -28,80 +30,80 @@ func TestWatch(t *testing.T) {
 	live, absent, expired := key(1, "live"), key(1, "absent"), key(1, "expired")
 	for _, tt := range []struct {
 		name  string
-		keys  []Key
+		keys  []store.Key
 		after func(s *Store)
-		atNs  int64 // when it is asked; t0 if 0
+		atNs  int64 // the time of Dirty; t0 if 0
 		want  bool
 	}{
-		{name: "nothing happens", keys: []Key{live, absent, expired}},
-		{name: "written", keys: []Key{live}, after: func(s *Store) { put(t, s, t0, live, 60) }, want: true},
-		{name: "created", keys: []Key{absent}, after: func(s *Store) { put(t, s, t0, absent, 60) }, want: true},
-		{name: "created anew", keys: []Key{expired}, after: func(s *Store) { put(t, s, t0, expired, 60) }, want: true},
-		{name: "deleted", keys: []Key{live}, after: func(s *Store) { s.Delete(t0, live) }, want: true},
-		{name: "absent and deleted", keys: []Key{absent}, after: func(s *Store) { s.Delete(t0, absent) }},
-		{name: "one of many", keys: []Key{absent, live, expired}, after: func(s *Store) { s.Delete(t0, live) }, want: true},
-		{name: "changed and changed back", keys: []Key{live}, want: true, after: func(s *Store) {
+		{name: "nothing happens", keys: []store.Key{live, absent, expired}},
+		{name: "written", keys: []store.Key{live}, after: func(s *Store) { put(t, s, t0, live, 60) }, want: true},
+		{name: "created", keys: []store.Key{absent}, after: func(s *Store) { put(t, s, t0, absent, 60) }, want: true},
+		{name: "created anew", keys: []store.Key{expired}, after: func(s *Store) { put(t, s, t0, expired, 60) }, want: true},
+		{name: "deleted", keys: []store.Key{live}, after: func(s *Store) { remove(s, t0, live) }, want: true},
+		{name: "absent and deleted", keys: []store.Key{absent}, after: func(s *Store) { remove(s, t0, absent) }},
+		{name: "one of many", keys: []store.Key{absent, live, expired}, after: func(s *Store) { remove(s, t0, live) }, want: true},
+		{name: "changed and changed back", keys: []store.Key{live}, want: true, after: func(s *Store) {
 			one(s, t0, live, limit(t, 99, 1, 60), 1)
 			one(s, t0, live, limit(t, 99, 1, 60), -1)
 		}},
-		{name: "created and deleted", keys: []Key{absent}, want: true, after: func(s *Store) {
+		{name: "created and deleted", keys: []store.Key{absent}, want: true, after: func(s *Store) {
 			put(t, s, t0, absent, 60)
-			s.Delete(t0, absent)
+			remove(s, t0, absent)
 		}},
-		{name: "denied", keys: []Key{live}, after: func(s *Store) { one(s, t0, live, limit(t, 0, 1, 60), 1) }},
-		{name: "probed", keys: []Key{live, absent}, after: func(s *Store) {
+		{name: "limited", keys: []store.Key{live}, after: func(s *Store) { one(s, t0, live, limit(t, 0, 1, 60), 1) }},
+		{name: "probed", keys: []store.Key{live, absent}, after: func(s *Store) {
 			one(s, t0, live, limit(t, 9, 1, 60), 0)
 			one(s, t0, absent, limit(t, 9, 1, 60), 0)
 		}},
-		{name: "refund of nothing", keys: []Key{absent}, after: func(s *Store) { one(s, t0, absent, limit(t, 9, 1, 60), -1) }},
-		{name: "read", keys: []Key{live}, after: func(s *Store) { s.TAT(t0, live) }},
-		{name: "another key", keys: []Key{live}, after: func(s *Store) { put(t, s, t0, absent, 60) }},
-		{name: "the name in another database", keys: []Key{live}, after: func(s *Store) { put(t, s, t0, key(2, "live"), 60) }},
-		{name: "in a batch", keys: []Key{live}, want: true, after: func(s *Store) {
-			batch := make([]Request, 40)
+		{name: "refund of nothing", keys: []store.Key{absent}, after: func(s *Store) { one(s, t0, absent, limit(t, 9, 1, 60), -1) }},
+		{name: "read", keys: []store.Key{live}, after: func(s *Store) { s.TAT(t0, live) }},
+		{name: "another key", keys: []store.Key{live}, after: func(s *Store) { put(t, s, t0, absent, 60) }},
+		{name: "the name in another database", keys: []store.Key{live}, after: func(s *Store) { put(t, s, t0, key(2, "live"), 60) }},
+		{name: "in a batch", keys: []store.Key{live}, want: true, after: func(s *Store) {
+			batch := make([]store.Request, 40)
 			for i := range batch {
-				batch[i] = Request{Key: key(1, []string{"live", "others"}[i%2]), Limit: limit(t, 99, 1, 60), Quantity: 1}
+				batch[i] = store.Request{Key: key(1, []string{"live", "others"}[i%2]), Limit: limit(t, 99, 1, 60), Quantity: 1}
 			}
 			s.Throttle(t0, batch)
 		}},
-		{name: "by a Tx", keys: []Key{live}, want: true, after: func(s *Store) {
-			tx := s.Begin(t0, []Key{live})
-			tx.Delete(0)
+		{name: "by a transaction", keys: []store.Key{live}, want: true, after: func(s *Store) {
+			tx := s.Begin(t0, []store.Key{live})
+			remove(tx, t0, live)
 			tx.Commit()
 		}},
-		{name: "by a Tx that was released", keys: []Key{absent}, want: true, after: func(s *Store) {
-			tx := s.Begin(t0, []Key{absent})
+		{name: "by a transaction that was released", keys: []store.Key{absent}, want: true, after: func(s *Store) {
+			tx := s.Begin(t0, []store.Key{absent})
 			tx.Release()
-			tx.Throttle(0, limit(t, 9, 1, 60), 1)
+			one(tx, t0, absent, limit(t, 9, 1, 60), 1)
 			tx.Commit()
 		}},
-		{name: "by a Tx that did not commit", keys: []Key{live}, after: func(s *Store) {
-			tx := s.Begin(t0, []Key{live})
-			tx.Delete(0)
+		{name: "by a transaction that did not commit", keys: []store.Key{live}, after: func(s *Store) {
+			tx := s.Begin(t0, []store.Key{live})
+			remove(tx, t0, live)
 			tx.Rollback()
 		}},
-		{name: "by a Tx that read", keys: []Key{live, absent}, after: func(s *Store) {
-			tx := s.Begin(t0, []Key{live, absent})
-			tx.Throttle(0, limit(t, 0, 1, 60), 1)
-			tx.Delete(1)
+		{name: "by a transaction that read", keys: []store.Key{live, absent}, after: func(s *Store) {
+			tx := s.Begin(t0, []store.Key{live, absent})
+			one(tx, t0, live, limit(t, 0, 1, 60), 1)
+			remove(tx, t0, absent)
 			tx.Commit()
 		}},
-		{name: "by an Exclusive", keys: []Key{live}, want: true, after: func(s *Store) {
+		{name: "by an exclusive", keys: []store.Key{live}, want: true, after: func(s *Store) {
 			x := s.BeginAll(t0)
 			defer x.End()
-			x.Delete(live)
+			remove(x, t0, live)
 		}},
-		{name: "flushed", keys: []Key{live}, after: func(s *Store) { s.Flush(1) }, want: true},
-		{name: "absent and flushed", keys: []Key{absent, expired}, after: func(s *Store) { s.Flush(1) }},
-		{name: "another database flushed", keys: []Key{live}, after: func(s *Store) { s.Flush(2) }},
-		{name: "all flushed", keys: []Key{live}, after: (*Store).FlushAll, want: true},
-		{name: "absent and all flushed", keys: []Key{absent, expired}, after: (*Store).FlushAll},
-		{name: "live before it expires", keys: []Key{live}, atNs: t0 + 60*sec - 1},
-		{name: "live and expires", keys: []Key{live}, atNs: t0 + 60*sec, want: true},
-		{name: "the first of two expires", keys: []Key{live, key(1, "longer")}, atNs: t0 + 60*sec, want: true},
-		{name: "the last of two expires", keys: []Key{key(1, "longer"), live}, atNs: t0 + 60*sec, want: true},
-		{name: "swept", keys: []Key{live}, after: func(s *Store) { sweepOnce(s, t0+60*sec) }, want: true},
-		{name: "expired and swept", keys: []Key{expired}, after: func(s *Store) { sweepOnce(s, t0) }},
+		{name: "flushed", keys: []store.Key{live}, after: func(s *Store) { s.Flush(1) }, want: true},
+		{name: "absent and flushed", keys: []store.Key{absent, expired}, after: func(s *Store) { s.Flush(1) }},
+		{name: "another database flushed", keys: []store.Key{live}, after: func(s *Store) { s.Flush(2) }},
+		{name: "all flushed", keys: []store.Key{live}, after: (*Store).FlushAll, want: true},
+		{name: "absent and all flushed", keys: []store.Key{absent, expired}, after: (*Store).FlushAll},
+		{name: "live before it expires", keys: []store.Key{live}, atNs: t0 + 60*sec - 1},
+		{name: "live and expires", keys: []store.Key{live}, atNs: t0 + 60*sec, want: true},
+		{name: "the first of two expires", keys: []store.Key{live, key(1, "longer")}, atNs: t0 + 60*sec, want: true},
+		{name: "the last of two expires", keys: []store.Key{key(1, "longer"), live}, atNs: t0 + 60*sec, want: true},
+		{name: "swept", keys: []store.Key{live}, after: func(s *Store) { sweepOnce(s, t0+60*sec) }, want: true},
+		{name: "expired and swept", keys: []store.Key{expired}, after: func(s *Store) { sweepOnce(s, t0) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStore(4)
@@ -131,20 +133,20 @@ func TestWatchAddsKeys(t *testing.T) {
 	s := newStore(4)
 	a, b := key(0, "a"), key(0, "b")
 	put(t, s, t0, a, 10)
-	w := s.Watch(t0, []Key{a, a})
+	w := s.Watch(t0, []store.Key{a, a})
 	for range 1000 {
-		w.Add(t0+sec, []Key{a, b})
+		w.Add(t0+sec, []store.Key{a, b})
 	}
 	if entries, _ := watchedKeys(s); entries != 2 {
 		t.Errorf("%d keys are watched, want 2", entries)
 	}
 	// What is watched from when it has expired does not expire, but a was live when its watch began.
-	w.Add(t0+20*sec, []Key{a})
+	w.Add(t0+20*sec, []store.Key{a})
 	if !w.Dirty(t0+20*sec) || w.Dirty(t0+2*sec) {
 		t.Error("a key that was watched again lost the time from which it was watched")
 	}
 	put(t, s, t0, b, 10)
-	w.Add(t0, []Key{b, key(0, "c")})
+	w.Add(t0, []store.Key{b, key(0, "c")})
 	if entries, _ := watchedKeys(s); !w.Dirty(t0) || entries != 1 {
 		t.Errorf("dirty %v with %d keys that are still watched, want 1", w.Dirty(t0), entries)
 	}
@@ -159,7 +161,7 @@ func TestManyWatchers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	s := newStore(4)
 	type open struct {
-		w     *Watch
+		w     store.Watch
 		keys  map[int]bool
 		dirty bool
 	}
@@ -168,7 +170,7 @@ func TestManyWatchers(t *testing.T) {
 		switch n := rng.IntN(10); {
 		case n < 4:
 			o := &open{keys: map[int]bool{}}
-			var keys []Key
+			var keys []store.Key
 			for range rng.IntN(4) {
 				i := rng.IntN(8)
 				o.keys[i] = true
@@ -187,7 +189,7 @@ func TestManyWatchers(t *testing.T) {
 		case n == 9 && rng.IntN(10) == 0:
 			i := rng.IntN(8)
 			put(t, s, t0, key(0, fmt.Sprint(i)), 3600)
-			s.Delete(t0, key(0, fmt.Sprint(i)))
+			remove(s, t0, key(0, fmt.Sprint(i)))
 			for _, o := range watches {
 				o.dirty = o.dirty || o.keys[i]
 			}
@@ -208,21 +210,21 @@ func TestWatchedKeysNeedNoLock(t *testing.T) {
 	watched, written := key(0, "watched"), key(0, "written")
 	happened := 0
 	for range 3000 {
-		w := s.Watch(t0, []Key{watched})
+		w := s.Watch(t0, []store.Key{watched})
 		var seenNs int64
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			one(s, t0, watched, l, 1)
-			seenNs, _ = s.TAT(t0, written)
+			seenNs, _ = tatOf(s, t0, written)
 		})
-		tx := s.Begin(t0, []Key{written})
+		tx := s.Begin(t0, []store.Key{written})
 		if !w.Dirty(t0) {
-			tx.Throttle(0, l, 1)
+			one(tx, t0, written, l, 1)
 			happened++
 		}
 		tx.Commit()
 		wg.Wait()
-		if isNs, _ := s.TAT(t0, written); isNs != seenNs {
+		if isNs, _ := tatOf(s, t0, written); isNs != seenNs {
 			t.Fatalf("a transaction happened after the change of a key that it watched had been seen")
 		}
 		w.Close()
@@ -238,17 +240,16 @@ func TestWatchIsATransaction(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			var tx Tx
 			for n := 0; n < 300; {
-				w := s.Watch(t0, []Key{a})
-				readNs, _ := s.TAT(t0, a)
-				tx.Begin(s, t0, []Key{a, b})
+				w := s.Watch(t0, []store.Key{a})
+				readNs, _ := tatOf(s, t0, a)
+				tx := s.Begin(t0, []store.Key{a, b})
 				if !w.Dirty(t0) {
-					if nowNs, _ := tx.TAT(0); nowNs != readNs {
+					if nowNs, _ := tatOf(tx, t0, a); nowNs != readNs {
 						t.Errorf("not dirty, but the TAT was %d and is %d", readNs, nowNs)
 					}
-					tx.Throttle(0, l, 1)
-					tx.Throttle(1, l, 1)
+					one(tx, t0, a, l, 1)
+					one(tx, t0, b, l, 1)
 					done.Add(1)
 					n++
 				}
@@ -258,7 +259,7 @@ func TestWatchIsATransaction(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for _, k := range []Key{a, b} {
+	for _, k := range []store.Key{a, b} {
 		if r := one(s, t0, k, l, 0); r.Limit-r.Remaining != done.Load() {
 			t.Errorf("%s: %d units, want %d", k.Name, r.Limit-r.Remaining, done.Load())
 		}
