@@ -79,7 +79,9 @@ func TestEverythingAtOnce(t *testing.T) {
 		func(rng *rand.Rand) {
 			nowNs := now()
 			onKeys(s, nowNs, keysOf(rng))
-			s.Delete(nowNs, keysOf(rng))
+			if _, err := s.Delete(nowNs, keysOf(rng)); err != nil {
+				t.Error(err)
+			}
 			s.Scan(nowNs, 1, rng.Uint64N(1<<cursorBits), 20, func(k store.Key, _ int64) { s.MemoryUsage(nowNs, k) })
 			s.Count(nowNs, make([]int, 2))
 		},
