@@ -106,8 +106,9 @@ type Restorer interface {
 }
 
 // Transaction is several calls as one step, at the time at which it began, whatever time they are given. It may name
-// only keys that Begin was given; another one panics. It ends with Commit or Rollback, best with a deferred Rollback, which does nothing after Commit;
-// until then its goroutine must not use the store but through it, unless it has called Release.
+// only keys that Begin was given; another one panics. It ends with Commit or Rollback, best with a deferred Rollback,
+// which does nothing after Commit; until then its goroutine must not use the store but through it, unless it has called
+// Release.
 type Transaction interface {
 	Keys
 	Restorer
@@ -122,8 +123,9 @@ type Transaction interface {
 	Rollback()
 }
 
-// Exclusive is a store that nobody else can use until End, at the time at which it began. What it writes is written at once; there is no
-// way back. It belongs to one goroutine, which must not use the store but through it.
+// Exclusive is a store that nobody else can use until End, at the time at which it began, whatever time its methods are
+// given. What it writes is written at once; there is no way back. It belongs to one goroutine, which must not use the
+// store but through it.
 type Exclusive interface {
 	Keys
 	Restorer
