@@ -55,9 +55,9 @@ func (s *Store) arrange(keys []store.Key) []txState {
 		hash uint64
 		i    int
 	}
-	order := make([]place, len(keys))
+	order := make([]place, 0, 16) // on the stack for so many
 	for i := range keys {
-		order[i] = place{hashKey(s.seed, keys[i].DB, keys[i].Name), i}
+		order = append(order, place{hashKey(s.seed, keys[i].DB, keys[i].Name), i})
 	}
 	slices.SortFunc(order, func(a, b place) int { return compareKeys(a.hash, &keys[a.i], b.hash, &keys[b.i]) })
 	states := make([]txState, 0, len(keys))
