@@ -33,7 +33,7 @@ func (s scanMisses) Scan(nowNs int64, db uint16, cursor uint64, count int, visit
 type scanVisitsExpired struct{ memory }
 
 func (s scanVisitsExpired) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(k store.Key, tatNs int64)) uint64 {
-	return s.memory.Scan(nowNs-60*sec, db, cursor, count, visit)
+	return s.memory.Scan(nowNs-1, db, cursor, count, visit)
 }
 
 // scanVisitsAll says of other databases' keys that they are of this one.
@@ -169,6 +169,7 @@ func brokenTransactors() []broken {
 		{bad(rollbackCommits), "transaction: counted on Commit"},
 		{bad(func(_ memory, tx store.Transaction) store.Transaction { return commitForgets{tx} }), "transaction: ends once"},
 		{bad(func(s memory, tx store.Transaction) store.Transaction { return readsOld{tx, s} }), "transaction: sees what it wrote"},
+		{bad(func(_ memory, tx store.Transaction) store.Transaction { return answersLater{tx} }), "transaction: sees what it wrote"},
 		{bad(func(_ memory, tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }), "released transaction: the key"},
 		{bad(func(_ memory, tx store.Transaction) store.Transaction { return setsOnce{tx, map[id]bool{}} }), "transaction: SetTAT"},
 		{bad(writesThrough), "transaction: all or nothing"},
@@ -208,6 +209,13 @@ type readsOld struct {
 }
 
 func (tx readsOld) TAT(int64, store.Key) (int64, bool, error) { return 0, false, nil }
+
+type answersLater struct{ store.Transaction }
+
+func (tx answersLater) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	tx.Transaction.Throttle(nowNs, batch)
+	return &laterBatch{batch: batch, answered: true}
+}
 
 // seesNoConflicts writes over what others have written.
 type seesNoConflicts struct{ store.Transaction }

@@ -56,12 +56,13 @@ func checkExclusiveTime(t reporter, s store.Store) {
 }
 
 func checkExclusiveWalker(t reporter, s store.Store) {
-	m := fillDatabases(t, s, 300)
-	x := need[store.Transactor](t, s).BeginAll(t0)
+	transactor := need[store.Transactor](t, s)
+	m, nowNs := fillDatabases(t, s, t0, 300), t0+sec
+	x := transactor.BeginAll(nowNs)
 	defer x.End()
-	wantWalks(t, x, m)
-	x.Scan(t0, 0, 0, 100, func(k store.Key, tatNs int64) { wantTAT(t, x, t0, k, tatNs) }) // visit may use the exclusive
-	wantCounts(t, x, t0, 300, 0)
+	wantWalks(t, x, nowNs, m)
+	x.Scan(nowNs, 0, 0, 100, func(k store.Key, tatNs int64) { wantTAT(t, x, nowNs, k, tatNs) }) // visit may use it
+	wantCounts(t, x, nowNs, 300, 0)
 	var st store.Stats
 	if x.UpdateStats(&st); st.Allowed != 6*300 {
 		t.Fatalf("statistics: %d were allowed, want %d", st.Allowed, 6*300)
@@ -72,13 +73,13 @@ func checkExclusiveWalker(t reporter, s store.Store) {
 			delete(m, i)
 		}
 	}
-	wantWalks(t, x, m)
+	wantWalks(t, x, nowNs, m)
 	x.FlushAll()
-	wantWalks(t, x, model{})
-	put(t, x, t0, key(0, "after"), 60)
+	wantWalks(t, x, nowNs, model{})
+	put(t, x, nowNs, key(0, "after"), 60)
 	x.End()
 	x.End()
-	wantTAT(t, s, t0, key(0, "after"), t0+60*sec)
+	wantTAT(t, s, nowNs, key(0, "after"), nowNs+60*sec)
 }
 
 // checkKeepsOut has callers of all sorts, of which those with all of the store see nobody.

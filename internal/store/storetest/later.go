@@ -7,9 +7,9 @@ import (
 	"cellserver/internal/store"
 )
 
-// LaterStore is a store that answers each batch later, from another goroutine: a test of what waits for answers. It is
-// safe for concurrent use. It can do nothing beyond store.Store; a test that needs more of it adds that of its inner
-// store:
+// LaterStore is a store that answers each batch later, from another goroutine, for tests of what waits for answers. Its
+// other methods are those of its inner store, at once: they see what is decided. It is safe for concurrent use. It can
+// do nothing beyond store.Store; a test that needs more of it adds that of the inner store:
 //
 //	struct {
 //		*storetest.LaterStore

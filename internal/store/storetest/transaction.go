@@ -43,6 +43,9 @@ func checkOwnWrites(t reporter, s store.Store) {
 	}
 	wantDeleted(t, tx, t0, []store.Key{other, a, a}, 1)
 	wantTAT(t, tx, t0, a, 0)
+	if p := tx.Throttle(t0, []store.Request{{Key: a, Limit: limit(9, 1, 60), Quantity: 1}}); p != nil {
+		t.Fatalf("it does not answer at once")
+	}
 }
 
 // checkAllOrNothing: a unit of two limits, of which the second has one.

@@ -48,25 +48,24 @@ func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, betwee
 
 func nothing() {}
 
-// fillDatabases makes n keys live in each of three databases, and as many that expire at t0.
-func fillDatabases(t reporter, ks store.Keys, n int) (m model) {
+// fillDatabases stores n keys in each of three databases, and as many that expire a second later, when the others do not.
+func fillDatabases(t reporter, ks store.Keys, nowNs int64, n int) (m model) {
 	t.Helper()
 	m = model{}
 	for i := range n {
 		for db := range uint16(3) {
 			name := strings.Repeat(strconv.Itoa(i)+"-", 1+i%9)
-			put(t, ks, t0-sec, key(db*300, "expired"+name), 1)
-			put(t, ks, t0-sec, key(db*300, name), int64(2+i))
-			m[id{db * 300, name}] = t0 + int64(1+i)*sec
+			put(t, ks, nowNs, key(db*300, "expired"+name), 1)
+			put(t, ks, nowNs, key(db*300, name), int64(2+i))
+			m[id{db * 300, name}] = nowNs + int64(2+i)*sec
 		}
 	}
 	return m
 }
 
 // wantWalks holds walks with all sorts of counts to what is live.
-func wantWalks(t reporter, w store.Walker, m model) {
+func wantWalks(t reporter, w store.Walker, nowNs int64, m model) {
 	t.Helper()
-	nowNs := t0
 	for _, count := range []int{-1, 0, 1, 10, 1000, 1 << 30} {
 		for _, db := range []uint16{0, 300, 600, 1} {
 			met, want := walk(t, w, &nowNs, db, count, nothing), 0
@@ -87,14 +86,18 @@ func wantWalks(t reporter, w store.Walker, m model) {
 
 func checkScan(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
-	wantWalks(t, w, model{})
-	wantWalks(t, w, fillDatabases(t, s, 1))
-	w.FlushAll()
-	wantWalks(t, w, fillDatabases(t, s, 700))
+	nowNs := t0
+	wantWalks(t, w, nowNs, model{})
+	for _, n := range []int{1, 700} {
+		w.FlushAll()
+		m := fillDatabases(t, s, nowNs, n)
+		nowNs += sec
+		wantWalks(t, w, nowNs, m)
+	}
 	visits := 0
-	w.Scan(t0, 0, 0, 100, func(k store.Key, tatNs int64) { // visit may use the store
-		wantTAT(t, s, t0, k, tatNs)
-		put(t, s, t0, key(7, strconv.Itoa(visits)), 60)
+	w.Scan(nowNs, 0, 0, 100, func(k store.Key, tatNs int64) { // visit may use the store
+		wantTAT(t, s, nowNs, k, tatNs)
+		put(t, s, nowNs, key(7, strconv.Itoa(visits)), 60)
 		visits++
 	})
 	if visits == 0 {
@@ -168,32 +171,32 @@ func checkCount(t reporter, s store.Store) {
 
 func checkFlush(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
-	m := fillDatabases(t, s, 100)
+	m, nowNs := fillDatabases(t, s, t0, 100), t0+sec
 	w.Flush(300)
 	w.Flush(7)
 	for i := range m {
 		if i.db == 300 {
-			wantTAT(t, s, t0, key(300, i.name), 0)
+			wantTAT(t, s, nowNs, key(300, i.name), 0)
 			delete(m, i)
 		}
 	}
-	wantWalks(t, w, m)
-	put(t, s, t0, key(300, "new"), 1)
-	wantTAT(t, s, t0, key(300, "new"), t0+sec)
+	wantWalks(t, w, nowNs, m)
+	put(t, s, nowNs, key(300, "new"), 1)
+	wantTAT(t, s, nowNs, key(300, "new"), nowNs+sec)
 }
 
 func checkMemoryUsage(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
 	for i, name := range anyNames() {
-		k := key(uint16(i%2), name)
-		if bytes, ok := w.MemoryUsage(t0, k); ok {
+		k, nowNs := key(uint16(i%2), name), t0+int64(i)*sec
+		if bytes, ok := w.MemoryUsage(nowNs, k); ok {
 			t.Fatalf("%.40q is absent and costs %d bytes", name, bytes)
 		}
-		put(t, s, t0, k, 1)
-		if bytes, ok := w.MemoryUsage(t0+sec-1, k); !ok || bytes < max(len(name), 1) {
+		put(t, s, nowNs, k, 1)
+		if bytes, ok := w.MemoryUsage(nowNs+sec-1, k); !ok || bytes < max(len(name), 1) {
 			t.Fatalf("a name of %d bytes costs %d, %v", len(name), bytes, ok)
 		}
-		if bytes, ok := w.MemoryUsage(t0+sec, k); ok {
+		if bytes, ok := w.MemoryUsage(nowNs+sec, k); ok {
 			t.Fatalf("%.40q has expired and costs %d bytes", name, bytes)
 		}
 	}
@@ -202,10 +205,10 @@ func checkMemoryUsage(t reporter, s store.Store) {
 func checkFlushAll(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
 	w.FlushAll()
-	m := fillDatabases(t, s, 100)
+	m := fillDatabases(t, s, t0, 100)
 	w.FlushAll()
 	for i := range m {
 		wantTAT(t, s, t0, key(i.db, i.name), 0)
 	}
-	wantWalks(t, w, model{})
+	wantWalks(t, w, t0, model{})
 }
