@@ -13,10 +13,10 @@ func TestArenaIsCompacted(t *testing.T) {
 	const live, keyBytes = 100, 1000
 	name := func(i int) string { return fmt.Sprintf("%0*d", keyBytes, i) }
 	for i := range 50 * live {
-		store(tb, name(i), int64(i+1))
+		setTAT(tb, name(i), int64(i+1))
 		m[name(i)] = int64(i + 1)
 		if i >= live {
-			store(tb, name(i-live), 0)
+			setTAT(tb, name(i-live), 0)
 			delete(m, name(i-live))
 		}
 		if seg := tb.directory[0]; tb.depth == 0 {
@@ -44,20 +44,20 @@ func TestArenasAreGivenBack(t *testing.T) {
 	alone := func(i int) string { return strings.Repeat(fmt.Sprint(i, "-"), arenaKeyBytes) }
 	for round := range 3 {
 		for i := range 1000 {
-			store(tb, short(i), 1)
-			store(tb, long(i), 1)
+			setTAT(tb, short(i), 1)
+			setTAT(tb, long(i), 1)
 		}
 		for i := range 20 {
-			store(tb, alone(i), 1)
+			setTAT(tb, alone(i), 1)
 		}
 		if len(tb.arenas.bufs) < 20+tb.segments() {
 			t.Fatalf("round %d: %d arenas", round, len(tb.arenas.bufs))
 		}
 		for i := range 1000 {
-			store(tb, long(i), 0)
+			setTAT(tb, long(i), 0)
 		}
 		for i := range 20 {
-			store(tb, alone(i), 0)
+			setTAT(tb, alone(i), 0)
 		}
 		if tb.arenas.bufs != nil || tb.arenas.free != nil {
 			t.Fatalf("round %d: %d arenas are left", round, len(tb.arenas.bufs))

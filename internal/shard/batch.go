@@ -58,7 +58,7 @@ func (s *Store) throttleSorted(nowNs int64, batch []store.Request) {
 		end := first
 		for end < len(batch) && end-first < windowRequests {
 			sh := shardOf[order[end]]
-			s.shards[sh].mu.Lock() // in index order, as a Tx does
+			s.shards[sh].mu.Lock() // in index order, as transactions do
 			end = int(place[sh])
 		}
 		s.throttleWindow(nowNs, batch, &hashes, order[first:end])
@@ -104,7 +104,7 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
 	}
 	newTATNs, r := q.Limit.Throttle(tatNs, nowNs, q.Quantity)
 	sh.counts.add(q.Quantity, r.Limited)
-	q.Result = r
+	q.Result, q.Err = r, nil
 	if newTATNs != tatNs {
 		sh.table.set(k, &q.Key, b, slot, nowNs, newTATNs)
 		sh.changedLocked(k.hash)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/store"
 )
 
 // picker makes 16-byte keys from numbers, in an order without pattern, so that no key's own bytes are a cache miss.
@@ -33,18 +34,18 @@ type caller struct {
 	store *Store
 	pick  picker
 	now   int64
-	batch []Request
+	batch []store.Request
 	names [2][][16]byte // in turns: a key is made a call ahead, as it has long been written when it comes off a wire
 	turn  int
 }
 
 func newCaller(s *Store, keys, batch int, l funnel.Limit) *caller {
-	c := &caller{store: s, pick: picker{keys: uint64(keys)}, now: t0, batch: make([]Request, batch)}
+	c := &caller{store: s, pick: picker{keys: uint64(keys)}, now: t0, batch: make([]store.Request, batch)}
 	for i := range c.names {
 		c.names[i] = make([][16]byte, batch)
 	}
 	for i := range c.batch {
-		c.batch[i] = Request{Limit: l, Quantity: 1}
+		c.batch[i] = store.Request{Limit: l, Quantity: 1}
 	}
 	return c
 }

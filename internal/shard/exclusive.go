@@ -2,8 +2,8 @@ package shard
 
 import "cellserver/internal/store"
 
-// exclusive implements store.Exclusive. It holds the locks of all shards, so the times that its methods are given are
-// the one at which it began.
+// exclusive implements store.Exclusive: it holds the locks of all shards. The time is the one at which it began,
+// whatever time its methods are given.
 type exclusive struct {
 	store *Store
 	nowNs int64
@@ -25,27 +25,27 @@ func (x *exclusive) End() {
 }
 
 // Throttle implements store.Keys.
-func (x *exclusive) Throttle(nowNs int64, batch []store.Request) store.Pending {
+func (x *exclusive) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
 		k := x.store.ref(&q.Key)
-		x.store.shardOf(k.hash).throttleLocked(nowNs, k, q)
+		x.store.shardOf(k.hash).throttleLocked(x.nowNs, k, q)
 	}
 	return nil
 }
 
 // TAT implements store.Keys.
-func (x *exclusive) TAT(nowNs int64, key store.Key) (tatNs int64, ok bool, err error) {
+func (x *exclusive) TAT(_ int64, key store.Key) (tatNs int64, ok bool, err error) {
 	k := x.store.ref(&key)
-	tatNs = x.store.shardOf(k.hash).tatLocked(nowNs, k, &key)
-	return tatNs, tatNs > nowNs, nil
+	tatNs = x.store.shardOf(k.hash).tatLocked(x.nowNs, k, &key)
+	return tatNs, tatNs > x.nowNs, nil
 }
 
 // Delete implements store.Keys.
-func (x *exclusive) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
+func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	for i := range keys {
 		k := x.store.ref(&keys[i])
-		deleted += x.store.shardOf(k.hash).deleteLocked(nowNs, k, &keys[i])
+		deleted += x.store.shardOf(k.hash).deleteLocked(x.nowNs, k, &keys[i])
 	}
 	return deleted, nil
 }
@@ -60,22 +60,22 @@ func (x *exclusive) SetTAT(key store.Key, tatNs int64) {
 }
 
 // MemoryUsage implements store.Walker.
-func (x *exclusive) MemoryUsage(nowNs int64, key store.Key) (bytes int, ok bool) {
+func (x *exclusive) MemoryUsage(_ int64, key store.Key) (bytes int, ok bool) {
 	k := x.store.ref(&key)
-	return x.store.shardOf(k.hash).memoryUsageLocked(nowNs, k, &key)
+	return x.store.shardOf(k.hash).memoryUsageLocked(x.nowNs, k, &key)
 }
 
 // Count implements store.Walker.
-func (x *exclusive) Count(nowNs int64, counts []int) {
+func (x *exclusive) Count(_ int64, counts []int) {
 	for i := range x.store.shards {
 		sh := &x.store.shards[i]
-		sh.eachSegmentLocked(sh.counter(nowNs, counts))
+		sh.eachSegmentLocked(sh.counter(x.nowNs, counts))
 	}
 }
 
 // Scan implements store.Walker; visit may use the exclusive.
-func (x *exclusive) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key store.Key, tatNs int64)) (next uint64) {
-	return x.store.scan(scan{store: x.store, nowNs: nowNs, db: db, locked: true}, cursor, count, visit)
+func (x *exclusive) Scan(_ int64, db uint16, cursor uint64, count int, visit func(key store.Key, tatNs int64)) (next uint64) {
+	return x.store.scan(scan{store: x.store, nowNs: x.nowNs, db: db, locked: true}, cursor, count, visit)
 }
 
 // Flush implements store.Walker.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/store"
 )
 
 // run is one run of a store and its model.
@@ -39,10 +40,10 @@ func TestAgainstPlainMap(t *testing.T) {
 		weight int
 		do     func(*run)
 	}{
-		{5500, func(r *run) { r.onKey(s.At(r.now)) }}, {500, (*run).delete}, {1000, (*run).tat}, {1000, (*run).tx},
+		{5500, func(r *run) { r.throttle(s, r.pick()) }}, {500, (*run).delete}, {1000, (*run).tat}, {1000, (*run).tx},
 		{300, (*run).releasedTx}, {100, (*run).exclusive}, {300, (*run).watch}, {300, (*run).scanOn}, {100, (*run).memory},
-		{880, func(r *run) { r.sweeper.Step(r.now) }}, {10, func(r *run) { r.flush(s.At(r.now)) }},
-		{10, func(r *run) { r.count(s.At(r.now)) }},
+		{880, func(r *run) { r.sweeper.Step(r.now) }}, {10, func(r *run) { r.flush(s) }},
+		{10, func(r *run) { r.count(s) }},
 	}
 	sum := 0
 	for _, step := range steps {
@@ -66,44 +67,21 @@ func TestAgainstPlainMap(t *testing.T) {
 	}
 }
 
-func (r *run) pick() Key { return key(uint16(r.rng.IntN(3)), r.names[r.rng.IntN(len(r.names))]) }
+func (r *run) pick() store.Key { return key(uint16(r.rng.IntN(3)), r.names[r.rng.IntN(len(r.names))]) }
 
 func (r *run) limit() funnel.Limit { return r.limits[r.rng.IntN(len(r.limits))] }
 
-// keyspace is what the three views of a store have in common.
-type keyspace interface {
-	TAT(key Key) (tatNs int64, ok bool)
-	Delete(key Key) bool
-	Throttle(key Key, limit funnel.Limit, quantity int64) funnel.Result
+// wholeStore is all keys, of a Store or of an exclusive.
+type wholeStore interface {
+	store.Keys
+	store.Walker
 }
 
-// wholeKeyspace is what two of them have.
-type wholeKeyspace interface {
-	keyspace
-	scanner
-	MemoryUsage(key Key) (bytes int, ok bool)
-	Count(counts []int)
-	Flush(db uint16)
-	FlushAll()
-	UpdateStats(st *Stats)
-}
-
-var (
-	_ wholeKeyspace = At{}
-	_ wholeKeyspace = (*Exclusive)(nil)
-	_ keyspace      = (*ByKey)(nil)
-)
-
-func (r *run) onKey(ks keyspace) {
-	r.Helper()
-	r.throttle(ks, r.pick())
-}
-
-func (r *run) throttle(ks keyspace, k Key) {
+func (r *run) throttle(ks store.Keys, k store.Key) {
 	r.Helper()
 	l, quantity := r.limit(), r.rng.Int64N(8)-2
 	before := r.m.tat(r.now, k)
-	got, want := ks.Throttle(k, l, quantity), r.m.throttle(r.now, k, l, quantity)
+	got, want := one(ks, r.now, k, l, quantity), r.m.throttle(r.now, k, l, quantity)
 	if got != want {
 		r.Fatalf("Throttle: got %+v, want %+v", got, want)
 	}
@@ -112,32 +90,47 @@ func (r *run) throttle(ks keyspace, k Key) {
 	}
 }
 
-func (r *run) delete() { r.deleteOn(r.s.At(r.now), r.pick()) }
+// delete removes several keys as one step, some of them named twice.
+func (r *run) delete() {
+	keys := []store.Key{r.pick(), r.pick(), r.pick(), r.pick()}[:1+r.rng.IntN(4)]
+	keys = append(keys, keys[:r.rng.IntN(len(keys))]...)
+	want := 0
+	for _, k := range keys {
+		if r.m.tat(r.now, k) > r.now {
+			want++
+			delete(r.m, idOf(k))
+			r.changed(k)
+		}
+	}
+	if got, err := r.s.Delete(r.now, keys); got != want || err != nil {
+		r.Fatalf("Delete of %d keys: got %d, %v, want %d", len(keys), got, err, want)
+	}
+}
 
-func (r *run) deleteOn(ks keyspace, k Key) {
+func (r *run) deleteOn(ks store.Keys, k store.Key) {
 	r.Helper()
 	want := r.m.tat(r.now, k) > r.now
-	if got := ks.Delete(k); got != want {
+	if got := remove(ks, r.now, k); got != want {
 		r.Fatalf("Delete: got %v, want %v", got, want)
 	}
 	if want {
-		delete(r.m, k.id())
+		delete(r.m, idOf(k))
 		r.changed(k)
 	}
 }
 
-func (r *run) tat() { r.tatOn(r.s.At(r.now), r.pick()) }
+func (r *run) tat() { r.tatOn(r.s, r.pick()) }
 
-func (r *run) tatOn(ks keyspace, k Key) {
+func (r *run) tatOn(ks store.Keys, k store.Key) {
 	r.Helper()
-	got, ok := ks.TAT(k)
+	got, ok := tatOf(ks, r.now, k)
 	if want := r.m.tat(r.now, k); got != want || ok != (want > r.now) {
 		r.Fatalf("TAT: got %d, %v, want %d", got, ok, want)
 	}
 }
 
 // onKeys does something with each of some keys.
-func (r *run) onKeys(ks keyspace, keys []Key) {
+func (r *run) onKeys(ks store.Keys, keys []store.Key) {
 	r.Helper()
 	for _, k := range keys {
 		switch r.rng.IntN(3) {
@@ -151,10 +144,9 @@ func (r *run) onKeys(ks keyspace, keys []Key) {
 	}
 }
 
-// tx takes back what the model has done where the Tx does not commit. What it did to watches is not known then,
-// so those are asked first and begun anew.
+// tx takes back what the model has done where the transaction does not commit, for the keys and for the watches.
 func (r *run) tx() {
-	keys := []Key{r.pick(), r.pick(), r.pick(), r.pick()}
+	keys := []store.Key{r.pick(), r.pick(), r.pick(), r.pick()}
 	tx := r.s.Begin(r.now, keys)
 	defer tx.Rollback()
 	commit := r.rng.IntN(2) == 0
@@ -162,9 +154,9 @@ func (r *run) tx() {
 	if !commit {
 		r.watches = nil
 	}
-	r.onKeys(tx.ByKey(), keys)
+	r.onKeys(tx, keys)
 	if commit != (commit && tx.Commit()) {
-		r.Fatal("a Tx that was not released did not commit")
+		r.Fatal("a transaction that was not released did not commit")
 	}
 	if !commit {
 		maps.Copy(r.m, before)
@@ -174,12 +166,12 @@ func (r *run) tx() {
 
 // releasedTx lets somebody else at one of the keys, or at another.
 func (r *run) releasedTx() {
-	keys := []Key{r.pick(), r.pick(), r.pick()}
-	tx := r.s.Begin(r.now, keys)
+	keys := []store.Key{r.pick(), r.pick(), r.pick()}
+	tx := r.s.begin(r.now, keys)
 	defer tx.Rollback()
 	tx.Release()
 	begun := r.m.clone(keys)
-	r.throttle(r.s.At(r.now), append(keys, r.pick())[r.rng.IntN(4)])
+	r.throttle(r.s, append(keys, r.pick())[r.rng.IntN(4)])
 	now := r.m.clone(keys)
 	same := true
 	for i := range now {
@@ -190,11 +182,8 @@ func (r *run) releasedTx() {
 		r.watches = nil
 	}
 	maps.Copy(r.m, begun)
-	r.onKeys(tx.ByKey(), keys)
-	var wrote bool
-	for _, st := range tx.states {
-		wrote = wrote || st.written
-	}
+	r.onKeys(tx, keys)
+	wrote := tx.written()
 	if got, want := tx.Commit(), same || !wrote; got != want {
 		r.Fatalf("Commit: got %v, want %v", got, want)
 	}
@@ -207,7 +196,7 @@ func (r *run) releasedTx() {
 func (r *run) exclusive() {
 	x := r.s.BeginAll(r.now)
 	defer x.End()
-	r.onKeys(x, []Key{r.pick(), r.pick(), r.pick(), r.pick()})
+	r.onKeys(x, []store.Key{r.pick(), r.pick(), r.pick(), r.pick()})
 	switch r.rng.IntN(20) {
 	case 0:
 		r.flush(x)
@@ -218,7 +207,7 @@ func (r *run) exclusive() {
 	}
 }
 
-func (r *run) flush(ks wholeKeyspace) {
+func (r *run) flush(ks wholeStore) {
 	db, all := uint16(r.rng.IntN(3)), r.rng.IntN(5) == 0
 	for i, tatNs := range r.m {
 		if (all || i.db == db) && tatNs > r.now {
@@ -234,10 +223,10 @@ func (r *run) flush(ks wholeKeyspace) {
 	r.m.flush(db)
 }
 
-func (r *run) count(ks wholeKeyspace) {
+func (r *run) count(ks wholeStore) {
 	r.Helper()
 	counts := make([]int, 3)
-	ks.Count(counts)
+	ks.Count(r.now, counts)
 	for db, got := range counts {
 		if want := r.m.count(r.now, uint16(db)); got != want {
 			r.Fatalf("Count of %d is %d, want %d", db, got, want)
@@ -254,7 +243,7 @@ func (r *run) memory() {
 }
 
 type watchModel struct {
-	w       *Watch
+	w       store.Watch
 	live    map[id]int64 // TATs of the keys that were live
 	absent  map[id]bool
 	changed *bool
@@ -264,12 +253,12 @@ type watchModel struct {
 func (r *run) watch() {
 	if len(r.watches) < 20 {
 		w := watchModel{live: map[id]int64{}, absent: map[id]bool{}, changed: new(bool)}
-		keys := []Key{r.pick(), r.pick(), r.pick()}[:1+r.rng.IntN(3)]
+		keys := []store.Key{r.pick(), r.pick(), r.pick()}[:1+r.rng.IntN(3)]
 		for _, k := range keys {
 			if tatNs := r.m.tat(r.now, k); tatNs > r.now {
-				w.live[k.id()] = tatNs
+				w.live[idOf(k)] = tatNs
 			} else {
-				w.absent[k.id()] = true
+				w.absent[idOf(k)] = true
 			}
 		}
 		w.w = r.s.Watch(r.now, keys)
@@ -291,9 +280,9 @@ func (r *run) watch() {
 	}
 }
 
-func (r *run) changed(k Key) {
+func (r *run) changed(k store.Key) {
 	for _, w := range r.watches {
-		if _, live := w.live[k.id()]; live || w.absent[k.id()] {
+		if _, live := w.live[idOf(k)]; live || w.absent[idOf(k)] {
 			*w.changed = true
 		}
 	}
@@ -317,7 +306,7 @@ func (r *run) scanOn() {
 			}
 		}
 	}
-	c.cursor = r.s.Scan(r.now, c.db, c.cursor, 1+r.rng.IntN(200), func(k Key, tatNs int64) {
+	c.cursor = r.s.Scan(r.now, c.db, c.cursor, 1+r.rng.IntN(200), func(k store.Key, tatNs int64) {
 		if c.met[string(k.Name)] {
 			r.Fatalf("a walk met %q twice", k.Name)
 		}
@@ -337,9 +326,9 @@ func (r *run) scanOn() {
 	}
 }
 
-func (r *run) wholeWalk(ks wholeKeyspace) {
+func (r *run) wholeWalk(ks wholeStore) {
 	for db := range uint16(3) {
-		met := walk(r, ks, db, 100, nil)
+		met := walk(r, ks, r.now, db, 100, nil)
 		if want := r.m.count(r.now, db); len(met) != want {
 			r.Fatalf("a walk met %d keys, want %d", len(met), want)
 		}
@@ -351,23 +340,23 @@ type id struct {
 	name string
 }
 
-func (k Key) id() id { return id{k.DB, string(k.Name)} }
+func idOf(k store.Key) id { return id{k.DB, string(k.Name)} }
 
 // model is the store as a plain map.
 type model map[id]int64
 
-func (m model) tat(now int64, k Key) int64 { return max(m[k.id()], now) }
+func (m model) tat(now int64, k store.Key) int64 { return max(m[idOf(k)], now) }
 
-func (m model) throttle(now int64, k Key, l funnel.Limit, quantity int64) funnel.Result {
+func (m model) throttle(now int64, k store.Key, l funnel.Limit, quantity int64) funnel.Result {
 	tat, r := l.Throttle(m.tat(now, k), now, quantity)
-	m[k.id()] = tat
+	m[idOf(k)] = tat
 	return r
 }
 
-func (m model) clone(keys []Key) model {
+func (m model) clone(keys []store.Key) model {
 	c := model{}
 	for _, k := range keys {
-		c[k.id()] = m[k.id()]
+		c[idOf(k)] = m[idOf(k)]
 	}
 	return c
 }

@@ -14,7 +14,7 @@ const (
 	lowBits     = 1<<cursorShift - 1 // those of a hash that are not in a cursor
 
 	// leastScanSegments is how many segments a call of Scan looks at where they have less than its count. A large
-	// count has as many as make scanSlots slots for each key that is asked for. A segment takes 1 to 4 us.
+	// count has as many as make scanSlots slots for each key of the count. A segment takes 1 to 4 us.
 	leastScanSegments = 64
 	scanSlots         = 8
 

@@ -8,19 +8,21 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"cellserver/internal/store"
 )
 
-// scanner is what has a Scan: At and Exclusive.
+// scanner is what has a Scan: a Store, and an exclusive.
 type scanner interface {
-	Scan(db uint16, cursor uint64, count int, visit func(key Key, tatNs int64)) (next uint64)
+	Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key store.Key, tatNs int64)) (next uint64)
 }
 
 // walk scans a database from 0 to 0 and returns how often it met each key. between is called between two calls.
-func walk(t testing.TB, s scanner, db uint16, count int, between func()) map[string]int {
+func walk(t testing.TB, s scanner, nowNs int64, db uint16, count int, between func()) map[string]int {
 	t.Helper()
 	met := map[string]int{}
 	for cursor, calls := uint64(0), 0; ; calls++ {
-		next := s.Scan(db, cursor, count, func(k Key, _ int64) { met[string(k.Name)]++ })
+		next := s.Scan(nowNs, db, cursor, count, func(k store.Key, _ int64) { met[string(k.Name)]++ })
 		if next == 0 {
 			return met
 		}
@@ -53,11 +55,11 @@ func TestScanMeetsEveryKeyOnce(t *testing.T) {
 				want[db][name] = t0 + int64(60+i)*sec
 			}
 		}
-		checkWalks(t, s.At(t0), want)
+		checkWalks(t, s, want)
 		x := s.BeginAll(t0)
 		checkWalks(t, x, want)
 		x.End()
-		s.Scan(t0, 300, 0, 1<<30, func(k Key, tatNs int64) {
+		s.Scan(t0, 300, 0, 1<<30, func(k store.Key, tatNs int64) {
 			if k.DB != 300 || tatNs != want[1][string(k.Name)] {
 				t.Errorf("database %d, %q: TAT %d, want %d", k.DB, k.Name, tatNs, want[1][string(k.Name)])
 			}
@@ -70,7 +72,7 @@ func checkWalks(t *testing.T, s scanner, want [3]map[string]int64) {
 	t.Helper()
 	for _, count := range []int{-1, 1, 2, 10, 64, 1000, 1 << 30} {
 		for db := range want {
-			got := walk(t, s, uint16(db*300), count, nil)
+			got := walk(t, s, t0, uint16(db*300), count, nil)
 			for name, n := range got {
 				if n != 1 || want[db][name] == 0 {
 					t.Fatalf("database %d, %q was met %d times", db, name, n)
@@ -88,26 +90,26 @@ func TestScanCounts(t *testing.T) {
 	fill(t, s, t0, 10_000, "k", 60)
 	for _, count := range []int{1, 10, 100, 1000, 5000} {
 		n := 0
-		next := s.Scan(t0, 0, 0, count, func(Key, int64) { n++ })
+		next := s.Scan(t0, 0, 0, count, func(store.Key, int64) { n++ })
 		if n != count || next == 0 {
 			t.Errorf("count %d: %d keys, cursor %d", count, n, next)
 		}
 	}
 	n := 0
-	if next := s.Scan(t0, 0, 0, 10_000, func(Key, int64) { n++ }); n != 10_000 || next != 0 && !isLast(s, next) {
+	if next := s.Scan(t0, 0, 0, 10_000, func(store.Key, int64) { n++ }); n != 10_000 || next != 0 && !isLast(s, next) {
 		t.Errorf("all: %d keys, cursor %d", n, next)
 	}
 }
 
 func isLast(s *Store, cursor uint64) bool {
 	n := 0
-	return s.Scan(t0, 0, cursor, 1, func(Key, int64) { n++ }) == 0 && n == 0
+	return s.Scan(t0, 0, cursor, 1, func(store.Key, int64) { n++ }) == 0 && n == 0
 }
 
 // TestScanIsBounded: a call that finds nothing returns after some segments, and one of an empty store ends.
 func TestScanIsBounded(t *testing.T) {
 	s := New()
-	none := func(Key, int64) { t.Error("a key of another database") }
+	none := func(store.Key, int64) { t.Error("a key of another database") }
 	if next := s.Scan(t0, 0, 0, 10, none); next != 0 {
 		t.Errorf("an empty store: cursor %d", next)
 	}
@@ -165,7 +167,7 @@ func TestScanUnderChanges(t *testing.T) {
 		name := func() string { return strings.Repeat(fmt.Sprint(rng.IntN(20_000)), 1+rng.IntN(4)) }
 		insert := func(ttlSec int64) {
 			n := name()
-			if _, live := s.TAT(now, key(0, n)); !live {
+			if _, live := tatOf(s, now, key(0, n)); !live {
 				put(t, s, now, key(0, n), ttlSec)
 				came[n]++
 			}
@@ -173,9 +175,9 @@ func TestScanUnderChanges(t *testing.T) {
 		for range rng.IntN(2000) {
 			insert(1 + rng.Int64N(2)*1_000_000)
 		}
-		s.Scan(now+sec, 0, 0, 1<<30, func(k Key, _ int64) { throughout[string(k.Name)] = true })
+		s.Scan(now+sec, 0, 0, 1<<30, func(k store.Key, _ int64) { throughout[string(k.Name)] = true })
 		growing := round%2 == 0
-		met := walk(t, movingAt{s, &now}, 0, 2+rng.IntN(40), func() {
+		met := walk(t, movingClock{s, &now}, now, 0, 2+rng.IntN(40), func() {
 			now = min(now+sec/20, t0+sec*3/2)
 			for range 30 {
 				if growing {
@@ -183,13 +185,13 @@ func TestScanUnderChanges(t *testing.T) {
 					continue
 				}
 				n := name()
-				s.Delete(now, key(0, n))
+				remove(s, now, key(0, n))
 				delete(throughout, n)
 				sweeper.Step(now)
 			}
 		})
 		for n := range throughout {
-			if _, live := s.TAT(now, key(0, n)); live && met[n] == 0 {
+			if _, live := tatOf(s, now, key(0, n)); live && met[n] == 0 {
 				t.Errorf("round %d: the walk missed %q", round, n)
 			}
 		}
@@ -201,13 +203,13 @@ func TestScanUnderChanges(t *testing.T) {
 	}
 }
 
-// movingAt is At at a time that goes on.
-type movingAt struct {
+// movingClock is a Store at a time that goes on.
+type movingClock struct {
 	s     *Store
 	nowNs *int64
 }
 
-func (m movingAt) Scan(db uint16, cursor uint64, count int, visit func(key Key, tatNs int64)) uint64 {
+func (m movingClock) Scan(_ int64, db uint16, cursor uint64, count int, visit func(key store.Key, tatNs int64)) uint64 {
 	return m.s.Scan(*m.nowNs, db, cursor, count, visit)
 }
 
@@ -225,7 +227,7 @@ func TestScanUnderWriters(t *testing.T) {
 				for i := range 2000 {
 					put(t, s, now, key(0, fmt.Sprint("goes:", g, i)), 1)
 					if i%3 == 0 {
-						s.Delete(now, key(0, fmt.Sprint("goes:", g, i)))
+						remove(s, now, key(0, fmt.Sprint("goes:", g, i)))
 					}
 				}
 				for range 300 {
@@ -235,7 +237,7 @@ func TestScanUnderWriters(t *testing.T) {
 		})
 	}
 	for i := range walks {
-		met := walk(t, s.At(t0), 0, 1<<(i%10), nil)
+		met := walk(t, s, t0, 0, 1<<(i%10), nil)
 		for j := range stays {
 			if n := met[fmt.Sprint("stays:", j)]; n != 1 {
 				t.Fatalf("walk %d met a key that stays %d times", i, n)
@@ -250,7 +252,7 @@ func TestScanDoesNotAllocate(t *testing.T) {
 	s := New()
 	fill(t, s, t0, 1000, strings.Repeat("long", 8), 60)
 	bytes, cursor := 0, uint64(0)
-	visit := func(k Key, _ int64) { bytes += len(k.Name) }
+	visit := func(k store.Key, _ int64) { bytes += len(k.Name) }
 	if allocs := testing.AllocsPerRun(200, func() { cursor = s.Scan(t0, 0, cursor, 10, visit) }); allocs > 0 && !raceEnabled {
 		t.Errorf("%v allocations a call, want 0", allocs)
 	}
@@ -265,7 +267,7 @@ func FuzzScanCursor(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, cursor uint64, count int, db uint16) {
 		n := 0
-		next := s.Scan(t0, db, cursor, count, func(k Key, _ int64) {
+		next := s.Scan(t0, db, cursor, count, func(k store.Key, _ int64) {
 			n++
 			if got := s.ref(&k).hash >> cursorShift; got < cursor || k.DB != db {
 				t.Errorf("cursor %x: met a key of database %d at %x", cursor, k.DB, got)
@@ -285,7 +287,7 @@ func BenchmarkScan(b *testing.B) {
 			b.ReportAllocs()
 			cursor, n := uint64(0), 0
 			for b.Loop() {
-				cursor = s.Scan(t0, 0, cursor, count, func(Key, int64) { n++ })
+				cursor = s.Scan(t0, 0, cursor, count, func(store.Key, int64) { n++ })
 			}
 			b.ReportMetric(float64(b.Elapsed())/float64(n), "ns/key")
 		})

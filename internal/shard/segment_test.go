@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"cellserver/internal/store"
 )
 
 // A segment fills a size class of the allocator, and a bucket two cache lines.
@@ -59,7 +61,7 @@ func TestKeysOfEveryLength(t *testing.T) {
 	for n := range 41 {
 		lengths = append(lengths, n)
 	}
-	var keys []Key
+	var keys []store.Key
 	for _, db := range []uint16{0, 1, 255, 256, 65535} {
 		for _, n := range lengths {
 			for from := range 3 {
@@ -92,7 +94,7 @@ func lookUp(t *table, name string) (tatNs int64, ok bool) {
 	return b.tatNs[slot], true
 }
 
-func store(t *table, name string, tatNs int64) {
+func setTAT(t *table, name string, tatNs int64) {
 	k := key(0, name)
 	ref := refOf(&k, hashKey(t.seed, 0, k.Name))
 	b, slot := t.find(ref, &k)
@@ -163,7 +165,7 @@ func TestFullSegments(t *testing.T) {
 		for len(m) < segmentFull {
 			n := name()
 			m[n] = rng.Int64N(1000) + 1
-			store(tb, n, m[n])
+			setTAT(tb, n, m[n])
 		}
 		checkTable(t, tb, m)
 		seg := tb.directory[0]
@@ -179,7 +181,7 @@ func TestFullSegments(t *testing.T) {
 			if len(m) <= least {
 				break
 			}
-			store(tb, n, 0)
+			setTAT(tb, n, 0)
 			delete(m, n)
 		}
 		checkTable(t, tb, m)
@@ -232,11 +234,11 @@ func TestTableAgainstMap(t *testing.T) {
 					name = strings.Repeat("very long", arenaKeyBytes)
 				}
 				if rng.IntN(10) < 2+6*(phase%2) {
-					store(tb, name, 0)
+					setTAT(tb, name, 0)
 					delete(m, name)
 				} else {
 					m[name] = rng.Int64N(1000) + 1
-					store(tb, name, m[name])
+					setTAT(tb, name, m[name])
 				}
 			}
 			checkTable(t, tb, m)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/store"
 )
 
 func TestUnitsAreCounted(t *testing.T) {
@@ -14,33 +15,33 @@ func TestUnitsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		name                            string
-		quantities                      []int64
-		allowed, denied, asked, granted uint64
+		name                                 string
+		quantities                           []int64
+		allowed, limited, requested, granted uint64
 	}{
 		{"one by one", []int64{1, 2, 3}, 3, 0, 6, 6},
-		{"some denied", []int64{8, 3, 2}, 2, 1, 13, 10},
-		{"a look asks for nothing", []int64{0, 0}, 2, 0, 0, 0},
+		{"some limited", []int64{8, 3, 2}, 2, 1, 13, 10},
+		{"a probe requests nothing", []int64{0, 0}, 2, 0, 0, 0},
 		{"nor does giving back", []int64{4, -2}, 2, 0, 4, 4},
 		{"more than there can be", []int64{math.MaxInt64, math.MaxInt64, math.MaxInt64}, 0, 3, 3 * maxCountedUnits, 0},
 	} {
-		want := Stats{Allowed: tt.allowed, Denied: tt.denied, Asked: tt.asked, Granted: tt.granted}
-		batch, at, tx := New(), New(), New()
-		var requests []Request
+		want := store.Stats{Allowed: tt.allowed, Limited: tt.limited, Requested: tt.requested, Granted: tt.granted}
+		batch, each, tx := New(), New(), New()
+		var requests []store.Request
 		for _, q := range tt.quantities {
-			requests = append(requests, Request{Key: key(0, "k"), Limit: l, Quantity: q})
-			at.At(t0).Throttle(key(0, "k"), l, q)
+			requests = append(requests, store.Request{Key: key(0, "k"), Limit: l, Quantity: q})
+			one(each, t0, key(0, "k"), l, q)
 		}
 		batch.Throttle(t0, requests)
-		steps := tx.Begin(t0, []Key{key(0, "k")})
+		steps := tx.Begin(t0, []store.Key{key(0, "k")})
 		for _, q := range tt.quantities {
-			steps.Throttle(0, l, q)
+			one(steps, t0, key(0, "k"), l, q)
 		}
 		steps.Commit()
-		for how, s := range map[string]*Store{"as a batch": batch, "one by one": at, "in a transaction": tx} {
-			var st Stats
+		for how, s := range map[string]*Store{"as a batch": batch, "one by one": each, "in a transaction": tx} {
+			var st store.Stats
 			s.UpdateStats(&st)
-			if got := (Stats{Allowed: st.Allowed, Denied: st.Denied, Asked: st.Asked, Granted: st.Granted}); got != want {
+			if got := (store.Stats{Allowed: st.Allowed, Limited: st.Limited, Requested: st.Requested, Granted: st.Granted}); got != want {
 				t.Errorf("%s, %s: got %+v, want %+v", tt.name, how, got, want)
 			}
 		}
@@ -49,8 +50,8 @@ func TestUnitsAreCounted(t *testing.T) {
 
 func TestSizesAreCounted(t *testing.T) {
 	s := New()
-	var empty, full, swept Stats
-	if s.UpdateStats(&empty); empty != (Stats{}) {
+	var empty, full, swept store.Stats
+	if s.UpdateStats(&empty); empty != (store.Stats{}) {
 		t.Errorf("an empty store: %+v", empty)
 	}
 	fill(t, s, t0, 5000, "short:", 1)

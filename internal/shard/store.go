@@ -14,8 +14,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// Store implements store.Store, and can do all that a store may be able to do. A Sweeper gives the memory of expired
-// keys back.
+// Store implements store.Store, store.Walker, store.Watcher and store.Transactor. A Sweeper gives the memory of
+// expired keys back.
 type Store struct {
 	seed   maphash.Seed // secret, so that nobody can aim keys at one shard or segment
 	shift  uint8        // leaves those bits of a hash that choose the shard

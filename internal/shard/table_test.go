@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"cellserver/internal/store"
 )
 
 // fill stores n keys that expire at once, ttl from now.
@@ -21,7 +23,7 @@ func fill(t testing.TB, s *Store, nowNs int64, n int, prefix string, ttlSec int6
 }
 
 // put stores a key that expires after ttlSec.
-func put(t testing.TB, s *Store, nowNs int64, k Key, ttlSec int64) {
+func put(t testing.TB, s *Store, nowNs int64, k store.Key, ttlSec int64) {
 	t.Helper()
 	if one(s, nowNs, k, limit(t, 99, 1, ttlSec), 1).Limited {
 		t.Fatalf("%q was limited", k.Name)
@@ -69,14 +71,14 @@ func TestTableGrowsAndShrinks(t *testing.T) {
 	for range 3 * grown {
 		w.Step(t0 + sec)
 	}
-	var st Stats
+	var st store.Stats
 	s.UpdateStats(&st)
 	left, directory := segments(s)
 	if st.Keys != 500 || st.Expired != n || left > len(s.shards) || directory > len(s.shards) {
 		t.Errorf("after the sweep: %+v in %d segments, %d directory entries", st, left, directory)
 	}
 	for i := range 500 {
-		if _, ok := s.TAT(t0+sec, key(0, fmt.Sprint("long-lived:", i))); !ok {
+		if _, ok := tatOf(s, t0+sec, key(0, fmt.Sprint("long-lived:", i))); !ok {
 			t.Fatalf("key %d was lost", i)
 		}
 	}
@@ -109,13 +111,13 @@ func TestLongKeysGoWhileOthersStay(t *testing.T) {
 		t.Errorf("%d keys in %d bytes of arenas", got, bytes)
 	}
 	for i := range 500 {
-		if _, ok := s.TAT(t0+sec, key(0, fmt.Sprint(prefix+"stays:", i))); !ok {
+		if _, ok := tatOf(s, t0+sec, key(0, fmt.Sprint(prefix+"stays:", i))); !ok {
 			t.Fatalf("key %d was lost", i)
 		}
 	}
 }
 
-func ref(s *Store, k Key) keyRef { return s.ref(&k) }
+func ref(s *Store, k store.Key) keyRef { return s.ref(&k) }
 
 // nameAt returns the name of the entry in a slot.
 func nameAt(t *table, seg *segment, b *bucket, slot int) string {
@@ -216,12 +218,12 @@ func TestSweeperComesAroundAndIsBounded(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { NewSweeper(s).Run(ctx, now) })
 		time.Sleep(900 * time.Millisecond)
-		var st Stats
+		var st store.Stats
 		if s.UpdateStats(&st); st.Keys != 50_000 {
 			t.Errorf("before they expire: %d entries, want 50000", st.Keys)
 		}
 		time.Sleep(400 * time.Millisecond)
-		st = Stats{}
+		st = store.Stats{}
 		if s.UpdateStats(&st); st.Keys != 0 {
 			t.Errorf("0.3 s after they expired %d entries are left", st.Keys)
 		}

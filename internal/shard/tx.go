@@ -9,13 +9,13 @@ import (
 )
 
 // tx implements store.Transaction. Its begin locks the shards of its keys, in index order, so that no two
-// transactions wait for each other, and reads all states: from then on it works on those, and what it writes is kept
-// aside until Commit.
+// transactions wait for each other, and reads all states: from then on it works on those, and what it writes is
+// buffered until Commit.
 type tx struct {
 	store  *Store
 	nowNs  int64
 	phase  txPhase
-	states []txState // sorted by hash, and so by shard; each key once
+	states []txState // sorted by hash, and so by shard; each key once. None when it has ended
 }
 
 type txPhase uint8
@@ -55,9 +55,9 @@ func (s *Store) arrange(keys []store.Key) []txState {
 		hash uint64
 		i    int
 	}
-	order := make([]place, len(keys))
+	order := make([]place, 0, 16) // on the stack for so many
 	for i := range keys {
-		order[i] = place{hashKey(s.seed, keys[i].DB, keys[i].Name), i}
+		order = append(order, place{hashKey(s.seed, keys[i].DB, keys[i].Name), i})
 	}
 	slices.SortFunc(order, func(a, b place) int { return compareKeys(a.hash, &keys[a.i], b.hash, &keys[b.i]) })
 	states := make([]txState, 0, len(keys))
@@ -125,7 +125,8 @@ func (t *tx) state(key *store.Key) *txState {
 	panic("shard: a key was not given to the transaction's Begin")
 }
 
-// Throttle implements store.Keys. A request sees what the transaction has written before.
+// Throttle implements store.Keys. A request sees what the transaction has written before. The time is the one at
+// which the transaction began, here and below.
 func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
@@ -135,7 +136,7 @@ func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 			st.tatNs, st.written = tatNs, true
 		}
 		st.counts.add(q.Quantity, r.Limited)
-		q.Result = r
+		q.Result, q.Err = r, nil
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ func (t *tx) Commit() bool {
 	defer t.Rollback()
 	if t.phase == txReleased {
 		if !t.written() {
-			t.countApart()
+			t.countReleased()
 			return true
 		}
 		if t.lock(); !t.unchangedLocked() {
@@ -194,12 +195,12 @@ func (t *tx) Commit() bool {
 // Rollback implements store.Transaction.
 func (t *tx) Rollback() {
 	t.Release()
-	t.phase = txEnded
+	t.phase, t.states = txEnded, nil // the names are the caller's
 }
 
 // unchangedLocked compares TATs, and so misses a key that was changed and changed back. That is right: a TAT is
-// the whole state, so the transaction would have read and written the same now. For the same reason one that has written
-// nothing needs no look: it has happened when it read.
+// the whole state, so the transaction would have read and written the same now. For the same reason one that has
+// written nothing needs no look: it happened when it read.
 func (t *tx) unchangedLocked() bool {
 	for i := range t.states {
 		st := &t.states[i]
@@ -214,8 +215,8 @@ func (t *tx) written() bool {
 	return slices.ContainsFunc(t.states, func(st txState) bool { return st.written })
 }
 
-// countApart counts the requests of a transaction that needs no locks.
-func (t *tx) countApart() {
+// countReleased counts the requests of a transaction that has nothing to write, and so needs no two locks at once.
+func (t *tx) countReleased() {
 	for i := range t.states {
 		if st, sh := &t.states[i], t.shard(i); st.counts != (counts{}) {
 			sh.mu.Lock()

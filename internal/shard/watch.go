@@ -7,8 +7,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// watch implements store.Watch. It knows a key by its hash alone. Two keys of one hash, which nobody can aim at, would dirty each other's
-// watches; the caller would try again.
+// watch implements store.Watch. It knows a key by its hash alone. Two keys of one hash, which nobody can aim at, would
+// dirty each other's watches; the caller would try again.
 type watch struct {
 	store     *Store
 	dirty     atomic.Bool // set under the lock of the shard that the change is in

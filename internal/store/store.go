@@ -23,11 +23,11 @@ type Request struct {
 	Err      error
 }
 
-// Keys is keys at work: those of a store, where each call is a step of its own, or those of a transaction.
+// Keys is what can be done with keys: on a store, where each call is a step of its own, or within a transaction.
 type Keys interface {
-	// Throttle decides the requests of a batch in order, all of them at one time. It returns nil if they are
-	// answered. Otherwise it has copied what it needs of them, for their names are slices of a connection's buffer,
-	// and the Pending answers later. Transactions answer at once.
+	// Throttle decides the requests of a batch in order, all of them at one time, and sets Result and Err of each,
+	// whatever they were. It returns nil if that is done. Otherwise it has copied what it needs of the batch, for the
+	// names are slices of a connection's buffer, and the Pending answers later. Transactions answer at once.
 	Throttle(nowNs int64, batch []Request) Pending
 	// TAT returns a key's TAT in Unix nanoseconds, and false if the key is absent.
 	TAT(nowNs int64, key Key) (tatNs int64, ok bool, err error)
@@ -105,9 +105,10 @@ type Restorer interface {
 	SetTAT(key Key, tatNs int64)
 }
 
-// Transaction is several calls as one step, at the time at which it began. It may name only keys that Begin was given;
-// another one panics. It ends with Commit or Rollback, best with a deferred Rollback, which does nothing after Commit;
-// until then its goroutine must not use the store but through it, unless it has called Release.
+// Transaction is several calls as one step, at the time at which it began, whatever time they are given. It may name
+// only keys that Begin was given; another one panics. It ends with Commit or Rollback, best with a deferred Rollback,
+// which does nothing after Commit; until then its goroutine must not use the store but through it, unless it has called
+// Release.
 type Transaction interface {
 	Keys
 	Restorer
@@ -122,8 +123,9 @@ type Transaction interface {
 	Rollback()
 }
 
-// Exclusive is a store that nobody else can use until End, at one time. What it writes is written at once; there is no
-// way back. It belongs to one goroutine, which must not use the store but through it.
+// Exclusive is a store that nobody else can use until End, at the time at which it began, whatever time its methods are
+// given. What it writes is written at once; there is no way back. It belongs to one goroutine, which must not use the
+// store but through it.
 type Exclusive interface {
 	Keys
 	Restorer

@@ -1,0 +1,46 @@
+package shard
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"cellserver/internal/store"
+)
+
+// TestMemoryUsageAddsUp: all keys together cost what the tables have taken.
+func TestMemoryUsageAddsUp(t *testing.T) {
+	for _, keys := range []int{1, 100, 5000} {
+		s := newStore(4)
+		if _, ok := s.MemoryUsage(t0, key(0, "absent")); ok {
+			t.Error("an absent key costs something")
+		}
+		for i := range keys {
+			put(t, s, t0, key(uint16(i%2), strings.Repeat(fmt.Sprint(i, "-"), 1+i%11)), 60)
+		}
+		put(t, s, t0, key(0, strings.Repeat("alone", arenaKeyBytes)), 60)
+		sum, n := 0, 0
+		for db := range uint16(2) {
+			s.Scan(t0, db, 0, 1<<30, func(k store.Key, _ int64) {
+				bytes, ok := s.MemoryUsage(t0, k)
+				if !ok {
+					t.Errorf("%.20q costs nothing", k.Name)
+				}
+				sum, n = sum+bytes, n+1
+			})
+		}
+		taken := s.tableBytes() + arenaBytes(s)
+		for i := range s.shards {
+			if a := &s.shards[i].table.arenas; len(a.bufs) > 0 {
+				taken += sliceHeaderBytes * (len(a.bufs) - 1 - len(a.free))
+			}
+		}
+		// A shard without keys has no segments, and shares are rounded up, twice for a long key.
+		if sum < taken || sum > taken+2*n || n != keys+1 {
+			t.Errorf("%d keys cost %d bytes, of %d", n, sum, taken)
+		}
+		if _, ok := s.MemoryUsage(t0+60*sec, key(0, "0-")); ok {
+			t.Error("an expired key costs something")
+		}
+	}
+}

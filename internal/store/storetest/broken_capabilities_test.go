@@ -1,0 +1,270 @@
+package storetest
+
+import (
+	"bytes"
+	"runtime"
+
+	"cellserver/internal/store"
+)
+
+func brokenWalkers() []broken {
+	return []broken{
+		{scanMisses{newMemory()}, "Scan"},
+		{scanMisses{newMemory()}, "Scan under changes"},
+		{scanVisitsExpired{newMemory()}, "Scan"},
+		{scanVisitsAll{newMemory()}, "Scan"},
+		{countSets{newMemory()}, "Count"},
+		{flushesAll{newMemory()}, "Flush"},
+		{flushesSome{newMemory()}, "FlushAll"},
+		{absentCosts{newMemory()}, "MemoryUsage"},
+	}
+}
+
+type scanMisses struct{ memory }
+
+func (s scanMisses) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(k store.Key, tatNs int64)) uint64 {
+	return s.memory.Scan(nowNs, db, cursor, count, func(k store.Key, tatNs int64) {
+		if !bytes.HasPrefix(k.Name, []byte("55")) {
+			visit(k, tatNs)
+		}
+	})
+}
+
+type scanVisitsExpired struct{ memory }
+
+func (s scanVisitsExpired) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(k store.Key, tatNs int64)) uint64 {
+	return s.memory.Scan(nowNs-1, db, cursor, count, visit)
+}
+
+// scanVisitsAll says of other databases' keys that they are of this one.
+type scanVisitsAll struct{ memory }
+
+func (s scanVisitsAll) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(k store.Key, tatNs int64)) uint64 {
+	if db > 0 && db < 300 {
+		return s.memory.Scan(nowNs, 300, cursor, count, func(k store.Key, tatNs int64) {
+			k.DB = db
+			visit(k, tatNs)
+		})
+	}
+	return s.memory.Scan(nowNs, db, cursor, count, visit)
+}
+
+type countSets struct{ memory }
+
+func (s countSets) Count(nowNs int64, counts []int) {
+	clear(counts)
+	s.memory.Count(nowNs, counts)
+}
+
+type flushesAll struct{ memory }
+
+func (s flushesAll) Flush(uint16) { s.FlushAll() }
+
+type flushesSome struct{ memory }
+
+func (s flushesSome) FlushAll() { s.Flush(0) }
+
+type absentCosts struct{ memory }
+
+func (s absentCosts) MemoryUsage(nowNs int64, k store.Key) (int, bool) {
+	n, _ := s.memory.MemoryUsage(nowNs, k)
+	return n + 1, true
+}
+
+func brokenWatchers() []broken {
+	return []broken{
+		{badWatches{newMemory(), func(w store.Watch) store.Watch { return neverDirty{w} }}, "Watch: written"},
+		{badWatches{newMemory(), func(w store.Watch) store.Watch { return neverDirty{w} }}, "Watch: many of a key"},
+		{badWatches{newMemory(), func(w store.Watch) store.Watch { return neverDirty{w} }}, "Watch: read, then written in a transaction"},
+		{badWatches{newMemory(), func(w store.Watch) store.Watch { return alwaysDirty{w} }}, "Watch: probed"},
+		{badWatches{newMemory(), func(w store.Watch) store.Watch { return blindToExpiry{w} }}, "Watch: live and expires"},
+		{badWatches{newMemory(), func(w store.Watch) store.Watch { return addsNothing{w} }}, "Watch: keys are added"},
+		{watchesNames{newMemory()}, "Watch: the name in another database"},
+		{watchesStates{newMemory()}, "Watch: changed and changed back"},
+		{watchesStates{newMemory()}, "Watch: created and deleted"},
+	}
+}
+
+type badWatches struct {
+	memory
+	of func(w store.Watch) store.Watch
+}
+
+func (s badWatches) Watch(nowNs int64, keys []store.Key) store.Watch {
+	return s.of(s.memory.Watch(nowNs, keys))
+}
+
+type neverDirty struct{ store.Watch }
+
+func (neverDirty) Dirty(int64) bool { return false }
+
+type alwaysDirty struct{ store.Watch }
+
+func (alwaysDirty) Dirty(int64) bool { return true }
+
+type blindToExpiry struct{ store.Watch }
+
+func (w blindToExpiry) Dirty(int64) bool { return w.Watch.Dirty(t0) }
+
+type addsNothing struct{ store.Watch }
+
+func (addsNothing) Add(int64, []store.Key) {}
+
+// watchesNames watches a name in two databases.
+type watchesNames struct{ memory }
+
+func (s watchesNames) Watch(nowNs int64, keys []store.Key) store.Watch {
+	w := s.memory.Watch(nowNs, keys)
+	for _, k := range keys {
+		w.Add(nowNs, []store.Key{{DB: k.DB + 1, Name: k.Name}})
+	}
+	return w
+}
+
+// watchesStates compares states with those that were there.
+type watchesStates struct{ memory }
+
+func (s watchesStates) Watch(nowNs int64, keys []store.Key) store.Watch {
+	w := &states{s: s.memory, tats: model{}}
+	w.Add(nowNs, keys)
+	return w
+}
+
+type states struct {
+	s    memory
+	keys []store.Key
+	tats model
+}
+
+func (w *states) Add(nowNs int64, keys []store.Key) {
+	for _, k := range keys {
+		w.keys = append(w.keys, key(k.DB, string(k.Name)))
+		w.tats[idOf(k)], _, _ = w.s.TAT(nowNs, k)
+	}
+}
+
+func (w *states) Dirty(nowNs int64) bool {
+	for _, k := range w.keys {
+		if tatNs, _, _ := w.s.TAT(nowNs, k); tatNs != w.tats.tat(nowNs, k) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *states) Close() {}
+
+func brokenTransactors() []broken {
+	bad := func(of func(s memory, tx store.Transaction) store.Transaction) badTransactions {
+		return badTransactions{newMemory(), of}
+	}
+	rollbackCommits := func(_ memory, tx store.Transaction) store.Transaction { return rollbackCommits{tx} }
+	writesThrough := func(s memory, tx store.Transaction) store.Transaction {
+		tx.Rollback()
+		return writesThrough{tx, s}
+	}
+	return []broken{
+		{bad(rollbackCommits), "transaction: all or nothing"},
+		{bad(rollbackCommits), "transaction: a plain map"},
+		{bad(rollbackCommits), "transaction: counted on Commit"},
+		{bad(func(_ memory, tx store.Transaction) store.Transaction { return commitForgets{tx} }), "transaction: ends once"},
+		{bad(func(s memory, tx store.Transaction) store.Transaction { return readsOld{tx, s} }), "transaction: sees what it wrote"},
+		{bad(func(_ memory, tx store.Transaction) store.Transaction { return answersLater{tx} }), "transaction: sees what it wrote"},
+		{bad(func(_ memory, tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }), "released transaction: the key"},
+		{bad(func(_ memory, tx store.Transaction) store.Transaction { return setsOnce{tx, map[id]bool{}} }), "transaction: SetTAT"},
+		{bad(writesThrough), "transaction: all or nothing"},
+		{bad(writesThrough), "transaction: its own keys"},
+		{bad(writesThrough), "transaction: its own time"},
+		{bad(writesThrough), "released transaction: in step"},
+		{openExclusive{newMemory()}, "exclusive: keeps others out"},
+		{openExclusive{newMemory()}, "exclusive: its own time"},
+	}
+}
+
+type badTransactions struct {
+	memory
+	of func(s memory, tx store.Transaction) store.Transaction
+}
+
+func (s badTransactions) Begin(nowNs int64, keys []store.Key) store.Transaction {
+	return s.of(s.memory, s.memory.Begin(nowNs, keys))
+}
+
+type rollbackCommits struct{ store.Transaction }
+
+func (tx rollbackCommits) Rollback() { tx.Commit() }
+
+// commitForgets says that it did what it did not.
+type commitForgets struct{ store.Transaction }
+
+func (tx commitForgets) Commit() bool {
+	tx.Rollback()
+	return true
+}
+
+// readsOld reads what was there when it began.
+type readsOld struct {
+	store.Transaction
+	s memory
+}
+
+func (tx readsOld) TAT(int64, store.Key) (int64, bool, error) { return 0, false, nil }
+
+type answersLater struct{ store.Transaction }
+
+func (tx answersLater) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	tx.Transaction.Throttle(nowNs, batch)
+	return &laterBatch{batch: batch, answered: true}
+}
+
+// seesNoConflicts writes over what others have written.
+type seesNoConflicts struct{ store.Transaction }
+
+func (tx seesNoConflicts) Commit() bool {
+	tx.Transaction.Commit()
+	return true
+}
+
+// setsOnce takes the first TAT that a key is set to.
+type setsOnce struct {
+	store.Transaction
+	set map[id]bool
+}
+
+func (tx setsOnce) SetTAT(k store.Key, tatNs int64) {
+	if !tx.set[idOf(k)] {
+		tx.set[idOf(k)] = true
+		tx.Transaction.SetTAT(k, tatNs)
+	}
+}
+
+// writesThrough is no transaction: it writes to the store at once.
+type writesThrough struct {
+	store.Transaction
+	s memory
+}
+
+func (tx writesThrough) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	runtime.Gosched()
+	return tx.s.Throttle(nowNs, batch)
+}
+func (tx writesThrough) TAT(nowNs int64, k store.Key) (int64, bool, error) { return tx.s.TAT(nowNs, k) }
+func (tx writesThrough) Delete(nowNs int64, keys []store.Key) (int, error) {
+	return tx.s.Delete(nowNs, keys)
+}
+func (tx writesThrough) SetTAT(store.Key, int64) {}
+func (tx writesThrough) Commit() bool            { return true }
+
+// openExclusive keeps nobody out.
+type openExclusive struct{ memory }
+
+func (s openExclusive) BeginAll(int64) store.Exclusive { return open(s) }
+
+type open struct{ memory }
+
+func (x open) TAT(nowNs int64, k store.Key) (int64, bool, error) {
+	runtime.Gosched()
+	return x.memory.TAT(nowNs, k)
+}
+func (x open) SetTAT(store.Key, int64) {}
+func (x open) End()                    {}

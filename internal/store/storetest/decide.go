@@ -1,0 +1,140 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/store"
+)
+
+const (
+	t0  = int64(1_700_000_000_000_000_000)
+	sec = int64(1_000_000_000)
+)
+
+func limit(maxBurst, count, periodSec int64) funnel.Limit {
+	l, err := funnel.NewLimit(funnel.Burst, maxBurst, count, periodSec)
+	if err != nil {
+		panic(err) // a mistake in this package
+	}
+	return l
+}
+
+func key(db uint16, name string) store.Key { return store.Key{DB: db, Name: []byte(name)} }
+
+// numbered returns n keys of one database.
+func numbered(db uint16, prefix string, n int) []store.Key {
+	keys := make([]store.Key, n)
+	for i := range keys {
+		keys[i] = key(db, prefix+strconv.Itoa(i))
+	}
+	return keys
+}
+
+var errStale = errors.New("an error of the request's last use")
+
+// makeStale leaves in requests what their last use could have left there.
+func makeStale(batch []store.Request) {
+	for i := range batch {
+		batch[i].Result, batch[i].Err = funnel.Result{Limit: -1, Remaining: -1, RetryAfterSec: -2}, errStale
+	}
+}
+
+// decide has a batch of reused requests answered, at once or later.
+func decide(t reporter, ks store.Keys, nowNs int64, batch []store.Request) []store.Request {
+	t.Helper()
+	makeStale(batch)
+	requested, answered := slices.Clone(batch), batch
+	if p := ks.Throttle(nowNs, batch); p != nil {
+		answered = wait(t, p)
+	}
+	if len(answered) != len(requested) {
+		t.Fatalf("%d requests, %d answers", len(requested), len(answered))
+	}
+	for i := range answered {
+		a, q := &answered[i], &requested[i]
+		if a.Key.DB != q.Key.DB || !bytes.Equal(a.Key.Name, q.Key.Name) || a.Limit != q.Limit || a.Quantity != q.Quantity {
+			t.Fatalf("request %d of %d is another in the answer", i, len(answered))
+		}
+		if a.Err != nil {
+			t.Fatalf("request %d of %d: %v", i, len(answered), a.Err)
+		}
+		if a.Result == q.Result {
+			t.Fatalf("request %d of %d was left without a result", i, len(answered))
+		}
+	}
+	return answered
+}
+
+// wait returns the answers as soon as they are there.
+func wait(t reporter, p store.Pending) []store.Request {
+	t.Helper()
+	woken := make(chan struct{}, 1)
+	p.Notify(func() {
+		select {
+		case woken <- struct{}{}:
+		default: // once too often; pendingChecks count
+		}
+	})
+	<-woken
+	answered, ok := p.Answers()
+	if !ok {
+		t.Fatalf("no answers after the wake")
+	}
+	return answered
+}
+
+// throttle is decide for one request.
+func throttle(t reporter, ks store.Keys, nowNs int64, k store.Key, l funnel.Limit, quantity int64) funnel.Result {
+	t.Helper()
+	return decide(t, ks, nowNs, []store.Request{{Key: k, Limit: l, Quantity: quantity}})[0].Result
+}
+
+// put makes a key live for ttlSec, by one unit.
+func put(t reporter, ks store.Keys, nowNs int64, k store.Key, ttlSec int64) {
+	t.Helper()
+	if throttle(t, ks, nowNs, k, limit(99, 1, ttlSec), 1).Limited {
+		t.Fatalf("%.40q was limited", k.Name)
+	}
+}
+
+// tatOf returns a key's TAT, and nowNs if it is absent.
+func tatOf(t reporter, ks store.Keys, nowNs int64, k store.Key) int64 {
+	t.Helper()
+	tatNs, ok, err := ks.TAT(nowNs, k)
+	if err != nil {
+		t.Fatalf("TAT of %.40q: %v", k.Name, err)
+	}
+	if !ok {
+		return nowNs
+	}
+	if tatNs <= nowNs {
+		t.Fatalf("TAT of %.40q: a live key with a TAT of %d, %d ns before now", k.Name, tatNs, nowNs-tatNs)
+	}
+	return tatNs
+}
+
+func wantTAT(t reporter, ks store.Keys, nowNs int64, k store.Key, wantNs int64) {
+	t.Helper()
+	if got := tatOf(t, ks, nowNs, k); got != max(wantNs, nowNs) {
+		t.Fatalf("TAT of %.40q: got %d ns from now, want %d", k.Name, got-nowNs, max(wantNs-nowNs, 0))
+	}
+}
+
+func wantDeleted(t reporter, ks store.Keys, nowNs int64, keys []store.Key, want int) {
+	t.Helper()
+	if got, err := ks.Delete(nowNs, keys); got != want || err != nil {
+		t.Fatalf("Delete of %d keys: got %d, %v, want %d", len(keys), got, err, want)
+	}
+}
+
+// remove deletes keys, live or not.
+func remove(t reporter, ks store.Keys, nowNs int64, keys ...store.Key) {
+	t.Helper()
+	if _, err := ks.Delete(nowNs, keys); err != nil {
+		t.Fatalf("Delete of %d keys: %v", len(keys), err)
+	}
+}

@@ -1,0 +1,125 @@
+package storetest
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"cellserver/internal/store"
+)
+
+func exclusiveChecks() []check {
+	return []check{
+		{"exclusive: a plain map", checkExclusiveModel},
+		{"exclusive: its own time", checkExclusiveTime},
+		{"exclusive: is a Walker", checkExclusiveWalker},
+		{"exclusive: keeps others out", checkKeepsOut},
+	}
+}
+
+func checkExclusiveModel(t reporter, s store.Store) {
+	transactor := need[store.Transactor](t, s)
+	r, m, nowNs := newSource(6), model{}, t0
+	var batch []store.Request
+	for range 300 {
+		nowNs += r.stepNs()
+		x := transactor.BeginAll(nowNs)
+		for range 5 {
+			m.step(t, x, nowNs, r, &batch)
+			k := r.key()
+			m[idOf(k)] = nowNs + r.Int64N(4*sec) - sec
+			x.SetTAT(k, m[idOf(k)])
+			wantTAT(t, x, nowNs, k, m[idOf(k)])
+		}
+		x.End()
+		m.step(t, s, nowNs, r, &batch)
+	}
+}
+
+// checkExclusiveTime gives an exclusive later times than the one at which it began.
+func checkExclusiveTime(t reporter, s store.Store) {
+	transactor, a := need[store.Transactor](t, s), key(0, "a")
+	put(t, s, t0, a, 60)
+	x := transactor.BeginAll(t0)
+	defer x.End()
+	const later = t0 + 3600*sec
+	if tatNs, ok, err := x.TAT(later, a); tatNs != t0+60*sec || !ok || err != nil {
+		t.Fatalf("TAT: got %d, %v, %v", tatNs-t0, ok, err)
+	}
+	if _, ok := x.MemoryUsage(later, a); !ok {
+		t.Fatalf("a live key costs nothing")
+	}
+	wantCounts(t, x, later, 1)
+	put(t, x, later, a, 60)
+	wantTAT(t, x, t0, a, t0+120*sec)
+	wantDeleted(t, x, later, []store.Key{a}, 1)
+}
+
+func checkExclusiveWalker(t reporter, s store.Store) {
+	transactor := need[store.Transactor](t, s)
+	m, nowNs := fillDatabases(t, s, t0, 300), t0+sec
+	x := transactor.BeginAll(nowNs)
+	defer x.End()
+	wantWalks(t, x, nowNs, m)
+	x.Scan(nowNs, 0, 0, 100, func(k store.Key, tatNs int64) { wantTAT(t, x, nowNs, k, tatNs) }) // visit may use it
+	wantCounts(t, x, nowNs, 300, 0)
+	var st store.Stats
+	if x.UpdateStats(&st); st.Allowed != 6*300 {
+		t.Fatalf("statistics: %d were allowed, want %d", st.Allowed, 6*300)
+	}
+	x.Flush(300)
+	for i := range m {
+		if i.db == 300 {
+			delete(m, i)
+		}
+	}
+	wantWalks(t, x, nowNs, m)
+	x.FlushAll()
+	wantWalks(t, x, nowNs, model{})
+	put(t, x, nowNs, key(0, "after"), 60)
+	x.End()
+	x.End()
+	wantTAT(t, s, nowNs, key(0, "after"), nowNs+60*sec)
+}
+
+// checkKeepsOut has callers of all sorts, of which those with all of the store see nobody.
+func checkKeepsOut(t reporter, s store.Store) {
+	transactor := need[store.Transactor](t, s)
+	const callers, each = 4, 200
+	k, l := key(0, "k"), limit(1<<20, 1, 3600)
+	var inside atomic.Bool
+	var wg sync.WaitGroup
+	for g := range callers {
+		wg.Go(func() {
+			t := concurrent{t}
+			for i := range each {
+				switch (g + i) % 4 {
+				case 0:
+					exclusively(t, transactor, &inside, k)
+				case 1:
+					throttle(t, s, t0, k, l, 1)
+				default:
+					tx := transactor.Begin(t0, []store.Key{k, key(0, strconv.Itoa(i))})
+					if inside.Load() {
+						t.Errorf("a transaction began while the store was another's")
+					}
+					throttle(t, tx, t0, k, l, 1)
+					tx.Commit()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	wantTAT(t, s, t0, k, t0+callers*each*3600*sec)
+}
+
+// exclusively takes a unit, in two looks at the key.
+func exclusively(t reporter, transactor store.Transactor, inside *atomic.Bool, k store.Key) {
+	x := transactor.BeginAll(t0)
+	defer x.End()
+	inside.Store(true)
+	defer inside.Store(false)
+	beforeNs := tatOf(t, x, t0, k)
+	throttle(t, x, t0, k, limit(1<<20, 1, 3600), 1)
+	wantTAT(t, x, t0, k, beforeNs+3600*sec)
+}

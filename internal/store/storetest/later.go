@@ -1,0 +1,153 @@
+package storetest
+
+import (
+	"slices"
+	"sync"
+
+	"cellserver/internal/store"
+)
+
+// LaterStore is a store that answers each batch later, from another goroutine, for tests of what waits for answers. Its
+// other methods are those of its inner store, at once: they see what is decided. It is safe for concurrent use. It can
+// do nothing beyond store.Store; a test that needs more of it adds that of the inner store:
+//
+//	struct {
+//		*storetest.LaterStore
+//		store.Transactor
+//	}{storetest.Later(inner), inner}
+type LaterStore struct {
+	store.Store // decides
+
+	mu      sync.Mutex // guards all below
+	held    bool
+	working bool
+	queue   []*laterBatch // that are not decided yet
+}
+
+// Later returns a LaterStore whose batches are decided by inner, in the order in which they came.
+func Later(inner store.Store) *LaterStore { return &LaterStore{Store: inner} }
+
+// Throttle implements store.Keys. It copies the names.
+func (l *LaterStore) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	b := &laterBatch{nowNs: nowNs, batch: slices.Clone(batch)}
+	for i := range b.batch {
+		b.batch[i].Key.Name = slices.Clone(b.batch[i].Key.Name)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = append(l.queue, b)
+	l.workLocked()
+	return b
+}
+
+// Hold has batches wait undecided until Release.
+func (l *LaterStore) Hold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = true
+}
+
+// Release has the batches answered that were held, and those that come.
+func (l *LaterStore) Release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = false
+	l.workLocked()
+}
+
+// Waiting returns how many batches are not decided yet. What was canceled is among them.
+func (l *LaterStore) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue)
+}
+
+// workLocked has a goroutine work as long as there is something to decide, and no longer.
+func (l *LaterStore) workLocked() {
+	if !l.working && !l.held && len(l.queue) > 0 {
+		l.working = true
+		go l.work()
+	}
+}
+
+func (l *LaterStore) work() {
+	for b := l.next(); b != nil; b = l.next() {
+		b.decide(l.Store)
+	}
+}
+
+func (l *LaterStore) next() *laterBatch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held || len(l.queue) == 0 {
+		l.working = false
+		return nil
+	}
+	b := l.queue[0]
+	l.queue = slices.Delete(l.queue, 0, 1)
+	return b
+}
+
+// laterBatch implements store.Pending.
+type laterBatch struct {
+	nowNs int64
+	batch []store.Request // the deciding goroutine's until answered
+
+	mu       sync.Mutex // guards all below
+	answered bool
+	canceled bool
+	wake     func() // nil if there is none, and when it was called
+}
+
+func (b *laterBatch) decide(by store.Store) {
+	if p := by.Throttle(b.nowNs, b.batch); p != nil {
+		done := make(chan struct{})
+		p.Notify(func() { close(done) })
+		<-done
+		b.batch, _ = p.Answers()
+	}
+	b.mu.Lock()
+	b.answered = true
+	b.mu.Unlock()
+	b.wakeOnce()
+}
+
+// wakeOnce calls wake, without a lock, if there is something to wake up for.
+func (b *laterBatch) wakeOnce() {
+	b.mu.Lock()
+	wake := b.wake
+	if !b.answered || b.canceled {
+		wake = nil
+	} else {
+		b.wake = nil
+	}
+	b.mu.Unlock()
+	if wake != nil {
+		wake()
+	}
+}
+
+// Notify implements store.Pending.
+func (b *laterBatch) Notify(wake func()) {
+	b.mu.Lock()
+	b.wake = wake
+	b.mu.Unlock()
+	b.wakeOnce()
+}
+
+// Answers implements store.Pending.
+func (b *laterBatch) Answers() (answered []store.Request, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.answered {
+		return nil, false
+	}
+	return b.batch, true
+}
+
+// Cancel implements store.Pending. The batch is decided all the same.
+func (b *laterBatch) Cancel() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.canceled = true
+}

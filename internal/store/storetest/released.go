@@ -1,0 +1,149 @@
+package storetest
+
+import (
+	"sync"
+
+	"cellserver/internal/store"
+)
+
+func releasedChecks() []check {
+	var all []check
+	for _, c := range releasedCases() {
+		all = append(all, check{"released transaction: " + c.name, c.run})
+	}
+	return append(all,
+		check{"released transaction: what it takes back is no conflict", checkTakesBack},
+		check{"released transaction: a conflict counts nothing", checkConflictCounts},
+		check{"released transaction: in step", checkInStep},
+	)
+}
+
+// releasedCase is a transaction over a, which has 60 s, and b, which is absent. What others do between Release and
+// Commit decides whether it happens.
+type releasedCase struct {
+	name   string
+	mean   func(t reporter, s store.Store) // meanwhile
+	do     func(t reporter, tx store.Transaction)
+	want   bool
+	wantNs int64 // of a, after t0
+}
+
+func (c releasedCase) run(t reporter, s store.Store) {
+	a, b := key(0, "a"), key(0, "b")
+	put(t, s, t0, a, 60)
+	tx := begin(t, s, t0, a, b)
+	defer tx.Rollback()
+	tx.Release()
+	tx.Release()
+	if c.mean != nil {
+		c.mean(t, s)
+	}
+	wantTAT(t, tx, t0, a, t0+60*sec) // what it read when it began
+	wantTAT(t, tx, t0, b, 0)
+	c.do(t, tx)
+	if got := tx.Commit(); got != c.want {
+		t.Fatalf("Commit: got %v, want %v", got, c.want)
+	}
+	wantTAT(t, s, t0, a, t0+c.wantNs)
+}
+
+func releasedCases() []releasedCase {
+	a, b, l := key(0, "a"), key(0, "b"), limit(9, 1, 60)
+	write := func(t reporter, tx store.Transaction) { throttle(t, tx, t0, a, l, 2) }
+	probe := func(t reporter, tx store.Transaction) { throttle(t, tx, t0, a, l, 0) }
+	deletion := func(t reporter, s store.Store) { remove(t, s, t0, a) }
+	units := func(k store.Key, quantities ...int64) func(t reporter, s store.Store) {
+		return func(t reporter, s store.Store) {
+			for _, n := range quantities {
+				throttle(t, s, t0, k, l, n)
+			}
+		}
+	}
+	return []releasedCase{
+		{name: "nobody", do: write, want: true, wantNs: 180 * sec},
+		{name: "nobody, deleted", do: func(t reporter, tx store.Transaction) { remove(t, tx, t0, a) }, want: true},
+		{name: "another key", do: write, mean: units(key(0, "other"), 1), want: true, wantNs: 180 * sec},
+		{name: "another database", do: write, mean: units(key(1, "a"), 1), want: true, wantNs: 180 * sec},
+		{name: "limited", do: write, want: true, wantNs: 180 * sec, mean: func(t reporter, s store.Store) {
+			throttle(t, s, t0, a, limit(0, 1, 1), 1)
+		}},
+		{name: "the key", do: write, mean: units(a, 1), wantNs: 120 * sec},
+		{name: "a key that was only read", do: write, mean: units(b, 1), wantNs: 60 * sec},
+		{name: "deleted", do: write, mean: deletion},
+		{name: "flushed", do: write, mean: func(t reporter, s store.Store) { need[store.Walker](t, s).FlushAll() }},
+		{name: "changed back", do: write, want: true, wantNs: 180 * sec, mean: units(a, 3, -3)},
+		{name: "only read", do: probe, mean: deletion, want: true},
+		{name: "nothing", do: func(reporter, store.Transaction) {}, mean: deletion, want: true},
+	}
+}
+
+// checkTakesBack: who has taken back what it wrote has nothing to lose to others.
+func checkTakesBack(t reporter, s store.Store) {
+	a, l := key(0, "a"), limit(9, 1, 10)
+	for _, takeBack := range []bool{false, true} {
+		tx := begin(t, s, t0, a)
+		tx.Release()
+		foundNs := tatOf(t, tx, t0, a)
+		throttle(t, tx, t0, a, l, 2)
+		if takeBack {
+			tx.SetTAT(a, foundNs)
+		}
+		throttle(t, s, t0, a, l, 1)
+		if committed := tx.Commit(); committed != takeBack {
+			t.Fatalf("took back is %v, and committed %v", takeBack, committed)
+		}
+	}
+	wantTAT(t, s, t0, a, t0+20*sec)
+}
+
+func checkConflictCounts(t reporter, s store.Store) {
+	a, b := key(0, "a"), key(0, "b")
+	tx := begin(t, s, t0, a, b)
+	defer tx.Rollback()
+	tx.Release()
+	put(t, tx, t0, a, 60)
+	put(t, s, t0, b, 60)
+	var before, after store.Stats
+	s.UpdateStats(&before)
+	if tx.Commit() {
+		t.Fatalf("it committed")
+	}
+	if s.UpdateStats(&after); after.Allowed != before.Allowed {
+		t.Fatalf("%d were counted as allowed", after.Allowed-before.Allowed)
+	}
+}
+
+// checkInStep has callers that move two keys in step by transactions that keep nothing from others meanwhile: no step
+// is lost or made twice, and nobody sees one key before the other.
+func checkInStep(t reporter, s store.Store) {
+	const callers, each = 4, 200
+	l, a, b := limit(1<<20, 1, 3600), key(0, "a"), key(0, "b")
+	need[store.Transactor](t, s)
+	var before, after store.Stats
+	s.UpdateStats(&before)
+	var wg sync.WaitGroup
+	for g := range callers {
+		wg.Go(func() {
+			t, keys := concurrent{t}, []store.Key{a, b}
+			if g%2 == 0 {
+				keys = []store.Key{b, a}
+			}
+			for n := 0; n < each; {
+				tx := begin(t, s, t0, keys...)
+				tx.Release()
+				wantTAT(t, tx, t0, a, tatOf(t, tx, t0, b))
+				throttle(t, tx, t0, a, l, 1)
+				throttle(t, tx, t0, b, l, 1)
+				if tx.Commit() {
+					n++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	wantTAT(t, s, t0, a, t0+callers*each*3600*sec)
+	wantTAT(t, s, t0, b, t0+callers*each*3600*sec)
+	if s.UpdateStats(&after); after.Allowed-before.Allowed != 2*callers*each {
+		t.Fatalf("%d were counted as allowed, want %d", after.Allowed-before.Allowed, 2*callers*each)
+	}
+}

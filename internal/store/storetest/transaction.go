@@ -1,0 +1,307 @@
+package storetest
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"cellserver/internal/store"
+)
+
+func transactionChecks() []check {
+	return []check{
+		{"transaction: sees what it wrote", checkOwnWrites},
+		{"transaction: all or nothing", checkAllOrNothing},
+		{"transaction: a plain map", checkTransactionModel},
+		{"transaction: a key that is named twice", checkNamedTwice},
+		{"transaction: its own time", checkOwnTime},
+		{"transaction: its own keys", checkOwnKeys},
+		{"transaction: many keys", checkManyKeys},
+		{"transaction: ends once", checkEndsOnce},
+		{"transaction: counted on Commit", checkCountedOnCommit},
+		{"transaction: SetTAT", checkSetTAT},
+		{"transaction: overlapping keys", checkOverlap},
+	}
+}
+
+// begin returns a transaction, and skips the check if the store has none.
+func begin(t reporter, s store.Store, nowNs int64, keys ...store.Key) store.Transaction {
+	t.Helper()
+	return need[store.Transactor](t, s).Begin(nowNs, keys)
+}
+
+func checkOwnWrites(t reporter, s store.Store) {
+	a, other := key(0, "a"), key(0, "other")
+	tx := begin(t, s, t0, a, other)
+	defer tx.Rollback()
+	wantTAT(t, tx, t0, a, 0)
+	put(t, tx, t0, a, 60)
+	wantTAT(t, tx, t0, a, t0+60*sec)
+	wantTAT(t, tx, t0, other, 0)
+	if !throttle(t, tx, t0, a, limit(0, 1, 60), 1).Limited {
+		t.Fatalf("a second unit passed")
+	}
+	wantDeleted(t, tx, t0, []store.Key{other, a, a}, 1)
+	wantTAT(t, tx, t0, a, 0)
+	if p := tx.Throttle(t0, []store.Request{{Key: a, Limit: limit(9, 1, 60), Quantity: 1}}); p != nil {
+		t.Fatalf("it does not answer at once")
+	}
+}
+
+// checkAllOrNothing: a unit of two limits, of which the second has one.
+func checkAllOrNothing(t reporter, s store.Store) {
+	user, address := key(0, "user"), key(0, "address")
+	both := func() bool {
+		tx := begin(t, s, t0, user, address)
+		defer tx.Rollback()
+		if throttle(t, tx, t0, user, limit(9, 1, 60), 1).Limited || throttle(t, tx, t0, address, limit(0, 1, 60), 1).Limited {
+			return false
+		}
+		return tx.Commit()
+	}
+	if first, second := both(), both(); !first || second {
+		t.Fatalf("got %v, %v, want true, false", first, second)
+	}
+	wantTAT(t, s, t0, user, t0+60*sec)
+	wantTAT(t, s, t0, address, t0+60*sec)
+}
+
+// checkTransactionModel does random things, of which only what is committed is done to the map.
+func checkTransactionModel(t reporter, s store.Store) {
+	r, m, nowNs := newSource(5), model{}, t0
+	var batch []store.Request
+	for range 1000 {
+		nowNs += r.stepNs()
+		checkTransaction(t, s, nowNs, r, m)
+		m.step(t, s, nowNs, r, &batch)
+	}
+}
+
+func checkTransaction(t reporter, s store.Store, nowNs int64, r source, m model) {
+	keys := append(r.keys(5), r.key())
+	tx := begin(t, s, nowNs, keys...)
+	defer tx.Rollback()
+	in := model{}
+	for _, k := range keys {
+		in[idOf(k)] = m[idOf(k)]
+	}
+	for range r.IntN(6) {
+		k := keys[r.IntN(len(keys))]
+		switch r.IntN(4) {
+		case 0:
+			wantDeleted(t, tx, nowNs, []store.Key{k}, in.delete(nowNs, []store.Key{k}))
+		case 1:
+			in[idOf(k)] = nowNs + r.Int64N(4*sec) - sec
+			tx.SetTAT(k, in[idOf(k)])
+		default:
+			q := r.request()
+			q.Key = k
+			in.decide(t, tx, nowNs, []store.Request{q})
+		}
+		wantTAT(t, tx, nowNs, k, in.tat(nowNs, k))
+	}
+	if r.IntN(2) == 0 {
+		return
+	}
+	if !tx.Commit() {
+		t.Fatalf("a transaction that was not released did not commit")
+	}
+	for _, k := range keys {
+		m[idOf(k)] = in[idOf(k)]
+	}
+}
+
+func checkNamedTwice(t reporter, s store.Store) {
+	a := key(0, "a")
+	put(t, s, t0, a, 60)
+	tx := begin(t, s, t0, a, key(1, "a"), key(0, "a"), key(0, "b"), a)
+	defer tx.Rollback()
+	wantDeleted(t, tx, t0, []store.Key{a, key(1, "a"), key(0, "a"), key(0, "b")}, 1)
+	if !tx.Commit() {
+		t.Fatalf("it did not commit")
+	}
+	wantTAT(t, s, t0, a, 0)
+}
+
+// checkOwnTime gives a transaction later times than the one at which it began.
+func checkOwnTime(t reporter, s store.Store) {
+	a := key(0, "a")
+	put(t, s, t0, a, 60)
+	tx := begin(t, s, t0, a)
+	defer tx.Rollback()
+	if tatNs, ok, err := tx.TAT(t0+3600*sec, a); tatNs != t0+60*sec || !ok || err != nil {
+		t.Fatalf("TAT: got %d, %v, %v", tatNs-t0, ok, err)
+	}
+	put(t, tx, t0+3600*sec, a, 60)
+	wantTAT(t, tx, t0, a, t0+120*sec)
+	wantDeleted(t, tx, t0+3600*sec, []store.Key{a}, 1)
+}
+
+// checkOwnKeys: another key panics, and leaves a transaction that can be rolled back.
+func checkOwnKeys(t reporter, s store.Store) {
+	for _, other := range []store.Key{key(0, "another"), key(1, "a"), key(0, "")} {
+		tx := begin(t, s, t0, key(0, "a"), key(2, "a"))
+		wantPanic(t, func() {
+			_ = tx.Throttle(t0, []store.Request{{Key: other, Limit: limit(9, 1, 60), Quantity: 1}})
+		})
+		wantPanic(t, func() { _, _, _ = tx.TAT(t0, other) })
+		wantPanic(t, func() { _, _ = tx.Delete(t0, []store.Key{other}) })
+		wantPanic(t, func() { tx.SetTAT(other, t0+sec) })
+		tx.Rollback()
+		wantTAT(t, s, t0, other, 0)
+		put(t, s, t0, other, 60) // nothing is kept from others
+	}
+}
+
+// checkManyKeys: keys are known by what they are, however many there are, and whatever Begin's slices are.
+func checkManyKeys(t reporter, s store.Store) {
+	for _, n := range []int{1, 2, 3, 8, 500} {
+		var keys []store.Key
+		for i := range n {
+			keys = append(keys, key(uint16(i%3), strconv.Itoa(i)), key(uint16(i%3), strings.Repeat(strconv.Itoa(i), 20)))
+		}
+		tx := begin(t, s, t0, append(keys, keys...)...)
+		for i, k := range keys {
+			tx.SetTAT(key(k.DB, string(k.Name)), t0+int64(1+i))
+		}
+		for i, k := range keys {
+			wantTAT(t, tx, t0, k, t0+int64(1+i))
+		}
+		tx.Rollback()
+	}
+}
+
+func wantPanic(t reporter, do func()) {
+	t.Helper()
+	panicked := func() (panicked bool) {
+		defer func() { panicked = recover() != nil }()
+		do()
+		return false
+	}()
+	if !panicked {
+		t.Fatalf("a key that Begin was not given did not panic")
+	}
+}
+
+// checkEndsOnce: what has ended, in whichever way, stays as it is, and keeps nothing from others.
+func checkEndsOnce(t reporter, s store.Store) {
+	a, want := key(0, "a"), int64(0)
+	for i := range 12 {
+		tx := begin(t, s, t0, a, key(0, "other"))
+		if i%2 == 0 {
+			tx.Release()
+		}
+		put(t, tx, t0, a, 60)
+		if i%4 < 2 {
+			tx.Rollback()
+		} else if want++; !tx.Commit() {
+			t.Fatalf("it did not commit")
+		}
+		tx.Release()
+		if tx.Commit() {
+			t.Fatalf("it was committed after its end")
+		}
+		tx.Rollback()
+		wantTAT(t, s, t0, a, t0+want*60*sec)
+	}
+}
+
+func checkCountedOnCommit(t reporter, s store.Store) {
+	a, b := key(0, "a"), key(0, "b")
+	for i := range 8 {
+		release, commit, write := i&1 > 0, i&2 > 0, i&4 > 0
+		var before, after store.Stats
+		s.UpdateStats(&before)
+		tx := begin(t, s, t0, a, b)
+		if release {
+			tx.Release()
+		}
+		throttle(t, tx, t0, b, limit(9, 1, 60), 0)
+		throttle(t, tx, t0, b, limit(9, 1, 60), 11)
+		var allowed, limited uint64
+		if commit {
+			allowed, limited = 1, 1
+		}
+		if write {
+			allowed *= 2
+			throttle(t, tx, t0, a, limit(99, 1, 60), 2)
+		}
+		if commit && (!tx.Commit() || tx.Commit()) {
+			t.Fatalf("Commit does not say what it did")
+		}
+		tx.Rollback()
+		s.UpdateStats(&after)
+		if after.Allowed-before.Allowed != allowed || after.Limited-before.Limited != limited {
+			t.Fatalf("released %v, committed %v, written %v: %d allowed, %d limited, want %d, %d", release, commit, write,
+				after.Allowed-before.Allowed, after.Limited-before.Limited, allowed, limited)
+		}
+	}
+}
+
+// checkSetTAT, by a transaction and with all of the store.
+func checkSetTAT(t reporter, s store.Store) {
+	transactor := need[store.Transactor](t, s)
+	for i, c := range []struct {
+		before int64 // of the key, in seconds from now; 0 for none
+		set    []int64
+	}{{0, []int64{30}}, {10, []int64{30}}, {30, []int64{10}}, {30, []int64{0}}, {30, []int64{-99}}, {0, []int64{0}},
+		{30, []int64{30}}, {30, []int64{10, 30}}, {0, []int64{10, 0}}, {30, []int64{10, 20}}} {
+		for _, whole := range []bool{false, true} {
+			k := numbered(uint16(i), "k"+strconv.FormatBool(whole), 1)[0]
+			if c.before != 0 {
+				put(t, s, t0, k, c.before)
+			}
+			if whole {
+				x := transactor.BeginAll(t0)
+				setTATs(t, x, x, k, c.set)
+				x.End()
+			} else {
+				tx := transactor.Begin(t0, []store.Key{key(3, "other"), k})
+				setTATs(t, tx, tx, k, c.set)
+				tx.Commit()
+			}
+			wantTAT(t, s, t0, k, t0+c.set[len(c.set)-1]*sec)
+		}
+	}
+}
+
+func setTATs(t reporter, ks store.Keys, r store.Restorer, k store.Key, atSec []int64) {
+	t.Helper()
+	for _, at := range atSec {
+		r.SetTAT(k, t0+at*sec)
+		wantTAT(t, ks, t0, k, t0+at*sec)
+	}
+}
+
+// checkOverlap has transactions over keys that they have in common, named in any order, and flushes: no unit is lost, and
+// nobody waits for ever.
+func checkOverlap(t reporter, s store.Store) {
+	need[store.Transactor](t, s)
+	const callers, each = 4, 200
+	keys, l := numbered(0, "k", 50), limit(1<<20, 1, 3600)
+	var taken [50]int64
+	var mu sync.Mutex // guards taken
+	var wg sync.WaitGroup
+	for g := range callers {
+		wg.Go(func() {
+			t, r := concurrent{t}, newSource(uint64(10+g))
+			for range each {
+				first, second := r.IntN(len(keys)), r.IntN(len(keys))
+				tx := begin(t, s, t0, append([]store.Key{keys[second], keys[first]}, keys[r.IntN(40):][:10]...)...)
+				throttle(t, tx, t0, keys[first], l, 1)
+				throttle(t, tx, t0, keys[second], l, 1)
+				if !tx.Commit() {
+					t.Fatalf("it did not commit")
+				}
+				mu.Lock()
+				taken[first]++
+				taken[second]++
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for i, k := range keys {
+		wantTAT(t, s, t0, k, t0+taken[i]*3600*sec)
+	}
+}

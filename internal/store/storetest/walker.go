@@ -1,0 +1,214 @@
+package storetest
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/store"
+)
+
+func walkerChecks() []check {
+	return []check{
+		{"Scan", checkScan},
+		{"Scan under changes", checkScanUnderChanges},
+		{"Count", checkCount},
+		{"Flush", checkFlush},
+		{"FlushAll", checkFlushAll},
+		{"MemoryUsage", checkMemoryUsage},
+	}
+}
+
+// mostCalls is how many calls of Scan a walk may take here: far more than a store has reason to.
+const mostCalls = 1_000_000
+
+// walk scans a database from 0 to 0 and returns the TATs of what it met. Between two calls it calls between.
+func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, between func()) map[string]int64 {
+	t.Helper()
+	met := map[string]int64{}
+	cursor := uint64(0)
+	for range mostCalls {
+		cursor = w.Scan(*nowNs, db, cursor, count, func(k store.Key, tatNs int64) {
+			if k.DB != db {
+				t.Fatalf("Scan of database %d visited a key of database %d", db, k.DB)
+			}
+			if tatNs <= *nowNs {
+				t.Fatalf("Scan visited %.40q, which has expired", k.Name)
+			}
+			met[string(k.Name)] = tatNs
+		})
+		if cursor == 0 {
+			return met
+		}
+		between()
+	}
+	t.Fatalf("a walk has not ended after %d calls of Scan", mostCalls)
+	return nil
+}
+
+func nothing() {}
+
+// fillDatabases stores n keys in each of three databases, and as many that expire a second later, when the others do not.
+func fillDatabases(t reporter, ks store.Keys, nowNs int64, n int) (m model) {
+	t.Helper()
+	m = model{}
+	for i := range n {
+		for db := range uint16(3) {
+			name := strings.Repeat(strconv.Itoa(i)+"-", 1+i%9)
+			put(t, ks, nowNs, key(db*300, "expired"+name), 1)
+			put(t, ks, nowNs, key(db*300, name), int64(2+i))
+			m[id{db * 300, name}] = nowNs + int64(2+i)*sec
+		}
+	}
+	return m
+}
+
+// wantWalks holds walks with all sorts of counts to what is live.
+func wantWalks(t reporter, w store.Walker, nowNs int64, m model) {
+	t.Helper()
+	for _, count := range []int{-1, 0, 1, 10, 1000, 1 << 30} {
+		for _, db := range []uint16{0, 300, 600, 1} {
+			met, want := walk(t, w, &nowNs, db, count, nothing), 0
+			for i, tatNs := range m {
+				if i.db != db {
+					continue
+				}
+				if want++; met[i.name] != tatNs {
+					t.Fatalf("database %d, count %d: %.40q: got a TAT of %d, want %d", db, count, i.name, met[i.name], tatNs)
+				}
+			}
+			if len(met) != want {
+				t.Fatalf("database %d, count %d: met %d keys, want %d", db, count, len(met), want)
+			}
+		}
+	}
+}
+
+func checkScan(t reporter, s store.Store) {
+	w := need[store.Walker](t, s)
+	nowNs := t0
+	wantWalks(t, w, nowNs, model{})
+	for _, n := range []int{1, 700} {
+		w.FlushAll()
+		m := fillDatabases(t, s, nowNs, n)
+		nowNs += sec
+		wantWalks(t, w, nowNs, m)
+	}
+	visits := 0
+	w.Scan(nowNs, 0, 0, 100, func(k store.Key, tatNs int64) { // visit may use the store
+		wantTAT(t, s, nowNs, k, tatNs)
+		put(t, s, nowNs, key(7, strconv.Itoa(visits)), 60)
+		visits++
+	})
+	if visits == 0 {
+		t.Fatalf("a call for 100 of 700 keys visited none")
+	}
+}
+
+// checkScanUnderChanges inserts, deletes and expires between the calls: what lives throughout is met.
+func checkScanUnderChanges(t reporter, s store.Store) {
+	w := need[store.Walker](t, s)
+	r, nowNs, m := rand.New(rand.NewPCG(3, 1)), t0, model{}
+	step := func(most, parts int) {
+		for range r.IntN(most) {
+			k := key(0, strings.Repeat(strconv.Itoa(r.IntN(5000)), 1+r.IntN(3)))
+			if r.IntN(parts) > 0 {
+				m.delete(nowNs, []store.Key{k})
+				remove(t, s, nowNs, k)
+				continue
+			}
+			q := store.Request{Key: k, Limit: limit(999, 1, 1+int64(r.IntN(2))*3600), Quantity: 1}
+			m.decide(t, s, nowNs, []store.Request{q})
+		}
+	}
+	for round := range 6 {
+		nowNs += sec
+		step(2000, 1)
+		begun := model{}
+		for i, tatNs := range m {
+			begun[i] = tatNs
+		}
+		met := walk(t, w, &nowNs, 0, 1+r.IntN(100), func() {
+			nowNs += sec / 50
+			step(100, 1+round%2*9)
+		})
+		for i, tatNs := range begun {
+			// What has the TAT that it had at the beginning was live throughout.
+			if met[i.name] == 0 && tatNs > nowNs && m[i] == tatNs {
+				t.Fatalf("round %d: a walk missed %.40q", round, i.name)
+			}
+		}
+	}
+}
+
+func wantCounts(t reporter, w store.Walker, nowNs int64, want ...int) {
+	t.Helper()
+	got := make([]int, len(want))
+	for i := range got {
+		got[i] = 10 * i // Count adds
+	}
+	w.Count(nowNs, got)
+	for db := range got {
+		if got[db] -= 10 * db; got[db] != want[db] {
+			t.Fatalf("Count: got %v in databases up to %d, want %v", got[:db+1], db, want[:db+1])
+		}
+	}
+}
+
+func checkCount(t reporter, s store.Store) {
+	w := need[store.Walker](t, s)
+	wantCounts(t, w, t0, 0, 0)
+	for i, k := range append(numbered(0, "k", 600), numbered(1, "k", 5)...) {
+		put(t, s, t0, k, int64(1+i))
+	}
+	put(t, s, t0, key(65535, "k"), 60)
+	wantCounts(t, w, t0, 600, 5, 0)
+	wantCounts(t, w, t0)
+	wantCounts(t, w, t0+100*sec-1, 501, 5)
+	wantCounts(t, w, t0+100*sec, 500)
+	wantCounts(t, w, t0+605*sec, 0, 0, 0)
+}
+
+func checkFlush(t reporter, s store.Store) {
+	w := need[store.Walker](t, s)
+	m, nowNs := fillDatabases(t, s, t0, 100), t0+sec
+	w.Flush(300)
+	w.Flush(7)
+	for i := range m {
+		if i.db == 300 {
+			wantTAT(t, s, nowNs, key(300, i.name), 0)
+			delete(m, i)
+		}
+	}
+	wantWalks(t, w, nowNs, m)
+	put(t, s, nowNs, key(300, "new"), 1)
+	wantTAT(t, s, nowNs, key(300, "new"), nowNs+sec)
+}
+
+func checkMemoryUsage(t reporter, s store.Store) {
+	w := need[store.Walker](t, s)
+	for i, name := range anyNames() {
+		k, nowNs := key(uint16(i%2), name), t0+int64(i)*sec
+		if bytes, ok := w.MemoryUsage(nowNs, k); ok {
+			t.Fatalf("%.40q is absent and costs %d bytes", name, bytes)
+		}
+		put(t, s, nowNs, k, 1)
+		if bytes, ok := w.MemoryUsage(nowNs+sec-1, k); !ok || bytes < max(len(name), 1) {
+			t.Fatalf("a name of %d bytes costs %d, %v", len(name), bytes, ok)
+		}
+		if bytes, ok := w.MemoryUsage(nowNs+sec, k); ok {
+			t.Fatalf("%.40q has expired and costs %d bytes", name, bytes)
+		}
+	}
+}
+
+func checkFlushAll(t reporter, s store.Store) {
+	w := need[store.Walker](t, s)
+	w.FlushAll()
+	m := fillDatabases(t, s, t0, 100)
+	w.FlushAll()
+	for i := range m {
+		wantTAT(t, s, t0, key(i.db, i.name), 0)
+	}
+	wantWalks(t, w, t0, model{})
+}
