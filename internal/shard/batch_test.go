@@ -43,3 +43,20 @@ func TestBatchHoldsFewLocks(t *testing.T) {
 		t.Errorf("%d requests were answered in the second shard, want %d", n, len(batch)-windowRequests)
 	}
 }
+
+// TestBatchLooksAhead: a batch has loaded what it reads of the table before it decides the first request.
+func TestBatchLooksAhead(t *testing.T) {
+	s, l := newStore(1), limit(t, 9, 1, 60)
+	batch := make([]Request, 2*windowRequests)
+	for i := range batch {
+		batch[i] = Request{Key: key(0, fmt.Sprint(i)), Limit: l, Quantity: 1}
+	}
+	s.Throttle(t0, batch)
+	if sum := s.shards[0].touched + s.shards[1].touched; sum != 0 {
+		t.Errorf("in an empty table there was %x to see", sum)
+	}
+	s.Throttle(t0, batch)
+	if s.shards[0].touched == 0 && s.shards[1].touched == 0 {
+		t.Error("nothing was loaded")
+	}
+}
