@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"cellserver/internal/certs/certtest"
 )
@@ -153,7 +152,8 @@ func TestCertificateIsAUser(t *testing.T) {
 	}
 }
 
-// TestFailedLogins are counted, logged and slowed, and the others do not wait for them.
+// TestFailedLogins are counted, logged and slowed, and the others do not wait for them. By how much they are slowed, a
+// test of the sessions holds.
 func TestFailedLogins(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
@@ -162,7 +162,6 @@ func TestFailedLogins(t *testing.T) {
 		other := p.dial(t)
 		exchange(t, other, "AUTH secret\r\n", "+OK\r\n")
 		guesser := p.dial(t)
-		began := time.Now()
 		if _, err := io.WriteString(guesser, strings.Repeat("AUTH guess\r\n", failures-1)+"HELLO 3 AUTH default guess\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -171,9 +170,6 @@ func TestFailedLogins(t *testing.T) {
 			t.Error("a client's PING waited for all failures of another")
 		}
 		exchange(t, guesser, "", strings.Repeat(wrong, failures))
-		if took := time.Since(began); took < 31*50*time.Millisecond { // doubled with each
-			t.Errorf("%d guesses were answered within %s", failures, took)
-		}
 		if n := p.metric(t, "cellserver_auth_failures_total"); n != failures {
 			t.Errorf("%v failures in /metrics, want %d", n, failures)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -205,7 +206,8 @@ func testWireSplitCommandCostsLinearTime(t *testing.T, startServer starter) {
 	nc := p.dial(t)
 	argument := strings.Repeat("x", 4_000_000)
 	command := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", len(argument), argument)
-	cpu := p.cpu(t)
+	const allocated = "go_memstats_alloc_bytes_total"
+	before := p.metric(t, allocated)
 	for rest := command; len(rest) > 0; {
 		n := min(len(rest), 400)
 		if _, err := io.WriteString(nc, rest[:n]); err != nil {
@@ -214,16 +216,13 @@ func testWireSplitCommandCostsLinearTime(t *testing.T, startServer starter) {
 		rest = rest[n:]
 	}
 	exchange(t, nc, "", fmt.Sprintf("$%d\r\n%s\r\n", len(argument), argument))
-	// 10,000 reads; looking at all bytes again at each would be 20 GB, or several seconds at the least.
-	if used := p.cpu(t) - cpu; used > 2*time.Second {
-		t.Errorf("a command in 10,000 pieces took %s of CPU time", used)
+	// 10,000 reads; a buffer that grew by each of them would be 20 GB in all. That none of the bytes are looked at again,
+	// a test of the decoder holds.
+	used := p.metric(t, allocated) - before
+	t.Logf("allocated %.1f MB", used/1e6)
+	if most := 16 * float64(len(command)); used > most {
+		t.Errorf("for a command in 10,000 pieces the server allocated %.0f MB, want %.0f at most", used/1e6, most/1e6)
 	}
-}
-
-// cpu is the process's CPU time.
-func (p *process) cpu(t *testing.T) time.Duration {
-	t.Helper()
-	return time.Duration(p.metric(t, "process_cpu_seconds_total") * float64(time.Second))
 }
 
 // TestWireBeforeAuth sends the list, and what comes before every other check, where a password is wanted: by
@@ -284,13 +283,13 @@ func testResetForgetsAuth(t *testing.T, p *process, auth string) {
 func testPendingBeforeAuth(t *testing.T, p *process) {
 	nc := p.dial(t)
 	pings := strings.Repeat("PING\r\n", 10_000)
-	began := time.Now()
-	for total := 0; total < 1<<30 && time.Since(began) < time.Minute; total += len(pings) { // replies are never read
-		if _, err := io.WriteString(nc, pings); err != nil {
-			return
-		}
+	var err error
+	for total := 0; total < 1<<30 && err == nil; total += len(pings) { // replies are never read
+		_, err = io.WriteString(nc, pings)
 	}
-	t.Error("the client could leave replies unread without end")
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the client could leave replies unread without end: %v", err)
+	}
 }
 
 func TestWireLimitsAreSettable(t *testing.T) {
@@ -328,7 +327,8 @@ func testWireMaxClients(t *testing.T, startServer starter) {
 	refused.run(t, p)
 }
 
-// TestNoFilesLeft takes the server its descriptors: it must neither spin nor end, and serve again later.
+// TestNoFilesLeft takes the server its descriptors: it must not end, and serve again later. That it does not spin
+// meanwhile, a test of the accept loop holds.
 func TestNoFilesLeft(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, testNoFilesLeft)
@@ -339,7 +339,6 @@ func testNoFilesLeft(t *testing.T, startServer starter) {
 	p := startServer(t)
 	nc := p.dial(t)
 	exchange(t, nc, "PING\r\n", "+PONG\r\n")
-	cpu := p.cpu(t)
 	limit := func(n string) {
 		if out, err := processtest.Command(t, prlimit, "--pid", strconv.Itoa(p.Cmd.Process.Pid), "--nofile="+n+":").CombinedOutput(); err != nil {
 			t.Fatalf("prlimit: %v: %s", err, out)
@@ -351,10 +350,6 @@ func testNoFilesLeft(t *testing.T, startServer starter) {
 		return strings.Contains(p.Log.String(), "cannot accept connections")
 	})
 	exchange(t, nc, "PING\r\n", "+PONG\r\n")
-	time.Sleep(time.Second)
 	limit("1000")
 	exchange(t, waiting, "PING\r\n", "+PONG\r\n")
-	if used := p.cpu(t) - cpu; used > 500*time.Millisecond {
-		t.Errorf("the server spent %s of CPU time on accept errors", used)
-	}
 }

@@ -111,7 +111,7 @@ func (c *catalog) describeCommands(s *selector) (rules []string) {
 // nearestCategory picks the category with the fewest commands that differ from the set, and of those the one with
 // the most that agree; none if more differ than agree.
 func (c *catalog) nearestCategory(set bitset, adding bool, applied []string) (best string) {
-	fewest, most := len(c.commands)+1, 0
+	fewest, most := len(c.commands), 0
 	for _, category := range c.categories {
 		if slices.Contains(applied, category) {
 			continue

@@ -29,6 +29,8 @@ func TestLog(t *testing.T) {
 		{122 * sec, func(d *Denial) { d.Username = "v" }, "5 1 1", 6},
 		{123 * sec, func(d *Denial) { d.ClientInfo = "id=2" }, "1 2 1", 6},
 		{100 * sec, func(*Denial) {}, "1 3 1", 6}, // the clock went back
+		{40 * sec, func(*Denial) {}, "1 4 1", 6},
+		{-20*sec - 1, func(*Denial) {}, "6 1 1", 7},
 	}
 	for i, step := range steps {
 		d := get
@@ -42,7 +44,7 @@ func TestLog(t *testing.T) {
 			t.Errorf("step %d: %+v of %d, want %s of %d", i, e, len(all), step.want, step.total)
 		}
 	}
-	if last := l.Entries(100)[5]; last.CreatedNs != 0 || last.UpdatedNs != 61*sec {
+	if last := l.Entries(100)[6]; last.CreatedNs != 0 || last.UpdatedNs != 61*sec {
 		t.Errorf("the oldest: %+v", last)
 	}
 	if n := len(l.Entries(2)); n != 2 {

@@ -145,7 +145,7 @@ func (r *ruleReader) readSelector(text string) (selector, error) {
 	if strings.ContainsAny(text, `"'`) {
 		return s, errQuotes
 	}
-	for _, rule := range strings.FieldsFunc(text, func(c rune) bool { return c < 0x80 && hasSpace(string(c)) }) {
+	for _, rule := range strings.FieldsFunc(text, func(c rune) bool { return hasSpace(string(c)) }) {
 		if strings.HasSuffix(rule, ")") {
 			return s, errSyntax
 		}

@@ -145,6 +145,7 @@ func TestBadRules(t *testing.T) {
 		{"(>a)", "Syntax error"},
 		{"(+nosuch +other)", unknown("(+nosuch +other)")},
 		{"(~a (+get))", "Syntax error"},
+		{"(~a (+get)", "Syntax error"},
 		{"(~a ~* ~b)", errAfterAll.Error()},
 		{"(+get", errParenthesis.Error()}, // redis-server 7.0.15 dies of it in a file
 		{")", "Syntax error"},

@@ -78,6 +78,15 @@ func TestUnrestricted(t *testing.T) {
 	}
 }
 
+// TestBitsetsTakeABitEach: each user has some.
+func TestBitsetsTakeABitEach(t *testing.T) {
+	for commands, words := range map[int]int{0: 0, 1: 1, 63: 1, 64: 1, 65: 2, 128: 2, 129: 3} {
+		if got := len(newCatalog(make([]Command, commands)).newBitset()); got != words {
+			t.Errorf("%d commands take %d words, want %d", commands, got, words)
+		}
+	}
+}
+
 func TestChecksAllocateNothing(t *testing.T) {
 	u := loaded(t, "user u on %W~y:* ~user:*:[a-z]? +get +select|0 (~x +cl.throttle)").Lookup("u")
 	get, sel := command(t, "get"), command(t, "select")

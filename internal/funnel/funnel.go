@@ -110,17 +110,12 @@ func (l Limit) Throttle(tatNs, nowNs, quantity int64) (newTATNs int64, r Result)
 
 // since returns how far tatNs is after nowNs, and 0 if it is not.
 func since(nowNs, tatNs int64) uint64 {
-	if tatNs <= nowNs {
-		return 0
-	}
-	return uint64(tatNs) - uint64(nowNs) // right modulo 2^64, and the difference of two int64 fits
+	return uint64(max(tatNs, nowNs)) - uint64(nowNs) // right modulo 2^64, and the difference of two int64 fits
 }
 
 func addSaturated(nowNs int64, debtNs uint64) int64 {
-	if debtNs > uint64(math.MaxInt64)-uint64(nowNs) {
-		return math.MaxInt64
-	}
-	return int64(uint64(nowNs) + debtNs)
+	leftNs := uint64(math.MaxInt64) - uint64(nowNs)
+	return int64(uint64(nowNs) + min(debtNs, leftNs))
 }
 
 func mulSaturated(a, b uint64) uint64 {

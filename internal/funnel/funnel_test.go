@@ -72,6 +72,11 @@ func TestThrottleOverTime(t *testing.T) {
 			{0, 1, Result{false, 10, 9, -1, 1}},
 			{0 + ms/2, 0, Result{false, 10, 9, -1, 0}},
 		}},
+		{"a TAT beyond the end of time", Burst, 0, 1, 1, []step{
+			{math.MaxInt64 - t0 - ms, 1, Result{false, 1, 0, -1, 1}},
+			{math.MaxInt64 - t0 - ms, 1, Result{true, 1, 0, 1, 1}},
+			{math.MaxInt64 - t0 - 1, 1, Result{true, 1, 0, 0, 0}},
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -95,6 +100,29 @@ func TestLimitsMayChangeBetweenCalls(t *testing.T) {
 	}
 	if _, r = narrow.Throttle(tat, t0, -1); r != (Result{false, 2, 0, -1, 49}) {
 		t.Errorf("refund above the tolerance: got %+v", r)
+	}
+}
+
+// TestTATThatStays: nothing is to be stored for a probe and for what is limited, so the TAT is the one that was given,
+// even one that has passed.
+func TestTATThatStays(t *testing.T) {
+	l := mustLimit(t, Burst, 4, 1, 1)
+	for _, tt := range []struct {
+		name     string
+		tatNs    int64
+		quantity int64
+	}{
+		{"a probe of a key that is not there", 0, 0},
+		{"a probe of an expired key", t0 - sec, 0},
+		{"a probe of a key that has just expired", t0, 0},
+		{"a probe", t0 + 3*sec, 0},
+		{"too soon", t0 + 3*sec, 3},
+		{"more than an empty funnel holds", t0 - sec, 6},
+		{"more than a full one holds", t0 + 5*sec, 6},
+	} {
+		if got, r := l.Throttle(tt.tatNs, t0, tt.quantity); got != tt.tatNs {
+			t.Errorf("%s: got TAT %d with %+v, want %d", tt.name, got, r, tt.tatNs)
+		}
 	}
 }
 
@@ -125,6 +153,8 @@ func TestNewLimitErrors(t *testing.T) {
 		{Burst, math.MaxInt64, nsPerSec, 1, ErrTooSlow.Error()},
 		{Burst, math.MaxInt64, 1, math.MaxInt64, ErrTooSlow.Error()},
 		{Burst, 0, 1, math.MaxInt64, ErrTooSlow.Error()},
+		{Burst, 0, 499_999_999, math.MaxInt64, ErrTooSlow.Error()}, // an interval of 2^64 ns and more
+		{Burst, 0, 500_000_000, math.MaxInt64, ErrTooSlow.Error()}, // and just below
 		{Burst, 0, math.MaxInt64, math.MaxInt64, ""},
 		{Burst, 0, 1e18, 1e18, ""}, // beyond 64 bits on the way, 1 s in the end
 	}

@@ -10,9 +10,9 @@ type Outlook struct {
 // Outlook returns the outlook of a funnel of NewLimit's whose state is tatNs.
 func (l Limit) Outlook(tatNs, nowNs int64) Outlook {
 	debtNs := since(nowNs, tatNs)
-	o := Outlook{Level: float64(debtNs) / float64(l.intervalNs), EmptyNs: debtNs}
-	if roomNs := l.toleranceNs - l.intervalNs; debtNs > roomNs {
-		o.FreeNs = debtNs - roomNs
+	return Outlook{
+		Level:   float64(debtNs) / float64(l.intervalNs),
+		FreeNs:  debtNs - min(debtNs, l.toleranceNs-l.intervalNs),
+		EmptyNs: debtNs,
 	}
-	return o
 }

@@ -1,6 +1,7 @@
 package histogram
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -46,6 +47,41 @@ func TestEveryDurationIsInItsBuckets(t *testing.T) {
 	}
 }
 
+// TestCellsAreFoundAtOnce: nothing tells a long search from a short one but the turns that it takes.
+func TestCellsAreFoundAtOnce(t *testing.T) {
+	s := NewScale()
+	for i, bound := range s.boundNs {
+		shortest := int64(0) // in the cell
+		if i > 0 {
+			shortest = s.boundNs[i-1] + 1
+		}
+		for _, ns := range []int64{shortest, bound} {
+			if first := s.first[leading(ns)]; first > i || first < i-2 {
+				t.Errorf("%d ns are in cell %d, but looked for from cell %d on", ns, i, first)
+			}
+		}
+	}
+}
+
+// TestLeadingHasNoGaps: what has the same four bits in front has one number, and what comes next has the next.
+func TestLeadingHasNoGaps(t *testing.T) {
+	want := 0
+	check := func(least, most int64) {
+		if a, b := leading(least), leading(most); a != want || b != want {
+			t.Errorf("%d to %d ns: got %d and %d, want %d", least, most, a, b, want)
+		}
+		want++
+	}
+	for ns := range int64(8) {
+		check(ns, ns)
+	}
+	for shift := range 60 {
+		for front := int64(8); front < 16; front++ {
+			check(front<<shift, front<<shift|(1<<shift-1))
+		}
+	}
+}
+
 func TestQuantiles(t *testing.T) {
 	s := NewScale()
 	d, before := s.NewDurations(), s.NewSnapshot()
@@ -76,6 +112,31 @@ func TestQuantiles(t *testing.T) {
 	}
 	if got := now.Quantile(1); got < 64*time.Second || got > 80*time.Second {
 		t.Errorf("the longest is said to be %s", got)
+	}
+}
+
+// TestSince: of each cell, and of the sum, what was there before is left out.
+func TestSince(t *testing.T) {
+	s := NewScale()
+	d, before, now := s.NewDurations(), s.NewSnapshot(), s.NewSnapshot()
+	d.Observe(1000, 5)
+	d.Observe(2_000_000, 1)
+	before.Add(d)
+	d.Observe(1000, 2)
+	d.Observe(3_000_000_000, 1)
+	now.Add(d)
+	since := now.Since(before)
+	if since.Count != 3 || since.SumNs != 3_000_002_000 {
+		t.Errorf("counted %d, in all %d ns", since.Count, since.SumNs)
+	}
+	want := map[int]int64{nativeIndex(1000): 2, nativeIndex(3_000_000_000): 1}
+	if got := since.Native(); !maps.Equal(got, want) {
+		t.Errorf("native buckets %v, want %v", got, want)
+	}
+	for bound, n := range since.Classic() {
+		if want := uint64(2); bound >= 1e-6 && n != want || bound < 1e-6 && n != 0 {
+			t.Errorf("%d in the classic bucket up to %g s", n, bound)
+		}
 	}
 }
 

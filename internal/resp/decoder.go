@@ -43,7 +43,7 @@ type Decoder struct {
 	checked  int  // bytes of the command at the front that need not be looked at again
 	line     int  // where in them its unfinished line begins
 	argsLeft int  // bulks yet to come; 0 until the command's first header is read
-	bulk     int  // length of the bulk whose body comes next, -1 before its header
+	bulk     int  // while there are such: length of the bulk whose body comes next, -1 before its header
 	deaf     bool // a NUL has come in an inline command: as in Redis, no newline ends it any more
 }
 
@@ -74,7 +74,8 @@ func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err erro
 	return n, args, nil
 }
 
-func (d *Decoder) reset() { d.checked, d.line, d.argsLeft, d.bulk, d.deaf = 0, 0, 0, -1, false }
+// reset forgets a command that is done: it has no bulks to come.
+func (d *Decoder) reset() { d.checked, d.line, d.deaf = 0, 0, false }
 
 // frame is the guard: it returns the length of the multibulk command at the front of buf once all of it is there
 // and well formed.

@@ -189,6 +189,47 @@ func framingCases() []decoderCase {
 	}
 }
 
+// TestPlainHeader: which headers are read the short way does not show in what the Decoder answers, only in its time.
+func TestPlainHeader(t *testing.T) {
+	for _, tt := range []struct {
+		line string
+		want int64 // -1 where it is left to header
+	}{
+		{"$0\r\n", 0},
+		{"$4\r\nPING\r\n", 4},
+		{"$9\r\n", 9},
+		{"$10\r\n", 10},
+		{"$1048576\r\n", 1048576},
+		{"$9999999\r\n", 9999999},
+		{"$10000000\r\n", -1},
+		{"", -1},
+		{"$", -1},
+		{"$4", -1},
+		{"$4\r", -1},
+		{"$4\rX", -1},
+		{"$4\n\n", -1},
+		{"$4X\r\n", -1},
+		{"$\r\n", -1},
+		{"$00\r\n", -1},
+		{"$01\r\n", -1},
+		{"$-1\r\n", -1},
+		{"$/\r\n", -1}, // around the digits in ASCII
+		{"$:\r\n", -1},
+		{"*4\r\n", -1},
+	} {
+		const before = "*1\r\n"
+		d := Decoder{line: len(before), checked: len(before)}
+		n, ok := d.plainHeader([]byte(before+tt.line), '$')
+		wantLine := len(before)
+		if tt.want >= 0 {
+			wantLine += strings.Index(tt.line, "\n") + 1
+		}
+		if ok != (tt.want >= 0) || ok && n != tt.want || d.line != wantLine || d.checked != wantLine {
+			t.Errorf("%q: got %d, %v, and goes on at %d and %d, want %d, at %d", tt.line, n, ok, d.line, d.checked, tt.want, wantLine)
+		}
+	}
+}
+
 func TestLongLines(t *testing.T) {
 	const ping = "PING\r\n"
 	fill := strings.Repeat
@@ -217,6 +258,10 @@ func TestLongLines(t *testing.T) {
 		{name: "a longer bulk header without a dollar", left: "*1\r\n" + fill("x", 65537) + "\r\n",
 			err: "too big bulk count string"},
 		{name: "a long header with NUL", left: "*" + fill("1", 65000) + "\x00", err: "invalid multibulk length"},
+		{name: "NUL right behind the longest header", left: "*" + fill("1", 65535) + "\x00", err: "invalid multibulk length"},
+		{name: "NUL right behind a longer one", left: "*" + fill("1", 65536) + "\x00", err: "too big mbulk count string"},
+		{name: "NUL right behind the longest bulk header", left: "*1\r\n$" + fill("1", 65535) + "\x00", err: "invalid bulk length"},
+		{name: "NUL right behind a longer bulk header", left: "*1\r\n$" + fill("1", 65536) + "\x00", err: "too big bulk count string"},
 		{name: "a longer header, then NUL", left: "*" + fill("1", 66000) + "\x00", err: "too big mbulk count string"},
 		{name: "a longer header, then NUL and its end", left: "*" + fill("1", 66000) + "\x00\r\n", err: "too big mbulk count string"},
 	})

@@ -58,6 +58,8 @@ func TestSplitInline(t *testing.T) {
 		{`"a\`, nil},
 		{`"a\"`, nil},
 		{`'a\'`, nil},
+		{`'a\`, nil},
+		{`'\`, nil},
 	}
 	for _, tt := range tests {
 		args, ok := splitInline([]byte(tt.line), nil)

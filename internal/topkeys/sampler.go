@@ -25,10 +25,7 @@ func (s *Sampler) begin(n, every int) {
 
 // next returns the place among the last n requests of the next one that is picked, or n where there is none.
 func (s *Sampler) next(n int) int {
-	if s.left >= 0 {
-		return n
-	}
-	return n + s.left
+	return n + min(s.left, 0)
 }
 
 // goOn picks the request after the one that next has returned. The gap is anything from 1 to 2*every-1.

@@ -71,7 +71,9 @@ func (s *Sketch) takeOver() *counter {
 		c := &s.spare[n]
 		c.index = n
 		s.least = append(s.least, c)
-		s.up(c)
+		for c.index > 0 { // to the front: it has counted nothing
+			s.swap(c, s.least[(c.index-1)/2])
+		}
 		return c
 	}
 	c := s.least[0]
@@ -100,17 +102,8 @@ func (s *Sketch) Top(n int) []Hitter {
 	return all[:min(n, len(all))]
 }
 
-// up and down put a counter into its place in the heap; container/heap takes twice as long, by its interface.
-func (s *Sketch) up(c *counter) {
-	for c.index > 0 {
-		parent := s.least[(c.index-1)/2]
-		if parent.count <= c.count {
-			return
-		}
-		s.swap(c, parent)
-	}
-}
-
+// down puts a counter that has become higher into its place in the heap; container/heap takes twice as long, by its
+// interface.
 func (s *Sketch) down(c *counter) {
 	for {
 		child := 2*c.index + 1

@@ -189,6 +189,56 @@ func TestSamplingFollowsLoad(t *testing.T) {
 	}
 }
 
+// TestSamplingSteps: one in twice as many is picked once there were manySamples, and one in half as many after each
+// epoch that had less than fewSamples.
+func TestSamplingSteps(t *testing.T) {
+	for _, tt := range []struct {
+		every   int32
+		samples int
+		epochs  int64
+		want    int32
+	}{
+		{every: 1, samples: manySamples - 1, want: 1},
+		{every: 1, samples: manySamples, want: 2},
+		{every: 1, samples: 2*manySamples - 1, want: 2},
+		{every: 1, samples: 2 * manySamples, want: 4},
+		{every: maxEvery, samples: manySamples, want: maxEvery},
+
+		{every: 64, samples: fewSamples - 1, epochs: 1, want: 32},
+		{every: 64, samples: fewSamples, epochs: 1, want: 64},
+		{every: 64, samples: fewSamples, epochs: 2, want: 32}, // the second had none
+		{every: 64, epochs: 2, want: 16},
+		{every: 64, samples: fewSamples, epochs: 6, want: 2},
+		{every: 64, samples: fewSamples, epochs: 9, want: 1},
+		{every: maxEvery, epochs: 7_000_000_000, want: 1}, // two hundred years
+		// When it has just become more, what was taken at the rate before does not count.
+		{every: 64, samples: manySamples + fewSamples - 1, epochs: 1, want: 64},
+		{every: 64, samples: manySamples + fewSamples, epochs: 1, want: 128},
+	} {
+		tracker := New()
+		tracker.Top(Asked, t0, 1) // begins an epoch
+		tracker.every.Store(tt.every)
+		for range tt.samples {
+			calls(tracker, &Sampler{every: 1}, t0, 1, "a") // that picks the very next one
+		}
+		tracker.Top(Asked, t0+tt.epochs*sec, 1)
+		if got := tracker.every.Load(); got != tt.want {
+			t.Errorf("%+v: one in %d is picked", tt, got)
+		}
+	}
+}
+
+// TestForgotten: a request is forgotten when less is left of it than after ten half-lives.
+func TestForgotten(t *testing.T) {
+	for second, want := range map[int64]int{599: 1, 600: 1, 601: 0} {
+		tracker := New()
+		calls(tracker, &Sampler{}, t0, 1, "a")
+		if got := tracker.Top(Asked, t0+second*sec, 9); len(got) != want {
+			t.Errorf("after %d s: got %+v, want %d keys", second, got, want)
+		}
+	}
+}
+
 // TestPatterns: a key that comes in step with the samples would be seen always or never.
 func TestPatterns(t *testing.T) {
 	for _, period := range []int{2, 3, 16, 64, 128} {
@@ -260,6 +310,20 @@ func TestHostileKeys(t *testing.T) {
 	for k, sketch := range tracker.sketches {
 		if len(sketch.byHash) > Counters || len(sketch.least) > Counters {
 			t.Errorf("%s: %d keys", Kind(k), len(sketch.byHash))
+		}
+	}
+}
+
+// TestNoteDoesNotAllocate for a key that has a counter, however long its name is.
+func TestNoteDoesNotAllocate(t *testing.T) {
+	for _, nameBytes := range []int{0, keptKeyBytes, MaxNameBytes, MaxNameBytes + 1, 1 << 20} {
+		tracker, s, name := New(), &Sampler{}, bytes.Repeat([]byte("x"), nameBytes)
+		n := testing.AllocsPerRun(100, func() {
+			*s = Sampler{every: 1, left: -1}
+			tracker.Note(s, t0, 1, func(int) (uint16, []byte, bool) { return 1, name, true })
+		})
+		if n != 0 {
+			t.Errorf("a name of %d bytes: %v allocations", nameBytes, n)
 		}
 	}
 }

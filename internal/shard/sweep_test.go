@@ -1,0 +1,106 @@
+package shard
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestTick: a tick sweeps a part of the store, and goes on while much has expired and there is time.
+func TestTick(t *testing.T) {
+	// spread puts as many keys into each of a store's 16 shards, one segment each, of which some expire in a second.
+	spread := func(each, expire int) *Store {
+		s, n := newStore(4), make([]int, 16)
+		for i, missing := 0, 16*each; missing > 0; i++ {
+			k := key(0, fmt.Sprint(i))
+			at := ref(s, k).hash >> s.shift
+			if n[at] == each {
+				continue
+			}
+			ttlSec := int64(60)
+			if n[at] < expire {
+				ttlSec = 1
+			}
+			put(t, s, t0, k, ttlSec)
+			n[at]++
+			missing--
+		}
+		return s
+	}
+	parts := func(segments int) *Store { // empty ones
+		s := newStore(13)
+		s.shards = s.shards[:segments]
+		return s
+	}
+	many := func() *Store {
+		s := newStore(4)
+		fill(t, s, t0, 40_000, "k", 1)
+		return s
+	}
+	const budgetNs = int64(sweepBudget)
+	for _, tt := range []struct {
+		name   string
+		store  *Store
+		tickNs int64 // from one look at the clock to the next
+		chunks int
+		tookNs int64
+	}{
+		{"nothing to do", parts(16), 0, 1, 0},
+		{"a hundredth is a chunk", parts(sweepPart * sweepChunk), 0, 1, 0},
+		{"and a step less", parts(sweepPart*sweepChunk - 1), 0, 1, 0},
+		{"and a step more", parts(sweepPart * (sweepChunk + 1)), 0, 2, 0},
+		// Four times around: 64 steps see each entry that stays four times, and one that expired once.
+		{"one in ten expired", spread(13, 4), 0, 1, 0},
+		{"more expired, then none", spread(14, 5), 0, 2, 0},
+		{"none expired", spread(14, 0), 0, 1, 0},
+		{"the time is over, just so", many(), budgetNs / 2, 2, 3 * budgetNs / 2},
+		{"not quite", many(), budgetNs/2 - 1, 3, 4 * (budgetNs/2 - 1)},
+		{"at once", many(), 2 * budgetNs, 1, 4 * budgetNs},
+	} {
+		w, nowNs, looks := NewSweeper(tt.store), t0+sec, 0
+		var tookNs []int64
+		w.Took = func(ns int64) { tookNs = append(tookNs, ns) }
+		w.tick(func() int64 {
+			looks++
+			return nowNs + int64(looks)*tt.tickNs
+		})
+		if chunks := looks - 2; chunks != tt.chunks || len(tookNs) != 1 || tookNs[0] != tt.tookNs {
+			t.Errorf("%s: %d chunks, and told of %d ns, want %d and %d", tt.name, chunks, tookNs, tt.chunks, tt.tookNs)
+		}
+		w.Took = nil // nobody wants to know
+		w.tick(func() int64 { return nowNs })
+	}
+}
+
+// TestSteps: each step is a segment or an empty shard, and says what it saw and removed.
+func TestSteps(t *testing.T) {
+	s := newStore(4)
+	fill(t, s, t0, 5000, "goes:", 1)
+	fill(t, s, t0, 5000, "stays:", 60)
+	w := NewSweeper(s)
+	for _, tt := range []struct {
+		nowNs         int64
+		seen, removed int
+	}{
+		{t0 + sec - 1, 10_000, 0},
+		{t0 + sec, 10_000, 5000},
+		{t0 + sec, 5000, 0},
+		{t0 + 60*sec, 5000, 5000},
+		{t0 + 60*sec, 0, 0},
+	} {
+		seen, removed := 0, 0
+		for steps := 0; steps == 0 || w.shard != 0 || w.at != 0; steps++ {
+			n, gone := w.Step(tt.nowNs)
+			seen, removed = seen+n, removed+gone
+		}
+		if seen != tt.seen || removed != tt.removed {
+			t.Errorf("after %d ns: saw %d and removed %d, want %d and %d", tt.nowNs-t0, seen, removed, tt.seen, tt.removed)
+		}
+	}
+	var st Stats
+	if s.UpdateStats(&st); st.Keys != 0 || st.Expired != 10_000 {
+		t.Errorf("in the end: %+v", st)
+	}
+	if n := s.segments(); n != 16 {
+		t.Errorf("a way around the empty store is %d steps, want 16", n)
+	}
+}
