@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cellserver/internal/peer"
+	"cellserver/internal/racetest"
 	"cellserver/internal/resptest"
 )
 
@@ -20,7 +21,7 @@ func throttles(n int, args ...string) string {
 
 // TestThrottleDoesNotAllocate: from bytes to bytes, once its key is there.
 func TestThrottleDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if racetest.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, tt := range []struct {
@@ -52,7 +53,7 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 // TestRulesAndScriptsAllocateLittle: a user whose rules are asked costs no allocation, nor does the script that is
 // one call, once it is known.
 func TestRulesAndScriptsAllocateLittle(t *testing.T) {
-	if raceEnabled {
+	if racetest.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	r := newACLRig(t, openDefault, "user app on >pw ~user* ~a* -@all +cl.throttle +auth")

@@ -33,12 +33,11 @@ func newRig(change ...func(*Config)) *rig {
 	began := time.Now()
 	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
 	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Log: log})
-	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
 	cat := catalog.New()
 	engine, err := commands.NewEngine(commands.Config{
 		Store: store, Now: now, WallTime: time.Now, Databases: 16, Catalog: cat,
 		MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
-		Users: acl.NewUsers(cat.ForRules()), Scripts: lua.New(lua.Config{}), BackgroundThreads: 2,
+		Users: acl.NewUsers(cat.ForRules()), Scripts: lua.New(lua.Config{Now: now}), BackgroundThreads: 2,
 		Connections: func() admin.Connections { return admin.Connections{} }, Log: log,
 	})
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/shard"
+	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
 
 // TestScrapeOfManyKeys: a scrape costs what the shards do, however many keys are in them, while clients ask too. The time
 // that it takes is BenchmarkScrape's.
 func TestScrapeOfManyKeys(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || racetest.Enabled {
 		t.Skip("needs 60 MB, and far more under the race detector")
 	}
 	const keys, clientCalls = 1_000_000, 1000
@@ -27,8 +27,8 @@ func TestScrapeOfManyKeys(t *testing.T) {
 	if full := testing.AllocsPerRun(10, scrape); full > empty+keys/1000 {
 		t.Errorf("a scrape allocates %.0f times with %d keys, and %.0f times with none", full, keys, empty)
 	}
-	var clients sync.WaitGroup
-	clients.Go(func() {
+	var wg sync.WaitGroup
+	wg.Go(func() {
 		for range clientCalls {
 			r.say(strings.Repeat("CL.THROTTLE user:1 1 1 1000\r\n", 100))
 		}
@@ -38,7 +38,7 @@ func TestScrapeOfManyKeys(t *testing.T) {
 			t.Fatal("the keys are not there")
 		}
 	}
-	clients.Wait()
+	wg.Wait()
 }
 
 // BenchmarkScrape is what a scrape of ten million keys costs.
@@ -50,18 +50,18 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-func fill(t testing.TB, store *shard.Store, keys int) {
+func fill(t testing.TB, s store.Store, keys int) {
 	t.Helper()
 	limit, err := funnel.NewLimit(funnel.Burst, 1, 1, 1_000_000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	nowNs := time.Now().UnixNano()
-	batch := make([]shard.Request, 100)
+	batch := make([]store.Request, 100)
 	for i := 0; i < keys; i += len(batch) {
 		for j := range batch {
-			batch[j] = shard.Request{Key: shard.Key{Name: fmt.Appendf(nil, "user:%d", i+j)}, Limit: limit, Quantity: 1}
+			batch[j] = store.Request{Key: store.Key{Name: fmt.Appendf(nil, "user:%d", i+j)}, Limit: limit, Quantity: 1}
 		}
-		store.Throttle(nowNs, batch)
+		s.Throttle(nowNs, batch)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"cellserver/internal/racetest"
 )
 
 // TestPiecesCostLinearTime feeds long commands one byte at a time. It counts the bytes in which the Decoder looks
@@ -64,7 +66,7 @@ func throttles(n int) []byte {
 }
 
 func TestNextDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if racetest.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	inline := []byte(strings.Repeat("CL.THROTTLE \"user 1\" 15 30 60\r\n", 128))

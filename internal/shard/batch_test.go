@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"cellserver/internal/store"
 )
 
 // TestBatchHoldsFewLocks: once there are enough requests in the shards that it has locked, a batch is through with them
@@ -11,7 +13,7 @@ import (
 func TestBatchHoldsFewLocks(t *testing.T) {
 	s, l := newStore(1), limit(t, 0, 1, 60)
 	first, second := &s.shards[0], &s.shards[1]
-	var batch []Request
+	var batch []store.Request
 	inFirst := 0
 	for i := 0; inFirst < windowRequests || len(batch) == windowRequests; i++ { // and at least one more
 		k := key(0, fmt.Sprint(i))
@@ -21,7 +23,7 @@ func TestBatchHoldsFewLocks(t *testing.T) {
 			}
 			inFirst++
 		}
-		batch = append(batch, Request{Key: k, Limit: l, Quantity: 1})
+		batch = append(batch, store.Request{Key: k, Limit: l, Quantity: 1})
 	}
 	second.mu.Lock()
 	done := make(chan struct{})
@@ -47,9 +49,9 @@ func TestBatchHoldsFewLocks(t *testing.T) {
 // TestBatchLooksAhead: a batch has loaded what it reads of the table before it decides the first request.
 func TestBatchLooksAhead(t *testing.T) {
 	s, l := newStore(1), limit(t, 9, 1, 60)
-	batch := make([]Request, 2*windowRequests)
+	batch := make([]store.Request, 2*windowRequests)
 	for i := range batch {
-		batch[i] = Request{Key: key(0, fmt.Sprint(i)), Limit: l, Quantity: 1}
+		batch[i] = store.Request{Key: key(0, fmt.Sprint(i)), Limit: l, Quantity: 1}
 	}
 	s.Throttle(t0, batch)
 	if sum := s.shards[0].touched + s.shards[1].touched; sum != 0 {

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"cellserver/internal/store"
 )
 
 // TestNumberOfShards: a power of two that suits the cores.
@@ -27,7 +29,7 @@ func TestSplitAndMergeBounds(t *testing.T) {
 	name := func(i int) string { return fmt.Sprint("k", i) }
 	entries := 0
 	for ; tb.depth == 0; entries++ {
-		store(tb, name(entries), 1)
+		setTAT(tb, name(entries), 1)
 	}
 	if entries != segmentFull+1 {
 		t.Fatalf("split with %d entries, want %d", entries, segmentFull+1)
@@ -38,7 +40,7 @@ func TestSplitAndMergeBounds(t *testing.T) {
 		} else if merged {
 			break
 		}
-		store(tb, name(left-1), 0)
+		setTAT(tb, name(left-1), 0)
 	}
 	if tb.depth != 0 || len(tb.directory) != 1 || tb.segments() != 1 || tb.count != segmentSparse {
 		t.Errorf("merged to %d entries in %d segments, a directory of depth %d", tb.count, tb.segments(), tb.depth)
@@ -52,7 +54,7 @@ func TestSplitAndMergeBounds(t *testing.T) {
 func TestOnlyHalvesMerge(t *testing.T) {
 	tb := &table{seed: maphash.MakeSeed()}
 	for i := 0; tb.segments() < 3; i++ {
-		store(tb, fmt.Sprint(i), 1)
+		setTAT(tb, fmt.Sprint(i), 1)
 	}
 	for _, seg := range tb.directory {
 		tb.removeWhere(seg, func(*bucket, int) bool { return tb.count > 1 })
@@ -77,11 +79,11 @@ func TestCompactBound(t *testing.T) {
 	const keys, keyBytes = 10, 100
 	name := func(i int) string { return fmt.Sprintf("%0*d", keyBytes, i) }
 	for i := range keys {
-		store(tb, name(i), 1)
+		setTAT(tb, name(i), 1)
 	}
 	seg := tb.directory[0]
 	for i, wantGarbage := range []uint32{100, 200, 300, 400, 500, 0, 100, 200, 0, 0} {
-		store(tb, name(i), 0)
+		setTAT(tb, name(i), 0)
 		live := keyBytes * (keys - 1 - i)
 		if seg.garbage != wantGarbage || tb.liveBytes(seg) != live {
 			t.Errorf("%d keys removed: %d bytes of garbage beside %d, want %d beside %d", i+1, seg.garbage, tb.liveBytes(seg), wantGarbage, live)
@@ -104,7 +106,7 @@ func TestEntriesAtABorder(t *testing.T) {
 		sh.table.insert(keyRef{hash: hash, low: hash, code: codeInArena}, &k, kindFunnel, t0+sec)
 	}
 	var met []string
-	visit := func(k Key, _ int64) { met = append(met, string(k.Name[40:])) }
+	visit := func(k store.Key, _ int64) { met = append(met, string(k.Name[40:])) }
 	if next := s.Scan(t0, 0, border>>cursorShift, 10, visit); next != 0 || len(met) != 1 || met[0] != fmt.Sprint(border) {
 		t.Errorf("Scan met %q, and goes on at %x", met, next)
 	}
@@ -140,7 +142,7 @@ func TestScanLooksAtSoMany(t *testing.T) {
 				want = uint64(i)<<62 | at>>2
 			}
 		}
-		if got := s.Scan(t0, 0, 0, tt.count, func(Key, int64) { t.Error("a key of another database") }); got != want>>cursorShift {
+		if got := s.Scan(t0, 0, 0, tt.count, func(store.Key, int64) { t.Error("a key of another database") }); got != want>>cursorShift {
 			t.Errorf("count %d: goes on at %x, want %x", tt.count, got, want>>cursorShift)
 		}
 	}
@@ -182,7 +184,7 @@ func TestBytesAreExact(t *testing.T) {
 		put(t, s, t0, key(0, strings.Repeat(fmt.Sprint(i, "-"), 1+i%12)), 60)
 	}
 	put(t, s, t0, key(0, strings.Repeat("alone", arenaKeyBytes)), 60)
-	var st Stats
+	var st store.Stats
 	s.UpdateStats(&st)
 	n, directory := segments(s)
 	want := n*segmentBytes + directory*pointerBytes + arenaBytes(s)

@@ -1,6 +1,8 @@
 package shard
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestExclusiveFlushGivesMemoryBack(t *testing.T) {
 	s := New()

@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 	"strings"
 	"testing"
+
+	"cellserver/internal/store"
 )
 
 // How entries stand in memory shows in no answer of a store, but in what it costs.
@@ -125,7 +127,7 @@ func TestMemoryUsageOfOne(t *testing.T) {
 	for _, keys := range []int{1, 2, 3, 7, 19, segmentFull} {
 		s := newStore(1)
 		sh, n := &s.shards[0], 0
-		inShard := func(format string) (k Key) { // the next such key that is in the shard
+		inShard := func(format string) (k store.Key) { // the next such key that is in the shard
 			for k = key(0, fmt.Sprintf(format, n)); s.shardOf(ref(s, k).hash) != sh; k = key(0, fmt.Sprintf(format, n)) {
 				n++
 			}
@@ -176,7 +178,7 @@ func TestMemoryUsageInParts(t *testing.T) {
 				}
 			})
 			seg.each(func(b *bucket, slot int) {
-				k := Key{DB: tb.dbAt(seg, b, slot), Name: tb.appendName(nil, seg, b, slot)}
+				k := store.Key{DB: tb.dbAt(seg, b, slot), Name: tb.appendName(nil, seg, b, slot)}
 				want := (segmentBytes + pointerBytes*places + entries - 1) / entries
 				if isLong(b.code(slot)) {
 					want += ((cap(tb.arenas.bufs[seg.arena])+sliceHeaderBytes)*k.storedBytes() + live - 1) / live

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"cellserver/internal/racetest"
 )
 
 // residentBytes is the process's resident set.
@@ -29,7 +31,7 @@ func TestResidentBytes(t *testing.T) {
 		growResident(t)
 		return
 	}
-	if testing.Short() || raceEnabled {
+	if testing.Short() || racetest.Enabled {
 		t.Skip("needs 1 GB, and more with the race detector")
 	}
 	if _, err := os.Stat("/proc/self/statm"); err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
 
@@ -253,7 +254,7 @@ func TestScanDoesNotAllocate(t *testing.T) {
 	fill(t, s, t0, 1000, strings.Repeat("long", 8), 60)
 	bytes, cursor := 0, uint64(0)
 	visit := func(k store.Key, _ int64) { bytes += len(k.Name) }
-	if allocs := testing.AllocsPerRun(200, func() { cursor = s.Scan(t0, 0, cursor, 10, visit) }); allocs > 0 && !raceEnabled {
+	if allocs := testing.AllocsPerRun(200, func() { cursor = s.Scan(t0, 0, cursor, 10, visit) }); allocs > 0 && !racetest.Enabled {
 		t.Errorf("%v allocations a call, want 0", allocs)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
-
-	"cellserver/internal/store"
 )
 
 // A segment fills a size class of the allocator, and a bucket two cache lines.

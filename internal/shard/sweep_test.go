@@ -3,6 +3,8 @@ package shard
 import (
 	"fmt"
 	"testing"
+
+	"cellserver/internal/store"
 )
 
 // TestTick: a tick sweeps a part of the store, and goes on while much has expired and there is time.
@@ -96,7 +98,7 @@ func TestSteps(t *testing.T) {
 			t.Errorf("after %d ns: saw %d and removed %d, want %d and %d", tt.nowNs-t0, seen, removed, tt.seen, tt.removed)
 		}
 	}
-	var st Stats
+	var st store.Stats
 	if s.UpdateStats(&st); st.Keys != 0 || st.Expired != 10_000 {
 		t.Errorf("in the end: %+v", st)
 	}

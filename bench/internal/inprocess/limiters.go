@@ -14,6 +14,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/shard"
+	"cellserver/internal/store"
 )
 
 // limiter is a library. open returns a function that asks it for one unit of each of a batch of keys.
@@ -46,13 +47,13 @@ func openShard(size int) (func([][]byte) error, error) {
 		return nil, err
 	}
 	store := shard.New()
-	requests := make([]shard.Request, size)
+	requests := make([]store.Request, size)
 	start := time.Now()
 	return func(keys [][]byte) error {
 		for len(keys) > 0 {
 			n := min(size, len(keys))
 			for i, key := range keys[:n] {
-				requests[i] = shard.Request{Key: shard.Key{Name: key}, Limit: limit, Quantity: 1}
+				requests[i] = store.Request{Key: store.Key{Name: key}, Limit: limit, Quantity: 1}
 			}
 			store.Throttle(start.UnixNano()+int64(time.Since(start)), requests[:n])
 			keys = keys[n:]
