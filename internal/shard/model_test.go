@@ -249,7 +249,7 @@ type watchModel struct {
 	changed *bool
 }
 
-// watch begins, asks or ends a watch.
+// watch begins, checks or ends a watch.
 func (r *run) watch() {
 	if len(r.watches) < 20 {
 		w := watchModel{live: map[id]int64{}, absent: map[id]bool{}, changed: new(bool)}

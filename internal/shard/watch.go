@@ -66,9 +66,9 @@ func (sh *shard) beginWatch(nowNs int64, k keyRef, key *store.Key, x *watching) 
 	return tatNs
 }
 
-// Dirty implements store.Watch. The watched keys need not be among those of the transaction that asks: a change is
-// noticed before the lock of its shard is given up, so one that Dirty does not see yet comes after the transaction for
-// everybody who sees both.
+// Dirty implements store.Watch. The watched keys need not be among those of the transaction that it is called in: a
+// change is noticed before the lock of its shard is given up, so one that Dirty does not see yet comes after the
+// transaction for everybody who sees both.
 func (w *watch) Dirty(nowNs int64) bool { return w.dirty.Load() || w.expiresNs <= nowNs }
 
 // Close implements store.Watch. It takes locks, so the caller must hold none.

@@ -329,7 +329,7 @@ func (p answersBackwards) Answers() ([]store.Request, bool) {
 	return answered, ok
 }
 
-// answersOnce has nothing to say when it is asked again.
+// answersOnce has nothing to say the second time.
 type answersOnce struct {
 	store.Pending
 	once *sync.Once

@@ -70,7 +70,7 @@ func checkOneWake(t reporter, s store.Store) {
 	}
 }
 
-// checkLateNotify asks to be woken when the answers are there.
+// checkLateNotify calls Notify when the answers are there.
 func checkLateNotify(t reporter, s store.Store) {
 	for i, k := range numbered(0, "k", 20) {
 		p := later(t, s, t0, []store.Request{{Key: k, Limit: limit(9, 1, 60), Quantity: int64(i % 9)}})
