@@ -42,8 +42,8 @@ func TestEntriesAreReadBack(t *testing.T) {
 			if tt.db != 0 {
 				stored += 2
 			}
-			if ref.code != tt.code || ref.isLong() != (stored > inlineBytes) || k.storedBytes() != stored {
-				t.Fatalf("code %#x of %d bytes, want %#x of %d", ref.code, k.storedBytes(), tt.code, stored)
+			if ref.code != tt.code || ref.isLong() != (stored > inlineBytes) || storedBytes(&k) != stored {
+				t.Fatalf("code %#x of %d bytes, want %#x of %d", ref.code, storedBytes(&k), tt.code, stored)
 			}
 			tb.insert(refOf(&other, 0), &other, kindFunnel, t0) // so that the offset is not 0
 			tb.insert(ref, &k, kindFunnel, t0)
@@ -136,7 +136,7 @@ func TestMemoryUsageOfOne(t *testing.T) {
 		}
 		long := inShard("%0100d")
 		put(t, s, t0, long, 60)
-		var short Key
+		var short store.Key
 		for range keys - 1 {
 			short = inShard("%d")
 			put(t, s, t0, short, 60)
@@ -160,7 +160,7 @@ func TestMemoryUsageInParts(t *testing.T) {
 	}
 	for i := range 2000 { // segments of several depths, and arenas with garbage
 		if i%7 > 0 {
-			s.Delete(t0, key(uint16(i%2), strings.Repeat(fmt.Sprint(i, "-"), 1+i%12)))
+			_, _ = s.Delete(t0, []store.Key{key(uint16(i%2), strings.Repeat(fmt.Sprint(i, "-"), 1+i%12))})
 		}
 	}
 	sweepOnce(s, t0)
@@ -181,10 +181,10 @@ func TestMemoryUsageInParts(t *testing.T) {
 				k := store.Key{DB: tb.dbAt(seg, b, slot), Name: tb.appendName(nil, seg, b, slot)}
 				want := (segmentBytes + pointerBytes*places + entries - 1) / entries
 				if isLong(b.code(slot)) {
-					want += ((cap(tb.arenas.bufs[seg.arena])+sliceHeaderBytes)*k.storedBytes() + live - 1) / live
+					want += ((cap(tb.arenas.bufs[seg.arena])+sliceHeaderBytes)*storedBytes(&k) + live - 1) / live
 				}
 				if got, ok := s.MemoryUsage(t0, k); !ok || got != want {
-					t.Fatalf("%d bytes in one of %d entries with %d places: %d, %t, want %d", k.storedBytes(), entries, places, got, ok, want)
+					t.Fatalf("%d bytes in one of %d entries with %d places: %d, %t, want %d", storedBytes(&k), entries, places, got, ok, want)
 				}
 			})
 		}

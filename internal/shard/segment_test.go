@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"cellserver/internal/store"
 )
 
 // A segment fills a size class of the allocator, and a bucket two cache lines.
