@@ -77,7 +77,7 @@ func (s *Session) greet() {
 // delayed replies with an error of a login, after a pause that gets longer with each failure from the client's host.
 func (s *Session) delayed(err error) {
 	pause := s.engine.logins.failed(s.client.peer)
-	if count := s.engine.failedLogins.Due(); count > 0 {
+	if count := s.engine.failedLogins.Due(s.engine.config.Now()); count > 0 {
 		s.engine.config.Log.Warn("a client gave a wrong user name or password", "client", s.client.peer.Addr, "count", count,
 			"hint", "ACL LOG tells who they were")
 	}

@@ -169,7 +169,7 @@ func (s *Session) tellLines(lines []byte) {
 	}
 	for _, m := range s.engine.monitors.tell(lines) {
 		m.client.conn.Kill()
-		if count := s.engine.slowMonitors.Due(); count > 0 {
+		if count := s.engine.slowMonitors.Due(s.engine.config.Now()); count > 0 {
 			s.engine.config.Log.Warn("a client in MONITOR is too slow for what it sees; connection closed", "client", m.client.peer.Addr,
 				"pending_bytes", maxMonitorBytes, "count", count, "hint", "have it read faster, or watch with SLOWLOG, CL.TOP and /metrics instead")
 		}

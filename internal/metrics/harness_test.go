@@ -28,11 +28,12 @@ type rig struct {
 func newRig(change ...func(*Config)) *rig {
 	store, log := shard.New(), slog.New(slog.DiscardHandler)
 	began := time.Now()
-	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Log: log})
+	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
+	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Now: now, Log: log})
 	c := Config{
 		Store: store,
 		Engine: command.NewEngine(command.Config{
-			Store: store, Now: func() int64 { return began.UnixNano() + int64(time.Since(began)) }, Databases: 16,
+			Store: store, Now: now, Databases: 16,
 			MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
 			Users: acl.NewUsers(command.Commands()), Scripts: lua.New(lua.Config{}), AsideThreads: 2,
 			Clients: func() command.ClientStats { return command.ClientStats{} }, Log: log,
@@ -40,7 +41,7 @@ func newRig(change ...func(*Config)) *rig {
 		Server:   clients,
 		Version:  "1.2.3",
 		NotReady: func() string { return "" },
-		Access:   &Access{Log: log},
+		Access:   &Access{Log: log, Now: now},
 		BoundTo:  &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 9380},
 	}
 	for _, f := range change {

@@ -91,6 +91,7 @@ func BenchmarkConnection(b *testing.B) {
 			s := New(Config{
 				NewSession: func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn} },
 				Limits:     Limits{MaxClients: 1, MaxOutputBytes: 1 << 20},
+				Now:        monotonicNs(),
 				Log:        slog.New(slog.DiscardHandler),
 			})
 			go func() { _ = s.Serve(l) }()

@@ -12,18 +12,18 @@ import (
 	"cellserver/internal/peer"
 )
 
-// conn is one connection of the goroutines driver. All but Wake, Kill and inputDeadline belongs to its own goroutine.
+// conn is one connection of the goroutines driver. All but Wake, Kill and inputDueNs belongs to its own goroutine.
 type conn struct {
-	driver  *goroutines
-	nc      net.Conn
-	secured *secured  // nil without TLS
-	source  io.Reader // what is read from: nc, or TLS over it
-	peer    peer.Peer
-	session peer.Session // nil until the client is admitted
-	opened  time.Time
-	in      input
-	out     *output // to nc
-	replies []byte  // reused
+	driver   *goroutines
+	nc       net.Conn
+	secured  *secured  // nil without TLS
+	source   io.Reader // what is read from: nc, or TLS over it
+	peer     peer.Peer
+	session  peer.Session // nil until the client is admitted
+	openedNs int64
+	in       input
+	out      *output // to nc
+	replies  []byte  // reused
 
 	received    atomic.Uint64 // bytes
 	why         end
@@ -47,14 +47,14 @@ const (
 
 func newConn(g *goroutines, nc net.Conn, p peer.Peer) *conn {
 	return &conn{
-		driver: g,
-		nc:     nc,
-		source: nc,
-		peer:   p,
-		opened: time.Now(),
-		out:    newOutput(nc),
-		woken:  make(chan struct{}, 1),
-		killed: make(chan struct{}),
+		driver:   g,
+		nc:       nc,
+		source:   nc,
+		peer:     p,
+		openedNs: g.server.config.Now(),
+		out:      newOutput(nc),
+		woken:    make(chan struct{}, 1),
+		killed:   make(chan struct{}),
 	}
 }
 
@@ -145,6 +145,8 @@ func (c *conn) run() {
 	}
 }
 
+func (c *conn) nowNs() int64 { return c.driver.server.config.Now() }
+
 func (c *conn) limits() *Limits { return c.driver.server.limits.Load() }
 
 func (c *conn) authenticated() bool { return c.session != nil && c.session.Authenticated() }
@@ -189,7 +191,7 @@ func (c *conn) whyUnread(err error) end {
 		return endClient
 	case c.driver.isDraining():
 		return endShutdown
-	case !c.greeted.Load() && c.limits().HandshakeTimeout > 0 && time.Since(c.opened) >= c.limits().HandshakeTimeout:
+	case !c.greeted.Load() && c.limits().HandshakeTimeout > 0 && c.nowNs()-c.openedNs >= int64(c.limits().HandshakeTimeout):
 		return endHandshake
 	}
 	return endIdle
@@ -218,26 +220,33 @@ func (c *conn) setReadDeadline() bool {
 	}
 	for done := false; !done; {
 		limits := c.limits()
-		if deadline := c.inputDeadline(limits); c.hasDeadline || !deadline.IsZero() {
-			_ = c.nc.SetReadDeadline(deadline)
-			c.hasDeadline = !deadline.IsZero()
+		if dueNs := c.inputDueNs(limits); c.hasDeadline || dueNs != 0 {
+			c.setDue(dueNs)
+			c.hasDeadline = dueNs != 0
 		}
 		done = c.limits() == limits
 	}
 	return !c.driver.isDraining()
 }
 
-// inputDeadline is until when a client that is waited for from now on must have sent something; zero for ever.
-func (c *conn) inputDeadline(limits *Limits) (deadline time.Time) {
+// setDue sets the read deadline; 0 for none.
+func (c *conn) setDue(dueNs int64) {
+	var deadline time.Time
+	if dueNs != 0 {
+		deadline = deadlineIn(time.Duration(dueNs - c.nowNs()))
+	}
+	_ = c.nc.SetReadDeadline(deadline)
+}
+
+// inputDueNs is until when a client that is waited for from now on must have sent something; 0 for ever.
+func (c *conn) inputDueNs(limits *Limits) (dueNs int64) {
 	if limits.IdleTimeout > 0 && !c.watches.Load() {
-		deadline = time.Now().Add(limits.IdleTimeout)
+		dueNs = c.nowNs() + int64(limits.IdleTimeout)
 	}
-	if limits.HandshakeTimeout > 0 && !c.greeted.Load() {
-		if handshake := c.opened.Add(limits.HandshakeTimeout); deadline.IsZero() || handshake.Before(deadline) {
-			deadline = handshake
-		}
+	if handshakeNs := c.openedNs + int64(limits.HandshakeTimeout); limits.HandshakeTimeout > 0 && !c.greeted.Load() && (dueNs == 0 || handshakeNs < dueNs) {
+		dueNs = handshakeNs
 	}
-	return deadline
+	return dueNs
 }
 
 // process executes what has been read. It is false when the connection is to end.
@@ -320,7 +329,7 @@ func (c *conn) finish() {
 	}
 	c.driver.mu.Lock()
 	c.lingering = true
-	_ = c.nc.SetReadDeadline(time.Now().Add(lingerTimeout))
+	_ = c.nc.SetReadDeadline(deadlineIn(lingerTimeout))
 	c.driver.mu.Unlock()
 	for scrap := c.in.scrap(); ; {
 		if _, err := c.nc.Read(scrap); err != nil {

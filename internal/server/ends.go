@@ -52,7 +52,7 @@ func (s *Server) left(session peer.Session, p peer.Peer, why end, t traffic, age
 
 // tellUnread tells of a client that is closed for the replies that it does not read.
 func (s *Server) tellUnread(p peer.Peer, pendingBytes int) {
-	if count := s.unread.Due(); count > 0 {
+	if count := s.unread.Due(s.config.Now()); count > 0 {
 		s.config.Log.Warn("a client does not read its replies; connection closed", "client", p.Addr,
 			"pending_bytes", pendingBytes, "count", count, "hint", "see --max-output-bytes and --output-timeout")
 	}

@@ -64,7 +64,7 @@ func (g *goroutines) remove(c *conn) {
 	g.past.add(c.traffic())
 	g.mu.Unlock()
 	if c.session != nil {
-		g.server.left(c.session, c.peer, c.why, c.traffic(), time.Since(c.opened))
+		g.server.left(c.session, c.peer, c.why, c.traffic(), time.Duration(c.nowNs()-c.openedNs))
 	}
 	g.server.ended()
 }
@@ -78,7 +78,7 @@ func (g *goroutines) limitsChanged() {
 	limits := g.server.limits.Load()
 	for c := range g.conns {
 		if !c.lingering && !c.poked.Load() { // one that is poked will set its own
-			_ = c.nc.SetReadDeadline(c.inputDeadline(limits))
+			c.setDue(c.inputDueNs(limits))
 		}
 	}
 }

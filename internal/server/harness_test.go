@@ -183,6 +183,7 @@ func newServer(l net.Listener, ioThreads int, change func(*Config)) *testServer 
 		NewSession: func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn} },
 		IOThreads:  ioThreads,
 		Limits:     Limits{MaxClients: 100, MaxOutputBytes: 32 << 20, OutputTimeout: time.Minute},
+		Now:        monotonicNs(),
 		Log:        slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
@@ -192,6 +193,11 @@ func newServer(l net.Listener, ioThreads int, change func(*Config)) *testServer 
 	c.NewSession = func(p peer.Peer, conn peer.Conn) peer.Session { return s.watch(newSession(p, conn), p, conn) }
 	s.Server = New(c)
 	return s
+}
+
+func monotonicNs() func() int64 {
+	began := time.Now()
+	return func() int64 { return began.UnixNano() + int64(time.Since(began)) }
 }
 
 // serve ends with the test.

@@ -12,6 +12,7 @@ import (
 // inbox and the atomics.
 type loop struct {
 	server *Server
+	nowNs  func() int64
 	poll   *poller
 	inbox  inbox
 	load   atomic.Int64 // connections, for whoever chooses a loop
@@ -26,7 +27,6 @@ type loop struct {
 
 	traffic traffic // of all connections that there were
 
-	started   time.Time
 	yieldedNs int64
 	in        []byte // what a connection without a buffer of its own is read into
 	out       []byte // a connection's replies, until they are written or queued
@@ -42,11 +42,11 @@ func newLoop(s *Server) (*loop, error) {
 		return nil, err
 	}
 	return &loop{
-		server:  s,
-		poll:    p,
-		inbox:   inbox{wakeup: p.wakeup},
-		started: time.Now(),
-		in:      make([]byte, loopInputBytes),
+		server: s,
+		nowNs:  s.config.Now,
+		poll:   p,
+		inbox:  inbox{wakeup: p.wakeup},
+		in:     make([]byte, loopInputBytes),
 	}, nil
 }
 
@@ -79,9 +79,6 @@ func (l *loop) publish() {
 		l.sent.Store(l.traffic.sent)
 	}
 }
-
-// nowNs is the time since the loop was made.
-func (l *loop) nowNs() int64 { return int64(time.Since(l.started)) }
 
 // yieldNs is a little less than the 10 ms after which the runtime's monitor takes a goroutine's processor away.
 const yieldNs = 8_000_000

@@ -86,7 +86,7 @@ func (c *loopConn) start(uint32) {
 	c.session = c.loop.server.config.NewSession(c.peer, c)
 	c.interest = toRead | c.edge
 	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, c.fd, c.interest); err != nil {
-		if count := c.loop.server.unserved.Due(); count > 0 {
+		if count := c.loop.server.unserved.Due(c.loop.nowNs()); count > 0 {
 			c.loop.server.config.Log.Error("cannot serve a client; connection closed", "client", c.peer.Addr, "error", err, "count", count,
 				"hint", "where it says no space left: raise fs.epoll.max_user_watches (sysctl) or lower --maxclients")
 		}

@@ -27,7 +27,10 @@ type Config struct {
 	// has a descriptor. With 0, and for other connections, such as TLS, each has a goroutine.
 	IOThreads int
 	Limits    Limits // at first; see SetLimits
-	Log       *slog.Logger
+	// Now is the time in Unix nanoseconds, of a clock that steps of the wall clock do not reach. All that the server
+	// decides by time it decides by this clock. Required.
+	Now func() int64
+	Log *slog.Logger
 }
 
 // Limits is what clients may take, which can change while the server runs. A duration of 0 is no limit.
@@ -226,7 +229,7 @@ func (s *Server) hasRoom() bool {
 	if s.connected.Add(1) > int64(s.limits.Load().MaxClients) {
 		s.ended()
 		s.refused.Add(1)
-		if count := s.full.Due(); count > 0 {
+		if count := s.full.Due(s.config.Now()); count > 0 {
 			s.config.Log.Warn("there are as many clients as may be; connection refused", "count", count,
 				"hint", "raise --maxclients, or look with CLIENT LIST for who holds the connections")
 		}
@@ -244,7 +247,7 @@ func (s *Server) refusal(p peer.Peer) (refusal string) {
 		s.accepted.Add(1)
 	} else {
 		s.denied.Add(1)
-		if count := s.barred.Due(); count > 0 {
+		if count := s.barred.Due(s.config.Now()); count > 0 {
 			s.config.Log.Warn("a client was refused", "client", p.Addr, "count", count, "reply", refusal)
 		}
 	}
@@ -252,7 +255,7 @@ func (s *Server) refusal(p peer.Peer) (refusal string) {
 }
 
 func refuse(nc net.Conn, refusal string) {
-	_ = nc.SetWriteDeadline(time.Now().Add(refusalTimeout))
+	_ = nc.SetWriteDeadline(deadlineIn(refusalTimeout))
 	_, _ = nc.Write(errorLine(refusal))
 	_ = nc.Close()
 }
@@ -261,6 +264,10 @@ func errorLine(text string) []byte { return []byte("-" + text + "\r\n") }
 
 // refusalTimeout is never used up: the first bytes on a connection go into its empty send buffer.
 const refusalTimeout = 100 * time.Millisecond
+
+// deadlineIn returns a time as the deadlines of package net want it. They have a clock of their own, and all that they
+// are told of the server's is how long there is left.
+func deadlineIn(left time.Duration) time.Time { return time.Now().Add(left) }
 
 func (s *Server) ended() { s.connected.Add(-1) }
 
@@ -280,7 +287,7 @@ func (s *Server) closeSession(session peer.Session, p peer.Peer) {
 // panicked counts and reports a panic of a connection, which the caller then closes.
 func (s *Server) panicked(value any, p peer.Peer) {
 	s.panics.Add(1)
-	if count := s.broken.Due(); count > 0 {
+	if count := s.broken.Due(s.config.Now()); count > 0 {
 		s.config.Log.Error("a connection panicked and is closed; please report this",
 			"panic", value, "client", p.Addr, "count", count, "stack", string(debug.Stack()))
 	}

@@ -124,7 +124,7 @@ func certName(state tls.ConnectionState) string {
 
 func (s *Server) handshakeFailed(err error, p peer.Peer) {
 	s.handshakesFailed.Add(1)
-	level, count := slog.LevelDebug, s.badHandshakes.Due()
+	level, count := slog.LevelDebug, s.badHandshakes.Due(s.config.Now())
 	if count > 0 {
 		level = slog.LevelInfo
 	}
