@@ -93,6 +93,9 @@ func (l *loop) yield(nowNs int64) {
 	}
 }
 
+// maxWait is how long a loop waits at most: the system counts the milliseconds in 32 bits.
+const maxWait = time.Hour
+
 // timeoutMs is how long the loop may wait.
 func (l *loop) timeoutMs() int {
 	switch {
@@ -101,7 +104,7 @@ func (l *loop) timeoutMs() int {
 	case len(l.timers) == 0:
 		return -1
 	}
-	left := time.Duration(l.timers[0].timerNs - l.nowNs())
+	left := min(time.Duration(l.timers[0].timerNs-l.nowNs()), maxWait)
 	return int(max(0, (left+time.Millisecond-1)/time.Millisecond))
 }
 
@@ -119,7 +122,7 @@ func (l *loop) readInbox() {
 		c.guarded(0, (*loopConn).woken)
 	}
 	for _, c := range m.killed {
-		c.closeFor(endKilled)
+		c.closeFor(reasonKilled)
 	}
 	if m.limited {
 		l.each((*loopConn).limitsChanged)
@@ -132,7 +135,7 @@ func (l *loop) readInbox() {
 		l.each((*loopConn).drain)
 	}
 	if m.ended {
-		l.each(func(c *loopConn, _ uint32) { c.closeFor(endShutdown) })
+		l.each(func(c *loopConn, _ uint32) { c.closeFor(reasonShutdown) })
 	}
 }
 
@@ -164,5 +167,5 @@ func (l *loop) forget(c *loopConn) {
 	l.load.Add(-1)
 	l.timers.remove(c)
 	_ = unix.Close(c.fd) // which takes it out of the poller
-	l.server.ended()
+	l.server.release()
 }
