@@ -19,7 +19,6 @@ type goroutineConn struct {
 	session peer.Session // nil until the client is admitted
 	in      input
 	inErr   error   // why no more can be read; what was read before is still executed
-	reset   bool    // nobody is there any more to take replies
 	out     *output // to nc
 	replies []byte  // reused
 
@@ -27,6 +26,7 @@ type goroutineConn struct {
 	woken    chan struct{} // holds one wake-up
 	killed   chan struct{}
 	killOnce sync.Once
+	reset    bool // nobody is there any more to take replies
 
 	mu          sync.Mutex // guards what follows, but for openedNs and reason; only the goroutine changes lifecycle
 	lifecycle   lifecycle
@@ -72,14 +72,7 @@ func (c *goroutineConn) Wake() {
 }
 
 // wasWoken reports whether the session is to be fed without input.
-func (c *goroutineConn) wasWoken() bool {
-	select {
-	case <-c.woken:
-		return true
-	default:
-		return false
-	}
-}
+func (c *goroutineConn) wasWoken() bool { return ready(c.woken) }
 
 // Kill implements peer.Conn.
 func (c *goroutineConn) Kill() {
@@ -89,9 +82,12 @@ func (c *goroutineConn) Kill() {
 	})
 }
 
-func (c *goroutineConn) isKilled() bool {
+func (c *goroutineConn) isKilled() bool { return ready(c.killed) }
+
+// ready reports whether a channel is closed, or had a value, which it takes.
+func ready(ch <-chan struct{}) bool {
 	select {
-	case <-c.killed:
+	case <-ch:
 		return true
 	default:
 		return false
@@ -175,6 +171,7 @@ func (c *goroutineConn) send(replies []byte) bool {
 	}
 	limits := c.limits()
 	switch limits.judgeOutput(pending, c.session.Authenticated()) {
+	case outputFits:
 	case outputOverruns:
 		c.lifecycle.because(reasonOutput)
 		return false

@@ -49,14 +49,7 @@ func (g *goroutineDriver) start(c *goroutineConn) {
 	g.wg.Go(c.run)
 }
 
-func (g *goroutineDriver) isDraining() bool {
-	select {
-	case <-g.draining:
-		return true
-	default:
-		return false
-	}
-}
+func (g *goroutineDriver) isDraining() bool { return ready(g.draining) }
 
 // killReason is why a connection ends that is killed now.
 func (g *goroutineDriver) killReason() closeReason {

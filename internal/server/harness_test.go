@@ -345,8 +345,7 @@ func (s *testServer) dialRaw(t *testing.T) net.Conn {
 func (s *testServer) dialAndNotRead(t *testing.T) {
 	t.Helper()
 	nc := s.dial(t)
-	ask(t, nc, "a\n", "a\n")
-	write(t, nc, strings.Repeat("long\n", 500))
+	ask(t, nc, "a\n"+strings.Repeat("long\n", 500), "a\n")
 }
 
 // awaitClients waits until so many are connected. One that has just dialled need not be among them yet.

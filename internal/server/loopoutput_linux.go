@@ -24,6 +24,7 @@ func (c *loopConn) send(replies []byte) bool {
 	c.out.add(replies)
 	limits := c.loop.server.limits.Load()
 	switch limits.judgeOutput(c.out.bytes, c.session.Authenticated()) {
+	case outputFits:
 	case outputOverruns:
 		c.closeFor(reasonOutput)
 		return false
