@@ -28,8 +28,8 @@ type goroutineConn struct {
 	killOnce sync.Once
 	reset    bool // nobody is there any more to take replies
 
-	mu          sync.Mutex // guards what follows, but for openedNs and reason; only the goroutine changes lifecycle
-	lifecycle   lifecycle
+	mu          sync.Mutex // guards all below, but for lifecycle's openedNs and reason
+	lifecycle              // that only the goroutine changes
 	readsFor    readPurpose
 	poked       bool // the read deadline is Wake's
 	hasDeadline bool
@@ -101,11 +101,11 @@ func (c *goroutineConn) run() {
 	defer c.Kill()
 	defer func() {
 		if p := recover(); p != nil {
-			c.lifecycle.because(reasonPanic)
+			c.because(reasonPanic)
 			c.driver.server.panicked(p, c.peer)
 		}
 		if c.isKilled() {
-			c.lifecycle.because(c.driver.killReason())
+			c.because(c.driver.killReason())
 		}
 	}()
 	if c.secured != nil && !c.handshake() {
@@ -132,7 +132,7 @@ func (c *goroutineConn) process() bool {
 		n, replies, status := c.session.Feed(c.in.unread(), c.replies[:0])
 		c.in.consumed(n)
 		if status == peer.Abort {
-			c.lifecycle.because(reasonSession)
+			c.because(reasonSession)
 			return false
 		}
 		if !c.send(replies) {
@@ -173,14 +173,14 @@ func (c *goroutineConn) send(replies []byte) bool {
 	switch limits.judgeOutput(pending, c.session.Authenticated()) {
 	case outputFits:
 	case outputOverruns:
-		c.lifecycle.because(reasonOutput)
+		c.because(reasonOutput)
 		return false
 	case outputBlocks:
 		if c.out.await(limits.resumeBytes(), limits.OutputTimeout) {
 			return true
 		}
 		if !c.out.broken() && !c.isKilled() {
-			c.lifecycle.because(reasonOutput)
+			c.because(reasonOutput)
 			c.driver.server.logUnread(c.peer, pending)
 		}
 		return false
@@ -197,7 +197,7 @@ func (c *goroutineConn) write(b []byte) (pending int, err error) {
 
 // end sends what is pending, and sees to it that the client gets that.
 func (c *goroutineConn) end(r closeReason) {
-	c.lifecycle.because(r)
+	c.because(r)
 	switch {
 	case r == reasonOutput: // it would not read that
 	case r.lingers():
@@ -227,7 +227,7 @@ func (c *goroutineConn) finish() {
 // flush waits until all replies are sent, and over TLS the word that these were all.
 func (c *goroutineConn) flush() bool {
 	if c.secured != nil {
-		c.secured.end()
+		c.secured.closeNotify()
 	}
 	return c.out.await(0, c.limits().OutputTimeout)
 }

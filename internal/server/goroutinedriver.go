@@ -39,7 +39,7 @@ func (g *goroutineDriver) start(c *goroutineConn) {
 	if g.isDraining() {
 		_ = c.nc.Close()
 		if c.secured == nil {
-			c.lifecycle.because(reasonShutdown)
+			c.because(reasonShutdown)
 			g.server.closedConn(nil, c.peer, &c.lifecycle, traffic{})
 		}
 		g.server.release()

@@ -96,7 +96,7 @@ func (c *goroutineConn) reasonUnread(err error) closeReason {
 	case c.driver.isDraining():
 		return reasonShutdown
 	}
-	return c.lifecycle.silenceReason(c.limits(), c.nowNs())
+	return c.silenceReason(c.limits(), c.nowNs())
 }
 
 // prepareRead sets the read deadline and takes back what Wake has done to it. It is false if the driver is draining,
@@ -105,7 +105,7 @@ func (c *goroutineConn) prepareRead(purpose readPurpose) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if purpose == readForInput && c.session != nil {
-		c.lifecycle.observe(c.session)
+		c.observe(c.session)
 	}
 	c.readsFor, c.poked = purpose, false
 	c.setDeadlineLocked()
@@ -124,7 +124,7 @@ func (c *goroutineConn) setDeadlineLocked() {
 	var deadline time.Time
 	if c.readsFor == readForInput {
 		nowNs := c.nowNs()
-		if dueNs := c.lifecycle.inputDueNs(c.limits(), nowNs); dueNs != 0 {
+		if dueNs := c.inputDueNs(c.limits(), nowNs); dueNs != 0 {
 			deadline = deadlineIn(time.Duration(dueNs - nowNs))
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // waiting connects a client whose session waits with a line behind it, and has it said nothing so far.
-func (s *testServer) waiting(t *testing.T) (net.Conn, *watched) {
+func (s *testServer) waiting(t *testing.T) (net.Conn, *observed) {
 	t.Helper()
 	nc := s.dial(t)
 	ask(t, nc, "a\nstay\nb\n", "a\n")
@@ -28,15 +28,15 @@ func (s *testServer) waiting(t *testing.T) (net.Conn, *watched) {
 	return nc, w
 }
 
-func (w *watched) release() { w.Session.(*echoes).release() }
+func (w *observed) release() { w.Session.(*echoes).release() }
 
 // awaitHangup waits until the session was told of something.
-func (s *testServer) awaitHangup(t *testing.T, w *watched) {
+func (s *testServer) awaitHangup(t *testing.T, w *observed) {
 	t.Helper()
 	s.await(t, func(Stats) bool { return len(w.hungUp()) > 0 })
 }
 
-func (w *watched) expectHangups(t *testing.T, want ...peer.Hangup) {
+func (w *observed) expectHangups(t *testing.T, want ...peer.Hangup) {
 	t.Helper()
 	if got := w.hungUp(); !slices.Equal(got, want) {
 		t.Errorf("the session was told %v, want %v", got, want)
@@ -52,7 +52,7 @@ func counting(readings *atomic.Int64) func(*Config) {
 }
 
 // expectRest expects that neither a loop nor the session has more than a few turns for a while.
-func expectRest(t *testing.T, w *watched, readings *atomic.Int64) {
+func expectRest(t *testing.T, w *observed, readings *atomic.Int64) {
 	t.Helper()
 	const few = 20
 	feeds, turns := w.feeds.Load(), readings.Load()

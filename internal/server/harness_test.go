@@ -90,8 +90,8 @@ func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status peer
 	}
 }
 
-// watched is a session whose end is watched.
-type watched struct {
+// observed is a session that is observed.
+type observed struct {
 	peer.Session
 	peer   peer.Peer
 	conn   peer.Conn
@@ -105,7 +105,7 @@ type watched struct {
 	hangups []peer.Hangup
 }
 
-func (w *watched) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
+func (w *observed) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
 	w.enter()
 	defer w.busy.Add(-1)
 	w.feeds.Add(1)
@@ -118,7 +118,7 @@ func (w *watched) Feed(in, out []byte) (consumed int, replies []byte, status pee
 	return consumed, replies, status
 }
 
-func (w *watched) HungUp(h peer.Hangup) {
+func (w *observed) HungUp(h peer.Hangup) {
 	w.enter()
 	defer w.busy.Add(-1)
 	w.mu.Lock()
@@ -128,27 +128,27 @@ func (w *watched) HungUp(h peer.Hangup) {
 }
 
 // hungUp returns what the session was told.
-func (w *watched) hungUp() []peer.Hangup {
+func (w *observed) hungUp() []peer.Hangup {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.hangups)
 }
 
 // lastFed returns the end of what the session has consumed.
-func (w *watched) lastFed() string {
+func (w *observed) lastFed() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.fed
 }
 
-func (w *watched) Close() {
+func (w *observed) Close() {
 	w.enter()
 	defer w.busy.Add(-1)
 	w.closes.Add(1)
 	w.Session.Close()
 }
 
-func (w *watched) enter() {
+func (w *observed) enter() {
 	if w.busy.Add(1) > 1 || w.closes.Load() > 0 {
 		w.faults.Add(1)
 	}
@@ -164,11 +164,11 @@ type testServer struct {
 	done          chan error
 
 	mu       sync.Mutex // guards sessions
-	sessions []*watched
+	sessions []*observed
 }
 
-func (s *testServer) watch(session peer.Session, p peer.Peer, conn peer.Conn) *watched {
-	w := &watched{Session: session, peer: p, conn: conn}
+func (s *testServer) record(session peer.Session, p peer.Peer, conn peer.Conn) *observed {
+	w := &observed{Session: session, peer: p, conn: conn}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sessions = append(s.sessions, w)
@@ -176,7 +176,7 @@ func (s *testServer) watch(session peer.Session, p peer.Peer, conn peer.Conn) *w
 }
 
 // all returns the sessions that there were.
-func (s *testServer) all() []*watched {
+func (s *testServer) all() []*observed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.sessions)
@@ -241,7 +241,7 @@ func newServer(l net.Listener, ioThreads int, change func(*Config)) *testServer 
 		change(&c)
 	}
 	newSession := c.NewSession
-	c.NewSession = func(p peer.Peer, conn peer.Conn) peer.Session { return s.watch(newSession(p, conn), p, conn) }
+	c.NewSession = func(p peer.Peer, conn peer.Conn) peer.Session { return s.record(newSession(p, conn), p, conn) }
 	s.Server = New(c)
 	return s
 }

@@ -79,9 +79,9 @@ func (s *secured) send(b []byte) (pending int, err error) {
 	return s.push()
 }
 
-// end tells the client that nothing more comes, so that it can tell the end from a cut. Before the end of the
+// closeNotify tells the client that nothing more comes, so that it can tell the end from a cut. Before the end of the
 // handshake there is only an alert to send, if that.
-func (s *secured) end() {
+func (s *secured) closeNotify() {
 	_ = s.tls.CloseWrite()
 	_, _ = s.push()
 }
