@@ -49,7 +49,8 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	web, err := o.newWeb(log)
+	now := monotonicClock()
+	web, err := o.newWeb(now, log)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			"maxclients", o.maxClients, "lowered_to", most)
 		o.maxClients = most
 	}
-	a, err := newApp(o, log, listeners, keeper, web)
+	a, err := newApp(o, now, log, listeners, keeper, web)
 	if err != nil {
 		return err
 	}
@@ -86,10 +87,10 @@ type app struct {
 	stop      func()                 // ends the server gracefully
 }
 
-func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
+func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
 	cat := catalog.New()
 	a := &app{
-		options: o, log: log, listeners: l, certs: keeper, web: web, now: monotonicClock(), store: shard.New(),
+		options: o, log: log, listeners: l, certs: keeper, web: web, now: now, store: shard.New(),
 		access: newAccess(o, cat),
 	}
 	a.setNotReady("starting")
@@ -124,6 +125,7 @@ func newApp(o *options, log *slog.Logger, l *listeners, keeper *certs.Keeper, we
 		Admit:      a.admit,
 		IOThreads:  o.ioThreads,
 		Limits:     o.limits(),
+		Now:        a.now,
 		Log:        log,
 	})
 	if o.aclFile != "" {

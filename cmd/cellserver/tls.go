@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -46,7 +47,7 @@ func (o *options) openCerts(log *slog.Logger) (*certs.Keeper, error) {
 	if o.tlsAddr == "" {
 		return nil, nil
 	}
-	return certs.Open(certs.Files{Cert: o.tlsCert, Key: o.tlsKey, ClientCA: o.tlsClientCA, Clients: o.clientAuth()}, log)
+	return certs.Open(certs.Files{Cert: o.tlsCert, Key: o.tlsKey, ClientCA: o.tlsClientCA, Clients: o.clientAuth()}, time.Now, log)
 }
 
 func (o *options) clientAuth() tls.ClientAuthType {

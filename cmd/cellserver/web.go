@@ -64,13 +64,13 @@ type web struct {
 	certs  *certs.Keeper // nil without TLS
 }
 
-func (o *options) newWeb(log *slog.Logger) (*web, error) {
-	w := &web{access: &metrics.Access{Log: log}}
+func (o *options) newWeb(now func() int64, log *slog.Logger) (*web, error) {
+	w := &web{access: &metrics.Access{Log: log, Now: now}}
 	w.server = &http.Server{
 		ReadHeaderTimeout: requestTimeout,
 		WriteTimeout:      10 * time.Second,
 		IdleTimeout:       10 * time.Second,
-		ErrorLog:          newWebLog(log),
+		ErrorLog:          newWebLog(now, log),
 	}
 	if err := o.readMetricsSecrets(w.access, log); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (o *options) newWeb(log *slog.Logger) (*web, error) {
 		return w, nil
 	}
 	var err error
-	w.certs, err = certs.Open(certs.Files{Flags: "--metrics-tls", Cert: o.metricsTLSCert, Key: o.metricsTLSKey}, log)
+	w.certs, err = certs.Open(certs.Files{Flags: "--metrics-tls", Cert: o.metricsTLSCert, Key: o.metricsTLSKey}, time.Now, log)
 	return w, err
 }
 
@@ -153,14 +153,17 @@ func (w *web) warnOfOtherHosts(l net.Listener, log *slog.Logger) {
 // webLog takes what net/http has to say, of which clients can cause any number.
 type webLog struct {
 	log   *slog.Logger
+	now   func() int64
 	lines often.Counter
 }
 
-func newWebLog(to *slog.Logger) *log.Logger { return log.New(&webLog{log: to}, "", 0) }
+func newWebLog(now func() int64, to *slog.Logger) *log.Logger {
+	return log.New(&webLog{log: to, now: now}, "", 0)
+}
 
 // Write implements io.Writer.
 func (w *webLog) Write(line []byte) (int, error) {
-	if count := w.lines.Due(); count > 0 {
+	if count := w.lines.Due(w.now()); count > 0 {
 		w.log.Warn("the metrics address had a problem with a client", "problem", string(bytes.TrimSpace(line)), "count", count)
 	}
 	return len(line), nil

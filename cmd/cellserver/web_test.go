@@ -101,7 +101,7 @@ func TestSlowRequests(t *testing.T) {
 		"no 2nd request": "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w, err := (&options{}).newWeb(slog.New(slog.DiscardHandler))
+			w, err := (&options{}).newWeb(monotonicClock(), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,6 +32,7 @@ const lookInterval = 2 * time.Second
 // Keeper holds what was read last and could be used.
 type Keeper struct {
 	files   Files
+	now     func() time.Time
 	log     *slog.Logger
 	current atomic.Pointer[tls.Config] // what it points to never changes
 
@@ -48,9 +49,10 @@ func (c contents) equal(d contents) bool {
 	return bytes.Equal(c.cert, d.cert) && bytes.Equal(c.key, d.key) && bytes.Equal(c.clientCA, d.clientCA)
 }
 
-// Open reads the files. An error names the flag and the file that is wrong.
-func Open(files Files, log *slog.Logger) (*Keeper, error) {
-	k := &Keeper{files: files, log: log, looked: time.Now()}
+// Open reads the files. An error names the flag and the file that is wrong. The clock is the wall clock, which the
+// certificate's dates are held against.
+func Open(files Files, now func() time.Time, log *slog.Logger) (*Keeper, error) {
+	k := &Keeper{files: files, now: now, log: log, looked: now()}
 	read, err := files.read()
 	if err != nil {
 		return nil, err
@@ -72,19 +74,19 @@ func (k *Keeper) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			k.look(time.Now())
+			k.look()
 			return k.current.Load(), nil
 		},
 	}
 }
 
 // look reads the files again if that is due. One handshake does that; the others take what there is.
-func (k *Keeper) look(now time.Time) {
+func (k *Keeper) look() {
 	if !k.mu.TryLock() {
 		return
 	}
 	defer k.mu.Unlock()
-	if now.Sub(k.looked) >= lookInterval {
+	if now := k.now(); now.Sub(k.looked) >= lookInterval {
 		k.looked = now
 		k.reloadLocked()
 	}
@@ -94,7 +96,7 @@ func (k *Keeper) look(now time.Time) {
 func (k *Keeper) Reload() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.looked = time.Now()
+	k.looked = k.now()
 	k.problem = "" // who asks wants to be told
 	k.reloadLocked()
 }
@@ -133,7 +135,7 @@ func (k *Keeper) reportLocked(err error) {
 func (k *Keeper) leaf() *x509.Certificate { return k.current.Load().Certificates[0].Leaf }
 
 func (k *Keeper) warnOfDates() {
-	leaf, now := k.leaf(), time.Now()
+	leaf, now := k.leaf(), k.now()
 	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
 		k.log.Warn("the TLS certificate is out of its dates; clients will refuse it", "certificate", k.files.Cert,
 			"not_before", leaf.NotBefore, "not_after", leaf.NotAfter)

@@ -15,6 +15,7 @@ import (
 // use.
 type Access struct {
 	Log *slog.Logger
+	Now func() int64 // nanoseconds, of a clock that does not go back
 
 	secrets  atomic.Pointer[secrets]
 	failures often.Counter
@@ -64,7 +65,7 @@ func (a *Access) guard(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if count := a.failures.Due(); count > 0 {
+		if count := a.failures.Due(a.Now()); count > 0 {
 			a.Log.Warn("a request for the metrics had no secret or a wrong one", "client", r.RemoteAddr, "count", count,
 				"hint", "see --metrics-token-file and --metrics-password-file")
 		}

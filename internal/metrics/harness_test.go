@@ -32,7 +32,7 @@ func newRig(change ...func(*Config)) *rig {
 	store, log := shard.New(), slog.New(slog.DiscardHandler)
 	began := time.Now()
 	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
-	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Log: log})
+	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Now: now, Log: log})
 	cat := catalog.New()
 	engine, err := commands.NewEngine(commands.Config{
 		Store: store, Now: now, WallTime: time.Now, Databases: 16, Catalog: cat,
@@ -51,7 +51,7 @@ func newRig(change ...func(*Config)) *rig {
 		Server:   clients,
 		Version:  "1.2.3",
 		NotReady: func() string { return "" },
-		Access:   &Access{Log: log},
+		Access:   &Access{Log: log, Now: now},
 		BoundTo:  &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 9380},
 	}
 	for _, f := range change {

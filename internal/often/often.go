@@ -11,21 +11,22 @@ const interval = time.Minute
 
 // Counter counts what happens. The zero value has counted nothing.
 type Counter struct {
-	mu    sync.Mutex // guards all below
-	last  time.Time  // of the last line
-	since int        // happened since then
+	mu     sync.Mutex // guards all below
+	begun  bool       // there was a line
+	lastNs int64      // when the last line was due
+	since  int        // happened since then
 }
 
-// Due counts one more, and returns how many there were since the last line if it is time for another, else 0.
-func (c *Counter) Due() (count int) {
+// Due counts one more, and returns how many there were since the last line if it is time for another, else 0. The
+// time is in nanoseconds, of a clock that does not go back.
+func (c *Counter) Due(nowNs int64) (count int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.since++
-	now := time.Now()
-	if !c.last.IsZero() && now.Sub(c.last) < interval {
+	if c.begun && nowNs-c.lastNs < int64(interval) {
 		return 0
 	}
 	count, c.since = c.since, 0
-	c.last = now
+	c.begun, c.lastNs = true, nowNs
 	return count
 }

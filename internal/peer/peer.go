@@ -22,10 +22,12 @@ type Conn interface {
 // Session is what a driver drives: bytes in, bytes out. Its methods are for one goroutine at a time.
 type Session interface {
 	// Feed executes the commands at the front of in and appends their replies to out. It returns how many bytes of
-	// in it consumed, and out. What it has not consumed must stand at the front of in the next time. It may change in.
+	// in it consumed, and out. What it has not consumed must stand at the front of in the next time. It may change in,
+	// and must not keep it.
 	Feed(in, out []byte) (consumed int, replies []byte, status Status)
-	// HungUp says that the client sends no more, which a driver may find out while the session is Waiting. What has
-	// been read is still fed to it.
+	// HungUp says that the client sends no more. A driver watches for that while the session is Waiting, and calls it
+	// at most once for either kind of Hangup, so that the session may give up what it waits for and call Wake. What the
+	// client has sent before is still fed to it.
 	HungUp(h Hangup)
 	// Authenticated reports whether the client may execute commands.
 	Authenticated() bool
@@ -61,7 +63,7 @@ type Hangup uint8
 const (
 	// HalfClosed is a FIN: the client sends no more, and may still read what it is sent.
 	HalfClosed Hangup = iota
-	// Reset is a connection that is gone in both directions.
+	// Reset is a connection that is gone in both directions: replies are thrown away.
 	Reset
 )
 

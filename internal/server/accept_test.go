@@ -3,14 +3,11 @@ package server
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,39 +24,6 @@ func TestConnectionWithoutADescriptor(t *testing.T) {
 		go func() { _, _ = io.WriteString(nc, "a\nwait\nlong\nclose\n") }()
 		ended(t, nc, "a\n"+strings.Repeat("x", 100_000)+"bye\n")
 	}
-}
-
-// pipeListener listens in memory, and can be told to fail.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-	fail   atomic.Int64 // so many times yet
-}
-
-func newPipeListener() *pipeListener {
-	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	if l.fail.Add(-1) >= 0 {
-		return nil, errors.New("accept4: too many open files")
-	}
-	select {
-	case nc := <-l.conns:
-		return nc, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Net: "pipe", Name: "pipe"} }
-
-func (l *pipeListener) dial() net.Conn {
-	client, server := net.Pipe()
-	l.conns <- server
-	return client
 }
 
 func TestAcceptBacksOff(t *testing.T) {
@@ -91,6 +55,7 @@ func BenchmarkConnection(b *testing.B) {
 			s := New(Config{
 				NewSession: func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn} },
 				Limits:     Limits{MaxClients: 1, MaxOutputBytes: 1 << 20},
+				Now:        monotonicNs(),
 				Log:        slog.New(slog.DiscardHandler),
 			})
 			go func() { _ = s.Serve(l) }()

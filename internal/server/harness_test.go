@@ -23,21 +23,30 @@ import (
 
 // echoes is a session that takes lines: it replies to each with itself, but for the few that it knows.
 type echoes struct {
-	conn    peer.Conn
-	waiting atomic.Bool
-	locked  bool // not authenticated
-	watches bool
+	conn     peer.Conn
+	waiting  atomic.Bool // until release
+	locked   bool        // not authenticated
+	monitors bool
 }
 
 func (*echoes) HungUp(peer.Hangup) {}
 
 func (e *echoes) Authenticated() bool { return !e.locked }
 
-func (e *echoes) Monitors() bool { return e.watches }
+func (e *echoes) Monitors() bool { return e.monitors }
 
 func (e *echoes) Name() string { return "me" }
 
 func (e *echoes) Close() {}
+
+// floodBytes is more than the system buffers.
+const floodBytes = 12 << 20
+
+// release ends what "stay" or "slow" began.
+func (e *echoes) release() {
+	e.waiting.Store(false)
+	e.conn.Wake()
+}
 
 func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
 	if e.waiting.Load() {
@@ -57,8 +66,8 @@ func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status peer
 		return 0, out, peer.More
 	case text == "abort":
 		return n, append(out, "never seen\n"...), peer.Abort
-	case text == "watch" || text == "unwatch":
-		e.watches = text == "watch"
+	case text == "monitor" || text == "unmonitor":
+		e.monitors = text == "monitor"
 		return n, append(append(out, line...), '\n'), peer.More
 	case text == "stay":
 		e.waiting.Store(true)
@@ -67,10 +76,13 @@ func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status peer
 		e.waiting.Store(true)
 		go func() {
 			time.Sleep(time.Millisecond)
-			e.waiting.Store(false)
-			e.conn.Wake()
+			e.release()
 		}()
 		return n, out, peer.Waiting
+	case text == "flood" || text == "slow" || text == "quit":
+		e.waiting.Store(text == "slow")
+		status = map[string]peer.Status{"flood": peer.More, "slow": peer.Waiting, "quit": peer.Close}[text]
+		return n, append(out, strings.Repeat("x", floodBytes)...), status
 	case strings.HasPrefix(text, "long"):
 		return n, append(out, strings.Repeat("x", 100_000)...), peer.More
 	default:
@@ -78,30 +90,65 @@ func (e *echoes) Feed(in, out []byte) (consumed int, replies []byte, status peer
 	}
 }
 
-// watched is a session whose end is watched.
-type watched struct {
+// observed is a session that is observed.
+type observed struct {
 	peer.Session
 	peer   peer.Peer
 	conn   peer.Conn
-	busy   atomic.Int32 // calls of Feed and Close that have not returned
+	busy   atomic.Int32 // calls that have not returned
+	feeds  atomic.Int32
 	closes atomic.Int32
 	faults atomic.Int32
+
+	mu      sync.Mutex // guards all below
+	fed     string     // the end of what was consumed
+	hangups []peer.Hangup
 }
 
-func (w *watched) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
+func (w *observed) Feed(in, out []byte) (consumed int, replies []byte, status peer.Status) {
 	w.enter()
 	defer w.busy.Add(-1)
-	return w.Session.Feed(in, out)
+	w.feeds.Add(1)
+	given := string(in[:min(len(in), 100)])
+	consumed, replies, status = w.Session.Feed(in, out)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fed += given[:min(consumed, len(given))]
+	w.fed = w.fed[max(0, len(w.fed)-100):]
+	return consumed, replies, status
 }
 
-func (w *watched) Close() {
+func (w *observed) HungUp(h peer.Hangup) {
+	w.enter()
+	defer w.busy.Add(-1)
+	w.mu.Lock()
+	w.hangups = append(w.hangups, h)
+	w.mu.Unlock()
+	w.Session.HungUp(h)
+}
+
+// hungUp returns what the session was told.
+func (w *observed) hungUp() []peer.Hangup {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.hangups)
+}
+
+// lastFed returns the end of what the session has consumed.
+func (w *observed) lastFed() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fed
+}
+
+func (w *observed) Close() {
 	w.enter()
 	defer w.busy.Add(-1)
 	w.closes.Add(1)
 	w.Session.Close()
 }
 
-func (w *watched) enter() {
+func (w *observed) enter() {
 	if w.busy.Add(1) > 1 || w.closes.Load() > 0 {
 		w.faults.Add(1)
 	}
@@ -110,16 +157,18 @@ func (w *watched) enter() {
 type testServer struct {
 	*Server
 	network, addr string
-	tls           *tls.Config // the clients'; nil without
+	tls           *tls.Config         // the clients'; nil without
+	pipes         *pipeListener       // that is dialled instead; nil without
+	pass          func(time.Duration) // has time pass, where it does not by itself
 	log           *lockedBuffer
 	done          chan error
 
 	mu       sync.Mutex // guards sessions
-	sessions []*watched
+	sessions []*observed
 }
 
-func (s *testServer) watch(session peer.Session, p peer.Peer, conn peer.Conn) *watched {
-	w := &watched{Session: session, peer: p, conn: conn}
+func (s *testServer) record(session peer.Session, p peer.Peer, conn peer.Conn) *observed {
+	w := &observed{Session: session, peer: p, conn: conn}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sessions = append(s.sessions, w)
@@ -127,7 +176,7 @@ func (s *testServer) watch(session peer.Session, p peer.Peer, conn peer.Conn) *w
 }
 
 // all returns the sessions that there were.
-func (s *testServer) all() []*watched {
+func (s *testServer) all() []*observed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.sessions)
@@ -171,27 +220,35 @@ func startTLS(t *testing.T, ioThreads int, l net.Listener, change func(*Config))
 	t.Helper()
 	ca := certtest.NewCA(t)
 	s := newServer(l, ioThreads, change)
-	s.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+	s.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", DynamicRecordSizingDisabled: true}
 	config := &tls.Config{Certificates: []tls.Certificate{ca.Pair(t, "server")}, ClientCAs: ca.Pool, ClientAuth: tls.VerifyClientCertIfGiven}
+	config.SessionTicketsDisabled = s.pipes != nil // they would be pending, too
 	s.serve(t, func() error { return s.ServeTLS(l, config) })
 	return s
 }
 
 func newServer(l net.Listener, ioThreads int, change func(*Config)) *testServer {
 	s := &testServer{network: l.Addr().Network(), addr: l.Addr().String(), log: &lockedBuffer{}, done: make(chan error, 1)}
+	s.pipes, _ = l.(*pipeListener)
 	c := Config{
 		NewSession: func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn} },
 		IOThreads:  ioThreads,
 		Limits:     Limits{MaxClients: 100, MaxOutputBytes: 32 << 20, OutputTimeout: time.Minute},
+		Now:        monotonicNs(),
 		Log:        slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
 		change(&c)
 	}
 	newSession := c.NewSession
-	c.NewSession = func(p peer.Peer, conn peer.Conn) peer.Session { return s.watch(newSession(p, conn), p, conn) }
+	c.NewSession = func(p peer.Peer, conn peer.Conn) peer.Session { return s.record(newSession(p, conn), p, conn) }
 	s.Server = New(c)
 	return s
+}
+
+func monotonicNs() func() int64 {
+	began := time.Now()
+	return func() int64 { return began.UnixNano() + int64(time.Since(began)) }
 }
 
 // serve ends with the test.
@@ -253,6 +310,26 @@ func listen(t *testing.T, network string) net.Listener {
 
 func (s *testServer) dial(t *testing.T) net.Conn {
 	t.Helper()
+	nc := s.dialRaw(t)
+	if s.tls == nil {
+		return nc
+	}
+	client := tls.Client(nc, s.tls)
+	if s.pipes != nil { // where all that is not read yet is pending
+		_ = client.Handshake()
+		s.pass(0)
+	}
+	return client
+}
+
+// dialRaw connects without TLS.
+func (s *testServer) dialRaw(t *testing.T) net.Conn {
+	t.Helper()
+	if s.pipes != nil {
+		nc := s.pipes.dial()
+		t.Cleanup(func() { nc.Close() })
+		return nc
+	}
 	nc, err := net.Dial(s.network, s.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -261,20 +338,14 @@ func (s *testServer) dial(t *testing.T) net.Conn {
 	if err := nc.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if s.tls != nil {
-		return tls.Client(nc, s.tls)
-	}
 	return nc
 }
 
-// dialAndNotRead connects a client that asks for 100 MB and never reads it.
+// dialAndNotRead connects a client that asks for 50 MB and never reads it.
 func (s *testServer) dialAndNotRead(t *testing.T) {
 	t.Helper()
 	nc := s.dial(t)
-	ask(t, nc, "a\n", "a\n")
-	if _, err := io.WriteString(nc, strings.Repeat("long\n", 1000)); err != nil {
-		t.Fatal(err)
-	}
+	ask(t, nc, "a\n"+strings.Repeat("long\n", 500), "a\n")
 }
 
 // awaitClients waits until so many are connected. One that has just dialled need not be among them yet.
@@ -292,11 +363,30 @@ func (s *testServer) await(t *testing.T, cond func(Stats) bool) {
 	}
 }
 
+// awaitStall waits until the server sends no more for now.
+func (s *testServer) awaitStall(t *testing.T) {
+	t.Helper()
+	sent := uint64(0)
+	s.await(t, func(st Stats) bool {
+		stalled := st.Sent > 0 && st.Sent == sent
+		sent = st.Sent
+		return stalled
+	})
+}
+
 // ask sends and expects an exact answer.
 func ask(t *testing.T, nc net.Conn, send, want string) {
 	t.Helper()
 	write(t, nc, send)
 	expect(t, nc, want)
+}
+
+// discard reads so many bytes.
+func discard(t *testing.T, nc net.Conn, n int64) {
+	t.Helper()
+	if got, err := io.CopyN(io.Discard, nc, n); err != nil {
+		t.Fatalf("got %d bytes, %v, want %d", got, err, n)
+	}
 }
 
 func write(t *testing.T, nc net.Conn, text string) {

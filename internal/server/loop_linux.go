@@ -12,6 +12,7 @@ import (
 // inbox and the atomics.
 type loop struct {
 	server *Server
+	nowNs  func() int64
 	poll   *poller
 	inbox  inbox
 	load   atomic.Int64 // connections, for whoever chooses a loop
@@ -26,7 +27,6 @@ type loop struct {
 
 	traffic traffic // of all connections that there were
 
-	started   time.Time
 	yieldedNs int64
 	in        []byte // what a connection without a buffer of its own is read into
 	out       []byte // a connection's replies, until they are written or queued
@@ -42,11 +42,11 @@ func newLoop(s *Server) (*loop, error) {
 		return nil, err
 	}
 	return &loop{
-		server:  s,
-		poll:    p,
-		inbox:   inbox{wakeup: p.wakeup},
-		started: time.Now(),
-		in:      make([]byte, loopInputBytes),
+		server: s,
+		nowNs:  s.config.Now,
+		poll:   p,
+		inbox:  inbox{wakeup: p.wakeup},
+		in:     make([]byte, loopInputBytes),
 	}, nil
 }
 
@@ -80,9 +80,6 @@ func (l *loop) publish() {
 	}
 }
 
-// nowNs is the time since the loop was made.
-func (l *loop) nowNs() int64 { return int64(time.Since(l.started)) }
-
 // yieldNs is a little less than the 10 ms after which the runtime's monitor takes a goroutine's processor away.
 const yieldNs = 8_000_000
 
@@ -96,6 +93,9 @@ func (l *loop) yield(nowNs int64) {
 	}
 }
 
+// maxWait is how long a loop waits at most: the system counts the milliseconds in 32 bits.
+const maxWait = time.Hour
+
 // timeoutMs is how long the loop may wait.
 func (l *loop) timeoutMs() int {
 	switch {
@@ -104,7 +104,7 @@ func (l *loop) timeoutMs() int {
 	case len(l.timers) == 0:
 		return -1
 	}
-	left := time.Duration(l.timers[0].timerNs - l.nowNs())
+	left := min(time.Duration(l.timers[0].timerNs-l.nowNs()), maxWait)
 	return int(max(0, (left+time.Millisecond-1)/time.Millisecond))
 }
 
@@ -122,7 +122,7 @@ func (l *loop) readInbox() {
 		c.guarded(0, (*loopConn).woken)
 	}
 	for _, c := range m.killed {
-		c.closeFor(endKilled)
+		c.closeFor(reasonKilled)
 	}
 	if m.limited {
 		l.each((*loopConn).limitsChanged)
@@ -135,7 +135,7 @@ func (l *loop) readInbox() {
 		l.each((*loopConn).drain)
 	}
 	if m.ended {
-		l.each(func(c *loopConn, _ uint32) { c.closeFor(endShutdown) })
+		l.each(func(c *loopConn, _ uint32) { c.closeFor(reasonShutdown) })
 	}
 }
 
@@ -167,5 +167,5 @@ func (l *loop) forget(c *loopConn) {
 	l.load.Add(-1)
 	l.timers.remove(c)
 	_ = unix.Close(c.fd) // which takes it out of the poller
-	l.server.ended()
+	l.server.release()
 }

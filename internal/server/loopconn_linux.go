@@ -16,26 +16,23 @@ type loopConn struct {
 	in       input // only what is not processed; without a buffer while that is nothing
 	fd       int
 	interest uint32 // what the poller was asked for
-	edge     uint32 // EPOLLET, or 0 for a unix socket, of which a read may get less than is there
 	phase    phase
 	waiting  bool // the session is: it is woken through the inbox
+	hungUp   bool // the session knows that the client sends no more
+	reset    bool // nobody is there any more to take replies, and the poller watches no longer
 	more     bool // the session may have more to execute in what was read
 	readable bool // there may be more to read, of which the poller says nothing again
 	toTheEnd bool // a read that got less than it could take need not have got all
-	detached bool // from the poller, for the client is gone; what it has sent is still executed
 	queued   bool // in loop.ready
 	blocked  bool // too much is pending: not read from, nothing processed
-	greeted  bool // the client was authenticated once
-	timed    bool // input has to come by some time
-	why      end
-	traffic  traffic
-	out      blocks
+	lifecycle
+	dueNs   int64 // when expired is to be called; 0 for never
+	traffic traffic
+	out     byteQueue
 
-	peer     peer.Peer
-	openedNs int64
-	dueNs    int64 // when expired is to be called, by the loop's clock; 0 for never
-	timerNs  int64 // see timers
-	timer    int
+	peer    peer.Peer
+	timerNs int64 // see timers
+	timer   int
 }
 
 type phase uint8
@@ -49,19 +46,16 @@ const (
 )
 
 func newLoopConn(l *loop, fd int, p peer.Peer) *loopConn {
-	c := &loopConn{loop: l, fd: fd, peer: p, edge: unix.EPOLLET}
-	if p.Unix {
-		c.edge = 0
-	}
-	return c
+	return &loopConn{loop: l, fd: fd, peer: p, lifecycle: lifecycle{openedNs: l.nowNs()}}
 }
 
 // refuse closes a connection that no loop has taken.
 func (c *loopConn) refuse() {
 	_ = unix.Close(c.fd)
 	c.loop.load.Add(-1)
-	c.loop.server.left(nil, c.peer, endShutdown, traffic{}, 0)
-	c.loop.server.ended()
+	c.because(reasonShutdown)
+	c.loop.server.closedConn(nil, c.peer, &c.lifecycle, traffic{})
+	c.loop.server.release()
 }
 
 // Wake implements peer.Conn.
@@ -75,22 +69,18 @@ func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.loop.server.panicked(p, c.peer)
-			c.closeFor(endPanic)
+			c.closeFor(reasonPanic)
 		}
 	}()
 	do(c, events)
 }
 
 func (c *loopConn) start(uint32) {
-	c.openedNs = c.loop.nowNs()
 	c.session = c.loop.server.config.NewSession(c.peer, c)
-	c.interest = toRead | c.edge
+	c.interest = toRead | c.edge()
 	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, c.fd, c.interest); err != nil {
-		if count := c.loop.server.unserved.Due(); count > 0 {
-			c.loop.server.config.Log.Error("cannot serve a client; connection closed", "client", c.peer.Addr, "error", err, "count", count,
-				"hint", "where it says no space left: raise fs.epoll.max_user_watches (sysctl) or lower --maxclients")
-		}
-		c.closeFor(endSystem)
+		c.loop.server.logUnserved(c.peer, err)
+		c.closeFor(reasonSystem)
 		return
 	}
 	c.awaitInput()
@@ -101,23 +91,8 @@ func (c *loopConn) start(uint32) {
 
 // awaitInput sets the time by which the client must have sent something.
 func (c *loopConn) awaitInput() {
-	limits := c.loop.server.limits.Load()
-	c.greeted = c.greeted || c.session.Authenticated()
-	mustGreet := limits.HandshakeTimeout > 0 && !c.greeted
-	mustSpeak := limits.IdleTimeout > 0 && !c.session.Monitors()
-	c.timed = mustSpeak || mustGreet
-	if !c.timed {
-		c.dueNs = 0
-		return
-	}
-	due := int64(0)
-	if mustSpeak {
-		due = c.loop.nowNs() + int64(limits.IdleTimeout)
-	}
-	if handshake := c.openedNs + int64(limits.HandshakeTimeout); mustGreet && (due == 0 || handshake < due) {
-		due = handshake
-	}
-	c.setDue(due)
+	c.observe(c.session)
+	c.setDue(c.inputDueNs(c.loop.server.limits.Load(), c.loop.nowNs()))
 }
 
 func (c *loopConn) limitsChanged(uint32) {
@@ -136,38 +111,36 @@ func (c *loopConn) dueIn(d time.Duration) {
 		c.setDue(0)
 		return
 	}
-	c.setDue(c.loop.nowNs() + int64(d))
+	c.setDue(later(c.loop.nowNs(), d))
 }
 
 // expired ends a connection whose time is over.
 func (c *loopConn) expired() {
 	switch {
-	case c.phase == phaseOpen && c.blocked:
-		c.loop.server.tellUnread(c.peer, c.out.bytes)
-		c.closeFor(endOutput)
-	case c.phase == phaseOpen && !c.greeted && c.isLateToGreet():
-		c.endFor(endHandshake, phaseFlushing)
-	case c.phase == phaseOpen:
-		c.endFor(endIdle, phaseFlushing)
-	default:
+	case c.phase != phaseOpen:
 		c.close()
+	case c.blocked:
+		c.loop.server.logUnread(c.peer, c.out.bytes)
+		c.closeFor(reasonOutput)
+	default:
+		c.endFor(c.silenceReason(c.loop.server.limits.Load(), c.loop.nowNs()))
 	}
 }
 
-func (c *loopConn) isLateToGreet() bool {
-	timeout := int64(c.loop.server.limits.Load().HandshakeTimeout)
-	return timeout > 0 && c.loop.nowNs()-c.openedNs >= timeout
-}
+// gone is what the poller reports, without being asked, of a connection that has ended in both directions.
+const gone = unix.EPOLLERR | unix.EPOLLHUP
 
 // happened is what the poller reports.
 func (c *loopConn) happened(events uint32) {
-	const gone = unix.EPOLLERR | unix.EPOLLHUP // reported without being asked for
-	if events&unix.EPOLLOUT != 0 && !c.flush() {
+	switch {
+	case c.waiting:
+		c.happenedWaiting(events)
 		return
-	}
-	if c.interest&unix.EPOLLIN == 0 {
+	case events&unix.EPOLLOUT != 0 && !c.flush():
+		return
+	case c.interest&unix.EPOLLIN == 0:
 		if events&gone != 0 {
-			c.lost()
+			c.close()
 		}
 		return
 	}
@@ -182,14 +155,31 @@ func (c *loopConn) happened(events uint32) {
 	}
 }
 
-// lost is the client gone while nothing is read from it. Where its session waits, the commands that have been read
-// behind the one that it waits for are still to be executed.
+// happenedWaiting is happened while the session is Waiting and nothing is read.
+func (c *loopConn) happenedWaiting(events uint32) {
+	switch {
+	case events&gone != 0:
+		c.lost()
+	case events&unix.EPOLLOUT != 0 && !c.flush():
+	case events&unix.EPOLLRDHUP != 0 && !c.hungUp:
+		c.hungUp = true
+		c.session.HungUp(peer.HalfClosed)
+		c.listen() // no longer for what is so from now on
+	}
+}
+
+// lost is the client gone in both directions. While the session is Waiting, it is told, and what the client has sent
+// is still executed; the poller would report the end again and again meanwhile.
 func (c *loopConn) lost() {
-	if c.phase != phaseOpen || !c.waiting || c.loop.poll.control(unix.EPOLL_CTL_DEL, c.fd, 0) != nil {
+	if !c.waiting || c.loop.poll.control(unix.EPOLL_CTL_DEL, c.fd, 0) != nil {
 		c.close()
 		return
 	}
-	c.detached, c.interest = true, 0
+	c.reset, c.interest = true, 0
+	c.readable, c.toTheEnd = true, true
+	c.out, c.blocked = byteQueue{}, false
+	c.setDue(0)
+	c.session.HungUp(peer.Reset)
 }
 
 func (c *loopConn) read() {
@@ -203,6 +193,9 @@ func (c *loopConn) read() {
 	c.readable = n == len(buf) || c.toTheEnd && !again
 	switch {
 	case again:
+		if c.reset {
+			c.close()
+		}
 		return
 	case c.phase == phaseLingering:
 		if n == 0 {
@@ -215,7 +208,7 @@ func (c *loopConn) read() {
 		c.close()
 		return
 	case n == 0:
-		c.end(phaseFlushing)
+		c.endFor(reasonClient)
 		return
 	}
 	c.traffic.received += uint64(n)
@@ -245,18 +238,18 @@ func (c *loopConn) process(b []byte, own bool) {
 		c.in.keep(b[n:])
 	}
 	if status == peer.Abort {
-		c.closeFor(endSession)
+		c.closeFor(reasonSession)
 		return
 	}
 	if !c.send(replies) {
 		return
 	}
-	if !c.blocked && (!c.greeted || c.timed || l.server.limits.Load().IdleTimeout > 0) {
+	if !c.blocked && (!c.handshakeDone || c.dueNs != 0 || l.server.limits.Load().IdleTimeout > 0) {
 		c.awaitInput() // only now: the input may have authenticated the client
 	}
 	switch status {
 	case peer.Close:
-		c.endFor(endSession, phaseFinishing)
+		c.endFor(reasonSession)
 		return
 	case peer.Waiting:
 		c.waiting = true
@@ -265,7 +258,7 @@ func (c *loopConn) process(b []byte, own bool) {
 		}
 	case peer.NeedInput:
 		if l.draining && !c.blocked {
-			c.endFor(endShutdown, phaseFinishing)
+			c.endFor(reasonShutdown)
 			return
 		}
 	case peer.More, peer.Abort: // dealt with above
@@ -312,46 +305,47 @@ func (c *loopConn) woken(uint32) {
 
 func (c *loopConn) drain(uint32) {
 	if c.phase == phaseOpen && !c.waiting && !c.more && !c.blocked {
-		c.endFor(endShutdown, phaseFinishing)
+		c.endFor(reasonShutdown)
 	}
 }
 
 const toRead = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI
 
-// listen asks the poller for what the connection waits for. Input alone is reported once, when it comes, and not for
-// as long as it is there, which would be work for the kernel in each wait.
+// edge is how input is to be reported: once, when it comes, and not for as long as it is there, which would be work
+// for the kernel in each wait. But a read from a unix socket may get less than is there.
+func (c *loopConn) edge() uint32 {
+	if c.peer.Unix {
+		return 0
+	}
+	return unix.EPOLLET
+}
+
+// listen asks the poller for what the connection waits for.
 func (c *loopConn) listen() {
 	var interest uint32
-	if c.takesInput() {
+	switch {
+	case c.takesInput():
 		interest = toRead
+		if c.out.bytes == 0 {
+			interest |= c.edge()
+		}
+	case c.waiting && !c.hungUp:
+		interest = unix.EPOLLRDHUP
 	}
 	if c.out.bytes > 0 {
 		interest |= unix.EPOLLOUT
-	} else if interest != 0 {
-		interest |= c.edge
 	}
-	if interest == c.interest || c.phase == phaseClosed {
+	if interest == c.interest || c.reset || c.phase == phaseClosed {
 		return
 	}
-	op := unix.EPOLL_CTL_MOD
-	if c.detached {
-		op, c.detached = unix.EPOLL_CTL_ADD, false
-	}
 	c.interest = interest
-	if err := c.loop.poll.control(op, c.fd, interest); err != nil {
+	if err := c.loop.poll.control(unix.EPOLL_CTL_MOD, c.fd, interest); err != nil {
 		c.close()
 	}
 }
 
-// because notes why the connection ends; the first reason counts.
-func (c *loopConn) because(why end) {
-	if c.why == endClient {
-		c.why = why
-	}
-}
-
-func (c *loopConn) closeFor(why end) {
-	c.because(why)
+func (c *loopConn) closeFor(r closeReason) {
+	c.because(r)
 	c.close()
 }
 
@@ -359,9 +353,9 @@ func (c *loopConn) closeFor(why end) {
 func (c *loopConn) close() {
 	if c.phase != phaseClosed {
 		c.phase = phaseClosed
-		c.in, c.out = input{}, blocks{}
+		c.in, c.out = input{}, byteQueue{}
 		c.loop.server.closeSession(c.session, c.peer)
-		c.loop.server.left(c.session, c.peer, c.why, c.traffic, time.Duration(c.loop.nowNs()-c.openedNs))
+		c.loop.server.closedConn(c.session, c.peer, &c.lifecycle, c.traffic)
 		c.loop.forget(c)
 	}
 }

@@ -16,7 +16,7 @@ type output struct {
 	sent atomic.Uint64 // bytes
 
 	mu      sync.Mutex // guards all below
-	queue   blocks
+	queue   byteQueue
 	writing bool // whether the goroutine runs
 	err     error
 	changed chan struct{} // holds one notice that something of the above changed
@@ -78,7 +78,7 @@ func (o *output) wrote(n int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err != nil {
-		o.queue, o.writing, o.err = blocks{}, false, err
+		o.queue, o.writing, o.err = byteQueue{}, false, err
 	} else {
 		o.queue.take(n)
 	}

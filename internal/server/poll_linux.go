@@ -91,24 +91,16 @@ func (b *inbox) put(list *[]*loopConn, c *loopConn) {
 	}
 }
 
-func (b *inbox) limitsChanged() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.limited = true
-	b.ringLocked()
-}
+func (b *inbox) limitsChanged() { b.raise(&b.limited) }
 
-func (b *inbox) drain() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.drained = true
-	b.ringLocked()
-}
+func (b *inbox) drain() { b.raise(&b.drained) }
 
-func (b *inbox) end() {
+func (b *inbox) end() { b.raise(&b.ended) }
+
+func (b *inbox) raise(flag *bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ended = true
+	*flag = true
 	b.ringLocked()
 }
 

@@ -8,7 +8,7 @@ import "context"
 func (s *Server) Probe(ctx context.Context) error { return s.driver.probe(ctx) }
 
 // probe has nothing to wait for: the connections share no more than the list of them.
-func (g *goroutines) probe(ctx context.Context) error {
+func (g *goroutineDriver) probe(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return ctx.Err()

@@ -2,7 +2,7 @@ package server
 
 import "context"
 
-func (d *loops) probe(ctx context.Context) error {
+func (d *loopDriver) probe(ctx context.Context) error {
 	answers := make([]chan struct{}, len(d.all))
 	for i, l := range d.all { // all are asked before the first is waited for
 		answers[i] = make(chan struct{})

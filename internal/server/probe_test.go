@@ -54,7 +54,7 @@ func TestProbeFindsALoopThatHangs(t *testing.T) {
 		s := start(t, ioThreads, listen(t, "tcp"), func(c *Config) {
 			c.NewSession = func(peer.Peer, peer.Conn) peer.Session { return session }
 		})
-		if _, none := s.driver.(*goroutines); none {
+		if _, none := s.driver.(*goroutineDriver); none {
 			t.Skip("no event loops on this system")
 		}
 		nc := s.dial(t)

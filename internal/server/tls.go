@@ -4,11 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"log/slog"
 	"net"
 	"time"
-
-	"cellserver/internal/peer"
 )
 
 // secured is the TLS of a connection, and what crypto/tls takes for the network: it reads from the client, but what
@@ -16,7 +13,7 @@ import (
 // to the connection's goroutine.
 type secured struct {
 	net.Conn // the client's
-	conn     *conn
+	conn     *goroutineConn
 	tls      *tls.Conn
 	sealed   []byte // records that are yet to be sent; reused
 }
@@ -25,7 +22,7 @@ type secured struct {
 const maxOwnOutput = 64 << 10
 
 // secure has the connection begin with a handshake.
-func (c *conn) secure(config *tls.Config) {
+func (c *goroutineConn) secure(config *tls.Config) {
 	c.secured = &secured{Conn: c.nc, conn: c}
 	c.secured.tls = tls.Server(c.secured, config)
 	c.source = c.secured.tls
@@ -82,16 +79,16 @@ func (s *secured) send(b []byte) (pending int, err error) {
 	return s.push()
 }
 
-// end tells the client that nothing more comes, so that it can tell the end from a cut. Before the end of the
+// closeNotify tells the client that nothing more comes, so that it can tell the end from a cut. Before the end of the
 // handshake there is only an alert to send, if that.
-func (s *secured) end() {
+func (s *secured) closeNotify() {
 	_ = s.tls.CloseWrite()
 	_, _ = s.push()
 }
 
 // handshake agrees with the client on TLS and asks whether it may come in. It is false if the connection is to end.
-func (c *conn) handshake() bool {
-	if !c.setReadDeadline() {
+func (c *goroutineConn) handshake() bool {
+	if !c.prepareRead(readForInput) {
 		return false
 	}
 	s := c.driver.server
@@ -120,14 +117,4 @@ func certName(state tls.ConnectionState) string {
 		return ""
 	}
 	return state.VerifiedChains[0][0].Subject.CommonName
-}
-
-func (s *Server) handshakeFailed(err error, p peer.Peer) {
-	s.handshakesFailed.Add(1)
-	level, count := slog.LevelDebug, s.badHandshakes.Due()
-	if count > 0 {
-		level = slog.LevelInfo
-	}
-	s.config.Log.Log(context.Background(), level, "a TLS handshake failed; connection closed",
-		"client", p.Addr, "error", err, "count", max(count, 1))
 }

@@ -9,18 +9,11 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"cellserver/internal/certs/certtest"
 	"cellserver/internal/peer"
 )
-
-// dialRaw connects without TLS.
-func (s *testServer) dialRaw(t *testing.T) net.Conn {
-	t.Helper()
-	plain := &testServer{network: s.network, addr: s.addr}
-	return plain.dial(t)
-}
 
 func TestTLSPeer(t *testing.T) {
 	ca, other := certtest.NewCA(t), certtest.NewCA(t)
@@ -52,6 +45,7 @@ func TestTLSPeer(t *testing.T) {
 				if _, err := nc.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "tls: ") {
 					t.Errorf("got %v, want an alert that says why", err)
 				}
+				nc.Close()
 				s.awaitClients(t, 0)
 				if st := s.Stats(); st.HandshakesFailed != 1 || st.Accepted != 0 {
 					t.Errorf("got %+v", st)
@@ -97,25 +91,28 @@ func TestNotTLS(t *testing.T) {
 // TestSilentHandshakes: they end in time, hold nobody up, and count as clients.
 func TestSilentHandshakes(t *testing.T) {
 	for _, begin := range []string{"", "\x16\x03\x01\x02\x00\x01"} {
-		s := startTLS(t, 1, listen(t, "tcp"), func(c *Config) {
-			c.Limits.MaxClients, c.Limits.HandshakeTimeout = 3, 2*time.Second
+		synctest.Test(t, func(t *testing.T) {
+			s := inBubble(startTLS(t, 0, newPipeListener(), func(c *Config) {
+				c.Limits.MaxClients, c.Limits.HandshakeTimeout = 3, timeout
+			}))
+			var silent []net.Conn
+			for range 2 {
+				nc := s.dialRaw(t)
+				write(t, nc, begin)
+				silent = append(silent, nc)
+			}
+			ask(t, s.dial(t), "a\n", "a\n")
+			s.awaitClients(t, 3)
+			if b, _ := io.ReadAll(s.dial(t)); len(b) > 0 || s.Stats().Refused != 1 {
+				t.Errorf("beyond the limit a client got %q; %+v", b, s.Stats())
+			}
+			s.pass(timeout)
+			for _, nc := range silent {
+				_, _ = io.Copy(io.Discard, nc)
+				nc.Close()
+			}
+			s.awaitClients(t, 1)
 		})
-		var silent []net.Conn
-		for range 2 {
-			nc := s.dialRaw(t)
-			write(t, nc, begin)
-			silent = append(silent, nc)
-		}
-		ask(t, s.dial(t), "a\n", "a\n")
-		s.awaitClients(t, 3)
-		if b, _ := io.ReadAll(s.dial(t)); len(b) > 0 || s.Stats().Refused != 1 {
-			t.Errorf("beyond the limit a client got %q; %+v", b, s.Stats())
-		}
-		for _, nc := range silent {
-			_, _ = io.Copy(io.Discard, nc)
-			nc.Close()
-		}
-		s.awaitClients(t, 1)
 	}
 }
 
@@ -134,20 +131,22 @@ func TestShutdownDuringAHandshake(t *testing.T) {
 
 // TestTLSEndIsSaid: a client can tell the end from a cut by TLS's own word.
 func TestTLSEndIsSaid(t *testing.T) {
-	s := startTLS(t, 1, listen(t, "tcp"), func(c *Config) { c.Limits.IdleTimeout = 500 * time.Millisecond })
 	for _, send := range []string{"close\n", ""} {
-		var wire bytes.Buffer
-		raw := &recorded{Conn: s.dialRaw(t), read: &wire}
-		config := s.tls.Clone()
-		config.MaxVersion = tls.VersionTLS12 // whose alerts show that they are
-		nc := tls.Client(raw, config)
-		ask(t, nc, "a\n", "a\n")
-		wire.Reset()
-		write(t, nc, send)
-		_, _ = io.Copy(io.Discard, nc)
-		if !bytes.Contains(wire.Bytes(), []byte("\x15\x03\x03")) {
-			t.Errorf("after %q the end had no alert: %q", send, wire.Bytes())
-		}
+		synctest.Test(t, func(t *testing.T) {
+			s := inBubble(startTLS(t, 0, newPipeListener(), func(c *Config) { c.Limits.IdleTimeout = timeout }))
+			var wire bytes.Buffer
+			raw := &recorded{Conn: s.dialRaw(t), read: &wire}
+			config := s.tls.Clone()
+			config.MaxVersion = tls.VersionTLS12 // whose alerts show that they are
+			nc := tls.Client(raw, config)
+			ask(t, nc, "a\n", "a\n")
+			wire.Reset()
+			write(t, nc, send)
+			_, _ = io.Copy(io.Discard, nc)
+			if !bytes.Contains(wire.Bytes(), []byte("\x15\x03\x03")) {
+				t.Errorf("after %q the end had no alert: %q", send, wire.Bytes())
+			}
+		})
 	}
 }
 
@@ -177,8 +176,8 @@ func TestPeerNeedsNoTLS(t *testing.T) {
 func TestTLSItselfIsBounded(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
-	g := newGoroutines(newServer(listen(t, "tcp"), 0, nil).Server)
-	c := newConn(g, server, peer.Peer{})
+	g := newGoroutineDriver(newServer(listen(t, "tcp"), 0, nil).Server)
+	c := newGoroutineConn(g, server, peer.Peer{})
 	c.secure(&tls.Config{})
 	defer c.out.wait()
 	defer c.Kill()

@@ -36,7 +36,7 @@ func (c Connection) Login(command, name, password []byte) bool {
 func (c Connection) RefuseLogin() error {
 	s := c.s
 	pause := s.engine.config.Logins.Add(s.client.Peer, s.engine.config.Now())
-	if count := s.engine.failedLogins.Due(); count > 0 {
+	if count := s.engine.failedLogins.Due(s.engine.config.Now()); count > 0 {
 		s.engine.config.Log.Warn("a client gave a wrong user name or password", "client", s.client.Addr(), "count", count,
 			"hint", "ACL LOG tells who they were")
 	}

@@ -115,7 +115,7 @@ func isCrossProtocol(name []byte) bool {
 }
 
 func (e *Engine) reportCrossProtocol(addr string) {
-	if count := e.crossProtocol.Due(); count > 0 {
+	if count := e.crossProtocol.Due(e.config.Now()); count > 0 {
 		e.config.Log.Warn("possible attack: a client sent an HTTP request; connection closed", "client", addr, "count", count)
 	}
 }

@@ -86,7 +86,7 @@ func (s *Session) sendMonitored(lines []byte) {
 	}
 	for _, m := range s.engine.config.Records.Monitors.Send(lines) {
 		m.Client.Conn.Kill()
-		if count := s.engine.slowMonitors.Due(); count > 0 {
+		if count := s.engine.slowMonitors.Due(s.engine.config.Now()); count > 0 {
 			s.engine.config.Log.Warn("a client in MONITOR is too slow for what it is sent; connection closed", "client", m.Client.Addr(),
 				"pending_bytes", observe.MaxMonitorBytes, "count", count, "hint", "have it read faster, or use SLOWLOG, CL.TOP and /metrics instead")
 		}

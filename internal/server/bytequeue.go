@@ -1,40 +1,40 @@
 package server
 
-// blocks is a queue of bytes that a client has yet to take. One long buffer would be copied again each time it
+// byteQueue is a queue of bytes that a client has yet to take. One long buffer would be copied again each time it
 // grows, and would be kept until its last byte is taken.
-type blocks struct {
+type byteQueue struct {
 	list  [][]byte
 	bytes int // that are not taken
 }
 
-// blockBytes is how much is queued in one piece, and written at most between two looks at what is pending.
-const blockBytes = 64 << 10
+// chunkBytes is how much is queued in one piece, and written at most between two looks at what is pending.
+const chunkBytes = 64 << 10
 
-// minBlockBytes is the first block's size: most queues stay short.
-const minBlockBytes = 4 << 10
+// minChunkBytes is the first chunk's size: most queues stay short.
+const minChunkBytes = 4 << 10
 
 // add copies b to the end.
-func (q *blocks) add(b []byte) {
+func (q *byteQueue) add(b []byte) {
 	q.bytes += len(b)
 	for len(b) > 0 {
 		last := len(q.list) - 1
 		if last < 0 || len(q.list[last]) == cap(q.list[last]) {
-			size := blockBytes
-			if last < 0 && len(b) <= minBlockBytes {
-				size = minBlockBytes
+			size := chunkBytes
+			if last < 0 && len(b) <= minChunkBytes {
+				size = minChunkBytes
 			}
 			q.list = append(q.list, make([]byte, 0, size))
 			last++
 		}
-		block := q.list[last]
-		n := min(len(b), cap(block)-len(block))
-		q.list[last] = append(block, b[:n]...)
+		chunk := q.list[last]
+		n := min(len(b), cap(chunk)-len(chunk))
+		q.list[last] = append(chunk, b[:n]...)
 		b = b[n:]
 	}
 }
 
 // front returns the bytes that are to be taken next; none if the queue is empty.
-func (q *blocks) front() []byte {
+func (q *byteQueue) front() []byte {
 	if len(q.list) == 0 {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (q *blocks) front() []byte {
 }
 
 // take removes n bytes, at most the length of front.
-func (q *blocks) take(n int) {
+func (q *byteQueue) take(n int) {
 	q.bytes -= n
 	if n < len(q.list[0]) {
 		q.list[0] = q.list[0][n:]

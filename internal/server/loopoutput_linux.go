@@ -2,12 +2,13 @@ package server
 
 import (
 	"golang.org/x/sys/unix"
-
-	"cellserver/internal/peer"
 )
 
 // send writes replies, and queues what the client does not take. It is false if the connection was closed.
 func (c *loopConn) send(replies []byte) bool {
+	if c.reset {
+		return true
+	}
 	if len(replies) > 0 && c.out.bytes == 0 {
 		n, err := writeOnce(c.fd, replies)
 		if err != nil {
@@ -21,15 +22,17 @@ func (c *loopConn) send(replies []byte) bool {
 		return true
 	}
 	c.out.add(replies)
-	switch limits := c.loop.server.limits.Load(); {
-	case !c.session.Authenticated():
-		if c.out.bytes > peer.UnauthenticatedOutput {
-			c.closeFor(endOutput)
-			return false
+	limits := c.loop.server.limits.Load()
+	switch limits.judgeOutput(c.out.bytes, c.session.Authenticated()) {
+	case outputFits:
+	case outputOverruns:
+		c.closeFor(reasonOutput)
+		return false
+	case outputBlocks:
+		if !c.blocked {
+			c.blocked = true
+			c.dueIn(limits.OutputTimeout)
 		}
-	case c.out.bytes > limits.MaxOutputBytes && !c.blocked:
-		c.blocked = true
-		c.dueIn(limits.OutputTimeout)
 	}
 	return true
 }
@@ -39,13 +42,14 @@ func (c *loopConn) wrote(n int) {
 	c.loop.traffic.sent += uint64(n)
 }
 
-// flush writes what is queued, as far as the client takes it. It is false if the connection was closed.
+// flush writes what is queued, as far as the client takes it. It is false if the client is gone or the
+// connection was closed.
 func (c *loopConn) flush() bool {
 	for written := 0; c.out.bytes > 0 && written < loopOutputBytes; {
 		front := c.out.front()
 		n, err := writeOnce(c.fd, front)
 		if err != nil {
-			c.close()
+			c.lost()
 			return false
 		}
 		c.out.take(n)
@@ -58,7 +62,7 @@ func (c *loopConn) flush() bool {
 		c.flushed()
 		return c.phase != phaseClosed
 	}
-	if c.blocked && c.phase == phaseOpen && c.out.bytes <= c.loop.server.limits.Load().MaxOutputBytes/2 {
+	if c.blocked && c.phase == phaseOpen && c.out.bytes <= c.loop.server.limits.Load().resumeBytes() {
 		c.unblock()
 	}
 	c.listen()
@@ -80,14 +84,13 @@ func (c *loopConn) unblock() {
 // loopOutputBytes is how much is written to a connection in one turn.
 const loopOutputBytes = 1 << 20
 
-func (c *loopConn) endFor(why end, p phase) {
-	c.because(why)
-	c.end(p)
-}
-
-// end reads no more commands, sends what is pending, and then closes the connection as the phase says.
-func (c *loopConn) end(p phase) {
-	c.phase, c.more = p, false
+// endFor reads no more commands, sends what is pending, and then closes the connection.
+func (c *loopConn) endFor(r closeReason) {
+	c.because(r)
+	c.phase, c.more = phaseFlushing, false
+	if r.lingers() {
+		c.phase = phaseFinishing
+	}
 	c.in = input{}
 	if c.out.bytes == 0 {
 		c.flushed()
@@ -97,8 +100,7 @@ func (c *loopConn) end(p phase) {
 	c.listen()
 }
 
-// flushed goes on when all replies are sent. Where the client may still be sending, closing at once would reset
-// the connection and could lose it the last replies: it is told that no more come, and may close first.
+// flushed goes on when all replies are sent.
 func (c *loopConn) flushed() {
 	if c.phase == phaseFlushing || unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
 		c.close()

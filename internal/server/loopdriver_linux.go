@@ -12,17 +12,17 @@ import (
 	"cellserver/internal/peer"
 )
 
-// loops is the driver that serves connections from a few event loops. Connections that it cannot take, those
+// loopDriver is the driver that serves connections from a few event loops. Connections that it cannot take, those
 // without a descriptor of their own, go to another driver.
-type loops struct {
+type loopDriver struct {
 	all    []*loop
 	others driver
 	wg     sync.WaitGroup
 }
 
-// withLoops returns a driver of n loops, or the other one where they cannot be made.
-func withLoops(s *Server, n int, others driver) driver {
-	d := &loops{others: others}
+// newLoopDriver returns a driver of n loops, or the other one where they cannot be made.
+func newLoopDriver(s *Server, n int, others driver) driver {
+	d := &loopDriver{others: others}
 	for range n {
 		l, err := newLoop(s)
 		if err != nil {
@@ -41,7 +41,7 @@ func withLoops(s *Server, n int, others driver) driver {
 	return d
 }
 
-func (d *loops) serve(nc net.Conn, p peer.Peer) {
+func (d *loopDriver) serve(nc net.Conn, p peer.Peer) {
 	fd, err := takeDescriptor(nc)
 	if err != nil {
 		d.others.serve(nc, p)
@@ -79,13 +79,13 @@ func takeDescriptor(nc net.Conn) (fd int, err error) {
 	return fd, errors.Join(err, dupErr)
 }
 
-func (d *loops) limitsChanged() {
+func (d *loopDriver) limitsChanged() {
 	for _, l := range d.all {
 		l.inbox.limitsChanged()
 	}
 }
 
-func (d *loops) traffic() traffic {
+func (d *loopDriver) traffic() traffic {
 	sum := d.others.traffic()
 	for _, l := range d.all {
 		sum.add(traffic{l.received.Load(), l.sent.Load()})
@@ -93,24 +93,17 @@ func (d *loops) traffic() traffic {
 	return sum
 }
 
-func (d *loops) shutdown(ctx context.Context) error {
+func (d *loopDriver) shutdown(ctx context.Context) error {
 	for _, l := range d.all {
 		l.inbox.drain()
 	}
 	err := d.others.shutdown(ctx)
-	ended := make(chan struct{})
-	go func() {
-		d.wg.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
+	if waitOrDone(ctx, &d.wg) {
 		return err
-	case <-ctx.Done():
 	}
 	for _, l := range d.all {
 		l.inbox.end()
 	}
-	<-ended
+	d.wg.Wait()
 	return ctx.Err()
 }
