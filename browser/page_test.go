@@ -132,14 +132,14 @@ func fakeServer(t *testing.T) string {
 			sum.Add(durations)
 			return sum
 		},
-		Top: func(kind topkeys.Kind, _ int) []topkeys.Entry {
+		Top: func(kind topkeys.Ranking, _ int) []topkeys.Entry {
 			keys := []topkeys.Entry{
 				{Name: hostile, CallsPerSecond: 100, Share: 0.5},
 				{Name: "\xff\x00\u202e\"><script>alert(2)</script>", DB: 2, CallsPerSecond: 50, Share: 0.25},
 				{Name: "{{alert(3)}}'\"`--></style>", CallsPerSecond: 10, Share: 0.05},
 				{Name: strings.Repeat("long", 32), Cut: true, CallsPerSecond: float64(calls.Load())},
 			}
-			if kind == topkeys.Denied {
+			if kind == topkeys.Limited {
 				slices.Reverse(keys)
 			}
 			return keys

@@ -24,7 +24,7 @@ func (s *Session) sampleKeys(nowNs int64, batch []shard.Request) {
 }
 
 // TopKeys returns up to n of the keys that are asked or denied most.
-func (e *Engine) TopKeys(kind topkeys.Kind, n int) []topkeys.Entry {
+func (e *Engine) TopKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
 	return e.topKeys.Top(kind, e.config.Now(), n)
 }
 
@@ -32,14 +32,14 @@ const defaultTopKeys = 10
 
 // topCommand is CL.TOP [ASKED|DENIED] [COUNT n].
 func topCommand(s *Session, args [][]byte) error {
-	kind, n := topkeys.Asked, int64(defaultTopKeys)
+	kind, n := topkeys.Requested, int64(defaultTopKeys)
 	rest := args[1:]
 	if len(rest) > 0 {
 		switch lower(rest[0]) {
 		case "asked":
 			rest = rest[1:]
 		case "denied":
-			kind, rest = topkeys.Denied, rest[1:]
+			kind, rest = topkeys.Limited, rest[1:]
 		}
 	}
 	switch {

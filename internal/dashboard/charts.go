@@ -96,7 +96,7 @@ func (p *Page) draw() (drawing, error) {
 	}
 	d := drawing{
 		added: added, points: points,
-		asked: p.source.Top(topkeys.Asked, shownKeys), denied: p.source.Top(topkeys.Denied, shownKeys),
+		asked: p.source.Top(topkeys.Requested, shownKeys), denied: p.source.Top(topkeys.Limited, shownKeys),
 	}
 	for _, c := range charts() {
 		svg, err := c.draw(points)

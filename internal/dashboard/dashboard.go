@@ -31,8 +31,8 @@ type Source struct {
 	Databases   int
 	MaxKeyBytes int
 
-	Latency func() histogram.Snapshot                      // of calls since the start
-	Top     func(kind topkeys.Kind, n int) []topkeys.Entry // hottest first
+	Latency func() histogram.Snapshot                         // of calls since the start
+	Top     func(kind topkeys.Ranking, n int) []topkeys.Entry // hottest first
 }
 
 // Sample is the server's figures at one time. Allowed and Denied count since its start.

@@ -27,8 +27,8 @@ func TestPage(t *testing.T) {
 
 func TestLatencyAndHotKeys(t *testing.T) {
 	s := testSource(nil)
-	s.Top = func(kind topkeys.Kind, _ int) []topkeys.Entry {
-		if kind == topkeys.Denied {
+	s.Top = func(kind topkeys.Ranking, _ int) []topkeys.Entry {
+		if kind == topkeys.Limited {
 			return nil
 		}
 		return []topkeys.Entry{
@@ -140,7 +140,7 @@ func TestHistoryOfAHaltedServer(t *testing.T) {
 func TestDrawnOnceASample(t *testing.T) {
 	asked := 0
 	s := testSource(nil)
-	s.Top = func(topkeys.Kind, int) []topkeys.Entry {
+	s.Top = func(topkeys.Ranking, int) []topkeys.Entry {
 		asked++
 		return nil
 	}

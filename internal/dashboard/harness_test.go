@@ -19,7 +19,7 @@ func testSource(tats map[string]int64) Source {
 		Now:     func() int64 { return testNowNs },
 		Sample:  func() Sample { return Sample{} },
 		Latency: histogram.NewScale().NewSnapshot,
-		Top:     func(topkeys.Kind, int) []topkeys.Entry { return nil },
+		Top:     func(topkeys.Ranking, int) []topkeys.Entry { return nil },
 		TAT: func(nowNs int64, _ uint16, key []byte) (int64, bool) {
 			tat, ok := tats[string(key)]
 			return tat, ok && tat > nowNs

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/shard"
 )
 
-// TestScrapeOfTenMillionKeys: while clients ask, a scrape takes less than 50 ms. The median is held, for the machine may
+// TestScrapeOfTenMillionKeys: under load, a scrape takes less than 50 ms. The median is compared because the machine may
 // be busy with other tests.
 func TestScrapeOfTenMillionKeys(t *testing.T) {
 	if testing.Short() || raceEnabled {

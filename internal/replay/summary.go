@@ -74,8 +74,8 @@ func (s *Summary) appendTop(b []byte, top int) []byte {
 	b = append(b, "\nkeys denied most\n"...) // lines without a tab: other columns begin below them
 	for _, c := range counters {
 		note := ""
-		if c.TooHigh > 0 {
-			note = fmt.Sprintf(" (at most %.0f too high)", c.TooHigh)
+		if c.Overcount > 0 {
+			note = fmt.Sprintf(" (at most %.0f too high)", c.Overcount)
 		}
 		b = fmt.Appendf(b, "%.0f%s\t%s\n", c.Count, note, onOneLine(c.Key))
 	}
