@@ -12,8 +12,8 @@ const (
 	exceptionsEnd     = "<!-- End of the list. -->\n"
 )
 
-// TestExceptionsAreDocumented holds the document and the exceptions of TestCommandsAsRedis together. With UPDATE_DOCS
-// set, it writes the document's list anew.
+// TestExceptionsAreDocumented compares the document with the exceptions of TestCommandsAsRedis. With UPDATE_DOCS set, it
+// updates the document's list.
 func TestExceptionsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(compatibilityFile)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// exception is where the two servers may differ. docs/COMPATIBILITY.md has the list, too.
+// exception is a permitted difference between the two servers. docs/COMPATIBILITY.md lists them, too.
 type exception struct {
-	calls string // which, as a regular expression for their words in lower case
-	what  string // may differ
+	calls string // a regular expression that matches the calls in lower case
+	what  string // what may differ
 	why   string
-	// even makes replies equal where they may differ, and leaves all else.
+	// even makes replies equal where they may differ, and leaves the rest.
 	even func(ours, redis value) (value, value)
 }
 
@@ -66,7 +66,7 @@ func exceptions(common []string) []exception {
 	}
 }
 
-// uses counts what exceptions were needed for.
+// uses counts how often each exception was used.
 type uses struct {
 	list     []exception
 	patterns []*regexp.Regexp
@@ -92,7 +92,7 @@ func (u *uses) log(t *testing.T) {
 	}
 }
 
-// except makes equal what exceptions allow to differ.
+// except removes the permitted differences.
 func (u *uses) except(call []string, ours, redis value) (value, value) {
 	text := strings.ToLower(strings.Join(call, " "))
 	for i, e := range u.list {
@@ -121,7 +121,7 @@ func kindOnly(ours, redis value) (value, value) {
 	return value{kind: ours.kind, null: ours.null}, value{kind: redis.kind, null: redis.null}
 }
 
-// near lets whole numbers be two seconds apart.
+// near permits integers to differ by two seconds.
 func near(ours, redis value) (value, value) {
 	const mostMs = 2000
 	a, err := strconv.Atoi(ours.text)
@@ -132,7 +132,7 @@ func near(ours, redis value) (value, value) {
 	return ours, redis
 }
 
-// without returns a map without some of its fields.
+// without removes some fields of a map.
 func without(v value, names ...string) value {
 	if v.elems == nil {
 		return v
@@ -185,7 +185,7 @@ func evenInfo(v value) value {
 	return v
 }
 
-// evenConfig leaves the settings of both.
+// evenConfig keeps the settings that both have.
 func evenConfig(ours, redis value) (value, value) {
 	common := func(v, other value) value {
 		kept := map[string]string{}
@@ -226,7 +226,7 @@ func evenACLLog(v value) value {
 	return v
 }
 
-// evenNames leaves names that both servers have, in the order of the alphabet.
+// evenNames keeps the names that both servers have, sorted.
 func evenNames(common []string) func(value) value {
 	return func(v value) value {
 		v.elems = slices.DeleteFunc(slices.Clone(v.elems), func(name value) bool { return !slices.Contains(common, name.text) })
@@ -246,7 +246,7 @@ func evenDocs(v value) value {
 	return value{kind: v.kind, elems: names}
 }
 
-// either lets one refuse what the other does.
+// either permits one server to refuse what the other executes.
 func either(ours, redis value) (value, value) {
 	if ours.kind == '-' {
 		return ours, ours
@@ -254,7 +254,7 @@ func either(ours, redis value) (value, value) {
 	return ours, redis
 }
 
-// escaped makes blanks of what Redis shows as blanks or as it is, and ours escapes; at a NUL, Redis cuts.
+// escaped replaces by spaces what Redis prints as spaces or raw and cellserver escapes; Redis truncates at a NUL.
 func escaped(ours, redis value) (value, value) {
 	switch {
 	case ours.kind != redis.kind || !strings.Contains(ours.text, `\`) || ours.kind != '-' && !strings.HasPrefix(ours.text, "This user has no "):
@@ -292,9 +292,9 @@ func evenTracking(v value) value {
 	return v
 }
 
-// evenCommandInfo keeps what both servers tell of their commands.
+// evenCommandInfo keeps what both servers report about their commands.
 func evenCommandInfo(v value) value {
-	v.elems = slices.Clone(v.elems) // of none, none
+	v.elems = slices.Clone(v.elems) // nil stays nil
 	for i, c := range v.elems {
 		if len(c.elems) == 10 {
 			c.elems = slices.Clone(c.elems)
@@ -307,7 +307,7 @@ func evenCommandInfo(v value) value {
 			for j := range c.elems[8].elems {
 				c.elems[8].elems[j] = without(c.elems[8].elems[j], "notes")
 			}
-			c.elems[9] = value{} // the subcommands are asked for by their own names
+			c.elems[9] = value{} // subcommands are compared by their own names
 		}
 		v.elems[i] = c
 	}

@@ -15,7 +15,7 @@ import (
 	"cellserver/internal/certs/certtest"
 )
 
-// operatorsUsers is an aclfile as an operator writes it: the exporter's password is "exp".
+// operatorsUsers is an aclfile as an operator would write it. The exporter's password is "exp".
 const operatorsUsers = `user default off
 user app on >s3cret ~limits:* +cl.throttle +select +ping +multi +exec +eval
 
@@ -81,14 +81,14 @@ func login(t *testing.T, nc net.Conn, command string) {
 			t.Fatalf("%q got %q, %v", command, got, err)
 		}
 		got = append(got, one[0])
-		if strings.HasSuffix(string(got), "'echo' command\r\n") { // who may not do that is logged in, too
+		if strings.HasSuffix(string(got), "'echo' command\r\n") { // a user without permission for ECHO is logged in as well
 			return
 		}
 	}
 }
 
-// TestUsersAreReadAgain: at SIGHUP and by ACL LOAD; a bad file is one line of complaint, and changes nothing.
-func TestUsersAreReadAgain(t *testing.T) {
+// TestUsersAreReloaded: at SIGHUP and by ACL LOAD; a bad file is reported in one line, and changes nothing.
+func TestUsersAreReloaded(t *testing.T) {
 	t.Parallel()
 	users := writeUsers(t, operatorsUsers)
 	p := startServer(t, "--aclfile", users)
@@ -128,7 +128,7 @@ func TestUsersAreReadAgain(t *testing.T) {
 	exchange(t, p.dial(t), "AUTH app s3cret\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
 }
 
-// TestCertificateIsAUser: a certificate's name logs its client in as the user of that name.
+// TestCertificateIsAUser: a client certificate logs the client in as the user named in it.
 func TestCertificateIsAUser(t *testing.T) {
 	t.Parallel()
 	files, ca := newTLSFiles(t)
@@ -153,7 +153,7 @@ func TestCertificateIsAUser(t *testing.T) {
 	}
 }
 
-// TestFailedLogins are counted, logged and slowed, and the others do not wait for them.
+// TestFailedLogins: they are counted, logged and delayed, and other clients do not wait for them.
 func TestFailedLogins(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
@@ -171,7 +171,7 @@ func TestFailedLogins(t *testing.T) {
 			t.Error("a client's PING waited for all failures of another")
 		}
 		exchange(t, guesser, "", strings.Repeat(wrong, failures))
-		if took := time.Since(began); took < 31*50*time.Millisecond { // doubled with each
+		if took := time.Since(began); took < 31*50*time.Millisecond { // the delay doubles with each
 			t.Errorf("%d guesses were answered within %s", failures, took)
 		}
 		if n := p.metric(t, "cellserver_auth_failures_total"); n != failures {
@@ -194,7 +194,7 @@ func TestFailedLogins(t *testing.T) {
 	})
 }
 
-// ask returns a reply without its types: a line, or the elements of arrays each with a line end.
+// ask returns a reply without its types: one line, or one per element of an array.
 func ask(t *testing.T, nc net.Conn, command string) string {
 	t.Helper()
 	if _, err := io.WriteString(nc, command); err != nil {

@@ -18,15 +18,15 @@ const (
 	memorySlop    = 64 << 20
 )
 
-// TestMillionKeysExpire fills the store with keys that live for a second. Then it is silent but for a client that
-// pings, which must not notice that they expire; and soon all is as it was.
+// TestMillionKeysExpire fills the store with keys that live for one second. Afterwards only one client sends PING. It
+// must not notice the expiry, and memory soon returns to its initial size.
 func TestMillionKeysExpire(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || isRace() {
 		t.Skip("takes some seconds, and measures")
 	}
 	const keys = 1_000_000
-	w := &expiryWatch{ours: startServer(t), redis: startRedis(t)}
+	w := &expiryTimes{ours: startServer(t), redis: startRedis(t)}
 	w.before = w.ours.rss(t)
 	load := newKeyLoad(t, w.ours, keys)
 	start := time.Now()
@@ -50,15 +50,15 @@ func TestMillionKeysExpire(t *testing.T) {
 	}
 }
 
-// expiryWatch is what is seen of a server after the load.
-type expiryWatch struct {
+// expiryTimes records when effects of the expiry were first seen.
+type expiryTimes struct {
 	ours, redis          *process
 	before               int           // resident bytes
-	empty, swept, small  time.Duration // when it was first seen, 0 if never
+	empty, swept, small  time.Duration // when first seen; 0 if never
 	ourPings, redisPings pingTimes
 }
 
-func (w *expiryWatch) watch(t *testing.T) {
+func (w *expiryTimes) watch(t *testing.T) {
 	watcher, ours, redis := w.ours.dial(t), w.ours.dial(t), w.redis.dial(t)
 	start, lastScrape := time.Now(), time.Duration(0)
 	for since := time.Duration(0); since < expirySilence; since = time.Since(start) {
@@ -70,7 +70,7 @@ func (w *expiryWatch) watch(t *testing.T) {
 		if w.small == 0 && w.ours.rss(t) < w.before+memorySlop/2 {
 			w.small = since
 		}
-		if w.swept == 0 && since > lastScrape+250*time.Millisecond { // a scrape costs too much to do it all the time
+		if w.swept == 0 && since > lastScrape+250*time.Millisecond { // a scrape is too expensive to repeat it all the time
 			lastScrape = since
 			if w.ours.metric(t, "cellserver_keys") == 0 {
 				w.swept = since
@@ -80,7 +80,7 @@ func (w *expiryWatch) watch(t *testing.T) {
 	}
 }
 
-// keyLoad creates keys that live for a second, over some connections.
+// keyLoad creates keys that live for one second, over several connections.
 type keyLoad struct {
 	conns    []net.Conn
 	commands [][]byte // of each connection
@@ -141,7 +141,7 @@ func dbSizeOf(t *testing.T, nc net.Conn) int {
 	return size
 }
 
-// pingTimes is how long each PING took.
+// pingTimes holds the duration of each PING.
 type pingTimes []time.Duration
 
 func (p *pingTimes) ping(t *testing.T, nc net.Conn) {

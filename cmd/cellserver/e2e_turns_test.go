@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// endless are scripts that are ended, each in its own way a burden: a plain loop, one that catches what it can, and
-// one that leaves garbage.
+// endless are scripts that must be stopped: a plain loop, one that catches errors, and one that produces garbage.
 var endless = []string{
 	"while true do end",
 	"while true do pcall(function() while true do error('x') end end) end",
@@ -19,9 +18,9 @@ var endless = []string{
 	"while true do redis.call('cl.throttle', KEYS[1], 15, 30, 60) end",
 }
 
-// TestEndlessScriptsLeaveOthersTheirTurn measures how long a client waits that asks now and then, in phases with and
-// without others that send such scripts without a pause. How long its slowest replies take is for the log only: on a
-// machine with other work it is that which they wait for. That a script takes turns, TestScriptsYield holds.
+// TestEndlessScriptsLeaveOthersTheirTurn measures how long an occasional client waits, in phases with and without others
+// that send such scripts without a pause. Its slowest replies are only logged, because on a busy machine they wait for
+// other processes. TestScriptsYield asserts that scripts yield.
 func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
 	rounds, phase := 6, 200*time.Millisecond
 	if testing.Short() || isRace() {
@@ -35,28 +34,28 @@ func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
 				loopers = append(loopers, p.dial(t))
 			}
 			polite := newPolite(t, p)
-			polite.ask(t, phase) // is not counted
+			polite.ask(t, phase) // not counted: warms up
 			var quiet, busy waits
 			for range rounds {
 				quiet = append(quiet, polite.ask(t, phase)...)
 				busy = append(busy, whileLooping(t, loopers, func() []time.Duration { return polite.ask(t, phase) })...)
 			}
 			t.Logf("quiet p50 %s, p99 %s; busy p50 %s, p99 %s", quiet.quantile(0.5), quiet.quantile(0.99), busy.quantile(0.5), busy.quantile(0.99))
-			if busy.quantile(0.5) > 4*quiet.quantile(0.5)+time.Millisecond && !isRace() { // what is measured then is the detector
+			if busy.quantile(0.5) > 4*quiet.quantile(0.5)+time.Millisecond && !isRace() { // that would measure the race detector
 				t.Error("others wait for scripts that never end")
 			}
 		})
 	}
 }
 
-// waits is how long a client waited for its replies.
+// waits holds how long a client waited for each reply.
 type waits []time.Duration
 
 func (w waits) quantile(q float64) time.Duration {
 	return slices.Sorted(slices.Values(w))[int(q*float64(len(w)))]
 }
 
-// whileLooping calls do while each of the connections sends one endless script after the other.
+// whileLooping calls do while each connection sends one endless script after the other.
 func whileLooping(t *testing.T, loopers []net.Conn, do func() []time.Duration) []time.Duration {
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -86,7 +85,7 @@ func whileLooping(t *testing.T, loopers []net.Conn, do func() []time.Duration) [
 	return do()
 }
 
-// polite is a client that asks, and then pauses.
+// polite is a client that pauses after each command.
 type polite struct {
 	nc      net.Conn
 	replies *bufio.Reader
@@ -97,7 +96,7 @@ func newPolite(t *testing.T, p *process) *polite {
 	return &polite{nc, bufio.NewReader(nc)}
 }
 
-// ask asks for a time, and returns how long each reply took.
+// ask sends commands for some time, and returns how long each reply took.
 func (c *polite) ask(t *testing.T, d time.Duration) (took []time.Duration) {
 	t.Helper()
 	command := appendCommand(nil, "CL.THROTTLE", "polite", "15", "30", "60")

@@ -18,22 +18,22 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// wireCase is bytes from a client, on a connection of their own, and what must come back.
+// wireCase is input on a connection of its own, and the expected output.
 type wireCase struct {
 	name   string
 	send   string
-	flood  int           // so many bytes more after send
+	flood  int           // this many bytes more after send
 	pace   time.Duration // a pause after each byte
 	want   string        // all replies
 	closed bool          // by the server; else a PING must be answered
-	half   bool          // a command that never ends: the client goes away
+	half   bool          // an incomplete command: the client disconnects
 
-	// locked is all replies to a client that has yet to give a password, where they are others, and lockedCloses
-	// whether the server closes the connection then, where it does not for others.
+	// locked is the replies to a client that has not authenticated, if they differ, and lockedCloses whether the server
+	// closes only its connection.
 	locked       string
 	lockedCloses bool
 
-	pong string // the reply to the PING, where it is another
+	pong string // the reply to the PING, if it differs
 }
 
 const noAuth = "-NOAUTH Authentication required.\r\n"
@@ -92,13 +92,13 @@ func wireCases() []wireCase {
 	return cases
 }
 
-// beforeAuth is the case for a server that wants a password.
+// beforeAuth is the case for a server that requires a password.
 func (c wireCase) beforeAuth() wireCase {
 	if c.locked != "" {
 		c.want = c.locked
 	}
 	c.closed = c.closed || c.lockedCloses
-	c.pace /= 5 // the handshake's time is short
+	c.pace /= 5 // the handshake timeout is short
 	c.pong = noAuth
 	return c
 }
@@ -141,8 +141,8 @@ func (c wireCase) write(nc net.Conn) error {
 	return nil
 }
 
-// TestWire sends what must be survived over a real socket: each case on a fresh connection, with another client unharmed, and
-// with memory and goroutines back at the end.
+// TestWire sends hostile input over a real socket: each case on a new connection, while another client must not be affected.
+// In the end memory and goroutines must be back at their initial level.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, testWire)
@@ -214,20 +214,20 @@ func testWireSplitCommandCostsLinearTime(t *testing.T, startServer starter) {
 		rest = rest[n:]
 	}
 	exchange(t, nc, "", fmt.Sprintf("$%d\r\n%s\r\n", len(argument), argument))
-	// 10,000 reads; looking at all bytes again at each would be 20 GB, or several seconds at the least.
+	// 10,000 reads; scanning all bytes again at each would be 20 GB, which takes at least several seconds.
 	if used := p.cpu(t) - cpu; used > 2*time.Second {
 		t.Errorf("a command in 10,000 pieces took %s of CPU time", used)
 	}
 }
 
-// cpu is the process's CPU time.
+// cpu returns the process's CPU time.
 func (p *process) cpu(t *testing.T) time.Duration {
 	t.Helper()
 	return time.Duration(p.metric(t, "process_cpu_seconds_total") * float64(time.Second))
 }
 
-// TestWireBeforeAuth sends the list, and what comes before every other check, where a password is wanted: by
-// --requirepass, and by an aclfile that turns the default user off.
+// TestWireBeforeAuth sends the same list, and cases of the checks before authentication, to servers that require a password:
+// with --requirepass, and with an aclfile that disables the default user.
 func TestWireBeforeAuth(t *testing.T) {
 	users := filepath.Join(t.TempDir(), "users.acl")
 	certtest.Write(t, users, []byte("user default off\nuser app on >secret ~* +@all\n"))
@@ -275,7 +275,7 @@ func testWireBeforeAuth(t *testing.T, p *process, auth string) {
 func testResetForgetsAuth(t *testing.T, p *process, auth string) {
 	nc := p.dial(t)
 	exchange(t, nc, auth, "+OK\r\n")
-	time.Sleep(1200 * time.Millisecond) // the handshake's time is over, and must not matter any more
+	time.Sleep(1200 * time.Millisecond) // the handshake timeout has passed, and must have no effect any more
 	exchange(t, nc, "RESET\r\n", "+RESET\r\n")
 	exchange(t, nc, "PING\r\n", noAuth)
 	exchange(t, nc, auth+"PING\r\n", "+OK\r\n+PONG\r\n")
@@ -323,12 +323,12 @@ func testWireMaxClients(t *testing.T, startServer starter) {
 	exchange(t, second, "PING\r\n", "+PONG\r\n")
 	refused := wireCase{want: "-ERR max number of clients reached\r\n", closed: true}
 	if p.tls != nil {
-		refused.want = "" // as by Redis: before the handshake nothing can be said
+		refused.want = "" // as in Redis: no reply is possible before the handshake
 	}
 	refused.run(t, p)
 }
 
-// TestNoFilesLeft takes the server its descriptors: it must neither spin nor end, and serve again later.
+// TestNoFilesLeft leaves the server no file descriptors: it must neither spin nor exit, and serve again later.
 func TestNoFilesLeft(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, testNoFilesLeft)
