@@ -8,7 +8,7 @@ import (
 
 const (
 	compatibilityFile = "../../docs/COMPATIBILITY.md"
-	exceptionsBegin   = "<!-- The list is made from the test's: UPDATE_DOCS=1 go test -run Exceptions ./cmd/cellserver -->\n"
+	exceptionsBegin   = "<!-- The list is generated from the test's: UPDATE_DOCS=1 go test -run Exceptions ./cmd/cellserver -->\n"
 	exceptionsEnd     = "<!-- End of the list. -->\n"
 )
 
