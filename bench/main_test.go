@@ -66,7 +66,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// pong answers a PONG to every PING.
+// pong answers every PING with PONG.
 func pong(l net.Listener) {
 	for {
 		c, err := l.Accept()
