@@ -137,8 +137,8 @@ func TestReadme(t *testing.T) {
 	for _, want := range []string{
 		"2 cores of a processor", "- not measured: redis-cell: set REDIS_CELL_SO",
 		"| CPU, by that of SET | <= 0.950 | 0.600 (0.500..0.700) | met |",
-		"| cellserver | 50          | 16        | 100 uniform | 200 (100..300) | 7.00 (6.00..8.00) | 100    | 200    | 300      | 50 %   | 1.00    |",
-		"| cellserver | 2.00         | 60.0               | 55.0 ", "![By requests at once](results/cpu.svg)", "| throttled | 10   | 100 (90.0..120) ",
+		"| cellserver | 50          | 16        | 100 uniform | 200 (100..300) | 7.00 (6.00..8.00) | 100    | 200    | 300      | 50 %    | 1.00    |",
+		"| cellserver | 2.00         | 60.0                     | 55.0 ", "![By pipeline depth](results/cpu.svg)", "| throttled | 10   | 100 (90.0..120) ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
