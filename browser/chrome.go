@@ -13,7 +13,7 @@ import (
 // pageTimeout bounds anything done with the page, including a slow start of the browser.
 const pageTimeout = time.Minute
 
-var errNoBrowser = errors.New("needs chromium, of Debian's package chromium: run scripts/deps.sh")
+var errNoBrowser = errors.New("requires chromium from Debian's package chromium: run scripts/deps.sh")
 
 func findBrowser() (path string, err error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

@@ -118,12 +118,12 @@ func TestTLSFilesAreReloaded(t *testing.T) {
 		p.Eventually(t, ioTimeout, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
 	}
 	files.write(t, ca, "second")
-	hangup("new TLS files are in use")
+	hangup("using new TLS files")
 	if name := served(t, p, ca); name != "second" {
 		t.Errorf("after SIGHUP: got the certificate of %q", name)
 	}
 	certtest.Write(t, files.cert, []byte("none"))
-	hangup("the changed TLS files cannot be used")
+	hangup("cannot use the changed TLS files")
 	if name := served(t, p, ca); name != "second" {
 		t.Errorf("after a bad file: got the certificate of %q", name)
 	}

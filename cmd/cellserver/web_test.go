@@ -76,7 +76,7 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, startTimeout, "use the new files", func() bool { return strings.Contains(p.Log.String(), "new TLS files are in use") })
+	p.Eventually(t, startTimeout, "use the new files", func() bool { return strings.Contains(p.Log.String(), "using new TLS files") })
 	p.Eventually(t, startTimeout, "take the new token", func() bool { return p.ask(t, "/metrics", "second", other.Pool) == 200 })
 	if got := p.ask(t, "/metrics", "first", other.Pool); got != 401 {
 		t.Errorf("the old token: got %d", got)

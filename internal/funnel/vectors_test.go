@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestVectors runs the rows that redis-cell's own arithmetic produced on a virtual clock.
+// TestVectors compares results with those of redis-cell's arithmetic on a virtual clock.
 func TestVectors(t *testing.T) {
 	for _, file := range []string{"testdata/throttle_whole_us.csv", "testdata/throttle_any_ns.csv"} {
 		t.Run(file, func(t *testing.T) {
