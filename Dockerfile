@@ -1,9 +1,9 @@
 # docker build -t cellserver .
 # docker run -p 127.0.0.1:6380:6380 -p 127.0.0.1:9380:9380 -e CELLSERVER_REQUIREPASS=... cellserver
 #
-# Inside, both addresses are open to the container's network; what is published is up to -p. Clients always come from
-# outside of the container, so without a password protected mode refuses them all: set one as above, or mount a file,
-# such as -v ./users.acl:/users.acl:ro -e CELLSERVER_ACLFILE=/users.acl. The metrics ask for no password.
+# In the container both addresses are open to its network; -p decides what is published. All clients are outside of the
+# container, so protected mode refuses them unless there is a password: set one as above, or mount a file, such as
+# -v ./users.acl:/users.acl:ro -e CELLSERVER_ACLFILE=/users.acl. The metrics require no password.
 
 FROM golang:1.26 AS build
 WORKDIR /src

@@ -1,12 +1,12 @@
-# make run          build and serve on 127.0.0.1:6380, metrics on 127.0.0.1:9380
-# make test         everything: installs what the tests need, then format, vet, lint, race detector, all tests, fuzzing
-# make check        the same without the long tests, for the hand
-# make fuzz         each fuzz target for FUZZTIME (default 5m)
-# make profile      measures anew what the compiler optimizes the program by, cmd/cellserver/default.pgo
-# make bench        all measurements beside the peers, in about ten minutes; updates bench/README.md
-# make clients      has real Redis clients in six languages do what their users do; writes docs/CLIENTS.md
-# make screenshots  pictures of the live page under load, for docs/; in two minutes, with chromium
-# make bench-quick  CPU time per request beside redis-server's SET, in under a minute; fails if it is too much
+# make run          builds the server and runs it on 127.0.0.1:6380, with metrics on 127.0.0.1:9380
+# make test         everything: installs what the tests require, then format, vet, lint, race detector, all tests, fuzzing
+# make check        format, vet, lint and the short tests, for use while editing
+# make fuzz         runs each fuzz target for FUZZTIME (default 5m)
+# make profile      updates the profile for the compiler, cmd/cellserver/default.pgo
+# make bench        all measurements and comparisons, in about ten minutes; updates bench/README.md
+# make clients      tests real Redis clients in six languages; writes docs/CLIENTS.md
+# make screenshots  screenshots of the live page under load, for docs/; takes two minutes and chromium
+# make bench-quick  compares CPU time per request with redis-server's SET, in under a minute; fails if it is too high
 
 GO       ?= go
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -43,7 +43,7 @@ fuzz:
 profile:
 	cd cmd/cellserver && CGO_ENABLED=0 $(GO) test -run '^$$' -bench Serve -benchtime 5s -cpuprofile default.pgo -o /dev/null .
 
-# A client whose packages are missing and cannot be installed is named, and left out.
+# Clients whose packages cannot be installed are listed and skipped.
 clients:
 	@scripts/deps.sh || true
 	cd clients && $(GO) build -o clients . && ./clients $(CLIENTS_FLAGS)
@@ -70,7 +70,7 @@ vet:
 	cd browser && $(GO) vet ./...
 	cd deploy/test && $(GO) vet ./...
 
-# The other systems, and a 32-bit one, that it builds for, and that go.mod is tidy.
+# Checks that go.mod is tidy, and builds for other systems and for 32 bits.
 vet-others:
 	$(GO) mod tidy -diff
 	cd bench && $(GO) mod tidy -diff

@@ -34,7 +34,7 @@ func readme(t *testing.T) []fence {
 	return fences
 }
 
-// testContext ends a little before the test must.
+// testContext is done shortly before the test times out.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -53,7 +53,7 @@ func build(t *testing.T) (binary string) {
 	return binary
 }
 
-// server is a running server, and where the README's ports are found on it.
+// server is a running server, with its ports in place of those in the README.
 type server struct{ redisPort, tlsPort, metricsPort string }
 
 func (s server) ports(text string) string {
@@ -62,12 +62,12 @@ func (s server) ports(text string) string {
 
 var ready = regexp.MustCompile(`msg=ready .*tcp=127\.0\.0\.1:(\d+) (?:tls=127\.0\.0\.1:(\d+) )?metrics=127\.0\.0\.1:(\d+)`)
 
-// start runs a command that serves on free ports, and ends it with the test.
+// start runs a command that serves on free ports, and stops it when the test ends.
 func start(t *testing.T, name string, args ...string) server {
 	t.Helper()
 	cmd := exec.CommandContext(testContext(t), name, args...)
 	cmd.Env = append(os.Environ(), "CELLSERVER_ADDR=127.0.0.1:0", "CELLSERVER_METRICS_ADDR=127.0.0.1:0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // make, and what it runs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // includes the children of make
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -87,11 +87,11 @@ func start(t *testing.T, name string, args ...string) server {
 			return server{m[1], m[2], m[3]}
 		}
 	}
-	t.Fatalf("%s did not get ready:\n%s", name, log.String())
+	t.Fatalf("%s did not become ready:\n%s", name, log.String())
 	return server{}
 }
 
-// need skips a test that lacks a tool, which in CI is a failure.
+// need skips a test without its tools, but fails it in CI.
 func need(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
@@ -101,7 +101,7 @@ func need(t *testing.T, tools ...string) {
 	}
 }
 
-// run returns what a command prints.
+// run returns the output of a command.
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(testContext(t), name, args...)
@@ -123,7 +123,7 @@ func TestReadmeMakeRun(t *testing.T) {
 	}
 	s := start(t, "make", "run")
 	if s.redisPort == "" {
-		t.Error("make run says no port")
+		t.Error("make run logged no port")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestReadmeTranscripts(t *testing.T) {
 	binary := build(t)
 	dir := filepath.Dir(binary)
 	s := start(t, binary)
-	files := map[string]string{"acl": "users.acl", "lua": "all.lua"} // what the transcripts call these blocks
+	files := map[string]string{"acl": "users.acl", "lua": "all.lua"} // the file names of these blocks in the transcripts
 	for _, f := range readme(t) {
 		if name := files[f.language]; name != "" {
 			write(t, dir, name, f.text)
@@ -142,7 +142,7 @@ func TestReadmeTranscripts(t *testing.T) {
 		}
 		for _, step := range strings.Split(f.text, "$ ")[1:] {
 			command, want, _ := strings.Cut(step, "\n")
-			if args, ok := strings.CutSuffix(command, " &"); ok { // the rest speaks to another server
+			if args, ok := strings.CutSuffix(command, " &"); ok { // later commands use this server
 				s = start(t, "bash", "-c", "cd "+dir+" && exec "+strings.Replace(args, ":6381", ":0", 1))
 				continue
 			}

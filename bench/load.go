@@ -11,7 +11,7 @@ import (
 	"cellserver/bench/internal/load"
 )
 
-// loadOptions is what the flags of bench load say.
+// loadOptions holds the values of the flags of bench load.
 type loadOptions struct {
 	addr, command string
 	config        load.Config
@@ -45,18 +45,18 @@ func parseLoad(ctx context.Context, args []string, stdout io.Writer) (*loadOptio
 	o := &loadOptions{}
 	fs := newFlags("load", "Puts load on a server that runs. An error reply fails it.", stdout)
 	fs.StringVar(&o.addr, "addr", "127.0.0.1:6380", "`host:port` of the server")
-	fs.StringVar(&o.command, "command", "CL.THROTTLE k:{key} 15 30 60 1", "`words` to send; {key} becomes twelve digits")
-	fs.IntVarP(&o.config.Conns, "connections", "c", 50, "connections")
+	fs.StringVar(&o.command, "command", "CL.THROTTLE k:{key} 15 30 60 1", "`words` to send; {key} is replaced by twelve digits")
+	fs.IntVarP(&o.config.Conns, "connections", "c", 50, "number of connections")
 	fs.IntVarP(&o.config.Pipeline, "pipeline", "P", 1, "requests that a connection sends at once")
 	fs.IntVar(&o.config.Threads, "threads", 1, "threads of the generator")
-	fs.IntVarP(&o.plan.Requests, "requests", "n", 0, "requests in all, instead of --duration")
+	fs.IntVarP(&o.plan.Requests, "requests", "n", 0, "total number of requests, instead of --duration")
 	fs.DurationVarP(&o.plan.Duration, "duration", "d", 5*time.Second, "how long to send")
 	fs.DurationVar(&o.warmUp, "warm-up", 0, "how long to send before measuring")
-	fs.Float64Var(&o.plan.Rate, "rate", 0, "requests per second, sent whether the server keeps up or not; 0: as fast as replies come")
-	fs.IntVar(&o.config.Keys.Count, "keys", 100_000, "different keys")
+	fs.Float64Var(&o.plan.Rate, "rate", 0, "requests per second, sent even if the server does not keep up; 0 for as fast as replies arrive")
+	fs.IntVar(&o.config.Keys.Count, "keys", 100_000, "number of different keys")
 	fs.StringVar(&o.config.Keys.Dist, "dist", load.Uniform, "`distribution` of keys: uniform, zipf, hot (one key) or sequential")
 	fs.Float64Var(&o.config.Keys.Skew, "zipf-s", load.DefaultSkew, "zipf's `s`, above 1")
-	fs.DurationVar(&o.config.Patience, "patience", 10*time.Second, "how long a server may answer nothing")
+	fs.DurationVar(&o.config.Patience, "patience", 10*time.Second, "how long the server may send no reply")
 	if err := parse(fs, args); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func parseLoad(ctx context.Context, args []string, stdout io.Writer) (*loadOptio
 	if o.config.Command, err = load.ParseCommand(o.command); err != nil {
 		return nil, usageError{err}
 	}
-	o.config.Command = o.config.Command.DeniedBy('1')
+	o.config.Command = o.config.Command.LimitedBy('1')
 	o.config.Addr, err = resolve(ctx, o.addr)
 	return o, err
 }
@@ -94,11 +94,11 @@ func printLoad(w io.Writer, o *loadOptions, r *load.Result) error {
 requests      %d
 elapsed       %s
 rate          %.0f/s
-denied        %.2f %%
+limited        %.2f %%
 latency       p50 %s, p99 %s, p99.9 %s, max %s
 generator     %.0f ns of CPU time a request
 `, o.config.Command, r.Requests, r.Elapsed.Round(time.Millisecond), r.Rate(),
-		100*float64(r.Denied)/float64(max(r.Requests, 1)), at(50), at(99), at(99.9), time.Duration(r.Latency.Max()),
+		100*float64(r.Limited)/float64(max(r.Requests, 1)), at(50), at(99), at(99.9), time.Duration(r.Latency.Max()),
 		float64(r.OwnCPU)/float64(max(r.Requests, 1)))
 	if err != nil || o.plan.Rate == 0 {
 		return err

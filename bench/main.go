@@ -1,4 +1,4 @@
-// Command bench measures cellserver beside its peers, and can put load on any Redis server. README.md says how.
+// Command bench compares cellserver with its peers, and can put load on any Redis server. See README.md.
 package main
 
 import (
@@ -20,7 +20,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if err == nil || errors.Is(err, pflag.ErrHelp) {
 		return
@@ -42,16 +42,16 @@ Usage:
 bench COMMAND --help lists the command's flags.
 `
 
-// usageError is a command line that makes no sense.
+// usageError is a mistake in the command line.
 type usageError struct{ error }
 
-// run is the whole program: it returns when its work is done, or ctx is.
+// run is the whole program: it returns when its work or ctx is done.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := map[string]func(context.Context, []string, io.Writer, io.Writer) error{
 		"run":       runSuite,
 		"report":    runReport,
 		"load":      runLoad,
-		"inprocess": runInProcess, // what run starts for each limiter
+		"inprocess": runInProcess, // started by run for each limiter
 	}
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		_, err := io.WriteString(stdout, usage)
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return command(ctx, args[1:], stdout, stderr)
 }
 
-// newFlags returns a command's flags. Their help goes to stdout, as it was asked for.
+// newFlags returns a command's flags. Their help goes to stdout, because the user requested it.
 func newFlags(name, synopsis string, stdout io.Writer) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("bench "+name, pflag.ContinueOnError)
 	fs.SortFlags = false
@@ -75,7 +75,7 @@ func newFlags(name, synopsis string, stdout io.Writer) *pflag.FlagSet {
 	return fs
 }
 
-// parse takes args, which are all flags.
+// parse parses args, which must all be flags.
 func parse(fs *pflag.FlagSet, args []string) error {
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {

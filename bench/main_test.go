@@ -17,10 +17,10 @@ func TestUsageErrors(t *testing.T) {
 		"sprint":                    "unknown command",
 		"run --fast":                "unknown flag",
 		"run now":                   "unknown argument",
-		"run --quick --only hot":    "exclude",
+		"run --quick --only hot":    "mutually exclusive",
 		"run --only cold":           "choose from",
 		"run --rounds -1":           "above 0",
-		"run --readme README.md":    "needs -o",
+		"run --readme README.md":    "requires -o",
 		"load --addr 6380":          "host:port",
 		"load --command= -n 1":      "empty",
 		"report --from /nowhere/it": "",
@@ -66,7 +66,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// pong answers a PONG to every PING.
+// pong answers every PING with PONG.
 func pong(l net.Listener) {
 	for {
 		c, err := l.Accept()

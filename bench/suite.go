@@ -22,7 +22,7 @@ import (
 	"cellserver/bench/internal/scenario"
 )
 
-// suiteOptions is what the flags of bench run say.
+// suiteOptions holds the values of the flags of bench run.
 type suiteOptions struct {
 	quick   bool
 	only    []string
@@ -37,16 +37,16 @@ type suiteOptions struct {
 
 func (o *suiteOptions) parse(args []string, stdout io.Writer) error {
 	fs := newFlags("run", "Starts the servers, measures them interleaved and judges the goals.", stdout)
-	fs.BoolVar(&o.quick, "quick", false, "in under a minute: cellserver beside SET; fails if a goal is missed")
+	fs.BoolVar(&o.quick, "quick", false, "compare cellserver with SET in under a minute; fail if a goal is missed")
 	fs.StringSliceVar(&o.only, "only", nil, "`scenarios` to run: "+scenarioNames())
-	fs.IntVar(&o.rounds, "rounds", 0, "rounds that count, after one that warms up (default 5, 3 with --quick)")
+	fs.IntVar(&o.rounds, "rounds", 0, "rounds that count, after a warm-up round (default 5, 3 with --quick)")
 	fs.DurationVar(&o.window, "window", 0, "how long one measurement takes (default 1s, 800ms with --quick)")
 	fs.IntVar(&o.threads, "threads", 1, "threads of the load generator")
 	fs.Float64Var(&o.slack, "slack", -1, "share of a goal's bound by which it may be missed (default 0, 0.1 with --quick)")
 	fs.StringVar(&o.source.Dir, "source", "..", "`directory` of cellserver's source")
-	fs.StringVar(&o.source.Binary, "cellserver", "", "`file` of a cellserver to measure, instead of building one")
-	fs.StringVarP(&o.output, "output", "o", "", "`file` for the results as JSON; charts go beside it")
-	fs.StringVar(&o.readme, "readme", "", "`file` whose tables are brought up to date (needs -o)")
+	fs.StringVar(&o.source.Binary, "cellserver", "", "`file` of a cellserver to measure instead of building one")
+	fs.StringVarP(&o.output, "output", "o", "", "`file` for the results as JSON; charts go into its directory")
+	fs.StringVar(&o.readme, "readme", "", "`file` whose tables are updated (requires -o)")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -54,13 +54,13 @@ func (o *suiteOptions) parse(args []string, stdout io.Writer) error {
 	return o.complete()
 }
 
-// complete gives what was not said, and refuses what makes no sense.
+// complete sets defaults and validates the options.
 func (o *suiteOptions) complete() error {
 	rounds, window, slack := 5, time.Second, 0.0
 	if o.quick {
-		rounds, window, slack = 3, 800*time.Millisecond, 0.1 // a short run on a machine that others may use
+		rounds, window, slack = 3, 800*time.Millisecond, 0.1 // a short run, possibly on a shared machine
 		if len(o.only) > 0 {
-			return usageError{errors.New("--quick and --only exclude each other")}
+			return usageError{errors.New("--quick and --only are mutually exclusive")}
 		}
 		o.only = []string{scenario.Quick}
 	}
@@ -77,7 +77,7 @@ func (o *suiteOptions) complete() error {
 	case o.rounds < 1 || o.window <= 0:
 		return usageError{errors.New("--rounds and --window must be above 0")}
 	case o.readme != "" && o.output == "":
-		return usageError{errors.New("--readme needs -o, for the charts stand beside the results")}
+		return usageError{errors.New("--readme requires -o, because the charts are stored next to the results")}
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func scenarioNames() string {
 	return strings.Join(names, ", ")
 }
 
-// errMissed ends a quick run with the code of a failure.
+// errMissed makes a quick run exit with the code of a failure.
 var errMissed = errors.New("a goal was missed")
 
 func runSuite(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -103,7 +103,7 @@ func runSuite(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return usageError{err}
 	}
 	results, failed := o.measure(ctx, scenarios, stderr)
-	if err := results.Text(stdout); err != nil { // what was measured before a failure is worth seeing, too
+	if err := results.Text(stdout); err != nil { // results from before a failure are shown, too
 		return err
 	}
 	if failed != nil {
@@ -120,7 +120,7 @@ func runSuite(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	return nil
 }
 
-// missed is not nil if goals were.
+// missed returns an error if goals were missed.
 func missed(goals []report.Goal) error {
 	var all []string
 	for _, g := range goals {
@@ -131,10 +131,10 @@ func missed(goals []report.Goal) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s (run it again if others used the machine)", errMissed, strings.Join(all, "; "))
+	return fmt.Errorf("%w: %s (repeat the run if other processes used the machine)", errMissed, strings.Join(all, "; "))
 }
 
-// measure returns results even if it fails: those that it has by then.
+// measure returns the results so far even if it fails.
 func (o *suiteOptions) measure(ctx context.Context, scenarios []scenario.Scenario, stderr io.Writer) (*report.Results, error) {
 	progress := newProgress(stderr)
 	defer progress.end()
@@ -157,7 +157,7 @@ func (o *suiteOptions) measure(ctx context.Context, scenarios []scenario.Scenari
 	return results, err
 }
 
-// publish writes the results, the charts beside them, and the tables of a README.
+// publish writes the results, the charts, and the tables of a README.
 func publish(results *report.Results, output, readme string) error {
 	if err := results.Write(output); err != nil {
 		return err
@@ -175,7 +175,7 @@ func runReport(_ context.Context, args []string, stdout, _ io.Writer) error {
 	var from, readme string
 	fs := newFlags("report", "Writes the tables of a measurement, and its charts beside it.", stdout)
 	fs.StringVar(&from, "from", "results/latest.json", "`file` that bench run -o wrote")
-	fs.StringVar(&readme, "readme", "", "`file` whose tables are brought up to date")
+	fs.StringVar(&readme, "readme", "", "`file` whose tables are updated")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func runReport(_ context.Context, args []string, stdout, _ io.Writer) error {
 	return results.Text(stdout)
 }
 
-// startInProcess measures a limiter in a process of its own, where nothing else is in memory.
+// startInProcess measures a limiter in a separate process, with nothing else in memory.
 func startInProcess(ctx context.Context, name string, keys int) (report.Limiter, error) {
 	var limiter report.Limiter
 	self, err := os.Executable()
@@ -228,7 +228,7 @@ func runInProcess(_ context.Context, args []string, stdout, _ io.Writer) error {
 	return json.NewEncoder(stdout).Encode(limiter)
 }
 
-// progress is one line that changes, where a terminal shows it, and else a line a step.
+// progress is one line that is overwritten on a terminal, and otherwise one line per step.
 type progress struct {
 	w        io.Writer
 	terminal bool

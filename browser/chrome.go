@@ -10,10 +10,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// pageTimeout is what anything with the page may take, a browser's slow start included.
+// pageTimeout bounds anything done with the page, including a slow start of the browser.
 const pageTimeout = time.Minute
 
-var errNoBrowser = errors.New("needs chromium, of Debian's package chromium: run scripts/deps.sh")
+var errNoBrowser = errors.New("requires chromium from Debian's package chromium: run scripts/deps.sh")
 
 func findBrowser() (path string, err error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -24,8 +24,8 @@ func findBrowser() (path string, err error) {
 	return "", errNoBrowser
 }
 
-// openTab starts a browser without a window, that keeps nothing. Chromium's sandbox cannot be had by root, and what is
-// opened here is only our own page.
+// openTab starts a headless browser with an empty profile. Chromium's sandbox does not work as root, and the browser
+// opens only our own page.
 func openTab(ctx context.Context, browser string) (tab context.Context, closeTab func()) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser))
 	if os.Geteuid() == 0 {

@@ -14,14 +14,14 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// visitor is a browser's tab on a page.
+// visitor is a browser tab with the page.
 type visitor struct {
 	t   *testing.T
 	tab context.Context
 	url string
 }
 
-// visit opens a browser that fails the test when the page makes it complain, open a dialog, or ask another host.
+// visit opens a browser and fails the test if the page logs to the console, opens a dialog or contacts another host.
 func visit(t *testing.T, url string) *visitor {
 	t.Helper()
 	path, err := findBrowser()
@@ -33,37 +33,37 @@ func visit(t *testing.T, url string) *visitor {
 	tab, closeTab := openTab(ctx, path)
 	v := &visitor{t, tab, url}
 	v.do() // starts the browser
-	var watchers sync.WaitGroup
-	v.watch(&watchers)
+	var listeners sync.WaitGroup
+	v.listen(&listeners)
 	t.Cleanup(func() {
 		closeTab()
-		watchers.Wait()
+		listeners.Wait()
 	})
 	return v
 }
 
-// watch notes complaints until the tab is closed.
-func (v *visitor) watch(watchers *sync.WaitGroup) {
-	messages, thrown := chromedp.Console(v.tab), chromedp.Events(v.tab, page.JavascriptDialogOpening)
+// listen reports problems until the tab is closed.
+func (v *visitor) listen(listeners *sync.WaitGroup) {
+	messages, dialogs := chromedp.Console(v.tab), chromedp.Events(v.tab, page.JavascriptDialogOpening)
 	requests := chromedp.Events(v.tab, network.RequestWillBeSent)
-	watchers.Go(func() {
+	listeners.Go(func() {
 		for m, err := range messages {
 			if err == nil {
 				v.t.Errorf("the console says: %s %s %s", m.Type, m.Text, m.URL)
 			}
 		}
 	})
-	watchers.Go(func() {
-		for e, err := range thrown {
+	listeners.Go(func() {
+		for e, err := range dialogs {
 			if err == nil {
 				v.t.Errorf("the page opened a dialog: %s", e.Message)
 			}
 		}
 	})
-	watchers.Go(func() {
+	listeners.Go(func() {
 		for e, err := range requests {
 			if err == nil && !strings.HasPrefix(e.Request.URL, v.url) && !strings.HasPrefix(e.Request.URL, "data:") {
-				v.t.Errorf("the page asked %s", e.Request.URL)
+				v.t.Errorf("the page contacted %s", e.Request.URL)
 			}
 		}
 	})
@@ -82,7 +82,7 @@ func (v *visitor) open(query string) {
 	v.do(chromedp.Navigate(v.url+query), chromedp.WaitReady(chromedp.CSS("main")))
 }
 
-// eval returns what an expression is in the page.
+// eval returns the value of an expression in the page.
 func eval[T any](v *visitor, expression string) T {
 	v.t.Helper()
 	value, err := chromedp.Run(v.tab, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -110,7 +110,7 @@ func (v *visitor) click(selector string) {
 	v.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// answered waits for what the form has to say.
+// answered waits for the answer to the form.
 func (v *visitor) answered() {
 	v.t.Helper()
 	v.do(chromedp.WaitVisible(chromedp.CSS("#answer svg")))
@@ -121,7 +121,7 @@ func (v *visitor) send(selector, keys string) {
 	v.do(chromedp.SendKeys(chromedp.CSS(selector), keys))
 }
 
-// call sends the browser a command of its protocol.
+// call sends the browser a command of the DevTools protocol.
 func call[P, R any](v *visitor, command cdp.Command[P, R], params P) R {
 	v.t.Helper()
 	result, err := chromedp.Run(v.tab, func(ctx context.Context, t *chromedp.Target) (R, error) {

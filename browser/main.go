@@ -1,5 +1,5 @@
-// Command browser opens the server's page in a real browser, under load, and writes pictures of it for the README.
-// Its tests have the browser do what people do with the page.
+// Command browser opens the live page of a server under load in a real browser and takes the README's screenshots.
+// Its tests use the page as people do.
 package main
 
 import (
@@ -27,17 +27,17 @@ func main() {
 	}
 }
 
-// run serves under load for a while, so that there are curves to see, and then takes the pictures.
+// run serves under load for a while, so that the charts have curves, and then takes the screenshots.
 func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("browser", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	dir := flags.String("o", "../docs", "`folder` for the pictures")
-	loadTime := flags.Duration("load", 2*time.Minute, "how long there is load before the pictures are taken")
+	dir := flags.String("o", "../docs", "`directory` for the screenshots")
+	loadTime := flags.Duration("load", 2*time.Minute, "how long to apply load before the screenshots")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("%s is no flag; see -h", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %s; see -h", flags.Arg(0))
 	}
 	path, err := findBrowser()
 	if err != nil {
@@ -59,13 +59,13 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		return fmt.Errorf("load: %w", err)
 	case <-time.After(*loadTime):
 	}
-	err = takePictures(ctx, path, s.page, *dir)
+	err = takeScreenshots(ctx, path, s.page, *dir)
 	endLoad()
 	return errors.Join(err, <-loaded)
 }
 
-// picture is one file: a window, and how the page is looked at in it.
-type picture struct {
+// screenshot is one file: a window size, and what the page shows in it.
+type screenshot struct {
 	file          string
 	width, height int64
 	scale         float64
@@ -73,21 +73,21 @@ type picture struct {
 	query         string
 }
 
-func takePictures(ctx context.Context, browser, url, dir string) error {
-	const look = "key=user:1&db=0&max_burst=15&count=30&period=60"
-	for _, p := range []picture{
-		{file: "page-desktop.png", width: 1280, height: 720, scale: 1, scheme: "light", query: "lang=en&" + look},
-		{file: "page-dark.png", width: 1280, height: 720, scale: 1, scheme: "dark", query: "lang=zh&" + look},
-		{file: "page-phone.png", width: 390, height: 844, scale: 2, scheme: "light", query: "lang=en&" + look},
+func takeScreenshots(ctx context.Context, browser, url, dir string) error {
+	const inspect = "key=user:1&db=0&max_burst=15&count=30&period=60"
+	for _, p := range []screenshot{
+		{file: "page-desktop.png", width: 1280, height: 720, scale: 1, scheme: "light", query: "lang=en&" + inspect},
+		{file: "page-dark.png", width: 1280, height: 720, scale: 1, scheme: "dark", query: "lang=zh&" + inspect},
+		{file: "page-phone.png", width: 390, height: 844, scale: 2, scheme: "light", query: "lang=en&" + inspect},
 	} {
-		if err := takePicture(ctx, browser, url, filepath.Join(dir, p.file), p); err != nil {
+		if err := takeScreenshot(ctx, browser, url, filepath.Join(dir, p.file), p); err != nil {
 			return fmt.Errorf("%s: %w", p.file, err)
 		}
 	}
 	return nil
 }
 
-func takePicture(ctx context.Context, browser, url, path string, p picture) error {
+func takeScreenshot(ctx context.Context, browser, url, path string, p screenshot) error {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	tab, closeTab := openTab(ctx, browser)
@@ -105,7 +105,7 @@ func takePicture(ctx context.Context, browser, url, path string, p picture) erro
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, png, 0o644) //nolint:gosec // it is for everyone to see
+	return os.WriteFile(path, png, 0o644) //nolint:gosec // the screenshots are public
 }
 
 func colorScheme(scheme string) chromedp.Action[chromedp.Void] {

@@ -18,13 +18,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/dashboard"
+	"cellserver/internal/decide"
+	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
 )
 
 const hostile = "<img src=x onerror=alert(1)>"
 
-// TestUnderLoad: with a real server and real clients, the curves move, and the form looks at a key without a trace.
+// TestUnderLoad: with a real server and real clients, the curves move, and inspecting a key does not change it.
 func TestUnderLoad(t *testing.T) {
 	s, err := startServer(t.Context(), t.Output())
 	if err != nil {
@@ -34,7 +37,7 @@ func TestUnderLoad(t *testing.T) {
 	loadCtx, endLoad := context.WithCancel(t.Context())
 	loaded := make(chan error, 2)
 	go func() { loaded <- load(loadCtx, s.redis) }()
-	go func() { loaded <- askHostile(loadCtx, s.redis) }()
+	go func() { loaded <- loadHostileKey(loadCtx, s.redis) }()
 	t.Cleanup(func() {
 		endLoad()
 		if err := errors.Join(<-loaded, <-loaded); err != nil {
@@ -61,7 +64,7 @@ func TestUnderLoad(t *testing.T) {
 	const hottest = hostile + " db 1, user:0, user:1, user:2"
 	v.until(`[...document.querySelectorAll("#top table")].map((table) =>
 		[...table.querySelectorAll("tbody th")].slice(0, 4).map((key) => key.innerText).join(", ")).join("; ") === ` +
-		quoted(hottest+"; "+hottest)) // asked most, and denied most
+		quoted(hottest+"; "+hottest)) // most requested, and most limited
 
 	ttl := rdb.PTTL(t.Context(), hostile).Val()
 	v.send("#field-key", hostile)
@@ -70,7 +73,7 @@ func TestUnderLoad(t *testing.T) {
 	v.send("#field-period", "3600"+kb.Enter)
 	v.answered()
 	answer := v.text("#answer")
-	for _, want := range []string{hostile, "The next call passes", "of 10 units", "1 every 3,600 s", "0 10 6 -1"} {
+	for _, want := range []string{hostile, "The next call is allowed", "of 10 units", "1 every 3,600 s", "0 10 6 -1"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("the answer %q lacks %q", answer, want)
 		}
@@ -79,12 +82,12 @@ func TestUnderLoad(t *testing.T) {
 		t.Error("the key became an image")
 	}
 	if after := rdb.PTTL(t.Context(), hostile).Val(); after > ttl || ttl-after > time.Minute {
-		t.Errorf("looking at the key changed its TTL from %s to %s", ttl, after)
+		t.Errorf("inspecting the key changed its TTL from %s to %s", ttl, after)
 	}
 }
 
-// askHostile makes the hostile key of database 1 the hottest of all, until ctx is done.
-func askHostile(ctx context.Context, addr string) error {
+// loadHostileKey makes the hostile key of database 1 the hottest of all, until ctx is done.
+func loadHostileKey(ctx context.Context, addr string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: addr, DB: 1})
 	defer func() { _ = rdb.Close() }()
 	for ctx.Err() == nil {
@@ -103,26 +106,32 @@ func askHostile(ctx context.Context, addr string) error {
 	return nil
 }
 
-// quoted is a string for JavaScript.
+// quoted returns a JavaScript string literal.
 func quoted(s string) string {
-	b, _ := json.Marshal(s) // of a string it cannot fail
+	b, _ := json.Marshal(s) // a string cannot fail
 	return string(b)
 }
 
-// fakeServer serves a page whose figures grow, with latencies and hot keys, some of them hostile.
+// fakeServer serves a page whose values grow, with latencies and with hot keys, some of them hostile.
 func fakeServer(t *testing.T) string {
 	t.Helper()
 	var calls atomic.Uint64
 	scale := histogram.NewScale()
-	durations := scale.NewDurations() // of p.Run alone
+	durations := scale.NewDurations() // used by p.Run only
 	p := dashboard.New(dashboard.Source{
 		Version: "test",
 		Now:     func() int64 { return time.Now().UnixNano() },
 		Sample: func() dashboard.Sample {
 			n := calls.Add(1)
-			return dashboard.Sample{Allowed: n * n * 1000, Denied: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20}
+			return dashboard.Sample{Allowed: n * n * 1000, Limited: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20}
 		},
-		TAT:         func(nowNs int64, _ uint16, _ []byte) (int64, bool) { return nowNs + 1e9, true },
+		Look: func(nowNs int64, _ store.Key, limit funnel.Limit) (p decide.Probe, _ error) {
+			tatNs := nowNs + 1e9
+			_, p.Now = limit.Throttle(tatNs, nowNs, 0)
+			_, p.Next = limit.Throttle(tatNs, nowNs, 1)
+			p.Known, p.Outlook = true, limit.Outlook(tatNs, nowNs)
+			return p, nil
+		},
 		Databases:   16,
 		MaxKeyBytes: 4096,
 		Latency: func() histogram.Snapshot {
@@ -132,14 +141,14 @@ func fakeServer(t *testing.T) string {
 			sum.Add(durations)
 			return sum
 		},
-		Top: func(kind topkeys.Kind, _ int) []topkeys.Entry {
+		Top: func(ranking topkeys.Ranking, _ int) []topkeys.Entry {
 			keys := []topkeys.Entry{
 				{Name: hostile, CallsPerSecond: 100, Share: 0.5},
 				{Name: "\xff\x00\u202e\"><script>alert(2)</script>", DB: 2, CallsPerSecond: 50, Share: 0.25},
 				{Name: "{{alert(3)}}'\"`--></style>", CallsPerSecond: 10, Share: 0.05},
 				{Name: strings.Repeat("long", 32), Cut: true, CallsPerSecond: float64(calls.Load())},
 			}
-			if kind == topkeys.Denied {
+			if ranking == topkeys.Limited {
 				slices.Reverse(keys)
 			}
 			return keys
@@ -160,7 +169,7 @@ func fakeServer(t *testing.T) string {
 	return web.URL + "/"
 }
 
-// TestKeysAreText: whatever a key is, the tables show it as text, and its link looks at that very key.
+// TestKeysAreText: the tables show any key as text, and its link inspects exactly that key.
 func TestKeysAreText(t *testing.T) {
 	v := visit(t, fakeServer(t))
 	v.open("?lang=en")
@@ -181,7 +190,7 @@ func TestKeysAreText(t *testing.T) {
 	}
 }
 
-// TestKeyboard: each control is reached by Tab, in the order in which they are seen, and all can be used.
+// TestKeyboard: Tab reaches each control in visual order, and all can be used.
 func TestKeyboard(t *testing.T) {
 	v := visit(t, fakeServer(t))
 	v.open("?lang=en")
@@ -202,7 +211,7 @@ func TestKeyboard(t *testing.T) {
 		t.Errorf("Tab goes %q, want %q", order, want)
 	}
 
-	// The form, without a mouse: from the key to the button.
+	// The form by keyboard: from the key to the button.
 	v.do(chromedp.Focus(chromedp.CSS("#field-key")))
 	for _, text := range []string{"a", "", "15", "30", "60"} {
 		if text != "" {
@@ -212,12 +221,12 @@ func TestKeyboard(t *testing.T) {
 	}
 	v.do(chromedp.KeyEvent(kb.Enter))
 	v.answered()
-	if got := v.text("#answer"); !strings.Contains(got, "The next call passes") {
+	if got := v.text("#answer"); !strings.Contains(got, "The next call is allowed") {
 		t.Errorf("the answer is %q", got)
 	}
 }
 
-// TestFocusStays: what has the focus, is open or is typed stays so while the figures change; and they can be stopped.
+// TestFocusStays: focus, open details and typed text survive updates; and updates can be paused.
 func TestFocusStays(t *testing.T) {
 	v := visit(t, fakeServer(t))
 	v.open("?lang=en")
@@ -241,19 +250,19 @@ func TestFocusStays(t *testing.T) {
 	}
 
 	v.click("#pause")
-	if got := v.text("#pause"); got != "Go on" {
-		t.Errorf("when the page was stopped, the button says %q", got)
+	if got := v.text("#pause"); got != "Resume" {
+		t.Errorf("on a paused page the button says %q", got)
 	}
 	before := v.text("#now")
 	eval[chromedp.Void](v, `new Promise((done) => setTimeout(done, 5000))`)
 	if v.text("#now") != before {
-		t.Error("the figures change though they were stopped")
+		t.Error("the values change although the page is paused")
 	}
 	v.click("#pause")
 	v.until(`document.querySelector("#now").innerText !== ` + quoted(before))
 }
 
-// TestLanguagesSchemesAndPhone: both languages, light and dark, at three widths, without scrolling sideways.
+// TestLanguagesSchemesAndPhone: both languages, light and dark, at three widths, without horizontal scrolling.
 func TestLanguagesSchemesAndPhone(t *testing.T) {
 	v := visit(t, fakeServer(t))
 	call(v, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{
@@ -288,11 +297,11 @@ func TestLanguagesSchemesAndPhone(t *testing.T) {
 	}
 }
 
-// tooNarrow is the texts that stick out of their boxes.
+// tooNarrow returns the texts that overflow their boxes.
 const tooNarrow = `[...document.querySelectorAll(".tiles div, figure, .tops > div, .funnel dl")]
 	.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.innerText)`
 
-// TestScreenReader: what a screen reader is told has landmarks, and a name for each picture and each control.
+// TestScreenReader: the accessibility tree has landmarks, and a name for each image and each control.
 func TestScreenReader(t *testing.T) {
 	v := visit(t, fakeServer(t))
 	v.open("?lang=en&key=a&max_burst=15&count=30&period=60")
@@ -320,7 +329,7 @@ func TestScreenReader(t *testing.T) {
 	}
 }
 
-// TestLostServer: when the server is gone, the page says so and since when.
+// TestLostServer: when the server is gone, the page says so, and since when.
 func TestLostServer(t *testing.T) {
 	s, err := startServer(t.Context(), t.Output())
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// server is a cellserver, built from the folder above, that serves on free ports.
+// server is a cellserver, built from the parent directory, on free ports.
 type server struct {
 	redis string // host:port
 	page  string // URL
@@ -62,7 +62,7 @@ func startServer(ctx context.Context, stderr io.Writer, args ...string) (*server
 	return s, nil
 }
 
-// waitReady reads the log up to the line that says where the server listens; the rest is passed on.
+// waitReady reads the log up to the line with the listening addresses, and copies the lines before it to stderr.
 func (s *server) waitReady(log io.Reader, stderr io.Writer) error {
 	for lines := bufio.NewScanner(log); lines.Scan(); {
 		var line struct{ Msg, TCP, Metrics string }
@@ -73,7 +73,7 @@ func (s *server) waitReady(log io.Reader, stderr io.Writer) error {
 		}
 		_, _ = fmt.Fprintln(stderr, lines.Text())
 	}
-	return errors.New("the server did not get ready")
+	return errors.New("the server did not become ready")
 }
 
 const (
@@ -82,13 +82,13 @@ const (
 	batchCalls  = 20
 )
 
-// load asks like people do, until ctx is done: a few keys much, most of them seldom, and in waves.
+// load sends calls until ctx is done: a few keys often, most of them rarely, and in waves.
 func load(ctx context.Context, addr string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: addr, PoolSize: loadClients})
 	defer func() { _ = rdb.Close() }()
 	ended := make(chan error, loadClients)
 	for i := range loadClients {
-		go func() { ended <- ask(ctx, rdb, uint64(i)) }()
+		go func() { ended <- loadClient(ctx, rdb, uint64(i)) }()
 	}
 	var err error
 	for range loadClients {
@@ -100,7 +100,7 @@ func load(ctx context.Context, addr string) error {
 	return err
 }
 
-func ask(ctx context.Context, rdb *redis.Client, seed uint64) error {
+func loadClient(ctx context.Context, rdb *redis.Client, seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a load needs no secrets
 	keys := rand.NewZipf(random, 1.1, 4, loadKeys)
 	for start := time.Now(); ctx.Err() == nil; {

@@ -1,5 +1,5 @@
-// Command clients has real Redis clients do with cellserver, or with another server, what their users do, and writes
-// down how that went. README.md says how.
+// Command clients tests real Redis clients with cellserver, or with another server, and writes down the results. See
+// README.md.
 package main
 
 import (
@@ -21,11 +21,11 @@ import (
 	"cellserver/clients/internal/target"
 )
 
-const usage = `clients has real Redis clients do what their users do, and writes docs/CLIENTS.md.
+const usage = `clients tests real Redis clients with cellserver, and writes docs/CLIENTS.md.
 
 Usage:
-  clients [flags]                run in clients/; builds cellserver and tries it
-  clients [flags] -- COMMAND...  tries another server, and writes the page to standard output; in COMMAND stand
+  clients [flags]                run in clients/; builds cellserver and tests it
+  clients [flags] -- COMMAND...  tests another server, and writes the page to standard output; COMMAND contains
                                  {port} {tls-port} {metrics-port} {password} {cert} {key} {ca}
 
 Flags:
@@ -33,7 +33,7 @@ Flags:
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "clients:", err)
 		os.Exit(1)
@@ -43,7 +43,7 @@ func main() {
 // settings are the command line.
 type settings struct {
 	page   string   // file of the page; empty for standard output
-	check  bool     // miss no client, and compare the page, do not write it
+	check  bool     // require all clients, and compare the page instead of writing it
 	only   []string // clients' directories; all if there are none
 	server []string // command of another server
 }
@@ -56,13 +56,13 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&s.page, "page", "../docs/CLIENTS.md", "the page to write")
 	flags.BoolVar(&s.check, "check", os.Getenv("CI") == "true",
 		"fail if a client is missing, and compare the page's checks instead of writing it; set where CI=true")
-	flags.StringSliceVar(&s.only, "only", nil, "try these clients only, by directory, and write the page to standard output")
+	flags.StringSliceVar(&s.only, "only", nil, "test only these clients, by directory, and write the page to standard output")
 	if err := flags.Parse(args); err != nil {
 		return settings{}, err
 	}
 	s.server = flags.Args()
 	if len(s.server) > 0 && flags.ArgsLenAtDash() != 0 {
-		return settings{}, fmt.Errorf("%s is no flag; a server's command follows --", s.server[0])
+		return settings{}, fmt.Errorf("unexpected argument %s; give a server's command after --", s.server[0])
 	}
 	known := map[string]bool{}
 	for _, c := range matrix() {
@@ -74,12 +74,12 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		}
 	}
 	if len(s.server) > 0 || len(s.only) > 0 {
-		s.page = "" // it is not what the page is about
+		s.page = "" // not the whole page
 	}
 	return s, nil
 }
 
-// password has what must be escaped in a URL.
+// password has characters that must be escaped in a URL.
 const password = "s3cret@/:door"
 
 // run is the whole program.
@@ -122,7 +122,7 @@ func selected(dirs []string) []client {
 	return clients
 }
 
-// serverCommand is what was given, by its whole path as it runs elsewhere, or cellserver.
+// serverCommand returns the given command, with an absolute path because it runs elsewhere, or cellserver.
 func serverCommand(ctx context.Context, dir string, given []string) ([]string, error) {
 	if len(given) == 0 {
 		return buildCellserver(ctx, dir)
@@ -137,7 +137,7 @@ func serverCommand(ctx context.Context, dir string, given []string) ([]string, e
 	return append([]string{file}, given[1:]...), nil
 }
 
-// buildCellserver returns the command that starts it.
+// buildCellserver builds cellserver and returns the command that starts it.
 func buildCellserver(ctx context.Context, dir string) ([]string, error) {
 	binary := filepath.Join(dir, "cellserver")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/cellserver")
@@ -151,14 +151,14 @@ func buildCellserver(ctx context.Context, dir string) ([]string, error) {
 	}, nil
 }
 
-// conclude writes or compares the page, and says what failed.
+// conclude writes or compares the page, and reports what failed.
 func conclude(s settings, outcomes []outcome, stdout, stderr io.Writer) error {
 	var failed, missing []string
 	var rows []table.Row
 	for _, o := range outcomes {
 		switch {
 		case o.missing != "":
-			missing = append(missing, fmt.Sprintf("%s is not tried: sudo apt-get install %s", o.client.name, o.missing))
+			missing = append(missing, fmt.Sprintf("%s is not tested: sudo apt-get install %s", o.client.name, o.missing))
 		case o.err != nil:
 			failed = append(failed, fmt.Sprintf("%s: %v", o.client.name, o.err))
 			fallthrough
@@ -181,7 +181,7 @@ func conclude(s settings, outcomes []outcome, stdout, stderr io.Writer) error {
 		_, err := io.WriteString(stdout, page)
 		return err
 	case len(missing) > 0:
-		_, err := fmt.Fprintf(stderr, "%s stays as it is: not all clients are here\n", s.page)
+		_, err := fmt.Fprintf(stderr, "%s is not written: not all clients are installed\n", s.page)
 		return err
 	case s.check:
 		return compare(s.page, page)

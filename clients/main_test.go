@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		{args: []string{"--check", "--", "s", "-x"}, want: settings{check: true, server: []string{"s", "-x"}}},
 		{args: []string{"--only", "go-redis,ruby-redis"}, want: settings{only: []string{"go-redis", "ruby-redis"}}},
 		{args: []string{"--only", "cobol"}, err: `there is no client "cobol"`},
-		{args: []string{"redis-server"}, err: "redis-server is no flag; a server's command follows --"},
+		{args: []string{"redis-server"}, err: "unexpected argument redis-server; give a server's command after --"},
 		{args: []string{"--nonsense"}, err: "unknown flag"},
 	} {
 		got, err := parse(test.args, io.Discard)
@@ -98,7 +98,7 @@ func TestConclude(t *testing.T) {
 		{"the page is written", false, "old", []outcome{good}, false, ""},
 		{"a client fails", false, "old", []outcome{good, bad}, true, "b: url: refused"},
 		{"a client is missing, for the hand", false, "old", []outcome{good, absent}, true, ""},
-		{"a client is missing, in CI", true, "old", []outcome{good, absent}, true, "c is not tried: sudo apt-get install php-redis"},
+		{"a client is missing, in CI", true, "old", []outcome{good, absent}, true, "c is not tested: sudo apt-get install php-redis"},
 		{"a version differs, in CI", true, table.Page(checks(), []table.Row{good.row}), []outcome{newer}, true, ""},
 		{"the page is old, in CI", true, "old", []outcome{good}, true, "out of date, run make clients"},
 	} {
@@ -121,7 +121,7 @@ func TestConclude(t *testing.T) {
 func TestServerThatDoesNotStart(t *testing.T) {
 	var log bytes.Buffer
 	err := run(context.Background(), []string{"--only", "python-redis", "--", "sh", "-c", "echo no module >&2; exit 1"}, io.Discard, &log)
-	if err == nil || !strings.Contains(err.Error(), "no module") && !strings.Contains(log.String(), "not tried") {
+	if err == nil || !strings.Contains(err.Error(), "no module") && !strings.Contains(log.String(), "not tested") {
 		t.Errorf("error %v, log %s", err, log.String())
 	}
 }

@@ -4,40 +4,40 @@ import (
 	"cellserver/clients/internal/table"
 )
 
-// checks are what the programs report, in the page's order.
+// checks returns the checks that the programs report, in the page's order.
 func checks() []table.Check {
 	return []table.Check{
-		{Name: "url", Does: "connects by a URL with a password, and is answered"},
-		{Name: "tls", Does: "connects by a rediss URL with the run's authority; without it, refuses the server's certificate"},
-		{Name: "handshake", Does: "connects with all that it sends by default (below)"},
-		{Name: "throttle", Does: "CL.THROTTLE by the client's way to send any command: the exact five integers"},
+		{Name: "url", Does: "connects by a URL with a password, and receives a reply"},
+		{Name: "tls", Does: "connects by a rediss URL with the test's authority; without it, rejects the server's certificate"},
+		{Name: "handshake", Does: "connects with the commands that it sends by default (below)"},
+		{Name: "throttle", Does: "CL.THROTTLE, sent as an arbitrary command: exactly the five integers"},
 		{Name: "pipeline", Does: "100 calls in one pipeline, answered in order"},
 		{Name: "transaction", Does: "three calls between MULTI and EXEC"},
-		{Name: "watch", Does: "a transaction on a watched key: given up when another connection wrote the key, else done"},
-		{Name: "evalsha", Does: "CL.THROTTLE out of a Lua script, by its hash, where the server does not know the script at first"},
-		{Name: "eval", Does: "the same by the script's text"},
-		{Name: "pool", Does: "8 workers with 100 calls each on one key: exactly as many pass as the limit says"},
-		{Name: "wrong password", Does: "is refused, and says so"},
-		{Name: "database", Does: "a URL with /3: its keys are apart from those of database 0"},
-		{Name: "scrape", Does: "the exporter's metrics of the server, its clients and its keys, and nothing wrong in its log"},
-		{Name: "reconnect", Does: "the server restarts; the next call is answered"},
+		{Name: "watch", Does: "a transaction on a watched key: aborted if another connection wrote the key, else executed"},
+		{Name: "evalsha", Does: "CL.THROTTLE in a Lua script, by its hash, when the server does not have the script yet"},
+		{Name: "eval", Does: "the same by the script's source"},
+		{Name: "pool", Does: "8 workers with 100 calls each on one key: exactly as many are allowed as the limit says"},
+		{Name: "wrong password", Does: "is refused, and the client reports it"},
+		{Name: "database", Does: "a URL with /3: its keys are separate from those of database 0"},
+		{Name: "scrape", Does: "the exporter has metrics of the server, its clients and its keys, and no errors in its log"},
+		{Name: "reconnect", Does: "the server restarts; the next call succeeds"},
 	}
 }
 
-// client is one of the matrix.
+// client is a client in the matrix.
 type client struct {
 	name string // as in the page
 	dir  string // of its program
-	// needs are commands that succeed where the client is installed.
+	// needs are commands that succeed if the client is installed.
 	needs []need
-	// build are commands for the program's directory; in them and in run {out} is a file for what is built.
+	// build are commands for the program's directory; in build and run, {out} is the file to build.
 	build [][]string
 	run   []string
-	// checks are the names of those that it reports; all but scrape where it is nil.
+	// checks are the names of the checks that it reports; if nil, all but scrape.
 	checks []string
 }
 
-// need is a command that succeeds where a Debian package is installed.
+// need is a command that succeeds if Debian packages are installed.
 type need struct {
 	packages string
 	argv     []string

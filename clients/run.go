@@ -22,20 +22,20 @@ import (
 	"cellserver/clients/internal/wiretap"
 )
 
-// concurrency is how many clients are tried at a time, each on a server of its own: most of a program's time is its
-// language's start.
+// concurrency is how many clients are tested at a time, each with its own server: most of a program's time is the startup
+// of its language.
 const concurrency = 3
 
-// runner tries clients.
+// runner tests clients.
 type runner struct {
-	dir  string // for what is built
+	dir  string // for builds
 	spec target.Spec
 
 	mu  sync.Mutex // guards log
 	log io.Writer
 }
 
-// outcome is how it went with a client.
+// outcome is the result of a client.
 type outcome struct {
 	client  client
 	row     table.Row
@@ -43,7 +43,7 @@ type outcome struct {
 	err     error
 }
 
-// runAll tries clients and returns how it went, in their order.
+// runAll tests clients and returns the results in their order.
 func (r *runner) runAll(ctx context.Context, clients []client) []outcome {
 	outcomes := make([]outcome, len(clients))
 	turns := make(chan struct{}, concurrency)
@@ -100,7 +100,7 @@ func (r *runner) try(ctx context.Context, c client) outcome {
 	return o
 }
 
-// words puts the built file's path into a command.
+// words replaces {out} in a command.
 func (r *runner) words(c client, argv []string) []string {
 	words := slices.Clone(argv)
 	for i := range words {
@@ -121,7 +121,7 @@ func (r *runner) build(ctx context.Context, c client) error {
 	return nil
 }
 
-// runProgram runs the client's program on a server of its own.
+// runProgram runs the client's program with its own server.
 func (r *runner) runProgram(ctx context.Context, c client) (program.Result, *wiretap.Tap, error) {
 	spec := r.spec
 	var err error
@@ -140,7 +140,7 @@ func (r *runner) runProgram(ctx context.Context, c client) (program.Result, *wir
 	defer tap.Close()
 	address := func(scheme string, port, database int) string {
 		u := url.URL{Scheme: scheme, Host: "127.0.0.1:" + strconv.Itoa(port), Path: "/" + strconv.Itoa(database)}
-		// Not by url.UserPassword, which leaves in what other languages' parsers trip over.
+		// Not by url.UserPassword, which does not escape what other languages' parsers require.
 		return strings.Replace(u.String(), "://", "://:"+url.QueryEscape(r.spec.Password)+"@", 1)
 	}
 	result, err := program.Run(ctx, program.Program{
@@ -156,7 +156,7 @@ func (r *runner) runProgram(ctx context.Context, c client) (program.Result, *wir
 	return result, tap, err
 }
 
-// judge wants each of the client's checks reported, and none else.
+// judge requires exactly the client's checks to be reported.
 func judge(c client, result program.Result) (cells map[string]string, failures error) {
 	cells = map[string]string{}
 	var missing []string

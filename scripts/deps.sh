@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what the tests need: Debian packages when root, else it names them.
+# Installs the Debian packages that the tests require, or lists them if not run as root.
 set -euo pipefail
 
 missing=()
-# want PACKAGE TEST...: notes the package if the test fails.
+# want PACKAGE TEST...: adds the package to the missing ones if the test fails.
 want() {
 	local package=$1
 	shift
@@ -35,7 +35,7 @@ want prometheus-redis-exporter command -v prometheus-redis-exporter
 
 ((${#missing[@]} > 0)) || exit 0
 if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
-	echo "the tests need these Debian packages: sudo apt-get install ${missing[*]}" >&2
+	echo "the tests require these Debian packages: sudo apt-get install ${missing[*]}" >&2
 	exit 1
 fi
 apt-get update -qq

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for a time each.
+# Runs every fuzz target of the module for TIME each.
 #
 #   scripts/fuzz.sh [TIME]     default 20s
 set -euo pipefail
 cd "$(dirname "$0")/.."
-said=$(mktemp)
-trap 'rm -f "$said"' EXIT
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
 
-# Go below 1.27 may fail at the end of the time with "context deadline exceeded" although nothing was found
-# (go.dev/issue/75804). What is found is always written.
-is_end_of_time() {
-	grep -q '^ *context deadline exceeded$' "$said" && ! grep -q 'Failing input written' "$said"
+# Go before 1.27 may fail with "context deadline exceeded" when the time is over although nothing was found
+# (go.dev/issue/75804). A real finding always writes an input.
+is_timeout() {
+	grep -q '^ *context deadline exceeded$' "$output" && ! grep -q 'Failing input written' "$output"
 }
 
 for package in $(go list ./...); do
 	for target in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
 		echo "fuzz $package $target ${1:-20s}"
-		go test -run '^$' -fuzz "^$target\$" -fuzztime "${1:-20s}" "$package" | tee "$said" || is_end_of_time
+		go test -run '^$' -fuzz "^$target\$" -fuzztime "${1:-20s}" "$package" | tee "$output" || is_timeout
 	done
 done

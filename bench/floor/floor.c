@@ -1,6 +1,6 @@
-/* The floor: the least that a single-threaded server on sockets can do. One epoll loop reads, finds where each RESP
- * command ends, and answers each with the same five integers. It keeps no keys, checks next to nothing and trusts its
- * client; it is here only to be measured. It listens on a free port of 127.0.0.1 and prints it.
+/* The floor: the minimum that a single-threaded socket server can do. One epoll loop reads, finds the end of each RESP
+ * command, and answers each with the same five integers. It stores no keys, validates almost nothing and trusts its
+ * client; it exists only to be measured. It listens on a free port of 127.0.0.1 and prints it.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@ enum { READ_BYTES = 128 << 10, EVENTS = 512, FILES = 1 << 17, WAITING = 1 << 20 
 static const char reply[] = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n";
 enum { REPLY_BYTES = sizeof reply - 1 };
 
-/* What a connection has beyond its socket: a command's beginning, and replies that its client has not taken. */
+/* A connection's state: the beginning of a command, and replies that its client has not read. */
 struct conn {
 	char *kept, *waiting;
 	size_t kept_len, waiting_len;
@@ -34,7 +34,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* Reads the number that ends in \r\n at p; returns what follows it, or NULL if it is not all there. */
+/* Reads the number that ends in \r\n at p; returns the position after it, or NULL if it is incomplete. */
 static const char *number(const char *p, const char *end, long *n)
 {
 	for (*n = 0; p < end && *p >= '0' && *p <= '9'; p++)
@@ -42,7 +42,7 @@ static const char *number(const char *p, const char *end, long *n)
 	return p + 2 <= end ? p + 2 : NULL;
 }
 
-/* Returns the end of the command at p, or NULL if it is not all there. */
+/* Returns the end of the command at p, or NULL if it is incomplete. */
 static const char *command_end(const char *p, const char *end)
 {
 	long args, bytes;
@@ -66,7 +66,7 @@ static void hang_up(int fd)
 	close(fd);
 }
 
-/* Sends what waited before. */
+/* Sends pending replies. */
 static int drain(int fd, struct conn *c)
 {
 	while (c->waiting_len > 0) {
@@ -93,13 +93,13 @@ static int answer(int fd, struct conn *c, size_t len)
 	if (c->waiting == NULL && (c->waiting = malloc(WAITING)) == NULL)
 		return -1;
 	if (c->waiting_len + len - sent > WAITING)
-		return -1; /* a client that does not read */
+		return -1; /* the client does not read */
 	memcpy(c->waiting + c->waiting_len, output + sent, len - sent);
 	c->waiting_len += len - sent;
 	return 0;
 }
 
-/* Reads until nothing is left; returns -1 when the connection is over. */
+/* Reads until nothing is left; returns -1 if the connection was closed. */
 static int serve(int fd, struct conn *c)
 {
 	for (;;) {

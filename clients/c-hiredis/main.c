@@ -1,5 +1,5 @@
-// Does with the server what users of hiredis do. hiredis itself knows no URLs, pools or reconnection of its own accord:
-// its users write them so.
+// Uses the server as users of hiredis do. hiredis has no URLs, pools or automatic reconnection: its users write them like
+// this.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -17,7 +17,7 @@
 
 #define SCRIPT "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
 #define SCRIPT_SHA1 "c305b0c988f72d6d6e22c904bcc0d535ed68b2a4"
-#define DAY_SECONDS 86400 // a period so long that nothing leaks while a check runs
+#define DAY_SECONDS 86400 // a period so long that no unit leaks during a check
 #define WORKERS 8
 #define CALLS 100
 
@@ -25,7 +25,7 @@ static const struct timeval timeout = {.tv_sec = 10};
 
 static bool failed; // whether a check has
 
-// A check's outcome: why it failed, or "".
+// A check's result: why it failed, or "".
 static char why[512];
 
 __attribute__((format(printf, 1, 2))) static bool fail(const char *format, ...)
@@ -42,7 +42,7 @@ static void report(const char *check, bool ok)
 	if (ok) {
 		printf("{\"check\": \"%s\", \"ok\": true}\n", check);
 	} else {
-		for (char *c = why; *c; c++) // what would need an escape in JSON
+		for (char *c = why; *c; c++) // must be escaped in JSON
 			if (*c == '"' || *c == '\\' || *c < ' ')
 				*c = '\'';
 		printf("{\"check\": \"%s\", \"error\": \"%s\"}\n", check, why);
@@ -88,7 +88,7 @@ static redisReply *command(redisContext *c, const char *format, ...)
 	return reply;
 }
 
-// answers_ok wants +OK to a command.
+// answers_ok expects +OK in reply to a command.
 static bool answers_ok(redisReply *reply)
 {
 	if (!reply)
@@ -130,7 +130,7 @@ static redisContext *open_url(const char *url)
 	return c;
 }
 
-// begins wants five integers that begin with n of these, and does not free the reply.
+// begins expects five integers that begin with n of these, and does not free the reply.
 static bool begins(const redisReply *reply, size_t n, const long long *want)
 {
 	if (!reply)
@@ -143,7 +143,7 @@ static bool begins(const redisReply *reply, size_t n, const long long *want)
 	return true;
 }
 
-// is_fresh wants the answer to 15 30 60 for a key that was not there, and frees it.
+// is_fresh expects the reply to 15 30 60 for a new key, and frees it.
 static bool is_fresh(redisReply *reply)
 {
 	bool ok = begins(reply, 5, (const long long[]){0, 16, 15, -1, 2});
@@ -177,7 +177,7 @@ static bool check_url(redisContext *c)
 }
 
 #ifdef HAVE_TLS
-// over_tls verifies by the authorities of a file, or by the system's where it is NULL.
+// over_tls verifies with the authorities in a file or, if it is NULL, the system's.
 static bool over_tls(const char *ca)
 {
 	struct address a;
@@ -261,7 +261,7 @@ static redisReply *watched(redisContext *c, redisContext *other)
 	return command(c, "EXEC");
 }
 
-// check_watch has a transaction given up because another connection wrote its key, and then one that nobody disturbs.
+// check_watch expects a transaction to abort because another connection wrote its key, and then one to succeed.
 static bool check_watch(redisContext *c)
 {
 	redisContext *other = open_url(getenv("REDIS_URL"));
@@ -283,7 +283,7 @@ static bool check_watch(redisContext *c)
 	return ok;
 }
 
-// check_evalsha loads the script when the server does not know it, as hiredis's users do.
+// check_evalsha loads the script if the server does not have it, as hiredis's users do.
 static bool check_evalsha(redisContext *c)
 {
 	redisReply *reply = command(c, "EVALSHA %s 1 evalsha 15 30 60", SCRIPT_SHA1);
@@ -299,7 +299,7 @@ static bool check_evalsha(redisContext *c)
 	return ok && is_fresh(command(c, "EVALSHA %s 1 evalsha 15 30 60", SCRIPT_SHA1));
 }
 
-// work makes its calls on a connection of its own, and returns how many passed, or -1.
+// work makes its calls on its own connection, and returns how many were allowed, or -1.
 static void *work(void *unused)
 {
 	(void)unused;

@@ -1,4 +1,4 @@
-// Command go-redis does with the server what users of go-redis do.
+// Command go-redis uses the server as users of go-redis do.
 package main
 
 import (
@@ -47,7 +47,7 @@ func run(ctx context.Context) error {
 		if err := throttle(ctx, client, "database"); err != nil {
 			return err
 		}
-		return throttleAt(ctx, os.Getenv("REDIS_DB3_URL"), "database") // where its namesake is another key
+		return throttleAt(ctx, os.Getenv("REDIS_DB3_URL"), "database") // where the key of the same name is separate
 	})
 	r.Check("reconnect", func() error {
 		if err := r.Restart(); err != nil {
@@ -73,8 +73,8 @@ func throttleAt(ctx context.Context, url, key string) error {
 }
 
 func overTLS(ctx context.Context) error {
-	stranger := throttleAt(ctx, os.Getenv("REDIS_TLS_URL"), "tls") // knows the system's authorities only
-	if err := expect.Refused(stranger, "certificate signed by unknown authority"); err != nil {
+	untrusted := throttleAt(ctx, os.Getenv("REDIS_TLS_URL"), "tls") // only with the system's authorities
+	if err := expect.Refused(untrusted, "certificate signed by unknown authority"); err != nil {
 		return err
 	}
 	options, err := redis.ParseURL(os.Getenv("REDIS_TLS_URL"))
@@ -120,7 +120,7 @@ func transaction(ctx context.Context, client *redis.Client) error {
 	return expect.Transacted(func(i int) ([]int64, error) { return replies[i].Int64Slice() })
 }
 
-// watch has a transaction given up because another connection wrote its key, and then one that nobody disturbs.
+// watch expects a transaction to abort because another connection wrote its key, and then one to succeed.
 func watch(ctx context.Context, client *redis.Client) error {
 	attempt := func(disturb func() error) error {
 		return client.Watch(ctx, func(tx *redis.Tx) error {
@@ -146,7 +146,7 @@ func watch(ctx context.Context, client *redis.Client) error {
 	return attempt(func() error { return nil })
 }
 
-// evalsha sends EVALSHA, and EVAL when the server does not know the script, as Run does.
+// evalsha sends EVALSHA, and EVAL if the server does not have the script, as Run does.
 func evalsha(ctx context.Context, client *redis.Client) error {
 	for _, key := range []string{"evalsha:unknown", "evalsha:known"} {
 		reply, err := redis.NewScript(expect.Script).Run(ctx, client, []string{key}, 15, 30, 60).Int64Slice()

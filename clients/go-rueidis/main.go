@@ -1,4 +1,4 @@
-// Command go-rueidis does with the server what users of rueidis do.
+// Command go-rueidis uses the server as users of rueidis do.
 package main
 
 import (
@@ -56,7 +56,7 @@ func run(ctx context.Context) error {
 		if err := fresh(ctx, client, "database"); err != nil {
 			return err
 		}
-		return throttleAt(ctx, os.Getenv("REDIS_DB3_URL"), "database") // where its namesake is another key
+		return throttleAt(ctx, os.Getenv("REDIS_DB3_URL"), "database") // where the key of the same name is separate
 	})
 	r.Check("reconnect", func() error {
 		if err := r.Restart(); err != nil {
@@ -67,7 +67,7 @@ func run(ctx context.Context) error {
 	return r.Err()
 }
 
-// throttle is a command that rueidis's builder does not know.
+// throttle builds a command that rueidis's builder does not have.
 func throttle(b rueidis.Builder, key string, limit ...string) rueidis.Completed {
 	return b.Arbitrary("CL.THROTTLE").Keys(key).Args(limit...).Build()
 }
@@ -90,8 +90,8 @@ func throttleAt(ctx context.Context, url, key string) error {
 }
 
 func overTLS(ctx context.Context) error {
-	stranger := throttleAt(ctx, os.Getenv("REDIS_TLS_URL"), "tls") // knows the system's authorities only
-	if err := expect.Refused(stranger, "certificate signed by unknown authority"); err != nil {
+	untrusted := throttleAt(ctx, os.Getenv("REDIS_TLS_URL"), "tls") // only with the system's authorities
+	if err := expect.Refused(untrusted, "certificate signed by unknown authority"); err != nil {
 		return err
 	}
 	options, err := rueidis.ParseURL(os.Getenv("REDIS_TLS_URL"))
@@ -137,7 +137,7 @@ func transaction(ctx context.Context, c rueidis.DedicatedClient) error {
 	return expect.Transacted(func(i int) ([]int64, error) { return results[i].AsIntSlice() })
 }
 
-// watch has a transaction given up because another connection wrote its key, and then one that nobody disturbs.
+// watch expects a transaction to abort because another connection wrote its key, and then one to succeed.
 func watch(ctx context.Context, other rueidis.Client, c rueidis.DedicatedClient) error {
 	attempt := func(disturb bool) ([]rueidis.RedisMessage, error) {
 		if err := c.Do(ctx, c.B().Watch().Key("watch").Build()).Error(); err != nil {
@@ -162,7 +162,7 @@ func watch(ctx context.Context, other rueidis.Client, c rueidis.DedicatedClient)
 	return expect.Reply(values, err, 0, 16, 14)
 }
 
-// evalsha sends EVALSHA, and EVAL when the server does not know the script, as Exec does.
+// evalsha sends EVALSHA, and EVAL if the server does not have the script, as Exec does.
 func evalsha(ctx context.Context, client rueidis.Client) error {
 	for _, key := range []string{"evalsha:unknown", "evalsha:known"} {
 		reply, err := rueidis.NewLuaScript(expect.Script).Exec(ctx, client, []string{key}, []string{"15", "30", "60"}).AsIntSlice()
@@ -173,7 +173,7 @@ func evalsha(ctx context.Context, client rueidis.Client) error {
 	return nil
 }
 
-// pool has each worker take a connection of its own out of the pool, where rueidis would else share one.
+// pool has each worker take its own connection from the pool, because rueidis would otherwise share one.
 func pool(ctx context.Context, client rueidis.Client) error {
 	return expect.Pooled(func(call func([]int64, error) error) error {
 		return client.Dedicated(func(c rueidis.DedicatedClient) error {
@@ -187,7 +187,7 @@ func pool(ctx context.Context, client rueidis.Client) error {
 	})
 }
 
-// reconnect gives a call up that rueidis had sent on the lost connection: rueidis repeats only what reads.
+// reconnect gives up a call that was sent on the lost connection: rueidis repeats only commands that read.
 func reconnect(ctx context.Context, client rueidis.Client) (err error) {
 	for i := range 3 {
 		if err = fresh(ctx, client, "reconnect:"+strconv.Itoa(i)); err == nil {

@@ -1,4 +1,4 @@
-// Does with the server what users of ioredis do.
+// Uses the server as users of ioredis do.
 import { readFileSync } from "node:fs";
 
 import Redis from "ioredis";
@@ -9,18 +9,18 @@ import {
 
 const { REDIS_URL, REDIS_TLS_URL, REDIS_TAPPED_URL, REDIS_DB3_URL, REDIS_CA } = process.env;
 
-// A client with an error listener: ioredis else prints what it reconnects after.
+// A client with an error listener, without which ioredis prints the errors that it recovers from.
 function open(url, options) {
   return new Redis(url, options).on("error", () => {});
 }
 
-// once opens a client for a call, and gives up at its first failure to connect.
+// once opens a client for one call, and fails at the first connection error.
 async function once(url, options, run) {
   const client = open(url, { ...options, lazyConnect: true, retryStrategy: null });
   try {
     await new Promise((resolve, reject) => {
       client.once("error", reject);
-      client.connect().then(resolve, () => {}); // the error event says why
+      client.connect().then(resolve, () => {}); // the error event has the reason
     });
     return await run(client);
   } finally {
@@ -31,7 +31,7 @@ async function once(url, options, run) {
 const throttle = (client, key, ...limit) => client.call("CL.THROTTLE", key, ...limit);
 const fresh = async (client, key) => expect(await throttle(client, key, 15, 30, 60), FRESH);
 
-// replies are those of a pipeline or transaction, each a pair of error and reply.
+// replies returns the replies of a pipeline or transaction, whose results are pairs of error and reply.
 function replies(results) {
   return results.map(([error, reply]) => {
     if (error) throw error;
@@ -56,7 +56,7 @@ async function transaction() {
   expectTransacted(replies(await multi.exec()));
 }
 
-// watch has a transaction given up because another connection wrote its key, and then one that nobody disturbs.
+// watch expects a transaction to abort because another connection wrote its key, and then one to succeed.
 async function watch() {
   const other = client.duplicate();
   const exec = () => client.multi().call("CL.THROTTLE", "watch", 15, 1, DAY_SECONDS).exec();
@@ -71,13 +71,13 @@ async function watch() {
   }
 }
 
-// evalsha sends EVALSHA, and EVAL when the server does not know the script, as ioredis's own commands do.
+// evalsha sends EVALSHA, and EVAL if the server does not have the script, as ioredis's own commands do.
 async function evalsha() {
   client.defineCommand("scriptThrottle", { numberOfKeys: 1, lua: SCRIPT });
   for (const key of ["evalsha:unknown", "evalsha:known"]) expect(await client.scriptThrottle(key, 15, 30, 60), FRESH);
 }
 
-// pool gives each worker a connection of its own, as ioredis has no pool.
+// pool gives each worker its own connection, because ioredis has no pool.
 async function pool() {
   const clients = Array.from({ length: 8 }, () => client.duplicate());
   try {
@@ -102,7 +102,7 @@ await check("pool", pool);
 await check("wrong password", () => refused(once(withPassword(REDIS_URL, "not it"), {}, (c) => c.ping()), /WRONGPASS/));
 await check("database", async () => {
   await fresh(client, "database");
-  await once(REDIS_DB3_URL, {}, (c) => fresh(c, "database")); // where its namesake is another key
+  await once(REDIS_DB3_URL, {}, (c) => fresh(c, "database")); // where the key of the same name is separate
 });
 await check("reconnect", async () => {
   await restart();

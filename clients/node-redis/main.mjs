@@ -1,4 +1,4 @@
-// Does with the server what users of node-redis do.
+// Uses the server as users of node-redis do.
 import { readFileSync } from "node:fs";
 
 import { WatchError, createClient, createClientPool, defineScript } from "redis";
@@ -9,7 +9,7 @@ import {
 
 const { REDIS_URL, REDIS_TLS_URL, REDIS_TAPPED_URL, REDIS_DB3_URL, REDIS_CA } = process.env;
 
-// evalsha's script: node-redis sends EVALSHA, and EVAL when the server does not know it.
+// evalsha's script: node-redis sends EVALSHA, and EVAL if the server does not have it.
 const scriptThrottle = defineScript({
   SCRIPT,
   NUMBER_OF_KEYS: 1,
@@ -20,10 +20,10 @@ const scriptThrottle = defineScript({
   transformReply: undefined,
 });
 
-// A client with an error listener: without one, an error ends the process.
+// A client with an error listener, without which an error ends the process.
 const open = (options) => createClient(options).on("error", () => {});
 
-// once opens a client for a call, and gives up at its first failure to connect.
+// once opens a client for one call, and fails at the first connection error.
 async function once(options, run) {
   const client = open({ ...options, socket: { reconnectStrategy: false, ...options.socket } });
   try {
@@ -54,7 +54,7 @@ async function transaction() {
   expectTransacted(await multi.exec());
 }
 
-// watch has a transaction given up because another connection wrote its key, and then one that nobody disturbs.
+// watch expects a transaction to abort because another connection wrote its key, and then one to succeed.
 async function watch() {
   await once({ url: REDIS_URL }, async (own) => {
     const exec = () => own.multi().addCommand(["CL.THROTTLE", "watch", "15", "1", DAY_SECONDS]).exec();
@@ -105,7 +105,7 @@ await check("wrong password", () => {
 });
 await check("database", async () => {
   await fresh(client, "database");
-  await once({ url: REDIS_DB3_URL }, (c) => fresh(c, "database")); // where its namesake is another key
+  await once({ url: REDIS_DB3_URL }, (c) => fresh(c, "database")); // where the key of the same name is separate
 });
 await check("reconnect", async () => {
   await restart();

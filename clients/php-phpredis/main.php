@@ -1,21 +1,21 @@
 <?php
-// Does with the server what users of phpredis do. phpredis itself knows no URLs: its users take them apart so.
+// Uses the server as users of phpredis do. phpredis has no URLs: its users parse them like this.
 
 const SCRIPT = "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])";
-const DAY_SECONDS = 86400; // a period so long that nothing leaks while a check runs
-const FRESH = [0, 16, 15, -1, 2]; // the answer to 15 30 60 for a key that was not there
+const DAY_SECONDS = 86400; // a period so long that no unit leaks during a check
+const FRESH = [0, 16, 15, -1, 2]; // the reply to 15 30 60 for a new key
 const TIMEOUT_SECONDS = 10;
 
-// open connects by a URL, in which rediss asks for TLS.
+// open connects by a URL, in which rediss enables TLS.
 function open(string $url, array $tls = [], ?string $password = null): Redis
 {
     $parts = parse_url($url);
     $redis = new Redis();
     $host = ($parts['scheme'] === 'rediss' ? 'tls://' : '') . $parts['host'];
-    // A warning says why TLS failed: have it in the exception.
+    // A warning says why TLS failed: include it in the exception.
     set_error_handler(fn($level, $text) => throw new RedisException($text), E_WARNING);
     try {
-        // Any stream context asks for TLS, an empty one as well.
+        // Any stream context enables TLS, even an empty one.
         $context = $parts['scheme'] === 'rediss' ? ['stream' => $tls] : [];
         $redis->connect($host, $parts['port'], TIMEOUT_SECONDS, null, 0, TIMEOUT_SECONDS, $context);
     } finally {
@@ -96,7 +96,7 @@ function transaction(Redis $redis): void
     expect(firstThree($multi->exec()), [[0, 2, 1], [0, 2, 0], [1, 2, 0]]);
 }
 
-// watch has a transaction given up because another connection wrote its key, and then one that nobody disturbs.
+// watch expects a transaction to abort because another connection wrote its key, and then one to succeed.
 function watch(Redis $redis): void
 {
     $other = open(getenv('REDIS_URL'));
@@ -107,7 +107,7 @@ function watch(Redis $redis): void
     expect(firstThree(throttle($redis->multi(), 'watch', 15, 1, DAY_SECONDS)->exec()), [[0, 16, 14]]);
 }
 
-// evalsha falls back to EVAL when the server does not know the script, as phpredis's users do.
+// evalsha falls back to EVAL if the server does not have the script, as phpredis's users do.
 function evalsha(Redis $redis): void
 {
     $known = [];
@@ -123,7 +123,7 @@ function evalsha(Redis $redis): void
     expect($known, [false, true]);
 }
 
-// pool has eight processes with a connection each, which is how PHP serves many at once.
+// pool uses eight processes with a connection each, as PHP does to serve many clients.
 function pool(): void
 {
     $workers = [];
@@ -151,14 +151,14 @@ function worker(): void
 function tls(): void
 {
     $url = getenv('REDIS_TLS_URL');
-    refused(fn() => open($url), 'certificate verify failed'); // knows the system's authorities only
+    refused(fn() => open($url), 'certificate verify failed'); // only with the system's authorities
     fresh(open($url, ['cafile' => getenv('REDIS_CA')]), 'tls');
 }
 
 function database(Redis $redis): void
 {
     fresh($redis, 'database');
-    fresh(open(getenv('REDIS_DB3_URL')), 'database'); // where its namesake is another key
+    fresh(open(getenv('REDIS_DB3_URL')), 'database'); // where the key of the same name is separate
 }
 
 function reconnect(Redis $redis): void

@@ -8,7 +8,7 @@ import threading
 import redis
 
 SCRIPT = "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
-DAY_SECONDS = 86400  # a period so long that nothing leaks while a check runs
+DAY_SECONDS = 86400  # a period so long that no unit leaks during a check
 URL = os.environ["REDIS_URL"]
 
 failed = False
@@ -23,7 +23,7 @@ def check(name, run):
     try:
         run()
         say(check=name, ok=True)
-    except Exception as e:  # whatever it is, the check has failed
+    except Exception as e:  # any exception fails the check
         failed = True
         say(check=name, error=f"{type(e).__name__}: {e}")
 
@@ -44,7 +44,7 @@ def fresh(client, key):
 def tls():
     url = os.environ["REDIS_TLS_URL"]
     try:
-        redis.from_url(url).ping()  # knows the system's authorities only
+        redis.from_url(url).ping()  # only with the system's authorities
         raise AssertionError("connected without the authority")
     except redis.ConnectionError as e:
         expect("CERTIFICATE_VERIFY_FAILED" in str(e), True)
@@ -91,7 +91,7 @@ def watch():
 
 
 def evalsha():
-    script = client.register_script(SCRIPT)  # sends EVALSHA, and loads the script when the server does not know it
+    script = client.register_script(SCRIPT)  # sends EVALSHA, and loads the script if the server does not have it
     for key in ("evalsha:unknown", "evalsha:known"):
         expect(script(keys=[key], args=[15, 30, 60]), [0, 16, 15, -1, 2])
 
@@ -118,7 +118,7 @@ def wrong_password():
     options = redis.connection.parse_url(URL) | {"password": "not it"}
     try:
         redis.Redis(**options).ping()
-    except (redis.AuthenticationError, redis.ResponseError) as e:  # which of them depends on redis-py's version
+    except (redis.AuthenticationError, redis.ResponseError) as e:  # which one depends on redis-py's version
         expect("invalid username-password pair" in str(e), True)
     else:
         raise AssertionError("let in with a wrong password")
@@ -126,7 +126,7 @@ def wrong_password():
 
 def database():
     fresh(client, "database")
-    with redis.from_url(os.environ["REDIS_DB3_URL"]) as other:  # where its namesake is another key
+    with redis.from_url(os.environ["REDIS_DB3_URL"]) as other:  # where the key of the same name is separate
         fresh(other, "database")
 
 

@@ -45,7 +45,7 @@ func run(ctx context.Context) error {
 	}
 	r.Check("url", func() error { return scrapeOnce(ctx, os.Getenv("REDIS_URL"), []string{up}) })
 	r.Check("tls", func() error {
-		// Of authorities it knows the system's only.
+		// Without the test's authority it has only the system's.
 		if err := scrapeOnce(ctx, os.Getenv("REDIS_TLS_URL"), []string{down}); err != nil {
 			return err
 		}
@@ -72,13 +72,13 @@ func run(ctx context.Context) error {
 	return r.Err()
 }
 
-// What an exporter says of a server that it can scrape, and of one that it cannot.
+// The metrics of an exporter whose server is up, and down.
 const (
 	up   = "redis_up 1"
 	down = "redis_up 0"
 )
 
-// scrapeOnce starts an exporter and wants these lines of it; and nothing wrong in its log, where the server is up.
+// scrapeOnce starts an exporter and expects these lines and, if the server is up, no errors in its log.
 func scrapeOnce(ctx context.Context, redisURL string, lines []string, flags ...string) error {
 	e, err := start(ctx, redisURL, flags...)
 	if err != nil {
@@ -92,7 +92,7 @@ func scrapeOnce(ctx context.Context, redisURL string, lines []string, flags ...s
 	return err
 }
 
-// reconnect has the same exporter scrape before the restart and after it.
+// reconnect scrapes with the same exporter before and after the restart.
 func reconnect(ctx context.Context, r *report.Reporter) error {
 	e, err := start(ctx, os.Getenv("REDIS_URL"))
 	if err != nil {
@@ -112,7 +112,7 @@ func reconnect(ctx context.Context, r *report.Reporter) error {
 	return e.logged()
 }
 
-// fill gives it keys to find.
+// fill creates keys for the exporter to find.
 func fill(ctx context.Context) error {
 	options, err := redis.ParseURL(os.Getenv("REDIS_URL"))
 	if err != nil {
@@ -129,7 +129,7 @@ func fill(ctx context.Context) error {
 	return nil
 }
 
-// exporterVersion reads the exporter's version off the line that it logs first.
+// exporterVersion reads the exporter's version from its first log line.
 func exporterVersion(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, binary, "--version").CombinedOutput()
 	if err != nil {
@@ -141,17 +141,17 @@ func exporterVersion(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("no version in %q", out)
 }
 
-// exporter is one that runs.
+// exporter is a running exporter.
 type exporter struct {
 	page string // URL of its metrics
 	cmd  *exec.Cmd
-	log  bytes.Buffer // to be read after stop
+	log  bytes.Buffer // read only after stop
 }
 
 const startTimeout = 10 * time.Second
 
 func start(ctx context.Context, redisURL string, flags ...string) (*exporter, error) {
-	ports, err := target.FreePorts(ctx, 1) // the exporter cannot choose one and tell which
+	ports, err := target.FreePorts(ctx, 1) // the exporter cannot choose a port and report it
 	if err != nil {
 		return nil, err
 	}
@@ -177,13 +177,13 @@ func start(ctx context.Context, redisURL string, flags ...string) (*exporter, er
 	}
 }
 
-// stop ends it, unless that has been done.
+// stop stops the exporter, if it is running.
 func (e *exporter) stop() {
 	_ = e.cmd.Process.Kill()
 	_ = e.cmd.Wait()
 }
 
-// logged says what went wrong for an exporter that has been stopped.
+// logged returns the errors in the log of a stopped exporter.
 func (e *exporter) logged() error {
 	var err error
 	for line := range strings.Lines(e.log.String()) {
@@ -194,7 +194,7 @@ func (e *exporter) logged() error {
 	return err
 }
 
-// scrape wants lines that begin so among the metrics.
+// scrape expects metrics lines that begin with these.
 func (e *exporter) scrape(ctx context.Context, lines []string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.page, http.NoBody)
 	if err != nil {

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Does with the server what users of redis-rb do.
+# Uses the server as users of redis-rb do.
 
 require "connection_pool"
 require "digest"
@@ -8,8 +8,8 @@ require "json"
 require "redis"
 
 SCRIPT = "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
-DAY_SECONDS = 86_400 # a period so long that nothing leaks while a check runs
-FRESH = [0, 16, 15, -1, 2].freeze # the answer to 15 30 60 for a key that was not there
+DAY_SECONDS = 86_400 # a period so long that no unit leaks during a check
+FRESH = [0, 16, 15, -1, 2].freeze # the reply to 15 30 60 for a new key
 URL = ENV.fetch("REDIS_URL")
 
 $stdout.sync = true
@@ -42,7 +42,7 @@ def first_three(replies)
   replies.map { |reply| reply.first(3) }
 end
 
-# refused wants an error whose text matches.
+# refused expects an error whose text matches.
 def refused(pattern)
   yield
 rescue Redis::BaseError, OpenSSL::SSL::SSLError => e
@@ -51,7 +51,7 @@ else
   raise "no error, want #{pattern.inspect}"
 end
 
-# once opens a client for a call.
+# once opens a client for one call.
 def once(url, **options)
   redis = Redis.new(url: url, **options)
   yield redis
@@ -73,7 +73,7 @@ def transaction(redis)
   expect(first_three(replies), [[0, 2, 1], [0, 2, 0], [1, 2, 0]])
 end
 
-# Has a transaction given up because another connection wrote its key, and then one that nobody disturbs.
+# Expects a transaction to abort because another connection wrote its key, and then one to succeed.
 def watch(redis)
   exec = -> { redis.multi { |batch| throttle(batch, "watch", 15, 1, DAY_SECONDS) } }
   once(URL) do |other|
@@ -85,7 +85,7 @@ def watch(redis)
   redis.watch("watch") { expect(first_three(exec.call), [[0, 16, 14]]) }
 end
 
-# Falls back to EVAL when the server does not know the script, as redis-rb's users do.
+# Falls back to EVAL if the server does not have the script, as redis-rb's users do.
 def evalsha(redis)
   known = %w[evalsha:first evalsha:second].map do |key|
     limit = { keys: [key], argv: [15, 30, 60] }
@@ -112,13 +112,13 @@ end
 
 def tls
   url = ENV.fetch("REDIS_TLS_URL")
-  refused(/certificate verify failed/) { once(url) { |redis| fresh(redis, "tls") } } # knows the system's authorities only
+  refused(/certificate verify failed/) { once(url) { |redis| fresh(redis, "tls") } } # only with the system's authorities
   once(url, ssl_params: { ca_file: ENV.fetch("REDIS_CA") }) { |redis| fresh(redis, "tls") }
 end
 
 def database(redis)
   fresh(redis, "database")
-  once(ENV.fetch("REDIS_DB3_URL")) { |other| fresh(other, "database") } # where its namesake is another key
+  once(ENV.fetch("REDIS_DB3_URL")) { |other| fresh(other, "database") } # where the key of the same name is separate
 end
 
 def reconnect(redis)

@@ -12,14 +12,14 @@ import (
 	"cellserver/internal/peer"
 )
 
-// word is a flag that is one of two words.
-type word struct {
+// boolFlag is a boolean flag with its own two words, such as yes and no.
+type boolFlag struct {
 	on      *bool
 	yes, no string
 }
 
 // Set implements pflag.Value.
-func (w word) Set(s string) error {
+func (w boolFlag) Set(s string) error {
 	if s != w.yes && s != w.no {
 		return errors.New("must be " + w.yes + " or " + w.no)
 	}
@@ -28,7 +28,7 @@ func (w word) Set(s string) error {
 }
 
 // String implements pflag.Value.
-func (w word) String() string {
+func (w boolFlag) String() string {
 	if *w.on {
 		return w.yes
 	}
@@ -36,21 +36,21 @@ func (w word) String() string {
 }
 
 // Type implements pflag.Value.
-func (w word) Type() string { return w.yes + "|" + w.no }
+func (w boolFlag) Type() string { return w.yes + "|" + w.no }
 
-// yesNo is a setting in Redis's words.
-func yesNo(on bool) string { return word{&on, "yes", "no"}.String() }
+// yesNo formats a boolean setting as Redis does.
+func yesNo(on bool) string { return boolFlag{&on, "yes", "no"}.String() }
 
-// protectedMode is Redis's refusal, with what to do here. It begins with its words, which some clients look for.
+// protectedMode is the error reply of protected mode. It begins as Redis's does, because some clients look for that.
 const protectedMode = "DENIED cellserver is running in protected mode because protected mode is enabled and no password is set " +
 	"for the default user. In this mode connections are only accepted from the loopback interface. To let other hosts in, " +
 	"set a password with --requirepass or --requirepass-file, or give --protected-mode=no where only hosts that may use it " +
 	"can reach the port. To serve this host alone, have it bind to loopback: --addr 127.0.0.1:6380."
 
-// access is who may use the server. It is safe for concurrent use.
+// access decides who may use the server. It is safe for concurrent use.
 type access struct {
 	users         *acl.Users
-	password      atomic.Pointer[string] // of the default user, as it was set last
+	password      atomic.Pointer[string] // last set for the default user
 	protectedMode atomic.Bool
 }
 
@@ -66,7 +66,7 @@ func (a *access) setPassword(password string) {
 	a.users.SetDefaultPassword(password)
 }
 
-// isOpen reports whether anybody who connects may use the server.
+// isOpen reports whether clients may use the server without a password.
 func (a *access) isOpen() bool {
 	user := a.users.Default()
 	return user.Enabled() && !user.NeedsPassword()
@@ -74,7 +74,7 @@ func (a *access) isOpen() bool {
 
 func (a *access) refusesOtherHosts() bool { return a.protectedMode.Load() && a.isOpen() }
 
-// admit refuses clients of other hosts for as long as anybody could use the server.
+// admit refuses clients on other hosts while the server requires no password, if protected mode is enabled.
 func (a *app) admit(p peer.Peer) (refusal string) {
 	if isLocal(p) || !a.access.refusesOtherHosts() {
 		return ""
@@ -82,7 +82,7 @@ func (a *app) admit(p peer.Peer) (refusal string) {
 	return protectedMode
 }
 
-// mayDebug says whether a client may use DEBUG.
+// mayDebug reports whether a client may use DEBUG.
 func (o *options) mayDebug(p peer.Peer) bool {
 	return o.debugCommand == "yes" || o.debugCommand == "local" && isLocal(p)
 }
@@ -93,21 +93,21 @@ func isLocal(p peer.Peer) bool {
 	return p.Unix || err == nil && addr.Addr().Unmap().IsLoopback()
 }
 
-// warnOfOtherHosts says what is wrong with a port that other hosts can reach while there is no password.
-func (a *app) warnOfOtherHosts(kind string, l net.Listener) {
+// warnOfOtherHosts warns of a port that other hosts can reach while there is no password.
+func (a *app) warnOfOtherHosts(listener string, l net.Listener) {
 	if l == nil || !a.access.isOpen() || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return
 	}
 	if a.access.refusesOtherHosts() {
-		a.log.Warn("other hosts can reach this server but are refused, for it has no password (protected mode); set "+
-			envName("requirepass")+", or give --protected-mode=no where a firewall guards the port", kind, l.Addr().String())
+		a.log.Warn("other hosts can reach this server but are refused because it has no password (protected mode); set "+
+			envName("requirepass")+", or --protected-mode=no if a firewall protects the port", listener, l.Addr().String())
 		return
 	}
-	a.log.Warn("other hosts can reach this server and it asks for no password; set "+envName("requirepass")+
-		" or keep the port behind a firewall", kind, l.Addr().String())
+	a.log.Warn("other hosts can reach this server and it requires no password; set "+envName("requirepass")+
+		" or protect the port with a firewall", listener, l.Addr().String())
 }
 
-// readPassword reads --requirepass-file, if it is given.
+// readPassword reads --requirepass-file, if it is set.
 func (o *options) readPassword(log *slog.Logger) error {
 	if o.requirePassFile == "" {
 		return nil

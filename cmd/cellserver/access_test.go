@@ -16,7 +16,7 @@ import (
 	"cellserver/internal/peer"
 )
 
-// outside is an address of this machine that is not on loopback.
+// outside returns a non-loopback address of this machine.
 func outside(t *testing.T) string {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()
@@ -32,7 +32,7 @@ func outside(t *testing.T) string {
 	return ""
 }
 
-// TestProtectedMode comes from an address that is not on loopback, over every kind of port.
+// TestProtectedMode connects from a non-loopback address, to every listener.
 func TestProtectedMode(t *testing.T) {
 	t.Parallel()
 	host := outside(t)
@@ -40,12 +40,12 @@ func TestProtectedMode(t *testing.T) {
 	listen := append(files.flags(), "--addr", host+":0", "--tls-addr", host+":0")
 	for _, tt := range []struct {
 		args []string
-		want string // how the reply to a PING begins
-		log  string // what the log warns of
+		want string // prefix of the reply to PING
+		log  string // warning in the log
 	}{
 		{nil, "-DENIED cellserver is running in protected mode because protected mode is enabled and no password is set for the default user.", "are refused"},
 		{[]string{"--protected-mode", "yes"}, "-DENIED ", "are refused"},
-		{[]string{"--protected-mode=no"}, "+PONG\r\n", "asks for no password"},
+		{[]string{"--protected-mode=no"}, "+PONG\r\n", "requires no password"},
 		{[]string{"--requirepass", "secret"}, "-NOAUTH ", ""},
 	} {
 		onEachDriver(t, func(t *testing.T, startServer starter) {
@@ -60,7 +60,7 @@ func TestProtectedMode(t *testing.T) {
 				t.Errorf("%q: got %q, %v, want %q", tt.args, got, err, tt.want)
 			}
 			p.Eventually(t, ioTimeout, "warn of what other hosts can do", func() bool { return strings.Contains(p.Log.String(), tt.log) })
-			for _, warning := range []string{"are refused", "asks for no password"} {
+			for _, warning := range []string{"are refused", "requires no password"} {
 				if warning != tt.log && strings.Contains(p.Log.String(), warning) {
 					t.Errorf("%q: warned without reason: %s", tt.args, p.Log.String())
 				}
@@ -87,7 +87,7 @@ func TestIsLocal(t *testing.T) {
 	}
 }
 
-// TestSocketMode: the socket's permissions are the flag's, whatever the umask and whatever lay in its place.
+// TestSocketMode: the socket has the flag's permissions whatever the umask and whatever file was there before.
 func TestSocketMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []os.FileMode{0o700, 0o777, 0o606} {

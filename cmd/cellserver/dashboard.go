@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// newPage returns the page, which shows nothing before its Run.
+// newPage returns the live page, which shows nothing before its Run.
 func (a *app) newPage() *dashboard.Page {
 	return dashboard.New(dashboard.Source{
 		Version: version,
@@ -31,14 +31,14 @@ func (a *app) sample() dashboard.Sample {
 	a.store.UpdateStats(&st)
 	return dashboard.Sample{
 		Allowed:     st.Allowed,
-		Denied:      st.Limited,
+		Limited:     st.Limited,
 		Connections: a.server.Stats().Connected,
 		Keys:        st.Keys,
 		MemoryBytes: heldBytes(),
 	}
 }
 
-// heldBytes is the memory that the runtime has of the system.
+// heldBytes returns the memory that the runtime holds from the system.
 func heldBytes() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

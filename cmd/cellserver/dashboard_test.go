@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// fetch gets a path of the metrics address, with a Host if one is given.
+// fetch requests a path of the metrics address, with a Host header if host is set.
 func (p *process) fetch(t *testing.T, path, host string) (status int, body string) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, "http://"+p.metrics+path, nil)
@@ -52,8 +52,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestProbeLeavesNoTrace: the page's figures are the server's, and looking at a key neither makes nor changes it.
-func TestProbeLeavesNoTrace(t *testing.T) {
+// TestProbeChangesNothing: the page shows the server's values, and inspecting a key neither creates nor changes it.
+func TestProbeChangesNothing(t *testing.T) {
 	p := startServer(t, "--burst-is-capacity")
 	nc := p.dial(t)
 	exchange(t, nc, "CL.THROTTLE k 10 1 3600 4\r\n", "*5\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:14400\r\n")

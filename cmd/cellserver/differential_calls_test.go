@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// callMaker makes calls of the commands that both servers have.
+// callMaker generates calls of the commands that both servers have.
 type callMaker struct {
 	*rand.Rand
 	grammar *grammar
-	// extends says that keys may get another time, which Redis then has and ours does not, and that none is watched,
-	// for Redis sees that as a change.
+	// extends permits commands that change when a key expires: only Redis changes it. No key is watched then, because
+	// Redis takes it for a modification.
 	extends bool
 }
 
@@ -34,7 +34,7 @@ func (m *callMaker) pattern() string {
 	return m.pick("*", "a*", "?", "key:[12]", "key:[^1]", `\a*`, "", "[a-b]", "nosuch*", "*b", "[")
 }
 
-// call is one that neither blocks nor ends a server, and after which their keys can be the same.
+// call returns a call that neither blocks nor stops a server, and after which their keys can be equal.
 func (m *callMaker) call(c *twin) []string {
 	for {
 		var call []string
@@ -161,13 +161,13 @@ func (m *callMaker) fill(words []string) []string {
 	return words
 }
 
-// number is what may be taken for one.
+// number returns text that may be parsed as a number.
 func (m *callMaker) number() string {
 	return m.pick("0", "1", "2", "3", "-1", "-0", "00", "+1", "", "x", "1.5", "1e3", " 1", "0x1", "9223372036854775807", "9223372036854775808",
 		"-9223372036854775808", "2147483648", "4294967296", "-2147483649", "99999999999999999999", strconv.Itoa(m.IntN(100)))
 }
 
-// word is the name of nothing.
+// word returns a word that names nothing.
 func (m *callMaker) word() string {
 	return m.pick("nosuch", "NoSuch", "no such", "", "x", "grün", "a\r\nb", "a,b", "%s", "'", `"`, "a|b", "client|nosuch", "get|set",
 		strings.Repeat("w", 1+m.IntN(60)))
@@ -200,7 +200,7 @@ func (m *callMaker) scanOptions() (options []string) {
 	return options
 }
 
-// spoil makes a call wrong, most of the time.
+// spoil makes a call invalid, most of the time.
 func (m *callMaker) spoil(call []string) []string {
 	at := m.IntN(len(call))
 	switch n := m.IntN(5); {
@@ -218,14 +218,14 @@ func (m *callMaker) spoil(call []string) []string {
 	return call
 }
 
-// avoids says what is not to be tried.
+// avoids reports whether a call must not be tried.
 func (m *callMaker) avoids(c *twin, call []string) bool {
 	name, sub := strings.ToLower(call[0]), ""
 	if len(call) > 1 {
 		sub = strings.ToLower(call[1])
 	}
 	if name != "client" && slices.ContainsFunc(call, func(word string) bool { return strings.HasPrefix(word, "{") }) {
-		return true // an error may tell the client's own number
+		return true // an error may contain the client's ID
 	}
 	if !m.grammar.has(name, sub) || guessesKeys(call) {
 		return true
@@ -233,7 +233,7 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 	switch name {
 	case "shutdown": // these are errors; an unknown word is, too
 		return !slices.Contains([]string{"abort", "nosuch", "x"}, sub) && (len(call) != 3 || sub != "save" || !strings.EqualFold(call[2], "nosave"))
-	case "wait": // it may block at Redis
+	case "wait": // it may block in Redis
 		return len(call) == 3 && sub != "0" && sub != "x" && call[2] != "1"
 	case "replicaof", "slaveof":
 		return len(call) == 3 && (sub != "no" || !strings.EqualFold(call[2], "one"))
@@ -243,9 +243,9 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 		return strings.Contains(sub, "\x00")
 	case "watch":
 		return m.extends
-	case "monitor": // all that follows would be told
+	case "monitor": // it would report everything that follows
 		return len(call) == 1
-	case "slowlog", "latency": // they tell of times
+	case "slowlog", "latency": // their replies contain times
 		return slices.Contains([]string{"get", "len", "histogram", "doctor", "graph", "history", "latest"}, sub)
 	case "debug":
 		return len(call) > 2 && sub == "sleep" && call[2] != "0" || len(call) > 1 && sub != "sleep" && sub != "protocol" && !isUnknown(sub)
@@ -264,8 +264,8 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 	return isExtension(call) && (!m.extends || c.multi)
 }
 
-// guessesKeys reports whether there is a script with a number of keys that is none but begins with one: EVAL refuses it,
-// but before that Redis asks for rights to as many keys.
+// guessesKeys reports whether a script's number of keys is invalid but begins with a number: EVAL refuses it, but Redis
+// checks permissions for that many keys first.
 func guessesKeys(call []string) bool {
 	at := slices.IndexFunc(call, func(word string) bool { return strings.HasPrefix(strings.ToLower(word), "eval") })
 	if at < 0 || len(call) <= at+2 {
@@ -277,7 +277,7 @@ func guessesKeys(call []string) bool {
 	return (err != nil || digits != number) && digits != "" && digits[0] >= '1' && digits[0] <= '9'
 }
 
-// isClientNumber reports whether a word may be the number of a client, which is another at each server.
+// isClientNumber reports whether a word may be the ID of a client, which differs between the servers.
 func isClientNumber(word string) bool {
 	n, err := strconv.ParseInt(strings.TrimSpace(word), 0, 64)
 	return err == nil && n > 0 && n < 100_000
@@ -287,7 +287,7 @@ func isUnknown(word string) bool {
 	return word == "" || word == "x" || strings.EqualFold(word, "nosuch") || strings.HasPrefix(word, "ww")
 }
 
-// isExtension reports whether a call may give a key another time.
+// isExtension reports whether a call may change when a key expires.
 func isExtension(call []string) bool {
 	switch name := strings.ToLower(call[0]); name {
 	case "persist":

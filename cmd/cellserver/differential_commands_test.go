@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// sequencesEnv says how many sequences of commands are tried, if not the usual number.
+// sequencesEnv sets how many sequences of commands are tried, instead of the default.
 const sequencesEnv = "CELLSERVER_TEST_SEQUENCES"
 
 const (
@@ -31,9 +31,8 @@ user default on PASSWORD sanitize-payload ~* resetchannels +@all
 `
 )
 
-// TestCommandsAsRedis has a redis-server and ours execute the same random commands, for every command that both
-// have: right ones, wrong ones, from several connections, users and databases. The replies must be the same, but for
-// the exceptions.
+// TestCommandsAsRedis has redis-server and cellserver execute the same random calls of every command that both have: valid
+// and invalid, from several connections, users and databases. The replies must be equal except for the exceptions.
 func TestCommandsAsRedis(t *testing.T) {
 	sequences := 400
 	if testing.Short() || isRace() {
@@ -68,7 +67,7 @@ func TestCommandsAsRedis(t *testing.T) {
 	t.Logf("%d sequences, %d commands", sequences, commands.Load())
 }
 
-// testSeed is the seed of what is random, and logged so that a failure can be had again.
+// testSeed returns the random seed, which is logged so that a failure can be reproduced.
 func testSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(1)
@@ -82,7 +81,7 @@ func testSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// pair is the two servers with the same users, and a connection to each that may everything.
+// pair is the two servers with the same users, and an unrestricted connection to each.
 type pair struct {
 	ours, redis *process
 	admin       *twin
@@ -109,7 +108,7 @@ func newPair(t *testing.T, password string) *pair {
 	return p
 }
 
-// twin is a connection to each server, over which the same is sent.
+// twin is a connection to each server, over which the same input is sent.
 type twin struct {
 	ours, redis half
 	queued      [][]string // behind MULTI
@@ -139,7 +138,7 @@ func (c *twin) close() {
 	_ = c.redis.Close()
 }
 
-// renewAdmin is for when the connection may have been killed.
+// renewAdmin reconnects after the connection may have been killed.
 func (p *pair) renewAdmin() error {
 	var dialError error
 	p.admin.close()
@@ -150,7 +149,7 @@ func (p *pair) renewAdmin() error {
 	return p.admin.login()
 }
 
-// login makes the admin's connection the default user; without a password, any is right for one with nopass.
+// login authenticates the admin's connection as the default user, which accepts any password.
 func (c *twin) login() error {
 	for _, h := range []*half{&c.ours, &c.redis} {
 		if got, err := h.do("AUTH", "default", "sesame"); err != nil || got.text != "OK" {
@@ -168,7 +167,7 @@ func (h *half) do(args ...string) (value, error) {
 	return h.read()
 }
 
-// send writes a command, with what differs between the two servers put in its place.
+// send writes a command, with its placeholders replaced by what differs between the two servers.
 func (h *half) send(inline bool, args []string) error {
 	args = slices.Clone(args)
 	for i := range args {
@@ -183,7 +182,7 @@ func (h *half) send(inline bool, args []string) error {
 	return err
 }
 
-// appendInline quotes what would not be a word.
+// appendInline quotes arguments that are not plain words.
 func appendInline(b []byte, args []string) []byte {
 	for i, arg := range args {
 		if i > 0 {
@@ -204,7 +203,7 @@ func appendInline(b []byte, args []string) []byte {
 
 const replyPatience = 20 * time.Second
 
-// read reads the reply to a command; what a server sends of its own accord for client-side caching is none.
+// read reads the reply to a command, and skips push messages of client-side caching.
 func (h *half) read() (value, error) {
 	_ = h.SetReadDeadline(time.Now().Add(replyPatience))
 	for {
@@ -259,7 +258,7 @@ func readValue(r *bufio.Reader) (v value, err error) {
 		}
 		v.elems = append(v.elems, elem)
 	}
-	if v.kind == '|' { // belongs to what follows
+	if v.kind == '|' { // belongs to the value that follows
 		elem, err := readValue(r)
 		v.elems = append(v.elems, elem)
 		return v, err
@@ -267,7 +266,7 @@ func readValue(r *bufio.Reader) (v value, err error) {
 	return v, nil
 }
 
-// String is the reply for people, and the same for equal replies only.
+// String formats the reply for people; only equal replies give equal strings.
 func (v value) String() string {
 	if v.elems == nil {
 		return fmt.Sprintf("%c%q", v.kind, v.text)

@@ -8,12 +8,12 @@ import (
 
 const (
 	compatibilityFile = "../../docs/COMPATIBILITY.md"
-	exceptionsBegin   = "<!-- The list is made from the test's: UPDATE_DOCS=1 go test -run Exceptions ./cmd/cellserver -->\n"
+	exceptionsBegin   = "<!-- The list is generated from the test's: UPDATE_DOCS=1 go test -run Exceptions ./cmd/cellserver -->\n"
 	exceptionsEnd     = "<!-- End of the list. -->\n"
 )
 
-// TestExceptionsAreDocumented holds the document and the exceptions of TestCommandsAsRedis together. With UPDATE_DOCS
-// set, it writes the document's list anew.
+// TestExceptionsAreDocumented compares the document with the exceptions of TestCommandsAsRedis. With UPDATE_DOCS set, it
+// updates the document's list.
 func TestExceptionsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(compatibilityFile)
 	if err != nil {

@@ -10,63 +10,63 @@ import (
 	"testing"
 )
 
-// exception is where the two servers may differ. docs/COMPATIBILITY.md has the list, too.
+// exception is a permitted difference between the two servers. docs/COMPATIBILITY.md lists them, too.
 type exception struct {
-	calls string // which, as a regular expression for their words in lower case
-	what  string // may differ
+	calls string // a regular expression that matches the calls in lower case
+	what  string // what may differ
 	why   string
-	// even makes replies equal where they may differ, and leaves all else.
+	// even makes replies equal where they may differ, and leaves the rest.
 	even func(ours, redis value) (value, value)
 }
 
 // exceptions is the whole list; common are the names of the commands that both servers have.
 func exceptions(common []string) []exception {
 	names := evenNames(common)
-	const passes, own = "time passes between the two answers", "each server has its own"
+	const passes, own = "time passes between the two replies", "each server has its own"
 	return []exception{
-		{`^p?ttl |^evalsha |^eval .*'ttl'`, "TTL, PTTL by a little", passes, near},
+		{`^p?ttl |^evalsha |^eval .*'ttl'`, "TTL and PTTL, slightly", passes, near},
 		{`^time$`, "TIME", passes, kindOnly},
-		{`^lastsave$`, "LASTSAVE", "here it is when the server started, for nothing is saved", kindOnly},
+		{`^lastsave$`, "LASTSAVE", "here it is the time of the start, because nothing is saved", kindOnly},
 		{`^client id$`, "CLIENT ID", own, kindOnly},
-		{`^hello`, "in HELLO's reply, the id and the modules", own, each(evenHello)},
-		{`^client list id`, "CLIENT LIST ID with the same ID more than once", "it is listed once, or a command could ask for hundreds of times its length", each(evenIDs)},
-		{`^client (list|info)`, "in CLIENT LIST and INFO, all fields but id, name, db, sub, psub, ssub, multi, cmd, user, redir and resp", own + " connections and buffers; here are the fields of Redis 7.2", each(evenClients)},
-		{`^info`, "INFO but for the names of its sections, without Latencystats, and the keys of each database", own, each(evenInfo)},
-		{`^config get`, "CONFIG GET of what only one has", "each server has its own settings", evenConfig},
-		{`^memory usage`, "MEMORY USAGE's number", own + " way to keep keys", kindOnly},
-		{`^(.* )?help( |$)`, "HELP", "it is in the server's own words", kindOnly},
-		{`^keys `, "the order of KEYS", "neither has one", each(sorted)},
-		{`^scan [-+]?0*( |$)`, "SCAN's cursors, and what one call returns of a walk", "cursors are the server's own; whole walks are compared", evenScan},
-		{`^scan [-+]?0*[1-9]`, "SCAN from a cursor that it did not give", "cursors are the server's own", kindOnly},
-		{`^persist `, "PERSIST of a key", "without its time a funnel would stay full", kindOnly},
-		{`^config set .*maxclients`, "in CONFIG SET maxclients' error, the largest number", own, each(func(v value) value {
+		{`^hello`, "the id and the modules in HELLO's reply", own, each(evenHello)},
+		{`^client list id`, "CLIENT LIST ID with the same ID more than once", "it is listed once; else a reply could be hundreds of times as long as its command", each(evenIDs)},
+		{`^client (list|info)`, "all fields of CLIENT LIST and INFO except id, name, db, sub, psub, ssub, multi, cmd, user, redir and resp", own + " connections and buffers; here they have the fields of Redis 7.2", each(evenClients)},
+		{`^info`, "INFO except the names of its sections, without Latencystats, and the number of keys of each database", own, each(evenInfo)},
+		{`^config get`, "CONFIG GET of settings that only one has", "each server has its own settings", evenConfig},
+		{`^memory usage`, "the result of MEMORY USAGE", own + " data structures", kindOnly},
+		{`^(.* )?help( |$)`, "HELP", "each server has its own texts", kindOnly},
+		{`^keys `, "the order of KEYS", "neither defines one", each(sorted)},
+		{`^scan [-+]?0*( |$)`, "SCAN's cursors, and the keys that one call returns", "each server has its own cursors; complete iterations are compared", evenScan},
+		{`^scan [-+]?0*[1-9]`, "SCAN with a cursor that it did not return", "each server has its own cursors", kindOnly},
+		{`^persist `, "PERSIST of a key", "a funnel that never expires would stay full", kindOnly},
+		{`^config set .*maxclients`, "the maximum in CONFIG SET maxclients' error", own, each(func(v value) value {
 			v.text = regexp.MustCompile(`between 1 and \d+`).ReplaceAllString(v.text, "")
 			return v
 		})},
 		{`^debug sleep`, "DEBUG SLEEP in a transaction", "it would sleep under locks", either},
-		{`^module list$`, "MODULE LIST", "here it has redis-cell", kindOnly},
+		{`^module list$`, "MODULE LIST", "here it lists redis-cell", kindOnly},
 		{`^acl genpass`, "ACL GENPASS", "it is random", each(func(v value) value {
 			if v.kind == '$' {
 				v.text = strings.Repeat("x", len(v.text))
 			}
 			return v
 		})},
-		{`^acl log`, "in ACL LOG, age-seconds, client-info, and the fields of Redis 7.2 that come last", own, each(evenACLLog)},
-		{`^(acl cat|command list)`, "ACL CAT and COMMAND LIST by the commands that only one has", "each server has its own commands", each(names)},
-		{`^acl (list|getuser)`, "in ACL LIST and GETUSER, the order of the rules about commands", "Redis lists them in that of a hash table, and by its own commands", each(evenRules)},
-		{`^client tracking .*redirect`, "CLIENT TRACKING with REDIRECT", "no client is told of changes", either},
+		{`^acl log`, "age-seconds and client-info in ACL LOG, and the last fields, of Redis 7.2", own, each(evenACLLog)},
+		{`^(acl cat|command list)`, "commands that only one has in ACL CAT and COMMAND LIST", "each server has its own commands", each(names)},
+		{`^acl (list|getuser)`, "the order of command rules in ACL LIST and GETUSER", "Redis lists them in the order of a hash table, and by its own commands", each(evenRules)},
+		{`^client tracking .*redirect`, "CLIENT TRACKING with REDIRECT", "no invalidation messages are sent", either},
 		{`^client caching yes`, "CLIENT CACHING YES", "nothing is cached here", either},
-		{`^client trackinginfo`, "in CLIENT TRACKINGINFO, what CLIENT CACHING said", "it is not kept", each(evenTracking)},
-		{`^command info`, "in COMMAND INFO, tips and notes, and flags about what is not here", "they are for MONITOR, the slow log, clusters and loading", each(evenCommandInfo)},
-		{`^command getkeys(andflags)? eval.*`, "COMMAND GETKEYS and rights to the keys of EVAL with a number of keys that EVAL would refuse", "Redis guesses what keys were meant", kindOnly},
-		{`^(eval|script load)`, "what is wrong with a script that is no Lua", "the words are the interpreter's own", each(evenSyntax)},
-		{"", "in errors and ACL DRYRUN, a client's bytes that are not printable", "they are escaped, so that no reply can be forged", escaped},
+		{`^client trackinginfo`, "the CLIENT CACHING state in CLIENT TRACKINGINFO", "it is not stored", each(evenTracking)},
+		{`^command info`, "tips and notes in COMMAND INFO, and flags of features that do not exist here", "they are for MONITOR, the slow log, clusters and loading", each(evenCommandInfo)},
+		{`^command getkeys(andflags)? eval.*`, "COMMAND GETKEYS, and key permissions, of EVAL with an invalid number of keys", "Redis guesses which keys are meant", kindOnly},
+		{`^(eval|script load)`, "the syntax error of a script that is not valid Lua", "each interpreter has its own texts", each(evenSyntax)},
+		{"", "unprintable client bytes in errors and ACL DRYRUN", "they are escaped so that no reply can be forged", escaped},
 		{`^command( count| info| docs)?$`, "COMMAND, COMMAND COUNT, and COMMAND INFO and DOCS of all commands", "each server has its own commands; those that both have are compared", kindOnly},
-		{`^command docs`, "COMMAND DOCS but for the commands' names", "the texts are the server's own", each(evenDocs)},
+		{`^command docs`, "COMMAND DOCS except the commands' names", "each server has its own texts", each(evenDocs)},
 	}
 }
 
-// uses counts what exceptions were needed for.
+// uses counts how often each exception was used.
 type uses struct {
 	list     []exception
 	patterns []*regexp.Regexp
@@ -92,7 +92,7 @@ func (u *uses) log(t *testing.T) {
 	}
 }
 
-// except makes equal what exceptions allow to differ.
+// except removes the permitted differences.
 func (u *uses) except(call []string, ours, redis value) (value, value) {
 	text := strings.ToLower(strings.Join(call, " "))
 	for i, e := range u.list {
@@ -121,7 +121,7 @@ func kindOnly(ours, redis value) (value, value) {
 	return value{kind: ours.kind, null: ours.null}, value{kind: redis.kind, null: redis.null}
 }
 
-// near lets whole numbers be two seconds apart.
+// near permits integers to differ by two seconds.
 func near(ours, redis value) (value, value) {
 	const mostMs = 2000
 	a, err := strconv.Atoi(ours.text)
@@ -132,7 +132,7 @@ func near(ours, redis value) (value, value) {
 	return ours, redis
 }
 
-// without returns a map without some of its fields.
+// without removes some fields of a map.
 func without(v value, names ...string) value {
 	if v.elems == nil {
 		return v
@@ -185,7 +185,7 @@ func evenInfo(v value) value {
 	return v
 }
 
-// evenConfig leaves the settings of both.
+// evenConfig keeps the settings that both have.
 func evenConfig(ours, redis value) (value, value) {
 	common := func(v, other value) value {
 		kept := map[string]string{}
@@ -226,7 +226,7 @@ func evenACLLog(v value) value {
 	return v
 }
 
-// evenNames leaves names that both servers have, in the order of the alphabet.
+// evenNames keeps the names that both servers have, sorted.
 func evenNames(common []string) func(value) value {
 	return func(v value) value {
 		v.elems = slices.DeleteFunc(slices.Clone(v.elems), func(name value) bool { return !slices.Contains(common, name.text) })
@@ -246,7 +246,7 @@ func evenDocs(v value) value {
 	return value{kind: v.kind, elems: names}
 }
 
-// either lets one refuse what the other does.
+// either permits one server to refuse what the other executes.
 func either(ours, redis value) (value, value) {
 	if ours.kind == '-' {
 		return ours, ours
@@ -254,7 +254,7 @@ func either(ours, redis value) (value, value) {
 	return ours, redis
 }
 
-// escaped makes blanks of what Redis shows as blanks or as it is, and ours escapes; at a NUL, Redis cuts.
+// escaped replaces by spaces what Redis prints as spaces or raw and cellserver escapes; Redis truncates at a NUL.
 func escaped(ours, redis value) (value, value) {
 	switch {
 	case ours.kind != redis.kind || !strings.Contains(ours.text, `\`) || ours.kind != '-' && !strings.HasPrefix(ours.text, "This user has no "):
@@ -292,9 +292,9 @@ func evenTracking(v value) value {
 	return v
 }
 
-// evenCommandInfo keeps what both servers tell of their commands.
+// evenCommandInfo keeps what both servers report about their commands.
 func evenCommandInfo(v value) value {
-	v.elems = slices.Clone(v.elems) // of none, none
+	v.elems = slices.Clone(v.elems) // nil stays nil
 	for i, c := range v.elems {
 		if len(c.elems) == 10 {
 			c.elems = slices.Clone(c.elems)
@@ -307,7 +307,7 @@ func evenCommandInfo(v value) value {
 			for j := range c.elems[8].elems {
 				c.elems[8].elems[j] = without(c.elems[8].elems[j], "notes")
 			}
-			c.elems[9] = value{} // the subcommands are asked for by their own names
+			c.elems[9] = value{} // subcommands are compared by their own names
 		}
 		v.elems[i] = c
 	}

@@ -10,7 +10,7 @@ import (
 type grammar struct {
 	forms  []form
 	common []string // full names
-	others []string // the full names of what only Redis has
+	others []string // the full names of those that only Redis has
 }
 
 type form struct {
@@ -64,12 +64,12 @@ func (g *grammar) add(docs value, ours []string) {
 	}
 }
 
-// has reports whether no command of Redis's is called that ours lacks; what both lack is an error with both.
+// has reports whether the call uses no command that only Redis has; a command that neither has is an error in both.
 func (g *grammar) has(name, sub string) bool {
 	return !slices.Contains(g.others, name) && !slices.Contains(g.others, name+"|"+sub)
 }
 
-// field is what stands behind a name.
+// field is what follows a name.
 func field(v value, name string) value {
 	for i := 0; i+1 < len(v.elems); i += 2 {
 		if v.elems[i].text == name {
@@ -92,7 +92,7 @@ func docArgs(v value) (args []docArg) {
 	return args
 }
 
-// call is one of any command as it is documented.
+// call returns a documented form of a random command.
 func (g *grammar) call(m *callMaker) []string {
 	f := g.forms[m.IntN(len(g.forms))]
 	return m.documented(slices.Clone(f.words), f.args)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sequence is commands that are sent to both servers one by one, over two twin connections.
+// sequence sends commands to both servers one by one, over two twin connections.
 type sequence struct {
 	*pair
 	maker    callMaker
@@ -19,7 +19,7 @@ type sequence struct {
 	commands int
 }
 
-const historySteps = 25 // that a failure shows
+const historySteps = 25 // shown on failure
 
 func (s *sequence) run() (err error) {
 	defer func() {
@@ -44,7 +44,7 @@ func (s *sequence) run() (err error) {
 	return s.compareKeys()
 }
 
-// restart makes both servers as they were at first.
+// restart returns both servers to their initial state.
 func (s *sequence) restart() error {
 	for _, call := range []string{"ACL LOAD", "FLUSHALL", "SCRIPT FLUSH", "ACL LOG RESET", "CONFIG SET timeout 0 maxclients 10000"} {
 		for _, h := range []*half{&s.admin.ours, &s.admin.redis} {
@@ -56,7 +56,7 @@ func (s *sequence) restart() error {
 	return s.connect()
 }
 
-// connect opens both connections, and waits until none but they and the admin's are left.
+// connect opens both connections, and waits until only they and the admin's are left.
 func (s *sequence) connect() error {
 	var dialError error
 	for i, c := range s.conns {
@@ -152,7 +152,7 @@ func (s *sequence) execute(c *twin, call []string, inline bool) error {
 		name == "acl" && len(call) > 1 && strings.EqualFold(call[1], "load") && got[1].text == "OK":
 		return errors.Join(s.renewAdmin(), s.connect())
 	case (name == "auth" || name == "hello") && strings.HasPrefix(got[0].text, "WRONGPASS"):
-		return s.admin.login() // or ours would make it wait longer and longer
+		return s.admin.login() // else failed attempts would be delayed more and more
 	}
 	if isExtension(call) && got[1].text == "1" || s.executed(c, call, got[1]) {
 		return s.sync()
@@ -160,7 +160,7 @@ func (s *sequence) execute(c *twin, call []string, inline bool) error {
 	return nil
 }
 
-// executed follows the connection's transaction. It is true where what was executed may have made keys differ.
+// executed tracks the connection's transaction. It returns true if the keys of the two servers may now differ.
 func (s *sequence) executed(c *twin, call []string, reply value) (extended bool) {
 	switch name := strings.ToLower(call[0]); {
 	case reply.text == "QUEUED" && reply.kind == '+':
@@ -177,7 +177,7 @@ func (s *sequence) executed(c *twin, call []string, reply value) (extended bool)
 	return extended
 }
 
-// ended is behind QUIT: both servers must close.
+// ended checks that both servers close the connection after QUIT.
 func (s *sequence) ended(c *twin) error {
 	for _, h := range []*half{&c.ours, &c.redis} {
 		if v, err := h.read(); !errors.Is(err, io.EOF) {
@@ -187,7 +187,7 @@ func (s *sequence) ended(c *twin) error {
 	return s.connect()
 }
 
-// compare holds the replies against each other, those in EXEC's one by one.
+// compare compares the replies; those within EXEC's one by one.
 func (s *sequence) compare(c *twin, call []string, ours, redis value) error {
 	if strings.EqualFold(call[0], "exec") && len(redis.elems) == len(c.queued) && len(ours.elems) == len(c.queued) && c.multi {
 		for i, queued := range c.queued {
@@ -224,10 +224,10 @@ func shorten(text string) string {
 	return text
 }
 
-// throttle makes a key here, and the same at Redis.
+// throttle creates a key in cellserver, and the same in Redis.
 func (s *sequence) throttle() error {
 	db, key := s.maker.database(), s.maker.key()
-	// Some funnels are empty before the end of the sequence would be reached, and none at a time that matters.
+	// Some funnels are empty before the sequence ends, but none at a time at which it would matter.
 	call := []string{"CL.THROTTLE", key, s.maker.pick("0", "3", "100"), "1", s.maker.pick("3600", "100000"), s.maker.pick("0", "1", "1", "1", "2")}
 	s.history = append(s.history, fmt.Sprintf("admin: db %s %q", db, call))
 	if _, err := s.admin.ours.do("SELECT", db); err != nil {
@@ -239,7 +239,7 @@ func (s *sequence) throttle() error {
 	return s.syncKeys(db, key)
 }
 
-// sync gives Redis our keys, after what changes a key there that stays as it is here.
+// sync copies our keys to Redis after a command that changed a key only there.
 func (s *sequence) sync() error {
 	for _, db := range databases() {
 		if err := s.syncKeys(db, keyNames()...); err != nil {
@@ -275,7 +275,7 @@ func (s *sequence) syncKeys(db string, keys ...string) error {
 			return fmt.Errorf("%q: %s %w", call, got, err)
 		}
 	}
-	for _, h := range []*half{&s.admin.ours, &s.admin.redis} { // so that both have sent the same last
+	for _, h := range []*half{&s.admin.ours, &s.admin.redis} { // so that both have the same last command
 		if _, err := h.do("PING"); err != nil {
 			return err
 		}
@@ -297,7 +297,7 @@ func state(h *half, key string) (state [2]string, err error) {
 	return state, nil
 }
 
-// compareKeys holds what is left in all databases against each other.
+// compareKeys compares all databases.
 func (s *sequence) compareKeys() error {
 	for _, db := range databases() {
 		for _, h := range []*half{&s.admin.ours, &s.admin.redis} {
@@ -318,7 +318,7 @@ func (s *sequence) compareKeys() error {
 	return nil
 }
 
-// walk compares whole walks by SCAN, where the connection may have one.
+// walk compares complete iterations by SCAN, if the user may run it.
 func (s *sequence) walk(c *twin) error {
 	if c.multi {
 		return nil

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// stream is bytes for a server, cut where they arrive apart.
+// stream is input for a server, in the pieces in which it arrives.
 type stream struct{ pieces [][]byte }
 
-// String is the stream for a person to read, without most of what is long and dull.
+// String formats the stream for people, with long runs abbreviated.
 func (s stream) String() string {
 	text := strconv.Quote(string(bytes.Join(s.pieces, nil)))
 	return regexp.MustCompile(`x{40,}|e{40,}|w{40,}|(\\r\\n){10,}|(\*1\\r\\n){10,}`).ReplaceAllStringFunc(text, func(dull string) string {
@@ -27,14 +27,14 @@ func (s stream) mutes() bool {
 
 func (s stream) hasNUL() bool { return bytes.IndexByte(bytes.Join(s.pieces, nil), 0) >= 0 }
 
-// streamMaker makes streams that Redis 7 and ours must answer alike. They leave out what differs on purpose:
-// what the store keeps, ids and counts, commands that only one of the two has, NUL in headers, and sizes between
-// our bounds and Redis's.
+// streamMaker generates streams that Redis 7 and cellserver must answer alike. They leave out intended differences: the
+// content of the store, IDs and counts, commands that only one of the two has, NUL in headers, and sizes between our
+// limits and Redis's.
 type streamMaker struct {
 	*rand.Rand
 	b       []byte
 	mutates bool // one byte will be changed
-	weighty bool // replies are due that RESET, which undoes AUTH, would have Redis throw away with the client
+	weighty bool // Redis would discard pending replies, with the client, after a RESET, which undoes AUTH
 }
 
 func newStream(r *rand.Rand) stream {
@@ -60,7 +60,7 @@ func newStream(r *rand.Rand) stream {
 	}
 	if m.mutates && len(m.b) > 0 {
 		m.b[m.IntN(len(m.b))] = m.pick("*", "$", "\r", "\n", "0", "1", "9", "-", "x", " ", `"`, `\`)[0]
-	} else if m.IntN(8) == 0 { // ends too early
+	} else if m.IntN(8) == 0 { // truncated
 		m.b = m.b[:m.IntN(len(m.b)+1)]
 	}
 	return m.cut()
@@ -68,7 +68,7 @@ func newStream(r *rand.Rand) stream {
 
 func (m *streamMaker) pick(choices ...string) string { return choices[m.IntN(len(choices))] }
 
-// cut cuts nowhere, at a few places, or behind each byte.
+// cut cuts a stream nowhere, at a few places, or after each byte.
 func (m *streamMaker) cut() (s stream) {
 	longest := len(m.b)
 	if len(m.b) < 200 && m.IntN(4) == 0 {
@@ -104,7 +104,7 @@ func (m *streamMaker) command() []string {
 		"MODULE", "MODULE NOSUCH", "INFO nosuch", "TIME x", "RESET", "RESET x", "QUIT", "QUIT now",
 		"W", "W W", "W a b c d e f g h i j k"))
 	if m.mutates && slices.Contains([]string{"CLIENT", "COMMAND", "INFO", "MODULE", "TIME"}, words[0]) {
-		words = []string{"PING"} // for their errors could become answers
+		words = []string{"PING"} // because their errors could become replies
 	}
 	if m.weighty = m.weighty || words[0] == "COMMAND"; m.weighty && words[0] == "RESET" {
 		words = []string{"PING"}
@@ -122,7 +122,7 @@ func (m *streamMaker) command() []string {
 	return words
 }
 
-// word is no command's name. A long one, which errors cut, has nothing to escape.
+// word returns a word that is no command. A long one, which errors truncate, has nothing to escape.
 func (m *streamMaker) word() string {
 	long := 300
 	if m.mutates {
@@ -132,15 +132,15 @@ func (m *streamMaker) word() string {
 		strings.Repeat("w", 1+m.IntN(long)))
 }
 
-// number is what may be taken for a number. None is between our bounds and Redis's: above 1,048,576 arguments,
-// 4 MiB.
+// number returns text that may be parsed as a number. None is between our limits and Redis's, which are higher: 1,048,576
+// arguments, 4 MiB.
 func (m *streamMaker) number() string {
 	return m.pick("", "0", "00", "01", "-0", "-1", "-10", "+1", "+0", "1 ", " 1", "1a", "abc", "0x1", "1.5", "1e3", "-", "--1", "²",
 		"2147483647000", "2147483648", "-2147483648", "-2147483649", "9223372036854775807", "9223372036854775808", "-9223372036854775808",
 		"-9223372036854775809", "99999999999999999999", strconv.Itoa(m.IntN(20)), strings.Repeat("0", 1+m.IntN(40)), strings.Repeat("1", 30+m.IntN(40)))
 }
 
-// inline is a line as a person types it, with quotes and escapes.
+// inline returns an inline command with quotes and escapes.
 func (m *streamMaker) inline() {
 	m.b = append(m.b, m.pick("ECHO ", "ECHO ", "ECHO ", "PING ", " \tECHO\t", `"ECHO" `, `'ping'`, `"\x45C\x48o" `, "ec\"ho\" ")...)
 	for range m.IntN(8) {
@@ -150,7 +150,7 @@ func (m *streamMaker) inline() {
 	m.b = append(m.b, m.pick("\r\n", "\r\n", "\n", "\r\r\n")...)
 }
 
-// oddHeader is a command whose framing is broken, or only unusual.
+// oddHeader returns a command with invalid or unusual framing.
 func (m *streamMaker) oddHeader() {
 	lineEnd := func() string { return m.pick("\r\n", "\r\n", "\r\n", "\rX", "\r\r", "\r\x00", "\r$", "\n", "\n\r", "") }
 	count, marker, length := "1", "$", "4"

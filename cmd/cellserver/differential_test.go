@@ -20,11 +20,11 @@ import (
 	"unicode/utf8"
 )
 
-// seedEnv chooses other streams than the ones that are always tried.
+// seedEnv selects other random streams than the default ones.
 const seedEnv = "CELLSERVER_TEST_SEED"
 
-// TestAnswersAsRedis sends the same streams of bytes, good and bad, to a redis-server and to ours. The answers must
-// be the same, errors up to their first comma, and so must be whether the connection is closed.
+// TestAnswersAsRedis sends the same streams of bytes, valid and invalid, to redis-server and cellserver. The replies must
+// be equal, errors up to their first comma, and so must be whether the connection is closed.
 func TestAnswersAsRedis(t *testing.T) {
 	t.Parallel()
 	const workers = 16
@@ -36,8 +36,8 @@ func TestAnswersAsRedis(t *testing.T) {
 	for password, args := range map[string][]string{"": nil, "sesame": {"--requirepass", "sesame"}} {
 		t.Run("password "+password, func(t *testing.T) {
 			t.Parallel()
-			// Redis's own bounds, so that numbers between them and ours are no difference; and no commands of
-			// Redis by the names of arguments, which a broken stream may ask for.
+			// Redis's own limits, so that numbers between its limits and ours make no difference; and without commands
+			// that share a name with an argument, which a broken stream may call.
 			d := &differential{
 				ours:  startServer(t, append([]string{"--max-args", "2147483647", "--max-command-bytes", "536870912"}, args...)...),
 				redis: startRedis(t, append([]string{"--rename-command", "GET", "", "--rename-command", "SYNC", ""}, args...)...),
@@ -63,17 +63,17 @@ func TestAnswersAsRedis(t *testing.T) {
 	}
 }
 
-// differential compares the two servers, and counts.
+// differential compares the two servers, and counts the results.
 type differential struct {
 	ours, redis                     *process
 	replies, closed, excused, again atomic.Int64
 }
 
-// conversation is what came back for a stream.
+// conversation is the output for a stream.
 type conversation struct {
 	replies []string
-	closed  bool // by the server, while the client still could have sent more
-	reset   bool // closed so that replies may have been lost on their way
+	closed  bool // by the server before the client had closed its half
+	reset   bool // closed by a reset, which may have lost replies
 }
 
 func (c conversation) equal(o conversation) bool {
@@ -82,7 +82,7 @@ func (c conversation) equal(o conversation) bool {
 
 func (d *differential) try(t *testing.T, number int64, s stream) bool {
 	var ours, redis conversation
-	// A server that has not closed a connection yet may still be about to; a difference must last.
+	// A server that has not closed a connection may be about to do so; a difference must persist.
 	for _, patience := range []time.Duration{10 * time.Millisecond, 200 * time.Millisecond, 5 * time.Second} {
 		ours, redis = s.converse(t, d.ours, patience), s.converse(t, d.redis, patience)
 		if d.excuse(s, &ours, &redis); ours.equal(redis) {
@@ -113,13 +113,13 @@ func replyAt(replies []string, i int) string {
 	return "(none)"
 }
 
-// excuse evens out where ours refuses on purpose what Redis does not, or with other words: a bulk that does not end
-// in CRLF, which Redis skips; a NUL in a header, behind which Redis waits for ever; and the bounds before AUTH, which
-// come before all others; and where CLIENT REPLY wants none, a protocol error, behind which Redis waits for ever.
+// excuse removes intended differences, where cellserver refuses what Redis does not, or with other words: a bulk that does
+// not end in CRLF, which Redis skips; a NUL in a header, after which Redis waits for ever; the limits before AUTH, which
+// come before all others; and a protocol error while CLIENT REPLY is off, after which Redis waits for ever.
 func (d *differential) excuse(s stream, ours, redis *conversation) {
 	const protocol = "-ERR Protocol error: "
 	if ours.closed && !redis.closed && s.mutes() {
-		ours.closed = false // Redis closes behind the error, which it never sends
+		ours.closed = false // Redis closes after the error, which it never sends
 		d.excused.Add(1)
 	}
 	last := len(ours.replies) - 1
@@ -136,7 +136,7 @@ func (d *differential) excuse(s stream, ours, redis *conversation) {
 	if what, ok := strings.CutPrefix(reason, "unauthenticated "); ok && replyAt(redis.replies, last) == protocol+"invalid "+what {
 		redis.replies[last] = ours.replies[last]
 	}
-	// Redis closes without reading what is left, and then its last replies may not arrive; ours sees to that.
+	// Redis closes without reading the rest, so its last replies may be lost; cellserver drains the input first.
 	if n := len(redis.replies); redis.reset && !ours.equal(*redis) && n <= len(ours.replies) {
 		if n--; n >= 0 && strings.HasPrefix(ours.replies[n], redis.replies[n]) {
 			redis.replies[n] = ours.replies[n]
@@ -146,8 +146,8 @@ func (d *differential) excuse(s stream, ours, redis *conversation) {
 	}
 }
 
-// converse sends the stream on a connection of its own and reads all that comes back. A server has some time to
-// close the connection before the client closes its half.
+// converse sends the stream on a new connection and reads all output. The server has some time to close the connection
+// before the client closes its half.
 func (s stream) converse(t *testing.T, p *process, patience time.Duration) (c conversation) {
 	nc, err := net.Dial("tcp", p.addr)
 	if err != nil {
@@ -167,13 +167,13 @@ func (s stream) converse(t *testing.T, p *process, patience time.Duration) (c co
 		if _, err := nc.Write(piece); err != nil {
 			break // the server has closed it
 		}
-		time.Sleep(time.Microsecond) // so that the pieces arrive apart
+		time.Sleep(time.Microsecond) // so that the pieces arrive separately
 	}
 	select {
 	case <-ended:
 	case <-time.After(patience):
 	}
-	select { // again, for a machine that stood still has both
+	select { // again, because after a pause of the machine both are ready
 	case <-ended:
 		c.closed = true
 	default:
@@ -188,7 +188,7 @@ func (s stream) converse(t *testing.T, p *process, patience time.Duration) (c co
 	return c
 }
 
-// splitReplies cuts what a server sent into its replies, and from them what cannot be the same in both.
+// splitReplies splits output into replies, and removes what cannot be equal in both.
 func splitReplies(b []byte) (replies []string) {
 	for len(b) > 0 {
 		n := replyLen(b)
@@ -205,14 +205,14 @@ func splitReplies(b []byte) (replies []string) {
 	return replies
 }
 
-// ownAnswer matches answers that each server gives in its own words: to HELLO, behind the protocol version, to INFO,
-// COMMAND and TIME.
+// ownAnswer matches replies that differ between the servers: to HELLO, after the protocol version, to INFO, COMMAND and
+// TIME.
 func ownAnswer() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^([%*]\d+\r\n\$6\r\nserver\r\n.*\$5\r\nproto\r\n:\d|[$=]|\*)` +
 		`(?:\r\n\$2\r\nid\r\n.*|\d+\r\n(?:txt:)?# Server\r\n.*|\d+\r\n\*10\r\n.*|2\r\n\$10\r\n\d{10}\r\n.*)$`)
 }
 
-// blankUnprintable makes blanks of what Redis shows as it is, or as a blank, and ours escapes.
+// blankUnprintable replaces by spaces what Redis prints raw or as a space and cellserver escapes.
 func blankUnprintable(s string) string {
 	s = regexp.MustCompile(`\\(x[0-9a-f]{2}|[rnt])`).ReplaceAllString(s, " ")
 	return strings.Map(func(r rune) rune {
@@ -223,7 +223,7 @@ func blankUnprintable(s string) string {
 	}, s)
 }
 
-// replyLen is the length of the reply at the front of b, 0 if it is not complete.
+// replyLen returns the length of the reply at the front of b, or 0 if it is incomplete.
 func replyLen(b []byte) int {
 	end := bytes.Index(b, []byte("\r\n")) + 2
 	if end < 3 {
@@ -253,7 +253,7 @@ func replyLen(b []byte) int {
 	return end
 }
 
-// TestAnswersNoWebPage is the difference to Redis that the streams leave out: there the rest of the request is read.
+// TestAnswersNoWebPage tests a difference that the streams leave out: Redis reads the rest of an HTTP request.
 func TestAnswersNoWebPage(t *testing.T) {
 	p := startServer(t)
 	for _, line := range []string{"POST / HTTP/1.1\r\n", "host: localhost\r\n", "*1\r\n$4\r\nPost\r\n"} {
@@ -268,7 +268,7 @@ func TestAnswersNoWebPage(t *testing.T) {
 	if n := p.metric(t, "cellserver_decisions_total"); n != 0 {
 		t.Errorf("web pages had %.0f decisions", n)
 	}
-	if n := strings.Count(p.Log.String(), "possible attack"); n != 1 { // and not one for each
+	if n := strings.Count(p.Log.String(), "possible attack"); n != 1 { // not one for each
 		t.Errorf("the log speaks of %d attacks, want 1", n)
 	}
 }

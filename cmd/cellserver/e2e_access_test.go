@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/certs/certtest"
 )
 
-// operatorsUsers is an aclfile as an operator writes it: the exporter's password is "exp".
+// operatorsUsers is an aclfile as an operator would write it. The exporter's password is "exp".
 const operatorsUsers = `user default off
 user app on >s3cret ~limits:* +cl.throttle +select +ping +multi +exec +eval
 
@@ -80,14 +80,14 @@ func login(t *testing.T, nc net.Conn, command string) {
 			t.Fatalf("%q got %q, %v", command, got, err)
 		}
 		got = append(got, one[0])
-		if strings.HasSuffix(string(got), "'echo' command\r\n") { // who may not do that is logged in, too
+		if strings.HasSuffix(string(got), "'echo' command\r\n") { // a user without permission for ECHO is logged in as well
 			return
 		}
 	}
 }
 
-// TestUsersAreReadAgain: at SIGHUP and by ACL LOAD; a bad file is one line of complaint, and changes nothing.
-func TestUsersAreReadAgain(t *testing.T) {
+// TestUsersAreReloaded: at SIGHUP and by ACL LOAD; a bad file is reported in one line, and changes nothing.
+func TestUsersAreReloaded(t *testing.T) {
 	t.Parallel()
 	users := writeUsers(t, operatorsUsers)
 	p := startServer(t, "--aclfile", users)
@@ -127,7 +127,7 @@ func TestUsersAreReadAgain(t *testing.T) {
 	exchange(t, p.dial(t), "AUTH app s3cret\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
 }
 
-// TestCertificateIsAUser: a certificate's name logs its client in as the user of that name.
+// TestCertificateIsAUser: a client certificate logs the client in as the user named in it.
 func TestCertificateIsAUser(t *testing.T) {
 	t.Parallel()
 	files, ca := newTLSFiles(t)
@@ -190,7 +190,7 @@ func TestFailedLogins(t *testing.T) {
 	})
 }
 
-// ask returns a reply without its types: a line, or the elements of arrays each with a line end.
+// ask returns a reply without its types: one line, or one per element of an array.
 func ask(t *testing.T, nc net.Conn, command string) string {
 	t.Helper()
 	if _, err := io.WriteString(nc, command); err != nil {

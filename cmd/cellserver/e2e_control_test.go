@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestConfigSetTakesEffect changes what can change on a server that runs, with clients that are there already.
+// TestConfigSetTakesEffect changes settings of a running server with connected clients.
 func TestConfigSetTakesEffect(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
@@ -65,7 +65,7 @@ func TestConfigSetTakesEffect(t *testing.T) {
 	})
 }
 
-// TestConfigSetProtectedMode is for clients of other hosts, which a client of this one lets in.
+// TestConfigSetProtectedMode: a local client disables protected mode for clients on other hosts.
 func TestConfigSetProtectedMode(t *testing.T) {
 	t.Parallel()
 	p := startServer(t, "--addr", "0.0.0.0:0")
@@ -81,8 +81,7 @@ func TestConfigSetProtectedMode(t *testing.T) {
 	exchange(t, dialTCP(t, other), "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
 }
 
-// TestShutdownByAClient ends the process in good order, with the replies sent that are due: its own client's, and
-// another's.
+// TestShutdownByAClient: SHUTDOWN is graceful. Pending replies are sent, to its own client and to others.
 func TestShutdownByAClient(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
@@ -129,7 +128,7 @@ func TestDebugIsForWhomTheFlagSays(t *testing.T) {
 	}
 }
 
-// TestRestartAfterAKill starts the server on the addresses of one that was killed with clients connected.
+// TestRestartAfterAKill starts the server on the addresses of one that was killed while clients were connected.
 func TestRestartAfterAKill(t *testing.T) {
 	t.Parallel()
 	files, ca := newTLSFiles(t)

@@ -44,7 +44,7 @@ func TestMillionKeysExpire(t *testing.T) {
 		empty, swept, time.Since(start), stopPings())
 }
 
-// keyLoad creates keys that live for a second, over some connections.
+// keyLoad creates keys that live for one second, over several connections.
 type keyLoad struct {
 	conns    []net.Conn
 	commands [][]byte // of each connection

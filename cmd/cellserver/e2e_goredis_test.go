@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisLog collects what go-redis complains of.
+// redisLog collects what go-redis logs.
 type redisLog struct {
 	mu    sync.Mutex // guards lines
 	lines []string
@@ -25,8 +25,8 @@ func (l *redisLog) Printf(_ context.Context, format string, v ...any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, v...))
 }
 
-// goRedis returns a client, and fails the test if go-redis logs anything while the test runs. It does not retry:
-// a call that is made twice would be counted twice.
+// goRedis returns a client, and fails the test if go-redis logs anything while the test runs. It does not retry,
+// because a repeated call would be counted twice.
 func goRedis(t *testing.T, o redis.Options) *redis.Client {
 	t.Helper()
 	log := &redisLog{}
@@ -76,7 +76,7 @@ func TestGoRedis(t *testing.T) {
 	}
 }
 
-// throttleArgs is a call of a funnel that lets burst+1 pass and then, as far as a test is concerned, no more.
+// throttleArgs returns a call that is allowed burst+1 times and then, for the duration of a test, limited.
 func throttleArgs(key string, burst int) []any {
 	return []any{"CL.THROTTLE", key, burst, 1, 1_000_000}
 }
@@ -118,7 +118,7 @@ func testGoRedisPipeline(t *testing.T, client *redis.Client) {
 	}
 }
 
-// testGoRedisExactly has many clients ask for one key at once: exactly its limit passes.
+// testGoRedisExactly has many clients request one key at once: exactly as many calls are allowed as its limit.
 func testGoRedisExactly(t *testing.T, client *redis.Client) {
 	const limit, clients, callsEach = 100, 16, 25
 	var allowed atomic.Int64
@@ -145,7 +145,7 @@ func testGoRedisDatabases(t *testing.T, first, other *redis.Client) {
 	ctx := t.Context()
 	for i, client := range []*redis.Client{first, other, first} {
 		got, err := client.Do(ctx, throttleArgs("one of two", 0)...).Int64Slice()
-		want := int64(i / 2) // the other database's key is another
+		want := int64(i / 2) // the other database has a separate key
 		if err != nil || len(got) != 5 || got[0] != want {
 			t.Errorf("call %d got %v, %v; want limited %d", i, got, err, want)
 		}

@@ -35,8 +35,8 @@ func readPipelineReply(r *bufio.Reader) (p pipelineReply, err error) {
 	return p, nil
 }
 
-// TestPipelineIsWrittenBeforeItIsRead is how clients send pipelines: none of their replies may be what the server
-// waits for.
+// TestPipelineIsWrittenBeforeItIsRead sends pipelines as clients do: the server must not wait for its replies to be
+// read.
 func TestPipelineIsWrittenBeforeItIsRead(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, testPipelineIsWrittenBeforeItIsRead)
@@ -48,7 +48,7 @@ func testPipelineIsWrittenBeforeItIsRead(t *testing.T, startServer starter) {
 		calls = 100_000
 	}
 	p := startServer(t)
-	// A unit leaks in an hour: more than the test takes, and half a million of them less than the store can hold.
+	// A unit leaks per hour, which is longer than the test takes, and half a million hours fit into a TAT.
 	pipeline := repeat(appendCommand(nil, "CL.THROTTLE", "k", fmt.Sprint(calls-1), "1", "3600"), calls)
 	nc := p.dial(t)
 	stopPings := startPings(t, p)
@@ -72,7 +72,7 @@ func testPipelineIsWrittenBeforeItIsRead(t *testing.T, startServer starter) {
 
 func repeat(b []byte, n int) []byte { return []byte(strings.Repeat(string(b), n)) }
 
-// startPings has a client send PING after PING until stop is called, which says how it went.
+// startPings has a client send one PING after the other until stop is called, which reports the result.
 func startPings(t *testing.T, p *process) (stop func() string) {
 	nc := p.dial(t)
 	var done atomic.Bool
@@ -100,8 +100,8 @@ func startPings(t *testing.T, p *process) (stop func() string) {
 	}
 }
 
-// floodUntilClosed asks for replies and reads none. How much fits into the system's buffers before it is closed differs
-// from run to run, so it goes on asking until then.
+// floodUntilClosed sends commands without reading replies until it is disconnected: how much the system buffers before
+// that differs from run to run.
 func floodUntilClosed(t *testing.T, nc net.Conn) {
 	t.Helper()
 	flood := repeat(appendCommand(nil, "ECHO", strings.Repeat("x", 60_000)), 100)
@@ -143,7 +143,7 @@ func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer starter) {
 	if isRace() {
 		return // its memory is another
 	}
-	// Several times what may be pending, for buffers that grow are copied; but not all that was sent, 960 MB.
+	// Several times what may be pending, because growing buffers are copied; but far less than the 960 MB requested.
 	if most := before + 6*clients*maxOutput; peak > most {
 		t.Errorf("the server grew from %d to %d MiB, want at most %d", before>>20, peak>>20, most>>20)
 	}
@@ -186,7 +186,7 @@ func testClientThatReadsLateGetsEveryReply(t *testing.T, startServer starter) {
 	for last := int64(-1); last != written.Load(); time.Sleep(300 * time.Millisecond) {
 		last = written.Load()
 	}
-	if n := written.Load(); n > calls*echo*3/4 { // what the system buffers, too
+	if n := written.Load(); n > calls*echo*3/4 { // including what the system buffers
 		t.Errorf("the server took %d bytes of a client that reads nothing", n)
 	}
 	r := bufio.NewReader(nc)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestRateOfOneClient asks as fast as one connection can: no more may pass than the limit says. (The redis-cell
-// module lets a third more pass here, because its host forgets debts below a millisecond.) How much passes at least
-// depends on how often the machine lets the client ask; but no call may be refused when one is due.
+// TestRateOfOneClient sends calls as fast as one connection can: no more may be allowed than the limit says. (redis-cell
+// allows a third more here, because Redis expires keys with less than a millisecond to live.) The least number allowed
+// depends on how often the machine lets the client run; but no call may be limited when a unit is available.
 func TestRateOfOneClient(t *testing.T) {
 	t.Parallel()
 	const rate, interval = 1500, time.Second / 1500

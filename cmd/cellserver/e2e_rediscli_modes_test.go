@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// TestRedisCLIModes: what operators look at a server with ends, and says what is there.
+// TestRedisCLIModes: the modes of redis-cli that operators use terminate, and show the server's state.
 func TestRedisCLIModes(t *testing.T) {
 	t.Parallel()
 	p := startServer(t)
@@ -25,7 +25,7 @@ func TestRedisCLIModes(t *testing.T) {
 	exchange(t, p.dial(t), "SELECT 3\r\nCL.THROTTLE user:elsewhere 15 1 3600\r\n", "+OK\r\n*5\r\n:0\r\n")
 	for _, tt := range []struct {
 		args string
-		want []string // stands in what is printed
+		want []string // parts of the output
 	}{
 		{"--bigkeys", []string{"Sampled 41 keys in the keyspace!", "Biggest string found", "has 19 bytes", "41 strings with 779 bytes (100.00% of keys, avg size 19.00)"}},
 		{"-3 --bigkeys", []string{"Sampled 41 keys in the keyspace!"}},
@@ -51,7 +51,7 @@ func TestRedisCLIModes(t *testing.T) {
 			t.Errorf("redis-cli %s printed %q, too much", tt.args, out)
 		}
 	}
-	stat := startTerminal(t, redisTool(t, p, "redis-cli", "--stat", "-i", "0.05")) // until it is interrupted
+	stat := startTerminal(t, redisTool(t, p, "redis-cli", "--stat", "-i", "0.05")) // runs until it is interrupted
 	stat.expect(t, "keys")
 	stat.expect(t, "\n43 ") // in all databases
 	stat.expect(t, "\n43 ")

@@ -15,7 +15,7 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// redisTool is one of Redis's programs that talks to p, without the settings of whoever runs the tests.
+// redisTool returns one of Redis's programs, connected to p and without the user's own settings.
 func redisTool(t *testing.T, p *process, tool string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := processtest.Command(t, need(t, tool), append([]string{"-h", "127.0.0.1", "-p", p.port()}, args...)...)
@@ -49,11 +49,11 @@ func TestRedisCLIOneShot(t *testing.T) {
 	}
 }
 
-// terminal is a program at work in a pseudo-terminal.
+// terminal is a program that runs in a pseudo-terminal.
 type terminal struct {
 	file io.Writer
 	seen processtest.Log
-	read int // bytes of seen that expect is through with
+	read int // bytes of seen that expect has consumed
 }
 
 func startTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
@@ -87,7 +87,7 @@ func (term *terminal) enter(t *testing.T, text string) {
 	}
 }
 
-// expect waits until the program has written text.
+// expect waits until the program has printed text.
 func (term *terminal) expect(t *testing.T, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(ioTimeout); ; time.Sleep(5 * time.Millisecond) {

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// python is Debian's, which sees the modules of Debian's packages; another may come first in the PATH.
+// python is Debian's, which finds the modules of Debian's packages; another may come first in PATH.
 const python = "/usr/bin/python3"
 
 func TestRedisPy(t *testing.T) {

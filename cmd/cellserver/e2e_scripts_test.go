@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestScriptsOfServices sends what services send whose client has no CL.THROTTLE, in its usual spellings: most run
-// without the interpreter, some in it, and all must answer the same.
+// TestScriptsOfServices sends the common variants of the script that stands in for CL.THROTTLE: most run without the
+// interpreter, some in it, and all must return the same.
 func TestScriptsOfServices(t *testing.T) {
 	t.Parallel()
 	const five, one = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", ":0\r\n"
@@ -43,8 +43,8 @@ func TestScriptsOfServices(t *testing.T) {
 	})
 }
 
-// TestScriptByHash is how client libraries execute scripts: by hash, and by the source where the server does not know
-// it. Exactly as many calls pass as the limit says.
+// TestScriptByHash executes scripts as client libraries do: by hash, and by source if the server does not know the hash.
+// Exactly as many calls are allowed as the limit says.
 func TestScriptByHash(t *testing.T) {
 	p := startServer(t)
 	client := goRedis(t, redis.Options{Addr: p.addr})
@@ -87,8 +87,8 @@ func TestScriptByHash(t *testing.T) {
 	}
 }
 
-// TestScriptIsAtomic has some clients run a script over two keys while others hammer one of them. What all of them see
-// must be what they would see in some serial order: no step of another inside a script, and each number once.
+// TestScriptIsAtomic has some clients run a script on two keys while others call one of them. The replies must match some
+// serial order: no other command inside a script, and each number once.
 func TestScriptIsAtomic(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
@@ -101,7 +101,7 @@ func TestScriptIsAtomic(t *testing.T) {
 			for i = 1, 2000 do n = n + i end
 			local b = redis.call('cl.throttle', KEYS[2], ARGV[1], 1, 3600)
 			return {a[3], b[3]}`
-		p := startServer(t, "--lua-time-limit", "10s") // how fast the machine is, is not the question
+		p := startServer(t, "--lua-time-limit", "10s") // the speed of the machine must not matter
 		var mu sync.Mutex                              // guards seenA and seenB
 		var seenA, seenB []int
 		var wg sync.WaitGroup
@@ -156,7 +156,7 @@ func TestScriptIsAtomic(t *testing.T) {
 	})
 }
 
-// TestManyScriptsAtOnce: each is answered, however many wait for their turn.
+// TestManyScriptsAtOnce: each script is executed, however many are waiting.
 func TestManyScriptsAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
@@ -173,11 +173,11 @@ func TestManyScriptsAtOnce(t *testing.T) {
 	})
 }
 
-// TestScriptsMemoryIsBounded has many clients at once run scripts that hold as much as they may.
+// TestScriptsMemoryIsBounded has many clients at once run scripts that use as much memory as allowed.
 func TestScriptsMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	const clients, ofOneScript = 64, 16 << 20     // 1 GiB, if all of them ran at once
-	p := startServer(t, "--lua-time-limit", "2s") // their memory is to end them
+	p := startServer(t, "--lua-time-limit", "2s") // the memory limit must stop them, not the time limit
 	before := p.rss(t)
 	const script = "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 10000) .. i end"
 	want := fmt.Sprintf("-ERR script used more than %d bytes of memory and was ended\r\n", ofOneScript)

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// endless are scripts that are ended, each in its own way a burden: a plain loop, one that catches what it can, and
-// one that leaves garbage.
+// endless are scripts that must be stopped: a plain loop, one that catches errors, and one that produces garbage.
 var endless = []string{
 	"while true do end",
 	"while true do pcall(function() while true do error('x') end end) end",
@@ -45,7 +44,7 @@ func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
 	}
 }
 
-// waits is how long a client waited for its replies.
+// waits holds how long a client waited for each reply.
 type waits []time.Duration
 
 func (w waits) quantile(q float64) time.Duration {
@@ -86,7 +85,7 @@ func whileLooping(t *testing.T, loopers []net.Conn, do func()) (ended int64) {
 	return scripts.Load()
 }
 
-// polite is a client that asks, and then pauses.
+// polite is a client that pauses after each command.
 type polite struct {
 	nc      net.Conn
 	replies *bufio.Reader

@@ -5,11 +5,11 @@ package main
 import "syscall"
 
 const (
-	otherFiles = 32 // kept for all that is not a client
-	loopFiles  = 2  // that an event loop has
+	otherFiles = 32 // descriptors reserved for everything but clients
+	loopFiles  = 2  // descriptors of an event loop
 )
 
-// fitMaxClients lowers maxClients to what the limit of open files allows, as Redis does.
+// fitMaxClients lowers maxClients to fit the limit of open files, as Redis does.
 func fitMaxClients(maxClients, ioThreads int) int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -17,7 +17,7 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// execEnv makes the test binary be the program itself, so that tests can start real processes without a build.
+// execEnv makes the test binary act as the program, so that tests can start real processes without building it.
 const execEnv = "CELLSERVER_TEST_EXEC"
 
 func TestMain(m *testing.M) {
@@ -30,21 +30,21 @@ func TestMain(m *testing.M) {
 
 const (
 	startTimeout = 20 * time.Second
-	// ioTimeout is a bound for any conversation, so that a server that hangs fails the test.
+	// ioTimeout bounds every exchange, so that a server that hangs fails the test.
 	ioTimeout = 60 * time.Second
 )
 
-// process is a server that runs for a test: ours or a redis-server.
+// process is a server that runs for a test: cellserver or redis-server.
 type process struct {
 	*processtest.Process
 
 	addr, unix, metrics string // what it listens on
 	tlsAddr             string
-	tls                 *tls.Config // the clients', where they are to speak TLS
+	tls                 *tls.Config // for clients; nil without TLS
 }
 
-// programCommand is the program as a command that ends before the test binary does, and that does not see the
-// settings of whoever runs the tests.
+// programCommand returns a command that runs the program, ends before the test binary does, and does not inherit the
+// user's own settings.
 func programCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -61,7 +61,7 @@ func programCommand(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// startServer starts the program with args, waits until it is ready, and has it end with the test.
+// startServer starts the program with args, waits until it is ready, and stops it when the test ends.
 func startServer(t *testing.T, args ...string) *process {
 	t.Helper()
 	args = append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json"}, args...)
@@ -78,12 +78,11 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 	return &process{Process: processtest.Start(t, cmd)}
 }
 
-// starter is startServer, with one of the connection drivers.
+// starter is startServer with one of the connection drivers.
 type starter func(t *testing.T, args ...string) *process
 
-// onEachDriver runs a test with a goroutine a connection, and with event loops where there are any; and over TLS,
-// which is served by goroutines in either case. They run beside one another and the other tests that are parallel:
-// most of them wait most of the time.
+// onEachDriver runs a test with a goroutine per connection, with event loops where they are supported, and over TLS, which
+// always uses goroutines. The tests run in parallel, because they mostly wait.
 func onEachDriver(t *testing.T, test func(t *testing.T, startServer starter)) {
 	t.Helper()
 	onEachDriverInTurn(t, func(t *testing.T, startServer starter) {
@@ -92,7 +91,7 @@ func onEachDriver(t *testing.T, test func(t *testing.T, startServer starter)) {
 	})
 }
 
-// onEachDriverInTurn is onEachDriver for what must be over when it returns.
+// onEachDriverInTurn is onEachDriver for tests that must have ended when it returns.
 func onEachDriverInTurn(t *testing.T, test func(t *testing.T, startServer starter)) {
 	t.Helper()
 	for _, ioThreads := range []string{"0", "1"} {
@@ -114,7 +113,7 @@ func onEachDriverInTurn(t *testing.T, test func(t *testing.T, startServer starte
 	})
 }
 
-// readReady looks for the line of the log that says where the server listens.
+// readReady reads the listening addresses from the log.
 func (p *process) readReady() bool {
 	for line := range strings.Lines(p.Log.String()) {
 		var ready struct{ Msg, TCP, TLS, Unix, Metrics string }
@@ -126,7 +125,7 @@ func (p *process) readReady() bool {
 	return false
 }
 
-// dial connects, over TLS where that is what the test is about; the connection ends with the test.
+// dial connects, over TLS if the process has it; the connection is closed when the test ends.
 func (p *process) dial(t *testing.T) net.Conn {
 	t.Helper()
 	if p.tls != nil {
@@ -148,13 +147,13 @@ func dialTCP(t *testing.T, addr string) net.Conn {
 	return nc
 }
 
-// port is the TCP port, for tools that take it apart.
+// port returns the TCP port, for tools that take host and port separately.
 func (p *process) port() string {
 	_, port, _ := net.SplitHostPort(p.addr)
 	return port
 }
 
-// rss is the resident memory in bytes.
+// rss returns the resident memory in bytes.
 func (p *process) rss(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.Cmd.Process.Pid) + "/status")
@@ -171,7 +170,7 @@ func (p *process) rss(t *testing.T) int {
 	return 0
 }
 
-// metric is a figure of /metrics, summed over its labels.
+// metric returns the value of a metric, summed over its labels.
 func (p *process) metric(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	answer, err := http.Get("http://" + p.metrics + "/metrics")
@@ -201,11 +200,11 @@ func (p *process) metric(t *testing.T, name string) (sum float64) {
 	return sum
 }
 
-// startRedis starts a redis-server that keeps nothing on disk.
+// startRedis starts a redis-server that writes nothing to disk.
 func startRedis(t *testing.T, args ...string) *process {
 	t.Helper()
 	path := need(t, "redis-server")
-	for range 5 { // another may take the free port first
+	for range 5 { // another process may take the free port first
 		addr := processtest.FreeAddr(t)
 		_, port, _ := net.SplitHostPort(addr)
 		p := startProcess(t, processtest.Command(t, path, append([]string{"--port", port, "--bind", "127.0.0.1",
@@ -224,7 +223,7 @@ func startRedis(t *testing.T, args ...string) *process {
 	return nil
 }
 
-// need finds a tool of Redis.
+// need finds one of Redis's programs.
 func need(t *testing.T, tool string) (path string) {
 	t.Helper()
 	if tool == "redis-server" {
@@ -233,7 +232,7 @@ func need(t *testing.T, tool string) (path string) {
 	return processtest.Need(t, tool, "redis-tools")
 }
 
-// isRace reports whether the tests, and so the servers that they start, run under the race detector.
+// isRace reports whether the tests, and so the servers they start, run under the race detector.
 func isRace() bool {
 	info, ok := debug.ReadBuildInfo()
 	if ok {
@@ -256,7 +255,7 @@ func appendCommand(b []byte, args ...string) []byte {
 	return b
 }
 
-// exchange sends raw and expects the answer want, byte for byte.
+// exchange sends raw and expects exactly the reply want.
 func exchange(t *testing.T, nc net.Conn, raw, want string) {
 	t.Helper()
 	if _, err := io.WriteString(nc, raw); err != nil {

@@ -16,19 +16,19 @@ import (
 
 const healthTimeout = 3 * time.Second
 
-// runHealth asks a running server's /healthz, for health checks where there is no shell and no curl.
+// runHealth requests a running server's /healthz, for health checks in containers without a shell or curl.
 func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 	var addr, certFile string
 	var help bool
 	fs := pflag.NewFlagSet("cellserver health", pflag.ContinueOnError)
 	metricsFlag(fs, &addr)
-	fs.StringVar(&certFile, "metrics-tls-cert", "", "if given, as the server's `file` is, ask by HTTPS; the file is not read, nor the certificate checked")
+	fs.StringVar(&certFile, "metrics-tls-cert", "", "the server's `file`: if set, use HTTPS; the file is not read, and the certificate not verified")
 	fs.BoolVarP(&help, "help", "h", false, "show this help")
 	if err := parseFlags(fs, args, os.LookupEnv); err != nil {
 		return err
 	}
 	if help {
-		_, err := fmt.Fprintf(stdout, "Ask a running cellserver whether it is well: prints ok and ends with 0, or ends with 1.\n\n"+
+		_, err := fmt.Fprintf(stdout, "Check the health of a running cellserver: prints ok and exits with 0, or exits with 1.\n\n"+
 			"Usage:\n  cellserver health [flags]\n\nFlags:\n%s", fs.FlagUsages())
 		return err
 	}
@@ -39,7 +39,7 @@ func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--metrics-addr: %w", err)}
 	}
-	// A server that is bound to all addresses is asked at the loopback one.
+	// A server that listens on all addresses is reached on loopback.
 	switch ip := net.ParseIP(host); {
 	case host == "", ip.Equal(net.IPv4zero):
 		host = "127.0.0.1"
@@ -50,32 +50,31 @@ func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 	if certFile != "" {
 		scheme = "https://"
 	}
-	if err := askHealth(ctx, scheme+net.JoinHostPort(host, port)+"/healthz"); err != nil {
+	if err := requestHealth(ctx, scheme+net.JoinHostPort(host, port)+"/healthz"); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(stdout, "ok")
 	return err
 }
 
-func askHealth(ctx context.Context, url string) error {
+func requestHealth(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return fmt.Errorf("health: %w", err)
 	}
-	client := http.Client{Transport: &http.Transport{ // asks the server itself, not a proxy
-		// A server that is asked at loopback seldom has a certificate for that. No secret is sent, and one that is not
-		// ours could say ok without TLS as well.
+	client := http.Client{Transport: &http.Transport{ // connects directly, without a proxy
+		// Certificates are rarely valid for loopback. No secret is sent, and an impostor could answer ok without TLS, too.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("health: %w", err)
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return errors.New("health: " + url + " answered " + answer.Status)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New("health: " + url + " answered " + response.Status)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// listeners is what the server listens on; nil where nothing was asked for.
+// listeners holds the server's listeners; nil for those not configured.
 type listeners struct{ tcp, tls, unix, metrics net.Listener }
 
 func (o *options) listen(ctx context.Context) (*listeners, error) {
@@ -46,7 +46,7 @@ func (o *options) listen(ctx context.Context) (*listeners, error) {
 func listenError(flag, addr string, err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
-		err = op.Err // without the address, which is said already
+		err = op.Err // without the address, which the message has already
 	}
 	return fmt.Errorf("cannot listen on %s: %w; choose another with --%s or %s", addr, err, flag, envName(flag))
 }

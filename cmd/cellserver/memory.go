@@ -9,18 +9,18 @@ import (
 
 const (
 	memoryInterval = time.Second
-	// quietBytes is how little is allocated in an interval that counts as quiet.
+	// quietBytes is the most that is allocated in an interval that counts as quiet.
 	quietBytes = 1 << 20
-	// worthBytes is how much must have been allocated or dropped since the last time for a collection to be worth
-	// it, and worthShare which part of the live heap, so that its cost stays small beside that of the allocations.
-	worthBytes = 16 << 20
-	worthShare = 8
-	keyBytes   = 40 // that the store drops at the least with a key
+	// A collection is worth its cost once garbageBytes, and 1/garbageShare of the live heap, were allocated or dropped
+	// since the last one.
+	garbageBytes = 16 << 20
+	garbageShare = 8
+	keyBytes     = 40 // the least memory that the store frees with a key
 )
 
-// returnMemory gives memory back to the system when it gets quiet after a burst, such as a million keys that
-// expired or a flood of large commands. The collector alone would not run before the next burst: a server at
-// work on keys that exist allocates nothing. keys counts those in the store.
+// returnMemory returns memory to the system when the server becomes quiet after a burst, such as a million keys that
+// expired or a flood of large commands. The garbage collector alone would not run before the next burst, because
+// requests for existing keys allocate nothing. keys returns the number of keys in the store.
 func returnMemory(ctx context.Context, keys func() int) {
 	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	ticker := time.NewTicker(memoryInterval)
@@ -40,7 +40,7 @@ func returnMemory(ctx context.Context, keys func() int) {
 		garbage := allocated - collected + uint64(mostKeys-now)*keyBytes
 		quiet := allocated-last < quietBytes
 		last = allocated
-		if quiet && garbage > max(worthBytes, live/worthShare) {
+		if quiet && garbage > max(garbageBytes, live/garbageShare) {
 			debug.FreeOSMemory()
 			collected, mostKeys = allocated, now
 		}

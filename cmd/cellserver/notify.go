@@ -10,10 +10,10 @@ import (
 	"cellserver/internal/store"
 )
 
-// notify tells the service manager, where one started the server and wants to know, as sd_notify(3) has it.
+// notify sends a state to the service manager by sd_notify(3), if one started the server and asked for it.
 func (a *app) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		a.log.Warn("cannot tell the service manager how the server is; look at NOTIFY_SOCKET and NotifyAccess=", "error", err)
+		a.log.Warn("cannot notify the service manager; check NOTIFY_SOCKET and NotifyAccess=", "error", err)
 	}
 }
 
@@ -21,16 +21,16 @@ func (a *app) notifyReady() { a.notify(daemon.SdNotifyReady) }
 
 func (a *app) notifyStopping() { a.notify(daemon.SdNotifyStopping) }
 
-// notifyReloading says that a reload has begun, and when, which a unit with Type=notify-reload asks for.
+// notifyReloading reports the start of a reload, with its time, as Type=notify-reload requires.
 func (a *app) notifyReloading() {
 	a.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
 }
 
-// feedWatchdog tells the service manager that the server is alive, for as long as it is and the manager asks for it.
+// feedWatchdog feeds the service manager's watchdog, if it is enabled, for as long as the server responds.
 func (a *app) feedWatchdog(ctx context.Context) {
 	timeout, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		a.log.Warn("the service manager's watchdog is not fed; look at WATCHDOG_USEC and WATCHDOG_PID", "error", err)
+		a.log.Warn("the service manager's watchdog is not fed; check WATCHDOG_USEC and WATCHDOG_PID", "error", err)
 		return
 	}
 	if timeout == 0 {
@@ -39,7 +39,7 @@ func (a *app) feedWatchdog(ctx context.Context) {
 	watchdog{interval: timeout / 2, probe: a.probe, feed: func() { a.notify(daemon.SdNotifyWatchdog) }, log: a.log}.run(ctx)
 }
 
-// probe returns when every event loop has come around and every shard's lock could be had: then clients are served.
+// probe returns once every event loop has responded and every shard's lock was acquired: then clients are served.
 func (a *app) probe(ctx context.Context) error {
 	if err := a.server.Probe(ctx); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (a *app) probe(ctx context.Context) error {
 	return nil
 }
 
-// watchdog feeds once an interval while probes succeed. While one hangs nothing is fed, and whoever waits for it acts.
+// watchdog calls feed once an interval while probes succeed. While a probe hangs it does not, and systemd takes action.
 type watchdog struct {
 	interval time.Duration
 	probe    func(context.Context) error
@@ -62,12 +62,12 @@ func (w watchdog) run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		late := time.AfterFunc(w.interval, func() {
-			w.log.Error("the server hangs; unless it comes around, the service manager ends it and logs what it hangs in",
+			w.log.Error("the server hangs; unless it recovers, the service manager kills it and its stacks are logged",
 				"seconds", w.interval.Seconds())
 		})
 		err := w.probe(ctx)
 		late.Stop()
-		if err != nil { // the server is ending
+		if err != nil { // the server is shutting down
 			return
 		}
 		w.feed()

@@ -16,7 +16,7 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// serviceManager plays systemd: it reads what a service says on its NOTIFY_SOCKET.
+// serviceManager simulates systemd: it reads what a service sends to NOTIFY_SOCKET.
 type serviceManager struct {
 	path string
 	conn *net.UnixConn
@@ -24,7 +24,7 @@ type serviceManager struct {
 
 func newServiceManager(t *testing.T) *serviceManager {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // a test's own directory may be too long for a socket's path
+	dir, err := os.MkdirTemp("", "notify") // the path of t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func newServiceManager(t *testing.T) *serviceManager {
 	return m
 }
 
-// start starts the program as the service manager would, with a watchdog if it is not 0, and waits for READY.
+// start starts the program as the service manager would, with a watchdog unless it is 0, and waits for READY.
 func (m *serviceManager) start(t *testing.T, watchdog string, args ...string) *process {
 	t.Helper()
 	cmd := programCommand(t, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json"}, args...)...)
@@ -49,7 +49,7 @@ func (m *serviceManager) start(t *testing.T, watchdog string, args ...string) *p
 	return p
 }
 
-// read returns what is said next, or what it was not within the time.
+// read returns the next message, or an error after a timeout.
 func (m *serviceManager) read(t *testing.T, within time.Duration) (string, error) {
 	t.Helper()
 	if err := m.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
@@ -60,7 +60,7 @@ func (m *serviceManager) read(t *testing.T, within time.Duration) (string, error
 	return string(buf[:n]), err
 }
 
-// expect waits for a message that matches, past those of the watchdog.
+// expect waits for a matching message, ignoring those of the watchdog.
 func (m *serviceManager) expect(t *testing.T, pattern string) {
 	t.Helper()
 	for {
@@ -102,11 +102,11 @@ func TestNoServiceManager(t *testing.T) {
 	for env, complaint := range map[string]string{
 		"NOTIFY_SOCKET=":                     "",
 		"WATCHDOG_USEC=":                     "",
-		"NOTIFY_SOCKET=" + m.path + ".gone":  "cannot tell the service manager",
+		"NOTIFY_SOCKET=" + m.path + ".gone":  "cannot notify the service manager",
 		"WATCHDOG_USEC=soon":                 "the service manager's watchdog is not fed",
-		"NOTIFY_SOCKET=" + m.path + "/file":  "cannot tell the service manager",
+		"NOTIFY_SOCKET=" + m.path + "/file":  "cannot notify the service manager",
 		"WATCHDOG_USEC=1000\x20":             "the service manager's watchdog is not fed",
-		"NOTIFY_SOCKET=@cellserver-no-such-": "cannot tell the service manager",
+		"NOTIFY_SOCKET=@cellserver-no-such-": "cannot notify the service manager",
 	} {
 		cmd := programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json")
 		cmd.Env = append(cmd.Env, env)
@@ -126,7 +126,7 @@ func TestWatchdogIsFedWhileProbesSucceed(t *testing.T) {
 		hang  time.Duration // of the third probe
 		until time.Duration
 		feeds int
-		late  int // complaints
+		late  int // log lines about it
 	}{
 		{"well", 0, 10*interval + 1, 11, 0},
 		{"slow, but within the interval", interval - 1, 10*interval + 1, 11, 0},

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A process that stands still is not fed for; one that goes on again, is.
+// The watchdog is not fed while the process is stopped, and fed again when it continues.
 func TestWatchdogOfAStoppedProcess(t *testing.T) {
 	m := newServiceManager(t)
 	p := m.start(t, "100000")
@@ -19,7 +19,7 @@ func TestWatchdogOfAStoppedProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	var err error
-	for err == nil { // what was said before the stop
+	for err == nil { // messages from before the stop
 		_, err = m.read(t, 300*time.Millisecond)
 	}
 	if !errors.Is(err, os.ErrDeadlineExceeded) {

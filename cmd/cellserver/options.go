@@ -16,7 +16,7 @@ import (
 	"cellserver/internal/metrics"
 )
 
-// options is what the flags say.
+// options holds the values of the flags.
 type options struct {
 	addr, unixSocket, unixSocketPerm, metricsAddr string
 
@@ -52,7 +52,7 @@ type options struct {
 
 const envPrefix = "CELLSERVER_"
 
-// flagGroup is flags that stand under one heading in the help.
+// flagGroup is the flags under one heading of the help.
 type flagGroup struct {
 	title string
 	flags *pflag.FlagSet
@@ -67,34 +67,34 @@ func (o *options) flagGroups() []flagGroup {
 	}
 	return []flagGroup{
 		group("Listening", func(fs *pflag.FlagSet) {
-			fs.StringVar(&o.addr, "addr", "127.0.0.1:6380", "`host:port` for Redis clients; empty for none")
+			fs.StringVar(&o.addr, "addr", "127.0.0.1:6380", "`host:port` for Redis clients; empty disables it")
 			fs.StringVar(&o.unixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
-			fs.StringVar(&o.unixSocketPerm, "unixsocketperm", "", "octal `permissions` of the unix socket, such as 700 (default what the umask leaves)")
+			fs.StringVar(&o.unixSocketPerm, "unixsocketperm", "", "octal `permissions` of the unix socket, such as 700 (default set by the umask)")
 		}),
 		group("TLS", o.defineTLS),
 		group("Metrics", o.defineMetrics),
 		group("Threads", func(fs *pflag.FlagSet) {
-			fs.IntVar(&o.ioThreads, "io-threads", max(1, runtime.GOMAXPROCS(0)/2), "event loops that serve the clients (Linux); 0 gives each client a goroutine")
+			fs.IntVar(&o.ioThreads, "io-threads", max(1, runtime.GOMAXPROCS(0)/2), "event loops that serve clients (Linux); with 0 each client has a goroutine")
 		}),
-		group("Limiting", func(fs *pflag.FlagSet) {
-			fs.BoolVar(&o.burstIsCapacity, "burst-is-capacity", false, "read CL.THROTTLE's second argument as all that a funnel holds, not as the burst beyond the first")
-			fs.IntVar(&o.databases, "databases", 16, "databases that SELECT can choose")
+		group("Rate limiting", func(fs *pflag.FlagSet) {
+			fs.BoolVar(&o.burstIsCapacity, "burst-is-capacity", false, "read CL.THROTTLE's second argument as a funnel's whole capacity, not as the burst beyond the first unit")
+			fs.IntVar(&o.databases, "databases", 16, "number of databases for SELECT")
 		}),
 		group("Access", func(fs *pflag.FlagSet) {
-			fs.StringVar(&o.requirePass, "requirepass", "", "`password` that clients must give (default none); better set by "+envName("requirepass"))
+			fs.StringVar(&o.requirePass, "requirepass", "", "`password` of the default user (default none); better set by "+envName("requirepass"))
 			fs.StringVar(&o.requirePassFile, "requirepass-file", "", "`file` with that password")
-			fs.StringVar(&o.aclFile, "aclfile", "", "`file` with users and their rights, as Redis's aclfile; SIGHUP and ACL LOAD read it again")
+			fs.StringVar(&o.aclFile, "aclfile", "", "`file` with users and their permissions in the syntax of Redis's aclfile; SIGHUP and ACL LOAD reload it")
 			fs.StringVar(&o.debugCommand, "enable-debug-command", "no", "who may use DEBUG: `no|local|yes`")
 			o.protectedMode = true
-			fs.Var(word{&o.protectedMode, "yes", "no"}, "protected-mode", "while there is no password, refuse clients of other hosts: `yes|no`")
+			fs.Var(boolFlag{&o.protectedMode, "yes", "no"}, "protected-mode", "refuse clients on other hosts while there is no password: `yes|no`")
 		}),
 		group("Scripts", func(fs *pflag.FlagSet) {
 			o.lua = true
-			fs.Var(word{&o.lua, "on", "off"}, "lua", "whether there are EVAL and its like: `on|off`")
-			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "processor time of a script (up to 20 times that by the wall, on a busy machine); then it is ended and leaves nothing")
+			fs.Var(boolFlag{&o.lua, "on", "off"}, "lua", "enable EVAL, SCRIPT and the like: `on|off`")
+			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
 		}),
-		group("Bounds", o.defineBounds),
-		group("Watching", o.defineWatching),
+		group("Client limits", o.defineClientLimits),
+		group("Monitoring", o.defineWatching),
 		group("Logs and help", func(fs *pflag.FlagSet) {
 			fs.StringVar(&o.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
 			fs.StringVar(&o.logFormat, "log-format", "text", "`format`: text or json")
@@ -104,23 +104,23 @@ func (o *options) flagGroups() []flagGroup {
 	}
 }
 
-func (o *options) defineBounds(fs *pflag.FlagSet) {
-	fs.IntVar(&o.maxClients, "maxclients", 10_000, "clients connected at once")
-	fs.IntVar(&o.maxArgs, "max-args", 1<<20, "arguments of one command")
-	fs.IntVar(&o.maxCommandBytes, "max-command-bytes", 4<<20, "bytes of one command")
-	fs.IntVar(&o.maxKeyBytes, "max-key-bytes", 4<<10, "bytes of one key")
-	fs.IntVar(&o.maxOutputBytes, "max-output-bytes", 32<<20, "replies that a client has not read; beyond it, it is not read from")
-	fs.DurationVar(&o.outputTimeout, "output-timeout", time.Minute, "how long a client may stay beyond --max-output-bytes; 0 for ever")
-	fs.DurationVar(&o.timeout, "timeout", 0, "close clients that were silent for so long; 0 never")
-	fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not agreed on TLS and given the password by then; 0 never")
-	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long clients are waited for at the end")
+func (o *options) defineClientLimits(fs *pflag.FlagSet) {
+	fs.IntVar(&o.maxClients, "maxclients", 10_000, "largest number of connected clients")
+	fs.IntVar(&o.maxArgs, "max-args", 1<<20, "largest number of arguments of a command")
+	fs.IntVar(&o.maxCommandBytes, "max-command-bytes", 4<<20, "largest size of a command in bytes")
+	fs.IntVar(&o.maxKeyBytes, "max-key-bytes", 4<<10, "largest size of a key in bytes")
+	fs.IntVar(&o.maxOutputBytes, "max-output-bytes", 32<<20, "unread replies in bytes beyond which the server stops reading from a client")
+	fs.DurationVar(&o.outputTimeout, "output-timeout", time.Minute, "close clients that exceed --max-output-bytes for this long; 0 never")
+	fs.DurationVar(&o.timeout, "timeout", 0, "close clients that are idle for this long; 0 never")
+	fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not completed the TLS handshake and authenticated in this time; 0 never")
+	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long a graceful shutdown waits for clients")
 }
 
 func envName(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// parseFlags reads args, and then the environment for the flags that args do not set.
+// parseFlags parses args, and takes flags that args do not set from the environment.
 func parseFlags(fs *pflag.FlagSet, args []string, getenv func(string) (string, bool)) error {
 	fs.Usage = func() {} // the caller prints it
 	if err := fs.Parse(args); err != nil {
@@ -139,7 +139,7 @@ func parseFlags(fs *pflag.FlagSet, args []string, getenv func(string) (string, b
 	return err
 }
 
-// parseOptions returns the options, or nil if help or the version was asked for and shown.
+// parseOptions returns the options, or nil if it has printed the help or the version.
 func parseOptions(args []string, stdout io.Writer) (*options, error) {
 	o := &options{}
 	groups := o.flagGroups()
@@ -172,7 +172,7 @@ func printHelp(w io.Writer, groups []flagGroup) error {
 Usage:
   cellserver [flags]                serve Redis clients
   cellserver replay [flags] [FILE]  show what a limit would have done to a trace
-  cellserver health [flags]         ask a running server whether it is well
+  cellserver health [flags]         check the health of a running server
 
 Example:
   cellserver &
@@ -181,12 +181,12 @@ Example:
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.flags.FlagUsages())
 	}
-	b.WriteString("\nEvery flag can be set by the environment as well: --metrics-addr by " + envName("metrics-addr") + ".\n")
+	b.WriteString("\nEvery flag can also be set by an environment variable: --metrics-addr by " + envName("metrics-addr") + ".\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// check refuses values that make no sense, naming the flag.
+// check validates the values; an error names the flag.
 func (o *options) check() error {
 	for _, f := range []struct {
 		name               string
@@ -208,7 +208,7 @@ func (o *options) check() error {
 		return err
 	}
 	if o.addr == "" && o.unixSocket == "" && o.tlsAddr == "" {
-		return errors.New("nothing to listen on: give --addr, --tls-addr or --unixsocket")
+		return errors.New("nothing to listen on: set --addr, --tls-addr or --unixsocket")
 	}
 	switch o.debugCommand {
 	case "no", "local", "yes":
@@ -216,7 +216,7 @@ func (o *options) check() error {
 		return fmt.Errorf("--enable-debug-command must be no, local or yes, got %q", o.debugCommand)
 	}
 	if o.requirePass != "" && o.requirePassFile != "" {
-		return errors.New("--requirepass and --requirepass-file exclude each other; give one")
+		return errors.New("--requirepass and --requirepass-file are mutually exclusive; set only one")
 	}
 	if _, err := o.socketMode(); err != nil {
 		return err

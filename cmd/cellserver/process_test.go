@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// call runs the program to its end and returns what it printed.
+// call runs the program until it exits and returns its output.
 func call(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	cmd := programCommand(t, args...)
@@ -57,7 +57,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 		{"", []string{"--timeout", "-1s"}, 2, "--timeout must not be negative, got -1s"},
 		{"", []string{"--log-level", "loud"}, 2, `--log-level must be debug, info, warn or error, got "loud"`},
 		{"", []string{"--log-format", "xml"}, 2, `--log-format must be text or json, got "xml"`},
-		{"", []string{"--addr", ""}, 2, "nothing to listen on: give --addr, --tls-addr or --unixsocket"},
+		{"", []string{"--addr", ""}, 2, "nothing to listen on: set --addr, --tls-addr or --unixsocket"},
 		{"CELLSERVER_TIMEOUT=soon", nil, 2, `environment variable CELLSERVER_TIMEOUT: time: invalid duration "soon"`},
 		{"", []string{"--addr", inUse}, 1, "cannot listen on " + inUse + ": bind: address already in use; choose another with --addr or CELLSERVER_ADDR"},
 		{"", append(free, "--metrics-addr", inUse), 1, "cannot listen on " + inUse + ": bind: address already in use; choose another with --metrics-addr or CELLSERVER_METRICS_ADDR"},

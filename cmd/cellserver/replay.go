@@ -16,7 +16,7 @@ import (
 	"cellserver/internal/replay"
 )
 
-const replayHelp = `Run a CSV trace of requests through the limiter, on the trace's own clock, and print each row with its answer.
+const replayHelp = `Run a CSV trace of requests through the limiter, with its times as the clock, and print each row with its answer.
 
 Usage:
   cellserver replay [flags] [FILE|-]
@@ -25,12 +25,12 @@ Without FILE, or with -, the trace is standard input. Its first line names the c
 
   at_ns        the time of the request, Unix nanoseconds; or
   at           the same, RFC 3339 or Unix seconds such as 1700000000.25
-  key          what is limited
+  key          the key to limit
   max_burst, count, period, quantity
-               as in CL.THROTTLE; a flag stands in for a column that is missing or a field that is empty
+               as in CL.THROTTLE; flags set the defaults for missing columns and empty fields
 
-Other columns are passed through. Appended are limited, limit, remaining, retry_after and reset_after, in place of
-columns of these names. Rows must be in the order of time, see --reorder-window.
+Other columns are copied. The columns limited, limit, remaining, retry_after and reset_after are appended, and replace
+columns of these names. Rows must be in order of time; see --reorder-window.
 
 Flags:
 %s
@@ -42,7 +42,7 @@ Example:
   1700000000.5,alice,1,1,0,1,1
 `
 
-// replayCall is what a command line asks for.
+// replayCall is a parsed command line.
 type replayCall struct {
 	file    string // "-" is standard input
 	summary bool
@@ -67,15 +67,15 @@ func parseReplay(args []string) (*replayCall, *pflag.FlagSet, error) {
 	c := &replayCall{file: "-"}
 	flags := pflag.NewFlagSet("cellserver replay", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.Var(integerFlag{&c.options.MaxBurst}, "max-burst", "max_burst where the trace has none")
-	flags.Var(integerFlag{&c.options.Count}, "count", "count where the trace has none")
-	flags.Var(integerFlag{&c.options.Period}, "period", "period in seconds where the trace has none")
-	flags.Var(integerFlag{&c.options.Quantity}, "quantity", "quantity where the trace has none (default 1)")
-	capacity := flags.Bool("burst-is-capacity", false, "read max_burst as all that a funnel holds, not as what it holds beyond the first unit")
-	flags.DurationVar(&c.options.ReorderWindow, "reorder-window", 0, "put rows in order that are up to this far behind the newest one")
-	flags.BoolVar(&c.options.SkipBad, "skip-bad", false, "count bad rows and go on, instead of ending with the first")
-	flags.BoolVar(&c.summary, "summary", false, "print totals and the keys denied most instead of the rows")
-	flags.IntVar(&c.top, "top", 10, "how many of the keys denied most to print with --summary")
+	flags.Var(integerFlag{&c.options.MaxBurst}, "max-burst", "default max_burst")
+	flags.Var(integerFlag{&c.options.Count}, "count", "default count")
+	flags.Var(integerFlag{&c.options.Period}, "period", "default period in seconds")
+	flags.Var(integerFlag{&c.options.Quantity}, "quantity", "default quantity (default 1)")
+	capacity := flags.Bool("burst-is-capacity", false, "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
+	flags.DurationVar(&c.options.ReorderWindow, "reorder-window", 0, "sort rows that are up to this much older than the newest one")
+	flags.BoolVar(&c.options.SkipBad, "skip-bad", false, "count bad rows and continue, instead of stopping at the first")
+	flags.BoolVar(&c.summary, "summary", false, "print totals and the most limited keys instead of the rows")
+	flags.IntVar(&c.top, "top", 10, "how many of the most limited keys to print with --summary")
 	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
 		return nil, flags, err
 	}
@@ -87,7 +87,7 @@ func parseReplay(args []string) (*replayCall, *pflag.FlagSet, error) {
 	}
 	switch {
 	case flags.NArg() > 1:
-		return nil, flags, fmt.Errorf("replay: one FILE at a time, not %d", flags.NArg())
+		return nil, flags, fmt.Errorf("replay: want at most one FILE, got %d", flags.NArg())
 	case c.options.ReorderWindow < 0:
 		return nil, flags, errors.New("replay: --reorder-window must not be negative")
 	case c.top < 0:
@@ -96,7 +96,7 @@ func parseReplay(args []string) (*replayCall, *pflag.FlagSet, error) {
 	return c, flags, nil
 }
 
-// integerFlag is a 64-bit integer that may be not set, in decimal as in a trace; pflag's own reads 010 as 8.
+// integerFlag is an optional 64-bit integer, in decimal as in a trace; pflag's own type reads 010 as 8.
 type integerFlag struct{ value **int64 }
 
 func (f integerFlag) Type() string { return "int" }
@@ -131,7 +131,7 @@ func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io
 		in, c.options.Name = f, c.file
 	}
 	line := &progressLine{out: stderr, sizeBytes: fileSize(in), start: time.Now()}
-	// Rows on a terminal are progress enough, and would run into the line.
+	// Rows on a terminal show progress themselves, and would mix with the progress line.
 	if isTerminal(stderr) && (c.summary || !isTerminal(stdout)) {
 		c.options.Progress = line.update
 	}
@@ -148,7 +148,7 @@ func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io
 	line.clear()
 	reportSkipped(stderr, skipped)
 	if err != nil || summary == nil {
-		return err // a part's totals would pass for the whole's
+		return err // the totals of a part could be mistaken for those of the whole trace
 	}
 	return summary.Print(stdout, c.top)
 }
@@ -164,7 +164,7 @@ func reportSkipped(stderr io.Writer, skipped replay.Skipped) {
 	_, _ = fmt.Fprintf(stderr, "replay: skipped %d bad %s, the first: %v\n", skipped.Rows, rows, skipped.First)
 }
 
-// untilDone reads on behalf of a caller who must not wait for a silent terminal or pipe once ctx is done.
+// untilDone returns a reader that fails once ctx is done, even while a terminal or pipe is silent.
 func untilDone(ctx context.Context, in io.Reader) io.Reader {
 	r, w := io.Pipe()
 	go func() {
@@ -175,7 +175,7 @@ func untilDone(ctx context.Context, in io.Reader) io.Reader {
 	return r
 }
 
-// fileSize returns 0 where a size is not known.
+// fileSize returns 0 if the size is not known.
 func fileSize(in io.Reader) int64 {
 	f, ok := in.(*os.File)
 	if !ok {
@@ -195,10 +195,10 @@ func isTerminal(out io.Writer) bool {
 
 const progressInterval = 200 * time.Millisecond
 
-// progressLine is a line on a terminal that is written over and over.
+// progressLine is a line on a terminal that is overwritten as the replay proceeds.
 type progressLine struct {
 	out          io.Writer
-	sizeBytes    int64 // of the whole trace, 0 if not known
+	sizeBytes    int64 // of the whole trace; 0 if not known
 	start, shown time.Time
 }
 

@@ -80,8 +80,8 @@ func TestReplayFlags(t *testing.T) {
 		{"three bad rows", append(limit, "--skip-bad"), "at_ns,key\n1,a\nx\n0,a\ny,b\n", "at_ns,key" + replayResults + "\n1,a,0,1,0,-1,10\n",
 			"replay: skipped 3 bad rows, the first: stdin:3: the row has 1 fields, the header 2\n"},
 		{"summary", append(limit, "--summary", "--top=1", "--skip-bad"), "at,key\n0,a\n1.25,a\n1.25,b\n1.25,b\n1.25,b\nx,a\n",
-			"rows          5\nallowed       2\ndenied        3\ndenial rate   60.00 %\nfirst         1970-01-01T00:00:00Z\n" +
-				"last          1970-01-01T00:00:01.25Z\ntime span     1.25s\nskipped rows  1\n\nkeys denied most\n2  b\n",
+			"rows           5\nallowed        2\nlimited        3\nlimited share  60.00 %\nfirst          1970-01-01T00:00:00Z\n" +
+				"last           1970-01-01T00:00:01.25Z\ntime span      1.25s\nskipped rows   1\n\nmost limited keys\n2  b\n",
 			"replay: skipped 1 bad row, the first: stdin:7: at: \"x\" is not a time: give RFC 3339 or Unix seconds\n"},
 	}
 	for _, tt := range tests {
@@ -108,7 +108,7 @@ func TestReplayErrors(t *testing.T) {
 		want  string
 		usage bool
 	}{
-		{[]string{"a", "b"}, "replay: one FILE at a time, not 2", true},
+		{[]string{"a", "b"}, "replay: want at most one FILE, got 2", true},
 		{[]string{"--nope"}, "unknown flag: --nope" + seeHelp, true},
 		{[]string{"--count", "0x1"}, `invalid argument "0x1" for "--count" flag: want a decimal integer of up to 64 bits` + seeHelp, true},
 		{[]string{"--top", "-1"}, "replay: --top must not be negative", true},
@@ -170,7 +170,7 @@ func TestReplayFullDisk(t *testing.T) {
 	}
 }
 
-// TestReplayStopsWhileItsInputIsSilent is what Ctrl-C does at a terminal where nothing was typed.
+// TestReplayStopsWhileItsInputIsSilent simulates Ctrl-C at a terminal before anything was typed.
 func TestReplayStopsWhileItsInputIsSilent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	silent, w := io.Pipe()
@@ -222,7 +222,7 @@ func TestReplayProgress(t *testing.T) {
 	}
 }
 
-// onTerminal returns what do writes to the terminal that it is given.
+// onTerminal returns what do writes to its terminal.
 func onTerminal(t *testing.T, do func(terminal *os.File)) string {
 	t.Helper()
 	master, terminal, err := pty.Open()
@@ -232,7 +232,7 @@ func onTerminal(t *testing.T, do func(terminal *os.File)) string {
 	defer master.Close()
 	seen := make(chan string)
 	go func() {
-		b, _ := io.ReadAll(master) // ends in EIO, when the other side is closed
+		b, _ := io.ReadAll(master) // fails with EIO once the other side is closed
 		seen <- string(b)
 	}()
 	do(terminal)

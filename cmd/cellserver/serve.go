@@ -279,7 +279,7 @@ func (a *app) keys() int {
 }
 
 // topKeys returns up to n keys of a ranking, the first first.
-func (a *app) topKeys(kind topkeys.Kind, n int) []topkeys.Entry {
+func (a *app) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
 	return a.engine.Records.TopKeys.Top(kind, a.now(), n)
 }
 

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// BenchmarkServe asks the whole program, over a unix socket. Its profile is what the compiler optimizes the program
-// by: see `make profile`.
+// BenchmarkServe measures the whole program, over a unix socket. The compiler optimizes the program with its profile: see
+// `make profile`.
 func BenchmarkServe(b *testing.B) {
 	const clients = 50
 	socket := filepath.Join(b.TempDir(), "s")
@@ -64,7 +64,7 @@ func dialSocket(b *testing.B, socket string) *bufio.ReadWriter {
 	}
 }
 
-// askMany sends a pipeline of calls to keys out of 100,000 and reads the replies.
+// askMany sends a pipeline of calls for random keys out of 100,000 and reads the replies.
 func askMany(nc *bufio.ReadWriter, calls int) error {
 	for range calls {
 		_, _ = fmt.Fprintf(nc, "*6\r\n$11\r\nCL.THROTTLE\r\n$8\r\nk:%06d\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n$1\r\n1\r\n", rand.N(100_000))

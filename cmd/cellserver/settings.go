@@ -16,8 +16,8 @@ var (
 	errNotYesNo = errors.New("argument must be 'yes' or 'no'")
 )
 
-// settings is what CONFIG GET and CONFIG SET know: Redis's names for what has one here, what clients ask for first,
-// and the flags of ours by their names.
+// settings returns the settings of CONFIG GET and CONFIG SET: those of Redis that exist here, some that clients read when
+// they connect, and our own flags.
 func (a *app) settings() []admin.Setting {
 	o := a.options
 	return append(a.changeable(),
@@ -40,7 +40,7 @@ func (a *app) settings() []admin.Setting {
 	)
 }
 
-// changeable is the settings that CONFIG SET can change.
+// changeable returns the settings that CONFIG SET can change.
 func (a *app) changeable() []admin.Setting {
 	return []admin.Setting{
 		a.intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
@@ -68,7 +68,7 @@ func (a *app) changeable() []admin.Setting {
 	}
 }
 
-// maxClients is a limit that the system limits, too.
+// maxClients is a limit that the operating system limits, too.
 func (a *app) maxClients() admin.Setting {
 	s := a.intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients })
 	set := s.Set
@@ -87,7 +87,7 @@ func (a *app) maxClients() admin.Setting {
 	return s
 }
 
-// intLimit is a setting that is one of the server's limits.
+// intLimit returns a setting for one of the server's integer limits.
 func (a *app) intLimit(name string, least int, of func(*server.Limits) *int) admin.Setting {
 	return admin.Setting{
 		Name: name,
@@ -108,7 +108,7 @@ func (a *app) intLimit(name string, least int, of func(*server.Limits) *int) adm
 	}
 }
 
-// secondsLimit is a setting that is one of the server's limits, a time in whole seconds as Redis has it.
+// secondsLimit returns a setting for one of the server's timeouts, in whole seconds as in Redis.
 func (a *app) secondsLimit(name string, of func(*server.Limits) *time.Duration) admin.Setting {
 	return admin.Setting{
 		Name: name,
@@ -129,7 +129,7 @@ func (a *app) secondsLimit(name string, of func(*server.Limits) *time.Duration) 
 	}
 }
 
-// changeLimits is for CONFIG SET, which changes one setting at a time.
+// changeLimits needs no lock: CONFIG SET changes one setting at a time.
 func (a *app) changeLimits(change func(*server.Limits)) {
 	l := a.server.Limits()
 	change(&l)

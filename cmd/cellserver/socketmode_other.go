@@ -9,5 +9,5 @@ import (
 )
 
 func listenWithMode(string, fs.FileMode) (net.Listener, error) {
-	return nil, errors.New("--unixsocketperm is not known on this system; guard the socket's directory")
+	return nil, errors.New("--unixsocketperm is not supported on this system; protect the socket's directory")
 }

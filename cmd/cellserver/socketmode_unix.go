@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// listenWithMode gives the socket its permissions between bind and listen: until it listens, nobody can connect,
-// whatever the umask has left.
+// listenWithMode sets the socket's permissions between bind and listen: before listen nobody can connect, whatever the
+// umask allows.
 func listenWithMode(path string, mode fs.FileMode) (net.Listener, error) {
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -22,7 +22,7 @@ func listenWithMode(path string, mode fs.FileMode) (net.Listener, error) {
 		return nil, os.NewSyscallError("socket", err)
 	}
 	file := os.NewFile(uintptr(fd), path)
-	defer file.Close() // the listener has a descriptor of its own
+	defer file.Close() // the listener has its own descriptor
 	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
 		return nil, os.NewSyscallError("bind", err)
 	}
@@ -34,14 +34,14 @@ func listenWithMode(path string, mode fs.FileMode) (net.Listener, error) {
 	return l, nil
 }
 
-// pendingClients is how many may wait to be accepted; the system has a bound of its own.
-const pendingClients = 4096
+// listenBacklog is the listen backlog; the system may lower it.
+const listenBacklog = 4096
 
 func listenBound(file *os.File, path string, mode fs.FileMode) (net.Listener, error) {
 	if err := os.Chmod(path, mode); err != nil {
 		return nil, err
 	}
-	if err := syscall.Listen(int(file.Fd()), pendingClients); err != nil {
+	if err := syscall.Listen(int(file.Fd()), listenBacklog); err != nil {
 		return nil, os.NewSyscallError("listen", err)
 	}
 	l, err := net.FileListener(file)

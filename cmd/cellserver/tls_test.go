@@ -11,14 +11,14 @@ import (
 	"cellserver/internal/certs/certtest"
 )
 
-// tlsFiles is a server's files.
+// tlsFiles holds the paths of a server's TLS files.
 type tlsFiles struct{ cert, key, clientCA string }
 
 func (f tlsFiles) flags() []string {
 	return []string{"--tls-addr", "127.0.0.1:0", "--tls-cert", f.cert, "--tls-key", f.key}
 }
 
-// newTLSFiles makes files for a server, of an authority that it returns.
+// newTLSFiles creates the TLS files of a server, and returns their authority.
 func newTLSFiles(t *testing.T) (tlsFiles, *certtest.CA) {
 	t.Helper()
 	dir, ca := t.TempDir(), certtest.NewCA(t)
@@ -35,7 +35,7 @@ func (f tlsFiles) write(t *testing.T, ca *certtest.CA, name string) {
 	certtest.Write(t, f.key, key)
 }
 
-// served is the name in the certificate that a server shows.
+// served returns the common name in the certificate that a server presents.
 func served(t *testing.T, p *process, ca *certtest.CA) string {
 	t.Helper()
 	nc := tls.Client(dialTCP(t, p.tlsAddr), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"})
@@ -79,7 +79,7 @@ func TestTLSClientCertificates(t *testing.T) {
 	const anonymous, known = "", "client"
 	for _, tt := range []struct {
 		auth            string
-		without, within bool // whether a client without a certificate comes in, and one with
+		without, within bool // whether a client without a certificate is accepted, and one with
 	}{{"", false, true}, {"yes", false, true}, {"optional", true, true}, {"no", true, true}} {
 		args := append(files.flags(), "--tls-client-ca", files.clientCA)
 		if tt.auth != "" {
@@ -101,8 +101,8 @@ func TestTLSClientCertificates(t *testing.T) {
 	}
 }
 
-// TestTLSFilesAreReadAgain: at SIGHUP, and without one when they have changed; a bad one changes nothing.
-func TestTLSFilesAreReadAgain(t *testing.T) {
+// TestTLSFilesAreReloaded: changed files are reloaded at SIGHUP and without it; a bad one changes nothing.
+func TestTLSFilesAreReloaded(t *testing.T) {
 	t.Parallel()
 	files, ca := newTLSFiles(t)
 	p := startServer(t, files.flags()...)
@@ -118,12 +118,12 @@ func TestTLSFilesAreReadAgain(t *testing.T) {
 		p.Eventually(t, ioTimeout, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
 	}
 	files.write(t, ca, "second")
-	hangup("new TLS files are in use")
+	hangup("using new TLS files")
 	if name := served(t, p, ca); name != "second" {
 		t.Errorf("after SIGHUP: got the certificate of %q", name)
 	}
 	certtest.Write(t, files.cert, []byte("none"))
-	hangup("the changed TLS files cannot be used")
+	hangup("cannot use the changed TLS files")
 	if name := served(t, p, ca); name != "second" {
 		t.Errorf("after a bad file: got the certificate of %q", name)
 	}
@@ -185,17 +185,17 @@ func TestMistakesInFiles(t *testing.T) {
 		{append(files.flags(), "--tls-key", encrypted), 1, "certs: parse --tls-key " + encrypted + ": the key is encrypted; decrypt it with openssl pkey"},
 		{append(files.flags(), "--tls-cert", empty), 1, "certs: parse --tls-cert " + empty + " and --tls-key " + files.key + ": failed to find any PEM data in certificate input"},
 		{append(files.flags(), "--tls-addr", "no port"), 1, "cannot listen on no port: address no port: missing port in address; choose another with --tls-addr or CELLSERVER_TLS_ADDR"},
-		{[]string{"--tls-addr", ":0"}, 2, "--tls-addr needs --tls-cert and --tls-key"},
-		{[]string{"--tls-cert", files.cert}, 2, "no --tls-addr to listen on, but other flags of TLS; give it, such as --tls-addr 127.0.0.1:6381"},
+		{[]string{"--tls-addr", ":0"}, 2, "--tls-addr requires --tls-cert and --tls-key"},
+		{[]string{"--tls-cert", files.cert}, 2, "TLS flags require --tls-addr; set it, such as --tls-addr 127.0.0.1:6381"},
 		{append(files.flags(), "--tls-auth-clients", "maybe"), 2, `--tls-auth-clients must be yes, no or optional, got "maybe"`},
-		{append(files.flags(), "--tls-auth-clients", "yes"), 2, "--tls-auth-clients yes needs --tls-client-ca"},
+		{append(files.flags(), "--tls-auth-clients", "yes"), 2, "--tls-auth-clients yes requires --tls-client-ca"},
 		{[]string{"--protected-mode", "perhaps"}, 2, `invalid argument "perhaps" for "--protected-mode" flag: must be yes or no; see cellserver --help`},
-		{[]string{"--unixsocketperm", "700"}, 2, "--unixsocketperm needs --unixsocket"},
+		{[]string{"--unixsocketperm", "700"}, 2, "--unixsocketperm requires --unixsocket"},
 		{[]string{"--unixsocket", missing, "--unixsocketperm", "9"}, 2, `--unixsocketperm must be octal permissions from 1 to 777, such as 700, got "9"`},
 		{[]string{"--unixsocket", missing, "--unixsocketperm", "1777"}, 2, `--unixsocketperm must be octal permissions from 1 to 777, such as 700, got "1777"`},
 		{[]string{"--requirepass-file", missing}, 1, "cannot read --requirepass-file " + missing + ": " + none},
 		{[]string{"--requirepass-file", empty}, 1, "--requirepass-file " + empty + " is empty; write the password into it"},
-		{[]string{"--requirepass-file", other, "--requirepass", "x"}, 2, "--requirepass and --requirepass-file exclude each other; give one"},
+		{[]string{"--requirepass-file", other, "--requirepass", "x"}, 2, "--requirepass and --requirepass-file are mutually exclusive; set only one"},
 	} {
 		code, _, errOut := call(t, nil, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}, tt.args...)...)
 		if code != tt.code || errOut != "cellserver: "+tt.want+"\n" {

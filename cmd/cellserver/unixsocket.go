@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// socketMode is --unixsocketperm, 0 if it is not given.
+// socketMode returns --unixsocketperm, or 0 if it is not set.
 func (o *options) socketMode() (fs.FileMode, error) {
 	if o.unixSocketPerm == "" {
 		return 0, nil
@@ -22,13 +22,13 @@ func (o *options) socketMode() (fs.FileMode, error) {
 		return 0, fmt.Errorf("--unixsocketperm must be octal permissions from 1 to 777, such as 700, got %q", o.unixSocketPerm)
 	}
 	if o.unixSocket == "" {
-		return 0, errors.New("--unixsocketperm needs --unixsocket")
+		return 0, errors.New("--unixsocketperm requires --unixsocket")
 	}
 	return fs.FileMode(mode), nil
 }
 
-// listenUnix listens on a unix socket with the given permissions, 0 for those that the umask leaves. A socket file
-// that nobody listens on any more, as a kill leaves behind, is replaced; any other file is not.
+// listenUnix listens on a unix socket with the given permissions, or with 0 those set by the umask. It replaces a stale
+// socket file, as a killed process leaves behind, but no other file.
 func listenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listener, error) {
 	listen := func() (net.Listener, error) {
 		if mode != 0 {

@@ -1,6 +1,6 @@
 package main
 
-// usageError is a mistake in how the program was called.
+// usageError is a mistake in the command line.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }

@@ -23,41 +23,41 @@ import (
 	"cellserver/internal/often"
 )
 
-// maxScrapers bounds the connections to the metrics address, so that they leave descriptors to the clients.
-const maxScrapers = 16
+// maxWebConns bounds the connections to the metrics address, so that descriptors are left for clients.
+const maxWebConns = 16
 
-// requestTimeout is how long a request's header may take to come, and then its body.
+// requestTimeout is how long a request's header may take to arrive, and then its body.
 const requestTimeout = 5 * time.Second
 
 func metricsFlag(fs *pflag.FlagSet, addr *string) {
-	fs.StringVar(addr, "metrics-addr", "127.0.0.1:9380", "`host:port` of the live page, /healthz, /readyz and /metrics; empty for none")
+	fs.StringVar(addr, "metrics-addr", "127.0.0.1:9380", "`host:port` of the live page, /healthz, /readyz and /metrics; empty disables them")
 }
 
 func (o *options) defineMetrics(fs *pflag.FlagSet) {
 	metricsFlag(fs, &o.metricsAddr)
-	fs.StringVar(&o.metricsTokenFile, "metrics-token-file", "", "`file` with a token that the live page and /metrics are to be asked with (Authorization: Bearer)")
-	fs.StringVar(&o.metricsPasswordFile, "metrics-password-file", "", "`file` with user:password that the live page and /metrics are to be asked with (basic authentication)")
-	fs.StringVar(&o.metricsTLSCert, "metrics-tls-cert", "", "PEM `file` with the certificate of the metrics address, which then speaks HTTPS")
-	fs.StringVar(&o.metricsTLSKey, "metrics-tls-key", "", "PEM `file` with that certificate's key")
-	fs.BoolVar(&o.noDashboard, "no-dashboard", false, "leave the live page, which shows keys, off the metrics address")
-	fs.BoolVar(&o.pprof, "pprof", false, "serve profiles of the server on the metrics address at /debug/pprof/")
+	fs.StringVar(&o.metricsTokenFile, "metrics-token-file", "", "`file` with a token required for the live page and /metrics (Authorization: Bearer)")
+	fs.StringVar(&o.metricsPasswordFile, "metrics-password-file", "", "`file` with user:password required for the live page and /metrics (basic authentication)")
+	fs.StringVar(&o.metricsTLSCert, "metrics-tls-cert", "", "PEM `file` with a certificate that enables HTTPS on the metrics address")
+	fs.StringVar(&o.metricsTLSKey, "metrics-tls-key", "", "PEM `file` with that certificate's private key")
+	fs.BoolVar(&o.noDashboard, "no-dashboard", false, "disable the live page, which shows keys")
+	fs.BoolVar(&o.pprof, "pprof", false, "serve profiles at /debug/pprof/ of the metrics address")
 }
 
-// checkMetrics refuses flags that do not go together.
+// checkMetrics refuses inconsistent flags.
 func (o *options) checkMetrics() error {
 	if o.metricsAddr == "" {
 		if o.metricsTokenFile+o.metricsPasswordFile+o.metricsTLSCert+o.metricsTLSKey != "" || o.pprof {
-			return errors.New("--metrics-addr is empty, but other flags are about it; give an address, such as 127.0.0.1:9380")
+			return errors.New("--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380")
 		}
 		return nil
 	}
 	if (o.metricsTLSCert == "") != (o.metricsTLSKey == "") {
-		return errors.New("--metrics-tls-cert and --metrics-tls-key need each other; give both")
+		return errors.New("--metrics-tls-cert and --metrics-tls-key require each other; set both")
 	}
 	return nil
 }
 
-// web is what is served on the metrics address.
+// web serves the metrics address.
 type web struct {
 	server *http.Server
 	access *metrics.Access
@@ -95,7 +95,7 @@ func (o *options) readMetricsSecrets(access *metrics.Access, log *slog.Logger) e
 	if user, password, ok := strings.Cut(userPassword, ":"); userPassword != "" && (!ok || user == "" || password == "" || strings.ContainsAny(password, "\r\n")) {
 		return fmt.Errorf("--metrics-password-file %s must be one line of the form user:password", o.metricsPasswordFile)
 	}
-	if strings.ContainsFunc(token, unicode.IsSpace) { // no header brings it
+	if strings.ContainsFunc(token, unicode.IsSpace) { // a header cannot carry them
 		return fmt.Errorf("--metrics-token-file %s must be one line without spaces", o.metricsTokenFile)
 	}
 	access.Set(token, userPassword)
@@ -105,15 +105,15 @@ func (o *options) readMetricsSecrets(access *metrics.Access, log *slog.Logger) e
 // serve serves until the server is shut down.
 func (w *web) serve(l net.Listener, h http.Handler) error {
 	w.server.Handler = boundBodies(h)
-	l = netutil.LimitListener(l, maxScrapers)
+	l = netutil.LimitListener(l, maxWebConns)
 	if w.certs != nil {
 		l = tls.NewListener(l, w.certs.Config())
 	}
 	return w.server.Serve(l)
 }
 
-// boundBodies bounds the time for a request's body: net/http reads what is left of it after the answer. Its
-// ReadTimeout would also end the long requests for profiles.
+// boundBodies limits the time for reading a request's body: net/http reads the rest of it after the response. Its
+// ReadTimeout would also stop long requests for profiles.
 func boundBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
@@ -123,18 +123,18 @@ func boundBodies(next http.Handler) http.Handler {
 	})
 }
 
-// reload reads secrets and certificates again. What cannot be used is logged, and what was there before stays.
+// reload reloads secrets and certificates. Invalid ones are logged, and the previous ones stay in use.
 func (w *web) reload(o *options, log *slog.Logger) {
 	if w.certs != nil {
 		w.certs.Reload()
 	}
 	if err := o.readMetricsSecrets(w.access, log); err != nil {
-		log.Error("cannot use the changed secrets of the metrics address; those read before stay in use", "error", err,
+		log.Error("cannot use the changed secrets of the metrics address; the previous ones stay in use", "error", err,
 			"hint", "correct the file and send SIGHUP")
 	}
 }
 
-// warnOfOtherHosts says what is wrong with a metrics address that other hosts can reach.
+// warnOfOtherHosts warns of an unprotected metrics address that other hosts can reach.
 func (w *web) warnOfOtherHosts(l net.Listener, log *slog.Logger) {
 	if l == nil || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return
@@ -142,15 +142,15 @@ func (w *web) warnOfOtherHosts(l net.Listener, log *slog.Logger) {
 	addr := l.Addr().String()
 	switch {
 	case w.access.IsOpen():
-		log.Warn("other hosts can reach the metrics address and it asks for no secret; give --metrics-token-file or "+
-			"--metrics-password-file, or keep the port behind a firewall", "metrics", addr)
+		log.Warn("other hosts can reach the metrics address and it requires no secret; set --metrics-token-file or "+
+			"--metrics-password-file, or protect the port with a firewall", "metrics", addr)
 	case w.certs == nil:
-		log.Warn("the secrets of the metrics address cross the network unencrypted; give --metrics-tls-cert and "+
-			"--metrics-tls-key, or keep the port behind a firewall", "metrics", addr)
+		log.Warn("the secrets of the metrics address cross the network unencrypted; set --metrics-tls-cert and "+
+			"--metrics-tls-key, or protect the port with a firewall", "metrics", addr)
 	}
 }
 
-// webLog takes what net/http has to say, of which clients can cause any number.
+// webLog logs the messages of net/http at a limited rate, because clients can cause any number of them.
 type webLog struct {
 	log   *slog.Logger
 	now   func() int64
@@ -164,12 +164,12 @@ func newWebLog(now func() int64, to *slog.Logger) *log.Logger {
 // Write implements io.Writer.
 func (w *webLog) Write(line []byte) (int, error) {
 	if count := w.lines.Due(w.now()); count > 0 {
-		w.log.Warn("the metrics address had a problem with a client", "problem", string(bytes.TrimSpace(line)), "count", count)
+		w.log.Warn("a client of the metrics address caused a problem", "problem", string(bytes.TrimSpace(line)), "count", count)
 	}
 	return len(line), nil
 }
 
-// readSecret reads a file that a flag names, but for the end of its last line; it is "" without the flag.
+// readSecret reads the file that a flag names, without a final newline. It returns "" if the flag is not set.
 func readSecret(flag, path, what string, log *slog.Logger) (string, error) {
 	if path == "" {
 		return "", nil
@@ -178,7 +178,7 @@ func readSecret(flag, path, what string, log *slog.Logger) (string, error) {
 	if err != nil {
 		var failed *os.PathError
 		if errors.As(err, &failed) {
-			err = failed.Err // without the path, which is said already
+			err = failed.Err // without the path, which the message has already
 		}
 		return "", fmt.Errorf("cannot read %s %s: %w", flag, path, err)
 	}
@@ -189,7 +189,7 @@ func readSecret(flag, path, what string, log *slog.Logger) (string, error) {
 		return "", fmt.Errorf("%s %s is empty; write %s into it", flag, path, what)
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows" {
-		log.Warn("every user of this machine can read this secret; take the right away with chmod o-r", strings.TrimPrefix(flag, "--"), path)
+		log.Warn("every user of this machine can read this secret; revoke that with chmod o-r", strings.TrimPrefix(flag, "--"), path)
 	}
 	return string(b), nil
 }

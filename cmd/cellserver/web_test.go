@@ -27,7 +27,7 @@ func secretFile(t *testing.T, contents string) string {
 	return path
 }
 
-// ask asks the metrics address, by HTTPS where there is an authority, and returns the status.
+// ask sends a request to the metrics address, by HTTPS if there is an authority, and returns the status.
 func (p *process) ask(t *testing.T, path, token string, pool *x509.CertPool) int {
 	t.Helper()
 	url := "http://" + p.metrics + path
@@ -76,7 +76,7 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, startTimeout, "use the new files", func() bool { return strings.Contains(p.Log.String(), "new TLS files are in use") })
+	p.Eventually(t, startTimeout, "use the new files", func() bool { return strings.Contains(p.Log.String(), "using new TLS files") })
 	p.Eventually(t, startTimeout, "take the new token", func() bool { return p.ask(t, "/metrics", "second", other.Pool) == 200 })
 	if got := p.ask(t, "/metrics", "first", other.Pool); got != 401 {
 		t.Errorf("the old token: got %d", got)
@@ -91,7 +91,7 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 	}
 }
 
-// TestSlowRequests: who does not send what a request announces holds none of the few connections for long.
+// TestSlowRequests: a client that does not send the announced body does not keep one of the few connections for long.
 func TestSlowRequests(t *testing.T) {
 	for name, request := range map[string]string{
 		"nothing":        "",
@@ -125,7 +125,7 @@ func TestSlowRequests(t *testing.T) {
 	}
 }
 
-// pipeListener accepts what a test gives it.
+// pipeListener accepts the connections that a test gives it.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -161,7 +161,7 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := idle.ReadByte(); err != io.EOF { // closed first, for it is idle
+	if _, err := idle.ReadByte(); err != io.EOF { // closed first because it is idle
 		t.Errorf("the idle client: %v", err)
 	}
 	if got := p.ask(t, "/readyz", "", nil); got != 503 {
@@ -182,7 +182,7 @@ func TestMetricsBeyondLoopback(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"open", open, "asks for no secret"},
+		{"open", open, "requires no secret"},
 		{"unencrypted", secret, "cross the network unencrypted"},
 		{"well", append(secret, "--metrics-tls-cert", files.cert, "--metrics-tls-key", files.key), ""},
 		{"loopback", nil, ""},
@@ -220,8 +220,8 @@ func TestMistakesAboutMetrics(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--metrics-addr", "", "--pprof"}, 2, "--metrics-addr is empty, but other flags are about it; give an address, such as 127.0.0.1:9380"},
-		{free("--metrics-tls-cert", files.cert), 2, "--metrics-tls-cert and --metrics-tls-key need each other; give both"},
+		{[]string{"--metrics-addr", "", "--pprof"}, 2, "--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
+		{free("--metrics-tls-cert", files.cert), 2, "--metrics-tls-cert and --metrics-tls-key require each other; set both"},
 		{free("--metrics-token-file", "/no/such"), 1, "cannot read --metrics-token-file /no/such: no such file or directory"},
 		{free("--metrics-token-file", empty), 1, "--metrics-token-file " + empty + " is empty; write the token into it"},
 		{free("--metrics-password-file", noColon), 1, "--metrics-password-file " + noColon + " must be one line of the form user:password"},
@@ -236,8 +236,8 @@ func TestMistakesAboutMetrics(t *testing.T) {
 	}
 }
 
-// TestLogTellsOfClients: one line of each, when it has gone, and only at debug.
-func TestLogTellsOfClients(t *testing.T) {
+// TestLogOfClients: one line per client, when it disconnects, and only at debug.
+func TestLogOfClients(t *testing.T) {
 	for level, want := range map[string]int{"debug": 1, "info": 0} {
 		p := startServer(t, "--log-level", level)
 		nc := p.dial(t)

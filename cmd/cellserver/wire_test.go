@@ -19,22 +19,22 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// wireCase is bytes from a client, on a connection of their own, and what must come back.
+// wireCase is input on a connection of its own, and the expected output.
 type wireCase struct {
 	name   string
 	send   string
-	flood  int           // so many bytes more after send
+	flood  int           // this many bytes more after send
 	pace   time.Duration // a pause after each byte
 	want   string        // all replies
 	closed bool          // by the server; else a PING must be answered
-	half   bool          // a command that never ends: the client goes away
+	half   bool          // an incomplete command: the client disconnects
 
-	// locked is all replies to a client that has yet to give a password, where they are others, and lockedCloses
-	// whether the server closes the connection then, where it does not for others.
+	// locked is the replies to a client that has not authenticated, if they differ, and lockedCloses whether the server
+	// closes only its connection.
 	locked       string
 	lockedCloses bool
 
-	pong string // the reply to the PING, where it is another
+	pong string // the reply to the PING, if it differs
 }
 
 const noAuth = "-NOAUTH Authentication required.\r\n"
@@ -93,13 +93,13 @@ func wireCases() []wireCase {
 	return cases
 }
 
-// beforeAuth is the case for a server that wants a password.
+// beforeAuth is the case for a server that requires a password.
 func (c wireCase) beforeAuth() wireCase {
 	if c.locked != "" {
 		c.want = c.locked
 	}
 	c.closed = c.closed || c.lockedCloses
-	c.pace /= 5 // the handshake's time is short
+	c.pace /= 5 // the handshake timeout is short
 	c.pong = noAuth
 	return c
 }
@@ -142,8 +142,8 @@ func (c wireCase) write(nc net.Conn) error {
 	return nil
 }
 
-// TestWire sends what must be survived over a real socket: each case on a fresh connection, with another client unharmed, and
-// with memory and goroutines back at the end.
+// TestWire sends hostile input over a real socket: each case on a new connection, while another client must not be affected.
+// In the end memory and goroutines must be back at their initial level.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, testWire)
@@ -274,7 +274,7 @@ func testWireBeforeAuth(t *testing.T, p *process, auth string) {
 func testResetForgetsAuth(t *testing.T, p *process, auth string) {
 	nc := p.dial(t)
 	exchange(t, nc, auth, "+OK\r\n")
-	time.Sleep(1200 * time.Millisecond) // the handshake's time is over, and must not matter any more
+	time.Sleep(1200 * time.Millisecond) // the handshake timeout has passed, and must have no effect any more
 	exchange(t, nc, "RESET\r\n", "+RESET\r\n")
 	exchange(t, nc, "PING\r\n", noAuth)
 	exchange(t, nc, auth+"PING\r\n", "+OK\r\n+PONG\r\n")
@@ -322,7 +322,7 @@ func testWireMaxClients(t *testing.T, startServer starter) {
 	exchange(t, second, "PING\r\n", "+PONG\r\n")
 	refused := wireCase{want: "-ERR max number of clients reached\r\n", closed: true}
 	if p.tls != nil {
-		refused.want = "" // as by Redis: before the handshake nothing can be said
+		refused.want = "" // as in Redis: no reply is possible before the handshake
 	}
 	refused.run(t, p)
 }

@@ -12,7 +12,7 @@ import (
 
 const composeFile = "deploy/compose/compose.yaml"
 
-// loadCompose is what docker compose does before it starts anything.
+// loadCompose loads the project as docker compose does.
 func loadCompose(t *testing.T) *types.Project {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join(root, filepath.Dir(composeFile)))
@@ -43,7 +43,7 @@ func TestComposeIsCareful(t *testing.T) {
 			t.Errorf("%s has no health check", name)
 		}
 		if !s.ReadOnly || len(s.CapDrop) != 1 || s.CapDrop[0] != "ALL" || s.Restart != "unless-stopped" || s.Privileged {
-			t.Errorf("%s may do more than it needs", name)
+			t.Errorf("%s has more privileges than it needs", name)
 		}
 		for _, p := range s.Ports {
 			if p.HostIP != "127.0.0.1" {
@@ -77,7 +77,7 @@ func TestComposeStartsThisServer(t *testing.T) {
 	help := run(t, "", binary, "--help")
 	for name, value := range s.Environment {
 		if name != "GOMEMLIMIT" && !isFlagVariable(help, name) {
-			t.Errorf("%s sets no flag", name)
+			t.Errorf("%s is not the variable of a flag", name)
 		}
 		if name == "CELLSERVER_REQUIREPASS_FILE" && *value != "/run/secrets/"+s.Secrets[0].Source {
 			t.Errorf("the password is not at %s", *value)

@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// dashboard is a dashboard of Grafana, as far as the tests look into it.
+// dashboard is the part of a Grafana dashboard that the tests read.
 type dashboard struct {
 	UID, Title    string
 	SchemaVersion int
@@ -42,7 +42,7 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// query is one of the dashboard's, with its variables as they stand when all is chosen.
+// query is a query of the dashboard, with all values of its variables selected.
 type query struct{ where, expr string }
 
 func (d dashboard) queries() []query {
@@ -71,13 +71,13 @@ func TestDashboardIsWhole(t *testing.T) {
 			t.Errorf("variable %s: label %q, definition %q", v.Name, v.Label, v.Definition)
 		}
 		if v.Name == "job" && v.AllValue != "" {
-			t.Errorf("all jobs are %q, which may be others than cellserver's: up and process_... are anybody's", v.AllValue)
+			t.Errorf("all jobs are %q, which may select other jobs than cellserver: every job has up and process_...", v.AllValue)
 		}
 	}
 	if want := []string{"datasource", "job", "instance"}; !slices.Equal(variables, want) {
 		t.Errorf("variables %q, want %q", variables, want)
 	}
-	units := []string{"none", "short", "ops", "percentunit", "s", "bytes", "Bps"} // of Grafana's
+	units := []string{"none", "short", "ops", "percentunit", "s", "bytes", "Bps"} // names of Grafana
 	ids := map[int]bool{}
 	for _, p := range d.Panels {
 		if p.Title == "" || ids[p.ID] || p.GridPos.W < 1 || p.GridPos.H < 1 || p.GridPos.X+p.GridPos.W > 24 {
@@ -91,7 +91,7 @@ func TestDashboardIsWhole(t *testing.T) {
 			t.Errorf("%s: unit %q, description %q, %d queries", p.Title, p.FieldConfig.Defaults.Unit, p.Description, len(p.Targets))
 		}
 		if p.Datasource.Type != "prometheus" || p.Datasource.UID != "${datasource}" {
-			t.Errorf("%s asks %+v, not the chosen data source", p.Title, p.Datasource)
+			t.Errorf("%s queries %+v, not the selected data source", p.Title, p.Datasource)
 		}
 		for _, target := range p.Targets {
 			selectors := strings.Count(target.Expr, `job=~"$job", instance=~"$instance"`)
@@ -113,7 +113,7 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// promtool has no check of a query alone, but one of rules.
+// promtool cannot check a query alone, only rules.
 func TestDashboardQueriesParse(t *testing.T) {
 	processtest.Need(t, "promtool", "prometheus")
 	rules := make([]rule, 0, 64)

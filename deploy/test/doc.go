@@ -1,3 +1,3 @@
-// Package deploytest holds what is in deploy/: that promtool, systemd, Compose's loader and Kubernetes's own validation
-// accept it, that its parts agree with each other and with the server, and that a real Prometheus raises its alerts.
+// Package deploytest tests deploy/: promtool, systemd, Compose's loader and Kubernetes's validation accept the files, the
+// files agree with each other and with the server, and a real Prometheus fires the alerts.
 package deploytest

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// root is the repository's.
+// root is the repository's root.
 const root = "../.."
 
 func read(t *testing.T, path string) string {
@@ -32,7 +32,7 @@ func write(t *testing.T, dir, name, text string) (path string) {
 	return path
 }
 
-// run returns what a command prints, and fails the test with it if the command fails.
+// run returns the output of a command, and fails the test if the command fails.
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := processtest.Command(t, name, args...)
@@ -76,7 +76,7 @@ func startServer(t *testing.T, binary, addr, metrics string, env ...string) *ser
 	return s
 }
 
-// isFlagVariable reports whether a variable sets a flag, by what the server's --help lists.
+// isFlagVariable reports whether a variable sets a flag listed by the server's --help.
 func isFlagVariable(help, name string) bool {
 	flag, ours := strings.CutPrefix(name, "CELLSERVER_")
 	flag = strings.ToLower(strings.ReplaceAll(flag, "_", "-"))

@@ -23,7 +23,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/apps"
-	_ "k8s.io/kubernetes/pkg/apis/apps/install" // the kinds that a cluster knows, with their defaults
+	_ "k8s.io/kubernetes/pkg/apis/apps/install" // a cluster's kinds, with their defaults
 	appsvalidation "k8s.io/kubernetes/pkg/apis/apps/validation"
 	"k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
@@ -39,7 +39,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifests is what the files hold, in the versions that they name, with a cluster's defaults.
+// manifests holds the objects of the files, in their declared versions, with a cluster's defaults.
 type manifests struct {
 	deployment *appsv1.Deployment
 	config     *corev1.ConfigMap
@@ -83,7 +83,7 @@ func readManifests(t *testing.T) *manifests {
 		case *policyv1.PodDisruptionBudget:
 			m.budget = o
 		default:
-			t.Errorf("%s: nothing here looks at a %T", path, o)
+			t.Errorf("%s: %T is not tested here", path, o)
 		}
 		return nil
 	})
@@ -96,7 +96,7 @@ func readManifests(t *testing.T) *manifests {
 	return m
 }
 
-// decode takes no field that the kind does not have, and no field twice.
+// decode rejects unknown and duplicate fields.
 func decode(b []byte) (runtime.Object, error) {
 	codecs := serializer.NewCodecFactory(legacyscheme.Scheme, serializer.EnableStrict)
 	object, _, err := codecs.UniversalDeserializer().Decode(b, nil, nil)
@@ -107,12 +107,12 @@ func decode(b []byte) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	accessor.SetNamespace("limits") // kubectl's -n
+	accessor.SetNamespace("limits") // as kubectl -n does
 	legacyscheme.Scheme.Default(object)
 	return object, nil
 }
 
-// validate does what the API server does before it stores an object.
+// validate validates an object as the API server does before it stores it.
 func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	t.Helper()
 	internal, err := legacyscheme.Scheme.ConvertToVersion(object, runtime.InternalGroupVersioner)
@@ -125,7 +125,7 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	case *core.ConfigMap:
 		return corevalidation.ValidateConfigMap(o)
 	case *core.Service:
-		// What the API server gives a service before it validates it.
+		// Set by the API server before it validates a service.
 		single := core.IPFamilyPolicySingleStack
 		o.Spec.IPFamilyPolicy, o.Spec.IPFamilies = &single, []core.IPFamily{core.IPv4Protocol}
 		return corevalidation.ValidateServiceCreate(o)
@@ -136,7 +136,7 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	case *policy.PodDisruptionBudget:
 		return policyvalidation.ValidatePodDisruptionBudget(o, policyvalidation.PodDisruptionBudgetValidationOptions{})
 	}
-	t.Fatalf("nothing validates a %T", internal)
+	t.Fatalf("no validation for a %T", internal)
 	return nil
 }
 
@@ -149,7 +149,7 @@ func TestManifestsAreValid(t *testing.T) {
 	}
 }
 
-// The validation is the real one: it finds what is wrong.
+// The validation is the real one: it finds errors.
 func TestValidationFindsMistakes(t *testing.T) {
 	deployment := read(t, "deploy/kubernetes/deployment.yaml")
 	tests := []struct{ old, new, want string }{
@@ -218,12 +218,12 @@ func TestManifestsAgree(t *testing.T) {
 		}
 	}
 	if job := template.Labels[m.monitor.Spec.JobLabel]; job != "cellserver" {
-		t.Errorf("the job is %q, which the alert rules do not know", job)
+		t.Errorf("the job is %q, which the alert rules do not select", job)
 	}
 	volume := template.Spec.Volumes[0].Secret
 	file := container.VolumeMounts[0].MountPath + "/requirepass"
 	if volume.SecretName != m.secret.Name || m.secret.StringData["requirepass"] == "" || m.config.Data["CELLSERVER_REQUIREPASS_FILE"] != file {
-		t.Errorf("the password is not where the server looks for it: %s", m.config.Data["CELLSERVER_REQUIREPASS_FILE"])
+		t.Errorf("the password is not where the server reads it: %s", m.config.Data["CELLSERVER_REQUIREPASS_FILE"])
 	}
 }
 
@@ -238,7 +238,7 @@ func TestPodMonitorWithToken(t *testing.T) {
 	}
 }
 
-// What deploy/README.md prints makes the rules into what the operator takes.
+// The command in deploy/README.md turns the rules into an object that the operator accepts.
 func TestPrometheusRule(t *testing.T) {
 	printed := regexp.MustCompile(`(?s)    (\{ printf .*; \}) \| kubectl`).FindStringSubmatch(read(t, "deploy/README.md"))
 	if printed == nil {
@@ -263,13 +263,13 @@ func TestConfigMapAndImage(t *testing.T) {
 	help := run(t, "", binary, "--help")
 	for name := range m.config.Data {
 		if name != "GOMEMLIMIT" && !isFlagVariable(help, name) {
-			t.Errorf("%s sets no flag", name)
+			t.Errorf("%s is not the variable of a flag", name)
 		}
 	}
 	checkImage(t, binary, m.deployment.Spec.Template.Spec.Containers[0].Image)
 }
 
-// checkImage expects an image of the server's version.
+// checkImage expects the image to have the server's version.
 func checkImage(t *testing.T, binary, image string) {
 	t.Helper()
 	version := regexp.MustCompile(`^cellserver (\S+) `).FindStringSubmatch(run(t, "", binary, "--version"))

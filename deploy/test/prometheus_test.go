@@ -22,8 +22,8 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// A real Prometheus scrapes a real server, a minute of the rules a second: a burst of denied calls makes the alert
-// fire, and calm makes it clear; so do the server's end and its return.
+// A real Prometheus scrapes a real server, with a minute of the rules shortened to a second: a burst of limited calls makes
+// an alert fire, and its end makes it clear; likewise when the server stops and starts.
 func TestPrometheus(t *testing.T) {
 	processtest.Need(t, "prometheus", "prometheus")
 	if testing.Short() {
@@ -33,16 +33,16 @@ func TestPrometheus(t *testing.T) {
 	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10")
 	load := startLoad(t, s.addr)
 	p := startPrometheus(t, configFor(t, s.metrics))
-	awaitFigures(t, p)
+	awaitHistory(t, p)
 	if alerts := p.alerts(t); len(alerts) > 0 {
-		t.Errorf("alerts of a server that is well: %v", alerts)
+		t.Errorf("alerts of a healthy server: %v", alerts)
 	}
 
-	load.denied.Store(true)
+	load.limited.Store(true)
 	p.await(t, "CellserverDenialSpike", true)
 	checkPanels(t, p)
 	checkNames(t, s)
-	load.denied.Store(false)
+	load.limited.Store(false)
 	p.await(t, "CellserverDenialSpike", false)
 
 	load.stop()
@@ -56,8 +56,8 @@ func TestPrometheus(t *testing.T) {
 	p.await(t, "CellserverRestarted", false)
 }
 
-// A Prometheus that takes native histograms sees no classic ones, and finds its way with the token: all panels have
-// figures all the same, and so has the rule of the latency.
+// With native histograms, Prometheus has no classic ones: all panels and the latency rule must still have values. It
+// authenticates with the token.
 func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	processtest.Need(t, "prometheus", "prometheus")
 	if testing.Short() {
@@ -65,7 +65,7 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	}
 	token := write(t, t.TempDir(), "metrics_token", "a-token\n")
 	s := startServer(t, buildServer(t), "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10", "CELLSERVER_METRICS_TOKEN_FILE="+token)
-	startLoad(t, s.addr).denied.Store(true)
+	startLoad(t, s.addr).limited.Store(true)
 	config := configFor(t, s.metrics)
 	without := startPrometheus(t, config)
 	with := startPrometheus(t, strings.Replace(withAuthorization(t, config), "/etc/prometheus/metrics_token", token, 1), "--enable-feature=native-histograms")
@@ -82,20 +82,20 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	checkPanels(t, with)
 }
 
-// withAuthorization does what a comment in a file asks of those whose server has a token.
+// withAuthorization uncomments the configuration for a server that requires a token.
 func withAuthorization(t *testing.T, text string) string {
 	t.Helper()
 	block := regexp.MustCompile(`(?m)^( *)# (authorization:| +(?:credentials|credentials_file|name|key):.*)$`)
 	if !block.MatchString(text) {
-		t.Fatal("it does not say what to do where there is a token")
+		t.Fatal("it has no comment about a token")
 	}
 	return block.ReplaceAllString(text, "$1$2")
 }
 
-// load asks a server without end: what passes, and while denied is set, nine times as much that does not.
+// load calls a server continuously: calls that are allowed and, while limited is set, nine times as many that are not.
 type load struct {
-	denied atomic.Bool
-	stop   func()
+	limited atomic.Bool
+	stop    func()
 }
 
 func startLoad(t *testing.T, addr string) *load {
@@ -110,7 +110,7 @@ func startLoad(t *testing.T, addr string) *load {
 			_, _ = client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 				pipe.Do(ctx, "CL.THROTTLE", "calm", 1_000_000, 1_000_000, 1)
 				for range 9 {
-					if l.denied.Load() {
+					if l.limited.Load() {
 						pipe.Do(ctx, "CL.THROTTLE", "hot", 0, 1, 3600)
 					}
 				}
@@ -135,8 +135,8 @@ type prom struct {
 	api prometheus.API
 }
 
-// hastened makes every minute of the rules a second, and every hour a minute.
-func hastened(text string) string {
+// accelerated turns every minute of the rules into a second, and every hour into a minute.
+func accelerated(text string) string {
 	return regexp.MustCompile(`\b\d+[mh]\b`).ReplaceAllStringFunc(text, func(d string) string {
 		n, _ := strconv.Atoi(d[:len(d)-1])
 		if strings.HasSuffix(d, "h") {
@@ -146,7 +146,7 @@ func hastened(text string) string {
 	})
 }
 
-// configFor is the configuration for another target, hastened.
+// configFor returns the configuration with another target, accelerated.
 func configFor(t *testing.T, target string) string {
 	t.Helper()
 	return strings.NewReplacer("15s", "500ms", "cellserver:9380", target).Replace(read(t, "deploy/prometheus/prometheus.yml"))
@@ -155,9 +155,9 @@ func configFor(t *testing.T, target string) string {
 func startPrometheus(t *testing.T, config string, flags ...string) *prom {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, "cellserver.rules.yml", hastened(read(t, "deploy/prometheus/cellserver.rules.yml")))
+	write(t, dir, "cellserver.rules.yml", accelerated(read(t, "deploy/prometheus/cellserver.rules.yml")))
 	path := write(t, dir, "prometheus.yml", config)
-	for range 5 { // another may take the free port first
+	for range 5 { // another process may take the free port first
 		addr := processtest.FreeAddr(t)
 		p := &prom{Process: processtest.Start(t, processtest.Command(t, "prometheus", append(flags, "--config.file="+path,
 			"--storage.tsdb.path="+dir+"/data", "--web.listen-address="+addr, "--log.level=warn")...))}
@@ -179,7 +179,7 @@ func startPrometheus(t *testing.T, config string, flags ...string) *prom {
 	return nil
 }
 
-// alerts returns the alerts that are not inactive, as name and state.
+// alerts returns the pending and firing alerts, as name and state.
 func (p *prom) alerts(t *testing.T) (alerts []string) {
 	t.Helper()
 	r, err := p.api.Alerts(t.Context())
@@ -192,7 +192,7 @@ func (p *prom) alerts(t *testing.T) (alerts []string) {
 	return alerts
 }
 
-// await waits until an alert fires, or is gone.
+// await waits until an alert fires, or until it is resolved.
 func (p *prom) await(t *testing.T, alert string, firing bool) {
 	t.Helper()
 	p.Eventually(t, 30*time.Second, fmt.Sprintf("say that %s fires: %t", alert, firing), func() bool {
@@ -220,28 +220,29 @@ func (p *prom) query(t *testing.T, expr string) model.Vector {
 	return nil
 }
 
-// awaitFigures waits until Prometheus has a few seconds of the calm: the hour before, to the hastened rules.
-func awaitFigures(t *testing.T, p *prom) {
+// awaitHistory waits until Prometheus has some seconds without limited calls, which is the hour before to the accelerated
+// rules.
+func awaitHistory(t *testing.T, p *prom) {
 	t.Helper()
-	p.Eventually(t, 30*time.Second, "know the share of the denied in the hour before", func() bool {
+	p.Eventually(t, 30*time.Second, "know the limited share of the hour before", func() bool {
 		v := p.query(t, "job_instance:cellserver_denied:ratio_rate1h offset 5s")
 		return len(v) == 1 && v[0].Value == 0
 	})
 }
 
-// checkPanels expects figures in every panel.
+// checkPanels expects data in every panel.
 func checkPanels(t *testing.T, p *prom) {
 	t.Helper()
-	// What only a restart fills.
+	// Only a restart provides data for these.
 	empty := []string{"annotation Starts"}
 	for _, q := range readDashboard(t).queries() {
-		if v := p.query(t, hastened(q.expr)); len(v) == 0 && !slices.Contains(empty, q.where) {
+		if v := p.query(t, accelerated(q.expr)); len(v) == 0 && !slices.Contains(empty, q.where) {
 			t.Errorf("%s is empty: %s", q.where, q.expr)
 		}
 	}
 }
 
-// checkNames expects every metric that the rules and the dashboard read at the server.
+// checkNames expects the server to have every metric that the rules and the dashboard use.
 func checkNames(t *testing.T, s *server) {
 	t.Helper()
 	page := get(t, "http://"+s.metrics+"/metrics")
@@ -256,12 +257,12 @@ func checkNames(t *testing.T, s *server) {
 	for _, name := range regexp.MustCompile(`\b(cellserver|process|go)_[a-z_]+`).FindAllString(strings.Join(exprs, "\n"), -1) {
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")
 		if !shown(name) && !isRecorded(t, name) {
-			t.Errorf("the server shows no %s", name)
+			t.Errorf("the server has no metric %s", name)
 		}
 	}
 }
 
-// isRecorded reports whether a name is a part of a recording rule's.
+// isRecorded reports whether a name is part of a recording rule's name.
 func isRecorded(t *testing.T, name string) bool {
 	t.Helper()
 	return slices.ContainsFunc(readRules(t), func(r rule) bool { return strings.Contains(r.Record, ":"+name+":") })

@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// ruleFile is a rule file of Prometheus, as far as the tests look into it.
+// ruleFile is the part of a Prometheus rule file that the tests read.
 type ruleFile struct {
 	Groups []struct {
 		Name  string `json:"name"`
@@ -53,7 +53,7 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// Whoever is woken by an alert finds what it means and what to do, and each alert is shown to fire and to clear.
+// Each alert has a section that says what it means and what to do, and is tested to fire and to clear.
 func TestAlertsAreExplained(t *testing.T) {
 	operations, shown := read(t, "docs/OPERATIONS.md"), read(t, "deploy/prometheus/rules_test.yml")
 	sections := map[string]bool{}
@@ -73,7 +73,7 @@ func TestAlertsAreExplained(t *testing.T) {
 		fires := regexp.MustCompile(`alertname: ` + r.Alert + `\n +eval_time: \w+\n +exp_alerts:\n +- exp_labels`).MatchString(shown)
 		clears := regexp.MustCompile(`alertname: ` + r.Alert + `\n +eval_time: \w+\n( +- alertname|\n|$)`).MatchString(shown)
 		if !fires || !clears {
-			t.Errorf("%s: rules_test.yml shows it firing: %t, and not: %t", r.Alert, fires, clears)
+			t.Errorf("%s: rules_test.yml tests that it fires: %t, and clears: %t", r.Alert, fires, clears)
 		}
 	}
 }

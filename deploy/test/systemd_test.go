@@ -10,7 +10,7 @@ import (
 
 const unit = "deploy/systemd/cellserver.service"
 
-// The unit as systemd itself sees it, with this machine's path to the server.
+// systemd verifies the unit, with this machine's path to the server.
 func TestUnit(t *testing.T) {
 	processtest.Need(t, "systemd-analyze", "systemd")
 	text := read(t, unit)
@@ -23,7 +23,7 @@ func TestUnit(t *testing.T) {
 	if out := run(t, "", "systemd-analyze", "verify", "--man=no", path); out != "" {
 		t.Errorf("systemd-analyze verify: %s", out)
 	}
-	// In tenths, of an exposure from 0 to 10; a unit without any hardening has 96.
+	// In tenths of an exposure from 0 to 10; a unit without hardening has 96.
 	run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold=12", path)
 }
 
@@ -31,7 +31,7 @@ func TestUnitSetsFlags(t *testing.T) {
 	help := run(t, "", buildServer(t), "--help")
 	for _, m := range regexp.MustCompile(`(?m)^Environment=(CELLSERVER_\w+)=`).FindAllStringSubmatch(read(t, unit), -1) {
 		if !isFlagVariable(help, m[1]) {
-			t.Errorf("%s sets no flag", m[1])
+			t.Errorf("%s is not the variable of a flag", m[1])
 		}
 	}
 }

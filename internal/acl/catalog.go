@@ -7,26 +7,26 @@ import (
 	"cellserver/internal/glob"
 )
 
-// Command is a command that rules may name.
+// Command is a command that rules can name.
 type Command struct {
 	Name       string // in lower case; "config|get" for a subcommand
 	Parent     string // of a subcommand: "config"
 	Categories []string
-	NoAuth     bool // that anyone may run, whatever the rules: AUTH, HELLO, QUIT, RESET
+	NoAuth     bool // whether everyone may run it, whatever the rules: AUTH, HELLO, QUIT, RESET
 }
 
-// catalog is what rules are read against: the commands by their index, and their categories. It never changes.
+// catalog holds the commands, by index, and the categories that rules can name. It never changes.
 type catalog struct {
 	commands   []Command
 	byName     map[string]int
 	subs       map[int][]int // of a command with subcommands
-	topLevel   []int         // the commands that are no subcommands, by name
-	categories []string      // Redis's in its order, then others
+	topLevel   []int         // the commands that are not subcommands, sorted by name
+	categories []string      // Redis's in Redis's order, then others
 	members    map[string][]int
-	redisNames map[string]bool // Redis's commands, here or not, and whether they have subcommands
+	redisNames map[string]bool // Redis's commands, including those missing here, and whether they have subcommands
 }
 
-// RedisCategories returns Redis's categories in the order in which it lists them.
+// RedisCategories returns Redis's categories in Redis's order.
 func RedisCategories() []string { return strings.Fields(redisCategories) }
 
 const redisCategories = "keyspace read write set sortedset list hash string bitmap hyperloglog geo stream pubsub " +
@@ -86,7 +86,7 @@ func (c *catalog) sortByName(ids []int) {
 	slices.SortFunc(ids, func(a, b int) int { return strings.Compare(c.commands[a].Name, c.commands[b].Name) })
 }
 
-// bitset has a bit for each command.
+// bitset has one bit per command.
 type bitset []uint64
 
 func (c *catalog) newBitset() bitset {
@@ -145,7 +145,7 @@ func lower(s string) string {
 	return string(folded)
 }
 
-// equalFold compares without regard to the case of ASCII, and without allocation.
+// equalFold compares without regard to ASCII case, and does not allocate.
 func equalFold(a string, b []byte) bool {
 	if len(a) != len(b) {
 		return false

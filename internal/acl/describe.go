@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Permissions are a selector in words: the rules that make it, as Redis words them.
+// Permissions is a selector as text: rules that produce it, in Redis's syntax.
 type Permissions struct {
 	Commands, Keys, Channels string
 }
 
-// Description is what ACL GETUSER tells of a user.
+// Description is what ACL GETUSER returns for a user.
 type Description struct {
 	Flags       []string
 	Passwords   []string // SHA-256 in hexadecimal
 	Permissions          // the user's own
 	Selectors   []Permissions
 
-	line string // in ACL LIST, from behind the name on
+	line string // in ACL LIST, without the name
 }
 
 func (c *catalog) describe(set *ruleSet) Description {
@@ -47,7 +47,7 @@ func (c *catalog) describe(set *ruleSet) Description {
 	return d
 }
 
-// rules are the permissions as one line.
+// rules returns the permissions as one line.
 func (p Permissions) rules() string {
 	keys, channels := p.Keys, p.Channels
 	if keys != "" {
@@ -79,15 +79,15 @@ func (c *catalog) describeSelector(s *selector) (p Permissions) {
 	return p
 }
 
-// describeCommands finds rules that make the selector's set of commands, as Redis 7.0 does, which does not keep the
-// rules either: from +@all or -@all by the categories that get nearest to it, and then by single commands. Redis
+// describeCommands returns rules that produce the selector's set of commands. Like Redis 7.0, which does not store the
+// rules either, it starts from +@all or -@all, applies the categories that come closest, and then single commands. Redis
 // lists these in the order of a hash table that changes with every start; here they are sorted.
 func (c *catalog) describeCommands(s *selector) (rules []string) {
 	adding := !s.future
-	made := c.newBitset() // what the rules so far make
+	made := c.newBitset() // what the rules so far produce
 	c.setAll(made, !adding)
 	rules = append(rules, sign(!adding)+"@all")
-	left := slices.Clone(s.commands) // what they do not explain
+	left := slices.Clone(s.commands) // what they do not cover
 	var applied []string
 	for {
 		best := c.nearestCategory(left, adding, applied)
@@ -108,8 +108,8 @@ func (c *catalog) describeCommands(s *selector) (rules []string) {
 	return rules
 }
 
-// nearestCategory picks the category with the fewest commands that differ from the set, and of those the one with
-// the most that agree; none if more differ than agree.
+// nearestCategory returns the category with the fewest commands that differ from the set and, among those, the most that
+// agree; "" if more differ than agree in every category.
 func (c *catalog) nearestCategory(set bitset, adding bool, applied []string) (best string) {
 	fewest, most := len(c.commands), 0
 	for _, category := range c.categories {

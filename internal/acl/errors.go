@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ruleError says what is wrong with a rule, in Redis's words where it has them.
+// ruleError is an error in a rule, in Redis's words if it has the same error.
 type ruleError string
 
 func (e ruleError) Error() string { return string(e) }
@@ -25,20 +25,20 @@ const (
 	errQuotes      ruleError = "A selector cannot have quotes in it: write ? in a pattern in the place of a quote"
 )
 
-// FileError says what is wrong with an aclfile, in one line: Redis's answer to ACL LOAD, without its code.
+// FileError describes all errors in an aclfile in one line: Redis's reply to ACL LOAD, without its code.
 type FileError struct {
 	text  string
-	cause error // of not being able to read it
+	cause error // if the file could not be read
 }
 
 func (e *FileError) Error() string { return e.text }
 
 func (e *FileError) Unwrap() error { return e.cause }
 
-// maxFileErrors is how many of a file's errors are told.
+// maxFileErrors is how many of a file's errors are reported.
 const maxFileErrors = 16
 
-// newFileError joins what is wrong with the lines of a file.
+// newFileError joins the errors in the lines of a file.
 func newFileError(problems []string) *FileError {
 	var b strings.Builder
 	for _, problem := range problems[:min(len(problems), maxFileErrors)] {
@@ -53,7 +53,7 @@ func newFileError(problems []string) *FileError {
 
 const maxPrintedBytes = 128
 
-// printable makes text from a file fit for an error: short, and without control bytes.
+// printable makes text from a file suitable for an error: short, and without control bytes.
 func printable(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s[:min(len(s), maxPrintedBytes)]) {

@@ -9,23 +9,22 @@ import (
 	"strings"
 )
 
-// Loaded is what came of an aclfile.
+// Loaded is the result of loading an aclfile.
 type Loaded struct {
-	// Changed are the users that are gone or have other rules now, without the default user: their connections are
-	// to be closed.
+	// Changed are the users that were removed or have new rules, except the default user: close their connections.
 	Changed []*User
-	// Ignored are the commands of Redis in the rules that this server does not have, sorted.
+	// Ignored are the commands in the rules that Redis has and this server does not, sorted.
 	Ignored []string
 }
 
-// LoadFile replaces the users by those of an aclfile, all or none. A line is `user NAME rule...` or empty; as in
+// LoadFile replaces all users by those of an aclfile, or none if it has an error. A line is `user NAME rule...` or empty; as in
 // Redis, there are no comments. The error is a *FileError.
 //
-// Redis 7.0 closes the connections of every user but the default one on ACL LOAD, even if nothing has changed, and
-// leaves the default user's open with its new rules. Here only those of Changed are to be closed.
+// On ACL LOAD, Redis 7.0 closes the connections of every user but the default one, even if nothing has changed. Here only
+// those of Changed should be closed.
 //
-// If the file does not name the default user, that is as it would be without a file: it keeps the password of
-// SetDefaultPassword. In Redis it is open to anyone then, whatever requirepass says.
+// If the file does not contain the default user, that user is as without a file, with the password of SetDefaultPassword.
+// In Redis it is then open to everyone, whatever requirepass says.
 func (u *Users) LoadFile(path string) (Loaded, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -50,7 +49,7 @@ func (u *Users) load(path, text string) (Loaded, error) {
 	return Loaded{Changed: u.replace(f.users), Ignored: slices.Compact(f.rules.ignored)}, nil
 }
 
-// replace makes these the users, and returns whom it concerns.
+// replace replaces the users, and returns those that were removed or changed.
 func (u *Users) replace(sets map[string]*ruleSet) (changed []*User) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -104,13 +103,13 @@ func (f *fileReader) readLine(number int, line string) {
 		return
 	}
 	set := f.rules.newRuleSet()
-	told := false // a first error that is not about a name may bring about others
+	reported := false // the first error that is not about a name may cause others
 	f.rules.applyAll(set, words[2:], func(rule string, err error) {
 		switch {
-		case errors.Is(err, errUnknownName): // only here the rule is shown: it is no password
+		case errors.Is(err, errUnknownName): // the rule is shown only here, where it is not a password
 			f.fail(at + ": Error in applying operation '" + printable(rule) + "': " + err.Error())
-		case !told:
-			told = true
+		case !reported:
+			reported = true
 			f.fail(at + ": " + err.Error())
 		}
 	})

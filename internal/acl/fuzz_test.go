@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzLoad: what a file says is shown so that a file of that says the same.
+// FuzzLoad: loading the output for a file gives the same users again.
 func FuzzLoad(f *testing.F) {
 	f.Add("user a on >x ~a* %R~b &c +@read -get +config|get (~x +set)\nuser default off\n")
 	f.Add("user a +get|x +@all -@slow +select|0 allkeys ( %W~z allchannels -@all )")
@@ -42,7 +42,7 @@ func show(users *Users) string {
 	return b.String()
 }
 
-// FuzzRules: the description of a user's commands makes the same set again, whatever the order of the rules was.
+// FuzzRules: the description of a user's commands produces the same set again, whatever the order of the rules.
 func FuzzRules(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 250, 17})
 	c := newCatalog(testCommands())

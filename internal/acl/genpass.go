@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// DefaultPasswordBits is what ACL GENPASS gives when it is not told.
+	// DefaultPasswordBits is the default of ACL GENPASS.
 	DefaultPasswordBits = 256
 	maxPasswordBits     = 4096
 )
 
-// GeneratePassword returns random hexadecimal digits of at least so many bits.
+// GeneratePassword returns random hexadecimal digits with at least the given number of bits.
 func GeneratePassword(bits int) (string, error) {
 	if bits < 1 || bits > maxPasswordBits {
 		return "", errors.New("ACL GENPASS argument must be the number of bits for the output password, a positive " +

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// testCommands is a small server: commands of Redis, with categories as there, and one of a module.
+// testCommands is a small server: some of Redis's commands with their categories, and one of a module.
 func testCommands() []Command {
 	return []Command{
 		{Name: "get", Categories: []string{"read", "string", "fast"}},
@@ -25,11 +25,11 @@ func testCommands() []Command {
 		{Name: "config|help", Parent: "config", Categories: []string{"slow"}},
 		{Name: "debug", Categories: []string{"admin", "slow", "dangerous"}},
 		{Name: "debug|sleep", Parent: "debug", Categories: []string{"admin", "slow", "dangerous"}},
-		{Name: "cluster", Categories: []string{"slow"}}, // divided in Redis, and not here
+		{Name: "cluster", Categories: []string{"slow"}}, // has subcommands in Redis, but not here
 	}
 }
 
-// command is the index of one of testCommands.
+// command returns the index of one of testCommands.
 func command(t testing.TB, name string) int {
 	t.Helper()
 	for id, c := range testCommands() {
@@ -51,7 +51,7 @@ func aclFile(t testing.TB, lines ...string) (path string) {
 	return path
 }
 
-// loaded returns users of an aclfile.
+// loaded returns the users of an aclfile.
 func loaded(t testing.TB, lines ...string) *Users {
 	t.Helper()
 	users := NewUsers(testCommands())

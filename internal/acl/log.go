@@ -11,23 +11,23 @@ const (
 	// DefaultLogEntries is Redis's acllog-max-len.
 	DefaultLogEntries = 128
 
-	groupNs   = int64(60 * time.Second) // what is alike and no further apart is one entry
-	groupScan = 10                      // among so many of the latest, as in Redis
+	groupNs   = int64(60 * time.Second) // equal denials at most this far apart are one entry
+	groupScan = 10                      // how many of the latest entries are compared, as in Redis
 
-	// maxFieldBytes bounds what an entry keeps of a client's bytes: before AUTH a name may have 16 KiB.
+	// maxFieldBytes bounds how much of a client's input an entry keeps: before AUTH a name may have 16 KiB.
 	maxFieldBytes = 1024
 )
 
-// Denial is something that was not allowed.
+// Denial is a command, key, channel or authentication that was denied.
 type Denial struct {
 	Reason     Reason
 	Context    string // toplevel, multi or lua
-	Object     string // the command's full name, the key, the channel; of DeniedAuth, the command
-	Username   string // of DeniedAuth, the name that was given
+	Object     string // the command's full name, the key, the channel; for DeniedAuth, the command
+	Username   string // for DeniedAuth, the given name
 	ClientInfo string // the client in CLIENT LIST
 }
 
-// LogEntry is one line of ACL LOG: denials that are alike. Times are in nanoseconds since 1970.
+// LogEntry is one entry of ACL LOG: a group of equal denials. Times are Unix nanoseconds.
 type LogEntry struct {
 	Denial    // the latest of them
 	ID        int64
@@ -36,7 +36,7 @@ type LogEntry struct {
 	UpdatedNs int64
 }
 
-// AgeSeconds is how long ago the latest denial was, by the millisecond.
+// AgeSeconds returns the age of the latest denial, truncated to milliseconds.
 func (e *LogEntry) AgeSeconds(nowNs int64) float64 {
 	return time.Duration(nowNs - e.UpdatedNs).Truncate(time.Millisecond).Seconds()
 }
@@ -49,12 +49,12 @@ type Log struct {
 	maxEntries int
 }
 
-// NewLog returns a log that holds so many entries; none if that is 0.
+// NewLog returns a log of up to maxEntries entries.
 func NewLog(maxEntries int) *Log {
 	return &Log{maxEntries: maxEntries}
 }
 
-// SetMaxEntries changes how many entries it holds, and drops the oldest if there are more.
+// SetMaxEntries changes the maximum number of entries, and drops the oldest ones beyond it.
 func (l *Log) SetMaxEntries(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,12 +62,12 @@ func (l *Log) SetMaxEntries(n int) {
 	l.trimLocked()
 }
 
-// Add notes a denial. If there is a recent one that is alike, they become one entry.
+// Add records a denial. A recent equal one is merged with it into one entry.
 func (l *Log) Add(nowNs int64, d Denial) {
 	d.Object, d.Username = cut(d.Object), cut(d.Username)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.alikeLocked(nowNs, d); e != nil {
+	if e := l.findEqualLocked(nowNs, d); e != nil {
 		entry := e.Value.(*LogEntry)
 		entry.ClientInfo, entry.UpdatedNs = d.ClientInfo, nowNs
 		entry.Count++
@@ -79,14 +79,14 @@ func (l *Log) Add(nowNs int64, d Denial) {
 	l.trimLocked()
 }
 
-func (l *Log) alikeLocked(nowNs int64, d Denial) *list.Element {
+func (l *Log) findEqualLocked(nowNs int64, d Denial) *list.Element {
 	e := l.entries.Front()
 	for range groupScan {
 		if e == nil {
 			return nil
 		}
 		known := e.Value.(*LogEntry)
-		d.ClientInfo = known.ClientInfo // the same user may come from elsewhere
+		d.ClientInfo = known.ClientInfo // the client may differ
 		if apart := nowNs - known.UpdatedNs; known.Denial == d && apart <= groupNs && apart >= -groupNs {
 			return e
 		}
@@ -101,7 +101,7 @@ func (l *Log) trimLocked() {
 	}
 }
 
-// Entries returns the latest entries, at most n, the latest first.
+// Entries returns up to n entries, latest first.
 func (l *Log) Entries(n int) []LogEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +112,7 @@ func (l *Log) Entries(n int) []LogEntry {
 	return latest
 }
 
-// Reset forgets all entries.
+// Reset removes all entries.
 func (l *Log) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 
 const sec = int64(time.Second)
 
-// TestLog: grouping and order were tried with ACL LOG on redis-server 7.0.15.
+// TestLog: grouping and order were verified with ACL LOG of redis-server 7.0.15.
 func TestLog(t *testing.T) {
 	l := NewLog(DefaultLogEntries)
 	get := Denial{Reason: DeniedKey, Context: "toplevel", Object: "k", Username: "u", ClientInfo: "id=1"}
@@ -58,7 +58,7 @@ func TestLog(t *testing.T) {
 
 func TestLogBounds(t *testing.T) {
 	l := NewLog(20)
-	for round := range 2 { // what is not among the latest ten is an entry of its own
+	for round := range 2 { // an equal denial beyond the latest ten is a new entry
 		for i := range 11 {
 			l.Add(0, Denial{Reason: DeniedAuth, Username: strconv.Itoa(i)})
 		}

@@ -12,8 +12,8 @@ import (
 	"cellserver/internal/redistest"
 )
 
-// TestAsRedis gives random rules to a redis-server and to a catalog of its own commands: both show the same rules or
-// refuse them with the same error, and both answer ACL DRYRUN alike.
+// TestAsRedis gives random rules to a redis-server and to a catalog of its commands: both must show the same rules or refuse
+// them with the same error, and give the same results for ACL DRYRUN.
 func TestAsRedis(t *testing.T) {
 	ctx := context.Background()
 	client := redistest.Start(t)
@@ -57,7 +57,7 @@ func TestAsRedis(t *testing.T) {
 	}
 }
 
-// TestNames: a Redis has no command that the list of names lacks, nor one that is divided otherwise.
+// TestNames: the list of names has all commands of a redis-server, with the same subcommands.
 func TestNames(t *testing.T) {
 	names := redisNames()
 	commands := redisTable(t, redistest.Start(t))
@@ -134,14 +134,14 @@ func compareLine(t *testing.T, client *redis.Client, users *Users, rules []strin
 	}
 }
 
-// sorted puts each run of single commands into an order, for Redis has none.
+// sorted sorts each run of single commands, because Redis does not define their order.
 func sorted(line string) string {
 	words := strings.Fields(line)
 	single := func(word string) bool { return (word[0] == '+' || word[0] == '-') && word[1] != '@' }
 	for i := 0; i < len(words); i++ {
 		end := i
 		for end < len(words) && single(words[end]) {
-			// The last of a selector has its parenthesis, which is not a part of its name.
+			// The last one of a selector includes its parenthesis.
 			if name, last := strings.CutSuffix(words[end], ")"); last {
 				words[end] = name
 				words = slices.Insert(words, end+1, ")")

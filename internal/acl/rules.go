@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// ruleSet is what a user may do. It does not change once it is a user's.
+// ruleSet is what a user may do. It does not change once a user has it.
 type ruleSet struct {
 	enabled    bool
 	noPassword bool
-	payload    string // "sanitize-payload", "skip-sanitize-payload" or neither; kept to be shown
+	payload    string // "sanitize-payload", "skip-sanitize-payload" or neither; stored only to be shown
 	passwords  [][sha256.Size]byte
-	selectors  []selector // the user's own, then those in parentheses
+	selectors  []selector // the user's own first, then those in parentheses
 
 	unrestricted bool // derived, as is description
 	description  Description
 }
 
-// newRuleSet is what a user has before its first rule: nothing.
+// newRuleSet returns the rules of a new user, who may do nothing.
 func (c *catalog) newRuleSet() *ruleSet {
 	return &ruleSet{selectors: []selector{c.newSelector()}}
 }
 
-// finish derives what the rules of a set imply. Nothing else holds its selectors yet.
+// finish computes the derived fields of a set, which no user has yet.
 func (c *catalog) finish(set *ruleSet) *ruleSet {
 	set.description = c.describe(set)
 	set.unrestricted = false
@@ -39,8 +39,8 @@ func (c *catalog) finish(set *ruleSet) *ruleSet {
 	return set
 }
 
-// applyAll applies a user's rules in their order, and calls report with what is wrong with each. It goes on after an
-// error, so that everything is told at once; the set is of no use then.
+// applyAll applies a user's rules in order, and calls report for each invalid one. It continues after an error so that all
+// errors are reported at once; the set must not be used then.
 func (r *ruleReader) applyAll(set *ruleSet, rules []string, report func(rule string, err error)) {
 	merged, err := mergeSelectors(rules)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *ruleReader) applyAll(set *ruleSet, rules []string, report func(rule str
 	}
 }
 
-// mergeSelectors joins the words of each (selector) to one rule again.
+// mergeSelectors joins the words of each (selector) into one rule.
 func mergeSelectors(words []string) (rules []string, err error) {
 	open := -1 // where an unfinished selector begins
 	for i, word := range words {
@@ -76,7 +76,7 @@ func mergeSelectors(words []string) (rules []string, err error) {
 	return rules, nil
 }
 
-// apply applies a rule about the user, or about what its own selector lets it do.
+// apply applies a rule to the user, or to the user's own selector.
 func (r *ruleReader) apply(set *ruleSet, rule string) error {
 	switch word := lower(rule); word {
 	case "":
@@ -138,8 +138,8 @@ func (set *ruleSet) applyPassword(sign byte, given string) error {
 	return nil
 }
 
-// readSelector reads what stands in parentheses. Redis takes quotes there, and forgets all of it if one is not
-// closed; neither the quotes nor a pattern that ends in a parenthesis would survive being shown and read again.
+// readSelector parses the text in parentheses. Redis accepts quotes there, and ignores the whole selector if one is not
+// closed. Neither quotes nor a pattern that ends in a parenthesis could be read back from the output.
 func (r *ruleReader) readSelector(text string) (selector, error) {
 	s := r.newSelector()
 	if strings.ContainsAny(text, `"'`) {

@@ -12,8 +12,8 @@ const (
 	hashOfEmpty = "#e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 
-// TestRules shows each line of rules as ACL LIST does. Those without a note were tried with ACL SETUSER on
-// redis-server 7.0.15; where that has more commands in a category, its list of commands differs in nothing else.
+// TestRules compares lines of rules with the output of ACL LIST. Those without a comment were verified with ACL SETUSER of
+// redis-server 7.0.15, whose output differs only by the additional commands of its categories.
 func TestRules(t *testing.T) {
 	for _, c := range []struct{ rules, want string }{
 		{"", "off resetchannels -@all"},
@@ -40,7 +40,7 @@ func TestRules(t *testing.T) {
 		{"~a allkeys", "off ~* resetchannels -@all"},
 		{"~a allkeys resetkeys", "off resetchannels -@all"},
 		{"~a allkeys resetkeys ~b", "off ~b resetchannels -@all"},
-		{"~a %RW~*", "off ~* resetchannels -@all"}, // Redis shows ~a as well, and cannot read the reverse again
+		{"~a %RW~*", "off ~* resetchannels -@all"}, // Redis shows ~a as well, and cannot read its own output
 		{"&", "off resetchannels & -@all"},
 		{"&a &a &b", "off resetchannels &a &b -@all"},
 		{"&a allchannels", "off &* -@all"},
@@ -52,13 +52,13 @@ func TestRules(t *testing.T) {
 		{"+@all -get +get", "off resetchannels +@all"},
 		{"+@all nocommands", "off resetchannels -@all"},
 		{"+@Read", "off resetchannels -@all +@read"},
-		{"+@read +@write", "off resetchannels -@all +@read +@write"}, // as many; Redis has more that write
+		{"+@read +@write", "off resetchannels -@all +@read +@write"}, // equal numbers; Redis has more that write
 		{"+@all -@read", "off resetchannels +@all -@read"},
 		{"+@all -@dangerous", "off resetchannels +@all -@dangerous"}, // not by -@admin
 		{"+@admin", "off resetchannels -@all +@admin"},
-		{"+@admin -config", "off resetchannels -@all +debug"}, // as many categories' commands agree as differ
+		{"+@admin -config", "off resetchannels -@all +debug"}, // as many commands of the categories agree as differ
 		{"+@keyspace -ttl", "off resetchannels -@all +del"},
-		{"+@hash", "off resetchannels -@all"}, // no commands in it here
+		{"+@hash", "off resetchannels -@all"}, // this category has no commands here
 		{"+config", "off resetchannels -@all +config"},
 		{"+config -config|set", "off resetchannels -@all +config -config|set"},
 		{"+config|get -config", "off resetchannels -@all"},
@@ -87,7 +87,7 @@ func TestRules(t *testing.T) {
 		{"(+get) clearselectors", "off resetchannels -@all"},
 		{"on >a ~a &b +get (+get) reset", "off sanitize-payload resetchannels -@all"},
 
-		// Not in Redis: names that it has and this server does not.
+		// Not in Redis: commands that only Redis has.
 		{"+hset -flushall +hset|x", "off resetchannels -@all"},
 		{"+config|rewrite -config|rewrite +xgroup|create", "off resetchannels -@all"},
 		{"+debug|sleep +debug|object", "off resetchannels -@all +debug|sleep"},
@@ -101,7 +101,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestBadRules: Redis's errors, tried with ACL SETUSER and ACL LOAD on redis-server 7.0.15.
+// TestBadRules: Redis's errors, verified with ACL SETUSER and ACL LOAD of redis-server 7.0.15.
 func TestBadRules(t *testing.T) {
 	unknown := func(rule string) string {
 		return "Error in applying operation '" + rule + "': Unknown command or category name in ACL"
@@ -147,10 +147,10 @@ func TestBadRules(t *testing.T) {
 		{"(~a (+get))", "Syntax error"},
 		{"(~a (+get)", "Syntax error"},
 		{"(~a ~* ~b)", errAfterAll.Error()},
-		{"(+get", errParenthesis.Error()}, // redis-server 7.0.15 dies of it in a file
+		{"(+get", errParenthesis.Error()}, // crashes redis-server 7.0.15 in a file
 		{")", "Syntax error"},
-		{"(~\"a)", errQuotes.Error()}, // Redis forgets the whole selector
-		{"(~x))", "Syntax error"},     // Redis cannot read what it shows then
+		{"(~\"a)", errQuotes.Error()}, // Redis ignores the whole selector
+		{"(~x))", "Syntax error"},     // Redis cannot read its own output
 	} {
 		_, err := NewUsers(testCommands()).load("f", "user x "+c.rules)
 		want := "f:1: " + c.want + ". WARNING: ACL errors detected, no change to the previously active ACL rules was performed"

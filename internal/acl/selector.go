@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Access is what a command does with a key: nothing that it tells of, read it, write it, or both.
+// Access is how a command accesses a key: read, write, both, or neither, which returns only metadata.
 type Access uint8
 
 // The bits of an Access, as in %R~ and %W~.
@@ -14,12 +14,12 @@ const (
 	Write
 )
 
-// selector is a set of permissions: commands on keys. A user has one, and may have others that stand beside it.
+// selector is a set of permissions: commands and keys. A user has one, and may have additional ones.
 type selector struct {
-	commands bitset           // that the rules allow
-	runs     bitset           // derived: those, and what anyone may run
-	future   bool             // starts from +@all, and so has commands that are yet to be invented
-	firstArg map[int][]string // of commands that are not allowed: with which first arguments they are, in any case
+	commands bitset           // allowed by the rules
+	runs     bitset           // derived: those, and the commands that everyone may run
+	future   bool             // starts from +@all, and so includes future commands
+	firstArg map[int][]string // for commands that are not allowed: the first arguments with which they are, in any case
 
 	allKeys     bool
 	keys        []keyPattern
@@ -32,7 +32,7 @@ type keyPattern struct {
 	access Access
 }
 
-// ruleReader applies rules, and keeps which of the commands in them are Redis's and not here.
+// ruleReader applies rules, and records the commands in them that Redis has and this server does not.
 type ruleReader struct {
 	*catalog
 	ignored []string
@@ -65,7 +65,7 @@ func (r *ruleReader) applyToSelector(s *selector, rule string) error {
 	return nil
 }
 
-// applySign applies a rule whose first bytes say what it is about.
+// applySign applies a rule with a prefix.
 func (r *ruleReader) applySign(s *selector, rule string) error {
 	switch sign := rule[0]; sign {
 	case '~', '%':
@@ -85,7 +85,7 @@ func (r *ruleReader) applySign(s *selector, rule string) error {
 	return errSyntax
 }
 
-// addKeys adds ~pattern, or %R~pattern with the letters for what may be done.
+// addKeys adds ~pattern, or %R~pattern with letters for the access.
 func (s *selector) addKeys(rule string) error {
 	if s.allKeys {
 		return errAfterAll
@@ -168,7 +168,7 @@ func (r *ruleReader) allow(s *selector, given string) error {
 	case here && r.subs[id] == nil:
 		s.addFirstArg(id, arg)
 		return nil
-	case inRedis && !divided && !isSub: // an argument of what is not here, or is divided here only
+	case inRedis && !divided && !isSub: // an argument of a command that is missing here, or has subcommands only here
 		r.ignored = append(r.ignored, name)
 		return nil
 	}
@@ -193,8 +193,8 @@ func (s *selector) addFirstArg(id int, arg string) {
 	s.firstArg[id] = append(s.firstArg[id], arg)
 }
 
-// deny applies -command or -command|subcommand. What Redis divides into subcommands and this server does not is
-// denied as a whole: nobody shall get more than a rule lets them.
+// deny applies -command or -command|subcommand. If only Redis has the subcommands, the whole command is denied, so that
+// nobody gets more than the rule permits.
 func (r *ruleReader) deny(s *selector, name string) error {
 	id, here := r.byName[name]
 	if _, inRedis := r.redisNames[name]; !here && inRedis {
@@ -209,7 +209,7 @@ func (r *ruleReader) deny(s *selector, name string) error {
 	return nil
 }
 
-// ignore notes a command of Redis that this server does not have.
+// ignore records a command that Redis has and this server does not.
 func (r *ruleReader) ignore(name string) error {
 	if _, inRedis := r.redisNames[name]; !inRedis {
 		return errUnknownName
@@ -218,7 +218,7 @@ func (r *ruleReader) ignore(name string) error {
 	return nil
 }
 
-// hasSpace reports whether there are bytes that Redis splits at, or that its files cannot hold.
+// hasSpace reports whether s has bytes at which Redis splits, or that its files cannot contain.
 func hasSpace(s string) bool {
 	return strings.ContainsAny(s, " \t\n\v\f\r\x00")
 }

@@ -6,16 +6,16 @@ import (
 	"cellserver/internal/glob"
 )
 
-// User is who a session speaks for. It stays the same for as long as a session holds it; what it may do changes
-// under it, at once and as a whole. A user that is gone may do nothing.
+// User is the user of a session. A session keeps the same User; its rules can be replaced atomically while it is in use. A
+// removed user may do nothing.
 //
-// Whether a user is on decides who may authenticate, and not what those may do that have: so it is in Redis.
+// As in Redis, disabling a user prevents authentication, but does not affect authenticated sessions.
 type User struct {
 	name  string
 	rules atomic.Pointer[ruleSet]
 }
 
-// Key is a key of a command, and what the command does with it.
+// Key is a key of a command, and how the command accesses it.
 type Key struct {
 	Name   []byte
 	Access Access
@@ -24,40 +24,40 @@ type Key struct {
 // Reason is why something was denied.
 type Reason uint8
 
-// What Check answers, and what else ACL LOG tells of.
+// The results of Check, and the other reasons in ACL LOG.
 const (
 	Allowed Reason = iota
 	DeniedCommand
 	DeniedKey
 	DeniedChannel
-	DeniedAuth // a wrong name or password
+	DeniedAuth // wrong name or password
 )
 
-// String is the reason in ACL LOG.
+// String returns the reason as in ACL LOG.
 func (r Reason) String() string {
 	return [...]string{"allowed", "command", "key", "channel", "auth"}[r]
 }
 
-// Name is the user's name.
+// Name returns the user's name.
 func (u *User) Name() string { return u.name }
 
 // Enabled reports whether clients may authenticate as the user.
 func (u *User) Enabled() bool { return u.rules.Load().enabled }
 
-// NeedsPassword reports whether a client that names this user has to give a password.
+// NeedsPassword reports whether authentication as this user requires a password.
 func (u *User) NeedsPassword() bool { return !u.rules.Load().noPassword }
 
-// Describe tells what the user may do, in the parts of ACL GETUSER. The caller does not change them.
+// Describe returns what the user may do, as ACL GETUSER does. The caller must not modify it.
 func (u *User) Describe() Description { return u.rules.Load().description }
 
-// Line is the user in ACL LIST and in an aclfile.
+// Line returns the user as in ACL LIST and in an aclfile.
 func (u *User) Line() string { return "user " + u.name + " " + u.Describe().line }
 
-// Unrestricted reports whether the user is on and may run every command on every key, so that Check would be idle.
+// Unrestricted reports whether the user is enabled and may run every command on every key, so that Check is unnecessary.
 func (u *User) Unrestricted() bool { return u.rules.Load().unrestricted }
 
-// MayRun reports whether the user may run the command on some keys, or on none. firstArg is its first argument
-// behind its name, or nil.
+// MayRun reports whether the user may run the command at all, on whatever keys. firstArg is the argument after the
+// command's name, or nil.
 func (u *User) MayRun(command int, firstArg []byte) bool {
 	set := u.rules.Load()
 	for i := range set.selectors {
@@ -68,8 +68,8 @@ func (u *User) MayRun(command int, firstArg []byte) bool {
 	return false
 }
 
-// MayAccess reports whether the user may do this with the key, by some command. No access at all is what commands
-// such as EXISTS have: any pattern will do.
+// MayAccess reports whether the user may access the key in this way with any command. For an empty access, as of EXISTS,
+// any pattern that matches is sufficient.
 func (u *User) MayAccess(key []byte, access Access) bool {
 	set := u.rules.Load()
 	for i := range set.selectors {
@@ -80,9 +80,8 @@ func (u *User) MayAccess(key []byte, access Access) bool {
 	return false
 }
 
-// Check reports whether the user may run a command, the index of one that NewUsers was given, on the keys: one
-// selector has to allow all of it. If none does, denied is the key that was the obstacle, by its index, of the
-// selector that got furthest, as Redis tells it.
+// Check reports whether the user may run a command, by its index in NewUsers, on the keys: one selector must allow all of
+// it. Otherwise denied is, as in Redis, the index of the first denied key for the selector that got furthest.
 func (u *User) Check(command int, firstArg []byte, keys []Key) (reason Reason, denied int) {
 	reason = DeniedCommand
 	set := u.rules.Load()

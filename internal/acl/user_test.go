@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestCheck: each row, with its commands of Redis, was tried with ACL DRYRUN on redis-server 7.0.15.
+// TestCheck: each row was verified with ACL DRYRUN of redis-server 7.0.15.
 func TestCheck(t *testing.T) {
 	users := loaded(t, "user u off ~a* %R~r* %W~w* +get +set +config|get +select|0 +mget +ttl +del (~z* +set)")
 	u := users.Lookup("u")
@@ -63,7 +63,7 @@ func TestUnrestricted(t *testing.T) {
 	for rules, want := range map[string]bool{
 		"on ~* +@all":                      true,
 		"on +@all (~* +@all)":              true,
-		"on ~* +@all -auth":                true, // anyone may run it
+		"on ~* +@all -auth":                true, // everyone may run it
 		"off ~* +@all":                     false,
 		"on ~* +@all -get":                 false,
 		"on ~* +@all -config|get":          false,

@@ -1,9 +1,9 @@
-// Package acl keeps users and answers whether one may run a command on keys, by the rules of Redis 7's access control
-// lists. It knows no sessions, and of commands only their names and categories. All of it is safe for concurrent use.
+// Package acl holds users and decides whether a user may run a command on keys, by the rules of Redis 7's access control
+// lists. It does not depend on sessions, and knows only the names and categories of commands. It is safe for concurrent
+// use.
 //
-// An aclfile written for a whole Redis can be used as it is: commands of Redis that this server does not have are
-// accepted and have no effect, and Redis's categories are known whether or not there are commands in them. What
-// neither knows is an error, as in Redis.
+// An aclfile written for Redis can be used unchanged: commands that only Redis has are accepted and have no effect, and all
+// of Redis's categories exist, even empty ones. Unknown names are errors, as in Redis.
 package acl
 
 import (
@@ -18,18 +18,18 @@ import (
 // DefaultName is the name of the user that there always is.
 const DefaultName = "default"
 
-// Users are all users, by their names. There is always one named "default", which sessions begin as.
+// Users is all users by name. The user "default", with which sessions begin, always exists.
 type Users struct {
 	catalog *catalog
 
-	mu     sync.RWMutex // guards the map, and orders changes of what users may do
+	mu     sync.RWMutex // guards the map, and serializes changes of rules
 	byName map[string]*User
-	// open is what the default user has without an aclfile: everything, behind the password that was set, if any.
+	// open is the rules of the default user without an aclfile: everything, with the password that was set, if any.
 	open *ruleSet
 }
 
-// NewUsers returns the default user alone: on, without a password, all commands on all keys. Rules and Check know the
-// commands by these names and their indexes.
+// NewUsers returns only the default user: enabled, without a password, with all commands on all keys. Rules use these names
+// of commands, and Check their indexes.
 func NewUsers(commands []Command) *Users {
 	u := &Users{catalog: newCatalog(commands), byName: make(map[string]*User)}
 	r := ruleReader{catalog: u.catalog}
@@ -40,7 +40,7 @@ func NewUsers(commands []Command) *Users {
 	return u
 }
 
-// SetDefaultPassword gives the default user this password alone, or none if it is empty: --requirepass and CONFIG SET
+// SetDefaultPassword makes this the only password of the default user, or removes it if empty: --requirepass and CONFIG SET
 // requirepass.
 func (u *Users) SetDefaultPassword(password string) {
 	u.mu.Lock()
@@ -49,7 +49,7 @@ func (u *Users) SetDefaultPassword(password string) {
 	u.setRulesLocked(DefaultName, u.withPassword(u.byName[DefaultName].rules.Load(), password))
 }
 
-// withPassword copies a set; the selectors, which do not change, are shared.
+// withPassword returns a copy of a set with another password. The selectors, which never change, are shared.
 func (u *Users) withPassword(set *ruleSet, password string) *ruleSet {
 	c := *set
 	c.noPassword, c.passwords = password == "", nil
@@ -60,7 +60,7 @@ func (u *Users) withPassword(set *ruleSet, password string) *ruleSet {
 	return &c
 }
 
-// setRulesLocked gives a user its rules, and makes the user if there is none of that name.
+// setRulesLocked sets the rules of a user, and creates the user if necessary.
 func (u *Users) setRulesLocked(name string, set *ruleSet) {
 	user := u.byName[name]
 	if user == nil {
@@ -70,7 +70,7 @@ func (u *Users) setRulesLocked(name string, set *ruleSet) {
 	user.rules.Store(set)
 }
 
-// Default is the user that sessions begin as.
+// Default returns the user with which sessions begin.
 func (u *Users) Default() *User { return u.Lookup(DefaultName) }
 
 // Lookup returns the user of that name, or nil.
@@ -80,8 +80,8 @@ func (u *Users) Lookup(name string) *User {
 	return u.byName[name]
 }
 
-// Authenticate returns the user if it is there and on, and the password is one of its own or it needs none. What it
-// compares, and so how long it takes, does not depend on which of these fails.
+// Authenticate returns the user if it exists, is enabled, and has the password or requires none. The duration does not
+// depend on which of these conditions fails.
 func (u *Users) Authenticate(name, password []byte) (*User, bool) {
 	given := sha256.Sum256(password)
 	u.mu.RLock()
@@ -101,7 +101,7 @@ func (u *Users) Authenticate(name, password []byte) (*User, bool) {
 	return user, true
 }
 
-// All returns the users by their names: in the order of ACL LIST and ACL USERS.
+// All returns the users sorted by name, the order of ACL LIST and ACL USERS.
 func (u *Users) All() []*User {
 	u.mu.RLock()
 	all := slices.Collect(maps.Values(u.byName))
@@ -110,11 +110,11 @@ func (u *Users) All() []*User {
 	return all
 }
 
-// Categories are all that rules may name, in Redis's order.
+// Categories returns all categories that rules can name, in Redis's order.
 func (u *Users) Categories() []string { return slices.Clone(u.catalog.categories) }
 
-// CommandsIn returns the full names of a category's commands, sorted; ok is false if there is no such category. The
-// category's case does not matter.
+// CommandsIn returns the full names of a category's commands, sorted; ok is false if the category does not exist. Its case
+// does not matter.
 func (u *Users) CommandsIn(category string) (names []string, ok bool) {
 	category = lower(category)
 	for _, id := range u.catalog.members[category] {

@@ -62,7 +62,7 @@ func TestSetDefaultPassword(t *testing.T) {
 		t.Error("the new password does not work")
 	}
 
-	// A file that does not name the default user leaves the door locked; one that does, decides.
+	// A file without the default user keeps its password; a file with it overrides that.
 	if _, err := users.load("f", "user a on"); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestLoadFileErrors(t *testing.T) {
 	}
 }
 
-// TestLines: what is between and around the words, tried with ACL LOAD on redis-server 7.0.15.
+// TestLines: white space between and around words, verified with ACL LOAD of redis-server 7.0.15.
 func TestLines(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", ""},

@@ -1,5 +1,5 @@
-// Package certs keeps a server's side of TLS up to date: it reads the certificate, its key and the authorities of
-// clients from files, and reads them again when they change. A Keeper is safe for concurrent use.
+// Package certs provides a server's TLS configuration: it reads the certificate, its key and the authorities of client
+// certificates from files, and reloads them when they change. A Keeper is safe for concurrent use.
 package certs
 
 import (
@@ -18,41 +18,41 @@ import (
 	"time"
 )
 
-// Files is where the PEM files are, and what clients must show.
+// Files holds the paths of the PEM files, and the policy for client certificates.
 type Files struct {
-	Flags     string // that name the files begin so, as in errors: "--tls" if empty
+	Flags     string // prefix of the flags in errors: "--tls" if empty
 	Cert, Key string
-	ClientCA  string // authorities whose certificates clients may show; empty for none
+	ClientCA  string // authorities of client certificates; empty for none
 	Clients   tls.ClientAuthType
 }
 
-// lookInterval is how long a look at the files holds.
-const lookInterval = 2 * time.Second
+// checkInterval is how often the files are checked for changes.
+const checkInterval = 2 * time.Second
 
-// Keeper holds what was read last and could be used.
+// Keeper holds the last valid contents of the files.
 type Keeper struct {
 	files   Files
 	now     func() time.Time
 	log     *slog.Logger
-	current atomic.Pointer[tls.Config] // what it points to never changes
+	current atomic.Pointer[tls.Config] // never modified, only replaced
 
 	mu      sync.Mutex // guards all below
-	looked  time.Time
+	checked time.Time
 	seen    contents
-	problem string // what was logged last; empty while all is well
+	problem string // the last logged error; empty if there is none
 }
 
-// contents is what stood in the files.
+// contents is the contents of the files.
 type contents struct{ cert, key, clientCA []byte }
 
 func (c contents) equal(d contents) bool {
 	return bytes.Equal(c.cert, d.cert) && bytes.Equal(c.key, d.key) && bytes.Equal(c.clientCA, d.clientCA)
 }
 
-// Open reads the files. An error names the flag and the file that is wrong. The clock is the wall clock, which the
-// certificate's dates are held against.
+// Open reads the files. An error names the flag and the file that is wrong. The clock is the wall clock, with which the
+// certificate's dates are compared.
 func Open(files Files, now func() time.Time, log *slog.Logger) (*Keeper, error) {
-	k := &Keeper{files: files, now: now, log: log, looked: now()}
+	k := &Keeper{files: files, now: now, log: log, checked: now()}
 	read, err := files.read()
 	if err != nil {
 		return nil, err
@@ -67,37 +67,37 @@ func Open(files Files, now func() time.Time, log *slog.Logger) (*Keeper, error) 
 	return k, nil
 }
 
-// Config returns a configuration that gives each handshake what is in the files then. Sessions can be resumed across
-// changes, for the tickets' keys are this configuration's; a client's certificate is then held against the
-// authorities of now.
+// Config returns a configuration that uses the current files for each handshake. Sessions can be resumed across changes,
+// because the ticket keys belong to this configuration; the client's certificate is then verified with the current
+// authorities.
 func (k *Keeper) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			k.look()
+			k.check()
 			return k.current.Load(), nil
 		},
 	}
 }
 
-// look reads the files again if that is due. One handshake does that; the others take what there is.
-func (k *Keeper) look() {
+// check reloads the files if that is due. One handshake does that; others do not wait for it.
+func (k *Keeper) check() {
 	if !k.mu.TryLock() {
 		return
 	}
 	defer k.mu.Unlock()
-	if now := k.now(); now.Sub(k.looked) >= lookInterval {
-		k.looked = now
+	if now := k.now(); now.Sub(k.checked) >= checkInterval {
+		k.checked = now
 		k.reloadLocked()
 	}
 }
 
-// Reload reads the files now. What cannot be used is logged, and what was there before stays.
+// Reload reloads the files now. Invalid files are logged, and the previous contents stay in use.
 func (k *Keeper) Reload() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.looked = k.now()
-	k.problem = "" // who asks wants to be told
+	k.checked = k.now()
+	k.problem = "" // report the same problem again
 	k.reloadLocked()
 }
 
@@ -118,18 +118,18 @@ func (k *Keeper) reloadLocked() {
 	}
 	k.seen, k.problem = read, ""
 	k.current.Store(config)
-	k.log.Info("new TLS files are in use", "certificate", k.files.Cert, "not_after", k.leaf().NotAfter)
+	k.log.Info("using new TLS files", "certificate", k.files.Cert, "not_after", k.leaf().NotAfter)
 	k.warnOfDates()
 }
 
-// reportLocked logs a problem once for as long as it stays the same.
+// reportLocked logs a problem, but not again while it stays the same.
 func (k *Keeper) reportLocked(err error) {
 	if k.problem == err.Error() {
 		return
 	}
 	k.problem = err.Error()
-	k.log.Error("the changed TLS files cannot be used; those read before stay in use", "error", err,
-		"hint", "correct them: they are read again as clients come, and at SIGHUP")
+	k.log.Error("cannot use the changed TLS files; the previous ones stay in use", "error", err,
+		"hint", "correct the files; they are reloaded at the next handshakes and at SIGHUP")
 }
 
 func (k *Keeper) leaf() *x509.Certificate { return k.current.Load().Certificates[0].Leaf }
@@ -137,7 +137,7 @@ func (k *Keeper) leaf() *x509.Certificate { return k.current.Load().Certificates
 func (k *Keeper) warnOfDates() {
 	leaf, now := k.leaf(), k.now()
 	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
-		k.log.Warn("the TLS certificate is out of its dates; clients will refuse it", "certificate", k.files.Cert,
+		k.log.Warn("the TLS certificate has expired or is not valid yet; clients will reject it", "certificate", k.files.Cert,
 			"not_before", leaf.NotBefore, "not_after", leaf.NotAfter)
 	}
 }
@@ -157,7 +157,7 @@ func (f Files) read() (c contents, err error) {
 		if *one.into, err = os.ReadFile(one.path); err != nil {
 			var path *os.PathError
 			if errors.As(err, &path) {
-				err = path.Err // without the path, which is said already
+				err = path.Err // without the path, which the message has already
 			}
 			return c, fmt.Errorf("certs: read %s %s: %w", f.flag(one.flag), one.path, err)
 		}
@@ -177,7 +177,7 @@ func (f Files) parse(c contents) (*tls.Config, error) {
 		MinVersion:   tls.VersionTLS12,
 		Certificates: []tls.Certificate{pair},
 		ClientAuth:   f.Clients,
-		// Replies are written whole, so small first records would only be more of them.
+		// Replies are written as a whole, so small initial records would only add overhead.
 		DynamicRecordSizingDisabled: true,
 	}
 	if f.ClientCA == "" {

@@ -44,7 +44,7 @@ func (r *rig) open() (*Keeper, error) {
 	return Open(r.files, func() time.Time { return r.now }, slog.New(slog.NewTextHandler(&r.log, nil)))
 }
 
-// issue writes a new certificate into the files.
+// issue writes a new certificate to the files.
 func (r *rig) issue(t *testing.T, name string) {
 	t.Helper()
 	cert, key := r.ca.Issue(t, name)
@@ -52,7 +52,7 @@ func (r *rig) issue(t *testing.T, name string) {
 	certtest.Write(t, r.files.Key, key)
 }
 
-// shakeHands connects a client, and returns both sides' states.
+// shakeHands connects a client, and returns both sides' connection states.
 func shakeHands(t *testing.T, config, client *tls.Config) (state, onServer tls.ConnectionState, err error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,7 +75,7 @@ func shakeHands(t *testing.T, config, client *tls.Config) (state, onServer tls.C
 		defer there.Close()
 		err := server.Handshake()
 		if err == nil {
-			_, err = server.Write([]byte{0}) // behind the ticket
+			_, err = server.Write([]byte{0}) // after the ticket
 		}
 		result <- err
 	}()
@@ -88,7 +88,7 @@ func shakeHands(t *testing.T, config, client *tls.Config) (state, onServer tls.C
 	return nc.ConnectionState(), server.ConnectionState(), err
 }
 
-// TestChangesAreSeen goes through a file's fates, some seconds apart.
+// TestChangesAreSeen changes and breaks the files, some seconds apart.
 func TestChangesAreSeen(t *testing.T) {
 	r := newRig(t, tls.NoClientCert)
 	broken := func() { certtest.Write(t, r.files.Key, []byte("none")) }
@@ -96,36 +96,36 @@ func TestChangesAreSeen(t *testing.T) {
 		change func()
 		after  time.Duration
 		want   string
-		line   string // of the log, and how often it stands there
+		line   string // in the log, and how often
 		count  int
 	}{
 		{nil, 0, "first", "level=", 0},
 		{func() { r.issue(t, "second") }, 0, "first", "level=", 0},
-		{nil, lookInterval, "second", "new TLS files are in use", 1},
-		{nil, lookInterval, "second", "new TLS files are in use", 1},
-		{broken, lookInterval, "second", `hint="correct them: `, 1},
-		{nil, time.Minute, "second", `hint="correct them: `, 1},
-		{r.Reload, 0, "second", `hint="correct them: `, 2},
-		{func() { certtest.Write(t, r.files.Cert, nil) }, lookInterval, "second", `hint="correct them: `, 3},
-		{func() { r.issue(t, "third") }, lookInterval, "third", "new TLS files are in use", 2},
-		{func() { r.issue(t, "fourth"); r.Reload() }, 0, "fourth", "new TLS files are in use", 3},
+		{nil, checkInterval, "second", "using new TLS files", 1},
+		{nil, checkInterval, "second", "using new TLS files", 1},
+		{broken, checkInterval, "second", `hint="correct the files; `, 1},
+		{nil, time.Minute, "second", `hint="correct the files; `, 1},
+		{r.Reload, 0, "second", `hint="correct the files; `, 2},
+		{func() { certtest.Write(t, r.files.Cert, nil) }, checkInterval, "second", `hint="correct the files; `, 3},
+		{func() { r.issue(t, "third") }, checkInterval, "third", "using new TLS files", 2},
+		{func() { r.issue(t, "fourth"); r.Reload() }, 0, "fourth", "using new TLS files", 3},
 	} {
 		if step.change != nil {
 			step.change()
 		}
 		r.now = r.now.Add(step.after)
-		r.look()
+		r.check()
 		if got := r.leaf().Subject.CommonName; got != step.want {
 			t.Errorf("step %d: serves %q, want %q", i, got, step.want)
 		}
 		if n := strings.Count(r.log.String(), step.line); n != step.count {
-			t.Errorf("step %d: %q stands %d times in the log, want %d: %s", i, step.line, n, step.count, r.log.String())
+			t.Errorf("step %d: %q is %d times in the log, want %d: %s", i, step.line, n, step.count, r.log.String())
 		}
 	}
 }
 
-// TestResumption: sessions are resumed, across a new certificate too, but not across a change of the authorities that
-// the client's certificate was held against.
+// TestResumption: sessions are resumed, also across a new certificate, but not across a change of the authorities of the
+// client's certificate.
 func TestResumption(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
@@ -164,11 +164,11 @@ func TestResumption(t *testing.T) {
 
 func TestOutdatedCertificateIsLogged(t *testing.T) {
 	r := newRig(t, tls.NoClientCert)
-	if strings.Contains(r.log.String(), "out of its dates") {
+	if strings.Contains(r.log.String(), "expired or is not valid yet") {
 		t.Errorf("warned without reason: %s", r.log.String())
 	}
 	r.now = r.now.Add(48 * time.Hour)
-	if _, err := r.open(); err != nil || !strings.Contains(r.log.String(), "out of its dates") {
+	if _, err := r.open(); err != nil || !strings.Contains(r.log.String(), "expired or is not valid yet") {
 		t.Errorf("no warning: %v, %s", err, r.log.String())
 	}
 }

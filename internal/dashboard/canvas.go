@@ -13,15 +13,15 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// ink is a colour that the page's style sheet knows by its name. Plot's own SVG has fixed colours, in style
-// attributes that the Content-Security-Policy forbids.
+// ink is a colour by the name of its class in the page's style sheet. Plot's own SVG has fixed colours in style
+// attributes, which the Content-Security-Policy forbids.
 type ink string
 
-// RGBA implements color.Color; nothing here asks for it.
+// RGBA implements color.Color; nothing uses it.
 func (ink) RGBA() (r, g, b, a uint32) { return 0, 0, 0, 0xffff }
 
-// canvas is a vg.Canvas that writes SVG whose colours are classes. It draws what charts of lines are made of; whatever
-// else it is asked for is an error.
+// canvas is a vg.Canvas that writes SVG with classes for colours. It supports what line charts use; anything else is an
+// error.
 type canvas struct {
 	width, height vg.Length
 	pen           pen
@@ -36,7 +36,7 @@ type pen struct {
 	dash  string
 }
 
-var errNotLines = errors.New("dashboard: chart: only straight lines, areas and level text can be drawn")
+var errNotLines = errors.New("dashboard: chart: only straight lines, areas and horizontal text can be drawn")
 
 func (c *canvas) Size() (width, height vg.Length) { return c.width, c.height }
 
@@ -80,7 +80,7 @@ func (c *canvas) Fill(path vg.Path) {
 	c.outline(path)
 }
 
-// outline ends a path's tag.
+// outline writes the path's data and closes its tag.
 func (c *canvas) outline(path vg.Path) {
 	c.svg.WriteString(` d="`)
 	for _, step := range path {
@@ -98,7 +98,7 @@ func (c *canvas) outline(path vg.Path) {
 	c.svg.WriteString(`"/>`)
 }
 
-// step goes to a point. SVG counts from the top, vg from the bottom.
+// step appends a path command with its point. SVG's y grows downwards, vg's upwards.
 func (c *canvas) step(command byte, to vg.Point) {
 	c.svg.WriteByte(command)
 	c.svg.WriteString(number(to.X))
@@ -106,8 +106,8 @@ func (c *canvas) step(command byte, to vg.Point) {
 	c.svg.WriteString(number(c.height - to.Y))
 }
 
-// FillString writes a mark's text, at whose left plot has put it by the width in a font that the reader may not have:
-// so it is held where it must not move, at its middle below its place, or at its end beside it.
+// FillString writes a tick's label. Plot computes its left edge with the width of a font that the browser may not have,
+// so the label is anchored at the edge that must not move: the middle on the x axis, the end on the y axis.
 func (c *canvas) FillString(f font.Face, at vg.Point, text string) {
 	var anchor string
 	switch c.pen.ink {
@@ -122,7 +122,7 @@ func (c *canvas) FillString(f font.Face, at vg.Point, text string) {
 		anchor, number(at.X), number(c.height-at.Y), number(f.Font.Size), html.EscapeString(text))
 }
 
-// number writes a length with one decimal, a tenth of a pixel on most screens.
+// number formats a length with one decimal, a tenth of a pixel on most screens.
 func number(l vg.Length) string {
 	return strings.TrimSuffix(strconv.FormatFloat(l.Points(), 'f', 1, 64), ".0")
 }

@@ -1,6 +1,6 @@
-// Package dashboard serves one page on which a person watches the server live: its last 15 minutes as charts, its hot
-// keys, and a form that looks at one key. It keeps the history itself, a sample every two seconds; whatever it shows
-// comes from the functions of its Source. A Page is safe for concurrent use.
+// Package dashboard serves the live page: charts of the server's last 15 minutes, its hot keys, and a form that inspects
+// one key. It keeps the history itself, one sample every two seconds; everything it shows comes from the functions of its
+// Source. A Page is safe for concurrent use.
 package dashboard
 
 import (
@@ -33,13 +33,13 @@ type Source struct {
 	Databases   int
 	MaxKeyBytes int
 
-	Latency func() histogram.Snapshot                      // of calls since the start
-	Top     func(kind topkeys.Kind, n int) []topkeys.Entry // hottest first
+	Latency func() histogram.Snapshot                            // of calls since the start
+	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
 }
 
-// Sample is the server's figures at one time. Allowed and Denied count since its start.
+// Sample is the server's state at one time. Allowed and Limited count since its start.
 type Sample struct {
-	Allowed, Denied   uint64
+	Allowed, Limited  uint64
 	Connections, Keys int
 	MemoryBytes       uint64
 }
@@ -51,8 +51,8 @@ type Page struct {
 	template *template.Template
 	policy   string // Content-Security-Policy
 
-	mu    sync.Mutex // guards drawn
-	drawn drawing    // of the newest sample
+	mu       sync.Mutex     // guards rendered
+	rendered renderedSample // of the newest sample
 }
 
 var (
@@ -64,7 +64,7 @@ var (
 	liveJS string
 )
 
-// New returns the page of a server.
+// New returns the live page of a server.
 func New(s Source) *Page {
 	return &Page{
 		source:   s,
@@ -74,15 +74,15 @@ func New(s Source) *Page {
 	}
 }
 
-// digest is how a Content-Security-Policy names an inline script or style.
+// digest returns the hash by which a Content-Security-Policy allows an inline script or style.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Run takes the samples until ctx is done.
+// Run takes samples until ctx is done.
 func (p *Page) Run(ctx context.Context) {
-	ticker := time.NewTicker(sampleEvery)
+	ticker := time.NewTicker(sampleInterval)
 	defer ticker.Stop()
 	p.sample()
 	for {
@@ -107,7 +107,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Connection", "close") // an open page asks every few seconds, and is not to hold a connection meanwhile
+	h.Set("Connection", "close") // an open page polls every few seconds, and must not hold a connection in between
 	v, err := p.view(r)
 	var body bytes.Buffer
 	if err == nil {

@@ -17,18 +17,18 @@ import (
 func TestPage(t *testing.T) {
 	p := New(testSource(nil))
 	body := get(t, p, "/").Body.String()
-	wantText(t, body, `<html lang="en">`, "1.2.3", "The first figures come in a few seconds.", `id="chart-decisions"`)
+	wantText(t, body, `<html lang="en">`, "1.2.3", "The first values appear in a few seconds.", `id="chart-decisions"`)
 	fill(p, 3)
 	body = get(t, p, "/").Body.String()
-	wantText(t, body, "<dt>allowed /s</dt><dd>10</dd>", "<dt>denied /s</dt><dd>1</dd>", "9.1\u00a0%",
-		"<dt>Keys</dt><dd>3,000</dd>", "3\u00a0MiB", `role="img" aria-label="Decisions per second: allowed 10, denied 1"`,
+	wantText(t, body, "<dt>allowed /s</dt><dd>10</dd>", "<dt>limited /s</dt><dd>1</dd>", "9.1\u00a0%",
+		"<dt>Keys</dt><dd>3,000</dd>", "3\u00a0MiB", `role="img" aria-label="Decisions per second: allowed 10, limited 1"`,
 		"1 ago")
 }
 
 func TestLatencyAndHotKeys(t *testing.T) {
 	s := testSource(nil)
-	s.Top = func(kind topkeys.Kind, _ int) []topkeys.Entry {
-		if kind == topkeys.Denied {
+	s.Top = func(ranking topkeys.Ranking, _ int) []topkeys.Entry {
+		if ranking == topkeys.Limited {
 			return nil
 		}
 		return []topkeys.Entry{
@@ -66,7 +66,7 @@ func TestPolicyHoldsForWhatIsInline(t *testing.T) {
 		t.Errorf("the page has the attribute %q, which the policy forbids", m)
 	}
 	if m := regexp.MustCompile(`(?:src|href|action)="(?:https?:)?//[^"]*`).FindString(body); m != "" {
-		t.Errorf("the page leads away: %s", m)
+		t.Errorf("the page links to another host: %s", m)
 	}
 	for name, want := range map[string]string{
 		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "Connection": "close",
@@ -78,15 +78,15 @@ func TestPolicyHoldsForWhatIsInline(t *testing.T) {
 	}
 }
 
-// TestRun: the samples come by the clock, the history is bounded, and Run ends with its context.
+// TestRun: samples follow the clock, the history is bounded, and Run ends with its context.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testSource(nil)
 		s.Now = func() int64 { return time.Now().UnixNano() }
-		asked := uint64(0)
+		requests := uint64(0)
 		s.Sample = func() Sample {
-			asked += 100
-			return Sample{Allowed: asked}
+			requests += 100
+			return Sample{Allowed: requests}
 		}
 		p := New(s)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -98,7 +98,7 @@ func TestRun(t *testing.T) {
 		for _, tt := range []struct {
 			after time.Duration
 			want  int
-		}{{0, 0}, {sampleEvery, 1}, {10 * sampleEvery, 11}, {historySpan, historyCount}, {historySpan, historyCount}} {
+		}{{0, 0}, {sampleInterval, 1}, {10 * sampleInterval, 11}, {historySpan, historyCount}, {historySpan, historyCount}} {
 			time.Sleep(tt.after)
 			synctest.Wait()
 			points, _ := p.history.points()
@@ -109,7 +109,7 @@ func TestRun(t *testing.T) {
 				if point.allowed != 50 {
 					t.Fatalf("%g a second, want 50", point.allowed)
 				}
-				if i > 0 && point.atNs-points[i-1].atNs != int64(sampleEvery) {
+				if i > 0 && point.atNs-points[i-1].atNs != int64(sampleInterval) {
 					t.Fatalf("point %d is not after the one before", i)
 				}
 			}
@@ -119,15 +119,15 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestHistoryOfAHaltedServer: the last 15 minutes are no longer, though samples did not come in time.
-func TestHistoryOfAHaltedServer(t *testing.T) {
+// TestHistoryOfASuspendedServer: the history does not exceed 15 minutes although samples came late.
+func TestHistoryOfASuspendedServer(t *testing.T) {
 	var h history
 	none := histogram.NewScale().NewSnapshot()
 	nowNs := int64(testNowNs)
 	for _, tt := range []struct {
 		after time.Duration
 		want  int
-	}{{0, 0}, {sampleEvery, 1}, {sampleEvery, 2}, {historySpan - sampleEvery, 2}, {sampleEvery, 2}, {time.Hour, 1}} {
+	}{{0, 0}, {sampleInterval, 1}, {sampleInterval, 2}, {historySpan - sampleInterval, 2}, {sampleInterval, 2}, {time.Hour, 1}} {
 		nowNs += int64(tt.after)
 		h.add(nowNs, Sample{}, none)
 		if points, _ := h.points(); len(points) != tt.want || len(points) > 0 && points[len(points)-1].atNs != nowNs {
@@ -136,12 +136,12 @@ func TestHistoryOfAHaltedServer(t *testing.T) {
 	}
 }
 
-// TestDrawnOnceASample: however many look at the page, the charts are drawn, and the hot keys asked for, once.
-func TestDrawnOnceASample(t *testing.T) {
-	asked := 0
+// TestRenderedOncePerSample: however often the page is loaded, charts are drawn and hot keys fetched once per sample.
+func TestRenderedOncePerSample(t *testing.T) {
+	calls := 0
 	s := testSource(nil)
-	s.Top = func(topkeys.Kind, int) []topkeys.Entry {
-		asked++
+	s.Top = func(topkeys.Ranking, int) []topkeys.Entry {
+		calls++
 		return nil
 	}
 	p := New(s)
@@ -151,8 +151,8 @@ func TestDrawnOnceASample(t *testing.T) {
 			get(t, p, "/")
 		}
 	}
-	if asked != 2*3 {
-		t.Errorf("the hot keys were asked for %d times, want 6", asked)
+	if calls != 2*3 {
+		t.Errorf("the hot keys were fetched %d times, want 6", calls)
 	}
 }
 
@@ -163,7 +163,7 @@ func BenchmarkPage(b *testing.B) {
 			fill(p, historyCount)
 			for i := range b.N {
 				if name == "new sample" {
-					p.history.add(testNowNs+int64(historyCount+1+i)*int64(sampleEvery), Sample{}, none)
+					p.history.add(testNowNs+int64(historyCount+1+i)*int64(sampleInterval), Sample{}, none)
 				}
 				w := httptest.NewRecorder()
 				p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))

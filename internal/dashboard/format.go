@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// quantity is a kind of figure, which says how it is written.
+// quantity is what a number measures, which decides how it is formatted.
 type quantity uint8
 
 const (
@@ -17,13 +17,13 @@ const (
 	byteCount
 )
 
-// unit is a factor that makes figures short, and its name.
+// unit is a unit of a quantity: its name and its factor.
 type unit struct {
 	factor float64
 	name   string
 }
 
-// unitFor returns the unit that suits a figure.
+// unitFor returns the largest unit that does not exceed v.
 func (q quantity) unitFor(v float64) unit {
 	var units [4]unit
 	switch q {
@@ -43,7 +43,7 @@ func (q quantity) unitFor(v float64) unit {
 	return best
 }
 
-// text writes a figure: counts in full, everything else with three digits and a unit.
+// text formats a value: counts in full, everything else with three digits and a unit.
 func (q quantity) text(v float64) string {
 	if q == count {
 		return grouped(int64(v))
@@ -73,7 +73,7 @@ func threeDigits(v float64) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// grouped writes a number with a comma before each three digits.
+// grouped formats a number with a comma every three digits.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	var b strings.Builder
@@ -90,8 +90,8 @@ func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'f', 1, 64) + "\u00a0%"
 }
 
-// howLong writes a time to wait: with a unit below a minute, as 2h3m0s above it.
-func howLong(ns uint64) string {
+// waitText formats a waiting time: below a minute with a unit, above as 2h3m0s.
+func waitText(ns uint64) string {
 	if d := time.Duration(min(ns, math.MaxInt64)); d >= time.Minute {
 		return d.Round(time.Second).String()
 	}

@@ -15,14 +15,14 @@ import (
 
 const testNowNs = 1_700_000_000_000_000_000
 
-// testSource is a server at a standstill, with these keys' TATs.
+// testSource is a server without load in which the keys have these TATs.
 func testSource(tats map[string]int64) Source {
 	return Source{
 		Version: "1.2.3",
 		Now:     func() int64 { return testNowNs },
 		Sample:  func() Sample { return Sample{} },
 		Latency: histogram.NewScale().NewSnapshot,
-		Top:     func(topkeys.Kind, int) []topkeys.Entry { return nil },
+		Top:     func(topkeys.Ranking, int) []topkeys.Entry { return nil },
 		Look: func(nowNs int64, key store.Key, limit funnel.Limit) (decide.Probe, error) {
 			return decide.Look(testKeys(tats), nowNs, key, limit)
 		},
@@ -46,8 +46,8 @@ func fill(p *Page, n int) {
 	durations.Observe(900, 99)
 	durations.Observe(1900, 1)
 	for i := range n + 1 {
-		p.history.add(testNowNs+int64(i)*int64(sampleEvery), Sample{
-			Allowed: uint64(20 * i), Denied: uint64(2 * i), Connections: i, Keys: 1000 * i, MemoryBytes: uint64(i) << 20,
+		p.history.add(testNowNs+int64(i)*int64(sampleInterval), Sample{
+			Allowed: uint64(20 * i), Limited: uint64(2 * i), Connections: i, Keys: 1000 * i, MemoryBytes: uint64(i) << 20,
 		}, sum)
 		next := scale.NewSnapshot()
 		next.Merge(sum)

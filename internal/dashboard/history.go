@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	sampleEvery  = 2 * time.Second
-	historySpan  = 15 * time.Minute
-	historyCount = int(historySpan / sampleEvery)
+	sampleInterval = 2 * time.Second
+	historySpan    = 15 * time.Minute
+	historyCount   = int(historySpan / sampleInterval)
 )
 
-// point is what happened from one sample to the next.
+// point is what happened between one sample and the next.
 type point struct {
 	atNs              int64
-	allowed, denied   float64 // per second
+	allowed, limited  float64 // per second
 	connections, keys int
 	memoryBytes       uint64
 	latency           latencies
 }
 
-// history is the points of the last 15 minutes.
+// history holds the points of the last 15 minutes.
 type history struct {
 	mu        sync.Mutex // guards all below
 	ring      [historyCount]point
@@ -32,7 +32,7 @@ type history struct {
 	durations histogram.Snapshot
 }
 
-// add takes a sample. The first one only says where the counting begins.
+// add adds a sample. The first one makes no point: there is nothing to compare it with.
 func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,7 +40,7 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 		h.ring[h.added%historyCount] = point{
 			atNs:        nowNs,
 			allowed:     float64(s.Allowed-h.last.Allowed) / sec,
-			denied:      float64(s.Denied-h.last.Denied) / sec,
+			limited:     float64(s.Limited-h.last.Limited) / sec,
 			connections: s.Connections,
 			keys:        s.Keys,
 			memoryBytes: s.MemoryBytes,
@@ -51,11 +51,11 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 	h.lastNs, h.last, h.durations = nowNs, s, durations
 }
 
-// points returns the points, the oldest first, and how many there were since the start.
+// points returns the points, oldest first, and how many there were since the start.
 func (h *history) points() (points []point, added int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// Samples come later than they should when the process was stopped: the ring then reaches back too far.
+	// After the process was suspended, samples are further apart than they should be and the ring reaches back too far.
 	afterNs := h.lastNs - int64(historySpan)
 	for i := max(0, h.added-historyCount); i < h.added; i++ {
 		if p := &h.ring[i%historyCount]; p.atNs > afterNs {

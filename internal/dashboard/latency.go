@@ -2,7 +2,7 @@ package dashboard
 
 import "cellserver/internal/histogram"
 
-// latencies is percentiles in nanoseconds, if there was anything to measure.
+// latencies holds percentiles in nanoseconds; ok is false if there was no call.
 type latencies struct {
 	p50, p99, p999 float64
 	ok             bool

@@ -1,12 +1,12 @@
 "use strict";
 (() => {
-	const everyMs = 2000, spokenEveryMs = 30000, patienceMs = 5000;
+	const intervalMs = 2000, spokenIntervalMs = 30000, timeoutMs = 5000;
 	const byID = (id) => document.getElementById(id);
 	const pause = byID("pause"), lost = byID("lost"), words = byID("words").dataset;
 	let paused = false, spokenAt = Date.now();
 
-	// A link that has the focus keeps it, though it is another element then.
-	const bringUpToDate = (part, newer) => {
+	// The focused link keeps the focus although its element is replaced.
+	const updatePart = (part, newer) => {
 		const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
 		part.replaceChildren(...newer.childNodes);
 		if (focused !== null) {
@@ -15,7 +15,7 @@
 	};
 
 	const refresh = async () => {
-		const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(patienceMs) });
+		const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(timeoutMs) });
 		if (!answer.ok) {
 			throw new Error(String(answer.status));
 		}
@@ -26,15 +26,15 @@
 		for (const part of document.querySelectorAll("[data-live]")) {
 			const by = newer.getElementById(part.id);
 			if (by !== null) {
-				bringUpToDate(part, by);
+				updatePart(part, by);
 			}
 		}
 	};
 
-	// A screen reader that was told of each change would say nothing else.
+	// A screen reader that announced each change would say nothing else.
 	const speak = () => {
 		const summary = byID("summary");
-		if (summary !== null && Date.now() - spokenAt >= spokenEveryMs) {
+		if (summary !== null && Date.now() - spokenAt >= spokenIntervalMs) {
 			byID("spoken").textContent = summary.textContent;
 			spokenAt = Date.now();
 		}
@@ -53,7 +53,7 @@
 				}
 			}
 		}
-		setTimeout(tick, everyMs);
+		setTimeout(tick, intervalMs);
 	};
 
 	pause.hidden = false;
@@ -61,5 +61,5 @@
 		paused = !paused;
 		pause.textContent = paused ? words.resume : words.pause;
 	});
-	setTimeout(tick, everyMs);
+	setTimeout(tick, intervalMs);
 })();

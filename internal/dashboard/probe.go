@@ -12,11 +12,11 @@ import (
 	"cellserver/internal/store"
 )
 
-// probeView is the form, and what it found.
+// probeView is the form and its result.
 type probeView struct {
 	Key    field
-	Fields []field // the numbers
-	Error  string  // that belongs to no field
+	Fields []field // the numeric inputs
+	Error  string  // that concerns no single field
 	Answer *answerView
 }
 
@@ -31,13 +31,13 @@ type answerView struct {
 	Key       string
 	Limited   bool
 	Verdict   string
-	State     string // where the key has none
+	State     string // a note for a key without state
 	Level     string
 	Leak      string
 	Free      string
 	Empty     string
 	Reply     string
-	Picture   string // what it shows, in words
+	Picture   string // its text alternative
 	WaterTop  float64
 	WaterHigh float64
 	Percent   string
@@ -49,7 +49,7 @@ const (
 	bucketHigh = 100.0
 )
 
-// probe reads the form out of a query, and looks at the key if it was filled in.
+// probe reads the form from a query and, if it is filled in, inspects the key.
 func (p *Page) probe(t *texts, query url.Values) probeView {
 	leastBurst := "0"
 	if p.source.Reading == funnel.Capacity {
@@ -67,13 +67,13 @@ func (p *Page) probe(t *texts, query url.Values) probeView {
 	if v.Fields[0].Value == "" {
 		v.Fields[0].Value = "0"
 	}
-	if !query.Has("max_burst") { // a key may be named by a link, which says nothing of its limit
+	if !query.Has("max_burst") { // links of hot keys give the key without its limit
 		return v
 	}
 	key, keyError := p.readKey(t, v.Key.Value)
 	v.Key.Error = keyError
 	if keyError == "" {
-		v.Key.Value = resp.Quote(key) // an input would change bytes that are no text, when it is sent again
+		v.Key.Value = resp.Quote(key) // an input would change bytes that are not text when it is submitted again
 	}
 	var numbers [4]int64
 	ok := keyError == ""
@@ -113,7 +113,7 @@ func (p *Page) readKey(t *texts, text string) (key []byte, problem string) {
 	return key, ""
 }
 
-// read reads a number; what is wrong with it stands in the field's Error then.
+// read parses the field's number; a problem with it is set in the field's Error.
 func (f *field) read(t *texts) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(f.Value), 10, 64)
 	switch {
@@ -127,7 +127,7 @@ func (f *field) read(t *texts) int64 {
 	return n
 }
 
-// limitError says in the form why there is no such funnel.
+// limitError shows in the form why the limit is not valid.
 func (v *probeView) limitError(t *texts, err error) {
 	var argument *funnel.ArgumentError
 	switch {
@@ -158,7 +158,7 @@ func (p *Page) look(t *texts, db uint16, key []byte, limit funnel.Limit, numbers
 	a := &answerView{
 		Key:       resp.Quote(key),
 		Limited:   next.Limited,
-		Verdict:   t.NextPasses,
+		Verdict:   t.NextAllowed,
 		Level:     fmt.Sprintf(t.LevelOf, rate.text(outlook.Level), grouped(now.Limit)),
 		Leak:      fmt.Sprintf(t.LeakRate, grouped(numbers[2]), grouped(numbers[3])),
 		Free:      t.Now,
@@ -172,13 +172,13 @@ func (p *Page) look(t *texts, db uint16, key []byte, limit funnel.Limit, numbers
 		a.State = t.NoState
 	}
 	if next.Limited {
-		a.Verdict = t.NextDenied
+		a.Verdict = t.NextLimited
 	}
 	if outlook.FreeNs > 0 {
-		a.Free = fmt.Sprintf(t.In, howLong(outlook.FreeNs))
+		a.Free = fmt.Sprintf(t.In, waitText(outlook.FreeNs))
 	}
 	if outlook.EmptyNs > 0 {
-		a.Empty = fmt.Sprintf(t.In, howLong(outlook.EmptyNs))
+		a.Empty = fmt.Sprintf(t.In, waitText(outlook.EmptyNs))
 	}
 	a.Picture = fmt.Sprintf(t.Picture, a.Percent, a.Level)
 	return a, nil

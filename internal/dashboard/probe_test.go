@@ -22,12 +22,12 @@ func TestProbe(t *testing.T) {
 		key  string
 		want []string
 	}{
-		{"half", []string{"The next call passes", "8 of 16 units", "30 every 60 s", "<dd>now</dd>", "in 16\u00a0s",
+		{"half", []string{"The next call is allowed", "8 of 16 units", "30 every 60 s", "<dd>now</dd>", "in 16\u00a0s",
 			"<code>0 16 8 -1 16</code>", `y="60" height="50"`, "50.0\u00a0%"}},
-		{"full", []string{"The next call is denied", "16 of 16 units", "in 2\u00a0s", "in 32\u00a0s", "<code>0 16 0 -1 32</code>",
+		{"full", []string{"The next call is limited", "16 of 16 units", "in 2\u00a0s", "in 32\u00a0s", "<code>0 16 0 -1 32</code>",
 			`y="10" height="100"`}},
-		{"over", []string{"The next call is denied", "32 of 16 units", "in 34\u00a0s", `y="10" height="100"`, "200.0\u00a0%"}},
-		{"nobody", []string{"The next call passes", "0 of 16 units", "knows nothing of this key", "<code>0 16 16 -1 0</code>"}},
+		{"over", []string{"The next call is limited", "32 of 16 units", "in 34\u00a0s", `y="10" height="100"`, "200.0\u00a0%"}},
+		{"nobody", []string{"The next call is allowed", "0 of 16 units", "has no state for this key", "<code>0 16 16 -1 0</code>"}},
 		{`"\x00\xff"`, []string{"1 of 16 units", `<bdi class="key">&#34;\x00\xff&#34;</bdi>`, `value="&#34;\x00\xff&#34;"`}},
 		{"\x00\xff", []string{"1 of 16 units", `value="&#34;\x00\xff&#34;"`}},
 		{`""`, []string{"1 of 16 units"}},
@@ -48,20 +48,20 @@ func TestProbe(t *testing.T) {
 func TestProbeErrors(t *testing.T) {
 	p := New(testSource(nil))
 	for _, tt := range []struct{ query, want string }{
-		{"key=&max_burst=1&count=1&period=1", "Give a key"},
+		{"key=&max_burst=1&count=1&period=1", "Enter a key"},
 		{"key=%22a&max_burst=1&count=1&period=1", "must end with one"},
 		{"key=" + strings.Repeat("a", 101) + "&max_burst=1&count=1&period=1", "longer than 100 bytes"},
-		{"key=a&max_burst=&count=1&period=1", "Give a whole number."},
-		{"key=a&max_burst=1.5&count=1&period=1", "Give a whole number."},
+		{"key=a&max_burst=&count=1&period=1", "Enter a whole number."},
+		{"key=a&max_burst=1.5&count=1&period=1", "Enter a whole number."},
 		{"key=a&max_burst=99999999999999999999&count=1&period=1", "The number is too large."},
 		{"key=a&max_burst=-1&count=1&period=1", "It must be at least 0."},
 		{"key=a&max_burst=1&count=-1&period=1", "It must be at least 1."},
-		{"key=a&max_burst=1&count=0&period=1", "Nothing would limit this"},
-		{"key=a&max_burst=1&count=1&period=0", "Nothing would limit this"},
+		{"key=a&max_burst=1&count=0&period=1", "This would not limit anything"},
+		{"key=a&max_burst=1&count=1&period=0", "This would not limit anything"},
 		{"key=a&max_burst=1&count=1&period=9223372036854775807", "more than 146 years"},
 		{"key=a&max_burst=1&count=1&period=1&db=16", "from 0 to 15"},
 		{"key=a&max_burst=1&count=1&period=1&db=-1", "It must be at least 0."},
-		{"key=a&max_burst=1&count=1&period=1&db=x", "Give a whole number."},
+		{"key=a&max_burst=1&count=1&period=1&db=x", "Enter a whole number."},
 	} {
 		body := get(t, p, "/?"+tt.query).Body.String()
 		if !strings.Contains(body, tt.want) || !strings.Contains(body, `class="problem"`) {
@@ -84,7 +84,7 @@ func TestProbeReadsAsTheServer(t *testing.T) {
 	wantText(t, get(t, p, "/?key=a&max_burst=0&count=30&period=60").Body.String(), "It must be at least 1.")
 }
 
-// FuzzProbe: whatever is asked, the page is whole, and none of it becomes markup.
+// FuzzProbe: for any input the page is complete, and no input becomes markup.
 func FuzzProbe(f *testing.F) {
 	for _, seed := range []string{"a", "<b>", `"><script>`, "\xff", `"\x`, "{{.}}", "-1", "9223372036854775807"} {
 		f.Add(seed, "0", "15", "30", "60", "en")

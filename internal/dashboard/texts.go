@@ -2,9 +2,9 @@ package dashboard
 
 import "golang.org/x/text/language"
 
-// texts is all words of the page in one language. Percent signs are fmt's.
+// texts is all text of the page in one language. Percent signs are fmt verbs.
 type texts struct {
-	Lang, Other, OtherName string // of HTML's lang, and the language that one can switch to
+	Lang, Other, OtherName string // HTML's lang, and the other language that the page offers
 	Colon, Comma           string
 
 	Title, Skip, Pause, Resume, Lost, NoScript, Languages string
@@ -12,24 +12,24 @@ type texts struct {
 	NowHeading, HistoryHeading, TopHeading, ProbeHeading string
 	Waiting, Summary                                     string
 
-	DecisionsPerSec, Allowed, Denied, DeniedShare string
-	Latency, P50, P99, P999                       string
-	Connections, Keys, Memory                     string
+	DecisionsPerSec, Allowed, Limited, LimitedShare string
+	Latency, P50, P99, P999                         string
+	Connections, Keys, Memory                       string
 
 	TableSummary, TableCaption, Minute, MinutesAgo, TableScroll string
 
-	TopAsked, TopDenied, TopNone, TopNote, PerSec, Share string
+	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share string
 
 	ProbeNote, Key, KeyHint, Database, PeriodSec, Probe                           string
 	KeyMissing, KeyQuotes, KeyTooLong, DatabaseTooLarge                           string
 	NotANumber, NumberTooLarge, NumberTooSmall, ZeroRate, TooSlow, FormErrors     string
-	NextPasses, NextDenied, NoState, LevelOf, LeakRate, In, Now, Picture          string
+	NextAllowed, NextLimited, NoState, LevelOf, LeakRate, In, Now, Picture        string
 	FunnelOf, Level, Leak, UntilFree, UntilEmpty, ReplyHeading, BucketDescription string
 }
 
-// textsFor returns the words in the language that a query asks for, or else a browser.
-func textsFor(asked, acceptLanguage string) *texts {
-	switch asked {
+// textsFor returns the texts in the language of the query or, without one, of the browser.
+func textsFor(requested, acceptLanguage string) *texts {
+	switch requested {
 	case "en":
 		return english()
 	case "zh":

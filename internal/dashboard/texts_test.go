@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLanguagesAreComplete: each text is there in each language, with the same places to fill in, and is used.
+// TestLanguagesAreComplete: each text exists in each language with the same fmt verbs, and is used.
 func TestLanguagesAreComplete(t *testing.T) {
 	verbs := regexp.MustCompile(`%[sd]`)
 	en, zh := reflect.ValueOf(*english()), reflect.ValueOf(*chinese())
@@ -20,7 +20,7 @@ func TestLanguagesAreComplete(t *testing.T) {
 			t.Errorf("%s is missing: %q, %q", name, a, b)
 		}
 		if !slices.Equal(verbs.FindAllString(a, -1), verbs.FindAllString(b, -1)) {
-			t.Errorf("%s has other places to fill in: %q, %q", name, a, b)
+			t.Errorf("%s has other fmt verbs: %q, %q", name, a, b)
 		}
 		if !regexp.MustCompile(`(?:t|T)\.` + name + `\b`).MatchString(used) {
 			t.Errorf("%s is not used", name)
@@ -28,7 +28,7 @@ func TestLanguagesAreComplete(t *testing.T) {
 	}
 }
 
-// source is the package's code and template.
+// source returns the package's code and template.
 func source(t *testing.T) string {
 	t.Helper()
 	files, err := os.ReadDir(".")

@@ -11,15 +11,15 @@ import (
 	"cellserver/internal/topkeys"
 )
 
-// view is what the template shows.
+// view is the data of the template.
 type view struct {
 	T       *texts
 	Version string
 	Style   template.CSS
 	Script  template.JS
 
-	OtherLanguage, Reload template.URL // this page, with one thing changed
-	Lang                  string       // of the query, to be kept
+	OtherLanguage, Reload template.URL // this page with one query parameter changed
+	Lang                  string       // of the query, to be preserved
 	Reloads               bool
 
 	Tiles   []tileView
@@ -30,10 +30,10 @@ type view struct {
 	Probe   probeView
 }
 
-// tileView is one figure of now.
+// tileView is one current value.
 type tileView struct{ Name, Value string }
 
-// topView is a table of hot keys.
+// topView is a table of the keys of one ranking.
 type topView struct {
 	Title string
 	Keys  []topKeyView
@@ -42,14 +42,14 @@ type topView struct {
 type topKeyView struct {
 	Key           string
 	DB            uint16
-	Probe         template.URL // empty for a key that is cut
+	Probe         template.URL // empty if the key is cut
 	PerSec, Share string
 }
 
 func (p *Page) view(r *http.Request) (*view, error) {
 	query := r.URL.Query()
 	t := textsFor(query.Get("lang"), r.Header.Get("Accept-Language"))
-	d, err := p.draw()
+	d, err := p.render()
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +62,9 @@ func (p *Page) view(r *http.Request) (*view, error) {
 		Reload:        with(query, "refresh", "5"),
 		Lang:          query.Get("lang"),
 		Reloads:       query.Get("refresh") != "",
-		Charts:        chartViews(t, d),
-		Minutes:       minuteViews(d.points),
-		Top:           []topView{{t.TopAsked, topKeyViews(query, d.asked)}, {t.TopDenied, topKeyViews(query, d.denied)}},
+		Charts:        newChartViews(t, d),
+		Minutes:       newMinuteViews(d.points),
+		Top:           []topView{{t.TopRequested, newTopKeyViews(query, d.requested)}, {t.TopLimited, newTopKeyViews(query, d.limited)}},
 		Probe:         p.probe(t, query),
 	}
 	if n := len(d.points); n > 0 {
@@ -73,7 +73,7 @@ func (p *Page) view(r *http.Request) (*view, error) {
 	return v, nil
 }
 
-// with returns a link to this page with one value of its query changed.
+// with returns a link to this page with one query parameter changed.
 func with(query url.Values, name, value string) template.URL {
 	changed := url.Values{name: {value}}
 	for other, values := range query {
@@ -81,19 +81,19 @@ func with(query url.Values, name, value string) template.URL {
 			changed[other] = values
 		}
 	}
-	return template.URL("/?" + changed.Encode()) //nolint:gosec // Encode leaves nothing that could end it
+	return template.URL("/?" + changed.Encode()) //nolint:gosec // Encode escapes all that could end the attribute
 }
 
 func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
-	allowed, denied := rate.text(now.allowed), rate.text(now.denied)
+	allowed, limited := rate.text(now.allowed), rate.text(now.limited)
 	share := "–"
-	if all := now.allowed + now.denied; all > 0 {
-		share = percent(now.denied / all)
+	if all := now.allowed + now.limited; all > 0 {
+		share = percent(now.limited / all)
 	}
 	tiles := []tileView{
 		{t.Allowed + " /s", allowed},
-		{t.Denied + " /s", denied},
-		{t.DeniedShare, share},
+		{t.Limited + " /s", limited},
+		{t.LimitedShare, share},
 	}
 	if now.latency.ok {
 		tiles = append(tiles, tileView{t.Latency + " " + t.P99, durationNs.text(now.latency.p99)})
@@ -101,10 +101,10 @@ func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
 	connections, keys := count.text(float64(now.connections)), count.text(float64(now.keys))
 	memory := byteCount.text(float64(now.memoryBytes))
 	tiles = append(tiles, tileView{t.Connections, connections}, tileView{t.Keys, keys}, tileView{t.Memory, memory})
-	return tiles, fmt.Sprintf(t.Summary, allowed, denied, connections, keys, memory)
+	return tiles, fmt.Sprintf(t.Summary, allowed, limited, connections, keys, memory)
 }
 
-func topKeyViews(query url.Values, keys []topkeys.Entry) []topKeyView {
+func newTopKeyViews(query url.Values, keys []topkeys.Entry) []topKeyView {
 	views := make([]topKeyView, len(keys))
 	for i, k := range keys {
 		views[i] = topKeyView{Key: resp.Quote([]byte(k.Name)), DB: k.DB, PerSec: rate.text(k.CallsPerSecond), Share: percent(k.Share)}
@@ -117,7 +117,7 @@ func topKeyViews(query url.Values, keys []topkeys.Entry) []topKeyView {
 				link.Set(kept, query.Get(kept))
 			}
 		}
-		views[i].Probe = template.URL("/?" + link.Encode() + "#look") //nolint:gosec // Encode leaves nothing that could end it
+		views[i].Probe = template.URL("/?" + link.Encode() + "#look") //nolint:gosec // Encode escapes all that could end the attribute
 	}
 	return views
 }

@@ -5,14 +5,13 @@ import (
 	"strconv"
 )
 
-// ErrZeroRate says that no time passes between two units: count or period is 0, or count is more than one a
-// nanosecond.
-var ErrZeroRate = errors.New("Zero rates are not supported") //nolint:staticcheck // redis-cell's own words
+// ErrZeroRate means that the interval of a unit is zero: count or period is 0, or count is more than one per nanosecond.
+var ErrZeroRate = errors.New("Zero rates are not supported") //nolint:staticcheck // redis-cell's wording
 
-// ErrTooSlow says that a full funnel would take more than 2^62 ns to drain.
+// ErrTooSlow means that a full funnel would take more than 2^62 ns to drain.
 var ErrTooSlow = errors.New("the funnel would take more than 2^62 ns (146 years) to drain; use a smaller max_burst or period, or a larger count")
 
-// ArgumentError names an argument that is below its least value.
+// ArgumentError is an argument below its minimum.
 type ArgumentError struct {
 	Name         string
 	Value, Least int64

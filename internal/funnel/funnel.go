@@ -1,12 +1,12 @@
-// Package funnel is the arithmetic of the funnel limiter: the generic cell rate algorithm (GCRA), which is a
-// leaky bucket kept as one number. It has no clock, no state and no allocation; every function is safe for
-// concurrent use and total: no argument makes it panic or wrap around.
+// Package funnel is the arithmetic of the rate limiter: the generic cell rate algorithm (GCRA), a leaky bucket stored as one
+// number. It has no clock, no state and no allocation. Every function is safe for concurrent use and total: no argument
+// makes it panic or overflow.
 //
-// A key's state is its TAT, the theoretical arrival time: the Unix time in nanoseconds at which its funnel will
-// be empty. A TAT that is not after now says the same as no TAT at all.
+// A key's state is its TAT, the theoretical arrival time: the Unix time in nanoseconds at which its funnel will be empty. A
+// TAT that is not after now is equivalent to no TAT.
 //
-// The formulas are those of the ATM Forum's Traffic Management Specification 4.0, section 4.4.2, in the
-// virtual scheduling form, with the reply of the redis-cell module.
+// The formulas are those of the ATM Forum's Traffic Management Specification 4.0, section 4.4.2, in the virtual scheduling
+// form, with the reply of the redis-cell module.
 package funnel
 
 import (
@@ -14,13 +14,13 @@ import (
 	"math/bits"
 )
 
-// Reading says how the second argument of CL.THROTTLE is to be understood.
+// Reading is the meaning of the second argument of CL.THROTTLE.
 type Reading uint8
 
 const (
-	// Burst reads it as the burst beyond the first unit: a funnel holds max_burst + 1.
+	// Burst reads it as the burst beyond the first unit: the capacity is max_burst + 1.
 	Burst Reading = iota
-	// Capacity reads it as all that a funnel holds.
+	// Capacity reads it as the whole capacity.
 	Capacity
 )
 
@@ -28,22 +28,21 @@ const (
 	nsPerSec = 1_000_000_000
 	nsPerMs  = 1_000_000
 
-	// maxToleranceNs bounds the time in which a full funnel drains, about 146 years. A TAT is at most that far
-	// ahead of now, so the sums below stay inside 64 bits.
+	// maxToleranceNs bounds the time in which a full funnel drains, to about 146 years. A TAT is at most that far ahead of
+	// now, so the sums below fit in 64 bits.
 	maxToleranceNs = 1 << 62
 )
 
-// Limit is a funnel's shape: how much it holds, and how fast it leaks. The zero Limit holds nothing;
-// NewLimit makes the others.
+// Limit is the shape of a funnel: its capacity and its leak rate. The zero Limit has no capacity; NewLimit returns the
+// others.
 type Limit struct {
 	intervalNs  uint64 // the time in which one unit leaks
 	capacity    int64
 	toleranceNs uint64 // intervalNs * capacity: the time in which a full funnel drains
 }
 
-// NewLimit returns the funnel of CL.THROTTLE's arguments: it leaks count units each periodSec seconds, and
-// holds maxBurst+1 of them, or maxBurst by the Capacity reading. The error is an *ArgumentError, ErrZeroRate
-// or ErrTooSlow.
+// NewLimit returns the limit for CL.THROTTLE's arguments: count units leak every periodSec seconds, and the capacity is
+// maxBurst+1, or maxBurst with the Capacity reading. The error is an *ArgumentError, ErrZeroRate or ErrTooSlow.
 func NewLimit(reading Reading, maxBurst, count, periodSec int64) (Limit, error) {
 	if err := checkArguments(reading, maxBurst, count, periodSec); err != nil {
 		return Limit{}, err
@@ -53,7 +52,7 @@ func NewLimit(reading Reading, maxBurst, count, periodSec int64) (Limit, error) 
 	}
 	hi, lo := bits.Mul64(uint64(periodSec), nsPerSec)
 	if hi >= uint64(count) {
-		return Limit{}, ErrTooSlow // the interval alone is beyond 64 bits
+		return Limit{}, ErrTooSlow // the interval alone exceeds 64 bits
 	}
 	intervalNs, _ := bits.Div64(hi, lo, uint64(count))
 	if intervalNs == 0 {
@@ -70,20 +69,20 @@ func NewLimit(reading Reading, maxBurst, count, periodSec int64) (Limit, error) 
 	return Limit{intervalNs: intervalNs, capacity: int64(capacity), toleranceNs: toleranceNs}, nil
 }
 
-// Result is CL.THROTTLE's answer.
+// Result is CL.THROTTLE's reply.
 type Result struct {
 	Limited       bool
-	Limit         int64 // units that the funnel holds
-	Remaining     int64 // units that would pass at once now
-	RetryAfterSec int64 // seconds until the same quantity passes; -1 when it passed, or when it never can
+	Limit         int64 // the capacity in units
+	Remaining     int64 // units available now
+	RetryAfterSec int64 // seconds until the same call would be allowed; -1 if it was, or never can be
 	ResetAfterSec int64 // seconds until the funnel is empty
 }
 
-// Throttle asks for quantity units of a funnel whose state is tatNs, and returns its new state. A limited
-// request and a quantity of zero leave the state as it was. A negative quantity is a refund: it always passes,
-// and never goes beyond an empty funnel.
+// Throttle requests quantity units of a funnel with the state tatNs, and returns its new state. A limited request and a
+// quantity of zero do not change the state. A negative quantity is a refund: it is always allowed, and at most empties the
+// funnel.
 func (l Limit) Throttle(tatNs, nowNs, quantity int64) (newTATNs int64, r Result) {
-	debtNs := since(nowNs, tatNs) // what the funnel holds, as the time in which that drains
+	debtNs := since(nowNs, tatNs) // the funnel's level, as the time in which it drains
 	r = Result{Limit: l.capacity, RetryAfterSec: -1}
 	switch {
 	case quantity < 0:
@@ -92,12 +91,12 @@ func (l Limit) Throttle(tatNs, nowNs, quantity int64) (newTATNs int64, r Result)
 	case quantity > l.capacity:
 		r.Limited = true
 	default:
-		askedNs := l.intervalNs * uint64(quantity) // at most toleranceNs
-		if roomNs := l.toleranceNs - askedNs; debtNs > roomNs {
+		requestedNs := l.intervalNs * uint64(quantity) // at most toleranceNs
+		if roomNs := l.toleranceNs - requestedNs; debtNs > roomNs {
 			r.Limited = true
 			r.RetryAfterSec = seconds(debtNs - roomNs)
 		} else if quantity > 0 {
-			debtNs += askedNs
+			debtNs += requestedNs
 			tatNs = addSaturated(nowNs, debtNs)
 		}
 	}
@@ -108,7 +107,7 @@ func (l Limit) Throttle(tatNs, nowNs, quantity int64) (newTATNs int64, r Result)
 	return tatNs, r
 }
 
-// since returns how far tatNs is after nowNs, and 0 if it is not.
+// since returns by how much tatNs is after nowNs, or 0 if it is not.
 func since(nowNs, tatNs int64) uint64 {
 	return uint64(max(tatNs, nowNs)) - uint64(nowNs) // right modulo 2^64, and the difference of two int64 fits
 }
@@ -126,7 +125,7 @@ func mulSaturated(a, b uint64) uint64 {
 	return lo
 }
 
-// seconds rounds as redis-cell does: up, but a rest of less than one millisecond is dropped.
+// seconds rounds as redis-cell does: up, except that a remainder of less than a millisecond is dropped.
 func seconds(ns uint64) int64 {
 	sec, rest := ns/nsPerSec, ns%nsPerSec
 	if rest >= nsPerMs {

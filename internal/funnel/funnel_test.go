@@ -45,7 +45,7 @@ func TestThrottleOverTime(t *testing.T) {
 		{"one a second", Burst, 0, 1, 1, []step{
 			{0, 1, Result{false, 1, 0, -1, 1}},
 			{0, 1, Result{true, 1, 0, 1, 1}},
-			{sec - 1, 1, Result{true, 1, 0, 0, 0}}, // a rest below a millisecond is dropped
+			{sec - 1, 1, Result{true, 1, 0, 0, 0}}, // a remainder below a millisecond is dropped
 			{sec, 1, Result{false, 1, 0, -1, 1}},
 		}},
 		{"more than the funnel holds", Burst, 4, 1, 10, []step{
@@ -156,7 +156,7 @@ func TestNewLimitErrors(t *testing.T) {
 		{Burst, 0, 499_999_999, math.MaxInt64, ErrTooSlow.Error()}, // an interval of 2^64 ns and more
 		{Burst, 0, 500_000_000, math.MaxInt64, ErrTooSlow.Error()}, // and just below
 		{Burst, 0, math.MaxInt64, math.MaxInt64, ""},
-		{Burst, 0, 1e18, 1e18, ""}, // beyond 64 bits on the way, 1 s in the end
+		{Burst, 0, 1e18, 1e18, ""}, // intermediate result exceeds 64 bits, final one is 1 s
 	}
 	for _, tt := range tests {
 		_, err := NewLimit(tt.reading, tt.maxBurst, tt.count, tt.periodSec)
@@ -191,7 +191,7 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// FuzzThrottle holds the 64-bit arithmetic to the formulas of the contract in integers without bound.
+// FuzzThrottle compares the 64-bit arithmetic with the formulas in big integers.
 func FuzzThrottle(f *testing.F) {
 	edges := []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 2, nsPerSec, t0, 1 << 62, math.MaxInt64 - 1, math.MaxInt64}
 	for i, a := range edges {

@@ -1,13 +1,13 @@
 package funnel
 
-// Outlook is what becomes of a funnel that nobody asks: Result's figures, but exact.
+// Outlook is the future of a funnel without further calls, more precise than a Result.
 type Outlook struct {
-	Level   float64 // units that it holds now; beyond its capacity where it was filled by a larger limit
-	FreeNs  uint64  // until one unit passes
+	Level   float64 // units in the funnel now; above its capacity if a larger limit filled it
+	FreeNs  uint64  // until one unit is available
 	EmptyNs uint64  // until it is empty
 }
 
-// Outlook returns the outlook of a funnel of NewLimit's whose state is tatNs.
+// Outlook returns the outlook of a funnel with the state tatNs. The limit must be from NewLimit.
 func (l Limit) Outlook(tatNs, nowNs int64) Outlook {
 	debtNs := since(nowNs, tatNs)
 	return Outlook{

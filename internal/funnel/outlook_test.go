@@ -2,7 +2,7 @@ package funnel
 
 import "testing"
 
-// TestOutlookAgreesWithThrottle: at each step the outlook says, exactly, what a caller would be told.
+// TestOutlookAgreesWithThrottle: at each step the outlook agrees with the results of Throttle.
 func TestOutlookAgreesWithThrottle(t *testing.T) {
 	const ms = 1_000_000
 	for _, tt := range []struct {

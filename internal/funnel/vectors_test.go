@@ -6,7 +6,7 @@ import (
 	"cellserver/internal/funnel/vectors"
 )
 
-// TestVectors runs the rows that redis-cell's own arithmetic produced on a virtual clock.
+// TestVectors compares results with those of redis-cell's arithmetic on a virtual clock.
 func TestVectors(t *testing.T) {
 	for _, file := range []string{vectors.WholeMicroseconds, vectors.AnyNanosecond} {
 		t.Run(file, func(t *testing.T) {

@@ -1,13 +1,12 @@
-// Package glob matches bytes against Redis's patterns: * is any bytes, ? one byte, [abc], [a-z] and [^a] one byte of
-// a class or not of it, and \x the byte x. Its functions are pure.
+// Package glob matches bytes against Redis's patterns: * matches any bytes, ? one byte, [abc] and [a-z] one byte of a class,
+// [^a] one byte not in it, and \x the byte x. Its functions are pure.
 //
-// Oddities are Redis 7.0's as well: a class that is not closed ends with the pattern, [] matches nothing and [^]
-// every byte, the byte after a dash is the end of a range even if it is the bracket, and of the patterns that could
-// match no bytes at all only the empty one and * do. Bytes are ordered from 0 to 255, where Redis takes those from
-// 128 on for negative on some machines.
+// Edge cases are as in Redis 7.0: an unclosed class ends with the pattern, [] matches nothing and [^] every byte, the byte
+// after a dash ends a range even if it is the bracket, and only the empty pattern and * match the empty string. Bytes are
+// ordered from 0 to 255, whereas Redis treats those from 128 on as negative on some machines.
 package glob
 
-// Match reports whether all of s matches the pattern. It takes at most len(pattern)*len(s) steps, and does not
+// Match reports whether s as a whole matches the pattern. It takes at most len(pattern)*len(s) steps, and does not
 // allocate.
 func Match(pattern, s []byte) bool {
 	return match(pattern, s, false)
@@ -18,14 +17,14 @@ func MatchFold(pattern, s []byte) bool {
 	return match(pattern, s, true)
 }
 
-// match needs no stack: when a byte does not fit, the last star takes one byte more. An earlier star never has to,
-// for what stands between it and the last one has matched as early as it can.
+// match needs no stack: on a mismatch, the last star takes one more byte. An earlier star never has to, because the pattern
+// between it and the last one has already matched as early as possible.
 func match(pattern, s []byte, fold bool) bool {
 	if len(s) == 0 {
 		return len(pattern) == 0 || string(pattern) == "*"
 	}
 	p, i := 0, 0
-	afterStar, taken := -1, 0 // where the pattern goes on behind the last star, and where s does
+	afterStar, taken := -1, 0 // where pattern and s continue after the last star
 	for i < len(s) {
 		if p < len(pattern) && pattern[p] == '*' {
 			p++
@@ -53,7 +52,7 @@ func match(pattern, s []byte, fold bool) bool {
 	return p == len(pattern)
 }
 
-// matchByte reports whether c is what the pattern has at p, which is no star, and where the pattern goes on.
+// matchByte reports whether c matches the pattern at p, which is not a star, and where the pattern continues.
 func matchByte(pattern []byte, p int, c byte, fold bool) (next int, ok bool) {
 	if p == len(pattern) {
 		return p, false
@@ -71,7 +70,7 @@ func matchByte(pattern []byte, p int, c byte, fold bool) (next int, ok bool) {
 	return p + 1, same(pattern[p], c, fold)
 }
 
-// matchClass is matchByte for the class that begins at p, behind its bracket.
+// matchClass is matchByte for a class; p is after its opening bracket.
 func matchClass(pattern []byte, p int, c byte, fold bool) (next int, ok bool) {
 	negated := p < len(pattern) && pattern[p] == '^'
 	if negated {
@@ -106,8 +105,7 @@ func same(a, b byte, fold bool) bool {
 	return a == b || fold && Lower(a) == Lower(b)
 }
 
-// Fold returns a name in lower case, that of ASCII only, as Redis does; strings.ToLower would find letters in other
-// scripts.
+// Fold returns a name in lower case, ASCII only, as Redis does; strings.ToLower would find letters in other scripts.
 func Fold(name []byte) string {
 	folded := make([]byte, len(name))
 	for i, c := range name {
@@ -116,7 +114,7 @@ func Fold(name []byte) string {
 	return string(folded)
 }
 
-// Lower folds the case of an ASCII letter, the only folding that Redis knows.
+// Lower folds the case of an ASCII letter, the only case folding in Redis.
 func Lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		c += 'a' - 'A'

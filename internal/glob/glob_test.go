@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/redistest"
 )
 
-// TestMatch: each row was tried with SET and KEYS on redis-server 7.0.15.
+// TestMatch: each row was verified with SET and KEYS of redis-server 7.0.15.
 func TestMatch(t *testing.T) {
 	for _, c := range []struct {
 		pattern   string
@@ -68,7 +68,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMatchFold: each row was tried with CONFIG GET on redis-server 7.0.15.
+// TestMatchFold: each row was verified with CONFIG GET of redis-server 7.0.15.
 func TestMatchFold(t *testing.T) {
 	for _, c := range []struct {
 		pattern string
@@ -80,7 +80,7 @@ func TestMatchFold(t *testing.T) {
 		{`SAV[\e]`, true},
 		{`SAV[\E]`, false},
 		{"SA[A-Z]e", true},
-		{"[Y-a]*", false}, // y to a, once folded
+		{"[Y-a]*", false}, // y to a after folding
 	} {
 		if got := glob.MatchFold([]byte(c.pattern), []byte("save")); got != c.want {
 			t.Errorf("%q: %t", c.pattern, got)
@@ -88,7 +88,7 @@ func TestMatchFold(t *testing.T) {
 	}
 }
 
-// TestAsRedis holds random patterns against KEYS, and against COMMAND LIST for those without regard to case.
+// TestAsRedis compares random patterns with KEYS and, for matching without regard to case, with COMMAND LIST.
 func TestAsRedis(t *testing.T) {
 	ctx := context.Background()
 	client := redistest.Start(t)
@@ -154,7 +154,7 @@ func randomText(random *rand.Rand, alphabet string, maxBytes int) string {
 	return b.String()
 }
 
-// FuzzMatch holds the matcher against a slow one that knows every way through a pattern at once.
+// FuzzMatch compares the matcher with a slow one that tracks all possible positions in the pattern.
 func FuzzMatch(f *testing.F) {
 	f.Add([]byte("a*[b-d]?\\*"), []byte("axcx*"))
 	f.Add([]byte("*[^a]*b[*"), []byte("bbb"))
@@ -168,14 +168,14 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// token is a part of a pattern: the bytes that it takes one of, or nil for a star.
+// token is a part of a pattern: the set of bytes that it matches one of, or nil for a star.
 type token *[256]bool
 
 func slowMatch(pattern, s []byte) bool {
 	if len(s) == 0 {
 		return len(pattern) == 0 || string(pattern) == "*"
 	}
-	reached := make([]bool, len(s)+1) // which prefixes of s the tokens so far can take
+	reached := make([]bool, len(s)+1) // which prefixes of s the tokens so far can match
 	reached[0] = true
 	for _, tok := range tokens(string(pattern)) {
 		next := make([]bool, len(s)+1)
@@ -241,7 +241,7 @@ func class(pattern string, set *[256]bool) (rest string) {
 	return strings.TrimPrefix(pattern, "]")
 }
 
-// BenchmarkMatch is the worst there is: a star that always has to take one byte more.
+// BenchmarkMatch is the worst case: a star that always has to take one more byte.
 func BenchmarkMatch(b *testing.B) {
 	pattern := []byte(strings.Repeat("*a", 30) + "b")
 	s := []byte(strings.Repeat("a", 4096))

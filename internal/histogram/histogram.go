@@ -1,6 +1,6 @@
-// Package histogram counts durations in cells that are fine enough for both of Prometheus's kinds of histogram at once:
-// the cells of a classic bucket, and those of a native one, are whole cells. A Scale never changes and is safe for
-// concurrent use; Durations and a Snapshot have no locks and belong to whoever guards them.
+// Package histogram counts durations in cells from which both native and classic histograms of Prometheus can be computed:
+// every bucket consists of whole cells. A Scale never changes and is safe for concurrent use; Durations and Snapshot have no
+// locks, and their owner must guard them.
 package histogram
 
 import (
@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// Schema is the native buckets' resolution by Prometheus's name: each is 2^(1/8) as wide as the one before.
+	// Schema is Prometheus's number for the resolution of the native buckets: each is 2^(1/8) as wide as the one before.
 	Schema    = 3
 	perOctave = 1 << Schema
 
-	// The native buckets between which cells are made, by their indices: 2^-24 s, about 60 ns, and 64 s. What is
-	// shorter or longer is counted as the next one out.
+	// The indices of the first and last native bucket with cells: 2^-24 s, about 60 ns, and 64 s. Shorter and longer
+	// durations are counted in the next bucket beyond them.
 	firstNative = -24 * perOctave
 	lastNative  = 6 * perOctave
 )
@@ -31,14 +31,14 @@ func classicNs() []int64 {
 	}
 }
 
-// Scale says where the cells are.
+// Scale is the boundaries of the cells.
 type Scale struct {
-	boundNs []int64 // the longest duration of each cell; of the last there is no longer one
-	native  []int   // the index of the bucket that each cell is in
-	first   []int   // by the leading bits of a duration, the first cell that it can be in
+	boundNs []int64 // the longest duration in each cell; the last is unlimited
+	native  []int   // the index of each cell's native bucket
+	first   []int   // by the leading bits of a duration, the first cell that can contain it
 }
 
-// NewScale returns the scale; there is but one.
+// NewScale returns the scale. All scales are equal.
 func NewScale() *Scale {
 	s := &Scale{boundNs: classicNs()}
 	for i := firstNative; i <= lastNative; i++ {
@@ -63,16 +63,16 @@ func NewScale() *Scale {
 	return s
 }
 
-// nativeNs is a native bucket's upper bound, in the nanoseconds that a whole number of them can reach.
+// nativeNs returns a native bucket's upper bound, rounded down to whole nanoseconds.
 func nativeNs(index int) int64 {
 	return int64(math.Floor(math.Exp2(float64(index)/perOctave) * float64(time.Second)))
 }
 
-// leadingBits is how many bits behind a number's first count in leading: with as many as a native bucket takes, a
-// duration is in one of three cells at most.
+// leadingBits is how many bits after the first one leading uses: with the resolution of native buckets, a duration can be
+// in at most three cells.
 const leadingBits = Schema
 
-// leading numbers durations by their leading bits, without gaps and in their order.
+// leading numbers durations by their leading bits, in order and without gaps.
 func leading(ns int64) int {
 	n := bits.Len64(uint64(ns))
 	if n <= leadingBits {
@@ -98,12 +98,12 @@ type Durations struct {
 	sumNs uint64
 }
 
-// NewDurations returns one that has counted nothing.
+// NewDurations returns an empty Durations.
 func (s *Scale) NewDurations() *Durations {
 	return &Durations{scale: s, cells: make([]uint64, len(s.boundNs))}
 }
 
-// Observe counts n durations of so many nanoseconds.
+// Observe counts n durations of ns nanoseconds.
 func (d *Durations) Observe(ns int64, n int) {
 	d.cells[d.scale.cell(ns)] += uint64(n)
 	d.sumNs += uint64(max(ns, 0)) * uint64(n)

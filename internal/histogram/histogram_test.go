@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// nativeIndex is the definition: the bucket of index i goes from above 2^((i-1)/8) to 2^(i/8) seconds.
+// nativeIndex is the definition: bucket i is from 2^((i-1)/8) seconds, exclusive, to 2^(i/8) seconds, inclusive.
 func nativeIndex(ns int64) int {
 	for i := firstNative; i <= lastNative; i++ {
 		if time.Duration(ns).Seconds() <= math.Exp2(float64(i)/perOctave) {

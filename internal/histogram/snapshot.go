@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Snapshot is what was counted up to a time.
+// Snapshot is the counts up to some time.
 type Snapshot struct {
 	Count uint64
 	SumNs uint64
@@ -15,15 +15,15 @@ type Snapshot struct {
 	cells []uint64
 }
 
-// NewSnapshot returns one of nothing.
+// NewSnapshot returns an empty Snapshot.
 func (s *Scale) NewSnapshot() Snapshot {
 	return Snapshot{scale: s, cells: make([]uint64, len(s.boundNs))}
 }
 
-// Add adds what d has counted.
+// Add adds the counts of d.
 func (s *Snapshot) Add(d *Durations) { s.add(d.cells, d.sumNs) }
 
-// Merge adds what another snapshot has of the same scale.
+// Merge adds another snapshot.
 func (s *Snapshot) Merge(other Snapshot) { s.add(other.cells, other.SumNs) }
 
 func (s *Snapshot) add(cells []uint64, sumNs uint64) {
@@ -34,7 +34,7 @@ func (s *Snapshot) add(cells []uint64, sumNs uint64) {
 	s.SumNs += sumNs
 }
 
-// Since returns what was counted after an earlier snapshot of the same.
+// Since returns the counts since an earlier snapshot of the same durations.
 func (s Snapshot) Since(earlier Snapshot) Snapshot {
 	d := Snapshot{Count: s.Count - earlier.Count, SumNs: s.SumNs - earlier.SumNs, scale: s.scale, cells: make([]uint64, len(s.cells))}
 	for i := range d.cells {
@@ -43,8 +43,8 @@ func (s Snapshot) Since(earlier Snapshot) Snapshot {
 	return d
 }
 
-// Quantile returns a duration that the given part of those counted did not exceed, at most 9 % above the least such
-// from 60 ns to 64 s; 0 if none was counted.
+// Quantile returns the q-quantile of the durations, or 0 if there are none. From 60 ns to 64 s it is exact or at most 9 %
+// too high.
 func (s Snapshot) Quantile(q float64) time.Duration {
 	if s.Count == 0 {
 		return 0
@@ -59,7 +59,7 @@ func (s Snapshot) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// Classic returns, by its upper bound in seconds, how many durations each classic bucket and those below it have.
+// Classic returns the cumulative counts of the classic buckets, by upper bound in seconds.
 func (s Snapshot) Classic() map[float64]uint64 {
 	buckets := map[float64]uint64{}
 	at, sum := 0, uint64(0)
@@ -73,7 +73,7 @@ func (s Snapshot) Classic() map[float64]uint64 {
 	return buckets
 }
 
-// Native returns how many durations each native bucket has that has some, by its index.
+// Native returns the counts of the native buckets that are not empty, by index.
 func (s Snapshot) Native() map[int]int64 {
 	buckets := map[int]int64{}
 	for i, n := range s.cells {

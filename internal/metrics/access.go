@@ -11,8 +11,8 @@ import (
 	"cellserver/internal/often"
 )
 
-// Access is who may ask: whoever has one of the secrets, or everybody while there is none. It is safe for concurrent
-// use.
+// Access decides who may read the metrics: clients with one of the secrets, or everyone if none is set. It is safe for
+// concurrent use.
 type Access struct {
 	Log *slog.Logger
 	Now func() int64 // nanoseconds, of a clock that does not go back
@@ -21,13 +21,13 @@ type Access struct {
 	failures often.Counter
 }
 
-// secrets are hashed, so that comparing them takes the same time whatever they are and however long.
+// secrets are hashed so that comparing them takes the same time whatever their content and length.
 type secrets struct {
 	token, userPassword       [sha256.Size]byte
 	hasToken, hasUserPassword bool
 }
 
-// Set replaces the secrets: a bearer token, and "user:password" for basic authentication; empty for none.
+// Set replaces the secrets: a bearer token, and "user:password" for basic authentication. An empty one is not accepted.
 func (a *Access) Set(token, userPassword string) {
 	a.secrets.Store(&secrets{
 		token: sha256.Sum256([]byte(token)), hasToken: token != "",
@@ -35,7 +35,7 @@ func (a *Access) Set(token, userPassword string) {
 	})
 }
 
-// IsOpen reports whether everybody may ask.
+// IsOpen reports whether no secret is required.
 func (a *Access) IsOpen() bool {
 	s := a.secrets.Load()
 	return s == nil || !s.hasToken && !s.hasUserPassword
@@ -58,7 +58,7 @@ func matches(given string, want *[sha256.Size]byte) bool {
 	return subtle.ConstantTimeCompare(hash[:], want[:]) == 1
 }
 
-// guard lets only those through that may ask.
+// guard answers 401 to requests without a valid secret.
 func (a *Access) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a.allows(r) {
@@ -66,7 +66,7 @@ func (a *Access) guard(next http.Handler) http.Handler {
 			return
 		}
 		if count := a.failures.Due(a.Now()); count > 0 {
-			a.Log.Warn("a request for the metrics had no secret or a wrong one", "client", r.RemoteAddr, "count", count,
+			a.Log.Warn("a request to the metrics address had a missing or wrong secret", "client", r.RemoteAddr, "count", count,
 				"hint", "see --metrics-token-file and --metrics-password-file")
 		}
 		s := a.secrets.Load()
@@ -76,6 +76,6 @@ func (a *Access) guard(next http.Handler) http.Handler {
 		if s.hasUserPassword {
 			w.Header().Add("WWW-Authenticate", `Basic realm="cellserver", charset="UTF-8"`)
 		}
-		http.Error(w, "a secret is needed here", http.StatusUnauthorized)
+		http.Error(w, "a secret is required", http.StatusUnauthorized)
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// TestSeries holds the names, types and labels of all series of ours: dashboards and alerts know them.
+// TestSeries compares the names, types and labels of our series with a golden file: dashboards and alerts rely on them.
 func TestSeries(t *testing.T) {
 	var got []string
 	for name, f := range newRig().gather(t) {
@@ -83,7 +83,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestDurationsAreNativeAndClassic: in protobuf, which Prometheus asks for native histograms in, there are both.
+// TestDurationsAreNativeAndClassic: the protobuf format, which carries native histograms, has both forms.
 func TestDurationsAreNativeAndClassic(t *testing.T) {
 	r := newRig()
 	r.say(strings.Repeat("CL.THROTTLE a 1 1 60\r\n", 5) + "EVAL 'while true do end' 0\r\n")
@@ -109,7 +109,7 @@ func TestDurationsAreNativeAndClassic(t *testing.T) {
 	}
 }
 
-// TestSeriesAreBounded: nothing that a client sends makes a new series.
+// TestSeriesAreBounded: no client input creates a new series.
 func TestSeriesAreBounded(t *testing.T) {
 	r := newRig()
 	before := names(r.scrape(t))
@@ -134,7 +134,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
-// names are the series of ours in a scrape, without their values.
+// names returns our series in a scrape, without their values.
 func names(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if name, _, ok := strings.Cut(line, " "); ok && strings.HasPrefix(name, "cellserver_") {
@@ -144,7 +144,7 @@ func names(text string) (all []string) {
 	return all
 }
 
-// TestScrapesUnderLoad: the sums are right at the end, and never go back.
+// TestScrapesUnderLoad: sums never decrease, and are right at the end.
 func TestScrapesUnderLoad(t *testing.T) {
 	r := newRig()
 	const clients, rounds, batch = 8, 50, 20

@@ -60,13 +60,13 @@ func newRig(change ...func(*Config)) *rig {
 	return &rig{c, engine, Handler(c)}
 }
 
-// conn is a session's connection.
+// conn is a session's connection; it only notes wake-ups.
 type conn struct{ woken chan struct{} }
 
 func (c conn) Wake() { c.woken <- struct{}{} }
 func (c conn) Kill() {}
 
-// say has a new client send commands.
+// say sends commands from a new client.
 func (r *rig) say(in string) {
 	c := conn{make(chan struct{}, 1)}
 	s := r.engine.NewSession(peer.Peer{Addr: "192.0.2.1:5000"}, c)
@@ -104,7 +104,7 @@ func (r *rig) scrape(t testing.TB) string {
 	return answer.Body.String()
 }
 
-// gather returns the series of ours by name, as a scrape in protobuf has them.
+// gather returns our metric families by name, as a scrape in protobuf has them.
 func (r *rig) gather(t testing.TB) map[string]*dto.MetricFamily {
 	t.Helper()
 	all, err := newRegistry(&r.config).Gather()
@@ -118,7 +118,7 @@ func (r *rig) gather(t testing.TB) map[string]*dto.MetricFamily {
 	return byName
 }
 
-// value is a counter's or gauge's, of the series with these values of its labels in the order of their names.
+// value returns the value of the counter or gauge with these label values, in the order of the label names.
 func value(t testing.TB, f *dto.MetricFamily, labels ...string) float64 {
 	t.Helper()
 	if m := series(f, labels...); m != nil {

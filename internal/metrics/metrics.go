@@ -1,6 +1,5 @@
-// Package metrics serves what operators ask for over HTTP: whether the server is alive and ready, its figures in
-// Prometheus's format, and profiles. All figures are pulled when they are asked for. Its handler is safe for
-// concurrent use.
+// Package metrics serves over HTTP what operators need: health and readiness checks, metrics in Prometheus's format, and
+// profiles. Metrics are collected when they are scraped. Its handler is safe for concurrent use.
 package metrics
 
 import (
@@ -21,7 +20,7 @@ import (
 	"cellserver/internal/topkeys"
 )
 
-// Config is what a handler needs.
+// Config configures a handler.
 type Config struct {
 	Store       store.Store
 	Records     *observe.Records
@@ -30,13 +29,13 @@ type Config struct {
 	Server      *server.Server
 	Version     string
 	NotReady    func() (why string) // empty while clients are served
-	Access      *Access             // to all but /healthz and /readyz
+	Access      *Access             // for everything but /healthz and /readyz
 	Page        http.Handler        // at /, nil for none
-	TopKeys     int                 // that a metric shows of each kind; none with 0
+	TopKeys     int                 // how many a metric shows of each ranking; 0 for none
 	TopKeyNames NameStyle
 	Profiles    bool // whether /debug/pprof is served
-	// BoundTo is the address that the handler's listener is bound to: on a loopback address only requests for a
-	// loopback host are answered, so that no web page can reach it by DNS rebinding.
+	// BoundTo is the listener's address. On a loopback address only requests for a loopback host are answered, so that
+	// no web page can reach it by DNS rebinding.
 	BoundTo net.Addr
 }
 
@@ -66,7 +65,7 @@ func Handler(c Config) http.Handler {
 	return mux
 }
 
-func (c *Config) topKeys(kind topkeys.Kind, n int) []topkeys.Entry {
+func (c *Config) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
 	return c.Records.TopKeys.Top(kind, c.Now(), n)
 }
 
@@ -76,12 +75,12 @@ func newRegistry(c *Config) *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{config: c},
-		newTopCollector(c.topKeys, c.TopKeys, c.TopKeyNames),
+		newTopKeysCollector(c.topKeys, c.TopKeys, c.TopKeyNames),
 	)
 	return registry
 }
 
-// handleProfiles leaves out pprof's cmdline, which would show a password that was given as a flag.
+// handleProfiles omits pprof's cmdline, which would show a password given as a flag.
 func handleProfiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
@@ -101,7 +100,7 @@ func loopbackOnly(next http.Handler) http.Handler {
 	})
 }
 
-// isLoopbackHost reports whether a Host header, with a port or without, names this machine to itself.
+// isLoopbackHost reports whether a Host header, with or without a port, names the loopback interface.
 func isLoopbackHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -15,11 +15,11 @@ import (
 // NameStyle says how keys are named in labels. It is a flag's value.
 type NameStyle string
 
-// The styles:
+// The name styles:
 const (
 	PlainNames  NameStyle = "plain"
-	HashedNames NameStyle = "hash" // the first 16 digits of SHA-256: a look does not tell the key, but a guess can be tested
-	CutNames    NameStyle = "cut"  // the first characters; keys that begin alike are added up
+	HashedNames NameStyle = "hash" // the first 16 digits of SHA-256: it hides the key, but a guess can be verified
+	CutNames    NameStyle = "cut"  // the first characters; keys that share them are added up
 )
 
 // String implements pflag.Value.
@@ -39,14 +39,14 @@ func (s *NameStyle) Set(text string) error {
 }
 
 const (
-	// MaxTopKeys bounds the series of each kind.
+	// MaxTopKeys bounds the series of each ranking.
 	MaxTopKeys = 100
 
 	cutNameBytes  = 8
-	hashNameBytes = 8 // twice as many digits
+	hashNameBytes = 8 // in hexadecimal, two digits each
 )
 
-// name returns a key as a label, which must be text.
+// name returns a key as a label value, which must be UTF-8.
 func (s NameStyle) name(key string) string {
 	switch {
 	case s == HashedNames:
@@ -58,36 +58,37 @@ func (s NameStyle) name(key string) string {
 	return resp.PrintableN([]byte(key), 4*topkeys.MaxNameBytes)
 }
 
-// topCollector collects the keys that are asked and denied most.
-type topCollector struct {
-	top   func(kind topkeys.Kind, n int) []topkeys.Entry
+// topKeysCollector collects the most requested and the most limited keys.
+type topKeysCollector struct {
+	top   func(ranking topkeys.Ranking, n int) []topkeys.Entry
 	n     int
 	names NameStyle
 	rate  *prometheus.Desc
 }
 
-// newTopCollector returns a collector of up to n keys of each kind. With 0 it collects nothing: keys may be personal data.
-func newTopCollector(top func(kind topkeys.Kind, n int) []topkeys.Entry, n int, names NameStyle) *topCollector {
-	return &topCollector{top: top, n: n, names: names, rate: prometheus.NewDesc("cellserver_top_key_calls_per_second",
-		"Estimated calls per second of the keys that are asked or denied most, over about the last minute.", []string{"kind", "db", "key"}, nil)}
+// newTopKeysCollector returns a collector of up to n keys of each ranking. With 0 it collects nothing: keys may be
+// personal data.
+func newTopKeysCollector(top func(ranking topkeys.Ranking, n int) []topkeys.Entry, n int, names NameStyle) *topKeysCollector {
+	return &topKeysCollector{top: top, n: n, names: names, rate: prometheus.NewDesc("cellserver_top_key_calls_per_second",
+		"Estimated calls per second of the most requested and the most limited keys, over about the last minute.", []string{"kind", "db", "key"}, nil)}
 }
 
 // Describe implements prometheus.Collector.
-func (t *topCollector) Describe(ch chan<- *prometheus.Desc) { ch <- t.rate }
+func (t *topKeysCollector) Describe(ch chan<- *prometheus.Desc) { ch <- t.rate }
 
 // Collect implements prometheus.Collector.
-func (t *topCollector) Collect(ch chan<- prometheus.Metric) {
+func (t *topKeysCollector) Collect(ch chan<- prometheus.Metric) {
 	if t.n == 0 {
 		return
 	}
-	for _, kind := range []topkeys.Kind{topkeys.Asked, topkeys.Denied} {
+	for _, ranking := range []topkeys.Ranking{topkeys.Requested, topkeys.Limited} {
 		type series struct{ db, key string }
-		rates := map[series]float64{} // keys may have one name
-		for _, e := range t.top(kind, t.n) {
+		rates := map[series]float64{} // several keys may share a label
+		for _, e := range t.top(ranking, t.n) {
 			rates[series{strconv.Itoa(int(e.DB)), t.names.name(e.Name)}] += e.CallsPerSecond
 		}
 		for s, rate := range rates {
-			ch <- prometheus.MustNewConstMetric(t.rate, prometheus.GaugeValue, rate, kind.String(), s.db, s.key)
+			ch <- prometheus.MustNewConstMetric(t.rate, prometheus.GaugeValue, rate, ranking.String(), s.db, s.key)
 		}
 	}
 }

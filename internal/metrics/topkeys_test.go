@@ -12,18 +12,18 @@ import (
 )
 
 func TestTopKeys(t *testing.T) {
-	top := func(kind topkeys.Kind, n int) []topkeys.Entry {
+	top := func(ranking topkeys.Ranking, n int) []topkeys.Entry {
 		all := []topkeys.Entry{
 			{Name: "customer:4711", CallsPerSecond: 20},
 			{Name: "customer:4712", CallsPerSecond: 10, DB: 0},
 			{Name: "\xff\n\"", CallsPerSecond: 2, DB: 3},
 		}
-		if kind == topkeys.Denied {
+		if ranking == topkeys.Limited {
 			all = all[1:2]
 		}
 		return all[:min(n, len(all))]
 	}
-	const head = `# HELP cellserver_top_key_calls_per_second Estimated calls per second of the keys that are asked or denied most, over about the last minute.
+	const head = `# HELP cellserver_top_key_calls_per_second Estimated calls per second of the most requested and the most limited keys, over about the last minute.
 # TYPE cellserver_top_key_calls_per_second gauge
 `
 	for _, tt := range []struct {
@@ -50,7 +50,7 @@ cellserver_top_key_calls_per_second{db="0",key="efee38f45bf9822d",kind="denied"}
 `},
 	} {
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(newTopCollector(top, tt.n, tt.names))
+		registry.MustRegister(newTopKeysCollector(top, tt.n, tt.names))
 		page := httptest.NewRecorder()
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if got := page.Body.String(); got != tt.want {

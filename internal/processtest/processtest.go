@@ -1,4 +1,4 @@
-// Package processtest runs programs for tests, which end with the test.
+// Package processtest runs programs for tests and stops them when the test ends.
 package processtest
 
 import (
@@ -20,10 +20,10 @@ type Process struct {
 	Log Log
 
 	exited  chan struct{}
-	stopped bool // the test knows that it ends
+	stopped bool // the test has stopped it
 }
 
-// Log keeps what a process writes. It is safe for concurrent use.
+// Log stores the output of a process. It is safe for concurrent use.
 type Log struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
@@ -36,14 +36,14 @@ func (l *Log) Write(b []byte) (int, error) {
 	return l.buf.Write(b)
 }
 
-// String returns what was written so far.
+// String returns the output so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
 
-// Command is a command that is killed a little before the tests run out of time, when no cleanup would end it.
+// Command returns a command that is killed shortly before the tests time out, when cleanups would not run.
 func Command(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx := context.Background()
@@ -57,8 +57,8 @@ func Command(t *testing.T, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start starts a command whose output is kept, and shown if the test fails. The test fails if it ends before Stop, or
-// not well.
+// Start starts a command, and shows its output if the test fails. The test fails if the command exits before Stop, or with
+// an error.
 func Start(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{Cmd: cmd, exited: make(chan struct{})}
@@ -72,7 +72,7 @@ func Start(t *testing.T, cmd *exec.Cmd) *Process {
 	}()
 	t.Cleanup(func() {
 		if p.HasExited() && !p.stopped {
-			t.Errorf("%s ended before its time, with %d", cmd.Path, cmd.ProcessState.ExitCode())
+			t.Errorf("%s exited unexpectedly, with %d", cmd.Path, cmd.ProcessState.ExitCode())
 		} else if !p.stopped {
 			if code := p.Stop(t, syscall.SIGTERM); code != 0 {
 				t.Errorf("%s ended with %d after SIGTERM", cmd.Path, code)
@@ -97,7 +97,7 @@ func (p *Process) HasExited() bool {
 
 const stopTimeout = 20 * time.Second // more than --shutdown-timeout
 
-// Stop sends a signal and is then Await.
+// Stop sends a signal and then calls Await.
 func (p *Process) Stop(t *testing.T, sig os.Signal) (code int) {
 	t.Helper()
 	if err := p.Cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -106,7 +106,7 @@ func (p *Process) Stop(t *testing.T, sig os.Signal) (code int) {
 	return p.Await(t)
 }
 
-// Await waits for the end, and returns the exit code, -1 if the process had to be killed or a signal ended it.
+// Await waits for the process to exit, and returns its exit code, or -1 if it was killed by a signal.
 func (p *Process) Await(t *testing.T) (code int) {
 	t.Helper()
 	p.stopped = true
@@ -130,7 +130,7 @@ func (p *Process) Eventually(t *testing.T, timeout time.Duration, what string, c
 	}
 }
 
-// FreeAddr returns an address that a program may listen on which takes no port 0, unless another takes it first.
+// FreeAddr returns a free address, for programs that cannot listen on port 0. Another process may take it first.
 func FreeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -141,17 +141,17 @@ func FreeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Need finds a tool. Without it the test is skipped, but fails in CI, which must have it.
+// Need finds a tool. Without it the test is skipped, but fails in CI.
 func Need(t *testing.T, tool, debianPackage string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(tool)
 	if err != nil {
-		SkipUnlessCI(t, "needs "+tool+", of Debian's package "+debianPackage+": run scripts/deps.sh")
+		SkipUnlessCI(t, "requires "+tool+" from Debian's package "+debianPackage+": run scripts/deps.sh")
 	}
 	return path
 }
 
-// SkipUnlessCI skips a test that lacks something, but fails it in CI.
+// SkipUnlessCI skips a test that cannot run, but fails it in CI.
 func SkipUnlessCI(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {

@@ -1,4 +1,4 @@
-// Package redistest starts a real redis-server for a test that holds our answers against Redis's.
+// Package redistest starts a real redis-server for tests that compare our replies with Redis's.
 package redistest
 
 import (
@@ -14,12 +14,12 @@ import (
 
 const startTimeout = 20 * time.Second
 
-// Start runs a redis-server on a unix socket until the test ends, and returns a client of it. Without a redis-server
-// the test is skipped, but fails in CI, which must have one.
+// Start runs a redis-server on a unix socket until the test ends, and returns a client of it. Without a redis-server the
+// test is skipped, but fails in CI.
 func Start(t *testing.T, args ...string) *redis.Client {
 	t.Helper()
 	path := processtest.Need(t, "redis-server", "redis-server")
-	dir, err := os.MkdirTemp("", "redis") // a test's own directory may be too long for a socket's path
+	dir, err := os.MkdirTemp("", "redis") // the path of t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

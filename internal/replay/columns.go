@@ -9,12 +9,12 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// resultColumns are those that a replay appends, in place of any that the trace has.
+// resultColumns are the columns that a replay appends, replacing any of these names in the trace.
 func resultColumns() []string {
 	return []string{"limited", "limit", "remaining", "retry_after", "reset_after"}
 }
 
-// columns is where a header has what; -1 is nowhere.
+// columns holds the indexes of the header's columns; -1 for a missing one.
 type columns struct {
 	at, atNs int // one of them is -1
 	key      int
@@ -22,11 +22,11 @@ type columns struct {
 	// The limit's columns.
 	maxBurst, count, period, quantity number
 
-	kept  []int // all columns but the results
+	kept  []int // all columns except the results
 	names []string
 }
 
-// number is an integer column, or what stands in for it.
+// number is an integer column, or its fallback.
 type number struct {
 	name, flag string
 	column     int
@@ -55,13 +55,13 @@ func newColumns(header []string, o Options) (columns, error) {
 			continue
 		}
 		c.kept = append(c.kept, i)
-		c.names = append(c.names, rereadable(name))
+		c.names = append(c.names, csvReadable(name))
 		column := known[name]
 		if column == nil {
 			continue
 		}
 		if *column >= 0 {
-			return columns{}, fmt.Errorf("column %s is there twice", name)
+			return columns{}, fmt.Errorf("column %s appears twice", name)
 		}
 		*column = i
 	}
@@ -77,7 +77,7 @@ func (c *columns) check() error {
 	case c.at < 0 && c.atNs < 0:
 		return errors.New("no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds)")
 	case c.at >= 0 && c.atNs >= 0:
-		return errors.New("columns at and at_ns are both there: keep one")
+		return errors.New("columns at and at_ns are both present: keep one")
 	case c.key < 0:
 		return errors.New("column key is missing: add it to the header")
 	}
@@ -89,7 +89,7 @@ func (c *columns) check() error {
 	return nil
 }
 
-// parse fills in a row from its record.
+// parse fills in a row from its CSV record.
 func (c *columns) parse(record []string, r *row) (err error) {
 	if r.atNs, err = c.parseTime(record); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (c *columns) parse(record []string, r *row) (err error) {
 		return err
 	}
 	for _, i := range c.kept {
-		r.fields = append(r.fields, rereadable(record[i]))
+		r.fields = append(r.fields, csvReadable(record[i]))
 	}
 	return nil
 }
@@ -150,8 +150,8 @@ func inColumn(name string, err error) error {
 	return nil
 }
 
-// rereadable makes up for what csv.Reader does to a line break in quotes: it drops one CR before each LF.
-func rereadable(field string) string {
+// csvReadable doubles the CR before each LF, because csv.Reader drops one from a line break in quotes.
+func csvReadable(field string) string {
 	if !strings.Contains(field, "\r\n") {
 		return field
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// FuzzReplay takes any bytes for a trace. What comes out must be a trace again, one that is answered the same.
+// FuzzReplay uses any bytes as a trace. The output must be a trace again, with the same answers.
 func FuzzReplay(f *testing.F) {
 	for _, seed := range []string{
 		"at_ns,key,max_burst,count,period,quantity\n1,a,4,1,10,6\n2,b,4,1,10,-1\n",
@@ -27,18 +27,18 @@ func FuzzReplay(f *testing.F) {
 		var out bytes.Buffer
 		skipped, err := Rows(t.Context(), bytes.NewReader(in), &out, o)
 		if out.Len() == 0 {
-			return // the header is wrong
+			return // the header is invalid
 		}
 		s, summaryErr := Summarize(t.Context(), bytes.NewReader(in), o)
 		if (err == nil) != (summaryErr == nil) || s.Skipped.Rows != skipped.Rows {
 			t.Fatalf("rows end in %v with %v, the summary in %v with %v", err, skipped, summaryErr, s.Skipped)
 		}
 		records, err := csv.NewReader(bytes.NewReader(out.Bytes())).ReadAll()
-		if err != nil || int64(len(records)) != 1+s.Allowed+s.Denied {
-			t.Fatalf("%d records, %v, for a header and %d rows", len(records), err, s.Allowed+s.Denied)
+		if err != nil || int64(len(records)) != 1+s.Allowed+s.Limited {
+			t.Fatalf("%d records, %v, for a header and %d rows", len(records), err, s.Allowed+s.Limited)
 		}
 		if bytes.HasPrefix(out.Bytes(), []byte("\ufeff")) {
-			return // a column whose name begins like that came to stand first: its mark would be taken for the file's
+			return // the first column's name begins with a byte order mark, which would be taken for the file's
 		}
 		var again bytes.Buffer
 		if _, err := Rows(t.Context(), bytes.NewReader(out.Bytes()), &again, o); err != nil {

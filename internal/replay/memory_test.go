@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// newKeys is a trace of so many rows, each with a key of its own that expires after 1 ms, 1,000 rows later.
+// newKeys is a trace whose rows each have a new key, which expires after 1 ms, 1,000 rows later.
 func newKeys(rows int64) io.Reader { return &keyTrace{rows: rows} }
 
 type keyTrace struct {
@@ -49,7 +49,7 @@ func (k *keyTrace) fill() {
 
 func TestMemoryDoesNotGrowWithTheTrace(t *testing.T) {
 	const rows = 500_000
-	const maxHeapBytes = 8 << 20 // the keys alone are five times that
+	const maxHeapBytes = 8 << 20 // all keys together take five times that
 	before := heapBytes()
 	for _, window := range []time.Duration{0, time.Millisecond} {
 		most := uint64(0)
@@ -67,7 +67,7 @@ func TestMemoryDoesNotGrowWithTheTrace(t *testing.T) {
 	}
 }
 
-// TestMassExpiry lets many keys expire at once: a sweep after that leaves next to none of them.
+// TestMassExpiry lets many keys expire at once: the next sweep leaves almost none of them.
 func TestMassExpiry(t *testing.T) {
 	const keys = 100_000
 	var in strings.Builder

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// maxQuotedBytes is how much of a field an error repeats.
+// maxQuotedBytes is how much of a field an error quotes.
 const maxQuotedBytes = 64
 
-// parseInteger reads a signed 64-bit integer as CL.THROTTLE does: decimal, with an optional sign, and no blanks.
+// parseInteger reads a signed 64-bit integer as CL.THROTTLE does: decimal, with an optional sign and no spaces.
 func parseInteger(s string) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Errorf("%s is beyond 64 bits", quoted(s))
+		return 0, fmt.Errorf("%s does not fit in 64 bits", quoted(s))
 	case err != nil:
 		return 0, fmt.Errorf("%s is not an integer", quoted(s))
 	}
 	return n, nil
 }
 
-// parseTime reads RFC 3339 or decimal Unix seconds as Unix nanoseconds, and cuts off digits beyond these.
+// parseTime reads RFC 3339 or decimal Unix seconds as Unix nanoseconds, and truncates further digits.
 func parseTime(s string) (int64, error) {
 	parse := parseUnixSeconds
 	if len(s) > 4 && s[4] == '-' {
@@ -32,14 +32,14 @@ func parseTime(s string) (int64, error) {
 	atNs, err := parse(s)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Errorf("%s is beyond what 64 bits of nanoseconds hold, the years 1677 to 2262", quoted(s))
+		return 0, fmt.Errorf("%s does not fit in 64 bits of nanoseconds, the years 1677 to 2262", quoted(s))
 	case err != nil:
 		return 0, fmt.Errorf("%s is not a time: give RFC 3339 or Unix seconds", quoted(s))
 	}
 	return atNs, nil
 }
 
-// parseUnixSeconds takes the point out and reads what is left as one integer, for no float holds it.
+// parseUnixSeconds removes the point and parses the rest as one integer, because no float is precise enough.
 func parseUnixSeconds(s string) (int64, error) {
 	const places = 9
 	var scratch [32]byte
@@ -61,7 +61,7 @@ func endsInDigit(s string) bool {
 
 func parseRFC3339(s string) (int64, error) {
 	t, err := time.Parse(time.RFC3339, s)
-	// time.Parse takes hours of one digit and a comma for the point, RFC 3339 does not: go.dev/issue/54580.
+	// time.Parse takes hours of one digit and a comma as the decimal point, RFC 3339 does not: go.dev/issue/54580.
 	if err != nil || s[13] != ':' || strings.Contains(s, ",") {
 		return 0, strconv.ErrSyntax
 	}
@@ -72,7 +72,7 @@ func parseRFC3339(s string) (int64, error) {
 	return atNs, nil
 }
 
-// quoted returns text from the trace in a form that is short and stays on one line.
+// quoted returns text from the trace, shortened and on one line.
 func quoted(s string) string {
 	if len(s) > maxQuotedBytes {
 		return strconv.Quote(s[:maxQuotedBytes]) + "..."

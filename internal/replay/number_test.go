@@ -38,7 +38,7 @@ func TestParseTime(t *testing.T) {
 }
 
 func TestParseTimeErrors(t *testing.T) {
-	const noTime, beyond = "is not a time", "is beyond what 64 bits"
+	const noTime, beyond = "is not a time", "does not fit in 64 bits of nanoseconds"
 	tests := []struct{ in, want string }{
 		{"", noTime},
 		{"-", noTime},

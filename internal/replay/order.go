@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// order gives rows back in the order of time, and those of one time as they came. It holds those of the window,
-// and uses their memory again.
+// order sorts rows by time; rows of the same time keep their order. It holds only the rows of the window, and reuses
+// their memory.
 type order struct {
 	windowNs int64
 	waiting  rowHeap
 	free     []*row
 	pushed   int64
 
-	newestNs   int64 // of all rows that came
-	releasedNs int64 // of the row given back last
+	newestNs   int64 // time of the newest row pushed
+	releasedNs int64 // time of the row popped last
 }
 
 func newOrder(window time.Duration) order {
 	return order{windowNs: int64(window), newestNs: math.MinInt64, releasedNs: math.MinInt64}
 }
 
-// blank returns a row to fill in, for push or recycle.
-func (o *order) blank() *row {
+// takeRow returns an empty row to fill in and pass to push or recycle.
+func (o *order) takeRow() *row {
 	n := len(o.free)
 	if n == 0 {
 		return new(row)
@@ -34,17 +34,17 @@ func (o *order) blank() *row {
 	return r
 }
 
-// recycle takes back a row that nobody needs any more.
+// recycle takes back a row that is no longer used.
 func (o *order) recycle(r *row) {
-	clear(r.fields) // lets go of the text
+	clear(r.fields) // releases the text
 	*r = row{fields: r.fields[:0]}
 	o.free = append(o.free, r)
 }
 
-// push adds a row, unless a later one was given back already.
+// push adds a row, unless a later one was popped already.
 func (o *order) push(r *row) error {
 	if r.atNs < o.releasedNs {
-		late := time.Unix(0, o.newestNs).Sub(time.Unix(0, r.atNs)) // unlike int64, Sub saturates
+		late := time.Unix(0, o.newestNs).Sub(time.Unix(0, r.atNs)) // unlike subtraction of int64, Sub saturates
 		return fmt.Errorf("out of order by %s: sort the trace, or give --reorder-window %[1]s or more", late)
 	}
 	o.pushed++
@@ -54,7 +54,7 @@ func (o *order) push(r *row) error {
 	return nil
 }
 
-// pop returns the next row that is as old as the window is long, or nil.
+// pop returns the oldest row if it is at least the window older than the newest, else nil.
 func (o *order) pop() *row {
 	if len(o.waiting) == 0 || o.waiting[0].atNs > o.readyNs() {
 		return nil
@@ -64,7 +64,7 @@ func (o *order) pop() *row {
 	return r
 }
 
-// end makes all rows ready: none is still to come.
+// end makes all rows ready, because no more will be pushed.
 func (o *order) end() { o.windowNs = 0 }
 
 func (o *order) readyNs() int64 {
@@ -74,7 +74,7 @@ func (o *order) readyNs() int64 {
 	return o.newestNs - o.windowNs
 }
 
-// rowHeap is a container/heap by time, and then by place.
+// rowHeap is a container/heap ordered by time, then by place.
 type rowHeap []*row
 
 func (h rowHeap) Len() int      { return len(h) }

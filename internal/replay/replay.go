@@ -1,8 +1,8 @@
-// Package replay runs a CSV trace of requests through the store on the trace's own clock: what a row is answered
-// depends on the rows before it, and on nothing else.
+// Package replay runs a CSV trace of requests through the store with the trace's times as the clock: the answer to a row
+// depends only on the rows before it.
 //
-// A replay runs in its caller's goroutine and shares nothing, so any number of them may run at once. Its memory
-// follows the live keys and the rows in the reorder window, and never the length of the trace.
+// A replay runs in its caller's goroutine and shares nothing, so any number of them may run at once. Its memory depends
+// on the number of live keys and of rows in the reorder window, not on the length of the trace.
 package replay
 
 import (
@@ -18,30 +18,29 @@ import (
 	"cellserver/internal/store"
 )
 
-// Options says how a trace is to be read. The zero Options wants every column there and every row right.
+// Options says how to read a trace. The zero Options requires every column and accepts no bad row.
 type Options struct {
 	Name    string // of the trace, for errors
 	Reading funnel.Reading
 
-	// These stand in for a column that is missing or a field that is empty; nil is not set. A Quantity that is
-	// not set is 1.
+	// Defaults for missing columns and empty fields; nil for none. The default Quantity is 1.
 	MaxBurst, Count, Period, Quantity *int64
 
-	ReorderWindow time.Duration // how far a row may be behind the newest one
-	SkipBad       bool          // count bad rows and go on, instead of ending with the first
+	ReorderWindow time.Duration // how much older than the newest row a row may be
+	SkipBad       bool          // count bad rows and continue, instead of stopping at the first
 
-	// Progress is called every few thousand rows with how many rows and bytes were read; nil for none.
+	// Progress, if not nil, is called every few thousand rows with the rows and bytes read so far.
 	Progress func(rows, bytes int64)
 }
 
-// Skipped is what became of the bad rows.
+// Skipped describes the bad rows.
 type Skipped struct {
 	Rows  int64
-	First error // what was wrong with the first of them, nil if there was none
+	First error // the error of the first of them, or nil
 }
 
-// Rows writes a trace's rows to out in the order of time, each with its answer appended. When it ends in an
-// error, all rows before that were answered and written, unless ctx is done or out is what failed.
+// Rows writes a trace's rows to out in order of time, each with its answer appended. If it returns an error, all rows
+// before it were answered and written, unless ctx is done or writing to out failed.
 func Rows(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped, error) {
 	t, err := newTrace(in, o)
 	if err != nil {
@@ -62,8 +61,8 @@ func Rows(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped,
 	return p.skipped, nil
 }
 
-// Summarize adds up what a trace's rows are answered, and finds the keys that are denied most.
-// With an error, it is the summary of the rows before that.
+// Summarize returns the totals of a trace's answers, and the most limited keys. With an error, the summary covers the rows
+// before it.
 func Summarize(ctx context.Context, in io.Reader, o Options) (*Summary, error) {
 	s := newSummary()
 	t, err := newTrace(in, o)
@@ -81,13 +80,12 @@ func Summarize(ctx context.Context, in io.Reader, o Options) (*Summary, error) {
 
 const (
 	progressRows = 4096
-	sweepRows    = 1024 // rows between two sweeps
-	// A sweep is so many steps, and again so many, for as long as more than one in ten of the entries it saw
-	// last had expired.
+	sweepRows    = 1024 // rows between sweeps
+	// A sweep repeats this many steps for as long as more than one in ten of the entries seen had expired.
 	sweepSteps = 64
 )
 
-// sink takes the answered rows. It does not keep them.
+// sink receives the answered rows. It does not retain them.
 type sink interface {
 	row(r *row, result funnel.Result) error
 }
@@ -146,7 +144,7 @@ func (p *player) readAll(ctx context.Context) error {
 }
 
 func (p *player) readOne() error {
-	r := p.order.blank()
+	r := p.order.takeRow()
 	err := p.trace.read(r)
 	if err == nil {
 		err = p.trace.bad(p.order.push(r))
@@ -164,7 +162,7 @@ func (p *player) skip(bad *rowError) {
 	p.skipped.Rows++
 }
 
-// answerReady answers the rows that no row still to come may go before.
+// answerReady answers the rows that no later input can precede.
 func (p *player) answerReady(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -193,7 +191,7 @@ func (p *player) answer(r *row) error {
 	return p.sink.row(r, q.Result)
 }
 
-// sweep removes expired keys faster than rows can add them, also where many expire at once.
+// sweep removes expired keys faster than rows can add them, even if many expire at once.
 func (p *player) sweep(nowNs int64) {
 	for {
 		var seen, removed int

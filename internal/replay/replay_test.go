@@ -38,7 +38,7 @@ func checkError(t *testing.T, err error, want string) {
 	}
 }
 
-// TestVectors replays the rows of redis-cell's own arithmetic: they come out as they were, to the byte.
+// TestVectors replays results recorded from redis-cell: the output equals them byte for byte.
 func TestVectors(t *testing.T) {
 	for _, name := range []string{"throttle_whole_us.csv", "throttle_any_ns.csv"} {
 		t.Run(name, func(t *testing.T) {
@@ -129,10 +129,10 @@ func TestHeaderErrors(t *testing.T) {
 		{"", "replay: trace.csv: the input is empty: its first line must name the columns, such as at_ns,key,max_burst,count,period"},
 		{"\ufeff\n\n", "replay: trace.csv: the input is empty: its first line must name the columns, such as at_ns,key,max_burst,count,period"},
 		{"0,a,1,1,1\n", "replay: trace.csv:1: no time column: the header must name at_ns (Unix nanoseconds) or at (RFC 3339 or Unix seconds)"},
-		{"at,at_ns,key\n", "replay: trace.csv:1: columns at and at_ns are both there: keep one"},
+		{"at,at_ns,key\n", "replay: trace.csv:1: columns at and at_ns are both present: keep one"},
 		{"at,max_burst\n", "replay: trace.csv:1: column key is missing: add it to the header"},
-		{"\nat,key,key\n", "replay: trace.csv:2: column key is there twice"},
-		{"at,key,count,count\n", "replay: trace.csv:1: column count is there twice"},
+		{"\nat,key,key\n", "replay: trace.csv:2: column key appears twice"},
+		{"at,key,count,count\n", "replay: trace.csv:1: column count appears twice"},
 		{"at,key,count,period\n", "replay: trace.csv:1: column max_burst is missing: add it to the header or give --max-burst"},
 		{"at,key,max_burst,period\n", "replay: trace.csv:1: column count is missing: add it to the header or give --count"},
 		{"at,key,max_burst,count\n", "replay: trace.csv:1: column period is missing: add it to the header or give --period"},
@@ -154,18 +154,18 @@ func TestBadRows(t *testing.T) {
 		{"0,a,0,1,1,1,", "the row has 7 fields, the header 6"},
 		{"0,a\"b,0,1,1,1", `bare " in non-quoted-field`},
 		{"0,\"a\"b,0,1,1,1", `extraneous or missing " in quoted-field`},
-		{"0,\"a\n\"b,0,1,1,1", `extraneous or missing " in quoted-field (the row goes on to line 4)`},
+		{"0,\"a\n\"b,0,1,1,1", `extraneous or missing " in quoted-field (the row continues to line 4)`},
 		{"x,a,0,1,1,1", `at_ns: "x" is not an integer`},
 		{",a,0,1,1,1", `at_ns: "" is not an integer`},
 		{"1e9,a,0,1,1,1", `at_ns: "1e9" is not an integer`},
-		{"9223372036854775808,a,0,1,1,1", `at_ns: "9223372036854775808" is beyond 64 bits`},
+		{"9223372036854775808,a,0,1,1,1", `at_ns: "9223372036854775808" does not fit in 64 bits`},
 		{"0,a, 0,1,1,1", `max_burst: " 0" is not an integer`},
 		{"0,a,1_0,1,1,1", `max_burst: "1_0" is not an integer`},
 		{"0,a,0,abc,1,1", `count: "abc" is not an integer`},
 		{"0,a,0,\"1\n\x1b[2J\",1,1", `count: "1\n\x1b[2J" is not an integer`},
 		{"0,a,0,1,0x1,1", `period: "0x1" is not an integer`},
 		{"0,a,0,1,1,1.0", `quantity: "1.0" is not an integer`},
-		{"0,a,0,1,1," + strings.Repeat("9", 65), `quantity: "` + strings.Repeat("9", 64) + `"... is beyond 64 bits`},
+		{"0,a,0,1,1," + strings.Repeat("9", 65), `quantity: "` + strings.Repeat("9", 64) + `"... does not fit in 64 bits`},
 		{"0,a,,1,1,1", "max_burst: the field is empty: fill it in or give --max-burst"},
 		{"0,a,-1,1,1,1", "max_burst must be at least 0, got -1"},
 		{"0,a,0,0,1,1", "Zero rates are not supported"},
@@ -193,14 +193,14 @@ func TestUnclosedQuoteTakesTheRest(t *testing.T) {
 	in := "at_ns,key,max_burst,count,period\n0,\"a,0,1,1\n0,b,0,1,1\n"
 	_, skipped, err := rows(t, in, Options{SkipBad: true})
 	checkError(t, err, "")
-	checkError(t, skipped.First, `trace.csv:2: extraneous or missing " in quoted-field (the row goes on to line 3)`)
+	checkError(t, skipped.First, `trace.csv:2: extraneous or missing " in quoted-field (the row continues to line 3)`)
 }
 
 func TestReorderWindow(t *testing.T) {
 	tests := []struct {
 		name     string
 		window   time.Duration
-		at, want string // one digit a row, in ns
+		at, want string // one digit per row, in ns
 		skipped  int64
 	}{
 		{"equal times keep their order", 0, "0011", "0011", 0},
@@ -266,7 +266,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// endless is a file of one letter and no line end.
+// endless is an endless file of one letter without a line end.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {
@@ -282,7 +282,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip(err)
 	}
 	defer full.Close()
-	for _, n := range []int{0, 1, 100_000} { // seen by the last flush, and long before
+	for _, n := range []int{0, 1, 100_000} { // noticed by the last flush, or long before it
 		in := "at_ns,key,max_burst,count,period\n" + strings.Repeat("0,a,0,1,1\n", n)
 		_, err := Rows(t.Context(), strings.NewReader(in), full, Options{})
 		checkError(t, err, "replay: write rows: write /dev/full: no space left on device")

@@ -12,35 +12,35 @@ import (
 	"cellserver/internal/topkeys"
 )
 
-// deniedCounters is up to how many denied keys are counted exactly.
-const deniedCounters = 10_000
+// limitedCounters is the number of limited keys up to which they are counted exactly.
+const limitedCounters = 10_000
 
-// Summary is what a trace's rows were answered, added up.
+// Summary is the totals of a trace's answers.
 type Summary struct {
-	Allowed, Denied int64
-	FirstNs, LastNs int64 // Unix time of the first and the last row
-	Skipped         Skipped
+	Allowed, Limited int64
+	FirstNs, LastNs  int64 // Unix time of the first and the last row
+	Skipped          Skipped
 
-	denied *topkeys.Sketch
+	limited *topkeys.Sketch
 }
 
-func newSummary() *Summary { return &Summary{denied: topkeys.NewSketch(deniedCounters, 0)} }
+func newSummary() *Summary { return &Summary{limited: topkeys.NewSketch(limitedCounters, 0)} }
 
 func (s *Summary) row(r *row, result funnel.Result) error {
-	if s.Allowed+s.Denied == 0 {
+	if s.Allowed+s.Limited == 0 {
 		s.FirstNs = r.atNs
 	}
 	s.LastNs = r.atNs
 	if result.Limited {
-		s.Denied++
-		s.denied.Add([]byte(r.key), 1)
+		s.Limited++
+		s.limited.Add([]byte(r.key), 1)
 	} else {
 		s.Allowed++
 	}
 	return nil
 }
 
-// Print writes the summary as aligned text, with the up to top keys that were denied most.
+// Print writes the summary as aligned text, with up to top of the most limited keys.
 func (s *Summary) Print(out io.Writer, top int) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	_, err := w.Write(s.appendTop(s.appendTotals(nil), top))
@@ -54,11 +54,11 @@ func (s *Summary) Print(out io.Writer, top int) error {
 }
 
 func (s *Summary) appendTotals(b []byte) []byte {
-	rows := s.Allowed + s.Denied
-	b = fmt.Appendf(b, "rows\t%d\nallowed\t%d\ndenied\t%d\n", rows, s.Allowed, s.Denied)
+	rows := s.Allowed + s.Limited
+	b = fmt.Appendf(b, "rows\t%d\nallowed\t%d\nlimited\t%d\n", rows, s.Allowed, s.Limited)
 	if rows > 0 {
 		first, last := time.Unix(0, s.FirstNs).UTC(), time.Unix(0, s.LastNs).UTC()
-		b = fmt.Appendf(b, "denial rate\t%.2f %%\n", 100*float64(s.Denied)/float64(rows))
+		b = fmt.Appendf(b, "limited share\t%.2f %%\n", 100*float64(s.Limited)/float64(rows))
 		b = fmt.Appendf(b, "first\t%s\n", first.Format(time.RFC3339Nano))
 		b = fmt.Appendf(b, "last\t%s\n", last.Format(time.RFC3339Nano))
 		b = fmt.Appendf(b, "time span\t%s\n", last.Sub(first))
@@ -67,22 +67,22 @@ func (s *Summary) appendTotals(b []byte) []byte {
 }
 
 func (s *Summary) appendTop(b []byte, top int) []byte {
-	counters := s.denied.Top(top)
+	counters := s.limited.Top(top)
 	if len(counters) == 0 {
 		return b
 	}
-	b = append(b, "\nkeys denied most\n"...) // lines without a tab: other columns begin below them
+	b = append(b, "\nmost limited keys\n"...) // a line without a tab: the columns below it are aligned anew
 	for _, c := range counters {
 		note := ""
-		if c.TooHigh > 0 {
-			note = fmt.Sprintf(" (at most %.0f too high)", c.TooHigh)
+		if c.Overcount > 0 {
+			note = fmt.Sprintf(" (at most %.0f too high)", c.Overcount)
 		}
 		b = fmt.Appendf(b, "%.0f%s\t%s\n", c.Count, note, onOneLine(c.Key))
 	}
 	return b
 }
 
-// onOneLine quotes a key that would not stand on one line as it is, or could be taken for a quoted one.
+// onOneLine quotes a key that does not fit on one line as it is, or could be mistaken for a quoted one.
 func onOneLine(key string) string {
 	quoted := strconv.Quote(key)
 	if key == "" || strings.TrimSpace(key) != key || quoted[1:len(quoted)-1] != key {

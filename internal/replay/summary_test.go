@@ -34,21 +34,21 @@ lines",0,1,10
 2023-11-14T22:13:30.5Z,often,0,1,10
 2023-11-14T22:13:30.5Z,other,0,1,10
 `
-	const totals = `rows          9
-allowed       5
-denied        4
-denial rate   44.44 %
-first         2023-11-14T22:13:20Z
-last          2023-11-14T22:13:30.5Z
-time span     10.5s
-skipped rows  1
+	const totals = `rows           9
+allowed        5
+limited        4
+limited share  44.44 %
+first          2023-11-14T22:13:20Z
+last           2023-11-14T22:13:30.5Z
+time span      10.5s
+skipped rows   1
 `
 	tests := []struct {
 		top  int
 		want string
 	}{
-		{10, totals + "\nkeys denied most\n2  often\n1  again\n1  \"two\\nlines\"\n"},
-		{2, totals + "\nkeys denied most\n2  often\n1  again\n"},
+		{10, totals + "\nmost limited keys\n2  often\n1  again\n1  \"two\\nlines\"\n"},
+		{2, totals + "\nmost limited keys\n2  often\n1  again\n"},
 		{0, totals},
 	}
 	for _, tt := range tests {
@@ -60,7 +60,7 @@ skipped rows  1
 
 func TestSummaryOfNothing(t *testing.T) {
 	got := summary(t, "at,key,max_burst,count,period\n", 10, Options{})
-	if want := "rows          0\nallowed       0\ndenied        0\nskipped rows  0\n"; got != want {
+	if want := "rows          0\nallowed       0\nlimited       0\nskipped rows  0\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -68,14 +68,14 @@ func TestSummaryOfNothing(t *testing.T) {
 func TestSummaryOfMoreKeysThanCounters(t *testing.T) {
 	var in strings.Builder
 	in.WriteString("at,key,max_burst,count,period,quantity\n")
-	for key := range deniedCounters + 1 {
+	for key := range limitedCounters + 1 {
 		fmt.Fprintf(&in, "0,%05d,0,1,1,2\n", key)
-		if key < deniedCounters {
+		if key < limitedCounters {
 			fmt.Fprintf(&in, "0,often,0,1,1,2\n")
 		}
 	}
 	got := summary(t, in.String(), 2, Options{})
-	want := fmt.Sprintf("\nkeys denied most\n%d                   often\n2 (at most 1 too high)  %05d\n", deniedCounters, deniedCounters-1)
+	want := fmt.Sprintf("\nmost limited keys\n%d                   often\n2 (at most 1 too high)  %05d\n", limitedCounters, limitedCounters-1)
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s\nwant it to end in\n%s", got, want)
 	}

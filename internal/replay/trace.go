@@ -23,23 +23,23 @@ var (
 	errLongRow = errors.New("a row is longer than 16 MiB: is a quote not closed?")
 )
 
-// trace reads rows from CSV as encoding/csv has it: empty lines are no rows, and CR LF is LF, in quotes too.
+// trace reads rows from CSV as encoding/csv does: empty lines are skipped, and CR LF becomes LF, in quotes too.
 type trace struct {
 	name    string
 	source  *source
 	csv     *csv.Reader
-	line    int // where the row read last begins
+	line    int // where the last row read begins
 	columns columns
 }
 
 // row is one request.
 type row struct {
 	atNs     int64
-	place    int64 // in the input, among the rows that count
+	place    int64 // in the input, among the rows that were pushed
 	key      string
 	limit    funnel.Limit
 	quantity int64
-	fields   []string // what the output repeats of it
+	fields   []string // copied to the output
 }
 
 // rowError says what is wrong with one row. Other errors end the trace.
@@ -72,14 +72,14 @@ func newTrace(in io.Reader, o Options) (*trace, error) {
 func skipByteOrderMark(r *bufio.Reader) {
 	mark := []byte("\ufeff")
 	for {
-		if b, _ := r.Peek(len(mark)); !bytes.Equal(b, mark) { // the error comes again with the next read
+		if b, _ := r.Peek(len(mark)); !bytes.Equal(b, mark) { // the next read returns the error again
 			return
 		}
 		_, _ = r.Discard(len(mark))
 	}
 }
 
-// read fills in the next row. The error is errEnd after the last, and a *rowError if it makes sense to go on.
+// read fills in the next row. The error is errEnd after the last row, and a *rowError if reading can continue.
 func (t *trace) read(r *row) error {
 	record, err := t.record()
 	if err != nil {
@@ -88,7 +88,7 @@ func (t *trace) read(r *row) error {
 	return t.bad(t.columns.parse(record, r))
 }
 
-// record returns the next record, which is valid until the one after it is read.
+// record returns the next record, which is valid until the following call.
 func (t *trace) record() ([]string, error) {
 	t.source.leftBytes = maxRowBytes
 	record, err := t.csv.Read()
@@ -97,7 +97,7 @@ func (t *trace) record() ([]string, error) {
 	case err == nil:
 		t.line, _ = t.csv.FieldPos(0)
 		return record, nil
-	case err == io.EOF: // bare: wrapped in another error it would be no end
+	case err == io.EOF: // compared directly, because a wrapped io.EOF is a failure
 		return nil, errEnd
 	case errors.As(err, &syntax):
 		t.line = syntax.StartLine
@@ -107,19 +107,19 @@ func (t *trace) record() ([]string, error) {
 	}
 }
 
-// syntaxError says of where csv gave up only what the row's own line does not say.
+// syntaxError describes a csv error without repeating the row's line number.
 func syntaxError(e *csv.ParseError, fields, columns int) error {
 	switch {
 	case errors.Is(e.Err, csv.ErrFieldCount):
 		return fmt.Errorf("the row has %d fields, the header %d", fields, columns)
 	case e.Line > e.StartLine:
-		return fmt.Errorf("%w (the row goes on to line %d)", e.Err, e.Line)
+		return fmt.Errorf("%w (the row continues to line %d)", e.Err, e.Line)
 	default:
 		return e.Err
 	}
 }
 
-// bad makes an error that of the row read last; none stays none.
+// bad turns an error into one of the last row read; nil stays nil.
 func (t *trace) bad(err error) error {
 	if err == nil {
 		return nil
@@ -129,12 +129,12 @@ func (t *trace) bad(err error) error {
 
 func (t *trace) bytes() int64 { return t.source.bytes }
 
-// source counts what is read, and ends a row that never ends. An error stays: csv may report a broken row
-// instead of it and read on.
+// source counts the bytes read, and limits the length of a row. An error is returned again by later reads, because csv
+// may report a malformed row instead of it and continue reading.
 type source struct {
 	in        io.Reader
 	bytes     int64
-	leftBytes int // that the row being read may still take, to within a buffer
+	leftBytes int // that the current row may still take, give or take a buffer
 	err       error
 }
 

@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/racetest"
 )
 
-// TestPiecesCostLinearTime feeds long commands one byte at a time. It counts the bytes in which the Decoder looks
-// for something; were it to begin anew each time, the largest streams would also take hours.
+// TestPiecesCostLinearTime feeds long commands one byte at a time. It counts the bytes that the Decoder scans; if it
+// restarted each time, the largest streams would take hours.
 func TestPiecesCostLinearTime(t *testing.T) {
 	const maxBytes = 4 << 20
 	words, many := "*400000\r\n", 400_000
@@ -32,7 +32,7 @@ func TestPiecesCostLinearTime(t *testing.T) {
 			d := Decoder{Limits: defaultLimits()}
 			buf, looked := []byte(tt.stream), 0
 			for end := 1; end <= len(buf); end++ {
-				if d.argsLeft == 0 || d.bulk < 0 { // before a line, not a bulk's body, which is only counted
+				if d.argsLeft == 0 || d.bulk < 0 { // in a header; a bulk's body is only counted
 					looked += end - d.checked
 				}
 				n, args, err := d.Next(buf[:end], nil)
@@ -55,7 +55,7 @@ func TestPiecesCostLinearTime(t *testing.T) {
 	}
 }
 
-// throttles is a pipeline of n calls to different keys.
+// throttles returns a pipeline of n calls for different keys.
 func throttles(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {

@@ -1,6 +1,6 @@
-// Package resp is the wire: it cuts commands from a stream of bytes, in RESP and inline, and appends replies in
-// RESP2 and RESP3. The codec is redcon's, behind a guard that checks all framing first. Nothing in the package
-// is safe for concurrent use; every connection has its own Decoder and Writer.
+// Package resp is the wire protocol: it decodes commands in RESP and inline form, and encodes replies in RESP2 and RESP3.
+// The codec is redcon's, behind a guard that checks all framing first. Nothing in the package is safe for concurrent use;
+// every connection has its own Decoder and Writer.
 package resp
 
 import (
@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// maxLineBytes bounds an inline command and a header, as Redis does (PROTO_INLINE_MAX_SIZE).
+	// maxLineBytes bounds an inline command and a header, as in Redis (PROTO_INLINE_MAX_SIZE).
 	maxLineBytes = 64 << 10
 
-	// Bounds of a client that has not authenticated where it must, as Redis has them since CVE-2021-32675.
+	// Bounds for clients that must authenticate and have not yet, as in Redis since CVE-2021-32675.
 	unauthenticatedArgs      = 10
 	unauthenticatedBulkBytes = 16 << 10
 )
@@ -23,34 +23,33 @@ const (
 // Limits bounds one command.
 type Limits struct {
 	MaxArgs         int
-	MaxCommandBytes int // with its framing; a Decoder may want maxLineBytes more in its buffer
+	MaxCommandBytes int // including framing; the buffer may have to hold maxLineBytes more
 }
 
-// ProtocolError says why the stream cannot be read on. After its reply the connection must be closed.
+// ProtocolError is malformed input. After the error reply the connection must be closed.
 type ProtocolError struct{ reason string }
 
 func (e *ProtocolError) Error() string { return "Protocol error: " + e.reason }
 
 func protocolError(reason string) error { return &ProtocolError{reason} }
 
-// Decoder finds the commands of a stream. It remembers how much of an unfinished command it has checked, so that
-// one that comes in many pieces costs linear time.
+// Decoder finds the commands in a stream. It remembers how much of an incomplete command it has checked, so that a command
+// in many pieces takes linear time.
 type Decoder struct {
 	Limits Limits
-	// Unauthenticated puts the bounds of a client that has yet to authenticate before all others.
+	// Unauthenticated applies the bounds for unauthenticated clients before all others.
 	Unauthenticated bool
 
-	checked  int  // bytes of the command at the front that need not be looked at again
-	line     int  // where in them its unfinished line begins
-	argsLeft int  // bulks yet to come; 0 until the command's first header is read
-	bulk     int  // while there are such: length of the bulk whose body comes next, -1 before its header
-	deaf     bool // a NUL has come in an inline command: as in Redis, no newline ends it any more
+	checked  int  // bytes of the first command that need not be checked again
+	line     int  // where in them an incomplete line begins
+	argsLeft int  // remaining bulks; 0 before the command's first header
+	bulk     int  // length of the current bulk, -1 before its header
+	hasNUL   bool // an inline command contains a NUL: as in Redis, no newline ends it any more
 }
 
-// Next cuts the next command from the front of buf. It returns how many bytes the command took, 0 if it is not
-// complete; and its arguments, none if there is nothing to execute. Those are slices of buf, in args' memory if
-// that suffices, and good until buf changes. What Next does not take must stand at the front of buf in the next call,
-// as Next left it: it may rewrite bytes of the command at the front.
+// Next decodes the command at the front of buf. It returns the length of the command, 0 if it is incomplete, and its
+// arguments, none if there is nothing to execute. The arguments are slices of buf, valid until buf changes, and use args'
+// memory if it suffices. The next call must begin with the bytes that remain, as Next left them: it may modify them.
 func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err error) {
 	args = args[:0]
 	if len(buf) == 0 {
@@ -68,17 +67,17 @@ func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err erro
 		return n, args, nil
 	}
 	complete, args, _, _, err := redcon.ReadNextCommand(buf[:n], args)
-	if err != nil || !complete { // cannot be: the guard saw all that redcon looks at
+	if err != nil || !complete { // impossible: the guard has checked all that redcon reads
 		return 0, args[:0], protocolError("invalid request")
 	}
 	return n, args, nil
 }
 
 // reset forgets a command that is done: it has no bulks to come.
-func (d *Decoder) reset() { d.checked, d.line, d.deaf = 0, 0, false }
+func (d *Decoder) reset() { d.checked, d.line, d.hasNUL = 0, 0, false }
 
-// frame is the guard: it returns the length of the multibulk command at the front of buf once all of it is there
-// and well formed.
+// frame is the guard: it returns the length of the multibulk command at the front of buf once it is complete and well
+// formed.
 func (d *Decoder) frame(buf []byte) (n int, empty bool, err error) {
 	if d.argsLeft == 0 {
 		count, ok, err := d.argCount(buf)
@@ -150,8 +149,8 @@ func (d *Decoder) bulkHeader(buf []byte) (ok bool, err error) {
 	return true, nil
 }
 
-// plainHeader reads a header as nearly all are, complete and with a number of a few digits, and goes on behind it.
-// It saves three tenths of what a CL.THROTTLE takes from bytes in to bytes out. What it refuses is left to header.
+// plainHeader reads a common header, complete and with a number of few digits, and advances past it. It saves three tenths
+// of the time of a CL.THROTTLE from input to output bytes. All other headers are left to header.
 func (d *Decoder) plainHeader(buf []byte, marker byte) (n int64, ok bool) {
 	const maxDigits = 7
 	line := buf[d.line:]
@@ -174,9 +173,9 @@ func (d *Decoder) plainHeader(buf []byte, marker byte) (n int64, ok bool) {
 	return 0, false
 }
 
-// header returns the line at d.line with its marker, nil if its end has not come, and goes on behind it. As in
-// Redis a header ends at a carriage return, and the byte behind that is skipped unseen: it is made the newline
-// that redcon wants. A NUL ends all hope for a number.
+// header returns the line at d.line with its marker, or nil if it is incomplete, and advances past it. As in Redis a header
+// ends at a carriage return, and the next byte is skipped unchecked: it is replaced by the newline that redcon requires.
+// With a NUL it cannot be a number.
 func (d *Decoder) header(buf []byte, tooBig, invalid string) ([]byte, error) {
 	start, seen := d.line, buf[d.checked:]
 	i := bytes.IndexByte(seen, '\r')
@@ -196,11 +195,11 @@ func (d *Decoder) header(buf []byte, tooBig, invalid string) ([]byte, error) {
 	end := d.checked
 	buf[end+1] = '\n'
 	d.line, d.checked = end+2, end+2
-	// Never empty: a line that is only its end is known by its carriage return.
+	// Never empty: for an empty line it includes the carriage return.
 	return buf[start:max(end, start+1)], nil
 }
 
-// ParseInt reads an integer as Redis does: decimal, signed 64-bit, no plus sign, no leading zeros, no blanks.
+// ParseInt parses an integer as Redis does: decimal, signed 64-bit, no plus sign, no leading zeros, no spaces.
 func ParseInt(b []byte) (n int64, ok bool) {
 	if len(b) == 1 && b[0] == '0' {
 		return 0, true

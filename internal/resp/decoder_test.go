@@ -9,22 +9,22 @@ import (
 	"testing"
 )
 
-// defaultLimits are the server's own.
+// defaultLimits are the server's defaults.
 func defaultLimits() Limits { return Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20} }
 
-// decoding is all that a Decoder makes of a stream.
+// decoding is the result of decoding a stream.
 type decoding struct {
 	commands [][]string
-	taken    int    // bytes of the stream
-	err      string // none if the stream can be read on
+	taken    int    // bytes consumed
+	err      string // empty if decoding can continue
 }
 
 func (d decoding) String() string {
 	return fmt.Sprintf("%.300q of %d bytes, error %q", d.commands, d.taken, d.err)
 }
 
-// decode feeds a stream to a Decoder as a connection does: what has come up to each cut, then all of it, in one
-// buffer whose unconsumed bytes stay.
+// decode feeds a stream to a Decoder as a connection does: up to each cut, then completely, in one buffer that keeps
+// unconsumed bytes.
 func decode(t testing.TB, d Decoder, stream []byte, cuts []int) decoding {
 	t.Helper()
 	buf := bytes.Clone(stream)
@@ -68,7 +68,7 @@ func texts(args [][]byte) []string {
 	return out
 }
 
-// everyCut lists the ways a stream is cut for a test: one byte at a time, and short ones in two pieces at each place.
+// everyCut returns the ways to cut a stream in a test: into single bytes and, if it is short, at each position.
 func everyCut(length int) [][]int {
 	bytewise := make([]int, length)
 	for i := range bytewise {
@@ -83,13 +83,13 @@ func everyCut(length int) [][]int {
 	return all
 }
 
-// decoderCase is a stream, in what the Decoder takes and what it leaves, and what that means.
+// decoderCase is a stream, as the part that the Decoder consumes and the part that it leaves, and the result.
 type decoderCase struct {
 	name  string
 	taken string
-	left  string // unfinished, or what err is about
+	left  string // incomplete, or the cause of err
 	want  [][]string
-	err   string // behind "Protocol error: "
+	err   string // after "Protocol error: "
 }
 
 func runDecoderCases(t *testing.T, d Decoder, cases []decoderCase) {
@@ -113,7 +113,7 @@ func runDecoderCases(t *testing.T, d Decoder, cases []decoderCase) {
 	}
 }
 
-// TestFraming: what follows is answered as Redis 7.0.15 answers it, but for the last group. Most were tried on it.
+// TestFraming: results as of Redis 7.0.15, except in the last group. Most were verified with it.
 func TestFraming(t *testing.T) { runDecoderCases(t, Decoder{Limits: defaultLimits()}, framingCases()) }
 
 func framingCases() []decoderCase {
@@ -174,11 +174,11 @@ func framingCases() []decoderCase {
 
 		{name: "Tile38's form is an inline command", taken: "$3 abc\r\n$3\r\n", want: [][]string{{"$3", "abc"}, {"$3"}}},
 
-		// Different from Redis 7, on purpose.
+		// Intended differences from Redis 7.
 		{name: "a bulk longer than it says", left: "*1\r\n$4\r\nPINGxx" + ping, err: "expected CRLF after a bulk string"},
 		{name: "a bulk with only LF", left: "*1\r\n$4\r\nPING\n\n", err: "expected CRLF after a bulk string"},
 		{name: "a bulk with only CR", left: "*1\r\n$4\r\nPING\r\r", err: "expected CRLF after a bulk string"},
-		// Redis 7 waits until 64 KiB have come.
+		// Redis 7 waits for 64 KiB.
 		{name: "NUL in a header", left: "*\x001\r\n", err: badCount},
 		{name: "NUL in a header without an end", left: "*1\x00", err: badCount},
 		{name: "NUL in a header without the end of its end", left: "*1\x00\r", err: badCount},
@@ -242,7 +242,7 @@ func TestLongLines(t *testing.T) {
 		{name: "no newline", left: fill("a", 65537), err: tooBig},
 		{name: "blanks alone", taken: fill(" ", 65535) + "\r\n" + ping, want: [][]string{{"PING"}}},
 
-		// As in Redis, where the C string ends at a NUL, no newline is seen behind it.
+		// As in Redis, where a C string ends at a NUL, a newline after it is not found.
 		{name: "NUL in an inline command", left: "a\x00b\nPING\r\n"},
 		{name: "NUL behind an inline command", taken: ping, left: "\x00\n\n\n", want: [][]string{{"PING"}}},
 		{name: "NUL, and newlines up to 64 KiB", left: "\x00" + fill("\n", 65535)},
@@ -293,7 +293,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestUnauthenticated: the bounds of CVE-2021-32675 come before all others.
+// TestUnauthenticated: the bounds of CVE-2021-32675 are checked before all others.
 func TestUnauthenticated(t *testing.T) {
 	ten, most := "*10\r\n"+strings.Repeat("$1\r\na\r\n", 10), strings.Repeat("x", 16384)
 	cases := []decoderCase{
@@ -316,7 +316,7 @@ func TestUnauthenticated(t *testing.T) {
 	})
 }
 
-// TestAuthenticatedBetweenCommands: the bounds follow the field from one command to the next.
+// TestAuthenticatedBetweenCommands: the bounds can change between commands.
 func TestAuthenticatedBetweenCommands(t *testing.T) {
 	d := Decoder{Limits: defaultLimits(), Unauthenticated: true}
 	buf := []byte("*1\r\n$4\r\nPING\r\n*11\r\n" + strings.Repeat("$1\r\na\r\n", 11))
@@ -330,7 +330,7 @@ func TestAuthenticatedBetweenCommands(t *testing.T) {
 	}
 }
 
-// TestArgumentsShareMemory: the arguments are slices of the buffer, in the memory that the caller gave for them.
+// TestArgumentsShareMemory: the arguments are slices of the buffer, in the slice that the caller passed.
 func TestArgumentsShareMemory(t *testing.T) {
 	d := Decoder{Limits: defaultLimits()}
 	for _, in := range []string{"*2\r\n$4\r\nECHO\r\n$3\r\nfoo\r\n", "ECHO foo\r\n", "ECHO \"f\\x6fo\"\r\n"} {

@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxPrintable is how much of a client's bytes an error reply repeats.
+// maxPrintable is how much of a client's input an error reply repeats.
 const maxPrintable = 64
 
-// Printable returns a client's bytes as text for one line of an error or a log: printable characters as they
-// are, all others as \r, \n, \t or \xHH, cut at 64 bytes.
+// Printable returns a client's input as one line of text for an error or a log: printable characters unchanged, all others
+// as \r, \n, \t or \xHH, cut at 64 bytes.
 func Printable(b []byte) string { return PrintableN(b, maxPrintable) }
 
-// PrintableN is Printable with a cut of the caller's.
+// PrintableN is Printable with a maximum length.
 func PrintableN(b []byte, maxBytes int) string {
 	const hex = "0123456789abcdef"
 	out := make([]byte, 0, min(len(b), maxBytes))

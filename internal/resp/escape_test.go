@@ -30,7 +30,7 @@ func TestPrintable(t *testing.T) {
 		{strings.Repeat("x", 100), strings.Repeat("x", 64)},
 		{strings.Repeat("\r\n", 100), strings.Repeat(`\r\n`, 16)},
 		{strings.Repeat("\x00", 100), strings.Repeat(`\x00`, 16)},
-		{strings.Repeat("x", 62) + "\x00y", strings.Repeat("x", 62)}, // not cut inside, nor filled with what follows
+		{strings.Repeat("x", 62) + "\x00y", strings.Repeat("x", 62)}, // an escape is neither cut nor skipped for later text
 		{strings.Repeat("x", 63) + "\ny", strings.Repeat("x", 63)},
 		{strings.Repeat("x", 62) + "漢y", strings.Repeat("x", 62)},
 		{strings.Repeat("x", 61) + "漢y", strings.Repeat("x", 61) + "漢"},
@@ -52,7 +52,7 @@ func TestPrintableN(t *testing.T) {
 	}
 }
 
-// TestPrintableIsOneLineOfText: of any bytes, in any bound, and always the beginning of the whole.
+// TestPrintableIsOneLineOfText: for any bytes and any bound, and always a prefix of the complete text.
 func TestPrintableIsOneLineOfText(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	check := func(in []byte) {

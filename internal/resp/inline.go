@@ -2,7 +2,7 @@ package resp
 
 import "bytes"
 
-// inline cuts an inline command, a line as a person types it.
+// inline decodes an inline command, a line of text.
 func (d *Decoder) inline(buf []byte, args [][]byte) (n int, cmd [][]byte, err error) {
 	rest := buf[d.checked:]
 	i := bytes.IndexByte(rest, '\n')
@@ -10,15 +10,15 @@ func (d *Decoder) inline(buf []byte, args [][]byte) (n int, cmd [][]byte, err er
 	if i >= 0 {
 		seen = rest[:i]
 	}
-	d.deaf = d.deaf || bytes.IndexByte(seen, 0) >= 0
+	d.hasNUL = d.hasNUL || bytes.IndexByte(seen, 0) >= 0
 	end := d.checked + len(seen)
 	most := min(maxLineBytes, d.Limits.MaxCommandBytes)
 	if end > most {
 		return 0, args, protocolError("too big inline request")
 	}
-	if i < 0 || d.deaf {
+	if i < 0 || d.hasNUL {
 		d.checked = len(buf)
-		if d.deaf && len(buf) > most {
+		if d.hasNUL && len(buf) > most {
 			return 0, args, protocolError("too big inline request")
 		}
 		return 0, args, nil
@@ -31,9 +31,9 @@ func (d *Decoder) inline(buf []byte, args [][]byte) (n int, cmd [][]byte, err er
 	return end + 1, args, nil
 }
 
-// splitInline appends the words of a line to args, as Redis splits them: separated by white space, and quoted
-// with " (which knows \n, \r, \t, \b, \a and \xHH) or ' (which knows \'). The words overwrite the line, which is
-// never shorter than they are. It is false if a quote is not closed, or not followed by white space.
+// splitInline appends the words of a line to args, as Redis splits them: separated by white space, and quoted with " (with
+// the escapes \n, \r, \t, \b, \a and \xHH) or ' (with \'). The words overwrite the line, which is never shorter. It
+// returns false if a quote is not closed, or not followed by white space.
 func splitInline(line []byte, args [][]byte) ([][]byte, bool) {
 	for r, w := 0, 0; ; {
 		for r < len(line) && isSpace(line[r]) {
@@ -51,7 +51,7 @@ func splitInline(line []byte, args [][]byte) ([][]byte, bool) {
 	}
 }
 
-// unquoteWord reads a word at r, writes it at w <= r, and returns where it stopped reading and writing.
+// unquoteWord reads a word at r, writes it at w <= r, and returns the new positions for reading and writing.
 func unquoteWord(line []byte, r, w int) (int, int, bool) {
 	for r < len(line) {
 		switch c := line[r]; c {
@@ -67,7 +67,7 @@ func unquoteWord(line []byte, r, w int) (int, int, bool) {
 	return r, w, true
 }
 
-// unquote reads from behind an opening quote to behind the closing one.
+// unquote reads from after an opening quote to after the closing one.
 func unquote(line []byte, r, w int, quote byte) (int, int, bool) {
 	for r < len(line) {
 		c := line[r]
@@ -87,7 +87,7 @@ func unquote(line []byte, r, w int, quote byte) (int, int, bool) {
 	return r, w, false
 }
 
-// unescape reads what follows a backslash at r-1.
+// unescape reads the rest of an escape after a backslash at r-1.
 func unescape(line []byte, r int) (c byte, next int) {
 	switch c = line[r]; c {
 	case 'n':

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSplitInline: each line was tried on redis-server 7.0.15, behind EVAL "return ARGV" 0.
+// TestSplitInline: each line was verified with redis-server 7.0.15, after EVAL "return ARGV" 0.
 func TestSplitInline(t *testing.T) {
 	tests := []struct {
 		line string
@@ -17,7 +17,7 @@ func TestSplitInline(t *testing.T) {
 		{"PING", []string{"PING"}},
 		{"  SET  a\tb  ", []string{"SET", "a", "b"}},
 
-		// Only these four end a word; all white space is skipped in front of one.
+		// Only these four end a word; all white space before a word is skipped.
 		{"\v\fa\vb", []string{"a\vb"}},
 		{"a\fb c", []string{"a\fb", "c"}},
 		{"a \v \fb", []string{"a", "b"}},
@@ -34,7 +34,7 @@ func TestSplitInline(t *testing.T) {
 		{`a'b c' d`, []string{"ab c", "d"}},
 		{`"a'b"`, []string{"a'b"}},
 		{`'a"b'`, []string{`a"b`}},
-		{`a"b"'c'`, nil}, // a word ends with its first quotes
+		{`a"b"'c'`, nil}, // a word ends at its first closing quote
 		{`"a""b"`, nil},
 		{`"a"b`, nil},
 		{`'a'b`, nil},
@@ -46,9 +46,9 @@ func TestSplitInline(t *testing.T) {
 		{`"\x4`, nil},
 		{`'it\'s'`, []string{"it's"}},
 		{`'\n\x41\"'`, []string{`\n\x41\"`}},
-		{`'\\'`, nil}, // the second backslash hides the quote: the first says nothing
+		{`'\\'`, nil}, // the second backslash escapes the quote, the first one does not escape the second
 		{`'\\''`, []string{`\'`}},
-		{`a\ b\x41\'`, nil}, // a backslash outside of quotes is itself, and the quote after it a quote
+		{`a\ b\x41\'`, nil}, // outside of quotes a backslash is literal, and does not escape a quote
 		{`a\ b\x41`, []string{`a\`, `b\x41`}},
 
 		{`"`, nil},
@@ -72,10 +72,10 @@ func TestSplitInline(t *testing.T) {
 	}
 }
 
-// TestSplitInlineEveryByte: what each byte is by itself, inside a word, and behind each kind of quotes.
+// TestSplitInlineEveryByte: each byte alone, inside a word, and after each type of quotes.
 func TestSplitInlineEveryByte(t *testing.T) {
 	for c := range 256 {
-		if c == 0 || c == '\n' { // neither comes to splitInline
+		if c == 0 || c == '\n' { // splitInline never receives these
 			continue
 		}
 		for _, format := range []string{"%c", "a%cb", `"a"%c`, `'a'%c`, `"%c"`, `'%c'`, `"\%c"`, `'\%c'`, `"\x4%c"`, `"\x%c4"`} {
@@ -90,7 +90,7 @@ func TestSplitInlineEveryByte(t *testing.T) {
 	}
 }
 
-// splitByTheBook is a model of Redis's sdssplitargs: slow, and in its own memory.
+// splitByTheBook is a model of Redis's sdssplitargs: slow, and with its own memory.
 func splitByTheBook(line string) (words []string, ok bool) {
 	at := func(i int) byte {
 		if i < len(line) {

@@ -51,7 +51,7 @@ func TestParseInt(t *testing.T) {
 		{in: "1_000"},
 		{in: "a"},
 		{in: "1a"},
-		{in: "/"}, // around the digits in ASCII
+		{in: "/"}, // next to the digits in ASCII
 		{in: ":"},
 		{in: "1/"},
 		{in: "1:"},
@@ -63,7 +63,7 @@ func TestParseInt(t *testing.T) {
 	}
 }
 
-// TestParseIntReadsWhatIsWritten: around every power of two and ten.
+// TestParseIntReadsWhatIsWritten: formatted integers near every power of two and ten are parsed.
 func TestParseIntReadsWhatIsWritten(t *testing.T) {
 	check := func(n int64) {
 		if got, ok := ParseInt(strconv.AppendInt(nil, n, 10)); !ok || got != n {

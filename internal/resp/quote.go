@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Quote returns bytes as a word that a person can read and type: as they are where they are printable characters, and
-// in double quotes, with \", \\ and \xHH, where they are not, or where they begin with a quote themselves. Unquote
-// reads it back.
+// Quote returns bytes as a word that people can read and type: unchanged if they are printable characters, else, or if they
+// begin with a quote, in double quotes with \", \\ and \xHH. Unquote reverses it.
 func Quote(b []byte) string {
 	if isPlain(b) {
 		return string(b)
@@ -32,7 +31,7 @@ func Quote(b []byte) string {
 	return string(append(out, '"'))
 }
 
-// isPlain is false for an empty word, and for one with a space at an end, which would not be seen.
+// isPlain returns false for an empty word, and for a word with a leading or trailing space, which would be invisible.
 func isPlain(b []byte) bool {
 	if len(b) == 0 || b[0] == '"' || b[0] == ' ' || b[len(b)-1] == ' ' || !utf8.Valid(b) {
 		return false
@@ -40,8 +39,8 @@ func isPlain(b []byte) bool {
 	return !slices.ContainsFunc([]rune(string(b)), func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// Unquote reads what Quote writes: what begins with a double quote as an inline command's word, anything else as it
-// is. It is false if the quote is not closed, or is followed by more.
+// Unquote reverses Quote: text that begins with a double quote is parsed like a word of an inline command, anything else is
+// unchanged. It returns false if the quote is not closed, or followed by more text.
 func Unquote(word string) ([]byte, bool) {
 	line := []byte(word)
 	if len(line) == 0 || line[0] != '"' {

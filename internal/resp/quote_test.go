@@ -19,7 +19,7 @@ func TestQuote(t *testing.T) {
 		{"a ", `"a "`},
 		{"a\r\nb", `"a\x0d\x0ab"`},
 		{"\x00\xff", `"\x00\xff"`},
-		{"a\u202eb", `"a\xe2\x80\xaeb"`}, // would turn the text around
+		{"a\u202eb", `"a\xe2\x80\xaeb"`}, // would reverse the text direction
 	} {
 		if got := Quote([]byte(tt.bytes)); got != tt.want {
 			t.Errorf("Quote(%q) = %s, want %s", tt.bytes, got, tt.want)

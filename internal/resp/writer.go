@@ -6,8 +6,7 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// Writer appends replies to a buffer. Where RESP3 has a type that RESP2 lacks, it writes what Redis writes to a
-// RESP2 client in its place.
+// Writer appends replies to a buffer. For types that only RESP3 has, it writes to RESP2 clients what Redis writes instead.
 type Writer struct {
 	Buf   []byte
 	RESP3 bool
@@ -61,7 +60,7 @@ func (w *Writer) Null() {
 	}
 }
 
-// NullArray appends a null where an array would be.
+// NullArray appends a null instead of an array.
 func (w *Writer) NullArray() {
 	if w.RESP3 {
 		w.Null()
@@ -70,7 +69,7 @@ func (w *Writer) NullArray() {
 	}
 }
 
-// Bool appends a boolean; RESP2 has 1 and 0 for it.
+// Bool appends a boolean; in RESP2, 1 or 0.
 func (w *Writer) Bool(b bool) {
 	switch {
 	case w.RESP3 && b:
@@ -103,10 +102,10 @@ func (w *Writer) BigNumber(digits string) {
 	}
 }
 
-// Attribute begins n pairs that stand beside the reply that follows; RESP2 has none, so it is for RESP3 only.
+// Attribute begins n pairs of metadata of the next reply. It is for RESP3 only.
 func (w *Writer) Attribute(n int) { w.prefix('|', n) }
 
-// Push begins a message that answers no command, of n elements.
+// Push begins a push message of n elements, which is not a reply.
 func (w *Writer) Push(n int) {
 	if w.RESP3 {
 		w.prefix('>', n)
@@ -115,7 +114,7 @@ func (w *Writer) Push(n int) {
 	}
 }
 
-// Verbatim appends a text that clients show as it is.
+// Verbatim appends text that clients show without quoting.
 func (w *Writer) Verbatim(text string) {
 	if !w.RESP3 {
 		w.BulkString(text)
@@ -126,8 +125,8 @@ func (w *Writer) Verbatim(text string) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-func (w *Writer) prefix(kind byte, n int) {
-	w.Buf = strconv.AppendInt(append(w.Buf, kind), int64(n), 10)
+func (w *Writer) prefix(marker byte, n int) {
+	w.Buf = strconv.AppendInt(append(w.Buf, marker), int64(n), 10)
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 

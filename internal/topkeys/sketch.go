@@ -1,4 +1,4 @@
-// Package topkeys finds the keys that are asked most, and those that are denied most, in bounded memory. A Sketch and
+// Package topkeys finds the most requested and the most limited keys in bounded memory. A Sketch and
 // a Sampler belong to one goroutine at a time; a Tracker is safe for concurrent use.
 package topkeys
 
@@ -9,34 +9,34 @@ import (
 )
 
 // Sketch counts the most frequent keys of a stream with a fixed number of counters. It is exact while there are no
-// more keys than counters. Beyond, a new key takes over the counter of the key counted least, with its count, so
-// that a count may be too high but never too low. It is too high by at most the sum of all that was added, divided by
-// the number of counters, and each key with more than that of the sum has a counter.
+// more keys than counters. After that, a new key takes over the lowest counter together with its count, so a count may
+// be too high but never too low. It is too high by at most total/counters, where total is the sum of everything added,
+// and every key with a true count above total/counters has a counter.
 //
 // Metwally, Agrawal, El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005.
 type Sketch struct {
 	capacity int
-	seed     maphash.Seed // secret, so that nobody can make keys that are taken for one another
+	seed     maphash.Seed // secret, so that nobody can construct colliding keys
 	byHash   map[uint64]*counter
-	least    []*counter // a heap by count, the lowest first
-	spare    []counter  // not in use yet
+	least    []*counter // a min-heap by count
+	spare    []counter  // unused so far
 }
 
 // Hitter is what a Sketch knows of a key.
 type Hitter struct {
-	Key     string
-	Count   float64
-	TooHigh float64 // by how much Count may be
+	Key       string
+	Count     float64
+	Overcount float64 // Count is too high by at most this
 }
 
 type counter struct {
-	hash           uint64
-	key            []byte
-	count, tooHigh float64
-	index          int // in the heap
+	hash             uint64
+	key              []byte
+	count, overcount float64
+	index            int // in the heap
 }
 
-// NewSketch returns a Sketch with so many counters. It allocates nothing later for keys of up to keyBytes.
+// NewSketch returns a Sketch with capacity counters. Keys of up to keyBytes cause no allocation later.
 func NewSketch(capacity, keyBytes int) *Sketch {
 	s := &Sketch{
 		capacity: capacity,
@@ -52,7 +52,7 @@ func NewSketch(capacity, keyBytes int) *Sketch {
 	return s
 }
 
-// Add counts a key n times, which must be more than 0. It does not keep the key.
+// Add counts a key n times; n must be positive. It does not retain the key.
 func (s *Sketch) Add(key []byte, n float64) {
 	hash := maphash.Bytes(s.seed, key)
 	c := s.byHash[hash]
@@ -78,23 +78,23 @@ func (s *Sketch) takeOver() *counter {
 	}
 	c := s.least[0]
 	delete(s.byHash, c.hash)
-	c.tooHigh = c.count
+	c.overcount = c.count
 	return c
 }
 
-// Scale multiplies all counts. Their order stays.
+// Scale multiplies all counts. Their order does not change.
 func (s *Sketch) Scale(by float64) {
 	for _, c := range s.least {
 		c.count *= by
-		c.tooHigh *= by
+		c.overcount *= by
 	}
 }
 
-// Top returns up to n keys, the highest count first, and those that are equal by key.
+// Top returns up to n keys by descending count; ties are ordered by key.
 func (s *Sketch) Top(n int) []Hitter {
 	all := make([]Hitter, len(s.least))
 	for i, c := range s.least {
-		all[i] = Hitter{string(c.key), c.count, c.tooHigh}
+		all[i] = Hitter{string(c.key), c.count, c.overcount}
 	}
 	slices.SortFunc(all, func(a, b Hitter) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Key, b.Key))
@@ -102,8 +102,8 @@ func (s *Sketch) Top(n int) []Hitter {
 	return all[:min(n, len(all))]
 }
 
-// down puts a counter that has become higher into its place in the heap; container/heap takes twice as long, by its
-// interface.
+// down restores the heap order below a counter that has become higher; container/heap takes twice as long because of its
+// interface calls.
 func (s *Sketch) down(c *counter) {
 	for {
 		child := 2*c.index + 1

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSketchBounds: no count is too low, none is too high beyond what it says and the paper allows, and who has no
-// counter came less often than all who have one.
+// TestSketchBounds: no count is too low, none exceeds its Overcount or the paper's bound, and a key without a counter
+// was added less often than every key with one.
 func TestSketchBounds(t *testing.T) {
 	const distinct, capacity = 300, 50
 	exact, s := map[string]float64{}, NewSketch(capacity, 0)
@@ -28,11 +28,11 @@ func TestSketchBounds(t *testing.T) {
 		if i > 0 && c.Count > top[i-1].Count {
 			t.Errorf("key %d is higher than the one before it", i)
 		}
-		if n := exact[c.Key]; c.Count < n || c.Count-c.TooHigh > n {
-			t.Errorf("key %s: got %v, at most %v too high, for %v", c.Key, c.Count, c.TooHigh, n)
+		if n := exact[c.Key]; c.Count < n || c.Count-c.Overcount > n {
+			t.Errorf("key %s: got %v, at most %v too high, for %v", c.Key, c.Count, c.Overcount, n)
 		}
-		if c.TooHigh > sum/capacity {
-			t.Errorf("key %s: %v too high, beyond the paper's bound of %v", c.Key, c.TooHigh, sum/capacity)
+		if c.Overcount > sum/capacity {
+			t.Errorf("key %s: %v too high, beyond the paper's bound of %v", c.Key, c.Overcount, sum/capacity)
 		}
 		delete(exact, c.Key)
 	}
@@ -72,7 +72,7 @@ func TestSketchSteps(t *testing.T) {
 	}
 }
 
-// FuzzSketch: the heap and the index stay one, whatever comes.
+// FuzzSketch: the heap and the index agree after any input.
 func FuzzSketch(f *testing.F) {
 	f.Add([]byte("abcabcabdefghia"))
 	f.Fuzz(func(t *testing.T, stream []byte) {

@@ -10,73 +10,72 @@ import (
 	"time"
 )
 
-// Kind chooses between the requests that are counted.
-type Kind uint8
+// Ranking is which requests of a key count.
+type Ranking uint8
 
-// Of the requests there are:
+// The rankings:
 const (
-	Asked  Kind = iota // all
-	Denied             // those that were denied
-	kinds
+	Requested Ranking = iota // all requests
+	Limited                  // only those that were limited
+	rankings
 )
 
-// String returns the kind in lower case.
-func (k Kind) String() string { return [kinds]string{"asked", "denied"}[k] }
+// String returns the ranking's name in metric labels and in CL.TOP, which predates the terms used in the code.
+func (r Ranking) String() string { return [rankings]string{"asked", "denied"}[r] }
 
 const (
-	// HalfLife is after what time a request counts for half.
+	// HalfLife is the time after which a request counts half.
 	HalfLife = time.Minute
 
-	// Counters is how many keys of each kind are counted. A key with more than this part of all requests is never
-	// missed, and the sketch's part of an Entry's error is at most this part of them.
+	// Counters is how many keys each ranking counts. A key with more than 1/Counters of all requests is never missed,
+	// and the sketch contributes at most 1/Counters of them to an Entry's error.
 	Counters = 1024
 
-	// MaxNameBytes is up to what length a name is kept whole.
+	// MaxNameBytes is the longest name that is kept whole.
 	MaxNameBytes = 128
 
-	keptKeyBytes = 48 // for which memory is there from the start; longer keys get it when they come
+	keptKeyBytes = 48 // allocated per key in advance; longer keys allocate when first counted
 
-	// Counts decay once an epoch. What is left of a single request after ten half-lives is forgotten.
+	// Counts decay once an epoch. A request is forgotten after ten half-lives.
 	epoch     = time.Second
 	forgotten = 1.0 / (1 << 10)
 
-	// The sampling follows the load: every request while they are few, and one in maxEvery at most, so that between
-	// fewSamples and manySamples are taken each epoch: each is some cache misses, and the counters are seldom in a cache.
+	// The sampling rate follows the load: every request while there are few, and down to one in maxEvery, so that each
+	// epoch takes between fewSamples and manySamples. Each sample costs some cache misses: the counters are rarely cached.
 	maxEvery    = 4096
 	fewSamples  = 1 << 9
 	manySamples = 1 << 11
 )
 
-// Entry is a key and how often it is asked for.
+// Entry is a key and how often it is requested.
 type Entry struct {
 	DB   uint16
 	Name string
-	// CallsPerSecond is an average over the last minutes, in which the recent ones count more.
+	// CallsPerSecond is an average over the last minutes, weighted towards the recent ones.
 	CallsPerSecond float64
-	// Error is by how much CallsPerSecond may be wrong: by what the sketch may have counted too high, and by twice the
-	// standard deviation of the sampling.
+	// Error bounds the error of CallsPerSecond: the sketch's overcount plus two standard deviations of the sampling.
 	Error float64
-	Share float64 // of all requests of the kind, from 0 to 1
-	Cut   bool    // the key's name is longer than MaxNameBytes, and Name is its beginning and a mark
+	Share float64 // of all requests in the ranking, from 0 to 1
+	Cut   bool    // the key is longer than MaxNameBytes: Name is its beginning and a mark
 }
 
-// Tracker finds the hottest keys. Requests reach it through Samplers.
+// Tracker finds the hottest keys. Requests come to it through Samplers.
 type Tracker struct {
-	every atomic.Int32 // one in so many requests is to be picked
+	every atomic.Int32 // on average one request in this many is picked
 	seed  maphash.Seed
 
 	mu       sync.Mutex // guards all below
-	sketches [kinds]*Sketch
-	totals   [kinds]float64
-	squares  float64 // the variance that the sampling gives a request: its weight, averaged by requests
-	began    bool
-	epochNs  int64   // when the epoch began
-	windowNs float64 // what the epochs before count for together
-	samples  int     // taken since every was changed, or in this epoch
+	sketches [rankings]*Sketch
+	totals   [rankings]float64
+	squares  float64 // the variance that sampling adds per request: the weights, averaged over requests
+	started  bool
+	epochNs  int64   // start of the current epoch
+	windowNs float64 // decayed length of all earlier epochs
+	sampled  int     // samples taken since every last changed or the epoch started
 	key      [2 + MaxNameBytes + 1]byte
 }
 
-// New returns a Tracker that has seen nothing.
+// New returns an empty Tracker.
 func New() *Tracker {
 	t := &Tracker{seed: maphash.MakeSeed()}
 	t.every.Store(1)
@@ -86,28 +85,28 @@ func New() *Tracker {
 	return t
 }
 
-// Note takes the requests that the sampler picks among the n that it has just counted. While another goroutine is at
-// it they are dropped: no request ever waits here.
-func (t *Tracker) Note(s *Sampler, nowNs int64, n int, request func(i int) (db uint16, name []byte, denied bool)) {
+// Note counts the requests that the sampler picks among the n it has just skipped over. If another goroutine holds the
+// tracker they are dropped: no request ever waits here.
+func (t *Tracker) Note(s *Sampler, nowNs int64, n int, request func(i int) (db uint16, name []byte, limited bool)) {
 	locked := t.mu.TryLock()
 	if locked {
 		defer t.mu.Unlock()
-		t.goToLocked(nowNs)
+		t.advanceLocked(nowNs)
 	}
 	s.begin(n, int(t.every.Load()))
 	for i := s.next(n); i < n; i = s.next(n) {
 		if locked {
-			db, name, denied := request(i)
-			t.addLocked(db, name, denied, float64(s.every))
+			db, name, limited := request(i)
+			t.addLocked(db, name, limited, float64(s.every))
 		}
-		s.goOn(int(t.every.Load()))
+		s.advance(int(t.every.Load()))
 	}
 }
 
-// goToLocked ends the epochs that are over.
-func (t *Tracker) goToLocked(nowNs int64) {
-	if !t.began {
-		t.began, t.epochNs = true, nowNs
+// advanceLocked moves to the epoch that nowNs is in.
+func (t *Tracker) advanceLocked(nowNs int64) {
+	if !t.started {
+		t.started, t.epochNs = true, nowNs
 	}
 	over := (nowNs - t.epochNs) / int64(epoch)
 	if over <= 0 {
@@ -124,42 +123,43 @@ func (t *Tracker) goToLocked(nowNs int64) {
 	}
 	t.squares *= by
 	quiet := over - 1 // epochs
-	if t.samples < fewSamples {
+	if t.sampled < fewSamples {
 		quiet++
 	}
 	t.every.Store(max(1, t.every.Load()>>min(quiet, 31)))
-	t.samples = 0
+	t.sampled = 0
 }
 
-// decay is what is left of a count after so many epochs.
+// decay is the factor by which a count shrinks in the given number of epochs.
 func decay(epochs int64) float64 {
 	return math.Exp2(-float64(epochs) * float64(epoch) / float64(HalfLife))
 }
 
-// sumOfDecays is what so many epochs that have just ended count for: each decays with its own end, too.
+// sumOfDecays is the weight, in epochs, of the given number of epochs that have just ended: each has decayed at its own
+// end and at those after it.
 func sumOfDecays(epochs int64) float64 {
 	one := decay(1)
 	return one * (1 - decay(epochs)) / (1 - one)
 }
 
-func (t *Tracker) addLocked(db uint16, name []byte, denied bool, weight float64) {
+func (t *Tracker) addLocked(db uint16, name []byte, limited bool, weight float64) {
 	key := t.identifyLocked(db, name)
-	t.sketches[Asked].Add(key, weight)
-	t.totals[Asked] += weight
-	if denied {
-		t.sketches[Denied].Add(key, weight)
-		t.totals[Denied] += weight
+	t.sketches[Requested].Add(key, weight)
+	t.totals[Requested] += weight
+	if limited {
+		t.sketches[Limited].Add(key, weight)
+		t.totals[Limited] += weight
 	}
 	t.squares += weight * weight
-	if t.samples++; t.samples >= manySamples {
-		t.samples = 0
+	if t.sampled++; t.sampled >= manySamples {
+		t.sampled = 0
 		t.every.Store(min(maxEvery, 2*t.every.Load()))
 	}
 }
 
-// identifyLocked makes one key of a database and a name: its number's two bytes and the name, which is cut if it is
-// long. The mark of a cut has a hash of the whole, so that names that begin alike stay apart; and a cut name has a byte
-// more than any whole one, so that it is not taken for a name that spells a mark.
+// identifyLocked combines a database and a name into one key: the number in two bytes, then the name, cut if it is long.
+// The mark of a cut name contains a hash of the whole, which keeps names with the same beginning apart. A cut name is one
+// byte longer than any whole one, so it cannot collide with a name that happens to spell a mark.
 func (t *Tracker) identifyLocked(db uint16, name []byte) []byte {
 	key := binary.BigEndian.AppendUint16(t.key[:0], db)
 	if len(name) <= MaxNameBytes {
@@ -174,21 +174,21 @@ func (t *Tracker) identifyLocked(db uint16, name []byte) []byte {
 	return append(append(append(key, name[:MaxNameBytes-len(m)]...), m...), 0)
 }
 
-const markBytes = 64 // more than any mark has
+const markBytes = 64 // longer than any mark
 
-// Top returns up to n keys of a kind, the hottest first.
-func (t *Tracker) Top(kind Kind, nowNs int64, n int) []Entry {
+// Top returns up to n keys of a ranking, hottest first.
+func (t *Tracker) Top(ranking Ranking, nowNs int64, n int) []Entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.goToLocked(nowNs)
+	t.advanceLocked(nowNs)
 	// A rate over less than an epoch would be a guess.
 	windowSec := max(t.windowNs+float64(nowNs-t.epochNs), float64(epoch)) / float64(time.Second)
-	total := t.totals[kind]
-	variance := 0.0 // that the sampling gives a request
-	if t.totals[Asked] > 0 {
-		variance = t.squares/t.totals[Asked] - 1
+	total := t.totals[ranking]
+	variance := 0.0 // that sampling adds per request
+	if t.totals[Requested] > 0 {
+		variance = t.squares/t.totals[Requested] - 1
 	}
-	counts := t.sketches[kind].Top(n)
+	counts := t.sketches[ranking].Top(n)
 	entries := make([]Entry, 0, len(counts))
 	for _, c := range counts {
 		if c.Count < forgotten {
@@ -204,7 +204,7 @@ func (t *Tracker) Top(kind Kind, nowNs int64, n int) []Entry {
 			Name:           name,
 			Cut:            cut,
 			CallsPerSecond: c.Count / windowSec,
-			Error:          (c.TooHigh + 2*math.Sqrt(max(0, c.Count*variance))) / windowSec,
+			Error:          (c.Overcount + 2*math.Sqrt(max(0, c.Count*variance))) / windowSec,
 			Share:          c.Count / total,
 		})
 	}

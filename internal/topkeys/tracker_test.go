@@ -24,13 +24,13 @@ func calls(t *Tracker, s *Sampler, nowNs int64, n int, name string) {
 	}
 }
 
-func call(t *Tracker, s *Sampler, nowNs int64, db uint16, name string, denied bool) {
+func call(t *Tracker, s *Sampler, nowNs int64, db uint16, name string, limited bool) {
 	if !s.Skip(1) {
-		t.Note(s, nowNs, 1, func(int) (uint16, []byte, bool) { return db, []byte(name), denied })
+		t.Note(s, nowNs, 1, func(int) (uint16, []byte, bool) { return db, []byte(name), limited })
 	}
 }
 
-// zipf is a load of n keys whose i-th has a part of it that is proportional to 1/(i+1).
+// zipf is a load on n keys in which key i has a share proportional to 1/(i+1).
 type zipf struct {
 	sums []float64
 }
@@ -50,8 +50,8 @@ func (z *zipf) draw(r *rand.Rand) int {
 	return i
 }
 
-// TestZipf: at any load the ten hottest keys are among the twelve that are shown, and their rates are off by no more
-// than they say.
+// TestZipf: at any load the ten hottest keys are among the first twelve entries, and their rates are within the stated
+// error.
 func TestZipf(t *testing.T) {
 	const keys, seconds = 100_000, 12
 	z := newZipf(keys)
@@ -75,7 +75,7 @@ func TestZipf(t *testing.T) {
 				}
 				batch = batch[:0]
 			}
-			top := tracker.Top(Asked, now, 12)
+			top := tracker.Top(Requested, now, 12)
 			for i := range 10 {
 				name := fmt.Sprint("key:", i)
 				at := slices.IndexFunc(top, func(e Entry) bool { return e.Name == name })
@@ -83,7 +83,7 @@ func TestZipf(t *testing.T) {
 					t.Errorf("%s, which came %d times, is not shown", name, exact[name])
 					continue
 				}
-				// The error is two standard deviations of the sampling: of thirty entries some may be off by more, but none by twice that.
+				// The error is two standard deviations of the sampling: some of thirty entries may exceed it, but none twice that.
 				want := float64(exact[name]) / seconds
 				if off := math.Abs(top[at].CallsPerSecond - want); off > 2*top[at].Error+0.05*want {
 					t.Errorf("%s: %.1f calls per second, but it was %.1f, and the error is said to be %.1f", name, top[at].CallsPerSecond, want, top[at].Error)
@@ -94,14 +94,14 @@ func TestZipf(t *testing.T) {
 	}
 }
 
-// TestExactAtLowLoad: while requests are few, each is seen.
+// TestExactAtLowLoad: while there are few requests, every one is counted.
 func TestExactAtLowLoad(t *testing.T) {
 	tracker, s := New(), &Sampler{}
 	for i := range 100 {
 		calls(tracker, s, t0+int64(i)*sec/100, 1+i%2, "a")
 		call(tracker, s, t0+int64(i)*sec/100, 3, "b", i%4 == 0)
 	}
-	got := tracker.Top(Asked, t0+sec-1, 10)
+	got := tracker.Top(Requested, t0+sec-1, 10)
 	want := []Entry{{DB: 0, Name: "a", CallsPerSecond: 150, Share: 0.6}, {DB: 3, Name: "b", CallsPerSecond: 100, Share: 0.4}}
 	for i := range want {
 		if len(got) != 2 || got[i].DB != want[i].DB || got[i].Name != want[i].Name || math.Abs(got[i].CallsPerSecond-want[i].CallsPerSecond) > 1e-6 ||
@@ -109,13 +109,13 @@ func TestExactAtLowLoad(t *testing.T) {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 	}
-	denied := tracker.Top(Denied, t0+sec-1, 10)
-	if len(denied) != 1 || denied[0].Name != "b" || math.Abs(denied[0].CallsPerSecond-25) > 1e-6 || denied[0].Share != 1 {
-		t.Errorf("denied: got %+v", denied)
+	limited := tracker.Top(Limited, t0+sec-1, 10)
+	if len(limited) != 1 || limited[0].Name != "b" || math.Abs(limited[0].CallsPerSecond-25) > 1e-6 || limited[0].Share != 1 {
+		t.Errorf("limited: got %+v", limited)
 	}
 }
 
-// TestDecay: a steady key keeps its rate, one that is silent loses half of it in a half-life, and all of it in the end.
+// TestDecay: a steady key keeps its rate; a silent one loses half of it per half-life, and finally all of it.
 func TestDecay(t *testing.T) {
 	tracker, s := New(), &Sampler{}
 	at := func(second int) int64 { return t0 + int64(second)*sec }
@@ -130,40 +130,40 @@ func TestDecay(t *testing.T) {
 			continue
 		}
 		want := map[string]float64{"steady": 100, "past": 100}
-		if silent := second - 300; silent > 0 { // the window is still growing, by what has decayed of it
+		if silent := second - 300; silent > 0 { // the window has not reached its full length yet
 			whole := 1 - math.Exp2(-float64(second)/60)
 			want["past"] = 100 * (math.Exp2(-float64(silent)/60) - math.Exp2(-float64(second)/60)) / whole
 		}
-		for _, e := range tracker.Top(Asked, at(second+1)-1, 2) {
+		for _, e := range tracker.Top(Requested, at(second+1)-1, 2) {
 			if math.Abs(e.CallsPerSecond-want[e.Name]) > 2+0.02*want[e.Name] {
 				t.Errorf("after %d s: %s has %.1f calls per second, want %.1f", second, e.Name, e.CallsPerSecond, want[e.Name])
 			}
 		}
 	}
 	for _, after := range []time.Duration{time.Hour, 100_000 * time.Hour} {
-		if got := tracker.Top(Asked, at(600)+int64(after), 10); len(got) != 0 {
+		if got := tracker.Top(Requested, at(600)+int64(after), 10); len(got) != 0 {
 			t.Errorf("after %s: got %+v", after, got)
 		}
 	}
-	calls(tracker, s, at(600)+int64(100_001*time.Hour), 1, "new") // a window of decayed epochs before it
-	if got := tracker.Top(Asked, at(600)+int64(100_001*time.Hour), 10); len(got) != 1 || got[0].Name != "new" || got[0].Share != 1 {
+	calls(tracker, s, at(600)+int64(100_001*time.Hour), 1, "new") // after a window of decayed epochs
+	if got := tracker.Top(Requested, at(600)+int64(100_001*time.Hour), 10); len(got) != 1 || got[0].Name != "new" || got[0].Share != 1 {
 		t.Errorf("after the long silence: got %+v", got)
 	}
 }
 
-// TestWhatDoesNotComeCostsNothing: a sketch in which nothing was counted is not made anew each epoch.
-func TestWhatDoesNotComeCostsNothing(t *testing.T) {
+// TestEmptySketchIsKept: a sketch in which nothing was counted is not replaced every epoch.
+func TestEmptySketchIsKept(t *testing.T) {
 	tracker, s := New(), &Sampler{}
 	calls(tracker, s, t0, 1, "a")
-	denied := tracker.sketches[Denied]
+	limited := tracker.sketches[Limited]
 	calls(tracker, s, t0+2*sec, 1, "a")
-	if tracker.sketches[Denied] != denied {
-		t.Error("it was made anew")
+	if tracker.sketches[Limited] != limited {
+		t.Error("it was replaced")
 	}
 }
 
-// TestSamplingFollowsLoad: an epoch takes a bounded number of samples, however many requests there are, and a quiet
-// time goes back to all of them.
+// TestSamplingFollowsLoad: an epoch takes a bounded number of samples however many requests there are, and after a quiet
+// time every request is sampled again.
 func TestSamplingFollowsLoad(t *testing.T) {
 	tracker, s := New(), &Sampler{}
 	picked := 0
@@ -179,11 +179,11 @@ func TestSamplingFollowsLoad(t *testing.T) {
 		}
 		picked = 0
 	}
-	got := tracker.Top(Asked, t0+5*sec-1, 1)[0]
+	got := tracker.Top(Requested, t0+5*sec-1, 1)[0]
 	if math.Abs(got.CallsPerSecond-1e6) > got.Error || got.Error > 2e4 {
 		t.Errorf("got %+v, want a million a second", got)
 	}
-	tracker.Top(Asked, t0+60*sec, 1)
+	tracker.Top(Requested, t0+60*sec, 1)
 	if every := tracker.every.Load(); every != 1 {
 		t.Errorf("in a quiet time one in %d is picked", every)
 	}
@@ -216,12 +216,12 @@ func TestSamplingSteps(t *testing.T) {
 		{every: 64, samples: manySamples + fewSamples, epochs: 1, want: 128},
 	} {
 		tracker := New()
-		tracker.Top(Asked, t0, 1) // begins an epoch
+		tracker.Top(Requested, t0, 1) // begins an epoch
 		tracker.every.Store(tt.every)
 		for range tt.samples {
 			calls(tracker, &Sampler{every: 1}, t0, 1, "a") // that picks the very next one
 		}
-		tracker.Top(Asked, t0+tt.epochs*sec, 1)
+		tracker.Top(Requested, t0+tt.epochs*sec, 1)
 		if got := tracker.every.Load(); got != tt.want {
 			t.Errorf("%+v: one in %d is picked", tt, got)
 		}
@@ -233,7 +233,7 @@ func TestForgotten(t *testing.T) {
 	for second, want := range map[int64]int{599: 1, 600: 1, 601: 0} {
 		tracker := New()
 		calls(tracker, &Sampler{}, t0, 1, "a")
-		if got := tracker.Top(Asked, t0+second*sec, 9); len(got) != want {
+		if got := tracker.Top(Requested, t0+second*sec, 9); len(got) != want {
 			t.Errorf("after %d s: got %+v, want %d keys", second, got, want)
 		}
 	}
@@ -260,7 +260,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestHostileKeys: long names, names of any bytes and many of them take bounded memory, and stay apart.
+// TestHostileKeys: long names, names of arbitrary bytes and any number of names take bounded memory and do not collide.
 func TestHostileKeys(t *testing.T) {
 	tracker, s := New(), &Sampler{}
 	long := strings.Repeat("x", 1<<20)
@@ -270,7 +270,7 @@ func TestHostileKeys(t *testing.T) {
 	}
 	call(tracker, s, t0, 65535, "", false)
 	call(tracker, s, t0, 65535, "", false)
-	top := tracker.Top(Asked, t0, 100)
+	top := tracker.Top(Requested, t0, 100)
 	if len(top) != len(names)+1 {
 		t.Fatalf("%d keys, want %d: %+v", len(top), len(names)+1, top)
 	}
@@ -279,7 +279,7 @@ func TestHostileKeys(t *testing.T) {
 			calls(tracker, s, t0, 3, e.Name)
 		}
 	}
-	top = tracker.Top(Asked, t0, 100)
+	top = tracker.Top(Requested, t0, 100)
 	if len(top) != len(names)+3 {
 		t.Fatalf("%d keys, want %d: %+v", len(top), len(names)+3, top)
 	}
@@ -304,12 +304,12 @@ func TestHostileKeys(t *testing.T) {
 	if last := top[len(top)-1]; cut != 2 || spelled != 2 || last.DB != 65535 || last.Name != "" {
 		t.Errorf("%d long names, %d that are like them, and in the end %+v", cut, spelled, last)
 	}
-	for i := range 100_000 { // as many keys as one likes
+	for i := range 100_000 { // any number of keys
 		call(tracker, s, t0, 0, fmt.Sprint(i, long[:300]), true)
 	}
 	for k, sketch := range tracker.sketches {
 		if len(sketch.byHash) > Counters || len(sketch.least) > Counters {
-			t.Errorf("%s: %d keys", Kind(k), len(sketch.byHash))
+			t.Errorf("%s: %d keys", Ranking(k), len(sketch.byHash))
 		}
 	}
 }
@@ -341,18 +341,18 @@ func TestConcurrently(t *testing.T) {
 					tracker.Note(&s, t0+int64(i)*1_000_000, 3, func(i int) (uint16, []byte, bool) { return uint16(i), name, i == 1 })
 				}
 				if i%1000 == 0 {
-					tracker.Top(Denied, t0+int64(i), 10)
+					tracker.Top(Limited, t0+int64(i), 10)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if got := tracker.Top(Asked, t0+20*sec, 100); len(got) != 12 {
+	if got := tracker.Top(Requested, t0+20*sec, 100); len(got) != 12 {
 		t.Errorf("%d keys, want 12", len(got))
 	}
 }
 
-// BenchmarkNote is what one picked request costs: of keys that have a counter, and of ones that take one over.
+// BenchmarkNote measures one picked request: for keys that have a counter, and for keys that take one over.
 func BenchmarkNote(b *testing.B) {
 	for _, keys := range []int{1000, 1_000_000} {
 		b.Run(fmt.Sprint(keys), func(b *testing.B) {

@@ -1,5 +1,5 @@
-// Package inprocess measures limiters that are libraries, by calling them. A process measures one of them once, as
-// its memory is measured too.
+// Package inprocess measures limiters that are libraries, by calling them. A process measures only one of them, and once,
+// because its memory is measured, too.
 package inprocess
 
 import (
@@ -21,7 +21,7 @@ const (
 	batch  = 128
 )
 
-// Measure fills the named limiter with keys, and then asks it for random ones of them.
+// Measure fills the named limiter with keys, and then calls it with random ones of them.
 func Measure(name string, keys int) (report.Limiter, error) {
 	for _, l := range limiters() {
 		if l.name == name {
@@ -31,7 +31,7 @@ func Measure(name string, keys int) (report.Limiter, error) {
 	return report.Limiter{}, fmt.Errorf("inprocess: unknown limiter %q; choose from %s", name, strings.Join(Names(), ", "))
 }
 
-// Names returns the limiters that are known.
+// Names returns the names of the limiters.
 func Names() (names []string) {
 	for _, l := range limiters() {
 		names = append(names, l.name)
@@ -70,7 +70,7 @@ func measure(l limiter, keys int) (report.Limiter, error) {
 	return result, nil
 }
 
-// ask takes random keys for a while.
+// ask calls the limiter with random keys for some time.
 func ask(take func([][]byte) error, keys int) (nsPerOp, bytesPerOp float64, err error) {
 	var names keyNames
 	pcg := rand.New(rand.NewPCG(1, 2))
@@ -90,8 +90,8 @@ func ask(take func([][]byte) error, keys int) (nsPerOp, bytesPerOp float64, err 
 	return float64(elapsed) / float64(ops), float64(after.TotalAlloc-before.TotalAlloc) / float64(ops), nil
 }
 
-// keyNames is a batch of keys of 16 bytes, as they would stand in a connection's buffer. Libraries that want strings
-// have to make them.
+// keyNames is a batch of keys of 16 bytes, as in a connection's buffer. Libraries that require strings have to convert
+// them.
 type keyNames struct {
 	bytes [batch][16]byte
 	views [batch][]byte
@@ -120,7 +120,7 @@ func (k *keyNames) random(r *rand.Rand, keys int) [][]byte {
 	return k.views[:]
 }
 
-// resident is this process's memory, without what is garbage.
+// resident returns this process's memory without garbage.
 func resident() (int, error) {
 	debug.FreeOSMemory()
 	b, err := os.ReadFile("/proc/self/statm")

@@ -17,7 +17,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// limiter is a library. open returns a function that asks it for one unit of each of a batch of keys.
+// limiter is a library. open returns a function that requests one unit for each of a batch of keys.
 type limiter struct {
 	name string
 	open func(keys int) (take func(batch [][]byte) error, err error)
@@ -34,7 +34,7 @@ func limiters() []limiter {
 	}
 }
 
-// The limit that all are asked for. Its period is long, so that no key expires while it is measured.
+// The limit of all calls. Its period is long so that no key expires during the measurement.
 const (
 	burst     = 1_000_000
 	perPeriod = 1
@@ -46,7 +46,7 @@ func openShard(size int) (func([][]byte) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := shard.New()
+	states := shard.New()
 	requests := make([]store.Request, size)
 	start := time.Now()
 	return func(keys [][]byte) error {
@@ -55,7 +55,7 @@ func openShard(size int) (func([][]byte) error, error) {
 			for i, key := range keys[:n] {
 				requests[i] = store.Request{Key: store.Key{Name: key}, Limit: limit, Quantity: 1}
 			}
-			store.Throttle(start.UnixNano()+int64(time.Since(start)), requests[:n])
+			states.Throttle(start.UnixNano()+int64(time.Since(start)), requests[:n])
 			keys = keys[n:]
 		}
 		return nil
@@ -118,7 +118,7 @@ func openRate(int) (func([][]byte) error, error) {
 	}, nil
 }
 
-// each makes a string of each key, as a server with these libraries would have to.
+// each converts each key to a string, as a server with these libraries would have to.
 func each(take func(key string) error) func([][]byte) error {
 	return func(keys [][]byte) error {
 		for _, key := range keys {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// KeyMark stands in a command for the key's twelve digits.
+// KeyMark is the placeholder for the key's twelve digits in a command.
 const KeyMark = "{key}"
 
 const keyDigits = 12
 
-// Command is one encoded request in which the key's digits can be replaced, and what a denial looks like in its reply.
+// Command is one encoded request in which the key's digits can be replaced, and how its reply reports a limited call.
 type Command struct {
-	wire   []byte
-	digits []int // where the key's digits begin
-	denied byte  // 0: the command does not deny
+	wire    []byte
+	digits  []int // offsets of the key's digits
+	limited byte  // 0: the command does not limit
 }
 
 // ParseCommand encodes the words of line, split at spaces. KeyMark in a word becomes the key's digits.
@@ -47,7 +47,7 @@ func NewCommand(args ...string) Command {
 	return c
 }
 
-// RecordedCommand takes what a client library sent. The key's digits are where it wrote mark, which is twelve bytes.
+// RecordedCommand returns a command recorded from a client library. mark, of twelve bytes, is where the key's digits are.
 func RecordedCommand(wire []byte, mark string) (Command, error) {
 	c := Command{wire: bytes.Clone(wire)}
 	if len(mark) != keyDigits {
@@ -67,9 +67,9 @@ func RecordedCommand(wire []byte, mark string) (Command, error) {
 	return c, nil
 }
 
-// DeniedBy returns the command with replies counted as denials that are arrays whose first element is the integer.
-func (c Command) DeniedBy(digit byte) Command {
-	c.denied = digit
+// LimitedBy returns the command such that array replies that begin with the given integer count as limited.
+func (c Command) LimitedBy(digit byte) Command {
+	c.limited = digit
 	return c
 }
 

@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// conn is one connection: what it still has to send, and what it still waits for.
+// conn is one connection, with its pending output and its expected replies.
 type conn struct {
 	fd      int
 	index   int // among its worker's connections
 	replies replies
-	tail    []byte // the beginning of a line whose rest has not come
+	tail    []byte // the beginning of an incomplete line
 
-	batch  []byte // a batch, into which each one's keys are written
-	unsent int    // bytes of batch that the system has not taken
-	owed   int    // batches that are due and not begun
+	batch  []byte // the encoded batch, whose keys are replaced for each one sent
+	unsent int    // bytes of batch that the system has not accepted yet
+	owed   int    // batches that are due but not begun
 
 	begun    int   // batches begun in this run
-	awaited  int   // replies to batches begun
+	awaited  int   // replies expected for batches begun
 	answered int   // replies in this run
-	sentNs   int64 // when the closed loop's batch was begun
+	sentNs   int64 // when the batch of the closed loop was begun
 }
 
 func dial(addr netip.AddrPort, command Command, pipeline int) (*conn, error) {
@@ -38,7 +38,7 @@ func dial(addr netip.AddrPort, command Command, pipeline int) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load: socket: %w", err)
 	}
-	c := &conn{fd: fd, replies: replies{denied: command.denied}, batch: command.repeat(pipeline)}
+	c := &conn{fd: fd, replies: replies{limited: command.limited}, batch: command.repeat(pipeline)}
 	if err := c.connect(sockaddr); err != nil {
 		c.close()
 		return nil, fmt.Errorf("load: cannot connect to %s: %w; is a server there?", addr, err)
@@ -48,7 +48,7 @@ func dial(addr netip.AddrPort, command Command, pipeline int) (*conn, error) {
 
 func (c *conn) connect(to unix.Sockaddr) error {
 	err := unix.Connect(c.fd, to)
-	for errors.Is(err, unix.EINTR) || errors.Is(err, unix.EALREADY) { // interrupted: the next call says how it ended
+	for errors.Is(err, unix.EINTR) || errors.Is(err, unix.EALREADY) { // interrupted: the next call returns the result
 		err = unix.Connect(c.fd, to)
 	}
 	if err != nil && !errors.Is(err, unix.EISCONN) {
@@ -66,7 +66,7 @@ func (c *conn) close() {
 	_ = unix.Close(c.fd)
 }
 
-// flush gives the system what it takes of the batch. The edge-triggered poller says when it takes more.
+// flush writes as much of the batch as the system accepts. The edge-triggered poller reports when it accepts more.
 func (c *conn) flush() error {
 	for c.unsent > 0 {
 		n, err := unix.Write(c.fd, c.batch[len(c.batch)-c.unsent:])
@@ -82,7 +82,7 @@ func (c *conn) flush() error {
 	return nil
 }
 
-// receive counts the replies that are there. buf is the thread's, for all its connections.
+// receive counts the replies that have arrived. buf is shared by the thread's connections.
 func (c *conn) receive(buf []byte) (n counted, err error) {
 	for {
 		kept := copy(buf, c.tail)
@@ -99,7 +99,7 @@ func (c *conn) receive(buf []byte) (n counted, err error) {
 		}
 		m, used, err := c.replies.feed(buf[:kept+got])
 		n.replies += m.replies
-		n.denied += m.denied
+		n.limited += m.limited
 		if err != nil {
 			return n, err
 		}
@@ -107,7 +107,7 @@ func (c *conn) receive(buf []byte) (n counted, err error) {
 			return n, fmt.Errorf("not a reply: a line of more than %d bytes", len(buf))
 		}
 		c.tail = append(c.tail[:0], buf[used:kept+got]...)
-		if kept+got < len(buf) { // nothing is left, and the poller says when more comes
+		if kept+got < len(buf) { // nothing is left, and the poller reports when more arrives
 			return n, nil
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 )
 
-// Keys says which keys are asked for: numbers below Count (for Sequential from From on), written in twelve digits.
+// Keys selects the keys of the requests: numbers below Count (for Sequential starting at From), in twelve digits.
 type Keys struct {
 	Dist  string  // Uniform, Zipf, Hot or Sequential
-	Count int     // of different keys
-	From  int     // the first key; only of Sequential
+	Count int     // number of different keys
+	From  int     // the first key; only for Sequential
 	Skew  float64 // Zipf's s, above 1; 0 for DefaultSkew
 }
 
@@ -22,10 +22,10 @@ const (
 	Sequential = "sequential" // each in turn, to fill a server
 )
 
-// DefaultSkew is close to what traces of caches show, and just above what the generator of samples can do.
+// DefaultSkew is close to that of cache traces, and just above the minimum of the sample generator.
 const DefaultSkew = 1.1
 
-const maxKeys = 1_000_000_000_000 // what twelve digits can write
+const maxKeys = 1_000_000_000_000 // the largest number of twelve-digit keys
 
 func (k Keys) check() error {
 	switch k.Dist {
@@ -42,10 +42,10 @@ func (k Keys) check() error {
 	return nil
 }
 
-// sampler gives one key after the other. Each thread has its own.
+// sampler returns one key after the other. Each thread has its own.
 type sampler interface{ next() uint64 }
 
-// sampler returns thread's of threads.
+// sampler returns the sampler of one of several threads.
 func (k Keys) sampler(thread, threads int) sampler {
 	pcg := rand.NewPCG(uint64(thread)+1, 0x9e3779b97f4a7c15)
 	switch k.Dist {
@@ -85,7 +85,7 @@ func (s *sequence) next() uint64 {
 	return key
 }
 
-// zipf repeats samples that were drawn before: drawing one costs more than sending a request.
+// zipf repeats samples drawn in advance, because drawing one costs more than sending a request.
 type zipf struct {
 	keys []uint64
 	at   int

@@ -1,6 +1,6 @@
-// Package load asks a Redis server for many replies and measures when they come: in a closed loop, in which a
-// connection sends its next batch when it has all replies of the last, or in an open one, in which batches are due at
-// fixed times whether the server keeps up or not. It runs on Linux only.
+// Package load puts load on a Redis server and measures when replies arrive: in a closed loop, in which a connection sends
+// its next batch once it has all replies to the previous one, or in an open loop, in which batches are due at fixed times
+// even if the server does not keep up. It runs on Linux only.
 //
 // A Generator belongs to one goroutine. Within a run, each of its threads has its own connections and shares nothing.
 package load
@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config says what is asked of whom.
+// Config selects the server, the command and the connections.
 type Config struct {
 	Addr     netip.AddrPort
 	Command  Command
@@ -26,31 +26,31 @@ type Config struct {
 	Conns    int
 	Pipeline int // requests that a connection sends at once
 	Threads  int // 0 for one
-	// Patience is how long a server may answer nothing at all before the run fails; 0 for ten seconds.
+	// Patience is how long the server may send no reply before the run fails; 0 for ten seconds.
 	Patience time.Duration
 }
 
-// Plan says how long a run is, by requests or by time. With a rate it is an open loop.
+// Plan is the length of a run, in requests or time. With a rate the loop is open.
 type Plan struct {
 	Requests int           // rounded up to whole batches of every connection
-	Duration time.Duration // of sending; replies still due are waited for
-	Rate     float64       // requests per second of all connections together; 0 for a closed loop
+	Duration time.Duration // of sending; outstanding replies are awaited
+	Rate     float64       // requests per second over all connections; 0 for a closed loop
 }
 
-// Result is what a run measured.
+// Result is the measurement of a run.
 type Result struct {
 	Requests int
-	Denied   int // see Command.DeniedBy
+	Limited  int // see Command.LimitedBy
 	Elapsed  time.Duration
 	OwnCPU   time.Duration // of this whole process
-	// Latency in nanoseconds: of the closed loop from sending a batch, of the open loop from the time it was due.
+	// Latency in nanoseconds: in the closed loop from when a batch was sent, in the open loop from when it was due.
 	Latency *hdrhistogram.Histogram
-	// Lag in nanoseconds is how late the open loop's batches were given to the system. Where it is not small beside
-	// the latency, the generator had too little CPU time for the figure to be the server's.
+	// Lag in nanoseconds is how late the open loop sent its batches. If it is not small compared with the latency, the
+	// generator had too little CPU time, and the latency is not the server's alone.
 	Lag *hdrhistogram.Histogram
 }
 
-// Rate is the replies per second.
+// Rate returns the replies per second.
 func (r *Result) Rate() float64 { return float64(r.Requests) / r.Elapsed.Seconds() }
 
 // Generator holds connections to a server.
@@ -61,7 +61,7 @@ type Generator struct {
 
 const defaultPatience = 10 * time.Second
 
-// Open connects. It raises the limit of open files if that is needed and allowed.
+// Open connects. It raises the limit of open files if necessary and permitted.
 func Open(config Config) (*Generator, error) {
 	config.Threads = max(config.Threads, 1)
 	if config.Patience == 0 {
@@ -90,22 +90,22 @@ func (c *Config) check() error {
 	case c.Conns < 1 || c.Pipeline < 1:
 		return fmt.Errorf("load: connections and pipelined requests must be 1 or more, got %d and %d", c.Conns, c.Pipeline)
 	case c.Threads > c.Conns:
-		return fmt.Errorf("load: %d threads need as many connections, got %d", c.Threads, c.Conns)
+		return fmt.Errorf("load: %d threads require as many connections, got %d", c.Threads, c.Conns)
 	case len(c.Command.wire) == 0:
 		return errors.New("load: no command")
 	}
 	return c.Keys.check()
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (g *Generator) Close() {
 	for _, w := range g.workers {
 		w.close()
 	}
 }
 
-// Run sends what plan says and waits for all replies. An error reply fails it. After an error the connections are of
-// no more use.
+// Run executes the plan and waits for all replies. It fails at an error reply. After an error the connections cannot be
+// used again.
 func (g *Generator) Run(ctx context.Context, plan Plan) (*Result, error) {
 	if (plan.Requests > 0) == (plan.Duration > 0) || plan.Rate < 0 {
 		return nil, errors.New("load: a run has either a number of requests or a duration")
@@ -131,7 +131,7 @@ func (g *Generator) Run(ctx context.Context, plan Plan) (*Result, error) {
 			err = o.err
 		}
 		r.Requests += o.counted.replies
-		r.Denied += o.counted.denied
+		r.Limited += o.counted.limited
 		r.Elapsed = max(r.Elapsed, o.end.Sub(begin))
 		r.Latency.Merge(o.latency)
 		r.Lag.Merge(o.lag)
@@ -153,12 +153,12 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// newHistogram counts up to a minute in nanoseconds, to three digits.
+// newHistogram counts durations of up to a minute in nanoseconds, with three digits.
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(time.Minute), 3)
 }
 
-// spareFiles is for all that is not a connection.
+// spareFiles are descriptors for everything but connections.
 const spareFiles = 64
 
 func raiseFileLimit(conns int) error {
@@ -170,9 +170,9 @@ func raiseFileLimit(conns int) error {
 	if limit.Cur >= need {
 		return nil
 	}
-	limit.Cur, limit.Max = need, max(limit.Max, need) // only root may raise the latter
+	limit.Cur, limit.Max = need, max(limit.Max, need) // only root may raise Max
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("load: %d connections need %d open files: %w; raise the limit with ulimit -Hn", conns, need, err)
+		return fmt.Errorf("load: %d connections require %d open files: %w; raise the limit with ulimit -Hn", conns, need, err)
 	}
 	return nil
 }

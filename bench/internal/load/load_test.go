@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// server is a tiny RESP server: it answers each command by a function of its words.
+// server is a minimal RESP server: a function of its words answers each command.
 type server struct {
 	addr     netip.AddrPort
 	commands atomic.Int64
@@ -74,7 +74,7 @@ func open(t *testing.T, s *server, c Config) *Generator {
 	t.Helper()
 	c.Addr = s.addr
 	if c.Command.wire == nil {
-		c.Command = NewCommand("CL.THROTTLE", "k:"+KeyMark, "15", "30", "60").DeniedBy('1')
+		c.Command = NewCommand("CL.THROTTLE", "k:"+KeyMark, "15", "30", "60").LimitedBy('1')
 	}
 	if c.Keys.Dist == "" {
 		c.Keys = Keys{Dist: Uniform, Count: 1000}
@@ -93,7 +93,7 @@ func TestEveryReplyIsCounted(t *testing.T) {
 	for _, c := range []Config{
 		{Conns: 1, Pipeline: 1},
 		{Conns: 7, Pipeline: 16, Threads: 2},
-		{Conns: 3, Pipeline: 5000}, // more than a socket takes at once
+		{Conns: 3, Pipeline: 5000}, // more than a socket accepts at once
 	} {
 		for _, rate := range []float64{0, 1e6} {
 			var i atomic.Int64
@@ -113,8 +113,8 @@ func TestEveryReplyIsCounted(t *testing.T) {
 				t.Errorf("%+v: %d replies, %d commands, %d latencies, want %d", c, r.Requests, s.commands.Load(),
 					r.Latency.TotalCount(), want)
 			}
-			if r.Denied != want/4 {
-				t.Errorf("%+v: %d denied, want %d", c, r.Denied, want/4)
+			if r.Limited != want/4 {
+				t.Errorf("%+v: %d limited, want %d", c, r.Limited, want/4)
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func TestEveryReplyIsCounted(t *testing.T) {
 func TestDurationEndsARun(t *testing.T) {
 	s := serve(t, func([]string) string { return "+OK\r\n" })
 	g := open(t, s, Config{Conns: 2, Pipeline: 3})
-	for range 2 { // a generator can run again
+	for range 2 { // a generator can be reused
 		before := s.commands.Load()
 		r, err := g.Run(t.Context(), Plan{Duration: 50 * time.Millisecond})
 		if err != nil {
@@ -160,8 +160,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestOpenLoopSeesTheWholeStall holds that there is no coordinated omission: each request that was due during a stall
-// is counted with its own share of it.
+// TestOpenLoopSeesTheWholeStall: there is no coordinated omission. Each request that was due during a stall is counted with
+// its own wait.
 func TestOpenLoopSeesTheWholeStall(t *testing.T) {
 	const stall = 300 * time.Millisecond
 	var n atomic.Int64
@@ -178,7 +178,7 @@ func TestOpenLoopSeesTheWholeStall(t *testing.T) {
 	if got := time.Duration(r.Latency.Max()); got < stall*99/100 {
 		t.Errorf("the longest latency is %s, want %s", got, stall)
 	}
-	// 300 requests are due in the stall; every second of them waits for half of it or more.
+	// 300 requests are due in the stall; half of them wait for half of it or more.
 	var long int64
 	for _, b := range r.Latency.Distribution() {
 		if b.From >= int64(stall)*45/100 {
@@ -206,7 +206,7 @@ func TestRefusals(t *testing.T) {
 	for want, c := range map[string]Config{
 		"cannot connect":  {Conns: 1, Pipeline: 1, Keys: keys, Command: command, Addr: netip.MustParseAddrPort("127.0.0.1:1")},
 		"must be 1 or":    {Conns: 0, Pipeline: 1, Keys: keys, Command: command},
-		"need as many":    {Conns: 1, Pipeline: 1, Threads: 2, Keys: keys, Command: command},
+		"require as many":    {Conns: 1, Pipeline: 1, Threads: 2, Keys: keys, Command: command},
 		"no command":      {Conns: 1, Pipeline: 1, Keys: keys},
 		"unknown distrib": {Conns: 1, Pipeline: 1, Keys: Keys{Dist: "bell", Count: 1}, Command: command},
 		"number of keys":  {Conns: 1, Pipeline: 1, Keys: Keys{Dist: Hot}, Command: command},

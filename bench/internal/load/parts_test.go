@@ -43,8 +43,8 @@ func TestRecordedCommand(t *testing.T) {
 // TestReplies feeds each stream in every possible pair of pieces, and byte by byte.
 func TestReplies(t *testing.T) {
 	for _, c := range []struct {
-		stream          string
-		replies, denied int
+		stream           string
+		replies, limited int
 	}{
 		{"+OK\r\n:1\r\n+PONG\r\n", 3, 0},
 		{passes + denies + passes, 3, 1},
@@ -54,7 +54,7 @@ func TestReplies(t *testing.T) {
 		{"*4\r\n:1\r\n:0\r\n$2\r\n-1\r\n$1\r\n2\r\n", 1, 1},
 	} {
 		for cut := range c.stream {
-			r := replies{denied: '1'}
+			r := replies{limited: '1'}
 			var n counted
 			var kept string
 			for _, piece := range []string{c.stream[:cut], c.stream[cut:]} {
@@ -63,9 +63,9 @@ func TestReplies(t *testing.T) {
 					t.Fatalf("%q: %v", c.stream, err)
 				}
 				kept = (kept + piece)[used:]
-				n.replies, n.denied = n.replies+m.replies, n.denied+m.denied
+				n.replies, n.limited = n.replies+m.replies, n.limited+m.limited
 			}
-			if n.replies != c.replies || n.denied != c.denied || kept != "" {
+			if n.replies != c.replies || n.limited != c.limited || kept != "" {
 				t.Errorf("%q cut at %d: %+v, %q kept", c.stream, cut, n, kept)
 			}
 		}

@@ -9,19 +9,19 @@ import (
 
 // replies counts the replies in a stream of RESP2, and stops at the first error among them.
 type replies struct {
-	denied byte // see Command.DeniedBy
-	open   int  // items that the reply begun still lacks
-	skip   int  // bytes of a bulk string, with its end of line, that are still to come
-	first  bool // the next item is the first of a reply that is an array
+	limited byte // see Command.LimitedBy
+	open    int  // items missing from the current reply
+	skip    int  // bytes missing from a bulk string, including its CRLF
+	first   bool // the next item is the first of a reply that is an array
 }
 
-// counted is what a piece of the stream held.
-type counted struct{ replies, denied int }
+// counted is the number of replies in a piece of the stream.
+type counted struct{ replies, limited int }
 
-// errErrorReply is wrapped by the error that an error reply becomes.
+// errErrorReply is wrapped by the errors for error replies.
 var errErrorReply = errors.New("the server answered with an error")
 
-// feed counts the replies that end in b. What it did not use is the beginning of a line, to be fed again with the rest.
+// feed counts the replies that end in b. Unused bytes are the beginning of a line, to be fed again with the rest.
 func (r *replies) feed(b []byte) (n counted, used int, err error) {
 	for used < len(b) {
 		if r.skip > 0 {
@@ -42,8 +42,8 @@ func (r *replies) feed(b []byte) (n counted, used int, err error) {
 			r.open, r.first = 1, false
 		} else if r.first {
 			r.first = false
-			if len(line) == 3 && line[0] == ':' && line[1] == r.denied {
-				n.denied++
+			if len(line) == 3 && line[0] == ':' && line[1] == r.limited {
+				n.limited++
 			}
 		}
 		r.open--
@@ -57,7 +57,7 @@ func (r *replies) feed(b []byte) (n counted, used int, err error) {
 	return n, used, nil
 }
 
-// item takes the line that begins an item, and is all of it unless it is an array or a bulk string.
+// item processes the line that begins an item, which is the whole item except for arrays and bulk strings.
 func (r *replies) item(line []byte) error {
 	if len(line) < 2 {
 		return fmt.Errorf("not a reply: %q", line)

@@ -7,28 +7,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// schedule is when a thread's batches are due: one every stepNs, on its connections in turn. As the times are fixed,
-// the place of a reply on its connection says when its request was due, and a late start counts as latency.
+// schedule is when a thread's batches are due: one every stepNs, on its connections in turn. Because the times are fixed,
+// the number of a reply on its connection determines when its request was due, and a late start counts as latency.
 type schedule struct {
 	stepNs float64 // of this thread
 	shift  float64 // keeps the threads' batches apart
 	next   int     // the batch that is due next
 	conns  int
 
-	timerNs int64 // what the timer is set for
+	timerNs int64 // when the timer fires
 }
 
 func newSchedule(rate float64, config *Config, thread int) *schedule {
 	all := float64(config.Pipeline) / rate * float64(time.Second) // between two batches of any thread
 	conns := (config.Conns - thread + config.Threads - 1) / config.Threads
-	// A thread has its share of the rate by its share of the connections.
+	// A thread's share of the rate is its share of the connections.
 	step := all * float64(config.Conns) / float64(conns)
 	return &schedule{stepNs: step, shift: all * float64(thread), conns: conns}
 }
 
 func (s *schedule) dueNs(batch int) int64 { return int64(s.shift + float64(batch)*s.stepNs) }
 
-// more says whether batches are still to become due, or to begin.
+// more reports whether more batches will become due or begin.
 func (s *schedule) more(w *worker) bool {
 	if w.budget >= 0 {
 		return s.next < w.budget
@@ -50,12 +50,11 @@ func (w *worker) sendDue(nowNs int64) error {
 	return nil
 }
 
-// soonNs is a wait for which the thread does not sleep: in a virtual machine, setting a timer and waking by it can
-// cost tens of microseconds of CPU time, and as much delay.
+// soonNs is a wait for which the thread does not sleep: in a virtual machine, a timer can cost tens of microseconds of CPU
+// time, and as much delay.
 const soonNs = 100_000
 
-// awaitDue sees to it that the thread wakes when the next batch is due, or says that this is so soon that it should
-// not sleep.
+// awaitDue sets the timer for the next batch, or returns that it is due so soon that the thread should not sleep.
 func (w *worker) awaitDue() (soon bool, err error) {
 	s := w.open
 	if !s.more(w) {
@@ -69,7 +68,7 @@ func (w *worker) awaitDue() (soon bool, err error) {
 		return false, nil
 	}
 	s.timerNs = dueNs
-	wait := unix.NsecToTimespec(dueNs - nowNs - soonNs/2) // the rest is not slept, for waking takes its time
+	wait := unix.NsecToTimespec(dueNs - nowNs - soonNs/2) // does not sleep for the rest, because waking takes time
 	if err := unix.TimerfdSettime(w.timer, 0, &unix.ItimerSpec{Value: wait}, nil); err != nil {
 		return false, fmt.Errorf("timer: %w", err)
 	}

@@ -22,18 +22,18 @@ type worker struct {
 	read    []byte
 	sampler sampler
 
-	// Of the run.
+	// Of the current run.
 	begin   time.Time
 	stop    *atomic.Bool
 	open    *schedule // nil in a closed loop
-	budget  int       // batches that may still begin; -1 for as many as there is time for
-	endNs   int64     // when batches stop to begin; 0 when the budget says it
-	active  int       // replies awaited by all connections
-	heardNs int64     // when the last reply came
+	budget  int       // batches that may still begin; -1 if only the time limits them
+	endNs   int64     // when no more batches begin; 0 if the budget limits them
+	active  int       // replies expected on all connections
+	heardNs int64     // when the last reply arrived
 	out     outcome
 }
 
-// outcome is what a worker measured.
+// outcome is the measurement of a worker.
 type outcome struct {
 	counted      counted
 	end          time.Time
@@ -46,7 +46,7 @@ var errStopped = errors.New("stopped")
 const (
 	readBytes = 128 << 10
 	maxEvents = 512
-	// wakeMs is how often a worker that waits looks whether it shall stop.
+	// wakeMs is how often a waiting worker checks whether it should stop.
 	wakeMs = 100
 )
 
@@ -74,7 +74,7 @@ func (w *worker) connect() (err error) {
 	if w.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
 		return fmt.Errorf("load: timer: %w", err)
 	}
-	if err := w.watch(w.timer, -1, unix.EPOLLIN|unix.EPOLLET); err != nil {
+	if err := w.register(w.timer, -1, unix.EPOLLIN|unix.EPOLLET); err != nil {
 		return err
 	}
 	for i := w.thread; i < w.config.Conns; i += w.config.Threads {
@@ -84,15 +84,15 @@ func (w *worker) connect() (err error) {
 		}
 		c.index = len(w.conns)
 		w.conns = append(w.conns, c)
-		if err := w.watch(c.fd, c.index, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLET); err != nil {
+		if err := w.register(c.fd, c.index, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLET); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// watch registers a descriptor; its events carry the index.
-func (w *worker) watch(fd, index int, events uint32) error {
+// register adds a descriptor to the poller; its events carry the index.
+func (w *worker) register(fd, index int, events uint32) error {
 	event := unix.EpollEvent{Events: events, Fd: int32(index)}
 	if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
 		return fmt.Errorf("load: poller: %w", err)
@@ -111,7 +111,7 @@ func (w *worker) close() {
 	}
 }
 
-// run does this thread's part of the plan.
+// run executes this thread's part of the plan.
 func (w *worker) run(plan Plan, begin time.Time, stop *atomic.Bool) outcome {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -181,18 +181,18 @@ func (w *worker) loop() error {
 	}
 }
 
-// impatient fails where replies are due and none has come for too long.
+// impatient returns an error if replies are expected but none has arrived for too long.
 func (w *worker) impatient(nowNs int64) error {
 	if w.active == 0 {
 		w.heardNs = nowNs
 	}
 	if silent := time.Duration(nowNs - w.heardNs); silent > w.config.Patience {
-		return fmt.Errorf("no reply for %s while %d were due", silent.Round(time.Second), w.active)
+		return fmt.Errorf("no reply for %s while %d were expected", silent.Round(time.Second), w.active)
 	}
 	return nil
 }
 
-// more says whether batches are still to begin.
+// more reports whether more batches will begin.
 func (w *worker) more(nowNs int64) bool {
 	if w.open != nil {
 		return w.open.more(w)
@@ -203,7 +203,7 @@ func (w *worker) more(nowNs int64) bool {
 func (w *worker) serve(events []unix.EpollEvent) error {
 	for i := range events {
 		if events[i].Fd < 0 {
-			continue // the timer: the loop looks for what is due anyway
+			continue // the timer: the loop checks for due batches anyway
 		}
 		c := w.conns[events[i].Fd]
 		if c.unsent > 0 || c.owed > 0 {
@@ -220,7 +220,7 @@ func (w *worker) serve(events []unix.EpollEvent) error {
 	return nil
 }
 
-// hear takes the replies that have come, and in a closed loop begins the next batch after the last of them.
+// hear receives replies, and in a closed loop begins the next batch after the last of them.
 func (w *worker) hear(c *conn) error {
 	n, err := c.receive(w.read)
 	if err != nil {
@@ -230,12 +230,12 @@ func (w *worker) hear(c *conn) error {
 		return nil
 	}
 	if n.replies > c.awaited {
-		return fmt.Errorf("%d replies came while %d were due", n.replies, c.awaited)
+		return fmt.Errorf("%d replies arrived while %d were expected", n.replies, c.awaited)
 	}
 	nowNs := w.nowNs()
 	w.heardNs = nowNs
 	w.out.counted.replies += n.replies
-	w.out.counted.denied += n.denied
+	w.out.counted.limited += n.limited
 	w.record(c, n.replies, nowNs)
 	c.answered += n.replies
 	c.awaited -= n.replies
@@ -254,10 +254,10 @@ func (w *worker) record(c *conn, replies int, nowNs int64) {
 	_ = w.out.latency.RecordValues(clampNs(nowNs-c.sentNs), int64(replies))
 }
 
-// clampNs keeps a value within what the histograms can count.
+// clampNs limits a value to the range of the histograms.
 func clampNs(ns int64) int64 { return min(max(ns, 1), int64(time.Minute)) }
 
-// next begins the closed loop's next batch, if there is one.
+// next begins the next batch of the closed loop, if there is one.
 func (w *worker) next(c *conn, nowNs int64) error {
 	if !w.more(nowNs) {
 		return nil
@@ -269,7 +269,7 @@ func (w *worker) next(c *conn, nowNs int64) error {
 	return w.pump(c)
 }
 
-// pump sends what the connection owes, as far as the system takes it.
+// pump sends the due batches, as far as the system accepts them.
 func (w *worker) pump(c *conn) error {
 	for {
 		if err := c.flush(); err != nil || c.unsent > 0 || c.owed == 0 {

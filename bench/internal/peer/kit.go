@@ -22,30 +22,30 @@ const (
 	Floor        = "C floor"
 )
 
-// Kit is what servers are started from.
+// Kit holds the programs of the servers.
 type Kit struct {
-	dir        string // for what is built and what servers write; removed by Close
+	dir        string // for builds and the output of servers; removed by Close
 	cellserver string
 	floor      string
 	redis      string
 	module     string
 	crab       string
 
-	// Missing says for each peer that cannot be started why, and what to do about it.
+	// Missing says why each missing peer cannot be started, and what to do about it.
 	Missing map[string]string
-	// Versions says for each peer which one it is.
+	// Versions holds the version of each peer.
 	Versions map[string]string
 }
 
-// Source says where the kit comes from.
+// Source says where the programs are.
 type Source struct {
 	Dir          string // of cellserver's module
 	Binary       string // of cellserver; empty to build it
-	RedisCell    string // the module's file; empty to do without
-	Throttlecrab string // the binary; empty to do without
+	RedisCell    string // the module's file; empty to skip it
+	Throttlecrab string // the binary; empty to skip it
 }
 
-// Prepare builds what is to be built and looks for the rest.
+// Prepare builds cellserver and the floor, and finds the rest.
 func Prepare(ctx context.Context, source Source) (*Kit, error) {
 	dir, err := os.MkdirTemp("", "cellserver-bench-")
 	if err != nil {
@@ -68,7 +68,7 @@ func (k *Kit) prepare(ctx context.Context, source Source) error {
 		return err
 	}
 	if k.redis, err = exec.LookPath("redis-server"); err != nil {
-		return errors.New("peer: redis-server is missing, and it is what all is compared with; apt-get install redis-server")
+		return errors.New("peer: redis-server is missing, the reference of all comparisons; apt-get install redis-server")
 	}
 	k.Versions[Cellserver] = version(ctx, k.cellserver)
 	k.Versions[Redis] = version(ctx, k.redis)
@@ -82,7 +82,7 @@ func (k *Kit) prepare(ctx context.Context, source Source) error {
 	return nil
 }
 
-// optional notes whether the file of a peer is there.
+// optional checks whether the file of a peer exists.
 func (k *Kit) optional(name, file, variable string) bool {
 	if file == "" {
 		k.Missing[name] = "set " + variable + " to its file"
@@ -127,7 +127,7 @@ func (k *Kit) buildFloor(ctx context.Context, dir string) error {
 	return nil
 }
 
-// version is the first line that a program says about itself.
+// version returns the first line of a program's version output.
 func version(ctx context.Context, program string) string {
 	out, err := exec.CommandContext(ctx, program, "--version").Output()
 	if err != nil {
@@ -137,16 +137,16 @@ func version(ctx context.Context, program string) string {
 	return strings.TrimSpace(line)
 }
 
-// HasFlag says whether cellserver knows a flag, such as "io-threads".
+// HasFlag reports whether cellserver has a flag, such as "io-threads".
 func (k *Kit) HasFlag(ctx context.Context, flag string) bool {
 	out, err := exec.CommandContext(ctx, k.cellserver, "--help").Output()
 	return err == nil && regexp.MustCompile(`(?m)^ .*--`+regexp.QuoteMeta(flag)+`\b`).Match(out)
 }
 
-// maxClients is more connections than any scenario has.
+// maxClients is more than the connections of any scenario.
 const maxClients = "12000"
 
-// StartCellserver starts it with more flags than those that it always gets.
+// StartCellserver starts cellserver with additional flags.
 func (k *Kit) StartCellserver(ctx context.Context, flags ...string) (*Server, error) {
 	return start(ctx, spec{
 		name: Cellserver,
@@ -166,7 +166,7 @@ func (k *Kit) StartRedis(ctx context.Context) (*Server, error) {
 	return k.startRedis(ctx, Redis)
 }
 
-// StartRedisCell starts a redis-server with the module.
+// StartRedisCell starts a redis-server with the redis-cell module.
 func (k *Kit) StartRedisCell(ctx context.Context) (*Server, error) {
 	module, err := filepath.Abs(k.module)
 	if err != nil {

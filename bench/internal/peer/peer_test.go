@@ -14,7 +14,7 @@ import (
 	"cellserver/bench/internal/load"
 )
 
-// kit has what needs no building: redis-server.
+// kit has only what needs no build: redis-server.
 func kit(t *testing.T) *Kit {
 	t.Helper()
 	k, err := Prepare(t.Context(), Source{Binary: "/bin/true"})
@@ -49,7 +49,7 @@ func run(t *testing.T, s *Server, c load.Command) *load.Result {
 	return r
 }
 
-// TestLimitersLimit holds that the peers do the same work: of 40 calls on one key, 16 pass.
+// TestLimitersLimit: the peers do the same work. Of 40 calls on one key, 16 are allowed.
 func TestLimitersLimit(t *testing.T) {
 	s := redisServer(t)
 	for name, prepare := range map[string]func(context.Context, *Server) (load.Command, error){
@@ -62,14 +62,14 @@ func TestLimitersLimit(t *testing.T) {
 		if !strings.HasPrefix(strings.ToLower(c.String()), "evalsha ") {
 			t.Errorf("%s sends %s", name, c)
 		}
-		if r := run(t, s, c); r.Denied != 40-burst-1 {
-			t.Errorf("%s: %d of 40 denied, want %d", name, r.Denied, 40-burst-1)
+		if r := run(t, s, c); r.Limited != 40-burst-1 {
+			t.Errorf("%s: %d of 40 limited, want %d", name, r.Limited, 40-burst-1)
 		}
 		client(s).FlushAll(t.Context())
 	}
 }
 
-// TestLimitsShareNoKeys holds that one limit does not use up what another one measures on the same server.
+// TestLimitsShareNoKeys: one limit must not use up the funnels that another measures on the same server.
 func TestLimitsShareNoKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range []load.Command{Throttle(), ThrottlePass(), ThrottleLong()} {
@@ -163,7 +163,7 @@ func TestFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	if r := run(t, s, Throttle()); r.Requests != 40 || r.Denied != 0 {
-		t.Errorf("%d replies, %d denied", r.Requests, r.Denied)
+	if r := run(t, s, Throttle()); r.Requests != 40 || r.Limited != 0 {
+		t.Errorf("%d replies, %d limited", r.Requests, r.Limited)
 	}
 }

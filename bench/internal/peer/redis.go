@@ -15,7 +15,7 @@ import (
 	"cellserver/bench/internal/load"
 )
 
-// The limit that peers are asked for: 15 more than one at once, 30 a minute.
+// The limit of all peers: a burst of 15 beyond the first, and 30 per minute.
 const (
 	burst     = 15
 	perMinute = 30
@@ -25,7 +25,7 @@ func client(s *Server) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.Addr.String(), Protocol: 2, DisableIdentity: true})
 }
 
-// isOurs fails if another process than ours took the port in the meantime.
+// isOurs fails if another process took the port in the meantime.
 func isOurs(ctx context.Context, s *Server) error {
 	rdb := client(s)
 	defer func() { _ = rdb.Close() }()
@@ -39,7 +39,7 @@ func isOurs(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// moduleVersion says which module a server has loaded, and not from where.
+// moduleVersion returns the name and version of the loaded module, without its path.
 func moduleVersion(ctx context.Context, s *Server) string {
 	rdb := client(s)
 	defer func() { _ = rdb.Close() }()
@@ -55,41 +55,40 @@ func moduleVersion(ctx context.Context, s *Server) string {
 	return fmt.Sprintf("module %v, version %v by MODULE LIST", said["name"], said["ver"])
 }
 
-// Throttle is CL.THROTTLE as cellserver and redis-cell know it. A key is denied most of the time under a load that
-// repeats its keys quickly.
+// Throttle is CL.THROTTLE of cellserver and redis-cell. A load that repeats its keys quickly is mostly limited.
 func Throttle() load.Command {
-	return load.NewCommand("CL.THROTTLE", "k:"+load.KeyMark, strconv.Itoa(burst), strconv.Itoa(perMinute), "60", "1").DeniedBy('1')
+	return load.NewCommand("CL.THROTTLE", "k:"+load.KeyMark, strconv.Itoa(burst), strconv.Itoa(perMinute), "60", "1").LimitedBy('1')
 }
 
-// ThrottlePass is a CL.THROTTLE that passes two hundred million times in a row, so that each call writes. A key
-// stays for twenty seconds more by each call. Only cellserver is asked so, and not
-// by Throttle's keys, which would then be denied.
+// ThrottlePass is a CL.THROTTLE that is allowed two hundred million times in a row, so that each call writes. Each call
+// extends a key's life by twenty seconds. It is used for cellserver only, and not with Throttle's keys, which would be
+// limited after it.
 func ThrottlePass() load.Command {
-	return load.NewCommand("CL.THROTTLE", "p:"+load.KeyMark, "200000000", "1", "20", "1").DeniedBy('1')
+	return load.NewCommand("CL.THROTTLE", "p:"+load.KeyMark, "200000000", "1", "20", "1").LimitedBy('1')
 }
 
-// ThrottleLong is a CL.THROTTLE after which a key stays for at least a quarter of an hour. Keys are 16 bytes long.
+// ThrottleLong is a CL.THROTTLE after which a key lives for at least a quarter of an hour. Keys are 16 bytes long.
 func ThrottleLong() load.Command {
-	return load.NewCommand("CL.THROTTLE", "key:"+load.KeyMark, "1000000", "1", "1000", "1").DeniedBy('1')
+	return load.NewCommand("CL.THROTTLE", "key:"+load.KeyMark, "1000000", "1", "1000", "1").LimitedBy('1')
 }
 
-// CrabThrottle is throttlecrab's command; its reply begins with 1 where the call passes.
+// CrabThrottle is throttlecrab's command; its reply begins with 1 if the call is allowed.
 func CrabThrottle() load.Command {
-	return load.NewCommand("THROTTLE", "k:"+load.KeyMark, strconv.Itoa(burst), strconv.Itoa(perMinute), "60", "1").DeniedBy('0')
+	return load.NewCommand("THROTTLE", "k:"+load.KeyMark, strconv.Itoa(burst), strconv.Itoa(perMinute), "60", "1").LimitedBy('0')
 }
 
-// Set is the reference: what Redis needs to write one small value.
+// Set is the reference: it makes Redis write one small value.
 func Set() load.Command { return load.NewCommand("SET", "k:"+load.KeyMark, "1") }
 
 // Set16 is Set with a key of 16 bytes.
 func Set16() load.Command { return load.NewCommand("SET", "key:"+load.KeyMark, "1") }
 
-// Ping is the least that a Redis server can be asked.
+// Ping is the cheapest command of a Redis server.
 func Ping() load.Command { return load.NewCommand("PING") }
 
-// funnelScript is the funnel of the articles: a hash with the water level and the time at which it was right. It
+// funnelScript is the funnel shown in articles: a hash with the water level and the time at which it was computed. It
 // takes the capacity, the units that leak per second, the time in seconds and the quantity, and returns whether the
-// call is limited and what is left.
+// call is limited and the remaining units.
 const funnelScript = `
 local capacity, rate = tonumber(ARGV[1]), tonumber(ARGV[2])
 local now, quantity = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -107,8 +106,8 @@ redis.call('PEXPIRE', KEYS[1], math.ceil(level / rate * 1000) + 1000)
 return {limited, math.floor(capacity - level)}
 `
 
-// LuaFunnel loads the articles' funnel into the server. The time is given once: as the clients' clocks would, it
-// costs the server the same to parse.
+// LuaFunnel loads funnelScript into the server. The time is constant: parsing it costs the server as much as a time that
+// changes.
 func LuaFunnel(ctx context.Context, s *Server) (load.Command, error) {
 	rdb := client(s)
 	defer func() { _ = rdb.Close() }()
@@ -118,7 +117,7 @@ func LuaFunnel(ctx context.Context, s *Server) (load.Command, error) {
 	}
 	now := float64(time.Now().UnixMilli()) / 1000
 	return load.NewCommand("EVALSHA", sha, "1", "k:"+load.KeyMark, strconv.Itoa(burst+1),
-		strconv.FormatFloat(perMinute/60.0, 'f', -1, 64), strconv.FormatFloat(now, 'f', 3, 64), "1").DeniedBy('1'), nil
+		strconv.FormatFloat(perMinute/60.0, 'f', -1, 64), strconv.FormatFloat(now, 'f', 3, 64), "1").LimitedBy('1'), nil
 }
 
 // RedisRate records the bytes that go-redis's redis_rate sends for one call, so that its server side can be measured
@@ -130,17 +129,17 @@ func RedisRate(ctx context.Context, s *Server) (load.Command, error) {
 	rdb.AddHook(recorder)
 	limit := redis_rate.Limit{Rate: perMinute, Burst: burst + 1, Period: time.Minute}
 	const mark = "#key-digits#"
-	for range 2 { // the first call has to bring the script itself
+	for range 2 { // the first call also sends the script
 		recorder.reset()
 		if _, err := redis_rate.NewLimiter(rdb).Allow(ctx, "k:"+mark, limit); err != nil {
 			return load.Command{}, fmt.Errorf("peer: redis_rate: %w", err)
 		}
 	}
 	command, err := load.RecordedCommand(recorder.taken(), mark)
-	return command.DeniedBy('0'), err
+	return command.LimitedBy('0'), err
 }
 
-// recorder is a hook that keeps what is written to the connections of a client.
+// recorder is a hook that records what a client writes to its connections.
 type recorder struct {
 	mu   sync.Mutex // guards sent
 	sent []byte

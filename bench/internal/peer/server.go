@@ -1,5 +1,5 @@
-// Package peer starts the servers that are measured, says what each is asked, and reads what it costs the system.
-// It ends only what it started. Its types are for one goroutine.
+// Package peer starts the servers to measure, has their commands, and reads their CPU time and memory. It stops only what
+// it started. Its types are for one goroutine.
 package peer
 
 import (
@@ -29,7 +29,7 @@ type Server struct {
 	Addr netip.AddrPort
 
 	cmd    *exec.Cmd
-	ended  chan struct{} // closed when it has ended
+	ended  chan struct{} // closed when the process has ended
 	output *output
 }
 
@@ -37,8 +37,8 @@ type Server struct {
 type spec struct {
 	name string
 	argv []string
-	port int            // that it is told to listen on; 0 where it chooses one and tells
-	told *regexp.Regexp // finds that port in a line of its output
+	port int            // to listen on; 0 if the server chooses and prints one
+	told *regexp.Regexp // finds the chosen port in a line of the output
 	dir  string
 }
 
@@ -47,13 +47,13 @@ const (
 	stopTimeout  = 15 * time.Second
 )
 
-// start returns when the server answers.
+// start returns once the server answers.
 func start(ctx context.Context, s spec) (*Server, error) {
 	server := &Server{Name: s.name, ended: make(chan struct{}), output: newOutput(s.told)}
 	cmd := exec.CommandContext(ctx, s.argv[0], s.argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, server.output, server.output
 	cmd.Env = cleanEnviron()
-	// The kernel ends it, too, should this process be killed.
+	// The kernel kills it if this process is killed.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTimeout
@@ -72,7 +72,7 @@ func start(ctx context.Context, s spec) (*Server, error) {
 	return server, nil
 }
 
-// cleanEnviron is the environment without what would configure a server under test behind our back.
+// cleanEnviron returns the environment without variables that would configure a server under test.
 func cleanEnviron() (env []string) {
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
@@ -113,7 +113,7 @@ func (s *Server) awaitReady(ctx context.Context, spec spec) error {
 	}
 }
 
-// Stop ends the server and waits for it.
+// Stop stops the server and waits for it.
 func (s *Server) Stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -124,7 +124,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Err is not nil if the server has ended.
+// Err returns an error if the server has ended.
 func (s *Server) Err() error {
 	select {
 	case <-s.ended:
@@ -134,7 +134,7 @@ func (s *Server) Err() error {
 	}
 }
 
-// CPU is the user and system time that the process has used so far, to the nanosecond.
+// CPU returns the user and system time of the process so far, to the nanosecond.
 func (s *Server) CPU() (time.Duration, error) {
 	// The CPU clock of a process: the complement of its id, shifted past CPUCLOCK_SCHED (2); see clock_getcpuclockid.
 	clock := int32(^s.cmd.Process.Pid)<<3 | 2
@@ -145,7 +145,7 @@ func (s *Server) CPU() (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// RSS is the bytes of the process that are in memory.
+// RSS returns the resident bytes of the process.
 func (s *Server) RSS() (int, error) {
 	return residentBytes(s.cmd.Process.Pid)
 }
@@ -166,7 +166,7 @@ func residentBytes(pid int) (int, error) {
 	return pages * os.Getpagesize(), nil
 }
 
-// freePort returns one that nothing listened on a moment ago, for servers that cannot choose one themselves.
+// freePort returns a port that was free a moment ago, for servers that cannot choose one themselves.
 func freePort(ctx context.Context) (int, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -176,7 +176,7 @@ func freePort(ctx context.Context) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// output reads what a server prints: the port that it tells, and the last line for errors.
+// output reads what a server prints: its port, and the last line for errors.
 type output struct {
 	told *regexp.Regexp
 	port chan int

@@ -16,7 +16,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The charts' files.
+// The file names of the charts.
 const (
 	ChartCPU     = "cpu.svg"
 	ChartLatency = "latency.svg"
@@ -27,20 +27,20 @@ const (
 type line struct {
 	name   string
 	xy     plotter.XYs
-	colour int // of plotutil's
-	dashes int // of plotutil's
+	colour int // index of plotutil's
+	dashes int // index of plotutil's
 }
 
-// axes is what a chart's axes are.
+// axes describes a chart's axes.
 type axes struct {
 	x, y  string
 	logX  bool
 	logY  bool
 	zeroY bool
-	ticks []float64 // of x; nil for the library's
+	ticks []float64 // of x; nil for the defaults
 }
 
-// Charts writes those charts for which there are results into dir.
+// Charts writes the charts for which there are results into dir.
 func (r *Results) Charts(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("report: charts: %w", err)
@@ -50,14 +50,14 @@ func (r *Results) Charts(dir string) error {
 		axes        axes
 		lines       []line
 	}{
-		{ChartCPU, "CPU time of the server per request", axes{x: "requests at once", y: "microseconds", logX: true, logY: true, ticks: []float64{1, 16, 128}}, r.cpuLines()},
+		{ChartCPU, "CPU time of the server per request", axes{x: "pipeline depth", y: "microseconds", logX: true, logY: true, ticks: []float64{1, 16, 128}}, r.cpuLines()},
 		{ChartLatency, "Latency at fixed rates", axes{x: "requests per second", y: "microseconds", logX: true, logY: true, ticks: r.rates()}, r.latencyLines()},
 		{ChartMemory, "Resident bytes per live key", axes{x: "million keys", y: "bytes", zeroY: true}, r.memoryLines()},
 	} {
 		if len(c.lines) == 0 {
 			continue
 		}
-		if err := draws(filepath.Join(dir, c.file), c.title, c.axes, c.lines); err != nil {
+		if err := drawChart(filepath.Join(dir, c.file), c.title, c.axes, c.lines); err != nil {
 			return fmt.Errorf("report: chart %s: %w", c.file, err)
 		}
 	}
@@ -117,7 +117,7 @@ func (r *Results) memoryLines() (lines []line) {
 	for i, g := range r.Memory {
 		l := line{name: g.Peer, colour: i}
 		for j, keys := range g.Keys {
-			if keys >= 0.5e6 { // before that it is the empty server that one sees
+			if keys >= 0.5e6 { // below, the empty server dominates
 				l.xy = append(l.xy, plotter.XY{X: keys / 1e6, Y: g.RSS[j] / keys})
 			}
 		}
@@ -128,7 +128,7 @@ func (r *Results) memoryLines() (lines []line) {
 	return lines
 }
 
-func draws(file, title string, a axes, lines []line) error {
+func drawChart(file, title string, a axes, lines []line) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, a.x, a.y
 	p.BackgroundColor = color.White
@@ -160,7 +160,7 @@ func draws(file, title string, a axes, lines []line) error {
 	}
 	canvas := vgsvg.New(18*vg.Centimeter, 11*vg.Centimeter)
 	c := draw.New(canvas)
-	// The legend stands beside the data, where it hides none, with room for a browser's wider letters.
+	// The legend is next to the data, where it hides none, with room for wider fonts in browsers.
 	legendWidth := legend.Rectangle(c).Size().X * 3 / 2
 	p.Draw(draw.Crop(c, vg.Points(4), -legendWidth, vg.Points(4), -vg.Points(4)))
 	legend.Draw(draw.Crop(c, c.Size().X-legendWidth+vg.Points(8), 0, 0, -vg.Points(20)))
@@ -179,7 +179,7 @@ func write(file string, canvas *vgsvg.Canvas) error {
 	return f.Close()
 }
 
-// logTicks are 1, 2 and 5 of each power of ten between least and most.
+// logTicks returns 1, 2 and 5 times each power of ten between least and most.
 func logTicks(least, most float64) []plot.Tick {
 	var values []float64
 	for power := math.Floor(math.Log10(least)); power <= math.Ceil(math.Log10(most)); power++ {

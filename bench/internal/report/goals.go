@@ -2,23 +2,23 @@ package report
 
 import "fmt"
 
-// Goal is a bound that was set beforehand, and how near the measurement came.
+// Goal is a bound that was set in advance, and the measured value.
 type Goal struct {
 	Scenario string  `json:"scenario"`
 	Text     string  `json:"text"`
-	Least    bool    `json:"least"` // the bound is the least that is wanted; else the most
+	Least    bool    `json:"least"` // whether the bound is a minimum instead of a maximum
 	Bound    float64 `json:"bound"`
-	Slack    float64 `json:"slack"` // share of the bound by which it may be missed without being called missed
+	Slack    float64 `json:"slack"` // share of the bound by which it may be exceeded without counting as missed
 	Got      Spread  `json:"got"`
-	Why      string  `json:"why,omitempty"` // it was not measured
+	Why      string  `json:"why,omitempty"` // why it was not measured
 }
 
-// AtMost judges the median of values by a bound above.
+// AtMost returns a goal whose bound is a maximum of the median of values.
 func AtMost(text string, bound float64, values []float64) Goal {
 	return Goal{Text: text, Bound: bound, Got: NewSpread(values)}
 }
 
-// AtLeast judges the median of values by a bound below.
+// AtLeast returns a goal whose bound is a minimum of the median of values.
 func AtLeast(text string, bound float64, values []float64) Goal {
 	return Goal{Text: text, Bound: bound, Got: NewSpread(values), Least: true}
 }
@@ -30,7 +30,7 @@ const (
 	NotMeasured = "not measured"
 )
 
-// Outcome is Met, Missed or NotMeasured.
+// Outcome returns Met, Missed or NotMeasured.
 func (g Goal) Outcome() string {
 	switch {
 	case g.Why != "":
@@ -41,7 +41,7 @@ func (g Goal) Outcome() string {
 	return Met
 }
 
-// Wanted is the bound in words.
+// Wanted returns the bound as text.
 func (g Goal) Wanted() string {
 	sign, slack := "<=", "+"
 	if g.Least {

@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is the kind of machine that measured; it names none.
+// Machine describes the hardware and system of the run, without the host's name.
 type Machine struct {
 	CPU       string  `json:"cpu"`
 	Cores     int     `json:"cores"`
 	MemoryGiB float64 `json:"memory_gib"`
 	Kernel    string  `json:"kernel"`
 	Go        string  `json:"go"`
-	// LoadBefore is the load average before the run: what others did on the machine.
+	// LoadBefore is the load average before the run, caused by other processes.
 	LoadBefore string `json:"load_before"`
 }
 
-// ThisMachine leaves empty what the system does not say.
+// ThisMachine describes this machine; what the system does not report stays empty.
 func ThisMachine() Machine {
 	m := Machine{Cores: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
 	m.CPU = field("/proc/cpuinfo", "model name")
@@ -42,7 +42,7 @@ func ThisMachine() Machine {
 	return m
 }
 
-// field returns what follows the first "name:" in a file of the kernel.
+// field returns the text after the first "name:" in a file of /proc.
 func field(file, name string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {

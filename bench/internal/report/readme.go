@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// The markers between which a README's tables stand.
+// The lines that enclose a README's tables.
 const (
-	beginMarker = "<!-- bench: written by the tool from here on -->"
-	endMarker   = "<!-- bench: to here -->"
+	beginMarker = "<!-- bench: generated from here on -->"
+	endMarker   = "<!-- bench: end of the generated part -->"
 )
 
-// UpdateReadme replaces what stands between the markers in file by the tables, and names the charts in chartDir.
+// UpdateReadme replaces the text between the markers in file by the tables, with links to the charts in chartDir.
 func (r *Results) UpdateReadme(file, chartDir string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {

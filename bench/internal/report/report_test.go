@@ -79,7 +79,7 @@ func TestPerKey(t *testing.T) {
 	}
 }
 
-// sample is results with something in every table.
+// sample returns results with an entry in every table.
 func sample() *Results {
 	r := &Results{
 		Started: time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC), Rounds: 2, WindowSeconds: 1,
@@ -96,8 +96,8 @@ func sample() *Results {
 				r.Points = append(r.Points, &Point{
 					Scenario: s.name, Peer: peer, Conns: 50, Pipeline: depth, Keys: 100, Dist: "uniform", Rate: 1000 * float64(depth),
 					Rounds: []Sample{
-						{Rate: 1e5, CPUNs: 8000, P50Ns: 1e5, P99Ns: 2e5, P999Ns: 3e5, Denied: 0.5, RSS: 1 << 20},
-						{Rate: 3e5, CPUNs: 6000, P50Ns: 1e5, P99Ns: 2e5, P999Ns: 3e5, Denied: 0.5, RSS: 1 << 20},
+						{Rate: 1e5, CPUNs: 8000, P50Ns: 1e5, P99Ns: 2e5, P999Ns: 3e5, Limited: 0.5, RSS: 1 << 20},
+						{Rate: 3e5, CPUNs: 6000, P50Ns: 1e5, P99Ns: 2e5, P999Ns: 3e5, Limited: 0.5, RSS: 1 << 20},
 					},
 				})
 			}
@@ -124,7 +124,7 @@ func TestReadme(t *testing.T) {
 	if err := os.WriteFile(file, []byte("before\n"+beginMarker+"\nold\n"+endMarker+"\nafter\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // again, it changes nothing
+	for range 2 { // the second time it changes nothing
 		if err := sample().UpdateReadme(file, filepath.Join(dir, "results")); err != nil {
 			t.Fatal(err)
 		}
@@ -137,8 +137,8 @@ func TestReadme(t *testing.T) {
 	for _, want := range []string{
 		"2 cores of a processor", "- not measured: redis-cell: set REDIS_CELL_SO",
 		"| CPU, by that of SET | <= 0.950 | 0.600 (0.500..0.700) | met |",
-		"| cellserver | 50          | 16        | 100 uniform | 200 (100..300) | 7.00 (6.00..8.00) | 100    | 200    | 300      | 50 %   | 1.00    |",
-		"| cellserver | 2.00         | 60.0               | 55.0 ", "![By requests at once](results/cpu.svg)", "| throttled | 10   | 100 (90.0..120) ",
+		"| cellserver | 50          | 16        | 100 uniform | 200 (100..300) | 7.00 (6.00..8.00) | 100    | 200    | 300      | 50 %    | 1.00    |",
+		"| cellserver | 2.00         | 60.0                     | 55.0 ", "![By pipeline depth](results/cpu.svg)", "| throttled | 10   | 100 (90.0..120) ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)

@@ -1,5 +1,5 @@
-// Package report keeps what was measured, judges it by its goals, and writes it down: as JSON, tables and charts. It
-// measures nothing and holds no state.
+// Package report holds the results of measurements, compares them with goals, and writes them as JSON, tables and charts.
+// It measures nothing and has no state.
 package report
 
 import (
@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Results is all of one run.
+// Results is the results of one run.
 type Results struct {
 	Started  time.Time         `json:"started"`
 	Seconds  float64           `json:"seconds"`
 	Machine  Machine           `json:"machine"`
 	Versions map[string]string `json:"versions"`
 	Rounds   int               `json:"rounds"`
-	// WindowSeconds is how long one measurement of a round took.
+	// WindowSeconds is the length of one measurement of a round.
 	WindowSeconds float64 `json:"window_seconds"`
 
 	Skipped  []string  `json:"skipped"` // what could not be measured, and why
@@ -27,7 +27,7 @@ type Results struct {
 	Goals    []Goal    `json:"goals"`
 }
 
-// Point is one way of asking one peer, measured once a round.
+// Point is one load on one peer, measured once per round.
 type Point struct {
 	Scenario string   `json:"scenario"`
 	Peer     string   `json:"peer"`
@@ -36,11 +36,11 @@ type Point struct {
 	Pipeline int      `json:"pipeline"`
 	Keys     int      `json:"keys"`
 	Dist     string   `json:"distribution"`
-	Rate     float64  `json:"fixed_rate"` // 0 in a closed loop
+	Rate     float64  `json:"fixed_rate"` // 0 for a closed loop
 	Rounds   []Sample `json:"rounds"`
 }
 
-// Sample is what one measurement gave.
+// Sample is the result of one measurement.
 type Sample struct {
 	Rate     float64 `json:"rate"`       // replies per second
 	CPUNs    float64 `json:"cpu_ns"`     // of the server, per request
@@ -48,11 +48,11 @@ type Sample struct {
 	P99Ns    float64 `json:"p99_ns"`     //
 	P999Ns   float64 `json:"p99_9_ns"`   //
 	LagP99Ns float64 `json:"lag_p99_ns"` // how late the generator sent; only in an open loop
-	Denied   float64 `json:"denied"`     // share of the replies
+	Limited  float64 `json:"denied"`     // share of the replies
 	RSS      float64 `json:"rss_bytes"`  // of the server, afterwards
 }
 
-// Each returns one value of every round.
+// Each returns one value per round.
 func (p *Point) Each(value func(Sample) float64) []float64 {
 	values := make([]float64, len(p.Rounds))
 	for i, s := range p.Rounds {
@@ -61,10 +61,10 @@ func (p *Point) Each(value func(Sample) float64) []float64 {
 	return values
 }
 
-// Of is a value's median and spread over the rounds.
+// Of returns a value's median and spread over the rounds.
 func (p *Point) Of(value func(Sample) float64) Spread { return NewSpread(p.Each(value)) }
 
-// Ratio is a value of p divided by that of other, round by round, for what disturbs a round disturbs both.
+// Ratio returns a value of p divided by that of other, round by round, because disturbances affect both.
 func Ratio(p, other *Point, value func(Sample) float64) []float64 {
 	a, b := p.Each(value), other.Each(value)
 	ratios := make([]float64, min(len(a), len(b)))
@@ -74,22 +74,22 @@ func Ratio(p, other *Point, value func(Sample) float64) []float64 {
 	return ratios
 }
 
-// Rate is a sample's.
+// Rate returns a sample's rate.
 func Rate(s Sample) float64 { return s.Rate }
 
-// CPU is a sample's, in nanoseconds per request.
+// CPU returns a sample's CPU time in nanoseconds per request.
 func CPU(s Sample) float64 { return s.CPUNs }
 
-// P50 is a sample's median latency in nanoseconds.
+// P50 returns a sample's median latency in nanoseconds.
 func P50(s Sample) float64 { return s.P50Ns }
 
-// P99 is the latency that 99 % of a sample's requests do not exceed, in nanoseconds.
+// P99 returns a sample's 99th percentile of latency in nanoseconds.
 func P99(s Sample) float64 { return s.P99Ns }
 
-// P999 is that of 99.9 %.
+// P999 returns the 99.9th percentile.
 func P999(s Sample) float64 { return s.P999Ns }
 
-// Growth is a server's resident memory while it is filled.
+// Growth is a server's resident memory while it is being filled.
 type Growth struct {
 	Peer    string    `json:"peer"`
 	Command string    `json:"command"`
@@ -97,7 +97,7 @@ type Growth struct {
 	RSS     []float64 `json:"rss_bytes"`
 }
 
-// PerKey is all of the server's resident bytes divided by its keys, at each sample with at least fromKeys.
+// PerKey returns the server's resident bytes divided by its keys, for each sample with at least fromKeys.
 func (g *Growth) PerKey(fromKeys float64) (bytes []float64) {
 	for i, keys := range g.Keys {
 		if keys >= fromKeys {
@@ -107,7 +107,7 @@ func (g *Growth) PerKey(fromKeys float64) (bytes []float64) {
 	return bytes
 }
 
-// Limiter is a limiter as a library, called in its own process.
+// Limiter is the result of a limiter that is a library, called in its own process.
 type Limiter struct {
 	Name        string    `json:"name"`
 	Keys        int       `json:"keys"`
@@ -116,7 +116,7 @@ type Limiter struct {
 	BytesPerKey float64   `json:"bytes_per_key"`
 }
 
-// Write writes the results as JSON, and makes the folder.
+// Write writes the results as JSON, and creates the directory.
 func (r *Results) Write(file string) error {
 	b, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -131,11 +131,11 @@ func (r *Results) Write(file string) error {
 	return nil
 }
 
-// Read reads what Write wrote.
+// Read reads results written by Write.
 func Read(file string) (*Results, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("report: results: %w; make some with bench run -o %s", err, file)
+		return nil, fmt.Errorf("report: results: %w; create them with bench run -o %s", err, file)
 	}
 	r := &Results{}
 	if err := json.Unmarshal(b, r); err != nil {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Spread is the median of some values, the least and the greatest.
+// Spread is the median, the minimum and the maximum of some values.
 type Spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -26,7 +26,7 @@ func NewSpread(values []float64) Spread {
 // In returns the spread divided by unit.
 func (s Spread) In(unit float64) Spread { return Spread{s.Median / unit, s.Min / unit, s.Max / unit} }
 
-// String is the median and the spread, each with three significant digits.
+// String formats the median and the spread, each with three significant digits.
 func (s Spread) String() string {
 	if s.Min == s.Max {
 		return digits(s.Median)
@@ -34,7 +34,7 @@ func (s Spread) String() string {
 	return digits(s.Median) + " (" + digits(s.Min) + ".." + digits(s.Max) + ")"
 }
 
-// digits writes v with three significant digits and no exponent.
+// digits formats v with three significant digits and no exponent.
 func digits(v float64) string {
 	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
 		return strconv.FormatFloat(v, 'f', -1, 64)

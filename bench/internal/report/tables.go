@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Markdown writes all for a README: the goals, the tables, and the charts, which are in chartDir.
+// Markdown returns the content for a README: the goals, the tables, and the charts, which are in chartDir.
 func (r *Results) Markdown(w io.Writer, chartDir string) error {
 	var b strings.Builder
 	r.head(&b)
@@ -20,7 +20,7 @@ func (r *Results) Markdown(w io.Writer, chartDir string) error {
 	return err
 }
 
-// Text writes all for a terminal, where the last is what is seen: the tables, and then the goals.
+// Text writes the results for a terminal, with the goals last, where they are seen.
 func (r *Results) Text(w io.Writer) error {
 	if len(r.Points) == 0 && len(r.Memory) == 0 && len(r.Limiters) == 0 {
 		return nil
@@ -33,23 +33,23 @@ func (r *Results) Text(w io.Writer) error {
 	return err
 }
 
-// tables writes those for which there are results. An empty chartDir leaves out the charts.
+// tables writes the tables for which there are results. An empty chartDir omits the charts.
 func (r *Results) tables(b *strings.Builder, chartDir string) {
 	for _, scenario := range scenarios() {
 		points := slices.DeleteFunc(slices.Clone(r.Points), func(p *Point) bool {
-			return p.Scenario != scenario.name || len(p.Rounds) == 0 // of a run that failed on the way
+			return p.Scenario != scenario.name || len(p.Rounds) == 0 // from a run that failed
 		})
 		if len(points) == 0 {
 			continue
 		}
 		fmt.Fprintf(b, "\n### %s\n\n%s\n\n", scenario.title, scenario.note)
 		scenario.table(b, points)
-		chart(b, chartDir, scenario.chart, scenario.title)
+		chartLink(b, chartDir, scenario.chart, scenario.title)
 	}
 	if len(r.Memory) > 0 {
 		fmt.Fprint(b, "\n### Bytes per key over growth\n\nLive keys of 16 bytes; all resident memory of the process, divided by its keys.\n\n")
 		growthTable(b, r.Memory)
-		chart(b, chartDir, ChartMemory, "Bytes per key over growth")
+		chartLink(b, chartDir, ChartMemory, "Bytes per key over growth")
 	}
 	if len(r.Limiters) > 0 {
 		fmt.Fprint(b, "\n### Limiters as libraries\n\nCalled by one goroutine in a process of its own, with random keys of 16 bytes. "+
@@ -58,7 +58,7 @@ func (r *Results) tables(b *strings.Builder, chartDir string) {
 	}
 }
 
-// pointTable is how the points of a scenario are shown.
+// pointTable describes the table of a scenario's points.
 type pointTable struct {
 	name, title, note string
 	table             func(*strings.Builder, []*Point)
@@ -68,13 +68,13 @@ type pointTable struct {
 // scenarios returns the tables of points in their order.
 func scenarios() []pointTable {
 	return []pointTable{
-		{"pipelined", "By requests at once", "50 connections, each sends so many requests at once and then waits for all replies.", closedTable, ChartCPU},
+		{"pipelined", "By pipeline depth", "50 connections; each sends this many requests at once and then waits for all replies.", closedTable, ChartCPU},
 		{"connections", "By connections", "One request at a time on each connection.", closedTable, ""},
-		{"idle", "Idle connections", "Growth of resident memory for each connection that asked once and then said nothing.", idleTable, ""},
-		{"tails", "10 million keys beside 10 thousand", "Open loop at half of the rate that the slower of cellserver and PING reaches in a closed one; " +
-			"latency from the time at which a request was due.", openTable, ""},
-		{"hot", "Hot keys", "All calls pass, so that each writes.", closedTable, ""},
-		{"fixed-rate", "Latency at fixed rates", "Open loop, 50 connections, one request at a time; latency from the time at which a request was due.",
+		{"idle", "Idle connections", "Growth of resident memory per connection that is idle after one request.", idleTable, ""},
+		{"tails", "10 million keys compared with 10 thousand", "Open loop at half of the rate that the slower of cellserver and PING reaches in a closed loop; " +
+			"latency is measured from when a request was due.", openTable, ""},
+		{"hot", "Hot keys", "All calls are allowed, so that each writes.", closedTable, ""},
+		{"fixed-rate", "Latency at fixed rates", "Open loop, 50 connections, one request at a time; latency is measured from when a request was due.",
 			openTable, ChartLatency},
 	}
 }
@@ -92,7 +92,7 @@ func (r *Results) head(b *strings.Builder) {
 	fmt.Fprint(b, "\n")
 }
 
-func chart(b *strings.Builder, dir, file, title string) {
+func chartLink(b *strings.Builder, dir, file, title string) {
 	if dir != "" && file != "" {
 		fmt.Fprintf(b, "\n![%s](%s/%s)\n", title, dir, file)
 	}
@@ -120,13 +120,13 @@ const (
 )
 
 func closedTable(b *strings.Builder, points []*Point) {
-	rows := [][]string{{"", "connections", "pipelined", "keys", "thousand/s", "CPU us/request", "p50 us", "p99 us", "p99.9 us", "denied", "RSS MiB"}}
+	rows := [][]string{{"", "connections", "pipelined", "keys", "thousand/s", "CPU us/request", "p50 us", "p99 us", "p99.9 us", "limited", "RSS MiB"}}
 	for _, p := range points {
 		rows = append(rows, []string{
 			p.Peer, strconv.Itoa(p.Conns), strconv.Itoa(p.Pipeline), strconv.Itoa(p.Keys) + " " + p.Dist,
 			p.Of(Rate).In(k).String(), p.Of(CPU).In(us).String(),
 			p.Of(P50).In(us).String(), p.Of(P99).In(us).String(), p.Of(P999).In(us).String(),
-			percent(p.Of(func(s Sample) float64 { return s.Denied }).Median), digits(p.Of(rss).Median / (1 << 20)),
+			percent(p.Of(func(s Sample) float64 { return s.Limited }).Median), digits(p.Of(rss).Median / (1 << 20)),
 		})
 	}
 	table(b, rows)
@@ -147,7 +147,7 @@ func openTable(b *strings.Builder, points []*Point) {
 }
 
 func idleTable(b *strings.Builder, points []*Point) {
-	rows := [][]string{{"", "connections", "bytes each"}}
+	rows := [][]string{{"", "connections", "bytes per connection"}}
 	for _, p := range points {
 		rows = append(rows, []string{p.Peer, strconv.Itoa(p.Conns), strconv.FormatFloat(p.Of(rss).Median, 'f', 0, 64)})
 	}
@@ -155,7 +155,7 @@ func idleTable(b *strings.Builder, points []*Point) {
 }
 
 func growthTable(b *strings.Builder, all []*Growth) {
-	rows := [][]string{{"", "million keys", "bytes per key then", "mean from 1 million on", "worst from 1 million on"}}
+	rows := [][]string{{"", "million keys", "bytes per key at the end", "mean from 1 million on", "worst from 1 million on"}}
 	for _, g := range all {
 		perKey := g.PerKey(1e6)
 		if len(perKey) == 0 {
@@ -184,7 +184,7 @@ func limiterTable(b *strings.Builder, limiters []Limiter) {
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 0, 64) + " %" }
 
-// table writes rows, of which the first is the head, with columns aligned so that it can be read as it is.
+// table writes rows, the first of which is the header, with aligned columns so that the source is readable.
 func table(b *strings.Builder, rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -10,7 +10,7 @@ import (
 	"cellserver/bench/internal/report"
 )
 
-// connections measures what more clients cost, with one request at a time each.
+// connections measures the cost of more clients, each with one request at a time.
 func (s *Suite) connections(ctx context.Context) error {
 	const name = "connections"
 	var started servers
@@ -43,10 +43,10 @@ func (s *Suite) connections(ctx context.Context) error {
 
 const (
 	idleConns = 10_000
-	idleFor   = 2 * time.Second // after its request, before a connection counts as idle
+	idleFor   = 2 * time.Second // after its request, until a connection counts as idle
 )
 
-// idle measures the memory that a connection takes which has asked once and then says nothing.
+// idle measures the memory of a connection that is idle after one request.
 func (s *Suite) idle(ctx context.Context) error {
 	for _, one := range []struct {
 		name    string
@@ -80,7 +80,7 @@ func (s *Suite) idleBytes(ctx context.Context, start func() (*peer.Server, error
 	defer server.Stop()
 	config := s.config(server, command)
 	config.Keys = load.Keys{Dist: load.Hot, Count: 1}
-	// A few requests first, so that what the server makes once is not counted as a connection's.
+	// A few requests first, so that memory that the server allocates once is not attributed to the connections.
 	if err := fill(ctx, config, 0, 1000); err != nil {
 		return 0, err
 	}

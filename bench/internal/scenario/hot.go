@@ -9,10 +9,10 @@ import (
 	"cellserver/bench/internal/report"
 )
 
-// hotSlack is for the noise of two figures that are about the same.
+// hotSlack allows for the noise of two values that are almost equal.
 const hotSlack = 0.05
 
-// hot measures what it costs if all ask for one key, or for a few most of the time, and how the server uses threads.
+// hot measures the cost of requests for one key, or mostly for a few, and how the server uses threads.
 func (s *Suite) hot(ctx context.Context) error {
 	const name = "hot"
 	var started servers
@@ -48,10 +48,10 @@ func (s *Suite) hot(ctx context.Context) error {
 	return nil
 }
 
-// byThreads starts cellservers with one and with two I/O threads, or one as it is where it has no such flag.
+// byThreads starts cellservers with one and with two I/O threads, or just one if it has no such flag.
 func (s *Suite) byThreads(ctx context.Context, started *servers) ([]contestant, error) {
 	const flag = "io-threads"
-	// All pass, so that hot and uniform keys have the same work.
+	// All calls are allowed, so that hot and uniform keys cause the same work.
 	if !s.Kit.HasFlag(ctx, flag) {
 		s.skip("--%s 1 beside 2: this cellserver has no such flag", flag)
 		server, err := started.add(s.Kit.StartCellserver(ctx))

@@ -7,7 +7,7 @@ import (
 	"cellserver/bench/internal/inprocess"
 )
 
-// inProcess measures limiters as libraries. There is no goal: a server is no library.
+// inProcess measures limiters that are libraries. It has no goal, because a server is not a library.
 func (s *Suite) inProcess(ctx context.Context) error {
 	for _, keys := range []int{10_000, 1_000_000} {
 		for _, name := range inprocess.Names() {

@@ -11,7 +11,7 @@ import (
 	"cellserver/bench/internal/report"
 )
 
-// lane is one way of asking one server, and the point to which its samples go.
+// lane is one load on one server, and the point that receives its samples.
 type lane struct {
 	server *peer.Server
 	config load.Config
@@ -19,7 +19,7 @@ type lane struct {
 	point  *report.Point
 }
 
-// lane makes one, and its point among the results.
+// lane returns a new lane, with its point in the results.
 func (s *Suite) lane(scenario, name string, server *peer.Server, config load.Config, plan load.Plan) *lane {
 	point := &report.Point{
 		Scenario: scenario, Peer: name, Command: config.Command.String(), Conns: config.Conns,
@@ -29,11 +29,11 @@ func (s *Suite) lane(scenario, name string, server *peer.Server, config load.Con
 	return &lane{server: server, config: config, plan: plan, point: point}
 }
 
-// settle is left between two measurements, for what the one before leaves behind.
+// settle is the pause between two measurements, so that one does not affect the next.
 const settle = 30 * time.Millisecond
 
-// interleave measures the lanes in turn, once a round. Each round begins with another lane, so that none always
-// comes after the same. The first round is not kept.
+// interleave measures the lanes in turn, once per round. Each round begins with another lane, so that the order changes.
+// The first round is discarded.
 func (s *Suite) interleave(ctx context.Context, lanes []*lane) error {
 	for round := range s.Rounds + 1 {
 		for i := range lanes {
@@ -52,7 +52,7 @@ func (s *Suite) interleave(ctx context.Context, lanes []*lane) error {
 	return nil
 }
 
-// measure connects, runs the plan once and reads what it cost the server.
+// measure connects, runs the plan once and reads the server's CPU time and memory.
 func (l *lane) measure(ctx context.Context) (report.Sample, error) {
 	g, err := load.Open(l.config)
 	if err != nil {
@@ -91,14 +91,14 @@ func (l *lane) measureOn(ctx context.Context, g *load.Generator) (report.Sample,
 		P99Ns:    at(99),
 		P999Ns:   at(99.9),
 		LagP99Ns: float64(r.Lag.ValueAtQuantile(99)),
-		Denied:   float64(r.Denied) / float64(r.Requests),
+		Limited:  float64(r.Limited) / float64(r.Requests),
 		RSS:      float64(rss),
 	}, nil
 }
 
-// fill asks for each key once, from the first on, with the load's command.
+// fill requests each key once, in order, with the load's command.
 func fill(ctx context.Context, config load.Config, from, keys int) error {
-	// Fewer connections and whole batches, so that no key is asked for much more than once.
+	// Few connections and whole batches, so that hardly any key is requested more than once.
 	config.Conns, config.Pipeline = 4, 100
 	config.Threads = 1
 	config.Keys = load.Keys{Dist: load.Sequential, From: from, Count: keys}

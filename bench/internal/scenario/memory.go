@@ -17,8 +17,8 @@ const (
 	growthStep = million / 8
 )
 
-// memory fills servers with live keys of 16 bytes and looks at their resident memory on the way: all of it, that
-// of the empty server included.
+// memory fills servers with live keys of 16 bytes and samples their resident memory meanwhile, including that of the empty
+// server.
 func (s *Suite) memory(ctx context.Context) error {
 	cell, err := s.grow(ctx, peer.Cellserver, s.startCell, peer.ThrottleLong(), manyKeys)
 	if err != nil {

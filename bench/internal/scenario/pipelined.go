@@ -9,7 +9,7 @@ import (
 	"cellserver/bench/internal/report"
 )
 
-// The ways of asking that the first scenario compares, beyond the peers' own names.
+// Variants of load that the first scenario compares, in addition to the peers.
 const (
 	allPass   = "cellserver, all pass"
 	set       = "SET"
@@ -18,14 +18,14 @@ const (
 	redisRate = "redis_rate"
 )
 
-// contestant is a peer with what it is asked.
+// contestant is a peer and its command.
 type contestant struct {
 	name    string
 	server  *peer.Server
 	command load.Command
 }
 
-// pipelined is the main comparison: what a request costs each server, by how many come at once.
+// pipelined is the main comparison: the cost of a request on each server, by the number pipelined.
 func (s *Suite) pipelined(ctx context.Context) error {
 	var started servers
 	defer started.stop()
@@ -42,8 +42,8 @@ func (s *Suite) pipelined(ctx context.Context) error {
 		text := fmt.Sprintf("%d pipelined: CPU per request, by that of %s", depth, name)
 		return ratio(text, most, cell(depth), lanes[name][depth], report.CPU)
 	}
-	// A denied call writes nothing, and the faster the server, the more are denied. So the calls that pass have to
-	// reach the same.
+	// A limited call writes nothing, and the faster the server, the more calls are limited. So loads whose calls are all
+	// allowed have the same goals.
 	passing := func(depth int, most float64) report.Goal {
 		return ratio(fmt.Sprintf("%d pipelined, all pass: CPU per request, by that of SET", depth), most,
 			lanes[allPass][depth], lanes[set][depth], report.CPU)
@@ -60,7 +60,7 @@ func (s *Suite) pipelined(ctx context.Context) error {
 	return nil
 }
 
-// quick is the part of pipelined that fits into a minute.
+// quick is the part of pipelined that takes less than a minute.
 func (s *Suite) quick(ctx context.Context) error {
 	var started servers
 	defer started.stop()
@@ -89,7 +89,7 @@ func (s *Suite) quick(ctx context.Context) error {
 	return nil
 }
 
-// have says whether a peer can be started, and notes it if not.
+// have reports whether a peer can be started, and records in the results if not.
 func (s *Suite) have(name string) bool {
 	if why, missing := s.Kit.Missing[name]; missing {
 		s.skip("%s: %s", name, why)
@@ -110,7 +110,7 @@ func (s *Suite) cellAndSet(ctx context.Context, started *servers) ([]contestant,
 	return []contestant{{peer.Cellserver, cell, peer.Throttle()}, {set, redis, peer.Set()}}, nil
 }
 
-// contestants starts every peer there is, each in a process of its own.
+// contestants starts every available peer, each in its own process.
 func (s *Suite) contestants(ctx context.Context, started *servers) ([]contestant, error) {
 	all, err := s.cellAndSet(ctx, started)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Suite) contestants(ctx context.Context, started *servers) ([]contestant
 	return all, nil
 }
 
-// race measures all contestants at each depth, and returns their lanes by name and depth.
+// race measures all contestants at each pipeline depth, and returns their lanes by name and depth.
 func (s *Suite) race(ctx context.Context, scenario string, all []contestant) (map[string]map[int]*lane, error) {
 	lanes := map[string]map[int]*lane{}
 	for _, c := range all {

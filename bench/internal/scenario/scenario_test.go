@@ -25,7 +25,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// suite measures for a moment, with the real servers.
+// suite measures the real servers for a moment.
 func suite(t *testing.T) *Suite {
 	t.Helper()
 	if testing.Short() {

@@ -1,5 +1,5 @@
-// Package scenario measures the servers of a peer.Kit beside each other. All that is compared is measured in turn
-// within each round, so that what else the machine does falls on all alike. A Suite is for one goroutine.
+// Package scenario compares the servers of a peer.Kit. Compared servers are measured in turn within each round, so that
+// other load on the machine affects them alike. A Suite is for one goroutine.
 package scenario
 
 import (
@@ -15,16 +15,16 @@ import (
 	"cellserver/bench/internal/report"
 )
 
-// Suite is how to measure, and where results go.
+// Suite says how to measure, and receives the results.
 type Suite struct {
 	Kit     *peer.Kit
-	Rounds  int           // that count; one more before them warms up
+	Rounds  int           // that count, after a warm-up round
 	Window  time.Duration // of one measurement in a round
 	Threads int           // of the generator
-	Slack   float64       // see report.Goal; goals may have more of their own
-	// Limiter measures a limiter of package inprocess in a process of its own.
+	Slack   float64       // see report.Goal; goals may have additional slack
+	// Limiter measures a limiter of package inprocess in a separate process.
 	Limiter func(ctx context.Context, name string, keys int) (report.Limiter, error)
-	// Progress is told what is measured next.
+	// Progress is called with what is measured next.
 	Progress func(step string)
 	Results  *report.Results
 }
@@ -35,7 +35,7 @@ type Scenario struct {
 	run         func(*Suite, context.Context) error
 }
 
-// Quick is the name of the scenario that stands for all.
+// Quick is the name of the scenario that replaces all others in a quick run.
 const Quick = "quick"
 
 // All returns the scenarios of a full run, in their order.
@@ -52,7 +52,7 @@ func All() []Scenario {
 	}
 }
 
-// Select returns the scenarios with the names, all where there are none.
+// Select returns the scenarios with these names, or all if there are none.
 func Select(names []string) ([]Scenario, error) {
 	if len(names) == 0 {
 		return All(), nil
@@ -97,7 +97,7 @@ func (s *Suite) skip(format string, args ...any) {
 
 func (s *Suite) goal(g ...report.Goal) { s.Results.Goals = append(s.Results.Goals, g...) }
 
-// ratio judges how a value of a compares with that of b, unless one of them is missing.
+// ratio adds a goal for a value of a divided by that of b, unless one of them is missing.
 func ratio(text string, most float64, a, b *lane, value func(report.Sample) float64) report.Goal {
 	if a == nil || b == nil {
 		return report.Goal{Text: text, Bound: most, Why: "a peer is missing"}
@@ -105,7 +105,7 @@ func ratio(text string, most float64, a, b *lane, value func(report.Sample) floa
 	return report.AtMost(text, most, report.Ratio(a.point, b.point, value))
 }
 
-// servers ends all that a scenario started.
+// servers holds what a scenario has started, to stop it.
 type servers struct{ all []*peer.Server }
 
 func (s *servers) stop() {
@@ -114,7 +114,7 @@ func (s *servers) stop() {
 	}
 }
 
-// add keeps a server that was started, or passes on why it was not.
+// add adds a started server, or returns the error.
 func (s *servers) add(server *peer.Server, err error) (*peer.Server, error) {
 	if err == nil {
 		s.all = append(s.all, server)
@@ -124,7 +124,7 @@ func (s *servers) add(server *peer.Server, err error) (*peer.Server, error) {
 
 var errNoRequests = errors.New("no requests were answered")
 
-// config returns the usual load, which scenarios then change.
+// config returns the default load, which scenarios then change.
 func (s *Suite) config(server *peer.Server, command load.Command) load.Config {
 	return load.Config{
 		Addr: server.Addr, Command: command, Conns: usualConns, Pipeline: 1, Threads: s.Threads,

@@ -12,7 +12,7 @@ import (
 
 const fewKeys = 10_000
 
-// tails measures what many keys do to the latency, at half of the rate that the server reaches with few.
+// tails measures how many keys affect latency, at half of the rate that the server reaches with few.
 func (s *Suite) tails(ctx context.Context) error {
 	const name = "tails"
 	var started servers
@@ -59,7 +59,7 @@ func (s *Suite) tails(ctx context.Context) error {
 	return nil
 }
 
-// filled starts a cellserver that has live keys.
+// filled starts a cellserver and fills it with live keys.
 func (s *Suite) filled(ctx context.Context, started *servers, keys int) (*peer.Server, error) {
 	server, err := started.add(s.Kit.StartCellserver(ctx))
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Suite) filled(ctx context.Context, started *servers, keys int) (*peer.S
 	return server, fill(ctx, s.config(server, peer.ThrottleLong()), 0, keys)
 }
 
-// halfRate is half of what the slower of the contestants reaches in a closed loop.
+// halfRate returns half of the rate that the slowest contestant reaches in a closed loop.
 func (s *Suite) halfRate(ctx context.Context, depth int, all ...contestant) (float64, error) {
 	var least float64
 	for _, c := range all {

@@ -1,5 +1,5 @@
-// Package expect is what the programs in Go ask the server, and compare its answers with. Its functions are for any
-// goroutine.
+// Package expect has the calls that the Go programs make and the replies that they expect. Its functions are safe for
+// concurrent use.
 package expect
 
 import (
@@ -11,16 +11,16 @@ import (
 	"sync/atomic"
 )
 
-// Script is what clients send that have no command of their own for CL.THROTTLE.
+// Script stands in for CL.THROTTLE in clients without such a command.
 const Script = "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
 
-// DaySeconds is a period so long that nothing leaks while a check runs.
+// DaySeconds is a period so long that no unit leaks during a check.
 const DaySeconds = 86400
 
-// Fresh wants the answer to 15 30 60 for a key that was not there.
+// Fresh expects the reply to 15 30 60 for a new key.
 func Fresh(reply []int64, err error) error { return Reply(reply, err, 0, 16, 15, -1, 2) }
 
-// Reply wants a reply of five integers that begins with these.
+// Reply expects a reply of five integers that begins with these.
 func Reply(reply []int64, err error, values ...int64) error {
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func Reply(reply []int64, err error, values ...int64) error {
 	return nil
 }
 
-// Pipelined wants the replies to 100 calls of 49 1 DaySeconds: the first 50 pass.
+// Pipelined expects the replies to 100 calls of 49 1 DaySeconds: the first 50 are allowed.
 func Pipelined(reply func(i int) ([]int64, error)) error {
 	for i := range 100 {
 		values, err := reply(i)
@@ -42,7 +42,7 @@ func Pipelined(reply func(i int) ([]int64, error)) error {
 	return nil
 }
 
-// Transacted wants the replies to three calls of 1 1 DaySeconds: the first two pass.
+// Transacted expects the replies to three calls of 1 1 DaySeconds: the first two are allowed.
 func Transacted(reply func(i int) ([]int64, error)) error {
 	for i, want := range [][]int64{{0, 2, 1}, {0, 2, 0}, {1, 2, 0}} {
 		values, err := reply(i)
@@ -53,7 +53,7 @@ func Transacted(reply func(i int) ([]int64, error)) error {
 	return nil
 }
 
-// Pooled has eight workers make 100 calls each of 99 1 DaySeconds on one key, and wants 100 of them to pass.
+// Pooled has eight workers make 100 calls each of 99 1 DaySeconds on one key, and expects 100 to be allowed.
 func Pooled(work func(call func(reply []int64, err error) error) error) error {
 	var passed atomic.Int64
 	var workers sync.WaitGroup
@@ -73,12 +73,12 @@ func Pooled(work func(call func(reply []int64, err error) error) error) error {
 		return err
 	}
 	if n := passed.Load(); n != 100 {
-		return fmt.Errorf("%d calls passed, want 100", n)
+		return fmt.Errorf("%d calls were allowed, want 100", n)
 	}
 	return nil
 }
 
-// Refused wants an error that says this.
+// Refused expects an error that contains this text.
 func Refused(err error, text string) error {
 	if err == nil {
 		return fmt.Errorf("no error, want one with %q", text)

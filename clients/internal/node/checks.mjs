@@ -1,12 +1,12 @@
-// What the programs for Node share: they report to the runner, ask it to restart the server, and compare answers.
+// Shared by the Node programs: reports to the runner, requests to restart the server, and comparison of replies.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { isDeepStrictEqual } from "node:util";
 
 export const SCRIPT = "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])";
-export const DAY_SECONDS = "86400"; // a period so long that nothing leaks while a check runs
-export const FRESH = [0, 16, 15, -1, 2]; // the answer to 15 30 60 for a key that was not there
+export const DAY_SECONDS = "86400"; // a period so long that no unit leaks during a check
+export const FRESH = [0, 16, 15, -1, 2]; // the reply to 15 30 60 for a new key
 
 const lines = createInterface({ input: process.stdin });
 
@@ -14,7 +14,7 @@ function say(line) {
   process.stdout.write(JSON.stringify(line) + "\n");
 }
 
-// version says which version of a package is installed beside the program.
+// version returns the installed version of a package.
 export function version(programUrl, name) {
   const file = new URL(`node_modules/${name}/package.json`, programUrl);
   say({ version: JSON.parse(readFileSync(file, "utf8")).version });
@@ -36,7 +36,7 @@ export async function restart() {
   expect((await answer)[0], "restarted");
 }
 
-// finish lets the program end: it no longer hears the runner.
+// finish lets the program exit: it stops reading from the runner.
 export function finish() {
   lines.close();
 }
@@ -45,7 +45,7 @@ export function expect(got, want) {
   if (!isDeepStrictEqual(got, want)) throw new Error(`${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
 }
 
-// expectPipelined wants the replies to 100 calls of 49 1 DAY_SECONDS: the first 50 pass.
+// expectPipelined expects the replies to 100 calls of 49 1 DAY_SECONDS: the first 50 are allowed.
 export function expectPipelined(replies) {
   expect(
     replies.map((r) => r.slice(0, 3)),
@@ -53,12 +53,12 @@ export function expectPipelined(replies) {
   );
 }
 
-// expectTransacted wants the replies to three calls of 1 1 DAY_SECONDS: the first two pass.
+// expectTransacted expects the replies to three calls of 1 1 DAY_SECONDS: the first two are allowed.
 export function expectTransacted(replies) {
   expect(replies.map((r) => r.slice(0, 3)), [[0, 2, 1], [0, 2, 0], [1, 2, 0]]);
 }
 
-// expectPooled makes 100 calls by each of eight workers of 99 1 DAY_SECONDS on one key, and wants 100 of them to pass.
+// expectPooled has eight workers make 100 calls each of 99 1 DAY_SECONDS on one key, and expects 100 to be allowed.
 export async function expectPooled(call) {
   let passed = 0;
   await Promise.all(
@@ -78,7 +78,7 @@ export function withPassword(address, password) {
   return url.href;
 }
 
-// refused wants an error whose text matches.
+// refused expects an error whose text matches.
 export async function refused(promise, pattern) {
   let error;
   try {

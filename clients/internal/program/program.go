@@ -1,4 +1,4 @@
-// Package program runs a client's program and gathers what it reports. Its functions are for any goroutine.
+// Package program runs a client's program and collects its reports. Its functions are safe for concurrent use.
 package program
 
 import (
@@ -19,16 +19,16 @@ import (
 	"cellserver/clients/internal/report"
 )
 
-// Program is what is run.
+// Program is a program to run.
 type Program struct {
 	Dir  string
 	Argv []string
-	Env  map[string]string // besides the runner's own
-	// Restart restarts the server when the program asks for it.
+	Env  map[string]string // in addition to the runner's own
+	// Restart restarts the server at the program's request.
 	Restart func(context.Context) error
 }
 
-// Result is what the program reported.
+// Result holds the reports of a program.
 type Result struct {
 	Version string
 	Checks  map[string]report.Line
@@ -38,14 +38,14 @@ type Result struct {
 
 const (
 	runTimeout = time.Minute
-	// killDelay is what a program that was ended has for its last words.
+	// killDelay is how long a stopped program may take to exit.
 	killDelay = 2 * time.Second
-	// stderrBytes is what of a program's standard error goes into an error.
+	// stderrBytes is how much of a program's standard error an error contains.
 	stderrBytes = 2000
 )
 
-// Run returns when the program has ended. The result is what had been reported, with an error, too. A check that
-// failed is no error: the result says so.
+// Run returns once the program has exited. With an error, the result holds the reports so far. A failed check is part of
+// the result, not an error.
 func Run(ctx context.Context, p Program) (Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, runTimeout, fmt.Errorf("it has not ended after %s", runTimeout))
 	defer cancel()
@@ -69,11 +69,11 @@ func Run(ctx context.Context, p Program) (Result, error) {
 	}
 	result, err := listen(ctx, p, stdout, stdin)
 	if err != nil {
-		cancel() // it may wait for what does not come
+		cancel() // it may be waiting for input
 	}
 	ended := cmd.Wait()
 	if err == nil && result.failed() {
-		ended = nil // its exit code says the same
+		ended = nil // its exit code has the same meaning
 	}
 	if err = errors.Join(err, context.Cause(ctx), ended); err != nil && ended != nil {
 		text := strings.TrimSpace(stderr.String())
@@ -82,7 +82,7 @@ func Run(ctx context.Context, p Program) (Result, error) {
 	return result, nil
 }
 
-// listen reads what the program says to its end.
+// listen reads the reports of the program until it closes its output.
 func listen(ctx context.Context, p Program, stdout io.Reader, stdin io.Writer) (Result, error) {
 	result := Result{Checks: map[string]report.Line{}}
 	lines := bufio.NewScanner(stdout)
@@ -93,7 +93,7 @@ func listen(ctx context.Context, p Program, stdout io.Reader, stdin io.Writer) (
 				return result, err
 			}
 			if _, err := fmt.Fprintln(stdin, report.RestartDone); err != nil {
-				return result, fmt.Errorf("program: say that the server is back: %w", err)
+				return result, fmt.Errorf("program: report the restart: %w", err)
 			}
 			continue
 		}
@@ -112,7 +112,7 @@ func (r *Result) add(text string) error {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&line); err != nil {
-		return fmt.Errorf("program: it printed %.200q, which is no report: %w", text, err)
+		return fmt.Errorf("program: it printed %.200q, which is not a report: %w", text, err)
 	}
 	if line.Version != "" {
 		r.Version = line.Version
@@ -124,7 +124,7 @@ func (r *Result) add(text string) error {
 		return fmt.Errorf("program: it reports %s twice", line.Check)
 	}
 	if !line.OK && line.Skip == "" && line.Error == "" {
-		line.Error = "the program does not say why"
+		line.Error = "the program gave no reason"
 	}
 	r.Checks[line.Check] = line
 	if line.Skip != "" && !slices.Contains(r.Notes, line.Skip) {
@@ -133,7 +133,7 @@ func (r *Result) add(text string) error {
 	return nil
 }
 
-// failed says whether a check did.
+// failed reports whether the check failed.
 func (r *Result) failed() bool {
 	for _, line := range r.Checks {
 		if line.Error != "" {

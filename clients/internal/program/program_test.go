@@ -34,7 +34,7 @@ func TestRunGathersReports(t *testing.T) {
 		"url":       {Check: "url", OK: true},
 		"tls":       {Check: "tls", Error: "hello"},
 		"watch":     {Check: "watch", Skip: "no API"},
-		"pool":      {Check: "pool", Error: "the program does not say why"},
+		"pool":      {Check: "pool", Error: "the program gave no reason"},
 		"reconnect": {Check: "reconnect", OK: true},
 	} {
 		if got := result.Checks[check]; got != want {
@@ -47,7 +47,7 @@ func TestRunFails(t *testing.T) {
 	broken := errors.New("the server does not start")
 	for _, test := range []struct{ name, script, want string }{
 		{"it ends with an error", `echo '{"check": "url", "ok": true}'; echo oh no >&2; exit 3`, "exit status 3: oh no"},
-		{"it prints what is no report", `echo hello; exec sleep 60`, `"hello", which is no report`},
+		{"it prints something else", `echo hello; exec sleep 60`, `"hello", which is not a report`},
 		{"it prints an unknown field", `echo '{"chekc": "url"}'; exec sleep 60`, "unknown field"},
 		{"it reports twice", `echo '{"check": "url", "ok": true}'; echo '{"check": "url", "ok": true}'; exec sleep 60`, "reports url twice"},
 		{"the server does not come back", `echo RESTART; read -r answer; exec sleep 60`, broken.Error()},

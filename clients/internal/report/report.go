@@ -1,4 +1,4 @@
-// Package report is what a client's program and the runner say to each other: one JSON object a line on the program's
+// Package report is the protocol between a client's program and the runner: one JSON object per line on the program's
 // standard output, and the request to restart the server. It is for one goroutine.
 package report
 
@@ -11,13 +11,13 @@ import (
 	"runtime/debug"
 )
 
-// What a program asks of the runner, and what it hears when that is done.
+// A program's request to the runner, and the runner's answer.
 const (
 	RestartRequest = "RESTART"
 	RestartDone    = "restarted"
 )
 
-// Line is one thing that a program says: which client it is, or how a check ended.
+// Line is one message of a program: the version of the client, or the result of a check.
 type Line struct {
 	Version string `json:"version,omitempty"` // of the client
 
@@ -27,19 +27,19 @@ type Line struct {
 	Error string `json:"error,omitempty"` // why it failed
 }
 
-// Reporter is a program's side.
+// Reporter is the program's side of the protocol.
 type Reporter struct {
 	in     *bufio.Reader
 	out    io.Writer
 	failed bool
 }
 
-// New reports to out, and hears from in.
+// New returns a Reporter that writes to out and reads from in.
 func New(in io.Reader, out io.Writer) *Reporter {
 	return &Reporter{in: bufio.NewReader(in), out: out}
 }
 
-// ModuleVersion says which version of a Go module is built in.
+// ModuleVersion returns the version of a Go module in the binary.
 func ModuleVersion(path string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -53,10 +53,10 @@ func ModuleVersion(path string) string {
 	return "unknown"
 }
 
-// Version says the client's version.
+// Version reports the client's version.
 func (r *Reporter) Version(version string) { r.say(Line{Version: version}) }
 
-// Check runs a check and says how it ended.
+// Check runs a check and reports its result.
 func (r *Reporter) Check(name string, check func() error) {
 	line := Line{Check: name, OK: true}
 	if err := check(); err != nil {
@@ -65,13 +65,13 @@ func (r *Reporter) Check(name string, check func() error) {
 	r.say(line)
 }
 
-// Skip says that a check does not apply, and why.
+// Skip reports that a check does not apply, and why.
 func (r *Reporter) Skip(name, why string) { r.say(Line{Check: name, Skip: why}) }
 
-// Restart returns when the server has been restarted on its ports.
+// Restart returns once the server has been restarted on its ports.
 func (r *Reporter) Restart() error {
 	if _, err := fmt.Fprintln(r.out, RestartRequest); err != nil {
-		return fmt.Errorf("report: ask for a restart: %w", err)
+		return fmt.Errorf("report: request a restart: %w", err)
 	}
 	answer, err := r.in.ReadString('\n')
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *Reporter) Restart() error {
 	return nil
 }
 
-// Err says whether a check failed.
+// Err returns an error if a check failed.
 func (r *Reporter) Err() error {
 	if r.failed {
 		return errors.New("a check failed")
@@ -96,7 +96,7 @@ func (r *Reporter) say(line Line) {
 	if err == nil {
 		_, err = fmt.Fprintf(r.out, "%s\n", b)
 	}
-	if err != nil { // the runner is gone, and finds the check missing
+	if err != nil { // the runner is gone, and reports the check as missing
 		r.failed = true
 	}
 }

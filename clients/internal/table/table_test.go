@@ -23,7 +23,7 @@ func TestPage(t *testing.T) {
 		"| a | 1 | yes | NO |",
 		"| b | 2 | yes | – |",
 		"| tls | what tls does |",
-		"| a | AUTH, HELLO 3 | answered with an error, which it takes: HELLO 3 |",
+		"| a | AUTH, HELLO 3 | accepts an error in reply to HELLO 3 |",
 		"| b | – | no TLS |",
 	} {
 		if !strings.Contains(page, "\n"+line+"\n") {

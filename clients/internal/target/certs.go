@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Files are the certificates of a run, in PEM.
+// Files are the certificate files of a run, in PEM.
 type Files struct {
 	CA   string // certificate of the authority that clients verify by
 	Cert string // the server's, for localhost, 127.0.0.1 and ::1
@@ -25,7 +25,7 @@ type Files struct {
 // certLifetime is longer than any run.
 const certLifetime = 24 * time.Hour
 
-// WriteCertificates makes an authority and a server's certificate in a directory.
+// WriteCertificates creates an authority and a server certificate in a directory.
 func WriteCertificates(dir string, now time.Time) (Files, error) {
 	files := Files{CA: filepath.Join(dir, "ca.pem"), Cert: filepath.Join(dir, "server.pem"), Key: filepath.Join(dir, "server.key")}
 	ca := &x509.Certificate{

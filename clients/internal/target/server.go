@@ -1,5 +1,5 @@
-// Package target starts the server that the clients are tried on, and restarts it on its ports. It ends only what it
-// started. A Server is for one goroutine.
+// Package target starts the server under test, and restarts it on its ports. It stops only what it started. A Server is for
+// one goroutine.
 package target
 
 import (
@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// Spec is how the server is started. In Argv these words are replaced wherever they stand: {port}, {tls-port},
-// {metrics-port}, {password}, {cert}, {key}, {ca}.
+// Spec says how to start the server. In Argv these placeholders are replaced: {port}, {tls-port}, {metrics-port},
+// {password}, {cert}, {key}, {ca}.
 type Spec struct {
-	Argv     []string // a path of the program is absolute
-	Dir      string   // where it runs, and may write
+	Argv     []string // the path of the program is absolute
+	Dir      string   // its working directory, where it may write
 	Password string
 	Files    Files
 }
@@ -33,17 +33,17 @@ type Server struct {
 	argv   []string
 	dir    string
 	cmd    *exec.Cmd
-	ended  chan struct{} // closed when it has ended
+	ended  chan struct{} // closed when it has exited
 	output *tail
 }
 
 const (
 	startTimeout = 10 * time.Second
 	stopTimeout  = 10 * time.Second
-	startRetries = 3 // with other ports, should someone else have taken one meanwhile
+	startRetries = 3 // with other ports, if another process has taken one
 )
 
-// Start returns when the server listens on its ports.
+// Start returns once the server listens on its ports.
 func Start(ctx context.Context, spec Spec) (*Server, error) {
 	var err error
 	for range startRetries {
@@ -73,13 +73,13 @@ func newServer(ctx context.Context, spec Spec) (*Server, error) {
 	return s, nil
 }
 
-// Restart ends the server and starts it again on the same ports.
+// Restart stops the server and starts it again on the same ports.
 func (s *Server) Restart(ctx context.Context) error {
 	s.Stop()
 	return s.start(ctx)
 }
 
-// Stop ends the server and waits for it.
+// Stop stops the server and waits for it.
 func (s *Server) Stop() {
 	_ = s.cmd.Process.Signal(os.Interrupt)
 	select {
@@ -130,7 +130,7 @@ func (s *Server) awaitPort(ctx context.Context, port int) error {
 	}
 }
 
-// cleanEnviron is the environment without what would configure the server behind our back.
+// cleanEnviron returns the environment without variables that would configure the server.
 func cleanEnviron() (env []string) {
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "CELLSERVER_") {
@@ -140,14 +140,14 @@ func cleanEnviron() (env []string) {
 	return env
 }
 
-// The ports lie below those that systems give to outgoing connections, as such a connection could otherwise take a
-// server's port before it listens, and even reach itself there.
+// The ports are below those of outgoing connections, because such a connection could otherwise take a server's port before
+// it listens, or even connect to itself.
 const (
 	lowestPort  = 10_000
 	highestPort = 32_000
 )
 
-// FreePorts returns several that nothing listened on a moment ago.
+// FreePorts returns several ports that were free a moment ago.
 func FreePorts(ctx context.Context, n int) (ports []int, err error) {
 	for range 100 {
 		port := lowestPort + rand.IntN(highestPort-lowestPort)
@@ -155,7 +155,7 @@ func FreePorts(ctx context.Context, n int) (ports []int, err error) {
 		if err != nil {
 			continue
 		}
-		defer func() { _ = l.Close() }() // not before all are found, so that they differ
+		defer func() { _ = l.Close() }() // only after all are found, so that they differ
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
 		}
@@ -163,10 +163,10 @@ func FreePorts(ctx context.Context, n int) (ports []int, err error) {
 	return nil, fmt.Errorf("target: no free port from %d to %d", lowestPort, highestPort)
 }
 
-// tailBytes is what is kept of a server's output for an error.
+// tailBytes is how much of a server's output is kept for errors.
 const tailBytes = 1000
 
-// tail keeps the end of what is written to it; it is for several goroutines.
+// tail keeps the end of what is written to it. It is safe for concurrent use.
 type tail struct {
 	mu   sync.Mutex // guards text
 	text string

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestMain lets the tests start this program as their server: it listens on ports until it is interrupted.
+// TestMain makes the test binary act as a server for the tests: it listens on ports until it is interrupted.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 2 || os.Args[1] != "serve" {
 		os.Exit(m.Run())

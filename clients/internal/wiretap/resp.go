@@ -8,22 +8,21 @@ import (
 	"strings"
 )
 
-// The wire is read from both sides of a connection that a real client and the server have; these bounds are for what
-// goes wrong there.
+// Bounds for malformed input: the wiretap reads both directions of a connection between a real client and the server.
 const (
 	maxBulkBytes = 16 << 20
 	maxElements  = 1 << 20
 	maxDepth     = 16
 )
 
-// value is one value of RESP2 or RESP3: what kind it is, its text, and its elements.
+// value is a value of RESP2 or RESP3: its type, text and elements.
 type value struct {
 	kind     byte
 	text     string
 	elements []value
 }
 
-// readValue reads one, and leaves out the attributes in front of it.
+// readValue reads one value, and skips attributes before it.
 func readValue(r *bufio.Reader, depth int) (value, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package wiretap passes connections on to a server and notes which commands a client sends before its user's first
-// one, and which of them the server refuses. A Tap is for several goroutines.
+// Package wiretap is a proxy that records which commands a client sends before its user's first command, and which of them
+// the server refuses. A Tap is safe for concurrent use.
 package wiretap
 
 import (
@@ -14,10 +14,10 @@ import (
 	"sync"
 )
 
-// usersCommand ends a connection's handshake: it is the first that a program sends of its own.
+// usersCommand ends a connection's handshake: it is the first command that a program sends itself.
 const usersCommand = "CL.THROTTLE"
 
-// Tap listens on loopback.
+// Tap is a proxy on loopback.
 type Tap struct {
 	Port int
 
@@ -32,7 +32,7 @@ type Tap struct {
 	refused  []string
 }
 
-// Listen passes what comes on to the server's port until Close.
+// Listen forwards connections to the server's port until Close.
 func Listen(ctx context.Context, serverPort int) (*Tap, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +46,7 @@ func Listen(ctx context.Context, serverPort int) (*Tap, error) {
 	return t, nil
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (t *Tap) Close() {
 	_ = t.listener.Close()
 	t.mu.Lock()
@@ -58,7 +58,7 @@ func (t *Tap) Close() {
 	t.passing.Wait()
 }
 
-// Handshake is each command that was seen, once and in order, and those that the server refused.
+// Handshake returns each command seen, once and in order, and those that the server refused.
 func (t *Tap) Handshake() (commands, refused []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +76,7 @@ func (t *Tap) accept(ctx context.Context) {
 			_ = client.Close()
 			continue
 		}
-		pending := make(chan string, 1024) // commands that were sent, for the replies to come
+		pending := make(chan string, 1024) // commands whose replies are pending
 		t.passing.Go(func() {
 			t.requests(client, server, pending)
 			_ = server.Close() // whose replies end, too
@@ -128,10 +128,10 @@ func (t *Tap) requests(client io.Reader, server io.Writer, pending chan<- string
 		last = name
 	}
 	close(pending)
-	_, _ = io.Copy(io.Discard, in) // what is read there has passed on
+	_, _ = io.Copy(io.Discard, in) // the data was forwarded when it was read
 }
 
-// replies passes replies on, and notes the errors among those to the handshake.
+// replies forwards replies, and records errors in reply to the handshake.
 func (t *Tap) replies(server io.Reader, client io.Writer, pending <-chan string) {
 	in := bufio.NewReader(io.TeeReader(server, client))
 	for {
@@ -139,7 +139,7 @@ func (t *Tap) replies(server io.Reader, client io.Writer, pending <-chan string)
 		if err != nil {
 			break
 		}
-		if v.kind == '>' { // a message out of turn
+		if v.kind == '>' { // a push message, not a reply
 			continue
 		}
 		name, ok := <-pending
@@ -161,7 +161,7 @@ func (t *Tap) note(list *[]string, name string) {
 	}
 }
 
-// commandName is a command with its subcommand or what else tells apart its uses, and without anything secret.
+// commandName returns a command with its subcommand or another word that distinguishes its uses, without secrets.
 func commandName(v value) string {
 	if len(v.elements) == 0 {
 		return strings.ToUpper(v.text)

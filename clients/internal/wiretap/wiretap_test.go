@@ -74,7 +74,7 @@ func TestPingAtTheEnd(t *testing.T) {
 // exchange is a request and the reply to it.
 type exchange struct{ request, reply string }
 
-// handshake wants the tap to pass on what it is given, and returns what the tap notes.
+// handshake expects the tap to forward the exchanges, and returns what it records.
 func handshake(t *testing.T, exchanges []exchange) (commands, refused []string) {
 	t.Helper()
 	var replies []string
@@ -104,7 +104,7 @@ func handshake(t *testing.T, exchanges []exchange) (commands, refused []string) 
 	return tap.Handshake()
 }
 
-// FuzzReadValue wants no more than an error of what is not RESP, and the same value of the same bytes in pieces.
+// FuzzReadValue: input that is not RESP is an error, and the same bytes in pieces give the same value.
 func FuzzReadValue(f *testing.F) {
 	for _, seed := range []string{
 		"+OK\r\n", "-ERR\r\n", ":1\r\n", "$3\r\nabc\r\n", "$-1\r\n", "*-1\r\n", "*1\r\n*1\r\n:1\r\n", "%1\r\n+a\r\n_\r\n",

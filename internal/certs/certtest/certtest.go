@@ -1,4 +1,4 @@
-// Package certtest makes certificates for tests. Its functions fail the test instead of returning errors.
+// Package certtest issues certificates for tests. Its functions fail the test instead of returning errors.
 package certtest
 
 import (
@@ -59,7 +59,7 @@ func (ca *CA) Issue(t testing.TB, commonName string) (certPEM, keyPEM []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// Pair is Issue in the form that crypto/tls takes.
+// Pair is Issue for crypto/tls.
 func (ca *CA) Pair(t testing.TB, commonName string) tls.Certificate {
 	t.Helper()
 	pair, err := tls.X509KeyPair(ca.Issue(t, commonName))
@@ -69,7 +69,7 @@ func (ca *CA) Pair(t testing.TB, commonName string) tls.Certificate {
 	return pair
 }
 
-// Write writes a file that only its owner may read.
+// Write writes a file that only its owner can read.
 func Write(t testing.TB, path string, contents []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, contents, 0o600); err != nil {
@@ -77,7 +77,7 @@ func Write(t testing.TB, path string, contents []byte) {
 	}
 }
 
-// sign has the authority sign a certificate; its own, while it has none.
+// sign signs a certificate with the authority; without one, it creates the authority's own.
 func (ca *CA) sign(t testing.TB, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

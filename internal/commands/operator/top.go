@@ -16,14 +16,14 @@ const defaultTopKeys = 10
 
 // top is CL.TOP [REQUESTED|LIMITED] [COUNT n]. ASKED and DENIED are older words for the same.
 func (k Config) top(c session.Call, _ store.Walker, args [][]byte) error {
-	ranking, n := topkeys.Asked, int64(defaultTopKeys)
+	ranking, n := topkeys.Requested, int64(defaultTopKeys)
 	rest := args[1:]
 	if len(rest) > 0 {
 		switch glob.Fold(rest[0]) {
 		case "requested", "asked":
 			rest = rest[1:]
 		case "limited", "denied":
-			ranking, rest = topkeys.Denied, rest[1:]
+			ranking, rest = topkeys.Limited, rest[1:]
 		}
 	}
 	switch {

@@ -25,22 +25,22 @@ const (
 	inkMarkY ink = "mark-y"
 )
 
-// chart is one chart: what it shows, but not its words.
+// chart is one chart without its texts.
 type chart struct {
-	quantity quantity
-	least    float64 // the axis reaches at least to here
-	tenfold  bool    // whether each step of the axis is ten times the one below
-	series   []series
+	quantity    quantity
+	least       float64 // the value axis reaches at least this value
+	logarithmic bool    // whether the value axis is logarithmic
+	series      []series
 }
 
 type series struct {
 	ink   ink
-	dash  []vg.Length // tells lines apart without colours
+	dash  []vg.Length // distinguishes lines without colours
 	area  bool
 	value func(p *point) (v float64, ok bool)
 }
 
-// draw draws the inside of an <svg> of chartWidth by chartHeight. It has no words, so it serves all languages.
+// draw returns the content of an <svg> of chartWidth by chartHeight. It has no words, so it suits all languages.
 func (c *chart) draw(points []point) (template.HTML, error) {
 	p := plot.New()
 	p.BackgroundColor = nil
@@ -57,10 +57,10 @@ func (c *chart) draw(points []point) (template.HTML, error) {
 	if on.err != nil {
 		return "", on.err
 	}
-	return template.HTML(on.svg.String()), nil //nolint:gosec // it is made of numbers, and of text that is escaped
+	return template.HTML(on.svg.String()), nil //nolint:gosec // it consists of numbers and escaped text
 }
 
-// span is how far back the time axis reaches: as far as the points, but a minute at the least.
+// span is how far back the time axis reaches: as far as the points, but at least a minute.
 func span(points []point) time.Duration {
 	if len(points) == 0 {
 		return time.Minute
@@ -68,7 +68,7 @@ func span(points []point) time.Duration {
 	return max(time.Minute, time.Duration(points[len(points)-1].atNs-points[0].atNs))
 }
 
-// setScale sets what the axis of the values reaches from and to, and its marks, and returns the unit of its values.
+// setScale sets the value axis's range and ticks, and returns the unit of its values.
 func (c *chart) setScale(a *plot.Axis, points []point) unit {
 	lowest, most := math.Inf(1), c.least
 	for i := range points {
@@ -81,12 +81,12 @@ func (c *chart) setScale(a *plot.Axis, points []point) unit {
 	u := c.quantity.unitFor(most)
 	a.Min, a.Max = 0, most*1.05/u.factor
 	mark := func(least, most float64) []plot.Tick { return valueTicks(least, most, u) }
-	if c.tenfold {
+	if c.logarithmic {
 		u = unit{factor: 1}
 		a.Scale = plot.LogScale{}
 		a.Min = math.Pow10(int(math.Floor(math.Log10(max(1, min(lowest, c.least))))))
 		a.Max = max(10*a.Min, math.Pow10(int(math.Ceil(math.Log10(most)))))
-		mark = c.tenfoldTicks
+		mark = c.powerOfTenTicks
 	}
 	a.Tick.Marker = plot.TickerFunc(mark)
 	return u
@@ -99,12 +99,12 @@ func setAxes(p *plot.Plot, back time.Duration) {
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Padding = 0
 		a.Color, a.Tick.Color = inkAxis, inkAxis
-		a.Tick.Length = 6 // keeps the marks of one axis from those of the other
+		a.Tick.Length = 6 // keeps the labels of the two axes apart
 		a.Tick.Label.Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: labelSize}
 	}
 }
 
-// timeTicks marks full minutes before now, or half ones. "min" and "s" are read everywhere.
+// timeTicks returns ticks at full or half minutes before now. "min" and "s" need no translation.
 func timeTicks(least, _ float64) []plot.Tick {
 	back := time.Duration(-least * float64(time.Second))
 	step := 5 * time.Minute
@@ -115,8 +115,8 @@ func timeTicks(least, _ float64) []plot.Tick {
 		step = 2 * time.Minute
 	}
 	ticks := []plot.Tick{{Value: 0, Label: "0"}}
-	// Samples come a little apart: the last mark must not be lost to that.
-	for at := step; at <= back+sampleEvery; at += step {
+	// Samples are not exactly an interval apart: that must not lose the last tick.
+	for at := step; at <= back+sampleInterval; at += step {
 		label := fmt.Sprintf("−%d\u00a0min", at/time.Minute)
 		if at%time.Minute != 0 {
 			label = fmt.Sprintf("−%d\u00a0s", at/time.Second)
@@ -126,7 +126,7 @@ func timeTicks(least, _ float64) []plot.Tick {
 	return ticks
 }
 
-// valueTicks is plot's own marks, without those between, and with the unit.
+// valueTicks returns plot's own major ticks, with the unit.
 func valueTicks(least, most float64, u unit) []plot.Tick {
 	var ticks []plot.Tick
 	for _, t := range (plot.DefaultTicks{}).Ticks(least, most) {
@@ -140,8 +140,8 @@ func valueTicks(least, most float64, u unit) []plot.Tick {
 	return ticks
 }
 
-// tenfoldTicks marks each power of ten.
-func (c *chart) tenfoldTicks(least, most float64) []plot.Tick {
+// powerOfTenTicks returns a tick at each power of ten.
+func (c *chart) powerOfTenTicks(least, most float64) []plot.Tick {
 	var ticks []plot.Tick
 	for v := least; v <= most; v *= 10 {
 		ticks = append(ticks, plot.Tick{Value: v, Label: c.quantity.text(v)})
@@ -156,7 +156,7 @@ func grid() *plotter.Grid {
 	return g
 }
 
-// add adds the series' lines, which stop where there is no value.
+// add adds the series' lines, which are interrupted where there is no value.
 func (s *series) add(p *plot.Plot, points []point, u unit) error {
 	var line plotter.XYs
 	end := func() error {

@@ -2,14 +2,14 @@ package dashboard
 
 import "time"
 
-// minuteView is a row of the table: a minute, with the mean of its decisions and the highest of all else.
+// minuteView is a row of the table: a minute with the mean of its decisions and the maximum of everything else.
 type minuteView struct {
-	Ago                                                  int // minutes before now at which it began
-	Allowed, Denied, P50, P99, Connections, Keys, Memory string
+	Ago                                                   int // minutes before now at which it started
+	Allowed, Limited, P50, P99, Connections, Keys, Memory string
 }
 
-// minuteViews returns the minutes, the newest first.
-func minuteViews(points []point) []minuteView {
+// newMinuteViews returns the minutes, newest first.
+func newMinuteViews(points []point) []minuteView {
 	var views []minuteView
 	for ago, end := 1, len(points); end > 0; ago++ {
 		start := end
@@ -17,7 +17,7 @@ func minuteViews(points []point) []minuteView {
 		for start > 0 && points[start-1].atNs > limitNs {
 			start--
 		}
-		if start < end { // not a minute without samples, as when the process was stopped
+		if start < end { // a minute has no samples if the process was suspended
 			views = append(views, summarize(points[start:end], ago))
 		}
 		end = start
@@ -30,7 +30,7 @@ func summarize(points []point, ago int) minuteView {
 	for i := range points {
 		p := &points[i]
 		sum.allowed += p.allowed
-		sum.denied += p.denied
+		sum.limited += p.limited
 		most.connections = max(most.connections, p.connections)
 		most.keys = max(most.keys, p.keys)
 		most.memoryBytes = max(most.memoryBytes, p.memoryBytes)
@@ -42,7 +42,7 @@ func summarize(points []point, ago int) minuteView {
 	v := minuteView{
 		Ago:         ago,
 		Allowed:     rate.text(sum.allowed / n),
-		Denied:      rate.text(sum.denied / n),
+		Limited:     rate.text(sum.limited / n),
 		P50:         "–",
 		P99:         "–",
 		Connections: count.text(float64(most.connections)),

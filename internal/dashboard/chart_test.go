@@ -25,7 +25,7 @@ func TestQuantities(t *testing.T) {
 		}
 	}
 	for ns, want := range map[uint64]string{1_500_000: "1.50 ms", 2e9: "2 s", 61e9: "1m1s", 7200e9: "2h0m0s", 1 << 62: "1281023h53m38s"} {
-		if got := strings.ReplaceAll(howLong(ns), "\u00a0", " "); got != want {
+		if got := strings.ReplaceAll(waitText(ns), "\u00a0", " "); got != want {
 			t.Errorf("%d ns is written %q, want %q", ns, got, want)
 		}
 	}
@@ -34,9 +34,9 @@ func TestQuantities(t *testing.T) {
 func TestMinutes(t *testing.T) {
 	var points []point
 	for i := range 75 { // two and a half minutes
-		points = append(points, point{atNs: int64(i) * int64(sampleEvery), allowed: float64(i), keys: i})
+		points = append(points, point{atNs: int64(i) * int64(sampleInterval), allowed: float64(i), keys: i})
 	}
-	got := minuteViews(points)
+	got := newMinuteViews(points)
 	if len(got) != 3 {
 		t.Fatalf("%d minutes, want 3", len(got))
 	}
@@ -47,16 +47,16 @@ func TestMinutes(t *testing.T) {
 			t.Errorf("minute %d: %+v, want %+v", i, got[i], want)
 		}
 	}
-	halted := minuteViews([]point{{atNs: 0, keys: 1}, {atNs: int64(5*time.Minute + time.Second), keys: 2}})
-	if len(halted) != 2 || halted[0].Ago != 1 || halted[1].Ago != 6 || halted[1].Keys != "1" {
-		t.Errorf("with a gap: %+v", halted)
+	suspended := newMinuteViews([]point{{atNs: 0, keys: 1}, {atNs: int64(5*time.Minute + time.Second), keys: 2}})
+	if len(suspended) != 2 || suspended[0].Ago != 1 || suspended[1].Ago != 6 || suspended[1].Keys != "1" {
+		t.Errorf("with a gap: %+v", suspended)
 	}
-	if len(minuteViews(nil)) != 0 {
+	if len(newMinuteViews(nil)) != 0 {
 		t.Error("no points make a minute")
 	}
 }
 
-// line is a chart of one line, through what is not negative.
+// line is a chart of one line that leaves out negative values.
 func line() chart {
 	return chart{quantity: count, least: 1, series: []series{{ink: inkFirst, value: func(p *point) (float64, bool) {
 		return p.allowed, p.allowed >= 0
@@ -66,7 +66,7 @@ func line() chart {
 func TestChart(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		rates []float64 // negative: none
+		rates []float64 // negative for no value
 		lines int
 	}{
 		{"nothing", nil, 0},
@@ -104,7 +104,7 @@ func TestChartMarks(t *testing.T) {
 		{time.Minute, "0 −30 s −1 min"},
 		{2 * time.Minute, "0 −30 s −1 min −90 s −2 min"},
 		{6 * time.Minute, "0 −2 min −4 min −6 min"},
-		{historySpan - sampleEvery, "0 −5 min −10 min −15 min"},
+		{historySpan - sampleInterval, "0 −5 min −10 min −15 min"},
 	} {
 		var labels []string
 		for _, tick := range timeTicks(-tt.span.Seconds(), 0) {
@@ -119,8 +119,8 @@ func TestChartMarks(t *testing.T) {
 	}
 }
 
-// TestTenfoldAxis: durations far apart are all to be seen.
-func TestTenfoldAxis(t *testing.T) {
+// TestLogarithmicAxis: durations of different magnitudes are all visible.
+func TestLogarithmicAxis(t *testing.T) {
 	mark := regexp.MustCompile(`<text text-anchor="end"[^>]*>([^<]*)<`)
 	for _, tt := range []struct {
 		name   string
@@ -135,10 +135,10 @@ func TestTenfoldAxis(t *testing.T) {
 		{"powers", []float64{1000, 1e6}, "1 µs 10 µs 100 µs 1 ms"},
 	} {
 		c := line()
-		c.quantity, c.least, c.tenfold = durationNs, 1000, true
+		c.quantity, c.least, c.logarithmic = durationNs, 1000, true
 		var points []point
 		for i, v := range tt.values {
-			points = append(points, point{atNs: int64(i) * int64(sampleEvery), allowed: v})
+			points = append(points, point{atNs: int64(i) * int64(sampleInterval), allowed: v})
 		}
 		svg, err := c.draw(points)
 		if err != nil {

@@ -9,14 +9,14 @@ import (
 	"cellserver/internal/topkeys"
 )
 
-// Colours alone tell no lines apart: dashes do as well.
+// Lines differ in dashes as well, so that colour alone does not distinguish them.
 const (
 	inkFirst  ink = "first"
 	inkSecond ink = "second"
 	inkThird  ink = "third"
 )
 
-// namedChart is a chart with the words for it, in a language.
+// namedChart is a chart with its texts, in any language.
 type namedChart struct {
 	id    string
 	title func(t *texts) string
@@ -28,10 +28,10 @@ func ratesChart() namedChart {
 	return namedChart{
 		id:    "decisions",
 		title: func(t *texts) string { return t.DecisionsPerSec },
-		names: func(t *texts) []string { return []string{t.Allowed, t.Denied} },
+		names: func(t *texts) []string { return []string{t.Allowed, t.Limited} },
 		chart: chart{quantity: rate, least: 5, series: []series{
 			{ink: inkFirst, area: true, value: func(p *point) (float64, bool) { return p.allowed, true }},
-			{ink: inkSecond, dash: dashes(), value: func(p *point) (float64, bool) { return p.denied, true }},
+			{ink: inkSecond, dash: dashes(), value: func(p *point) (float64, bool) { return p.limited, true }},
 		}},
 	}
 }
@@ -41,7 +41,7 @@ func latencyChart() namedChart {
 		id:    "latency",
 		title: func(t *texts) string { return t.Latency },
 		names: func(t *texts) []string { return []string{t.P50, t.P99, t.P999} },
-		chart: chart{quantity: durationNs, least: 1000, tenfold: true, series: []series{
+		chart: chart{quantity: durationNs, least: 1000, logarithmic: true, series: []series{
 			{ink: inkFirst, value: func(p *point) (float64, bool) { return p.latency.p50, p.latency.ok }},
 			{ink: inkSecond, dash: dashes(), value: func(p *point) (float64, bool) { return p.latency.p99, p.latency.ok }},
 			{ink: inkThird, dash: dots(), value: func(p *point) (float64, bool) { return p.latency.p999, p.latency.ok }},
@@ -49,7 +49,7 @@ func latencyChart() namedChart {
 	}
 }
 
-// gauge is a chart of one line.
+// gauge returns a chart of one line.
 func gauge(id string, q quantity, least float64, name func(t *texts) string, value func(p *point) float64) namedChart {
 	return namedChart{
 		id:    id,
@@ -65,7 +65,7 @@ func dashes() []vg.Length { return []vg.Length{6, 3} }
 func dots() []vg.Length   { return []vg.Length{1.5, 3} }
 
 // charts returns the page's charts.
-func charts() []namedChart {
+func pageCharts() []namedChart {
 	return []namedChart{
 		ratesChart(),
 		latencyChart(),
@@ -78,38 +78,38 @@ func charts() []namedChart {
 	}
 }
 
-// drawing is what one sample changes: it is drawn once, however many look at it.
-type drawing struct {
-	added         int
-	points        []point
-	charts        []template.HTML
-	asked, denied []topkeys.Entry
+// renderedSample is what the page shows of the newest sample. It is rendered once, however many browsers load it.
+type renderedSample struct {
+	added              int // points since the start
+	points             []point
+	charts             []template.HTML
+	requested, limited []topkeys.Entry
 }
 
-// draw returns the drawing of the newest sample.
-func (p *Page) draw() (drawing, error) {
+// render returns the newest sample, rendered.
+func (p *Page) render() (renderedSample, error) {
 	points, added := p.history.points()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.drawn.charts != nil && p.drawn.added == added {
-		return p.drawn, nil
+	if p.rendered.charts != nil && p.rendered.added == added {
+		return p.rendered, nil
 	}
-	d := drawing{
+	r := renderedSample{
 		added: added, points: points,
-		asked: p.source.Top(topkeys.Asked, shownKeys), denied: p.source.Top(topkeys.Denied, shownKeys),
+		requested: p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
 	}
-	for _, c := range charts() {
+	for _, c := range pageCharts() {
 		svg, err := c.draw(points)
 		if err != nil {
-			return drawing{}, err
+			return renderedSample{}, err
 		}
-		d.charts = append(d.charts, svg)
+		r.charts = append(r.charts, svg)
 	}
-	p.drawn = d
-	return d, nil
+	p.rendered = r
+	return r, nil
 }
 
-const shownKeys = 10
+const topKeyCount = 10
 
 // chartView is a chart for the template.
 type chartView struct {
@@ -123,9 +123,9 @@ type lineView struct {
 	Class, Name, Value string
 }
 
-func chartViews(t *texts, d drawing) []chartView {
+func newChartViews(t *texts, d renderedSample) []chartView {
 	var views []chartView
-	for i, c := range charts() {
+	for i, c := range pageCharts() {
 		v := chartView{ID: c.id, Title: c.title(t), SVG: d.charts[i]}
 		var values []string
 		for j, name := range c.names(t) {
