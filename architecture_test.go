@@ -17,6 +17,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/dashboard",
 		module + "/internal/metrics",
 		module + "/internal/server",
+		module + "/internal/commands/rig",
 		module + "/internal/commands",
 		module + "/internal/commands/keys",
 		module + "/internal/commands/connection",

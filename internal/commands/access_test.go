@@ -1,4 +1,4 @@
-package commands
+package commands_test
 
 import (
 	"os"
@@ -8,13 +8,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/commands"
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/peer"
 	"cellserver/internal/resptest"
 )
 
 // aclRig is a rig whose users stand in a file.
 type aclRig struct {
-	*rig
+	*rig.Rig
 	t    *testing.T
 	file string
 }
@@ -22,7 +24,7 @@ type aclRig struct {
 func newACLRig(t *testing.T, lines ...string) *aclRig {
 	t.Helper()
 	r := &aclRig{t: t, file: filepath.Join(t.TempDir(), "users.acl")}
-	r.rig = newRig(func(c *Config) { c.ACLFile = r.file })
+	r.Rig = rig.New(func(c *commands.Config) { c.ACLFile = r.file })
 	r.rewrite(lines...)
 	return r
 }
@@ -38,16 +40,16 @@ func (r *aclRig) write(lines ...string) {
 func (r *aclRig) rewrite(lines ...string) {
 	r.t.Helper()
 	r.write(lines...)
-	if err := r.engine.ReloadUsers(); err != nil {
+	if err := r.Engine.ReloadUsers(); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
 // login returns a session of a user, whose password is pw.
-func (r *aclRig) login(user string) *client {
+func (r *aclRig) login(user string) *rig.Client {
 	r.t.Helper()
-	s := r.session()
-	if got := say(r.t, s, "AUTH "+user+" pw\r\n"); got != "+OK\r\n" {
+	s := r.Session()
+	if got := rig.Say(r.t, s, "AUTH "+user+" pw\r\n"); got != "+OK\r\n" {
 		r.t.Fatalf("AUTH %s: got %q", user, got)
 	}
 	return s
@@ -105,7 +107,7 @@ func TestUsersMayWhatTheirRulesSay(t *testing.T) {
 		{"reader", resptest.Encode("EVAL_RO", "return redis.call('get', KEYS[1])", "1", "a:1"), "$-1\r\n"},
 		{"reader", resptest.Encode("EVAL_RO", native, "1", "a:1", "4", "1", "10"), scriptNoRun},
 		{"writer", resptest.Encode("EVAL", native, "1", "a:1", "4", "1", "10"), scriptNoRun},
-		{"writer", resptest.Encode("EVALSHA", shaOf(native), "1", "a:1", "4", "1", "10"), scriptNoRun},
+		{"writer", resptest.Encode("EVALSHA", rig.SHAOf(native), "1", "a:1", "4", "1", "10"), scriptNoRun},
 		{"writer", resptest.Encode("EVAL_RO", native, "1", "a:1", "4", "1", "10"), scriptNoRun},
 		{"writer", "MULTI\r\n", denyCommand("multi")},
 		{"caller", "CL.THROTTLE a:1 4 1 10\r\nPING\r\n", first + denyCommand("ping")},
@@ -113,16 +115,16 @@ func TestUsersMayWhatTheirRulesSay(t *testing.T) {
 		{"caller", "RESET\r\nACL WHOAMI\r\nDEL a:1\r\n", "+RESET\r\n$7\r\ndefault\r\n:1\r\n"},
 		{"default", "HELLO 3 AUTH app pw\r\nACL WHOAMI\r\n", "%7\r\n"},
 	} {
-		s := r.session()
+		s := r.Session()
 		if tt.user != "default" {
 			s = r.login(tt.user)
 		}
-		if got := say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
+		if got := rig.Say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s, %q: got %q, want %q", tt.user, tt.in, got, tt.want)
 		}
 		s.Close()
 	}
-	if st := r.stats(); st.Keys != 0 {
+	if st := r.Stats(); st.Keys != 0 {
 		t.Errorf("what was denied has left %d keys", st.Keys)
 	}
 }
@@ -130,23 +132,23 @@ func TestUsersMayWhatTheirRulesSay(t *testing.T) {
 // TestRulesChangeUnderATransaction: what was queued is asked for again, and the rest is executed.
 func TestRulesChangeUnderATransaction(t *testing.T) {
 	r := newACLRig(t, openDefault)
-	s := r.session()
-	say(t, s, "MULTI\r\nCL.THROTTLE b 4 1 10\r\nFLUSHDB\r\nCL.THROTTLE a 4 1 10\r\n")
+	s := r.Session()
+	rig.Say(t, s, "MULTI\r\nCL.THROTTLE b 4 1 10\r\nFLUSHDB\r\nCL.THROTTLE a 4 1 10\r\n")
 	r.rewrite("user default on nopass ~a* &* +@all -flushdb")
-	if s.conn.killed.Load() {
+	if s.Conn.Killed.Load() {
 		t.Error("the default user's connections are ended")
 	}
 	want := "*3\r\n" + aclChanged + "no permission to touch the specified keys\r\n" +
 		aclChanged + "no permission to execute the command or subcommand\r\n" + resptest.Ints(0, 5, 4, -1, 10)
-	if got := say(t, s, "EXEC\r\n"); got != want {
+	if got := rig.Say(t, s, "EXEC\r\n"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	for _, e := range resptest.ParseAll(t, say(t, s, "ACL LOG\r\n"))[0].Elements {
+	for _, e := range resptest.ParseAll(t, rig.Say(t, s, "ACL LOG\r\n"))[0].Elements {
 		if e.Field("context").Text != "multi" {
 			t.Errorf("logged %+v", e)
 		}
 	}
-	if st := r.stats(); st.Keys != 1 {
+	if st := r.Stats(); st.Keys != 1 {
 		t.Errorf("%d keys, want a alone", st.Keys)
 	}
 }
@@ -155,32 +157,32 @@ func TestRulesChangeUnderATransaction(t *testing.T) {
 func TestChangedUsersAreDisconnected(t *testing.T) {
 	const stays, changes, goes = "user stays on >pw ~* +@all", "user changes on >pw ~* +@all", "user goes on >pw ~* +@all"
 	r := newACLRig(t, openDefault, stays, changes, goes)
-	sessions := map[string]*client{"default": r.session()}
+	sessions := map[string]*rig.Client{"default": r.Session()}
 	for _, user := range []string{"stays", "changes", "goes"} {
 		sessions[user] = r.login(user)
 	}
 	asks := r.login("goes")
 	changed := "user changes on >pw ~a* +@all"
 	r.write(openDefault, stays, changed)
-	if got, _, status := converse(t, asks, "ACL LOAD\r\nPING\r\n"); got != "+OK\r\n" || status != peer.Close {
+	if got, _, status := rig.Converse(t, asks, "ACL LOAD\r\nPING\r\n"); got != "+OK\r\n" || status != peer.Close {
 		t.Errorf("ACL LOAD by who goes: got %q, status %d", got, status)
 	}
 	for user, s := range sessions {
-		if killed, want := s.conn.killed.Load(), user == "changes" || user == "goes"; killed != want {
+		if killed, want := s.Conn.Killed.Load(), user == "changes" || user == "goes"; killed != want {
 			t.Errorf("%s: killed is %t", user, killed)
 		}
 	}
-	if got, want := say(t, sessions["goes"], "PING\r\nGET a\r\nHELLO\r\n"), denyCommand("ping")+denyCommand("get"); !strings.HasPrefix(got, want) {
+	if got, want := rig.Say(t, sessions["goes"], "PING\r\nGET a\r\nHELLO\r\n"), denyCommand("ping")+denyCommand("get"); !strings.HasPrefix(got, want) {
 		t.Errorf("a user that is gone got %q, want %q", got, want)
 	}
-	if got := say(t, sessions["default"], "AUTH goes pw\r\nACL USERS\r\n"); got != wrongPass+"*3\r\n$7\r\nchanges\r\n$7\r\ndefault\r\n$5\r\nstays\r\n" {
+	if got := rig.Say(t, sessions["default"], "AUTH goes pw\r\nACL USERS\r\n"); got != wrongPass+"*3\r\n$7\r\nchanges\r\n$7\r\ndefault\r\n$5\r\nstays\r\n" {
 		t.Errorf("got %q", got)
 	}
 	r.write("user default on nopass +nosuch")
-	if got := say(t, sessions["default"], "ACL LOAD\r\nACL WHOAMI\r\n"); !strings.HasPrefix(got, "-ERR ") || !strings.HasSuffix(got, "$7\r\ndefault\r\n") {
+	if got := rig.Say(t, sessions["default"], "ACL LOAD\r\nACL WHOAMI\r\n"); !strings.HasPrefix(got, "-ERR ") || !strings.HasSuffix(got, "$7\r\ndefault\r\n") {
 		t.Errorf("a broken file: got %q", got)
 	}
-	if got := say(t, sessions["stays"], "ACL LIST\r\n"); !strings.Contains(got, "user changes on #") {
+	if got := rig.Say(t, sessions["stays"], "ACL LIST\r\n"); !strings.Contains(got, "user changes on #") {
 		t.Errorf("a broken file changed the users: %q", got)
 	}
 }
@@ -188,11 +190,11 @@ func TestChangedUsersAreDisconnected(t *testing.T) {
 // TestACLLog: what was denied to whom, where and how often.
 func TestACLLog(t *testing.T) {
 	r := newACLRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous")
-	admin, s := r.session(), r.login("app")
-	say(t, s, "GET b\r\nGET b\r\nGET b\r\nCLIENT LIST\r\nMULTI\r\nGET b\r\nDISCARD\r\n"+
+	admin, s := r.Session(), r.login("app")
+	rig.Say(t, s, "GET b\r\nGET b\r\nGET b\r\nCLIENT LIST\r\nMULTI\r\nGET b\r\nDISCARD\r\n"+
 		resptest.Encode("EVAL", "redis.pcall('get', 'b')", "0")+"AUTH nobody x\r\nauth nobody x\r\nHELLO 3 AUTH app x\r\n")
-	r.clock.advance(3 * sec / 2)
-	got := resptest.ParseAll(t, say(t, admin, "ACL LOG 100\r\n"))[0].Elements
+	r.Clock.Advance(3 * rig.Sec / 2)
+	got := resptest.ParseAll(t, rig.Say(t, admin, "ACL LOG 100\r\n"))[0].Elements
 	for i, want := range []struct {
 		count                             int64
 		reason, context, object, username string
@@ -218,17 +220,17 @@ func TestACLLog(t *testing.T) {
 	if len(got) != 7 {
 		t.Errorf("%d entries, want 7", len(got))
 	}
-	if n := len(resptest.ParseAll(t, say(t, admin, "ACL LOG\r\n"))[0].Elements); n != 7 {
+	if n := len(resptest.ParseAll(t, rig.Say(t, admin, "ACL LOG\r\n"))[0].Elements); n != 7 {
 		t.Errorf("%d entries by default", n)
 	}
-	if got := say(t, admin, "ACL LOG 0\r\nACL LOG RESET\r\nACL LOG\r\n"); got != "*0\r\n+OK\r\n*0\r\n" {
+	if got := rig.Say(t, admin, "ACL LOG 0\r\nACL LOG RESET\r\nACL LOG\r\n"); got != "*0\r\n+OK\r\n*0\r\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
 // TestDryRunOfUsers asks for others, and leaves nothing in the log.
 func TestDryRunOfUsers(t *testing.T) {
-	s := newACLRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get").session()
+	s := newACLRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get").Session()
 	for _, tt := range []struct{ in, want string }{
 		{"app get a:1", "+OK\r\n"},
 		{"app get b", "$50\r\nThis user has no permissions to access the 'b' key\r\n"},
@@ -239,11 +241,11 @@ func TestDryRunOfUsers(t *testing.T) {
 		{"off get a", "$50\r\nThis user has no permissions to access the 'a' key\r\n"},
 		{"app subscribe x", "-ERR Command 'subscribe' not found\r\n"},
 	} {
-		if got := say(t, s, "ACL DRYRUN "+tt.in+"\r\n"); got != tt.want {
+		if got := rig.Say(t, s, "ACL DRYRUN "+tt.in+"\r\n"); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
-	if got := say(t, s, "ACL LOG\r\n"); got != "*0\r\n" {
+	if got := rig.Say(t, s, "ACL LOG\r\n"); got != "*0\r\n" {
 		t.Errorf("logged %q", got)
 	}
 }
@@ -257,8 +259,8 @@ func TestCertificateNamesAreUsers(t *testing.T) {
 		{"nobody", noAuth},
 		{"", noAuth},
 	} {
-		s := r.sessionOf(peer.Peer{Addr: "192.0.2.1:5000", TLS: true, CertName: tt.name})
-		if got := say(t, s, "ACL WHOAMI\r\nRESET\r\nACL WHOAMI\r\n"); got != tt.want+"+RESET\r\n"+tt.want {
+		s := r.SessionOf(peer.Peer{Addr: "192.0.2.1:5000", TLS: true, CertName: tt.name})
+		if got := rig.Say(t, s, "ACL WHOAMI\r\nRESET\r\nACL WHOAMI\r\n"); got != tt.want+"+RESET\r\n"+tt.want {
 			t.Errorf("a certificate of %q: got %q, want %q twice", tt.name, got, tt.want)
 		}
 	}
@@ -266,17 +268,17 @@ func TestCertificateNamesAreUsers(t *testing.T) {
 
 // TestPasswordTakenAway: who waits for it need not, as in Redis; one that is given concerns those that come.
 func TestPasswordTakenAway(t *testing.T) {
-	r := newRig(withPassword("secret"))
-	s := r.session()
-	if got := say(t, s, "PING\r\n"); got != noAuth {
+	r := rig.New(rig.WithPassword("secret"))
+	s := r.Session()
+	if got := rig.Say(t, s, "PING\r\n"); got != noAuth {
 		t.Errorf("got %q", got)
 	}
-	r.config.Users.SetDefaultPassword("")
-	if got := say(t, s, "PING\r\nACL WHOAMI\r\n"); got != pong+"$7\r\ndefault\r\n" || !s.Authenticated() {
+	r.Config.Users.SetDefaultPassword("")
+	if got := rig.Say(t, s, "PING\r\nACL WHOAMI\r\n"); got != rig.Pong+"$7\r\ndefault\r\n" || !s.Authenticated() {
 		t.Errorf("got %q", got)
 	}
-	r.config.Users.SetDefaultPassword("other")
-	if got := say(t, s, "PING\r\n") + say(t, r.session(), "PING\r\n"); got != pong+noAuth {
+	r.Config.Users.SetDefaultPassword("other")
+	if got := rig.Say(t, s, "PING\r\n") + rig.Say(t, r.Session(), "PING\r\n"); got != rig.Pong+noAuth {
 		t.Errorf("got %q", got)
 	}
 }
@@ -285,14 +287,14 @@ func TestPasswordTakenAway(t *testing.T) {
 // minute, or too many hosts make them forgotten. Nothing is executed meanwhile.
 func TestLoginPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(withPassword("secret"), func(c *Config) { c.Now = func() int64 { return time.Now().UnixNano() } }) // the bubble's
-		at := func(addr string, unix bool) *client {
-			return r.sessionOf(peer.Peer{Addr: addr, Unix: unix})
+		r := rig.New(rig.WithPassword("secret"), func(c *commands.Config) { c.Now = func() int64 { return time.Now().UnixNano() } }) // the bubble's
+		at := func(addr string, unix bool) *rig.Client {
+			return r.SessionOf(peer.Peer{Addr: addr, Unix: unix})
 		}
 		a, sameHost, v6, socket := at("192.0.2.1:1", false), at("192.0.2.1:2", false), at("[2001:db8::1]:1", false), at("/run/a:1", true)
 		const wrong, right, hello = "AUTH wrong\r\n", "AUTH secret\r\n", "HELLO 3 AUTH default wrong\r\n"
 		for i, step := range []struct {
-			s       *client
+			s       *rig.Client
 			after   time.Duration
 			in      string
 			pauseMs int64
@@ -306,22 +308,22 @@ func TestLoginPauses(t *testing.T) {
 		} {
 			time.Sleep(step.after) // the bubble's time
 			began := time.Now()
-			converse(t, step.s, step.in)
+			rig.Converse(t, step.s, step.in)
 			if got := time.Since(began).Milliseconds(); got != step.pauseMs {
 				t.Errorf("step %d: a pause of %d ms, want %d", i, got, step.pauseMs)
 			}
 		}
 		s := at("192.0.2.9:1", false)
-		replies, left, status := feed(t, s, "AUTH wrong\r\nAUTH secret\r\nPING\r\n")
+		replies, left, status := rig.Feed(t, s, "AUTH wrong\r\nAUTH secret\r\nPING\r\n")
 		if replies != "" || left != "AUTH secret\r\nPING\r\n" || status != peer.Waiting || s.Authenticated() {
 			t.Errorf("while it waits: %q, left %q, status %d", replies, left, status)
 		}
-		if got := say(t, s, left); got != wrongPass+"+OK\r\n"+pong {
+		if got := rig.Say(t, s, left); got != wrongPass+"+OK\r\n"+rig.Pong {
 			t.Errorf("afterwards: %q", got)
 		}
 		s.Close()
 		s = at("192.0.2.9:1", false)
-		feed(t, s, "AUTH wrong\r\n")
+		rig.Feed(t, s, "AUTH wrong\r\n")
 		s.Close() // before the pause is over
 		time.Sleep(time.Second)
 	})

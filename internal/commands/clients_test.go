@@ -1,4 +1,4 @@
-package commands
+package commands_test
 
 import (
 	"fmt"
@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/peer"
 	"cellserver/internal/resptest"
 )
 
 // clientRig is an engine with some clients: 1 and 2 of one host, the second of user app, 3 by a unix socket.
-func clientRig(t *testing.T) (r *aclRig, all []*client) {
+func clientRig(t *testing.T) (r *aclRig, all []*rig.Client) {
 	t.Helper()
 	r = newACLRig(t, openDefault, "user app on >pw ~* +@all")
 	for _, p := range []peer.Peer{
@@ -19,19 +20,19 @@ func clientRig(t *testing.T) (r *aclRig, all []*client) {
 		{Addr: "192.0.2.1:2", LocalAddr: "192.0.2.3:6380"},
 		{Addr: "/run/s:0", LocalAddr: "/run/s:0", Unix: true},
 	} {
-		all = append(all, r.sessionOf(p))
+		all = append(all, r.SessionOf(p))
 	}
-	say(t, all[1], "AUTH app pw\r\nSELECT 3\r\nCLIENT SETNAME second\r\nWATCH a b\r\nMULTI\r\nPING\r\n")
-	say(t, all[2], "HELLO 3\r\nCLIENT TRACKING ON\r\nCLIENT NO-EVICT ON\r\nCLIENT NO-TOUCH ON\r\nCL.THROTTLE a 1 1 1\r\n")
+	rig.Say(t, all[1], "AUTH app pw\r\nSELECT 3\r\nCLIENT SETNAME second\r\nWATCH a b\r\nMULTI\r\nPING\r\n")
+	rig.Say(t, all[2], "HELLO 3\r\nCLIENT TRACKING ON\r\nCLIENT NO-EVICT ON\r\nCLIENT NO-TOUCH ON\r\nCL.THROTTLE a 1 1 1\r\n")
 	return r, all
 }
 
 // TestClientList tells of every session what it has become.
 func TestClientList(t *testing.T) {
 	r, all := clientRig(t)
-	silent := r.session()
-	r.clock.advance(7 * sec)
-	lines := strings.Split(strings.TrimSuffix(resptest.ParseAll(t, say(t, all[0], "CLIENT LIST\r\n"))[0].Text, "\n"), "\n")
+	silent := r.Session()
+	r.Clock.Advance(7 * rig.Sec)
+	lines := strings.Split(strings.TrimSuffix(resptest.ParseAll(t, rig.Say(t, all[0], "CLIENT LIST\r\n"))[0].Text, "\n"), "\n")
 	for i, want := range []string{
 		"id=1 addr=192.0.2.1:1 laddr=192.0.2.2:6380 name= age=7 idle=0 flags=N db=0 multi=-1 watch=0 cmd=client|list user=default redir=-1 resp=2",
 		"id=2 addr=192.0.2.1:2 laddr=192.0.2.3:6380 name=second age=7 idle=7 flags=x db=3 multi=1 watch=2 cmd=ping user=app redir=-1 resp=2",
@@ -48,11 +49,11 @@ func TestClientList(t *testing.T) {
 	if len(lines) != 4 {
 		t.Errorf("%d lines", len(lines))
 	}
-	say(t, all[1], "DISCARD\r\n")
-	if got := say(t, all[1], "CLIENT INFO\r\n"); !strings.Contains(got, " multi=-1 watch=0 ") {
+	rig.Say(t, all[1], "DISCARD\r\n")
+	if got := rig.Say(t, all[1], "CLIENT INFO\r\n"); !strings.Contains(got, " multi=-1 watch=0 ") {
 		t.Errorf("after DISCARD: %q", got)
 	}
-	if got := say(t, silent, "CLIENT INFO\r\n"); !strings.Contains(got, "id=4 ") || !strings.Contains(got, " idle=0 ") {
+	if got := rig.Say(t, silent, "CLIENT INFO\r\n"); !strings.Contains(got, "id=4 ") || !strings.Contains(got, " idle=0 ") {
 		t.Errorf("CLIENT INFO: %q", got)
 	}
 }
@@ -94,7 +95,7 @@ func TestClientListFilters(t *testing.T) {
 	} {
 		t.Run(tt.filter, func(t *testing.T) {
 			_, all := clientRig(t)
-			list := resptest.ParseAll(t, say(t, all[0], "CLIENT LIST"+tt.filter+"\r\n"))[0]
+			list := resptest.ParseAll(t, rig.Say(t, all[0], "CLIENT LIST"+tt.filter+"\r\n"))[0]
 			shown := "-" + list.Text
 			if list.Kind != '-' {
 				var ids []string
@@ -107,13 +108,13 @@ func TestClientListFilters(t *testing.T) {
 			if shown != tt.list {
 				t.Errorf("CLIENT LIST shows %q, want %q", shown, tt.list)
 			}
-			got, left, status := converse(t, all[0], "CLIENT KILL"+tt.filter+"\r\nPING\r\n")
+			got, left, status := rig.Converse(t, all[0], "CLIENT KILL"+tt.filter+"\r\nPING\r\n")
 			var ended []string
 			if status == peer.Close {
 				ended = append(ended, "1")
 			}
 			for i, s := range all[1:] {
-				if s.conn.killed.Load() {
+				if s.Conn.Killed.Load() {
 					ended = append(ended, fmt.Sprint(i+2))
 				}
 			}
@@ -126,12 +127,12 @@ func TestClientListFilters(t *testing.T) {
 				reply = "+OK\r\n"
 			}
 			if status != peer.Close {
-				reply += pong
+				reply += rig.Pong
 			}
 			if got != reply || strings.Join(ended, " ") != want || (status == peer.Close) != (left != "") {
 				t.Errorf("CLIENT KILL ends %q, left %q, and replies %q; want %q and %q", ended, left, got, tt.kill, reply)
 			}
-			if all[0].conn.killed.Load() {
+			if all[0].Conn.Killed.Load() {
 				t.Error("its own connection ends before its reply")
 			}
 		})
@@ -141,9 +142,9 @@ func TestClientListFilters(t *testing.T) {
 // TestKillItselfInATransaction: the replies come first.
 func TestKillItselfInATransaction(t *testing.T) {
 	for _, more := range []string{"", "DBSIZE\r\n"} { // at once, and aside
-		s := newRig().session()
-		got, _, status := converse(t, s, "MULTI\r\nCLIENT KILL ID 1 SKIPME no\r\n"+more+"PING\r\nEXEC\r\nPING\r\n")
-		if !strings.HasSuffix(got, pong) || !strings.Contains(got, "\r\n:1\r\n") || strings.Count(got, pong) != 1 || status != peer.Close {
+		s := rig.New().Session()
+		got, _, status := rig.Converse(t, s, "MULTI\r\nCLIENT KILL ID 1 SKIPME no\r\n"+more+"PING\r\nEXEC\r\nPING\r\n")
+		if !strings.HasSuffix(got, rig.Pong) || !strings.Contains(got, "\r\n:1\r\n") || strings.Count(got, rig.Pong) != 1 || status != peer.Close {
 			t.Errorf("%q: got %q, status %d", more, got, status)
 		}
 	}

@@ -25,13 +25,14 @@ import (
 	"cellserver/internal/store"
 )
 
-// Config is what an Engine needs. All fields but ACLFile, Scripts, Settings and Thresholds must be set.
+// Config is what an Engine needs. All fields but Handlers, ACLFile, Scripts, Settings and Thresholds must be set.
 type Config struct {
 	Store             store.Store
 	Now               func() int64     // Unix nanoseconds, never going back
 	WallTime          func() time.Time // of TIME
 	Catalog           *catalog.Catalog
-	Users             *acl.Users // made of the same Catalog
+	Handlers          map[string]session.Handler // of commands of the Catalog that are none of catalog.Rows
+	Users             *acl.Users                 // made of the same Catalog
 	Reading           funnel.Reading
 	Databases         int
 	MaxKeyBytes       int
@@ -49,20 +50,19 @@ type Config struct {
 	Log               *slog.Logger
 }
 
-// Engine makes sessions, and has what they record.
+// Engine makes sessions, and has what they record of themselves.
 type Engine struct {
 	*session.Engine
 	Records *observe.Records
 	Logins  *login.Failures
 
+	Clients *clients.Register
+
 	admin *admin.Config
 }
 
 // NewEngine returns an Engine.
-func NewEngine(c Config) (*Engine, error) { return newEngine(c, nil) }
-
-// newEngine is NewEngine with handlers of more commands.
-func newEngine(c Config, more map[string]session.Handler) (*Engine, error) {
+func NewEngine(c Config) (*Engine, error) {
 	cat := c.Catalog
 	if c.Scripts == nil {
 		cat = cat.Without("scripts are off: start the server without --lua=off", "eval", "evalsha", "eval_ro", "evalsha_ro", "script")
@@ -82,7 +82,7 @@ func newEngine(c Config, more map[string]session.Handler) (*Engine, error) {
 		admin.Handlers(administration),
 		operator.Handlers(operator.Config{Catalog: cat, Records: records}),
 		docs.Handlers(docs.Config{Catalog: cat}),
-		more,
+		c.Handlers,
 	} {
 		maps.Copy(handlers, room)
 	}
@@ -91,7 +91,7 @@ func newEngine(c Config, more map[string]session.Handler) (*Engine, error) {
 		Logins: logins, Records: records, Clients: register, Reading: c.Reading, Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,
 		MaxReplyBytes: c.MaxReplyBytes, Limits: c.Limits, Scripts: c.Scripts, BackgroundThreads: c.BackgroundThreads, Log: c.Log,
 	})
-	return &Engine{Engine: sessions, Records: records, Logins: logins, admin: administration}, err
+	return &Engine{Engine: sessions, Records: records, Logins: logins, Clients: register, admin: administration}, err
 }
 
 // ReloadUsers reads the ACL file again, all of it or nothing, and ends the connections of users whose rules have

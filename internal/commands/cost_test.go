@@ -1,10 +1,11 @@
-package commands
+package commands_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/peer"
 	"cellserver/internal/racetest"
 	"cellserver/internal/resptest"
@@ -36,7 +37,7 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 		{"with a quantity", 128, []string{"1000000", "1000000", "1", "2"}},
 		{"probes", 128, []string{"15", "30", "60", "0"}},
 	} {
-		s := newRig().session()
+		s := rig.New().Session()
 		in, out := []byte(throttles(tt.n, tt.args...)), make([]byte, 0, 64<<10)
 		allocs := testing.AllocsPerRun(100, func() {
 			n, replies, status := s.Feed(in, out)
@@ -59,13 +60,13 @@ func TestRulesAndScriptsAllocateLittle(t *testing.T) {
 	r := newACLRig(t, openDefault, "user app on >pw ~user* ~a* -@all +cl.throttle +auth")
 	for _, tt := range []struct {
 		name string
-		s    *client
+		s    *rig.Client
 		in   string
 	}{
 		{"a restricted user", r.login("app"), throttles(128, "1000000", "1000000", "1")},
-		{"EVAL", r.session(), resptest.Encode("EVAL", native, "1", "user0", "1000000", "1000000", "1")},
-		{"EVAL of one number", r.session(), resptest.Encode("EVAL", native+"[1]", "1", "user0", "1000000", "1000000", "1")},
-		{"EVALSHA", r.session(), resptest.Encode("EVALSHA", shaOf(native), "1", "user0", "1000000", "1000000", "1")},
+		{"EVAL", r.Session(), resptest.Encode("EVAL", native, "1", "user0", "1000000", "1000000", "1")},
+		{"EVAL of one number", r.Session(), resptest.Encode("EVAL", native+"[1]", "1", "user0", "1000000", "1000000", "1")},
+		{"EVALSHA", r.Session(), resptest.Encode("EVALSHA", rig.SHAOf(native), "1", "user0", "1000000", "1000000", "1")},
 	} {
 		in, out := []byte(tt.in), make([]byte, 0, 64<<10)
 		allocs := testing.AllocsPerRun(100, func() {
@@ -82,7 +83,7 @@ func TestRulesAndScriptsAllocateLittle(t *testing.T) {
 func BenchmarkThrottle(b *testing.B) {
 	for _, n := range []int{1, 128} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s := newRig().session()
+			s := rig.New().Session()
 			in, out := []byte(throttles(n, "1000000", "1000000", "1")), make([]byte, 0, 64<<10)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -1,4 +1,4 @@
-package commands
+package commands_test
 
 import (
 	"strconv"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"cellserver/internal/catalog"
+	"cellserver/internal/commands"
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 	"cellserver/internal/resptest"
@@ -23,21 +25,21 @@ func FuzzArguments(f *testing.F) {
 		{"k", "0", "1", "4611686018", "1"},
 		{"k", "4611686018427387903", "1000000000", "1", "4611686018427387904"},
 		{"k", "1\r\n+OK\r\n", "\x1b", "\u009b", "漢"},
-		{strings.Repeat("k", testMaxKeyBytes+1), "", "-", "+", "1.0"},
+		{strings.Repeat("k", rig.MaxKeyBytes+1), "", "-", "+", "1.0"},
 	} {
 		f.Add(seed[0], seed[1], seed[2], seed[3], seed[4])
 	}
 	f.Fuzz(func(t *testing.T, key, maxBurst, count, period, quantity string) {
-		r := newRig()
-		s := r.session()
+		r := rig.New()
+		s := r.Session()
 		call := resptest.Encode("CL.THROTTLE", key, maxBurst, count, period, quantity)
-		all := resptest.ParseAll(t, say(t, s, call+"PING\r\n"+call+"PING\r\n"))
+		all := resptest.ParseAll(t, rig.Say(t, s, call+"PING\r\n"+call+"PING\r\n"))
 		if len(all) != 4 || all[1].Text != "PONG" || all[3].Text != "PONG" || all[0].Kind != all[2].Kind {
 			t.Fatalf("got %+v", all)
 		}
 		if all[0].Kind == '-' {
 			const most = len("Cell error: Store error: ") + 200
-			if st := r.stats(); len(all[0].Text) > most || st.Keys != 0 || st.Allowed+st.Limited != 0 || all[0].Text != all[2].Text {
+			if st := r.Stats(); len(all[0].Text) > most || st.Keys != 0 || st.Allowed+st.Limited != 0 || all[0].Text != all[2].Text {
 				t.Fatalf("got %q, %q, and the store holds %+v", all[0].Text, all[2].Text, st)
 			}
 			return
@@ -45,7 +47,7 @@ func FuzzArguments(f *testing.F) {
 		asked, _ := strconv.ParseInt(quantity, 10, 64)
 		checkFive(t, all[0], asked)
 		checkFive(t, all[2], asked)
-		if st := r.stats(); st.Allowed+st.Limited != 2 || st.Keys > 1 || st.Keys > 0 && asked <= 0 {
+		if st := r.Stats(); st.Allowed+st.Limited != 2 || st.Keys > 1 || st.Keys > 0 && asked <= 0 {
 			t.Fatalf("the store holds %+v", st)
 		}
 	})
@@ -83,7 +85,7 @@ func sessionSeeds() []string {
 	seeds := []string{
 		"MULTI\r\nCL.THROTTLE a 4 1 10\r\nDBSIZE\r\nEXEC\r\nWATCH a b\r\nDEL a\r\nMULTI\r\nPING\r\nEXEC\r\nMULTI\r\nNOSUCH\r\nEXEC\r\n",
 		"MULTI\r\nSELECT 3\r\nCL.THROTTLE a 4 1 10\r\nEVAL \"return redis.call('ttl', KEYS[1])\" 1 a\r\nFLUSHALL\r\nEXEC\r\nDISCARD\r\nUNWATCH\r\n",
-		resptest.Encode("EVAL", native, "1", "k", "4", "1", "10") + resptest.Encode("EVALSHA", shaOf(native), "1", "k", "4", "1", "10") + "SCRIPT FLUSH\r\n",
+		resptest.Encode("EVAL", native, "1", "k", "4", "1", "10") + resptest.Encode("EVALSHA", rig.SHAOf(native), "1", "k", "4", "1", "10") + "SCRIPT FLUSH\r\n",
 		resptest.Encode("EVAL", "return {1, 'x', {ok='y'}, redis.pcall('cl.throttle', KEYS[1], ARGV[1], 1, 10), false, 3.5}", "1", "k", "x"),
 		resptest.Encode("EVAL_RO", "return redis.call('exists', KEYS[1])", "1", "k") + resptest.Encode("EVAL", "return redis.call('select', 1)", "0"),
 		"HELLO 3\r\nEVAL \"return {double=1.5}\" 0\r\nEVAL \"redis.setresp(3) return {map={a=true}}\" 0\r\nHELLO 2 SETNAME x\r\nRESET\r\n",
@@ -111,17 +113,17 @@ func FuzzSession(f *testing.F) {
 		if strings.Contains(strings.ToLower(in), "auth") {
 			t.Skip() // wrong passwords wait
 		}
-		r := newRig(withTimeLimit(5*time.Millisecond), func(c *Config) {
+		r := rig.New(rig.WithTimeLimit(5*time.Millisecond), func(c *commands.Config) {
 			c.MayDebug = func(peer.Peer) bool { return false } // DEBUG SLEEP waits
 			c.Limits = resp.Limits{MaxArgs: 1000, MaxCommandBytes: 1 << 16}
 		})
-		other, s := r.session(), r.session()
-		say(t, other, "CL.THROTTLE other 9 1 10\r\nWATCH x\r\nMULTI\r\nPING\r\n")
+		other, s := r.Session(), r.Session()
+		rig.Say(t, other, "CL.THROTTLE other 9 1 10\r\nWATCH x\r\nMULTI\r\nPING\r\n")
 		at := min(max(cut, 0), len(in))
-		replies, left, status := converse(t, s, in[:at])
+		replies, left, status := rig.Converse(t, s, in[:at])
 		if status == peer.NeedInput {
 			var more string
-			more, left, status = converse(t, s, left+in[at:])
+			more, left, status = rig.Converse(t, s, left+in[at:])
 			replies += more
 		}
 		if strings.Contains(strings.ToLower(in), "eval") {
@@ -132,10 +134,10 @@ func FuzzSession(f *testing.F) {
 			t.Fatalf("%d bytes are not executed", len(left))
 		}
 		s.Close()
-		if r.engine.admin.Clients.Len() != 1 {
+		if r.Engine.Clients.Len() != 1 {
 			t.Fatal("a session has left something")
 		}
-		if got := resptest.ParseAll(t, say(t, other, "EXEC\r\nPING\r\n")); len(got) != 2 || got[1].Text != "PONG" {
+		if got := resptest.ParseAll(t, rig.Say(t, other, "EXEC\r\nPING\r\n")); len(got) != 2 || got[1].Text != "PONG" {
 			t.Fatalf("another client got %+v", got)
 		}
 	})

@@ -1,4 +1,4 @@
-package commands
+package commands_test
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cellserver/internal/catalog"
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/resptest"
 )
 
@@ -33,12 +34,12 @@ func TestArityErrors(t *testing.T) {
 			if words == r.Arity || r.Arity < 0 && words >= -r.Arity || r.Subs != nil && words > 1 {
 				continue
 			}
-			got := say(t, newRig().session(), callOf(r, words)+resptest.Encode("PING"))
+			got := rig.Say(t, rig.New().Session(), callOf(r, words)+resptest.Encode("PING"))
 			code := "-ERR "
 			if r.Name == "exec" {
 				code = "-EXECABORT Transaction discarded because of: "
 			}
-			if want := code + "wrong number of arguments for '" + r.FullName() + "' command\r\n" + pong; got != want {
+			if want := code + "wrong number of arguments for '" + r.FullName() + "' command\r\n" + rig.Pong; got != want {
 				t.Errorf("%s with %d words: got %q, want %q", r.FullName(), words, got, want)
 			}
 		}
@@ -53,7 +54,7 @@ func TestNoAuth(t *testing.T) {
 		if r.Subs != nil && words > 1 {
 			return // its subcommands are visited
 		}
-		got, _, _ := converse(t, newRig(withPassword("secret")).session(), callOf(r, words))
+		got, _, _ := rig.Converse(t, rig.New(rig.WithPassword("secret")).Session(), callOf(r, words))
 		if refused := strings.HasSuffix(got, "NOAUTH Authentication required.\r\n"); refused == slices.Contains(free, r.FullName()) {
 			t.Errorf("%s before AUTH: got %q", r.FullName(), got)
 		}
@@ -62,12 +63,12 @@ func TestNoAuth(t *testing.T) {
 
 // TestIntrospectionTellsTheTable: COMMAND, COMMAND INFO and COMMAND DOCS say what the rows say, in both protocols.
 func TestIntrospectionTellsTheTable(t *testing.T) {
-	r := newRig()
-	rows := r.config.Catalog.Shown()
+	r := rig.New()
+	rows := r.Config.Catalog.Shown()
 	for _, hello := range []string{"", "HELLO 3\r\n"} {
-		s := r.session()
-		say(t, s, hello)
-		all := resptest.ParseAll(t, say(t, s, "COMMAND\r\nCOMMAND INFO\r\nCOMMAND DOCS\r\nCOMMAND COUNT\r\n"))
+		s := r.Session()
+		rig.Say(t, s, hello)
+		all := resptest.ParseAll(t, rig.Say(t, s, "COMMAND\r\nCOMMAND INFO\r\nCOMMAND DOCS\r\nCOMMAND COUNT\r\n"))
 		if len(all) != 4 || len(all[0].Elements) != len(rows) || len(all[1].Elements) != len(rows) ||
 			len(all[2].Elements) != 2*len(rows) || int(all[3].Number) != len(rows) {
 			t.Fatalf("%q: not one entry for each of %d rows", hello, len(rows))

@@ -1,4 +1,4 @@
-package commands
+package commands_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"cellserver/internal/catalog"
+	"cellserver/internal/commands"
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/peer"
 	"cellserver/internal/resptest"
 )
@@ -18,7 +20,7 @@ func TestCrossProtocol(t *testing.T) {
 	const throttle = "CL.THROTTLE k 0 1 60\r\n"
 	for _, tt := range []struct {
 		name, in string
-		settings []func(*Config)
+		settings []func(*commands.Config)
 	}{
 		{name: "POST", in: "POST / HTTP/1.1\r\n"},
 		{name: "post", in: "post /\r\n"},
@@ -27,18 +29,18 @@ func TestCrossProtocol(t *testing.T) {
 		{name: "a header", in: "Host: localhost:6380\r\n"},
 		{name: "a header in lower case", in: "host: localhost:6380\r\n"},
 		{name: "a header behind GET", in: "GET / HTTP/1.1\r\nHost: localhost:6380\r\n\r\n"},
-		{name: "before AUTH", in: "POST / HTTP/1.1\r\n", settings: []func(*Config){withPassword("secret")}},
+		{name: "before AUTH", in: "POST / HTTP/1.1\r\n", settings: []func(*commands.Config){rig.WithPassword("secret")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(tt.settings...)
-			_, left, status := converse(t, r.session(), tt.in+throttle)
+			r := rig.New(tt.settings...)
+			_, left, status := rig.Converse(t, r.Session(), tt.in+throttle)
 			if status != peer.Abort || !strings.HasSuffix(left, throttle) {
 				t.Errorf("status %d, and left %q", status, left)
 			}
-			if st := r.stats(); st.Keys != 0 || st.Allowed != 0 {
+			if st := r.Stats(); st.Keys != 0 || st.Allowed != 0 {
 				t.Errorf("what stood behind it was executed: %+v", st)
 			}
-			if got := r.log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") ||
+			if got := r.Log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") ||
 				!strings.Contains(got, "possible attack") || !strings.Contains(got, "client=192.0.2.1:5000 count=1") {
 				t.Errorf("logged %q", got)
 			}
@@ -49,16 +51,16 @@ func TestCrossProtocol(t *testing.T) {
 // TestNotCrossProtocol: a name alone is an unknown command.
 func TestNotCrossProtocol(t *testing.T) {
 	for _, in := range []string{"GET / HTTP/1.1", "HEAD /", "POSTS", "Host localhost", "Host:localhost", "ECHO POST", `"POST "`} {
-		r := newRig()
-		if _, _, status := converse(t, r.session(), in+"\r\n"); status != peer.NeedInput || r.log.Len() > 0 {
-			t.Errorf("%q: status %d, logged %q", in, status, r.log.String())
+		r := rig.New()
+		if _, _, status := rig.Converse(t, r.Session(), in+"\r\n"); status != peer.NeedInput || r.Log.Len() > 0 {
+			t.Errorf("%q: status %d, logged %q", in, status, r.Log.String())
 		}
 	}
 }
 
 // TestCrossProtocolIsLoggedOnceAMinute, whoever it is, with how many it were.
 func TestCrossProtocolIsLoggedOnceAMinute(t *testing.T) {
-	r := newRig()
+	r := rig.New()
 	for _, step := range []struct {
 		after  time.Duration
 		attack int
@@ -72,23 +74,23 @@ func TestCrossProtocolIsLoggedOnceAMinute(t *testing.T) {
 		{1, 1, "count=3"},
 		{time.Hour, 1, "count=1"},
 	} {
-		r.clock.advance(int64(step.after))
+		r.Clock.Advance(int64(step.after))
 		for range step.attack {
-			converse(t, r.session(), "POST / HTTP/1.1\r\n")
+			rig.Converse(t, r.Session(), "POST / HTTP/1.1\r\n")
 		}
-		if got := r.log.String(); strings.Count(got, "count=") != min(1, len(step.want)) || !strings.Contains(got, step.want) {
+		if got := r.Log.String(); strings.Count(got, "count=") != min(1, len(step.want)) || !strings.Contains(got, step.want) {
 			t.Errorf("after %v more: logged %q, want %q", step.after, got, step.want)
 		}
-		r.log.Reset()
+		r.Log.Reset()
 	}
 }
 
 // TestFeedStopsWhenRepliesAreLong, so that a short input cannot fill the memory.
 func TestFeedStopsWhenRepliesAreLong(t *testing.T) {
 	const list, calls = "COMMAND LIST\r\n", 1000
-	r := newRig()
-	s := r.session()
-	one := say(t, s, list)
+	r := rig.New()
+	s := r.Session()
+	one := rig.Say(t, s, list)
 	buf, before, feeds, total := []byte(strings.Repeat(list, calls)), strings.Repeat("x", 1000), 0, 0
 	for {
 		n, out, status := s.Feed(buf, []byte(before)) // what is pending already does not count
@@ -115,10 +117,10 @@ func TestFeedStopsWhenRepliesAreLong(t *testing.T) {
 // TestUnauthenticatedFeedStopsEarly: CVE-2025-21605.
 func TestUnauthenticatedFeedStopsEarly(t *testing.T) {
 	longest := 0
-	s := newRig(withPassword("secret")).session()
+	s := rig.New(rig.WithPassword("secret")).Session()
 	inputs := []string{"PING\r\n", "HELLO\r\n", resptest.Encode(strings.Repeat("\x00", 128), strings.Repeat("\x00", 128)), "RESET\r\n", "AUTH\r\n"}
 	for _, in := range inputs {
-		longest = max(longest, len(say(t, s, in)))
+		longest = max(longest, len(rig.Say(t, s, in)))
 	}
 	buf := []byte(strings.Repeat(strings.Join(inputs, ""), 100))
 	for len(buf) > 0 {
@@ -128,11 +130,11 @@ func TestUnauthenticatedFeedStopsEarly(t *testing.T) {
 			t.Fatalf("%d bytes of replies, status %d, %d bytes consumed", len(out), status, n)
 		}
 	}
-	if s.Authenticated() || !newRig().session().Authenticated() {
+	if s.Authenticated() || !rig.New().Session().Authenticated() {
 		t.Error("Authenticated is wrong")
 	}
-	say(t, s, "AUTH secret\r\n")
-	if _, out, status := s.Feed([]byte(strings.Repeat("PING\r\n", 1000)), nil); len(out) != 1000*len(pong) || status != peer.NeedInput || !s.Authenticated() {
+	rig.Say(t, s, "AUTH secret\r\n")
+	if _, out, status := s.Feed([]byte(strings.Repeat("PING\r\n", 1000)), nil); len(out) != 1000*len(rig.Pong) || status != peer.NeedInput || !s.Authenticated() {
 		t.Errorf("after AUTH: %d bytes of replies, status %d", len(out), status)
 	}
 }
@@ -155,7 +157,7 @@ func TestUnauthenticatedBounds(t *testing.T) {
 		// As in Redis, a HELLO that fails behind its AUTH has authenticated.
 		{"HELLO 2 AUTH default secret FOO\r\n" + eleven, "-ERR Syntax error in HELLO option 'FOO'\r\n" + read, peer.NeedInput},
 	} {
-		if got, _, status := converse(t, newRig(withPassword("secret")).session(), tt.in); got != tt.want || status != tt.status {
+		if got, _, status := rig.Converse(t, rig.New(rig.WithPassword("secret")).Session(), tt.in); got != tt.want || status != tt.status {
 			t.Errorf("%.60q: got %q, status %d, want %q, %d", tt.in, got, status, tt.want, tt.status)
 		}
 	}
@@ -180,8 +182,8 @@ func TestInfoSections(t *testing.T) {
 		{" keyspace keyspace", []string{"Keyspace"}},
 		{" nosuch", nil},
 	} {
-		s := newRig().session()
-		got := resptest.ParseAll(t, say(t, s, "CL.THROTTLE a 0 1 1\r\nINFO"+tt.args+"\r\n"))[1].Text
+		s := rig.New().Session()
+		got := resptest.ParseAll(t, rig.Say(t, s, "CL.THROTTLE a 0 1 1\r\nINFO"+tt.args+"\r\n"))[1].Text
 		var titles []string
 		for section := range strings.SplitSeq(strings.TrimSuffix(got, "\r\n"), "\r\n\r\n") {
 			lines := strings.Split(section, "\r\n")
@@ -198,7 +200,7 @@ func TestInfoSections(t *testing.T) {
 			t.Errorf("INFO%s: sections %q, want %q", tt.args, titles, tt.want)
 		}
 	}
-	got := say(t, newRig().session(), "INFO server memory\r\n")
+	got := rig.Say(t, rig.New().Session(), "INFO server memory\r\n")
 	for _, want := range []string{"redis_version:" + catalog.RedisVersion, "cellserver_version:1.2.3", "redis_mode:standalone", "tcp_port:6380",
 		"uptime_in_seconds:0", "maxmemory:0", "maxmemory_policy:noeviction"} {
 		if !strings.Contains(got, want+"\r\n") {
@@ -210,9 +212,9 @@ func TestInfoSections(t *testing.T) {
 // TestTime: seconds and microseconds of the wall clock, not of the engine's.
 func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newRig().session()
+		s := rig.New().Session()
 		time.Sleep(1500*time.Millisecond + 42*time.Microsecond + 999)
-		if got := say(t, s, "TIME\r\n"); got != "*2\r\n$9\r\n946684801\r\n$6\r\n500042\r\n" {
+		if got := rig.Say(t, s, "TIME\r\n"); got != "*2\r\n$9\r\n946684801\r\n$6\r\n500042\r\n" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -228,7 +230,7 @@ func TestClientText(t *testing.T) {
 		{resptest.Encode("CLIENT", "SETINFO", "lib-ver", longest+"n"), "-ERR lib-ver cannot be longer than 1024 bytes.\r\n"},
 		{resptest.Encode("HELLO", "2", "SETNAME", longest+"n"), "-ERR Client names cannot be longer than 1024 bytes.\r\n"},
 	} {
-		if got := say(t, newRig().session(), tt.in); got != tt.want {
+		if got := rig.Say(t, rig.New().Session(), tt.in); got != tt.want {
 			t.Errorf("%.60q: got %.100q, want %.100q", tt.in, got, tt.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package commands
+package commands_test
 
 import (
 	"fmt"
@@ -7,23 +7,27 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/commands"
 	"cellserver/internal/commands/admin"
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/observe"
 	"cellserver/internal/resptest"
 	"cellserver/internal/store"
 )
 
 // standing has the clock stand still, for commands that look at it from goroutines of their own.
-func standing(c *Config) { c.Now = func() int64 { return t0 } }
+func standing(c *commands.Config) { c.Now = func() int64 { return rig.T0 } }
 
-func withThresholds(w admin.Thresholds) func(*Config) { return func(c *Config) { c.Thresholds = w } }
+func withThresholds(w admin.Thresholds) func(*commands.Config) {
+	return func(c *commands.Config) { c.Thresholds = w }
+}
 
 // slowlogText is SLOWLOG GET as lines of "id us args addr name".
-func slowlogText(t *testing.T, s *client, count string) string {
+func slowlogText(t *testing.T, s *rig.Client, count string) string {
 	t.Helper()
 	var b strings.Builder
-	for _, e := range resptest.ParseAll(t, say(t, s, "SLOWLOG GET "+count+"\r\n"))[0].Elements {
-		if len(e.Elements) != 6 || e.Elements[1].Number != t0/1e9 {
+	for _, e := range resptest.ParseAll(t, rig.Say(t, s, "SLOWLOG GET "+count+"\r\n"))[0].Elements {
+		if len(e.Elements) != 6 || e.Elements[1].Number != rig.T0/1e9 {
 			t.Errorf("%+v", e)
 		}
 		fmt.Fprintf(&b, "%d %d [", e.Elements[0].Number, e.Elements[2].Number)
@@ -51,13 +55,13 @@ func TestSlowlogEntries(t *testing.T) {
 		{"as many as are kept", "DEL" + strings.Repeat(" k", 31) + "\r\n", "[DEL," + strings.Repeat("k,", 31) + "] 192.0.2.1:5000 \n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(withThresholds(admin.Thresholds{SlowlogFromUs: 20, SlowlogMaxLen: 10}))
-			s := r.session()
-			r.clock.stepNs = 20_000
-			say(t, s, tt.in)
-			r.clock.stepNs = 0
+			r := rig.New(withThresholds(admin.Thresholds{SlowlogFromUs: 20, SlowlogMaxLen: 10}))
+			s := r.Session()
+			r.Clock.StepBy(20_000)
+			rig.Say(t, s, tt.in)
+			r.Clock.StepBy(0)
 			var got strings.Builder
-			for line := range strings.Lines(slowlogText(t, r.session(), "-1")) {
+			for line := range strings.Lines(slowlogText(t, r.Session(), "-1")) {
 				_, rest, _ := strings.Cut(line, " ")
 				us, rest, _ := strings.Cut(rest, " ")
 				got.WriteString(rest)
@@ -74,13 +78,13 @@ func TestSlowlogEntries(t *testing.T) {
 
 // TestSlowAhead: a command that goes on after its handler is timed to its end.
 func TestSlowAhead(t *testing.T) {
-	r := newRig(withThresholds(admin.Thresholds{SlowlogFromUs: 1000, SlowlogMaxLen: 10, LatencyFromMs: 1}), standing)
-	s := r.session()
-	say(t, s, "DEBUG SLEEP 0.003\r\nDEBUG SLEEP 0\r\nAUTH x\r\nDBSIZE\r\n")
+	r := rig.New(withThresholds(admin.Thresholds{SlowlogFromUs: 1000, SlowlogMaxLen: 10, LatencyFromMs: 1}), standing)
+	s := r.Session()
+	rig.Say(t, s, "DEBUG SLEEP 0.003\r\nDEBUG SLEEP 0\r\nAUTH x\r\nDBSIZE\r\n")
 	if got, want := slowlogText(t, s, "-1"), "0 3000 [DEBUG,SLEEP,0.003,] 192.0.2.1:5000 \n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := say(t, s, "LATENCY LATEST\r\n"), fmt.Sprintf("*1\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:3\r\n:3\r\n", t0/1e9); got != want {
+	if got, want := rig.Say(t, s, "LATENCY LATEST\r\n"), fmt.Sprintf("*1\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:3\r\n:3\r\n", rig.T0/1e9); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -92,14 +96,14 @@ func (caller) Addr() string { return "192.0.2.1:5000" }
 func (caller) Name() string { return "" }
 
 func TestSlowBatch(t *testing.T) {
-	r := newRig(withThresholds(admin.Thresholds{SlowlogFromUs: 5000, SlowlogMaxLen: 10, LatencyFromMs: 5}))
-	s := r.session()
+	r := rig.New(withThresholds(admin.Thresholds{SlowlogFromUs: 5000, SlowlogMaxLen: 10, LatencyFromMs: 5}))
+	s := r.Session()
 	batch := make([]store.Request, 3)
 	batch[0].Key.Name = []byte("first" + strings.Repeat("x", 200))
-	records, throttle := r.engine.Records, r.config.Catalog.Lookup([]byte("cl.throttle"))
+	records, throttle := r.Engine.Records, r.Config.Catalog.Lookup([]byte("cl.throttle"))
 	took := func(batch []store.Request, d time.Duration) {
 		if records.Slowness.IsSlow(int64(d)) {
-			records.SlowBatch(throttle, batch, caller{}, t0, int64(d))
+			records.SlowBatch(throttle, batch, caller{}, rig.T0, int64(d))
 		}
 	}
 	took(batch, 4999*time.Microsecond)
@@ -117,35 +121,35 @@ func TestSlowBatch(t *testing.T) {
 
 // TestSlowlogCommands: the replies and errors of Redis 7.0.15.
 func TestSlowlogCommands(t *testing.T) {
-	r := newRig(withThresholds(admin.Thresholds{SlowlogFromUs: -1, SlowlogMaxLen: 3}))
-	s := r.session()
-	config := func(name, value string) string { return say(t, s, "CONFIG SET "+name+" "+value+"\r\n") }
+	r := rig.New(withThresholds(admin.Thresholds{SlowlogFromUs: -1, SlowlogMaxLen: 3}))
+	s := r.Session()
+	config := func(name, value string) string { return rig.Say(t, s, "CONFIG SET "+name+" "+value+"\r\n") }
 	failed := func(name, reason string) string {
 		return "-ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + reason + "\r\n"
 	}
 	for _, tt := range []struct{ got, want string }{
-		{say(t, s, "SLOWLOG LEN\r\nSLOWLOG GET\r\n"), ":0\r\n*0\r\n"},
+		{rig.Say(t, s, "SLOWLOG LEN\r\nSLOWLOG GET\r\n"), ":0\r\n*0\r\n"},
 		{config("slowlog-log-slower-than", "0"), "+OK\r\n"},
-		{say(t, s, "SLOWLOG LEN\r\n"), ":1\r\n"}, // of CONFIG SET, which was timed when it was set
-		{say(t, s, "PING\r\nPING\r\nPING\r\nSLOWLOG LEN\r\n"), strings.Repeat(pong, 3) + ":3\r\n"},
+		{rig.Say(t, s, "SLOWLOG LEN\r\n"), ":1\r\n"}, // of CONFIG SET, which was timed when it was set
+		{rig.Say(t, s, "PING\r\nPING\r\nPING\r\nSLOWLOG LEN\r\n"), strings.Repeat(rig.Pong, 3) + ":3\r\n"},
 		{slowlogText(t, s, "2"), "5 0 [SLOWLOG,LEN,] 192.0.2.1:5000 \n4 0 [PING,] 192.0.2.1:5000 \n"},
-		{say(t, s, "SLOWLOG GET 0\r\n"), "*0\r\n"},
+		{rig.Say(t, s, "SLOWLOG GET 0\r\n"), "*0\r\n"},
 		{config("slowlog-max-len", "1"), "+OK\r\n"},
-		{say(t, s, "SLOWLOG LEN\r\n"), ":1\r\n"},
+		{rig.Say(t, s, "SLOWLOG LEN\r\n"), ":1\r\n"},
 		{config("slowlog-log-slower-than", "-1"), "+OK\r\n"},
-		{say(t, s, "SLOWLOG RESET\r\nSLOWLOG LEN\r\n"), "+OK\r\n:0\r\n"},
+		{rig.Say(t, s, "SLOWLOG RESET\r\nSLOWLOG LEN\r\n"), "+OK\r\n:0\r\n"},
 		{config("slowlog-log-slower-than", "0"), "+OK\r\n"},
 		{slowlogText(t, s, "1")[:3], "10 "}, // the numbers go on
 		{config("slowlog-max-len", "0"), "+OK\r\n"},
-		{say(t, s, "SLOWLOG LEN\r\n"), ":0\r\n"},
-		{say(t, s, "SLOWLOG GET x\r\nSLOWLOG GET -2\r\n"), strings.Repeat("-ERR count should be greater than or equal to -1\r\n", 2)},
-		{say(t, s, "SLOWLOG GET 1 2\r\n"), "-ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.\r\n"},
+		{rig.Say(t, s, "SLOWLOG LEN\r\n"), ":0\r\n"},
+		{rig.Say(t, s, "SLOWLOG GET x\r\nSLOWLOG GET -2\r\n"), strings.Repeat("-ERR count should be greater than or equal to -1\r\n", 2)},
+		{rig.Say(t, s, "SLOWLOG GET 1 2\r\n"), "-ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.\r\n"},
 		{config("slowlog-log-slower-than", "x"), failed("slowlog-log-slower-than", "argument couldn't be parsed into an integer")},
 		{config("slowlog-log-slower-than", "-2"), failed("slowlog-log-slower-than", "argument must be between -1 and 9223372036854775807 inclusive")},
 		{config("slowlog-max-len", "-1"), failed("slowlog-max-len", "argument must be between 0 and 16384 inclusive")},
 		{config("latency-monitor-threshold", "-1"), failed("latency-monitor-threshold", "argument must be between 0 and 9223372036854775807 inclusive")},
 		{config("slowlog-log-slower-than", "9223372036854775807"), "+OK\r\n"},
-		{say(t, s, "CONFIG GET slowlog-log-slower-than\r\n"), "*2\r\n$23\r\nslowlog-log-slower-than\r\n$19\r\n9223372036854775807\r\n"},
+		{rig.Say(t, s, "CONFIG GET slowlog-log-slower-than\r\n"), "*2\r\n$23\r\nslowlog-log-slower-than\r\n$19\r\n9223372036854775807\r\n"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)
@@ -155,63 +159,63 @@ func TestSlowlogCommands(t *testing.T) {
 
 func TestLatency(t *testing.T) {
 	const samples = 160 // that are kept of an event, as in Redis
-	r := newRig()
-	s := r.session()
-	latency := func(event string, ns int64) { r.engine.Records.Latency(event, r.clock.now(), ns) }
+	r := rig.New()
+	s := r.Session()
+	latency := func(event string, ns int64) { r.Engine.Records.Latency(event, r.Clock.Now(), ns) }
 	latency(observe.SweepEvent, 50*int64(time.Millisecond)) // it is off
-	if got := say(t, s, "LATENCY LATEST\r\nLATENCY HISTORY sweep\r\nLATENCY RESET\r\nLATENCY GRAPH sweep\r\n"); got !=
+	if got := rig.Say(t, s, "LATENCY LATEST\r\nLATENCY HISTORY sweep\r\nLATENCY RESET\r\nLATENCY GRAPH sweep\r\n"); got !=
 		"*0\r\n*0\r\n:0\r\n-ERR No samples available for event 'sweep'\r\n" {
 		t.Errorf("got %q", got)
 	}
-	if got := say(t, s, "LATENCY DOCTOR\r\nCONFIG SET latency-monitor-threshold 5\r\nLATENCY DOCTOR\r\n"); !strings.Contains(got, "monitoring is off") ||
+	if got := rig.Say(t, s, "LATENCY DOCTOR\r\nCONFIG SET latency-monitor-threshold 5\r\nLATENCY DOCTOR\r\n"); !strings.Contains(got, "monitoring is off") ||
 		!strings.Contains(got, "Nothing took as long") {
 		t.Errorf("got %q", got)
 	}
 	for _, step := range []struct{ afterSec, ms int64 }{{0, 4}, {0, 5}, {0, 9}, {0, 7}, {60, 20}, {60, 14}} {
-		r.clock.nowNs += step.afterSec * sec
+		r.Clock.Advance(step.afterSec * rig.Sec)
 		latency(observe.SweepEvent, step.ms*int64(time.Millisecond)+999)
 	}
 	latency("command", int64(time.Second))
-	at := t0 / 1e9
+	at := rig.T0 / 1e9
 	for _, tt := range []struct{ in, want string }{
 		{"LATENCY HISTORY sweep\r\n", fmt.Sprintf("*3\r\n*2\r\n:%d\r\n:9\r\n*2\r\n:%d\r\n:20\r\n*2\r\n:%d\r\n:14\r\n", at, at+60, at+120)},
 		{"LATENCY LATEST\r\n", fmt.Sprintf("*2\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:1000\r\n:1000\r\n*4\r\n$5\r\nsweep\r\n:%d\r\n:14\r\n:20\r\n", at+120, at+120)},
 		{"LATENCY RESET nosuch command\r\n", ":1\r\n"},
 		{"LATENCY HISTORY command\r\n", "*0\r\n"},
 	} {
-		if got := say(t, s, tt.in); got != tt.want {
+		if got := rig.Say(t, s, tt.in); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
 	graph := "sweep - high 20 ms, low 9 ms (all time high 20 ms)\n" + strings.Repeat("-", 80) + "\n" +
 		" # \n" + " # \n" + " ##\n" + "_##\n" + "   \n" + "210\n" + "mms\n"
-	if got := say(t, s, "LATENCY GRAPH sweep\r\n"); got != fmt.Sprintf("$%d\r\n%s\r\n", len(graph), graph) {
+	if got := rig.Say(t, s, "LATENCY GRAPH sweep\r\n"); got != fmt.Sprintf("$%d\r\n%s\r\n", len(graph), graph) {
 		t.Errorf("got %s", got)
 	}
-	doctor := say(t, s, "LATENCY DOCTOR\r\n")
+	doctor := rig.Say(t, s, "LATENCY DOCTOR\r\n")
 	if !strings.Contains(doctor, "sweep: slow in 3 seconds of the last 121; 14 ms on average, mean deviation 4 ms, worst ever 20 ms, last 0 s ago.\n- ") {
 		t.Errorf("got %q", doctor)
 	}
 	for i := range 2 * samples {
-		r.clock.nowNs += sec
+		r.Clock.Advance(rig.Sec)
 		latency("command", int64(5+i)*int64(time.Millisecond))
 	}
-	if v := r.engine.Records.Latencies.All()["command"]; len(v.Samples) != samples || v.WorstMs != 5+2*samples-1 || v.Samples[0].Ms != 5+samples {
+	if v := r.Engine.Records.Latencies.All()["command"]; len(v.Samples) != samples || v.WorstMs != 5+2*samples-1 || v.Samples[0].Ms != 5+samples {
 		t.Errorf("%d samples from %+v, worst %d ms", len(v.Samples), v.Samples[0], v.WorstMs)
 	}
-	if got := say(t, s, "LATENCY RESET\r\n"); got != ":2\r\n" {
+	if got := rig.Say(t, s, "LATENCY RESET\r\n"); got != ":2\r\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestLatencyHistogram(t *testing.T) {
-	r := newRig()
-	s := r.session()
-	r.clock.stepNs = 3000
-	say(t, s, "PING\r\nPING\r\nCLIENT ID\r\n")
-	r.clock.stepNs = 5000
-	say(t, s, strings.Repeat("CL.THROTTLE k 1 1 1\r\n", 3))
-	r.clock.stepNs = 0
+	r := rig.New()
+	s := r.Session()
+	r.Clock.StepBy(3000)
+	rig.Say(t, s, "PING\r\nPING\r\nCLIENT ID\r\n")
+	r.Clock.StepBy(5000)
+	rig.Say(t, s, strings.Repeat("CL.THROTTLE k 1 1 1\r\n", 3))
+	r.Clock.StepBy(0)
 	const throttle = "$11\r\ncl.throttle\r\n*4\r\n$5\r\ncalls\r\n:3\r\n$14\r\nhistogram_usec\r\n*2\r\n:2\r\n:3\r\n"
 	const pings = "$4\r\nping\r\n%2\r\n$5\r\ncalls\r\n:2\r\n$14\r\nhistogram_usec\r\n%1\r\n:4\r\n:2\r\n"
 	const id = "$9\r\nclient|id\r\n%2\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n%1\r\n:4\r\n:1\r\n"
@@ -222,7 +226,7 @@ func TestLatencyHistogram(t *testing.T) {
 		{"HELLO 3\r\nLATENCY HISTOGRAM client ping\r\n", "%2\r\n" + id + pings},
 		{"CONFIG RESETSTAT\r\nLATENCY HISTOGRAM ping\r\n", "%0\r\n"},
 	} {
-		if got := say(t, s, tt.in); !strings.HasSuffix(got, tt.want) {
+		if got := rig.Say(t, s, tt.in); !strings.HasSuffix(got, tt.want) {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
@@ -230,16 +234,16 @@ func TestLatencyHistogram(t *testing.T) {
 
 func TestTop(t *testing.T) {
 	var nowNs atomic.Int64
-	nowNs.Store(t0)
-	r := newRig(func(c *Config) { c.Now = nowNs.Load })
-	s := r.session()
-	say(t, s, strings.Repeat("CL.THROTTLE often 1 1 60\r\n", 6)+"CL.THROTTLE once 1 1 60\r\nSELECT 3\r\nCL.THROTTLE often 1 1 60\r\n"+
+	nowNs.Store(rig.T0)
+	r := rig.New(func(c *commands.Config) { c.Now = nowNs.Load })
+	s := r.Session()
+	rig.Say(t, s, strings.Repeat("CL.THROTTLE often 1 1 60\r\n", 6)+"CL.THROTTLE once 1 1 60\r\nSELECT 3\r\nCL.THROTTLE often 1 1 60\r\n"+
 		"MULTI\r\nCL.THROTTLE exec 1 1 60\r\nEXEC\r\n"+resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], 1, 1, 60)", "1", "script"))
-	nowNs.Add(sec / 2) // not yet a second: the rates are as of one
+	nowNs.Add(rig.Sec / 2) // not yet a second: the rates are as of one
 	entry := func(name string, rate, share string, db int) string {
 		return fmt.Sprintf("*5\r\n$%d\r\n%s\r\n,%s\r\n,%s\r\n,0\r\n:%d\r\n", len(name), name, rate, share, db)
 	}
-	say(t, s, "HELLO 3\r\n")
+	rig.Say(t, s, "HELLO 3\r\n")
 	for _, tt := range []struct{ in, want string }{
 		{"CL.TOP\r\n", "*5\r\n" + entry("often", "6", "0.6", 0) + entry("once", "1", "0.1", 0) + entry("exec", "1", "0.1", 3) + entry("often", "1", "0.1", 3) + entry("script", "1", "0.1", 3)},
 		{"cl.top asked count 1\r\n", "*1\r\n" + entry("often", "6", "0.6", 0)},
@@ -250,7 +254,7 @@ func TestTop(t *testing.T) {
 		{resptest.Encode("EVAL", "return redis.call('cl.top')", "0"), "-ERR This Redis command is not allowed from script"},
 		{"HELLO 2\r\nCL.TOP DENIED\r\n", "*1\r\n*5\r\n$5\r\noften\r\n$1\r\n4\r\n$1\r\n1\r\n$1\r\n0\r\n:0\r\n"},
 	} {
-		if got := say(t, s, tt.in); !strings.Contains(got, tt.want) {
+		if got := rig.Say(t, s, tt.in); !strings.Contains(got, tt.want) {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package commands
+package commands_test
 
 import (
 	"errors"
@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/commands"
 	"cellserver/internal/commands/admin"
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/resptest"
 )
 
@@ -49,9 +51,9 @@ func TestStatistics(t *testing.T) {
 		{"a script in a transaction", "MULTI\r\n" + eval("return redis.call('get')") + "EXEC\r\n", "eval=1,0,1 exec=1,0,0 get=0,1,0 multi=1,0,0", "ERR=1"},
 		{"reset", throttle + refused + "NOSUCH\r\nCONFIG RESETSTAT\r\n", "config|resetstat=1,0,0", ""},
 	} {
-		r := newRig()
-		say(t, r.session(), tt.in)
-		text := resptest.ParseAll(t, say(t, r.session(), "INFO commandstats errorstats stats\r\n"))[0].Text
+		r := rig.New()
+		rig.Say(t, r.Session(), tt.in)
+		text := resptest.ParseAll(t, rig.Say(t, r.Session(), "INFO commandstats errorstats stats\r\n"))[0].Text
 		var commands, errorCodes []string
 		for line := range strings.SplitSeq(text, "\r\n") {
 			fields := func(names ...string) string {
@@ -82,11 +84,11 @@ func TestStatistics(t *testing.T) {
 
 // TestTimeAside: the time that a command takes aside is its own, too.
 func TestTimeAside(t *testing.T) {
-	r := newRig(meddling)
-	s := r.session()
-	r.meddle = func() { r.clock.advance(int64(30 * time.Millisecond)) }
-	say(t, s, resptest.Encode("EVAL", "redis.call('test.meddle')", "0")+"MULTI\r\nTEST.MEDDLE\r\nDBSIZE\r\nEXEC\r\n")
-	got := say(t, s, "INFO commandstats\r\n")
+	r := rig.New(rig.Meddling)
+	s := r.Session()
+	r.Meddle = func() { r.Clock.Advance(int64(30 * time.Millisecond)) }
+	rig.Say(t, s, resptest.Encode("EVAL", "redis.call('test.meddle')", "0")+"MULTI\r\nTEST.MEDDLE\r\nDBSIZE\r\nEXEC\r\n")
+	got := rig.Say(t, s, "INFO commandstats\r\n")
 	for _, want := range []string{"cmdstat_eval:calls=1,usec=30000,", "cmdstat_exec:calls=1,usec=30000,"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %q", want, got)
@@ -106,10 +108,10 @@ func TestConfigSet(t *testing.T) {
 			return func() { mu.Lock(); defer mu.Unlock(); values[name] = value }, nil
 		}}
 	}
-	r := newRig(func(c *Config) {
+	r := rig.New(func(c *commands.Config) {
 		c.Settings = []admin.Setting{setting("one"), setting("two"), admin.Constant("fixed", "x")}
 	})
-	s := r.session()
+	s := r.Session()
 	both := func(one, two string) string {
 		return "*4\r\n$3\r\none\r\n$1\r\n" + one + "\r\n$3\r\ntwo\r\n$1\r\n" + two + "\r\n"
 	}
@@ -123,15 +125,15 @@ func TestConfigSet(t *testing.T) {
 		{"one 5 two", "-ERR syntax error\r\n", "3", "4"},
 		{"two 7", "+OK\r\n", "3", "7"},
 	} {
-		if got := say(t, s, "CONFIG SET "+tt.in+"\r\nCONFIG GET one two\r\n"); got != tt.want+both(tt.one, tt.two) {
+		if got := rig.Say(t, s, "CONFIG SET "+tt.in+"\r\nCONFIG GET one two\r\n"); got != tt.want+both(tt.one, tt.two) {
 			t.Errorf("%s: got %q", tt.in, got)
 		}
 	}
 	var wg sync.WaitGroup
 	for _, value := range []string{"8", "9"} {
 		wg.Go(func() {
-			s := r.session()
-			say(t, s, strings.Repeat("CONFIG SET one "+value+" two "+value+"\r\n", 300))
+			s := r.Session()
+			rig.Say(t, s, strings.Repeat("CONFIG SET one "+value+" two "+value+"\r\n", 300))
 		})
 	}
 	wg.Wait()

@@ -1,9 +1,11 @@
-package commands
+package commands_test
 
 import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/commands"
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/funnel"
 	"cellserver/internal/resptest"
 )
@@ -16,22 +18,22 @@ type refusal struct {
 }
 
 // refuse runs calls that must be refused. After each, nothing is stored and the session goes on.
-func refuse(t *testing.T, tests []refusal, change ...func(*Config)) {
+func refuse(t *testing.T, tests []refusal, change ...func(*commands.Config)) {
 	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(change...)
-			s := r.session()
+			r := rig.New(change...)
+			s := r.Session()
 			key := "k"
 			if len(tt.args) > 0 {
 				key = tt.args[0]
 			}
 			in := resptest.Encode(append([]string{"CL.THROTTLE"}, tt.args...)...) + resptest.Encode("EXISTS", key) + resptest.Encode("PING")
-			want := "-Cell error: Store error: " + tt.want + "\r\n:0\r\n" + pong
-			if got := say(t, s, in); got != want {
+			want := "-Cell error: Store error: " + tt.want + "\r\n:0\r\n" + rig.Pong
+			if got := rig.Say(t, s, in); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
-			if st := r.stats(); st.Keys != 0 || st.Allowed != 0 || st.Limited != 0 {
+			if st := r.Stats(); st.Keys != 0 || st.Allowed != 0 || st.Limited != 0 {
 				t.Errorf("the store was asked: %+v", st)
 			}
 		})
@@ -126,14 +128,14 @@ func TestThrottleOutOfRange(t *testing.T) {
 		{"capacity 0", []string{"k", "0", "1", "1"}, "max_burst must be at least 1, got 0"},
 		{"capacity -1", []string{"k", "-1", "1", "1"}, "max_burst must be at least 1, got -1"},
 		{"capacity and tolerance", []string{"k", most, "1", "1"}, slow},
-	}, withReading(funnel.Capacity))
+	}, rig.WithReading(funnel.Capacity))
 }
 
 // TestKeyTooLong: every command that takes keys refuses long ones, before it does anything.
 func TestKeyTooLong(t *testing.T) {
-	r := newRig()
-	s := r.session()
-	long, longest := strings.Repeat("k", testMaxKeyBytes+1), strings.Repeat("k", testMaxKeyBytes)
+	r := rig.New()
+	s := r.Session()
+	long, longest := strings.Repeat("k", rig.MaxKeyBytes+1), strings.Repeat("k", rig.MaxKeyBytes)
 	const refused = "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n"
 	for _, tt := range []struct {
 		args []string
@@ -154,7 +156,7 @@ func TestKeyTooLong(t *testing.T) {
 		{[]string{"DEL", longest, "a"}, ":2\r\n"},
 		{[]string{"ECHO", long}, "$4097\r\n" + long + "\r\n"}, // no key
 	} {
-		if got := say(t, s, resptest.Encode(tt.args...)); got != tt.want {
+		if got := rig.Say(t, s, resptest.Encode(tt.args...)); got != tt.want {
 			t.Errorf("%.50q: got %.100q, want %.100q", tt.args, got, tt.want)
 		}
 	}
@@ -170,9 +172,9 @@ func TestNoForgedReplies(t *testing.T) {
 		{"HELLO", "3", "SETNAME", evil}, {"HELLO", "3", "AUTH", evil, evil}, {"AUTH", evil}, {"AUTH", evil, evil},
 		{"SELECT", evil}, {"FLUSHALL", evil}, {"FLUSHDB", evil}, {"COMMAND", "LIST", "FILTERBY", evil, "x"},
 	} {
-		s := newRig(withPassword("secret")).session()
+		s := rig.New(rig.WithPassword("secret")).Session()
 		in := resptest.Encode(args...) + resptest.Encode("AUTH", "secret") + resptest.Encode(args...) + resptest.Encode("PING")
-		got := say(t, s, in)
+		got := rig.Say(t, s, in)
 		lines := strings.Split(got, "\r\n")
 		isError := func(line string) bool {
 			return strings.HasPrefix(line, "-") && !strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' })

@@ -1,9 +1,10 @@
-package commands
+package commands_test
 
 import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/funnel"
 	"cellserver/internal/resptest"
 )
@@ -30,9 +31,9 @@ func TestThrottleOverTime(t *testing.T) {
 		{"one a second", funnel.Burst, 1, []call{
 			{0, "a 0 1 1", []int64{0, 1, 0, -1, 1}},
 			{0, "a 0 1 1", []int64{1, 1, 0, 1, 1}},
-			{sec - ms, "a 0 1 1", []int64{1, 1, 0, 1, 1}},
-			{sec - 1, "a 0 1 1", []int64{1, 1, 0, 0, 0}}, // less than a millisecond is dropped
-			{sec, "a 0 1 1", []int64{0, 1, 0, -1, 1}},
+			{rig.Sec - ms, "a 0 1 1", []int64{1, 1, 0, 1, 1}},
+			{rig.Sec - 1, "a 0 1 1", []int64{1, 1, 0, 0, 0}}, // less than a millisecond is dropped
+			{rig.Sec, "a 0 1 1", []int64{0, 1, 0, -1, 1}},
 		}},
 		{"the limit may change from call to call", funnel.Burst, 1, []call{
 			{0, "a 9 10 60", []int64{0, 10, 9, -1, 6}},
@@ -71,16 +72,16 @@ func TestThrottleOverTime(t *testing.T) {
 		{"not whole microseconds", funnel.Burst, 1, []call{{0, "a 9 300000 1 3", []int64{0, 10, 7, -1, 0}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(withReading(tt.reading))
-			s := r.session()
+			r := rig.New(rig.WithReading(tt.reading))
+			s := r.Session()
 			for _, c := range tt.calls {
-				r.clock.set(t0 + c.atNs)
+				r.Clock.Set(rig.T0 + c.atNs)
 				in := resptest.Encode(append([]string{"cl.throttle"}, strings.Split(c.args, " ")...)...)
-				if got, want := say(t, s, in), resptest.Ints(c.want...); got != want {
+				if got, want := rig.Say(t, s, in), resptest.Ints(c.want...); got != want {
 					t.Errorf("at %d ns, %.50s: got %q, want %q", c.atNs, c.args, got, want)
 				}
 			}
-			if st := r.stats(); st.Keys != tt.keys {
+			if st := r.Stats(); st.Keys != tt.keys {
 				t.Errorf("%d keys are stored, want %d", st.Keys, tt.keys)
 			}
 		})
@@ -89,25 +90,25 @@ func TestThrottleOverTime(t *testing.T) {
 
 // TestKeysAreAnyBytes: each of them is a key of its own.
 func TestKeysAreAnyBytes(t *testing.T) {
-	r := newRig()
-	s := r.session()
+	r := rig.New()
+	s := r.Session()
 	keys := []string{"", "\x00", "\x00\x00", "k", "K", "k\x00", "k ", "\xff\xfe", "\xc3", "\xed\xa0\x80", "漢字", "\r\n", "*1\r\n$4\r\nPING\r\n",
-		strings.Repeat("k", testMaxKeyBytes)}
+		strings.Repeat("k", rig.MaxKeyBytes)}
 	for _, round := range []string{resptest.Ints(0, 1, 0, -1, 60), resptest.Ints(1, 1, 0, 60, 60)} {
 		for _, key := range keys {
-			if got := say(t, s, resptest.Encode("CL.THROTTLE", key, "0", "1", "60")); got != round {
+			if got := rig.Say(t, s, resptest.Encode("CL.THROTTLE", key, "0", "1", "60")); got != round {
 				t.Errorf("key %.30q: got %q, want %q", key, got, round)
 			}
-			if got := say(t, s, resptest.Encode("EXISTS", key)+resptest.Encode("TTL", key)); got != ":1\r\n:60\r\n" {
+			if got := rig.Say(t, s, resptest.Encode("EXISTS", key)+resptest.Encode("TTL", key)); got != ":1\r\n:60\r\n" {
 				t.Errorf("key %.30q: EXISTS and TTL reply %q", key, got)
 			}
 		}
 	}
-	if st := r.stats(); st.Keys != len(keys) {
+	if st := r.Stats(); st.Keys != len(keys) {
 		t.Errorf("%d keys are stored, want %d", st.Keys, len(keys))
 	}
 	for _, key := range keys {
-		if got := say(t, s, resptest.Encode("DEL", key, key)); got != ":1\r\n" {
+		if got := rig.Say(t, s, resptest.Encode("DEL", key, key)); got != ":1\r\n" {
 			t.Errorf("key %.30q: DEL replies %q", key, got)
 		}
 	}
@@ -115,22 +116,22 @@ func TestKeysAreAnyBytes(t *testing.T) {
 
 // TestProbesNeverWrite: of an absent key, of a full funnel, and of an expired one.
 func TestProbesNeverWrite(t *testing.T) {
-	r := newRig()
-	s := r.session()
+	r := rig.New()
+	s := r.Session()
 	for range 3 {
-		say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0"))
+		rig.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0"))
 	}
-	if st := r.stats(); st.Keys != 0 || st.Allowed != 3 {
+	if st := r.Stats(); st.Keys != 0 || st.Allowed != 3 {
 		t.Errorf("after probes of an absent key: %+v", st)
 	}
-	say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "5"))
-	before := say(t, s, "PTTL k\r\n")
-	say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0")+resptest.Encode("CL.THROTTLE", "k", "100", "1", "9", "0"))
-	if after := say(t, s, "PTTL k\r\n"); after != before || after != ":50000\r\n" {
+	rig.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "5"))
+	before := rig.Say(t, s, "PTTL k\r\n")
+	rig.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0")+resptest.Encode("CL.THROTTLE", "k", "100", "1", "9", "0"))
+	if after := rig.Say(t, s, "PTTL k\r\n"); after != before || after != ":50000\r\n" {
 		t.Errorf("a probe of a full funnel changes its TTL from %q to %q", before, after)
 	}
-	r.clock.advance(50 * sec)
-	if got := say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0")+"EXISTS k\r\n"); got != resptest.Ints(0, 5, 5, -1, 0)+":0\r\n" {
+	r.Clock.Advance(50 * rig.Sec)
+	if got := rig.Say(t, s, resptest.Encode("CL.THROTTLE", "k", "4", "1", "10", "0")+"EXISTS k\r\n"); got != resptest.Ints(0, 5, 5, -1, 0)+":0\r\n" {
 		t.Errorf("a probe of an expired key: got %q", got)
 	}
 }

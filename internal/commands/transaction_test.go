@@ -1,4 +1,4 @@
-package commands
+package commands_test
 
 import (
 	"strconv"
@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/commands"
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/peer"
 	"cellserver/internal/resptest"
 )
@@ -20,7 +22,7 @@ const (
 // TestTransactionBounds: what a transaction may hold, watch and reply.
 func TestTransactionBounds(t *testing.T) {
 	const maxBytes = 1000
-	small := func(c *Config) { c.Limits.MaxCommandBytes, c.MaxReplyBytes = maxBytes, maxBytes }
+	small := func(c *commands.Config) { c.Limits.MaxCommandBytes, c.MaxReplyBytes = maxBytes, maxBytes }
 	tooLong := "-ERR transaction is longer than 1000 bytes, the limit of --max-command-bytes\r\n"
 	watchedTooLong := "-ERR the watched keys are longer than 1000 bytes, the limit of --max-command-bytes; EXEC or UNWATCH first\r\n"
 	repliesTooLong := "-ERR the replies of the transaction are longer than 1000 bytes, the limit of --max-output-bytes; this command was not executed\r\n"
@@ -29,11 +31,11 @@ func TestTransactionBounds(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"as long as may be", "MULTI\r\n" + resptest.Encode("ECHO", x(maxBytes-4-2*queuedArgBytes)) + "DISCARD\r\n", "+OK\r\n+QUEUED\r\n+OK\r\n"},
 		{"longer", "MULTI\r\n" + resptest.Encode("ECHO", x(maxBytes-3-2*queuedArgBytes)) + "PING\r\nEXEC\r\nPING\r\n",
-			"+OK\r\n" + tooLong + "+QUEUED\r\n" + execAborted + pong},
+			"+OK\r\n" + tooLong + "+QUEUED\r\n" + execAborted + rig.Pong},
 		{"many", "MULTI\r\n" + strings.Repeat("PING\r\n", 36) + "EXEC\r\n",
 			"+OK\r\n" + strings.Repeat("+QUEUED\r\n", maxBytes/28) + tooLong + execAborted},
 		{"the next one is new", "MULTI\r\n" + strings.Repeat("PING\r\n", 36) + "DISCARD\r\nMULTI\r\nPING\r\nEXEC\r\n",
-			"+OK\r\n" + strings.Repeat("+QUEUED\r\n", maxBytes/28) + tooLong + "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n" + pong},
+			"+OK\r\n" + strings.Repeat("+QUEUED\r\n", maxBytes/28) + tooLong + "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n" + rig.Pong},
 		{"watched names", strings.Repeat(resptest.Encode("WATCH", x(250), x(250)), 2) + "WATCH y\r\nUNWATCH\r\nWATCH y\r\n",
 			"+OK\r\n+OK\r\n" + watchedTooLong + "+OK\r\n+OK\r\n"},
 		{"replies", "MULTI\r\n" + strings.Repeat("COMMAND COUNT\r\n", 1) + "COMMAND LIST\r\nCL.THROTTLE k 4 1 10\r\nPING\r\nEXEC\r\nEXISTS k\r\n",
@@ -41,7 +43,7 @@ func TestTransactionBounds(t *testing.T) {
 		{"replies that fit", "MULTI\r\n" + strings.Repeat(resptest.Encode("ECHO", x(40)), 10) + "EXEC\r\n",
 			"+OK\r\n" + strings.Repeat("+QUEUED\r\n", 10) + "*10\r\n" + strings.Repeat(echo, 10)},
 	} {
-		got := say(t, newRig(small).session(), tt.in)
+		got := rig.Say(t, rig.New(small).Session(), tt.in)
 		if tt.name == "replies" {
 			if !strings.HasPrefix(got, tt.want) || !strings.HasSuffix(got, repliesTooLong+repliesTooLong+":0\r\n") {
 				t.Errorf("%s: got %q", tt.name, got)
@@ -55,7 +57,7 @@ func TestTransactionBounds(t *testing.T) {
 		keys = append(keys, strconv.Itoa(i))
 	}
 	want := "+OK\r\n-ERR more than 10000 keys are watched; EXEC or UNWATCH first\r\n+OK\r\n*0\r\n+OK\r\n"
-	if got := say(t, newRig().session(), resptest.Encode(keys...)+"WATCH x\r\nMULTI\r\nEXEC\r\nWATCH x\r\n"); got != want {
+	if got := rig.Say(t, rig.New().Session(), resptest.Encode(keys...)+"WATCH x\r\nMULTI\r\nEXEC\r\nWATCH x\r\n"); got != want {
 		t.Errorf("watched keys: got %q, want %q", got, want)
 	}
 }
@@ -81,15 +83,15 @@ func TestLongExecGoesAside(t *testing.T) {
 		{"all clients", "CLIENT LIST\r\n", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newRig().session()
-			say(t, s, "MULTI\r\n"+tt.in)
-			replies, left, status := feed(t, s, "EXEC\r\nPING\r\n")
+			s := rig.New().Session()
+			rig.Say(t, s, "MULTI\r\n"+tt.in)
+			replies, left, status := rig.Feed(t, s, "EXEC\r\nPING\r\n")
 			if (status == peer.Waiting) != tt.aside || tt.aside && left != "PING\r\n" {
 				t.Errorf("status %d, replied %.20q, left %q", status, replies, left)
 			}
 			for status == peer.Waiting {
-				<-s.conn.woken
-				replies, left, status = feed(t, s, left)
+				<-s.Conn.Woken
+				replies, left, status = rig.Feed(t, s, left)
 			}
 			if all := resptest.ParseAll(t, replies); len(all) != 2 || all[0].Kind != '*' || all[1].Text != "PONG" {
 				t.Errorf("replied %.80q", replies)
@@ -101,7 +103,7 @@ func TestLongExecGoesAside(t *testing.T) {
 // TestNoSleepInATransaction: it would sleep under locks.
 func TestNoSleepInATransaction(t *testing.T) {
 	want := "+OK\r\n+QUEUED\r\n*1\r\n-ERR Command not allowed inside a transaction\r\n"
-	if got := say(t, newRig().session(), "MULTI\r\nDEBUG SLEEP 3600\r\nEXEC\r\n"); got != want {
+	if got := rig.Say(t, rig.New().Session(), "MULTI\r\nDEBUG SLEEP 3600\r\nEXEC\r\n"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -130,14 +132,14 @@ func TestExecOnAllKeys(t *testing.T) {
 		{"too many scripts", resptest.Encode("EVAL", loop, "1", "b") + resptest.Encode("EVAL", "return 1", "0") + "CL.THROTTLE b 4 1 10\r\n", timedOut + scriptSum + first},
 		{"too many scripts, and all keys", resptest.Encode("EVAL", loop, "1", "b") + resptest.Encode("EVAL", "return 1", "0") + "DBSIZE\r\n", timedOut + scriptSum + ":1\r\n"},
 	} {
-		r := newRig(withLimitFor(tt.in))
-		s := r.session()
-		say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\n"+tt.in)
+		r := rig.New(rig.WithLimitFor(tt.in))
+		s := r.Session()
+		rig.Say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\n"+tt.in)
 		if strings.HasPrefix(tt.name, "too many") {
-			r.clock.stepBy(int64(5 * time.Millisecond)) // at each reading: in EXEC, time stands still
+			r.Clock.StepBy(int64(5 * time.Millisecond)) // at each reading: in EXEC, time stands still
 		}
 		want := "*" + strconv.Itoa(len(resptest.ParseAll(t, tt.want))) + "\r\n" + tt.want
-		if got := say(t, s, "EXEC\r\n"); got != want {
+		if got := rig.Say(t, s, "EXEC\r\n"); got != want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, want)
 		}
 	}
@@ -150,13 +152,13 @@ func TestEndedScriptTouchesNothing(t *testing.T) {
 		"MULTI\r\n" + resptest.Encode("EVAL", loop, "2", "a", "b") + "EXEC\r\n",
 		"MULTI\r\n" + resptest.Encode("EVAL", "while true do end", "2", "a", "b") + "DBSIZE\r\nEXEC\r\n", // writes are at once there
 	} {
-		r := newRig(withTimeLimit(5 * time.Millisecond))
-		s, watcher := r.session(), r.session()
-		say(t, watcher, "WATCH a b\r\nMULTI\r\nPING\r\n")
-		if got := say(t, s, in); !strings.Contains(got, timedOut) {
+		r := rig.New(rig.WithTimeLimit(5 * time.Millisecond))
+		s, watcher := r.Session(), r.Session()
+		rig.Say(t, watcher, "WATCH a b\r\nMULTI\r\nPING\r\n")
+		if got := rig.Say(t, s, in); !strings.Contains(got, timedOut) {
 			t.Errorf("%q: got %q", in, got)
 		}
-		if got := say(t, watcher, "EXEC\r\nDBSIZE\r\n"); got != "*1\r\n"+pong+":0\r\n" {
+		if got := rig.Say(t, watcher, "EXEC\r\nDBSIZE\r\n"); got != "*1\r\n"+rig.Pong+":0\r\n" {
 			t.Errorf("%q: the watcher got %q", in, got)
 		}
 	}
@@ -176,29 +178,29 @@ func TestExecIsRepeatedOnlyIfItMay(t *testing.T) {
 		{"CLIENT SETNAME x\r\n", "calls=1", "99"}, // under locks: the others come behind it
 		{"DBSIZE\r\n", "calls=1", "99"},
 	} {
-		r := newRig(meddling)
-		s, other := r.session(), r.session()
+		r := rig.New(rig.Meddling)
+		s, other := r.Session(), r.Session()
 		left := 2
 		var behind sync.WaitGroup
-		r.meddle = func() {
+		r.Meddle = func() {
 			if left > 0 {
 				left--
 				if tt.calls == "calls=1" { // it would wait for the locks
-					behind.Go(func() { say(t, other, "CL.THROTTLE a 99 1 10\r\n") })
+					behind.Go(func() { rig.Say(t, other, "CL.THROTTLE a 99 1 10\r\n") })
 				} else {
-					say(t, other, "CL.THROTTLE a 99 1 10\r\n")
+					rig.Say(t, other, "CL.THROTTLE a 99 1 10\r\n")
 				}
 			}
 		}
-		got := say(t, s, "MULTI\r\n"+resptest.Encode("EVAL", script, "1", "a")+tt.also+"EXEC\r\n")
+		got := rig.Say(t, s, "MULTI\r\n"+resptest.Encode("EVAL", script, "1", "a")+tt.also+"EXEC\r\n")
 		behind.Wait()
 		if !strings.Contains(got, ":"+tt.want+"\r\n") {
 			t.Errorf("%q: got %q", tt.also, got)
 		}
-		if got := say(t, s, "INFO commandstats\r\n"); !strings.Contains(got, "cmdstat_eval:"+tt.calls) {
+		if got := rig.Say(t, s, "INFO commandstats\r\n"); !strings.Contains(got, "cmdstat_eval:"+tt.calls) {
 			t.Errorf("%q: %s", tt.also, got)
 		}
-		if got, want := say(t, s, "TTL a\r\n"), map[string]string{"97": ":30\r\n", "99": ":20\r\n"}[tt.want]; got != want {
+		if got, want := rig.Say(t, s, "TTL a\r\n"), map[string]string{"97": ":30\r\n", "99": ":20\r\n"}[tt.want]; got != want {
 			t.Errorf("%q: the end is %q, want %q", tt.also, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package commands
+package commands_test
 
 import (
 	"os"
@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/commands"
+	"cellserver/internal/commands/rig"
 	"cellserver/internal/funnel"
 	"cellserver/internal/peer"
 )
@@ -51,9 +53,9 @@ func TestTranscripts(t *testing.T) {
 // play returns a transcript with the replies that come now.
 func play(t *testing.T, text string) string {
 	var (
-		settings []func(*Config)
-		r        *rig
-		s        *client
+		settings []func(*commands.Config)
+		r        *rig.Rig
+		s        *rig.Client
 		played   strings.Builder
 	)
 	for line := range strings.Lines(text) {
@@ -67,8 +69,8 @@ func play(t *testing.T, text string) string {
 			continue
 		}
 		if s == nil && (mark == "@" || mark == ">") {
-			r = newRig(settings...)
-			s = r.session()
+			r = rig.New(settings...)
+			s = r.Session()
 		}
 		switch mark {
 		case "@":
@@ -76,9 +78,9 @@ func play(t *testing.T, text string) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.clock.advance(int64(d))
+			r.Clock.Advance(int64(d))
 		case ">":
-			replies, _, status := converse(t, s, rest+"\r\n")
+			replies, _, status := rig.Converse(t, s, rest+"\r\n")
 			played.WriteString(replyLines(replies))
 			if status != peer.NeedInput {
 				played.WriteString("= " + []string{"", "more", "waiting", "close", "abort"}[status] + "\n")
@@ -88,13 +90,13 @@ func play(t *testing.T, text string) string {
 	return played.String()
 }
 
-func setting(t *testing.T, text string) func(*Config) {
+func setting(t *testing.T, text string) func(*commands.Config) {
 	password, ok := strings.CutPrefix(text, "password=")
 	switch {
 	case ok:
-		return withPassword(password)
+		return rig.WithPassword(password)
 	case text == "capacity":
-		return withReading(funnel.Capacity)
+		return rig.WithReading(funnel.Capacity)
 	}
 	t.Fatalf("unknown setting %q", text)
 	return nil

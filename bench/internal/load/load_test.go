@@ -206,7 +206,7 @@ func TestRefusals(t *testing.T) {
 	for want, c := range map[string]Config{
 		"cannot connect":  {Conns: 1, Pipeline: 1, Keys: keys, Command: command, Addr: netip.MustParseAddrPort("127.0.0.1:1")},
 		"must be 1 or":    {Conns: 0, Pipeline: 1, Keys: keys, Command: command},
-		"require as many":    {Conns: 1, Pipeline: 1, Threads: 2, Keys: keys, Command: command},
+		"require as many": {Conns: 1, Pipeline: 1, Threads: 2, Keys: keys, Command: command},
 		"no command":      {Conns: 1, Pipeline: 1, Keys: keys},
 		"unknown distrib": {Conns: 1, Pipeline: 1, Keys: Keys{Dist: "bell", Count: 1}, Command: command},
 		"number of keys":  {Conns: 1, Pipeline: 1, Keys: Keys{Dist: Hot}, Command: command},
