@@ -32,7 +32,7 @@ func main() {
 	os.Exit(exitError)
 }
 
-const usage = `bench measures cellserver beside its peers.
+const usage = `bench compares cellserver with its peers.
 
 Usage:
   bench run [flags]     start the servers, measure them interleaved, judge the goals

@@ -173,7 +173,7 @@ func publish(results *report.Results, output, readme string) error {
 
 func runReport(_ context.Context, args []string, stdout, _ io.Writer) error {
 	var from, readme string
-	fs := newFlags("report", "Writes the tables of a measurement, and its charts beside it.", stdout)
+	fs := newFlags("report", "Writes the tables of a measurement, and its charts into the same directory.", stdout)
 	fs.StringVar(&from, "from", "results/latest.json", "`file` that bench run -o wrote")
 	fs.StringVar(&readme, "readme", "", "`file` whose tables are updated")
 	if err := parse(fs, args); err != nil {

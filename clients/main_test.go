@@ -97,7 +97,7 @@ func TestConclude(t *testing.T) {
 	}{
 		{"the page is written", false, "old", []outcome{good}, false, ""},
 		{"a client fails", false, "old", []outcome{good, bad}, true, "b: url: refused"},
-		{"a client is missing, for the hand", false, "old", []outcome{good, absent}, true, ""},
+		{"a client is missing, locally", false, "old", []outcome{good, absent}, true, ""},
 		{"a client is missing, in CI", true, "old", []outcome{good, absent}, true, "c is not tested: sudo apt-get install php-redis"},
 		{"a version differs, in CI", true, table.Page(checks(), []table.Row{good.row}), []outcome{newer}, true, ""},
 		{"the page is old, in CI", true, "old", []outcome{good}, true, "out of date, run make clients"},

@@ -211,7 +211,7 @@ func (h *half) read() (value, error) {
 		if err != nil {
 			return v, err
 		}
-		if v.kind == '>' && len(v.elems) > 0 && v.elems[0].text == "invalidate" {
+		if v.typ == '>' && len(v.elems) > 0 && v.elems[0].text == "invalidate" {
 			continue
 		}
 		return v, nil
@@ -220,7 +220,7 @@ func (h *half) read() (value, error) {
 
 // value is a reply.
 type value struct {
-	kind  byte   // the protocol's
+	typ   byte   // the protocol's
 	text  string // what the line says, or the bytes of a string
 	elems []value
 	null  bool
@@ -234,9 +234,9 @@ func readValue(r *bufio.Reader) (v value, err error) {
 	if len(line) < 3 || !strings.HasSuffix(line, "\r\n") {
 		return v, fmt.Errorf("a reply's line %q", line)
 	}
-	v.kind, v.text = line[0], line[1:len(line)-2]
+	v.typ, v.text = line[0], line[1:len(line)-2]
 	count, _ := strconv.Atoi(v.text)
-	switch v.kind {
+	switch v.typ {
 	case '$', '=':
 		if v.null = count < 0; !v.null {
 			text := make([]byte, count+2)
@@ -258,7 +258,7 @@ func readValue(r *bufio.Reader) (v value, err error) {
 		}
 		v.elems = append(v.elems, elem)
 	}
-	if v.kind == '|' { // belongs to the value that follows
+	if v.typ == '|' { // belongs to the value that follows
 		elem, err := readValue(r)
 		v.elems = append(v.elems, elem)
 		return v, err
@@ -269,11 +269,11 @@ func readValue(r *bufio.Reader) (v value, err error) {
 // String formats the reply for people; only equal replies give equal strings.
 func (v value) String() string {
 	if v.elems == nil {
-		return fmt.Sprintf("%c%q", v.kind, v.text)
+		return fmt.Sprintf("%c%q", v.typ, v.text)
 	}
 	texts := make([]string, len(v.elems))
 	for i, elem := range v.elems {
 		texts[i] = elem.String()
 	}
-	return fmt.Sprintf("%c[%s]", v.kind, strings.Join(texts, " "))
+	return fmt.Sprintf("%c[%s]", v.typ, strings.Join(texts, " "))
 }

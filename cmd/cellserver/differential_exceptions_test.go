@@ -25,28 +25,28 @@ func exceptions(common []string) []exception {
 	const passes, own = "time passes between the two replies", "each server has its own"
 	return []exception{
 		{`^p?ttl |^evalsha |^eval .*'ttl'`, "TTL and PTTL, slightly", passes, near},
-		{`^time$`, "TIME", passes, kindOnly},
-		{`^lastsave$`, "LASTSAVE", "here it is the time of the start, because nothing is saved", kindOnly},
-		{`^client id$`, "CLIENT ID", own, kindOnly},
+		{`^time$`, "TIME", passes, typeOnly},
+		{`^lastsave$`, "LASTSAVE", "here it is the time of the start, because nothing is saved", typeOnly},
+		{`^client id$`, "CLIENT ID", own, typeOnly},
 		{`^hello`, "the id and the modules in HELLO's reply", own, each(evenHello)},
 		{`^client list id`, "CLIENT LIST ID with the same ID more than once", "it is listed once; else a reply could be hundreds of times as long as its command", each(evenIDs)},
 		{`^client (list|info)`, "all fields of CLIENT LIST and INFO except id, name, db, sub, psub, ssub, multi, cmd, user, redir and resp", own + " connections and buffers; here they have the fields of Redis 7.2", each(evenClients)},
 		{`^info`, "INFO except the names of its sections, without Latencystats, and the number of keys of each database", own, each(evenInfo)},
 		{`^config get`, "CONFIG GET of settings that only one has", "each server has its own settings", evenConfig},
-		{`^memory usage`, "the result of MEMORY USAGE", own + " data structures", kindOnly},
-		{`^(.* )?help( |$)`, "HELP", "each server has its own texts", kindOnly},
+		{`^memory usage`, "the result of MEMORY USAGE", own + " data structures", typeOnly},
+		{`^(.* )?help( |$)`, "HELP", "each server has its own texts", typeOnly},
 		{`^keys `, "the order of KEYS", "neither defines one", each(sorted)},
 		{`^scan [-+]?0*( |$)`, "SCAN's cursors, and the keys that one call returns", "each server has its own cursors; complete iterations are compared", evenScan},
-		{`^scan [-+]?0*[1-9]`, "SCAN with a cursor that it did not return", "each server has its own cursors", kindOnly},
-		{`^persist `, "PERSIST of a key", "a funnel that never expires would stay full", kindOnly},
+		{`^scan [-+]?0*[1-9]`, "SCAN with a cursor that it did not return", "each server has its own cursors", typeOnly},
+		{`^persist `, "PERSIST of a key", "a funnel that never expires would stay full", typeOnly},
 		{`^config set .*maxclients`, "the maximum in CONFIG SET maxclients' error", own, each(func(v value) value {
 			v.text = regexp.MustCompile(`between 1 and \d+`).ReplaceAllString(v.text, "")
 			return v
 		})},
 		{`^debug sleep`, "DEBUG SLEEP in a transaction", "it would sleep under locks", either},
-		{`^module list$`, "MODULE LIST", "here it lists redis-cell", kindOnly},
+		{`^module list$`, "MODULE LIST", "here it lists redis-cell", typeOnly},
 		{`^acl genpass`, "ACL GENPASS", "it is random", each(func(v value) value {
-			if v.kind == '$' {
+			if v.typ == '$' {
 				v.text = strings.Repeat("x", len(v.text))
 			}
 			return v
@@ -58,10 +58,10 @@ func exceptions(common []string) []exception {
 		{`^client caching yes`, "CLIENT CACHING YES", "nothing is cached here", either},
 		{`^client trackinginfo`, "the CLIENT CACHING state in CLIENT TRACKINGINFO", "it is not stored", each(evenTracking)},
 		{`^command info`, "tips and notes in COMMAND INFO, and flags of features that do not exist here", "they are for MONITOR, the slow log, clusters and loading", each(evenCommandInfo)},
-		{`^command getkeys(andflags)? eval.*`, "COMMAND GETKEYS, and key permissions, of EVAL with an invalid number of keys", "Redis guesses which keys are meant", kindOnly},
+		{`^command getkeys(andflags)? eval.*`, "COMMAND GETKEYS, and key permissions, of EVAL with an invalid number of keys", "Redis guesses which keys are meant", typeOnly},
 		{`^(eval|script load)`, "the syntax error of a script that is not valid Lua", "each interpreter has its own texts", each(evenSyntax)},
 		{"", "unprintable client bytes in errors and ACL DRYRUN", "they are escaped so that no reply can be forged", escaped},
-		{`^command( count| info| docs)?$`, "COMMAND, COMMAND COUNT, and COMMAND INFO and DOCS of all commands", "each server has its own commands; those that both have are compared", kindOnly},
+		{`^command( count| info| docs)?$`, "COMMAND, COMMAND COUNT, and COMMAND INFO and DOCS of all commands", "each server has its own commands; those that both have are compared", typeOnly},
 		{`^command docs`, "COMMAND DOCS except the commands' names", "each server has its own texts", each(evenDocs)},
 	}
 }
@@ -114,11 +114,11 @@ func each(even func(value) value) func(ours, redis value) (value, value) {
 	return func(ours, redis value) (value, value) { return even(ours), even(redis) }
 }
 
-func kindOnly(ours, redis value) (value, value) {
-	if ours.kind == '-' || redis.kind == '-' {
+func typeOnly(ours, redis value) (value, value) {
+	if ours.typ == '-' || redis.typ == '-' {
 		return ours, redis
 	}
-	return value{kind: ours.kind, null: ours.null}, value{kind: redis.kind, null: redis.null}
+	return value{typ: ours.typ, null: ours.null}, value{typ: redis.typ, null: redis.null}
 }
 
 // near permits integers to differ by two seconds.
@@ -126,7 +126,7 @@ func near(ours, redis value) (value, value) {
 	const mostMs = 2000
 	a, err := strconv.Atoi(ours.text)
 	b, err2 := strconv.Atoi(redis.text)
-	if err == nil && err2 == nil && ours.kind == ':' && a > 0 && b > 0 && a-b <= mostMs && b-a <= mostMs {
+	if err == nil && err2 == nil && ours.typ == ':' && a > 0 && b > 0 && a-b <= mostMs && b-a <= mostMs {
 		return redis, redis
 	}
 	return ours, redis
@@ -191,7 +191,7 @@ func evenConfig(ours, redis value) (value, value) {
 		kept := map[string]string{}
 		for i := 0; i+1 < len(v.elems); i += 2 {
 			name := v.elems[i].text
-			if field(other, name).kind != 0 && !slices.Contains([]string{"aclfile", "lua-time-limit", "proto-max-bulk-len", "io-threads", "unixsocketperm", "unixsocket"}, name) {
+			if field(other, name).typ != 0 && !slices.Contains([]string{"aclfile", "lua-time-limit", "proto-max-bulk-len", "io-threads", "unixsocketperm", "unixsocket"}, name) {
 				kept[name] = v.elems[i+1].text
 			}
 		}
@@ -212,7 +212,7 @@ func sorted(v value) value {
 
 func evenScan(ours, redis value) (value, value) {
 	if len(ours.elems) != 2 || len(redis.elems) != 2 || ours.elems[0].text != "0" || redis.elems[0].text != "0" {
-		return kindOnly(ours, redis)
+		return typeOnly(ours, redis)
 	}
 	return sorted(ours.elems[1]), sorted(redis.elems[1])
 }
@@ -243,12 +243,12 @@ func evenDocs(v value) value {
 	for i := 0; i < len(v.elems); i += 2 {
 		names = append(names, v.elems[i])
 	}
-	return value{kind: v.kind, elems: names}
+	return value{typ: v.typ, elems: names}
 }
 
 // either permits one server to refuse what the other executes.
 func either(ours, redis value) (value, value) {
-	if ours.kind == '-' {
+	if ours.typ == '-' {
 		return ours, ours
 	}
 	return ours, redis
@@ -257,7 +257,7 @@ func either(ours, redis value) (value, value) {
 // escaped replaces by spaces what Redis prints as spaces or raw and cellserver escapes; Redis truncates at a NUL.
 func escaped(ours, redis value) (value, value) {
 	switch {
-	case ours.kind != redis.kind || !strings.Contains(ours.text, `\`) || ours.kind != '-' && !strings.HasPrefix(ours.text, "This user has no "):
+	case ours.typ != redis.typ || !strings.Contains(ours.text, `\`) || ours.typ != '-' && !strings.HasPrefix(ours.text, "This user has no "):
 	case strings.Contains(ours.text, `\x00`):
 		before, _, _ := strings.Cut(ours.text, `\x00`)
 		if strings.HasPrefix(blankUnprintable(redis.text), blankUnprintable(before)) {
@@ -271,7 +271,7 @@ func escaped(ours, redis value) (value, value) {
 
 // evenRules sorts the words of texts.
 func evenRules(v value) value {
-	if v.kind == '$' {
+	if v.typ == '$' {
 		words := strings.Fields(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(v.text))
 		slices.Sort(words)
 		v.text = strings.Join(words, " ")

@@ -19,7 +19,7 @@ type form struct {
 }
 
 type docArg struct {
-	name, kind, token  string
+	name, typ, token   string
 	optional, multiple bool
 	args               []docArg
 }
@@ -81,7 +81,7 @@ func field(v value, name string) value {
 
 func docArgs(v value) (args []docArg) {
 	for _, elem := range v.elems {
-		a := docArg{name: field(elem, "name").text, kind: field(elem, "type").text, token: field(elem, "token").text}
+		a := docArg{name: field(elem, "name").text, typ: field(elem, "type").text, token: field(elem, "token").text}
 		for _, flag := range field(elem, "flags").elems {
 			a.optional = a.optional || flag.text == "optional"
 			a.multiple = a.multiple || flag.text == "multiple"
@@ -118,7 +118,7 @@ func (m *callMaker) argument(call []string, a docArg) []string {
 	if a.token != "" {
 		call = append(call, strings.Trim(a.token, `"`))
 	}
-	switch a.kind {
+	switch a.typ {
 	case "pure-token":
 		return call
 	case "oneof":

@@ -148,7 +148,7 @@ func (s *sequence) execute(c *twin, call []string, inline bool) error {
 	switch {
 	case name == "quit":
 		return s.ended(c)
-	case name == "client" && len(call) > 2 && strings.EqualFold(call[1], "kill") && got[1].kind != '-' && got[1].text != "QUEUED",
+	case name == "client" && len(call) > 2 && strings.EqualFold(call[1], "kill") && got[1].typ != '-' && got[1].text != "QUEUED",
 		name == "acl" && len(call) > 1 && strings.EqualFold(call[1], "load") && got[1].text == "OK":
 		return errors.Join(s.renewAdmin(), s.connect())
 	case (name == "auth" || name == "hello") && strings.HasPrefix(got[0].text, "WRONGPASS"):
@@ -163,12 +163,12 @@ func (s *sequence) execute(c *twin, call []string, inline bool) error {
 // executed tracks the connection's transaction. It returns true if the keys of the two servers may now differ.
 func (s *sequence) executed(c *twin, call []string, reply value) (extended bool) {
 	switch name := strings.ToLower(call[0]); {
-	case reply.text == "QUEUED" && reply.kind == '+':
+	case reply.text == "QUEUED" && reply.typ == '+':
 		c.queued = append(c.queued, call)
 	case name == "multi" && reply.text == "OK":
 		c.multi = true
-	case name == "exec", name == "discard" && reply.text == "OK", name == "reset" && reply.kind == '+':
-		if name == "exec" && reply.kind == '-' && !strings.HasPrefix(reply.text, "EXECABORT") {
+	case name == "exec", name == "discard" && reply.text == "OK", name == "reset" && reply.typ == '+':
+		if name == "exec" && reply.typ == '-' && !strings.HasPrefix(reply.text, "EXECABORT") {
 			return false
 		}
 		extended = slices.ContainsFunc(c.queued, isExtension)
@@ -271,7 +271,7 @@ func (s *sequence) syncKeys(db string, keys ...string) error {
 		if ours[0] == "" {
 			call = []string{"DEL", key}
 		}
-		if got, err := s.admin.redis.do(call...); err != nil || got.kind == '-' {
+		if got, err := s.admin.redis.do(call...); err != nil || got.typ == '-' {
 			return fmt.Errorf("%q: %s %w", call, got, err)
 		}
 	}
@@ -332,7 +332,7 @@ func (s *sequence) walk(c *twin) error {
 			if err != nil {
 				return err
 			}
-			if got.kind == '-' {
+			if got.typ == '-' {
 				found[i] = append(found[i], got.text)
 				break
 			}

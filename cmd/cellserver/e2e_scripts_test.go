@@ -56,14 +56,14 @@ func TestScriptByHash(t *testing.T) {
 		if err := script.EvalSha(t.Context(), client, []string{"k"}, 1).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
 			t.Fatalf("an unknown script got %v", err)
 		}
-		const workers, calls, passes = 8, 100, 300
+		const workers, calls, limit = 8, 100, 300
 		var mu sync.Mutex // guards allowed
 		allowed := 0
 		var wg sync.WaitGroup
 		for range workers {
 			wg.Go(func() {
 				for range calls {
-					limited, err := script.Run(t.Context(), client, []string{fmt.Sprint("k", i)}, passes-1).Int()
+					limited, err := script.Run(t.Context(), client, []string{fmt.Sprint("k", i)}, limit-1).Int()
 					if err != nil {
 						t.Error(err)
 						return
@@ -75,8 +75,8 @@ func TestScriptByHash(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if allowed != passes {
-			t.Errorf("%q: %d calls passed, want %d", source, allowed, passes)
+		if allowed != limit {
+			t.Errorf("%q: %d calls were allowed, want %d", source, allowed, limit)
 		}
 		if exists, err := script.Exists(t.Context(), client).Result(); err != nil || !exists[0] {
 			t.Errorf("SCRIPT EXISTS: got %v, %v", exists, err)

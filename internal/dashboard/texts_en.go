@@ -48,7 +48,7 @@ func english() *texts {
 		ProbeNote: "This takes nothing from the key. The server stores when a key's funnel will be empty, not its limit, so enter the " +
 			"limit that your clients send.",
 		Key:              "Key",
-		KeyHint:          `Enter a key that cannot be typed in double quotes: "a\x00\xff".`,
+		KeyHint:          `A key in double quotes can contain escapes: "a\x00\xff".`,
 		Database:         "Database",
 		PeriodSec:        "period (seconds)",
 		Probe:            "Inspect",
@@ -75,7 +75,7 @@ func english() *texts {
 		FunnelOf:          "The funnel of",
 		Level:             "Level",
 		Leak:              "Leak rate",
-		UntilFree:         "One unit is allowed",
+		UntilFree:         "One unit available",
 		UntilEmpty:        "Empty",
 		ReplyHeading:      "CL.THROTTLE with quantity 0 replies",
 		BucketDescription: "The level falls at the leak rate; each allowed unit raises it.",

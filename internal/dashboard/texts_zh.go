@@ -47,7 +47,7 @@ func chinese() *texts {
 
 		ProbeNote:        "只查看，不消耗该键的额度。服务器只保存漏斗变空的时间，不保存限额，因此请填写客户端发送的限额。",
 		Key:              "键",
-		KeyHint:          `无法直接输入的键请放在双引号中："a\x00\xff"。`,
+		KeyHint:          `双引号中的键可以包含转义字符："a\x00\xff"。`,
 		Database:         "数据库",
 		PeriodSec:        "period（秒）",
 		Probe:            "查看",
@@ -74,7 +74,7 @@ func chinese() *texts {
 		FunnelOf:          "漏斗：",
 		Level:             "水位",
 		Leak:              "漏出速率",
-		UntilFree:         "可放行一个单位",
+		UntilFree:         "可用一个单位",
 		UntilEmpty:        "漏空",
 		ReplyHeading:      "quantity 为 0 的 CL.THROTTLE 会答复",
 		BucketDescription: "水位按漏出速率下降；每放行一个单位，水位上升。",

@@ -246,8 +246,8 @@ func newOracle(reading Reading, maxBurst, count, periodSec int64) (o oracle) {
 
 func (o oracle) throttle(tatNs, nowNs, quantity int64) (int64, Result) {
 	now, tat := big.NewInt(nowNs), big.NewInt(max(tatNs, nowNs))
-	asked := new(big.Int).Mul(o.interval, big.NewInt(quantity))
-	next := new(big.Int).Add(tat, asked)
+	requested := new(big.Int).Mul(o.interval, big.NewInt(quantity))
+	next := new(big.Int).Add(tat, requested)
 	over := new(big.Int).Sub(next, o.tolerance)
 	over.Sub(over, now)
 	r := Result{Limit: o.capacity.Int64(), RetryAfterSec: -1}

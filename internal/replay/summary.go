@@ -71,7 +71,7 @@ func (s *Summary) appendTop(b []byte, top int) []byte {
 	if len(counters) == 0 {
 		return b
 	}
-	b = append(b, "\nmost limited keys\n"...) // a line without a tab: the columns below it are aligned anew
+	b = append(b, "\nmost limited keys\n"...) // a line without a tab: the columns below it are aligned separately
 	for _, c := range counters {
 		note := ""
 		if c.Overcount > 0 {

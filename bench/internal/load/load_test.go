@@ -87,7 +87,7 @@ func open(t *testing.T, s *server, c Config) *Generator {
 	return g
 }
 
-const passes, denies = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", "*5\r\n:1\r\n:16\r\n:0\r\n:2\r\n:30\r\n"
+const allowedReply, limitedReply = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", "*5\r\n:1\r\n:16\r\n:0\r\n:2\r\n:30\r\n"
 
 func TestEveryReplyIsCounted(t *testing.T) {
 	for _, c := range []Config{
@@ -99,9 +99,9 @@ func TestEveryReplyIsCounted(t *testing.T) {
 			var i atomic.Int64
 			s := serve(t, func([]string) string {
 				if i.Add(1)%4 == 0 {
-					return denies
+					return limitedReply
 				}
-				return passes
+				return allowedReply
 			})
 			r, err := open(t, s, c).Run(t.Context(), Plan{Requests: 10_000, Rate: rate})
 			if err != nil {
@@ -169,7 +169,7 @@ func TestOpenLoopSeesTheWholeStall(t *testing.T) {
 		if n.Add(1) == 100 {
 			time.Sleep(stall)
 		}
-		return passes
+		return allowedReply
 	})
 	r, err := open(t, s, Config{Conns: 1, Pipeline: 1}).Run(t.Context(), Plan{Requests: 1000, Rate: 1000})
 	if err != nil {
@@ -191,7 +191,7 @@ func TestOpenLoopSeesTheWholeStall(t *testing.T) {
 }
 
 func TestOpenLoopKeepsTheRate(t *testing.T) {
-	s := serve(t, func([]string) string { return passes })
+	s := serve(t, func([]string) string { return allowedReply })
 	r, err := open(t, s, Config{Conns: 5, Pipeline: 4, Threads: 2}).Run(t.Context(), Plan{Duration: 200 * time.Millisecond, Rate: 10_000})
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func TestCommand(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if _, err := ParseCommand(" "); err == nil {
-		t.Error("an empty command passes")
+		t.Error("an empty command is accepted")
 	}
 }
 
@@ -36,7 +36,7 @@ func TestRecordedCommand(t *testing.T) {
 		t.Errorf("got %q", request)
 	}
 	if _, err := RecordedCommand([]byte("*1\r\n$4\r\nPING\r\n"), "#key-digits#"); err == nil {
-		t.Error("a command without the mark passes")
+		t.Error("a command without the mark is accepted")
 	}
 }
 
@@ -47,7 +47,7 @@ func TestReplies(t *testing.T) {
 		replies, limited int
 	}{
 		{"+OK\r\n:1\r\n+PONG\r\n", 3, 0},
-		{passes + denies + passes, 3, 1},
+		{allowedReply + limitedReply + allowedReply, 3, 1},
 		{"$5\r\nhello\r\n$0\r\n\r\n$-1\r\n*-1\r\n*0\r\n", 5, 0},
 		{"$6\r\na\r\n-b\n\r\n+OK\r\n", 2, 0},
 		{"*3\r\n*2\r\n:1\r\n$3\r\nabc\r\n:1\r\n*0\r\n+OK\r\n", 2, 0},

@@ -53,7 +53,7 @@ func (s *Suite) byThreads(ctx context.Context, started *servers) ([]contestant, 
 	const flag = "io-threads"
 	// All calls are allowed, so that hot and uniform keys cause the same work.
 	if !s.Kit.HasFlag(ctx, flag) {
-		s.skip("--%s 1 beside 2: this cellserver has no such flag", flag)
+		s.skip("--%s 1 compared with 2: this cellserver has no such flag", flag)
 		server, err := started.add(s.Kit.StartCellserver(ctx))
 		return []contestant{{peer.Cellserver, server, peer.ThrottlePass()}}, err
 	}

@@ -45,7 +45,7 @@ func All() []Scenario {
 		{"connections", "50, 500 and 5,000 connections", (*Suite).connections},
 		{"idle", "10,000 idle connections", (*Suite).idle},
 		{"memory", "bytes per key over growth", (*Suite).memory},
-		{"tails", "10 million keys beside 10 thousand, at half load", (*Suite).tails},
+		{"tails", "10 million keys compared with 10 thousand, at half load", (*Suite).tails},
 		{"hot", "one hot key, skewed keys, threads", (*Suite).hot},
 		{"fixed-rate", "latency at fixed rates", (*Suite).fixedRates},
 		{"in-process", "limiters as libraries", (*Suite).inProcess},
@@ -57,7 +57,7 @@ func Select(names []string) ([]Scenario, error) {
 	if len(names) == 0 {
 		return All(), nil
 	}
-	known := append(All(), Scenario{Quick, "cellserver beside SET", (*Suite).quick})
+	known := append(All(), Scenario{Quick, "cellserver compared with SET", (*Suite).quick})
 	var selected []Scenario
 	for _, name := range names {
 		i := slices.IndexFunc(known, func(s Scenario) bool { return s.Name == name })

@@ -22,7 +22,7 @@ const (
 	Failed = "NO"
 )
 
-// inapplicable stands for a check that does not apply.
+// inapplicable marks a check that does not apply.
 const inapplicable = "–"
 
 // Check is a column: its name, and what the check does.

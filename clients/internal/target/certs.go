@@ -67,10 +67,10 @@ func (f Files) write(ca, server *x509.Certificate) error {
 		return err
 	}
 	for _, file := range []struct {
-		path, kind string
-		der        []byte
+		path, blockType string
+		der             []byte
 	}{{f.CA, "CERTIFICATE", caDER}, {f.Cert, "CERTIFICATE", serverDER}, {f.Key, "PRIVATE KEY", keyDER}} {
-		b := pem.EncodeToMemory(&pem.Block{Type: file.kind, Bytes: file.der})
+		b := pem.EncodeToMemory(&pem.Block{Type: file.blockType, Bytes: file.der})
 		if err := os.WriteFile(file.path, b, 0o600); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ const (
 
 // value is a value of RESP2 or RESP3: its type, text and elements.
 type value struct {
-	kind     byte
+	typ      byte
 	text     string
 	elements []value
 }
@@ -32,8 +32,8 @@ func readValue(r *bufio.Reader, depth int) (value, error) {
 	if header == line || header == "" {
 		return value{}, fmt.Errorf("wiretap: not a line of RESP: %.40q", line)
 	}
-	v := value{kind: header[0], text: header[1:]}
-	switch v.kind {
+	v := value{typ: header[0], text: header[1:]}
+	switch v.typ {
 	case '+', '-', ':', '_', '#', ',', '(':
 		return v, nil
 	case '$', '=', '!':
@@ -50,7 +50,7 @@ func readBulk(r *bufio.Reader, v value) (value, error) {
 		return value{}, fmt.Errorf("wiretap: length of a string: %.40q", v.text)
 	}
 	if n < 0 {
-		return value{kind: '_'}, nil
+		return value{typ: '_'}, nil
 	}
 	b := make([]byte, n+len("\r\n"))
 	if _, err := io.ReadFull(r, b); err != nil {
@@ -65,7 +65,7 @@ func readElements(r *bufio.Reader, v value, depth int) (value, error) {
 	if err != nil || n < -1 || n > maxElements || depth >= maxDepth {
 		return value{}, fmt.Errorf("wiretap: number of elements: %.40q", v.text)
 	}
-	if v.kind == '%' || v.kind == '|' {
+	if v.typ == '%' || v.typ == '|' {
 		n *= 2
 	}
 	for range n {
@@ -75,7 +75,7 @@ func readElements(r *bufio.Reader, v value, depth int) (value, error) {
 		}
 		v.elements = append(v.elements, element)
 	}
-	if v.kind == '|' {
+	if v.typ == '|' {
 		return readValue(r, depth+1)
 	}
 	return v, nil

@@ -104,8 +104,8 @@ func (t *Tap) keep(conns ...net.Conn) bool {
 	return !t.closed
 }
 
-// requests passes commands on, and notes them until the user's first. A PING is noted when something follows it: rueidis
-// may or may not take leave of a connection with one.
+// requests forwards commands, and records those before the user's first. A PING is recorded only if another command
+// follows: rueidis may or may not send one before it closes a connection.
 func (t *Tap) requests(client io.Reader, server io.Writer, pending chan<- string) {
 	in := bufio.NewReader(io.TeeReader(client, server))
 	var last string
@@ -116,13 +116,13 @@ func (t *Tap) requests(client io.Reader, server io.Writer, pending chan<- string
 		}
 		name := commandName(v)
 		if last == "PING" {
-			t.note(&t.commands, last)
+			t.record(&t.commands, last)
 		}
 		if name == usersCommand {
 			break
 		}
 		if name != "PING" {
-			t.note(&t.commands, name)
+			t.record(&t.commands, name)
 		}
 		pending <- name
 		last = name
@@ -139,21 +139,21 @@ func (t *Tap) replies(server io.Reader, client io.Writer, pending <-chan string)
 		if err != nil {
 			break
 		}
-		if v.kind == '>' { // a push message, not a reply
+		if v.typ == '>' { // a push message, not a reply
 			continue
 		}
 		name, ok := <-pending
 		if !ok {
 			break
 		}
-		if v.kind == '-' || v.kind == '!' {
-			t.note(&t.refused, name)
+		if v.typ == '-' || v.typ == '!' {
+			t.record(&t.refused, name)
 		}
 	}
 	_, _ = io.Copy(io.Discard, in)
 }
 
-func (t *Tap) note(list *[]string, name string) {
+func (t *Tap) record(list *[]string, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !slices.Contains(*list, name) {

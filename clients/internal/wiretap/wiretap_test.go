@@ -116,7 +116,7 @@ func FuzzReadValue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v, err := readValue(bufio.NewReader(strings.NewReader(string(b))), 0)
 		again, errAgain := readValue(bufio.NewReaderSize(io.MultiReader(strings.NewReader(string(b[:len(b)/2])), strings.NewReader(string(b[len(b)/2:]))), 16), 0)
-		if (err == nil) != (errAgain == nil) || v.kind != again.kind || v.text != again.text || len(v.elements) != len(again.elements) {
+		if (err == nil) != (errAgain == nil) || v.typ != again.typ || v.text != again.text || len(v.elements) != len(again.elements) {
 			t.Errorf("%q: %v, %v; in two pieces %v, %v", b, v, err, again, errAgain)
 		}
 	})
