@@ -1,7 +1,7 @@
 # make run          builds the server and runs it on 127.0.0.1:6380, with metrics on 127.0.0.1:9380
 # make test         everything: installs what the tests require, then format, vet, lint, race detector, all tests, fuzzing
 # make check        format, vet, lint and the short tests, for use while editing
-# make fuzz         runs each fuzz target for FUZZTIME (default 5m)
+# make fuzz         runs the fuzz targets for FUZZTIME seconds in all (default 3600)
 # make profile      updates the profile for the compiler, cmd/cellserver/default.pgo
 # make bench        all measurements and comparisons, in about ten minutes; updates bench/README.md
 # make clients      tests real Redis clients in six languages; writes docs/CLIENTS.md
@@ -10,7 +10,7 @@
 
 GO       ?= go
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-FUZZTIME ?= 5m
+FUZZTIME ?= 3600
 
 .PHONY: run build test check fuzz profile clients screenshots bench bench-quick deps format vet vet-others lint
 
@@ -18,7 +18,7 @@ run: build
 	./cellserver
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -o cellserver ./cmd/cellserver
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o cellserver ./cmd/cellserver
 
 test: deps format vet vet-others lint
 	$(GO) test -count=1 -timeout 10m ./...
@@ -27,7 +27,7 @@ test: deps format vet vet-others lint
 	cd clients && CGO_ENABLED=1 $(GO) test -race -count=1 ./...
 	cd browser && CGO_ENABLED=1 $(GO) test -race -count=1 ./...
 	cd deploy/test && $(GO) test -count=1 ./...
-	scripts/fuzz.sh 10s
+	scripts/fuzz.sh 60
 	$(MAKE) clients CLIENTS_FLAGS=--check
 
 check: format vet lint

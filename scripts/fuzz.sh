@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for TIME each.
+# Fuzzes for so many seconds in all, divided among the fuzz targets of the module.
 #
-#   scripts/fuzz.sh [TIME]     default 20s
+#   scripts/fuzz.sh [SECONDS]     default 60
 set -euo pipefail
 cd "$(dirname "$0")/.."
 output=$(mktemp)
@@ -13,9 +13,10 @@ is_timeout() {
 	grep -q '^ *context deadline exceeded$' "$output" && ! grep -q 'Failing input written' "$output"
 }
 
-for package in $(go list ./...); do
-	for target in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
-		echo "fuzz $package $target ${1:-20s}"
-		go test -run '^$' -fuzz "^$target\$" -fuzztime "${1:-20s}" "$package" | tee "$output" || is_timeout
-	done
+mapfile -t targets < <(grep -rho --include='*_test.go' '^func Fuzz[A-Za-z]*' --with-filename internal cmd | sed 's/:func /\t/')
+each="$((${1:-60} * 1000 / ${#targets[@]}))ms"
+for target in "${targets[@]}"; do
+	package=./$(dirname "${target%%$'\t'*}") name=${target##*$'\t'}
+	echo "fuzz $package $name $each"
+	go test -run '^$' -fuzz "^$name\$" -fuzztime "$each" "$package" | tee "$output" || is_timeout
 done

@@ -94,7 +94,7 @@ func (o *options) flagGroups() []flagGroup {
 			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
 		}),
 		group("Client limits", o.defineClientLimits),
-		group("Monitoring", o.defineWatching),
+		group("Monitoring", o.defineMonitoring),
 		group("Logs and help", func(fs *pflag.FlagSet) {
 			fs.StringVar(&o.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
 			fs.StringVar(&o.logFormat, "log-format", "text", "`format`: text or json")
@@ -227,7 +227,7 @@ func (o *options) check() error {
 	if err := o.checkMetrics(); err != nil {
 		return err
 	}
-	if err := o.checkWatching(); err != nil {
+	if err := o.checkMonitoring(); err != nil {
 		return err
 	}
 	_, err := o.logger(io.Discard)

@@ -18,19 +18,19 @@ func adminRows() []*Command {
 		{
 			Name: "debug", Arity: -2, Flags: byAdmin, Categories: admin,
 			Group: "server", Since: "1.0.0", Complexity: "Depends on subcommand",
-			Summary: "Is for those who test clients: SLEEP and PROTOCOL",
+			Summary: "Helps to test client libraries: SLEEP and PROTOCOL",
 			Args:    []Arg{{Name: "subcommand", Kind: "string"}, {Name: "arg", Kind: "string", Optional: true, Multiple: true}},
-			Differs: "SLEEP, which holds up its own client only, wants a number and is not in a transaction, PROTOCOL and HELP only; off unless " +
-				"--enable-debug-command allows it.",
+			Differs: "Only SLEEP, PROTOCOL and HELP. SLEEP delays only its own client, requires a number and is not allowed in a transaction. " +
+				"Disabled unless --enable-debug-command allows it.",
 		},
 		{
 			Name: "replicaof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
-			Group: "server", Since: "5.0.0", Complexity: "O(1)", Summary: "Replies OK to NO ONE",
-			Differs: "Anything but NO ONE is refused: there is no replication.",
+			Group: "server", Since: "5.0.0", Complexity: "O(1)", Summary: "Accepts NO ONE: there is no replication",
+			Differs: "Anything but NO ONE is an error.",
 		},
 		{
 			Name: "shutdown", Arity: -1, Flags: byAdmin | FlagNoMulti, Categories: admin,
-			Group: "server", Since: "1.0.0", Complexity: "O(1)", Summary: "Ends the server in good order",
+			Group: "server", Since: "1.0.0", Complexity: "O(1)", Summary: "Shuts the server down gracefully",
 			Args: []Arg{
 				{Name: "save-selector", Kind: "oneof", Optional: true, Args: []Arg{
 					{Name: "nosave", Kind: "pure-token", Token: "NOSAVE"}, {Name: "save", Kind: "pure-token", Token: "SAVE"},
@@ -39,11 +39,11 @@ func adminRows() []*Command {
 				{Name: "force", Kind: "pure-token", Token: "FORCE", Optional: true},
 				{Name: "abort", Kind: "pure-token", Token: "ABORT", Optional: true},
 			},
-			Differs: "There is nothing to save.",
+			Differs: "Nothing is saved.",
 		},
 		{
 			Name: "slaveof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
-			Group: "server", Since: "1.0.0", Complexity: "O(1)", Summary: "Is REPLICAOF",
+			Group: "server", Since: "1.0.0", Complexity: "O(1)", Summary: "An alias of REPLICAOF",
 			Differs: "As REPLICAOF.",
 		},
 	}
@@ -60,21 +60,21 @@ func configRows() []*Command {
 		helpRow(),
 		{
 			Name: "resetstat", Arity: 2, Flags: byAdmin,
-			Since: "2.0.0", Complexity: "O(1)", Summary: "Begins INFO's counts of commands and errors anew",
+			Since: "2.0.0", Complexity: "O(1)", Summary: "Resets INFO's counts of commands and errors",
 		},
 		{
 			Name: "rewrite", Arity: 2, Flags: byAdmin,
-			Since: "2.8.0", Complexity: "O(1)", Summary: "Replies that there is no file",
-			Differs: "Refused: there is no configuration file.",
+			Since: "2.8.0", Complexity: "O(1)", Summary: "Refused: there is no configuration file",
+			Differs: "An error, as in a Redis without a configuration file.",
 		},
 		{
 			Name: "set", Arity: -4, Flags: byAdmin | FlagNotWithKeys,
 			Since: "2.0.0", Complexity: "O(N) in the number of settings",
-			Summary: "Changes settings while the server runs, all or none",
+			Summary: "Changes settings while the server runs: all of them or none",
 			Args: []Arg{{Name: "data", Kind: "block", Multiple: true, Args: []Arg{
 				{Name: "parameter", Kind: "string"}, {Name: "value", Kind: "string"},
 			}}},
-			Differs: "Of what can change while the server runs; the rest is immutable.",
+			Differs: "Settings that require a restart are immutable.",
 		},
 	}
 }
@@ -84,7 +84,7 @@ func aclRows() []*Command {
 	return []*Command{
 		{
 			Name: "cat", Arity: -2, Flags: asIs,
-			Since: "6.0.0", Complexity: "O(1)", Summary: "Lists the categories, or the commands of one",
+			Since: "6.0.0", Complexity: "O(1)", Summary: "Lists the categories, or the commands in one",
 			Args: []Arg{{Name: "category", Kind: "string", Optional: true}},
 		},
 		{
@@ -108,12 +108,12 @@ func aclRows() []*Command {
 		},
 		{
 			Name: "load", Arity: 2, Flags: byAdmin | FlagNotWithKeys,
-			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Reads --aclfile again, all of it or nothing",
-			Differs: "Its errors are in other words.",
+			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Reloads --aclfile: all of it or nothing",
+			Differs: "The error texts are different.",
 		},
 		{
 			Name: "log", Arity: -2, Flags: byAdmin,
-			Since: "6.0.0", Complexity: "O(N) in the number of entries", Summary: "Returns, or forgets, what was denied of late",
+			Since: "6.0.0", Complexity: "O(N) in the number of entries", Summary: "Returns or clears the recently denied commands and logins",
 			Args: []Arg{{Name: "operation", Kind: "oneof", Optional: true, Args: []Arg{
 				{Name: "count", Kind: "integer"}, {Name: "reset", Kind: "pure-token", Token: "RESET"},
 			}}},

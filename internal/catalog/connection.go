@@ -10,7 +10,7 @@ func connectionRows() []*Command {
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Authenticates the connection",
 			Args:    []Arg{{Name: "username", Kind: "string", Optional: true}, {Name: "password", Kind: "string"}},
-			Differs: "A wrong password is answered after a pause, which gets longer with each; not in a transaction.",
+			Differs: "The reply to a wrong password is delayed, longer after each failure. Not allowed in a transaction.",
 		},
 		{
 			Name: "client", Arity: -2, Subs: clientRows(),
@@ -20,13 +20,13 @@ func connectionRows() []*Command {
 		{
 			Name: "echo", Arity: 2, Flags: anyTime, Categories: connection,
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Replies with its argument",
+			Summary: "Returns its argument",
 			Args:    []Arg{{Name: "message", Kind: "string"}},
 		},
 		{
 			Name: "hello", Arity: -1, Flags: transacting | FlagNoAuth | FlagNoMulti, Categories: connection,
 			Group: "connection", Since: "6.0.0", Complexity: "O(1)",
-			Summary: "Chooses the protocol version, and may authenticate and name the connection",
+			Summary: "Selects the protocol version; can also authenticate and name the connection",
 			Args: []Arg{{Name: "arguments", Kind: "block", Optional: true, Args: []Arg{
 				{Name: "protover", Kind: "integer"},
 				{Name: "username_password", Kind: "block", Token: "AUTH", Optional: true, Args: []Arg{
@@ -34,12 +34,12 @@ func connectionRows() []*Command {
 				}},
 				{Name: "clientname", Kind: "string", Token: "SETNAME", Optional: true},
 			}}},
-			Differs: "Not in a transaction.",
+			Differs: "Not allowed in a transaction.",
 		},
 		{
 			Name: "ping", Arity: -1, Flags: FlagFast, Categories: connection,
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Replies PONG, or its argument",
+			Summary: "Returns PONG or its argument",
 			Args:    []Arg{{Name: "message", Kind: "string", Optional: true}},
 		},
 		{
@@ -50,12 +50,12 @@ func connectionRows() []*Command {
 		{
 			Name: "reset", Arity: 1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
 			Group: "connection", Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Makes the connection as if it were new",
+			Summary: "Resets the connection to its initial state",
 		},
 		{
 			Name: "select", Arity: 2, Flags: anyTime, Categories: connection,
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Chooses the database of the connection",
+			Summary: "Selects the database of the connection",
 			Args:    []Arg{{Name: "index", Kind: "integer"}},
 		},
 	}
@@ -78,8 +78,8 @@ func clientSelfRows() []*Command {
 	return []*Command{
 		{
 			Name: "caching", Arity: 3, Flags: asIs, Categories: connection,
-			Since: "6.0.0", Complexity: "O(1)", Summary: "Refuses to let the client cache what it reads next",
-			Args: yesNoArg("mode", "YES", "NO"), Differs: "YES is an error: nothing is cached here.",
+			Since: "6.0.0", Complexity: "O(1)", Summary: "Selects whether the next keys are tracked: they never are",
+			Args: yesNoArg("mode", "YES", "NO"), Differs: "YES is an error: keys are not tracked.",
 		},
 		{
 			Name: "getname", Arity: 2, Flags: asIs, Categories: connection,
@@ -87,25 +87,25 @@ func clientSelfRows() []*Command {
 		},
 		{
 			Name: "getredir", Arity: 2, Flags: asIs, Categories: connection,
-			Since: "6.0.0", Complexity: "O(1)", Summary: "Returns the client that is told of changes",
+			Since: "6.0.0", Complexity: "O(1)", Summary: "Returns the client that receives invalidations",
 		},
 		help,
 		{
 			Name: "id", Arity: 2, Flags: asIs, Categories: connection,
-			Since: "5.0.0", Complexity: "O(1)", Summary: "Returns the connection's number",
+			Since: "5.0.0", Complexity: "O(1)", Summary: "Returns the connection's ID",
 		},
 		{
 			Name: "info", Arity: 2, Flags: asIs, Categories: connection, Long: true,
-			Since: "6.2.0", Complexity: "O(1)", Summary: "Returns what is known of the connection",
+			Since: "6.2.0", Complexity: "O(1)", Summary: "Describes the connection",
 		},
 		{
 			Name: "no-touch", Arity: 3, Flags: asIs, Categories: connection,
-			Since: "7.2.0", Complexity: "O(1)", Summary: "Is accepted: no command here changes when a key was used",
+			Since: "7.2.0", Complexity: "O(1)", Summary: "Accepted without effect: keys have no access time",
 			Args: yesNoArg("enabled", "ON", "OFF"),
 		},
 		{
 			Name: "reply", Arity: 3, Flags: asIs, Categories: connection,
-			Since: "3.2.0", Complexity: "O(1)", Summary: "Chooses whether commands are replied to",
+			Since: "3.2.0", Complexity: "O(1)", Summary: "Turns replies on or off",
 			Args: []Arg{{Name: "action", Kind: "oneof", Args: []Arg{
 				{Name: "on", Kind: "pure-token", Token: "ON"}, {Name: "off", Kind: "pure-token", Token: "OFF"},
 				{Name: "skip", Kind: "pure-token", Token: "SKIP"},
@@ -113,7 +113,7 @@ func clientSelfRows() []*Command {
 		},
 		{
 			Name: "setinfo", Arity: 4, Flags: asIs, Categories: connection,
-			Since: "7.2.0", Complexity: "O(1)", Summary: "Tells the client library's name or version",
+			Since: "7.2.0", Complexity: "O(1)", Summary: "Sets the name or version of the client library",
 			Args: []Arg{{Name: "attr", Kind: "oneof", Args: []Arg{
 				{Name: "libname", Kind: "string", Token: "LIB-NAME"},
 				{Name: "libver", Kind: "string", Token: "LIB-VER"},
@@ -126,18 +126,18 @@ func clientSelfRows() []*Command {
 		},
 		{
 			Name: "tracking", Arity: -3, Flags: asIs, Categories: connection,
-			Since: "6.0.0", Complexity: "O(1)", Summary: "Is accepted: no key is ever worth caching",
+			Since: "6.0.0", Complexity: "O(1)", Summary: "Accepted without effect: keys are not tracked",
 			Args: append(yesNoArg("status", "ON", "OFF"),
 				Arg{Name: "prefix", Kind: "string", Token: "PREFIX", Optional: true, Multiple: true},
 				Arg{Name: "bcast", Kind: "pure-token", Token: "BCAST", Optional: true},
 				Arg{Name: "optin", Kind: "pure-token", Token: "OPTIN", Optional: true},
 				Arg{Name: "optout", Kind: "pure-token", Token: "OPTOUT", Optional: true},
 				Arg{Name: "noloop", Kind: "pure-token", Token: "NOLOOP", Optional: true}),
-			Differs: "No key is tracked and no invalidation sent; REDIRECT is refused.",
+			Differs: "No invalidation is ever sent; REDIRECT is an error.",
 		},
 		{
 			Name: "trackinginfo", Arity: 2, Flags: asIs, Categories: connection,
-			Since: "6.2.0", Complexity: "O(1)", Summary: "Returns what CLIENT TRACKING was told",
+			Since: "6.2.0", Complexity: "O(1)", Summary: "Returns the options of CLIENT TRACKING",
 		},
 	}
 }
@@ -149,7 +149,7 @@ func clientOthersRows() []*Command {
 	return []*Command{
 		{
 			Name: "kill", Arity: -3, Flags: byAdmin, Categories: connection, Long: true,
-			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Ends connections",
+			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Closes connections",
 			Args: []Arg{{Name: "filter", Kind: "oneof", Multiple: true, Args: []Arg{
 				filter("ip:port", "string", ""), filter("client-id", "integer", "ID"), filter("type", "string", "TYPE"),
 				filter("username", "string", "USER"), filter("addr", "string", "ADDR"), filter("laddr", "string", "LADDR"),
@@ -159,21 +159,21 @@ func clientOthersRows() []*Command {
 		{
 			Name: "list", Arity: -2, Flags: byAdmin, Categories: connection, Long: true,
 			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Lists the connections",
-			Differs: "Has the fields of Redis 7.2; an ID that is given twice is listed once.",
+			Differs: "Has the fields of Redis 7.2. An ID that is given twice is listed once.",
 			Args: []Arg{{Name: "filter", Kind: "oneof", Optional: true, Args: []Arg{
 				filter("type", "string", "TYPE"), {Name: "client-id", Kind: "integer", Token: "ID", Multiple: true},
 			}}},
 		},
 		{
 			Name: "no-evict", Arity: 3, Flags: byAdmin, Categories: connection,
-			Since: "7.0.0", Complexity: "O(1)", Summary: "Is accepted: no client is evicted",
+			Since: "7.0.0", Complexity: "O(1)", Summary: "Accepted without effect: clients are not evicted",
 			Args: []Arg{{Name: "enabled", Kind: "oneof", Args: []Arg{
 				{Name: "on", Kind: "pure-token", Token: "ON"}, {Name: "off", Kind: "pure-token", Token: "OFF"},
 			}}},
 		},
 		{
 			Name: "unblock", Arity: -3, Flags: byAdmin, Categories: connection,
-			Since: "5.0.0", Complexity: "O(1)", Summary: "Replies 0: no command blocks its client",
+			Since: "5.0.0", Complexity: "O(1)", Summary: "Returns 0: no command blocks its client",
 			Args: []Arg{{Name: "client-id", Kind: "integer"}, {Name: "unblock-type", Kind: "oneof", Optional: true, Args: []Arg{
 				{Name: "timeout", Kind: "pure-token", Token: "TIMEOUT"}, {Name: "error", Kind: "pure-token", Token: "ERROR"},
 			}}},

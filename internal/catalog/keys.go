@@ -33,7 +33,7 @@ func keyRows() []*Command {
 	return []*Command{
 		keyRow(Command{
 			Name: "del", Arity: -2, Flags: FlagWrite, Long: true,
-			Since: "1.0.0", Complexity: perKey, Summary: "Deletes keys, all at once",
+			Since: "1.0.0", Complexity: perKey, Summary: "Deletes keys in one step",
 		}, manyKeys("RM", "delete")),
 		keyRow(Command{
 			Name: "exists", Arity: -2, Flags: read, Long: true,
@@ -58,7 +58,7 @@ func keyRows() []*Command {
 		}, oneKey(1, "RO")),
 		keyRow(Command{
 			Name: "unlink", Arity: -2, Flags: FlagWrite | FlagFast, Long: true,
-			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys, all at once",
+			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys in one step",
 		}, manyKeys("RM", "delete")),
 		{
 			Name: "object", Arity: -2, Subs: objectRows(),
@@ -74,7 +74,7 @@ func objectRows() []*Command {
 	return []*Command{
 		keyRow(Command{
 			Name: "encoding", Arity: 3, Flags: FlagReadonly,
-			Since: "2.2.3", Summary: "Returns int, as for a TAT that Redis stores",
+			Since: "2.2.3", Summary: "Returns int, as for the integer that redis-cell stores",
 		}, oneKey(2, "RO")),
 		help,
 	}
@@ -82,7 +82,7 @@ func objectRows() []*Command {
 
 func expiryRows() []*Command {
 	const read, write = FlagReadonly | FlagFast, FlagWrite | FlagFast
-	const differs = "Deletes the key if the time is over; else replies 1 and changes nothing, for a funnel drains at its own rate."
+	const differs = "Deletes the key if the time has passed. Otherwise it returns 1 and changes nothing, because a funnel drains at its own rate."
 	condition := func(name, token string) Arg { return Arg{Name: name, Kind: "pure-token", Token: token} }
 	args := func(time string) []Arg {
 		return []Arg{{Name: "key", Kind: "key"}, {Name: time, Kind: "integer"}, {Name: "condition", Kind: "oneof", Optional: true, Args: []Arg{
@@ -97,15 +97,15 @@ func expiryRows() []*Command {
 		}, update),
 		keyRow(Command{
 			Name: "expireat", Arity: -3, Flags: write, Args: args("unix-time-seconds"), Differs: differs,
-			Since: "1.2.0", Summary: "Deletes a key if the time is over",
+			Since: "1.2.0", Summary: "Deletes a key if the time has passed",
 		}, update),
 		keyRow(Command{
 			Name: "expiretime", Arity: 2, Flags: read,
 			Since: "7.0.0", Summary: "Returns the Unix time in seconds at which a key's funnel is empty",
 		}, readTime),
 		keyRow(Command{
-			Name: "persist", Arity: 2, Flags: write, Differs: "Replies 0: every key has its time.",
-			Since: "2.2.0", Summary: "Replies 0: every key has its time",
+			Name: "persist", Arity: 2, Flags: write, Differs: "Returns 0: every key expires.",
+			Since: "2.2.0", Summary: "Returns 0: every key expires",
 		}, update),
 		keyRow(Command{
 			Name: "pexpire", Arity: -3, Flags: write, Args: args("milliseconds"), Differs: differs,
@@ -113,7 +113,7 @@ func expiryRows() []*Command {
 		}, update),
 		keyRow(Command{
 			Name: "pexpireat", Arity: -3, Flags: write, Args: args("unix-time-milliseconds"), Differs: differs,
-			Since: "2.6.0", Summary: "Deletes a key if the time is over",
+			Since: "2.6.0", Summary: "Deletes a key if the time has passed",
 		}, update),
 		keyRow(Command{
 			Name: "pexpiretime", Arity: 2, Flags: read,
@@ -121,11 +121,11 @@ func expiryRows() []*Command {
 		}, readTime),
 		keyRow(Command{
 			Name: "pttl", Arity: 2, Flags: read,
-			Since: "2.6.0", Summary: "Returns in how many milliseconds a key's funnel is empty",
+			Since: "2.6.0", Summary: "Returns the milliseconds until a key's funnel is empty",
 		}, readTime),
 		keyRow(Command{
 			Name: "ttl", Arity: 2, Flags: read,
-			Since: "1.0.0", Summary: "Returns in how many seconds a key's funnel is empty",
+			Since: "1.0.0", Summary: "Returns the seconds until a key's funnel is empty",
 		}, readTime),
 	}
 }
@@ -154,19 +154,19 @@ func keyspaceRows() []*Command {
 			Name: "keys", Arity: 2, Flags: FlagReadonly | FlagWhole, Categories: dangerous,
 			Group: "generic", Since: "1.0.0", Complexity: perEntry,
 			Summary: "Returns the keys that match a pattern", Args: []Arg{{Name: "pattern", Kind: "pattern"}},
-			Differs: "Others are served meanwhile; a reply longer than --max-output-bytes is an error.",
+			Differs: "Runs in the background. A reply longer than --max-output-bytes is an error.",
 		},
 		{
 			Name: "scan", Arity: -2, Flags: FlagReadonly | FlagWhole, Categories: keyspace,
 			Group: "generic", Since: "2.8.0", Complexity: "O(1) for a call, " + perEntry + " for a walk",
-			Summary: "Returns some keys, and the cursor to go on with",
+			Summary: "Returns some keys, and the cursor with which to continue",
 			Args: []Arg{
 				{Name: "cursor", Kind: "integer"},
 				{Name: "pattern", Kind: "pattern", Token: "MATCH", Optional: true},
 				{Name: "count", Kind: "integer", Token: "COUNT", Optional: true},
 				{Name: "type", Kind: "string", Token: "TYPE", Optional: true},
 			},
-			Differs: "A key is returned once at most.",
+			Differs: "Returns each key at most once.",
 		},
 	}
 }

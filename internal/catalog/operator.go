@@ -7,15 +7,15 @@ func operatorRows() []*Command {
 			Name: "cl.top", Arity: -1, Flags: FlagReadonly | FlagModule | FlagNoScript | FlagWhole,
 			Categories: []string{"keyspace", "dangerous"},
 			Group:      "module", Since: "0.2.0", Complexity: "O(N log N) in the 1024 keys that are counted",
-			Summary: "Returns the keys that are asked or denied most: of each its name, calls per second of late, " +
-				"share of all calls from 0 to 1, error of the calls per second, and database",
+			Summary: "Returns the most requested or most limited keys: for each its name, its recent calls per second, " +
+				"its share of all calls from 0 to 1, the error of the calls per second, and its database",
 			Args: []Arg{
-				{Name: "kind", Kind: "oneof", Optional: true, Args: []Arg{
-					{Name: "asked", Kind: "pure-token", Token: "ASKED"}, {Name: "denied", Kind: "pure-token", Token: "DENIED"},
+				{Name: "ranking", Kind: "oneof", Optional: true, Args: []Arg{
+					{Name: "requested", Kind: "pure-token", Token: "REQUESTED"}, {Name: "limited", Kind: "pure-token", Token: "LIMITED"},
 				}},
 				{Name: "count", Kind: "integer", Token: "COUNT", Optional: true},
 			},
-			Differs: "Not in Redis. Of many calls a random part is counted; counts halve in a minute; long names are cut.",
+			Differs: "Not in Redis. Calls are sampled under load, counts decay with a half-life of a minute, and long names are cut. ASKED and DENIED are accepted, too.",
 		},
 		{
 			Name: "latency", Arity: -2, Subs: latencyRows(),
@@ -25,8 +25,8 @@ func operatorRows() []*Command {
 		{
 			Name: "monitor", Arity: 1, Flags: byAdmin,
 			Group: "server", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Shows all commands as they are executed, until RESET or QUIT",
-			Differs: "A client that reads too slowly for what it sees is disconnected; very long calls, scripts and transactions are cut.",
+			Summary: "Streams all commands as they are executed, until RESET or QUIT",
+			Differs: "A client that falls too far behind is disconnected. Very long calls, scripts and transactions are cut.",
 		},
 		{
 			Name: "slowlog", Arity: -2, Subs: slowlogRows(),
@@ -41,19 +41,19 @@ func latencyRows() []*Command {
 	return []*Command{
 		{
 			Name: "doctor", Arity: 2, Flags: byAdmin,
-			Since: "2.8.13", Complexity: "O(1)", Summary: "Tells in words what was slow, and what to do",
-			Differs: "In words of its own.",
+			Since: "2.8.13", Complexity: "O(1)", Summary: "Reports what was slow, with advice",
+			Differs: "The texts are different.",
 		},
 		{
 			Name: "graph", Arity: 3, Flags: byAdmin,
-			Since: "2.8.13", Complexity: "O(1)", Summary: "Draws the samples of an event", Args: event,
+			Since: "2.8.13", Complexity: "O(1)", Summary: "Draws a graph of the samples of an event", Args: event,
 		},
 		helpRow(),
 		{
 			Name: "histogram", Arity: -2, Flags: byAdmin,
-			Since: "7.0.0", Complexity: "O(N) in the number of commands", Summary: "Counts the calls of commands by their time",
+			Since: "7.0.0", Complexity: "O(N) in the number of commands", Summary: "Returns the distribution of the durations of commands",
 			Args:    []Arg{{Name: "command", Kind: "string", Optional: true, Multiple: true}},
-			Differs: "The buckets end at powers of two; of a batch of CL.THROTTLE each call took its part.",
+			Differs: "The buckets end at powers of two. The duration of a batch of CL.THROTTLE is divided among its calls.",
 		},
 		{
 			Name: "history", Arity: 3, Flags: byAdmin,
@@ -62,11 +62,11 @@ func latencyRows() []*Command {
 		},
 		{
 			Name: "latest", Arity: 2, Flags: byAdmin,
-			Since: "2.8.13", Complexity: "O(1)", Summary: "Returns the last sample of each event, and the worst",
+			Since: "2.8.13", Complexity: "O(1)", Summary: "Returns the latest and the worst sample of each event",
 		},
 		{
 			Name: "reset", Arity: -2, Flags: byAdmin,
-			Since: "2.8.13", Complexity: "O(1)", Summary: "Forgets the samples of events, by default of all",
+			Since: "2.8.13", Complexity: "O(1)", Summary: "Clears the samples of events, by default of all",
 			Args: []Arg{{Name: "event", Kind: "string", Optional: true, Multiple: true}},
 		},
 	}
@@ -79,7 +79,7 @@ func slowlogRows() []*Command {
 			Name: "get", Arity: -2, Flags: flags,
 			Since: "2.2.12", Complexity: "O(N) in the number of entries", Summary: "Returns the latest entries: by default 10, all with -1",
 			Args:    []Arg{{Name: "count", Kind: "integer", Optional: true}},
-			Differs: "A slow batch of CL.THROTTLE is one entry, with its first key and its size; EXEC is one, too; 16,384 are kept at most.",
+			Differs: "A slow batch of CL.THROTTLE is one entry, with its first key and its size; so is a slow EXEC. At most 16,384 entries are kept.",
 		},
 		helpRow(),
 		{
@@ -88,7 +88,7 @@ func slowlogRows() []*Command {
 		},
 		{
 			Name: "reset", Arity: 2, Flags: flags,
-			Since: "2.2.12", Complexity: "O(N) in the number of entries", Summary: "Forgets the entries",
+			Since: "2.2.12", Complexity: "O(N) in the number of entries", Summary: "Clears the entries",
 		},
 	}
 }

@@ -35,7 +35,7 @@ func cellRows() []*Command {
 		Name: "cl.throttle", Arity: -1, Flags: FlagWrite | FlagFast | FlagModule, Batches: true,
 		Keys:  KeySpec{First: 1, Last: 1, Step: 1, Flags: []string{"RW", "access", "update"}},
 		Group: "module", Since: "0.1.0", Complexity: "O(1)",
-		Summary: "Asks a key's funnel for units: replies limited (0 or 1), limit, remaining, " +
+		Summary: "Requests units of a key's funnel: returns limited (0 or 1), limit, remaining, " +
 			"seconds until a retry, seconds until it is empty",
 		Args: []Arg{
 			{Name: "key", Kind: "key"},
@@ -53,31 +53,31 @@ func transactionRows() []*Command {
 		{
 			Name: "discard", Arity: 1, Flags: transacting | FlagNotQueued, Categories: category,
 			Group: "transactions", Since: "2.0.0", Complexity: "O(N) in the number of queued commands",
-			Summary: "Forgets the commands behind MULTI",
+			Summary: "Discards the queued commands",
 		},
 		{
 			Name: "exec", Arity: 1, Flags: asIs | FlagNotQueued, Categories: category, Long: true,
 			Group: "transactions", Since: "1.2.0", Complexity: "Depends on the commands",
-			Summary: "Executes the commands behind MULTI as one step",
+			Summary: "Executes the queued commands as one step",
 		},
 		{
 			Name: "multi", Arity: 1, Flags: transacting | FlagNotQueued, Categories: category,
 			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
-			Summary: "Begins a transaction",
-			Differs: "The commands of a transaction are bounded together by --max-command-bytes.",
+			Summary: "Starts a transaction",
+			Differs: "All commands of a transaction together are limited by --max-command-bytes.",
 		},
 		{
 			Name: "unwatch", Arity: 1, Flags: transacting, Categories: category,
 			Group: "transactions", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Forgets all watched keys",
+			Summary: "Stops watching all keys",
 		},
 		{
 			Name: "watch", Arity: -2, Flags: transacting | FlagNotQueued, Categories: category,
 			Keys:  KeySpec{First: 1, Last: -1, Step: 1, Flags: []string{"RO"}},
 			Group: "transactions", Since: "2.2.0", Complexity: "O(N) in the number of keys",
-			Summary: "Makes EXEC do nothing if one of the keys changes before",
+			Summary: "Watches keys: EXEC does nothing if one of them has changed",
 			Args:    []Arg{{Name: "key", Kind: "key", Multiple: true}},
-			Differs: "At most 10,000 keys of one client.",
+			Differs: "At most 10,000 keys per client.",
 		},
 	}
 }
@@ -92,8 +92,8 @@ func scriptingRows() []*Command {
 			{Name: "arg", Kind: "string", Optional: true, Multiple: true},
 		}
 	}
-	const differs = "Only keys that are declared can be used, and no command about all keys; a script that takes more processor time " +
-		"than --lua-time-limit is ended and leaves nothing."
+	const differs = "Scripts can use only the keys that they declare, and no command about all keys. A script that takes more CPU time " +
+		"than --lua-time-limit is stopped, and nothing that it wrote is kept."
 	const complexity = "Depends on the script"
 	write, read := []string{"RW", "access", "update"}, []string{"RO", "access"}
 	return []*Command{
@@ -110,12 +110,12 @@ func scriptingRows() []*Command {
 		{
 			Name: "eval_ro", Arity: -3, Flags: flags | FlagReadonly, Categories: category, Keys: KeySpec{Counted: 2, Flags: read},
 			Group: "scripting", Since: "7.0.0", Complexity: complexity, Differs: differs,
-			Summary: "Executes a Lua script that does not write", Args: args("script"),
+			Summary: "Executes a read-only Lua script", Args: args("script"),
 		},
 		{
 			Name: "evalsha_ro", Arity: -3, Flags: flags | FlagReadonly, Categories: category, Keys: KeySpec{Counted: 2, Flags: read},
 			Group: "scripting", Since: "7.0.0", Complexity: complexity, Differs: differs,
-			Summary: "Executes a Lua script that does not write, by its SHA1", Args: args("sha1"),
+			Summary: "Executes a read-only Lua script by its SHA1", Args: args("sha1"),
 		},
 		{
 			Name: "script", Arity: -2, Subs: scriptRows(),
@@ -132,22 +132,22 @@ func scriptRows() []*Command {
 	return []*Command{
 		{
 			Name: "exists", Arity: -3, Flags: FlagNoScript, Categories: category,
-			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Tells which scripts are known",
+			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Returns which scripts are cached",
 			Args: []Arg{{Name: "sha1", Kind: "string", Multiple: true}},
 		},
 		{
 			Name: "flush", Arity: -2, Flags: FlagNoScript | FlagNotWithKeys, Categories: category,
-			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Forgets all scripts",
+			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Removes all scripts from the cache",
 			Args: flushArgs(),
 		},
 		help,
 		{
 			Name: "kill", Arity: 2, Flags: FlagNoScript, Categories: category,
-			Since: "2.6.0", Complexity: "O(1)", Summary: "Ends the scripts that run",
+			Since: "2.6.0", Complexity: "O(1)", Summary: "Stops the scripts that are running",
 		},
 		{
 			Name: "load", Arity: 3, Flags: FlagNoScript | FlagStale | FlagNotWithKeys, Categories: category,
-			Since: "2.6.0", Complexity: "O(N) in the length of the script", Summary: "Keeps a script for EVALSHA",
+			Since: "2.6.0", Complexity: "O(N) in the length of the script", Summary: "Caches a script for EVALSHA",
 			Args: []Arg{{Name: "script", Kind: "string"}},
 		},
 	}

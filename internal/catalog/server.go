@@ -11,12 +11,12 @@ func serverRows() []*Command {
 		{
 			Name: "role", Arity: 1, Flags: transacting, Categories: admin,
 			Group: "server", Since: "2.8.12", Complexity: "O(1)",
-			Summary: "Returns that this is a master without replicas",
+			Summary: "Returns the role: a master without replicas",
 		},
 		{
 			Name: "lastsave", Arity: 1, Flags: anyTime, Categories: admin,
 			Group: "server", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Returns when the server started", Differs: "When the server started: nothing is saved.",
+			Summary: "Returns the Unix time at which the server started", Differs: "Nothing is saved; it is the time of the start.",
 		},
 		{
 			Name: "command", Arity: -1, Flags: FlagLoading | FlagStale, Categories: []string{"connection"},
@@ -27,7 +27,7 @@ func serverRows() []*Command {
 		{
 			Name: "info", Arity: -1, Flags: FlagLoading | FlagStale | FlagWhole, Categories: []string{"dangerous"},
 			Group: "server", Since: "1.0.0", Complexity: "O(N) in the number of entries",
-			Summary: "Returns the server's state and counters",
+			Summary: "Returns the state and the statistics of the server",
 			Args:    []Arg{{Name: "section", Kind: "string", Optional: true, Multiple: true}},
 		},
 		{
@@ -43,7 +43,7 @@ func serverRows() []*Command {
 		{
 			Name: "wait", Arity: 3, Flags: FlagNoScript, Categories: []string{"connection"},
 			Group: "generic", Since: "3.0.0", Complexity: "O(1)",
-			Summary: "Replies 0: there are no replicas",
+			Summary: "Returns 0: there are no replicas",
 			Args:    []Arg{{Name: "numreplicas", Kind: "integer"}, {Name: "timeout", Kind: "integer"}},
 		},
 	}
@@ -74,7 +74,7 @@ func commandRows() []*Command {
 		{
 			Name: "getkeysandflags", Arity: -4, Flags: flags, Categories: connection,
 			Since: "7.0.0", Complexity: "O(N) in the number of arguments",
-			Summary: "Returns the keys of a command, and what it does with them", Args: call,
+			Summary: "Returns the keys of a command and how it accesses them", Args: call,
 		},
 		help,
 		{
@@ -100,11 +100,11 @@ func memoryRows() []*Command {
 		helpRow(),
 		{
 			Name: "purge", Arity: 2, Flags: FlagNotWithKeys, Long: true,
-			Since: "4.0.0", Complexity: "O(N) in the memory used", Summary: "Gives free memory back to the system",
+			Since: "4.0.0", Complexity: "O(N) in the memory used", Summary: "Returns free memory to the operating system",
 		},
 		keyRow(Command{
 			Name: "usage", Arity: -3, Flags: FlagReadonly | FlagWhole, Categories: []string{},
-			Since: "4.0.0", Summary: "Returns how many bytes a key takes: its share of the table",
+			Since: "4.0.0", Summary: "Returns the bytes that a key takes: its share of the table",
 			Args: []Arg{
 				{Name: "key", Kind: "key"}, {Name: "count", Kind: "integer", Token: "SAMPLES", Optional: true},
 			},
@@ -118,7 +118,7 @@ func moduleRows() []*Command {
 		{
 			Name: "list", Arity: 2, Flags: FlagAdmin | FlagNoScript,
 			Since: "4.0.0", Complexity: "O(N) in the number of modules",
-			Summary: "Lists the modules whose commands are here",
+			Summary: "Lists the modules whose commands are available",
 		},
 	}
 }
