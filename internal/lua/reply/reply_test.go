@@ -78,7 +78,7 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(in))
 	}
 	m := machine.New(func() int64 { return 0 })
-	f.Fuzz(func(t *testing.T, in []byte) {
+	f.Fuzz(func(_ *testing.T, in []byte) {
 		m.Meter.Begin(nil, time.Second, 64<<20)
 		defer func() {
 			if p := recover(); p != nil {
