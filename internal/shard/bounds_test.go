@@ -255,3 +255,20 @@ func TestUnevenTables(t *testing.T) {
 		}
 	}
 }
+
+// TestDeleteOfExpired: what has expired cannot be deleted, even if the sweep has yet to come.
+func TestDeleteOfExpired(t *testing.T) {
+	for _, tt := range []struct {
+		nowNs int64
+		want  bool
+	}{{t0, true}, {t0 + sec - 1, true}, {t0 + sec, false}, {t0 + sec + 1, false}} {
+		s, k := newStore(4), key(0, "k")
+		put(t, s, t0, k, 1)
+		if got := s.Delete(tt.nowNs, k); got != tt.want {
+			t.Errorf("%d ns later: deleted: %t", tt.nowNs-t0, got)
+		}
+		if s.Delete(tt.nowNs, k) {
+			t.Errorf("%d ns later: deleted twice", tt.nowNs-t0)
+		}
+	}
+}

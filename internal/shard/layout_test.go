@@ -44,7 +44,7 @@ func TestEntriesAreReadBack(t *testing.T) {
 				t.Fatalf("code %#x of %d bytes, want %#x of %d", ref.code, k.storedBytes(), tt.code, stored)
 			}
 			tb.insert(refOf(&first, 0), &first, kindFunnel, t0) // so that the offset is not 0
-			const other = kindMask // than a funnel's
+			const other = kindMask                              // than a funnel's
 			tb.insert(ref, &k, other, t0)
 			b, slot := tb.find(ref, &k)
 			if b == nil {
