@@ -3,6 +3,7 @@ package shard
 import (
 	"fmt"
 	"hash/maphash"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -193,5 +194,83 @@ func TestBytesAreExact(t *testing.T) {
 	}
 	if st.Bytes != want {
 		t.Errorf("%d bytes, want %d", st.Bytes, want)
+	}
+}
+
+// TestUnevenTables: most hashes begin alike, so that segments of few leading bits, which have many places in the
+// directory, stand beside ones of many. (A long key's hash is kept, so a test may choose it.)
+func TestUnevenTables(t *testing.T) {
+	for round := range uint64(20) {
+		rng := rand.New(rand.NewPCG(11, round))
+		tb, m := &table{seed: maphash.MakeSeed(), skip: uint8(4 * (round % 2))}, map[uint64]bool{}
+		entry := func(hash uint64) (keyRef, *Key) {
+			k := key(0, fmt.Sprintf("%020d", hash))
+			return keyRef{hash: hash, low: hash, code: codeInArena}, &k
+		}
+		check := func(when string) {
+			t.Helper()
+			for hash := range m {
+				if b, _ := tb.find(entry(hash)); b == nil {
+					t.Fatalf("round %d, %s: the entry at %x is not found", round, when, hash)
+				}
+			}
+			seen, segments := 0, 0
+			for at, more := uint64(0), tb.count > 0; more; more = at != 0 {
+				seg, next := tb.segmentAfter(at)
+				if at<<seg.depth != 0 {
+					t.Fatalf("round %d, %s: a segment of depth %d at %x", round, when, seg.depth, at)
+				}
+				seen, segments, at = seen+int(seg.used), segments+1, next
+			}
+			if seen != len(m) || tb.count != len(m) || tb.count > 0 && segments != tb.segments() {
+				t.Fatalf("round %d, %s: a walk sees %d entries in %d segments, want %d in %d", round, when, seen, segments, len(m), tb.segments())
+			}
+		}
+		for _, bits := range []int{8, 1, 3} { // the first fill goes deep, the others split what was left behind
+			for range 1000 {
+				hash := rng.Uint64() >> rng.IntN(bits) >> tb.skip
+				ref, k := entry(hash)
+				tb.insert(ref, k, kindFunnel, 1)
+				m[hash] = true
+			}
+			check(fmt.Sprint("filled by ", bits))
+		}
+		depth := tb.depth
+		for len(m) > 0 {
+			for hash := range m {
+				if ref, k := entry(hash); rng.IntN(4) == 0 {
+					b, slot := tb.find(ref, k)
+					tb.set(ref, k, b, slot, 1, 1)
+					delete(m, hash)
+				}
+			}
+			for at, more := uint64(0), true; more; more = at != 0 {
+				for tb.merge(at) {
+					continue
+				}
+				_, at = tb.segmentAfter(at)
+			}
+			check("thinned out")
+		}
+		if depth < 5 || tb.depth != 0 || tb.segments() != 1 {
+			t.Errorf("round %d: the directory's depth was %d, and is %d with %d segments in the end", round, depth, tb.depth, tb.segments())
+		}
+	}
+}
+
+// TestDeleteOfExpired: what has expired cannot be deleted, even if the sweep has yet to come.
+func TestDeleteOfExpired(t *testing.T) {
+	for _, tt := range []struct {
+		nowNs int64
+		want  bool
+	}{{t0, true}, {t0 + sec - 1, true}, {t0 + sec, false}, {t0 + sec + 1, false}} {
+		s, k := newStore(4), key(0, "k")
+		put(t, s, t0, k, 1)
+		if got := s.Delete(tt.nowNs, k); got != tt.want {
+			t.Errorf("%d ns later: deleted: %t", tt.nowNs-t0, got)
+		}
+		if s.Delete(tt.nowNs, k) {
+			t.Errorf("%d ns later: deleted twice", tt.nowNs-t0)
+		}
 	}
 }

@@ -36,7 +36,7 @@ func TestEntriesAreReadBack(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tt.db, " ", tt.nameBytes), func(t *testing.T) {
 			tb := &table{seed: maphash.MakeSeed()}
-			other, k := key(0, strings.Repeat("other", 20)), key(tt.db, strings.Repeat("\xff", tt.nameBytes))
+			first, k := key(0, strings.Repeat("first", 20)), key(tt.db, strings.Repeat("\xff", tt.nameBytes))
 			hash := hashKey(tb.seed, k.DB, k.Name)
 			ref, stored := refOf(&k, hash), tt.nameBytes
 			if tt.db != 0 {
@@ -45,11 +45,15 @@ func TestEntriesAreReadBack(t *testing.T) {
 			if ref.code != tt.code || ref.isLong() != (stored > inlineBytes) || storedBytes(&k) != stored {
 				t.Fatalf("code %#x of %d bytes, want %#x of %d", ref.code, storedBytes(&k), tt.code, stored)
 			}
-			tb.insert(refOf(&other, 0), &other, kindFunnel, t0) // so that the offset is not 0
-			tb.insert(ref, &k, kindFunnel, t0)
+			tb.insert(refOf(&first, 0), &first, kindFunnel, t0) // so that the offset is not 0
+			const other = kindMask                              // than a funnel's
+			tb.insert(ref, &k, other, t0)
 			b, slot := tb.find(ref, &k)
 			if b == nil {
 				t.Fatal("it is not found")
+			}
+			if got := b.code(slot) >> kindShift & kindMask; got != other {
+				t.Errorf("kind %d, want %d", got, other)
 			}
 			seg := tb.directory[0]
 			if got := tb.hashAt(b, slot); got != hash {
