@@ -71,7 +71,7 @@ func TestAPanicEndsItsConnectionAndNothingElse(t *testing.T) {
 		if n := s.Stats().Panics; n != 1 {
 			t.Errorf("%d panics counted, want 1", n)
 		}
-		if log := s.log.String(); !strings.Contains(log, "the session broke") || !strings.Contains(log, "harness_test.go") {
+		if log := s.log.String(); !strings.Contains(log, "the session broke") || !strings.Contains(log, "(*echoes).Feed") {
 			t.Errorf("the log has no panic with its stack: %s", log)
 		}
 	})
