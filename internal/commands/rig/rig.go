@@ -21,6 +21,7 @@ import (
 	"cellserver/internal/lua"
 	"cellserver/internal/peer"
 	"cellserver/internal/resp"
+	"cellserver/internal/resptest"
 	"cellserver/internal/session"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -232,6 +233,21 @@ const Pong = "+PONG\r\n"
 
 // SHAOf is the name of a script for EVALSHA.
 func SHAOf(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) }
+
+// CallOf writes a call of a command with so many words, its name in mixed case.
+func CallOf(c *catalog.Command, words int) string {
+	args := make([]string, 0, words)
+	for part := range strings.SplitSeq(c.FullName(), "|") {
+		args = append(args, strings.ToUpper(part[:1])+part[1:])
+	}
+	for len(args) < words {
+		args = append(args, "1")
+	}
+	return resptest.Encode(args...)
+}
+
+// Standing has the clock stand still, for commands that read it from goroutines of their own.
+func Standing(c *commands.Config) { c.Now = func() int64 { return T0 } }
 
 // NewScripts returns what executes scripts, on a clock that goes forward by itself.
 func NewScripts(limit time.Duration) *lua.Engine {

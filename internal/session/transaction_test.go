@@ -1,4 +1,4 @@
-package commands_test
+package session_test
 
 import (
 	"strconv"
@@ -11,6 +11,13 @@ import (
 	"cellserver/internal/commands/rig"
 	"cellserver/internal/peer"
 	"cellserver/internal/resptest"
+)
+
+// Bounds as clients feel them:
+const (
+	maxWatched     = 10_000
+	queuedArgBytes = 24 // that an argument behind MULTI costs beside its bytes
+	longExec       = 1000
 )
 
 const (

@@ -1,4 +1,4 @@
-package commands_test
+package session_test
 
 import (
 	"strconv"
@@ -95,9 +95,9 @@ func sessionSeeds() []string {
 		"CONFIG GET * save\r\nCONFIG SET maxclients 5\r\nACL LOG 5\r\nACL DRYRUN default get a\r\nACL GETUSER default\r\nCOMMAND GETKEYS eval x 1 a\r\nCOMMAND DOCS get\r\n",
 		"DEBUG PROTOCOL string\r\nSHUTDOWN ABORT\r\nCL.THROTTLE k 1 1 1\r\nQUIT\r\n", "POST / HTTP/1.1\r\n", "*1\r\n$-9\r\n",
 	}
-	eachCommand(func(r *catalog.Command) {
+	catalog.New().Each(func(r *catalog.Command) {
 		if r.Subs == nil {
-			seeds = append(seeds, callOf(r, max(r.Arity, -r.Arity, 1))+callOf(r, max(r.Arity, -r.Arity, 1)+1))
+			seeds = append(seeds, rig.CallOf(r, max(r.Arity, -r.Arity, 1))+rig.CallOf(r, max(r.Arity, -r.Arity, 1)+1))
 		}
 	})
 	return seeds

@@ -1,7 +1,6 @@
-package commands_test
+package docs_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -10,55 +9,21 @@ import (
 	"cellserver/internal/resptest"
 )
 
-// eachCommand visits all commands and subcommands.
-func eachCommand(visit func(c *catalog.Command)) { catalog.New().Each(visit) }
+const maxNames = 128 // of one COMMAND
 
-// callOf writes a call of a row with so many words, its name in mixed case.
-func callOf(r *catalog.Command, words int) string {
-	name := strings.Split(r.FullName(), "|")
-	args := make([]string, 0, words)
-	for _, part := range name {
-		args = append(args, strings.ToUpper(part[:1])+part[1:])
+// TestAnswersAreBounded asks for the most that one command may get.
+func TestAnswersAreBounded(t *testing.T) {
+	s := rig.New().Session()
+	for _, command := range []string{"COMMAND DOCS", "COMMAND INFO"} {
+		most := strings.Repeat(" client", maxNames)
+		if got := rig.Say(t, s, command+most+"\r\n"); strings.HasPrefix(got, "-") || len(got) > 4<<20 {
+			t.Errorf("%s of %d names got %d bytes: %.80q", command, maxNames, len(got), got)
+		}
+		want := "-ERR more than 128 names or patterns; ask for all of them instead\r\n"
+		if got := rig.Say(t, s, command+most+" client\r\n"); got != want {
+			t.Errorf("%s of one more got %.80q, want %q", command, got, want)
+		}
 	}
-	for len(args) < words {
-		args = append(args, "1")
-	}
-	return resptest.Encode(args...)
-}
-
-// TestArityErrors are read off the table.
-func TestArityErrors(t *testing.T) {
-	eachCommand(func(r *catalog.Command) {
-		least := len(strings.Split(r.FullName(), "|"))
-		for words := least; words < least+6; words++ {
-			if words == r.Arity || r.Arity < 0 && words >= -r.Arity || r.Subs != nil && words > 1 {
-				continue
-			}
-			got := rig.Say(t, rig.New().Session(), callOf(r, words)+resptest.Encode("PING"))
-			code := "-ERR "
-			if r.Name == "exec" {
-				code = "-EXECABORT Transaction discarded because of: "
-			}
-			if want := code + "wrong number of arguments for '" + r.FullName() + "' command\r\n" + rig.Pong; got != want {
-				t.Errorf("%s with %d words: got %q, want %q", r.FullName(), words, got, want)
-			}
-		}
-	})
-}
-
-// TestNoAuth: of all commands only four run before AUTH.
-func TestNoAuth(t *testing.T) {
-	free := []string{"auth", "hello", "quit", "reset"}
-	eachCommand(func(r *catalog.Command) {
-		words := max(r.Arity, -r.Arity)
-		if r.Subs != nil && words > 1 {
-			return // its subcommands are visited
-		}
-		got, _, _ := rig.Converse(t, rig.New(rig.WithPassword("secret")).Session(), callOf(r, words))
-		if refused := strings.HasSuffix(got, "NOAUTH Authentication required.\r\n"); refused == slices.Contains(free, r.FullName()) {
-			t.Errorf("%s before AUTH: got %q", r.FullName(), got)
-		}
-	})
 }
 
 // TestIntrospectionTellsTheTable: COMMAND, COMMAND INFO and COMMAND DOCS say what the rows say, in both protocols.

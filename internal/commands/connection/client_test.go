@@ -1,4 +1,4 @@
-package commands_test
+package connection_test
 
 import (
 	"fmt"
@@ -11,10 +11,15 @@ import (
 	"cellserver/internal/resptest"
 )
 
+const (
+	openDefault   = "user default on nopass ~* &* +@all"
+	maxClientText = 1 << 10
+)
+
 // clientRig is an engine with some clients: 1 and 2 of one host, the second of user app, 3 by a unix socket.
-func clientRig(t *testing.T) (r *aclRig, all []*rig.Client) {
+func clientRig(t *testing.T) (r *rig.UserRig, all []*rig.Client) {
 	t.Helper()
-	r = newACLRig(t, openDefault, "user app on >pw ~* +@all")
+	r = rig.NewUserRig(t, openDefault, "user app on >pw ~* +@all")
 	for _, p := range []peer.Peer{
 		{Addr: "192.0.2.1:1", LocalAddr: "192.0.2.2:6380"},
 		{Addr: "192.0.2.1:2", LocalAddr: "192.0.2.3:6380"},
@@ -146,6 +151,22 @@ func TestKillItselfInATransaction(t *testing.T) {
 		got, _, status := rig.Converse(t, s, "MULTI\r\nCLIENT KILL ID 1 SKIPME no\r\n"+more+"PING\r\nEXEC\r\nPING\r\n")
 		if !strings.HasSuffix(got, rig.Pong) || !strings.Contains(got, "\r\n:1\r\n") || strings.Count(got, rig.Pong) != 1 || status != peer.Close {
 			t.Errorf("%q: got %q, status %d", more, got, status)
+		}
+	}
+}
+
+// TestClientText: the longest names that a client may give itself.
+func TestClientText(t *testing.T) {
+	longest := strings.Repeat("n", maxClientText)
+	for _, tt := range []struct{ in, want string }{
+		{resptest.Encode("CLIENT", "SETNAME", longest) + "CLIENT GETNAME\r\n", "+OK\r\n$1024\r\n" + longest + "\r\n"},
+		{resptest.Encode("CLIENT", "SETNAME", longest+"n") + "CLIENT GETNAME\r\n", "-ERR Client names cannot be longer than 1024 bytes.\r\n$-1\r\n"},
+		{resptest.Encode("CLIENT", "SETINFO", "lib-name", longest), "+OK\r\n"},
+		{resptest.Encode("CLIENT", "SETINFO", "lib-ver", longest+"n"), "-ERR lib-ver cannot be longer than 1024 bytes.\r\n"},
+		{resptest.Encode("HELLO", "2", "SETNAME", longest+"n"), "-ERR Client names cannot be longer than 1024 bytes.\r\n"},
+	} {
+		if got := rig.Say(t, rig.New().Session(), tt.in); got != tt.want {
+			t.Errorf("%.60q: got %.100q, want %.100q", tt.in, got, tt.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package commands_test
+package operator_test
 
 import (
 	"bytes"
@@ -11,6 +11,14 @@ import (
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/resptest"
+)
+
+// Bounds as clients feel them:
+const (
+	feedBytes         = 64 << 10 // of replies, after which a Feed ends
+	maxInnerLineBytes = 1 << 20
+	maxLineArgBytes   = 8 << 10
+	maxLineArgs       = 1 << 10
 )
 
 // watched returns what a MONITOR in another session has been sent, without its time.
@@ -57,7 +65,7 @@ func TestMonitor(t *testing.T) {
 			`[0 c] "DEL"` + strings.Repeat(` ""`, maxLineArgs-1) + ` "... (977 more arguments)"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := rig.New(standing)
+			r := rig.New(rig.Standing)
 			monitor, s := r.Session(), r.Session()
 			if got := rig.Say(t, monitor, "MONITOR\r\n"); got != "+OK\r\n" {
 				t.Fatalf("got %q", got)
@@ -76,7 +84,7 @@ func TestMonitor(t *testing.T) {
 
 // TestMonitorsOwnCommands: it may do what does not touch keys, and RESET and QUIT end it.
 func TestMonitorsOwnCommands(t *testing.T) {
-	r := rig.New(standing)
+	r := rig.New(rig.Standing)
 	s := r.Session()
 	const refused = "-ERR Replica can't interact with the keyspace\r\n"
 	line := func(text string) string { return "+1700000000.000000 [0 192.0.2.1:5000] " + text + "\r\n" }
@@ -109,7 +117,7 @@ func TestMonitorsOwnCommands(t *testing.T) {
 
 // TestMonitorIsWoken once for what it has not yet taken, and is not while there is nothing.
 func TestMonitorIsWoken(t *testing.T) {
-	r := rig.New(standing)
+	r := rig.New(rig.Standing)
 	monitor, s := r.Session(), r.Session()
 	rig.Say(t, monitor, "MONITOR\r\n")
 	woken := monitor.Conn.Woken
@@ -134,7 +142,7 @@ func TestMonitorIsWoken(t *testing.T) {
 
 // TestMonitorTakesPieces: a Feed gives whole lines, and not all of many.
 func TestMonitorTakesPieces(t *testing.T) {
-	r := rig.New(standing)
+	r := rig.New(rig.Standing)
 	monitor, s := r.Session(), r.Session()
 	rig.Say(t, monitor, "MONITOR\r\n")
 	rig.Say(t, s, strings.Repeat("ECHO abcdefghijklmnopqrstuvwxyz\r\n", 10_000))
@@ -154,7 +162,7 @@ func TestMonitorTakesPieces(t *testing.T) {
 
 // TestMonitorThatFallsBehind is closed, and nobody waits for it.
 func TestMonitorThatFallsBehind(t *testing.T) {
-	r := rig.New(standing)
+	r := rig.New(rig.Standing)
 	slow, quick, s := r.Session(), r.Session(), r.Session()
 	rig.Say(t, slow, "MONITOR\r\n")
 	rig.Say(t, quick, "MONITOR\r\n")
@@ -191,7 +199,7 @@ func TestLongScriptDropsNoMonitor(t *testing.T) {
 	const calls = observe.MaxMonitorBytes / 40
 	script := resptest.Encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.call('exists', KEYS[1]) end", calls), "1", "k")
 	for _, in := range []string{script, "MULTI\r\n" + script + script + "EXEC\r\n"} {
-		r := rig.New(standing)
+		r := rig.New(rig.Standing)
 		monitor, s := r.Session(), r.Session()
 		rig.Say(t, monitor, "MONITOR\r\n")
 		rig.Converse(t, s, in+"PING\r\n")
@@ -208,7 +216,7 @@ func TestLongScriptDropsNoMonitor(t *testing.T) {
 
 // TestMonitorConcurrently: every command is there once, of scripts that begin again too. For the race detector.
 func TestMonitorConcurrently(t *testing.T) {
-	r := rig.New(standing)
+	r := rig.New(rig.Standing)
 	monitor := r.Session()
 	rig.Say(t, monitor, "MONITOR\r\n")
 	const clients, rounds = 4, 100

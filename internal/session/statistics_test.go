@@ -1,15 +1,11 @@
-package commands_test
+package session_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"cellserver/internal/commands"
-	"cellserver/internal/commands/admin"
 	"cellserver/internal/commands/rig"
 	"cellserver/internal/resptest"
 )
@@ -96,48 +92,40 @@ func TestTimeAside(t *testing.T) {
 	}
 }
 
-// TestConfigSet sets all or nothing.
-func TestConfigSet(t *testing.T) {
-	values := map[string]string{"one": "1", "two": "2"}
-	var mu sync.Mutex // guards values
-	setting := func(name string) admin.Setting {
-		return admin.Setting{Name: name, Get: func() string { mu.Lock(); defer mu.Unlock(); return values[name] }, Set: func(value string) (func(), error) {
-			if value == "bad" {
-				return nil, errors.New("bad\r\nvalue")
-			}
-			return func() { mu.Lock(); defer mu.Unlock(); values[name] = value }, nil
-		}}
-	}
-	r := rig.New(func(c *commands.Config) {
-		c.Settings = []admin.Setting{setting("one"), setting("two"), admin.Constant("fixed", "x")}
-	})
+// TestCommandsAreTimedToTheirEnd: one that is done aside as well, but for the pause of a failed login.
+func TestCommandsAreTimedToTheirEnd(t *testing.T) {
+	r := rig.New()
+	r.Clock.StepBy(int64(time.Millisecond))
 	s := r.Session()
-	both := func(one, two string) string {
-		return "*4\r\n$3\r\none\r\n$1\r\n" + one + "\r\n$3\r\ntwo\r\n$1\r\n" + two + "\r\n"
-	}
-	for _, tt := range []struct{ in, want, one, two string }{
-		{"one 3 TWO 4", "+OK\r\n", "3", "4"},
-		{"one 5 two bad", "-ERR CONFIG SET failed (possibly related to argument 'two') - bad\\r\\nvalue\r\n", "3", "4"},
-		{"one bad two 5", "-ERR CONFIG SET failed (possibly related to argument 'one') - bad\\r\\nvalue\r\n", "3", "4"},
-		{"one 5 fixed y", "-ERR CONFIG SET failed (possibly related to argument 'fixed') - can't set immutable config\r\n", "3", "4"},
-		{"one 5 ONE 6", "-ERR CONFIG SET failed (possibly related to argument 'ONE') - duplicate parameter\r\n", "3", "4"},
-		{"one 5 nosuch 6", "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n", "3", "4"},
-		{"one 5 two", "-ERR syntax error\r\n", "3", "4"},
-		{"two 7", "+OK\r\n", "3", "7"},
+	rig.Say(t, s, "CL.THROTTLE k 1 1 1\r\nEVAL 'return 1' 0\r\nDBSIZE\r\nPING\r\nCL.THROTTLE k 1 1 1\r\nCL.THROTTLE k 1 1 1\r\n")
+	st := r.Engine.Records.Stats()
+	for kind, want := range map[string]struct {
+		count       uint64
+		least, most time.Duration
+	}{
+		"cl.throttle": {3, 3 * time.Millisecond, 3 * time.Millisecond}, // the batch of 2 took 1, and so did its calls
+		"script":      {1, time.Millisecond, 10 * time.Millisecond},
+		"other":       {2, 2 * time.Millisecond, 10 * time.Millisecond},
 	} {
-		if got := rig.Say(t, s, "CONFIG SET "+tt.in+"\r\nCONFIG GET one two\r\n"); got != tt.want+both(tt.one, tt.two) {
-			t.Errorf("%s: got %q", tt.in, got)
+		d := st.Durations[kind]
+		if sum := time.Duration(d.SumNs); d.Count != want.count || sum < want.least || sum > want.most {
+			t.Errorf("%s: %d took %s, want %d in %s to %s", kind, d.Count, sum, want.count, want.least, want.most)
 		}
 	}
-	var wg sync.WaitGroup
-	for _, value := range []string{"8", "9"} {
-		wg.Go(func() {
-			s := r.Session()
-			rig.Say(t, s, strings.Repeat("CONFIG SET one "+value+" two "+value+"\r\n", 300))
-		})
+	if got := r.Engine.Records.ThrottleDurations(); got.Count != 3 || got.Quantile(1) > 1100*time.Microsecond {
+		t.Errorf("latency: %d, at most %s", got.Count, got.Quantile(1))
 	}
-	wg.Wait()
-	if values["one"] != values["two"] {
-		t.Errorf("two clients' settings are mixed: %v", values)
+	stats := rig.Say(t, s, "INFO commandstats\r\n")
+	if !strings.Contains(stats, "cmdstat_cl.throttle:calls=3,usec=2000,usec_per_call=666.67,") || !strings.Contains(stats, "cmdstat_eval:calls=1,") {
+		t.Errorf("commandstats: %s", stats)
+	}
+}
+
+func TestALoginsPauseIsNoWork(t *testing.T) {
+	r := rig.New()
+	s := r.Session()
+	rig.Say(t, s, "AUTH nobody wrong\r\n")
+	if d := r.Engine.Records.Stats().Durations["other"]; d.Count != 1 || d.SumNs != 0 { // the clock stands still
+		t.Errorf("%d took %d ns", d.Count, d.SumNs)
 	}
 }

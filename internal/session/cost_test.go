@@ -1,4 +1,4 @@
-package commands_test
+package session_test
 
 import (
 	"fmt"
@@ -57,13 +57,13 @@ func TestRulesAndScriptsAllocateLittle(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	r := newACLRig(t, openDefault, "user app on >pw ~user* ~a* -@all +cl.throttle +auth")
+	r := rig.NewUserRig(t, openDefault, "user app on >pw ~user* ~a* -@all +cl.throttle +auth")
 	for _, tt := range []struct {
 		name string
 		s    *rig.Client
 		in   string
 	}{
-		{"a restricted user", r.login("app"), throttles(128, "1000000", "1000000", "1")},
+		{"a restricted user", r.Login("app"), throttles(128, "1000000", "1000000", "1")},
 		{"EVAL", r.Session(), resptest.Encode("EVAL", native, "1", "user0", "1000000", "1000000", "1")},
 		{"EVAL of one number", r.Session(), resptest.Encode("EVAL", native+"[1]", "1", "user0", "1000000", "1000000", "1")},
 		{"EVALSHA", r.Session(), resptest.Encode("EVALSHA", rig.SHAOf(native), "1", "user0", "1000000", "1000000", "1")},

@@ -1,0 +1,9 @@
+package admin_test
+
+import (
+	"testing"
+
+	"cellserver/internal/commands/rig"
+)
+
+func TestTranscripts(t *testing.T) { rig.PlayTranscripts(t) }

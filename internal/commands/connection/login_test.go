@@ -1,0 +1,79 @@
+package connection_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellserver/internal/commands"
+	"cellserver/internal/commands/rig"
+	"cellserver/internal/peer"
+)
+
+const (
+	wrongPass = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+	noAuth    = "-NOAUTH Authentication required.\r\n"
+)
+
+// TestPasswordTakenAway: who waits for it need not, as in Redis; one that is given concerns those that come.
+func TestPasswordTakenAway(t *testing.T) {
+	r := rig.New(rig.WithPassword("secret"))
+	s := r.Session()
+	if got := rig.Say(t, s, "PING\r\n"); got != noAuth {
+		t.Errorf("got %q", got)
+	}
+	r.Config.Users.SetDefaultPassword("")
+	if got := rig.Say(t, s, "PING\r\nACL WHOAMI\r\n"); got != rig.Pong+"$7\r\ndefault\r\n" || !s.Authenticated() {
+		t.Errorf("got %q", got)
+	}
+	r.Config.Users.SetDefaultPassword("other")
+	if got := rig.Say(t, s, "PING\r\n") + rig.Say(t, r.Session(), "PING\r\n"); got != rig.Pong+noAuth {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestLoginPauses: each failure from a host makes the next one's pause twice as long, up to a bound; a success, a
+// minute, or too many hosts make them forgotten. Nothing is executed meanwhile.
+func TestLoginPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rig.New(rig.WithPassword("secret"), func(c *commands.Config) { c.Now = func() int64 { return time.Now().UnixNano() } }) // the bubble's
+		at := func(addr string, unix bool) *rig.Client {
+			return r.SessionOf(peer.Peer{Addr: addr, Unix: unix})
+		}
+		a, sameHost, v6, socket := at("192.0.2.1:1", false), at("192.0.2.1:2", false), at("[2001:db8::1]:1", false), at("/run/a:1", true)
+		const wrong, right, hello = "AUTH wrong\r\n", "AUTH secret\r\n", "HELLO 3 AUTH default wrong\r\n"
+		for i, step := range []struct {
+			s       *rig.Client
+			after   time.Duration
+			in      string
+			pauseMs int64
+		}{
+			{a, 0, wrong, 50}, {sameHost, 0, wrong, 100}, {a, 0, hello, 200}, {v6, 0, wrong, 50}, {a, 0, wrong, 400},
+			{socket, 0, wrong, 50}, {a, 0, wrong, 800}, {a, 0, wrong, 1600}, {a, 0, wrong, 1600},
+			{a, 58 * time.Second, wrong, 1600},
+			{v6, 0, wrong, 50}, {socket, 0, wrong, 50},
+			{a, 0, right, 0}, {sameHost, 0, wrong, 50}, {a, 0, wrong, 100},
+			{a, time.Hour, wrong, 50},
+		} {
+			time.Sleep(step.after) // the bubble's time
+			began := time.Now()
+			rig.Converse(t, step.s, step.in)
+			if got := time.Since(began).Milliseconds(); got != step.pauseMs {
+				t.Errorf("step %d: a pause of %d ms, want %d", i, got, step.pauseMs)
+			}
+		}
+		s := at("192.0.2.9:1", false)
+		replies, left, status := rig.Feed(t, s, "AUTH wrong\r\nAUTH secret\r\nPING\r\n")
+		if replies != "" || left != "AUTH secret\r\nPING\r\n" || status != peer.Waiting || s.Authenticated() {
+			t.Errorf("while it waits: %q, left %q, status %d", replies, left, status)
+		}
+		if got := rig.Say(t, s, left); got != wrongPass+"+OK\r\n"+rig.Pong {
+			t.Errorf("afterwards: %q", got)
+		}
+		s.Close()
+		s = at("192.0.2.9:1", false)
+		rig.Feed(t, s, "AUTH wrong\r\n")
+		s.Close() // before the pause is over
+		time.Sleep(time.Second)
+	})
+}
