@@ -203,7 +203,7 @@ func TestUnevenTables(t *testing.T) {
 	for round := range uint64(20) {
 		rng := rand.New(rand.NewPCG(11, round))
 		tb, m := &table{seed: maphash.MakeSeed(), skip: uint8(4 * (round % 2))}, map[uint64]bool{}
-		entry := func(hash uint64) (keyRef, *Key) {
+		entry := func(hash uint64) (keyRef, *store.Key) {
 			k := key(0, fmt.Sprintf("%020d", hash))
 			return keyRef{hash: hash, low: hash, code: codeInArena}, &k
 		}
@@ -266,10 +266,10 @@ func TestDeleteOfExpired(t *testing.T) {
 	}{{t0, true}, {t0 + sec - 1, true}, {t0 + sec, false}, {t0 + sec + 1, false}} {
 		s, k := newStore(4), key(0, "k")
 		put(t, s, t0, k, 1)
-		if got := s.Delete(tt.nowNs, k); got != tt.want {
-			t.Errorf("%d ns later: deleted: %t", tt.nowNs-t0, got)
+		if n, _ := s.Delete(tt.nowNs, []store.Key{k}); (n == 1) != tt.want {
+			t.Errorf("%d ns later: deleted: %d", tt.nowNs-t0, n)
 		}
-		if s.Delete(tt.nowNs, k) {
+		if n, _ := s.Delete(tt.nowNs, []store.Key{k}); n != 0 {
 			t.Errorf("%d ns later: deleted twice", tt.nowNs-t0)
 		}
 	}
