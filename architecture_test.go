@@ -25,6 +25,8 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/commands/operator",
 		module + "/internal/commands/docs",
 		module + "/internal/session",
+		module + "/internal/background",
+		module + "/internal/transact",
 		module + "/internal/certs/certtest",
 		module + "/internal/certs",
 		module + "/internal/replay",

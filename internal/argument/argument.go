@@ -56,3 +56,17 @@ func Database(arg []byte, databases int) (db uint16, err error) {
 	}
 	return uint16(n), nil
 }
+
+// Script splits the arguments of EVAL and its like into keys and others, by the number of keys that they give.
+func Script(args [][]byte) (keys, argv [][]byte, err error) {
+	n, ok := resp.ParseInt(args[2])
+	switch {
+	case !ok:
+		return nil, nil, reply.ErrNotInteger
+	case n > int64(len(args)-3):
+		return nil, nil, reply.Error("ERR Number of keys can't be greater than number of args")
+	case n < 0:
+		return nil, nil, reply.Error("ERR Number of keys can't be negative")
+	}
+	return args[3 : 3+n], args[3+n:], nil
+}

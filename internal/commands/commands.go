@@ -78,7 +78,9 @@ func NewEngine(c Config) (*Engine, error) {
 	handlers := map[string]session.Handler{}
 	for _, room := range []map[string]session.Handler{
 		keys.Handlers(keys.Config{Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes, MaxReplyBytes: c.MaxReplyBytes}),
-		connection.Handlers(connection.Config{Catalog: cat, Users: c.Users, Clients: register, Databases: c.Databases}),
+		connection.Handlers(&connection.Config{
+			Catalog: cat, Users: c.Users, Clients: register, Logins: logins, Databases: c.Databases, Now: c.Now, Log: c.Log,
+		}),
 		admin.Handlers(administration),
 		operator.Handlers(operator.Config{Catalog: cat, Records: records}),
 		docs.Handlers(docs.Config{Catalog: cat}),
@@ -88,7 +90,7 @@ func NewEngine(c Config) (*Engine, error) {
 	}
 	sessions, err := session.NewEngine(session.Config{
 		Store: c.Store, Now: c.Now, WallTime: c.WallTime, Catalog: cat, Handlers: handlers, Users: c.Users, ACLLog: aclLog,
-		Logins: logins, Records: records, Clients: register, Reading: c.Reading, Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,
+		Records: records, Clients: register, Reading: c.Reading, Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,
 		MaxReplyBytes: c.MaxReplyBytes, Limits: c.Limits, Scripts: c.Scripts, BackgroundThreads: c.BackgroundThreads, Log: c.Log,
 	})
 	return &Engine{Engine: sessions, Records: records, Logins: logins, Clients: register, admin: administration}, err

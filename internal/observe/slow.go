@@ -56,6 +56,13 @@ type Caller interface {
 	Name() string
 }
 
+// Slow records a call if it was slow, without passwords; else it is one comparison.
+func (r *Records) Slow(c *catalog.Command, args [][]byte, by Caller, nowNs, ns int64) {
+	if r.Slowness.IsSlow(ns) {
+		r.SlowCall(c, ShortArgs(Redacted(c, args)), by, nowNs, ns)
+	}
+}
+
 // SlowCall records a call that IsSlow.
 func (r *Records) SlowCall(c *catalog.Command, args []string, by Caller, nowNs, ns int64) {
 	if from := r.Slowness.Slowlog(); from >= 0 && ns/1000 >= from {

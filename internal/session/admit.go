@@ -26,7 +26,7 @@ func (s *Session) admit(args [][]byte) (*catalog.Command, error) {
 		return c, reply.ErrNotInMulti
 	}
 	if s.role == inScript && c.Flags&catalog.FlagNoScript != 0 {
-		return c, errNotInScript
+		return c, reply.ErrNotInScript
 	}
 	if s.user != nil && !s.user.Unrestricted() {
 		if err := s.permit(c, args); err != nil {
@@ -54,7 +54,7 @@ func (s *Session) find(args [][]byte) (*catalog.Command, error) {
 	c := s.engine.config.Catalog.Lookup(args[0])
 	if c == nil {
 		if s.role == inScript {
-			return nil, errUnknownInScript
+			return nil, reply.ErrUnknownInScript
 		}
 		if isCrossProtocol(args[0]) {
 			s.engine.reportCrossProtocol(s.client.Addr())
@@ -65,7 +65,7 @@ func (s *Session) find(args [][]byte) (*catalog.Command, error) {
 	if c.Subs != nil && len(args) > 1 {
 		sub := c.Sub(args[1])
 		if sub == nil && s.role == inScript {
-			return nil, errUnknownInScript
+			return nil, reply.ErrUnknownInScript
 		}
 		if sub == nil {
 			return nil, reply.UnknownSubcommand(c, args[1])
@@ -74,7 +74,7 @@ func (s *Session) find(args [][]byte) (*catalog.Command, error) {
 	}
 	if !c.AcceptsArity(len(args)) {
 		if s.role == inScript {
-			return c, errArityInScript
+			return c, reply.ErrArityInScript
 		}
 		return c, reply.Arity(c)
 	}
@@ -85,14 +85,14 @@ func (s *Session) find(args [][]byte) (*catalog.Command, error) {
 func (s *Session) admitInScript(c *catalog.Command, args [][]byte) error {
 	switch {
 	case c.Flags&catalog.FlagWhole != 0:
-		return errWholeInScript
+		return reply.ErrWholeInScript
 	case c.Flags&catalog.FlagWrite != 0 && s.inner.readOnly:
-		return errReadOnlyScript
+		return reply.ErrReadOnlyScript
 	}
 	var err error
 	c.Keys.Each(args, func(name []byte) {
 		if !s.declared(name) {
-			err = errUndeclared(name)
+			err = reply.Undeclared(name)
 		}
 	})
 	return err

@@ -1,10 +1,11 @@
 package session
 
 import (
+	"time"
+
 	"cellserver/internal/acl"
 	"cellserver/internal/clients"
 	"cellserver/internal/peer"
-	"cellserver/internal/reply"
 )
 
 // Connection is the client's side of a Call, for the commands that are about it.
@@ -27,22 +28,16 @@ func (c Connection) Login(command, name, password []byte) bool {
 		s.noteDenial(acl.Denial{Reason: acl.DeniedAuth, Object: string(command), Username: string(name)})
 		return false
 	}
-	s.engine.config.Logins.Forgive(s.client.Peer)
 	s.become(user)
 	return true
 }
 
-// RefuseLogin replies that a login failed, after a pause that gets longer with each failure from the client's host.
-func (c Connection) RefuseLogin() error {
+// AfterPause replies with an error when a pause is over. Unlike Call.After's, it is not counted as work.
+func (c Connection) AfterPause(d time.Duration, err error) error {
 	s := c.s
-	pause := s.engine.config.Logins.Add(s.client.Peer, s.engine.config.Now())
-	if count := s.engine.failedLogins.Due(s.engine.config.Now()); count > 0 {
-		s.engine.config.Log.Warn("a client gave a wrong user name or password", "client", s.client.Addr(), "count", count,
-			"hint", "ACL LOG tells who they were")
-	}
-	return s.after(pause, func(s *Session) error {
-		s.pending.beganNs, s.pending.workNs = s.engine.config.Now(), 0 // the pause is no work
-		return reply.ErrWrongPass
+	return s.after(d, func(s *Session) error {
+		s.pending.beganNs, s.pending.workNs = s.engine.config.Now(), 0
+		return err
 	})
 }
 

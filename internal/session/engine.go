@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/background"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/glob"
-	"cellserver/internal/login"
 	"cellserver/internal/lua"
 	"cellserver/internal/observe"
 	"cellserver/internal/often"
 	"cellserver/internal/peer"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
+	"cellserver/internal/transact"
 )
 
 // Config is what an Engine needs. All fields but Scripts must be set.
@@ -33,7 +34,6 @@ type Config struct {
 	Handlers          map[string]Handler // by the full names of the commands, but for those that the package has itself
 	Users             *acl.Users         // made of the same Catalog
 	ACLLog            *acl.Log
-	Logins            *login.Failures
 	Records           *observe.Records
 	Clients           *clients.Register
 	Reading           funnel.Reading
@@ -49,18 +49,17 @@ type Config struct {
 // Engine is what all sessions share.
 type Engine struct {
 	config   Config
-	handlers []Handler // by catalog.Command.ID
-	live     space     // the store as it is
+	handlers []Handler      // by catalog.Command.ID
+	live     transact.Space // the store as it is
 	watcher  store.Watcher
 	txs      store.Transactor
 	decider  decide.Decider
 	scratch  sync.Pool
 	// Slots bound how much runs in the background at once, so that the event loops have processors left to run on.
-	background slots // of long commands
-	scripts    slots // of scripts
+	background background.Slots // of long commands
+	scripts    background.Slots // of scripts
 
 	crossProtocol often.Counter
-	failedLogins  often.Counter
 	slowMonitors  often.Counter
 }
 
@@ -69,12 +68,12 @@ func NewEngine(c Config) (*Engine, error) {
 	e := &Engine{
 		config:     c,
 		handlers:   make([]Handler, len(c.Catalog.Commands())),
-		live:       space{keys: c.Store},
+		live:       transact.Space{Keys: c.Store},
 		decider:    decide.Decider{Now: c.Now, Records: c.Records, Command: c.Catalog.Lookup([]byte("cl.throttle"))},
-		background: newSlots(c.BackgroundThreads),
-		scripts:    newSlots(c.BackgroundThreads),
+		background: background.NewSlots(c.BackgroundThreads),
+		scripts:    background.NewSlots(c.BackgroundThreads),
 	}
-	e.live.all, _ = c.Store.(store.Walker)
+	e.live.All, _ = c.Store.(store.Walker)
 	e.watcher, _ = c.Store.(store.Watcher)
 	e.txs, _ = c.Store.(store.Transactor)
 	e.scratch.New = func() any { return e.newScratch() }

@@ -2,36 +2,34 @@ package session
 
 import (
 	"context"
-	"slices"
 
 	"cellserver/internal/acl"
-	"cellserver/internal/argument"
-	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/peer"
 	"cellserver/internal/reply"
 	"cellserver/internal/store"
+	"cellserver/internal/transact"
 )
 
 func exec(s *Session, args [][]byte) error {
 	switch {
 	case s.multi == nil:
 		return reply.Error("ERR EXEC without MULTI")
-	case s.multi.failed:
+	case s.multi.Failed:
 		s.discard()
-		return errExecFailed
+		return reply.ErrExecFailed
 	}
 	x := s.newExecution()
-	if refused := x.notWithKeys(); refused != nil {
-		s.multi.failed = true
+	if refused := x.plan.Refused(); refused != nil {
+		s.multi.Failed = true
 		s.discard()
-		return reply.ExecAborted(errNotWithKeys(refused))
+		return reply.ExecAborted(reply.NotWithKeys(refused))
 	}
 	x.name = string(args[0])
 	s.multi = nil // what is executed is not queued
-	if x.long {
+	if x.plan.Long {
 		slots := s.engine.background
-		if x.scripts {
+		if x.plan.Scripts {
 			slots = s.engine.scripts
 		}
 		return s.inBackground(slots, x.run, func(s *Session) error {
@@ -60,7 +58,7 @@ func (s *Session) finishExec(x *execution) {
 		s.w.NullArray()
 		return
 	}
-	s.w.Array(len(x.queued))
+	s.w.Array(len(x.steps))
 	s.w.Buf = append(s.w.Buf, x.session.w.Buf...)
 	if x.session.replies != x.replies {
 		s.replies = x.session.replies
@@ -73,117 +71,70 @@ func (s *Session) finishExec(x *execution) {
 // execution is EXEC at work.
 type execution struct {
 	client  *Session // which waits
-	queued  []queuedCommand
+	steps   []transact.Step
+	plan    *transact.Plan
 	watch   store.Watch // nil without WATCH
-	keys    []store.Key // of all commands and, where there are some, those watched
 	replies replyMode   // in the beginning
-	whole   bool        // a command is about all keys
-	scripts bool        // a command is a script, which may take long
-	once    bool        // a command does more than to change keys, so it must not be executed again
-	long    bool        // worth a goroutine
 	name    string      // as the client spells it
-	session *Session    // what has executed the commands; nil if a watched key had changed
+	session *Session    // what has executed the steps; nil if a watched key had changed
 }
-
-const longExec = 1000 // commands, or keys
 
 func (s *Session) newExecution() *execution {
-	x := &execution{client: s, queued: s.multi.queued, replies: s.replies}
-	db := s.db
-	for _, q := range x.queued {
-		f := q.command.Flags
-		x.whole = x.whole || f&catalog.FlagWhole != 0
-		x.scripts = x.scripts || f&catalog.FlagScript != 0
-		x.once = x.once || f&(catalog.FlagWrite|catalog.FlagReadonly|catalog.FlagScript|catalog.FlagFast) == 0
-		x.long = x.long || q.command.Long && q.command.Keys.First == 0
-		q.command.Keys.Each(q.args, func(name []byte) { x.keys = append(x.keys, store.Key{DB: db, Name: name}) })
-		if q.command.Name == "select" {
-			if n, err := argument.Database(q.args[1], s.engine.config.Databases); err == nil {
-				db = n
-			}
-		}
-	}
+	x := &execution{client: s, steps: s.multi.Steps, replies: s.replies}
+	var watched []store.Key
 	if s.watched != nil {
-		x.watch = s.watched.watch
-		if x.keys != nil {
-			x.keys = append(x.keys, s.watched.keys...)
-		}
+		x.watch, watched = s.watched.Watch, s.watched.Keys
 	}
-	x.long = x.long || x.whole || x.scripts || len(x.queued) > longExec || len(x.keys) > longExec
+	x.plan = transact.NewPlan(x.steps, s.db, s.engine.config.Databases, watched)
 	return x
-}
-
-// notWithKeys returns a command that must not be executed while keys are held, if any are.
-func (x *execution) notWithKeys() *catalog.Command {
-	at := slices.IndexFunc(x.queued, func(q queuedCommand) bool { return q.command.Flags&catalog.FlagNotWithKeys != 0 })
-	if at < 0 || x.keys == nil && !x.whole {
-		return nil
-	}
-	return x.queued[at].command
 }
 
 // run executes the commands as one step, unless a watched key has changed.
 func (x *execution) run(ctx context.Context) {
 	e := x.client.engine
-	nowNs := e.config.Now()
-	switch {
-	case x.whole:
-		all := e.txs.BeginAll(nowNs)
-		defer all.End()
-		x.execute(ctx, &space{keys: all, all: all, nowNs: nowNs})
-	case x.scripts && !x.once:
-		e.optimistically(x.keys, func(in *space) (keep bool) {
-			x.execute(ctx, in)
-			return true
-		})
-	default:
-		tx := e.txs.Begin(nowNs, x.keys)
-		defer tx.Rollback()
-		x.execute(ctx, &space{keys: tx, nowNs: nowNs})
-		tx.Commit()
-	}
+	x.plan.Run(e.txs, e.config.Now, func(in *transact.Space) { x.execute(ctx, in) })
 }
 
-func (x *execution) execute(ctx context.Context, in *space) {
+func (x *execution) execute(ctx context.Context, in *transact.Space) {
 	x.session = nil
 	// A session that has ended watches nothing any more, and has ended ctx before.
-	if x.watch != nil && (x.watch.Dirty(in.nowNs) || ctx.Err() != nil) {
+	if x.watch != nil && (x.watch.Dirty(in.NowNs) || ctx.Err() != nil) {
 		return
 	}
 	// From here on all is executed, or a transaction could be cut in half.
 	s := x.client.child(context.WithoutCancel(ctx), inExec, in)
 	s.borrow()
 	defer s.giveBack()
-	for _, q := range x.queued {
+	for _, q := range x.steps {
 		if err := s.mayExecuteQueued(q); err != nil {
 			s.fail(err)
 			continue
 		}
-		s.run(held{command: q.command, args: q.args})
+		s.run(held{command: q.Command, args: q.Args})
 		s.flush()
 	}
 	x.session = s
 }
 
 // mayExecuteQueued refuses what EXEC must not do any more.
-func (s *Session) mayExecuteQueued(q queuedCommand) error {
+func (s *Session) mayExecuteQueued(q transact.Step) error {
 	if most := s.engine.config.MaxReplyBytes; len(s.w.Buf) > most {
-		return errTooLongReplies(most)
+		return reply.TooLongReplies(most)
 	}
 	return s.stillAllowed(q)
 }
 
 // stillAllowed refuses what the user was allowed when it was queued, and is not any more.
-func (s *Session) stillAllowed(q queuedCommand) error {
+func (s *Session) stillAllowed(q transact.Step) error {
 	if s.user.Unrestricted() {
 		return nil
 	}
-	switch reason, _ := s.denied(q.command, q.args); reason {
+	switch reason, _ := s.denied(q.Command, q.Args); reason {
 	case acl.Allowed:
 		return nil
 	case acl.DeniedCommand:
-		return errACLChanged + "no permission to execute the command or subcommand"
+		return reply.ErrACLChanged + "no permission to execute the command or subcommand"
 	default:
-		return errACLChanged + "no permission to touch the specified keys"
+		return reply.ErrACLChanged + "no permission to touch the specified keys"
 	}
 }

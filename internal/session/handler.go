@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cellserver/internal/catalog"
+	"cellserver/internal/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 )
@@ -49,10 +50,10 @@ func (h Handler) run(s *Session, nowNs int64, args [][]byte) error {
 	case h.plain != nil:
 		return h.plain(c, args)
 	case h.whole != nil:
-		if s.space.all == nil {
-			return errNoWalk
+		if s.space.All == nil {
+			return reply.ErrNoWalk
 		}
-		return h.whole(c, s.space.all, args)
+		return h.whole(c, s.space.All, args)
 	case h.connection != nil:
 		return h.connection(c, Connection{s}, args)
 	}
@@ -77,20 +78,20 @@ func (c Call) Key(name []byte) store.Key { return store.Key{DB: c.s.db, Name: na
 
 // TAT returns a key's TAT in Unix nanoseconds, and false if the key is absent.
 func (c Call) TAT(name []byte) (tatNs int64, ok bool, err error) {
-	return storeResult(c.s.space.keys.TAT(c.Now(), c.Key(name)))
+	return storeResult(c.s.space.Keys.TAT(c.Now(), c.Key(name)))
 }
 
 func storeResult(tatNs int64, ok bool, err error) (int64, bool, error) {
 	if err != nil {
-		err = errStore(err)
+		err = reply.StoreFailed(err)
 	}
 	return tatNs, ok, err
 }
 
 // Delete removes keys as one step and returns how many there were.
 func (c Call) Delete(keys []store.Key) (deleted int, err error) {
-	if deleted, err = c.s.space.keys.Delete(c.Now(), keys); err != nil {
-		err = errStore(err)
+	if deleted, err = c.s.space.Keys.Delete(c.Now(), keys); err != nil {
+		err = reply.StoreFailed(err)
 	}
 	return deleted, err
 }
@@ -105,8 +106,8 @@ func (c Call) Now() int64 {
 
 // WallTime is the time of the system's clock; in EXEC and in scripts it is Now.
 func (c Call) WallTime() time.Time {
-	if c.s.space.nowNs != 0 {
-		return time.Unix(0, c.s.space.nowNs)
+	if c.s.space.NowNs != 0 {
+		return time.Unix(0, c.s.space.NowNs)
 	}
 	return c.s.engine.config.WallTime()
 }

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/background"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/funnel"
-	"cellserver/internal/login"
 	"cellserver/internal/lua"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
@@ -40,7 +40,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	cat := catalog.Of(append(catalog.Rows(), testCommands()...))
 	c := Config{
 		Store: shard.New(), Now: func() int64 { return t0 }, WallTime: func() time.Time { return time.Unix(0, t0) },
-		Catalog: cat, Users: acl.NewUsers(cat.ForRules()), ACLLog: acl.NewLog(8), Logins: &login.Failures{},
+		Catalog: cat, Users: acl.NewUsers(cat.ForRules()), ACLLog: acl.NewLog(8),
 		Records: observe.New(cat, t0), Clients: &clients.Register{}, Reading: funnel.Burst, Databases: 16, MaxKeyBytes: 4096,
 		MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 1 << 10, MaxCommandBytes: 1 << 20},
 		Scripts: lua.New(lua.Config{Now: func() int64 { return t0 }, TimeLimit: time.Minute}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
@@ -80,17 +80,17 @@ func testCommands() []*catalog.Command {
 type gate struct {
 	mu      sync.Mutex // guards all below
 	open    int
-	waiting []*pending
+	waiting []*background.Task
 }
 
 // wait is TEST.WAIT: it replies its argument, later.
 func (g *gate) wait(s *Session, args [][]byte) error {
 	text := string(args[1]) // the input may have moved by then
-	p := s.wait(func(s *Session) error {
+	p := s.waitForTask(func(s *Session) error {
 		s.w.BulkString(text)
 		return nil
 	})
-	g.let(func() { g.waiting = append(g.waiting, p) })
+	g.let(func() { g.waiting = append(g.waiting, p.Task) })
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (g *gate) let(change func()) {
 	defer g.mu.Unlock()
 	change()
 	for g.open > 0 && len(g.waiting) > 0 {
-		g.waiting[0].advance(stageWaits, stageDone)
+		g.waiting[0].Finish()
 		g.waiting = g.waiting[1:]
 		g.open--
 	}

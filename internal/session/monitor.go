@@ -5,6 +5,7 @@ import (
 	"cellserver/internal/clients"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/reply"
 )
 
 // maxInnerLineBytes is how much of a script, and of an EXEC, is sent to those in MONITOR: all of it comes at once, and
@@ -13,7 +14,7 @@ const maxInnerLineBytes = 1 << 20
 
 func (s *Session) beginMonitor() error {
 	if s.inner != nil {
-		return errMonitorInMulti
+		return reply.ErrMonitorInMulti
 	}
 	if s.monitor != nil { // which is not replied to, as in Redis
 		return nil
@@ -57,7 +58,7 @@ func (s *Session) callMonitored(h held) {
 	}
 	m := s.multi
 	s.call(h)
-	if h.command.Name != "exec" || m == nil || m.failed { // else EXEC tells when it is done
+	if h.command.Name != "exec" || m == nil || m.Failed { // else EXEC tells when it is done
 		s.tell(h)
 	}
 }

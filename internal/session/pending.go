@@ -2,12 +2,10 @@ package session
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
-	"sync"
 	"time"
 
 	"cellserver/internal/argument"
+	"cellserver/internal/background"
 	"cellserver/internal/catalog"
 	"cellserver/internal/decide"
 	"cellserver/internal/observe"
@@ -19,85 +17,48 @@ import (
 // pending is the command that is not done: its handler has returned, or its batch is with the store, and its reply is
 // still to come. While there is one the session consumes nothing, so replies stay in order.
 type pending struct {
-	command   *catalog.Command // nil for a batch, which the decider counts
-	args      []string         // for SLOWLOG; nil if nothing is slow enough
-	beganNs   int64            // when its handler was called
-	handedNs  int64            // when its handler left the rest to others
-	handlerNs int64            // that the handler took
-	workNs    int64            // that the rest took
-	muted     bool             // its reply is not wanted
-	finish    func(*Session) error
-	// later is what the store has still to answer, and answered replies to that; both are nil for what is done here.
+	*background.Task                  // nil for what the store answers
+	command          *catalog.Command // nil for a batch, which the decider counts
+	args             []string         // for SLOWLOG; nil if nothing is slow enough
+	beganNs          int64            // when its handler was called
+	handedNs         int64            // when its handler left the rest to others
+	handlerNs        int64            // that the handler took
+	workNs           int64            // that the rest took
+	muted            bool             // its reply is not wanted
+	finish           func(*Session) error
+	// later is what the store has still to answer, and answered replies to that.
 	later    *decide.Later
 	answered func(*Session, []store.Request) error
 	// next is the command that was read behind a batch and could not be put back.
 	next *held
-
-	ctx    context.Context // ends with the interest in it
-	cancel context.CancelFunc
-	timer  *time.Timer // of its deadline; nil without one
-
-	mu      sync.Mutex // guards all below
-	stage   stage
-	failure error // a panic, which must end this connection and not the process
 }
-
-// stage is how far a pending command has come.
-type stage uint8
-
-const (
-	stageWaits     stage = iota // for a time, a turn or the store
-	stageRuns                   // on a goroutine
-	stageCancelled              // before it ran
-	stageDone
-)
 
 // wait makes the session wait for the command that runs.
-func (s *Session) wait(finish func(*Session) error) *pending {
-	ctx, cancel := context.WithCancel(context.Background())
-	s.pending = &pending{finish: finish, ctx: ctx, cancel: cancel, handedNs: s.engine.config.Now()}
+func (s *Session) wait(p *pending) *pending {
+	p.handedNs = s.engine.config.Now()
+	s.pending = p
 	s.status = peer.Waiting
-	return s.pending
+	return p
 }
 
-// advance changes the stage, if it is still the one that it is thought to be.
-func (p *pending) advance(from, to stage) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stage != from {
-		return false
-	}
-	p.stage = to
-	return true
-}
-
-func (p *pending) is(at stage) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stage == at
+// waitForTask makes the session wait for a task.
+func (s *Session) waitForTask(finish func(*Session) error) *pending {
+	return s.wait(&pending{Task: background.New(s.client.Conn.Wake), finish: finish})
 }
 
 // hungUp cancels what only waits and, where the client is gone, what runs. A batch that is with the store is decided.
-func (p *pending) hungUp(h peer.Hangup) (cancelled bool) {
-	if p.later != nil {
-		return false
+func (p *pending) hungUp(h peer.Hangup) {
+	if p.later == nil && !p.Cancel() && h == peer.Reset {
+		p.End()
 	}
-	cancelled = p.advance(stageWaits, stageCancelled)
-	if cancelled || h == peer.Reset {
-		p.abandon()
-	}
-	return cancelled
 }
 
 // abandon ends whatever is still done for the command.
 func (p *pending) abandon() {
-	p.advance(stageWaits, stageCancelled)
-	p.cancel()
-	if p.timer != nil {
-		p.timer.Stop()
-	}
 	if p.later != nil {
 		p.later.Cancel()
+	} else {
+		p.End()
 	}
 }
 
@@ -106,21 +67,24 @@ func (p *pending) abandon() {
 func (s *Session) resume() bool {
 	p := s.pending
 	finish := p.finish
-	switch {
-	case p.later != nil:
+	if p.later != nil {
 		answers, ok := p.later.Answers(&s.scratch.local)
 		if !ok {
 			return false
 		}
 		finish = func(s *Session) error { return p.answered(s, answers) }
-	case p.is(stageCancelled):
-		finish = func(*Session) error { return errCancelled }
-	case !p.is(stageDone):
-		return false
-	}
-	p.cancel()
-	if p.failure != nil {
-		panic(p.failure)
+	} else {
+		outcome, ended := p.Outcome()
+		switch {
+		case !ended:
+			return false
+		case outcome.Failure != nil:
+			panic(outcome.Failure)
+		case outcome.Cancelled:
+			finish = func(*Session) error { return reply.ErrCancelled }
+		}
+		p.End()
+		p.workNs = outcome.WorkNs
 	}
 	before := len(s.w.Buf)
 	if err := finish(s); err != nil {
@@ -154,58 +118,20 @@ func (s *Session) goOn(h held) {
 
 // await makes the session wait for a batch that its store answers later.
 func (s *Session) await(later *decide.Later, answered func(*Session, []store.Request) error) {
-	p := s.wait(nil)
-	p.later, p.answered = later, answered
+	s.wait(&pending{later: later, answered: answered})
 	later.Notify(s.client.Conn.Wake)
 }
 
-// slots bound how much is done at once.
-type slots chan struct{}
-
-func newSlots(n int) slots { return make(slots, max(1, n)) }
-
-// take waits for a slot, and is false if nobody is interested any more.
-func (s slots) take(ctx context.Context) bool {
-	select {
-	case s <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (s slots) give() { <-s }
-
 // inBackground runs work that may take long on a goroutine of its own, in its turn for one of the slots, so that the
 // driver can serve others meanwhile; then finish replies. The arguments of the command are work's only if it has copied
-// them. In EXEC and scripts all is done at once, for they run in the background already.
-func (s *Session) inBackground(slots slots, work func(context.Context), finish func(*Session) error) error {
+// them. In EXEC and scripts all is done at once, because they run in the background already.
+func (s *Session) inBackground(slots background.Slots, work func(context.Context), finish func(*Session) error) error {
 	if s.inner != nil {
 		work(s.inner.ctx)
 		return finish(s)
 	}
-	go s.runPending(s.wait(finish), slots, work)
+	s.waitForTask(finish).Run(slots, s.engine.config.Now, work)
 	return nil
-}
-
-func (s *Session) runPending(p *pending, slots slots, work func(context.Context)) {
-	defer s.client.Conn.Wake()
-	if !slots.take(p.ctx) {
-		return
-	}
-	defer slots.give()
-	if !p.advance(stageWaits, stageRuns) {
-		return
-	}
-	defer p.advance(stageRuns, stageDone)
-	defer func() {
-		if value := recover(); value != nil {
-			p.failure = fmt.Errorf("%v\n%s", value, debug.Stack())
-		}
-	}()
-	beganNs := s.engine.config.Now()
-	work(p.ctx)
-	p.workNs = s.engine.config.Now() - beganNs
 }
 
 // after finishes a command when a time has passed.
@@ -213,14 +139,7 @@ func (s *Session) after(d time.Duration, finish func(*Session) error) error {
 	if s.inner != nil {
 		return reply.ErrNotInMulti
 	}
-	p := s.wait(finish)
-	p.workNs = int64(d)
-	wake := s.client.Conn.Wake
-	p.timer = time.AfterFunc(d, func() {
-		if p.advance(stageWaits, stageDone) {
-			wake()
-		}
-	})
+	s.waitForTask(finish).After(d)
 	return nil
 }
 
@@ -230,7 +149,7 @@ func (s *Session) count(h held, beganNs int64) {
 	if p == nil {
 		ns := s.engine.config.Now() - beganNs
 		s.scratch.local.Took(h.command, false, ns, ns)
-		s.noteSlow(h, ns)
+		s.engine.config.Records.Slow(h.command, h.args, s.client, beganNs+ns, ns)
 		return
 	}
 	s.scratch.local.Called(h.command, 1)
@@ -250,13 +169,5 @@ func (s *Session) countPending(p *pending) {
 	s.scratch.local.Took(p.command, true, ns, nowNs-p.beganNs)
 	if records := s.engine.config.Records; records.Slowness.IsSlow(ns) {
 		records.SlowCall(p.command, p.args, s.client, nowNs, ns)
-	}
-}
-
-// noteSlow is told how long a call took; unless that is long, it is one comparison.
-func (s *Session) noteSlow(h held, ns int64) {
-	if records := s.engine.config.Records; records.Slowness.IsSlow(ns) {
-		args := observe.ShortArgs(observe.Redacted(h.command, h.args))
-		records.SlowCall(h.command, args, s.client, s.engine.config.Now(), ns)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"cellserver/internal/catalog"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/reply"
 	"cellserver/internal/resptest"
 	"cellserver/internal/store"
 )
@@ -143,13 +144,13 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 	for _, in := range []string{"WATCH w\r\n", ""} {
 		s := r.session()
 		s.say(t, in+"MULTI\r\nCL.THROTTLE a 4 1 10\r\nDBSIZE\r\n")
-		r.background.take(t.Context())
+		r.background.Take(t.Context())
 		if _, _, status := s.feed("EXEC\r\n"); status != peer.Waiting {
 			t.Fatalf("status %d", status)
 		}
 		s.Close()
 		<-s.woken
-		r.background.give()
+		r.background.Give()
 		if got := keys(r); got != 0 {
 			t.Errorf("%q: it was executed", in)
 		}
@@ -175,7 +176,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	for i := range 100 {
 		s := r.session()
 		s.say(t, "WATCH a b c\r\nMULTI\r\nPING\r\nDBSIZE\r\n")
-		watches = append(watches, s.watched.watch)
+		watches = append(watches, s.watched.Watch)
 		if i%2 == 0 {
 			s.feed("EXEC\r\n")
 			defer func() { <-s.woken }()
@@ -188,7 +189,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	if n := r.config.Clients.Len(); n != 1 {
 		t.Errorf("%d clients are registered", n)
 	}
-	r.live.all.FlushAll()
+	r.live.All.FlushAll()
 	other.say(t, "CL.THROTTLE a 1 1 1\r\nCL.THROTTLE b 1 1 1\r\nCL.THROTTLE c 1 1 1\r\n")
 	for _, w := range watches {
 		if w.Dirty(t0) {
@@ -226,7 +227,7 @@ func TestScratchRefersToNoInput(t *testing.T) {
 func TestHungUp(t *testing.T) {
 	const behind = "CL.THROTTLE behind 1 1 60\r\nPING\r\n"
 	executed := resptest.Ints(0, 2, 1, -1, 60) + pong
-	cancelled := "-" + string(errCancelled) + "\r\n"
+	cancelled := "-" + string(reply.ErrCancelled) + "\r\n"
 	const spin = "EVAL \"while true do end\" 0\r\n"
 	for _, tt := range []struct {
 		name, in string
@@ -251,23 +252,23 @@ func TestHungUp(t *testing.T) {
 				c.Handlers["test.later"] = Plain(func(c Call, _ [][]byte) error {
 					return c.After(time.Hour, func(Call) error { return nil })
 				})
-				c.Handlers["test.login"] = OnConnection(func(_ Call, conn Connection, _ [][]byte) error { return conn.RefuseLogin() })
+				c.Handlers["test.login"] = OnConnection(func(_ Call, conn Connection, _ [][]byte) error { return conn.AfterPause(time.Hour, reply.ErrWrongPass) })
 			})
 			s := r.session()
 			if tt.busy {
-				r.scripts.take(t.Context())
+				r.scripts.Take(t.Context())
 			}
 			_, left, status := s.feed(tt.in + behind)
 			if status != peer.Waiting || left != behind {
 				t.Fatalf("status %d, left %q", status, left)
 			}
 			p := s.pending
-			for tt.runs && !p.is(stageRuns) {
+			for tt.runs && !p.Running() {
 				runtime.Gosched()
 			}
 			s.HungUp(tt.how)
 			if tt.want == "" {
-				if s.HungUp(tt.how); p.is(stageCancelled) {
+				if _, ended := p.Outcome(); ended {
 					t.Error("it was cancelled")
 				}
 				s.Close()
@@ -285,9 +286,6 @@ func TestHungUp(t *testing.T) {
 			}
 			if !strings.HasPrefix(replies, tt.want) || !strings.HasSuffix(replies, executed) || left != "" {
 				t.Errorf("replied %q, left %q", replies, left)
-			}
-			if p.timer != nil && p.timer.Stop() {
-				t.Error("its timer still runs")
 			}
 		})
 	}

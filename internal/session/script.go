@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"cellserver/internal/argument"
@@ -14,6 +15,7 @@ import (
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
+	"cellserver/internal/transact"
 )
 
 func eval(s *Session, args [][]byte) error { return s.eval(args, false) }
@@ -25,7 +27,7 @@ func evalSHA(s *Session, args [][]byte) error { return s.evalSHA(args, false) }
 func evalSHARO(s *Session, args [][]byte) error { return s.evalSHA(args, true) }
 
 func (s *Session) eval(args [][]byte, readOnly bool) error {
-	keys, argv, err := scriptArgs(args)
+	keys, argv, err := argument.Script(args)
 	if err != nil {
 		return err
 	}
@@ -40,7 +42,7 @@ func (s *Session) evalSHA(args [][]byte, readOnly bool) error {
 	if len(args[1]) != 2*sha1.Size { // Redis looks at nothing else then
 		return reply.ErrNoScript
 	}
-	keys, argv, err := scriptArgs(args)
+	keys, argv, err := argument.Script(args)
 	if err != nil {
 		return err
 	}
@@ -49,20 +51,6 @@ func (s *Session) evalSHA(args [][]byte, readOnly bool) error {
 		return reply.ErrNoScript
 	}
 	return s.runScript(args[0], script, keys, argv, readOnly)
-}
-
-// scriptArgs checks how many keys there are said to be, and splits them from the arguments.
-func scriptArgs(args [][]byte) (keys, argv [][]byte, err error) {
-	n, ok := resp.ParseInt(args[2])
-	switch {
-	case !ok:
-		return nil, nil, reply.ErrNotInteger
-	case n > int64(len(args)-3):
-		return nil, nil, reply.Error("ERR Number of keys can't be greater than number of args")
-	case n < 0:
-		return nil, nil, reply.Error("ERR Number of keys can't be negative")
-	}
-	return args[3 : 3+n], args[3+n:], nil
 }
 
 // runScript runs a script, in the background unless it is one call that needs no interpreter.
@@ -76,9 +64,9 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 	}
 	switch {
 	case s.inner != nil && s.inner.scriptsNs >= int64(s.engine.config.Scripts.TimeLimit()):
-		return errScriptsTooLong
+		return reply.ErrScriptsTooLong
 	case s.engine.txs == nil:
-		return errNoTransactions
+		return reply.ErrNoTransactions
 	}
 	run := &scriptRun{
 		client: s, command: s.engine.config.Catalog.Lookup(name), script: script, readOnly: readOnly,
@@ -98,11 +86,11 @@ func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
 	}
 	var argsRoom [8][]byte
 	args, ok := script.Native.Args(argsRoom[:0], keys, argv)
-	if !ok || len(args) < 2 || len(args[1]) > s.engine.config.MaxKeyBytes || !declares(keys, args[1]) {
+	if !ok || len(args) < 2 || len(args[1]) > s.engine.config.MaxKeyBytes || !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, args[1]) }) {
 		return false
 	}
 	one := s.scratch.batch[:1] // it was flushed
-	if err := s.readThrottle(args, &one[0]); err != nil {
+	if err := argument.Throttle(&one[0], s.db, args, s.engine.config.Reading); err != nil {
 		return false
 	}
 	if s.monitored {
@@ -120,7 +108,7 @@ func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
 // replyNative replies what the script would: that is made of the command's reply, behind it, and takes its place.
 func (s *Session) replyNative(script *lua.Script, q *store.Request) error {
 	if q.Err != nil {
-		return errStore(q.Err)
+		return reply.StoreFailed(q.Err)
 	}
 	s.scratch.local.NativeScript()
 	from := len(s.w.Buf)
@@ -129,15 +117,6 @@ func (s *Session) replyNative(script *lua.Script, q *store.Request) error {
 	s.w.Buf = script.Native.AppendReply(s.w.Buf[from:], s.w.Buf, s.w.RESP3)
 	s.w.Buf = append(s.w.Buf[:from], s.w.Buf[to:]...)
 	return nil
-}
-
-func declares(keys [][]byte, key []byte) bool {
-	for _, k := range keys {
-		if bytes.Equal(k, key) {
-			return true
-		}
-	}
-	return false
 }
 
 // scriptRun is a script at work.
@@ -158,7 +137,8 @@ func (r *scriptRun) run(ctx context.Context) {
 	if r.client.inner != nil {
 		r.runInExec(ctx)
 	} else {
-		r.client.engine.optimistically(r.declared, func(in *space) (keep bool) { return r.attempt(ctx, in) })
+		e := r.client.engine
+		transact.Optimistically(e.txs, e.config.Now, r.declared, func(in *transact.Space) (keep bool) { return r.attempt(ctx, in) })
 	}
 	outcome := observe.ScriptCompleted
 	switch {
@@ -175,24 +155,12 @@ func (r *scriptRun) runInExec(ctx context.Context) {
 	s := r.client
 	beganNs := s.engine.config.Now()
 	defer func() { s.inner.scriptsNs += s.engine.config.Now() - beganNs }()
-	in := s.space
-	before := make([]int64, len(r.declared))
-	for i, key := range r.declared {
-		before[i], _, _ = in.keys.TAT(in.nowNs, key)
-	}
-	if r.attempt(ctx, in) {
-		return
-	}
-	for i, key := range r.declared {
-		if now, _, _ := in.keys.TAT(in.nowNs, key); now != before[i] {
-			in.keys.(store.Restorer).SetTAT(key, before[i])
-		}
-	}
+	transact.OrUndo(s.space, r.declared, func() (keep bool) { return r.attempt(ctx, s.space) })
 }
 
 // attempt runs the script and reports whether its writes are to be kept: also when it failed, as in Redis, but not when
 // it was ended.
-func (r *scriptRun) attempt(ctx context.Context, in *space) (keep bool) {
+func (r *scriptRun) attempt(ctx context.Context, in *transact.Space) (keep bool) {
 	s := r.client.child(ctx, inScript, in)
 	s.inner.readOnly, s.inner.declared = r.readOnly, r.declared
 	s.borrow()

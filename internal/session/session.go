@@ -9,6 +9,7 @@ import (
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
+	"cellserver/internal/transact"
 )
 
 // Session implements peer.Session. It knows no socket.
@@ -17,9 +18,9 @@ type Session struct {
 	engine           *Engine
 	scratch          *scratch // only during Feed
 	user             *acl.User
-	space            *space
-	multi            *transaction // between MULTI and EXEC; else nil
-	pending          *pending     // the command that is not done; else nil
+	space            *transact.Space
+	multi            *transact.Queue // between MULTI and EXEC; else nil
+	pending          *pending        // the command that is not done; else nil
 	decoder          resp.Decoder
 	w                resp.Writer
 	db               uint16
@@ -31,9 +32,9 @@ type Session struct {
 	monitored        bool // somebody is in MONITOR
 
 	client  *clients.Client
-	watched *watched         // nil without WATCH
-	monitor *observe.Monitor // nil without MONITOR
-	inner   *inner           // of a session for EXEC or a script; else nil
+	watched *transact.Watched // nil without WATCH
+	monitor *observe.Monitor  // nil without MONITOR
+	inner   *inner            // of a session for EXEC or a script; else nil
 }
 
 // role is what a session executes for; EXEC and scripts have one of their own.
@@ -73,8 +74,8 @@ func (s *Session) Monitors() bool { return s.monitor != nil }
 // HungUp implements peer.Session. A client that is gone wants nothing of the command that is not done; one that only
 // sends no more may wait for its replies, but does not make others wait for a time or a turn.
 func (s *Session) HungUp(h peer.Hangup) {
-	if s.pending != nil && s.pending.hungUp(h) {
-		s.client.Conn.Wake()
+	if s.pending != nil {
+		s.pending.hungUp(h)
 	}
 }
 
@@ -180,7 +181,7 @@ func (s *Session) proceed(h held) {
 	case h.err != nil:
 		s.reject(h.command, h.err)
 	case s.monitor != nil && h.command.Flags&(catalog.FlagWrite|catalog.FlagReadonly|catalog.FlagScript) != 0:
-		s.reject(h.command, errMonitorHasNoKeys)
+		s.reject(h.command, reply.ErrMonitorHasNoKeys)
 	case s.multi != nil && h.command.Flags&catalog.FlagNotQueued == 0:
 		s.queue(h.command, h.args)
 	default:
@@ -208,8 +209,8 @@ func (s *Session) call(h held) {
 		s.client.Active(c, beganNs)
 	}
 	nowNs := beganNs
-	if s.space.nowNs != 0 {
-		nowNs = s.space.nowNs
+	if s.space.NowNs != 0 {
+		nowNs = s.space.NowNs
 	}
 	err := s.engine.handlers[c.ID].run(s, nowNs, h.args)
 	s.count(h, beganNs)
@@ -230,7 +231,7 @@ func (s *Session) reject(c *catalog.Command, err error) {
 		s.client.Sent(c)
 	}
 	if s.multi != nil {
-		s.multi.failed = true
+		s.multi.Failed = true
 	}
 	if c != nil && c.Name == "exec" && s.role == outer {
 		s.discard()

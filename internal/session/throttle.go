@@ -1,8 +1,7 @@
 package session
 
 import (
-	"strconv"
-
+	"cellserver/internal/argument"
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/reply"
@@ -31,7 +30,7 @@ func (s *Session) throttle(args [][]byte) error {
 	batch := s.scratch.batch
 	n := len(batch)
 	batch = batch[:n+1] // there is room: a full batch is flushed
-	if err := s.readThrottle(args, &batch[n]); err != nil {
+	if err := argument.Throttle(&batch[n], s.db, args, s.engine.config.Reading); err != nil {
 		return err
 	}
 	s.scratch.batch = batch
@@ -39,49 +38,6 @@ func (s *Session) throttle(args [][]byte) error {
 		s.flush()
 	}
 	return nil
-}
-
-// readThrottle reads the arguments of CL.THROTTLE into q, in place: it is large.
-func (s *Session) readThrottle(args [][]byte, q *store.Request) error {
-	if len(args) < 5 || len(args) > 6 {
-		return reply.Cell("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")
-	}
-	numbers := [4]int64{3: 1} // max_burst, count, period, quantity
-	for i, arg := range args[2:] {
-		n, ok := integer(arg)
-		if !ok {
-			return reply.Cell("Couldn't parse as integer: " + resp.Printable(arg))
-		}
-		numbers[i] = n
-	}
-	limit, err := funnel.NewLimit(s.engine.config.Reading, numbers[0], numbers[1], numbers[2])
-	if err != nil {
-		return err
-	}
-	q.Key = store.Key{DB: s.db, Name: args[1]}
-	q.Limit = limit
-	q.Quantity = numbers[3]
-	return nil
-}
-
-// integer reads a number by the module's grammar: decimal, an optional sign, leading zeros allowed, nothing else.
-func integer(b []byte) (n int64, ok bool) {
-	const maxDigits = 18 // of any 64-bit number; the rest is for strconv, which takes three times as long
-	if len(b) == 0 || len(b) > maxDigits {
-		return slowInteger(b)
-	}
-	for _, c := range b {
-		if c -= '0'; c > 9 {
-			return slowInteger(b)
-		}
-		n = n*10 + int64(c)
-	}
-	return n, true
-}
-
-func slowInteger(b []byte) (n int64, ok bool) {
-	n, err := strconv.ParseInt(string(b), 10, 64)
-	return n, err == nil
 }
 
 // flush has the batch decided and replies to it. It is false if the answers come later: then the session waits.
@@ -105,7 +61,7 @@ func (s *Session) flush() (answered bool) {
 func (s *Session) replyBatch(batch []store.Request) error {
 	for i := range batch {
 		if batch[i].Err != nil {
-			s.failCommand(s.engine.decider.Command, errStore(batch[i].Err))
+			s.failCommand(s.engine.decider.Command, reply.StoreFailed(batch[i].Err))
 		} else {
 			replyThrottle(&s.w, &batch[i].Result)
 		}
@@ -116,13 +72,13 @@ func (s *Session) replyBatch(batch []store.Request) error {
 // decide has a batch decided at one reading of the clock. It returns nil if it is answered.
 func (s *Session) decide(batch []store.Request) *decide.Later {
 	d, by := &s.engine.decider, decide.By{Local: &s.scratch.local, Caller: s.client}
-	if s.space.nowNs != 0 {
-		d.BatchIn(s.space.keys, s.space.nowNs, batch, by)
+	if s.space.NowNs != 0 {
+		d.BatchIn(s.space.Keys, s.space.NowNs, batch, by)
 		return nil
 	}
 	nowNs := s.engine.config.Now()
 	s.client.Active(d.Command, nowNs)
-	return d.Batch(s.space.keys, nowNs, batch, by)
+	return d.Batch(s.space.Keys, nowNs, batch, by)
 }
 
 func replyThrottle(w *resp.Writer, r *funnel.Result) {

@@ -1,13 +1,12 @@
 package session
 
 import (
-	"bytes"
 	"strconv"
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/reply"
-	"cellserver/internal/store"
+	"cellserver/internal/transact"
 )
 
 // ownHandlers are of the commands that are about the session itself.
@@ -25,36 +24,14 @@ func ownHandlers() map[string]Handler {
 	}
 }
 
-// transaction is the commands between MULTI and EXEC.
-type transaction struct {
-	queued []queuedCommand
-	bytes  int
-	failed bool // a command was refused, so EXEC refuses them all
-}
-
-type queuedCommand struct {
-	command *catalog.Command
-	args    [][]byte
-}
-
-// watched is what WATCH has said.
-type watched struct {
-	watch store.Watch
-	keys  []store.Key
-	bytes int // of their names
-}
-
-// queuedArgBytes is what an argument costs beside its bytes.
-const queuedArgBytes = 24
-
 func multi(s *Session, _ [][]byte) error {
 	switch {
 	case s.multi != nil:
-		return errNestedMulti
+		return reply.ErrNestedMulti
 	case s.engine.txs == nil:
-		return errNoTransactions
+		return reply.ErrNoTransactions
 	}
-	s.multi = &transaction{}
+	s.multi = &transact.Queue{}
 	s.client.Change(func(i *clients.Info) { i.Queued = 0 })
 	s.w.OK()
 	return nil
@@ -65,23 +42,15 @@ func (s *Session) queue(c *catalog.Command, args [][]byte) {
 	m := s.multi
 	nowNs := s.now()
 	s.client.Active(c, nowNs)
-	if m.failed || s.watched != nil && s.watched.watch.Dirty(nowNs) { // it will not be executed
+	if m.Failed || s.watched != nil && s.watched.Watch.Dirty(nowNs) { // it will not be executed
 		s.w.Status("QUEUED")
 		return
 	}
-	for _, arg := range args {
-		m.bytes += len(arg) + queuedArgBytes
-	}
-	if limit := s.engine.config.Limits.MaxCommandBytes; m.bytes > limit {
+	if limit := s.engine.config.Limits.MaxCommandBytes; !m.Add(c, args, limit) {
 		s.reject(c, reply.TooLong("transaction is", limit, "--max-command-bytes"))
 		return
 	}
-	kept := make([][]byte, len(args))
-	for i, arg := range args {
-		kept[i] = bytes.Clone(arg)
-	}
-	m.queued = append(m.queued, queuedCommand{c, kept})
-	s.client.Change(func(i *clients.Info) { i.Queued = len(m.queued) })
+	s.client.Change(func(i *clients.Info) { i.Queued = len(m.Steps) })
 	s.w.Status("QUEUED")
 }
 
@@ -108,32 +77,27 @@ func watch(s *Session, args [][]byte) error {
 	case s.multi != nil:
 		return reply.Error("ERR WATCH inside MULTI is not allowed")
 	case s.engine.watcher == nil:
-		return errNoWatch
+		return reply.ErrNoWatch
 	}
 	w := s.watched
 	if w == nil {
-		w = &watched{}
+		w = &transact.Watched{}
 	}
-	keys := make([]store.Key, len(args)-1)
-	size := w.bytes
-	for i, name := range args[1:] {
-		keys[i] = store.Key{DB: s.db, Name: bytes.Clone(name)}
-		size += len(name)
-	}
+	keys, size := transact.Clone(s.db, args[1:])
 	switch most := s.engine.config.Limits.MaxCommandBytes; {
-	case len(w.keys)+len(keys) > maxWatched:
+	case len(w.Keys)+len(keys) > maxWatched:
 		return reply.Error("ERR more than " + strconv.Itoa(maxWatched) + " keys are watched; EXEC or UNWATCH first")
-	case size > most:
+	case w.Bytes+size > most:
 		return reply.Error(reply.TooLong("the watched keys are", most, "--max-command-bytes").Error() + "; EXEC or UNWATCH first")
 	}
 	if s.watched == nil {
-		w.watch = s.engine.watcher.Watch(s.now(), keys)
+		w.Watch = s.engine.watcher.Watch(s.now(), keys)
 		s.watched = w
 	} else {
-		w.watch.Add(s.now(), keys)
+		w.Watch.Add(s.now(), keys)
 	}
-	w.keys, w.bytes = append(w.keys, keys...), size
-	s.client.Change(func(i *clients.Info) { i.Watched = len(w.keys) })
+	w.Keys, w.Bytes = append(w.Keys, keys...), w.Bytes+size
+	s.client.Change(func(i *clients.Info) { i.Watched = len(w.Keys) })
 	s.w.OK()
 	return nil
 }
@@ -148,7 +112,7 @@ func (s *Session) unwatch() {
 	if s.watched == nil {
 		return
 	}
-	s.watched.watch.Close()
+	s.watched.Watch.Close()
 	s.watched = nil
 	s.client.Change(func(i *clients.Info) { i.Watched = 0 })
 }

@@ -67,7 +67,7 @@ func clientInfo(c session.Call, conn session.Connection, _ [][]byte) error {
 }
 
 // clientList is CLIENT LIST [TYPE type] [ID id ...].
-func (k Config) clientList(c session.Call, args [][]byte) error {
+func (k *Config) clientList(c session.Call, args [][]byte) error {
 	list := func() []*clients.Client { return k.Clients.All(func(*clients.Client) bool { return true }) }
 	switch {
 	case len(args) == 2:
@@ -113,7 +113,7 @@ func ofType(name []byte) (func(*clients.Client) bool, error) {
 }
 
 // clientKill is CLIENT KILL addr, or CLIENT KILL followed by filters, of which all must hold.
-func (k Config) clientKill(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) clientKill(c session.Call, conn session.Connection, args [][]byte) error {
 	if len(args) == 3 {
 		addr := string(args[2])
 		victims := k.Clients.All(func(client *clients.Client) bool { return client.Addr() == addr })
@@ -153,7 +153,7 @@ func (f *killFilter) accepts(c *clients.Client) bool {
 	return true
 }
 
-func (k Config) killFilter(self *clients.Client, args [][]byte) (*killFilter, error) {
+func (k *Config) killFilter(self *clients.Client, args [][]byte) (*killFilter, error) {
 	f := &killFilter{self: self, skipMe: true}
 	for ; len(args) > 0; args = args[2:] {
 		if len(args) == 1 {
@@ -177,7 +177,7 @@ func (k Config) killFilter(self *clients.Client, args [][]byte) (*killFilter, er
 }
 
 // killOption is one of CLIENT KILL's options that say which clients.
-func (k Config) killOption(option string, value []byte) (accepts func(*clients.Client) bool, err error) {
+func (k *Config) killOption(option string, value []byte) (accepts func(*clients.Client) bool, err error) {
 	switch option {
 	case "id":
 		id, ok := resp.ParseInt(value)

@@ -3,6 +3,7 @@
 package connection
 
 import (
+	"log/slog"
 	"strings"
 
 	"cellserver/internal/acl"
@@ -11,6 +12,8 @@ import (
 	"cellserver/internal/clients"
 	"cellserver/internal/commands/docs"
 	"cellserver/internal/glob"
+	"cellserver/internal/login"
+	"cellserver/internal/often"
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/session"
@@ -21,11 +24,16 @@ type Config struct {
 	Catalog   *catalog.Catalog
 	Users     *acl.Users
 	Clients   *clients.Register
+	Logins    *login.Failures
 	Databases int
+	Now       func() int64 // Unix nanoseconds
+	Log       *slog.Logger
+
+	failedLogins often.Counter
 }
 
 // Handlers returns the commands by their full names.
-func Handlers(k Config) map[string]session.Handler {
+func Handlers(k *Config) map[string]session.Handler {
 	plain, onConnection := session.Plain, session.OnConnection
 	return map[string]session.Handler{
 		"ping":                plain(k.ping),
@@ -34,7 +42,7 @@ func Handlers(k Config) map[string]session.Handler {
 		"reset":               onConnection(reset),
 		"select":              onConnection(k.selectDB),
 		"auth":                onConnection(k.auth),
-		"hello":               onConnection(hello),
+		"hello":               onConnection(k.hello),
 		"client|id":           onConnection(clientID),
 		"client|getname":      onConnection(clientGetName),
 		"client|setname":      onConnection(clientSetName),
@@ -63,7 +71,7 @@ const (
 	errProtoNotInteger reply.Error = "ERR Protocol version is not an integer or out of range"
 )
 
-func (k Config) ping(c session.Call, args [][]byte) error {
+func (k *Config) ping(c session.Call, args [][]byte) error {
 	switch len(args) {
 	case 1:
 		c.Reply().Status("PONG")
@@ -92,7 +100,7 @@ func reset(c session.Call, conn session.Connection, _ [][]byte) error {
 	return nil
 }
 
-func (k Config) selectDB(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) selectDB(c session.Call, conn session.Connection, args [][]byte) error {
 	db, err := argument.Database(args[1], k.Databases)
 	if err != nil {
 		return err
@@ -102,7 +110,7 @@ func (k Config) selectDB(c session.Call, conn session.Connection, args [][]byte)
 	return nil
 }
 
-func (k Config) auth(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) auth(c session.Call, conn session.Connection, args [][]byte) error {
 	user := []byte(acl.DefaultName)
 	switch len(args) {
 	case 2:
@@ -114,15 +122,34 @@ func (k Config) auth(c session.Call, conn session.Connection, args [][]byte) err
 	default:
 		return reply.ErrSyntax
 	}
-	if !conn.Login(args[0], user, args[len(args)-1]) {
-		return conn.RefuseLogin()
+	if !k.login(conn, args[0], user, args[len(args)-1]) {
+		return k.refuseLogin(conn)
 	}
 	c.Reply().OK()
 	return nil
 }
 
+// login authenticates the client, if the password is right. The command is what it was given to, for ACL LOG.
+func (k *Config) login(conn session.Connection, command, name, password []byte) bool {
+	ok := conn.Login(command, name, password)
+	if ok {
+		k.Logins.Forgive(conn.Client().Peer)
+	}
+	return ok
+}
+
+// refuseLogin replies that a login failed, after a pause that gets longer with each failure from the client's host.
+func (k *Config) refuseLogin(conn session.Connection) error {
+	client, nowNs := conn.Client(), k.Now()
+	if count := k.failedLogins.Due(nowNs); count > 0 {
+		k.Log.Warn("a client gave a wrong user name or password", "client", client.Addr(), "count", count,
+			"hint", "ACL LOG shows the user names")
+	}
+	return conn.AfterPause(k.Logins.Add(client.Peer, nowNs), reply.ErrWrongPass)
+}
+
 // hello is HELLO [protover [AUTH username password] [SETNAME clientname]].
-func hello(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) hello(c session.Call, conn session.Connection, args [][]byte) error {
 	resp3 := c.Reply().RESP3
 	if len(args) > 1 {
 		version, ok := resp.ParseInt(args[1])
@@ -137,8 +164,8 @@ func hello(c session.Call, conn session.Connection, args [][]byte) error {
 	for i := 2; i < len(args); i++ {
 		switch left := len(args) - i - 1; {
 		case left >= 2 && glob.Fold(args[i]) == "auth":
-			if !conn.Login(args[0], args[i+1], args[i+2]) {
-				return conn.RefuseLogin()
+			if !k.login(conn, args[0], args[i+1], args[i+2]) {
+				return k.refuseLogin(conn)
 			}
 			i += 2
 		case left >= 1 && glob.Fold(args[i]) == "setname":

@@ -7,16 +7,8 @@ import (
 	"cellserver/internal/clients"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
+	"cellserver/internal/transact"
 )
-
-// space is where a session's commands find their keys: the store as it is, or a transaction.
-type space struct {
-	keys store.Keys
-	// all is the whole store, for the commands whose flags ask for it; nil where there is none.
-	all store.Walker
-	// nowNs is the time, which stands still in a transaction; 0 for the store as it is.
-	nowNs int64
-}
 
 // inner is what a session for EXEC or a script has beyond a client's.
 type inner struct {
@@ -43,14 +35,14 @@ type logLine struct {
 
 // now is the time that a command sees.
 func (s *Session) now() int64 {
-	if s.space.nowNs != 0 {
-		return s.space.nowNs
+	if s.space.NowNs != 0 {
+		return s.space.NowNs
 	}
 	return s.engine.config.Now()
 }
 
 // child returns a session for what EXEC or a script executes: as the client's own, with replies of its own.
-func (s *Session) child(ctx context.Context, role role, in *space) *Session {
+func (s *Session) child(ctx context.Context, role role, in *transact.Space) *Session {
 	return &Session{
 		engine:        s.engine,
 		user:          s.user,
@@ -82,28 +74,4 @@ func (s *Session) settle(in *inner) {
 	for _, victim := range in.killed {
 		victim.Conn.Kill()
 	}
-}
-
-// optimisticAttempts is how often a snapshot may turn out to be stale.
-const optimisticAttempts = 3
-
-// optimistically lets do work on a snapshot of the keys, so that nobody waits for them meanwhile, and again when
-// somebody has changed one of them before its writes are in. The last attempt keeps others out. Nothing is written
-// unless do wants it kept.
-func (e *Engine) optimistically(keys []store.Key, do func(in *space) (keep bool)) {
-	for attempt := range optimisticAttempts {
-		if e.attempt(keys, attempt < optimisticAttempts-1, do) {
-			return
-		}
-	}
-}
-
-func (e *Engine) attempt(keys []store.Key, release bool, do func(in *space) (keep bool)) (done bool) {
-	nowNs := e.config.Now()
-	tx := e.txs.Begin(nowNs, keys)
-	defer tx.Rollback()
-	if release {
-		tx.Release()
-	}
-	return !do(&space{keys: tx, nowNs: nowNs}) || tx.Commit()
 }

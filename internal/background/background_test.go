@@ -1,0 +1,117 @@
+package background
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestTask: how each way to begin a task meets each way to end it.
+func TestTask(t *testing.T) {
+	begin := map[string]func(task *Task, slots Slots){
+		"a time": func(task *Task, _ Slots) { task.After(time.Minute) },
+		"a turn": func(task *Task, slots Slots) {
+			slots.Take(context.Background()) // for good
+			task.Run(slots, now, func(context.Context) { panic("it ran") })
+		},
+		"work":    func(task *Task, slots Slots) { task.Run(slots, now, func(ctx context.Context) { <-ctx.Done() }) },
+		"nothing": func(*Task, Slots) {},
+	}
+	for _, tt := range []struct {
+		begin     string
+		end       func(task *Task) (did bool)
+		did       bool
+		woken     int
+		ended     bool
+		cancelled bool
+	}{
+		{begin: "a time", end: passMinute, did: true, woken: 1, ended: true},
+		{begin: "a time", end: (*Task).Cancel, did: true, woken: 1, ended: true, cancelled: true},
+		{begin: "a time", end: finish, did: true, woken: 1, ended: true},
+		{begin: "a time", end: end, did: true, ended: true, cancelled: true},
+		{begin: "a turn", end: (*Task).Cancel, did: true, woken: 2, ended: true, cancelled: true},
+		{begin: "a turn", end: end, did: true, woken: 1, ended: true, cancelled: true},
+		{begin: "work", end: (*Task).Cancel},
+		{begin: "work", end: finish, did: true},
+		{begin: "work", end: end, did: true, woken: 1, ended: true},
+		{begin: "nothing", end: finish, did: true, woken: 1, ended: true},
+		{begin: "nothing", end: (*Task).Cancel, did: true, woken: 1, ended: true, cancelled: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			woken := 0
+			task, slots := New(func() { woken++ }), NewSlots(0)
+			begin[tt.begin](task, slots)
+			synctest.Wait()
+			if _, ended := task.Outcome(); ended || woken != 0 || task.Running() != (tt.begin == "work") {
+				t.Errorf("%s: ended is %t, woken %d times, running is %t before it is", tt.begin, ended, woken, task.Running())
+			}
+			did := tt.end(task)
+			synctest.Wait()
+			o, ended := task.Outcome()
+			if did != tt.did || woken != tt.woken || ended != tt.ended || o.Cancelled != tt.cancelled || o.Failure != nil {
+				t.Errorf("%s: did is %t, woken %d times, %+v, ended is %t; want %+v", tt.begin, did, woken, o, ended, tt)
+			}
+			task.End()
+			synctest.Wait()
+			before := woken
+			time.Sleep(time.Hour)
+			if synctest.Wait(); woken != before {
+				t.Errorf("%s: woken after its end", tt.begin)
+			}
+		})
+	}
+}
+
+func now() int64 { return time.Now().UnixNano() }
+
+func passMinute(*Task) bool {
+	time.Sleep(time.Minute)
+	return true
+}
+
+func finish(t *Task) bool {
+	t.Finish()
+	return true
+}
+
+func end(t *Task) bool {
+	t.End()
+	return true
+}
+
+// TestWork: it is timed, and a panic in it is told with its stack; slots are given back in every case.
+func TestWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := NewSlots(1)
+		for _, breaks := range []bool{false, true, false} {
+			woken := make(chan struct{}, 1)
+			task := New(func() { woken <- struct{}{} })
+			task.Run(slots, now, func(context.Context) {
+				time.Sleep(time.Second)
+				if breaks {
+					panic("it broke")
+				}
+			})
+			<-woken
+			o, ended := task.Outcome()
+			if !ended || o.Cancelled || o.WorkNs != int64(time.Second) || (o.Failure != nil) != breaks {
+				t.Errorf("%+v, ended is %t", o, ended)
+			}
+			if breaks && (!strings.Contains(o.Failure.Error(), "it broke") || !strings.Contains(o.Failure.Error(), "background_test.go")) {
+				t.Errorf("failed with %q", o.Failure)
+			}
+			if task.Cancel() {
+				t.Error("what was done could be cancelled")
+			}
+		}
+		task := New(func() {})
+		if task.After(time.Minute); true {
+			if o, _ := task.Outcome(); o.WorkNs != int64(time.Minute) {
+				t.Errorf("a time of %d ns", o.WorkNs)
+			}
+		}
+		task.End()
+	})
+}
