@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
+	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/reply"
@@ -61,26 +62,22 @@ func multi(s *Session, _ [][]byte) error {
 }
 
 // queue keeps a command for EXEC.
-func (s *Session) queue(c *catalog.Command, args [][]byte) {
+func (s *Session) queue(h held) {
 	m := s.multi
 	nowNs := s.now()
-	s.client.Active(c, nowNs)
+	s.client.Active(h.command, nowNs)
 	if m.failed || s.watched != nil && s.watched.watch.Dirty(nowNs) { // it will not be executed
 		s.w.Status("QUEUED")
 		return
 	}
-	for _, arg := range args {
+	for _, arg := range h.args {
 		m.bytes += len(arg) + queuedArgBytes
 	}
 	if limit := s.engine.config.Limits.MaxCommandBytes; m.bytes > limit {
-		s.reject(c, reply.TooLong("transaction is", limit, "--max-command-bytes"))
+		s.reject(h, reply.TooLong("transaction is", limit, "--max-command-bytes"))
 		return
 	}
-	kept := make([][]byte, len(args))
-	for i, arg := range args {
-		kept[i] = bytes.Clone(arg)
-	}
-	m.queued = append(m.queued, queuedCommand{c, kept})
+	m.queued = append(m.queued, queuedCommand{h.command, argument.CloneAll(h.args)})
 	s.client.Change(func(i *clients.Info) { i.Queued = len(m.queued) })
 	s.w.Status("QUEUED")
 }
