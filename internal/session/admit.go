@@ -5,7 +5,6 @@ import (
 
 	"cellserver/internal/acl"
 	"cellserver/internal/catalog"
-	"cellserver/internal/peer"
 	"cellserver/internal/reply"
 )
 
@@ -55,10 +54,6 @@ func (s *Session) find(args [][]byte) (*catalog.Command, error) {
 	if c == nil {
 		if s.role == inScript {
 			return nil, reply.ErrUnknownInScript
-		}
-		if isCrossProtocol(args[0]) {
-			s.engine.reportCrossProtocol(s.client.Addr())
-			s.status = peer.Abort
 		}
 		return nil, reply.UnknownCommand(args)
 	}

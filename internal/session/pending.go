@@ -109,8 +109,8 @@ func (s *Session) hold(h held) {
 
 // goOn executes a command that was held.
 func (s *Session) goOn(h held) {
-	if h.command == nil && h.err == nil { // it has not been admitted
-		s.execute(h.args)
+	if len(h.args) == 0 {
+		s.failInput(h.err)
 	} else {
 		s.proceed(h)
 	}

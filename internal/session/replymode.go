@@ -9,13 +9,10 @@ const (
 	repliesSkipNext // the reply of the next command only
 )
 
-// executeMuted executes a command whose reply is not wanted, unless it is the one that wants replies again. What is
-// skipped is settled before it runs, for EXEC may still be in the background when the next command is due.
+// executeMuted executes a command whose reply is not wanted, unless it is the one that wants replies again. There is no
+// batch in front of it: whatever turns replies off has flushed it. What is skipped is settled before it runs, for EXEC
+// may still be in the background when the next command is due.
 func (s *Session) executeMuted(args [][]byte) {
-	if !s.flush() {
-		s.hold(held{args: args})
-		return
-	}
 	before := len(s.w.Buf)
 	s.repliesRequested = false
 	once := s.replies == repliesSkipNext

@@ -166,7 +166,7 @@ func (s *Session) dispatch(args [][]byte) {
 // held is a command that was admitted, or refused with an error, and has not been executed.
 type held struct {
 	command *catalog.Command // nil where there is none of that name
-	args    [][]byte
+	args    [][]byte         // none where the input is no command, which err tells
 	err     error
 }
 
@@ -179,11 +179,11 @@ func (s *Session) proceed(h held) {
 	case !s.flush():
 		s.hold(h)
 	case h.err != nil:
-		s.reject(h.command, h.err)
+		s.reject(h, h.err)
 	case s.monitor != nil && h.command.Flags&(catalog.FlagWrite|catalog.FlagReadonly|catalog.FlagScript) != 0:
-		s.reject(h.command, reply.ErrMonitorHasNoKeys)
+		s.reject(h, reply.ErrMonitorHasNoKeys)
 	case s.multi != nil && h.command.Flags&catalog.FlagNotQueued == 0:
-		s.queue(h.command, h.args)
+		s.queue(h)
 	default:
 		s.run(h)
 	}
@@ -222,8 +222,13 @@ func (s *Session) call(h held) {
 	}
 }
 
-// reject replies to a command that was not admitted; c is nil where there is none of that name.
-func (s *Session) reject(c *catalog.Command, err error) {
+// reject replies to a command that is not executed.
+func (s *Session) reject(h held, err error) {
+	c := h.command
+	if c == nil && s.role == outer && isCrossProtocol(h.args[0]) {
+		s.engine.reportCrossProtocol(s.client.Addr())
+		s.status = peer.Abort
+	}
 	if c != nil {
 		s.engine.config.Records.Rejected(c)
 	}
@@ -249,7 +254,8 @@ func (s *Session) failCommand(c *catalog.Command, err error) {
 // failInput replies to what is no command, if replies are wanted, and ends the connection.
 func (s *Session) failInput(err error) {
 	if !s.flush() {
-		return // the next Feed finds it again
+		s.hold(held{err: err}) // the decoder may not find it a second time
+		return
 	}
 	s.engine.config.Records.ProtocolError()
 	s.status = peer.Close

@@ -3,7 +3,6 @@ package session
 import (
 	"strconv"
 
-	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/reply"
 	"cellserver/internal/transact"
@@ -38,16 +37,16 @@ func multi(s *Session, _ [][]byte) error {
 }
 
 // queue keeps a command for EXEC.
-func (s *Session) queue(c *catalog.Command, args [][]byte) {
+func (s *Session) queue(h held) {
 	m := s.multi
 	nowNs := s.now()
-	s.client.Active(c, nowNs)
+	s.client.Active(h.command, nowNs)
 	if m.Failed || s.watched != nil && s.watched.Watch.Dirty(nowNs) { // it will not be executed
 		s.w.Status("QUEUED")
 		return
 	}
-	if limit := s.engine.config.Limits.MaxCommandBytes; !m.Add(c, args, limit) {
-		s.reject(c, reply.TooLong("transaction is", limit, "--max-command-bytes"))
+	if limit := s.engine.config.Limits.MaxCommandBytes; !m.Add(h.command, h.args, limit) {
+		s.reject(h, reply.TooLong("transaction is", limit, "--max-command-bytes"))
 		return
 	}
 	s.client.Change(func(i *clients.Info) { i.Queued = len(m.Steps) })
