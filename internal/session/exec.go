@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/peer"
 	"cellserver/internal/reply"
@@ -120,6 +121,10 @@ func (x *execution) execute(ctx context.Context, in *transact.Space) {
 func (s *Session) mayExecuteQueued(q transact.Step) error {
 	if most := s.engine.config.MaxReplyBytes; len(s.w.Buf) > most {
 		return reply.TooLongReplies(most)
+	}
+	// Where SELECT was not allowed any more, the keys behind it are others than those that are held.
+	if s.db != q.DB && (!q.Command.Keys.None() || q.Command.Flags&catalog.FlagWhole != 0) {
+		return reply.ErrNotSelected
 	}
 	return s.stillAllowed(q)
 }
