@@ -148,6 +148,7 @@ func (r *scriptRun) run(ctx context.Context) {
 		outcome = observe.ScriptFailed
 	}
 	r.client.engine.config.Records.Script(outcome)
+	r.client.settle(&r.left)
 }
 
 // runInExec runs the script as a part of a transaction, and takes back what it wrote if it was ended.
@@ -172,7 +173,6 @@ func (r *scriptRun) attempt(ctx context.Context, in *transact.Space) (keep bool)
 
 // finish replies on the session that waits.
 func (r *scriptRun) finish(s *Session) error {
-	s.settle(&r.left)
 	s.w.Buf = append(s.w.Buf, r.reply...)
 	if r.reply[0] != '-' {
 		return nil
@@ -198,15 +198,8 @@ func (h scriptHost) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 	return s.w.Buf
 }
 
-// maxLoggedBytes bounds what a script, or an EXEC, may log.
-const maxLoggedBytes = 64 << 10
-
 // Log implements lua.Host. The line is written when the script has let go of its keys.
 func (h scriptHost) Log(level int, message string) {
-	in := h.s.inner
 	levels := [...]slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
-	if in.loggedBytes += len(message); in.loggedBytes > maxLoggedBytes {
-		return
-	}
-	in.logged = append(in.logged, logLine{levels[min(max(level, 0), len(levels)-1)], "script: " + message})
+	h.s.inner.log(logLine{levels[min(max(level, 0), len(levels)-1)], "script: " + message})
 }
