@@ -122,6 +122,20 @@ func TestNotWithKeys(t *testing.T) {
 	}
 }
 
+// TestNotWithKeysInScripts: nor does a script, which may hold keys.
+func TestNotWithKeysInScripts(t *testing.T) {
+	for name := range notWithKeys() {
+		command, sub, _ := strings.Cut(name, "|")
+		r := rig.New()
+		got := rig.Say(t, r.Session(), resptest.Encode("EVAL", "return redis.call('"+command+"', '"+sub+"', 'x', 'y')", "0")+
+			resptest.Encode("EVAL", "return redis.call('"+command+"', '"+sub+"', 'x')", "0")+
+			resptest.Encode("EVAL", "return redis.call('"+command+"', '"+sub+"')", "0"))
+		if !strings.Contains(got, "-ERR This Redis command is not allowed from script") || strings.Contains(got, "+OK") {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
 // TestSelectRefusedInExec: the keys behind a SELECT that the user may not do any more are not those that the transaction
 // holds, so what needs them is not executed.
 func TestSelectRefusedInExec(t *testing.T) {
