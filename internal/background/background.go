@@ -66,7 +66,7 @@ func (t *Task) Run(slots Slots, now func() int64, work func(context.Context)) {
 			return
 		}
 		defer slots.Give()
-		if t.advance(waits, runs) {
+		if t.leaveWaiting(runs) {
 			t.work(now, work)
 		}
 	}()
@@ -95,15 +95,16 @@ func (t *Task) After(d time.Duration) {
 
 // Finish lets a task be done that waits.
 func (t *Task) Finish() {
-	if t.advance(waits, done) {
+	if t.leaveWaiting(done) {
 		t.wake()
 	}
 }
 
-func (t *Task) advance(from, to stage) bool {
+// leaveWaiting changes the stage of a task that waits.
+func (t *Task) leaveWaiting(to stage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stage != from {
+	if t.stage != waits {
 		return false
 	}
 	t.stage = to
@@ -112,7 +113,7 @@ func (t *Task) advance(from, to stage) bool {
 
 // Cancel cancels a task that only waits, and reports whether it did.
 func (t *Task) Cancel() bool {
-	if !t.advance(waits, cancelled) {
+	if !t.leaveWaiting(cancelled) {
 		return false
 	}
 	t.End()
@@ -122,7 +123,7 @@ func (t *Task) Cancel() bool {
 
 // End ends the interest in the task: one that waits never runs, one that runs may end early, and its time is stopped.
 func (t *Task) End() {
-	t.advance(waits, cancelled)
+	t.leaveWaiting(cancelled)
 	t.cancel()
 	if t.timer != nil {
 		t.timer.Stop()
