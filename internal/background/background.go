@@ -58,18 +58,33 @@ func New(wake func()) *Task {
 	return &Task{ctx: ctx, cancel: cancel, wake: wake}
 }
 
-// Run does work on a goroutine of its own, in its turn for a slot.
+// Run does work on a goroutine of its own, in its turn for a slot. If one is free, its turn has come before Run returns.
 func (t *Task) Run(slots Slots, now func() int64, work func(context.Context)) {
-	go func() {
-		defer t.wake()
-		if !slots.Take(t.ctx) {
-			return
-		}
-		defer slots.Give()
-		if t.leaveWaiting(runs) {
-			t.work(now, work)
-		}
-	}()
+	select {
+	case slots <- struct{}{}:
+		t.leaveWaiting(runs)
+		go t.runIn(slots, now, work)
+	default:
+		go t.runInTurn(slots, now, work)
+	}
+}
+
+func (t *Task) runInTurn(slots Slots, now func() int64, work func(context.Context)) {
+	switch {
+	case !slots.Take(t.ctx):
+		t.wake()
+	case !t.leaveWaiting(runs):
+		slots.Give()
+		t.wake()
+	default:
+		t.runIn(slots, now, work)
+	}
+}
+
+func (t *Task) runIn(slots Slots, now func() int64, work func(context.Context)) {
+	defer t.wake()
+	defer slots.Give()
+	t.work(now, work)
 }
 
 func (t *Task) work(now func() int64, work func(context.Context)) {
