@@ -164,5 +164,8 @@ type Outcome struct {
 func (t *Task) Outcome() (o Outcome, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return Outcome{t.stage == cancelled, t.workNs, t.failure}, t.stage == done || t.stage == cancelled
+	if t.stage == cancelled {
+		return Outcome{Cancelled: true}, true
+	}
+	return Outcome{WorkNs: t.workNs, Failure: t.failure}, t.stage == done
 }

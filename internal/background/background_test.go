@@ -109,11 +109,17 @@ func TestWork(t *testing.T) {
 			}
 		}
 		task := New(func() {})
-		if task.After(time.Minute); true {
-			if o, _ := task.Outcome(); o.WorkNs != int64(time.Minute) {
-				t.Errorf("a time of %d ns", o.WorkNs)
-			}
+		task.After(time.Minute)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if o, _ := task.Outcome(); o.WorkNs != int64(time.Minute) {
+			t.Errorf("a time of %d ns", o.WorkNs)
 		}
-		task.End()
+		task = New(func() {})
+		task.After(time.Minute)
+		task.Cancel()
+		if o, _ := task.Outcome(); o.WorkNs != 0 {
+			t.Errorf("a time of %d ns, though it was cancelled", o.WorkNs)
+		}
 	})
 }

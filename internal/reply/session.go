@@ -13,6 +13,7 @@ const (
 	ErrExecFailed  Error = "EXECABORT Transaction discarded because of previous errors."
 	ErrACLChanged  Error = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. " +
 		"This command is no longer allowed for the following reason: " // which follows
+	ErrNotSelected      Error = "ERR this command was not executed, because the SELECT in front of it was not"
 	ErrNotInScript      Error = "ERR This Redis command is not allowed from script"
 	ErrWholeInScript    Error = "ERR a command about all keys is not allowed from a script, which has only the keys that it declared"
 	ErrReadOnlyScript   Error = "ERR Write commands are not allowed from read-only scripts."

@@ -24,7 +24,7 @@ func (s *Session) admit(args [][]byte) (*catalog.Command, error) {
 	if s.multi != nil && c.Flags&catalog.FlagNoMulti != 0 {
 		return c, reply.ErrNotInMulti
 	}
-	if s.role == inScript && c.Flags&catalog.FlagNoScript != 0 {
+	if s.role == inScript && c.Flags&(catalog.FlagNoScript|catalog.FlagNotWithKeys) != 0 { // a script may hold keys, too
 		return c, reply.ErrNotInScript
 	}
 	if s.user != nil && !s.user.Unrestricted() {

@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
+	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/reply"
 	"cellserver/internal/store"
@@ -46,18 +48,11 @@ func exec(s *Session, args [][]byte) error {
 func (s *Session) finishExec(x *execution) {
 	s.unwatch()
 	s.client.Change(func(i *clients.Info) { i.Queued = -1 })
-	var left inner
-	if x.session != nil {
-		s.db, left = x.session.db, *x.session.inner
-	}
-	if s.monitored {
-		left.monitored = s.appendLine(left.monitored, s.role == inScript, [][]byte{[]byte(x.name)})
-	}
-	s.settle(&left)
 	if x.session == nil {
 		s.w.NullArray()
 		return
 	}
+	s.db = x.session.db
 	s.w.Array(len(x.steps))
 	s.w.Buf = append(s.w.Buf, x.session.w.Buf...)
 	if x.session.replies != x.replies {
@@ -89,10 +84,20 @@ func (s *Session) newExecution() *execution {
 	return x
 }
 
-// run executes the commands as one step, unless a watched key has changed.
+// run executes the commands as one step, unless a watched key has changed. What they leave to be done behind that is done
+// here, and not by finishExec, for it is a part of what they do also when their client has gone.
 func (x *execution) run(ctx context.Context) {
 	e := x.client.engine
 	x.plan.Run(e.txs, e.config.Now, func(in *transact.Space) { x.execute(ctx, in) })
+	left, db := &inner{}, x.client.db
+	if x.session != nil {
+		left, db = x.session.inner, x.session.db
+	}
+	if x.client.monitored {
+		line := observe.Line{NowNs: e.config.Now(), DB: db, Peer: &x.client.client.Peer, Args: [][]byte{[]byte(x.name)}}
+		left.monitored = line.Append(left.monitored)
+	}
+	x.client.settle(left)
 }
 
 func (x *execution) execute(ctx context.Context, in *transact.Space) {
@@ -120,6 +125,10 @@ func (x *execution) execute(ctx context.Context, in *transact.Space) {
 func (s *Session) mayExecuteQueued(q transact.Step) error {
 	if most := s.engine.config.MaxReplyBytes; len(s.w.Buf) > most {
 		return reply.TooLongReplies(most)
+	}
+	// Where SELECT was not allowed any more, the keys behind it are others than those that are held.
+	if s.db != q.DB && (!q.Command.Keys.None() || q.Command.Flags&catalog.FlagWhole != 0) {
+		return reply.ErrNotSelected
 	}
 	return s.stillAllowed(q)
 }

@@ -58,12 +58,24 @@ func (s *Session) child(ctx context.Context, role role, in *transact.Space) *Ses
 	}
 }
 
+// maxLoggedBytes bounds what a script, or an EXEC, may log.
+const maxLoggedBytes = 64 << 10
+
+// log keeps a line until the keys are let go of.
+func (in *inner) log(line logLine) {
+	if in.loggedBytes += len(line.message); in.loggedBytes <= maxLoggedBytes {
+		in.logged = append(in.logged, line)
+	}
+}
+
 // settle does what a session for EXEC or a script has left to do until the keys were let go of; within another such
-// session, that one's end is waited for.
+// session, that one's end is waited for. It may be called in the background.
 func (s *Session) settle(in *inner) {
 	if s.inner != nil {
 		s.keepMonitored(in.monitored)
-		s.inner.logged = append(s.inner.logged, in.logged...)
+		for _, line := range in.logged {
+			s.inner.log(line)
+		}
 		s.inner.killed = append(s.inner.killed, in.killed...)
 		return
 	}

@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -118,5 +120,69 @@ func TestLater(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// brokenStore is a store that cannot decide on the keys whose names begin with "bad".
+type brokenStore struct{ store.Store }
+
+func (b brokenStore) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	for i := range batch {
+		if strings.HasPrefix(string(batch[i].Key.Name), "bad") {
+			batch[i].Err = errors.New("it is\r\n+broken")
+		} else if b.Store.Throttle(nowNs, batch[i:i+1]) != nil {
+			panic("it answers later")
+		}
+	}
+	return nil
+}
+
+func (b brokenStore) TAT(int64, store.Key) (int64, bool, error) {
+	return 0, false, errors.New("no\nTAT")
+}
+
+func (b brokenStore) Delete(int64, []store.Key) (int, error) { return 0, errors.New("no\nDEL") }
+
+// TestStoreFails: each request that a store cannot decide has an error of its own, in one line and in its place, and is
+// counted as one that failed.
+func TestStoreFails(t *testing.T) {
+	const throttle, bad = "CL.THROTTLE k 9 1 60\r\n", "CL.THROTTLE bad 9 1 60\r\n"
+	const failed = "-ERR the store failed: it is\\r\\n+broken\r\n"
+	call := func(n int64) string { return resptest.Ints(0, 10, 10-n, -1, 60*n) }
+	eval := func(key string) string { return resptest.Encode("EVAL", native, "1", key, "9", "1", "60") }
+	for _, tt := range []struct{ name, in, want, stats string }{ // calls of a command and those that failed
+		{"alone", bad, failed, "cl.throttle:1/1"},
+		{"within a batch", throttle + bad + throttle + bad + bad + throttle, call(1) + failed + call(2) + failed + failed + call(3),
+			"cl.throttle:6/3"},
+		{"a full batch", strings.Repeat(bad, observe.MaxBatch+1) + throttle, strings.Repeat(failed, observe.MaxBatch+1) + call(1),
+			"cl.throttle:130/129"},
+		{"replies are skipped", "CLIENT REPLY SKIP\r\n" + bad + bad + throttle, failed + call(1),
+			"cl.throttle:3/2"},
+		{"a native script", eval("k") + eval("bad") + eval("k"), call(1) + failed + call(2),
+			"cl.throttle:3/1"},
+		{"a native script itself", eval("bad") + throttle, failed + call(1),
+			"eval:1/1"},
+		{"other commands", "TTL k\r\nDEL k\r\n", "-ERR the store failed: no\\nTAT\r\n-ERR the store failed: no\\nDEL\r\n",
+			"del:1/1"},
+	} {
+		for _, on := range []store.Store{brokenStore{shard.New()}, storetest.Later(brokenStore{shard.New()})} {
+			r := rig.New(withStore(on))
+			s := r.Session()
+			if got := rig.Say(t, s, tt.in); got != tt.want {
+				t.Errorf("%s, %T: got %q, want %q", tt.name, on, got, tt.want)
+			}
+			var stats strings.Builder
+			for _, c := range r.Engine.Records.Commands() {
+				_, _ = fmt.Fprintf(&stats, "%s:%d/%d\n", c.Command.FullName(), c.Calls, c.Failed)
+			}
+			if !strings.Contains(stats.String(), tt.stats) {
+				t.Errorf("%s, %T: counted %s, want %s", tt.name, on, stats.String(), tt.stats)
+			}
+			scripts := r.Engine.Records.Stats().Scripts
+			good, broken := strings.Count(tt.in, eval("k")), strings.Count(tt.in, eval("bad"))
+			if scripts["completed"] != uint64(good) || scripts["failed"] != uint64(broken) {
+				t.Errorf("%s, %T: scripts %v", tt.name, on, scripts)
+			}
+		}
 	}
 }

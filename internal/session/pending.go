@@ -81,7 +81,7 @@ func (s *Session) resume() bool {
 		case outcome.Failure != nil:
 			panic(outcome.Failure)
 		case outcome.Cancelled:
-			finish = func(*Session) error { return reply.ErrCancelled }
+			finish = func(s *Session) error { return s.cancelled(p.command) }
 		}
 		p.End()
 		p.workNs = outcome.WorkNs
@@ -99,6 +99,14 @@ func (s *Session) resume() bool {
 		s.goOn(*p.next)
 	}
 	return s.pending == nil
+}
+
+// cancelled replies to a command that was cancelled before it ran.
+func (s *Session) cancelled(c *catalog.Command) error {
+	if c.Name == "exec" {
+		s.discard() // or the next transaction would depend on what was watched for this one
+	}
+	return reply.ErrCancelled
 }
 
 // hold keeps a command until the batch in front of it is answered.

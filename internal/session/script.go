@@ -59,8 +59,10 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 		return reply.Error("ERR Can not execute a script with write flag using *_ro command.")
 	}
 	readOnly = readOnly || script.Flags.NoWrites
-	if !readOnly && s.runNative(script, keys, argv) {
-		return nil
+	if !readOnly {
+		if done, err := s.runNative(script, keys, argv); done {
+			return err
+		}
 	}
 	switch {
 	case s.inner != nil && s.inner.scriptsNs >= int64(s.engine.config.Scripts.TimeLimit()):
@@ -79,35 +81,39 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 }
 
 // runNative does what a script would that is one call of CL.THROTTLE, the one that clients send which have no such
-// command. It is false if the interpreter has to do it: for its errors, and for who may not do everything.
-func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) bool {
+// command. It is not done if the interpreter has to do it: for its errors, and for who may not do everything.
+func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) (done bool, err error) {
 	if script.Native == nil || s.role != outer || !s.user.Unrestricted() {
-		return false
+		return false, nil
 	}
 	var argsRoom [8][]byte
 	args, ok := script.Native.Args(argsRoom[:0], keys, argv)
-	if !ok || len(args) < 2 || len(args[1]) > s.engine.config.MaxKeyBytes || !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, args[1]) }) {
-		return false
+	if !ok || len(args) < 2 || len(args[1]) > s.engine.config.MaxKeyBytes ||
+		!slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, args[1]) }) {
+		return false, nil
 	}
 	one := s.scratch.batch[:1] // it was flushed
-	if err := argument.Throttle(&one[0], s.db, args, s.engine.config.Reading); err != nil {
-		return false
+	if argument.Throttle(&one[0], s.db, args, s.engine.config.Reading) != nil {
+		return false, nil
 	}
 	if s.monitored {
 		s.sendMonitored(s.appendLine(nil, true, args))
 	}
 	if later := s.decide(one); later != nil {
 		s.await(later, func(s *Session, answered []store.Request) error { return s.replyNative(script, &answered[0]) })
-	} else if err := s.replyNative(script, &one[0]); err != nil {
-		s.failCommand(s.engine.decider.Command, err)
+	} else {
+		err = s.replyNative(script, &one[0])
 	}
 	clear(one)
-	return true
+	return true, err
 }
 
 // replyNative replies what the script would: that is made of the command's reply, behind it, and takes its place.
 func (s *Session) replyNative(script *lua.Script, q *store.Request) error {
-	if q.Err != nil {
+	if q.Err != nil { // which the call fails with, and so the script
+		records := s.engine.config.Records
+		records.Failed(s.engine.decider.Command)
+		records.Script(observe.ScriptFailed)
 		return reply.StoreFailed(q.Err)
 	}
 	s.scratch.local.NativeScript()
@@ -148,6 +154,7 @@ func (r *scriptRun) run(ctx context.Context) {
 		outcome = observe.ScriptFailed
 	}
 	r.client.engine.config.Records.Script(outcome)
+	r.client.settle(&r.left)
 }
 
 // runInExec runs the script as a part of a transaction, and takes back what it wrote if it was ended.
@@ -172,7 +179,6 @@ func (r *scriptRun) attempt(ctx context.Context, in *transact.Space) (keep bool)
 
 // finish replies on the session that waits.
 func (r *scriptRun) finish(s *Session) error {
-	s.settle(&r.left)
 	s.w.Buf = append(s.w.Buf, r.reply...)
 	if r.reply[0] != '-' {
 		return nil
@@ -198,15 +204,8 @@ func (h scriptHost) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 	return s.w.Buf
 }
 
-// maxLoggedBytes bounds what a script, or an EXEC, may log.
-const maxLoggedBytes = 64 << 10
-
 // Log implements lua.Host. The line is written when the script has let go of its keys.
 func (h scriptHost) Log(level int, message string) {
-	in := h.s.inner
 	levels := [...]slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
-	if in.loggedBytes += len(message); in.loggedBytes > maxLoggedBytes {
-		return
-	}
-	in.logged = append(in.logged, logLine{levels[min(max(level, 0), len(levels)-1)], "script: " + message})
+	h.s.inner.log(logLine{levels[min(max(level, 0), len(levels)-1)], "script: " + message})
 }

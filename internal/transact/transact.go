@@ -24,6 +24,7 @@ type Space struct {
 type Step struct {
 	Command *catalog.Command
 	Args    [][]byte
+	DB      uint16 // in which a Plan expects its keys
 }
 
 // Queue is the commands between MULTI and EXEC.
@@ -44,7 +45,7 @@ func (q *Queue) Add(c *catalog.Command, args [][]byte, maxBytes int) bool {
 	if q.bytes > maxBytes {
 		return false
 	}
-	q.Steps = append(q.Steps, Step{c, argument.CloneAll(args)})
+	q.Steps = append(q.Steps, Step{Command: c, Args: argument.CloneAll(args)})
 	return true
 }
 
@@ -78,10 +79,12 @@ type Plan struct {
 
 const longSteps = 1000 // or keys
 
-// NewPlan returns the plan of steps that begin in a database, one of so many.
+// NewPlan returns the plan of steps that begin in a database, one of so many, and sets their databases.
 func NewPlan(steps []Step, db uint16, databases int, watched []store.Key) *Plan {
 	p := &Plan{steps: steps}
-	for _, s := range steps {
+	for i := range steps {
+		s := &steps[i]
+		s.DB = db
 		f := s.Command.Flags
 		p.whole = p.whole || f&catalog.FlagWhole != 0
 		p.Scripts = p.Scripts || f&catalog.FlagScript != 0
