@@ -93,6 +93,12 @@ func TestImportsGoDown(t *testing.T) {
 			if ofScripts(fields[0]) && strings.HasPrefix(imported, module+"/") && !ofScripts(imported) && imported != module+"/internal/resp" {
 				t.Errorf("%s imports %s; besides each other, the packages of scripts may only import internal/resp", fields[0], imported)
 			}
+			for _, edge := range []string{"server", "metrics", "dashboard", "replay"} { // they know sessions or figures, and no commands
+				if fields[0] == module+"/internal/"+edge && (strings.HasPrefix(imported, module+"/internal/commands") ||
+					imported == module+"/internal/session" || imported == module+"/internal/catalog") {
+					t.Errorf("%s imports %s", fields[0], imported)
+				}
+			}
 			if imported == "unsafe" || imported == "C" {
 				t.Errorf("%s imports %q", fields[0], imported)
 			}

@@ -258,8 +258,12 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 			sub == "tracking" && len(call) > 8 // three prefixes that overlap have two replies of Redis
 	case "acl":
 		return c.multi && sub == "load"
+	case "memory":
+		return c.multi && sub == "purge" // refused here beside commands with keys
+	case "script":
+		return c.multi && (sub == "load" || sub == "flush") // so are these
 	case "config":
-		return sub == "set" && len(call) > 3 && !slices.Contains([]string{"timeout", "maxclients", "databases"}, strings.ToLower(call[2])) && !isUnknown(call[2])
+		return sub == "set" && c.multi || sub == "set" && len(call) > 3 && !slices.Contains([]string{"timeout", "maxclients", "databases"}, strings.ToLower(call[2])) && !isUnknown(call[2])
 	}
 	return isExtension(call) && (!m.extends || c.multi)
 }

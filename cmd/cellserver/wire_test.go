@@ -220,7 +220,7 @@ func testWireSplitCommandCostsLinearTime(t *testing.T, startServer starter) {
 	// a test of the decoder holds.
 	used := p.metric(t, allocated) - before
 	t.Logf("allocated %.1f MB", used/1e6)
-	if most := 16 * float64(len(command)); used > most {
+	if most := 64 * float64(len(command)); used > most { // TLS and the race detector take several times the rest
 		t.Errorf("for a command in 10,000 pieces the server allocated %.0f MB, want %.0f at most", used/1e6, most/1e6)
 	}
 }

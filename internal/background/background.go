@@ -58,18 +58,33 @@ func New(wake func()) *Task {
 	return &Task{ctx: ctx, cancel: cancel, wake: wake}
 }
 
-// Run does work on a goroutine of its own, in its turn for a slot.
+// Run does work on a goroutine of its own, in its turn for a slot. If one is free, its turn has come before Run returns.
 func (t *Task) Run(slots Slots, now func() int64, work func(context.Context)) {
-	go func() {
-		defer t.wake()
-		if !slots.Take(t.ctx) {
-			return
-		}
-		defer slots.Give()
-		if t.advance(waits, runs) {
-			t.work(now, work)
-		}
-	}()
+	select {
+	case slots <- struct{}{}:
+		t.leaveWaiting(runs)
+		go t.runIn(slots, now, work)
+	default:
+		go t.runInTurn(slots, now, work)
+	}
+}
+
+func (t *Task) runInTurn(slots Slots, now func() int64, work func(context.Context)) {
+	switch {
+	case !slots.Take(t.ctx):
+		t.wake()
+	case !t.leaveWaiting(runs):
+		slots.Give()
+		t.wake()
+	default:
+		t.runIn(slots, now, work)
+	}
+}
+
+func (t *Task) runIn(slots Slots, now func() int64, work func(context.Context)) {
+	defer t.wake()
+	defer slots.Give()
+	t.work(now, work)
 }
 
 func (t *Task) work(now func() int64, work func(context.Context)) {
@@ -95,15 +110,16 @@ func (t *Task) After(d time.Duration) {
 
 // Finish lets a task be done that waits.
 func (t *Task) Finish() {
-	if t.advance(waits, done) {
+	if t.leaveWaiting(done) {
 		t.wake()
 	}
 }
 
-func (t *Task) advance(from, to stage) bool {
+// leaveWaiting changes the stage of a task that waits.
+func (t *Task) leaveWaiting(to stage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stage != from {
+	if t.stage != waits {
 		return false
 	}
 	t.stage = to
@@ -112,7 +128,7 @@ func (t *Task) advance(from, to stage) bool {
 
 // Cancel cancels a task that only waits, and reports whether it did.
 func (t *Task) Cancel() bool {
-	if !t.advance(waits, cancelled) {
+	if !t.leaveWaiting(cancelled) {
 		return false
 	}
 	t.End()
@@ -122,7 +138,7 @@ func (t *Task) Cancel() bool {
 
 // End ends the interest in the task: one that waits never runs, one that runs may end early, and its time is stopped.
 func (t *Task) End() {
-	t.advance(waits, cancelled)
+	t.leaveWaiting(cancelled)
 	t.cancel()
 	if t.timer != nil {
 		t.timer.Stop()

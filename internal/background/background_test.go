@@ -3,6 +3,7 @@ package background
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,7 @@ func TestTask(t *testing.T) {
 		begin     string
 		end       func(task *Task) (did bool)
 		did       bool
-		woken     int
+		woken     int64
 		ended     bool
 		cancelled bool
 	}{
@@ -40,24 +41,25 @@ func TestTask(t *testing.T) {
 		{begin: "nothing", end: (*Task).Cancel, did: true, woken: 1, ended: true, cancelled: true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			woken := 0
-			task, slots := New(func() { woken++ }), NewSlots(0)
+			var wakes atomic.Int64
+			task, slots := New(func() { wakes.Add(1) }), NewSlots(0)
 			begin[tt.begin](task, slots)
 			synctest.Wait()
-			if _, ended := task.Outcome(); ended || woken != 0 || task.Running() != (tt.begin == "work") {
-				t.Errorf("%s: ended is %t, woken %d times, running is %t before it is", tt.begin, ended, woken, task.Running())
+			if _, ended := task.Outcome(); ended || wakes.Load() != 0 || task.Running() != (tt.begin == "work") {
+				t.Errorf("%s: ended is %t, woken %d times, running is %t before it is", tt.begin, ended, wakes.Load(), task.Running())
 			}
 			did := tt.end(task)
 			synctest.Wait()
 			o, ended := task.Outcome()
+			woken := wakes.Load()
 			if did != tt.did || woken != tt.woken || ended != tt.ended || o.Cancelled != tt.cancelled || o.Failure != nil {
 				t.Errorf("%s: did is %t, woken %d times, %+v, ended is %t; want %+v", tt.begin, did, woken, o, ended, tt)
 			}
 			task.End()
 			synctest.Wait()
-			before := woken
+			before := wakes.Load()
 			time.Sleep(time.Hour)
-			if synctest.Wait(); woken != before {
+			if synctest.Wait(); wakes.Load() != before {
 				t.Errorf("%s: woken after its end", tt.begin)
 			}
 		})

@@ -61,6 +61,7 @@ func TestLookupFindsNothingElse(t *testing.T) {
 func TestKeySpecsFitArguments(t *testing.T) {
 	eachRow(New().Shown(), func(r *Command) {
 		at := slices.IndexFunc(r.Args, func(a Arg) bool { return a.Kind == "key" })
+		many := at >= 0 && r.Args[at].Multiple
 		if r.Parent != "" && at >= 0 {
 			at++ // behind the subcommand's name
 		}
@@ -80,7 +81,7 @@ func TestKeySpecsFitArguments(t *testing.T) {
 			return
 		}
 		last := r.Keys.First
-		if r.Keys.Last < 0 && r.Args[at].Multiple {
+		if many {
 			last = -1
 		}
 		if r.Keys.First != at+1 || r.Keys.Last != last || r.Keys.Step != 1 || len(r.Keys.Flags) == 0 {
@@ -105,6 +106,8 @@ func TestEachKey(t *testing.T) {
 		{KeySpec{First: 1, Last: -1, Step: 1, Flags: nil}, "del a b c", "a b c"},
 		{KeySpec{First: 1, Last: -1, Step: 1, Flags: nil}, "del", ""},
 		{KeySpec{First: 2, Last: -2, Step: 2, Flags: nil}, "x y a b c d e", "a c"},
+		{KeySpec{First: 1, Last: 0, Step: 1}, "del a b", ""},
+		{KeySpec{Counted: 2}, "eval x 2 a b", "a b"},
 		{KeySpec{Counted: 2}, "eval x 2 a b c", "a b"},
 		{KeySpec{Counted: 2}, "eval x 0 a", ""},
 		{KeySpec{Counted: 2}, "eval x 2 a", ""},
@@ -144,10 +147,14 @@ func (a Arg) words() int {
 	return n
 }
 
-// TestArityFitsArguments: but for QUIT, which takes anything, and CL.THROTTLE, which has an error of its own.
+// TestArityFitsArguments: but for QUIT, which takes anything, CL.THROTTLE, which has an error of its own, and what has
+// subcommands, of which only COMMAND may stand alone.
 func TestArityFitsArguments(t *testing.T) {
 	eachRow(New().Shown(), func(r *Command) {
-		if r.Name == "quit" || r.Name == "cl.throttle" || r.Subs != nil {
+		if alone := r.Name == "quit" || r.Name == "cl.throttle" || r.Name == "command"; alone || r.Subs != nil {
+			if alone && r.Arity != -1 || !alone && r.Arity != -2 {
+				t.Errorf("%s: arity %d", r.FullName(), r.Arity)
+			}
 			return
 		}
 		want, open := 1, false

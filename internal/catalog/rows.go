@@ -59,6 +59,8 @@ func transactionRows() []*Command {
 			Name: "exec", Arity: 1, Flags: asIs | FlagNotQueued, Categories: category, Long: true,
 			Group: "transactions", Since: "1.2.0", Complexity: "Depends on the commands",
 			Summary: "Executes the queued commands as one step",
+			Differs: "ACL LOAD, CONFIG SET, MEMORY PURGE, SCRIPT FLUSH and SCRIPT LOAD are refused together with commands on keys, " +
+				"which they would delay; then nothing is executed.",
 		},
 		{
 			Name: "multi", Arity: 1, Flags: transacting | FlagNotQueued, Categories: category,

@@ -1,6 +1,7 @@
 package login
 
 import (
+	"fmt"
 	"testing"
 
 	"cellserver/internal/peer"
@@ -56,5 +57,29 @@ func TestHostsAreForgotten(t *testing.T) {
 	}
 	if got, _ := f.Total(); got != 3*maxHosts {
 		t.Errorf("%d failures counted", got)
+	}
+}
+
+// TestOldestHostsAreForgottenFirst: those of more than a minute ago go, and the others stay, if that is enough.
+func TestOldestHostsAreForgottenFirst(t *testing.T) {
+	var f Failures
+	from := func(i int) peer.Peer { return peer.Peer{Addr: fmt.Sprint("host", i, ":1")} }
+	const recent = maxHosts / 2
+	nowNs := t0 + int64(memory)
+	for i := range maxHosts {
+		at := t0 // a minute ago, which is not yet forgotten
+		if i >= recent {
+			at--
+		}
+		f.Add(from(i), at)
+	}
+	f.Add(peer.Peer{Addr: "new:1"}, nowNs)
+	if len(f.byHost) != recent+1 {
+		t.Errorf("%d hosts are remembered", len(f.byHost))
+	}
+	for i := range recent {
+		if got := f.Add(from(i), nowNs); got != 2*firstPause {
+			t.Fatalf("host %d: a pause of %s", i, got)
+		}
 	}
 }

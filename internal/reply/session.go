@@ -7,8 +7,7 @@ import (
 	"cellserver/internal/resp"
 )
 
-// Errors of transactions, scripts and sessions that cannot do more:
-
+// Errors of transactions, scripts and stores:
 const (
 	ErrNestedMulti Error = "ERR MULTI calls can not be nested"
 	ErrExecFailed  Error = "EXECABORT Transaction discarded because of previous errors."

@@ -24,15 +24,15 @@ func TestEntriesAreReadBack(t *testing.T) {
 		{0, 8, codeEmptyKey + 8},
 		{0, 16, codeEmptyKey + 16},
 		{0, 17, codeInArena},
-		{0, arenaKeyBytes, codeInArena},
-		{0, arenaKeyBytes + 1, codeAlone},
+		{0, 4098, codeInArena},
+		{0, 4099, codeAlone},
 		{1, 0, codeEmptyKey + 2 | bitOtherDB},
 		{255, 6, codeEmptyKey + 8 | bitOtherDB},
 		{256, 7, codeEmptyKey + 9 | bitOtherDB},
 		{65535, 14, codeEmptyKey + 16 | bitOtherDB},
 		{65535, 15, codeInArena | bitOtherDB},
-		{1, arenaKeyBytes - 2, codeInArena | bitOtherDB},
-		{1, arenaKeyBytes - 1, codeAlone | bitOtherDB},
+		{1, 4096, codeInArena | bitOtherDB},
+		{1, 4097, codeAlone | bitOtherDB},
 	} {
 		t.Run(fmt.Sprint(tt.db, " ", tt.nameBytes), func(t *testing.T) {
 			tb := &table{seed: maphash.MakeSeed()}

@@ -11,11 +11,11 @@ import (
 
 const (
 	compatibilityFile = "../../../docs/COMPATIBILITY.md"
-	tableBegins       = "<!-- The table is made from the command table: UPDATE_DOCS=1 go test ./internal/commands/docs -->\n"
+	tableBegins       = "<!-- The table is generated from the catalog: UPDATE_DOCS=1 go test ./internal/commands/docs -->\n"
 	tableEnds         = "<!-- End of the table. -->\n"
 )
 
-// TestCompatibilityTable holds the document and the command table together. With UPDATE_DOCS set, it writes the
+// TestCompatibilityTable holds the document and the catalog together. With UPDATE_DOCS set, it writes the
 // document's table anew.
 func TestCompatibilityTable(t *testing.T) {
 	text, err := os.ReadFile(compatibilityFile)
@@ -32,7 +32,7 @@ func TestCompatibilityTable(t *testing.T) {
 		return
 	}
 	if os.Getenv("UPDATE_DOCS") == "" {
-		t.Error("docs/COMPATIBILITY.md is not what the command table says: UPDATE_DOCS=1 go test ./internal/commands/docs")
+		t.Error("docs/COMPATIBILITY.md is not what the catalog says: UPDATE_DOCS=1 go test ./internal/commands/docs")
 		return
 	}
 	if err := os.WriteFile(compatibilityFile, []byte(want), 0o644); err != nil {

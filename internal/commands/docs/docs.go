@@ -262,9 +262,10 @@ func (k Config) commandList(c session.Call, args [][]byte) error {
 	return nil
 }
 
-// maxNames bounds what one COMMAND or CONFIG GET may ask for: a name costs six bytes, and its answer kilobytes.
+// maxNames bounds what one COMMAND or CONFIG GET may request: a name costs six bytes, and its reply kilobytes.
 const maxNames = 128
 
+// CheckNames refuses too many names.
 func CheckNames(names [][]byte) error {
 	if len(names) > maxNames {
 		return reply.Error("ERR more than " + strconv.Itoa(maxNames) + " names or patterns; ask for all of them instead")

@@ -1,0 +1,116 @@
+package catalog
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"cellserver/internal/acl"
+)
+
+// TestOf numbers what is shown by name, and what is refused behind it.
+func TestOf(t *testing.T) {
+	longest := strings.Repeat("l", maxNameBytes)
+	table := Of([]*Command{
+		{Name: "refused", Refusal: "no"},
+		{Name: longest},
+		{Name: "box", Group: "server", Subs: []*Command{{Name: "open"}, {Name: "close", Flags: FlagNoAuth}}},
+	})
+	var names []string
+	for id, c := range table.Commands() {
+		if names = append(names, c.FullName()); c.ID != id {
+			t.Errorf("%s has ID %d at %d", c.FullName(), c.ID, id)
+		}
+	}
+	if want := []string{"box", "box|close", "box|open", longest, "refused"}; !slices.Equal(names, want) {
+		t.Errorf("commands are %q, want %q", names, want)
+	}
+	if sub := table.LookupShown([]byte("BOX|Open")); sub == nil || sub.Parent != "box" || sub.Group != "server" {
+		t.Errorf("found %+v", sub)
+	}
+	if table.Lookup([]byte(longest)) == nil {
+		t.Error("the longest name is not found")
+	}
+	for _, name := range []string{"refused", "nosuch"} {
+		if c := table.LookupShown([]byte(name)); c != nil {
+			t.Errorf("%s is shown", name)
+		}
+	}
+	rules := table.ForRules()
+	if len(rules) != 4 || rules[1].Name != "box|close" || rules[1].Parent != "box" || !rules[1].NoAuth || rules[2].NoAuth {
+		t.Errorf("rules know %+v", rules)
+	}
+}
+
+// TestWithout: what is refused keeps its ID, its subcommands are refused as well, and the first catalog stays as it was.
+func TestWithout(t *testing.T) {
+	table := New()
+	less := table.Without("switched off", "eval", "script")
+	for _, name := range []string{"eval", "script", "script|load"} {
+		before, after := table.LookupFull([]byte(name)), less.LookupFull([]byte(name))
+		if after.Refusal != "switched off" || after.ID != before.ID || before.Refusal != "" || less.Commands()[after.ID] != after ||
+			table.Commands()[before.ID] != before || less.LookupShown([]byte(name)) != nil {
+			t.Errorf("%s: %+v", name, after)
+		}
+	}
+	if len(less.Shown()) != len(table.Shown())-2 || len(less.ForRules()) != len(table.ForRules()) {
+		t.Errorf("%d of %d commands are shown", len(less.Shown()), len(table.Shown()))
+	}
+	if ping := []byte("ping"); less.Lookup(ping) != table.Lookup(ping) {
+		t.Error("PING is another command")
+	}
+}
+
+func TestKeySpec(t *testing.T) {
+	for _, tt := range []struct {
+		keys   KeySpec
+		none   bool
+		access acl.Access
+	}{
+		{KeySpec{}, true, 0},
+		{oneKey(1, "RO"), false, 0},
+		{oneKey(2, "RO", "access"), false, acl.Read},
+		{manyKeys("RM", "delete"), false, acl.Write},
+		{KeySpec{Counted: 2, Flags: []string{"RW", "access", "update"}}, false, acl.Read | acl.Write},
+	} {
+		if tt.keys.None() != tt.none || tt.keys.Access() != tt.access {
+			t.Errorf("%+v: none %t, access %b", tt.keys, tt.keys.None(), tt.keys.Access())
+		}
+	}
+}
+
+// TestCheck names the command or the key that a user's rules do not allow.
+func TestCheck(t *testing.T) {
+	table := New()
+	users := acl.NewUsers(table.ForRules())
+	file := filepath.Join(t.TempDir(), "users.acl")
+	if err := os.WriteFile(file, []byte("user app on nopass ~a* +ping +del +config|get"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := users.LoadFile(file); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		command, args, object string
+		reason                acl.Reason
+	}{
+		{"ping", "ping", "", acl.Allowed},
+		{"ping", "ping x", "", acl.Allowed},
+		{"config|get", "config get x", "", acl.Allowed},
+		{"config|set", "config set x y", "config|set", acl.DeniedCommand},
+		{"del", "del a1 a2", "", acl.Allowed},
+		{"del", "del a1 b a2", "b", acl.DeniedKey},
+		{"del", "del", "", acl.Allowed},
+		{"ttl", "ttl a", "ttl", acl.DeniedCommand},
+	} {
+		var args [][]byte
+		for word := range strings.FieldsSeq(tt.args) {
+			args = append(args, []byte(word))
+		}
+		if reason, object := table.LookupFull([]byte(tt.command)).Check(users.Lookup("app"), args); reason != tt.reason || object != tt.object {
+			t.Errorf("%s: %v %q, want %v %q", tt.args, reason, object, tt.reason, tt.object)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package decide
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"cellserver/internal/catalog"
+	"cellserver/internal/funnel"
+	"cellserver/internal/observe"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+)
+
+const (
+	t0  = int64(1_700_000_000_000_000_000)
+	sec = int64(1_000_000_000)
+)
+
+type caller struct{}
+
+func (caller) Addr() string { return "addr" }
+func (caller) Name() string { return "name" }
+
+// decider returns one whose clock is 7 us further at each reading, with a slow log of everything.
+func decider(t *testing.T) (*Decider, By) {
+	t.Helper()
+	table := catalog.New()
+	records := observe.New(table, t0)
+	records.Slowness.SetSlowlog(7)
+	records.Slowlog.SetMaxLen(10)
+	nowNs := t0 + sec - 14_000
+	local := records.NewLocal()
+	return &Decider{
+		Now:     func() int64 { nowNs += 7000; return nowNs },
+		Records: records, Command: table.Lookup([]byte("cl.throttle")),
+	}, By{&local, caller{}}
+}
+
+func request(t *testing.T, name string, units int64) store.Request {
+	t.Helper()
+	limit, err := funnel.NewLimit(funnel.Burst, 4, 1, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store.Request{Key: store.Key{Name: []byte(name)}, Limit: limit, Quantity: units}
+}
+
+// recorded is what the records have of calls: how many, how long, in how many batches, the slow ones and the keys.
+func recorded(d *Decider) string {
+	st := d.Records.Stats()
+	text := fmt.Sprint(st.Calls["cl.throttle"], " calls, ", st.Durations["cl.throttle"].SumNs, " ns, ", st.Batches.Count, " batches")
+	for _, e := range d.Records.Slowlog.Latest(-1) {
+		text += fmt.Sprint(", ", e.UnixSec-t0/sec, " s ", e.DurationUs, " us ", e.Addr)
+	}
+	for _, e := range d.Records.TopKeys.Top(0, t0+sec, 10) {
+		text += fmt.Sprint(", ", e.Name, " ", e.CallsPerSecond)
+	}
+	return text
+}
+
+func TestBatch(t *testing.T) {
+	d, by := decider(t)
+	batch := []store.Request{request(t, "k", 3), request(t, "k", 3), request(t, "k", 1)}
+	if later := d.Batch(shard.New(), d.Now(), batch, by); later != nil {
+		t.Fatal("it is answered later")
+	}
+	if batch[0].Result.Limited || !batch[1].Result.Limited || batch[2].Result.Remaining != 1 {
+		t.Errorf("got %+v", batch)
+	}
+	if got, want := recorded(d), "3 calls, 21000 ns, 1 batches, 1 s 7 us addr, k 3"; got != want {
+		t.Errorf("recorded %s, want %s", got, want)
+	}
+}
+
+// TestQuickBatch is not in the slow log.
+func TestQuickBatch(t *testing.T) {
+	d, by := decider(t)
+	d.Records.Slowness.SetSlowlog(8)
+	d.Batch(shard.New(), d.Now(), []store.Request{request(t, "k", 1)}, by)
+	if got, want := recorded(d), "1 calls, 7000 ns, 1 batches, k 1"; got != want {
+		t.Errorf("recorded %s, want %s", got, want)
+	}
+}
+
+// TestBatchIn a transaction is not timed.
+func TestBatchIn(t *testing.T) {
+	d, by := decider(t)
+	d.BatchIn(shard.New(), d.Now(), []store.Request{request(t, "k", 1), request(t, "l", 1)}, by)
+	if got, want := recorded(d), "2 calls, 0 ns, 0 batches, k 1, l 1"; got != want {
+		t.Errorf("recorded %s, want %s", got, want)
+	}
+}
+
+func TestOne(t *testing.T) {
+	q := [1]store.Request{request(t, "k", 5)}
+	if One(shard.New(), t0, &q); q[0].Result.Limited || q[0].Result.Remaining != 0 {
+		t.Errorf("got %+v", q[0])
+	}
+}
+
+// laterStore answers when it is told to.
+type laterStore struct {
+	store.Keys
+	*pending
+}
+
+type pending struct {
+	answered  []store.Request
+	wake      func()
+	cancelled bool
+}
+
+func (s laterStore) Throttle(int64, []store.Request) store.Pending { return s.pending }
+
+func (p *pending) Notify(wake func()) { p.wake = wake }
+
+func (p *pending) Answers() ([]store.Request, bool) { return p.answered, p.answered != nil }
+
+func (p *pending) Cancel() { p.cancelled = true }
+
+// TestLater counts a batch when its answers are there.
+func TestLater(t *testing.T) {
+	d, by := decider(t)
+	on := laterStore{pending: &pending{}}
+	later := d.Batch(on, d.Now(), []store.Request{request(t, "k", 1)}, by)
+	woken := false
+	later.Notify(func() { woken = true })
+	if answered, ok := later.Answers(by.Local); ok || answered != nil {
+		t.Errorf("answered %+v", answered)
+	}
+	if got, want := recorded(d), "0 calls, 0 ns, 0 batches"; got != want {
+		t.Errorf("recorded %s, want %s", got, want)
+	}
+	on.answered = []store.Request{request(t, "k", 1), request(t, "l", 1)}
+	on.wake()
+	if answered, ok := later.Answers(by.Local); !ok || len(answered) != 2 || !woken {
+		t.Errorf("answered %+v, woken %t", answered, woken)
+	}
+	if got, want := recorded(d), "2 calls, 14000 ns, 1 batches, 1 s 7 us addr, k 1, l 1"; got != want {
+		t.Errorf("recorded %s, want %s", got, want)
+	}
+	if later.Cancel(); !on.cancelled {
+		t.Error("it is not cancelled")
+	}
+}
+
+type tats struct {
+	tatNs int64
+	ok    bool
+	err   error
+}
+
+func (s tats) TAT(int64, store.Key) (int64, bool, error) { return s.tatNs, s.ok, s.err }
+
+// TestLook changes nothing: it is what the next calls would be told.
+func TestLook(t *testing.T) {
+	broken := errors.New("broken")
+	limit := request(t, "", 0).Limit
+	for _, tt := range []struct {
+		name     string
+		on       tats
+		now, one int64 // remaining
+		level    float64
+		err      error
+	}{
+		{"unknown", tats{}, 5, 4, 0, nil},
+		{"known", tats{tatNs: t0 + 25*sec, ok: true}, 2, 1, 2.5, nil},
+		{"full", tats{tatNs: t0 + 50*sec, ok: true}, 0, 0, 5, nil},
+		{"broken", tats{tatNs: t0 + 50*sec, err: broken}, 0, 0, 0, broken},
+	} {
+		p, err := Look(tt.on, t0, store.Key{}, limit)
+		if p.Known != tt.on.ok || p.Now.Remaining != tt.now || p.Next.Remaining != tt.one || p.Outlook.Level != tt.level || !errors.Is(err, tt.err) {
+			t.Errorf("%s: got %+v, %v", tt.name, p, err)
+		}
+	}
+}
