@@ -1,0 +1,115 @@
+package session
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"cellserver/internal/clients"
+	"cellserver/internal/store"
+)
+
+// TestNow: a handler sees one time, however often it looks, and all of an EXEC or of a script sees one; what is done in
+// the background, or replied behind it, sees that of its own moment.
+func TestNow(t *testing.T) {
+	var nowNs atomic.Int64
+	r := newRig(t, func(c *Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
+	seen := map[string][]int64{}
+	see := func(at string, c Call) { seen[at] = append(seen[at], c.Now(), c.Now()) }
+	r.handle("ping", Plain(func(c Call, _ [][]byte) error {
+		see("called", c)
+		seen["wall"] = append(seen["wall"], c.WallTime().UnixNano())
+		return nil
+	}))
+	r.handle("dbsize", Whole(func(c Call, _ store.Walker, _ [][]byte) error {
+		see("called", c)
+		return c.Background(func(_ context.Context, nowNs int64) { seen["work"] = append(seen["work"], nowNs) },
+			func(c Call) error { see("replies", c); return nil })
+	}))
+	s := r.session()
+	for _, tt := range []struct {
+		in    string
+		still bool // time stands still
+	}{
+		{"PING\r\n", false},
+		{"DBSIZE\r\n", false},
+		{"MULTI\r\nPING\r\nDBSIZE\r\nPING\r\nEXEC\r\n", true},
+		{"EVAL \"redis.call('ping') redis.call('ping')\" 0\r\n", true},
+	} {
+		clear(seen)
+		s.say(t, tt.in)
+		var all []int64
+		for i := 0; i < len(seen["called"]); i += 2 {
+			if seen["called"][i] != seen["called"][i+1] {
+				t.Errorf("%q: a handler sees %v", tt.in, seen["called"])
+			}
+		}
+		all = append(append(append(all, seen["called"]...), seen["work"]...), seen["replies"]...)
+		slices.Sort(all)
+		if different := len(slices.Compact(all)); (different == 1) != (tt.still || len(seen["work"]) == 0) {
+			t.Errorf("%q: saw %v", tt.in, seen)
+		}
+		for _, wall := range seen["wall"] {
+			if still := wall != t0; still != tt.still || still && wall != seen["called"][0] {
+				t.Errorf("%q: the wall's clock is %d, and Now %v", tt.in, wall, seen["called"])
+			}
+		}
+	}
+}
+
+// TestResetLeavesNothing of what others know of a client, but its library.
+func TestResetLeavesNothing(t *testing.T) {
+	r := newRig(t, withConnection)
+	s := r.session()
+	s.say(t, "WATCH k\r\nSELECT 3\r\nMULTI\r\nPING\r\n")
+	s.client.Change(func(i *clients.Info) { i.Name, i.LibName, i.LibVersion, i.NoTouch = "a", "lib", "1", true })
+	s.say(t, "RESET\r\n")
+	if got, want := s.client.Info(), (clients.Info{LibName: "lib", LibVersion: "1", User: "default", Queued: -1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if s.db != 0 || s.multi != nil || s.watched != nil {
+		t.Error("the session has not forgotten")
+	}
+}
+
+// TestUnknown: names that there are not, where they are said.
+func TestUnknown(t *testing.T) {
+	s := newRig(t).session()
+	const script = "-ERR Unknown Redis command called from script script: "
+	for in, want := range map[string]string{
+		"NOSUCH a\r\n":                             "-ERR unknown command 'NOSUCH', with args beginning with: 'a' \r\n",
+		"CLIENT NOSUCH\r\n":                        "-ERR unknown subcommand 'NOSUCH'. Try CLIENT HELP.\r\n",
+		"CLIENT\r\n":                               "-ERR wrong number of arguments for 'client' command\r\n",
+		"EVAL \"redis.call('nosuch')\" 0\r\n":      script,
+		"EVAL \"redis.call('post')\" 0\r\n":        script,
+		"EVAL \"redis.call('object', 'x')\" 0\r\n": script,
+	} {
+		if got := s.say(t, in); !strings.HasPrefix(got, want) {
+			t.Errorf("%q: got %q", in, got)
+		}
+	}
+}
+
+// TestLongRepliesOfExec: a command is executed as long as the replies in front of it are no longer than the bound.
+func TestLongRepliesOfExec(t *testing.T) {
+	for _, tt := range []struct {
+		bound int
+		want  string
+	}{
+		{2 * len(pong), pong + pong + pong},
+		{2*len(pong) - 1, pong + pong + "-ERR the replies of the transaction are longer than 13 bytes, the limit of --max-output-bytes; this command was not executed\r\n"},
+	} {
+		s := newRig(t, func(c *Config) { c.MaxReplyBytes = tt.bound }).session()
+		if got := s.say(t, "MULTI\r\nPING\r\nPING\r\nPING\r\nEXEC\r\n"); got != "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 3)+"*3\r\n"+tt.want {
+			t.Errorf("a bound of %d: got %q", tt.bound, got)
+		}
+	}
+}
+
+// handle has a command executed by another handler.
+func (r *rig) handle(name string, h Handler) {
+	r.handlers[r.config.Catalog.Lookup([]byte(name)).ID] = h
+}
