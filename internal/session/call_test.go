@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/clients"
+	"cellserver/internal/peer"
 	"cellserver/internal/store"
 )
 
@@ -112,4 +113,37 @@ func TestLongRepliesOfExec(t *testing.T) {
 // handle has a command executed by another handler.
 func (r *rig) handle(name string, h Handler) {
 	r.handlers[r.config.Catalog.Lookup([]byte(name)).ID] = h
+}
+
+// TestManyLinesOfMonitor are sent by parts, without a wake-up between, and a command that is not done is still waited for.
+func TestManyLinesOfMonitor(t *testing.T) {
+	const lines = 3000
+	for _, tt := range []struct {
+		in    string
+		first peer.Status // behind the first part
+		all   bool        // it is all
+	}{{"", peer.More, false}, {"TEST.LATER\r\n", peer.Waiting, false}, {"RESET\r\n", peer.More, true}} {
+		r := newRig(t, withConnection, withLater)
+		monitor, other := r.session(), r.session()
+		monitor.say(t, "MONITOR\r\n")
+		other.say(t, strings.Repeat("PING\r\n", lines))
+		buf, sent := []byte(tt.in), 0
+		n, out, status := monitor.Feed(buf, nil)
+		if buf, sent = buf[n:], strings.Count(string(out), `"PING"`); status != tt.first {
+			t.Errorf("%q: status %d, want %d", tt.in, status, tt.first)
+		}
+		if (sent == lines) != tt.all || !tt.all && (len(out) < feedBytes || len(out) > feedBytes+1000) {
+			t.Errorf("%q: %d lines in %d bytes", tt.in, sent, len(out))
+		}
+		if monitor.HungUp(peer.HalfClosed); status == peer.Waiting {
+			status = peer.More
+		}
+		for status == peer.More {
+			_, out, status = monitor.Feed(buf, nil)
+			sent += strings.Count(string(out), `"PING"`)
+		}
+		if sent != lines || status != peer.NeedInput {
+			t.Errorf("%q: %d lines, then status %d", tt.in, sent, status)
+		}
+	}
 }
