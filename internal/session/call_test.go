@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"reflect"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"cellserver/internal/clients"
 	"cellserver/internal/peer"
 	"cellserver/internal/store"
+	"cellserver/internal/transact"
 )
 
 // TestNow: a handler sees one time, however often it looks, and all of an EXEC or of a script sees one; what is done in
@@ -144,6 +146,32 @@ func TestManyLinesOfMonitor(t *testing.T) {
 		}
 		if sent != lines || status != peer.NeedInput {
 			t.Errorf("%q: %d lines, then status %d", tt.in, sent, status)
+		}
+	}
+}
+
+// TestKeptLinesAreBounded: the line that reaches the bound is the last one, and a word on it follows once.
+func TestKeptLinesAreBounded(t *testing.T) {
+	const word = `"... (more commands)"`
+	for _, tt := range []struct {
+		kept, line int
+		want       bool // the line is kept
+		word       bool
+	}{
+		{0, 10, true, false},
+		{maxInnerLineBytes - 11, 10, true, false},
+		{maxInnerLineBytes - 10, 10, true, true},
+		{maxInnerLineBytes - 1, 10, true, true},
+		{maxInnerLineBytes, 10, false, false}, // it has had its word
+	} {
+		s := newRig(t).session()
+		child := s.child(t.Context(), inScript, &transact.Space{NowNs: t0})
+		child.inner.monitored = make([]byte, tt.kept)
+		child.sendMonitored(bytes.Repeat([]byte("x"), tt.line))
+		child.sendMonitored(nil)
+		got := string(child.inner.monitored[tt.kept:])
+		if strings.HasPrefix(got, "xxxxxxxxxx") != tt.want || strings.Contains(got, word) != tt.word || strings.Count(got, word) > 1 {
+			t.Errorf("%d kept, and %d more: %q", tt.kept, tt.line, got)
 		}
 	}
 }
