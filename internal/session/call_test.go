@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"cellserver/internal/clients"
+	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/resptest"
 	"cellserver/internal/store"
 	"cellserver/internal/transact"
 )
@@ -164,14 +166,44 @@ func TestKeptLinesAreBounded(t *testing.T) {
 		{maxInnerLineBytes - 1, 10, true, true},
 		{maxInnerLineBytes, 10, false, false}, // it has had its word
 	} {
-		s := newRig(t).session()
-		child := s.child(t.Context(), inScript, &transact.Space{NowNs: t0})
-		child.inner.monitored = make([]byte, tt.kept)
-		child.sendMonitored(bytes.Repeat([]byte("x"), tt.line))
-		child.sendMonitored(nil)
-		got := string(child.inner.monitored[tt.kept:])
-		if strings.HasPrefix(got, "xxxxxxxxxx") != tt.want || strings.Contains(got, word) != tt.word || strings.Count(got, word) > 1 {
-			t.Errorf("%d kept, and %d more: %q", tt.kept, tt.line, got)
+		for role, from := range map[role]string{inScript: "lua", inExec: "192.0.2.1:5000"} {
+			child := newRig(t).session().child(t.Context(), role, &transact.Space{NowNs: t0})
+			child.inner.monitored = make([]byte, tt.kept)
+			child.sendMonitored(bytes.Repeat([]byte("x"), tt.line))
+			child.sendMonitored(nil)
+			got := string(child.inner.monitored[tt.kept:])
+			if strings.HasPrefix(got, "xxxxxxxxxx") != tt.want || strings.Contains(got, from+"] "+word) != tt.word || strings.Count(got, word) > 1 {
+				t.Errorf("%d kept, and %d more: %q", tt.kept, tt.line, got)
+			}
 		}
+	}
+}
+
+// TestSlowMonitor: a client that takes none of its lines is disconnected, which is logged once a minute.
+func TestSlowMonitor(t *testing.T) {
+	const argBytes, args = 8 << 10, 9
+	nowNs := t0
+	r := newRig(t, withConnection, func(c *Config) { c.Now = func() int64 { return nowNs } })
+	other := r.session()
+	line := resptest.Encode(append([]string{"PING"}, slices.Repeat([]string{strings.Repeat("x", argBytes)}, args)...)...)
+	for i, want := range []string{"count=1 ", "", "count=2 "} {
+		nowNs = t0 + int64(i)*30*sec
+		slow := r.session()
+		slow.say(t, "MONITOR\r\n")
+		slow.say(t, "") // its own line
+		for range observe.MaxMonitorBytes / (argBytes * args) {
+			other.say(t, line)
+		}
+		if slow.killed.Load() {
+			t.Fatal("it is disconnected too early")
+		}
+		for range 30 { // fewer bytes of each call are shown
+			other.say(t, line)
+		}
+		logged := r.log.String()
+		if r.log.Reset(); !slow.killed.Load() || other.killed.Load() || (logged != "") != (want != "") || !strings.Contains(logged, want) {
+			t.Errorf("%d: disconnected %t, logged %q", i, slow.killed.Load(), logged)
+		}
+		slow.Close()
 	}
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"maps"
 	"runtime"
 	"strings"
 	"testing"
@@ -103,6 +104,34 @@ func TestPauseThatIsCancelled(t *testing.T) {
 	}
 	if n := r.config.Records.Slowlog.Len(); n != 0 {
 		t.Errorf("%d slow calls", n)
+	}
+}
+
+// TestScriptOutcomes counts how scripts end, also in EXEC.
+func TestScriptOutcomes(t *testing.T) {
+	r := newRig(t)
+	s := r.session()
+	for _, tt := range []struct {
+		in   string
+		ends bool // by its client's end
+		want map[string]uint64
+	}{
+		{"EVAL \"return 1\" 0\r\n", false, map[string]uint64{"completed": 1, "failed": 0, "ended": 0}},
+		{"EVAL \"error('x')\" 0\r\n", false, map[string]uint64{"completed": 1, "failed": 1, "ended": 0}},
+		{"EVAL \"while true do end\" 0\r\n", true, map[string]uint64{"completed": 1, "failed": 1, "ended": 1}},
+		{"MULTI\r\nEVAL \"return 1\" 0\r\nEVAL \"error('x')\" 0\r\nEXEC\r\n", false, map[string]uint64{"completed": 2, "failed": 2, "ended": 1}},
+	} {
+		if _, _, status := s.feed(tt.in); status != peer.Waiting {
+			t.Fatalf("%q: status %d", tt.in, status)
+		}
+		if tt.ends {
+			s.HungUp(peer.Reset)
+		}
+		<-s.woken
+		s.say(t, "")
+		if got := r.config.Records.Stats().Scripts; !maps.Equal(got, tt.want) {
+			t.Errorf("%q: counted %v, want %v", tt.in, got, tt.want)
+		}
 	}
 }
 

@@ -148,7 +148,7 @@ func (r *scriptRun) run(ctx context.Context) {
 	switch {
 	case r.ended:
 		outcome = observe.ScriptEnded
-	case len(r.reply) > 0 && r.reply[0] == '-':
+	case r.reply[0] == '-':
 		outcome = observe.ScriptFailed
 	}
 	r.client.engine.config.Records.Script(outcome)
