@@ -131,6 +131,9 @@ func TestManyLinesOfMonitor(t *testing.T) {
 		monitor, other := r.session(), r.session()
 		monitor.say(t, "MONITOR\r\n")
 		other.say(t, strings.Repeat("PING\r\n", lines))
+		if !monitor.Monitors() || other.Monitors() {
+			t.Error("a session does not say whether it is in MONITOR")
+		}
 		buf, sent := []byte(tt.in), 0
 		n, out, status := monitor.Feed(buf, nil)
 		if buf, sent = buf[n:], strings.Count(string(out), `"PING"`); status != tt.first {

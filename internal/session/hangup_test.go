@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/resptest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store/storetest"
+	"cellserver/internal/transact"
 )
 
 // converse is feed, and waits where the session does.
@@ -131,6 +132,21 @@ func TestScriptOutcomes(t *testing.T) {
 		s.say(t, "")
 		if got := r.config.Records.Stats().Scripts; !maps.Equal(got, tt.want) {
 			t.Errorf("%q: counted %v, want %v", tt.in, got, tt.want)
+		}
+	}
+}
+
+// TestTimeOfScriptsTogether: the next one is not executed when those before have taken the time of one.
+func TestTimeOfScriptsTogether(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Store = storetest.Bare(shard.New()) }) // for an error of what would be executed
+	limitNs := int64(r.config.Scripts.TimeLimit())
+	for takenNs, want := range map[int64]error{
+		0: reply.ErrNoTransactions, limitNs - 1: reply.ErrNoTransactions, limitNs: reply.ErrScriptsTooLong, limitNs + 1: reply.ErrScriptsTooLong,
+	} {
+		child := r.session().child(t.Context(), inExec, &transact.Space{NowNs: t0})
+		child.inner.scriptsNs = takenNs
+		if err := eval(child, [][]byte{[]byte("eval"), []byte("return 1"), []byte("0")}); err != want {
+			t.Errorf("%d ns: got %v, want %v", takenNs, err, want)
 		}
 	}
 }
