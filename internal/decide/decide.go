@@ -26,7 +26,7 @@ type By struct {
 // costs less than a hundredth of a request that comes alone. It returns nil if the requests are answered.
 func (d *Decider) Batch(on store.Keys, nowNs int64, batch []store.Request, by By) *Later {
 	if pending := on.Throttle(nowNs, batch); pending != nil {
-		return &Later{decider: d, pending: pending, nowNs: nowNs, by: by}
+		return &Later{decider: d, pending: pending, nowNs: nowNs, caller: by.Caller}
 	}
 	d.decided(nowNs, batch, by)
 	return nil
@@ -67,7 +67,7 @@ type Later struct {
 	decider *Decider
 	pending store.Pending
 	nowNs   int64
-	by      By
+	caller  observe.Caller
 }
 
 // Notify has wake called, once and from any goroutine, when the answers are there.
@@ -78,7 +78,7 @@ func (l *Later) Notify(wake func()) { l.pending.Notify(wake) }
 func (l *Later) Answers(local *observe.Local) (answered []store.Request, ok bool) {
 	answered, ok = l.pending.Answers()
 	if ok {
-		l.decider.decided(l.nowNs, answered, By{local, l.by.Caller})
+		l.decider.decided(l.nowNs, answered, By{local, l.caller})
 	}
 	return answered, ok
 }

@@ -106,7 +106,7 @@ func (c Call) Now() int64 {
 
 // WallTime is the time of the system's clock; in EXEC and in scripts it is Now.
 func (c Call) WallTime() time.Time {
-	if c.s.space.NowNs != 0 {
+	if c.s.role != outer {
 		return time.Unix(0, c.s.space.NowNs)
 	}
 	return c.s.engine.config.WallTime()

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -11,18 +12,20 @@ import (
 	"cellserver/internal/peer"
 	"cellserver/internal/reply"
 	"cellserver/internal/resptest"
+	"cellserver/internal/shard"
+	"cellserver/internal/store/storetest"
 )
 
 // converse is feed, and waits where the session does.
-func (c *client) converse(in string) (replies, left string, status peer.Status) {
-	replies, left, status = c.feed(in)
+func (c *client) converse(in string) (replies string) {
+	replies, left, status := c.feed(in)
 	for status == peer.Waiting {
 		<-c.woken
 		var more string
 		more, left, status = c.feed(left)
 		replies += more
 	}
-	return replies, left, status
+	return replies
 }
 
 // withLater adds TEST.LATER, which is done in an hour.
@@ -47,7 +50,7 @@ func TestExecThatIsCancelled(t *testing.T) {
 	}
 	s.HungUp(peer.HalfClosed)
 	other.say(t, "CL.THROTTLE w 4 1 10\r\n")
-	got, _, _ := s.converse(behind)
+	got := s.converse(behind)
 	want := "-" + string(reply.ErrCancelled) + "\r\n+OK\r\n+QUEUED\r\n*1\r\n" + resptest.Ints(0, 5, 4, -1, 10)
 	if info := s.client.Info(); got != want || info.Queued != -1 || info.Watched != 0 {
 		t.Errorf("got %q, want %q; %d are queued and %d watched", got, want, info.Queued, info.Watched)
@@ -71,5 +74,90 @@ func TestPauseThatIsCancelled(t *testing.T) {
 	}
 	if n := r.config.Records.Slowlog.Len(); n != 0 {
 		t.Errorf("%d slow calls", n)
+	}
+}
+
+// withLaterStore has batches answered later by the store that it returns.
+func withLaterStore() (*storetest.LaterStore, func(*Config)) {
+	later := storetest.Later(shard.New())
+	return later, func(c *Config) { c.Store = later }
+}
+
+// TestClientThatIsGoneWhileAStoreAnswers: its batch is with the store and is decided, and what it sent behind that is
+// executed, unless its session is closed.
+func TestClientThatIsGoneWhileAStoreAnswers(t *testing.T) {
+	const in = "CL.THROTTLE a 4 1 10\r\nCL.THROTTLE b 4 1 10\r\nPING\r\n"
+	const behind = "CL.THROTTLE a 4 1 10\r\n"
+	first, second := resptest.Ints(0, 5, 4, -1, 10), resptest.Ints(0, 5, 3, -1, 20)
+	for _, tt := range []struct {
+		name   string
+		hangUp []peer.Hangup
+	}{
+		{name: "half closed", hangUp: []peer.Hangup{peer.HalfClosed}},
+		{name: "reset", hangUp: []peer.Hangup{peer.Reset}},
+		{name: "one behind the other", hangUp: []peer.Hangup{peer.HalfClosed, peer.Reset}},
+		{name: "not at all"},
+	} {
+		later, with := withLaterStore()
+		r := newRig(t, with)
+		s := r.session()
+		later.Hold()
+		replies, left, status := s.feed(in + behind)
+		if replies != "" || left != behind || status != peer.Waiting {
+			t.Fatalf("%s: got %q, left %q, status %d", tt.name, replies, left, status)
+		}
+		for _, how := range tt.hangUp {
+			s.HungUp(how)
+		}
+		if replies, again, status := s.feed(left); replies != "" || again != left || status != peer.Waiting {
+			t.Errorf("%s: got %q, left %q, status %d before the store has answered", tt.name, replies, again, status)
+		}
+		later.Release()
+		<-s.woken
+		if got := s.converse(left); got != first+first+pong+second {
+			t.Errorf("%s: got %q", tt.name, got)
+		}
+
+		closed := r.session()
+		later.Hold()
+		closed.feed("CL.THROTTLE c 4 1 10\r\nPING\r\n" + behind)
+		for _, how := range tt.hangUp {
+			closed.HungUp(how)
+		}
+		if closed.Close(); closed.pending != nil {
+			t.Errorf("%s: what is closed waits", tt.name)
+		}
+		later.Release()
+		for later.Waiting() > 0 {
+			runtime.Gosched()
+		}
+		s.say(t, "CL.THROTTLE z 4 1 10\r\n") // decided behind it
+		if n := keys(r); n != 4 || len(closed.woken) != 0 {
+			t.Errorf("%s: %d keys, woken %d times", tt.name, n, len(closed.woken))
+		}
+	}
+}
+
+// TestLaterStoreLeavesNothing: neither what sessions share nor a session refers to a batch that was answered, or to input.
+func TestLaterStoreLeavesNothing(t *testing.T) {
+	_, with := withLaterStore()
+	r := newRig(t, with)
+	s := r.session()
+	for range 3 {
+		s.say(t, strings.Repeat("CL.THROTTLE k 299 1 60\r\n", 200)+"PING\r\nCL.THROTTLE k 299 1 60\r\n"+"ECHO "+strings.Repeat("x", 1000)+"\r\n")
+	}
+	if s.pending != nil || s.scratch != nil || s.w.Buf != nil {
+		t.Errorf("the session keeps %v, %v and %.20q", s.pending, s.scratch, s.w.Buf)
+	}
+	shared := r.scratch.Get().(*scratch)
+	for _, arg := range shared.args[:cap(shared.args)] {
+		if arg != nil {
+			t.Fatalf("an argument is left: %.20q", arg)
+		}
+	}
+	for _, q := range shared.batch[:cap(shared.batch)] {
+		if q.Key.Name != nil {
+			t.Fatalf("a key is left: %.20q", q.Key.Name)
+		}
 	}
 }

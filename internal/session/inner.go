@@ -33,9 +33,9 @@ type logLine struct {
 	message string
 }
 
-// now is the time that a command sees.
+// now is the time that a command sees; in EXEC and in scripts it stands still.
 func (s *Session) now() int64 {
-	if s.space.NowNs != 0 {
+	if s.role != outer {
 		return s.space.NowNs
 	}
 	return s.engine.config.Now()

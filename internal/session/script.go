@@ -59,10 +59,8 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 		return reply.Error("ERR Can not execute a script with write flag using *_ro command.")
 	}
 	readOnly = readOnly || script.Flags.NoWrites
-	if !readOnly {
-		if done, err := s.runNative(script, keys, argv); done {
-			return err
-		}
+	if !readOnly && s.runNative(name, script, keys, argv) {
+		return nil
 	}
 	switch {
 	case s.inner != nil && s.inner.scriptsNs >= int64(s.engine.config.Scripts.TimeLimit()):
@@ -74,38 +72,38 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 		client: s, command: s.engine.config.Catalog.Lookup(name), script: script, readOnly: readOnly,
 		keys: argument.CloneAll(keys), argv: argument.CloneAll(argv),
 	}
-	for _, name := range run.keys {
-		run.declared = append(run.declared, store.Key{DB: s.db, Name: name})
+	for _, key := range run.keys {
+		run.declared = append(run.declared, store.Key{DB: s.db, Name: key})
 	}
 	return s.inBackground(s.engine.scripts, run.run, run.finish)
 }
 
 // runNative does what a script would that is one call of CL.THROTTLE, the one that clients send which have no such
-// command. It is not done if the interpreter has to do it: for its errors, and for who may not do everything.
-func (s *Session) runNative(script *lua.Script, keys, argv [][]byte) (done bool, err error) {
+// command. It is false if the interpreter has to do it: for its errors, and for who may not do everything.
+func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte) bool {
 	if script.Native == nil || s.role != outer || !s.user.Unrestricted() {
-		return false, nil
+		return false
 	}
 	var argsRoom [8][]byte
 	args, ok := script.Native.Args(argsRoom[:0], keys, argv)
 	if !ok || len(args) < 2 || len(args[1]) > s.engine.config.MaxKeyBytes ||
 		!slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, args[1]) }) {
-		return false, nil
+		return false
 	}
 	one := s.scratch.batch[:1] // it was flushed
-	if argument.Throttle(&one[0], s.db, args, s.engine.config.Reading) != nil {
-		return false, nil
+	if err := argument.Throttle(&one[0], s.db, args, s.engine.config.Reading); err != nil {
+		return false
 	}
 	if s.monitored {
 		s.sendMonitored(s.appendLine(nil, true, args))
 	}
 	if later := s.decide(one); later != nil {
 		s.await(later, func(s *Session, answered []store.Request) error { return s.replyNative(script, &answered[0]) })
-	} else {
-		err = s.replyNative(script, &one[0])
+	} else if err := s.replyNative(script, &one[0]); err != nil {
+		s.failCommand(s.engine.config.Catalog.Lookup(name), err)
 	}
 	clear(one)
-	return true, err
+	return true
 }
 
 // replyNative replies what the script would: that is made of the command's reply, behind it, and takes its place.

@@ -205,11 +205,10 @@ func (s *Session) run(h held) {
 func (s *Session) call(h held) {
 	c := h.command
 	beganNs := s.engine.config.Now()
+	nowNs := beganNs
 	if s.role == outer {
 		s.client.Active(c, beganNs)
-	}
-	nowNs := beganNs
-	if s.space.NowNs != 0 {
+	} else {
 		nowNs = s.space.NowNs
 	}
 	err := s.engine.handlers[c.ID].run(s, nowNs, h.args)

@@ -72,7 +72,7 @@ func (s *Session) replyBatch(batch []store.Request) error {
 // decide has a batch decided at one reading of the clock. It returns nil if it is answered.
 func (s *Session) decide(batch []store.Request) *decide.Later {
 	d, by := &s.engine.decider, decide.By{Local: &s.scratch.local, Caller: s.client}
-	if s.space.NowNs != 0 {
+	if s.role != outer {
 		d.BatchIn(s.space.Keys, s.space.NowNs, batch, by)
 		return nil
 	}

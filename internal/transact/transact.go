@@ -16,7 +16,7 @@ type Space struct {
 	Keys store.Keys
 	// All is the whole store, for the commands whose flags ask for it; nil where there is none.
 	All store.Walker
-	// NowNs is the time, which stands still in a transaction; 0 for the store as it is.
+	// NowNs is the time of a transaction, which stands still; none of the store as it is.
 	NowNs int64
 }
 
