@@ -3,6 +3,7 @@ package argument
 
 import (
 	"bytes"
+	"strconv"
 
 	"cellserver/internal/glob"
 	"cellserver/internal/reply"
@@ -55,4 +56,22 @@ func Database(arg []byte, databases int) (db uint16, err error) {
 		return 0, reply.ErrDBRange
 	}
 	return uint16(n), nil
+}
+
+const (
+	maxNames        = 128 // of one COMMAND or CONFIG GET: a name takes six bytes, what is replied about it kilobytes
+	maxPatternBytes = 64  // longer than any name; the cost of a match grows with it
+)
+
+// CheckNames refuses more names or patterns than one command may ask for.
+func CheckNames(names [][]byte) error {
+	if len(names) > maxNames {
+		return reply.Error("ERR more than " + strconv.Itoa(maxNames) + " names or patterns; ask for all of them instead")
+	}
+	return nil
+}
+
+// NameMatches reports whether the name of a command or setting matches a pattern, in any case.
+func NameMatches(name string, pattern []byte) bool {
+	return len(pattern) <= maxPatternBytes && glob.MatchFold(pattern, []byte(name))
 }

@@ -42,7 +42,7 @@ func replicaOf(c session.Call, args [][]byte) error {
 }
 
 // shutdown is SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]. There is nothing to save.
-func (k *Config) shutdown(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) shutdown(_ session.Call, conn session.Connection, args [][]byte) error {
 	given := map[string]bool{}
 	for _, arg := range args[1:] {
 		switch option := glob.Fold(arg); option {

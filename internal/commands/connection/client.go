@@ -101,8 +101,8 @@ func (k Config) clientList(c session.Call, args [][]byte) error {
 	})
 }
 
-// ofType accepts the clients of one of Redis's types. All of ours are normal: there are no replicas, and nobody
-// subscribes.
+// ofType accepts the clients of one of Redis's types. All of ours are normal: there are no replicas
+// and no subscribers.
 func ofType(name []byte) (func(*clients.Client) bool, error) {
 	kind := glob.Fold(name)
 	switch kind {

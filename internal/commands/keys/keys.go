@@ -56,7 +56,7 @@ func Handlers(k Config) map[string]session.Handler {
 const backgroundKeys = 1000
 
 func del(c session.Call, args [][]byte) error {
-	return onKeys(c, args[1:], func(keys []store.Key) (int, error) { return c.Delete(keys) })
+	return onKeys(c, args[1:], c.Delete)
 }
 
 func exists(c session.Call, args [][]byte) error {

@@ -208,14 +208,14 @@ func Feed(t testing.TB, s *Client, in string) (replies, left string, status peer
 // Converse is Feed, and waits where the session does.
 func Converse(t testing.TB, s *Client, in string) (replies, left string, status peer.Status) {
 	t.Helper()
-	replies, left, status = Feed(t, s, in)
-	for status == peer.Waiting {
-		<-s.Conn.Woken
-		var more string
-		more, left, status = Feed(t, s, left)
-		replies += more
+	var all strings.Builder
+	for left = in; ; <-s.Conn.Woken {
+		replies, left, status = Feed(t, s, left)
+		all.WriteString(replies)
+		if status != peer.Waiting {
+			return all.String(), left, status
+		}
 	}
-	return replies, left, status
 }
 
 // Say feeds whole commands, after which the session must want more, and returns the replies.
