@@ -209,14 +209,12 @@ func Feed(t testing.TB, s *Client, in string) (replies, left string, status peer
 func Converse(t testing.TB, s *Client, in string) (replies, left string, status peer.Status) {
 	t.Helper()
 	var all strings.Builder
-	for {
-		replies, left, status = Feed(t, s, in)
+	for left = in; ; <-s.Conn.Woken {
+		replies, left, status = Feed(t, s, left)
 		all.WriteString(replies)
 		if status != peer.Waiting {
 			return all.String(), left, status
 		}
-		<-s.Conn.Woken
-		in = left
 	}
 }
 
