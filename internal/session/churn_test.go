@@ -37,7 +37,8 @@ func said() []string {
 		"MULTI\r\nCONFIG SET a b\r\nEXEC\r\n", "DBSIZE\r\n", "MONITOR\r\n", "RESET\r\n", "DISCARD\r\n", "NOSUCH\r\n", "TEST.LATER\r\n",
 		"EVAL \"return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])\" 1 k 9 1 1\r\n",
 		"EVAL \"return redis.call('cl.throttle', 'k', 9, 1, 1)\" 1 k\r\n", "EVAL \"redis.log(3, 'x') while true do end\" 1 w\r\n",
-		"SELECT 1\r\n", "MULTI\r\nSELECT 1\r\nCL.THROTTLE k 9 1 1\r\nDBSIZE\r\nEXEC\r\n", "*x\r\n", "POST / HTTP/1.1\r\n", "CL.THROT",
+		"SELECT 1\r\n", "MULTI\r\nSELECT 1\r\nCL.THROTTLE k 9 1 1\r\nDBSIZE\r\nEXEC\r\n", "CLIENT REPLY OFF\r\n", "CLIENT REPLY ON\r\n",
+		"CLIENT KILL x\r\n", "MULTI\r\nCLIENT KILL x\r\nDBSIZE\r\nEXEC\r\n", "*x\r\n", "POST / HTTP/1.1\r\n", "CL.THROT",
 	}
 }
 
@@ -45,7 +46,7 @@ func said() []string {
 // may be left of them.
 func TestChurn(t *testing.T) {
 	for _, on := range []store.Store{shard.New(), newFullLaterStore(), storetest.Bare(shard.New())} {
-		r := newRig(t, withLater, func(c *Config) { c.Store = on })
+		r := newRig(t, withLater, withConnection, func(c *Config) { c.Store = on })
 		var clients sync.WaitGroup
 		for i := range 4 {
 			clients.Go(func() {

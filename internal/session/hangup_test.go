@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
+	"cellserver/internal/clients"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/reply"
@@ -35,6 +37,33 @@ func withLater(c *Config) {
 	c.Users, c.Records = acl.NewUsers(c.Catalog.ForRules()), observe.New(c.Catalog, t0)
 	c.Handlers["test.later"] = Plain(func(c Call, _ [][]byte) error {
 		return c.After(time.Hour, func(Call) error { return nil })
+	})
+}
+
+// withConnection adds commands about the connection.
+func withConnection(c *Config) {
+	do := func(name string, f func(conn Connection, args [][]byte) error) {
+		c.Handlers[name] = OnConnection(func(c Call, conn Connection, args [][]byte) error {
+			err := f(conn, args)
+			if err == nil {
+				c.Reply().OK()
+			}
+			return err
+		})
+	}
+	c.Handlers["monitor"] = OnConnection(func(_ Call, conn Connection, _ [][]byte) error { return conn.Monitor() })
+	do("reset", func(conn Connection, _ [][]byte) error { conn.Reset(); return nil })
+	do("client|reply", func(conn Connection, args [][]byte) error { conn.Replies(string(args[2]) == "ON"); return nil })
+	do("select", func(conn Connection, args [][]byte) error {
+		db, err := argument.Database(args[1], c.Databases)
+		if err == nil {
+			conn.Select(db)
+		}
+		return err
+	})
+	do("client|kill", func(conn Connection, _ [][]byte) error {
+		conn.Kill(c.Clients.All(func(other *clients.Client) bool { return other != conn.Client() }))
+		return nil
 	})
 }
 
@@ -135,6 +164,24 @@ func TestClientThatIsGoneWhileAStoreAnswers(t *testing.T) {
 		if n := keys(r); n != 4 || len(closed.woken) != 0 {
 			t.Errorf("%s: %d keys, woken %d times", tt.name, n, len(closed.woken))
 		}
+	}
+}
+
+// TestMonitorBehindABatch: a command that was held is shown to who has come to MONITOR meanwhile.
+func TestMonitorBehindABatch(t *testing.T) {
+	later, with := withLaterStore()
+	r := newRig(t, with, withConnection)
+	s, monitor := r.session(), r.session()
+	later.Hold()
+	s.feed("CL.THROTTLE a 4 1 10\r\nPING held\r\n")
+	monitor.say(t, "MONITOR\r\n")
+	later.Release()
+	<-s.woken
+	if got := s.say(t, "PING\r\n"); !strings.HasSuffix(got, pong+pong) {
+		t.Errorf("got %q", got)
+	}
+	if got := monitor.say(t, ""); !strings.Contains(got, "\"PING\" \"held\"\r\n") || strings.Count(got, "\r\n") != 2 {
+		t.Errorf("shown %q", got)
 	}
 }
 

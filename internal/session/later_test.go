@@ -10,6 +10,7 @@ import (
 	"cellserver/internal/commands/rig"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/racetest"
 	"cellserver/internal/resptest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -110,7 +111,7 @@ func TestLater(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			want := converse(t, shard.New(), tt.in, 0, false)
 			step := max(1, len(tt.in)/400)
-			if testing.Short() {
+			if testing.Short() || racetest.Enabled {
 				step = 7*step + 1
 			}
 			for cut := 0; cut <= len(tt.in); cut += step {

@@ -117,6 +117,7 @@ func (s *Session) hold(h held) {
 
 // goOn executes a command that was held.
 func (s *Session) goOn(h held) {
+	s.monitored = s.engine.config.Records.Monitors.Any() // which may have changed since it was read
 	if len(h.args) == 0 {
 		s.failInput(h.err)
 	} else {
