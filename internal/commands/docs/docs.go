@@ -190,15 +190,15 @@ func replyArgs(w *resp.Writer, args []catalog.Arg) {
 	for _, a := range args {
 		flags := argFlags(a)
 		fields := 2
-		for _, more := range []bool{a.Kind == "key", a.Token != "", flags != nil, a.Args != nil} {
+		for _, more := range []bool{a.Type == "key", a.Token != "", flags != nil, a.Args != nil} {
 			if more {
 				fields++
 			}
 		}
 		w.Map(fields)
 		w.Pair("name", a.Name)
-		w.Pair("type", a.Kind)
-		if a.Kind == "key" {
+		w.Pair("type", a.Type)
+		if a.Type == "key" {
 			w.BulkString("key_spec_index")
 			w.Int(0)
 		}
@@ -310,7 +310,7 @@ func usage(a catalog.Arg) string {
 		text = strings.Join(choices, "|")
 	}
 	switch {
-	case a.Kind == "pure-token":
+	case a.Type == "pure-token":
 		text = a.Token
 	case a.Token != "":
 		text = strings.TrimSpace(a.Token + " " + text)

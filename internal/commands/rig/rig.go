@@ -1,5 +1,5 @@
 // Package rig is an engine of all commands for tests, with a clock of its own, and clients that talk to its sessions. A Rig
-// is safe for concurrent use, a Client belongs to one goroutine at a time.
+// is safe for concurrent use except for its Log; a Client belongs to one goroutine at a time.
 package rig
 
 import (
