@@ -121,3 +121,29 @@ func TestCertificateNamesAreUsers(t *testing.T) {
 		}
 	}
 }
+
+// TestACLLogTellsWhere something was denied.
+func TestACLLogTellsWhere(t *testing.T) {
+	r := rig.NewUserRig(t, openDefault, "user app on >pw ~a* +@all -flushdb")
+	for _, tt := range []struct{ in, context, reason, object string }{
+		{"FLUSHDB\r\n", "toplevel", "command", "flushdb"},
+		{"GET b\r\n", "toplevel", "key", "b"},
+		{"MULTI\r\nGET c\r\nDISCARD\r\n", "multi", "key", "c"},
+		{"EVAL \"redis.call('flushdb')\" 0\r\n", "lua", "command", "flushdb"},
+		{"AUTH app wrong\r\n", "toplevel", "auth", "AUTH"},
+	} {
+		s := r.Login("app")
+		rig.Say(t, s, tt.in)
+		s.Close()
+		log := resptest.ParseAll(t, rig.Say(t, r.Session(), "ACL LOG 1\r\nACL LOG RESET\r\n"))[0].Elements
+		if len(log) != 1 {
+			t.Errorf("%q: %d entries", tt.in, len(log))
+			continue
+		}
+		for field, want := range map[string]string{"context": tt.context, "reason": tt.reason, "object": tt.object, "username": "app"} {
+			if got := log[0].Field(field).Text; got != want {
+				t.Errorf("%q: %s is %s, want %s", tt.in, field, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"cellserver/internal/clients"
+	"cellserver/internal/peer"
+	"cellserver/internal/store"
+	"cellserver/internal/transact"
+)
+
+// TestNow: a handler sees one time, however often it looks, and all of an EXEC or of a script sees one; what is done in
+// the background, or replied behind it, sees that of its own moment.
+func TestNow(t *testing.T) {
+	var nowNs atomic.Int64
+	r := newRig(t, func(c *Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
+	seen := map[string][]int64{}
+	see := func(at string, c Call) { seen[at] = append(seen[at], c.Now(), c.Now()) }
+	r.handle("ping", Plain(func(c Call, _ [][]byte) error {
+		see("called", c)
+		seen["wall"] = append(seen["wall"], c.WallTime().UnixNano())
+		return nil
+	}))
+	r.handle("dbsize", Whole(func(c Call, _ store.Walker, _ [][]byte) error {
+		see("called", c)
+		return c.Background(func(_ context.Context, nowNs int64) { seen["work"] = append(seen["work"], nowNs) },
+			func(c Call) error { see("replies", c); return nil })
+	}))
+	s := r.session()
+	for _, tt := range []struct {
+		in    string
+		still bool // time stands still
+	}{
+		{"PING\r\n", false},
+		{"DBSIZE\r\n", false},
+		{"MULTI\r\nPING\r\nDBSIZE\r\nPING\r\nEXEC\r\n", true},
+		{"EVAL \"redis.call('ping') redis.call('ping')\" 0\r\n", true},
+	} {
+		clear(seen)
+		s.say(t, tt.in)
+		var all []int64
+		for i := 0; i < len(seen["called"]); i += 2 {
+			if seen["called"][i] != seen["called"][i+1] {
+				t.Errorf("%q: a handler sees %v", tt.in, seen["called"])
+			}
+		}
+		all = append(append(append(all, seen["called"]...), seen["work"]...), seen["replies"]...)
+		slices.Sort(all)
+		if different := len(slices.Compact(all)); (different == 1) != (tt.still || len(seen["work"]) == 0) {
+			t.Errorf("%q: saw %v", tt.in, seen)
+		}
+		for _, wall := range seen["wall"] {
+			if still := wall != t0; still != tt.still || still && wall != seen["called"][0] {
+				t.Errorf("%q: the wall's clock is %d, and Now %v", tt.in, wall, seen["called"])
+			}
+		}
+	}
+}
+
+// TestResetLeavesNothing of what others know of a client, but its library.
+func TestResetLeavesNothing(t *testing.T) {
+	r := newRig(t, withConnection)
+	s := r.session()
+	s.say(t, "WATCH k\r\nSELECT 3\r\nMULTI\r\nPING\r\n")
+	s.client.Change(func(i *clients.Info) { i.Name, i.LibName, i.LibVersion, i.NoTouch = "a", "lib", "1", true })
+	s.say(t, "RESET\r\n")
+	if got, want := s.client.Info(), (clients.Info{LibName: "lib", LibVersion: "1", User: "default", Queued: -1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if s.db != 0 || s.multi != nil || s.watched != nil {
+		t.Error("the session has not forgotten")
+	}
+}
+
+// TestUnknown: names that there are not, where they are said.
+func TestUnknown(t *testing.T) {
+	s := newRig(t).session()
+	const script = "-ERR Unknown Redis command called from script script: "
+	for in, want := range map[string]string{
+		"NOSUCH a\r\n":                             "-ERR unknown command 'NOSUCH', with args beginning with: 'a' \r\n",
+		"CLIENT NOSUCH\r\n":                        "-ERR unknown subcommand 'NOSUCH'. Try CLIENT HELP.\r\n",
+		"CLIENT\r\n":                               "-ERR wrong number of arguments for 'client' command\r\n",
+		"EVAL \"redis.call('nosuch')\" 0\r\n":      script,
+		"EVAL \"redis.call('post')\" 0\r\n":        script,
+		"EVAL \"redis.call('object', 'x')\" 0\r\n": script,
+	} {
+		if got := s.say(t, in); !strings.HasPrefix(got, want) {
+			t.Errorf("%q: got %q", in, got)
+		}
+	}
+}
+
+// TestLongRepliesOfExec: a command is executed as long as the replies in front of it are no longer than the bound.
+func TestLongRepliesOfExec(t *testing.T) {
+	for _, tt := range []struct {
+		bound int
+		want  string
+	}{
+		{2 * len(pong), pong + pong + pong},
+		{2*len(pong) - 1, pong + pong + "-ERR the replies of the transaction are longer than 13 bytes, the limit of --max-output-bytes; this command was not executed\r\n"},
+	} {
+		s := newRig(t, func(c *Config) { c.MaxReplyBytes = tt.bound }).session()
+		if got := s.say(t, "MULTI\r\nPING\r\nPING\r\nPING\r\nEXEC\r\n"); got != "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 3)+"*3\r\n"+tt.want {
+			t.Errorf("a bound of %d: got %q", tt.bound, got)
+		}
+	}
+}
+
+// handle has a command executed by another handler.
+func (r *rig) handle(name string, h Handler) {
+	r.handlers[r.config.Catalog.Lookup([]byte(name)).ID] = h
+}
+
+// TestManyLinesOfMonitor are sent by parts, without a wake-up between, and a command that is not done is still waited for.
+func TestManyLinesOfMonitor(t *testing.T) {
+	const lines = 3000
+	for _, tt := range []struct {
+		in    string
+		first peer.Status // behind the first part
+		all   bool        // it is all
+	}{{"", peer.More, false}, {"TEST.LATER\r\n", peer.Waiting, false}, {"RESET\r\n", peer.More, true}} {
+		r := newRig(t, withConnection, withLater)
+		monitor, other := r.session(), r.session()
+		monitor.say(t, "MONITOR\r\n")
+		other.say(t, strings.Repeat("PING\r\n", lines))
+		buf, sent := []byte(tt.in), 0
+		n, out, status := monitor.Feed(buf, nil)
+		if buf, sent = buf[n:], strings.Count(string(out), `"PING"`); status != tt.first {
+			t.Errorf("%q: status %d, want %d", tt.in, status, tt.first)
+		}
+		if (sent == lines) != tt.all || !tt.all && (len(out) < feedBytes || len(out) > feedBytes+1000) {
+			t.Errorf("%q: %d lines in %d bytes", tt.in, sent, len(out))
+		}
+		if monitor.HungUp(peer.HalfClosed); status == peer.Waiting {
+			status = peer.More
+		}
+		for status == peer.More {
+			_, out, status = monitor.Feed(buf, nil)
+			sent += strings.Count(string(out), `"PING"`)
+		}
+		if sent != lines || status != peer.NeedInput {
+			t.Errorf("%q: %d lines, then status %d", tt.in, sent, status)
+		}
+	}
+}
+
+// TestKeptLinesAreBounded: the line that reaches the bound is the last one, and a word on it follows once.
+func TestKeptLinesAreBounded(t *testing.T) {
+	const word = `"... (more commands)"`
+	for _, tt := range []struct {
+		kept, line int
+		want       bool // the line is kept
+		word       bool
+	}{
+		{0, 10, true, false},
+		{maxInnerLineBytes - 11, 10, true, false},
+		{maxInnerLineBytes - 10, 10, true, true},
+		{maxInnerLineBytes - 1, 10, true, true},
+		{maxInnerLineBytes, 10, false, false}, // it has had its word
+	} {
+		s := newRig(t).session()
+		child := s.child(t.Context(), inScript, &transact.Space{NowNs: t0})
+		child.inner.monitored = make([]byte, tt.kept)
+		child.sendMonitored(bytes.Repeat([]byte("x"), tt.line))
+		child.sendMonitored(nil)
+		got := string(child.inner.monitored[tt.kept:])
+		if strings.HasPrefix(got, "xxxxxxxxxx") != tt.want || strings.Contains(got, word) != tt.word || strings.Count(got, word) > 1 {
+			t.Errorf("%d kept, and %d more: %q", tt.kept, tt.line, got)
+		}
+	}
+}
