@@ -14,6 +14,7 @@ import (
 
 	"cellserver/internal/certs/certtest"
 	"cellserver/internal/peer"
+	"cellserver/internal/resptest"
 )
 
 // outside returns a non-loopback address of this machine.
@@ -126,7 +127,7 @@ func TestPasswordFile(t *testing.T) {
 		p := startServer(t, "--requirepass-file", path)
 		nc := p.dial(t)
 		exchange(t, nc, "PING\r\n", "-NOAUTH Authentication required.\r\n")
-		exchange(t, nc, string(appendCommand(nil, "AUTH", password)), "+OK\r\n")
+		exchange(t, nc, string(resptest.Append(nil, "AUTH", password)), "+OK\r\n")
 		if strings.Contains(p.Log.String(), "can read this secret") {
 			t.Errorf("warned without reason: %s", p.Log.String())
 		}

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"cellserver/internal/resptest"
 )
 
 // sequencesEnv sets how many sequences of commands are tried, instead of the default.
@@ -174,7 +176,7 @@ func (h *half) send(inline bool, args []string) error {
 		args[i] = strings.NewReplacer("{id}", h.id, "{other}", h.other, "{addr}", h.LocalAddr().String(),
 			"{laddr}", h.RemoteAddr().String()).Replace(args[i])
 	}
-	b := appendCommand(nil, args...)
+	b := resptest.Append(nil, args...)
 	if inline {
 		b = appendInline(nil, args)
 	}

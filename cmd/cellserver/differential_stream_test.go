@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"cellserver/internal/resptest"
 )
 
 // stream is input for a server, in the pieces in which it arrives.
@@ -42,7 +44,7 @@ func newStream(r *rand.Rand) stream {
 	for range 1 + m.IntN(8) {
 		switch n := m.IntN(100); {
 		case n < 45:
-			m.b = appendCommand(m.b, m.command()...)
+			m.b = resptest.Append(m.b, m.command()...)
 		case n < 60:
 			m.b = append(m.b, strings.Join(m.command(), m.pick(" ", " ", "  ", "\t"))+m.pick("\r\n", "\n")...)
 		case n < 75:
@@ -50,7 +52,7 @@ func newStream(r *rand.Rand) stream {
 		case n < 85:
 			m.b = append(m.b, m.pick("*0\r\n", "*-1\r\n", "*-10\r\n", "\r\n", "\n", "\n\n", " \t\r\n", "\v\f \n")...)
 		case n < 88:
-			m.b = appendCommand(m.b, "ECHO", strings.Repeat(m.pick("x", "\r\n", "*1\r\n"), m.IntN(30_000)))
+			m.b = resptest.Append(m.b, "ECHO", strings.Repeat(m.pick("x", "\r\n", "*1\r\n"), m.IntN(30_000)))
 			m.weighty = true
 		case n < 98:
 			m.oddHeader()
@@ -162,8 +164,8 @@ func (m *streamMaker) oddHeader() {
 	case 2:
 		length = m.number()
 	case 3: // as many arguments as are allowed before AUTH, and one more; and long ones
-		m.b = appendCommand(m.b, append([]string{"DEL"}, strings.Fields(strings.Repeat("k ", 9+m.IntN(2)))...)...)
-		m.b = appendCommand(m.b, "ECHO", strings.Repeat("e", 16<<10-1+m.IntN(3)))
+		m.b = resptest.Append(m.b, append([]string{"DEL"}, strings.Fields(strings.Repeat("k ", 9+m.IntN(2)))...)...)
+		m.b = resptest.Append(m.b, "ECHO", strings.Repeat("e", 16<<10-1+m.IntN(3)))
 		m.weighty = true
 		return
 	}

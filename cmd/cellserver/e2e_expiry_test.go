@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cellserver/internal/resptest"
 )
 
 // TestMillionKeysExpire fills the store with keys that live for a second. Then it is silent but for a client that
@@ -59,7 +61,7 @@ func newKeyLoad(t *testing.T, p *process, keys int) *keyLoad {
 		load.conns = append(load.conns, p.dial(t))
 		var commands []byte
 		for i := range load.each {
-			commands = appendCommand(commands, "CL.THROTTLE", fmt.Sprintf("key:%d:%d", c, i), "0", "1", "1")
+			commands = resptest.Append(commands, "CL.THROTTLE", fmt.Sprintf("key:%d:%d", c, i), "0", "1", "1")
 		}
 		load.commands = append(load.commands, commands)
 	}

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"cellserver/internal/resptest"
 )
 
 // pipelineReply is the reply to one CL.THROTTLE.
@@ -49,7 +51,7 @@ func testPipelineIsWrittenBeforeItIsRead(t *testing.T, startServer starter) {
 	}
 	p := startServer(t)
 	// A unit leaks per hour, which is longer than the test takes, and half a million hours fit into a TAT.
-	pipeline := repeat(appendCommand(nil, "CL.THROTTLE", "k", fmt.Sprint(calls-1), "1", "3600"), calls)
+	pipeline := repeat(resptest.Append(nil, "CL.THROTTLE", "k", fmt.Sprint(calls-1), "1", "3600"), calls)
 	nc := p.dial(t)
 	stopPings := startPings(t, p)
 	if _, err := nc.Write(pipeline); err != nil {
@@ -104,7 +106,7 @@ func startPings(t *testing.T, p *process) (stop func() string) {
 // that differs from run to run.
 func floodUntilClosed(t *testing.T, nc net.Conn) {
 	t.Helper()
-	flood := repeat(appendCommand(nil, "ECHO", strings.Repeat("x", 60_000)), 100)
+	flood := repeat(resptest.Append(nil, "ECHO", strings.Repeat("x", 60_000)), 100)
 	var err error
 	for err == nil {
 		_, err = nc.Write(flood)
@@ -175,7 +177,7 @@ func testClientThatReadsLateGetsEveryReply(t *testing.T, startServer starter) {
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		for i := range calls {
-			n, err := nc.Write(appendCommand(nil, "ECHO", text(i)))
+			n, err := nc.Write(resptest.Append(nil, "ECHO", text(i)))
 			if err != nil {
 				t.Error(err)
 				return

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"testing"
 	"time"
+
+	"cellserver/internal/resptest"
 )
 
 // TestRateOfOneClient sends calls as fast as one connection can: no more may be allowed than the limit says. (redis-cell
@@ -17,7 +19,7 @@ func TestRateOfOneClient(t *testing.T) {
 		duration = time.Second
 	}
 	nc := startServer(t).dial(t)
-	command := appendCommand(nil, "CL.THROTTLE", "k", "0", "1500", "1")
+	command := resptest.Append(nil, "CL.THROTTLE", "k", "0", "1500", "1")
 	replies := bufio.NewReader(nc)
 	calls, allowed := 0, 0
 	var lastSent, lastRead time.Duration // of the last call that passed; the server's time was between them

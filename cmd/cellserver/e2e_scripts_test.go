@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/resptest"
 )
 
 // TestScriptsOfServices sends the common variants of the script that stands in for CL.THROTTLE: most run without the
@@ -35,8 +37,8 @@ func TestScriptsOfServices(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, startServer starter) {
 		nc := startServer(t).dial(t)
 		for i, s := range scripts {
-			exchange(t, nc, string(appendCommand(nil, "EVAL", s.source, "1", fmt.Sprint("k", i), "15", "30", "60", "1")), s.want)
-			exchange(t, nc, string(appendCommand(nil, "EVALSHA", strings.TrimSpace(ask(t, nc, string(appendCommand(nil, "SCRIPT", "LOAD", s.source)))),
+			exchange(t, nc, string(resptest.Append(nil, "EVAL", s.source, "1", fmt.Sprint("k", i), "15", "30", "60", "1")), s.want)
+			exchange(t, nc, string(resptest.Append(nil, "EVALSHA", strings.TrimSpace(ask(t, nc, string(resptest.Append(nil, "SCRIPT", "LOAD", s.source)))),
 				"1", fmt.Sprint("other", i), "15", "30", "60", "1")), s.want)
 		}
 		exchange(t, nc, "EVAL \"return redis.call('cl.throttle', 'undeclared', 15, 30, 60)\" 0\r\n", "-ERR ")
@@ -108,7 +110,7 @@ func TestScriptIsAtomic(t *testing.T) {
 		for range scripters {
 			nc := p.dial(t)
 			wg.Go(func() {
-				command := appendCommand(nil, "EVAL", script, "2", "a", "b", fmt.Sprint(most-1))
+				command := resptest.Append(nil, "EVAL", script, "2", "a", "b", fmt.Sprint(most-1))
 				for range runs {
 					var a, b int
 					reply := ask(t, nc, string(command))
@@ -126,7 +128,7 @@ func TestScriptIsAtomic(t *testing.T) {
 			nc := p.dial(t)
 			wg.Go(func() {
 				replies := bufio.NewReader(nc)
-				command := appendCommand(nil, "CL.THROTTLE", "a", fmt.Sprint(most-1), "1", "3600")
+				command := resptest.Append(nil, "CL.THROTTLE", "a", fmt.Sprint(most-1), "1", "3600")
 				for range calls {
 					_, err := nc.Write(command)
 					var reply pipelineReply
@@ -162,7 +164,7 @@ func TestManyScriptsAtOnce(t *testing.T) {
 	onEachDriver(t, func(t *testing.T, startServer starter) {
 		const clients = 400
 		p := startServer(t, "--lua-time-limit", "10s")
-		command := string(appendCommand(nil, "EVAL", "local s = 0 for i = 1, 1000 do s = s + i end return s + ARGV[1]", "0", "7"))
+		command := string(resptest.Append(nil, "EVAL", "local s = 0 for i = 1, 1000 do s = s + i end return s + ARGV[1]", "0", "7"))
 		var wg sync.WaitGroup
 		for range clients {
 			nc := p.dial(t)
@@ -185,7 +187,7 @@ func TestScriptsMemoryIsBounded(t *testing.T) {
 	for range clients {
 		nc := p.dial(t)
 		wg.Go(func() {
-			command := string(appendCommand(nil, "EVAL", script, "0"))
+			command := string(resptest.Append(nil, "EVAL", script, "0"))
 			exchange(t, nc, command, want)
 			exchange(t, nc, command, want)
 		})

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"cellserver/internal/resptest"
 )
 
 // endless are scripts that must be stopped: a plain loop, one that catches errors, and one that produces garbage.
@@ -61,7 +63,7 @@ func whileLooping(t *testing.T, loopers []net.Conn, do func()) (ended int64) {
 	defer close(stop)
 	for i, nc := range loopers {
 		wg.Go(func() {
-			command := appendCommand(nil, "EVAL", endless[i], "1", "looper")
+			command := resptest.Append(nil, "EVAL", endless[i], "1", "looper")
 			for replies := bufio.NewReader(nc); ; {
 				if _, err := nc.Write(command); err != nil {
 					t.Error(err)
@@ -99,7 +101,7 @@ func newPolite(t *testing.T, p *process) *polite {
 // ask asks so many times, and returns how long each reply took.
 func (c *polite) ask(t *testing.T, calls int) (took waits) {
 	t.Helper()
-	command := appendCommand(nil, "CL.THROTTLE", "polite", "15", "30", "60")
+	command := resptest.Append(nil, "CL.THROTTLE", "polite", "15", "30", "60")
 	for range calls {
 		sent := time.Now()
 		if _, err := c.nc.Write(command); err != nil {

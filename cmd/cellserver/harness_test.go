@@ -245,16 +245,6 @@ func isRace() bool {
 	return false
 }
 
-// appendCommand appends a command as clients send it.
-func appendCommand(b []byte, args ...string) []byte {
-	b = append(strconv.AppendInt(append(b, '*'), int64(len(args)), 10), '\r', '\n')
-	for _, arg := range args {
-		b = append(strconv.AppendInt(append(b, '$'), int64(len(arg)), 10), '\r', '\n')
-		b = append(append(b, arg...), '\r', '\n')
-	}
-	return b
-}
-
 // exchange sends raw and expects exactly the reply want.
 func exchange(t *testing.T, nc net.Conn, raw, want string) {
 	t.Helper()

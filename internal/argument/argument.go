@@ -3,6 +3,7 @@ package argument
 
 import (
 	"bytes"
+	"strconv"
 
 	"cellserver/internal/glob"
 	"cellserver/internal/reply"
@@ -69,4 +70,22 @@ func Script(args [][]byte) (keys, argv [][]byte, err error) {
 		return nil, nil, reply.Error("ERR Number of keys can't be negative")
 	}
 	return args[3 : 3+n], args[3+n:], nil
+}
+
+const (
+	maxNames        = 128 // of one COMMAND or CONFIG GET: a name takes six bytes, what is replied about it kilobytes
+	maxPatternBytes = 64  // longer than any name; the cost of a match grows with it
+)
+
+// CheckNames refuses more names or patterns than one command may ask for.
+func CheckNames(names [][]byte) error {
+	if len(names) > maxNames {
+		return reply.Error("ERR more than " + strconv.Itoa(maxNames) + " names or patterns; ask for all of them instead")
+	}
+	return nil
+}
+
+// NameMatches reports whether the name of a command or setting matches a pattern, in any case.
+func NameMatches(name string, pattern []byte) bool {
+	return len(pattern) <= maxPatternBytes && glob.MatchFold(pattern, []byte(name))
 }

@@ -3,6 +3,7 @@ package argument
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
 	"cellserver/internal/reply"
@@ -64,5 +65,20 @@ func TestCloneAll(t *testing.T) {
 	copy(buffer, "xy")
 	if got := string(bytes.Join(all, []byte(","))); got != "a,b," {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestNames(t *testing.T) {
+	if err := CheckNames(make([][]byte, maxNames)); err != nil {
+		t.Errorf("as many as may be: %v", err)
+	}
+	if err := CheckNames(make([][]byte, maxNames+1)); err == nil || err.Error() != "ERR more than 128 names or patterns; ask for all of them instead" {
+		t.Errorf("one more: %v", err)
+	}
+	longest := strings.Repeat("*", maxPatternBytes-4) + "Ping"
+	for pattern, want := range map[string]bool{"ping": true, "P*": true, "pin": false, longest: true, "*" + longest: false} {
+		if got := NameMatches("ping", []byte(pattern)); got != want {
+			t.Errorf("%s: %t", pattern, got)
+		}
 	}
 }

@@ -3,7 +3,7 @@ package catalog
 // adminRows are what operators use.
 func adminRows() []*Command {
 	admin := []string{"admin", "dangerous"}
-	replica := []Arg{{Name: "host", Kind: "string"}, {Name: "port", Kind: "integer"}}
+	replica := []Arg{{Name: "host", Type: "string"}, {Name: "port", Type: "integer"}}
 	return []*Command{
 		{
 			Name: "acl", Arity: -2, Subs: aclRows(),
@@ -19,7 +19,7 @@ func adminRows() []*Command {
 			Name: "debug", Arity: -2, Flags: byAdmin, Categories: admin,
 			Group: "server", Since: "1.0.0", Complexity: "Depends on subcommand",
 			Summary: "Helps to test client libraries: SLEEP and PROTOCOL",
-			Args:    []Arg{{Name: "subcommand", Kind: "string"}, {Name: "arg", Kind: "string", Optional: true, Multiple: true}},
+			Args:    []Arg{{Name: "subcommand", Type: "string"}, {Name: "arg", Type: "string", Optional: true, Multiple: true}},
 			Differs: "Only SLEEP, PROTOCOL and HELP. SLEEP delays only its own client, requires a number and is not allowed in a transaction. " +
 				"Disabled unless --enable-debug-command allows it.",
 		},
@@ -32,12 +32,12 @@ func adminRows() []*Command {
 			Name: "shutdown", Arity: -1, Flags: byAdmin | FlagNoMulti, Categories: admin,
 			Group: "server", Since: "1.0.0", Complexity: "O(1)", Summary: "Shuts the server down gracefully",
 			Args: []Arg{
-				{Name: "save-selector", Kind: "oneof", Optional: true, Args: []Arg{
-					{Name: "nosave", Kind: "pure-token", Token: "NOSAVE"}, {Name: "save", Kind: "pure-token", Token: "SAVE"},
+				{Name: "save-selector", Type: "oneof", Optional: true, Args: []Arg{
+					{Name: "nosave", Type: "pure-token", Token: "NOSAVE"}, {Name: "save", Type: "pure-token", Token: "SAVE"},
 				}},
-				{Name: "now", Kind: "pure-token", Token: "NOW", Optional: true},
-				{Name: "force", Kind: "pure-token", Token: "FORCE", Optional: true},
-				{Name: "abort", Kind: "pure-token", Token: "ABORT", Optional: true},
+				{Name: "now", Type: "pure-token", Token: "NOW", Optional: true},
+				{Name: "force", Type: "pure-token", Token: "FORCE", Optional: true},
+				{Name: "abort", Type: "pure-token", Token: "ABORT", Optional: true},
 			},
 			Differs: "Nothing is saved.",
 		},
@@ -55,7 +55,7 @@ func configRows() []*Command {
 			Name: "get", Arity: -3, Flags: byAdmin,
 			Since: "2.0.0", Complexity: "O(N) in the number of settings",
 			Summary: "Returns the settings whose names match a pattern",
-			Args:    []Arg{{Name: "parameter", Kind: "string", Multiple: true}},
+			Args:    []Arg{{Name: "parameter", Type: "string", Multiple: true}},
 		},
 		helpRow(),
 		{
@@ -71,8 +71,8 @@ func configRows() []*Command {
 			Name: "set", Arity: -4, Flags: byAdmin | FlagNotWithKeys,
 			Since: "2.0.0", Complexity: "O(N) in the number of settings",
 			Summary: "Changes settings while the server runs: all of them or none",
-			Args: []Arg{{Name: "data", Kind: "block", Multiple: true, Args: []Arg{
-				{Name: "parameter", Kind: "string"}, {Name: "value", Kind: "string"},
+			Args: []Arg{{Name: "data", Type: "block", Multiple: true, Args: []Arg{
+				{Name: "parameter", Type: "string"}, {Name: "value", Type: "string"},
 			}}},
 			Differs: "Settings that require a restart are immutable.",
 		},
@@ -80,22 +80,22 @@ func configRows() []*Command {
 }
 
 func aclRows() []*Command {
-	user := []Arg{{Name: "username", Kind: "string"}}
+	user := []Arg{{Name: "username", Type: "string"}}
 	return []*Command{
 		{
 			Name: "cat", Arity: -2, Flags: asIs,
 			Since: "6.0.0", Complexity: "O(1)", Summary: "Lists the categories, or the commands in one",
-			Args: []Arg{{Name: "category", Kind: "string", Optional: true}},
+			Args: []Arg{{Name: "category", Type: "string", Optional: true}},
 		},
 		{
 			Name: "dryrun", Arity: -4, Flags: byAdmin,
 			Since: "7.0.0", Complexity: "O(1)", Summary: "Tells whether a user may execute a command",
-			Args: append(user, Arg{Name: "command", Kind: "string"}, Arg{Name: "arg", Kind: "string", Optional: true, Multiple: true}),
+			Args: append(user, Arg{Name: "command", Type: "string"}, Arg{Name: "arg", Type: "string", Optional: true, Multiple: true}),
 		},
 		{
 			Name: "genpass", Arity: -2, Flags: asIs,
 			Since: "6.0.0", Complexity: "O(1)", Summary: "Returns a random password",
-			Args: []Arg{{Name: "bits", Kind: "integer", Optional: true}},
+			Args: []Arg{{Name: "bits", Type: "integer", Optional: true}},
 		},
 		{
 			Name: "getuser", Arity: 3, Flags: byAdmin,
@@ -114,8 +114,8 @@ func aclRows() []*Command {
 		{
 			Name: "log", Arity: -2, Flags: byAdmin,
 			Since: "6.0.0", Complexity: "O(N) in the number of entries", Summary: "Returns or clears the recently denied commands and logins",
-			Args: []Arg{{Name: "operation", Kind: "oneof", Optional: true, Args: []Arg{
-				{Name: "count", Kind: "integer"}, {Name: "reset", Kind: "pure-token", Token: "RESET"},
+			Args: []Arg{{Name: "operation", Type: "oneof", Optional: true, Args: []Arg{
+				{Name: "count", Type: "integer"}, {Name: "reset", Type: "pure-token", Token: "RESET"},
 			}}},
 		},
 		{

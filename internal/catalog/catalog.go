@@ -94,7 +94,7 @@ func (f Flag) Names() (names []string) {
 // Arg describes an argument for COMMAND DOCS, from which clients make their hints.
 type Arg struct {
 	Name     string
-	Kind     string // string, integer, key, pattern, pure-token, oneof or block
+	Type     string // string, integer, key, pattern, pure-token, oneof or block
 	Token    string
 	Optional bool
 	Multiple bool

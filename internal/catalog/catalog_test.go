@@ -60,7 +60,7 @@ func TestLookupFindsNothingElse(t *testing.T) {
 // TestKeySpecsFitArguments: where the arguments say key, there the key specification must point.
 func TestKeySpecsFitArguments(t *testing.T) {
 	eachRow(New().Shown(), func(r *Command) {
-		at := slices.IndexFunc(r.Args, func(a Arg) bool { return a.Kind == "key" })
+		at := slices.IndexFunc(r.Args, func(a Arg) bool { return a.Type == "key" })
 		many := at >= 0 && r.Args[at].Multiple
 		if r.Parent != "" && at >= 0 {
 			at++ // behind the subcommand's name
@@ -130,7 +130,7 @@ func TestEachKey(t *testing.T) {
 // words counts the words of an argument's shortest form.
 func (a Arg) words() int {
 	n := 1
-	switch a.Kind {
+	switch a.Type {
 	case "oneof":
 		n = a.Args[0].words()
 	case "block":
@@ -141,7 +141,7 @@ func (a Arg) words() int {
 			}
 		}
 	}
-	if a.Token != "" && a.Kind != "pure-token" {
+	if a.Token != "" && a.Type != "pure-token" {
 		n++
 	}
 	return n

@@ -9,7 +9,7 @@ func connectionRows() []*Command {
 			Name: "auth", Arity: -2, Flags: transacting | FlagNoAuth | FlagNoMulti, Categories: connection,
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Authenticates the connection",
-			Args:    []Arg{{Name: "username", Kind: "string", Optional: true}, {Name: "password", Kind: "string"}},
+			Args:    []Arg{{Name: "username", Type: "string", Optional: true}, {Name: "password", Type: "string"}},
 			Differs: "The reply to a wrong password is delayed, longer after each failure. Not allowed in a transaction.",
 		},
 		{
@@ -21,18 +21,18 @@ func connectionRows() []*Command {
 			Name: "echo", Arity: 2, Flags: anyTime, Categories: connection,
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Returns its argument",
-			Args:    []Arg{{Name: "message", Kind: "string"}},
+			Args:    []Arg{{Name: "message", Type: "string"}},
 		},
 		{
 			Name: "hello", Arity: -1, Flags: transacting | FlagNoAuth | FlagNoMulti, Categories: connection,
 			Group: "connection", Since: "6.0.0", Complexity: "O(1)",
 			Summary: "Selects the protocol version; can also authenticate and name the connection",
-			Args: []Arg{{Name: "arguments", Kind: "block", Optional: true, Args: []Arg{
-				{Name: "protover", Kind: "integer"},
-				{Name: "username_password", Kind: "block", Token: "AUTH", Optional: true, Args: []Arg{
-					{Name: "username", Kind: "string"}, {Name: "password", Kind: "string"},
+			Args: []Arg{{Name: "arguments", Type: "block", Optional: true, Args: []Arg{
+				{Name: "protover", Type: "integer"},
+				{Name: "username_password", Type: "block", Token: "AUTH", Optional: true, Args: []Arg{
+					{Name: "username", Type: "string"}, {Name: "password", Type: "string"},
 				}},
-				{Name: "clientname", Kind: "string", Token: "SETNAME", Optional: true},
+				{Name: "clientname", Type: "string", Token: "SETNAME", Optional: true},
 			}}},
 			Differs: "Not allowed in a transaction.",
 		},
@@ -40,7 +40,7 @@ func connectionRows() []*Command {
 			Name: "ping", Arity: -1, Flags: FlagFast, Categories: connection,
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Returns PONG or its argument",
-			Args:    []Arg{{Name: "message", Kind: "string", Optional: true}},
+			Args:    []Arg{{Name: "message", Type: "string", Optional: true}},
 		},
 		{
 			Name: "quit", Arity: -1, Flags: transacting | FlagNoAuth | FlagNotQueued, Categories: connection,
@@ -56,7 +56,7 @@ func connectionRows() []*Command {
 			Name: "select", Arity: 2, Flags: anyTime, Categories: connection,
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Selects the database of the connection",
-			Args:    []Arg{{Name: "index", Kind: "integer"}},
+			Args:    []Arg{{Name: "index", Type: "integer"}},
 		},
 	}
 }
@@ -71,8 +71,8 @@ func clientSelfRows() []*Command {
 	help := helpRow()
 	help.Categories = connection
 	yesNoArg := func(name, yes, no string) []Arg {
-		return []Arg{{Name: name, Kind: "oneof", Args: []Arg{
-			{Name: strings.ToLower(yes), Kind: "pure-token", Token: yes}, {Name: strings.ToLower(no), Kind: "pure-token", Token: no},
+		return []Arg{{Name: name, Type: "oneof", Args: []Arg{
+			{Name: strings.ToLower(yes), Type: "pure-token", Token: yes}, {Name: strings.ToLower(no), Type: "pure-token", Token: no},
 		}}}
 	}
 	return []*Command{
@@ -106,33 +106,33 @@ func clientSelfRows() []*Command {
 		{
 			Name: "reply", Arity: 3, Flags: asIs, Categories: connection,
 			Since: "3.2.0", Complexity: "O(1)", Summary: "Turns replies on or off",
-			Args: []Arg{{Name: "action", Kind: "oneof", Args: []Arg{
-				{Name: "on", Kind: "pure-token", Token: "ON"}, {Name: "off", Kind: "pure-token", Token: "OFF"},
-				{Name: "skip", Kind: "pure-token", Token: "SKIP"},
+			Args: []Arg{{Name: "action", Type: "oneof", Args: []Arg{
+				{Name: "on", Type: "pure-token", Token: "ON"}, {Name: "off", Type: "pure-token", Token: "OFF"},
+				{Name: "skip", Type: "pure-token", Token: "SKIP"},
 			}}},
 		},
 		{
 			Name: "setinfo", Arity: 4, Flags: asIs, Categories: connection,
 			Since: "7.2.0", Complexity: "O(1)", Summary: "Sets the name or version of the client library",
-			Args: []Arg{{Name: "attr", Kind: "oneof", Args: []Arg{
-				{Name: "libname", Kind: "string", Token: "LIB-NAME"},
-				{Name: "libver", Kind: "string", Token: "LIB-VER"},
+			Args: []Arg{{Name: "attr", Type: "oneof", Args: []Arg{
+				{Name: "libname", Type: "string", Token: "LIB-NAME"},
+				{Name: "libver", Type: "string", Token: "LIB-VER"},
 			}}},
 		},
 		{
 			Name: "setname", Arity: 3, Flags: asIs, Categories: connection,
 			Since: "2.6.9", Complexity: "O(1)", Summary: "Names the connection",
-			Args: []Arg{{Name: "connection-name", Kind: "string"}},
+			Args: []Arg{{Name: "connection-name", Type: "string"}},
 		},
 		{
 			Name: "tracking", Arity: -3, Flags: asIs, Categories: connection,
 			Since: "6.0.0", Complexity: "O(1)", Summary: "Accepted without effect: keys are not tracked",
 			Args: append(yesNoArg("status", "ON", "OFF"),
-				Arg{Name: "prefix", Kind: "string", Token: "PREFIX", Optional: true, Multiple: true},
-				Arg{Name: "bcast", Kind: "pure-token", Token: "BCAST", Optional: true},
-				Arg{Name: "optin", Kind: "pure-token", Token: "OPTIN", Optional: true},
-				Arg{Name: "optout", Kind: "pure-token", Token: "OPTOUT", Optional: true},
-				Arg{Name: "noloop", Kind: "pure-token", Token: "NOLOOP", Optional: true}),
+				Arg{Name: "prefix", Type: "string", Token: "PREFIX", Optional: true, Multiple: true},
+				Arg{Name: "bcast", Type: "pure-token", Token: "BCAST", Optional: true},
+				Arg{Name: "optin", Type: "pure-token", Token: "OPTIN", Optional: true},
+				Arg{Name: "optout", Type: "pure-token", Token: "OPTOUT", Optional: true},
+				Arg{Name: "noloop", Type: "pure-token", Token: "NOLOOP", Optional: true}),
 			Differs: "No invalidation is ever sent; REDIRECT is an error.",
 		},
 		{
@@ -145,12 +145,12 @@ func clientSelfRows() []*Command {
 // clientOthersRows are about other connections, too.
 func clientOthersRows() []*Command {
 	connection := []string{"connection"}
-	filter := func(name, kind, token string) Arg { return Arg{Name: name, Kind: kind, Token: token} }
+	filter := func(name, kind, token string) Arg { return Arg{Name: name, Type: kind, Token: token} }
 	return []*Command{
 		{
 			Name: "kill", Arity: -3, Flags: byAdmin, Categories: connection, Long: true,
 			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Closes connections",
-			Args: []Arg{{Name: "filter", Kind: "oneof", Multiple: true, Args: []Arg{
+			Args: []Arg{{Name: "filter", Type: "oneof", Multiple: true, Args: []Arg{
 				filter("ip:port", "string", ""), filter("client-id", "integer", "ID"), filter("type", "string", "TYPE"),
 				filter("username", "string", "USER"), filter("addr", "string", "ADDR"), filter("laddr", "string", "LADDR"),
 				filter("yes|no", "string", "SKIPME"),
@@ -160,22 +160,22 @@ func clientOthersRows() []*Command {
 			Name: "list", Arity: -2, Flags: byAdmin, Categories: connection, Long: true,
 			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Lists the connections",
 			Differs: "Has the fields of Redis 7.2. An ID that is given twice is listed once.",
-			Args: []Arg{{Name: "filter", Kind: "oneof", Optional: true, Args: []Arg{
-				filter("type", "string", "TYPE"), {Name: "client-id", Kind: "integer", Token: "ID", Multiple: true},
+			Args: []Arg{{Name: "filter", Type: "oneof", Optional: true, Args: []Arg{
+				filter("type", "string", "TYPE"), {Name: "client-id", Type: "integer", Token: "ID", Multiple: true},
 			}}},
 		},
 		{
 			Name: "no-evict", Arity: 3, Flags: byAdmin, Categories: connection,
 			Since: "7.0.0", Complexity: "O(1)", Summary: "Accepted without effect: clients are not evicted",
-			Args: []Arg{{Name: "enabled", Kind: "oneof", Args: []Arg{
-				{Name: "on", Kind: "pure-token", Token: "ON"}, {Name: "off", Kind: "pure-token", Token: "OFF"},
+			Args: []Arg{{Name: "enabled", Type: "oneof", Args: []Arg{
+				{Name: "on", Type: "pure-token", Token: "ON"}, {Name: "off", Type: "pure-token", Token: "OFF"},
 			}}},
 		},
 		{
 			Name: "unblock", Arity: -3, Flags: byAdmin, Categories: connection,
 			Since: "5.0.0", Complexity: "O(1)", Summary: "Returns 0: no command blocks its client",
-			Args: []Arg{{Name: "client-id", Kind: "integer"}, {Name: "unblock-type", Kind: "oneof", Optional: true, Args: []Arg{
-				{Name: "timeout", Kind: "pure-token", Token: "TIMEOUT"}, {Name: "error", Kind: "pure-token", Token: "ERROR"},
+			Args: []Arg{{Name: "client-id", Type: "integer"}, {Name: "unblock-type", Type: "oneof", Optional: true, Args: []Arg{
+				{Name: "timeout", Type: "pure-token", Token: "TIMEOUT"}, {Name: "error", Type: "pure-token", Token: "ERROR"},
 			}}},
 		},
 	}

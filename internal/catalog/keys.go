@@ -21,7 +21,7 @@ func keyRow(c Command, keys KeySpec) *Command {
 		c.Complexity = "O(1)"
 	}
 	if c.Args == nil {
-		c.Args = []Arg{{Name: "key", Kind: "key", Multiple: keys.Last < 0}}
+		c.Args = []Arg{{Name: "key", Type: "key", Multiple: keys.Last < 0}}
 	}
 	return &c
 }
@@ -83,9 +83,9 @@ func objectRows() []*Command {
 func expiryRows() []*Command {
 	const read, write = FlagReadonly | FlagFast, FlagWrite | FlagFast
 	const differs = "Deletes the key if the time has passed. Otherwise it returns 1 and changes nothing, because a funnel drains at its own rate."
-	condition := func(name, token string) Arg { return Arg{Name: name, Kind: "pure-token", Token: token} }
+	condition := func(name, token string) Arg { return Arg{Name: name, Type: "pure-token", Token: token} }
 	args := func(time string) []Arg {
-		return []Arg{{Name: "key", Kind: "key"}, {Name: time, Kind: "integer"}, {Name: "condition", Kind: "oneof", Optional: true, Args: []Arg{
+		return []Arg{{Name: "key", Type: "key"}, {Name: time, Type: "integer"}, {Name: "condition", Type: "oneof", Optional: true, Args: []Arg{
 			condition("nx", "NX"), condition("xx", "XX"), condition("gt", "GT"), condition("lt", "LT"),
 		}}}
 	}
@@ -153,7 +153,7 @@ func keyspaceRows() []*Command {
 		{
 			Name: "keys", Arity: 2, Flags: FlagReadonly | FlagWhole, Categories: dangerous,
 			Group: "generic", Since: "1.0.0", Complexity: perEntry,
-			Summary: "Returns the keys that match a pattern", Args: []Arg{{Name: "pattern", Kind: "pattern"}},
+			Summary: "Returns the keys that match a pattern", Args: []Arg{{Name: "pattern", Type: "pattern"}},
 			Differs: "Runs in the background. A reply longer than --max-output-bytes is an error.",
 		},
 		{
@@ -161,10 +161,10 @@ func keyspaceRows() []*Command {
 			Group: "generic", Since: "2.8.0", Complexity: "O(1) for a call, " + perEntry + " for a walk",
 			Summary: "Returns some keys, and the cursor with which to continue",
 			Args: []Arg{
-				{Name: "cursor", Kind: "integer"},
-				{Name: "pattern", Kind: "pattern", Token: "MATCH", Optional: true},
-				{Name: "count", Kind: "integer", Token: "COUNT", Optional: true},
-				{Name: "type", Kind: "string", Token: "TYPE", Optional: true},
+				{Name: "cursor", Type: "integer"},
+				{Name: "pattern", Type: "pattern", Token: "MATCH", Optional: true},
+				{Name: "count", Type: "integer", Token: "COUNT", Optional: true},
+				{Name: "type", Type: "string", Token: "TYPE", Optional: true},
 			},
 			Differs: "Returns each key at most once.",
 		},

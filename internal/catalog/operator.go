@@ -10,10 +10,10 @@ func operatorRows() []*Command {
 			Summary: "Returns the most requested or most limited keys: for each its name, its recent calls per second, " +
 				"its share of all calls from 0 to 1, the error of the calls per second, and its database",
 			Args: []Arg{
-				{Name: "ranking", Kind: "oneof", Optional: true, Args: []Arg{
-					{Name: "requested", Kind: "pure-token", Token: "REQUESTED"}, {Name: "limited", Kind: "pure-token", Token: "LIMITED"},
+				{Name: "ranking", Type: "oneof", Optional: true, Args: []Arg{
+					{Name: "requested", Type: "pure-token", Token: "REQUESTED"}, {Name: "limited", Type: "pure-token", Token: "LIMITED"},
 				}},
-				{Name: "count", Kind: "integer", Token: "COUNT", Optional: true},
+				{Name: "count", Type: "integer", Token: "COUNT", Optional: true},
 			},
 			Differs: "Not in Redis. Calls are sampled under load, counts decay with a half-life of a minute, and long names are cut. ASKED and DENIED are accepted, too.",
 		},
@@ -37,7 +37,7 @@ func operatorRows() []*Command {
 }
 
 func latencyRows() []*Command {
-	event := []Arg{{Name: "event", Kind: "string"}}
+	event := []Arg{{Name: "event", Type: "string"}}
 	return []*Command{
 		{
 			Name: "doctor", Arity: 2, Flags: byAdmin,
@@ -52,7 +52,7 @@ func latencyRows() []*Command {
 		{
 			Name: "histogram", Arity: -2, Flags: byAdmin,
 			Since: "7.0.0", Complexity: "O(N) in the number of commands", Summary: "Returns the distribution of the durations of commands",
-			Args:    []Arg{{Name: "command", Kind: "string", Optional: true, Multiple: true}},
+			Args:    []Arg{{Name: "command", Type: "string", Optional: true, Multiple: true}},
 			Differs: "The buckets end at powers of two. The duration of a batch of CL.THROTTLE is divided among its calls.",
 		},
 		{
@@ -67,7 +67,7 @@ func latencyRows() []*Command {
 		{
 			Name: "reset", Arity: -2, Flags: byAdmin,
 			Since: "2.8.13", Complexity: "O(1)", Summary: "Clears the samples of events, by default of all",
-			Args: []Arg{{Name: "event", Kind: "string", Optional: true, Multiple: true}},
+			Args: []Arg{{Name: "event", Type: "string", Optional: true, Multiple: true}},
 		},
 	}
 }
@@ -78,7 +78,7 @@ func slowlogRows() []*Command {
 		{
 			Name: "get", Arity: -2, Flags: flags,
 			Since: "2.2.12", Complexity: "O(N) in the number of entries", Summary: "Returns the latest entries: by default 10, all with -1",
-			Args:    []Arg{{Name: "count", Kind: "integer", Optional: true}},
+			Args:    []Arg{{Name: "count", Type: "integer", Optional: true}},
 			Differs: "A slow batch of CL.THROTTLE is one entry, with its first key and its size; so is a slow EXEC. At most 16,384 entries are kept.",
 		},
 		helpRow(),

@@ -38,11 +38,11 @@ func cellRows() []*Command {
 		Summary: "Requests units of a key's funnel: returns limited (0 or 1), limit, remaining, " +
 			"seconds until a retry, seconds until it is empty",
 		Args: []Arg{
-			{Name: "key", Kind: "key"},
-			{Name: "max_burst", Kind: "integer"},
-			{Name: "count_per_period", Kind: "integer"},
-			{Name: "period", Kind: "integer"},
-			{Name: "quantity", Kind: "integer", Optional: true},
+			{Name: "key", Type: "key"},
+			{Name: "max_burst", Type: "integer"},
+			{Name: "count_per_period", Type: "integer"},
+			{Name: "period", Type: "integer"},
+			{Name: "quantity", Type: "integer", Optional: true},
 		},
 	}}
 }
@@ -78,7 +78,7 @@ func transactionRows() []*Command {
 			Keys:  KeySpec{First: 1, Last: -1, Step: 1, Flags: []string{"RO"}},
 			Group: "transactions", Since: "2.2.0", Complexity: "O(N) in the number of keys",
 			Summary: "Watches keys: EXEC does nothing if one of them has changed",
-			Args:    []Arg{{Name: "key", Kind: "key", Multiple: true}},
+			Args:    []Arg{{Name: "key", Type: "key", Multiple: true}},
 			Differs: "At most 10,000 keys per client.",
 		},
 	}
@@ -89,9 +89,9 @@ func scriptingRows() []*Command {
 	const flags = FlagStale | FlagNoScript | FlagNoMandatoryKeys | FlagMovableKeys | FlagScript
 	args := func(script string) []Arg {
 		return []Arg{
-			{Name: script, Kind: "string"}, {Name: "numkeys", Kind: "integer"},
-			{Name: "key", Kind: "key", Optional: true, Multiple: true},
-			{Name: "arg", Kind: "string", Optional: true, Multiple: true},
+			{Name: script, Type: "string"}, {Name: "numkeys", Type: "integer"},
+			{Name: "key", Type: "key", Optional: true, Multiple: true},
+			{Name: "arg", Type: "string", Optional: true, Multiple: true},
 		}
 	}
 	const differs = "Scripts can use only the keys that they declare, and no command about all keys. A script that takes more CPU time " +
@@ -135,7 +135,7 @@ func scriptRows() []*Command {
 		{
 			Name: "exists", Arity: -3, Flags: FlagNoScript, Categories: category,
 			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Returns which scripts are cached",
-			Args: []Arg{{Name: "sha1", Kind: "string", Multiple: true}},
+			Args: []Arg{{Name: "sha1", Type: "string", Multiple: true}},
 		},
 		{
 			Name: "flush", Arity: -2, Flags: FlagNoScript | FlagNotWithKeys, Categories: category,
@@ -150,13 +150,13 @@ func scriptRows() []*Command {
 		{
 			Name: "load", Arity: 3, Flags: FlagNoScript | FlagStale | FlagNotWithKeys, Categories: category,
 			Since: "2.6.0", Complexity: "O(N) in the length of the script", Summary: "Caches a script for EVALSHA",
-			Args: []Arg{{Name: "script", Kind: "string"}},
+			Args: []Arg{{Name: "script", Type: "string"}},
 		},
 	}
 }
 
 func flushArgs() []Arg {
-	return []Arg{{Name: "flush-type", Kind: "oneof", Optional: true, Args: []Arg{
-		{Name: "async", Kind: "pure-token", Token: "ASYNC"}, {Name: "sync", Kind: "pure-token", Token: "SYNC"},
+	return []Arg{{Name: "flush-type", Type: "oneof", Optional: true, Args: []Arg{
+		{Name: "async", Type: "pure-token", Token: "ASYNC"}, {Name: "sync", Type: "pure-token", Token: "SYNC"},
 	}}}
 }

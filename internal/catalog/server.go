@@ -28,7 +28,7 @@ func serverRows() []*Command {
 			Name: "info", Arity: -1, Flags: FlagLoading | FlagStale | FlagWhole, Categories: []string{"dangerous"},
 			Group: "server", Since: "1.0.0", Complexity: "O(N) in the number of entries",
 			Summary: "Returns the state and the statistics of the server",
-			Args:    []Arg{{Name: "section", Kind: "string", Optional: true, Multiple: true}},
+			Args:    []Arg{{Name: "section", Type: "string", Optional: true, Multiple: true}},
 		},
 		{
 			Name: "memory", Arity: -2, Subs: memoryRows(),
@@ -44,7 +44,7 @@ func serverRows() []*Command {
 			Name: "wait", Arity: 3, Flags: FlagNoScript, Categories: []string{"connection"},
 			Group: "generic", Since: "3.0.0", Complexity: "O(1)",
 			Summary: "Returns 0: there are no replicas",
-			Args:    []Arg{{Name: "numreplicas", Kind: "integer"}, {Name: "timeout", Kind: "integer"}},
+			Args:    []Arg{{Name: "numreplicas", Type: "integer"}, {Name: "timeout", Type: "integer"}},
 		},
 	}
 }
@@ -52,8 +52,8 @@ func serverRows() []*Command {
 func commandRows() []*Command {
 	const flags = FlagLoading | FlagStale
 	connection := []string{"connection"}
-	names := []Arg{{Name: "command-name", Kind: "string", Optional: true, Multiple: true}}
-	call := []Arg{{Name: "command", Kind: "string"}, {Name: "arg", Kind: "string", Multiple: true}}
+	names := []Arg{{Name: "command-name", Type: "string", Optional: true, Multiple: true}}
+	call := []Arg{{Name: "command", Type: "string"}, {Name: "arg", Type: "string", Multiple: true}}
 	help := helpRow()
 	help.Categories = connection
 	return []*Command{
@@ -86,10 +86,10 @@ func commandRows() []*Command {
 			Name: "list", Arity: -2, Flags: flags, Categories: connection,
 			Since: "7.0.0", Complexity: "O(N) in the number of commands",
 			Summary: "Lists the names of commands, by default all",
-			Args: []Arg{{Name: "filterby", Kind: "oneof", Token: "FILTERBY", Optional: true, Args: []Arg{
-				{Name: "module-name", Kind: "string", Token: "MODULE"},
-				{Name: "category", Kind: "string", Token: "ACLCAT"},
-				{Name: "pattern", Kind: "pattern", Token: "PATTERN"},
+			Args: []Arg{{Name: "filterby", Type: "oneof", Token: "FILTERBY", Optional: true, Args: []Arg{
+				{Name: "module-name", Type: "string", Token: "MODULE"},
+				{Name: "category", Type: "string", Token: "ACLCAT"},
+				{Name: "pattern", Type: "pattern", Token: "PATTERN"},
 			}}},
 		},
 	}
@@ -106,7 +106,7 @@ func memoryRows() []*Command {
 			Name: "usage", Arity: -3, Flags: FlagReadonly | FlagWhole, Categories: []string{},
 			Since: "4.0.0", Summary: "Returns the bytes that a key takes: its share of the table",
 			Args: []Arg{
-				{Name: "key", Kind: "key"}, {Name: "count", Kind: "integer", Token: "SAMPLES", Optional: true},
+				{Name: "key", Type: "key"}, {Name: "count", Type: "integer", Token: "SAMPLES", Optional: true},
 			},
 		}, oneKey(2, "RO")),
 	}

@@ -56,7 +56,7 @@ func (t *Tracking) Redirect() int64 {
 	return -1
 }
 
-// New returns a client that has yet to be registered.
+// New returns a client that is not registered yet.
 func New(p peer.Peer, conn peer.Conn, nowNs int64) *Client {
 	return &Client{Peer: p, Conn: conn, createdNs: nowNs, info: Info{Queued: -1}}
 }

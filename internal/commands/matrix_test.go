@@ -125,7 +125,7 @@ func TestEveryCommandInAScript(t *testing.T) {
 		script := "redis.call('cl.throttle', KEYS[1], 4, 1, 10) return redis.pcall(" + strings.Join(quoted, ",") + ")"
 		got := rig.Say(t, s, resptest.Encode("EVAL", script, "1", "held")+"TTL held\r\n")
 		all := resptest.ParseAll(t, got)
-		notAllowed := c.Flags&(catalog.FlagNoScript|catalog.FlagWhole) != 0 || c.Refusal != ""
+		notAllowed := c.Flags&(catalog.FlagNoScript|catalog.FlagWhole|catalog.FlagNotWithKeys) != 0 || c.Refusal != ""
 		if notAllowed != (all[0].Kind == '-' && (strings.Contains(all[0].Text, "not allowed from script") ||
 			strings.Contains(all[0].Text, "not allowed from a script") || c.Refusal != "")) {
 			t.Errorf("%s: got %q", c.FullName(), got)

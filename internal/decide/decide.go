@@ -83,7 +83,7 @@ func (l *Later) Answers(local *observe.Local) (answered []store.Request, ok bool
 	return answered, ok
 }
 
-// Cancel says that nobody waits for the answers any more.
+// Cancel says that the answers are no longer needed.
 func (l *Later) Cancel() { l.pending.Cancel() }
 
 // One decides one request at a time and counts nothing: for those who keep accounts of their own.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/big"
 	"testing"
+
+	"cellserver/internal/funnel/vectors"
 )
 
 const (
@@ -23,71 +25,22 @@ func mustLimit(t testing.TB, reading Reading, maxBurst, count, periodSec int64) 
 	return l
 }
 
-type step struct {
-	at       int64 // ns after t0
-	quantity int64
-	want     Result
-}
-
+// TestThrottleOverTime runs the cases on the arithmetic alone; through sessions, internal/session does.
 func TestThrottleOverTime(t *testing.T) {
-	tests := []struct {
-		name                       string
-		reading                    Reading
-		maxBurst, count, periodSec int64
-		steps                      []step
-	}{
-		{"the articles' reply limit", Burst, 15, 30, 60, []step{
-			{0, 1, Result{false, 16, 15, -1, 2}},
-		}},
-		{"the same, read as capacity", Capacity, 15, 30, 60, []step{
-			{0, 1, Result{false, 15, 14, -1, 2}},
-		}},
-		{"one a second", Burst, 0, 1, 1, []step{
-			{0, 1, Result{false, 1, 0, -1, 1}},
-			{0, 1, Result{true, 1, 0, 1, 1}},
-			{sec - 1, 1, Result{true, 1, 0, 0, 0}}, // a remainder below a millisecond is dropped
-			{sec, 1, Result{false, 1, 0, -1, 1}},
-		}},
-		{"more than the funnel holds", Burst, 4, 1, 10, []step{
-			{0, 6, Result{true, 5, 5, -1, 0}},
-			{0, math.MaxInt64, Result{true, 5, 5, -1, 0}},
-			{0, 5, Result{false, 5, 0, -1, 50}},
-			{0, 6, Result{true, 5, 0, -1, 50}},
-		}},
-		{"a probe changes nothing", Burst, 4, 1, 10, []step{
-			{0, 0, Result{false, 5, 5, -1, 0}},
-			{0, 2, Result{false, 5, 3, -1, 20}},
-			{0, 0, Result{false, 5, 3, -1, 20}},
-			{0, 3, Result{false, 5, 0, -1, 50}},
-			{0, 0, Result{false, 5, 0, -1, 50}},
-		}},
-		{"a refund never goes beyond empty", Burst, 4, 1, 10, []step{
-			{0, 3, Result{false, 5, 2, -1, 30}},
-			{0, -1, Result{false, 5, 3, -1, 20}},
-			{0, -100, Result{false, 5, 5, -1, 0}},
-			{0, math.MinInt64, Result{false, 5, 5, -1, 0}},
-			{0, 5, Result{false, 5, 0, -1, 50}},
-		}},
-		{"milliseconds round up, less is dropped", Burst, 9, 1000, 1, []step{
-			{0, 1, Result{false, 10, 9, -1, 1}},
-			{0 + ms/2, 0, Result{false, 10, 9, -1, 0}},
-		}},
-		{"a TAT beyond the end of time", Burst, 0, 1, 1, []step{
-			{math.MaxInt64 - t0 - ms, 1, Result{false, 1, 0, -1, 1}},
-			{math.MaxInt64 - t0 - ms, 1, Result{true, 1, 0, 1, 1}},
-			{math.MaxInt64 - t0 - 1, 1, Result{true, 1, 0, 0, 0}},
-		}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			limit, tat := mustLimit(t, tt.reading, tt.maxBurst, tt.count, tt.periodSec), int64(0)
-			for i, s := range tt.steps {
-				var got Result
-				if tat, got = limit.Throttle(tat, t0+s.at, s.quantity); got != s.want {
-					t.Fatalf("step %d: got %+v, want %+v", i, got, s.want)
-				}
+	for _, c := range vectors.Cases(t0) {
+		reading := Burst
+		if c.Capacity {
+			reading = Capacity
+		}
+		tats := map[string]int64{}
+		for i, r := range c.Rows {
+			limit := mustLimit(t, reading, r.MaxBurst, r.Count, r.PeriodSec)
+			tat, got := limit.Throttle(tats[r.Key], r.AtNs, r.Quantity)
+			if want := (Result{r.Limited, r.Limit, r.Remaining, r.RetryAfterSec, r.ResetAfterSec}); got != want {
+				t.Fatalf("%s, call %d: got %+v, want %+v", c.Name, i, got, want)
 			}
-		})
+			tats[r.Key] = tat
+		}
 	}
 }
 

@@ -87,7 +87,7 @@ func (f *Failures) Total() (total uint64, recent int64) {
 	return f.total, f.recent
 }
 
-// Reset begins to count the recent failures anew. Pauses stay as long as they are.
+// Reset starts the count of recent failures from 0 again. Pauses do not change.
 func (f *Failures) Reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

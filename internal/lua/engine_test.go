@@ -68,8 +68,10 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// TestCompilingIsBounded compiles what is hard on the parser and the compiler, at the longest that is allowed.
+// TestCompilingIsBounded compiles what is hard on the parser and the compiler, at the longest that is allowed, and holds
+// what that allocates.
 func TestCompilingIsBounded(t *testing.T) {
+	const maxBytes = 64 << 20
 	e := newEngine(Config{})
 	for _, piece := range []string{
 		"(", "{", "#", "not ", "a..", "do ", "function x() ", "local function x() end ", "a+", "x=1 ", "if x then ", "x^", "x and ",
@@ -77,10 +79,12 @@ func TestCompilingIsBounded(t *testing.T) {
 	} {
 		for _, before := range []string{"", "return "} {
 			source := before + strings.Repeat(piece, 64<<10/len(piece)-4)
-			start := time.Now()
+			var was, is runtime.MemStats
+			runtime.ReadMemStats(&was)
 			_, _ = e.Load([]byte(source))
-			if took := time.Since(start); took > 2*time.Second {
-				t.Errorf("%s%s...: %v", before, piece, took)
+			runtime.ReadMemStats(&is)
+			if bytes := is.TotalAlloc - was.TotalAlloc; bytes > maxBytes {
+				t.Errorf("%s%s...: allocated %d bytes", before, piece, bytes)
 			}
 		}
 	}

@@ -61,12 +61,8 @@ func FuzzScript(f *testing.F) {
 	}
 	e := newEngine(Config{TimeLimit: 20 * time.Millisecond, MaxMemoryBytes: 4 << 20, MaxReplyBytes: 1 << 20})
 	f.Fuzz(func(t *testing.T, source, a, b string) {
-		start := time.Now()
 		host := &fakeHost{}
 		reply, err := eval(e, host, source, byteSlices("key"), byteSlices(a, b))
-		if took := time.Since(start); took > 3*time.Second {
-			t.Errorf("ran for %v", took)
-		}
 		if !checkReply(reply) {
 			t.Errorf("reply %.300q, %v", reply, err)
 		}

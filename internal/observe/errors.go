@@ -21,7 +21,7 @@ func ownCodes() []string {
 // otherCode is for the codes that scripts make up, which clients choose.
 const otherCode = "other"
 
-// The codes that are counted beside this server's own are bounded, for clients choose them.
+// The codes that are counted in addition to this server's own are bounded, for clients choose them.
 const (
 	maxCodes     = 128
 	maxCodeBytes = 64

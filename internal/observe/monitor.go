@@ -28,7 +28,7 @@ type Monitor struct {
 	woken bool // the client's session has been woken for the lines
 }
 
-// MaxMonitorBytes is how far a client in MONITOR may fall behind, beside what its connection holds.
+// MaxMonitorBytes is how far a client in MONITOR may fall behind, in addition to what its connection buffers.
 const MaxMonitorBytes = 8 << 20
 
 // Any reports whether any client is in MONITOR.

@@ -1,5 +1,5 @@
 // Package observe is the records of what the server does: counts, durations, slow calls, latency events, error codes,
-// hot keys, and the lines that clients in MONITOR are sent. It replies to nobody. Everything but a Local is safe for
+// hot keys, and the lines that clients in MONITOR are sent. It sends no replies. Everything but a Local is safe for
 // concurrent use; a Local belongs to one goroutine at a time.
 package observe
 
@@ -136,7 +136,7 @@ func (r *Records) Executed() (n int64) {
 	return n
 }
 
-// ResetStat begins to count calls and errors anew, as CONFIG RESETSTAT does. Histograms go on.
+// ResetStat starts the counts of calls and errors from 0 again, as CONFIG RESETSTAT does. Durations are kept.
 func (r *Records) ResetStat() {
 	for _, t := range r.tallies {
 		t.mu.Lock()

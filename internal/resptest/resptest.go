@@ -113,15 +113,18 @@ func (r Reply) Field(key string) Reply {
 	return Reply{}
 }
 
-// Encode writes a command as a client's library does.
-func Encode(args ...string) string {
-	var b strings.Builder
-	b.WriteString("*" + strconv.Itoa(len(args)) + "\r\n")
+// Append appends a command as a client's library writes it.
+func Append(b []byte, args ...string) []byte {
+	b = append(strconv.AppendInt(append(b, '*'), int64(len(args)), 10), '\r', '\n')
 	for _, arg := range args {
-		b.WriteString("$" + strconv.Itoa(len(arg)) + "\r\n" + arg + "\r\n")
+		b = append(strconv.AppendInt(append(b, '$'), int64(len(arg)), 10), '\r', '\n')
+		b = append(append(b, arg...), '\r', '\n')
 	}
-	return b.String()
+	return b
 }
+
+// Encode returns a command as a client's library writes it.
+func Encode(args ...string) string { return string(Append(nil, args...)) }
 
 // Ints writes an array of integers, as CL.THROTTLE replies.
 func Ints(numbers ...int64) string {

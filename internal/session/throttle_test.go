@@ -1,90 +1,56 @@
 package session_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"cellserver/internal/commands/rig"
 	"cellserver/internal/funnel"
+	"cellserver/internal/funnel/vectors"
 	"cellserver/internal/resptest"
 )
 
-// call is CL.THROTTLE at a time, and its five numbers.
-type call struct {
-	atNs int64 // after the first
-	args string
-	want []int64
-}
-
+// TestThrottleOverTime runs the cases of the arithmetic through a session, and what only text can say.
 func TestThrottleOverTime(t *testing.T) {
-	const ms = int64(1_000_000)
+	for _, c := range vectors.Cases(rig.T0) {
+		reading := funnel.Burst
+		if c.Capacity {
+			reading = funnel.Capacity
+		}
+		r := rig.New(rig.WithReading(reading))
+		s := r.Session()
+		for i, row := range c.Rows {
+			r.Clock.Set(row.AtNs)
+			call := resptest.Encode(strings.Fields(fmt.Sprintln("cl.throttle", row.Key, row.MaxBurst, row.Count, row.PeriodSec, row.Quantity))...)
+			limited := int64(0)
+			if row.Limited {
+				limited = 1
+			}
+			want := resptest.Ints(limited, row.Limit, row.Remaining, row.RetryAfterSec, row.ResetAfterSec)
+			if got := rig.Say(t, s, call); got != want {
+				t.Errorf("%s, call %d: got %q, want %q", c.Name, i, got, want)
+			}
+		}
+		if st := r.Stats(); st.Keys != c.Keys {
+			t.Errorf("%s: %d keys are stored, want %d", c.Name, st.Keys, c.Keys)
+		}
+	}
+	s := rig.New().Session()
 	for _, tt := range []struct {
-		name    string
-		reading funnel.Reading
-		keys    int // stored in the end
-		calls   []call
+		args string
+		want []int64
 	}{
-		{"the articles' reply limit", funnel.Burst, 1, []call{{0, "user123 15 30 60", []int64{0, 16, 15, -1, 2}}}},
-		{"the same, read as capacity", funnel.Capacity, 1, []call{{0, "laoqian:reply 15 30 60", []int64{0, 15, 14, -1, 2}}}},
-		{"more than the funnel holds", funnel.Burst, 0, []call{{0, "a 4 1 10 6", []int64{1, 5, 5, -1, 0}}}},
-		{"a probe", funnel.Burst, 0, []call{{0, "a 4 1 10 0", []int64{0, 5, 5, -1, 0}}}},
-		{"one a second", funnel.Burst, 1, []call{
-			{0, "a 0 1 1", []int64{0, 1, 0, -1, 1}},
-			{0, "a 0 1 1", []int64{1, 1, 0, 1, 1}},
-			{rig.Sec - ms, "a 0 1 1", []int64{1, 1, 0, 1, 1}},
-			{rig.Sec - 1, "a 0 1 1", []int64{1, 1, 0, 0, 0}}, // less than a millisecond is dropped
-			{rig.Sec, "a 0 1 1", []int64{0, 1, 0, -1, 1}},
-		}},
-		{"the limit may change from call to call", funnel.Burst, 1, []call{
-			{0, "a 9 10 60", []int64{0, 10, 9, -1, 6}},
-			{0, "a 0 1 1", []int64{1, 1, 0, 6, 6}},
-			{0, "a 9 1 6", []int64{0, 10, 8, -1, 12}},
-		}},
-		{"quantities", funnel.Burst, 1, []call{
-			{0, "a 4 1 10 3", []int64{0, 5, 2, -1, 30}},
-			{0, "a 4 1 10 3", []int64{1, 5, 2, 10, 30}},
-			{0, "a 4 1 10 2", []int64{0, 5, 0, -1, 50}},
-			{0, "a 4 1 10 0", []int64{0, 5, 0, -1, 50}},
-			{0, "a 4 1 10 6", []int64{1, 5, 0, -1, 50}},
-		}},
-		{"a huge quantity can never pass", funnel.Burst, 0, []call{
-			{0, "a 4 1 10 9223372036854775807", []int64{1, 5, 5, -1, 0}},
-			{0, "a 0 1000000000 1 4611686018427387904", []int64{1, 1, 1, -1, 0}},
-		}},
-		{"refunds", funnel.Burst, 0, []call{
-			{0, "a 4 1 10 -1", []int64{0, 5, 5, -1, 0}},
-			{0, "a 4 1 10 3", []int64{0, 5, 2, -1, 30}},
-			{0, "a 4 1 10 -1", []int64{0, 5, 3, -1, 20}},
-			{0, "a 4 1 10 -9223372036854775808", []int64{0, 5, 5, -1, 0}},
-		}},
-		{"signs and leading zeros", funnel.Burst, 1, []call{
-			{0, "a +15 +30 +60 +1", []int64{0, 16, 15, -1, 2}},
-			{0, "a 0015 030 00000060 -0", []int64{0, 16, 15, -1, 2}},
-			{0, "a " + strings.Repeat("0", 5000) + "15 +" + strings.Repeat("0", 300) + "30 60 -" + strings.Repeat("0", 99) + "1",
-				[]int64{0, 16, 16, -1, 0}},
-			{0, "a 15 30 60 -9223372036854775807", []int64{0, 16, 16, -1, 0}},
-			{0, "b -0 1 1", []int64{0, 1, 0, -1, 1}},
-		}},
-		{"the largest funnels", funnel.Burst, 1, []call{
-			{0, "a 0 1 4611686018", []int64{0, 1, 0, -1, 4611686018}},
-			{0, "b 4611686018427387903 1000000000 1 0", []int64{0, 1 << 62, 1 << 62, -1, 0}},
-		}},
-		{"not whole microseconds", funnel.Burst, 1, []call{{0, "a 9 300000 1 3", []int64{0, 10, 7, -1, 0}}}},
+		{"a +15 +30 +60 +1", []int64{0, 16, 15, -1, 2}},
+		{"a 0015 030 00000060 -0", []int64{0, 16, 15, -1, 2}},
+		{"a " + strings.Repeat("0", 5000) + "15 +" + strings.Repeat("0", 300) + "30 60 -" + strings.Repeat("0", 99) + "1", []int64{0, 16, 16, -1, 0}},
+		{"a 15 30 60 -9223372036854775807", []int64{0, 16, 16, -1, 0}},
+		{"b -0 1 1", []int64{0, 1, 0, -1, 1}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := rig.New(rig.WithReading(tt.reading))
-			s := r.Session()
-			for _, c := range tt.calls {
-				r.Clock.Set(rig.T0 + c.atNs)
-				in := resptest.Encode(append([]string{"cl.throttle"}, strings.Split(c.args, " ")...)...)
-				if got, want := rig.Say(t, s, in), resptest.Ints(c.want...); got != want {
-					t.Errorf("at %d ns, %.50s: got %q, want %q", c.atNs, c.args, got, want)
-				}
-			}
-			if st := r.Stats(); st.Keys != tt.keys {
-				t.Errorf("%d keys are stored, want %d", st.Keys, tt.keys)
-			}
-		})
+		call := resptest.Encode(append([]string{"cl.throttle"}, strings.Fields(tt.args)...)...)
+		if got, want := rig.Say(t, s, call), resptest.Ints(tt.want...); got != want {
+			t.Errorf("%.50s: got %q, want %q", tt.args, got, want)
+		}
 	}
 }
 

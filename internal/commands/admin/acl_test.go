@@ -78,6 +78,7 @@ func TestACLLog(t *testing.T) {
 		e := got[i]
 		if e.Field("count").Number != want.count || e.Field("reason").Text != want.reason || e.Field("context").Text != want.context ||
 			e.Field("object").Text != want.object || e.Field("username").Text != want.username || e.Field("age-seconds").Text != "1.5" ||
+			e.Field("timestamp-created").Number != rig.T0/1e6 || e.Field("timestamp-last-updated").Number != rig.T0/1e6 ||
 			!strings.HasPrefix(e.Field("client-info").Text, "id=2 addr=192.0.2.1:5000 ") {
 			t.Errorf("entry %d is %+v, want %+v", i, e, want)
 		}
@@ -104,6 +105,8 @@ func TestDryRunOfUsers(t *testing.T) {
 		{"app auth x", "+OK\r\n"},
 		{"app eval x 1 b", "$50\r\nThis user has no permissions to access the 'b' key\r\n"},
 		{"off get a", "$50\r\nThis user has no permissions to access the 'a' key\r\n"},
+		{"default config", "-ERR wrong number of arguments for 'config' command\r\n"},
+		{"default config nosuch", "-ERR Command 'config' not found\r\n"},
 		{"app subscribe x", "-ERR Command 'subscribe' not found\r\n"},
 	} {
 		if got := rig.Say(t, s, "ACL DRYRUN "+tt.in+"\r\n"); got != tt.want {
@@ -112,5 +115,51 @@ func TestDryRunOfUsers(t *testing.T) {
 	}
 	if got := rig.Say(t, s, "ACL LOG\r\n"); got != "*0\r\n" {
 		t.Errorf("logged %q", got)
+	}
+}
+
+// TestReload is what SIGHUP does: all of the file or nothing, and a line in the log of what has no effect here.
+func TestReload(t *testing.T) {
+	r := rig.NewUserRig(t, openDefault, "user app on >pw ~* +@all")
+	if got := r.Log.String(); strings.Contains(got, "no effect") || !strings.Contains(got, "users read") {
+		t.Errorf("logged %q", got)
+	}
+	app, other := r.Login("app"), r.Session()
+	r.Write("user default on nopass +nosuch")
+	if err := r.Engine.ReloadUsers(); err == nil || app.Conn.Killed.Load() {
+		t.Errorf("a broken file: %v, killed %t", err, app.Conn.Killed.Load())
+	}
+	r.Rewrite(openDefault, "user app on >pw ~* +@all -geoadd -ping")
+	if !app.Conn.Killed.Load() || other.Conn.Killed.Load() {
+		t.Errorf("killed: %t, and of a user that is as it was %t", app.Conn.Killed.Load(), other.Conn.Killed.Load())
+	}
+	if got := r.Log.String(); !strings.Contains(got, "no effect") || !strings.Contains(got, "geoadd") {
+		t.Errorf("logged %q", got)
+	}
+}
+
+// TestGenPass: four bits a digit, rounded up.
+func TestGenPass(t *testing.T) {
+	s := rig.New().Session()
+	for _, tt := range []struct {
+		args   string
+		digits int
+	}{{"", 64}, {" 1", 1}, {" 4", 1}, {" 5", 2}, {" 4096", 1024}} {
+		if got := resptest.ParseAll(t, rig.Say(t, s, "ACL GENPASS"+tt.args+"\r\n"))[0]; len(got.Text) != tt.digits || got.Kind != '$' {
+			t.Errorf("GENPASS%s: got %+v", tt.args, got)
+		}
+	}
+	for in, want := range map[string]string{
+		"x": "-ERR value is not an integer or out of range\r\n", "1 2": "-ERR unknown subcommand or wrong number of arguments for 'GENPASS'. Try ACL HELP.\r\n",
+	} {
+		if got := rig.Say(t, s, "ACL GENPASS "+in+"\r\n"); got != want {
+			t.Errorf("GENPASS %s: got %q", in, got)
+		}
+	}
+	const bounds = "-ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096\r\n"
+	for _, bits := range []string{"0", "-1", "4097", "9223372036854775807"} {
+		if got := rig.Say(t, s, "ACL GENPASS "+bits+"\r\n"); got != bounds {
+			t.Errorf("GENPASS %s: got %q, want %q", bits, got, bounds)
+		}
 	}
 }

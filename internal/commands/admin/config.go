@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"cellserver/internal/commands/docs"
+	"cellserver/internal/argument"
 	"cellserver/internal/glob"
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
@@ -26,12 +26,12 @@ func Constant(name, value string) Setting {
 
 // configGet is CONFIG GET pattern [pattern ...].
 func (k *Config) configGet(c session.Call, args [][]byte) error {
-	if err := docs.CheckNames(args[2:]); err != nil {
+	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}
 	var found []Setting
 	for _, setting := range k.Settings {
-		if slices.ContainsFunc(args[2:], func(pattern []byte) bool { return docs.Matches(setting.Name, pattern) }) {
+		if slices.ContainsFunc(args[2:], func(pattern []byte) bool { return argument.NameMatches(setting.Name, pattern) }) {
 			found = append(found, setting)
 		}
 	}

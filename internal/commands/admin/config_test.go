@@ -9,6 +9,7 @@ import (
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/admin"
 	"cellserver/internal/commands/rig"
+	"cellserver/internal/resptest"
 )
 
 // TestConfigSet sets all or nothing.
@@ -80,5 +81,56 @@ func TestConfigGetIsBounded(t *testing.T) {
 	evil := strings.Repeat(" *m*a*?*?*?*?*?*?*?*#?*", maxNames)
 	if got := rig.Say(t, s, "CONFIG GET"+evil+"\r\n"); got != "*0\r\n" {
 		t.Errorf("patterns that match nothing got %.80q", got)
+	}
+}
+
+// TestThresholdSettings: the bounds of what SLOWLOG and LATENCY may be told to record.
+func TestThresholdSettings(t *testing.T) {
+	const most = "9223372036854775807"
+	failed := func(name, reason string) string {
+		return "-ERR CONFIG SET failed (possibly related to argument '" + name + "') - argument " + reason + "\r\n"
+	}
+	for _, tt := range []struct{ name, value, reason string }{
+		{"slowlog-log-slower-than", "-1", ""},
+		{"slowlog-log-slower-than", "-2", "must be between -1 and " + most + " inclusive"},
+		{"slowlog-log-slower-than", most, ""},
+		{"slowlog-log-slower-than", "1x", "couldn't be parsed into an integer"},
+		{"slowlog-max-len", "0", ""},
+		{"slowlog-max-len", "-1", "must be between 0 and 16384 inclusive"},
+		{"slowlog-max-len", "16384", ""},
+		{"slowlog-max-len", "16385", "must be between 0 and 16384 inclusive"},
+		{"latency-monitor-threshold", "0", ""},
+		{"latency-monitor-threshold", "-1", "must be between 0 and " + most + " inclusive"},
+		{"latency-monitor-threshold", most, ""},
+	} {
+		s := rig.New(func(c *commands.Config) {
+			c.Thresholds = admin.Thresholds{SlowlogFromUs: 7, SlowlogMaxLen: 7, LatencyFromMs: 7}
+		}).Session()
+		want, value := "+OK\r\n", tt.value
+		if tt.reason != "" {
+			want, value = failed(tt.name, tt.reason), "7"
+		}
+		got := resptest.ParseAll(t, rig.Say(t, s, "CONFIG SET "+tt.name+" "+tt.value+"\r\nCONFIG GET "+tt.name+"\r\n"))
+		if text := string(got[0].Kind) + got[0].Text + "\r\n"; text != want || got[1].Field(tt.name).Text != value {
+			t.Errorf("%s %s: got %q, and then it is %+v", tt.name, tt.value, text, got[1])
+		}
+	}
+}
+
+// TestNoThresholds: without room for entries, nothing is slow.
+func TestNoThresholds(t *testing.T) {
+	for _, tt := range []struct {
+		thresholds admin.Thresholds
+		fromUs     int64
+	}{
+		{admin.Thresholds{}, -1},
+		{admin.Thresholds{SlowlogFromUs: 5}, -1},
+		{admin.Thresholds{SlowlogFromUs: 5, SlowlogMaxLen: 1}, 5},
+		{admin.Thresholds{SlowlogMaxLen: 1}, 0},
+	} {
+		r := rig.New(func(c *commands.Config) { c.Thresholds = tt.thresholds })
+		if got := r.Engine.Records.Slowness.Slowlog(); got != tt.fromUs {
+			t.Errorf("%+v: from %d us", tt.thresholds, got)
+		}
 	}
 }

@@ -18,11 +18,11 @@ func debugSubs() []*catalog.Command {
 		{Name: "help", Arity: 2, Summary: "Prints this help"},
 		{
 			Name: "protocol", Arity: 3, Summary: "Replies with an example of a type of the protocol",
-			Args: []catalog.Arg{{Name: "type", Kind: "string"}},
+			Args: []catalog.Arg{{Name: "type", Type: "string"}},
 		},
 		{
 			Name: "sleep", Arity: 3, Summary: "Replies after a time",
-			Args: []catalog.Arg{{Name: "seconds", Kind: "double"}},
+			Args: []catalog.Arg{{Name: "seconds", Type: "double"}},
 		},
 	}
 }

@@ -38,3 +38,33 @@ func TestScriptKill(t *testing.T) {
 		}
 	}
 }
+
+// TestScriptCommands: scripts are known by their SHA1 until they are flushed.
+func TestScriptCommands(t *testing.T) {
+	s := rig.New().Session()
+	sha := rig.SHAOf("return 7")
+	const flushes = "-ERR SCRIPT FLUSH only support SYNC|ASYNC option\r\n"
+	known, unknown := "*2\r\n:1\r\n:0\r\n", "*2\r\n:0\r\n:0\r\n"
+	for _, tt := range []struct{ in, want string }{
+		{"EXISTS " + sha + " x", unknown},
+		{"LOAD \"return 7\"", "$40\r\n" + sha + "\r\n"},
+		{"LOAD \"return (\"", "-ERR Error compiling script (new function): user_script:1: unexpected symbol near '<eof>'\r\n"},
+		{"EXISTS " + strings.ToUpper(sha) + " x", known},
+		{"FLUSH nosuch", flushes},
+		{"FLUSH sync async", flushes},
+		{"EXISTS " + sha + " " + sha[1:], known},
+		{"FLUSH", "+OK\r\n"},
+		{"EXISTS " + sha + " x", unknown},
+		{"LOAD \"return 7\"", "$40\r\n" + sha + "\r\n"},
+		{"FLUSH Sync", "+OK\r\n"},
+		{"EXISTS " + sha + " x", unknown},
+		{"LOAD \"return 7\"", "$40\r\n" + sha + "\r\n"},
+		{"FLUSH aSYNC", "+OK\r\n"},
+		{"EXISTS " + sha + " x", unknown},
+		{"KILL", "-NOTBUSY No scripts in execution right now.\r\n"},
+	} {
+		if got := rig.Say(t, s, "SCRIPT "+tt.in+"\r\n"); got != tt.want {
+			t.Errorf("SCRIPT %s: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}

@@ -78,13 +78,13 @@ func (k *Config) clientList(c session.Call, args [][]byte) error {
 		}
 		list = func() []*clients.Client { return k.Clients.All(isType) }
 	case len(args) > 3 && glob.Fold(args[2]) == "id":
-		ids := make([]int64, len(args)-3)
-		for i, arg := range args[3:] {
+		ids := make([]int64, 0, len(args))
+		for _, arg := range args[3:] {
 			id, ok := resp.ParseInt(arg)
 			if !ok {
 				return reply.Error("ERR Invalid client ID")
 			}
-			ids[i] = id
+			ids = append(ids, id)
 		}
 		list = func() []*clients.Client { return k.Clients.ByIDs(ids) }
 	default:
@@ -101,8 +101,8 @@ func (k *Config) clientList(c session.Call, args [][]byte) error {
 	})
 }
 
-// ofType accepts the clients of one of Redis's types. All of ours are normal: there are no replicas, and nobody
-// subscribes.
+// ofType accepts the clients of one of Redis's types. All of ours are normal: there are no replicas
+// and no subscribers.
 func ofType(name []byte) (func(*clients.Client) bool, error) {
 	kind := glob.Fold(name)
 	switch kind {

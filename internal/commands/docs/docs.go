@@ -4,9 +4,9 @@ package docs
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
+	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/glob"
 	"cellserver/internal/reply"
@@ -56,7 +56,7 @@ func (k Config) commandInfo(c session.Call, args [][]byte) error {
 	if len(args) == 2 {
 		return k.commandAll(c, args)
 	}
-	if err := CheckNames(args[2:]); err != nil {
+	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}
 	c.Reply().Array(len(args) - 2)
@@ -136,7 +136,7 @@ func replySpecPart(w *resp.Writer, part, kind string, numbers ...specNumber) {
 
 func (k Config) commandDocs(c session.Call, args [][]byte) error {
 	found := k.Catalog.Shown()
-	if err := CheckNames(args[2:]); err != nil {
+	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}
 	if len(args) > 2 {
@@ -190,15 +190,15 @@ func replyArgs(w *resp.Writer, args []catalog.Arg) {
 	for _, a := range args {
 		flags := argFlags(a)
 		fields := 2
-		for _, more := range []bool{a.Kind == "key", a.Token != "", flags != nil, a.Args != nil} {
+		for _, more := range []bool{a.Type == "key", a.Token != "", flags != nil, a.Args != nil} {
 			if more {
 				fields++
 			}
 		}
 		w.Map(fields)
 		w.Pair("name", a.Name)
-		w.Pair("type", a.Kind)
-		if a.Kind == "key" {
+		w.Pair("type", a.Type)
+		if a.Type == "key" {
 			w.BulkString("key_spec_index")
 			w.Int(0)
 		}
@@ -242,7 +242,7 @@ func (k Config) commandList(c session.Call, args [][]byte) error {
 		case "aclcat":
 			accept = func(r *catalog.Command) bool { return slices.Contains(r.AllCategories(), glob.Fold(wanted)) }
 		case "pattern":
-			accept = func(r *catalog.Command) bool { return Matches(r.FullName(), wanted) }
+			accept = func(r *catalog.Command) bool { return argument.NameMatches(r.FullName(), wanted) }
 		default:
 			return reply.ErrSyntax
 		}
@@ -260,24 +260,6 @@ func (k Config) commandList(c session.Call, args [][]byte) error {
 		c.Reply().BulkString(name)
 	}
 	return nil
-}
-
-// maxNames bounds what one COMMAND or CONFIG GET may request: a name costs six bytes, and its reply kilobytes.
-const maxNames = 128
-
-// CheckNames refuses too many names.
-func CheckNames(names [][]byte) error {
-	if len(names) > maxNames {
-		return reply.Error("ERR more than " + strconv.Itoa(maxNames) + " names or patterns; ask for all of them instead")
-	}
-	return nil
-}
-
-const maxPatternBytes = 64 // longer than any name; the work of a match grows with it
-
-// Matches reports whether the name of a command or setting matches a pattern.
-func Matches(name string, pattern []byte) bool {
-	return len(pattern) <= maxPatternBytes && glob.MatchFold(pattern, []byte(name))
 }
 
 // help lists the subcommands of the command in args[0].
@@ -328,7 +310,7 @@ func usage(a catalog.Arg) string {
 		text = strings.Join(choices, "|")
 	}
 	switch {
-	case a.Kind == "pure-token":
+	case a.Type == "pure-token":
 		text = a.Token
 	case a.Token != "":
 		text = strings.TrimSpace(a.Token + " " + text)

@@ -26,6 +26,44 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
+// TestPatternsAreBounded: a longer one than any name matches nothing.
+func TestPatternsAreBounded(t *testing.T) {
+	s := rig.New().Session()
+	longest := "ping" + strings.Repeat("*", 60)
+	for _, tt := range []struct{ pattern, want string }{{longest, "*1\r\n$4\r\nping\r\n"}, {longest + "*", "*0\r\n"}} {
+		if got := rig.Say(t, s, "COMMAND LIST FILTERBY PATTERN "+tt.pattern+"\r\n"); got != tt.want {
+			t.Errorf("%d bytes: got %q, want %q", len(tt.pattern), got, tt.want)
+		}
+	}
+}
+
+// TestGetKeysErrors: what is wrong with a call whose keys are asked for.
+func TestGetKeysErrors(t *testing.T) {
+	s := rig.New().Session()
+	const invalid, none = "-ERR Invalid command specified\r\n", "-ERR The command has no key arguments\r\n"
+	for _, tt := range []struct{ call, want string }{
+		{"memory nosuch", invalid},
+		{"memory usage", "-ERR Invalid number of arguments specified for command\r\n"},
+		{"memory usage k", "*1\r\n$1\r\nk\r\n"},
+		{"nosuch x", invalid},
+		{"subscribe x", invalid},
+		{"ping x", none},
+		{"eval x 0", "*0\r\n"},
+		{"eval x 2 a", "*0\r\n"},
+		{"evalsha x y", "*0\r\n"},
+	} {
+		for _, name := range []string{"GETKEYS", "GETKEYSANDFLAGS"} {
+			want := tt.want
+			if name == "GETKEYSANDFLAGS" && tt.call == "memory usage k" {
+				want = "*1\r\n*2\r\n$1\r\nk\r\n*1\r\n+RO\r\n"
+			}
+			if got := rig.Say(t, s, "COMMAND "+name+" "+tt.call+"\r\n"); got != want {
+				t.Errorf("%s %s: got %q, want %q", name, tt.call, got, want)
+			}
+		}
+	}
+}
+
 // TestIntrospectionTellsTheTable: COMMAND, COMMAND INFO and COMMAND DOCS say what the rows say, in both protocols.
 func TestIntrospectionTellsTheTable(t *testing.T) {
 	r := rig.New()

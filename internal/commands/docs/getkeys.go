@@ -34,10 +34,11 @@ func (k Config) commandGetKeysAndFlags(c session.Call, args [][]byte) error {
 	return nil
 }
 
-// keysOf returns the keys of a command that is not executed.
+// keysOf returns the keys of a call that is not executed. It is given at least two arguments, by the arity of the commands
+// that use it, so that every key that a call must have is there.
 func (k Config) keysOf(args [][]byte) (*catalog.Command, [][]byte, error) {
 	r := k.Catalog.Lookup(args[0])
-	if r != nil && r.Subs != nil && len(args) > 1 {
+	if r != nil && r.Subs != nil {
 		r = r.Sub(args[1])
 	}
 	switch {
@@ -50,11 +51,5 @@ func (k Config) keysOf(args [][]byte) (*catalog.Command, [][]byte, error) {
 	}
 	var keys [][]byte
 	r.Keys.Each(args, func(key []byte) { keys = append(keys, key) })
-	if keys == nil {
-		if r.Flags&catalog.FlagNoMandatoryKeys != 0 {
-			return r, nil, nil
-		}
-		return nil, nil, reply.Error("ERR Invalid arguments specified for command")
-	}
 	return r, keys, nil
 }

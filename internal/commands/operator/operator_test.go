@@ -23,9 +23,13 @@ func TestLatency(t *testing.T) {
 		"*0\r\n*0\r\n:0\r\n-ERR No samples available for event 'sweep'\r\n" {
 		t.Errorf("got %q", got)
 	}
-	if got := rig.Say(t, s, "LATENCY DOCTOR\r\nCONFIG SET latency-monitor-threshold 5\r\nLATENCY DOCTOR\r\n"); !strings.Contains(got, "monitoring is off") ||
-		!strings.Contains(got, "Nothing took as long") {
-		t.Errorf("got %q", got)
+	for _, tt := range []struct{ in, want string }{
+		{"LATENCY DOCTOR\r\n", "monitoring is off"},
+		{"CONFIG SET latency-monitor-threshold 5\r\nLATENCY DOCTOR\r\n", "Nothing took as long"},
+	} {
+		if got := rig.Say(t, s, tt.in); !strings.Contains(got, tt.want) {
+			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
+		}
 	}
 	for _, step := range []struct{ afterSec, ms int64 }{{0, 4}, {0, 5}, {0, 9}, {0, 7}, {60, 20}, {60, 14}} {
 		r.Clock.Advance(step.afterSec * rig.Sec)
@@ -61,6 +65,32 @@ func TestLatency(t *testing.T) {
 	}
 	if got := rig.Say(t, s, "LATENCY RESET\r\n"); got != ":2\r\n" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestLatencyGraph draws a row of bars, and how old each is, in a unit that keeps it short.
+func TestLatencyGraph(t *testing.T) {
+	r := rig.New()
+	s := r.Session()
+	graph := func(event string) string {
+		reply := resptest.ParseAll(t, rig.Say(t, s, "LATENCY GRAPH "+event+"\r\n"))[0].Text
+		_, bars, _ := strings.Cut(reply, strings.Repeat("-", 80)+"\n")
+		return bars
+	}
+	rig.Say(t, s, "CONFIG SET latency-monitor-threshold 1\r\n")
+	for _, step := range []struct{ afterSec, ms int64 }{{0, 1}, {86400, 12}, {10 * 3600, 7}, {3600, 3}, {600, 2}, {1, 9}, {12, 1}} {
+		r.Clock.Advance(step.afterSec * rig.Sec)
+		r.Engine.Records.Latency("many", r.Clock.Now(), step.ms*int64(time.Millisecond))
+	}
+	if got, want := graph("many"), " #     \n #_  # \n ##  # \n_###o#_\n       \n1111110\nd1h032s\n h mss \n"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	for range 2 {
+		r.Engine.Records.Latency("even", r.Clock.Now(), 5*int64(time.Millisecond))
+		r.Clock.Advance(rig.Sec)
+	}
+	if got, want := graph("even"), "  \n  \n  \n__\n  \n21\nss\n"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 
@@ -104,6 +134,7 @@ func TestTop(t *testing.T) {
 		{"CL.TOP\r\n", "*5\r\n" + entry("often", "6", "0.6", 0) + entry("once", "1", "0.1", 0) + entry("exec", "1", "0.1", 3) + entry("often", "1", "0.1", 3) + entry("script", "1", "0.1", 3)},
 		{"cl.top asked count 1\r\n", "*1\r\n" + entry("often", "6", "0.6", 0)},
 		{"CL.TOP COUNT 1\r\n", "*1\r\n" + entry("often", "6", "0.6", 0)},
+		{"CL.TOP COUNT 1024 \r\n", "*5\r\n"},
 		{"CL.TOP DENIED\r\n", "*1\r\n" + entry("often", "4", "1", 0)},
 		{"CL.TOP COUNT 0\r\nCL.TOP COUNT 1025\r\nCL.TOP COUNT x\r\n", strings.Repeat("-ERR COUNT must be from 1 to 1024\r\n", 3)},
 		{"CL.TOP x\r\nCL.TOP COUNT\r\nCL.TOP COUNT 1 DENIED\r\n", strings.Repeat("-ERR syntax error\r\n", 3)},

@@ -1,5 +1,5 @@
 // Package rig is an engine of all commands for tests, with a clock of its own, and clients that talk to its sessions. A Rig
-// is safe for concurrent use, a Client belongs to one goroutine at a time.
+// is safe for concurrent use except for its Log; a Client belongs to one goroutine at a time.
 package rig
 
 import (
@@ -209,14 +209,12 @@ func Feed(t testing.TB, s *Client, in string) (replies, left string, status peer
 func Converse(t testing.TB, s *Client, in string) (replies, left string, status peer.Status) {
 	t.Helper()
 	var all strings.Builder
-	for {
-		replies, left, status = Feed(t, s, in)
+	for left = in; ; <-s.Conn.Woken {
+		replies, left, status = Feed(t, s, left)
 		all.WriteString(replies)
 		if status != peer.Waiting {
 			return all.String(), left, status
 		}
-		<-s.Conn.Woken
-		in = left
 	}
 }
 

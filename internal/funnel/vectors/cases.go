@@ -1,0 +1,95 @@
+package vectors
+
+import "math"
+
+// Case is calls in order that show one property, on keys without states.
+type Case struct {
+	Name     string
+	Capacity bool // max_burst is read as the whole capacity
+	Keys     int  // that have a state in the end
+	Rows     []Row
+}
+
+const (
+	sec = int64(1_000_000_000)
+	ms  = int64(1_000_000)
+)
+
+// Cases returns the cases, which begin at a time. They were checked by hand against the contract.
+func Cases(t0 int64) []Case {
+	k := func(maxBurst, count, periodSec int64) limit { return limit{t0, maxBurst, count, periodSec} }
+	reply, small, one := k(15, 30, 60), k(4, 1, 10), k(0, 1, 1)
+	end := math.MaxInt64 - t0 // of time
+	return []Case{
+		{"the articles' reply limit", false, 1, []Row{reply.call(0, 1, 0, 16, 15, -1, 2)}},
+		{"the same, read as capacity", true, 1, []Row{reply.call(0, 1, 0, 15, 14, -1, 2)}},
+		{"one a second", false, 1, []Row{
+			one.call(0, 1, 0, 1, 0, -1, 1),
+			one.call(0, 1, 1, 1, 0, 1, 1),
+			one.call(sec-ms, 1, 1, 1, 0, 1, 1),
+			one.call(sec-1, 1, 1, 1, 0, 0, 0), // a remainder below a millisecond is dropped
+			one.call(sec, 1, 0, 1, 0, -1, 1),
+		}},
+		{"more than the funnel holds", false, 1, []Row{
+			small.call(0, 6, 1, 5, 5, -1, 0),
+			small.call(0, math.MaxInt64, 1, 5, 5, -1, 0),
+			small.call(0, 5, 0, 5, 0, -1, 50),
+			small.call(0, 6, 1, 5, 0, -1, 50),
+		}},
+		{"more than an unused funnel holds", false, 0, []Row{
+			small.call(0, math.MaxInt64, 1, 5, 5, -1, 0),
+			k(0, 1_000_000_000, 1).call(0, 1<<62, 1, 1, 1, -1, 0),
+		}},
+		{"a probe of an unused funnel", false, 0, []Row{small.call(0, 0, 0, 5, 5, -1, 0)}},
+		{"a probe changes nothing", false, 1, []Row{
+			small.call(0, 0, 0, 5, 5, -1, 0),
+			small.call(0, 2, 0, 5, 3, -1, 20),
+			small.call(0, 0, 0, 5, 3, -1, 20),
+			small.call(0, 3, 0, 5, 0, -1, 50),
+			small.call(0, 0, 0, 5, 0, -1, 50),
+		}},
+		{"quantities", false, 1, []Row{
+			small.call(0, 3, 0, 5, 2, -1, 30),
+			small.call(0, 3, 1, 5, 2, 10, 30),
+			small.call(0, 2, 0, 5, 0, -1, 50),
+			small.call(0, 0, 0, 5, 0, -1, 50),
+			small.call(0, 6, 1, 5, 0, -1, 50),
+		}},
+		{"a refund never goes beyond empty", false, 1, []Row{
+			small.call(0, -1, 0, 5, 5, -1, 0),
+			small.call(0, 3, 0, 5, 2, -1, 30),
+			small.call(0, -1, 0, 5, 3, -1, 20),
+			small.call(0, -100, 0, 5, 5, -1, 0),
+			small.call(0, math.MinInt64, 0, 5, 5, -1, 0),
+			small.call(0, 5, 0, 5, 0, -1, 50),
+		}},
+		{"a refund leaves no state", false, 0, []Row{small.call(0, 3, 0, 5, 2, -1, 30), small.call(0, -3, 0, 5, 5, -1, 0)}},
+		{"the limit may change from call to call", false, 1, []Row{
+			k(9, 10, 60).call(0, 1, 0, 10, 9, -1, 6),
+			one.call(0, 1, 1, 1, 0, 6, 6),
+			k(9, 1, 6).call(0, 1, 0, 10, 8, -1, 12),
+		}},
+		{"milliseconds round up, less is dropped", false, 1, []Row{
+			k(9, 1000, 1).call(0, 1, 0, 10, 9, -1, 1),
+			k(9, 1000, 1).call(ms/2, 0, 0, 10, 9, -1, 0),
+		}},
+		{"the slowest funnel", false, 1, []Row{k(0, 1, 4611686018).call(0, 1, 0, 1, 0, -1, 4611686018)}},
+		{"the largest funnel", false, 0, []Row{k(1<<62-1, 1_000_000_000, 1).call(0, 0, 0, 1<<62, 1<<62, -1, 0)}},
+		{"not whole microseconds", false, 1, []Row{k(9, 300_000, 1).call(0, 3, 0, 10, 7, -1, 0)}},
+		{"a TAT beyond the end of time", false, 1, []Row{
+			one.call(end-ms, 1, 0, 1, 0, -1, 1),
+			one.call(end-ms, 1, 1, 1, 0, 1, 1),
+			one.call(end-1, 1, 1, 1, 0, 0, 0),
+		}},
+	}
+}
+
+// limit makes calls by one limit.
+type limit struct{ t0, maxBurst, count, periodSec int64 }
+
+func (l limit) call(afterNs, quantity, limited, limit, remaining, retryAfterSec, resetAfterSec int64) Row {
+	return Row{
+		AtNs: l.t0 + afterNs, Key: "a", MaxBurst: l.maxBurst, Count: l.count, PeriodSec: l.periodSec, Quantity: quantity,
+		Limited: limited == 1, Limit: limit, Remaining: remaining, RetryAfterSec: retryAfterSec, ResetAfterSec: resetAfterSec,
+	}
+}
