@@ -244,3 +244,47 @@ func TestNativeScriptOfALongKey(t *testing.T) {
 		}
 	}
 }
+
+// TestFeedStops as soon as its replies are as many bytes as are good for one Feed.
+func TestFeedStops(t *testing.T) {
+	r := newRig(t)
+	for _, tt := range []struct {
+		bytes int // of a reply
+		want  int // replies by one Feed
+	}{{feedBytes - 1, 2}, {feedBytes, 1}, {feedBytes/2 - 1, 3}, {feedBytes / 2, 2}} {
+		r.handle("ping", Plain(func(c Call, _ [][]byte) error {
+			c.Reply().Status(strings.Repeat("x", tt.bytes-len("+\r\n")))
+			return nil
+		}))
+		before := []byte("not counted")
+		_, out, status := r.session().Feed([]byte(strings.Repeat("PING\r\n", 9)), before)
+		if got := (len(out) - len(before)) / tt.bytes; got != tt.want || status != peer.More {
+			t.Errorf("replies of %d bytes: %d by one Feed, want %d; status %d", tt.bytes, got, tt.want, status)
+		}
+	}
+}
+
+// TestLastCommand is what a client has sent itself, executed or not; and how many commands it has queued is told until
+// there is no transaction.
+func TestLastCommand(t *testing.T) {
+	s := newRig(t).session()
+	for _, tt := range []struct {
+		in, want string
+		queued   int
+	}{
+		{"PING\r\n", "ping", -1},
+		{"GET\r\n", "get", -1},
+		{"NOSUCH\r\n", "NULL", -1},
+		{"CL.THROTTLE k 1 1 1\r\n", "cl.throttle", -1},
+		{"EVAL \"redis.pcall('get') redis.call('ping') return 1\" 0\r\n", "eval", -1},
+		{"MULTI\r\nPING\r\nGET k\r\n", "get", 2},
+		{"DISCARD\r\n", "discard", -1},
+		{"MULTI\r\nPING\r\nEXEC\r\n", "exec", -1},
+		{"MULTI\r\nGET\r\nEXEC\r\n", "exec", -1},
+	} {
+		s.say(t, tt.in)
+		if got := s.client.Line(t0); !strings.Contains(got, " cmd="+tt.want+" ") || s.client.Info().Queued != tt.queued {
+			t.Errorf("%q: %s", tt.in, got)
+		}
+	}
+}

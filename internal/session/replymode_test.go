@@ -21,6 +21,8 @@ func TestReplyModes(t *testing.T) {
 		{"off while it waits", "CLIENT REPLY OFF\r\nDBSIZE\r\nEVAL \"return 1\" 0\r\nDBSIZE\r\nCLIENT REPLY ON\r\nDBSIZE\r\n", "+OK\r\n:0\r\n"},
 		{"skip an error", "CLIENT REPLY SKIP\r\nNOSUCH\r\nPING\r\n", rig.Pong},
 		{"skip an error that waits", "CLIENT REPLY SKIP\r\nAUTH a b\r\nPING\r\n", rig.Pong},
+		{"skip nothing", "CLIENT REPLY SKIP\r\n\r\nPING\r\n", rig.Pong},
+		{"off and nothing", "CLIENT REPLY OFF\r\n\r\nPING\r\nCLIENT REPLY ON\r\n", "+OK\r\n"},
 		{"skip and skip", "CLIENT REPLY SKIP\r\nCLIENT REPLY SKIP\r\nPING\r\nPING\r\n", rig.Pong},
 		{"skip and on", "CLIENT REPLY SKIP\r\nCLIENT REPLY ON\r\nPING\r\n", "+OK\r\n" + rig.Pong},
 		{"skip and off", "CLIENT REPLY SKIP\r\nCLIENT REPLY OFF\r\nPING\r\nCLIENT REPLY ON\r\n", "+OK\r\n"},
