@@ -134,9 +134,11 @@ func TestManyLinesOfMonitor(t *testing.T) {
 		if !monitor.Monitors() || other.Monitors() {
 			t.Error("a session does not say whether it is in MONITOR")
 		}
-		buf, sent := []byte(tt.in), 0
+		buf := []byte(tt.in)
 		n, out, status := monitor.Feed(buf, nil)
-		if buf, sent = buf[n:], strings.Count(string(out), `"PING"`); status != tt.first {
+		buf = buf[n:]
+		sent := strings.Count(string(out), `"PING"`)
+		if status != tt.first {
 			t.Errorf("%q: status %d, want %d", tt.in, status, tt.first)
 		}
 		if (sent == lines) != tt.all || !tt.all && (len(out) < feedBytes || len(out) > feedBytes+1000) {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"maps"
 	"runtime"
 	"strings"
@@ -145,7 +146,7 @@ func TestTimeOfScriptsTogether(t *testing.T) {
 	} {
 		child := r.session().child(t.Context(), inExec, &transact.Space{NowNs: t0})
 		child.inner.scriptsNs = takenNs
-		if err := eval(child, [][]byte{[]byte("eval"), []byte("return 1"), []byte("0")}); err != want {
+		if err := eval(child, [][]byte{[]byte("eval"), []byte("return 1"), []byte("0")}); !errors.Is(err, want) {
 			t.Errorf("%d ns: got %v, want %v", takenNs, err, want)
 		}
 	}
