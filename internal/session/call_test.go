@@ -13,7 +13,9 @@ import (
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/resptest"
+	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/store/storetest"
 	"cellserver/internal/transact"
 )
 
@@ -210,5 +212,35 @@ func TestSlowMonitor(t *testing.T) {
 			t.Errorf("%d: disconnected %t, logged %q", i, slow.killed.Load(), logged)
 		}
 		slow.Close()
+	}
+}
+
+// TestSlowCallsEndWhenTheyAreLogged: the time of an entry is that at which its call had ended.
+func TestSlowCallsEndWhenTheyAreLogged(t *testing.T) {
+	var nowNs atomic.Int64
+	r := newRig(t, func(c *Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
+	r.config.Records.Slowness.SetSlowlog(1)
+	r.config.Records.Slowlog.SetMaxLen(9)
+	s := r.session()
+	for _, in := range []string{"PING\r\n", "CL.THROTTLE k 1 1 1\r\n", "DBSIZE\r\n"} {
+		s.say(t, in)
+		entry := r.config.Records.Slowlog.Latest(1)[0]
+		if got, want := entry.UnixSec, (t0+nowNs.Load())/sec; got != want || entry.DurationUs < 1e6 {
+			t.Errorf("%q: at %d, want %d; it took %d us", in, got, want, entry.DurationUs)
+		}
+	}
+}
+
+// TestNativeScriptOfALongKey: it needs no interpreter, which this store has nothing for, and no key is longer.
+func TestNativeScriptOfALongKey(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Store = storetest.Bare(shard.New()) })
+	for bytes, want := range map[int]string{
+		r.config.MaxKeyBytes:     resptest.Ints(0, 5, 4, -1, 10),
+		r.config.MaxKeyBytes + 1: "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n",
+	} {
+		in := resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])", "1", strings.Repeat("k", bytes), "4", "1", "10")
+		if got := r.session().say(t, in); got != want {
+			t.Errorf("a key of %d bytes: got %q", bytes, got)
+		}
 	}
 }

@@ -86,8 +86,7 @@ func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte
 	}
 	var argsRoom [8][]byte
 	args, ok := script.Native.Args(argsRoom[:0], keys, argv)
-	if !ok || len(args) < 2 || len(args[1]) > s.engine.config.MaxKeyBytes ||
-		!slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, args[1]) }) {
+	if !ok || len(args) < 2 || !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, args[1]) }) {
 		return false
 	}
 	one := s.scratch.batch[:1] // it was flushed
