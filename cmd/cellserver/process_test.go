@@ -51,7 +51,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 		{"", []string{"--maxclients", "-1"}, 2, "--maxclients must be from 1 to 1073741824, got -1"},
 		{"", []string{"--slowlog-log-slower-than", "-2"}, 2, "--slowlog-log-slower-than must be -1 or more, got -2"},
 		{"", []string{"--slowlog-max-len", "99999"}, 2, "--slowlog-max-len must be from 0 to 16384, got 99999"},
-		{"", []string{"--latency-monitor-threshold", "-1"}, 2, "--latency-monitor-threshold must not be negative; 0 turns it off"},
+		{"", []string{"--latency-monitor-threshold", "-1"}, 2, "--latency-monitor-threshold must not be negative; 0 disables it"},
 		{"", []string{"--top-keys-metric", "101"}, 2, "--top-keys-metric must be from 0 to 100, got 101"},
 		{"", []string{"--top-keys-metric-names", "md5"}, 2, `invalid argument "md5" for "--top-keys-metric-names" flag: must be plain, hash or cut, got "md5"` + see},
 		{"", []string{"--timeout", "-1s"}, 2, "--timeout must not be negative, got -1s"},

@@ -32,13 +32,17 @@ func (c Connection) Login(command, name, password []byte) bool {
 	return true
 }
 
-// AfterPause replies with an error when a pause is over. Unlike Call.After's, it is not counted as work.
+// AfterPause replies with an error when a pause is over. Unlike Call.After's, it is not counted as work, and a client that
+// sends no more waits for it, too.
 func (c Connection) AfterPause(d time.Duration, err error) error {
-	s := c.s
-	return s.after(d, func(s *Session) error {
+	if refused := c.s.after(d, func(s *Session) error {
 		s.pending.beganNs, s.pending.workNs = s.engine.config.Now(), 0
 		return err
-	})
+	}); refused != nil {
+		return refused
+	}
+	c.s.pending.penalty = true
+	return nil
 }
 
 // SetRESP3 chooses between RESP3 and RESP2.

@@ -238,7 +238,7 @@ func TestHungUp(t *testing.T) {
 	}{
 		{name: "a time, half closed", in: "TEST.LATER\r\n", how: peer.HalfClosed, want: cancelled + executed},
 		{name: "a time, reset", in: "TEST.LATER\r\n", how: peer.Reset, want: cancelled + executed},
-		{name: "a wrong password", in: "TEST.LOGIN\r\n", how: peer.HalfClosed, want: cancelled + executed},
+		{name: "a wrong password, reset", in: "TEST.LOGIN\r\n", how: peer.Reset, want: cancelled + executed},
 		{name: "a turn, half closed", in: spin, busy: true, how: peer.HalfClosed, want: cancelled + executed},
 		{name: "a turn, reset", in: spin, busy: true, how: peer.Reset, want: cancelled + executed},
 		{name: "a script, half closed", in: spin, runs: true, how: peer.HalfClosed},

@@ -71,6 +71,16 @@ func TestLoginPauses(t *testing.T) {
 			t.Errorf("afterwards: %q", got)
 		}
 		s.Close()
+		s = at("192.0.2.8:1", false)
+		rig.Feed(t, s, "AUTH wrong\r\n")
+		s.HungUp(peer.HalfClosed)
+		if replies, _, status := rig.Feed(t, s, ""); replies != "" || status != peer.Waiting {
+			t.Errorf("a client that sends no more: %q, status %d", replies, status)
+		}
+		if got := rig.Say(t, s, ""); got != wrongPass {
+			t.Errorf("afterwards: %q", got)
+		}
+		s.Close()
 		s = at("192.0.2.9:1", false)
 		rig.Feed(t, s, "AUTH wrong\r\n")
 		s.Close() // before the pause is over
