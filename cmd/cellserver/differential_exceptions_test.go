@@ -57,7 +57,7 @@ func exceptions(common []string) []exception {
 		{`^client tracking .*redirect`, "CLIENT TRACKING with REDIRECT", "no invalidation messages are sent", either},
 		{`^client caching yes`, "CLIENT CACHING YES", "nothing is cached here", either},
 		{`^client trackinginfo`, "the CLIENT CACHING state in CLIENT TRACKINGINFO", "it is not stored", each(evenTracking)},
-		{`^command info`, "tips and notes in COMMAND INFO, and flags of features that do not exist here", "they are for MONITOR, the slow log, clusters and loading", each(evenCommandInfo)},
+		{`^command info`, "tips and notes in COMMAND INFO, flags of features that do not exist here, and the category @refill", "they are for MONITOR, the slow log, clusters and loading; @refill is in this server only", each(evenCommandInfo)},
 		{`^command getkeys(andflags)? eval.*`, "COMMAND GETKEYS, and key permissions, of EVAL with an invalid number of keys", "Redis guesses which keys are meant", typeOnly},
 		{`^(eval|script load)`, "the syntax error of a script that is not valid Lua", "each interpreter has its own texts", each(evenSyntax)},
 		{"", "unprintable client bytes in errors and ACL DRYRUN", "they are escaped so that no reply can be forged", escaped},
@@ -302,7 +302,9 @@ func evenCommandInfo(v value) value {
 			flags.elems = slices.DeleteFunc(slices.Clone(flags.elems), func(flag value) bool {
 				return slices.Contains([]string{"allow_busy", "skip_monitor", "skip_slowlog", "no_async_loading", "no_multi", "denyoom"}, flag.text)
 			})
-			c.elems[2], c.elems[7] = flags, value{}
+			categories := c.elems[6]
+			categories.elems = slices.DeleteFunc(slices.Clone(categories.elems), func(category value) bool { return category.text == "@refill" })
+			c.elems[2], c.elems[6], c.elems[7] = flags, categories, value{}
 			c.elems[8].elems = slices.Clone(c.elems[8].elems)
 			for j := range c.elems[8].elems {
 				c.elems[8].elems[j] = without(c.elems[8].elems[j], "notes")

@@ -37,6 +37,9 @@ type Command struct {
 	Subs       []*Command
 	// Batches says that calls are collected and decided together.
 	Batches bool
+	// QuantityAt is the argument with the units that a call requests, 0 for none. A call that returns units instead, by a
+	// negative number, needs the right to DEL the keys as well: either lets their users through again.
+	QuantityAt int
 	// Long says that a call may take milliseconds, so that others are served before the next one of the client.
 	Long bool
 	// Refusal is why there is no such command here; where it is not empty, the command is in no list.
@@ -45,6 +48,8 @@ type Command struct {
 	Differs string
 
 	ID int // its place among Catalog.Commands
+
+	del *Command // of a command with a quantity: DEL
 }
 
 // Flag is a set of properties of a command.
@@ -70,6 +75,7 @@ const (
 	FlagNotQueued   // executed at once also behind MULTI
 	FlagWhole       // about all keys: the handler is given the whole store
 	FlagScript      // runs a script
+	FlagRefill      // empties funnels, so that those whom they limit may go on
 	FlagNotWithKeys // does I/O, logs, frees memory, or changes users or settings: EXEC does not execute it while it holds keys
 )
 
@@ -125,7 +131,8 @@ func (c *Command) Sub(name []byte) *Command {
 	return nil
 }
 
-// AllCategories returns the flags' categories, as Redis derives them, and the command's own, in Redis's order.
+// AllCategories returns the flags' categories, as Redis derives them, and the command's own, in Redis's order,
+// and behind them the category that only this server has, @refill.
 func (c *Command) AllCategories() []string {
 	var all []string
 	add := func(on bool, names ...string) {
@@ -143,6 +150,7 @@ func (c *Command) AllCategories() []string {
 	}
 	order := acl.RedisCategories()
 	slices.SortFunc(all, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+	add(c.Flags&FlagRefill != 0, "refill")
 	return all
 }
 
@@ -179,6 +187,11 @@ func Of(rows []*Command) *Catalog {
 		t.commands = append(t.commands, c)
 	}
 	t.Each(number)
+	for _, c := range rows {
+		if c.QuantityAt > 0 {
+			c.del = t.byName["del"]
+		}
+	}
 	t.ruled = len(t.commands)
 	for _, c := range rows {
 		if c.Refusal != "" {

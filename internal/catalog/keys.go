@@ -32,7 +32,7 @@ func keyRows() []*Command {
 	strings := []string{"string"}
 	return []*Command{
 		keyRow(Command{
-			Name: "del", Arity: -2, Flags: FlagWrite, Long: true,
+			Name: "del", Arity: -2, Flags: FlagWrite | FlagRefill, Long: true,
 			Since: "1.0.0", Complexity: perKey, Summary: "Deletes keys in one step",
 		}, manyKeys("RM", "delete")),
 		keyRow(Command{
@@ -57,7 +57,7 @@ func keyRows() []*Command {
 			Since: "1.0.0", Summary: "Returns string, or none for a key that does not exist",
 		}, oneKey(1, "RO")),
 		keyRow(Command{
-			Name: "unlink", Arity: -2, Flags: FlagWrite | FlagFast, Long: true,
+			Name: "unlink", Arity: -2, Flags: FlagWrite | FlagFast | FlagRefill, Long: true,
 			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys in one step",
 		}, manyKeys("RM", "delete")),
 		{
@@ -92,11 +92,11 @@ func expiryRows() []*Command {
 	readTime, update := oneKey(1, "RO", "access"), oneKey(1, "RW", "update")
 	return []*Command{
 		keyRow(Command{
-			Name: "expire", Arity: -3, Flags: write, Args: args("seconds"), Differs: differs,
+			Name: "expire", Arity: -3, Flags: write | FlagRefill, Args: args("seconds"), Differs: differs,
 			Since: "1.0.0", Summary: "Deletes a key if the time is not positive",
 		}, update),
 		keyRow(Command{
-			Name: "expireat", Arity: -3, Flags: write, Args: args("unix-time-seconds"), Differs: differs,
+			Name: "expireat", Arity: -3, Flags: write | FlagRefill, Args: args("unix-time-seconds"), Differs: differs,
 			Since: "1.2.0", Summary: "Deletes a key if the time has passed",
 		}, update),
 		keyRow(Command{
@@ -108,11 +108,11 @@ func expiryRows() []*Command {
 			Since: "2.2.0", Summary: "Returns 0: every key expires",
 		}, update),
 		keyRow(Command{
-			Name: "pexpire", Arity: -3, Flags: write, Args: args("milliseconds"), Differs: differs,
+			Name: "pexpire", Arity: -3, Flags: write | FlagRefill, Args: args("milliseconds"), Differs: differs,
 			Since: "2.6.0", Summary: "Deletes a key if the time is not positive",
 		}, update),
 		keyRow(Command{
-			Name: "pexpireat", Arity: -3, Flags: write, Args: args("unix-time-milliseconds"), Differs: differs,
+			Name: "pexpireat", Arity: -3, Flags: write | FlagRefill, Args: args("unix-time-milliseconds"), Differs: differs,
 			Since: "2.6.0", Summary: "Deletes a key if the time has passed",
 		}, update),
 		keyRow(Command{
@@ -141,12 +141,12 @@ func keyspaceRows() []*Command {
 			Summary: "Counts the live keys of the database",
 		},
 		{
-			Name: "flushall", Arity: -1, Flags: FlagWrite | FlagWhole, Categories: dangerous, Long: true,
+			Name: "flushall", Arity: -1, Flags: FlagWrite | FlagWhole | FlagRefill, Categories: dangerous, Long: true,
 			Group: "server", Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Removes all keys of all databases", Args: flushArgs(),
 		},
 		{
-			Name: "flushdb", Arity: -1, Flags: FlagWrite | FlagWhole, Categories: dangerous,
+			Name: "flushdb", Arity: -1, Flags: FlagWrite | FlagWhole | FlagRefill, Categories: dangerous,
 			Group: "server", Since: "1.0.0", Complexity: perEntry,
 			Summary: "Removes all keys of the database", Args: flushArgs(),
 		},

@@ -1,6 +1,9 @@
 package catalog
 
 import (
+	"bytes"
+	"strconv"
+
 	"cellserver/internal/acl"
 	"cellserver/internal/resp"
 )
@@ -63,8 +66,27 @@ func (k KeySpec) Access() (a acl.Access) {
 	return a
 }
 
-// Check says whether a user's rules allow a call, and else the command or key that they do not allow.
-func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, object string) {
+// Check says whether a user's rules allow a call, and else the command or key that they do not allow. It is a refund if
+// only that is denied that the call returns units: then the object is what the user lacks to DEL the key.
+func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, object string, refund bool) {
+	reason, object = c.check(user, args)
+	if reason == acl.Allowed && c.del != nil && c.refunds(args) {
+		reason, object = c.del.check(user, args[:c.Keys.Last+1])
+		refund = reason != acl.Allowed
+	}
+	return reason, object, refund
+}
+
+// refunds reports whether a call returns units, in the grammar of its quantity. An invalid one fails later.
+func (c *Command) refunds(args [][]byte) bool {
+	if len(args) <= c.QuantityAt || !bytes.HasPrefix(args[c.QuantityAt], []byte("-")) {
+		return false
+	}
+	quantity, err := strconv.ParseInt(string(args[c.QuantityAt]), 10, 64)
+	return err == nil && quantity < 0
+}
+
+func (c *Command) check(user *acl.User, args [][]byte) (reason acl.Reason, object string) {
 	var room [8]acl.Key // enough for most, without an allocation
 	keys := room[:0]
 	access := c.Keys.Access()

@@ -86,7 +86,7 @@ func TestCheck(t *testing.T) {
 	table := New()
 	users := acl.NewUsers(table.ForRules())
 	file := filepath.Join(t.TempDir(), "users.acl")
-	if err := os.WriteFile(file, []byte("user app on nopass ~a* +ping +del +config|get"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("user app on nopass ~a* +ping +del +config|get +cl.throttle (~b* +cl.throttle) (~c* +del)\nuser caller on nopass ~* +cl.throttle"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := users.LoadFile(file); err != nil {
@@ -95,22 +95,79 @@ func TestCheck(t *testing.T) {
 	for _, tt := range []struct {
 		command, args, object string
 		reason                acl.Reason
+		refund                bool
 	}{
-		{"ping", "ping", "", acl.Allowed},
-		{"ping", "ping x", "", acl.Allowed},
-		{"config|get", "config get x", "", acl.Allowed},
-		{"config|set", "config set x y", "config|set", acl.DeniedCommand},
-		{"del", "del a1 a2", "", acl.Allowed},
-		{"del", "del a1 b a2", "b", acl.DeniedKey},
-		{"del", "del", "", acl.Allowed},
-		{"ttl", "ttl a", "ttl", acl.DeniedCommand},
+		{"ping", "ping", "", acl.Allowed, false},
+		{"ping", "ping x", "", acl.Allowed, false},
+		{"config|get", "config get x", "", acl.Allowed, false},
+		{"config|set", "config set x y", "config|set", acl.DeniedCommand, false},
+		{"del", "del a1 a2", "", acl.Allowed, false},
+		{"del", "del a1 b a2", "b", acl.DeniedKey, false},
+		{"del", "del", "", acl.Allowed, false},
+		{"ttl", "ttl a", "ttl", acl.DeniedCommand, false},
+		{"cl.throttle", "cl.throttle a 1 1 1", "", acl.Allowed, false},
+		{"cl.throttle", "cl.throttle b 1 1 1 1", "", acl.Allowed, false},
+		{"cl.throttle", "cl.throttle b 1 1 1 0", "", acl.Allowed, false},
+		{"cl.throttle", "cl.throttle b 1 1 1 -0", "", acl.Allowed, false},
+		{"cl.throttle", "cl.throttle b 1 1 1 -x", "", acl.Allowed, false}, // an error, later
+		{"cl.throttle", "cl.throttle b 1 1 1 -", "", acl.Allowed, false},
+		{"cl.throttle", "cl.throttle b -1 -1 -1", "", acl.Allowed, false}, // likewise
+		{"cl.throttle", "cl.throttle", "", acl.Allowed, false},
+		{"cl.throttle", "cl.throttle a 1 1 1 -1", "", acl.Allowed, false},
+		{"cl.throttle", "cl.throttle b 1 1 1 -1", "b", acl.DeniedKey, true},
+		{"cl.throttle", "cl.throttle b 1 1 1 -01", "b", acl.DeniedKey, true},
+		{"cl.throttle", "cl.throttle b 1 1 1 -9223372036854775808", "b", acl.DeniedKey, true},
+		{"cl.throttle", "cl.throttle c 1 1 1 -1", "c", acl.DeniedKey, false}, // the rule with DEL has no CL.THROTTLE
 	} {
 		var args [][]byte
 		for word := range strings.FieldsSeq(tt.args) {
 			args = append(args, []byte(word))
 		}
-		if reason, object := table.LookupFull([]byte(tt.command)).Check(users.Lookup("app"), args); reason != tt.reason || object != tt.object {
-			t.Errorf("%s: %v %q, want %v %q", tt.args, reason, object, tt.reason, tt.object)
+		reason, object, refund := table.LookupFull([]byte(tt.command)).Check(users.Lookup("app"), args)
+		if reason != tt.reason || object != tt.object || refund != tt.refund {
+			t.Errorf("%s: %v %q %t, want %v %q %t", tt.args, reason, object, refund, tt.reason, tt.object, tt.refund)
+		}
+	}
+	refund := [][]byte{[]byte("cl.throttle"), []byte("a"), []byte("1"), []byte("1"), []byte("1"), []byte("-1")}
+	if reason, object, refund := table.LookupFull(refund[0]).Check(users.Lookup("caller"), refund); reason != acl.DeniedCommand || object != "del" || !refund {
+		t.Errorf("a user without DEL: %v %q %t", reason, object, refund)
+	}
+}
+
+// TestRefillsHaveACategory, by which rules can keep them from whom they would let through.
+func TestRefillsHaveACategory(t *testing.T) {
+	var got []string
+	New().Each(func(c *Command) {
+		if slices.Contains(c.AllCategories(), "refill") {
+			got = append(got, c.FullName())
+		}
+	})
+	if want := strings.Fields("del expire expireat flushall flushdb pexpire pexpireat unlink"); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestChecksOfCallsAllocateNothing, for a user with rules.
+func TestChecksOfCallsAllocateNothing(t *testing.T) {
+	table := New()
+	users := acl.NewUsers(table.ForRules())
+	file := filepath.Join(t.TempDir(), "users.acl")
+	if err := os.WriteFile(file, []byte("user app on nopass ~a* +cl.throttle +del"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := users.LoadFile(file); err != nil {
+		t.Fatal(err)
+	}
+	user, c := users.Lookup("app"), table.Lookup([]byte("cl.throttle"))
+	for _, quantity := range []string{"1", "-1"} {
+		args := [][]byte{[]byte("cl.throttle"), []byte("a"), []byte("1"), []byte("1"), []byte("1"), []byte(quantity)}
+		n := testing.AllocsPerRun(100, func() {
+			if reason, _, _ := c.Check(user, args); reason != acl.Allowed {
+				t.Error(reason)
+			}
+		})
+		if n > 0 {
+			t.Errorf("a quantity of %s: %g allocations", quantity, n)
 		}
 	}
 }

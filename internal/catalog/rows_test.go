@@ -32,17 +32,17 @@ func TestRefusedRows(t *testing.T) {
 	}
 }
 
-// TestCategories are Redis's for the same commands.
+// TestCategories are Redis's for the same commands, and @refill.
 func TestCategories(t *testing.T) {
 	table := New()
 	for name, want := range map[string]string{
 		"get":          "read string fast",
-		"del":          "keyspace write slow",
-		"unlink":       "keyspace write fast",
+		"del":          "keyspace write slow refill",
+		"unlink":       "keyspace write fast refill",
 		"eval":         "slow scripting",
 		"eval_ro":      "slow scripting",
 		"watch":        "fast transaction",
-		"flushall":     "keyspace write slow dangerous",
+		"flushall":     "keyspace write slow dangerous refill",
 		"keys":         "keyspace read slow dangerous",
 		"acl|load":     "admin slow dangerous",
 		"client|id":    "slow connection",

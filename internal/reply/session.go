@@ -7,6 +7,9 @@ import (
 	"cellserver/internal/resp"
 )
 
+// RefundDenied ends the error of a call that only its negative quantity forbids.
+const RefundDenied = ": a negative quantity needs the right to DEL the key"
+
 // Errors of transactions, scripts and stores:
 const (
 	ErrNestedMulti Error = "ERR MULTI calls can not be nested"

@@ -82,6 +82,69 @@ func TestUsersMayWhatTheirRulesSay(t *testing.T) {
 	}
 }
 
+// TestRefundsAreARight: who may call the limiter but not DEL takes back no units, at the top, behind MULTI, in EXEC and in
+// scripts, also in those that need no interpreter.
+func TestRefundsAreARight(t *testing.T) {
+	const refund = ": a negative quantity needs the right to DEL the key"
+	returning := "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4])"
+	noDel := strings.TrimSuffix(denyCommand("del"), "\r\n") + refund + "\r\n"
+	noKey := strings.TrimSuffix(denyKey, "\r\n") + refund + "\r\n"
+	returned := resptest.Ints(0, 5, 5, -1, 0)
+	r := rig.NewUserRig(t, openDefault,
+		"user caller on >pw ~* +cl.throttle +multi +exec +eval",
+		"user fast on >pw ~* +@all -@refill",
+		"user partly on >pw ~* +cl.throttle +eval (~a* +del)")
+	for _, tt := range []struct {
+		user, in, want string
+		object         string // in ACL LOG; "" for nothing
+	}{
+		{"caller", "CL.THROTTLE a 4 1 10 -1\r\n", noDel, "del"},
+		{"caller", "CL.THROTTLE a 4 1 10 -007\r\n", noDel, "del"},
+		{"caller", "CL.THROTTLE a 4 1 10 -0\r\n", returned, ""},
+		{"caller", "CL.THROTTLE a 4 1 10 -x\r\n", "-Cell error: Store error: Couldn't parse as integer: -x\r\n", ""},
+		{"caller", "MULTI\r\nCL.THROTTLE a 4 1 10 -1\r\nEXEC\r\n", "+OK\r\n" + noDel + execAborted, "del"},
+		{"caller", resptest.Encode("EVAL", returning, "1", "a", "4", "1", "10", "-1"), strings.TrimSuffix(scriptNoRun, " script: ") + refund, "del"},
+		{"fast", "CL.THROTTLE a 4 1 10 -1\r\n", noDel, "del"},
+		{"fast", "UNLINK a\r\n", denyCommand("unlink"), "unlink"},
+		{"fast", "PEXPIRE a -1\r\n", denyCommand("pexpire"), "pexpire"},
+		{"fast", "FLUSHDB\r\n", denyCommand("flushdb"), "flushdb"},
+		{"fast", resptest.Encode("EVAL", returning, "1", "a", "4", "1", "10", "-1"), strings.TrimSuffix(scriptNoRun, " script: ") + refund, "del"},
+		{"partly", "CL.THROTTLE a 4 1 10 -1\r\n", returned, ""},
+		{"partly", "CL.THROTTLE b 4 1 10 -1\r\n", noKey, "b"},
+		{"partly", resptest.Encode("EVAL", returning, "1", "a", "4", "1", "10", "-1"), returned, ""},
+		{"partly", resptest.Encode("EVAL", returning, "1", "b", "4", "1", "10", "-1"), strings.TrimSuffix(scriptNoKey, " script: ") + refund, "b"},
+		{"default", "CL.THROTTLE b 4 1 10 -1\r\n", returned, ""},
+	} {
+		s := r.Session()
+		if tt.user != "default" {
+			s = r.Login(tt.user)
+		}
+		if got := rig.Say(t, s, tt.in); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s, %q: got %q, want %q", tt.user, tt.in, got, tt.want)
+		}
+		s.Close()
+		object := ""
+		for _, e := range resptest.ParseAll(t, rig.Say(t, r.Session(), "ACL LOG\r\nACL LOG RESET\r\n"))[0].Elements {
+			object += e.Field("object").Text
+		}
+		if object != tt.object {
+			t.Errorf("%s, %q: ACL LOG has %q, want %q", tt.user, tt.in, object, tt.object)
+		}
+	}
+}
+
+// TestRefundsAreForbiddenUnderATransaction: also in EXEC, if DEL was allowed when the call was queued.
+func TestRefundsAreForbiddenUnderATransaction(t *testing.T) {
+	r := rig.NewUserRig(t, openDefault)
+	s := r.Session()
+	rig.Say(t, s, "CL.THROTTLE a 4 1 10\r\nMULTI\r\nCL.THROTTLE a 4 1 10 -1\r\nCL.THROTTLE a 4 1 10\r\n")
+	r.Rewrite("user default on nopass ~* &* +@all -del")
+	want := "*2\r\n" + aclChanged + "no permission to execute the command or subcommand\r\n" + resptest.Ints(0, 5, 3, -1, 20)
+	if got := rig.Say(t, s, "EXEC\r\n"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestRulesChangeUnderATransaction: what was queued is asked for again, and the rest is executed.
 func TestRulesChangeUnderATransaction(t *testing.T) {
 	r := rig.NewUserRig(t, openDefault)

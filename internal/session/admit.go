@@ -94,31 +94,37 @@ func (s *Session) admitInScript(c *catalog.Command, args [][]byte) error {
 }
 
 // denied says why the user's rules do not allow a command, and notes it.
-func (s *Session) denied(c *catalog.Command, args [][]byte) (reason acl.Reason, object string) {
+func (s *Session) denied(c *catalog.Command, args [][]byte) (reason acl.Reason, object string, refund bool) {
 	if c.Flags&catalog.FlagNoAuth != 0 { // AUTH and its like are everybody's
-		return acl.Allowed, ""
+		return acl.Allowed, "", false
 	}
-	reason, object = c.Check(s.user, args)
+	reason, object, refund = c.Check(s.user, args)
 	if reason != acl.Allowed {
 		s.noteDenial(acl.Denial{Reason: reason, Object: object, Username: s.user.Name()})
 	}
-	return reason, object
+	return reason, object, refund
 }
 
 // permit refuses what the user's rules do not allow.
 func (s *Session) permit(c *catalog.Command, args [][]byte) error {
-	reason, object := s.denied(c, args)
+	reason, object, refund := s.denied(c, args)
+	var text string
 	switch {
 	case reason == acl.Allowed:
 		return nil
 	case s.role == inScript && reason == acl.DeniedCommand:
-		return reply.Error("ERR The user executing the script can't run this command or subcommand")
+		text = "ERR The user executing the script can't run this command or subcommand"
 	case s.role == inScript:
-		return reply.Error("ERR The user executing the script can't access at least one of the keys mentioned in the command arguments")
+		text = "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
 	case reason == acl.DeniedCommand:
-		return reply.Error("NOPERM this user has no permissions to run the '" + object + "' command")
+		text = "NOPERM this user has no permissions to run the '" + object + "' command"
+	default:
+		text = "NOPERM this user has no permissions to access one of the keys used as arguments"
 	}
-	return reply.Error("NOPERM this user has no permissions to access one of the keys used as arguments")
+	if refund {
+		text += reply.RefundDenied
+	}
+	return reply.Error(text)
 }
 
 // noteDenial adds to ACL LOG.

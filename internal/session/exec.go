@@ -138,7 +138,7 @@ func (s *Session) stillAllowed(q transact.Step) error {
 	if s.user.Unrestricted() {
 		return nil
 	}
-	switch reason, _ := s.denied(q.Command, q.Args); reason {
+	switch reason, _, _ := s.denied(q.Command, q.Args); reason {
 	case acl.Allowed:
 		return nil
 	case acl.DeniedCommand:

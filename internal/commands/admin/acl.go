@@ -116,11 +116,16 @@ func (k *Config) aclDryRun(c session.Call, args [][]byte) error {
 	if !command.AcceptsArity(len(call)) {
 		return reply.Arity(command)
 	}
-	if reason, object := command.Check(user, call); reason != acl.Allowed {
-		c.Reply().BulkString("This user has no permissions to " + dryRunText(reason, object))
+	reason, object, refund := command.Check(user, call)
+	if reason == acl.Allowed {
+		c.Reply().OK()
 		return nil
 	}
-	c.Reply().OK()
+	text := "This user has no permissions to " + dryRunText(reason, object)
+	if refund {
+		text += reply.RefundDenied
+	}
+	c.Reply().BulkString(text)
 	return nil
 }
 

@@ -96,7 +96,8 @@ func TestACLLog(t *testing.T) {
 
 // TestDryRunOfUsers asks for others, and leaves nothing in the log.
 func TestDryRunOfUsers(t *testing.T) {
-	s := rig.NewUserRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get").Session()
+	s := rig.NewUserRig(t, openDefault, "user app on >pw ~a:* +@all -@dangerous", "user off off +get",
+		"user caller off ~* +cl.throttle", "user partly off ~* +cl.throttle (~a +del)").Session()
 	for _, tt := range []struct{ in, want string }{
 		{"app get a:1", "+OK\r\n"},
 		{"app get b", "$50\r\nThis user has no permissions to access the 'b' key\r\n"},
@@ -105,6 +106,10 @@ func TestDryRunOfUsers(t *testing.T) {
 		{"app auth x", "+OK\r\n"},
 		{"app eval x 1 b", "$50\r\nThis user has no permissions to access the 'b' key\r\n"},
 		{"off get a", "$50\r\nThis user has no permissions to access the 'a' key\r\n"},
+		{"caller cl.throttle a 1 1 1", "+OK\r\n"},
+		{"caller cl.throttle a 1 1 1 -1", "$105\r\nThis user has no permissions to run the 'del' command: a negative quantity needs the right to DEL the key\r\n"},
+		{"partly cl.throttle a 1 1 1 -1", "+OK\r\n"},
+		{"partly cl.throttle b 1 1 1 -1", "$102\r\nThis user has no permissions to access the 'b' key: a negative quantity needs the right to DEL the key\r\n"},
 		{"default config", "-ERR wrong number of arguments for 'config' command\r\n"},
 		{"default config nosuch", "-ERR Command 'config' not found\r\n"},
 		{"app subscribe x", "-ERR Command 'subscribe' not found\r\n"},
