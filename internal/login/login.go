@@ -1,9 +1,11 @@
 // Package login makes guessing passwords slow: it counts the recent failures of each host, and says how long the reply
-// to one more is delayed. Failures is safe for concurrent use.
+// to one more is delayed. Only time makes it forget them: if a right login did, whoever has one password could guess
+// another at full speed. Failures is safe for concurrent use.
 package login
 
 import (
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -26,15 +28,21 @@ type host struct {
 const (
 	firstPause = 50 * time.Millisecond // doubled with each failure
 	maxPause   = 1600 * time.Millisecond
-	memory     = time.Minute // after which a host's failures are forgotten
+	memory     = time.Minute // without a failure, after which a host's are forgotten
 	maxHosts   = 1024        // remembered; beyond it some are forgotten early
 )
 
+// hostOf returns the host of a client: of IPv6 its network of 64 bits, whose addresses one machine can have by the million.
 func hostOf(p peer.Peer) string {
-	if host, _, err := net.SplitHostPort(p.Addr); err == nil && !p.Unix {
-		return host
+	host, _, err := net.SplitHostPort(p.Addr)
+	if err != nil || p.Unix {
+		return p.Addr
 	}
-	return p.Addr
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().Is6() {
+		network, _ := ip.Prefix(64) // of an IPv6 address, so there is one
+		return network.String()
+	}
+	return host
 }
 
 // Add counts a failed login, and returns how long its reply is to be delayed.
@@ -71,13 +79,6 @@ func (f *Failures) forgetLocked(nowNs int64) {
 		}
 		delete(f.byHost, name)
 	}
-}
-
-// Forgive forgets a host's failures, for it has logged in.
-func (f *Failures) Forgive(p peer.Peer) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.byHost, hostOf(p))
 }
 
 // Total counts the failures since the start, and those since Reset.

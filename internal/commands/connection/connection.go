@@ -122,20 +122,11 @@ func (k *Config) auth(c session.Call, conn session.Connection, args [][]byte) er
 	default:
 		return reply.ErrSyntax
 	}
-	if !k.login(conn, args[0], user, args[len(args)-1]) {
+	if !conn.Login(args[0], user, args[len(args)-1]) {
 		return k.refuseLogin(conn)
 	}
 	c.Reply().OK()
 	return nil
-}
-
-// login authenticates the client, if the password is right. The command is what it was given to, for ACL LOG.
-func (k *Config) login(conn session.Connection, command, name, password []byte) bool {
-	ok := conn.Login(command, name, password)
-	if ok {
-		k.Logins.Forgive(conn.Client().Peer)
-	}
-	return ok
 }
 
 // refuseLogin replies that a login failed, after a pause that gets longer with each failure from the client's host.
@@ -164,7 +155,7 @@ func (k *Config) hello(c session.Call, conn session.Connection, args [][]byte) e
 	for i := 2; i < len(args); i++ {
 		switch left := len(args) - i - 1; {
 		case left >= 2 && glob.Fold(args[i]) == "auth":
-			if !k.login(conn, args[0], args[i+1], args[i+2]) {
+			if !conn.Login(args[0], args[i+1], args[i+2]) {
 				return k.refuseLogin(conn)
 			}
 			i += 2

@@ -1,6 +1,8 @@
 package connection_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,8 +34,8 @@ func TestPasswordTakenAway(t *testing.T) {
 	}
 }
 
-// TestLoginPauses: each failure from a host makes the next one's pause twice as long, up to a bound; a success, a
-// minute, or too many hosts make them forgotten. Nothing is executed meanwhile.
+// TestLoginPauses: each failure from a host makes the next one's pause twice as long, up to a bound; a
+// minute, or too many hosts make them forgotten, but a success does not. Nothing is executed meanwhile.
 func TestLoginPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rig.New(rig.WithPassword("secret"), func(c *commands.Config) { c.Now = func() int64 { return time.Now().UnixNano() } }) // the bubble's
@@ -52,7 +54,7 @@ func TestLoginPauses(t *testing.T) {
 			{socket, 0, wrong, 50}, {a, 0, wrong, 800}, {a, 0, wrong, 1600}, {a, 0, wrong, 1600},
 			{a, 58 * time.Second, wrong, 1600},
 			{v6, 0, wrong, 50}, {socket, 0, wrong, 50},
-			{a, 0, right, 0}, {sameHost, 0, wrong, 50}, {a, 0, wrong, 100},
+			{a, 0, right, 0}, {sameHost, 0, wrong, 1600}, {a, 0, wrong, 1600}, {a, 0, right, 0},
 			{a, time.Hour, wrong, 50},
 		} {
 			time.Sleep(step.after) // the bubble's time
@@ -85,5 +87,36 @@ func TestLoginPauses(t *testing.T) {
 		rig.Feed(t, s, "AUTH wrong\r\n")
 		s.Close() // before the pause is over
 		time.Sleep(time.Second)
+	})
+}
+
+// TestLoginsBetweenGuesses do not speed them up: who logs in as one user between each two guesses at another's password
+// guesses as slowly as who does not.
+func TestLoginsBetweenGuesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		users := filepath.Join(t.TempDir(), "users.acl")
+		if err := os.WriteFile(users, []byte("user default off\nuser low on >pw ~low:* +cl.throttle\nuser admin on >secret ~* +@all"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := rig.New(func(c *commands.Config) {
+			c.Now = func() int64 { return time.Now().UnixNano() } // the bubble's
+			if _, err := c.Users.LoadFile(users); err != nil {
+				t.Fatal(err)
+			}
+		})
+		s := r.SessionOf(peer.Peer{Addr: "192.0.2.1:1"})
+		began := time.Now()
+		guesses := 0
+		for ; time.Since(began) < 10*time.Minute; guesses++ {
+			if got := rig.Say(t, s, "AUTH low pw\r\nAUTH admin guess\r\n"); got != "+OK\r\n"+wrongPass {
+				t.Fatalf("got %q", got)
+			}
+		}
+		if most := 5 + 600*10/16 + 1; guesses > most { // the first five are faster
+			t.Errorf("%d guesses in ten minutes, at most %d are expected", guesses, most)
+		}
+		if got := rig.Say(t, s, "AUTH admin secret\r\nACL WHOAMI\r\n"); got != "+OK\r\n$5\r\nadmin\r\n" {
+			t.Errorf("the right password: got %q", got)
+		}
 	})
 }
