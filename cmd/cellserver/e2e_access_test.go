@@ -127,6 +127,47 @@ func TestUsersAreReloaded(t *testing.T) {
 	exchange(t, p.dial(t), "AUTH app s3cret\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
 }
 
+// TestReloadsDoNotOpenTheServer: a file that is empty, or has lost its default user, lets nobody in; one that says so does,
+// with a warning.
+func TestReloadsDoNotOpenTheServer(t *testing.T) {
+	t.Parallel()
+	users := writeUsers(t, operatorsUsers)
+	p := startServer(t, "--aclfile", users)
+	admin := p.dial(t)
+	exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
+	for text, complaint := range map[string]string{
+		"":                                  users + " has no user, and the present ones would be gone: ",
+		"user admin on >root ~* &* +@all\n": users + " has no user default, as whom clients could then do everything without a password: write 'user default off' or",
+		operatorsUsers[:len("user default off\nuser app on >s3c")]: users + " does not end with a newline, as it did, so it may be in the middle of being written",
+	} {
+		certtest.Write(t, users, []byte(text))
+		if got := ask(t, admin, "ACL LOAD\r\n"); !strings.HasPrefix(got, "ERR "+complaint) {
+			t.Errorf("%q: ACL LOAD got %q", text, got)
+		}
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		p.Eventually(t, ioTimeout, "log "+complaint, func() bool { return strings.Contains(p.Log.String(), complaint) })
+		exchange(t, p.dial(t), "PING\r\n", noAuth)
+		exchange(t, admin, "ACL USERS\r\n", "*4\r\n$5\r\nadmin\r\n$3\r\napp\r\n$7\r\ndefault\r\n$8\r\nexporter\r\n")
+	}
+	const warning = "with this ACL file clients require no password"
+	if log := p.Log.String(); strings.Contains(log, warning) || strings.Count(log, "the users stay as they were") != 3 {
+		t.Errorf("logged %s", log)
+	}
+	certtest.Write(t, users, []byte("user default on nopass ~* &* +@all\nuser app on >other\nuser new off\nuser admin on >root ~* &* +@all\n"))
+	exchange(t, admin, "ACL LOAD\r\n", "+OK\r\n")
+	exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+	for _, want := range []string{warning, `"added":"new","removed":"exporter","changed":"app default"`} {
+		if !strings.Contains(p.Log.String(), want) {
+			t.Errorf("the log has no %s: %s", want, p.Log.String())
+		}
+	}
+	if strings.Contains(p.Log.String(), "root") {
+		t.Error("a password is in the log")
+	}
+}
+
 // TestCertificateIsAUser: a client certificate logs the client in as the user named in it.
 func TestCertificateIsAUser(t *testing.T) {
 	t.Parallel()

@@ -9,22 +9,27 @@ import (
 	"strings"
 )
 
-// Loaded is the result of loading an aclfile.
+// Loaded is the result of loading an aclfile. Its names are sorted.
 type Loaded struct {
-	// Changed are the users that were removed or have new rules, except the default user: close their connections.
-	Changed []*User
-	// Ignored are the commands in the rules that Redis has and this server does not, sorted.
+	// Added, Removed and Changed are the names of the users that are new, are gone, or have other rules than before.
+	Added, Removed, Changed []string
+	// Ignored are the commands in the rules that Redis has and this server does not.
 	Ignored []string
+	// First says that no file had been loaded before.
+	First bool
+	// Opened says that clients may execute commands without a password, and could not before or this is the first file.
+	Opened bool
 }
 
 // LoadFile replaces all users by those of an aclfile, or none if it has an error. A line is `user NAME rule...` or empty; as in
 // Redis, there are no comments. The error is a *FileError.
 //
 // On ACL LOAD, Redis 7.0 closes the connections of every user but the default one, even if nothing has changed. Here only
-// those of Changed should be closed.
+// those of users that are removed or changed should be closed.
 //
 // If the file does not contain the default user, that user is as without a file, with the password of SetDefaultPassword.
-// In Redis it is then open to everyone, whatever requirepass says.
+// In Redis it is then open to everyone, whatever requirepass says. Only the first file may let clients in by what it does
+// not contain: a later one may be in the middle of being written.
 func (u *Users) LoadFile(path string) (Loaded, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -45,33 +50,72 @@ func (u *Users) load(path, text string) (Loaded, error) {
 	if f.problems != nil {
 		return Loaded{}, newFileError(f.problems)
 	}
-	slices.Sort(f.rules.ignored)
-	return Loaded{Changed: u.replace(f.users), Ignored: slices.Compact(f.rules.ignored)}, nil
-}
-
-// replace replaces the users, and returns those that were removed or changed.
-func (u *Users) replace(sets map[string]*ruleSet) (changed []*User) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	whole := strings.HasSuffix(text, "\n")
+	problem := u.lettingInLocked(f.users)
+	if problem == "" && u.loadedWhole && !whole {
+		problem = " does not end with a newline, as it did, so it may be in the middle of being written: end its last line"
+	}
+	if problem != "" {
+		return Loaded{}, newFileError([]string{path + problem})
+	}
+	loaded := u.replaceLocked(f.users)
+	u.loadedWhole = whole
+	slices.Sort(f.rules.ignored)
+	loaded.Ignored = slices.Compact(f.rules.ignored)
+	return loaded, nil
+}
+
+// lettingInLocked says what is wrong with a file that would let clients in by what is missing in it.
+func (u *Users) lettingInLocked(sets map[string]*ruleSet) (problem string) {
+	before := u.byName[DefaultName].rules.Load()
+	const remedy = "write 'user default off' or, to let everyone in, 'user default on nopass ~* &* +@all'"
+	switch {
+	case !u.loaded:
+		return ""
+	case len(sets) == 0 && len(u.byName) > 1:
+		return " has no user, and the present ones would be gone: if that is meant, " + remedy
+	case sets[DefaultName] != nil, before.unrestricted && before.noPassword, before.description.line == u.open.description.line:
+		return ""
+	case u.open.noPassword:
+		return " has no user default, as whom clients could then do everything without a password: " + remedy
+	}
+	return " has no user default, as whom clients could then do everything with the password of --requirepass: " + remedy
+}
+
+// replaceLocked replaces the users.
+func (u *Users) replaceLocked(sets map[string]*ruleSet) Loaded {
+	loaded := Loaded{First: !u.loaded}
+	wasOpen := u.byName[DefaultName].rules.Load().open()
 	if sets[DefaultName] == nil {
 		sets[DefaultName] = u.open
 	}
 	for name, user := range u.byName {
-		set, stays := sets[name]
-		if !stays {
+		if set := sets[name]; set == nil {
 			delete(u.byName, name)
 			user.rules.Store(u.catalog.finish(u.catalog.newRuleSet()))
-		}
-		if name != DefaultName && (!stays || set.description.line != user.Describe().line) {
-			changed = append(changed, user)
+			loaded.Removed = append(loaded.Removed, name)
+		} else if set.description.line != user.Describe().line {
+			loaded.Changed = append(loaded.Changed, name)
 		}
 	}
 	for name, set := range sets {
+		if u.byName[name] == nil {
+			loaded.Added = append(loaded.Added, name)
+		}
 		u.setRulesLocked(name, set)
 	}
-	slices.SortFunc(changed, func(a, b *User) int { return strings.Compare(a.name, b.name) })
-	return changed
+	slices.Sort(loaded.Added)
+	slices.Sort(loaded.Removed)
+	slices.Sort(loaded.Changed)
+	loaded.Opened = sets[DefaultName].open() && (loaded.First || !wasOpen)
+	u.loaded = true
+	return loaded
 }
+
+// open reports whether anyone may execute the user's commands: no password is required.
+func (set *ruleSet) open() bool { return set.enabled && set.noPassword }
 
 type fileReader struct {
 	path     string

@@ -26,6 +26,8 @@ type Users struct {
 	byName map[string]*User
 	// open is the rules of the default user without an aclfile: everything, with the password that was set, if any.
 	open *ruleSet
+	// loaded says that the users are those of an aclfile, and loadedWhole that it ended with a newline.
+	loaded, loadedWhole bool
 }
 
 // NewUsers returns only the default user: enabled, without a password, with all commands on all keys. Rules use these names

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -92,7 +92,7 @@ func TestReload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(result.Changed, []*User{gone, other}) || !slices.Equal(result.Ignored, []string{"hset"}) {
+	if want := (Loaded{Added: []string{"new"}, Removed: []string{"gone"}, Changed: []string{"default", "other"}, Ignored: []string{"hset"}}); !reflect.DeepEqual(result, want) {
 		t.Errorf("got %+v", result)
 	}
 	if users.Lookup("same") != same || users.Lookup("other") != other || users.Default() != def {
@@ -236,5 +236,82 @@ func TestGeneratePassword(t *testing.T) {
 		if p, err := GeneratePassword(bits); err == nil {
 			t.Errorf("%d bits: %q", bits, p)
 		}
+	}
+}
+
+// TestReloadsDoNotLetIn whom a file lets in only by what it does not contain: it may be in the middle of being written.
+func TestReloadsDoNotLetIn(t *testing.T) {
+	const (
+		closed = "user default off\nuser a on >x +get\n"
+		open   = "user default on nopass ~* &* +@all\nuser a on >x +get\n"
+		empty  = "f has no user, and the present ones would be gone: if that is meant, "
+		lost   = "f has no user default, as whom clients could then do everything without a password: "
+		pass   = "f has no user default, as whom clients could then do everything with the password of --requirepass: "
+		cut    = "f does not end with a newline, as it did, so it may be in the middle of being written: end its last line. WARNING: ACL errors detected"
+	)
+	for _, tt := range []struct {
+		name, requirePass, before, after string
+		want                             string // what the error begins with; "" for none
+		opened                           bool
+	}{
+		{"emptied", "", closed, "", empty, false},
+		{"emptied but for lines", "", closed, "\n \n\r\n", empty, false},
+		{"emptied, with a password", "pw", closed, "", empty, false},
+		{"emptied, and open before", "", open, "", empty, false},
+		{"emptied, without a default user before", "", "user a on\n", "", empty, false},
+		{"without the default user", "", closed, "user a on >x +get\n", lost, false},
+		{"without the default user, who was all", "", "user default off\n", "\n", lost, false},
+		{"without the default user, who had a password", "", "user default on >x ~* &* +@all\n", "user a on\n", lost, false},
+		{"without the default user, who might little", "", "user default on nopass +ping\n", "user a on\n", lost, false},
+		{"without the default user, with a password", "pw", closed, "user a on >x +get\n", pass, false},
+		{"without a default user, as before", "", "user a on\n", "user b on\n", "", false},
+		{"without a default user, as before, with a password", "pw", "user a on\n", "user b on\n", "", false},
+		{"without the default user, who was open", "", open, "user a on\n", "", false},
+		{"cut in a line", "", "user default off\nuser a on ~x\n", "user default off\nuser a on ~", cut, false},
+		{"never whole", "", "user default off\nuser a on ~x", "user default off\nuser a on ~", "", false},
+		{"opened by its default user", "", closed, open, "", true},
+		{"without a password for nothing", "", closed, "user default nopass ~* +@all off\n", "", false},
+		{"open as before", "", open, open + "user b on\n", "", false},
+		{"without users", "", closed, "user default off\n", "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			users := NewUsers(testCommands())
+			users.SetDefaultPassword(tt.requirePass)
+			if _, err := users.load("f", tt.before); err != nil {
+				t.Fatal(err)
+			}
+			lines := func() (text string) {
+				for _, u := range users.All() {
+					text += u.Line() + "\n"
+				}
+				return text
+			}
+			before := lines()
+			loaded, err := users.load("f", tt.after)
+			if tt.want == "" {
+				if err != nil || loaded.Opened != tt.opened {
+					t.Errorf("opened: %t, %v", loaded.Opened, err)
+				}
+				return
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || lines() != before {
+				t.Errorf("got %v, and the users\n%s", err, lines())
+			}
+		})
+	}
+}
+
+// TestFirstFileMayLetIn, as in Redis, and says so.
+func TestFirstFileMayLetIn(t *testing.T) {
+	for text, opened := range map[string]bool{"": true, "user a on\n": true, "user default on nopass\n": true, "user default off\n": false, "user default on >x\n": false} {
+		loaded, err := NewUsers(testCommands()).load("f", text)
+		if err != nil || !loaded.First || loaded.Opened != opened {
+			t.Errorf("%q: first %t, opened %t, %v", text, loaded.First, loaded.Opened, err)
+		}
+	}
+	users := NewUsers(testCommands())
+	users.SetDefaultPassword("x")
+	if loaded, err := users.load("f", ""); err != nil || loaded.Opened {
+		t.Errorf("with --requirepass: opened %t, %v", loaded.Opened, err)
 	}
 }

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"cellserver/internal/acl"
@@ -173,12 +175,40 @@ func (k *Config) loadUsers() (changed []*clients.Client, err error) {
 		k.Log.Info("the ACL file has commands of Redis that are not here; they have no effect",
 			"file", k.ACLFile, "commands", strings.Join(loaded.Ignored, " "))
 	}
-	k.Log.Info("users read", "file", k.ACLFile, "users", len(k.Users.All()))
+	k.logLoaded(loaded)
 	names := map[string]bool{}
-	for _, user := range loaded.Changed {
-		names[user.Name()] = true
+	for _, name := range slices.Concat(loaded.Removed, loaded.Changed) {
+		names[name] = name != acl.DefaultName
 	}
 	return k.Clients.All(func(client *clients.Client) bool { return names[client.Info().User] }), nil
+}
+
+// logLoaded logs what a file has changed, and warns if clients need no password any more.
+func (k *Config) logLoaded(loaded acl.Loaded) {
+	attrs := []any{"file", k.ACLFile, "users", len(k.Users.All())}
+	for _, group := range []struct {
+		what  string
+		names []string
+	}{{"added", loaded.Added}, {"removed", loaded.Removed}, {"changed", loaded.Changed}} {
+		if !loaded.First && len(group.names) > 0 {
+			attrs = append(attrs, group.what, listed(group.names))
+		}
+	}
+	k.Log.Info("users read", attrs...)
+	if loaded.Opened {
+		k.Log.Warn("with this ACL file clients require no password: in it the user default is on and nopass, or missing",
+			"file", k.ACLFile, "hint", "write 'user default off' into it, unless everyone is meant to be let in")
+	}
+}
+
+const maxListedNames = 32
+
+// listed returns names as one text, and only counts them beyond some.
+func listed(names []string) string {
+	if more := len(names) - maxListedNames; more > 0 {
+		return strings.Join(names[:maxListedNames], " ") + " and " + strconv.Itoa(more) + " more"
+	}
+	return strings.Join(names, " ")
 }
 
 // aclLog is ACL LOG [count|RESET].
