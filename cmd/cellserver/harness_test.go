@@ -17,8 +17,9 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// execEnv makes the test binary act as the program, so that tests can start real processes without building it.
-const execEnv = "CELLSERVER_TEST_EXEC"
+// execEnv makes the test binary act as the program, so that tests can start real processes without building it. It does
+// not look like a setting, of which the server would warn.
+const execEnv = "TEST_CELLSERVER_EXEC"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(execEnv) == "1" {

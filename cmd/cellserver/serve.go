@@ -42,6 +42,7 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return usageError{err}
 	}
+	warnOfUnknownVariables(os.Environ(), log)
 	if err := o.readPassword(log); err != nil {
 		return err
 	}

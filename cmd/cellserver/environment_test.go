@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// TestUnknownVariablesAreWarnedOf, with the nearest setting, and never with their values.
+func TestUnknownVariablesAreWarnedOf(t *testing.T) {
+	const unknown = " is no setting of the server and has no effect; "
+	for _, tt := range []struct{ variable, want string }{
+		{"CELLSERVER_REQUIREPAS=s3cret", "CELLSERVER_REQUIREPAS" + unknown + "did you mean CELLSERVER_REQUIREPASS?"},
+		{"CELLSERVER_REQUIRE_PASS=s3cret", "CELLSERVER_REQUIRE_PASS" + unknown + "did you mean CELLSERVER_REQUIREPASS?"},
+		{"CELLSERVER_METRICS_ADDRESS=s3cret", "CELLSERVER_METRICS_ADDRESS" + unknown + "did you mean CELLSERVER_METRICS_ADDR?"},
+		{"CELLSERVER_MAX_CLIENTS=", "CELLSERVER_MAX_CLIENTS" + unknown + "did you mean CELLSERVER_MAXCLIENTS?"},
+		{"CELLSERVER_ACL=s3cret", "CELLSERVER_ACL" + unknown + "see cellserver --help"},
+		{"CELLSERVER_FAVOURITE_COLOUR=s3cret", "CELLSERVER_FAVOURITE_COLOUR" + unknown + "see cellserver --help"},
+		{"CELLSERVER_=s3cret", "CELLSERVER_" + unknown + "see cellserver --help"},
+		{"CELLSERVER_HELP=s3cret", "CELLSERVER_HELP" + unknown + "see cellserver --help"},
+		{"CELLSERVER_PORT=6380", "CELLSERVER_PORT" + unknown + "see cellserver --help"},
+		{"CELLSERVER_REQUIREPASS=s3cret", ""},
+		{"CELLSERVER_MAXCLIENTS=7", ""},
+		{"OTHER_REQUIREPAS=s3cret", ""},
+		{"CELLSERVER=s3cret", ""},
+		// Those of the Kubernetes services cellserver and cellserver-metrics.
+		{"CELLSERVER_PORT=tcp://10.0.0.1:6380", ""},
+		{"CELLSERVER_SERVICE_HOST=10.0.0.1", ""},
+		{"CELLSERVER_SERVICE_PORT=6380", ""},
+		{"CELLSERVER_SERVICE_PORT_RESP=6380", ""},
+		{"CELLSERVER_PORT_6380_TCP=tcp://10.0.0.1:6380", ""},
+		{"CELLSERVER_PORT_6380_TCP_ADDR=10.0.0.1", ""},
+		{"CELLSERVER_PORT_6380_TCP_PORT=6380", ""},
+		{"CELLSERVER_PORT_6380_TCP_PROTO=tcp", ""},
+		{"CELLSERVER_METRICS_PORT=tcp://10.0.0.1:9380", ""},
+		{"CELLSERVER_METRICS_SERVICE_HOST=10.0.0.1", ""},
+		{"CELLSERVER_METRICS_PORT_9380_TCP_ADDR=10.0.0.1", ""},
+	} {
+		var log bytes.Buffer
+		warnOfUnknownVariables([]string{"PATH=/bin", tt.variable}, slog.New(slog.NewTextHandler(&log, nil)))
+		got := log.String()
+		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) || strings.Count(got, "level=WARN") != min(1, len(tt.want)) || strings.Contains(got, "s3cret") {
+			t.Errorf("%s: got %q, want %q", tt.variable, got, tt.want)
+		}
+	}
+}
+
+// TestServerStartsAsAService: what Kubernetes sets is no setting, and a misspelt one does not keep the server from its start.
+func TestServerStartsAsAService(t *testing.T) {
+	t.Parallel()
+	cmd := programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json")
+	cmd.Env = append(cmd.Env, "CELLSERVER_PORT=tcp://10.0.0.1:6380", "CELLSERVER_SERVICE_HOST=10.0.0.1", "CELLSERVER_REQUIREPAS=s3cret")
+	p := startProcess(t, cmd)
+	p.Eventually(t, startTimeout, "be ready", p.readReady)
+	if log := p.Log.String(); strings.Count(log, "is no setting") != 1 || !strings.Contains(log, "did you mean CELLSERVER_REQUIREPASS?") {
+		t.Errorf("logged %s", log)
+	}
+}
+
+func TestEdits(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"abc", "abc", 0}, {"abc", "cba", 2}} {
+		if got := edits(tt.a, tt.b); got != tt.want {
+			t.Errorf("%q, %q: %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
