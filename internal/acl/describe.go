@@ -66,7 +66,7 @@ func (c *catalog) describeSelector(s *selector) (p Permissions) {
 	}
 	for _, k := range s.keys {
 		sign := map[Access]string{Read: "%R~", Write: "%W~", Read | Write: "~"}[k.access]
-		keys = append(keys, sign+string(k.glob))
+		keys = append(keys, sign+k.text)
 	}
 	if s.allChannels {
 		channels = []string{"&*"}

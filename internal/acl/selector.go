@@ -3,6 +3,8 @@ package acl
 import (
 	"slices"
 	"strings"
+
+	"cellserver/internal/glob"
 )
 
 // Access is how a command accesses a key: read, write, both, or neither, which returns only metadata.
@@ -28,7 +30,8 @@ type selector struct {
 }
 
 type keyPattern struct {
-	glob   []byte
+	text   string
+	glob   *glob.Pattern
 	access Access
 }
 
@@ -107,10 +110,10 @@ func (s *selector) addKeys(rule string) error {
 	if hasSpace(pattern) {
 		return errSyntax
 	}
-	i := slices.IndexFunc(s.keys, func(k keyPattern) bool { return string(k.glob) == pattern })
+	i := slices.IndexFunc(s.keys, func(k keyPattern) bool { return k.text == pattern })
 	if i < 0 {
 		i = len(s.keys)
-		s.keys = append(s.keys, keyPattern{glob: []byte(pattern)})
+		s.keys = append(s.keys, keyPattern{text: pattern, glob: glob.Compile([]byte(pattern))})
 	}
 	s.keys[i].access |= access
 	if pattern == "*" && s.keys[i].access == Read|Write {

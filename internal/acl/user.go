@@ -1,10 +1,6 @@
 package acl
 
-import (
-	"sync/atomic"
-
-	"cellserver/internal/glob"
-)
+import "sync/atomic"
 
 // User is the user of a session. A session keeps the same User; its rules can be replaced atomically while it is in use. A
 // removed user may do nothing.
@@ -125,7 +121,7 @@ func (s *selector) mayAccess(key []byte, access Access) bool {
 		return true
 	}
 	for i := range s.keys {
-		if k := &s.keys[i]; k.access&access == access && glob.Match(k.glob, key) {
+		if k := &s.keys[i]; k.access&access == access && k.glob.Matches(key) {
 			return true
 		}
 	}

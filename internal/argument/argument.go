@@ -85,7 +85,11 @@ func CheckNames(names [][]byte) error {
 	return nil
 }
 
-// NameMatches reports whether the name of a command or setting matches a pattern, in any case.
-func NameMatches(name string, pattern []byte) bool {
-	return len(pattern) <= maxPatternBytes && glob.MatchFold(pattern, []byte(name))
+// NameMatcher returns what reports whether the name of a command or setting matches a pattern, in any case.
+func NameMatcher(pattern []byte) func(name string) bool {
+	if len(pattern) > maxPatternBytes {
+		return func(string) bool { return false }
+	}
+	compiled := glob.CompileFold(pattern)
+	return func(name string) bool { return compiled.Matches([]byte(name)) }
 }

@@ -77,7 +77,7 @@ func TestNames(t *testing.T) {
 	}
 	longest := strings.Repeat("*", maxPatternBytes-4) + "Ping"
 	for pattern, want := range map[string]bool{"ping": true, "P*": true, "pin": false, longest: true, "*" + longest: false} {
-		if got := NameMatches("ping", []byte(pattern)); got != want {
+		if got := NameMatcher([]byte(pattern))("ping"); got != want {
 			t.Errorf("%s: %t", pattern, got)
 		}
 	}

@@ -10,25 +10,6 @@ import (
 	"time"
 )
 
-// Slots bound how much is done at once.
-type Slots chan struct{}
-
-// NewSlots returns n slots, at least one.
-func NewSlots(n int) Slots { return make(Slots, max(1, n)) }
-
-// Take waits for a slot, and is false if nobody is interested any more.
-func (s Slots) Take(ctx context.Context) bool {
-	select {
-	case s <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// Give returns a slot.
-func (s Slots) Give() { <-s }
-
 // Task is something that is not done. Whoever waits for it is woken when it is done or cancelled.
 type Task struct {
 	ctx    context.Context // ends with the interest in the task
@@ -36,7 +17,8 @@ type Task struct {
 	wake   func()
 	timer  *time.Timer // of its time; nil without one
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex  // guards all below
+	leave   func() bool // the queue for a slot; nil where it stands in none
 	stage   stage
 	workNs  int64
 	failure error // a panic
@@ -59,32 +41,26 @@ func New(wake func()) *Task {
 }
 
 // Run does work on a goroutine of its own, in its turn for a slot. If one is free, its turn has come before Run returns.
-func (t *Task) Run(slots Slots, now func() int64, work func(context.Context)) {
-	select {
-	case slots <- struct{}{}:
-		t.leaveWaiting(runs)
-		go t.runIn(slots, now, work)
-	default:
-		go t.runInTurn(slots, now, work)
+// While the task waits it has no goroutine, and once it is cancelled it keeps nothing of the work.
+func (t *Task) Run(slots *Slots, who Who, work func(context.Context)) {
+	next := &turn{who: who}
+	next.begin = func() bool {
+		if !t.leaveWaiting(runs) {
+			return false
+		}
+		go t.runIn(slots, who, work)
+		return true
 	}
+	t.mu.Lock()
+	t.leave = func() bool { return slots.leave(next) }
+	t.mu.Unlock()
+	slots.enter(next)
 }
 
-func (t *Task) runInTurn(slots Slots, now func() int64, work func(context.Context)) {
-	switch {
-	case !slots.Take(t.ctx):
-		t.wake()
-	case !t.leaveWaiting(runs):
-		slots.Give()
-		t.wake()
-	default:
-		t.runIn(slots, now, work)
-	}
-}
-
-func (t *Task) runIn(slots Slots, now func() int64, work func(context.Context)) {
+func (t *Task) runIn(slots *Slots, who Who, work func(context.Context)) {
 	defer t.wake()
-	defer slots.Give()
-	t.work(now, work)
+	defer slots.Give(who)
+	t.work(slots.now, work)
 }
 
 func (t *Task) work(now func() int64, work func(context.Context)) {
@@ -143,6 +119,18 @@ func (t *Task) End() {
 	if t.timer != nil {
 		t.timer.Stop()
 	}
+	if t.leaveQueue() {
+		t.wake()
+	}
+}
+
+// leaveQueue lets go of the work, and reports whether its turn had not come.
+func (t *Task) leaveQueue() bool {
+	t.mu.Lock()
+	leave := t.leave
+	t.leave = nil
+	t.mu.Unlock()
+	return leave != nil && leave()
 }
 
 // Running reports whether the task runs.

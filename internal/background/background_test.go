@@ -11,14 +11,14 @@ import (
 
 // TestTask: how each way to begin a task meets each way to end it.
 func TestTask(t *testing.T) {
-	begin := map[string]func(task *Task, slots Slots){
-		"a time": func(task *Task, _ Slots) { task.After(time.Minute) },
-		"a turn": func(task *Task, slots Slots) {
-			slots.Take(context.Background()) // for good
-			task.Run(slots, now, func(context.Context) { panic("it ran") })
+	begin := map[string]func(task *Task, slots *Slots){
+		"a time": func(task *Task, _ *Slots) { task.After(time.Minute) },
+		"a turn": func(task *Task, slots *Slots) {
+			slots.Take(context.Background(), Who{}) // for good
+			task.Run(slots, Who{}, func(context.Context) { panic("it ran") })
 		},
-		"work":    func(task *Task, slots Slots) { task.Run(slots, now, func(ctx context.Context) { <-ctx.Done() }) },
-		"nothing": func(*Task, Slots) {},
+		"work":    func(task *Task, slots *Slots) { task.Run(slots, Who{}, func(ctx context.Context) { <-ctx.Done() }) },
+		"nothing": func(*Task, *Slots) {},
 	}
 	for _, tt := range []struct {
 		begin     string
@@ -42,7 +42,7 @@ func TestTask(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var wakes atomic.Int64
-			task, slots := New(func() { wakes.Add(1) }), NewSlots(0)
+			task, slots := New(func() { wakes.Add(1) }), NewSlots(0, now)
 			begin[tt.begin](task, slots)
 			synctest.Wait()
 			if _, ended := task.Outcome(); ended || wakes.Load() != 0 || task.Running() != (tt.begin == "work") {
@@ -86,11 +86,11 @@ func end(t *Task) bool {
 // TestWork: it is timed, and a panic in it is told with its stack; slots are given back in every case.
 func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slots := NewSlots(1)
+		slots := NewSlots(1, now)
 		for _, breaks := range []bool{false, true, false} {
 			woken := make(chan struct{}, 1)
 			task := New(func() { woken <- struct{}{} })
-			task.Run(slots, now, func(context.Context) {
+			task.Run(slots, Who{}, func(context.Context) {
 				time.Sleep(time.Second)
 				if breaks {
 					panic("it broke")

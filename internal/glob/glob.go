@@ -1,123 +1,113 @@
 // Package glob matches bytes against Redis's patterns: * matches any bytes, ? one byte, [abc] and [a-z] one byte of a class,
-// [^a] one byte not in it, and \x the byte x. Its functions are pure.
+// [^a] one byte not in it, and \x the byte x.
+// A pattern is compiled once; matching then takes about linear time, and counts its steps against a budget.
 //
 // Edge cases are as in Redis 7.0: an unclosed class ends with the pattern, [] matches nothing and [^] every byte, the byte
 // after a dash ends a range even if it is the bracket, and only the empty pattern and * match the empty string. Bytes are
 // ordered from 0 to 255, whereas Redis treats those from 128 on as negative on some machines.
+// A Pattern is safe for concurrent use, and the functions are pure.
 package glob
 
-// Match reports whether s as a whole matches the pattern. It takes at most len(pattern)*len(s) steps, and does not
-// allocate.
-func Match(pattern, s []byte) bool {
-	return match(pattern, s, false)
+import "math"
+
+// Pattern is a compiled pattern: segments of elements that each match one byte, with stars between them.
+type Pattern struct {
+	first  segment   // at the beginning of what matches; all of it if there is no star
+	middle []segment // between stars
+	last   segment   // behind the last star
+	star   bool
+	empty  bool // matches the empty string
+
+	leastBytes int // that all segments match together
+	keySteps   int // for a string that is not too short, wherever its middle segments are
+	byteSteps  int // for each byte in which a middle segment is searched
 }
 
-// MatchFold is Match without regard to the case of ASCII letters, except for those escaped in a class.
-func MatchFold(pattern, s []byte) bool {
-	return match(pattern, s, true)
-}
+// searchSteps is what a search takes in addition to its bytes.
+const searchSteps = 4
 
-// match needs no stack: on a mismatch, the last star takes one more byte. An earlier star never has to, because the pattern
-// between it and the last one has already matched as early as possible.
-func match(pattern, s []byte, fold bool) bool {
-	if len(s) == 0 {
-		return len(pattern) == 0 || string(pattern) == "*"
-	}
-	p, i := 0, 0
-	afterStar, taken := -1, 0 // where pattern and s continue after the last star
-	for i < len(s) {
-		if p < len(pattern) && pattern[p] == '*' {
-			p++
-			afterStar, taken = p, i
-			if p == len(pattern) {
-				return true
-			}
-			continue
+// Compile reads a pattern. It takes a step or two for each of its bytes, and up to 32 bytes of memory; for a middle
+// segment with classes or question marks it takes 32 times as much, up to 128 KiB.
+func Compile(pattern []byte) *Pattern { return compile(pattern, false) }
+
+// CompileFold is Compile for matching without regard to the case of ASCII letters, except for those escaped in a class.
+func CompileFold(pattern []byte) *Pattern { return compile(pattern, true) }
+
+func compile(pattern []byte, fold bool) *Pattern {
+	p := &Pattern{empty: len(pattern) == 0 || string(pattern) == "*"}
+	reader := segmentReader{left: pattern, fold: fold}
+	p.first = reader.next()
+	for reader.skipStar() {
+		p.star = true
+		if p.last.bytes() > 0 {
+			p.middle = append(p.middle, p.last)
 		}
-		next, ok := matchByte(pattern, p, s[i], fold)
-		switch {
-		case ok:
-			p = next
-			i++
-		case afterStar < 0:
-			return false
-		default:
-			taken++
-			p, i = afterStar, taken
+		p.last = reader.next()
+	}
+	for i := range p.middle {
+		g := &p.middle[i]
+		g.prepareSearch()
+		p.leastBytes += g.bytes()
+		p.byteSteps = max(p.byteSteps, g.byteSteps())
+	}
+	p.leastBytes += p.first.bytes() + p.last.bytes()
+	p.keySteps = p.first.compareSteps() + p.last.compareSteps() + searchSteps*len(p.middle)
+	return p
+}
+
+// Cost returns how many steps it takes at most to match keys of so many bytes in total. A step takes about a nanosecond.
+func (p *Pattern) Cost(keyBytes int) int {
+	steps := float64(p.byteSteps)
+	if p.leastBytes > 0 {
+		steps += float64(p.keySteps) / float64(p.leastBytes) // shorter ones take none
+	}
+	return int(min(math.Ceil(steps*float64(keyBytes)), math.MaxInt64/2))
+}
+
+// Budget is how many steps may be taken. The zero value is none.
+type Budget struct {
+	Left int
+	// Refill is called when more has been spent, and returns how much may be spent from there on. If that is
+	// negative, and without Refill, the match ends.
+	Refill func() (steps int)
+}
+
+// Spend takes so many steps, and reports whether there is a budget for them.
+func (b *Budget) Spend(steps int) bool {
+	b.Left -= steps
+	if b.Left < 0 && b.Refill != nil {
+		b.Left = b.Refill()
+	}
+	return b.Left >= 0
+}
+
+// Matches reports whether s as a whole matches the pattern, whatever that takes. It does not allocate.
+func (p *Pattern) Matches(s []byte) bool {
+	matched, _ := p.Match(s, &Budget{Left: math.MaxInt})
+	return matched
+}
+
+// Match is Matches within a budget. It is not ok if the budget did not suffice to find out.
+func (p *Pattern) Match(s []byte, b *Budget) (matched, ok bool) {
+	switch {
+	case len(s) == 0:
+		return p.empty, true
+	case len(s) < p.leastBytes || !p.star && len(s) > p.leastBytes:
+		return false, true
+	case !b.Spend(p.keySteps):
+		return false, false
+	}
+	end := len(s) - p.last.bytes()
+	if !p.first.isAt(s) || !p.last.isAt(s[end:]) {
+		return false, true
+	}
+	s = s[p.first.bytes():end]
+	for i := range p.middle { // each as early as possible, which leaves most to the others
+		after, ok := p.middle[i].search(s, b)
+		if after < 0 || !ok {
+			return false, ok
 		}
+		s = s[after:]
 	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
-}
-
-// matchByte reports whether c matches the pattern at p, which is not a star, and where the pattern continues.
-func matchByte(pattern []byte, p int, c byte, fold bool) (next int, ok bool) {
-	if p == len(pattern) {
-		return p, false
-	}
-	switch pattern[p] {
-	case '?':
-		return p + 1, true
-	case '[':
-		return matchClass(pattern, p+1, c, fold)
-	case '\\':
-		if p+1 < len(pattern) {
-			p++
-		}
-	}
-	return p + 1, same(pattern[p], c, fold)
-}
-
-// matchClass is matchByte for a class; p is after its opening bracket.
-func matchClass(pattern []byte, p int, c byte, fold bool) (next int, ok bool) {
-	negated := p < len(pattern) && pattern[p] == '^'
-	if negated {
-		p++
-	}
-	found := false
-	for p < len(pattern) && pattern[p] != ']' {
-		switch left := len(pattern) - p; {
-		case left >= 2 && pattern[p] == '\\':
-			p++
-			found = found || pattern[p] == c
-		case left >= 3 && pattern[p+1] == '-':
-			found = found || inRange(pattern[p], pattern[p+2], c, fold)
-			p += 2
-		default:
-			found = found || same(pattern[p], c, fold)
-		}
-		p++
-	}
-	return min(p+1, len(pattern)), found != negated
-}
-
-func inRange(from, to, c byte, fold bool) bool {
-	from, to = min(from, to), max(from, to)
-	if fold {
-		from, to, c = Lower(from), Lower(to), Lower(c)
-	}
-	return from <= c && c <= to
-}
-
-func same(a, b byte, fold bool) bool {
-	return a == b || fold && Lower(a) == Lower(b)
-}
-
-// Fold returns a name in lower case, ASCII only, as Redis does; strings.ToLower would find letters in other scripts.
-func Fold(name []byte) string {
-	folded := make([]byte, len(name))
-	for i, c := range name {
-		folded[i] = Lower(c)
-	}
-	return string(folded)
-}
-
-// Lower folds the case of an ASCII letter, the only case folding in Redis.
-func Lower(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		c += 'a' - 'A'
-	}
-	return c
+	return true, true
 }

@@ -56,12 +56,12 @@ func TestMatch(t *testing.T) {
 		{`\\`, []string{`\`}, []string{`\\`}},
 	} {
 		for _, s := range c.match {
-			if !glob.Match([]byte(c.pattern), []byte(s)) {
+			if !glob.Compile([]byte(c.pattern)).Matches([]byte(s)) {
 				t.Errorf("%q does not match %q", c.pattern, s)
 			}
 		}
 		for _, s := range c.no {
-			if glob.Match([]byte(c.pattern), []byte(s)) {
+			if glob.Compile([]byte(c.pattern)).Matches([]byte(s)) {
 				t.Errorf("%q matches %q", c.pattern, s)
 			}
 		}
@@ -82,7 +82,7 @@ func TestMatchFold(t *testing.T) {
 		{"SA[A-Z]e", true},
 		{"[Y-a]*", false}, // y to a after folding
 	} {
-		if got := glob.MatchFold([]byte(c.pattern), []byte("save")); got != c.want {
+		if got := glob.CompileFold([]byte(c.pattern)).Matches([]byte("save")); got != c.want {
 			t.Errorf("%q: %t", c.pattern, got)
 		}
 	}
@@ -103,7 +103,7 @@ func TestAsRedis(t *testing.T) {
 	keys := client.Keys(ctx, "*").Val()
 	for range 5000 {
 		pattern := randomText(random, `abz-^][[\***?`, 9)
-		got := filter(keys, pattern, glob.Match)
+		got := filter(keys, glob.Compile([]byte(pattern)))
 		want := client.Keys(ctx, pattern).Val()
 		if compare(t, pattern, got, want) {
 			break
@@ -120,7 +120,7 @@ func TestAsRedis(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if compare(t, pattern, filter(commands, pattern, glob.MatchFold), reply) {
+		if compare(t, pattern, filter(commands, glob.CompileFold([]byte(pattern))), reply) {
 			break
 		}
 	}
@@ -137,9 +137,9 @@ func compare(t *testing.T, pattern string, got, want []string) (differ bool) {
 	return differ
 }
 
-func filter(all []string, pattern string, match func(pattern, s []byte) bool) (matched []string) {
+func filter(all []string, pattern *glob.Pattern) (matched []string) {
 	for _, s := range all {
-		if match([]byte(pattern), []byte(s)) {
+		if pattern.Matches([]byte(s)) {
 			matched = append(matched, s)
 		}
 	}
@@ -154,18 +154,107 @@ func randomText(random *rand.Rand, alphabet string, maxBytes int) string {
 	return b.String()
 }
 
-// FuzzMatch compares the matcher with a slow one that tracks all possible positions in the pattern.
+// FuzzMatch compares the matcher with the plain one and with one that tracks all possible positions in the pattern, and
+// holds that its steps are what Cost says at most.
 func FuzzMatch(f *testing.F) {
 	f.Add([]byte("a*[b-d]?\\*"), []byte("axcx*"))
 	f.Add([]byte("*[^a]*b[*"), []byte("bbb"))
-	f.Fuzz(func(t *testing.T, pattern, s []byte) {
-		if len(pattern)*len(s) > 1<<16 {
-			return
+	f.Add([]byte("*a?a*[a-c]bc*aa"), []byte("abaaxbcaa"))
+	f.Fuzz(checkMatch)
+}
+
+func checkMatch(t *testing.T, pattern, s []byte) {
+	if len(pattern)*len(s) > 1<<16 {
+		return
+	}
+	p, b := glob.Compile(pattern), glob.Budget{Left: 1 << 40}
+	got, ok := p.Match(s, &b)
+	if want := referenceMatch(pattern, s, false); !ok || got != want || slowMatch(pattern, s) != want {
+		t.Errorf("%q against %q: %t, slowly %t", pattern, s, got, want)
+	}
+	if steps := 1<<40 - b.Left; steps > p.Cost(len(s)) {
+		t.Errorf("%q against %q: %d steps, at a cost of %d", pattern, s, steps, p.Cost(len(s)))
+	}
+	if got, want := glob.CompileFold(pattern).Matches(s), referenceMatch(pattern, s, true); got != want {
+		t.Errorf("%q against %q in any case: %t, want %t", pattern, s, got, want)
+	}
+}
+
+// TestAsBefore compares random patterns and strings, of few different bytes and of lengths around a word of the table.
+func TestAsBefore(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 30_000 {
+		checkMatch(t, []byte(randomText(random, `aAbz-^][[\***?`, 12)), []byte(randomText(random, `aAbB]`, 20)))
+	}
+	for range 2000 {
+		pattern := "*" + randomText(random, "aaaaaab?", 150) + "[ab]" + randomText(random, "aaaaaaab", 60) + "*" + randomText(random, "ab", 2)
+		checkMatch(t, []byte(pattern), []byte(randomText(random, "aaaaaaaaaaaaaaaaaaaab", 400)))
+	}
+}
+
+// TestSteps: what took the product of both lengths takes about as many steps as there are bytes.
+func TestSteps(t *testing.T) {
+	a := func(n int) string { return strings.Repeat("a", n) }
+	key := []byte(a(4096))
+	for _, tt := range []struct {
+		pattern string
+		most    int // steps
+	}{
+		{"*" + a(2040) + "b", 256},
+		{"*" + a(2040) + "b*", 5000},
+		{"*" + a(30) + "?" + a(30) + "b*", 5000},
+		{"*" + a(1000) + "?" + a(1039) + "b*", 32*4096 + 5000},
+		{strings.Repeat("*a", 2040) + "b", 20_000},
+		{strings.Repeat("*?", 2000) + "b*", 20_000},
+		{"user:*:login", 10},
+	} {
+		p, b := glob.Compile([]byte(tt.pattern)), glob.Budget{Left: 1 << 40}
+		if matched, ok := p.Match(key, &b); matched || !ok {
+			t.Errorf("%.20q: matched is %t, ok is %t", tt.pattern, matched, ok)
 		}
-		if got, want := glob.Match(pattern, s), slowMatch(pattern, s); got != want {
-			t.Errorf("%q against %q: %t, slowly %t", pattern, s, got, want)
+		if steps := 1<<40 - b.Left; steps > tt.most || steps > p.Cost(len(key)) {
+			t.Errorf("%.20q: %d steps of %d, at a cost of %d", tt.pattern, steps, tt.most, p.Cost(len(key)))
 		}
-	})
+	}
+	if cost := glob.Compile([]byte("user:*:login")).Cost(20_000_000); cost > 1_000_000 {
+		t.Errorf("an ordinary pattern over a million keys costs %d steps", cost)
+	}
+	if cost := glob.Compile([]byte("*")).Cost(20_000_000); cost != 0 {
+		t.Errorf("the star costs %d steps", cost)
+	}
+}
+
+// TestElementsBeyondTheTable: a segment may have more elements than there are bits.
+func TestElementsBeyondTheTable(t *testing.T) {
+	for _, n := range []int{63, 64, 65, 4095, 4096, 4097, 5000} {
+		pattern := glob.Compile([]byte("*" + strings.Repeat("?", n-1) + "b*"))
+		for at, want := range map[int]bool{n - 2: false, n - 1: true, n + 100: true} {
+			s := []byte(strings.Repeat("a", n+200))
+			s[at] = 'b'
+			if got := pattern.Matches(s); got != want {
+				t.Errorf("%d elements, and the byte at %d: %t", n, at, got)
+			}
+		}
+	}
+}
+
+// TestBudget: a match ends when its budget does, wherever that is, unless there is more.
+func TestBudget(t *testing.T) {
+	s := []byte(strings.Repeat("a", 1<<17) + "c")
+	for _, pattern := range []string{"*b*", "*b?*", "*?b*c", strings.Repeat("*a", 300) + "*b*"} {
+		p := glob.Compile([]byte(pattern))
+		if _, ok := p.Match(s, &glob.Budget{Left: 1000}); ok {
+			t.Errorf("%.10q: found out in 1,000 steps", pattern)
+		}
+		refills := 0
+		b := glob.Budget{Refill: func() int {
+			refills++
+			return 10_000
+		}}
+		if matched, ok := p.Match(s, &b); matched || !ok || refills < 2 {
+			t.Errorf("%.10q: matched is %t, ok is %t after %d refills", pattern, matched, ok, refills)
+		}
+	}
 }
 
 // token is a part of a pattern: the set of bytes that it matches one of, or nil for a star.
@@ -243,16 +332,18 @@ func class(pattern string, set *[256]bool) (rest string) {
 
 // BenchmarkMatch is the worst case: a star that always has to take one more byte.
 func BenchmarkMatch(b *testing.B) {
-	pattern := []byte(strings.Repeat("*a", 30) + "b")
+	pattern := glob.Compile([]byte(strings.Repeat("*a", 30) + "b"))
 	s := []byte(strings.Repeat("a", 4096))
 	for b.Loop() {
-		glob.Match(pattern, s)
+		pattern.Matches(s)
 	}
 }
 
 func TestMatchAllocatesNothing(t *testing.T) {
-	pattern, s := []byte("user:*:[a-z]?"), []byte("user:1:xy")
-	if n := testing.AllocsPerRun(100, func() { glob.Match(pattern, s) }); n != 0 {
-		t.Errorf("%g allocations", n)
+	for _, pattern := range []string{"user:*:[a-z]?", "*:[a-z]?*", "*" + strings.Repeat("?", 300) + "*"} {
+		p, s := glob.Compile([]byte(pattern)), []byte("user:1:xy"+strings.Repeat("a", 400))
+		if n := testing.AllocsPerRun(100, func() { p.Matches(s) }); n != 0 {
+			t.Errorf("%q: %g allocations", pattern, n)
+		}
 	}
 }

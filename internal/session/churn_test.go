@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"cellserver/internal/background"
 	"cellserver/internal/peer"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -57,9 +58,9 @@ func TestChurn(t *testing.T) {
 			})
 		}
 		clients.Wait()
-		for _, slots := range []chan struct{}{r.background, r.scripts} {
-			slots <- struct{}{} // as soon as what has been ended is
-			<-slots
+		for _, slots := range []*background.Slots{r.background, r.scripts} {
+			slots.Take(t.Context(), background.Who{}) // as soon as what has been ended is
+			slots.Give(background.Who{})
 		}
 		if n := r.config.Clients.Len(); n != 0 || r.config.Records.Monitors.Any() {
 			t.Errorf("%T: %d clients are left, and one in MONITOR: %t", on, n, r.config.Records.Monitors.Any())

@@ -56,8 +56,8 @@ type Engine struct {
 	decider  decide.Decider
 	scratch  sync.Pool
 	// Slots bound how much runs in the background at once, so that the event loops have processors left to run on.
-	background background.Slots // of long commands
-	scripts    background.Slots // of scripts
+	background *background.Slots // of long commands
+	scripts    *background.Slots // of scripts
 
 	crossProtocol often.Counter
 	slowMonitors  often.Counter
@@ -70,8 +70,8 @@ func NewEngine(c Config) (*Engine, error) {
 		handlers:   make([]Handler, len(c.Catalog.Commands())),
 		live:       transact.Space{Keys: c.Store},
 		decider:    decide.Decider{Now: c.Now, Records: c.Records, Command: c.Catalog.Lookup([]byte("cl.throttle"))},
-		background: background.NewSlots(c.BackgroundThreads),
-		scripts:    background.NewSlots(c.BackgroundThreads),
+		background: background.NewSlots(c.BackgroundThreads, c.Now),
+		scripts:    background.NewSlots(c.BackgroundThreads, c.Now),
 	}
 	e.live.All, _ = c.Store.(store.Walker)
 	e.watcher, _ = c.Store.(store.Watcher)

@@ -121,6 +121,9 @@ func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(
 	}, func(s *Session) error { return done(Call{s: s}) })
 }
 
+// HoldsKeys reports whether others may wait for keys until the command is done, as it is a part of EXEC or of a script.
+func (c Call) HoldsKeys() bool { return c.s.role != outer }
+
 // After replies when a time has passed, unless the client has gone. EXEC and scripts refuse it: others would wait.
 func (c Call) After(d time.Duration, done func(c Call) error) error {
 	return c.s.after(d, func(s *Session) error { return done(Call{s: s}) })

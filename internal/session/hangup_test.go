@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/background"
 	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
@@ -75,7 +76,7 @@ func TestExecThatIsCancelled(t *testing.T) {
 	r := newRig(t)
 	s, other := r.session(), r.session()
 	s.say(t, "WATCH w\r\nMULTI\r\nDBSIZE\r\n")
-	r.background.Take(t.Context())
+	r.background.Take(t.Context(), background.Who{})
 	const behind = "MULTI\r\nCL.THROTTLE a 4 1 10\r\nEXEC\r\n"
 	if _, left, status := s.feed("EXEC\r\n" + behind); status != peer.Waiting || left != behind {
 		t.Fatalf("status %d, left %q", status, left)

@@ -138,13 +138,18 @@ func (s *Session) await(later *decide.Later, answered func(*Session, []store.Req
 // inBackground runs work that may take long on a goroutine of its own, in its turn for one of the slots, so that the
 // driver can serve others meanwhile; then finish replies. The arguments of the command are work's only if it has copied
 // them. In EXEC and scripts all is done at once, because they run in the background already.
-func (s *Session) inBackground(slots background.Slots, work func(context.Context), finish func(*Session) error) error {
+func (s *Session) inBackground(slots *background.Slots, work func(context.Context), finish func(*Session) error) error {
 	if s.inner != nil {
 		work(s.inner.ctx)
 		return finish(s)
 	}
-	s.waitForTask(finish).Run(slots, s.engine.config.Now, work)
+	s.waitForTask(finish).Run(slots, s.who(), work)
 	return nil
+}
+
+// who is between whom the slots are shared.
+func (s *Session) who() background.Who {
+	return background.Who{Addr: s.client.Peer.Network(), User: s.user.Name(), Client: s.client.ID}
 }
 
 // after finishes a command when a time has passed.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/background"
 	"cellserver/internal/catalog"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
@@ -144,13 +145,13 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 	for _, in := range []string{"WATCH w\r\n", ""} {
 		s := r.session()
 		s.say(t, in+"MULTI\r\nCL.THROTTLE a 4 1 10\r\nDBSIZE\r\n")
-		r.background.Take(t.Context())
+		r.background.Take(t.Context(), background.Who{})
 		if _, _, status := s.feed("EXEC\r\n"); status != peer.Waiting {
 			t.Fatalf("status %d", status)
 		}
 		s.Close()
 		<-s.woken
-		r.background.Give()
+		r.background.Give(background.Who{})
 		if got := keys(r); got != 0 {
 			t.Errorf("%q: it was executed", in)
 		}
@@ -256,7 +257,7 @@ func TestHungUp(t *testing.T) {
 			})
 			s := r.session()
 			if tt.busy {
-				r.scripts.Take(t.Context())
+				r.scripts.Take(t.Context(), background.Who{})
 			}
 			_, left, status := s.feed(tt.in + behind)
 			if status != peer.Waiting || left != behind {

@@ -29,9 +29,16 @@ func (k *Config) configGet(c session.Call, args [][]byte) error {
 	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}
+	wanted := make([]bool, len(k.Settings))
+	for _, pattern := range args[2:] {
+		matches := argument.NameMatcher(pattern)
+		for i := range k.Settings {
+			wanted[i] = wanted[i] || matches(k.Settings[i].Name)
+		}
+	}
 	var found []Setting
-	for _, setting := range k.Settings {
-		if slices.ContainsFunc(args[2:], func(pattern []byte) bool { return argument.NameMatches(setting.Name, pattern) }) {
+	for i, setting := range k.Settings {
+		if wanted[i] {
 			found = append(found, setting)
 		}
 	}

@@ -242,7 +242,8 @@ func (k Config) commandList(c session.Call, args [][]byte) error {
 		case "aclcat":
 			accept = func(r *catalog.Command) bool { return slices.Contains(r.AllCategories(), glob.Fold(wanted)) }
 		case "pattern":
-			accept = func(r *catalog.Command) bool { return argument.NameMatches(r.FullName(), wanted) }
+			matches := argument.NameMatcher(wanted)
+			accept = func(r *catalog.Command) bool { return matches(r.FullName()) }
 		default:
 			return reply.ErrSyntax
 		}

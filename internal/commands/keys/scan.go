@@ -2,7 +2,6 @@ package keys
 
 import (
 	"bytes"
-	"context"
 	"math"
 	"strconv"
 
@@ -89,15 +88,14 @@ func (k Config) scan(c session.Call, all store.Walker, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	w := walk{scanQuery: q, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes}
+	w := k.newWalk(c, all, q)
 	done := func(c session.Call) error {
 		c.Reply().Array(2)
 		c.Reply().BulkString(strconv.FormatUint(w.cursor, 10))
 		w.reply(c.Reply())
 		return nil
 	}
-	if q.count <= backgroundKeys {
-		w.some(c.Now(), q.count)
+	if w.isShort(k.MaxKeyBytes) && w.first(c.Now()) {
 		return done(c)
 	}
 	return c.Background(w.many, done)
@@ -108,7 +106,7 @@ func (k Config) keys(c session.Call, all store.Walker, args [][]byte) error {
 	if err := k.checkPattern(args[1]); err != nil {
 		return err
 	}
-	w := walk{scanQuery: &scanQuery{pattern: bytes.Clone(args[1]), count: math.MaxInt}, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes}
+	w := k.newWalk(c, all, &scanQuery{pattern: bytes.Clone(args[1]), count: math.MaxInt})
 	return c.Background(w.many, func(c session.Call) error {
 		if w.full() {
 			return reply.Error("ERR the reply would be longer than " + strconv.Itoa(w.maxBytes) +
@@ -117,41 +115,4 @@ func (k Config) keys(c session.Call, all store.Walker, args [][]byte) error {
 		w.reply(c.Reply())
 		return nil
 	})
-}
-
-// walk collects keys for a reply.
-type walk struct {
-	*scanQuery
-	all      store.Walker
-	db       uint16
-	maxBytes int
-	w        resp.Writer
-	n        int
-}
-
-// many collects about count keys in steps, and leaves the rest to the next call when their names are too long for a
-// reply.
-func (w *walk) many(ctx context.Context, nowNs int64) {
-	for left := w.count; left > 0 && !w.full() && ctx.Err() == nil; left -= backgroundKeys {
-		if w.some(nowNs, min(left, backgroundKeys)); w.cursor == 0 {
-			return
-		}
-	}
-}
-
-// some collects about count keys from the cursor on, and moves it behind them.
-func (w *walk) some(nowNs int64, count int) {
-	w.cursor = w.all.Scan(nowNs, w.db, w.cursor, count, func(key store.Key, _ int64) {
-		if !w.none && (w.pattern == nil || glob.Match(w.pattern, key.Name)) {
-			w.w.Bulk(key.Name)
-			w.n++
-		}
-	})
-}
-
-func (w *walk) full() bool { return len(w.w.Buf) > w.maxBytes }
-
-func (w *walk) reply(to *resp.Writer) {
-	to.Array(w.n)
-	to.Buf = append(to.Buf, w.w.Buf...)
 }

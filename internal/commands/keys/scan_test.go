@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/rig"
+	"cellserver/internal/peer"
 	"cellserver/internal/resptest"
 )
 
@@ -50,8 +51,53 @@ func TestScanByAnyCount(t *testing.T) {
 		next, names := scan(t, s, cursor+" COUNT 1000")
 		cursor, steps = next, append(steps, names...)
 	}
-	if next, names := scan(t, s, "0 COUNT 3000"); next != cursor || !slices.Equal(names, steps) {
+	next, names := scan(t, s, "0 COUNT 3000")
+	slices.Sort(names)
+	slices.Sort(steps)
+	if next != cursor || !slices.Equal(names, steps) {
 		t.Errorf("one step goes to %s over %d names, three to %s over %d", next, len(names), cursor, len(steps))
+	}
+}
+
+// TestScanLeavesTheLoop: what costs more than an event loop's share, by the keys' lengths or by the pattern, goes on in the
+// background, and comes to the same.
+func TestScanLeavesTheLoop(t *testing.T) {
+	a := func(n int) string { return strings.Repeat("a", n) }
+	long := rig.New().Session()
+	short := rig.New().Session()
+	for i := range 1000 {
+		rig.Say(t, long, fmt.Sprintf("CL.THROTTLE %s%04d 0 1 60\r\n", a(4092), i))
+		rig.Say(t, short, fmt.Sprintf("CL.THROTTLE user:%d:login 0 1 60\r\n", i))
+	}
+	for _, tt := range []struct {
+		name   string
+		s      *rig.Client
+		args   string
+		status peer.Status
+		found  int
+	}{
+		{"usual", short, "COUNT 1000 MATCH user:*:login", peer.NeedInput, 1000},
+		{"all", short, "COUNT 1000", peer.NeedInput, 1000},
+		{"one digit", short, "COUNT 1000 MATCH *:?:*", peer.NeedInput, 10},
+		{"some long keys", long, "COUNT 10 MATCH *" + a(100) + "b", peer.NeedInput, 0},
+		{"many", short, "COUNT 1001", peer.Waiting, 1000},
+		{"many long keys", long, "COUNT 1000", peer.Waiting, 1000},
+		{"the end of long keys", long, "COUNT 1000 MATCH *" + a(2040) + "b", peer.Waiting, 0},
+		{"the middle of long keys", long, "COUNT 1000 MATCH *" + a(200) + "b*", peer.Waiting, 0},
+		{"a long pattern with classes", long, "COUNT 10 MATCH *" + a(1000) + "[ab]" + a(1000) + "b*", peer.Waiting, 0},
+		{"all of them by their end", long, "COUNT 1000 MATCH *" + a(90) + "?[0-9]??", peer.Waiting, 1000},
+	} {
+		replies, _, status := rig.Feed(t, tt.s, "SCAN 0 "+tt.args+"\r\n")
+		if status != tt.status {
+			t.Errorf("%s: status %d, want %d", tt.name, status, tt.status)
+		}
+		if status == peer.Waiting {
+			replies, _, _ = rig.Converse(t, tt.s, "")
+		}
+		got := resptest.ParseAll(t, replies)[0].Elements
+		if found := len(got[1].Elements); found != tt.found {
+			t.Errorf("%s: %d keys, want %d, and then %s", tt.name, found, tt.found, got[0].Text)
+		}
 	}
 }
 

@@ -1,0 +1,126 @@
+package keys
+
+import (
+	"context"
+	"math"
+	"runtime"
+
+	"cellserver/internal/glob"
+	"cellserver/internal/resp"
+	"cellserver/internal/session"
+	"cellserver/internal/store"
+)
+
+// walk collects keys for a reply. What that costs is sized by clients, so it is counted in the steps of glob, and a walk
+// that has spent an event loop's share of them goes on in the background.
+type walk struct {
+	*scanQuery
+	all       store.Walker
+	db        uint16
+	maxBytes  int
+	holdsKeys bool
+	glob      *glob.Pattern // nil for all keys
+	budget    glob.Budget
+	stopped   bool // nobody waits for it any more
+	w         resp.Writer
+	n         int
+}
+
+func (k Config) newWalk(c session.Call, all store.Walker, q *scanQuery) *walk {
+	return &walk{scanQuery: q, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes, holdsKeys: c.HoldsKeys()}
+}
+
+// Steps, of about a nanosecond each.
+const (
+	loopSteps = 200_000 // that an event loop takes for one call
+	turnSteps = 50_000  // in the background, between two looks at whether others want the processor, or the client has gone
+	keySteps  = 30      // to find a key; copying its name comes on top
+)
+
+// firstKeys is how many keys a walk begins with, before it knows how long they are.
+const firstKeys = 16
+
+// longPattern is from where on a pattern is not even compiled on an event loop.
+const longPattern = 256
+
+// isShort reports whether an event loop may begin with the walk.
+func (w *walk) isShort(maxKeyBytes int) bool {
+	if w.count > backgroundKeys || len(w.pattern) > longPattern {
+		return false
+	}
+	w.compile()
+	return w.glob == nil || w.glob.Cost(firstKeys*maxKeyBytes) <= loopSteps
+}
+
+func (w *walk) compile() {
+	if w.pattern != nil && w.glob == nil {
+		w.glob = glob.Compile(w.pattern)
+	}
+}
+
+// first collects keys on an event loop, and reports whether that is all that was asked for. It takes more of them at a time
+// as it sees what they cost.
+func (w *walk) first(nowNs int64) (done bool) {
+	spent, visited := false, 0
+	w.budget = glob.Budget{Left: loopSteps, Refill: func() int {
+		spent = true
+		return math.MaxInt
+	}}
+	for n := firstKeys; !spent; {
+		n = min(n, w.count)
+		found := w.some(nowNs, n)
+		w.count -= n
+		if visited += found; w.count == 0 || w.cursor == 0 || found < n || w.full() {
+			return true
+		}
+		each := (loopSteps-w.budget.Left)/visited + 1
+		n = max(1, min(2*n, w.budget.Left/each))
+	}
+	return false
+}
+
+// many collects about count keys in the background, and leaves the rest to the next call when their names are too long
+// for a reply.
+func (w *walk) many(ctx context.Context, nowNs int64) {
+	w.compile()
+	w.budget = glob.Budget{Refill: func() int {
+		if ctx.Err() != nil {
+			w.stopped = true
+			return -1
+		}
+		if !w.holdsKeys {
+			runtime.Gosched()
+		}
+		return turnSteps
+	}}
+	for left := w.count; left > 0 && !w.full() && !w.stopped && ctx.Err() == nil; left -= backgroundKeys {
+		if w.some(nowNs, min(left, backgroundKeys)); w.cursor == 0 {
+			return
+		}
+	}
+}
+
+// some looks at about count keys from the cursor on, moves it behind them, and returns how many there were.
+func (w *walk) some(nowNs int64, count int) (visited int) {
+	w.cursor = w.all.Scan(nowNs, w.db, w.cursor, count, func(key store.Key, _ int64) {
+		visited++
+		if w.stopped || !w.budget.Spend(keySteps+len(key.Name)/4) || w.none {
+			return
+		}
+		if w.glob != nil {
+			if matched, ok := w.glob.Match(key.Name, &w.budget); !matched || !ok {
+				return
+			}
+		}
+		w.w.Bulk(key.Name)
+		w.n++
+	})
+	return visited
+}
+
+func (w *walk) full() bool { return len(w.w.Buf) > w.maxBytes }
+
+func (w *walk) reply(to *resp.Writer) {
+	to.Array(w.n)
+	to.Buf = append(to.Buf, w.w.Buf...)
+}

@@ -1,0 +1,18 @@
+package glob
+
+// Fold returns a name in lower case, ASCII only, as Redis does; strings.ToLower would find letters in other scripts.
+func Fold(name []byte) string {
+	folded := make([]byte, len(name))
+	for i, c := range name {
+		folded[i] = Lower(c)
+	}
+	return string(folded)
+}
+
+// Lower folds the case of an ASCII letter, the only case folding in Redis.
+func Lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
