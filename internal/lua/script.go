@@ -44,9 +44,8 @@ type Script struct {
 	guards    []rewrite.Guard
 	costBytes int
 
-	// What the cache knows; its mutex guards kept.
-	kept     bool
-	lastUsed atomic.Int64
+	usedAt atomic.Int64 // by the cache's clock
+	at     place        // in the cache, whose mutex guards it
 }
 
 type scriptKey [sha1.Size]byte
