@@ -50,6 +50,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/lua/machine",
 		module + "/internal/lua/native",
 		module + "/internal/lua/rewrite",
+		module + "/internal/lua/effort",
 		module + "/internal/lua/pattern",
 		module + "/internal/lua/bound",
 		module + "/internal/lua/message",

@@ -149,7 +149,7 @@ func scriptRows() []*Command {
 			Since: "2.6.0", Complexity: "O(1)", Summary: "Stops the scripts that are running",
 		},
 		{
-			Name: "load", Arity: 3, Flags: FlagNoScript | FlagStale | FlagNotWithKeys, Categories: category,
+			Name: "load", Arity: 3, Flags: FlagNoScript | FlagStale | FlagNotWithKeys, Categories: category, Long: true,
 			Since: "2.6.0", Complexity: "O(N) in the length of the script", Summary: "Caches a script for EVALSHA",
 			Args: []Arg{{Name: "script", Type: "string"}},
 		},

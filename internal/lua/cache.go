@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"container/heap"
 	"crypto/sha1"
 	"errors"
 	"strconv"
@@ -8,51 +9,71 @@ import (
 	"sync/atomic"
 )
 
-// A cache holds compiled scripts by the SHA-1 of their source. Those of SCRIPT LOAD stay until they are flushed, as
-// clients count on it; those that only EVAL has seen make room for others, the longest unused first.
+// evaluatedShare is the part of the cache that belongs to scripts that only EVAL has seen: one in so many bytes. The rest
+// belongs to those of SCRIPT LOAD. So none can push out the other kind, on which other clients may count.
+const evaluatedShare = 4
+
+// A cache holds compiled scripts by the SHA-1 of their source.
 type cache struct {
-	maxSourceBytes, maxBytes, maxEvaluated int
+	maxSourceBytes int
+	compiled       atomic.Int64 // how many scripts have come: the time of the cache's clock
 
-	ticks atomic.Int64
-
-	mu        sync.RWMutex // guards the rest, and Script.kept
+	mu        sync.RWMutex // guards the rest, and Script.at
 	scripts   map[scriptKey]*Script
-	bytes     int
-	evaluated int // scripts that are not kept
+	evaluated room // scripts that only EVAL has seen
+	loaded    room // scripts of SCRIPT LOAD
 }
 
-func newCache(maxSourceBytes, maxBytes, maxEvaluated int) *cache {
+func newCache(c Config) *cache {
+	evaluatedBytes := c.MaxCacheBytes / evaluatedShare
 	return &cache{
-		maxSourceBytes: maxSourceBytes,
-		maxBytes:       maxBytes,
-		maxEvaluated:   maxEvaluated,
+		maxSourceBytes: c.MaxSourceBytes,
 		scripts:        map[scriptKey]*Script{},
+		evaluated:      newRoom(evaluatedBytes, c.MaxScripts),
+		loaded:         newRoom(c.MaxCacheBytes-evaluatedBytes, c.MaxLoaded),
 	}
 }
 
 func (c *cache) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.scripts, c.bytes, c.evaluated = map[scriptKey]*Script{}, 0, 0
+	c.scripts = map[scriptKey]*Script{}
+	c.evaluated = newRoom(c.evaluated.maxBytes, c.evaluated.maxScripts)
+	c.loaded = newRoom(c.loaded.maxBytes, c.loaded.maxScripts)
 }
 
 func (c *cache) stats() (scripts, bytes int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return len(c.scripts), c.bytes
+	return len(c.scripts), c.evaluated.bytes + c.loaded.bytes
 }
 
+// lookup finds a script, which counts as its use.
 func (c *cache) lookup(key scriptKey) *Script {
 	c.mu.RLock()
 	s := c.scripts[key]
 	c.mu.RUnlock()
 	if s != nil {
-		s.lastUsed.Store(c.ticks.Add(1))
+		// A script that is called often writes only when another one has come: processors do not wait for each other.
+		if now := c.compiled.Load(); s.usedAt.Load() != now {
+			s.usedAt.Store(now)
+		}
 	}
 	return s
 }
 
-func (c *cache) get(source []byte, keep bool) (*Script, error) {
+// isLoaded finds a script of SCRIPT LOAD.
+func (c *cache) isLoaded(key scriptKey) *Script {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if s := c.scripts[key]; s != nil && s.at.room == &c.loaded {
+		return s
+	}
+	return nil
+}
+
+// get compiles a script unless it is known, and keeps it: if it is not loaded, as long as there is room.
+func (c *cache) get(source []byte, load bool) (*Script, error) {
 	key := scriptKey(sha1.Sum(source))
 	s := c.lookup(key)
 	if s == nil {
@@ -63,53 +84,131 @@ func (c *cache) get(source []byte, keep bool) (*Script, error) {
 		if s, err = compile(key, source); err != nil {
 			return nil, err
 		}
-	} else if !keep {
+	} else if !load {
 		return s, nil
 	}
-	return c.put(s, keep)
+	return c.put(s, load)
 }
 
-func (c *cache) put(s *Script, keep bool) (*Script, error) {
+func (c *cache) put(s *Script, load bool) (*Script, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.scripts[s.key]
 	if known != nil {
 		s = known
-	} else {
-		if !c.makeRoomLocked(s.costBytes, !keep) {
-			if !keep {
-				return s, nil // it runs, uncached
-			}
-			return nil, errors.New("ERR the script cache is full: " + strconv.Itoa(c.maxBytes) +
-				" bytes of scripts are loaded; SCRIPT FLUSH empties it")
+	}
+	if s.at.room == &c.loaded || known != nil && !load {
+		return s, nil
+	}
+	into := &c.evaluated
+	if load {
+		into = &c.loaded
+	}
+	if s.costBytes > into.maxBytes {
+		if !load {
+			return s, nil // it runs, uncached
 		}
-		c.scripts[s.key] = s
-		c.bytes += s.costBytes
-		c.evaluated++
+		return nil, errors.New("ERR the script takes " + strconv.Itoa(s.costBytes) + " bytes once it is compiled, of " +
+			strconv.Itoa(into.maxBytes) + " that all loaded scripts may take")
 	}
-	if keep && !s.kept {
-		s.kept = true
-		c.evaluated--
+	if known != nil {
+		s.at.room.remove(s)
 	}
-	s.lastUsed.Store(c.ticks.Add(1))
+	for !into.fits(s.costBytes) {
+		delete(c.scripts, into.evict().key)
+	}
+	c.scripts[s.key] = s
+	into.add(s, c.compiled.Add(1)-1)
 	return s, nil
 }
 
-// makeRoomLocked evicts what may be evicted until costBytes fit, and one more evaluated script if that is what comes.
-func (c *cache) makeRoomLocked(costBytes int, evaluated bool) bool {
-	for c.bytes+costBytes > c.maxBytes || evaluated && c.evaluated >= c.maxEvaluated {
-		var oldest *Script
-		for _, s := range c.scripts {
-			if !s.kept && (oldest == nil || s.lastUsed.Load() < oldest.lastUsed.Load()) {
-				oldest = s
-			}
+// A room is a part of the cache. What was used since it came waits in one queue, what was not in another, so that scripts
+// that nobody calls are evicted first.
+type room struct {
+	maxBytes, maxScripts int
+
+	bytes         int
+	unused, inUse *queue
+}
+
+// unusedShare is the part of a room that unused scripts have for themselves, one in so many: a client that has just
+// loaded a script must come to call it.
+const unusedShare = 8
+
+func newRoom(maxBytes, maxScripts int) room {
+	return room{maxBytes: maxBytes, maxScripts: maxScripts, unused: &queue{}, inUse: &queue{}}
+}
+
+func (r *room) scripts() int { return r.unused.Len() + r.inUse.Len() }
+
+func (r *room) fits(costBytes int) bool {
+	return r.bytes+costBytes <= r.maxBytes && r.scripts() < r.maxScripts
+}
+
+func (r *room) add(s *Script, now int64) {
+	s.usedAt.Store(now)
+	r.bytes += s.costBytes
+	r.push(s, r.unused)
+}
+
+func (r *room) push(s *Script, q *queue) {
+	s.at = place{room: r, queue: q, since: s.usedAt.Load()}
+	heap.Push(q, s)
+}
+
+func (r *room) remove(s *Script) {
+	heap.Remove(s.at.queue, s.at.index)
+	s.at = place{}
+	r.bytes -= s.costBytes
+}
+
+// evict removes one script of a room that is not empty.
+func (r *room) evict() *Script {
+	for {
+		from := r.inUse
+		if from.Len() == 0 || r.unused.Len() > r.scripts()/unusedShare {
+			from = r.unused
 		}
-		if oldest == nil {
-			return false
+		s := (*from)[0]
+		if s.usedAt.Load() == s.at.since {
+			r.remove(s)
+			return s
 		}
-		delete(c.scripts, oldest.key)
-		c.bytes -= oldest.costBytes
-		c.evaluated--
+		heap.Remove(from, 0)
+		r.push(s, r.inUse)
 	}
-	return true
+}
+
+// A queue is a heap of scripts, the one in front whose use was noticed the longest time ago. Uses are noticed when a script
+// has come to the front, so that a lookup changes no queue, and an eviction costs no more than there were uses.
+type queue []*Script
+
+// place is where a script waits.
+type place struct {
+	room  *room // nil outside of the cache
+	queue *queue
+	index int
+	since int64 // the use that was noticed
+}
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].at.since < q[j].at.since }
+
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].at.index, q[j].at.index = i, j
+}
+
+func (q *queue) Push(x any) {
+	s := x.(*Script)
+	s.at.index = len(*q)
+	*q = append(*q, s)
+}
+
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	s := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return s
 }

@@ -5,6 +5,7 @@ package lua
 
 import (
 	"context"
+	"crypto/sha1"
 	"encoding/hex"
 	"sync"
 	"time"
@@ -26,7 +27,8 @@ type Config struct {
 	MaxReplyBytes  int           // of a run's reply; 8 MiB
 	MaxSourceBytes int           // of a script's source; 64 KiB
 	MaxScripts     int           // that only EVAL has seen and the cache holds; 500
-	MaxCacheBytes  int           // of all cached scripts; 64 MiB
+	MaxLoaded      int           // that SCRIPT LOAD has loaded and the cache holds; 10,000
+	MaxCacheBytes  int           // of all cached scripts; 64 MiB, of which a quarter is for those of EVAL
 }
 
 // Engine compiles, caches and runs scripts.
@@ -54,6 +56,7 @@ func New(c Config) *Engine {
 	orDefault(&c.MaxReplyBytes, 8*mib)
 	orDefault(&c.MaxSourceBytes, 64<<10)
 	orDefault(&c.MaxScripts, 500)
+	orDefault(&c.MaxLoaded, 10_000)
 	orDefault(&c.MaxCacheBytes, 64*mib)
 	if c.TimeLimit <= 0 {
 		c.TimeLimit = 50 * time.Millisecond
@@ -63,7 +66,7 @@ func New(c Config) *Engine {
 		timeLimit:      c.TimeLimit,
 		maxMemoryBytes: c.MaxMemoryBytes,
 		maxReplyBytes:  c.MaxReplyBytes,
-		cache:          newCache(c.MaxSourceBytes, c.MaxCacheBytes, c.MaxScripts),
+		cache:          newCache(c),
 		running:        map[*interpreter]struct{}{},
 	}
 }
@@ -71,11 +74,19 @@ func New(c Config) *Engine {
 // TimeLimit is how long a run may take.
 func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
 
-// Load compiles a script and keeps it until Flush. The text of an error is that of the reply.
+// Load compiles a script for EVALSHA, unless it is loaded, and keeps it. When there are too many, those are forgotten that
+// were not used, or not for the longest time. It may take milliseconds. The text of an error is that of the reply.
 func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
 
-// Evaluate compiles a script, or finds it compiled; it may be forgotten again. Errors are as Load's.
+// Evaluate compiles a script, unless it is known. Scripts that were not loaded are forgotten as those that were, but have
+// a room of their own. It may take milliseconds. Errors are as Load's.
 func (e *Engine) Evaluate(source []byte) (*Script, error) { return e.cache.get(source, false) }
+
+// Known returns the script of a source if Evaluate needs not compile it, and nil otherwise.
+func (e *Engine) Known(source []byte) *Script { return e.cache.lookup(sha1.Sum(source)) }
+
+// Loaded returns the script of a source if Load needs not compile it, and nil otherwise.
+func (e *Engine) Loaded(source []byte) *Script { return e.cache.isLoaded(sha1.Sum(source)) }
 
 // Lookup returns the script with a SHA-1 in 40 hexadecimal digits of any case, or nil.
 func (e *Engine) Lookup(sha []byte) *Script {

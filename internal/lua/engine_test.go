@@ -90,48 +90,6 @@ func TestCompilingIsBounded(t *testing.T) {
 	}
 }
 
-func TestCacheBounds(t *testing.T) {
-	e := newEngine(Config{MaxScripts: 3, MaxCacheBytes: 20_000})
-	loaded, err := e.Load([]byte("return 'kept'"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var seen []*Script
-	for i := range 10 {
-		s, err := e.Evaluate(fmt.Appendf(nil, "return %d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen = append(seen, s)
-		e.Lookup([]byte(seen[0].SHA1)) // stays in use
-	}
-	for i, s := range seen {
-		if known := e.Lookup([]byte(s.SHA1)) != nil; known != (i == 0 || i >= 8) {
-			t.Errorf("script %d known: %v", i, known)
-		}
-	}
-	if e.Lookup([]byte(loaded.SHA1)) != loaded {
-		t.Error("a loaded script was forgotten")
-	}
-	for i := 0; ; i++ {
-		if _, err = e.Load(fmt.Appendf(nil, "return 'loaded %d'", i)); err != nil {
-			break
-		}
-		if i > 1000 {
-			t.Fatal("the cache takes everything")
-		}
-	}
-	if !strings.HasPrefix(err.Error(), "ERR the script cache is full") {
-		t.Error(err)
-	}
-	if s, err := e.Evaluate([]byte("return 'uncached'")); err != nil || e.Lookup([]byte(s.SHA1)) != nil {
-		t.Errorf("EVAL with a full cache: %v", err)
-	}
-	if _, bytes := e.CacheStats(); bytes > 20_000 {
-		t.Errorf("%d bytes cached", bytes)
-	}
-}
-
 func TestFlags(t *testing.T) {
 	e := newEngine(Config{})
 	s, err := e.Load([]byte("#!lua flags=no-writes,allow-oom,,allow-stale flags=no-cluster,allow-cross-slot-keys\nreturn 1"))

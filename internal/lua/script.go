@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,6 +15,8 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 
+	"cellserver/internal/lua/bound"
+	"cellserver/internal/lua/effort"
 	"cellserver/internal/lua/message"
 	"cellserver/internal/lua/native"
 	"cellserver/internal/lua/rewrite"
@@ -41,9 +44,8 @@ type Script struct {
 	guards    []rewrite.Guard
 	costBytes int
 
-	// What the cache knows; its mutex guards kept.
-	kept     bool
-	lastUsed atomic.Int64
+	usedAt atomic.Int64 // by the cache's clock
+	at     place        // in the cache, whose mutex guards it
 }
 
 type scriptKey [sha1.Size]byte
@@ -69,6 +71,9 @@ func compile(key scriptKey, source []byte) (*Script, error) {
 	if err != nil {
 		return nil, errors.New(compileError + message.AtLine(1) + err.Error())
 	}
+	if err = effort.Check(chunk); err != nil {
+		return nil, errors.New(compileError + message.AtLine(1) + err.Error())
+	}
 	if s.proto, err = vm.Compile(chunk, message.Chunk); err == nil {
 		s.costBytes, err = shrink(s.proto)
 	}
@@ -79,9 +84,23 @@ func compile(key scriptKey, source []byte) (*Script, error) {
 	return s, nil
 }
 
+// politeReader lets others have the processor while a source is parsed, which takes up to some 100 ns a byte.
+type politeReader struct{ rest []byte }
+
+func (r *politeReader) Read(p []byte) (n int, err error) {
+	const piece = 512
+	bound.Yield()
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	n = copy(p[:min(len(p), piece)], r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
 // parseChunk parses Lua; the message of an error is Lua's in its form, if not in every word.
 func parseChunk(body []byte) ([]ast.Stmt, error) {
-	chunk, err := parse.Parse(bytes.NewReader(body), message.Chunk)
+	chunk, err := parse.Parse(&politeReader{body}, message.Chunk)
 	if err == nil {
 		return chunk, nil
 	}

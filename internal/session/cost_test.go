@@ -68,6 +68,7 @@ func TestRulesAndScriptsAllocateLittle(t *testing.T) {
 		{"EVAL of one number", r.Session(), resptest.Encode("EVAL", native+"[1]", "1", "user0", "1000000", "1000000", "1")},
 		{"EVALSHA", r.Session(), resptest.Encode("EVALSHA", rig.SHAOf(native), "1", "user0", "1000000", "1000000", "1")},
 	} {
+		rig.Say(t, tt.s, tt.in) // compiles it
 		in, out := []byte(tt.in), make([]byte, 0, 64<<10)
 		allocs := testing.AllocsPerRun(100, func() {
 			if n, replies, status := tt.s.Feed(in, out); n != len(in) || status != peer.NeedInput || replies[0] == '-' {

@@ -71,7 +71,8 @@ type execution struct {
 	watch   store.Watch // nil without WATCH
 	replies replyMode   // in the beginning
 	name    string      // as the client spells it
-	session *Session    // what has executed the steps; nil if a watched key had changed
+	scripts compiledScripts
+	session *Session // what has executed the steps; nil if a watched key had changed
 }
 
 func (s *Session) newExecution() *execution {
@@ -88,6 +89,9 @@ func (s *Session) newExecution() *execution {
 // here, and not by finishExec, for it is a part of what they do also when their client has gone.
 func (x *execution) run(ctx context.Context) {
 	e := x.client.engine
+	if x.plan.Scripts {
+		x.scripts = x.client.compileSteps(x.steps)
+	}
 	x.plan.Run(e.txs, e.config.Now, func(in *transact.Space) { x.execute(ctx, in) })
 	left, db := &inner{}, x.client.db
 	if x.session != nil {
@@ -108,6 +112,7 @@ func (x *execution) execute(ctx context.Context, in *transact.Space) {
 	}
 	// From here on all is executed, or a transaction could be cut in half.
 	s := x.client.child(context.WithoutCancel(ctx), inExec, in)
+	s.inner.scripts = x.scripts
 	s.borrow()
 	defer s.giveBack()
 	for _, q := range x.steps {

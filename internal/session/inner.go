@@ -16,8 +16,9 @@ type inner struct {
 	declared []store.Key     // of a script
 	readOnly bool            // the script is
 
-	lastError string // of a script's commands
-	scriptsNs int64  // that the scripts of EXEC have taken
+	scripts   compiledScripts // of EXEC
+	lastError string          // of a script's commands
+	scriptsNs int64           // that the scripts of EXEC have taken
 
 	// What is left to do when the keys are let go of:
 

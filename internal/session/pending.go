@@ -97,12 +97,22 @@ func (s *Session) resume() bool {
 	if p.muted {
 		s.w.Buf = s.w.Buf[:before]
 	}
+	if s.pending != p {
+		s.pending.follow(p)
+		return false
+	}
 	s.pending = nil
 	s.countPending(p)
 	if p.next != nil {
 		s.goOn(*p.next)
 	}
 	return s.pending == nil
+}
+
+// follow makes a pending the next part of a command.
+func (p *pending) follow(first *pending) {
+	p.command, p.args, p.beganNs, p.muted = first.command, first.args, first.beganNs, first.muted
+	p.handlerNs = first.handlerNs + first.workNs
 }
 
 // cancelled replies to a command that was cancelled before it ran.

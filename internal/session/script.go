@@ -31,11 +31,40 @@ func (s *Session) eval(args [][]byte, readOnly bool) error {
 	if err != nil {
 		return err
 	}
-	script, err := s.engine.config.Scripts.Evaluate(args[1])
-	if err != nil {
-		return err
+	var script *lua.Script
+	if s.inner != nil { // EXEC has compiled it
+		script, err = s.inner.scripts.get(args[1])
+	} else {
+		script = s.engine.config.Scripts.Known(args[1])
 	}
-	return s.runScript(args[0], script, keys, argv, readOnly)
+	switch {
+	case err != nil:
+		return err
+	case script != nil:
+		return s.runScript(args[0], script, keys, argv, readOnly)
+	}
+	run := s.newScriptRun(args[0], keys, argv, readOnly)
+	run.source = bytes.Clone(args[1])
+	return s.inBackground(s.engine.scripts, run.run, run.finish)
+}
+
+// scriptLoad is SCRIPT LOAD. Compiling may take milliseconds, so it is done as scripts are run.
+func scriptLoad(s *Session, args [][]byte) error {
+	scripts := s.engine.config.Scripts
+	if script := scripts.Loaded(args[2]); script != nil {
+		s.w.BulkString(script.SHA1)
+		return nil
+	}
+	source := bytes.Clone(args[2])
+	var script *lua.Script
+	var problem error
+	return s.inBackground(s.engine.scripts, func(context.Context) { script, problem = scripts.Load(source) }, func(s *Session) error {
+		if problem != nil {
+			return problem
+		}
+		s.w.BulkString(script.SHA1)
+		return nil
+	})
 }
 
 func (s *Session) evalSHA(args [][]byte, readOnly bool) error {
@@ -55,11 +84,10 @@ func (s *Session) evalSHA(args [][]byte, readOnly bool) error {
 
 // runScript runs a script, in the background unless it is one call that needs no interpreter.
 func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte, readOnly bool) error {
-	if readOnly && script.Flags.Shebang && !script.Flags.NoWrites {
-		return reply.Error("ERR Can not execute a script with write flag using *_ro command.")
+	if err := mayRun(script, readOnly); err != nil {
+		return err
 	}
-	readOnly = readOnly || script.Flags.NoWrites
-	if !readOnly && s.runNative(name, script, keys, argv) {
+	if !readOnly && !script.Flags.NoWrites && s.runNative(name, script, keys, argv) {
 		return nil
 	}
 	switch {
@@ -68,14 +96,28 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 	case s.engine.txs == nil:
 		return reply.ErrNoTransactions
 	}
+	run := s.newScriptRun(name, keys, argv, readOnly)
+	run.script = script
+	return s.inBackground(s.engine.scripts, run.run, run.finish)
+}
+
+func mayRun(script *lua.Script, readOnly bool) error {
+	if readOnly && script.Flags.Shebang && !script.Flags.NoWrites {
+		return reply.Error("ERR Can not execute a script with write flag using *_ro command.")
+	}
+	return nil
+}
+
+// newScriptRun returns the run of a script that is still to be set, or its source.
+func (s *Session) newScriptRun(name []byte, keys, argv [][]byte, readOnly bool) *scriptRun {
 	run := &scriptRun{
-		client: s, command: s.engine.config.Catalog.Lookup(name), script: script, readOnly: readOnly,
+		client: s, command: s.engine.config.Catalog.Lookup(name), readOnly: readOnly,
 		keys: argument.CloneAll(keys), argv: argument.CloneAll(argv),
 	}
 	for _, key := range run.keys {
 		run.declared = append(run.declared, store.Key{DB: s.db, Name: key})
 	}
-	return s.inBackground(s.engine.scripts, run.run, run.finish)
+	return run
 }
 
 // runNative does what a script would that is one call of CL.THROTTLE, the one that clients send which have no such
@@ -122,21 +164,69 @@ func (s *Session) replyNative(script *lua.Script, q *store.Request) error {
 	return nil
 }
 
+// compiledScripts are the scripts that a transaction executes by their sources, or why they cannot be executed.
+type compiledScripts map[string]compiledScript
+
+type compiledScript struct {
+	script  *lua.Script
+	problem error
+}
+
+// get returns neither where the source was not compiled.
+func (c compiledScripts) get(source []byte) (*lua.Script, error) {
+	s := c[string(source)]
+	return s.script, s.problem
+}
+
+// compileSteps compiles the scripts of a transaction before it holds any keys. They stay compiled for it whatever happens
+// to the cache. Compiling has no more time than running them.
+func (s *Session) compileSteps(steps []transact.Step) compiledScripts {
+	compiled := compiledScripts{}
+	beganNs := s.engine.config.Now()
+	for _, q := range steps {
+		if q.Command.Name != "eval" && q.Command.Name != "eval_ro" {
+			continue
+		}
+		if _, ok := compiled[string(q.Args[1])]; ok {
+			continue
+		}
+		c := compiledScript{script: s.engine.config.Scripts.Known(q.Args[1])}
+		switch {
+		case c.script != nil:
+		case s.engine.config.Now()-beganNs > int64(s.engine.config.Scripts.TimeLimit()):
+			c.problem = reply.ErrScriptsTooLong
+		default:
+			c.script, c.problem = s.engine.config.Scripts.Evaluate(q.Args[1])
+		}
+		compiled[string(q.Args[1])] = c
+	}
+	return compiled
+}
+
 // scriptRun is a script at work.
 type scriptRun struct {
 	client     *Session         // which waits
 	command    *catalog.Command // that runs it
 	script     *lua.Script
+	source     []byte // of a script that is to be compiled first
 	readOnly   bool
 	keys, argv [][]byte
 	declared   []store.Key
 
-	reply []byte
-	ended bool  // by a bound
-	left  inner // of the last attempt
+	problem error  // it could not be compiled
+	reply   []byte // nil if it was not run
+	ended   bool   // by a bound
+	left    inner  // of the last attempt
 }
 
 func (r *scriptRun) run(ctx context.Context) {
+	if r.source != nil {
+		e := r.client.engine
+		r.script, r.problem = e.config.Scripts.Evaluate(r.source)
+		if r.problem != nil || r.script.Native != nil || e.txs == nil || mayRun(r.script, r.readOnly) != nil {
+			return // finish does the rest, as if it had been known
+		}
+	}
 	if r.client.inner != nil {
 		r.runInExec(ctx)
 	} else {
@@ -166,7 +256,7 @@ func (r *scriptRun) runInExec(ctx context.Context) {
 // it was ended.
 func (r *scriptRun) attempt(ctx context.Context, in *transact.Space) (keep bool) {
 	s := r.client.child(ctx, inScript, in)
-	s.inner.readOnly, s.inner.declared = r.readOnly, r.declared
+	s.inner.readOnly, s.inner.declared = r.readOnly || r.script.Flags.NoWrites, r.declared
 	s.borrow()
 	defer s.giveBack()
 	replied, err := s.engine.config.Scripts.Run(ctx, r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
@@ -176,6 +266,12 @@ func (r *scriptRun) attempt(ctx context.Context, in *transact.Space) (keep bool)
 
 // finish replies on the session that waits.
 func (r *scriptRun) finish(s *Session) error {
+	switch {
+	case r.problem != nil:
+		return r.problem
+	case r.reply == nil:
+		return s.runScript([]byte(r.command.Name), r.script, r.keys, r.argv, r.readOnly)
+	}
 	s.w.Buf = append(s.w.Buf, r.reply...)
 	if r.reply[0] != '-' {
 		return nil

@@ -20,6 +20,8 @@ func ownHandlers() map[string]Handler {
 		"eval_ro":    {own: evalRO},
 		"evalsha":    {own: evalSHA},
 		"evalsha_ro": {own: evalSHARO},
+
+		"script|load": {own: scriptLoad},
 	}
 }
 

@@ -86,7 +86,6 @@ func Handlers(k *Config) map[string]session.Handler {
 		"script|exists":    plain(k.scriptExists),
 		"script|flush":     plain(k.scriptFlush),
 		"script|kill":      plain(k.scriptKill),
-		"script|load":      plain(k.scriptLoad),
 		"shutdown":         onConnection(k.shutdown),
 		"slaveof":          plain(replicaOf),
 		"time":             plain(timeCommand),

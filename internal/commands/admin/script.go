@@ -6,15 +6,6 @@ import (
 	"cellserver/internal/session"
 )
 
-func (k *Config) scriptLoad(c session.Call, args [][]byte) error {
-	script, err := k.Scripts.Load(args[2])
-	if err != nil {
-		return err
-	}
-	c.Reply().BulkString(script.SHA1)
-	return nil
-}
-
 func (k *Config) scriptExists(c session.Call, args [][]byte) error {
 	c.Reply().Array(len(args) - 2)
 	for _, sha := range args[2:] {

@@ -14,3 +14,6 @@ func yield(toThreads bool) {
 		_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // cannot fail
 	}
 }
+
+// Yield lets others go first for once, as a run does now and then.
+func Yield() { yield(true) }

@@ -6,3 +6,6 @@ import "runtime"
 
 // yield lets other goroutines have the processor.
 func yield(bool) { runtime.Gosched() }
+
+// Yield lets others go first for once, as a run does now and then.
+func Yield() { yield(true) }

@@ -85,10 +85,13 @@ func (r *recognizer) returned(e ast.Expr) *Call {
 	return call
 }
 
+// maxArguments is how many a call may have: one that the command takes has fewer.
+const maxArguments = 20
+
 // command takes redis.call('cl.throttle', ...).
 func (r *recognizer) command(e ast.Expr) (*Call, bool) {
 	x, ok := e.(*ast.FuncCallExpr)
-	if !ok || x.Func == nil || len(x.Args) == 0 {
+	if !ok || x.Func == nil || len(x.Args) == 0 || len(x.Args) > maxArguments {
 		return nil, false
 	}
 	function, ok := x.Func.(*ast.AttrGetExpr)
@@ -137,7 +140,7 @@ func (r *recognizer) argument(e ast.Expr) (argument, bool) {
 
 // conversion takes tonumber(x), and tostring(x) of what is a string.
 func (r *recognizer) conversion(x *ast.FuncCallExpr) (argument, bool) {
-	if x.Func == nil || len(x.Args) != 1 {
+	if x.Func == nil || len(x.Args) != 1 || !isName(x.Func, "tonumber") && !isName(x.Func, "tostring") {
 		return argument{}, false
 	}
 	value, ok := r.argument(x.Args[0])

@@ -24,7 +24,8 @@ type declaration struct {
 
 // A resolver finds out which variables closures share.
 type resolver struct {
-	scopes   []map[string]*variable // the innermost last
+	visible  map[string][]*variable // the innermost last
+	names    []string               // that are visible, in the order of their declarations
 	function int
 	depth    int
 	uses     map[*ast.IdentExpr]*variable
@@ -38,7 +39,7 @@ func canCatch(source []byte) bool {
 }
 
 func resolve(chunk []ast.Stmt) *resolver {
-	r := &resolver{uses: map[*ast.IdentExpr]*variable{}, declared: map[declaration]*variable{}}
+	r := &resolver{visible: map[string][]*variable{}, uses: map[*ast.IdentExpr]*variable{}, declared: map[declaration]*variable{}}
 	r.block(chunk)
 	return r
 }
@@ -62,20 +63,21 @@ func (v *variable) shared() bool { return v != nil && v.captured && v.assigned }
 func (r *resolver) declare(node any, names ...string) {
 	for _, name := range names {
 		v := &variable{function: r.function}
-		r.scopes[len(r.scopes)-1][name] = v
+		r.visible[name] = append(r.visible[name], v)
+		r.names = append(r.names, name)
 		r.declared[declaration{node, name}] = v
 	}
 }
 
 func (r *resolver) use(x *ast.IdentExpr, assigned bool) {
-	for i := len(r.scopes) - 1; i >= 0; i-- {
-		if v := r.scopes[i][x.Value]; v != nil {
-			r.uses[x] = v
-			v.captured = v.captured || v.function != r.function
-			v.assigned = v.assigned || assigned
-			return
-		}
+	variables := r.visible[x.Value]
+	if len(variables) == 0 {
+		return
 	}
+	v := variables[len(variables)-1]
+	r.uses[x] = v
+	v.captured = v.captured || v.function != r.function
+	v.assigned = v.assigned || assigned
 }
 
 func (r *resolver) block(stmts []ast.Stmt, then ...ast.Expr) {
@@ -89,13 +91,16 @@ func (r *resolver) blockOf(node any, names []string, stmts []ast.Stmt, then ...a
 	if r.depth > maxDepth {
 		return // the rewriter will refuse it
 	}
-	r.scopes = append(r.scopes, map[string]*variable{})
+	outer := len(r.names)
 	r.declare(node, names...)
 	for _, s := range stmts {
 		r.stmt(s)
 	}
 	r.exprs(then)
-	r.scopes = r.scopes[:len(r.scopes)-1]
+	for _, name := range r.names[outer:] {
+		r.visible[name] = r.visible[name][:len(r.visible[name])-1]
+	}
+	r.names = r.names[:outer]
 }
 
 func (r *resolver) stmt(s ast.Stmt) {
