@@ -68,9 +68,6 @@ func New(c Config) *Engine {
 	}
 }
 
-// TimeLimit is how long a run may take.
-func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
-
 // Load compiles a script and keeps it until Flush. The text of an error is that of the reply.
 func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
 
@@ -88,6 +85,9 @@ func (e *Engine) Lookup(sha []byte) *Script {
 	}
 	return e.cache.lookup(key)
 }
+
+// TimeLimit is how long a run may take.
+func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
 
 // Flush forgets all scripts. Runs go on.
 func (e *Engine) Flush() { e.cache.flush() }
@@ -118,18 +118,19 @@ type EndError struct{ Reason string }
 
 func (e *EndError) Error() string { return e.Reason }
 
-// Run runs a script and appends its reply to buf, in RESP3 if that is asked for. There is a reply in every case. The
+// RunWithin runs a script and appends its reply to buf, in RESP3 if that is asked for. There is a reply in every case. The
 // error is nil or an *EndError: the run was cut short, and what the script wrote must not be kept. When ctx is
-// cancelled, the run is ended at its next look at the clock.
-func (e *Engine) Run(ctx context.Context, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
+// cancelled, the run is ended at its next look at the clock. What it takes is taken from the allowance.
+func (e *Engine) RunWithin(ctx context.Context, a *Allowance, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
 	in, _ := e.idle.Get().(*interpreter)
 	if in == nil {
 		in = newInterpreter(e.now)
 	}
-	in.begin(ctx, e, s, host, resp3, buf)
+	in.begin(ctx, e, *a, s, host, resp3, buf)
 	e.enter(in)
 	problem := in.run(keys, argv)
 	e.leave(in)
+	a.Spent += in.Meter.Ran()
 	switch reason, line := in.Meter.Ended(); {
 	case reason != "":
 		reply, err = appendError(buf, message.InScript(reason, s.SHA1, line), resp3), &EndError{reason}

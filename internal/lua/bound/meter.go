@@ -23,8 +23,10 @@ const (
 	// longestLookNs is the most that counts between two looks. If more has passed, others had the processor: a busy
 	// machine must not end scripts that have hardly begun.
 	longestLookNs = int64(10 * time.Millisecond)
-	// wallFactor is how much longer than its limit a run may last if others had the processor.
+	// wallFactor is how much longer than its limit a run may last if others had the processor, and heldFactor one that
+	// others wait for.
 	wallFactor = 20
+	heldFactor = 4
 )
 
 // A Meter counts what a run costs and ends it when that is too much. It is the context of the interpreter, which asks
@@ -42,6 +44,9 @@ type Meter struct {
 	lastLookNs  int64 // after startNs, as the next
 	lastYieldNs int64
 	limitNs     int64
+	held        bool  // others wait for the run
+	toldNs      int64 // the limit that the error names which ends the run, and behind it:
+	hint        string
 
 	kill    atomic.Bool
 	gone    <-chan struct{} // closed when nobody waits for the run any more; nil if that cannot be
@@ -66,6 +71,18 @@ func (m *Meter) Begin(gone <-chan struct{}, limit time.Duration, maxBytes int) {
 	m.kill.Store(false)
 	m.gone = gone
 	m.ended, m.endedAt = "", 0
+	m.Terms(false, limit, "see --lua-time-limit")
+}
+
+// Terms says of the run that has just begun whether others wait for it, so that it keeps its processor, and which limit
+// and hint the error names that ends it: the run's own limit is what others have left of that.
+func (m *Meter) Terms(held bool, limit time.Duration, hint string) {
+	m.held, m.toldNs, m.hint = held, int64(limit), hint
+}
+
+// Ran is how much the run has taken of its limit.
+func (m *Meter) Ran() time.Duration {
+	return time.Duration(m.ranNs + min(m.now()-m.startNs-m.lastLookNs, longestLookNs))
 }
 
 // Kill ends the run at its next look at the clock.
@@ -131,16 +148,24 @@ func (m *Meter) look() {
 	}
 	nowNs := m.now() - m.startNs
 	m.ranNs += min(nowNs-m.lastLookNs, longestLookNs)
-	if m.ranNs > m.limitNs || nowNs > wallFactor*m.limitNs {
-		m.End("ERR script ran longer than " + strconv.FormatFloat(float64(m.limitNs)/1e6, 'f', -1, 64) +
-			" ms and was ended; see --lua-time-limit")
+	if m.ranNs > m.limitNs || nowNs > m.longestNs() {
+		m.End("ERR script ran longer than " + strconv.FormatFloat(float64(m.toldNs)/1e6, 'f', -1, 64) +
+			" ms and was ended; " + m.hint)
 	}
-	if nowNs-m.lastYieldNs >= yieldEveryNs {
+	if nowNs-m.lastYieldNs >= yieldEveryNs && !m.held {
 		yield(m.ranNs > politeAfterNs && nowNs-m.ranNs < m.limitNs)
 		nowNs = m.now() - m.startNs
 		m.lastYieldNs = nowNs
 	}
 	m.lastLookNs = nowNs
+}
+
+// longestNs is what the run may last.
+func (m *Meter) longestNs() int64 {
+	if m.held {
+		return heldFactor * m.limitNs
+	}
+	return wallFactor * m.limitNs
 }
 
 // Charge accounts for n bytes before they are allocated. Nothing is ever credited: what a run allocates in all bounds
