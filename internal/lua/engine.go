@@ -68,6 +68,9 @@ func New(c Config) *Engine {
 	}
 }
 
+// TimeLimit is how long a run may take.
+func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
+
 // Load compiles a script and keeps it until Flush. The text of an error is that of the reply.
 func (e *Engine) Load(source []byte) (*Script, error) { return e.cache.get(source, true) }
 
@@ -85,9 +88,6 @@ func (e *Engine) Lookup(sha []byte) *Script {
 	}
 	return e.cache.lookup(key)
 }
-
-// TimeLimit is how long a run may take.
-func (e *Engine) TimeLimit() time.Duration { return e.timeLimit }
 
 // Flush forgets all scripts. Runs go on.
 func (e *Engine) Flush() { e.cache.flush() }
