@@ -23,10 +23,11 @@ const (
 	// longestLookNs is the most that counts between two looks. If more has passed, others had the processor: a busy
 	// machine must not end scripts that have hardly begun.
 	longestLookNs = int64(10 * time.Millisecond)
-	// wallFactor is how much longer than its limit a run may last if others had the processor, and heldFactor one that
-	// others wait for.
+	// heldLookNs is that for a run that others wait for, whose limit is less than the time for which a busy machine may
+	// take its processor away.
+	heldLookNs = int64(time.Millisecond)
+	// wallFactor is how much longer than its limit a run may last if others had the processor.
 	wallFactor = 20
-	heldFactor = 4
 )
 
 // A Meter counts what a run costs and ends it when that is too much. It is the context of the interpreter, which asks
@@ -82,7 +83,7 @@ func (m *Meter) Terms(held bool, limit time.Duration, hint string) {
 
 // Ran is how much the run has taken of its limit.
 func (m *Meter) Ran() time.Duration {
-	return time.Duration(m.ranNs + min(m.now()-m.startNs-m.lastLookNs, longestLookNs))
+	return time.Duration(m.ranNs + m.sinceLook(m.now()-m.startNs))
 }
 
 // Kill ends the run at its next look at the clock.
@@ -147,8 +148,8 @@ func (m *Meter) look() {
 	default:
 	}
 	nowNs := m.now() - m.startNs
-	m.ranNs += min(nowNs-m.lastLookNs, longestLookNs)
-	if m.ranNs > m.limitNs || nowNs > m.longestNs() {
+	m.ranNs += m.sinceLook(nowNs)
+	if m.ranNs > m.limitNs || nowNs > wallFactor*m.limitNs {
 		m.End("ERR script ran longer than " + strconv.FormatFloat(float64(m.toldNs)/1e6, 'f', -1, 64) +
 			" ms and was ended; " + m.hint)
 	}
@@ -160,12 +161,12 @@ func (m *Meter) look() {
 	m.lastLookNs = nowNs
 }
 
-// longestNs is what the run may last.
-func (m *Meter) longestNs() int64 {
+// sinceLook is what counts of the time since the last look.
+func (m *Meter) sinceLook(nowNs int64) int64 {
 	if m.held {
-		return heldFactor * m.limitNs
+		return min(nowNs-m.lastLookNs, heldLookNs)
 	}
-	return wallFactor * m.limitNs
+	return min(nowNs-m.lastLookNs, longestLookNs)
 }
 
 // Charge accounts for n bytes before they are allocated. Nothing is ever credited: what a run allocates in all bounds
