@@ -42,6 +42,8 @@ type Command struct {
 	QuantityAt int
 	// Long says that a call may take milliseconds, so that others are served before the next one of the client.
 	Long bool
+	// Cost is what a call takes while others wait for it.
+	Cost Cost
 	// Refusal is why there is no such command here; where it is not empty, the command is in no list.
 	Refusal string
 	// Differs says how it differs from Redis's command of the name.
@@ -50,6 +52,18 @@ type Command struct {
 	ID int // its place among Catalog.Commands
 
 	del *Command // of a command with a quantity: DEL
+}
+
+// Cost is what a call takes in a transaction, at most, beyond what any call takes for itself, its arguments and its keys. It
+// is in steps of about a nanosecond, of which a transaction that others wait for has a bounded number.
+type Cost struct {
+	Call   int // of each call
+	Client int // for each client that is connected
+	Slot   int // for each slot of the store, by a command that goes through all of them
+	// Pattern is where the pattern stands with which such a command compares all names; 0 for none.
+	Pattern int
+	// Options says that its options are those of SCAN: COUNT says through how many it goes, and MATCH is the pattern.
+	Options bool
 }
 
 // Flag is a set of properties of a command.

@@ -130,6 +130,10 @@ func expiryRows() []*Command {
 	}
 }
 
+// countSteps is what DBSIZE takes for each slot of the store: 5 to 9 ns were measured, up to 4 million keys. What collects
+// names takes 26 to 33 ns and the reply, and FLUSHDB 12 ns for a slot that stays and up to 50 for one that it empties.
+const countSteps = 10
+
 // keyspaceRows are about all keys.
 func keyspaceRows() []*Command {
 	keyspace, dangerous := []string{"keyspace"}, []string{"keyspace", "dangerous"}
@@ -138,22 +142,23 @@ func keyspaceRows() []*Command {
 		{
 			Name: "dbsize", Arity: 1, Flags: FlagReadonly | FlagFast | FlagWhole, Categories: keyspace,
 			Group: "server", Since: "1.0.0", Complexity: perEntry,
-			Summary: "Counts the live keys of the database",
+			Summary: "Counts the live keys of the database", Cost: Cost{Slot: countSteps},
 		},
 		{
 			Name: "flushall", Arity: -1, Flags: FlagWrite | FlagWhole | FlagRefill, Categories: dangerous, Long: true,
 			Group: "server", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Removes all keys of all databases", Args: flushArgs(),
+			Summary: "Removes all keys of all databases", Args: flushArgs(), Cost: Cost{Call: 100_000},
 		},
 		{
 			Name: "flushdb", Arity: -1, Flags: FlagWrite | FlagWhole | FlagRefill, Categories: dangerous,
 			Group: "server", Since: "1.0.0", Complexity: perEntry,
-			Summary: "Removes all keys of the database", Args: flushArgs(),
+			Summary: "Removes all keys of the database", Args: flushArgs(), Cost: Cost{Slot: 50},
 		},
 		{
 			Name: "keys", Arity: 2, Flags: FlagReadonly | FlagWhole, Categories: dangerous,
 			Group: "generic", Since: "1.0.0", Complexity: perEntry,
 			Summary: "Returns the keys that match a pattern", Args: []Arg{{Name: "pattern", Type: "pattern"}},
+			Cost:    Cost{Slot: 50, Pattern: 1},
 			Differs: "Runs in the background. A reply longer than --max-output-bytes is an error.",
 		},
 		{
@@ -167,6 +172,7 @@ func keyspaceRows() []*Command {
 				{Name: "type", Type: "string", Token: "TYPE", Optional: true},
 			},
 			Differs: "Returns each key at most once.",
+			Cost:    Cost{Slot: 50, Options: true},
 		},
 	}
 }

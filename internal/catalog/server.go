@@ -29,6 +29,7 @@ func serverRows() []*Command {
 			Group: "server", Since: "1.0.0", Complexity: "O(N) in the number of entries",
 			Summary: "Returns the state and the statistics of the server",
 			Args:    []Arg{{Name: "section", Type: "string", Optional: true, Multiple: true}},
+			Cost:    Cost{Call: 500_000, Slot: countSteps},
 		},
 		{
 			Name: "memory", Arity: -2, Subs: memoryRows(),

@@ -129,18 +129,19 @@ type EndError struct{ Reason string }
 
 func (e *EndError) Error() string { return e.Reason }
 
-// Run runs a script and appends its reply to buf, in RESP3 if that is asked for. There is a reply in every case. The
+// RunWithin runs a script and appends its reply to buf, in RESP3 if that is asked for. There is a reply in every case. The
 // error is nil or an *EndError: the run was cut short, and what the script wrote must not be kept. When ctx is
-// cancelled, the run is ended at its next look at the clock.
-func (e *Engine) Run(ctx context.Context, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
+// cancelled, the run is ended at its next look at the clock. What it takes is taken from the allowance.
+func (e *Engine) RunWithin(ctx context.Context, a *Allowance, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
 	in, _ := e.idle.Get().(*interpreter)
 	if in == nil {
 		in = newInterpreter(e.now)
 	}
-	in.begin(ctx, e, s, host, resp3, buf)
+	in.begin(ctx, e, *a, s, host, resp3, buf)
 	e.enter(in)
 	problem := in.run(keys, argv)
 	e.leave(in)
+	a.Spent += in.Meter.Ran()
 	switch reason, line := in.Meter.Ended(); {
 	case reason != "":
 		reply, err = appendError(buf, message.InScript(reason, s.SHA1, line), resp3), &EndError{reason}

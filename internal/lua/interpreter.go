@@ -56,8 +56,9 @@ func newInterpreter(now func() int64) *interpreter {
 	return in
 }
 
-func (in *interpreter) begin(ctx context.Context, e *Engine, s *Script, host Host, resp3 bool, buf []byte) {
-	in.Meter.Begin(ctx.Done(), e.timeLimit, e.maxMemoryBytes)
+func (in *interpreter) begin(ctx context.Context, e *Engine, a Allowance, s *Script, host Host, resp3 bool, buf []byte) {
+	in.Meter.Begin(ctx.Done(), a.Left(), e.maxMemoryBytes)
+	in.Meter.Terms(a.Held, a.Limit, a.Hint)
 	in.random.Reset()
 	in.redis.Begin(host)
 	in.script, in.host = s, host

@@ -27,6 +27,10 @@ const (
 	ErrScriptsTooLong   Error = "ERR the scripts of the transaction have taken longer than --lua-time-limit together; this one was not executed"
 	ErrCancelled        Error = "ERR the client closed its side of the connection before this command was done; it was cancelled"
 
+	ErrKeysChanged     Error = "ERR other clients have changed its keys in each of its attempts; nothing was executed: try again, with fewer commands at once"
+	ErrScriptContended Error = "ERR other clients have changed the keys of the script in each of its attempts, until its time was spent (see --lua-time-limit), " +
+		"and a script that takes longer than 5 ms can not keep them out; nothing was written: try again, with fewer keys or a shorter script"
+
 	ErrNoTransactions Error = "ERR the store of this server has no transactions; send the commands one by one"
 	ErrNoWatch        Error = "ERR the store of this server cannot watch keys"
 	ErrNoWalk         Error = "ERR the store of this server has no commands about all keys"
@@ -40,6 +44,19 @@ func Undeclared(key []byte) error {
 // NotWithKeys refuses a transaction that would do, while it holds keys, what others should not wait for.
 func NotWithKeys(c *catalog.Command) error {
 	return Error("ERR '" + c.FullName() + "' can not be executed in a transaction together with commands on keys; send it on its own")
+}
+
+// TooLongHeld refuses a transaction that would hold up others for longer than it may, in steps of a nanosecond. Most of it
+// is for one command.
+func TooLongHeld(c *catalog.Command, steps, most int) error {
+	ms := func(steps int) string { return strconv.FormatFloat(float64(steps)/1e6, 'f', 1, 64) }
+	return Error("ERR it could hold up all other clients for " + ms(steps) + " ms, and " + ms(most) + " are allowed; most of that is for '" +
+		c.FullName() + "': send that command outside the transaction, or fewer commands at once")
+}
+
+// TooManyKeys refuses a script or transaction that would hold up others by the number of its keys alone.
+func TooManyKeys(most int) error {
+	return Error("ERR more than " + strconv.Itoa(most) + " different keys at once could hold up all other clients; use fewer in one script or transaction")
 }
 
 // StoreFailed is an error of the store, in one line.

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"bytes"
-
 	"cellserver/internal/acl"
 	"cellserver/internal/catalog"
 	"cellserver/internal/reply"
@@ -86,7 +84,7 @@ func (s *Session) admitInScript(c *catalog.Command, args [][]byte) error {
 	}
 	var err error
 	c.Keys.Each(args, func(name []byte) {
-		if !s.declared(name) {
+		if !s.inner.declared.has(s.db, name) {
 			err = reply.Undeclared(name)
 		}
 	})
@@ -139,15 +137,6 @@ func (s *Session) noteDenial(d acl.Denial) {
 	nowNs := s.now()
 	d.ClientInfo = s.client.Line(nowNs)
 	s.engine.config.ACLLog.Add(nowNs, d)
-}
-
-func (s *Session) declared(name []byte) bool {
-	for _, key := range s.inner.declared {
-		if key.DB == s.db && bytes.Equal(key.Name, name) {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *Session) checkKeys(c *catalog.Command, args [][]byte) error {

@@ -53,6 +53,7 @@ type Engine struct {
 	live     transact.Space // the store as it is
 	watcher  store.Watcher
 	txs      store.Transactor
+	stage    transact.Stage
 	decider  decide.Decider
 	scratch  sync.Pool
 	// Slots bound how much runs in the background at once, so that the event loops have processors left to run on.
@@ -76,6 +77,7 @@ func NewEngine(c Config) (*Engine, error) {
 	e.live.All, _ = c.Store.(store.Walker)
 	e.watcher, _ = c.Store.(store.Watcher)
 	e.txs, _ = c.Store.(store.Transactor)
+	e.stage = transact.Stage{Store: c.Store, Txs: e.txs, Now: c.Now, Clients: c.Clients.Len, MaxKeyBytes: c.MaxKeyBytes}
 	e.scratch.New = func() any { return e.newScratch() }
 	own := ownHandlers()
 	for _, command := range c.Catalog.Commands() {

@@ -6,6 +6,7 @@ import (
 	"cellserver/internal/acl"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
+	"cellserver/internal/lua"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/reply"
@@ -34,23 +35,22 @@ func exec(s *Session, args [][]byte) error {
 		if x.plan.Scripts {
 			slots = s.engine.scripts
 		}
-		return s.inBackground(slots, x.run, func(s *Session) error {
-			s.finishExec(x)
-			return nil
-		})
+		return s.inBackground(slots, x.run, func(s *Session) error { return s.finishExec(x) })
 	}
 	x.run(context.Background())
-	s.finishExec(x)
-	return nil
+	return s.finishExec(x)
 }
 
 // finishExec replies with what an execution left, and takes over what its commands made of the session.
-func (s *Session) finishExec(x *execution) {
+func (s *Session) finishExec(x *execution) error {
 	s.unwatch()
 	s.client.Change(func(i *clients.Info) { i.Queued = -1 })
-	if x.session == nil {
+	switch {
+	case x.err != nil:
+		return reply.ExecAborted(x.err)
+	case x.session == nil:
 		s.w.NullArray()
-		return
+		return nil
 	}
 	s.db = x.session.db
 	s.w.Array(len(x.steps))
@@ -61,18 +61,21 @@ func (s *Session) finishExec(x *execution) {
 	if x.session.status == peer.Close {
 		s.status = peer.Close
 	}
+	return nil
 }
 
 // execution is EXEC at work.
 type execution struct {
-	client  *Session // which waits
-	steps   []transact.Step
-	plan    *transact.Plan
-	watch   store.Watch // nil without WATCH
-	replies replyMode   // in the beginning
-	name    string      // as the client spells it
-	scripts compiledScripts
-	session *Session // what has executed the steps; nil if a watched key had changed
+	client   *Session // which waits
+	steps    []transact.Step
+	plan     *transact.Plan
+	watch    store.Watch // nil without WATCH
+	replies  replyMode   // in the beginning
+	name     string      // as the client spells it
+	compiled compiledScripts
+	scripts  lua.Allowance // what its scripts may take together
+	session  *Session      // what has executed the steps; nil if a watched key had changed
+	err      error         // why nothing was executed
 }
 
 func (s *Session) newExecution() *execution {
@@ -82,6 +85,9 @@ func (s *Session) newExecution() *execution {
 		x.watch, watched = s.watched.Watch, s.watched.Keys
 	}
 	x.plan = transact.NewPlan(x.steps, s.db, s.engine.config.Databases, watched)
+	if x.plan.Scripts {
+		x.scripts = s.engine.config.Scripts.Allowance()
+	}
 	return x
 }
 
@@ -90,9 +96,9 @@ func (s *Session) newExecution() *execution {
 func (x *execution) run(ctx context.Context) {
 	e := x.client.engine
 	if x.plan.Scripts {
-		x.scripts = x.client.compileSteps(x.steps)
+		x.compiled = x.client.compileSteps(x.steps)
 	}
-	x.plan.Run(e.txs, e.config.Now, func(in *transact.Space) { x.execute(ctx, in) })
+	x.err = x.carryOut(ctx)
 	left, db := &inner{}, x.client.db
 	if x.session != nil {
 		left, db = x.session.inner, x.session.db
@@ -104,18 +110,60 @@ func (x *execution) run(ctx context.Context) {
 	x.client.settle(left)
 }
 
-func (x *execution) execute(ctx context.Context, in *transact.Space) {
+// carryOut makes all attempts. With an error nothing was executed.
+func (x *execution) carryOut(ctx context.Context) error {
+	stage := x.client.engine.stage
+	if !x.plan.OnSnapshots() {
+		return x.hold(ctx, stage)
+	}
+	keys := x.plan.Keys()
+	if err := transact.CheckKeys(keys); err != nil {
+		return err
+	}
+	c := contention{ctx: ctx, steps: x.plan.Steps(stage), scripts: &x.scripts}
+	if stage.Optimistically(keys, func(in *transact.Space) transact.Verdict {
+		return c.judge(x.execute(ctx, in))
+	}, c.next) {
+		return nil
+	}
+	x.session = nil
+	return reply.ErrKeysChanged
+}
+
+// leastScriptSteps are left to the scripts of a transaction that others wait for, or it is refused.
+const leastScriptSteps = 1_000_000
+
+func (x *execution) hold(ctx context.Context, stage transact.Stage) error {
+	most := transact.MaxHeldSteps
+	if x.plan.Scripts {
+		holdScripts(&x.scripts, x.plan.Steps(stage))
+		most -= leastScriptSteps
+	}
+	return x.plan.Hold(stage, most, func(in *transact.Space) transact.Verdict {
+		x.execute(ctx, in)
+		return transact.Keep
+	})
+}
+
+// execute executes the steps, and reports what becomes of that. While others wait for it, all is executed, and so it is
+// where it could not be undone, or a transaction could be cut in half.
+func (x *execution) execute(ctx context.Context, in *transact.Space) attempted {
 	x.session = nil
 	// A session that has ended watches nothing any more, and has ended ctx before.
 	if x.watch != nil && (x.watch.Dirty(in.NowNs) || ctx.Err() != nil) {
-		return
+		return attempted{}
 	}
-	// From here on all is executed, or a transaction could be cut in half.
-	s := x.client.child(context.WithoutCancel(ctx), inExec, in)
-	s.inner.scripts = x.scripts
+	if in.Held || !x.plan.MayEnd() {
+		ctx = context.WithoutCancel(ctx)
+	}
+	s := x.client.child(ctx, inExec, in)
+	s.inner.compiled, s.inner.scripts = x.compiled, &x.scripts
 	s.borrow()
 	defer s.giveBack()
 	for _, q := range x.steps {
+		if ctx.Err() != nil {
+			return attempted{ended: true}
+		}
 		if err := s.mayExecuteQueued(q); err != nil {
 			s.fail(err)
 			continue
@@ -124,6 +172,7 @@ func (x *execution) execute(ctx context.Context, in *transact.Space) {
 		s.flush()
 	}
 	x.session = s
+	return attempted{timedOut: s.inner.timedOut}
 }
 
 // mayExecuteQueued refuses what EXEC must not do any more.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"cellserver/internal/acl"
-	"cellserver/internal/background"
 	"cellserver/internal/argument"
+	"cellserver/internal/background"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/observe"
@@ -141,14 +141,15 @@ func TestScriptOutcomes(t *testing.T) {
 // TestTimeOfScriptsTogether: the next one is not executed when those before have taken the time of one.
 func TestTimeOfScriptsTogether(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Store = storetest.Bare(shard.New()) }) // for an error of what would be executed
-	limitNs := int64(r.config.Scripts.TimeLimit())
-	for takenNs, want := range map[int64]error{
-		0: reply.ErrNoTransactions, limitNs - 1: reply.ErrNoTransactions, limitNs: reply.ErrScriptsTooLong, limitNs + 1: reply.ErrScriptsTooLong,
+	allowance := r.config.Scripts.Allowance()
+	for taken, want := range map[time.Duration]error{
+		0: reply.ErrNoTransactions, allowance.Limit - 1: reply.ErrNoTransactions, allowance.Limit: reply.ErrScriptsTooLong, allowance.Limit + 1: reply.ErrScriptsTooLong,
 	} {
 		child := r.session().child(t.Context(), inExec, &transact.Space{NowNs: t0})
-		child.inner.scriptsNs = takenNs
+		allowance.Spent = taken
+		child.inner.scripts = &allowance
 		if err := eval(child, [][]byte{[]byte("eval"), []byte("return 1"), []byte("0")}); !errors.Is(err, want) {
-			t.Errorf("%d ns: got %v, want %v", takenNs, err, want)
+			t.Errorf("%s: got %v, want %v", taken, err, want)
 		}
 	}
 }

@@ -5,20 +5,21 @@ import (
 	"log/slog"
 
 	"cellserver/internal/clients"
+	"cellserver/internal/lua"
 	"cellserver/internal/resp"
-	"cellserver/internal/store"
 	"cellserver/internal/transact"
 )
 
 // inner is what a session for EXEC or a script has beyond a client's.
 type inner struct {
 	ctx      context.Context // ends when the client is gone
-	declared []store.Key     // of a script
+	declared declared        // of a script
 	readOnly bool            // the script is
 
-	scripts   compiledScripts // of EXEC
 	lastError string          // of a script's commands
-	scriptsNs int64           // that the scripts of EXEC have taken
+	compiled  compiledScripts // of EXEC
+	scripts   *lua.Allowance  // of EXEC
+	timedOut  bool            // and a script of EXEC was ended, or not executed, for that
 
 	// What is left to do when the keys are let go of:
 

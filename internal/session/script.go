@@ -33,7 +33,7 @@ func (s *Session) eval(args [][]byte, readOnly bool) error {
 	}
 	var script *lua.Script
 	if s.inner != nil { // EXEC has compiled it
-		script, err = s.inner.scripts.get(args[1])
+		script, err = s.inner.compiled.get(args[1])
 	} else {
 		script = s.engine.config.Scripts.Known(args[1])
 	}
@@ -91,7 +91,8 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 		return nil
 	}
 	switch {
-	case s.inner != nil && s.inner.scriptsNs >= int64(s.engine.config.Scripts.TimeLimit()):
+	case s.inner != nil && s.inner.scripts.Left() <= 0:
+		s.inner.timedOut = true
 		return reply.ErrScriptsTooLong
 	case s.engine.txs == nil:
 		return reply.ErrNoTransactions
@@ -110,14 +111,10 @@ func mayRun(script *lua.Script, readOnly bool) error {
 
 // newScriptRun returns the run of a script that is still to be set, or its source.
 func (s *Session) newScriptRun(name []byte, keys, argv [][]byte, readOnly bool) *scriptRun {
-	run := &scriptRun{
+	return &scriptRun{
 		client: s, command: s.engine.config.Catalog.Lookup(name), readOnly: readOnly,
 		keys: argument.CloneAll(keys), argv: argument.CloneAll(argv),
 	}
-	for _, key := range run.keys {
-		run.declared = append(run.declared, store.Key{DB: s.db, Name: key})
-	}
-	return run
 }
 
 // runNative does what a script would that is one call of CL.THROTTLE, the one that clients send which have no such
@@ -211,7 +208,9 @@ type scriptRun struct {
 	source     []byte // of a script that is to be compiled first
 	readOnly   bool
 	keys, argv [][]byte
-	declared   []store.Key
+	declared   declared
+
+	scripts lua.Allowance // of all attempts, where it is not EXEC's
 
 	problem error  // it could not be compiled
 	reply   []byte // nil if it was not run
@@ -227,11 +226,11 @@ func (r *scriptRun) run(ctx context.Context) {
 			return // finish does the rest, as if it had been known
 		}
 	}
+	r.declared = newDeclared(r.client.db, r.keys)
 	if r.client.inner != nil {
 		r.runInExec(ctx)
 	} else {
-		e := r.client.engine
-		transact.Optimistically(e.txs, e.config.Now, r.declared, func(in *transact.Space) (keep bool) { return r.attempt(ctx, in) })
+		r.runAlone(ctx)
 	}
 	outcome := observe.ScriptCompleted
 	switch {
@@ -244,24 +243,47 @@ func (r *scriptRun) run(ctx context.Context) {
 	r.client.settle(&r.left)
 }
 
+func (r *scriptRun) runAlone(ctx context.Context) {
+	e := r.client.engine
+	if err := transact.CheckKeys(r.declared.keys); err != nil {
+		r.fail(err)
+		return
+	}
+	r.scripts = e.config.Scripts.Allowance()
+	c := contention{ctx: ctx, scripts: &r.scripts}
+	if !e.stage.Optimistically(r.declared.keys, func(in *transact.Space) transact.Verdict {
+		return c.judge(r.attempt(ctx, in, &r.scripts))
+	}, c.next) {
+		r.fail(reply.ErrScriptContended)
+	}
+}
+
+// fail replies why nothing that the script has done is kept.
+func (r *scriptRun) fail(err error) {
+	w := resp.Writer{}
+	w.Error(reply.Text(err))
+	r.reply, r.ended, r.left = w.Buf, true, inner{}
+}
+
 // runInExec runs the script as a part of a transaction, and takes back what it wrote if it was ended.
 func (r *scriptRun) runInExec(ctx context.Context) {
 	s := r.client
-	beganNs := s.engine.config.Now()
-	defer func() { s.inner.scriptsNs += s.engine.config.Now() - beganNs }()
-	transact.OrUndo(s.space, r.declared, func() (keep bool) { return r.attempt(ctx, s.space) })
+	transact.OrUndo(s.space, r.declared.keys, func() (keep bool) {
+		a := r.attempt(ctx, s.space, s.inner.scripts)
+		s.inner.timedOut = s.inner.timedOut || a.timedOut
+		return !a.ended
+	})
 }
 
-// attempt runs the script and reports whether its writes are to be kept: also when it failed, as in Redis, but not when
-// it was ended.
-func (r *scriptRun) attempt(ctx context.Context, in *transact.Space) (keep bool) {
+// attempt runs the script. Its writes are to be kept unless it was ended: also when it failed, as in Redis.
+func (r *scriptRun) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allowance) attempted {
 	s := r.client.child(ctx, inScript, in)
 	s.inner.readOnly, s.inner.declared = r.readOnly || r.script.Flags.NoWrites, r.declared
 	s.borrow()
 	defer s.giveBack()
-	replied, err := s.engine.config.Scripts.Run(ctx, r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
+	replied, err := s.engine.config.Scripts.RunWithin(ctx, scripts, r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
 	r.reply, r.ended, r.left = replied, err != nil, *s.inner
-	return !r.ended
+	return attempted{ended: r.ended, timedOut: r.ended && scripts.Left() <= 0}
 }
 
 // finish replies on the session that waits.
@@ -283,6 +305,42 @@ func (r *scriptRun) finish(s *Session) error {
 		records.Errors.Count(text)
 	}
 	return nil
+}
+
+// declared is the keys that a script may use.
+type declared struct {
+	keys  []store.Key
+	names map[string]struct{} // nil for a few
+}
+
+// fewDeclared are found faster one by one.
+const fewDeclared = 16
+
+func newDeclared(db uint16, names [][]byte) declared {
+	d := declared{keys: make([]store.Key, len(names))}
+	for i, name := range names {
+		d.keys[i] = store.Key{DB: db, Name: name}
+	}
+	if len(names) > fewDeclared {
+		d.names = make(map[string]struct{}, len(names))
+		for _, name := range names {
+			d.names[string(name)] = struct{}{}
+		}
+	}
+	return d
+}
+
+func (d *declared) has(db uint16, name []byte) bool {
+	if d.names != nil {
+		_, ok := d.names[string(name)]
+		return ok && db == d.keys[0].DB
+	}
+	for i := range d.keys {
+		if d.keys[i].DB == db && bytes.Equal(d.keys[i].Name, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // scriptHost is what a script reaches by redis.call.

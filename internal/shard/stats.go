@@ -17,6 +17,7 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 	st.Keys += sh.table.count
 	st.Slots += segments * segmentSlots
 	st.Bytes += segments*segmentBytes + len(sh.table.directory)*pointerBytes + sh.table.arenas.totalBytes()
+	st.NameBytes += sh.table.count*inlineBytes + sh.table.arenas.totalBytes()
 	st.Allowed += sh.counts.allowed
 	st.Limited += sh.counts.limited
 	st.Requested += sh.counts.granted + sh.counts.refused

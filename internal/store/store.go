@@ -139,6 +139,7 @@ type Stats struct {
 	Keys      int // entries, those included that expired since the sweep was last there
 	Slots     int // room for entries, those in use included
 	Bytes     int // of the tables, with long keys and directories
+	NameBytes int // of the entries' names, at most
 	Allowed   uint64
 	Limited   uint64
 	Requested uint64 // units, of which one request counts for 2^32 at most

@@ -4,7 +4,6 @@ package transact
 
 import (
 	"bytes"
-	"slices"
 
 	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
@@ -18,6 +17,8 @@ type Space struct {
 	All store.Walker
 	// NowNs is the time of a transaction, which stands still; none of the store as it is.
 	NowNs int64
+	// Held says that others wait until the transaction ends, so it must be short and must not be cut.
+	Held bool
 }
 
 // Step is a command of a transaction.
@@ -64,97 +65,6 @@ func Clone(db uint16, names [][]byte) (keys []store.Key, size int) {
 		size += len(name)
 	}
 	return keys, size
-}
-
-// Plan is what the steps of a transaction need.
-type Plan struct {
-	Scripts bool // a step is a script, which may take long
-	Long    bool // worth a goroutine
-
-	steps []Step
-	keys  []store.Key // of all steps and, where there are some, those watched
-	whole bool        // a step is about all keys
-	once  bool        // a step does more than to change keys, so it must not be executed again
-}
-
-const longSteps = 1000 // or keys
-
-// NewPlan returns the plan of steps that begin in a database, one of so many, and sets their databases.
-func NewPlan(steps []Step, db uint16, databases int, watched []store.Key) *Plan {
-	p := &Plan{steps: steps}
-	for i := range steps {
-		s := &steps[i]
-		s.DB = db
-		f := s.Command.Flags
-		p.whole = p.whole || f&catalog.FlagWhole != 0
-		p.Scripts = p.Scripts || f&catalog.FlagScript != 0
-		p.once = p.once || f&(catalog.FlagWrite|catalog.FlagReadonly|catalog.FlagScript|catalog.FlagFast) == 0
-		p.Long = p.Long || s.Command.Long && s.Command.Keys.First == 0
-		s.Command.Keys.Each(s.Args, func(name []byte) { p.keys = append(p.keys, store.Key{DB: db, Name: name}) })
-		if s.Command.Name == "select" {
-			if n, err := argument.Database(s.Args[1], databases); err == nil {
-				db = n
-			}
-		}
-	}
-	if p.keys != nil {
-		p.keys = append(p.keys, watched...)
-	}
-	p.Long = p.Long || p.whole || p.Scripts || len(steps) > longSteps || len(p.keys) > longSteps
-	return p
-}
-
-// Refused returns a command that must not be executed while the plan's keys are held, nil if there is none.
-func (p *Plan) Refused() *catalog.Command {
-	at := slices.IndexFunc(p.steps, func(s Step) bool { return s.Command.Flags&catalog.FlagNotWithKeys != 0 })
-	if at < 0 || p.keys == nil && !p.whole {
-		return nil
-	}
-	return p.steps[at].Command
-}
-
-// Run calls do with what the steps need: once, or more than once where that is harmless, and then the last call counts.
-func (p *Plan) Run(txs store.Transactor, now func() int64, do func(in *Space)) {
-	switch {
-	case p.whole:
-		nowNs := now()
-		all := txs.BeginAll(nowNs)
-		defer all.End()
-		do(&Space{Keys: all, All: all, NowNs: nowNs})
-	case p.Scripts && !p.once:
-		Optimistically(txs, now, p.keys, func(in *Space) (keep bool) {
-			do(in)
-			return true
-		})
-	default:
-		attempt(txs, now(), p.keys, false, func(in *Space) (keep bool) {
-			do(in)
-			return true
-		})
-	}
-}
-
-// attempts is how often a snapshot may turn out to be stale.
-const attempts = 3
-
-// Optimistically lets do work on a snapshot of the keys, so that nobody waits for them meanwhile, and again when somebody
-// has changed one of them before its writes are in. The last attempt keeps others out. Nothing is written unless do
-// wants it kept.
-func Optimistically(txs store.Transactor, now func() int64, keys []store.Key, do func(in *Space) (keep bool)) {
-	for i := range attempts {
-		if attempt(txs, now(), keys, i < attempts-1, do) {
-			return
-		}
-	}
-}
-
-func attempt(txs store.Transactor, nowNs int64, keys []store.Key, release bool, do func(in *Space) (keep bool)) (done bool) {
-	tx := txs.Begin(nowNs, keys)
-	defer tx.Rollback()
-	if release {
-		tx.Release()
-	}
-	return !do(&Space{Keys: tx, NowNs: nowNs}) || tx.Commit()
 }
 
 // OrUndo lets do work within a transaction, and puts the keys back into the state in which they were unless do wants them

@@ -23,6 +23,9 @@ const (
 	// longestLookNs is the most that counts between two looks. If more has passed, others had the processor: a busy
 	// machine must not end scripts that have hardly begun.
 	longestLookNs = int64(10 * time.Millisecond)
+	// heldLookNs is that for a run that others wait for, whose limit is less than the time for which a busy machine may
+	// take its processor away.
+	heldLookNs = int64(time.Millisecond)
 	// wallFactor is how much longer than its limit a run may last if others had the processor.
 	wallFactor = 20
 )
@@ -42,6 +45,9 @@ type Meter struct {
 	lastLookNs  int64 // after startNs, as the next
 	lastYieldNs int64
 	limitNs     int64
+	held        bool  // others wait for the run
+	toldNs      int64 // the limit that the error names which ends the run, and behind it:
+	hint        string
 
 	kill    atomic.Bool
 	gone    <-chan struct{} // closed when nobody waits for the run any more; nil if that cannot be
@@ -66,6 +72,18 @@ func (m *Meter) Begin(gone <-chan struct{}, limit time.Duration, maxBytes int) {
 	m.kill.Store(false)
 	m.gone = gone
 	m.ended, m.endedAt = "", 0
+	m.Terms(false, limit, "see --lua-time-limit")
+}
+
+// Terms says of the run that has just begun whether others wait for it, so that it keeps its processor, and which limit
+// and hint the error names that ends it: the run's own limit is what others have left of that.
+func (m *Meter) Terms(held bool, limit time.Duration, hint string) {
+	m.held, m.toldNs, m.hint = held, int64(limit), hint
+}
+
+// Ran is how much the run has taken of its limit.
+func (m *Meter) Ran() time.Duration {
+	return time.Duration(m.ranNs + m.sinceLook(m.now()-m.startNs))
 }
 
 // Kill ends the run at its next look at the clock.
@@ -130,17 +148,25 @@ func (m *Meter) look() {
 	default:
 	}
 	nowNs := m.now() - m.startNs
-	m.ranNs += min(nowNs-m.lastLookNs, longestLookNs)
+	m.ranNs += m.sinceLook(nowNs)
 	if m.ranNs > m.limitNs || nowNs > wallFactor*m.limitNs {
-		m.End("ERR script ran longer than " + strconv.FormatFloat(float64(m.limitNs)/1e6, 'f', -1, 64) +
-			" ms and was ended; see --lua-time-limit")
+		m.End("ERR script ran longer than " + strconv.FormatFloat(float64(m.toldNs)/1e6, 'f', -1, 64) +
+			" ms and was ended; " + m.hint)
 	}
-	if nowNs-m.lastYieldNs >= yieldEveryNs {
+	if nowNs-m.lastYieldNs >= yieldEveryNs && !m.held {
 		yield(m.ranNs > politeAfterNs && nowNs-m.ranNs < m.limitNs)
 		nowNs = m.now() - m.startNs
 		m.lastYieldNs = nowNs
 	}
 	m.lastLookNs = nowNs
+}
+
+// sinceLook is what counts of the time since the last look.
+func (m *Meter) sinceLook(nowNs int64) int64 {
+	if m.held {
+		return min(nowNs-m.lastLookNs, heldLookNs)
+	}
+	return min(nowNs-m.lastLookNs, longestLookNs)
 }
 
 // Charge accounts for n bytes before they are allocated. Nothing is ever credited: what a run allocates in all bounds

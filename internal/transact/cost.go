@@ -1,0 +1,165 @@
+package transact
+
+import (
+	"bytes"
+
+	"cellserver/internal/catalog"
+	"cellserver/internal/glob"
+	"cellserver/internal/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+)
+
+// A step is about a nanosecond of a processor of 2025. What a transaction takes while others wait is known in steps before
+// it begins, from its commands and from what the store holds: a bound that is the same on every machine, and on a busy one.
+const (
+	// MaxHeldSteps is how long others may have to wait for a transaction: 5 ms.
+	MaxHeldSteps = 5_000_000
+	// MaxKeys is how many keys a transaction may have that is carried out on snapshots: reading them all under their
+	// locks, and comparing and writing them later, takes up to 500 steps each where memory is slow.
+	MaxKeys = MaxHeldSteps / keySteps
+
+	// Measured in a store of a million keys: a command is found, counted and answered in 200 to 400 ns; a key is looked up,
+	// under its lock, decided and written in 150 to 450 ns; an argument of a byte or two is copied in 15 ns and a long one,
+	// into a reply that grows, with 1 ns a byte.
+	commandSteps  = 500
+	keySteps      = 500
+	argumentSteps = 20
+
+	// matchSteps is what comparing a byte of a name with one of a pattern takes.
+	matchSteps = 2
+)
+
+// Figures are what the cost of a transaction depends on besides its commands.
+type Figures struct {
+	Slots       int // of the store
+	NameBytes   int // of its keys
+	MaxKeyBytes int
+	Clients     int // that are connected
+}
+
+// of returns the figures with those of a store.
+func (f Figures) of(s interface{ UpdateStats(st *store.Stats) }) Figures {
+	var st store.Stats
+	s.UpdateStats(&st)
+	f.Slots, f.NameBytes = st.Slots, st.NameBytes
+	return f
+}
+
+// figures returns those that the cost of the plan depends on.
+func (p *Plan) figures(s Stage) Figures {
+	f := Figures{MaxKeyBytes: s.MaxKeyBytes, Clients: s.Clients()}
+	if p.whole {
+		return f.of(s.Store)
+	}
+	return f
+}
+
+// Steps is what the plan takes without its scripts.
+func (p *Plan) Steps(s Stage) int { return p.cost(p.figures(s), func(*catalog.Command, int) {}) }
+
+// cost returns what the plan takes, and tells what its commands take.
+func (p *Plan) cost(f Figures, tell func(c *catalog.Command, steps int)) (total int) {
+	f.Slots += 2 * len(p.keys) // which it may add
+	for i := range p.steps {
+		s := &p.steps[i]
+		f.NameBytes += sizeOf(s.Args)
+		steps := s.cost(f)
+		tell(s.Command, steps)
+		total += steps
+	}
+	return total + keySteps*p.watched
+}
+
+// fits refuses a plan that takes longer than others should wait.
+func (p *Plan) fits(f Figures, most int) error {
+	if p.keys == nil && !p.whole { // nobody waits
+		return nil
+	}
+	if p.cost(f, func(*catalog.Command, int) {}) <= most {
+		return nil
+	}
+	each, longest := map[*catalog.Command]int{}, (*catalog.Command)(nil)
+	total := p.cost(f, func(c *catalog.Command, steps int) {
+		if each[c] += steps; longest == nil || each[c] > each[longest] {
+			longest = c
+		}
+	})
+	return reply.TooLongHeld(longest, total, MaxHeldSteps)
+}
+
+func sizeOf(args [][]byte) (n int) {
+	for _, arg := range args {
+		n += len(arg)
+	}
+	return n
+}
+
+// cost is what a step takes.
+func (s *Step) cost(f Figures) int {
+	c := &s.Command.Cost
+	slots, names := f.Slots, f.NameBytes
+	if c.Options {
+		slots, names = scanned(s.Args, f)
+	}
+	steps := commandSteps + argumentSteps*len(s.Args) + sizeOf(s.Args) + c.Call + c.Client*f.Clients + c.Slot*slots
+	s.Command.Keys.Each(s.Args, func([]byte) { steps += keySteps })
+	if pattern := patternOf(c, s.Args); pattern != nil {
+		eachName, eachByte := matched(pattern)
+		steps += matchSteps * (slots*eachName + names*eachByte)
+	}
+	return steps
+}
+
+// patternOf returns what a call compares the names of keys with, nil for nothing.
+func patternOf(c *catalog.Cost, args [][]byte) []byte {
+	if c.Options {
+		return option(args, "match")
+	}
+	if c.Pattern > 0 && c.Pattern < len(args) {
+		return args[c.Pattern]
+	}
+	return nil
+}
+
+// option returns the value of an option, nil without it.
+func option(args [][]byte, name string) (value []byte) {
+	for i := 2; i+1 < len(args); i += 2 {
+		if glob.Fold(args[i]) == name {
+			value = args[i+1]
+		}
+	}
+	return value
+}
+
+// A SCAN looks at no more slots for each piece of its COUNT, however few keys they hold, and visits about as many keys.
+const (
+	scanPiece      = 1000
+	scanPieceSlots = 10_000
+)
+
+// scanned returns how many slots a SCAN looks at, and the bytes of the names that it visits.
+func scanned(args [][]byte, f Figures) (slots, names int) {
+	count := int64(1)
+	if value := option(args, "count"); value != nil {
+		count, _ = resp.ParseInt(value)
+	}
+	pieces := int(min(max(count, 1), int64(f.Slots)+1)+scanPiece-1) / scanPiece
+	return min(f.Slots, pieces*scanPieceSlots), min(f.NameBytes, pieces*scanPiece*f.MaxKeyBytes)
+}
+
+// matched returns how many bytes of a pattern are compared with each name, at most, and how often each byte of a name is
+// compared: behind a star as often as the longest part between two stars has bytes, for a match begins that again at the
+// next byte. Behind a star at the end nothing is compared.
+func matched(pattern []byte) (eachName, eachByte int) {
+	if bytes.ContainsAny(pattern, "\\[") { // where a star may be another byte
+		return 0, len(pattern) + 1
+	}
+	parts := bytes.Split(pattern, []byte{'*'})
+	for _, part := range parts[1:] {
+		if n := len(part); n > 0 {
+			eachByte = max(eachByte, n+1)
+		}
+	}
+	return len(parts[0]) + 1, eachByte
+}

@@ -1,0 +1,108 @@
+package transact
+
+import (
+	"hash/maphash"
+	"slices"
+
+	"cellserver/internal/argument"
+	"cellserver/internal/catalog"
+	"cellserver/internal/reply"
+	"cellserver/internal/store"
+)
+
+// Plan is what the steps of a transaction need.
+type Plan struct {
+	Scripts bool // a step is a script, which may take long
+	Long    bool // worth a goroutine
+
+	steps   []Step
+	keys    []store.Key // of all steps and, where there are some, those watched
+	watched int         // how many of them were watched
+	whole   bool        // a step is about all keys
+	once    bool        // a step does more than to change keys, so it must not be executed again
+}
+
+const longSteps = 1000 // or keys
+
+// NewPlan returns the plan of steps that begin in a database, one of so many, and sets their databases.
+func NewPlan(steps []Step, db uint16, databases int, watched []store.Key) *Plan {
+	p := &Plan{steps: steps}
+	for i := range steps {
+		s := &steps[i]
+		s.DB = db
+		f := s.Command.Flags
+		p.whole = p.whole || f&catalog.FlagWhole != 0
+		p.Scripts = p.Scripts || f&catalog.FlagScript != 0
+		p.once = p.once || f&(catalog.FlagWrite|catalog.FlagReadonly|catalog.FlagScript|catalog.FlagFast) == 0
+		p.Long = p.Long || s.Command.Long && s.Command.Keys.First == 0
+		s.Command.Keys.Each(s.Args, func(name []byte) { p.keys = append(p.keys, store.Key{DB: db, Name: name}) })
+		if s.Command.Name == "select" {
+			if n, err := argument.Database(s.Args[1], databases); err == nil {
+				db = n
+			}
+		}
+	}
+	if p.keys != nil {
+		p.keys, p.watched = append(p.keys, watched...), len(watched)
+	}
+	p.Long = p.Long || p.whole || p.Scripts || p.many()
+	return p
+}
+
+// Refused returns a command that must not be executed while the plan's keys are held, nil if there is none.
+func (p *Plan) Refused() *catalog.Command {
+	at := slices.IndexFunc(p.steps, func(s Step) bool { return s.Command.Flags&catalog.FlagNotWithKeys != 0 })
+	if at < 0 || p.keys == nil && !p.whole {
+		return nil
+	}
+	return p.steps[at].Command
+}
+
+func (p *Plan) many() bool { return len(p.steps) > longSteps || len(p.keys) > longSteps }
+
+// OnSnapshots reports whether the plan is carried out on snapshots: without keys nobody waits for it, and with keys where
+// it may take long, for it has scripts or many steps, and can be repeated.
+func (p *Plan) OnSnapshots() bool {
+	return !p.whole && (p.keys == nil || !p.once && (p.Scripts || p.many()))
+}
+
+// MayEnd reports whether an attempt on a snapshot may be left half-way, for nothing has happened then.
+func (p *Plan) MayEnd() bool { return !p.once }
+
+// Keys are those of all steps and, where there are some, those watched.
+func (p *Plan) Keys() []store.Key { return p.keys }
+
+// Hold carries the plan out while others wait for its keys, unless that would take too long: the error says why, and then
+// nothing was done. most is how many steps it may take.
+func (p *Plan) Hold(s Stage, most int, do func(in *Space) Verdict) error {
+	f := p.figures(s)
+	if err := p.fits(f, most); err != nil {
+		return err
+	}
+	if !p.whole {
+		s.attempt(p.keys, Held, do)
+		return nil
+	}
+	nowNs := s.Now()
+	all := s.Txs.BeginAll(nowNs)
+	defer all.End()
+	if err := p.fits(f.of(all), most); err != nil { // the store may have grown
+		return err
+	}
+	do(&Space{Keys: all, All: all, NowNs: nowNs, Held: true})
+	return nil
+}
+
+// CheckKeys refuses more keys than can be read, compared and written while others wait.
+func CheckKeys(keys []store.Key) error {
+	if len(keys) <= MaxKeys {
+		return nil
+	}
+	seen, seed := make(map[uint64]struct{}, MaxKeys), maphash.MakeSeed()
+	for i := range keys {
+		if seen[maphash.Bytes(seed, keys[i].Name)+uint64(keys[i].DB)] = struct{}{}; len(seen) > MaxKeys {
+			return reply.TooManyKeys(MaxKeys)
+		}
+	}
+	return nil
+}
