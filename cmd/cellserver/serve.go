@@ -71,11 +71,10 @@ func (o *options) serve(ctx context.Context, log *slog.Logger, lines *logwriter.
 			"maxclients", o.maxClients, "lowered_to", most)
 		o.maxClients = most
 	}
-	a, err := newApp(o, now, log, listeners, keeper, web)
+	a, err := newApp(o, now, log, lines, listeners, keeper, web)
 	if err != nil {
 		return err
 	}
-	a.lines = lines
 	return a.run(ctx)
 }
 
@@ -98,10 +97,10 @@ type app struct {
 	stop      func()                 // ends the server gracefully
 }
 
-func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
+func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
 	cat := catalog.New()
 	a := &app{
-		options: o, log: log, listeners: l, certs: keeper, web: web, now: now, store: shard.New(),
+		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, now: now, store: shard.New(),
 		access: newAccess(o, cat),
 	}
 	a.setNotReady("starting")
@@ -126,6 +125,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 		Shutdown:          func() { a.stop() },
 		MayDebug:          o.mayDebug,
 		Log:               log,
+		LostLogLines:      lines.Dropped,
 	})
 	if err != nil {
 		return nil, err

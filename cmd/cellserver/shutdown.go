@@ -15,23 +15,30 @@ const shutdownGrace = time.Second
 // end ends the server gracefully. It returns shutdownGrace after --shutdown-timeout at the latest, whatever does not end,
 // and then with an error: the process is about to exit, so it can be left behind.
 func (a *app) end(endBackground func()) error {
-	ended := make(chan error, 1)
+	cutOff, ended := make(chan error, 1), make(chan struct{})
 	go func() {
-		err := a.shutdown()
+		cutOff <- a.shutdown()
 		endBackground()
 		a.parts.wait()
-		ended <- err
+		close(ended)
 	}()
 	late := time.NewTimer(a.options.shutdownTimeout + shutdownGrace)
 	defer late.Stop()
-	var err error
+	hangs := ""
 	select {
-	case err = <-ended:
+	case <-ended:
 	case <-late.C:
-		err = errors.New("these parts do not end: " + a.parts.String())
+		hangs = "; these parts do not end: " + a.parts.String()
 	}
-	if err != nil {
-		return fmt.Errorf("the shutdown was cut short after --shutdown-timeout (%s): %w", a.options.shutdownTimeout, err)
+	select {
+	case err := <-cutOff:
+		if err != nil {
+			hangs = "; " + err.Error() + hangs
+		}
+	default:
+	}
+	if hangs != "" {
+		return fmt.Errorf("the shutdown was cut short after --shutdown-timeout (%s)%s", a.options.shutdownTimeout, hangs)
 	}
 	a.log.Info("stopped")
 	return nil

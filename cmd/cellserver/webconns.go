@@ -11,8 +11,8 @@ import (
 )
 
 // webConns has room for every new connection to the metrics address, so that clients that are slow, or many, cannot keep
-// out the health checks: beyond the limit it closes the connection that has waited longest for a request, or, if all have
-// one, the one whose request is oldest. It is safe for concurrent use.
+// out the health checks: beyond the limit it closes one of the host that has most. Of those it is the connection that has
+// waited longest for a request, or, if all have one, the one whose request is oldest. It is safe for concurrent use.
 type webConns struct {
 	most int
 	log  *slog.Logger
@@ -25,6 +25,7 @@ type webConns struct {
 }
 
 type webConn struct {
+	host    string
 	since   uint64 // turn
 	waiting bool   // for a request, or for the rest of its header
 }
@@ -37,7 +38,7 @@ func (w *webConns) changed(nc net.Conn, state http.ConnState) {
 		}
 		_ = excess.Close()
 		if count := w.closed.Due(w.now()); count > 0 {
-			w.log.Warn("too many connections to the metrics address; the one that was slowest was closed",
+			w.log.Warn("too many connections to the metrics address; the slowest one of the host with most was closed",
 				"client", excess.RemoteAddr().String(), "count", count)
 		}
 	}
@@ -51,24 +52,50 @@ func (w *webConns) note(nc net.Conn, state http.ConnState) (excess net.Conn) {
 		delete(w.conns, nc)
 		return nil
 	}
-	if _, known := w.conns[nc]; !known && state != http.StateNew {
+	c, known := w.conns[nc]
+	if !known && state != http.StateNew {
 		return nil // it was closed
 	}
-	if state == http.StateNew && len(w.conns) >= w.most {
-		excess = w.slowestLocked()
-		delete(w.conns, excess)
+	if state == http.StateNew {
+		c.host = hostOf(nc)
+		if len(w.conns) >= w.most {
+			excess = w.excessLocked()
+			delete(w.conns, excess)
+		}
 	}
 	w.turn++
-	w.conns[nc] = webConn{w.turn, state != http.StateActive}
+	c.since, c.waiting = w.turn, state != http.StateActive
+	w.conns[nc] = c
 	return excess
 }
 
-func (w *webConns) slowestLocked() (slowest net.Conn) {
-	var least webConn
+func hostOf(nc net.Conn) string {
+	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.IP.String()
+	}
+	return ""
+}
+
+// excessLocked chooses the connection that makes room for another.
+func (w *webConns) excessLocked() (excess net.Conn) {
+	have := map[string]int{}
+	for _, c := range w.conns {
+		have[c.host]++
+	}
+	var first webConn
+	before := func(c webConn) bool {
+		if have[c.host] != have[first.host] {
+			return have[c.host] > have[first.host]
+		}
+		if c.waiting != first.waiting {
+			return c.waiting
+		}
+		return c.since < first.since
+	}
 	for nc, c := range w.conns {
-		if slowest == nil || c.waiting && !least.waiting || c.waiting == least.waiting && c.since < least.since {
-			slowest, least = nc, c
+		if excess == nil || before(c) {
+			excess, first = nc, c
 		}
 	}
-	return slowest
+	return excess
 }
