@@ -5,7 +5,7 @@ package main
 import "syscall"
 
 const (
-	otherFiles = 32 // descriptors reserved for everything but clients
+	otherFiles = 48 // descriptors reserved for everything but clients
 	loopFiles  = 2  // descriptors of an event loop
 )
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,9 +15,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const healthTimeout = 3 * time.Second
+// healthTimeout is longer than the server may take to find out that it is not ready.
+const healthTimeout = probeTimeout + 2*time.Second
 
-// runHealth requests a running server's /healthz, for health checks in containers without a shell or curl.
+// runHealth requests a running server's /readyz, for health checks in containers without a shell or curl.
 func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 	var addr, certFile string
 	var help bool
@@ -28,7 +30,7 @@ func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	if help {
-		_, err := fmt.Fprintf(stdout, "Check the health of a running cellserver: prints ok and exits with 0, or exits with 1.\n\n"+
+		_, err := fmt.Fprintf(stdout, "Check that a running cellserver serves clients: prints ok and exits with 0, or says why not and exits with 1.\n\n"+
 			"Usage:\n  cellserver health [flags]\n\nFlags:\n%s", fs.FlagUsages())
 		return err
 	}
@@ -50,12 +52,14 @@ func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 	if certFile != "" {
 		scheme = "https://"
 	}
-	if err := requestHealth(ctx, scheme+net.JoinHostPort(host, port)+"/healthz"); err != nil {
+	if err := requestHealth(ctx, scheme+net.JoinHostPort(host, port)+"/readyz"); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(stdout, "ok")
 	return err
 }
+
+const maxHealthBytes = 1 << 10 // of a reply
 
 func requestHealth(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
@@ -74,7 +78,8 @@ func requestHealth(ctx context.Context, url string) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return errors.New("health: " + url + " answered " + response.Status)
+		why, _ := io.ReadAll(io.LimitReader(response.Body, maxHealthBytes))
+		return errors.New("health: " + url + " answered " + response.Status + ": " + string(bytes.TrimSpace(why)))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 const version = "0.1.0"
@@ -27,12 +28,25 @@ func main() {
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "cellserver:", err)
+	printError(err)
 	var usage usageError
 	if errors.As(err, &usage) {
 		os.Exit(exitUsage)
 	}
 	os.Exit(exitError)
+}
+
+// printError does not wait without end for standard error, which may be a pipe that nobody reads.
+func printError(err error) {
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		fmt.Fprintln(os.Stderr, "cellserver:", err)
+	}()
+	select {
+	case <-printed:
+	case <-time.After(flushTimeout):
+	}
 }
 
 // run is the whole program: it returns when its work or ctx is done.

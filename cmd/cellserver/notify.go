@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
-
-	"cellserver/internal/store"
 )
 
 // notify sends a state to the service manager by sd_notify(3), if one started the server and asked for it.
@@ -36,17 +34,7 @@ func (a *app) feedWatchdog(ctx context.Context) {
 	if timeout == 0 {
 		return
 	}
-	watchdog{interval: timeout / 2, probe: a.probe, feed: func() { a.notify(daemon.SdNotifyWatchdog) }, log: a.log}.run(ctx)
-}
-
-// probe returns once every event loop has responded and every shard's lock was acquired: then clients are served.
-func (a *app) probe(ctx context.Context) error {
-	if err := a.server.Probe(ctx); err != nil {
-		return err
-	}
-	var st store.Stats
-	a.store.UpdateStats(&st)
-	return nil
+	watchdog{interval: timeout / 2, probe: a.prober.probe, feed: func() { a.notify(daemon.SdNotifyWatchdog) }, log: a.log}.run(ctx)
 }
 
 // watchdog calls feed once an interval while probes succeed. While a probe hangs it does not, and systemd takes action.

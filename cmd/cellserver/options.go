@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"runtime"
 	"strings"
@@ -23,6 +22,8 @@ type options struct {
 	tlsAddr, tlsCert, tlsKey, tlsClientCA, tlsAuthClients string
 
 	metricsTokenFile, metricsPasswordFile, metricsTLSCert, metricsTLSKey string
+
+	metricsHosts []string
 
 	pprof, noDashboard bool
 
@@ -96,8 +97,7 @@ func (o *options) flagGroups() []flagGroup {
 		group("Client limits", o.defineClientLimits),
 		group("Monitoring", o.defineMonitoring),
 		group("Logs and help", func(fs *pflag.FlagSet) {
-			fs.StringVar(&o.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
-			fs.StringVar(&o.logFormat, "log-format", "text", "`format`: text or json")
+			o.defineLogs(fs)
 			fs.BoolVarP(&o.help, "help", "h", false, "show this help")
 			fs.BoolVar(&o.version, "version", false, "show the version")
 		}),
@@ -250,24 +250,4 @@ func (o *options) checkTimes() error {
 		return fmt.Errorf("--lua-time-limit must be at least 1ms, got %s", o.luaTimeLimit)
 	}
 	return nil
-}
-
-func (o *options) logger(w io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	switch o.logLevel {
-	case "debug", "info", "warn", "error":
-		if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-			return nil, fmt.Errorf("--log-level: %w", err)
-		}
-	default:
-		return nil, fmt.Errorf("--log-level must be debug, info, warn or error, got %q", o.logLevel)
-	}
-	handler := &slog.HandlerOptions{Level: level}
-	switch o.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, handler)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, handler)), nil
-	}
-	return nil, fmt.Errorf("--log-format must be text or json, got %q", o.logFormat)
 }

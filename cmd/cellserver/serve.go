@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/admin"
 	"cellserver/internal/funnel"
+	"cellserver/internal/logwriter"
 	"cellserver/internal/lua"
 	"cellserver/internal/metrics"
 	"cellserver/internal/observe"
@@ -38,11 +38,18 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil || o == nil {
 		return err
 	}
-	log, err := o.logger(stderr)
+	signal.Ignore(syscall.SIGPIPE) // or the end of who reads the log would end the server
+	lines := logwriter.New(stderr, o.noteLostLines)
+	defer lines.Close(flushTimeout)
+	log, err := o.logger(lines)
 	if err != nil {
 		return usageError{err}
 	}
 	warnOfUnknownVariables(os.Environ(), log)
+	return o.serve(ctx, log, lines)
+}
+
+func (o *options) serve(ctx context.Context, log *slog.Logger, lines *logwriter.Writer) error {
 	if err := o.readPassword(log); err != nil {
 		return err
 	}
@@ -65,7 +72,7 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			"maxclients", o.maxClients, "lowered_to", most)
 		o.maxClients = most
 	}
-	a, err := newApp(o, now, log, listeners, keeper, web)
+	a, err := newApp(o, now, log, lines, listeners, keeper, web)
 	if err != nil {
 		return err
 	}
@@ -76,6 +83,7 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 type app struct {
 	options   *options
 	log       *slog.Logger
+	lines     *logwriter.Writer // of the log
 	listeners *listeners
 	certs     *certs.Keeper // nil without TLS
 	now       func() int64
@@ -84,14 +92,16 @@ type app struct {
 	engine    *commands.Engine
 	server    *server.Server
 	web       *web
+	prober    *prober
+	parts     parts
 	notReady  atomic.Pointer[string] // why; empty while clients are served
 	stop      func()                 // ends the server gracefully
 }
 
-func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
+func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
 	cat := catalog.New()
 	a := &app{
-		options: o, log: log, listeners: l, certs: keeper, web: web, now: now, store: shard.New(),
+		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, now: now, store: shard.New(),
 		access: newAccess(o, cat),
 	}
 	a.setNotReady("starting")
@@ -116,6 +126,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 		Shutdown:          func() { a.stop() },
 		MayDebug:          o.mayDebug,
 		Log:               log,
+		LostLogLines:      lines.Dropped,
 	})
 	if err != nil {
 		return nil, err
@@ -129,6 +140,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 		Now:        a.now,
 		Log:        log,
 	})
+	a.prober = &prober{loops: a.server.Probe, shards: func() { a.keys() }, log: log}
 	if o.aclFile != "" {
 		if err := a.engine.ReloadUsers(); err != nil {
 			return nil, fmt.Errorf("--aclfile: %w", err)
@@ -182,9 +194,8 @@ func (a *app) run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	a.stop = func() { stop(nil) }
-	var parts sync.WaitGroup
-	start := func(part func() error) {
-		parts.Go(func() {
+	start := func(name string, part func() error) {
+		a.parts.run(name, func() {
 			if err := part(); err != nil && !errors.Is(err, server.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
 				stop(err)
 			}
@@ -192,49 +203,55 @@ func (a *app) run(ctx context.Context) error {
 	}
 	a.serveClients(start)
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
-	if l := a.listeners.metrics; l != nil {
-		config := metrics.Config{
-			Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Now: a.now, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
-			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(),
-			TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
-		}
-		if !a.options.noDashboard {
-			page := a.newPage()
-			config.Page = page
-			parts.Go(func() { page.Run(background) })
-		}
-		start(func() error { return a.web.serve(l, metrics.Handler(config)) })
+	if a.listeners.metrics != nil {
+		a.serveMetrics(background, start)
 	}
 	sweeper := shard.NewSweeper(a.store)
 	sweeper.Took = func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) }
-	parts.Go(func() { sweeper.Run(background, a.now) })
-	parts.Go(func() { returnMemory(background, a.keys) })
-	parts.Go(func() { a.reloadOnHangup(background) })
-	parts.Go(func() { a.feedWatchdog(background) })
+	a.parts.run("the sweeper", func() { sweeper.Run(background, a.now) })
+	a.parts.run("the return of memory", func() { returnMemory(background, a.keys) })
+	a.parts.run("reloading", func() { a.reloadOnHangup(background) })
+	a.parts.run("the prober", func() { a.prober.run(ctx) })
+	a.parts.run("the watchdog", func() { a.feedWatchdog(background) })
 
 	a.setNotReady("")
 	a.logReady()
 	a.notifyReady()
 	<-ctx.Done()
 	a.setNotReady("shutting down")
-	a.shutdown()
-	endBackground()
-	parts.Wait()
+	err := a.end(endBackground)
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
-	return nil
+	return err
+}
+
+// serveMetrics starts what serves the metrics address.
+func (a *app) serveMetrics(background context.Context, start func(name string, part func() error)) {
+	l := a.listeners.metrics
+	config := metrics.Config{
+		Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Now: a.now, Server: a.server, Version: version,
+		Ready: a.ready, Alive: a.prober.alive, LostLogLines: a.lines.Dropped,
+		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
+		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
+	}
+	if !a.options.noDashboard {
+		page := a.newPage()
+		config.Page = page
+		a.parts.run("the live page", func() { page.Run(background) })
+	}
+	start("the metrics address", func() error { return a.web.serve(l, metrics.Handler(config)) })
 }
 
 // serveClients starts a part for each listener.
-func (a *app) serveClients(start func(part func() error)) {
+func (a *app) serveClients(start func(name string, part func() error)) {
 	for _, l := range []net.Listener{a.listeners.tcp, a.listeners.unix} {
 		if l != nil {
-			start(func() error { return a.server.Serve(l) })
+			start("a listener", func() error { return a.server.Serve(l) })
 		}
 	}
 	if l := a.listeners.tls; l != nil {
-		start(func() error { return a.server.ServeTLS(l, a.certs.Config()) })
+		start("a listener", func() error { return a.server.ServeTLS(l, a.certs.Config()) })
 	}
 }
 
@@ -273,6 +290,14 @@ func (a *app) reload() {
 
 func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
 
+// ready returns an error while clients are not served.
+func (a *app) ready(ctx context.Context) error {
+	if why := *a.notReady.Load(); why != "" {
+		return errors.New(why)
+	}
+	return a.prober.ready(ctx)
+}
+
 func (a *app) keys() int {
 	var st store.Stats
 	a.store.UpdateStats(&st)
@@ -302,20 +327,6 @@ func (a *app) logReady() {
 		a.warnOfOtherHosts("tls", a.listeners.tls)
 	}
 	a.web.warnOfOtherHosts(a.listeners.metrics, a.log)
-}
-
-func (a *app) shutdown() {
-	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.shutdownTimeout.String())
-	ctx, cancel := context.WithTimeout(context.Background(), a.options.shutdownTimeout)
-	defer cancel()
-	a.notifyStopping()
-	if err := a.server.Shutdown(ctx); err != nil {
-		a.log.Warn("some clients did not end in time and were cut off", "error", err)
-	}
-	if err := a.web.server.Shutdown(ctx); err != nil {
-		_ = a.web.server.Close()
-	}
-	a.log.Info("stopped")
 }
 
 // monotonicClock returns the time in Unix nanoseconds, anchored to the wall clock now: later steps of the wall

@@ -16,15 +16,15 @@ import (
 	"unicode"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/net/netutil"
 
 	"cellserver/internal/certs"
 	"cellserver/internal/metrics"
 	"cellserver/internal/often"
 )
 
-// maxWebConns bounds the connections to the metrics address, so that descriptors are left for clients.
-const maxWebConns = 16
+// maxWebConns bounds the connections to the metrics address, so that descriptors are left for clients. Who wants to keep a
+// health check out has to open so many in the instant between its connection and its request.
+const maxWebConns = 32
 
 // requestTimeout is how long a request's header may take to arrive, and then its body.
 const requestTimeout = 5 * time.Second
@@ -39,6 +39,7 @@ func (o *options) defineMetrics(fs *pflag.FlagSet) {
 	fs.StringVar(&o.metricsPasswordFile, "metrics-password-file", "", "`file` with user:password required for the live page and /metrics (basic authentication)")
 	fs.StringVar(&o.metricsTLSCert, "metrics-tls-cert", "", "PEM `file` with a certificate that enables HTTPS on the metrics address")
 	fs.StringVar(&o.metricsTLSKey, "metrics-tls-key", "", "PEM `file` with that certificate's private key")
+	fs.StringSliceVar(&o.metricsHosts, "metrics-allowed-hosts", nil, "`names` of the metrics address, separated by commas: requests for other host names are refused, but for the health checks (default on loopback localhost, elsewhere any)")
 	fs.BoolVar(&o.noDashboard, "no-dashboard", false, "disable the live page, which shows keys")
 	fs.BoolVar(&o.pprof, "pprof", false, "serve profiles at /debug/pprof/ of the metrics address")
 }
@@ -46,13 +47,18 @@ func (o *options) defineMetrics(fs *pflag.FlagSet) {
 // checkMetrics refuses inconsistent flags.
 func (o *options) checkMetrics() error {
 	if o.metricsAddr == "" {
-		if o.metricsTokenFile+o.metricsPasswordFile+o.metricsTLSCert+o.metricsTLSKey != "" || o.pprof {
+		if o.metricsTokenFile+o.metricsPasswordFile+o.metricsTLSCert+o.metricsTLSKey != "" || o.pprof || len(o.metricsHosts) > 0 {
 			return errors.New("--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380")
 		}
 		return nil
 	}
 	if (o.metricsTLSCert == "") != (o.metricsTLSKey == "") {
 		return errors.New("--metrics-tls-cert and --metrics-tls-key require each other; set both")
+	}
+	for _, host := range o.metricsHosts {
+		if host == "" || strings.ContainsAny(host, ":/[]*@ ") {
+			return fmt.Errorf("--metrics-allowed-hosts must be names without a scheme and a port, such as cellserver,metrics.example.com; got %q", host)
+		}
 	}
 	return nil
 }
@@ -71,6 +77,7 @@ func (o *options) newWeb(now func() int64, log *slog.Logger) (*web, error) {
 		WriteTimeout:      10 * time.Second,
 		IdleTimeout:       10 * time.Second,
 		ErrorLog:          newWebLog(now, log),
+		ConnState:         (&webConns{most: maxWebConns, log: log, now: now, conns: map[net.Conn]webConn{}}).changed,
 	}
 	if err := o.readMetricsSecrets(w.access, log); err != nil {
 		return nil, err
@@ -105,7 +112,6 @@ func (o *options) readMetricsSecrets(access *metrics.Access, log *slog.Logger) e
 // serve serves until the server is shut down.
 func (w *web) serve(l net.Listener, h http.Handler) error {
 	w.server.Handler = boundBodies(h)
-	l = netutil.LimitListener(l, maxWebConns)
 	if w.certs != nil {
 		l = tls.NewListener(l, w.certs.Config())
 	}

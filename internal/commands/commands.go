@@ -25,7 +25,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// Config is what an Engine needs. All fields but Handlers, ACLFile, Scripts, Settings and Thresholds must be set.
+// Config is what an Engine needs. All fields but Handlers, ACLFile, Scripts, Settings, Thresholds and LostLogLines must be
+// set.
 type Config struct {
 	Store             store.Store
 	Now               func() int64     // Unix nanoseconds, never going back
@@ -48,6 +49,7 @@ type Config struct {
 	Shutdown          func()                 // begins a graceful shutdown
 	MayDebug          func(p peer.Peer) bool // whether a client may use DEBUG
 	Log               *slog.Logger
+	LostLogLines      func() uint64 // which the log did not take
 }
 
 // Engine makes sessions, and has what they record of themselves.
@@ -73,7 +75,7 @@ func NewEngine(c Config) (*Engine, error) {
 		Catalog: cat, Users: c.Users, ACLFile: c.ACLFile, ACLLog: aclLog, Logins: logins, Clients: register, Records: records,
 		Scripts: c.Scripts, Databases: c.Databases, Version: c.Version, RunID: admin.NewRunID(), StartedNs: c.Now(),
 		Settings: c.Settings, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown, MayDebug: c.MayDebug,
-		Log: c.Log,
+		Log: c.Log, LostLogLines: c.LostLogLines,
 	}
 	handlers := map[string]session.Handler{}
 	for _, room := range []map[string]session.Handler{

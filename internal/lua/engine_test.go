@@ -260,6 +260,15 @@ func TestLog(t *testing.T) {
 	if got := strings.Join(h.log, "|"); got != "3 a 5 b|0 c" {
 		t.Errorf("log %q", got)
 	}
+	const long = "redis.log(3, string.rep('x', 1024)) redis.log(3, string.rep('x', 1e6), 'a') redis.log(3, string.rep('中', 1000)) redis.log(3, string.rep('\\128', 1e5))"
+	h = &fakeHost{}
+	if reply, err := eval(newEngine(Config{}), h, long, nil, nil); err != nil {
+		t.Error(reply, err)
+	}
+	x := "3 " + strings.Repeat("x", 1024)
+	if got, want := strings.Join(h.log, "|"), x+"|"+x+"...|3 "+strings.Repeat("中", 341)+"...|3 "+strings.Repeat("\x80", 1020)+"..."; got != want {
+		t.Errorf("log %q, want %q", got, want)
+	}
 }
 
 func TestHostReplies(t *testing.T) {

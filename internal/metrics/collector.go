@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"runtime"
 	"time"
 
@@ -27,10 +28,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectCommands(to)
 	c.collectConnections(to)
 	ready := 0
-	if c.config.NotReady() == "" {
+	if c.config.Ready(context.Background()) == nil {
 		ready = 1
 	}
-	to.gauge("ready", "1 while clients are served, 0 while the server starts or shuts down.", ready)
+	to.gauge("ready", "1 while clients are served, 0 while the server starts, does not respond or shuts down.", ready)
+	to.labelled("log_lines_dropped_total", "Log lines that were not written: the log did not take them (full), or scripts logged too much (script).",
+		"reason", map[string]uint64{"full": c.config.LostLogLines(), "script": c.config.Records.ScriptLinesLeftOut()})
 	info := desc("build_info", "Always 1; the labels are the versions of the server and of Go.", "version", "goversion")
 	to <- prometheus.MustNewConstMetric(info, prometheus.GaugeValue, 1, c.config.Version, runtime.Version())
 }

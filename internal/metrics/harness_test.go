@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -44,15 +45,17 @@ func newRig(change ...func(*Config)) *rig {
 		panic(err)
 	}
 	c := Config{
-		Store:    store,
-		Records:  engine.Records,
-		Logins:   engine.Logins,
-		Now:      now,
-		Server:   clients,
-		Version:  "1.2.3",
-		NotReady: func() string { return "" },
-		Access:   &Access{Log: log, Now: now},
-		BoundTo:  &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 9380},
+		Store:        store,
+		Records:      engine.Records,
+		Logins:       engine.Logins,
+		Now:          now,
+		Server:       clients,
+		Version:      "1.2.3",
+		Ready:        func(context.Context) error { return nil },
+		Alive:        func() error { return nil },
+		LostLogLines: func() uint64 { return 0 },
+		Access:       &Access{Log: log, Now: now},
+		BoundTo:      &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 9380},
 	}
 	for _, f := range change {
 		f(&c)

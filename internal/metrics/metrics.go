@@ -3,11 +3,11 @@
 package metrics
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -22,47 +22,62 @@ import (
 
 // Config configures a handler.
 type Config struct {
-	Store       store.Store
-	Records     *observe.Records
-	Logins      *login.Failures
-	Now         func() int64 // Unix nanoseconds
-	Server      *server.Server
-	Version     string
-	NotReady    func() (why string) // empty while clients are served
-	Access      *Access             // for everything but /healthz and /readyz
-	Page        http.Handler        // at /, nil for none
-	TopKeys     int                 // how many a metric shows of each ranking; 0 for none
-	TopKeyNames NameStyle
-	Profiles    bool // whether /debug/pprof is served
+	Store   store.Store
+	Records *observe.Records
+	Logins  *login.Failures
+	Now     func() int64 // Unix nanoseconds
+	Server  *server.Server
+	Version string
+	// Ready returns an error while clients are not served, and Alive one when they have not been for so long that the
+	// process should be restarted. Both return soon.
+	Ready        func(context.Context) error
+	Alive        func() error
+	LostLogLines func() uint64
+	Access       *Access      // for everything but /healthz and /readyz
+	Page         http.Handler // at /, nil for none
+	TopKeys      int          // how many a metric shows of each ranking; 0 for none
+	TopKeyNames  NameStyle
+	Profiles     bool // whether /debug/pprof is served
 	// BoundTo is the listener's address. On a loopback address only requests for a loopback host are answered, so that
 	// no web page can reach it by DNS rebinding.
 	BoundTo net.Addr
+	// AllowedHosts are names that requests may be for, too. With any, requests for other names are refused on every
+	// address, but for /healthz and /readyz.
+	AllowedHosts []string
 }
 
 // Handler returns the HTTP handler.
 func Handler(c Config) http.Handler {
 	guarded := http.NewServeMux()
-	guarded.Handle("GET /metrics", promhttp.HandlerFor(newRegistry(&c), promhttp.HandlerOpts{}))
+	guarded.Handle("GET /metrics", bounded(promhttp.HandlerFor(newRegistry(&c), promhttp.HandlerOpts{})))
 	if c.Page != nil {
-		guarded.Handle("GET /{$}", c.Page)
+		guarded.Handle("GET /{$}", bounded(c.Page))
 	}
 	if c.Profiles {
 		handleProfiles(guarded)
 	}
+	tcp, ok := c.BoundTo.(*net.TCPAddr)
+	allowed := hosts{c.AllowedHosts, ok && tcp.IP.IsLoopback()}
+	all := c.Access.guard(guarded)
+	if len(allowed.names) > 0 {
+		all = allowed.guard(all)
+	}
 	mux := http.NewServeMux()
-	mux.Handle("/", c.Access.guard(guarded))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if why := c.NotReady(); why != "" {
-			http.Error(w, why, http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = io.WriteString(w, "ok\n")
-	})
-	if tcp, ok := c.BoundTo.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
-		return loopbackOnly(mux)
+	mux.Handle("/", all)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, c.Alive()) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, c.Ready(r.Context())) })
+	if allowed.loopback && len(allowed.names) == 0 {
+		return allowed.guard(mux)
 	}
 	return mux
+}
+
+func writeHealth(w http.ResponseWriter, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n")
 }
 
 func (c *Config) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
@@ -88,24 +103,4 @@ func handleProfiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-}
-
-func loopbackOnly(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLoopbackHost(r.Host) {
-			http.Error(w, "this address answers only to a loopback host, such as localhost", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// isLoopbackHost reports whether a Host header, with or without a port, names the loopback interface.
-func isLoopbackHost(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }

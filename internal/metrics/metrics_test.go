@@ -1,12 +1,18 @@
 package metrics
 
 import (
+	"cmp"
+	"context"
 	"encoding/base64"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func basic(userPassword string) string {
@@ -67,27 +73,81 @@ func TestAccess(t *testing.T) {
 }
 
 func TestEndpoints(t *testing.T) {
-	why := "starting"
 	for _, tt := range []struct {
-		name     string
-		notReady string
-		profiles bool
-		want     map[string]int
+		name        string
+		ready, dead string
+		profiles    bool
+		want        map[string]int
 	}{
-		{"starting", why, false, map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 200, "/debug/pprof/": 404, "/debug/pprof/heap": 404, "/": 404}},
-		{"ready", "", false, map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200}},
-		{"with profiles", "", true, map[string]int{"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/cmdline": 404, "/debug/pprof/symbol": 200}},
+		{"starting", "starting", "", false, map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 200, "/debug/pprof/": 404, "/debug/pprof/heap": 404, "/": 404}},
+		{"ready", "", "", false, map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200}},
+		{"dead", "event loop 1 of 2 does not respond", "no response", false, map[string]int{"/healthz": 503, "/readyz": 503, "/metrics": 200}},
+		{"with profiles", "", "", true, map[string]int{"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/cmdline": 404, "/debug/pprof/symbol": 200}},
 	} {
-		r := newRig(func(c *Config) { c.NotReady, c.Profiles = func() string { return tt.notReady }, tt.profiles })
+		fails := func(why string) error {
+			if why == "" {
+				return nil
+			}
+			return errors.New(why)
+		}
+		r := newRig(func(c *Config) {
+			c.Ready, c.Alive = func(context.Context) error { return fails(tt.ready) }, func() error { return fails(tt.dead) }
+			c.LostLogLines, c.Profiles = func() uint64 { return 7 }, tt.profiles
+		})
 		for path, want := range tt.want {
 			if answer := r.get(path); answer.Code != want {
 				t.Errorf("%s: %s: got %d, want %d", tt.name, path, answer.Code, want)
 			}
 		}
-		if ready := value(t, r.gather(t)["cellserver_ready"]); (ready == 1) != (tt.notReady == "") {
+		if body := r.get("/readyz").Body.String(); body != cmp.Or(tt.ready, "ok")+"\n" {
+			t.Errorf("%s: /readyz says %q", tt.name, body)
+		}
+		if ready := value(t, r.gather(t)["cellserver_ready"]); (ready == 1) != (tt.ready == "") {
 			t.Errorf("%s: cellserver_ready is %g", tt.name, ready)
 		}
+		if page := r.scrape(t); !strings.Contains(page, "\ncellserver_log_lines_dropped_total{reason=\"full\"} 7\n") {
+			t.Errorf("%s: the lost log lines are not counted", tt.name)
+		}
 	}
+}
+
+// TestFiguresThatDoNotCome: requests for them end, and never more than a few wait; the health checks still answer.
+func TestFiguresThatDoNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held, waiting := make(chan struct{}), 0
+		var mu sync.Mutex // guards waiting
+		r := newRig(func(c *Config) {
+			c.Page = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				mu.Lock()
+				waiting++
+				mu.Unlock()
+				<-held
+			})
+		})
+		for range 3 {
+			var codes sync.WaitGroup
+			begin := time.Now()
+			for range 2 * renderedAtOnce {
+				codes.Go(func() {
+					if answer := r.get("/"); answer.Code != http.StatusServiceUnavailable {
+						t.Errorf("got %d", answer.Code)
+					}
+				})
+			}
+			codes.Wait()
+			if took := time.Since(begin); took > renderTimeout || waiting != renderedAtOnce {
+				t.Errorf("%d requests wait, and the replies came after %s", waiting, took)
+			}
+			if answer := r.get("/healthz"); answer.Code != http.StatusOK {
+				t.Errorf("/healthz: got %d", answer.Code)
+			}
+		}
+		close(held)
+		synctest.Wait()
+		if answer := r.get("/"); answer.Code != http.StatusOK {
+			t.Errorf("afterwards: got %d", answer.Code)
+		}
+	})
 }
 
 func TestPageIsOnlyRead(t *testing.T) {
@@ -132,6 +192,44 @@ func TestLoopbackHosts(t *testing.T) {
 			answer := httptest.NewRecorder()
 			if r.http.ServeHTTP(answer, request); answer.Code != want {
 				t.Errorf("Host %q: %s: got %d, want %d", host, path, answer.Code, want)
+			}
+		}
+	}
+}
+
+// TestAllowedHosts: with a list, other names are refused wherever the server listens, but the health checks answer.
+func TestAllowedHosts(t *testing.T) {
+	page := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for _, tt := range []struct {
+		boundTo string
+		names   []string
+		hosts   map[string]int
+	}{
+		{"0.0.0.0", nil, map[string]int{"evil.example": 200, "192.0.2.1:9380": 200}},
+		{"0.0.0.0", []string{"cellserver", "Metrics.example.com"}, map[string]int{
+			"cellserver:9380": 200, "CELLSERVER": 200, "metrics.example.com": 200, "localhost:9380": 200, "127.0.0.1": 200,
+			"192.0.2.1:9380": 200, "[2001:db8::1]:9380": 200,
+			"": 403, ":9380": 403, "evil.example:9380": 403, "cellserver.evil.example": 403, "xcellserver": 403, "192.0.2.1.evil.example": 403,
+		}},
+		{"127.0.0.1", []string{"cellserver"}, map[string]int{
+			"cellserver:9380": 200, "localhost": 200, "127.0.0.1:9380": 200, "[::1]:9380": 200, "192.0.2.1:9380": 403, "evil.example": 403,
+		}},
+	} {
+		r := newRig(func(c *Config) {
+			c.BoundTo, c.Profiles, c.Page = &net.TCPAddr{IP: net.ParseIP(tt.boundTo), Port: 9380}, true, page
+			c.AllowedHosts = tt.names
+		})
+		for host, want := range tt.hosts {
+			for _, path := range []string{"/", "/metrics", "/debug/pprof/", "/healthz", "/readyz"} {
+				if strings.HasSuffix(path, "z") {
+					want = http.StatusOK
+				}
+				request := httptest.NewRequest(http.MethodGet, path, nil)
+				request.Host = host
+				answer := httptest.NewRecorder()
+				if r.http.ServeHTTP(answer, request); answer.Code != want {
+					t.Errorf("%s, %q: Host %q: %s: got %d, want %d", tt.boundTo, tt.names, host, path, answer.Code, want)
+				}
 			}
 		}
 	}

@@ -29,6 +29,7 @@ type Records struct {
 	outcomes       [commandOutcomes][]atomic.Int64
 	scripts        [scriptOutcomes]atomic.Uint64
 	protocolErrors atomic.Uint64
+	linesLeftOut   atomic.Uint64
 }
 
 // New returns empty records of the commands of a catalog.
@@ -70,6 +71,12 @@ func (r *Records) Rejected(c *catalog.Command) { r.outcomes[commandRejected][c.I
 
 // ProtocolError counts a connection that is closed for bytes that are no command.
 func (r *Records) ProtocolError() { r.protocolErrors.Add(1) }
+
+// LeaveOutScriptLines counts lines that scripts logged and that are not written.
+func (r *Records) LeaveOutScriptLines(n int) { r.linesLeftOut.Add(uint64(n)) }
+
+// ScriptLinesLeftOut returns how many there were since the start.
+func (r *Records) ScriptLinesLeftOut() uint64 { return r.linesLeftOut.Load() }
 
 // ScriptOutcome is how a script ended that was interpreted.
 type ScriptOutcome uint8

@@ -1,5 +1,5 @@
 // Package often keeps what may happen often from filling the log: the first time is worth a line, and then what came
-// since, once a minute. A Counter is safe for concurrent use.
+// since, once a minute; or so many a second. A Counter and a Rate are safe for concurrent use.
 package often
 
 import (
@@ -29,4 +29,26 @@ func (c *Counter) Due(nowNs int64) (count int) {
 	count, c.since = c.since, 0
 	c.begun, c.lastNs = true, nowNs
 	return count
+}
+
+// Rate counts what happens within a second. The zero value has counted nothing.
+type Rate struct {
+	mu     sync.Mutex // guards all below
+	second int64
+	count  int
+}
+
+// Allow reports whether one more may happen in the second of nowNs, if that is at most perSecond, and then counts it. The
+// time is in nanoseconds, of a clock that does not go back.
+func (r *Rate) Allow(nowNs int64, perSecond int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if second := nowNs / int64(time.Second); second != r.second {
+		r.second, r.count = second, 0
+	}
+	if r.count >= perSecond {
+		return false
+	}
+	r.count++
+	return true
 }

@@ -20,3 +20,19 @@ func TestDue(t *testing.T) {
 		}
 	}
 }
+
+func TestAllow(t *testing.T) {
+	var r Rate
+	nowNs := int64(0)
+	for i, step := range []struct {
+		after time.Duration
+		want  bool
+	}{
+		{0, true}, {0, true}, {0, false}, {time.Second - 1, false}, {1, true}, {0, true}, {time.Second / 2, false}, {time.Hour, true},
+	} {
+		nowNs += int64(step.after)
+		if got := r.Allow(nowNs, 2); got != step.want {
+			t.Errorf("step %d: got %t", i, got)
+		}
+	}
+}

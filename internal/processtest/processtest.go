@@ -63,6 +63,22 @@ func Start(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{Cmd: cmd, exited: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
+	p.start(t)
+	return p
+}
+
+// StartWithOutput is Start with a file that the output goes to.
+func StartWithOutput(t *testing.T, cmd *exec.Cmd, output *os.File) *Process {
+	t.Helper()
+	p := &Process{Cmd: cmd, exited: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = output, output
+	p.start(t)
+	return p
+}
+
+func (p *Process) start(t *testing.T) {
+	t.Helper()
+	cmd := p.Cmd
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +98,6 @@ func Start(t *testing.T, cmd *exec.Cmd) *Process {
 			t.Logf("the log of %s:\n%s", cmd.Path, p.Log.String())
 		}
 	})
-	return p
 }
 
 // HasExited reports whether the process has ended.

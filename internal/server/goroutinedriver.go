@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"cellserver/internal/peer"
 )
@@ -109,8 +111,27 @@ func (g *goroutineDriver) shutdown(ctx context.Context) error {
 		c.Kill()
 	}
 	g.mu.Unlock()
-	g.wg.Wait()
-	return ctx.Err()
+	if waitAtLast(&g.wg) {
+		return ctx.Err()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return leftBehind(ctx, fmt.Sprintf("connections outside the event loops: %d", len(g.conns)))
+}
+
+// leftBehind returns the error of a shutdown that had to leave something behind.
+func leftBehind(ctx context.Context, what string) error {
+	return fmt.Errorf("%w; %w: %s", ctx.Err(), ErrStuck, what)
+}
+
+// endTimeout is how long what was told to end at once may take for that.
+const endTimeout = 250 * time.Millisecond
+
+// waitAtLast waits until all of a driver has ended that was told to end at once, and is false if something of it hangs.
+func waitAtLast(wg *sync.WaitGroup) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	return waitOrDone(ctx, wg)
 }
 
 // waitOrDone waits until all of a driver has ended, and is false if ctx is done first.

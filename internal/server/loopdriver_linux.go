@@ -1,9 +1,12 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -104,6 +107,22 @@ func (d *loopDriver) shutdown(ctx context.Context) error {
 	for _, l := range d.all {
 		l.inbox.end()
 	}
-	d.wg.Wait()
-	return ctx.Err()
+	if waitAtLast(&d.wg) {
+		return cmp.Or(err, ctx.Err())
+	}
+	var left []string
+	for i, l := range d.all {
+		if !l.inbox.isClosed() {
+			left = append(left, d.loopName(i))
+		}
+	}
+	if errors.Is(err, ErrStuck) {
+		return fmt.Errorf("%w, %s", err, strings.Join(left, ", "))
+	}
+	return leftBehind(ctx, strings.Join(left, ", "))
+}
+
+// loopName is what errors call a loop.
+func (d *loopDriver) loopName(i int) string {
+	return fmt.Sprintf("event loop %d of %d", i+1, len(d.all))
 }

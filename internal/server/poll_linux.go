@@ -142,6 +142,13 @@ func (b *inbox) close() bool {
 	return b.closed
 }
 
+// isClosed reports whether the loop has ended.
+func (b *inbox) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
 // readOnce reads what there is; again is true if that is nothing yet.
 func readOnce(fd int, buf []byte) (n int, again bool, err error) {
 	for {

@@ -1,6 +1,9 @@
 package server
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 func (d *loopDriver) probe(ctx context.Context) error {
 	answers := make([]chan struct{}, len(d.all))
@@ -8,11 +11,11 @@ func (d *loopDriver) probe(ctx context.Context) error {
 		answers[i] = make(chan struct{})
 		l.inbox.probe(answers[i])
 	}
-	for _, answer := range answers {
+	for i, answer := range answers {
 		select {
 		case <-answer:
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("server: %s does not respond: %w", d.loopName(i), ctx.Err())
 		}
 	}
 	return d.others.probe(ctx)

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +63,8 @@ func TestProbeFindsALoopThatHangs(t *testing.T) {
 		write(t, nc, "a\n")
 		<-session.entered
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if err := s.Probe(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		named := fmt.Sprintf("event loop 1 of %d does not respond", ioThreads)
+		if err := s.Probe(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), named) {
 			t.Errorf("%d loops, one of which hangs: got %v", ioThreads, err)
 		}
 		cancel()
@@ -70,5 +73,27 @@ func TestProbeFindsALoopThatHangs(t *testing.T) {
 		if err := s.Probe(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestShutdownLeavesBehindWhatHangs: it returns all the same, and says what that is.
+func TestShutdownLeavesBehindWhatHangs(t *testing.T) {
+	for ioThreads, want := range []string{"connections outside the event loops: 1", "event loop 1 of 1", "event loop 1 of 2"} {
+		session := &stuck{make(chan struct{}), make(chan struct{})}
+		s := start(t, ioThreads, listen(t, "tcp"), func(c *Config) {
+			c.NewSession = func(peer.Peer, peer.Conn) peer.Session { return session }
+		})
+		if _, none := s.driver.(*goroutineDriver); none && ioThreads > 0 {
+			t.Skip("no event loops on this system")
+		}
+		write(t, s.dial(t), "a\n")
+		<-session.entered
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		err := s.Shutdown(ctx)
+		cancel()
+		if !errors.Is(err, ErrStuck) || !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": "+want) {
+			t.Errorf("%d loops, and one session that hangs: got %v, want %s", ioThreads, err, want)
+		}
+		close(session.release)
 	}
 }

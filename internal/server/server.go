@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -73,7 +74,7 @@ type driver interface {
 	// traffic counts the bytes of all connections that there were.
 	traffic() traffic
 	// shutdown finishes what has been read from the connections, sends the replies and closes them. When ctx is
-	// done first, it closes what is left. It returns when all have ended.
+	// done first, it closes what is left. It returns when all have ended, or soon after ctx is done.
 	shutdown(ctx context.Context) error
 	// probe is Server.Probe.
 	probe(ctx context.Context) error
@@ -121,8 +122,11 @@ func (s *Server) closeSession(session peer.Session, p peer.Peer) {
 	session.Close()
 }
 
+// ErrStuck is in Shutdown's error if something did not end, though it was told to.
+var ErrStuck = errors.New("server: does not end")
+
 // Shutdown stops accepting, finishes what has been read, and closes all connections; at the latest when ctx is
-// done, and then it returns ctx's error.
+// done, and then its error wraps ctx's. What has not ended shortly after that is left behind, and named in the error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true

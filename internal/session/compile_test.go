@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/background"
 	"cellserver/internal/peer"
 	"cellserver/internal/resptest"
 	"cellserver/internal/shard"
@@ -46,14 +47,14 @@ func TestCompilesInATurn(t *testing.T) {
 		if tt.name == "SCRIPT LOAD of what EVAL has compiled" {
 			s.say(t, resptest.Encode("EVAL", nativeSource, "1", "k"))
 		}
-		r.scripts.Take(context.Background())
-		r.background.Take(context.Background())
+		r.scripts.Take(context.Background(), background.Who{})
+		r.background.Take(context.Background(), background.Who{})
 		replies, left, status := s.feed(tt.in + "PING\r\n")
 		if waits := status == peer.Waiting; waits != tt.waits {
 			t.Errorf("%s: waits is %t, got %q", tt.name, waits, replies)
 		}
-		r.scripts.Give()
-		r.background.Give()
+		r.scripts.Give(background.Who{})
+		r.background.Give(background.Who{})
 		for status == peer.Waiting {
 			<-s.woken
 			var more string

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cellserver/internal/acl"
@@ -62,6 +63,9 @@ type Engine struct {
 
 	crossProtocol often.Counter
 	slowMonitors  often.Counter
+
+	scriptLines  often.Rate   // of all clients
+	linesLeftOut atomic.Int64 // since the last one that was written
 }
 
 // NewEngine returns an Engine. The error says which command has no handler of the kind that it needs.

@@ -26,6 +26,7 @@ type inner struct {
 	monitored   []byte // lines for those in MONITOR
 	logged      []logLine
 	loggedBytes int
+	leftOut     int // lines beyond maxLoggedBytes
 	killed      []*clients.Client
 }
 
@@ -67,6 +68,8 @@ const maxLoggedBytes = 64 << 10
 func (in *inner) log(line logLine) {
 	if in.loggedBytes += len(line.message); in.loggedBytes <= maxLoggedBytes {
 		in.logged = append(in.logged, line)
+	} else {
+		in.leftOut++
 	}
 }
 
@@ -78,13 +81,12 @@ func (s *Session) settle(in *inner) {
 		for _, line := range in.logged {
 			s.inner.log(line)
 		}
+		s.inner.leftOut += in.leftOut
 		s.inner.killed = append(s.inner.killed, in.killed...)
 		return
 	}
 	s.sendMonitored(in.monitored)
-	for _, line := range in.logged {
-		s.engine.config.Log.Log(context.Background(), line.level, line.message, "client", s.client.Addr())
-	}
+	s.writeLogged(in)
 	for _, victim := range in.killed {
 		victim.Conn.Kill()
 	}

@@ -358,5 +358,7 @@ func (h scriptHost) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 // Log implements lua.Host. The line is written when the script has let go of its keys.
 func (h scriptHost) Log(level int, message string) {
 	levels := [...]slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
-	h.s.inner.log(logLine{levels[min(max(level, 0), len(levels)-1)], "script: " + message})
+	if line := (logLine{levels[min(max(level, 0), len(levels)-1)], "script: " + message}); h.s.engine.config.Log.Enabled(context.Background(), line.level) {
+		h.s.inner.log(line)
+	}
 }

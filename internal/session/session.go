@@ -5,6 +5,7 @@ import (
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/observe"
+	"cellserver/internal/often"
 	"cellserver/internal/peer"
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
@@ -35,6 +36,8 @@ type Session struct {
 	watched *transact.Watched // nil without WATCH
 	monitor *observe.Monitor  // nil without MONITOR
 	inner   *inner            // of a session for EXEC or a script; else nil
+
+	scriptLines *often.Rate // that were logged; nil before the first
 }
 
 // role is what a session executes for; EXEC and scripts have one of their own.

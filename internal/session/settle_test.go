@@ -247,28 +247,61 @@ func TestSettledForAClientThatIsGone(t *testing.T) {
 	}
 }
 
-// TestLoggedIsBounded, of a script and of an EXEC together, also where the lines are empty.
+// TestLoggedIsBounded, of a script and of an EXEC together, also where the lines are empty: of what is kept, which is
+// bounded in bytes, ten lines a second are written. The others are counted.
 func TestLoggedIsBounded(t *testing.T) {
-	const maxBytes = 64 << 10
 	logs := func(n, bytes int) string {
 		return resptest.Encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.log(redis.LOG_WARNING, string.rep('x', %d)) end", n, bytes), "0")
 	}
 	for _, tt := range []struct {
-		in   string
-		want int
+		in      string
+		want    int
+		leftOut uint64
 	}{
-		{logs(maxBytes/1024, 1024-len("script: ")), maxBytes / 1024},
-		{logs(maxBytes, 1024-len("script: ")), maxBytes / 1024},
-		{logs(maxBytes, 0), maxBytes / len("script: ")},
-		{"MULTI\r\n" + strings.Repeat(logs(9, 1024-len("script: ")), 20) + "EXEC\r\n", maxBytes / 1024},
-		{"MULTI\r\n" + strings.Repeat(logs(2, 1), 3) + "EXEC\r\n", 6},
+		{logs(10, 1000), 10, 0},
+		{logs(64, 1000), 10, 54},
+		{logs(999, 1000), 10, 989},
+		{logs(9999, 0), 10, 9989},
+		{"MULTI\r\n" + strings.Repeat(logs(9, 1000), 20) + "EXEC\r\n", 10, 170},
+		{"MULTI\r\n" + strings.Repeat(logs(2, 1), 3) + "EXEC\r\n", 6, 0},
+		{strings.Repeat(logs(3, 1), 5), 10, 5},
 	} {
 		l := newLockedRig(t)
 		l.feed(t, l.monitor, "RESET\r\n")
 		l.store.take()
 		l.feed(t, l.s, tt.in)
-		if got := strings.Count(l.store.take(), "logged "); got != tt.want {
-			t.Errorf("%.200q: %d lines, want %d", tt.in, got, tt.want)
+		if got, leftOut := strings.Count(l.store.take(), "logged "), l.Engine.Records.ScriptLinesLeftOut(); got != tt.want || leftOut != tt.leftOut {
+			t.Errorf("%.200q: %d lines, and %d left out; want %d and %d", tt.in, got, leftOut, tt.want, tt.leftOut)
 		}
+	}
+}
+
+// TestScriptLinesInASecond: each client has ten, and all together a hundred; then come more, and how many were left out. A
+// line is cut. Lines that the level leaves out do not count.
+func TestScriptLinesInASecond(t *testing.T) {
+	r := rig.New()
+	log := func(level, text string, n int) string {
+		return resptest.Encode("EVAL", fmt.Sprintf("for i = 1, %d do redis.log(redis.LOG_%s, %s) end", n, level, text), "0")
+	}
+	expect := func(written int, leftOut uint64) {
+		t.Helper()
+		if got := strings.Count(r.Log.String(), "script: "); got != written || r.Engine.Records.ScriptLinesLeftOut() != leftOut {
+			t.Errorf("%d lines written and %d left out, want %d and %d", got, r.Engine.Records.ScriptLinesLeftOut(), written, leftOut)
+		}
+	}
+	first := r.Session()
+	rig.Say(t, first, log("DEBUG", "'a'", 100))
+	expect(0, 0)
+	rig.Say(t, first, log("WARNING", "'a'", 12))
+	expect(10, 2)
+	for range 20 {
+		rig.Say(t, r.Session(), log("WARNING", "'b'", 7))
+	}
+	expect(100, 2+50)
+	r.Clock.Advance(rig.Sec)
+	rig.Say(t, first, log("WARNING", "'c' .. string.rep('中', 1000)", 2))
+	expect(102, 52)
+	if got := r.Log.String(); strings.Count(got, "left_out_before=2\n") != 1 || strings.Count(got, "left_out_before=50\n") != 1 || strings.Count(got, "left_out") != 2 || !strings.Contains(got, `script: c`+strings.Repeat("中", 341)+`..."`) {
+		t.Errorf("logged %.3000q", got)
 	}
 }

@@ -38,6 +38,8 @@ type Config struct {
 	Shutdown    func()                 // begins a graceful shutdown
 	MayDebug    func(p peer.Peer) bool // whether a client may use DEBUG
 	Log         *slog.Logger
+	// LostLogLines counts the lines that the log did not take; nil where that is not known.
+	LostLogLines func() uint64
 
 	setting sync.Mutex // held by CONFIG SET, so that those of two clients do not mix
 }

@@ -166,10 +166,15 @@ func infoPersistence(t *infoText) {
 func infoStats(t *infoText) {
 	c := t.Connections()
 	_, failedLogins := t.Logins.Total()
+	lostLogLines := uint64(0)
+	if t.LostLogLines != nil {
+		lostLogLines = t.LostLogLines()
+	}
 	t.fields("total_connections_received", c.Accepted, "total_commands_processed", t.Records.Executed(),
 		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", 0,
 		"pubsub_channels", 0, "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Total(),
-		"acl_access_denied_auth", failedLogins, "cell_allowed", t.stats.Allowed, "cell_denied", t.stats.Limited)
+		"acl_access_denied_auth", failedLogins, "cell_allowed", t.stats.Allowed, "cell_denied", t.stats.Limited,
+		"cell_dropped_log_lines", lostLogLines, "cell_dropped_script_log_lines", t.Records.ScriptLinesLeftOut())
 }
 
 func infoReplication(t *infoText) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"strings"
+	"unicode/utf8"
 
 	vm "github.com/yuin/gopher-lua"
 
@@ -202,8 +203,23 @@ func (lib *Library) log(l *vm.LState) int {
 		}
 		line = machine.AppendText(line, l.Get(i))
 	}
-	lib.host.Log(int(level), string(line))
+	lib.host.Log(int(level), cutLine(line))
 	return 0
+}
+
+// maxLineBytes bounds a line that a script logs.
+const maxLineBytes = 1 << 10
+
+// cutLine cuts a line that is too long, before a character, and marks it.
+func cutLine(line []byte) string {
+	if len(line) <= maxLineBytes {
+		return string(line)
+	}
+	end := maxLineBytes
+	for least := end - utf8.UTFMax; end > least && !utf8.RuneStart(line[end]); {
+		end--
+	}
+	return string(line[:end]) + "..."
 }
 
 func (lib *Library) sha1hex(l *vm.LState) int {

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"cellserver/internal/server"
+)
+
+// shutdownGrace is how long what was cut off at --shutdown-timeout may take to end.
+const shutdownGrace = time.Second
+
+// end ends the server gracefully. It returns shutdownGrace after --shutdown-timeout at the latest, whatever does not end,
+// and then with an error: the process is about to exit, so it can be left behind.
+func (a *app) end(endBackground func()) error {
+	cutOff, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		cutOff <- a.shutdown()
+		endBackground()
+		a.parts.wait()
+		close(ended)
+	}()
+	late := time.NewTimer(a.options.shutdownTimeout + shutdownGrace)
+	defer late.Stop()
+	hangs := ""
+	select {
+	case <-ended:
+	case <-late.C:
+		hangs = "; these parts do not end: " + a.parts.String()
+	}
+	select {
+	case err := <-cutOff:
+		if err != nil {
+			hangs = "; " + err.Error() + hangs
+		}
+	default:
+	}
+	if hangs != "" {
+		return fmt.Errorf("the shutdown was cut short after --shutdown-timeout (%s)%s", a.options.shutdownTimeout, hangs)
+	}
+	a.log.Info("stopped")
+	return nil
+}
+
+// shutdown returns an error if connections do not end even though they are cut off.
+func (a *app) shutdown() error {
+	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.shutdownTimeout.String())
+	ctx, cancel := context.WithTimeout(context.Background(), a.options.shutdownTimeout)
+	defer cancel()
+	a.notifyStopping()
+	err := a.server.Shutdown(ctx)
+	if err != nil {
+		a.log.Warn("some clients did not end in time and were cut off", "error", err)
+	}
+	if a.web.server.Shutdown(ctx) != nil {
+		_ = a.web.server.Close()
+	}
+	if errors.Is(err, server.ErrStuck) {
+		return err
+	}
+	return nil
+}
