@@ -165,19 +165,19 @@ func (sh *shard) reclaimLocked(at, notOf uint64, nowNs int64) (next uint64) {
 // shrinkLocked merges the two halves at a prefix. What does not fit into one segment is evicted, the soonest first.
 func (sh *shard) shrinkLocked(seg, other *segment, at uint64, nowNs int64) (evicted int) {
 	const most = segmentFull - 1
-	evicted = sh.evictSoonestLocked(int(seg.used)+int(other.used)-most, seg, other, nowNs)
+	evicted = sh.evictSoonestLocked(nowNs, int(seg.used)+int(other.used)-most, seg, other)
 	sh.table.mergeUpTo(at, most)
 	sh.settleLocked()
 	return evicted
 }
 
-// evictSoonestLocked evicts n entries of two segments, those that expire soonest, as far as they are not pinned.
-func (sh *shard) evictSoonestLocked(n int, seg, other *segment, nowNs int64) (evicted int) {
+// evictSoonestLocked evicts n entries of one or two segments, those that expire soonest, as far as they are not pinned.
+func (sh *shard) evictSoonestLocked(nowNs int64, n int, from ...*segment) (evicted int) {
 	if n <= 0 {
 		return 0
 	}
 	tats := make([]int64, 0, 2*segmentSlots)
-	for _, of := range [...]*segment{seg, other} {
+	for _, of := range from {
 		of.each(func(b *bucket, slot int) {
 			if !sh.pinnedLocked(b, slot) {
 				tats = append(tats, b.tatNs[slot])
@@ -189,7 +189,7 @@ func (sh *shard) evictSoonestLocked(n int, seg, other *segment, nowNs int64) (ev
 	}
 	slices.Sort(tats)
 	lastNs := tats[min(n, len(tats))-1]
-	for _, of := range [...]*segment{seg, other} {
+	for _, of := range from {
 		of.each(func(b *bucket, slot int) {
 			if evicted < n && b.tatNs[slot] <= lastNs && !sh.pinnedLocked(b, slot) {
 				sh.evictLocked(of, b, slot, nowNs)

@@ -277,7 +277,7 @@ func TestSweeperShrinks(t *testing.T) {
 			t.Fatalf("%s: NoEviction evicted", kind)
 		}
 		s.SetMaxBytes(int64(full.Bytes/3), store.VolatileTTL)
-		for range 4 {
+		for range 10 {
 			sweepOnce(s, t0)
 		}
 		checkBudget(t, s)

@@ -55,16 +55,23 @@ func (sh *shard) sweepLocked(at uint64, nowNs int64) (seen, removed int, next ui
 	return seen, removed + sh.evictExcessLocked(at, nowNs), next
 }
 
+// excessShare is the part of a shard's only segment that is evicted at a time.
+const excessShare = 4
+
 // evictExcessLocked frees a segment at a prefix if the tables are larger than they may be, as after SetMaxBytes.
 func (sh *shard) evictExcessLocked(at uint64, nowNs int64) (evicted int) {
 	if sh.budget.fits(0) || !sh.budget.evicts() {
 		return 0
 	}
-	seg, other := sh.table.halves(at)
-	if other == nil {
-		return 0
+	switch seg, other := sh.table.halves(at); {
+	case other != nil:
+		return sh.shrinkLocked(seg, other, at, nowNs)
+	case seg.depth == 0: // the only one: its long keys are left
+		evicted = sh.evictSoonestLocked(nowNs, int(seg.used+excessShare-1)/excessShare, seg)
+		sh.resetIfEmptyLocked()
+		sh.settleLocked()
 	}
-	return sh.shrinkLocked(seg, other, at, nowNs)
+	return evicted
 }
 
 const (
