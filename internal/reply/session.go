@@ -1,10 +1,12 @@
 package reply
 
 import (
+	"errors"
 	"strconv"
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/resp"
+	"cellserver/internal/store"
 )
 
 // Errors of transactions, scripts and stores:
@@ -24,6 +26,9 @@ const (
 	ErrScriptsTooLong   Error = "ERR the scripts of the transaction have taken longer than --lua-time-limit together; this one was not executed"
 	ErrCancelled        Error = "ERR the client closed its side of the connection before this command was done; it was cancelled"
 
+	// ErrOOM is in Redis's words.
+	ErrOOM Error = "OOM command not allowed when used memory > 'maxmemory'."
+
 	ErrNoTransactions Error = "ERR the store of this server has no transactions; send the commands one by one"
 	ErrNoWatch        Error = "ERR the store of this server cannot watch keys"
 	ErrNoWalk         Error = "ERR the store of this server has no commands about all keys"
@@ -41,6 +46,9 @@ func NotWithKeys(c *catalog.Command) error {
 
 // StoreFailed is an error of the store, in one line.
 func StoreFailed(err error) error {
+	if errors.Is(err, store.ErrFull) {
+		return ErrOOM
+	}
 	const maxReasonBytes = 256
 	return Error("ERR the store failed: " + resp.PrintableN([]byte(err.Error()), maxReasonBytes))
 }
