@@ -23,6 +23,7 @@ import (
 	"cellserver/internal/commands/admin"
 	"cellserver/internal/funnel"
 	"cellserver/internal/lua"
+	"cellserver/internal/memory"
 	"cellserver/internal/metrics"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
@@ -79,6 +80,7 @@ type app struct {
 	certs     *certs.Keeper // nil without TLS
 	now       func() int64
 	store     *shard.Store
+	memory    *memory.Bound
 	access    *access
 	engine    *commands.Engine
 	server    *server.Server
@@ -93,6 +95,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 		options: o, log: log, listeners: l, certs: keeper, web: web, now: now, store: shard.New(),
 		access: newAccess(o, cat),
 	}
+	a.memory = o.boundMemory(a.store, log)
 	a.setNotReady("starting")
 	engine, err := commands.NewEngine(commands.Config{
 		Store:             a.store,
@@ -106,7 +109,8 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 		MaxReplyBytes:     o.maxOutputBytes,
 		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
 		ACLFile:           o.aclFile,
-		Scripts:           o.scripts(a.now),
+		Scripts:           o.scripts(a.now, a.memory.State().Shares.Scripts),
+		Memory:            a.memory,
 		BackgroundThreads: runtime.GOMAXPROCS(0) - max(1, o.ioThreads), // leaves a processor that waits for clients
 		Version:           version,
 		Settings:          a.settings(),
@@ -144,12 +148,12 @@ func (o *options) reading() funnel.Reading {
 	return funnel.Burst
 }
 
-// scripts returns what executes scripts, or nil.
-func (o *options) scripts(now func() int64) *lua.Engine {
+// scripts returns what executes scripts, or nil. The bytes bound its cache; 0 is the default.
+func (o *options) scripts(now func() int64, cacheBytes int64) *lua.Engine {
 	if !o.lua {
 		return nil
 	}
-	return lua.New(lua.Config{Now: now, TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes})
+	return lua.New(lua.Config{Now: now, TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes, MaxCacheBytes: int(cacheBytes)})
 }
 
 func (o *options) limits() server.Limits {
@@ -193,7 +197,7 @@ func (a *app) run(ctx context.Context) error {
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	if l := a.listeners.metrics; l != nil {
 		config := metrics.Config{
-			Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Now: a.now, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
+			Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Now: a.now, Server: a.server, Memory: a.memory, Version: version, NotReady: func() string { return *a.notReady.Load() },
 			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(),
 			TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
 		}
@@ -208,6 +212,7 @@ func (a *app) run(ctx context.Context) error {
 	sweeper.Took = func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) }
 	parts.Go(func() { sweeper.Run(background, a.now) })
 	parts.Go(func() { returnMemory(background, a.keys) })
+	parts.Go(func() { a.warnOfMemory(background) })
 	parts.Go(func() { a.reloadOnHangup(background) })
 	parts.Go(func() { a.feedWatchdog(background) })
 
