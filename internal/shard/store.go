@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// Store implements store.Store, store.Walker, store.Watcher and store.Transactor. A Sweeper gives the memory of
+// Store implements store.Store, store.Walker, store.Watcher, store.Transactor and store.Bounded. A Sweeper gives the memory of
 // expired keys back.
 type Store struct {
 	seed   maphash.Seed // secret, so that nobody can aim keys at one shard or segment
