@@ -35,6 +35,10 @@ func (a *app) sample() dashboard.Sample {
 		Connections: a.server.Stats().Connected,
 		Keys:        st.Keys,
 		MemoryBytes: heldBytes(),
+
+		MaxMemoryBytes: uint64(a.memory.State().MaxBytes),
+		Evicted:        st.Evicted,
+		Refused:        st.Refused,
 	}
 }
 

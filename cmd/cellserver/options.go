@@ -40,6 +40,8 @@ type options struct {
 
 	ioThreads, maxClients, maxArgs, maxCommandBytes, maxKeyBytes, maxOutputBytes int
 
+	maxMemory, maxMemoryPolicy string
+
 	timeout, handshakeTimeout, outputTimeout, shutdownTimeout time.Duration
 
 	thresholds    admin.Thresholds
@@ -94,6 +96,7 @@ func (o *options) flagGroups() []flagGroup {
 			fs.Var(boolFlag{&o.lua, "on", "off"}, "lua", "enable EVAL, SCRIPT and the like: `on|off`")
 			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
 		}),
+		group("Memory", o.defineMemory),
 		group("Client limits", o.defineClientLimits),
 		group("Monitoring", o.defineMonitoring),
 		group("Logs and help", func(fs *pflag.FlagSet) {
@@ -205,6 +208,9 @@ func (o *options) check() error {
 		}
 	}
 	if err := o.checkTimes(); err != nil {
+		return err
+	}
+	if err := o.checkMemory(); err != nil {
 		return err
 	}
 	if o.addr == "" && o.unixSocket == "" && o.tlsAddr == "" {

@@ -23,6 +23,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/logwriter"
 	"cellserver/internal/lua"
+	"cellserver/internal/memory"
 	"cellserver/internal/metrics"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
@@ -88,6 +89,7 @@ type app struct {
 	certs     *certs.Keeper // nil without TLS
 	now       func() int64
 	store     *shard.Store
+	memory    *memory.Bound
 	access    *access
 	engine    *commands.Engine
 	server    *server.Server
@@ -104,6 +106,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, now: now, store: shard.New(),
 		access: newAccess(o, cat),
 	}
+	a.memory = o.boundMemory(a.store, log)
 	a.setNotReady("starting")
 	engine, err := commands.NewEngine(commands.Config{
 		Store:             a.store,
@@ -117,7 +120,8 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 		MaxReplyBytes:     o.maxOutputBytes,
 		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
 		ACLFile:           o.aclFile,
-		Scripts:           o.scripts(a.now),
+		Scripts:           o.scripts(a.now, a.memory.State().Shares.Scripts),
+		Memory:            a.memory,
 		BackgroundThreads: runtime.GOMAXPROCS(0) - max(1, o.ioThreads), // leaves a processor that waits for clients
 		Version:           version,
 		Settings:          a.settings(),
@@ -157,12 +161,12 @@ func (o *options) reading() funnel.Reading {
 	return funnel.Burst
 }
 
-// scripts returns what executes scripts, or nil.
-func (o *options) scripts(now func() int64) *lua.Engine {
+// scripts returns what executes scripts, or nil. The bytes bound its cache; 0 is the default.
+func (o *options) scripts(now func() int64, cacheBytes int64) *lua.Engine {
 	if !o.lua {
 		return nil
 	}
-	return lua.New(lua.Config{Now: now, TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes})
+	return lua.New(lua.Config{Now: now, TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes, MaxCacheBytes: int(cacheBytes)})
 }
 
 func (o *options) limits() server.Limits {
@@ -210,6 +214,7 @@ func (a *app) run(ctx context.Context) error {
 	sweeper.Took = func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) }
 	a.parts.run("the sweeper", func() { sweeper.Run(background, a.now) })
 	a.parts.run("the return of memory", func() { returnMemory(background, a.keys) })
+	a.parts.run("warnings of memory", func() { a.warnOfMemory(background) })
 	a.parts.run("reloading", func() { a.reloadOnHangup(background) })
 	a.parts.run("the prober", func() { a.prober.run(ctx) })
 	a.parts.run("the watchdog", func() { a.feedWatchdog(background) })
@@ -230,7 +235,7 @@ func (a *app) run(ctx context.Context) error {
 func (a *app) serveMetrics(background context.Context, start func(name string, part func() error)) {
 	l := a.listeners.metrics
 	config := metrics.Config{
-		Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Now: a.now, Server: a.server, Version: version,
+		Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Now: a.now, Server: a.server, Memory: a.memory, Version: version,
 		Ready: a.ready, Alive: a.prober.alive, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,

@@ -20,7 +20,7 @@ var (
 // they connect, and our own flags.
 func (a *app) settings() []admin.Setting {
 	o := a.options
-	return append(a.changeable(),
+	return append(append(a.changeable(), a.memorySettings()...),
 		admin.Constant("aclfile", o.aclFile),
 		admin.Constant("appendonly", "no"),
 		admin.Constant("burst-is-capacity", yesNo(o.burstIsCapacity)),
@@ -31,8 +31,6 @@ func (a *app) settings() []admin.Setting {
 		admin.Constant("max-args", strconv.Itoa(o.maxArgs)),
 		admin.Constant("max-command-bytes", strconv.Itoa(o.maxCommandBytes)),
 		admin.Constant("max-key-bytes", strconv.Itoa(o.maxKeyBytes)),
-		admin.Constant("maxmemory", "0"),
-		admin.Constant("maxmemory-policy", "noeviction"),
 		admin.Constant("proto-max-bulk-len", strconv.Itoa(o.maxCommandBytes)),
 		admin.Constant("save", ""),
 		admin.Constant("unixsocket", o.unixSocket),

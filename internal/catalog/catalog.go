@@ -73,6 +73,7 @@ type Flag uint32
 const (
 	FlagWrite Flag = 1 << iota
 	FlagReadonly
+	FlagDenyOOM // refused where it would make a key that has no room
 	FlagModule
 	FlagAdmin
 	FlagNoScript // not in scripts
@@ -97,7 +98,7 @@ const shownFlags = FlagNotQueued - 1
 
 // flagNames are in the order of their bits, which is that in which Redis lists them.
 func flagNames() []string {
-	return []string{"write", "readonly", "module", "admin", "noscript", "loading", "stale", "fast", "no_auth",
+	return []string{"write", "readonly", "denyoom", "module", "admin", "noscript", "loading", "stale", "fast", "no_auth",
 		"no_mandatory_keys", "no_multi", "movablekeys"}
 }
 

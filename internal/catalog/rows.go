@@ -32,7 +32,7 @@ func helpRow() *Command {
 
 func cellRows() []*Command {
 	return []*Command{{
-		Name: "cl.throttle", Arity: -1, Flags: FlagWrite | FlagFast | FlagModule, Batches: true, QuantityAt: 5,
+		Name: "cl.throttle", Arity: -1, Flags: FlagWrite | FlagDenyOOM | FlagFast | FlagModule, Batches: true, QuantityAt: 5,
 		Keys:  KeySpec{First: 1, Last: 1, Step: 1, Flags: []string{"RW", "access", "update"}},
 		Group: "module", Since: "0.1.0", Complexity: "O(1)",
 		Summary: "Requests units of a key's funnel: returns limited (0 or 1), limit, remaining, " +

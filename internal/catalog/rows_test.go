@@ -59,7 +59,7 @@ func TestCategories(t *testing.T) {
 func TestFlagNames(t *testing.T) {
 	for want, f := range map[string]Flag{
 		"": 0,
-		"write readonly module admin noscript loading stale fast no_auth no_mandatory_keys no_multi movablekeys": ^Flag(0),
+		"write readonly denyoom module admin noscript loading stale fast no_auth no_mandatory_keys no_multi movablekeys": ^Flag(0),
 		"write": FlagWrite | FlagWhole, "movablekeys": FlagMovableKeys | FlagNotQueued, "admin no_auth": FlagNoAuth | FlagAdmin | FlagScript,
 	} {
 		if got := strings.Join(f.Names(), " "); got != want {

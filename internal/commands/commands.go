@@ -18,6 +18,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/login"
 	"cellserver/internal/lua"
+	"cellserver/internal/memory"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/resp"
@@ -25,8 +26,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// Config is what an Engine needs. All fields but Handlers, ACLFile, Scripts, Settings, Thresholds and LostLogLines must be
-// set.
+// Config is what an Engine needs. All fields but Handlers, ACLFile, Scripts, Settings, Memory, Thresholds and LostLogLines
+// must be set.
 type Config struct {
 	Store             store.Store
 	Now               func() int64     // Unix nanoseconds, never going back
@@ -44,6 +45,7 @@ type Config struct {
 	BackgroundThreads int         // how many long commands, and how many scripts, run at once
 	Version           string      // of this server
 	Settings          []admin.Setting
+	Memory            *memory.Bound // nil for none
 	Thresholds        admin.Thresholds
 	Connections       func() admin.Connections
 	Shutdown          func()                 // begins a graceful shutdown
@@ -74,8 +76,8 @@ func NewEngine(c Config) (*Engine, error) {
 	administration := &admin.Config{
 		Catalog: cat, Users: c.Users, ACLFile: c.ACLFile, ACLLog: aclLog, Logins: logins, Clients: register, Records: records,
 		Scripts: c.Scripts, Databases: c.Databases, Version: c.Version, RunID: admin.NewRunID(), StartedNs: c.Now(),
-		Settings: c.Settings, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown, MayDebug: c.MayDebug,
-		Log: c.Log, LostLogLines: c.LostLogLines,
+		Settings: c.Settings, Memory: c.Memory, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
+		MayDebug: c.MayDebug, Log: c.Log, LostLogLines: c.LostLogLines,
 	}
 	handlers := map[string]session.Handler{}
 	for _, room := range []map[string]session.Handler{

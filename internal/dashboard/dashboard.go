@@ -42,6 +42,8 @@ type Sample struct {
 	Allowed, Limited  uint64
 	Connections, Keys int
 	MemoryBytes       uint64
+	MaxMemoryBytes    uint64 // 0 for no maximum
+	Evicted, Refused  uint64 // keys that had no room, since the start
 }
 
 // Page is the HTTP handler of /.

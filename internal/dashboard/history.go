@@ -19,6 +19,8 @@ type point struct {
 	allowed, limited  float64 // per second
 	connections, keys int
 	memoryBytes       uint64
+	maxMemoryBytes    uint64
+	evicted, refused  float64 // per second
 	latency           latencies
 }
 
@@ -45,6 +47,10 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 			keys:        s.Keys,
 			memoryBytes: s.MemoryBytes,
 			latency:     percentiles(durations.Since(h.durations)),
+
+			maxMemoryBytes: s.MaxMemoryBytes,
+			evicted:        float64(s.Evicted-h.last.Evicted) / sec,
+			refused:        float64(s.Refused-h.last.Refused) / sec,
 		}
 		h.added++
 	}

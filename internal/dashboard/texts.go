@@ -14,7 +14,7 @@ type texts struct {
 
 	DecisionsPerSec, Allowed, Limited, LimitedShare string
 	Latency, P50, P99, P999                         string
-	Connections, Keys, Memory                       string
+	Connections, Keys, Memory, Evicted, Refused     string
 
 	TableSummary, TableCaption, Minute, MinutesAgo, TableScroll string
 

@@ -31,6 +31,8 @@ func english() *texts {
 		Connections:     "Connections",
 		Keys:            "Keys",
 		Memory:          "Memory",
+		Evicted:         "Keys evicted",
+		Refused:         "New keys refused",
 
 		TableSummary: "The same data as a table",
 		TableCaption: "Each row is one minute: the mean of decisions per second, the maximum of everything else.",

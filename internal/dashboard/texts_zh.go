@@ -31,6 +31,8 @@ func chinese() *texts {
 		Connections:     "连接数",
 		Keys:            "键数",
 		Memory:          "内存",
+		Evicted:         "淘汰的键",
+		Refused:         "拒绝的新键",
 
 		TableSummary: "以表格显示",
 		TableCaption: "每行为一分钟：判定次数为该分钟的每秒平均值，其余为最高值。",

@@ -100,7 +100,17 @@ func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
 	}
 	connections, keys := count.text(float64(now.connections)), count.text(float64(now.keys))
 	memory := byteCount.text(float64(now.memoryBytes))
-	tiles = append(tiles, tileView{t.Connections, connections}, tileView{t.Keys, keys}, tileView{t.Memory, memory})
+	used := memory
+	if now.maxMemoryBytes > 0 {
+		used += " / " + byteCount.text(float64(now.maxMemoryBytes))
+	}
+	tiles = append(tiles, tileView{t.Connections, connections}, tileView{t.Keys, keys}, tileView{t.Memory, used})
+	if now.evicted > 0 {
+		tiles = append(tiles, tileView{t.Evicted + " /s", rate.text(now.evicted)})
+	}
+	if now.refused > 0 {
+		tiles = append(tiles, tileView{t.Refused + " /s", rate.text(now.refused)})
+	}
 	return tiles, fmt.Sprintf(t.Summary, allowed, limited, connections, keys, memory)
 }
 

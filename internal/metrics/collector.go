@@ -9,6 +9,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"cellserver/internal/histogram"
+	"cellserver/internal/memory"
 	"cellserver/internal/store"
 )
 
@@ -25,6 +26,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	var st store.Stats
 	c.config.Store.UpdateStats(&st)
 	to.store(&st)
+	to.memory(&st, c.config.Memory.State())
 	c.collectCommands(to)
 	c.collectConnections(to)
 	ready := 0
@@ -49,6 +51,15 @@ func (to sink) store(st *store.Stats) {
 	to.gauge("table_bytes", "Memory of the tables that hold the keys, in bytes.", st.Bytes)
 	to.counter("expired_keys_total", "Expired keys removed by the sweeper.", st.Expired)
 	to.counter("swept_segments_total", "Table segments of 155 slots examined by the sweeper.", st.Swept)
+}
+
+func (to sink) memory(st *store.Stats, bound memory.State) {
+	to.gauge("memory_max_bytes", "The largest memory of the server: --maxmemory, 0 for none.", int(bound.MaxBytes))
+	to.gauge("table_max_bytes", "The part of it for the tables, 0 for no maximum.", st.MaxBytes)
+	policy := desc("memory_policy_info", "Always 1; the label is --maxmemory-policy.", "policy")
+	to.series(policy, prometheus.GaugeValue, 1, memory.PolicyName(bound.Policy))
+	to.counter("evicted_keys_total", "Keys evicted for new ones at the maximum, by volatile-ttl.", st.Evicted)
+	to.counter("refused_keys_total", "Calls that failed because their new key had no room, by noeviction.", st.Refused)
 }
 
 func (c *collector) collectCommands(to sink) {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"cellserver/internal/login"
+	"cellserver/internal/memory"
 	"cellserver/internal/observe"
 	"cellserver/internal/server"
 	"cellserver/internal/store"
@@ -27,6 +28,7 @@ type Config struct {
 	Logins  *login.Failures
 	Now     func() int64 // Unix nanoseconds
 	Server  *server.Server
+	Memory  *memory.Bound // nil for none
 	Version string
 	// Ready returns an error while clients are not served, and Alive one when they have not been for so long that the
 	// process should be restarted. Both return soon.

@@ -15,7 +15,7 @@ type ErrorReplies struct {
 
 // ownCodes are those of this server's own replies.
 func ownCodes() []string {
-	return []string{"ERR", "Cell", "EXECABORT", "NOAUTH", "NOPERM", "NOPROTO", "NOSCRIPT", "NOTBUSY", "WRONGPASS"}
+	return []string{"ERR", "Cell", "EXECABORT", "NOAUTH", "NOPERM", "NOPROTO", "NOSCRIPT", "NOTBUSY", "OOM", "WRONGPASS"}
 }
 
 // otherCode is for the codes that scripts make up, which clients choose.

@@ -1,10 +1,12 @@
 package reply
 
 import (
+	"errors"
 	"strconv"
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/resp"
+	"cellserver/internal/store"
 )
 
 // RefundDenied ends the error of a call that only its negative quantity forbids.
@@ -30,6 +32,9 @@ const (
 	ErrKeysChanged     Error = "ERR other clients have changed its keys in each of its attempts; nothing was executed: try again, with fewer commands at once"
 	ErrScriptContended Error = "ERR other clients have changed the keys of the script in each of its attempts, until its time was spent (see --lua-time-limit), " +
 		"and a script that takes longer than 5 ms can not keep them out; nothing was written: try again, with fewer keys or a shorter script"
+
+	// ErrOOM is in Redis's words.
+	ErrOOM Error = "OOM command not allowed when used memory > 'maxmemory'."
 
 	ErrNoTransactions Error = "ERR the store of this server has no transactions; send the commands one by one"
 	ErrNoWatch        Error = "ERR the store of this server cannot watch keys"
@@ -61,6 +66,9 @@ func TooManyKeys(most int) error {
 
 // StoreFailed is an error of the store, in one line.
 func StoreFailed(err error) error {
+	if errors.Is(err, store.ErrFull) {
+		return ErrOOM
+	}
 	const maxReasonBytes = 256
 	return Error("ERR the store failed: " + resp.PrintableN([]byte(err.Error()), maxReasonBytes))
 }

@@ -67,6 +67,53 @@ func reserve(buf []byte, bytes int) []byte {
 	return append(newBuf(len(buf)+max(bytes, len(buf)/arenaGrowth)), buf...)
 }
 
+// arenaGrowth returns how many bytes the arenas take for a long key in addition, or almost: the allocator rounds up. seg
+// is nil for a segment that there is not yet.
+func (t *table) arenaGrowth(seg *segment, code uint64, bytes int) int {
+	switch {
+	case !isLong(code):
+		return 0
+	case code&codeMask == codeAlone || seg == nil || seg.arena == 0:
+		return bytes + sliceHeaderBytes
+	}
+	buf := t.arenas.bufs[seg.arena]
+	if cap(buf)-len(buf) >= bytes {
+		return 0
+	}
+	return len(buf) + max(bytes, len(buf)/arenaGrowth) - cap(buf)
+}
+
+// squeeze closes the gaps in a segment's arena, and moves it nowhere else.
+func (t *table) squeeze(seg *segment) {
+	var found [segmentSlots]uint64 // where each long key begins, and its slot
+	n := 0
+	for i := range seg.buckets {
+		b := &seg.buckets[i]
+		for slot := range bucketSlots {
+			if b.code(slot)&codeMask == codeInArena {
+				found[n] = b.key[slot][1]&^0xffffffff | uint64(i*bucketSlots+slot)
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		t.arenas.give(seg.arena)
+		seg.arena, seg.garbage = 0, 0
+		return
+	}
+	slices.Sort(found[:n])
+	buf, end := t.arenas.bufs[seg.arena], 0
+	for _, f := range found[:n] {
+		b, slot := seg.entryAt(f)
+		offset, length := b.key[slot][1]>>32, int(b.key[slot][1]&0xffffffff)
+		copy(buf[end:], buf[offset:int(offset)+length])
+		b.key[slot][1] = location(end, length)
+		end += length
+	}
+	t.arenas.set(seg.arena, buf[:end])
+	seg.garbage = 0
+}
+
 // newBuf returns an empty buffer, and takes all that the allocator gives for the size.
 func newBuf(bytes int) []byte { return slices.Grow([]byte(nil), bytes) }
 

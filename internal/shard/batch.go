@@ -1,6 +1,9 @@
 package shard
 
-import "cellserver/internal/store"
+import (
+	"cellserver/internal/funnel"
+	"cellserver/internal/store"
+)
 
 const (
 	// A batch shorter than this is answered one request after the other: it gains less by its order than that costs.
@@ -103,10 +106,15 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
 		tatNs = max(b.tatNs[slot], nowNs)
 	}
 	newTATNs, r := q.Limit.Throttle(tatNs, nowNs, q.Quantity)
-	sh.counts.add(q.Quantity, r.Limited)
-	q.Result, q.Err = r, nil
 	if newTATNs != tatNs {
-		sh.table.set(k, &q.Key, b, slot, nowNs, newTATNs)
+		if b != nil && newTATNs > nowNs {
+			b.tatNs[slot] = newTATNs
+		} else if !sh.setLocked(k, &q.Key, b, slot, nowNs, newTATNs) {
+			q.Result, q.Err = funnel.Result{}, store.ErrFull
+			return
+		}
 		sh.changedLocked(k.hash)
 	}
+	sh.counts.add(q.Quantity, r.Limited)
+	q.Result, q.Err = r, nil
 }

@@ -171,6 +171,32 @@ func lowerQuartile(times []time.Duration) float64 {
 	return float64(times[len(times)/4])
 }
 
+// BenchmarkInsert makes a key a call: without a bound, and with one that is reached, so that each evicts another. Both
+// begin with as many keys, and ns/op is the median of turns, without the growth of a process.
+func BenchmarkInsert(b *testing.B) {
+	for _, name := range []string{"unbounded", "evicting"} {
+		for _, batch := range []int{1, 16} {
+			b.Run(fmt.Sprintf("%s/batch=%d", name, batch), func(b *testing.B) {
+				const keys = 1_000_000
+				s := New()
+				fillBench(b, s, 0, keys)
+				if name == "evicting" {
+					var st store.Stats
+					s.UpdateStats(&st)
+					s.SetMaxBytes(int64(st.Bytes), store.VolatileTTL)
+					fillBench(b, s, keys, 3*keys)
+				}
+				c := newCaller(s, 1<<62, batch, limit(b, 1<<20, 1, 3600))
+				b.ReportAllocs()
+				b.ResetTimer()
+				for i := 0; i < b.N; i += batch {
+					c.call()
+				}
+			})
+		}
+	}
+}
+
 func BenchmarkLineRead(b *testing.B) {
 	for _, k := range benchKeys {
 		b.Run("table="+k.name, func(b *testing.B) {

@@ -13,6 +13,7 @@ var (
 	_ store.Walker     = (*Store)(nil)
 	_ store.Watcher    = (*Store)(nil)
 	_ store.Transactor = (*Store)(nil)
+	_ store.Bounded    = (*Store)(nil)
 )
 
 func TestConformance(t *testing.T) {

@@ -8,18 +8,43 @@ type exclusive struct {
 	store *Store
 	nowNs int64
 	ended bool
+	// written are the keys that must not be evicted any more; there are none without a bound on the store.
+	written map[uint64]struct{}
 }
 
 // BeginAll implements store.Transactor.
 func (s *Store) BeginAll(nowNs int64) store.Exclusive {
 	s.lockAll()
-	return &exclusive{store: s, nowNs: nowNs}
+	x := &exclusive{store: s, nowNs: nowNs}
+	if s.budget.evicts() {
+		x.written = map[uint64]struct{}{}
+		for i := range s.shards {
+			s.shards[i].pins = x
+		}
+	}
+	return x
+}
+
+// holds implements pins.
+func (x *exclusive) holds(hash uint64) bool {
+	_, found := x.written[hash]
+	return found
+}
+
+// note keeps a key from being evicted until End.
+func (x *exclusive) note(hash uint64) {
+	if x.written != nil {
+		x.written[hash] = struct{}{}
+	}
 }
 
 // End implements store.Exclusive.
 func (x *exclusive) End() {
 	if !x.ended {
 		x.ended = true
+		for i := range x.store.shards {
+			x.store.shards[i].pins = nil
+		}
 		x.store.unlockAll()
 	}
 }
@@ -30,6 +55,7 @@ func (x *exclusive) Throttle(_ int64, batch []store.Request) store.Pending {
 		q := &batch[i]
 		k := x.store.ref(&q.Key)
 		x.store.shardOf(k.hash).throttleLocked(x.nowNs, k, q)
+		x.note(k.hash)
 	}
 	return nil
 }
@@ -55,8 +81,9 @@ func (x *exclusive) SetTAT(key store.Key, tatNs int64) {
 	k := x.store.ref(&key)
 	sh := x.store.shardOf(k.hash)
 	b, slot := sh.table.find(k, &key)
-	sh.table.set(k, &key, b, slot, x.nowNs, tatNs)
+	sh.forceLocked(k, &key, b, slot, x.nowNs, tatNs)
 	sh.changedLocked(k.hash)
+	x.note(k.hash)
 }
 
 // MemoryUsage implements store.Walker.
@@ -95,4 +122,5 @@ func (x *exclusive) UpdateStats(st *store.Stats) {
 	for i := range x.store.shards {
 		x.store.shards[i].updateStatsLocked(st)
 	}
+	st.MaxBytes += int(x.store.budget.maxBytes.Load())
 }

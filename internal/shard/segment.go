@@ -12,7 +12,9 @@ type segment struct {
 	arena   uint32
 	garbage uint32 // bytes of the arena that are of no entry
 
-	_       [128 - 12]byte
+	evictions uint8 // and around again
+
+	_       [128 - 13]byte
 	buckets [segmentBuckets]bucket
 }
 

@@ -253,7 +253,7 @@ func TestTableAgainstMap(t *testing.T) {
 }
 
 func sweepAll(tb *table, m map[string]int64, nowNs int64) {
-	sh := &shard{table: *tb}
+	sh := &shard{table: *tb, budget: &budget{}}
 	for at, more := uint64(0), true; more; more = at != 0 {
 		_, _, at = sh.sweepLocked(at, nowNs)
 	}

@@ -10,6 +10,7 @@ func (t *table) split(seg *segment, hash uint64) {
 	seg.depth++
 	t.atDepth[seg.depth] += 2
 	other := &segment{depth: seg.depth}
+	t.made++
 	t.deal(t.lift(seg), seg, other)
 	for i := range span / 2 {
 		t.directory[first+span/2+i] = other
@@ -17,15 +18,28 @@ func (t *table) split(seg *segment, hash uint64) {
 }
 
 // merge joins the segment at the prefix with its other half, where both are sparse, and reports whether it did.
-func (t *table) merge(at uint64) bool {
-	seg := t.directory[at>>(64-t.depth)]
+func (t *table) merge(at uint64) bool { return t.mergeUpTo(at, segmentSparse) }
+
+// halves returns the segment at the prefix and its other half, or nil where that is split or there is none.
+func (t *table) halves(at uint64) (seg, other *segment) {
+	seg = t.directory[at>>(64-t.depth)]
 	if seg.depth == 0 {
+		return seg, nil
+	}
+	other = t.directory[(at^1<<(64-seg.depth))>>(64-t.depth)]
+	if other.depth != seg.depth {
+		return seg, nil
+	}
+	return seg, other
+}
+
+// mergeUpTo is merge for two segments that have no more entries than most together.
+func (t *table) mergeUpTo(at uint64, most int) bool {
+	seg, other := t.halves(at)
+	if other == nil || int(seg.used)+int(other.used) > most {
 		return false
 	}
-	other := t.directory[(at^1<<(64-seg.depth))>>(64-t.depth)]
-	if other.depth != seg.depth || int(seg.used)+int(other.used) > segmentSparse {
-		return false
-	}
+	t.made--
 	t.rebuild(seg)
 	t.deal(other, seg, seg)
 	t.atDepth[seg.depth] -= 2

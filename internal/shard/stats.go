@@ -10,13 +10,13 @@ func (s *Store) UpdateStats(st *store.Stats) {
 		sh.updateStatsLocked(st)
 		sh.mu.Unlock()
 	}
+	st.MaxBytes += int(s.budget.maxBytes.Load())
 }
 
 func (sh *shard) updateStatsLocked(st *store.Stats) {
-	segments := sh.table.segments()
 	st.Keys += sh.table.count
-	st.Slots += segments * segmentSlots
-	st.Bytes += segments*segmentBytes + len(sh.table.directory)*pointerBytes + sh.table.arenas.totalBytes()
+	st.Slots += sh.table.segments() * segmentSlots
+	st.Bytes += sh.table.bytes()
 	st.NameBytes += sh.table.count*inlineBytes + sh.table.arenas.totalBytes()
 	st.Allowed += sh.counts.allowed
 	st.Limited += sh.counts.limited
@@ -24,6 +24,8 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 	st.Granted += sh.counts.granted
 	st.Expired += sh.expired
 	st.Swept += sh.swept
+	st.Evicted += sh.evicted
+	st.Refused += sh.refused
 }
 
 // counts is what requests came to.

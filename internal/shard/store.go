@@ -14,12 +14,13 @@ import (
 	"cellserver/internal/store"
 )
 
-// Store implements store.Store, store.Walker, store.Watcher and store.Transactor. A Sweeper gives the memory of
+// Store implements store.Store, store.Walker, store.Watcher, store.Transactor and store.Bounded. A Sweeper gives the memory of
 // expired keys back.
 type Store struct {
 	seed   maphash.Seed // secret, so that nobody can aim keys at one shard or segment
 	shift  uint8        // leaves those bits of a hash that choose the shard
 	shards []shard
+	budget budget
 	scans  sync.Pool // of *scanBuffer
 }
 
@@ -41,6 +42,7 @@ func newStore(shardBits int) *Store {
 	s := &Store{seed: maphash.MakeSeed(), shift: uint8(64 - shardBits), shards: make([]shard, 1<<shardBits)}
 	for i := range s.shards {
 		s.shards[i].table = table{seed: s.seed, skip: uint8(shardBits)}
+		s.shards[i].budget = &s.budget
 	}
 	return s
 }
@@ -53,6 +55,13 @@ type shard struct {
 	swept   uint64
 	touched uint64 // see table.touch
 	watched watched
+
+	budget    *budget
+	heldBytes int    // that the budget knows of
+	evicted   uint64 // live entries
+	refused   uint64 // new keys
+	pins      pins   // of the transaction that has the lock; nil without one that writes several keys
+	hand      uint64 // prefix at which reclaimLocked goes on
 
 	_ [128]byte // keeps two shards' data off one pair of cache lines, which are often fetched together
 }
@@ -127,6 +136,7 @@ func (s *Store) flushAllLocked() {
 		sh := &s.shards[i]
 		sh.watched.lostAll()
 		sh.table.reset()
+		sh.settleLocked()
 	}
 }
 
@@ -148,7 +158,7 @@ func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted in
 	if b == nil || b.tatNs[slot] <= nowNs {
 		return 0
 	}
-	sh.table.set(k, key, b, slot, nowNs, nowNs)
+	sh.setLocked(k, key, b, slot, nowNs, nowNs)
 	sh.changedLocked(k.hash)
 	return 1
 }
@@ -184,6 +194,7 @@ func (sh *shard) flusher(db uint16) func(seg *segment, at uint64) {
 
 // removeLocked is table.removeWhere for entries that get lost without a caller that names them.
 func (sh *shard) removeLocked(seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
+	defer sh.settleLocked()
 	if sh.watched == nil {
 		return sh.table.removeWhere(seg, cond)
 	}
@@ -199,6 +210,7 @@ func (sh *shard) removeLocked(seg *segment, cond func(b *bucket, slot int) bool)
 func (sh *shard) resetIfEmptyLocked() {
 	if sh.table.count == 0 {
 		sh.table.reset()
+		sh.settleLocked()
 	}
 }
 

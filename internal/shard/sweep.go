@@ -20,7 +20,7 @@ type Sweeper struct {
 func NewSweeper(s *Store) *Sweeper { return &Sweeper{store: s} }
 
 // Step sweeps one segment and goes on to the next, around the store without end. It returns how many entries it
-// looked at and how many of them it removed. A shard without entries takes a step too.
+// looked at and how many it removed. A shard without entries takes a step too.
 func (w *Sweeper) Step(nowNs int64) (seen, removed int) {
 	sh := &w.store.shards[w.shard]
 	sh.mu.Lock()
@@ -40,10 +40,9 @@ func (sh *shard) sweepLocked(at uint64, nowNs int64) (seen, removed int, next ui
 	seg, next := t.segmentAfter(at)
 	sh.swept++
 	seen = int(seg.used)
-	removed = sh.removeLocked(seg, func(b *bucket, slot int) bool { return b.tatNs[slot] <= nowNs })
-	sh.expired += uint64(removed)
+	removed = sh.removeExpiredLocked(seg, nowNs)
 	if t.count == 0 {
-		t.reset()
+		sh.resetIfEmptyLocked()
 		return seen, removed, 0
 	}
 	if seg.passed && seg.holed {
@@ -52,7 +51,27 @@ func (sh *shard) sweepLocked(at uint64, nowNs int64) (seen, removed int, next ui
 	for t.merge(at) {
 		continue // what was joined may be joined again
 	}
-	return seen, removed, next
+	sh.settleLocked()
+	return seen, removed + sh.evictExcessLocked(at, nowNs), next
+}
+
+// excessShare is the part of a shard's only segment that is evicted at a time.
+const excessShare = 4
+
+// evictExcessLocked frees a segment at a prefix if the tables are larger than they may be, as after SetMaxBytes.
+func (sh *shard) evictExcessLocked(at uint64, nowNs int64) (evicted int) {
+	if sh.budget.fits(0) || !sh.budget.evicts() {
+		return 0
+	}
+	switch seg, other := sh.table.halves(at); {
+	case other != nil:
+		return sh.shrinkLocked(seg, other, at, nowNs)
+	case seg.depth == 0: // the only one: its long keys are left
+		evicted = sh.evictSoonestLocked(nowNs, int(seg.used+excessShare-1)/excessShare, seg)
+		sh.resetIfEmptyLocked()
+		sh.settleLocked()
+	}
+	return evicted
 }
 
 const (

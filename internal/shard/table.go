@@ -18,6 +18,7 @@ type table struct {
 	depth     uint8      // of the directory
 	directory []*segment // 1<<depth entries; a segment of a lesser depth stands in several
 	count     int
+	made      int      // segments
 	spare     *segment // where entries stand while their segment is built anew
 	arenas    arenas
 	atDepth   [maxDepth + 1]int // how many segments there are of each depth
@@ -93,11 +94,29 @@ func (t *table) set(k keyRef, key *store.Key, b *bucket, slot int, nowNs, tatNs 
 	}
 }
 
+// growth returns how many bytes insert would add, or almost: a segment that splits may do so more than once.
+func (t *table) growth(k keyRef, key *store.Key) (bytes int) {
+	if t.directory == nil {
+		return segmentBytes + pointerBytes + t.arenaGrowth(nil, k.code, storedBytes(key))
+	}
+	seg := t.segmentOf(k.hash)
+	if seg.used >= segmentFull {
+		bytes = segmentBytes
+		if seg.depth == t.depth {
+			bytes += len(t.directory) * pointerBytes
+		}
+	}
+	if k.isLong() {
+		bytes += t.arenaGrowth(seg, k.code, storedBytes(key))
+	}
+	return bytes
+}
+
 // insert adds a key that find did not find.
 func (t *table) insert(k keyRef, key *store.Key, kind kind, tatNs int64) {
 	if t.directory == nil {
 		t.directory = []*segment{new(segment)}
-		t.atDepth[0] = 1
+		t.atDepth[0], t.made = 1, 1
 	}
 	seg := t.segmentOf(k.hash)
 	for seg.used >= segmentFull {
@@ -107,6 +126,11 @@ func (t *table) insert(k keyRef, key *store.Key, kind kind, tatNs int64) {
 		t.split(seg, k.hash)
 		seg = t.segmentOf(k.hash)
 	}
+	t.place(seg, k, key, kind, tatNs)
+}
+
+// place adds a key to its segment, which has a free slot.
+func (t *table) place(seg *segment, k keyRef, key *store.Key, kind kind, tatNs int64) {
 	words := [2]uint64{k.low, k.high}
 	if k.isLong() {
 		words[1] = t.storeLong(seg, k.code, key)
@@ -157,9 +181,9 @@ func (t *table) segmentAfter(at uint64) (seg *segment, next uint64) {
 	return seg, (at &^ (width - 1)) + width
 }
 
-func (t *table) segments() (n int) {
-	for _, c := range t.atDepth {
-		n += c
-	}
-	return n
+func (t *table) segments() int { return t.made }
+
+// bytes returns what the table takes.
+func (t *table) bytes() int {
+	return t.made*segmentBytes + len(t.directory)*pointerBytes + t.arenas.totalBytes()
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/store"
 )
 
@@ -16,6 +17,8 @@ type tx struct {
 	nowNs  int64
 	phase  txPhase
 	states []txState // sorted by hash, and so by shard; each key once. None when it has ended
+	added  int       // keys that it will make
+	bytes  int       // that they take at the most, or almost
 }
 
 type txPhase uint8
@@ -32,6 +35,7 @@ type txState struct {
 	foundNs int64 // the TAT at the beginning; nowNs if absent
 	tatNs   int64 // as it is in the transaction
 	written bool
+	added   bool // there is room for it
 	counts  counts
 }
 
@@ -133,12 +137,45 @@ func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 		st := t.state(&q.Key)
 		tatNs, r := q.Limit.Throttle(st.tatNs, t.nowNs, q.Quantity)
 		if tatNs != st.tatNs {
+			if !t.mayStore(st, tatNs) {
+				q.Result, q.Err = funnel.Result{}, store.ErrFull
+				continue
+			}
 			st.tatNs, st.written = tatNs, true
 		}
 		st.counts.add(q.Quantity, r.Limited)
 		q.Result, q.Err = r, nil
 	}
 	return nil
+}
+
+// mayStore says whether a key may have a TAT: one that was not found needs room, where keys are refused. It is kept for
+// the transaction, in bytes of the budget that others may take nevertheless: then Commit goes beyond it by that little.
+func (t *tx) mayStore(st *txState, tatNs int64) bool {
+	if st.foundNs > t.nowNs || st.added || tatNs <= t.nowNs || !t.store.budget.refuses.Load() {
+		return true
+	}
+	sh := t.store.shardOf(st.ref.hash)
+	if t.phase == txReleased {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+	}
+	growth := sh.table.growth(st.ref, &st.key)
+	if sh.table.directory != nil && int(sh.table.segmentOf(st.ref.hash).used)+t.added >= segmentFull {
+		growth += segmentBytes // as all that were added may be in this one
+	}
+	if growth > 0 && !t.store.budget.fits(t.bytes+growth) {
+		sh.refused++
+		return false
+	}
+	st.added, t.added, t.bytes = true, t.added+1, t.bytes+growth
+	return true
+}
+
+// holds implements pins: no key of a transaction is evicted for another.
+func (t *tx) holds(hash uint64) bool {
+	_, found := slices.BinarySearchFunc(t.states, hash, func(st txState, hash uint64) int { return cmp.Compare(st.ref.hash, hash) })
+	return found
 }
 
 // TAT implements store.Keys.
@@ -185,7 +222,9 @@ func (t *tx) Commit() bool {
 		sh.counts.merge(&st.counts)
 		if st.written {
 			b, slot := sh.table.find(st.ref, &st.key)
-			sh.table.set(st.ref, &st.key, b, slot, t.nowNs, st.tatNs)
+			sh.pins = t
+			sh.forceLocked(st.ref, &st.key, b, slot, t.nowNs, st.tatNs)
+			sh.pins = nil
 			sh.changedLocked(st.ref.hash)
 		}
 	}

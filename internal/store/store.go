@@ -6,7 +6,14 @@
 // TAT is not after that time is absent for every caller.
 package store
 
-import "cellserver/internal/funnel"
+import (
+	"errors"
+
+	"cellserver/internal/funnel"
+)
+
+// ErrFull is the Err of a request that would have made a key beyond the store's bound. Nothing has changed.
+var ErrFull = errors.New("store: no room for another key")
 
 // Key names a state: bytes within one of up to 65,536 databases.
 type Key struct {
@@ -69,6 +76,23 @@ type Walker interface {
 	FlushAll()
 	// UpdateStats is Store.UpdateStats.
 	UpdateStats(st *Stats)
+}
+
+// Policy is what becomes of a new key that has no room.
+type Policy uint8
+
+const (
+	// VolatileTTL evicts others for it: those that have expired, and then, near the key's place, the one that would
+	// expire soonest, so that the least is forgiven.
+	VolatileTTL Policy = iota
+	// NoEviction refuses it by ErrFull. Keys that are there answer as before.
+	NoEviction
+)
+
+// Bounded is a store whose memory can be bounded.
+type Bounded interface {
+	// SetMaxBytes bounds Stats.Bytes; 0 is no bound. By VolatileTTL a larger store shrinks in the background.
+	SetMaxBytes(maxBytes int64, policy Policy)
 }
 
 // Watcher is a store that notices changes of keys.
@@ -146,4 +170,7 @@ type Stats struct {
 	Granted   uint64 // units
 	Expired   uint64 // entries that the sweep removed
 	Swept     uint64 // segments that it looked at
+	MaxBytes  int    // see Bounded; 0 for no bound
+	Evicted   uint64 // live keys
+	Refused   uint64 // requests that failed with ErrFull
 }

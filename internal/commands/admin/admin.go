@@ -13,6 +13,7 @@ import (
 	"cellserver/internal/clients"
 	"cellserver/internal/login"
 	"cellserver/internal/lua"
+	"cellserver/internal/memory"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/session"
@@ -33,6 +34,7 @@ type Config struct {
 	RunID       string
 	StartedNs   int64
 	Settings    []Setting
+	Memory      *memory.Bound // nil for none
 	Thresholds  Thresholds
 	Connections func() Connections
 	Shutdown    func()                 // begins a graceful shutdown

@@ -14,6 +14,7 @@ import (
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/glob"
+	"cellserver/internal/memory"
 	"cellserver/internal/session"
 	"cellserver/internal/store"
 )
@@ -137,9 +138,18 @@ func infoMemory(t *infoText) {
 	metrics.Read(samples)
 	used := samples[0].Value.Uint64()
 	resident := samples[1].Value.Uint64() - samples[2].Value.Uint64()
+	bound := t.Memory.State()
+	scripts, scriptBytes := 0, 0
+	if t.Scripts != nil {
+		scripts, scriptBytes = t.Scripts.CacheStats()
+	}
 	t.fields("used_memory", used, "used_memory_human", humanBytes(used), "used_memory_rss", resident,
-		"used_memory_rss_human", humanBytes(resident), "maxmemory", 0, "maxmemory_human", "0B",
-		"maxmemory_policy", "noeviction", "mem_allocator", "go")
+		"used_memory_rss_human", humanBytes(resident), "used_memory_dataset", t.stats.Bytes,
+		"used_memory_dataset_human", humanBytes(uint64(t.stats.Bytes)), "used_memory_scripts", scriptBytes,
+		"used_memory_scripts_human", humanBytes(uint64(scriptBytes)), "number_of_cached_scripts", scripts,
+		"maxmemory", bound.MaxBytes, "maxmemory_human", humanBytes(uint64(bound.MaxBytes)),
+		"maxmemory_policy", memory.PolicyName(bound.Policy), "maxmemory_dataset", t.stats.MaxBytes,
+		"maxmemory_clients", bound.Shares.Clients, "maxmemory_scripts", bound.Shares.Scripts, "mem_allocator", "go")
 }
 
 // humanBytes writes a size as Redis does.
@@ -171,9 +181,10 @@ func infoStats(t *infoText) {
 		lostLogLines = t.LostLogLines()
 	}
 	t.fields("total_connections_received", c.Accepted, "total_commands_processed", t.Records.Executed(),
-		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", 0,
+		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", t.stats.Evicted,
 		"pubsub_channels", 0, "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Total(),
 		"acl_access_denied_auth", failedLogins, "cell_allowed", t.stats.Allowed, "cell_denied", t.stats.Limited,
+		"cell_refused_keys", t.stats.Refused,
 		"cell_dropped_log_lines", lostLogLines, "cell_dropped_script_log_lines", t.Records.ScriptLinesLeftOut())
 }
 

@@ -54,7 +54,7 @@ func TestInfoSections(t *testing.T) {
 	}
 	got := rig.Say(t, rig.New().Session(), "INFO server memory\r\n")
 	for _, want := range []string{"redis_version:" + catalog.RedisVersion, "cellserver_version:1.2.3", "redis_mode:standalone", "tcp_port:6380",
-		"uptime_in_seconds:0", "maxmemory:0", "maxmemory_policy:noeviction"} {
+		"uptime_in_seconds:0", "maxmemory:0", "maxmemory_policy:volatile-ttl"} {
 		if !strings.Contains(got, want+"\r\n") {
 			t.Errorf("INFO lacks %s in %q", want, got)
 		}

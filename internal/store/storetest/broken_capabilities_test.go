@@ -71,6 +71,37 @@ func (s absentCosts) MemoryUsage(nowNs int64, k store.Key) (int, bool) {
 	return n + 1, true
 }
 
+func brokenBounds() []broken {
+	return []broken{
+		{neverFull{newMemory()}, "bounded: evicts"},
+		{evictsAnyone{newMemory()}, "bounded: evicts what expires soon"},
+		{evictsAlways{newMemory()}, "bounded: refuses"},
+		{evictsAlways{newMemory()}, "bounded: refuses in a transaction"},
+	}
+}
+
+type neverFull struct{ memory }
+
+func (s neverFull) SetMaxBytes(int64, store.Policy) {}
+
+// evictsAnyone forgets all keys instead of some.
+type evictsAnyone struct{ memory }
+
+func (s evictsAnyone) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	var st store.Stats
+	if s.UpdateStats(&st); st.Keys > 10_000 {
+		s.FlushAll()
+	}
+	return s.memory.Throttle(nowNs, batch)
+}
+
+// evictsAlways has one policy.
+type evictsAlways struct{ memory }
+
+func (s evictsAlways) SetMaxBytes(maxBytes int64, _ store.Policy) {
+	s.memory.SetMaxBytes(maxBytes, store.VolatileTTL)
+}
+
 func brokenWatchers() []broken {
 	return []broken{
 		{badWatches{newMemory(), func(w store.Watch) store.Watch { return neverDirty{w} }}, "Watch: written"},

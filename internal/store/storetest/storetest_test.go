@@ -127,7 +127,7 @@ func TestNamesOfChecks(t *testing.T) {
 
 // TestBrokenStoresFail: each of these does one thing wrong, which the check named here finds.
 func TestBrokenStoresFail(t *testing.T) {
-	for _, broken := range slices.Concat(brokenKeys(), brokenPending(), brokenWalkers(), brokenWatchers(), brokenTransactors()) {
+	for _, broken := range slices.Concat(brokenKeys(), brokenPending(), brokenWalkers(), brokenBounds(), brokenWatchers(), brokenTransactors()) {
 		t.Run(fmt.Sprintf("%T", broken.store), func(t *testing.T) {
 			r := record(t, broken.check, broken.store)
 			if len(r.failures) == 0 {

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/commands/admin"
+	"cellserver/internal/memory"
+	"cellserver/internal/often"
+	"cellserver/internal/store"
+)
+
+const autoMemory = "auto"
+
+func (o *options) defineMemory(fs *pflag.FlagSet) {
+	fs.StringVar(&o.maxMemory, "maxmemory", autoMemory, "largest `size` of the server's memory, such as 150mb; 0 for none; auto is 70 % of the cgroup's limit, and none without one")
+	fs.StringVar(&o.maxMemoryPolicy, "maxmemory-policy", memory.PolicyName(store.VolatileTTL), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)")
+}
+
+func (o *options) checkMemory() error {
+	if _, err := memory.ParsePolicy(o.maxMemoryPolicy); err != nil {
+		return fmt.Errorf("--maxmemory-policy: %w", err)
+	}
+	if o.maxMemory == autoMemory {
+		return nil
+	}
+	bytes, err := memory.Parse(o.maxMemory)
+	if err != nil {
+		return fmt.Errorf("--maxmemory must be auto or a size such as 150mb, got %q", o.maxMemory)
+	}
+	if err := memory.Check(bytes); err != nil {
+		return fmt.Errorf("--maxmemory %w", err)
+	}
+	return nil
+}
+
+// boundMemory sets the maximum of a store's memory and of the process. The options were checked.
+func (o *options) boundMemory(s store.Bounded, log *slog.Logger) *memory.Bound {
+	policy, _ := memory.ParsePolicy(o.maxMemoryPolicy)
+	maxBytes, tooSmall := int64(0), false
+	if o.maxMemory == autoMemory {
+		maxBytes, tooSmall = memory.Auto()
+	} else {
+		maxBytes, _ = memory.Parse(o.maxMemory)
+	}
+	bound := memory.NewBound(s)
+	bound.Set(maxBytes, policy)
+	switch shares := bound.State().Shares; {
+	case tooSmall:
+		log.Warn("70 % of the cgroup's memory limit is less than the server needs; raise the limit, or set --maxmemory",
+			"maxmemory", maxBytes)
+	case maxBytes != 0:
+		log.Info("memory is bounded", "maxmemory", maxBytes, "policy", o.maxMemoryPolicy, "keys", shares.Tables,
+			"clients", shares.Clients, "scripts", shares.Scripts)
+	}
+	return bound
+}
+
+// memorySettings are Redis's names for the maximum.
+func (a *app) memorySettings() []admin.Setting {
+	return []admin.Setting{
+		{
+			Name: "maxmemory",
+			Get:  func() string { return strconv.FormatInt(a.memory.State().MaxBytes, 10) },
+			Set: func(value string) (func(), error) {
+				bytes, err := memory.Parse(value)
+				if err != nil {
+					return nil, err
+				}
+				if err := memory.Check(bytes); err != nil {
+					return nil, errors.New("argument " + err.Error())
+				}
+				return func() { a.memory.Set(bytes, a.memory.State().Policy) }, nil
+			},
+		},
+		{
+			Name: "maxmemory-policy",
+			Get:  func() string { return memory.PolicyName(a.memory.State().Policy) },
+			Set: func(value string) (func(), error) {
+				policy, err := memory.ParsePolicy(value)
+				if err != nil {
+					return nil, errors.New("argument: " + err.Error())
+				}
+				return func() { a.memory.Set(a.memory.State().MaxBytes, policy) }, nil
+			},
+		},
+	}
+}
+
+// memoryWarnings logs what happens at the maximum.
+type memoryWarnings struct {
+	log    *slog.Logger
+	now    func() int64
+	bound  *memory.Bound
+	level  memory.Level
+	last   store.Stats
+	events often.Counter
+	// since the last line
+	evicted, refused uint64
+}
+
+// warnOfMemory looks once a second, so that evictions cost no request a line.
+func (a *app) warnOfMemory(ctx context.Context) {
+	w := memoryWarnings{log: a.log, now: a.now, bound: a.memory}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			var st store.Stats
+			a.store.UpdateStats(&st)
+			w.look(st)
+		}
+	}
+}
+
+func (w *memoryWarnings) look(st store.Stats) {
+	state := w.bound.State()
+	if percent := w.level.Crossed(int64(st.Bytes), int64(st.MaxBytes)); percent > 0 {
+		w.log.Warn("the memory for keys is almost used up", "percent", percent, "bytes", st.Bytes, "of", st.MaxBytes, "keys", st.Keys,
+			"maxmemory", state.MaxBytes, "policy", memory.PolicyName(state.Policy),
+			"hint", "raise --maxmemory, shorten periods, or find out with CL.TOP and SCAN who makes so many keys")
+	}
+	evicted, refused := st.Evicted-w.last.Evicted, st.Refused-w.last.Refused
+	w.last = st
+	w.evicted, w.refused = w.evicted+evicted, w.refused+refused
+	if evicted+refused == 0 || w.events.Due(w.now()) == 0 {
+		return
+	}
+	w.log.Warn("new keys found no room", "evicted", w.evicted, "refused", w.refused, "keys", st.Keys, "bytes", st.Bytes,
+		"maxmemory", state.MaxBytes, "policy", memory.PolicyName(state.Policy),
+		"hint", "what is evicted has its full burst again; raise --maxmemory, or limit what one address can do")
+	w.evicted, w.refused = 0, 0
+}

@@ -1,0 +1,121 @@
+package memory
+
+import (
+	"math"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"cellserver/internal/store"
+)
+
+// TestParse: Redis's sizes.
+func TestParse(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "1": 1, "100b": 100, "1k": 1000, "1kb": 1024, "150mb": 150 << 20, "100m": 100_000_000, "2G": 2_000_000_000,
+		"2Gb": 2 << 30, "9223372036854775807": math.MaxInt64,
+	} {
+		if got, err := Parse(text); got != want || err != nil {
+			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "mb", "-1", "+1", "1.5g", "1 mb", "1tb", "1mbb", "9223372036854775808", "9007199254740993gb", "auto", "10%"} {
+		if got, err := Parse(text); err == nil {
+			t.Errorf("%q: got %d", text, got)
+		}
+	}
+}
+
+// TestSplit: the parts are the whole, and keys have some of it.
+func TestSplit(t *testing.T) {
+	for _, maxBytes := range []int64{LeastBytes, 64 * mib, 150 * mib, 600 * mib, 8 << 30, 1 << 50} {
+		s := Split(maxBytes)
+		if sum := s.Clients + s.Scripts + s.Base + s.Collector + s.Tables; sum != maxBytes {
+			t.Errorf("%d is split into %d", maxBytes, sum)
+		}
+		if s.Tables < 4*mib || s.Scripts > 64*mib || s.Clients != maxBytes/4 {
+			t.Errorf("%d: %+v", maxBytes, s)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for maxBytes, ok := range map[int64]bool{0: true, 1: false, LeastBytes - 1: false, LeastBytes: true} {
+		if err := Check(maxBytes); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "at least 48mb") {
+			t.Errorf("%d: %v", maxBytes, err)
+		}
+	}
+}
+
+func TestAuto(t *testing.T) {
+	for _, tt := range []struct {
+		limit    uint64
+		want     int64
+		tooSmall bool
+	}{
+		{1 << 30, 1 << 30 / 100 * 70, false}, {64 * mib, LeastBytes, true}, {math.MaxUint64, math.MaxInt64 / 100 / 100 * 70, false},
+	} {
+		if got, tooSmall := autoOf(tt.limit); got != tt.want || tooSmall != tt.tooSmall {
+			t.Errorf("%d: got %d, %t, want %d, %t", tt.limit, got, tooSmall, tt.want, tt.tooSmall)
+		}
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	for _, p := range []store.Policy{store.VolatileTTL, store.NoEviction} {
+		if got, err := ParsePolicy(PolicyName(p)); got != p || err != nil {
+			t.Errorf("%s: got %d, %v", PolicyName(p), got, err)
+		}
+	}
+	for name, want := range map[string]string{"allkeys-lru": "not supported", "": "must be", "Volatile-TTL": "must be"} {
+		if _, err := ParsePolicy(name); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "volatile-ttl or noeviction") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+type recorded struct {
+	maxBytes int64
+	policy   store.Policy
+}
+
+func (r *recorded) SetMaxBytes(maxBytes int64, policy store.Policy) {
+	r.maxBytes, r.policy = maxBytes, policy
+}
+
+// TestBound: the tables have their part, the collector knows of the maximum, and an operator's smaller limit stays.
+func TestBound(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	debug.SetMemoryLimit(1 << 40)
+	r := &recorded{}
+	b := NewBound(r)
+	for _, tt := range []struct{ maxBytes, limit int64 }{{150 * mib, 134 * mib}, {1 << 50, 1 << 40}, {0, 1 << 40}} {
+		b.Set(tt.maxBytes, store.NoEviction)
+		st := b.State()
+		if limit := debug.SetMemoryLimit(-1); limit != tt.limit || st.MaxBytes != tt.maxBytes || r.maxBytes != st.Shares.Tables ||
+			r.policy != store.NoEviction || (st.Shares.Tables > 0) != (tt.maxBytes > 0) {
+			t.Errorf("%d: the collector's limit is %d, the store's %+v, the state %+v", tt.maxBytes, limit, r, st)
+		}
+	}
+	if st := (*Bound)(nil).State(); st != (State{}) {
+		t.Errorf("no bound: %+v", st)
+	}
+}
+
+// TestLevel: one warning a crossing.
+func TestLevel(t *testing.T) {
+	var l Level
+	for i, step := range []struct{ used, want int64 }{
+		{0, 0}, {74, 0}, {75, 75}, {76, 0}, {74, 0}, {70, 0}, {75, 0}, {69, 0}, {75, 75}, {90, 90}, {86, 0}, {91, 0}, {84, 0}, {90, 90},
+		{10, 0}, {100, 90},
+	} {
+		if got := l.Crossed(step.used, 100); int64(got) != step.want {
+			t.Errorf("step %d, at %d: got %d, want %d", i, step.used, got, step.want)
+		}
+	}
+	if got := l.Crossed(5, 0); got != 0 {
+		t.Errorf("without a maximum: %d", got)
+	}
+}

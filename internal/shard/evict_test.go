@@ -1,0 +1,335 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"cellserver/internal/store"
+)
+
+// names is what kinds of keys a store may be full of.
+var names = map[string]func(i int) string{
+	"short":     func(i int) string { return fmt.Sprint("short:", i) },
+	"long":      func(i int) string { return strings.Repeat("long:", 20) + fmt.Sprint(i) },
+	"very long": func(i int) string { return strings.Repeat("x", arenaKeyBytes) + fmt.Sprint(i) },
+	"mixed": func(i int) string {
+		return strings.Repeat("m", []int{1, 1, 1, 40, 300, 1, 20, 4090, 1, 5000}[i%10]) + fmt.Sprint(i)
+	},
+	"short, then long": func(i int) string {
+		return strings.Repeat("s", 1+300*(i/60_000)) + fmt.Sprint(i)
+	},
+}
+
+func statsOf(s *Store) (st store.Stats) {
+	s.UpdateStats(&st)
+	return st
+}
+
+// checkBudget holds what the budget counts to what there is, and each shard's table to a map of what is in it.
+func checkBudget(t *testing.T, s *Store) {
+	t.Helper()
+	if used, bytes := s.budget.usedBytes.Load(), statsOf(s).Bytes; int(used) != bytes {
+		t.Fatalf("the budget counts %d bytes, there are %d", used, bytes)
+	}
+	for i := range s.shards {
+		tb, m := &s.shards[i].table, map[string]int64{}
+		s.shards[i].eachSegment(func(seg *segment, _ uint64) {
+			seg.each(func(b *bucket, slot int) { m[nameAt(tb, seg, b, slot)] = b.tatNs[slot] })
+		})
+		checkTable(t, tb, m)
+	}
+}
+
+// TestEvictionKeepsTheBound: whatever keys come, the tables stay within their bound, nothing is refused, and all that
+// came is there, has expired or was evicted.
+func TestEvictionKeepsTheBound(t *testing.T) {
+	const maxBytes, slack = 2 << 20, 128 << 10
+	for kind, name := range names {
+		t.Run(kind, func(t *testing.T) {
+			s, l := newStore(4), limit(t, 0, 1, 3600)
+			s.SetMaxBytes(maxBytes, store.VolatileTTL)
+			most, keys := 0, 120_000
+			if kind == "very long" {
+				keys = 20_000
+			}
+			for i := range keys {
+				if one(s, t0, key(0, name(i)), l, 1).Limited {
+					t.Fatalf("a new key was limited")
+				}
+				most = max(most, int(s.budget.usedBytes.Load()))
+			}
+			checkBudget(t, s)
+			st := statsOf(s)
+			if st.Keys+int(st.Evicted)+int(st.Expired) != keys || st.Refused != 0 {
+				t.Errorf("%d keys, %d evicted, %d expired, %d refused of %d", st.Keys, st.Evicted, st.Expired, st.Refused, keys)
+			}
+			if most > maxBytes+slack || st.MaxBytes != maxBytes {
+				t.Errorf("the tables grew to %d bytes, want at most %d and %d; %d are shown", most, maxBytes, slack, st.MaxBytes)
+			}
+			if st.Bytes < maxBytes*8/10 {
+				t.Errorf("%d bytes are in use, of %d", st.Bytes, maxBytes)
+			}
+			t.Logf("%d keys in %d bytes, %d at most", st.Keys, st.Bytes, most)
+		})
+	}
+}
+
+// TestEvictsTheSoonest: what has long to live stays, as far as a sample of five tells, and what has expired goes first.
+func TestEvictsTheSoonest(t *testing.T) {
+	s := newStore(1)
+	s.SetMaxBytes(1<<20, store.VolatileTTL)
+	const long = 4000
+	fill(t, s, t0, long, "long:", 7200)
+	fill(t, s, t0, 100_000, "short:", 60)
+	left := 0
+	for i := range long {
+		if _, ok := tatOf(s, t0, key(0, fmt.Sprint("long:", i))); ok {
+			left++
+		}
+	}
+	if left < long*95/100 {
+		t.Errorf("%d of %d keys with the longest time are left", left, long)
+	}
+	before := statsOf(s)
+	if before.Expired != 0 || before.Evicted == 0 {
+		t.Errorf("%d expired, %d evicted", before.Expired, before.Evicted)
+	}
+	fill(t, s, t0+61*sec, 1000, "new:", 60)
+	if st := statsOf(s); st.Expired == 0 || st.Evicted != before.Evicted {
+		t.Errorf("%d were evicted although %d had expired", st.Evicted-before.Evicted, st.Expired)
+	}
+}
+
+// TestRefusesNewKeys: with NoEviction nothing changes for the keys that are there.
+func TestRefusesNewKeys(t *testing.T) {
+	for kind, name := range names {
+		s, l := newStore(2), limit(t, 1, 1, 3600)
+		s.SetMaxBytes(300<<10, store.NoEviction)
+		var in, out []int
+		for i := range 20_000 {
+			batch := []store.Request{{Key: key(0, name(i)), Limit: l, Quantity: 1}}
+			if s.Throttle(t0, batch); batch[0].Err == nil {
+				in = append(in, i)
+			} else if out = append(out, i); !errors.Is(batch[0].Err, store.ErrFull) || batch[0].Result.Limit != 0 {
+				t.Fatalf("%s: %+v", kind, batch[0])
+			}
+		}
+		checkBudget(t, s)
+		st := statsOf(s)
+		if st.Keys != len(in) || st.Evicted != 0 || int(st.Refused) != len(out) || st.Bytes > 310<<10 || len(out) == 0 || int(st.Allowed) != len(in) {
+			t.Errorf("%s: %+v with %d keys in and %d out", kind, st, len(in), len(out))
+		}
+		for _, i := range in {
+			first, second := one(s, t0, key(0, name(i)), l, 1), one(s, t0, key(0, name(i)), l, 1)
+			if first.Limited || !second.Limited {
+				t.Fatalf("%s: a key that is there answers %+v, %+v", kind, first, second)
+			}
+		}
+		for _, i := range out[:10] {
+			if r := one(s, t0, key(0, name(i)), l, 0); r.Limited || r.Limit != 2 {
+				t.Fatalf("%s: a look at a key that is not there: %+v", kind, r)
+			}
+			if r := one(s, t0, key(0, name(i)), l, 9); !r.Limited {
+				t.Fatalf("%s: a key that is not there is never allowed 9 of 2: %+v", kind, r)
+			}
+		}
+		if tatNs, _ := tatOf(s, t0, key(0, name(in[0]))); tatNs <= t0 {
+			t.Errorf("%s: the first is gone", kind)
+		}
+		for _, i := range in {
+			remove(s, t0, key(0, name(i)))
+		}
+		sweepOnce(s, t0)
+		fill(t, s, t0, 100, kind, 1)
+		if st := statsOf(s); st.Keys != 100 {
+			t.Errorf("%s: %d of 100 keys have room when the others are gone", kind, st.Keys)
+		}
+	}
+}
+
+// TestTransactionIsNotEvicted: no key of a transaction makes room for another one of it, in whichever kind.
+func TestTransactionIsNotEvicted(t *testing.T) {
+	const own = 5000
+	l := limit(t, 9, 1, 60)
+	var keys []store.Key
+	for i := range own {
+		keys = append(keys, key(0, names["mixed"](i)+"own"))
+	}
+	for name, run := range map[string]func(*Store){
+		"tx": func(s *Store) {
+			tx := s.Begin(t0, keys)
+			defer tx.Rollback()
+			for _, k := range keys {
+				one(tx, t0, k, l, 1)
+			}
+			if !tx.Commit() {
+				t.Error("it did not commit")
+			}
+		},
+		"exclusive": func(s *Store) {
+			x := s.BeginAll(t0)
+			defer x.End()
+			for _, k := range keys {
+				one(x, t0, k, l, 1)
+			}
+		},
+	} {
+		for maxBytes, mostBytes := range map[int64]int{64 << 10: 6 << 20, 2 << 20: 6 << 20} { // the keys alone take almost 5 MiB
+			s := newStore(2)
+			s.SetMaxBytes(maxBytes, store.VolatileTTL)
+			fill(t, s, t0, 50_000, "other:", 3600)
+			run(s)
+			for _, k := range keys {
+				if _, ok := tatOf(s, t0, k); !ok {
+					t.Fatalf("%s: %.40q was evicted by its own transaction", name, k.Name)
+				}
+			}
+			checkBudget(t, s)
+			if st := statsOf(s); st.Bytes > mostBytes {
+				t.Errorf("%s: %d bytes", name, st.Bytes)
+			}
+			for i := range s.shards {
+				if s.shards[i].pins != nil {
+					t.Errorf("%s: keys are pinned behind its end", name)
+				}
+			}
+		}
+	}
+}
+
+// TestTransactionIsRefused: what has no room is refused when it is requested, not at Commit, and all that was not is
+// written.
+func TestTransactionIsRefused(t *testing.T) {
+	l := limit(t, 9, 1, 60)
+	for _, released := range []bool{false, true} {
+		s := newStore(1)
+		s.SetMaxBytes(200<<10, store.NoEviction)
+		fill(t, s, t0, 5000, "k", 60)
+		held := statsOf(s)
+		var keys []store.Key
+		for i := range 3000 {
+			keys = append(keys, key(0, fmt.Sprint("tx", i)))
+		}
+		tx := s.Begin(t0, keys)
+		if released {
+			tx.Release()
+		}
+		refused := 0
+		for i := range keys {
+			batch := []store.Request{{Key: keys[i], Limit: l, Quantity: 1}}
+			tx.Throttle(t0, batch)
+			tatNs, ok := tatOf(tx, t0, keys[i])
+			if (batch[0].Err == nil) != ok || ok != (tatNs > t0) {
+				t.Fatalf("Err is %v, but the TAT %d", batch[0].Err, tatNs)
+			}
+			if batch[0].Err != nil {
+				refused++
+			}
+		}
+		if !tx.Commit() || refused == 0 {
+			t.Fatalf("%d refused", refused)
+		}
+		st := statsOf(s)
+		if st.Keys != held.Keys+len(keys)-refused || st.Bytes > 210<<10 || int(st.Refused-held.Refused) != refused {
+			t.Errorf("released %t: %+v after %d of %d were refused", released, st, refused, len(keys))
+		}
+	}
+}
+
+// TestEvictionIsSeenByWatch: a key that is evicted is a change.
+func TestEvictionIsSeenByWatch(t *testing.T) {
+	s := newStore(1)
+	s.SetMaxBytes(128<<10, store.VolatileTTL)
+	watched := key(0, "watched")
+	put(t, s, t0, watched, 1)
+	w := s.Watch(t0, []store.Key{watched})
+	defer w.Close()
+	for i := 0; ; i++ {
+		_, ok := tatOf(s, t0, watched)
+		if w.Dirty(t0) == ok {
+			t.Fatalf("key %d: the watched key is there: %t; its watch is dirty: %t", i, ok, !ok)
+		}
+		if !ok {
+			return
+		}
+		if i > 100_000 {
+			t.Fatal("it was not evicted")
+		}
+		put(t, s, t0, key(0, fmt.Sprint(i)), 3600)
+	}
+}
+
+// TestSweeperShrinks: a bound that is set below what there is, is reached by sweeping, the soonest first.
+func TestSweeperShrinks(t *testing.T) {
+	for kind, name := range names {
+		s := newStore(2)
+		rng := rand.New(rand.NewPCG(1, 2))
+		for i := range 70_000 / (1 + len(name(0))/40) {
+			put(t, s, t0, key(0, name(i)), 60+rng.Int64N(3600))
+		}
+		full := statsOf(s)
+		s.SetMaxBytes(int64(full.Bytes/3), store.NoEviction)
+		sweepOnce(s, t0)
+		if st := statsOf(s); st.Keys != full.Keys {
+			t.Fatalf("%s: NoEviction evicted", kind)
+		}
+		s.SetMaxBytes(int64(full.Bytes/3), store.VolatileTTL)
+		for range 10 {
+			sweepOnce(s, t0)
+		}
+		checkBudget(t, s)
+		if st := statsOf(s); st.Bytes > full.Bytes/3 || st.Bytes < full.Bytes/6 || int(st.Evicted) != full.Keys-st.Keys {
+			t.Errorf("%s: %+v, of %d keys in %d bytes", kind, st, full.Keys, full.Bytes)
+		}
+	}
+}
+
+// TestTickEvicts: the sweeper's ticks go on while there is something to evict, and no longer than their budget.
+func TestTickEvicts(t *testing.T) {
+	s := newStore(2)
+	fill(t, s, t0, 100_000, "k", 3600)
+	s.SetMaxBytes(1<<20, store.VolatileTTL)
+	w := NewSweeper(s)
+	nowNs := t0
+	for ticks := 0; !s.budget.fits(0); ticks++ {
+		looks := 0
+		w.tick(func() int64 { looks++; nowNs += int64(sweepBudget) / 4; return nowNs })
+		if looks > 10 || ticks > 100 {
+			t.Fatalf("tick %d: %d looks at the clock", ticks, looks)
+		}
+	}
+}
+
+// TestModelWithEviction: with a bound, what is there answers as a map does, and what is gone was evicted: at no time is
+// a key allowed more than its limit, unless it was evicted in between.
+func TestModelWithEviction(t *testing.T) {
+	s, m := newStore(2), model{}
+	s.SetMaxBytes(256<<10, store.VolatileTTL)
+	rng := rand.New(rand.NewPCG(7, 8))
+	now, lost := t0, 0
+	sweeper := NewSweeper(s)
+	for range 60_000 {
+		now += rng.Int64N(sec / 100)
+		k, l := key(0, names["mixed"](rng.IntN(10_000))), limit(t, 3, 1, 100)
+		if want := m.tat(now, k); want > now {
+			if tatNs, _ := tatOf(s, now, k); tatNs == now {
+				delete(m, idOf(k)) // evicted
+				lost++
+			} else if tatNs != want {
+				t.Fatalf("a key's TAT is %d, want %d", tatNs, want)
+			}
+		}
+		quantity := 1 + rng.Int64N(2)
+		if got, want := one(s, now, k, l, quantity), m.throttle(now, k, l, quantity); got != want {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+		sweeper.Step(now)
+	}
+	checkBudget(t, s)
+	if st := statsOf(s); lost == 0 || int(st.Evicted) < lost {
+		t.Errorf("%d keys were lost, %d evicted", lost, st.Evicted)
+	}
+}

@@ -1,0 +1,138 @@
+package storetest
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/store"
+)
+
+func boundedChecks() []check {
+	return []check{
+		{"bounded: evicts", checkEvicts},
+		{"bounded: evicts what expires soon", checkEvictsSoonest},
+		{"bounded: refuses", checkRefuses},
+		{"bounded: refuses in a transaction", checkRefusesInTransaction},
+	}
+}
+
+const (
+	boundBytes = 1 << 20
+	// boundSlack is how much larger a store may be at a time: a segment or so of each of its parts.
+	boundSlack = 256 << 10
+	floodKeys  = 60_000
+)
+
+// floodKey names the keys of a flood: short ones, and some that are not.
+func floodKey(i int) store.Key {
+	return key(0, strconv.Itoa(i)+strings.Repeat("-", i%50*(i%7)))
+}
+
+func statsOf(s store.Store) (st store.Stats) {
+	s.UpdateStats(&st)
+	return st
+}
+
+// checkEvicts floods a store with keys: it stays within its bound, nothing is refused, and each key is there, or was
+// evicted and is counted.
+func checkEvicts(t reporter, s store.Store) {
+	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
+	l := limit(0, 1, 3600)
+	for i := range floodKeys {
+		q := decide(t, s, t0, []store.Request{{Key: floodKey(i), Limit: l, Quantity: 1}})[0]
+		if q.Result.Limited {
+			t.Fatalf("key %d is limited, but new", i)
+		}
+		if st := statsOf(s); i%1000 == 0 && st.Bytes > boundBytes+boundSlack {
+			t.Fatalf("%d bytes after %d keys", st.Bytes, i)
+		}
+	}
+	st, live := statsOf(s), 0
+	for i := range floodKeys {
+		if _, ok, _ := s.TAT(t0, floodKey(i)); ok {
+			live++
+		}
+	}
+	if live == 0 || live != st.Keys || live+int(st.Evicted) != floodKeys || st.Refused != 0 || st.MaxBytes != boundBytes {
+		t.Errorf("%d keys are there, %d are counted, %d evicted, %d refused of %d", live, st.Keys, st.Evicted, st.Refused, floodKeys)
+	}
+}
+
+// checkEvictsSoonest: few of the keys that live longest make room for others.
+func checkEvictsSoonest(t reporter, s store.Store) {
+	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
+	const long = 1000
+	for i := range long {
+		put(t, s, t0, key(0, "long"+strconv.Itoa(i)), 7200)
+	}
+	for i := range floodKeys {
+		put(t, s, t0, floodKey(i), 60)
+	}
+	lost := 0
+	for i := range long {
+		if _, ok, _ := s.TAT(t0, key(0, "long"+strconv.Itoa(i))); !ok {
+			lost++
+		}
+	}
+	if lost > long/10 {
+		t.Errorf("%d of %d keys that live longest were evicted", lost, long)
+	}
+}
+
+// checkRefuses: a refused key changes nothing, and one that is there answers as ever.
+func checkRefuses(t reporter, s store.Store) {
+	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.NoEviction)
+	l, m := limit(2, 1, 3600), model{}
+	refused := uint64(0)
+	for round := range 2 {
+		for i := range floodKeys {
+			batch := []store.Request{{Key: floodKey(i), Limit: l, Quantity: 1}}
+			s.Throttle(t0, batch)
+			switch q := batch[0]; {
+			case errors.Is(q.Err, store.ErrFull) && m.tat(t0, q.Key) == t0:
+				refused++
+			case q.Err != nil:
+				t.Fatalf("round %d, key %d: %v", round, i, q.Err)
+			default:
+				if want := m.throttle(t0, &q); q.Result != want {
+					t.Fatalf("round %d, key %d: got %+v, want %+v", round, i, q.Result, want)
+				}
+			}
+			wantTAT(t, s, t0, floodKey(i), m.tat(t0, floodKey(i)))
+		}
+	}
+	if st := statsOf(s); refused == 0 || st.Refused != refused || st.Evicted != 0 || st.Bytes > boundBytes+boundSlack || int(st.Allowed) == 0 {
+		t.Errorf("%d were refused: %+v", refused, st)
+	}
+}
+
+// checkRefusesInTransaction: the call that has no room is refused, and the rest is committed.
+func checkRefusesInTransaction(t reporter, s store.Store) {
+	b, txs := need[store.Bounded](t, s), need[store.Transactor](t, s)
+	put(t, s, t0, key(0, "there"), 60)
+	b.SetMaxBytes(1, store.NoEviction)
+	keys := []store.Key{key(0, "there")}
+	for i := range 1000 { // more than a segment has room for
+		keys = append(keys, floodKey(i))
+	}
+	tx := txs.Begin(t0, keys)
+	defer tx.Rollback()
+	l, refused := limit(9, 1, 600), 0
+	for i, k := range keys {
+		batch := []store.Request{{Key: k, Limit: l, Quantity: 1}}
+		tx.Throttle(t0, batch)
+		_, ok, _ := tx.TAT(t0, k)
+		if full := errors.Is(batch[0].Err, store.ErrFull); full == ok || full && i == 0 {
+			t.Fatalf("key %d: Err is %v, and it is there: %t", i, batch[0].Err, ok)
+		} else if full {
+			refused++
+		}
+	}
+	if !tx.Commit() || refused == 0 {
+		t.Fatalf("it was not committed, or none of %d refused", refused)
+	}
+	if st := statsOf(s); st.Keys != len(keys)-refused {
+		t.Errorf("%d keys, want %d", st.Keys, len(keys)-refused)
+	}
+}
