@@ -66,6 +66,8 @@ type conn struct{ woken chan struct{} }
 func (c conn) Wake() { c.woken <- struct{}{} }
 func (c conn) Kill() {}
 
+func (c conn) Evict() {}
+
 // say sends commands from a new client.
 func (r *rig) say(in string) {
 	c := conn{make(chan struct{}, 1)}

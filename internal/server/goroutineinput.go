@@ -49,7 +49,9 @@ func (c *goroutineConn) awaitWake() bool {
 		}
 		free := c.in.free()
 		switch err := c.readInto(free[:min(len(free), room)]); {
-		case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
+		case err == nil:
+			c.tellHeld()
+		case errors.Is(err, os.ErrDeadlineExceeded):
 		case c.isKilled():
 			return false
 		case errors.Is(err, errUnread):
@@ -96,7 +98,11 @@ func (c *goroutineConn) reasonUnread(err error) closeReason {
 	case c.driver.isDraining():
 		return reasonShutdown
 	}
-	return c.silenceReason(c.limits(), c.nowNs())
+	reason := c.silenceReason(c.limits(), c.nowNs())
+	if reason == reasonInput {
+		c.driver.server.logHalfSent(c.peer, len(c.in.unread()))
+	}
+	return reason
 }
 
 // prepareRead sets the read deadline and takes back what Wake has done to it. It is false if the driver is draining,

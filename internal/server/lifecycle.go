@@ -12,6 +12,7 @@ import (
 // for one goroutine at a time.
 type lifecycle struct {
 	openedNs      int64
+	halfSentNs    int64 // since when the client has left a long command half-sent; 0 if it has not
 	reason        closeReason
 	handshakeDone bool // the client was authenticated once
 	monitors      bool // the client waits to be sent things unasked
@@ -26,6 +27,19 @@ func (l *lifecycle) observe(s peer.Session) {
 	l.monitors = s.Monitors()
 }
 
+// halfSentBytes is how much of a command may stay half-sent for as long as the client likes.
+const halfSentBytes = 16 << 10
+
+// fed notes how many bytes the session has consumed, how many it has left, and why.
+func (l *lifecycle) fed(consumed, left int, status peer.Status, now func() int64) {
+	switch {
+	case left <= halfSentBytes || status != peer.NeedInput || l.monitors:
+		l.halfSentNs = 0
+	case consumed > 0 || l.halfSentNs == 0:
+		l.halfSentNs = now()
+	}
+}
+
 // inputDueNs returns until when a client that is waited for from now on must have sent something; 0 for ever.
 func (l *lifecycle) inputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 	if limits.IdleTimeout > 0 && !l.monitors {
@@ -36,6 +50,11 @@ func (l *lifecycle) inputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 			dueNs = handshakeNs
 		}
 	}
+	if limits.InputTimeout > 0 && l.halfSentNs != 0 {
+		if inputNs := later(l.halfSentNs, limits.InputTimeout); dueNs == 0 || inputNs < dueNs {
+			dueNs = inputNs
+		}
+	}
 	return dueNs
 }
 
@@ -43,6 +62,9 @@ func (l *lifecycle) inputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 func (l *lifecycle) silenceReason(limits *Limits, nowNs int64) closeReason {
 	if limits.HandshakeTimeout > 0 && !l.handshakeDone && nowNs >= later(l.openedNs, limits.HandshakeTimeout) {
 		return reasonHandshake
+	}
+	if limits.InputTimeout > 0 && l.halfSentNs != 0 && nowNs >= later(l.halfSentNs, limits.InputTimeout) {
+		return reasonInput
 	}
 	return reasonIdle
 }

@@ -35,6 +35,7 @@ type Limits struct {
 	MaxClients       int
 	MaxOutputBytes   int           // replies that a client has not read; beyond it the client is not read from
 	OutputTimeout    time.Duration // how long it may stay beyond it
+	InputTimeout     time.Duration // how long more than 16 KiB of a command may stay half-sent
 	IdleTimeout      time.Duration // without a byte from a client that is not in MONITOR
 	HandshakeTimeout time.Duration // until the client has authenticated, where it must, and TLS is agreed on
 }
@@ -56,7 +57,7 @@ type Server struct {
 	closed           [closeReasonCount]atomic.Uint64
 
 	// what is logged now and then
-	refusedLines, deniedLines, handshakeLines, panicLines, unreadLines, unservedLines often.Counter
+	refusedLines, deniedLines, handshakeLines, panicLines, halfSentLines, unreadLines, unservedLines often.Counter
 
 	mu        sync.Mutex // guards all below
 	listeners map[net.Listener]struct{}
@@ -100,7 +101,7 @@ func (s *Server) SetLimits(l Limits) {
 	s.limitsMu.Lock()
 	defer s.limitsMu.Unlock()
 	before := s.limits.Swap(&l)
-	if before.IdleTimeout != l.IdleTimeout || before.HandshakeTimeout != l.HandshakeTimeout {
+	if before.IdleTimeout != l.IdleTimeout || before.InputTimeout != l.InputTimeout || before.HandshakeTimeout != l.HandshakeTimeout {
 		s.driver.limitsChanged()
 		if s.driver != driver(s.goroutines) {
 			s.goroutines.limitsChanged()

@@ -61,6 +61,7 @@ type Engine struct {
 
 	crossProtocol often.Counter
 	slowMonitors  often.Counter
+	evictions     often.Counter
 }
 
 // NewEngine returns an Engine. The error says which command has no handler of the kind that it needs.
@@ -77,6 +78,7 @@ func NewEngine(c Config) (*Engine, error) {
 	e.watcher, _ = c.Store.(store.Watcher)
 	e.txs, _ = c.Store.(store.Transactor)
 	e.scratch.New = func() any { return e.newScratch() }
+	c.Clients.OnEvict = e.reportEviction
 	own := ownHandlers()
 	for _, command := range c.Catalog.Commands() {
 		h, ok := own[command.FullName()]
@@ -116,5 +118,14 @@ func isCrossProtocol(name []byte) bool {
 func (e *Engine) reportCrossProtocol(addr string) {
 	if count := e.crossProtocol.Due(e.config.Now()); count > 0 {
 		e.config.Log.Warn("possible attack: a client sent an HTTP request; connection closed", "client", addr, "count", count)
+	}
+}
+
+// reportEviction tells of a client that is closed for the memory that it holds.
+func (e *Engine) reportEviction(c *clients.Client, bytes int) {
+	if count := e.evictions.Due(e.config.Now()); count > 0 {
+		e.config.Log.Warn("the clients hold more memory than they may together; the connection of the one that holds most is closed",
+			"client", c.Addr(), "held_bytes", bytes, "left_bytes", e.config.Clients.Memory(), "max_bytes", e.config.Clients.MaxMemory(),
+			"count", count, "hint", "see tot-mem in CLIENT LIST; --maxmemory-clients is the limit, and CLIENT NO-EVICT exempts a connection")
 	}
 }

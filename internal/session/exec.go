@@ -48,6 +48,7 @@ func exec(s *Session, args [][]byte) error {
 func (s *Session) finishExec(x *execution) {
 	s.unwatch()
 	s.client.Change(func(i *clients.Info) { i.Queued = -1 })
+	s.client.Hold(clients.Queue, 0)
 	if x.session == nil {
 		s.w.NullArray()
 		return

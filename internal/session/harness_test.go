@@ -123,6 +123,8 @@ func (c *client) Wake() {
 
 func (c *client) Kill() { c.killed.Store(true) }
 
+func (c *client) Evict() { c.Kill() }
+
 func (r *rig) session() *client {
 	c := &client{woken: make(chan struct{}, 1)}
 	c.Session = r.NewSession(peer.Peer{Addr: "192.0.2.1:5000"}, c)

@@ -75,8 +75,15 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 	for _, key := range run.keys {
 		run.declared = append(run.declared, store.Key{DB: s.db, Name: key})
 	}
-	return s.inBackground(s.engine.scripts, run.run, run.finish)
+	err := s.inBackground(s.engine.scripts, run.run, run.finish)
+	if s.pending != nil {
+		s.holdArguments(argument.Memory(run.keys) + argument.Memory(run.argv) + len(run.declared)*declaredBytes)
+	}
+	return err
 }
+
+// declaredBytes is what a declared key takes in addition to its name.
+const declaredBytes = 32
 
 // runNative does what a script would that is one call of CL.THROTTLE, the one that clients send which have no such
 // command. It is false if the interpreter has to do it: for its errors, and for who may not do everything.
