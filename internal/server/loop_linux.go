@@ -170,5 +170,5 @@ func (l *loop) forget(c *loopConn) {
 	l.load.Add(-1)
 	l.timers.remove(c)
 	_ = unix.Close(int(c.fd)) // which takes it out of the poller
-	l.server.release()
+	l.server.release(c.peer)
 }

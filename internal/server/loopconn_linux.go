@@ -56,7 +56,7 @@ func (c *loopConn) refuse() {
 	c.loop.load.Add(-1)
 	c.because(reasonShutdown)
 	c.loop.server.closedConn(nil, c.peer, &c.lifecycle, traffic{})
-	c.loop.server.release()
+	c.loop.server.release(c.peer)
 }
 
 // Wake implements peer.Conn.

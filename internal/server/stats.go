@@ -14,6 +14,7 @@ type Stats struct {
 	Connected        int
 	Accepted         uint64 // that were neither refused nor denied, nor failed the handshake
 	Refused          uint64 // over MaxClients
+	RefusedAddresses uint64 // over MaxClientsPerAddress
 	Denied           uint64 // by Config.Admit
 	HandshakesFailed uint64 // of TLS
 	Panics           uint64 // connections closed by a panic
@@ -38,6 +39,7 @@ func (s *Server) Stats() Stats {
 		Connected:        int(s.connected.Load()),
 		Accepted:         s.accepted.Load(),
 		Refused:          s.refused.Load(),
+		RefusedAddresses: s.refusedAddresses.Load(),
 		Denied:           s.denied.Load(),
 		HandshakesFailed: s.handshakesFailed.Load(),
 		Panics:           s.panics.Load(),

@@ -36,6 +36,7 @@ type Config struct {
 	ACLLog            *acl.Log
 	Records           *observe.Records
 	Clients           *clients.Register
+	NewKeys           *clients.NewKeys
 	Reading           funnel.Reading
 	Databases         int
 	MaxKeyBytes       int
