@@ -82,9 +82,11 @@ type app struct {
 	access    *access
 	engine    *commands.Engine
 	server    *server.Server
-	web       *web
-	notReady  atomic.Pointer[string] // why; empty while clients are served
-	stop      func()                 // ends the server gracefully
+	// clientMemory is what the clients may hold: --maxmemory-clients, as it was set last.
+	clientMemory atomic.Pointer[clientMemory]
+	web          *web
+	notReady     atomic.Pointer[string] // why; empty while clients are served
+	stop         func()                 // ends the server gracefully
 }
 
 func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
@@ -120,6 +122,8 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 		return nil, err
 	}
 	a.engine = engine
+	a.limitClientMemory(&o.maxMemoryClients)
+	a.engine.NewKeys.Limit(o.maxNewKeysPerSecond)
 	a.server = server.New(server.Config{
 		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
 		Admit:      a.admit,
@@ -154,11 +158,13 @@ func (o *options) scripts(now func() int64) *lua.Engine {
 
 func (o *options) limits() server.Limits {
 	return server.Limits{
-		MaxClients:       o.maxClients,
-		MaxOutputBytes:   o.maxOutputBytes,
-		OutputTimeout:    o.outputTimeout,
-		IdleTimeout:      o.timeout,
-		HandshakeTimeout: o.handshakeTimeout,
+		MaxClients:           o.maxClients,
+		MaxClientsPerAddress: o.maxClientsPerAddress,
+		MaxOutputBytes:       o.maxOutputBytes,
+		OutputTimeout:        o.outputTimeout,
+		InputTimeout:         o.inputTimeout,
+		IdleTimeout:          o.timeout,
+		HandshakeTimeout:     o.handshakeTimeout,
 	}
 }
 
@@ -168,7 +174,7 @@ func (a *app) connections() admin.Connections {
 		Connected:  st.Connected,
 		MaxClients: a.server.Limits().MaxClients,
 		Accepted:   st.Accepted,
-		Refused:    st.Refused + st.Denied,
+		Refused:    st.Refused + st.RefusedAddresses + st.Denied,
 	}
 	if a.listeners.tcp != nil {
 		c.Port = a.listeners.tcp.Addr().(*net.TCPAddr).Port
@@ -193,7 +199,7 @@ func (a *app) run(ctx context.Context) error {
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
 	if l := a.listeners.metrics; l != nil {
 		config := metrics.Config{
-			Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Now: a.now, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
+			Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys, Now: a.now, Server: a.server, Version: version, NotReady: func() string { return *a.notReady.Load() },
 			Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(),
 			TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
 		}
@@ -207,7 +213,7 @@ func (a *app) run(ctx context.Context) error {
 	sweeper := shard.NewSweeper(a.store)
 	sweeper.Took = func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) }
 	parts.Go(func() { sweeper.Run(background, a.now) })
-	parts.Go(func() { returnMemory(background, a.keys) })
+	parts.Go(func() { returnMemory(background, a.keys, a.engine.Clients.Memory) })
 	parts.Go(func() { a.reloadOnHangup(background) })
 	parts.Go(func() { a.feedWatchdog(background) })
 

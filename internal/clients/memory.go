@@ -28,6 +28,8 @@ const (
 	// ClientBytes is what a client costs that holds nothing else: its session, its connection and its place in the
 	// register.
 	ClientBytes = 1 << 10
+	// tlsBytes is what a client over TLS costs beyond that: a goroutine, keys and a record.
+	tlsBytes = 28 << 10
 	// stepBytes is how far what is known of a client may differ from what it holds, so that small changes cost little.
 	stepBytes = 1 << 10
 )
@@ -94,11 +96,19 @@ func (a *account) setLocked(kind Holding, bytes int) (grown int) {
 func (c *Client) Memory() (held Held, total int) {
 	a := c.account.Load()
 	if a == nil {
-		return held, ClientBytes
+		return held, c.ownBytes()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.held, ClientBytes + a.sum
+	return a.held, c.ownBytes() + a.sum
+}
+
+// ownBytes is what the client costs that holds nothing.
+func (c *Client) ownBytes() int {
+	if c.Peer.TLS {
+		return ClientBytes + tlsBytes
+	}
+	return ClientBytes
 }
 
 // leave has the client not counted any more. It returns what was counted of it, and false if that was nothing already.
@@ -108,7 +118,7 @@ func (c *Client) leave() (bytes int, counted bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	counted, a.left = !a.left, true
-	return ClientBytes + a.sum, counted
+	return c.ownBytes() + a.sum, counted
 }
 
 // memory is what all clients hold together.

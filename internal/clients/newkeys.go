@@ -32,16 +32,13 @@ const MaxNewKeys = 1_000_000_000
 const maxOrigins = 1 << 16
 
 // Limit sets how many keys an address may make a second, up to MaxNewKeys; 0 for no limit.
-func (n *NewKeys) Limit(perSec int) error {
+func (n *NewKeys) Limit(perSec int) {
 	if perSec == 0 {
 		n.limit.Store(nil)
-		return nil
+		return
 	}
-	limit, err := funnel.NewLimit(funnel.Capacity, int64(perSec), int64(perSec), 1)
-	if err == nil {
-		n.limit.Store(&newKeysLimit{perSec, limit})
-	}
-	return err
+	limit, _ := funnel.NewLimit(funnel.Capacity, int64(perSec), int64(perSec), 1) // no error up to MaxNewKeys
+	n.limit.Store(&newKeysLimit{perSec, limit})
 }
 
 // PerSec returns the limit; 0 for none.

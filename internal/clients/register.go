@@ -30,7 +30,7 @@ func (r *Register) Add(c *Client) {
 	c.register = r
 	r.byID[c.ID] = c
 	r.mu.Unlock()
-	r.count(ClientBytes)
+	r.count(c.ownBytes())
 }
 
 // Remove takes a client out of the register.

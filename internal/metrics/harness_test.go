@@ -47,6 +47,8 @@ func newRig(change ...func(*Config)) *rig {
 		Store:    store,
 		Records:  engine.Records,
 		Logins:   engine.Logins,
+		Clients:  engine.Clients,
+		NewKeys:  engine.NewKeys,
 		Now:      now,
 		Server:   clients,
 		Version:  "1.2.3",

@@ -139,7 +139,7 @@ func infoMemory(t *infoText) {
 	resident := samples[1].Value.Uint64() - samples[2].Value.Uint64()
 	t.fields("used_memory", used, "used_memory_human", humanBytes(used), "used_memory_rss", resident,
 		"used_memory_rss_human", humanBytes(resident), "maxmemory", 0, "maxmemory_human", "0B",
-		"maxmemory_policy", "noeviction", "mem_allocator", "go")
+		"maxmemory_policy", "noeviction", "mem_clients_slaves", 0, "mem_clients_normal", t.Clients.Memory(), "mem_allocator", "go")
 }
 
 // humanBytes writes a size as Redis does.
@@ -167,7 +167,7 @@ func infoStats(t *infoText) {
 	c := t.Connections()
 	_, failedLogins := t.Logins.Total()
 	t.fields("total_connections_received", c.Accepted, "total_commands_processed", t.Records.Executed(),
-		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", 0,
+		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", 0, "evicted_clients", t.Clients.Evicted(),
 		"pubsub_channels", 0, "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Total(),
 		"acl_access_denied_auth", failedLogins, "cell_allowed", t.stats.Allowed, "cell_denied", t.stats.Limited)
 }
