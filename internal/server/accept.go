@@ -152,8 +152,8 @@ func errorLine(text string) []byte { return []byte("-" + text + "\r\n") }
 const refusalTimeout = 100 * time.Millisecond
 
 func (s *Server) release(p peer.Peer) {
-	s.connected.Add(-1)
 	s.addresses.leave(&p)
+	s.connected.Add(-1)
 }
 
 // backoff is the pause after a failed accept: 5 ms, doubled each time up to 1 s, as net/http does.

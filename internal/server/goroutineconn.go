@@ -156,7 +156,7 @@ func (c *goroutineConn) process() bool {
 		if !c.send(replies) {
 			return false
 		}
-		c.tellFed(n, status)
+		c.noteFed(n, status)
 		switch status {
 		case peer.NeedInput:
 			return true
@@ -175,17 +175,17 @@ func (c *goroutineConn) process() bool {
 	}
 }
 
-// tellFed notes what Feed has left, and tells the session what the connection holds for it.
-func (c *goroutineConn) tellFed(consumed int, status peer.Status) {
+// noteFed notes what Feed has left.
+func (c *goroutineConn) noteFed(consumed int, status peer.Status) {
 	left := len(c.in.unread())
 	if left > halfSentBytes || c.halfSentNs != 0 {
 		c.mu.Lock()
 		c.fed(consumed, left, status, c.nowNs)
 		c.mu.Unlock()
 	}
-	c.tellHeld()
 }
 
+// tellHeld tells the session what the connection holds while it reads.
 func (c *goroutineConn) tellHeld() {
 	input, free := len(c.in.unread()), c.in.spare()+cap(c.replies)
 	if input != c.toldInput || free != c.toldFree {

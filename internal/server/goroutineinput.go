@@ -22,7 +22,9 @@ func (c *goroutineConn) read() bool {
 	if c.wasWoken() {
 		return true
 	}
-	err := c.readInto(c.in.free())
+	free := c.in.free()
+	c.tellHeld()
+	err := c.readInto(free)
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) && c.isPoked() && !c.driver.isDraining() {
 		return true
 	}
@@ -48,10 +50,9 @@ func (c *goroutineConn) awaitWake() bool {
 			}
 		}
 		free := c.in.free()
+		c.tellHeld()
 		switch err := c.readInto(free[:min(len(free), room)]); {
-		case err == nil:
-			c.tellHeld()
-		case errors.Is(err, os.ErrDeadlineExceeded):
+		case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
 		case c.isKilled():
 			return false
 		case errors.Is(err, errUnread):

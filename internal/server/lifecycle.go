@@ -33,7 +33,7 @@ const halfSentBytes = 16 << 10
 // fed notes how many bytes the session has consumed, how many it has left, and why.
 func (l *lifecycle) fed(consumed, left int, status peer.Status, now func() int64) {
 	switch {
-	case left <= halfSentBytes || status != peer.NeedInput || l.monitors:
+	case left <= halfSentBytes || status != peer.NeedInput:
 		l.halfSentNs = 0
 	case consumed > 0 || l.halfSentNs == 0:
 		l.halfSentNs = now()
@@ -50,12 +50,18 @@ func (l *lifecycle) inputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 			dueNs = handshakeNs
 		}
 	}
-	if limits.InputTimeout > 0 && l.halfSentNs != 0 {
-		if inputNs := later(l.halfSentNs, limits.InputTimeout); dueNs == 0 || inputNs < dueNs {
-			dueNs = inputNs
-		}
+	if inputNs := l.halfSentDueNs(limits); inputNs != 0 && (dueNs == 0 || inputNs < dueNs) {
+		dueNs = inputNs
 	}
 	return dueNs
+}
+
+// halfSentDueNs returns until when the client must have sent the rest of a command; 0 for ever.
+func (l *lifecycle) halfSentDueNs(limits *Limits) (dueNs int64) {
+	if limits.InputTimeout == 0 || l.halfSentNs == 0 || l.monitors {
+		return 0
+	}
+	return later(l.halfSentNs, limits.InputTimeout)
 }
 
 // silenceReason tells which timeout has ended the wait for input.
@@ -63,7 +69,7 @@ func (l *lifecycle) silenceReason(limits *Limits, nowNs int64) closeReason {
 	if limits.HandshakeTimeout > 0 && !l.handshakeDone && nowNs >= later(l.openedNs, limits.HandshakeTimeout) {
 		return reasonHandshake
 	}
-	if limits.InputTimeout > 0 && l.halfSentNs != 0 && nowNs >= later(l.halfSentNs, limits.InputTimeout) {
+	if dueNs := l.halfSentDueNs(limits); dueNs != 0 && nowNs >= dueNs {
 		return reasonInput
 	}
 	return reasonIdle
