@@ -20,13 +20,14 @@ const (
 
 // returnMemory returns memory to the system when the server becomes quiet after a burst, such as a million keys that
 // expired or a flood of large commands. The garbage collector alone would not run before the next burst, because
-// requests for existing keys allocate nothing. keys returns the number of keys in the store.
-func returnMemory(ctx context.Context, keys func() int) {
+// requests for existing keys allocate nothing, and clients that end allocate nothing. keys returns the number of keys in the
+// store, and held how many bytes the clients hold.
+func returnMemory(ctx context.Context, keys func() int, held func() int64) {
 	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	ticker := time.NewTicker(memoryInterval)
 	defer ticker.Stop()
 	var last, collected uint64
-	mostKeys := 0
+	mostKeys, mostHeld := 0, int64(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -37,12 +38,14 @@ func returnMemory(ctx context.Context, keys func() int) {
 		allocated, live := samples[0].Value.Uint64(), samples[1].Value.Uint64()
 		now := keys()
 		mostKeys = max(mostKeys, now)
-		garbage := allocated - collected + uint64(mostKeys-now)*keyBytes
+		heldNow := held()
+		mostHeld = max(mostHeld, heldNow)
+		garbage := allocated - collected + uint64(mostKeys-now)*keyBytes + uint64(mostHeld-heldNow)
 		quiet := allocated-last < quietBytes
 		last = allocated
 		if quiet && garbage > max(garbageBytes, live/garbageShare) {
 			debug.FreeOSMemory()
-			collected, mostKeys = allocated, now
+			collected, mostKeys, mostHeld = allocated, now, heldNow
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/clients"
 	"cellserver/internal/commands/admin"
 	"cellserver/internal/metrics"
 )
@@ -41,8 +42,11 @@ type options struct {
 	ioThreads, maxClients, maxArgs, maxCommandBytes, maxKeyBytes, maxOutputBytes int
 
 	maxMemory, maxMemoryPolicy string
+	maxMemoryClients           clientMemory
 
-	timeout, handshakeTimeout, outputTimeout, shutdownTimeout time.Duration
+	maxClientsPerAddress, maxNewKeysPerSecond int
+
+	timeout, handshakeTimeout, inputTimeout, outputTimeout, shutdownTimeout time.Duration
 
 	thresholds    admin.Thresholds
 	topKeysMetric int
@@ -109,10 +113,15 @@ func (o *options) flagGroups() []flagGroup {
 
 func (o *options) defineClientLimits(fs *pflag.FlagSet) {
 	fs.IntVar(&o.maxClients, "maxclients", 10_000, "largest number of connected clients")
+	fs.IntVar(&o.maxClientsPerAddress, "maxclients-per-address", 0, "largest number of connected clients of one IPv4 address, or of IPv6 addresses with the same first 64 bits; 0 for no limit")
+	o.maxMemoryClients = clientMemory{text: "25%", percent: 25}
+	fs.Var(&o.maxMemoryClients, "maxmemory-clients", "`size` of memory that all clients may make the server hold together, such as 64mb, or a percentage of the maximum of all memory; beyond it the connection that holds most is closed; 0 for no limit")
+	fs.IntVar(&o.maxNewKeysPerSecond, "max-new-keys-per-second", 0, "new keys that the clients of one address may make per second; calls for existing keys still answer; 0 for no limit")
 	fs.IntVar(&o.maxArgs, "max-args", 1<<20, "largest number of arguments of a command")
 	fs.IntVar(&o.maxCommandBytes, "max-command-bytes", 4<<20, "largest size of a command in bytes")
 	fs.IntVar(&o.maxKeyBytes, "max-key-bytes", 4<<10, "largest size of a key in bytes")
 	fs.IntVar(&o.maxOutputBytes, "max-output-bytes", 32<<20, "unread replies in bytes beyond which the server stops reading from a client")
+	fs.DurationVar(&o.inputTimeout, "input-timeout", 30*time.Second, "close clients that leave more than 16 KiB of a command half-sent for this long; 0 never")
 	fs.DurationVar(&o.outputTimeout, "output-timeout", time.Minute, "close clients that exceed --max-output-bytes for this long; 0 never")
 	fs.DurationVar(&o.timeout, "timeout", 0, "close clients that are idle for this long; 0 never")
 	fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not completed the TLS handshake and authenticated in this time; 0 never")
@@ -198,6 +207,8 @@ func (o *options) check() error {
 		{"databases", o.databases, 1, 1 << 16},
 		{"io-threads", o.ioThreads, 0, 1 << 10},
 		{"maxclients", o.maxClients, 1, 1 << 30},
+		{"maxclients-per-address", o.maxClientsPerAddress, 0, 1 << 30},
+		{"max-new-keys-per-second", o.maxNewKeysPerSecond, 0, clients.MaxNewKeys},
 		{"max-args", o.maxArgs, 16, 1<<31 - 1},
 		{"max-command-bytes", o.maxCommandBytes, 1 << 10, 1 << 30},
 		{"max-key-bytes", o.maxKeyBytes, 1, 1 << 30},
@@ -245,7 +256,7 @@ func (o *options) checkTimes() error {
 		name  string
 		value time.Duration
 	}{
-		{"output-timeout", o.outputTimeout}, {"timeout", o.timeout},
+		{"input-timeout", o.inputTimeout}, {"output-timeout", o.outputTimeout}, {"timeout", o.timeout},
 		{"handshake-timeout", o.handshakeTimeout}, {"shutdown-timeout", o.shutdownTimeout},
 	} {
 		if f.value < 0 {

@@ -93,11 +93,13 @@ type app struct {
 	access    *access
 	engine    *commands.Engine
 	server    *server.Server
-	web       *web
-	prober    *prober
-	parts     parts
-	notReady  atomic.Pointer[string] // why; empty while clients are served
-	stop      func()                 // ends the server gracefully
+	// clientMemory is what the clients may hold: --maxmemory-clients, as it was set last.
+	clientMemory atomic.Pointer[clientMemory]
+	web          *web
+	prober       *prober
+	parts        parts
+	notReady     atomic.Pointer[string] // why; empty while clients are served
+	stop         func()                 // ends the server gracefully
 }
 
 func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
@@ -136,6 +138,8 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 		return nil, err
 	}
 	a.engine = engine
+	a.limitClientMemory(&o.maxMemoryClients)
+	a.engine.NewKeys.Limit(o.maxNewKeysPerSecond)
 	a.server = server.New(server.Config{
 		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
 		Admit:      a.admit,
@@ -171,11 +175,13 @@ func (o *options) scripts(now func() int64, cacheBytes int64) *lua.Engine {
 
 func (o *options) limits() server.Limits {
 	return server.Limits{
-		MaxClients:       o.maxClients,
-		MaxOutputBytes:   o.maxOutputBytes,
-		OutputTimeout:    o.outputTimeout,
-		IdleTimeout:      o.timeout,
-		HandshakeTimeout: o.handshakeTimeout,
+		MaxClients:           o.maxClients,
+		MaxClientsPerAddress: o.maxClientsPerAddress,
+		MaxOutputBytes:       o.maxOutputBytes,
+		OutputTimeout:        o.outputTimeout,
+		InputTimeout:         o.inputTimeout,
+		IdleTimeout:          o.timeout,
+		HandshakeTimeout:     o.handshakeTimeout,
 	}
 }
 
@@ -185,7 +191,7 @@ func (a *app) connections() admin.Connections {
 		Connected:  st.Connected,
 		MaxClients: a.server.Limits().MaxClients,
 		Accepted:   st.Accepted,
-		Refused:    st.Refused + st.Denied,
+		Refused:    st.Refused + st.RefusedAddresses + st.Denied,
 	}
 	if a.listeners.tcp != nil {
 		c.Port = a.listeners.tcp.Addr().(*net.TCPAddr).Port
@@ -213,7 +219,7 @@ func (a *app) run(ctx context.Context) error {
 	sweeper := shard.NewSweeper(a.store)
 	sweeper.Took = func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) }
 	a.parts.run("the sweeper", func() { sweeper.Run(background, a.now) })
-	a.parts.run("the return of memory", func() { returnMemory(background, a.keys) })
+	a.parts.run("the return of memory", func() { returnMemory(background, a.keys, a.engine.Clients.Memory) })
 	a.parts.run("warnings of memory", func() { a.warnOfMemory(background) })
 	a.parts.run("reloading", func() { a.reloadOnHangup(background) })
 	a.parts.run("the prober", func() { a.prober.run(ctx) })
@@ -235,7 +241,8 @@ func (a *app) run(ctx context.Context) error {
 func (a *app) serveMetrics(background context.Context, start func(name string, part func() error)) {
 	l := a.listeners.metrics
 	config := metrics.Config{
-		Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Now: a.now, Server: a.server, Memory: a.memory, Version: version,
+		Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
+		Now: a.now, Server: a.server, Memory: a.memory, Version: version,
 		Ready: a.ready, Alive: a.prober.alive, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,

@@ -43,7 +43,11 @@ func (a *app) changeable() []admin.Setting {
 	return []admin.Setting{
 		a.intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
 		a.maxClients(),
+		a.intLimit("maxclients-per-address", 0, func(l *server.Limits) *int { return &l.MaxClientsPerAddress }),
+		a.maxMemoryClients(),
+		a.maxNewKeys(),
 		a.secondsLimit("handshake-timeout", func(l *server.Limits) *time.Duration { return &l.HandshakeTimeout }),
+		a.secondsLimit("input-timeout", func(l *server.Limits) *time.Duration { return &l.InputTimeout }),
 		a.secondsLimit("output-timeout", func(l *server.Limits) *time.Duration { return &l.OutputTimeout }),
 		a.secondsLimit("timeout", func(l *server.Limits) *time.Duration { return &l.IdleTimeout }),
 		{
@@ -94,16 +98,24 @@ func (a *app) intLimit(name string, least int, of func(*server.Limits) *int) adm
 			return strconv.Itoa(*of(&l))
 		},
 		Set: func(value string) (func(), error) {
-			n, ok := resp.ParseInt([]byte(value))
-			if !ok {
-				return nil, errNotInt
+			n, err := intBetween(value, least, 1<<30)
+			if err != nil {
+				return nil, err
 			}
-			if n < int64(least) || n > 1<<30 {
-				return nil, errors.New("argument must be between " + strconv.Itoa(least) + " and 1073741824 inclusive")
-			}
-			return func() { a.changeLimits(func(l *server.Limits) { *of(l) = int(n) }) }, nil
+			return func() { a.changeLimits(func(l *server.Limits) { *of(l) = n }) }, nil
 		},
 	}
+}
+
+func intBetween(value string, least, most int) (int, error) {
+	n, ok := resp.ParseInt([]byte(value))
+	if !ok {
+		return 0, errNotInt
+	}
+	if n < int64(least) || n > int64(most) {
+		return 0, errors.New("argument must be between " + strconv.Itoa(least) + " and " + strconv.Itoa(most) + " inclusive")
+	}
+	return int(n), nil
 }
 
 // secondsLimit returns a setting for one of the server's timeouts, in whole seconds as in Redis.

@@ -44,6 +44,17 @@ func CloneAll(args [][]byte) [][]byte {
 	return all
 }
 
+// headerBytes is what an argument takes in addition to its bytes, where it is kept.
+const headerBytes = 24
+
+// Memory returns how many bytes arguments take where they are kept.
+func Memory(args [][]byte) (bytes int) {
+	for _, arg := range args {
+		bytes += headerBytes + len(arg)
+	}
+	return bytes
+}
+
 // Database reads the number of one of so many databases.
 func Database(arg []byte, databases int) (db uint16, err error) {
 	n, err := Int(arg)

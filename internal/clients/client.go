@@ -23,6 +23,9 @@ type Client struct {
 	last      atomic.Pointer[catalog.Command] // the command that it sent last
 	activeNs  atomic.Int64                    // when that was
 
+	register *Register               // nil before Add
+	account  atomic.Pointer[account] // what it holds; nil as long as that was never much
+
 	mu   sync.Mutex // guards info
 	info Info
 }
@@ -31,14 +34,12 @@ type Client struct {
 type Info struct {
 	Name, LibName, LibVersion, User string
 
-	DB         int
-	RESP3      bool
-	Queued     int // commands behind MULTI, -1 without it
-	Watched    int // keys
-	NoEvict    bool
-	NoTouch    bool
-	Tracking   Tracking
-	Monitoring bool
+	DB       int
+	Queued   int // commands behind MULTI, -1 without it
+	Watched  int // keys
+	Tracking Tracking
+
+	RESP3, NoEvict, NoTouch, Monitoring bool
 }
 
 // Tracking is what CLIENT TRACKING ON said. Its prefixes are never changed, only replaced.
@@ -122,11 +123,13 @@ func (c *Client) Line(nowNs int64) string {
 	if last := c.last.Load(); last != nil {
 		lastName = last.FullName()
 	}
+	held, total := c.Memory()
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 "+
-		"multi=%d watch=%d qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r "+
+		"multi=%d watch=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r "+
 		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
 		c.ID, c.Peer.Addr, c.Peer.LocalAddr, i.Name, c.ageSec(nowNs), c.idleSec(nowNs),
-		c.flags(&i), i.DB, i.Queued, i.Watched, lastName, i.User, i.Tracking.Redirect(), protocol, i.LibName, i.LibVersion)
+		c.flags(&i), i.DB, i.Queued, i.Watched, held[Input], held[InputFree], held[Arguments], held[Queue],
+		held[Output]+held[MonitorLines], total, lastName, i.User, i.Tracking.Redirect(), protocol, i.LibName, i.LibVersion)
 }
 
 func (c *Client) ageSec(nowNs int64) int64 { return max(0, nowNs-c.createdNs) / int64(time.Second) }

@@ -20,7 +20,7 @@ func TestLine(t *testing.T) {
 	ping := catalog.New().Lookup([]byte("ping"))
 	get := catalog.New().LookupFull([]byte("config|get"))
 	const silent = "id=1 addr=a:1 laddr=b:2 fd=-1 name= age=7 idle=7 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf=0 " +
-		"qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=NULL user= redir=-1 resp=2 " +
+		"qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=1024 events=r cmd=NULL user= redir=-1 resp=2 " +
 		"lib-name= lib-ver=\n"
 	for _, tt := range []struct {
 		name    string

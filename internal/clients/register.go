@@ -6,8 +6,14 @@ import (
 	"sync"
 )
 
-// Register is the clients that are connected. The zero Register is empty.
+// Register is the clients that are connected, and the memory that they hold together. The zero Register is empty and sets
+// no limit.
 type Register struct {
+	// OnEvict is told of a client that is closed for its memory, and of what it held. It is set before there are clients.
+	OnEvict func(c *Client, bytes int)
+
+	memory memory
+
 	mu     sync.Mutex // guards all below
 	byID   map[int64]*Client
 	lastID int64
@@ -16,20 +22,27 @@ type Register struct {
 // Add registers a client, and gives it its ID.
 func (r *Register) Add(c *Client) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.byID == nil {
 		r.byID = map[int64]*Client{}
 	}
 	r.lastID++
 	c.ID = r.lastID
+	c.register = r
 	r.byID[c.ID] = c
+	r.mu.Unlock()
+	r.count(c.ownBytes())
 }
 
 // Remove takes a client out of the register.
 func (r *Register) Remove(c *Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.byID, c.ID)
+	if _, ok := r.byID[c.ID]; ok {
+		delete(r.byID, c.ID)
+		if bytes, counted := c.leave(); counted {
+			r.count(-bytes)
+		}
+	}
 }
 
 // Len returns how many clients are connected.

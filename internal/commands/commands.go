@@ -61,6 +61,7 @@ type Engine struct {
 	Logins  *login.Failures
 
 	Clients *clients.Register
+	NewKeys *clients.NewKeys
 
 	admin *admin.Config
 }
@@ -72,6 +73,7 @@ func NewEngine(c Config) (*Engine, error) {
 		cat = cat.Without("scripts are off: start the server without --lua=off", "eval", "evalsha", "eval_ro", "evalsha_ro", "script")
 	}
 	records, logins, register := observe.New(cat, c.Now()), &login.Failures{}, &clients.Register{}
+	newKeys := &clients.NewKeys{}
 	aclLog := acl.NewLog(acl.DefaultLogEntries)
 	administration := &admin.Config{
 		Catalog: cat, Users: c.Users, ACLFile: c.ACLFile, ACLLog: aclLog, Logins: logins, Clients: register, Records: records,
@@ -94,10 +96,10 @@ func NewEngine(c Config) (*Engine, error) {
 	}
 	sessions, err := session.NewEngine(session.Config{
 		Store: c.Store, Now: c.Now, WallTime: c.WallTime, Catalog: cat, Handlers: handlers, Users: c.Users, ACLLog: aclLog,
-		Records: records, Clients: register, Reading: c.Reading, Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,
+		Records: records, Clients: register, NewKeys: newKeys, Reading: c.Reading, Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,
 		MaxReplyBytes: c.MaxReplyBytes, Limits: c.Limits, Scripts: c.Scripts, BackgroundThreads: c.BackgroundThreads, Log: c.Log,
 	})
-	return &Engine{Engine: sessions, Records: records, Logins: logins, Clients: register, admin: administration}, err
+	return &Engine{Engine: sessions, Records: records, Logins: logins, Clients: register, NewKeys: newKeys, admin: administration}, err
 }
 
 // ReloadUsers reads the ACL file again, all of it or nothing, and ends the connections of users whose rules have

@@ -69,6 +69,9 @@ func NewLimit(reading Reading, maxBurst, count, periodSec int64) (Limit, error) 
 	return Limit{intervalNs: intervalNs, capacity: int64(capacity), toleranceNs: toleranceNs}, nil
 }
 
+// Fits reports whether an empty funnel has room for quantity units.
+func (l Limit) Fits(quantity int64) bool { return quantity <= l.capacity }
+
 // Result is CL.THROTTLE's reply.
 type Result struct {
 	Limited       bool

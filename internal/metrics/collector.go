@@ -83,10 +83,13 @@ func (c *collector) collectConnections(to sink) {
 	to.gauge("connections", "Connected clients.", st.Connected)
 	to.gauge("connections_max", "The largest number of connected clients: --maxclients.", c.config.Server.Limits().MaxClients)
 	to.counter("connections_accepted_total", "Connections accepted.", st.Accepted)
-	to.labelled("connections_refused_total", "Connections refused by --maxclients or by --protected-mode.", "reason",
-		map[string]uint64{"maxclients": st.Refused, "protected_mode": st.Denied})
+	to.labelled("connections_refused_total", "Connections refused by --maxclients, --maxclients-per-address or --protected-mode.", "reason",
+		map[string]uint64{"maxclients": st.Refused, "maxclients_per_address": st.RefusedAddresses, "protected_mode": st.Denied})
 	to.labelled("connections_closed_total", "Closed connections by reason: closed by the client, by the session "+
-		"(QUIT, a protocol error), at a limit (idle, handshake, output), or for another reason.", "reason", st.Closed)
+		"(QUIT, a protocol error), at a limit (idle, handshake, input, output, memory), or for another reason.", "reason", st.Closed)
+	to.gauge("client_memory_bytes", "Memory that clients hold: incomplete commands, unread replies, queued commands, watched keys.", int(c.config.Clients.Memory()))
+	to.gauge("client_memory_max_bytes", "The most that clients may hold together: --maxmemory-clients; 0 for no limit.", int(c.config.Clients.MaxMemory()))
+	to.counter("new_keys_refused_total", "Calls refused by --max-new-keys-per-second.", c.config.NewKeys.Refused())
 	to.counter("tls_handshakes_failed_total", "Connections closed because the TLS handshake failed.", st.HandshakesFailed)
 	to.counter("panics_total", "Connections closed by a panic.", st.Panics)
 	to.counter("received_bytes_total", "Bytes received from clients.", st.Received)

@@ -48,6 +48,8 @@ func newRig(change ...func(*Config)) *rig {
 		Store:        store,
 		Records:      engine.Records,
 		Logins:       engine.Logins,
+		Clients:      engine.Clients,
+		NewKeys:      engine.NewKeys,
 		Now:          now,
 		Server:       clients,
 		Version:      "1.2.3",
@@ -68,6 +70,8 @@ type conn struct{ woken chan struct{} }
 
 func (c conn) Wake() { c.woken <- struct{}{} }
 func (c conn) Kill() {}
+
+func (c conn) Evict() {}
 
 // say sends commands from a new client.
 func (r *rig) say(in string) {

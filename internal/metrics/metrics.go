@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"cellserver/internal/clients"
 	"cellserver/internal/login"
 	"cellserver/internal/memory"
 	"cellserver/internal/observe"
@@ -26,6 +27,8 @@ type Config struct {
 	Store   store.Store
 	Records *observe.Records
 	Logins  *login.Failures
+	Clients *clients.Register
+	NewKeys *clients.NewKeys
 	Now     func() int64 // Unix nanoseconds
 	Server  *server.Server
 	Memory  *memory.Bound // nil for none

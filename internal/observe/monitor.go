@@ -81,6 +81,7 @@ func (m *Monitor) add(lines []byte) bool {
 		return false
 	}
 	m.lines = append(m.lines, lines...)
+	m.Client.Hold(clients.MonitorLines, cap(m.lines))
 	if !m.woken {
 		m.woken = true
 		m.Client.Conn.Wake()
@@ -100,6 +101,7 @@ func (m *Monitor) Take(b []byte, most int) (_ []byte, more bool) {
 	if m.lines = m.lines[n:]; len(m.lines) == 0 {
 		m.lines = nil // the array may have grown large
 	}
+	m.Client.Hold(clients.MonitorLines, cap(m.lines))
 	m.woken = len(m.lines) > 0
 	return b, m.woken
 }

@@ -16,6 +16,8 @@ type wakes int
 func (w *wakes) Wake() { *w++ }
 func (w *wakes) Kill() {}
 
+func (w *wakes) Evict() {}
+
 func monitored() (*clients.Client, *wakes) {
 	w := new(wakes)
 	return clients.New(peer.Peer{}, w, t0), w

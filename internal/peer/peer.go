@@ -17,6 +17,8 @@ type Conn interface {
 	Wake()
 	// Kill ends the connection at once.
 	Kill()
+	// Evict is Kill for the memory that the client holds.
+	Evict()
 }
 
 // Session is what a driver drives: bytes in, bytes out. Its methods are for one goroutine at a time.
@@ -33,6 +35,11 @@ type Session interface {
 	Authenticated() bool
 	// Monitors reports whether the client waits to be sent things unasked, so that its silence means nothing.
 	Monitors() bool
+	// HoldsInput tells the session how many bytes its connection holds of a command that is not complete, and how many its
+	// buffers have beside them. A driver calls it when that has changed.
+	HoldsInput(bytes, free int)
+	// HoldsOutput does the same for replies that the client has not read. Until Close any goroutine may call it.
+	HoldsOutput(bytes int)
 	// Name is what the client calls itself, also after Close.
 	Name() string
 	// Close is called once, when the connection has ended in whatever way, and nothing but Name after it.

@@ -78,3 +78,9 @@ func TooLongReplies(maxBytes int) error {
 	return Error("ERR the replies of the transaction are longer than " + strconv.Itoa(maxBytes) +
 		" bytes, the limit of --max-output-bytes; this command was not executed")
 }
+
+// TooManyNewKeys refuses a call that would make a key.
+func TooManyNewKeys(perSec int) error {
+	return Error("ERR more than " + strconv.Itoa(perSec) +
+		" new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer")
+}

@@ -66,14 +66,14 @@ func (s *Server) isClosing() bool {
 
 // admit hands a connection to the driver, or refuses it in Redis's words.
 func (s *Server) admit(nc net.Conn) {
-	if !s.reserve() {
-		refuse(nc, "ERR max number of clients reached")
+	p := peerOf(nc)
+	if refusal := s.reserve(p); refusal != "" {
+		refuse(nc, refusal)
 		return
 	}
-	p := peerOf(nc)
 	if refusal := s.refusal(p); refusal != "" {
 		refuse(nc, refusal)
-		s.release()
+		s.release(p)
 		return
 	}
 	s.driver.serve(nc, p)
@@ -91,25 +91,37 @@ func peerOf(nc net.Conn) peer.Peer {
 // admitTLS does the same where nothing can be said before the handshake. Who has no place is closed in silence, as by
 // Redis; whether the client may come in is asked when its certificate is known.
 func (s *Server) admitTLS(nc net.Conn, config *tls.Config) {
-	if !s.reserve() {
+	p := peerOf(nc)
+	if s.reserve(p) != "" {
 		_ = nc.Close()
 		return
 	}
-	s.goroutines.serveTLS(nc, peerOf(nc), config)
+	s.goroutines.serveTLS(nc, p, config)
 }
 
-// reserve counts one more that is connected, within MaxClients; release takes that back.
-func (s *Server) reserve() bool {
-	if s.connected.Add(1) > int64(s.limits.Load().MaxClients) {
-		s.release()
+// reserve counts one more that is connected, within MaxClients and MaxClientsPerAddress; release takes that back. It
+// returns what a client is refused with that has no place.
+func (s *Server) reserve(p peer.Peer) (refusal string) {
+	limits := s.limits.Load()
+	if s.connected.Add(1) > int64(limits.MaxClients) {
+		s.connected.Add(-1)
 		s.refused.Add(1)
 		if count := s.refusedLines.Due(s.config.Now()); count > 0 {
 			s.config.Log.Warn("the maximum number of clients is reached; connection refused", "count", count,
 				"hint", "raise --maxclients, or see with CLIENT LIST who holds the connections")
 		}
-		return false
+		return "ERR max number of clients reached"
 	}
-	return true
+	if !s.addresses.take(&p, limits.MaxClientsPerAddress) {
+		s.connected.Add(-1)
+		s.refusedAddresses.Add(1)
+		if count := s.refusedAddressLines.Due(s.config.Now()); count > 0 {
+			s.config.Log.Warn("the maximum number of clients of one address is reached; connection refused", "client", p.Addr, "count", count,
+				"hint", "raise --maxclients-per-address, or see with CLIENT LIST who holds the connections")
+		}
+		return "ERR max number of clients per address reached"
+	}
+	return ""
 }
 
 // refusal asks whether a client may come in, and counts it.
@@ -139,7 +151,10 @@ func errorLine(text string) []byte { return []byte("-" + text + "\r\n") }
 // refusalTimeout is never used up: the first bytes on a connection go into its empty send buffer.
 const refusalTimeout = 100 * time.Millisecond
 
-func (s *Server) release() { s.connected.Add(-1) }
+func (s *Server) release(p peer.Peer) {
+	s.addresses.leave(&p)
+	s.connected.Add(-1)
+}
 
 // backoff is the pause after a failed accept: 5 ms, doubled each time up to 1 s, as net/http does.
 type backoff struct{ pause time.Duration }

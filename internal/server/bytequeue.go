@@ -33,6 +33,14 @@ func (q *byteQueue) add(b []byte) {
 	}
 }
 
+// held returns how much memory the queue takes, about.
+func (q *byteQueue) held() int {
+	if len(q.list) == 1 && q.bytes <= minChunkBytes {
+		return minChunkBytes
+	}
+	return len(q.list) * chunkBytes
+}
+
 // front returns the bytes that are to be taken next; none if the queue is empty.
 func (q *byteQueue) front() []byte {
 	if len(q.list) == 0 {

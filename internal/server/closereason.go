@@ -8,7 +8,9 @@ const (
 	reasonSession                      // QUIT, or bytes that are no command
 	reasonIdle                         // Limits.IdleTimeout
 	reasonHandshake                    // Limits.HandshakeTimeout, after TLS
+	reasonInput                        // a command half-sent: Limits.InputTimeout
 	reasonOutput                       // replies unread: Limits.OutputTimeout, or the bound before AUTH
+	reasonMemory                       // what the client makes the server hold
 	reasonKilled                       // CLIENT KILL, or a MONITOR that has fallen behind
 	reasonShutdown
 	reasonPanic
@@ -17,7 +19,7 @@ const (
 )
 
 func (r closeReason) String() string {
-	return [...]string{"client", "session", "idle", "handshake", "output", "killed", "shutdown", "panic", "system"}[r]
+	return [...]string{"client", "session", "idle", "handshake", "input", "output", "memory", "killed", "shutdown", "panic", "system"}[r]
 }
 
 // lingers reports whether a client that is sent its last replies for this reason may still be sending. Closing at

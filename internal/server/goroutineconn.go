@@ -21,11 +21,14 @@ type goroutineConn struct {
 	inErr   error   // why no more can be read; what was read before is still executed
 	out     *output // to nc
 	replies []byte  // reused
+	// What the session was told that the connection holds.
+	toldInput, toldFree int
 
 	received atomic.Uint64 // bytes
 	woken    chan struct{} // holds one wake-up
 	killed   chan struct{}
 	killOnce sync.Once
+	evicted  atomic.Bool
 	reset    bool // nobody is there any more to take replies
 
 	mu          sync.Mutex // guards all below, but for lifecycle's openedNs and reason
@@ -82,6 +85,12 @@ func (c *goroutineConn) Kill() {
 	})
 }
 
+// Evict implements peer.Conn.
+func (c *goroutineConn) Evict() {
+	c.evicted.Store(true)
+	c.Kill()
+}
+
 func (c *goroutineConn) isKilled() bool { return ready(c.killed) }
 
 // ready reports whether a channel is closed, or had a value, which it takes.
@@ -105,7 +114,7 @@ func (c *goroutineConn) run() {
 			c.driver.server.panicked(p, c.peer)
 		}
 		if c.isKilled() {
-			c.because(c.driver.killReason())
+			c.because(c.killReason())
 		}
 	}()
 	if c.secured != nil && !c.handshake() {
@@ -113,9 +122,18 @@ func (c *goroutineConn) run() {
 		return
 	}
 	c.session = c.driver.server.config.NewSession(c.peer, c)
+	c.out.tell(c.session.HoldsOutput)
 	for alive := true; alive; {
 		alive = c.read() && c.process()
 	}
+}
+
+// killReason is why the connection ends if it is killed now.
+func (c *goroutineConn) killReason() closeReason {
+	if c.evicted.Load() {
+		return reasonMemory
+	}
+	return c.driver.killReason()
 }
 
 func (c *goroutineConn) nowNs() int64 { return c.driver.server.config.Now() }
@@ -138,6 +156,7 @@ func (c *goroutineConn) process() bool {
 		if !c.send(replies) {
 			return false
 		}
+		c.noteFed(n, status)
 		switch status {
 		case peer.NeedInput:
 			return true
@@ -153,6 +172,25 @@ func (c *goroutineConn) process() bool {
 			c.end(reasonSession)
 			return false
 		}
+	}
+}
+
+// noteFed notes what Feed has left.
+func (c *goroutineConn) noteFed(consumed int, status peer.Status) {
+	left := len(c.in.unread())
+	if left > halfSentBytes || c.halfSentNs != 0 {
+		c.mu.Lock()
+		c.fed(consumed, left, status, c.nowNs)
+		c.mu.Unlock()
+	}
+}
+
+// tellHeld tells the session what the connection holds while it reads.
+func (c *goroutineConn) tellHeld() {
+	input, free := len(c.in.unread()), c.in.spare()+cap(c.replies)
+	if input != c.toldInput || free != c.toldFree {
+		c.toldInput, c.toldFree = input, free
+		c.session.HoldsInput(input, free)
 	}
 }
 

@@ -44,7 +44,7 @@ func (g *goroutineDriver) start(c *goroutineConn) {
 			c.because(reasonShutdown)
 			g.server.closedConn(nil, c.peer, &c.lifecycle, traffic{})
 		}
-		g.server.release()
+		g.server.release(c.peer)
 		return
 	}
 	g.conns[c] = struct{}{}
@@ -69,7 +69,7 @@ func (g *goroutineDriver) remove(c *goroutineConn) {
 	if c.session != nil {
 		g.server.closedConn(c.session, c.peer, &c.lifecycle, c.traffic())
 	}
-	g.server.release()
+	g.server.release(c.peer)
 }
 
 func (g *goroutineDriver) limitsChanged() {

@@ -22,7 +22,9 @@ func (c *goroutineConn) read() bool {
 	if c.wasWoken() {
 		return true
 	}
-	err := c.readInto(c.in.free())
+	free := c.in.free()
+	c.tellHeld()
+	err := c.readInto(free)
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) && c.isPoked() && !c.driver.isDraining() {
 		return true
 	}
@@ -48,6 +50,7 @@ func (c *goroutineConn) awaitWake() bool {
 			}
 		}
 		free := c.in.free()
+		c.tellHeld()
 		switch err := c.readInto(free[:min(len(free), room)]); {
 		case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
 		case c.isKilled():
@@ -96,7 +99,11 @@ func (c *goroutineConn) reasonUnread(err error) closeReason {
 	case c.driver.isDraining():
 		return reasonShutdown
 	}
-	return c.silenceReason(c.limits(), c.nowNs())
+	reason := c.silenceReason(c.limits(), c.nowNs())
+	if reason == reasonInput {
+		c.driver.server.logHalfSent(c.peer, len(c.in.unread()))
+	}
+	return reason
 }
 
 // prepareRead sets the read deadline and takes back what Wake has done to it. It is false if the driver is draining,

@@ -43,6 +43,9 @@ func (b *input) filled(n int) {
 
 func (b *input) unread() []byte { return b.buf[b.start:b.end] }
 
+// spare returns how much of the buffer is in no use.
+func (b *input) spare() int { return len(b.buf) - (b.end - b.start) }
+
 func (b *input) consumed(n int) { b.start += n }
 
 // scrap returns room for bytes that nobody wants.

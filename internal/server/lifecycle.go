@@ -12,6 +12,7 @@ import (
 // for one goroutine at a time.
 type lifecycle struct {
 	openedNs      int64
+	halfSentNs    int64 // since when the client has left a long command half-sent; 0 if it has not
 	reason        closeReason
 	handshakeDone bool // the client was authenticated once
 	monitors      bool // the client waits to be sent things unasked
@@ -26,6 +27,19 @@ func (l *lifecycle) observe(s peer.Session) {
 	l.monitors = s.Monitors()
 }
 
+// halfSentBytes is how much of a command may stay half-sent for as long as the client likes.
+const halfSentBytes = 16 << 10
+
+// fed notes how many bytes the session has consumed, how many it has left, and why.
+func (l *lifecycle) fed(consumed, left int, status peer.Status, now func() int64) {
+	switch {
+	case left <= halfSentBytes || status != peer.NeedInput:
+		l.halfSentNs = 0
+	case consumed > 0 || l.halfSentNs == 0:
+		l.halfSentNs = now()
+	}
+}
+
 // inputDueNs returns until when a client that is waited for from now on must have sent something; 0 for ever.
 func (l *lifecycle) inputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 	if limits.IdleTimeout > 0 && !l.monitors {
@@ -36,13 +50,27 @@ func (l *lifecycle) inputDueNs(limits *Limits, nowNs int64) (dueNs int64) {
 			dueNs = handshakeNs
 		}
 	}
+	if inputNs := l.halfSentDueNs(limits); inputNs != 0 && (dueNs == 0 || inputNs < dueNs) {
+		dueNs = inputNs
+	}
 	return dueNs
+}
+
+// halfSentDueNs returns until when the client must have sent the rest of a command; 0 for ever.
+func (l *lifecycle) halfSentDueNs(limits *Limits) (dueNs int64) {
+	if limits.InputTimeout == 0 || l.halfSentNs == 0 || l.monitors {
+		return 0
+	}
+	return later(l.halfSentNs, limits.InputTimeout)
 }
 
 // silenceReason tells which timeout has ended the wait for input.
 func (l *lifecycle) silenceReason(limits *Limits, nowNs int64) closeReason {
 	if limits.HandshakeTimeout > 0 && !l.handshakeDone && nowNs >= later(l.openedNs, limits.HandshakeTimeout) {
 		return reasonHandshake
+	}
+	if dueNs := l.halfSentDueNs(limits); dueNs != 0 && nowNs >= dueNs {
+		return reasonInput
 	}
 	return reasonIdle
 }

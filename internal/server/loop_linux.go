@@ -112,7 +112,7 @@ func (l *loop) readInbox() {
 	m := l.inbox.take()
 	for _, c := range m.added {
 		l.open++
-		for len(l.conns) <= c.fd {
+		for len(l.conns) <= int(c.fd) {
 			l.conns = append(l.conns, nil)
 		}
 		l.conns[c.fd] = c
@@ -123,6 +123,9 @@ func (l *loop) readInbox() {
 	}
 	for _, c := range m.killed {
 		c.closeFor(reasonKilled)
+	}
+	for _, c := range m.evicted {
+		c.closeFor(reasonMemory)
 	}
 	if m.limited {
 		l.each((*loopConn).limitsChanged)
@@ -166,6 +169,6 @@ func (l *loop) forget(c *loopConn) {
 	l.open--
 	l.load.Add(-1)
 	l.timers.remove(c)
-	_ = unix.Close(c.fd) // which takes it out of the poller
-	l.server.release()
+	_ = unix.Close(int(c.fd)) // which takes it out of the poller
+	l.server.release(c.peer)
 }

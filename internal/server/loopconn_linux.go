@@ -14,7 +14,8 @@ type loopConn struct {
 	loop     *loop
 	session  peer.Session
 	in       input // only what is not processed; without a buffer while that is nothing
-	fd       int
+	fd       int32
+	timer    int32  // see timers
 	interest uint32 // what the poller was asked for
 	phase    phase
 	waiting  bool // the session is: it is woken through the inbox
@@ -24,6 +25,7 @@ type loopConn struct {
 	readable bool // there may be more to read, of which the poller says nothing again
 	toTheEnd bool // a read that got less than it could take need not have got all
 	queued   bool // in loop.ready
+	holds    bool // the session knows of memory that the connection holds
 	blocked  bool // too much is pending: not read from, nothing processed
 	lifecycle
 	dueNs   int64 // when expired is to be called; 0 for never
@@ -32,7 +34,6 @@ type loopConn struct {
 
 	peer    peer.Peer
 	timerNs int64 // see timers
-	timer   int
 }
 
 type phase uint8
@@ -46,16 +47,16 @@ const (
 )
 
 func newLoopConn(l *loop, fd int, p peer.Peer) *loopConn {
-	return &loopConn{loop: l, fd: fd, peer: p, lifecycle: lifecycle{openedNs: l.nowNs()}}
+	return &loopConn{loop: l, fd: int32(fd), peer: p, lifecycle: lifecycle{openedNs: l.nowNs()}}
 }
 
 // refuse closes a connection that no loop has taken.
 func (c *loopConn) refuse() {
-	_ = unix.Close(c.fd)
+	_ = unix.Close(int(c.fd))
 	c.loop.load.Add(-1)
 	c.because(reasonShutdown)
 	c.loop.server.closedConn(nil, c.peer, &c.lifecycle, traffic{})
-	c.loop.server.release()
+	c.loop.server.release(c.peer)
 }
 
 // Wake implements peer.Conn.
@@ -63,6 +64,9 @@ func (c *loopConn) Wake() { c.loop.inbox.wake(c) }
 
 // Kill implements peer.Conn.
 func (c *loopConn) Kill() { c.loop.inbox.kill(c) }
+
+// Evict implements peer.Conn.
+func (c *loopConn) Evict() { c.loop.inbox.evict(c) }
 
 // guarded calls do; if that panics, the connection is closed and nothing else.
 func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
@@ -78,7 +82,7 @@ func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
 func (c *loopConn) start(uint32) {
 	c.session = c.loop.server.config.NewSession(c.peer, c)
 	c.interest = toRead | c.edge()
-	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, c.fd, c.interest); err != nil {
+	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, int(c.fd), c.interest); err != nil {
 		c.loop.server.logUnserved(c.peer, err)
 		c.closeFor(reasonSystem)
 		return
@@ -123,8 +127,22 @@ func (c *loopConn) expired() {
 		c.loop.server.logUnread(c.peer, c.out.bytes)
 		c.closeFor(reasonOutput)
 	default:
-		c.endFor(c.silenceReason(c.loop.server.limits.Load(), c.loop.nowNs()))
+		reason := c.silenceReason(c.loop.server.limits.Load(), c.loop.nowNs())
+		if reason == reasonInput {
+			c.loop.server.logHalfSent(c.peer, len(c.in.unread()))
+		}
+		c.endFor(reason)
 	}
+}
+
+// tellHeld tells the session what the connection holds, if that is anything or was.
+func (c *loopConn) tellHeld() {
+	if c.in.buf == nil && c.out.bytes == 0 && !c.holds {
+		return
+	}
+	c.holds = c.in.buf != nil || c.out.bytes > 0
+	c.session.HoldsInput(len(c.in.unread()), c.in.spare())
+	c.session.HoldsOutput(c.out.held())
 }
 
 // gone is what the poller reports, without being asked, of a connection that has ended in both directions.
@@ -171,13 +189,14 @@ func (c *loopConn) happenedWaiting(events uint32) {
 // lost is the client gone in both directions. While the session is Waiting, it is told, and what the client has sent
 // is still executed; the poller would report the end again and again meanwhile.
 func (c *loopConn) lost() {
-	if !c.waiting || c.loop.poll.control(unix.EPOLL_CTL_DEL, c.fd, 0) != nil {
+	if !c.waiting || c.loop.poll.control(unix.EPOLL_CTL_DEL, int(c.fd), 0) != nil {
 		c.close()
 		return
 	}
 	c.reset, c.interest = true, 0
 	c.readable, c.toTheEnd = true, true
 	c.out, c.blocked = byteQueue{}, false
+	c.tellHeld()
 	c.setDue(0)
 	c.session.HungUp(peer.Reset)
 }
@@ -189,7 +208,7 @@ func (c *loopConn) read() {
 	if own {
 		buf = c.in.free()
 	}
-	n, again, err := readOnce(c.fd, buf)
+	n, again, err := readOnce(int(c.fd), buf)
 	c.readable = n == len(buf) || c.toTheEnd && !again
 	switch {
 	case again:
@@ -244,7 +263,11 @@ func (c *loopConn) process(b []byte, own bool) {
 	if !c.send(replies) {
 		return
 	}
-	if !c.blocked && (!c.handshakeDone || c.dueNs != 0 || l.server.limits.Load().IdleTimeout > 0) {
+	if left := len(c.in.unread()); left > halfSentBytes || c.halfSentNs != 0 {
+		c.fed(n, left, status, l.nowNs)
+	}
+	c.tellHeld()
+	if !c.blocked && (!c.handshakeDone || c.dueNs != 0 || c.halfSentNs != 0 || l.server.limits.Load().IdleTimeout > 0) {
 		c.awaitInput() // only now: the input may have authenticated the client
 	}
 	switch status {
@@ -339,7 +362,7 @@ func (c *loopConn) listen() {
 		return
 	}
 	c.interest = interest
-	if err := c.loop.poll.control(unix.EPOLL_CTL_MOD, c.fd, interest); err != nil {
+	if err := c.loop.poll.control(unix.EPOLL_CTL_MOD, int(c.fd), interest); err != nil {
 		c.close()
 	}
 }

@@ -10,7 +10,7 @@ func (c *loopConn) send(replies []byte) bool {
 		return true
 	}
 	if len(replies) > 0 && c.out.bytes == 0 {
-		n, err := writeOnce(c.fd, replies)
+		n, err := writeOnce(int(c.fd), replies)
 		if err != nil {
 			c.close()
 			return false
@@ -47,7 +47,7 @@ func (c *loopConn) wrote(n int) {
 func (c *loopConn) flush() bool {
 	for written := 0; c.out.bytes > 0 && written < loopOutputBytes; {
 		front := c.out.front()
-		n, err := writeOnce(c.fd, front)
+		n, err := writeOnce(int(c.fd), front)
 		if err != nil {
 			c.lost()
 			return false
@@ -58,6 +58,7 @@ func (c *loopConn) flush() bool {
 			break
 		}
 	}
+	c.tellHeld()
 	if c.out.bytes == 0 && c.phase != phaseOpen {
 		c.flushed()
 		return c.phase != phaseClosed
@@ -72,6 +73,7 @@ func (c *loopConn) flush() bool {
 // unblock processes the client's input again, which has read enough of its replies.
 func (c *loopConn) unblock() {
 	c.blocked = false
+	c.halfSentNs = 0 // meanwhile it could not send
 	if c.waiting {
 		c.setDue(0)
 		return
@@ -92,6 +94,7 @@ func (c *loopConn) endFor(r closeReason) {
 		c.phase = phaseFinishing
 	}
 	c.in = input{}
+	c.tellHeld()
 	if c.out.bytes == 0 {
 		c.flushed()
 		return
@@ -102,7 +105,7 @@ func (c *loopConn) endFor(r closeReason) {
 
 // flushed goes on when all replies are sent.
 func (c *loopConn) flushed() {
-	if c.phase == phaseFlushing || unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
+	if c.phase == phaseFlushing || unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil {
 		c.close()
 		return
 	}

@@ -20,6 +20,7 @@ type output struct {
 	writing bool // whether the goroutine runs
 	err     error
 	changed chan struct{} // holds one notice that something of the above changed
+	holds   func(int)     // is told how much memory the queue takes, when that has changed; nil for nobody
 }
 
 func newOutput(nc net.Conn) *output {
@@ -45,6 +46,7 @@ func (o *output) send(b []byte) (pending int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.queue.add(b)
+	o.tellHeldLocked()
 	if !o.writing {
 		o.writing = true
 		go o.writeQueue()
@@ -82,7 +84,24 @@ func (o *output) wrote(n int, err error) {
 	} else {
 		o.queue.take(n)
 	}
+	o.tellHeldLocked()
 	o.notify()
+}
+
+func (o *output) tellHeldLocked() {
+	if o.holds != nil {
+		o.holds(o.queue.held())
+	}
+}
+
+// tell has holds told what the queue takes from now on.
+func (o *output) tell(holds func(int)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.holds = holds
+	if o.queue.bytes > 0 {
+		o.tellHeldLocked()
+	}
 }
 
 func (o *output) notify() {

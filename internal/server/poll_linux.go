@@ -58,6 +58,7 @@ type inbox struct {
 	added   []*loopConn
 	woken   []*loopConn
 	killed  []*loopConn
+	evicted []*loopConn
 	probes  []chan<- struct{} // that the loop closes
 	limited bool              // the limits have changed
 	drained bool
@@ -81,6 +82,8 @@ func (b *inbox) add(c *loopConn) bool {
 func (b *inbox) wake(c *loopConn) { b.put(&b.woken, c) }
 
 func (b *inbox) kill(c *loopConn) { b.put(&b.killed, c) }
+
+func (b *inbox) evict(c *loopConn) { b.put(&b.evicted, c) }
 
 func (b *inbox) put(list *[]*loopConn, c *loopConn) {
 	b.mu.Lock()
@@ -115,10 +118,10 @@ func (b *inbox) ringLocked() {
 
 // mail is what stood in an inbox.
 type mail struct {
-	added, woken, killed []*loopConn
-	probes               []chan<- struct{}
-	limited              bool
-	drained, ended       bool
+	added, woken, killed, evicted []*loopConn
+	probes                        []chan<- struct{}
+	limited                       bool
+	drained, ended                bool
 }
 
 func (b *inbox) take() mail {
@@ -129,8 +132,8 @@ func (b *inbox) take() mail {
 		_, _ = unix.Read(b.wakeup, count[:])
 		b.rung = false
 	}
-	m := mail{b.added, b.woken, b.killed, b.probes, b.limited, b.drained, b.ended}
-	b.added, b.woken, b.killed, b.probes, b.limited = nil, nil, nil, nil, false
+	m := mail{b.added, b.woken, b.killed, b.evicted, b.probes, b.limited, b.drained, b.ended}
+	b.added, b.woken, b.killed, b.evicted, b.probes, b.limited = nil, nil, nil, nil, nil, false
 	return m
 }
 

@@ -21,6 +21,10 @@ func (s *stuck) Authenticated() bool { return true }
 
 func (s *stuck) Monitors() bool { return false }
 
+func (s *stuck) HoldsInput(int, int) {}
+
+func (s *stuck) HoldsOutput(int) {}
+
 func (s *stuck) Name() string { return "" }
 
 func (s *stuck) Close() {}

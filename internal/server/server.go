@@ -33,11 +33,15 @@ type Config struct {
 
 // Limits is what clients may take, which can change while the server runs. A duration of 0 is no limit.
 type Limits struct {
-	MaxClients       int
-	MaxOutputBytes   int           // replies that a client has not read; beyond it the client is not read from
-	OutputTimeout    time.Duration // how long it may stay beyond it
-	IdleTimeout      time.Duration // without a byte from a client that is not in MONITOR
-	HandshakeTimeout time.Duration // until the client has authenticated, where it must, and TLS is agreed on
+	MaxClients int
+	// MaxClientsPerAddress is how many of them may have one IPv4 address, or IPv6 addresses of the same first 64 bits; 0 for no
+	// limit. Clients on unix sockets do not count.
+	MaxClientsPerAddress int
+	MaxOutputBytes       int           // replies that a client has not read; beyond it the client is not read from
+	OutputTimeout        time.Duration // how long it may stay beyond it
+	InputTimeout         time.Duration // how long more than 16 KiB of a command may stay half-sent
+	IdleTimeout          time.Duration // without a byte from a client that is not in MONITOR
+	HandshakeTimeout     time.Duration // until the client has authenticated, where it must, and TLS is agreed on
 }
 
 // Server serves any number of listeners.
@@ -50,14 +54,16 @@ type Server struct {
 
 	connected        atomic.Int64
 	accepted         atomic.Uint64
+	addresses        addresses
 	refused          atomic.Uint64
+	refusedAddresses atomic.Uint64
 	denied           atomic.Uint64
 	handshakesFailed atomic.Uint64
 	panics           atomic.Uint64
 	closed           [closeReasonCount]atomic.Uint64
 
 	// what is logged now and then
-	refusedLines, deniedLines, handshakeLines, panicLines, unreadLines, unservedLines often.Counter
+	refusedLines, refusedAddressLines, deniedLines, handshakeLines, panicLines, halfSentLines, unreadLines, unservedLines often.Counter
 
 	mu        sync.Mutex // guards all below
 	listeners map[net.Listener]struct{}
@@ -101,7 +107,7 @@ func (s *Server) SetLimits(l Limits) {
 	s.limitsMu.Lock()
 	defer s.limitsMu.Unlock()
 	before := s.limits.Swap(&l)
-	if before.IdleTimeout != l.IdleTimeout || before.HandshakeTimeout != l.HandshakeTimeout {
+	if before.IdleTimeout != l.IdleTimeout || before.InputTimeout != l.InputTimeout || before.HandshakeTimeout != l.HandshakeTimeout {
 		s.driver.limitsChanged()
 		if s.driver != driver(s.goroutines) {
 			s.goroutines.limitsChanged()

@@ -17,6 +17,8 @@ type echoes struct {
 	waiting  atomic.Bool // until release
 	locked   bool        // not authenticated
 	monitors bool
+
+	input, inputFree, output atomic.Int64 // that the connection holds
 }
 
 func (*echoes) HungUp(peer.Hangup) {}
@@ -24,6 +26,13 @@ func (*echoes) HungUp(peer.Hangup) {}
 func (e *echoes) Authenticated() bool { return !e.locked }
 
 func (e *echoes) Monitors() bool { return e.monitors }
+
+func (e *echoes) HoldsInput(bytes, free int) {
+	e.input.Store(int64(bytes))
+	e.inputFree.Store(int64(free))
+}
+
+func (e *echoes) HoldsOutput(bytes int) { e.output.Store(int64(bytes)) }
 
 func (e *echoes) Name() string { return "me" }
 

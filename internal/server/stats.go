@@ -14,11 +14,12 @@ type Stats struct {
 	Connected        int
 	Accepted         uint64 // that were neither refused nor denied, nor failed the handshake
 	Refused          uint64 // over MaxClients
+	RefusedAddresses uint64 // over MaxClientsPerAddress
 	Denied           uint64 // by Config.Admit
 	HandshakesFailed uint64 // of TLS
 	Panics           uint64 // connections closed by a panic
 	// Closed counts the accepted connections that have ended, by reason: client, session (QUIT, or bytes that are no
-	// command), idle, handshake, output, killed, shutdown, panic or system.
+	// command), idle, handshake, input (a command half-sent), output, memory, killed, shutdown, panic or system.
 	Closed         map[string]uint64
 	Received, Sent uint64 // bytes on the wire
 }
@@ -38,6 +39,7 @@ func (s *Server) Stats() Stats {
 		Connected:        int(s.connected.Load()),
 		Accepted:         s.accepted.Load(),
 		Refused:          s.refused.Load(),
+		RefusedAddresses: s.refusedAddresses.Load(),
 		Denied:           s.denied.Load(),
 		HandshakesFailed: s.handshakesFailed.Load(),
 		Panics:           s.panics.Load(),
@@ -65,6 +67,14 @@ func (s *Server) closedConn(session peer.Session, p peer.Peer, l *lifecycle, t t
 	age := time.Duration(s.config.Now() - l.openedNs).Round(time.Microsecond)
 	s.config.Log.Debug("client disconnected", "client", p.Addr, "name", name, "tls", p.TLS, "reason", l.reason.String(),
 		"received_bytes", t.received, "sent_bytes", t.sent, "age", age.String())
+}
+
+// logHalfSent tells of a client that is closed for a command that it has not sent all of.
+func (s *Server) logHalfSent(p peer.Peer, bytes int) {
+	if count := s.halfSentLines.Due(s.config.Now()); count > 0 {
+		s.config.Log.Warn("a client has left a long command half-sent; connection closed", "client", p.Addr, "bytes", bytes,
+			"count", count, "hint", "see --input-timeout")
+	}
 }
 
 // logUnread tells of a client that is closed for the replies that it does not read.

@@ -17,13 +17,13 @@ func (t *timers) update(c *loopConn) {
 		}
 	case c.dueNs != 0 && c.dueNs < c.timerNs:
 		c.timerNs = c.dueNs
-		heap.Fix((*timerHeap)(t), c.timer-1)
+		heap.Fix((*timerHeap)(t), int(c.timer)-1)
 	}
 }
 
 func (t *timers) remove(c *loopConn) {
 	if c.timer != 0 {
-		heap.Remove((*timerHeap)(t), c.timer-1)
+		heap.Remove((*timerHeap)(t), int(c.timer)-1)
 	}
 }
 
@@ -53,13 +53,13 @@ func (h timerHeap) Less(i, j int) bool { return h[i].timerNs < h[j].timerNs }
 
 func (h timerHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].timer, h[j].timer = i+1, j+1
+	h[i].timer, h[j].timer = int32(i+1), int32(j+1)
 }
 
 func (h *timerHeap) Push(x any) {
 	c := x.(*loopConn)
 	*h = append(*h, c)
-	c.timer = len(*h)
+	c.timer = int32(len(*h))
 }
 
 func (h *timerHeap) Pop() any {

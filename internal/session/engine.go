@@ -37,6 +37,7 @@ type Config struct {
 	ACLLog            *acl.Log
 	Records           *observe.Records
 	Clients           *clients.Register
+	NewKeys           *clients.NewKeys
 	Reading           funnel.Reading
 	Databases         int
 	MaxKeyBytes       int
@@ -63,6 +64,7 @@ type Engine struct {
 
 	crossProtocol often.Counter
 	slowMonitors  often.Counter
+	evictions     often.Counter
 
 	scriptLines  often.Rate   // of all clients
 	linesLeftOut atomic.Int64 // since the last one that was written
@@ -83,6 +85,7 @@ func NewEngine(c Config) (*Engine, error) {
 	e.txs, _ = c.Store.(store.Transactor)
 	e.stage = transact.Stage{Store: c.Store, Txs: e.txs, Now: c.Now, Clients: c.Clients.Len, MaxKeyBytes: c.MaxKeyBytes}
 	e.scratch.New = func() any { return e.newScratch() }
+	c.Clients.OnEvict = e.reportEviction
 	own := ownHandlers()
 	for _, command := range c.Catalog.Commands() {
 		h, ok := own[command.FullName()]
@@ -122,5 +125,14 @@ func isCrossProtocol(name []byte) bool {
 func (e *Engine) reportCrossProtocol(addr string) {
 	if count := e.crossProtocol.Due(e.config.Now()); count > 0 {
 		e.config.Log.Warn("possible attack: a client sent an HTTP request; connection closed", "client", addr, "count", count)
+	}
+}
+
+// reportEviction tells of a client that is closed for the memory that it holds.
+func (e *Engine) reportEviction(c *clients.Client, bytes int) {
+	if count := e.evictions.Due(e.config.Now()); count > 0 {
+		e.config.Log.Warn("the clients hold more memory than they may together; the connection of the one that holds most is closed",
+			"client", c.Addr(), "held_bytes", bytes, "left_bytes", e.config.Clients.Memory(), "max_bytes", e.config.Clients.MaxMemory(),
+			"count", count, "hint", "see tot-mem in CLIENT LIST; --maxmemory-clients is the limit, and CLIENT NO-EVICT exempts a connection")
 	}
 }

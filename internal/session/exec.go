@@ -45,6 +45,7 @@ func exec(s *Session, args [][]byte) error {
 func (s *Session) finishExec(x *execution) error {
 	s.unwatch()
 	s.client.Change(func(i *clients.Info) { i.Queued = -1 })
+	s.client.Hold(clients.Queue, 0)
 	switch {
 	case x.err != nil:
 		return reply.ExecAborted(x.err)

@@ -41,7 +41,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	c := Config{
 		Store: shard.New(), Now: func() int64 { return t0 }, WallTime: func() time.Time { return time.Unix(0, t0) },
 		Catalog: cat, Users: acl.NewUsers(cat.ForRules()), ACLLog: acl.NewLog(8),
-		Records: observe.New(cat, t0), Clients: &clients.Register{}, Reading: funnel.Burst, Databases: 16, MaxKeyBytes: 4096,
+		Records: observe.New(cat, t0), Clients: &clients.Register{}, NewKeys: &clients.NewKeys{}, Reading: funnel.Burst, Databases: 16, MaxKeyBytes: 4096,
 		MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 1 << 10, MaxCommandBytes: 1 << 20},
 		Scripts: lua.New(lua.Config{Now: func() int64 { return t0 }, TimeLimit: time.Minute}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 		Handlers: map[string]Handler{},
@@ -122,6 +122,8 @@ func (c *client) Wake() {
 }
 
 func (c *client) Kill() { c.killed.Store(true) }
+
+func (c *client) Evict() { c.Kill() }
 
 func (r *rig) session() *client {
 	c := &client{woken: make(chan struct{}, 1)}

@@ -7,6 +7,7 @@ import (
 	"cellserver/internal/argument"
 	"cellserver/internal/background"
 	"cellserver/internal/catalog"
+	"cellserver/internal/clients"
 	"cellserver/internal/decide"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
@@ -31,7 +32,8 @@ type pending struct {
 	later    *decide.Later
 	answered func(*Session, []store.Request) error
 	// next is the command that was read behind a batch and could not be put back.
-	next *held
+	next      *held
+	argsBytes int // that the arguments take which the rest and next have
 }
 
 // wait makes the session wait for the command that runs.
@@ -102,6 +104,9 @@ func (s *Session) resume() bool {
 		return false
 	}
 	s.pending = nil
+	if p.argsBytes > 0 {
+		s.client.Hold(clients.Arguments, 0)
+	}
 	s.countPending(p)
 	if p.next != nil {
 		s.goOn(*p.next)
@@ -127,6 +132,13 @@ func (s *Session) cancelled(c *catalog.Command) error {
 func (s *Session) hold(h held) {
 	h.args = argument.CloneAll(h.args)
 	s.pending.next = &h
+	s.holdArguments(argument.Memory(h.args))
+}
+
+// holdArguments counts the arguments that are kept for the command that is not done.
+func (s *Session) holdArguments(bytes int) {
+	s.pending.argsBytes += bytes
+	s.client.Hold(clients.Arguments, s.pending.argsBytes)
 }
 
 // goOn executes a command that was held.

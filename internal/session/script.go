@@ -45,7 +45,7 @@ func (s *Session) eval(args [][]byte, readOnly bool) error {
 	}
 	run := s.newScriptRun(args[0], keys, argv, readOnly)
 	run.source = bytes.Clone(args[1])
-	return s.inBackground(s.engine.scripts, run.run, run.finish)
+	return s.begin(run)
 }
 
 // scriptLoad is SCRIPT LOAD. Compiling may take milliseconds, so it is done as scripts are run.
@@ -58,13 +58,17 @@ func scriptLoad(s *Session, args [][]byte) error {
 	source := bytes.Clone(args[2])
 	var script *lua.Script
 	var problem error
-	return s.inBackground(s.engine.scripts, func(context.Context) { script, problem = scripts.Load(source) }, func(s *Session) error {
+	err := s.inBackground(s.engine.scripts, func(context.Context) { script, problem = scripts.Load(source) }, func(s *Session) error {
 		if problem != nil {
 			return problem
 		}
 		s.w.BulkString(script.SHA1)
 		return nil
 	})
+	if s.pending != nil {
+		s.holdArguments(len(source))
+	}
+	return err
 }
 
 func (s *Session) evalSHA(args [][]byte, readOnly bool) error {
@@ -99,7 +103,16 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 	}
 	run := s.newScriptRun(name, keys, argv, readOnly)
 	run.script = script
-	return s.inBackground(s.engine.scripts, run.run, run.finish)
+	return s.begin(run)
+}
+
+// begin has a script run in its turn.
+func (s *Session) begin(run *scriptRun) error {
+	err := s.inBackground(s.engine.scripts, run.run, run.finish)
+	if s.pending != nil {
+		s.holdArguments(len(run.source) + argument.Memory(run.keys) + argument.Memory(run.argv) + len(run.keys)*declaredBytes)
+	}
+	return err
 }
 
 func mayRun(script *lua.Script, readOnly bool) error {
@@ -117,6 +130,9 @@ func (s *Session) newScriptRun(name []byte, keys, argv [][]byte, readOnly bool) 
 	}
 }
 
+// declaredBytes is what a declared key takes in addition to its name.
+const declaredBytes = 32
+
 // runNative does what a script would that is one call of CL.THROTTLE, the one that clients send which have no such
 // command. It is false if the interpreter has to do it: for its errors, and for who may not do everything.
 func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte) bool {
@@ -130,6 +146,10 @@ func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte
 	}
 	one := s.scratch.batch[:1] // it was flushed
 	if err := argument.Throttle(&one[0], s.db, args, s.engine.config.Reading); err != nil {
+		return false
+	}
+	if s.engine.config.NewKeys.Limited() && s.mayMakeKey(&one[0]) != nil {
+		clear(one)
 		return false
 	}
 	if s.monitored {

@@ -74,6 +74,12 @@ func (s *Session) Name() string { return s.client.Name() }
 // Monitors implements peer.Session.
 func (s *Session) Monitors() bool { return s.monitor != nil }
 
+// HoldsInput implements peer.Session.
+func (s *Session) HoldsInput(bytes, free int) { s.client.HoldInput(bytes, free) }
+
+// HoldsOutput implements peer.Session.
+func (s *Session) HoldsOutput(bytes int) { s.client.Hold(clients.Output, bytes) }
+
 // HungUp implements peer.Session. A client that is gone wants nothing of the command that is not done; one that only
 // sends no more may wait for its replies, but does not make others wait for a time or a turn.
 func (s *Session) HungUp(h peer.Hangup) {

@@ -110,6 +110,8 @@ func (c *watchedConn) Wake() {
 
 func (c *watchedConn) Kill() { c.store.happened(c.name + " killed") }
 
+func (c *watchedConn) Evict() { c.store.happened(c.name + " evicted") }
+
 // watchedLog is a handler of a log that has its lines noted.
 type watchedLog struct {
 	slog.Handler

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"bytes"
+
 	"cellserver/internal/argument"
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
@@ -33,9 +35,35 @@ func (s *Session) throttle(args [][]byte) error {
 	if err := argument.Throttle(&batch[n], s.db, args, s.engine.config.Reading); err != nil {
 		return err
 	}
+	if s.engine.config.NewKeys.Limited() {
+		if err := s.mayMakeKey(&batch[n]); err != nil {
+			clear(batch[n:])
+			return err
+		}
+	}
 	s.scratch.batch = batch
 	if len(batch) == maxBatch {
 		s.flush()
+	}
+	return nil
+}
+
+// mayMakeKey refuses a request behind the batch that would make a key, where the client's address makes too many.
+func (s *Session) mayMakeKey(q *store.Request) error {
+	if !q.MakesKey() {
+		return nil
+	}
+	nowNs := s.now()
+	if _, found, err := s.space.Keys.TAT(nowNs, q.Key); found || err != nil {
+		return nil // with the error, the store cannot decide the request either
+	}
+	for i := range s.scratch.batch {
+		if before := &s.scratch.batch[i]; before.Key.DB == q.Key.DB && bytes.Equal(before.Key.Name, q.Key.Name) && before.MakesKey() {
+			return nil
+		}
+	}
+	if newKeys := s.engine.config.NewKeys; !newKeys.Take(&s.client.Peer, nowNs) {
+		return reply.TooManyNewKeys(newKeys.PerSec())
 	}
 	return nil
 }

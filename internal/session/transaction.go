@@ -52,6 +52,7 @@ func (s *Session) queue(h held) {
 		return
 	}
 	s.client.Change(func(i *clients.Info) { i.Queued = len(m.Steps) })
+	s.client.Hold(clients.Queue, m.Memory())
 	s.w.Status("QUEUED")
 }
 
@@ -68,6 +69,7 @@ func discardCommand(s *Session, _ [][]byte) error {
 func (s *Session) discard() {
 	s.multi = nil
 	s.client.Change(func(i *clients.Info) { i.Queued = -1 })
+	s.client.Hold(clients.Queue, 0)
 	s.unwatch()
 }
 
@@ -99,6 +101,7 @@ func watch(s *Session, args [][]byte) error {
 	}
 	w.Keys, w.Bytes = append(w.Keys, keys...), w.Bytes+size
 	s.client.Change(func(i *clients.Info) { i.Watched = len(w.Keys) })
+	s.client.Hold(clients.WatchedKeys, w.Memory())
 	s.w.OK()
 	return nil
 }
@@ -116,4 +119,5 @@ func (s *Session) unwatch() {
 	s.watched.Watch.Close()
 	s.watched = nil
 	s.client.Change(func(i *clients.Info) { i.Watched = 0 })
+	s.client.Hold(clients.WatchedKeys, 0)
 }

@@ -30,6 +30,9 @@ type Request struct {
 	Err      error
 }
 
+// MakesKey reports whether the request is allowed and makes a key where there is none.
+func (q *Request) MakesKey() bool { return q.Limit.Fits(q.Quantity) && q.Quantity > 0 }
+
 // Keys is what can be done with keys: on a store, where each call is a step of its own, or within a transaction.
 type Keys interface {
 	// Throttle decides the requests of a batch in order, all of them at one time, and sets Result and Err of each,

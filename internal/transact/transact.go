@@ -35,6 +35,12 @@ type Queue struct {
 	bytes  int
 }
 
+// stepBytes is what a step takes in addition to its arguments, in an array that has grown for it.
+const stepBytes = 64
+
+// Memory returns how many bytes the queue takes.
+func (q *Queue) Memory() int { return q.bytes + len(q.Steps)*stepBytes }
+
 // argBytes is what an argument costs in addition to its bytes.
 const argBytes = 24
 
@@ -56,6 +62,12 @@ type Watched struct {
 	Keys  []store.Key
 	Bytes int // of their names
 }
+
+// watchedBytes is what a watched key takes in addition to its name, with what notices its changes.
+const watchedBytes = 160
+
+// Memory returns how many bytes what is watched takes.
+func (w *Watched) Memory() int { return w.Bytes + len(w.Keys)*watchedBytes }
 
 // Clone returns the keys of these names, copied, and how many bytes they add up to.
 func Clone(db uint16, names [][]byte) (keys []store.Key, size int) {

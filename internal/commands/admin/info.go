@@ -149,7 +149,8 @@ func infoMemory(t *infoText) {
 		"used_memory_scripts_human", humanBytes(uint64(scriptBytes)), "number_of_cached_scripts", scripts,
 		"maxmemory", bound.MaxBytes, "maxmemory_human", humanBytes(uint64(bound.MaxBytes)),
 		"maxmemory_policy", memory.PolicyName(bound.Policy), "maxmemory_dataset", t.stats.MaxBytes,
-		"maxmemory_clients", bound.Shares.Clients, "maxmemory_scripts", bound.Shares.Scripts, "mem_allocator", "go")
+		"maxmemory_clients", t.Clients.MaxMemory(), "maxmemory_scripts", bound.Shares.Scripts,
+		"mem_clients_slaves", 0, "mem_clients_normal", t.Clients.Memory(), "mem_allocator", "go")
 }
 
 // humanBytes writes a size as Redis does.
@@ -182,6 +183,7 @@ func infoStats(t *infoText) {
 	}
 	t.fields("total_connections_received", c.Accepted, "total_commands_processed", t.Records.Executed(),
 		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", t.stats.Evicted,
+		"evicted_clients", t.Clients.Evicted(),
 		"pubsub_channels", 0, "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Total(),
 		"acl_access_denied_auth", failedLogins, "cell_allowed", t.stats.Allowed, "cell_denied", t.stats.Limited,
 		"cell_refused_keys", t.stats.Refused,

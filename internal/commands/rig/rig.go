@@ -161,6 +161,9 @@ func (c *Conn) Wake() {
 // Kill implements peer.Conn.
 func (c *Conn) Kill() { c.Killed.Store(true) }
 
+// Evict implements peer.Conn.
+func (c *Conn) Evict() { c.Killed.Store(true) }
+
 // WithPassword has the default user require a password.
 func WithPassword(password string) func(*commands.Config) {
 	return func(c *commands.Config) { c.Users.SetDefaultPassword(password) }
