@@ -53,14 +53,15 @@ func build(t *testing.T) (binary string) {
 	return binary
 }
 
-// server is a running server, with its ports in place of those in the README.
+// server is a running server, with its ports in place of those in the README: 6380 and 9380 by default, and others for the
+// servers of the examples, which a server in another window must not answer for.
 type server struct{ redisPort, tlsPort, metricsPort string }
 
 func (s server) ports(text string) string {
-	return strings.NewReplacer("6380", s.redisPort, "6381", s.tlsPort, "9380", s.metricsPort).Replace(text)
+	return strings.NewReplacer("6380", s.redisPort, "6390", s.redisPort, "6391", s.tlsPort, "9380", s.metricsPort).Replace(text)
 }
 
-var ready = regexp.MustCompile(`msg=ready .*tcp=127\.0\.0\.1:(\d+) (?:tls=127\.0\.0\.1:(\d+) )?metrics=127\.0\.0\.1:(\d+)`)
+var ready = regexp.MustCompile(`msg=ready .*?(?:tcp=127\.0\.0\.1:(\d+) )?(?:tls=127\.0\.0\.1:(\d+) )?metrics=127\.0\.0\.1:(\d+)`)
 
 // start runs a command that serves on free ports, and stops it when the test ends.
 func start(t *testing.T, name string, args ...string) server {
@@ -143,7 +144,10 @@ func TestReadmeTranscripts(t *testing.T) {
 		for _, step := range strings.Split(f.text, "$ ")[1:] {
 			command, want, _ := strings.Cut(step, "\n")
 			if args, ok := strings.CutSuffix(command, " &"); ok { // later commands use this server
-				s = start(t, "bash", "-c", "cd "+dir+" && exec "+strings.Replace(args, ":6381", ":0", 1))
+				if !ownPorts(args) {
+					t.Errorf("$ %s\nwould not run beside make run, which would answer in its place", command)
+				}
+				s = start(t, "bash", "-c", "cd "+dir+" && exec "+anyPort.ReplaceAllString(args, "127.0.0.1:0"))
 				continue
 			}
 			command = s.ports(command)
@@ -155,6 +159,14 @@ func TestReadmeTranscripts(t *testing.T) {
 			}
 		}
 	}
+}
+
+var anyPort = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+
+// ownPorts reports whether a server's command line leaves the default ports to others.
+func ownPorts(args string) bool {
+	return regexp.MustCompile(`--addr ("" |127)`).MatchString(args) && strings.Contains(args, "--metrics-addr ") &&
+		!strings.Contains(args, "6380") && !strings.Contains(args, "9380")
 }
 
 func TestReadmeExamples(t *testing.T) {
