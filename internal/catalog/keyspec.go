@@ -67,6 +67,9 @@ func (k KeySpec) Access() (a acl.Access) {
 func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, object string) {
 	var room [8]acl.Key // enough for most, without an allocation
 	keys := room[:0]
+	if len(args) > len(room) {
+		keys = make([]acl.Key, 0, len(args))
+	}
 	access := c.Keys.Access()
 	c.Keys.Each(args, func(name []byte) { keys = append(keys, acl.Key{Name: name, Access: access}) })
 	var first []byte

@@ -85,13 +85,16 @@ func (s *Session) resume() bool {
 		case outcome.Failure != nil:
 			panic(outcome.Failure)
 		case outcome.Cancelled:
+			p.next = nil // it was not admitted
 			finish = func(s *Session) error { return s.cancelled(p.command) }
 		}
 		p.End()
 		p.workNs = outcome.WorkNs
 	}
 	before := len(s.w.Buf)
-	if err := finish(s); err != nil {
+	if err := finish(s); err != nil && p.command == nil {
+		s.fail(err)
+	} else if err != nil {
 		s.failCommand(p.command, err)
 	}
 	if p.muted {
@@ -101,13 +104,17 @@ func (s *Session) resume() bool {
 	s.countPending(p)
 	if p.next != nil {
 		s.goOn(*p.next)
+		if p.muted {
+			s.flush()
+			s.muteFrom(before)
+		}
 	}
 	return s.pending == nil
 }
 
 // cancelled replies to a command that was cancelled before it ran.
 func (s *Session) cancelled(c *catalog.Command) error {
-	if c.Name == "exec" {
+	if c != nil && c.Name == "exec" {
 		s.discard() // or the next transaction would depend on what was watched for this one
 	}
 	return reply.ErrCancelled

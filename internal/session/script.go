@@ -139,7 +139,7 @@ type scriptRun struct {
 }
 
 func (r *scriptRun) run(ctx context.Context) {
-	r.declared = newDeclared(r.client.db, r.keys)
+	r.declared.keys = keysOf(r.client.db, r.keys)
 	if r.client.inner != nil {
 		r.runInExec(ctx)
 	} else {
@@ -162,6 +162,7 @@ func (r *scriptRun) runAlone(ctx context.Context) {
 		r.fail(err)
 		return
 	}
+	r.declared.index()
 	r.scripts = e.config.Scripts.Allowance()
 	c := contention{ctx: ctx, scripts: &r.scripts}
 	if !e.stage.Optimistically(r.declared.keys, func(in *transact.Space) transact.Verdict {
@@ -181,6 +182,7 @@ func (r *scriptRun) fail(err error) {
 // runInExec runs the script as a part of a transaction, and takes back what it wrote if it was ended.
 func (r *scriptRun) runInExec(ctx context.Context) {
 	s := r.client
+	r.declared.index()
 	transact.OrUndo(s.space, r.declared.keys, func() (keep bool) {
 		a := r.attempt(ctx, s.space, s.inner.scripts)
 		s.inner.timedOut = s.inner.timedOut || a.timedOut
@@ -223,18 +225,23 @@ type declared struct {
 // fewDeclared are found faster one by one.
 const fewDeclared = 16
 
-func newDeclared(db uint16, names [][]byte) declared {
-	d := declared{keys: make([]store.Key, len(names))}
+func keysOf(db uint16, names [][]byte) []store.Key {
+	keys := make([]store.Key, len(names))
 	for i, name := range names {
-		d.keys[i] = store.Key{DB: db, Name: name}
+		keys[i] = store.Key{DB: db, Name: name}
 	}
-	if len(names) > fewDeclared {
-		d.names = make(map[string]struct{}, len(names))
-		for _, name := range names {
-			d.names[string(name)] = struct{}{}
-		}
+	return keys
+}
+
+// index makes many keys quick to find.
+func (d *declared) index() {
+	if len(d.keys) <= fewDeclared {
+		return
 	}
-	return d
+	d.names = make(map[string]struct{}, len(d.keys))
+	for i := range d.keys {
+		d.names[string(d.keys[i].Name)] = struct{}{}
+	}
 }
 
 func (d *declared) has(db uint16, name []byte) bool {
