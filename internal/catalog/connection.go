@@ -150,7 +150,7 @@ func clientOthersRows() []*Command {
 		{
 			Name: "kill", Arity: -3, Flags: byAdmin, Categories: connection, Long: true,
 			Cost:  Cost{Client: 3000},
-			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Closes connections",
+			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Closes connections", Differs: "At most 64 filters.",
 			Args: []Arg{{Name: "filter", Type: "oneof", Multiple: true, Args: []Arg{
 				filter("ip:port", "string", ""), filter("client-id", "integer", "ID"), filter("type", "string", "TYPE"),
 				filter("username", "string", "USER"), filter("addr", "string", "ADDR"), filter("laddr", "string", "LADDR"),
