@@ -2,7 +2,6 @@
 package argument
 
 import (
-	"bytes"
 	"strconv"
 
 	"cellserver/internal/glob"
@@ -35,11 +34,18 @@ func either(arg []byte, yes, no string) (bool, error) {
 	return false, reply.ErrSyntax
 }
 
-// CloneAll copies arguments, which are slices of a buffer that is used again.
+// CloneAll copies arguments, which are slices of a buffer that is used again. Many of them take as few allocations as a
+// few do.
 func CloneAll(args [][]byte) [][]byte {
-	all := make([][]byte, len(args))
+	size := 0
+	for _, arg := range args {
+		size += len(arg)
+	}
+	all, bytes := make([][]byte, len(args)), make([]byte, 0, size)
 	for i, arg := range args {
-		all[i] = bytes.Clone(arg)
+		from := len(bytes)
+		bytes = append(bytes, arg...)
+		all[i] = bytes[from:len(bytes):len(bytes)]
 	}
 	return all
 }

@@ -68,6 +68,21 @@ func TestCloneAll(t *testing.T) {
 	}
 }
 
+// TestCloneAllAllocates twice, however many arguments there are, which are all for the garbage collector to look at.
+func TestCloneAllAllocates(t *testing.T) {
+	args := make([][]byte, 100_000)
+	for i := range args {
+		args[i] = []byte("x")
+	}
+	if got := testing.AllocsPerRun(3, func() { CloneAll(args) }); got > 2 {
+		t.Errorf("%.0f allocations", got)
+	}
+	all := CloneAll(args[:2])
+	if _ = append(all[0], 'y'); all[1][0] != 'x' {
+		t.Error("an argument grows into the next")
+	}
+}
+
 func TestNames(t *testing.T) {
 	if err := CheckNames(make([][]byte, maxNames)); err != nil {
 		t.Errorf("as many as may be: %v", err)

@@ -53,6 +53,7 @@ func configRows() []*Command {
 	return []*Command{
 		{
 			Name: "get", Arity: -3, Flags: byAdmin,
+			Cost:  Cost{Call: 200_000},
 			Since: "2.0.0", Complexity: "O(N) in the number of settings",
 			Summary: "Returns the settings whose names match a pattern",
 			Args:    []Arg{{Name: "parameter", Type: "string", Multiple: true}},
@@ -105,6 +106,7 @@ func aclRows() []*Command {
 		helpRow(),
 		{
 			Name: "list", Arity: 2, Flags: byAdmin,
+			Cost:  Cost{Call: 200_000},
 			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Lists the users with their rules",
 		},
 		{
@@ -115,6 +117,7 @@ func aclRows() []*Command {
 		},
 		{
 			Name: "log", Arity: -2, Flags: byAdmin,
+			Cost:  Cost{Call: 200_000},
 			Since: "6.0.0", Complexity: "O(N) in the number of entries", Summary: "Returns or clears the recently denied commands and logins",
 			Args: []Arg{{Name: "operation", Type: "oneof", Optional: true, Args: []Arg{
 				{Name: "count", Type: "integer"}, {Name: "reset", Type: "pure-token", Token: "RESET"},
@@ -122,6 +125,7 @@ func aclRows() []*Command {
 		},
 		{
 			Name: "users", Arity: 2, Flags: byAdmin,
+			Cost:  Cost{Call: 100_000},
 			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Lists the users' names",
 		},
 		{

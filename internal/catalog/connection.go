@@ -149,7 +149,8 @@ func clientOthersRows() []*Command {
 	return []*Command{
 		{
 			Name: "kill", Arity: -3, Flags: byAdmin, Categories: connection, Long: true,
-			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Closes connections",
+			Cost:  Cost{Client: 3000},
+			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Closes connections", Differs: "At most 64 filters.",
 			Args: []Arg{{Name: "filter", Type: "oneof", Multiple: true, Args: []Arg{
 				filter("ip:port", "string", ""), filter("client-id", "integer", "ID"), filter("type", "string", "TYPE"),
 				filter("username", "string", "USER"), filter("addr", "string", "ADDR"), filter("laddr", "string", "LADDR"),
@@ -158,6 +159,7 @@ func clientOthersRows() []*Command {
 		},
 		{
 			Name: "list", Arity: -2, Flags: byAdmin, Categories: connection, Long: true,
+			Cost:  Cost{Client: 5000},
 			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Lists the connections",
 			Differs: "Has the fields of Redis 7.2. An ID that is given twice is listed once.",
 			Args: []Arg{{Name: "filter", Type: "oneof", Optional: true, Args: []Arg{

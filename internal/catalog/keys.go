@@ -29,11 +29,12 @@ func keyRow(c Command, keys KeySpec) *Command {
 func keyRows() []*Command {
 	const read = FlagReadonly | FlagFast
 	const perKey = "O(N) in the number of keys"
+	const inSteps = "More than 1,000 keys are deleted in steps of 1,000, and other clients are served between them; in a transaction or script, all in one step."
 	strings := []string{"string"}
 	return []*Command{
 		keyRow(Command{
 			Name: "del", Arity: -2, Flags: FlagWrite | FlagRefill, Long: true,
-			Since: "1.0.0", Complexity: perKey, Summary: "Deletes keys in one step",
+			Since: "1.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: inSteps,
 		}, manyKeys("RM", "delete")),
 		keyRow(Command{
 			Name: "exists", Arity: -2, Flags: read, Long: true,
@@ -58,7 +59,7 @@ func keyRows() []*Command {
 		}, oneKey(1, "RO")),
 		keyRow(Command{
 			Name: "unlink", Arity: -2, Flags: FlagWrite | FlagFast | FlagRefill, Long: true,
-			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys in one step",
+			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: inSteps,
 		}, manyKeys("RM", "delete")),
 		{
 			Name: "object", Arity: -2, Subs: objectRows(),

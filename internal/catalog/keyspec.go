@@ -89,6 +89,9 @@ func (c *Command) refunds(args [][]byte) bool {
 func (c *Command) check(user *acl.User, args [][]byte) (reason acl.Reason, object string) {
 	var room [8]acl.Key // enough for most, without an allocation
 	keys := room[:0]
+	if len(args) > len(room) {
+		keys = make([]acl.Key, 0, len(args))
+	}
 	access := c.Keys.Access()
 	c.Keys.Each(args, func(name []byte) { keys = append(keys, acl.Key{Name: name, Access: access}) })
 	var first []byte

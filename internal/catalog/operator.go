@@ -6,6 +6,7 @@ func operatorRows() []*Command {
 		{
 			Name: "cl.top", Arity: -1, Flags: FlagReadonly | FlagModule | FlagNoScript | FlagWhole,
 			Categories: []string{"keyspace", "dangerous"},
+			Cost:       Cost{Call: 500_000},
 			Group:      "module", Since: "0.2.0", Complexity: "O(N log N) in the 1024 keys that are counted",
 			Summary: "Returns the most requested or most limited keys: for each its name, its recent calls per second, " +
 				"its share of all calls from 0 to 1, the error of the calls per second, and its database",
@@ -50,7 +51,7 @@ func latencyRows() []*Command {
 		},
 		helpRow(),
 		{
-			Name: "histogram", Arity: -2, Flags: byAdmin,
+			Name: "histogram", Arity: -2, Flags: byAdmin, Cost: Cost{Call: 100_000},
 			Since: "7.0.0", Complexity: "O(N) in the number of commands", Summary: "Returns the distribution of the durations of commands",
 			Args:    []Arg{{Name: "command", Type: "string", Optional: true, Multiple: true}},
 			Differs: "The buckets end at powers of two. The duration of a batch of CL.THROTTLE is divided among its calls.",
@@ -76,7 +77,7 @@ func slowlogRows() []*Command {
 	const flags = FlagAdmin | FlagLoading | FlagStale
 	return []*Command{
 		{
-			Name: "get", Arity: -2, Flags: flags,
+			Name: "get", Arity: -2, Flags: flags, Cost: Cost{Call: 200_000},
 			Since: "2.2.12", Complexity: "O(N) in the number of entries", Summary: "Returns the latest entries: by default 10, all with -1",
 			Args:    []Arg{{Name: "count", Type: "integer", Optional: true}},
 			Differs: "A slow batch of CL.THROTTLE is one entry, with its first key and its size; so is a slow EXEC. At most 16,384 entries are kept.",

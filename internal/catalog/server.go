@@ -1,5 +1,8 @@
 package catalog
 
+// describeSteps is what describing all commands takes: 200 us.
+const describeSteps = 300_000
+
 func serverRows() []*Command {
 	admin := []string{"admin", "dangerous"}
 	return []*Command{
@@ -21,6 +24,7 @@ func serverRows() []*Command {
 		{
 			Name: "command", Arity: -1, Flags: FlagLoading | FlagStale, Categories: []string{"connection"},
 			Long: true, Subs: commandRows(),
+			Cost:  Cost{Call: describeSteps},
 			Group: "server", Since: "2.8.13", Complexity: "O(N) in the number of commands",
 			Summary: "Describes all commands",
 		},
@@ -29,7 +33,7 @@ func serverRows() []*Command {
 			Group: "server", Since: "1.0.0", Complexity: "O(N) in the number of entries",
 			Summary: "Returns the state and the statistics of the server",
 			Args:    []Arg{{Name: "section", Type: "string", Optional: true, Multiple: true}},
-			Cost:    Cost{Call: 500_000, Slot: countSteps},
+			Cost:    Cost{Call: 300_000, Slot: countSteps},
 		},
 		{
 			Name: "memory", Arity: -2, Subs: memoryRows(),
@@ -64,27 +68,30 @@ func commandRows() []*Command {
 		},
 		{
 			Name: "docs", Arity: -2, Flags: flags, Categories: connection, Long: true,
+			Cost:  Cost{Call: describeSteps},
 			Since: "7.0.0", Complexity: "O(N) in the number of commands",
 			Summary: "Documents commands, by default all", Args: names,
 		},
 		{
 			Name: "getkeys", Arity: -4, Flags: flags, Categories: connection,
 			Since: "2.8.13", Complexity: "O(N) in the number of arguments",
-			Summary: "Returns the keys of a command", Args: call,
+			Summary: "Returns the keys of a command", Args: call, Differs: "At most 10,000 arguments.",
 		},
 		{
 			Name: "getkeysandflags", Arity: -4, Flags: flags, Categories: connection,
 			Since: "7.0.0", Complexity: "O(N) in the number of arguments",
-			Summary: "Returns the keys of a command and how it accesses them", Args: call,
+			Summary: "Returns the keys of a command and how it accesses them", Args: call, Differs: "At most 10,000 arguments.",
 		},
 		help,
 		{
 			Name: "info", Arity: -2, Flags: flags, Categories: connection, Long: true,
+			Cost:  Cost{Call: describeSteps},
 			Since: "2.8.13", Complexity: "O(N) in the number of commands",
 			Summary: "Describes commands, by default all", Args: names,
 		},
 		{
 			Name: "list", Arity: -2, Flags: flags, Categories: connection,
+			Cost:  Cost{Call: 50_000},
 			Since: "7.0.0", Complexity: "O(N) in the number of commands",
 			Summary: "Lists the names of commands, by default all",
 			Args: []Arg{{Name: "filterby", Type: "oneof", Token: "FILTERBY", Optional: true, Args: []Arg{

@@ -103,3 +103,16 @@ func BenchmarkNext(b *testing.B) {
 		}
 	}
 }
+
+// TestManyArgumentsAreNotMoved: there is room for all of them at once.
+func TestManyArgumentsAreNotMoved(t *testing.T) {
+	in := []byte("*100000\r\n" + strings.Repeat("$1\r\nx\r\n", 100_000))
+	d := Decoder{Limits: Limits{MaxArgs: 1 << 20, MaxCommandBytes: 4 << 20}}
+	if got := testing.AllocsPerRun(3, func() {
+		if n, args, err := d.Next(in, nil); n != len(in) || len(args) != 100_000 || err != nil {
+			t.Fatal(n, len(args), err)
+		}
+	}); got > 1 {
+		t.Errorf("%.0f allocations", got)
+	}
+}

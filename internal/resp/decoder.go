@@ -66,11 +66,27 @@ func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err erro
 	if empty {
 		return n, args, nil
 	}
+	if n >= manyArgsBytes {
+		args = roomFor(buf, args)
+	}
 	complete, args, _, _, err := redcon.ReadNextCommand(buf[:n], args)
 	if err != nil || !complete { // impossible: the guard has checked all that redcon reads
 		return 0, args[:0], protocolError("invalid request")
 	}
 	return n, args, nil
+}
+
+// manyArgsBytes is how long a command is that may have so many arguments that room for them should be made at once:
+// otherwise they would be moved time and again.
+const manyArgsBytes = 16 << 10
+
+// roomFor returns args with room for all arguments of a command whose framing was checked.
+func roomFor(buf []byte, args [][]byte) [][]byte {
+	count, ok := ParseInt(buf[1:bytes.IndexByte(buf, '\r')])
+	if !ok || count <= int64(cap(args)) {
+		return args
+	}
+	return make([][]byte, 0, count)
 }
 
 // reset forgets a command that is done: it has no bulks to come.

@@ -1,7 +1,10 @@
 package session
 
 import (
+	"context"
+
 	"cellserver/internal/acl"
+	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/reply"
 )
@@ -36,6 +39,22 @@ func (s *Session) admit(args [][]byte) (*catalog.Command, error) {
 		}
 	}
 	return c, s.checkKeys(c, args)
+}
+
+// manyArgs is how many arguments a command may have whose keys are compared with a user's rules at once.
+const manyArgs = 1000
+
+// admitLater has a long command of a client with rules admitted in the background, for each of its keys may be compared
+// with each of the rules. It is false where that is not needed, or where nobody waits on the goroutine.
+func (s *Session) admitLater(args [][]byte) bool {
+	if s.role != outer || s.user == nil || s.user.Unrestricted() || !s.flush() {
+		return false
+	}
+	h := &held{args: argument.CloneAll(args)}
+	p := s.waitForTask(func(*Session) error { return nil })
+	p.next = h
+	p.Run(s.engine.background, s.who(), func(context.Context) { h.command, h.err = s.admit(h.args) })
+	return true
 }
 
 // mayExecute reports whether the client has authenticated, or need not any more: the password may have been taken away

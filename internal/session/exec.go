@@ -75,6 +75,7 @@ type execution struct {
 	name     string      // as the client spells it
 	compiled compiledScripts
 	scripts  lua.Allowance // what its scripts may take together
+	refused  []error       // by the user's rules, of the steps; nil if there are none
 	session  *Session      // what has executed the steps; nil if a watched key had changed
 	err      error         // why nothing was executed
 }
@@ -99,6 +100,7 @@ func (x *execution) run(ctx context.Context) {
 	if x.plan.Scripts {
 		x.compiled = x.client.compileSteps(x.steps)
 	}
+	x.checkAccess(ctx)
 	x.err = x.carryOut(ctx)
 	left, db := &inner{}, x.client.db
 	if x.session != nil {
@@ -161,11 +163,15 @@ func (x *execution) execute(ctx context.Context, in *transact.Space) attempted {
 	s.inner.compiled, s.inner.scripts = x.compiled, &x.scripts
 	s.borrow()
 	defer s.giveBack()
-	for _, q := range x.steps {
+	for i, q := range x.steps {
 		if ctx.Err() != nil {
 			return attempted{ended: true}
 		}
-		if err := s.mayExecuteQueued(q); err != nil {
+		err := s.mayExecuteQueued(q)
+		if err == nil && x.refused != nil {
+			err = x.refused[i]
+		}
+		if err != nil {
 			s.fail(err)
 			continue
 		}
@@ -185,14 +191,24 @@ func (s *Session) mayExecuteQueued(q transact.Step) error {
 	if s.db != q.DB && (!q.Command.Keys.None() || q.Command.Flags&catalog.FlagWhole != 0) {
 		return reply.ErrNotSelected
 	}
-	return s.stillAllowed(q)
+	return nil
+}
+
+// checkAccess finds the steps that the user was allowed when they were queued, and is not any more. That is before the
+// keys are held, as it compares each of them with each of the rules.
+func (x *execution) checkAccess(ctx context.Context) {
+	if x.client.user.Unrestricted() {
+		return
+	}
+	s := x.client.child(ctx, inExec, &transact.Space{NowNs: x.client.engine.config.Now()})
+	x.refused = make([]error, len(x.steps))
+	for i, q := range x.steps {
+		x.refused[i] = s.stillAllowed(q)
+	}
 }
 
 // stillAllowed refuses what the user was allowed when it was queued, and is not any more.
 func (s *Session) stillAllowed(q transact.Step) error {
-	if s.user.Unrestricted() {
-		return nil
-	}
 	switch reason, _, _ := s.denied(q.Command, q.Args); reason {
 	case acl.Allowed:
 		return nil

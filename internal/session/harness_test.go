@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -57,7 +58,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	c.Handlers["test.wait"] = Handler{own: r.gate.wait}
 	c.Handlers["dbsize"] = Whole(func(c Call, all store.Walker, _ [][]byte) error {
 		counts := make([]int, 16)
-		all.Count(c.Now(), counts)
+		all.Count(context.Background(), c.Now(), counts)
 		c.Reply().Int(int64(counts[c.DB()]))
 		return nil
 	})

@@ -87,13 +87,16 @@ func (s *Session) resume() bool {
 		case outcome.Failure != nil:
 			panic(outcome.Failure)
 		case outcome.Cancelled:
+			p.next = nil // it was not admitted
 			finish = func(s *Session) error { return s.cancelled(p.command) }
 		}
 		p.End()
 		p.workNs = outcome.WorkNs
 	}
 	before := len(s.w.Buf)
-	if err := finish(s); err != nil {
+	if err := finish(s); err != nil && p.command == nil {
+		s.fail(err)
+	} else if err != nil {
 		s.failCommand(p.command, err)
 	}
 	if p.muted {
@@ -110,6 +113,10 @@ func (s *Session) resume() bool {
 	s.countPending(p)
 	if p.next != nil {
 		s.goOn(*p.next)
+		if p.muted {
+			s.flush()
+			s.muteFrom(before)
+		}
 	}
 	return s.pending == nil
 }
@@ -122,7 +129,7 @@ func (p *pending) follow(first *pending) {
 
 // cancelled replies to a command that was cancelled before it ran.
 func (s *Session) cancelled(c *catalog.Command) error {
-	if c.Name == "exec" {
+	if c != nil && c.Name == "exec" {
 		s.discard() // or the next transaction would depend on what was watched for this one
 	}
 	return reply.ErrCancelled

@@ -246,7 +246,7 @@ func (r *scriptRun) run(ctx context.Context) {
 			return // finish does the rest, as if it had been known
 		}
 	}
-	r.declared = newDeclared(r.client.db, r.keys)
+	r.declared.keys = keysOf(r.client.db, r.keys)
 	if r.client.inner != nil {
 		r.runInExec(ctx)
 	} else {
@@ -269,6 +269,7 @@ func (r *scriptRun) runAlone(ctx context.Context) {
 		r.fail(err)
 		return
 	}
+	r.declared.index()
 	r.scripts = e.config.Scripts.Allowance()
 	c := contention{ctx: ctx, scripts: &r.scripts}
 	if !e.stage.Optimistically(r.declared.keys, func(in *transact.Space) transact.Verdict {
@@ -288,6 +289,7 @@ func (r *scriptRun) fail(err error) {
 // runInExec runs the script as a part of a transaction, and takes back what it wrote if it was ended.
 func (r *scriptRun) runInExec(ctx context.Context) {
 	s := r.client
+	r.declared.index()
 	transact.OrUndo(s.space, r.declared.keys, func() (keep bool) {
 		a := r.attempt(ctx, s.space, s.inner.scripts)
 		s.inner.timedOut = s.inner.timedOut || a.timedOut
@@ -336,18 +338,23 @@ type declared struct {
 // fewDeclared are found faster one by one.
 const fewDeclared = 16
 
-func newDeclared(db uint16, names [][]byte) declared {
-	d := declared{keys: make([]store.Key, len(names))}
+func keysOf(db uint16, names [][]byte) []store.Key {
+	keys := make([]store.Key, len(names))
 	for i, name := range names {
-		d.keys[i] = store.Key{DB: db, Name: name}
+		keys[i] = store.Key{DB: db, Name: name}
 	}
-	if len(names) > fewDeclared {
-		d.names = make(map[string]struct{}, len(names))
-		for _, name := range names {
-			d.names[string(name)] = struct{}{}
-		}
+	return keys
+}
+
+// index makes many keys quick to find.
+func (d *declared) index() {
+	if len(d.keys) <= fewDeclared {
+		return
 	}
-	return d
+	d.names = make(map[string]struct{}, len(d.keys))
+	for i := range d.keys {
+		d.names[string(d.keys[i].Name)] = struct{}{}
+	}
 }
 
 func (d *declared) has(db uint16, name []byte) bool {

@@ -168,6 +168,9 @@ func (s *Session) execute(args [][]byte) {
 }
 
 func (s *Session) dispatch(args [][]byte) {
+	if len(args) > manyArgs && s.admitLater(args) {
+		return
+	}
 	c, err := s.admit(args)
 	s.proceed(held{c, args, err})
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -83,12 +84,12 @@ func TestEverythingAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 			s.Scan(nowNs, 1, rng.Uint64N(1<<cursorBits), 20, func(k store.Key, _ int64) { s.MemoryUsage(nowNs, k) })
-			s.Count(nowNs, make([]int, 2))
+			s.Count(context.Background(), nowNs, make([]int, 2))
 		},
 		func(rng *rand.Rand) {
 			switch rng.IntN(10) {
 			case 0:
-				s.Flush(uint16(rng.IntN(2)))
+				s.Flush(context.Background(), uint16(rng.IntN(2)))
 			case 1:
 				s.FlushAll()
 			default:

@@ -1,6 +1,10 @@
 package shard
 
-import "cellserver/internal/store"
+import (
+	"context"
+
+	"cellserver/internal/store"
+)
 
 // exclusive implements store.Exclusive: it holds the locks of all shards. The time is the one at which it began,
 // whatever time its methods are given.
@@ -80,6 +84,9 @@ func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 func (x *exclusive) SetTAT(key store.Key, tatNs int64) {
 	k := x.store.ref(&key)
 	sh := x.store.shardOf(k.hash)
+	if tatNs = max(tatNs, x.nowNs); tatNs == sh.tatLocked(x.nowNs, k, &key) {
+		return // nothing changes, and no watch is to notice it
+	}
 	b, slot := sh.table.find(k, &key)
 	sh.forceLocked(k, &key, b, slot, x.nowNs, tatNs)
 	sh.changedLocked(k.hash)
@@ -93,7 +100,7 @@ func (x *exclusive) MemoryUsage(_ int64, key store.Key) (bytes int, ok bool) {
 }
 
 // Count implements store.Walker.
-func (x *exclusive) Count(_ int64, counts []int) {
+func (x *exclusive) Count(_ context.Context, _ int64, counts []int) {
 	for i := range x.store.shards {
 		sh := &x.store.shards[i]
 		sh.eachSegmentLocked(sh.counter(x.nowNs, counts))
@@ -106,7 +113,7 @@ func (x *exclusive) Scan(_ int64, db uint16, cursor uint64, count int, visit fun
 }
 
 // Flush implements store.Walker.
-func (x *exclusive) Flush(db uint16) {
+func (x *exclusive) Flush(_ context.Context, db uint16) {
 	for i := range x.store.shards {
 		sh := &x.store.shards[i]
 		sh.eachSegmentLocked(sh.flusher(db))

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -219,14 +220,14 @@ func (r *run) flush(ks wholeStore) {
 		clear(r.m)
 		return
 	}
-	ks.Flush(db)
+	ks.Flush(context.Background(), db)
 	r.m.flush(db)
 }
 
 func (r *run) count(ks wholeStore) {
 	r.Helper()
 	counts := make([]int, 3)
-	ks.Count(r.now, counts)
+	ks.Count(context.Background(), r.now, counts)
 	for db, got := range counts {
 		if want := r.m.count(r.now, uint16(db)); got != want {
 			r.Fatalf("Count of %d is %d, want %d", db, got, want)

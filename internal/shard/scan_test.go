@@ -127,7 +127,7 @@ func TestScanIsBounded(t *testing.T) {
 			t.Errorf("count %d: %d calls for %d segments", tt.count, calls, segments)
 		}
 	}
-	s.Flush(1)
+	s.Flush(context.Background(), 1)
 	if next := s.Scan(t0, 1, 0, 10, none); next != 0 {
 		t.Errorf("a store that was flushed: cursor %d", next)
 	}

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"maps"
@@ -208,7 +209,7 @@ func TestMarksAreTakenBack(t *testing.T) {
 		w.Step(t0 + sec)
 	}
 	for i := range s.shards {
-		s.shards[i].eachSegment(func(seg *segment, _ uint64) {
+		s.shards[i].eachSegment(context.Background(), func(seg *segment, _ uint64) {
 			marks := 0
 			for j := range seg.buckets {
 				marks += int(seg.buckets[j].meta / bitPassed & 1)

@@ -6,6 +6,7 @@
 package shard
 
 import (
+	"context"
 	"hash/maphash"
 	"math/bits"
 	"runtime"
@@ -97,17 +98,17 @@ func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int) {
 }
 
 // Count implements store.Walker. It looks at every entry, a few segments at a time.
-func (s *Store) Count(nowNs int64, counts []int) {
+func (s *Store) Count(ctx context.Context, nowNs int64, counts []int) {
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.eachSegment(sh.counter(nowNs, counts))
+		sh.eachSegment(ctx, sh.counter(nowNs, counts))
 	}
 }
 
 // Flush implements store.Walker, a few segments at a time.
-func (s *Store) Flush(db uint16) {
+func (s *Store) Flush(ctx context.Context, db uint16) {
 	for i := range s.shards {
-		s.shards[i].flush(db)
+		s.shards[i].flush(ctx, db)
 	}
 }
 
@@ -178,8 +179,8 @@ func (sh *shard) counter(nowNs int64, counts []int) func(seg *segment, at uint64
 	}
 }
 
-func (sh *shard) flush(db uint16) {
-	sh.eachSegment(sh.flusher(db))
+func (sh *shard) flush(ctx context.Context, db uint16) {
+	sh.eachSegment(ctx, sh.flusher(db))
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.resetIfEmptyLocked()
@@ -217,9 +218,9 @@ func (sh *shard) resetIfEmptyLocked() {
 // walkSegments is how many segments a walk visits before it lets others at the lock.
 const walkSegments = 16
 
-// eachSegment visits all segments, under the lock, with the prefix that the walk has come to.
-func (sh *shard) eachSegment(visit func(seg *segment, at uint64)) {
-	for at, more := uint64(0), true; more; {
+// eachSegment visits all segments, under the lock, with the prefix that the walk has come to, unless ctx ends first.
+func (sh *shard) eachSegment(ctx context.Context, visit func(seg *segment, at uint64)) {
+	for at, more := uint64(0), true; more && ctx.Err() == nil; {
 		at, more = sh.someSegments(at, visit)
 	}
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func remove(ks store.Keys, nowNs int64, k store.Key) bool {
 // length counts a database's live keys.
 func length(s *Store, nowNs int64, db uint16) int {
 	counts := make([]int, int(db)+1)
-	s.Count(nowNs, counts)
+	s.Count(context.Background(), nowNs, counts)
 	return counts[db]
 }
 

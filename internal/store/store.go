@@ -7,6 +7,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 
 	"cellserver/internal/funnel"
@@ -67,14 +68,15 @@ type Pending interface {
 type Walker interface {
 	// MemoryUsage returns how many bytes a key costs, and false if the key is absent.
 	MemoryUsage(nowNs int64, key Key) (bytes int, ok bool)
-	// Count adds each database's live keys to its place in counts; databases beyond that are passed over.
-	Count(nowNs int64, counts []int)
+	// Count adds each database's live keys to its place in counts; databases beyond that are passed over. It ends early
+	// when ctx does, with some of the keys.
+	Count(ctx context.Context, nowNs int64, counts []int)
 	// Scan visits about count of a database's live keys and returns the cursor to continue with. A walk begins with
 	// cursor 0, and has ended when 0 is returned. It visits every key that lives throughout. visit must not keep the
 	// name, and may use the store.
 	Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key Key, tatNs int64)) (next uint64)
-	// Flush removes all keys of a database.
-	Flush(db uint16)
+	// Flush removes all keys of a database, or some of them if ctx ends first.
+	Flush(ctx context.Context, db uint16)
 	// FlushAll removes all keys as one step.
 	FlushAll()
 	// UpdateStats is Store.UpdateStats.

@@ -3,8 +3,6 @@
 package transact
 
 import (
-	"bytes"
-
 	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/store"
@@ -72,8 +70,8 @@ func (w *Watched) Memory() int { return w.Bytes + len(w.Keys)*watchedBytes }
 // Clone returns the keys of these names, copied, and how many bytes they add up to.
 func Clone(db uint16, names [][]byte) (keys []store.Key, size int) {
 	keys = make([]store.Key, len(names))
-	for i, name := range names {
-		keys[i] = store.Key{DB: db, Name: bytes.Clone(name)}
+	for i, name := range argument.CloneAll(names) {
+		keys[i] = store.Key{DB: db, Name: name}
 		size += len(name)
 	}
 	return keys, size

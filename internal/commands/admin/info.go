@@ -102,9 +102,9 @@ func (k *Config) info(c session.Call, all store.Walker, args [][]byte) error {
 	if !everything && !byDefault && !has("keyspace") {
 		return write(c)
 	}
-	return c.Background(func(_ context.Context, nowNs int64) {
+	return c.Background(func(ctx context.Context, nowNs int64) {
 		t.live = make([]int, k.Databases)
-		all.Count(nowNs, t.live)
+		all.Count(ctx, nowNs, t.live)
 	}, write)
 }
 

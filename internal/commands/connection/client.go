@@ -2,6 +2,7 @@ package connection
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"cellserver/internal/argument"
@@ -91,8 +92,11 @@ func (k *Config) clientList(c session.Call, args [][]byte) error {
 		return reply.ErrSyntax
 	}
 	var b strings.Builder
-	return c.Background(func(_ context.Context, nowNs int64) {
+	return c.Background(func(ctx context.Context, nowNs int64) {
 		for _, client := range list() {
+			if ctx.Err() != nil {
+				return
+			}
 			b.WriteString(client.Line(nowNs))
 		}
 	}, func(c session.Call) error {
@@ -153,8 +157,14 @@ func (f *killFilter) accepts(c *clients.Client) bool {
 	return true
 }
 
+// maxFilters is how many options CLIENT KILL may have.
+const maxFilters = 64
+
 func (k *Config) killFilter(self *clients.Client, args [][]byte) (*killFilter, error) {
 	f := &killFilter{self: self, skipMe: true}
+	if len(args) > 2*maxFilters { // each of which is asked about each client
+		return nil, reply.Error("ERR more than " + strconv.Itoa(maxFilters) + " filters; send several CLIENT KILLs")
+	}
 	for ; len(args) > 0; args = args[2:] {
 		if len(args) == 1 {
 			return nil, reply.ErrSyntax

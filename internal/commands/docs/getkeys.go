@@ -1,6 +1,8 @@
 package docs
 
 import (
+	"strconv"
+
 	"cellserver/internal/catalog"
 	"cellserver/internal/reply"
 	"cellserver/internal/session"
@@ -34,6 +36,9 @@ func (k Config) commandGetKeysAndFlags(c session.Call, args [][]byte) error {
 	return nil
 }
 
+// maxGetKeys is how many arguments a call may have that is asked about: the reply is made while other clients wait.
+const maxGetKeys = 10_000
+
 // keysOf returns the keys of a call that is not executed. It is given at least two arguments, by the arity of the commands
 // that use it, so that every key that a call must have is there.
 func (k Config) keysOf(args [][]byte) (*catalog.Command, [][]byte, error) {
@@ -48,6 +53,9 @@ func (k Config) keysOf(args [][]byte) (*catalog.Command, [][]byte, error) {
 		return nil, nil, reply.Error("ERR The command has no key arguments")
 	case !r.AcceptsArity(len(args)):
 		return nil, nil, reply.Error("ERR Invalid number of arguments specified for command")
+	}
+	if len(args) > maxGetKeys {
+		return nil, nil, reply.Error("ERR more than " + strconv.Itoa(maxGetKeys) + " arguments; ask about a shorter call")
 	}
 	var keys [][]byte
 	r.Keys.Each(args, func(key []byte) { keys = append(keys, key) })

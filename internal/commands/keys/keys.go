@@ -3,8 +3,8 @@
 package keys
 
 import (
-	"bytes"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,11 +56,11 @@ func Handlers(k Config) map[string]session.Handler {
 const backgroundKeys = 1000
 
 func del(c session.Call, args [][]byte) error {
-	return onKeys(c, args[1:], c.Delete)
+	return onKeys(c, args[1:], session.Call.Delete)
 }
 
 func exists(c session.Call, args [][]byte) error {
-	return onKeys(c, args[1:], func(keys []store.Key) (n int, err error) {
+	return onKeys(c, args[1:], func(c session.Call, keys []store.Key) (n int, err error) {
 		for _, key := range keys {
 			_, ok, err := c.TAT(key.Name)
 			if err != nil {
@@ -74,30 +74,41 @@ func exists(c session.Call, args [][]byte) error {
 	})
 }
 
-// onKeys replies a number of keys; it counts in the background if there are many of them.
-func onKeys(c session.Call, names [][]byte, count func([]store.Key) (int, error)) error {
-	keys := make([]store.Key, len(names))
-	for i, name := range names {
-		keys[i] = c.Key(name)
-	}
-	if len(keys) <= backgroundKeys {
-		n, err := count(keys)
+// onKeys replies a number of keys. Of many it counts a few at a time in the background, so that others come in between,
+// and ends when nobody waits for the number any more.
+func onKeys(c session.Call, names [][]byte, count func(c session.Call, keys []store.Key) (int, error)) error {
+	if len(names) <= backgroundKeys {
+		n, err := count(c, keysOf(c, names))
 		if err == nil {
 			c.Reply().Int(int64(n))
 		}
 		return err
 	}
-	for i := range keys {
-		keys[i].Name = bytes.Clone(keys[i].Name)
-	}
+	names = argument.CloneAll(names)
 	var n int
 	var err error
-	return c.Background(func(context.Context, int64) { n, err = count(keys) }, func(c session.Call) error {
+	return c.Background(func(ctx context.Context, _ int64) {
+		for some := range slices.Chunk(names, backgroundKeys) {
+			var of int
+			if of, err = count(c, keysOf(c, some)); err != nil || ctx.Err() != nil {
+				return
+			}
+			n += of
+		}
+	}, func(c session.Call) error {
 		if err == nil {
 			c.Reply().Int(int64(n))
 		}
 		return err
 	})
+}
+
+func keysOf(c session.Call, names [][]byte) []store.Key {
+	keys := make([]store.Key, len(names))
+	for i, name := range names {
+		keys[i] = c.Key(name)
+	}
+	return keys
 }
 
 const absent = -2 // TTL and its like of a key that does not exist
@@ -215,7 +226,7 @@ func memoryUsage(c session.Call, all store.Walker, args [][]byte) error {
 
 func (k Config) dbSize(c session.Call, all store.Walker, _ [][]byte) error {
 	counts := make([]int, k.Databases)
-	return c.Background(func(_ context.Context, nowNs int64) { all.Count(nowNs, counts) }, func(c session.Call) error {
+	return c.Background(func(ctx context.Context, nowNs int64) { all.Count(ctx, nowNs, counts) }, func(c session.Call) error {
 		c.Reply().Int(int64(counts[c.DB()]))
 		return nil
 	})
@@ -226,7 +237,7 @@ func flushDB(c session.Call, all store.Walker, args [][]byte) error {
 		return err
 	}
 	db := c.DB()
-	return c.Background(func(context.Context, int64) { all.Flush(db) }, func(c session.Call) error {
+	return c.Background(func(ctx context.Context, _ int64) { all.Flush(ctx, db) }, func(c session.Call) error {
 		c.Reply().OK()
 		return nil
 	})

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"runtime"
 
 	"cellserver/internal/store"
@@ -17,6 +18,8 @@ func brokenWalkers() []broken {
 		{flushesAll{newMemory()}, "Flush"},
 		{flushesSome{newMemory()}, "FlushAll"},
 		{absentCosts{newMemory()}, "MemoryUsage"},
+		{walksOn{newMemory()}, "ends when nobody waits"},
+		{knowsNoNames{newMemory()}, "bounds of names"},
 	}
 }
 
@@ -51,18 +54,32 @@ func (s scanVisitsAll) Scan(nowNs int64, db uint16, cursor uint64, count int, vi
 
 type countSets struct{ memory }
 
-func (s countSets) Count(nowNs int64, counts []int) {
+func (s countSets) Count(ctx context.Context, nowNs int64, counts []int) {
 	clear(counts)
-	s.memory.Count(nowNs, counts)
+	s.memory.Count(ctx, nowNs, counts)
 }
 
 type flushesAll struct{ memory }
 
-func (s flushesAll) Flush(uint16) { s.FlushAll() }
+func (s flushesAll) Flush(context.Context, uint16) { s.FlushAll() }
 
 type flushesSome struct{ memory }
 
-func (s flushesSome) FlushAll() { s.Flush(0) }
+func (s flushesSome) FlushAll() { s.Flush(context.Background(), 0) }
+
+// walksOn walks whether anybody waits or not.
+type walksOn struct{ memory }
+
+func (s walksOn) Count(_ context.Context, nowNs int64, counts []int) {
+	s.memory.Count(context.Background(), nowNs, counts)
+}
+
+type knowsNoNames struct{ memory }
+
+func (s knowsNoNames) UpdateStats(st *store.Stats) {
+	s.memory.UpdateStats(st)
+	st.NameBytes = st.Keys
+}
 
 type absentCosts struct{ memory }
 
@@ -209,6 +226,7 @@ func brokenTransactors() []broken {
 		{bad(writesThrough), "released transaction: in step"},
 		{openExclusive{newMemory()}, "exclusive: keeps others out"},
 		{openExclusive{newMemory()}, "exclusive: its own time"},
+		{setsAlways{newMemory()}, "Watch: by an exclusive that leaves it as it was"},
 	}
 }
 
@@ -285,6 +303,20 @@ func (tx writesThrough) Delete(nowNs int64, keys []store.Key) (int, error) {
 }
 func (tx writesThrough) SetTAT(store.Key, int64) {}
 func (tx writesThrough) Commit() bool            { return true }
+
+// setsAlways writes what is there already.
+type setsAlways struct{ memory }
+
+func (s setsAlways) BeginAll(nowNs int64) store.Exclusive {
+	return setter{s.memory.BeginAll(nowNs)}
+}
+
+type setter struct{ store.Exclusive }
+
+func (x setter) SetTAT(k store.Key, tatNs int64) {
+	x.Exclusive.SetTAT(k, t0)
+	x.Exclusive.SetTAT(k, tatNs)
+}
 
 // openExclusive keeps nobody out.
 type openExclusive struct{ memory }

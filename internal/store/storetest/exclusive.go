@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -67,7 +68,7 @@ func checkExclusiveWalker(t reporter, s store.Store) {
 	if x.UpdateStats(&st); st.Allowed != 6*300 {
 		t.Fatalf("statistics: %d were allowed, want %d", st.Allowed, 6*300)
 	}
-	x.Flush(300)
+	x.Flush(context.Background(), 300)
 	for i := range m {
 		if i.db == 300 {
 			delete(m, i)

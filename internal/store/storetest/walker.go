@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -15,6 +16,8 @@ func walkerChecks() []check {
 		{"Count", checkCount},
 		{"Flush", checkFlush},
 		{"FlushAll", checkFlushAll},
+		{"ends when nobody waits", checkWalkEnds},
+		{"bounds of names", checkNameBytes},
 		{"MemoryUsage", checkMemoryUsage},
 	}
 }
@@ -147,7 +150,7 @@ func wantCounts(t reporter, w store.Walker, nowNs int64, want ...int) {
 	for i := range got {
 		got[i] = 10 * i // Count adds
 	}
-	w.Count(nowNs, got)
+	w.Count(context.Background(), nowNs, got)
 	for db := range got {
 		if got[db] -= 10 * db; got[db] != want[db] {
 			t.Fatalf("Count: got %v in databases up to %d, want %v", got[:db+1], db, want[:db+1])
@@ -172,8 +175,8 @@ func checkCount(t reporter, s store.Store) {
 func checkFlush(t reporter, s store.Store) {
 	w := need[store.Walker](t, s)
 	m, nowNs := fillDatabases(t, s, t0, 100), t0+sec
-	w.Flush(300)
-	w.Flush(7)
+	w.Flush(context.Background(), 300)
+	w.Flush(context.Background(), 7)
 	for i := range m {
 		if i.db == 300 {
 			wantTAT(t, s, nowNs, key(300, i.name), 0)
@@ -183,6 +186,39 @@ func checkFlush(t reporter, s store.Store) {
 	wantWalks(t, w, nowNs, m)
 	put(t, s, nowNs, key(300, "new"), 1)
 	wantTAT(t, s, nowNs, key(300, "new"), nowNs+sec)
+}
+
+// checkWalkEnds: a walk in steps ends with its context.
+func checkWalkEnds(t reporter, s store.Store) {
+	w := need[store.Walker](t, s)
+	const all = 20_000
+	for _, k := range numbered(0, "k", all) {
+		put(t, s, t0, k, 60)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	end()
+	counts := make([]int, 1)
+	if w.Count(ctx, t0, counts); counts[0] >= all {
+		t.Fatalf("Count has counted all keys")
+	}
+	w.Flush(ctx, 0)
+	if w.Count(context.Background(), t0, counts); counts[0] == 0 {
+		t.Fatalf("Flush has removed all keys")
+	}
+}
+
+// checkNameBytes: what is to match all names knows before how long they are.
+func checkNameBytes(t reporter, s store.Store) {
+	need[store.Walker](t, s)
+	size := 0
+	for i, name := range anyNames() {
+		put(t, s, t0, key(uint16(i%2), name), 60)
+		size += len(name)
+		var st store.Stats
+		if s.UpdateStats(&st); st.NameBytes < size || st.Slots < 1+i {
+			t.Fatalf("%d slots and %d bytes of names, and there are %d keys of %d bytes", st.Slots, st.NameBytes, 1+i, size)
+		}
+	}
 }
 
 func checkMemoryUsage(t reporter, s store.Store) {

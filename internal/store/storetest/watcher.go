@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"runtime"
 	"strconv"
 	"sync"
@@ -138,7 +139,7 @@ func watchedOther() []watchCase {
 func watchedFlushes() []watchCase {
 	live, absent, expired := watchedKeys()
 	flush := func(db uint16) func(t reporter, s store.Store) {
-		return func(t reporter, s store.Store) { need[store.Walker](t, s).Flush(db) }
+		return func(t reporter, s store.Store) { need[store.Walker](t, s).Flush(context.Background(), db) }
 	}
 	flushAll := func(t reporter, s store.Store) { need[store.Walker](t, s).FlushAll() }
 	return []watchCase{
@@ -181,6 +182,12 @@ func watchedTransactions() []watchCase {
 			x := need[store.Transactor](t, s).BeginAll(t0)
 			defer x.End()
 			remove(t, x, t0, live)
+		}},
+		{name: "by an exclusive that leaves it as it was", keys: []store.Key{live, absent}, after: func(t reporter, s store.Store) {
+			x := need[store.Transactor](t, s).BeginAll(t0)
+			defer x.End()
+			x.SetTAT(live, tatOf(t, x, t0, live))
+			x.SetTAT(absent, t0-sec)
 		}},
 		{name: "set to a TAT", keys: []store.Key{live}, want: true, after: in(func(_ reporter, tx store.Transaction) {
 			tx.SetTAT(live, t0+5*sec)
