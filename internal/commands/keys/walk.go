@@ -3,8 +3,8 @@ package keys
 import (
 	"context"
 	"math"
-	"runtime"
 
+	"cellserver/internal/background"
 	"cellserver/internal/glob"
 	"cellserver/internal/resp"
 	"cellserver/internal/session"
@@ -33,7 +33,7 @@ func (k Config) newWalk(c session.Call, all store.Walker, q *scanQuery) *walk {
 // Steps, of about a nanosecond each.
 const (
 	loopSteps = 200_000 // that an event loop takes for one call
-	turnSteps = 50_000  // in the background, between two looks at whether others want the processor, or the client has gone
+	turnSteps = 100_000 // in the background, between two looks at whether others want the processor, or the client has gone
 	keySteps  = 30      // to find a key; copying its name comes on top
 )
 
@@ -89,7 +89,7 @@ func (w *walk) many(ctx context.Context, nowNs int64) {
 			return -1
 		}
 		if !w.holdsKeys {
-			runtime.Gosched()
+			background.Yield()
 		}
 		return turnSteps
 	}}
