@@ -49,7 +49,6 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	defer runtime.GOMAXPROCS(roomForLoops(o.ioThreads))
 	now := monotonicClock()
 	web, err := o.newWeb(now, log)
 	if err != nil {
@@ -137,20 +136,17 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 	return a, nil
 }
 
-// roomForLoops has the runtime execute one goroutine more than there are event loops, if it would not, and returns how many
-// it executed before. A loop keeps its place while it waits in the kernel, so that without another one all else, such as
-// scripts, would wait for up to 10 ms until a loop is made to leave. The system shares the processors among the threads.
-func roomForLoops(ioThreads int) (before int) {
-	before = runtime.GOMAXPROCS(0)
-	if ioThreads >= before {
-		runtime.GOMAXPROCS(ioThreads + 1)
+// backgroundThreads returns how many long commands run at once, and lets the runtime execute that many goroutines beside the
+// event loops. A loop keeps its place in the scheduler while it waits in the kernel: where loops have all places, all else,
+// such as scripts, waits for up to 10 ms until one is made to leave. The system shares the processors among the threads.
+func backgroundThreads(ioThreads int) int {
+	places := runtime.GOMAXPROCS(0)
+	if places > ioThreads {
+		return places - max(1, ioThreads) // without loops, one is left for clients
 	}
-	return before
+	runtime.GOMAXPROCS(ioThreads + 1)
+	return 1
 }
-
-// backgroundThreads is how many long commands run at once: one on each place that is no loop's, or that leaves one for
-// clients.
-func backgroundThreads(ioThreads int) int { return runtime.GOMAXPROCS(0) - max(1, ioThreads) }
 
 // reading is how CL.THROTTLE's second argument is to be understood.
 func (o *options) reading() funnel.Reading {
