@@ -124,7 +124,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 		ACLFile:           o.aclFile,
 		Scripts:           o.scripts(a.now, a.memory.State().Shares.Scripts),
 		Memory:            a.memory,
-		BackgroundThreads: runtime.GOMAXPROCS(0) - max(1, o.ioThreads), // leaves a processor that waits for clients
+		BackgroundThreads: backgroundThreads(o.ioThreads),
 		Version:           version,
 		Settings:          a.settings(),
 		Thresholds:        o.thresholds,
@@ -155,6 +155,18 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 		}
 	}
 	return a, nil
+}
+
+// backgroundThreads returns how many long commands run at once, and lets the runtime execute that many goroutines beside the
+// event loops. A loop keeps its place in the scheduler while it waits in the kernel: where loops have all places, all else,
+// such as scripts, waits for up to 10 ms until one is made to leave. The system shares the processors among the threads.
+func backgroundThreads(ioThreads int) int {
+	places := runtime.GOMAXPROCS(0)
+	if places > ioThreads {
+		return places - max(1, ioThreads) // without loops, one is left for clients
+	}
+	runtime.GOMAXPROCS(ioThreads + 1)
+	return 1
 }
 
 // reading is how CL.THROTTLE's second argument is to be understood.

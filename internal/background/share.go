@@ -38,12 +38,13 @@ type share struct {
 	usedNs  int64 // of slots, up to sinceNs
 	sinceNs int64
 
-	turns   []*turn // of a connection
-	isNew   bool    // a connection that has had no turn
-	waiting queue   // the parts that wait
-	new     queue   // and those of them that are new
-	newNext bool
-	at      int    // in its queue, or nowhere
+	turns   []*turn  // of a connection
+	isNew   bool     // a connection that has had no turn
+	waiting queue    // the parts that wait, but for those that are new
+	new     []*share // which have come in this order
+	handed  uint     // turns
+	waits   bool
+	at      int    // in the queue
 	arrival uint64 // there
 }
 
@@ -53,20 +54,38 @@ func (one *share) isIdle() bool {
 	return one.usedNs < forgottenNs && one.running == 0 && one.parts == 0 && !one.hasTurns()
 }
 
-// queue is where the share waits.
-func (one *share) queue() *queue {
-	if one.isNew {
-		return &one.whole.new
+// next is the part whose turn it is. Those that are new have every second one, so that nobody gains by connecting again;
+// and of those the first and the last in turn, so that nobody has to wait until all are known who have just come.
+func (one *share) next() *share {
+	one.handed++
+	switch {
+	case len(one.new) == 0 || len(one.waiting) > 0 && one.handed%2 == 0:
+		return one.waiting[0]
+	case one.handed%4 < 2:
+		return one.new[len(one.new)-1]
 	}
-	return &one.whole.waiting
+	return one.new[0]
 }
 
-// next is the part whose turn it is.
-func (one *share) next() *share {
-	if one.newNext = !one.newNext && len(one.new) > 0 || len(one.waiting) == 0; one.newNext {
-		return one.new[0]
+// enter has the share wait.
+func (one *share) enter(arrival uint64) {
+	one.waits, one.arrival = true, arrival
+	if one.isNew {
+		one.whole.new = append(one.whole.new, one)
+	} else {
+		heap.Push(&one.whole.waiting, one)
 	}
-	return one.waiting[0]
+}
+
+// leave is enter's opposite.
+func (one *share) leave() {
+	one.waits = false
+	if siblings := &one.whole.new; one.isNew {
+		i := slices.Index(*siblings, one)
+		*siblings = slices.Delete(*siblings, i, i+1)
+	} else {
+		heap.Remove(&one.whole.waiting, one.at)
+	}
 }
 
 // change counts a slot more or less.
@@ -75,10 +94,10 @@ func (one *share) change(nowNs int64, by int) {
 		one.usedNs += int64(one.running) * (nowNs - one.sinceNs)
 		one.sinceNs = nowNs
 		one.running += by
-		if one.at != nowhere {
-			heap.Fix(one.queue(), one.at)
-		} else {
+		if !one.waits {
 			one.isNew = false
+		} else if !one.isNew {
+			heap.Fix(&one.whole.waiting, one.at)
 		}
 	}
 }
@@ -88,14 +107,12 @@ func (one *share) remove(t *turn) {
 	i := slices.Index(one.turns, t)
 	one.turns = slices.Delete(one.turns, i, i+1)
 	for ; one.whole != nil && !one.hasTurns(); one = one.whole {
-		heap.Remove(one.queue(), one.at)
+		one.leave()
 	}
 }
 
 // queue is a heap of shares, the one whose turn it is first.
 type queue []*share
-
-const nowhere = -1
 
 // Len implements heap.Interface.
 func (q queue) Len() int { return len(q) }
@@ -130,6 +147,6 @@ func (q *queue) Pop() any {
 	last := len(*q) - 1
 	one := (*q)[last]
 	(*q)[last] = nil
-	*q, one.at = (*q)[:last], nowhere
+	*q = (*q)[:last]
 	return one
 }

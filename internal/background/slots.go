@@ -15,8 +15,7 @@ type Who struct {
 
 // Slots bound how much is done at once. Those who wait have their turns by what they have used: the address with the fewest
 // slots goes first, then the one that has used the least time lately, then whoever has waited longest; within the address
-// the same goes for its users, and within the user for the connections. A connection that has not used any has its turn
-// among those like it, and they have every second one: it costs nothing to connect again.
+// the same goes for its users, and within the user for the connections: see share.next for those that are new.
 type Slots struct {
 	now func() int64
 
@@ -40,9 +39,7 @@ const (
 
 // NewSlots returns n slots, at least one. The clock gives nanoseconds and never goes back.
 func NewSlots(n int, now func() int64) *Slots {
-	s := &Slots{now: now, free: max(1, n), shares: map[shareKey]*share{}, halvedNs: now()}
-	s.all.at = nowhere
-	return s
+	return &Slots{now: now, free: max(1, n), shares: map[shareKey]*share{}, halvedNs: now()}
 }
 
 // turn is what waits for a slot.
@@ -135,10 +132,9 @@ func (s *Slots) handOn(who Who) *turn {
 
 // awaitLocked has a share wait in its turn, and those that it is a part of.
 func (s *Slots) awaitLocked(one *share) {
-	for ; one.whole != nil && one.at == nowhere; one = one.whole {
+	for ; one.whole != nil && !one.waits; one = one.whole {
 		s.arrivals++
-		one.arrival = s.arrivals
-		heap.Push(one.queue(), one)
+		one.enter(s.arrivals)
 	}
 }
 
@@ -146,7 +142,7 @@ func (s *Slots) shareLocked(key shareKey) *share {
 	if one := s.shares[key]; one != nil {
 		return one
 	}
-	one := &share{whole: &s.all, at: nowhere, isNew: key.of == ofClient}
+	one := &share{whole: &s.all, isNew: key.of == ofClient}
 	if whole, ok := key.whole(); ok {
 		one.whole = s.shareLocked(whole)
 	}

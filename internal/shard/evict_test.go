@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -36,7 +37,7 @@ func checkBudget(t *testing.T, s *Store) {
 	}
 	for i := range s.shards {
 		tb, m := &s.shards[i].table, map[string]int64{}
-		s.shards[i].eachSegment(func(seg *segment, _ uint64) {
+		s.shards[i].eachSegment(context.Background(), func(seg *segment, _ uint64) {
 			seg.each(func(b *bucket, slot int) { m[nameAt(tb, seg, b, slot)] = b.tatNs[slot] })
 		})
 		checkTable(t, tb, m)

@@ -3,8 +3,8 @@ package keys
 import (
 	"context"
 	"math"
-	"runtime"
 
+	"cellserver/internal/background"
 	"cellserver/internal/glob"
 	"cellserver/internal/resp"
 	"cellserver/internal/session"
@@ -27,13 +27,15 @@ type walk struct {
 }
 
 func (k Config) newWalk(c session.Call, all store.Walker, q *scanQuery) *walk {
-	return &walk{scanQuery: q, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes, holdsKeys: c.HoldsKeys()}
+	w := &walk{scanQuery: q, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes, holdsKeys: c.HoldsKeys()}
+	w.w.Buf = make([]byte, headBytes)
+	return w
 }
 
 // Steps, of about a nanosecond each.
 const (
 	loopSteps = 200_000 // that an event loop takes for one call
-	turnSteps = 50_000  // in the background, between two looks at whether others want the processor, or the client has gone
+	turnSteps = 100_000 // in the background, between two looks at whether others want the processor, or the client has gone
 	keySteps  = 30      // to find a key; copying its name comes on top
 )
 
@@ -89,7 +91,7 @@ func (w *walk) many(ctx context.Context, nowNs int64) {
 			return -1
 		}
 		if !w.holdsKeys {
-			runtime.Gosched()
+			background.Yield()
 		}
 		return turnSteps
 	}}
@@ -118,9 +120,22 @@ func (w *walk) some(nowNs int64, count int) (visited int) {
 	return visited
 }
 
-func (w *walk) full() bool { return len(w.w.Buf) > w.maxBytes }
+// headBytes is left in front of the keys for what a reply begins with.
+const headBytes = 64
 
+func (w *walk) full() bool { return len(w.w.Buf)-headBytes > w.maxBytes }
+
+// copiedBytes is how much an event loop copies of a reply that it could have as it is.
+const copiedBytes = 64 << 10
+
+// reply appends an array of the keys to a reply.
 func (w *walk) reply(to *resp.Writer) {
 	to.Array(w.n)
-	to.Buf = append(to.Buf, w.w.Buf...)
+	if head := len(to.Buf); head <= headBytes && len(w.w.Buf) > copiedBytes {
+		whole := w.w.Buf[headBytes-head:]
+		copy(whole, to.Buf)
+		to.Buf = whole
+		return
+	}
+	to.Buf = append(to.Buf, w.w.Buf[headBytes:]...)
 }
