@@ -149,7 +149,7 @@ func (o *options) scripts(now func() int64) *lua.Engine {
 	if !o.lua {
 		return nil
 	}
-	return lua.New(lua.Config{Now: now, TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes})
+	return lua.New(lua.Config{Now: now, ThreadNow: lua.ThreadClock(), TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes})
 }
 
 func (o *options) limits() server.Limits {

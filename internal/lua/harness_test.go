@@ -70,7 +70,7 @@ func eval(e *Engine, h Host, source string, keys, argv [][]byte) (string, error)
 }
 
 func newEngine(c Config) *Engine {
-	c.Now = clock()
+	c.Now, c.ThreadNow = clock(), ThreadClock()
 	return New(c)
 }
 

@@ -40,8 +40,8 @@ type interpreter struct {
 	inputBytes    int // of KEYS and ARGV
 }
 
-func newInterpreter(now func() int64) *interpreter {
-	m := machine.New(now)
+func newInterpreter(now, threadNow func() int64) *interpreter {
+	m := machine.New(now, threadNow)
 	baselib.Open(m)
 	operators.OpenMetatables(m, strlib.Open(m))
 	tablelib.Open(m)

@@ -20,8 +20,8 @@ const (
 	// politeAfterNs is what a run may take before it lets the system's other threads go first, too. From then on it gets
 	// a processor only when nobody else has a use for it, which would make many a short script late for nothing.
 	politeAfterNs = int64(300 * time.Microsecond)
-	// longestLookNs is the most that counts between two looks. If more has passed, others had the processor: a busy
-	// machine must not end scripts that have hardly begun.
+	// longestLookNs is the most that counts between two looks where it is not known how long the run had a processor. If
+	// more has passed, others had it: a busy machine must not end scripts that have hardly begun.
 	longestLookNs = int64(10 * time.Millisecond)
 	// wallFactor is how much longer than its limit a run may last if others had the processor.
 	wallFactor = 20
@@ -37,8 +37,10 @@ type Meter struct {
 	usedBytes, maxBytes int
 
 	now         func() int64
+	threadNow   func() int64 // the processor time of the calling thread; nil where that is not known
 	startNs     int64
 	ranNs       int64 // what counts against limitNs
+	threadNs    int64 // by threadNow, at the last look; or unknown
 	lastLookNs  int64 // after startNs, as the next
 	lastYieldNs int64
 	limitNs     int64
@@ -50,9 +52,10 @@ type Meter struct {
 	l       *vm.LState
 }
 
-// Attach returns a meter that the interpreter asks from now on. The clock gives monotonic nanoseconds.
-func Attach(l *vm.LState, now func() int64) *Meter {
-	m := &Meter{l: l, now: now}
+// Attach returns a meter that the interpreter asks from now on. The clocks give monotonic nanoseconds, the second one the
+// processor time of the calling thread; it may be nil.
+func Attach(l *vm.LState, now, threadNow func() int64) *Meter {
+	m := &Meter{l: l, now: now, threadNow: threadNow}
 	l.SetContext(m)
 	return m
 }
@@ -63,6 +66,7 @@ func (m *Meter) Begin(gone <-chan struct{}, limit time.Duration, maxBytes int) {
 	m.usedBytes, m.maxBytes = 0, maxBytes
 	m.startNs, m.limitNs = m.now(), int64(limit)
 	m.ranNs, m.lastLookNs, m.lastYieldNs = 0, 0, 0
+	m.threadNs = unknown // reading it costs a third of what a short run takes
 	m.kill.Store(false)
 	m.gone = gone
 	m.ended, m.endedAt = "", 0
@@ -130,7 +134,7 @@ func (m *Meter) look() {
 	default:
 	}
 	nowNs := m.now() - m.startNs
-	m.ranNs += min(nowNs-m.lastLookNs, longestLookNs)
+	m.ranNs += m.sinceLook(nowNs)
 	if m.ranNs > m.limitNs || nowNs > wallFactor*m.limitNs {
 		m.End("ERR script ran longer than " + strconv.FormatFloat(float64(m.limitNs)/1e6, 'f', -1, 64) +
 			" ms and was ended; see --lua-time-limit")
@@ -139,8 +143,35 @@ func (m *Meter) look() {
 		yield(m.ranNs > politeAfterNs && nowNs-m.ranNs < m.limitNs)
 		nowNs = m.now() - m.startNs
 		m.lastYieldNs = nowNs
+		m.readThread()
 	}
 	m.lastLookNs = nowNs
+}
+
+// unknown is a thread's time that was not read.
+const unknown = -1
+
+func (m *Meter) readThread() {
+	if m.threadNow != nil {
+		m.threadNs = m.threadNow()
+	}
+}
+
+// sinceLook is what the run has had of a processor since the last look: as much as its thread, as long as that is the same
+// one. Of another one the figure is about something else, which shows where it is negative or longer than the time that
+// has passed; and it is never more than that.
+func (m *Meter) sinceLook(nowNs int64) int64 {
+	passedNs := nowNs - m.lastLookNs
+	if m.threadNow != nil {
+		threadNs := m.threadNow()
+		ranNs := threadNs - m.threadNs
+		known := m.threadNs != unknown
+		m.threadNs = threadNs
+		if known && 0 <= ranNs && ranNs <= passedNs {
+			return ranNs
+		}
+	}
+	return min(passedNs, longestLookNs)
 }
 
 // Charge accounts for n bytes before they are allocated. Nothing is ever credited: what a run allocates in all bounds

@@ -31,8 +31,8 @@ type Machine struct {
 	verbatim bool       // the next error is the script's own
 }
 
-// New returns an interpreter on a clock of monotonic nanoseconds.
-func New(now func() int64) *Machine {
+// New returns an interpreter on the clocks of bound.Attach.
+func New(now, threadNow func() int64) *Machine {
 	m := &Machine{L: vm.NewState(vm.Options{
 		SkipOpenLibs:     true,
 		CallStackSize:    MaxCalls,
@@ -42,7 +42,7 @@ func New(now func() int64) *Machine {
 
 		IncludeGoStackTrace: true, // of panics, for the log
 	})}
-	m.Meter = bound.Attach(m.L, now)
+	m.Meter = bound.Attach(m.L, now, threadNow)
 	m.L.Panic = m.onError
 	m.sealed = m.L.CreateTable(0, 1)
 	m.sealed.Metatable = m.sealed
