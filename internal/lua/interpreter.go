@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strconv"
 
 	vm "github.com/yuin/gopher-lua"
 
@@ -102,8 +103,12 @@ func (in *interpreter) runMain(l *vm.LState) int {
 }
 
 func (in *interpreter) stringTable(list [][]byte) *vm.LTable {
+	if len(list) > machine.MaxElements {
+		in.Meter.End("ERR script has more than " + strconv.Itoa(machine.MaxElements) + " keys or arguments")
+	}
 	t := in.L.CreateTable(len(list), 0)
 	for i, b := range list {
+		in.Meter.Spend(2 + len(b)>>6)
 		in.Meter.Widen(len(b))
 		in.inputBytes += len(b)
 		t.RawSetInt(i+1, vm.LString(b))

@@ -33,6 +33,7 @@ type Machine struct {
 
 // New returns an interpreter on the clocks of bound.Attach.
 func New(now, threadNow func() int64) *Machine {
+	boundArrays()
 	m := &Machine{L: vm.NewState(vm.Options{
 		SkipOpenLibs:     true,
 		CallStackSize:    MaxCalls,
@@ -55,7 +56,7 @@ func (m *Machine) openGlobals() {
 	m.globals, m.env = m.L.CreateTable(0, 40), m.L.CreateTable(0, 1)
 	missing := m.L.CreateTable(0, 1)
 	missing.RawSetString("__index", m.L.NewFunction(func(l *vm.LState) int {
-		m.Raise(l, "Script attempted to access nonexistent global variable '"+message.OneLine(l.Get(2).String())+"'")
+		m.Raise(l, "Script attempted to access nonexistent global variable '"+message.Name(l.Get(2).String())+"'")
 		return 0
 	}))
 	m.globals.Metatable = missing

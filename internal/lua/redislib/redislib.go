@@ -212,9 +212,11 @@ func (lib *Library) sha1hex(l *vm.LState) int {
 	}
 	text := machine.AppendText(nil, l.Get(1))
 	lib.machine.Meter.Charge(len(text) + 2*sha1.Size)
-	lib.machine.Meter.Spend(len(text) >> 4)
-	sum := sha1.Sum(text)
-	l.Push(vm.LString(hex.EncodeToString(sum[:])))
+	sum := sha1.New()
+	for from, to := range lib.machine.Pieces(len(text), 32) {
+		sum.Write(text[from:to])
+	}
+	l.Push(vm.LString(hex.EncodeToString(sum.Sum(nil))))
 	return 1
 }
 
