@@ -243,7 +243,7 @@ func (lib library) unpack(l *vm.LState) int {
 	if n <= 0 {
 		return 0
 	}
-	if n > bound.MaxResults {
+	if n > bound.MaxResults-l.GetTop() {
 		lib.Raise(l, "too many results to unpack")
 	}
 	lib.Meter.Charge(n * 2 * bound.ArgumentBytes)

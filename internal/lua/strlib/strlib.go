@@ -54,7 +54,7 @@ func (lib library) byte(l *vm.LState) int {
 	if n <= 0 {
 		return 0
 	}
-	if n > bound.MaxResults {
+	if n > bound.MaxResults-l.GetTop() {
 		lib.Raise(l, "string slice too long")
 	}
 	lib.Meter.Charge(n * 2 * bound.ArgumentBytes)
