@@ -23,6 +23,10 @@ const (
 	// longestLookNs is the most that counts between two looks where it is not known how long the run had a processor. If
 	// more has passed, others had it: a busy machine must not end scripts that have hardly begun.
 	longestLookNs = int64(10 * time.Millisecond)
+	// movedNs is the most that counts between two looks on different threads: the run was taken off one of them meanwhile.
+	movedNs = int64(time.Millisecond)
+	// clocksDifferNs is how much later the thread's clock may be read than the other one.
+	clocksDifferNs = int64(50 * time.Microsecond)
 	// wallFactor is how much longer than its limit a run may last if others had the processor.
 	wallFactor = 20
 )
@@ -167,8 +171,11 @@ func (m *Meter) sinceLook(nowNs int64) int64 {
 		ranNs := threadNs - m.threadNs
 		known := m.threadNs != unknown
 		m.threadNs = threadNs
-		if known && 0 <= ranNs && ranNs <= passedNs {
-			return ranNs
+		switch {
+		case known && 0 <= ranNs && ranNs <= passedNs+clocksDifferNs:
+			return min(ranNs, passedNs)
+		case known:
+			return min(passedNs, movedNs)
 		}
 	}
 	return min(passedNs, longestLookNs)

@@ -78,8 +78,8 @@ func TestThreadTime(t *testing.T) {
 	}{
 		{"others had the processor, in small pieces", []look{{5 * ms, ms}, {5 * ms, ms}, {5 * ms, ms}, {9 * ms, ms}, {9 * ms, ms}, {9 * ms, ms}, {9 * ms, ms}, {9 * ms, ms}}, false},
 		{"its own time", []look{{5 * ms, 5 * ms}, {25 * ms, 15 * ms}, {1, 1}}, true},
-		{"on another thread, which had less", []look{{0, 0}, {5 * ms, -30 * ms}, {5 * ms, ms}, {9 * ms, 9 * ms}, {6 * ms, 5*ms + 1}}, true},
-		{"on another thread, which had more", []look{{0, 0}, {5 * ms, 30 * ms}, {15 * ms, 30 * ms}, {5 * ms, 5 * ms}, {1, 1}}, true},
+		{"on another thread, which had less", []look{{0, 0}, {5 * ms, -30 * ms}, {5 * ms, 5 * ms}, {9 * ms, 9 * ms}, {6 * ms, 5*ms + 1}}, true},
+		{"on another thread, which had more", []look{{0, 0}, {5 * ms, 30 * ms}, {15 * ms, 30 * ms}, {18 * ms, 18 * ms}, {1, 1}}, true},
 		{"others had the processor before the first look", []look{{200 * ms, ms}, {10 * ms, 10 * ms}, {ms, 1}}, true},
 		{"others had it for too long", []look{{399 * ms, 0}, {2 * ms, 0}}, true},
 	} {
