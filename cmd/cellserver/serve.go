@@ -182,7 +182,10 @@ func (o *options) scripts(now func() int64, cacheBytes int64) *lua.Engine {
 	if !o.lua {
 		return nil
 	}
-	return lua.New(lua.Config{Now: now, TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes, MaxCacheBytes: int(cacheBytes)})
+	return lua.New(lua.Config{
+		Now: now, ThreadNow: lua.ThreadClock(), TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes,
+		MaxCacheBytes: int(cacheBytes),
+	})
 }
 
 func (o *options) limits() server.Limits {

@@ -155,7 +155,8 @@ func scriptRows() []*Command {
 		{
 			Name: "load", Arity: 3, Flags: FlagNoScript | FlagStale | FlagNotWithKeys, Categories: category, Long: true,
 			Since: "2.6.0", Complexity: "O(N) in the length of the script", Summary: "Caches a script for EVALSHA",
-			Args: []Arg{{Name: "script", Type: "string"}},
+			Differs: "At most 10,000 scripts: the longest unused are forgotten.",
+			Args:    []Arg{{Name: "script", Type: "string"}},
 		},
 	}
 }

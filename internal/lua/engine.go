@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/machine"
 	"cellserver/internal/lua/message"
 	"cellserver/internal/lua/redislib"
@@ -19,9 +20,14 @@ import (
 // Host is what a script can reach.
 type Host = redislib.Host
 
+// ThreadClock returns what Config needs to hold a run to the processor time that it has had, and nil where the system does
+// not tell.
+func ThreadClock() func() int64 { return bound.ThreadClock() }
+
 // Config bounds an Engine. A zero means the default, except for the clock, which is required.
 type Config struct {
 	Now            func() int64  // monotonic nanoseconds
+	ThreadNow      func() int64  // nanoseconds of processor time that the calling thread has had; without it, a run's are estimated
 	TimeLimit      time.Duration // of a run; 50 ms
 	MaxMemoryBytes int           // what a run may allocate in all, garbage included; 16 MiB
 	MaxReplyBytes  int           // of a run's reply; 8 MiB
@@ -33,7 +39,7 @@ type Config struct {
 
 // Engine compiles, caches and runs scripts.
 type Engine struct {
-	now            func() int64
+	now, threadNow func() int64
 	timeLimit      time.Duration
 	maxMemoryBytes int
 	maxReplyBytes  int
@@ -63,6 +69,7 @@ func New(c Config) *Engine {
 	}
 	return &Engine{
 		now:            c.Now,
+		threadNow:      c.ThreadNow,
 		timeLimit:      c.TimeLimit,
 		maxMemoryBytes: c.MaxMemoryBytes,
 		maxReplyBytes:  c.MaxReplyBytes,
@@ -135,7 +142,7 @@ func (e *EndError) Error() string { return e.Reason }
 func (e *Engine) RunWithin(ctx context.Context, a *Allowance, s *Script, keys, argv [][]byte, host Host, resp3 bool, buf []byte) (reply []byte, err error) {
 	in, _ := e.idle.Get().(*interpreter)
 	if in == nil {
-		in = newInterpreter(e.now)
+		in = newInterpreter(e.now, e.threadNow)
 	}
 	in.begin(ctx, e, *a, s, host, resp3, buf)
 	e.enter(in)

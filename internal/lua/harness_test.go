@@ -20,6 +20,11 @@ func (h *fakeHost) Log(level int, message string) {
 	h.log = append(h.log, strconv.Itoa(level)+" "+message)
 }
 
+func (h *fakeHost) Allows(args [][]byte) (allowed, known bool) {
+	name := string(args[0])
+	return name == "get", name == "get" || name == "set"
+}
+
 func (h *fakeHost) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 	h.calls++
 	if h.onCall != nil {
@@ -70,7 +75,7 @@ func eval(e *Engine, h Host, source string, keys, argv [][]byte) (string, error)
 }
 
 func newEngine(c Config) *Engine {
-	c.Now = clock()
+	c.Now, c.ThreadNow = clock(), ThreadClock()
 	return New(c)
 }
 

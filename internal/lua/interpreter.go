@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strconv"
 
 	vm "github.com/yuin/gopher-lua"
 
@@ -40,8 +41,8 @@ type interpreter struct {
 	inputBytes    int // of KEYS and ARGV
 }
 
-func newInterpreter(now func() int64) *interpreter {
-	m := machine.New(now)
+func newInterpreter(now, threadNow func() int64) *interpreter {
+	m := machine.New(now, threadNow)
 	baselib.Open(m)
 	operators.OpenMetatables(m, strlib.Open(m))
 	tablelib.Open(m)
@@ -103,8 +104,12 @@ func (in *interpreter) runMain(l *vm.LState) int {
 }
 
 func (in *interpreter) stringTable(list [][]byte) *vm.LTable {
+	if len(list) > machine.MaxElements {
+		in.Meter.End("ERR script has more than " + strconv.Itoa(machine.MaxElements) + " keys or arguments")
+	}
 	t := in.L.CreateTable(len(list), 0)
 	for i, b := range list {
+		in.Meter.Spend(2 + len(b)>>6)
 		in.Meter.Widen(len(b))
 		in.inputBytes += len(b)
 		t.RawSetInt(i+1, vm.LString(b))

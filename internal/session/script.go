@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"cellserver/internal/acl"
 	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/lua"
@@ -380,6 +381,19 @@ func (h scriptHost) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 	s.dispatch(args)
 	s.flush()
 	return s.w.Buf
+}
+
+// Allows implements lua.Host. It leaves nothing in ACL LOG.
+func (h scriptHost) Allows(args [][]byte) (allowed, known bool) {
+	c, err := h.s.find(args)
+	if err != nil {
+		return false, false
+	}
+	if h.s.user == nil || h.s.user.Unrestricted() || c.Flags&catalog.FlagNoAuth != 0 {
+		return true, true
+	}
+	reason, _ := c.Check(h.s.user, args)
+	return reason == acl.Allowed, true
 }
 
 // Log implements lua.Host. The line is written when the script has let go of its keys.

@@ -196,8 +196,8 @@ func (lib library) tonumber(l *vm.LState) int {
 	if base < 2 || base > 36 {
 		lib.RaiseArgument(l, 2, "base out of range")
 	}
-	lib.Meter.Spend(len(text) >> 4)
-	if f, ok := number.ParseBase(text, base); ok {
+	lib.Meter.Spend(min(len(text), machine.MaxNumberBytes) >> 2)
+	if f, ok := number.ParseBase(text[:min(len(text), machine.MaxNumberBytes+1)], base); ok && len(text) <= machine.MaxNumberBytes {
 		l.Push(vm.LNumber(f))
 	} else {
 		l.Push(vm.LNil)
@@ -243,12 +243,12 @@ func (lib library) unpack(l *vm.LState) int {
 	if n <= 0 {
 		return 0
 	}
-	if n > bound.MaxResults {
+	if n > bound.MaxResults-l.GetTop() {
 		lib.Raise(l, "too many results to unpack")
 	}
 	lib.Meter.Charge(n * 2 * bound.ArgumentBytes)
 	for i := from; i <= to; i++ {
-		l.Push(t.RawGetInt(i))
+		l.Push(machine.Element(t, i))
 	}
 	return n
 }

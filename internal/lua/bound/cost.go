@@ -9,5 +9,5 @@ const (
 	ArgumentBytes = 16 // of a value on the stack
 )
 
-// MaxResults is how many results a function may have, about Redis's 8,000 less what its stack holds.
-const MaxResults = 7900
+// MaxResults is how many arguments and results together a function may have, as in Redis.
+const MaxResults = 8000

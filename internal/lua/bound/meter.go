@@ -20,12 +20,16 @@ const (
 	// politeAfterNs is what a run may take before it lets the system's other threads go first, too. From then on it gets
 	// a processor only when nobody else has a use for it, which would make many a short script late for nothing.
 	politeAfterNs = int64(300 * time.Microsecond)
-	// longestLookNs is the most that counts between two looks. If more has passed, others had the processor: a busy
-	// machine must not end scripts that have hardly begun.
+	// longestLookNs is the most that counts between two looks where it is not known how long the run had a processor. If
+	// more has passed, others had it: a busy machine must not end scripts that have hardly begun.
 	longestLookNs = int64(10 * time.Millisecond)
 	// heldLookNs is that for a run that others wait for, whose limit is less than the time for which a busy machine may
 	// take its processor away.
 	heldLookNs = int64(time.Millisecond)
+	// movedNs is the most that counts between two looks on different threads: the run was taken off one of them meanwhile.
+	movedNs = int64(time.Millisecond)
+	// clocksDifferNs is how much later the thread's clock may be read than the other one.
+	clocksDifferNs = int64(50 * time.Microsecond)
 	// wallFactor is how much longer than its limit a run may last if others had the processor.
 	wallFactor = 20
 )
@@ -40,8 +44,10 @@ type Meter struct {
 	usedBytes, maxBytes int
 
 	now         func() int64
+	threadNow   func() int64 // the processor time of the calling thread; nil where that is not known
 	startNs     int64
 	ranNs       int64 // what counts against limitNs
+	threadNs    int64 // by threadNow, at the last look; or unknown
 	lastLookNs  int64 // after startNs, as the next
 	lastYieldNs int64
 	limitNs     int64
@@ -56,9 +62,10 @@ type Meter struct {
 	l       *vm.LState
 }
 
-// Attach returns a meter that the interpreter asks from now on. The clock gives monotonic nanoseconds.
-func Attach(l *vm.LState, now func() int64) *Meter {
-	m := &Meter{l: l, now: now}
+// Attach returns a meter that the interpreter asks from now on. The clocks give monotonic nanoseconds, the second one the
+// processor time of the calling thread; it may be nil.
+func Attach(l *vm.LState, now, threadNow func() int64) *Meter {
+	m := &Meter{l: l, now: now, threadNow: threadNow}
 	l.SetContext(m)
 	return m
 }
@@ -69,6 +76,7 @@ func (m *Meter) Begin(gone <-chan struct{}, limit time.Duration, maxBytes int) {
 	m.usedBytes, m.maxBytes = 0, maxBytes
 	m.startNs, m.limitNs = m.now(), int64(limit)
 	m.ranNs, m.lastLookNs, m.lastYieldNs = 0, 0, 0
+	m.threadNs = unknown // reading it costs a third of what a short run takes
 	m.kill.Store(false)
 	m.gone = gone
 	m.ended, m.endedAt = "", 0
@@ -83,7 +91,11 @@ func (m *Meter) Terms(held bool, limit time.Duration, hint string) {
 
 // Ran is how much the run has taken of its limit.
 func (m *Meter) Ran() time.Duration {
-	return time.Duration(m.ranNs + m.sinceLook(m.now()-m.startNs))
+	nowNs := m.now() - m.startNs
+	if m.threadNs == unknown { // a short run, for which reading it would cost too much
+		return time.Duration(m.ranNs + min(nowNs-m.lastLookNs, m.longestNs()))
+	}
+	return time.Duration(m.ranNs + m.sinceLook(nowNs))
 }
 
 // Kill ends the run at its next look at the clock.
@@ -157,16 +169,46 @@ func (m *Meter) look() {
 		yield(m.ranNs > politeAfterNs && nowNs-m.ranNs < m.limitNs)
 		nowNs = m.now() - m.startNs
 		m.lastYieldNs = nowNs
+		m.readThread()
 	}
 	m.lastLookNs = nowNs
 }
 
-// sinceLook is what counts of the time since the last look.
-func (m *Meter) sinceLook(nowNs int64) int64 {
-	if m.held {
-		return min(nowNs-m.lastLookNs, heldLookNs)
+// unknown is a thread's time that was not read.
+const unknown = -1
+
+func (m *Meter) readThread() {
+	if m.threadNow != nil {
+		m.threadNs = m.threadNow()
 	}
-	return min(nowNs-m.lastLookNs, longestLookNs)
+}
+
+// sinceLook is what the run has had of a processor since the last look: as much as its thread, as long as that is the same
+// one. Of another one the figure is about something else, which shows where it is negative or longer than the time that
+// has passed; and it is never more than that.
+func (m *Meter) sinceLook(nowNs int64) int64 {
+	passedNs := nowNs - m.lastLookNs
+	if m.threadNow != nil {
+		threadNs := m.threadNow()
+		ranNs := threadNs - m.threadNs
+		known := m.threadNs != unknown
+		m.threadNs = threadNs
+		switch {
+		case known && 0 <= ranNs && ranNs <= passedNs+clocksDifferNs:
+			return min(ranNs, passedNs)
+		case known:
+			return min(passedNs, movedNs)
+		}
+	}
+	return min(passedNs, m.longestNs())
+}
+
+// longestNs is the most that counts of a time in which it is not known how long the run had a processor.
+func (m *Meter) longestNs() int64 {
+	if m.held {
+		return heldLookNs
+	}
+	return longestLookNs
 }
 
 // Charge accounts for n bytes before they are allocated. Nothing is ever credited: what a run allocates in all bounds

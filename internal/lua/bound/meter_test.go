@@ -18,7 +18,7 @@ type run struct {
 
 func begin(limit time.Duration) *run {
 	r := &run{nowNs: 1e9}
-	r.Meter = Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { return r.nowNs })
+	r.Meter = Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { return r.nowNs }, nil)
 	r.Begin(nil, limit, maxBytes)
 	return r
 }
@@ -67,10 +67,43 @@ func TestTime(t *testing.T) {
 	}
 }
 
+// TestThreadTime: what counts is what the thread has had of a processor, as far as it can be known; the wall's bound stays.
+func TestThreadTime(t *testing.T) {
+	const ms = time.Millisecond
+	type look struct{ passed, thread time.Duration }
+	for _, c := range []struct {
+		name  string
+		looks []look // one after the other; only the last one ends the run
+		ends  bool
+	}{
+		{"others had the processor, in small pieces", []look{{5 * ms, ms}, {5 * ms, ms}, {5 * ms, ms}, {9 * ms, ms}, {9 * ms, ms}, {9 * ms, ms}, {9 * ms, ms}, {9 * ms, ms}}, false},
+		{"its own time", []look{{5 * ms, 5 * ms}, {25 * ms, 15 * ms}, {1, 1}}, true},
+		{"on another thread, which had less", []look{{0, 0}, {5 * ms, -30 * ms}, {5 * ms, 5 * ms}, {9 * ms, 9 * ms}, {6 * ms, 5*ms + 1}}, true},
+		{"on another thread, which had more", []look{{0, 0}, {5 * ms, 30 * ms}, {15 * ms, 30 * ms}, {18 * ms, 18 * ms}, {1, 1}}, true},
+		{"others had the processor before the first look", []look{{200 * ms, ms}, {10 * ms, 10 * ms}, {ms, 1}}, true},
+		{"others had it for too long", []look{{399 * ms, 0}, {2 * ms, 0}}, true},
+	} {
+		r := begin(20 * ms)
+		threadNs := int64(100 * ms)
+		r.threadNow = func() int64 { return threadNs }
+		r.Begin(nil, 20*ms, maxBytes)
+		for i, l := range c.looks {
+			threadNs += int64(l.thread)
+			want := ""
+			if c.ends && i == len(c.looks)-1 {
+				want = "ERR script ran longer than 20 ms and was ended; see --lua-time-limit"
+			}
+			if got := r.look(l.passed); got != want {
+				t.Errorf("%s: look %d: ended by %q, want %q", c.name, i, got, want)
+			}
+		}
+	}
+}
+
 // TestClockIsReadSeldom holds that an instruction is cheap: the clock is read once in a thousand.
 func TestClockIsReadSeldom(t *testing.T) {
 	readings := 0
-	m := Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 })
+	m := Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 }, nil)
 	m.Begin(nil, time.Second, maxBytes)
 	for range 10 * lookEvery {
 		m.Done()
@@ -132,7 +165,7 @@ func TestLongThingsCost(t *testing.T) {
 		want int // instructions until a look
 	}{{0, 1000}, {1023, 1000}, {1024, 500}, {1 << 20, 1}} {
 		readings := 0
-		m := Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 })
+		m := Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 }, nil)
 		m.Begin(nil, time.Second, maxBytes)
 		m.Widen(c.n)
 		got := 0

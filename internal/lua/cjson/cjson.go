@@ -11,6 +11,9 @@ import (
 // maxDepth is cjson's default, both ways.
 const maxDepth = 1000
 
+// bytesPerUnit is how many bytes of a text are read or written in the time of an instruction.
+const bytesPerUnit = 8
+
 type library struct {
 	*machine.Machine
 	null *vm.LUserData

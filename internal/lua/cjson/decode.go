@@ -36,8 +36,18 @@ func (lib library) decode(l *vm.LState) int {
 }
 
 func (d *decoder) blanks() {
-	for d.i < len(d.src) && strings.IndexByte(" \t\n\r", d.src[d.i]) >= 0 {
-		d.i++
+	for d.i < len(d.src) && isBlank(d.src[d.i]) {
+		d.advance()
+	}
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+// advance goes on by a byte.
+func (d *decoder) advance() {
+	d.i++
+	if d.i%bytesPerUnit == 0 {
+		d.Meter.Spend(1)
 	}
 }
 
@@ -116,16 +126,14 @@ func (d *decoder) word(w string) bool {
 }
 
 func (d *decoder) number() vm.LValue {
-	end := d.i
-	for end < len(d.src) && isNumeric(d.src[end]) {
-		end++
+	from := d.i
+	for d.i < len(d.src) && isNumeric(d.src[d.i]) {
+		d.advance()
 	}
-	d.Meter.Spend((end - d.i) >> 3)
-	f, ok := number.Parse(d.src[d.i:end])
+	f, ok := d.ToNumber(vm.LString(d.src[from:d.i]))
 	if !ok {
-		d.complain("value", "invalid token", d.i)
+		d.complain("value", "invalid token", from)
 	}
-	d.i = end
 	return vm.LNumber(f)
 }
 
@@ -196,7 +204,7 @@ func (d *decoder) text(what string) vm.LValue {
 	d.i++
 	from := d.i
 	for d.i < len(d.src) && d.src[d.i] != '"' && d.src[d.i] != '\\' {
-		d.i++
+		d.advance()
 	}
 	d.Meter.Charge(2 * (d.i - from))
 	out := []byte(d.src[from:d.i])
@@ -207,13 +215,13 @@ func (d *decoder) text(what string) vm.LValue {
 		case d.src[d.i] == '"':
 			d.i++
 			d.Meter.Charge(3 * len(out))
-			d.Meter.Spend(len(out) >> 3)
 			return vm.LString(out)
 		case d.src[d.i] == '\\':
+			d.Meter.Spend(1)
 			out = d.escape(out, what)
 		default:
 			out = append(out, d.src[d.i])
-			d.i++
+			d.advance()
 		}
 	}
 }

@@ -121,11 +121,18 @@ func (e *encoder) object(t *vm.LTable, depth int) {
 }
 
 func (e *encoder) text(s string) {
-	const hex = "0123456789abcdef"
 	e.Meter.Charge(2 * len(s))
-	e.Meter.Spend(len(s) >> 4)
 	before := len(e.out)
 	e.out = append(e.out, '"')
+	for from, to := range e.Pieces(len(s), bytesPerUnit) {
+		e.escaped(s[from:to])
+	}
+	e.out = append(e.out, '"')
+	e.Meter.Charge(len(e.out) - before)
+}
+
+func (e *encoder) escaped(s string) {
+	const hex = "0123456789abcdef"
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '"', c == '\\', c == '/':
@@ -146,6 +153,4 @@ func (e *encoder) text(s string) {
 			e.out = append(e.out, c)
 		}
 	}
-	e.out = append(e.out, '"')
-	e.Meter.Charge(len(e.out) - before)
 }

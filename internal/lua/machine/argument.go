@@ -10,13 +10,19 @@ import (
 
 // Arguments of native functions, with Lua's conversions and its words for what is wrong with them.
 
+// MaxNumberBytes is how long a string may be that spells a number: reading one must not take long.
+const MaxNumberBytes = 16 << 10
+
 // ToNumber returns a number, or the one that a string spells.
 func (m *Machine) ToNumber(v vm.LValue) (float64, bool) {
 	switch x := v.(type) {
 	case vm.LNumber:
 		return float64(x), true
 	case vm.LString:
-		m.Meter.Spend(len(x) >> 4)
+		if len(x) > MaxNumberBytes {
+			return 0, false
+		}
+		m.Meter.Spend(len(x) >> 2)
 		return number.Parse(string(x))
 	}
 	return 0, false

@@ -31,8 +31,9 @@ type Machine struct {
 	verbatim bool       // the next error is the script's own
 }
 
-// New returns an interpreter on a clock of monotonic nanoseconds.
-func New(now func() int64) *Machine {
+// New returns an interpreter on the clocks of bound.Attach.
+func New(now, threadNow func() int64) *Machine {
+	boundArrays()
 	m := &Machine{L: vm.NewState(vm.Options{
 		SkipOpenLibs:     true,
 		CallStackSize:    MaxCalls,
@@ -42,7 +43,7 @@ func New(now func() int64) *Machine {
 
 		IncludeGoStackTrace: true, // of panics, for the log
 	})}
-	m.Meter = bound.Attach(m.L, now)
+	m.Meter = bound.Attach(m.L, now, threadNow)
 	m.L.Panic = m.onError
 	m.sealed = m.L.CreateTable(0, 1)
 	m.sealed.Metatable = m.sealed
@@ -55,7 +56,7 @@ func (m *Machine) openGlobals() {
 	m.globals, m.env = m.L.CreateTable(0, 40), m.L.CreateTable(0, 1)
 	missing := m.L.CreateTable(0, 1)
 	missing.RawSetString("__index", m.L.NewFunction(func(l *vm.LState) int {
-		m.Raise(l, "Script attempted to access nonexistent global variable '"+message.OneLine(l.Get(2).String())+"'")
+		m.Raise(l, "Script attempted to access nonexistent global variable '"+message.Name(l.Get(2).String())+"'")
 		return 0
 	}))
 	m.globals.Metatable = missing

@@ -3,14 +3,22 @@ package machine
 import (
 	"iter"
 	"math"
+	"sync"
 
 	vm "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
 )
 
-// maxArrayIndex is gopher-lua's; elements at higher indices are hashed.
-const maxArrayIndex = 1 << 26
+// maxArrayIndex bounds the arrays of tables, which gopher-lua fills with nils up to the highest index: elements from here on
+// are hashed. No run of 16 MiB has a longer array in which there are no gaps.
+const maxArrayIndex = 1 << 19
+
+// MaxElements is how many elements a table's array may have.
+const MaxElements = maxArrayIndex - 1
+
+// boundArrays tells gopher-lua, which knows one bound for all interpreters.
+var boundArrays = sync.OnceFunc(func() { vm.MaxArrayIndex = maxArrayIndex })
 
 // Seal makes a table one that scripts cannot change.
 func (m *Machine) Seal(t *vm.LTable) { t.Metatable = m.sealed }
@@ -78,8 +86,26 @@ func (m *Machine) setElement(t *vm.LTable, i int, value vm.LValue) {
 	} else if n := t.MaxN(); i > n {
 		m.Meter.Charge((i - n) * bound.ElementBytes)
 		m.Meter.AddHoles(i - n - 1)
+		m.fill(t, n, i)
 	}
 	t.RawSetInt(i, value)
+}
+
+// fill makes an array reach from the n-th element to the i-th, piece by piece if that is far.
+func (m *Machine) fill(t *vm.LTable, n, i int) {
+	const piece, bytesPerUnit = 1 << 10, 4
+	for n += piece; n < i; n += piece {
+		m.Meter.Spend(piece / bytesPerUnit)
+		t.RawSetInt(n, vm.LNil)
+	}
+}
+
+// Element returns the i-th element of a table, wherever it is.
+func Element(t *vm.LTable, i int) vm.LValue {
+	if i < maxArrayIndex {
+		return t.RawGetInt(i)
+	}
+	return t.RawGet(vm.LNumber(i))
 }
 
 // NewTagged makes a table of one field that says what the value is, as Redis does with replies.

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"iter"
+
 	vm "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/number"
@@ -32,6 +34,21 @@ func AppendText(b []byte, v vm.LValue) []byte {
 		return number.Append(b, float64(x))
 	}
 	return b
+}
+
+// Pieces goes through n bytes in pieces of some 10 microseconds, each of which it spends before: bytesPerUnit is how many
+// take as long as an instruction.
+func (m *Machine) Pieces(n, bytesPerUnit int) iter.Seq2[int, int] {
+	const piece = 8 << 10
+	return func(yield func(from, to int) bool) {
+		for from := 0; from < n; from += piece {
+			to := min(from+piece, n)
+			m.Meter.Spend((to - from) / bytesPerUnit)
+			if !yield(from, to) {
+				return
+			}
+		}
+	}
 }
 
 // PushText pushes a string that was made, and charges for it.

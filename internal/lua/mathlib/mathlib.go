@@ -45,7 +45,7 @@ func (lib library) openMath() {
 		}
 	}
 	for name, f := range map[string]func(a, b float64) float64{
-		"atan2": math.Atan2, "fmod": math.Mod, "mod": math.Mod, "pow": math.Pow,
+		"atan2": math.Atan2, "fmod": lib.remainder, "mod": lib.remainder, "pow": math.Pow,
 	} {
 		functions[name] = func(l *vm.LState) int {
 			l.Push(vm.LNumber(f(lib.CheckNumber(l, 1), lib.CheckNumber(l, 2))))
@@ -55,6 +55,14 @@ func (lib library) openMath() {
 	t := lib.OpenLibrary("math", functions)
 	t.RawSetString("pi", vm.LNumber(math.Pi))
 	t.RawSetString("huge", vm.LNumber(math.Inf(1)))
+}
+
+// remainder takes a step for each bit by which its operands differ in size.
+func (lib library) remainder(a, b float64) float64 {
+	_, sizeA := math.Frexp(a)
+	_, sizeB := math.Frexp(b)
+	lib.Meter.Spend(max(sizeA-sizeB, 0) >> 1)
+	return math.Mod(a, b)
 }
 
 func (lib library) frexp(l *vm.LState) int {

@@ -58,6 +58,12 @@ func InScript(text, sha1 string, line int) string {
 	return text + " script: " + sha1 + ", on @" + Chunk + ":" + strconv.Itoa(line) + "."
 }
 
+// Name returns a name that a script has made as it is fit for a message.
+func Name(s string) string {
+	const most = 256
+	return OneLine(s[:min(len(s), most)])
+}
+
 // OneLine returns s without line ends: no script forges a second reply.
 func OneLine(s string) string {
 	if strings.ContainsAny(s, "\r\n") {

@@ -50,7 +50,7 @@ func (c *Call) Args(args, keys, argv [][]byte) ([][]byte, bool) {
 		var value []byte
 		switch a.from {
 		case fromAllArgv:
-			if len(argv) > bound.MaxResults {
+			if len(argv) >= bound.MaxResults {
 				return args, false
 			}
 			args = append(args, argv...)

@@ -280,12 +280,12 @@ func (m *Matcher) itemEnd(p int) int {
 		if p >= len(m.pat) {
 			m.fail("malformed pattern (missing ']')")
 		}
+		m.meter.Spend(1)
 		p++
 		if m.pat[p-1] == '%' {
 			p++
 		}
 	}
-	m.meter.Spend(1)
 	return p + 1
 }
 

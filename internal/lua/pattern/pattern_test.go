@@ -13,7 +13,7 @@ import (
 
 // find looks for a pattern, and returns the captures, or the problem.
 func find(src, pat string) (found []string, problem string) {
-	meter := bound.Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { return 0 })
+	meter := bound.Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { return 0 }, nil)
 	meter.Begin(nil, time.Second, 1<<20)
 	defer func() {
 		if p := recover(); p != nil {

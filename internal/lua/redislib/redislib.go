@@ -34,6 +34,8 @@ type Host interface {
 	// Call executes a command and appends its reply to buf, in RESP3 if that is asked for. An error reply is a reply.
 	// The arguments are valid during the call only.
 	Call(args [][]byte, resp3 bool, buf []byte) []byte
+	// Allows reports whether the user of the script may execute a command, and whether there is one of that name.
+	Allows(args [][]byte) (allowed, known bool)
 	// Log takes a line of redis.log; the level is one of Redis's, 0 (debug) to 3 (warning).
 	Log(level int, message string)
 }
@@ -55,6 +57,7 @@ func Open(m *machine.Machine) *Library {
 	t := m.OpenLibrary("redis", machine.Functions{
 		"call":               lib.call,
 		"pcall":              lib.pcall,
+		"acl_check_cmd":      lib.aclCheck,
 		"error_reply":        func(l *vm.LState) int { return lib.taggedReply(l, "err") },
 		"status_reply":       func(l *vm.LState) int { return lib.taggedReply(l, "ok") },
 		"log":                lib.log,
@@ -101,6 +104,19 @@ func (lib *Library) call(l *vm.LState) int {
 func (lib *Library) pcall(l *vm.LState) int {
 	v, _ := lib.command(l)
 	l.Push(v)
+	return 1
+}
+
+// aclCheck is redis.acl_check_cmd.
+func (lib *Library) aclCheck(l *vm.LState) int {
+	if problem := lib.collectArgs(l); problem != "" {
+		lib.throwReply(l, problem)
+	}
+	allowed, known := lib.host.Allows(lib.args)
+	if !known {
+		lib.throwReply(l, "ERR Invalid command passed to redis.acl_check_cmd()")
+	}
+	l.Push(vm.LBool(allowed))
 	return 1
 }
 
@@ -228,9 +244,11 @@ func (lib *Library) sha1hex(l *vm.LState) int {
 	}
 	text := machine.AppendText(nil, l.Get(1))
 	lib.machine.Meter.Charge(len(text) + 2*sha1.Size)
-	lib.machine.Meter.Spend(len(text) >> 4)
-	sum := sha1.Sum(text)
-	l.Push(vm.LString(hex.EncodeToString(sum[:])))
+	sum := sha1.New()
+	for from, to := range lib.machine.Pieces(len(text), 32) {
+		sum.Write(text[from:to])
+	}
+	l.Push(vm.LString(hex.EncodeToString(sum.Sum(nil))))
 	return 1
 }
 

@@ -2,6 +2,8 @@
 package reply
 
 import (
+	"bytes"
+
 	vm "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
@@ -29,12 +31,10 @@ func Read(m *machine.Machine, buf []byte) (v vm.LValue, ok bool) {
 
 // line takes a line off the buffer, without its end.
 func (r *reader) line() []byte {
-	for i := 1; i < len(r.buf); i++ {
-		if r.buf[i] == '\n' && r.buf[i-1] == '\r' {
-			line := r.buf[:i-1]
-			r.buf = r.buf[i+1:]
-			return line
-		}
+	if i := bytes.Index(r.buf, []byte("\r\n")); i >= 0 {
+		line := r.buf[:i]
+		r.buf = r.buf[i+2:]
+		return line
 	}
 	r.bad = true
 	r.buf = nil

@@ -105,8 +105,8 @@ func (w *writer) count(t *vm.LTable) int {
 	n := 0
 	for range machine.Pairs(t) {
 		n++
+		w.Meter.Spend(2)
 	}
-	w.Meter.Spend(n)
 	return n
 }
 
@@ -114,8 +114,8 @@ func (w *writer) array(t *vm.LTable, depth int) {
 	n := 0
 	for t.RawGetInt(n+1) != vm.LNil {
 		n++
+		w.Meter.Spend(1)
 	}
-	w.Meter.Spend(n)
 	w.out.Array(n)
 	for i := 1; i <= n; i++ {
 		w.value(t.RawGetInt(i), depth+1)

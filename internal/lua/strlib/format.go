@@ -159,6 +159,13 @@ func (d directive) pad(out []byte, s string) []byte {
 func (lib library) appendQuoted(out []byte, s string) []byte {
 	lib.Meter.Charge(2 * len(s))
 	out = append(out, '"')
+	for from, to := range lib.Pieces(len(s), bytesPerUnit) {
+		out = appendEscaped(out, s[from:to])
+	}
+	return append(out, '"')
+}
+
+func appendEscaped(out []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; c {
 		case '"', '\\', '\n':
@@ -171,5 +178,5 @@ func (lib library) appendQuoted(out []byte, s string) []byte {
 			out = append(out, c)
 		}
 	}
-	return append(out, '"')
+	return out
 }

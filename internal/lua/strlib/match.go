@@ -19,9 +19,8 @@ func (lib library) matcher(l *vm.LState, src, pat string) *pattern.Matcher {
 func (lib library) find(l *vm.LState, find bool) int {
 	s, pat := lib.CheckString(l, 1), lib.CheckString(l, 2)
 	from := min(max(position(lib.OptInt(l, 3, 1), len(s))-1, 0), len(s))
-	if find && (vm.LVAsBool(l.Get(4)) || !strings.ContainsAny(pat, "^$*+?.([%-")) {
-		lib.Meter.Spend(len(s) >> 3)
-		i := strings.Index(s[from:], pat)
+	if find && (vm.LVAsBool(l.Get(4)) || !lib.isPattern(pat)) {
+		i := lib.index(s[from:], pat)
 		if i < 0 {
 			l.Push(vm.LNil)
 			return 1
@@ -47,6 +46,52 @@ func (lib library) find(l *vm.LState, find bool) int {
 	}
 	l.Push(vm.LNil)
 	return 1
+}
+
+// isPattern reports whether a text means more than itself.
+func (lib library) isPattern(pat string) bool {
+	for from, to := range lib.Pieces(len(pat), bytesPerUnit) {
+		if strings.ContainsAny(pat[from:to], "^$*+?.([%-") {
+			return true
+		}
+	}
+	return false
+}
+
+// index is strings.Index within the bounds of a run: it looks for the beginning of a long text first, window by window.
+func (lib library) index(s, text string) int {
+	const beginning = 1 << 10
+	if len(text) == 0 {
+		return 0
+	}
+	first := text[:min(len(text), beginning)]
+	for from, to := range lib.Pieces(len(s), bytesPerUnit) {
+		window := s[:min(to+len(first)-1, len(s))]
+		for at := from; ; at++ {
+			i := strings.Index(window[at:], first)
+			if i < 0 {
+				break
+			}
+			at += i
+			if len(first) == len(text) || lib.hasPrefix(s[at:], text) {
+				return at
+			}
+		}
+	}
+	return -1
+}
+
+func (lib library) hasPrefix(s, text string) bool {
+	if len(s) < len(text) {
+		return false
+	}
+	lib.Meter.Spend(1)
+	for from, to := range lib.Pieces(len(text), 4*bytesPerUnit) {
+		if s[from:to] != text[from:to] {
+			return false
+		}
+	}
+	return true
 }
 
 // capture is the i-th capture of a match, a text or a position.
@@ -88,8 +133,10 @@ func (lib library) gmatch(l *vm.LState) int {
 func (lib library) gsub(l *vm.LState) int {
 	s, pat := lib.CheckString(l, 1), lib.CheckString(l, 2)
 	by := l.Get(3)
-	switch by.(type) {
-	case vm.LString, vm.LNumber, *vm.LTable, *vm.LFunction:
+	switch x := by.(type) {
+	case vm.LNumber:
+		by = vm.LString(number.Format(float64(x)))
+	case vm.LString, *vm.LTable, *vm.LFunction:
 	default:
 		lib.RaiseArgument(l, 3, "string/function/table expected")
 	}
@@ -136,8 +183,8 @@ func (lib library) appendReplacement(l *vm.LState, out []byte, m *pattern.Matche
 		l.Call(n, 1)
 		v = l.Get(-1)
 		l.Pop(1)
-	default:
-		return lib.appendTemplate(out, m, string(machine.AppendText(nil, by)))
+	case vm.LString:
+		return lib.appendTemplate(out, m, string(x))
 	}
 	if vm.LVIsFalse(v) {
 		return append(out, m.Whole()...)

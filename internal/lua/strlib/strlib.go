@@ -13,6 +13,9 @@ import (
 
 type library struct{ *machine.Machine }
 
+// bytesPerUnit is how many bytes a loop over a string handles in the time of an instruction.
+const bytesPerUnit = 16
+
 // Open makes the table string global, and returns it.
 func Open(m *machine.Machine) *vm.LTable {
 	lib := library{m}
@@ -51,7 +54,7 @@ func (lib library) byte(l *vm.LState) int {
 	if n <= 0 {
 		return 0
 	}
-	if n > bound.MaxResults {
+	if n > bound.MaxResults-l.GetTop() {
 		lib.Raise(l, "string slice too long")
 	}
 	lib.Meter.Charge(n * 2 * bound.ArgumentBytes)
@@ -79,12 +82,13 @@ func (lib library) mapBytes(l *vm.LState, from, to byte) int {
 	s := lib.CheckString(l, 1)
 	lib.Meter.Charge(len(s))
 	b := []byte(s)
-	for i, c := range b {
-		if from <= c && c <= to {
-			b[i] = c ^ 0x20
+	for i, end := range lib.Pieces(len(b), bytesPerUnit) {
+		for ; i < end; i++ {
+			if c := b[i]; from <= c && c <= to {
+				b[i] = c ^ 0x20
+			}
 		}
 	}
-	lib.Meter.Spend(len(s) >> 4)
 	return lib.PushText(l, b)
 }
 
@@ -104,10 +108,11 @@ func (lib library) reverse(l *vm.LState) int {
 	s := lib.CheckString(l, 1)
 	lib.Meter.Charge(len(s))
 	b := make([]byte, len(s))
-	for i := range b {
-		b[i] = s[len(s)-1-i]
+	for i, end := range lib.Pieces(len(b), bytesPerUnit) {
+		for ; i < end; i++ {
+			b[i] = s[len(s)-1-i]
+		}
 	}
-	lib.Meter.Spend(len(s) >> 4)
 	return lib.PushText(l, b)
 }
 

@@ -34,7 +34,7 @@ func (lib library) concat(l *vm.LState) int {
 	to := lib.OptLen(l, 4, t)
 	var out []byte
 	for i := from; i <= to; i++ {
-		v := t.RawGetInt(i)
+		v := machine.Element(t, i)
 		if !machine.IsText(v) {
 			lib.Raise(l, "invalid value ("+v.Type().String()+") at index "+strconv.Itoa(i)+" in table for 'concat'")
 		}
