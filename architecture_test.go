@@ -56,6 +56,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/lua/number",
 		module + "/internal/histogram",
 		module + "/internal/often",
+		module + "/internal/logwriter",
 		module + "/internal/shard",
 		module + "/internal/store/storetest",
 		module + "/internal/store",
