@@ -131,14 +131,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 		return nil, err
 	}
 	a.engine = engine
-	a.server = server.New(server.Config{
-		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
-		Admit:      a.admit,
-		IOThreads:  o.ioThreads,
-		Limits:     o.limits(),
-		Now:        a.now,
-		Log:        log,
-	})
+	a.server = a.newServer()
 	a.prober = &prober{loops: a.server.Probe, shards: func() { a.keys() }, log: log}
 	if o.aclFile != "" {
 		if err := a.engine.ReloadUsers(); err != nil {
@@ -146,6 +139,17 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 		}
 	}
 	return a, nil
+}
+
+func (a *app) newServer() *server.Server {
+	return server.New(server.Config{
+		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
+		Admit:      a.admit,
+		IOThreads:  a.options.ioThreads,
+		Limits:     a.options.limits(),
+		Now:        a.now,
+		Log:        a.log,
+	})
 }
 
 // reading is how CL.THROTTLE's second argument is to be understood.
