@@ -58,6 +58,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/histogram",
 		module + "/internal/often",
 		module + "/internal/memory",
+		module + "/internal/logwriter",
 		module + "/internal/shard",
 		module + "/internal/store/storetest",
 		module + "/internal/store",

@@ -175,8 +175,10 @@ func TestHotKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := bytes.Count(page, []byte("\ncellserver_top_key")); n != len(tt.want) {
-			t.Errorf("%v: %d series, want %d", tt.args, n, len(tt.want))
+		for _, name := range []string{"cellserver_top_key_calls_per_second{", "cellserver_top_key_calls_per_second_error{"} {
+			if n := bytes.Count(page, []byte("\n"+name)); n != len(tt.want) {
+				t.Errorf("%v: %d series of %s, want %d", tt.args, n, name, len(tt.want))
+			}
 		}
 		for _, series := range tt.want {
 			if !bytes.Contains(page, []byte("\n"+series+" ")) {

@@ -132,6 +132,23 @@ func TestSignalsEndItInGoodOrder(t *testing.T) {
 	}
 }
 
+// TestSecondSignalEndsItAtOnce, whatever the graceful shutdown waits for.
+func TestSecondSignalEndsItAtOnce(t *testing.T) {
+	t.Parallel()
+	p := startServer(t, "--enable-debug-command", "yes", "--shutdown-timeout", "1h")
+	if _, err := io.WriteString(p.dial(t), "DEBUG SLEEP 3000\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.Eventually(t, startTimeout, "see the command", func() bool { return p.metric(t, "cellserver_received_bytes_total") > 0 })
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.Eventually(t, startTimeout, "begin to shut down", func() bool { return strings.Contains(p.Log.String(), "shutting down") })
+	if code := p.Stop(t, syscall.SIGTERM); code != -1 {
+		t.Errorf("ended with %d, not by the signal", code)
+	}
+}
+
 func TestSocketOfAKilledServerIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cell.sock")
 	first := startServer(t, "--unixsocket", path)

@@ -140,14 +140,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 	a.engine = engine
 	a.limitClientMemory(&o.maxMemoryClients)
 	a.engine.NewKeys.Limit(o.maxNewKeysPerSecond)
-	a.server = server.New(server.Config{
-		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
-		Admit:      a.admit,
-		IOThreads:  o.ioThreads,
-		Limits:     o.limits(),
-		Now:        a.now,
-		Log:        log,
-	})
+	a.server = a.newServer()
 	a.prober = &prober{loops: a.server.Probe, shards: func() { a.keys() }, log: log}
 	if o.aclFile != "" {
 		if err := a.engine.ReloadUsers(); err != nil {
@@ -167,6 +160,17 @@ func backgroundThreads(ioThreads int) int {
 	}
 	runtime.GOMAXPROCS(ioThreads + 1)
 	return 1
+}
+
+func (a *app) newServer() *server.Server {
+	return server.New(server.Config{
+		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
+		Admit:      a.admit,
+		IOThreads:  a.options.ioThreads,
+		Limits:     a.options.limits(),
+		Now:        a.now,
+		Log:        a.log,
+	})
 }
 
 // reading is how CL.THROTTLE's second argument is to be understood.

@@ -222,6 +222,9 @@ func TestMistakesAboutMetrics(t *testing.T) {
 	}{
 		{[]string{"--metrics-addr", "", "--pprof"}, 2, "--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
 		{free("--metrics-tls-cert", files.cert), 2, "--metrics-tls-cert and --metrics-tls-key require each other; set both"},
+		{[]string{"--metrics-addr", "", "--metrics-allowed-hosts", "a"}, 2, "--pprof and the flags that begin with --metrics require --metrics-addr; set it, such as --metrics-addr 127.0.0.1:9380"},
+		{free("--metrics-allowed-hosts", "cellserver,http://a"), 2, `--metrics-allowed-hosts must be names without a scheme and a port, such as cellserver,metrics.example.com; got "http://a"`},
+		{free("--metrics-allowed-hosts", "a:9380"), 2, `--metrics-allowed-hosts must be names without a scheme and a port, such as cellserver,metrics.example.com; got "a:9380"`},
 		{free("--metrics-token-file", "/no/such"), 1, "cannot read --metrics-token-file /no/such: no such file or directory"},
 		{free("--metrics-token-file", empty), 1, "--metrics-token-file " + empty + " is empty; write the token into it"},
 		{free("--metrics-password-file", noColon), 1, "--metrics-password-file " + noColon + " must be one line of the form user:password"},

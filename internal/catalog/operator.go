@@ -16,7 +16,7 @@ func operatorRows() []*Command {
 				}},
 				{Name: "count", Type: "integer", Token: "COUNT", Optional: true},
 			},
-			Differs: "Not in Redis. Calls are sampled under load, counts decay with a half-life of a minute, and long names are cut. ASKED and DENIED are accepted, too.",
+			Differs: "Not in Redis. Calls are sampled under load, counts decay with a half-life of a minute, long names are cut, and only keys whose rate is at least four times its error are returned: none if all are requested alike. ASKED and DENIED are accepted, too.",
 		},
 		{
 			Name: "latency", Arity: -2, Subs: latencyRows(),

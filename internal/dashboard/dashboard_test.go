@@ -34,14 +34,14 @@ func TestLatencyAndHotKeys(t *testing.T) {
 		return []topkeys.Entry{
 			{Name: "<img src=x onerror=alert(1)>", CallsPerSecond: 12.5, Share: 0.25},
 			{Name: "\"><script>alert(1)</script>\xff\x00", DB: 3},
-			{Name: "long... (#1, 500 bytes)", Cut: true},
+			{Name: "long... (#1, 500 bytes)", Cut: true, CallsPerSecond: 8, Error: 1.5},
 		}
 	}
 	p := New(s)
 	fill(p, 3)
 	body := get(t, p, "/?lang=en&max_burst=1").Body.String()
 	wantText(t, body, `id="chart-latency"`, "median <b>953\u00a0ns<", "99.9 % <b>1.91\u00a0µs<",
-		"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25.0\u00a0%", "None now.", "db 3",
+		"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25.0\u00a0%", "No key stands out now.", "db 3", "<td>8 ± 1.50</td>", "<td>12.5</td>",
 		`&#34;\&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00&#34;`,
 		`href="/?db=0&amp;key=%3Cimg&#43;src%3Dx&#43;onerror%3Dalert%281%29%3E&amp;lang=en&amp;max_burst=1#look"`, `<th scope="row"><bdi class="key">long... (#1, 500 bytes)</bdi></th>`)
 	if strings.Contains(body, "<img") || strings.Count(body, "<script>") != 1 {

@@ -42,8 +42,8 @@ func english() *texts {
 
 		TopRequested: "Most requested",
 		TopLimited:   "Most limited",
-		TopNone:      "None now.",
-		TopNote:      "Select a key to inspect it. Calls per second are estimates.",
+		TopNone:      "No key stands out now.",
+		TopNote:      "Select a key to inspect it. Calls per second are estimates, with the error where there is one; keys that do not exceed it clearly are not listed.",
 		PerSec:       "calls per second",
 		Share:        "share",
 

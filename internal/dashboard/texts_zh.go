@@ -42,8 +42,8 @@ func chinese() *texts {
 
 		TopRequested: "请求最多",
 		TopLimited:   "受限最多",
-		TopNone:      "目前没有。",
-		TopNote:      "点击键名即可查看该键。每秒次数为估计值。",
+		TopNone:      "目前没有突出的键。",
+		TopNote:      "点击键名即可查看该键。每秒次数为估计值，有误差时一并注明；未明显超出误差的键不列出。",
 		PerSec:       "每秒次数",
 		Share:        "占比",
 

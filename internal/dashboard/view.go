@@ -117,7 +117,7 @@ func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
 func newTopKeyViews(query url.Values, keys []topkeys.Entry) []topKeyView {
 	views := make([]topKeyView, len(keys))
 	for i, k := range keys {
-		views[i] = topKeyView{Key: resp.Quote([]byte(k.Name)), DB: k.DB, PerSec: rate.text(k.CallsPerSecond), Share: percent(k.Share)}
+		views[i] = topKeyView{Key: resp.Quote([]byte(k.Name)), DB: k.DB, PerSec: perSecond(k), Share: percent(k.Share)}
 		if k.Cut {
 			continue
 		}
@@ -130,4 +130,12 @@ func newTopKeyViews(query url.Values, keys []topkeys.Entry) []topKeyView {
 		views[i].Probe = template.URL("/?" + link.Encode() + "#look") //nolint:gosec // Encode escapes all that could end the attribute
 	}
 	return views
+}
+
+// perSecond writes a key's rate and, unless it is exact, its error.
+func perSecond(k topkeys.Entry) string {
+	if k.Error == 0 {
+		return rate.text(k.CallsPerSecond)
+	}
+	return rate.text(k.CallsPerSecond) + " ± " + rate.text(k.Error)
 }

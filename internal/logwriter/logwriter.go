@@ -103,6 +103,9 @@ func (w *Writer) run() {
 func (w *Writer) take() (lines []byte, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.waiting) == 0 {
+		return nil, w.closed
+	}
 	lines = w.waiting
 	w.waiting, w.spare = w.spare, nil
 	return lines, w.closed

@@ -166,6 +166,24 @@ func TestMemoryIsLetGoOf(t *testing.T) {
 	})
 }
 
+// TestWriteDoesNotAllocate once there are buffers.
+func TestWriteDoesNotAllocate(t *testing.T) {
+	w := New(io.Discard, note)
+	line := []byte(strings.Repeat("x", 199) + "\n")
+	for range 1000 {
+		_, _ = w.Write(line)
+	}
+	for waits := true; waits; time.Sleep(time.Millisecond) {
+		w.mu.Lock()
+		waits = len(w.waiting) > 0
+		w.mu.Unlock()
+	}
+	if n := testing.AllocsPerRun(10_000, func() { _, _ = w.Write(line) }); n >= 1 {
+		t.Errorf("%v allocations", n)
+	}
+	w.Close(time.Minute)
+}
+
 func TestConcurrently(t *testing.T) {
 	s := &sink{}
 	w := New(s, note)

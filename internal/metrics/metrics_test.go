@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,13 +115,10 @@ func TestEndpoints(t *testing.T) {
 // TestFiguresThatDoNotCome: requests for them end, and never more than a few wait; the health checks still answer.
 func TestFiguresThatDoNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		held, waiting := make(chan struct{}), 0
-		var mu sync.Mutex // guards waiting
+		held, waiting := make(chan struct{}), atomic.Int32{}
 		r := newRig(func(c *Config) {
 			c.Page = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-				mu.Lock()
-				waiting++
-				mu.Unlock()
+				waiting.Add(1)
 				<-held
 			})
 		})
@@ -135,8 +133,8 @@ func TestFiguresThatDoNotCome(t *testing.T) {
 				})
 			}
 			codes.Wait()
-			if took := time.Since(begin); took > renderTimeout || waiting != renderedAtOnce {
-				t.Errorf("%d requests wait, and the replies came after %s", waiting, took)
+			if took := time.Since(begin); took > renderTimeout || waiting.Load() != renderedAtOnce {
+				t.Errorf("%d requests wait, and the replies came after %s", waiting.Load(), took)
 			}
 			if answer := r.get("/healthz"); answer.Code != http.StatusOK {
 				t.Errorf("/healthz: got %d", answer.Code)

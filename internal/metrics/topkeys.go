@@ -64,17 +64,23 @@ type topKeysCollector struct {
 	n     int
 	names NameStyle
 	rate  *prometheus.Desc
+	err   *prometheus.Desc // the rate's error
 }
 
 // newTopKeysCollector returns a collector of up to n keys of each ranking. With 0 it collects nothing: keys may be
 // personal data.
 func newTopKeysCollector(top func(ranking topkeys.Ranking, n int) []topkeys.Entry, n int, names NameStyle) *topKeysCollector {
-	return &topKeysCollector{top: top, n: n, names: names, rate: prometheus.NewDesc("cellserver_top_key_calls_per_second",
-		"Estimated calls per second of the most requested and the most limited keys, over about the last minute.", []string{"kind", "db", "key"}, nil)}
+	labels := []string{"kind", "db", "key"}
+	return &topKeysCollector{
+		top: top, n: n, names: names,
+		rate: desc("top_key_calls_per_second", "Estimated calls per second of the most requested and the most limited keys, over about "+
+			"the last minute; only of keys that exceed their error clearly.", labels...),
+		err: desc("top_key_calls_per_second_error", "The error of those estimates.", labels...),
+	}
 }
 
 // Describe implements prometheus.Collector.
-func (t *topKeysCollector) Describe(ch chan<- *prometheus.Desc) { ch <- t.rate }
+func (t *topKeysCollector) Describe(ch chan<- *prometheus.Desc) { ch <- t.rate; ch <- t.err }
 
 // Collect implements prometheus.Collector.
 func (t *topKeysCollector) Collect(ch chan<- prometheus.Metric) {
@@ -83,11 +89,14 @@ func (t *topKeysCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, ranking := range []topkeys.Ranking{topkeys.Requested, topkeys.Limited} {
 		type series struct{ db, key string }
-		rates := map[series]float64{} // several keys may share a label
+		rates, errs := map[series]float64{}, map[series]float64{} // several keys may share a label
 		for _, e := range t.top(ranking, t.n) {
-			rates[series{strconv.Itoa(int(e.DB)), t.names.name(e.Name)}] += e.CallsPerSecond
+			s := series{strconv.Itoa(int(e.DB)), t.names.name(e.Name)}
+			rates[s] += e.CallsPerSecond
+			errs[s] += e.Error
 		}
 		for s, rate := range rates {
+			ch <- prometheus.MustNewConstMetric(t.err, prometheus.GaugeValue, errs[s], ranking.String(), s.db, s.key)
 			ch <- prometheus.MustNewConstMetric(t.rate, prometheus.GaugeValue, rate, ranking.String(), s.db, s.key)
 		}
 	}

@@ -392,7 +392,7 @@ func (h scriptHost) Allows(args [][]byte) (allowed, known bool) {
 	if h.s.user == nil || h.s.user.Unrestricted() || c.Flags&catalog.FlagNoAuth != 0 {
 		return true, true
 	}
-	reason, _ := c.Check(h.s.user, args)
+	reason, _, _ := c.Check(h.s.user, args)
 	return reason == acl.Allowed, true
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -176,8 +177,24 @@ func (t *Tracker) identifyLocked(db uint16, name []byte) []byte {
 
 const markBytes = 64 // longer than any mark
 
-// Top returns up to n keys of a ranking, hottest first.
+// Top returns up to n keys of a ranking, hottest first: those whose rate is known well enough to be told. If all keys are
+// requested alike, none is.
 func (t *Tracker) Top(ranking Ranking, nowNs int64, n int) []Entry {
+	certain := slices.DeleteFunc(t.estimates(ranking, nowNs, Counters), func(e Entry) bool { return !e.certain() })
+	return certain[:min(n, len(certain))]
+}
+
+// leastCallsPerSecond is what is shown as more than 0.00.
+const leastCallsPerSecond = 0.005
+
+// certain reports whether the error is at most a quarter of the rate. That of a key that took over a counter a moment ago
+// is almost all of it; with less than a quarter, chance would still pick some of a million keys.
+func (e *Entry) certain() bool {
+	return e.CallsPerSecond >= 4*e.Error && e.CallsPerSecond >= leastCallsPerSecond
+}
+
+// estimates returns up to n keys of a ranking, by what was counted for them.
+func (t *Tracker) estimates(ranking Ranking, nowNs int64, n int) []Entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.advanceLocked(nowNs)

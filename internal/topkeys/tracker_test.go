@@ -75,7 +75,7 @@ func TestZipf(t *testing.T) {
 				}
 				batch = batch[:0]
 			}
-			top := tracker.Top(Requested, now, 12)
+			top := tracker.estimates(Requested, now, 12)
 			for i := range 10 {
 				name := fmt.Sprint("key:", i)
 				at := slices.IndexFunc(top, func(e Entry) bool { return e.Name == name })
@@ -101,7 +101,7 @@ func TestExactAtLowLoad(t *testing.T) {
 		calls(tracker, s, t0+int64(i)*sec/100, 1+i%2, "a")
 		call(tracker, s, t0+int64(i)*sec/100, 3, "b", i%4 == 0)
 	}
-	got := tracker.Top(Requested, t0+sec-1, 10)
+	got := tracker.estimates(Requested, t0+sec-1, 10)
 	want := []Entry{{DB: 0, Name: "a", CallsPerSecond: 150, Share: 0.6}, {DB: 3, Name: "b", CallsPerSecond: 100, Share: 0.4}}
 	for i := range want {
 		if len(got) != 2 || got[i].DB != want[i].DB || got[i].Name != want[i].Name || math.Abs(got[i].CallsPerSecond-want[i].CallsPerSecond) > 1e-6 ||
@@ -109,7 +109,7 @@ func TestExactAtLowLoad(t *testing.T) {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 	}
-	limited := tracker.Top(Limited, t0+sec-1, 10)
+	limited := tracker.estimates(Limited, t0+sec-1, 10)
 	if len(limited) != 1 || limited[0].Name != "b" || math.Abs(limited[0].CallsPerSecond-25) > 1e-6 || limited[0].Share != 1 {
 		t.Errorf("limited: got %+v", limited)
 	}
@@ -134,20 +134,72 @@ func TestDecay(t *testing.T) {
 			whole := 1 - math.Exp2(-float64(second)/60)
 			want["past"] = 100 * (math.Exp2(-float64(silent)/60) - math.Exp2(-float64(second)/60)) / whole
 		}
-		for _, e := range tracker.Top(Requested, at(second+1)-1, 2) {
+		for _, e := range tracker.estimates(Requested, at(second+1)-1, 2) {
 			if math.Abs(e.CallsPerSecond-want[e.Name]) > 2+0.02*want[e.Name] {
 				t.Errorf("after %d s: %s has %.1f calls per second, want %.1f", second, e.Name, e.CallsPerSecond, want[e.Name])
 			}
 		}
 	}
 	for _, after := range []time.Duration{time.Hour, 100_000 * time.Hour} {
-		if got := tracker.Top(Requested, at(600)+int64(after), 10); len(got) != 0 {
+		if got := tracker.estimates(Requested, at(600)+int64(after), 10); len(got) != 0 {
 			t.Errorf("after %s: got %+v", after, got)
 		}
 	}
 	calls(tracker, s, at(600)+int64(100_001*time.Hour), 1, "new") // after a window of decayed epochs
-	if got := tracker.Top(Requested, at(600)+int64(100_001*time.Hour), 10); len(got) != 1 || got[0].Name != "new" || got[0].Share != 1 {
+	if got := tracker.estimates(Requested, at(600)+int64(100_001*time.Hour), 10); len(got) != 1 || got[0].Name != "new" || got[0].Share != 1 {
 		t.Errorf("after the long silence: got %+v", got)
+	}
+}
+
+// TestOnlyWhatIsCertain: under uniform traffic no key stands out, at any load and however many keys there are beyond the
+// counters; keys that do are found among it, within their error. Fewer keys than counters are all known.
+func TestOnlyWhatIsCertain(t *testing.T) {
+	for _, tt := range []struct {
+		keys, perSecond, hot int // of a hundred requests, how many are of one key
+		want                 int
+	}{
+		{1_000_000, 500, 0, 0},
+		{1_000_000, 5000, 0, 0},
+		{1_000_000, 50_000, 0, 0},
+		{5000, 5000, 0, 0},
+		{20_000, 500, 0, 0},
+		{20_000, 5000, 0, 0},
+		{1_000_000, 500, 5, 1},
+		{1_000_000, 50_000, 5, 1},
+		{500, 2000, 0, 500},
+	} {
+		t.Run(fmt.Sprintf("%+v", tt), func(t *testing.T) {
+			r, tracker, s := rand.New(rand.NewPCG(1, 2)), New(), &Sampler{}
+			now := t0
+			for i := range max(12*tt.perSecond, 60_000) {
+				now = t0 + int64(i)*sec/int64(tt.perSecond)
+				name := fmt.Sprint("key:", r.IntN(tt.keys))
+				if r.IntN(100) < tt.hot {
+					name = "hot"
+				}
+				call(tracker, s, now, 0, name, i%2 == 0)
+			}
+			for _, ranking := range []Ranking{Requested, Limited} {
+				got := tracker.Top(ranking, now, Counters)
+				if len(got) != tt.want {
+					t.Errorf("%s: %d keys, the first %+v, want %d", ranking, len(got), got[:min(1, len(got))], tt.want)
+				}
+				if tt.hot > 0 && len(got) > 0 && got[0].Name != "hot" {
+					t.Errorf("%s: got %+v", ranking, got[0])
+				}
+			}
+		})
+	}
+}
+
+// TestAlmostNothing: a rate that would be shown as 0.00 is not.
+func TestAlmostNothing(t *testing.T) {
+	tracker := New()
+	calls(tracker, &Sampler{}, t0, 1, "a")
+	for second, want := range map[int64]int{1: 1, 60: 1, 600: 0} {
+		if got := tracker.Top(Requested, t0+second*sec, 9); len(got) != want {
+			t.Errorf("after %d s: got %+v, want %d keys", second, got, want)
+		}
 	}
 }
 
@@ -179,11 +231,11 @@ func TestSamplingFollowsLoad(t *testing.T) {
 		}
 		picked = 0
 	}
-	got := tracker.Top(Requested, t0+5*sec-1, 1)[0]
+	got := tracker.estimates(Requested, t0+5*sec-1, 1)[0]
 	if math.Abs(got.CallsPerSecond-1e6) > got.Error || got.Error > 2e4 {
 		t.Errorf("got %+v, want a million a second", got)
 	}
-	tracker.Top(Requested, t0+60*sec, 1)
+	tracker.estimates(Requested, t0+60*sec, 1)
 	if every := tracker.every.Load(); every != 1 {
 		t.Errorf("in a quiet time one in %d is picked", every)
 	}
@@ -216,12 +268,12 @@ func TestSamplingSteps(t *testing.T) {
 		{every: 64, samples: manySamples + fewSamples, epochs: 1, want: 128},
 	} {
 		tracker := New()
-		tracker.Top(Requested, t0, 1) // begins an epoch
+		tracker.estimates(Requested, t0, 1) // begins an epoch
 		tracker.every.Store(tt.every)
 		for range tt.samples {
 			calls(tracker, &Sampler{every: 1}, t0, 1, "a") // that picks the very next one
 		}
-		tracker.Top(Requested, t0+tt.epochs*sec, 1)
+		tracker.estimates(Requested, t0+tt.epochs*sec, 1)
 		if got := tracker.every.Load(); got != tt.want {
 			t.Errorf("%+v: one in %d is picked", tt, got)
 		}
@@ -233,7 +285,7 @@ func TestForgotten(t *testing.T) {
 	for second, want := range map[int64]int{599: 1, 600: 1, 601: 0} {
 		tracker := New()
 		calls(tracker, &Sampler{}, t0, 1, "a")
-		if got := tracker.Top(Requested, t0+second*sec, 9); len(got) != want {
+		if got := tracker.estimates(Requested, t0+second*sec, 9); len(got) != want {
 			t.Errorf("after %d s: got %+v, want %d keys", second, got, want)
 		}
 	}
@@ -270,7 +322,7 @@ func TestHostileKeys(t *testing.T) {
 	}
 	call(tracker, s, t0, 65535, "", false)
 	call(tracker, s, t0, 65535, "", false)
-	top := tracker.Top(Requested, t0, 100)
+	top := tracker.estimates(Requested, t0, 100)
 	if len(top) != len(names)+1 {
 		t.Fatalf("%d keys, want %d: %+v", len(top), len(names)+1, top)
 	}
@@ -279,7 +331,7 @@ func TestHostileKeys(t *testing.T) {
 			calls(tracker, s, t0, 3, e.Name)
 		}
 	}
-	top = tracker.Top(Requested, t0, 100)
+	top = tracker.estimates(Requested, t0, 100)
 	if len(top) != len(names)+3 {
 		t.Fatalf("%d keys, want %d: %+v", len(top), len(names)+3, top)
 	}
@@ -341,13 +393,13 @@ func TestConcurrently(t *testing.T) {
 					tracker.Note(&s, t0+int64(i)*1_000_000, 3, func(i int) (uint16, []byte, bool) { return uint16(i), name, i == 1 })
 				}
 				if i%1000 == 0 {
-					tracker.Top(Limited, t0+int64(i), 10)
+					tracker.estimates(Limited, t0+int64(i), 10)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if got := tracker.Top(Requested, t0+20*sec, 100); len(got) != 12 {
+	if got := tracker.estimates(Requested, t0+20*sec, 100); len(got) != 12 {
 		t.Errorf("%d keys, want 12", len(got))
 	}
 }
