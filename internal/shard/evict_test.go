@@ -19,7 +19,7 @@ var names = map[string]func(i int) string{
 		return strings.Repeat("m", []int{1, 1, 1, 40, 300, 1, 20, 4090, 1, 5000}[i%10]) + fmt.Sprint(i)
 	},
 	"short, then long": func(i int) string {
-		return strings.Repeat("s", 1+300*(i/70_000)) + fmt.Sprint(i)
+		return strings.Repeat("s", 1+300*(i/45_000)) + fmt.Sprint(i)
 	},
 }
 
@@ -46,14 +46,14 @@ func checkBudget(t *testing.T, s *Store) {
 // TestEvictionKeepsTheBound: whatever keys come, the tables stay within their bound, nothing is refused, and all that
 // came is there, has expired or was evicted.
 func TestEvictionKeepsTheBound(t *testing.T) {
-	const maxBytes, slack = 2 << 20, 128 << 10
+	const maxBytes, slack = 1 << 20, 128 << 10
 	for kind, name := range names {
 		t.Run(kind, func(t *testing.T) {
 			s, l := newStore(4), limit(t, 0, 1, 3600)
 			s.SetMaxBytes(maxBytes, store.VolatileTTL)
-			most, keys := 0, 100_000
+			most, keys := 0, 60_000
 			if strings.HasPrefix(kind, "very") || kind == "mixed" {
-				keys = 10_000
+				keys = 5000
 			}
 			for i := range keys {
 				if one(s, t0, key(0, name(i)), l, 1).Limited {
@@ -109,7 +109,7 @@ func TestRefusesNewKeys(t *testing.T) {
 		s, l := newStore(2), limit(t, 1, 1, 3600)
 		s.SetMaxBytes(300<<10, store.NoEviction)
 		var in, out []int
-		for i := range 20_000 {
+		for i := range 10_000 {
 			batch := []store.Request{{Key: key(0, name(i)), Limit: l, Quantity: 1}}
 			if s.Throttle(t0, batch); batch[0].Err == nil {
 				in = append(in, i)
@@ -267,7 +267,7 @@ func TestSweeperShrinks(t *testing.T) {
 	for kind, name := range names {
 		s := newStore(2)
 		rng := rand.New(rand.NewPCG(1, 2))
-		for i := range 70_000 / (1 + len(name(0))/40) {
+		for i := range 50_000 / (1 + len(name(0))/40) {
 			put(t, s, t0, key(0, name(i)), 60+rng.Int64N(3600))
 		}
 		full := statsOf(s)
@@ -311,7 +311,7 @@ func TestModelWithEviction(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	now, lost := t0, 0
 	sweeper := NewSweeper(s)
-	for range 60_000 {
+	for range 25_000 {
 		now += rng.Int64N(sec / 100)
 		k, l := key(0, names["mixed"](rng.IntN(10_000))), limit(t, 3, 1, 100)
 		if want := m.tat(now, k); want > now {
