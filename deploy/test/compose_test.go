@@ -76,7 +76,7 @@ func TestComposeStartsThisServer(t *testing.T) {
 	checkImage(t, binary, s.Image)
 	help := run(t, "", binary, "--help")
 	for name, value := range s.Environment {
-		if name != "GOMEMLIMIT" && !isFlagVariable(help, name) {
+		if !isFlagVariable(help, name) {
 			t.Errorf("%s is not the variable of a flag", name)
 		}
 		if name == "CELLSERVER_REQUIREPASS_FILE" && *value != "/run/secrets/"+s.Secrets[0].Source {

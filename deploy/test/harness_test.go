@@ -61,7 +61,7 @@ type server struct {
 func startServer(t *testing.T, binary, addr, metrics string, env ...string) *server {
 	t.Helper()
 	cmd := processtest.Command(t, binary)
-	cmd.Env = append(append(os.Environ(), "CELLSERVER_ADDR="+addr, "CELLSERVER_METRICS_ADDR="+metrics, "GOMEMLIMIT=900MiB"), env...)
+	cmd.Env = append(append(os.Environ(), "CELLSERVER_ADDR="+addr, "CELLSERVER_METRICS_ADDR="+metrics, "CELLSERVER_MAXMEMORY=900mb"), env...)
 	s := &server{Process: processtest.Start(t, cmd)}
 	ready := regexp.MustCompile(`msg=ready .*tcp=(\S+) metrics=(\S+)`)
 	s.Eventually(t, 20*time.Second, "be ready", func() bool {

@@ -75,7 +75,7 @@ func configRows() []*Command {
 			Args: []Arg{{Name: "data", Type: "block", Multiple: true, Args: []Arg{
 				{Name: "parameter", Type: "string"}, {Name: "value", Type: "string"},
 			}}},
-			Differs: "Settings that require a restart are immutable.",
+			Differs: "Settings that require a restart are immutable. The maxmemory-policy is volatile-ttl or noeviction, and maxmemory at least 48mb.",
 		},
 	}
 }

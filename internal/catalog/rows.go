@@ -37,6 +37,9 @@ func cellRows() []*Command {
 		Group: "module", Since: "0.1.0", Complexity: "O(1)",
 		Summary: "Requests units of a key's funnel: returns limited (0 or 1), limit, remaining, " +
 			"seconds until a retry, seconds until it is empty",
+		Differs: "A negative quantity needs the right to DEL the key, too; in Redis, modules' commands have no such rule. " +
+			"At --maxmemory with noeviction it is refused only if it would make a key; a key that is there, and quantity 0, " +
+			"are answered. allow-oom of a script changes nothing.",
 		Args: []Arg{
 			{Name: "key", Type: "key"},
 			{Name: "max_burst", Type: "integer"},
@@ -44,7 +47,6 @@ func cellRows() []*Command {
 			{Name: "period", Type: "integer"},
 			{Name: "quantity", Type: "integer", Optional: true},
 		},
-		Differs: "A negative quantity needs the right to DEL the key, too; in Redis, modules' commands have no such rule.",
 	}}
 }
 

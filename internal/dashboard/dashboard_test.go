@@ -25,6 +25,19 @@ func TestPage(t *testing.T) {
 		"1 ago")
 }
 
+// TestMaximum: the page says how much of the maximum is used, and what found no room, in both languages.
+func TestMaximum(t *testing.T) {
+	p := New(testSource(nil))
+	for i := range uint64(3) {
+		p.history.add(testNowNs+int64(i)*int64(sampleInterval), Sample{
+			MemoryBytes: 96 << 20, MaxMemoryBytes: 150 << 20, Evicted: 100 * i, Refused: 20 * i,
+		}, p.source.Latency())
+	}
+	wantText(t, get(t, p, "/?lang=en").Body.String(), "<dt>Memory</dt><dd>96\u00a0MiB / 150\u00a0MiB</dd>", "<dt>Keys evicted /s</dt><dd>50</dd>",
+		"<dt>New keys refused /s</dt><dd>10</dd>")
+	wantText(t, get(t, p, "/?lang=zh").Body.String(), "<dt>淘汰的键 /s</dt><dd>50</dd>", "<dt>拒绝的新键 /s</dt><dd>10</dd>")
+}
+
 func TestLatencyAndHotKeys(t *testing.T) {
 	s := testSource(nil)
 	s.Top = func(ranking topkeys.Ranking, _ int) []topkeys.Entry {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"cellserver/internal/processtest"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
 )
 
 // TestSeries compares the names, types and labels of our series with a golden file: dashboards and alerts rely on them.
@@ -36,6 +38,30 @@ func TestSeries(t *testing.T) {
 	}
 	if want, err := os.ReadFile(golden); err != nil || text != string(want) {
 		t.Errorf("the series have changed (%v); if they should, update %s with UPDATE_DOCS=1:\n%s", err, golden, text)
+	}
+}
+
+// TestMaximum: what is bounded, by which policy, and what found no room.
+func TestMaximum(t *testing.T) {
+	r := newRig()
+	s := r.config.Store.(*shard.Store)
+	s.SetMaxBytes(1, store.NoEviction)
+	r.say("CL.THROTTLE a 1 1 60\r\n")
+	s.SetMaxBytes(1, store.VolatileTTL)
+	for i := range 10_000 {
+		r.say("CL.THROTTLE " + strconv.Itoa(i) + " 1 1 60\r\n")
+	}
+	all := r.gather(t)
+	keys := value(t, all["cellserver_keys"])
+	for name, want := range map[string]float64{
+		"refused_keys_total": 1, "evicted_keys_total": 10_000 - keys, "table_max_bytes": 1, "memory_max_bytes": 0,
+	} {
+		if got := value(t, all["cellserver_"+name]); got != want {
+			t.Errorf("%s: got %g, want %g", name, got, want)
+		}
+	}
+	if got := value(t, all["cellserver_memory_policy_info"], "volatile-ttl"); got != 1 || keys == 10_000 {
+		t.Errorf("the policy's info is %g, %g keys are left", got, keys)
 	}
 }
 

@@ -18,10 +18,10 @@ func boundedChecks() []check {
 }
 
 const (
-	boundBytes = 1 << 20
+	boundBytes = 512 << 10
 	// boundSlack is how much larger a store may be at a time: a segment or so of each of its parts.
 	boundSlack = 256 << 10
-	floodKeys  = 60_000
+	floodKeys  = 20_000
 )
 
 // floodKey names the keys of a flood: short ones, and some that are not.

@@ -106,7 +106,7 @@ type evictsAnyone struct{ memory }
 
 func (s evictsAnyone) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	var st store.Stats
-	if s.UpdateStats(&st); st.Keys > 10_000 {
+	if s.UpdateStats(&st); st.Keys > 2000 {
 		s.FlushAll()
 	}
 	return s.memory.Throttle(nowNs, batch)
