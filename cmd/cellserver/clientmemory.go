@@ -29,7 +29,7 @@ func (m *clientMemory) Set(text string) error {
 	if digits, ok := strings.CutSuffix(text, "%"); ok {
 		percent, err := strconv.ParseUint(digits, 10, 64)
 		if err != nil || percent > 100 {
-			return errors.New("argument must be a memory or percent value")
+			return errors.New("argument must be a memory or percent value, such as 64mb or 25%")
 		}
 		*m = clientMemory{text: text, percent: int64(percent)}
 		return nil
@@ -57,7 +57,7 @@ func parseSize(text string) (bytes int64, err error) {
 	}[strings.ToLower(text[len(digits):])]
 	n, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil || !ok || int64(n) > math.MaxInt64/unit {
-		return 0, errors.New("argument must be a memory or percent value")
+		return 0, errors.New("argument must be a memory or percent value, such as 64mb or 25%")
 	}
 	return int64(n) * unit, nil
 }

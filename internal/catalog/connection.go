@@ -161,14 +161,14 @@ func clientOthersRows() []*Command {
 			Name: "list", Arity: -2, Flags: byAdmin, Categories: connection, Long: true,
 			Cost:  Cost{Client: 5000},
 			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Lists the connections",
-			Differs: "Has the fields of Redis 7.2. An ID that is given twice is listed once.",
+			Differs: "Has the fields of Redis 7.2. An ID that is given twice is listed once. Memory is exact to a KiB.",
 			Args: []Arg{{Name: "filter", Type: "oneof", Optional: true, Args: []Arg{
 				filter("type", "string", "TYPE"), {Name: "client-id", Type: "integer", Token: "ID", Multiple: true},
 			}}},
 		},
 		{
 			Name: "no-evict", Arity: 3, Flags: byAdmin, Categories: connection,
-			Since: "7.0.0", Complexity: "O(1)", Summary: "Accepted without effect: clients are not evicted",
+			Since: "7.0.0", Complexity: "O(1)", Summary: "Exempts the connection from --maxmemory-clients, or no longer",
 			Args: []Arg{{Name: "enabled", Type: "oneof", Args: []Arg{
 				{Name: "on", Type: "pure-token", Token: "ON"}, {Name: "off", Type: "pure-token", Token: "OFF"},
 			}}},

@@ -177,21 +177,25 @@ func (r *Register) exceeded() bool {
 // their number, and is then good for as many bytes.
 const evictShare = 16
 
+// evict closes no more than what it finds there to be too much: who grows meanwhile is found by the next look, or a
+// client would be closed that holds less by then.
 func (r *Register) evict(most int64) {
+	excess := r.Memory() - (most - most/evictShare)
 	candidates := r.byMemory()
-	for r.Memory() > most-most/evictShare && candidates.Len() > 0 {
+	for excess > 0 && candidates.Len() > 0 {
 		victim := heap.Pop(&candidates).(weighed).client
 		bytes, ok := r.dismiss(victim)
 		if !ok {
 			continue
 		}
+		excess -= int64(bytes)
 		victim.Conn.Evict()
 		r.memory.evicted.Add(1)
 		if r.OnEvict != nil {
 			r.OnEvict(victim, bytes)
 		}
 	}
-	if left := r.Memory(); left > most {
+	if left := r.Memory(); excess > 0 && left > most {
 		r.memory.passAbove.Store(left + most/evictShare)
 	}
 }

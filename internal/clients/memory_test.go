@@ -101,6 +101,21 @@ func TestEvictionFollowsGrowth(t *testing.T) {
 	}
 }
 
+// TestWhoGrowsMeanwhileIsEvicted, and not who held as much when the look at all began.
+func TestWhoGrowsMeanwhileIsEvicted(t *testing.T) {
+	var r Register
+	all := crowd(&r, 0, 0, 60)
+	r.OnEvict = func(c *Client, _ int) {
+		if c == all[2] {
+			all[1].Hold(Output, 80*kib)
+		}
+	}
+	r.SetMaxMemory(60 * kib)
+	if got := evicted(all); got != "011" || r.Memory() != kib {
+		t.Errorf("evicted %s, left %d KiB", got, r.Memory()/kib)
+	}
+}
+
 // TestExemptClientsCostNoLooks: while those that may not be closed exceed the limit alone, others are looked at only now
 // and then, but they are.
 func TestExemptClientsCostNoLooks(t *testing.T) {

@@ -31,8 +31,11 @@ const MaxNewKeys = 1_000_000_000
 // maxOrigins bounds the addresses that are told apart. All above it count as one.
 const maxOrigins = 1 << 16
 
-// Limit sets how many keys an address may make a second, up to MaxNewKeys; 0 for no limit.
+// Limit sets how many keys an address may make a second, up to MaxNewKeys; 0 for no limit. They are counted anew.
 func (n *NewKeys) Limit(perSec int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tatsNs = nil
 	if perSec == 0 {
 		n.limit.Store(nil)
 		return

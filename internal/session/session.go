@@ -54,6 +54,8 @@ type scratch struct {
 	args  [][]byte
 	batch []store.Request
 	local observe.Local
+	// limitsNewKeys says that a call may be refused for the key that it would make; a look at that for each would cost more.
+	limitsNewKeys bool
 }
 
 const (
@@ -145,7 +147,10 @@ func (s *Session) endFeed() {
 	s.giveBack()
 }
 
-func (s *Session) borrow() { s.scratch = s.engine.scratch.Get().(*scratch) }
+func (s *Session) borrow() {
+	s.scratch = s.engine.scratch.Get().(*scratch)
+	s.scratch.limitsNewKeys = s.engine.config.NewKeys.Limited()
+}
 
 // giveBack leaves nothing in the scratch that refers to the input, whose buffer it would keep alive.
 func (s *Session) giveBack() {

@@ -35,7 +35,7 @@ func (s *Session) throttle(args [][]byte) error {
 	if err := argument.Throttle(&batch[n], s.db, args, s.engine.config.Reading); err != nil {
 		return err
 	}
-	if s.engine.config.NewKeys.Limited() {
+	if s.scratch.limitsNewKeys {
 		if err := s.mayMakeKey(&batch[n]); err != nil {
 			clear(batch[n:])
 			return err

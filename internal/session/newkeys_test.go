@@ -1,0 +1,54 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+
+	"cellserver/internal/commands/rig"
+	"cellserver/internal/resptest"
+)
+
+// TestNewKeysAreLimited: wherever a key is made; calls for keys that are there, and those that make none, are answered.
+func TestNewKeysAreLimited(t *testing.T) {
+	const refused = "-ERR more than 2 new keys per second from this address, the limit of --max-new-keys-per-second; existing keys still answer"
+	const line = refused + "\r\n"
+	first, second := resptest.Ints(0, 5, 4, -1, 10), resptest.Ints(0, 5, 3, -1, 20)
+	call := func(key string) string { return "CL.THROTTLE " + key + " 4 1 10\r\n" }
+	all := func(keys string) (in string) {
+		for key := range strings.FieldsSeq(keys) {
+			in += call(key)
+		}
+		return in
+	}
+	eval := func(script, key string) string {
+		return resptest.Encode("EVAL", script, "1", key, "4", "1", "10")
+	}
+	const interpreted = "local r = redis.call('cl.throttle', KEYS[1], 4, 1, 10) return r"
+	const nativeCall = "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
+	for _, tt := range []struct{ name, in, want string }{
+		{"in a pipeline", all("a b c a d"), first + first + line + second + line},
+		{"twice in a batch", all("a a b b c"), first + second + first + second + line},
+		{"in other databases", all("a b") + "SELECT 1\r\n" + all("a"), first + first + "+OK\r\n" + line},
+		{"calls that make none", "CL.THROTTLE a 4 1 10 0\r\nCL.THROTTLE b 4 1 10 -1\r\nCL.THROTTLE c 4 1 10 6\r\n" + all("a b c"),
+			resptest.Ints(0, 5, 5, -1, 0) + resptest.Ints(0, 5, 5, -1, 0) + resptest.Ints(1, 5, 5, -1, 0) + first + first + line},
+		{"a call that makes none, and another of the same key", all("a b") + "CL.THROTTLE c 4 1 10 6\r\n" + all("c"),
+			first + first + resptest.Ints(1, 5, 5, -1, 0) + line},
+		{"in a transaction", "MULTI\r\n" + all("a b c a") + "EXEC\r\n", "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 4) + "*4\r\n" + first + first + line + second},
+		{"in scripts", eval(interpreted, "a") + eval(interpreted, "b") + eval(interpreted, "c") + eval(interpreted, "a"),
+			first + first + refused + " script: " + rig.SHAOf(interpreted) + ", on @user_script:1.\r\n" + second},
+		{"in scripts that are one call", eval(nativeCall, "a") + eval(nativeCall, "b") + eval(nativeCall, "c") + eval(nativeCall, "a"),
+			first + first + refused + " script: " + rig.SHAOf(nativeCall) + ", on @user_script:1.\r\n" + second},
+		{"keys that were deleted", all("a b") + "DEL a\r\n" + all("a"), first + first + ":1\r\n" + line},
+	} {
+		r := rig.New()
+		r.Engine.NewKeys.Limit(2)
+		c := r.Session()
+		if got := rig.Say(t, c, tt.in); got != tt.want {
+			t.Errorf("%s: got  %q\nwant %q", tt.name, got, tt.want)
+		}
+		r.Clock.Advance(rig.Sec)
+		if got := rig.Say(t, c, "SELECT 2\r\n" + all("a b c")); got != "+OK\r\n"+first+first+line {
+			t.Errorf("%s: a second later got %q", tt.name, got)
+		}
+	}
+}
