@@ -206,7 +206,9 @@ func (o *measureOptions) probe(server *target.Server, t trial, window time.Durat
 	})
 	if t.scripts {
 		probes.Go(func() {
-			r.scripts, errScript = probe.Call{Request: script.Bytes, Reply: 1, Every: 10 * time.Millisecond, For: window, Patience: o.patience}.Run(server.TCP)
+			r.scripts, errScript = probe.Call{
+				Request: script.Bytes, Reply: 1, Every: 10 * time.Millisecond, For: window, Patience: o.patience, AfterReply: true,
+			}.Run(server.TCP)
 		})
 	}
 	probes.Wait()
@@ -217,19 +219,19 @@ func (o *measureOptions) probe(server *target.Server, t trial, window time.Durat
 }
 
 func (r *effect) print(out io.Writer, t trial, attackers int, base *effect) {
-	line := func(name string, got probe.Result) {
+	line := func(name string, got probe.Result, met string) {
 		stuck := ""
 		if got.Stuck {
 			stuck = "> "
 		}
 		_, _ = fmt.Fprintf(out, "| %s | %s | %d | %s | %s | %s%s | %s | %s | %s | %s | %.1f MB/s | %d, %.60q |\n",
 			t.number, name, attackers, at(got.Waits, 0.5), at(got.Waits, 0.99), stuck, at(got.Waits, 1),
-			at(base.calls.Waits, 0.99), at(base.calls.Waits, 1), met(got, base.calls, attackers), r.sigterm, r.logPerSecond/1e6,
+			at(base.calls.Waits, 0.99), at(base.calls.Waits, 1), met, r.sigterm, r.logPerSecond/1e6,
 			r.rounds, strings.ReplaceAll(r.reply, "|", "/"))
 	}
-	line(t.attack, r.calls)
+	line(t.attack, r.calls, met(r.calls, base.calls, attackers))
 	if t.scripts {
-		line("- others' scripts", r.scripts)
+		line("- others' scripts", r.scripts, "-")
 	}
 }
 

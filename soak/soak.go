@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ const (
 const (
 	walkedKeys      = 20_000
 	shutdownTimeout = 10 * time.Second
-	shutdownMargin  = 10 * time.Second
+	shutdownMargin  = 20 * time.Second
 	settleWithin    = 2 * time.Minute
 )
 
@@ -43,7 +44,7 @@ func runSoak(ctx context.Context, args []string, stdout io.Writer) error {
 	fs := newFlags("run", "Attacks a server with event loops, and then one with goroutines, in all ways at once.", stdout)
 	fs.DurationVar(&o.time, "time", 10*time.Minute, "how long to attack, in all")
 	fs.StringVar(&o.binary, "binary", "", "`file` of a server, instead of one built with the race detector")
-	fs.StringSliceVar(&o.only, "only", nil, "`names` of the only attacks to carry out")
+	fs.StringArrayVar(&o.only, "only", nil, "`name` of an attack to carry out; all without it, several if repeated")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func runSoak(ctx context.Context, args []string, stdout io.Writer) error {
 // bounds are the options that bound what clients can do together. A server that has none of them is attacked without.
 func bounds(ctx context.Context, binary string) ([]string, error) {
 	return target.Known(ctx, binary,
-		"--maxmemory", "300mb", "--maxmemory-policy", "volatile-ttl", "--maxmemory-clients", "75mb", "--input-timeout", "10s")
+		"--maxmemory", "300mb", "--maxmemory-policy", "volatile-ttl", "--maxmemory-clients", "75mb", "--input-timeout", "2s")
 }
 
 // soak is the attack on one server.
@@ -193,6 +194,7 @@ func findings(stats map[string]*attack.Stats, clients honest.Clients, ledger *ho
 			found = append(found, name+": not a round was finished")
 		}
 	}
+	slices.Sort(found)
 	return found
 }
 

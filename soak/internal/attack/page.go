@@ -15,6 +15,7 @@ func pages() []Attack {
 		slow("HTTP that never ends its headers", "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: "),
 		slow("HTTP that never sends its body", "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx"),
 		slow("HTTP that does not read", strings.Repeat("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 200)),
+		slow("HTTP of another host's page", "GET / HTTP/1.1\r\nHost: attacker.example\r\nOrigin: http://attacker.example\r\n\r\n"),
 		slow("HTTP junk", "\x16\x03\x01\x02\x00\x01\x00\r\n\r\n*1\r\n$4\r\nPING\r\n"),
 	}
 }

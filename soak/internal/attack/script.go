@@ -32,8 +32,8 @@ func scripts() []Attack {
 		{Name: "EVALs of closed clients", Pause: time.Second, Round: closedClients},
 		{Name: "redis.log flood", Pause: time.Second, Payload: once(func() Batch {
 			var b Batch
-			for range 20 {
-				b.Add("EVAL", "local s = string.rep('x', 8000) for i = 1, 100000 do redis.log(redis.LOG_WARNING, s) end", "0")
+			for range 100 {
+				b.Add("EVAL", "redis.log(redis.LOG_WARNING, string.rep('x', 65000))", "0")
 			}
 			return b
 		})},

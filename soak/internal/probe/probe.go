@@ -25,6 +25,10 @@ type Call struct {
 	Every    time.Duration
 	For      time.Duration
 	Patience time.Duration // from the start
+
+	// AfterReply makes each call due when the one before it was answered and Every has passed: for what a busy server
+	// may take in turns, where calls that come faster than their turns would only measure how long they were sent.
+	AfterReply bool
 }
 
 // Run makes calls on a connection of its own, from a thread that neither waits for Go's scheduler nor for its timers.
@@ -45,7 +49,7 @@ func (c Call) Run(addr string) (Result, error) {
 	in := bufio.NewReader(blocking(fd))
 	var r Result
 	begin := time.Now()
-	for due := begin; due.Sub(begin) < c.For; due = due.Add(c.Every) {
+	for due := begin; due.Sub(begin) < c.For; due = c.next(due) {
 		if wait := time.Until(due); wait > 0 {
 			pause := syscall.NsecToTimespec(int64(wait))
 			_ = syscall.Nanosleep(&pause, nil)
@@ -61,6 +65,14 @@ func (c Call) Run(addr string) (Result, error) {
 	}
 	slices.Sort(r.Waits)
 	return r, nil
+}
+
+// next returns when the call after the one that was due is due.
+func (c Call) next(due time.Time) time.Time {
+	if c.AfterReply {
+		return time.Now().Add(c.Every)
+	}
+	return due.Add(c.Every)
 }
 
 const errStuck = syscall.EAGAIN

@@ -48,8 +48,11 @@ type Server struct {
 	http    http.Client
 }
 
-// AppUser is a user whose password attackers guess.
-const AppUser = "app"
+// AppUser is a user whose password attackers guess; one of them knows it.
+const (
+	AppUser     = "app"
+	AppPassword = "a-secret-that-nobody-guesses"
+)
 
 // readyWithin bounds the start, which the race detector makes slow.
 const readyWithin = time.Minute
@@ -61,7 +64,7 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 		return nil, err
 	}
 	users := filepath.Join(spec.Dir, "users.acl")
-	rules := "user default on nopass ~* &* +@all\nuser " + AppUser + " on >a-secret-that-nobody-guesses ~* +@all\n"
+	rules := "user default on nopass ~* &* +@all\nuser " + AppUser + " on >" + AppPassword + " ~* +@all\n"
 	if err := os.WriteFile(users, []byte(rules), 0o600); err != nil {
 		return nil, err
 	}
@@ -141,7 +144,7 @@ func (s *Server) readLine(line []byte, cut bool) bool {
 	switch {
 	case len(line) == 0 || cut:
 		return false
-	case line[0] != '{' || bytes.Contains(line, []byte(`"msg":"panic`)):
+	case line[0] != '{' || bytes.Contains(line, []byte(`"panic":`)):
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if len(s.trouble) < 200 {
