@@ -70,7 +70,7 @@ func runMeasure(ctx context.Context, args []string, stdout io.Writer) error {
 	fs := newFlags("measure", "Attacks in one way at a time, and prints how long other clients wait, in Markdown.", stdout)
 	fs.StringVar(&o.binary, "binary", "", "`file` of the server (default built from the directory above)")
 	fs.StringVar(&o.before, "before", "", "`file` of another server, which is measured first")
-	fs.StringSliceVar(&o.only, "only", nil, "`numbers` of the only rows to measure, such as 1,12a")
+	fs.StringArrayVar(&o.only, "only", nil, "`row` or attack to measure; all without it, several if repeated")
 	fs.Float64Var(&o.seconds, "seconds", 5, "how long each attack goes on")
 	fs.DurationVar(&o.patience, "patience", 45*time.Second, "how long to wait for replies from the start of an attack")
 	fs.BoolVar(&o.memory, "memory", false, "measure resident memory through distinct keys and floods instead")
@@ -113,7 +113,7 @@ func (o *measureOptions) measureWaits(ctx context.Context, binary string, out io
 	_, _ = fmt.Fprintln(out, "| row | attack | attackers | p50 | p99 | longest | ECHOs p99 | ECHOs longest | goals met | SIGTERM | log | rounds, last reply |")
 	_, _ = fmt.Fprintln(out, "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | --- |")
 	for _, t := range trials() {
-		if len(o.only) > 0 && !slices.Contains(o.only, t.number) {
+		if len(o.only) > 0 && !slices.Contains(o.only, t.number) && !slices.Contains(o.only, t.attack) {
 			continue
 		}
 		a, err := attack.Find(t.attack)
@@ -207,7 +207,7 @@ func (o *measureOptions) probe(server *target.Server, t trial, window time.Durat
 	if t.scripts {
 		probes.Go(func() {
 			r.scripts, errScript = probe.Call{
-				Request: script.Bytes, Reply: 1, Every: 10 * time.Millisecond, For: window, Patience: o.patience, AfterReply: true,
+				Request: script.Bytes, Reply: 1, Every: 10 * time.Millisecond, For: window, Patience: o.patience, OneAtATime: true,
 			}.Run(server.TCP)
 		})
 	}

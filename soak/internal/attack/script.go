@@ -24,7 +24,9 @@ func scripts() []Attack {
 		{Name: "SCRIPT LOAD of 10,000 globals", Pause: 2 * time.Second, Payload: func(r *rand.Rand) Batch { return command("SCRIPT", "LOAD", manyGlobals(r)) }},
 		{Name: "EXEC of EVAL of 10,000 globals", Pause: 3 * time.Second, Payload: func(r *rand.Rand) Batch {
 			script := manyGlobals(r)
-			return inExec(1, func(int) []string { return []string{"EVAL", script, "0"} })
+			return inExec(2, func(i int) []string { // the first locks all keys
+				return [][]string{{"DBSIZE"}, {"EVAL", script, "0"}}[i]
+			})
 		}},
 		{Name: "SCRIPT LOAD flood", Pause: time.Second, Payload: scriptLoads},
 		{Name: "endless scripts of 50 connections", Pause: time.Second, Round: endlessScripts},

@@ -86,11 +86,8 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the server: %w", err)
 	}
-	if !spec.LogUnread {
-		_ = writer.Close()
-		writer = nil
-	}
-	go s.readLog(reader, writer)
+	defer writer.Close()
+	go s.readLog(reader, spec.LogUnread)
 	go func() {
 		s.exitErr = s.cmd.Wait()
 		close(s.exited)
@@ -102,6 +99,9 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 	case <-time.After(readyWithin):
 		err = errors.New("the server is not ready")
 	}
+	if err == nil && spec.LogUnread {
+		err = fillPipe(writer)
+	}
 	if err != nil {
 		s.Kill()
 		return nil, err
@@ -109,23 +109,33 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 	return s, nil
 }
 
+// fillPipe opens the pipe once more, as only that end may be one that does not wait.
+func fillPipe(writer *os.File) error {
+	fd, err := syscall.Open(fmt.Sprintf("/proc/self/fd/%d", writer.Fd()), syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("fill the log's pipe: %w", err)
+	}
+	defer syscall.Close(fd) //nolint:errcheck // nothing is lost
+	for size := 4096; size > 0; {
+		if _, err := syscall.Write(fd, make([]byte, size)); errors.Is(err, syscall.EAGAIN) {
+			size /= 2
+		} else if err != nil {
+			return fmt.Errorf("fill the log's pipe: %w", err)
+		}
+	}
+	return nil
+}
+
 // readLog looks for the line that says the addresses, and keeps what ought not to be in a log of JSON lines: reports of
-// the race detector and of the runtime. It ends with the server. If it is given the pipe's other end, it fills the pipe
-// after the ready line instead, and reads no more.
-func (s *Server) readLog(pipe, fill *os.File) {
+// the race detector and of the runtime. It ends with the server, or reads no more after the ready line.
+func (s *Server) readLog(pipe *os.File, unread bool) {
 	defer close(s.logEnded)
 	defer pipe.Close()
 	lines := bufio.NewReaderSize(pipe, 1<<20)
 	for {
 		line, err := lines.ReadSlice('\n') // what is longer comes in parts, of which only the first begins with {
 		s.LogBytes.Add(int64(len(line)))
-		if s.readLine(bytes.TrimSpace(line), errors.Is(err, bufio.ErrBufferFull)) && fill != nil {
-			go func() { // ends when the pipe is closed
-				defer fill.Close()
-				for err := error(nil); err == nil; {
-					_, err = fill.Write(make([]byte, 1))
-				}
-			}()
+		if s.readLine(bytes.TrimSpace(line), errors.Is(err, bufio.ErrBufferFull)) && unread {
 			<-s.exited
 			return
 		}
