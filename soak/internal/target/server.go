@@ -88,12 +88,17 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 	}
 	defer writer.Close()
 	go s.readLog(reader, spec.LogUnread)
+	context.AfterFunc(ctx, func() { _ = s.cmd.Process.Kill() }) // nothing waits for a server that is no longer wanted
 	go func() {
 		s.exitErr = s.cmd.Wait()
 		close(s.exited)
 	}()
 	select {
 	case err = <-s.ready:
+	case <-s.exited:
+		_ = writer.Close()
+		<-s.logEnded
+		err = fmt.Errorf("the server ended before it was ready: %v: %s", s.exitErr, strings.Join(s.Trouble(), "; "))
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-time.After(readyWithin):

@@ -1,7 +1,10 @@
 package target
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -25,5 +28,27 @@ func TestReadLine(t *testing.T) {
 	}
 	if s.readLine([]byte(`{"msg":"ready","tcp":"127.0.0.1:9"}`), false) || s.TCP != "127.0.0.1:1" {
 		t.Error("a script's line was taken for the server's")
+	}
+}
+
+func TestServerThatDoesNotStart(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "server")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\necho no such flag >&2\nexit 1\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), Spec{Binary: binary, Dir: dir}); err == nil || !strings.Contains(err.Error(), "no such flag") {
+		t.Error(err)
+	}
+}
+
+func TestKnown(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "server")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\necho '  --maxmemory-clients bytes  x'\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	got, err := Known(t.Context(), binary, "--maxmemory", "1mb", "--maxmemory-clients", "2mb")
+	if err != nil || !slices.Equal(got, []string{"--maxmemory-clients", "2mb"}) {
+		t.Errorf("%q, %v", got, err)
 	}
 }
