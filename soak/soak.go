@@ -48,16 +48,9 @@ func runSoak(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := parse(fs, args); err != nil {
 		return err
 	}
-	attacks := attack.All()
-	if len(o.only) > 0 {
-		attacks = nil
-	}
-	for _, name := range o.only {
-		a, err := attack.Find(name)
-		if err != nil {
-			return err
-		}
-		attacks = append(attacks, a)
+	attacks, err := chosen(o.only)
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "soak")
 	if err != nil {
@@ -74,13 +67,29 @@ func runSoak(ctx context.Context, args []string, stdout io.Writer) error {
 		if err := os.Mkdir(spec.Dir, 0o700); err != nil {
 			return err
 		}
+		_, _ = fmt.Fprintf(stdout, "A server with %s:\n", driver.name)
 		s := soak{spec: spec, attacks: attacks, time: o.time / 2, out: stdout}
-		if err := s.run(ctx); err != nil {
-			return fmt.Errorf("server with %s:\n%w", driver.name, err)
+		if found := s.run(ctx); found != nil {
+			err = errors.Join(err, fmt.Errorf("the server with %s:\n%w", driver.name, found))
 		}
-		_, _ = fmt.Fprintf(stdout, "The server with %s is sound.\n\n", driver.name)
 	}
-	return nil
+	return err
+}
+
+// chosen returns the attacks with these names, or all.
+func chosen(names []string) ([]attack.Attack, error) {
+	if len(names) == 0 {
+		return attack.All(), nil
+	}
+	var attacks []attack.Attack
+	for _, name := range names {
+		a, err := attack.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		attacks = append(attacks, a)
+	}
+	return attacks, nil
 }
 
 // bounds are the options that bound what clients can do together. A server that has none of them is attacked without.
@@ -252,7 +261,7 @@ func (s *soak) endUnderAttack(ctx context.Context, server *target.Server) []stri
 	took, err := server.Stop(shutdownTimeout + shutdownMargin)
 	endAttacks()
 	attacks.Wait()
-	_, _ = fmt.Fprintf(s.out, "SIGTERM under attack: ended in %s; the log had %d MB\n", took.Round(time.Millisecond), server.LogBytes.Load()>>20)
+	_, _ = fmt.Fprintf(s.out, "SIGTERM under attack: ended in %s; the log had %d MB\n\n", took.Round(time.Millisecond), server.LogBytes.Load()>>20)
 	found := server.Trouble()
 	if err != nil {
 		found = append(found, fmt.Sprintf("SIGTERM: %v", err))
