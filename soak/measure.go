@@ -83,7 +83,7 @@ func runMeasure(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if o.binary == "" {
 		if o.binary, err = target.Build(ctx, dir, false); err != nil {
 			return err
@@ -160,7 +160,7 @@ func (o *measureOptions) try(ctx context.Context, binary string, t trial, a atta
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	server, err := target.Start(ctx, target.Spec{Binary: binary, Dir: dir, LogUnread: t.logUnread})
 	if err != nil {
 		return nil, err

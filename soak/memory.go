@@ -69,7 +69,7 @@ func (o *measureOptions) measureRSS(ctx context.Context, binary string, out io.W
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	server, err := target.Start(ctx, target.Spec{Binary: binary, Dir: dir, Args: options})
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func runSoak(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if o.binary == "" {
 		if o.binary, err = target.Build(ctx, dir, true); err != nil {
 			return err

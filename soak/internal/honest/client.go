@@ -48,7 +48,7 @@ func NewClient(s *target.Server, network string, ledger *Ledger, seed uint64) *C
 
 // Run calls every few milliseconds until ctx is done, and finishes its last call.
 func (c *Client) Run(ctx context.Context) {
-	defer c.rdb.Close()
+	defer func() { _ = c.rdb.Close() }()
 	for _, k := range c.ledger.keys {
 		c.timed(func(ctx context.Context) error { return c.single(ctx, k, k.maxBurst+1) })
 	}

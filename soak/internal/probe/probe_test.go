@@ -15,7 +15,7 @@ func serve(t *testing.T, let <-chan struct{}) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		nc, err := l.Accept()
 		if err != nil {
@@ -65,7 +65,7 @@ func TestOneAtATime(t *testing.T) {
 		nc, _ := l.Accept()
 		nc.Close()
 	}()
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	if _, err := c.Run(l.Addr().String()); err == nil {
 		t.Error("a closed connection is no error")
 	}

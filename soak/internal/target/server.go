@@ -57,25 +57,34 @@ const (
 // readyWithin bounds the start, which the race detector makes slow.
 const readyWithin = time.Minute
 
-// Start starts a server that listens on TCP, TLS and a unix socket, and waits until it is ready.
-func Start(ctx context.Context, spec Spec) (*Server, error) {
+// prepare writes the server's files, and returns its arguments and what clients need to trust it.
+func (spec Spec) prepare() (args []string, trust *tls.Config, err error) {
 	files, err := writeCertificates(spec.Dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	users := filepath.Join(spec.Dir, "users.acl")
 	rules := "user default on nopass ~* &* +@all\nuser " + AppUser + " on >" + AppPassword + " ~* +@all\n"
 	if err := os.WriteFile(users, []byte(rules), 0o600); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	args := append([]string{
+	args = append([]string{
 		"--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--unixsocket", filepath.Join(spec.Dir, "socket"),
 		"--tls-cert", files.cert, "--tls-key", files.key, "--tls-auth-clients", "no", "--aclfile", users,
 		"--metrics-addr", "127.0.0.1:0", "--pprof", "--log-format", "json",
 	}, spec.Args...)
+	return args, &tls.Config{RootCAs: files.roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}, nil
+}
+
+// Start starts a server that listens on TCP, TLS and a unix socket, and waits until it is ready.
+func Start(ctx context.Context, spec Spec) (*Server, error) {
+	args, tlsConfig, err := spec.prepare()
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
 		cmd:       exec.Command(spec.Binary, args...), //nolint:noctx,gosec // ends by Stop; the user named the binary
-		tlsConfig: &tls.Config{RootCAs: files.roots, ServerName: "localhost", MinVersion: tls.VersionTLS12},
+		tlsConfig: tlsConfig,
 		ready:     make(chan error, 1), logEnded: make(chan struct{}), exited: make(chan struct{}),
 	}
 	reader, writer, err := os.Pipe()
@@ -98,7 +107,7 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 	case <-s.exited:
 		_ = writer.Close()
 		<-s.logEnded
-		err = fmt.Errorf("the server ended before it was ready: %v: %s", s.exitErr, strings.Join(s.Trouble(), "; "))
+		err = fmt.Errorf("the server ended before it was ready: %w: %s", s.exitErr, strings.Join(s.Trouble(), "; "))
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-time.After(readyWithin):
