@@ -2,6 +2,7 @@
 # make test         everything: installs what the tests require, then format, vet, lint, race detector, all tests, fuzzing
 # make check        format, vet, lint and the short tests, for use while editing
 # make fuzz         runs the fuzz targets for FUZZTIME seconds in all (default 3600)
+# make soak         attacks the server in all ways at once for SOAKTIME seconds (default 600), with the race detector
 # make profile      updates the profile for the compiler, cmd/cellserver/default.pgo
 # make bench        all measurements and comparisons, in about ten minutes; updates bench/README.md
 # make clients      tests real Redis clients in six languages; writes docs/CLIENTS.md
@@ -11,8 +12,9 @@
 GO       ?= go
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 3600
+SOAKTIME ?= 600
 
-.PHONY: run build test check fuzz profile clients screenshots bench bench-quick deps format vet vet-others lint
+.PHONY: run build test check fuzz soak profile clients screenshots bench bench-quick deps format vet vet-others lint
 
 run: build
 	./cellserver
@@ -26,6 +28,7 @@ test: deps format vet vet-others lint
 	cd bench && CGO_ENABLED=1 $(GO) test -race -count=1 ./...
 	cd clients && CGO_ENABLED=1 $(GO) test -race -count=1 ./...
 	cd browser && CGO_ENABLED=1 $(GO) test -race -count=1 ./...
+	cd soak && CGO_ENABLED=1 $(GO) test -race -short -count=1 ./...
 	cd deploy/test && $(GO) test -count=1 ./...
 	scripts/fuzz.sh 60
 	$(MAKE) clients CLIENTS_FLAGS=--check
@@ -39,6 +42,9 @@ check: format vet lint
 
 fuzz:
 	scripts/fuzz.sh $(FUZZTIME)
+
+soak:
+	cd soak && $(GO) run . run --time $(SOAKTIME)s
 
 profile:
 	cd cmd/cellserver && CGO_ENABLED=0 $(GO) test -run '^$$' -bench Serve -benchtime 5s -cpuprofile default.pgo -o /dev/null .
@@ -68,6 +74,7 @@ vet:
 	cd bench && $(GO) vet ./...
 	cd clients && $(GO) vet ./...
 	cd browser && $(GO) vet ./...
+	cd soak && $(GO) vet ./...
 	cd deploy/test && $(GO) vet ./...
 
 # Checks that go.mod is tidy, and builds for other systems and for 32 bits.
@@ -76,6 +83,7 @@ vet-others:
 	cd bench && $(GO) mod tidy -diff
 	cd clients && $(GO) mod tidy -diff
 	cd browser && $(GO) mod tidy -diff
+	cd soak && $(GO) mod tidy -diff
 	cd deploy/test && $(GO) mod tidy -diff
 	GOOS=darwin $(GO) vet -pgo=off ./cmd/... ./internal/...
 	GOARCH=386 $(GO) build -pgo=off ./cmd/... ./internal/...
@@ -86,5 +94,6 @@ lint:
 	cd bench && $(LINT) run ./...
 	cd clients && $(LINT) run ./...
 	cd browser && $(LINT) run ./...
+	cd soak && $(LINT) run ./...
 	cd deploy/test && $(LINT) run ./...
 	shellcheck .ci/run scripts/*.sh

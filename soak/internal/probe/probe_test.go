@@ -1,0 +1,72 @@
+package probe
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// serve answers each line by a line, from when it is let.
+func serve(t *testing.T, let <-chan struct{}) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer nc.Close()
+		<-let
+		for lines := bufio.NewScanner(nc); lines.Scan(); {
+			_, _ = io.WriteString(nc, "+OK\r\n")
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestStandingServer: the calls that are due while nothing is answered are all made, and wait.
+func TestStandingServer(t *testing.T) {
+	let := make(chan struct{})
+	time.AfterFunc(500*time.Millisecond, func() { close(let) })
+	c := Call{Request: []byte("PING\n"), Reply: 1, Every: time.Millisecond, For: 100 * time.Millisecond, Patience: time.Minute}
+	r, err := c.Run(serve(t, let))
+	if err != nil || r.Stuck || len(r.Waits) != 100 || r.Waits[0] < 50*time.Millisecond {
+		t.Errorf("%v, stuck %v, %d calls, the shortest %v", err, r.Stuck, len(r.Waits), r.Waits[0])
+	}
+}
+
+func TestStuckServer(t *testing.T) {
+	never := make(chan struct{})
+	defer close(never)
+	for _, one := range []bool{true, false} {
+		c := Call{Request: []byte("PING\n"), Reply: 1, Every: 10 * time.Millisecond, For: 100 * time.Millisecond, Patience: 300 * time.Millisecond, OneAtATime: one}
+		if r, err := c.Run(serve(t, never)); err != nil || !r.Stuck || len(r.Waits) == 0 {
+			t.Errorf("one at a time %v: %v, stuck %v, %d calls", one, err, r.Stuck, len(r.Waits))
+		}
+	}
+}
+
+func TestOneAtATime(t *testing.T) {
+	let := make(chan struct{})
+	close(let)
+	c := Call{Request: []byte("PING\n"), Reply: 1, Every: time.Millisecond, For: 50 * time.Millisecond, Patience: time.Minute, OneAtATime: true}
+	if r, err := c.Run(serve(t, let)); err != nil || r.Stuck || len(r.Waits) == 0 || len(r.Waits) > 50 {
+		t.Errorf("%v, stuck %v, %d calls", err, r.Stuck, len(r.Waits))
+	}
+	c.Reply = 2 // the connection ends before
+	l, _ := net.Listen("tcp", "127.0.0.1:0")
+	go func() {
+		nc, _ := l.Accept()
+		nc.Close()
+	}()
+	defer func() { _ = l.Close() }()
+	if _, err := c.Run(l.Addr().String()); err == nil {
+		t.Error("a closed connection is no error")
+	}
+}

@@ -1,0 +1,267 @@
+// Package target starts the server that is attacked, and looks at it from outside: its log, its metrics, its process.
+package target
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Spec is how to start a server.
+type Spec struct {
+	Binary string
+	Dir    string // for its files; must be empty
+	Args   []string
+
+	// LogUnread leaves the log's pipe full and unread once the server is ready.
+	LogUnread bool
+}
+
+// Server is a running cellserver, on free ports.
+type Server struct {
+	TCP, TLS, Unix, Metrics string
+
+	LogBytes atomic.Int64
+
+	cmd       *exec.Cmd
+	tlsConfig *tls.Config
+	ready     chan error
+	logEnded  chan struct{}
+
+	mu      sync.Mutex // guards trouble
+	trouble []string
+	exited  chan struct{}
+	exitErr error
+	http    http.Client
+}
+
+// AppUser is a user whose password attackers guess; one of them knows it.
+const (
+	AppUser     = "app"
+	AppPassword = "a-secret-that-nobody-guesses"
+)
+
+// readyWithin bounds the start, which the race detector makes slow.
+const readyWithin = time.Minute
+
+// prepare writes the server's files, and returns its arguments and what clients need to trust it.
+func (spec Spec) prepare() (args []string, trust *tls.Config, err error) {
+	files, err := writeCertificates(spec.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	users := filepath.Join(spec.Dir, "users.acl")
+	rules := "user default on nopass ~* &* +@all\nuser " + AppUser + " on >" + AppPassword + " ~* +@all\n"
+	if err := os.WriteFile(users, []byte(rules), 0o600); err != nil {
+		return nil, nil, err
+	}
+	args = append([]string{
+		"--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--unixsocket", filepath.Join(spec.Dir, "socket"),
+		"--tls-cert", files.cert, "--tls-key", files.key, "--tls-auth-clients", "no", "--aclfile", users,
+		"--metrics-addr", "127.0.0.1:0", "--pprof", "--log-format", "json",
+	}, spec.Args...)
+	return args, &tls.Config{RootCAs: files.roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}, nil
+}
+
+// Start starts a server that listens on TCP, TLS and a unix socket, and waits until it is ready.
+func Start(ctx context.Context, spec Spec) (*Server, error) {
+	args, tlsConfig, err := spec.prepare()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cmd:       exec.Command(spec.Binary, args...), //nolint:noctx,gosec // ends by Stop; the user named the binary
+		tlsConfig: tlsConfig,
+		ready:     make(chan error, 1), logEnded: make(chan struct{}), exited: make(chan struct{}),
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	s.cmd.Stderr = writer
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the server: %w", err)
+	}
+	defer writer.Close()
+	go s.readLog(reader, spec.LogUnread)
+	context.AfterFunc(ctx, func() { _ = s.cmd.Process.Kill() }) // nothing waits for a server that is no longer wanted
+	go func() {
+		s.exitErr = s.cmd.Wait()
+		close(s.exited)
+	}()
+	select {
+	case err = <-s.ready:
+	case <-s.exited:
+		_ = writer.Close()
+		<-s.logEnded
+		err = fmt.Errorf("the server ended before it was ready: %w: %s", s.exitErr, strings.Join(s.Trouble(), "; "))
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-time.After(readyWithin):
+		err = errors.New("the server is not ready")
+	}
+	if err == nil && spec.LogUnread {
+		err = fillPipe(writer)
+	}
+	if err != nil {
+		s.Kill()
+		return nil, err
+	}
+	return s, nil
+}
+
+// fillPipe opens the pipe once more, as only that end may be one that does not wait.
+func fillPipe(writer *os.File) error {
+	fd, err := syscall.Open(fmt.Sprintf("/proc/self/fd/%d", writer.Fd()), syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("fill the log's pipe: %w", err)
+	}
+	defer syscall.Close(fd) //nolint:errcheck // nothing is lost
+	for size := 4096; size > 0; {
+		if _, err := syscall.Write(fd, make([]byte, size)); errors.Is(err, syscall.EAGAIN) {
+			size /= 2
+		} else if err != nil {
+			return fmt.Errorf("fill the log's pipe: %w", err)
+		}
+	}
+	return nil
+}
+
+// readLog looks for the line that says the addresses, and keeps what ought not to be in a log of JSON lines: reports of
+// the race detector and of the runtime. It ends with the server, or reads no more after the ready line.
+func (s *Server) readLog(pipe *os.File, unread bool) {
+	defer close(s.logEnded)
+	defer pipe.Close()
+	lines := bufio.NewReaderSize(pipe, 1<<20)
+	for {
+		line, err := lines.ReadSlice('\n') // what is longer comes in parts, of which only the first begins with {
+		s.LogBytes.Add(int64(len(line)))
+		if s.readLine(bytes.TrimSpace(line), errors.Is(err, bufio.ErrBufferFull)) && unread {
+			<-s.exited
+			return
+		}
+		for errors.Is(err, bufio.ErrBufferFull) {
+			line, err = lines.ReadSlice('\n')
+			s.LogBytes.Add(int64(len(line)))
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// readLine returns whether the server became ready.
+func (s *Server) readLine(line []byte, cut bool) bool {
+	switch {
+	case len(line) == 0 || cut:
+		return false
+	case line[0] != '{' || bytes.Contains(line, []byte(`"panic":`)):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.trouble) < 200 {
+			s.trouble = append(s.trouble, string(line))
+		}
+		return false
+	case s.TCP != "" || !bytes.Contains(line, []byte(`"msg":"ready"`)):
+		return false
+	}
+	var at struct{ TCP, TLS, Unix, Metrics string }
+	err := json.Unmarshal(line, &at)
+	s.TCP, s.TLS, s.Unix, s.Metrics = at.TCP, at.TLS, at.Unix, at.Metrics
+	s.ready <- err
+	return true
+}
+
+// Trouble returns the lines of the log that no healthy server writes. It is complete when the server has ended.
+func (s *Server) Trouble() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.trouble...)
+}
+
+// PID returns the process's number.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// Stop sends SIGTERM and waits for the server to end, and for its log. It returns how long the server took, and an error
+// if it took longer than patience or ended badly.
+func (s *Server) Stop(patience time.Duration) (time.Duration, error) {
+	began := time.Now()
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.exited:
+	case <-time.After(patience):
+		s.Kill()
+		return patience, fmt.Errorf("the server did not end within %s of SIGTERM", patience)
+	}
+	took := time.Since(began)
+	<-s.logEnded
+	return took, s.exitErr
+}
+
+// Kill ends the server at once.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.exited
+}
+
+// Build builds cellserver from the directory above, with the race detector or without.
+func Build(ctx context.Context, dir string, race bool) (string, error) {
+	binary, err := filepath.Abs(filepath.Join(dir, "cellserver"))
+	if err != nil {
+		return "", err
+	}
+	// The race detector's build is without the profile, with which each build takes minutes.
+	args, cgo := []string{"build", "-o", binary, "./cmd/cellserver"}, "CGO_ENABLED=0"
+	if race {
+		args, cgo = []string{"build", "-race", "-pgo=off", "-o", binary, "./cmd/cellserver"}, "CGO_ENABLED=1"
+	}
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // fixed arguments
+	root, err := sourceRoot()
+	if err != nil {
+		return "", err
+	}
+	cmd.Dir, cmd.Env = root, append(os.Environ(), cgo)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build cellserver, in soak/ of its source: %w: %s", err, out)
+	}
+	return binary, nil
+}
+
+// sourceRoot finds the repository above the working directory.
+func sourceRoot() (string, error) {
+	dir, err := os.Getwd()
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, missing := os.Stat(filepath.Join(dir, "cmd", "cellserver")); missing == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.Join(err, errors.New("run soak in soak/ of cellserver's source"))
+}
+
+// Known returns those of the options, name and value in turn, that the server has.
+func Known(ctx context.Context, binary string, options ...string) ([]string, error) {
+	help, err := exec.CommandContext(ctx, binary, "--help").Output() //nolint:gosec // the user named the binary
+	if err != nil {
+		return nil, fmt.Errorf("%s --help: %w", binary, err)
+	}
+	var known []string
+	for i := 0; i < len(options); i += 2 {
+		if strings.Contains(string(help), options[i]+" ") {
+			known = append(known, options[i], options[i+1])
+		}
+	}
+	return known, nil
+}

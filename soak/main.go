@@ -1,0 +1,68 @@
+// Command soak attacks cellserver for minutes beside honest clients, or measures how long an attack makes others wait.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+const usage = `soak attacks cellserver, which it builds from the directory above, beside honest clients.
+
+Usage:
+  soak run [flags]      attack a server with the race detector in all ways at once; fail unless it stays sound
+  soak measure [flags]  attack a server in one way at a time; print how long other clients wait, or what memory it takes
+
+soak COMMAND --help lists the command's flags.
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the whole program.
+func run(ctx context.Context, args []string, stdout io.Writer) error {
+	commands := map[string]func(context.Context, []string, io.Writer) error{"run": runSoak, "measure": runMeasure}
+	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
+		_, err := io.WriteString(stdout, usage)
+		return err
+	}
+	command, ok := commands[args[0]]
+	if !ok {
+		return fmt.Errorf("unknown command %q; see soak --help", args[0])
+	}
+	return command(ctx, args[1:], stdout)
+}
+
+// newFlags returns a command's flags. Their help goes to stdout, because the user requested it.
+func newFlags(name, synopsis string, stdout io.Writer) *pflag.FlagSet {
+	fs := pflag.NewFlagSet("soak "+name, pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.SetOutput(stdout)
+	fs.Usage = func() {
+		_, _ = fmt.Fprintf(stdout, "%s\n\nUsage:\n  soak %s [flags]\n\nFlags:\n%s", synopsis, name, fs.FlagUsages())
+	}
+	return fs
+}
+
+// parse parses args, which must all be flags.
+func parse(fs *pflag.FlagSet, args []string) error {
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q; see %s --help", fs.Arg(0), fs.Name())
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"cellserver/soak/internal/attack"
+)
+
+// TestSoak is a short soak.
+func TestSoak(t *testing.T) {
+	duration := "60s"
+	if testing.Short() {
+		duration = "16s"
+	}
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"run", "--time", duration}, &out)
+	t.Log(out.String())
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, test := range []struct{ args, err string }{
+		{"", ""},
+		{"--help", ""},
+		{"swim", `unknown command "swim"; see soak --help`},
+		{"run now", `unknown argument "now"; see soak run --help`},
+		{"run --time soon", "invalid argument"},
+		{"run --only laughter", `there is no attack "laughter"`},
+		{"measure --only 1 --binary /no/such", "/no/such"},
+	} {
+		err := run(context.Background(), strings.Fields(test.args), io.Discard)
+		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%q: %v, want %q", test.args, err, test.err)
+		}
+	}
+}
+
+// TestTrialsAreAttacks: a name that nobody has would only be noticed when its turn comes.
+func TestTrialsAreAttacks(t *testing.T) {
+	names := attack.Floods()
+	for _, trial := range trials() {
+		names = append(names, trial.attack)
+	}
+	for _, name := range names {
+		if _, err := attack.Find(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAt(t *testing.T) {
+	waits := []time.Duration{1e6, 2e6, 3e6, 4e6}
+	for quantile, want := range map[float64]time.Duration{0: 1e6, 0.5: 3e6, 0.99: 4e6, 1: 4e6} {
+		if got := at(waits, quantile); got != want {
+			t.Errorf("%v: %v, want %v", quantile, got, want)
+		}
+	}
+	if at(nil, 1) != 0 {
+		t.Error("no waits are no time")
+	}
+}
