@@ -107,17 +107,15 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 		Databases:         o.databases,
 		MaxKeyBytes:       o.maxKeyBytes,
 		MaxReplyBytes:     o.maxOutputBytes,
-		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
-		ACLFile:           o.aclFile,
+		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes}, ACLFile: o.aclFile,
 		Scripts:           o.scripts(a.now, a.memory.State().Shares.Scripts),
-		Memory:            a.memory,
 		BackgroundThreads: runtime.GOMAXPROCS(0) - max(1, o.ioThreads), // leaves a processor that waits for clients
 		Version:           version,
 		Settings:          a.settings(),
+		Memory:            a.memory,
 		Thresholds:        o.thresholds,
 		Connections:       a.connections,
-		Shutdown:          func() { a.stop() },
-		MayDebug:          o.mayDebug,
+		Shutdown:          func() { a.stop() }, MayDebug: o.mayDebug,
 		Log:               log,
 	})
 	if err != nil {
@@ -211,8 +209,7 @@ func (a *app) run(ctx context.Context) error {
 	sweeper := shard.NewSweeper(a.store)
 	sweeper.Took = func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) }
 	parts.Go(func() { sweeper.Run(background, a.now) })
-	parts.Go(func() { returnMemory(background, a.keys) })
-	parts.Go(func() { a.warnOfMemory(background) })
+	parts.Go(func() { a.tendMemory(background) })
 	parts.Go(func() { a.reloadOnHangup(background) })
 	parts.Go(func() { a.feedWatchdog(background) })
 
