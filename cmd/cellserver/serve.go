@@ -91,10 +91,7 @@ type app struct {
 
 func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
 	cat := catalog.New()
-	a := &app{
-		options: o, log: log, listeners: l, certs: keeper, web: web, now: now, store: shard.New(),
-		access: newAccess(o, cat),
-	}
+	a := &app{options: o, log: log, listeners: l, certs: keeper, web: web, now: now, store: shard.New(), access: newAccess(o, cat)}
 	a.memory = o.boundMemory(a.store, log)
 	a.setNotReady("starting")
 	engine, err := commands.NewEngine(commands.Config{
@@ -107,7 +104,8 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 		Databases:         o.databases,
 		MaxKeyBytes:       o.maxKeyBytes,
 		MaxReplyBytes:     o.maxOutputBytes,
-		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes}, ACLFile: o.aclFile,
+		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
+		ACLFile:           o.aclFile,
 		Scripts:           o.scripts(a.now, a.memory.State().Shares.Scripts),
 		BackgroundThreads: runtime.GOMAXPROCS(0) - max(1, o.ioThreads), // leaves a processor that waits for clients
 		Version:           version,
@@ -115,7 +113,8 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 		Memory:            a.memory,
 		Thresholds:        o.thresholds,
 		Connections:       a.connections,
-		Shutdown:          func() { a.stop() }, MayDebug: o.mayDebug,
+		Shutdown:          func() { a.stop() },
+		MayDebug:          o.mayDebug,
 		Log:               log,
 	})
 	if err != nil {
