@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -43,11 +44,10 @@ func (o *options) checkMemory() error {
 // boundMemory sets the maximum of a store's memory and of the process. The options were checked.
 func (o *options) boundMemory(s store.Bounded, log *slog.Logger) *memory.Bound {
 	policy, _ := memory.ParsePolicy(o.maxMemoryPolicy)
-	maxBytes, tooSmall := int64(0), false
-	if o.maxMemory == autoMemory {
-		maxBytes, tooSmall = memory.Auto()
-	} else {
+	maxBytes, tooSmall := memory.Auto()
+	if o.maxMemory != autoMemory {
 		maxBytes, _ = memory.Parse(o.maxMemory)
+		tooSmall = false
 	}
 	bound := memory.NewBound(s)
 	bound.Set(maxBytes, policy)
@@ -103,6 +103,14 @@ type memoryWarnings struct {
 	events often.Counter
 	// since the last line
 	evicted, refused uint64
+}
+
+// tendMemory gives memory back and warns of the maximum until ctx is done.
+func (a *app) tendMemory(ctx context.Context) {
+	var parts sync.WaitGroup
+	parts.Go(func() { returnMemory(ctx, a.keys) })
+	parts.Go(func() { a.warnOfMemory(ctx) })
+	parts.Wait()
 }
 
 // warnOfMemory looks once a second, so that evictions cost no request a line.

@@ -221,9 +221,6 @@ func (o *options) check() error {
 	if err := o.checkTimes(); err != nil {
 		return err
 	}
-	if err := o.checkMemory(); err != nil {
-		return err
-	}
 	if o.addr == "" && o.unixSocket == "" && o.tlsAddr == "" {
 		return errors.New("nothing to listen on: set --addr, --tls-addr or --unixsocket")
 	}
@@ -238,14 +235,10 @@ func (o *options) check() error {
 	if _, err := o.socketMode(); err != nil {
 		return err
 	}
-	if err := o.checkTLS(); err != nil {
-		return err
-	}
-	if err := o.checkMetrics(); err != nil {
-		return err
-	}
-	if err := o.checkMonitoring(); err != nil {
-		return err
+	for _, check := range []func() error{o.checkMemory, o.checkTLS, o.checkMetrics, o.checkMonitoring} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	_, err := o.logger(io.Discard)
 	return err

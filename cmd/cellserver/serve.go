@@ -123,10 +123,10 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
 		ACLFile:           o.aclFile,
 		Scripts:           o.scripts(a.now, a.memory.State().Shares.Scripts),
-		Memory:            a.memory,
 		BackgroundThreads: backgroundThreads(o.ioThreads),
 		Version:           version,
 		Settings:          a.settings(),
+		Memory:            a.memory,
 		Thresholds:        o.thresholds,
 		Connections:       a.connections,
 		Shutdown:          func() { a.stop() },
@@ -238,8 +238,7 @@ func (a *app) run(ctx context.Context) error {
 	sweeper := shard.NewSweeper(a.store)
 	sweeper.Took = func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) }
 	a.parts.run("the sweeper", func() { sweeper.Run(background, a.now) })
-	a.parts.run("the return of memory", func() { returnMemory(background, a.keys, a.engine.Clients.Memory) })
-	a.parts.run("warnings of memory", func() { a.warnOfMemory(background) })
+	a.parts.run("the care of memory", func() { a.tendMemory(background) })
 	a.parts.run("reloading", func() { a.reloadOnHangup(background) })
 	a.parts.run("the prober", func() { a.prober.run(ctx) })
 	a.parts.run("the watchdog", func() { a.feedWatchdog(background) })
