@@ -122,8 +122,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 		return nil, err
 	}
 	a.engine = engine
-	a.limitClientMemory(&o.maxMemoryClients)
-	a.engine.NewKeys.Limit(o.maxNewKeysPerSecond)
+	a.limitClients()
 	a.server = server.New(server.Config{
 		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
 		Admit:      a.admit,

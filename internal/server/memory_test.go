@@ -179,4 +179,3 @@ func TestAddressesAreForgotten(t *testing.T) {
 		}
 	})
 }
-
