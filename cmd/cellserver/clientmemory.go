@@ -71,6 +71,12 @@ func (a *app) limitClientMemory(m *clientMemory) {
 	a.engine.Clients.SetMaxMemory(m.of(a.maxMemory()))
 }
 
+// limitClients sets the limits of clients that are the engine's.
+func (a *app) limitClients() {
+	a.limitClientMemory(&a.options.maxMemoryClients)
+	a.engine.NewKeys.Limit(a.options.maxNewKeysPerSecond)
+}
+
 func (a *app) maxMemoryClients() admin.Setting {
 	return admin.Setting{
 		Name: "maxmemory-clients",

@@ -108,7 +108,7 @@ type memoryWarnings struct {
 // tendMemory gives memory back and warns of the maximum until ctx is done.
 func (a *app) tendMemory(ctx context.Context) {
 	var parts sync.WaitGroup
-	parts.Go(func() { returnMemory(ctx, a.keys) })
+	parts.Go(func() { returnMemory(ctx, a.keys, a.engine.Clients.Memory) })
 	parts.Go(func() { a.warnOfMemory(ctx) })
 	parts.Wait()
 }

@@ -200,23 +200,8 @@ Example:
 
 // check validates the values; an error names the flag.
 func (o *options) check() error {
-	for _, f := range []struct {
-		name               string
-		value, least, most int
-	}{
-		{"databases", o.databases, 1, 1 << 16},
-		{"io-threads", o.ioThreads, 0, 1 << 10},
-		{"maxclients", o.maxClients, 1, 1 << 30},
-		{"maxclients-per-address", o.maxClientsPerAddress, 0, 1 << 30},
-		{"max-new-keys-per-second", o.maxNewKeysPerSecond, 0, clients.MaxNewKeys},
-		{"max-args", o.maxArgs, 16, 1<<31 - 1},
-		{"max-command-bytes", o.maxCommandBytes, 1 << 10, 1 << 30},
-		{"max-key-bytes", o.maxKeyBytes, 1, 1 << 30},
-		{"max-output-bytes", o.maxOutputBytes, 1 << 10, 1 << 30},
-	} {
-		if f.value < f.least || f.value > f.most {
-			return fmt.Errorf("--%s must be from %d to %d, got %d", f.name, f.least, f.most, f.value)
-		}
+	if err := o.checkNumbers(); err != nil {
+		return err
 	}
 	if err := o.checkTimes(); err != nil {
 		return err
@@ -242,6 +227,28 @@ func (o *options) check() error {
 	}
 	_, err := o.logger(io.Discard)
 	return err
+}
+
+func (o *options) checkNumbers() error {
+	for _, f := range []struct {
+		name               string
+		value, least, most int
+	}{
+		{"databases", o.databases, 1, 1 << 16},
+		{"io-threads", o.ioThreads, 0, 1 << 10},
+		{"maxclients", o.maxClients, 1, 1 << 30},
+		{"maxclients-per-address", o.maxClientsPerAddress, 0, 1 << 30},
+		{"max-new-keys-per-second", o.maxNewKeysPerSecond, 0, clients.MaxNewKeys},
+		{"max-args", o.maxArgs, 16, 1<<31 - 1},
+		{"max-command-bytes", o.maxCommandBytes, 1 << 10, 1 << 30},
+		{"max-key-bytes", o.maxKeyBytes, 1, 1 << 30},
+		{"max-output-bytes", o.maxOutputBytes, 1 << 10, 1 << 30},
+	} {
+		if f.value < f.least || f.value > f.most {
+			return fmt.Errorf("--%s must be from %d to %d, got %d", f.name, f.least, f.most, f.value)
+		}
+	}
+	return nil
 }
 
 func (o *options) checkTimes() error {

@@ -138,8 +138,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 		return nil, err
 	}
 	a.engine = engine
-	a.limitClientMemory(&o.maxMemoryClients)
-	a.engine.NewKeys.Limit(o.maxNewKeysPerSecond)
+	a.limitClients()
 	a.server = a.newServer()
 	a.prober = &prober{loops: a.server.Probe, shards: func() { a.keys() }, log: log}
 	if o.aclFile != "" {

@@ -10,6 +10,7 @@ import (
 // Holding is a kind of memory that a client makes the server hold.
 type Holding uint8
 
+// What a client holds.
 const (
 	Input        Holding = iota // bytes of a command that is not complete
 	InputFree                   // what its buffers have beside them

@@ -65,6 +65,31 @@ func TestMaximum(t *testing.T) {
 	}
 }
 
+// TestClientFigures: what is held for clients, and whom that and the limits of an address have cost something.
+func TestClientFigures(t *testing.T) {
+	r := newRig()
+	r.engine.Clients.SetMaxMemory(1 << 20)
+	r.engine.NewKeys.Limit(1)
+	r.say("CL.THROTTLE x 1 1 60\r\nCL.THROTTLE y 1 1 60\r\n")
+	all := r.gather(t)
+	for _, tt := range []struct {
+		name   string
+		labels []string
+		want   float64
+	}{
+		{"client_memory_bytes", nil, 0},
+		{"client_memory_max_bytes", nil, 1 << 20},
+		{"new_keys_refused_total", nil, 1},
+		{"connections_refused_total", []string{"maxclients_per_address"}, 0},
+		{"connections_closed_total", []string{"memory"}, 0},
+		{"connections_closed_total", []string{"input"}, 0},
+	} {
+		if got := value(t, all["cellserver_"+tt.name], tt.labels...); got != tt.want {
+			t.Errorf("%s %q: got %g, want %g", tt.name, tt.labels, got, tt.want)
+		}
+	}
+}
+
 func TestFigures(t *testing.T) {
 	r := newRig()
 	r.say("CL.THROTTLE a 1 1 60 2\r\nCL.THROTTLE a 1 1 60 1\r\nCL.THROTTLE b 1 1 60 0\r\n")

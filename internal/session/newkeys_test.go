@@ -47,7 +47,7 @@ func TestNewKeysAreLimited(t *testing.T) {
 			t.Errorf("%s: got  %q\nwant %q", tt.name, got, tt.want)
 		}
 		r.Clock.Advance(rig.Sec)
-		if got := rig.Say(t, c, "SELECT 2\r\n" + all("a b c")); got != "+OK\r\n"+first+first+line {
+		if got := rig.Say(t, c, "SELECT 2\r\n"+all("a b c")); got != "+OK\r\n"+first+first+line {
 			t.Errorf("%s: a second later got %q", tt.name, got)
 		}
 	}

@@ -54,8 +54,10 @@ func (s *Session) mayMakeKey(q *store.Request) error {
 		return nil
 	}
 	nowNs := s.now()
-	if _, found, err := s.space.Keys.TAT(nowNs, q.Key); found || err != nil {
-		return nil // with the error, the store cannot decide the request either
+	if _, found, err := s.space.Keys.TAT(nowNs, q.Key); err != nil {
+		return reply.StoreFailed(err)
+	} else if found {
+		return nil
 	}
 	for i := range s.scratch.batch {
 		if before := &s.scratch.batch[i]; before.Key.DB == q.Key.DB && bytes.Equal(before.Key.Name, q.Key.Name) && before.MakesKey() {
