@@ -2,6 +2,7 @@ package transact
 
 import (
 	"bytes"
+	"slices"
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/glob"
@@ -49,7 +50,10 @@ func (f Figures) of(s interface{ UpdateStats(st *store.Stats) }) Figures {
 
 // figures returns those that the cost of the plan depends on.
 func (p *Plan) figures(s Stage) Figures {
-	f := Figures{MaxKeyBytes: s.MaxKeyBytes, Clients: s.Clients()}
+	f := Figures{MaxKeyBytes: s.MaxKeyBytes}
+	if slices.ContainsFunc(p.steps, func(s Step) bool { return s.Command.Cost.Client > 0 }) {
+		f.Clients = s.Clients() // which takes a lock that is everybody's
+	}
 	if p.whole {
 		return f.of(s.Store)
 	}
