@@ -65,7 +65,7 @@ func transactionRows() []*Command {
 			Differs: "ACL LOAD, CONFIG SET, MEMORY PURGE, SCRIPT FLUSH and SCRIPT LOAD are refused together with commands on keys, " +
 				"which they would delay; then nothing is executed. So is a transaction that could hold up other clients for longer than 5 ms, by its " +
 				"commands and by how much the server holds, such as KEYS in a server with more than about 60,000 keys, and DBSIZE with 300,000. With scripts, or with more than 1,000 " +
-				"commands or keys, it is executed on a snapshot of at most 10,000 different keys, and again if other clients have changed them; if they " +
+				"commands or keys, it is executed on a snapshot of at most 8,000 different keys, and again if other clients have changed them; if they " +
 				"always do, it ends with an error and nothing is executed.",
 		},
 		{
@@ -102,7 +102,7 @@ func scriptingRows() []*Command {
 	}
 	const differs = "Scripts can use only the keys that they declare, and no command about all keys. A script that takes more CPU time " +
 		"than --lua-time-limit is stopped, and nothing that it wrote is kept. So is one that has spent this time in several attempts, because other " +
-		"clients have changed its keys meanwhile. At most 10,000 different keys. In a transaction with commands about all keys, scripts have 5 ms."
+		"clients have changed its keys meanwhile. At most 8,000 different keys. In a transaction with commands about all keys, scripts have 5 ms."
 	const complexity = "Depends on the script"
 	write, read := []string{"RW", "access", "update"}, []string{"RO", "access"}
 	return []*Command{

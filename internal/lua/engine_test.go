@@ -388,3 +388,29 @@ func TestRunAppends(t *testing.T) {
 		}
 	}
 }
+
+// TestAllowance: runs share it, and the error that ends the last one names all of it.
+func TestAllowance(t *testing.T) {
+	var nowNs int64
+	e := New(Config{Now: func() int64 { nowNs += int64(time.Millisecond); return nowNs }, TimeLimit: 50 * time.Millisecond})
+	s, err := e.Load([]byte("for i = 1, 8000 do end return 1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := e.Allowance()
+	for runs := 0; ; runs++ {
+		before := a.Spent
+		reply, err := e.RunWithin(context.Background(), &a, s, nil, nil, &fakeHost{}, false, nil)
+		if err == nil && string(reply) == ":1\r\n" && a.Spent > before && runs < 50 {
+			continue
+		}
+		if runs < 2 || runs >= 50 || a.Left() > 0 || !strings.Contains(string(reply), "-ERR script ran longer than 50 ms and was ended; see --lua-time-limit") {
+			t.Errorf("run %d: %q, %v, and %s are left", runs, reply, err, a.Left())
+		}
+		break
+	}
+	held := Allowance{Limit: 5 * time.Millisecond, Held: true, Hint: "be quick"}
+	if reply, _ := e.RunWithin(context.Background(), &held, s, nil, nil, &fakeHost{}, false, nil); !strings.Contains(string(reply), "longer than 5 ms and was ended; be quick") {
+		t.Errorf("got %q", reply)
+	}
+}

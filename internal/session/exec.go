@@ -119,12 +119,11 @@ func (x *execution) carryOut(ctx context.Context) error {
 	if !x.plan.OnSnapshots() {
 		return x.hold(ctx, stage)
 	}
-	keys := x.plan.Keys()
-	if err := transact.CheckKeys(keys); err != nil {
+	if err := x.plan.CheckKeys(); err != nil {
 		return err
 	}
 	c := contention{ctx: ctx, steps: x.plan.Steps(stage), scripts: &x.scripts}
-	if stage.Optimistically(keys, func(in *transact.Space) transact.Verdict {
+	if stage.Optimistically(x.plan.Keys(), func(in *transact.Space) transact.Verdict {
 		return c.judge(x.execute(ctx, in))
 	}, c.next) {
 		return nil

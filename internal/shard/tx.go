@@ -46,6 +46,7 @@ func (s *Store) begin(nowNs int64, keys []store.Key) *tx {
 	t := &tx{store: s, nowNs: nowNs, states: s.arrange(keys)}
 	t.lock()
 	for i := range t.states {
+		t.touchLocked(i)
 		st := &t.states[i]
 		st.foundNs = t.shard(i).tatLocked(nowNs, st.ref, &st.key)
 		st.tatNs = st.foundNs
@@ -84,6 +85,19 @@ func compareKeys(hashA uint64, a *store.Key, hashB uint64, b *store.Key) int {
 func (t *tx) shard(i int) *shard { return t.store.shardOf(t.states[i].ref.hash) }
 
 func (t *tx) firstOfShard(i int) bool { return i == 0 || t.shard(i) != t.shard(i-1) }
+
+// touchLocked loads what a key and those behind it are looked up in, so that the cache misses of many keys overlap: others
+// wait for all of them.
+func (t *tx) touchLocked(i int) {
+	if i%windowRequests != 0 || len(t.states) < windowRequests {
+		return
+	}
+	sum := uint64(0)
+	for j := i; j < min(i+windowRequests, len(t.states)); j++ {
+		sum += t.shard(j).table.touch(t.states[j].ref.hash)
+	}
+	t.shard(i).touched = sum
+}
 
 func (t *tx) lock() {
 	t.phase = txLocked
@@ -242,6 +256,7 @@ func (t *tx) Rollback() {
 // written nothing needs no look: it happened when it read.
 func (t *tx) unchangedLocked() bool {
 	for i := range t.states {
+		t.touchLocked(i)
 		st := &t.states[i]
 		if t.shard(i).tatLocked(t.nowNs, st.ref, &st.key) != st.foundNs {
 			return false

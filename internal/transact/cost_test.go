@@ -161,3 +161,29 @@ func TestMatched(t *testing.T) {
 		}
 	}
 }
+
+// TestWatchedKeys take a part of what a transaction on a snapshot may have, and nothing of one that others wait for.
+func TestWatchedKeys(t *testing.T) {
+	watched := make([]store.Key, 10_000)
+	for i := range watched {
+		watched[i].Name = fmt.Appendf(nil, "w%d", i)
+	}
+	calls := func(n int) *Plan {
+		steps := planOf(t, strings.Repeat("CL.THROTTLE k 1 1 1\n", n)).steps
+		for i := range steps {
+			steps[i].Args[1] = fmt.Appendf(nil, "k%d", i)
+		}
+		return NewPlan(steps, 0, 16, watched)
+	}
+	if p := calls(5000); p.CheckKeys() != nil || len(p.Keys()) != 15_000 {
+		t.Errorf("with 5000 keys: %v, and %d keys", p.CheckKeys(), len(p.Keys()))
+	}
+	if err := calls(5001).CheckKeys(); err == nil {
+		t.Error("with 5001 keys: not refused")
+	}
+	s := shard.New()
+	stage := Stage{Store: s, Txs: s, Now: func() int64 { return 1 }, Clients: func() int { return 1 }}
+	if err := calls(1).Hold(stage, MaxHeldSteps, func(*Space) Verdict { return Keep }); err != nil {
+		t.Error(err)
+	}
+}

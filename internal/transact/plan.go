@@ -16,8 +16,8 @@ type Plan struct {
 	Long    bool // worth a goroutine
 
 	steps   []Step
-	keys    []store.Key // of all steps and, where there are some, those watched
-	watched int         // how many of them were watched
+	keys    []store.Key // of all steps, and behind them those watched, if the plan is carried out on snapshots
+	watched int         // how many of them were
 	whole   bool        // a step is about all keys
 	once    bool        // a step does more than to change keys, so it must not be executed again
 }
@@ -42,10 +42,11 @@ func NewPlan(steps []Step, db uint16, databases int, watched []store.Key) *Plan 
 			}
 		}
 	}
-	if p.keys != nil {
+	p.Long = p.Long || p.whole || p.Scripts || p.many()
+	// Others may change what is watched between a snapshot and its end. Where they wait, that comes behind the transaction.
+	if p.keys != nil && p.OnSnapshots() {
 		p.keys, p.watched = append(p.keys, watched...), len(watched)
 	}
-	p.Long = p.Long || p.whole || p.Scripts || p.many()
 	return p
 }
 
@@ -69,8 +70,14 @@ func (p *Plan) OnSnapshots() bool {
 // MayEnd reports whether an attempt on a snapshot may be left half-way, for nothing has happened then.
 func (p *Plan) MayEnd() bool { return !p.once }
 
-// Keys are those of all steps and, where there are some, those watched.
+// Keys are those of all steps and those watched, of a plan that is carried out on snapshots.
 func (p *Plan) Keys() []store.Key { return p.keys }
+
+// CheckKeys is CheckKeys for the plan. A key that is only watched is compared and not written.
+func (p *Plan) CheckKeys() error {
+	own := p.keys[:len(p.keys)-p.watched]
+	return checkKeys(own, min(MaxKeys, (MaxHeldSteps-lookSteps*p.watched)/keySteps))
+}
 
 // Hold carries the plan out while others wait for its keys, unless that would take too long: the error says why, and then
 // nothing was done. most is how many steps it may take.
@@ -94,14 +101,16 @@ func (p *Plan) Hold(s Stage, most int, do func(in *Space) Verdict) error {
 }
 
 // CheckKeys refuses more keys than can be read, compared and written while others wait.
-func CheckKeys(keys []store.Key) error {
-	if len(keys) <= MaxKeys {
+func CheckKeys(keys []store.Key) error { return checkKeys(keys, MaxKeys) }
+
+func checkKeys(keys []store.Key, most int) error {
+	if len(keys) <= most {
 		return nil
 	}
-	seen, seed := make(map[uint64]struct{}, MaxKeys), maphash.MakeSeed()
+	seen, seed := make(map[uint64]struct{}, most), maphash.MakeSeed()
 	for i := range keys {
-		if seen[maphash.Bytes(seed, keys[i].Name)+uint64(keys[i].DB)] = struct{}{}; len(seen) > MaxKeys {
-			return reply.TooManyKeys(MaxKeys)
+		if seen[maphash.Bytes(seed, keys[i].Name)+uint64(keys[i].DB)] = struct{}{}; len(seen) > most {
+			return reply.TooManyKeys(most)
 		}
 	}
 	return nil

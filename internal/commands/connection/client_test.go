@@ -170,3 +170,12 @@ func TestClientText(t *testing.T) {
 		}
 	}
 }
+
+// TestClientKillHasFewFilters: each of them is asked about each client.
+func TestClientKillHasFewFilters(t *testing.T) {
+	s := rig.New().Session()
+	most := "CLIENT KILL" + strings.Repeat(" ID 99", 64)
+	if got, want := rig.Say(t, s, most+"\r\n"+most+" ID 99\r\n"), ":0\r\n-ERR more than 64 filters; send several CLIENT KILLs\r\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

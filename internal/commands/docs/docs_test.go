@@ -127,3 +127,15 @@ func checkDoc(t *testing.T, r *catalog.Command, name, doc resptest.Reply) {
 		checkDoc(t, sub, subs[2*i], subs[2*i+1])
 	}
 }
+
+// TestKeysOfAVeryLongCall are not asked for: the reply would be made while other clients wait.
+func TestKeysOfAVeryLongCall(t *testing.T) {
+	s := rig.New().Session()
+	most := append([]string{"COMMAND", "GETKEYS", "DEL"}, make([]string, 9999)...)
+	if got := rig.Say(t, s, resptest.Encode(most...)); !strings.HasPrefix(got, "*9999\r\n") {
+		t.Errorf("got %.80q", got)
+	}
+	if got, want := rig.Say(t, s, resptest.Encode(append(most, "k")...)), "-ERR more than 10000 arguments; ask about a shorter call\r\n"; got != want {
+		t.Errorf("one more: got %.80q, want %q", got, want)
+	}
+}

@@ -100,6 +100,21 @@ func TestThreadTime(t *testing.T) {
 	}
 }
 
+// TestTimeOfARunThatOthersWaitFor: its limit is short, and what others had of its processor counts little.
+func TestTimeOfARunThatOthersWaitFor(t *testing.T) {
+	const ms = time.Millisecond
+	r := begin(3 * ms)
+	r.Terms(true, 5*ms, "be quick")
+	for i, after := range []time.Duration{ms, 9 * ms, ms} {
+		if got := r.look(after); got != "" || r.Ran() != time.Duration(i+1)*ms {
+			t.Fatalf("look %d: ended by %q after %s", i, got, r.Ran())
+		}
+	}
+	if got, want := r.look(1), "ERR script ran longer than 5 ms and was ended; be quick"; got != want {
+		t.Errorf("ended by %q, want %q", got, want)
+	}
+}
+
 // TestClockIsReadSeldom holds that an instruction is cheap: the clock is read once in a thousand.
 func TestClockIsReadSeldom(t *testing.T) {
 	readings := 0
