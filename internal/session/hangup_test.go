@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"cellserver/internal/acl"
-	"cellserver/internal/background"
 	"cellserver/internal/argument"
+	"cellserver/internal/background"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/observe"
