@@ -107,7 +107,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, l *listeners, keeper
 		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
 		ACLFile:           o.aclFile,
 		Scripts:           o.scripts(a.now),
-		BackgroundThreads: backgroundThreads(o.ioThreads),
+		BackgroundThreads: backgroundThreads(o.ioThreads), // once the store has as many shards as there are processors for
 		Version:           version,
 		Settings:          a.settings(),
 		Thresholds:        o.thresholds,
