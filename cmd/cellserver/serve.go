@@ -123,7 +123,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
 		ACLFile:           o.aclFile,
 		Scripts:           o.scripts(a.now, a.memory.State().Shares.Scripts),
-		BackgroundThreads: backgroundThreads(o.ioThreads),
+		BackgroundThreads: backgroundThreads(o.ioThreads), // once the store has as many shards as there are processors for
 		Version:           version,
 		Settings:          a.settings(),
 		Memory:            a.memory,

@@ -26,6 +26,7 @@ func (k shareKey) whole() (of shareKey, ok bool) {
 		return shareKey{ofUser, Who{Addr: k.who.Addr, User: k.who.User}}, true
 	case ofUser:
 		return shareKey{ofAddr, Who{Addr: k.who.Addr}}, true
+	case ofAddr:
 	}
 	return shareKey{}, false
 }

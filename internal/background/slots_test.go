@@ -161,7 +161,7 @@ func TestWaitingNeedsNoGoroutine(t *testing.T) {
 func TestSharesAreForgotten(t *testing.T) {
 	nowNs := int64(0)
 	slots := NewSlots(1, func() int64 { return nowNs })
-	for i := range 100_000 {
+	for i := range 20_000 {
 		who := Who{Addr: fmt.Sprint(i), Client: int64(i)}
 		slots.Take(t.Context(), who)
 		nowNs += 1000
@@ -194,7 +194,7 @@ func TestSlotsAtRandom(t *testing.T) {
 	slots := NewSlots(3, func() int64 { return nowNs })
 	var running []Who
 	var waiting []*turn
-	for range 100_000 {
+	for range 30_000 {
 		nowNs += random.Int64N(1 << random.IntN(36))
 		switch random.IntN(3) {
 		case 0:
