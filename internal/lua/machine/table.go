@@ -18,7 +18,7 @@ const maxArrayIndex = 1 << 19
 const MaxElements = maxArrayIndex - 1
 
 // boundArrays tells gopher-lua, which knows one bound for all interpreters.
-var boundArrays = sync.OnceFunc(func() { vm.MaxArrayIndex = maxArrayIndex })
+var boundArrays = sync.OnceFunc(func() { vm.MaxArrayIndex = maxArrayIndex }) //nolint:gochecknoglobals // as what it sets is
 
 // Seal makes a table one that scripts cannot change.
 func (m *Machine) Seal(t *vm.LTable) { t.Metatable = m.sealed }
