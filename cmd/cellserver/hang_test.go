@@ -99,7 +99,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ioThreads > 0 {
-			a.awaitHealth(t, "503", stuck+" does not respond", "the lock of a shard is not released")
+			a.awaitHealth(t, "503", stuck+" does not respond; the lock of a shard is not released")
 		} else {
 			for a.server.Stats().Received == 0 {
 				time.Sleep(time.Millisecond)

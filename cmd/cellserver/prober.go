@@ -41,7 +41,8 @@ func (p *prober) probe(ctx context.Context) error {
 	shards := p.askShards()
 	var silent []string
 	if err := p.loops(ctx); err != nil {
-		silent = append(silent, strings.TrimPrefix(err.Error(), "server: "))
+		what := strings.TrimPrefix(err.Error(), "server: ")
+		silent = append(silent, strings.TrimSuffix(what, ": "+context.DeadlineExceeded.Error()))
 	}
 	select {
 	case <-shards:
