@@ -144,7 +144,9 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // anyNetwork chooses a way to the server.
-func (a *Attacker) anyNetwork() string { return a.Networks[a.Random.IntN(len(a.Networks))] }
+func (a *Attacker) anyNetwork() string {
+	return a.Networks[rand.IntN(len(a.Networks))] // not by Random: some rounds connect from several goroutines
+}
 
 // exchange sends a batch on a new connection and reads its replies.
 func (a *Attacker) exchange(b Batch) error {
