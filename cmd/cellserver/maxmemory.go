@@ -19,6 +19,11 @@ import (
 
 const autoMemory = "auto"
 
+func defaultClients() memory.Part {
+	p, _ := memory.ParsePart("25%")
+	return p
+}
+
 func (o *options) defineMemory(fs *pflag.FlagSet) {
 	fs.StringVar(&o.maxMemory, "maxmemory", autoMemory, "largest `size` of the server's memory, such as 150mb; 0 for none; auto is 70 % of the cgroup's limit, and none without one")
 	fs.StringVar(&o.maxMemoryPolicy, "maxmemory-policy", memory.PolicyName(store.VolatileTTL), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)")
@@ -35,7 +40,7 @@ func (o *options) checkMemory() error {
 	if err != nil {
 		return fmt.Errorf("--maxmemory must be auto or a size such as 150mb, got %q", o.maxMemory)
 	}
-	if err := memory.Check(bytes); err != nil {
+	if err := memory.Check(bytes, o.maxMemoryClients); err != nil {
 		return fmt.Errorf("--maxmemory %w", err)
 	}
 	return nil
@@ -49,8 +54,14 @@ func (o *options) boundMemory(s store.Bounded, log *slog.Logger) *memory.Bound {
 		maxBytes, _ = memory.Parse(o.maxMemory)
 		tooSmall = false
 	}
+	clients := o.maxMemoryClients
+	if o.maxMemory == autoMemory && memory.Check(maxBytes, clients) != nil {
+		log.Warn("--maxmemory-clients leaves too little of the cgroup's memory limit for keys; 25 % are for clients instead",
+			"maxmemory", maxBytes, "maxmemory_clients", clients.String())
+		clients = defaultClients()
+	}
 	bound := memory.NewBound(s)
-	bound.Set(maxBytes, policy)
+	bound.Set(maxBytes, policy, clients)
 	switch shares := bound.State().Shares; {
 	case tooSmall:
 		log.Warn("70 % of the cgroup's memory limit is less than the server needs; raise the limit, or set --maxmemory",
@@ -65,30 +76,43 @@ func (o *options) boundMemory(s store.Bounded, log *slog.Logger) *memory.Bound {
 // memorySettings are Redis's names for the maximum.
 func (a *app) memorySettings() []admin.Setting {
 	return []admin.Setting{
-		{
-			Name: "maxmemory",
-			Get:  func() string { return strconv.FormatInt(a.memory.State().MaxBytes, 10) },
-			Set: func(value string) (func(), error) {
-				bytes, err := memory.Parse(value)
-				if err != nil {
-					return nil, err
+		a.memorySetting("maxmemory", func(s *memory.State) string { return strconv.FormatInt(s.MaxBytes, 10) },
+			func(s *memory.State, value string) (err error) {
+				s.MaxBytes, err = memory.Parse(value)
+				return err
+			}),
+		a.memorySetting("maxmemory-clients", func(s *memory.State) string { return s.Clients.String() },
+			func(s *memory.State, value string) error { return s.Clients.Set(value) }),
+		a.memorySetting("maxmemory-policy", func(s *memory.State) string { return memory.PolicyName(s.Policy) },
+			func(s *memory.State, value string) (err error) {
+				if s.Policy, err = memory.ParsePolicy(value); err != nil {
+					return errors.New("argument: " + err.Error())
 				}
-				if err := memory.Check(bytes); err != nil {
-					return nil, errors.New("argument " + err.Error())
-				}
-				return func() { a.memory.Set(bytes, a.memory.State().Policy) }, nil
-			},
+				return nil
+			}),
+	}
+}
+
+func (a *app) memorySetting(name string, get func(*memory.State) string, read func(*memory.State, string) error) admin.Setting {
+	return admin.Setting{
+		Name: name,
+		Get: func() string {
+			state := a.memory.State()
+			return get(&state)
 		},
-		{
-			Name: "maxmemory-policy",
-			Get:  func() string { return memory.PolicyName(a.memory.State().Policy) },
-			Set: func(value string) (func(), error) {
-				policy, err := memory.ParsePolicy(value)
-				if err != nil {
-					return nil, errors.New("argument: " + err.Error())
-				}
-				return func() { a.memory.Set(a.memory.State().MaxBytes, policy) }, nil
-			},
+		Set: func(value string) (func(), error) {
+			state := a.memory.State()
+			if err := read(&state, value); err != nil {
+				return nil, err
+			}
+			if err := memory.Check(state.MaxBytes, state.Clients); err != nil {
+				return nil, errors.New("argument " + err.Error())
+			}
+			return func() {
+				state := a.memory.State() // which another argument of the same command may have changed
+				_ = read(&state, value)
+				a.memory.Set(state.MaxBytes, state.Policy, state.Clients)
+			}, nil
 		},
 	}
 }

@@ -117,7 +117,7 @@ func TestMaxMemoryIsASetting(t *testing.T) {
 	flood(t, p, "k", 300_000)
 	full := p.metric(t, "cellserver_table_bytes")
 	sayTo(t, nc, "CONFIG SET maxmemory 48mb maxmemory-policy volatile-ttl\r\n", "+OK\r\n")
-	most := float64(memory.Split(48 << 20).Tables)
+	most := float64(memory.Split(48<<20, defaultClients()).Tables)
 	if full < 2*most {
 		t.Fatalf("%.0f bytes are not much more than %.0f", full, most)
 	}

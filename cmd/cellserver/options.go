@@ -13,6 +13,7 @@ import (
 
 	"cellserver/internal/clients"
 	"cellserver/internal/commands/admin"
+	"cellserver/internal/memory"
 	"cellserver/internal/metrics"
 )
 
@@ -42,7 +43,7 @@ type options struct {
 	ioThreads, maxClients, maxArgs, maxCommandBytes, maxKeyBytes, maxOutputBytes int
 
 	maxMemory, maxMemoryPolicy string
-	maxMemoryClients           clientMemory
+	maxMemoryClients           memory.Part
 
 	maxClientsPerAddress, maxNewKeysPerSecond int
 
@@ -114,7 +115,7 @@ func (o *options) flagGroups() []flagGroup {
 func (o *options) defineClientLimits(fs *pflag.FlagSet) {
 	fs.IntVar(&o.maxClients, "maxclients", 10_000, "largest number of connected clients")
 	fs.IntVar(&o.maxClientsPerAddress, "maxclients-per-address", 0, "largest number of connected clients of one IPv4 address, or of IPv6 addresses with the same first 64 bits; 0 for no limit")
-	o.maxMemoryClients = clientMemory{text: "25%", percent: 25}
+	o.maxMemoryClients = defaultClients()
 	fs.Var(&o.maxMemoryClients, "maxmemory-clients", "`size` of memory that all clients may make the server hold together, such as 64mb, or a percentage of the maximum of all memory; beyond it the connection that holds most is closed; 0 for no limit")
 	fs.IntVar(&o.maxNewKeysPerSecond, "max-new-keys-per-second", 0, "new keys that the clients of one address may make per second; calls for existing keys still answer; 0 for no limit")
 	fs.IntVar(&o.maxArgs, "max-args", 1<<20, "largest number of arguments of a command")

@@ -93,13 +93,11 @@ type app struct {
 	access    *access
 	engine    *commands.Engine
 	server    *server.Server
-	// clientMemory is what the clients may hold: --maxmemory-clients, as it was set last.
-	clientMemory atomic.Pointer[clientMemory]
-	web          *web
-	prober       *prober
-	parts        parts
-	notReady     atomic.Pointer[string] // why; empty while clients are served
-	stop         func()                 // ends the server gracefully
+	web       *web
+	prober    *prober
+	parts     parts
+	notReady  atomic.Pointer[string] // why; empty while clients are served
+	stop      func()                 // ends the server gracefully
 }
 
 func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {

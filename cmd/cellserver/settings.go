@@ -44,7 +44,6 @@ func (a *app) changeable() []admin.Setting {
 		a.intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
 		a.maxClients(),
 		a.intLimit("maxclients-per-address", 0, func(l *server.Limits) *int { return &l.MaxClientsPerAddress }),
-		a.maxMemoryClients(),
 		a.maxNewKeys(),
 		a.secondsLimit("handshake-timeout", func(l *server.Limits) *time.Duration { return &l.HandshakeTimeout }),
 		a.secondsLimit("input-timeout", func(l *server.Limits) *time.Duration { return &l.InputTimeout }),

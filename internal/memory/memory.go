@@ -21,9 +21,10 @@ const (
 	// server has allocated. They were measured.
 	programBytes = 16 * mib
 	baseBytes    = 8 * mib
-	// One in so many of the maximum's bytes is for clients, for scripts, and for garbage that is not collected yet. The
-	// tables are pointer-free and evict without allocating, so a tenth is enough for collections to be rare.
-	clientsShare     = 4
+	// leastTableBytes must be left for keys.
+	leastTableBytes = 4 * mib
+	// One in so many of the maximum's bytes is for scripts, and for garbage that is not collected yet. The tables are
+	// pointer-free and evict without allocating, so a tenth is enough for collections to be rare.
 	scriptsShare     = 16
 	collectorShare   = 10
 	mostScriptsBytes = 64 * mib
@@ -32,7 +33,7 @@ const (
 	autoPercent = 70
 )
 
-// Shares is how a maximum is divided. The sum is the maximum.
+// Shares is how a maximum is divided. The sum is the maximum, if that passes Check.
 type Shares struct {
 	Clients   int64 // buffers, queued commands and watched keys of all clients
 	Scripts   int64 // compiled and cached
@@ -41,22 +42,29 @@ type Shares struct {
 	Tables    int64 // keys
 }
 
-// Split divides a maximum of at least LeastBytes.
-func Split(maxBytes int64) Shares {
+// Split divides a maximum that passes Check.
+func Split(maxBytes int64, clients Part) Shares {
 	s := Shares{
-		Clients:   maxBytes / clientsShare,
+		Clients:   clients.Of(maxBytes),
 		Scripts:   min(maxBytes/scriptsShare, mostScriptsBytes),
 		Base:      programBytes + baseBytes,
 		Collector: maxBytes / collectorShare,
 	}
-	s.Tables = maxBytes - s.Clients - s.Scripts - s.Base - s.Collector
+	s.Tables = max(maxBytes-s.Clients-s.Scripts-s.Base-s.Collector, leastTableBytes)
 	return s
 }
 
-// Check refuses a maximum that is too small. 0 is none.
-func Check(maxBytes int64) error {
-	if maxBytes != 0 && maxBytes < LeastBytes {
+func (s Shares) sum() int64 { return s.Clients + s.Scripts + s.Base + s.Collector + s.Tables }
+
+// Check refuses a maximum that is too small, or of which clients leave too little. 0 is none.
+func Check(maxBytes int64, clients Part) error {
+	switch {
+	case maxBytes == 0:
+	case maxBytes < LeastBytes:
 		return fmt.Errorf("must be 0 for no maximum, or at least %dmb, got %d bytes", LeastBytes/mib, maxBytes)
+	case Split(maxBytes, clients).sum() > maxBytes:
+		return fmt.Errorf("of %d bytes leaves less than %dmb for keys beside maxmemory-clients of %s; raise the one or lower the other",
+			maxBytes, leastTableBytes/mib, clients.String())
 	}
 	return nil
 }
@@ -81,14 +89,16 @@ type Bound struct {
 	store       store.Bounded
 	systemLimit int64 // of the collector, by GOMEMLIMIT
 
-	mu    sync.Mutex // guards all below
-	state State
+	mu           sync.Mutex // guards all below
+	state        State
+	limitClients func(bytes int64) // nil before OnClients
 }
 
 // State is what a Bound is set to.
 type State struct {
 	MaxBytes int64 // 0 for none
 	Policy   store.Policy
+	Clients  Part   // of all memory; without a maximum a size holds, and a percentage is no limit
 	Shares   Shares // of MaxBytes
 }
 
@@ -107,18 +117,30 @@ func (b *Bound) State() State {
 	return b.state
 }
 
-// Set sets a maximum that passes Check, or none by 0. A smaller GOMEMLIMIT of the environment stays as it is.
-func (b *Bound) Set(maxBytes int64, policy store.Policy) {
+// OnClients has limit told what clients may hold together, now and whenever that changes; 0 is no limit.
+func (b *Bound) OnClients(limit func(bytes int64)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.state = State{MaxBytes: maxBytes, Policy: policy}
+	b.limitClients = limit
+	limit(b.state.Clients.Of(b.state.MaxBytes))
+}
+
+// Set sets a maximum and the clients' part that pass Check, or no maximum by 0. A smaller GOMEMLIMIT of the environment
+// stays as it is.
+func (b *Bound) Set(maxBytes int64, policy store.Policy, clients Part) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.state = State{MaxBytes: maxBytes, Policy: policy, Clients: clients}
 	limit := b.systemLimit
 	if maxBytes != 0 {
-		b.state.Shares = Split(maxBytes)
+		b.state.Shares = Split(maxBytes, clients)
 		limit = min(limit, maxBytes-programBytes)
 	}
 	debug.SetMemoryLimit(limit)
 	b.store.SetMaxBytes(b.state.Shares.Tables, policy)
+	if b.limitClients != nil {
+		b.limitClients(clients.Of(maxBytes))
+	}
 }
 
 // PolicyNames are the policies by Redis's names, in the order of their values.

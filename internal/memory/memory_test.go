@@ -29,9 +29,9 @@ func TestParse(t *testing.T) {
 // TestSplit: the parts are the whole, and keys have some of it.
 func TestSplit(t *testing.T) {
 	for _, maxBytes := range []int64{LeastBytes, 64 * mib, 150 * mib, 600 * mib, 8 << 30, 1 << 50} {
-		s := Split(maxBytes)
-		if sum := s.Clients + s.Scripts + s.Base + s.Collector + s.Tables; sum != maxBytes {
-			t.Errorf("%d is split into %d", maxBytes, sum)
+		s := Split(maxBytes, quarter)
+		if s.sum() != maxBytes {
+			t.Errorf("%d is split into %d", maxBytes, s.sum())
 		}
 		if s.Tables < 4*mib || s.Scripts > 64*mib || s.Clients != maxBytes/4 {
 			t.Errorf("%d: %+v", maxBytes, s)
@@ -39,11 +39,33 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+var quarter = part("25%")
+
+func part(text string) Part {
+	p, err := ParsePart(text)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
 func TestCheck(t *testing.T) {
-	for maxBytes, ok := range map[int64]bool{0: true, 1: false, LeastBytes - 1: false, LeastBytes: true} {
-		if err := Check(maxBytes); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "at least 48mb") {
-			t.Errorf("%d: %v", maxBytes, err)
+	for _, tt := range []struct {
+		maxBytes int64
+		clients  string
+		problem  string
+	}{
+		{0, "25%", ""}, {0, "100%", ""}, {0, "1gb", ""}, {LeastBytes, "25%", ""}, {100 * mib, "0", ""},
+		{1, "25%", "at least 48mb"}, {LeastBytes - 1, "25%", "at least 48mb"},
+		{LeastBytes, "30%", "less than 4mb for keys beside maxmemory-clients of 30%"}, {1 << 30, "1gb", "maxmemory-clients of 1gb"},
+	} {
+		err := Check(tt.maxBytes, part(tt.clients))
+		if (err == nil) != (tt.problem == "") || err != nil && !strings.Contains(err.Error(), tt.problem) {
+			t.Errorf("%d, %s: %v, want %q", tt.maxBytes, tt.clients, err, tt.problem)
 		}
+	}
+	if s := Split(LeastBytes, part("100%")); s.Tables != leastTableBytes {
+		t.Errorf("what two settings at once leave for keys is %d", s.Tables)
 	}
 }
 
@@ -91,8 +113,16 @@ func TestBound(t *testing.T) {
 	debug.SetMemoryLimit(1 << 40)
 	r := &recorded{}
 	b := NewBound(r)
+	clients := int64(-1)
+	b.OnClients(func(bytes int64) { clients = bytes })
+	if clients != 0 {
+		t.Errorf("without a maximum clients may hold %d", clients)
+	}
 	for _, tt := range []struct{ maxBytes, limit int64 }{{150 * mib, 134 * mib}, {1 << 50, 1 << 40}, {0, 1 << 40}} {
-		b.Set(tt.maxBytes, store.NoEviction)
+		b.Set(tt.maxBytes, store.NoEviction, quarter)
+		if clients != tt.maxBytes/4 {
+			t.Errorf("%d: clients may hold %d", tt.maxBytes, clients)
+		}
 		st := b.State()
 		if limit := debug.SetMemoryLimit(-1); limit != tt.limit || st.MaxBytes != tt.maxBytes || r.maxBytes != st.Shares.Tables ||
 			r.policy != store.NoEviction || (st.Shares.Tables > 0) != (tt.maxBytes > 0) {
