@@ -92,11 +92,8 @@ func chosen(names []string) ([]attack.Attack, error) {
 	return attacks, nil
 }
 
-// bounds are the options that bound what clients can do together. A server that has none of them is attacked without.
-func bounds(ctx context.Context, binary string) ([]string, error) {
-	return target.Known(ctx, binary,
-		"--maxmemory", "300mb", "--maxmemory-policy", "volatile-ttl", "--maxmemory-clients", "75mb", "--input-timeout", "2s")
-}
+// bounds are the options that bound what clients can do together.
+var bounds = []string{"--maxmemory", "300mb", "--maxmemory-policy", "volatile-ttl", "--maxmemory-clients", "75mb", "--input-timeout", "2s"}
 
 // soak is the attack on one server.
 type soak struct {
@@ -108,11 +105,7 @@ type soak struct {
 
 // run returns an error with a line for each thing that is not as it ought to be.
 func (s *soak) run(ctx context.Context) error {
-	options, err := bounds(ctx, s.spec.Binary)
-	if err != nil {
-		return err
-	}
-	s.spec.Args = append(append(s.spec.Args, options...), "--shutdown-timeout", shutdownTimeout.String())
+	s.spec.Args = append(append(s.spec.Args, bounds...), "--shutdown-timeout", shutdownTimeout.String())
 	server, err := target.Start(ctx, s.spec)
 	if err != nil {
 		return err

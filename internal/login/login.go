@@ -4,8 +4,6 @@
 package login
 
 import (
-	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -32,22 +30,9 @@ const (
 	maxHosts   = 1024        // remembered; beyond it some are forgotten early
 )
 
-// hostOf returns the host of a client: of IPv6 its network of 64 bits, whose addresses one machine can have by the million.
-func hostOf(p peer.Peer) string {
-	host, _, err := net.SplitHostPort(p.Addr)
-	if err != nil || p.Unix {
-		return p.Addr
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().Is6() {
-		network, _ := ip.Prefix(64) // of an IPv6 address, so there is one
-		return network.String()
-	}
-	return host
-}
-
 // Add counts a failed login, and returns how long its reply is to be delayed.
 func (f *Failures) Add(p peer.Peer, nowNs int64) (pause time.Duration) {
-	name := hostOf(p)
+	name := p.Network() // whose addresses one machine can have by the million, in IPv6
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.total++

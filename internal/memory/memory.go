@@ -63,8 +63,8 @@ func Check(maxBytes int64, clients Part) error {
 	case maxBytes < LeastBytes:
 		return fmt.Errorf("must be 0 for no maximum, or at least %dmb, got %d bytes", LeastBytes/mib, maxBytes)
 	case Split(maxBytes, clients).sum() > maxBytes:
-		return fmt.Errorf("of %d bytes leaves less than %dmb for keys beside maxmemory-clients of %s; raise the one or lower the other",
-			maxBytes, leastTableBytes/mib, clients.String())
+		return fmt.Errorf("leaves less than %dmb for keys: maxmemory is %d bytes and maxmemory-clients %s; raise the one or lower the other",
+			leastTableBytes/mib, maxBytes, clients.String())
 	}
 	return nil
 }

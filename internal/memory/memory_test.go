@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{0, "25%", ""}, {0, "100%", ""}, {0, "1gb", ""}, {LeastBytes, "25%", ""}, {100 * mib, "0", ""},
 		{1, "25%", "at least 48mb"}, {LeastBytes - 1, "25%", "at least 48mb"},
-		{LeastBytes, "30%", "less than 4mb for keys beside maxmemory-clients of 30%"}, {1 << 30, "1gb", "maxmemory-clients of 1gb"},
+		{LeastBytes, "30%", "less than 4mb for keys: maxmemory is 50331648 bytes and maxmemory-clients 30%"}, {1 << 30, "1gb", "maxmemory-clients 1gb"},
 	} {
 		err := Check(tt.maxBytes, part(tt.clients))
 		if (err == nil) != (tt.problem == "") || err != nil && !strings.Contains(err.Error(), tt.problem) {

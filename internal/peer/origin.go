@@ -19,3 +19,11 @@ func (p *Peer) Origin() (origin netip.Addr, ok bool) {
 	}
 	return addr, true
 }
+
+// Network is Origin as a text; where there is none, the client's whole address.
+func (p *Peer) Network() string {
+	if origin, ok := p.Origin(); ok {
+		return origin.String()
+	}
+	return p.Addr
+}

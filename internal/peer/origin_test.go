@@ -18,5 +18,12 @@ func TestOrigin(t *testing.T) {
 		if got, ok := tt.peer.Origin(); got.String() != tt.want || ok != tt.ok {
 			t.Errorf("%+v: %s, %t", tt.peer, got, ok)
 		}
+		want := tt.want
+		if !tt.ok {
+			want = tt.peer.Addr
+		}
+		if got := tt.peer.Network(); got != want {
+			t.Errorf("%+v: %s, want %s", tt.peer, got, want)
+		}
 	}
 }
