@@ -72,26 +72,9 @@ func (p *pending) abandon() {
 // the session still waits.
 func (s *Session) resume() bool {
 	p := s.pending
-	finish := p.finish
-	if p.later != nil {
-		answers, ok := p.later.Answers(&s.scratch.local)
-		if !ok {
-			return false
-		}
-		finish = func(s *Session) error { return p.answered(s, answers) }
-	} else {
-		outcome, ended := p.Outcome()
-		switch {
-		case !ended:
-			return false
-		case outcome.Failure != nil:
-			panic(outcome.Failure)
-		case outcome.Cancelled:
-			p.next = nil // it was not admitted
-			finish = func(s *Session) error { return s.cancelled(p.command) }
-		}
-		p.End()
-		p.workNs = outcome.WorkNs
+	finish := p.ended(s)
+	if finish == nil {
+		return false
 	}
 	before := len(s.w.Buf)
 	if err := finish(s); err != nil && p.command == nil {
@@ -119,6 +102,32 @@ func (s *Session) resume() bool {
 		}
 	}
 	return s.pending == nil
+}
+
+// ended returns what finishes the command, and nil if it is still to be waited for.
+func (p *pending) ended(s *Session) (finish func(*Session) error) {
+	if p.later != nil {
+		answers, ok := p.later.Answers(&s.scratch.local)
+		if !ok {
+			return nil
+		}
+		return func(s *Session) error { return p.answered(s, answers) }
+	}
+	outcome, ended := p.Outcome()
+	switch {
+	case !ended:
+		return nil
+	case outcome.Failure != nil:
+		panic(outcome.Failure)
+	case outcome.Cancelled:
+		p.next = nil // it was not admitted
+		finish = func(s *Session) error { return s.cancelled(p.command) }
+	default:
+		finish = p.finish
+	}
+	p.End()
+	p.workNs = outcome.WorkNs
+	return finish
 }
 
 // follow makes a pending the next part of a command.
