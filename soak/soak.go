@@ -93,7 +93,9 @@ func chosen(names []string) ([]attack.Attack, error) {
 }
 
 // bounds are the options that bound what clients can do together.
-var bounds = []string{"--maxmemory", "300mb", "--maxmemory-policy", "volatile-ttl", "--maxmemory-clients", "75mb", "--input-timeout", "2s"}
+func bounds() []string {
+	return []string{"--maxmemory", "300mb", "--maxmemory-policy", "volatile-ttl", "--maxmemory-clients", "75mb", "--input-timeout", "2s"}
+}
 
 // soak is the attack on one server.
 type soak struct {
@@ -105,7 +107,7 @@ type soak struct {
 
 // run returns an error with a line for each thing that is not as it ought to be.
 func (s *soak) run(ctx context.Context) error {
-	s.spec.Args = append(append(s.spec.Args, bounds...), "--shutdown-timeout", shutdownTimeout.String())
+	s.spec.Args = append(append(s.spec.Args, bounds()...), "--shutdown-timeout", shutdownTimeout.String())
 	server, err := target.Start(ctx, s.spec)
 	if err != nil {
 		return err
