@@ -1,7 +1,7 @@
 package transact
 
 import (
-	"bytes"
+	"math"
 	"slices"
 
 	"cellserver/internal/catalog"
@@ -27,9 +27,6 @@ const (
 	argumentSteps = 20
 	lookSteps     = 200
 	keySteps      = 600
-
-	// matchSteps is what comparing a byte of a name with one of a pattern takes.
-	matchSteps = 2
 )
 
 // Figures are what the cost of a transaction depends on besides its commands.
@@ -55,6 +52,7 @@ func (p *Plan) figures(s Stage) Figures {
 		f.Clients = s.Clients() // which takes a lock that is everybody's
 	}
 	if p.whole {
+		p.readPatterns()
 		return f.of(s.Store)
 	}
 	return f
@@ -109,11 +107,30 @@ func (s *Step) cost(f Figures) int {
 	}
 	steps := commandSteps + argumentSteps*len(s.Args) + sizeOf(s.Args) + c.Call + c.Client*f.Clients + c.Slot*slots
 	s.Command.Keys.Each(s.Args, func([]byte) { steps += keySteps })
-	if pattern := patternOf(c, s.Args); pattern != nil {
-		eachName, eachByte := matched(pattern)
-		steps += matchSteps * (slots*eachName + names*eachByte)
+	if c.Pattern > 0 || c.Options { // names are compared with a pattern, and copied
+		steps += glob.CompileCost(patternOf(c, s.Args)) + int(math.Ceil((1+s.matchSteps)*float64(names)))
 	}
 	return steps
+}
+
+// readPatterns finds out what the patterns of the steps take. That is not done while others wait, nor for patterns that
+// take so long to read that the plan is refused for that alone.
+func (p *Plan) readPatterns() {
+	if p.read {
+		return
+	}
+	p.read = true
+	left := MaxHeldSteps
+	for i := range p.steps {
+		s := &p.steps[i]
+		pattern := patternOf(&s.Command.Cost, s.Args)
+		if left -= glob.CompileCost(pattern); left < 0 {
+			return
+		}
+		if len(pattern) > 0 {
+			s.matchSteps = glob.Compile(pattern).CostPerByte()
+		}
+	}
 }
 
 // patternOf returns what a call compares the names of keys with, nil for nothing.
@@ -151,20 +168,4 @@ func scanned(args [][]byte, f Figures) (slots, names int) {
 	}
 	pieces := int(min(max(count, 1), int64(f.Slots)+1)+scanPiece-1) / scanPiece
 	return min(f.Slots, pieces*scanPieceSlots), min(f.NameBytes, pieces*scanPiece*f.MaxKeyBytes)
-}
-
-// matched returns how many bytes of a pattern are compared with each name, at most, and how often each byte of a name is
-// compared: behind a star as often as the longest part between two stars has bytes, for a match begins that again at the
-// next byte. Behind a star at the end nothing is compared.
-func matched(pattern []byte) (eachName, eachByte int) {
-	if bytes.ContainsAny(pattern, "\\[") { // where a star may be another byte
-		return 0, len(pattern) + 1
-	}
-	parts := bytes.Split(pattern, []byte{'*'})
-	for _, part := range parts[1:] {
-		if n := len(part); n > 0 {
-			eachByte = max(eachByte, n+1)
-		}
-	}
-	return len(parts[0]) + 1, eachByte
 }

@@ -38,10 +38,11 @@ func (s storeWith) UpdateStats(st *store.Stats) { st.Slots, st.NameBytes = s.slo
 // TestWhatIsHeldTooLong: what would hold up others for longer than 5 ms, by the entries of the store, is refused.
 func TestWhatIsHeldTooLong(t *testing.T) {
 	for _, tt := range []struct {
-		name, in string
-		keys     int // of the store, of 16 bytes, in tables that are half full
-		clients  int
-		refused  string // the command; empty if it is not
+		name, in  string
+		keys      int // of the store, in tables that are half full
+		clients   int
+		nameBytes int    // of each key; 0 for 16
+		refused   string // the command; empty if it is not
 	}{
 		{name: "DBSIZE", in: "DBSIZE", keys: 200_000},
 		{name: "DBSIZE of many", in: "DBSIZE", keys: 300_000, refused: "dbsize"},
@@ -50,13 +51,19 @@ func TestWhatIsHeldTooLong(t *testing.T) {
 		{name: "100 x DBSIZE of a thousand", in: strings.Repeat("DBSIZE\n", 100), keys: 1000},
 		{name: "KEYS", in: "KEYS *", keys: 40_000},
 		{name: "KEYS of many", in: "KEYS *", keys: 80_000, refused: "keys"},
-		{name: "KEYS with a usual pattern", in: "KEYS user:*:login", keys: 5000},
-		{name: "KEYS with a costly pattern", in: "KEYS *" + strings.Repeat("a", 2000) + "b", keys: 1000, refused: "keys"},
-		{name: "KEYS with a costly class", in: "KEYS *[" + strings.Repeat("*", 2000) + "]b", keys: 1000, refused: "keys"},
+		{name: "KEYS with a usual pattern", in: "KEYS user:*:login", keys: 40_000},
+		{name: "KEYS with a part that is searched", in: "KEYS *user:*:login*", keys: 30_000},
+		{name: "KEYS with a long pattern", in: "KEYS *" + strings.Repeat("a", 2000) + "b", keys: 1000},
+		{name: "KEYS with a long pattern of long names", in: "KEYS *" + strings.Repeat("a", 2000) + "b*", keys: 1000, nameBytes: 4096, refused: "keys"},
+		{name: "KEYS with a costly pattern", in: "KEYS *" + strings.Repeat("?", 2000) + "b*", keys: 10_000, refused: "keys"},
+		{name: "KEYS with a long class", in: "KEYS *[" + strings.Repeat("*", 2000) + "]b", keys: 1000},
+		{name: "many KEYS with patterns that take long to read", in: strings.Repeat("KEYS *"+strings.Repeat("?", 100)+"*\n", 100), keys: 1, refused: "keys"},
+		{name: "KEYS of long names", in: "KEYS *", keys: 2000, nameBytes: 4096, refused: "keys"},
 		{name: "SCAN", in: "SCAN 0", keys: 10_000_000},
 		{name: "SCAN of much", in: "SCAN 0 COUNT 1000000", keys: 10_000_000, refused: "scan"},
 		{name: "SCAN of much, and little there", in: "SCAN 0 COUNT 1000000", keys: 1000},
-		{name: "SCAN with a costly pattern", in: "SCAN 0 COUNT 1000 MATCH *" + strings.Repeat("a", 2000) + "b", keys: 1000, refused: "scan"},
+		{name: "SCAN with a long pattern", in: "SCAN 0 COUNT 1000 MATCH *" + strings.Repeat("a", 2000) + "b", keys: 1000},
+		{name: "SCAN with a costly pattern", in: "SCAN 0 COUNT 1000 MATCH *" + strings.Repeat("?", 2000) + "b*", keys: 1000, nameBytes: 4096, refused: "scan"},
 		{name: "many SCANs", in: strings.Repeat("SCAN 0\n", 100), keys: 1_000_000, refused: "scan"},
 		{name: "FLUSHDB", in: "FLUSHDB", keys: 40_000},
 		{name: "FLUSHDB of many", in: "FLUSHDB", keys: 80_000, refused: "flushdb"},
@@ -73,7 +80,7 @@ func TestWhatIsHeldTooLong(t *testing.T) {
 		{name: "very many clients", in: "EXISTS k\nCLIENT LIST", clients: 10_000, refused: "client|list"},
 		{name: "documents", in: "EXISTS k\n" + strings.Repeat("COMMAND DOCS\n", 100), refused: "command|docs"},
 	} {
-		s := storeWith{shard.New(), 2 * tt.keys, 16 * tt.keys}
+		s := storeWith{shard.New(), 2 * tt.keys, max(16, tt.nameBytes) * tt.keys}
 		stage := Stage{Store: s, Txs: s, Now: func() int64 { return 1 }, Clients: func() int { return tt.clients }, MaxKeyBytes: 4096}
 		done := false
 		err := planOf(t, tt.in).Hold(stage, MaxHeldSteps, func(*Space) Verdict {
@@ -147,18 +154,23 @@ func TestTooManyKeys(t *testing.T) {
 	}
 }
 
-// TestMatched: what is compared behind a star is begun again at each byte.
-func TestMatched(t *testing.T) {
-	for _, tt := range []struct {
-		pattern            string
-		eachName, eachByte int
-	}{
-		{"", 1, 0}, {"k", 2, 0}, {"*", 1, 0}, {"user:*", 6, 0}, {"user:*:login", 6, 7}, {"*a*bc*", 1, 3}, {"***", 1, 0},
-		{"\\*ab", 0, 5}, {"a[*]*b", 0, 7},
-	} {
-		if eachName, eachByte := matched([]byte(tt.pattern)); eachName != tt.eachName || eachByte != tt.eachByte {
-			t.Errorf("%s: %d of each name and %d of each byte, want %+v", tt.pattern, eachName, eachByte, tt)
+// TestPatternsThatAreNotRead: what takes too long to compile is refused without that, and without a reply that is wrong.
+func TestPatternsThatAreNotRead(t *testing.T) {
+	p := planOf(t, strings.Repeat("KEYS "+strings.Repeat("*?", 1000)+"\n", 1000))
+	p.readPatterns()
+	n := 0
+	for i := range p.steps {
+		if p.steps[i].matchSteps > 0 {
+			n++
 		}
+	}
+	if n > 2 {
+		t.Errorf("%d are read", n)
+	}
+	s := shard.New()
+	stage := Stage{Store: s, Txs: s, Now: func() int64 { return 1 }, Clients: func() int { return 1 }}
+	if err := p.Hold(stage, MaxHeldSteps, func(*Space) Verdict { return Keep }); err == nil {
+		t.Error("not refused")
 	}
 }
 

@@ -20,6 +20,7 @@ type Plan struct {
 	watched int         // how many of them were
 	whole   bool        // a step is about all keys
 	once    bool        // a step does more than to change keys, so it must not be executed again
+	read    bool        // the patterns of the steps were
 }
 
 const longSteps = 1000 // or keys

@@ -42,12 +42,9 @@ const (
 // firstKeys is how many keys a walk begins with, before it knows how long they are.
 const firstKeys = 16
 
-// longPattern is from where on a pattern is not even compiled on an event loop.
-const longPattern = 256
-
 // isShort reports whether an event loop may begin with the walk.
 func (w *walk) isShort(maxKeyBytes int) bool {
-	if w.count > backgroundKeys || len(w.pattern) > longPattern {
+	if w.count > backgroundKeys || glob.CompileCost(w.pattern) > loopSteps {
 		return false
 	}
 	w.compile()
