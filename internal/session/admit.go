@@ -47,12 +47,17 @@ const manyArgs = 1000
 // admitLater has a long command of a client with rules admitted in the background, for each of its keys may be compared
 // with each of the rules. It is false where that is not needed, or where nobody waits on the goroutine.
 func (s *Session) admitLater(args [][]byte) bool {
-	if s.role != outer || s.user == nil || s.user.Unrestricted() || !s.flush() {
+	if s.role != outer || s.user == nil || s.user.Unrestricted() {
 		return false
+	}
+	if !s.flush() {
+		s.hold(held{args: args}) // and then this is done
+		return true
 	}
 	h := &held{args: argument.CloneAll(args)}
 	p := s.waitForTask(func(*Session) error { return nil })
 	p.next = h
+	s.holdArguments(argument.Memory(h.args))
 	p.Run(s.engine.background, s.who(), func(context.Context) { h.command, h.err = s.admit(h.args) })
 	return true
 }

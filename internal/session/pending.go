@@ -76,6 +76,9 @@ func (s *Session) resume() bool {
 	if finish == nil {
 		return false
 	}
+	if p.argsBytes > 0 {
+		s.client.Hold(clients.Arguments, 0) // before a next part, which may hold some
+	}
 	before := len(s.w.Buf)
 	if err := finish(s); err != nil && p.command == nil {
 		s.fail(err)
@@ -90,9 +93,6 @@ func (s *Session) resume() bool {
 		return false
 	}
 	s.pending = nil
-	if p.argsBytes > 0 {
-		s.client.Hold(clients.Arguments, 0)
-	}
 	s.countPending(p)
 	if p.next != nil {
 		s.goOn(*p.next)
@@ -120,7 +120,7 @@ func (p *pending) ended(s *Session) (finish func(*Session) error) {
 	case outcome.Failure != nil:
 		panic(outcome.Failure)
 	case outcome.Cancelled:
-		p.next = nil // it was not admitted
+		s.leaveOut(p)
 		finish = func(s *Session) error { return s.cancelled(p.command) }
 	default:
 		finish = p.finish
@@ -134,6 +134,14 @@ func (p *pending) ended(s *Session) (finish func(*Session) error) {
 func (p *pending) follow(first *pending) {
 	p.command, p.args, p.beganNs, p.muted = first.command, first.args, first.beganNs, first.muted
 	p.handlerNs = first.handlerNs + first.workNs
+}
+
+// leaveOut forgets a command that was to be admitted. A transaction without it must not be executed.
+func (s *Session) leaveOut(p *pending) {
+	if p.next != nil && s.multi != nil {
+		s.multi.Failed = true
+	}
+	p.next = nil
 }
 
 // cancelled replies to a command that was cancelled before it ran.
@@ -160,9 +168,12 @@ func (s *Session) holdArguments(bytes int) {
 // goOn executes a command that was held.
 func (s *Session) goOn(h held) {
 	s.monitored = s.engine.config.Records.Monitors.Any() // which may have changed since it was read
-	if len(h.args) == 0 {
+	switch {
+	case len(h.args) == 0:
 		s.failInput(h.err)
-	} else {
+	case h.command == nil && h.err == nil:
+		s.dispatch(h.args)
+	default:
 		s.proceed(h)
 	}
 }
@@ -210,6 +221,9 @@ func (s *Session) count(h held, beganNs int64) {
 	}
 	s.scratch.local.Called(h.command, 1)
 	p.command, p.beganNs, p.handlerNs = h.command, beganNs, p.handedNs-beganNs
+	if p.later == nil && p.argsBytes == 0 {
+		s.holdArguments(argument.Memory(h.args)) // at most: its handler has copied what it still needs
+	}
 	if s.engine.config.Records.Slowness.Any() {
 		p.args = observe.ShortArgs(observe.Redacted(h.command, h.args))
 	}

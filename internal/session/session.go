@@ -180,7 +180,8 @@ func (s *Session) dispatch(args [][]byte) {
 	s.proceed(held{c, args, err})
 }
 
-// held is a command that was admitted, or refused with an error, and has not been executed.
+// held is a command that was admitted, or refused with an error, and has not been executed. Without a command and an
+// error it is still to be admitted.
 type held struct {
 	command *catalog.Command // nil where there is none of that name
 	args    [][]byte         // none where the input is no command, which err tells
