@@ -75,9 +75,10 @@ type execution struct {
 	name     string      // as the client spells it
 	compiled compiledScripts
 	scripts  lua.Allowance // what its scripts may take together
-	refused  []error       // by the user's rules, of the steps; nil if there are none
-	session  *Session      // what has executed the steps; nil if a watched key had changed
-	err      error         // why nothing was executed
+	newKeys  newKeys
+	refused  []error  // by the user's rules, of the steps; nil if there are none
+	session  *Session // what has executed the steps; nil if a watched key had changed
+	err      error    // why nothing was executed
 }
 
 func (s *Session) newExecution() *execution {
@@ -159,7 +160,7 @@ func (x *execution) execute(ctx context.Context, in *transact.Space) attempted {
 		ctx = context.WithoutCancel(ctx)
 	}
 	s := x.client.child(ctx, inExec, in)
-	s.inner.compiled, s.inner.scripts = x.compiled, &x.scripts
+	s.inner.compiled, s.inner.scripts, s.inner.newKeys = x.compiled, &x.scripts, &x.newKeys
 	s.borrow()
 	defer s.giveBack()
 	for i, q := range x.steps {

@@ -20,6 +20,7 @@ type inner struct {
 	compiled  compiledScripts // of EXEC
 	scripts   *lua.Allowance  // of EXEC
 	timedOut  bool            // and a script of EXEC was ended, or not executed, for that
+	newKeys   *newKeys        // of all attempts
 
 	// What is left to do when the keys are let go of:
 

@@ -52,3 +52,28 @@ func TestNewKeysAreLimited(t *testing.T) {
 		}
 	}
 }
+
+// TestNewKeysCountOnce: others change a key meanwhile, so there are more attempts, in each of which the same key is new.
+func TestNewKeysCountOnce(t *testing.T) {
+	const script = "redis.call('test.meddle') redis.call('cl.throttle', KEYS[1], 9, 1, 10) redis.call('cl.throttle', KEYS[2], 9, 1, 10) return 'done'"
+	const change = "CL.THROTTLE a 9 1 10\r\n"
+	for _, tt := range []struct{ name, in, want string }{
+		{"a script", resptest.Encode("EVAL", script, "2", "a", "new"), "$4\r\ndone\r\n"},
+		{"EXEC", "MULTI\r\nTEST.MEDDLE\r\n" + "CL.THROTTLE new 9 1 10\r\n" + change +
+			resptest.Encode("EVAL", "return 1", "1", "a") + "EXEC\r\n", "*4\r\n+OK\r\n*5\r\n:0\r\n"},
+	} {
+		r := rig.New(rig.Meddling)
+		c, other := r.Session(), r.Session()
+		rig.Say(t, other, change)
+		r.Engine.NewKeys.Limit(1)
+		times := 0
+		r.Meddle = func() {
+			if times++; times <= 2 {
+				rig.Say(t, other, change)
+			}
+		}
+		if got := rig.Say(t, c, tt.in); !strings.Contains(got, tt.want) || times != 3 {
+			t.Errorf("%s: in %d attempts got %q", tt.name, times, got)
+		}
+	}
+}

@@ -232,6 +232,7 @@ type scriptRun struct {
 	declared   declared
 
 	scripts lua.Allowance // of all attempts, where it is not EXEC's
+	newKeys newKeys       // likewise
 
 	problem error  // it could not be compiled
 	reply   []byte // nil if it was not run
@@ -302,6 +303,9 @@ func (r *scriptRun) runInExec(ctx context.Context) {
 func (r *scriptRun) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allowance) attempted {
 	s := r.client.child(ctx, inScript, in)
 	s.inner.readOnly, s.inner.declared = r.readOnly || r.script.Flags.NoWrites, r.declared
+	if s.inner.newKeys = &r.newKeys; r.client.inner != nil {
+		s.inner.newKeys = r.client.inner.newKeys
+	}
 	s.borrow()
 	defer s.giveBack()
 	replied, err := s.engine.config.Scripts.RunWithin(ctx, scripts, r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)

@@ -64,10 +64,36 @@ func (s *Session) mayMakeKey(q *store.Request) error {
 			return nil
 		}
 	}
-	if newKeys := s.engine.config.NewKeys; !newKeys.Take(&s.client.Peer, nowNs) {
-		return reply.TooManyNewKeys(newKeys.PerSec())
+	if s.inner != nil && s.inner.newKeys.has(&q.Key) {
+		return nil
+	}
+	if limit := s.engine.config.NewKeys; !limit.Take(&s.client.Peer, nowNs) {
+		return reply.TooManyNewKeys(limit.PerSec())
+	}
+	if s.inner != nil {
+		s.inner.newKeys.add(&q.Key)
 	}
 	return nil
+}
+
+// newKeys are those that EXEC or a script was allowed to make, so that each counts once, however many attempts there are.
+type newKeys struct{ names map[newKey]struct{} }
+
+type newKey struct {
+	db   uint16
+	name string
+}
+
+func (k *newKeys) has(key *store.Key) bool {
+	_, ok := k.names[newKey{key.DB, string(key.Name)}]
+	return ok
+}
+
+func (k *newKeys) add(key *store.Key) {
+	if k.names == nil {
+		k.names = map[newKey]struct{}{}
+	}
+	k.names[newKey{key.DB, string(key.Name)}] = struct{}{}
 }
 
 // flush has the batch decided and replies to it. It is false if the answers come later: then the session waits.
