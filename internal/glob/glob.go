@@ -18,6 +18,11 @@ type Pattern struct {
 	star   bool
 	empty  bool // matches the empty string
 
+	cost Cost
+}
+
+// Cost is what a pattern takes to match.
+type Cost struct {
 	leastBytes int // that all segments match together
 	keySteps   int // for a string that is not too short, wherever its middle segments are
 	byteSteps  int // for each byte in which a middle segment is searched
@@ -47,11 +52,11 @@ func compile(pattern []byte, fold bool) *Pattern {
 	for i := range p.middle {
 		g := &p.middle[i]
 		g.prepareSearch()
-		p.leastBytes += g.bytes()
-		p.byteSteps = max(p.byteSteps, g.byteSteps())
+		p.cost.leastBytes += g.bytes()
+		p.cost.byteSteps = max(p.cost.byteSteps, g.byteSteps())
 	}
-	p.leastBytes += p.first.bytes() + p.last.bytes()
-	p.keySteps = p.first.compareSteps() + p.last.compareSteps() + searchSteps*len(p.middle)
+	p.cost.leastBytes += p.first.bytes() + p.last.bytes()
+	p.cost.keySteps = p.first.compareSteps() + p.last.compareSteps() + searchSteps*len(p.middle)
 	return p
 }
 
@@ -76,18 +81,20 @@ func CompileCost(pattern []byte) (steps int) {
 	return steps + star*stars + table*min(stars, tables)
 }
 
-// Cost returns how many steps it takes at most to match keys of so many bytes in total.
-func (p *Pattern) Cost(keyBytes int) int {
-	return int(min(math.Ceil(p.CostPerByte()*float64(keyBytes)), math.MaxInt64/2))
+// Of returns how many steps it takes at most to match so many keys of so many bytes in total.
+func (c Cost) Of(keys, keyBytes int) int {
+	long := float64(keys) // those that are not too short
+	if c.leastBytes > 0 {
+		long = min(long, float64(keyBytes)/float64(c.leastBytes))
+	}
+	return int(min(math.Ceil(float64(c.byteSteps)*float64(keyBytes)+float64(c.keySteps)*long), math.MaxInt64/2))
 }
 
-// CostPerByte is Cost for each byte of the keys.
-func (p *Pattern) CostPerByte() float64 {
-	if p.leastBytes == 0 {
-		return float64(p.byteSteps)
-	}
-	return float64(p.byteSteps) + float64(p.keySteps)/float64(p.leastBytes) // shorter ones take none
-}
+// Costs returns what the pattern takes to match.
+func (p *Pattern) Costs() Cost { return p.cost }
+
+// Cost returns how many steps it takes at most to match keys of so many bytes in total.
+func (p *Pattern) Cost(keyBytes int) int { return p.cost.Of(keyBytes, keyBytes) }
 
 // Budget is how many steps may be taken. The zero value is none.
 type Budget struct {
@@ -117,9 +124,9 @@ func (p *Pattern) Match(s []byte, b *Budget) (matched, ok bool) {
 	switch {
 	case len(s) == 0:
 		return p.empty, true
-	case len(s) < p.leastBytes || !p.star && len(s) > p.leastBytes:
+	case len(s) < p.cost.leastBytes || !p.star && len(s) > p.cost.leastBytes:
 		return false, true
-	case !b.Spend(p.keySteps):
+	case !b.Spend(p.cost.keySteps):
 		return false, false
 	}
 	end := len(s) - p.last.bytes()

@@ -1,7 +1,6 @@
 package transact
 
 import (
-	"math"
 	"slices"
 
 	"cellserver/internal/catalog"
@@ -67,7 +66,7 @@ func (p *Plan) cost(f Figures, tell func(c *catalog.Command, steps int)) (total 
 	for i := range p.steps {
 		s := &p.steps[i]
 		f.NameBytes += sizeOf(s.Args)
-		steps := s.cost(f)
+		steps := s.cost(f, p.patterns[i])
 		tell(s.Command, steps)
 		total += steps
 	}
@@ -98,8 +97,8 @@ func sizeOf(args [][]byte) (n int) {
 	return n
 }
 
-// cost is what a step takes.
-func (s *Step) cost(f Figures) int {
+// cost is what a step takes, with what its pattern does.
+func (s *Step) cost(f Figures, match glob.Cost) int {
 	c := &s.Command.Cost
 	slots, names := f.Slots, f.NameBytes
 	if c.Options {
@@ -108,7 +107,7 @@ func (s *Step) cost(f Figures) int {
 	steps := commandSteps + argumentSteps*len(s.Args) + sizeOf(s.Args) + c.Call + c.Client*f.Clients + c.Slot*slots
 	s.Command.Keys.Each(s.Args, func([]byte) { steps += keySteps })
 	if c.Pattern > 0 || c.Options { // names are compared with a pattern, and copied
-		steps += glob.CompileCost(patternOf(c, s.Args)) + int(math.Ceil((1+s.matchSteps)*float64(names)))
+		steps += glob.CompileCost(patternOf(c, s.Args)) + match.Of(slots, names) + names
 	}
 	return steps
 }
@@ -116,19 +115,18 @@ func (s *Step) cost(f Figures) int {
 // readPatterns finds out what the patterns of the steps take. That is not done while others wait, nor for patterns that
 // take so long to read that the plan is refused for that alone.
 func (p *Plan) readPatterns() {
-	if p.read {
+	if p.patterns != nil {
 		return
 	}
-	p.read = true
+	p.patterns = map[int]glob.Cost{}
 	left := MaxHeldSteps
 	for i := range p.steps {
-		s := &p.steps[i]
-		pattern := patternOf(&s.Command.Cost, s.Args)
+		pattern := patternOf(&p.steps[i].Command.Cost, p.steps[i].Args)
 		if left -= glob.CompileCost(pattern); left < 0 {
 			return
 		}
 		if len(pattern) > 0 {
-			s.matchSteps = glob.Compile(pattern).CostPerByte()
+			p.patterns[i] = glob.Compile(pattern).Costs()
 		}
 	}
 }

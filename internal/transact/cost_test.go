@@ -53,6 +53,7 @@ func TestWhatIsHeldTooLong(t *testing.T) {
 		{name: "KEYS of many", in: "KEYS *", keys: 80_000, refused: "keys"},
 		{name: "KEYS with a usual pattern", in: "KEYS user:*:login", keys: 40_000},
 		{name: "KEYS with a part that is searched", in: "KEYS *user:*:login*", keys: 30_000},
+		{name: "KEYS with short parts", in: "KEYS *[0-9]*a*", keys: 30_000},
 		{name: "KEYS with a long pattern", in: "KEYS *" + strings.Repeat("a", 2000) + "b", keys: 1000},
 		{name: "KEYS with a long pattern of long names", in: "KEYS *" + strings.Repeat("a", 2000) + "b*", keys: 1000, nameBytes: 4096, refused: "keys"},
 		{name: "KEYS with a costly pattern", in: "KEYS *" + strings.Repeat("?", 2000) + "b*", keys: 10_000, refused: "keys"},
@@ -158,13 +159,7 @@ func TestTooManyKeys(t *testing.T) {
 func TestPatternsThatAreNotRead(t *testing.T) {
 	p := planOf(t, strings.Repeat("KEYS "+strings.Repeat("*?", 1000)+"\n", 1000))
 	p.readPatterns()
-	n := 0
-	for i := range p.steps {
-		if p.steps[i].matchSteps > 0 {
-			n++
-		}
-	}
-	if n > 2 {
+	if n := len(p.patterns); n > 2 {
 		t.Errorf("%d are read", n)
 	}
 	s := shard.New()

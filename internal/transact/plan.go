@@ -6,6 +6,7 @@ import (
 
 	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
+	"cellserver/internal/glob"
 	"cellserver/internal/reply"
 	"cellserver/internal/store"
 )
@@ -20,7 +21,8 @@ type Plan struct {
 	watched int         // how many of them were
 	whole   bool        // a step is about all keys
 	once    bool        // a step does more than to change keys, so it must not be executed again
-	read    bool        // the patterns of the steps were
+	// patterns are those of the steps that are compared with names, by the numbers of the steps; nil until they are read.
+	patterns map[int]glob.Cost
 }
 
 const longSteps = 1000 // or keys

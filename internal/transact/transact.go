@@ -24,8 +24,6 @@ type Step struct {
 	Command *catalog.Command
 	Args    [][]byte
 	DB      uint16 // in which a Plan expects its keys
-
-	matchSteps float64 // by its pattern, for each byte of the names that it is compared with
 }
 
 // Queue is the commands between MULTI and EXEC.
