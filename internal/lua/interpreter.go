@@ -64,7 +64,7 @@ func (in *interpreter) begin(ctx context.Context, e *Engine, a Allowance, s *Scr
 	in.redis.Begin(host)
 	in.script, in.host = s, host
 	in.reply = resp.Writer{Buf: buf, RESP3: resp3}
-	in.maxReplyBytes = e.maxReplyBytes
+	in.maxReplyBytes = len(buf) + e.maxReplyBytes
 }
 
 // run runs the script and appends its reply. A panic of the interpreter ends the run, and the interpreter is not used

@@ -55,7 +55,7 @@ func (s *Session) finishExec(x *execution) error {
 	}
 	s.db = x.session.db
 	s.w.Array(len(x.steps))
-	s.w.Buf = append(s.w.Buf, x.session.w.Buf...)
+	s.takeOver(x.session.w.Buf)
 	if x.session.replies != x.replies {
 		s.replies = x.session.replies
 	}
@@ -161,6 +161,7 @@ func (x *execution) execute(ctx context.Context, in *transact.Space) attempted {
 	}
 	s := x.client.child(ctx, inExec, in)
 	s.inner.compiled, s.inner.scripts, s.inner.newKeys = x.compiled, &x.scripts, &x.newKeys
+	s.w.Buf = make([]byte, headBytes)
 	s.borrow()
 	defer s.giveBack()
 	for i, q := range x.steps {
@@ -184,7 +185,7 @@ func (x *execution) execute(ctx context.Context, in *transact.Space) attempted {
 
 // mayExecuteQueued refuses what EXEC must not do any more.
 func (s *Session) mayExecuteQueued(q transact.Step) error {
-	if most := s.engine.config.MaxReplyBytes; len(s.w.Buf) > most {
+	if most := s.engine.config.MaxReplyBytes; len(s.w.Buf)-headBytes > most {
 		return reply.TooLongReplies(most)
 	}
 	// Where SELECT was not allowed any more, the keys behind it are others than those that are held.

@@ -92,3 +92,21 @@ func (s *Session) settle(in *inner) {
 		victim.Conn.Kill()
 	}
 }
+
+const (
+	// headBytes is left in front of what EXEC or a script replies for what a reply begins with.
+	headBytes = 64
+	// copiedBytes is how much an event loop copies of replies that it could have as they are.
+	copiedBytes = 64 << 10
+)
+
+// takeOver appends what EXEC or a script has replied behind headBytes of room.
+func (s *Session) takeOver(replies []byte) {
+	if head := len(s.w.Buf); head <= headBytes && len(replies) > copiedBytes {
+		whole := replies[headBytes-head:]
+		copy(whole, s.w.Buf)
+		s.w.Buf = whole
+		return
+	}
+	s.w.Buf = append(s.w.Buf, replies[headBytes:]...)
+}

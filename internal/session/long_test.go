@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -113,6 +114,35 @@ func TestArgumentsOfBackgroundCommandsAreCounted(t *testing.T) {
 	for _, one := range []*client{c, c2} {
 		if held, _ := one.client.Memory(); held[clients.Arguments] != 0 {
 			t.Errorf("afterwards %v are held", held)
+		}
+	}
+}
+
+// TestLongRepliesAreNotCopied where others wait: those of EXEC and of scripts are made in the background.
+func TestLongRepliesAreNotCopied(t *testing.T) {
+	const size = 1 << 20
+	eval := resptest.Encode("EVAL", "return string.rep('x', 1048576)", "0")
+	bulk := "$1048576\r\n" + strings.Repeat("x", size) + "\r\n"
+	for _, tt := range []struct{ name, before, in, want string }{
+		{"a script", "", eval, bulk},
+		{"EXEC", "MULTI\r\n" + eval + eval, "EXEC\r\n", "*2\r\n" + bulk + bulk},
+	} {
+		r := newRig(t, func(c *Config) { c.MaxReplyBytes = 4 << 20 })
+		c := r.session()
+		c.say(t, tt.before)
+		if _, _, status := c.feed(tt.in); status != peer.Waiting {
+			t.Fatalf("%s: status %d", tt.name, status)
+		}
+		<-c.woken
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, out, _ := c.Feed(nil, []byte(pong))
+		runtime.ReadMemStats(&after)
+		if string(out) != pong+tt.want {
+			t.Errorf("%s: got %d bytes, %.30q", tt.name, len(out), out)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > size/2 {
+			t.Errorf("%s: %d bytes are allocated", tt.name, n)
 		}
 	}
 }

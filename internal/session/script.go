@@ -235,7 +235,7 @@ type scriptRun struct {
 	newKeys newKeys       // likewise
 
 	problem error  // it could not be compiled
-	reply   []byte // nil if it was not run
+	reply   []byte // behind headBytes of room; nil if it was not run
 	ended   bool   // by a bound
 	left    inner  // of the last attempt
 }
@@ -258,7 +258,7 @@ func (r *scriptRun) run(ctx context.Context) {
 	switch {
 	case r.ended:
 		outcome = observe.ScriptEnded
-	case r.reply[0] == '-':
+	case r.reply[headBytes] == '-':
 		outcome = observe.ScriptFailed
 	}
 	r.client.engine.config.Records.Script(outcome)
@@ -283,7 +283,7 @@ func (r *scriptRun) runAlone(ctx context.Context) {
 
 // fail replies why nothing that the script has done is kept.
 func (r *scriptRun) fail(err error) {
-	w := resp.Writer{}
+	w := resp.Writer{Buf: make([]byte, headBytes)}
 	w.Error(reply.Text(err))
 	r.reply, r.ended, r.left = w.Buf, true, inner{}
 }
@@ -308,7 +308,7 @@ func (r *scriptRun) attempt(ctx context.Context, in *transact.Space, scripts *lu
 	}
 	s.borrow()
 	defer s.giveBack()
-	replied, err := s.engine.config.Scripts.RunWithin(ctx, scripts, r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, nil)
+	replied, err := s.engine.config.Scripts.RunWithin(ctx, scripts, r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, make([]byte, headBytes))
 	r.reply, r.ended, r.left = replied, err != nil, *s.inner
 	return attempted{ended: r.ended, timedOut: r.ended && scripts.Left() <= 0}
 }
@@ -321,13 +321,14 @@ func (r *scriptRun) finish(s *Session) error {
 	case r.reply == nil:
 		return s.runScript([]byte(r.command.Name), r.script, r.keys, r.argv, r.readOnly)
 	}
-	s.w.Buf = append(s.w.Buf, r.reply...)
-	if r.reply[0] != '-' {
+	failed := r.reply[headBytes] == '-'
+	s.takeOver(r.reply)
+	if !failed {
 		return nil
 	}
 	records := s.engine.config.Records
 	records.Failed(r.command)
-	text, _, _ := strings.Cut(string(r.reply[1:]), "\r\n")
+	text, _, _ := strings.Cut(string(r.reply[headBytes+1:]), "\r\n")
 	if r.left.lastError == "" || !strings.HasPrefix(text, r.left.lastError) { // else it was counted when the command failed
 		records.Errors.Count(text)
 	}
