@@ -32,7 +32,7 @@ func exceptions(common []string) []exception {
 		{`^client list id`, "CLIENT LIST ID with the same ID more than once", "it is listed once; else a reply could be hundreds of times as long as its command", each(evenIDs)},
 		{`^client (list|info)`, "all fields of CLIENT LIST and INFO except id, name, db, sub, psub, ssub, multi, cmd, user, redir and resp", own + " connections and buffers; here they have the fields of Redis 7.2", each(evenClients)},
 		{`^info`, "INFO except the names of its sections, without Latencystats, and the number of keys of each database", own, each(evenInfo)},
-		{`^config get`, "CONFIG GET of settings that only one has", "each server has its own settings", evenConfig},
+		{`^config get`, "CONFIG GET of settings that only one has, or that have other defaults", "each server has its own settings", evenConfig},
 		{`^memory usage`, "the result of MEMORY USAGE", own + " data structures", typeOnly},
 		{`^(.* )?help( |$)`, "HELP", "each server has its own texts", typeOnly},
 		{`^keys `, "the order of KEYS", "neither defines one", each(sorted)},
@@ -191,7 +191,7 @@ func evenConfig(ours, redis value) (value, value) {
 		kept := map[string]string{}
 		for i := 0; i+1 < len(v.elems); i += 2 {
 			name := v.elems[i].text
-			if field(other, name).typ != 0 && !slices.Contains([]string{"aclfile", "lua-time-limit", "proto-max-bulk-len", "io-threads", "unixsocketperm", "unixsocket"}, name) {
+			if field(other, name).typ != 0 && !slices.Contains([]string{"aclfile", "lua-time-limit", "proto-max-bulk-len", "io-threads", "unixsocketperm", "unixsocket", "maxmemory-policy", "maxmemory-clients"}, name) {
 				kept[name] = v.elems[i+1].text
 			}
 		}
