@@ -103,12 +103,20 @@ func TestMaxMemoryIsASetting(t *testing.T) {
 	p := startServer(t, "--maxmemory", "200mb")
 	nc := p.dial(t)
 	for _, tt := range []struct{ in, want string }{
-		{"CONFIG GET maxmemory*\r\n", "*4\r\n$9\r\nmaxmemory\r\n$9\r\n209715200\r\n$16\r\nmaxmemory-policy\r\n$12\r\nvolatile-ttl\r\n"},
+		{"CONFIG GET maxmemory*\r\n", "*6\r\n$9\r\nmaxmemory\r\n$9\r\n209715200\r\n$17\r\nmaxmemory-clients\r\n$3\r\n25%\r\n$16\r\nmaxmemory-policy\r\n$12\r\nvolatile-ttl\r\n"},
 		{"CONFIG SET maxmemory 10mb\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be 0 for no maximum, or at least 48mb, got 10485760 bytes\r\n"},
 		{"CONFIG SET maxmemory much\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value\r\n"},
 		{"CONFIG SET maxmemory-policy allkeys-lru\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument: the policy allkeys-lru is not supported; set volatile-ttl or noeviction\r\n"},
 		{"CONFIG SET maxmemory 0 maxmemory-policy noeviction\r\n", "+OK\r\n"},
-		{"CONFIG GET maxmemory*\r\n", "*4\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n$16\r\nmaxmemory-policy\r\n$10\r\nnoeviction\r\n"},
+		{"CONFIG GET maxmemory*\r\n", "*6\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n$17\r\nmaxmemory-clients\r\n$3\r\n25%\r\n$16\r\nmaxmemory-policy\r\n$10\r\nnoeviction\r\n"},
+		// Together they must fit, and need not one by one.
+		{"CONFIG SET maxmemory-clients 150mb\r\n", "+OK\r\n"},
+		{"CONFIG SET maxmemory 64mb\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument of 67108864 bytes leaves less than 4mb for keys beside maxmemory-clients of 150mb; raise the one or lower the other\r\n"},
+		{"CONFIG SET maxmemory 200mb maxmemory-clients 160mb\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument of 209715200 bytes leaves less than 4mb for keys beside maxmemory-clients of 160mb; raise the one or lower the other\r\n"},
+		{"CONFIG SET maxmemory 64mb maxmemory-clients 1%x\r\n", "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument of 67108864 bytes leaves less than 4mb for keys beside maxmemory-clients of 150mb; raise the one or lower the other\r\n"},
+		{"CONFIG SET maxmemory 64mb maxmemory-clients 10mb\r\n", "+OK\r\n"},
+		{"CONFIG GET maxmemory*\r\n", "*6\r\n$9\r\nmaxmemory\r\n$8\r\n67108864\r\n$17\r\nmaxmemory-clients\r\n$4\r\n10mb\r\n$16\r\nmaxmemory-policy\r\n$10\r\nnoeviction\r\n"},
+		{"CONFIG SET maxmemory-clients 25% maxmemory 0\r\n", "+OK\r\n"},
 	} {
 		if got := sayTo(t, nc, tt.in, tt.want[max(0, len(tt.want)-10):]); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.in, got, tt.want)
@@ -122,7 +130,7 @@ func TestMaxMemoryIsASetting(t *testing.T) {
 		t.Fatalf("%.0f bytes are not much more than %.0f", full, most)
 	}
 	p.Eventually(t, ioTimeout, "evict", func() bool { return p.metric(t, "cellserver_table_bytes") <= most })
-	info := sayTo(t, nc, "INFO memory\r\nINFO stats\r\n", "cell_refused_keys:0\r\n\r\n")
+	info := sayTo(t, nc, "INFO memory\r\nINFO stats\r\n", "cell_dropped_script_log_lines:0\r\n\r\n")
 	for _, want := range []string{
 		"maxmemory:50331648\r\nmaxmemory_human:48.00M\r\nmaxmemory_policy:volatile-ttl\r\n", fmt.Sprintf("maxmemory_dataset:%.0f\r\n", most),
 		fmt.Sprintf("evicted_keys:%.0f\r\n", p.metric(t, "cellserver_evicted_keys_total")),
