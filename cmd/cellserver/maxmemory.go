@@ -73,47 +73,66 @@ func (o *options) boundMemory(s store.Bounded, log *slog.Logger) *memory.Bound {
 	return bound
 }
 
-// memorySettings are Redis's names for the maximum.
-func (a *app) memorySettings() []admin.Setting {
-	return []admin.Setting{
-		a.memorySetting("maxmemory", func(s *memory.State) string { return strconv.FormatInt(s.MaxBytes, 10) },
-			func(s *memory.State, value string) (err error) {
-				s.MaxBytes, err = memory.Parse(value)
-				return err
-			}),
-		a.memorySetting("maxmemory-clients", func(s *memory.State) string { return s.Clients.String() },
-			func(s *memory.State, value string) error { return s.Clients.Set(value) }),
-		a.memorySetting("maxmemory-policy", func(s *memory.State) string { return memory.PolicyName(s.Policy) },
-			func(s *memory.State, value string) (err error) {
-				if s.Policy, err = memory.ParsePolicy(value); err != nil {
-					return errors.New("argument: " + err.Error())
-				}
-				return nil
-			}),
-	}
+// memorySetting is a setting of the maximum, by Redis's name.
+type memorySetting struct {
+	name string
+	get  func(memory.State) string
+	read func(to *memory.State, value string) error
 }
 
-func (a *app) memorySetting(name string, get func(*memory.State) string, read func(*memory.State, string) error) admin.Setting {
-	return admin.Setting{
-		Name: name,
-		Get: func() string {
-			state := a.memory.State()
-			return get(&state)
+var allMemorySettings = [...]memorySetting{
+	{
+		"maxmemory", func(s memory.State) string { return strconv.FormatInt(s.MaxBytes, 10) },
+		func(to *memory.State, value string) (err error) {
+			to.MaxBytes, err = memory.Parse(value)
+			return err
 		},
-		Set: func(value string) (func(), error) {
-			state := a.memory.State()
-			if err := read(&state, value); err != nil {
-				return nil, err
+	},
+	{
+		"maxmemory-clients", func(s memory.State) string { return s.Clients.String() },
+		func(to *memory.State, value string) error { return to.Clients.Set(value) },
+	},
+	{
+		"maxmemory-policy", func(s memory.State) string { return memory.PolicyName(s.Policy) },
+		func(to *memory.State, value string) (err error) {
+			if to.Policy, err = memory.ParsePolicy(value); err != nil {
+				return errors.New("argument: " + err.Error())
 			}
-			if err := memory.Check(state.MaxBytes, state.Clients); err != nil {
-				return nil, errors.New("argument " + err.Error())
-			}
-			return func() {
-				state := a.memory.State() // which another argument of the same command may have changed
-				_ = read(&state, value)
-				a.memory.Set(state.MaxBytes, state.Policy, state.Clients)
-			}, nil
+			return nil
 		},
+	},
+}
+
+func (a *app) memorySettings() []admin.Setting {
+	var settings []admin.Setting
+	for _, m := range allMemorySettings {
+		settings = append(settings, admin.Setting{
+			Name: m.name,
+			Get:  func() string { return m.get(a.memory.State()) },
+			SetWith: func(value string, other func(string) (string, bool)) (func(), error) {
+				state := a.memory.State()
+				if err := m.read(&state, value); err != nil {
+					return nil, err
+				}
+				readOthers(&state, m.name, other)
+				if err := memory.Check(state.MaxBytes, state.Clients); err != nil {
+					return nil, errors.New("argument " + err.Error())
+				}
+				return func() { a.memory.Set(state.MaxBytes, state.Policy, state.Clients) }, nil
+			},
+		})
+	}
+	return settings
+}
+
+// readOthers reads what the same command sets beside one setting. What is wrong there is said of it.
+func readOthers(to *memory.State, but string, other func(name string) (string, bool)) {
+	for _, m := range allMemorySettings {
+		if value, ok := other(m.name); ok && m.name != but {
+			if with := *to; m.read(&with, value) == nil {
+				*to = with
+			}
+		}
 	}
 }
 

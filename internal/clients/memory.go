@@ -161,10 +161,13 @@ func (r *Register) count(bytes int) {
 }
 
 // fit has the clients closed that hold most, until the others hold no more than they may together. If somebody does so
-// already, that is who looks again.
+// already, it waits: those that went on growing meanwhile could keep who looks from ever getting its turn.
 func (r *Register) fit() {
-	for r.exceeded() && r.memory.passing.TryLock() {
-		r.evict(r.memory.max.Load())
+	for r.exceeded() {
+		r.memory.passing.Lock()
+		if r.exceeded() {
+			r.evict(r.memory.max.Load())
+		}
 		r.memory.passing.Unlock()
 	}
 }

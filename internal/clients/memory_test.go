@@ -2,6 +2,8 @@ package clients
 
 import (
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -105,12 +107,18 @@ func TestEvictionFollowsGrowth(t *testing.T) {
 func TestWhoGrowsMeanwhileIsEvicted(t *testing.T) {
 	var r Register
 	all := crowd(&r, 0, 0, 60)
+	var grows sync.WaitGroup
 	r.OnEvict = func(c *Client, _ int) {
-		if c == all[2] {
-			all[1].Hold(Output, 80*kib)
+		if c == all[2] { // on another goroutine, which waits until the look has ended
+			before := r.Memory()
+			grows.Go(func() { all[1].Hold(Output, 80*kib) })
+			for r.Memory() == before {
+				runtime.Gosched()
+			}
 		}
 	}
 	r.SetMaxMemory(60 * kib)
+	grows.Wait()
 	if got := evicted(all); got != "011" || r.Memory() != kib {
 		t.Errorf("evicted %s, left %d KiB", got, r.Memory()/kib)
 	}

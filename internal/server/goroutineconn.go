@@ -87,8 +87,11 @@ func (c *goroutineConn) Kill() {
 
 // Evict implements peer.Conn.
 func (c *goroutineConn) Evict() {
-	c.evicted.Store(true)
+	first := !c.evicted.Swap(true)
 	c.Kill()
+	if first { // only now: one that waits looks whether it is killed
+		c.driver.evictions.add(1)
+	}
 }
 
 func (c *goroutineConn) isKilled() bool { return ready(c.killed) }

@@ -20,10 +20,14 @@ type goroutineDriver struct {
 	conns map[*goroutineConn]struct{}
 	past  traffic // of connections that have ended
 	wg    sync.WaitGroup
+
+	evictions evictions
 }
 
 func newGoroutineDriver(s *Server) *goroutineDriver {
-	return &goroutineDriver{server: s, draining: make(chan struct{}), conns: map[*goroutineConn]struct{}{}}
+	g := &goroutineDriver{server: s, draining: make(chan struct{}), conns: map[*goroutineConn]struct{}{}}
+	g.evictions.ended.L = &g.evictions.mu
+	return g
 }
 
 func (g *goroutineDriver) serve(nc net.Conn, p peer.Peer) { g.start(newGoroutineConn(g, nc, p)) }
@@ -62,6 +66,10 @@ func (g *goroutineDriver) killReason() closeReason {
 }
 
 func (g *goroutineDriver) remove(c *goroutineConn) {
+	c.in, c.replies = input{}, nil
+	if c.evicted.Swap(true) { // from now on nobody waits for it
+		g.evictions.add(-1)
+	}
 	g.mu.Lock()
 	delete(g.conns, c)
 	g.past.add(c.traffic())

@@ -22,14 +22,31 @@ func (c *goroutineConn) read() bool {
 	if c.wasWoken() {
 		return true
 	}
-	free := c.in.free()
-	c.tellHeld()
+	free, ok := c.roomToRead()
+	if !ok {
+		return false
+	}
 	err := c.readInto(free)
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) && c.isPoked() && !c.driver.isDraining() {
 		return true
 	}
 	c.end(c.reasonUnread(err))
 	return false
+}
+
+// roomToRead returns room to read into. For a long command that is counted before it is taken, and waits while others have
+// memory to give back; it is false if the connection is killed meanwhile.
+func (c *goroutineConn) roomToRead() (free []byte, ok bool) {
+	if bytes := c.in.grownBytes(); bytes > maxKeptInput && c.session != nil {
+		c.toldInput, c.toldFree = len(c.in.unread()), bytes-len(c.in.unread())+cap(c.replies)
+		c.session.HoldsInput(c.toldInput, c.toldFree)
+		if c.driver.evictions.await(c); c.isKilled() {
+			return nil, false
+		}
+	}
+	free = c.in.free()
+	c.tellHeld()
+	return free, true
 }
 
 // awaitWake waits until the session, which is Waiting, is woken. It reads on meanwhile, up to a bound, so that the
@@ -49,8 +66,10 @@ func (c *goroutineConn) awaitWake() bool {
 				return false
 			}
 		}
-		free := c.in.free()
-		c.tellHeld()
+		free, ok := c.roomToRead()
+		if !ok {
+			return false
+		}
 		switch err := c.readInto(free[:min(len(free), room)]); {
 		case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
 		case c.isKilled():

@@ -36,6 +36,14 @@ func (b *input) free() []byte {
 	return b.buf[b.end:]
 }
 
+// grownBytes returns how large the buffer will be after free has made it larger for the sake of one command, or 0.
+func (b *input) grownBytes() int {
+	if b.start != b.end && b.end == len(b.buf) && b.start < len(b.buf)/2 {
+		return 2 * len(b.buf)
+	}
+	return 0
+}
+
 func (b *input) filled(n int) {
 	b.end += n
 	b.full = b.end == len(b.buf)

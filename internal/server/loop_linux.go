@@ -16,6 +16,7 @@ type loop struct {
 	poll   *poller
 	inbox  inbox
 	load   atomic.Int64 // connections, for whoever chooses a loop
+	evicts atomic.Bool  // the inbox has connections that are to be closed for their memory
 	// what others may see of traffic, up to the last round
 	received, sent atomic.Uint64
 
@@ -58,6 +59,7 @@ func (l *loop) run() {
 				l.readInbox()
 			} else if c := l.conns[fd]; c != nil {
 				c.guarded(e.Events, (*loopConn).happened)
+				l.closeEvicted()
 			}
 		}
 		l.processReady()
@@ -124,9 +126,7 @@ func (l *loop) readInbox() {
 	for _, c := range m.killed {
 		c.closeFor(reasonKilled)
 	}
-	for _, c := range m.evicted {
-		c.closeFor(reasonMemory)
-	}
+	l.takeEvicted() // whatever evicts says, which is set after the inbox was rung
 	if m.limited {
 		l.each((*loopConn).limitsChanged)
 	}
@@ -139,6 +139,21 @@ func (l *loop) readInbox() {
 	}
 	if m.ended {
 		l.each(func(c *loopConn, _ uint32) { c.closeFor(reasonShutdown) })
+	}
+}
+
+// closeEvicted closes the connections that are to be closed for their memory. It is called after each turn of another: in
+// one round all connections may grow, and what those hold that are not closed yet is counted no more.
+func (l *loop) closeEvicted() {
+	if l.evicts.Load() {
+		l.evicts.Store(false) // first, or one that comes in now would wait
+		l.takeEvicted()
+	}
+}
+
+func (l *loop) takeEvicted() {
+	for _, c := range l.inbox.takeEvicted() {
+		c.closeFor(reasonMemory)
 	}
 }
 
@@ -157,6 +172,7 @@ func (l *loop) processReady() {
 	l.ready = nil
 	for _, c := range turn {
 		c.guarded(0, (*loopConn).goOn)
+		l.closeEvicted()
 	}
 	if l.ready == nil {
 		clear(turn)

@@ -66,7 +66,10 @@ func (c *loopConn) Wake() { c.loop.inbox.wake(c) }
 func (c *loopConn) Kill() { c.loop.inbox.kill(c) }
 
 // Evict implements peer.Conn.
-func (c *loopConn) Evict() { c.loop.inbox.evict(c) }
+func (c *loopConn) Evict() {
+	c.loop.inbox.evict(c)
+	c.loop.evicts.Store(true)
+}
 
 // guarded calls do; if that panics, the connection is closed and nothing else.
 func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {

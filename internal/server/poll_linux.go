@@ -118,10 +118,10 @@ func (b *inbox) ringLocked() {
 
 // mail is what stood in an inbox.
 type mail struct {
-	added, woken, killed, evicted []*loopConn
-	probes                        []chan<- struct{}
-	limited                       bool
-	drained, ended                bool
+	added, woken, killed []*loopConn
+	probes               []chan<- struct{}
+	limited              bool
+	drained, ended       bool
 }
 
 func (b *inbox) take() mail {
@@ -132,9 +132,18 @@ func (b *inbox) take() mail {
 		_, _ = unix.Read(b.wakeup, count[:])
 		b.rung = false
 	}
-	m := mail{b.added, b.woken, b.killed, b.evicted, b.probes, b.limited, b.drained, b.ended}
-	b.added, b.woken, b.killed, b.evicted, b.probes, b.limited = nil, nil, nil, nil, nil, false
+	m := mail{b.added, b.woken, b.killed, b.probes, b.limited, b.drained, b.ended}
+	b.added, b.woken, b.killed, b.probes, b.limited = nil, nil, nil, nil, false
 	return m
+}
+
+// takeEvicted takes the connections that are to be closed for their memory, whose turn does not wait for the rest.
+func (b *inbox) takeEvicted() []*loopConn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	evicted := b.evicted
+	b.evicted = nil
+	return evicted
 }
 
 // close says that nobody looks any more, unless a connection has come in since.

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -86,5 +87,72 @@ func TestUnauthenticatedBounds(t *testing.T) {
 		if got, _, status := rig.Converse(t, rig.New(rig.WithPassword("secret")).Session(), tt.in); got != tt.want || status != tt.status {
 			t.Errorf("%.60q: got %q, status %d, want %q, %d", tt.in, got, status, tt.want, tt.status)
 		}
+	}
+}
+
+// TestFeedStopsWhenInputIsLong: behind a long command a buffer may hold megabytes, and what replies nothing fills no replies.
+func TestFeedStopsWhenInputIsLong(t *testing.T) {
+	const most = 64 << 10
+	call := resptest.Encode("CL.THROTTLE", "k", "1", "1", "1")
+	s := rig.New().Session()
+	rig.Say(t, s, "CLIENT REPLY OFF\r\n")
+	buf, feeds := []byte(strings.Repeat(call, 10*most/len(call))), 0
+	for status := peer.More; status == peer.More; feeds++ {
+		var n int
+		if n, _, status = s.Feed(buf, nil); n > most+len(call) {
+			t.Fatalf("%d bytes were consumed in a turn", n)
+		}
+		buf = buf[n:]
+	}
+	if len(buf) > 0 || feeds < 10 {
+		t.Errorf("%d bytes are left after %d feeds", len(buf), feeds)
+	}
+	if got := rig.Say(t, s, "CLIENT REPLY ON\r\n"+resptest.Encode("ECHO", strings.Repeat("x", most))); len(got) < most {
+		t.Errorf("a long command got %.100q", got)
+	}
+}
+
+// TestWatchGivesWay: others are served while many keys come to be watched, and behind it.
+func TestWatchGivesWay(t *testing.T) {
+	watch := func(n, from int) string {
+		args := []string{"WATCH"}
+		for i := range n {
+			args = append(args, strconv.Itoa(from+i))
+		}
+		return resptest.Encode(args...)
+	}
+	const watched = 10_000
+	r := rig.New()
+	s, other := r.Session(), r.Session()
+	left, turns, replies := watch(watched, 0)+"CLIENT INFO\r\nMULTI\r\nEXEC\r\nUNWATCH\r\nPING\r\n", 0, ""
+	for ; left != ""; turns++ {
+		n, out, status := s.Feed([]byte(left), nil)
+		if left, replies = left[n:], replies+string(out); status == peer.Waiting {
+			<-s.Conn.Woken
+		}
+		if turns == 1 { // of a key that is watched by then
+			rig.Say(t, other, "CL.THROTTLE 0 1 1 1\r\n")
+		}
+	}
+	if turns < watched/1000+1 {
+		t.Errorf("it took %d turns", turns)
+	}
+	if !strings.HasPrefix(replies, "+OK\r\n$") || !strings.Contains(replies, " watch=10000 ") || !strings.HasSuffix(replies, "\r\n+OK\r\n*-1\r\n+OK\r\n+PONG\r\n") {
+		t.Errorf("got %q", replies)
+	}
+	few := strings.Repeat(watch(100, 0), 30) + "UNWATCH\r\n"
+	for range 5 {
+		few += few
+	}
+	for left := few; left != ""; {
+		n, _, _ := s.Feed([]byte(left), nil)
+		if left = left[n:]; n > 30*len(watch(100, 0)) {
+			t.Fatalf("a turn took %d bytes", n)
+		}
+	}
+	s.Feed([]byte(watch(watched, 0)), nil) // gone half-way
+	s.Close()
+	if got := rig.Say(t, other, "CLIENT LIST\r\nPING\r\n"); strings.Count(got, "id=") != 1 {
+		t.Error(got)
 	}
 }

@@ -54,6 +54,8 @@ type scratch struct {
 	args  [][]byte
 	batch []store.Request
 	local observe.Local
+	// watchedKeys is how many keys were watched, or are no longer, since the session had its turn.
+	watchedKeys int
 	// limitsNewKeys says that a call may be refused for the key that it would make; a look at that for each would cost more.
 	limitsNewKeys bool
 }
@@ -62,6 +64,9 @@ const (
 	// feedBytes is where Feed stops so that its replies can be sent, so that a short input with long replies
 	// cannot fill the memory.
 	feedBytes = 64 << 10
+	// feedInputBytes is where it stops so that others have their turn: behind a long command a buffer may hold
+	// megabytes of others that reply with little, or nothing.
+	feedInputBytes = 64 << 10
 
 	maxBatch       = observe.MaxBatch
 	maxScratchArgs = 64
@@ -116,7 +121,7 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 		most = len(out) + peer.UnauthenticatedOutput
 	}
 	for s.status == peer.NeedInput {
-		if len(s.w.Buf) >= most {
+		if len(s.w.Buf) >= most || consumed >= feedInputBytes && consumed < len(in) {
 			s.status = peer.More
 			break
 		}
@@ -149,6 +154,7 @@ func (s *Session) endFeed() {
 
 func (s *Session) borrow() {
 	s.scratch = s.engine.scratch.Get().(*scratch)
+	s.scratch.watchedKeys = 0
 	s.scratch.limitsNewKeys = s.engine.config.NewKeys.Limited()
 }
 

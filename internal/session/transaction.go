@@ -4,7 +4,9 @@ import (
 	"strconv"
 
 	"cellserver/internal/clients"
+	"cellserver/internal/peer"
 	"cellserver/internal/reply"
+	"cellserver/internal/store"
 	"cellserver/internal/transact"
 )
 
@@ -93,17 +95,42 @@ func watch(s *Session, args [][]byte) error {
 	case w.Bytes+size > most:
 		return reply.Error(reply.TooLong("the watched keys are", most, "--max-command-bytes").Error() + "; EXEC or UNWATCH first")
 	}
-	if s.watched == nil {
-		w.Watch = s.engine.watcher.Watch(s.now(), keys)
-		s.watched = w
+	s.watched = w
+	return s.watchOn(keys, size)
+}
+
+// watchStep is how many keys are watched, or no longer, before others have their turn.
+const watchStep = 1000
+
+// watchOn watches keys, of whose names there are so many bytes, a step at a time.
+func (s *Session) watchOn(keys []store.Key, size int) error {
+	w, step := s.watched, keys[:min(len(keys), watchStep)]
+	if w.Watch == nil {
+		w.Watch = s.engine.watcher.Watch(s.now(), step)
 	} else {
-		w.Watch.Add(s.now(), keys)
+		w.Watch.Add(s.now(), step)
 	}
-	w.Keys, w.Bytes = append(w.Keys, keys...), w.Bytes+size
+	w.Keys = append(w.Keys, step...)
+	if rest := keys[len(step):]; len(rest) > 0 {
+		s.waitForTask(func(s *Session) error { return s.watchOn(rest, size) }).Finish()
+		return nil
+	}
+	w.Bytes += size
 	s.client.Change(func(i *clients.Info) { i.Watched = len(w.Keys) })
 	s.client.Hold(clients.WatchedKeys, w.Memory())
 	s.w.OK()
+	s.noteWatched(len(step))
 	return nil
+}
+
+// noteWatched has others served before the client's next command once it has had many keys watched, or no longer.
+func (s *Session) noteWatched(keys int) {
+	if s.scratch == nil { // the session ends
+		return
+	}
+	if s.scratch.watchedKeys += keys; s.scratch.watchedKeys >= watchStep && s.status == peer.NeedInput {
+		s.status = peer.More
+	}
 }
 
 func unwatchCommand(s *Session, _ [][]byte) error {
@@ -117,6 +144,7 @@ func (s *Session) unwatch() {
 		return
 	}
 	s.watched.Watch.Close()
+	s.noteWatched(len(s.watched.Keys))
 	s.watched = nil
 	s.client.Change(func(i *clients.Info) { i.Watched = 0 })
 	s.client.Hold(clients.WatchedKeys, 0)

@@ -17,6 +17,16 @@ type Setting struct {
 	Get  func() string
 	// Set checks a value and returns what makes it the setting's. It is nil where that takes a restart.
 	Set func(value string) (apply func(), err error)
+	// SetWith is set in place of Set where settings must fit each other: other returns what one is set to by the same
+	// command, if it is.
+	SetWith func(value string, other func(name string) (value string, ok bool)) (apply func(), err error)
+}
+
+func (st *Setting) check(value string, other func(name string) (string, bool)) (apply func(), err error) {
+	if st.SetWith != nil {
+		return st.SetWith(value, other)
+	}
+	return st.Set(value)
 }
 
 // Constant is a setting that does not change while the server runs.
@@ -59,17 +69,23 @@ func (k *Config) configSet(c session.Call, conn session.Connection, args [][]byt
 	if err != nil {
 		return err
 	}
+	k.setting.Lock() // from now on, for what fits what is set now must fit still
+	defer k.setting.Unlock()
 	var apply []func()
 	var names []string
 	for i, setting := range settings {
-		one, err := setting.Set(string(pairs[2*i+1]))
+		one, err := setting.check(string(pairs[2*i+1]), func(name string) (value string, ok bool) {
+			i := slices.IndexFunc(settings, func(st *Setting) bool { return st.Name == name })
+			if i < 0 {
+				return "", false
+			}
+			return string(pairs[2*i+1]), true
+		})
 		if err != nil {
 			return errConfigSet([]byte(setting.Name), err.Error())
 		}
 		apply, names = append(apply, one), append(names, setting.Name)
 	}
-	k.setting.Lock()
-	defer k.setting.Unlock()
 	for _, one := range apply {
 		one()
 	}
@@ -88,7 +104,7 @@ func (k *Config) settings(pairs [][]byte) (found []*Setting, err error) {
 			return nil, reply.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + resp.Printable(pairs[0]) + "'")
 		}
 		setting := &k.Settings[i]
-		if setting.Set == nil {
+		if setting.Set == nil && setting.SetWith == nil {
 			return nil, errConfigSet(pairs[0], "can't set immutable config")
 		}
 		if slices.Contains(found, setting) {
