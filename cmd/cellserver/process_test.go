@@ -136,6 +136,26 @@ func TestSignalsEndItInGoodOrder(t *testing.T) {
 	}
 }
 
+// TestShutdownEndsScripts, those that run and those that wait for their turn, however long they may take.
+func TestShutdownEndsScripts(t *testing.T) {
+	t.Parallel()
+	p := startServer(t, "--shutdown-timeout", "1h", "--lua-time-limit", "1h")
+	var clients []net.Conn
+	for range 10 {
+		nc := p.dial(t)
+		exchange(t, nc, "PING\r\nEVAL \"while true do end\" 0\r\nEVAL \"while true do end\" 0\r\n", "+PONG\r\n")
+		clients = append(clients, nc)
+	}
+	if code := p.Stop(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, nc := range clients {
+		if rest, err := io.ReadAll(nc); err != nil || strings.Count(string(rest), "-ERR script was ended: its client has gone, or the server is shutting down") != 2 {
+			t.Errorf("a client was left with %q, %v", rest, err)
+		}
+	}
+}
+
 // TestSecondSignalEndsItAtOnce, whatever the graceful shutdown waits for.
 func TestSecondSignalEndsItAtOnce(t *testing.T) {
 	t.Parallel()

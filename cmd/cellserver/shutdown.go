@@ -12,6 +12,9 @@ import (
 // shutdownGrace is how long what was cut off at --shutdown-timeout may take to end.
 const shutdownGrace = time.Second
 
+// backgroundGrace is how long a script or another command in the background may go on when the shutdown has begun.
+const backgroundGrace = 50 * time.Millisecond
+
 // end ends the server gracefully. It returns shutdownGrace after --shutdown-timeout at the latest, whatever does not end,
 // and then with an error: the process is about to exit, so it can be left behind.
 func (a *app) end(endBackground func()) error {
@@ -50,6 +53,7 @@ func (a *app) shutdown() error {
 	ctx, cancel := context.WithTimeout(context.Background(), a.options.shutdownTimeout)
 	defer cancel()
 	a.notifyStopping()
+	defer time.AfterFunc(backgroundGrace, a.engine.EndBackground).Stop()
 	err := a.server.Shutdown(ctx)
 	if err != nil {
 		a.log.Warn("some clients did not end in time and were cut off", "error", err)

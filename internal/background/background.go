@@ -34,9 +34,9 @@ const (
 	done
 )
 
-// New returns a task that waits until Finish.
-func New(wake func()) *Task {
-	ctx, cancel := context.WithCancel(context.Background())
+// New returns a task that waits until Finish. Work that it runs may end early when ctx does.
+func New(ctx context.Context, wake func()) *Task {
+	ctx, cancel := context.WithCancel(ctx)
 	return &Task{ctx: ctx, cancel: cancel, wake: wake}
 }
 

@@ -42,7 +42,7 @@ func TestTask(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var wakes atomic.Int64
-			task, slots := New(func() { wakes.Add(1) }), NewSlots(0, now)
+			task, slots := New(t.Context(), func() { wakes.Add(1) }), NewSlots(0, now)
 			begin[tt.begin](task, slots)
 			synctest.Wait()
 			if _, ended := task.Outcome(); ended || wakes.Load() != 0 || task.Running() != (tt.begin == "work") {
@@ -89,7 +89,7 @@ func TestWork(t *testing.T) {
 		slots := NewSlots(1, now)
 		for _, breaks := range []bool{false, true, false} {
 			woken := make(chan struct{}, 1)
-			task := New(func() { woken <- struct{}{} })
+			task := New(t.Context(), func() { woken <- struct{}{} })
 			task.Run(slots, Who{}, func(context.Context) {
 				time.Sleep(time.Second)
 				if breaks {
@@ -108,14 +108,14 @@ func TestWork(t *testing.T) {
 				t.Error("what was done could be cancelled")
 			}
 		}
-		task := New(func() {})
+		task := New(t.Context(), func() {})
 		task.After(time.Minute)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if o, _ := task.Outcome(); o.WorkNs != int64(time.Minute) {
 			t.Errorf("a time of %d ns", o.WorkNs)
 		}
-		task = New(func() {})
+		task = New(t.Context(), func() {})
 		task.After(time.Minute)
 		task.Cancel()
 		if o, _ := task.Outcome(); o.WorkNs != 0 {

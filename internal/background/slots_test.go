@@ -120,7 +120,7 @@ func TestCancelledKeepNothing(t *testing.T) {
 	for _, end := range []func(*Task){(*Task).End, func(task *Task) { task.Cancel() }} {
 		arguments := new([1 << 20]byte)
 		kept := weak.Make(arguments)
-		task := New(func() {})
+		task := New(t.Context(), func() {})
 		task.Run(slots, Who{Client: 1}, func(context.Context) { arguments[0]++ })
 		end(task)
 		arguments = nil
@@ -142,7 +142,7 @@ func TestWaitingNeedsNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	tasks := make([]*Task, 1000)
 	for i := range tasks {
-		tasks[i] = New(func() {})
+		tasks[i] = New(t.Context(), func() {})
 		tasks[i].Run(slots, Who{Client: int64(i)}, func(context.Context) {})
 	}
 	if n := runtime.NumGoroutine(); n > before+100 {

@@ -146,10 +146,10 @@ func TestCancel(t *testing.T) {
 	}
 	reply, err := e.Run(ctx, s, nil, nil, host, false, nil)
 	var end *EndError
-	if !errors.As(err, &end) || end.Reason != "ERR script was ended: its client has gone" {
+	if !errors.As(err, &end) || end.Reason != "ERR script was ended: its client has gone, or the server is shutting down" {
 		t.Errorf("error %v", err)
 	}
-	if want := "-ERR script was ended: its client has gone script: " + s.SHA1 + ", on @user_script:1.\r\n"; string(reply) != want {
+	if want := "-ERR script was ended: its client has gone, or the server is shutting down script: " + s.SHA1 + ", on @user_script:1.\r\n"; string(reply) != want {
 		t.Errorf("reply %q, want %q", reply, want)
 	}
 	if reply, err := eval(e, host, "return 1", nil, nil); reply != ":1\r\n" || err != nil {

@@ -27,6 +27,7 @@ const (
 	ErrUnknownInScript  Error = "ERR Unknown Redis command called from script"
 	ErrArityInScript    Error = "ERR Wrong number of args calling Redis command from script"
 	ErrScriptsTooLong   Error = "ERR the scripts of the transaction have taken longer than --lua-time-limit together; this one was not executed"
+	ErrEnded            Error = "ERR the command was ended before it was done: the server is shutting down, or its client has gone"
 	ErrCancelled        Error = "ERR the client closed its side of the connection before this command was done; it was cancelled"
 
 	ErrKeysChanged     Error = "ERR other clients have changed its keys in each of its attempts; nothing was executed: try again, with fewer commands at once"

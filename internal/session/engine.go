@@ -4,6 +4,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -62,6 +63,9 @@ type Engine struct {
 	background *background.Slots // of long commands
 	scripts    *background.Slots // of scripts
 
+	ctx           context.Context // of all that runs in the background
+	endBackground context.CancelFunc
+
 	crossProtocol often.Counter
 	slowMonitors  often.Counter
 	evictions     often.Counter
@@ -80,6 +84,7 @@ func NewEngine(c Config) (*Engine, error) {
 		background: background.NewSlots(c.BackgroundThreads, c.Now),
 		scripts:    background.NewSlots(c.BackgroundThreads, c.Now),
 	}
+	e.ctx, e.endBackground = context.WithCancel(context.Background())
 	e.live.All, _ = c.Store.(store.Walker)
 	e.watcher, _ = c.Store.(store.Watcher)
 	e.txs, _ = c.Store.(store.Transactor)
@@ -103,6 +108,9 @@ func NewEngine(c Config) (*Engine, error) {
 func (e *Engine) newScratch() *scratch {
 	return &scratch{batch: make([]store.Request, 0, maxBatch), local: e.config.Records.NewLocal()}
 }
+
+// EndBackground ends what runs in the background early, now and from now on: the server is about to end.
+func (e *Engine) EndBackground() { e.endBackground() }
 
 // NewSession returns the session of a new client.
 func (e *Engine) NewSession(p peer.Peer, conn peer.Conn) *Session {

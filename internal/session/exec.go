@@ -126,10 +126,13 @@ func (x *execution) carryOut(ctx context.Context) error {
 	c := contention{ctx: ctx, steps: x.plan.Steps(stage), scripts: &x.scripts}
 	if stage.Optimistically(x.plan.Keys(), func(in *transact.Space) transact.Verdict {
 		return c.judge(x.execute(ctx, in))
-	}, c.next) {
+	}, c.next) && (x.session != nil || ctx.Err() == nil) {
 		return nil
 	}
 	x.session = nil
+	if ctx.Err() != nil {
+		return reply.ErrEnded
+	}
 	return reply.ErrKeysChanged
 }
 

@@ -113,12 +113,20 @@ func (c Call) WallTime() time.Time {
 }
 
 // Background has work done on a goroutine of its own, for it may take long; done replies when it has ended. The
-// arguments are work's only if it has copied them. ctx ends when the client is gone. In EXEC and in scripts all is done
+// arguments are work's only if it has copied them. ctx ends when the client is gone or the server ends, and then the reply is
+// an error. In EXEC and in scripts all is done
 // at once, for they run in the background already.
 func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(c Call) error) error {
+	var ended error
 	return c.s.inBackground(c.s.engine.background, func(ctx context.Context) {
 		work(ctx, c.s.now())
-	}, func(s *Session) error { return done(Call{s: s}) })
+		ended = ctx.Err()
+	}, func(s *Session) error {
+		if ended != nil {
+			return reply.ErrEnded
+		}
+		return done(Call{s: s})
+	})
 }
 
 // HoldsKeys reports whether others may wait for keys until the command is done, as it is a part of EXEC or of a script.

@@ -46,7 +46,7 @@ func (s *Session) wait(p *pending) *pending {
 
 // waitForTask makes the session wait for a task.
 func (s *Session) waitForTask(finish func(*Session) error) *pending {
-	return s.wait(&pending{Task: background.New(s.client.Conn.Wake), finish: finish})
+	return s.wait(&pending{Task: background.New(s.engine.ctx, s.client.Conn.Wake), finish: finish})
 }
 
 // hungUp cancels what only waits and, where the client is gone, what runs. A batch that is with the store is decided.

@@ -243,7 +243,7 @@ func TestHungUp(t *testing.T) {
 		{name: "a turn, half closed", in: spin, busy: true, how: peer.HalfClosed, want: cancelled + executed},
 		{name: "a turn, reset", in: spin, busy: true, how: peer.Reset, want: cancelled + executed},
 		{name: "a script, half closed", in: spin, runs: true, how: peer.HalfClosed},
-		{name: "a script, reset", in: spin, runs: true, how: peer.Reset, want: "-ERR script was ended: its client has gone"},
+		{name: "a script, reset", in: spin, runs: true, how: peer.Reset, want: "-ERR script was ended: its client has gone, or the server is shutting down"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, func(c *Config) {
@@ -289,5 +289,34 @@ func TestHungUp(t *testing.T) {
 				t.Errorf("replied %q, left %q", replies, left)
 			}
 		})
+	}
+}
+
+// TestEndBackground: what runs, and what waits for its turn, ends early, and says so.
+func TestEndBackground(t *testing.T) {
+	for _, in := range []string{"EVAL \"while true do end\" 0\r\n", "TEST.ENDLESS\r\n", "MULTI\r\nEVAL \"while true do end\" 1 k\r\nEXEC\r\n"} {
+		r := newRig(t, func(c *Config) {
+			c.Catalog = catalog.Of(append(append(catalog.Rows(), testCommands()...), &catalog.Command{Name: "test.endless", Arity: 1}))
+			c.Users, c.Records = acl.NewUsers(c.Catalog.ForRules()), observe.New(c.Catalog, t0)
+			c.Handlers["test.endless"] = Plain(func(c Call, _ [][]byte) error {
+				return c.Background(func(ctx context.Context, _ int64) { <-ctx.Done() }, func(Call) error { return nil })
+			})
+		})
+		s, waits := r.session(), r.session()
+		_, left, status := s.feed(in)
+		_, leftOfOther, other := waits.feed(in)
+		if status != peer.Waiting || other != peer.Waiting {
+			t.Fatalf("%q: the status is %v and %v", in, status, other)
+		}
+		r.EndBackground()
+		for _, one := range []struct {
+			*client
+			left string
+		}{{s, left}, {waits, leftOfOther}} {
+			<-one.woken
+			if replies, _, status := one.feed(one.left); status != peer.NeedInput || !strings.Contains(replies, "shutting down") {
+				t.Errorf("%q: got %q, %v", in, replies, status)
+			}
+		}
 	}
 }

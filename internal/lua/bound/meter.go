@@ -156,7 +156,7 @@ func (m *Meter) look() {
 	}
 	select {
 	case <-m.gone:
-		m.stop("ERR script was ended: its client has gone")
+		m.stop("ERR script was ended: its client has gone, or the server is shutting down")
 	default:
 	}
 	nowNs := m.now() - m.startNs

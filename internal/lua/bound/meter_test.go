@@ -168,7 +168,7 @@ func TestGone(t *testing.T) {
 		t.Errorf("ended by %q", got)
 	}
 	close(gone)
-	if got := r.look(0); got != "ERR script was ended: its client has gone" {
+	if got := r.look(0); got != "ERR script was ended: its client has gone, or the server is shutting down" {
 		t.Errorf("ended by %q", got)
 	}
 }
