@@ -80,32 +80,34 @@ type memorySetting struct {
 	read func(to *memory.State, value string) error
 }
 
-var allMemorySettings = [...]memorySetting{
-	{
-		"maxmemory", func(s memory.State) string { return strconv.FormatInt(s.MaxBytes, 10) },
-		func(to *memory.State, value string) (err error) {
-			to.MaxBytes, err = memory.Parse(value)
-			return err
+func allMemorySettings() []memorySetting {
+	return []memorySetting{
+		{
+			"maxmemory", func(s memory.State) string { return strconv.FormatInt(s.MaxBytes, 10) },
+			func(to *memory.State, value string) (err error) {
+				to.MaxBytes, err = memory.Parse(value)
+				return err
+			},
 		},
-	},
-	{
-		"maxmemory-clients", func(s memory.State) string { return s.Clients.String() },
-		func(to *memory.State, value string) error { return to.Clients.Set(value) },
-	},
-	{
-		"maxmemory-policy", func(s memory.State) string { return memory.PolicyName(s.Policy) },
-		func(to *memory.State, value string) (err error) {
-			if to.Policy, err = memory.ParsePolicy(value); err != nil {
-				return errors.New("argument: " + err.Error())
-			}
-			return nil
+		{
+			"maxmemory-clients", func(s memory.State) string { return s.Clients.String() },
+			func(to *memory.State, value string) error { return to.Clients.Set(value) },
 		},
-	},
+		{
+			"maxmemory-policy", func(s memory.State) string { return memory.PolicyName(s.Policy) },
+			func(to *memory.State, value string) (err error) {
+				if to.Policy, err = memory.ParsePolicy(value); err != nil {
+					return errors.New("argument: " + err.Error())
+				}
+				return nil
+			},
+		},
+	}
 }
 
 func (a *app) memorySettings() []admin.Setting {
 	var settings []admin.Setting
-	for _, m := range allMemorySettings {
+	for _, m := range allMemorySettings() {
 		settings = append(settings, admin.Setting{
 			Name: m.name,
 			Get:  func() string { return m.get(a.memory.State()) },
@@ -127,7 +129,7 @@ func (a *app) memorySettings() []admin.Setting {
 
 // readOthers reads what the same command sets beside one setting. What is wrong there is said of it.
 func readOthers(to *memory.State, but string, other func(name string) (string, bool)) {
-	for _, m := range allMemorySettings {
+	for _, m := range allMemorySettings() {
 		if value, ok := other(m.name); ok && m.name != but {
 			if with := *to; m.read(&with, value) == nil {
 				*to = with
