@@ -76,9 +76,6 @@ func (s *Session) resume() bool {
 	if finish == nil {
 		return false
 	}
-	if p.argsBytes > 0 {
-		s.client.Hold(clients.Arguments, 0) // before a next part, which may hold some
-	}
 	before := len(s.w.Buf)
 	if err := finish(s); err != nil && p.command == nil {
 		s.fail(err)
@@ -93,6 +90,9 @@ func (s *Session) resume() bool {
 		return false
 	}
 	s.pending = nil
+	if p.argsBytes > 0 {
+		s.client.Hold(clients.Arguments, 0)
+	}
 	s.countPending(p)
 	if p.next != nil {
 		s.goOn(*p.next)
@@ -132,7 +132,7 @@ func (p *pending) ended(s *Session) (finish func(*Session) error) {
 
 // follow makes a pending the next part of a command.
 func (p *pending) follow(first *pending) {
-	p.command, p.args, p.beganNs, p.muted = first.command, first.args, first.beganNs, first.muted
+	p.command, p.args, p.beganNs, p.muted, p.argsBytes = first.command, first.args, first.beganNs, first.muted, first.argsBytes
 	p.handlerNs = first.handlerNs + first.workNs
 }
 

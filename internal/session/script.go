@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha1"
-	"log/slog"
 	"slices"
 	"strings"
 
-	"cellserver/internal/acl"
 	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/lua"
@@ -59,17 +57,13 @@ func scriptLoad(s *Session, args [][]byte) error {
 	source := bytes.Clone(args[2])
 	var script *lua.Script
 	var problem error
-	err := s.inBackground(s.engine.scripts, func(context.Context) { script, problem = scripts.Load(source) }, func(s *Session) error {
+	return s.inBackground(s.engine.scripts, func(context.Context) { script, problem = scripts.Load(source) }, func(s *Session) error {
 		if problem != nil {
 			return problem
 		}
 		s.w.BulkString(script.SHA1)
 		return nil
 	})
-	if s.pending != nil {
-		s.holdArguments(len(source))
-	}
-	return err
 }
 
 func (s *Session) evalSHA(args [][]byte, readOnly bool) error {
@@ -109,11 +103,7 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 
 // begin has a script run in its turn.
 func (s *Session) begin(run *scriptRun) error {
-	err := s.inBackground(s.engine.scripts, run.run, run.finish)
-	if s.pending != nil {
-		s.holdArguments(len(run.source) + argument.Memory(run.keys) + argument.Memory(run.argv) + len(run.keys)*declaredBytes)
-	}
-	return err
+	return s.inBackground(s.engine.scripts, run.run, run.finish)
 }
 
 func mayRun(script *lua.Script, readOnly bool) error {
@@ -130,9 +120,6 @@ func (s *Session) newScriptRun(name []byte, keys, argv [][]byte, readOnly bool) 
 		keys: argument.CloneAll(keys), argv: argument.CloneAll(argv),
 	}
 }
-
-// declaredBytes is what a declared key takes in addition to its name.
-const declaredBytes = 32
 
 // runNative does what a script would that is one call of CL.THROTTLE, the one that clients send which have no such
 // command. It is false if the interpreter has to do it: for its errors, and for who may not do everything.
@@ -180,45 +167,6 @@ func (s *Session) replyNative(script *lua.Script, q *store.Request) error {
 	s.w.Buf = script.Native.AppendReply(s.w.Buf[from:], s.w.Buf, s.w.RESP3)
 	s.w.Buf = append(s.w.Buf[:from], s.w.Buf[to:]...)
 	return nil
-}
-
-// compiledScripts are the scripts that a transaction executes by their sources, or why they cannot be executed.
-type compiledScripts map[string]compiledScript
-
-type compiledScript struct {
-	script  *lua.Script
-	problem error
-}
-
-// get returns neither where the source was not compiled.
-func (c compiledScripts) get(source []byte) (*lua.Script, error) {
-	s := c[string(source)]
-	return s.script, s.problem
-}
-
-// compileSteps compiles the scripts of a transaction before it holds any keys. They stay compiled for it whatever happens
-// to the cache. Compiling has no more time than running them.
-func (s *Session) compileSteps(steps []transact.Step) compiledScripts {
-	compiled := compiledScripts{}
-	beganNs := s.engine.config.Now()
-	for _, q := range steps {
-		if q.Command.Name != "eval" && q.Command.Name != "eval_ro" {
-			continue
-		}
-		if _, ok := compiled[string(q.Args[1])]; ok {
-			continue
-		}
-		c := compiledScript{script: s.engine.config.Scripts.Known(q.Args[1])}
-		switch {
-		case c.script != nil:
-		case s.engine.config.Now()-beganNs > int64(s.engine.config.Scripts.TimeLimit()):
-			c.problem = reply.ErrScriptsTooLong
-		default:
-			c.script, c.problem = s.engine.config.Scripts.Evaluate(q.Args[1])
-		}
-		compiled[string(q.Args[1])] = c
-	}
-	return compiled
 }
 
 // scriptRun is a script at work.
@@ -333,78 +281,4 @@ func (r *scriptRun) finish(s *Session) error {
 		records.Errors.Count(text)
 	}
 	return nil
-}
-
-// declared is the keys that a script may use.
-type declared struct {
-	keys  []store.Key
-	names map[string]struct{} // nil for a few
-}
-
-// fewDeclared are found faster one by one.
-const fewDeclared = 16
-
-func keysOf(db uint16, names [][]byte) []store.Key {
-	keys := make([]store.Key, len(names))
-	for i, name := range names {
-		keys[i] = store.Key{DB: db, Name: name}
-	}
-	return keys
-}
-
-// index makes many keys quick to find.
-func (d *declared) index() {
-	if len(d.keys) <= fewDeclared {
-		return
-	}
-	d.names = make(map[string]struct{}, len(d.keys))
-	for i := range d.keys {
-		d.names[string(d.keys[i].Name)] = struct{}{}
-	}
-}
-
-func (d *declared) has(db uint16, name []byte) bool {
-	if d.names != nil {
-		_, ok := d.names[string(name)]
-		return ok && db == d.keys[0].DB
-	}
-	for i := range d.keys {
-		if d.keys[i].DB == db && bytes.Equal(d.keys[i].Name, name) {
-			return true
-		}
-	}
-	return false
-}
-
-// scriptHost is what a script reaches by redis.call.
-type scriptHost struct{ s *Session }
-
-// Call implements lua.Host.
-func (h scriptHost) Call(args [][]byte, resp3 bool, buf []byte) []byte {
-	s := h.s
-	s.w = resp.Writer{Buf: buf, RESP3: resp3}
-	s.dispatch(args)
-	s.flush()
-	return s.w.Buf
-}
-
-// Allows implements lua.Host. It leaves nothing in ACL LOG.
-func (h scriptHost) Allows(args [][]byte) (allowed, known bool) {
-	c, err := h.s.find(args)
-	if err != nil {
-		return false, false
-	}
-	if h.s.user == nil || h.s.user.Unrestricted() || c.Flags&catalog.FlagNoAuth != 0 {
-		return true, true
-	}
-	reason, _, _ := c.Check(h.s.user, args)
-	return reason == acl.Allowed, true
-}
-
-// Log implements lua.Host. The line is written when the script has let go of its keys.
-func (h scriptHost) Log(level int, message string) {
-	levels := [...]slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
-	if line := (logLine{levels[min(max(level, 0), len(levels)-1)], "script: " + message}); h.s.engine.config.Log.Enabled(context.Background(), line.level) {
-		h.s.inner.log(line)
-	}
 }
