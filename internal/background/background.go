@@ -46,6 +46,7 @@ func (t *Task) Run(slots *Slots, who Who, work func(context.Context)) {
 	next := &turn{who: who}
 	next.begin = func() bool {
 		if !t.leaveWaiting(runs) {
+			t.wake() // End does so only for a turn that it takes back
 			return false
 		}
 		go t.runIn(slots, who, work)

@@ -83,6 +83,21 @@ func end(t *Task) bool {
 	return true
 }
 
+// TestTurnOfATaskThatEnds: one that comes between the two steps of End is handed on, and who waits is woken all the same.
+func TestTurnOfATaskThatEnds(t *testing.T) {
+	woken, next := 0, make(chan struct{})
+	task, slots := New(t.Context(), func() { woken++ }), NewSlots(0, now)
+	slots.Take(t.Context(), Who{})
+	task.Run(slots, Who{}, func(context.Context) { panic("it ran") })
+	New(t.Context(), func() { close(next) }).Run(slots, Who{}, func(context.Context) {})
+	task.leaveWaiting(cancelled)
+	slots.Give(Who{})
+	task.End()
+	if <-next; woken != 1 {
+		t.Errorf("woken %d times, want once", woken)
+	}
+}
+
 // TestWork: it is timed, and a panic in it is told with its stack; slots are given back in every case.
 func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

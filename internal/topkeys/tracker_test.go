@@ -196,9 +196,12 @@ func TestOnlyWhatIsCertain(t *testing.T) {
 func TestAlmostNothing(t *testing.T) {
 	tracker := New()
 	calls(tracker, &Sampler{}, t0, 1, "a")
-	for second, want := range map[int64]int{1: 1, 60: 1, 600: 0} {
-		if got := tracker.Top(Requested, t0+second*sec, 9); len(got) != want {
-			t.Errorf("after %d s: got %+v, want %d keys", second, got, want)
+	for _, tt := range []struct {
+		second int64
+		want   int
+	}{{1, 1}, {60, 1}, {600, 0}} {
+		if got := tracker.Top(Requested, t0+tt.second*sec, 9); len(got) != tt.want {
+			t.Errorf("after %d s: got %+v, want %d keys", tt.second, got, tt.want)
 		}
 	}
 }
