@@ -59,6 +59,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/often",
 		module + "/internal/memory",
 		module + "/internal/logwriter",
+		module + "/internal/buffers",
 		module + "/internal/shard",
 		module + "/internal/store/storetest",
 		module + "/internal/store",

@@ -44,14 +44,18 @@ type account struct {
 }
 
 // Hold notes how many bytes of a kind the client holds now. Those who hold most are closed if all clients together then
-// hold more than they may. A kind belongs to one goroutine at a time.
-func (c *Client) Hold(kind Holding, bytes int) {
-	if a := c.accountFor(bytes); a != nil {
-		a.mu.Lock()
-		grown := a.setLocked(kind, bytes)
-		a.mu.Unlock()
-		c.count(grown)
+// hold more than they may. A kind belongs to one goroutine at a time. It is false for a client that is not counted any more,
+// and had better be given nothing.
+func (c *Client) Hold(kind Holding, bytes int) (counted bool) {
+	a := c.accountFor(bytes)
+	if a == nil {
+		return true
 	}
+	a.mu.Lock()
+	grown, counted := a.setLocked(kind, bytes), !a.left
+	a.mu.Unlock()
+	c.count(grown)
+	return counted
 }
 
 // HoldInput is Hold of Input and InputFree as one step: what fills the one is taken from the other.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"cellserver/internal/buffers"
 	"cellserver/internal/clients"
 	"cellserver/internal/peer"
 )
@@ -14,6 +15,8 @@ import (
 // Monitors is the clients in MONITOR, which are sent every command. It is safe for concurrent use.
 type Monitors struct {
 	any atomic.Bool // whether there are some; all that is looked at while there are none
+
+	pool buffers.Pool // of the lines
 
 	mu  sync.Mutex // guards all
 	all map[*Monitor]struct{}
@@ -23,8 +26,10 @@ type Monitors struct {
 type Monitor struct {
 	Client *clients.Client
 
+	pool *buffers.Pool
+
 	mu    sync.Mutex // guards all below
-	lines []byte
+	lines buffers.Queue
 	woken bool // the client's session has been woken for the lines
 }
 
@@ -36,7 +41,7 @@ func (ms *Monitors) Any() bool { return ms.any.Load() }
 
 // Begin has a client sent every command from now on.
 func (ms *Monitors) Begin(c *clients.Client) *Monitor {
-	m := &Monitor{Client: c}
+	m := &Monitor{Client: c, pool: &ms.pool}
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	if ms.all == nil {
@@ -54,6 +59,14 @@ func (ms *Monitors) End(m *Monitor) {
 	ms.removeLocked(m)
 }
 
+// Abandon is End for a client that has gone.
+func (ms *Monitors) Abandon(m *Monitor) {
+	ms.End(m)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lines.Clear(m.pool)
+}
+
 func (ms *Monitors) removeLocked(m *Monitor) {
 	delete(ms.all, m)
 	ms.any.Store(len(ms.all) > 0)
@@ -64,45 +77,54 @@ func (ms *Monitors) Send(lines []byte) (dropped []*Monitor) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	for m := range ms.all {
-		if !m.add(lines) {
+		behind, gone := m.add(lines)
+		if behind || gone {
 			ms.removeLocked(m)
+		}
+		if behind {
 			dropped = append(dropped, m)
 		}
 	}
 	return dropped
 }
 
-// add is false if the lines are too many.
-func (m *Monitor) add(lines []byte) bool {
+// add reports whether the lines are too many, and whether the client is being closed: until that is done, what it would
+// hold would be counted nowhere.
+func (m *Monitor) add(lines []byte) (behind, gone bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.lines)+len(lines) > MaxMonitorBytes {
-		m.lines = nil
-		return false
+	behind = m.lines.Len()+len(lines) > MaxMonitorBytes
+	gone = !m.Client.Hold(clients.MonitorLines, m.lines.Held())
+	if behind || gone {
+		m.lines.Clear(m.pool)
+		return behind, gone
 	}
-	m.lines = append(m.lines, lines...)
-	m.Client.Hold(clients.MonitorLines, cap(m.lines))
+	m.lines.Add(m.pool, lines)
+	m.Client.Hold(clients.MonitorLines, m.lines.Held())
 	if !m.woken {
 		m.woken = true
 		m.Client.Conn.Wake()
 	}
-	return true
+	return false, false
 }
 
 // Take appends about up to most bytes of lines to b, whole ones, and reports whether there are more.
 func (m *Monitor) Take(b []byte, most int) (_ []byte, more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := len(m.lines)
-	if n > most {
-		n = most + bytes.IndexByte(m.lines[most:], '\n') + 1
+	for left, whole := most, false; !whole && m.lines.Len() > 0; {
+		front := m.lines.Front()
+		if len(front) > left {
+			if end := bytes.IndexByte(front[left:], '\n'); end >= 0 {
+				front, whole = front[:left+end+1], true
+			}
+		}
+		b = append(b, front...)
+		left = max(0, left-len(front))
+		m.lines.Take(m.pool, len(front))
 	}
-	b = append(b, m.lines[:n]...)
-	if m.lines = m.lines[n:]; len(m.lines) == 0 {
-		m.lines = nil // the array may have grown large
-	}
-	m.Client.Hold(clients.MonitorLines, cap(m.lines))
-	m.woken = len(m.lines) > 0
+	m.Client.Hold(clients.MonitorLines, m.lines.Held())
+	m.woken = m.lines.Len() > 0
 	return b, m.woken
 }
 

@@ -71,8 +71,8 @@ func TestTakePieces(t *testing.T) {
 			var piece []byte
 			piece, more = m.Take(nil, tt.most)
 			pieces = append(pieces, string(piece))
-			if more && len(m.lines) == 0 || !more && m.lines != nil {
-				t.Errorf("%d bytes: more %t, but %q are left", tt.most, more, m.lines)
+			if more != (m.lines.Len() > 0) || more != (m.lines.Held() > 0) {
+				t.Errorf("%d bytes: more %t, but %d bytes are left", tt.most, more, m.lines.Len())
 			}
 		}
 		if got := strings.Join(pieces, "/"); got != tt.pieces || *woken != 1 {
@@ -110,6 +110,26 @@ func TestMonitorFallsBehind(t *testing.T) {
 	}
 	if got, _ := b.Take(nil, 2); string(got) != "xy" || len(ms.Send([]byte("z"))) != 0 || !ms.Any() {
 		t.Errorf("the quick one took %q", got)
+	}
+}
+
+// TestClientThatIsClosed for the memory of clients is sent no more, for that would be counted nowhere until it is gone.
+func TestClientThatIsClosed(t *testing.T) {
+	var register clients.Register
+	var ms Monitors
+	c, woken := monitored()
+	register.Add(c)
+	m := ms.Begin(c)
+	ms.Send(make([]byte, 100_000))
+	register.SetMaxMemory(50_000)
+	if dropped := ms.Send([]byte("x")); len(dropped) != 0 || ms.Any() || m.lines.Held() != 0 || *woken != 1 {
+		t.Errorf("dropped %v, there is one: %t, %d bytes are kept, woken %d times", dropped, ms.Any(), m.lines.Held(), *woken)
+	}
+	other, _ := monitored()
+	m = ms.Begin(other)
+	ms.Send([]byte("x"))
+	if ms.Abandon(m); ms.Any() || m.lines.Held() != 0 {
+		t.Errorf("of one that has gone %d bytes are kept", m.lines.Held())
 	}
 }
 

@@ -20,7 +20,6 @@ type goroutineConn struct {
 	in      input
 	inErr   error   // why no more can be read; what was read before is still executed
 	out     *output // to nc
-	replies []byte  // reused
 	// What the session was told that the connection holds.
 	toldInput, toldFree int
 
@@ -47,7 +46,10 @@ const (
 	readToLinger              // until the client closes: nothing ends that but its own deadline
 )
 
-const maxKeptReplies = 64 << 10 // a larger reply buffer is not kept
+// replies is a buffer that a session replies into. Connections share a few: most have nothing to say.
+type replies struct{ buf []byte }
+
+const maxKeptReplies = 256 << 10 // a larger reply buffer is not kept
 
 func newGoroutineConn(g *goroutineDriver, nc net.Conn, p peer.Peer) *goroutineConn {
 	return &goroutineConn{
@@ -55,7 +57,7 @@ func newGoroutineConn(g *goroutineDriver, nc net.Conn, p peer.Peer) *goroutineCo
 		nc:        nc,
 		source:    nc,
 		peer:      p,
-		out:       newOutput(nc),
+		out:       newOutput(nc, &g.server.pool),
 		woken:     make(chan struct{}, 1),
 		killed:    make(chan struct{}),
 		lifecycle: lifecycle{openedNs: g.server.config.Now()},
@@ -150,13 +152,13 @@ func (c *goroutineConn) traffic() traffic { return traffic{c.received.Load(), c.
 // process executes what has been read. It is false when the connection is to end.
 func (c *goroutineConn) process() bool {
 	for {
-		n, replies, status := c.session.Feed(c.in.unread(), c.replies[:0])
+		n, status, sent := c.feed()
 		c.in.consumed(n)
-		if status == peer.Abort {
+		switch {
+		case status == peer.Abort:
 			c.because(reasonSession)
 			return false
-		}
-		if !c.send(replies) {
+		case !sent:
 			return false
 		}
 		c.noteFed(n, status)
@@ -178,6 +180,23 @@ func (c *goroutineConn) process() bool {
 	}
 }
 
+// feed feeds the session once, and sends its replies.
+func (c *goroutineConn) feed() (consumed int, status peer.Status, sent bool) {
+	r, _ := c.driver.replies.Get().(*replies)
+	if r == nil {
+		r = &replies{}
+	}
+	consumed, out, status := c.session.Feed(c.in.unread(), r.buf[:0])
+	if status != peer.Abort {
+		sent = c.send(out)
+	}
+	if cap(out) <= maxKeptReplies {
+		r.buf = out
+		c.driver.replies.Put(r)
+	}
+	return consumed, status, sent
+}
+
 // noteFed notes what Feed has left.
 func (c *goroutineConn) noteFed(consumed int, status peer.Status) {
 	left := len(c.in.unread())
@@ -190,7 +209,7 @@ func (c *goroutineConn) noteFed(consumed int, status peer.Status) {
 
 // tellHeld tells the session what the connection holds while it reads.
 func (c *goroutineConn) tellHeld() {
-	input, free := len(c.in.unread()), c.in.spare()+cap(c.replies)
+	input, free := len(c.in.unread()), c.in.spare()
 	if input != c.toldInput || free != c.toldFree {
 		c.toldInput, c.toldFree = input, free
 		c.session.HoldsInput(input, free)
@@ -199,10 +218,6 @@ func (c *goroutineConn) tellHeld() {
 
 // send sends replies, and waits where the client has left too many unread. It is false if that has no end.
 func (c *goroutineConn) send(replies []byte) bool {
-	c.replies = replies
-	if cap(replies) > maxKeptReplies {
-		c.replies = nil
-	}
 	if len(replies) == 0 || c.reset {
 		return true
 	}
@@ -258,7 +273,7 @@ func (c *goroutineConn) finish() {
 	c.readsFor = readToLinger
 	_ = c.nc.SetReadDeadline(deadlineIn(lingerTimeout))
 	c.mu.Unlock()
-	for scrap := c.in.scrap(); ; {
+	for scrap := c.in.scrap(&c.driver.server.pool); ; {
 		if _, err := c.nc.Read(scrap); err != nil {
 			return
 		}

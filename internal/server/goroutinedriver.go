@@ -22,6 +22,7 @@ type goroutineDriver struct {
 	wg    sync.WaitGroup
 
 	evictions evictions
+	replies   sync.Pool // of *replies
 }
 
 func newGoroutineDriver(s *Server) *goroutineDriver {
@@ -66,7 +67,7 @@ func (g *goroutineDriver) killReason() closeReason {
 }
 
 func (g *goroutineDriver) remove(c *goroutineConn) {
-	c.in, c.replies = input{}, nil
+	c.in.release(&g.server.pool)
 	if c.evicted.Swap(true) { // from now on nobody waits for it
 		g.evictions.add(-1)
 	}

@@ -38,13 +38,13 @@ func (c *goroutineConn) read() bool {
 // memory to give back; it is false if the connection is killed meanwhile.
 func (c *goroutineConn) roomToRead() (free []byte, ok bool) {
 	if bytes := c.in.grownBytes(); bytes > maxKeptInput && c.session != nil {
-		c.toldInput, c.toldFree = len(c.in.unread()), bytes-len(c.in.unread())+cap(c.replies)
+		c.toldInput, c.toldFree = len(c.in.unread()), bytes-len(c.in.unread())
 		c.session.HoldsInput(c.toldInput, c.toldFree)
 		if c.driver.evictions.await(c); c.isKilled() {
 			return nil, false
 		}
 	}
-	free = c.in.free()
+	free = c.in.free(&c.driver.server.pool)
 	c.tellHeld()
 	return free, true
 }

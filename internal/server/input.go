@@ -1,6 +1,9 @@
 package server
 
-// input is a connection's read buffer: bytes are read in at its end and consumed at its front.
+import "cellserver/internal/buffers"
+
+// input is a connection's read buffer: bytes are read in at its end and consumed at its front. All its buffers are of one
+// pool.
 type input struct {
 	buf        []byte
 	start, end int  // of what is not consumed
@@ -15,25 +18,31 @@ const (
 )
 
 // free returns room to read into, at least one byte.
-func (b *input) free() []byte {
+func (b *input) free(pool *buffers.Pool) []byte {
 	switch {
 	case b.start == b.end:
 		b.start, b.end = 0, 0
 		switch {
 		case b.buf == nil || len(b.buf) > maxKeptInput:
-			b.buf = make([]byte, minInputBytes)
+			b.replace(pool, minInputBytes)
 		case b.full && len(b.buf) < maxKeptInput:
-			b.buf = make([]byte, 2*len(b.buf))
+			b.replace(pool, 2*len(b.buf))
 		}
 	case b.end == len(b.buf) && b.start >= len(b.buf)/2:
 		b.end = copy(b.buf, b.buf[b.start:])
 		b.start = 0
 	case b.end == len(b.buf):
-		grown := make([]byte, 2*len(b.buf))
-		b.end = copy(grown, b.buf[b.start:])
-		b.buf, b.start = grown, 0
+		b.replace(pool, 2*len(b.buf))
 	}
 	return b.buf[b.end:]
+}
+
+// replace goes on with a buffer of another size.
+func (b *input) replace(pool *buffers.Pool, size int) {
+	other := pool.Get(size)
+	n := copy(other, b.unread())
+	pool.Put(b.buf)
+	b.buf, b.start, b.end = other, 0, n
 }
 
 // grownBytes returns how large the buffer will be after free has made it larger for the sake of one command, or 0.
@@ -57,24 +66,25 @@ func (b *input) spare() int { return len(b.buf) - (b.end - b.start) }
 func (b *input) consumed(n int) { b.start += n }
 
 // scrap returns room for bytes that nobody wants.
-func (b *input) scrap() []byte {
+func (b *input) scrap(pool *buffers.Pool) []byte {
 	b.start, b.end = 0, 0
-	return b.free()
+	return b.free(pool)
 }
 
 // keep puts b into a buffer of its own. The input was empty.
-func (b *input) keep(rest []byte) {
-	size := minInputBytes
-	for size <= len(rest) {
-		size *= 2
-	}
-	b.buf = make([]byte, size)
+func (b *input) keep(pool *buffers.Pool, rest []byte) {
+	b.buf = pool.Get(max(minInputBytes, len(rest)+1))
 	b.start, b.end = 0, copy(b.buf, rest)
 }
 
 // releaseIfEmpty gives the buffer back once all of it is consumed.
-func (b *input) releaseIfEmpty() {
+func (b *input) releaseIfEmpty(pool *buffers.Pool) {
 	if b.start == b.end {
-		*b = input{}
+		b.release(pool)
 	}
+}
+
+func (b *input) release(pool *buffers.Pool) {
+	pool.Put(b.buf)
+	*b = input{}
 }

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cellserver/internal/buffers"
 	"cellserver/internal/peer"
 )
 
@@ -30,7 +31,7 @@ type loopConn struct {
 	lifecycle
 	dueNs   int64 // when expired is to be called; 0 for never
 	traffic traffic
-	out     byteQueue
+	out     buffers.Queue
 
 	peer    peer.Peer
 	timerNs int64 // see timers
@@ -127,7 +128,7 @@ func (c *loopConn) expired() {
 	case c.phase != phaseOpen:
 		c.close()
 	case c.blocked:
-		c.loop.server.logUnread(c.peer, c.out.bytes)
+		c.loop.server.logUnread(c.peer, c.out.Len())
 		c.closeFor(reasonOutput)
 	default:
 		reason := c.silenceReason(c.loop.server.limits.Load(), c.loop.nowNs())
@@ -140,12 +141,12 @@ func (c *loopConn) expired() {
 
 // tellHeld tells the session what the connection holds, if that is anything or was.
 func (c *loopConn) tellHeld() {
-	if c.in.buf == nil && c.out.bytes == 0 && !c.holds {
+	if c.in.buf == nil && c.out.Len() == 0 && !c.holds {
 		return
 	}
-	c.holds = c.in.buf != nil || c.out.bytes > 0
+	c.holds = c.in.buf != nil || c.out.Len() > 0
 	c.session.HoldsInput(len(c.in.unread()), c.in.spare())
-	c.session.HoldsOutput(c.out.held())
+	c.session.HoldsOutput(c.out.Held())
 }
 
 // gone is what the poller reports, without being asked, of a connection that has ended in both directions.
@@ -198,7 +199,8 @@ func (c *loopConn) lost() {
 	}
 	c.reset, c.interest = true, 0
 	c.readable, c.toTheEnd = true, true
-	c.out, c.blocked = byteQueue{}, false
+	c.out.Clear(&c.loop.server.pool)
+	c.blocked = false
 	c.tellHeld()
 	c.setDue(0)
 	c.session.HungUp(peer.Reset)
@@ -209,7 +211,7 @@ func (c *loopConn) read() {
 	own := len(c.in.unread()) > 0
 	buf := l.in
 	if own {
-		buf = c.in.free()
+		buf = c.in.free(&l.server.pool)
 	}
 	n, again, err := readOnce(int(c.fd), buf)
 	c.readable = n == len(buf) || c.toTheEnd && !again
@@ -255,9 +257,9 @@ func (c *loopConn) process(b []byte, own bool) {
 	switch {
 	case own:
 		c.in.consumed(n)
-		c.in.releaseIfEmpty()
+		c.in.releaseIfEmpty(&l.server.pool)
 	case n < len(b):
-		c.in.keep(b[n:])
+		c.in.keep(&l.server.pool, b[n:])
 	}
 	if status == peer.Abort {
 		c.closeFor(reasonSession)
@@ -352,13 +354,13 @@ func (c *loopConn) listen() {
 	switch {
 	case c.takesInput():
 		interest = toRead
-		if c.out.bytes == 0 {
+		if c.out.Len() == 0 {
 			interest |= c.edge()
 		}
 	case c.waiting && !c.hungUp:
 		interest = unix.EPOLLRDHUP
 	}
-	if c.out.bytes > 0 {
+	if c.out.Len() > 0 {
 		interest |= unix.EPOLLOUT
 	}
 	if interest == c.interest || c.reset || c.phase == phaseClosed {
@@ -379,7 +381,8 @@ func (c *loopConn) closeFor(r closeReason) {
 func (c *loopConn) close() {
 	if c.phase != phaseClosed {
 		c.phase = phaseClosed
-		c.in, c.out = input{}, byteQueue{}
+		c.in.release(&c.loop.server.pool)
+		c.out.Clear(&c.loop.server.pool)
 		c.loop.server.closeSession(c.session, c.peer)
 		c.loop.server.closedConn(c.session, c.peer, &c.lifecycle, c.traffic)
 		c.loop.forget(c)

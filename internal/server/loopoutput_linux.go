@@ -9,7 +9,7 @@ func (c *loopConn) send(replies []byte) bool {
 	if c.reset {
 		return true
 	}
-	if len(replies) > 0 && c.out.bytes == 0 {
+	if len(replies) > 0 && c.out.Len() == 0 {
 		n, err := writeOnce(int(c.fd), replies)
 		if err != nil {
 			c.close()
@@ -21,9 +21,9 @@ func (c *loopConn) send(replies []byte) bool {
 	if len(replies) == 0 {
 		return true
 	}
-	c.out.add(replies)
+	c.out.Add(&c.loop.server.pool, replies)
 	limits := c.loop.server.limits.Load()
-	switch limits.judgeOutput(c.out.bytes, c.session.Authenticated()) {
+	switch limits.judgeOutput(c.out.Len(), c.session.Authenticated()) {
 	case outputFits:
 	case outputOverruns:
 		c.closeFor(reasonOutput)
@@ -45,25 +45,25 @@ func (c *loopConn) wrote(n int) {
 // flush writes what is queued, as far as the client takes it. It is false if the client is gone or the
 // connection was closed.
 func (c *loopConn) flush() bool {
-	for written := 0; c.out.bytes > 0 && written < loopOutputBytes; {
-		front := c.out.front()
+	for written := 0; c.out.Len() > 0 && written < loopOutputBytes; {
+		front := c.out.Front()
 		n, err := writeOnce(int(c.fd), front)
 		if err != nil {
 			c.lost()
 			return false
 		}
-		c.out.take(n)
+		c.out.Take(&c.loop.server.pool, n)
 		c.wrote(n)
 		if written += n; n < len(front) {
 			break
 		}
 	}
 	c.tellHeld()
-	if c.out.bytes == 0 && c.phase != phaseOpen {
+	if c.out.Len() == 0 && c.phase != phaseOpen {
 		c.flushed()
 		return c.phase != phaseClosed
 	}
-	if c.blocked && c.phase == phaseOpen && c.out.bytes <= c.loop.server.limits.Load().resumeBytes() {
+	if c.blocked && c.phase == phaseOpen && c.out.Len() <= c.loop.server.limits.Load().resumeBytes() {
 		c.unblock()
 	}
 	c.listen()
@@ -93,9 +93,9 @@ func (c *loopConn) endFor(r closeReason) {
 	if r.lingers() {
 		c.phase = phaseFinishing
 	}
-	c.in = input{}
+	c.in.release(&c.loop.server.pool)
 	c.tellHeld()
-	if c.out.bytes == 0 {
+	if c.out.Len() == 0 {
 		c.flushed()
 		return
 	}

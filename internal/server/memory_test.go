@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cellserver/internal/buffers"
 )
 
 // longHalf is a part of a command that is too long to stay half-sent.
@@ -105,13 +107,13 @@ func TestSessionKnowsWhatIsHeld(t *testing.T) {
 		ask(t, nc, "a\n", "a\n")
 		half := strings.Repeat("x", 1<<20)
 		write(t, nc, half)
-		s.awaitHeld(t, "half-sent", func(input, free, _ int64) bool { return input == 1<<20 && input+free <= 2<<20+maxKeptReplies })
+		s.awaitHeld(t, "half-sent", func(input, free, _ int64) bool { return input == 1<<20 && input+free <= 2<<20 })
 		ask(t, nc, "\n", half+"\n")
 		s.awaitHeld(t, "done", func(input, free, output int64) bool {
-			return input == 0 && free <= 2*maxKeptInput+maxKeptReplies && output == 0
+			return input == 0 && free <= 2*maxKeptInput && output == 0
 		})
 		write(t, nc, "flood\na\n")
-		s.awaitHeld(t, "unread", func(_, _, output int64) bool { return output > floodBytes/4 && output <= floodBytes+chunkBytes })
+		s.awaitHeld(t, "unread", func(_, _, output int64) bool { return output > floodBytes/4 && output <= floodBytes+buffers.ChunkBytes })
 		discard(t, nc, floodBytes)
 		expect(t, nc, "a\n")
 		s.awaitHeld(t, "read", func(_, _, output int64) bool { return output == 0 })

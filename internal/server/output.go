@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"cellserver/internal/buffers"
 )
 
 // output sends a connection's replies. It writes them at once for as long as the client takes them; what the
@@ -12,19 +14,20 @@ import (
 // connection can be read on meanwhile: clients write whole pipelines before they read.
 type output struct {
 	nc   net.Conn
+	pool *buffers.Pool
 	now  nonblocking   // used by the connection's goroutine, while nothing is queued
 	sent atomic.Uint64 // bytes
 
 	mu      sync.Mutex // guards all below
-	queue   byteQueue
+	queue   buffers.Queue
 	writing bool // whether the goroutine runs
 	err     error
 	changed chan struct{} // holds one notice that something of the above changed
 	holds   func(int)     // is told how much memory the queue takes, when that has changed; nil for nobody
 }
 
-func newOutput(nc net.Conn) *output {
-	return &output{nc: nc, now: newNonblocking(nc), changed: make(chan struct{}, 1)}
+func newOutput(nc net.Conn, pool *buffers.Pool) *output {
+	return &output{nc: nc, pool: pool, now: newNonblocking(nc), changed: make(chan struct{}, 1)}
 }
 
 // send sends or queues b, which it does not keep, and returns how much is pending.
@@ -45,13 +48,13 @@ func (o *output) send(b []byte) (pending int, err error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.queue.add(b)
+	o.queue.Add(o.pool, b)
 	o.tellHeldLocked()
 	if !o.writing {
 		o.writing = true
 		go o.writeQueue()
 	}
-	return o.queue.bytes, nil
+	return o.queue.Len(), nil
 }
 
 func (o *output) writeQueue() {
@@ -70,7 +73,7 @@ func (o *output) writeQueue() {
 func (o *output) next() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	b := o.queue.front()
+	b := o.queue.Front()
 	o.writing = len(b) > 0
 	o.notify()
 	return b
@@ -80,9 +83,10 @@ func (o *output) wrote(n int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err != nil {
-		o.queue, o.writing, o.err = byteQueue{}, false, err
+		o.queue.Clear(o.pool)
+		o.writing, o.err = false, err
 	} else {
-		o.queue.take(n)
+		o.queue.Take(o.pool, n)
 	}
 	o.tellHeldLocked()
 	o.notify()
@@ -90,7 +94,7 @@ func (o *output) wrote(n int, err error) {
 
 func (o *output) tellHeldLocked() {
 	if o.holds != nil {
-		o.holds(o.queue.held())
+		o.holds(o.queue.Held())
 	}
 }
 
@@ -99,7 +103,7 @@ func (o *output) tell(holds func(int)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.holds = holds
-	if o.queue.bytes > 0 {
+	if o.queue.Len() > 0 {
 		o.tellHeldLocked()
 	}
 }
@@ -122,7 +126,7 @@ func (o *output) await(most int, timeout time.Duration) bool {
 	}
 	for {
 		o.mu.Lock()
-		pending, err := o.queue.bytes, o.err
+		pending, err := o.queue.Len(), o.err
 		o.mu.Unlock()
 		if err != nil || pending <= most {
 			return err == nil

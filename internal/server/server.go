@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cellserver/internal/buffers"
 	"cellserver/internal/often"
 	"cellserver/internal/peer"
 )
@@ -51,6 +52,7 @@ type Server struct {
 	limitsMu   sync.Mutex             // orders changes of limits
 	driver     driver
 	goroutines *goroutineDriver // serves TLS, whatever the driver is
+	pool       buffers.Pool     // of what the connections read into, and of what they have yet to send
 
 	connected        atomic.Int64
 	accepted         atomic.Uint64

@@ -66,17 +66,21 @@ func (s *secured) push() (pending int, err error) {
 	}
 	pending, err = s.conn.out.send(s.sealed)
 	s.sealed = s.sealed[:0]
-	if cap(s.sealed) > maxKeptReplies {
-		s.sealed = nil
-	}
 	return pending, err
 }
 
+// sealedBytes is how much is sealed at a time, so that what it is collected in stays small.
+const sealedBytes = 32 << 10
+
 func (s *secured) send(b []byte) (pending int, err error) {
-	if _, err := s.tls.Write(b); err != nil {
-		return 0, err
+	for len(b) > 0 && err == nil {
+		piece := b[:min(len(b), sealedBytes)]
+		if _, err = s.tls.Write(piece); err == nil {
+			pending, err = s.push()
+		}
+		b = b[len(piece):]
 	}
-	return s.push()
+	return pending, err
 }
 
 // closeNotify tells the client that nothing more comes, so that it can tell the end from a cut. Before the end of the

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,33 @@ func TestClientMemoryIsCounted(t *testing.T) {
 		if left := r.config.Clients.Memory(); left != 0 {
 			t.Errorf("%s: %d bytes are held by nobody", tt.name, left)
 		}
+	}
+}
+
+// TestWatchIsCountedBeforeItIsTaken: of many keys that are watched step by step, all are counted with the first.
+func TestWatchIsCountedBeforeItIsTaken(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Limits.MaxArgs = 10_000 })
+	c := r.session()
+	keys := []string{"WATCH"}
+	for i := range 3 * watchStep {
+		keys = append(keys, strconv.Itoa(i))
+	}
+	_, _, status := c.feed(resptest.Encode(keys...))
+	first, _ := c.client.Memory()
+	c.say(t, "")
+	if all, _ := c.client.Memory(); status != peer.Waiting || first[clients.WatchedKeys] != all[clients.WatchedKeys] || first[clients.WatchedKeys] < 100_000 {
+		t.Errorf("status %d: %d bytes with the first step, %d with all", status, first[clients.WatchedKeys], all[clients.WatchedKeys])
+	}
+}
+
+// TestCloseSendsNothing: what a client in MONITOR has not taken is not collected for nobody.
+func TestCloseSendsNothing(t *testing.T) {
+	r := newRig(t)
+	c := r.session()
+	c.say(t, "MONITOR\r\n")
+	r.session().say(t, resptest.Encode("ECHO", strings.Repeat("x", 5000)))
+	if c.Close(); c.w.Buf != nil || r.config.Records.Monitors.Any() {
+		t.Errorf("%d bytes, there is one in MONITOR: %t", len(c.w.Buf), r.config.Records.Monitors.Any())
 	}
 }
 

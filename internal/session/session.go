@@ -102,7 +102,10 @@ func (s *Session) Close() {
 		s.pending = nil     // or what it waits for would stay for as long as something may wake it
 	}
 	s.unwatch()
-	s.endMonitor()
+	if s.monitor != nil {
+		s.engine.config.Records.Monitors.Abandon(s.monitor)
+		s.monitor = nil
+	}
 	s.engine.config.Clients.Remove(s.client)
 }
 

@@ -95,29 +95,32 @@ func watch(s *Session, args [][]byte) error {
 	case w.Bytes+size > most:
 		return reply.Error(reply.TooLong("the watched keys are", most, "--max-command-bytes").Error() + "; EXEC or UNWATCH first")
 	}
-	s.watched = w
-	return s.watchOn(keys, size)
+	if s.watched = w; w.Keys == nil {
+		w.Keys = keys
+	} else {
+		w.Keys = append(w.Keys, keys...)
+	}
+	w.Bytes += size
+	s.client.Hold(clients.WatchedKeys, w.Memory()) // before it is taken
+	return s.watchOn(keys)
 }
 
 // watchStep is how many keys are watched, or no longer, before others have their turn.
 const watchStep = 1000
 
-// watchOn watches keys, of whose names there are so many bytes, a step at a time.
-func (s *Session) watchOn(keys []store.Key, size int) error {
+// watchOn watches keys, a step at a time.
+func (s *Session) watchOn(keys []store.Key) error {
 	w, step := s.watched, keys[:min(len(keys), watchStep)]
 	if w.Watch == nil {
 		w.Watch = s.engine.watcher.Watch(s.now(), step)
 	} else {
 		w.Watch.Add(s.now(), step)
 	}
-	w.Keys = append(w.Keys, step...)
 	if rest := keys[len(step):]; len(rest) > 0 {
-		s.waitForTask(func(s *Session) error { return s.watchOn(rest, size) }).Finish()
+		s.waitForTask(func(s *Session) error { return s.watchOn(rest) }).Finish()
 		return nil
 	}
-	w.Bytes += size
 	s.client.Change(func(i *clients.Info) { i.Watched = len(w.Keys) })
-	s.client.Hold(clients.WatchedKeys, w.Memory())
 	s.w.OK()
 	s.noteWatched(len(step))
 	return nil
