@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
-	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"cellserver/internal/memory"
 )
 
 const (
@@ -44,7 +45,7 @@ func returnMemory(ctx context.Context, keys func() int, held func() int64) {
 		quiet := allocated-last < quietBytes
 		last = allocated
 		if quiet && garbage > max(garbageBytes, live/garbageShare) {
-			debug.FreeOSMemory()
+			memory.Release()
 			collected, mostKeys, mostHeld = allocated, now, heldNow
 		}
 	}

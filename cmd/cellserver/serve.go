@@ -236,7 +236,10 @@ func (a *app) run(ctx context.Context) error {
 	sweeper.Took = func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) }
 	a.parts.run("the sweeper", func() { sweeper.Run(background, a.now) })
 	a.parts.run("the care of memory", func() { a.tendMemory(background) })
-	a.parts.run("reloading", func() { a.reloadOnHangup(background) })
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // before anybody is told that the server is ready: till then, the signal ends it
+	defer signal.Stop(hangups)
+	a.parts.run("reloading", func() { a.reloadOn(background, hangups) })
 	a.parts.run("the prober", func() { a.prober.run(ctx) })
 	a.parts.run("the watchdog", func() { a.feedWatchdog(background) })
 
@@ -282,11 +285,7 @@ func (a *app) serveClients(start func(name string, part func() error)) {
 	}
 }
 
-// reloadOnHangup reloads on each SIGHUP.
-func (a *app) reloadOnHangup(ctx context.Context) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
+func (a *app) reloadOn(ctx context.Context, hangups <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():

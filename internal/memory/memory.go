@@ -5,6 +5,7 @@ package memory
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"sync"
 
@@ -164,4 +165,11 @@ func ParsePolicy(name string) (store.Policy, error) {
 		return 0, fmt.Errorf("the policy %s is not supported; set volatile-ttl or noeviction", name)
 	}
 	return 0, fmt.Errorf("must be volatile-ttl or noeviction, got %q", name)
+}
+
+// Release gives the system the memory that is in no use. What pools keep is forgotten by the second of two collections, which
+// FreeOSMemory makes.
+func Release() {
+	runtime.GC()
+	debug.FreeOSMemory()
 }

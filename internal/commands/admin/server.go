@@ -2,11 +2,11 @@ package admin
 
 import (
 	"context"
-	"runtime/debug"
 	"strconv"
 
 	"cellserver/internal/argument"
 	"cellserver/internal/glob"
+	"cellserver/internal/memory"
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/session"
@@ -66,7 +66,7 @@ func (k *Config) shutdown(_ session.Call, conn session.Connection, args [][]byte
 
 // memoryPurge gives freed memory back to the system.
 func memoryPurge(c session.Call, _ [][]byte) error {
-	return c.Background(func(context.Context, int64) { debug.FreeOSMemory() }, func(c session.Call) error {
+	return c.Background(func(context.Context, int64) { memory.Release() }, func(c session.Call) error {
 		c.Reply().OK()
 		return nil
 	})
