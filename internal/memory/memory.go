@@ -31,7 +31,7 @@ const (
 	mostScriptsBytes = 64 * mib
 	// One in so many is kept from the collector's limit: under a flood, that much is allocated while a collection runs. It was
 	// measured.
-	lagShare = 40
+	lagShare = 20
 	// autoPercent of a cgroup's limit is the maximum where none is set: the kernel's own memory for sockets counts
 	// against that limit, too.
 	autoPercent = 70

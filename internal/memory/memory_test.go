@@ -118,7 +118,7 @@ func TestBound(t *testing.T) {
 	if clients != 0 {
 		t.Errorf("without a maximum clients may hold %d", clients)
 	}
-	for _, tt := range []struct{ maxBytes, limit int64 }{{160 * mib, 140 * mib}, {1 << 50, 1 << 40}, {0, 1 << 40}} {
+	for _, tt := range []struct{ maxBytes, limit int64 }{{160 * mib, 136 * mib}, {1 << 50, 1 << 40}, {0, 1 << 40}} {
 		b.Set(tt.maxBytes, store.NoEviction, quarter)
 		if clients != tt.maxBytes/4 {
 			t.Errorf("%d: clients may hold %d", tt.maxBytes, clients)
