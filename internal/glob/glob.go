@@ -18,7 +18,7 @@ type Pattern struct {
 	star   bool
 	empty  bool // matches the empty string
 
-	cost Cost
+	Cost Cost
 }
 
 // Cost is what a pattern takes to match.
@@ -52,11 +52,11 @@ func compile(pattern []byte, fold bool) *Pattern {
 	for i := range p.middle {
 		g := &p.middle[i]
 		g.prepareSearch()
-		p.cost.leastBytes += g.bytes()
-		p.cost.byteSteps = max(p.cost.byteSteps, g.byteSteps())
+		p.Cost.leastBytes += g.bytes()
+		p.Cost.byteSteps = max(p.Cost.byteSteps, g.byteSteps())
 	}
-	p.cost.leastBytes += p.first.bytes() + p.last.bytes()
-	p.cost.keySteps = p.first.compareSteps() + p.last.compareSteps() + searchSteps*len(p.middle)
+	p.Cost.leastBytes += p.first.bytes() + p.last.bytes()
+	p.Cost.keySteps = p.first.compareSteps() + p.last.compareSteps() + searchSteps*len(p.middle)
 	return p
 }
 
@@ -90,12 +90,6 @@ func (c Cost) Of(keys, keyBytes int) int {
 	return int(min(math.Ceil(float64(c.byteSteps)*float64(keyBytes)+float64(c.keySteps)*long), math.MaxInt64/2))
 }
 
-// Costs returns what the pattern takes to match.
-func (p *Pattern) Costs() Cost { return p.cost }
-
-// Cost returns how many steps it takes at most to match keys of so many bytes in total.
-func (p *Pattern) Cost(keyBytes int) int { return p.cost.Of(keyBytes, keyBytes) }
-
 // Budget is how many steps may be taken. The zero value is none.
 type Budget struct {
 	Left int
@@ -124,9 +118,9 @@ func (p *Pattern) Match(s []byte, b *Budget) (matched, ok bool) {
 	switch {
 	case len(s) == 0:
 		return p.empty, true
-	case len(s) < p.cost.leastBytes || !p.star && len(s) > p.cost.leastBytes:
+	case len(s) < p.Cost.leastBytes || !p.star && len(s) > p.Cost.leastBytes:
 		return false, true
-	case !b.Spend(p.cost.keySteps):
+	case !b.Spend(p.Cost.keySteps):
 		return false, false
 	}
 	end := len(s) - p.last.bytes()

@@ -172,8 +172,8 @@ func checkMatch(t *testing.T, pattern, s []byte) {
 	if want := referenceMatch(pattern, s, false); !ok || got != want || slowMatch(pattern, s) != want {
 		t.Errorf("%q against %q: %t, slowly %t", pattern, s, got, want)
 	}
-	if steps := 1<<40 - b.Left; steps > p.Cost(len(s)) {
-		t.Errorf("%q against %q: %d steps, at a cost of %d", pattern, s, steps, p.Cost(len(s)))
+	if steps := 1<<40 - b.Left; steps > p.Cost.Of(1, len(s)) {
+		t.Errorf("%q against %q: %d steps, at a cost of %d", pattern, s, steps, p.Cost.Of(1, len(s)))
 	}
 	if got, want := glob.CompileFold(pattern).Matches(s), referenceMatch(pattern, s, true); got != want {
 		t.Errorf("%q against %q in any case: %t, want %t", pattern, s, got, want)
@@ -212,14 +212,14 @@ func TestSteps(t *testing.T) {
 		if matched, ok := p.Match(key, &b); matched || !ok {
 			t.Errorf("%.20q: matched is %t, ok is %t", tt.pattern, matched, ok)
 		}
-		if steps := 1<<40 - b.Left; steps > tt.most || steps > p.Cost(len(key)) {
-			t.Errorf("%.20q: %d steps of %d, at a cost of %d", tt.pattern, steps, tt.most, p.Cost(len(key)))
+		if steps := 1<<40 - b.Left; steps > tt.most || steps > p.Cost.Of(1, len(key)) {
+			t.Errorf("%.20q: %d steps of %d, at a cost of %d", tt.pattern, steps, tt.most, p.Cost.Of(1, len(key)))
 		}
 	}
-	if cost := glob.Compile([]byte("user:*:login")).Cost(20_000_000); cost > 1_000_000 {
+	if cost := glob.Compile([]byte("user:*:login")).Cost.Of(20_000_000, 20_000_000); cost > 1_000_000 {
 		t.Errorf("an ordinary pattern over a million keys costs %d steps", cost)
 	}
-	if cost := glob.Compile([]byte("*")).Cost(20_000_000); cost != 0 {
+	if cost := glob.Compile([]byte("*")).Cost.Of(20_000_000, 20_000_000); cost != 0 {
 		t.Errorf("the star costs %d steps", cost)
 	}
 }

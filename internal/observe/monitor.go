@@ -93,14 +93,14 @@ func (ms *Monitors) Send(lines []byte) (dropped []*Monitor) {
 func (m *Monitor) add(lines []byte) (behind, gone bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	behind = m.lines.Len()+len(lines) > MaxMonitorBytes
-	gone = !m.Client.Hold(clients.MonitorLines, m.lines.Held())
+	if behind = m.lines.Len()+len(lines) > MaxMonitorBytes; !behind {
+		m.lines.Add(m.pool, lines)
+		gone = !m.Client.Hold(clients.MonitorLines, m.lines.Held())
+	}
 	if behind || gone {
 		m.lines.Clear(m.pool)
 		return behind, gone
 	}
-	m.lines.Add(m.pool, lines)
-	m.Client.Hold(clients.MonitorLines, m.lines.Held())
 	if !m.woken {
 		m.woken = true
 		m.Client.Conn.Wake()

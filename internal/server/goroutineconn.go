@@ -187,14 +187,16 @@ func (c *goroutineConn) feed() (consumed int, status peer.Status, sent bool) {
 		r = &replies{}
 	}
 	consumed, out, status := c.session.Feed(c.in.unread(), r.buf[:0])
-	if status != peer.Abort {
-		sent = c.send(out)
+	var pending int
+	var err error
+	if len(out) > 0 && !c.reset && status != peer.Abort {
+		pending, err = c.write(out)
 	}
-	if cap(out) <= maxKeptReplies {
+	if cap(out) <= maxKeptReplies { // and now others may have it: this client may leave much unread for long
 		r.buf = out
 		c.driver.replies.Put(r)
 	}
-	return consumed, status, sent
+	return consumed, status, err == nil && c.awaitRead(pending)
 }
 
 // noteFed notes what Feed has left.
@@ -216,15 +218,8 @@ func (c *goroutineConn) tellHeld() {
 	}
 }
 
-// send sends replies, and waits where the client has left too many unread. It is false if that has no end.
-func (c *goroutineConn) send(replies []byte) bool {
-	if len(replies) == 0 || c.reset {
-		return true
-	}
-	pending, err := c.write(replies)
-	if err != nil {
-		return false
-	}
+// awaitRead waits where the client has left too many bytes of replies unread. It is false if that has no end.
+func (c *goroutineConn) awaitRead(pending int) bool {
 	limits := c.limits()
 	switch limits.judgeOutput(pending, c.session.Authenticated()) {
 	case outputFits:

@@ -114,8 +114,7 @@ func (c Call) WallTime() time.Time {
 
 // Background has work done on a goroutine of its own, for it may take long; done replies when it has ended. The
 // arguments are work's only if it has copied them. ctx ends when the client is gone or the server ends, and then the reply is
-// an error. In EXEC and in scripts all is done
-// at once, for they run in the background already.
+// an error. In EXEC and in scripts all is done at once, for they run in the background already.
 func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(c Call) error) error {
 	var ended error
 	return c.s.inBackground(c.s.engine.background, func(ctx context.Context) {

@@ -95,11 +95,8 @@ func watch(s *Session, args [][]byte) error {
 	case w.Bytes+size > most:
 		return reply.Error(reply.TooLong("the watched keys are", most, "--max-command-bytes").Error() + "; EXEC or UNWATCH first")
 	}
-	if s.watched = w; w.Keys == nil {
-		w.Keys = keys
-	} else {
-		w.Keys = append(w.Keys, keys...)
-	}
+	s.watched = w
+	w.Keys = append(w.Keys, keys...)
 	w.Bytes += size
 	s.client.Hold(clients.WatchedKeys, w.Memory()) // before it is taken
 	return s.watchOn(keys)

@@ -126,7 +126,7 @@ func (p *Plan) readPatterns() {
 			return
 		}
 		if len(pattern) > 0 {
-			p.patterns[i] = glob.Compile(pattern).Costs()
+			p.patterns[i] = glob.Compile(pattern).Cost
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (w *walk) isShort(maxKeyBytes int) bool {
 		return false
 	}
 	w.compile()
-	return w.glob == nil || w.glob.Cost(firstKeys*maxKeyBytes) <= loopSteps
+	return w.glob == nil || w.glob.Cost.Of(firstKeys, firstKeys*maxKeyBytes) <= loopSteps
 }
 
 func (w *walk) compile() {
