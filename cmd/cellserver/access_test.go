@@ -60,10 +60,10 @@ func TestProtectedMode(t *testing.T) {
 			if _, err := io.ReadFull(nc, got); err != nil || string(got) != tt.want {
 				t.Errorf("%q: got %q, %v, want %q", tt.args, got, err, tt.want)
 			}
-			p.Eventually(t, ioTimeout, "warn of what other hosts can do", func() bool { return strings.Contains(p.Log.String(), tt.log) })
+			log := p.Logged(t, tt.log)
 			for _, warning := range []string{"are refused", "requires no password"} {
-				if warning != tt.log && strings.Contains(p.Log.String(), warning) {
-					t.Errorf("%q: warned without reason: %s", tt.args, p.Log.String())
+				if warning != tt.log && strings.Contains(log, warning) {
+					t.Errorf("%q: warned without reason: %s", tt.args, log)
 				}
 			}
 			if denied := p.metric(t, "cellserver_connections_refused_total"); (denied == 1) != strings.HasPrefix(tt.want, "-DENIED") {

@@ -268,7 +268,7 @@ func TestAnswersNoWebPage(t *testing.T) {
 	if n := p.metric(t, "cellserver_decisions_total"); n != 0 {
 		t.Errorf("web pages had %.0f decisions", n)
 	}
-	if n := strings.Count(p.Log.String(), "possible attack"); n != 1 { // not one for each
+	if n := strings.Count(p.Logged(t, "possible attack"), "possible attack"); n != 1 { // not one for each
 		t.Errorf("the log speaks of %d attacks, want 1", n)
 	}
 }

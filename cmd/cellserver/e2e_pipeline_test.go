@@ -135,7 +135,7 @@ func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer starter) {
 		peak = max(peak, p.rss(t))
 		return p.metric(t, `cellserver_connections_closed_total{reason="output"}`) == clients
 	})
-	if n := strings.Count(p.Log.String(), "does not read its replies"); n != 1 {
+	if n := strings.Count(p.Logged(t, "does not read its replies"), "does not read its replies"); n != 1 {
 		t.Errorf("the log tells of them %d times, want once", n)
 	}
 	wg.Wait()

@@ -91,9 +91,8 @@ func TestFloodKeepsToMaxMemory(t *testing.T) {
 		if got := sayTo(t, honest, "CL.THROTTLE honest 0 1 360000\r\n", "\r\n"); !strings.HasPrefix(got, "*5\r\n:1\r\n") {
 			t.Errorf("%s: the key that expires last was allowed once more: %q", policy, got)
 		}
-		p.Eventually(t, ioTimeout, "log it", func() bool {
-			return strings.Contains(p.Log.String(), `"percent":90`) && strings.Contains(p.Log.String(), "new keys found no room")
-		})
+		p.Logged(t, `"percent":90`)
+		p.Logged(t, "new keys found no room")
 	}
 }
 

@@ -167,7 +167,7 @@ func TestSecondSignalEndsItAtOnce(t *testing.T) {
 	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, startTimeout, "begin to shut down", func() bool { return strings.Contains(p.Log.String(), "shutting down") })
+	p.Logged(t, "shutting down")
 	if code := p.Stop(t, syscall.SIGTERM); code != -1 {
 		t.Errorf("ended with %d, not by the signal", code)
 	}

@@ -76,7 +76,7 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, startTimeout, "use the new files", func() bool { return strings.Contains(p.Log.String(), "using new TLS files") })
+	p.Logged(t, "using new TLS files")
 	p.Eventually(t, startTimeout, "take the new token", func() bool { return p.ask(t, "/metrics", "second", other.Pool) == 200 })
 	if got := p.ask(t, "/metrics", "first", other.Pool); got != 401 {
 		t.Errorf("the old token: got %d", got)
@@ -85,7 +85,7 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, startTimeout, "refuse an empty file", func() bool { return strings.Contains(p.Log.String(), "is empty; write the token into it") })
+	p.Logged(t, "is empty; write the token into it")
 	if got := p.ask(t, "/metrics", "second", other.Pool); got != 200 {
 		t.Errorf("the token after a file that cannot be used: got %d", got)
 	}
@@ -187,14 +187,10 @@ func TestMetricsBeyondLoopback(t *testing.T) {
 		{"well", append(secret, "--metrics-tls-cert", files.cert, "--metrics-tls-key", files.key), ""},
 		{"loopback", nil, ""},
 	} {
-		log := ""
 		p := startServer(t, tt.args...)
-		p.Eventually(t, startTimeout, "say what is wrong", func() bool {
-			log = p.Log.String()
-			return tt.want == "" || strings.Contains(log, tt.want)
-		})
+		p.Logged(t, tt.want)
 		p.Stop(t, syscall.SIGTERM)
-		if log = p.Log.String(); tt.want == "" && strings.Contains(log, "metrics address") {
+		if log := p.Log.String(); tt.want == "" && strings.Contains(log, "metrics address") {
 			t.Errorf("%s: the log warns: %s", tt.name, log)
 		}
 	}

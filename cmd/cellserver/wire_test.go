@@ -170,9 +170,7 @@ func testWire(t *testing.T, startServer starter) {
 	if n := p.metric(t, "cellserver_panics_total"); n != 0 {
 		t.Errorf("%v panics", n)
 	}
-	if log := p.Log.String(); !strings.Contains(log, "possible attack") {
-		t.Errorf("the HTTP request was not logged: %s", log)
-	}
+	p.Logged(t, "possible attack")
 }
 
 func TestWireCutAtEveryByte(t *testing.T) {
@@ -346,9 +344,7 @@ func testNoFilesLeft(t *testing.T, startServer starter) {
 	}
 	limit("3")
 	waiting := p.dial(t) // the kernel completes the handshake; accept fails
-	p.Eventually(t, ioTimeout, "log that it cannot accept", func() bool {
-		return strings.Contains(p.Log.String(), "cannot accept connections")
-	})
+	p.Logged(t, "cannot accept connections")
 	exchange(t, nc, "PING\r\n", "+PONG\r\n")
 	limit("1000")
 	exchange(t, waiting, "PING\r\n", "+PONG\r\n")

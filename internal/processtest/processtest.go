@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -110,7 +111,10 @@ func (p *Process) HasExited() bool {
 	}
 }
 
-const stopTimeout = 20 * time.Second // more than --shutdown-timeout
+const (
+	stopTimeout = 20 * time.Second // more than --shutdown-timeout
+	logTimeout  = 20 * time.Second
+)
 
 // Stop sends a signal and then calls Await.
 func (p *Process) Stop(t *testing.T, sig os.Signal) (code int) {
@@ -143,6 +147,16 @@ func (p *Process) Eventually(t *testing.T, timeout time.Duration, what string, c
 			t.Fatalf("%s did not %s within %s", p.Cmd.Path, what, timeout)
 		}
 	}
+}
+
+// Logged waits until the log has a text, which may come later than the reply to what caused it, and returns the log.
+func (p *Process) Logged(t *testing.T, text string) (log string) {
+	t.Helper()
+	p.Eventually(t, logTimeout, "log "+text, func() bool {
+		log = p.Log.String()
+		return strings.Contains(log, text)
+	})
+	return log
 }
 
 // FreeAddr returns a free address, for programs that cannot listen on port 0. Another process may take it first.
