@@ -9,8 +9,9 @@ import (
 )
 
 // contention is what is done about others that change the keys of a script or transaction while it works on snapshots. It
-// has three attempts, the last of them while others wait, if it is short; else it has as many as fit into the time of its
-// scripts, or into maxSnapshotSteps, and then one more while others wait. Nobody waits longer than transact.MaxHeldSteps.
+// has as many attempts as fit into the time of its scripts, or into maxSnapshotSteps, and then one more while others wait.
+// If it is short, others wait for the third already, and if that takes too long after all, for ever fewer of those behind.
+// Nobody waits longer than transact.MaxHeldSteps.
 type contention struct {
 	ctx     context.Context
 	steps   int            // of an attempt, beside its scripts
@@ -19,14 +20,18 @@ type contention struct {
 	conflicts  int
 	spent      time.Duration // by scripts, before the attempt
 	shortestNs int64         // of the attempts that came to their end
-	held       bool
+
+	last     bool          // of the attempts
+	own      lua.Allowance // while others wait: what was left of all attempts' before
+	patience int           // as the constant at first
 }
 
 const (
 	maxHeldNs = transact.MaxHeldSteps // a step is about a nanosecond
 
-	// patience is how many attempts what is short has on snapshots.
-	patience = 2
+	// patience is how many attempts what is short has on snapshots before others wait for one. Each of these multiplies it.
+	patience       = 2
+	patienceGrowth = 4
 	// shortNs leaves much to spare: an attempt that others wait for may find other keys and take longer.
 	shortNs = maxHeldNs / 2
 	// maxSnapshotSteps bounds what attempts come to that others make useless.
@@ -57,22 +62,30 @@ func (c *contention) judge(a attempted) transact.Verdict {
 // next says how the next attempt is made.
 func (c *contention) next(conflicts int) transact.Mode {
 	c.conflicts = conflicts
+	c.letGo()
 	spent := c.scripts.Limit > 0 && c.scripts.Left() <= 0 || conflicts*c.steps > maxSnapshotSteps
 	switch {
-	case c.held || c.ctx.Err() != nil:
+	case c.last || c.ctx.Err() != nil || spent && c.shortestNs > maxHeldNs:
 		return transact.GiveUp
-	case conflicts >= patience && c.shortestNs <= shortNs, spent && c.shortestNs <= maxHeldNs:
+	case spent || conflicts >= max(patience, c.patience) && c.shortestNs <= shortNs:
+		c.last, c.patience = spent, conflicts*patienceGrowth
 		return c.hold()
-	case spent:
-		return transact.GiveUp
 	}
 	return transact.Snapshot
 }
 
 func (c *contention) hold() transact.Mode {
-	c.held, c.spent = true, 0
+	c.own, c.spent = *c.scripts, 0
 	holdScripts(c.scripts, c.steps)
 	return transact.Held
+}
+
+// letGo is hold's opposite.
+func (c *contention) letGo() {
+	if c.scripts.Held {
+		c.own.Spent += c.scripts.Spent
+		*c.scripts, c.spent = c.own, c.own.Spent
+	}
 }
 
 // holdScripts gives scripts what a transaction of so many steps leaves them of the time for which others may have to wait.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,10 +55,38 @@ func TestContention(t *testing.T) {
 		if tt.held && tt.limitMs > 0 && (!a.Held || a.Left() != time.Duration(tt.leftMs)*ms) {
 			t.Errorf("%s: %s are left to its scripts", tt.name, a.Left())
 		}
-		if tt.held && c.next(snapshots+1) != transact.GiveUp {
-			t.Errorf("%s: another attempt behind that", tt.name)
+	}
+}
+
+// TestContentionGoesOn: where the attempt that others wait for takes too long, what is left of the time is not lost.
+func TestContentionGoesOn(t *testing.T) {
+	const ms = time.Millisecond
+	a := lua.Allowance{Limit: 50 * ms, Hint: "own"}
+	c := contention{ctx: context.Background(), scripts: &a}
+	var held []int // how many attempts came before
+	n, mode := 0, transact.Snapshot
+	for ; mode != transact.GiveUp && n < 1000; mode = c.next(n) {
+		n++
+		timedOut := mode == transact.Held
+		if timedOut {
+			held = append(held, n-1)
+			a.Spent = a.Limit
+		} else {
+			a.Spent += ms
+		}
+		if c.judge(attempted{timedOut: timedOut, ended: timedOut}) == transact.Drop {
+			t.Fatalf("attempt %d is the last", n)
 		}
 	}
+	if want := []int{2, 8, 32, 38}; !slices.Equal(held, want) || n != 39 {
+		t.Errorf("others waited for those of %d attempts behind %v, want %v", n, held, want)
+	}
+	if a.Held || a.Hint != "own" || a.Spent != 55*ms {
+		t.Errorf("in the end the allowance is %+v", a)
+	}
+}
+
+func TestContentionOfAClientThatIsGone(t *testing.T) {
 	ctx, end := context.WithCancel(context.Background())
 	end()
 	if c := (contention{ctx: ctx, scripts: &lua.Allowance{}}); c.next(1) != transact.GiveUp {
