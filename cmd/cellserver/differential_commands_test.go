@@ -48,15 +48,16 @@ func TestCommandsAsRedis(t *testing.T) {
 		}
 	}
 	seed := testSeed(t)
-	var next, failures, commands atomic.Int64
+	var failures, commands atomic.Int64
 	var wg sync.WaitGroup
-	for _, password := range []string{"nopass", ">sesame"} {
+	passwords := []string{"nopass", ">sesame"}
+	for n, password := range passwords {
 		p := newPair(t, password)
 		g := newGrammar(t, p)
 		used := newUses(g.common)
 		defer used.log(t)
 		wg.Go(func() {
-			for i := next.Add(1); i <= int64(sequences) && failures.Load() < 10; i = next.Add(1) {
+			for i := 1 + n; i <= sequences && failures.Load() < 10; i += len(passwords) {
 				s := &sequence{pair: p, used: used, maker: callMaker{Rand: rand.New(rand.NewPCG(seed, uint64(i))), grammar: g}}
 				if err := s.run(); err != nil {
 					failures.Add(1)

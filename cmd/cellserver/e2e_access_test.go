@@ -195,7 +195,7 @@ func TestCertificateIsAUser(t *testing.T) {
 func TestFailedLogins(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
-		const failures, wrong = 5, "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+		const failures, wrong = 7, "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 		p := startServer(t, "--requirepass", "secret")
 		other := p.dial(t)
 		exchange(t, other, "AUTH secret\r\n", "+OK\r\n")
@@ -232,6 +232,7 @@ func TestFailedLogins(t *testing.T) {
 // ask returns a reply without its types: one line, or one per element of an array.
 func ask(t *testing.T, nc net.Conn, command string) string {
 	t.Helper()
+	renewDeadline(nc)
 	if _, err := io.WriteString(nc, command); err != nil {
 		t.Fatal(err)
 	}

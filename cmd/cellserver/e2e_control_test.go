@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"cellserver/internal/processtest"
 )
 
 // TestConfigSetTakesEffect changes settings of a running server with connected clients.
@@ -143,6 +145,7 @@ func TestRestartAfterAKill(t *testing.T) {
 		t.Cleanup(func() { _ = unix.Close() })
 		return []net.Conn{dialTCP(t, p.addr), tls.Client(dialTCP(t, p.tlsAddr), config), unix}
 	}
+	args = append(args, "--addr", processtest.FreeAddr(t), "--tls-addr", processtest.FreeAddr(t))
 	p := startServer(t, args...)
 	for range 3 {
 		clients := connect(p)
@@ -155,7 +158,7 @@ func TestRestartAfterAKill(t *testing.T) {
 				t.Errorf("a killed server sent %q", rest)
 			}
 		}
-		p = startServer(t, append(args, "--addr", p.addr, "--tls-addr", p.tlsAddr)...)
+		p = startServer(t, args...)
 	}
 	connect(p)
 }

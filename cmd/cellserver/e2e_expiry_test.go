@@ -92,6 +92,7 @@ func (load *keyLoad) run(t *testing.T) {
 
 func dbSizeOf(t *testing.T, nc net.Conn) int {
 	t.Helper()
+	renewDeadline(nc)
 	if _, err := io.WriteString(nc, "DBSIZE\r\n"); err != nil {
 		t.Fatal(err)
 	}

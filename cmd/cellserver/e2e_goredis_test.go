@@ -32,6 +32,7 @@ func goRedis(t *testing.T, o redis.Options) *redis.Client {
 	log := &redisLog{}
 	redis.SetLogger(log)
 	o.MaxRetries = -1
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = ioTimeout, ioTimeout, ioTimeout, ioTimeout
 	client := redis.NewClient(&o)
 	t.Cleanup(func() {
 		if err := client.Close(); err != nil {

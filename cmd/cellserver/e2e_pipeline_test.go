@@ -84,6 +84,7 @@ func startPings(t *testing.T, p *process) (stop func() string) {
 		n := 0
 		for reply := make([]byte, len("+PONG\r\n")); !done.Load() || n == 0; n++ {
 			start := time.Now()
+			renewDeadline(nc)
 			_, err := io.WriteString(nc, "PING\r\n")
 			if err == nil {
 				_, err = io.ReadFull(nc, reply)

@@ -35,7 +35,7 @@ func TestRedisCLIModes(t *testing.T) {
 		{"-n 3 --scan", []string{"user:elsewhere\n"}},
 		{"--latency -i 0.2", []string{"."}}, // min max avg samples
 		{"-r 3 -i 0.01 ping", []string{"PONG\nPONG\nPONG\n"}},
-		{"--csv cl.throttle csv 15 30 60", []string{"0,16,15,-1,2\n"}},
+		{"--csv cl.throttle csv 15 1 3600", []string{"0,16,15,-1,3600\n"}},
 		{"info keyspace", []string{"db0:keys=4", "db3:keys=1,"}},
 	} {
 		out, err := redisTool(t, p, "redis-cli", strings.Fields(tt.args)...).CombinedOutput()

@@ -142,11 +142,12 @@ func dialTCP(t *testing.T, addr string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nc.Close() })
-	if err := nc.SetDeadline(time.Now().Add(ioTimeout)); err != nil {
-		t.Fatal(err)
-	}
+	renewDeadline(nc)
 	return nc
 }
+
+// renewDeadline gives the next exchange its time.
+func renewDeadline(nc net.Conn) { _ = nc.SetDeadline(time.Now().Add(ioTimeout)) }
 
 // port returns the TCP port, for tools that take host and port separately.
 func (p *process) port() string {
@@ -249,6 +250,7 @@ func isRace() bool {
 // exchange sends raw and expects exactly the reply want.
 func exchange(t *testing.T, nc net.Conn, raw, want string) {
 	t.Helper()
+	renewDeadline(nc)
 	if _, err := io.WriteString(nc, raw); err != nil {
 		t.Fatal(err)
 	}

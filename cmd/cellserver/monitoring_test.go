@@ -17,6 +17,7 @@ import (
 // sayTo sends in and returns the reply, read up to its end.
 func sayTo(t *testing.T, nc net.Conn, in, end string) string {
 	t.Helper()
+	renewDeadline(nc)
 	if _, err := io.WriteString(nc, in); err != nil {
 		t.Fatal(err)
 	}
@@ -26,6 +27,7 @@ func sayTo(t *testing.T, nc net.Conn, in, end string) string {
 // readTo reads until what was read ends with end.
 func readTo(t *testing.T, nc net.Conn, end string) string {
 	t.Helper()
+	renewDeadline(nc)
 	var got []byte
 	buf := make([]byte, 64<<10)
 	for !bytes.HasSuffix(got, []byte(end)) {

@@ -20,7 +20,7 @@ func TestWatchdogOfAStoppedProcess(t *testing.T) {
 	}
 	var err error
 	for err == nil { // messages from before the stop
-		_, err = m.read(t, 300*time.Millisecond)
+		_, err = m.read(300 * time.Millisecond)
 	}
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error(err)

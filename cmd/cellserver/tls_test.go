@@ -50,6 +50,7 @@ func TestTLSBesidePlain(t *testing.T) {
 	plain := p.dial(t)
 	p.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
 	over := p.dial(t)
+	exchange(t, over, "PING\r\n", "+PONG\r\n")
 	exchange(t, plain, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
 	exchange(t, over, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:14\r\n:-1\r\n:4\r\n")
 	out, err := redisTool(t, &process{addr: p.tlsAddr}, "redis-cli", "--tls", "--cacert", files.clientCA, "exists", "k").CombinedOutput()

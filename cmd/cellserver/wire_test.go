@@ -237,7 +237,7 @@ func TestWireBeforeAuth(t *testing.T) {
 	} {
 		t.Run(by.name, func(t *testing.T) {
 			onEachDriver(t, func(t *testing.T, startServer starter) {
-				p := startServer(t, append([]string{"--handshake-timeout", "1s"}, by.args...)...)
+				p := startServer(t, append([]string{"--handshake-timeout", "3s"}, by.args...)...)
 				t.Run("cases", func(t *testing.T) { testWireBeforeAuth(t, p, by.auth) })
 				t.Run("pending replies", func(t *testing.T) { testPendingBeforeAuth(t, p) })
 				if by.name == "requirepass" {
@@ -272,7 +272,7 @@ func testWireBeforeAuth(t *testing.T, p *process, auth string) {
 func testResetForgetsAuth(t *testing.T, p *process, auth string) {
 	nc := p.dial(t)
 	exchange(t, nc, auth, "+OK\r\n")
-	time.Sleep(1200 * time.Millisecond) // the handshake timeout has passed, and must have no effect any more
+	time.Sleep(3200 * time.Millisecond) // the handshake timeout has passed, and must have no effect any more
 	exchange(t, nc, "RESET\r\n", "+RESET\r\n")
 	exchange(t, nc, "PING\r\n", noAuth)
 	exchange(t, nc, auth+"PING\r\n", "+OK\r\n+PONG\r\n")
@@ -296,7 +296,7 @@ func TestWireLimitsAreSettable(t *testing.T) {
 }
 
 func testWireLimitsAreSettable(t *testing.T, startServer starter) {
-	p := startServer(t, "--max-args", "16", "--max-command-bytes", "1024", "--max-key-bytes", "8", "--timeout", "1s")
+	p := startServer(t, "--max-args", "16", "--max-command-bytes", "1024", "--max-key-bytes", "8", "--timeout", "3s")
 	for _, c := range []wireCase{
 		{name: "arguments", send: "*17\r\n", want: protocolReply("invalid multibulk length"), closed: true},
 		{name: "bulk", send: "*1\r\n$1025\r\n", want: protocolReply("invalid bulk length"), closed: true},

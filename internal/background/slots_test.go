@@ -117,13 +117,15 @@ func TestSlotsAreShared(t *testing.T) {
 func TestCancelledKeepNothing(t *testing.T) {
 	slots := NewSlots(1, now)
 	slots.Take(t.Context(), Who{})
+	run := func(task *Task) (arguments weak.Pointer[[1 << 20]byte]) {
+		a := new([1 << 20]byte)
+		task.Run(slots, Who{Client: 1}, func(context.Context) { a[0]++ })
+		return weak.Make(a)
+	}
 	for _, end := range []func(*Task){(*Task).End, func(task *Task) { task.Cancel() }} {
-		arguments := new([1 << 20]byte)
-		kept := weak.Make(arguments)
 		task := New(t.Context(), func() {})
-		task.Run(slots, Who{Client: 1}, func(context.Context) { arguments[0]++ })
+		kept := run(task)
 		end(task)
-		arguments = nil
 		runtime.GC()
 		if kept.Value() != nil {
 			t.Error("its arguments are kept")

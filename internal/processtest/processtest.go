@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -159,15 +161,20 @@ func (p *Process) Logged(t *testing.T, text string) (log string) {
 	return log
 }
 
-// FreeAddr returns a free address, for programs that cannot listen on port 0. Another process may take it first.
+// FreeAddr returns a free address, for programs that cannot listen on port 0, or must listen on it again. It is below the
+// ports that the system chooses, so others will hardly take it meanwhile.
 func FreeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const lowestPort, highestPort = 10_000, 32_000
+	for range 100 {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowestPort+rand.IntN(highestPort-lowestPort)))
+		if l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatalf("no free port from %d to %d", lowestPort, highestPort)
+	return ""
 }
 
 // Need finds a tool. Without it the test is skipped, but fails in CI.

@@ -66,7 +66,7 @@ func TestProbeFindsALoopThatHangs(t *testing.T) {
 		nc := s.dial(t)
 		write(t, nc, "a\n")
 		<-session.entered
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		named := fmt.Sprintf("event loop 1 of %d does not respond", ioThreads)
 		if err := s.Probe(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), named) {
 			t.Errorf("%d loops, one of which hangs: got %v", ioThreads, err)
@@ -92,7 +92,7 @@ func TestShutdownLeavesBehindWhatHangs(t *testing.T) {
 		}
 		write(t, s.dial(t), "a\n")
 		<-session.entered
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		err := s.Shutdown(ctx)
 		cancel()
 		if !errors.Is(err, ErrStuck) || !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": "+want) {

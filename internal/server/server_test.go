@@ -156,9 +156,7 @@ func TestShutdownIsBounded(t *testing.T) {
 				if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("got %v, want DeadlineExceeded", err)
 				}
-				if n := s.Stats().Connected; n != 0 {
-					t.Errorf("%d clients left", n)
-				}
+				s.awaitClients(t, 0)
 			})
 		})
 	}

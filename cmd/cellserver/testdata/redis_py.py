@@ -17,7 +17,7 @@ client = redis.Redis.from_url(sys.argv[1], client_name="redis-py", decode_respon
 got = {
     "ping": client.ping(),
     "single": [client.execute_command("CL.THROTTLE", "laoqian:reply", 15, 30, 60, 1) for _ in range(2)],
-    "ttl": client.ttl("laoqian:reply"),
+    "ttl": client.ttl("laoqian:reply") in (3, 4),
     "exists": client.exists("laoqian:reply", "no such key"),
     "name": client.client_getname(),
     "error": attempt(lambda: client.execute_command("CL.THROTTLE", "a", "b", 1, 1)),
