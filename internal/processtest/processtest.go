@@ -115,7 +115,7 @@ func (p *Process) HasExited() bool {
 
 const (
 	stopTimeout = 20 * time.Second // more than --shutdown-timeout
-	logTimeout  = 20 * time.Second
+	logTimeout  = time.Minute
 )
 
 // Stop sends a signal and then calls Await.
