@@ -60,6 +60,7 @@ type Cost struct {
 	Call   int // of each call
 	Client int // for each client that is connected
 	Slot   int // for each slot of the store, by a command that goes through all of them
+	KiB    int // for each KiB of the names in the store, by one that gives back what they take
 	// Pattern is where the pattern stands with which such a command compares all names; 0 for none.
 	Pattern int
 	// Options says that its options are those of SCAN: COUNT says through how many it goes, and MATCH is the pattern.

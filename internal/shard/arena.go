@@ -2,263 +2,281 @@ package shard
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"slices"
 
 	"cellserver/internal/store"
 )
 
+// arenaKeyBytes is the longest key that stands in an arena. A longer one stands alone; so what is copied at a time is
+// bounded.
+const arenaKeyBytes = 4096
+
+// An arena holds the records of a segment's long keys, one behind the other, in a chain of chunks. A record is a key; a kind
+// of state that needs more than a TAT has room for it behind that. Where a chunk ends, a long record goes on in the next, and
+// a short one begins there, so that one look finds it. A record that is removed leaves garbage, until squeeze closes the gaps.
+//
+// So an arena has no more room than a chunk and no more garbage than a part of itself, however it grows; and what it gives
+// back the next one takes, so that nothing is left to the collector.
+type arena struct {
+	first, last uint32 // chunks; 0 for none
+	bytes       uint32 // of records, those included that are garbage
+	garbage     uint32
+}
+
 const (
-	// arenaKeyBytes is the longest key that shares an arena. A longer one has an arena to itself, which it keeps
-	// wherever its entry goes; so a shared arena stays below 2 MiB and what is copied at a time is bounded.
-	arenaKeyBytes = 4096 + 2
-	// arenaGrowth is the part of an arena that it grows by: a long key shall cost little more than its bytes.
-	arenaGrowth = 4
+	// An arena is squeezed once one in so many of its bytes, and a chunk's, are garbage.
+	garbageShare = 8
+	// wholeBytes is the longest record that stands in one chunk: what that leaves empty is less than paddingShare.
+	wholeBytes   = 48
+	paddingShare = 20
 )
 
-// arenas holds a table's long keys, apart from its segments because those have no pointers. An arena's number is
-// its place in bufs; 0 is none.
-type arenas struct {
-	bufs  [][]byte
-	free  []uint32
-	bytes int // that the buffers have room for
-}
+func (a *arena) liveBytes() int { return int(a.bytes - a.garbage) }
 
-func (a *arenas) totalBytes() int { return a.bytes + sliceHeaderBytes*len(a.bufs) }
+// length returns how many chunks the arena has.
+func (a *arena) length() int { return ceilDiv(int(a.bytes), roomBytes) }
 
-// set puts a buffer in an arena's place.
-func (a *arenas) set(id uint32, buf []byte) {
-	a.bytes += cap(buf) - cap(a.bufs[id])
-	a.bufs[id] = buf
-}
+// free returns how many bytes fit into the last chunk.
+func (a *arena) free() int { return a.length()*roomBytes - int(a.bytes) }
 
-func (a *arenas) take(buf []byte) uint32 {
-	if n := len(a.free); n > 0 {
-		id := a.free[n-1]
-		a.free = a.free[:n-1]
-		a.set(id, buf)
-		return id
+// moreChunks returns how many chunks the arena needs for another record.
+func (a *arena) moreChunks(bytes int) int {
+	free := a.free()
+	if bytes <= wholeBytes && free < bytes {
+		free = 0
 	}
-	if len(a.bufs) == 0 {
-		a.bufs = append(a.bufs, nil)
-	}
-	a.bufs = append(a.bufs, nil)
-	id := uint32(len(a.bufs) - 1)
-	a.set(id, buf)
-	return id
+	return ceilDiv(max(0, bytes-free), roomBytes)
 }
 
-func (a *arenas) give(id uint32) {
-	if id == 0 {
+// isWasteful says whether it is worth while to close the gaps.
+func (a *arena) isWasteful() bool {
+	return a.garbage >= roomBytes && a.garbage >= a.bytes/garbageShare || a.garbage > 0 && a.garbage == a.bytes
+}
+
+// In front of a key of more than plainBytes, in an arena or alone, stands its hash: so nobody reads all of it to find out where
+// it belongs.
+const (
+	plainBytes = 128
+	hashBytes  = 8
+)
+
+// recordBytes returns how many bytes a long key's record has.
+func recordBytes(key *store.Key) int {
+	n := len(key.Name)
+	if n > plainBytes {
+		n += hashBytes
+	}
+	return n
+}
+
+func appendRecord(buf []byte, key *store.Key, hash uint64) []byte {
+	if len(key.Name) > plainBytes {
+		buf = binary.LittleEndian.AppendUint64(buf, hash)
+	}
+	return append(buf, key.Name...)
+}
+
+func nameOf(record []byte) []byte {
+	if len(record) > plainBytes {
+		return record[hashBytes:]
+	}
+	return record
+}
+
+// A locator says where a record stands, by its first chunk and its place there, how long it is, and the key's database. That
+// of a key that stands alone has the number of its buffer instead.
+const (
+	dbBits     = 16
+	lengthBits = 13
+	offsetBits = 10
+	chunkShift = dbBits + lengthBits + offsetBits
+)
+
+func locatorOf(chunk uint32, offset, length int, db uint16) uint64 {
+	return uint64(chunk)<<chunkShift | uint64(offset)<<(dbBits+lengthBits) | uint64(length)<<dbBits | uint64(db)
+}
+
+func chunkOf(locator uint64) uint32 { return uint32(locator >> chunkShift) }
+
+func offsetOf(locator uint64) int { return int(locator >> (dbBits + lengthBits) & (1<<offsetBits - 1)) }
+
+func lengthOf(locator uint64) int { return int(locator >> dbBits & (1<<lengthBits - 1)) }
+
+func dbOf(locator uint64) uint16 { return uint16(locator) }
+
+func aloneLocator(number uint32, db uint16) uint64 { return uint64(number)<<dbBits | uint64(db) }
+
+func numberOf(locator uint64) uint32 { return uint32(locator >> dbBits) }
+
+// record returns a record, which the next call may overwrite.
+func (t *table) record(locator uint64) []byte {
+	chunk, offset, length := t.chunks.at(chunkOf(locator)), offsetOf(locator), lengthOf(locator)
+	if offset+length <= chunkBytes {
+		return chunk[offset : offset+length]
+	}
+	t.joined = append(t.joined[:0], chunk[offset:]...)
+	for len(t.joined) < length {
+		chunk = t.chunks.at(chunk.next())
+		t.joined = append(t.joined, chunk[headerBytes:min(chunkBytes, headerBytes+length-len(t.joined))]...)
+	}
+	return t.joined
+}
+
+// recordHash returns the hash in front of a record.
+func (t *table) recordHash(locator uint64) uint64 {
+	return binary.LittleEndian.Uint64(t.record(locatorOf(chunkOf(locator), offsetOf(locator), hashBytes, 0)))
+}
+
+// appendKey stores a key in a segment's arena.
+func (t *table) appendKey(seg *segment, key *store.Key, hash uint64) (locator uint64) {
+	if seg.arena.isWasteful() && seg.arena.moreChunks(recordBytes(key)) > 0 {
+		t.squeeze(seg)
+	}
+	if len(key.Name) <= plainBytes {
+		return t.appendRecord(&seg.arena, key.Name, key.DB)
+	}
+	t.joined = appendRecord(t.joined[:0], key, hash)
+	return t.appendRecord(&seg.arena, t.joined, key.DB)
+}
+
+func (t *table) appendRecord(a *arena, record []byte, db uint16) (locator uint64) {
+	if padding := a.free(); padding < len(record) && len(record) <= wholeBytes {
+		a.bytes += uint32(padding)
+		a.garbage += uint32(padding)
+	}
+	for rest := record; len(rest) > 0; {
+		free := a.free()
+		if free == 0 {
+			t.extend(a)
+			free = roomBytes
+		}
+		offset := chunkBytes - free
+		if len(rest) == len(record) {
+			locator = locatorOf(a.last, offset, len(record), db)
+		}
+		n := copy(t.chunks.at(a.last)[offset:], rest)
+		a.bytes += uint32(n)
+		rest = rest[n:]
+	}
+	return locator
+}
+
+// extend goes on to the next chunk of an arena of which all that is in use is full, and takes one if there is none.
+func (t *table) extend(a *arena) {
+	next := a.first
+	if a.bytes > 0 {
+		next = t.chunks.at(a.last).next()
+	}
+	if next == 0 {
+		next = t.chunks.take()
+		c := t.chunks.at(next)
+		c.setNext(0)
+		c.setPlace(a.length())
+		if a.bytes == 0 {
+			a.first = next
+		} else {
+			t.chunks.at(a.last).setNext(next)
+		}
+	}
+	a.last = next
+}
+
+// squeeze closes the gaps in a segment's arena. Each record moves towards the beginning, or stays.
+func (t *table) squeeze(seg *segment) {
+	a := &seg.arena
+	if a.garbage == 0 {
 		return
 	}
-	a.set(id, nil)
-	a.free = append(a.free, id)
-	if len(a.free) == len(a.bufs)-1 {
-		*a = arenas{}
-	}
-}
-
-// reserve makes room for so many bytes more, in a new buffer if need be.
-func reserve(buf []byte, bytes int) []byte {
-	if cap(buf)-len(buf) >= bytes {
-		return buf
-	}
-	return append(newBuf(len(buf)+max(bytes, len(buf)/arenaGrowth)), buf...)
-}
-
-// arenaGrowth returns how many bytes the arenas take for a long key in addition, or almost: the allocator rounds up. seg
-// is nil for a segment that there is not yet.
-func (t *table) arenaGrowth(seg *segment, code uint64, bytes int) int {
-	switch {
-	case !isLong(code):
-		return 0
-	case code&codeMask == codeAlone || seg == nil || seg.arena == 0:
-		return bytes + sliceHeaderBytes
-	}
-	buf := t.arenas.bufs[seg.arena]
-	if cap(buf)-len(buf) >= bytes {
-		return 0
-	}
-	return len(buf) + max(bytes, len(buf)/arenaGrowth) - cap(buf)
-}
-
-// squeeze closes the gaps in a segment's arena, and moves it nowhere else.
-func (t *table) squeeze(seg *segment) {
-	var found [segmentSlots]uint64 // where each long key begins, and its slot
+	var found [segmentBuckets * longSlots]uint64 // where each record stands, and its index
 	n := 0
 	for i := range seg.buckets {
 		b := &seg.buckets[i]
-		for slot := range bucketSlots {
-			if b.code(slot)&codeMask == codeInArena {
-				found[n] = b.key[slot][1]&^0xffffffff | uint64(i*bucketSlots+slot)
+		for slot := range longSlots {
+			if b.place(slot) == placeArena {
+				chunk := t.chunks.at(chunkOf(b.locator(slot)))
+				found[n] = uint64(chunk.place()*chunkBytes+offsetOf(b.locator(slot)))<<indexBits | indexOf(i, slot)
 				n++
 			}
 		}
 	}
-	if n == 0 {
-		t.arenas.give(seg.arena)
-		seg.arena, seg.garbage = 0, 0
-		return
-	}
 	slices.Sort(found[:n])
-	buf, end := t.arenas.bufs[seg.arena], 0
+	a.bytes, a.garbage = 0, 0
 	for _, f := range found[:n] {
 		b, slot := seg.entryAt(f)
-		offset, length := b.key[slot][1]>>32, int(b.key[slot][1]&0xffffffff)
-		copy(buf[end:], buf[offset:int(offset)+length])
-		b.key[slot][1] = location(end, length)
-		end += length
+		at := b.locator(slot)
+		b[locatorWord+slot] = t.appendRecord(a, t.record(at), dbOf(at))
 	}
-	t.arenas.set(seg.arena, buf[:end])
-	seg.garbage = 0
+	t.trim(a)
 }
 
-// newBuf returns an empty buffer, and takes all that the allocator gives for the size.
-func newBuf(bytes int) []byte { return slices.Grow([]byte(nil), bytes) }
-
-// location packs where in an arena a key stands.
-func location(offset, length int) uint64 { return uint64(offset)<<32 | uint64(length) }
-
-// stored returns what is stored of a key that is not inline.
-func (t *table) stored(seg *segment, code uint64, at uint64) []byte {
-	if code&codeMask == codeAlone {
-		return t.arenas.bufs[at]
-	}
-	offset, length := at>>32, at&0xffffffff
-	return t.arenas.bufs[seg.arena][offset : offset+length]
-}
-
-// storeLong stores a long key and returns its second word.
-func (t *table) storeLong(seg *segment, code uint64, key *store.Key) uint64 {
-	n := storedBytes(key)
-	if code&codeMask == codeAlone {
-		return uint64(t.arenas.take(appendStored(newBuf(n), key)))
-	}
-	buf := t.arenaFor(seg, n)
-	at := location(len(buf), n)
-	t.arenas.set(seg.arena, appendStored(buf, key))
-	return at
-}
-
-// adopt gives a segment's long key, as storeLong stored it, to another segment. room is a guess at how many bytes
-// will come that way in all.
-func (t *table) adopt(to, from *segment, at uint64, room int) uint64 {
-	key := t.stored(from, codeInArena, at)
-	if to.arena != 0 {
-		room = 0
-	}
-	buf := t.arenaFor(to, max(len(key), room))
-	t.arenas.set(to.arena, append(buf, key...))
-	return location(len(buf), len(key))
-}
-
-// arenaFor returns the segment's arena with room for so many bytes.
-func (t *table) arenaFor(seg *segment, bytes int) []byte {
-	if seg.arena == 0 {
-		seg.arena = t.arenas.take(nil)
-	}
-	return reserve(t.arenas.bufs[seg.arena], bytes)
-}
-
-// liveBytes returns how many bytes of a segment's arena are keys.
-func (t *table) liveBytes(seg *segment) int {
-	if seg.arena == 0 {
-		return 0
-	}
-	return len(t.arenas.bufs[seg.arena]) - int(seg.garbage)
-}
-
-// dropLong forgets a long key. What it leaves in a shared arena is for compact.
-func (t *table) dropLong(seg *segment, code uint64, at uint64) {
-	if code&codeMask == codeAlone {
-		t.arenas.give(uint32(at))
+// trim gives back the chunks that are not in use.
+func (t *table) trim(a *arena) {
+	if a.bytes == 0 {
+		t.chunks.giveChain(a.first)
+		*a = arena{}
 		return
 	}
-	seg.garbage += uint32(at & 0xffffffff)
+	last := t.chunks.at(a.last)
+	t.chunks.giveChain(last.next())
+	last.setNext(0)
 }
 
-// compact makes a segment's arena anew if more than half of it is garbage.
-func (t *table) compact(seg *segment) {
-	liveBytes := t.liveBytes(seg)
-	if int(seg.garbage) <= liveBytes {
-		return
+// tidy squeezes a segment's arena if that is worth while.
+func (t *table) tidy(seg *segment) {
+	if seg.arena.isWasteful() {
+		t.squeeze(seg)
 	}
-	old, live := t.arenas.bufs[seg.arena], newBuf(liveBytes)
-	for i := range seg.buckets {
-		b := &seg.buckets[i]
-		for slot := range bucketSlots {
-			if b.code(slot)&codeMask != codeInArena {
-				continue
-			}
-			offset, length := b.key[slot][1]>>32, b.key[slot][1]&0xffffffff
-			b.key[slot][1] = location(len(live), int(length))
-			live = append(live, old[offset:offset+length]...)
+}
+
+// pack gives back what chunks a segment's arena can do without, and has the others stand together if many are free.
+func (t *table) pack(seg *segment) {
+	if a := &seg.arena; ceilDiv(a.liveBytes()+a.liveBytes()/paddingShare, roomBytes) < a.length() {
+		t.squeeze(seg)
+	}
+	if t.chunks.isSparse() {
+		t.gather(seg)
+	}
+}
+
+// maxMoved is how many chunks of an arena move at a time.
+const maxMoved = 32
+
+// gather moves an arena's chunks to where others stand, so that slabs become empty.
+func (t *table) gather(seg *segment) {
+	a := &seg.arena
+	var from, to [maxMoved]uint32
+	moved, before := 0, uint32(0)
+	for id := a.first; id != 0 && moved < maxMoved && t.chunks.unused > 0; before, id = id, t.chunks.at(id).next() {
+		if t.chunks.free.first()+1 > int(id) {
+			continue
 		}
+		other := t.chunks.take()
+		*t.chunks.at(other) = *t.chunks.at(id)
+		if id == a.first {
+			a.first = other
+		} else {
+			t.chunks.at(before).setNext(other)
+		}
+		if id == a.last {
+			a.last = other
+		}
+		from[moved], to[moved] = id, other
+		moved++
+		id = other
 	}
-	t.arenas.set(seg.arena, live)
-	seg.garbage = 0
-	if len(live) == 0 {
-		t.arenas.give(seg.arena)
-		seg.arena = 0
+	if moved == 0 {
+		return
 	}
-}
-
-// hashAt returns the hash of the entry in a slot.
-func (t *table) hashAt(b *bucket, slot int) uint64 {
-	code := b.code(slot)
-	if isLong(code) {
-		return b.key[slot][0]
+	t.each(seg, func(b *bucket, slot int) {
+		if b.place(slot) != placeArena {
+			return
+		}
+		at := b.locator(slot)
+		if i := slices.Index(from[:moved], chunkOf(at)); i >= 0 {
+			b[locatorWord+slot] = locatorOf(to[i], offsetOf(at), lengthOf(at), dbOf(at))
+		}
+	})
+	for _, id := range from[:moved] {
+		t.chunks.give(id)
 	}
-	key := b.inline(slot)
-	n := code&codeMask - codeEmptyKey
-	if code&bitOtherDB == 0 {
-		return maphash.Bytes(t.seed, key[:n&31])
-	}
-	db, name := splitStored(key[:n], true)
-	return hashKey(t.seed, db, name)
-}
-
-// inline returns what is stored of a key that is not long, zero padded.
-func (b *bucket) inline(slot int) (key [inlineBytes]byte) {
-	binary.LittleEndian.PutUint64(key[:], b.key[slot][0])
-	binary.LittleEndian.PutUint64(key[8:], b.key[slot][1])
-	return key
-}
-
-// dbAt returns the database of the entry in a slot.
-func (t *table) dbAt(seg *segment, b *bucket, slot int) uint16 {
-	code := b.code(slot)
-	switch {
-	case code&bitOtherDB == 0:
-		return 0
-	case !isLong(code):
-		return uint16(b.key[slot][0])
-	}
-	db, _ := splitStored(t.stored(seg, code, b.key[slot][1]), true)
-	return db
-}
-
-// storedBytesAt returns how much is stored of the key in a slot.
-func (t *table) storedBytesAt(b *bucket, slot int) int {
-	switch code, at := b.code(slot), b.key[slot][1]; {
-	case !isLong(code):
-		return int(code&codeMask - codeEmptyKey)
-	case code&codeMask == codeInArena:
-		return int(at & 0xffffffff)
-	default:
-		return len(t.arenas.bufs[at])
-	}
-}
-
-// appendName appends the name of the key in a slot: no more bytes than are stored.
-func (t *table) appendName(buf []byte, seg *segment, b *bucket, slot int) []byte {
-	code := b.code(slot)
-	if isLong(code) {
-		_, name := splitStored(t.stored(seg, code, b.key[slot][1]), code&bitOtherDB != 0)
-		return append(buf, name...)
-	}
-	key := b.inline(slot)
-	_, name := splitStored(key[:code&codeMask-codeEmptyKey], code&bitOtherDB != 0)
-	return append(buf, name...)
 }

@@ -40,8 +40,11 @@ func (s *Store) throttleSorted(nowNs int64, batch []store.Request) {
 	var hashes [pieceRequests]uint64
 	var order, shardOf [pieceRequests]uint8
 	var place [maxShards]uint8 // of a shard's next request in order
+	long := false              // a key is
 	for i := range batch {
-		hash := hashKey(s.seed, batch[i].Key.DB, batch[i].Key.Name)
+		key := &batch[i].Key
+		hash := hashKey(s.seed, key.DB, key.Name)
+		long = long || !isInline(key)
 		sh := uint8(hash >> s.shift)
 		hashes[i], shardOf[i] = hash, sh
 		place[sh]++
@@ -64,7 +67,7 @@ func (s *Store) throttleSorted(nowNs int64, batch []store.Request) {
 			s.shards[sh].mu.Lock() // in index order, as transactions do
 			end = int(place[sh])
 		}
-		s.throttleWindow(nowNs, batch, &hashes, order[first:end])
+		s.throttleWindow(nowNs, batch, &hashes, order[first:end], long)
 		for at := first; at < end; {
 			sh := shardOf[order[at]]
 			s.shards[sh].mu.Unlock()
@@ -74,12 +77,16 @@ func (s *Store) throttleSorted(nowNs int64, batch []store.Request) {
 	}
 }
 
-func (s *Store) throttleWindow(nowNs int64, batch []store.Request, hashes *[pieceRequests]uint64, window []uint8) {
+func (s *Store) throttleWindow(nowNs int64, batch []store.Request, hashes *[pieceRequests]uint64, window []uint8, long bool) {
 	if len(window) > 1 {
 		sum := uint64(0)
-		for _, i := range window {
-			hash := hashes[i%pieceRequests]
-			sum += s.shardOf(hash).table.touch(hash)
+		if long {
+			sum = s.touchLong(batch, hashes, window)
+		} else {
+			for _, i := range window {
+				hash := hashes[i%pieceRequests]
+				sum += s.shardOf(hash).inline.touch(hash)
+			}
 		}
 		s.shardOf(hashes[window[0]%pieceRequests]).touched = sum
 	}
@@ -89,26 +96,81 @@ func (s *Store) throttleWindow(nowNs int64, batch []store.Request, hashes *[piec
 	}
 }
 
-// touch loads both cache lines of a hash's home bucket. Loads that do not wait for each other overlap, which those
-// of one decision after the other do not. The sum is there to be used, or they would not be made.
+// touch loads both cache lines of a key's home bucket, and what an insert reads of the segment unless homeRecord finds out
+// whether the key is new. Loads that do not wait for each other overlap, which those of one decision after the other do not.
+// The sum is there to be used, or they would not be made.
 func (t *table) touch(hash uint64) uint64 {
-	if len(t.directory) == 0 {
+	seg := t.segmentFor(hash)
+	if seg == nil {
 		return 0
 	}
-	b := &t.segmentOf(hash).buckets[homeOf(hash)]
-	return b.meta + b.key[bucketSlots-1][0]
+	b := &seg.buckets[homeOf(hash)]
+	sum := b[0] + b[len(b)-1]
+	if !t.long {
+		sum += uint64(seg.used)
+	}
+	return sum
+}
+
+// touchLong is touch for keys of which some are long. Their records are loaded where touch has loaded the places: these are
+// found first, because only few instructions fit between loads that are to overlap.
+func (s *Store) touchLong(batch []store.Request, hashes *[pieceRequests]uint64, window []uint8) (sum uint64) {
+	for _, i := range window {
+		hash := hashes[i%pieceRequests]
+		sum += s.shardOf(hash).tableFor(&batch[i].Key).touch(hash)
+	}
+	var records [2 * windowRequests]recordEnds
+	for len(window) > 0 {
+		n := 0
+		for _, i := range window[:min(len(window), len(records))] {
+			key, hash := &batch[i].Key, hashes[i%pieceRequests]
+			if t := s.shardOf(hash).tableFor(key); t.long {
+				records[n%len(records)] = t.homeRecord(hash)
+				n++
+			}
+		}
+		for _, r := range records[:n] {
+			if r.chunk != nil {
+				sum += uint64(r.chunk[r.first%chunkBytes]) + uint64(r.chunk[r.last%chunkBytes])
+			}
+		}
+		window = window[min(len(window), len(records)):]
+	}
+	return sum
+}
+
+// recordEnds is where a record begins in a chunk, and where it, or what of it is in that chunk, ends.
+type recordEnds struct {
+	chunk       *chunk
+	first, last uint32
+}
+
+// homeRecord returns where the first record is that may be a key's, of those in its home bucket.
+func (t *table) homeRecord(hash uint64) (r recordEnds) {
+	seg := t.segmentFor(hash)
+	if seg == nil {
+		return r
+	}
+	b := &seg.buckets[homeOf(hash)]
+	found := b.candidates(placeArena, hash)
+	if found == 0 { // a new key
+		r.first = uint32(seg.used)
+		return r
+	}
+	at := b.locator(lowestLane(found, laneBits))
+	return recordEnds{t.chunks.at(chunkOf(at)), uint32(offsetOf(at)), uint32(min(offsetOf(at)+lengthOf(at), chunkBytes) - 1)}
 }
 
 func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
-	b, slot := sh.table.find(k, &q.Key)
+	b, slot := sh.find(k, &q.Key)
 	tatNs := nowNs
 	if b != nil {
-		tatNs = max(b.tatNs[slot], nowNs)
+		tatNs = max(b.tatNs(slot), nowNs)
 	}
 	newTATNs, r := q.Limit.Throttle(tatNs, nowNs, q.Quantity)
 	if newTATNs != tatNs {
 		if b != nil && newTATNs > nowNs {
-			b.tatNs[slot] = newTATNs
+			b.setTAT(slot, newTATNs)
 		} else if !sh.setLocked(k, &q.Key, b, slot, nowNs, newTATNs) {
 			q.Result, q.Err = funnel.Result{}, store.ErrFull
 			return

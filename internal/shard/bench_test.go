@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -12,7 +13,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// picker makes 16-byte keys from numbers, in an order without pattern, so that no key's own bytes are a cache miss.
+// picker makes keys from numbers, in an order without pattern, so that no key's own bytes are a cache miss.
 type picker struct {
 	state uint64
 	keys  uint64
@@ -24,10 +25,16 @@ func (p *picker) next() uint64 {
 	return hi
 }
 
-func putKey(buf *[16]byte, i uint64) {
-	binary.LittleEndian.PutUint64(buf[:], 0x3a79656b72657375) // the same in all: nobody gets by with half a key
-	binary.LittleEndian.PutUint64(buf[8:], i)
+// newNames returns names of which all is the same but what putKey puts at their ends: nobody gets by with half a key.
+func newNames(n, keyBytes int) [][]byte {
+	names := make([][]byte, n)
+	for i := range names {
+		names[i] = bytes.Repeat([]byte("user:key"), (keyBytes+7)/8)[:keyBytes]
+	}
+	return names
 }
+
+func putKey(name []byte, i uint64) { binary.LittleEndian.PutUint64(name[len(name)-8:], i) }
 
 // caller sends batches of picked keys.
 type caller struct {
@@ -35,14 +42,14 @@ type caller struct {
 	pick  picker
 	now   int64
 	batch []store.Request
-	names [2][][16]byte // in turns: a key is made a call ahead, as it has long been written when it comes off a wire
+	names [2][][]byte // in turns: a key is made a call ahead, as it has long been written when it comes off a wire
 	turn  int
 }
 
-func newCaller(s *Store, keys, batch int, l funnel.Limit) *caller {
+func newCaller(s *Store, keys, keyBytes, batch int, l funnel.Limit) *caller {
 	c := &caller{store: s, pick: picker{keys: uint64(keys)}, now: t0, batch: make([]store.Request, batch)}
 	for i := range c.names {
-		c.names[i] = make([][16]byte, batch)
+		c.names[i] = newNames(batch, keyBytes)
 	}
 	for i := range c.batch {
 		c.batch[i] = store.Request{Limit: l, Quantity: 1}
@@ -53,8 +60,8 @@ func newCaller(s *Store, keys, batch int, l funnel.Limit) *caller {
 func (c *caller) call() {
 	now, ahead := c.names[c.turn], c.names[1-c.turn]
 	for i := range c.batch {
-		c.batch[i].Key.Name = now[i][:]
-		putKey(&ahead[i], c.pick.next())
+		c.batch[i].Key.Name = now[i]
+		putKey(ahead[i], c.pick.next())
 	}
 	c.turn = 1 - c.turn
 	c.now += 1000
@@ -62,14 +69,14 @@ func (c *caller) call() {
 }
 
 // fillBench stores keys first to n-1, with TATs that do not expire in a benchmark.
-func fillBench(tb testing.TB, s *Store, first, n int) {
+func fillBench(tb testing.TB, s *Store, keyBytes, first, n int) {
 	l := limit(tb, 1<<20, 1, 3600)
-	c := newCaller(s, n, pieceRequests, l)
+	c := newCaller(s, n, keyBytes, pieceRequests, l)
 	for i := first; i < n; {
 		c.batch = c.batch[:min(n-i, pieceRequests)]
 		for j := range c.batch {
-			c.batch[j].Key.Name = c.names[0][j][:]
-			putKey(&c.names[0][j], uint64(i))
+			c.batch[j].Key.Name = c.names[0][j]
+			putKey(c.names[0][j], uint64(i))
 			i++
 		}
 		s.Throttle(t0, c.batch)
@@ -103,10 +110,15 @@ func (t *lineTable) read(lines int) {
 
 func (s *Store) tableBytes() (n int) {
 	for i := range s.shards {
-		n += s.shards[i].table.segments()*segmentBytes + 8*len(s.shards[i].table.directory)
+		for _, t := range s.shards[i].tables() {
+			n += t.made*segmentBytes + pointerBytes*len(t.directory)
+		}
 	}
 	return n
 }
+
+// benchKeyBytes are lengths of inline keys, and of long ones.
+var benchKeyBytes = []int{12, 16, 24, 36, 64}
 
 var benchKeys = []struct {
 	name string
@@ -123,22 +135,24 @@ func skipLarge(b *testing.B, keys int) {
 // requests, and lines/op is how many of them fit into a request's time. All three figures are of the turn at the lower
 // quartile, as turns in which the machine did something else say nothing.
 func BenchmarkThrottle(b *testing.B) {
-	for _, k := range benchKeys {
-		var s *Store
-		var lines *lineTable
-		for _, batch := range []int{1, 16, 128} {
-			b.Run(fmt.Sprintf("batch=%d/keys=%s", batch, k.name), func(b *testing.B) {
-				skipLarge(b, k.n)
-				if s == nil {
-					s = New()
-					fillBench(b, s, 0, k.n)
-					lines = newLineTable(s.tableBytes())
-					if k.n == 10_000 {
-						lines = nil // the two tables together would not fit into the cache that one fits into
+	for _, keyBytes := range benchKeyBytes {
+		for _, k := range benchKeys {
+			var s *Store
+			var lines *lineTable
+			for _, batch := range []int{1, 16, 128} {
+				b.Run(fmt.Sprintf("bytes=%d/batch=%d/keys=%s", keyBytes, batch, k.name), func(b *testing.B) {
+					skipLarge(b, k.n)
+					if s == nil {
+						s = New()
+						fillBench(b, s, keyBytes, 0, k.n)
+						lines = newLineTable(s.tableBytes())
+						if k.n == 10_000 {
+							lines = nil // the two tables together would not fit into the cache that one fits into
+						}
 					}
-				}
-				benchInTurns(b, newCaller(s, k.n, batch, limit(b, 1<<20, 1, 3600)), lines)
-			})
+					benchInTurns(b, newCaller(s, k.n, keyBytes, batch, limit(b, 1<<20, 1, 3600)), lines)
+				})
+			}
 		}
 	}
 }
@@ -174,25 +188,27 @@ func lowerQuartile(times []time.Duration) float64 {
 // BenchmarkInsert makes a key a call: without a bound, and with one that is reached, so that each evicts another. Both
 // begin with as many keys, and ns/op is the median of turns, without the growth of a process.
 func BenchmarkInsert(b *testing.B) {
-	for _, name := range []string{"unbounded", "evicting"} {
-		for _, batch := range []int{1, 16} {
-			b.Run(fmt.Sprintf("%s/batch=%d", name, batch), func(b *testing.B) {
-				const keys = 1_000_000
-				s := New()
-				fillBench(b, s, 0, keys)
-				if name == "evicting" {
-					var st store.Stats
-					s.UpdateStats(&st)
-					s.SetMaxBytes(int64(st.Bytes), store.VolatileTTL)
-					fillBench(b, s, keys, 3*keys)
-				}
-				c := newCaller(s, 1<<62, batch, limit(b, 1<<20, 1, 3600))
-				b.ReportAllocs()
-				b.ResetTimer()
-				for i := 0; i < b.N; i += batch {
-					c.call()
-				}
-			})
+	for _, keyBytes := range []int{16, 36} {
+		for _, name := range []string{"unbounded", "evicting"} {
+			for _, batch := range []int{1, 16} {
+				b.Run(fmt.Sprintf("bytes=%d/%s/batch=%d", keyBytes, name, batch), func(b *testing.B) {
+					const keys = 1_000_000
+					s := New()
+					fillBench(b, s, keyBytes, 0, keys)
+					if name == "evicting" {
+						var st store.Stats
+						s.UpdateStats(&st)
+						s.SetMaxBytes(int64(st.Bytes), store.VolatileTTL)
+						fillBench(b, s, keyBytes, keys, 3*keys)
+					}
+					c := newCaller(s, 1<<62, keyBytes, batch, limit(b, 1<<20, 1, 3600))
+					b.ReportAllocs()
+					b.ResetTimer()
+					for i := 0; i < b.N; i += batch {
+						c.call()
+					}
+				})
+			}
 		}
 	}
 }

@@ -23,38 +23,43 @@ func TestNumberOfShards(t *testing.T) {
 	}
 }
 
-// TestSplitAndMergeBounds: a segment splits when it has segmentFull entries and one more comes, and two merge when
-// together they have no more than segmentSparse.
+// TestSplitAndMergeBounds: a segment splits when it is full and one more entry comes, and two merge when together they are
+// sparse.
 func TestSplitAndMergeBounds(t *testing.T) {
-	tb := &table{seed: maphash.MakeSeed()}
-	name := func(i int) string { return fmt.Sprint("k", i) }
-	entries := 0
-	for ; tb.depth == 0; entries++ {
-		setTAT(tb, name(entries), 1)
-	}
-	if entries != segmentFull+1 {
-		t.Fatalf("split with %d entries, want %d", entries, segmentFull+1)
-	}
-	for left := entries; ; left-- {
-		if merged := tb.merge(0); merged != (left <= segmentSparse) {
-			t.Fatalf("merged with %d entries: %t", left, merged)
-		} else if merged {
-			break
+	for _, tt := range []struct {
+		long         bool
+		full, sparse int
+	}{{false, 139, 129}, {true, 195, 180}} {
+		tb := &table{seed: maphash.MakeSeed(), long: tt.long}
+		name := func(i int) string { return nameFor(tt.long, i, 0) }
+		entries := 0
+		for ; tb.depth == 0; entries++ {
+			setTAT(tb, name(entries), 1)
 		}
-		setTAT(tb, name(left-1), 0)
-	}
-	if tb.depth != 0 || len(tb.directory) != 1 || tb.segments() != 1 || tb.count != segmentSparse {
-		t.Errorf("merged to %d entries in %d segments, a directory of depth %d", tb.count, tb.segments(), tb.depth)
-	}
-	if tb.merge(0) {
-		t.Error("the only segment merged with itself")
+		if entries != tt.full+1 {
+			t.Fatalf("split with %d entries, want %d", entries, tt.full+1)
+		}
+		for left := entries; ; left-- {
+			if merged := tb.merge(0); merged != (left <= tt.sparse) {
+				t.Fatalf("merged with %d entries: %t", left, merged)
+			} else if merged {
+				break
+			}
+			setTAT(tb, name(left-1), 0)
+		}
+		if tb.depth != 0 || len(tb.directory) != 1 || tb.made != 1 || tb.count != tt.sparse {
+			t.Errorf("merged to %d entries in %d segments, a directory of depth %d", tb.count, tb.made, tb.depth)
+		}
+		if tb.merge(0) {
+			t.Error("the only segment merged with itself")
+		}
 	}
 }
 
 // TestOnlyHalvesMerge: a segment whose other half was split once more waits until that is one again.
 func TestOnlyHalvesMerge(t *testing.T) {
 	tb := &table{seed: maphash.MakeSeed()}
-	for i := 0; tb.segments() < 3; i++ {
+	for i := 0; tb.made < 3; i++ {
 		setTAT(tb, fmt.Sprint(i), 1)
 	}
 	for _, seg := range tb.directory {
@@ -74,47 +79,62 @@ func TestOnlyHalvesMerge(t *testing.T) {
 	}
 }
 
-// TestCompactBound: an arena is made anew when more of it is garbage than not.
-func TestCompactBound(t *testing.T) {
-	tb := &table{seed: maphash.MakeSeed()}
-	const keys, keyBytes = 10, 100
-	name := func(i int) string { return fmt.Sprintf("%0*d", keyBytes, i) }
-	for i := range keys {
-		setTAT(tb, name(i), 1)
-	}
-	seg := tb.directory[0]
-	for i, wantGarbage := range []uint32{100, 200, 300, 400, 500, 0, 100, 200, 0, 0} {
-		setTAT(tb, name(i), 0)
-		live := keyBytes * (keys - 1 - i)
-		if seg.garbage != wantGarbage || tb.liveBytes(seg) != live {
-			t.Errorf("%d keys removed: %d bytes of garbage beside %d, want %d beside %d", i+1, seg.garbage, tb.liveBytes(seg), wantGarbage, live)
+// TestSqueezeBound: an arena is squeezed when a chunk's bytes and an eighth of it are garbage, or all.
+func TestSqueezeBound(t *testing.T) {
+	for _, tt := range []struct{ keys, keyBytes, removed int }{{50, 100, 11}, {100, 100, 13}, {20, 30, 20}, {3, 2000, 1}} {
+		tb := &table{seed: maphash.MakeSeed(), long: true}
+		name := func(i int) string { return fmt.Sprintf("%0*d", tt.keyBytes, i) }
+		for i := range tt.keys {
+			setTAT(tb, name(i), 1)
 		}
-	}
-	if seg.arena != 0 {
-		t.Error("a segment without long keys has an arena")
+		k := key(0, name(0))
+		record := recordBytes(&k)
+		a, removed := &tb.directory[0].arena, 0
+		for before := a.bytes; a.bytes == before; removed++ {
+			if want := removed * record; int(a.garbage) != want {
+				t.Fatalf("%d keys removed: %d bytes of garbage, want %d", removed, a.garbage, want)
+			}
+			setTAT(tb, name(removed), 0)
+		}
+		if removed != tt.removed || a.garbage != 0 || int(a.bytes) != (tt.keys-removed)*record || (a.first == 0) != (a.bytes == 0) {
+			t.Errorf("%+v: squeezed to %+v when %d keys were removed", tt, *a, removed)
+		}
 	}
 }
 
 // TestEntriesAtABorder: an entry whose hash is the very place that a walk goes on at is met there, and one just before
 // it is not.
 func TestEntriesAtABorder(t *testing.T) {
-	const border = uint64(5) << 60 // of two segments, when there are 16 in the shard, and of 2 of a store's shards
 	s := newStore(1)
-	sh := &s.shards[0]
-	sh.table.skip = 1
-	for _, hash := range []uint64{border - 1, border} {
-		k := key(0, strings.Repeat("long", 10)+fmt.Sprint(hash)) // hashes of long keys are kept
-		sh.table.insert(keyRef{hash: hash, low: hash, code: codeInArena}, &k, kindFunnel, t0+sec)
-	}
-	var met []string
-	visit := func(k store.Key, _ int64) { met = append(met, string(k.Name[40:])) }
-	if next := s.Scan(t0, 0, border>>cursorShift, 10, visit); next != 0 || len(met) != 1 || met[0] != fmt.Sprint(border) {
-		t.Errorf("Scan met %q, and goes on at %x", met, next)
-	}
-	counts := make([]int, 1)
-	sh.counter(t0, counts)(sh.table.directory[0], sh.table.prefix(border))
-	if counts[0] != 1 {
-		t.Errorf("Count met %d", counts[0])
+	for i, name := range []string{"inline", "inline too", strings.Repeat("long", 10), strings.Repeat("longer", 1000)} {
+		k := key(0, name)
+		put(t, s, t0, k, 1)
+		hash := ref(s, k).hash
+		sh := s.shardOf(hash)
+		tb := sh.tableOf(ref(s, k))
+		seg := tb.segmentOf(hash)
+		for _, tt := range []struct {
+			at, next uint64
+			found    bool
+		}{{hash, 0, true}, {hash + 1, 0, false}, {0, hash, false}, {0, hash + 1, true}, {hash, hash + 1, true}} {
+			sc := scan{store: s, nowNs: t0, scanBuffer: &scanBuffer{}}
+			sc.findIn(tb, seg, tt.at, tt.next)
+			found := false
+			for _, f := range sc.found {
+				found = found || f&^lowBits == hash&^lowBits
+			}
+			if found != tt.found {
+				t.Errorf("%d: from %x to %x: found is %t", i, tt.at, tt.next, found)
+			}
+		}
+		tb.removeWhere(seg, func(b *bucket, slot int) bool { return tb.hashAt(b, slot) != hash })
+		for after, want := range []int{1, 0} {
+			counts := make([]int, 1)
+			sh.counter(t0, counts)(tb, seg, tb.prefix(hash)+uint64(after)*tb.prefix(1))
+			if counts[0] != want {
+				t.Errorf("%d: Count met %d", i, counts[0])
+			}
+		}
 	}
 }
 
@@ -125,16 +145,16 @@ func TestScanLooksAtSoMany(t *testing.T) {
 	for i := range 60_000 {
 		put(t, s, t0, key(1, fmt.Sprint(i)), 60)
 	}
-	s.shards[1].table.reset()
+	s.shards[1].inline.reset()
 	for _, tt := range []struct{ count, segments int }{
 		{1, leastScanSegments},
-		{segmentSlots * (leastScanSegments/scanSlots + 1), leastScanSegments + scanSlots},
-		{segmentSlots*(leastScanSegments/scanSlots+2) - 1, leastScanSegments + scanSlots},
-		{segmentSlots * 25, 25 * scanSlots},
+		{scanSegmentSlots * (leastScanSegments/scanSlots + 1), leastScanSegments + scanSlots},
+		{scanSegmentSlots*(leastScanSegments/scanSlots+2) - 1, leastScanSegments + scanSlots},
+		{scanSegmentSlots * 25, 25 * scanSlots},
 	} {
 		want, segments := uint64(0), tt.segments
 		for i := range s.shards {
-			for at, tb := uint64(0), &s.shards[i].table; tb.count > 0 && segments > 0; segments-- {
+			for at, tb := uint64(0), &s.shards[i].inline; tb.count > 0 && segments > 0; segments-- {
 				if _, at = tb.segmentAfter(at); at == 0 {
 					want = uint64(i+1) << 62
 					segments--
@@ -158,9 +178,9 @@ func TestScanBuffers(t *testing.T) {
 		sc := scan{store: s, nowNs: t0, scanBuffer: &scanBuffer{}}
 		sc.segment(uint64(i)<<63, 10)
 		names := 0
-		for at, tb := uint64(0), &s.shards[i].table; tb.count > 0; {
+		for at, tb := uint64(0), &s.shards[i].inline; tb.count > 0; {
 			seg, next := tb.segmentAfter(at)
-			seg.each(func(b *bucket, slot int) { names += tb.storedBytesAt(b, slot) })
+			tb.each(seg, func(b *bucket, slot int) { names += tb.recordBytesAt(b, slot) })
 			if at = next; next == 0 {
 				break
 			}
@@ -190,7 +210,7 @@ func TestBytesAreExact(t *testing.T) {
 	n, directory := segments(s)
 	want := n*segmentBytes + directory*pointerBytes + arenaBytes(s)
 	for i := range s.shards {
-		want += len(s.shards[i].table.arenas.bufs) * sliceHeaderBytes
+		want += len(s.shards[i].long.alone.bufs) * sliceHeaderBytes
 	}
 	if st.Bytes != want {
 		t.Errorf("%d bytes, want %d", st.Bytes, want)
@@ -198,20 +218,24 @@ func TestBytesAreExact(t *testing.T) {
 }
 
 // TestUnevenTables: most hashes begin alike, so that segments of few leading bits, which have many places in the
-// directory, stand beside ones of many. (A long key's hash is kept, so a test may choose it.)
+// directory, stand beside ones of many.
 func TestUnevenTables(t *testing.T) {
 	for round := range uint64(20) {
 		rng := rand.New(rand.NewPCG(11, round))
-		tb, m := &table{seed: maphash.MakeSeed(), skip: uint8(4 * (round % 2))}, map[uint64]bool{}
-		entry := func(hash uint64) (keyRef, *store.Key) {
-			k := key(0, fmt.Sprintf("%020d", hash))
-			return keyRef{hash: hash, low: hash, code: codeInArena}, &k
+		tb, m := &table{seed: maphash.MakeSeed(), skip: uint8(4 * (round % 2)), long: round%4 > 1}, map[uint64]bool{}
+		entry := func(i uint64) (keyRef, *store.Key) {
+			name := fmt.Sprintf("%08d", i)
+			if tb.long {
+				name = fmt.Sprintf("%020d", i)
+			}
+			k := key(0, name)
+			return refOf(&k, hashKey(tb.seed, 0, k.Name)), &k
 		}
 		check := func(when string) {
 			t.Helper()
-			for hash := range m {
-				if b, _ := tb.find(entry(hash)); b == nil {
-					t.Fatalf("round %d, %s: the entry at %x is not found", round, when, hash)
+			for i := range m {
+				if b, _ := tb.find(entry(i)); b == nil {
+					t.Fatalf("round %d, %s: entry %d is not found", round, when, i)
 				}
 			}
 			seen, segments := 0, 0
@@ -222,26 +246,31 @@ func TestUnevenTables(t *testing.T) {
 				}
 				seen, segments, at = seen+int(seg.used), segments+1, next
 			}
-			if seen != len(m) || tb.count != len(m) || tb.count > 0 && segments != tb.segments() {
-				t.Fatalf("round %d, %s: a walk sees %d entries in %d segments, want %d in %d", round, when, seen, segments, len(m), tb.segments())
+			if seen != len(m) || tb.count != len(m) || tb.count > 0 && segments != tb.made {
+				t.Fatalf("round %d, %s: a walk sees %d entries in %d segments, want %d in %d", round, when, seen, segments, len(m), tb.made)
 			}
 		}
 		for _, bits := range []int{8, 1, 3} { // the first fill goes deep, the others split what was left behind
 			for range 1000 {
-				hash := rng.Uint64() >> rng.IntN(bits) >> tb.skip
-				ref, k := entry(hash)
-				tb.insert(ref, k, kindFunnel, 1)
-				m[hash] = true
+				for alike := 64 - rng.IntN(bits); ; {
+					i := rng.Uint64N(100_000_000)
+					ref, k := entry(i)
+					if !m[i] && tb.prefix(ref.hash)>>1<<1>>alike == 0 {
+						tb.insert(ref, k, kindFunnel, 1)
+						m[i] = true
+						break
+					}
+				}
 			}
 			check(fmt.Sprint("filled by ", bits))
 		}
 		depth := tb.depth
 		for len(m) > 0 {
-			for hash := range m {
-				if ref, k := entry(hash); rng.IntN(4) == 0 {
+			for i := range m {
+				if ref, k := entry(i); rng.IntN(4) == 0 {
 					b, slot := tb.find(ref, k)
 					tb.set(ref, k, b, slot, 1, 1)
-					delete(m, hash)
+					delete(m, i)
 				}
 			}
 			for at, more := uint64(0), true; more; more = at != 0 {
@@ -252,8 +281,8 @@ func TestUnevenTables(t *testing.T) {
 			}
 			check("thinned out")
 		}
-		if depth < 5 || tb.depth != 0 || tb.segments() != 1 {
-			t.Errorf("round %d: the directory's depth was %d, and is %d with %d segments in the end", round, depth, tb.depth, tb.segments())
+		if depth < 5 || tb.depth != 0 || tb.made != 1 {
+			t.Errorf("round %d: the directory's depth was %d, and is %d with %d segments in the end", round, depth, tb.depth, tb.made)
 		}
 	}
 }

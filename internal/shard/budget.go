@@ -9,9 +9,10 @@ import (
 // budget bounds the bytes of all tables together. It is touched where a table takes or gives back memory, and by no
 // request beyond that.
 type budget struct {
-	maxBytes  atomic.Int64 // 0 for none
-	usedBytes atomic.Int64
-	refuses   atomic.Bool // new keys, where others are evicted without it
+	maxBytes    atomic.Int64 // 0 for none
+	usedBytes   atomic.Int64
+	unusedBytes atomic.Int64 // of these, those of chunks that are free
+	refuses     atomic.Bool  // new keys, where others are evicted without it
 }
 
 // SetMaxBytes implements store.Bounded. Where the tables are larger already, the Sweeper evicts until they fit.
@@ -31,9 +32,13 @@ func (b *budget) evicts() bool { return b.maxBytes.Load() != 0 && !b.refuses.Loa
 
 // settleLocked tells the budget what the table has taken or given back.
 func (sh *shard) settleLocked() {
-	if bytes := sh.table.bytes(); bytes != sh.heldBytes {
+	if bytes := sh.inline.bytes() + sh.long.bytes(); bytes != sh.heldBytes {
 		sh.budget.usedBytes.Add(int64(bytes - sh.heldBytes))
 		sh.heldBytes = bytes
+	}
+	if bytes := sh.long.chunks.unused * chunkBytes; bytes != sh.unusedBytes {
+		sh.budget.unusedBytes.Add(int64(bytes - sh.unusedBytes))
+		sh.unusedBytes = bytes
 	}
 }
 
@@ -42,27 +47,28 @@ func (sh *shard) setLocked(k keyRef, key *store.Key, b *bucket, slot int, nowNs,
 	if b == nil && tatNs > nowNs {
 		return sh.insertLocked(k, key, nowNs, tatNs)
 	}
-	sh.table.set(k, key, b, slot, nowNs, tatNs)
+	sh.tableOf(k).set(k, key, b, slot, nowNs, tatNs)
 	sh.settleLocked()
 	return true
 }
 
 func (sh *shard) insertLocked(k keyRef, key *store.Key, nowNs, tatNs int64) bool {
-	growth := sh.table.growth(k, key)
+	t := sh.tableOf(k)
+	growth := t.growth(k, key)
 	switch {
 	case growth == 0 || sh.budget.fits(growth):
-		sh.table.insert(k, key, kindFunnel, tatNs)
+		t.insert(k, key, kindFunnel, tatNs)
 	case sh.budget.refuses.Load():
-		if !sh.expireLocked(k, key, nowNs) {
+		if !sh.expireLocked(t, k, key, nowNs) {
 			sh.refused++
 			return false
 		}
-		sh.table.insert(k, key, kindFunnel, tatNs)
+		t.insert(k, key, kindFunnel, tatNs)
 	default:
-		if sh.makeRoomLocked(k, key, nowNs) {
-			sh.table.place(sh.table.segmentOf(k.hash), k, key, kindFunnel, tatNs)
+		if sh.makeRoomLocked(t, k, key, nowNs) {
+			t.add(t.segmentOf(k.hash), k, key, kindFunnel, tatNs)
 		} else {
-			sh.table.insert(k, key, kindFunnel, tatNs)
+			t.insert(k, key, kindFunnel, tatNs)
 		}
 	}
 	sh.settleLocked()
@@ -73,21 +79,24 @@ func (sh *shard) insertLocked(k keyRef, key *store.Key, nowNs, tatNs int64) bool
 func (sh *shard) forceLocked(k keyRef, key *store.Key, b *bucket, slot int, nowNs, tatNs int64) {
 	if !sh.setLocked(k, key, b, slot, nowNs, tatNs) {
 		sh.refused--
-		sh.table.insert(k, key, kindFunnel, tatNs)
+		sh.tableOf(k).insert(k, key, kindFunnel, tatNs)
 		sh.settleLocked()
 	}
 }
 
 // expireLocked removes the expired entries beside a new key, and reports whether it fits then.
-func (sh *shard) expireLocked(k keyRef, key *store.Key, nowNs int64) bool {
-	if sh.table.directory == nil || sh.removeExpiredLocked(sh.table.segmentOf(k.hash), nowNs) == 0 {
+func (sh *shard) expireLocked(t *table, k keyRef, key *store.Key, nowNs int64) bool {
+	if t.directory == nil || sh.removeExpiredLocked(t, t.segmentOf(k.hash), nowNs) == 0 {
 		return false
 	}
-	return sh.budget.fits(sh.table.growth(k, key))
+	return sh.budget.fits(t.growth(k, key))
 }
 
-func (sh *shard) removeExpiredLocked(seg *segment, nowNs int64) (removed int) {
-	removed = sh.removeLocked(seg, func(b *bucket, slot int) bool { return b.tatNs[slot] <= nowNs })
+func (sh *shard) removeExpiredLocked(t *table, seg *segment, nowNs int64) (removed int) {
+	if !t.hasExpired(seg, nowNs) {
+		return 0
+	}
+	removed = sh.removeLocked(t, seg, func(b *bucket, slot int) bool { return b.tatNs(slot) <= nowNs })
 	sh.expired += uint64(removed)
 	return removed
 }

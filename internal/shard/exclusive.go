@@ -87,7 +87,7 @@ func (x *exclusive) SetTAT(key store.Key, tatNs int64) {
 	if tatNs = max(tatNs, x.nowNs); tatNs == sh.tatLocked(x.nowNs, k, &key) {
 		return // nothing changes, and no watch is to notice it
 	}
-	b, slot := sh.table.find(k, &key)
+	b, slot := sh.find(k, &key)
 	sh.forceLocked(k, &key, b, slot, x.nowNs, tatNs)
 	sh.changedLocked(k.hash)
 	x.note(k.hash)

@@ -9,16 +9,17 @@ import (
 
 const inlineBytes = 16 // the longest key that stands in its slot
 
-// keyRef is a key as a table looks it up: as it would be stored. What is stored of a key is its name, behind the
-// two bytes of its database's number where that is not 0. It is passed by value, in registers: on the way through
-// memory, small stores and wider loads would wait for each other.
+// keyRef is a key as a table looks it up. It is passed by value, in registers: on the way through memory, small stores and
+// wider loads would wait for each other.
 type keyRef struct {
 	hash      uint64
-	low, high uint64 // what is stored, zero padded; of a long key, the hash and nothing
-	code      uint64 // the slot's identity bits in the bucket's meta
+	low, high uint64 // what is stored of an inline key, zero padded
+	code      uint64 // the slot's identity bits in the bucket's meta, and bitLong
 }
 
-// hashKey is a function of what is stored, so that entries need not keep their hashes. The multiplier is 2^64
+const bitLong = 1 << 16
+
+// hashKey is a function of the key alone, so that entries need not keep their hashes. The multiplier is 2^64
 // divided by the golden ratio: it spreads a database's number over all bits.
 func hashKey(seed maphash.Seed, db uint16, name []byte) uint64 {
 	return maphash.Bytes(seed, name) ^ uint64(db)*0x9e3779b97f4a7c15
@@ -32,52 +33,31 @@ func refOf(key *store.Key, hash uint64) keyRef {
 	return otherRef(key, hash)
 }
 
-// otherRef is refOf for the keys that are rarer: those of other databases, and long ones.
+// otherRef is refOf for the keys of other databases, and long ones.
 func otherRef(key *store.Key, hash uint64) keyRef {
-	k := keyRef{hash: hash}
-	n := storedBytes(key)
 	switch {
-	case n <= inlineBytes:
+	case isInline(key):
 		low, high := wordsOf(key.Name)
-		k.low, k.high, k.code = low<<16|uint64(key.DB), high<<16|low>>48, codeEmptyKey+uint64(n)
-	case n <= arenaKeyBytes:
-		k.low, k.code = hash, codeInArena
-	default:
-		k.low, k.code = hash, codeAlone
+		return keyRef{hash, low<<16 | uint64(key.DB), high<<16 | low>>48, codeEmptyKey + uint64(len(key.Name)+2) | bitOtherDB}
+	case len(key.Name) <= arenaKeyBytes:
+		return keyRef{hash: hash, code: bitLong | placeArena}
 	}
-	if key.DB != 0 {
-		k.code |= bitOtherDB
-	}
-	return k
+	return keyRef{hash: hash, code: bitLong | placeAlone}
 }
 
-func (k keyRef) isLong() bool { return isLong(k.code) }
+func (k keyRef) isLong() bool { return k.code&bitLong != 0 }
 
-func storedBytes(key *store.Key) int {
+// place says where a long key stands.
+func (k keyRef) place() uint64 { return k.code & placeMask }
+
+func (k keyRef) isAlone() bool { return k.isLong() && k.place() == placeAlone }
+
+// isInline says whether a key stands in its slot, behind the two bytes of its database's number where that is not 0.
+func isInline(key *store.Key) bool {
 	if key.DB == 0 {
-		return len(key.Name)
+		return len(key.Name) <= inlineBytes
 	}
-	return len(key.Name) + 2
-}
-
-// appendStored appends what is stored of a key.
-func appendStored(buf []byte, key *store.Key) []byte {
-	if key.DB != 0 {
-		buf = binary.LittleEndian.AppendUint16(buf, key.DB)
-	}
-	return append(buf, key.Name...)
-}
-
-func isStored(key *store.Key, stored []byte) bool {
-	db, name := splitStored(stored, key.DB != 0)
-	return db == key.DB && string(name) == string(key.Name)
-}
-
-func splitStored(stored []byte, otherDB bool) (db uint16, name []byte) {
-	if !otherDB {
-		return 0, stored
-	}
-	return binary.LittleEndian.Uint16(stored), stored[2:]
+	return len(key.Name)+2 <= inlineBytes
 }
 
 // wordsOf returns up to 16 bytes as two little-endian words, zero padded. Loads that overlap stand in for a loop

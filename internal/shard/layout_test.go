@@ -23,49 +23,64 @@ func TestEntriesAreReadBack(t *testing.T) {
 		{0, 7, codeEmptyKey + 7},
 		{0, 8, codeEmptyKey + 8},
 		{0, 16, codeEmptyKey + 16},
-		{0, 17, codeInArena},
-		{0, 4098, codeInArena},
-		{0, 4099, codeAlone},
+		{0, 17, bitLong | placeArena},
+		{0, 128, bitLong | placeArena},
+		{0, 129, bitLong | placeArena},
+		{0, 4096, bitLong | placeArena},
+		{0, 4097, bitLong | placeAlone},
 		{1, 0, codeEmptyKey + 2 | bitOtherDB},
 		{255, 6, codeEmptyKey + 8 | bitOtherDB},
 		{256, 7, codeEmptyKey + 9 | bitOtherDB},
 		{65535, 14, codeEmptyKey + 16 | bitOtherDB},
-		{65535, 15, codeInArena | bitOtherDB},
-		{1, 4096, codeInArena | bitOtherDB},
-		{1, 4097, codeAlone | bitOtherDB},
+		{65535, 15, bitLong | placeArena},
+		{65535, 4096, bitLong | placeArena},
+		{65535, 4097, bitLong | placeAlone},
 	} {
 		t.Run(fmt.Sprint(tt.db, " ", tt.nameBytes), func(t *testing.T) {
-			tb := &table{seed: maphash.MakeSeed()}
-			first, k := key(0, strings.Repeat("first", 20)), key(tt.db, strings.Repeat("\xff", tt.nameBytes))
+			tb := &table{seed: maphash.MakeSeed(), long: tt.code&bitLong != 0}
+			k := key(tt.db, strings.Repeat("\xff", tt.nameBytes))
 			hash := hashKey(tb.seed, k.DB, k.Name)
 			ref, stored := refOf(&k, hash), tt.nameBytes
-			if tt.db != 0 {
+			switch {
+			case tb.long && tt.nameBytes > plainBytes:
+				stored += hashBytes
+			case !tb.long && tt.db != 0:
 				stored += 2
 			}
-			if ref.code != tt.code || ref.isLong() != (stored > inlineBytes) || storedBytes(&k) != stored {
-				t.Fatalf("code %#x of %d bytes, want %#x of %d", ref.code, storedBytes(&k), tt.code, stored)
+			if ref.code != tt.code || ref.isLong() != tb.long || isInline(&k) == tb.long {
+				t.Fatalf("code %#x, want %#x", ref.code, tt.code)
 			}
-			tb.insert(refOf(&first, 0), &first, kindFunnel, t0) // so that the offset is not 0
-			const other = kindMask                              // than a funnel's
-			tb.insert(ref, &k, other, t0)
+			if tb.long { // so that the offset is not 0, and a record in two chunks
+				setTAT(tb, strings.Repeat("first", roomBytes/5-3), t0)
+			}
+			const otherKind = kindMask // than a funnel's
+			tb.insert(ref, &k, otherKind, t0)
 			b, slot := tb.find(ref, &k)
 			if b == nil {
 				t.Fatal("it is not found")
 			}
-			if got := b.code(slot) >> kindShift & kindMask; got != other {
-				t.Errorf("kind %d, want %d", got, other)
+			kind := b.inlineCode(slot) >> kindShift & kindMask
+			if tb.long {
+				kind = b.lane(slot) >> laneKindShift & kindMask
 			}
-			seg := tb.directory[0]
+			if kind != otherKind {
+				t.Errorf("kind %d, want %d", kind, otherKind)
+			}
 			if got := tb.hashAt(b, slot); got != hash {
 				t.Errorf("hash %x, want %x", got, hash)
 			}
-			if got := tb.dbAt(seg, b, slot); got != tt.db {
+			other := *tb
+			other.seed = maphash.MakeSeed()
+			if isKept := other.hashAt(b, slot) == hash; isKept != (tt.nameBytes > plainBytes) {
+				t.Errorf("that the hash is kept is %t", isKept)
+			}
+			if got := tb.dbAt(b, slot); got != tt.db {
 				t.Errorf("database %d, want %d", got, tt.db)
 			}
-			if got := tb.storedBytesAt(b, slot); got != stored {
+			if got := tb.recordBytesAt(b, slot); got != stored {
 				t.Errorf("%d bytes are stored, want %d", got, stored)
 			}
-			if got := tb.appendName([]byte("before"), seg, b, slot); string(got) != "before"+string(k.Name) {
+			if got := tb.appendName([]byte("before"), b, slot); string(got) != "before"+string(k.Name) {
 				t.Errorf("the name is %q", got)
 			}
 		})
@@ -95,40 +110,9 @@ func TestHashesOfDatabases(t *testing.T) {
 	}
 }
 
-// TestReserve: a buffer is copied only where it has no room, and then grows by a part of itself at the least.
-func TestReserve(t *testing.T) {
-	for _, tt := range []struct {
-		length, room, bytes int
-		least               int // of the new buffer's room for bytes, 0 where it is the same buffer
-	}{
-		{0, 0, 0, 0},
-		{0, 0, 1, 1},
-		{100, 10, 9, 0},
-		{100, 10, 10, 0},
-		{100, 10, 11, 25},
-		{100, 10, 26, 26},
-		{1000, 0, 1, 250},
-		{1000, 0, 300, 300},
-	} {
-		buf := make([]byte, tt.length, tt.length+tt.room)
-		for i := range buf {
-			buf[i] = byte(i)
-		}
-		got := reserve(buf, tt.bytes)
-		if string(got) != string(buf) {
-			t.Errorf("%+v: the bytes are others", tt)
-		}
-		room := cap(got) - len(got)
-		same := cap(buf) > 0 && cap(got) > 0 && &got[:1][0] == &buf[:1][0]
-		if wantSame := tt.least == 0 && cap(buf) > 0; same != wantSame || room < tt.least || !same && room > 2*tt.least+16 {
-			t.Errorf("%+v: the same buffer: %t, with room for %d", tt, same, room)
-		}
-	}
-}
-
 // TestMemoryUsageOfOne: the shares are as documented, to the byte.
 func TestMemoryUsageOfOne(t *testing.T) {
-	for _, keys := range []int{1, 2, 3, 7, 19, segmentFull} {
+	for _, keys := range []int{1, 2, 3, 7, 19, fullInline} {
 		s := newStore(1)
 		sh, n := &s.shards[0], 0
 		inShard := func(format string) (k store.Key) { // the next such key that is in the shard
@@ -138,19 +122,18 @@ func TestMemoryUsageOfOne(t *testing.T) {
 			n++
 			return k
 		}
-		long := inShard("%0100d")
-		put(t, s, t0, long, 60)
-		var short store.Key
-		for range keys - 1 {
-			short = inShard("%d")
+		var short, long store.Key
+		for range keys {
+			long, short = inShard("%0100d"), inShard("%d")
+			put(t, s, t0, long, 60)
 			put(t, s, t0, short, 60)
 		}
 		share := (segmentBytes + pointerBytes + keys - 1) / keys
-		arena := cap(sh.table.arenas.bufs[1]) + sliceHeaderBytes
+		arena := ((100*keys+roomBytes-1)/roomBytes*chunkBytes*100 + 100*keys - 1) / (100 * keys)
 		if got, _ := s.MemoryUsage(t0, long); got != share+arena {
-			t.Errorf("%d keys, one of them long: it costs %d, want %d", keys, got, share+arena)
+			t.Errorf("%d long keys: one costs %d, want %d", keys, got, share+arena)
 		}
-		if got, ok := s.MemoryUsage(t0, short); keys > 1 && got != share {
+		if got, ok := s.MemoryUsage(t0, short); got != share {
 			t.Errorf("%d keys: a short one costs %d, %t, want %d", keys, got, ok, share)
 		}
 	}
@@ -169,28 +152,25 @@ func TestMemoryUsageInParts(t *testing.T) {
 	}
 	sweepOnce(s, t0)
 	for i := range s.shards {
-		tb := &s.shards[i].table
-		places := map[*segment]int{}
-		for _, seg := range tb.directory {
-			places[seg]++
-		}
-		for seg, places := range places {
-			entries, live := 0, 0
-			seg.each(func(b *bucket, slot int) {
-				if entries++; isLong(b.code(slot)) {
-					live += tb.storedBytesAt(b, slot)
-				}
-			})
-			seg.each(func(b *bucket, slot int) {
-				k := store.Key{DB: tb.dbAt(seg, b, slot), Name: tb.appendName(nil, seg, b, slot)}
-				want := (segmentBytes + pointerBytes*places + entries - 1) / entries
-				if isLong(b.code(slot)) {
-					want += ((cap(tb.arenas.bufs[seg.arena])+sliceHeaderBytes)*storedBytes(&k) + live - 1) / live
-				}
-				if got, ok := s.MemoryUsage(t0, k); !ok || got != want {
-					t.Fatalf("%d bytes in one of %d entries with %d places: %d, %t, want %d", storedBytes(&k), entries, places, got, ok, want)
-				}
-			})
+		for _, tb := range s.shards[i].tables() {
+			places := map[*segment]int{}
+			for _, seg := range tb.directory {
+				places[seg]++
+			}
+			for seg, places := range places {
+				live := 0
+				tb.each(seg, func(b *bucket, slot int) { live += tb.recordBytesAt(b, slot) })
+				tb.each(seg, func(b *bucket, slot int) {
+					k := store.Key{DB: tb.dbAt(b, slot), Name: tb.appendName(nil, b, slot)}
+					want := (segmentBytes + pointerBytes*places + int(seg.used) - 1) / int(seg.used)
+					if tb.long {
+						want += (chunkBytes*seg.arena.length()*recordBytes(&k) + live - 1) / live
+					}
+					if got, ok := s.MemoryUsage(t0, k); !ok || got != want {
+						t.Fatalf("%d bytes in one of %d entries with %d places: %d, %t, want %d", recordBytes(&k), seg.used, places, got, ok, want)
+					}
+				})
+			}
 		}
 	}
 }

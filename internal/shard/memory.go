@@ -4,7 +4,7 @@ import "cellserver/internal/store"
 
 const (
 	pointerBytes     = 8  // of a segment, in the directory
-	sliceHeaderBytes = 24 // of an arena, among the arenas
+	sliceHeaderBytes = 24 // of a key that stands alone
 )
 
 // MemoryUsage implements store.Walker. The bytes are rounded up.
@@ -13,12 +13,12 @@ const (
 //
 //	(4096 + 8 * places) / entries
 //
-// and for a long key also its share, by what is stored of it, of the arena that it stands in:
+// and for a long key also its share, by its record's length, of its segment's arena:
 //
-//	(arena's capacity + 24) * bytes stored / bytes stored of all keys in it
+//	1024 * chunks * record / all records in it
 //
-// So the keys that share a segment pay for the room and the garbage in it, a lone key for all of it, and the sum
-// over all keys is what the tables take.
+// or its own buffer, if it has one. So the keys that share a segment pay for the room and the garbage in it, a lone key for
+// all of it, and the sum over all keys is what the tables take, but for the chunks that are in no use.
 func (s *Store) MemoryUsage(nowNs int64, key store.Key) (bytes int, ok bool) {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
@@ -28,27 +28,25 @@ func (s *Store) MemoryUsage(nowNs int64, key store.Key) (bytes int, ok bool) {
 }
 
 func (sh *shard) memoryUsageLocked(nowNs int64, k keyRef, key *store.Key) (bytes int, ok bool) {
-	t := &sh.table
+	t := sh.tableOf(k)
 	b, slot := t.find(k, key)
-	if b == nil || b.tatNs[slot] <= nowNs {
+	if b == nil || b.tatNs(slot) <= nowNs {
 		return 0, false
 	}
 	seg := t.segmentOf(k.hash)
 	places := 1 << (t.depth - seg.depth)
-	return ceilDiv(segmentBytes+pointerBytes*places, int(seg.used)) + t.arenaShare(seg, b, slot), true
+	return ceilDiv(segmentBytes+pointerBytes*places, int(seg.used)) + t.longShare(seg, b, slot), true
 }
 
-// arenaShare returns how many bytes of arenas the key in a slot costs.
-func (t *table) arenaShare(seg *segment, b *bucket, slot int) int {
-	switch code := b.code(slot); {
-	case !isLong(code):
+// longShare returns how many bytes the key in a slot costs beside its slot.
+func (t *table) longShare(seg *segment, b *bucket, slot int) int {
+	switch {
+	case !t.long:
 		return 0
-	case code&codeMask == codeAlone:
-		return cap(t.arenas.bufs[b.key[slot][1]]) + sliceHeaderBytes
-	default:
-		capBytes := cap(t.arenas.bufs[seg.arena]) + sliceHeaderBytes
-		return ceilDiv(capBytes*t.storedBytesAt(b, slot), t.liveBytes(seg))
+	case b.place(slot) == placeAlone:
+		return cap(t.alone.bufs[numberOf(b.locator(slot))]) + sliceHeaderBytes
 	}
+	return ceilDiv(seg.arena.length()*chunkBytes*lengthOf(b.locator(slot)), seg.arena.liveBytes())
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

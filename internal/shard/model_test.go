@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"cellserver/internal/funnel"
@@ -26,16 +25,28 @@ type run struct {
 	scan    scanModel
 }
 
-// TestAgainstPlainMap runs random operations against the store and against a map of TATs.
+// TestAgainstPlainMap runs random operations against the store and against a map of TATs, with keys of every length.
 func TestAgainstPlainMap(t *testing.T) {
-	const operations = 100_000
+	for name, nameBytes := range map[string]func(i int) int{
+		"short":          func(i int) int { return 5 + i%12 },
+		"long":           func(i int) int { return 17 + i%100 },
+		"up to a chunk":  func(i int) int { return 900 + i%200 },
+		"up to an arena": func(i int) int { return arenaKeyBytes - 5 + i%10 },
+		"mixed":          func(i int) int { return 5 + i%13 + []int{0, 0, 0, 7, 20, 50, 1000, 5000}[i/13%8] },
+	} {
+		t.Run(name, func(t *testing.T) { againstPlainMap(t, nameBytes) })
+	}
+}
+
+func againstPlainMap(t *testing.T, nameBytes func(i int) int) {
+	const operations = 40_000
 	s := New()
 	r := &run{
-		T: t, rng: rand.New(rand.NewPCG(1, 2)), s: s, m: model{}, now: t0, names: make([]string, 5000), sweeper: NewSweeper(s),
+		T: t, rng: rand.New(rand.NewPCG(1, 2)), s: s, m: model{}, now: t0, names: make([]string, 2000), sweeper: NewSweeper(s),
 		limits: []funnel.Limit{limit(t, 0, 1, 1), limit(t, 15, 30, 60), limit(t, 3, 1000, 1), limit(t, 99, 1, 600)},
 	}
 	for i := range r.names {
-		r.names[i] = strings.Repeat(fmt.Sprint(i, "-"), 1+i%9)
+		r.names[i] = fmt.Sprintf("%0*d", nameBytes(i), i)
 	}
 	steps := []struct {
 		weight int
@@ -60,6 +71,7 @@ func TestAgainstPlainMap(t *testing.T) {
 			}
 		}
 	}
+	checkBudget(t, s)
 	for _, w := range r.watches {
 		w.w.Close()
 	}
@@ -238,7 +250,7 @@ func (r *run) count(ks wholeStore) {
 func (r *run) memory() {
 	k := r.pick()
 	bytes, ok := r.s.MemoryUsage(r.now, k)
-	if live := r.m.tat(r.now, k) > r.now; ok != live || ok && bytes < segmentBytes/segmentSlots {
+	if live := r.m.tat(r.now, k) > r.now; ok != live || ok && bytes < segmentBytes/(segmentBuckets*longSlots) {
 		r.Fatalf("MemoryUsage: %d, %v, want %v", bytes, ok, live)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,10 +26,16 @@ func residentBytes(tb testing.TB) int {
 	return resident * os.Getpagesize()
 }
 
-// TestResidentBytes grows a store in a process of its own, and bounds what that takes, everything included.
+// residentKeyBytes has lengths of inline keys and long ones, each with what a key may take: on average while there are from
+// one to ten million of them, and at the worst.
+var residentKeyBytes = []struct{ keyBytes, maxMean, maxWorst int }{
+	{16, 48, 64}, {24, 24 + 44, 24 + 60}, {36, 36 + 44, 36 + 60}, {64, 64 + 44, 64 + 60},
+}
+
+// TestResidentBytes grows stores, each in a process of its own, and bounds what that takes, everything included.
 func TestResidentBytes(t *testing.T) {
-	if os.Getenv("CELLSERVER_RESIDENT") != "" {
-		growResident(t)
+	if i, err := strconv.Atoi(os.Getenv("CELLSERVER_RESIDENT")); err == nil {
+		growResident(t, residentKeyBytes[i].keyBytes, residentKeyBytes[i].maxMean, residentKeyBytes[i].maxWorst)
 		return
 	}
 	if testing.Short() || racetest.Enabled {
@@ -37,38 +44,39 @@ func TestResidentBytes(t *testing.T) {
 	if _, err := os.Stat("/proc/self/statm"); err != nil {
 		t.Skip("no /proc:", err)
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestResidentBytes$", "-test.v")
-	cmd.Env = append(os.Environ(), "CELLSERVER_RESIDENT=1")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "bytes a key") {
-			t.Log(strings.TrimSpace(line))
+	for i := range residentKeyBytes {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestResidentBytes$", "-test.v")
+		cmd.Env = append(os.Environ(), fmt.Sprint("CELLSERVER_RESIDENT=", i))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			if strings.Contains(line, "bytes a key") {
+				t.Log(strings.TrimSpace(line))
+			}
 		}
 	}
 }
 
-func growResident(t *testing.T) {
+func growResident(t *testing.T, keyBytes, maxMean, maxWorst int) {
 	const first, last, step = 1_000_000, 10_000_000, 100_000
-	const maxMean, maxWorst = 48, 64
 	s := New()
 	least, worst, sum, n := 1e9, 0.0, 0.0, 0
 	for keys := step; keys <= last; keys += step {
-		fillBench(t, s, keys-step, keys)
+		fillBench(t, s, keyBytes, keys-step, keys)
 		if keys < first {
 			continue
 		}
 		perKey := float64(residentBytes(t)) / float64(keys)
 		if keys%1_000_000 == 0 {
-			t.Logf("%d keys: %.1f bytes a key", keys, perKey)
+			t.Logf("%d keys of %d bytes: %.1f bytes a key", keys, keyBytes, perKey)
 		}
 		least, worst, sum, n = min(least, perKey), max(worst, perKey), sum+perKey, n+1
 	}
 	mean := sum / float64(n)
-	t.Logf("in all: at the least %.1f, on average %.1f, at the worst %.1f bytes a key", least, mean, worst)
-	if mean > maxMean || worst > maxWorst {
+	t.Logf("keys of %d bytes: at the least %.1f, on average %.1f, at the worst %.1f bytes a key", keyBytes, least, mean, worst)
+	if mean > float64(maxMean) || worst > float64(maxWorst) {
 		t.Errorf("%.1f on average, %.1f at the worst, want %d, %d", mean, worst, maxMean, maxWorst)
 	}
 	runtime.KeepAlive(s)

@@ -14,9 +14,10 @@ const (
 	lowBits     = 1<<cursorShift - 1 // those of a hash that are not in a cursor
 
 	// leastScanSegments is how many segments a call of Scan looks at where they have less than its count. A large
-	// count has as many as make scanSlots slots for each key of the count. A segment takes 1 to 4 us.
+	// count has as many as make scanSlots slots for each key of the count.
 	leastScanSegments = 64
 	scanSlots         = 8
+	scanSegmentSlots  = segmentBuckets * inlineSlots
 
 	// keepScanBytes is the largest buffer that is kept for the next call: a segment's keys of usual lengths.
 	keepScanBytes = 64 << 10
@@ -45,7 +46,7 @@ type scan struct {
 
 // scanBuffer is what a scan has found in one segment.
 type scanBuffer struct {
-	found []uint64 // a hash's leading bits, and in place of the rest the bucket and slot
+	found []uint64 // a hash's leading bits, and in place of the rest the table and the index in its segment
 	names []byte
 	keys  []scanKey
 }
@@ -63,7 +64,7 @@ func (s *Store) scan(sc scan, cursor uint64, count int, visit func(key store.Key
 	defer s.giveScanBuffer(sc.scanBuffer)
 	count = max(count, 1)
 	at, more := cursor<<cursorShift, true
-	for segments := max(leastScanSegments, count/segmentSlots*scanSlots); more && count > 0 && segments > 0; {
+	for segments := max(leastScanSegments, count/scanSegmentSlots*scanSlots); more && count > 0 && segments > 0; {
 		var seen bool
 		if at, seen, more = sc.segment(at, count); seen {
 			segments--
@@ -95,33 +96,49 @@ func (sc *scan) underLock(sh *shard, at uint64, count int) (next uint64, seen bo
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
 	}
-	t := &sh.table
-	sc.keys, sc.names = sc.keys[:0], sc.names[:0]
-	if t.count == 0 {
-		return nextShard(at, t.skip), false, 0
+	sc.keys, sc.names, sc.found = sc.keys[:0], sc.names[:0], sc.found[:0]
+	if sh.count() == 0 {
+		return nextShard(at, sh.inline.skip), false, 0
 	}
-	seg, prefix := t.segmentAfter(t.prefix(at))
-	next = at&^(1<<(64-t.skip)-1) | prefix>>t.skip
-	if prefix == 0 {
-		next = nextShard(at, t.skip)
+	var segments [2]*segment
+	next = nextShard(at, sh.inline.skip)
+	for i, t := range sh.tables() {
+		if t.count > 0 {
+			segments[i], next = t.segmentUpTo(at, next)
+		}
 	}
-	sc.findIn(t, seg, at)
+	for i, t := range sh.tables() {
+		if segments[i] != nil {
+			sc.findIn(t, segments[i], at, next)
+		}
+	}
 	if n := cutScan(sc.found, count); n < len(sc.found) {
 		next = sc.found[n] &^ lowBits
 		sc.found = sc.found[:n]
 	}
 	for _, f := range sc.found {
-		b, slot := seg.entryAt(f)
-		needBytes += t.storedBytesAt(b, slot)
+		t := sh.tables()[f>>indexBits&1]
+		b, slot := segments[f>>indexBits&1].entryAt(f)
+		needBytes += t.recordBytesAt(b, slot)
 	}
 	if needBytes <= cap(sc.names) {
 		for _, f := range sc.found {
-			b, slot := seg.entryAt(f)
-			sc.names = t.appendName(sc.names, seg, b, slot)
-			sc.keys = append(sc.keys, scanKey{end: len(sc.names), tatNs: b.tatNs[slot]})
+			t := sh.tables()[f>>indexBits&1]
+			b, slot := segments[f>>indexBits&1].entryAt(f)
+			sc.names = t.appendName(sc.names, b, slot)
+			sc.keys = append(sc.keys, scanKey{end: len(sc.names), tatNs: b.tatNs(slot)})
 		}
 	}
 	return next, true, needBytes
+}
+
+// segmentUpTo returns the segment at a hash, and the hash at which it ends if that is before next, which is 0 behind all.
+func (t *table) segmentUpTo(hash, next uint64) (*segment, uint64) {
+	seg, prefix := t.segmentAfter(t.prefix(hash))
+	if prefix == 0 { // it ends with the shard
+		return seg, next
+	}
+	return seg, min(next-1, (hash&^(1<<(64-t.skip)-1)|prefix>>t.skip)-1) + 1
 }
 
 // nextShard returns the first hash of the next shard, or 0 after the last.
@@ -130,26 +147,25 @@ func nextShard(hash uint64, shardBits uint8) uint64 {
 	return hash&^(width-1) + width
 }
 
-// findIn finds the database's live entries whose hashes are not before at. A segment that was merged has others.
-func (sc *scan) findIn(t *table, seg *segment, at uint64) {
-	sc.found = sc.found[:0]
+// findIn finds the database's live entries whose hashes are not before at, and before next. A segment that was merged, or
+// is longer than that of the other table, has others.
+func (sc *scan) findIn(t *table, seg *segment, at, next uint64) {
+	table := uint64(0)
+	if t.long {
+		table = 1 << indexBits
+	}
+	slots := t.slots()
 	for i := range seg.buckets {
 		b := &seg.buckets[i]
-		for slot := range bucketSlots {
-			if b.code(slot) == 0 || b.tatNs[slot] <= sc.nowNs || t.dbAt(seg, b, slot) != sc.db {
+		for slot := range slots {
+			if t.isEmpty(b, slot) || b.tatNs(slot) <= sc.nowNs || t.dbAt(b, slot) != sc.db {
 				continue
 			}
-			if hash := t.hashAt(b, slot); hash >= at {
-				sc.found = append(sc.found, hash&^lowBits|uint64(i*bucketSlots+slot))
+			if hash := t.hashAt(b, slot); hash >= at && hash <= next-1 {
+				sc.found = append(sc.found, hash&^lowBits|table|indexOf(i, slot))
 			}
 		}
 	}
-}
-
-// entryAt returns the bucket and slot that a found entry has in place of its hash's last bits.
-func (g *segment) entryAt(found uint64) (b *bucket, slot int) {
-	i := int(found & lowBits)
-	return &g.buckets[i/bucketSlots], i % bucketSlots
 }
 
 // cutScan returns how many of the found to visit, the first by their hashes: count, and those whose cursor would
@@ -178,7 +194,7 @@ func (s *Store) takeScanBuffer() *scanBuffer {
 	if b, ok := s.scans.Get().(*scanBuffer); ok {
 		return b
 	}
-	return &scanBuffer{found: make([]uint64, 0, segmentSlots), keys: make([]scanKey, 0, segmentSlots)}
+	return &scanBuffer{found: make([]uint64, 0, 2*scanSegmentSlots), keys: make([]scanKey, 0, 2*scanSegmentSlots)}
 }
 
 func (s *Store) giveScanBuffer(b *scanBuffer) {

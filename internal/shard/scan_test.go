@@ -48,8 +48,8 @@ func TestScanMeetsEveryKeyOnce(t *testing.T) {
 		for i := range keys {
 			for db := range want {
 				name := fmt.Sprint(i, longer[:i%70])
-				if i == 7 {
-					name = strings.Repeat("alone", 1000)
+				if i < 40 && i%10 == 7 {
+					name = strings.Repeat("x", []int{500, 1500, arenaKeyBytes - 2, 5000}[i/10]) + name
 				}
 				put(t, s, t0-sec, key(uint16(db*300), fmt.Sprint("expired", i)), 1)
 				put(t, s, t0, key(uint16(db*300), name), int64(60+i))
@@ -118,7 +118,7 @@ func TestScanIsBounded(t *testing.T) {
 		put(t, s, t0, key(1, fmt.Sprint(i)), 60)
 	}
 	segments := s.segments()
-	for _, tt := range []struct{ count, perCall int }{{1, leastScanSegments}, {10_000, 10_000 / segmentSlots * scanSlots}} {
+	for _, tt := range []struct{ count, perCall int }{{1, leastScanSegments}, {10_000, 10_000 / scanSegmentSlots * scanSlots}} {
 		calls, cursor := 1, s.Scan(t0, 0, 0, tt.count, none)
 		for ; cursor != 0; calls++ {
 			cursor = s.Scan(t0, 0, cursor, tt.count, none)
@@ -281,16 +281,18 @@ func FuzzScanCursor(f *testing.F) {
 }
 
 func BenchmarkScan(b *testing.B) {
-	s := New()
-	fillBench(b, s, 0, 1_000_000)
-	for _, count := range []int{10, 100, 1000} {
-		b.Run(fmt.Sprint("count=", count), func(b *testing.B) {
-			b.ReportAllocs()
-			cursor, n := uint64(0), 0
-			for b.Loop() {
-				cursor = s.Scan(t0, 0, cursor, count, func(store.Key, int64) { n++ })
-			}
-			b.ReportMetric(float64(b.Elapsed())/float64(n), "ns/key")
-		})
+	for _, keyBytes := range []int{16, 36} {
+		s := New()
+		fillBench(b, s, keyBytes, 0, 1_000_000)
+		for _, count := range []int{10, 100, 1000} {
+			b.Run(fmt.Sprintf("bytes=%d/count=%d", keyBytes, count), func(b *testing.B) {
+				b.ReportAllocs()
+				cursor, n := uint64(0), 0
+				for b.Loop() {
+					cursor = s.Scan(t0, 0, cursor, count, func(store.Key, int64) { n++ })
+				}
+				b.ReportMetric(float64(b.Elapsed())/float64(n), "ns/key")
+			})
+		}
 	}
 }

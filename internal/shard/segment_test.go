@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ var (
 	_ [segmentBytes]byte = [unsafe.Sizeof(segment{})]byte{}
 	_ [128]byte          = [unsafe.Sizeof(bucket{})]byte{}
 	_ [128]byte          = [unsafe.Offsetof(segment{}.buckets)]byte{}
-	_ [64]byte           = [unsafe.Offsetof(bucket{}.key) + unsafe.Sizeof([2]uint64{})]byte{}
+	_ [64]byte           = [slabChunks]byte{} // a word of a bitset
 )
 
 func TestWords(t *testing.T) {
@@ -36,20 +37,67 @@ func TestWords(t *testing.T) {
 }
 
 func TestFreeSlot(t *testing.T) {
-	for full := range 1 << bucketSlots {
-		for _, code := range []uint64{1, 16, 17, codeInArena, codeAlone, codeMask} {
-			b := bucket{meta: bitPassed}
-			want := bucketSlots
-			for slot := bucketSlots - 1; slot >= 0; slot-- {
+	for full := range 1 << inlineSlots {
+		for _, code := range []uint64{1, 16, 17, codeMask} {
+			b := bucket{bitPassed}
+			want := inlineSlots
+			for slot := inlineSlots - 1; slot >= 0; slot-- {
 				if full>>slot&1 != 0 {
-					b.meta |= (code | uint64(kindFunnel)<<kindShift | bitOtherDB) << (slotBits * slot)
+					b.setInline(slot, code|kindMask<<kindShift|bitOtherDB, 1, 2)
 				} else {
 					want = slot
 				}
 			}
-			if got := b.free(); got != want {
+			if got := b.freeInline(); got != want {
 				t.Errorf("slots %05b with code %d: got %d, want %d", full, code, got, want)
 			}
+		}
+	}
+	for full := range 1 << longSlots {
+		for _, place := range []uint64{placeArena, placeAlone} {
+			b := bucket{bitPassed}
+			want := longSlots
+			for slot := longSlots - 1; slot >= 0; slot-- {
+				if full>>slot&1 != 0 {
+					b.setLong(slot, place|kindMask<<laneKindShift, ^uint64(0), 1)
+				} else {
+					want = slot
+				}
+			}
+			if got := b.freeLong(); got != want {
+				t.Errorf("slots %07b in place %d: got %d, want %d", full, place, got, want)
+			}
+		}
+	}
+}
+
+// TestCandidates are the slots whose keys are in the same kind of place and whose hashes have the same bits.
+func TestCandidates(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 100_000 {
+		b, want := bucket{bitPassed, 15: 0xff << 56}, uint64(0)
+		place := []uint64{placeArena, placeAlone}[rng.IntN(2)]
+		hash := rng.Uint64()
+		for slot := range longSlots {
+			if rng.IntN(5) == 0 {
+				b.setLong(slot, 0, rng.Uint64(), 0) // as one that was removed is left
+				b[hashesWord] ^= (b[hashesWord]>>(8*slot)&0xff ^ hashLane(hash)) << (8 * slot)
+				continue
+			}
+			other, otherHash := place, hash^1<<40
+			if rng.IntN(2) == 0 {
+				other ^= placeMask
+			}
+			if rng.IntN(2) == 0 {
+				otherHash ^= 1 << (8 + rng.IntN(8))
+			}
+			b.setLong(slot, other|uint64(rng.IntN(8))<<laneKindShift, otherHash, 0)
+			if other == place && hashLane(otherHash) == hashLane(hash) {
+				want |= 0x80 << (8 * slot)
+			}
+		}
+		if got := b.candidates(place, hash); got != want {
+			t.Fatalf("%x, %x: got %x, want %x", b[0], b[hashesWord], got, want)
 		}
 	}
 }
@@ -92,7 +140,7 @@ func lookUp(t *table, name string) (tatNs int64, ok bool) {
 	if b == nil {
 		return 0, false
 	}
-	return b.tatNs[slot], true
+	return b.tatNs(slot), true
 }
 
 func setTAT(t *table, name string, tatNs int64) {
@@ -102,7 +150,7 @@ func setTAT(t *table, name string, tatNs int64) {
 	t.set(ref, &k, b, slot, 0, tatNs)
 }
 
-// checkTable compares a table with a map, and what it counts with what it holds.
+// checkTable compares a table with a map.
 func checkTable(t *testing.T, tb *table, m map[string]int64) {
 	t.Helper()
 	for name, want := range m {
@@ -113,27 +161,38 @@ func checkTable(t *testing.T, tb *table, m map[string]int64) {
 	if tb.count != len(m) {
 		t.Fatalf("the table counts %d entries, want %d", tb.count, len(m))
 	}
+	checkShape(t, tb)
+}
+
+// checkShape compares what a table counts with what it holds.
+func checkShape(t *testing.T, tb *table) {
+	t.Helper()
 	if tb.count == 0 {
 		return
 	}
-	segments, entries, inUse := 0, 0, map[uint32]bool{}
+	segments, entries, inArenas, inUse := 0, 0, 0, map[uint32]bool{}
 	for at := uint64(0); ; {
 		seg, next := tb.segmentAfter(at)
 		used := 0
-		seg.each(func(b *bucket, slot int) {
+		live := 0
+		tb.each(seg, func(b *bucket, slot int) {
 			used++
-			if tb.segmentOf(tb.hashAt(b, slot)) != seg {
-				t.Fatalf("an entry stands in a segment that is not its own")
+			k := store.Key{DB: tb.dbAt(b, slot), Name: tb.appendName(nil, b, slot)}
+			ref := refOf(&k, hashKey(tb.seed, k.DB, k.Name))
+			if found, at := tb.find(ref, &k); found != b || at != slot || tb.hashAt(b, slot) != ref.hash || tb.segmentOf(ref.hash) != seg {
+				t.Fatalf("%d bytes in database %d are not found where they stand", len(k.Name), k.DB)
 			}
-			if b.code(slot)&codeMask == codeAlone {
-				inUse[uint32(b.key[slot][1])] = true
+			switch {
+			case !tb.long:
+			case b.place(slot) == placeAlone:
+				inUse[numberOf(b.locator(slot))] = true
+			default:
+				live += lengthOf(b.locator(slot))
 			}
 		})
+		inArenas += checkArena(t, tb, &seg.arena, live)
 		if used != int(seg.used) || at<<seg.depth != 0 {
 			t.Fatalf("a segment at %x of depth %d counts %d entries and has %d", at, seg.depth, seg.used, used)
-		}
-		if seg.arena != 0 {
-			inUse[seg.arena] = true
 		}
 		segments, entries = segments+1, entries+used
 		if next == 0 {
@@ -141,29 +200,93 @@ func checkTable(t *testing.T, tb *table, m map[string]int64) {
 		}
 		at = next
 	}
-	if entries != len(m) || segments != tb.segments() {
-		t.Fatalf("%d entries in %d segments, want %d in %d", entries, segments, len(m), tb.segments())
+	if entries != tb.count || segments != tb.made {
+		t.Fatalf("%d entries in %d segments, %d in %d are counted", entries, segments, tb.count, tb.made)
 	}
-	if n := len(tb.arenas.bufs) - len(tb.arenas.free); n != 0 && n-1 != len(inUse) {
-		t.Fatalf("%d arenas, %d in use", n-1, len(inUse))
+	if n := len(tb.alone.bufs) - len(tb.alone.free); n != 0 && n-1 != len(inUse) {
+		t.Fatalf("%d keys stand alone, %d are in use", n-1, len(inUse))
 	}
 	bytes := 0
-	for _, buf := range tb.arenas.bufs {
+	for _, buf := range tb.alone.bufs {
 		bytes += cap(buf)
 	}
-	if tb.arenas.bytes != bytes {
-		t.Fatalf("%d bytes of arenas are counted, there are %d", tb.arenas.bytes, bytes)
+	if tb.alone.bytes != bytes {
+		t.Fatalf("%d bytes of buffers are counted, there are %d", tb.alone.bytes, bytes)
 	}
+	checkChunks(t, &tb.chunks, inArenas)
+}
+
+// checkArena follows an arena's chain, and returns how many chunks it has.
+func checkArena(t *testing.T, tb *table, a *arena, live int) (chunks int) {
+	t.Helper()
+	last := uint32(0)
+	for id := a.first; id != 0; id = tb.chunks.at(id).next() {
+		if got := tb.chunks.at(id).place(); got != chunks {
+			t.Fatalf("chunk %d of an arena says that it is %d", chunks, got)
+		}
+		last = id
+		chunks++
+	}
+	if chunks != a.length() || last != a.last || a.liveBytes() != live {
+		t.Fatalf("an arena of %+v has %d chunks, the last is %d, and %d bytes of keys", *a, chunks, last, live)
+	}
+	if a.isWasteful() && a.garbage > roomBytes+arenaKeyBytes && int(a.garbage) > int(a.bytes)/4 {
+		t.Fatalf("an arena is left with garbage: %+v", *a)
+	}
+	return chunks
+}
+
+// checkChunks compares what is counted of chunks with what there is.
+func checkChunks(t *testing.T, c *chunks, inUse int) {
+	t.Helper()
+	unused, made, slabs, idle := 0, 0, 0, 0
+	for at, slab := range c.slabs {
+		if slab == nil {
+			if c.fresh.word(at) != 0 || c.free.word(at) != 0 {
+				t.Fatalf("slab %d was given back, and chunks of it are said to be there", at)
+			}
+			continue
+		}
+		slabs++
+		if c.free.word(at)&c.fresh.word(at) != 0 {
+			t.Fatalf("chunks of slab %d are free and fresh", at)
+		}
+		made += bits.OnesCount64(^c.fresh.word(at))
+		unused += bits.OnesCount64(c.free.word(at))
+		if c.free.word(at)|c.fresh.word(at) == math.MaxUint64 {
+			idle++
+			if c.idle != at+1 {
+				t.Fatalf("slab %d is not in use, and not known to be: that is %d", at, c.idle-1)
+			}
+		}
+	}
+	if unused != c.unused || made != c.count || c.inUse() != inUse || len(c.absent) != len(c.slabs)-slabs || idle > 1 {
+		t.Fatalf("%d of %d chunks are free and %d in use, want %d of %d, %d", unused, made, c.inUse(), c.unused, c.count, inUse)
+	}
+}
+
+// nameFor returns a name that an inline key can have, or a long one.
+func nameFor(long bool, i, repeats int) string {
+	if long {
+		return strings.Repeat(fmt.Sprint(i, "-"), 10+repeats)
+	}
+	return strings.Repeat(fmt.Sprint(i), 1+repeats%4)
 }
 
 // TestFullSegments drives one segment to its bound and empties it, again and again, with lookups at all fills:
 // removals leave holes under overflow marks, and rebuilding takes them away.
 func TestFullSegments(t *testing.T) {
+	for _, long := range []bool{false, true} {
+		fillAndEmpty(t, long)
+	}
+}
+
+func fillAndEmpty(t *testing.T, long bool) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	tb, m := &table{seed: maphash.MakeSeed()}, map[string]int64{}
-	name := func() string { return strings.Repeat(fmt.Sprint(rng.IntN(400)), 1+rng.IntN(9)) }
+	tb, m := &table{seed: maphash.MakeSeed(), long: long}, map[string]int64{}
+	name := func() string { return nameFor(long, rng.IntN(400), rng.IntN(9)) }
 	for round := range 60 {
-		for len(m) < segmentFull {
+		for len(m) < int(tb.full()) {
 			n := name()
 			m[n] = rng.Int64N(1000) + 1
 			setTAT(tb, n, m[n])
@@ -177,7 +300,7 @@ func TestFullSegments(t *testing.T) {
 			tb.rebuild(seg)
 			checkTable(t, tb, m)
 		}
-		least := rng.IntN(segmentFull)
+		least := rng.IntN(int(tb.full()))
 		for n := range maps.Clone(m) {
 			if len(m) <= least {
 				break
@@ -209,10 +332,10 @@ func TestMarksAreTakenBack(t *testing.T) {
 		w.Step(t0 + sec)
 	}
 	for i := range s.shards {
-		s.shards[i].eachSegment(context.Background(), func(seg *segment, _ uint64) {
+		s.shards[i].eachSegment(context.Background(), func(_ *table, seg *segment, _ uint64) {
 			marks := 0
 			for j := range seg.buckets {
-				marks += int(seg.buckets[j].meta / bitPassed & 1)
+				marks += int(seg.buckets[j][0] / bitPassed & 1)
 			}
 			if seg.passed != (marks > 0) || marks > 2 || seg.passed && seg.holed { // without marks, holes matter to nobody
 				t.Errorf("a segment of %d entries: %d marks, passed %v, holed %v", seg.used, marks, seg.passed, seg.holed)
@@ -223,15 +346,16 @@ func TestMarksAreTakenBack(t *testing.T) {
 
 // TestTableAgainstMap splits and merges under random operations. The bits to skip are a shard's.
 func TestTableAgainstMap(t *testing.T) {
-	for _, skip := range []uint8{0, 4, 8} {
+	for i := range uint8(6) {
+		skip, long := i/2*4, i%2 != 0
 		rng := rand.New(rand.NewPCG(5, uint64(skip)))
-		tb, m := &table{seed: maphash.MakeSeed(), skip: skip}, map[string]int64{}
+		tb, m := &table{seed: maphash.MakeSeed(), skip: skip, long: long}, map[string]int64{}
 		least, most := math.MaxInt, 0
 		for phase := range 6 {
 			for range 6000 {
 				i := rng.IntN(4000)
-				name := strings.Repeat(fmt.Sprint(i), 1+i%13)
-				if i == 0 {
+				name := nameFor(long, i, i%13)
+				if i == 0 && long {
 					name = strings.Repeat("very long", arenaKeyBytes)
 				}
 				if rng.IntN(10) < 2+6*(phase%2) {
@@ -245,7 +369,7 @@ func TestTableAgainstMap(t *testing.T) {
 			checkTable(t, tb, m)
 			sweepAll(tb, m, 50+850*int64(phase%2))
 			checkTable(t, tb, m)
-			least, most = min(least, tb.segments()), max(most, tb.segments())
+			least, most = min(least, tb.made), max(most, tb.made)
 		}
 		if least >= most {
 			t.Errorf("there were %d segments throughout", most)
@@ -254,10 +378,15 @@ func TestTableAgainstMap(t *testing.T) {
 }
 
 func sweepAll(tb *table, m map[string]int64, nowNs int64) {
-	sh := &shard{table: *tb, budget: &budget{}}
-	for at, more := uint64(0), true; more; more = at != 0 {
+	sh := &shard{budget: &budget{}}
+	own := &sh.inline
+	if tb.long {
+		own = &sh.long
+	}
+	*own = *tb
+	for at, more := (hand{}), true; more; more = at != (hand{}) {
 		_, _, at = sh.sweepLocked(at, nowNs)
 	}
 	maps.DeleteFunc(m, func(_ string, tatNs int64) bool { return tatNs <= nowNs })
-	*tb = sh.table
+	*tb = *own
 }

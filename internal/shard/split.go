@@ -11,14 +11,15 @@ func (t *table) split(seg *segment, hash uint64) {
 	t.atDepth[seg.depth] += 2
 	other := &segment{depth: seg.depth}
 	t.made++
-	t.deal(t.lift(seg), seg, other)
+	t.deal(t.lift(seg), seg, seg, other)
+	t.squeeze(seg)
 	for i := range span / 2 {
 		t.directory[first+span/2+i] = other
 	}
 }
 
 // merge joins the segment at the prefix with its other half, where both are sparse, and reports whether it did.
-func (t *table) merge(at uint64) bool { return t.mergeUpTo(at, segmentSparse) }
+func (t *table) merge(at uint64) bool { return t.mergeUpTo(at, t.sparse()) }
 
 // halves returns the segment at the prefix and its other half, or nil where that is split or there is none.
 func (t *table) halves(at uint64) (seg, other *segment) {
@@ -33,6 +34,12 @@ func (t *table) halves(at uint64) (seg, other *segment) {
 	return seg, other
 }
 
+// isSecondHalf says whether the segment at the prefix is the second of two halves.
+func (t *table) isSecondHalf(at uint64) bool {
+	depth := t.directory[at>>(64-t.depth)].depth
+	return depth > 0 && at>>(64-depth)&1 != 0
+}
+
 // mergeUpTo is merge for two segments that have no more entries than most together.
 func (t *table) mergeUpTo(at uint64, most int) bool {
 	seg, other := t.halves(at)
@@ -41,7 +48,8 @@ func (t *table) mergeUpTo(at uint64, most int) bool {
 	}
 	t.made--
 	t.rebuild(seg)
-	t.deal(other, seg, seg)
+	t.deal(other, other, seg, seg)
+	t.chunks.giveChain(other.arena.first)
 	t.atDepth[seg.depth] -= 2
 	seg.depth--
 	t.atDepth[seg.depth]++
@@ -56,9 +64,9 @@ func (t *table) mergeUpTo(at uint64, most int) bool {
 }
 
 // rebuild makes a segment's overflow marks exact, and brings its entries home.
-func (t *table) rebuild(seg *segment) { t.deal(t.lift(seg), seg, seg) }
+func (t *table) rebuild(seg *segment) { t.deal(t.lift(seg), seg, seg, seg) }
 
-// lift takes the entries out of a segment. They stand in the spare one until deal.
+// lift takes the entries out of a segment, but their records. They stand in the spare one until deal.
 func (t *table) lift(seg *segment) (lifted *segment) {
 	if t.spare == nil {
 		t.spare = new(segment)
@@ -68,32 +76,34 @@ func (t *table) lift(seg *segment) (lifted *segment) {
 	return t.spare
 }
 
-// deal gives the entries of a segment that is no longer in use to two others by the last of the leading bits that
-// those share, or to one if they are the same.
-func (t *table) deal(from, low, high *segment) {
-	room := t.liveBytes(from)
-	if low != high {
-		room /= 2
-	}
+// deal gives the entries of a segment that is no longer in use to two others by the last of the leading bits that those
+// share, or to one if they are the same. The records stand in the arena of records, and leave garbage there if they go
+// elsewhere.
+func (t *table) deal(from, records, low, high *segment) {
+	slots := t.slots()
 	for i := range from.buckets {
 		b := &from.buckets[i]
-		for slot := range bucketSlots {
-			code := b.code(slot)
-			if code == 0 {
+		for slot := range slots {
+			if t.isEmpty(b, slot) {
 				continue
 			}
 			hash, to := t.hashAt(b, slot), low
 			if t.prefix(hash)>>(64-high.depth)&1 != 0 {
 				to = high
 			}
-			words := b.key[slot]
-			if code&codeMask == codeInArena {
-				words[1] = t.adopt(to, from, words[1], room)
+			other, otherSlot := t.place(to, hash, b.tatNs(slot))
+			if !t.long {
+				other.setInline(otherSlot, b.inlineCode(slot), b[keyWord+2*slot], b[keyWord+2*slot+1])
+				continue
 			}
-			to.place(hash, code, words, b.tatNs[slot])
+			at := b.locator(slot)
+			if b.place(slot) == placeArena && to != records {
+				records.arena.garbage += uint32(lengthOf(at))
+				at = t.appendRecord(&to.arena, t.record(at), dbOf(at))
+			}
+			other.setLong(otherSlot, b.lane(slot), hash, at)
 		}
 	}
-	t.arenas.give(from.arena)
 }
 
 // directoryRange returns where in the directory a segment of the depth stands that holds the hash.

@@ -14,10 +14,12 @@ func (s *Store) UpdateStats(st *store.Stats) {
 }
 
 func (sh *shard) updateStatsLocked(st *store.Stats) {
-	st.Keys += sh.table.count
-	st.Slots += sh.table.segments() * segmentSlots
-	st.Bytes += sh.table.bytes()
-	st.NameBytes += sh.table.count*inlineBytes + sh.table.arenas.totalBytes()
+	for _, t := range sh.tables() {
+		st.Keys += t.count
+		st.Slots += t.made * segmentBuckets * t.slots()
+		st.Bytes += t.bytes()
+	}
+	st.NameBytes += sh.inline.count*inlineBytes + sh.long.chunks.bytes() + sh.long.alone.bytes
 	st.Allowed += sh.counts.allowed
 	st.Limited += sh.counts.limited
 	st.Requested += sh.counts.granted + sh.counts.refused

@@ -42,7 +42,8 @@ func New() *Store {
 func newStore(shardBits int) *Store {
 	s := &Store{seed: maphash.MakeSeed(), shift: uint8(64 - shardBits), shards: make([]shard, 1<<shardBits)}
 	for i := range s.shards {
-		s.shards[i].table = table{seed: s.seed, skip: uint8(shardBits)}
+		s.shards[i].inline = table{seed: s.seed, skip: uint8(shardBits)}
+		s.shards[i].long = table{seed: s.seed, skip: uint8(shardBits), long: true}
 		s.shards[i].budget = &s.budget
 	}
 	return s
@@ -50,19 +51,21 @@ func newStore(shardBits int) *Store {
 
 type shard struct {
 	mu      sync.Mutex // guards all below
-	table   table
+	inline  table
+	long    table
 	counts  counts
 	expired uint64
 	swept   uint64
 	touched uint64 // see table.touch
 	watched watched
 
-	budget    *budget
-	heldBytes int    // that the budget knows of
-	evicted   uint64 // live entries
-	refused   uint64 // new keys
-	pins      pins   // of the transaction that has the lock; nil without one that writes several keys
-	hand      uint64 // prefix at which reclaimLocked goes on
+	budget      *budget
+	heldBytes   int    // that the budget knows of
+	unusedBytes int    // likewise
+	evicted     uint64 // live entries
+	refused     uint64 // new keys
+	pins        pins   // of the transaction that has the lock; nil without one that writes several keys
+	hand        hand   // where reclaimLocked goes on
 
 	_ [128]byte // keeps two shards' data off one pair of cache lines, which are often fetched together
 }
@@ -136,7 +139,8 @@ func (s *Store) flushAllLocked() {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.watched.lostAll()
-		sh.table.reset()
+		sh.inline.reset()
+		sh.long.reset()
 		sh.settleLocked()
 	}
 }
@@ -145,18 +149,47 @@ func (s *Store) ref(key *store.Key) keyRef { return refOf(key, hashKey(s.seed, k
 
 func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(s.shift&63)] }
 
+// tables are the shard's two, in the order in which walks go through them.
+func (sh *shard) tables() [2]*table { return [...]*table{&sh.inline, &sh.long} }
+
+// tableOf returns the table of a key.
+func (sh *shard) tableOf(k keyRef) *table {
+	if k.isLong() {
+		return &sh.long
+	}
+	return &sh.inline
+}
+
+// tableFor is tableOf for a key that there is no keyRef of.
+func (sh *shard) tableFor(key *store.Key) *table {
+	if isInline(key) {
+		return &sh.inline
+	}
+	return &sh.long
+}
+
+// find returns a key's bucket and slot, or nil.
+func (sh *shard) find(k keyRef, key *store.Key) (*bucket, int) {
+	if k.isLong() {
+		return sh.long.findLong(k, key)
+	}
+	return sh.inline.findInline(k)
+}
+
+func (sh *shard) count() int { return sh.inline.count + sh.long.count }
+
 // tatLocked returns a key's TAT, or nowNs if it is absent.
 func (sh *shard) tatLocked(nowNs int64, k keyRef, key *store.Key) int64 {
-	if b, slot := sh.table.find(k, key); b != nil {
-		return max(b.tatNs[slot], nowNs)
+	if b, slot := sh.find(k, key); b != nil {
+		return max(b.tatNs(slot), nowNs)
 	}
 	return nowNs
 }
 
 // deleteLocked removes a key, and returns 1 if it was live, else 0.
 func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted int) {
-	b, slot := sh.table.find(k, key)
-	if b == nil || b.tatNs[slot] <= nowNs {
+	b, slot := sh.find(k, key)
+	if b == nil || b.tatNs(slot) <= nowNs {
 		return 0
 	}
 	sh.setLocked(k, key, b, slot, nowNs, nowNs)
@@ -165,14 +198,14 @@ func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted in
 }
 
 // counter returns a visit that counts the live entries of segments.
-func (sh *shard) counter(nowNs int64, counts []int) func(seg *segment, at uint64) {
-	return func(seg *segment, at uint64) {
+func (sh *shard) counter(nowNs int64, counts []int) segmentVisit {
+	return func(t *table, seg *segment, at uint64) {
 		merged := at<<seg.depth != 0 // with a part that the walk has been to
-		seg.each(func(b *bucket, slot int) {
-			if b.tatNs[slot] <= nowNs || merged && sh.table.prefix(sh.table.hashAt(b, slot)) < at {
+		t.each(seg, func(b *bucket, slot int) {
+			if b.tatNs(slot) <= nowNs || merged && t.prefix(t.hashAt(b, slot)) < at {
 				return
 			}
-			if db := int(sh.table.dbAt(seg, b, slot)); db < len(counts) {
+			if db := int(t.dbAt(b, slot)); db < len(counts) {
 				counts[db]++
 			}
 		})
@@ -187,63 +220,72 @@ func (sh *shard) flush(ctx context.Context, db uint16) {
 }
 
 // flusher returns a visit that removes a database's entries from segments.
-func (sh *shard) flusher(db uint16) func(seg *segment, at uint64) {
-	return func(seg *segment, _ uint64) {
-		sh.removeLocked(seg, func(b *bucket, slot int) bool { return sh.table.dbAt(seg, b, slot) == db })
+func (sh *shard) flusher(db uint16) segmentVisit {
+	return func(t *table, seg *segment, _ uint64) {
+		sh.removeLocked(t, seg, func(b *bucket, slot int) bool { return t.dbAt(b, slot) == db })
 	}
 }
 
 // removeLocked is table.removeWhere for entries that get lost without a caller that names them.
-func (sh *shard) removeLocked(seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
+func (sh *shard) removeLocked(t *table, seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
 	defer sh.settleLocked()
 	if sh.watched == nil {
-		return sh.table.removeWhere(seg, cond)
+		return t.removeWhere(seg, cond)
 	}
-	return sh.table.removeWhere(seg, func(b *bucket, slot int) bool {
+	return t.removeWhere(seg, func(b *bucket, slot int) bool {
 		if !cond(b, slot) {
 			return false
 		}
-		sh.watched.lost(sh.table.hashAt(b, slot))
+		sh.watched.lost(t.hashAt(b, slot))
 		return true
 	})
 }
 
 func (sh *shard) resetIfEmptyLocked() {
-	if sh.table.count == 0 {
-		sh.table.reset()
-		sh.settleLocked()
+	for _, t := range sh.tables() {
+		if t.count == 0 && t.directory != nil {
+			t.reset()
+		}
 	}
+	sh.settleLocked()
 }
 
 // walkSegments is how many segments a walk visits before it lets others at the lock.
 const walkSegments = 16
 
-// eachSegment visits all segments, under the lock, with the prefix that the walk has come to, unless ctx ends first.
-func (sh *shard) eachSegment(ctx context.Context, visit func(seg *segment, at uint64)) {
-	for at, more := uint64(0), true; more && ctx.Err() == nil; {
-		at, more = sh.someSegments(at, visit)
+// segmentVisit is told of a segment, and the prefix that the walk has come to.
+type segmentVisit func(t *table, seg *segment, at uint64)
+
+// eachSegment visits all segments, under the lock, unless ctx ends first.
+func (sh *shard) eachSegment(ctx context.Context, visit segmentVisit) {
+	for _, t := range sh.tables() {
+		for at, more := uint64(0), true; more && ctx.Err() == nil; {
+			at, more = sh.someSegments(t, at, visit)
+		}
 	}
 }
 
-func (sh *shard) someSegments(at uint64, visit func(seg *segment, at uint64)) (next uint64, more bool) {
+func (sh *shard) someSegments(t *table, at uint64, visit segmentVisit) (next uint64, more bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return sh.someSegmentsLocked(at, visit)
+	return someSegments(t, at, visit)
 }
 
-func (sh *shard) eachSegmentLocked(visit func(seg *segment, at uint64)) {
-	for at, more := uint64(0), true; more; {
-		at, more = sh.someSegmentsLocked(at, visit)
+func (sh *shard) eachSegmentLocked(visit segmentVisit) {
+	for _, t := range sh.tables() {
+		for at, more := uint64(0), true; more; {
+			at, more = someSegments(t, at, visit)
+		}
 	}
 }
 
-func (sh *shard) someSegmentsLocked(at uint64, visit func(seg *segment, at uint64)) (next uint64, more bool) {
+func someSegments(t *table, at uint64, visit segmentVisit) (next uint64, more bool) {
 	for range walkSegments {
-		if sh.table.count == 0 {
+		if t.count == 0 {
 			return 0, false
 		}
-		seg, next := sh.table.segmentAfter(at)
-		visit(seg, at)
+		seg, next := t.segmentAfter(at)
+		visit(t, seg, at)
 		if next == 0 {
 			return 0, false
 		}

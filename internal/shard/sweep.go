@@ -13,7 +13,7 @@ type Sweeper struct {
 
 	store *Store
 	shard int
-	at    uint64 // prefix of the next segment in that shard
+	hand  hand // of the next segment in that shard
 }
 
 // NewSweeper returns a Sweeper that begins at the store's first shard.
@@ -25,22 +25,37 @@ func (w *Sweeper) Step(nowNs int64) (seen, removed int) {
 	sh := &w.store.shards[w.shard]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	seen, removed, w.at = sh.sweepLocked(w.at, nowNs)
-	if w.at == 0 {
+	seen, removed, w.hand = sh.sweepLocked(w.hand, nowNs)
+	if w.hand == (hand{}) {
 		w.shard = (w.shard + 1) % len(w.store.shards)
 	}
 	return seen, removed
 }
 
-func (sh *shard) sweepLocked(at uint64, nowNs int64) (seen, removed int, next uint64) {
-	t := &sh.table
-	if t.directory == nil {
-		return 0, 0, 0
+// sweepLocked sweeps a segment, and returns where the next one is: the zero hand after the last.
+func (sh *shard) sweepLocked(from hand, nowNs int64) (seen, removed int, next hand) {
+	if !from.long && sh.inline.directory == nil {
+		from = hand{long: true}
 	}
+	t := sh.tableAt(from)
+	if t.directory == nil {
+		return 0, 0, hand{}
+	}
+	seen, removed, at := sh.sweepTableLocked(t, from.at, nowNs)
+	switch {
+	case at != 0:
+		return seen, removed, hand{from.long, at}
+	case !from.long && sh.long.directory != nil:
+		return seen, removed, hand{long: true}
+	}
+	return seen, removed, hand{}
+}
+
+func (sh *shard) sweepTableLocked(t *table, at uint64, nowNs int64) (seen, removed int, next uint64) {
 	seg, next := t.segmentAfter(at)
 	sh.swept++
 	seen = int(seg.used)
-	removed = sh.removeExpiredLocked(seg, nowNs)
+	removed = sh.removeExpiredLocked(t, seg, nowNs)
 	if t.count == 0 {
 		sh.resetIfEmptyLocked()
 		return seen, removed, 0
@@ -48,26 +63,39 @@ func (sh *shard) sweepLocked(at uint64, nowNs int64) (seen, removed int, next ui
 	if seg.passed && seg.holed {
 		t.rebuild(seg)
 	}
-	for t.merge(at) {
+	for t.isSecondHalf(at) && t.merge(at) { // the first was swept before it
 		continue // what was joined may be joined again
 	}
+	if t.long {
+		t.pack(t.segmentOf(at >> t.skip))
+	}
 	sh.settleLocked()
-	return seen, removed + sh.evictExcessLocked(at, nowNs), next
+	if !sh.budget.fits(0) {
+		removed += sh.reduceLocked(t, at, next == 0, nowNs)
+	}
+	return seen, removed, next
 }
 
-// excessShare is the part of a shard's only segment that is evicted at a time.
+// excessShare is the part of a table's only segment that is evicted at a time.
 const excessShare = 4
 
-// evictExcessLocked frees a segment at a prefix if the tables are larger than they may be, as after SetMaxBytes.
-func (sh *shard) evictExcessLocked(at uint64, nowNs int64) (evicted int) {
-	if sh.budget.fits(0) || !sh.budget.evicts() {
+// reduceLocked helps where the tables are larger than they may be, as after SetMaxBytes: chunks that are free are moved
+// behind those in use and given back, and if that will not do, entries of the segment at a prefix are evicted.
+func (sh *shard) reduceLocked(t *table, at uint64, last bool, nowNs int64) (evicted int) {
+	if t.long {
+		if t.gather(t.segmentOf(at >> t.skip)); last {
+			t.chunks.trim()
+		}
+		sh.settleLocked()
+	}
+	if !sh.budget.evicts() || sh.budget.fits(-int(sh.budget.unusedBytes.Load())) {
 		return 0
 	}
-	switch seg, other := sh.table.halves(at); {
+	switch seg, other := t.halves(at); {
 	case other != nil:
-		return sh.shrinkLocked(seg, other, at, nowNs)
+		return sh.shrinkLocked(t, seg, other, at, nowNs)
 	case seg.depth == 0: // the only one: its long keys are left
-		evicted = sh.evictSoonestLocked(nowNs, int(seg.used+excessShare-1)/excessShare, seg)
+		evicted = sh.evictSoonestLocked(t, nowNs, ceilDiv(int(seg.used), excessShare), seg)
 		sh.resetIfEmptyLocked()
 		sh.settleLocked()
 	}
@@ -121,7 +149,7 @@ func (s *Store) segments() (n int) {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		n += max(1, sh.table.segments())
+		n += max(1, sh.inline.made+sh.long.made)
 		sh.mu.Unlock()
 	}
 	return n

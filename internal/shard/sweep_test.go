@@ -90,7 +90,7 @@ func TestSteps(t *testing.T) {
 		{t0 + 60*sec, 0, 0},
 	} {
 		seen, removed := 0, 0
-		for steps := 0; steps == 0 || w.shard != 0 || w.at != 0; steps++ {
+		for steps := 0; steps == 0 || w.shard != 0 || w.hand != (hand{}); steps++ {
 			n, gone := w.Step(tt.nowNs)
 			seen, removed = seen+n, removed+gone
 		}

@@ -1,14 +1,15 @@
 package shard
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 
 	"cellserver/internal/store"
 )
 
-// A table is an extendible hash table without locks; the shard above it has the lock. It is made of segments of
-// a fixed size that split and merge one at a time, so no operation pays for the whole table and old and new
-// never stand side by side.
+// A table is an extendible hash table without locks, of inline or of long keys; the shard above it has the lock. It is
+// made of segments of a fixed size that split and merge one at a time, so no operation pays for the whole table and old and
+// new never stand side by side.
 //
 // The directory maps a hash's leading bits (those that did not choose the shard) to a segment; the hash's low
 // half picks an entry's home bucket in it. Both stay while the table grows and shrinks.
@@ -16,43 +17,67 @@ type table struct {
 	seed      maphash.Seed
 	skip      uint8      // leading bits of a hash that chose the shard
 	depth     uint8      // of the directory
+	long      bool       // which keys it holds
 	directory []*segment // 1<<depth entries; a segment of a lesser depth stands in several
 	count     int
 	made      int      // segments
 	spare     *segment // where entries stand while their segment is built anew
-	arenas    arenas
+	chunks    chunks   // of long keys
+	alone     alone
+	joined    []byte            // a record that stands in two chunks; reused
 	atDepth   [maxDepth + 1]int // how many segments there are of each depth
 }
 
+// maxDepth is out of reach: 2^30 segments. Hashes are seeded, so nobody can aim keys at one segment. A key that
+// finds no room all the same is not kept. So it is with mostChunks: 32 GiB.
+const maxDepth = 30
+
+// A full segment is split when one more entry comes. The sweep merges two that together have no more than sparse entries,
+// enough below that for a table at the edge not to split and merge in turns.
 const (
-	segmentFull = segmentSlots * 9 / 10
-	// Two segments merge when together they fill no more than this, well below segmentFull, so that a table at
-	// the edge does not split and merge in turns.
-	segmentSparse = segmentSlots / 2
-	// maxDepth is out of reach: 2^30 segments. Hashes are seeded, so nobody can aim keys at one segment. A key that
-	// finds no room all the same is not kept.
-	maxDepth = 30
+	fullInline = segmentBuckets * inlineSlots * 9 / 10
+	fullLong   = segmentBuckets * longSlots * 9 / 10
 )
 
-// reset empties the table.
-func (t *table) reset() { *t = table{seed: t.seed, skip: t.skip} }
+func (t *table) full() uint8 {
+	if t.long {
+		return fullLong
+	}
+	return fullInline
+}
 
-// find returns a key's bucket and slot, or nil.
+func (t *table) sparse() int { return segmentBuckets * t.slots() * 5 / 6 }
+
+// slots returns how many slots a bucket has.
+func (t *table) slots() int {
+	if t.long {
+		return longSlots
+	}
+	return inlineSlots
+}
+
+// reset empties the table.
+func (t *table) reset() { *t = table{seed: t.seed, skip: t.skip, long: t.long} }
+
+// find returns the bucket and slot of a key that the table may hold, or nil.
 func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
-	if len(t.directory) == 0 {
+	if t.long {
+		return t.findLong(k, key)
+	}
+	return t.findInline(k)
+}
+
+func (t *table) findInline(k keyRef) (*bucket, int) {
+	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
+	if seg == nil || seg.used == 0 { // of which an insert reads more
 		return nil, 0
 	}
-	seg := t.segmentOf(k.hash)
-	if k.isLong() {
-		return t.findLong(seg, k, key)
-	}
-	i := homeOf(k.hash)
 	for range segmentBuckets { // all may have the mark
 		b := &seg.buckets[i]
-		if slot := b.match(k.code, k.low, k.high); slot < bucketSlots {
+		if slot := b.match(k.code, k.low, k.high); slot < inlineSlots {
 			return b, slot
 		}
-		if b.meta&bitPassed == 0 {
+		if !b.passed() {
 			break
 		}
 		i = nextBucket(i)
@@ -60,23 +85,43 @@ func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
 	return nil, 0
 }
 
-func (t *table) findLong(seg *segment, k keyRef, key *store.Key) (*bucket, int) {
-	i := homeOf(k.hash)
+func (t *table) findLong(k keyRef, key *store.Key) (*bucket, int) {
+	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
+	if seg == nil {
+		return nil, 0
+	}
 	for range segmentBuckets {
 		b := &seg.buckets[i]
-		d := b.differences(k.code)
-		for slot := range bucketSlots {
-			if d>>(slotBits*uint(slot))&slotMask == 0 && b.key[slot][0] == k.hash &&
-				isStored(key, t.stored(seg, k.code, b.key[slot][1])) {
+		for found := b.candidates(k.place(), k.hash); found != 0; found &= found - 1 {
+			slot := lowestLane(found, laneBits)
+			if t.isStoredAt(b, slot, k, key) {
 				return b, slot
 			}
 		}
-		if b.meta&bitPassed == 0 {
+		if !b.passed() {
 			break
 		}
 		i = nextBucket(i)
 	}
 	return nil, 0
+}
+
+// isStoredAt says whether the long key in a slot, which is in the same kind of place, is this one.
+func (t *table) isStoredAt(b *bucket, slot int, k keyRef, key *store.Key) bool {
+	at := b.locator(slot)
+	switch {
+	case dbOf(at) != key.DB:
+		return false
+	case k.isAlone():
+		return string(nameOf(t.alone.bufs[numberOf(at)])) == string(key.Name)
+	case lengthOf(at) != recordBytes(key):
+		return false
+	}
+	// As record does, which is not inlined.
+	if chunk, offset := t.chunks.at(chunkOf(at)), offsetOf(at); offset+lengthOf(at) <= chunkBytes {
+		return string(nameOf(chunk[offset:offset+lengthOf(at)])) == string(key.Name)
+	}
+	return string(nameOf(t.record(at))) == string(key.Name)
 }
 
 // set stores the TAT of a key that find answered b and slot for. One that is not after nowNs removes the key.
@@ -85,10 +130,10 @@ func (t *table) set(k keyRef, key *store.Key, b *bucket, slot int, nowNs, tatNs 
 	case tatNs <= nowNs && b != nil:
 		seg := t.segmentOf(k.hash)
 		t.remove(seg, b, slot)
-		t.compact(seg)
+		t.tidy(seg)
 	case tatNs <= nowNs:
 	case b != nil:
-		b.tatNs[slot] = tatNs
+		b.setTAT(slot, tatNs)
 	default:
 		t.insert(k, key, kindFunnel, tatNs)
 	}
@@ -97,19 +142,27 @@ func (t *table) set(k keyRef, key *store.Key, b *bucket, slot int, nowNs, tatNs 
 // growth returns how many bytes insert would add, or almost: a segment that splits may do so more than once.
 func (t *table) growth(k keyRef, key *store.Key) (bytes int) {
 	if t.directory == nil {
-		return segmentBytes + pointerBytes + t.arenaGrowth(nil, k.code, storedBytes(key))
+		return segmentBytes + pointerBytes + t.longGrowth(&arena{}, k, key)
 	}
 	seg := t.segmentOf(k.hash)
-	if seg.used >= segmentFull {
-		bytes = segmentBytes
+	if seg.used >= t.full() {
+		bytes = segmentBytes + t.chunks.growth(ceilDiv(seg.arena.length(), 2))
 		if seg.depth == t.depth {
 			bytes += len(t.directory) * pointerBytes
 		}
 	}
-	if k.isLong() {
-		bytes += t.arenaGrowth(seg, k.code, storedBytes(key))
+	return bytes + t.longGrowth(&seg.arena, k, key)
+}
+
+// longGrowth returns how many bytes a key takes beside its slot in addition, or almost: the allocator rounds up.
+func (t *table) longGrowth(a *arena, k keyRef, key *store.Key) (bytes int) {
+	switch {
+	case !k.isLong():
+		return 0
+	case k.isAlone():
+		return recordBytes(key) + sliceHeaderBytes
 	}
-	return bytes
+	return t.chunks.growth(a.moreChunks(recordBytes(key)))
 }
 
 // insert adds a key that find did not find.
@@ -119,55 +172,136 @@ func (t *table) insert(k keyRef, key *store.Key, kind kind, tatNs int64) {
 		t.atDepth[0], t.made = 1, 1
 	}
 	seg := t.segmentOf(k.hash)
-	for seg.used >= segmentFull {
+	for seg.used >= t.full() {
 		if seg.depth == maxDepth {
 			return
 		}
 		t.split(seg, k.hash)
 		seg = t.segmentOf(k.hash)
 	}
-	t.place(seg, k, key, kind, tatNs)
+	t.add(seg, k, key, kind, tatNs)
 }
 
-// place adds a key to its segment, which has a free slot.
-func (t *table) place(seg *segment, k keyRef, key *store.Key, kind kind, tatNs int64) {
-	words := [2]uint64{k.low, k.high}
-	if k.isLong() {
-		words[1] = t.storeLong(seg, k.code, key)
+// add adds a key to its segment, which has a free slot.
+func (t *table) add(seg *segment, k keyRef, key *store.Key, kind kind, tatNs int64) {
+	if !k.isLong() {
+		t.count++
+		b, slot := t.place(seg, k.hash, tatNs)
+		b.setInline(slot, k.code|uint64(kind)<<kindShift, k.low, k.high)
+		return
 	}
-	seg.place(k.hash, k.code|uint64(kind)<<kindShift, words, tatNs)
+	if t.chunks.inUse() >= mostChunks {
+		return
+	}
 	t.count++
+	var locator uint64
+	if k.isAlone() {
+		locator = aloneLocator(t.alone.take(appendRecord(newBuf(recordBytes(key)), key, k.hash)), key.DB)
+	} else {
+		locator = t.appendKey(seg, key, k.hash)
+	}
+	b, slot := t.place(seg, k.hash, tatNs)
+	b.setLong(slot, k.place()|uint64(kind)<<laneKindShift, k.hash, locator)
 }
 
-// remove empties a slot. It leaves the arena for compact to tidy.
-func (t *table) remove(seg *segment, b *bucket, slot int) {
-	if code := b.code(slot); isLong(code) {
-		t.dropLong(seg, code, b.key[slot][1])
+// place finds a slot for an entry that is not there, and sets its TAT. A segment is never full.
+func (t *table) place(seg *segment, hash uint64, tatNs int64) (b *bucket, slot int) {
+	i := homeOf(hash)
+	b = &seg.buckets[i]
+	for slot = t.free(b); slot == t.slots(); slot = t.free(b) {
+		b[0] |= bitPassed
+		seg.passed = true
+		i = nextBucket(i)
+		b = &seg.buckets[i]
 	}
-	b.clearSlot(slot)
+	b.setTAT(slot, tatNs)
+	seg.used++
+	return b, slot
+}
+
+// free returns the first empty slot of a bucket, or slots.
+func (t *table) free(b *bucket) int {
+	if t.long {
+		return b.freeLong()
+	}
+	return b.freeInline()
+}
+
+func (t *table) isEmpty(b *bucket, slot int) bool {
+	if t.long {
+		return b.lane(slot) == 0
+	}
+	return b.inlineCode(slot) == 0
+}
+
+// remove empties a slot. It leaves the arena for tidy.
+func (t *table) remove(seg *segment, b *bucket, slot int) {
+	if t.long {
+		if at := b.locator(slot); b.place(slot) == placeAlone {
+			t.alone.give(numberOf(at))
+		} else {
+			seg.arena.garbage += uint32(lengthOf(at))
+		}
+		b[0] &^= laneMask << (laneBits * uint(slot))
+	} else {
+		b[0] &^= slotMask << (slotBits * uint(slot))
+	}
 	seg.used--
 	seg.holed = true
 	t.count--
 }
 
-// removeWhere removes the entries of a segment that the condition holds for.
-func (t *table) removeWhere(seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
+// hasExpired says whether removeWhere would find an entry that has expired; it takes a fraction of the time.
+func (t *table) hasExpired(seg *segment, nowNs int64) bool {
+	slots := t.slots()
 	for i := range seg.buckets {
 		b := &seg.buckets[i]
-		for slot := range bucketSlots {
-			if b.code(slot) != 0 && cond(b, slot) {
-				t.remove(seg, b, slot)
-				removed++
+		for slot := range slots {
+			if b.tatNs(slot) <= nowNs && !t.isEmpty(b, slot) {
+				return true
 			}
 		}
 	}
-	t.compact(seg)
+	return false
+}
+
+// removeWhere removes the entries of a segment that the condition holds for.
+func (t *table) removeWhere(seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
+	t.each(seg, func(b *bucket, slot int) {
+		if cond(b, slot) {
+			t.remove(seg, b, slot)
+			removed++
+		}
+	})
+	t.tidy(seg)
 	return removed
+}
+
+// each visits a segment's entries, and lets visit remove the one that it is called with.
+func (t *table) each(seg *segment, visit func(b *bucket, slot int)) {
+	slots := t.slots()
+	for i := range seg.buckets {
+		b := &seg.buckets[i]
+		for slot := range slots {
+			if !t.isEmpty(b, slot) {
+				visit(b, slot)
+			}
+		}
+	}
 }
 
 func (t *table) segmentOf(hash uint64) *segment {
 	// Depth 0 and no bits to skip would be a shift by 64, which the mask makes one by 0; there is one entry then.
 	return t.directory[hash>>((64-t.skip-t.depth)&63)&uint64(len(t.directory)-1)]
+}
+
+// segmentFor is segmentOf for a table that may have none. Who compares what it returns with nil spares the processor a look
+// at the segment's first line, which would be made to see that there is one.
+func (t *table) segmentFor(hash uint64) *segment {
+	if len(t.directory) == 0 {
+		return nil
+	}
+	return t.segmentOf(hash)
 }
 
 // prefix drops the bits of a hash that chose the shard.
@@ -181,9 +315,71 @@ func (t *table) segmentAfter(at uint64) (seg *segment, next uint64) {
 	return seg, (at &^ (width - 1)) + width
 }
 
-func (t *table) segments() int { return t.made }
-
 // bytes returns what the table takes.
 func (t *table) bytes() int {
-	return t.made*segmentBytes + len(t.directory)*pointerBytes + t.arenas.totalBytes()
+	return t.made*segmentBytes + len(t.directory)*pointerBytes + t.chunks.bytes() + t.alone.totalBytes()
+}
+
+// hashAt returns the hash of the entry in a slot.
+func (t *table) hashAt(b *bucket, slot int) uint64 {
+	if t.long {
+		return t.longHashAt(b, slot)
+	}
+	code, key := b.inlineCode(slot), b.inlineKey(slot)
+	n := code&codeMask - codeEmptyKey
+	if code&bitOtherDB == 0 {
+		return maphash.Bytes(t.seed, key[:n&31])
+	}
+	return hashKey(t.seed, t.dbAt(b, slot), key[2:n])
+}
+
+func (t *table) longHashAt(b *bucket, slot int) uint64 {
+	at := b.locator(slot)
+	switch {
+	case b.place(slot) == placeAlone:
+		return binary.LittleEndian.Uint64(t.alone.bufs[numberOf(at)])
+	case lengthOf(at) > plainBytes:
+		return t.recordHash(at)
+	}
+	return hashKey(t.seed, dbOf(at), t.record(at))
+}
+
+// dbAt returns the database of the entry in a slot.
+func (t *table) dbAt(b *bucket, slot int) uint16 {
+	switch {
+	case t.long:
+		return dbOf(b.locator(slot))
+	case b.inlineCode(slot)&bitOtherDB != 0:
+		return uint16(b[keyWord+2*slot])
+	}
+	return 0
+}
+
+// recordBytesAt returns how many bytes of the key in a slot are stored, with what stands in front of it.
+func (t *table) recordBytesAt(b *bucket, slot int) int {
+	switch {
+	case !t.long:
+		return int(b.inlineCode(slot)&codeMask - codeEmptyKey)
+	case b.place(slot) == placeAlone:
+		return len(t.alone.bufs[numberOf(b.locator(slot))])
+	default:
+		return lengthOf(b.locator(slot))
+	}
+}
+
+// appendName appends the name of the key in a slot: no more than recordBytesAt.
+func (t *table) appendName(buf []byte, b *bucket, slot int) []byte {
+	if t.long {
+		at := b.locator(slot)
+		if b.place(slot) == placeAlone {
+			return append(buf, nameOf(t.alone.bufs[numberOf(at)])...)
+		}
+		return append(buf, nameOf(t.record(at))...)
+	}
+	code, key := b.inlineCode(slot), b.inlineKey(slot)
+	first := 0
+	if code&bitOtherDB != 0 {
+		first = 2
+	}
+	return append(buf, key[first:code&codeMask-codeEmptyKey]...)
 }

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"sync"
@@ -39,8 +38,10 @@ func sweepOnce(s *Store, nowNs int64) {
 
 func segments(s *Store) (n, directory int) {
 	for i := range s.shards {
-		n += s.shards[i].table.segments()
-		directory += len(s.shards[i].table.directory)
+		for _, t := range s.shards[i].tables() {
+			n += t.made
+			directory += len(t.directory)
+		}
 	}
 	return n, directory
 }
@@ -48,9 +49,7 @@ func segments(s *Store) (n, directory int) {
 // arenaBytes is what the store has allocated for long keys.
 func arenaBytes(s *Store) (n int) {
 	for i := range s.shards {
-		for _, buf := range s.shards[i].table.arenas.bufs {
-			n += cap(buf)
-		}
+		n += s.shards[i].long.chunks.bytes() + s.shards[i].long.alone.bytes
 	}
 	return n
 }
@@ -64,7 +63,7 @@ func TestTableGrowsAndShrinks(t *testing.T) {
 		t.Fatalf("Count: got %d, want %d", got, n+500)
 	}
 	grown, _ := segments(s)
-	if slots := grown * segmentSlots; slots > 3*n {
+	if slots := grown * scanSegmentSlots; slots > 3*n {
 		t.Errorf("%d slots for %d keys", slots, n)
 	}
 	w := NewSweeper(s)
@@ -92,7 +91,7 @@ func TestLongKeysAreGivenBack(t *testing.T) {
 		w.Step(t0 + sec)
 	}
 	for i := range s.shards {
-		if s.shards[i].table.directory != nil {
+		if sh := &s.shards[i]; sh.long.directory != nil || sh.long.chunks.count != 0 || sh.heldBytes != 0 {
 			t.Fatalf("shard %d still has segments", i)
 		}
 	}
@@ -107,7 +106,7 @@ func TestLongKeysGoWhileOthersStay(t *testing.T) {
 		w.Step(t0 + sec)
 	}
 	bytes := arenaBytes(s)
-	if got := length(s, t0+sec, 0); got != 500 || bytes > 2*500*(len(prefix)+20) {
+	if got := length(s, t0+sec, 0); got != 500 || bytes > 2*500*(len(prefix)+20)+len(s.shards)*(slabChunks+spareChunks)*chunkBytes {
 		t.Errorf("%d keys in %d bytes of arenas", got, bytes)
 	}
 	for i := range 500 {
@@ -119,43 +118,33 @@ func TestLongKeysGoWhileOthersStay(t *testing.T) {
 
 func ref(s *Store, k store.Key) keyRef { return s.ref(&k) }
 
-// nameAt returns the name of the entry in a slot.
-func nameAt(t *table, seg *segment, b *bucket, slot int) string {
-	code := b.code(slot)
-	if isLong(code) {
-		_, name := splitStored(t.stored(seg, code, b.key[slot][1]), code&bitOtherDB != 0)
-		return string(name)
-	}
-	stored := binary.LittleEndian.AppendUint64(nil, b.key[slot][0])
-	stored = binary.LittleEndian.AppendUint64(stored, b.key[slot][1])
-	_, name := splitStored(stored[:code&codeMask-codeEmptyKey], code&bitOtherDB != 0)
-	return string(name)
-}
+func nameAt(t *table, b *bucket, slot int) string { return string(t.appendName(nil, b, slot)) }
 
 // TestHomeDoesNotChange is what a cursor over hash prefixes will rely on: whatever splits, merges and is built
 // anew, an entry that is there throughout is met by a walk, and no walk is longer than the hash space.
 func TestHomeDoesNotChange(t *testing.T) {
 	const stays = 14_000 // so many that two segments of them alone may merge
-	for i := range 3 {
-		s := newStore(4)
-		fill(t, s, t0, stays, "stays:", 3600)
+	for i := range 4 {
+		s, prefix := newStore(4), []string{"", "a prefix that makes keys long:"}[i%2]
+		fill(t, s, t0, stays, prefix+"stays:", 3600)
 		sh, met := &s.shards[i], map[string]bool{}
-		first, most, last := sh.table.segments(), 0, 0
+		tb := sh.tables()[i%2]
+		first, most, last := tb.made, 0, 0
 		for at, steps := uint64(0), 0; ; steps++ {
-			seg, next := sh.table.segmentAfter(at)
-			seg.each(func(b *bucket, slot int) { met[nameAt(&sh.table, seg, b, slot)] = true })
+			seg, next := tb.segmentAfter(at)
+			tb.each(seg, func(b *bucket, slot int) { met[nameAt(tb, b, slot)] = true })
 			if next == 0 {
 				break
 			}
 			if at = next; steps > 10_000 {
 				t.Fatal("the walk does not end")
 			}
-			changeUnderWalk(t, s, sh, at, steps)
-			last = sh.table.segments()
+			changeUnderWalk(t, s, sh, tb, prefix, at, steps)
+			last = tb.made
 			most = max(most, last)
 		}
 		for j := range stays {
-			name := fmt.Sprint("stays:", j)
+			name := fmt.Sprint(prefix, "stays:", j)
 			if s.shardOf(ref(s, key(0, name)).hash) == sh && !met[name] {
 				t.Fatalf("shard %d: the walk missed %s", i, name)
 			}
@@ -167,17 +156,17 @@ func TestHomeDoesNotChange(t *testing.T) {
 }
 
 // changeUnderWalk splits segments by new keys, merges some by the sweep, and rebuilds others.
-func changeUnderWalk(t *testing.T, s *Store, sh *shard, at uint64, steps int) {
+func changeUnderWalk(t *testing.T, s *Store, sh *shard, tb *table, prefix string, at uint64, steps int) {
 	t.Helper()
 	switch {
 	case steps == 0 || steps == 40:
-		fill(t, s, t0, 30_000, fmt.Sprint("comes and goes:", at, steps), 1)
+		fill(t, s, t0, 30_000, fmt.Sprint(prefix, at%100, steps, ":"), 1)
 	case steps%3 == 0:
-		seg, _ := sh.table.segmentAfter(at)
-		sh.table.rebuild(seg)
+		seg, _ := tb.segmentAfter(at)
+		tb.rebuild(seg)
 	case steps%3 == 1:
-		sh.sweepLocked(at, t0+sec)
-		sh.sweepLocked(at^1<<60, t0+sec)
+		sh.sweepLocked(hand{tb.long, at}, t0+sec)
+		sh.sweepLocked(hand{tb.long, at ^ 1<<60}, t0+sec)
 	}
 }
 
@@ -195,10 +184,10 @@ func TestCountUnderMerges(t *testing.T) {
 	}
 	for at, more := uint64(0), true; more; {
 		counts := make([]int, 1)
-		at, more = sh.someSegments(at, sh.counter(t0+sec, counts))
+		at, more = sh.someSegments(&sh.inline, at, sh.counter(t0+sec, counts))
 		counted += counts[0]
-		for before, n := uint64(0), 0; sh.table.count > 0 && n < 1000; n++ {
-			if _, _, before = sh.sweepLocked(before, t0+sec); before == 0 {
+		for before, n := (hand{}), 0; sh.count() > 0 && n < 1000; n++ {
+			if _, _, before = sh.sweepLocked(before, t0+sec); before == (hand{}) {
 				break
 			}
 		}

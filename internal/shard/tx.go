@@ -94,7 +94,8 @@ func (t *tx) touchLocked(i int) {
 	}
 	sum := uint64(0)
 	for j := i; j < min(i+windowRequests, len(t.states)); j++ {
-		sum += t.shard(j).table.touch(t.states[j].ref.hash)
+		ref := t.states[j].ref
+		sum += t.shard(j).tableOf(ref).touch(ref.hash)
 	}
 	t.shard(i).touched = sum
 }
@@ -174,9 +175,13 @@ func (t *tx) mayStore(st *txState, tatNs int64) bool {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
 	}
-	growth := sh.table.growth(st.ref, &st.key)
-	if sh.table.directory != nil && int(sh.table.segmentOf(st.ref.hash).used)+t.added >= segmentFull {
+	table := sh.tableOf(st.ref)
+	growth := table.growth(st.ref, &st.key)
+	if table.directory != nil && int(table.segmentOf(st.ref.hash).used)+t.added >= int(table.full()) {
 		growth += segmentBytes // as all that were added may be in this one
+	}
+	if t.added > 0 && st.ref.isLong() {
+		growth = max(growth, recordBytes(&st.key)) // as those that were added may have taken what is free
 	}
 	if growth > 0 && !t.store.budget.fits(t.bytes+growth) {
 		sh.refused++
@@ -235,7 +240,7 @@ func (t *tx) Commit() bool {
 		st, sh := &t.states[i], t.shard(i)
 		sh.counts.merge(&st.counts)
 		if st.written {
-			b, slot := sh.table.find(st.ref, &st.key)
+			b, slot := sh.find(st.ref, &st.key)
 			sh.pins = t
 			sh.forceLocked(st.ref, &st.key, b, slot, t.nowNs, st.tatNs)
 			sh.pins = nil

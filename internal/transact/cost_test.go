@@ -68,6 +68,8 @@ func TestWhatIsHeldTooLong(t *testing.T) {
 		{name: "many SCANs", in: strings.Repeat("SCAN 0\n", 100), keys: 1_000_000, refused: "scan"},
 		{name: "FLUSHDB", in: "FLUSHDB", keys: 40_000},
 		{name: "FLUSHDB of many", in: "FLUSHDB", keys: 80_000, refused: "flushdb"},
+		{name: "FLUSHDB of long names", in: "FLUSHDB", keys: 5000, nameBytes: 4096},
+		{name: "FLUSHDB of many long names", in: "FLUSHDB", keys: 10_000, nameBytes: 4096, refused: "flushdb"},
 		{name: "FLUSHALL of many", in: "FLUSHALL", keys: 10_000_000},
 		{name: "INFO", in: "INFO keyspace", keys: 200_000},
 		{name: "INFO of many", in: "INFO keyspace", keys: 300_000, refused: "info"},

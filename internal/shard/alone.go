@@ -1,0 +1,44 @@
+package shard
+
+import "slices"
+
+// alone holds the keys that are too long for an arena, each in a buffer of its own, which it keeps wherever its entry goes.
+// A buffer's number is its place in bufs; 0 is none.
+type alone struct {
+	bufs  [][]byte
+	free  []uint32
+	bytes int // that the buffers have room for
+}
+
+func (a *alone) totalBytes() int { return a.bytes + sliceHeaderBytes*len(a.bufs) }
+
+func (a *alone) set(id uint32, buf []byte) {
+	a.bytes += cap(buf) - cap(a.bufs[id])
+	a.bufs[id] = buf
+}
+
+func (a *alone) take(buf []byte) (id uint32) {
+	if n := len(a.free); n > 0 {
+		id = a.free[n-1]
+		a.free = a.free[:n-1]
+	} else {
+		if len(a.bufs) == 0 {
+			a.bufs = append(a.bufs, nil)
+		}
+		id = uint32(len(a.bufs))
+		a.bufs = append(a.bufs, nil)
+	}
+	a.set(id, buf)
+	return id
+}
+
+func (a *alone) give(id uint32) {
+	a.set(id, nil)
+	a.free = append(a.free, id)
+	if len(a.free) == len(a.bufs)-1 {
+		*a = alone{}
+	}
+}
+
+// newBuf returns an empty buffer, and takes all that the allocator gives for the size.
+func newBuf(bytes int) []byte { return slices.Grow([]byte(nil), bytes) }

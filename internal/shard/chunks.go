@@ -1,0 +1,231 @@
+package shard
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// A chunk is a piece of an arena: the number of the next, and its own place among the arena's, then bytes.
+type chunk [chunkBytes]byte
+
+const (
+	chunkBytes  = 1 << 10
+	headerBytes = 8
+	roomBytes   = chunkBytes - headerBytes
+
+	// Chunks are made in slabs, so large that hardly anything is read to find one: as many as a word has bits.
+	slabShift  = 6
+	slabChunks = 1 << slabShift
+
+	// A slab of chunks in no use is given back when there are spareChunks besides, so that it is not made again at once.
+	spareChunks = 16
+	// sparseShare is the part of the chunks in use that may be free without others being moved together.
+	sparseShare = 32
+
+	// mostChunks keeps numbers within a locator's bits, with those that a segment needs that splits.
+	mostChunks = 1<<(64-chunkShift) - 1<<12
+)
+
+func (c *chunk) next() uint32 { return binary.LittleEndian.Uint32(c[:]) }
+
+func (c *chunk) setNext(id uint32) { binary.LittleEndian.PutUint32(c[:], id) }
+
+// place returns how many chunks stand in front of it in its arena.
+func (c *chunk) place() int { return int(binary.LittleEndian.Uint32(c[4:])) }
+
+func (c *chunk) setPlace(n int) { binary.LittleEndian.PutUint32(c[4:], uint32(n)) }
+
+type slab [slabChunks]chunk
+
+// chunks gives arenas their chunks, and keeps those that they give back: the lowest number is the first to be taken again,
+// so that slabs become empty, and are left to the collector. The number 0 is no chunk.
+type chunks struct {
+	slabs  []*slab // nil for one that was given back
+	absent []int   // places of those
+	free   bitset  // of numbers, less one, of chunks that were in use
+	fresh  bitset  // likewise, of those that were not: their memory is not counted before it is first written
+	idle   int     // place, and one more, of a slab that is kept although none of its chunks is in use; 0 for none
+
+	count  int // of chunks that are not fresh
+	unused int // of those, the free ones
+}
+
+func (c *chunks) at(id uint32) *chunk {
+	id--
+	s := c.slabs[id>>slabShift]
+	if s == nil { // or the compiler would have the first chunk read to find out
+		panic("shard: a chunk of a slab that was given back")
+	}
+	return &s[id%slabChunks]
+}
+
+func (c *chunks) inUse() int { return c.count - c.unused }
+
+func (c *chunks) bytes() int { return c.count*chunkBytes + cap(c.slabs)*pointerBytes }
+
+// growth returns how many bytes it takes to have so many chunks in addition, but for a longer list of slabs.
+func (c *chunks) growth(n int) int { return max(0, n-c.unused) * chunkBytes }
+
+func (c *chunks) take() (id uint32) {
+	var i int
+	if c.unused > 0 {
+		i = c.free.takeFirst()
+		c.unused--
+	} else {
+		if c.fresh.isEmpty() {
+			c.newSlab()
+		}
+		i = c.fresh.takeFirst()
+		c.count++
+	}
+	if i>>slabShift == c.idle-1 {
+		c.idle = 0
+	}
+	return uint32(i + 1)
+}
+
+func (c *chunks) newSlab() {
+	at := len(c.slabs)
+	if n := len(c.absent); n > 0 {
+		at = c.absent[n-1]
+		c.absent = c.absent[:n-1]
+		c.slabs[at] = new(slab)
+	} else {
+		c.slabs = append(c.slabs, new(slab))
+	}
+	c.free.setWord(at, 0)
+	c.fresh.setWord(at, math.MaxUint64)
+}
+
+// give takes a chunk back.
+func (c *chunks) give(id uint32) {
+	i := int(id - 1)
+	at := i >> slabShift
+	c.free.setWord(at, c.free.word(at)|1<<(i%slabChunks))
+	c.unused++
+	switch {
+	case c.free.word(at)|c.fresh.word(at) != math.MaxUint64:
+	case c.idle == 0:
+		c.idle = at + 1
+	default:
+		c.drop(at)
+	}
+	if c.unused >= slabChunks+spareChunks {
+		c.dropIdle()
+	}
+}
+
+func (c *chunks) dropIdle() {
+	if c.idle > 0 {
+		c.drop(c.idle - 1)
+		c.idle = 0
+	}
+}
+
+// drop leaves a slab, of which no chunk is in use, to the collector.
+func (c *chunks) drop(at int) {
+	c.forget(at)
+	c.fresh.setWord(at, 0)
+	c.slabs[at] = nil
+	c.absent = append(c.absent, at)
+}
+
+// forget makes a slab's free chunks fresh.
+func (c *chunks) forget(at int) {
+	free := c.free.word(at)
+	c.count -= bits.OnesCount64(free)
+	c.unused -= bits.OnesCount64(free)
+	c.free.setWord(at, 0)
+	c.fresh.setWord(at, c.fresh.word(at)|free)
+}
+
+// trim replaces the last slab that has chunks in use, so that its free ones take no memory.
+func (c *chunks) trim() {
+	c.dropIdle()
+	at := len(c.slabs) - 1
+	for at >= 0 && c.slabs[at] == nil {
+		at--
+	}
+	if at < 0 || c.free.word(at) == 0 {
+		return
+	}
+	c.forget(at)
+	old := c.slabs[at]
+	c.slabs[at] = new(slab)
+	for used := ^c.fresh.word(at); used != 0; used &= used - 1 {
+		i := bits.TrailingZeros64(used)
+		c.slabs[at][i] = old[i]
+	}
+}
+
+// giveChain takes back a chunk and those behind it.
+func (c *chunks) giveChain(id uint32) {
+	for id != 0 {
+		next := c.at(id).next()
+		c.give(id)
+		id = next
+	}
+}
+
+// isSparse says whether so many chunks are free that it is worth while to move others together.
+func (c *chunks) isSparse() bool {
+	return c.unused >= slabChunks+spareChunks && c.unused > c.inUse()/sparseShare
+}
+
+// bitset is a set of numbers that knows its least one: each level has a bit for each word of the level below that is
+// not 0.
+type bitset [3][]uint64
+
+// word returns 64 numbers, as bits.
+func (s *bitset) word(i int) uint64 { return s[0][i] }
+
+func (s *bitset) setWord(i int, word uint64) {
+	for level := range s {
+		for i >= len(s[level]) {
+			s[level] = append(s[level], 0)
+		}
+		s[level][i] = word
+		if level+1 == len(s) {
+			return
+		}
+		above, bit := uint64(0), uint64(1)<<(i&63)
+		if i>>6 < len(s[level+1]) {
+			above = s[level+1][i>>6]
+		}
+		if word != 0 {
+			above |= bit
+		} else {
+			above &^= bit
+		}
+		i, word = i>>6, above
+	}
+}
+
+func (s *bitset) isEmpty() bool {
+	for _, word := range s[2] {
+		if word != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// first returns the least number of a set that is not empty.
+func (s *bitset) first() int {
+	i := 0
+	for s[2][i] == 0 {
+		i++
+	}
+	for level := 2; level >= 0; level-- {
+		i = i<<6 + bits.TrailingZeros64(s[level][i])
+	}
+	return i
+}
+
+// takeFirst is first, and takes it out of the set.
+func (s *bitset) takeFirst() int {
+	i := s.first()
+	s.setWord(i>>6, s.word(i>>6)&(s.word(i>>6)-1))
+	return i
+}

@@ -1,0 +1,51 @@
+package shard
+
+// In a bucket of long keys, behind the meta and the TATs of seven slots, stand their locators, and in the last word eight
+// bits of each key's hash, so that hardly another key than the wanted is looked at.
+//
+// The meta is eight bits a slot. Two say where the key stands (0: the slot is empty), and three are its kind. The next is
+// kept free for a mark of entries that have changed; two are spare.
+const (
+	longSlots   = 7
+	locatorWord = tatWord + longSlots // of the first slot
+	hashesWord  = 15
+
+	laneBits  = 8
+	everyLane = 1 | 1<<8 | 1<<16 | 1<<24 | 1<<32 | 1<<40 | 1<<48
+	laneMask  = 1<<laneBits - 1
+
+	placeMask     = 3
+	placeArena    = 1 // in the segment's arena
+	placeAlone    = 2 // in a buffer of its own
+	laneKindShift = 2
+)
+
+// hashLane is what a bucket keeps of a hash: bits that the directory does not look at, and homeOf hardly.
+func hashLane(hash uint64) uint64 { return hash >> 8 & laneMask }
+
+// candidates has the highest bit of a slot's lane set for each slot whose key is in such a place, and has the same bits of its
+// hash.
+func (b *bucket) candidates(place, hash uint64) uint64 {
+	d := (b[0]^place*everyLane)&(placeMask*everyLane) | (b[hashesWord] ^ hashLane(hash)*everyLane)
+	// Adding 127 to seven bits carries into the eighth unless they are 0.
+	const low = laneMask >> 1 * everyLane
+	return ^(d&low + low | d) & (1 << (laneBits - 1) * everyLane)
+}
+
+func (b *bucket) place(slot int) uint64 { return b[0] >> (laneBits * uint(slot)) & placeMask }
+
+func (b *bucket) lane(slot int) uint64 { return b[0] >> (laneBits * uint(slot)) & laneMask }
+
+// freeLong returns the first empty slot, or longSlots.
+func (b *bucket) freeLong() int {
+	used := b[0] | b[0]>>1 // the low bit of each place
+	return min(lowestLane(^used&everyLane, laneBits), longSlots)
+}
+
+func (b *bucket) setLong(slot int, lane, hash, locator uint64) {
+	b[0] |= lane << (laneBits * uint(slot))
+	b[hashesWord] = b[hashesWord]&^(laneMask<<(laneBits*uint(slot))) | hashLane(hash)<<(laneBits*uint(slot))
+	b[locatorWord+slot] = locator
+}
+
+func (b *bucket) locator(slot int) uint64 { return b[locatorWord+slot] }
