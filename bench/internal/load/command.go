@@ -11,7 +11,8 @@ import (
 // KeyMark is the placeholder for the key's twelve digits in a command.
 const KeyMark = "{key}"
 
-const keyDigits = 12
+// KeyDigits is how many there are.
+const KeyDigits = 12
 
 // Command is one encoded request in which the key's digits can be replaced, and how its reply reports a limited call.
 type Command struct {
@@ -31,7 +32,7 @@ func ParseCommand(line string) (Command, error) {
 
 // NewCommand encodes args. KeyMark in one becomes the key's digits.
 func NewCommand(args ...string) Command {
-	zeros := strings.Repeat("0", keyDigits)
+	zeros := strings.Repeat("0", KeyDigits)
 	var c Command
 	c.wire = fmt.Appendf(c.wire, "*%d\r\n", len(args))
 	for _, arg := range args {
@@ -40,7 +41,7 @@ func NewCommand(args ...string) Command {
 			c.wire = fmt.Appendf(c.wire, "$%d\r\n%s\r\n", len(arg), arg)
 			continue
 		}
-		c.wire = fmt.Appendf(c.wire, "$%d\r\n%s", len(before)+keyDigits+len(after), before)
+		c.wire = fmt.Appendf(c.wire, "$%d\r\n%s", len(before)+KeyDigits+len(after), before)
 		c.digits = append(c.digits, len(c.wire))
 		c.wire = append(c.wire, zeros+after+"\r\n"...)
 	}
@@ -50,8 +51,8 @@ func NewCommand(args ...string) Command {
 // RecordedCommand returns a command recorded from a client library. mark, of twelve bytes, is where the key's digits are.
 func RecordedCommand(wire []byte, mark string) (Command, error) {
 	c := Command{wire: bytes.Clone(wire)}
-	if len(mark) != keyDigits {
-		return c, fmt.Errorf("load: the mark %q must be %d bytes", mark, keyDigits)
+	if len(mark) != KeyDigits {
+		return c, fmt.Errorf("load: the mark %q must be %d bytes", mark, KeyDigits)
 	}
 	for at := 0; ; {
 		i := bytes.Index(wire[at:], []byte(mark))
@@ -59,7 +60,7 @@ func RecordedCommand(wire []byte, mark string) (Command, error) {
 			break
 		}
 		c.digits = append(c.digits, at+i)
-		at += i + keyDigits
+		at += i + KeyDigits
 	}
 	if len(c.digits) == 0 {
 		return c, fmt.Errorf("load: %q is not in the recorded command", mark)
@@ -79,8 +80,8 @@ func (c Command) repeat(n int) []byte { return bytes.Repeat(c.wire, n) }
 // put writes the key's digits into one request.
 func (c Command) put(request []byte, key uint64) {
 	for _, at := range c.digits {
-		digits := request[at : at+keyDigits]
-		for i := keyDigits - 2; i >= 0; i -= 2 {
+		digits := request[at : at+KeyDigits]
+		for i := KeyDigits - 2; i >= 0; i -= 2 {
 			pair := key % 100 * 2
 			digits[i], digits[i+1] = digitPairs[pair], digitPairs[pair+1]
 			key /= 100
@@ -98,7 +99,7 @@ func (c Command) String() string {
 	wire := string(c.wire)
 	for i := len(c.digits) - 1; i >= 0; i-- {
 		at := c.digits[i]
-		wire = wire[:at] + KeyMark + wire[at+keyDigits:]
+		wire = wire[:at] + KeyMark + wire[at+KeyDigits:]
 	}
 	var words []string
 	for i, line := range strings.Split(wire, "\r\n") {

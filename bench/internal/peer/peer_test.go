@@ -72,7 +72,7 @@ func TestLimitersLimit(t *testing.T) {
 // TestLimitsShareNoKeys: one limit must not use up the funnels that another measures on the same server.
 func TestLimitsShareNoKeys(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range []load.Command{Throttle(), ThrottlePass(), ThrottleLong()} {
+	for _, c := range []load.Command{Throttle(), ThrottlePass(), ThrottleLong(16), ThrottleLong(12), ThrottleLong(64)} {
 		key := strings.Fields(c.String())[1]
 		if seen[key] {
 			t.Errorf("%s shares its keys", c)

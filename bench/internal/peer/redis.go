@@ -67,9 +67,15 @@ func ThrottlePass() load.Command {
 	return load.NewCommand("CL.THROTTLE", "p:"+load.KeyMark, "200000000", "1", "20", "1").LimitedBy('1')
 }
 
-// ThrottleLong is a CL.THROTTLE after which a key lives for at least a quarter of an hour. Keys are 16 bytes long.
-func ThrottleLong() load.Command {
-	return load.NewCommand("CL.THROTTLE", "key:"+load.KeyMark, "1000000", "1", "1000", "1").LimitedBy('1')
+// ThrottleLong is a CL.THROTTLE after which a key lives for at least a quarter of an hour.
+func ThrottleLong(keyBytes int) load.Command {
+	return load.NewCommand("CL.THROTTLE", keyOf(keyBytes), "1000000", "1", "1000", "1").LimitedBy('1')
+}
+
+// keyOf returns a key of so many bytes, at least the twelve of the digits.
+func keyOf(bytes int) string {
+	const before = "key:"
+	return strings.Repeat(before, bytes/len(before))[:bytes-load.KeyDigits] + load.KeyMark
 }
 
 // CrabThrottle is throttlecrab's command; its reply begins with 1 if the call is allowed.
@@ -80,8 +86,8 @@ func CrabThrottle() load.Command {
 // Set is the reference: it makes Redis write one small value.
 func Set() load.Command { return load.NewCommand("SET", "k:"+load.KeyMark, "1") }
 
-// Set16 is Set with a key of 16 bytes.
-func Set16() load.Command { return load.NewCommand("SET", "key:"+load.KeyMark, "1") }
+// SetLong is Set with a key of so many bytes.
+func SetLong(keyBytes int) load.Command { return load.NewCommand("SET", keyOf(keyBytes), "1") }
 
 // Ping is the cheapest command of a Redis server.
 func Ping() load.Command { return load.NewCommand("PING") }

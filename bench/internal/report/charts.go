@@ -115,7 +115,7 @@ func (r *Results) rates() (rates []float64) {
 
 func (r *Results) memoryLines() (lines []line) {
 	for i, g := range r.Memory {
-		l := line{name: g.Peer, colour: i}
+		l := line{name: fmt.Sprintf("%s, %d bytes", g.Peer, g.KeyBytes), colour: i}
 		for j, keys := range g.Keys {
 			if keys >= 0.5e6 { // below, the empty server dominates
 				l.xy = append(l.xy, plotter.XY{X: keys / 1e6, Y: g.RSS[j] / keys})

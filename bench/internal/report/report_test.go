@@ -86,7 +86,7 @@ func sample() *Results {
 		Machine:  Machine{CPU: "a processor", Cores: 2, Kernel: "Linux 6"},
 		Versions: map[string]string{"redis-server": "7"},
 		Skipped:  []string{"redis-cell: set REDIS_CELL_SO to its file"},
-		Memory:   []*Growth{{Peer: "cellserver", Keys: []float64{1e6, 2e6}, RSS: []float64{50e6, 120e6}}},
+		Memory:   []*Growth{{Peer: "cellserver", KeyBytes: 36, Keys: []float64{1e6, 2e6}, RSS: []float64{50e6, 120e6}}},
 		Limiters: []Limiter{{Name: "throttled", Keys: 10, NsPerOp: []float64{90, 100, 120}, BytesPerOp: 16, BytesPerKey: 200}},
 		Goals:    []Goal{AtMost("CPU, by that of SET", 0.95, []float64{0.5, 0.7})},
 	}
@@ -138,7 +138,7 @@ func TestReadme(t *testing.T) {
 		"2 cores of a processor", "- not measured: redis-cell: set REDIS_CELL_SO",
 		"| CPU, by that of SET | <= 0.950 | 0.600 (0.500..0.700) | met |",
 		"| cellserver | 50          | 16        | 100 uniform | 200 (100..300) | 7.00 (6.00..8.00) | 100    | 200    | 300      | 50 %    | 1.00    |",
-		"| cellserver | 2.00         | 60.0                     | 55.0 ", "![By pipeline depth](results/cpu.svg)", "| throttled | 10   | 100 (90.0..120) ",
+		"| cellserver | 36             | 2.00         | 60.0                     | 55.0 ", "![By pipeline depth](results/cpu.svg)", "| throttled | 10   | 100 (90.0..120) ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)

@@ -91,10 +91,11 @@ func P999(s Sample) float64 { return s.P999Ns }
 
 // Growth is a server's resident memory while it is being filled.
 type Growth struct {
-	Peer    string    `json:"peer"`
-	Command string    `json:"command"`
-	Keys    []float64 `json:"keys"`
-	RSS     []float64 `json:"rss_bytes"`
+	Peer     string    `json:"peer"`
+	Command  string    `json:"command"`
+	KeyBytes int       `json:"key_bytes"` // of each
+	Keys     []float64 `json:"keys"`
+	RSS      []float64 `json:"rss_bytes"`
 }
 
 // PerKey returns the server's resident bytes divided by its keys, for each sample with at least fromKeys.

@@ -47,7 +47,7 @@ func (r *Results) tables(b *strings.Builder, chartDir string) {
 		chartLink(b, chartDir, scenario.chart, scenario.title)
 	}
 	if len(r.Memory) > 0 {
-		fmt.Fprint(b, "\n### Bytes per key over growth\n\nLive keys of 16 bytes; all resident memory of the process, divided by its keys.\n\n")
+		fmt.Fprint(b, "\n### Bytes per key over growth\n\nAll resident memory of the process, divided by its live keys.\n\n")
 		growthTable(b, r.Memory)
 		chartLink(b, chartDir, ChartMemory, "Bytes per key over growth")
 	}
@@ -70,6 +70,7 @@ func scenarios() []pointTable {
 	return []pointTable{
 		{"pipelined", "By pipeline depth", "50 connections; each sends this many requests at once and then waits for all replies.", closedTable, ChartCPU},
 		{"connections", "By connections", "One request at a time on each connection.", closedTable, ""},
+		{"lengths", "By the length of keys", "All calls are allowed, so that each writes, and are for keys that are there.", closedTable, ""},
 		{"idle", "Idle connections", "Growth of resident memory per connection that is idle after one request.", idleTable, ""},
 		{"tails", "10 million keys compared with 10 thousand", "Open loop at half of the rate that the slower of cellserver and PING reaches in a closed loop; " +
 			"latency is measured from when a request was due.", openTable, ""},
@@ -155,7 +156,7 @@ func idleTable(b *strings.Builder, points []*Point) {
 }
 
 func growthTable(b *strings.Builder, all []*Growth) {
-	rows := [][]string{{"", "million keys", "bytes per key at the end", "mean from 1 million on", "worst from 1 million on"}}
+	rows := [][]string{{"", "bytes of a key", "million keys", "bytes per key at the end", "mean from 1 million on", "worst from 1 million on"}}
 	for _, g := range all {
 		perKey := g.PerKey(1e6)
 		if len(perKey) == 0 {
@@ -166,7 +167,7 @@ func growthTable(b *strings.Builder, all []*Growth) {
 			sum += v
 		}
 		rows = append(rows, []string{
-			g.Peer, digits(g.Keys[len(g.Keys)-1] / 1e6), digits(perKey[len(perKey)-1]),
+			g.Peer, strconv.Itoa(g.KeyBytes), digits(g.Keys[len(g.Keys)-1] / 1e6), digits(perKey[len(perKey)-1]),
 			digits(sum / float64(len(perKey))), digits(slices.Max(perKey)),
 		})
 	}

@@ -44,7 +44,8 @@ func All() []Scenario {
 		{"pipelined", "1, 16 and 128 pipelined, all peers", (*Suite).pipelined},
 		{"connections", "50, 500 and 5,000 connections", (*Suite).connections},
 		{"idle", "10,000 idle connections", (*Suite).idle},
-		{"memory", "bytes per key over growth", (*Suite).memory},
+		{"memory", "bytes per key over growth, by the length of keys", (*Suite).memory},
+		{"lengths", "short keys and long ones", (*Suite).lengths},
 		{"tails", "10 million keys compared with 10 thousand, at half load", (*Suite).tails},
 		{"hot", "one hot key, skewed keys, threads", (*Suite).hot},
 		{"fixed-rate", "latency at fixed rates", (*Suite).fixedRates},
@@ -135,4 +136,6 @@ func (s *Suite) config(server *peer.Server, command load.Command) load.Config {
 const (
 	usualConns = 50
 	usualKeys  = 100_000
+
+	usualKeyBytes = 16
 )

@@ -32,7 +32,7 @@ func (s *Suite) tails(ctx context.Context) error {
 	var order []*lane
 	pairs := map[int][2]*lane{}
 	for _, depth := range []int{1, 16} {
-		rate, err := s.halfRate(ctx, depth, contestant{peer.Cellserver, few, peer.ThrottleLong()}, contestant{ping, redis, peer.Ping()})
+		rate, err := s.halfRate(ctx, depth, contestant{peer.Cellserver, few, peer.ThrottleLong(usualKeyBytes)}, contestant{ping, redis, peer.Ping()})
 		if err != nil {
 			return err
 		}
@@ -44,8 +44,8 @@ func (s *Suite) tails(ctx context.Context) error {
 			return l
 		}
 		pairs[depth] = [2]*lane{
-			at(peer.Cellserver, few, peer.ThrottleLong(), fewKeys),
-			at(peer.Cellserver, many, peer.ThrottleLong(), manyKeys),
+			at(peer.Cellserver, few, peer.ThrottleLong(usualKeyBytes), fewKeys),
+			at(peer.Cellserver, many, peer.ThrottleLong(usualKeyBytes), manyKeys),
 		}
 		at(ping, redis, peer.Ping(), 1)
 	}
@@ -66,7 +66,7 @@ func (s *Suite) filled(ctx context.Context, started *servers, keys int) (*peer.S
 		return nil, err
 	}
 	s.Progress(fmt.Sprintf("tails: filling with %d keys", keys))
-	return server, fill(ctx, s.config(server, peer.ThrottleLong()), 0, keys)
+	return server, fill(ctx, s.config(server, peer.ThrottleLong(usualKeyBytes)), 0, keys)
 }
 
 // halfRate returns half of the rate that the slowest contestant reaches in a closed loop.
