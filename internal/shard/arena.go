@@ -11,9 +11,10 @@ import (
 // bounded.
 const arenaKeyBytes = 4096
 
-// An arena holds the records of a segment's long keys, one behind the other, in a chain of chunks. A record is a key; a kind
-// of state that needs more than a TAT has room for it behind that. Where a chunk ends, a long record goes on in the next, and
-// a short one begins there, so that one look finds it. A record that is removed leaves garbage, until squeeze closes the gaps.
+// An arena holds the records of a segment's long keys, one behind the other, in a chain of chunks. Where a chunk ends, a long
+// record goes on in the next, and a short one begins there, so that one look finds it. A record that is removed leaves garbage,
+// until squeeze closes the gaps. A kind of state that needs more than a TAT can have it behind the key; how long it is would be
+// the kind's to say.
 //
 // So an arena has no more room than a chunk and no more garbage than a part of itself, however it grows; and what it gives
 // back the next one takes, so that nothing is left to the collector.
@@ -69,7 +70,8 @@ func recordBytes(key *store.Key) int {
 	return n
 }
 
-func appendRecord(buf []byte, key *store.Key, hash uint64) []byte {
+// encodeRecord appends a long key's record.
+func encodeRecord(buf []byte, key *store.Key, hash uint64) []byte {
 	if len(key.Name) > plainBytes {
 		buf = binary.LittleEndian.AppendUint64(buf, hash)
 	}
@@ -135,7 +137,7 @@ func (t *table) appendKey(seg *segment, key *store.Key, hash uint64) (locator ui
 	if len(key.Name) <= plainBytes {
 		return t.appendRecord(&seg.arena, key.Name, key.DB)
 	}
-	t.joined = appendRecord(t.joined[:0], key, hash)
+	t.joined = encodeRecord(t.joined[:0], key, hash)
 	return t.appendRecord(&seg.arena, t.joined, key.DB)
 }
 

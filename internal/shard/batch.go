@@ -153,7 +153,7 @@ func (t *table) homeRecord(hash uint64) (r recordEnds) {
 	}
 	b := &seg.buckets[homeOf(hash)]
 	found := b.candidates(placeArena, hash)
-	if found == 0 { // a new key
+	if found == 0 { // a new key: what an insert reads of the segment is loaded instead
 		r.first = uint32(seg.used)
 		return r
 	}

@@ -29,7 +29,7 @@ func (s *Store) MemoryUsage(nowNs int64, key store.Key) (bytes int, ok bool) {
 
 func (sh *shard) memoryUsageLocked(nowNs int64, k keyRef, key *store.Key) (bytes int, ok bool) {
 	t := sh.tableOf(k)
-	b, slot := t.find(k, key)
+	b, slot := sh.find(k, key)
 	if b == nil || b.tatNs(slot) <= nowNs {
 		return 0, false
 	}

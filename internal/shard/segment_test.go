@@ -150,6 +150,14 @@ func setTAT(t *table, name string, tatNs int64) {
 	t.set(ref, &k, b, slot, 0, tatNs)
 }
 
+// find is shard.find in one table.
+func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
+	if t.long {
+		return t.findLong(k, key)
+	}
+	return t.findInline(k)
+}
+
 // checkTable compares a table with a map.
 func checkTable(t *testing.T, tb *table, m map[string]int64) {
 	t.Helper()

@@ -59,14 +59,7 @@ func (t *table) slots() int {
 // reset empties the table.
 func (t *table) reset() { *t = table{seed: t.seed, skip: t.skip, long: t.long} }
 
-// find returns the bucket and slot of a key that the table may hold, or nil.
-func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
-	if t.long {
-		return t.findLong(k, key)
-	}
-	return t.findInline(k)
-}
-
+// findInline returns the bucket and slot of a key that a table of inline keys may hold, or nil.
 func (t *table) findInline(k keyRef) (*bucket, int) {
 	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
 	if seg == nil || seg.used == 0 { // of which an insert reads more
@@ -85,6 +78,7 @@ func (t *table) findInline(k keyRef) (*bucket, int) {
 	return nil, 0
 }
 
+// findLong is findInline for a table of long keys.
 func (t *table) findLong(k keyRef, key *store.Key) (*bucket, int) {
 	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
 	if seg == nil {
@@ -196,7 +190,7 @@ func (t *table) add(seg *segment, k keyRef, key *store.Key, kind kind, tatNs int
 	t.count++
 	var locator uint64
 	if k.isAlone() {
-		locator = aloneLocator(t.alone.take(appendRecord(newBuf(recordBytes(key)), key, k.hash)), key.DB)
+		locator = aloneLocator(t.alone.take(encodeRecord(newBuf(recordBytes(key)), key, k.hash)), key.DB)
 	} else {
 		locator = t.appendKey(seg, key, k.hash)
 	}
