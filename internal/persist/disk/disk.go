@@ -1,0 +1,132 @@
+// Package disk is the part of a file system that the log needs: one directory of files that are written from their
+// beginning to their end, and then only read. It is an interface, so that a test's can fail, or lose what was not synced.
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Dir is a directory. What Create, Rename and Remove have done survives a crash after SyncDir.
+type Dir interface {
+	// Create makes a file. That there is one is an error.
+	Create(name string) (File, error)
+	// Open opens a file to be read.
+	Open(name string) (Reader, error)
+	// Rename gives a file another name, in place of what has that name.
+	Rename(from, to string) error
+	Remove(name string) error
+	// List returns the names of all files.
+	List() (names []string, err error)
+	SyncDir() error
+}
+
+// File is a file that is being written. What was written survives a crash after Sync.
+type File interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+// Reader is a file that is read, in parts at once or from its beginning on.
+type Reader interface {
+	io.Reader
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}
+
+// ErrInUse is that another process has locked the directory.
+var ErrInUse = errors.New("disk: another process uses the directory")
+
+const lockName = "LOCK"
+
+// OS is a directory of the operating system, locked against other processes.
+type OS struct {
+	path string
+	lock *os.File
+}
+
+// OpenOS makes the directory if there is none, and locks it until Close. The lock ends with the process.
+func OpenOS(path string) (*OS, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = lock.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, ErrInUse
+		}
+		return nil, fmt.Errorf("disk: lock %s: %w", lock.Name(), err)
+	}
+	return &OS{path, lock}, nil
+}
+
+// Close lets others at the directory.
+func (d *OS) Close() error { return d.lock.Close() }
+
+// Create implements Dir.
+func (d *OS) Create(name string) (File, error) {
+	return os.OpenFile(d.at(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+}
+
+// Open implements Dir.
+func (d *OS) Open(name string) (Reader, error) {
+	f, err := os.Open(d.at(name))
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return sized{f, info.Size()}, nil
+}
+
+type sized struct {
+	*os.File
+	size int64
+}
+
+func (s sized) Size() int64 { return s.size }
+
+// Rename implements Dir.
+func (d *OS) Rename(from, to string) error { return os.Rename(d.at(from), d.at(to)) }
+
+// Remove implements Dir.
+func (d *OS) Remove(name string) error { return os.Remove(d.at(name)) }
+
+// List implements Dir.
+func (d *OS) List() (names []string, err error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() && e.Name() != lockName {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// SyncDir implements Dir.
+func (d *OS) SyncDir() error {
+	f, err := os.Open(d.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	return f.Sync()
+}
+
+func (d *OS) at(name string) string { return filepath.Join(d.path, name) }
