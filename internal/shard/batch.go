@@ -170,7 +170,7 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
 	newTATNs, r := q.Limit.Throttle(tatNs, nowNs, q.Quantity)
 	if newTATNs != tatNs {
 		if b != nil && newTATNs > nowNs {
-			b.setTAT(slot, newTATNs)
+			sh.tableOf(k).changeTAT(k.hash, b, slot, newTATNs)
 		} else if !sh.setLocked(k, &q.Key, b, slot, nowNs, newTATNs) {
 			q.Result, q.Err = funnel.Result{}, store.ErrFull
 			return

@@ -96,7 +96,13 @@ func (sh *shard) removeExpiredLocked(t *table, seg *segment, nowNs int64) (remov
 	if !t.hasExpired(seg, nowNs) {
 		return 0
 	}
-	removed = sh.removeLocked(t, seg, func(b *bucket, slot int) bool { return b.tatNs(slot) <= nowNs })
+	removed = sh.removeLocked(t, seg, func(b *bucket, slot int) bool {
+		if b.tatNs(slot) > nowNs {
+			return false
+		}
+		t.noteExpired(b, slot)
+		return true
+	})
 	sh.expired += uint64(removed)
 	return removed
 }

@@ -97,6 +97,7 @@ func (sh *shard) evictLocked(t *table, seg *segment, b *bucket, slot int, nowNs 
 	}
 	if b.tatNs(slot) <= nowNs {
 		sh.expired++
+		t.noteExpired(b, slot)
 	} else {
 		sh.evicted++
 	}

@@ -10,6 +10,7 @@ type segment struct {
 	depth     uint8 // how many leading bits its entries share
 	passed    bool  // a bucket has its overflow mark
 	holed     bool  // an entry was removed since the overflow marks were last exact
+	listed    bool  // see changes
 	evictions uint8 // and around again
 	arena     arena // of long keys
 

@@ -13,6 +13,9 @@ func (t *table) split(seg *segment, hash uint64) {
 	t.made++
 	t.deal(t.lift(seg), seg, seg, other)
 	t.squeeze(seg)
+	if seg.listed {
+		t.list(other)
+	}
 	for i := range span / 2 {
 		t.directory[first+span/2+i] = other
 	}
@@ -50,6 +53,10 @@ func (t *table) mergeUpTo(at uint64, most int) bool {
 	t.rebuild(seg)
 	t.deal(other, other, seg, seg)
 	t.chunks.giveChain(other.arena.first)
+	if other.listed {
+		other.clear()
+		t.list(seg)
+	}
 	t.atDepth[seg.depth] -= 2
 	seg.depth--
 	t.atDepth[seg.depth]++

@@ -18,11 +18,13 @@ import (
 // Store implements store.Store, store.Walker, store.Watcher, store.Transactor and store.Bounded. A Sweeper gives the memory of
 // expired keys back.
 type Store struct {
-	seed   maphash.Seed // secret, so that nobody can aim keys at one shard or segment
-	shift  uint8        // leaves those bits of a hash that choose the shard
-	shards []shard
-	budget budget
-	scans  sync.Pool // of *scanBuffer
+	seed    maphash.Seed // secret, so that nobody can aim keys at one shard or segment
+	shift   uint8        // leaves those bits of a hash that choose the shard
+	shards  []shard
+	budget  budget
+	flushes int       // guarded by all locks, each of which is enough to read it
+	told    int       // of flushes, those that Changes has told of
+	scans   sync.Pool // of *scanBuffer
 }
 
 // Many shards keep callers on many cores apart; few have more of a batch in each, so that what it misses in the
@@ -136,11 +138,14 @@ func (s *Store) unlockAll() {
 }
 
 func (s *Store) flushAllLocked() {
+	s.flushes++
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.watched.lostAll()
-		sh.inline.reset()
-		sh.long.reset()
+		for _, t := range sh.tables() {
+			t.changes.gone, t.changes.lost = nil, false
+			t.reset()
+		}
 		sh.settleLocked()
 	}
 }
@@ -222,7 +227,13 @@ func (sh *shard) flush(ctx context.Context, db uint16) {
 // flusher returns a visit that removes a database's entries from segments.
 func (sh *shard) flusher(db uint16) segmentVisit {
 	return func(t *table, seg *segment, _ uint64) {
-		sh.removeLocked(t, seg, func(b *bucket, slot int) bool { return t.dbAt(b, slot) == db })
+		sh.removeLocked(t, seg, func(b *bucket, slot int) bool {
+			if t.dbAt(b, slot) != db {
+				return false
+			}
+			t.noteGoneAt(b, slot)
+			return true
+		})
 	}
 }
 

@@ -26,6 +26,8 @@ type table struct {
 	alone     alone
 	joined    []byte            // a record that stands in two chunks; reused
 	atDepth   [maxDepth + 1]int // how many segments there are of each depth
+	tracked   bool              // changes are noted
+	changes   changes
 }
 
 // maxDepth is out of reach: 2^30 segments. Hashes are seeded, so nobody can aim keys at one segment. A key that
@@ -56,8 +58,11 @@ func (t *table) slots() int {
 	return inlineSlots
 }
 
-// reset empties the table.
-func (t *table) reset() { *t = table{seed: t.seed, skip: t.skip, long: t.long} }
+// reset empties the table. What is gone stays noted.
+func (t *table) reset() {
+	t.changes.segments = nil
+	*t = table{seed: t.seed, skip: t.skip, long: t.long, tracked: t.tracked, changes: t.changes}
+}
 
 // findInline returns the bucket and slot of a key that a table of inline keys may hold, or nil.
 func (t *table) findInline(k keyRef) (*bucket, int) {
@@ -123,11 +128,12 @@ func (t *table) set(k keyRef, key *store.Key, b *bucket, slot int, nowNs, tatNs 
 	switch {
 	case tatNs <= nowNs && b != nil:
 		seg := t.segmentOf(k.hash)
+		t.noteGone(key)
 		t.remove(seg, b, slot)
 		t.tidy(seg)
 	case tatNs <= nowNs:
 	case b != nil:
-		b.setTAT(slot, tatNs)
+		t.changeTAT(k.hash, b, slot, tatNs)
 	default:
 		t.insert(k, key, kindFunnel, tatNs)
 	}
@@ -182,6 +188,7 @@ func (t *table) add(seg *segment, k keyRef, key *store.Key, kind kind, tatNs int
 		t.count++
 		b, slot := t.place(seg, k.hash, tatNs)
 		b.setInline(slot, k.code|uint64(kind)<<kindShift, k.low, k.high)
+		t.noteNew(seg, b, slot)
 		return
 	}
 	if t.chunks.inUse() >= mostChunks {
@@ -196,6 +203,13 @@ func (t *table) add(seg *segment, k keyRef, key *store.Key, kind kind, tatNs int
 	}
 	b, slot := t.place(seg, k.hash, tatNs)
 	b.setLong(slot, k.place()|uint64(kind)<<laneKindShift, k.hash, locator)
+	t.noteNew(seg, b, slot)
+}
+
+func (t *table) noteNew(seg *segment, b *bucket, slot int) {
+	if t.tracked {
+		t.mark(seg, b, slot, markChanged)
+	}
 }
 
 // place finds a slot for an entry that is not there, and sets its TAT. A segment is never full.
@@ -359,6 +373,18 @@ func (t *table) recordBytesAt(b *bucket, slot int) int {
 	default:
 		return lengthOf(b.locator(slot))
 	}
+}
+
+// nameBytesAt returns how long the name of the key in a slot is.
+func (t *table) nameBytesAt(b *bucket, slot int) int {
+	n := t.recordBytesAt(b, slot)
+	switch {
+	case t.long && n > plainBytes:
+		n -= hashBytes
+	case !t.long && b.inlineCode(slot)&bitOtherDB != 0:
+		n -= 2
+	}
+	return n
 }
 
 // appendName appends the name of the key in a slot: no more than recordBytesAt.

@@ -100,6 +100,24 @@ type Bounded interface {
 	SetMaxBytes(maxBytes int64, policy Policy)
 }
 
+// Change is what has become of a key: the state that it has now. If its TAT is not after the time, it is gone.
+type Change struct {
+	Key     Key
+	TATNs   int64
+	Flushed bool // all keys of all databases are gone; there is no Key
+}
+
+// Tracker is a store that can tell what has changed in it.
+type Tracker interface {
+	// Track has changes noted from now on.
+	Track()
+	// Changes calls visit with what has changed since it was last called, in an order in which it can be done elsewhere to
+	// have the same. visit must not keep the name. Keys that were evicted, or expired as they were told of, are not told of
+	// again. complete is false if so many keys are gone that some of them were not told of. One call must end before another
+	// begins.
+	Changes(nowNs int64, visit func(c Change)) (complete bool)
+}
+
 // Watcher is a store that notices changes of keys.
 type Watcher interface {
 	// Watch begins to watch keys. It does not keep their names.

@@ -1,0 +1,158 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"cellserver/internal/store"
+)
+
+// replica is what Changes has told of a store.
+type replica map[id]int64
+
+func (r replica) follow(s *Store, nowNs int64) (complete bool) {
+	return s.Changes(nowNs, func(c store.Change) {
+		switch {
+		case c.Flushed:
+			clear(r)
+		case c.TATNs <= nowNs:
+			delete(r, idOf(c.Key))
+		default:
+			r[idOf(c.Key)] = c.TATNs
+		}
+	})
+}
+
+// TestChangesMakeTheSame: whatever happens to a store, who does what Changes tells has the same keys, in the same states.
+func TestChangesMakeTheSame(t *testing.T) {
+	for name, nameBytes := range map[string]func(i int) int{
+		"short": func(int) int { return 9 },
+		"long":  func(i int) int { return 17 + i%300 },
+		"mixed": func(i int) int { return []int{9, 12, 20, 36, 127, 128, 129, 1000, arenaKeyBytes, arenaKeyBytes + 1}[i*7%10] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const keys = 3000
+			s, r, l := newStore(2), replica{}, limit(t, 10, 1, 5)
+			s.Track()
+			rng := rand.New(rand.NewPCG(1, uint64(len(name))))
+			k := func() store.Key {
+				i := rng.IntN(keys)
+				return key(uint16(i%3), fmt.Sprintf("%0*d", nameBytes(i), i))
+			}
+			now, sweeper := t0, NewSweeper(s)
+			for i := range 60_000 {
+				now += rng.Int64N(sec / 500)
+				switch n := rng.IntN(3000); {
+				case n < 2000:
+					one(s, now, k(), l, 1+rng.Int64N(3))
+				case n < 2500:
+					one(s, now, k(), l, -1-rng.Int64N(3))
+				case n < 2900:
+					if _, err := s.Delete(now, []store.Key{k()}); err != nil {
+						t.Fatal(err)
+					}
+				case n < 2990:
+					sweeper.Step(now)
+				case n < 2992:
+					s.Flush(context.Background(), uint16(rng.IntN(3)))
+				case n < 2993:
+					s.FlushAll()
+				}
+				if i%97 == 0 {
+					r.check(t, s, now)
+				}
+			}
+			for range 5 {
+				now += 30 * sec
+				sweepOnce(s, now)
+			}
+			r.check(t, s, now)
+		})
+	}
+}
+
+func (r replica) check(t *testing.T, s *Store, nowNs int64) {
+	t.Helper()
+	anew := !r.follow(s, nowNs) // as who is told so must begin
+	if anew {
+		clear(r)
+	}
+	live := 0
+	for db := range uint16(3) {
+		for cursor, more := uint64(0), true; more; more = cursor != 0 {
+			cursor = s.Scan(nowNs, db, cursor, 1000, func(k store.Key, tatNs int64) {
+				if anew {
+					r[idOf(k)] = tatNs
+				}
+				if live++; r[idOf(k)] != tatNs {
+					t.Fatalf("%.30q in %d has TAT %d, and %d was told", k.Name, k.DB, tatNs, r[idOf(k)])
+				}
+			})
+		}
+	}
+	for name, tatNs := range r {
+		if tatNs <= nowNs {
+			delete(r, name)
+		}
+	}
+	if live != len(r) {
+		t.Fatalf("%d keys live, %d were told of", live, len(r))
+	}
+}
+
+// TestManyAreGone: what is not remembered is said not to be.
+func TestManyAreGone(t *testing.T) {
+	s, r := newStore(1), replica{}
+	s.Track()
+	const n = 2 * 2 * goneBytes / 100
+	name := func(i int) store.Key { return key(0, fmt.Sprint(strings.Repeat("x", 100), i)) }
+	for i := range n {
+		put(t, s, t0, name(i), 60)
+	}
+	r.check(t, s, t0)
+	for i := range n {
+		remove(s, t0, name(i))
+	}
+	if r.follow(s, t0) {
+		t.Error("all was told, of more than is remembered")
+	}
+	for i := range n / 10 {
+		put(t, s, t0, name(i), 60)
+		remove(s, t0, name(i))
+	}
+	if !r.follow(s, t0) {
+		t.Error("not all was told, of a few")
+	}
+}
+
+// TestExpiredSooner: a key whose TAT goes back, and that then expires before anybody asks, is told to be gone, or what was told
+// before would bring it back.
+func TestExpiredSooner(t *testing.T) {
+	for _, name := range []string{"short", strings.Repeat("long", 10)} {
+		for how, expire := range map[string]func(s *Store){
+			"swept":       func(s *Store) { sweepOnce(s, t0+15*sec) },
+			"still there": func(*Store) {},
+			"evicted": func(s *Store) {
+				s.SetMaxBytes(1, store.VolatileTTL)
+				for i := range 1000 {
+					put(t, s, t0+15*sec, key(0, fmt.Sprintf("%0*d", len(name), i)), 60)
+				}
+			},
+		} {
+			s, r, l := newStore(1), replica{}, limit(t, 100, 1, 1)
+			s.Track()
+			k := key(0, name)
+			one(s, t0, k, l, 90)
+			r.follow(s, t0)
+			one(s, t0, k, l, -80)
+			expire(s)
+			r.follow(s, t0+15*sec)
+			if tatNs := r[idOf(k)]; tatNs > t0+15*sec {
+				t.Errorf("%s, %s: it is told to live for %d s", name, how, (tatNs-t0)/sec-15)
+			}
+		}
+	}
+}
