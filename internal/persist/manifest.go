@@ -1,0 +1,126 @@
+package persist
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"strings"
+
+	"cellserver/internal/persist/disk"
+)
+
+// The manifest says which files there are that count. It is text, so that an operator can read it:
+//
+//	cellserver data, format 1
+//	snapshot 5 81234
+//	log 5 1000 5000
+//	log 6 1017
+//	crc32c 1a2b3c4d
+//
+// A line of a file has its number, for a log the sequence of its first frame, and the file's length unless it is the last log,
+// which is being written. A log begins no later than the snapshot of its number, so the state is the snapshot with the logs
+// done after it, in their order. Without a snapshot the logs are all there ever was.
+type manifest struct {
+	snapshot fileEntry // of the number 0 for none
+	logs     []fileEntry
+}
+
+type fileEntry struct {
+	number   uint64
+	sequence uint64 // of a log's first frame
+	bytes    int64  // -1 for a log that is being written
+}
+
+const (
+	manifestName    = "MANIFEST"
+	newManifestName = "MANIFEST.new"
+	maxManifest     = 64 << 10
+)
+
+func logName(number uint64) string { return fmt.Sprintf("log-%08d", number) }
+
+func snapshotName(number uint64) string { return fmt.Sprintf("snapshot-%08d", number) }
+
+func (m *manifest) text() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "cellserver data, format %d\n", format)
+	if m.snapshot.number != 0 {
+		fmt.Fprintf(&b, "snapshot %d %d\n", m.snapshot.number, m.snapshot.bytes)
+	}
+	for _, l := range m.logs {
+		if l.bytes < 0 {
+			fmt.Fprintf(&b, "log %d %d\n", l.number, l.sequence)
+		} else {
+			fmt.Fprintf(&b, "log %d %d %d\n", l.number, l.sequence, l.bytes)
+		}
+	}
+	fmt.Fprintf(&b, "crc32c %08x\n", crc32.Checksum(b.Bytes(), castagnoli))
+	return b.Bytes()
+}
+
+func parseManifest(text []byte) (m manifest, err error) {
+	damaged := fmt.Errorf("%w: %s", ErrDamaged, manifestName)
+	var version int
+	if n, _ := fmt.Sscanf(string(text), "cellserver data, format %d\n", &version); n == 1 && version > format {
+		return manifest{}, fmt.Errorf("%w: %s: %d", ErrNewer, manifestName, version)
+	}
+	for line := range strings.Lines(string(text)) {
+		var f fileEntry
+		switch {
+		case strings.HasPrefix(line, "snapshot "):
+			_, err = fmt.Sscanf(line, "snapshot %d %d\n", &f.number, &f.bytes)
+			m.snapshot = f
+		case strings.HasPrefix(line, "log "):
+			if _, err = fmt.Sscanf(line, "log %d %d %d\n", &f.number, &f.sequence, &f.bytes); err != nil {
+				f.bytes = -1
+				_, err = fmt.Sscanf(line, "log %d %d\n", &f.number, &f.sequence)
+			}
+			m.logs = append(m.logs, f)
+		}
+		if err != nil {
+			return manifest{}, damaged
+		}
+	}
+	// What is written again the same has the right checksum, and nothing that was not understood.
+	if !bytes.Equal(m.text(), text) {
+		return manifest{}, damaged
+	}
+	return m, nil
+}
+
+// readManifest returns fs.ErrNotExist if there is none.
+func readManifest(dir disk.Dir) (manifest, error) {
+	f, err := dir.Open(manifestName)
+	if err != nil {
+		return manifest{}, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxManifest))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return manifest{}, err
+	}
+	return parseManifest(text)
+}
+
+// write replaces the manifest. Whatever happens, the old one or the new one is there.
+func (m *manifest) write(dir disk.Dir) error {
+	if err := dir.Remove(newManifestName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := dir.Create(newManifestName)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(m.text()); err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := dir.Rename(newManifestName, manifestName); err != nil {
+		return err
+	}
+	return dir.SyncDir()
+}
