@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"encoding/binary"
 
 	"cellserver/internal/store"
@@ -135,6 +136,50 @@ func (s *Store) Changes(nowNs int64, visit func(c store.Change)) (complete bool)
 	return complete
 }
 
+// States implements store.Tracker. It looks at one segment under one lock at a time.
+func (s *Store) States(ctx context.Context, nowNs int64, visit func(c store.Change)) {
+	g := gather{store: s, nowNs: nowNs, visit: visit}
+	for i := range s.shards {
+		for _, t := range s.shards[i].tables() {
+			for at, more := uint64(0), true; more && ctx.Err() == nil; {
+				at, more = g.statesAt(&s.shards[i], t, at)
+				g.tell()
+			}
+		}
+	}
+}
+
+// statesAt copies the states in the segment at a prefix, and returns the prefix of the one after it.
+func (g *gather) statesAt(sh *shard, t *table, at uint64) (next uint64, more bool) {
+	g.clear()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if t.count == 0 {
+		return 0, false
+	}
+	seg, next := t.segmentAfter(at)
+	t.each(seg, func(b *bucket, slot int) {
+		if b.tatNs(slot) > g.nowNs {
+			g.copy(t, b, slot)
+		}
+	})
+	return next, next != 0
+}
+
+// Restore implements store.Tracker.
+func (s *Store) Restore(nowNs int64, c store.Change) {
+	if c.Flushed {
+		s.FlushAll()
+		return
+	}
+	k := s.ref(&c.Key)
+	sh := s.shardOf(k.hash)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	b, slot := sh.find(k, &c.Key)
+	sh.setLocked(k, &c.Key, b, slot, nowNs, c.TATNs)
+}
+
 // gather is what is copied under a shard's lock, to be told without it.
 type gather struct {
 	store   *Store
@@ -150,7 +195,7 @@ type gather struct {
 // some gathers from a shard: all that is gone, and then the states of the entries in a few segments. Nothing that is gone at
 // that moment has a state then, and what has a state and is gone later is told to be gone later.
 func (g *gather) some(sh *shard) (more, lost bool) {
-	g.flushed, g.gone, g.names, g.states, g.dbs = false, g.gone[:0], g.names[:0], g.states[:0], g.dbs[:0]
+	g.clear()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if n := g.store.flushes; n != g.store.told { // flushes need all locks
@@ -185,11 +230,19 @@ func (g *gather) segment(t *table, seg *segment) {
 		live, lowered := b.tatNs(slot) > g.nowNs, t.isMarked(b, slot, markLowered)
 		b[0] &^= markMask << t.markShift(slot)
 		if live || lowered { // or it has expired, and so has what was told of it before
-			g.names = t.appendName(g.names, b, slot)
-			g.states = append(g.states, scanKey{end: len(g.names), tatNs: b.tatNs(slot)})
-			g.dbs = append(g.dbs, t.dbAt(b, slot))
+			g.copy(t, b, slot)
 		}
 	})
+}
+
+func (g *gather) clear() {
+	g.flushed, g.gone, g.names, g.states, g.dbs = false, g.gone[:0], g.names[:0], g.states[:0], g.dbs[:0]
+}
+
+func (g *gather) copy(t *table, b *bucket, slot int) {
+	g.names = t.appendName(g.names, b, slot)
+	g.states = append(g.states, scanKey{end: len(g.names), tatNs: b.tatNs(slot)})
+	g.dbs = append(g.dbs, t.dbAt(b, slot))
 }
 
 func (g *gather) tell() {

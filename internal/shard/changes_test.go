@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"cellserver/internal/store"
@@ -31,7 +33,9 @@ func TestChangesMakeTheSame(t *testing.T) {
 	for name, nameBytes := range map[string]func(i int) int{
 		"short": func(int) int { return 9 },
 		"long":  func(i int) int { return 17 + i%300 },
-		"mixed": func(i int) int { return []int{9, 12, 20, 36, 127, 128, 129, 1000, arenaKeyBytes, arenaKeyBytes + 1}[i*7%10] },
+		"mixed": func(i int) int {
+			return []int{9, 12, 20, 36, 127, 128, 129, 1000, arenaKeyBytes, arenaKeyBytes + 1}[i*7%10]
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const keys = 3000
@@ -154,5 +158,50 @@ func TestExpiredSooner(t *testing.T) {
 				t.Errorf("%s, %s: it is told to live for %d s", name, how, (tatNs-t0)/sec-15)
 			}
 		}
+	}
+}
+
+// TestFuzzyStates: states that are told while others change them, and then what has changed, make the same elsewhere.
+func TestFuzzyStates(t *testing.T) {
+	const keys = 20_000
+	s, l := newStore(2), limit(t, 10, 1, 5)
+	s.Track()
+	k := func(i int) store.Key { return key(uint16(i%3), fmt.Sprintf("%0*d", 5+i%40, i)) }
+	var done atomic.Bool
+	var wait sync.WaitGroup
+	for i := range keys {
+		one(s, t0, k(i), l, 1)
+	}
+	wait.Go(func() {
+		rng := rand.New(rand.NewPCG(1, 2))
+		for !done.Load() {
+			switch i := rng.IntN(2 * keys); rng.IntN(3) {
+			case 0:
+				one(s, t0, k(i), l, 1)
+			case 1:
+				one(s, t0, k(i), l, -1)
+			default:
+				remove(s, t0, k(i))
+			}
+		}
+	})
+	r := replica{}
+	r.follow(s, t0)
+	s.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.TATNs })
+	complete := r.follow(s, t0)
+	done.Store(true)
+	wait.Wait()
+	complete = r.follow(s, t0) && complete
+	if complete {
+		r.check(t, s, t0)
+	}
+	other := newStore(3)
+	s.States(t.Context(), t0, func(c store.Change) { other.Restore(t0, c) })
+	r = replica{}
+	other.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.TATNs })
+	r.check(t, s, t0)
+	other.Restore(t0, store.Change{Flushed: true})
+	if n := statsOf(other).Keys; n != 0 {
+		t.Errorf("%d keys are left of a flushed store", n)
 	}
 }

@@ -116,6 +116,11 @@ type Tracker interface {
 	// again. complete is false if so many keys are gone that some of them were not told of. One call must end before another
 	// begins.
 	Changes(nowNs int64, visit func(c Change)) (complete bool)
+	// States calls visit with all live keys, unless ctx ends first. What changes meanwhile may be told of as it was or as it
+	// is, or twice; who does what Changes tells from then on has all as it is.
+	States(ctx context.Context, nowNs int64, visit func(c Change))
+	// Restore does what was told of a key.
+	Restore(nowNs int64, c Change)
 }
 
 // Watcher is a store that notices changes of keys.
