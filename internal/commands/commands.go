@@ -21,6 +21,7 @@ import (
 	"cellserver/internal/memory"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/persist"
 	"cellserver/internal/resp"
 	"cellserver/internal/session"
 	"cellserver/internal/store"
@@ -45,7 +46,8 @@ type Config struct {
 	BackgroundThreads int         // how many long commands, and how many scripts, run at once
 	Version           string      // of this server
 	Settings          []admin.Setting
-	Memory            *memory.Bound // nil for none
+	Memory            *memory.Bound   // nil for none
+	Keeper            *persist.Keeper // nil where nothing is kept on a disk
 	Thresholds        admin.Thresholds
 	Connections       func() admin.Connections
 	Shutdown          func()                 // begins a graceful shutdown

@@ -41,7 +41,7 @@ func (c Connection) AfterPause(d time.Duration, err error) error {
 	}); refused != nil {
 		return refused
 	}
-	c.s.pending.penalty = true
+	c.s.pending.stays = true
 	return nil
 }
 

@@ -135,3 +135,18 @@ func (c Call) HoldsKeys() bool { return c.s.role != outer }
 func (c Call) After(d time.Duration, done func(c Call) error) error {
 	return c.s.after(d, func(s *Session) error { return done(Call{s: s}) })
 }
+
+// Until replies when what begin has begun calls finish, which it may do from any goroutine, or when a time other than 0 has
+// passed. A client that sends no more is replied to, too. EXEC and scripts refuse it: others would wait.
+func (c Call) Until(begin func(finish func()), atMost time.Duration, done func(c Call) error) error {
+	if c.s.inner != nil {
+		return reply.ErrNotInMulti
+	}
+	p := c.s.waitForTask(func(s *Session) error { return done(Call{s: s}) })
+	p.stays = true
+	if atMost > 0 {
+		p.After(atMost)
+	}
+	begin(p.Finish)
+	return nil
+}

@@ -26,7 +26,7 @@ type pending struct {
 	handlerNs        int64            // that the handler took
 	workNs           int64            // that the rest took
 	muted            bool             // its reply is not wanted
-	penalty          bool             // its time passes even if the client sends no more, or that would make guessing faster
+	stays            bool             // it is waited for even if the client sends no more: a pause would be no penalty otherwise
 	finish           func(*Session) error
 	// later is what the store has still to answer, and answered replies to that.
 	later    *decide.Later
@@ -51,7 +51,7 @@ func (s *Session) waitForTask(finish func(*Session) error) *pending {
 
 // hungUp cancels what only waits and, where the client is gone, what runs. A batch that is with the store is decided.
 func (p *pending) hungUp(h peer.Hangup) {
-	if p.later != nil || p.penalty && h == peer.HalfClosed {
+	if p.later != nil || p.stays && h == peer.HalfClosed {
 		return
 	}
 	if !p.Cancel() && h == peer.Reset {
