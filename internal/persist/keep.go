@@ -44,7 +44,7 @@ type keeping struct {
 }
 
 // keep keeps what changes until ctx ends.
-func (k *Keeper) keep(ctx context.Context, l loaded) error {
+func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 	r := &keeping{Keeper: k, stands: l.manifest, next: l.next, aside: len(l.damage) > 0, backoff: leastRetry}
 	if k.config.Loaded != nil {
 		offsetNs := k.config.Loaded(l.next.clockNs)
@@ -53,6 +53,7 @@ func (k *Keeper) keep(ctx context.Context, l loaded) error {
 	k.config.Store.Track(k.wake)
 	r.begin(l)
 	k.ready(l)
+	ready()
 	ticker := time.NewTicker(r.interval())
 	defer ticker.Stop()
 	for {

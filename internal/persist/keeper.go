@@ -128,14 +128,14 @@ func (k *Keeper) wake() {
 	}
 }
 
-// Run loads what was kept, and keeps what changes until ctx ends and all of it is on the disk.
-func (k *Keeper) Run(ctx context.Context) error {
+// Run loads what was kept, calls ready, and keeps what changes until ctx ends and all of it is on the disk.
+func (k *Keeper) Run(ctx context.Context, ready func()) error {
 	defer k.end()
 	l, err := k.restore(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	return k.keep(ctx, l)
+	return k.keep(ctx, l, ready)
 }
 
 // end answers those who wait for a snapshot. Those who wait for a sync are not: nobody may be told that something is on a
