@@ -39,8 +39,8 @@ func adminRows() []*Command {
 				{Name: "force", Type: "pure-token", Token: "FORCE", Optional: true},
 				{Name: "abort", Type: "pure-token", Token: "ABORT", Optional: true},
 			},
-			Differs: "It loses nothing in any case: with --data-dir all that has changed is kept by the end, also with NOSAVE. SAVE has a snapshot written first; " +
-				"without --data-dir it is an error, and only FORCE shuts down then. There is nothing to ABORT.",
+			Differs: "With --data-dir nothing is lost in any case, also with NOSAVE. SAVE has a snapshot written first; if that fails, and without " +
+				"--data-dir, it is an error, and the server goes on, unless FORCE is given. There is never anything to ABORT.",
 		},
 		{
 			Name: "slaveof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
