@@ -66,10 +66,10 @@ func (o *options) checkDurability() error {
 // durabilitySettings are Redis's, by what the flags come to, and the flags.
 func (o *options) durabilitySettings() []admin.Setting {
 	appendFsync := "everysec"
-	switch time.Duration(o.syncInterval) {
-	case 0:
+	switch interval := time.Duration(o.syncInterval); {
+	case interval == 0:
 		appendFsync = "always"
-	case persist.NoSync:
+	case interval == persist.NoSync:
 		appendFsync = "no"
 	}
 	dir := o.dataDir

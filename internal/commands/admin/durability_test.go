@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"errors"
-	"io"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -186,7 +185,7 @@ func TestShutdownSave(t *testing.T) {
 // TestShutdownSaveOfNothing: without a directory it takes FORCE, and while the server loads there is nothing to save.
 func TestShutdownSaveOfNothing(t *testing.T) {
 	loading := func(c *commands.Config) {
-		c.Keeper = persist.New(persist.Config{Dir: disktest.New(), Store: c.Store.(persist.Store), Now: c.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		c.Keeper = persist.New(persist.Config{Dir: disktest.New(), Store: c.Store.(persist.Store), Now: c.Now, Log: slog.New(slog.DiscardHandler)})
 	}
 	memoryOnly := func(*commands.Config) {}
 	for _, tt := range []struct {
@@ -255,7 +254,7 @@ func TestFault(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 		for name, want := range map[string]string{
-			"aof_last_write_status": "err", "cell_disk_status": "err", "cell_disk_faults": "1", "cell_disk_fault_since": "1700000005",
+			"aof_last_write_status": "err", "rdb_last_bgsave_status": "err", "cell_disk_status": "err", "cell_disk_faults": "1", "cell_disk_fault_since": "1700000005",
 			"cell_disk_fault": "no\\r\\nspace",
 		} {
 			if got := field(t, s, "persistence", name); got != want {
