@@ -28,6 +28,8 @@ import (
 	"cellserver/internal/metrics"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/persist"
+	"cellserver/internal/persist/disk"
 	"cellserver/internal/resp"
 	"cellserver/internal/server"
 	"cellserver/internal/shard"
@@ -92,6 +94,9 @@ type app struct {
 	now       func() int64 // the clock's
 	store     *shard.Store
 	memory    *memory.Bound
+	dir       *disk.OS        // nil without --data-dir
+	keeper    *persist.Keeper // of the directory
+	keepErr   error           // why it has not kept all, once the parts have ended
 	access    *access
 	engine    *commands.Engine
 	server    *server.Server
@@ -109,6 +114,9 @@ func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Wri
 		access: newAccess(o, cat),
 	}
 	a.memory = o.boundMemory(a.store, log)
+	if err := a.openDataDir(); err != nil {
+		return nil, err
+	}
 	a.setNotReady("starting")
 	engine, err := commands.NewEngine(commands.Config{
 		Store:             a.store,
@@ -127,6 +135,7 @@ func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Wri
 		Version:           version,
 		Settings:          a.settings(),
 		Memory:            a.memory,
+		Keeper:            a.keeper,
 		Thresholds:        o.thresholds,
 		Connections:       a.connections,
 		Shutdown:          func() { a.stop() },
@@ -246,9 +255,7 @@ func (a *app) run(ctx context.Context) error {
 	a.parts.run("the prober", func() { a.prober.run(ctx) })
 	a.parts.run("the watchdog", func() { a.feedWatchdog(background) })
 
-	a.setNotReady("")
-	a.logReady()
-	a.notifyReady()
+	a.keep(background, start)
 	<-ctx.Done()
 	a.setNotReady("shutting down")
 	err := a.end(endBackground)
