@@ -52,6 +52,10 @@ func TestChangesMakeTheSame(t *testing.T) {
 				switch n := rng.IntN(3000); {
 				case n < 2000:
 					one(s, now, k(), l, 1+rng.Int64N(3))
+				case n < 2050:
+					if _, _, err := s.SetIf(now, k(), now+rng.Int64N(50*sec), store.Always); err != nil {
+						t.Fatal(err)
+					}
 				case n < 2500:
 					one(s, now, k(), l, -1-rng.Int64N(3))
 				case n < 2900:
@@ -196,11 +200,11 @@ func TestFuzzyStates(t *testing.T) {
 		r.check(t, s, t0)
 	}
 	other := newStore(3)
-	s.States(t.Context(), t0, func(c store.Change) { other.Restore(t0, 0, 1, c) })
+	s.States(t.Context(), t0, func(c store.Change) { other.Restore(t0, 0, 1, []store.Change{c}) })
 	r = replica{}
 	other.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.TATNs })
 	r.check(t, s, t0)
-	other.Restore(t0, 0, 1, store.Change{Flushed: true})
+	other.Restore(t0, 0, 1, []store.Change{{Flushed: true}})
 	if n := statsOf(other).Keys; n != 0 {
 		t.Errorf("%d keys are left of a flushed store", n)
 	}

@@ -48,7 +48,23 @@ type Keys interface {
 	TAT(nowNs int64, key Key) (tatNs int64, ok bool, err error)
 	// Delete removes keys as one step and returns how many were live; a key that is named twice counts once.
 	Delete(nowNs int64, keys []Key) (deleted int, err error)
+	// SetIf makes a TAT a key's state if its condition holds, in one step, and returns what TAT would have returned before.
+	// Where that would make a key beyond the store's bound, err is ErrFull and nothing has changed.
+	SetIf(nowNs int64, key Key, tatNs int64, when Condition) (foundNs int64, found bool, err error)
 }
+
+// Condition says whether SetIf writes, by whether there is a key.
+type Condition uint8
+
+// The conditions:
+const (
+	Always Condition = iota
+	IfAbsent
+	IfFound
+)
+
+// Holds reports whether the condition lets a key be written.
+func (c Condition) Holds(found bool) bool { return c == Always || (c == IfFound) == found }
 
 // Store keeps the states of keys. What it can do beyond Keys it says by being a Walker, a Watcher or a Transactor,
 // too; a command that needs what the store lacks is refused.
@@ -124,9 +140,9 @@ type Tracker interface {
 	// States calls visit with all live keys, unless ctx ends first. What changes meanwhile may be told of as it was or as it
 	// is, or twice; who does what Changes tells from then on has all as it is.
 	States(ctx context.Context, nowNs int64, visit func(c Change))
-	// Restore does what was told of a key, if that is in one of so many parts of the store: all of them do it to have it done,
-	// each in the order in which it was told.
-	Restore(nowNs int64, part, parts int, c Change)
+	// Restore does what was told of those keys that are in one of so many parts of the store: what was told is done when it
+	// was given to all of them, to each in the order in which it was told.
+	Restore(nowNs int64, part, parts int, changes []Change)
 	// Freeze has requests refused by ErrFrozen that would change a key, or has them executed again.
 	Freeze(frozen bool)
 }
