@@ -22,6 +22,10 @@ const (
 	defaultSyncInterval = syncInterval(time.Second)
 	leastSyncInterval   = 10 * time.Millisecond
 	mostSyncInterval    = time.Hour
+
+	// For so long a start waits for another process to leave the directory.
+	lockTries = 20
+	lockPause = 100 * time.Millisecond
 )
 
 // Set implements pflag.Value.
@@ -94,6 +98,10 @@ func (a *app) openDataDir() error {
 		return nil
 	}
 	dir, err := disk.OpenOS(o.dataDir)
+	for tries := 0; errors.Is(err, disk.ErrInUse) && tries < lockTries; tries++ {
+		time.Sleep(lockPause) // the server before this one may be about to end
+		dir, err = disk.OpenOS(o.dataDir)
+	}
 	switch {
 	case errors.Is(err, disk.ErrInUse):
 		return fmt.Errorf("--data-dir: another process uses %s; end that, or choose another directory", o.dataDir)
