@@ -1,8 +1,9 @@
 package persist
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -253,7 +254,7 @@ func (r *keeping) finish() error {
 		r.write(r.config.Now(), true)
 	}
 	if !r.sound {
-		return errors.Join(errors.New("persist: the latest changes are not on the disk"), r.Status().Fault)
+		return fmt.Errorf("persist: the latest changes are not on the disk: %w", cmp.Or(r.Status().Fault, ErrEnded))
 	}
 	waiting := r.takeWaiting()
 	for _, done := range waiting {

@@ -115,13 +115,17 @@ func (r *keeping) endSnapshot(end snapshotEnd) {
 	s := r.snapshot
 	r.snapshot = nil
 	err := end.err
+	if errors.Is(err, context.Canceled) {
+		err = ErrEnded
+	}
 	left := r.log == nil || r.log.number() != s.number // since it was begun
 	switch {
-	case err == nil && left:
+	case left:
 		err = ErrEnded
+		_ = removeIfThere(r.config.Dir, snapshotName(s.number)) // it takes room, and nothing names it
 	case err == nil:
 		err = r.adopt(s, end.bytes)
-	case s.anew && !left:
+	case s.anew:
 		r.fail(err)
 	default:
 		_ = removeIfThere(r.config.Dir, snapshotName(s.number)) // it takes room, and nothing names it
@@ -135,7 +139,7 @@ func (r *keeping) endSnapshot(end snapshotEnd) {
 			st.SnapshotBytes, st.WrittenBytes = end.bytes, st.WrittenBytes+uint64(end.bytes)
 		}
 	})
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil && !errors.Is(err, ErrEnded) {
 		r.config.Log.Error("cannot write a snapshot", "error", err)
 	}
 	for _, done := range s.saves {

@@ -27,8 +27,21 @@ func (s *Session) mayUseStore(c *catalog.Command) error {
 // unsynced is replies that tell of changes which are not on the disk yet.
 type unsynced struct {
 	synced  atomic.Bool
+	conn    atomic.Pointer[peer.Conn] // nil once the client has gone: whoever syncs keeps nothing else of it
 	replies []byte
 	status  peer.Status // of the Feed that they are from
+}
+
+func (u *unsynced) sync() {
+	u.synced.Store(true)
+	if conn := u.conn.Load(); conn != nil {
+		(*conn).Wake()
+	}
+}
+
+func (u *unsynced) abandon() {
+	u.conn.Store(nil)
+	u.replies = nil
 }
 
 // confirm keeps the replies behind a place back, if they tell of a change, until that is on the disk.
@@ -43,10 +56,8 @@ func (s *Session) confirm(from int) {
 	s.w.Buf = s.w.Buf[:from]
 	s.unsynced, s.status = u, peer.Waiting
 	s.client.Hold(clients.Unsynced, len(u.replies))
-	k.Sync(func() {
-		u.synced.Store(true)
-		s.client.Conn.Wake()
-	})
+	u.conn.Store(&s.client.Conn)
+	k.Sync(u.sync)
 }
 
 // release replies what was kept back. It is false while that must wait, and where nothing is to come behind it.

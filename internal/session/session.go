@@ -103,7 +103,10 @@ func (s *Session) Close() {
 		s.pending.abandon() // before its watch ends: see execution.execute
 		s.pending = nil     // or what it waits for would stay for as long as something may wake it
 	}
-	s.unsynced = nil
+	if s.unsynced != nil {
+		s.unsynced.abandon()
+		s.unsynced = nil
+	}
 	s.unwatch()
 	if s.monitor != nil {
 		s.engine.config.Records.Monitors.Abandon(s.monitor)
