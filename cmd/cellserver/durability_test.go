@@ -9,6 +9,14 @@ import (
 	"cellserver/internal/killtest"
 )
 
+// startKeeping starts a server with a data directory, and waits until it has loaded that.
+func startKeeping(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	p := startServer(t, append([]string{"--data-dir", dir}, args...)...)
+	p.Eventually(t, startTimeout, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
+	return p
+}
+
 // killLoad is the load of the tests that kill a server.
 func killLoad(eachReply bool) *killtest.Load {
 	return killtest.New(killtest.Config{Clients: 6, Keys: 2000, EachReply: eachReply, Seed: rand.Uint64()})
@@ -59,5 +67,105 @@ func TestLoadNoticesLosses(t *testing.T) {
 	found, err := load.Check(t.Context(), startServer(t).addr)
 	if err != nil || len(found.Wrong) < found.Keys/2 {
 		t.Errorf("%d of %d keys are lost: %v", len(found.Wrong), found.Keys, err)
+	}
+}
+
+// TestKills kills a server at random moments under load. No key is older than the last sync that was confirmed, and none has
+// what nobody asked for. With an interval of 0 nothing is lost that was confirmed.
+func TestKills(t *testing.T) {
+	t.Parallel()
+	kills := 10
+	if testing.Short() {
+		kills = 2
+	}
+	for _, interval := range []string{"1s", "0"} {
+		t.Run(interval, func(t *testing.T) {
+			t.Parallel()
+			dir, load := t.TempDir(), killLoad(interval == "0")
+			var sum killtest.Found
+			for round := range kills {
+				p := startKeeping(t, dir, "--fsync-interval", interval)
+				found := checkLoad(t, load, p)
+				t.Logf("kill %d: %d calls to be kept, %d later ones; of %d keys %d have one of these", round, found.Confirmed, found.Unsure, found.Keys, found.Survived)
+				sum.Confirmed += found.Confirmed
+				run := load.Begin(t.Context(), p.addr)
+				time.Sleep(rand.N(2500 * time.Millisecond))
+				endLoad(t, run, p, syscall.SIGKILL)
+				if rand.N(2) == 0 {
+					killAtStart(t, dir, interval)
+				}
+				if t.Failed() {
+					return
+				}
+			}
+			found := checkLoad(t, load, startKeeping(t, dir, "--fsync-interval", interval))
+			if sum.Confirmed += found.Confirmed; sum.Confirmed == 0 {
+				t.Error("nothing was confirmed")
+			}
+		})
+	}
+}
+
+// killAtStart kills a server while it starts: while it loads, or when it begins a log, or later.
+func killAtStart(t *testing.T, dir, interval string) {
+	t.Helper()
+	p := startProcess(t, programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--data-dir", dir, "--fsync-interval", interval))
+	time.Sleep(rand.N(200 * time.Millisecond))
+	p.Stop(t, syscall.SIGKILL)
+}
+
+// TestSIGTERMLosesNothing: what was answered is there after the next start, also if a snapshot was being written.
+func TestSIGTERMLosesNothing(t *testing.T) {
+	t.Parallel()
+	for _, interval := range []string{"1s", "no", "0"} {
+		t.Run(interval, func(t *testing.T) {
+			t.Parallel()
+			dir, load := t.TempDir(), killLoad(interval == "0")
+			p := startKeeping(t, dir, "--fsync-interval", interval)
+			for round := range 4 {
+				run := load.Begin(t.Context(), p.addr)
+				time.Sleep(rand.N(500 * time.Millisecond))
+				if round > 1 {
+					sayTo(t, p.dial(t), "BGSAVE\r\n", "+Background saving started\r\n")
+				}
+				if code := endLoad(t, run, p, syscall.SIGTERM); code != 0 {
+					t.Errorf("it ended with %d", code)
+				}
+				load.ConfirmReplied()
+				p = startKeeping(t, dir, "--fsync-interval", interval)
+				if found := checkLoad(t, load, p); found.Confirmed == 0 {
+					t.Errorf("%+v", found)
+				}
+			}
+		})
+	}
+}
+
+// TestPausedServer: SIGSTOP stops syncs, too, and SIGCONT lets them go on.
+func TestPausedServer(t *testing.T) {
+	t.Parallel()
+	for _, interval := range []string{"1s", "0"} {
+		t.Run(interval, func(t *testing.T) {
+			t.Parallel()
+			dir, load := t.TempDir(), killLoad(interval == "0")
+			p := startKeeping(t, dir, "--fsync-interval", interval)
+			run := load.Begin(t.Context(), p.addr)
+			time.Sleep(300 * time.Millisecond)
+			p.signal(t, syscall.SIGSTOP)
+			time.Sleep(3 * time.Second)
+			p.signal(t, syscall.SIGCONT)
+			time.Sleep(1500 * time.Millisecond)
+			endLoad(t, run, p, syscall.SIGKILL)
+			if found := checkLoad(t, load, startKeeping(t, dir, "--fsync-interval", interval)); found.Confirmed == 0 {
+				t.Errorf("%+v", found)
+			}
+		})
+	}
+}
+
+func (p *process) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := p.Cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
 	}
 }

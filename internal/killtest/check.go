@@ -32,7 +32,32 @@ func (c *client) check(ctx context.Context, addr string) (Found, error) {
 	return found, nil
 }
 
-// charged returns how many units are charged to keys.
+// Charge charges one unit to each of some keys of database 0.
+func Charge(ctx context.Context, addr string, keys ...string) error {
+	rdb, hangUp := dial(addr, 0)
+	defer hangUp()
+	p := rdb.Pipeline()
+	for _, key := range keys {
+		p.Do(ctx, "CL.THROTTLE", key, maxBurst, 1, periodSec, 1)
+	}
+	_, err := p.Exec(ctx)
+	return err
+}
+
+// Charged returns how many units are charged to keys of database 0.
+func Charged(ctx context.Context, addr string, keys ...string) ([]int64, error) {
+	rdb, hangUp := dial(addr, 0)
+	defer hangUp()
+	return charged(ctx, rdb, keys)
+}
+
+// Sync returns when all that the server has answered is to be kept.
+func Sync(ctx context.Context, addr string) error {
+	rdb, hangUp := dial(addr, 0)
+	defer hangUp()
+	return waitAOF(ctx, rdb)
+}
+
 func charged(ctx context.Context, rdb *redis.Conn, keys []string) ([]int64, error) {
 	p := rdb.Pipeline()
 	replies := make([]*redis.Cmd, len(keys))

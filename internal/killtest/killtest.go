@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Config is the load on a server.
@@ -145,19 +147,27 @@ func (l *Load) confirm(ctx context.Context, addr string) error {
 		for i, c := range l.clients {
 			replied[i] = c.replied.Load()
 		}
-		synced, err := rdb.Do(ctx, "WAITAOF", 1, 0, waitAtMost.Milliseconds()).Int64Slice()
+		err := waitAOF(ctx, rdb)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("WAITAOF: %w", err)
-		}
-		if !slices.Equal(synced, []int64{1, 0}) {
-			return fmt.Errorf("WAITAOF: %d", synced)
+			return err
 		}
 		for i, c := range l.clients {
 			c.confirmed.Store(max(replied[i], c.confirmed.Load()))
 		}
+	}
+	return nil
+}
+
+func waitAOF(ctx context.Context, rdb *redis.Conn) error {
+	synced, err := rdb.Do(ctx, "WAITAOF", 1, 0, waitAtMost.Milliseconds()).Int64Slice()
+	if err != nil {
+		return fmt.Errorf("WAITAOF: %w", err)
+	}
+	if !slices.Equal(synced, []int64{1, 0}) {
+		return fmt.Errorf("%w: WAITAOF: %d", errUnexpected, synced)
 	}
 	return nil
 }
