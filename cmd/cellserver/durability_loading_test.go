@@ -90,7 +90,7 @@ func checkLoadingReplies(t *testing.T, got string) {
 			t.Errorf("line %d is %q", i, lines[i])
 		}
 	}
-	for _, want := range []string{"loading:1\r\n", "-ERR AUTH <password> called", "$6\r\nserver\r\n$10\r\ncellserver\r\n"} {
+	for _, want := range []string{"loading:1\r\n", "-ERR AUTH <password> called", "$6\r\nserver\r\n$5\r\nredis\r\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing", want)
 		}
