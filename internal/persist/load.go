@@ -36,18 +36,22 @@ func load(dir disk.Dir, visit func(c store.Change)) (loaded, error) {
 }
 
 // load reads all.
-func (l *loader) load() (err error) {
+func (l *loader) load() error {
 	l.next = frame{generation: 1, sequence: 1}
+	if l.repair {
+		sound := loader{dir: l.dir, visit: func([]byte) error { return nil }}
+		if err := sound.load(); errors.Is(err, ErrDamaged) {
+			l.damage = append(l.damage, err)
+			return l.readAll()
+		}
+		l.repair = false
+	}
+	var err error
 	l.manifest, err = readManifest(l.dir)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if missing {
-		err = isEmpty(l.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return isEmpty(l.dir)
 	}
-	if l.repair && errors.Is(err, ErrDamaged) {
-		l.damage = append(l.damage, err)
-		return l.readAll()
-	}
-	if err != nil || missing {
+	if err != nil {
 		return err
 	}
 	if s := &l.manifest.snapshot; s.number != 0 {
@@ -58,11 +62,7 @@ func (l *loader) load() (err error) {
 	for i := range l.manifest.logs {
 		f := &l.manifest.logs[i]
 		if i > 0 && f.sequence != l.next.sequence {
-			err := fmt.Errorf("%w: %s ends before %s begins", ErrDamaged, logName(f.number-1), logName(f.number))
-			if !l.repair {
-				return err
-			}
-			l.damage = append(l.damage, err)
+			return fmt.Errorf("%w: %s ends before %s begins", ErrDamaged, logName(f.number-1), logName(f.number))
 		}
 		if err := l.read(logName(f.number), kindLog, f); err != nil {
 			return err
@@ -104,10 +104,6 @@ func (l *loader) readAll() error {
 // read reads a file, and notes how long it is.
 func (l *loader) read(name, kind string, entry *fileEntry) error {
 	file, err := l.dir.Open(name)
-	if l.repair && errors.Is(err, fs.ErrNotExist) {
-		l.damage = append(l.damage, fmt.Errorf("%w: there is no %s", ErrDamaged, name))
-		return nil
-	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: there is no %s", ErrDamaged, name)
 	}
@@ -120,7 +116,7 @@ func (l *loader) read(name, kind string, entry *fileEntry) error {
 	}
 	l.next.generation, l.next.clockNs = entry.number+1, max(l.next.clockNs, next.clockNs)
 	if kind == kindLog {
-		l.next.sequence = next.sequence
+		l.next.sequence = max(l.next.sequence, next.sequence)
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (u *user) sync() error {
 // not before the last sync.
 func TestCrashes(t *testing.T) {
 	seed := rand.New(rand.NewPCG(1, 2))
-	for round := range 300 {
+	for round := range 150 {
 		rng := rand.New(rand.NewPCG(3, uint64(round)))
 		dir := disktest.New()
 		u := &user{rng: rng, now: states{}, were: []states{{}}}
