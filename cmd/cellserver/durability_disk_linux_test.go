@@ -66,6 +66,14 @@ func badDisks() map[string]func(t *testing.T) badDisk {
 	}
 }
 
+// manyKeys are more than what fits into what a file has of its last page when a disk is full.
+func manyKeys(prefix string) (keys []string) {
+	for i := range 300 {
+		keys = append(keys, fmt.Sprintf("%s:%060d", prefix, i))
+	}
+	return keys
+}
+
 func limitFileSize(t *testing.T, p *process, bytes uint64) {
 	t.Helper()
 	var limit unix.Rlimit
@@ -90,7 +98,7 @@ func units(t *testing.T, p *process, want int64, keys ...string) {
 	t.Helper()
 	got, err := killtest.Charged(t.Context(), p.addr, keys...)
 	if err != nil || slices.ContainsFunc(got, func(n int64) bool { return n != want }) {
-		t.Errorf("%q have %d units, want %d: %v", keys, got, want, err)
+		t.Errorf("%.200q have %.200d units, want %d: %v", keys, got, want, err)
 	}
 }
 
@@ -118,11 +126,12 @@ func TestBadDiskWithInterval(t *testing.T) {
 			p := startKeeping(t, disk.dir, "--fsync-interval", "50ms")
 			charge(t, p, "before", "both")
 			syncAll(t, p)
+			during := manyKeys("during")
 			for range 2 { // faults
 				disk.fail(t, p)
-				charge(t, p, "during", "both")
+				charge(t, p, append(during, "both")...)
 				p.awaitFault(t, 1)
-				charge(t, p, "during", "both")
+				charge(t, p, append(during, "both")...)
 				exchange(t, p.dial(t), "WAITAOF 1 0 100\r\n", "*2\r\n:0\r\n:0\r\n")
 				info := sayTo(t, p.dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n")
 				if !strings.Contains(info, "aof_last_write_status:err\r\n") {
@@ -138,7 +147,7 @@ func TestBadDiskWithInterval(t *testing.T) {
 			p.Stop(t, syscall.SIGKILL)
 			p = startKeeping(t, disk.dir)
 			units(t, p, 1, "before", "after")
-			units(t, p, 4, "during")
+			units(t, p, 4, during...)
 			units(t, p, 5, "both")
 		})
 	}
@@ -157,9 +166,10 @@ func TestBadDiskWithoutInterval(t *testing.T) {
 			nc := p.dial(t)
 			sayTo(t, nc, "CL.THROTTLE full 0 1 100000\r\n", ":100000\r\n")
 			disk.fail(t, p)
-			// The first is not answered before the disk has failed, and may be kept when it works again.
+			// The first are done, and answered once they are kept.
 			first := make(chan error, 1)
-			go func() { first <- killtest.Charge(t.Context(), p.addr, "first") }()
+			held := manyKeys("held")
+			go func() { first <- killtest.Charge(t.Context(), p.addr, held...) }()
 			p.awaitFault(t, 1)
 			for range 3 {
 				if err := killtest.Charge(t.Context(), p.addr, "during"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
@@ -180,17 +190,38 @@ func TestBadDiskWithoutInterval(t *testing.T) {
 			p.awaitFault(t, 0)
 			select {
 			case err := <-first:
-				t.Logf("the first call that failed was answered with %v", err)
+				if err != nil {
+					t.Errorf("the calls that could not be kept at once: %v", err)
+				}
 			case <-time.After(ioTimeout):
-				t.Error("the first call that failed was never answered")
+				t.Error("the calls that could not be kept at once were never answered")
 			}
 			charge(t, p, "after")
 			p.Stop(t, syscall.SIGKILL)
 			p = startKeeping(t, disk.dir)
-			units(t, p, 1, "before", "after", "deleted")
+			units(t, p, 1, append(held, "before", "after", "deleted")...)
 			units(t, p, 0, "during")
 		})
 	}
+}
+
+// TestStartOnFullDisk: with an interval a server starts, and keeps all once there is space.
+func TestStartOnFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := badDisks()["no space"](t)
+	p := startKeeping(t, disk.dir)
+	charge(t, p, "before")
+	p.Stop(t, syscall.SIGTERM)
+	disk.fail(t, p)
+	p = startKeeping(t, disk.dir)
+	p.awaitFault(t, 1)
+	units(t, p, 1, "before")
+	charge(t, p, "during")
+	disk.end(t, p)
+	p.awaitFault(t, 0)
+	syncAll(t, p)
+	p.Stop(t, syscall.SIGKILL)
+	units(t, startKeeping(t, disk.dir), 1, "before", "during")
 }
 
 // TestReadOnlyDisk: a start on a disk that cannot be written to is refused by one line.
