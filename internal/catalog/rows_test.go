@@ -11,8 +11,8 @@ import (
 func TestRefusedRows(t *testing.T) {
 	arities := map[string]int{
 		"subscribe": -2, "psubscribe": -2, "ssubscribe": -2, "pubsub": -2, "unsubscribe": -1, "punsubscribe": -1,
-		"sunsubscribe": -1, "publish": 3, "spublish": 3, "cluster": -2, "readonly": 1, "readwrite": 1, "asking": 1, "save": 1,
-		"bgrewriteaof": 1, "bgsave": -1, "sync": 1, "psync": -3, "replconf": -1, "failover": -1, "swapdb": 3,
+		"sunsubscribe": -1, "publish": 3, "spublish": 3, "cluster": -2, "readonly": 1, "readwrite": 1, "asking": 1,
+		"sync": 1, "psync": -3, "replconf": -1, "failover": -1, "swapdb": 3,
 	}
 	table := New()
 	for name, arity := range arities {
