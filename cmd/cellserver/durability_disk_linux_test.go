@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,29 +90,6 @@ func (p *process) awaitFault(t *testing.T, want float64) {
 	p.Eventually(t, startTimeout, fmt.Sprintf("say a fault of %.0f", want), func() bool {
 		return p.metric(t, "cellserver_persistence_disk_fault") == want
 	})
-}
-
-// units fails the test unless keys have so many units charged, each.
-func units(t *testing.T, p *process, want int64, keys ...string) {
-	t.Helper()
-	got, err := killtest.Charged(t.Context(), p.addr, keys...)
-	if err != nil || slices.ContainsFunc(got, func(n int64) bool { return n != want }) {
-		t.Errorf("%.200q have %.200d units, want %d: %v", keys, got, want, err)
-	}
-}
-
-func charge(t *testing.T, p *process, keys ...string) {
-	t.Helper()
-	if err := killtest.Charge(t.Context(), p.addr, keys...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func syncAll(t *testing.T, p *process) {
-	t.Helper()
-	if err := killtest.Sync(t.Context(), p.addr); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestBadDiskWithInterval: decisions go on, the loss is told, and all is kept again once there is space.

@@ -212,6 +212,7 @@ func isAmong(b []byte, files map[string][]byte) bool {
 func recovers(t *testing.T, dir string, keys []string) {
 	t.Helper()
 	p := startKeeping(t, dir, "--data-recover")
+	syncAll(t, p)
 	for _, again := range []bool{false, true} {
 		if again {
 			p.Stop(t, syscall.SIGKILL)

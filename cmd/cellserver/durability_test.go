@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -46,6 +47,29 @@ func endLoad(t *testing.T, run *killtest.Run, p *process, sig syscall.Signal) (c
 		t.Error(line)
 	}
 	return code
+}
+
+// units fails the test unless keys have so many units charged, each.
+func units(t *testing.T, p *process, want int64, keys ...string) {
+	t.Helper()
+	got, err := killtest.Charged(t.Context(), p.addr, keys...)
+	if err != nil || slices.ContainsFunc(got, func(n int64) bool { return n != want }) {
+		t.Errorf("%.200q have %.200d units, want %d: %v", keys, got, want, err)
+	}
+}
+
+func charge(t *testing.T, p *process, keys ...string) {
+	t.Helper()
+	if err := killtest.Charge(t.Context(), p.addr, keys...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func syncAll(t *testing.T, p *process) {
+	t.Helper()
+	if err := killtest.Sync(t.Context(), p.addr); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestLoadNoticesLosses: a server that keeps nothing is found out.

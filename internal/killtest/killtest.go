@@ -135,6 +135,9 @@ func (l *Load) ConfirmReplied() {
 	}
 }
 
+// pause is between two questions what is kept: each has the server sync at once, which it is to do by itself, too.
+const pause = 600 * time.Millisecond
+
 // waitAtMost is how long a sync may take before WAITAOF gives up.
 const waitAtMost = 30 * time.Second
 
@@ -157,6 +160,7 @@ func (l *Load) confirm(ctx context.Context, addr string) error {
 		for i, c := range l.clients {
 			c.confirmed.Store(max(replied[i], c.confirmed.Load()))
 		}
+		time.Sleep(pause)
 	}
 	return nil
 }
