@@ -60,12 +60,13 @@ func (l *Load) Check(ctx context.Context, addr string) (sum Found, err error) {
 		if errs[i] != nil {
 			return sum, errs[i]
 		}
-		sum.add(f)
+		sum.Add(f)
 	}
 	return sum, nil
 }
 
-func (f *Found) add(other Found) {
+// Add adds what was found elsewhere, or at another time.
+func (f *Found) Add(other Found) {
 	f.Keys, f.Confirmed, f.Unsure, f.Survived = f.Keys+other.Keys, f.Confirmed+other.Confirmed, f.Unsure+other.Unsure, f.Survived+other.Survived
 	f.Wrong = append(f.Wrong, other.Wrong...)
 }

@@ -170,6 +170,16 @@ func (k *Kit) StartCellserver(ctx context.Context, flags ...string) (*Server, er
 	})
 }
 
+// StartLoading starts cellserver with a data directory. It returns once the server listens: see AwaitLoaded.
+func (k *Kit) StartLoading(ctx context.Context, dir string) (*Server, error) {
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{k.cellserver, "--addr", fmt.Sprintf("127.0.0.1:%d", port), "--metrics-addr", "", "--data-dir", dir}
+	return start(ctx, spec{name: Cellserver, argv: argv, port: port, dir: k.dir})
+}
+
 // StartFloor starts bench/floor/floor.c.
 func (k *Kit) StartFloor(ctx context.Context) (*Server, error) {
 	return start(ctx, spec{name: Floor, argv: []string{k.floor}, told: regexp.MustCompile(`^(\d+)$`), dir: k.dir})

@@ -70,7 +70,7 @@ func (s *Suite) restoreOnce(ctx context.Context, dir string, result *report.Rest
 		return err
 	}
 	began := time.Now()
-	server, err := s.Kit.StartCellserver(ctx, "--data-dir", dir)
+	server, err := s.Kit.StartLoading(ctx, dir)
 	if err != nil {
 		return err
 	}
