@@ -115,6 +115,7 @@ type Restore struct {
 	KeyBytes  int       `json:"key_bytes"`  // of each
 	FileBytes int       `json:"file_bytes"` // of all files
 	Seconds   []float64 `json:"seconds"`    // until clients were served
+	CPU       []float64 `json:"cpu"`        // seconds of the server's CPU time until then
 	Peak      []float64 `json:"peak_bytes"` // resident until then, at most
 	RSS       []float64 `json:"rss_bytes"`  // some seconds later
 }

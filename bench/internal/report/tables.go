@@ -194,10 +194,10 @@ func limiterTable(b *strings.Builder, limiters []Limiter) {
 }
 
 func restoreTable(b *strings.Builder, all []Restore) {
-	rows := [][]string{{"bytes of a key", "million keys", "bytes of files per key", "seconds", "peak MiB", "resident MiB", "peak by resident"}}
+	rows := [][]string{{"bytes of a key", "million keys", "bytes of files per key", "seconds", "CPU seconds", "peak MiB", "resident MiB", "peak by resident"}}
 	for _, r := range all {
 		rows = append(rows, []string{
-			strconv.Itoa(r.KeyBytes), digits(float64(r.Keys) / 1e6), digits(r.FilePerKey()), NewSpread(r.Seconds).String(),
+			strconv.Itoa(r.KeyBytes), digits(float64(r.Keys) / 1e6), digits(r.FilePerKey()), NewSpread(r.Seconds).String(), NewSpread(r.CPU).String(),
 			NewSpread(r.Peak).In(1 << 20).String(), NewSpread(r.RSS).In(1 << 20).String(), NewSpread(r.PeakPerRSS()).String(),
 		})
 	}

@@ -79,6 +79,11 @@ func (s *Suite) restoreOnce(ctx context.Context, dir string, result *report.Rest
 		return err
 	}
 	result.Seconds = append(result.Seconds, time.Since(began).Seconds())
+	cpu, err := server.CPU()
+	if err != nil {
+		return err
+	}
+	result.CPU = append(result.CPU, cpu.Seconds())
 	keys, err := server.Do(ctx, "DBSIZE")
 	if err != nil {
 		return err
