@@ -270,7 +270,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	l := a.listeners.metrics
 	config := metrics.Config{
 		Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Memory: a.memory, Version: version,
+		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Version: version,
 		Ready: a.ready, Alive: a.prober.alive, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
@@ -333,6 +333,9 @@ func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
 func (a *app) ready(ctx context.Context) error {
 	if why := *a.notReady.Load(); why != "" {
 		return errors.New(why)
+	}
+	if err := a.options.diskReady(a.persistence()); err != nil {
+		return err
 	}
 	return a.prober.ready(ctx)
 }

@@ -76,6 +76,8 @@ type piece struct {
 const (
 	maxRestorers = 16
 	queuedPieces = 4
+	// restoredTogether is how many records are done with one call of the store.
+	restoredTogether = 256
 )
 
 func newRestorer(s store.Tracker, nowNs int64) *restorer {
@@ -85,11 +87,19 @@ func newRestorer(s store.Tracker, nowNs int64) *restorer {
 		queue := make(chan *piece, queuedPieces)
 		r.queues[part] = queue
 		r.wg.Go(func() {
+			changes := make([]store.Change, 0, restoredTogether)
 			for p := range queue {
-				err := readRecords(p.payload, func(c store.Change) { s.Restore(nowNs, part, len(r.queues), c) })
+				err := readRecords(p.payload, func(c store.Change) {
+					if changes = append(changes, c); len(changes) == cap(changes) {
+						s.Restore(nowNs, part, len(r.queues), changes)
+						changes = changes[:0]
+					}
+				})
 				if err != nil {
 					r.failed.Store(&err)
 				}
+				s.Restore(nowNs, part, len(r.queues), changes) // the names are the piece's
+				changes = changes[:0]
 				if p.readers.Add(-1) == 0 {
 					r.pieces.Put(p)
 				}
