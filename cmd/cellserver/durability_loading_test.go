@@ -121,3 +121,27 @@ func TestEndWhileLoading(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEndWhileSaving: a snapshot that is not finished harms nothing, and what came meanwhile is kept.
+func TestEndWhileSaving(t *testing.T) {
+	t.Parallel()
+	dir, keys := longLoad(t)
+	for i, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
+		p := startKeeping(t, dir)
+		saving := sayTo(t, p.dial(t), "BGSAVE\r\nINFO persistence\r\nPING\r\n", "+PONG\r\n")
+		if !strings.HasPrefix(saving, "+Background saving started\r\n") || !strings.Contains(saving, "rdb_bgsave_in_progress:1\r\n") {
+			t.Errorf("BGSAVE: %q", saving)
+		}
+		charge(t, p, fmt.Sprint("meanwhile:", i), "always")
+		if sig == syscall.SIGKILL {
+			syncAll(t, p)
+		}
+		info := sayTo(t, p.dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n")
+		t.Logf("%s while it saves: %t", sig, strings.Contains(info, "rdb_bgsave_in_progress:1\r\n"))
+		p.Stop(t, sig)
+		p = startKeeping(t, dir)
+		exchange(t, p.dial(t), "DBSIZE\r\n", fmt.Sprintf(":%d\r\n", keys+i+2))
+		units(t, p, int64(i+1), "always")
+		p.Stop(t, syscall.SIGKILL)
+	}
+}

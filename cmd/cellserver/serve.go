@@ -275,9 +275,6 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
 	}
-	if a.keeper != nil {
-		config.Persistence = a.keeper.Status
-	}
 	if !a.options.noDashboard {
 		page := a.newPage()
 		config.Page = page

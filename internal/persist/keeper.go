@@ -86,6 +86,7 @@ func (k *Keeper) Status() Status {
 	defer k.mu.Unlock()
 	st := k.status
 	st.LoadedBytes = k.loaded.Load()
+	st.Saving = st.Saving || len(k.saves) > 0 // about to be
 	st.WaitingReplies = int64(len(k.waiting) + st.syncing)
 	return st
 }
