@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -158,7 +159,7 @@ func (c *client) put(ctx context.Context, p redis.Pipeliner) sent {
 	units := c.state[key]
 	if c.random.IntN(50) == 0 {
 		c.add(key, 0)
-		return sent{p.Do(ctx, "DEL", c.keys[key]), int64(len(c.steps)), fmt.Sprint(min(units, 1))}
+		return sent{p.Do(ctx, "DEL", c.keys[key]), int64(len(c.steps)), strconv.FormatInt(min(units, 1), 10)}
 	}
 	quantity := 1 + c.random.Int64N(3)
 	if c.random.IntN(20) == 0 {

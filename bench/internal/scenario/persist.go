@@ -49,28 +49,10 @@ func (s *Suite) persist(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var all []persisted
+	all := s.persistLanes(with, without, control)
 	var order []*lane
-	for _, p := range []struct {
-		text    string
-		command load.Command
-		depth   int
-		most    float64
-	}{
-		{"", peer.Throttle(), 1, 1.05},
-		{"", peer.Throttle(), 128, 1.15},
-		{", all pass", peer.ThrottlePass(), 1, 1.05},
-		{", all pass", peer.ThrottlePass(), 128, 1.15},
-	} {
-		at := func(name string, server *peer.Server) *lane {
-			l := s.persistLane(contestant{name + p.text, server, p.command}, p.depth)
-			order = append(order, l)
-			return l
-		}
-		all = append(all, persisted{
-			text: fmt.Sprintf("%d pipelined%s", p.depth, p.text), most: p.most,
-			with: at("with a data directory", with), without: at("without", without), control: at("without, the control", control),
-		})
+	for _, p := range all {
+		order = append(order, p.with, p.without, p.control)
 	}
 	if err := s.fillAll(ctx, order); err != nil {
 		return err
@@ -85,6 +67,27 @@ func (s *Suite) persist(ctx context.Context) error {
 		)
 	}
 	return nil
+}
+
+func (s *Suite) persistLanes(with, without, control *peer.Server) (all []persisted) {
+	for _, p := range []struct {
+		text    string
+		command load.Command
+	}{{"", peer.Throttle()}, {", all pass", peer.ThrottlePass()}} {
+		for _, goal := range []struct {
+			depth int
+			most  float64
+		}{{1, 1.05}, {128, 1.15}} {
+			all = append(all, persisted{
+				text:    fmt.Sprintf("%d pipelined%s", goal.depth, p.text),
+				most:    goal.most,
+				with:    s.persistLane(contestant{"with a data directory" + p.text, with, p.command}, goal.depth),
+				without: s.persistLane(contestant{"without" + p.text, without, p.command}, goal.depth),
+				control: s.persistLane(contestant{"without, the control" + p.text, control, p.command}, goal.depth),
+			})
+		}
+	}
+	return all
 }
 
 func (s *Suite) persistLane(c contestant, depth int) *lane {

@@ -88,7 +88,7 @@ func (s *Suite) restoreOnce(ctx context.Context, dir string, result *report.Rest
 	if err != nil {
 		return err
 	}
-	if fmt.Sprint(keys) != fmt.Sprint(result.Keys) {
+	if keys != int64(result.Keys) {
 		return fmt.Errorf("%v keys are back, of %d", keys, result.Keys)
 	}
 	peak, err := server.PeakRSS()
