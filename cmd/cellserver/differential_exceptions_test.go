@@ -26,7 +26,7 @@ func exceptions(common []string) []exception {
 	return []exception{
 		{`^p?ttl |^evalsha |^eval .*'ttl'`, "TTL and PTTL, slightly", passes, near},
 		{`^time$`, "TIME", passes, typeOnly},
-		{`^lastsave$`, "LASTSAVE", "here it is the time of the start, because nothing is saved", typeOnly},
+		{`^lastsave$`, "LASTSAVE", "each server has its own start", typeOnly},
 		{`^client id$`, "CLIENT ID", own, typeOnly},
 		{`^hello`, "the id and the modules in HELLO's reply", own, each(evenHello)},
 		{`^client list id`, "CLIENT LIST ID with the same ID more than once", "it is listed once; else a reply could be hundreds of times as long as its command", each(evenIDs)},
@@ -38,6 +38,7 @@ func exceptions(common []string) []exception {
 		{`^keys `, "the order of KEYS", "neither defines one", each(sorted)},
 		{`^scan [-+]?0*( |$)`, "SCAN's cursors, and the keys that one call returns", "each server has its own cursors; complete iterations are compared", evenScan},
 		{`^scan [-+]?0*[1-9]`, "SCAN with a cursor that it did not return", "each server has its own cursors", typeOnly},
+		{`^(set|restore) `, "SET and RESTORE of what is no TAT", "there is nothing but funnels here", refusesValue},
 		{`^persist `, "PERSIST of a key", "a funnel that never expires would stay full", typeOnly},
 		{`^config set .*maxclients`, "the maximum in CONFIG SET maxclients' error", own, each(func(v value) value {
 			v.text = regexp.MustCompile(`between 1 and \d+`).ReplaceAllString(v.text, "")
@@ -191,7 +192,7 @@ func evenConfig(ours, redis value) (value, value) {
 		kept := map[string]string{}
 		for i := 0; i+1 < len(v.elems); i += 2 {
 			name := v.elems[i].text
-			if field(other, name).typ != 0 && !slices.Contains([]string{"aclfile", "lua-time-limit", "proto-max-bulk-len", "io-threads", "unixsocketperm", "unixsocket", "maxmemory-policy", "maxmemory-clients"}, name) {
+			if field(other, name).typ != 0 && !slices.Contains([]string{"aclfile", "dir", "lua-time-limit", "proto-max-bulk-len", "io-threads", "unixsocketperm", "unixsocket", "maxmemory-policy", "maxmemory-clients"}, name) {
 				kept[name] = v.elems[i+1].text
 			}
 		}
@@ -249,6 +250,14 @@ func evenDocs(v value) value {
 // either permits one server to refuse what the other executes.
 func either(ours, redis value) (value, value) {
 	if ours.typ == '-' {
+		return ours, ours
+	}
+	return ours, redis
+}
+
+// refusesValue permits us to refuse a value as such.
+func refusesValue(ours, redis value) (value, value) {
+	if strings.HasPrefix(ours.text, "ERR this server keeps the states of rate limiters and nothing else") {
 		return ours, ours
 	}
 	return ours, redis

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/commands/admin"
 	"cellserver/internal/persist"
 	"cellserver/internal/persist/disk"
 )
@@ -60,6 +62,30 @@ func (o *options) checkDurability() error {
 		return errors.New("--fsync-interval, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set")
 	}
 	return nil
+}
+
+// durabilitySettings are Redis's, by what the flags come to, and the flags.
+func (o *options) durabilitySettings() []admin.Setting {
+	appendFsync := "everysec"
+	switch interval := time.Duration(o.syncInterval); {
+	case interval == 0:
+		appendFsync = "always"
+	case interval == persist.NoSync:
+		appendFsync = "no"
+	}
+	dir := o.dataDir
+	if absolute, err := filepath.Abs(dir); dir != "" && err == nil {
+		dir = absolute
+	}
+	return []admin.Setting{
+		admin.Constant("appendfsync", appendFsync),
+		admin.Constant("appendonly", yesNo(o.dataDir != "")),
+		admin.Constant("data-dir", o.dataDir),
+		admin.Constant("data-recover", yesNo(o.dataRecover)),
+		admin.Constant("dir", dir),
+		admin.Constant("fsync-interval", o.syncInterval.String()),
+		admin.Constant("save", ""),
+	}
 }
 
 // openDataDir opens --data-dir, if there is one, for whoever keeps the store there.

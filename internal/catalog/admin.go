@@ -39,8 +39,8 @@ func adminRows() []*Command {
 				{Name: "force", Type: "pure-token", Token: "FORCE", Optional: true},
 				{Name: "abort", Type: "pure-token", Token: "ABORT", Optional: true},
 			},
-			Differs: "It loses nothing in any case: with --data-dir all that has changed is kept by the end, also with NOSAVE. SAVE has a snapshot written first; " +
-				"without --data-dir it is an error, and only FORCE shuts down then. There is nothing to ABORT.",
+			Differs: "With --data-dir nothing is lost in any case, also with NOSAVE. SAVE has a snapshot written first; if that fails, and without " +
+				"--data-dir, it is an error, and the server goes on, unless FORCE is given. There is never anything to ABORT.",
 		},
 		{
 			Name: "slaveof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
@@ -88,7 +88,7 @@ func aclRows() []*Command {
 			Name: "cat", Arity: -2, Flags: asIs,
 			Since: "6.0.0", Complexity: "O(1)", Summary: "Lists the categories, or the commands in one",
 			Args:    []Arg{{Name: "category", Type: "string", Optional: true}},
-			Differs: "@refill is not in Redis: the commands that empty funnels, of which users must have DEL to give CL.THROTTLE a negative quantity.",
+			Differs: "@refill is not in Redis: the commands that empty funnels or read and write their states as values, of which users must have DEL to give CL.THROTTLE a negative quantity.",
 		},
 		{
 			Name: "dryrun", Arity: -4, Flags: byAdmin,

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cellserver/internal/redistest"
 )
 
 // TestRefusedRows are in no list, but what is wrong with their arguments is said before why they are refused.
@@ -36,7 +38,10 @@ func TestRefusedRows(t *testing.T) {
 func TestCategories(t *testing.T) {
 	table := New()
 	for name, want := range map[string]string{
-		"get":          "read string fast",
+		"get":          "read string fast refill",
+		"set":          "write string slow refill",
+		"dump":         "keyspace read slow refill",
+		"restore":      "keyspace write slow dangerous refill",
 		"del":          "keyspace write slow refill",
 		"unlink":       "keyspace write fast refill",
 		"eval":         "slow scripting",
@@ -52,6 +57,40 @@ func TestCategories(t *testing.T) {
 		if got := strings.Join(table.LookupFull([]byte(name)).AllCategories(), " "); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestRowsAsRedis compares arity and flags with those of a real Redis: what is refused while the server loads is
+// read off them, for one.
+func TestRowsAsRedis(t *testing.T) {
+	redis := redistest.Start(t)
+	differ := map[string]string{}
+	eachRow(New().Shown(), func(r *Command) {
+		var info []any
+		if all, err := redis.Do(t.Context(), "COMMAND", "INFO", r.FullName()).Slice(); err != nil {
+			t.Fatal(err)
+		} else if info, _ = all[0].([]any); info == nil {
+			return // Redis does not have it, or a later one has
+		}
+		set := func(at int) (names []string) {
+			for _, name := range info[at].([]any) {
+				names = append(names, strings.TrimPrefix(name.(string), "@"))
+			}
+			return names
+		}
+		if int64(r.Arity) != info[1] {
+			t.Errorf("%s: arity %d, and %d in Redis", r.FullName(), r.Arity, info[1])
+		}
+		flags, redisFlags := r.Flags.Names(), set(2)
+		for _, name := range []string{"write", "readonly", "admin", "noscript", "loading", "stale", "fast", "no_auth", "no_multi"} {
+			if slices.Contains(flags, name) != slices.Contains(redisFlags, name) {
+				differ[r.FullName()] += " " + name
+			}
+		}
+	})
+	want := map[string]string{"auth": " no_multi", "hello": " no_multi"} // COMPATIBILITY.md says so
+	if !maps.Equal(differ, want) {
+		t.Errorf("flags that only one of both has: %q, want %q", differ, want)
 	}
 }
 

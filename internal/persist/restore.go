@@ -15,7 +15,8 @@ import (
 
 // restore loads the directory into the store.
 func (k *Keeper) restore(ctx context.Context) (loaded, error) {
-	k.update(func(st *Status) { st.LoadBytes = k.bytesToLoad() })
+	bytes := k.bytesToLoad()
+	k.update(func(st *Status) { st.LoadBytes = bytes })
 	r := newRestorer(k.config.Store, k.config.Now())
 	l := loader{dir: k.config.Dir, repair: k.config.Repair, visit: func(payload []byte) error {
 		k.loaded.Add(int64(frameHeaderBytes + len(payload)))
@@ -26,8 +27,6 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 	}}
 	err := errors.Join(l.load(), r.end())
 	switch {
-	case ctx.Err() != nil:
-		return l.loaded, nil // nothing has been changed there
 	case errors.Is(err, ErrNewer):
 		return l.loaded, fmt.Errorf("%w; start the version that wrote it, or choose another directory", err)
 	case errors.Is(err, ErrDamaged) || errors.Is(err, errRecord):

@@ -12,6 +12,10 @@ import (
 // files for: a save, and the rewriting of the append-only file.
 func infoPersistence(t *infoText) {
 	st := t.diskStatus()
+	saved := status(st.LastSaveErr)
+	if st.Fault != nil {
+		saved = status(st.Fault) // its cure is a snapshot, which has not been written
+	}
 	seconds := func(ns int64) int64 { return ns / int64(time.Second) }
 	lastSec, currentSec := int64(-1), int64(-1)
 	if st.LastSaveTookNs >= 0 {
@@ -21,11 +25,11 @@ func infoPersistence(t *infoText) {
 		currentSec = seconds(t.nowNs - st.SaveBeganNs)
 	}
 	t.fields("loading", flag(st.Loading), "async_loading", 0, "rdb_changes_since_last_save", st.SinceSave,
-		"rdb_bgsave_in_progress", flag(st.Saving), "rdb_last_save_time", t.lastSaveSec(st), "rdb_last_bgsave_status", status(st.LastSaveErr),
+		"rdb_bgsave_in_progress", flag(st.Saving), "rdb_last_save_time", t.lastSaveSec(st), "rdb_last_bgsave_status", saved,
 		"rdb_last_bgsave_time_sec", lastSec, "rdb_current_bgsave_time_sec", currentSec, "rdb_saves", st.Saves,
 		"rdb_last_load_keys_loaded", st.LoadedKeys, "aof_enabled", flag(t.Keeper != nil), "aof_rewrite_in_progress", flag(st.Saving),
 		"aof_rewrite_scheduled", flag(t.saveScheduled.Load()), "aof_last_rewrite_time_sec", lastSec, "aof_current_rewrite_time_sec", currentSec,
-		"aof_last_bgrewrite_status", status(st.LastSaveErr), "aof_rewrites", st.Saves, "aof_last_write_status", status(st.Fault))
+		"aof_last_bgrewrite_status", saved, "aof_rewrites", st.Saves, "aof_last_write_status", status(st.Fault))
 	if t.Keeper == nil {
 		return
 	}
