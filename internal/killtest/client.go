@@ -92,6 +92,8 @@ func (c *client) once(ctx context.Context, rdb *redis.Conn) error {
 	switch n := c.random.IntN(1000); {
 	case n < 2:
 		return c.flush(ctx, rdb)
+	case n < 4:
+		return save(ctx, rdb)
 	case n < 50:
 		return c.send(ctx, rdb.TxPipeline(), 1+c.random.IntN(10))
 	case n < 400:
@@ -115,6 +117,18 @@ func (c *client) flush(ctx context.Context, rdb *redis.Conn) error {
 	return nil
 }
 
+// save has a snapshot written, unless one is being written already.
+func save(ctx context.Context, rdb *redis.Conn) error {
+	err := rdb.BgSave(ctx).Err()
+	if isRefusal(err) && strings.Contains(err.Error(), "in progress") {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("BGSAVE: %w", err)
+	}
+	return nil
+}
+
 func (c *client) add(key int, units int64) {
 	c.state[key] = units
 	c.steps = append(c.steps, step{key, units})
@@ -135,7 +149,7 @@ type sent struct {
 	want  string // of the reply
 }
 
-// send sends calls together, for keys by chance: charges, and sometimes a refund or a deletion.
+// send sends calls together, for keys by chance: charges, and sometimes a refund, a deletion or both by a script.
 func (c *client) send(ctx context.Context, p redis.Pipeliner, calls int) error {
 	all := make([]sent, calls)
 	for i := range all {
@@ -162,10 +176,19 @@ func (c *client) put(ctx context.Context, p redis.Pipeliner) sent {
 		return sent{p.Do(ctx, "DEL", c.keys[key]), int64(len(c.steps)), strconv.FormatInt(min(units, 1), 10)}
 	}
 	quantity := 1 + c.random.Int64N(3)
-	if c.random.IntN(20) == 0 {
-		quantity = -quantity
+	var reply *redis.Cmd
+	if c.random.IntN(50) == 0 {
+		c.add(key, quantity)
+		reply = p.Do(ctx, "EVAL", anew, 1, c.keys[key], maxBurst, 1, periodSec, quantity)
+	} else {
+		if c.random.IntN(20) == 0 {
+			quantity = -quantity
+		}
+		c.add(key, max(units+quantity, 0))
+		reply = p.Do(ctx, "CL.THROTTLE", c.keys[key], maxBurst, 1, periodSec, quantity)
 	}
-	c.add(key, max(units+quantity, 0))
-	reply := p.Do(ctx, "CL.THROTTLE", c.keys[key], maxBurst, 1, periodSec, quantity)
 	return sent{reply, int64(len(c.steps)), fmt.Sprintf("[0 %d %d -1 ", maxBurst+1, maxBurst+1-c.state[key])}
 }
+
+// anew is a script that charges units to a key that was deleted. Nobody may see it without them.
+const anew = `redis.call('DEL', KEYS[1]) return redis.call('CL.THROTTLE', KEYS[1], unpack(ARGV))`
