@@ -2,7 +2,8 @@
 # make test         everything: installs what the tests require, then format, vet, lint, race detector, all tests, fuzzing
 # make check        format, vet, lint and the short tests, for use while editing
 # make fuzz         runs the fuzz targets for FUZZTIME seconds in all (default 3600)
-# make soak         attacks the server in all ways at once for SOAKTIME seconds (default 600), with the race detector
+# make soak         attacks the server in all ways at once for SOAKTIME seconds (default 600), with the race detector, and
+#                   then kills it a hundred times under load
 # make profile      updates the profile for the compiler, cmd/cellserver/default.pgo
 # make bench        all measurements and comparisons, in about ten minutes; updates bench/README.md
 # make clients      tests real Redis clients in six languages; writes docs/CLIENTS.md
@@ -45,6 +46,7 @@ fuzz:
 
 soak:
 	cd soak && $(GO) run . run --time $(SOAKTIME)s
+	cd soak && $(GO) run . kills
 
 profile:
 	cd cmd/cellserver && CGO_ENABLED=0 $(GO) test -run '^$$' -bench Serve -benchtime 5s -cpuprofile default.pgo -o /dev/null .

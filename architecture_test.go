@@ -76,6 +76,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/resptest",
 		module + "/internal/redistest",
 		module + "/internal/processtest",
+		module + "/internal/killtest",
 		module + "/internal/racetest",
 	}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./cmd/...", "./internal/...").Output()

@@ -45,6 +45,7 @@ func (o *suiteOptions) parse(args []string, stdout io.Writer) error {
 	fs.Float64Var(&o.slack, "slack", -1, "share of a goal's bound by which it may be missed (default 0, 0.1 with --quick)")
 	fs.StringVar(&o.source.Dir, "source", "..", "`directory` of cellserver's source")
 	fs.StringVar(&o.source.Binary, "cellserver", "", "`file` of a cellserver to measure instead of building one")
+	fs.StringVar(&o.source.Data, "data", "", "`directory` of the file system to which servers write (default the system's temporary one)")
 	fs.StringVarP(&o.output, "output", "o", "", "`file` for the results as JSON; charts go into its directory")
 	fs.StringVar(&o.readme, "readme", "", "`file` whose tables are updated (requires -o)")
 	if err := parse(fs, args); err != nil {

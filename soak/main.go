@@ -1,4 +1,5 @@
-// Command soak attacks cellserver for minutes beside honest clients, or measures how long an attack makes others wait.
+// Command soak attacks cellserver for minutes beside honest clients, kills it again and again, or measures how long an attack
+// makes others wait.
 package main
 
 import (
@@ -13,10 +14,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const usage = `soak attacks cellserver, which it builds from the directory above, beside honest clients.
+const usage = `soak attacks cellserver, which it builds from the directory above, beside honest clients, or kills it.
 
 Usage:
   soak run [flags]      attack a server with the race detector in all ways at once; fail unless it stays sound
+  soak kills [flags]    kill a server under load again and again; fail if it loses what it was to keep
   soak measure [flags]  attack a server in one way at a time; print how long other clients wait, or what memory it takes
 
 soak COMMAND --help lists the command's flags.
@@ -33,7 +35,7 @@ func main() {
 
 // run is the whole program.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
-	commands := map[string]func(context.Context, []string, io.Writer) error{"run": runSoak, "measure": runMeasure}
+	commands := map[string]func(context.Context, []string, io.Writer) error{"run": runSoak, "kills": runKills, "measure": runMeasure}
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		_, err := io.WriteString(stdout, usage)
 		return err

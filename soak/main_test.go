@@ -25,12 +25,27 @@ func TestSoak(t *testing.T) {
 	}
 }
 
+// TestKills is a few kills.
+func TestKills(t *testing.T) {
+	kills := "10"
+	if testing.Short() {
+		kills = "3"
+	}
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"kills", "--kills", kills, "--pause", "5s"}, &out)
+	t.Log(out.String())
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCommandLine(t *testing.T) {
 	for _, test := range []struct{ args, err string }{
 		{"", ""},
 		{"--help", ""},
 		{"swim", `unknown command "swim"; see soak --help`},
 		{"run now", `unknown argument "now"; see soak run --help`},
+		{"kills --kills many", "invalid argument"},
 		{"run --time soon", "invalid argument"},
 		{"run --only laughter", `there is no attack "laughter"`},
 		{"measure --only 1 --binary /no/such", "/no/such"},

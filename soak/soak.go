@@ -63,7 +63,8 @@ func runSoak(ctx context.Context, args []string, stdout io.Writer) error {
 		}
 	}
 	for _, driver := range []struct{ name, ioThreads string }{{"event loops", "1"}, {"goroutines", "0"}} {
-		spec := target.Spec{Binary: o.binary, Dir: filepath.Join(dir, driver.ioThreads), Args: []string{"--io-threads", driver.ioThreads}}
+		spec := target.Spec{Binary: o.binary, Dir: filepath.Join(dir, driver.ioThreads)}
+		spec.Args = []string{"--io-threads", driver.ioThreads, "--data-dir", filepath.Join(spec.Dir, "data")}
 		if err := os.Mkdir(spec.Dir, 0o700); err != nil {
 			return err
 		}

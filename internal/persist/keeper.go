@@ -86,6 +86,9 @@ func (k *Keeper) Status() Status {
 	defer k.mu.Unlock()
 	st := k.status
 	st.LoadedBytes = k.loaded.Load()
+	if len(k.saves) > 0 && !st.Saving { // it is about to be begun
+		st.Saving, st.SaveBeganNs = true, k.config.Now()
+	}
 	st.WaitingReplies = int64(len(k.waiting) + st.syncing)
 	return st
 }

@@ -154,6 +154,9 @@ func (r *keeping) adopt(s *snapshot, bytes int64) error {
 			return ErrEnded
 		}
 	}
+	if r.aside {
+		_ = r.setAside(manifestName) // if there is one, it may be what is damaged, and tells of the others
+	}
 	if err := r.log.replaceBy(s.number, bytes); err != nil {
 		r.fail(err)
 		return err

@@ -25,6 +25,7 @@ const (
 // Kit holds the programs of the servers.
 type Kit struct {
 	dir        string // for builds and the output of servers; removed by Close
+	data       string // in which servers keep their data; removed by Close
 	cellserver string
 	floor      string
 	redis      string
@@ -43,6 +44,7 @@ type Source struct {
 	Binary       string // of cellserver; empty to build it
 	RedisCell    string // the module's file; empty to skip it
 	Throttlecrab string // the binary; empty to skip it
+	Data         string // a directory of the file system to which servers write; empty for the system's temporary one
 }
 
 // Prepare builds cellserver and the floor, and finds the rest.
@@ -60,10 +62,22 @@ func Prepare(ctx context.Context, source Source) (*Kit, error) {
 }
 
 // Close removes what the kit built.
-func (k *Kit) Close() { _ = os.RemoveAll(k.dir) }
+func (k *Kit) Close() { _ = errors.Join(os.RemoveAll(k.dir), os.RemoveAll(k.data)) }
+
+// DataDir makes a directory in which a server keeps its data.
+func (k *Kit) DataDir() (string, error) {
+	dir, err := os.MkdirTemp(k.data, "")
+	if err != nil {
+		return "", fmt.Errorf("peer: %w", err)
+	}
+	return dir, nil
+}
 
 func (k *Kit) prepare(ctx context.Context, source Source) error {
 	var err error
+	if k.data, err = os.MkdirTemp(source.Data, "cellserver-bench-data-"); err != nil {
+		return fmt.Errorf("peer: %w", err)
+	}
 	if k.cellserver, err = k.buildCellserver(ctx, source); err != nil {
 		return err
 	}
@@ -156,6 +170,16 @@ func (k *Kit) StartCellserver(ctx context.Context, flags ...string) (*Server, er
 	})
 }
 
+// StartLoading starts cellserver with a data directory. It returns once the server listens: see AwaitLoaded.
+func (k *Kit) StartLoading(ctx context.Context, dir string) (*Server, error) {
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{k.cellserver, "--addr", fmt.Sprintf("127.0.0.1:%d", port), "--metrics-addr", "", "--data-dir", dir}
+	return start(ctx, spec{name: Cellserver, argv: argv, port: port, dir: k.dir})
+}
+
 // StartFloor starts bench/floor/floor.c.
 func (k *Kit) StartFloor(ctx context.Context) (*Server, error) {
 	return start(ctx, spec{name: Floor, argv: []string{k.floor}, told: regexp.MustCompile(`^(\d+)$`), dir: k.dir})
@@ -166,13 +190,30 @@ func (k *Kit) StartRedis(ctx context.Context) (*Server, error) {
 	return k.startRedis(ctx, Redis)
 }
 
+// StartRedisSynced is StartRedis with a log in a directory that is synced before each reply.
+func (k *Kit) StartRedisSynced(ctx context.Context, dir string) (*Server, error) {
+	return k.startRedis(ctx, Redis, synced(dir)...)
+}
+
+// synced are flags of a redis-server.
+func synced(dir string) []string {
+	return []string{"--dir", dir, "--appendonly", "yes", "--appendfsync", "always"}
+}
+
+// StartRedisCellSynced is StartRedisCell with a log in a directory that is synced before each reply.
+func (k *Kit) StartRedisCellSynced(ctx context.Context, dir string) (*Server, error) {
+	return k.startRedisCell(ctx, synced(dir)...)
+}
+
 // StartRedisCell starts a redis-server with the redis-cell module.
-func (k *Kit) StartRedisCell(ctx context.Context) (*Server, error) {
+func (k *Kit) StartRedisCell(ctx context.Context) (*Server, error) { return k.startRedisCell(ctx) }
+
+func (k *Kit) startRedisCell(ctx context.Context, flags ...string) (*Server, error) {
 	module, err := filepath.Abs(k.module)
 	if err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}
-	s, err := k.startRedis(ctx, RedisCell, "--loadmodule", module)
+	s, err := k.startRedis(ctx, RedisCell, append([]string{"--loadmodule", module}, flags...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -37,6 +38,49 @@ func isOurs(ctx context.Context, s *Server) error {
 		return fmt.Errorf("peer: another process took the port of %s; run again", s.Name)
 	}
 	return nil
+}
+
+// patient is a client that calls once, and waits for the reply.
+func patient(s *Server) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: s.Addr.String(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: -1})
+}
+
+// Do calls a command once.
+func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
+	rdb := patient(s)
+	defer func() { _ = rdb.Close() }()
+	reply, err := rdb.Do(ctx, args...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("peer: %s: %v: %w", s.Name, args, errors.Join(err, s.Err()))
+	}
+	return reply, nil
+}
+
+// Save has a snapshot written, and returns when it stands. One that the server has begun by itself is awaited before.
+func (s *Server) Save(ctx context.Context) error {
+	for {
+		_, err := s.Do(ctx, "SAVE")
+		if err == nil || !strings.Contains(err.Error(), "in progress") {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// AwaitLoaded returns once the server has loaded its data.
+func (s *Server) AwaitLoaded(ctx context.Context) error {
+	rdb := patient(s)
+	defer func() { _ = rdb.Close() }()
+	for {
+		err := rdb.Ping(ctx).Err()
+		if err == nil {
+			return nil
+		}
+		if !redis.HasErrorPrefix(err, "LOADING") {
+			return fmt.Errorf("peer: %s: %w", s.Name, errors.Join(err, s.Err()))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 // moduleVersion returns the name and version of the loaded module, without its path.

@@ -166,6 +166,22 @@ func residentBytes(pid int) (int, error) {
 	return pages * os.Getpagesize(), nil
 }
 
+// PeakRSS returns the most bytes of the process that were resident at once.
+func (s *Server) PeakRSS() (int, error) {
+	file := filepath.Join("/proc", strconv.Itoa(s.cmd.Process.Pid), "status")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, fmt.Errorf("peer: memory: %w", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		var kib int
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+			return kib << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("peer: memory: no VmHWM in %s", file)
+}
+
 // freePort returns a port that was free a moment ago, for servers that cannot choose one themselves.
 func freePort(ctx context.Context) (int, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")

@@ -87,6 +87,9 @@ func sample() *Results {
 		Versions: map[string]string{"redis-server": "7"},
 		Skipped:  []string{"redis-cell: set REDIS_CELL_SO to its file"},
 		Memory:   []*Growth{{Peer: "cellserver", KeyBytes: 36, Keys: []float64{1e6, 2e6}, RSS: []float64{50e6, 120e6}}},
+		Restores: []Restore{{
+			Keys: 1e6, KeyBytes: 16, FileBytes: 30e6, Seconds: []float64{2}, CPU: []float64{3}, Peak: []float64{120 << 20}, RSS: []float64{100 << 20},
+		}},
 		Limiters: []Limiter{{Name: "throttled", Keys: 10, NsPerOp: []float64{90, 100, 120}, BytesPerOp: 16, BytesPerKey: 200}},
 		Goals:    []Goal{AtMost("CPU, by that of SET", 0.95, []float64{0.5, 0.7})},
 	}

@@ -24,6 +24,7 @@ type Results struct {
 	Points   []*Point  `json:"points"`
 	Memory   []*Growth `json:"memory"`
 	Limiters []Limiter `json:"limiters"`
+	Restores []Restore `json:"restores"`
 	Goals    []Goal    `json:"goals"`
 }
 
@@ -107,6 +108,29 @@ func (g *Growth) PerKey(fromKeys float64) (bytes []float64) {
 	}
 	return bytes
 }
+
+// Restore is what starts with a data directory took.
+type Restore struct {
+	Keys      int       `json:"keys"`
+	KeyBytes  int       `json:"key_bytes"`  // of each
+	FileBytes int       `json:"file_bytes"` // of all files
+	Seconds   []float64 `json:"seconds"`    // until clients were served
+	CPU       []float64 `json:"cpu"`        // seconds of the server's CPU time until then
+	Peak      []float64 `json:"peak_bytes"` // resident until then, at most
+	RSS       []float64 `json:"rss_bytes"`  // some seconds later
+}
+
+// PeakPerRSS returns how many times of what was resident afterwards was resident at most.
+func (r *Restore) PeakPerRSS() []float64 {
+	ratios := make([]float64, len(r.Peak))
+	for i := range ratios {
+		ratios[i] = r.Peak[i] / r.RSS[i]
+	}
+	return ratios
+}
+
+// FilePerKey returns the bytes of all files divided by the keys.
+func (r *Restore) FilePerKey() float64 { return float64(r.FileBytes) / float64(r.Keys) }
 
 // Limiter is the result of a limiter that is a library, called in its own process.
 type Limiter struct {

@@ -22,7 +22,7 @@ func (r *Results) Markdown(w io.Writer, chartDir string) error {
 
 // Text writes the results for a terminal, with the goals last, where they are seen.
 func (r *Results) Text(w io.Writer) error {
-	if len(r.Points) == 0 && len(r.Memory) == 0 && len(r.Limiters) == 0 {
+	if len(r.Points) == 0 && len(r.Memory) == 0 && len(r.Limiters) == 0 && len(r.Restores) == 0 {
 		return nil
 	}
 	var b strings.Builder
@@ -51,6 +51,11 @@ func (r *Results) tables(b *strings.Builder, chartDir string) {
 		growthTable(b, r.Memory)
 		chartLink(b, chartDir, ChartMemory, "Bytes per key over growth")
 	}
+	if len(r.Restores) > 0 {
+		fmt.Fprint(b, "\n### Start with a data directory\n\nFrom a snapshot that the system has in memory, until clients are served. "+
+			"Resident memory is read ten seconds later.\n\n")
+		restoreTable(b, r.Restores)
+	}
 	if len(r.Limiters) > 0 {
 		fmt.Fprint(b, "\n### Limiters as libraries\n\nCalled by one goroutine in a process of its own, with random keys of 16 bytes. "+
 			"Memory is the process's growth by the keys; bytes per call are what is allocated.\n\n")
@@ -77,6 +82,11 @@ func scenarios() []pointTable {
 		{"hot", "Hot keys", "All calls are allowed, so that each writes.", closedTable, ""},
 		{"fixed-rate", "Latency at fixed rates", "Open loop, 50 connections, one request at a time; latency is measured from when a request was due.",
 			openTable, ChartLatency},
+		{"persist", "With a data directory", "200,000 keys; the control is a second server without a data directory. CPU time includes that of the second " +
+			"after the load, in which the last changes are written.", closedTable, ""},
+		{"sync", "A sync before each reply", "One request at a time on each connection. All calls are allowed, so that each writes, to the same file system.", closedTable, ""},
+		{"snapshot", "During a snapshot of 10 million keys", "Open loop at half of the rate that the server reaches in a closed loop; latency is measured from when " +
+			"a request was due. A snapshot is followed by the next as long as the measurement lasts.", openTable, ""},
 	}
 }
 
@@ -179,6 +189,17 @@ func limiterTable(b *strings.Builder, limiters []Limiter) {
 	rows := [][]string{{"", "keys", "ns per call", "bytes per call", "bytes per key"}}
 	for _, l := range sorted {
 		rows = append(rows, []string{l.Name, strconv.Itoa(l.Keys), NewSpread(l.NsPerOp).String(), strconv.FormatFloat(l.BytesPerOp, 'f', 0, 64), digits(l.BytesPerKey)})
+	}
+	table(b, rows)
+}
+
+func restoreTable(b *strings.Builder, all []Restore) {
+	rows := [][]string{{"bytes of a key", "million keys", "bytes of files per key", "seconds", "CPU seconds", "peak MiB", "resident MiB", "peak by resident"}}
+	for _, r := range all {
+		rows = append(rows, []string{
+			strconv.Itoa(r.KeyBytes), digits(float64(r.Keys) / 1e6), digits(r.FilePerKey()), NewSpread(r.Seconds).String(), NewSpread(r.CPU).String(),
+			NewSpread(r.Peak).In(1 << 20).String(), NewSpread(r.RSS).In(1 << 20).String(), NewSpread(r.PeakPerRSS()).String(),
+		})
 	}
 	table(b, rows)
 }

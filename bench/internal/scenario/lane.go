@@ -17,6 +17,9 @@ type lane struct {
 	config load.Config
 	plan   load.Plan
 	point  *report.Point
+	rest   time.Duration // after the plan, in which the server's CPU time is counted, too
+	// beside goes on beside the plan until its context ends; nil for nothing.
+	beside func(ctx context.Context, server *peer.Server) error
 }
 
 // lane returns a new lane, with its point in the results.
@@ -68,8 +71,11 @@ func (l *lane) measureOn(ctx context.Context, g *load.Generator) (report.Sample,
 	if err != nil {
 		return report.Sample{}, err
 	}
-	r, err := g.Run(ctx, l.plan)
+	r, err := l.run(ctx, g)
 	if err != nil {
+		return report.Sample{}, err
+	}
+	if err := sleep(ctx, l.rest); err != nil {
 		return report.Sample{}, err
 	}
 	after, err := l.server.CPU()
@@ -94,6 +100,19 @@ func (l *lane) measureOn(ctx context.Context, g *load.Generator) (report.Sample,
 		Limited:  float64(r.Limited) / float64(r.Requests),
 		RSS:      float64(rss),
 	}, nil
+}
+
+// run runs the plan, and beside it what else the lane has.
+func (l *lane) run(ctx context.Context, g *load.Generator) (*load.Result, error) {
+	if l.beside == nil {
+		return g.Run(ctx, l.plan)
+	}
+	besideCtx, end := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- l.beside(besideCtx, l.server) }()
+	r, err := g.Run(ctx, l.plan)
+	end()
+	return r, errors.Join(err, <-ended)
 }
 
 // fill requests each key once, in order, with the load's command.

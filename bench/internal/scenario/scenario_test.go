@@ -103,3 +103,23 @@ func TestMissingPeerIsNoFailure(t *testing.T) {
 		t.Errorf("got %+v", g)
 	}
 }
+
+// TestSync: what is compared with Redis's log needs no minutes.
+func TestSync(t *testing.T) {
+	s := suite(t)
+	scenarios, err := Select([]string{"sync"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context(), scenarios); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Results.Points) != 4 || len(s.Results.Goals) != 2 {
+		t.Errorf("%d points, %d goals", len(s.Results.Points), len(s.Results.Goals))
+	}
+	for _, p := range s.Results.Points {
+		if len(p.Rounds) != 2 || slices.ContainsFunc(p.Rounds, func(s report.Sample) bool { return s.Rate <= 0 || s.Limited > 0 }) {
+			t.Errorf("%s, %d connections: %+v", p.Peer, p.Conns, p.Rounds)
+		}
+	}
+}

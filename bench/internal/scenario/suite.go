@@ -49,6 +49,10 @@ func All() []Scenario {
 		{"tails", "10 million keys compared with 10 thousand, at half load", (*Suite).tails},
 		{"hot", "one hot key, skewed keys, threads", (*Suite).hot},
 		{"fixed-rate", "latency at fixed rates", (*Suite).fixedRates},
+		{"persist", "with a data directory and without", (*Suite).persist},
+		{"sync", "a sync before each reply, compared with Redis's", (*Suite).syncEachReply},
+		{"snapshot", "during a snapshot of 10 million keys, at half load", (*Suite).snapshot},
+		{"restore", "a start with 10 million keys", (*Suite).restore},
 		{"in-process", "limiters as libraries", (*Suite).inProcess},
 	}
 }

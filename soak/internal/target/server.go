@@ -195,6 +195,9 @@ func (s *Server) Trouble() []string {
 // PID returns the process's number.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
+// Signal sends a signal.
+func (s *Server) Signal(sig os.Signal) error { return s.cmd.Process.Signal(sig) }
+
 // Stop sends SIGTERM and waits for the server to end, and for its log. It returns how long the server took, and an error
 // if it took longer than patience or ended badly.
 func (s *Server) Stop(patience time.Duration) (time.Duration, error) {

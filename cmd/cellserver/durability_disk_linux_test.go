@@ -1,0 +1,222 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cellserver/internal/killtest"
+	"cellserver/internal/processtest"
+)
+
+// mountSmallDisk mounts a file system of a size such as 1m.
+func mountSmallDisk(t *testing.T, size string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size="+size); err != nil {
+		processtest.SkipUnlessCI(t, "must be root to mount a small disk: "+err.Error())
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	return dir
+}
+
+// badDisk is a directory to which nothing more can be written for a while.
+type badDisk struct {
+	dir       string
+	fail, end func(t *testing.T, p *process)
+}
+
+// badDisks are one that is full, and files that must not become longer.
+func badDisks() map[string]func(t *testing.T) badDisk {
+	return map[string]func(t *testing.T) badDisk{
+		"no space": func(t *testing.T) badDisk {
+			dir := mountSmallDisk(t, "1m")
+			ballast := filepath.Join(dir, "ballast")
+			return badDisk{
+				dir: dir,
+				fail: func(t *testing.T, _ *process) {
+					t.Helper()
+					if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+						t.Fatalf("the disk is not full: %v", err)
+					}
+				},
+				end: func(t *testing.T, _ *process) {
+					t.Helper()
+					if err := os.Remove(ballast); err != nil {
+						t.Fatal(err)
+					}
+				},
+			}
+		},
+		"file size limit": func(t *testing.T) badDisk {
+			return badDisk{
+				dir:  t.TempDir(),
+				fail: func(t *testing.T, p *process) { limitFileSize(t, p, 0) },
+				end:  func(t *testing.T, p *process) { limitFileSize(t, p, unix.RLIM_INFINITY) },
+			}
+		},
+	}
+}
+
+// manyKeys are more than what fits into what a file has of its last page when a disk is full.
+func manyKeys(prefix string) (keys []string) {
+	for i := range 300 {
+		keys = append(keys, fmt.Sprintf("%s:%060d", prefix, i))
+	}
+	return keys
+}
+
+func limitFileSize(t *testing.T, p *process, bytes uint64) {
+	t.Helper()
+	var limit unix.Rlimit
+	if err := unix.Prlimit(p.Cmd.Process.Pid, unix.RLIMIT_FSIZE, nil, &limit); err != nil {
+		t.Fatal(err)
+	}
+	limit.Cur = min(bytes, limit.Max)
+	if err := unix.Prlimit(p.Cmd.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *process) awaitFault(t *testing.T, want float64) {
+	t.Helper()
+	p.Eventually(t, startTimeout, fmt.Sprintf("say a fault of %.0f", want), func() bool {
+		return p.metric(t, "cellserver_persistence_disk_fault") == want
+	})
+}
+
+// TestBadDiskWithInterval: decisions go on, the loss is told, and all is kept again once there is space.
+func TestBadDiskWithInterval(t *testing.T) {
+	t.Parallel()
+	for name, disk := range badDisks() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk := disk(t)
+			p := startKeeping(t, disk.dir, "--fsync-interval", "50ms")
+			charge(t, p, "before", "both")
+			syncAll(t, p)
+			during := manyKeys("during")
+			for range 2 { // faults
+				disk.fail(t, p)
+				charge(t, p, append(during, "both")...)
+				p.awaitFault(t, 1)
+				charge(t, p, append(during, "both")...)
+				exchange(t, p.dial(t), "WAITAOF 1 0 100\r\n", "*2\r\n:0\r\n:0\r\n")
+				info := sayTo(t, p.dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n")
+				if !strings.Contains(info, "aof_last_write_status:err\r\n") {
+					t.Errorf("INFO says %q", info)
+				}
+				p.Logged(t, "what changes is not kept")
+				disk.end(t, p)
+				p.awaitFault(t, 0)
+			}
+			p.Logged(t, "what changes is kept again")
+			charge(t, p, "after")
+			syncAll(t, p)
+			p.Stop(t, syscall.SIGKILL)
+			p = startKeeping(t, disk.dir)
+			units(t, p, 1, "before", "after")
+			units(t, p, 4, during...)
+			units(t, p, 5, "both")
+		})
+	}
+}
+
+// TestBadDiskWithoutInterval: what would have to be kept is refused and not done, and all else is answered. All is done
+// again once there is space.
+func TestBadDiskWithoutInterval(t *testing.T) {
+	t.Parallel()
+	for name, disk := range badDisks() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk := disk(t)
+			p := startKeeping(t, disk.dir, "--fsync-interval", "0")
+			charge(t, p, "before", "deleted")
+			nc := p.dial(t)
+			sayTo(t, nc, "CL.THROTTLE full 0 1 100000\r\n", ":100000\r\n")
+			disk.fail(t, p)
+			// The first are done, and answered once they are kept.
+			first := make(chan error, 1)
+			held := manyKeys("held")
+			go func() { first <- killtest.Charge(t.Context(), p.addr, held...) }()
+			p.awaitFault(t, 1)
+			for range 3 {
+				if err := killtest.Charge(t.Context(), p.addr, "during"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+					t.Errorf("a call that would be kept: %v", err)
+				}
+				exchange(t, nc, "CL.THROTTLE full 0 1 100000\r\n", "*5\r\n:1\r\n:1\r\n:0\r\n:")
+				readTo(t, nc, "\r\n")
+				for _, refused := range []string{"DEL deleted", "FLUSHALL", "EVAL \"return redis.call('DEL', KEYS[1])\" 1 deleted"} {
+					if got := sayTo(t, nc, refused+"\r\n", "\r\n"); !strings.Contains(got, "MISCONF ") {
+						t.Errorf("%s: %q", refused, got)
+					}
+				}
+				exchange(t, nc, "EXISTS deleted before\r\nMULTI\r\nEXISTS before\r\nEXEC\r\n", ":2\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n")
+				units(t, p, 1, "before")
+				units(t, p, 0, "during")
+			}
+			disk.end(t, p)
+			p.awaitFault(t, 0)
+			select {
+			case err := <-first:
+				if err != nil {
+					t.Errorf("the calls that could not be kept at once: %v", err)
+				}
+			case <-time.After(ioTimeout):
+				t.Error("the calls that could not be kept at once were never answered")
+			}
+			charge(t, p, "after")
+			p.Stop(t, syscall.SIGKILL)
+			p = startKeeping(t, disk.dir)
+			units(t, p, 1, append(held, "before", "after", "deleted")...)
+			units(t, p, 0, "during")
+		})
+	}
+}
+
+// TestStartOnFullDisk: with an interval a server starts, and keeps all once there is space.
+func TestStartOnFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := badDisks()["no space"](t)
+	p := startKeeping(t, disk.dir)
+	charge(t, p, "before")
+	p.Stop(t, syscall.SIGTERM)
+	disk.fail(t, p)
+	p = startKeeping(t, disk.dir)
+	p.awaitFault(t, 1)
+	units(t, p, 1, "before")
+	charge(t, p, "during")
+	disk.end(t, p)
+	p.awaitFault(t, 0)
+	syncAll(t, p)
+	p.Stop(t, syscall.SIGKILL)
+	units(t, startKeeping(t, disk.dir), 1, "before", "during")
+}
+
+// TestReadOnlyDisk: a start on a disk that cannot be written to is refused by one line.
+func TestReadOnlyDisk(t *testing.T) {
+	t.Parallel()
+	dir := mountSmallDisk(t, "1m")
+	p := startKeeping(t, dir)
+	charge(t, p, "k")
+	p.Stop(t, syscall.SIGTERM)
+	remount := func(flags uintptr) {
+		t.Helper()
+		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|flags, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remount(unix.MS_RDONLY)
+	if code, said := refusedStart(t, "--data-dir", dir); code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, dir) {
+		t.Errorf("%d, %q", code, said)
+	}
+	remount(0)
+	units(t, startKeeping(t, dir), 1, "k")
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"cellserver/internal/killtest"
+)
+
+// startKeeping starts a server with a data directory, and waits until it has loaded that.
+func startKeeping(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	p := startServer(t, append([]string{"--data-dir", dir}, args...)...)
+	p.Eventually(t, startTimeout, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
+	return p
+}
+
+// killLoad is the load of the tests that kill a server.
+func killLoad(eachReply bool) *killtest.Load {
+	return killtest.New(killtest.Config{Clients: 6, Keys: 2000, EachReply: eachReply, Seed: rand.Uint64()})
+}
+
+// checkLoad fails the test for each key that is not as it may be.
+func checkLoad(t *testing.T, load *killtest.Load, p *process) (found killtest.Found) {
+	t.Helper()
+	found, err := load.Check(t.Context(), p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range found.Wrong {
+		if i == 10 {
+			t.Errorf("and %d keys more", len(found.Wrong)-i)
+			break
+		}
+		t.Error(line)
+	}
+	return found
+}
+
+// endLoad ends a server under load, and fails the test for what clients saw amiss before.
+func endLoad(t *testing.T, run *killtest.Run, p *process, sig syscall.Signal) (code int) {
+	t.Helper()
+	for _, line := range run.End(func() { code = p.Stop(t, sig) }) {
+		t.Error(line)
+	}
+	return code
+}
+
+// units fails the test unless keys have so many units charged, each.
+func units(t *testing.T, p *process, want int64, keys ...string) {
+	t.Helper()
+	got, err := killtest.Charged(t.Context(), p.addr, keys...)
+	if err != nil || slices.ContainsFunc(got, func(n int64) bool { return n != want }) {
+		t.Errorf("%.200q have %.200d units, want %d: %v", keys, got, want, err)
+	}
+}
+
+func charge(t *testing.T, p *process, keys ...string) {
+	t.Helper()
+	if err := killtest.Charge(t.Context(), p.addr, keys...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func syncAll(t *testing.T, p *process) {
+	t.Helper()
+	if err := killtest.Sync(t.Context(), p.addr); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLoadNoticesLosses: a server that keeps nothing is found out.
+func TestLoadNoticesLosses(t *testing.T) {
+	t.Parallel()
+	load := killLoad(true)
+	p := startServer(t)
+	run := load.Begin(t.Context(), p.addr)
+	time.Sleep(300 * time.Millisecond)
+	for _, line := range run.Pause() {
+		t.Error(line)
+	}
+	if found := checkLoad(t, load, p); found.Confirmed == 0 || found.Unsure != 0 {
+		t.Errorf("%+v", found)
+	}
+	run = load.Begin(t.Context(), p.addr)
+	time.Sleep(300 * time.Millisecond)
+	endLoad(t, run, p, syscall.SIGKILL)
+	found, err := load.Check(t.Context(), startServer(t).addr)
+	if err != nil || len(found.Wrong) < found.Keys/2 {
+		t.Errorf("%d of %d keys are lost: %v", len(found.Wrong), found.Keys, err)
+	}
+}
+
+// TestKills kills a server at random moments under load. No key is older than the last sync that was confirmed, and none has
+// what nobody asked for. With an interval of 0 nothing is lost that was confirmed.
+func TestKills(t *testing.T) {
+	t.Parallel()
+	kills := 10
+	if testing.Short() {
+		kills = 2
+	}
+	for _, interval := range []string{"1s", "0"} {
+		t.Run(interval, func(t *testing.T) {
+			t.Parallel()
+			dir, load := t.TempDir(), killLoad(interval == "0")
+			var sum killtest.Found
+			for round := range kills {
+				p := startKeeping(t, dir, "--fsync-interval", interval)
+				found := checkLoad(t, load, p)
+				t.Logf("kill %d: %d calls to be kept, %d later ones; of %d keys %d have one of these", round, found.Confirmed, found.Unsure, found.Keys, found.Survived)
+				sum.Confirmed += found.Confirmed
+				run := load.Begin(t.Context(), p.addr)
+				time.Sleep(rand.N(2500 * time.Millisecond))
+				endLoad(t, run, p, syscall.SIGKILL)
+				if rand.N(2) == 0 {
+					killAtStart(t, dir, interval)
+				}
+				if t.Failed() {
+					return
+				}
+			}
+			found := checkLoad(t, load, startKeeping(t, dir, "--fsync-interval", interval))
+			if sum.Confirmed += found.Confirmed; sum.Confirmed == 0 {
+				t.Error("nothing was confirmed")
+			}
+		})
+	}
+}
+
+// killAtStart kills a server while it starts: while it loads, or when it begins a log, or later.
+func killAtStart(t *testing.T, dir, interval string) {
+	t.Helper()
+	p := startProcess(t, programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--data-dir", dir, "--fsync-interval", interval))
+	time.Sleep(rand.N(200 * time.Millisecond))
+	p.Stop(t, syscall.SIGKILL)
+}
+
+// TestSIGTERMLosesNothing: what was answered is there after the next start, also if a snapshot was being written.
+func TestSIGTERMLosesNothing(t *testing.T) {
+	t.Parallel()
+	for _, interval := range []string{"1s", "no", "0"} {
+		t.Run(interval, func(t *testing.T) {
+			t.Parallel()
+			dir, load := t.TempDir(), killLoad(interval == "0")
+			p := startKeeping(t, dir, "--fsync-interval", interval)
+			for round := range 4 {
+				run := load.Begin(t.Context(), p.addr)
+				time.Sleep(rand.N(500 * time.Millisecond))
+				if round > 1 {
+					sayTo(t, p.dial(t), "BGSAVE\r\n", "+Background saving started\r\n")
+				}
+				if code := endLoad(t, run, p, syscall.SIGTERM); code != 0 {
+					t.Errorf("it ended with %d", code)
+				}
+				load.ConfirmReplied()
+				p = startKeeping(t, dir, "--fsync-interval", interval)
+				if found := checkLoad(t, load, p); found.Confirmed == 0 {
+					t.Errorf("%+v", found)
+				}
+			}
+		})
+	}
+}
+
+// TestPausedServer: SIGSTOP stops syncs, too, and SIGCONT lets them go on.
+func TestPausedServer(t *testing.T) {
+	t.Parallel()
+	for _, interval := range []string{"1s", "0"} {
+		t.Run(interval, func(t *testing.T) {
+			t.Parallel()
+			dir, load := t.TempDir(), killLoad(interval == "0")
+			p := startKeeping(t, dir, "--fsync-interval", interval)
+			run := load.Begin(t.Context(), p.addr)
+			time.Sleep(300 * time.Millisecond)
+			p.signal(t, syscall.SIGSTOP)
+			time.Sleep(3 * time.Second)
+			p.signal(t, syscall.SIGCONT)
+			time.Sleep(1500 * time.Millisecond)
+			endLoad(t, run, p, syscall.SIGKILL)
+			if found := checkLoad(t, load, startKeeping(t, dir, "--fsync-interval", interval)); found.Confirmed == 0 {
+				t.Errorf("%+v", found)
+			}
+		})
+	}
+}
+
+func (p *process) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := p.Cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,104 @@
+package killtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// looks is how many keys are looked at by one pipeline.
+const looks = 500
+
+// check looks at all keys, and takes what they are for what they were.
+func (c *client) check(ctx context.Context, addr string) (Found, error) {
+	rdb, hangUp := dial(addr, c.number)
+	defer hangUp()
+	got := make([]int64, 0, len(c.keys))
+	for some := range slices.Chunk(c.keys, looks) {
+		units, err := charged(ctx, rdb, some)
+		if err != nil {
+			return Found{}, fmt.Errorf("client %d: %w", c.number, err)
+		}
+		got = append(got, units...)
+	}
+	found := c.compare(got)
+	copy(c.base, got)
+	copy(c.state, got)
+	c.steps = c.steps[:0]
+	c.replied.Store(0)
+	c.confirmed.Store(0)
+	return found, nil
+}
+
+// Charge charges one unit to each of some keys of database 0.
+func Charge(ctx context.Context, addr string, keys ...string) error {
+	rdb, hangUp := dial(addr, 0)
+	defer hangUp()
+	p := rdb.Pipeline()
+	for _, key := range keys {
+		p.Do(ctx, "CL.THROTTLE", key, maxBurst, 1, periodSec, 1)
+	}
+	_, err := p.Exec(ctx)
+	return err
+}
+
+// Charged returns how many units are charged to keys of database 0.
+func Charged(ctx context.Context, addr string, keys ...string) ([]int64, error) {
+	rdb, hangUp := dial(addr, 0)
+	defer hangUp()
+	return charged(ctx, rdb, keys)
+}
+
+// Sync returns when all that the server has answered is to be kept.
+func Sync(ctx context.Context, addr string) error {
+	rdb, hangUp := dial(addr, 0)
+	defer hangUp()
+	return waitAOF(ctx, rdb)
+}
+
+func charged(ctx context.Context, rdb *redis.Conn, keys []string) ([]int64, error) {
+	p := rdb.Pipeline()
+	replies := make([]*redis.Cmd, len(keys))
+	for i, key := range keys {
+		replies[i] = p.Do(ctx, "CL.THROTTLE", key, maxBurst, 1, periodSec, 0)
+	}
+	if _, err := p.Exec(ctx); err != nil {
+		return nil, err
+	}
+	units := make([]int64, len(keys))
+	for i, r := range replies {
+		reply, err := r.Int64Slice()
+		if err != nil || len(reply) != 5 {
+			return nil, fmt.Errorf("%v: %v, %w", r.Args(), reply, err)
+		}
+		units[i] = reply[1] - reply[2]
+	}
+	return units, nil
+}
+
+// compare says which keys are not as they may be: as the last step left them that was to be kept, or as one after it.
+func (c *client) compare(got []int64) Found {
+	confirmed := int(c.confirmed.Load())
+	found := Found{Keys: len(got), Confirmed: confirmed, Unsure: len(c.steps) - confirmed}
+	kept := slices.Clone(c.base)
+	for _, s := range c.steps[:confirmed] {
+		kept[s.key] = s.units
+	}
+	after := map[int][]int64{}
+	for _, s := range c.steps[confirmed:] {
+		after[s.key] = append(after[s.key], s.units)
+	}
+	for key, units := range got {
+		switch {
+		case units == kept[key]:
+		case slices.Contains(after[key], units):
+			found.Survived++
+		default:
+			found.Wrong = append(found.Wrong, fmt.Sprintf("database %d: %.20s has %d units, was to keep %d, and was then to have %v",
+				c.number, c.keys[key], units, kept[key], after[key]))
+		}
+	}
+	return found
+}

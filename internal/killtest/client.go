@@ -1,0 +1,194 @@
+package killtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The limit of all keys. A unit takes longer to leak than a test takes, so the units that a key lacks are those that were
+// charged.
+const (
+	maxBurst  = 400_000
+	periodSec = 10_000
+)
+
+// ioTimeout is how long a server may stop to answer.
+const ioTimeout = time.Minute
+
+// client calls on its own database, so that it knows what each of its calls does.
+type client struct {
+	number    int
+	keys      []string
+	random    *rand.Rand
+	eachReply bool
+	pausing   atomic.Bool
+
+	state     []int64 // units charged to each key, if all calls were done
+	base      []int64 // units charged to each key when the server was last started
+	steps     []step  // since then, in the order in which they were sent
+	replied   atomic.Int64
+	confirmed atomic.Int64 // of the steps, how many are to be kept
+}
+
+// step is what a call does: it leaves a key with so many units charged.
+type step struct {
+	key   int
+	units int64
+}
+
+func newClient(number int, config Config) *client {
+	c := &client{
+		number: number, random: rand.New(rand.NewPCG(config.Seed, uint64(number))), eachReply: config.EachReply,
+		state: make([]int64, config.Keys), base: make([]int64, config.Keys),
+	}
+	for i := range config.Keys {
+		// Short ones and longer ones, which the store has in different places.
+		c.keys = append(c.keys, fmt.Sprintf("k%d", i)+strings.Repeat("y", i%7*i%41))
+	}
+	return c
+}
+
+// dial returns a connection, which is not made again when it ends.
+func dial(addr string, db int) (rdb *redis.Conn, hangUp func()) {
+	client := redis.NewClient(&redis.Options{
+		Addr: addr, DB: db, PoolSize: 1, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
+		DialTimeout: ioTimeout, ReadTimeout: ioTimeout, WriteTimeout: ioTimeout, PoolTimeout: ioTimeout,
+	})
+	rdb = client.Conn()
+	return rdb, func() { _ = errors.Join(rdb.Close(), client.Close()) }
+}
+
+// isRefusal reports whether an error is a server's reply, or is about it.
+func isRefusal(err error) bool {
+	var refusal redis.Error
+	return errors.As(err, &refusal) || errors.Is(err, errUnexpected)
+}
+
+// errUnexpected is a reply that says something else than what is so.
+var errUnexpected = errors.New("unexpected reply")
+
+// call calls until the connection ends or it is to pause.
+func (c *client) call(ctx context.Context, addr string) error {
+	rdb, hangUp := dial(addr, c.number)
+	defer hangUp()
+	for !c.pausing.Load() {
+		if err := c.once(context.WithoutCancel(ctx), rdb); err != nil {
+			return fmt.Errorf("client %d: %w", c.number, err)
+		}
+	}
+	return nil
+}
+
+// once does one of the things that clients do.
+func (c *client) once(ctx context.Context, rdb *redis.Conn) error {
+	switch n := c.random.IntN(1000); {
+	case n < 2:
+		return c.flush(ctx, rdb)
+	case n < 4:
+		return save(ctx, rdb)
+	case n < 50:
+		return c.send(ctx, rdb.TxPipeline(), 1+c.random.IntN(10))
+	case n < 400:
+		return c.send(ctx, rdb.Pipeline(), 1)
+	default:
+		return c.send(ctx, rdb.Pipeline(), 1+c.random.IntN(100))
+	}
+}
+
+// flush empties the database, which is a step of each key that is charged.
+func (c *client) flush(ctx context.Context, rdb *redis.Conn) error {
+	for key, units := range c.state {
+		if units != 0 {
+			c.add(key, 0)
+		}
+	}
+	if err := rdb.FlushDB(ctx).Err(); err != nil {
+		return fmt.Errorf("FLUSHDB: %w", err)
+	}
+	c.answered(int64(len(c.steps)))
+	return nil
+}
+
+// save has a snapshot written, unless one is being written already.
+func save(ctx context.Context, rdb *redis.Conn) error {
+	err := rdb.BgSave(ctx).Err()
+	if isRefusal(err) && strings.Contains(err.Error(), "in progress") {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("BGSAVE: %w", err)
+	}
+	return nil
+}
+
+func (c *client) add(key int, units int64) {
+	c.state[key] = units
+	c.steps = append(c.steps, step{key, units})
+}
+
+// answered notes that the first steps, so many, were answered.
+func (c *client) answered(steps int64) {
+	c.replied.Store(steps)
+	if c.eachReply {
+		c.confirmed.Store(steps)
+	}
+}
+
+// sent is a call that was put into a pipeline.
+type sent struct {
+	reply *redis.Cmd
+	steps int64  // that are answered with this reply
+	want  string // of the reply
+}
+
+// send sends calls together, for keys by chance: charges, and sometimes a refund, a deletion or both by a script.
+func (c *client) send(ctx context.Context, p redis.Pipeliner, calls int) error {
+	all := make([]sent, calls)
+	for i := range all {
+		all[i] = c.put(ctx, p)
+	}
+	_, failed := p.Exec(ctx)
+	for _, s := range all {
+		if err := s.reply.Err(); err != nil {
+			return fmt.Errorf("%v: %w", s.reply.Args(), errors.Join(err, failed))
+		}
+		if got := fmt.Sprint(s.reply.Val()); !strings.HasPrefix(got, s.want) {
+			return fmt.Errorf("%w: %v: %s, want %s", errUnexpected, s.reply.Args(), got, s.want)
+		}
+		c.answered(s.steps)
+	}
+	return nil
+}
+
+func (c *client) put(ctx context.Context, p redis.Pipeliner) sent {
+	key := c.random.IntN(len(c.keys))
+	units := c.state[key]
+	if c.random.IntN(50) == 0 {
+		c.add(key, 0)
+		return sent{p.Do(ctx, "DEL", c.keys[key]), int64(len(c.steps)), strconv.FormatInt(min(units, 1), 10)}
+	}
+	quantity := 1 + c.random.Int64N(3)
+	var reply *redis.Cmd
+	if c.random.IntN(50) == 0 {
+		c.add(key, quantity)
+		reply = p.Do(ctx, "EVAL", anew, 1, c.keys[key], maxBurst, 1, periodSec, quantity)
+	} else {
+		if c.random.IntN(20) == 0 {
+			quantity = -quantity
+		}
+		c.add(key, max(units+quantity, 0))
+		reply = p.Do(ctx, "CL.THROTTLE", c.keys[key], maxBurst, 1, periodSec, quantity)
+	}
+	return sent{reply, int64(len(c.steps)), fmt.Sprintf("[0 %d %d -1 ", maxBurst+1, maxBurst+1-c.state[key])}
+}
+
+// anew is a script that charges units to a key that was deleted. Nobody may see it without them.
+const anew = `redis.call('DEL', KEYS[1]) return redis.call('CL.THROTTLE', KEYS[1], unpack(ARGV))`

@@ -1,0 +1,178 @@
+// Package killtest loads a server whose state survives it, and says what a server that was killed has lost. A Load is for one
+// goroutine.
+package killtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Config is the load on a server.
+type Config struct {
+	Clients int // each with a database and keys of its own: client n has database n
+	Keys    int // of each client
+	// EachReply is that what a reply says is kept, as with an fsync interval of 0. Otherwise WAITAOF tells what is kept.
+	EachReply bool
+	Seed      uint64
+}
+
+// Load is clients that know in which states their keys may be.
+type Load struct {
+	config  Config
+	clients []*client
+}
+
+// New returns a load on a server that has no keys.
+func New(c Config) *Load {
+	l := &Load{config: c}
+	for i := range c.Clients {
+		l.clients = append(l.clients, newClient(i, c))
+	}
+	return l
+}
+
+// Found is what a server knew after it was started again.
+type Found struct {
+	Keys      int // that were looked at
+	Confirmed int // calls that were to be kept
+	Unsure    int // calls after those, which may be kept or lost
+	Survived  int // keys that had a call of these, and were not in the state before it
+	// Wrong has a line for each key in a state that it must not be in: one from before the last call that was to be kept, or
+	// one that nobody asked for.
+	Wrong []string
+}
+
+// Check compares a server's keys with what they may be, and goes on from what they are.
+func (l *Load) Check(ctx context.Context, addr string) (sum Found, err error) {
+	found, errs := make([]Found, len(l.clients)), make([]error, len(l.clients))
+	var checks sync.WaitGroup
+	for i, c := range l.clients {
+		checks.Go(func() { found[i], errs[i] = c.check(ctx, addr) })
+	}
+	checks.Wait()
+	for i, f := range found {
+		if errs[i] != nil {
+			return sum, errs[i]
+		}
+		sum.Add(f)
+	}
+	return sum, nil
+}
+
+// Add adds what was found elsewhere, or at another time.
+func (f *Found) Add(other Found) {
+	f.Keys, f.Confirmed, f.Unsure, f.Survived = f.Keys+other.Keys, f.Confirmed+other.Confirmed, f.Unsure+other.Unsure, f.Survived+other.Survived
+	f.Wrong = append(f.Wrong, other.Wrong...)
+}
+
+// Run is a Load that is on.
+type Run struct {
+	load   *Load
+	ending atomic.Bool // what goes wrong from now on is expected
+	all    sync.WaitGroup
+	stop   context.CancelFunc
+	mu     sync.Mutex // guards amiss
+	amiss  []string
+}
+
+// Begin has all clients call until End.
+func (l *Load) Begin(ctx context.Context, addr string) *Run {
+	ctx, stop := context.WithCancel(ctx)
+	r := &Run{load: l, stop: stop}
+	for _, c := range l.clients {
+		r.all.Go(func() { r.note(c.call(ctx, addr)) })
+	}
+	if !l.config.EachReply {
+		r.all.Go(func() { r.note(l.confirm(ctx, addr)) })
+	}
+	return r
+}
+
+func (r *Run) note(err error) {
+	if err == nil || r.ending.Load() && !isRefusal(err) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.amiss = append(r.amiss, err.Error())
+}
+
+// End ends the clients by ending the server, and returns what clients saw amiss before.
+func (r *Run) End(kill func()) (amiss []string) {
+	r.ending.Store(true)
+	kill()
+	r.wait()
+	return r.amiss
+}
+
+// Pause ends the clients, whose calls are answered.
+func (r *Run) Pause() (amiss []string) {
+	for _, c := range r.load.clients {
+		c.pausing.Store(true)
+	}
+	r.stop()
+	r.wait()
+	return r.amiss
+}
+
+func (r *Run) wait() {
+	r.all.Wait()
+	r.stop()
+	for _, c := range r.load.clients {
+		c.pausing.Store(false)
+	}
+}
+
+// ConfirmReplied notes that all that was answered was to be kept: the server was asked to end, and did.
+func (l *Load) ConfirmReplied() {
+	for _, c := range l.clients {
+		c.confirmed.Store(c.replied.Load())
+	}
+}
+
+// pause is between two questions what is kept: each has the server sync at once, which it is to do by itself, too.
+const pause = 600 * time.Millisecond
+
+// waitAtMost is how long a sync may take before WAITAOF gives up.
+const waitAtMost = 30 * time.Second
+
+// confirm learns by WAITAOF what is kept.
+func (l *Load) confirm(ctx context.Context, addr string) error {
+	rdb, hangUp := dial(addr, 0)
+	defer hangUp()
+	for ctx.Err() == nil {
+		replied := make([]int64, len(l.clients))
+		for i, c := range l.clients {
+			replied[i] = c.replied.Load()
+		}
+		err := waitAOF(ctx, rdb)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i, c := range l.clients {
+			c.confirmed.Store(max(replied[i], c.confirmed.Load()))
+		}
+		time.Sleep(pause)
+	}
+	return nil
+}
+
+func waitAOF(ctx context.Context, rdb *redis.Conn) error {
+	synced, err := rdb.Do(ctx, "WAITAOF", 1, 0, waitAtMost.Milliseconds()).Int64Slice()
+	if err != nil {
+		return fmt.Errorf("WAITAOF: %w", err)
+	}
+	if !slices.Equal(synced, []int64{1, 0}) {
+		return fmt.Errorf("%w: WAITAOF: %d", errUnexpected, synced)
+	}
+	return nil
+}
