@@ -87,7 +87,7 @@ func aclRows() []*Command {
 			Name: "cat", Arity: -2, Flags: asIs,
 			Since: "6.0.0", Complexity: "O(1)", Summary: "Lists the categories, or the commands in one",
 			Args:    []Arg{{Name: "category", Type: "string", Optional: true}},
-			Differs: "@refill is not in Redis: the commands that empty funnels, of which users must have DEL to give CL.THROTTLE a negative quantity.",
+			Differs: "@refill is not in Redis: the commands that empty funnels or read and write their states as values, of which users must have DEL to give CL.THROTTLE a negative quantity.",
 		},
 		{
 			Name: "dryrun", Arity: -4, Flags: byAdmin,

@@ -91,7 +91,7 @@ const (
 	FlagNotQueued   // executed at once also behind MULTI
 	FlagWhole       // about all keys: the handler is given the whole store
 	FlagScript      // runs a script
-	FlagRefill      // empties funnels, so that those whom they limit may go on
+	FlagRefill      // empties funnels, so that those whom they limit may go on, or is about their states as such
 	FlagNotWithKeys // does I/O, logs, frees memory, or changes users or settings: EXEC does not execute it while it holds keys
 )
 

@@ -50,7 +50,7 @@ func TestRowsAreWhole(t *testing.T) {
 func TestLookupFindsNothingElse(t *testing.T) {
 	table := New()
 	for _, name := range []string{"", "pin", "pingg", "ping\x00", "ping ", "\x10ing", "pıng", "config|nosuch", "config|", "|get", "config|get|x",
-		"ping|x", "set", "@ing", strings.Repeat("p", maxNameBytes), strings.Repeat("p", maxNameBytes+1)} {
+		"ping|x", "append", "@ing", strings.Repeat("p", maxNameBytes), strings.Repeat("p", maxNameBytes+1)} {
 		if r := table.LookupFull([]byte(name)); r != nil {
 			t.Errorf("%q: found %s", name, r.FullName())
 		}

@@ -41,7 +41,7 @@ func keyRows() []*Command {
 			Since: "1.0.0", Complexity: perKey, Summary: "Counts which of the keys exist",
 		}, manyKeys("RO")),
 		keyRow(Command{
-			Name: "get", Arity: 2, Flags: read, Categories: strings, Group: "string",
+			Name: "get", Arity: 2, Flags: read | FlagRefill, Categories: strings, Group: "string",
 			Since: "1.0.0", Summary: "Returns when a key's funnel is empty, its TAT, in Unix nanoseconds",
 			Differs: "A key's value is its funnel's TAT in nanoseconds, as redis-cell stores it.",
 		}, oneKey(1, "RO", "access")),
@@ -66,6 +66,52 @@ func keyRows() []*Command {
 			Group: "generic", Since: "2.2.3", Complexity: "Depends on subcommand",
 			Summary: "A container for object introspection commands",
 		},
+	}
+}
+
+// stateRows read and write a key's state as Redis keeps redis-cell's.
+func stateRows() []*Command {
+	const differs = "The value is a funnel's TAT, as redis-cell stores it: decimal, in Unix nanoseconds, after now and at most 2^62 ns ahead of it. " +
+		"Another one is refused. "
+	const expires = " checked and have no effect, because a funnel expires when it is empty."
+	token := func(name, token string) Arg { return Arg{Name: name, Type: "pure-token", Token: token} }
+	optional := func(a Arg) Arg {
+		a.Optional = true
+		return a
+	}
+	anyKey := oneKey(1, "RW", "access", "update", variableFlags)
+	anyKey.ReadBy = "get"
+	return []*Command{
+		keyRow(Command{
+			Name: "dump", Arity: 2, Flags: FlagReadonly | FlagRefill,
+			Since: "2.6.0", Summary: "Returns what GET returns, as Redis serializes it for RESTORE",
+		}, oneKey(1, "RO", "access")),
+		keyRow(Command{
+			Name: "restore", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagRefill, Categories: []string{"keyspace", "dangerous"},
+			Since: "2.6.0", Summary: "Sets when a key's funnel is empty, its TAT, to what DUMP has returned, here or in Redis",
+			Differs: differs + "Payloads of Redis 7.0 to 7.4 are accepted. The ttl and the options but REPLACE are" + expires,
+			Args: []Arg{
+				{Name: "key", Type: "key"}, {Name: "ttl", Type: "integer"}, {Name: "serialized-value", Type: "string"},
+				optional(token("replace", "REPLACE")), optional(token("absttl", "ABSTTL")),
+				{Name: "seconds", Type: "integer", Token: "IDLETIME", Optional: true},
+				{Name: "frequency", Type: "integer", Token: "FREQ", Optional: true},
+			},
+		}, oneKey(1, "OW", "update")),
+		keyRow(Command{
+			Name: "set", Arity: -3, Flags: FlagWrite | FlagDenyOOM | FlagRefill, Categories: []string{"string"}, Group: "string",
+			Since: "1.0.0", Summary: "Sets when a key's funnel is empty, its TAT, in Unix nanoseconds",
+			Differs: differs + "Options of expiry are" + expires,
+			Args: []Arg{
+				{Name: "key", Type: "key"}, {Name: "value", Type: "string"},
+				{Name: "condition", Type: "oneof", Optional: true, Args: []Arg{token("nx", "NX"), token("xx", "XX")}},
+				optional(token("get", "GET")),
+				{Name: "expiration", Type: "oneof", Optional: true, Args: []Arg{
+					{Name: "seconds", Type: "integer", Token: "EX"}, {Name: "milliseconds", Type: "integer", Token: "PX"},
+					{Name: "unix-time-seconds", Type: "integer", Token: "EXAT"},
+					{Name: "unix-time-milliseconds", Type: "integer", Token: "PXAT"}, token("keepttl", "KEEPTTL"),
+				}},
+			},
+		}, anyKey),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/glob"
 	"cellserver/internal/resp"
 )
 
@@ -12,7 +13,9 @@ import (
 // for the last argument. The zero KeySpec is a command without keys.
 type KeySpec struct {
 	First, Last, Step int
-	Flags             []string
+	Flags             []string // of a call with all its options
+	// ReadBy is the option, in lower case, by which a call also reads the keys that it writes; "" where none decides that.
+	ReadBy string
 	// Counted is where the argument stands that says how many keys follow it, as in EVAL; then First is 0.
 	Counted int
 }
@@ -53,9 +56,24 @@ func (k KeySpec) counted(args [][]byte) [][]byte {
 	return rest[:n]
 }
 
-// Access says which permissions the keys take: some commands take none but that the key is the user's at all.
-func (k KeySpec) Access() (a acl.Access) {
-	for _, f := range k.Flags {
+const variableFlags = "variable_flags" // which Redis shows of a command with a ReadBy
+
+// FlagsOf are the flags of a call's keys.
+func (k KeySpec) FlagsOf(args [][]byte) []string {
+	if k.ReadBy == "" {
+		return k.Flags
+	}
+	for i := k.First + 2; i < len(args); i++ { // behind what is written
+		if glob.Fold(args[i]) == k.ReadBy {
+			return []string{"RW", "access", "update"}
+		}
+	}
+	return []string{"OW", "update"}
+}
+
+// Access says which permissions a call's keys take: some commands take none but that the key is the user's at all.
+func (k KeySpec) Access(args [][]byte) (a acl.Access) {
+	for _, f := range k.FlagsOf(args) {
 		switch f {
 		case "access":
 			a |= acl.Read
@@ -92,7 +110,7 @@ func (c *Command) check(user *acl.User, args [][]byte) (reason acl.Reason, objec
 	if len(args) > len(room) {
 		keys = make([]acl.Key, 0, len(args))
 	}
-	access := c.Keys.Access()
+	access := c.Keys.Access(args)
 	c.Keys.Each(args, func(name []byte) { keys = append(keys, acl.Key{Name: name, Access: access}) })
 	var first []byte
 	if len(args) > 1 {

@@ -75,8 +75,35 @@ func TestKeySpec(t *testing.T) {
 		{manyKeys("RM", "delete"), false, acl.Write},
 		{KeySpec{Counted: 2, Flags: []string{"RW", "access", "update"}}, false, acl.Read | acl.Write},
 	} {
-		if tt.keys.None() != tt.none || tt.keys.Access() != tt.access {
-			t.Errorf("%+v: none %t, access %b", tt.keys, tt.keys.None(), tt.keys.Access())
+		if tt.keys.None() != tt.none || tt.keys.Access(nil) != tt.access {
+			t.Errorf("%+v: none %t, access %b", tt.keys, tt.keys.None(), tt.keys.Access(nil))
+		}
+	}
+}
+
+// TestKeysThatAreReadByOption: a call without it takes less.
+func TestKeysThatAreReadByOption(t *testing.T) {
+	keys := New().Lookup([]byte("set")).Keys
+	for args, want := range map[string]string{
+		"set k v":               "OW update",
+		"set k v nx px 5":       "OW update",
+		"set get get":           "OW update",
+		"set k v get":           "RW access update",
+		"set k v EX 5 GeT xx":   "RW access update",
+		"set k":                 "OW update",
+		"set":                   "OW update",
+		"set k v nosuch getget": "OW update",
+	} {
+		var words [][]byte
+		for word := range strings.FieldsSeq(args) {
+			words = append(words, []byte(word))
+		}
+		access := acl.Write
+		if strings.Contains(want, "access") {
+			access |= acl.Read
+		}
+		if got := strings.Join(keys.FlagsOf(words), " "); got != want || keys.Access(words) != access {
+			t.Errorf("%s: flags %s, access %b", args, got, keys.Access(words))
 		}
 	}
 }
@@ -142,7 +169,7 @@ func TestRefillsHaveACategory(t *testing.T) {
 			got = append(got, c.FullName())
 		}
 	})
-	if want := strings.Fields("del expire expireat flushall flushdb pexpire pexpireat unlink"); !slices.Equal(got, want) {
+	if want := strings.Fields("del dump expire expireat flushall flushdb get pexpire pexpireat restore set unlink"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -7,7 +7,7 @@ package catalog
 func Rows() []*Command {
 	var all []*Command
 	for _, group := range [][]*Command{
-		cellRows(), connectionRows(), transactionRows(), keyRows(), expiryRows(), keyspaceRows(), scriptingRows(),
+		cellRows(), connectionRows(), transactionRows(), keyRows(), stateRows(), expiryRows(), keyspaceRows(), scriptingRows(),
 		serverRows(), adminRows(), operatorRows(), refusedRows(),
 	} {
 		all = append(all, group...)

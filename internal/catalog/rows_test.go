@@ -36,7 +36,10 @@ func TestRefusedRows(t *testing.T) {
 func TestCategories(t *testing.T) {
 	table := New()
 	for name, want := range map[string]string{
-		"get":          "read string fast",
+		"get":          "read string fast refill",
+		"set":          "write string slow refill",
+		"dump":         "keyspace read slow refill",
+		"restore":      "keyspace write slow dangerous refill",
 		"del":          "keyspace write slow refill",
 		"unlink":       "keyspace write fast refill",
 		"eval":         "slow scripting",

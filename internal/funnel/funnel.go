@@ -27,11 +27,11 @@ const (
 const (
 	nsPerSec = 1_000_000_000
 	nsPerMs  = 1_000_000
-
-	// maxToleranceNs bounds the time in which a full funnel drains, to about 146 years. A TAT is at most that far ahead of
-	// now, so the sums below fit in 64 bits.
-	maxToleranceNs = 1 << 62
 )
+
+// MaxToleranceNs bounds the time in which a full funnel drains, to about 146 years. A TAT is at most that far ahead of now, so
+// the sums below fit in 64 bits.
+const MaxToleranceNs = 1 << 62
 
 // Limit is the shape of a funnel: its capacity and its leak rate. The zero Limit has no capacity; NewLimit returns the
 // others.
@@ -63,7 +63,7 @@ func NewLimit(reading Reading, maxBurst, count, periodSec int64) (Limit, error) 
 		capacity++
 	}
 	hi, toleranceNs := bits.Mul64(intervalNs, capacity)
-	if hi != 0 || toleranceNs > maxToleranceNs {
+	if hi != 0 || toleranceNs > MaxToleranceNs {
 		return Limit{}, ErrTooSlow
 	}
 	return Limit{intervalNs: intervalNs, capacity: int64(capacity), toleranceNs: toleranceNs}, nil

@@ -96,6 +96,18 @@ func (c Call) Delete(keys []store.Key) (deleted int, err error) {
 	return deleted, err
 }
 
+// SetTAT makes a TAT a key's state if the condition holds, and returns what TAT would have returned before. It fails where that
+// would make a key that has no room, or one more than the client's address may make.
+func (c Call) SetTAT(name []byte, tatNs int64, when store.Condition) (foundNs int64, found bool, err error) {
+	key := c.Key(name)
+	if c.s.scratch.limitsNewKeys && when != store.IfFound {
+		if err := c.s.mayMakeKey(&key); err != nil {
+			return 0, false, err
+		}
+	}
+	return storeResult(c.s.space.Keys.SetIf(c.Now(), key, tatNs, when))
+}
+
 // Now is the time in Unix nanoseconds: one for a handler, and one for all of EXEC or of a script.
 func (c Call) Now() int64 {
 	if c.nowNs == 0 {

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,6 +24,9 @@ func TestNewKeysAreLimited(t *testing.T) {
 	eval := func(script, key string) string {
 		return resptest.Encode("EVAL", script, "1", key, "4", "1", "10")
 	}
+	tat := strconv.FormatInt(rig.T0+10*rig.Sec, 10)
+	set := func(key, options string) string { return "SET " + key + " " + tat + " " + options + "\r\n" }
+	dumped := resptest.ParseAll(t, rig.Say(t, rig.New().Session(), set("k", "")+"DUMP k\r\n"))[1].Text
 	const interpreted = "local r = redis.call('cl.throttle', KEYS[1], 4, 1, 10) return r"
 	const nativeCall = "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
 	for _, tt := range []struct{ name, in, want string }{
@@ -38,6 +42,10 @@ func TestNewKeysAreLimited(t *testing.T) {
 			first + first + refused + " script: " + rig.SHAOf(interpreted) + ", on @user_script:1.\r\n" + second},
 		{"in scripts that are one call", eval(nativeCall, "a") + eval(nativeCall, "b") + eval(nativeCall, "c") + eval(nativeCall, "a"),
 			first + first + refused + " script: " + rig.SHAOf(nativeCall) + ", on @user_script:1.\r\n" + second},
+		{"by SET and RESTORE", set("a", "") + set("b", "NX GET") + set("c", "") + set("c", "XX") + resptest.Encode("RESTORE", "c", "0", dumped) + set("a", "") + all("c a"),
+			"+OK\r\n$-1\r\n" + line + "$-1\r\n" + line + "+OK\r\n" + line + second},
+		{"by SET in a transaction", all("a") + "MULTI\r\n" + set("b", "") + set("c", "") + set("b", "") + "EXEC\r\n",
+			first + "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 3) + "*3\r\n+OK\r\n" + line + "+OK\r\n"},
 		{"keys that were deleted", all("a b") + "DEL a\r\n" + all("a"), first + first + ":1\r\n" + line},
 	} {
 		r := rig.New()

@@ -136,7 +136,7 @@ func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte
 	if err := argument.Throttle(&one[0], s.db, args, s.engine.config.Reading); err != nil {
 		return false
 	}
-	if s.scratch.limitsNewKeys && s.mayMakeKey(&one[0]) != nil {
+	if s.scratch.limitsNewKeys && one[0].MakesKey() && s.mayMakeKey(&one[0].Key) != nil {
 		clear(one)
 		return false
 	}

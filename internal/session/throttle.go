@@ -35,8 +35,8 @@ func (s *Session) throttle(args [][]byte) error {
 	if err := argument.Throttle(&batch[n], s.db, args, s.engine.config.Reading); err != nil {
 		return err
 	}
-	if s.scratch.limitsNewKeys {
-		if err := s.mayMakeKey(&batch[n]); err != nil {
+	if s.scratch.limitsNewKeys && batch[n].MakesKey() {
+		if err := s.mayMakeKey(&batch[n].Key); err != nil {
 			clear(batch[n:])
 			return err
 		}
@@ -48,30 +48,27 @@ func (s *Session) throttle(args [][]byte) error {
 	return nil
 }
 
-// mayMakeKey refuses a request behind the batch that would make a key, where the client's address makes too many.
-func (s *Session) mayMakeKey(q *store.Request) error {
-	if !q.MakesKey() {
-		return nil
-	}
+// mayMakeKey refuses a key behind the batch that would be a new one, where the client's address makes too many.
+func (s *Session) mayMakeKey(key *store.Key) error {
 	nowNs := s.now()
-	if _, found, err := s.space.Keys.TAT(nowNs, q.Key); err != nil {
+	if _, found, err := s.space.Keys.TAT(nowNs, *key); err != nil {
 		return reply.StoreFailed(err)
 	} else if found {
 		return nil
 	}
 	for i := range s.scratch.batch {
-		if before := &s.scratch.batch[i]; before.Key.DB == q.Key.DB && bytes.Equal(before.Key.Name, q.Key.Name) && before.MakesKey() {
+		if before := &s.scratch.batch[i]; before.Key.DB == key.DB && bytes.Equal(before.Key.Name, key.Name) && before.MakesKey() {
 			return nil
 		}
 	}
-	if s.inner != nil && s.inner.newKeys.has(&q.Key) {
+	if s.inner != nil && s.inner.newKeys.has(key) {
 		return nil
 	}
 	if limit := s.engine.config.NewKeys; !limit.Take(&s.client.Peer, nowNs) {
 		return reply.TooManyNewKeys(limit.PerSec())
 	}
 	if s.inner != nil {
-		s.inner.newKeys.add(&q.Key)
+		s.inner.newKeys.add(key)
 	}
 	return nil
 }

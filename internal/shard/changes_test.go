@@ -52,6 +52,10 @@ func TestChangesMakeTheSame(t *testing.T) {
 				switch n := rng.IntN(3000); {
 				case n < 2000:
 					one(s, now, k(), l, 1+rng.Int64N(3))
+				case n < 2050:
+					if _, _, err := s.SetIf(now, k(), now+rng.Int64N(50*sec), store.Always); err != nil {
+						t.Fatal(err)
+					}
 				case n < 2500:
 					one(s, now, k(), l, -1-rng.Int64N(3))
 				case n < 2900:

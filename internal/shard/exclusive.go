@@ -80,6 +80,14 @@ func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
+// SetIf implements store.Keys.
+func (x *exclusive) SetIf(_ int64, key store.Key, tatNs int64, when store.Condition) (foundNs int64, found bool, err error) {
+	k := x.store.ref(&key)
+	foundNs, found, err = x.store.shardOf(k.hash).setIfLocked(x.nowNs, k, &key, tatNs, when)
+	x.note(k.hash)
+	return foundNs, found, err
+}
+
 // SetTAT implements store.Restorer.
 func (x *exclusive) SetTAT(key store.Key, tatNs int64) {
 	k := x.store.ref(&key)

@@ -102,6 +102,15 @@ func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int) {
 	return sh.deleteLocked(nowNs, k, key)
 }
 
+// SetIf implements store.Keys.
+func (s *Store) SetIf(nowNs int64, key store.Key, tatNs int64, when store.Condition) (foundNs int64, found bool, err error) {
+	k := s.ref(&key)
+	sh := s.shardOf(k.hash)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.setIfLocked(nowNs, k, &key, tatNs, when)
+}
+
 // Count implements store.Walker. It looks at every entry, a few segments at a time.
 func (s *Store) Count(ctx context.Context, nowNs int64, counts []int) {
 	for i := range s.shards {
@@ -200,6 +209,24 @@ func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted in
 	sh.setLocked(k, key, b, slot, nowNs, nowNs)
 	sh.changedLocked(k.hash)
 	return 1
+}
+
+// setIfLocked is SetIf. Whoever watches the key notices, also if its TAT stays what it was.
+func (sh *shard) setIfLocked(nowNs int64, k keyRef, key *store.Key, tatNs int64, when store.Condition) (foundNs int64, found bool, err error) {
+	b, slot := sh.find(k, key)
+	foundNs = nowNs
+	if b != nil {
+		foundNs = max(b.tatNs(slot), nowNs)
+	}
+	found = foundNs > nowNs
+	switch {
+	case !when.Holds(found) || !found && tatNs <= nowNs:
+	case !sh.setLocked(k, key, b, slot, nowNs, tatNs):
+		err = store.ErrFull
+	default:
+		sh.changedLocked(k.hash)
+	}
+	return foundNs, found, err
 }
 
 // counter returns a visit that counts the live entries of segments.

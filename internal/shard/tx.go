@@ -214,6 +214,20 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
+// SetIf implements store.Keys.
+func (t *tx) SetIf(_ int64, key store.Key, tatNs int64, when store.Condition) (foundNs int64, found bool, err error) {
+	st := t.state(&key)
+	foundNs, found = st.tatNs, st.tatNs > t.nowNs
+	switch {
+	case !when.Holds(found) || !found && tatNs <= t.nowNs:
+	case !t.mayStore(st, tatNs):
+		err = store.ErrFull
+	default:
+		st.tatNs, st.written = max(tatNs, t.nowNs), true
+	}
+	return foundNs, found, err
+}
+
 // SetTAT implements store.Restorer. With the state that was found, nothing has been written.
 func (t *tx) SetTAT(key store.Key, tatNs int64) {
 	st := t.state(&key)

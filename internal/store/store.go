@@ -44,7 +44,23 @@ type Keys interface {
 	TAT(nowNs int64, key Key) (tatNs int64, ok bool, err error)
 	// Delete removes keys as one step and returns how many were live; a key that is named twice counts once.
 	Delete(nowNs int64, keys []Key) (deleted int, err error)
+	// SetIf makes a TAT a key's state if its condition holds, in one step, and returns what TAT would have returned before.
+	// Where that would make a key beyond the store's bound, err is ErrFull and nothing has changed.
+	SetIf(nowNs int64, key Key, tatNs int64, when Condition) (foundNs int64, found bool, err error)
 }
+
+// Condition says whether SetIf writes, by whether there is a key.
+type Condition uint8
+
+// The conditions:
+const (
+	Always Condition = iota
+	IfAbsent
+	IfFound
+)
+
+// Holds reports whether the condition lets a key be written.
+func (c Condition) Holds(found bool) bool { return c == Always || (c == IfFound) == found }
 
 // Store keeps the states of keys. What it can do beyond Keys it says by being a Walker, a Watcher or a Transactor,
 // too; a command that needs what the store lacks is refused.

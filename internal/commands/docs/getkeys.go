@@ -27,11 +27,12 @@ func (k Config) commandGetKeysAndFlags(c session.Call, args [][]byte) error {
 	if err != nil {
 		return err
 	}
+	flags := r.Keys.FlagsOf(args[2:])
 	c.Reply().Array(len(keys))
 	for _, key := range keys {
 		c.Reply().Array(2)
 		c.Reply().Bulk(key)
-		c.Reply().StatusSet(r.Keys.Flags)
+		c.Reply().StatusSet(flags)
 	}
 	return nil
 }

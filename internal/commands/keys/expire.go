@@ -40,7 +40,7 @@ func expireKey(c session.Call, args [][]byte, unit time.Duration, isTime bool) e
 	}
 	nowMs, unitMs := cutMs(c.Now()), int64(unit/time.Millisecond)
 	if n > math.MaxInt64/unitMs || n < math.MinInt64/unitMs || !isTime && n*unitMs > math.MaxInt64-nowMs {
-		return reply.Error("ERR invalid expire time in '" + glob.Fold(args[0]) + "' command")
+		return invalidExpireTime(args[0])
 	}
 	atMs := n * unitMs
 	if !isTime {
@@ -57,6 +57,10 @@ func expireKey(c session.Call, args [][]byte, unit time.Duration, isTime bool) e
 	}
 	c.Reply().Int(1)
 	return nil
+}
+
+func invalidExpireTime(name []byte) error {
+	return reply.Error("ERR invalid expire time in '" + glob.Fold(name) + "' command")
 }
 
 // expireCondition is NX, XX, GT and LT of EXPIRE.

@@ -5,7 +5,6 @@ package keys
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"cellserver/internal/argument"
@@ -41,6 +40,9 @@ func Handlers(k Config) map[string]session.Handler {
 		"persist":         plain(persist),
 		"type":            plain(typeCommand),
 		"get":             plain(get),
+		"set":             plain(set),
+		"dump":            plain(dump),
+		"restore":         plain(restore),
 		"strlen":          plain(strLen),
 		"object|encoding": plain(objectEncoding),
 		"memory|usage":    whole(memoryUsage),
@@ -165,26 +167,13 @@ func typeCommand(c session.Call, args [][]byte) error {
 
 const keyType = "string"
 
-func get(c session.Call, args [][]byte) error {
-	tatNs, ok, err := c.TAT(args[1])
-	switch {
-	case err != nil:
-		return err
-	case ok:
-		c.Reply().BulkString(strconv.FormatInt(tatNs, 10))
-	default:
-		c.Reply().Null()
-	}
-	return nil
-}
-
 func strLen(c session.Call, args [][]byte) error {
 	tatNs, ok, err := c.TAT(args[1])
 	switch {
 	case err != nil:
 		return err
 	case ok:
-		c.Reply().Int(int64(len(strconv.FormatInt(tatNs, 10))))
+		c.Reply().Int(int64(len(valueOf(tatNs))))
 	default:
 		c.Reply().Int(0)
 	}

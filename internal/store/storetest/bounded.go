@@ -14,6 +14,7 @@ func boundedChecks() []check {
 		{"bounded: evicts what expires soon", checkEvictsSoonest},
 		{"bounded: refuses", checkRefuses},
 		{"bounded: refuses in a transaction", checkRefusesInTransaction},
+		{"bounded: refuses SetIf", checkRefusesSetIf},
 	}
 }
 

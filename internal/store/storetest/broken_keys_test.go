@@ -31,6 +31,8 @@ func brokenKeys() []broken {
 		{oneDatabase{newMemory()}, "databases are apart"},
 		{textNames{newMemory()}, "keys are any bytes"},
 		{deletesOneByOne{newMemory()}, "delete"},
+		{setsAnyway{newMemory()}, "SetIf"},
+		{looksThenSets{newMemory()}, "SetIf: only one makes a key"},
 		{losesUpdates{newMemory()}, "concurrent callers"},
 		{setsStats{newMemory()}, "statistics"},
 	}
@@ -258,6 +260,25 @@ func (s deletesOneByOne) Delete(nowNs int64, keys []store.Key) (deleted int, err
 	}
 	_, err = s.memory.Delete(nowNs, keys)
 	return deleted, err
+}
+
+// setsAnyway asks for no condition.
+type setsAnyway struct{ memory }
+
+func (s setsAnyway) SetIf(nowNs int64, k store.Key, tatNs int64, _ store.Condition) (int64, bool, error) {
+	return s.memory.SetIf(nowNs, k, tatNs, store.Always)
+}
+
+// looksThenSets lets others at the key in between.
+type looksThenSets struct{ memory }
+
+func (s looksThenSets) SetIf(nowNs int64, k store.Key, tatNs int64, when store.Condition) (int64, bool, error) {
+	foundNs, found, _ := s.TAT(nowNs, k)
+	runtime.Gosched()
+	if when.Holds(found) {
+		_, _, _ = s.memory.SetIf(nowNs, k, tatNs, store.Always)
+	}
+	return foundNs, found, nil
 }
 
 // losesUpdates reads a state, lets others at it, and writes it.

@@ -22,6 +22,8 @@ func keyChecks() []check {
 		{"probes and limited requests do not write", checkProbes},
 		{"limits change from call to call", checkChangedLimits},
 		{"delete", checkDelete},
+		{"SetIf", checkSetIf},
+		{"SetIf: only one makes a key", checkSetIfAbsent},
 		{"keys are any bytes", checkAnyBytes},
 		{"databases are apart", checkDatabases},
 		{"names are not kept", checkNames},

@@ -38,6 +38,14 @@ func (m model) delete(nowNs int64, keys []store.Key) (deleted int) {
 	return deleted
 }
 
+// setIf returns the TAT that there was, or nowNs.
+func (m model) setIf(nowNs int64, k store.Key, tatNs int64, when store.Condition) (foundNs int64) {
+	if foundNs = m.tat(nowNs, k); when.Holds(foundNs > nowNs) {
+		m[idOf(k)] = tatNs
+	}
+	return foundNs
+}
+
 // decide has a batch decided by keys, and holds the results to those of the model.
 func (m model) decide(t reporter, ks store.Keys, nowNs int64, batch []store.Request) {
 	t.Helper()
@@ -72,6 +80,10 @@ func (r source) keys(most int) []store.Key {
 		keys[i] = r.key()
 	}
 	return keys
+}
+
+func (r source) condition() store.Condition {
+	return [...]store.Condition{store.Always, store.IfAbsent, store.IfFound}[r.IntN(3)]
 }
 
 func (r source) quantity() int64 {
@@ -117,6 +129,9 @@ func (m model) step(t reporter, ks store.Keys, nowNs int64, r source, batch *[]s
 			*batch = append(*batch, r.request())
 		}
 		m.decide(t, ks, nowNs, *batch)
+	case n < 8 && r.IntN(2) == 0:
+		k, tatNs, when := r.key(), nowNs+r.Int64N(4*sec)-sec, r.condition()
+		wantSetIf(t, ks, nowNs, k, tatNs, when, m.setIf(nowNs, k, tatNs, when))
 	case n < 8:
 		keys := r.keys(5)
 		wantDeleted(t, ks, nowNs, keys, m.delete(nowNs, keys))

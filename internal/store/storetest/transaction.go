@@ -87,7 +87,10 @@ func checkTransaction(t reporter, s store.Store, nowNs int64, r source, m model)
 	}
 	for range r.IntN(6) {
 		k := keys[r.IntN(len(keys))]
-		switch r.IntN(4) {
+		switch r.IntN(5) {
+		case 4:
+			tatNs, when := nowNs+r.Int64N(4*sec)-sec, r.condition()
+			wantSetIf(t, tx, nowNs, k, tatNs, when, in.setIf(nowNs, k, tatNs, when))
 		case 0:
 			wantDeleted(t, tx, nowNs, []store.Key{k}, in.delete(nowNs, []store.Key{k}))
 		case 1:
@@ -146,6 +149,7 @@ func checkOwnKeys(t reporter, s store.Store) {
 		})
 		wantPanic(t, func() { _, _, _ = tx.TAT(t0, other) })
 		wantPanic(t, func() { _, _ = tx.Delete(t0, []store.Key{other}) })
+		wantPanic(t, func() { _, _, _ = tx.SetIf(t0, other, t0+sec, store.IfFound) })
 		wantPanic(t, func() { tx.SetTAT(other, t0+sec) })
 		tx.Rollback()
 		wantTAT(t, s, t0, other, 0)

@@ -104,6 +104,9 @@ func watchedWrites() []watchCase {
 			put(t, s, t0, absent, 60)
 			remove(t, s, t0, absent)
 		}},
+		{name: "set", keys: []store.Key{live}, after: set(live, t0+5*sec, store.IfFound), want: true},
+		{name: "set to what it was", keys: []store.Key{live}, after: set(live, t0+60*sec, store.Always), want: true},
+		{name: "made by SetIf", keys: []store.Key{absent}, after: set(absent, t0+5*sec, store.IfAbsent), want: true},
 		{name: "in a batch", keys: []store.Key{live}, want: true, after: func(t reporter, s store.Store) {
 			batch := make([]store.Request, 40)
 			for i := range batch {
@@ -114,11 +117,20 @@ func watchedWrites() []watchCase {
 	}
 }
 
+func set(k store.Key, tatNs int64, when store.Condition) func(t reporter, s store.Store) {
+	return func(t reporter, s store.Store) { wantSetIf(t, s, t0, k, tatNs, when, tatOf(t, s, t0, k)) }
+}
+
 // watchedOther is what changes no key that is watched.
 func watchedOther() []watchCase {
 	live, absent, _ := watchedKeys()
 	return []watchCase{
 		{name: "absent and deleted", keys: []store.Key{absent}, after: func(t reporter, s store.Store) { remove(t, s, t0, absent) }},
+		{name: "not set", keys: []store.Key{live, absent}, after: func(t reporter, s store.Store) {
+			set(live, t0+5*sec, store.IfAbsent)(t, s)
+			set(absent, t0+5*sec, store.IfFound)(t, s)
+			set(absent, t0, store.Always)(t, s)
+		}},
 		{name: "limited", keys: []store.Key{live}, after: func(t reporter, s store.Store) {
 			throttle(t, s, t0, live, limit(0, 1, 60), 1)
 		}},
@@ -176,6 +188,10 @@ func watchedTransactions() []watchCase {
 		{name: "by a transaction that read", keys: []store.Key{live, absent}, after: in(func(t reporter, tx store.Transaction) {
 			throttle(t, tx, t0, live, limit(0, 1, 60), 1)
 			remove(t, tx, t0, absent)
+			tx.Commit()
+		})},
+		{name: "set by a transaction to what it was", keys: []store.Key{live}, want: true, after: in(func(t reporter, tx store.Transaction) {
+			wantSetIf(t, tx, t0, live, tatOf(t, tx, t0, live), store.Always, tatOf(t, tx, t0, live))
 			tx.Commit()
 		})},
 		{name: "by an exclusive", keys: []store.Key{live}, want: true, after: func(t reporter, s store.Store) {

@@ -1,0 +1,105 @@
+package storetest
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"cellserver/internal/store"
+)
+
+// wantSetIf sets a key, and holds what was found to a TAT; none that is not after nowNs.
+func wantSetIf(t reporter, ks store.Keys, nowNs int64, k store.Key, tatNs int64, when store.Condition, wantNs int64) {
+	t.Helper()
+	foundNs, found, err := ks.SetIf(nowNs, k, tatNs, when)
+	if err != nil || found != (wantNs > nowNs) || found && foundNs != wantNs {
+		t.Fatalf("SetIf: found %d, %v, %v, want %d", foundNs-nowNs, found, err, wantNs-nowNs)
+	}
+}
+
+func checkSetIf(t reporter, s store.Store) {
+	for i, c := range []struct {
+		before int64 // of the key, in seconds from now; 0 for none
+		set    int64
+		when   store.Condition
+		want   int64
+	}{
+		{0, 30, store.Always, 30}, {0, 30, store.IfAbsent, 30}, {0, 30, store.IfFound, 0},
+		{10, 30, store.Always, 30}, {10, 30, store.IfAbsent, 10}, {10, 30, store.IfFound, 30},
+		{30, 10, store.Always, 10}, {30, 10, store.IfAbsent, 30}, {30, 30, store.IfFound, 30},
+		{-10, 30, store.IfFound, -10}, {-10, 30, store.IfAbsent, 30}, {-10, 1 << 30, store.Always, 1 << 30},
+		{10, 0, store.Always, 0}, {10, -1, store.IfFound, -1}, {0, 0, store.Always, 0}, {10, 0, store.IfAbsent, 10},
+	} {
+		for _, k := range numbered(uint16(i), "k", 20)[18:] { // one is shorter than the other
+			nowNs := t0 + 20*sec
+			if c.before != 0 {
+				put(t, s, t0, k, 20+c.before)
+			}
+			before := tatOf(t, s, nowNs, k)
+			wantSetIf(t, s, nowNs, k, nowNs+c.set*sec, c.when, before)
+			wantTAT(t, s, nowNs, k, nowNs+c.want*sec)
+			throttle(t, s, nowNs, k, limit(1<<20, 1, 3600), 1) // from there
+			wantTAT(t, s, nowNs, k, nowNs+(max(c.want, 0)+3600)*sec)
+		}
+	}
+}
+
+// checkSetIfAbsent has many callers set a key of which one finds none.
+func checkSetIfAbsent(t reporter, s store.Store) {
+	const callers = 8
+	for _, k := range numbered(0, "k", 100) {
+		var made atomic.Int64
+		var wg sync.WaitGroup
+		for g := range callers {
+			wg.Go(func() {
+				switch _, found, err := s.SetIf(t0, k, t0+int64(1+g)*sec, store.IfAbsent); {
+				case err != nil:
+					t.Errorf("SetIf: %v", err)
+				case !found:
+					made.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if made.Load() != 1 {
+			t.Fatalf("%d of %d callers have made a key", made.Load(), callers)
+		}
+	}
+}
+
+// checkRefusesSetIf: a key that has no room is not made, by whichever way, and one that is there is set.
+func checkRefusesSetIf(t reporter, s store.Store) {
+	b, txs := need[store.Bounded](t, s), need[store.Transactor](t, s)
+	there := key(0, "there")
+	put(t, s, t0, there, 60)
+	b.SetMaxBytes(1, store.NoEviction)
+	refused := 0
+	for i := range 300 {
+		full := floodKey(i)
+		set := func(ks store.Keys) {
+			wantSetIf(t, ks, t0, full, t0+sec, store.IfFound, t0)
+			if _, found, err := ks.SetIf(t0, full, t0+sec, store.IfAbsent); errors.Is(err, store.ErrFull) {
+				wantTAT(t, ks, t0, full, 0)
+				refused++
+			} else if found || err != nil {
+				t.Fatalf("key %d: found %v, %v", i, found, err)
+			}
+			wantSetIf(t, ks, t0, there, t0+sec, store.Always, tatOf(t, ks, t0, there))
+		}
+		switch i % 3 {
+		case 0:
+			set(s)
+		case 1:
+			tx := txs.Begin(t0, []store.Key{full, there})
+			set(tx)
+			tx.Commit()
+		default:
+			x := txs.BeginAll(t0)
+			set(x)
+			x.End()
+		}
+	}
+	if st := statsOf(s); refused < 3 || st.Refused != uint64(refused) || st.Keys != 301-refused {
+		t.Errorf("%d were refused: %+v", refused, st)
+	}
+}
