@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ func (s *Server) values(ctx context.Context, keys []string, ttls bool) ([]value,
 		}
 	}
 	texts, lives := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := s.pipelined(ctx, func(p redis.Pipeliner) {
 		for i, key := range keys {
 			if s.getRange > 0 {
 				texts[i] = p.GetRange(ctx, key, 0, tatBytes-1)
@@ -46,10 +47,9 @@ func (s *Server) values(ctx context.Context, keys []string, ttls bool) ([]value,
 				lives[i] = p.PTTL(ctx, key)
 			}
 		}
-		return nil
 	})
-	if err != nil && !isReply(err) {
-		return nil, s.explain(err)
+	if err != nil {
+		return nil, err
 	}
 	all := make([]value, len(keys))
 	for i := range keys {
@@ -69,6 +69,19 @@ func (s *Server) values(ctx context.Context, keys []string, ttls bool) ([]value,
 		all[i] = v
 	}
 	return all, nil
+}
+
+// pipelined sends commands at once. The error is nil if each of them was answered, by an error or not: one that a server has
+// answered to the beginning of a connection is not an answer to any of them.
+func (s *Server) pipelined(ctx context.Context, commands func(p redis.Pipeliner)) ([]redis.Cmder, error) {
+	replies, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		commands(p)
+		return nil
+	})
+	if err == nil || isReply(err) && slices.ContainsFunc(replies, func(r redis.Cmder) bool { return r.Err() != nil }) {
+		return replies, nil
+	}
+	return nil, s.explain(err)
 }
 
 // scan calls page with the keys of the current database, some at a time, from a cursor on, and with the cursor of the next.
@@ -100,16 +113,15 @@ func (s *Server) put(ctx context.Context, db int, entries []Entry, counts *Count
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	replies, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	replies, err := s.pipelined(ctx, func(p redis.Pipeliner) {
 		for _, e := range entries {
 			const ms = int64(time.Millisecond)
 			left := e.TATNs - nowNs
 			p.Do(ctx, "SET", e.Key.Name, e.TATNs, "PX", left/ms+min(left%ms, 1))
 		}
-		return nil
 	})
-	if err != nil && !isReply(err) {
-		return s.explain(err)
+	if err != nil {
+		return err
 	}
 	nowNs = s.clock.nowNs()
 	for i, reply := range replies {
