@@ -94,7 +94,7 @@ func parseLoad(args []string) (*loadCall, *pflag.FlagSet, error) {
 }
 
 func (c *loadCall) run(ctx context.Context, stdin io.Reader, stderr io.Writer) (transfer.Counts, error) {
-	in := untilDone(ctx, stdin)
+	in := stdin
 	if c.file != "-" {
 		f, err := os.Open(c.file)
 		if err != nil {
@@ -106,7 +106,7 @@ func (c *loadCall) run(ctx context.Context, stdin io.Reader, stderr io.Writer) (
 		}
 		in = f
 	}
-	from, err := newReader(c.format, in)
+	from, err := newReader(c.format, untilDone(ctx, in))
 	if err != nil {
 		return transfer.Counts{}, err
 	}

@@ -23,7 +23,7 @@ import (
 func asRedisCell(t *testing.T, p *process, db, n int, prefix string) map[string]int64 {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: p.addr, DB: db})
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	tats := map[string]int64{}
 	pipe := client.Pipeline()
 	for i := range n {
@@ -41,7 +41,7 @@ func asRedisCell(t *testing.T, p *process, db, n int, prefix string) map[string]
 func wantTATs(t *testing.T, p *process, db int, want map[string]int64) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: p.addr, DB: db})
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	if n, err := client.DBSize(t.Context()).Result(); err != nil || int(n) != len(want) {
 		t.Errorf("database %d has %d keys, %v, want %d", db, n, err, len(want))
 	}

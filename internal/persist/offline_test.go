@@ -167,3 +167,25 @@ func TestCreateDir(t *testing.T) {
 		t.Errorf("the clock is %d, %v", clockNs, err)
 	}
 }
+
+// FuzzCheck: a directory of a log with a frame, and whatever is behind it, is damaged for Check where it is for a start.
+func FuzzCheck(f *testing.F) {
+	f.Add(appendState(appendGone(nil, store.Key{Name: []byte("gone")}), store.Key{DB: 7, Name: []byte("k")}, 1), []byte("FRAM"), int64(-1), uint64(1))
+	f.Add([]byte{}, []byte{}, int64(28), uint64(3))
+	f.Fuzz(func(t *testing.T, payload, tail []byte, bytes int64, sequence uint64) {
+		d := disktest.New()
+		w, err := createFile(d, logName(1), kindLog, 1, 1)
+		if err == nil {
+			err = w.write(5, payload)
+		}
+		m := manifest{logs: []fileEntry{{1, sequence, max(bytes, -1)}}}
+		if err := errors.Join(err, m.write(d)); err != nil {
+			t.Fatal(err)
+		}
+		d.SetContents(logName(1), append(d.Contents(logName(1)), tail...))
+		r, _ := check(t, d)
+		if _, _, err := loadStates(d); r.Damaged() != (err != nil) {
+			t.Errorf("a start says %v, and a check %+v", err, r)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/persist"
 	"cellserver/internal/persist/disk"
 	"cellserver/internal/shard"
@@ -88,6 +89,9 @@ func CheckDir(path string, nowNs int64) (persist.Report, *LiveKeys, error) {
 	return report, l, err
 }
 
+// maxDirKeyBytes is far below what a frame of the log holds.
+const maxDirKeyBytes = 1 << 20
+
 // LoadDir makes a data directory of what is read, but for what has expired. If that fails there is no data in it afterwards.
 func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
 	if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -107,12 +111,17 @@ func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
 				return err
 			}
 			counts.Seen++
-			if e.TATNs <= nowNs {
+			switch {
+			case e.TATNs <= nowNs:
 				counts.Expired++
-				continue
+			case e.TATNs-nowNs > funnel.MaxToleranceNs:
+				count(&counts.Refused, "empty in more than 2^62 ns")
+			case len(e.Key.Name) > maxDirKeyBytes:
+				count(&counts.Refused, "the key is longer than 1 MiB")
+			default:
+				counts.Written++
+				visit(store.Change{Key: e.Key, TATNs: e.TATNs})
 			}
-			counts.Written++
-			visit(store.Change{Key: e.Key, TATNs: e.TATNs})
 		}
 	})
 	if err := errors.Join(err, dir.Close()); err != nil {

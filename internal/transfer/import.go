@@ -24,7 +24,7 @@ type Import struct {
 	state    progress
 	examples int
 	began    time.Time
-	before   int64 // keys that an earlier run has seen
+	read     int64 // keys since then, those included that do not match
 }
 
 // Reasons why a key is no limiter's.
@@ -47,7 +47,11 @@ func (im *Import) Run(ctx context.Context) (Counts, error) {
 	if err != nil {
 		return Counts{}, err
 	}
-	if im.state, err = readProgress(im.StateFile, progress{Source: im.From.Name(), RunID: runID, Match: im.Match, OnlyDB: im.DB}); err != nil {
+	begin := progress{Source: im.From.name, RunID: runID, Match: im.Match, OnlyDB: im.DB}
+	if im.Into != nil {
+		begin.Target = im.Into.name
+	}
+	if im.state, err = readProgress(im.StateFile, begin); err != nil {
 		return Counts{}, err
 	}
 	numbers, keys, err := im.From.databases(ctx)
@@ -57,7 +61,7 @@ func (im *Import) Run(ctx context.Context) (Counts, error) {
 	if im.DB >= 0 {
 		numbers = []int{im.DB}
 	}
-	im.began, im.before = time.Now(), im.state.Counts.Seen
+	im.began = time.Now()
 	for _, db := range numbers {
 		if slices.Contains(im.state.Done, db) {
 			continue
@@ -92,6 +96,7 @@ func (im *Import) database(ctx context.Context, db int, keys int64) error {
 			return err
 		}
 		im.Progress(counts, keys)
+		im.read += max(count, int64(len(names)))
 		return im.wait(ctx)
 	})
 }
@@ -101,8 +106,7 @@ func (im *Import) wait(ctx context.Context) error {
 	if im.Rate == 0 {
 		return ctx.Err()
 	}
-	seen := im.state.Counts.Seen - im.before
-	due := time.Duration(float64(seen) / float64(im.Rate) * float64(time.Second))
+	due := time.Duration(float64(im.read) / float64(im.Rate) * float64(time.Second))
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

@@ -87,7 +87,7 @@ func TestImport(t *testing.T) {
 		}
 	}
 	other := redis.NewClient(&redis.Options{Network: "unix", Addr: from.Options().Addr, DB: 9})
-	defer other.Close()
+	defer func() { _ = other.Close() }()
 	inOther := throttled(t, other, "\x00\xff", time.Hour) + int64(time.Hour)
 	later := time.Now().Add(5 * time.Hour).UnixNano()
 	for key, value := range map[string]any{"user:7": later, "user:8": "something else", "user:9": 5} {
@@ -225,7 +225,7 @@ func TestLoadDir(t *testing.T) {
 	now := time.Now().UnixNano()
 	path := t.TempDir() + "/data"
 	want := []Entry{entry(0, "a", now+1e15), entry(9, "\x00", now+2e15)}
-	b := stream(t, append(want, entry(0, "gone", now-1)))
+	b := stream(t, append(want, entry(0, "gone", now-1), entry(0, "far", 1<<63-1), entry(0, strings.Repeat("k", 1<<20+1), now+1e15)))
 	load := func(b []byte) (Counts, error) {
 		r, err := NewStreamReader(bytes.NewReader(b))
 		if err != nil {
@@ -239,7 +239,8 @@ func TestLoadDir(t *testing.T) {
 	if keys, err := ReadDir(path, now); err != nil || keys.Count() != 0 {
 		t.Errorf("it left %d keys, %v", keys.Count(), err)
 	}
-	if counts, err := load(b); err != nil || counts.Written != 2 || counts.Expired != 1 {
+	refused := map[string]int64{"empty in more than 2^62 ns": 1, "the key is longer than 1 MiB": 1}
+	if counts, err := load(b); err != nil || counts.Written != 2 || counts.Expired != 1 || !maps.Equal(counts.Refused, refused) {
 		t.Errorf("got %+v, %v", counts, err)
 	}
 	if _, err := load(b); err == nil || !strings.Contains(err.Error(), "has data already") {

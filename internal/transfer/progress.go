@@ -13,6 +13,7 @@ import (
 type progress struct {
 	Format int    `json:"format"`
 	Source string `json:"source"`
+	Target string `json:"target"`
 	RunID  string `json:"run_id"` // of the source, whose cursors mean nothing after a restart
 	Match  string `json:"match"`
 	OnlyDB int    `json:"only_db"` // -1 for all
@@ -41,8 +42,8 @@ func readProgress(path string, begin progress) (progress, error) {
 	switch {
 	case err != nil:
 		return progress{}, fmt.Errorf("%s: %w; remove it to begin anew", path, err)
-	case p.Source != begin.Source || p.Match != begin.Match || p.OnlyDB != begin.OnlyDB:
-		return progress{}, fmt.Errorf("%s is of another import (of %s, --match %q, --db %d); give that one's flags, or another file", path, p.Source, p.Match, p.OnlyDB)
+	case p.Source != begin.Source || p.Target != begin.Target || p.Match != begin.Match || p.OnlyDB != begin.OnlyDB:
+		return progress{}, fmt.Errorf("%s is of another import (of %s into %s, --match %q, --db %d); give that one's flags, or another file", path, p.Source, p.Target, p.Match, p.OnlyDB)
 	case p.RunID != begin.RunID:
 		return progress{}, fmt.Errorf("%s has restarted since; remove %s to begin anew, which does no harm to what was imported", p.Source, path)
 	}

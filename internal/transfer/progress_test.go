@@ -10,7 +10,7 @@ import (
 
 func TestProgressIsReadBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
-	begin := progress{Source: "127.0.0.1:6379", RunID: "a1", Match: "*", OnlyDB: -1}
+	begin := progress{Source: "127.0.0.1:6379", Target: "127.0.0.1:6380", RunID: "a1", Match: "*", OnlyDB: -1}
 	got, err := readProgress(path, begin)
 	if err != nil || got.DB != -1 || got.Cursor != 0 {
 		t.Fatalf("without a file: %+v, %v", got, err)
@@ -30,7 +30,7 @@ func TestProgressIsReadBack(t *testing.T) {
 		want  string
 	}{
 		{restarted, "127.0.0.1:6379 has restarted since; remove " + path + " to begin anew, which does no harm to what was imported"},
-		{other, path + ` is of another import (of 127.0.0.1:6379, --match "*", --db -1); give that one's flags, or another file`},
+		{other, path + ` is of another import (of 127.0.0.1:6379 into 127.0.0.1:6380, --match "*", --db -1); give that one's flags, or another file`},
 	} {
 		if _, err := readProgress(path, tt.begin); err == nil || err.Error() != tt.want {
 			t.Errorf("%+v: %v", tt.begin, err)

@@ -47,9 +47,6 @@ func Open(url string) (*Server, error) {
 	return s, nil
 }
 
-// Name returns the address.
-func (s *Server) Name() string { return s.name }
-
 // NamesDB returns the database that the URL names, and false if it names none.
 func (s *Server) NamesDB() (db int, ok bool) { return s.options.DB, s.oneDB }
 
