@@ -82,6 +82,8 @@ func (s *Server) explain(err error) error {
 		{"MISCONF", "see its log"},
 		{"OOM", "give it more memory (maxmemory)"},
 		{"DENIED", "it lets in only its own host while it has no password; set one"},
+		{"i/o timeout", "it does not answer"},
+		{"context deadline exceeded", "it does not answer, or has no TLS; use redis:// without"},
 		{"first record does not look like a TLS handshake", "use redis://, the port has no TLS"},
 	} {
 		if strings.Contains(text, known.part) {
