@@ -58,6 +58,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/lua/number",
 		module + "/internal/histogram",
 		module + "/internal/often",
+		module + "/internal/clock",
 		module + "/internal/memory",
 		module + "/internal/logwriter",
 		module + "/internal/buffers",

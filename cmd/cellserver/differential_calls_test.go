@@ -2,18 +2,21 @@ package main
 
 import (
 	"crypto/sha1"
+	"encoding/binary"
 	"encoding/hex"
+	"hash/crc64"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // callMaker generates calls of the commands that both servers have.
 type callMaker struct {
 	*rand.Rand
 	grammar *grammar
-	// extends permits commands that change when a key expires: only Redis changes it. No key is watched then, because
+	// extends permits commands that change when a key expires, or make it what only Redis keeps: only Redis changes it. No key is watched then, because
 	// Redis takes it for a modification.
 	extends bool
 }
@@ -81,7 +84,7 @@ func (m *callMaker) anyCase(word string) string {
 	return word
 }
 
-// known is a call with a meaning. Of its words, K, P, D, N, W and S are put in.
+// known is a call with a meaning. Of its words, K, P, D, N, W, S, H, V and R are put in.
 func (m *callMaker) known() []string {
 	words := m.server()
 	if m.IntN(5) < 2 {
@@ -95,7 +98,9 @@ func (m *callMaker) keyspace() string {
 	return m.pick("GET K", "GET K", "STRLEN K", "TYPE K", "TTL K", "PTTL K", "EXPIRETIME K", "PEXPIRETIME K", "EXISTS K K K", "TOUCH K K",
 		"DEL K", "DEL K K", "UNLINK K K K", "EXPIRE K N", "PEXPIRE K N", "EXPIREAT K N", "PEXPIREAT K N", "EXPIRE K -1",
 		"EXPIRE K 99999999 GT", "PEXPIREAT K 5 LT", "EXPIRE K 100 NX", "EXPIRE K 100 XX", "PERSIST K", "OBJECT ENCODING K",
-		"MEMORY USAGE K", "MEMORY USAGE K SAMPLES 5",
+		"MEMORY USAGE K", "MEMORY USAGE K SAMPLES 5", "DUMP K", "DUMP K", "SET K V", "SET K V GET", "SET K V NX", "SET K V XX GET", "SET K V NX GET EX N",
+		"SET K V PX 5000", "SET K V XX EXAT 9999999999", "SET K V KEEPTTL GET", "SET K W", "SET K N XX", "RESTORE K 0 R", "RESTORE K N R REPLACE",
+		"RESTORE K 0 R REPLACE IDLETIME N", "RESTORE K 5000 R FREQ N", "RESTORE K 0 W REPLACE", "RESTORE K 9999999999999 R REPLACE ABSTTL",
 		"DBSIZE", "KEYS P", "SCAN 0 COUNT 1000", "SCAN 0 MATCH P COUNT 1000", "SCAN N", "SCAN 0 TYPE string COUNT 500",
 		"SCAN 0 TYPE hash COUNT 500", "WATCH K", "WATCH K K", "UNWATCH", "MULTI", "EXEC", "EXEC", "EVAL S 1 K", "EVAL S 2 K K W", "SELECT D")
 }
@@ -123,7 +128,7 @@ func (m *callMaker) server() string {
 		"ACL DRYRUN dave EXISTS K K", "ACL DRYRUN alice EVAL S 1 K", "ACL DRYRUN carol GET", "ACL LOG", "ACL LOG 1", "ACL LOG RESET",
 		"ACL LOG N", "ACL GENPASS", "ACL GENPASS 5", "ACL GENPASS N", "ACL LOAD",
 		"COMMAND GETKEYS GET K", "COMMAND GETKEYS DEL K K", "COMMAND GETKEYS EVAL x 2 K K K", "COMMAND GETKEYS EVAL x N K", "COMMAND GETKEYS PING x",
-		"COMMAND GETKEYSANDFLAGS DEL K K", "COMMAND GETKEYSANDFLAGS WATCH K K", "COMMAND GETKEYSANDFLAGS OBJECT ENCODING K",
+		"COMMAND GETKEYSANDFLAGS DEL K K", "COMMAND GETKEYSANDFLAGS SET K V NX", "COMMAND GETKEYSANDFLAGS SET K V PX N GET", "COMMAND GETKEYSANDFLAGS WATCH K K", "COMMAND GETKEYSANDFLAGS OBJECT ENCODING K",
 		"COMMAND GETKEYS MEMORY USAGE K", "COMMAND GETKEYS W a", "COMMAND INFO GET", "COMMAND INFO W PING client|id", "COMMAND COUNT",
 		"COMMAND LIST", "COMMAND LIST FILTERBY ACLCAT W", "COMMAND LIST FILTERBY ACLCAT connection", "COMMAND LIST FILTERBY PATTERN P",
 		"COMMAND LIST FILTERBY MODULE W", "COMMAND DOCS GET", "COMMAND DOCS W", "COMMAND",
@@ -151,6 +156,10 @@ func (m *callMaker) fill(words []string) []string {
 			words[i] = m.number()
 		case "W":
 			words[i] = m.word()
+		case "V":
+			words[i] = m.tat()
+		case "R":
+			words[i] = m.payload()
 		case "S":
 			words[i] = m.script()
 		case "H":
@@ -165,6 +174,23 @@ func (m *callMaker) fill(words []string) []string {
 func (m *callMaker) number() string {
 	return m.pick("0", "1", "2", "3", "-1", "-0", "00", "+1", "", "x", "1.5", "1e3", " 1", "0x1", "9223372036854775807", "9223372036854775808",
 		"-9223372036854775808", "2147483648", "4294967296", "-2147483649", "99999999999999999999", strconv.Itoa(m.IntN(100)))
+}
+
+// tat is a value that both servers keep, for at least an hour.
+func (m *callMaker) tat() string {
+	return strconv.FormatInt(time.Now().Add(time.Hour+time.Duration(m.IntN(1e9))).UnixNano(), 10)
+}
+
+// payload is one of DUMP, most of the time of a value that both servers keep.
+func (m *callMaker) payload() string {
+	value := m.tat()
+	b := append([]byte{0, byte(len(value))}, value...)
+	if m.IntN(8) == 0 {
+		b = []byte{0, 0xc0, byte(m.IntN(256))} // an integer of a byte
+	}
+	b = append(b, 10, 0) // the version
+	table := crc64.MakeTable(0x95ac9329ac4bc9b5)
+	return string(binary.LittleEndian.AppendUint64(b, ^crc64.Update(^uint64(0), table, b)))
 }
 
 // word returns a word that names nothing.
@@ -231,6 +257,8 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 		return true
 	}
 	switch name {
+	case "set", "restore": // of keys that sync knows
+		return !m.extends || c.multi || len(call) > 1 && !slices.Contains(keyNames(), call[1])
 	case "shutdown": // these are errors; an unknown word is, too
 		return !slices.Contains([]string{"abort", "nosuch", "x"}, sub) && (len(call) != 3 || sub != "save" || !strings.EqualFold(call[2], "nosave"))
 	case "wait": // it may block in Redis
@@ -291,10 +319,10 @@ func isUnknown(word string) bool {
 	return word == "" || word == "x" || strings.EqualFold(word, "nosuch") || strings.HasPrefix(word, "ww")
 }
 
-// isExtension reports whether a call may change when a key expires.
+// isExtension reports whether a call may change when a key expires, or make it what only Redis keeps.
 func isExtension(call []string) bool {
 	switch name := strings.ToLower(call[0]); name {
-	case "persist":
+	case "persist", "set", "restore":
 		return true
 	case "expire", "pexpire", "expireat", "pexpireat":
 		if len(call) < 3 {

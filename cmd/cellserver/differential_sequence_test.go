@@ -154,7 +154,7 @@ func (s *sequence) execute(c *twin, call []string, inline bool) error {
 	case (name == "auth" || name == "hello") && strings.HasPrefix(got[0].text, "WRONGPASS"):
 		return s.admin.login() // else failed attempts would be delayed more and more
 	}
-	if isExtension(call) && got[1].text == "1" || s.executed(c, call, got[1]) {
+	if isExtension(call) && got[1].typ != '-' || s.executed(c, call, got[1]) {
 		return s.sync()
 	}
 	return nil

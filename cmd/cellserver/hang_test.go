@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/clock"
 	"cellserver/internal/logwriter"
 	"cellserver/internal/processtest"
 )
@@ -29,8 +30,8 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := monotonicClock()
-	web, err := o.newWeb(now, log)
+	clk := clock.New()
+	web, err := o.newWeb(clk.Now, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err = newApp(o, now, log, lines, l, nil, web); err != nil {
+	if a, err = newApp(o, clk, log, lines, l, nil, web); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())

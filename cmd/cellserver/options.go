@@ -37,6 +37,10 @@ type options struct {
 	aclFile         string
 	debugCommand    string
 
+	dataDir      string
+	syncInterval syncInterval
+	dataRecover  bool
+
 	lua          bool
 	luaTimeLimit time.Duration
 
@@ -101,6 +105,7 @@ func (o *options) flagGroups() []flagGroup {
 			fs.Var(boolFlag{&o.lua, "on", "off"}, "lua", "enable EVAL, SCRIPT and the like: `on|off`")
 			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
 		}),
+		group("Durability", o.defineDurability),
 		group("Memory", o.defineMemory),
 		group("Client limits", o.defineClientLimits),
 		group("Monitoring", o.defineMonitoring),
@@ -225,7 +230,7 @@ func (o *options) check() error {
 	if _, err := o.socketMode(); err != nil {
 		return err
 	}
-	for _, check := range []func() error{o.checkMemory, o.checkTLS, o.checkMetrics, o.checkMonitoring} {
+	for _, check := range []func() error{o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics, o.checkMonitoring} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/certs"
+	"cellserver/internal/clock"
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/admin"
 	"cellserver/internal/funnel"
@@ -27,6 +28,8 @@ import (
 	"cellserver/internal/metrics"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/persist"
+	"cellserver/internal/persist/disk"
 	"cellserver/internal/resp"
 	"cellserver/internal/server"
 	"cellserver/internal/shard"
@@ -58,8 +61,8 @@ func (o *options) serve(ctx context.Context, log *slog.Logger, lines *logwriter.
 	if err != nil {
 		return err
 	}
-	now := monotonicClock()
-	web, err := o.newWeb(now, log)
+	clk := clock.New()
+	web, err := o.newWeb(clk.Now, log)
 	if err != nil {
 		return err
 	}
@@ -73,7 +76,7 @@ func (o *options) serve(ctx context.Context, log *slog.Logger, lines *logwriter.
 			"maxclients", o.maxClients, "lowered_to", most)
 		o.maxClients = most
 	}
-	a, err := newApp(o, now, log, lines, listeners, keeper, web)
+	a, err := newApp(o, clk, log, lines, listeners, keeper, web)
 	if err != nil {
 		return err
 	}
@@ -87,9 +90,13 @@ type app struct {
 	lines     *logwriter.Writer // of the log
 	listeners *listeners
 	certs     *certs.Keeper // nil without TLS
-	now       func() int64
+	clock     *clock.Clock
+	now       func() int64 // the clock's
 	store     *shard.Store
 	memory    *memory.Bound
+	dir       *disk.OS        // nil without --data-dir
+	keeper    *persist.Keeper // of the directory
+	keepErr   error           // why it has not kept all, once the parts have ended
 	access    *access
 	engine    *commands.Engine
 	server    *server.Server
@@ -100,13 +107,16 @@ type app struct {
 	stop      func()                 // ends the server gracefully
 }
 
-func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
+func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
 	cat := catalog.New()
 	a := &app{
-		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, now: now, store: shard.New(),
+		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, clock: clk, now: clk.Now, store: shard.New(),
 		access: newAccess(o, cat),
 	}
 	a.memory = o.boundMemory(a.store, log)
+	if err := a.openDataDir(); err != nil {
+		return nil, err
+	}
 	a.setNotReady("starting")
 	engine, err := commands.NewEngine(commands.Config{
 		Store:             a.store,
@@ -125,6 +135,7 @@ func newApp(o *options, now func() int64, log *slog.Logger, lines *logwriter.Wri
 		Version:           version,
 		Settings:          a.settings(),
 		Memory:            a.memory,
+		Keeper:            a.keeper,
 		Thresholds:        o.thresholds,
 		Connections:       a.connections,
 		Shutdown:          func() { a.stop() },
@@ -233,6 +244,7 @@ func (a *app) run(ctx context.Context) error {
 		a.serveMetrics(background, start)
 	}
 	sweeper := shard.NewSweeper(a.store)
+	sweeper.Before = func() { noteSuspension(a.log, a.clock.CatchUp()) }
 	sweeper.Took = func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) }
 	a.parts.run("the sweeper", func() { sweeper.Run(background, a.now) })
 	a.parts.run("the care of memory", func() { a.tendMemory(background) })
@@ -243,9 +255,7 @@ func (a *app) run(ctx context.Context) error {
 	a.parts.run("the prober", func() { a.prober.run(ctx) })
 	a.parts.run("the watchdog", func() { a.feedWatchdog(background) })
 
-	a.setNotReady("")
-	a.logReady()
-	a.notifyReady()
+	a.keep(background, start)
 	<-ctx.Done()
 	a.setNotReady("shutting down")
 	err := a.end(endBackground)
@@ -355,10 +365,8 @@ func (a *app) logReady() {
 	a.web.warnOfOtherHosts(a.listeners.metrics, a.log)
 }
 
-// monotonicClock returns the time in Unix nanoseconds, anchored to the wall clock now: later steps of the wall
-// clock do not reach it.
-func monotonicClock() func() int64 {
-	start := time.Now()
-	startNs := start.UnixNano()
-	return func() int64 { return startNs + int64(time.Since(start)) }
+func noteSuspension(log *slog.Logger, slept time.Duration) {
+	if slept > 0 {
+		log.Warn("the machine was suspended; the clock was set forward by that time", "for", slept.Round(time.Millisecond))
+	}
 }

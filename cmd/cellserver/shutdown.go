@@ -43,6 +43,9 @@ func (a *app) end(endBackground func()) error {
 	if hangs != "" {
 		return fmt.Errorf("the shutdown was cut short after --shutdown-timeout (%s)%s", a.options.shutdownTimeout, hangs)
 	}
+	if a.keepErr != nil {
+		return a.keepErr
+	}
 	a.log.Info("stopped")
 	return nil
 }

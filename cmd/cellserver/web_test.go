@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"cellserver/internal/certs/certtest"
+	"cellserver/internal/clock"
 )
 
 // secretFile writes a file that only its owner may read.
@@ -101,7 +102,7 @@ func TestSlowRequests(t *testing.T) {
 		"no 2nd request": "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w, err := (&options{}).newWeb(monotonicClock(), slog.New(slog.DiscardHandler))
+			w, err := (&options{}).newWeb(clock.New().Now, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ const (
 	Input        Holding = iota // bytes of a command that is not complete
 	InputFree                   // what its buffers have beside them
 	Output                      // replies that it has not read
+	Unsynced                    // replies that it is not sent before a sync
 	Arguments                   // of the command that it waits for
 	Queue                       // commands behind MULTI
 	WatchedKeys                 // and what notices their changes

@@ -27,7 +27,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// Config is what an Engine needs. All fields but Handlers, ACLFile, Scripts, Settings, Memory, Thresholds and LostLogLines
+// Config is what an Engine needs. All fields but Handlers, ACLFile, Scripts, Settings, Memory, Keeper, Thresholds and LostLogLines
 // must be set.
 type Config struct {
 	Store             store.Store
@@ -99,7 +99,7 @@ func NewEngine(c Config) (*Engine, error) {
 	sessions, err := session.NewEngine(session.Config{
 		Store: c.Store, Now: c.Now, WallTime: c.WallTime, Catalog: cat, Handlers: handlers, Users: c.Users, ACLLog: aclLog,
 		Records: records, Clients: register, NewKeys: newKeys, Reading: c.Reading, Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,
-		MaxReplyBytes: c.MaxReplyBytes, Limits: c.Limits, Scripts: c.Scripts, BackgroundThreads: c.BackgroundThreads, Log: c.Log,
+		MaxReplyBytes: c.MaxReplyBytes, Limits: c.Limits, Scripts: c.Scripts, Keeper: c.Keeper, BackgroundThreads: c.BackgroundThreads, Log: c.Log,
 	})
 	return &Engine{Engine: sessions, Records: records, Logins: logins, Clients: register, NewKeys: newKeys, admin: administration}, err
 }

@@ -78,6 +78,8 @@ func (w *writer) write(clockNs int64, payload []byte) error {
 	return nil
 }
 
+func (w *writer) sync() error { return w.file.Sync() }
+
 // readBytes is how much of a file is read at once: more than a frame.
 const readBytes = 2 * (frameHeaderBytes + maxPayloadBytes)
 
@@ -100,7 +102,12 @@ func readFile(f disk.Reader, kind string, from frame, visit func(f frame, payloa
 		}
 		got, payload, rest, err := readFrame(b)
 		if err != nil || got.generation != from.generation || got.sequence != from.sequence {
-			return window.at, from, window.noFrameFollows(from)
+			valid := window.at
+			found, err := window.toNextFrame(from)
+			if found {
+				err = fmt.Errorf("%w: byte %d is no frame, and byte %d is", ErrDamaged, valid, window.at)
+			}
+			return valid, from, err
 		}
 		if err := visit(got, payload); err != nil {
 			return window.at, from, err
@@ -134,24 +141,61 @@ func (w *window) atLeast(n int) ([]byte, error) {
 
 func (w *window) skip(n int) { w.at, w.b = w.at+int64(n), w.b[n:] }
 
-// noFrameFollows says that a file ends here. It is damaged if there is a frame of the log behind.
-func (w *window) noFrameFollows(from frame) error {
-	for at := w.at; ; {
+// searchBytes is how much of what looks like frames is checked, in search of one: only a file that was made to be searched
+// for long has more.
+const searchBytes = 1 << 30
+
+// toNextFrame goes on to a frame of the log that is not before another, and reports whether there is one.
+func (w *window) toNextFrame(from frame) (found bool, err error) {
+	for checked := 0; ; {
 		b, err := w.atLeast(frameHeaderBytes + maxPayloadBytes)
-		if err != nil {
-			return err
+		if err != nil || len(b) == 0 {
+			return false, err
 		}
-		if len(b) == 0 {
-			w.at = at
-			return nil
-		}
-		if f, _, _, err := readFrame(b); err == nil && f.generation == from.generation && f.sequence >= from.sequence {
-			return fmt.Errorf("%w: byte %d is no frame, and byte %d is", ErrDamaged, at, w.at)
+		if f, n, ok := readFrameHeader(b); ok && f.generation == from.generation && f.sequence >= from.sequence {
+			if _, _, _, err := readFrame(b); err == nil {
+				return true, nil
+			}
+			if checked += n; checked > searchBytes {
+				return false, fmt.Errorf("%w: behind byte %d is too much that looks like frames", ErrDamaged, w.at)
+			}
 		}
 		if i := bytes.Index(b[1:], []byte(frameMagic)); i >= 0 {
 			w.skip(1 + i)
 		} else {
 			w.skip(max(1, len(b)-len(frameMagic)+1))
 		}
+	}
+}
+
+// recoverFile is readFile for a damaged file: it visits the frames that are left, and tells what is wrong.
+func recoverFile(f disk.Reader, kind string, from frame, visit func(f frame, payload []byte) error) (next frame, damage []error, err error) {
+	header := make([]byte, fileHeaderBytes)
+	if _, err := f.ReadAt(header, 0); err != nil && !errors.Is(err, io.EOF) {
+		return from, nil, err
+	}
+	if err := checkHeader(header, kind, from.generation); errors.Is(err, ErrNewer) {
+		return from, nil, err
+	} else if err != nil {
+		damage = append(damage, err)
+	}
+	for window := (window{file: f, at: min(fileHeaderBytes, f.Size())}); ; {
+		at := window.at
+		found, err := window.toNextFrame(from)
+		if window.at > at {
+			damage = append(damage, fmt.Errorf("%w: bytes %d to %d are no frames", ErrDamaged, at, window.at))
+		}
+		if err != nil || !found {
+			return from, damage, err
+		}
+		got, payload, rest, err := readFrame(window.b)
+		if err == nil {
+			err = visit(got, payload)
+		}
+		if err != nil {
+			return from, damage, err
+		}
+		from.sequence, from.clockNs = got.sequence+1, got.clockNs
+		window.skip(len(window.b) - len(rest))
 	}
 }

@@ -62,20 +62,28 @@ func checksum(header, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, payload)
 }
 
-// readFrame returns the frame that b begins with, its payload, and what is behind it.
-func readFrame(b []byte) (f frame, payload, rest []byte, err error) {
+// readFrameHeader returns what a frame's header says, if b begins with one and with as much as its payload should be long.
+func readFrameHeader(b []byte) (f frame, payloadBytes int, ok bool) {
 	if len(b) < frameHeaderBytes || string(b[:4]) != frameMagic {
-		return frame{}, nil, b, errNoFrame
+		return frame{}, 0, false
 	}
 	le := binary.LittleEndian
 	n := le.Uint32(b[4:])
 	if n > maxPayloadBytes || int(n) > len(b)-frameHeaderBytes {
+		return frame{}, 0, false
+	}
+	return frame{le.Uint64(b[8:]), le.Uint64(b[16:]), int64(le.Uint64(b[24:]))}, int(n), true
+}
+
+// readFrame returns the frame that b begins with, its payload, and what is behind it.
+func readFrame(b []byte) (f frame, payload, rest []byte, err error) {
+	f, n, ok := readFrameHeader(b)
+	if !ok {
 		return frame{}, nil, b, errNoFrame
 	}
-	payload = b[frameHeaderBytes : frameHeaderBytes+int(n)]
-	if checksum(b[:32], payload) != le.Uint32(b[32:]) {
+	payload = b[frameHeaderBytes : frameHeaderBytes+n]
+	if checksum(b[:32], payload) != binary.LittleEndian.Uint32(b[32:]) {
 		return frame{}, nil, b, errNoFrame
 	}
-	f = frame{le.Uint64(b[8:]), le.Uint64(b[16:]), int64(le.Uint64(b[24:]))}
-	return f, payload, b[frameHeaderBytes+int(n):], nil
+	return f, payload, b[frameHeaderBytes+n:], nil
 }

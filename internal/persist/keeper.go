@@ -1,9 +1,14 @@
+// Package persist keeps what a store has on a disk: a log of what changed, which is begun anew with a snapshot now and then.
+// In this server memory is the truth and the disk its shadow: whatever goes wrong there has one cure, to leave the generation
+// of files that is being written, and to write a new one of what memory has. A Keeper is safe for concurrent use.
 package persist
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"cellserver/internal/persist/disk"
@@ -13,31 +18,141 @@ import (
 // ErrSaving is that a snapshot is being written already.
 var ErrSaving = errors.New("persist: a snapshot is being written already")
 
+// ErrEnded is what a snapshot ends with that was given up, as the server ends or another one is begun instead.
+var ErrEnded = errors.New("persist: the snapshot was given up")
+
+// Store is a store whose changes can be kept.
+type Store interface {
+	store.Store
+	store.Tracker
+}
+
 // Config is what a Keeper needs.
 type Config struct {
 	Dir      disk.Dir
-	Store    store.Tracker
+	Store    Store
 	Now      func() int64 // Unix nanoseconds, never going back
 	Interval time.Duration
-	Recover  bool // from damaged files, what of them can be read
-	Log      *slog.Logger
+	Repair   bool // read of damaged files what can be read, and keep them aside
+	// Loaded is called before clients are served, with the latest time that the server had seen when it ended, 0 for none. It
+	// returns by how much its clock is ahead of the system's for that.
+	Loaded func(clockNs int64) (offsetNs int64)
+	// LeastLogBytes is how long logs become, at the least, before a snapshot replaces them; 0 for the default.
+	LeastLogBytes int64
+	Log           *slog.Logger
 }
 
+// leastLogBytes is Config.LeastLogBytes by default, as in Redis.
+const leastLogBytes = 64 << 20
+
 // Keeper keeps what a store has on a disk.
-type Keeper struct{ config Config }
+type Keeper struct {
+	config  Config
+	loading atomic.Bool
+	frozen  atomic.Bool
+	loaded  atomic.Int64  // bytes
+	kick    chan struct{} // somebody waits for a sync, or for a snapshot
 
-// New returns a Keeper that has not begun.
-func New(c Config) *Keeper { return &Keeper{config: c} }
+	mu      sync.Mutex // guards all below
+	status  Status
+	waiting []func() // for a sync that begins from now on
+	saves   []func(error)
+	ended   bool
+}
 
-// Run loads what was kept, and keeps what changes until ctx ends and all of it is on the disk.
-func (k *Keeper) Run(ctx context.Context) error { return nil }
+// New returns a Keeper whose store is about to be loaded.
+func New(c Config) *Keeper {
+	if c.LeastLogBytes == 0 {
+		c.LeastLogBytes = leastLogBytes
+	}
+	k := &Keeper{config: c, kick: make(chan struct{}, 1)}
+	k.loading.Store(true)
+	k.status = Status{Interval: c.Interval, Loading: true, LoadBeganNs: c.Now(), LastSaveTookNs: -1}
+	return k
+}
 
-// Status returns what the Keeper is at.
-func (k *Keeper) Status() Status { return Status{} }
+// Loading reports whether what was kept is still being read, so that nothing may be asked of the store.
+func (k *Keeper) Loading() bool { return k.loading.Load() }
 
-// Sync calls done once, from any goroutine, when all that had changed before the call is on the disk.
-func (k *Keeper) Sync(done func()) { done() }
+// Confirms reports whether a reply that tells of a change must wait for Sync.
+func (k *Keeper) Confirms() bool { return k.config.Interval == 0 }
+
+// Frozen reports whether nothing may be changed, for it could not be kept.
+func (k *Keeper) Frozen() bool { return k.frozen.Load() }
+
+// Status returns what the Keeper is at. It never waits for the disk.
+func (k *Keeper) Status() Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	st := k.status
+	st.LoadedBytes = k.loaded.Load()
+	st.WaitingReplies = int64(len(k.waiting) + st.syncing)
+	return st
+}
+
+func (k *Keeper) update(change func(st *Status)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change(&k.status)
+}
+
+// Sync calls done once, from any goroutine, when all that had changed before the call is on the disk. It is never called if
+// that comes to no disk before the server ends.
+func (k *Keeper) Sync(done func()) {
+	k.mu.Lock()
+	k.waiting = append(k.waiting, done)
+	k.mu.Unlock()
+	k.wake()
+}
 
 // Save has a snapshot written, and calls done once, from any goroutine, when it stands or has failed. While another one is
 // being written it returns ErrSaving and does nothing.
-func (k *Keeper) Save(done func(error)) error { return nil }
+func (k *Keeper) Save(done func(error)) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.ended:
+		return ErrEnded
+	case k.status.Saving || len(k.saves) > 0:
+		return ErrSaving
+	}
+	k.saves = append(k.saves, done)
+	k.wake()
+	return nil
+}
+
+func (k *Keeper) wake() {
+	select {
+	case k.kick <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// Run loads what was kept, calls ready, and keeps what changes until ctx ends and all of it is on the disk.
+func (k *Keeper) Run(ctx context.Context, ready func()) error {
+	defer k.end()
+	l, err := k.restore(ctx)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	return k.keep(ctx, l, ready)
+}
+
+// end answers those who wait for a snapshot. Those who wait for a sync are not: nobody may be told that something is on a
+// disk which is not.
+func (k *Keeper) end() {
+	k.mu.Lock()
+	k.ended = true
+	k.mu.Unlock()
+	k.answerSaves(ErrEnded)
+}
+
+func (k *Keeper) answerSaves(err error) {
+	k.mu.Lock()
+	saves := k.saves
+	k.saves = nil
+	k.mu.Unlock()
+	for _, done := range saves {
+		done(err)
+	}
+}

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"context"
 	"errors"
 
 	"cellserver/internal/persist/disk"
@@ -22,11 +23,24 @@ func begin(dir disk.Dir, l loaded) (*log, error) {
 	if err := g.open(l.next); err != nil {
 		return nil, err
 	}
-	return g, g.tidy()
+	return g, g.tidy(dir.Remove)
+}
+
+// beginAnew makes a log that no manifest names, until replaceBy is given a snapshot that was begun after it.
+func beginAnew(dir disk.Dir, next frame) (*log, error) {
+	g := &log{dir: dir}
+	return g, g.create(next)
 }
 
 // open makes a log, and then has the manifest name it.
 func (g *log) open(next frame) error {
+	if err := g.create(next); err != nil {
+		return err
+	}
+	return g.manifest.write(g.dir)
+}
+
+func (g *log) create(next frame) error {
 	name := logName(next.generation)
 	if err := removeIfThere(g.dir, name); err != nil { // which no manifest named
 		return err
@@ -36,26 +50,56 @@ func (g *log) open(next frame) error {
 		return err
 	}
 	g.w, g.manifest.logs = w, append(g.manifest.logs, fileEntry{next.generation, next.sequence, -1})
-	if err := errors.Join(w.file.Sync(), g.dir.SyncDir()); err != nil {
-		return err
-	}
-	return g.manifest.write(g.dir)
+	return errors.Join(w.sync(), g.dir.SyncDir())
 }
 
-// add appends changes to the log, in frames.
-func (g *log) add(clockNs int64, each func(visit func(c store.Change))) (err error) {
-	g.payload = g.payload[:0]
-	each(func(c store.Change) {
-		if err == nil && len(g.payload) >= payloadBytes {
-			err = g.w.write(clockNs, g.payload)
-			g.payload = g.payload[:0]
-		}
-		g.payload = appendChange(g.payload, clockNs, c)
-	})
-	if err == nil && len(g.payload) > 0 {
-		err = g.w.write(clockNs, g.payload)
+// bytes returns how long the logs of the manifest are.
+func (g *log) bytes() (n int64) {
+	for _, l := range g.manifest.logs {
+		n += max(l.bytes, 0)
 	}
-	return err
+	return n + g.w.bytes
+}
+
+// add appends changes to the log, in frames, and returns how many.
+func (g *log) add(clockNs int64, each func(visit func(c store.Change))) (records int, err error) {
+	f := framer{w: g.w, clockNs: clockNs, payload: g.payload[:0]}
+	each(f.add)
+	err = f.end()
+	g.payload = f.payload[:0]
+	return f.records, err
+}
+
+// framer collects changes into frames of a file.
+type framer struct {
+	w       *writer
+	clockNs int64
+	payload []byte
+	records int
+	err     error
+}
+
+func (f *framer) add(c store.Change) {
+	if f.err != nil {
+		return
+	}
+	if len(f.payload) >= payloadBytes {
+		f.flush()
+	}
+	f.payload = appendChange(f.payload, f.clockNs, c)
+	f.records++
+}
+
+func (f *framer) flush() {
+	f.err = f.w.write(f.clockNs, f.payload)
+	f.payload = f.payload[:0]
+}
+
+func (f *framer) end() error {
+	if f.err == nil && len(f.payload) > 0 {
+		f.flush()
+	}
+	return f.err
 }
 
 // payloadBytes is how long a payload becomes, but for one long key.
@@ -96,31 +140,41 @@ func (g *log) replaceBy(number uint64, bytes int64) error {
 		return err
 	}
 	g.manifest = m
-	return g.tidy()
+	return nil
 }
 
-// tidy removes the files that the manifest does not name.
-func (g *log) tidy() error {
-	keep := map[string]bool{manifestName: true, snapshotName(g.manifest.snapshot.number): true}
-	for _, l := range g.manifest.logs {
-		keep[logName(l.number)] = true
+// tidy removes the files that the manifest does not name, or does with them what is done instead.
+func (g *log) tidy(remove func(name string) error) error { return tidy(g.dir, remove, &g.manifest) }
+
+// tidy removes the files that none of the manifests names.
+func tidy(dir disk.Dir, remove func(name string) error, manifests ...*manifest) error {
+	keep := map[string]bool{manifestName: true}
+	for _, m := range manifests {
+		keep[snapshotName(m.snapshot.number)] = true
+		for _, l := range m.logs {
+			keep[logName(l.number)] = true
+		}
 	}
-	names, err := g.dir.List()
+	names, err := dir.List()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		if isOurs(name) && !keep[name] {
-			if err := g.dir.Remove(name); err != nil {
-				return err
-			}
+			err = errors.Join(err, remove(name))
 		}
 	}
-	return nil
+	return err
 }
 
-// writeSnapshot writes what each tells into a snapshot, and returns how long that is.
-func writeSnapshot(dir disk.Dir, number uint64, clockNs int64, each func(visit func(c store.Change))) (bytes int64, err error) {
+// syncBytes is how much of a snapshot is written at most before it is brought to the disk, so that a log's sync never waits
+// for much of it.
+const syncBytes = 8 << 20
+
+// writeSnapshot writes what each tells into a snapshot, and returns how long that is. It ends early when ctx does. pause is
+// called between frames.
+func writeSnapshot(ctx context.Context, dir disk.Dir, number uint64, clockNs int64, pause func(),
+	each func(ctx context.Context, visit func(c store.Change))) (bytes int64, err error) {
 	name := snapshotName(number)
 	if err := removeIfThere(dir, name); err != nil {
 		return 0, err
@@ -129,10 +183,22 @@ func writeSnapshot(dir disk.Dir, number uint64, clockNs int64, each func(visit f
 	if err != nil {
 		return 0, err
 	}
-	g := log{w: w}
-	err = g.add(clockNs, each)
-	if err == nil {
-		err = w.file.Sync()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f, synced := framer{w: w, clockNs: clockNs}, int64(0)
+	each(ctx, func(c store.Change) {
+		before := w.bytes
+		if f.add(c); f.err == nil && w.bytes > synced+syncBytes {
+			f.err, synced = w.sync(), w.bytes
+		}
+		if f.err != nil {
+			cancel()
+		} else if w.bytes > before {
+			pause()
+		}
+	})
+	if err = f.end(); err == nil {
+		err = errors.Join(ctx.Err(), w.sync())
 	}
 	if err := errors.Join(err, w.file.Close()); err != nil {
 		return 0, err

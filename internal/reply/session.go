@@ -34,6 +34,11 @@ const (
 	ErrScriptContended Error = "ERR other clients have changed the keys of the script in each of its attempts, until its time was spent (see --lua-time-limit), " +
 		"and a script that takes longer than 5 ms can not keep them out; nothing was written: try again, with fewer keys or a shorter script"
 
+	// ErrLoading is in Redis's words, but for the name.
+	ErrLoading Error = "LOADING cellserver is loading the dataset in memory"
+	// ErrMisconf refuses what could not be kept.
+	ErrMisconf Error = "MISCONF the data directory cannot be written, and replies wait for it (--fsync-interval=0): nothing was changed. " +
+		"Calls that change nothing answer. Check INFO persistence and the log; it is tried again all the time"
 	// ErrOOM is in Redis's words.
 	ErrOOM Error = "OOM command not allowed when used memory > 'maxmemory'."
 
@@ -69,6 +74,9 @@ func TooManyKeys(most int) error {
 func StoreFailed(err error) error {
 	if errors.Is(err, store.ErrFull) {
 		return ErrOOM
+	}
+	if errors.Is(err, store.ErrFrozen) {
+		return ErrMisconf
 	}
 	const maxReasonBytes = 256
 	return Error("ERR the store failed: " + resp.PrintableN([]byte(err.Error()), maxReasonBytes))

@@ -22,6 +22,9 @@ func (s *Session) admit(args [][]byte) (*catalog.Command, error) {
 	if c.Refusal != "" {
 		return c, reply.Error("ERR " + c.Refusal)
 	}
+	if err := s.mayUseStore(c); err != nil {
+		return c, err
+	}
 	if s.multi != nil && c.Flags&catalog.FlagNoMulti != 0 {
 		return c, reply.ErrNotInMulti
 	}

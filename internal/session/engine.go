@@ -22,12 +22,13 @@ import (
 	"cellserver/internal/observe"
 	"cellserver/internal/often"
 	"cellserver/internal/peer"
+	"cellserver/internal/persist"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/transact"
 )
 
-// Config is what an Engine needs. All fields but Scripts must be set.
+// Config is what an Engine needs. All fields but Scripts and Keeper must be set.
 type Config struct {
 	Store             store.Store
 	Now               func() int64     // Unix nanoseconds, never going back
@@ -44,8 +45,9 @@ type Config struct {
 	MaxKeyBytes       int
 	MaxReplyBytes     int // of one reply
 	Limits            resp.Limits
-	Scripts           *lua.Engine // nil where scripts are disabled
-	BackgroundThreads int         // how many long commands, and how many scripts, run at once
+	Scripts           *lua.Engine     // nil where scripts are disabled
+	Keeper            *persist.Keeper // nil where nothing is kept on a disk
+	BackgroundThreads int             // how many long commands, and how many scripts, run at once
 	Log               *slog.Logger
 }
 

@@ -53,7 +53,7 @@ func (s *Session) finishExec(x *execution) error {
 		s.w.NullArray()
 		return nil
 	}
-	s.db = x.session.db
+	s.db, s.wrote = x.session.db, s.wrote || x.session.wrote
 	s.w.Array(len(x.steps))
 	s.takeOver(x.session.w.Buf)
 	if x.session.replies != x.replies {
@@ -188,6 +188,9 @@ func (x *execution) execute(ctx context.Context, in *transact.Space) attempted {
 
 // mayExecuteQueued refuses what EXEC must not do any more.
 func (s *Session) mayExecuteQueued(q transact.Step) error {
+	if err := s.mayUseStore(q.Command); err != nil {
+		return err
+	}
 	if most := s.engine.config.MaxReplyBytes; len(s.w.Buf)-headBytes > most {
 		return reply.TooLongReplies(most)
 	}

@@ -90,6 +90,7 @@ func (s *Session) resume() bool {
 		return false
 	}
 	s.pending = nil
+	s.wrote = s.wrote || p.command != nil && p.command.Flags&catalog.FlagWrite != 0
 	if p.argsBytes > 0 {
 		s.client.Hold(clients.Arguments, 0)
 	}

@@ -160,6 +160,7 @@ func (s *Session) replyNative(script *lua.Script, q *store.Request) error {
 		records.Script(observe.ScriptFailed)
 		return reply.StoreFailed(q.Err)
 	}
+	s.wrote = s.wrote || changes(q)
 	s.scratch.local.NativeScript()
 	from := len(s.w.Buf)
 	replyThrottle(&s.w, &q.Result)
@@ -185,7 +186,8 @@ type scriptRun struct {
 	problem error  // it could not be compiled
 	reply   []byte // behind headBytes of room; nil if it was not run
 	ended   bool   // by a bound
-	left    inner  // of the last attempt
+	wrote   bool
+	left    inner // of the last attempt
 }
 
 func (r *scriptRun) run(ctx context.Context) {
@@ -257,7 +259,7 @@ func (r *scriptRun) attempt(ctx context.Context, in *transact.Space, scripts *lu
 	s.borrow()
 	defer s.giveBack()
 	replied, err := s.engine.config.Scripts.RunWithin(ctx, scripts, r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, make([]byte, headBytes))
-	r.reply, r.ended, r.left = replied, err != nil, *s.inner
+	r.reply, r.ended, r.left, r.wrote = replied, err != nil, *s.inner, s.wrote
 	return attempted{ended: r.ended, timedOut: r.ended && scripts.Left() <= 0}
 }
 
@@ -270,6 +272,7 @@ func (r *scriptRun) finish(s *Session) error {
 		return s.runScript([]byte(r.command.Name), r.script, r.keys, r.argv, r.readOnly)
 	}
 	failed := r.reply[headBytes] == '-'
+	s.wrote = s.wrote || r.wrote
 	s.takeOver(r.reply)
 	if !failed {
 		return nil

@@ -22,6 +22,7 @@ type Session struct {
 	space            *transact.Space
 	multi            *transact.Queue // between MULTI and EXEC; else nil
 	pending          *pending        // the command that is not done; else nil
+	unsynced         *unsynced       // replies that wait for the disk; else nil
 	decoder          resp.Decoder
 	w                resp.Writer
 	db               uint16
@@ -31,6 +32,7 @@ type Session struct {
 	repliesRequested bool // by CLIENT REPLY ON, since a command began whose reply is not wanted
 	status           peer.Status
 	monitored        bool // somebody is in MONITOR
+	wrote            bool // something has changed that the replies since tell of
 
 	client  *clients.Client
 	watched *transact.Watched // nil without WATCH
@@ -101,6 +103,7 @@ func (s *Session) Close() {
 		s.pending.abandon() // before its watch ends: see execution.execute
 		s.pending = nil     // or what it waits for would stay for as long as something may wake it
 	}
+	s.unsynced = nil
 	s.unwatch()
 	if s.monitor != nil {
 		s.engine.config.Records.Monitors.Abandon(s.monitor)
@@ -115,8 +118,13 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 	s.status = peer.NeedInput
 	s.borrow()
 	defer s.endFeed()
+	if s.unsynced != nil && !s.release() {
+		return 0, s.w.Buf, s.status
+	}
 	if s.pending != nil && !s.resume() {
-		return 0, s.w.Buf, peer.Waiting
+		s.status = peer.Waiting
+		s.confirm(len(out))
+		return 0, s.w.Buf, s.status
 	}
 	s.monitored = s.engine.config.Records.Monitors.Any() // only now: what is done in the background reads it
 	most := len(out) + feedBytes
@@ -147,6 +155,7 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 	if s.monitored {
 		s.sendLines()
 	}
+	s.confirm(len(out))
 	return consumed, s.w.Buf, s.status
 }
 
@@ -239,6 +248,7 @@ func (s *Session) call(h held) {
 		nowNs = s.space.NowNs
 	}
 	err := s.engine.handlers[c.ID].run(s, nowNs, h.args)
+	s.wrote = s.wrote || c.Flags&catalog.FlagWrite != 0
 	s.count(h, beganNs)
 	if err != nil {
 		s.failCommand(c, err)

@@ -116,11 +116,15 @@ func (s *Session) replyBatch(batch []store.Request) error {
 		if batch[i].Err != nil {
 			s.failCommand(s.engine.decider.Command, reply.StoreFailed(batch[i].Err))
 		} else {
+			s.wrote = s.wrote || changes(&batch[i])
 			replyThrottle(&s.w, &batch[i].Result)
 		}
 	}
 	return nil
 }
+
+// changes reports whether a request, which was answered, has changed its key.
+func changes(q *store.Request) bool { return !q.Result.Limited && q.Quantity != 0 }
 
 // decide has a batch decided at one reading of the clock. It returns nil if it is answered.
 func (s *Session) decide(batch []store.Request) *decide.Later {

@@ -169,6 +169,10 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
 	}
 	newTATNs, r := q.Limit.Throttle(tatNs, nowNs, q.Quantity)
 	if newTATNs != tatNs {
+		if sh.frozen {
+			q.Result, q.Err = funnel.Result{}, store.ErrFrozen
+			return
+		}
 		if b != nil && newTATNs > nowNs {
 			sh.tableOf(k).changeTAT(k.hash, b, slot, newTATNs)
 		} else if !sh.setLocked(k, &q.Key, b, slot, nowNs, newTATNs) {

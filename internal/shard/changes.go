@@ -32,6 +32,7 @@ type changes struct {
 	segments []*segment // each of which has listed set, and maybe a mark; one that was merged into another is empty
 	gone     []byte     // database: u16, length: u32, name
 	lost     bool       // that some are gone; there were too many
+	hurry    func()     // is called when that is near
 }
 
 // markShift returns where in a bucket's meta a slot's marks are.
@@ -104,19 +105,23 @@ func appendGone(buf []byte, db uint16, nameBytes int) []byte {
 }
 
 func (t *table) mayNote(nameBytes int) bool {
-	if len(t.changes.gone)+goneHeaderBytes+nameBytes > goneBytes {
+	before, after := len(t.changes.gone), len(t.changes.gone)+goneHeaderBytes+nameBytes
+	if after > goneBytes {
 		t.changes.lost = true
+	}
+	if before <= goneBytes/2 && after > goneBytes/2 {
+		t.changes.hurry()
 	}
 	return !t.changes.lost
 }
 
 // Track implements store.Tracker.
-func (s *Store) Track() {
+func (s *Store) Track(hurry func()) {
 	s.lockAll()
 	defer s.unlockAll()
 	for i := range s.shards {
 		for _, t := range s.shards[i].tables() {
-			t.tracked = true
+			t.tracked, t.changes.hurry = true, hurry
 		}
 	}
 }
@@ -166,18 +171,39 @@ func (g *gather) statesAt(sh *shard, t *table, at uint64) (next uint64, more boo
 	return next, next != 0
 }
 
-// Restore implements store.Tracker.
-func (s *Store) Restore(nowNs int64, c store.Change) {
+// Restore implements store.Tracker. A part is every so manyth shard.
+func (s *Store) Restore(nowNs int64, part, parts int, c store.Change) {
 	if c.Flushed {
-		s.FlushAll()
+		for i := part; i < len(s.shards); i += parts {
+			s.shards[i].empty()
+		}
 		return
 	}
 	k := s.ref(&c.Key)
+	if int(k.hash>>(s.shift&63))%parts != part {
+		return
+	}
 	sh := s.shardOf(k.hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	b, slot := sh.find(k, &c.Key)
 	sh.setLocked(k, &c.Key, b, slot, nowNs, c.TATNs)
+}
+
+func (sh *shard) empty() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.emptyLocked()
+}
+
+// Freeze implements store.Tracker.
+func (s *Store) Freeze(frozen bool) {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		sh.frozen = frozen
+		sh.mu.Unlock()
+	}
 }
 
 // gather is what is copied under a shard's lock, to be told without it.

@@ -40,7 +40,7 @@ func TestChangesMakeTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const keys = 3000
 			s, r, l := newStore(2), replica{}, limit(t, 10, 1, 5)
-			s.Track()
+			s.Track(func() {})
 			rng := rand.New(rand.NewPCG(1, uint64(len(name))))
 			k := func() store.Key {
 				i := rng.IntN(keys)
@@ -114,7 +114,7 @@ func (r replica) check(t *testing.T, s *Store, nowNs int64) {
 // TestManyAreGone: what is not remembered is said not to be.
 func TestManyAreGone(t *testing.T) {
 	s, r := newStore(1), replica{}
-	s.Track()
+	s.Track(func() {})
 	const n = 2 * 2 * goneBytes / 100
 	name := func(i int) store.Key { return key(0, fmt.Sprint(strings.Repeat("x", 100), i)) }
 	for i := range n {
@@ -151,7 +151,7 @@ func TestExpiredSooner(t *testing.T) {
 			},
 		} {
 			s, r, l := newStore(1), replica{}, limit(t, 100, 1, 1)
-			s.Track()
+			s.Track(func() {})
 			k := key(0, name)
 			one(s, t0, k, l, 90)
 			r.follow(s, t0)
@@ -169,7 +169,7 @@ func TestExpiredSooner(t *testing.T) {
 func TestFuzzyStates(t *testing.T) {
 	const keys = 20_000
 	s, l := newStore(2), limit(t, 10, 1, 5)
-	s.Track()
+	s.Track(func() {})
 	k := func(i int) store.Key { return key(uint16(i%3), fmt.Sprintf("%0*d", 5+i%40, i)) }
 	var done atomic.Bool
 	var wait sync.WaitGroup
@@ -200,11 +200,11 @@ func TestFuzzyStates(t *testing.T) {
 		r.check(t, s, t0)
 	}
 	other := newStore(3)
-	s.States(t.Context(), t0, func(c store.Change) { other.Restore(t0, c) })
+	s.States(t.Context(), t0, func(c store.Change) { other.Restore(t0, 0, 1, c) })
 	r = replica{}
 	other.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.TATNs })
 	r.check(t, s, t0)
-	other.Restore(t0, store.Change{Flushed: true})
+	other.Restore(t0, 0, 1, store.Change{Flushed: true})
 	if n := statsOf(other).Keys; n != 0 {
 		t.Errorf("%d keys are left of a flushed store", n)
 	}

@@ -53,6 +53,7 @@ func newStore(shardBits int) *Store {
 
 type shard struct {
 	mu      sync.Mutex // guards all below
+	frozen  bool       // no request changes a key
 	inline  table
 	long    table
 	counts  counts
@@ -149,14 +150,18 @@ func (s *Store) unlockAll() {
 func (s *Store) flushAllLocked() {
 	s.flushes++
 	for i := range s.shards {
-		sh := &s.shards[i]
-		sh.watched.lostAll()
-		for _, t := range sh.tables() {
-			t.changes.gone, t.changes.lost = nil, false
-			t.reset()
-		}
-		sh.settleLocked()
+		s.shards[i].emptyLocked()
 	}
+}
+
+// emptyLocked removes all of the shard's keys. Whoever calls it tells of that.
+func (sh *shard) emptyLocked() {
+	sh.watched.lostAll()
+	for _, t := range sh.tables() {
+		t.changes.gone, t.changes.lost = nil, false
+		t.reset()
+	}
+	sh.settleLocked()
 }
 
 func (s *Store) ref(key *store.Key) keyRef { return refOf(key, hashKey(s.seed, key.DB, key.Name)) }
@@ -221,6 +226,8 @@ func (sh *shard) setIfLocked(nowNs int64, k keyRef, key *store.Key, tatNs int64,
 	found = foundNs > nowNs
 	switch {
 	case !when.Holds(found) || !found && tatNs <= nowNs:
+	case sh.frozen:
+		err = store.ErrFrozen
 	case !sh.setLocked(k, key, b, slot, nowNs, tatNs):
 		err = store.ErrFull
 	default:

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -79,6 +80,31 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 			s.Throttle(now, batch)
 		}); allocs != 0 {
 			t.Errorf("%v allocations a batch of %d on existing keys, want 0", allocs, n)
+		}
+	}
+}
+
+// TestSetIfFrozen: nothing is set, by whichever way, and what would not be is answered.
+func TestSetIfFrozen(t *testing.T) {
+	s, there, absent := New(), key(0, "there"), key(0, "absent")
+	set := func(ks store.Keys, k store.Key, when store.Condition) error {
+		_, _, err := ks.SetIf(t0, k, t0+9*sec, when)
+		return err
+	}
+	if err := set(s, there, store.Always); err != nil {
+		t.Fatal(err)
+	}
+	for _, frozen := range []bool{true, false} {
+		s.Freeze(frozen)
+		tx := s.Begin(t0, []store.Key{there, absent})
+		inTx := []error{set(tx, there, store.Always), set(tx, absent, store.IfAbsent), set(tx, there, store.IfAbsent)}
+		tx.Rollback()
+		for _, got := range [][]error{inTx, {set(s, there, store.Always), set(s, absent, store.IfAbsent), set(s, there, store.IfAbsent)}} {
+			for i, err := range got {
+				if refused := frozen && i < 2; errors.Is(err, store.ErrFrozen) != refused || !refused && err != nil {
+					t.Errorf("frozen %t, call %d: %v", frozen, i, err)
+				}
+			}
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 type Sweeper struct {
 	// Took, if it is not nil, is told by Run how long each sweep took.
 	Took func(ns int64)
+	// Before, if it is not nil, is called by Run before each sweep.
+	Before func()
 
 	store *Store
 	shard int
@@ -126,6 +128,9 @@ func (w *Sweeper) Run(ctx context.Context, now func() int64) {
 }
 
 func (w *Sweeper) tick(now func() int64) {
+	if w.Before != nil {
+		w.Before()
+	}
 	startNs := now()
 	least := w.store.segments() / sweepPart
 	for steps := 0; ; {

@@ -58,17 +58,25 @@ func TestTick(t *testing.T) {
 		{"not quite", many(), budgetNs/2 - 1, 3, 4 * (budgetNs/2 - 1)},
 		{"at once", many(), 2 * budgetNs, 1, 4 * budgetNs},
 	} {
-		w, nowNs, looks := NewSweeper(tt.store), t0+sec, 0
+		w, nowNs, looks, before := NewSweeper(tt.store), t0+sec, 0, 0
+		w.Before = func() {
+			if before++; looks > 0 {
+				t.Errorf("%s: called after a look at the clock", tt.name)
+			}
+		}
 		var tookNs []int64
 		w.Took = func(ns int64) { tookNs = append(tookNs, ns) }
 		w.tick(func() int64 {
 			looks++
 			return nowNs + int64(looks)*tt.tickNs
 		})
+		if before != 1 {
+			t.Errorf("%s: Before was called %d times", tt.name, before)
+		}
 		if chunks := looks - 2; chunks != tt.chunks || len(tookNs) != 1 || tookNs[0] != tt.tookNs {
 			t.Errorf("%s: %d chunks, and told of %d ns, want %d and %d", tt.name, chunks, tookNs, tt.chunks, tt.tookNs)
 		}
-		w.Took = nil // nobody wants to know
+		w.Took, w.Before = nil, nil // nobody wants to know
 		w.tick(func() int64 { return nowNs })
 	}
 }

@@ -152,8 +152,8 @@ func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 		st := t.state(&q.Key)
 		tatNs, r := q.Limit.Throttle(st.tatNs, t.nowNs, q.Quantity)
 		if tatNs != st.tatNs {
-			if !t.mayStore(st, tatNs) {
-				q.Result, q.Err = funnel.Result{}, store.ErrFull
+			if err := t.mayStore(st, tatNs); err != nil {
+				q.Result, q.Err = funnel.Result{}, err
 				continue
 			}
 			st.tatNs, st.written = tatNs, true
@@ -166,14 +166,17 @@ func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 
 // mayStore says whether a key may have a TAT: one that was not found needs room, where keys are refused. It is kept for
 // the transaction, in bytes of the budget that others may take nevertheless: then Commit goes beyond it by that little.
-func (t *tx) mayStore(st *txState, tatNs int64) bool {
-	if st.foundNs > t.nowNs || st.added || tatNs <= t.nowNs || !t.store.budget.refuses.Load() {
-		return true
-	}
+func (t *tx) mayStore(st *txState, tatNs int64) error {
 	sh := t.store.shardOf(st.ref.hash)
 	if t.phase == txReleased {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
+	}
+	if sh.frozen {
+		return store.ErrFrozen
+	}
+	if st.foundNs > t.nowNs || st.added || tatNs <= t.nowNs || !t.store.budget.refuses.Load() {
+		return nil
 	}
 	table := sh.tableOf(st.ref)
 	growth := table.growth(st.ref, &st.key)
@@ -185,10 +188,10 @@ func (t *tx) mayStore(st *txState, tatNs int64) bool {
 	}
 	if growth > 0 && !t.store.budget.fits(t.bytes+growth) {
 		sh.refused++
-		return false
+		return store.ErrFull
 	}
 	st.added, t.added, t.bytes = true, t.added+1, t.bytes+growth
-	return true
+	return nil
 }
 
 // holds implements pins: no key of a transaction is evicted for another.
@@ -218,11 +221,10 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 func (t *tx) SetIf(_ int64, key store.Key, tatNs int64, when store.Condition) (foundNs int64, found bool, err error) {
 	st := t.state(&key)
 	foundNs, found = st.tatNs, st.tatNs > t.nowNs
-	switch {
-	case !when.Holds(found) || !found && tatNs <= t.nowNs:
-	case !t.mayStore(st, tatNs):
-		err = store.ErrFull
-	default:
+	if !when.Holds(found) || !found && tatNs <= t.nowNs {
+		return foundNs, found, nil
+	}
+	if err = t.mayStore(st, tatNs); err == nil {
 		st.tatNs, st.written = max(tatNs, t.nowNs), true
 	}
 	return foundNs, found, err

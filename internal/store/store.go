@@ -13,8 +13,12 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// ErrFull is the Err of a request that would have made a key beyond the store's bound. Nothing has changed.
-var ErrFull = errors.New("store: no room for another key")
+var (
+	// ErrFull is the Err of a request that would have made a key beyond the store's bound. Nothing has changed.
+	ErrFull = errors.New("store: no room for another key")
+	// ErrFrozen is the Err of a request that would have changed a key while that is refused. Nothing has changed.
+	ErrFrozen = errors.New("store: nothing can be changed now")
+)
 
 // Key names a state: bytes within one of up to 65,536 databases.
 type Key struct {
@@ -125,8 +129,9 @@ type Change struct {
 
 // Tracker is a store that can tell what has changed in it.
 type Tracker interface {
-	// Track has changes noted from now on.
-	Track()
+	// Track has changes noted from now on. hurry is called, from any goroutine and under locks, when so many keys are gone that
+	// Changes should be called soon; it must not wait.
+	Track(hurry func())
 	// Changes calls visit with what has changed since it was last called, in an order in which it can be done elsewhere to
 	// have the same. visit must not keep the name. Keys that were evicted, or expired as they were told of, are not told of
 	// again. complete is false if so many keys are gone that some of them were not told of. One call must end before another
@@ -135,8 +140,11 @@ type Tracker interface {
 	// States calls visit with all live keys, unless ctx ends first. What changes meanwhile may be told of as it was or as it
 	// is, or twice; who does what Changes tells from then on has all as it is.
 	States(ctx context.Context, nowNs int64, visit func(c Change))
-	// Restore does what was told of a key.
-	Restore(nowNs int64, c Change)
+	// Restore does what was told of a key, if that is in one of so many parts of the store: all of them do it to have it done,
+	// each in the order in which it was told.
+	Restore(nowNs int64, part, parts int, c Change)
+	// Freeze has requests refused by ErrFrozen that would change a key, or has them executed again.
+	Freeze(frozen bool)
 }
 
 // Watcher is a store that notices changes of keys.

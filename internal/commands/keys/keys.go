@@ -23,7 +23,7 @@ type Config struct {
 
 // Handlers returns the commands by their full names.
 func Handlers(k Config) map[string]session.Handler {
-	plain, whole := session.Plain, session.Whole
+	plain, whole, payloads := session.Plain, session.Whole, newCodec()
 	return map[string]session.Handler{
 		"del":             plain(del),
 		"unlink":          plain(del),
@@ -41,8 +41,8 @@ func Handlers(k Config) map[string]session.Handler {
 		"type":            plain(typeCommand),
 		"get":             plain(get),
 		"set":             plain(set),
-		"dump":            plain(dump),
-		"restore":         plain(restore),
+		"dump":            plain(payloads.dump),
+		"restore":         plain(payloads.restore),
 		"strlen":          plain(strLen),
 		"object|encoding": plain(objectEncoding),
 		"memory|usage":    whole(memoryUsage),

@@ -24,29 +24,32 @@ const (
 	errFormat   reply.Error = "ERR Bad data format"
 )
 
-// jones is the table of Redis's CRC-64: the polynomial 0xad93d23594c935a9, least significant bit first.
-var jones = crc64.MakeTable(0x95ac9329ac4bc9b5)
+// codec reads and writes payloads.
+type codec struct{ table *crc64.Table }
+
+// newCodec takes the polynomial of Redis's CRC-64, 0xad93d23594c935a9, with the least significant bit first.
+func newCodec() codec { return codec{crc64.MakeTable(0x95ac9329ac4bc9b5)} }
 
 // checksum begins with 0 and ends as it is; hash/crc64 inverts both.
-func checksum(b []byte) uint64 { return ^crc64.Update(^uint64(0), jones, b) }
+func (k codec) checksum(b []byte) uint64 { return ^crc64.Update(^uint64(0), k.table, b) }
 
-// appendPayload appends the payload of a value of less than 64 bytes.
-func appendPayload(b []byte, value string) []byte {
+// append appends the payload of a value of less than 64 bytes.
+func (k codec) append(b []byte, value string) []byte {
 	b = append(b, rdbString, byte(len(value)))
 	b = append(b, value...)
-	return appendFooter(b)
+	return k.appendFooter(b)
 }
 
 // appendFooter appends what stands behind the value that is all of b.
-func appendFooter(b []byte) []byte {
+func (k codec) appendFooter(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint16(b, rdbVersion)
-	return binary.LittleEndian.AppendUint64(b, checksum(b))
+	return binary.LittleEndian.AppendUint64(b, k.checksum(b))
 }
 
-// readPayload returns the value of a payload.
-func readPayload(b []byte) (value []byte, err error) {
+// read returns the value of a payload.
+func (k codec) read(b []byte) (value []byte, err error) {
 	le, end := binary.LittleEndian, len(b)-checksumBytes
-	if end < versionBytes || le.Uint16(b[end-versionBytes:]) > newestVersion || le.Uint64(b[end:]) != checksum(b[:end]) {
+	if end < versionBytes || le.Uint16(b[end-versionBytes:]) > newestVersion || le.Uint64(b[end:]) != k.checksum(b[:end]) {
 		return nil, errChecksum
 	}
 	b = b[:end-versionBytes]

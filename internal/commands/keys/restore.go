@@ -13,13 +13,13 @@ import (
 const errBusyKey reply.Error = "BUSYKEY Target key name already exists."
 
 // dump is DUMP key.
-func dump(c session.Call, args [][]byte) error {
+func (k codec) dump(c session.Call, args [][]byte) error {
 	tatNs, ok, err := c.TAT(args[1])
 	switch {
 	case err != nil:
 		return err
 	case ok:
-		c.Reply().Bulk(appendPayload(nil, valueOf(tatNs)))
+		c.Reply().Bulk(k.append(nil, valueOf(tatNs)))
 	default:
 		c.Reply().Null()
 	}
@@ -28,7 +28,7 @@ func dump(c session.Call, args [][]byte) error {
 
 // restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]. What is checked comes in the order
 // of Redis.
-func restore(c session.Call, args [][]byte) error {
+func (k codec) restore(c session.Call, args [][]byte) error {
 	when, err := readRestoreOptions(args[4:])
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func restore(c session.Call, args [][]byte) error {
 	} else if ttl < 0 {
 		return reply.Error("ERR Invalid TTL value, must be >= 0")
 	}
-	value, err := readPayload(args[3])
+	value, err := k.read(args[3])
 	if err != nil {
 		return err
 	}

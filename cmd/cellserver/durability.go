@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/persist"
+	"cellserver/internal/persist/disk"
+)
+
+// syncInterval is the value of --fsync-interval.
+type syncInterval time.Duration
+
+const (
+	defaultSyncInterval = syncInterval(time.Second)
+	leastSyncInterval   = 10 * time.Millisecond
+	mostSyncInterval    = time.Hour
+)
+
+// Set implements pflag.Value.
+func (i *syncInterval) Set(text string) error {
+	if text == "no" {
+		*i = syncInterval(persist.NoSync)
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d != 0 && (d < leastSyncInterval || d > mostSyncInterval) {
+		return fmt.Errorf("must be a time from %s to %s such as 1s, 0 to sync before each reply, or no to leave it to the system", leastSyncInterval, mostSyncInterval)
+	}
+	*i = syncInterval(d)
+	return nil
+}
+
+// String implements pflag.Value.
+func (i *syncInterval) String() string {
+	if time.Duration(*i) == persist.NoSync {
+		return "no"
+	}
+	return time.Duration(*i).String()
+}
+
+// Type implements pflag.Value.
+func (i *syncInterval) Type() string { return "interval" }
+
+func (o *options) defineDurability(fs *pflag.FlagSet) {
+	fs.StringVar(&o.dataDir, "data-dir", "", "`directory` that keeps what the server knows over restarts and crashes (default none: all is forgotten)")
+	o.syncInterval = defaultSyncInterval
+	fs.Var(&o.syncInterval, "fsync-interval", "`time` between two syncs to the disk, the most that a crash of the machine can lose; 0 to sync before each reply; no to leave it to the system")
+	fs.BoolVar(&o.dataRecover, "data-recover", false, "start with what can be read of a damaged data directory; the damaged files are kept aside")
+}
+
+func (o *options) checkDurability() error {
+	if o.dataDir == "" && (o.dataRecover || o.syncInterval != defaultSyncInterval) {
+		return errors.New("--fsync-interval and --data-recover are about --data-dir, which is not set")
+	}
+	return nil
+}
+
+// openDataDir opens --data-dir, if there is one, for whoever keeps the store there.
+func (a *app) openDataDir() error {
+	o := a.options
+	if o.dataDir == "" {
+		return nil
+	}
+	dir, err := disk.OpenOS(o.dataDir)
+	switch {
+	case errors.Is(err, disk.ErrInUse):
+		return fmt.Errorf("--data-dir: another process uses %s; end that, or choose another directory", o.dataDir)
+	case err != nil:
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	a.dir = dir
+	a.keeper = persist.New(persist.Config{
+		Dir: dir, Store: a.store, Now: a.now, Interval: time.Duration(o.syncInterval), Repair: o.dataRecover, Log: a.log,
+		Loaded: func(clockNs int64) (offsetNs int64) {
+			offsetNs = a.clock.NotBefore(clockNs)
+			noteClockOffset(a.log, offsetNs)
+			return offsetNs
+		},
+	})
+	return nil
+}
+
+func noteClockOffset(log *slog.Logger, offsetNs int64) {
+	if offsetNs > 0 {
+		log.Warn("the system's clock is before the time at which the server ended; its own clock goes on from there, so that nobody is let through or kept out by that",
+			"ahead", time.Duration(offsetNs).Round(time.Millisecond))
+	}
+}
+
+// keep loads the data directory, lets clients in, and keeps what changes until ctx ends.
+func (a *app) keep(ctx context.Context, start func(name string, part func() error)) {
+	if a.keeper == nil {
+		a.letIn()
+		return
+	}
+	a.setNotReady("loading the data directory")
+	start("the data directory", func() error {
+		err := errors.Join(a.keeper.Run(ctx, a.letIn), a.dir.Close())
+		if err != nil {
+			err = fmt.Errorf("--data-dir %s: %w", a.options.dataDir, err)
+		}
+		a.keepErr = err
+		return err
+	})
+}
+
+// letIn says that clients are served.
+func (a *app) letIn() {
+	a.setNotReady("")
+	a.logReady()
+	a.notifyReady()
+}

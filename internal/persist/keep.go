@@ -1,0 +1,263 @@
+package persist
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"cellserver/internal/store"
+)
+
+const (
+	// roundInterval is between two rounds where no sync is asked for by the clock.
+	roundInterval = time.Second
+	// markInterval is how old the log's clock becomes at most while nothing changes.
+	markInterval = 10 * time.Second
+
+	leastRetry = 100 * time.Millisecond
+	mostRetry  = 5 * time.Second
+	// saveRetry is between two attempts to replace logs by a snapshot, where that fails.
+	saveRetry = time.Minute
+
+	// maxLogs is how many logs a start reads at most, or a few more.
+	maxLogs = 16
+)
+
+// keeping is what Run's goroutine knows. In a round it has the log written what has changed, and synced.
+type keeping struct {
+	*Keeper
+	log *log // nil while there is none
+	// sound says that a manifest names the log, so that what is synced is kept.
+	sound    bool
+	stands   manifest  // the last that was written without an error
+	next     frame     // what a log begins with that is begun now: its number and sequence have never been used
+	aside    bool      // the files that the manifest does not name any more are to be set aside
+	snapshot *snapshot // that is being written; nil without one
+
+	unsynced bool  // something was written
+	markedNs int64 // when the last frame was
+	retryNs  int64 // when a new generation may be tried
+	backoff  time.Duration
+	saveNs   int64 // when a snapshot may be tried, after one has failed
+	saidNs   int64 // when the fault was logged
+}
+
+// keep keeps what changes until ctx ends.
+func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
+	r := &keeping{Keeper: k, stands: l.manifest, next: l.next, aside: len(l.damage) > 0, backoff: leastRetry}
+	if k.config.Loaded != nil {
+		offsetNs := k.config.Loaded(l.next.clockNs)
+		k.update(func(st *Status) { st.ClockOffsetNs = offsetNs })
+	}
+	k.config.Store.Track(k.wake)
+	r.begin(l)
+	k.ready(l)
+	ready()
+	ticker := time.NewTicker(r.interval())
+	defer ticker.Stop()
+	for {
+		ended := (<-chan snapshotEnd)(nil)
+		if r.snapshot != nil {
+			ended = r.snapshot.ended
+		}
+		select {
+		case <-ctx.Done():
+			return r.finish()
+		case <-ticker.C:
+		case <-k.kick:
+		case end := <-ended:
+			r.endSnapshot(end)
+		}
+		r.round()
+	}
+}
+
+func (k *Keeper) interval() time.Duration {
+	if k.config.Interval > 0 {
+		return k.config.Interval
+	}
+	return roundInterval
+}
+
+// begin goes on behind what was loaded.
+func (r *keeping) begin(l loaded) {
+	if r.aside {
+		r.leave()
+		return
+	}
+	g, err := begin(r.config.Dir, l)
+	r.next.generation++
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	r.log, r.sound = g, true
+	r.standing()
+}
+
+// standing notes that the manifest has been written.
+func (r *keeping) standing() {
+	r.stands = manifest{snapshot: r.log.manifest.snapshot, logs: slices.Clone(r.log.manifest.logs)}
+	r.next.generation = r.log.number() + 1
+}
+
+// round brings what has changed to the disk, and wakes those who wait for that.
+func (r *keeping) round() {
+	nowNs := r.config.Now()
+	if !r.sound && r.snapshot == nil && nowNs >= r.retryNs {
+		r.beginGeneration()
+	}
+	waiting := r.takeWaiting()
+	if r.log != nil {
+		r.write(nowNs, len(waiting) > 0)
+	}
+	if !r.sound {
+		r.putBack(waiting)
+		return
+	}
+	r.update(func(st *Status) {
+		st.SyncedNs, st.Generation, st.LogBytes = nowNs, r.log.number(), r.log.bytes()
+	})
+	for _, done := range waiting {
+		done()
+	}
+	r.update(func(st *Status) { st.syncing = 0 })
+	if r.wantsSnapshot() {
+		r.replaceLogs()
+	}
+}
+
+// write appends what has changed, and has it synced.
+func (r *keeping) write(nowNs int64, wanted bool) {
+	before, complete := r.log.w.bytes, true
+	records, err := r.log.add(nowNs, func(visit func(store.Change)) { complete = r.config.Store.Changes(nowNs, visit) })
+	if err == nil && r.log.w.bytes == before && nowNs-r.markedNs >= int64(markInterval) {
+		err = r.log.w.write(nowNs, nil)
+	}
+	written := r.log.w.bytes - before
+	r.next.sequence = r.log.w.next.sequence
+	if err == nil && written > 0 {
+		r.unsynced, r.markedNs = true, nowNs
+		r.update(func(st *Status) {
+			st.Records += uint64(records)
+			st.SinceSave += uint64(records)
+			st.WrittenBytes += uint64(written)
+		})
+	}
+	if err == nil && r.unsynced && (wanted || r.config.Interval != NoSync) {
+		err = r.sync()
+	}
+	switch {
+	case err != nil:
+		r.fail(err)
+	case !complete:
+		r.config.Log.Info("more keys are gone than were noted: a new snapshot is written")
+		r.leave()
+	}
+}
+
+func (r *keeping) sync() error {
+	beganNs := r.config.Now()
+	if err := r.log.w.sync(); err != nil {
+		return err
+	}
+	r.unsynced = false
+	r.update(func(st *Status) { st.Syncs, st.LastSyncTookNs = st.Syncs+1, r.config.Now()-beganNs })
+	return nil
+}
+
+func (r *keeping) takeWaiting() []func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waiting := r.waiting
+	r.waiting, r.status.syncing = nil, len(waiting)
+	return waiting
+}
+
+func (r *keeping) putBack(waiting []func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting, r.status.syncing = append(waiting, r.waiting...), 0
+}
+
+// leave gives the log up: what it lacks will be in the snapshot of a new generation.
+func (r *keeping) leave() {
+	if r.log != nil {
+		_ = r.log.w.file.Close() // nobody relies on it
+	}
+	if r.snapshot != nil {
+		r.snapshot.cancel()
+	}
+	r.log, r.sound, r.unsynced = nil, false, false
+	r.wake()
+}
+
+// fail leaves the generation, as the disk does not take it.
+func (r *keeping) fail(err error) {
+	r.leave()
+	nowNs := r.config.Now()
+	r.retryNs = nowNs + int64(r.backoff)
+	r.backoff = min(2*r.backoff, mostRetry)
+	time.AfterFunc(time.Duration(r.retryNs-nowNs), r.wake)
+	r.answerSaves(err)
+	first := false
+	r.update(func(st *Status) {
+		if first = st.Fault == nil; first {
+			st.FaultSinceNs, st.Faults = nowNs, st.Faults+1
+		}
+		st.Fault = err
+	})
+	if r.Confirms() && first {
+		r.frozen.Store(true)
+		r.config.Store.Freeze(true)
+	}
+	if first || nowNs-r.saidNs >= int64(time.Minute) {
+		r.saidNs = nowNs
+		r.config.Log.Error("what changes is not kept: the data directory cannot be written", "error", err,
+			"hint", "the server tries again by itself; free space there, or mend the disk")
+	}
+}
+
+// mended notes that a new generation stands.
+func (r *keeping) mended() {
+	st := r.Status()
+	if st.Fault == nil {
+		return
+	}
+	nowNs := r.config.Now()
+	r.update(func(st *Status) { st.Fault, st.FaultSinceNs = nil, 0 })
+	r.backoff = leastRetry
+	if r.Confirms() {
+		r.config.Store.Freeze(false)
+		r.frozen.Store(false)
+	}
+	r.config.Log.Info("what changes is kept again", "after", time.Duration(nowNs-st.FaultSinceNs).Round(time.Millisecond))
+}
+
+// finish brings the last changes to the disk.
+func (r *keeping) finish() error {
+	if r.snapshot != nil && (r.sound || r.log == nil) {
+		r.snapshot.cancel()
+		r.endSnapshot(<-r.snapshot.ended)
+	}
+	if !r.sound && r.snapshot == nil {
+		r.beginGeneration()
+	}
+	if r.snapshot != nil {
+		r.snapshot.hurry.Store(true)
+		r.endSnapshot(<-r.snapshot.ended)
+	}
+	if r.log != nil {
+		r.markedNs = 0
+		r.write(r.config.Now(), true)
+	}
+	if !r.sound {
+		return errors.Join(errors.New("persist: the latest changes are not on the disk"), r.Status().Fault)
+	}
+	waiting := r.takeWaiting()
+	for _, done := range waiting {
+		done()
+	}
+	return r.log.w.file.Close()
+}
