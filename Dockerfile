@@ -4,6 +4,8 @@
 # In the container both addresses are open to its network; -p decides what is published. All clients are outside of the
 # container, so protected mode refuses them unless there is a password: set one as above, or mount a file, such as
 # -v ./users.acl:/users.acl:ro -e CELLSERVER_ACLFILE=/users.acl. The metrics require no password.
+#
+# What is known survives the container with -v cellserver:/var/lib/cellserver -e CELLSERVER_DATA_DIR=/var/lib/cellserver.
 
 FROM golang:1.26 AS build
 WORKDIR /src
@@ -11,11 +13,13 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /cellserver ./cmd/cellserver
+RUN install -d -m 700 /data
 
 FROM scratch
 COPY --from=build /cellserver /cellserver
+COPY --from=build --chown=65532:65532 /data /var/lib/cellserver
 USER 65532:65532
 ENV CELLSERVER_ADDR=0.0.0.0:6380 CELLSERVER_METRICS_ADDR=0.0.0.0:9380
 EXPOSE 6380 9380
-HEALTHCHECK --interval=10s --timeout=5s CMD ["/cellserver", "health"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=15m CMD ["/cellserver", "health"]
 ENTRYPOINT ["/cellserver"]

@@ -21,6 +21,7 @@ import (
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/persist"
 	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
 )
@@ -112,10 +113,11 @@ func quoted(s string) string {
 	return string(b)
 }
 
-// fakeServer serves a page whose values grow, with latencies and with hot keys, some of them hostile.
+// fakeServer serves a page whose values grow, with latencies, a disk at fault, and hot keys, some of them hostile.
 func fakeServer(t *testing.T) string {
 	t.Helper()
 	var calls atomic.Uint64
+	began := time.Now()
 	scale := histogram.NewScale()
 	durations := scale.NewDurations() // used by p.Run only
 	p := dashboard.New(dashboard.Source{
@@ -131,6 +133,10 @@ func fakeServer(t *testing.T) string {
 			_, p.Next = limit.Throttle(tatNs, nowNs, 1)
 			p.Known, p.Outlook = true, limit.Outlook(tatNs, nowNs)
 			return p, nil
+		},
+		Persistence: func() persist.Status {
+			fault := errors.New(hostile + strings.Repeat("/directory", 20) + "/log-1: no space left on device")
+			return persist.Status{Interval: time.Second, Fault: fault, FaultSinceNs: began.UnixNano()}
 		},
 		Databases:   16,
 		MaxKeyBytes: 4096,
@@ -322,10 +328,26 @@ func TestScreenReader(t *testing.T) {
 			}
 		}
 	}
-	for role, least := range map[string]int{"banner": 1, "navigation": 1, "main": 1, "region": 4, "image": 6, "textbox": 5, "status": 1, "heading": 10, "table": 2} {
+	for role, least := range map[string]int{"banner": 1, "navigation": 1, "main": 1, "region": 4, "image": 6, "textbox": 5, "status": 1, "alert": 1, "heading": 10, "table": 2} {
 		if roles[role] < least {
 			t.Errorf("%d of role %s, want at least %d (all: %v)", roles[role], role, least, roles)
 		}
+	}
+}
+
+// TestFault: the warning is announced once, and not at each update, and the cause is text.
+func TestFault(t *testing.T) {
+	v := visit(t, fakeServer(t))
+	v.open("?lang=en")
+	eval[chromedp.Void](v, `document.querySelector("#fault [role=alert]").announced = true`)
+	for range 2 {
+		v.until(`document.querySelector("#now").innerText !== ` + quoted(v.text("#now")))
+	}
+	if !eval[bool](v, `document.querySelector("#fault [role=alert]").announced === true`) {
+		t.Error("an update replaced the warning")
+	}
+	if got := v.text("#fault"); !strings.Contains(got, "Changes have not reached the disk since") || !strings.Contains(got, hostile+"/directory") {
+		t.Errorf("the page warns: %q", got)
 	}
 }
 

@@ -51,12 +51,13 @@ func (o *options) defineDurability(fs *pflag.FlagSet) {
 	fs.StringVar(&o.dataDir, "data-dir", "", "`directory` that keeps what the server knows over restarts and crashes (default none: all is forgotten)")
 	o.syncInterval = defaultSyncInterval
 	fs.Var(&o.syncInterval, "fsync-interval", "`time` between two syncs to the disk, the most that a crash of the machine can lose; 0 to sync before each reply; no to leave it to the system")
+	fs.BoolVar(&o.unreadyOnDiskFault, "unready-on-disk-fault", false, "fail /readyz while changes do not reach the disk, so that clients go elsewhere")
 	fs.BoolVar(&o.dataRecover, "data-recover", false, "start with what can be read of a damaged data directory; the damaged files are kept aside")
 }
 
 func (o *options) checkDurability() error {
-	if o.dataDir == "" && (o.dataRecover || o.syncInterval != defaultSyncInterval) {
-		return errors.New("--fsync-interval and --data-recover are about --data-dir, which is not set")
+	if o.dataDir == "" && (o.dataRecover || o.unreadyOnDiskFault || o.syncInterval != defaultSyncInterval) {
+		return errors.New("--fsync-interval, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set")
 	}
 	return nil
 }
@@ -83,6 +84,24 @@ func (a *app) openDataDir() error {
 			return offsetNs
 		},
 	})
+	return nil
+}
+
+// persistence returns what tells what is kept; nil if nothing is.
+func (a *app) persistence() func() persist.Status {
+	if a.keeper == nil {
+		return nil
+	}
+	return a.keeper.Status
+}
+
+var errDiskFault = errors.New("changes do not reach the disk; the log says why")
+
+// diskReady is a part of /readyz. The cause of a fault may contain a path, and is left to the log.
+func (o *options) diskReady(status func() persist.Status) error {
+	if o.unreadyOnDiskFault && status != nil && status().Fault != nil {
+		return errDiskFault
+	}
 	return nil
 }
 

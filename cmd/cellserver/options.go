@@ -41,6 +41,8 @@ type options struct {
 	syncInterval syncInterval
 	dataRecover  bool
 
+	unreadyOnDiskFault bool
+
 	lua          bool
 	luaTimeLimit time.Duration
 

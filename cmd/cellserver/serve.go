@@ -118,7 +118,25 @@ func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Wri
 		return nil, err
 	}
 	a.setNotReady("starting")
-	engine, err := commands.NewEngine(commands.Config{
+	engine, err := commands.NewEngine(a.engineConfig(cat))
+	if err != nil {
+		return nil, err
+	}
+	a.engine = engine
+	a.limitClients()
+	a.server = a.newServer()
+	a.prober = &prober{loops: a.server.Probe, shards: func() { a.keys() }, log: log}
+	if o.aclFile != "" {
+		if err := a.engine.ReloadUsers(); err != nil {
+			return nil, fmt.Errorf("--aclfile: %w", err)
+		}
+	}
+	return a, nil
+}
+
+func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
+	o := a.options
+	return commands.Config{
 		Store:             a.store,
 		Now:               a.now,
 		WallTime:          time.Now,
@@ -140,22 +158,9 @@ func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Wri
 		Connections:       a.connections,
 		Shutdown:          func() { a.stop() },
 		MayDebug:          o.mayDebug,
-		Log:               log,
-		LostLogLines:      lines.Dropped,
-	})
-	if err != nil {
-		return nil, err
+		Log:               a.log,
+		LostLogLines:      a.lines.Dropped,
 	}
-	a.engine = engine
-	a.limitClients()
-	a.server = a.newServer()
-	a.prober = &prober{loops: a.server.Probe, shards: func() { a.keys() }, log: log}
-	if o.aclFile != "" {
-		if err := a.engine.ReloadUsers(); err != nil {
-			return nil, fmt.Errorf("--aclfile: %w", err)
-		}
-	}
-	return a, nil
 }
 
 // backgroundThreads returns how many long commands run at once, and lets the runtime execute that many goroutines beside the
@@ -270,7 +275,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	l := a.listeners.metrics
 	config := metrics.Config{
 		Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Memory: a.memory, Version: version,
+		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Version: version,
 		Ready: a.ready, Alive: a.prober.alive, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
@@ -330,6 +335,9 @@ func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
 func (a *app) ready(ctx context.Context) error {
 	if why := *a.notReady.Load(); why != "" {
 		return errors.New(why)
+	}
+	if err := a.options.diskReady(a.persistence()); err != nil {
+		return err
 	}
 	return a.prober.ready(ctx)
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/loader"
@@ -79,8 +81,27 @@ func TestComposeStartsThisServer(t *testing.T) {
 		if !isFlagVariable(help, name) {
 			t.Errorf("%s is not the variable of a flag", name)
 		}
+		if name == "CELLSERVER_DATA_DIR" {
+			checkVolume(t, s, *value)
+		}
 		if name == "CELLSERVER_REQUIREPASS_FILE" && *value != "/run/secrets/"+s.Secrets[0].Source {
 			t.Errorf("the password is not at %s", *value)
 		}
+	}
+}
+
+// checkVolume expects a directory to be a named volume, which takes its owner from the image.
+func checkVolume(t *testing.T, s types.ServiceConfig, dir string) {
+	t.Helper()
+	named := slices.ContainsFunc(s.Volumes, func(v types.ServiceVolumeConfig) bool {
+		return v.Type == types.VolumeTypeVolume && v.Source != "" && v.Target == dir && !v.ReadOnly
+	})
+	if !named {
+		t.Errorf("%s is on no volume: %+v", dir, s.Volumes)
+	}
+	image := read(t, "Dockerfile")
+	user := regexp.MustCompile(`(?m)^USER (\S+)$`).FindStringSubmatch(image)
+	if user == nil || !strings.Contains(image, "\nCOPY --from=build --chown="+user[1]+" /data "+dir+"\n") {
+		t.Errorf("%s does not belong to the user %v", dir, user)
 	}
 }

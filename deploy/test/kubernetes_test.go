@@ -45,6 +45,7 @@ type manifests struct {
 	config     *corev1.ConfigMap
 	service    *corev1.Service
 	secret     *corev1.Secret
+	claim      *corev1.PersistentVolumeClaim
 	network    *networkingv1.NetworkPolicy
 	budget     *policyv1.PodDisruptionBudget
 	monitor    *monitoringv1.PodMonitor
@@ -78,6 +79,8 @@ func readManifests(t *testing.T) *manifests {
 			m.service = o
 		case *corev1.Secret:
 			m.secret = o
+		case *corev1.PersistentVolumeClaim:
+			m.claim = o
 		case *networkingv1.NetworkPolicy:
 			m.network = o
 		case *policyv1.PodDisruptionBudget:
@@ -90,7 +93,7 @@ func readManifests(t *testing.T) *manifests {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.deployment == nil || m.config == nil || m.service == nil || m.secret == nil || m.network == nil || m.budget == nil {
+	if m.deployment == nil || m.config == nil || m.service == nil || m.secret == nil || m.claim == nil || m.network == nil || m.budget == nil {
 		t.Fatalf("a manifest is missing: %+v", m)
 	}
 	return m
@@ -131,6 +134,8 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 		return corevalidation.ValidateServiceCreate(o)
 	case *core.Secret:
 		return corevalidation.ValidateSecret(o)
+	case *core.PersistentVolumeClaim:
+		return corevalidation.ValidatePersistentVolumeClaim(o, corevalidation.PersistentVolumeClaimSpecValidationOptions{})
 	case *networking.NetworkPolicy:
 		return networkingvalidation.ValidateNetworkPolicy(o, networkingvalidation.NetworkPolicyValidationOptions{})
 	case *policy.PodDisruptionBudget:
@@ -142,7 +147,7 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 
 func TestManifestsAreValid(t *testing.T) {
 	m := readManifests(t)
-	for _, o := range []runtime.Object{m.deployment, m.config, m.service, m.secret, m.network, m.budget} {
+	for _, o := range []runtime.Object{m.deployment, m.config, m.service, m.secret, m.claim, m.network, m.budget} {
 		if errs := validate(t, o); len(errs) > 0 {
 			t.Errorf("%T: %v", o, errs.ToAggregate())
 		}
@@ -224,6 +229,33 @@ func TestManifestsAgree(t *testing.T) {
 	file := container.VolumeMounts[0].MountPath + "/requirepass"
 	if volume.SecretName != m.secret.Name || m.secret.StringData["requirepass"] == "" || m.config.Data["CELLSERVER_REQUIREPASS_FILE"] != file {
 		t.Errorf("the password is not where the server reads it: %s", m.config.Data["CELLSERVER_REQUIREPASS_FILE"])
+	}
+}
+
+// TestPodsShareAVolume: the next pod loads what the last one has kept, and does not run beside it.
+func TestPodsShareAVolume(t *testing.T) {
+	m := readManifests(t)
+	spec := m.deployment.Spec.Template.Spec
+	if *m.deployment.Spec.Replicas != 1 || m.deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+		t.Errorf("%d replicas, replaced by %s", *m.deployment.Spec.Replicas, m.deployment.Spec.Strategy.Type)
+	}
+	mounted := ""
+	for _, v := range spec.Volumes {
+		if v.PersistentVolumeClaim == nil || v.PersistentVolumeClaim.ClaimName != m.claim.Name {
+			continue
+		}
+		for _, mount := range spec.Containers[0].VolumeMounts {
+			if mount.Name == v.Name && !mount.ReadOnly {
+				mounted = mount.MountPath
+			}
+		}
+	}
+	if dir := m.config.Data["CELLSERVER_DATA_DIR"]; dir == "" || dir != mounted {
+		t.Errorf("the data directory is %q, the volume at %q", dir, mounted)
+	}
+	// The server creates its files as this user, in a volume that belongs to root.
+	if s := spec.SecurityContext; s.FSGroup == nil || *s.FSGroup != *s.RunAsGroup {
+		t.Error("the server cannot write to the volume")
 	}
 }
 

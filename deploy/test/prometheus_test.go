@@ -30,7 +30,8 @@ func TestPrometheus(t *testing.T) {
 		t.Skip("takes half a minute")
 	}
 	binary := buildServer(t)
-	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10")
+	dataDir := "CELLSERVER_DATA_DIR=" + t.TempDir()
+	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10", dataDir)
 	load := startLoad(t, s.addr)
 	p := startPrometheus(t, configFor(t, s.metrics))
 	awaitHistory(t, p)
@@ -52,7 +53,7 @@ func TestPrometheus(t *testing.T) {
 		t.Errorf("the server ended with %d", code)
 	}
 	p.await(t, "CellserverDown", true)
-	startServer(t, binary, s.addr, s.metrics)
+	startServer(t, binary, s.addr, s.metrics, dataDir)
 	p.await(t, "CellserverDown", false)
 	p.await(t, "CellserverRestarted", true)
 	p.await(t, "CellserverRestarted", false)
@@ -66,7 +67,8 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 		t.Skip("takes ten seconds")
 	}
 	token := write(t, t.TempDir(), "metrics_token", "a-token\n")
-	s := startServer(t, buildServer(t), "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10", "CELLSERVER_METRICS_TOKEN_FILE="+token)
+	s := startServer(t, buildServer(t), "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10",
+		"CELLSERVER_METRICS_TOKEN_FILE="+token, "CELLSERVER_DATA_DIR="+t.TempDir())
 	startLoad(t, s.addr).limited.Store(true)
 	config := configFor(t, s.metrics)
 	without := startPrometheus(t, config)

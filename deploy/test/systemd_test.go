@@ -35,3 +35,12 @@ func TestUnitSetsFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestUnitKeepsData: the data directory is the one that systemd makes for the unit, the only one that can be written.
+func TestUnitKeepsData(t *testing.T) {
+	text := read(t, unit)
+	state := regexp.MustCompile(`(?m)^StateDirectory=(\S+)$`).FindStringSubmatch(text)
+	if state == nil || !strings.Contains(text, "\nEnvironment=CELLSERVER_DATA_DIR=/var/lib/"+state[1]+"\n") {
+		t.Errorf("the data directory is not the state directory %q", state)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/persist"
 	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
 )
@@ -32,6 +33,9 @@ type Source struct {
 	Reading     funnel.Reading
 	Databases   int
 	MaxKeyBytes int
+
+	// Persistence is what is kept on a disk; nil if nothing is.
+	Persistence func() persist.Status
 
 	Latency func() histogram.Snapshot                            // of calls since the start
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first

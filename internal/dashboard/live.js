@@ -25,7 +25,7 @@
 		}
 		for (const part of document.querySelectorAll("[data-live]")) {
 			const by = newer.getElementById(part.id);
-			if (by !== null) {
+			if (by !== null && !part.isEqualNode(by)) { // or an alert would be announced again
 				updatePart(part, by);
 			}
 		}

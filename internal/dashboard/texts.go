@@ -16,6 +16,9 @@ type texts struct {
 	Latency, P50, P99, P999                         string
 	Connections, Keys, Memory, Evicted, Refused     string
 
+	Durability, DurabilityOff, SyncEvery, SyncBeforeReplies, SyncBySystem string
+	LoadingPart, FaultFor, FaultSince, FaultForgets, FaultRefuses         string
+
 	TableSummary, TableCaption, Minute, MinutesAgo, TableScroll string
 
 	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share string

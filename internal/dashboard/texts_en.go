@@ -34,6 +34,17 @@ func english() *texts {
 		Evicted:         "Keys evicted",
 		Refused:         "New keys refused",
 
+		Durability:        "Durability",
+		DurabilityOff:     "off",
+		SyncEvery:         "every %s",
+		SyncBeforeReplies: "before each reply",
+		SyncBySystem:      "left to the system",
+		LoadingPart:       "loading, %s",
+		FaultFor:          "fault for %s",
+		FaultSince:        "Changes have not reached the disk since %s.",
+		FaultForgets:      "Decisions go on; if the server ended now, it would forget what has changed.",
+		FaultRefuses:      "Calls that would change a key are refused with -MISCONF.",
+
 		TableSummary: "The same data as a table",
 		TableCaption: "Each row is one minute: the mean of decisions per second, the maximum of everything else.",
 		Minute:       "Minute",

@@ -34,6 +34,17 @@ func chinese() *texts {
 		Evicted:         "淘汰的键",
 		Refused:         "拒绝的新键",
 
+		Durability:        "持久化",
+		DurabilityOff:     "关闭",
+		SyncEvery:         "每 %s",
+		SyncBeforeReplies: "每次答复之前",
+		SyncBySystem:      "由系统决定",
+		LoadingPart:       "载入中，%s",
+		FaultFor:          "故障已持续 %s",
+		FaultSince:        "自 %s 起，变更未能写入磁盘。",
+		FaultForgets:      "判定照常进行；服务器若此时终止，这些变更将会丢失。",
+		FaultRefuses:      "会改变键的调用以 -MISCONF 拒绝。",
+
 		TableSummary: "以表格显示",
 		TableCaption: "每行为一分钟：判定次数为该分钟的每秒平均值，其余为最高值。",
 		Minute:       "分钟",

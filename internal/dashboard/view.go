@@ -22,6 +22,7 @@ type view struct {
 	Lang                  string       // of the query, to be preserved
 	Reloads               bool
 
+	Fault   *faultView // nil while all is well
 	Tiles   []tileView
 	Summary string
 	Charts  []chartView
@@ -62,6 +63,7 @@ func (p *Page) view(r *http.Request) (*view, error) {
 		Reload:        with(query, "refresh", "5"),
 		Lang:          query.Get("lang"),
 		Reloads:       query.Get("refresh") != "",
+		Fault:         p.fault(t),
 		Charts:        newChartViews(t, d),
 		Minutes:       newMinuteViews(d.points),
 		Top:           []topView{{t.TopRequested, newTopKeyViews(query, d.requested)}, {t.TopLimited, newTopKeyViews(query, d.limited)}},
@@ -104,7 +106,8 @@ func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
 	if now.maxMemoryBytes > 0 {
 		used += " / " + byteCount.text(float64(now.maxMemoryBytes))
 	}
-	tiles = append(tiles, tileView{t.Connections, connections}, tileView{t.Keys, keys}, tileView{t.Memory, used})
+	tiles = append(tiles, tileView{t.Connections, connections}, tileView{t.Keys, keys}, tileView{t.Memory, used},
+		tileView{t.Durability, p.durability(t)})
 	if now.evicted > 0 {
 		tiles = append(tiles, tileView{t.Evicted + " /s", rate.text(now.evicted)})
 	}

@@ -29,11 +29,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	to.memory(&st, c.config.Memory.State())
 	c.collectCommands(to)
 	c.collectConnections(to)
-	ready := 0
-	if c.config.Ready(context.Background()) == nil {
-		ready = 1
-	}
-	to.gauge("ready", "1 while clients are served, 0 while the server starts, does not respond or shuts down.", ready)
+	c.collectPersistence(to)
+	ready := c.config.Ready(context.Background()) == nil
+	to.truth("ready", "1 while clients are served, 0 while the server starts, does not respond or shuts down.", ready)
 	to.labelled("log_lines_dropped_total", "Log lines that were not written: the log did not take them (full), or scripts logged too much (script).",
 		"reason", map[string]uint64{"full": c.config.LostLogLines(), "script": c.config.Records.ScriptLinesLeftOut()})
 	info := desc("build_info", "Always 1; the labels are the versions of the server and of Go.", "version", "goversion")
@@ -111,8 +109,18 @@ func (to sink) counter(name, help string, n uint64) {
 	to.series(desc(name, help), prometheus.CounterValue, float64(n))
 }
 
-func (to sink) gauge(name, help string, n int) {
-	to.series(desc(name, help), prometheus.GaugeValue, float64(n))
+func (to sink) gauge(name, help string, n int) { to.value(name, help, float64(n)) }
+
+func (to sink) value(name, help string, v float64) {
+	to.series(desc(name, help), prometheus.GaugeValue, v)
+}
+
+func (to sink) truth(name, help string, is bool) {
+	n := 0
+	if is {
+		n = 1
+	}
+	to.gauge(name, help, n)
 }
 
 func (to sink) labelled(name, help, label string, counts map[string]uint64) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"cellserver/internal/persist"
 	"cellserver/internal/processtest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -18,7 +19,7 @@ import (
 // TestSeries compares the names, types and labels of our series with a golden file: dashboards and alerts rely on them.
 func TestSeries(t *testing.T) {
 	var got []string
-	for name, f := range newRig().gather(t) {
+	for name, f := range newRig(persists(persist.Status{})).gather(t) {
 		if !strings.HasPrefix(name, "cellserver_") {
 			continue
 		}
@@ -237,7 +238,7 @@ func TestScrapesUnderLoad(t *testing.T) {
 
 func TestPromtoolFindsNothing(t *testing.T) {
 	cmd := processtest.Command(t, processtest.Need(t, "promtool", "prometheus"), "check", "metrics")
-	cmd.Stdin = strings.NewReader(newRig().scrape(t))
+	cmd.Stdin = strings.NewReader(newRig(persists(persist.Status{})).scrape(t))
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
 	}

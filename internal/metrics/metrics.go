@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/login"
 	"cellserver/internal/memory"
 	"cellserver/internal/observe"
+	"cellserver/internal/persist"
 	"cellserver/internal/server"
 	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
@@ -32,7 +33,9 @@ type Config struct {
 	Now     func() int64 // Unix nanoseconds
 	Server  *server.Server
 	Memory  *memory.Bound // nil for none
-	Version string
+	// Persistence is what is kept on the disk; nil if nothing is.
+	Persistence func() persist.Status
+	Version     string
 	// Ready returns an error while clients are not served, and Alive one when they have not been for so long that the
 	// process should be restarted. Both return soon.
 	Ready        func(context.Context) error

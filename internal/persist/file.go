@@ -28,14 +28,14 @@ func fileHeader(kind string, generation uint64) []byte {
 	le := binary.LittleEndian
 	b := append([]byte(fileMagic), kind...)
 	b = le.AppendUint64(le.AppendUint32(b, format), generation)
-	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return le.AppendUint32(b, crc32.Checksum(b, castagnoli()))
 }
 
 // checkHeader says whether a file begins as one of the kind and generation.
 func checkHeader(b []byte, kind string, generation uint64) error {
 	le := binary.LittleEndian
 	switch {
-	case len(b) < fileHeaderBytes || string(b[:8]) != fileMagic || crc32.Checksum(b[:24], castagnoli) != le.Uint32(b[24:]):
+	case len(b) < fileHeaderBytes || string(b[:8]) != fileMagic || crc32.Checksum(b[:24], castagnoli()) != le.Uint32(b[24:]):
 		return fmt.Errorf("%w: no header", ErrDamaged)
 	case le.Uint32(b[12:]) > format:
 		return fmt.Errorf("%w: %d", ErrNewer, le.Uint32(b[12:]))

@@ -31,7 +31,7 @@ const (
 	maxPayloadBytes = 4 << 20
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) } // which is made once
 
 // errNoFrame is that what is read is no frame, or not all of one.
 var errNoFrame = errors.New("persist: no frame")
@@ -59,7 +59,7 @@ func endFrame(buf []byte, at int, f frame) {
 }
 
 func checksum(header, payload []byte) uint32 {
-	return crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, payload)
+	return crc32.Update(crc32.Checksum(header, castagnoli()), castagnoli(), payload)
 }
 
 // readFrameHeader returns what a frame's header says, if b begins with one and with as much as its payload should be long.

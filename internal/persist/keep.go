@@ -48,7 +48,7 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 	r := &keeping{Keeper: k, stands: l.manifest, next: l.next, aside: len(l.damage) > 0, backoff: leastRetry}
 	if k.config.Loaded != nil {
 		offsetNs := k.config.Loaded(l.next.clockNs)
-		k.update(func(st *Status) { st.ClockOffsetNs = offsetNs })
+		k.update(func(st *Status) { st.ClockOffsetNs, st.LoadBeganNs = offsetNs, st.LoadBeganNs+offsetNs })
 	}
 	k.config.Store.Track(k.wake)
 	r.begin(l)

@@ -132,7 +132,10 @@ func (k *Keeper) wake() {
 func (k *Keeper) Run(ctx context.Context, ready func()) error {
 	defer k.end()
 	l, err := k.restore(ctx)
-	if err != nil || ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil // nothing has been changed there
+	case err != nil:
 		return err
 	}
 	return k.keep(ctx, l, ready)

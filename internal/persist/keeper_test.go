@@ -419,7 +419,7 @@ func TestCompaction(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		st := l.Status()
-		if st.Saves < 20 || st.LogBytes > 10<<10 || st.SnapshotBytes > 4<<10 {
+		if st.Saves < 5 || st.LogBytes > 10<<10 || st.SnapshotBytes > 4<<10 {
 			t.Errorf("the status is %+v", st)
 		}
 		names, err := dir.List()

@@ -57,7 +57,7 @@ func (m *manifest) text() []byte {
 			fmt.Fprintf(&b, "log %d %d %d\n", l.number, l.sequence, l.bytes)
 		}
 	}
-	fmt.Fprintf(&b, "crc32c %08x\n", crc32.Checksum(b.Bytes(), castagnoli))
+	fmt.Fprintf(&b, "crc32c %08x\n", crc32.Checksum(b.Bytes(), castagnoli()))
 	return b.Bytes()
 }
 

@@ -15,7 +15,8 @@ import (
 
 // restore loads the directory into the store.
 func (k *Keeper) restore(ctx context.Context) (loaded, error) {
-	k.update(func(st *Status) { st.LoadBytes = k.bytesToLoad() })
+	bytes := k.bytesToLoad()
+	k.update(func(st *Status) { st.LoadBytes = bytes })
 	r := newRestorer(k.config.Store, k.config.Now())
 	l := loader{dir: k.config.Dir, repair: k.config.Repair, visit: func(payload []byte) error {
 		k.loaded.Add(int64(frameHeaderBytes + len(payload)))
@@ -26,8 +27,6 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 	}}
 	err := errors.Join(l.load(), r.end())
 	switch {
-	case ctx.Err() != nil:
-		return l.loaded, nil // nothing has been changed there
 	case errors.Is(err, ErrNewer):
 		return l.loaded, fmt.Errorf("%w; start the version that wrote it, or choose another directory", err)
 	case errors.Is(err, ErrDamaged) || errors.Is(err, errRecord):
@@ -76,6 +75,8 @@ type piece struct {
 const (
 	maxRestorers = 16
 	queuedPieces = 4
+	// restoredTogether is how many records are done with one call of the store.
+	restoredTogether = 256
 )
 
 func newRestorer(s store.Tracker, nowNs int64) *restorer {
@@ -85,11 +86,19 @@ func newRestorer(s store.Tracker, nowNs int64) *restorer {
 		queue := make(chan *piece, queuedPieces)
 		r.queues[part] = queue
 		r.wg.Go(func() {
+			changes := make([]store.Change, 0, restoredTogether)
 			for p := range queue {
-				err := readRecords(p.payload, func(c store.Change) { s.Restore(nowNs, part, len(r.queues), c) })
+				err := readRecords(p.payload, func(c store.Change) {
+					if changes = append(changes, c); len(changes) == cap(changes) {
+						s.Restore(nowNs, part, len(r.queues), changes)
+						changes = changes[:0]
+					}
+				})
 				if err != nil {
 					r.failed.Store(&err)
 				}
+				s.Restore(nowNs, part, len(r.queues), changes) // the names are the piece's
+				changes = changes[:0]
 				if p.readers.Add(-1) == 0 {
 					r.pieces.Put(p)
 				}

@@ -171,29 +171,68 @@ func (g *gather) statesAt(sh *shard, t *table, at uint64) (next uint64, more boo
 	return next, next != 0
 }
 
+// restoreWindow is how many changes are looked up together, so that their cache misses overlap.
+const restoreWindow = 32
+
 // Restore implements store.Tracker. A part is every so manyth shard.
-func (s *Store) Restore(nowNs int64, part, parts int, c store.Change) {
-	if c.Flushed {
-		for i := part; i < len(s.shards); i += parts {
-			s.shards[i].empty()
+func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
+	type change struct {
+		*store.Change
+		ref keyRef
+		sh  *shard
+	}
+	var window [restoreWindow]change
+	for len(changes) > 0 {
+		n, read := 0, 0
+		for ; read < len(changes) && n < len(window); read++ {
+			c := change{Change: &changes[read]}
+			if !c.Flushed {
+				c.ref = s.ref(&c.Key)
+				if int(c.ref.hash>>(s.shift&63))%parts != part {
+					continue
+				}
+				c.sh = s.shardOf(c.ref.hash)
+			}
+			window[n] = c
+			n++
 		}
-		return
+		changes = changes[read:]
+		s.lockPart(part, parts)
+		sum := uint64(0)
+		for _, c := range window[:n] {
+			if !c.Flushed {
+				sum += c.sh.tableOf(c.ref).touch(c.ref.hash)
+			}
+		}
+		s.shards[part].touched = sum
+		for _, c := range window[:n] {
+			if c.Flushed {
+				s.emptyPartLocked(part, parts)
+				continue
+			}
+			b, slot := c.sh.find(c.ref, &c.Key)
+			c.sh.setLocked(c.ref, &c.Key, b, slot, nowNs, c.TATNs)
+		}
+		s.unlockPart(part, parts)
 	}
-	k := s.ref(&c.Key)
-	if int(k.hash>>(s.shift&63))%parts != part {
-		return
-	}
-	sh := s.shardOf(k.hash)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	b, slot := sh.find(k, &c.Key)
-	sh.setLocked(k, &c.Key, b, slot, nowNs, c.TATNs)
 }
 
-func (sh *shard) empty() {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.emptyLocked()
+func (s *Store) lockPart(part, parts int) {
+	for i := part; i < len(s.shards); i += parts {
+		s.shards[i].mu.Lock()
+	}
+}
+
+func (s *Store) unlockPart(part, parts int) {
+	for i := part; i < len(s.shards); i += parts {
+		s.shards[i].mu.Unlock()
+	}
+}
+
+func (s *Store) emptyPartLocked(part, parts int) {
+	for i := part; i < len(s.shards); i += parts {
+		s.shards[i].emptyLocked()
+	}
 }
 
 // Freeze implements store.Tracker.

@@ -200,11 +200,11 @@ func TestFuzzyStates(t *testing.T) {
 		r.check(t, s, t0)
 	}
 	other := newStore(3)
-	s.States(t.Context(), t0, func(c store.Change) { other.Restore(t0, 0, 1, c) })
+	s.States(t.Context(), t0, func(c store.Change) { other.Restore(t0, 0, 1, []store.Change{c}) })
 	r = replica{}
 	other.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.TATNs })
 	r.check(t, s, t0)
-	other.Restore(t0, 0, 1, store.Change{Flushed: true})
+	other.Restore(t0, 0, 1, []store.Change{{Flushed: true}})
 	if n := statsOf(other).Keys; n != 0 {
 		t.Errorf("%d keys are left of a flushed store", n)
 	}

@@ -140,9 +140,9 @@ type Tracker interface {
 	// States calls visit with all live keys, unless ctx ends first. What changes meanwhile may be told of as it was or as it
 	// is, or twice; who does what Changes tells from then on has all as it is.
 	States(ctx context.Context, nowNs int64, visit func(c Change))
-	// Restore does what was told of a key, if that is in one of so many parts of the store: all of them do it to have it done,
-	// each in the order in which it was told.
-	Restore(nowNs int64, part, parts int, c Change)
+	// Restore does what was told of those keys that are in one of so many parts of the store: what was told is done when it
+	// was given to all of them, to each in the order in which it was told.
+	Restore(nowNs int64, part, parts int, changes []Change)
 	// Freeze has requests refused by ErrFrozen that would change a key, or has them executed again.
 	Freeze(frozen bool)
 }

@@ -84,8 +84,17 @@ func (d *OS) Close() error { return d.lock.Close() }
 
 // Create implements Dir.
 func (d *OS) Create(name string) (File, error) {
-	return os.OpenFile(d.at(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(d.at(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return created{f}, nil
 }
+
+type created struct{ *os.File }
+
+// Sync implements File.
+func (c created) Sync() error { return syncData(c.File) }
 
 // Open implements Dir.
 func (d *OS) Open(name string) (Reader, error) {
@@ -134,8 +143,7 @@ func (d *OS) SyncDir() error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
-	return f.Sync()
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func (d *OS) at(name string) string { return filepath.Join(d.path, name) }

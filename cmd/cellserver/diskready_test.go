@@ -1,0 +1,28 @@
+package main
+
+import (
+	"errors"
+	"testing"
+
+	"cellserver/internal/persist"
+)
+
+func TestDiskReady(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		unready bool
+		status  func() persist.Status
+		want    error
+	}{
+		{"nothing is kept", true, nil, nil},
+		{"all is well again", true, func() persist.Status { return persist.Status{Faults: 1} }, nil},
+		{"a fault", true, func() persist.Status { return persist.Status{Fault: errors.New("no space left on device")} }, errDiskFault},
+		{"a fault, without the flag", false, func() persist.Status { return persist.Status{Fault: errors.New("no space left on device")} }, nil},
+	} {
+		o := &options{unreadyOnDiskFault: tt.unready}
+		if err := o.diskReady(tt.status); !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
+		}
+	}
+}
