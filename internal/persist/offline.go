@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,10 +14,12 @@ import (
 // ErrNotEmpty is that a directory has data already.
 var ErrNotEmpty = errors.New("persist: the directory has data already")
 
-// ReadDir calls visit with all that a directory knows, in an order in which it can be done, and returns the latest time in
-// Unix nanoseconds that its server had seen, 0 if there was none. It changes nothing.
-func ReadDir(dir disk.Dir, visit func(c store.Change)) (clockNs int64, err error) {
-	l, err := load(dir, visit)
+// ReadDir loads a directory into a store, but for what has expired, and returns the latest time in Unix nanoseconds that its
+// server had seen, 0 if there was none. It changes nothing in the directory.
+func ReadDir(dir disk.Dir, into store.Tracker, nowNs int64) (clockNs int64, err error) {
+	r := newRestorer(into, nowNs)
+	l := loader{dir: dir, visit: r.add}
+	err = errors.Join(l.load(), r.end())
 	return l.next.clockNs, err
 }
 
@@ -34,7 +37,8 @@ func CreateDir(dir disk.Dir, clockNs int64, each func(visit func(c store.Change)
 		}
 	}
 	var failed error
-	bytes, err := writeSnapshot(dir, number, clockNs, func(visit func(c store.Change)) { failed = each(visit) })
+	bytes, err := writeSnapshot(context.Background(), dir, number, clockNs, func() {},
+		func(_ context.Context, visit func(c store.Change)) { failed = each(visit) })
 	if err := errors.Join(failed, err); err != nil {
 		return errors.Join(err, removeIfThere(dir, snapshotName(number)))
 	}
@@ -64,9 +68,9 @@ func (r *Report) Damaged() bool {
 	return r.Err != nil || slices.ContainsFunc(r.Files, func(f FileReport) bool { return f.Err != nil })
 }
 
-// Check reads all files of a directory, also behind one that is damaged, and calls visit with what they tell. It changes
-// nothing. The error is that of the directory itself.
-func Check(dir disk.Dir, visit func(c store.Change)) (r Report, err error) {
+// Check reads all files of a directory, also behind one that is damaged, and loads them into a store as ReadDir. It changes
+// nothing in the directory. The error is that of the directory itself.
+func Check(dir disk.Dir, into store.Tracker, nowNs int64) (r Report, err error) {
 	names, err := dir.List()
 	if err != nil {
 		return Report{}, err
@@ -77,8 +81,9 @@ func Check(dir disk.Dir, visit func(c store.Change)) (r Report, err error) {
 	}
 	r.Err = err
 	named := []string{manifestName}
+	restorer := newRestorer(into, nowNs)
 	check := func(name, kind string, f fileEntry) (next frame) {
-		report, next := checkFile(dir, name, kind, f, visit)
+		report, next := checkFile(dir, name, kind, f, restorer.add)
 		r.ClockNs = max(r.ClockNs, next.clockNs)
 		r.Files, named = append(r.Files, report), append(named, name)
 		return next
@@ -97,10 +102,10 @@ func Check(dir disk.Dir, visit func(c store.Change)) (r Report, err error) {
 			r.Others = append(r.Others, name)
 		}
 	}
-	return r, nil
+	return r, restorer.end()
 }
 
-func checkFile(dir disk.Dir, name, kind string, f fileEntry, visit func(c store.Change)) (report FileReport, next frame) {
+func checkFile(dir disk.Dir, name, kind string, f fileEntry, sound func(payload []byte) error) (report FileReport, next frame) {
 	report.Name = name
 	file, err := dir.Open(name)
 	if err != nil {
@@ -113,10 +118,10 @@ func checkFile(dir disk.Dir, name, kind string, f fileEntry, visit func(c store.
 	report.Bytes = file.Size()
 	valid, next, err := readFile(file, kind, frame{generation: f.number, sequence: f.sequence}, func(_ frame, payload []byte) error {
 		report.Frames++
-		return readRecords(payload, func(c store.Change) {
-			report.Records++
-			visit(c)
-		})
+		if err := readRecords(payload, func(store.Change) { report.Records++ }); err != nil {
+			return err
+		}
+		return sound(payload)
 	})
 	switch err := errors.Join(err, file.Close()); {
 	case errors.Is(err, errRecord):

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/persist/disk/disktest"
+	"cellserver/internal/shard"
 	"cellserver/internal/store"
 )
 
@@ -31,7 +32,7 @@ func written(t *testing.T) *disktest.Dir {
 	add := func(clockNs int64, s states) {
 		t.Helper()
 		for range 2 {
-			if err := errors.Join(g.add(clockNs, s.each), g.w.file.Sync()); err != nil {
+			if _, err := g.add(clockNs, s.each); err != nil || g.w.sync() != nil {
 				t.Fatal(err)
 			}
 		}
@@ -46,11 +47,13 @@ func written(t *testing.T) *disktest.Dir {
 
 func check(t *testing.T, d *disktest.Dir) (r Report, s states) {
 	t.Helper()
-	s = states{}
-	r, err := Check(d, func(c store.Change) { s.do(0, c) })
+	loaded := shard.New()
+	r, err := Check(d, loaded, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s = states{}
+	loaded.States(t.Context(), 0, func(c store.Change) { s.do(0, c) })
 	return r, s
 }
 
@@ -163,7 +166,7 @@ func TestCreateDir(t *testing.T) {
 	if err := create(d); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("a second time: %v", err)
 	}
-	if clockNs, err := ReadDir(d, func(store.Change) {}); err != nil || clockNs != 7 {
+	if clockNs, err := ReadDir(d, shard.New(), 0); err != nil || clockNs != 7 {
 		t.Errorf("the clock is %d, %v", clockNs, err)
 	}
 }

@@ -48,13 +48,10 @@ func ReadDir(path string, nowNs int64) (*LiveKeys, error) {
 	}
 	defer dir.Close() //nolint:errcheck // nothing was written
 	l := &LiveKeys{keys: shard.New()}
-	clockNs, err := persist.ReadDir(dir, func(c store.Change) { l.do(nowNs, c) })
+	clockNs, err := persist.ReadDir(dir, l.keys, nowNs)
 	l.NowNs = max(nowNs, clockNs)
 	return l, explainDir(path, err)
 }
-
-// do is told of changes in the order of a log. What has expired is left out.
-func (l *LiveKeys) do(nowNs int64, c store.Change) { l.keys.Restore(nowNs, c) }
 
 // Count returns how many keys there are.
 func (l *LiveKeys) Count() (n int) {
@@ -84,7 +81,7 @@ func CheckDir(path string, nowNs int64) (persist.Report, *LiveKeys, error) {
 	}
 	defer dir.Close() //nolint:errcheck // nothing was written
 	l := &LiveKeys{keys: shard.New()}
-	report, err := persist.Check(dir, func(c store.Change) { l.do(nowNs, c) })
+	report, err := persist.Check(dir, l.keys, nowNs)
 	l.NowNs = max(nowNs, report.ClockNs)
 	return report, l, err
 }
