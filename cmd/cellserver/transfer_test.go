@@ -191,13 +191,9 @@ func TestDamagedDump(t *testing.T) {
 // TestCheck: fine, torn, damaged, in use.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	data := filepath.Join(dir, "data")
-	lines := filepath.Join(dir, "keys.csv")
-	if err := os.WriteFile(lines, fmt.Appendf(nil, "key,tat_ns\na,%d\nb,%[1]d\n", time.Now().Add(time.Hour).UnixNano()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if code, _, errOut := call(t, nil, "load", "--format=csv", "--into", data, lines); code != 0 {
+	data := filepath.Join(t.TempDir(), "data")
+	file := lines(t, fmt.Sprintf("key,tat_ns\na,%d\nb,%[1]d\n", time.Now().Add(time.Hour).UnixNano()))
+	if code, _, errOut := call(t, nil, "load", "--format=csv", "--into", data, file); code != 0 {
 		t.Fatal(errOut)
 	}
 	check := func(wantCode int, wantOut, wantErr string) {
@@ -208,7 +204,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	check(0, `^snapshot-00000001  1 frames, 2 records, \d+ bytes  ok\nlast seen  20.*Z\nlive keys  2\n$`, "")
-	if code, _, errOut := call(t, nil, "load", "--format=csv", "--into", data, lines); code != 1 || !strings.Contains(errOut, data+" has data already; ") {
+	if code, _, errOut := call(t, nil, "load", "--format=csv", "--into", data, file); code != 1 || !strings.Contains(errOut, data+" has data already; ") {
 		t.Errorf("loaded twice: %d, %q", code, errOut)
 	}
 	locked, err := disk.OpenOS(data)
@@ -281,4 +277,51 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("a directory was made")
 	}
+}
+
+// TestDataDirIsMoved: what a server that was killed has left in its directory is dumped, loaded into another directory, and
+// served from there.
+func TestDataDirIsMoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data, moved, file := filepath.Join(dir, "data"), filepath.Join(dir, "moved"), filepath.Join(dir, "keys.dump")
+	first := startServer(t, "--data-dir", data, "--fsync-interval", "0")
+	tats, other := asRedisCell(t, first, 0, 500, "user:"), asRedisCell(t, first, 7, 3, "\x00")
+	exchange(t, first.dial(t), "DEL user:0\r\n", ":1\r\n")
+	delete(tats, "user:0")
+	const inUse = " is in use by a running server: ask that one, by redis://HOST:PORT, or stop it first\n"
+	for _, args := range [][]string{{"check", data}, {"dump", "--from", data, file}, {"load", "--into", data, lines(t, "key,tat_ns\n"), "--format=csv"}} {
+		if code, out, errOut := call(t, nil, args...); code != 1 || out != "" || errOut != "cellserver: "+args[0]+": "+data+inUse {
+			t.Errorf("%q: got %d, %q, %q", args, code, out, errOut)
+		}
+	}
+	first.Stop(t, syscall.SIGKILL)
+	if code, out, errOut := call(t, nil, "check", data); code != 0 || !strings.HasSuffix(out, "\nlive keys  502\n") {
+		t.Errorf("got %d, %q, %q", code, out, errOut)
+	}
+	if code, _, errOut := call(t, nil, "dump", "--from", data, file); code != 0 {
+		t.Fatal(errOut)
+	}
+	if code, out, errOut := call(t, nil, "load", "--into", moved, file); code != 0 || out != "keys        502\nloaded      502\n" {
+		t.Fatalf("got %d, %q, %q", code, out, errOut)
+	}
+	for range 2 { // the second one goes on from what the first has made of it
+		p := startServer(t, "--data-dir", moved)
+		wantTATs(t, p, 0, tats)
+		wantTATs(t, p, 7, other)
+		p.Stop(t, syscall.SIGTERM)
+	}
+	if code, out, errOut := call(t, nil, "check", moved); code != 0 || !strings.HasSuffix(out, "\nlive keys  502\n") {
+		t.Errorf("got %d, %q, %q", code, out, errOut)
+	}
+}
+
+// lines makes a CSV file.
+func lines(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "keys.csv")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
