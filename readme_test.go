@@ -58,7 +58,7 @@ func build(t *testing.T) (binary string) {
 type server struct{ redisPort, tlsPort, metricsPort string }
 
 func (s server) ports(text string) string {
-	return strings.NewReplacer("6380", s.redisPort, "6390", s.redisPort, "6391", s.tlsPort, "9380", s.metricsPort).Replace(text)
+	return strings.NewReplacer("6380", s.redisPort, "6390", s.redisPort, "6391", s.tlsPort, "6392", s.redisPort, "9380", s.metricsPort).Replace(text)
 }
 
 var ready = regexp.MustCompile(`msg=ready .*?(?:tcp=127\.0\.0\.1:(\d+) )?(?:tls=127\.0\.0\.1:(\d+) )?metrics=127\.0\.0\.1:(\d+)`)

@@ -26,7 +26,7 @@ func exceptions(common []string) []exception {
 	return []exception{
 		{`^p?ttl |^evalsha |^eval .*'ttl'`, "TTL and PTTL, slightly", passes, near},
 		{`^time$`, "TIME", passes, typeOnly},
-		{`^lastsave$`, "LASTSAVE", "here it is the time of the start, because nothing is saved", typeOnly},
+		{`^lastsave$`, "LASTSAVE", "each server has its own start", typeOnly},
 		{`^client id$`, "CLIENT ID", own, typeOnly},
 		{`^hello`, "the id and the modules in HELLO's reply", own, each(evenHello)},
 		{`^client list id`, "CLIENT LIST ID with the same ID more than once", "it is listed once; else a reply could be hundreds of times as long as its command", each(evenIDs)},
@@ -192,7 +192,7 @@ func evenConfig(ours, redis value) (value, value) {
 		kept := map[string]string{}
 		for i := 0; i+1 < len(v.elems); i += 2 {
 			name := v.elems[i].text
-			if field(other, name).typ != 0 && !slices.Contains([]string{"aclfile", "lua-time-limit", "proto-max-bulk-len", "io-threads", "unixsocketperm", "unixsocket", "maxmemory-policy", "maxmemory-clients"}, name) {
+			if field(other, name).typ != 0 && !slices.Contains([]string{"aclfile", "dir", "lua-time-limit", "proto-max-bulk-len", "io-threads", "unixsocketperm", "unixsocket", "maxmemory-policy", "maxmemory-clients"}, name) {
 				kept[name] = v.elems[i+1].text
 			}
 		}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/commands/admin"
 	"cellserver/internal/persist"
 	"cellserver/internal/persist/disk"
 )
@@ -20,6 +22,10 @@ const (
 	defaultSyncInterval = syncInterval(time.Second)
 	leastSyncInterval   = 10 * time.Millisecond
 	mostSyncInterval    = time.Hour
+
+	// For so long a start waits for another process to leave the directory.
+	lockTries = 20
+	lockPause = 100 * time.Millisecond
 )
 
 // Set implements pflag.Value.
@@ -62,6 +68,30 @@ func (o *options) checkDurability() error {
 	return nil
 }
 
+// durabilitySettings are Redis's, by what the flags come to, and the flags.
+func (o *options) durabilitySettings() []admin.Setting {
+	appendFsync := "everysec"
+	switch interval := time.Duration(o.syncInterval); {
+	case interval == 0:
+		appendFsync = "always"
+	case interval == persist.NoSync:
+		appendFsync = "no"
+	}
+	dir := o.dataDir
+	if absolute, err := filepath.Abs(dir); dir != "" && err == nil {
+		dir = absolute
+	}
+	return []admin.Setting{
+		admin.Constant("appendfsync", appendFsync),
+		admin.Constant("appendonly", yesNo(o.dataDir != "")),
+		admin.Constant("data-dir", o.dataDir),
+		admin.Constant("data-recover", yesNo(o.dataRecover)),
+		admin.Constant("dir", dir),
+		admin.Constant("fsync-interval", o.syncInterval.String()),
+		admin.Constant("save", ""),
+	}
+}
+
 // openDataDir opens --data-dir, if there is one, for whoever keeps the store there.
 func (a *app) openDataDir() error {
 	o := a.options
@@ -69,6 +99,10 @@ func (a *app) openDataDir() error {
 		return nil
 	}
 	dir, err := disk.OpenOS(o.dataDir)
+	for tries := 0; errors.Is(err, disk.ErrInUse) && tries < lockTries; tries++ {
+		time.Sleep(lockPause) // the server before this one may be about to end
+		dir, err = disk.OpenOS(o.dataDir)
+	}
 	switch {
 	case errors.Is(err, disk.ErrInUse):
 		return fmt.Errorf("--data-dir: another process uses %s; end that, or choose another directory", o.dataDir)

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,9 +21,8 @@ var (
 // they connect, and our own flags.
 func (a *app) settings() []admin.Setting {
 	o := a.options
-	return append(append(a.changeable(), a.memorySettings()...),
+	return append(slices.Concat(a.changeable(), a.memorySettings(), o.durabilitySettings()),
 		admin.Constant("aclfile", o.aclFile),
-		admin.Constant("appendonly", "no"),
 		admin.Constant("burst-is-capacity", yesNo(o.burstIsCapacity)),
 		admin.Constant("databases", strconv.Itoa(o.databases)),
 		admin.Constant("enable-debug-command", o.debugCommand),
@@ -32,7 +32,6 @@ func (a *app) settings() []admin.Setting {
 		admin.Constant("max-command-bytes", strconv.Itoa(o.maxCommandBytes)),
 		admin.Constant("max-key-bytes", strconv.Itoa(o.maxKeyBytes)),
 		admin.Constant("proto-max-bulk-len", strconv.Itoa(o.maxCommandBytes)),
-		admin.Constant("save", ""),
 		admin.Constant("unixsocket", o.unixSocket),
 		admin.Constant("unixsocketperm", cmp.Or(o.unixSocketPerm, "0")),
 	)

@@ -134,6 +134,9 @@ func (t *Task) leaveQueue() bool {
 	return leave != nil && leave()
 }
 
+// Context ends with the interest in the task.
+func (t *Task) Context() context.Context { return t.ctx }
+
 // Running reports whether the task runs.
 func (t *Task) Running() bool {
 	t.mu.Lock()

@@ -39,7 +39,8 @@ func adminRows() []*Command {
 				{Name: "force", Type: "pure-token", Token: "FORCE", Optional: true},
 				{Name: "abort", Type: "pure-token", Token: "ABORT", Optional: true},
 			},
-			Differs: "Nothing is saved.",
+			Differs: "With --data-dir nothing is lost in any case, also with NOSAVE. SAVE has a snapshot written first; if that fails, and without " +
+				"--data-dir, it is an error, and the server goes on, unless FORCE is given. There is never anything to ABORT.",
 		},
 		{
 			Name: "slaveof", Arity: 3, Flags: FlagAdmin | FlagNoScript | FlagStale, Categories: admin, Args: replica,
@@ -140,7 +141,6 @@ func refusedRows() []*Command {
 	const (
 		noPubSub      = "cellserver has no publish and subscribe; use Redis for that"
 		noCluster     = "This instance has cluster support disabled"
-		noPersistence = "cellserver keeps its state in memory only; there is nothing to save"
 		noReplication = "cellserver has no replication"
 		noSwap        = "SWAPDB is not supported: a key's database is a part of its place in the store; use FLUSHDB"
 	)
@@ -155,8 +155,6 @@ func refusedRows() []*Command {
 	refuse(noPubSub, 3, "publish", "spublish")
 	refuse(noCluster, -2, "cluster")
 	refuse(noCluster, 1, "readonly", "readwrite", "asking")
-	refuse(noPersistence, 1, "save", "bgrewriteaof")
-	refuse(noPersistence, -1, "bgsave")
 	refuse(noReplication, 1, "sync")
 	refuse(noReplication, -3, "psync")
 	refuse(noReplication, -1, "replconf", "failover")

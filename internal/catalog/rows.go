@@ -8,7 +8,7 @@ func Rows() []*Command {
 	var all []*Command
 	for _, group := range [][]*Command{
 		cellRows(), connectionRows(), transactionRows(), keyRows(), stateRows(), expiryRows(), keyspaceRows(), scriptingRows(),
-		serverRows(), adminRows(), operatorRows(), refusedRows(),
+		serverRows(), durabilityRows(), adminRows(), operatorRows(), refusedRows(),
 	} {
 		all = append(all, group...)
 	}
@@ -62,7 +62,7 @@ func transactionRows() []*Command {
 			Name: "exec", Arity: 1, Flags: asIs | FlagNotQueued, Categories: category, Long: true,
 			Group: "transactions", Since: "1.2.0", Complexity: "Depends on the commands",
 			Summary: "Executes the queued commands as one step",
-			Differs: "ACL LOAD, CONFIG SET, MEMORY PURGE, SCRIPT FLUSH and SCRIPT LOAD are refused together with commands on keys, " +
+			Differs: "ACL LOAD, BGREWRITEAOF, BGSAVE, CONFIG SET, MEMORY PURGE, SCRIPT FLUSH and SCRIPT LOAD are refused together with commands on keys, " +
 				"which they would delay; then nothing is executed. So is a transaction that could hold up other clients for longer than 5 ms, by its " +
 				"commands and by how much the server holds, such as KEYS in a server with more than about 60,000 keys, and DBSIZE with 300,000. With scripts, or with more than 1,000 " +
 				"commands or keys, it is executed on a snapshot of at most 8,000 different keys, and again if other clients have changed them; if they " +

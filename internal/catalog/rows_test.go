@@ -5,14 +5,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cellserver/internal/redistest"
 )
 
 // TestRefusedRows are in no list, but what is wrong with their arguments is said before why they are refused.
 func TestRefusedRows(t *testing.T) {
 	arities := map[string]int{
 		"subscribe": -2, "psubscribe": -2, "ssubscribe": -2, "pubsub": -2, "unsubscribe": -1, "punsubscribe": -1,
-		"sunsubscribe": -1, "publish": 3, "spublish": 3, "cluster": -2, "readonly": 1, "readwrite": 1, "asking": 1, "save": 1,
-		"bgrewriteaof": 1, "bgsave": -1, "sync": 1, "psync": -3, "replconf": -1, "failover": -1, "swapdb": 3,
+		"sunsubscribe": -1, "publish": 3, "spublish": 3, "cluster": -2, "readonly": 1, "readwrite": 1, "asking": 1,
+		"sync": 1, "psync": -3, "replconf": -1, "failover": -1, "swapdb": 3,
 	}
 	table := New()
 	for name, arity := range arities {
@@ -55,6 +57,40 @@ func TestCategories(t *testing.T) {
 		if got := strings.Join(table.LookupFull([]byte(name)).AllCategories(), " "); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestRowsAsRedis compares arity and flags with those of a real Redis: what is refused while the server loads is
+// read off them, for one.
+func TestRowsAsRedis(t *testing.T) {
+	redis := redistest.Start(t)
+	differ := map[string]string{}
+	eachRow(New().Shown(), func(r *Command) {
+		var info []any
+		if all, err := redis.Do(t.Context(), "COMMAND", "INFO", r.FullName()).Slice(); err != nil {
+			t.Fatal(err)
+		} else if info, _ = all[0].([]any); info == nil {
+			return // Redis does not have it, or a later one has
+		}
+		set := func(at int) (names []string) {
+			for _, name := range info[at].([]any) {
+				names = append(names, strings.TrimPrefix(name.(string), "@"))
+			}
+			return names
+		}
+		if int64(r.Arity) != info[1] {
+			t.Errorf("%s: arity %d, and %d in Redis", r.FullName(), r.Arity, info[1])
+		}
+		flags, redisFlags := r.Flags.Names(), set(2)
+		for _, name := range []string{"write", "readonly", "admin", "noscript", "loading", "stale", "fast", "no_auth", "no_multi"} {
+			if slices.Contains(flags, name) != slices.Contains(redisFlags, name) {
+				differ[r.FullName()] += " " + name
+			}
+		}
+	})
+	want := map[string]string{"auth": " no_multi", "hello": " no_multi"} // COMPATIBILITY.md says so
+	if !maps.Equal(differ, want) {
+		t.Errorf("flags that only one of both has: %q, want %q", differ, want)
 	}
 }
 

@@ -19,7 +19,7 @@ func serverRows() []*Command {
 		{
 			Name: "lastsave", Arity: 1, Flags: anyTime, Categories: admin,
 			Group: "server", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Returns the Unix time at which the server started", Differs: "Nothing is saved; it is the time of the start.",
+			Summary: "Returns the Unix time of the last snapshot, or of the start if there has been none since",
 		},
 		{
 			Name: "command", Arity: -1, Flags: FlagLoading | FlagStale, Categories: []string{"connection"},

@@ -74,13 +74,16 @@ func NewEngine(c Config) (*Engine, error) {
 	if c.Scripts == nil {
 		cat = cat.Without("scripts are off: start the server without --lua=off", "eval", "evalsha", "eval_ro", "evalsha_ro", "script")
 	}
+	if c.Keeper == nil {
+		cat = cat.Without(admin.MemoryOnly, "save", "bgsave", "bgrewriteaof")
+	}
 	records, logins, register := observe.New(cat, c.Now()), &login.Failures{}, &clients.Register{}
 	newKeys := &clients.NewKeys{}
 	aclLog := acl.NewLog(acl.DefaultLogEntries)
 	administration := &admin.Config{
 		Catalog: cat, Users: c.Users, ACLFile: c.ACLFile, ACLLog: aclLog, Logins: logins, Clients: register, Records: records,
 		Scripts: c.Scripts, Databases: c.Databases, Version: c.Version, RunID: admin.NewRunID(), StartedNs: c.Now(),
-		Settings: c.Settings, Memory: c.Memory, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
+		Settings: c.Settings, Memory: c.Memory, Keeper: c.Keeper, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
 		MayDebug: c.MayDebug, Log: c.Log, LostLogLines: c.LostLogLines,
 	}
 	handlers := map[string]session.Handler{}

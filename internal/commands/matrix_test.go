@@ -7,11 +7,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/rig"
 	"cellserver/internal/peer"
+	"cellserver/internal/persist/disk/disktest"
 	"cellserver/internal/resptest"
 )
 
@@ -37,6 +39,9 @@ func callWith(c *catalog.Command, key string) []string {
 	return args
 }
 
+// keeping has what needs a disk find one.
+func keeping(t *testing.T) func(*commands.Config) { return rig.Keeping(t, disktest.New(), time.Second) }
+
 // eachCall visits every command that can be called, with a call of it.
 func eachCall(visit func(c *catalog.Command, call []string)) {
 	for _, c := range catalog.New().Commands() {
@@ -51,7 +56,7 @@ func eachCall(visit func(c *catalog.Command, call []string)) {
 func TestEveryCommandBesideAHeldKey(t *testing.T) {
 	eachCall(func(c *catalog.Command, call []string) {
 		t.Run(c.FullName(), func(t *testing.T) {
-			r := rig.New()
+			r := rig.New(keeping(t))
 			s, other := r.Session(), r.Session()
 			stop := make(chan struct{})
 			var wg sync.WaitGroup
@@ -121,7 +126,7 @@ func TestEveryCommandInAScript(t *testing.T) {
 		for i, arg := range call {
 			quoted[i] = "'" + strings.ReplaceAll(arg, "'", `\'`) + "'"
 		}
-		s := rig.New().Session()
+		s := rig.New(keeping(t)).Session()
 		script := "redis.call('cl.throttle', KEYS[1], 4, 1, 10) return redis.pcall(" + strings.Join(quoted, ",") + ")"
 		got := rig.Say(t, s, resptest.Encode("EVAL", script, "1", "held")+"TTL held\r\n")
 		all := resptest.ParseAll(t, got)
@@ -151,7 +156,7 @@ func TestEveryCommandWithoutRights(t *testing.T) {
 		if c.Refusal != "" {
 			return
 		}
-		r := rig.New(func(c *commands.Config) {
+		r := rig.New(keeping(t), func(c *commands.Config) {
 			c.ACLFile = writeUsers(t, "user default on nopass ~* &* +@all", "user none on >pw ~* -@all")
 		})
 		if err := r.Engine.ReloadUsers(); err != nil {

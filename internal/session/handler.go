@@ -149,8 +149,9 @@ func (c Call) After(d time.Duration, done func(c Call) error) error {
 }
 
 // Until replies when what begin has begun calls finish, which it may do from any goroutine, or when a time other than 0 has
-// passed. A client that sends no more is replied to, too. EXEC and scripts refuse it: others would wait.
-func (c Call) Until(begin func(finish func()), atMost time.Duration, done func(c Call) error) error {
+// passed. A client that sends no more is replied to, too. ctx ends when nobody waits for finish any more. EXEC and scripts
+// refuse it: others would wait.
+func (c Call) Until(begin func(ctx context.Context, finish func()), atMost time.Duration, done func(c Call) error) error {
 	if c.s.inner != nil {
 		return reply.ErrNotInMulti
 	}
@@ -159,6 +160,6 @@ func (c Call) Until(begin func(finish func()), atMost time.Duration, done func(c
 	if atMost > 0 {
 		p.After(atMost)
 	}
-	begin(p.Finish)
+	begin(p.Context(), p.Finish)
 	return nil
 }

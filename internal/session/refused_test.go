@@ -3,9 +3,11 @@ package session_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/commands/rig"
+	"cellserver/internal/persist/disk/disktest"
 	"cellserver/internal/resptest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store/storetest"
@@ -55,6 +57,8 @@ func notWithKeys() map[string][2]string {
 	return map[string][2]string{
 		"memory|purge": {"MEMORY PURGE\r\n", "+OK\r\n"},
 		"acl|load":     {"ACL LOAD\r\n", "-ERR This instance is not configured to use an ACL file. Start the server with --aclfile.\r\n"},
+		"bgrewriteaof": {"BGREWRITEAOF\r\n", "+Background append only file rewriting scheduled\r\n"},
+		"bgsave":       {"BGSAVE\r\n", "+Background saving scheduled\r\n"},
 		"config|set":   {"CONFIG SET slowlog-max-len 9\r\n", "+OK\r\n"},
 		"script|load":  {"SCRIPT LOAD \"return 1\"\r\n", "$40\r\n" + rig.SHAOf("return 1") + "\r\n"},
 		"script|flush": {"SCRIPT FLUSH\r\n", "+OK\r\n"},
@@ -92,7 +96,7 @@ func TestNotWithKeys(t *testing.T) {
 			{first: watch, before: call[0] + throttle, refused: true},
 			{before: "SELECT 1\r\n", after: throttle, refused: true},
 		} {
-			r := rig.New()
+			r := rig.New(rig.Keeping(t, disktest.New(), time.Second))
 			s := r.Session()
 			rig.Say(t, s, tt.first)
 			in := strings.TrimSuffix(tt.before+call[0]+tt.after, "\r\n")
@@ -125,11 +129,10 @@ func TestNotWithKeys(t *testing.T) {
 // TestNotWithKeysInScripts: nor does a script, which may hold keys.
 func TestNotWithKeysInScripts(t *testing.T) {
 	for name := range notWithKeys() {
-		command, sub, _ := strings.Cut(name, "|")
-		r := rig.New()
-		got := rig.Say(t, r.Session(), resptest.Encode("EVAL", "return redis.call('"+command+"', '"+sub+"', 'x', 'y')", "0")+
-			resptest.Encode("EVAL", "return redis.call('"+command+"', '"+sub+"', 'x')", "0")+
-			resptest.Encode("EVAL", "return redis.call('"+command+"', '"+sub+"')", "0"))
+		call := "return redis.call('" + strings.ReplaceAll(name, "|", "', '") + "'"
+		r := rig.New(rig.Keeping(t, disktest.New(), time.Second))
+		got := rig.Say(t, r.Session(), resptest.Encode("EVAL", call+", 'x', 'y')", "0")+
+			resptest.Encode("EVAL", call+", 'x')", "0")+resptest.Encode("EVAL", call+")", "0"))
 		if !strings.Contains(got, "-ERR This Redis command is not allowed from script") || strings.Contains(got, "+OK") {
 			t.Errorf("%s: got %q", name, got)
 		}

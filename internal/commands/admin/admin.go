@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"cellserver/internal/acl"
 	"cellserver/internal/catalog"
@@ -16,6 +17,7 @@ import (
 	"cellserver/internal/memory"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/persist"
 	"cellserver/internal/session"
 )
 
@@ -34,7 +36,8 @@ type Config struct {
 	RunID       string
 	StartedNs   int64
 	Settings    []Setting
-	Memory      *memory.Bound // nil for none
+	Memory      *memory.Bound   // nil for none
+	Keeper      *persist.Keeper // nil where nothing is kept on a disk
 	Thresholds  Thresholds
 	Connections func() Connections
 	Shutdown    func()                 // begins a graceful shutdown
@@ -43,8 +46,13 @@ type Config struct {
 	// LostLogLines counts the lines that the log did not take; nil where that is not known.
 	LostLogLines func() uint64
 
-	setting sync.Mutex // held by CONFIG SET, so that those of two clients do not mix
+	setting       sync.Mutex // held by CONFIG SET, so that those of two clients do not mix
+	saveScheduled atomic.Bool
+	syncs         syncQueue
 }
+
+// MemoryOnly is why there is nothing to save where there is no Keeper.
+const MemoryOnly = "cellserver keeps its state in memory only; start it with --data-dir to have it on a disk"
 
 // Connections is what the server above knows of connections.
 type Connections struct {
@@ -77,6 +85,8 @@ func Handlers(k *Config) map[string]session.Handler {
 		"acl|log":          plain(k.aclLog),
 		"acl|users":        plain(k.aclUsers),
 		"acl|whoami":       onConnection(aclWhoAmI),
+		"bgrewriteaof":     plain(k.bgRewriteAOF),
+		"bgsave":           plain(k.bgSave),
 		"config|get":       plain(k.configGet),
 		"config|set":       onConnection(k.configSet),
 		"config|resetstat": plain(k.configResetStat),
@@ -87,6 +97,7 @@ func Handlers(k *Config) map[string]session.Handler {
 		"memory|purge":     plain(memoryPurge),
 		"replicaof":        plain(replicaOf),
 		"role":             plain(role),
+		"save":             plain(k.save),
 		"script|exists":    plain(k.scriptExists),
 		"script|flush":     plain(k.scriptFlush),
 		"script|kill":      plain(k.scriptKill),
@@ -94,5 +105,6 @@ func Handlers(k *Config) map[string]session.Handler {
 		"slaveof":          plain(replicaOf),
 		"time":             plain(timeCommand),
 		"wait":             plain(waitCommand),
+		"waitaof":          plain(k.waitAOF),
 	}
 }

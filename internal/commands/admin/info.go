@@ -168,12 +168,6 @@ func humanBytes(n uint64) string {
 	return fmt.Sprintf("%.2f%s", size, unit)
 }
 
-func infoPersistence(t *infoText) {
-	t.fields("loading", 0, "async_loading", 0, "rdb_changes_since_last_save", 0, "rdb_bgsave_in_progress", 0,
-		"rdb_last_save_time", t.StartedNs/1e9, "rdb_last_bgsave_status", "ok", "aof_enabled", 0,
-		"aof_rewrite_in_progress", 0)
-}
-
 func infoStats(t *infoText) {
 	c := t.Connections()
 	_, failedLogins := t.Logins.Total()

@@ -8,7 +8,6 @@ import (
 	"cellserver/internal/glob"
 	"cellserver/internal/memory"
 	"cellserver/internal/reply"
-	"cellserver/internal/resp"
 	"cellserver/internal/session"
 )
 
@@ -26,12 +25,6 @@ func role(c session.Call, _ [][]byte) error {
 	return nil
 }
 
-// lastSave replies when the server started: there has been nothing to save since.
-func (k *Config) lastSave(c session.Call, _ [][]byte) error {
-	c.Reply().Int(k.StartedNs / 1e9)
-	return nil
-}
-
 // replicaOf is REPLICAOF NO ONE, which is how it is, or a refusal.
 func replicaOf(c session.Call, args [][]byte) error {
 	if glob.Fold(args[1]) == "no" && glob.Fold(args[2]) == "one" {
@@ -41,8 +34,8 @@ func replicaOf(c session.Call, args [][]byte) error {
 	return reply.Error("ERR cellserver has no replication; run it over Redis or Valkey Cluster to share limits between machines")
 }
 
-// shutdown is SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]. There is nothing to save.
-func (k *Config) shutdown(_ session.Call, conn session.Connection, args [][]byte) error {
+// shutdown is SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]. What has changed is kept in any case.
+func (k *Config) shutdown(c session.Call, conn session.Connection, args [][]byte) error {
 	given := map[string]bool{}
 	for _, arg := range args[1:] {
 		switch option := glob.Fold(arg); option {
@@ -58,10 +51,20 @@ func (k *Config) shutdown(_ session.Call, conn session.Connection, args [][]byte
 	if given["abort"] {
 		return reply.Error("ERR No shutdown in progress.")
 	}
+	switch {
+	case !given["save"] || k.Keeper == nil && given["force"] || k.Keeper != nil && k.Keeper.Loading(): // then there is nothing to save, as in Redis
+		k.shutDown(conn)
+		return nil
+	case k.Keeper == nil:
+		return reply.Error("ERR " + MemoryOnly + ", or send SHUTDOWN NOSAVE")
+	}
+	return k.saveAndShutDown(c, conn, given["force"])
+}
+
+func (k *Config) shutDown(conn session.Connection) {
 	k.Log.Info("a client requested a shutdown", "client", conn.Client().Addr())
 	k.Shutdown()
 	conn.Close()
-	return nil
 }
 
 // memoryPurge gives freed memory back to the system.
@@ -77,11 +80,8 @@ func waitCommand(c session.Call, args [][]byte) error {
 	if _, err := argument.Int(args[1]); err != nil {
 		return err
 	}
-	switch timeoutMs, ok := resp.ParseInt(args[2]); {
-	case !ok:
-		return reply.Error("ERR timeout is not an integer or out of range")
-	case timeoutMs < 0:
-		return reply.Error("ERR timeout is negative")
+	if _, err := milliseconds(args[2]); err != nil {
+		return err
 	}
 	c.Reply().Int(0)
 	return nil

@@ -3,9 +3,11 @@ package docs_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/commands/rig"
+	"cellserver/internal/persist/disk/disktest"
 	"cellserver/internal/resptest"
 )
 
@@ -66,7 +68,7 @@ func TestGetKeysErrors(t *testing.T) {
 
 // TestIntrospectionTellsTheTable: COMMAND, COMMAND INFO and COMMAND DOCS say what the rows say, in both protocols.
 func TestIntrospectionTellsTheTable(t *testing.T) {
-	r := rig.New()
+	r := rig.New(rig.Keeping(t, disktest.New(), time.Second))
 	rows := r.Config.Catalog.Shown()
 	for _, hello := range []string{"", "HELLO 3\r\n"} {
 		s := r.Session()

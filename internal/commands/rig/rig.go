@@ -4,6 +4,7 @@ package rig
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha1"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,8 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/lua"
 	"cellserver/internal/peer"
+	"cellserver/internal/persist"
+	"cellserver/internal/persist/disk"
 	"cellserver/internal/resp"
 	"cellserver/internal/resptest"
 	"cellserver/internal/session"
@@ -130,6 +133,24 @@ func New(change ...func(*commands.Config)) *Rig {
 	}
 	r.Engine = engine
 	return r
+}
+
+// Keeping has the store kept in a directory until the test ends, with a sync before each reply if interval is 0.
+func Keeping(t testing.TB, dir disk.Dir, interval time.Duration) func(*commands.Config) {
+	return func(c *commands.Config) {
+		c.Keeper = persist.New(persist.Config{Dir: dir, Store: c.Store.(persist.Store), Now: c.Now, Interval: interval, Log: slog.New(slog.DiscardHandler)})
+		ctx, end := context.WithCancel(context.Background())
+		ready, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = c.Keeper.Run(ctx, func() { close(ready) }) // an error where the test has had the directory fail
+		}()
+		<-ready
+		t.Cleanup(func() {
+			end()
+			<-ended
+		})
+	}
 }
 
 // Meddling adds TEST.MEDDLE.

@@ -12,13 +12,14 @@ import (
 	"cellserver/internal/commands"
 	"cellserver/internal/funnel"
 	"cellserver/internal/peer"
+	"cellserver/internal/persist/disk/disktest"
 )
 
 // PlayTranscripts plays the conversations in the testdata/transcripts of the package under test. A file begins with its
 // settings and is one session of a new engine. Its lines:
 //
 //	# a comment
-//	! password=secret, or capacity
+//	! password=secret, capacity, or data-dir
 //	@ 1500ms                    the clock goes on
 //	> CL.THROTTLE a 4 1 10      an inline command, and
 //	< *5                        its reply, line by line, escaped as in Go
@@ -97,6 +98,8 @@ func setting(t *testing.T, text string) func(*commands.Config) {
 		return WithPassword(password)
 	case text == "capacity":
 		return WithReading(funnel.Capacity)
+	case text == "data-dir":
+		return Keeping(t, disktest.New(), time.Second)
 	}
 	t.Fatalf("unknown setting %q", text)
 	return nil
