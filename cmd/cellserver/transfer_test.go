@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -324,4 +325,21 @@ func lines(t *testing.T, text string) (path string) {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// TestDumpOverTLS: with a password, and the authority as any program in Go is told of it.
+func TestDumpOverTLS(t *testing.T) {
+	t.Parallel()
+	files, _ := newTLSFiles(t)
+	p := startServer(t, append(files.flags(), "--requirepass", "p/w")...)
+	exchange(t, p.dial(t), fmt.Sprintf("AUTH p/w\r\nSET a %d\r\n", time.Now().Add(time.Hour).UnixNano()), "+OK\r\n+OK\r\n")
+	_, port, _ := net.SplitHostPort(p.tlsAddr)
+	env := []string{"CELLSERVER_FROM=rediss://:p%2Fw@localhost:" + port}
+	if code, _, errOut := call(t, env, "dump", "--format", "csv"); code != 1 || !strings.Contains(errOut, "certificate signed by unknown authority") {
+		t.Errorf("without the authority: got %d, %q", code, errOut)
+	}
+	code, out, errOut := call(t, append(env, "SSL_CERT_FILE="+files.clientCA), "dump", "--format", "csv")
+	if code != 0 || !strings.HasPrefix(out, "db,key,key_base64,tat_ns\n0,a,,1") || errOut != "dump: 1 keys\n" {
+		t.Errorf("got %d, %q, %q", code, out, errOut)
+	}
 }

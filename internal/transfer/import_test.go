@@ -37,6 +37,22 @@ func throttled(t *testing.T, client *redis.Client, key string, left time.Duratio
 	return tatNs
 }
 
+func TestDatabaseOfURL(t *testing.T) {
+	for text, want := range map[string]int{
+		"redis://h": -1, "redis://:p@h:1/": -1, "redis://u:p%2F3@h/7": 7, "rediss://h?skip_verify=true": -1, "redis://h?db=3": 3,
+		"unix:///tmp/socket": -1, "unix:///tmp/socket?db=0": 0,
+	} {
+		s, err := Open(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if db, ok := s.NamesDB(); ok != (want >= 0) || ok && db != want {
+			t.Errorf("%s: %d, %t", text, db, ok)
+		}
+		s.Close()
+	}
+}
+
 func TestLimiterState(t *testing.T) {
 	const now = 1_700_000_000_000_000_000
 	for _, tt := range []struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,20 +29,18 @@ type Server struct {
 
 // Open returns the server at a URL: redis://user:password@host:port, rediss:// with TLS, or unix:///path. It connects at the
 // first use.
-func Open(url string) (*Server, error) {
-	o, err := redis.ParseURL(url)
+func Open(text string) (*Server, error) {
+	o, err := redis.ParseURL(text)
 	if err != nil { // whose text may contain the password
 		return nil, errors.New("want a URL such as redis://user:password@host:port, rediss:// for TLS, or unix:///path")
 	}
 	o.Protocol, o.DisableIdentity, o.ContextTimeoutEnabled = 2, true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	o.PoolSize = 1
+	o.PoolSize, o.PipelinePoolSize = 1, -1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = ioTimeout, ioTimeout, ioTimeout
 	s := &Server{name: o.Addr, options: o}
-	if _, rest, ok := strings.Cut(url, "://"); ok && o.Network == "tcp" {
-		rest, _, _ = strings.Cut(rest, "?")
-		_, path, _ := strings.Cut(rest, "/")
-		s.oneDB = path != ""
+	if u, err := url.Parse(text); err == nil {
+		s.oneDB = u.Query().Has("db") || o.Network == "tcp" && strings.Trim(u.Path, "/") != ""
 	}
 	s.client = redis.NewClient(o)
 	return s, nil
