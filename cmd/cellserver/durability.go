@@ -71,10 +71,9 @@ func (o *options) checkDurability() error {
 // durabilitySettings are Redis's, by what the flags come to, and the flags.
 func (o *options) durabilitySettings() []admin.Setting {
 	appendFsync := "everysec"
-	switch interval := time.Duration(o.syncInterval); {
-	case interval == 0:
+	if o.syncInterval == 0 {
 		appendFsync = "always"
-	case interval == persist.NoSync:
+	} else if time.Duration(o.syncInterval) == persist.NoSync {
 		appendFsync = "no"
 	}
 	dir := o.dataDir

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"cellserver/internal/catalog"
@@ -149,17 +150,29 @@ func (c Call) After(d time.Duration, done func(c Call) error) error {
 }
 
 // Until replies when what begin has begun calls finish, which it may do from any goroutine, or when a time other than 0 has
-// passed. A client that sends no more is replied to, too. ctx ends when nobody waits for finish any more. EXEC and scripts
-// refuse it: others would wait.
+// passed. A client that sends no more is replied to, too. ctx ends when nobody waits for finish any more; where the server
+// ends, the reply is an error. EXEC and scripts refuse it: others would wait.
 func (c Call) Until(begin func(ctx context.Context, finish func()), atMost time.Duration, done func(c Call) error) error {
 	if c.s.inner != nil {
 		return reply.ErrNotInMulti
 	}
-	p := c.s.waitForTask(func(s *Session) error { return done(Call{s: s}) })
+	var ended atomic.Bool
+	p := c.s.waitForTask(func(s *Session) error {
+		s.pending.workNs = 0 // nothing was done for the client
+		if ended.Load() {
+			return reply.ErrEnded
+		}
+		return done(Call{s: s})
+	})
 	p.stays = true
 	if atMost > 0 {
 		p.After(atMost)
 	}
+	server := c.s.engine.ctx
+	context.AfterFunc(p.Context(), func() {
+		ended.Store(server.Err() != nil)
+		p.Finish()
+	})
 	begin(p.Context(), p.Finish)
 	return nil
 }

@@ -294,12 +294,16 @@ func TestHungUp(t *testing.T) {
 
 // TestEndBackground: what runs, and what waits for its turn, ends early, and says so.
 func TestEndBackground(t *testing.T) {
-	for _, in := range []string{"EVAL \"while true do end\" 0\r\n", "TEST.ENDLESS\r\n", "MULTI\r\nEVAL \"while true do end\" 1 k\r\nEXEC\r\n"} {
+	for _, in := range []string{"EVAL \"while true do end\" 0\r\n", "TEST.ENDLESS\r\n", "TEST.NEVER\r\n", "MULTI\r\nEVAL \"while true do end\" 1 k\r\nEXEC\r\n"} {
 		r := newRig(t, func(c *Config) {
-			c.Catalog = catalog.Of(append(append(catalog.Rows(), testCommands()...), &catalog.Command{Name: "test.endless", Arity: 1}))
+			rows := []*catalog.Command{{Name: "test.endless", Arity: 1}, {Name: "test.never", Arity: 1}}
+			c.Catalog = catalog.Of(append(append(catalog.Rows(), testCommands()...), rows...))
 			c.Users, c.Records = acl.NewUsers(c.Catalog.ForRules()), observe.New(c.Catalog, t0)
 			c.Handlers["test.endless"] = Plain(func(c Call, _ [][]byte) error {
 				return c.Background(func(ctx context.Context, _ int64) { <-ctx.Done() }, func(Call) error { return nil })
+			})
+			c.Handlers["test.never"] = Plain(func(c Call, _ [][]byte) error {
+				return c.Until(func(context.Context, func()) {}, 0, func(Call) error { return nil })
 			})
 		})
 		s, waits := r.session(), r.session()

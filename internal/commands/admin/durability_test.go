@@ -216,7 +216,7 @@ func TestWaitAOF(t *testing.T) {
 		r := rig.New(rig.Keeping(t, d, time.Second))
 		short, patient, second, gone := r.Session(), r.Session(), r.Session(), r.Session()
 		goOn := d.stop()
-		rig.Say(t, short, throttle)
+		rig.Say(t, short, throttle+"CONFIG SET slowlog-max-len 9 slowlog-log-slower-than 1000\r\n")
 		begin(t, short, "WAITAOF 1 0 1500\r\n")
 		synctest.Wait()
 		begin(t, patient, "WAITAOF 1 0 0\r\n")
@@ -238,6 +238,9 @@ func TestWaitAOF(t *testing.T) {
 			if got, _ := end(t, s); got != resptest.Ints(1, 0) {
 				t.Errorf("got %q", got)
 			}
+		}
+		if got := rig.Say(t, short, "SLOWLOG LEN\r\n"); got != ":0\r\n" {
+			t.Errorf("to wait is no work, and SLOWLOG has %q of it", got)
 		}
 	})
 }
