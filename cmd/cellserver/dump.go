@@ -61,7 +61,7 @@ func parseDump(args []string) (*dumpCall, *pflag.FlagSet, error) {
 	c := &dumpCall{file: "-"}
 	flags := pflag.NewFlagSet("cellserver dump", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.StringVar(&c.from, "from", defaultServer, "`URL|DIR` of a server, redis://user:password@host:port, rediss:// or unix://, or a data directory")
+	flags.StringVar(&c.from, "from", defaultServer, "`URL` of a server, redis://user:password@host:port, rediss:// or unix://, or the path of a data directory")
 	formatFlag(flags, &c.format)
 	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
 		return nil, flags, err

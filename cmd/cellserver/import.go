@@ -67,7 +67,8 @@ func parseImport(args []string) (*importCall, *pflag.FlagSet, error) {
 	flags.StringVar(&c.from, "from", "", "the source's `URL`, instead of the argument: CELLSERVER_FROM hides its password from who can list processes")
 	flags.StringVar(&c.into, "into", defaultServer, "`URL` of the target")
 	flags.StringVar(&c.match, "match", "*", "import only keys that match a `pattern` in Redis's syntax")
-	flags.IntVar(&c.db, "db", -1, "import only this database (default all, or that of the URL)")
+	flags.IntVar(&c.db, "db", -1, "import only this database; a URL may name it, too")
+	flags.Lookup("db").DefValue = "all"
 	flags.IntVar(&c.rate, "rate", 0, "read at most so many `keys` a second; 0 for no limit")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "write nothing: count, and show the first few keys")
 	flags.StringVar(&c.resume, "resume", "", "`file` with the state of the import: if it is there, go on; it is removed when all is done")

@@ -79,7 +79,7 @@ func parseLoad(args []string) (*loadCall, *pflag.FlagSet, error) {
 	c := &loadCall{file: "-"}
 	flags := pflag.NewFlagSet("cellserver load", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.StringVar(&c.into, "into", defaultServer, "`URL|DIR` of a server, redis://user:password@host:port, rediss:// or unix://, or a data directory")
+	flags.StringVar(&c.into, "into", defaultServer, "`URL` of a server, redis://user:password@host:port, rediss:// or unix://, or the path of a data directory")
 	formatFlag(flags, &c.format)
 	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
 		return nil, flags, err

@@ -27,7 +27,7 @@ const (
 )
 
 func formatFlag(fs *pflag.FlagSet, format *string) {
-	fs.StringVar(format, "format", formatStream, "`stream|csv`: cellserver's own, with checksums, or lines of db,key,key_base64,tat_ns")
+	fs.StringVar(format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns")
 }
 
 func checkFormat(format string) error {
