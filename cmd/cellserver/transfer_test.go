@@ -92,7 +92,7 @@ func TestImportIsResumed(t *testing.T) {
 	tats := asRedisCell(t, from, 0, 3000, "user:")
 	state := filepath.Join(t.TempDir(), "state")
 	args := []string{"import", "--into", url(into), "--resume", state, url(from)}
-	p := startProcess(t, programCommand(t, append(args, "--rate", "1000")...))
+	p := startProcess(t, programCommand(t, append(args, "--rate", "100")...))
 	p.Eventually(t, startTimeout, "write its state", func() bool {
 		_, err := os.Stat(state)
 		return err == nil
