@@ -86,9 +86,6 @@ func CheckDir(path string, nowNs int64) (persist.Report, *LiveKeys, error) {
 	return report, l, err
 }
 
-// maxDirKeyBytes is far below what a frame of the log holds.
-const maxDirKeyBytes = 1 << 20
-
 // LoadDir makes a data directory of what is read, but for what has expired. If that fails there is no data in it afterwards.
 func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
 	if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +110,7 @@ func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
 				counts.Expired++
 			case e.TATNs-nowNs > funnel.MaxToleranceNs:
 				count(&counts.Refused, "empty in more than 2^62 ns")
-			case len(e.Key.Name) > maxDirKeyBytes:
+			case len(e.Key.Name) > persist.MaxKeyBytes:
 				count(&counts.Refused, "the key is longer than 1 MiB")
 			default:
 				counts.Written++
