@@ -30,6 +30,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/certs/certtest",
 		module + "/internal/certs",
 		module + "/internal/replay",
+		module + "/internal/transfer",
 		module + "/internal/decide",
 		module + "/internal/observe",
 		module + "/internal/clients",

@@ -18,20 +18,20 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// fence is a code block of the README.
+// fence is a code block of a document.
 type fence struct{ language, text string }
 
-func readme(t *testing.T) []fence {
+func fences(t *testing.T, document string) []fence {
 	t.Helper()
-	b, err := os.ReadFile("README.md")
+	b, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var fences []fence
+	var all []fence
 	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(b), -1) {
-		fences = append(fences, fence{m[1], m[2]})
+		all = append(all, fence{m[1], m[2]})
 	}
-	return fences
+	return all
 }
 
 // testContext is done shortly before the test times out.
@@ -134,7 +134,7 @@ func TestReadmeTranscripts(t *testing.T) {
 	dir := filepath.Dir(binary)
 	s := start(t, binary)
 	files := map[string]string{"acl": "users.acl", "lua": "all.lua"} // the file names of these blocks in the transcripts
-	for _, f := range readme(t) {
+	for _, f := range fences(t, "README.md") {
 		if name := files[f.language]; name != "" {
 			write(t, dir, name, f.text)
 		}
@@ -175,7 +175,7 @@ func TestReadmeExamples(t *testing.T) {
 	}
 	binary := build(t)
 	ran := map[string]bool{}
-	for _, f := range readme(t) {
+	for _, f := range fences(t, "README.md") {
 		example, ok := map[string]func(t *testing.T, dir, code string) string{
 			"go": runGo, "python": runPython, "js": runNode, "java": runJava,
 		}[f.language]

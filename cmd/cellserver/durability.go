@@ -65,6 +65,9 @@ func (o *options) checkDurability() error {
 	if o.dataDir == "" && (o.dataRecover || o.unreadyOnDiskFault || o.syncInterval != defaultSyncInterval) {
 		return errors.New("--fsync-interval, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set")
 	}
+	if o.dataDir != "" && o.maxKeyBytes > persist.MaxKeyBytes {
+		return fmt.Errorf("--max-key-bytes must be at most %d with --data-dir, got %d", persist.MaxKeyBytes, o.maxKeyBytes)
+	}
 	return nil
 }
 

@@ -57,6 +57,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			return runReplay(ctx, args[1:], stdin, stdout, stderr)
 		case "health":
 			return runHealth(ctx, args[1:], stdout)
+		case "dump":
+			return runDump(ctx, args[1:], stdout, stderr)
+		case "load":
+			return runLoad(ctx, args[1:], stdin, stdout, stderr)
+		case "import":
+			return runImport(ctx, args[1:], stdout, stderr)
+		case "check":
+			return runCheck(ctx, args[1:], stdout)
 		}
 	}
 	return runServe(ctx, args, stdout, stderr)

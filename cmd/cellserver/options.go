@@ -193,6 +193,10 @@ Usage:
   cellserver [flags]                serve Redis clients
   cellserver replay [flags] [FILE]  show what a limit would have done to a trace
   cellserver health [flags]         check the health of a running server
+  cellserver dump [flags] [FILE]    write all keys' state to a file
+  cellserver load [flags] [FILE]    load such a file
+  cellserver import [flags] URL     take redis-cell's keys from a Redis
+  cellserver check DIR              check the files of a data directory
 
 Example:
   cellserver &

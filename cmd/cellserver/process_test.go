@@ -98,7 +98,7 @@ func TestHelpAndVersion(t *testing.T) {
 			t.Errorf("--help has no heading %s with its flags", g.title)
 		}
 	}
-	for _, sub := range []string{"replay", "health"} {
+	for _, sub := range []string{"replay", "health", "dump", "load", "import", "check"} {
 		if code, out, _ := call(t, nil, sub, "--help"); code != 0 || !strings.Contains(out, "Usage:\n  cellserver "+sub) {
 			t.Errorf("%s --help: got %d, %q", sub, code, out)
 		}

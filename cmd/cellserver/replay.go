@@ -195,7 +195,7 @@ func isTerminal(out io.Writer) bool {
 
 const progressInterval = 200 * time.Millisecond
 
-// progressLine is a line on a terminal that is overwritten as the replay proceeds.
+// progressLine is a line on a terminal that is overwritten as the work proceeds.
 type progressLine struct {
 	out          io.Writer
 	sizeBytes    int64 // of the whole trace; 0 if not known
@@ -209,12 +209,14 @@ func (l *progressLine) update(rows, bytes int64) {
 	}
 	l.shown = now
 	rowsPerSec := float64(rows) / max(now.Sub(l.start).Seconds(), 1e-9)
-	text := fmt.Sprintf("\r%d rows, %.0f rows/s, %d MB", rows, rowsPerSec, bytes/1_000_000)
+	text := fmt.Sprintf("%d rows, %.0f rows/s, %d MB", rows, rowsPerSec, bytes/1_000_000)
 	if l.sizeBytes > 0 {
 		text += fmt.Sprintf(", %d %%", min(100*bytes/l.sizeBytes, 100))
 	}
-	_, _ = io.WriteString(l.out, text+eraseToEnd)
+	l.show(text)
 }
+
+func (l *progressLine) show(text string) { _, _ = io.WriteString(l.out, "\r"+text+eraseToEnd) }
 
 func (l *progressLine) clear() {
 	if !l.shown.IsZero() {

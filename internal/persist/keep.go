@@ -67,6 +67,7 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 			return r.finish()
 		case <-ticker.C:
 		case <-k.kick:
+			r.gather(ctx)
 		case end := <-ended:
 			r.endSnapshot(end)
 		}
@@ -79,6 +80,34 @@ func (k *Keeper) interval() time.Duration {
 		return k.config.Interval
 	}
 	return roundInterval
+}
+
+// mostGather bounds how long a sync waits for company.
+const mostGather = time.Millisecond
+
+// gather waits for those whom the last sync answered, and who may be about to ask for the next, but for no longer than half of
+// what a sync takes: else two halves of the clients would take turns, each waiting for a sync of the other.
+func (r *keeping) gather(ctx context.Context) {
+	if !r.Confirms() || !r.lacksCompany() {
+		return
+	}
+	late := time.NewTimer(min(time.Duration(r.Status().LastSyncTookNs/2), mostGather))
+	defer late.Stop()
+	for r.lacksCompany() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-late.C:
+			return
+		case <-r.kick:
+		}
+	}
+}
+
+func (r *keeping) lacksCompany() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting) > 0 && len(r.waiting) < r.company
 }
 
 // begin goes on behind what was loaded.
@@ -120,10 +149,12 @@ func (r *keeping) round() {
 	r.update(func(st *Status) {
 		st.SyncedNs, st.Generation, st.LogBytes = nowNs, r.log.number(), r.log.bytes()
 	})
+	r.mu.Lock()
+	r.status.syncing, r.company = 0, len(r.waiting)+len(waiting)
+	r.mu.Unlock()
 	for _, done := range waiting {
 		done()
 	}
-	r.update(func(st *Status) { st.syncing = 0 })
 	if r.wantsSnapshot() {
 		r.replaceLogs()
 	}

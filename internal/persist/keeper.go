@@ -56,6 +56,7 @@ type Keeper struct {
 	mu      sync.Mutex // guards all below
 	status  Status
 	waiting []func() // for a sync that begins from now on
+	company int      // how many are expected to wait together
 	saves   []func(error)
 	ended   bool
 }
@@ -104,8 +105,12 @@ func (k *Keeper) update(change func(st *Status)) {
 func (k *Keeper) Sync(done func()) {
 	k.mu.Lock()
 	k.waiting = append(k.waiting, done)
+	n := len(k.waiting)
+	wake := n == 1 || n == k.company
 	k.mu.Unlock()
-	k.wake()
+	if wake {
+		k.wake()
+	}
 }
 
 // Save has a snapshot written, and calls done once, from any goroutine, when it stands or has failed. While another one is

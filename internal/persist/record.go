@@ -23,6 +23,9 @@ const (
 	flagOtherDB = 1 << 4
 )
 
+// MaxKeyBytes is how long a key may be: a frame has room for it behind other records.
+const MaxKeyBytes = 1 << 20
+
 // errRecord is that a payload, whose checksum is right, is not records of this format.
 var errRecord = errors.New("persist: not a record of this format")
 

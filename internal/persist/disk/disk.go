@@ -60,14 +60,23 @@ func OpenOS(path string) (*OS, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = lock.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, ErrInUse
-		}
-		return nil, fmt.Errorf("disk: lock %s: %w", lock.Name(), err)
+	if err := lockFile(lock); err != nil {
+		return nil, err
 	}
 	return &OS{path, lock}, nil
+}
+
+// lockFile locks a file against other processes, or closes it.
+func lockFile(lock *os.File) error {
+	err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return nil
+	}
+	_ = lock.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ErrInUse
+	}
+	return fmt.Errorf("disk: lock %s: %w", lock.Name(), err)
 }
 
 // Close lets others at the directory.

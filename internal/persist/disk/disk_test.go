@@ -3,7 +3,9 @@ package disk_test
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -87,7 +89,45 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := disk.OpenExisting(path); !errors.Is(err, disk.ErrInUse) {
+		t.Errorf("one that only reads is let in: %v", err)
+	}
 	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOpenExisting: what is only read is not changed, and kept from others.
+func TestOpenExisting(t *testing.T) {
+	path := t.TempDir()
+	if _, err := disk.OpenExisting(path + "/none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	first, err := disk.OpenExisting(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(path); err != nil || len(entries) != 0 {
+		t.Errorf("it has made %v, %v", entries, err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	second, err := disk.OpenOS(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	reader, err := disk.OpenExisting(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := disk.OpenOS(path); !errors.Is(err, disk.ErrInUse) {
+		t.Errorf("a server is let in beside it: %v", err)
+	}
+	if err := reader.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/persist"
+	"cellserver/internal/transfer"
+)
+
+const checkHelp = `Read all files of a data directory whose server does not run, and say whether they can be read. It changes nothing.
+
+Usage:
+  cellserver check DIR
+
+For each file it prints how many frames, records and bytes there are, and at which byte it is damaged. A torn tail, of a
+write that was under way when the server ended, is no damage. It exits with 0 if all can be read, and with 1 if not.
+
+Flags:
+%s
+Example:
+  cellserver check /var/lib/cellserver
+`
+
+// runCheck is the subcommand check.
+func runCheck(_ context.Context, args []string, stdout io.Writer) error {
+	flags := pflag.NewFlagSet("cellserver check", pflag.ContinueOnError)
+	flags.BoolP("help", "h", false, "show this help")
+	err := parseFlags(flags, args, os.LookupEnv)
+	if err == nil && flags.Changed("help") {
+		err = pflag.ErrHelp
+	}
+	if err == nil && flags.NArg() != 1 {
+		err = errors.New("check: want one DIR; see cellserver check --help")
+	}
+	if err != nil {
+		return helpOr(err, checkHelp, flags, stdout)
+	}
+	path := flags.Arg(0)
+	report, keys, err := transfer.CheckDir(path, time.Now().UnixNano())
+	if err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	if err := printReport(stdout, &report, keys); err != nil {
+		return err
+	}
+	switch {
+	case errors.Is(report.Err, persist.ErrNewer):
+		return fmt.Errorf("check: %s is of a newer version; use that one", path)
+	case report.Damaged():
+		return fmt.Errorf("check: %s is damaged: copy it, and start the server with --data-recover to keep what can be read, or restore a backup", path)
+	}
+	return nil
+}
+
+func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err error) {
+	line := func(format string, args ...any) {
+		if err == nil {
+			_, err = fmt.Fprintf(w, format+"\n", args...)
+		}
+	}
+	if r.Err != nil {
+		line("MANIFEST  DAMAGED: %v", r.Err)
+	} else if len(r.Files) == 0 {
+		line("no data")
+	}
+	for _, f := range r.Files {
+		state := "ok"
+		switch {
+		case f.Err != nil:
+			state = "DAMAGED: " + f.Err.Error()
+		case f.TornBytes > 0:
+			state = fmt.Sprintf("ok; the last %d bytes are a write that was under way when the server ended", f.TornBytes)
+		}
+		line("%s  %d frames, %d records, %d bytes  %s", f.Name, f.Frames, f.Records, f.Bytes, state)
+	}
+	for _, name := range r.Others {
+		line("%s  not of the data; the server removes it", name)
+	}
+	if r.ClockNs > 0 {
+		line("last seen  %s", time.Unix(0, r.ClockNs).UTC().Format(time.RFC3339Nano))
+	}
+	line("live keys  %d", keys.Count())
+	return err
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/transfer"
+)
+
+const dumpHelp = `Write the state of every key to a file: of a running cellserver, or of a data directory whose server does not run.
+
+Usage:
+  cellserver dump [flags] [FILE|-]
+
+Without FILE, or with -, the dump goes to standard output. A FILE is replaced when the dump is complete, and only then. A
+dump of a running server is not of one moment: a key that changes meanwhile is in it as it was or as it is.
+
+Flags:
+%s
+In CSV, db and tat_ns are numbers; a key that is not plain text in UTF-8 is in key_base64 instead of key. CSV has no
+checksum: for a backup use the other format.
+
+Examples:
+  cellserver dump keys.dump
+  cellserver dump --from redis://operator:PASSWORD@limits.example:6380 keys.dump
+  CELLSERVER_FROM=rediss://operator:PASSWORD@limits.example:6390 cellserver dump keys.dump
+  cellserver dump --from /var/lib/cellserver --format csv - | head
+`
+
+// dumpCall is a parsed command line.
+type dumpCall struct{ from, format, file string }
+
+// runDump is the subcommand dump.
+func runDump(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	c, flags, err := parseDump(args)
+	if err != nil {
+		return helpOr(err, dumpHelp, flags, stdout)
+	}
+	if c.file == "-" && c.format == formatStream && isTerminal(stdout) {
+		return usageError{errors.New("dump: standard output is a terminal; name a FILE, or use --format csv")}
+	}
+	keys, err := c.run(ctx, stdout, stderr)
+	var usage usageError
+	switch {
+	case errors.As(err, &usage):
+		return err
+	case err != nil:
+		return fmt.Errorf("dump: %w", interrupted(ctx, err, "there is no dump"))
+	}
+	_, err = fmt.Fprintf(stderr, "dump: %d keys\n", keys)
+	return err
+}
+
+func parseDump(args []string) (*dumpCall, *pflag.FlagSet, error) {
+	c := &dumpCall{file: "-"}
+	flags := pflag.NewFlagSet("cellserver dump", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.StringVar(&c.from, "from", defaultServer, "`URL` of a server, redis://user:password@host:port, rediss:// or unix://, or the path of a data directory")
+	formatFlag(flags, &c.format)
+	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
+		return nil, flags, err
+	}
+	if flags.NArg() > 1 {
+		return nil, flags, fmt.Errorf("dump: want at most one FILE, got %d", flags.NArg())
+	}
+	if flags.NArg() == 1 {
+		c.file = flags.Arg(0)
+	}
+	return c, flags, checkFormat(c.format)
+}
+
+func (c *dumpCall) run(ctx context.Context, stdout, stderr io.Writer) (keys int64, err error) {
+	source, err := c.open(ctx, stderr)
+	if err != nil {
+		return 0, err
+	}
+	defer source.close()
+	err = writeFile(c.file, stdout, func(out io.Writer) error {
+		w, err := c.writer(out, source.nowNs)
+		if err != nil {
+			return err
+		}
+		if err := source.each(ctx, func(e transfer.Entry) error {
+			keys++
+			return w.Write(e)
+		}); err != nil {
+			return err
+		}
+		return w.Close()
+	})
+	return keys, err
+}
+
+func (c *dumpCall) writer(out io.Writer, nowNs int64) (transfer.Writer, error) {
+	if c.format == formatCSV {
+		return transfer.NewCSVWriter(out)
+	}
+	return transfer.NewStreamWriter(out, nowNs)
+}
+
+// dumpSource is what a dump is made of.
+type dumpSource struct {
+	nowNs int64
+	each  func(ctx context.Context, visit func(e transfer.Entry) error) error
+	close func()
+}
+
+func (c *dumpCall) open(ctx context.Context, stderr io.Writer) (dumpSource, error) {
+	if !isURL(c.from) {
+		keys, err := transfer.ReadDir(c.from, time.Now().UnixNano())
+		if err != nil {
+			return dumpSource{}, err
+		}
+		return dumpSource{keys.NowNs, keys.Each, func() {}}, nil
+	}
+	s, err := openServer("--from", c.from)
+	if err != nil {
+		return dumpSource{}, err
+	}
+	nowNs, err := s.NowNs(ctx)
+	if err != nil {
+		s.Close()
+		return dumpSource{}, err
+	}
+	line := newKeyProgress(stderr)
+	each := func(ctx context.Context, visit func(e transfer.Entry) error) error {
+		defer line.clear()
+		return s.Dump(ctx, visit, line.update)
+	}
+	return dumpSource{nowNs, each, s.Close}, nil
+}

@@ -1,0 +1,170 @@
+package transfer
+
+import (
+	"encoding/base64"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The columns of CSV.
+const (
+	columnDB     = "db"
+	columnKey    = "key"
+	columnBase64 = "key_base64"
+	columnTAT    = "tat_ns"
+)
+
+// CSVWriter writes a line for each key, for people and other programs: db, key, key_base64, tat_ns. A key that is not plain
+// text in UTF-8 is in key_base64 instead of key. CSV has no checksum.
+type CSVWriter struct{ w *csv.Writer }
+
+// NewCSVWriter writes the header.
+func NewCSVWriter(w io.Writer) (*CSVWriter, error) {
+	c := &CSVWriter{csv.NewWriter(w)}
+	return c, c.w.Write([]string{columnDB, columnKey, columnBase64, columnTAT})
+}
+
+// Write implements Writer.
+func (c *CSVWriter) Write(e Entry) error {
+	row := [4]string{0: strconv.Itoa(int(e.Key.DB)), 3: strconv.FormatInt(e.TATNs, 10)}
+	if isPlain(e.Key.Name) {
+		row[1] = string(e.Key.Name)
+	} else {
+		row[2] = base64.StdEncoding.EncodeToString(e.Key.Name)
+	}
+	return c.w.Write(row[:])
+}
+
+// isPlain says whether a program for CSV leaves a text as it is.
+func isPlain(name []byte) bool {
+	for _, r := range string(name) {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return utf8.Valid(name)
+}
+
+// Close implements Writer.
+func (c *CSVWriter) Close() error {
+	c.w.Flush()
+	return c.w.Error()
+}
+
+// CSVReader reads what a CSVWriter, or another program, has written: the first line names the columns, in any order. Of key and
+// key_base64 one may be missing, and db, which is 0 then. Other columns are ignored.
+type CSVReader struct {
+	in      *lastByte
+	r       *csv.Reader
+	columns map[string]int
+}
+
+// NewCSVReader reads the header.
+func NewCSVReader(r io.Reader) (*CSVReader, error) {
+	in := &lastByte{r: r}
+	c := &CSVReader{in: in, r: csv.NewReader(in), columns: map[string]int{}}
+	c.r.ReuseRecord = true
+	header, err := c.row()
+	if errors.Is(err, io.EOF) {
+		return nil, errors.New("the CSV is empty: its first line must name the columns db,key,key_base64,tat_ns")
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range header {
+		if _, ok := c.columns[name]; ok {
+			return nil, fmt.Errorf("line 1: there are two columns %q", name)
+		}
+		c.columns[strings.Clone(name)] = i
+	}
+	_, plain := c.columns[columnKey]
+	_, encoded := c.columns[columnBase64]
+	if _, ok := c.columns[columnTAT]; !ok || !plain && !encoded {
+		return nil, errors.New("line 1 must name the columns: tat_ns, and key or key_base64")
+	}
+	return c, nil
+}
+
+// row returns the next row. One without a line's end is only the beginning of one.
+func (c *CSVReader) row() ([]string, error) {
+	row, err := c.r.Read()
+	var bad *csv.ParseError
+	if errors.As(err, &bad) {
+		return nil, fmt.Errorf("line %d: %w", bad.Line, bad.Err)
+	}
+	if err == nil && c.r.InputOffset() == c.in.n && c.in.last != '\n' {
+		return nil, fmt.Errorf("line %d, the last, has no line end: %w", c.line(), ErrDamaged)
+	}
+	return row, err
+}
+
+func (c *CSVReader) line() int {
+	line, _ := c.r.FieldPos(0)
+	return line
+}
+
+// Read implements Reader.
+func (c *CSVReader) Read() (Entry, error) {
+	row, err := c.row()
+	if err != nil {
+		return Entry{}, err
+	}
+	e, err := c.entry(row)
+	if err != nil {
+		return Entry{}, fmt.Errorf("line %d: %w", c.line(), err)
+	}
+	return e, nil
+}
+
+func (c *CSVReader) entry(row []string) (e Entry, err error) {
+	field := func(name string) string {
+		if i, ok := c.columns[name]; ok {
+			return row[i]
+		}
+		return ""
+	}
+	if db := field(columnDB); db != "" {
+		n, err := strconv.ParseUint(db, 10, 16)
+		if err != nil {
+			return Entry{}, fmt.Errorf("%s: %q is no database's number, from 0 to 65535", columnDB, db)
+		}
+		e.Key.DB = uint16(n)
+	}
+	if e.TATNs, err = strconv.ParseInt(field(columnTAT), 10, 64); err != nil {
+		return Entry{}, fmt.Errorf("%s: %q is no time in Unix nanoseconds", columnTAT, field(columnTAT))
+	}
+	name, encoded := field(columnKey), field(columnBase64)
+	switch {
+	case encoded == "":
+		e.Key.Name = []byte(name)
+	case name != "":
+		return Entry{}, fmt.Errorf("a row has %s or %s, not both", columnKey, columnBase64)
+	default:
+		if e.Key.Name, err = base64.StdEncoding.DecodeString(encoded); err != nil {
+			return Entry{}, fmt.Errorf("%s: %q is not base64", columnBase64, encoded)
+		}
+	}
+	return e, nil
+}
+
+// lastByte remembers how long its input was, and its last byte.
+type lastByte struct {
+	r    io.Reader
+	n    int64
+	last byte
+}
+
+// Read implements io.Reader.
+func (l *lastByte) Read(b []byte) (int, error) {
+	n, err := l.r.Read(b)
+	if n > 0 {
+		l.n, l.last = l.n+int64(n), b[n-1]
+	}
+	return n, err
+}

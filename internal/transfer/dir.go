@@ -1,0 +1,128 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/persist"
+	"cellserver/internal/persist/disk"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+)
+
+// LiveKeys is what a data directory's log comes to. It is as large as the server's memory.
+type LiveKeys struct {
+	// NowNs is the time of the server that would start in the directory: never before what the last one had seen.
+	NowNs int64
+	keys  *shard.Store
+}
+
+// OpenDir locks a data directory that is only read.
+func OpenDir(path string) (*disk.OS, error) {
+	dir, err := disk.OpenExisting(path)
+	return dir, explainDir(path, err)
+}
+
+func explainDir(path string, err error) error {
+	switch {
+	case errors.Is(err, disk.ErrInUse):
+		return fmt.Errorf("%s is in use by a running server: ask that one, by redis://HOST:PORT, or stop it first", path)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no directory %s", path)
+	case errors.Is(err, persist.ErrDamaged):
+		return fmt.Errorf("%w; cellserver check %s tells more", err, path)
+	}
+	return err
+}
+
+// ReadDir reads the data directory of a server that does not run. The time is the system's.
+func ReadDir(path string, nowNs int64) (*LiveKeys, error) {
+	dir, err := OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // nothing was written
+	l := &LiveKeys{keys: shard.New()}
+	clockNs, err := persist.ReadDir(dir, l.keys, nowNs)
+	l.NowNs = max(nowNs, clockNs)
+	return l, explainDir(path, err)
+}
+
+// Count returns how many keys there are.
+func (l *LiveKeys) Count() (n int) {
+	l.keys.States(context.Background(), l.NowNs, func(store.Change) { n++ })
+	return n
+}
+
+// Each calls visit with all keys until that fails.
+func (l *LiveKeys) Each(ctx context.Context, visit func(e Entry) error) (err error) {
+	walk, stop := context.WithCancel(ctx)
+	defer stop()
+	l.keys.States(walk, l.NowNs, func(c store.Change) {
+		if err == nil {
+			if err = visit(Entry{c.Key, c.TATNs}); err != nil {
+				stop()
+			}
+		}
+	})
+	return errors.Join(err, ctx.Err())
+}
+
+// CheckDir reads all files of a data directory, changes nothing, and returns the keys that they come to, too.
+func CheckDir(path string, nowNs int64) (persist.Report, *LiveKeys, error) {
+	dir, err := OpenDir(path)
+	if err != nil {
+		return persist.Report{}, nil, err
+	}
+	defer dir.Close() //nolint:errcheck // nothing was written
+	l := &LiveKeys{keys: shard.New()}
+	report, err := persist.Check(dir, l.keys, nowNs)
+	l.NowNs = max(nowNs, report.ClockNs)
+	return report, l, err
+}
+
+// LoadDir makes a data directory of what is read, but for what has expired. If that fails there is no data in it afterwards.
+func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
+	if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Counts{}, err
+	}
+	dir, err := disk.OpenOS(path)
+	if err != nil {
+		return Counts{}, explainDir(path, err)
+	}
+	err = persist.CreateDir(dir, nowNs, func(visit func(c store.Change)) error {
+		for {
+			e, err := from.Read()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			counts.Seen++
+			switch {
+			case e.TATNs <= nowNs:
+				counts.Expired++
+			case e.TATNs-nowNs > funnel.MaxToleranceNs:
+				count(&counts.Refused, "empty in more than 2^62 ns")
+			case len(e.Key.Name) > persist.MaxKeyBytes:
+				count(&counts.Refused, "the key is longer than 1 MiB")
+			default:
+				counts.Written++
+				visit(store.Change{Key: e.Key, TATNs: e.TATNs})
+			}
+		}
+	})
+	if err := errors.Join(err, dir.Close()); err != nil {
+		if errors.Is(err, persist.ErrNotEmpty) {
+			err = fmt.Errorf("%s has data already; give an empty or a new directory, or load into the running server by redis://HOST:PORT", path)
+		}
+		return Counts{}, err
+	}
+	return counts, nil
+}

@@ -1,0 +1,98 @@
+package transfer
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"cellserver/internal/store"
+)
+
+const (
+	pageKeys  = 1000 // are asked for, or written, at once
+	batchKeys = 10 * pageKeys
+)
+
+// Load puts what is read into a running server. TATs are absolute: they are not shifted.
+func Load(ctx context.Context, from Reader, to *Server, progress func(Counts)) (counts Counts, err error) {
+	var batch []Entry
+	for err == nil {
+		var e Entry
+		if e, err = from.Read(); err == nil {
+			counts.Seen++
+			batch = append(batch, Entry{store.Key{DB: e.Key.DB, Name: bytes.Clone(e.Key.Name)}, e.TATNs})
+		}
+		if len(batch) == batchKeys || errors.Is(err, io.EOF) {
+			if putErr := to.putAll(ctx, batch, &counts); putErr != nil {
+				return counts, putErr
+			}
+			batch = batch[:0]
+			progress(counts)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return counts, err
+}
+
+// putAll is put for entries of several databases.
+func (s *Server) putAll(ctx context.Context, entries []Entry, counts *Counts) error {
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key.DB, b.Key.DB) })
+	for len(entries) > 0 {
+		db, n := entries[0].Key.DB, 1
+		for n < len(entries) && n < pageKeys && entries[n].Key.DB == db {
+			n++
+		}
+		if err := s.put(ctx, int(db), entries[:n], counts); err != nil {
+			return err
+		}
+		entries = entries[n:]
+	}
+	return nil
+}
+
+// Dump calls visit with the states of a running cellserver's keys. What changes meanwhile may be told of as it was or as it is,
+// and a key may be told of twice.
+func (s *Server) Dump(ctx context.Context, visit func(e Entry) error, progress func(keys, of int64)) error {
+	numbers, of, err := s.databases(ctx)
+	if err != nil {
+		return err
+	}
+	if db, ok := s.NamesDB(); ok {
+		numbers = []int{db}
+	}
+	var told int64
+	for _, db := range numbers {
+		s.use(db)
+		err := s.scan(ctx, "*", 0, pageKeys, func(keys []string, _ uint64) error {
+			values, err := s.values(ctx, keys, false)
+			if err != nil {
+				return err
+			}
+			for i, v := range values {
+				tatNs, ok := v.tatNs()
+				if v.text == "" && v.err == nil { // it has expired meanwhile
+					continue
+				}
+				if !ok {
+					return fmt.Errorf("%s: key %q of database %d is no limiter's; dump is for cellserver, and cellserver import for a Redis with redis-cell", s.name, keys[i], db)
+				}
+				if err := visit(Entry{store.Key{DB: uint16(db), Name: []byte(keys[i])}, tatNs}); err != nil {
+					return err
+				}
+				told++
+			}
+			progress(told, of)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

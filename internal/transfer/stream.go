@@ -1,0 +1,228 @@
+package transfer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+const (
+	streamMagic  = "CELLDUMP"
+	streamFormat = 1 // what this version writes
+
+	blockOfKeys = "KEYS"
+	blockOfEnd  = "END\n"
+
+	headerBytes      = 8 + 4 + 8
+	blockHeaderBytes = 4 + 4
+	sumBytes         = 4
+
+	// blockBytes is how long a block becomes, but for one long key.
+	blockBytes = 64 << 10
+	// maxBlockBytes is longer than a block with the longest key that a server may be told to take.
+	maxBlockBytes = 1<<30 + 1<<20
+)
+
+// StreamWriter writes a stream: a header, blocks, and an end.
+//
+//	"CELLDUMP" | format: u32 | clock: i64 | sum: u32
+//	"KEYS" | length: u32 | that many bytes of records | sum: u32
+//	"END\n" | 8: u32 | number of records: u64 | sum: u32
+//
+// A record is a key's state: database: uvarint | length of the key: uvarint | key | TAT: i64. The numbers are little endian.
+// Times are in Unix nanoseconds; the clock is the time at the source when the dump began. A sum is the CRC32C of all before it
+// but for the sums, so that no block can be missing, twice or elsewhere unnoticed.
+type StreamWriter struct {
+	w     io.Writer
+	block []byte
+	count uint64
+	sum   uint32
+}
+
+// NewStreamWriter writes the header.
+func NewStreamWriter(w io.Writer, clockNs int64) (*StreamWriter, error) {
+	s := &StreamWriter{w: w}
+	le := binary.LittleEndian
+	header := le.AppendUint64(le.AppendUint32([]byte(streamMagic), streamFormat), uint64(clockNs))
+	return s, s.append(header)
+}
+
+// append writes b, and the sum behind it.
+func (s *StreamWriter) append(b []byte) error {
+	s.sum = crc32.Update(s.sum, castagnoli(), b)
+	_, err := s.w.Write(binary.LittleEndian.AppendUint32(b, s.sum))
+	return err
+}
+
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// Write implements Writer.
+func (s *StreamWriter) Write(e Entry) error {
+	if len(s.block) == 0 {
+		s.block = append(append(s.block, blockOfKeys...), 0, 0, 0, 0)
+	}
+	s.block = binary.AppendUvarint(s.block, uint64(e.Key.DB))
+	s.block = append(binary.AppendUvarint(s.block, uint64(len(e.Key.Name))), e.Key.Name...)
+	s.block = binary.LittleEndian.AppendUint64(s.block, uint64(e.TATNs))
+	s.count++
+	if len(s.block) < blockBytes {
+		return nil
+	}
+	return s.flush()
+}
+
+func (s *StreamWriter) flush() error {
+	if len(s.block) == 0 {
+		return nil
+	}
+	b := s.block
+	s.block = b[:0]
+	binary.LittleEndian.PutUint32(b[len(blockOfKeys):], uint32(len(b)-blockHeaderBytes))
+	return s.append(b)
+}
+
+// Close writes the end.
+func (s *StreamWriter) Close() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	le := binary.LittleEndian
+	return s.append(le.AppendUint64(le.AppendUint32([]byte(blockOfEnd), 8), s.count))
+}
+
+// StreamReader reads what a StreamWriter has written.
+type StreamReader struct {
+	ClockNs int64 // of the source when the dump began
+
+	r     *bufio.Reader
+	buf   bytes.Buffer
+	block []byte // what is left of the block's records
+	at    int64  // bytes of the stream that were read
+	count uint64
+	sum   uint32
+}
+
+// NewStreamReader reads the header.
+func NewStreamReader(r io.Reader) (*StreamReader, error) {
+	s := &StreamReader{r: bufio.NewReaderSize(r, blockBytes)}
+	magic, err := s.r.Peek(len(streamMagic))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if string(magic) != streamMagic {
+		return nil, ErrNoDump
+	}
+	if err := s.take(headerBytes); err != nil {
+		return nil, err
+	}
+	header := s.buf.Bytes()
+	format := binary.LittleEndian.Uint32(header[8:])
+	s.ClockNs = int64(binary.LittleEndian.Uint64(header[12:]))
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if format > streamFormat {
+		return nil, fmt.Errorf("%w: format %d", ErrNewer, format)
+	}
+	return s, nil
+}
+
+// take reads n bytes behind those in buf. It takes no more memory than there are bytes.
+func (s *StreamReader) take(n int64) error {
+	got, err := io.CopyN(&s.buf, s.r, n)
+	s.at += got
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: it ends at byte %d, before its end mark", ErrDamaged, s.at)
+	}
+	return err
+}
+
+// check reads the sum of what is in buf, which it empties.
+func (s *StreamReader) check() error {
+	s.sum = crc32.Update(s.sum, castagnoli(), s.buf.Bytes())
+	n := s.buf.Len()
+	if err := s.take(sumBytes); err != nil {
+		return err
+	}
+	if got := binary.LittleEndian.Uint32(s.buf.Bytes()[n:]); got != s.sum {
+		return s.damaged("the checksum before it is wrong")
+	}
+	s.buf.Truncate(n)
+	return nil
+}
+
+func (s *StreamReader) damaged(what string) error {
+	return fmt.Errorf("%w: byte %d: %s", ErrDamaged, s.at, what)
+}
+
+// Read implements Reader.
+func (s *StreamReader) Read() (Entry, error) {
+	for len(s.block) == 0 {
+		if err := s.nextBlock(); err != nil {
+			return Entry{}, err
+		}
+	}
+	e, rest, ok := readRecord(s.block)
+	if !ok {
+		return Entry{}, s.damaged("the block before it has no such records")
+	}
+	s.block = rest
+	s.count++
+	return e, nil
+}
+
+// nextBlock reads a block, or returns io.EOF behind the end.
+func (s *StreamReader) nextBlock() error {
+	s.buf.Reset()
+	if err := s.take(blockHeaderBytes); err != nil {
+		return err
+	}
+	kind, length := string(s.buf.Bytes()[:4]), int64(binary.LittleEndian.Uint32(s.buf.Bytes()[4:]))
+	if kind != blockOfKeys && kind != blockOfEnd || length > maxBlockBytes {
+		return s.damaged("no block begins before it")
+	}
+	if err := s.take(length); err != nil {
+		return err
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	s.block = s.buf.Bytes()[blockHeaderBytes:]
+	if kind == blockOfKeys {
+		return nil
+	}
+	if len(s.block) != 8 || binary.LittleEndian.Uint64(s.block) != s.count {
+		return s.damaged("the end mark before it counts other records than there are")
+	}
+	s.block = nil
+	if _, err := s.r.ReadByte(); err == nil {
+		return s.damaged("something follows the end mark")
+	} else if !errors.Is(err, io.EOF) {
+		return err
+	}
+	return io.EOF
+}
+
+// readRecord returns the record that b begins with, and what is behind it.
+func readRecord(b []byte) (e Entry, rest []byte, ok bool) {
+	db, n := binary.Uvarint(b)
+	if n <= 0 || db >= 1<<16 {
+		return Entry{}, nil, false
+	}
+	b = b[n:]
+	length, n := binary.Uvarint(b)
+	if n <= 0 || length > uint64(len(b)-n) {
+		return Entry{}, nil, false
+	}
+	name, b := b[n:n+int(length)], b[n+int(length):]
+	if len(b) < 8 {
+		return Entry{}, nil, false
+	}
+	e.Key.DB, e.Key.Name = uint16(db), name
+	e.TATNs = int64(binary.LittleEndian.Uint64(b))
+	return e, b[8:], true
+}

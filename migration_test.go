@@ -1,0 +1,94 @@
+package cellserver_test
+
+import (
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// What the timeouts of the examples look like.
+var milliseconds, seconds = regexp.MustCompile(`\b100\b`), regexp.MustCompile(`(timeout(?:=|: ))0\.1\b`)
+
+// TestMigrationExamples: what the clients of docs/MIGRATION.md do when the server allows, limits, does not answer, or is not there.
+func TestMigrationExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("installs a client and starts a Java machine")
+	}
+	binary := build(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // and accepts nobody: the system does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	portOf := func(l net.Listener) server { return server{redisPort: strconv.Itoa(l.Addr().(*net.TCPAddr).Port)} }
+	nobody := portOf(gone)
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, f := range fences(t, "docs/MIGRATION.md") {
+		example, ok := map[string]func(t *testing.T, dir, code string) string{
+			"go": runGoOpen, "python": runPython, "js": runIORedis, "java": runJavaClass, "ruby": runRuby,
+		}[f.language]
+		if !ok {
+			continue
+		}
+		ran++
+		t.Run(f.language, func(t *testing.T) {
+			s, dir := start(t, binary), t.TempDir()
+			patient := seconds.ReplaceAllString(milliseconds.ReplaceAllString(f.text, "30000"), "${1}30") // on a machine that is busy
+			for _, step := range []struct {
+				name, text string
+				at         server
+				want       string
+			}{{"allowed", patient, s, "true"}, {"limited", patient, s, "false"}, {"silent", f.text, portOf(silent), "true"}, {"nobody", f.text, nobody, "true"}} {
+				if got := strings.ToLower(strings.TrimSpace(example(t, dir, step.at.ports(step.text)))); got != step.want {
+					t.Errorf("%s: got %q, want %s", step.name, got, step.want)
+				}
+			}
+		})
+	}
+	if ran != 5 {
+		t.Errorf("ran %d examples, want five languages", ran)
+	}
+}
+
+func runGoOpen(t *testing.T, dir, code string) string {
+	return run(t, "", "go", "run", write(t, dir, "main.go", `package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func main() {
+	ctx := context.Background()
+`+code+`}
+`))
+}
+
+func runIORedis(t *testing.T, dir, code string) string {
+	need(t, "node", "npm")
+	run(t, dir, "npm", "install", "--no-audit", "--no-fund", "--silent", "ioredis@6.0.0")
+	return run(t, dir, "node", write(t, dir, "example.mjs", code))
+}
+
+func runJavaClass(t *testing.T, dir, code string) string {
+	need(t, "java", "javac")
+	return run(t, dir, "java", write(t, dir, "Example.java", "class Example {\n"+code+"}\n"))
+}
+
+func runRuby(t *testing.T, dir, code string) string {
+	need(t, "ruby")
+	return run(t, dir, "ruby", write(t, dir, "example.rb", code))
+}
