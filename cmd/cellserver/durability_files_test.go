@@ -177,6 +177,9 @@ func TestDamagedFiles(t *testing.T) {
 			if code != 1 || !saysWhatToDo(said) {
 				t.Errorf("%d, %q", code, said)
 			}
+			if code, out, errOut := call(t, nil, "check", dir); code != 1 {
+				t.Errorf("check: %d, %q, %q", code, out, errOut)
+			}
 			if got := contents(t, dir); !maps.EqualFunc(got, tt.files, bytes.Equal) {
 				t.Errorf("of %v there are %v", slices.Sorted(maps.Keys(tt.files)), slices.Sorted(maps.Keys(got)))
 			}
@@ -247,7 +250,11 @@ func TestTornTail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := startKeeping(t, write(t, having(files, log, tt.log)))
+			dir := write(t, having(files, log, tt.log))
+			if code, out, errOut := call(t, nil, "check", dir); code != 0 {
+				t.Errorf("check: %d, %q, %q", code, out, errOut)
+			}
+			p := startKeeping(t, dir)
 			keys := []string{savedKey}
 			for i := range loggedEnd {
 				keys = append(keys, fmt.Sprint(loggedKey, i))
@@ -280,6 +287,9 @@ func TestNewerFormat(t *testing.T) {
 			dir := write(t, damaged)
 			if code, said := refusedStart(t, "--data-dir", dir); code != 1 || !strings.Contains(said, "newer") {
 				t.Errorf("%d, %q", code, said)
+			}
+			if code, out, errOut := call(t, nil, "check", dir); code != 1 || !strings.Contains(out+errOut, "newer") {
+				t.Errorf("check: %d, %q, %q", code, out, errOut)
 			}
 			// It is no damage: there is nothing to recover from.
 			if code, said := refusedStart(t, "--data-dir", dir, "--data-recover"); code != 1 || !strings.Contains(said, "newer") {
