@@ -179,6 +179,9 @@ func (c *loopConn) happened(events uint32) {
 
 // happenedWaiting is happened while the session is Waiting and nothing is read.
 func (c *loopConn) happenedWaiting(events uint32) {
+	if c.interest&unix.EPOLLET != 0 && events&toRead != 0 {
+		c.readable, c.toTheEnd = true, c.toTheEnd || events&(unix.EPOLLRDHUP|unix.EPOLLPRI) != 0 // which is not reported again
+	}
 	switch {
 	case events&gone != 0:
 		c.lost()
@@ -352,6 +355,8 @@ func (c *loopConn) edge() uint32 {
 func (c *loopConn) listen() {
 	var interest uint32
 	switch {
+	case c.waiting && c.interest == toRead|unix.EPOLLET && !c.toTheEnd && c.out.Len() == 0:
+		return // what comes meanwhile is reported once, which costs less than two changes
 	case c.takesInput():
 		interest = toRead
 		if c.out.Len() == 0 {
