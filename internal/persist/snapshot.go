@@ -73,6 +73,7 @@ func (r *keeping) replaceLogs() {
 		}
 	}
 	if err := r.log.rotate(); err != nil {
+		r.next.generation++ // a manifest may name the log that was begun
 		r.fail(err)
 		return
 	}
