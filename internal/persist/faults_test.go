@@ -35,14 +35,15 @@ type remains struct {
 	trace []string
 }
 
+// crashOps is how many operations crashes come at, behind those that fail.
+const crashOps = 20
+
 func (f *faults) before(op disktest.Op, name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ops++
-	if f.ops >= f.from {
-		for range 2 {
-			f.remain = append(f.remain, remains{f.dir.Crash(f.rng), f.had.clone(), slices.Clone(f.trace)})
-		}
+	if f.ops >= f.from && f.ops < f.from+f.n+crashOps {
+		f.remain = append(f.remain, remains{f.dir.Crash(f.rng), f.had.clone(), slices.Clone(f.trace)})
 	}
 	what := fmt.Sprint(op, " ", name)
 	if f.ops >= f.first && f.ops < f.first+f.n {

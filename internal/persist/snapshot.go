@@ -29,7 +29,11 @@ type snapshotEnd struct {
 
 // beginGeneration begins a log, and then a snapshot, which do not depend on what was written before.
 func (r *keeping) beginGeneration() {
-	r.removeLeft()
+	err := r.removeLeft()
+	if err != nil {
+		r.fail(err)
+		return
+	}
 	g, err := beginAnew(r.config.Dir, r.next)
 	r.next.generation++
 	if err != nil {
@@ -41,15 +45,19 @@ func (r *keeping) beginGeneration() {
 	r.beginSnapshot(true)
 }
 
-// removeLeft makes room where generations have failed. What the directory has for a manifest is not known then.
-func (r *keeping) removeLeft() {
+// removeLeft makes room where generations have failed. What the directory has for a manifest is not known then. Where there has
+// been none, it gets one that names nothing: what is begun next would look as if its manifest were lost.
+func (r *keeping) removeLeft() error {
 	there, err := readManifest(r.config.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return
+	none := errors.Is(err, fs.ErrNotExist)
+	if r.aside || err != nil && !none {
+		return nil
 	}
-	if !r.aside {
-		_ = tidy(r.config.Dir, r.config.Dir.Remove, &there, &r.stands) // what can be written is seen next
+	_ = tidy(r.config.Dir, r.config.Dir.Remove, &there, &r.stands) // what can be written is seen next
+	if none && len(r.stands.logs) == 0 {
+		return (&manifest{}).write(r.config.Dir)
 	}
+	return nil
 }
 
 // wantsSnapshot reports whether one should replace the logs, or is asked for.
