@@ -40,8 +40,9 @@ type keeping struct {
 	markedNs int64 // when the last frame was
 	retryNs  int64 // when a new generation may be tried
 	backoff  time.Duration
-	saveNs   int64 // when a snapshot may be tried, after one has failed
-	saidNs   int64 // when the fault was logged
+	saveNs   int64  // when a snapshot may be tried, after one has failed
+	failed   uint64 // that snapshot's number
+	saidNs   int64  // when the fault was logged
 }
 
 // keep keeps what changes until ctx ends.

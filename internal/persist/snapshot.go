@@ -80,12 +80,14 @@ func (r *keeping) replaceLogs() {
 			return
 		}
 	}
-	if err := r.log.rotate(); err != nil {
-		r.next.generation++ // a manifest may name the log that was begun
-		r.fail(err)
-		return
+	if r.log.number() != r.failed { // or there would be one log more for each attempt
+		if err := r.log.rotate(); err != nil {
+			r.next.generation++ // a manifest may name the log that was begun
+			r.fail(err)
+			return
+		}
+		r.standing()
 	}
-	r.standing()
 	r.beginSnapshot(false)
 }
 
@@ -138,7 +140,7 @@ func (r *keeping) endSnapshot(end snapshotEnd) {
 		r.fail(err)
 	default:
 		_ = removeIfThere(r.config.Dir, snapshotName(s.number)) // it takes room, and nothing names it
-		r.saveNs = r.config.Now() + int64(saveRetry)
+		r.saveNs, r.failed = r.config.Now()+int64(saveRetry), s.number
 	}
 	nowNs := r.config.Now()
 	r.update(func(st *Status) {
