@@ -211,7 +211,7 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 				continue
 			}
 			b, slot := c.sh.find(c.ref, &c.Key)
-			c.sh.setLocked(c.ref, &c.Key, b, slot, nowNs, c.TATNs)
+			c.sh.forceLocked(c.ref, &c.Key, b, slot, nowNs, c.TATNs) // it was there before
 		}
 		s.unlockPart(part, parts)
 	}
