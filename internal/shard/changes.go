@@ -90,8 +90,8 @@ func (t *table) noteGoneAt(b *bucket, slot int) {
 	}
 }
 
-// noteExpired notes that an expired key is gone, if it has expired sooner than was told.
-func (t *table) noteExpired(b *bucket, slot int) {
+// noteLowered notes that a key is gone which has expired or is evicted, if its TAT is before the one that was told.
+func (t *table) noteLowered(b *bucket, slot int) {
 	if t.isMarked(b, slot, markLowered) {
 		t.noteGoneAt(b, slot)
 	}
