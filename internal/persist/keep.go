@@ -40,8 +40,9 @@ type keeping struct {
 	markedNs int64 // when the last frame was
 	retryNs  int64 // when a new generation may be tried
 	backoff  time.Duration
-	saveNs   int64 // when a snapshot may be tried, after one has failed
-	saidNs   int64 // when the fault was logged
+	saveNs   int64  // when a snapshot may be tried, after one has failed
+	failed   uint64 // that snapshot's number
+	saidNs   int64  // when the fault was logged
 }
 
 // keep keeps what changes until ctx ends.
@@ -273,6 +274,21 @@ func (r *keeping) finish() error {
 		r.snapshot.cancel()
 		r.endSnapshot(<-r.snapshot.ended)
 	}
+	waiting := r.takeWaiting() // who asks from now on may ask for what changes behind the last round
+	if r.lastRound(); !r.sound && r.Status().Fault == nil {
+		r.lastRound() // more keys were gone than were noted
+	}
+	if !r.sound {
+		return fmt.Errorf("persist: the latest changes are not on the disk: %w", cmp.Or(r.Status().Fault, ErrEnded))
+	}
+	for _, done := range waiting {
+		done()
+	}
+	return r.log.w.file.Close()
+}
+
+// lastRound is a round in which whatever it takes is waited for.
+func (r *keeping) lastRound() {
 	if !r.sound && r.snapshot == nil {
 		r.beginGeneration()
 	}
@@ -284,12 +300,4 @@ func (r *keeping) finish() error {
 		r.markedNs = 0
 		r.write(r.config.Now(), true)
 	}
-	if !r.sound {
-		return fmt.Errorf("persist: the latest changes are not on the disk: %w", cmp.Or(r.Status().Fault, ErrEnded))
-	}
-	waiting := r.takeWaiting()
-	for _, done := range waiting {
-		done()
-	}
-	return r.log.w.file.Close()
 }

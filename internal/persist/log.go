@@ -20,6 +20,11 @@ type log struct {
 // begin goes on with a new log, behind those of the manifest.
 func begin(dir disk.Dir, l loaded) (*log, error) {
 	g := &log{dir: dir, manifest: l.manifest}
+	if n := len(l.manifest.logs); n > 0 { // or a crash could take what was read of it
+		if err := dir.SyncFile(logName(l.manifest.logs[n-1].number)); err != nil {
+			return nil, err
+		}
+	}
 	if err := g.open(l.next); err != nil {
 		return nil, err
 	}

@@ -29,7 +29,11 @@ type snapshotEnd struct {
 
 // beginGeneration begins a log, and then a snapshot, which do not depend on what was written before.
 func (r *keeping) beginGeneration() {
-	r.removeLeft()
+	err := r.removeLeft()
+	if err != nil {
+		r.fail(err)
+		return
+	}
 	g, err := beginAnew(r.config.Dir, r.next)
 	r.next.generation++
 	if err != nil {
@@ -41,15 +45,19 @@ func (r *keeping) beginGeneration() {
 	r.beginSnapshot(true)
 }
 
-// removeLeft makes room where generations have failed. What the directory has for a manifest is not known then.
-func (r *keeping) removeLeft() {
+// removeLeft makes room where generations have failed. What the directory has for a manifest is not known then. Where there has
+// been none, it gets one that names nothing: what is begun next would look as if its manifest were lost.
+func (r *keeping) removeLeft() error {
 	there, err := readManifest(r.config.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return
+	none := errors.Is(err, fs.ErrNotExist)
+	if r.aside || err != nil && !none {
+		return nil
 	}
-	if !r.aside {
-		_ = tidy(r.config.Dir, r.config.Dir.Remove, &there, &r.stands) // what can be written is seen next
+	_ = tidy(r.config.Dir, r.config.Dir.Remove, &there, &r.stands) // what can be written is seen next
+	if none && len(r.stands.logs) == 0 {
+		return (&manifest{}).write(r.config.Dir)
 	}
+	return nil
 }
 
 // wantsSnapshot reports whether one should replace the logs, or is asked for.
@@ -72,11 +80,14 @@ func (r *keeping) replaceLogs() {
 			return
 		}
 	}
-	if err := r.log.rotate(); err != nil {
-		r.fail(err)
-		return
+	if r.log.number() != r.failed { // or there would be one log more for each attempt
+		if err := r.log.rotate(); err != nil {
+			r.next.generation++ // a manifest may name the log that was begun
+			r.fail(err)
+			return
+		}
+		r.standing()
 	}
-	r.standing()
 	r.beginSnapshot(false)
 }
 
@@ -129,7 +140,7 @@ func (r *keeping) endSnapshot(end snapshotEnd) {
 		r.fail(err)
 	default:
 		_ = removeIfThere(r.config.Dir, snapshotName(s.number)) // it takes room, and nothing names it
-		r.saveNs = r.config.Now() + int64(saveRetry)
+		r.saveNs, r.failed = r.config.Now()+int64(saveRetry), s.number
 	}
 	nowNs := r.config.Now()
 	r.update(func(st *Status) {

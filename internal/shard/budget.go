@@ -100,7 +100,7 @@ func (sh *shard) removeExpiredLocked(t *table, seg *segment, nowNs int64) (remov
 		if b.tatNs(slot) > nowNs {
 			return false
 		}
-		t.noteExpired(b, slot)
+		t.noteLowered(b, slot)
 		return true
 	})
 	sh.expired += uint64(removed)

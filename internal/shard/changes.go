@@ -90,8 +90,8 @@ func (t *table) noteGoneAt(b *bucket, slot int) {
 	}
 }
 
-// noteExpired notes that an expired key is gone, if it has expired sooner than was told.
-func (t *table) noteExpired(b *bucket, slot int) {
+// noteLowered notes that a key is gone which has expired or is evicted, if its TAT is before the one that was told.
+func (t *table) noteLowered(b *bucket, slot int) {
 	if t.isMarked(b, slot, markLowered) {
 		t.noteGoneAt(b, slot)
 	}
@@ -211,7 +211,7 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 				continue
 			}
 			b, slot := c.sh.find(c.ref, &c.Key)
-			c.sh.setLocked(c.ref, &c.Key, b, slot, nowNs, c.TATNs)
+			c.sh.forceLocked(c.ref, &c.Key, b, slot, nowNs, c.TATNs) // it was there before
 		}
 		s.unlockPart(part, parts)
 	}

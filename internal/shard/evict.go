@@ -95,9 +95,9 @@ func (sh *shard) evictLocked(t *table, seg *segment, b *bucket, slot int, nowNs 
 	if sh.watched != nil {
 		sh.watched.lost(t.hashAt(b, slot))
 	}
+	t.noteLowered(b, slot)
 	if b.tatNs(slot) <= nowNs {
 		sh.expired++
-		t.noteExpired(b, slot)
 	} else {
 		sh.evicted++
 	}

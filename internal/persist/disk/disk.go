@@ -20,6 +20,8 @@ type Dir interface {
 	// Rename gives a file another name, in place of what has that name.
 	Rename(from, to string) error
 	Remove(name string) error
+	// SyncFile does File.Sync for what an earlier process has written, and maybe had no time to sync.
+	SyncFile(name string) error
 	// List returns the names of all files.
 	List() (names []string, err error)
 	SyncDir() error
@@ -122,6 +124,15 @@ func (d *OS) Rename(from, to string) error { return os.Rename(d.at(from), d.at(t
 
 // Remove implements Dir.
 func (d *OS) Remove(name string) error { return os.Remove(d.at(name)) }
+
+// SyncFile implements Dir.
+func (d *OS) SyncFile(name string) error {
+	f, err := os.Open(d.at(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncData(f), f.Close())
+}
 
 // List implements Dir.
 func (d *OS) List() (names []string, err error) {

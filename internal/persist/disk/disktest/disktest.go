@@ -163,6 +163,21 @@ func (d *Dir) List() ([]string, error) {
 	return slices.Sorted(maps.Keys(d.names)), nil
 }
 
+// SyncFile implements disk.Dir.
+func (d *Dir) SyncFile(name string) error {
+	if err := d.before(Sync, name); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.names[name]
+	if c == nil {
+		return fmt.Errorf("sync %s: %w", name, fs.ErrNotExist)
+	}
+	c.synced = len(c.bytes)
+	return nil
+}
+
 // SyncDir implements disk.Dir.
 func (d *Dir) SyncDir() error {
 	if err := d.before(SyncDir, ""); err != nil {

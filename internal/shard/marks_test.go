@@ -1,0 +1,164 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"cellserver/internal/store"
+)
+
+// checkListed fails if an entry has a mark and its segment is not listed, or a segment is listed twice.
+func checkListed(t *testing.T, s *Store) (marked int) {
+	t.Helper()
+	for i := range s.shards {
+		sh := &s.shards[i]
+		for _, tb := range sh.tables() {
+			listed := map[*segment]bool{}
+			for _, seg := range tb.changes.segments {
+				if listed[seg] || !seg.listed {
+					t.Fatalf("shard %d: a segment is listed twice, or does not know of it", i)
+				}
+				listed[seg] = true
+			}
+			for _, seg := range tb.directory {
+				if seg.listed != listed[seg] {
+					t.Fatalf("shard %d: a segment is listed: %t, and knows: %t", i, listed[seg], seg.listed)
+				}
+				tb.each(seg, func(b *bucket, slot int) {
+					if tb.isMarked(b, slot, markMask) {
+						if marked++; !listed[seg] {
+							t.Fatalf("shard %d: a marked entry is not listed", i)
+						}
+					}
+				})
+			}
+		}
+	}
+	return marked
+}
+
+// TestMarkedIsListed: whatever is done to segments, one with a marked entry is listed, and who follows the changes has no
+// live key in another state, though it may have some that were evicted.
+func TestMarkedIsListed(t *testing.T) {
+	for seed := range uint64(6) {
+		s, r, l := newStore(1), replica{}, limit(t, 10, 1, 5)
+		s.Track(func() {})
+		rng := rand.New(rand.NewPCG(9, seed))
+		n := 1500
+		k := func() store.Key {
+			i := rng.IntN(n)
+			return key(uint16(i%3), fmt.Sprintf("%0*d", []int{5, 12, 20, 60, 200, 5000}[i%6], i))
+		}
+		now, sweeper, seen := t0, NewSweeper(s), 0
+		for i := range 40_000 {
+			now += rng.Int64N(sec / 300)
+			switch op := rng.IntN(1000); {
+			case op < 500:
+				one(s, now, k(), l, 1+rng.Int64N(4))
+			case op < 600:
+				one(s, now, k(), l, -1-rng.Int64N(3))
+			case op < 650:
+				remove(s, now, k())
+			case op < 700:
+				tx := s.Begin(now, []store.Key{k(), k(), k()})
+				if rng.IntN(2) == 0 {
+					tx.Release()
+				}
+				for _, st := range tx.(interface{ keys() []store.Key }).keys() {
+					_, _, _ = tx.SetIf(now, st, now+rng.Int64N(20*sec), store.Always) // or it has no room
+				}
+				tx.Commit()
+			case op < 720:
+				x := s.BeginAll(now)
+				for range 5 {
+					_, _, _ = x.SetIf(now, k(), now+rng.Int64N(20*sec), store.Always)
+				}
+				x.End()
+			case op < 960:
+				sweeper.Step(now)
+			case op < 970:
+				s.SetMaxBytes([]int64{0, 1 << 15, 1 << 17}[rng.IntN(3)], []store.Policy{store.VolatileTTL, store.NoEviction}[rng.IntN(2)])
+			case op < 971:
+				s.Flush(context.Background(), uint16(rng.IntN(3)))
+			case op < 972:
+				s.FlushAll()
+			case op < 974:
+				n = 50 + rng.IntN(6000)
+				now += 3 * sec
+			}
+			if i%10 == 0 {
+				seen = max(seen, checkListed(t, s))
+			}
+			if i%500 == 0 {
+				r.checkLive(t, s, now)
+			}
+		}
+		if seen == 0 {
+			t.Error("nothing was marked")
+		}
+	}
+}
+
+func (t *tx) keys() (keys []store.Key) {
+	for i := range t.states {
+		keys = append(keys, t.states[i].key)
+	}
+	return keys
+}
+
+func (r replica) checkLive(t *testing.T, s *Store, nowNs int64) {
+	t.Helper()
+	anew := !r.follow(s, nowNs)
+	for db := range uint16(3) {
+		for cursor, more := uint64(0), true; more; more = cursor != 0 {
+			cursor = s.Scan(nowNs, db, cursor, 1000, func(k store.Key, tatNs int64) {
+				if anew {
+					r[idOf(k)] = tatNs
+				}
+				if r[idOf(k)] != tatNs {
+					t.Fatalf("%.30q in %d has TAT %d, and %d was told", k.Name, k.DB, tatNs, r[idOf(k)])
+				}
+			})
+		}
+	}
+}
+
+// TestEvictedSooner: a key whose TAT goes back, and that is evicted before anybody asks, does not come back as it was before.
+func TestEvictedSooner(t *testing.T) {
+	s, r, l := newStore(1), replica{}, limit(t, 100, 1, 1)
+	s.Track(func() {})
+	k := key(0, "short")
+	one(s, t0, k, l, 90)
+	r.follow(s, t0)
+	one(s, t0, k, l, -80)
+	s.SetMaxBytes(1, store.VolatileTTL)
+	for i := range 1000 {
+		put(t, s, t0, key(0, fmt.Sprint(i)), 60)
+	}
+	r.follow(s, t0)
+	if tatNs := r[idOf(k)]; tatNs > t0+10*sec {
+		t.Errorf("it is told to live for %d s", (tatNs-t0)/sec)
+	}
+}
+
+// TestListedWhileNobodyAsks: while the disk fails for long, what is listed does not grow with each split.
+func TestListedWhileNobodyAsks(t *testing.T) {
+	s := newStore(1)
+	s.Track(func() {})
+	now, sweeper := t0, NewSweeper(s)
+	for range 20 {
+		for i := range 5000 {
+			put(t, s, now, key(0, fmt.Sprint(i)), 10)
+		}
+		put(t, s, now, key(0, "stays"), 1000)
+		now += 20 * sec
+		for range 2000 {
+			sweeper.Step(now)
+		}
+	}
+	if n, made := len(s.shards[0].inline.changes.segments), s.shards[0].inline.made; n > 200 {
+		t.Errorf("%d segments are listed, and there are %d", n, made)
+	}
+}
