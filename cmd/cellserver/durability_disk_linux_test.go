@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -75,6 +77,9 @@ func manyKeys(prefix string) (keys []string) {
 
 func limitFileSize(t *testing.T, p *process, bytes uint64) {
 	t.Helper()
+	if p == nil {
+		return // its limit ended with it
+	}
 	var limit unix.Rlimit
 	if err := unix.Prlimit(p.Cmd.Process.Pid, unix.RLIMIT_FSIZE, nil, &limit); err != nil {
 		t.Fatal(err)
@@ -179,6 +184,79 @@ func TestBadDiskWithoutInterval(t *testing.T) {
 			units(t, p, 0, "during")
 		})
 	}
+}
+
+// TestKillsOnBadDisk: whatever the disk takes and does not take until a kill, what was confirmed is kept, and what was refused
+// is not done.
+func TestKillsOnBadDisk(t *testing.T) {
+	t.Parallel()
+	for name, disk := range badDisks() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk := disk(t)
+			chargers := make([]charger, 8)
+			for round := range 4 {
+				p := startKeeping(t, disk.dir, "--fsync-interval", "0")
+				var all sync.WaitGroup
+				for i := range chargers {
+					c := &chargers[i]
+					c.key = fmt.Sprintf("key:%0500d", i)
+					c.check(t, p)
+					all.Go(func() { c.run(t, p) })
+				}
+				for range 4 {
+					time.Sleep(rand.N(150 * time.Millisecond))
+					disk.fail(t, p)
+					time.Sleep(rand.N(150 * time.Millisecond))
+					disk.end(t, p)
+				}
+				if round%2 == 0 {
+					disk.fail(t, p)
+				}
+				time.Sleep(rand.N(150 * time.Millisecond))
+				p.Stop(t, syscall.SIGKILL)
+				all.Wait()
+				if round%2 == 0 {
+					disk.end(t, nil)
+				}
+			}
+			p := startKeeping(t, disk.dir)
+			for i := range chargers {
+				chargers[i].check(t, p)
+			}
+		})
+	}
+}
+
+// charger charges one unit after the other to a key of its own.
+type charger struct {
+	key               string
+	confirmed, unsure int64
+}
+
+// run charges until the server ends.
+func (c *charger) run(t *testing.T, p *process) {
+	for {
+		switch err := killtest.Charge(t.Context(), p.addr, c.key); {
+		case err == nil:
+			c.confirmed++
+		case strings.HasPrefix(err.Error(), "MISCONF "):
+			// and not done
+		default:
+			c.unsure = 1
+			return
+		}
+	}
+}
+
+func (c *charger) check(t *testing.T, p *process) {
+	t.Helper()
+	got, err := killtest.Charged(t.Context(), p.addr, c.key)
+	if err != nil || got[0] < c.confirmed || got[0] > c.confirmed+c.unsure {
+		t.Errorf("%d units, of %d confirmed and %d unsure: %v", got, c.confirmed, c.unsure, err)
+		return
+	}
+	c.confirmed, c.unsure = got[0], 0
 }
 
 // TestStartOnFullDisk: with an interval a server starts, and keeps all once there is space.

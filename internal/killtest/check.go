@@ -13,7 +13,10 @@ const looks = 500
 
 // check looks at all keys, and takes what they are for what they were.
 func (c *client) check(ctx context.Context, addr string) (Found, error) {
-	rdb, hangUp := dial(addr, c.number)
+	rdb, hangUp, err := dial(ctx, addr, c.number)
+	if err != nil {
+		return Found{}, err
+	}
 	defer hangUp()
 	got := make([]int64, 0, len(c.keys))
 	for some := range slices.Chunk(c.keys, looks) {
@@ -34,30 +37,40 @@ func (c *client) check(ctx context.Context, addr string) (Found, error) {
 
 // Charge charges one unit to each of some keys of database 0.
 func Charge(ctx context.Context, addr string, keys ...string) error {
-	rdb, hangUp := dial(addr, 0)
+	rdb, hangUp, err := dial(ctx, addr, 0)
+	if err != nil {
+		return err
+	}
 	defer hangUp()
 	p := rdb.Pipeline()
 	for _, key := range keys {
 		p.Do(ctx, "CL.THROTTLE", key, maxBurst, 1, periodSec, 1)
 	}
-	_, err := p.Exec(ctx)
+	_, err = p.Exec(ctx)
 	return err
 }
 
 // Charged returns how many units are charged to keys of database 0.
 func Charged(ctx context.Context, addr string, keys ...string) ([]int64, error) {
-	rdb, hangUp := dial(addr, 0)
+	rdb, hangUp, err := dial(ctx, addr, 0)
+	if err != nil {
+		return nil, err
+	}
 	defer hangUp()
 	return charged(ctx, rdb, keys)
 }
 
 // Sync returns when all that the server has answered is to be kept.
 func Sync(ctx context.Context, addr string) error {
-	rdb, hangUp := dial(addr, 0)
+	rdb, hangUp, err := dial(ctx, addr, 0)
+	if err != nil {
+		return err
+	}
 	defer hangUp()
 	return waitAOF(ctx, rdb)
 }
 
+// charged is Charged of the connection's database.
 func charged(ctx context.Context, rdb *redis.Conn, keys []string) ([]int64, error) {
 	p := rdb.Pipeline()
 	replies := make([]*redis.Cmd, len(keys))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,8 +21,9 @@ const (
 	periodSec = 10_000
 )
 
-// ioTimeout is how long a server may stop to answer.
-const ioTimeout = time.Minute
+// ioTimeout is how long a server may stop to answer, and more than any test stops one for. Of a client that has gone a server
+// does not execute what waits for a turn, such as a script, but what was sent behind it: then its steps are not what it did.
+const ioTimeout = 5 * time.Minute
 
 // client calls on its own database, so that it knows what each of its calls does.
 type client struct {
@@ -57,13 +59,18 @@ func newClient(number int, config Config) *client {
 }
 
 // dial returns a connection, which is not made again when it ends.
-func dial(addr string, db int) (rdb *redis.Conn, hangUp func()) {
+func dial(ctx context.Context, addr string, db int) (rdb *redis.Conn, hangUp func(), err error) {
+	nc, err := (&net.Dialer{Timeout: ioTimeout}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, nil, err
+	}
 	client := redis.NewClient(&redis.Options{
-		Addr: addr, DB: db, PoolSize: 1, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
-		DialTimeout: ioTimeout, ReadTimeout: ioTimeout, WriteTimeout: ioTimeout, PoolTimeout: ioTimeout,
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return nc, nil },
+		DB:     db, PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true,
+		ReadTimeout: ioTimeout, WriteTimeout: ioTimeout, PoolTimeout: ioTimeout,
 	})
 	rdb = client.Conn()
-	return rdb, func() { _ = errors.Join(rdb.Close(), client.Close()) }
+	return rdb, func() { _ = errors.Join(rdb.Close(), client.Close(), nc.Close()) }, nil
 }
 
 // isRefusal reports whether an error is a server's reply, or is about it.
@@ -77,7 +84,10 @@ var errUnexpected = errors.New("unexpected reply")
 
 // call calls until the connection ends or it is to pause.
 func (c *client) call(ctx context.Context, addr string) error {
-	rdb, hangUp := dial(addr, c.number)
+	rdb, hangUp, err := dial(ctx, addr, c.number)
+	if err != nil {
+		return fmt.Errorf("client %d: %w", c.number, err)
+	}
 	defer hangUp()
 	for !c.pausing.Load() {
 		if err := c.once(context.WithoutCancel(ctx), rdb); err != nil {

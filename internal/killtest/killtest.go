@@ -144,14 +144,17 @@ const waitAtMost = 30 * time.Second
 
 // confirm learns by WAITAOF what is kept.
 func (l *Load) confirm(ctx context.Context, addr string) error {
-	rdb, hangUp := dial(addr, 0)
+	rdb, hangUp, err := dial(ctx, addr, 0)
+	if err != nil {
+		return err
+	}
 	defer hangUp()
 	for ctx.Err() == nil {
 		replied := make([]int64, len(l.clients))
 		for i, c := range l.clients {
 			replied[i] = c.replied.Load()
 		}
-		err := waitAOF(ctx, rdb)
+		err = waitAOF(ctx, rdb)
 		if ctx.Err() != nil {
 			return nil
 		}
