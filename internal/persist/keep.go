@@ -33,7 +33,7 @@ type keeping struct {
 	sound    bool
 	stands   manifest  // the last that was written without an error
 	next     frame     // what a log begins with that is begun now: its number and sequence have never been used
-	aside    bool      // the files that the manifest does not name any more are to be set aside
+	damaged  []string  // the files that there were, if any was damaged: they are set aside instead of removed
 	snapshot *snapshot // that is being written; nil without one
 
 	unsynced bool  // something was written
@@ -47,7 +47,7 @@ type keeping struct {
 
 // keep keeps what changes until ctx ends.
 func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
-	r := &keeping{Keeper: k, stands: l.manifest, next: l.next, aside: len(l.damage) > 0, backoff: leastRetry}
+	r := &keeping{Keeper: k, stands: l.manifest, next: l.next, damaged: l.damaged, backoff: leastRetry}
 	if k.config.Loaded != nil {
 		offsetNs := k.config.Loaded(l.next.clockNs)
 		k.update(func(st *Status) { st.ClockOffsetNs, st.LoadBeganNs = offsetNs, st.LoadBeganNs+offsetNs })
@@ -113,7 +113,7 @@ func (r *keeping) lacksCompany() bool {
 
 // begin goes on behind what was loaded.
 func (r *keeping) begin(l loaded) {
-	if r.aside {
+	if len(r.damaged) > 0 {
 		r.leave()
 		return
 	}

@@ -15,8 +15,9 @@ import (
 // loaded is what a directory says, and where its log goes on.
 type loaded struct {
 	manifest manifest
-	next     frame   // of a new log: its number, its first sequence, and the latest time that was seen
-	damage   []error // that was passed over; none unless that was asked for
+	next     frame    // of a new log: its number, its first sequence, and the latest time that was seen
+	damage   []error  // that was passed over; none unless that was asked for
+	damaged  []string // then all files that there are
 }
 
 // loader reads a directory.
@@ -77,6 +78,7 @@ func (l *loader) readAll() error {
 	if err != nil {
 		return err
 	}
+	l.damaged = names
 	type file struct {
 		name, kind string
 		entry      fileEntry

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -49,12 +50,17 @@ func (r *keeping) beginGeneration() {
 // been none, it gets one that names nothing: what is begun next would look as if its manifest were lost.
 func (r *keeping) removeLeft() error {
 	there, err := readManifest(r.config.Dir)
-	none := errors.Is(err, fs.ErrNotExist)
-	if r.aside || err != nil && !none {
+	none, damaged := errors.Is(err, fs.ErrNotExist), len(r.damaged) > 0
+	if err != nil && !none && !damaged {
 		return nil
 	}
-	_ = tidy(r.config.Dir, r.config.Dir.Remove, &there, &r.stands) // what can be written is seen next
-	if none && len(r.stands.logs) == 0 {
+	_ = tidy(r.config.Dir, func(name string) error { // what can be written is seen next
+		if slices.Contains(r.damaged, name) {
+			return nil
+		}
+		return r.config.Dir.Remove(name)
+	}, &there, &r.stands)
+	if none && !damaged && len(r.stands.logs) == 0 {
 		return (&manifest{}).write(r.config.Dir)
 	}
 	return nil
@@ -165,7 +171,7 @@ func (r *keeping) adopt(s *snapshot, bytes int64) error {
 			return ErrEnded
 		}
 	}
-	if r.aside {
+	if len(r.damaged) > 0 {
 		_ = r.setAside(manifestName) // if there is one, it may be what is damaged, and tells of the others
 	}
 	if err := r.log.replaceBy(s.number, bytes); err != nil {
@@ -174,11 +180,14 @@ func (r *keeping) adopt(s *snapshot, bytes int64) error {
 	}
 	r.standing()
 	r.sound, r.saveNs = true, 0
-	remove := r.config.Dir.Remove
-	if r.aside {
-		remove, r.aside = r.setAside, false
-	}
-	if err := r.log.tidy(remove); err != nil {
+	err := r.log.tidy(func(name string) error {
+		if slices.Contains(r.damaged, name) {
+			return r.setAside(name)
+		}
+		return r.config.Dir.Remove(name)
+	})
+	r.damaged = nil
+	if err != nil {
 		r.config.Log.Warn("cannot remove files that are not needed any more from the data directory", "error", err)
 	}
 	r.mended()

@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 
 	"cellserver/internal/store"
 )
@@ -12,6 +13,8 @@ import (
 const (
 	// goneBytes is how much a table remembers of the keys that are gone.
 	goneBytes = 64 << 10
+	// leastListed is how many segments are listed before it is looked for empty ones.
+	leastListed = 64
 	// gatherBytes is about how much is copied under a lock at a time.
 	gatherBytes = 32 << 10
 )
@@ -55,10 +58,17 @@ func (t *table) isMarked(b *bucket, slot int, marks uint64) bool {
 }
 
 func (t *table) list(seg *segment) {
-	if !seg.listed {
-		seg.listed = true
-		t.changes.segments = append(t.changes.segments, seg)
+	if seg.listed {
+		return
 	}
+	if list := &t.changes.segments; len(*list) >= 2*max(t.made, leastListed) { // those that were merged into others stay where nobody asks
+		*list = slices.DeleteFunc(*list, func(seg *segment) bool {
+			seg.listed = seg.used > 0
+			return !seg.listed
+		})
+	}
+	seg.listed = true
+	t.changes.segments = append(t.changes.segments, seg)
 }
 
 // changeTAT is setTAT for the entry of a hash, of which the change is noted.
