@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 
 	"cellserver/internal/store"
 )
@@ -14,6 +15,9 @@ const (
 	goneBytes = 64 << 10
 	// gatherBytes is about how much is copied under a lock at a time.
 	gatherBytes = 32 << 10
+	// leastListed is how many segments are listed, and twice as many as there are, before those are left out that were
+	// merged into others: while a disk fails, nobody gathers.
+	leastListed = 64
 )
 
 // marks are an entry's two, as they stand in a slot's bits: that it has changed, and that its TAT went back, which is so rare
@@ -55,10 +59,17 @@ func (t *table) isMarked(b *bucket, slot int, marks uint64) bool {
 }
 
 func (t *table) list(seg *segment) {
-	if !seg.listed {
-		seg.listed = true
-		t.changes.segments = append(t.changes.segments, seg)
+	if seg.listed {
+		return
 	}
+	if len(t.changes.segments) >= 2*t.made+leastListed {
+		t.changes.segments = slices.DeleteFunc(t.changes.segments, func(empty *segment) bool {
+			empty.listed = empty.used > 0
+			return !empty.listed
+		})
+	}
+	seg.listed = true
+	t.changes.segments = append(t.changes.segments, seg)
 }
 
 // changeTAT is setTAT for the entry of a hash, of which the change is noted.
