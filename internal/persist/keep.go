@@ -33,6 +33,7 @@ type keeping struct {
 	sound    bool
 	stands   manifest  // the last that was written without an error
 	next     frame     // what a log begins with that is begun now: its number and sequence have never been used
+	first    uint64    // number that was not used before the start
 	aside    bool      // the files that the manifest does not name any more are to be set aside
 	snapshot *snapshot // that is being written; nil without one
 
@@ -47,7 +48,7 @@ type keeping struct {
 
 // keep keeps what changes until ctx ends.
 func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
-	r := &keeping{Keeper: k, stands: l.manifest, next: l.next, aside: len(l.damage) > 0, backoff: leastRetry}
+	r := &keeping{Keeper: k, stands: l.manifest, next: l.next, first: l.next.generation, aside: len(l.damage) > 0, backoff: leastRetry}
 	if k.config.Loaded != nil {
 		offsetNs := k.config.Loaded(l.next.clockNs)
 		k.update(func(st *Status) { st.ClockOffsetNs, st.LoadBeganNs = offsetNs, st.LoadBeganNs+offsetNs })

@@ -50,12 +50,26 @@ func (r *keeping) beginGeneration() {
 func (r *keeping) removeLeft() error {
 	there, err := readManifest(r.config.Dir)
 	none := errors.Is(err, fs.ErrNotExist)
-	if r.aside || err != nil && !none {
+	if !r.aside && err != nil && !none {
 		return nil
 	}
-	_ = tidy(r.config.Dir, r.config.Dir.Remove, &there, &r.stands) // what can be written is seen next
-	if none && len(r.stands.logs) == 0 {
+	remove := r.config.Dir.Remove
+	if r.aside {
+		remove = r.removeBegun
+	}
+	_ = tidy(r.config.Dir, remove, &there, &r.stands) // what can be written is seen next
+	if none && len(r.stands.logs) == 0 && !r.aside {
 		return (&manifest{}).write(r.config.Dir)
+	}
+	return nil
+}
+
+// removeBegun removes a file if it is of a generation that was begun since the start.
+func (r *keeping) removeBegun(name string) error {
+	for number := r.first; number < r.next.generation; number++ {
+		if name == logName(number) || name == snapshotName(number) {
+			return r.config.Dir.Remove(name)
+		}
 	}
 	return nil
 }
