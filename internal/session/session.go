@@ -121,7 +121,7 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 	s.status = peer.NeedInput
 	s.borrow()
 	defer s.endFeed()
-	if s.unsynced != nil && !s.release() {
+	if s.unsynced != nil && !s.release(len(in) > 0) {
 		return 0, s.w.Buf, s.status
 	}
 	if s.pending != nil && !s.resume() {
