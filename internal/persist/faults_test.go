@@ -43,7 +43,9 @@ func (f *faults) before(op disktest.Op, name string) error {
 	defer f.mu.Unlock()
 	f.ops++
 	if f.ops >= f.from && f.ops < f.from+f.n+crashOps {
-		f.remain = append(f.remain, remains{f.dir.Crash(f.rng), f.had.clone(), slices.Clone(f.trace)})
+		for range 3 {
+			f.remain = append(f.remain, remains{f.dir.Crash(f.rng), f.had.clone(), slices.Clone(f.trace)})
+		}
 	}
 	what := fmt.Sprint(op, " ", name)
 	if f.ops >= f.first && f.ops < f.first+f.n {
