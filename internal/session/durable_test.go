@@ -202,3 +202,28 @@ func TestRepliesDoNotWaitForLater(t *testing.T) {
 		t.Errorf("replied %q, status %d", got, status)
 	}
 }
+
+// TestAClientThatIsGoneDoesNotWait for a disk that hangs: its connection would be one of those that may be open.
+func TestAClientThatIsGoneDoesNotWait(t *testing.T) {
+	r, d, k := newKeptRig(t)
+	run(t, k)
+	c := r.session()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if got, _, status := c.feed(throttled("a", "1")); got != "" || status != peer.Waiting {
+		t.Errorf("replied %q, status %d", got, status)
+	}
+	c.HungUp(peer.HalfClosed)
+	if got, _, status := c.feed(""); got != "" || status != peer.Waiting {
+		t.Errorf("half-closed: replied %q, status %d", got, status)
+	}
+	c.HungUp(peer.Reset)
+	select {
+	case <-c.woken:
+	default:
+		t.Error("it is not woken")
+	}
+	if _, _, status := c.feed(""); status != peer.NeedInput {
+		t.Errorf("gone: status %d", status)
+	}
+}

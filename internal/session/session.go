@@ -95,6 +95,9 @@ func (s *Session) HungUp(h peer.Hangup) {
 	if s.pending != nil {
 		s.pending.hungUp(h)
 	}
+	if s.unsynced != nil && h == peer.Reset { // nobody is there to be told
+		s.unsynced.sync()
+	}
 }
 
 // Close implements peer.Session.
