@@ -145,3 +145,31 @@ func TestLoadingIntoLessMemory(t *testing.T) {
 		}
 	})
 }
+
+// TestRepairOfARecord: a frame whose checksum is right, and that is no records of this format, is passed over, too.
+func TestRepairOfARecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := disktest.New()
+		w, err := createFile(dir, logName(1), kindLog, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := nowNs() + int64(time.Hour)
+		err = errors.Join(
+			w.write(1, appendState(nil, store.Key{Name: []byte("a")}, in)), w.write(2, []byte{0xff}), w.write(3, appendState(nil, store.Key{Name: []byte("b")}, in)),
+			(&manifest{logs: []fileEntry{{1, 1, -1}}}).write(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := beginLife(dir, func(c *Config) { c.Repair = true })
+		if err := l.alive(); err != nil {
+			t.Fatal(err)
+		}
+		if n := l.Status().LoadedKeys; n != 2 {
+			t.Errorf("%d keys are loaded", n)
+		}
+		if err := l.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}

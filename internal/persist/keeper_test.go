@@ -418,6 +418,7 @@ func TestCompaction(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
+		time.Sleep(time.Second / 2) // no round is under way, nor a snapshot
 		st := l.Status()
 		if st.Saves < 5 || st.LogBytes > 10<<10 || st.SnapshotBytes > 4<<10 {
 			t.Errorf("the status is %+v", st)

@@ -40,8 +40,8 @@ func load(dir disk.Dir, visit func(c store.Change)) (loaded, error) {
 func (l *loader) load() error {
 	l.next = frame{generation: 1, sequence: 1}
 	if l.repair {
-		sound := loader{dir: l.dir, visit: func([]byte) error { return nil }}
-		if err := sound.load(); errors.Is(err, ErrDamaged) {
+		sound := loader{dir: l.dir, visit: checkRecords}
+		if err := sound.load(); errors.Is(err, ErrDamaged) || errors.Is(err, errRecord) {
 			l.damage = append(l.damage, err)
 			return l.readAll()
 		}
@@ -127,7 +127,13 @@ func (l *loader) readFile(name, kind string, file disk.Reader, entry *fileEntry)
 	visit := func(_ frame, payload []byte) error { return l.visit(payload) }
 	from := frame{generation: entry.number, sequence: entry.sequence}
 	if l.repair {
-		next, damage, err := recoverFile(file, kind, from, visit)
+		next, damage, err := recoverFile(file, kind, from, func(_ frame, payload []byte) error {
+			if err := checkRecords(payload); err != nil {
+				l.damage = append(l.damage, fmt.Errorf("%s: %w", name, err))
+				return nil
+			}
+			return l.visit(payload)
+		})
 		for _, d := range damage {
 			l.damage = append(l.damage, fmt.Errorf("%s: %w", name, d))
 		}
@@ -152,6 +158,8 @@ func readRecords(payload []byte, visit func(c store.Change)) error {
 	}
 	return nil
 }
+
+func checkRecords(payload []byte) error { return readRecords(payload, func(store.Change) {}) }
 
 // isEmpty returns an error if there are files that only a manifest could tell the order of. The first log alone is what a
 // crash leaves before there is a manifest.

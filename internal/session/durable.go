@@ -61,7 +61,7 @@ func (s *Session) confirm(from int) {
 }
 
 // release replies what was kept back. It is false while that must wait, and where nothing is to come behind it.
-func (s *Session) release() bool {
+func (s *Session) release(hasInput bool) bool {
 	u := s.unsynced
 	if !u.synced.Load() {
 		s.status = peer.Waiting
@@ -74,5 +74,8 @@ func (s *Session) release() bool {
 		s.status = u.status
 		return false
 	}
-	return true
+	if hasInput { // or these replies would wait for what that changes, too
+		s.status = peer.More
+	}
+	return !hasInput
 }

@@ -183,3 +183,47 @@ func TestMisconf(t *testing.T) {
 		t.Errorf("then replied %q", got)
 	}
 }
+
+// TestRepliesDoNotWaitForLater: a client that goes on sending is replied to as soon as its changes are on the disk, and not
+// when those are that it has asked for since.
+func TestRepliesDoNotWaitForLater(t *testing.T) {
+	r, d, k := newKeptRig(t)
+	run(t, k)
+	c := r.session()
+	d.mu.Lock()
+	if got, _, status := c.feed(throttled("a", "1")); got != "" || status != peer.Waiting {
+		t.Errorf("replied %q, status %d", got, status)
+	}
+	d.mu.Unlock()
+	<-c.woken
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if got, _, status := c.feed(throttled("a", "1")); got != allowedOnce || status != peer.Waiting {
+		t.Errorf("replied %q, status %d", got, status)
+	}
+}
+
+// TestAClientThatIsGoneDoesNotWait for a disk that hangs: its connection would be one of those that may be open.
+func TestAClientThatIsGoneDoesNotWait(t *testing.T) {
+	r, d, k := newKeptRig(t)
+	run(t, k)
+	c := r.session()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if got, _, status := c.feed(throttled("a", "1")); got != "" || status != peer.Waiting {
+		t.Errorf("replied %q, status %d", got, status)
+	}
+	c.HungUp(peer.HalfClosed)
+	if got, _, status := c.feed(""); got != "" || status != peer.Waiting {
+		t.Errorf("half-closed: replied %q, status %d", got, status)
+	}
+	c.HungUp(peer.Reset)
+	select {
+	case <-c.woken:
+	default:
+		t.Error("it is not woken")
+	}
+	if _, _, status := c.feed(""); status != peer.NeedInput {
+		t.Errorf("gone: status %d", status)
+	}
+}

@@ -95,6 +95,9 @@ func (s *Session) HungUp(h peer.Hangup) {
 	if s.pending != nil {
 		s.pending.hungUp(h)
 	}
+	if s.unsynced != nil && h == peer.Reset { // nobody is there to be told
+		s.unsynced.sync()
+	}
 }
 
 // Close implements peer.Session.
@@ -121,7 +124,7 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 	s.status = peer.NeedInput
 	s.borrow()
 	defer s.endFeed()
-	if s.unsynced != nil && !s.release() {
+	if s.unsynced != nil && !s.release(len(in) > 0) {
 		return 0, s.w.Buf, s.status
 	}
 	if s.pending != nil && !s.resume() {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // Dir is a directory. What Create, Rename and Remove have done survives a crash after SyncDir.
@@ -70,12 +69,12 @@ func OpenOS(path string) (*OS, error) {
 
 // lockFile locks a file against other processes, or closes it.
 func lockFile(lock *os.File) error {
-	err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	inUse, err := tryLock(lock)
 	if err == nil {
 		return nil
 	}
 	_ = lock.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	if inUse {
 		return ErrInUse
 	}
 	return fmt.Errorf("disk: lock %s: %w", lock.Name(), err)

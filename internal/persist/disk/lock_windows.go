@@ -1,0 +1,15 @@
+package disk
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// tryLock locks a file until it is closed.
+func tryLock(f *os.File) (inUse bool, err error) {
+	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+	err = windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, new(windows.Overlapped))
+	return errors.Is(err, windows.ERROR_LOCK_VIOLATION), err
+}
