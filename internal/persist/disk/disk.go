@@ -148,12 +148,6 @@ func (d *OS) List() (names []string, err error) {
 }
 
 // SyncDir implements Dir.
-func (d *OS) SyncDir() error {
-	f, err := os.Open(d.path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
+func (d *OS) SyncDir() error { return syncDir(d.path) }
 
 func (d *OS) at(name string) string { return filepath.Join(d.path, name) }
