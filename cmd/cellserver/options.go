@@ -133,7 +133,7 @@ func (o *options) defineClientLimits(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.outputTimeout, "output-timeout", time.Minute, "close clients that exceed --max-output-bytes for this long; 0 never")
 	fs.DurationVar(&o.timeout, "timeout", 0, "close clients that are idle for this long; 0 never")
 	fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not completed the TLS handshake and authenticated in this time; 0 never")
-	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long a graceful shutdown waits for clients")
+	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long a graceful shutdown waits for clients, and with --data-dir as long again for the disk")
 }
 
 func envName(flag string) string {

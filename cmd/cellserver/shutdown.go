@@ -15,8 +15,9 @@ const shutdownGrace = time.Second
 // backgroundGrace is how long a script or another command in the background may go on when the shutdown has begun.
 const backgroundGrace = 50 * time.Millisecond
 
-// end ends the server gracefully. It returns shutdownGrace after --shutdown-timeout at the latest, whatever does not end,
-// and then with an error: the process is about to exit, so it can be left behind.
+// end ends the server gracefully. It returns shutdownGrace after --shutdown-timeout at the latest, or with a data
+// directory after twice that, whatever does not end, and then with an error: the process is about to exit, so it can be left
+// behind.
 func (a *app) end(endBackground func()) error {
 	cutOff, ended := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -25,7 +26,11 @@ func (a *app) end(endBackground func()) error {
 		a.parts.wait()
 		close(ended)
 	}()
-	late := time.NewTimer(a.options.shutdownTimeout + shutdownGrace)
+	most := a.options.shutdownTimeout + shutdownGrace
+	if a.keeper != nil {
+		most += a.options.shutdownTimeout // clients that do not end must not cost what the disk has still to take
+	}
+	late := time.NewTimer(most)
 	defer late.Stop()
 	hangs := ""
 	select {

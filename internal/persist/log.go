@@ -68,7 +68,7 @@ func (g *log) bytes() (n int64) {
 
 // add appends changes to the log, in frames, and returns how many.
 func (g *log) add(clockNs int64, each func(visit func(c store.Change))) (records int, err error) {
-	f := framer{w: g.w, clockNs: clockNs, payload: g.payload[:0]}
+	f := framer{w: g.w, clockNs: clockNs, payload: g.payload[:0], most: logPayloadBytes, behind: g.w.sync}
 	each(f.add)
 	err = f.end()
 	g.payload = f.payload[:0]
@@ -80,6 +80,8 @@ type framer struct {
 	w       *writer
 	clockNs int64
 	payload []byte
+	most    int          // bytes of a payload, but for one long key
+	behind  func() error // is called behind each frame but the last
 	records int
 	err     error
 }
@@ -88,8 +90,10 @@ func (f *framer) add(c store.Change) {
 	if f.err != nil {
 		return
 	}
-	if len(f.payload) >= payloadBytes {
-		f.flush()
+	if len(f.payload) >= f.most {
+		if f.flush(); f.err == nil {
+			f.err = f.behind()
+		}
 	}
 	f.payload = appendChange(f.payload, f.clockNs, c)
 	f.records++
@@ -107,8 +111,13 @@ func (f *framer) end() error {
 	return f.err
 }
 
-// payloadBytes is how long a payload becomes, but for one long key.
-const payloadBytes = 256 << 10
+// A snapshot's frames are short, so that others have the processor and the disk between them, and as they are read on several
+// goroutines. A log's are long: none is begun before the one in front of it is on the disk, for a crash could keep the second
+// and lose the first, which looks like damage.
+const (
+	snapshotPayloadBytes = 256 << 10
+	logPayloadBytes      = 2 << 20
+)
 
 func appendChange(buf []byte, nowNs int64, c store.Change) []byte {
 	switch {
@@ -190,16 +199,18 @@ func writeSnapshot(ctx context.Context, dir disk.Dir, number uint64, clockNs int
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f, synced := framer{w: w, clockNs: clockNs}, int64(0)
-	each(ctx, func(c store.Change) {
-		before := w.bytes
-		if f.add(c); f.err == nil && w.bytes > synced+syncBytes {
-			f.err, synced = w.sync(), w.bytes
+	synced := int64(0)
+	f := framer{w: w, clockNs: clockNs, most: snapshotPayloadBytes, behind: func() error {
+		pause()
+		if w.bytes < synced+syncBytes {
+			return nil
 		}
-		if f.err != nil {
+		synced = w.bytes
+		return w.sync()
+	}}
+	each(ctx, func(c store.Change) {
+		if f.add(c); f.err != nil {
 			cancel()
-		} else if w.bytes > before {
-			pause()
 		}
 	})
 	if err = f.end(); err == nil {

@@ -37,7 +37,7 @@ type fileEntry struct {
 const (
 	manifestName    = "MANIFEST"
 	newManifestName = "MANIFEST.new"
-	maxManifest     = 64 << 10
+	maxManifest     = 1 << 20
 )
 
 func logName(number uint64) string { return fmt.Sprintf("log-%08d", number) }

@@ -54,8 +54,10 @@ type OS struct {
 
 // OpenOS makes the directory if there is none, and locks it until Close. The lock ends with the process.
 func OpenOS(path string) (*OS, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, err
+	if _, err := os.Stat(path); err != nil {
+		if err := errors.Join(os.MkdirAll(path, 0o700), syncDir(filepath.Dir(path))); err != nil {
+			return nil, err
+		}
 	}
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
