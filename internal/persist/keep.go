@@ -164,7 +164,7 @@ func (r *keeping) round() {
 // write appends what has changed, and has it synced.
 func (r *keeping) write(nowNs int64, wanted bool) {
 	before, complete := r.log.w.bytes, true
-	records, err := r.log.add(nowNs, func(visit func(store.Change)) { complete = r.config.Store.Changes(nowNs, visit) })
+	records, err := r.log.add(nowNs, newPacer(r.config.Yield, nil), func(visit func(store.Change)) { complete = r.config.Store.Changes(nowNs, visit) })
 	if err == nil && r.log.w.bytes == before && nowNs-r.markedNs >= int64(markInterval) {
 		err = r.log.w.write(nowNs, nil)
 	}

@@ -37,6 +37,8 @@ type Config struct {
 	// Loaded is called before clients are served, with the latest time that the server had seen when it ended, 0 for none. It
 	// returns by how much its clock is ahead of the system's for that.
 	Loaded func(clockNs int64) (offsetNs int64)
+	// Yield lets others have the processor, as background.Yield does; nil for nothing.
+	Yield func()
 	// LeastLogBytes is how long logs become, at the least, before a snapshot replaces them; 0 for the default.
 	LeastLogBytes int64
 	Log           *slog.Logger
@@ -65,6 +67,9 @@ type Keeper struct {
 func New(c Config) *Keeper {
 	if c.LeastLogBytes == 0 {
 		c.LeastLogBytes = leastLogBytes
+	}
+	if c.Yield == nil {
+		c.Yield = func() {}
 	}
 	k := &Keeper{config: c, kick: make(chan struct{}, 1)}
 	k.loading.Store(true)

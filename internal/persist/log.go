@@ -67,8 +67,8 @@ func (g *log) bytes() (n int64) {
 }
 
 // add appends changes to the log, in frames, and returns how many.
-func (g *log) add(clockNs int64, each func(visit func(c store.Change))) (records int, err error) {
-	f := framer{w: g.w, clockNs: clockNs, payload: g.payload[:0], most: logPayloadBytes, behind: g.w.sync}
+func (g *log) add(clockNs int64, p *pacer, each func(visit func(c store.Change))) (records int, err error) {
+	f := framer{w: g.w, clockNs: clockNs, payload: g.payload[:0], most: logPayloadBytes, behind: g.w.sync, pacer: p}
 	each(f.add)
 	err = f.end()
 	g.payload = f.payload[:0]
@@ -82,6 +82,7 @@ type framer struct {
 	payload []byte
 	most    int          // bytes of a payload, but for one long key
 	behind  func() error // is called behind each frame but the last
+	pacer   *pacer
 	records int
 	err     error
 }
@@ -96,7 +97,9 @@ func (f *framer) add(c store.Change) {
 		}
 	}
 	f.payload = appendChange(f.payload, f.clockNs, c)
-	f.records++
+	if f.records++; f.records%paceRecords == 0 {
+		f.pacer.pace()
+	}
 }
 
 func (f *framer) flush() {
@@ -185,9 +188,8 @@ func tidy(dir disk.Dir, remove func(name string) error, manifests ...*manifest) 
 // for much of it.
 const syncBytes = 8 << 20
 
-// writeSnapshot writes what each tells into a snapshot, and returns how long that is. It ends early when ctx does. pause is
-// called between frames.
-func writeSnapshot(ctx context.Context, dir disk.Dir, number uint64, clockNs int64, pause func(),
+// writeSnapshot writes what each tells into a snapshot, and returns how long that is. It ends early when ctx does.
+func writeSnapshot(ctx context.Context, dir disk.Dir, number uint64, clockNs int64, p *pacer,
 	each func(ctx context.Context, visit func(c store.Change))) (bytes int64, err error) {
 	name := snapshotName(number)
 	if err := removeIfThere(dir, name); err != nil {
@@ -200,8 +202,7 @@ func writeSnapshot(ctx context.Context, dir disk.Dir, number uint64, clockNs int
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	synced := int64(0)
-	f := framer{w: w, clockNs: clockNs, most: snapshotPayloadBytes, behind: func() error {
-		pause()
+	f := framer{w: w, clockNs: clockNs, most: snapshotPayloadBytes, pacer: p, behind: func() error {
 		if w.bytes < synced+syncBytes {
 			return nil
 		}

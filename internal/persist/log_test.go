@@ -64,7 +64,7 @@ func (u *user) step(dir disk.Dir) (err error) {
 		}
 		number := u.log.number()
 		each := func(_ context.Context, visit func(c store.Change)) { u.now.each(visit) }
-		bytes, err := writeSnapshot(context.Background(), dir, number, 0, func() {}, each)
+		bytes, err := writeSnapshot(context.Background(), dir, number, 0, nil, each)
 		if err == nil {
 			err = u.log.replaceBy(number, bytes)
 		}
@@ -75,7 +75,7 @@ func (u *user) step(dir disk.Dir) (err error) {
 	case n < 8:
 		return u.sync()
 	}
-	_, err = u.log.add(0, func(visit func(c store.Change)) {
+	_, err = u.log.add(0, nil, func(visit func(c store.Change)) {
 		for range 1 + u.rng.IntN(5) {
 			c := store.Change{Key: store.Key{Name: fmt.Appendf(nil, "%0*d", 1+u.rng.IntN(3), u.rng.IntN(9))}, TATNs: u.rng.Int64N(3)}
 			c.Flushed = u.rng.IntN(30) == 0

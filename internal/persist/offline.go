@@ -37,7 +37,7 @@ func CreateDir(dir disk.Dir, clockNs int64, each func(visit func(c store.Change)
 		}
 	}
 	var failed error
-	bytes, err := writeSnapshot(context.Background(), dir, number, clockNs, func() {},
+	bytes, err := writeSnapshot(context.Background(), dir, number, clockNs, nil,
 		func(_ context.Context, visit func(c store.Change)) { failed = each(visit) })
 	if err := errors.Join(failed, err); err != nil {
 		return errors.Join(err, removeIfThere(dir, snapshotName(number)))

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"cellserver/internal/store"
 )
@@ -108,23 +107,9 @@ func (r *keeping) beginSnapshot(anew bool) {
 	go func() {
 		defer cancel()
 		states := func(ctx context.Context, visit func(store.Change)) { r.config.Store.States(ctx, s.beganNs, visit) }
-		bytes, err := writeSnapshot(ctx, r.config.Dir, s.number, s.beganNs, s.pacer(), states)
+		bytes, err := writeSnapshot(ctx, r.config.Dir, s.number, s.beganNs, newPacer(r.config.Yield, &s.hurry), states)
 		s.ended <- snapshotEnd{bytes, err}
 	}()
-}
-
-// mostPause bounds a pause where the disk is slow.
-const mostPause = 20 * time.Millisecond
-
-// pacer returns what pauses for as long as was worked, so that others find a processor.
-func (s *snapshot) pacer() func() {
-	last := time.Now()
-	return func() {
-		if !s.hurry.Load() {
-			time.Sleep(min(time.Since(last), mostPause))
-		}
-		last = time.Now()
-	}
 }
 
 // endSnapshot has the manifest name a snapshot that has been written.
