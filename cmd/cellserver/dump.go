@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
-
-	"github.com/spf13/pflag"
 
 	"cellserver/internal/transfer"
 )
@@ -33,15 +30,16 @@ Examples:
   cellserver dump --from /var/lib/cellserver --format csv - | head
 `
 
-// dumpCall is a parsed command line.
-type dumpCall struct{ from, format, file string }
+// dumpCall is a parsed command line: the place is --from.
+type dumpCall struct{ fileCall }
 
 // runDump is the subcommand dump.
 func runDump(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	c, flags, err := parseDump(args)
+	call, flags, err := parseFileCall("dump", "from", args)
 	if err != nil {
 		return helpOr(err, dumpHelp, flags, stdout)
 	}
+	c := &dumpCall{call}
 	if c.file == "-" && c.format == formatStream && isTerminal(stdout) {
 		return usageError{errors.New("dump: standard output is a terminal; name a FILE, or use --format csv")}
 	}
@@ -55,24 +53,6 @@ func runDump(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	_, err = fmt.Fprintf(stderr, "dump: %d keys\n", keys)
 	return err
-}
-
-func parseDump(args []string) (*dumpCall, *pflag.FlagSet, error) {
-	c := &dumpCall{file: "-"}
-	flags := pflag.NewFlagSet("cellserver dump", pflag.ContinueOnError)
-	flags.SortFlags = false
-	flags.StringVar(&c.from, "from", defaultServer, "`URL` of a server, redis://user:password@host:port, rediss:// or unix://, or the path of a data directory")
-	formatFlag(flags, &c.format)
-	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
-		return nil, flags, err
-	}
-	if flags.NArg() > 1 {
-		return nil, flags, fmt.Errorf("dump: want at most one FILE, got %d", flags.NArg())
-	}
-	if flags.NArg() == 1 {
-		c.file = flags.Arg(0)
-	}
-	return c, flags, checkFormat(c.format)
 }
 
 func (c *dumpCall) run(ctx context.Context, stdout, stderr io.Writer) (keys int64, err error) {
@@ -112,14 +92,14 @@ type dumpSource struct {
 }
 
 func (c *dumpCall) open(ctx context.Context, stderr io.Writer) (dumpSource, error) {
-	if !isURL(c.from) {
-		keys, err := transfer.ReadDir(c.from, time.Now().UnixNano())
+	if !isURL(c.place) {
+		keys, err := transfer.ReadDir(c.place, time.Now().UnixNano())
 		if err != nil {
 			return dumpSource{}, err
 		}
 		return dumpSource{keys.NowNs, keys.Each, func() {}}, nil
 	}
-	s, err := openServer("--from", c.from)
+	s, err := openServer("--from", c.place)
 	if err != nil {
 		return dumpSource{}, err
 	}

@@ -8,8 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"cellserver/internal/transfer"
 )
 
@@ -36,15 +34,16 @@ Examples:
   printf 'key,tat_ns\nalice,%%s000000000\n' $(date -d '+1 hour' +%%s) | cellserver load --format csv
 `
 
-// loadCall is a parsed command line.
-type loadCall struct{ into, format, file string }
+// loadCall is a parsed command line: the place is --into.
+type loadCall struct{ fileCall }
 
 // runLoad is the subcommand load.
 func runLoad(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	c, flags, err := parseLoad(args)
+	call, flags, err := parseFileCall("load", "into", args)
 	if err != nil {
 		return helpOr(err, loadHelp, flags, stdout)
 	}
+	c := &loadCall{call}
 	counts, err := c.run(ctx, stdin, stderr)
 	var usage usageError
 	if errors.As(err, &usage) {
@@ -75,24 +74,6 @@ func reportCounts(stdout io.Writer, command, done string, counts transfer.Counts
 	return nil
 }
 
-func parseLoad(args []string) (*loadCall, *pflag.FlagSet, error) {
-	c := &loadCall{file: "-"}
-	flags := pflag.NewFlagSet("cellserver load", pflag.ContinueOnError)
-	flags.SortFlags = false
-	flags.StringVar(&c.into, "into", defaultServer, "`URL` of a server, redis://user:password@host:port, rediss:// or unix://, or the path of a data directory")
-	formatFlag(flags, &c.format)
-	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
-		return nil, flags, err
-	}
-	if flags.NArg() > 1 {
-		return nil, flags, fmt.Errorf("load: want at most one FILE, got %d", flags.NArg())
-	}
-	if flags.NArg() == 1 {
-		c.file = flags.Arg(0)
-	}
-	return c, flags, checkFormat(c.format)
-}
-
 func (c *loadCall) run(ctx context.Context, stdin io.Reader, stderr io.Writer) (transfer.Counts, error) {
 	in := stdin
 	if c.file != "-" {
@@ -110,10 +91,10 @@ func (c *loadCall) run(ctx context.Context, stdin io.Reader, stderr io.Writer) (
 	if err != nil {
 		return transfer.Counts{}, err
 	}
-	if !isURL(c.into) {
-		return transfer.LoadDir(c.into, time.Now().UnixNano(), from)
+	if !isURL(c.place) {
+		return transfer.LoadDir(c.place, time.Now().UnixNano(), from)
 	}
-	s, err := openTarget(c.into)
+	s, err := openTarget(c.place)
 	if err != nil {
 		return transfer.Counts{}, err
 	}

@@ -26,15 +26,28 @@ const (
 	formatCSV    = "csv"
 )
 
-func formatFlag(fs *pflag.FlagSet, format *string) {
-	fs.StringVar(format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns")
-}
+// fileCall is the command line of dump and load: a server or a directory, which a flag names, and a file.
+type fileCall struct{ place, format, file string }
 
-func checkFormat(format string) error {
-	if format != formatStream && format != formatCSV {
-		return fmt.Errorf("--format must be stream or csv, got %q", format)
+func parseFileCall(command, placeFlag string, args []string) (fileCall, *pflag.FlagSet, error) {
+	c := fileCall{file: "-"}
+	flags := pflag.NewFlagSet("cellserver "+command, pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.StringVar(&c.place, placeFlag, defaultServer, "`URL` of a server, redis://user:password@host:port, rediss:// or unix://, or the path of a data directory")
+	flags.StringVar(&c.format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns")
+	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
+		return c, flags, err
 	}
-	return nil
+	if flags.NArg() > 1 {
+		return c, flags, fmt.Errorf("%s: want at most one FILE, got %d", command, flags.NArg())
+	}
+	if flags.NArg() == 1 {
+		c.file = flags.Arg(0)
+	}
+	if c.format != formatStream && c.format != formatCSV {
+		return c, flags, fmt.Errorf("--format must be stream or csv, got %q", c.format)
+	}
+	return c, flags, nil
 }
 
 // isURL tells a server from a directory.

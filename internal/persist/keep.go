@@ -68,7 +68,7 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 			return r.finish()
 		case <-ticker.C:
 		case <-k.kick:
-			r.gather(ctx)
+			r.awaitCompany(ctx)
 		case end := <-ended:
 			r.endSnapshot(end)
 		}
@@ -83,16 +83,16 @@ func (k *Keeper) interval() time.Duration {
 	return roundInterval
 }
 
-// mostGather bounds how long a sync waits for company.
-const mostGather = time.Millisecond
+// mostAwaited bounds how long a sync waits for company.
+const mostAwaited = time.Millisecond
 
-// gather waits for those whom the last sync answered, and who may be about to ask for the next, but for no longer than half of
+// awaitCompany waits for those whom the last sync answered, and who may be about to ask for the next, but for no longer than half of
 // what a sync takes: else two halves of the clients would take turns, each waiting for a sync of the other.
-func (r *keeping) gather(ctx context.Context) {
+func (r *keeping) awaitCompany(ctx context.Context) {
 	if !r.Confirms() || !r.lacksCompany() {
 		return
 	}
-	late := time.NewTimer(min(time.Duration(r.Status().LastSyncTookNs/2), mostGather))
+	late := time.NewTimer(min(time.Duration(r.Status().LastSyncTookNs/2), mostAwaited))
 	defer late.Stop()
 	for r.lacksCompany() {
 		select {
@@ -148,11 +148,9 @@ func (r *keeping) round() {
 		return
 	}
 	r.update(func(st *Status) {
-		st.SyncedNs, st.Generation, st.LogBytes = nowNs, r.log.number(), r.log.bytes()
+		st.SyncedNs, st.Generation, st.LogBytes, st.syncing = nowNs, r.log.number(), r.log.bytes(), 0
+		r.company = len(r.waiting) + len(waiting)
 	})
-	r.mu.Lock()
-	r.status.syncing, r.company = 0, len(r.waiting)+len(waiting)
-	r.mu.Unlock()
 	for _, done := range waiting {
 		done()
 	}

@@ -86,26 +86,31 @@ func newRestorer(s store.Tracker, nowNs int64) *restorer {
 		queue := make(chan *piece, queuedPieces)
 		r.queues[part] = queue
 		r.wg.Go(func() {
-			changes := make([]store.Change, 0, restoredTogether)
-			for p := range queue {
-				err := readRecords(p.payload, func(c store.Change) {
-					if changes = append(changes, c); len(changes) == cap(changes) {
-						s.Restore(nowNs, part, len(r.queues), changes)
-						changes = changes[:0]
-					}
-				})
-				if err != nil {
-					r.failed.Store(&err)
-				}
-				s.Restore(nowNs, part, len(r.queues), changes) // the names are the piece's
-				changes = changes[:0]
-				if p.readers.Add(-1) == 0 {
-					r.pieces.Put(p)
-				}
-			}
+			r.work(queue, func(changes []store.Change) { s.Restore(nowNs, part, len(r.queues), changes) })
 		})
 	}
 	return r
+}
+
+// work has a part restored from the pieces of its queue.
+func (r *restorer) work(queue <-chan *piece, restore func(changes []store.Change)) {
+	changes := make([]store.Change, 0, restoredTogether)
+	for p := range queue {
+		err := readRecords(p.payload, func(c store.Change) {
+			if changes = append(changes, c); len(changes) == cap(changes) {
+				restore(changes)
+				changes = changes[:0]
+			}
+		})
+		if err != nil {
+			r.failed.Store(&err)
+		}
+		restore(changes) // the names are the piece's
+		changes = changes[:0]
+		if p.readers.Add(-1) == 0 {
+			r.pieces.Put(p)
+		}
+	}
 }
 
 func (r *restorer) add(payload []byte) error {

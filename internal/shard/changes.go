@@ -85,6 +85,13 @@ func (t *table) changeTAT(hash uint64, b *bucket, slot int, tatNs int64) {
 	b.setTAT(slot, tatNs)
 }
 
+// noteNew notes that an entry has been made.
+func (t *table) noteNew(seg *segment, b *bucket, slot int) {
+	if t.tracked {
+		t.mark(seg, b, slot, markChanged)
+	}
+}
+
 // noteGone notes that a key is gone.
 func (t *table) noteGone(key *store.Key) {
 	if t.tracked && t.mayNote(len(key.Name)) {
@@ -105,6 +112,18 @@ func (t *table) noteLowered(b *bucket, slot int) {
 	if t.isMarked(b, slot, markLowered) {
 		t.noteGoneAt(b, slot)
 	}
+}
+
+// nameBytesAt returns how long the name of the key in a slot is.
+func (t *table) nameBytesAt(b *bucket, slot int) int {
+	n := t.recordBytesAt(b, slot)
+	switch {
+	case t.long && n > plainBytes:
+		n -= hashBytes
+	case !t.long && b.inlineCode(slot)&bitOtherDB != 0:
+		n -= 2
+	}
+	return n
 }
 
 const goneHeaderBytes = 2 + 4

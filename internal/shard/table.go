@@ -206,12 +206,6 @@ func (t *table) add(seg *segment, k keyRef, key *store.Key, kind kind, tatNs int
 	t.noteNew(seg, b, slot)
 }
 
-func (t *table) noteNew(seg *segment, b *bucket, slot int) {
-	if t.tracked {
-		t.mark(seg, b, slot, markChanged)
-	}
-}
-
 // place finds a slot for an entry that is not there, and sets its TAT. A segment is never full.
 func (t *table) place(seg *segment, hash uint64, tatNs int64) (b *bucket, slot int) {
 	i := homeOf(hash)
@@ -373,18 +367,6 @@ func (t *table) recordBytesAt(b *bucket, slot int) int {
 	default:
 		return lengthOf(b.locator(slot))
 	}
-}
-
-// nameBytesAt returns how long the name of the key in a slot is.
-func (t *table) nameBytesAt(b *bucket, slot int) int {
-	n := t.recordBytesAt(b, slot)
-	switch {
-	case t.long && n > plainBytes:
-		n -= hashBytes
-	case !t.long && b.inlineCode(slot)&bitOtherDB != 0:
-		n -= 2
-	}
-	return n
 }
 
 // appendName appends the name of the key in a slot: no more than recordBytesAt.
