@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/limiter"
+	"cellserver/internal/limits"
 	"cellserver/internal/persist"
 	"cellserver/internal/transfer"
 )
@@ -20,7 +22,8 @@ Usage:
   cellserver check DIR
 
 For each file it prints how many frames, records and bytes there are, and at which byte it is damaged. A torn tail, of a
-write that was under way when the server ended, is no damage. It exits with 0 if all can be read, and with 1 if not.
+write that was under way when the server ended, is no damage. Live keys are counted by kind, unless all are funnels. It exits
+with 0 if all can be read, and with 1 if not.
 
 Flags:
 %s
@@ -78,6 +81,10 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 		case f.TornBytes > 0:
 			state = fmt.Sprintf("ok; the last %d bytes are a write that was under way when the server ended", f.TornBytes)
 		}
+		if f.Name == limits.KeptName {
+			line("%s  %d named limits, %d bytes  %s", f.Name, f.Records, f.Bytes, state)
+			continue
+		}
 		line("%s  %d frames, %d records, %d bytes  %s", f.Name, f.Frames, f.Records, f.Bytes, state)
 	}
 	for _, name := range r.Others {
@@ -86,6 +93,12 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 	if r.ClockNs > 0 {
 		line("last seen  %s", time.Unix(0, r.ClockNs).UTC().Format(time.RFC3339Nano))
 	}
-	line("live keys  %d", keys.Count())
+	total := keys.Count()
+	line("live keys  %d", total)
+	for kind, n := range keys.CountKinds() {
+		if n > 0 && (n < total || kind != int(limiter.Funnel)) {
+			line("           %d %s", n, limiter.Kind(kind))
+		}
+	}
 	return err
 }

@@ -21,6 +21,7 @@ func (a *app) newPage() *dashboard.Page {
 		Reading:     a.options.reading(),
 		Databases:   a.options.databases,
 		MaxKeyBytes: a.options.maxKeyBytes,
+		Limits:      a.limits.All,
 		Persistence: a.persistence(),
 		Latency:     a.engine.Records.ThrottleDurations,
 		Top:         a.topKeys,

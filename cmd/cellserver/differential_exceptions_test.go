@@ -257,7 +257,7 @@ func either(ours, redis value) (value, value) {
 
 // refusesValue permits us to refuse a value as such.
 func refusesValue(ours, redis value) (value, value) {
-	if strings.HasPrefix(ours.text, "ERR this server keeps the states of rate limiters and nothing else") {
+	if strings.HasPrefix(ours.text, "ERR cellserver keeps limits, not values: ") {
 		return ours, ours
 	}
 	return ours, redis

@@ -20,8 +20,9 @@ dump of a running server is not of one moment: a key that changes meanwhile is i
 
 Flags:
 %s
-In CSV, db and tat_ns are numbers; a key that is not plain text in UTF-8 is in key_base64 instead of key. CSV has no
-checksum: for a backup use the other format.
+In CSV, db and tat_ns are numbers; a key that is not plain text in UTF-8 is in key_base64 instead of key. Of a limiter that
+is no funnel tat_ns is when its key expires, and kind and payload_base64 are the rest of its state. CSV has no checksum: for
+a backup use the other format. A user of the server needs the right to DUMP, or all keys must be funnels.
 
 Examples:
   cellserver dump keys.dump

@@ -57,7 +57,7 @@ func (i *syncInterval) Type() string { return "interval" }
 func (o *options) defineDurability(fs *pflag.FlagSet) {
 	fs.StringVar(&o.dataDir, "data-dir", "", "`directory` that keeps what the server knows over restarts and crashes (default none: all is forgotten)")
 	o.syncInterval = defaultSyncInterval
-	fs.Var(&o.syncInterval, "fsync-interval", "`time` between two syncs to the disk, the most that a crash of the machine can lose; 0 to sync before each reply; no to leave it to the system")
+	fs.Var(&o.syncInterval, "fsync-interval", "`time` between two syncs to the disk, the most that a crash can lose; 0 to sync before each reply; no to leave it to the system")
 	fs.BoolVar(&o.unreadyOnDiskFault, "unready-on-disk-fault", false, "fail /readyz while changes do not reach the disk, so that clients go elsewhere")
 	fs.BoolVar(&o.dataRecover, "data-recover", false, "start with what can be read of a damaged data directory; the damaged files are kept aside")
 }
@@ -157,7 +157,9 @@ func (a *app) keep(ctx context.Context, start func(name string, part func() erro
 	}
 	a.setNotReady("loading the data directory")
 	start("the data directory", func() error {
-		err := errors.Join(a.keeper.Run(ctx, a.letIn), a.dir.Close())
+		err := a.keeper.Run(ctx, a.letIn)
+		a.limits.Close()
+		err = errors.Join(err, a.dir.Close())
 		if err != nil {
 			err = fmt.Errorf("--data-dir %s: %w", a.options.dataDir, err)
 		}

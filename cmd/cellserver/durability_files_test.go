@@ -277,10 +277,10 @@ func TestNewerFormat(t *testing.T) {
 	files := kept(t)
 	log := newest(t, files, "log-")
 	for name, damaged := range map[string]map[string][]byte{
-		"manifest": having(files, "MANIFEST", bytes.Replace(files["MANIFEST"], []byte("format 1"), []byte("format 2"), 1)),
+		"manifest": having(files, "MANIFEST", bytes.Replace(files["MANIFEST"], []byte("format 2"), []byte("format 3"), 1)),
 		"all":      having(files, "MANIFEST", []byte("cellserver data, format 7\nof another kind\n")),
-		"manifest and log": having(having(files, "MANIFEST", []byte("cellserver data, format 2\n")), log,
-			append([]byte("CELLSRVRLOG\x00\x02\x00\x00\x00"), files[log][16:]...)),
+		"manifest and log": having(having(files, "MANIFEST", []byte("cellserver data, format 3\n")), log,
+			append([]byte("CELLSRVRLOG\x00\x03\x00\x00\x00"), files[log][16:]...)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

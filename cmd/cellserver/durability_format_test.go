@@ -1,42 +1,53 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/limitertest"
+	rdbcodec "cellserver/internal/rdb"
 )
 
-// formatDirs are data directories that the versions with format 1 wrote: one with a snapshot and two logs, one with a log of
-// which a part was flushed. They stay as they are when there are other formats. Their keys expire in 90 years.
-var formatDirs = []string{"testdata/format1/snapshot", "testdata/format1/flushed"}
+// formatDirs are data directories that the first versions with each format wrote: one with a snapshot and two logs, one with a
+// log of which a part was flushed. They stay as they are when there are other formats. Their keys expire in 90 years.
+var formatDirs = []string{"testdata/format1/snapshot", "testdata/format1/flushed", "testdata/format2/snapshot", "testdata/format2/flushed"}
 
-// expectedFile has a line for each key: its database, its name and when it expires in milliseconds, or -2 where it is gone.
+// writtenFormat is the one that this version writes.
+const writtenFormat = "format2"
+
+// expectedFile has a line for each key: its database, its name and when it expires in milliseconds, or -2 where it is gone, and
+// with format 2 behind it what DUMP returns.
 const expectedFile = "expected.txt"
 
-// TestFormat1: what earlier versions wrote is read, and kept. UPDATE_FORMAT=1 writes it anew, which only a change of a format
-// that no release has can be a reason for.
-func TestFormat1(t *testing.T) {
+// TestFormats: what earlier versions wrote is read, and kept. UPDATE_FORMAT=1 writes that of this version anew, which only a
+// change of a format that no release has can be a reason for.
+func TestFormats(t *testing.T) {
 	t.Parallel()
 	for _, golden := range formatDirs {
-		t.Run(filepath.Base(golden), func(t *testing.T) {
+		t.Run(strings.TrimPrefix(golden, "testdata/"), func(t *testing.T) {
 			t.Parallel()
-			if os.Getenv("UPDATE_FORMAT") != "" {
+			dumps := strings.Contains(golden, "format2")
+			if strings.Contains(golden, writtenFormat) && os.Getenv("UPDATE_FORMAT") != "" {
 				writeFormat(t, golden)
 			}
 			files := contents(t, golden)
 			expected := string(files[expectedFile])
-			if strings.Count(expected, "\n") != len(formatKeys())*len(formatDBs()) {
+			if dumps && strings.Count(expected, "CELLSTAT") < 3*int(limiter.Kinds-1) || strings.Count(expected, "\n") < len(formatKeys())*len(formatDBs()) {
 				t.Fatalf("%s has %q", golden, expected)
 			}
 			dir := write(t, lacking(files, expectedFile))
 			for range 2 {
 				p := startKeeping(t, dir)
-				if got := expiries(t, p); got != expected {
+				if got := keysAsExpected(t, p, dumps); got != expected {
 					t.Errorf("got\n%s, want\n%s", got, expected)
 				}
 				syncAll(t, p)
@@ -59,21 +70,60 @@ func database(t *testing.T, p *process, db int) *redis.Client {
 	return rdb
 }
 
-// expiries returns what expectedFile has.
-func expiries(t *testing.T, p *process) string {
+// kindKeys are the keys of other limiters than funnels.
+func kindKeys() (names []string) {
+	for kind := range limiter.Kinds {
+		if kind != limiter.Funnel {
+			names = append(names, "of "+kind.String(), strings.Repeat("long:", 20)+kind.String())
+		}
+	}
+	return names
+}
+
+// keysAsExpected returns what expectedFile has.
+func keysAsExpected(t *testing.T, p *process, dumps bool) string {
 	t.Helper()
+	keys := formatKeys()
+	if dumps {
+		keys = append(keys, kindKeys()...)
+	}
 	var b strings.Builder
 	for _, db := range formatDBs() {
 		rdb := database(t, p, db)
-		for _, key := range formatKeys() {
+		for _, key := range keys {
 			ms, err := rdb.Do(t.Context(), "PEXPIRETIME", key).Int64()
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&b, "%d %q %d\n", db, key, ms)
+			fmt.Fprintf(&b, "%d %q %d", db, key, ms)
+			if dumps {
+				state, err := rdb.Dump(t.Context(), key).Result()
+				if err != nil && !errors.Is(err, redis.Nil) {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(&b, " %q", state)
+			}
+			b.WriteByte('\n')
 		}
 	}
 	return b.String()
+}
+
+// restore gives a key a state that other calls would have made an hour before it expires, in 90 years.
+func restore(t *testing.T, rdb *redis.Client, key string, units int64) {
+	t.Helper()
+	for kind := range limiter.Kinds {
+		if !strings.HasSuffix(key, kind.String()) {
+			continue
+		}
+		s, err := limitertest.State(kind, time.Now().AddDate(90, 0, 0).UnixNano(), units)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := rdb.RestoreReplace(t.Context(), key, 0, string(rdbcodec.NewCodec().Append(nil, &s))).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // writeFormat writes a directory of this version.
@@ -96,20 +146,31 @@ func writeFormat(t *testing.T, golden string) {
 			}
 		}
 	}
-	keys := formatKeys()
+	restoreAll := func(keys []string, units int64) {
+		t.Helper()
+		for _, db := range formatDBs() {
+			for _, key := range keys {
+				restore(t, database(t, p, db), key, units)
+			}
+		}
+	}
+	keys, kinds := formatKeys(), kindKeys()
 	chargeAll(keys[:5])
+	restoreAll(kinds, 1)
 	say(0, "SAVE")
 	say(0, "DEL", keys[4])
 	say(1, "CL.THROTTLE", keys[0], 400_000, 1, 10_000, 1)
 	if filepath.Base(golden) == "flushed" {
 		say(0, "FLUSHALL")
 		chargeAll(keys[1:3])
+		restoreAll(kinds, 2)
 	}
 	p.Stop(t, syscall.SIGKILL)
 	p = startKeeping(t, dir, "--fsync-interval", "0")
 	chargeAll(keys[5:])
+	restoreAll(kinds[len(kinds)/2:], 4)
 	say(15, "CL.THROTTLE", keys[6], 400_000, 1, 10_000, -5)
-	expected := expiries(t, p)
+	expected := keysAsExpected(t, p, true)
 	p.Stop(t, syscall.SIGKILL)
 	if err := os.RemoveAll(golden); err != nil {
 		t.Fatal(err)

@@ -145,7 +145,7 @@ func TestSIGTERMLosesNothing(t *testing.T) {
 		t.Run(interval, func(t *testing.T) {
 			t.Parallel()
 			dir, load := t.TempDir(), killLoad(interval == "0")
-			p := startKeeping(t, dir, "--fsync-interval", interval)
+			p, confirmed := startKeeping(t, dir, "--fsync-interval", interval), 0
 			for round := range 4 {
 				run := load.Begin(t.Context(), p.addr)
 				time.Sleep(rand.N(500 * time.Millisecond))
@@ -157,9 +157,10 @@ func TestSIGTERMLosesNothing(t *testing.T) {
 				}
 				load.ConfirmReplied()
 				p = startKeeping(t, dir, "--fsync-interval", interval)
-				if found := checkLoad(t, load, p); found.Confirmed == 0 {
-					t.Errorf("%+v", found)
-				}
+				confirmed += checkLoad(t, load, p).Confirmed
+			}
+			if confirmed == 0 { // a round may end before its first reply
+				t.Error("nothing was confirmed")
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/transfer"
 )
 
@@ -22,7 +23,8 @@ The Redis is only read (SCAN, GET or GETRANGE, PTTL, INFO, and TIME within MULTI
 nanoseconds and expires at that time, within 2 s; others are passed over and counted. The times are shifted by the
 difference of the two servers' clocks. A key whose state is later on the target stays as it is, so an import may be
 repeated, and clients may be there already. The other way round, from a cellserver into a Redis with redis-cell, it is the
-same: keys get the expiry that the module gives them.
+same: keys get the expiry that the module gives them, and limiters other than funnels are passed over and counted. From one
+cellserver into another go all limiters, by DUMP and RESTORE.
 
 Flags:
 %s
@@ -108,7 +110,7 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 	}}
 	if c.dryRun {
 		im.Example = func(e transfer.Entry, left time.Duration) {
-			_, _ = fmt.Fprintf(stdout, "db %d  %q  empty in %s\n", e.Key.DB, e.Key.Name, left.Round(time.Millisecond))
+			_, _ = fmt.Fprintf(stdout, "db %d  %q  %s\n", e.Key.DB, e.Key.Name, remains(&e.State, left))
 		}
 		return im.Run(ctx)
 	}
@@ -117,4 +119,15 @@ func (c *importCall) run(ctx context.Context, stdout, stderr io.Writer) (transfe
 	}
 	defer im.Into.Close()
 	return im.Run(ctx)
+}
+
+// remains says what a key is, and for how long.
+func remains(s *limiter.State, left time.Duration) string {
+	switch {
+	case s.Kind == limiter.Funnel:
+		return "empty in " + left.Round(time.Millisecond).String()
+	case s.ExpiresNs == limiter.NeverNs:
+		return s.Kind.String()
+	}
+	return s.Kind.String() + ", expires in " + left.Round(time.Millisecond).String()
 }

@@ -19,9 +19,10 @@ Usage:
 Without FILE, or with -, the dump is standard input. A FILE is checked before anything is loaded; standard input is loaded
 as it comes, and a dump that turns out to be damaged is reported with what was loaded before.
 
-A state is the time at which a funnel is empty. It is loaded as it is, whatever time has passed since the dump; what has
-expired is left out. On a running server a key whose state is later stays as it is, so nobody's debt is forgiven, and a
-dump may be loaded twice. The server may be a Redis with redis-cell, too: keys get the expiry that the module gives them.
+A state is the time at which a funnel is empty, or that of another limiter. It is loaded as it is, whatever time has passed
+since the dump; what has expired is left out. On a running server a key whose state is later stays as it is, so nobody's
+debt is forgiven, and a dump may be loaded twice. The server may be a Redis with redis-cell, too: it takes the funnels, and
+their keys get the expiry that the module gives them; other limiters are passed over and counted.
 
 Flags:
 %s

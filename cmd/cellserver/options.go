@@ -31,6 +31,7 @@ type options struct {
 
 	databases       int
 	burstIsCapacity bool
+	limitsFile      string
 	requirePass     string
 	requirePassFile string
 	protectedMode   bool
@@ -91,7 +92,8 @@ func (o *options) flagGroups() []flagGroup {
 			fs.IntVar(&o.ioThreads, "io-threads", max(1, runtime.GOMAXPROCS(0)/2), "event loops that serve clients (Linux); with 0 each client has a goroutine")
 		}),
 		group("Rate limiting", func(fs *pflag.FlagSet) {
-			fs.BoolVar(&o.burstIsCapacity, "burst-is-capacity", false, "read CL.THROTTLE's second argument as a funnel's whole capacity, not as the burst beyond the first unit")
+			fs.BoolVar(&o.burstIsCapacity, "burst-is-capacity", false, "read CL.THROTTLE's second argument, and max_burst wherever it stands, as a funnel's whole capacity, not as the burst beyond the first unit")
+			fs.StringVar(&o.limitsFile, "limits-file", "", "YAML `file` with named limits for CL.CHECK; SIGHUP and CL.LIMIT RELOAD reload it")
 			fs.IntVar(&o.databases, "databases", 16, "number of databases for SELECT")
 		}),
 		group("Access", func(fs *pflag.FlagSet) {

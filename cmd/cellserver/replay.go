@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -16,7 +17,7 @@ import (
 	"cellserver/internal/replay"
 )
 
-const replayHelp = `Run a CSV trace of requests through the limiter, with its times as the clock, and print each row with its answer.
+const replayHelp = `Run a CSV trace of requests through a limiter, with its times as the clock, and print each row with its answer.
 
 Usage:
   cellserver replay [flags] [FILE|-]
@@ -26,11 +27,23 @@ Without FILE, or with -, the trace is standard input. Its first line names the c
   at_ns        the time of the request, Unix nanoseconds; or
   at           the same, RFC 3339 or Unix seconds such as 1700000000.25
   key          the key to limit
-  max_burst, count, period, quantity
-               as in CL.THROTTLE; flags set the defaults for missing columns and empty fields
+  quantity     the units that are requested; 1 without it
 
-Other columns are copied. The columns limited, limit, remaining, retry_after and reset_after are appended, and replace
-columns of these names. Rows must be in order of time; see --reorder-window.
+and those of the limit, which are the arguments of the command of the --algorithm:
+
+  funnel       max_burst, count, period, as in CL.THROTTLE; with --milliseconds, as in CL.PTHROTTLE
+  tokenbucket  capacity, refill_count, period, as in CL.TOKENBUCKET
+  fixedwindow, slidingwindow, approxwindow
+               max_count, period, as in CL.FIXEDWINDOW, CL.SLIDINGWINDOW and CL.SLIDINGWINDOW ... APPROX
+  bucket       capacity, as in CL.BUCKET TAKE; a negative quantity is what the caller adds, and a key begins empty
+
+Flags set the defaults for missing columns and empty fields. Other columns are copied. The columns limited, limit,
+remaining, retry_after and reset_after are appended, and replace columns of these names. Rows must be in order of time;
+see --reorder-window.
+
+CL.BTHROTTLE, CL.RESERVE and CL.CONCURRENCY are not here: what they do depends on when clients go away, what requests
+cost in the end and when they end, which no trace of requests says. CL.MTHROTTLE and CL.CHECK are about several limits
+at once: replay each of them.
 
 Flags:
 %s
@@ -67,11 +80,11 @@ func parseReplay(args []string) (*replayCall, *pflag.FlagSet, error) {
 	c := &replayCall{file: "-"}
 	flags := pflag.NewFlagSet("cellserver replay", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.Var(integerFlag{&c.options.MaxBurst}, "max-burst", "default max_burst")
-	flags.Var(integerFlag{&c.options.Count}, "count", "default count")
-	flags.Var(integerFlag{&c.options.Period}, "period", "default period in seconds")
-	flags.Var(integerFlag{&c.options.Quantity}, "quantity", "default quantity (default 1)")
+	flags.Var(algorithmFlag{&c.options.Algorithm}, "algorithm", "which limiter decides: "+strings.Join(replay.Algorithms(), ", "))
+	limitFlags(flags, &c.options)
 	capacity := flags.Bool("burst-is-capacity", false, "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
+	flags.BoolVar(&c.options.CountDenied, "count-denied", false, "a window counts denied requests, too, as with COUNTDENIED")
+	flags.BoolVar(&c.options.Milliseconds, "milliseconds", false, "periods, retry_after and reset_after are in milliseconds, not in seconds")
 	flags.DurationVar(&c.options.ReorderWindow, "reorder-window", 0, "sort rows that are up to this much older than the newest one")
 	flags.BoolVar(&c.options.SkipBad, "skip-bad", false, "count bad rows and continue, instead of stopping at the first")
 	flags.BoolVar(&c.summary, "summary", false, "print totals and the most limited keys instead of the rows")
@@ -90,10 +103,41 @@ func parseReplay(args []string) (*replayCall, *pflag.FlagSet, error) {
 		return nil, flags, fmt.Errorf("replay: want at most one FILE, got %d", flags.NArg())
 	case c.options.ReorderWindow < 0:
 		return nil, flags, errors.New("replay: --reorder-window must not be negative")
+	case c.options.CountDenied && !c.options.Algorithm.CountsDenied():
+		return nil, flags, fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", c.options.Algorithm)
 	case c.top < 0:
 		return nil, flags, errors.New("replay: --top must not be negative")
 	}
 	return c, flags, nil
+}
+
+// limitFlags are the defaults of the columns of limits.
+func limitFlags(flags *pflag.FlagSet, o *replay.Options) {
+	for _, f := range []struct {
+		value       **int64
+		name, usage string
+	}{
+		{&o.MaxBurst, "max-burst", "default max_burst"},
+		{&o.Count, "count", "default count"},
+		{&o.Capacity, "capacity", "default capacity"},
+		{&o.RefillCount, "refill-count", "default refill_count"},
+		{&o.MaxCount, "max-count", "default max_count"},
+		{&o.Period, "period", "default period in seconds"},
+		{&o.Quantity, "quantity", "default quantity (default 1)"},
+	} {
+		flags.Var(integerFlag{f.value}, f.name, f.usage)
+	}
+}
+
+// algorithmFlag is the name of an algorithm.
+type algorithmFlag struct{ value *replay.Algorithm }
+
+func (f algorithmFlag) Type() string   { return "string" }
+func (f algorithmFlag) String() string { return f.value.String() }
+
+func (f algorithmFlag) Set(s string) (err error) {
+	*f.value, err = replay.ParseAlgorithm(s)
+	return err
 }
 
 // integerFlag is an optional 64-bit integer, in decimal as in a trace; pflag's own type reads 010 as 8.

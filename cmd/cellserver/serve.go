@@ -22,6 +22,7 @@ import (
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/admin"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limits"
 	"cellserver/internal/logwriter"
 	"cellserver/internal/lua"
 	"cellserver/internal/memory"
@@ -97,6 +98,7 @@ type app struct {
 	dir       *disk.OS        // nil without --data-dir
 	keeper    *persist.Keeper // of the directory
 	keepErr   error           // why it has not kept all, once the parts have ended
+	limits    *limits.Registry
 	access    *access
 	engine    *commands.Engine
 	server    *server.Server
@@ -115,6 +117,9 @@ func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Wri
 	}
 	a.memory = o.boundMemory(a.store, log)
 	if err := a.openDataDir(); err != nil {
+		return nil, err
+	}
+	if err := a.openLimits(); err != nil {
 		return nil, err
 	}
 	a.setNotReady("starting")
@@ -148,12 +153,13 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		MaxReplyBytes:     o.maxOutputBytes,
 		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
 		ACLFile:           o.aclFile,
-		Scripts:           o.scripts(a.now, a.memory.State().Shares.Scripts),
+		Scripts:           o.scripts(cat, a.now, a.memory.State().Shares.Scripts),
 		BackgroundThreads: backgroundThreads(o.ioThreads), // once the store has as many shards as there are processors for
 		Version:           version,
 		Settings:          a.settings(),
 		Memory:            a.memory,
 		Keeper:            a.keeper,
+		NamedLimits:       a.limits,
 		Thresholds:        o.thresholds,
 		Connections:       a.connections,
 		Shutdown:          func() { a.stop() },
@@ -194,14 +200,14 @@ func (o *options) reading() funnel.Reading {
 	return funnel.Burst
 }
 
-// scripts returns what executes scripts, or nil. The bytes bound its cache; 0 is the default.
-func (o *options) scripts(now func() int64, cacheBytes int64) *lua.Engine {
+// scripts returns what executes scripts of a catalog, or nil. The bytes bound its cache; 0 is the default.
+func (o *options) scripts(cat *catalog.Catalog, now func() int64, cacheBytes int64) *lua.Engine {
 	if !o.lua {
 		return nil
 	}
 	return lua.New(lua.Config{
 		Now: now, ThreadNow: lua.ThreadClock(), TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes,
-		MaxCacheBytes: int(cacheBytes),
+		MaxCacheBytes: int(cacheBytes), Native: cat.Batched(),
 	})
 }
 
@@ -275,7 +281,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	l := a.listeners.metrics
 	config := metrics.Config{
 		Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Version: version,
+		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Limits: a.limits, Version: version,
 		Ready: a.ready, Alive: a.prober.alive, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
@@ -320,6 +326,11 @@ func (a *app) reload() {
 		a.certs.Reload()
 	}
 	a.web.reload(a.options, a.log)
+	a.reloadUsers()
+	a.reloadLimits()
+}
+
+func (a *app) reloadUsers() {
 	if a.options.aclFile == "" {
 		return
 	}

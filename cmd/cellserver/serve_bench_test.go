@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,14 +32,23 @@ func BenchmarkServe(b *testing.B) {
 			b.Error(err)
 		}
 	})
-	for _, pipelined := range []int{1, 16, 128} {
-		b.Run(fmt.Sprintf("pipelined=%d", pipelined), func(b *testing.B) {
+	for _, load := range []struct {
+		name      string
+		pipelined int
+		call      string // for a key
+	}{
+		{"1", 1, throttleCall}, {"16", 16, throttleCall}, {"128", 128, throttleCall},
+		{"128,fixed", 128, "CL.FIXEDWINDOW f:%06d 1000000 60 1"},
+		{"128,sliding", 128, "CL.SLIDINGWINDOW s:%06d 100 60 1"},
+		{"128,approx", 128, "CL.SLIDINGWINDOW a:%06d 1000000 60 1 APPROX"},
+	} {
+		b.Run("pipelined="+load.name, func(b *testing.B) {
 			var all sync.WaitGroup
 			for range clients {
 				nc := dialSocket(b, socket)
 				all.Go(func() {
-					for range b.N/(clients*pipelined) + 1 {
-						if err := askMany(nc, pipelined); err != nil {
+					for range b.N/(clients*load.pipelined) + 1 {
+						if err := askMany(nc, load.call, load.pipelined); err != nil {
 							b.Error(err)
 							return
 						}
@@ -64,10 +74,19 @@ func dialSocket(b *testing.B, socket string) *bufio.ReadWriter {
 	}
 }
 
+const throttleCall = "CL.THROTTLE k:%06d 15 30 60 1"
+
 // askMany sends a pipeline of calls for random keys out of 100,000 and reads the replies.
-func askMany(nc *bufio.ReadWriter, calls int) error {
+func askMany(nc *bufio.ReadWriter, call string, calls int) error {
+	words := strings.Fields(call)
 	for range calls {
-		_, _ = fmt.Fprintf(nc, "*6\r\n$11\r\nCL.THROTTLE\r\n$8\r\nk:%06d\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n$1\r\n1\r\n", rand.N(100_000))
+		_, _ = fmt.Fprintf(nc, "*%d\r\n", len(words))
+		for _, word := range words {
+			if strings.Contains(word, "%") {
+				word = fmt.Sprintf(word, rand.N(100_000))
+			}
+			_, _ = fmt.Fprintf(nc, "$%d\r\n%s\r\n", len(word), word)
+		}
 	}
 	if err := nc.Flush(); err != nil {
 		return err

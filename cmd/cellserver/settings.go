@@ -27,6 +27,7 @@ func (a *app) settings() []admin.Setting {
 		admin.Constant("databases", strconv.Itoa(o.databases)),
 		admin.Constant("enable-debug-command", o.debugCommand),
 		admin.Constant("io-threads", strconv.Itoa(o.ioThreads)),
+		admin.Constant("limits-file", o.limitsFile),
 		admin.Constant("lua-time-limit", strconv.FormatInt(o.luaTimeLimit.Milliseconds(), 10)),
 		admin.Constant("max-args", strconv.Itoa(o.maxArgs)),
 		admin.Constant("max-command-bytes", strconv.Itoa(o.maxCommandBytes)),

@@ -34,7 +34,7 @@ func parseFileCall(command, placeFlag string, args []string) (fileCall, *pflag.F
 	flags := pflag.NewFlagSet("cellserver "+command, pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.StringVar(&c.place, placeFlag, defaultServer, "`URL` of a server, redis://user:password@host:port, rediss:// or unix://, or the path of a data directory")
-	flags.StringVar(&c.format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns")
+	flags.StringVar(&c.format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns,kind,payload_base64")
 	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
 		return c, flags, err
 	}

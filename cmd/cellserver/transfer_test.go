@@ -162,7 +162,7 @@ func TestDamagedDump(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := slices.Clone(b)
-	binary.LittleEndian.PutUint32(newer[8:], 2)
+	binary.LittleEndian.PutUint32(newer[8:], 3)
 	for _, tt := range []struct {
 		dump []byte
 		want string
@@ -339,7 +339,7 @@ func TestDumpOverTLS(t *testing.T) {
 		t.Errorf("without the authority: got %d, %q", code, errOut)
 	}
 	code, out, errOut := call(t, append(env, "SSL_CERT_FILE="+files.clientCA), "dump", "--format", "csv")
-	if code != 0 || !strings.HasPrefix(out, "db,key,key_base64,tat_ns\n0,a,,1") || errOut != "dump: 1 keys\n" {
+	if code != 0 || !strings.HasPrefix(out, "db,key,key_base64,tat_ns,kind,payload_base64\n0,a,,1") || errOut != "dump: 1 keys\n" {
 		t.Errorf("got %d, %q, %q", code, out, errOut)
 	}
 }

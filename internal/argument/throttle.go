@@ -2,34 +2,103 @@ package argument
 
 import (
 	"strconv"
+	"strings"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/reply"
-	"cellserver/internal/resp"
 	"cellserver/internal/store"
 )
 
-// Throttle reads the arguments of CL.THROTTLE in a database into q, in place because it is large.
-func Throttle(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error {
-	if len(args) < 5 || len(args) > 6 {
-		return reply.Cell("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")
+// Request reads the arguments of a command that is decided in batches, in a database, into q, in place because it is large.
+type Request func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error
+
+// Requests returns what reads each of the commands that are decided in batches, by their full names.
+func Requests() map[string]Request {
+	return map[string]Request{
+		"cl.throttle":      throttle("cl.throttle").request(),
+		"rl.throttle":      throttle("rl.throttle").request(),
+		"cl.refund":        refund(throttle("cl.refund").request()),
+		"cl.pthrottle":     (shape{"cl.pthrottle", [3]string{"max_burst", "count", "period_ms"}, funnel.Milliseconds, false}).request(),
+		"cl.tokenbucket":   (shape{"cl.tokenbucket", [3]string{"capacity", "refill_count", "period"}, funnel.Seconds, true}).request(),
+		"cl.fixedwindow":   fixedWindow,
+		"cl.slidingwindow": slidingWindow,
+		"cl.bucket|take":   take,
 	}
-	numbers := [4]int64{3: 1} // max_burst, count, period, quantity
-	for i, arg := range args[2:] {
-		n, ok := integer(arg)
-		if !ok {
-			return reply.Cell("Couldn't parse as integer: " + resp.Printable(arg))
+}
+
+// shape is how a command has the shape of a funnel as its arguments.
+type shape struct {
+	command    string
+	names      [3]string // of max_burst, count and period
+	unit       funnel.Unit
+	isCapacity bool // max_burst is the whole capacity, whatever the reading
+}
+
+func throttle(command string) shape {
+	return shape{command: command, names: [3]string{"max_burst", "count", "period"}}
+}
+
+// request is the Request of a command that requests units of a funnel.
+func (s shape) request() Request {
+	unit, isCapacity := s.unit, s.isCapacity
+	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error {
+		if len(args) < 5 || len(args) > 6 {
+			return s.usage()
 		}
-		numbers[i] = n
+		n := [4]int64{3: 1}            // max_burst, count, period, quantity
+		for i, arg := range args[2:] { // Numbers takes a few nanoseconds more
+			value, ok := integer(arg)
+			if !ok {
+				return notInteger(arg)
+			}
+			n[i] = value
+		}
+		if isCapacity {
+			reading = funnel.Capacity
+		}
+		limit, err := funnel.NewLimitIn(unit, reading, n[0], n[1], n[2])
+		if err != nil {
+			return s.named(err)
+		}
+		q.Key = store.Key{DB: db, Name: args[1]}
+		q.Rule = limiter.Rule{Unit: unit, Funnel: limit}
+		q.Quantity = n[3]
+		return nil
 	}
-	limit, err := funnel.NewLimit(reading, numbers[0], numbers[1], numbers[2])
-	if err != nil {
-		return err
+}
+
+func (s shape) usage() error {
+	return reply.Cell("Usage: " + s.command + " <key> <" + s.names[0] + "> <" + s.names[1] + " per period> <" + s.names[2] + "> [<quantity>]")
+}
+
+// named is a limit's error with the command's own names of the arguments.
+func (s shape) named(err error) error {
+	names := strings.NewReplacer("max_burst", s.names[0], "count", s.names[1], "period", s.names[2])
+	return reply.Cell(names.Replace(err.Error()))
+}
+
+// refund has a command give back the units that it would otherwise request.
+func refund(request Request) Request {
+	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error {
+		if err := request(q, db, args, reading); err != nil {
+			return err
+		}
+		if q.Quantity < 1 {
+			return &funnel.ArgumentError{Name: "quantity", Value: q.Quantity, Least: 1}
+		}
+		q.Quantity = -q.Quantity
+		return nil
 	}
-	q.Key = store.Key{DB: db, Name: args[1]}
-	q.Limit = limit
-	q.Quantity = numbers[3]
-	return nil
+}
+
+// Peek reads the arguments of CL.PEEK, whose quantity is 0 unless it is given.
+func Peek(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error {
+	err := throttle("cl.peek").request()(q, db, args, reading)
+	if err == nil && len(args) == 5 {
+		q.Quantity = 0
+	}
+	return err
 }
 
 // integer reads a number by the module's grammar: decimal, an optional sign, leading zeros allowed, nothing else.

@@ -88,7 +88,7 @@ func aclRows() []*Command {
 			Name: "cat", Arity: -2, Flags: asIs,
 			Since: "6.0.0", Complexity: "O(1)", Summary: "Lists the categories, or the commands in one",
 			Args:    []Arg{{Name: "category", Type: "string", Optional: true}},
-			Differs: "@refill is not in Redis: the commands that empty funnels or read and write their states as values, of which users must have DEL to give CL.THROTTLE a negative quantity.",
+			Differs: "@refill is not in Redis: the commands that empty funnels or read and write their states as values, of which users must have DEL to give CL.THROTTLE and commands like it a negative quantity.",
 		},
 		{
 			Name: "dryrun", Arity: -4, Flags: byAdmin,
@@ -134,30 +134,4 @@ func aclRows() []*Command {
 			Since: "6.0.0", Complexity: "O(1)", Summary: "Returns the connection's user",
 		},
 	}
-}
-
-// refusedRows are commands of Redis that clients know and that are not here, with the reason.
-func refusedRows() []*Command {
-	const (
-		noPubSub      = "cellserver has no publish and subscribe; use Redis for that"
-		noCluster     = "This instance has cluster support disabled"
-		noReplication = "cellserver has no replication"
-		noSwap        = "SWAPDB is not supported: a key's database is a part of its place in the store; use FLUSHDB"
-	)
-	var all []*Command
-	refuse := func(reason string, arity int, names ...string) {
-		for _, name := range names {
-			all = append(all, &Command{Name: name, Arity: arity, Refusal: reason})
-		}
-	}
-	refuse(noPubSub, -2, "subscribe", "psubscribe", "ssubscribe", "pubsub")
-	refuse(noPubSub, -1, "unsubscribe", "punsubscribe", "sunsubscribe")
-	refuse(noPubSub, 3, "publish", "spublish")
-	refuse(noCluster, -2, "cluster")
-	refuse(noCluster, 1, "readonly", "readwrite", "asking")
-	refuse(noReplication, 1, "sync")
-	refuse(noReplication, -3, "psync")
-	refuse(noReplication, -1, "replconf", "failover")
-	refuse(noSwap, 3, "swapdb")
-	return all
 }

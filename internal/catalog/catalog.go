@@ -78,6 +78,7 @@ const (
 	FlagModule
 	FlagAdmin
 	FlagNoScript // not in scripts
+	FlagBlocking // its client may have to wait
 	FlagLoading
 	FlagStale
 	FlagFast
@@ -99,7 +100,7 @@ const shownFlags = FlagNotQueued - 1
 
 // flagNames are in the order of their bits, which is that in which Redis lists them.
 func flagNames() []string {
-	return []string{"write", "readonly", "denyoom", "module", "admin", "noscript", "loading", "stale", "fast", "no_auth",
+	return []string{"write", "readonly", "denyoom", "module", "admin", "noscript", "blocking", "loading", "stale", "fast", "no_auth",
 		"no_mandatory_keys", "no_multi", "movablekeys"}
 }
 
@@ -116,7 +117,7 @@ func (f Flag) Names() (names []string) {
 // Arg describes an argument for COMMAND DOCS, from which clients make their hints.
 type Arg struct {
 	Name     string
-	Type     string // string, integer, key, pattern, pure-token, oneof or block
+	Type     string // string, integer, key, double, pattern, pure-token, oneof or block
 	Token    string
 	Optional bool
 	Multiple bool
@@ -138,9 +139,8 @@ func (c *Command) AcceptsArity(n int) bool {
 
 // Sub returns the subcommand of that name in any case, or nil.
 func (c *Command) Sub(name []byte) *Command {
-	wanted := glob.Fold(name)
 	for _, sub := range c.Subs {
-		if sub.Name == wanted {
+		if glob.IsFolded(name, sub.Name) {
 			return sub
 		}
 	}
@@ -161,6 +161,7 @@ func (c *Command) AllCategories() []string {
 	add(c.Flags&FlagAdmin != 0, "admin", "dangerous")
 	add(c.Flags&FlagFast != 0, "fast")
 	add(c.Flags&FlagFast == 0, "slow")
+	add(c.Flags&FlagBlocking != 0, "blocking")
 	for _, own := range c.Categories {
 		add(!slices.Contains(all, own), own)
 	}
@@ -203,7 +204,7 @@ func Of(rows []*Command) *Catalog {
 		t.commands = append(t.commands, c)
 	}
 	t.Each(number)
-	for _, c := range rows {
+	for _, c := range t.commands {
 		if c.QuantityAt > 0 {
 			c.del = t.byName["del"]
 		}
@@ -260,6 +261,16 @@ func (t *Catalog) Each(visit func(*Command)) {
 	}
 }
 
+// Batched are the full names of the commands that are decided in batches.
+func (t *Catalog) Batched() (names []string) {
+	for _, c := range t.commands {
+		if c.Batches {
+			names = append(names, c.FullName())
+		}
+	}
+	return names
+}
+
 // ForRules returns what access control must know of the commands, by their IDs.
 func (t *Catalog) ForRules() []acl.Command {
 	all := make([]acl.Command, t.ruled)
@@ -279,6 +290,15 @@ func (t *Catalog) Lookup(name []byte) *Command {
 		folded[i] = glob.Lower(c)
 	}
 	return t.byName[string(folded[:len(name)])]
+}
+
+// Called finds the command or subcommand that a call is of, without allocation.
+func (t *Catalog) Called(args [][]byte) *Command {
+	c := t.Lookup(args[0])
+	if c == nil || c.Subs == nil || len(args) == 1 {
+		return c
+	}
+	return c.Sub(args[1])
 }
 
 // LookupShown is LookupFull for what is in lists.

@@ -36,7 +36,6 @@ func TestRowsAreWhole(t *testing.T) {
 		complain(r.Parent != "" && r.Subs != nil, "subcommands of a subcommand")
 		complain(r.Arity == 0 || r.Parent != "" && r.Arity > -2 && r.Arity < 2, "its arity has no place for its name")
 		complain(r.Flags&FlagWrite != 0 && r.Flags&FlagReadonly != 0, "it writes and does not")
-		complain(r.Batches != (r.Name == "cl.throttle"), "batches")
 		complain((r.Flags&shownFlags)>>len(flagNames()) != 0, "a flag without a name")
 		complain(table.LookupFull([]byte(r.FullName())) != r, "it is not found")
 		complain(table.LookupFull([]byte(strings.ToUpper(r.FullName()))) != r, "it is not found in upper case")
@@ -50,7 +49,7 @@ func TestRowsAreWhole(t *testing.T) {
 func TestLookupFindsNothingElse(t *testing.T) {
 	table := New()
 	for _, name := range []string{"", "pin", "pingg", "ping\x00", "ping ", "\x10ing", "pıng", "config|nosuch", "config|", "|get", "config|get|x",
-		"ping|x", "append", "@ing", strings.Repeat("p", maxNameBytes), strings.Repeat("p", maxNameBytes+1)} {
+		"ping|x", "pfadd", "@ing", strings.Repeat("p", maxNameBytes), strings.Repeat("p", maxNameBytes+1)} {
 		if r := table.LookupFull([]byte(name)); r != nil {
 			t.Errorf("%q: found %s", name, r.FullName())
 		}
@@ -60,14 +59,20 @@ func TestLookupFindsNothingElse(t *testing.T) {
 // TestKeySpecsFitArguments: where the arguments say key, there the key specification must point.
 func TestKeySpecsFitArguments(t *testing.T) {
 	eachRow(New().Shown(), func(r *Command) {
-		at := slices.IndexFunc(r.Args, func(a Arg) bool { return a.Type == "key" })
+		at := slices.IndexFunc(r.Args, func(a Arg) bool { return a.Type == "key" || a.Type == "block" && a.Args[0].Type == "key" })
 		many := at >= 0 && r.Args[at].Multiple
 		if r.Parent != "" && at >= 0 {
 			at++ // behind the subcommand's name
 		}
 		if r.Keys.Counted > 0 {
-			if r.Keys.Counted != at || r.Args[at-1].Name != "numkeys" || r.Keys.First != 0 {
+			if r.Keys.Counted != at || r.Args[at-1].Type != "integer" || r.Keys.First != 0 || 1+r.Keys.With != r.Args[at].words() {
 				t.Errorf("%s: %+v, but its keys begin with argument %d", r.FullName(), r.Keys, at+1)
+			}
+			return
+		}
+		if r.Keys.Joined > 0 {
+			if r.Keys.First != 0 || r.Flags&FlagMovableKeys == 0 || len(r.Args) <= r.Keys.Joined || r.Args[r.Keys.Joined].Name != "key" {
+				t.Errorf("%s: %+v, but not for two arguments of which the second is called key", r.FullName(), r.Keys)
 			}
 			return
 		}
@@ -114,6 +119,18 @@ func TestEachKey(t *testing.T) {
 		{KeySpec{Counted: 2}, "eval x -1 a", ""},
 		{KeySpec{Counted: 2}, "eval x y a", ""},
 		{KeySpec{Counted: 2}, "eval x", ""},
+		{KeySpec{Joined: 1}, "cl.check a b 1", "a:b"},
+		{KeySpec{Joined: 1}, "cl.check a:b :", "a:b::"},
+		{KeySpec{Joined: 2}, "x y a b", "a:b"},
+		{KeySpec{Joined: 1}, "cl.check a", ""},
+		{KeySpec{Counted: 1, With: 2}, "x 2 a 1 2 b 3 4", "a b"},
+		{KeySpec{Counted: 1, With: 2}, "x 2 a 1 2 b 3 4 c 5 6", "a b"},
+		{KeySpec{Counted: 1, With: 2}, "x 1 a 1 2", "a"},
+		{KeySpec{Counted: 1, With: 2}, "x 2 a 1 2 b 3", ""},
+		{KeySpec{Counted: 1, With: 2}, "x 0 a 1 2", ""},
+		{KeySpec{Counted: 1, With: 2}, "x -1 a 1 2", ""},
+		{KeySpec{Counted: 1, With: 2}, "x 9223372036854775807 a 1 2", ""},
+		{KeySpec{Counted: 1, With: 2}, "x +1 a 1 2", ""},
 	} {
 		var args [][]byte
 		for word := range strings.FieldsSeq(tt.args) {
@@ -147,12 +164,12 @@ func (a Arg) words() int {
 	return n
 }
 
-// TestArityFitsArguments: but for QUIT, which takes anything, CL.THROTTLE, which has an error of its own, and what has
-// subcommands, of which only COMMAND may stand alone.
+// TestArityFitsArguments: but for QUIT, which takes anything, CL.THROTTLE and those like it, which have an error of their own,
+// and what has subcommands, of which only COMMAND may stand alone.
 func TestArityFitsArguments(t *testing.T) {
 	eachRow(New().Shown(), func(r *Command) {
-		if alone := r.Name == "quit" || r.Name == "cl.throttle" || r.Name == "command"; alone || r.Subs != nil {
-			if alone && r.Arity != -1 || !alone && r.Arity != -2 {
+		if alone := r.Name == "quit" || r.Batches || r.Name == "cl.peek" || r.Name == "command"; alone || r.Subs != nil {
+			if alone && r.Arity != -len(strings.Split(r.FullName(), "|")) || !alone && r.Arity != -2 {
 				t.Errorf("%s: arity %d", r.FullName(), r.Arity)
 			}
 			return

@@ -175,7 +175,7 @@ func clientOthersRows() []*Command {
 		},
 		{
 			Name: "unblock", Arity: -3, Flags: byAdmin, Categories: connection,
-			Since: "5.0.0", Complexity: "O(1)", Summary: "Returns 0: no command blocks its client",
+			Since: "5.0.0", Complexity: "O(1)", Summary: "Ends the wait of a client in a command that blocks, as if its time had run out, or by an error",
 			Args: []Arg{{Name: "client-id", Type: "integer"}, {Name: "unblock-type", Type: "oneof", Optional: true, Args: []Arg{
 				{Name: "timeout", Type: "pure-token", Token: "TIMEOUT"}, {Name: "error", Type: "pure-token", Token: "ERROR"},
 			}}},

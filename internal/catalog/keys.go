@@ -43,7 +43,7 @@ func keyRows() []*Command {
 		keyRow(Command{
 			Name: "get", Arity: 2, Flags: read | FlagRefill, Categories: strings, Group: "string",
 			Since: "1.0.0", Summary: "Returns when a key's funnel is empty, its TAT, in Unix nanoseconds",
-			Differs: "A key's value is its funnel's TAT in nanoseconds, as redis-cell stores it.",
+			Differs: "A key's value is its funnel's TAT in nanoseconds, as redis-cell stores it. Keys of other limiters have no value.",
 		}, oneKey(1, "RO", "access")),
 		keyRow(Command{
 			Name: "strlen", Arity: 2, Flags: read, Categories: strings, Group: "string",
@@ -55,7 +55,7 @@ func keyRows() []*Command {
 		}, manyKeys("RO")),
 		keyRow(Command{
 			Name: "type", Arity: 2, Flags: read,
-			Since: "1.0.0", Summary: "Returns string, or none for a key that does not exist",
+			Since: "1.0.0", Summary: "Returns string for a funnel, a type that begins with cl- for another limiter, or none",
 		}, oneKey(1, "RO")),
 		keyRow(Command{
 			Name: "unlink", Arity: -2, Flags: FlagWrite | FlagFast | FlagRefill, Long: true,
@@ -74,6 +74,7 @@ func stateRows() []*Command {
 	const differs = "The value is a funnel's TAT, as redis-cell stores it: decimal, in Unix nanoseconds, after now and at most 2^62 ns ahead of it. " +
 		"Another one is refused. "
 	const expires = " checked and have no effect, because a funnel expires when it is empty."
+	const others = "The state of another limiter travels in a string of its own, which a Redis stores and returns. "
 	token := func(name, token string) Arg { return Arg{Name: name, Type: "pure-token", Token: token} }
 	optional := func(a Arg) Arg {
 		a.Optional = true
@@ -84,12 +85,15 @@ func stateRows() []*Command {
 	return []*Command{
 		keyRow(Command{
 			Name: "dump", Arity: 2, Flags: FlagReadonly | FlagRefill,
-			Since: "2.6.0", Summary: "Returns what GET returns, as Redis serializes it for RESTORE",
+			Since: "2.6.0", Summary: "Returns a limiter's state, as Redis serializes a string for RESTORE",
+			Differs: "Of a funnel it is what GET returns. " + others,
+			Cost:    Cost{Call: dumpSteps},
 		}, oneKey(1, "RO", "access")),
 		keyRow(Command{
 			Name: "restore", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagRefill, Categories: []string{"keyspace", "dangerous"},
-			Since: "2.6.0", Summary: "Sets when a key's funnel is empty, its TAT, to what DUMP has returned, here or in Redis",
-			Differs: differs + "Payloads of Redis 7.0 to 7.4 are accepted. The ttl and the options but REPLACE are" + expires,
+			Since: "2.6.0", Summary: "Gives a key the state that DUMP has returned, here or in Redis",
+			Differs: differs + others + "Payloads of Redis 7.0 to 7.4 are accepted. The ttl and ABSTTL are for what CL.BUCKET has made. " +
+				"Of other keys they are, as the other options but REPLACE," + expires,
 			Args: []Arg{
 				{Name: "key", Type: "key"}, {Name: "ttl", Type: "integer"}, {Name: "serialized-value", Type: "string"},
 				optional(token("replace", "REPLACE")), optional(token("absttl", "ABSTTL")),
@@ -100,7 +104,7 @@ func stateRows() []*Command {
 		keyRow(Command{
 			Name: "set", Arity: -3, Flags: FlagWrite | FlagDenyOOM | FlagRefill, Categories: []string{"string"}, Group: "string",
 			Since: "1.0.0", Summary: "Sets when a key's funnel is empty, its TAT, in Unix nanoseconds",
-			Differs: differs + "Options of expiry are" + expires,
+			Differs: differs + "Options of expiry are" + expires + " A key of another limiter is replaced, as in Redis one of another type.",
 			Args: []Arg{
 				{Name: "key", Type: "key"}, {Name: "value", Type: "string"},
 				{Name: "condition", Type: "oneof", Optional: true, Args: []Arg{token("nx", "NX"), token("xx", "XX")}},
@@ -121,7 +125,7 @@ func objectRows() []*Command {
 	return []*Command{
 		keyRow(Command{
 			Name: "encoding", Arity: 3, Flags: FlagReadonly,
-			Since: "2.2.3", Summary: "Returns int, as for the integer that redis-cell stores",
+			Since: "2.2.3", Summary: "Returns int for a funnel, as for the integer that redis-cell stores, or how another limiter is kept",
 		}, oneKey(2, "RO")),
 		help,
 	}
@@ -129,7 +133,8 @@ func objectRows() []*Command {
 
 func expiryRows() []*Command {
 	const read, write = FlagReadonly | FlagFast, FlagWrite | FlagFast
-	const differs = "Deletes the key if the time has passed. Otherwise it returns 1 and changes nothing, because a funnel drains at its own rate."
+	const differs = "Deletes the key if the time has passed. Otherwise it is for what CL.BUCKET has made. " +
+		"Of any other key it returns 1 and changes nothing, because a limiter expires when it has nothing left to remember."
 	condition := func(name, token string) Arg { return Arg{Name: name, Type: "pure-token", Token: token} }
 	args := func(time string) []Arg {
 		return []Arg{{Name: "key", Type: "key"}, {Name: time, Type: "integer"}, {Name: "condition", Type: "oneof", Optional: true, Args: []Arg{
@@ -140,42 +145,45 @@ func expiryRows() []*Command {
 	return []*Command{
 		keyRow(Command{
 			Name: "expire", Arity: -3, Flags: write | FlagRefill, Args: args("seconds"), Differs: differs,
-			Since: "1.0.0", Summary: "Deletes a key if the time is not positive",
+			Since: "1.0.0", Summary: "Has a bucket expire after a time, and deletes any key if that is not positive",
 		}, update),
 		keyRow(Command{
 			Name: "expireat", Arity: -3, Flags: write | FlagRefill, Args: args("unix-time-seconds"), Differs: differs,
-			Since: "1.2.0", Summary: "Deletes a key if the time has passed",
+			Since: "1.2.0", Summary: "Has a bucket expire at a time, and deletes any key if that has passed",
 		}, update),
 		keyRow(Command{
 			Name: "expiretime", Arity: 2, Flags: read,
-			Since: "7.0.0", Summary: "Returns the Unix time in seconds at which a key's funnel is empty",
+			Since: "7.0.0", Summary: "Returns the Unix time in seconds at which a key expires, as its funnel is empty then",
 		}, readTime),
 		keyRow(Command{
-			Name: "persist", Arity: 2, Flags: write, Differs: "Returns 0: every key expires.",
-			Since: "2.2.0", Summary: "Returns 0: every key expires",
+			Name: "persist", Arity: 2, Flags: write, Differs: "Returns 0 for all but what CL.BUCKET has made: other keys expire.",
+			Since: "2.2.0", Summary: "Has a bucket never expire",
 		}, update),
 		keyRow(Command{
 			Name: "pexpire", Arity: -3, Flags: write | FlagRefill, Args: args("milliseconds"), Differs: differs,
-			Since: "2.6.0", Summary: "Deletes a key if the time is not positive",
+			Since: "2.6.0", Summary: "Has a bucket expire after a time, and deletes any key if that is not positive",
 		}, update),
 		keyRow(Command{
 			Name: "pexpireat", Arity: -3, Flags: write | FlagRefill, Args: args("unix-time-milliseconds"), Differs: differs,
-			Since: "2.6.0", Summary: "Deletes a key if the time has passed",
+			Since: "2.6.0", Summary: "Has a bucket expire at a time, and deletes any key if that has passed",
 		}, update),
 		keyRow(Command{
 			Name: "pexpiretime", Arity: 2, Flags: read,
-			Since: "7.0.0", Summary: "Returns the Unix time in milliseconds at which a key's funnel is empty",
+			Since: "7.0.0", Summary: "Returns the Unix time in milliseconds at which a key expires, as its funnel is empty then",
 		}, readTime),
 		keyRow(Command{
 			Name: "pttl", Arity: 2, Flags: read,
-			Since: "2.6.0", Summary: "Returns the milliseconds until a key's funnel is empty",
+			Since: "2.6.0", Summary: "Returns the milliseconds until a key expires, as its funnel is empty then",
 		}, readTime),
 		keyRow(Command{
 			Name: "ttl", Arity: 2, Flags: read,
-			Since: "1.0.0", Summary: "Returns the seconds until a key's funnel is empty",
+			Since: "1.0.0", Summary: "Returns the seconds until a key expires, as its funnel is empty then",
 		}, readTime),
 	}
 }
+
+// dumpSteps is what DUMP takes for the longest state, of 160 KiB, beyond what a key takes: most of it for the checksum.
+const dumpSteps = 500_000
 
 // countSteps is what DBSIZE takes for each slot of the store: 5 to 10 ns were measured, up to 4 million keys. What collects
 // names takes 26 to 33 ns and the reply, and FLUSHDB 12 ns for a slot that stays, up to 50 for one that it empties, and 70 to
@@ -219,7 +227,7 @@ func keyspaceRows() []*Command {
 				{Name: "count", Type: "integer", Token: "COUNT", Optional: true},
 				{Name: "type", Type: "string", Token: "TYPE", Optional: true},
 			},
-			Differs: "Returns each key at most once.",
+			Differs: "Returns each key at most once. Types are those of TYPE.",
 			Cost:    Cost{Slot: 50, Options: true},
 		},
 	}

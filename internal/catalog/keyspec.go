@@ -18,18 +18,40 @@ type KeySpec struct {
 	ReadBy string
 	// Counted is where the argument stands that says how many keys follow it, as in EVAL; then First is 0.
 	Counted int
+	// With is how many arguments behind each key that is counted belong to it.
+	With int
+	// Joined is where the first of two arguments stands that are one key, with a colon between them; 0 for none. Then First
+	// is 0, and clients have to ask for the key.
+	Joined int
 }
 
 // None reports whether the command has no keys.
-func (k KeySpec) None() bool { return k.First == 0 && k.Counted == 0 }
+func (k KeySpec) None() bool { return k.First == 0 && k.Counted == 0 && k.Joined == 0 }
+
+// AppendJoined appends the key that two arguments are.
+func AppendJoined(buf, name, key []byte) []byte {
+	return append(append(append(buf, name...), ':'), key...)
+}
+
+// Longest returns how long the longest of the keys among args is.
+func (k KeySpec) Longest(args [][]byte) (bytes int) {
+	if k.Joined > 0 && k.Joined+1 < len(args) { // without making it
+		return len(args[k.Joined]) + 1 + len(args[k.Joined+1])
+	}
+	k.Each(args, func(key []byte) { bytes = max(bytes, len(key)) })
+	return bytes
+}
 
 // Each calls visit with the keys among args.
 func (k KeySpec) Each(args [][]byte, visit func(key []byte)) {
 	if k.Counted > 0 {
-		for _, key := range k.counted(args) {
-			visit(key)
+		for rest := k.counted(args); len(rest) > 0; rest = rest[1+k.With:] {
+			visit(rest[0])
 		}
 		return
+	}
+	if k.Joined > 0 && k.Joined+1 < len(args) {
+		visit(AppendJoined(nil, args[k.Joined], args[k.Joined+1]))
 	}
 	if k.First == 0 {
 		return
@@ -43,17 +65,17 @@ func (k KeySpec) Each(args [][]byte, visit func(key []byte)) {
 	}
 }
 
-// counted returns the keys behind their number.
+// counted returns the keys behind their number, and what belongs to them. There are none unless all are there.
 func (k KeySpec) counted(args [][]byte) [][]byte {
 	if len(args) <= k.Counted {
 		return nil
 	}
 	n, ok := resp.ParseInt(args[k.Counted])
-	rest := args[k.Counted+1:]
-	if !ok || n < 0 || n > int64(len(rest)) {
+	rest, step := args[k.Counted+1:], 1+k.With
+	if !ok || n < 0 || n > int64(len(rest)/step) {
 		return nil
 	}
-	return rest[:n]
+	return rest[:int(n)*step]
 }
 
 const variableFlags = "variable_flags" // which Redis shows of a command with a ReadBy
@@ -89,10 +111,20 @@ func (k KeySpec) Access(args [][]byte) (a acl.Access) {
 func (c *Command) Check(user *acl.User, args [][]byte) (reason acl.Reason, object string, refund bool) {
 	reason, object = c.check(user, args)
 	if reason == acl.Allowed && c.del != nil && c.refunds(args) {
-		reason, object = c.del.check(user, args[:c.Keys.Last+1])
+		reason, object = c.del.check(user, c.deletion(args))
 		refund = reason != acl.Allowed
 	}
 	return reason, object, refund
+}
+
+// deletion is DEL of a call's keys.
+func (c *Command) deletion(args [][]byte) [][]byte {
+	if c.Keys.Joined == 0 {
+		return args[c.Keys.First-1 : c.Keys.Last+1]
+	}
+	del := args[:1:1]
+	c.Keys.Each(args, func(key []byte) { del = append(del, key) })
+	return del
 }
 
 // refunds reports whether a call returns units, in the grammar of its quantity. An invalid one fails later.

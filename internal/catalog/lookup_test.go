@@ -113,7 +113,7 @@ func TestCheck(t *testing.T) {
 	table := New()
 	users := acl.NewUsers(table.ForRules())
 	file := filepath.Join(t.TempDir(), "users.acl")
-	if err := os.WriteFile(file, []byte("user app on nopass ~a* +ping +del +config|get +cl.throttle (~b* +cl.throttle) (~c* +del)\nuser caller on nopass ~* +cl.throttle"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("user app on nopass ~a* +ping +del +config|get +cl.throttle (~b* +cl.throttle) (~c* +del) (~b* +cl.bucket|take) (~b* +cl.slidingwindow)\nuser caller on nopass ~* +cl.throttle"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := users.LoadFile(file); err != nil {
@@ -145,6 +145,12 @@ func TestCheck(t *testing.T) {
 		{"cl.throttle", "cl.throttle b 1 1 1 -01", "b", acl.DeniedKey, true},
 		{"cl.throttle", "cl.throttle b 1 1 1 -9223372036854775808", "b", acl.DeniedKey, true},
 		{"cl.throttle", "cl.throttle c 1 1 1 -1", "c", acl.DeniedKey, false}, // the rule with DEL has no CL.THROTTLE
+		{"cl.bucket|take", "cl.bucket take b 9 1", "", acl.Allowed, false},
+		{"cl.bucket|take", "cl.bucket take a 9 1", "a", acl.DeniedKey, false},
+		{"cl.bucket|take", "cl.bucket take b 9 -1", "b", acl.DeniedKey, true},
+		{"cl.bucket|add", "cl.bucket add b 9 -1", "cl.bucket|add", acl.DeniedCommand, false},
+		{"cl.slidingwindow", "cl.slidingwindow b 9 1 approx", "", acl.Allowed, false},
+		{"cl.slidingwindow", "cl.slidingwindow b 9 1 -1 approx", "b", acl.DeniedKey, true},
 	} {
 		var args [][]byte
 		for word := range strings.FieldsSeq(tt.args) {
@@ -169,7 +175,7 @@ func TestRefillsHaveACategory(t *testing.T) {
 			got = append(got, c.FullName())
 		}
 	})
-	if want := strings.Fields("del dump expire expireat flushall flushdb get pexpire pexpireat restore set unlink"); !slices.Equal(got, want) {
+	if want := strings.Fields("cl.bucket|add cl.bucket|reset cl.refund cl.reset del dump expire expireat flushall flushdb get pexpire pexpireat restore set unlink"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -195,6 +201,68 @@ func TestChecksOfCallsAllocateNothing(t *testing.T) {
 		})
 		if n > 0 {
 			t.Errorf("a quantity of %s: %g allocations", quantity, n)
+		}
+	}
+}
+
+// TestRefundsNeedDEL: of each command with a quantity, by that of the key alone.
+func TestRefundsNeedDEL(t *testing.T) {
+	table := New()
+	users := acl.NewUsers(table.ForRules())
+	file := filepath.Join(t.TempDir(), "users.acl")
+	if err := os.WriteFile(file, []byte("user app on nopass ~a* +@all\nuser caller on nopass ~a* +@all -del"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := users.LoadFile(file); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	table.Each(func(c *Command) {
+		if c.QuantityAt == 0 {
+			return
+		}
+		got = append(got, c.FullName())
+		args := make([][]byte, c.QuantityAt+1)
+		for i := range args {
+			args[i] = []byte("1")
+		}
+		args[max(c.Keys.First, c.Keys.Joined)], args[c.QuantityAt] = []byte("a"), []byte("-1")
+		if reason, object, _ := c.Check(users.Lookup("app"), args); reason != acl.Allowed {
+			t.Errorf("%s: %v %q", c.FullName(), reason, object)
+		}
+		if reason, object, refund := c.Check(users.Lookup("caller"), args); reason != acl.DeniedCommand || object != "del" || !refund {
+			t.Errorf("%s without DEL: %v %q %t", c.FullName(), reason, object, refund)
+		}
+	})
+	if want := strings.Fields("cl.bthrottle cl.bucket|take cl.check cl.fixedwindow cl.pthrottle cl.slidingwindow cl.throttle cl.tokenbucket rl.throttle"); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestBatched are those that reply five integers.
+func TestBatched(t *testing.T) {
+	want := strings.Fields("cl.bucket|take cl.fixedwindow cl.pthrottle cl.refund cl.slidingwindow cl.throttle cl.tokenbucket rl.throttle")
+	if got := New().Batched(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestCalled(t *testing.T) {
+	table := New()
+	for call, want := range map[string]string{
+		"PING": "ping", "ping x": "ping", "CL.Bucket Take k 5": "cl.bucket|take", "cl.bucket": "cl.bucket", "cl.bucket nosuch": "",
+		"nosuch": "", "nosuch take": "", "cl.bucket|take k": "",
+	} {
+		var args [][]byte
+		for word := range strings.FieldsSeq(call) {
+			args = append(args, []byte(word))
+		}
+		got := ""
+		if c := table.Called(args); c != nil {
+			got = c.FullName()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", call, got, want)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func latencyRows() []*Command {
 			Name: "histogram", Arity: -2, Flags: byAdmin, Cost: Cost{Call: 100_000},
 			Since: "7.0.0", Complexity: "O(N) in the number of commands", Summary: "Returns the distribution of the durations of commands",
 			Args:    []Arg{{Name: "command", Type: "string", Optional: true, Multiple: true}},
-			Differs: "The buckets end at powers of two. The duration of a batch of CL.THROTTLE is divided among its calls.",
+			Differs: "The buckets end at powers of two. The duration of a batch of CL.THROTTLE, or of a command like it, is divided among its calls.",
 		},
 		{
 			Name: "history", Arity: 3, Flags: byAdmin,
@@ -80,7 +80,7 @@ func slowlogRows() []*Command {
 			Name: "get", Arity: -2, Flags: flags, Cost: Cost{Call: 200_000},
 			Since: "2.2.12", Complexity: "O(N) in the number of entries", Summary: "Returns the latest entries: by default 10, all with -1",
 			Args:    []Arg{{Name: "count", Type: "integer", Optional: true}},
-			Differs: "A slow batch of CL.THROTTLE is one entry, with its first key and its size; so is a slow EXEC. At most 16,384 entries are kept.",
+			Differs: "A slow batch of CL.THROTTLE, or of a command like it, is one entry, with its first key and its size; so is a slow EXEC. At most 16,384 entries are kept.",
 		},
 		helpRow(),
 		{

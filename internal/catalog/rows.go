@@ -7,8 +7,9 @@ package catalog
 func Rows() []*Command {
 	var all []*Command
 	for _, group := range [][]*Command{
-		cellRows(), connectionRows(), transactionRows(), keyRows(), stateRows(), expiryRows(), keyspaceRows(), scriptingRows(),
+		funnelRows(), windowRows(), bucketRows(), resetRows(), connectionRows(), transactionRows(), keyRows(), stateRows(), expiryRows(), keyspaceRows(), scriptingRows(),
 		serverRows(), durabilityRows(), adminRows(), operatorRows(), refusedRows(),
+		reservingRows(), blockingRows(), namedRows(),
 	} {
 		all = append(all, group...)
 	}
@@ -28,26 +29,6 @@ func helpRow() *Command {
 		Name: "help", Arity: 2, Flags: FlagLoading | FlagStale,
 		Since: "5.0.0", Complexity: "O(1)", Summary: "Prints this help",
 	}
-}
-
-func cellRows() []*Command {
-	return []*Command{{
-		Name: "cl.throttle", Arity: -1, Flags: FlagWrite | FlagDenyOOM | FlagFast | FlagModule, Batches: true, QuantityAt: 5,
-		Keys:  KeySpec{First: 1, Last: 1, Step: 1, Flags: []string{"RW", "access", "update"}},
-		Group: "module", Since: "0.1.0", Complexity: "O(1)",
-		Summary: "Requests units of a key's funnel: returns limited (0 or 1), limit, remaining, " +
-			"seconds until a retry, seconds until it is empty",
-		Differs: "A negative quantity needs the right to DEL the key, too; in Redis, modules' commands have no such rule. " +
-			"At --maxmemory with noeviction it is refused only if it would make a key; a key that is there, and quantity 0, " +
-			"are answered. allow-oom of a script changes nothing.",
-		Args: []Arg{
-			{Name: "key", Type: "key"},
-			{Name: "max_burst", Type: "integer"},
-			{Name: "count_per_period", Type: "integer"},
-			{Name: "period", Type: "integer"},
-			{Name: "quantity", Type: "integer", Optional: true},
-		},
-	}}
 }
 
 func transactionRows() []*Command {

@@ -11,26 +11,53 @@ import (
 
 // TestRefusedRows are in no list, but what is wrong with their arguments is said before why they are refused.
 func TestRefusedRows(t *testing.T) {
-	arities := map[string]int{
-		"subscribe": -2, "psubscribe": -2, "ssubscribe": -2, "pubsub": -2, "unsubscribe": -1, "punsubscribe": -1,
-		"sunsubscribe": -1, "publish": 3, "spublish": 3, "cluster": -2, "readonly": 1, "readwrite": 1, "asking": 1,
-		"sync": 1, "psync": -3, "replconf": -1, "failover": -1, "swapdb": 3,
-	}
 	table := New()
-	for name, arity := range arities {
-		c := table.Lookup([]byte(name))
-		if c == nil || c.Arity != arity || c.Refusal == "" || table.LookupShown([]byte(name)) != nil {
-			t.Errorf("%s: %+v, want arity %d and a refusal", name, c, arity)
-		}
-	}
-	var refused []string
+	redis := redistest.Start(t)
+	refused := 0
 	for _, c := range table.Commands() {
-		if c.Refusal != "" {
-			refused = append(refused, c.Name)
+		if c.Refusal == "" {
+			continue
+		}
+		refused++
+		if table.Lookup([]byte(c.Name)) != c || table.LookupShown([]byte(c.Name)) != nil || strings.ContainsAny(c.Refusal, "\r\n") {
+			t.Errorf("%s: %+v", c.Name, c)
+		}
+		info, err := redis.Do(t.Context(), "COMMAND", "INFO", c.Name).Slice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if of, _ := info[0].([]any); of == nil || of[1] != int64(c.Arity) {
+			t.Errorf("%s: arity %d, and Redis says %v", c.Name, c.Arity, of)
 		}
 	}
-	if want := slices.Sorted(maps.Keys(arities)); !slices.Equal(refused, want) {
-		t.Errorf("%q are refused, want %q", refused, want)
+	if len(refusedRows()) != refused {
+		t.Errorf("%d are refused of %d: some stand twice", refused, len(refusedRows()))
+	}
+}
+
+// TestRefusalsOfData: of the values that limiters keep in Redis each type's commands are refused with the command to use instead.
+func TestRefusalsOfData(t *testing.T) {
+	redis := redistest.Start(t)
+	table := New()
+	for category, instead := range map[string]string{
+		"string": "CL.THROTTLE ", "hash": "CL.THROTTLE ", "sortedset": "CL.SLIDINGWINDOW ", "list": "CL.BUCKET TAKE ", "set": "CL.CONCURRENCY ACQUIRE ",
+	} {
+		names, err := redis.Do(t.Context(), "ACL", "CAT", category).StringSlice()
+		if err != nil || len(names) == 0 {
+			t.Fatal(names, err)
+		}
+		for _, name := range names {
+			c := table.Lookup([]byte(name))
+			switch {
+			case c == nil:
+				t.Errorf("%s: unknown", name)
+			case c.Refusal == "": // GET, SET and STRLEN are here
+			case name == "sort" || name == "sort_ro": // of several categories
+			case category == "string" && strings.Contains(c.Refusal, "CL.FIXEDWINDOW "): // a counter
+			case !strings.Contains(c.Refusal, instead) || !strings.Contains(c.Refusal, "; see "+Recipes+"#"):
+				t.Errorf("%s: %s, want it to name %s", name, c.Refusal, instead)
+			}
+		}
 	}
 }
 
@@ -38,21 +65,29 @@ func TestRefusedRows(t *testing.T) {
 func TestCategories(t *testing.T) {
 	table := New()
 	for name, want := range map[string]string{
-		"get":          "read string fast refill",
-		"set":          "write string slow refill",
-		"dump":         "keyspace read slow refill",
-		"restore":      "keyspace write slow dangerous refill",
-		"del":          "keyspace write slow refill",
-		"unlink":       "keyspace write fast refill",
-		"eval":         "slow scripting",
-		"eval_ro":      "slow scripting",
-		"watch":        "fast transaction",
-		"flushall":     "keyspace write slow dangerous refill",
-		"keys":         "keyspace read slow dangerous",
-		"acl|load":     "admin slow dangerous",
-		"client|id":    "slow connection",
-		"cl.throttle":  "write fast",
-		"memory|usage": "read slow",
+		"get":            "read string fast refill",
+		"set":            "write string slow refill",
+		"dump":           "keyspace read slow refill",
+		"restore":        "keyspace write slow dangerous refill",
+		"del":            "keyspace write slow refill",
+		"unlink":         "keyspace write fast refill",
+		"eval":           "slow scripting",
+		"eval_ro":        "slow scripting",
+		"watch":          "fast transaction",
+		"flushall":       "keyspace write slow dangerous refill",
+		"keys":           "keyspace read slow dangerous",
+		"acl|load":       "admin slow dangerous",
+		"client|id":      "slow connection",
+		"cl.throttle":    "write fast",
+		"rl.throttle":    "write fast",
+		"cl.refund":      "write fast refill",
+		"cl.reset":       "write slow refill",
+		"cl.peek":        "read fast",
+		"cl.bthrottle":   "write fast blocking",
+		"cl.bucket|take": "write fast",
+		"cl.bucket|add":  "write fast refill",
+		"cl.bucket|len":  "read fast",
+		"memory|usage":   "read slow",
 	} {
 		if got := strings.Join(table.LookupFull([]byte(name)).AllCategories(), " "); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
@@ -98,7 +133,7 @@ func TestRowsAsRedis(t *testing.T) {
 func TestFlagNames(t *testing.T) {
 	for want, f := range map[string]Flag{
 		"": 0,
-		"write readonly denyoom module admin noscript loading stale fast no_auth no_mandatory_keys no_multi movablekeys": ^Flag(0),
+		"write readonly denyoom module admin noscript blocking loading stale fast no_auth no_mandatory_keys no_multi movablekeys": ^Flag(0),
 		"write": FlagWrite | FlagWhole, "movablekeys": FlagMovableKeys | FlagNotQueued, "admin no_auth": FlagNoAuth | FlagAdmin | FlagScript,
 	} {
 		if got := strings.Join(f.Names(), " "); got != want {

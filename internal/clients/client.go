@@ -11,6 +11,7 @@ import (
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/peer"
+	"cellserver/internal/queue"
 )
 
 // Client is a connected client.
@@ -23,6 +24,8 @@ type Client struct {
 	last      atomic.Pointer[catalog.Command] // the command that it sent last
 	activeNs  atomic.Int64                    // when that was
 
+	awaits atomic.Pointer[queue.Waiter] // its turn, in a command that blocks; else nil
+
 	register *Register               // nil before Add
 	account  atomic.Pointer[account] // what it holds; nil as long as that was never much
 
@@ -34,11 +37,11 @@ type Client struct {
 type Info struct {
 	Name, LibName, LibVersion, User string
 
-	DB       int
 	Queued   int // commands behind MULTI, -1 without it
 	Watched  int // keys
 	Tracking Tracking
 
+	DB                                  uint16
 	RESP3, NoEvict, NoTouch, Monitoring bool
 }
 
@@ -81,6 +84,20 @@ func (c *Client) Active(command *catalog.Command, nowNs int64) {
 	c.activeNs.Store(nowNs)
 }
 
+// Await notes which turn the client waits for; nil for none any more. The client is registered.
+func (c *Client) Await(turn *queue.Waiter) {
+	before := c.awaits.Swap(turn)
+	switch {
+	case before == nil && turn != nil:
+		c.register.blocked.Add(1)
+	case before != nil && turn == nil:
+		c.register.blocked.Add(-1)
+	}
+}
+
+// Awaits returns the turn that the client waits for, or nil.
+func (c *Client) Awaits() *queue.Waiter { return c.awaits.Load() }
+
 // Change changes what others know of the client.
 func (c *Client) Change(do func(*Info)) {
 	c.mu.Lock()
@@ -101,7 +118,7 @@ func (c *Client) flags(i *Info) string {
 	for _, f := range []struct {
 		on     bool
 		letter byte
-	}{{i.Monitoring, 'O'}, {c.Peer.Unix, 'U'}, {i.Queued >= 0, 'x'}, {i.Tracking.On, 't'}, {i.NoEvict, 'e'}, {i.NoTouch, 'T'}} {
+	}{{i.Monitoring, 'O'}, {c.Peer.Unix, 'U'}, {i.Queued >= 0, 'x'}, {c.Awaits() != nil, 'b'}, {i.Tracking.On, 't'}, {i.NoEvict, 'e'}, {i.NoTouch, 'T'}} {
 		if f.on {
 			b.WriteByte(f.letter)
 		}

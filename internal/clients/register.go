@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Register is the clients that are connected, and the memory that they hold together. The zero Register is empty and sets
@@ -12,7 +13,8 @@ type Register struct {
 	// OnEvict is told of a client that is closed for its memory, and of what it held. It is set before there are clients.
 	OnEvict func(c *Client, bytes int)
 
-	memory memory
+	memory  memory
+	blocked atomic.Int64
 
 	mu     sync.Mutex // guards all below
 	byID   map[int64]*Client
@@ -51,6 +53,9 @@ func (r *Register) Len() int {
 	defer r.mu.Unlock()
 	return len(r.byID)
 }
+
+// Blocked returns how many clients wait for their turn.
+func (r *Register) Blocked() int { return int(r.blocked.Load()) }
 
 // All returns the clients that are wanted, the oldest first.
 func (r *Register) All(wanted func(*Client) bool) []*Client {

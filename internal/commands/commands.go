@@ -14,8 +14,10 @@ import (
 	"cellserver/internal/commands/connection"
 	"cellserver/internal/commands/docs"
 	"cellserver/internal/commands/keys"
+	"cellserver/internal/commands/limiters"
 	"cellserver/internal/commands/operator"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limits"
 	"cellserver/internal/login"
 	"cellserver/internal/lua"
 	"cellserver/internal/memory"
@@ -27,8 +29,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// Config is what an Engine needs. All fields but Handlers, ACLFile, Scripts, Settings, Memory, Keeper, Thresholds and LostLogLines
-// must be set.
+// Config is what an Engine needs. All fields but Handlers, ACLFile, Scripts, Settings, Memory, Keeper, NamedLimits,
+// Thresholds and LostLogLines must be set.
 type Config struct {
 	Store             store.Store
 	Now               func() int64     // Unix nanoseconds, never going back
@@ -46,8 +48,9 @@ type Config struct {
 	BackgroundThreads int         // how many long commands, and how many scripts, run at once
 	Version           string      // of this server
 	Settings          []admin.Setting
-	Memory            *memory.Bound   // nil for none
-	Keeper            *persist.Keeper // nil where nothing is kept on a disk
+	Memory            *memory.Bound    // nil for none
+	Keeper            *persist.Keeper  // nil where nothing is kept on a disk
+	NamedLimits       *limits.Registry // nil for one that keeps nothing
 	Thresholds        admin.Thresholds
 	Connections       func() admin.Connections
 	Shutdown          func()                 // begins a graceful shutdown
@@ -77,13 +80,16 @@ func NewEngine(c Config) (*Engine, error) {
 	if c.Keeper == nil {
 		cat = cat.Without(admin.MemoryOnly, "save", "bgsave", "bgrewriteaof")
 	}
+	if c.NamedLimits == nil {
+		c.NamedLimits = limits.New(limits.Config{Reading: c.Reading, Log: c.Log})
+	}
 	records, logins, register := observe.New(cat, c.Now()), &login.Failures{}, &clients.Register{}
 	newKeys := &clients.NewKeys{}
 	aclLog := acl.NewLog(acl.DefaultLogEntries)
 	administration := &admin.Config{
 		Catalog: cat, Users: c.Users, ACLFile: c.ACLFile, ACLLog: aclLog, Logins: logins, Clients: register, Records: records,
 		Scripts: c.Scripts, Databases: c.Databases, Version: c.Version, RunID: admin.NewRunID(), StartedNs: c.Now(),
-		Settings: c.Settings, Memory: c.Memory, Keeper: c.Keeper, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
+		Settings: c.Settings, Memory: c.Memory, Keeper: c.Keeper, Limits: c.NamedLimits, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
 		MayDebug: c.MayDebug, Log: c.Log, LostLogLines: c.LostLogLines,
 	}
 	handlers := map[string]session.Handler{}
@@ -95,6 +101,7 @@ func NewEngine(c Config) (*Engine, error) {
 		admin.Handlers(administration),
 		operator.Handlers(operator.Config{Catalog: cat, Records: records}),
 		docs.Handlers(docs.Config{Catalog: cat}),
+		limiters.Handlers(limiters.Config{Reading: c.Reading, Limits: c.NamedLimits, Log: c.Log}),
 		c.Handlers,
 	} {
 		maps.Copy(handlers, room)

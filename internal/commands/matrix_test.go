@@ -20,15 +20,15 @@ import (
 // callWith writes a call of a command that its arity allows: with a key where one belongs, and else with numbers.
 func callWith(c *catalog.Command, key string) []string {
 	args := strings.Split(c.FullName(), "|")
-	words := max(c.Arity, -c.Arity, len(args))
+	words := max(c.Arity, -c.Arity, len(args)+required(c))
 	for len(args) < words {
 		args = append(args, "1")
 	}
 	switch {
+	case c.Keys.With > 0:
+		args[c.Keys.Counted+1] = key
 	case c.Keys.Counted > 0:
 		args = append(args[:1], "return redis.call('exists', KEYS[1])", "1", key)
-	case c.Name == "cl.throttle":
-		args = append(args, key, "4", "1", "10")
 	case c.Keys.First > 0:
 		args[c.Keys.First] = key
 	case c.FullName() == "config|set":
@@ -37,6 +37,16 @@ func callWith(c *catalog.Command, key string) []string {
 		args[2], args[3] = "get", "1"
 	}
 	return args
+}
+
+// required is how many arguments a call has at least, for what says itself how it is used accepts any number of them.
+func required(c *catalog.Command) (n int) {
+	for _, a := range c.Args {
+		if !a.Optional {
+			n++
+		}
+	}
+	return n
 }
 
 // keeping has what needs a disk find one.

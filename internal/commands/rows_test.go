@@ -64,7 +64,9 @@ func TestScriptsOff(t *testing.T) {
 func TestNoForgedReplies(t *testing.T) {
 	const evil = "x\r\n+OK\r\n$0\r\n\r\n\x00\x1b]0;\x07"
 	for _, args := range [][]string{
-		{evil}, {"nosuch", evil}, {evil, evil, evil}, {"CL.THROTTLE", "k", evil, evil, evil}, {"CONFIG", evil},
+		{evil}, {"nosuch", evil}, {evil, evil, evil}, {"CL.THROTTLE", "k", evil, evil, evil},
+		{"CL.FIXEDWINDOW", "k", evil, "1"}, {"CL.SLIDINGWINDOW", "k", "1", "1", evil}, {"CL.BUCKET", evil, "k"}, {"CL.BUCKET", "TAKE", "k", evil},
+		{"CL.BUCKET", "ADD", "k", "1", evil}, {"CL.PEEK", "k", "1", "1", evil}, {"CL.REFUND", "k", evil, "1", "1"}, {"CONFIG", evil},
 		{"COMMAND", evil}, {"CLIENT", evil}, {"MODULE", evil}, {"CLIENT", "SETINFO", evil, "x"},
 		{"CLIENT", "SETINFO", "LIB-NAME", evil}, {"CLIENT", "SETNAME", evil}, {"HELLO", evil}, {"HELLO", "3", evil},
 		{"HELLO", "3", "SETNAME", evil}, {"HELLO", "3", "AUTH", evil, evil}, {"AUTH", evil}, {"AUTH", evil, evil},

@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/limits"
 	"cellserver/internal/persist"
 	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
@@ -33,6 +34,9 @@ type Source struct {
 	Reading     funnel.Reading
 	Databases   int
 	MaxKeyBytes int
+
+	// Limits are the named limits by name; nil for none.
+	Limits func() []*limits.Limit
 
 	// Persistence is what is kept on a disk; nil if nothing is.
 	Persistence func() persist.Status

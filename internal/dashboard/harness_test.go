@@ -9,6 +9,7 @@ import (
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
 )
@@ -34,9 +35,9 @@ func testSource(tats map[string]int64) Source {
 // testKeys is keys at a standstill.
 type testKeys map[string]int64
 
-func (k testKeys) TAT(nowNs int64, key store.Key) (tatNs int64, ok bool, err error) {
-	tatNs, ok = k[string(key.Name)]
-	return tatNs, ok && tatNs > nowNs, nil
+func (k testKeys) State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error) {
+	tatNs := k[string(key.Name)]
+	return limiter.State{ExpiresNs: tatNs}, tatNs > nowNs, nil
 }
 
 // fill gives a page a history of n samples, two seconds apart.

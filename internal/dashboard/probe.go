@@ -163,7 +163,7 @@ func (p *Page) look(t *texts, db uint16, key []byte, limit funnel.Limit, numbers
 		Leak:      fmt.Sprintf(t.LeakRate, grouped(numbers[2]), grouped(numbers[3])),
 		Free:      t.Now,
 		Empty:     t.Now,
-		Reply:     fmt.Sprintf("%d %d %d %d %d", integer(now.Limited), now.Limit, now.Remaining, now.RetryAfterSec, now.ResetAfterSec),
+		Reply:     fmt.Sprintf("%d %d %d %d %d", integer(now.Limited), now.Limit, now.Remaining, now.RetryAfter, now.ResetAfter),
 		WaterTop:  bucketTop + bucketHigh - high,
 		WaterHigh: high,
 		Percent:   percent(share),

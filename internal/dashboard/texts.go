@@ -23,6 +23,8 @@ type texts struct {
 
 	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share string
 
+	LimitsHeading, LimitsNote, LimitsMore, LimitsScroll, Limit, Windows, Shadow, Yes string
+
 	ProbeNote, Key, KeyHint, Database, PeriodSec, Probe                           string
 	KeyMissing, KeyQuotes, KeyTooLong, DatabaseTooLarge                           string
 	NotANumber, NumberTooLarge, NumberTooSmall, ZeroRate, TooSlow, FormErrors     string

@@ -58,6 +58,15 @@ func english() *texts {
 		PerSec:       "calls per second",
 		Share:        "share",
 
+		LimitsHeading: "Named limits",
+		LimitsNote:    "Since each was first defined. Of a shadow, limited are the calls that it would have limited.",
+		LimitsMore:    "And %d more with fewer decisions; CL.LIMIT LIST has all.",
+		LimitsScroll:  "Table of the named limits",
+		Limit:         "limit",
+		Windows:       "windows (max_burst count period)",
+		Shadow:        "shadow",
+		Yes:           "yes",
+
 		ProbeNote: "This takes nothing from the key. The server stores when a key's funnel will be empty, not its limit, so enter the " +
 			"limit that your clients send.",
 		Key:              "Key",

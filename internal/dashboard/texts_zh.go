@@ -58,6 +58,15 @@ func chinese() *texts {
 		PerSec:       "每秒次数",
 		Share:        "占比",
 
+		LimitsHeading: "命名限额",
+		LimitsNote:    "自各限额首次定义以来的次数。影子限额的“受限”是它本会限流的次数。",
+		LimitsMore:    "另有 %d 个判定较少的限额；CL.LIMIT LIST 列出全部。",
+		LimitsScroll:  "命名限额的表格",
+		Limit:         "限额",
+		Windows:       "窗口（max_burst count period）",
+		Shadow:        "影子",
+		Yes:           "是",
+
 		ProbeNote:        "只查看，不消耗该键的额度。服务器只保存漏斗变空的时间，不保存限额，因此请填写客户端发送的限额。",
 		Key:              "键",
 		KeyHint:          `双引号中的键可以包含转义字符："a\x00\xff"。`,

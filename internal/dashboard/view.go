@@ -28,6 +28,7 @@ type view struct {
 	Charts  []chartView
 	Minutes []minuteView
 	Top     []topView
+	Limits  *limitsView // nil if there are none
 	Probe   probeView
 }
 
@@ -67,6 +68,7 @@ func (p *Page) view(r *http.Request) (*view, error) {
 		Charts:        newChartViews(t, d),
 		Minutes:       newMinuteViews(d.points),
 		Top:           []topView{{t.TopRequested, newTopKeyViews(query, d.requested)}, {t.TopLimited, newTopKeyViews(query, d.limited)}},
+		Limits:        p.limits(),
 		Probe:         p.probe(t, query),
 	}
 	if n := len(d.points); n > 0 {

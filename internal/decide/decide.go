@@ -13,20 +13,20 @@ import (
 type Decider struct {
 	Now     func() int64 // Unix nanoseconds
 	Records *observe.Records
-	Command *catalog.Command // that the requests are calls of
 }
 
-// By is who requests, and where that is counted.
+// By is who requests, by which command, and where that is counted.
 type By struct {
-	Local  *observe.Local
-	Caller observe.Caller
+	Command *catalog.Command
+	Local   *observe.Local
+	Caller  observe.Caller
 }
 
 // Batch has a batch decided on a store at a time, which was read just before, and times it by a second reading: that
 // costs less than a hundredth of a request that comes alone. It returns nil if the requests are answered.
 func (d *Decider) Batch(on store.Keys, nowNs int64, batch []store.Request, by By) *Later {
 	if pending := on.Throttle(nowNs, batch); pending != nil {
-		return &Later{decider: d, pending: pending, nowNs: nowNs, caller: by.Caller}
+		return &Later{decider: d, pending: pending, nowNs: nowNs, command: by.Command, caller: by.Caller}
 	}
 	d.decided(nowNs, batch, by)
 	return nil
@@ -34,17 +34,17 @@ func (d *Decider) Batch(on store.Keys, nowNs int64, batch []store.Request, by By
 
 func (d *Decider) decided(nowNs int64, batch []store.Request, by By) {
 	ns := d.Now() - nowNs
-	by.Local.Batch(d.Command, len(batch), ns)
+	by.Local.Batch(by.Command, len(batch), ns)
 	d.sample(nowNs, batch, by.Local)
 	if d.Records.Slowness.IsSlow(ns) {
-		d.Records.SlowBatch(d.Command, batch, by.Caller, nowNs+ns, ns)
+		d.Records.SlowBatch(by.Command, batch, by.Caller, nowNs+ns, ns)
 	}
 }
 
 // BatchIn has a batch decided in a transaction, whose time stands still.
 func (d *Decider) BatchIn(tx store.Keys, nowNs int64, batch []store.Request, by By) {
 	tx.Throttle(nowNs, batch)
-	by.Local.Called(d.Command, len(batch))
+	by.Local.Called(by.Command, len(batch))
 	d.sample(nowNs, batch, by.Local)
 }
 
@@ -67,6 +67,7 @@ type Later struct {
 	decider *Decider
 	pending store.Pending
 	nowNs   int64
+	command *catalog.Command
 	caller  observe.Caller
 }
 
@@ -78,7 +79,7 @@ func (l *Later) Notify(wake func()) { l.pending.Notify(wake) }
 func (l *Later) Answers(local *observe.Local) (answered []store.Request, ok bool) {
 	answered, ok = l.pending.Answers()
 	if ok {
-		l.decider.decided(l.nowNs, answered, By{local, l.caller})
+		l.decider.decided(l.nowNs, answered, By{l.command, local, l.caller})
 	}
 	return answered, ok
 }

@@ -7,6 +7,7 @@ import (
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/observe"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -33,8 +34,8 @@ func decider(t *testing.T) (*Decider, By) {
 	local := records.NewLocal()
 	return &Decider{
 		Now:     func() int64 { nowNs += 7000; return nowNs },
-		Records: records, Command: table.Lookup([]byte("cl.throttle")),
-	}, By{&local, caller{}}
+		Records: records,
+	}, By{table.Lookup([]byte("cl.throttle")), &local, caller{}}
 }
 
 func request(t *testing.T, name string, units int64) store.Request {
@@ -43,7 +44,7 @@ func request(t *testing.T, name string, units int64) store.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.Request{Key: store.Key{Name: []byte(name)}, Limit: limit, Quantity: units}
+	return store.Request{Key: store.Key{Name: []byte(name)}, Rule: limiter.OfFunnel(limit), Quantity: units}
 }
 
 // recorded is what the records have of calls: how many, how long, in how many batches, the slow ones and the keys.
@@ -145,29 +146,32 @@ func TestLater(t *testing.T) {
 	}
 }
 
-type tats struct {
-	tatNs int64
+// keeping is a store of one key.
+type keeping struct {
+	state limiter.State
 	ok    bool
 	err   error
 }
 
-func (s tats) TAT(int64, store.Key) (int64, bool, error) { return s.tatNs, s.ok, s.err }
+func (k keeping) State(int64, store.Key) (limiter.State, bool, error) { return k.state, k.ok, k.err }
 
 // TestLook changes nothing: it is what the next calls would be told.
 func TestLook(t *testing.T) {
 	broken := errors.New("broken")
-	limit := request(t, "", 0).Limit
+	limit := request(t, "", 0).Rule.Funnel
+	until := func(tatNs int64) limiter.State { return limiter.State{ExpiresNs: tatNs} }
 	for _, tt := range []struct {
 		name     string
-		on       tats
+		on       keeping
 		now, one int64 // remaining
 		level    float64
 		err      error
 	}{
-		{"unknown", tats{}, 5, 4, 0, nil},
-		{"known", tats{tatNs: t0 + 25*sec, ok: true}, 2, 1, 2.5, nil},
-		{"full", tats{tatNs: t0 + 50*sec, ok: true}, 0, 0, 5, nil},
-		{"broken", tats{tatNs: t0 + 50*sec, err: broken}, 0, 0, 0, broken},
+		{"unknown", keeping{}, 5, 4, 0, nil},
+		{"known", keeping{state: until(t0 + 25*sec), ok: true}, 2, 1, 2.5, nil},
+		{"full", keeping{state: until(t0 + 50*sec), ok: true}, 0, 0, 5, nil},
+		{"broken", keeping{state: until(t0 + 50*sec), err: broken}, 0, 0, 0, broken},
+		{"of another kind", keeping{state: limiter.State{Kind: limiter.Bucket, ExpiresNs: limiter.NeverNs}, ok: true}, 0, 0, 0, limiter.ErrWrongType},
 	} {
 		p, err := Look(tt.on, t0, store.Key{}, limit)
 		if p.Known != tt.on.ok || p.Now.Remaining != tt.now || p.Next.Remaining != tt.one || p.Outlook.Level != tt.level || !errors.Is(err, tt.err) {

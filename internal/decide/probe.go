@@ -2,6 +2,7 @@ package decide
 
 import (
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -15,17 +16,19 @@ type Probe struct {
 
 // reader is what a look needs of a store.
 type reader interface {
-	TAT(nowNs int64, key store.Key) (tatNs int64, ok bool, err error)
+	State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error)
 }
 
 // Look looks at the funnel that a key has by a limit.
 func Look(on reader, nowNs int64, key store.Key, limit funnel.Limit) (p Probe, err error) {
-	tatNs, known, err := on.TAT(nowNs, key)
+	state, known, err := on.State(nowNs, key)
 	if err != nil {
 		return p, err
 	}
-	if p.Known = known; !known {
-		tatNs = nowNs
+	p.Known = known
+	tatNs, err := state.TAT(nowNs)
+	if err != nil {
+		return p, err
 	}
 	_, p.Now = limit.Throttle(tatNs, nowNs, 0)
 	_, p.Next = limit.Throttle(tatNs, nowNs, 1)

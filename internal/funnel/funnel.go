@@ -44,13 +44,18 @@ type Limit struct {
 // NewLimit returns the limit for CL.THROTTLE's arguments: count units leak every periodSec seconds, and the capacity is
 // maxBurst+1, or maxBurst with the Capacity reading. The error is an *ArgumentError, ErrZeroRate or ErrTooSlow.
 func NewLimit(reading Reading, maxBurst, count, periodSec int64) (Limit, error) {
-	if err := checkArguments(reading, maxBurst, count, periodSec); err != nil {
+	return NewLimitIn(Seconds, reading, maxBurst, count, periodSec)
+}
+
+// NewLimitIn is NewLimit for a period in a unit.
+func NewLimitIn(unit Unit, reading Reading, maxBurst, count, period int64) (Limit, error) {
+	if err := checkArguments(reading, maxBurst, count, period); err != nil {
 		return Limit{}, err
 	}
 	if count == 0 {
 		return Limit{}, ErrZeroRate
 	}
-	hi, lo := bits.Mul64(uint64(periodSec), nsPerSec)
+	hi, lo := bits.Mul64(uint64(period), unit.Ns())
 	if hi >= uint64(count) {
 		return Limit{}, ErrTooSlow // the interval alone exceeds 64 bits
 	}
@@ -69,55 +74,127 @@ func NewLimit(reading Reading, maxBurst, count, periodSec int64) (Limit, error) 
 	return Limit{intervalNs: intervalNs, capacity: int64(capacity), toleranceNs: toleranceNs}, nil
 }
 
+// IntervalNs is the time in which one unit leaks.
+func (l Limit) IntervalNs() uint64 { return l.intervalNs }
+
+// Capacity is how many units the funnel holds.
+func (l Limit) Capacity() int64 { return l.capacity }
+
+// DebitNs is the time in which so many units leak, of which a negative number counts as none.
+func (l Limit) DebitNs(quantity int64) uint64 {
+	return mulSaturated(l.intervalNs, uint64(max(quantity, 0)))
+}
+
+// ToleranceNs is the time in which a full funnel drains.
+func (l Limit) ToleranceNs() uint64 { return l.toleranceNs }
+
 // Fits reports whether an empty funnel has room for quantity units.
 func (l Limit) Fits(quantity int64) bool { return quantity <= l.capacity }
 
-// Result is CL.THROTTLE's reply.
+// Result is CL.THROTTLE's reply, and that of its siblings.
 type Result struct {
-	Limited       bool
-	Limit         int64 // the capacity in units
-	Remaining     int64 // units available now
-	RetryAfterSec int64 // seconds until the same call would be allowed; -1 if it was, or never can be
-	ResetAfterSec int64 // seconds until the funnel is empty
+	Limited    bool
+	Limit      int64 // the capacity in units
+	Remaining  int64 // units available now
+	RetryAfter int64 // until the same call would be allowed; -1 if it was, or never can be
+	ResetAfter int64 // until the funnel is empty
+}
+
+// Unit is what a Result's times are in.
+type Unit uint8
+
+const (
+	// Seconds are rounded as redis-cell does: up, except that a remainder of less than a millisecond is dropped.
+	Seconds Unit = iota
+	// Milliseconds are rounded up, so that nobody who is limited is told to retry at once.
+	Milliseconds
+	// WholeSeconds are rounded up, likewise.
+	WholeSeconds
+)
+
+// Of returns a time in the unit.
+func (u Unit) Of(ns uint64) int64 {
+	switch u {
+	case Milliseconds:
+		return roundUp(ns, nsPerMs)
+	case WholeSeconds:
+		return roundUp(ns, nsPerSec)
+	default:
+		return seconds(ns)
+	}
+}
+
+// Ns is how long the unit is.
+func (u Unit) Ns() uint64 {
+	if u == Milliseconds {
+		return nsPerMs
+	}
+	return nsPerSec
+}
+
+func roundUp(ns, unitNs uint64) int64 {
+	n := ns / unitNs
+	if ns%unitNs != 0 {
+		n++
+	}
+	return int64(n)
 }
 
 // Throttle requests quantity units of a funnel with the state tatNs, and returns its new state. A limited request and a
 // quantity of zero do not change the state. A negative quantity is a refund: it is always allowed, and at most empties the
 // funnel.
 func (l Limit) Throttle(tatNs, nowNs, quantity int64) (newTATNs int64, r Result) {
-	debtNs := since(nowNs, tatNs) // the funnel's level, as the time in which it drains
-	r = Result{Limit: l.capacity, RetryAfterSec: -1}
+	return l.ThrottleIn(Seconds, tatNs, nowNs, quantity)
+}
+
+// ThrottleIn is Throttle with the result's times in a unit.
+func (l Limit) ThrottleIn(unit Unit, tatNs, nowNs, quantity int64) (newTATNs int64, r Result) {
+	debtNs := Since(nowNs, tatNs) // the funnel's level, as the time in which it drains
+	r = Result{Limit: l.capacity, RetryAfter: -1}
 	switch {
 	case quantity < 0:
 		debtNs -= min(debtNs, mulSaturated(l.intervalNs, -uint64(quantity)))
-		tatNs = addSaturated(nowNs, debtNs)
+		tatNs = After(nowNs, debtNs)
 	case quantity > l.capacity:
 		r.Limited = true
 	default:
 		requestedNs := l.intervalNs * uint64(quantity) // at most toleranceNs
 		if roomNs := l.toleranceNs - requestedNs; debtNs > roomNs {
 			r.Limited = true
-			r.RetryAfterSec = seconds(debtNs - roomNs)
+			r.RetryAfter = unit.Of(debtNs - roomNs)
 		} else if quantity > 0 {
 			debtNs += requestedNs
-			tatNs = addSaturated(nowNs, debtNs)
+			tatNs = After(nowNs, debtNs)
 		}
 	}
 	if debtNs < l.toleranceNs {
 		r.Remaining = int64((l.toleranceNs - debtNs) / l.intervalNs)
 	}
-	r.ResetAfterSec = seconds(debtNs)
+	r.ResetAfter = unit.Of(debtNs)
 	return tatNs, r
 }
 
-// since returns by how much tatNs is after nowNs, or 0 if it is not.
-func since(nowNs, tatNs int64) uint64 {
-	return uint64(max(tatNs, nowNs)) - uint64(nowNs) // right modulo 2^64, and the difference of two int64 fits
+// Since returns by how much laterNs is after nowNs, or 0 if it is not.
+func Since(nowNs, laterNs int64) uint64 {
+	return uint64(max(laterNs, nowNs)) - uint64(nowNs) // right modulo 2^64, and the difference of two int64 fits
 }
 
-func addSaturated(nowNs int64, debtNs uint64) int64 {
+// After returns the time that is so much after nowNs, or the last one that there is.
+func After(nowNs int64, ns uint64) int64 {
 	leftNs := uint64(math.MaxInt64) - uint64(nowNs)
-	return int64(uint64(nowNs) + min(debtNs, leftNs))
+	return int64(uint64(nowNs) + min(ns, leftNs))
+}
+
+// Shift returns a time by another clock, by which it is so much later, or the first or last one that there is.
+func Shift(ns, byNs int64) int64 {
+	switch sum := ns + byNs; {
+	case byNs > 0 && sum < ns:
+		return math.MaxInt64
+	case byNs < 0 && sum > ns:
+		return math.MinInt64
+	default:
+		return sum
+	}
 }
 
 func mulSaturated(a, b uint64) uint64 {

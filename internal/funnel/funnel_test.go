@@ -36,7 +36,7 @@ func TestThrottleOverTime(t *testing.T) {
 		for i, r := range c.Rows {
 			limit := mustLimit(t, reading, r.MaxBurst, r.Count, r.PeriodSec)
 			tat, got := limit.Throttle(tats[r.Key], r.AtNs, r.Quantity)
-			if want := (Result{r.Limited, r.Limit, r.Remaining, r.RetryAfterSec, r.ResetAfterSec}); got != want {
+			if want := (Result{r.Limited, r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter}); got != want {
 				t.Fatalf("%s, call %d: got %+v, want %+v", c.Name, i, got, want)
 			}
 			tats[r.Key] = tat
@@ -203,7 +203,7 @@ func (o oracle) throttle(tatNs, nowNs, quantity int64) (int64, Result) {
 	next := new(big.Int).Add(tat, requested)
 	over := new(big.Int).Sub(next, o.tolerance)
 	over.Sub(over, now)
-	r := Result{Limit: o.capacity.Int64(), RetryAfterSec: -1}
+	r := Result{Limit: o.capacity.Int64(), RetryAfter: -1}
 	tooMuch := big.NewInt(quantity).Cmp(o.capacity) > 0
 	switch {
 	case quantity < 0:
@@ -215,11 +215,11 @@ func (o oracle) throttle(tatNs, nowNs, quantity int64) (int64, Result) {
 	default:
 		r.Limited = true
 		if !tooMuch {
-			r.RetryAfterSec = bigSeconds(over)
+			r.RetryAfter = bigSeconds(over)
 		}
 	}
 	ttl := new(big.Int).Sub(tat, now)
-	r.ResetAfterSec = bigSeconds(ttl)
+	r.ResetAfter = bigSeconds(ttl)
 	if free := new(big.Int).Sub(o.tolerance, ttl); free.Cmp(new(big.Int).Neg(o.interval)) > 0 {
 		r.Remaining = free.Quo(free, o.interval).Int64()
 	}

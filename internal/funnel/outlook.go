@@ -9,7 +9,7 @@ type Outlook struct {
 
 // Outlook returns the outlook of a funnel with the state tatNs. The limit must be from NewLimit.
 func (l Limit) Outlook(tatNs, nowNs int64) Outlook {
-	debtNs := since(nowNs, tatNs)
+	debtNs := Since(nowNs, tatNs)
 	return Outlook{
 		Level:   float64(debtNs) / float64(l.intervalNs),
 		FreeNs:  debtNs - min(debtNs, l.toleranceNs-l.intervalNs),

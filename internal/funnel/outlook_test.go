@@ -27,10 +27,10 @@ func TestOutlookAgreesWithThrottle(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 			_, r := limit.Throttle(nowNs+tt.debtNs, nowNs, 1)
-			if r.Limited != (got.FreeNs > 0) || r.Limited && r.RetryAfterSec != seconds(got.FreeNs) {
+			if r.Limited != (got.FreeNs > 0) || r.Limited && r.RetryAfter != seconds(got.FreeNs) {
 				t.Errorf("%+v, but Throttle says %+v", got, r)
 			}
-			if _, r = limit.Throttle(nowNs+tt.debtNs, nowNs, 0); r.ResetAfterSec != seconds(got.EmptyNs) {
+			if _, r = limit.Throttle(nowNs+tt.debtNs, nowNs, 0); r.ResetAfter != seconds(got.EmptyNs) {
 				t.Errorf("%+v, but Throttle says %+v", got, r)
 			}
 		})

@@ -9,6 +9,19 @@ func Fold(name []byte) string {
 	return string(folded)
 }
 
+// IsFolded reports whether Fold of a name is folded, without an allocation.
+func IsFolded(name []byte, folded string) bool {
+	if len(name) != len(folded) {
+		return false
+	}
+	for i, c := range name {
+		if Lower(c) != folded[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // Lower folds the case of an ASCII letter, the only case folding in Redis.
 func Lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {

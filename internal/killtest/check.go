@@ -18,9 +18,13 @@ func (c *client) check(ctx context.Context, addr string) (Found, error) {
 		return Found{}, err
 	}
 	defer hangUp()
+	calls := make([][]any, len(c.keys))
+	for i, key := range c.keys {
+		calls[i] = kindOf(i).look(key)
+	}
 	got := make([]int64, 0, len(c.keys))
-	for some := range slices.Chunk(c.keys, looks) {
-		units, err := charged(ctx, rdb, some)
+	for some := range slices.Chunk(calls, looks) {
+		units, err := unitsBy(ctx, rdb, some)
 		if err != nil {
 			return Found{}, fmt.Errorf("client %d: %w", c.number, err)
 		}
@@ -35,7 +39,7 @@ func (c *client) check(ctx context.Context, addr string) (Found, error) {
 	return found, nil
 }
 
-// Charge charges one unit to each of some keys of database 0.
+// Charge charges one unit to the funnel of each of some keys of database 0.
 func Charge(ctx context.Context, addr string, keys ...string) error {
 	rdb, hangUp, err := dial(ctx, addr, 0)
 	if err != nil {
@@ -44,20 +48,25 @@ func Charge(ctx context.Context, addr string, keys ...string) error {
 	defer hangUp()
 	p := rdb.Pipeline()
 	for _, key := range keys {
-		p.Do(ctx, "CL.THROTTLE", key, maxBurst, 1, periodSec, 1)
+		args, _, _ := funnel.change(key, 0, 1)
+		p.Do(ctx, args...)
 	}
 	_, err = p.Exec(ctx)
 	return err
 }
 
-// Charged returns how many units are charged to keys of database 0.
+// Charged returns how many units are charged to the funnels of keys of database 0.
 func Charged(ctx context.Context, addr string, keys ...string) ([]int64, error) {
 	rdb, hangUp, err := dial(ctx, addr, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer hangUp()
-	return charged(ctx, rdb, keys)
+	calls := make([][]any, len(keys))
+	for i, key := range keys {
+		calls[i] = funnel.look(key)
+	}
+	return unitsBy(ctx, rdb, calls)
 }
 
 // Sync returns when all that the server has answered is to be kept.
@@ -70,23 +79,23 @@ func Sync(ctx context.Context, addr string) error {
 	return waitAOF(ctx, rdb)
 }
 
-// charged is Charged of the connection's database.
-func charged(ctx context.Context, rdb *redis.Conn, keys []string) ([]int64, error) {
+// unitsBy returns how many units there are by the replies to calls of look.
+func unitsBy(ctx context.Context, rdb *redis.Conn, calls [][]any) ([]int64, error) {
 	p := rdb.Pipeline()
-	replies := make([]*redis.Cmd, len(keys))
-	for i, key := range keys {
-		replies[i] = p.Do(ctx, "CL.THROTTLE", key, maxBurst, 1, periodSec, 0)
+	replies := make([]*redis.Cmd, len(calls))
+	for i, args := range calls {
+		replies[i] = p.Do(ctx, args...)
 	}
 	if _, err := p.Exec(ctx); err != nil {
 		return nil, err
 	}
-	units := make([]int64, len(keys))
+	units := make([]int64, len(calls))
 	for i, r := range replies {
-		reply, err := r.Int64Slice()
-		if err != nil || len(reply) != 5 {
-			return nil, fmt.Errorf("%v: %v, %w", r.Args(), reply, err)
+		n, ok := unitsOf(r.Val())
+		if !ok {
+			return nil, fmt.Errorf("%v: %v, %w", r.Args(), r.Val(), r.Err())
 		}
-		units[i] = reply[1] - reply[2]
+		units[i] = n
 	}
 	return units, nil
 }

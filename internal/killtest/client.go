@@ -14,13 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The limit of all keys. A unit takes longer to leak than a test takes, so the units that a key lacks are those that were
-// charged.
-const (
-	maxBurst  = 400_000
-	periodSec = 10_000
-)
-
 // ioTimeout is how long a server may stop to answer, and more than any test stops one for. Of a client that has gone a server
 // does not execute what waits for a turn, such as a script, but what was sent behind it: then its steps are not what it did.
 const ioTimeout = 5 * time.Minute
@@ -33,14 +26,14 @@ type client struct {
 	eachReply bool
 	pausing   atomic.Bool
 
-	state     []int64 // units charged to each key, if all calls were done
-	base      []int64 // units charged to each key when the server was last started
+	state     []int64 // units of each key, if all calls were done
+	base      []int64 // units of each key when the server was last started
 	steps     []step  // since then, in the order in which they were sent
 	replied   atomic.Int64
 	confirmed atomic.Int64 // of the steps, how many are to be kept
 }
 
-// step is what a call does: it leaves a key with so many units charged.
+// step is what a call does: it leaves a key with so many units.
 type step struct {
 	key   int
 	units int64
@@ -159,7 +152,7 @@ type sent struct {
 	want  string // of the reply
 }
 
-// send sends calls together, for keys by chance: charges, and sometimes a refund, a deletion or both by a script.
+// send sends calls together, for keys by chance: more units, and sometimes fewer, a deletion, or that and more by a script.
 func (c *client) send(ctx context.Context, p redis.Pipeliner, calls int) error {
 	all := make([]sent, calls)
 	for i := range all {
@@ -180,25 +173,24 @@ func (c *client) send(ctx context.Context, p redis.Pipeliner, calls int) error {
 
 func (c *client) put(ctx context.Context, p redis.Pipeliner) sent {
 	key := c.random.IntN(len(c.keys))
-	units := c.state[key]
-	if c.random.IntN(50) == 0 {
-		c.add(key, 0)
-		return sent{p.Do(ctx, "DEL", c.keys[key]), int64(len(c.steps)), strconv.FormatInt(min(units, 1), 10)}
-	}
+	name, units, of := c.keys[key], c.state[key], kindOf(key)
 	quantity := 1 + c.random.Int64N(3)
-	var reply *redis.Cmd
-	if c.random.IntN(50) == 0 {
-		c.add(key, quantity)
-		reply = p.Do(ctx, "EVAL", anew, 1, c.keys[key], maxBurst, 1, periodSec, quantity)
-	} else {
-		if c.random.IntN(20) == 0 {
-			quantity = -quantity
-		}
-		c.add(key, max(units+quantity, 0))
-		reply = p.Do(ctx, "CL.THROTTLE", c.keys[key], maxBurst, 1, periodSec, quantity)
+	if units+quantity > of.max() || c.random.IntN(50) == 0 {
+		c.add(key, 0)
+		return sent{p.Do(ctx, "DEL", name), int64(len(c.steps)), strconv.FormatInt(min(units, 1), 10)}
 	}
-	return sent{reply, int64(len(c.steps)), fmt.Sprintf("[0 %d %d -1 ", maxBurst+1, maxBurst+1-c.state[key])}
+	if c.random.IntN(50) == 0 {
+		args, left, want := of.change(name, 0, quantity)
+		c.add(key, left)
+		return sent{p.Do(ctx, append([]any{"EVAL", anew, 1, name}, args...)...), int64(len(c.steps)), want}
+	}
+	if c.random.IntN(20) == 0 {
+		quantity = -quantity
+	}
+	args, left, want := of.change(name, units, quantity)
+	c.add(key, left)
+	return sent{p.Do(ctx, args...), int64(len(c.steps)), want}
 }
 
-// anew is a script that charges units to a key that was deleted. Nobody may see it without them.
-const anew = `redis.call('DEL', KEYS[1]) return redis.call('CL.THROTTLE', KEYS[1], unpack(ARGV))`
+// anew is a script that calls for a key that was deleted. Nobody may see it in between.
+const anew = `redis.call('DEL', KEYS[1]) return redis.call(unpack(ARGV))`

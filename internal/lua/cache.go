@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"cellserver/internal/lua/native"
 )
 
 // evaluatedShare is the part of the cache that belongs to scripts that only EVAL has seen: one in so many bytes. The rest
@@ -16,6 +18,7 @@ const evaluatedShare = 4
 // A cache holds compiled scripts by the SHA-1 of their source.
 type cache struct {
 	maxSourceBytes int
+	commands       native.Commands
 	compiled       atomic.Int64 // how many scripts have come: the time of the cache's clock
 
 	mu        sync.RWMutex // guards the rest, and Script.at
@@ -26,8 +29,13 @@ type cache struct {
 
 func newCache(c Config) *cache {
 	evaluatedBytes := c.MaxCacheBytes / evaluatedShare
+	commands := native.Commands{}
+	for _, name := range c.Native {
+		commands[name] = true
+	}
 	return &cache{
 		maxSourceBytes: c.MaxSourceBytes,
+		commands:       commands,
 		scripts:        map[scriptKey]*Script{},
 		evaluated:      newRoom(evaluatedBytes, c.MaxScripts),
 		loaded:         newRoom(c.MaxCacheBytes-evaluatedBytes, c.MaxLoaded),
@@ -81,7 +89,7 @@ func (c *cache) get(source []byte, load bool) (*Script, error) {
 			return nil, errors.New("ERR script is longer than " + strconv.Itoa(c.maxSourceBytes) + " bytes")
 		}
 		var err error
-		if s, err = compile(key, source); err != nil {
+		if s, err = compile(key, source, c.commands); err != nil {
 			return nil, err
 		}
 	} else if !load {

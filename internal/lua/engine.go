@@ -35,6 +35,7 @@ type Config struct {
 	MaxScripts     int           // that only EVAL has seen and the cache holds; 500
 	MaxLoaded      int           // that SCRIPT LOAD has loaded and the cache holds; 10,000
 	MaxCacheBytes  int           // of all cached scripts; 64 MiB, of which a quarter is for those of EVAL
+	Native         []string      // the full names of commands that reply arrays of integers: of a script that is one call of them, Script.Native is set
 }
 
 // Engine compiles, caches and runs scripts.

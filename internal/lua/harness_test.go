@@ -76,6 +76,7 @@ func eval(e *Engine, h Host, source string, keys, argv [][]byte) (string, error)
 
 func newEngine(c Config) *Engine {
 	c.Now, c.ThreadNow = clock(), ThreadClock()
+	c.Native = []string{"cl.throttle", "cl.bucket|take"}
 	return New(c)
 }
 

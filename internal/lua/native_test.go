@@ -37,7 +37,12 @@ var nativeScripts = []struct {
 	{"return (redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3]))", true},
 	{"return redis.call('cl.throttle')", true},
 	{"return redis['call']('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])", true},
+	{"return redis.call('cl.bucket', 'take', KEYS[1], ARGV[1])", true},
+	{"return redis.call('CL.Bucket', 'Take', KEYS[1], 5)[1]", true},
 
+	{"return redis.call('cl.bucket', 'len', KEYS[1])", false},
+	{"return redis.call('cl.bucket')", false},
+	{"return redis.call('cl.bucket', ARGV[1], KEYS[1], 5)", false},
 	{"return redis.call('get', KEYS[1])", false},
 	{"redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])", false},
 	{"return {redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])}", false},

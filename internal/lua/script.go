@@ -56,7 +56,7 @@ const compileError = "ERR Error compiling script (new function): "
 const maxJumpInstructions = 1 << 17
 
 // compile makes a script of its source. The error is the text of a reply.
-func compile(key scriptKey, source []byte) (*Script, error) {
+func compile(key scriptKey, source []byte, commands native.Commands) (*Script, error) {
 	s := &Script{SHA1: hex.EncodeToString(key[:]), key: key}
 	body, err := s.readShebang(source)
 	if err != nil {
@@ -66,7 +66,7 @@ func compile(key scriptKey, source []byte) (*Script, error) {
 	if err != nil {
 		return nil, errors.New(compileError + err.Error())
 	}
-	s.Native = native.Recognize(chunk, s.SHA1)
+	s.Native = commands.Recognize(chunk, s.SHA1)
 	chunk, s.guards, err = rewrite.Chunk(chunk, body)
 	if err != nil {
 		return nil, errors.New(compileError + message.AtLine(1) + err.Error())

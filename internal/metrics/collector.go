@@ -30,6 +30,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectCommands(to)
 	c.collectConnections(to)
 	c.collectPersistence(to)
+	c.collectLimits(to)
 	ready := c.config.Ready(context.Background()) == nil
 	to.truth("ready", "1 while clients are served, 0 while the server starts, does not respond or shuts down.", ready)
 	to.labelled("log_lines_dropped_total", "Log lines that were not written: the log did not take them (full), or scripts logged too much (script).",
@@ -39,7 +40,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (to sink) store(st *store.Stats) {
-	decisions := desc("decisions_total", "Limiter decisions by command and outcome, including those within scripts and transactions.", "command", "outcome")
+	decisions := desc("decisions_total", "Limiter decisions by outcome, including those within scripts and transactions; cl.throttle stands for all commands that decide in batches.", "command", "outcome")
 	to.series(decisions, prometheus.CounterValue, float64(st.Allowed), "cl.throttle", "allowed")
 	to.series(decisions, prometheus.CounterValue, float64(st.Limited), "cl.throttle", "denied")
 	to.counter("tokens_asked_total", "Units requested; one call counts for at most 2^32.", st.Requested)
@@ -68,11 +69,11 @@ func (c *collector) collectCommands(to sink) {
 	to.counter("protocol_errors_total", "Connections closed because of malformed input.", st.ProtocolErrors)
 	to.counter("auth_failures_total", "Authentications with a wrong user name or password.", failedLogins)
 	to.labelled("scripts_total", "Lua scripts by outcome: completed, failed with an error, or ended at a limit.", "outcome", st.Scripts)
-	durations := desc("command_duration_seconds", "Duration of commands; each call of a batch counts with the duration of the batch.", "command")
+	durations := desc("command_duration_seconds", "Duration of commands; cl.throttle stands for all that are decided in batches, of which each call counts with the duration of the batch.", "command")
 	for command, d := range st.Durations {
 		to <- newDuration(durations, d, st.Since, command)
 	}
-	sizes := desc("batch_size", "Calls of CL.THROTTLE decided in one batch.")
+	sizes := desc("batch_size", "Calls of CL.THROTTLE, or of a command like it, decided in one batch.")
 	to <- prometheus.MustNewConstHistogram(sizes, st.Batches.Count, float64(st.Batches.Commands), st.Batches.UpTo)
 }
 
@@ -80,6 +81,7 @@ func (c *collector) collectConnections(to sink) {
 	st := c.config.Server.Stats()
 	to.gauge("connections", "Connected clients.", st.Connected)
 	to.gauge("connections_max", "The largest number of connected clients: --maxclients.", c.config.Server.Limits().MaxClients)
+	to.gauge("connections_blocked", "Clients that wait for their turn in a command that blocks.", c.config.Clients.Blocked())
 	to.counter("connections_accepted_total", "Connections accepted.", st.Accepted)
 	to.labelled("connections_refused_total", "Connections refused by --maxclients, --maxclients-per-address or --protected-mode.", "reason",
 		map[string]uint64{"maxclients": st.Refused, "maxclients_per_address": st.RefusedAddresses, "protected_mode": st.Denied})

@@ -15,6 +15,7 @@ import (
 	"cellserver/internal/catalog"
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/admin"
+	"cellserver/internal/limits"
 	"cellserver/internal/lua"
 	"cellserver/internal/peer"
 	"cellserver/internal/resp"
@@ -34,12 +35,12 @@ func newRig(change ...func(*Config)) *rig {
 	began := time.Now()
 	now := func() int64 { return began.UnixNano() + int64(time.Since(began)) }
 	clients := server.New(server.Config{Limits: server.Limits{MaxClients: 100}, Now: now, Log: log})
-	cat := catalog.New()
+	cat, named := catalog.New(), limits.New(limits.Config{Log: log})
 	engine, err := commands.NewEngine(commands.Config{
 		Store: store, Now: now, WallTime: time.Now, Databases: 16, Catalog: cat,
 		MaxKeyBytes: 100, MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 100, MaxCommandBytes: 1 << 20},
-		Users: acl.NewUsers(cat.ForRules()), Scripts: lua.New(lua.Config{Now: now}), BackgroundThreads: 2,
-		Connections: func() admin.Connections { return admin.Connections{} }, Log: log,
+		Users: acl.NewUsers(cat.ForRules()), Scripts: lua.New(lua.Config{Now: now, Native: cat.Batched()}), BackgroundThreads: 2,
+		Connections: func() admin.Connections { return admin.Connections{} }, NamedLimits: named, Log: log,
 	})
 	if err != nil {
 		panic(err)
@@ -50,6 +51,7 @@ func newRig(change ...func(*Config)) *rig {
 		Logins:       engine.Logins,
 		Clients:      engine.Clients,
 		NewKeys:      engine.NewKeys,
+		Limits:       named,
 		Now:          now,
 		Server:       clients,
 		Version:      "1.2.3",

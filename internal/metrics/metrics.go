@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"cellserver/internal/clients"
+	"cellserver/internal/limits"
 	"cellserver/internal/login"
 	"cellserver/internal/memory"
 	"cellserver/internal/observe"
@@ -35,6 +36,7 @@ type Config struct {
 	Memory  *memory.Bound // nil for none
 	// Persistence is what is kept on the disk; nil if nothing is.
 	Persistence func() persist.Status
+	Limits      *limits.Registry
 	Version     string
 	// Ready returns an error while clients are not served, and Alive one when they have not been for so long that the
 	// process should be restarted. Both return soon.

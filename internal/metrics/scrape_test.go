@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
@@ -60,7 +61,7 @@ func fill(t testing.TB, s store.Store, keys int) {
 	batch := make([]store.Request, 100)
 	for i := 0; i < keys; i += len(batch) {
 		for j := range batch {
-			batch[j] = store.Request{Key: store.Key{Name: fmt.Appendf(nil, "user:%d", i+j)}, Limit: limit, Quantity: 1}
+			batch[j] = store.Request{Key: store.Key{Name: fmt.Appendf(nil, "user:%d", i+j)}, Rule: limiter.OfFunnel(limit), Quantity: 1}
 		}
 		s.Throttle(nowNs, batch)
 	}

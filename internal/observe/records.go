@@ -167,12 +167,12 @@ type Stats struct {
 	ProtocolErrors uint64            // after each of which a connection was closed
 	Scripts        map[string]uint64 // by outcome: completed, failed with an error, ended by a bound
 	Batches        BatchStats
-	// Durations are by what ran: cl.throttle, a script, or other commands. The commands of a batch take as long as the
-	// batch, for it is what each of them waits for.
+	// Durations are by what ran: a command that is decided in batches (by the name of cl.throttle), a script, or another one.
+	// The commands of a batch take as long as the batch, for it is what each of them waits for.
 	Durations map[string]histogram.Snapshot
 }
 
-// BatchStats counts batches of calls of CL.THROTTLE, which are decided together.
+// BatchStats counts batches of calls of CL.THROTTLE, or of a command like it, which are decided together.
 type BatchStats struct {
 	Count, Commands uint64
 	UpTo            map[float64]uint64 // how many had at most so many commands
@@ -220,7 +220,7 @@ func (r *Records) Stats() Stats {
 	return st
 }
 
-// ThrottleDurations returns the durations of the calls of CL.THROTTLE since the start.
+// ThrottleDurations returns the durations of the calls of CL.THROTTLE and of the commands like it since the start.
 func (r *Records) ThrottleDurations() histogram.Snapshot {
 	all := r.scale.NewSnapshot()
 	for _, t := range r.tallies {

@@ -3,6 +3,7 @@ package observe
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/glob"
@@ -68,8 +69,8 @@ func shortArg(arg []byte) string {
 }
 
 // batchArgs describes a batch by its first call and its size.
-func batchArgs(batch []store.Request) []string {
-	args := []string{"CL.THROTTLE", shortArg(batch[0].Key.Name)}
+func batchArgs(c *catalog.Command, batch []store.Request) []string {
+	args := append(strings.Split(strings.ToUpper(c.FullName()), "|"), shortArg(batch[0].Key.Name))
 	if n := len(batch) - 1; n > 0 {
 		args = append(args, "... ("+strconv.Itoa(n)+" more calls in one batch)")
 	}

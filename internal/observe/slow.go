@@ -75,9 +75,9 @@ func (r *Records) SlowCall(c *catalog.Command, args []string, by Caller, nowNs, 
 	r.Latency(event, nowNs, ns)
 }
 
-// SlowBatch records a batch of CL.THROTTLE that IsSlow, as one entry.
+// SlowBatch records a batch of calls that IsSlow, as one entry.
 func (r *Records) SlowBatch(c *catalog.Command, batch []store.Request, by Caller, nowNs, ns int64) {
-	r.SlowCall(c, batchArgs(batch), by, nowNs, ns)
+	r.SlowCall(c, batchArgs(c, batch), by, nowNs, ns)
 }
 
 // Latency records how long an event took, if that reaches the threshold.

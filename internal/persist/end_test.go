@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/persist/disk/disktest"
 	"cellserver/internal/store"
 )
@@ -154,9 +155,9 @@ func TestRepairOfARecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := nowNs() + int64(time.Hour)
+		in := limiter.State{ExpiresNs: nowNs() + int64(time.Hour)}
 		err = errors.Join(
-			w.write(1, appendState(nil, store.Key{Name: []byte("a")}, in)), w.write(2, []byte{0xff}), w.write(3, appendState(nil, store.Key{Name: []byte("b")}, in)),
+			w.write(1, appendState(nil, store.Key{Name: []byte("a")}, &in)), w.write(2, []byte{0xff}), w.write(3, appendState(nil, store.Key{Name: []byte("b")}, &in)),
 			(&manifest{logs: []fileEntry{{1, 1, -1}}}).write(dir))
 		if err != nil {
 			t.Fatal(err)

@@ -3,8 +3,10 @@ package persist
 import (
 	"bytes"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -51,9 +53,13 @@ func TestRecordsAreReadBack(t *testing.T) {
 	var want []record
 	for range 1000 {
 		k := store.Key{DB: uint16(rng.IntN(3) * rng.IntN(1<<15)), Name: bytes.Repeat([]byte{byte(rng.Uint32())}, rng.IntN(300))}
-		switch r := (record{kind: byte(rng.IntN(3)), key: k, tatNs: rng.Int64()}); r.kind {
+		switch r := (record{kind: byte(rng.IntN(4)), key: k}); r.kind {
 		case recordFunnel:
-			buf, want = appendState(buf, k, r.tatNs), append(want, r)
+			r.state.ExpiresNs = rng.Int64()
+			buf, want = appendState(buf, k, &r.state), append(want, r)
+		case recordState:
+			r.state = stateOf([]byte{'1' + byte(rng.IntN(int(limiter.Kinds-1)))}, 1+rng.Int64N(1<<62))
+			buf, want = appendState(buf, k, &r.state), append(want, r)
 		case recordGone:
 			buf, want = appendGone(buf, k), append(want, record{kind: recordGone, key: k})
 		default:
@@ -62,7 +68,7 @@ func TestRecordsAreReadBack(t *testing.T) {
 	}
 	for i, w := range want {
 		r, rest, err := readRecord(buf)
-		if err != nil || r.kind != w.kind || r.tatNs != w.tatNs || r.key.DB != w.key.DB || !bytes.Equal(r.key.Name, w.key.Name) {
+		if err != nil || r.kind != w.kind || !reflect.DeepEqual(r.state, w.state) || r.key.DB != w.key.DB || !bytes.Equal(r.key.Name, w.key.Name) {
 			t.Fatalf("record %d: %+v, %v, want %+v", i, r, err, w)
 		}
 		buf = rest
@@ -72,9 +78,19 @@ func TestRecordsAreReadBack(t *testing.T) {
 	}
 }
 
+// someRecords returns one of each kind, and of each kind of limiter.
+func someRecords() []byte {
+	buf := appendGone(appendFlushed(nil), store.Key{Name: []byte("gone")})
+	for kind := range limiter.Kinds {
+		s := stateOf([]byte{'0' + byte(kind)}, 1<<60)
+		buf = appendState(buf, store.Key{DB: 7 * uint16(kind), Name: []byte("k")}, &s)
+	}
+	return buf
+}
+
 // FuzzPayload: whatever is read is a record that is written as it was read, or an error.
 func FuzzPayload(f *testing.F) {
-	f.Add(appendState(appendGone(appendFlushed(nil), store.Key{Name: []byte("gone")}), store.Key{DB: 7, Name: []byte("k")}, 1))
+	f.Add(someRecords())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if _, _, _, err := readFrame(b); err == nil && len(b) < frameHeaderBytes {
 			t.Fatal("a frame of less than a header")
@@ -91,10 +107,10 @@ func FuzzPayload(f *testing.F) {
 			switch r.kind {
 			case recordGone:
 				again = appendGone(nil, r.key)
-			case recordFunnel:
-				again = appendState(nil, r.key, r.tatNs)
+			case recordFunnel, recordState:
+				again = appendState(nil, r.key, &r.state)
 			}
-			if got, _, err := readRecord(again); err != nil || got.kind != r.kind || got.tatNs != r.tatNs || got.key.DB != r.key.DB {
+			if got, _, err := readRecord(again); err != nil || !reflect.DeepEqual(got.state, r.state) || got.key.DB != r.key.DB || !bytes.Equal(got.key.Name, r.key.Name) {
 				t.Fatalf("%+v is written and read as %+v, %v", r, got, err)
 			}
 			b = rest

@@ -24,8 +24,8 @@ const (
 	fileMagic  = "CELLSRVR"
 	frameMagic = "FRAM"
 
-	// format is what this version writes. Of older ones it reads all there were.
-	format = 1
+	// format is what this version writes. Of older ones it reads all there were: format 1 had no limiters but funnels.
+	format = 2
 
 	// maxPayloadBytes is the longest payload that is written; a longer one is no frame.
 	maxPayloadBytes = 4 << 20

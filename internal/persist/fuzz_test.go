@@ -16,7 +16,7 @@ func FuzzDir(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	payload := appendState(appendGone(appendFlushed(nil), store.Key{Name: []byte("gone")}), store.Key{DB: 7, Name: []byte("k")}, 1<<60)
+	payload := someRecords()
 	if err := errors.Join(w.write(1, payload), w.write(2, nil), w.write(3, payload)); err != nil {
 		f.Fatal(err)
 	}

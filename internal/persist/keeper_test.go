@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -15,16 +16,19 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/persist/disk"
 	"cellserver/internal/persist/disk/disktest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	sliding "cellserver/internal/window"
 )
 
 // life is a store that is kept, from a start of the server to its end.
 type life struct {
 	*Keeper
 	store *shard.Store
+	ids   uint64 // of the last lease
 	lines *bytes.Buffer
 	ended chan error
 	stop  context.CancelFunc
@@ -57,23 +61,48 @@ func (l *life) end() error {
 	return <-l.ended
 }
 
-// take charges a key one unit of many, and returns its new TAT.
+// take charges a key one unit of many, and returns what tat does then. Names with a prefix are of other limiters than funnels.
 func (l *life) take(name string) (tatNs int64, err error) {
+	key := store.Key{Name: []byte(name)}
+	if strings.HasPrefix(name, leasesOf) {
+		l.ids++
+		o := limiter.Operation{Verb: limiter.Acquire, Max: 100, ID: l.ids, TTLNs: int64(time.Hour)}
+		err := l.store.Operate(nowNs(), key, &o)
+		return l.tat(name), err
+	}
 	limit, err := funnel.NewLimit(funnel.Burst, 1<<20, 1, 3600)
 	if err != nil {
 		return 0, err
 	}
-	batch := []store.Request{{Key: store.Key{Name: []byte(name)}, Limit: limit, Quantity: 1}}
+	windows, err := sliding.NewExactLimit(funnel.Seconds, sliding.MaxExact, 3600)
+	if err != nil {
+		return 0, err
+	}
+	rule := limiter.Rule{Funnel: limit, Window: windows}
+	switch {
+	case strings.HasPrefix(name, windowsOf):
+		rule.Kind = limiter.FixedWindow
+	case strings.HasPrefix(name, ringsOf):
+		rule.Kind = limiter.SlidingWindow
+	}
+	batch := []store.Request{{Key: key, Rule: rule, Quantity: 1}}
 	l.store.Throttle(nowNs(), batch)
 	return l.tat(name), batch[0].Err
 }
 
+// Prefixes of names: of windows, whose counts change while their times stay, of rings, which grow, and of leases.
+const windowsOf, ringsOf, leasesOf = "window:", "ring:", "lease:"
+
+// tat returns the TAT of a funnel, of another limiter a checksum of its state, and 0 if the key is absent.
 func (l *life) tat(name string) int64 {
-	tatNs, ok, _ := l.store.TAT(nowNs(), store.Key{Name: []byte(name)})
-	if !ok {
+	s, ok, _ := l.store.State(nowNs(), store.Key{Name: []byte(name)})
+	switch {
+	case !ok:
 		return 0
+	case s.Kind == limiter.Funnel:
+		return s.ExpiresNs
 	}
-	return tatNs
+	return int64(crc32.ChecksumIEEE(limiter.AppendState(nil, &s)))
 }
 
 func (l *life) del(name string) {
@@ -131,7 +160,7 @@ func TestCrashesOfAServer(t *testing.T) {
 func crashOften(t *testing.T, rng *rand.Rand) {
 	dir, had := disktest.New(), histories{}
 	for range 5 {
-		trouble := &trouble{dir: dir, rng: rand.New(rand.NewPCG(rng.Uint64(), 1)), fails: rng.IntN(3) == 0, left: 5 + rng.IntN(150)}
+		trouble := &trouble{dir: dir, rng: rand.New(rand.NewPCG(rng.Uint64(), 1)), fails: rng.IntN(3) == 0, left: 5 + rng.IntN(150), had: had}
 		dir.Before = trouble.before
 		l := beginLife(dir, func(c *Config) {
 			c.Interval = []time.Duration{0, time.Second, NoSync}[rng.IntN(3)]
@@ -140,13 +169,15 @@ func crashOften(t *testing.T, rng *rand.Rand) {
 		if err := l.alive(); err != nil {
 			t.Fatal(err)
 		}
-		for name, was := range had {
-			if tatNs := l.tat(name); !had.has(name, tatNs) {
-				t.Fatalf("%s is %d, and was %d", name, tatNs, was)
+		trouble.do(func(had histories) {
+			for name, was := range had {
+				tatNs := l.tat(name)
+				if !had.has(name, tatNs) {
+					t.Fatalf("%s is %d, and was %d", name, tatNs, was)
+				}
+				had[name] = []state{{tatNs: tatNs}}
 			}
-			had[name] = []state{{tatNs: l.tat(name)}}
-		}
-		trouble.had = had
+		})
 		for trouble.crashed() == nil {
 			use(l, rng, trouble)
 		}
@@ -167,7 +198,8 @@ func crashOften(t *testing.T, rng *rand.Rand) {
 
 // use does something that a server does.
 func use(l *life, rng *rand.Rand, tr *trouble) {
-	name := fmt.Sprintf("%0*d", 1+rng.IntN(30), rng.IntN(40))
+	kind := []string{"", windowsOf, ringsOf, leasesOf}[rng.IntN(4)]
+	name := fmt.Sprintf("%s%0*d", kind, 1+rng.IntN(30), rng.IntN(10))
 	switch n := rng.IntN(40); {
 	case n < 28:
 		tr.do(func(had histories) {

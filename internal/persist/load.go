@@ -153,7 +153,7 @@ func readRecords(payload []byte, visit func(c store.Change)) error {
 		if err != nil {
 			return err
 		}
-		visit(store.Change{Key: r.key, TATNs: r.tatNs, Flushed: r.kind == recordFlushed})
+		visit(store.Change{Key: r.key, State: r.state, Flushed: r.kind == recordFlushed})
 		payload = rest
 	}
 	return nil

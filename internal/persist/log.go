@@ -80,7 +80,7 @@ type framer struct {
 	w       *writer
 	clockNs int64
 	payload []byte
-	most    int          // bytes of a payload, but for one long key
+	most    int          // bytes of a payload, but for one long record
 	behind  func() error // is called behind each frame but the last
 	pacer   *pacer
 	records int
@@ -126,10 +126,10 @@ func appendChange(buf []byte, nowNs int64, c store.Change) []byte {
 	switch {
 	case c.Flushed:
 		return appendFlushed(buf)
-	case c.TATNs <= nowNs:
+	case c.State.ExpiresNs <= nowNs:
 		return appendGone(buf, c.Key)
 	}
-	return appendState(buf, c.Key, c.TATNs)
+	return appendState(buf, c.Key, &c.State)
 }
 
 // rotate goes on with another log, so that this one ends. It must have been synced.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/persist/disk"
 	"cellserver/internal/persist/disk/disktest"
 	"cellserver/internal/store"
@@ -20,16 +21,18 @@ func (s states) do(nowNs int64, c store.Change) {
 	switch {
 	case c.Flushed:
 		clear(s)
-	case c.TATNs <= nowNs:
+	case c.State.ExpiresNs <= nowNs:
 		delete(s, string(c.Key.Name))
+	case !isAsChanged(c):
+		s[string(c.Key.Name)] = -1 // which no key of the tests is
 	default:
-		s[string(c.Key.Name)] = c.TATNs
+		s[string(c.Key.Name)] = c.State.ExpiresNs
 	}
 }
 
 func (s states) each(visit func(c store.Change)) {
 	for name, tatNs := range s {
-		visit(store.Change{Key: store.Key{Name: []byte(name)}, TATNs: tatNs})
+		visit(change([]byte(name), tatNs))
 	}
 }
 
@@ -77,7 +80,7 @@ func (u *user) step(dir disk.Dir) (err error) {
 	}
 	_, err = u.log.add(0, nil, func(visit func(c store.Change)) {
 		for range 1 + u.rng.IntN(5) {
-			c := store.Change{Key: store.Key{Name: fmt.Appendf(nil, "%0*d", 1+u.rng.IntN(3), u.rng.IntN(9))}, TATNs: u.rng.Int64N(3)}
+			c := change(fmt.Appendf(nil, "%0*d", 1+u.rng.IntN(3), u.rng.IntN(9)), u.rng.Int64N(3)*limitertest.LifeNs)
 			c.Flushed = u.rng.IntN(30) == 0
 			u.now.do(0, c)
 			u.were = append(u.were, maps.Clone(u.now))

@@ -2,11 +2,8 @@ package persist
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
-	"io/fs"
 	"strings"
 
 	"cellserver/internal/persist/disk"
@@ -14,7 +11,7 @@ import (
 
 // The manifest says which files there are that count. It is text, so that an operator can read it:
 //
-//	cellserver data, format 1
+//	cellserver data, format 2
 //	snapshot 5 81234
 //	log 5 1000 5000
 //	log 6 1017
@@ -44,7 +41,9 @@ func logName(number uint64) string { return fmt.Sprintf("log-%08d", number) }
 
 func snapshotName(number uint64) string { return fmt.Sprintf("snapshot-%08d", number) }
 
-func (m *manifest) text() []byte {
+func (m *manifest) text() []byte { return m.textOf(format) }
+
+func (m *manifest) textOf(format int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "cellserver data, format %d\n", format)
 	if m.snapshot.number != 0 {
@@ -63,8 +62,11 @@ func (m *manifest) text() []byte {
 
 func parseManifest(text []byte) (m manifest, err error) {
 	damaged := fmt.Errorf("%w: %s", ErrDamaged, manifestName)
-	var version int
-	if n, _ := fmt.Sscanf(string(text), "cellserver data, format %d\n", &version); n == 1 && version > format {
+	version := 0
+	if _, err := fmt.Sscanf(string(text), "cellserver data, format %d\n", &version); err != nil || version < 1 {
+		return manifest{}, damaged
+	}
+	if version > format {
 		return manifest{}, fmt.Errorf("%w: %s: %d", ErrNewer, manifestName, version)
 	}
 	for line := range strings.Lines(string(text)) {
@@ -85,7 +87,7 @@ func parseManifest(text []byte) (m manifest, err error) {
 		}
 	}
 	// What is written again the same has the right checksum, and nothing that was not understood.
-	if !bytes.Equal(m.text(), text) {
+	if !bytes.Equal(m.textOf(version), text) {
 		return manifest{}, damaged
 	}
 	return m, nil
@@ -93,34 +95,12 @@ func parseManifest(text []byte) (m manifest, err error) {
 
 // readManifest returns fs.ErrNotExist if there is none.
 func readManifest(dir disk.Dir) (manifest, error) {
-	f, err := dir.Open(manifestName)
+	text, err := disk.ReadAll(dir, manifestName, maxManifest)
 	if err != nil {
-		return manifest{}, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxManifest))
-	if err := errors.Join(err, f.Close()); err != nil {
 		return manifest{}, err
 	}
 	return parseManifest(text)
 }
 
 // write replaces the manifest. Whatever happens, the old one or the new one is there.
-func (m *manifest) write(dir disk.Dir) error {
-	if err := dir.Remove(newManifestName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := dir.Create(newManifestName)
-	if err != nil {
-		return err
-	}
-	if _, err = f.Write(m.text()); err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := dir.Rename(newManifestName, manifestName); err != nil {
-		return err
-	}
-	return dir.SyncDir()
-}
+func (m *manifest) write(dir disk.Dir) error { return disk.Replace(dir, manifestName, m.text()) }

@@ -37,6 +37,20 @@ func TestManifestIsReadBack(t *testing.T) {
 	}
 }
 
+// TestManifestOfFormat1: what earlier versions wrote is read, and what is no format is not.
+func TestManifestOfFormat1(t *testing.T) {
+	for _, m := range manifests() {
+		if got, err := parseManifest(m.textOf(1)); err != nil || !reflect.DeepEqual(got, m) {
+			t.Errorf("%s: %+v, %v", m.textOf(1), got, err)
+		}
+		for _, version := range []int{-1, 0} {
+			if got, err := parseManifest(m.textOf(version)); !errors.Is(err, ErrDamaged) {
+				t.Errorf("%s: %+v, %v", m.textOf(version), got, err)
+			}
+		}
+	}
+}
+
 // TestManifestIsReplaced: a crash at any moment, and an error at any step, leaves the old one or the new one.
 func TestManifestIsReplaced(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

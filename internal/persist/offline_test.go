@@ -173,7 +173,7 @@ func TestCreateDir(t *testing.T) {
 
 // FuzzCheck: a directory of a log with a frame, and whatever is behind it, is damaged for Check where it is for a start.
 func FuzzCheck(f *testing.F) {
-	f.Add(appendState(appendGone(nil, store.Key{Name: []byte("gone")}), store.Key{DB: 7, Name: []byte("k")}, 1), []byte("FRAM"), int64(-1), uint64(1))
+	f.Add(someRecords(), []byte("FRAM"), int64(-1), uint64(1))
 	f.Add([]byte{}, []byte{}, int64(28), uint64(3))
 	f.Fuzz(func(t *testing.T, payload, tail []byte, bytes int64, sequence uint64) {
 		d := disktest.New()

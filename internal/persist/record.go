@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -13,25 +14,30 @@ import (
 //	head: u8 | [database: uvarint] | length of the key: uvarint | key | state
 //
 // The head's low four bits are the kind of record; bit 4 is set where a database's number follows, which is 0 otherwise. The
-// state of a funnel is its TAT, 8 bytes. That a key is gone has no state, and that all keys are gone no key either.
+// state of a funnel is its TAT, 8 bytes, and that of another limiter as limiter.AppendState has it, which came with format 2.
+// That a key is gone has no state, and that all keys are gone no key either.
 const (
 	recordGone    = 0
 	recordFunnel  = 1
 	recordFlushed = 2
+	recordState   = 3
 
 	kindBits    = 0xf
 	flagOtherDB = 1 << 4
 )
 
-// MaxKeyBytes is how long a key may be: a frame has room for it behind other records.
+// MaxKeyBytes is how long a key may be: a frame has room for it, and the longest payload, behind other records.
 const MaxKeyBytes = 1 << 20
 
 // errRecord is that a payload, whose checksum is right, is not records of this format.
 var errRecord = errors.New("persist: not a record of this format")
 
-func appendState(buf []byte, key store.Key, tatNs int64) []byte {
-	buf = appendKey(buf, recordFunnel, key)
-	return binary.LittleEndian.AppendUint64(buf, uint64(tatNs))
+func appendState(buf []byte, key store.Key, s *limiter.State) []byte {
+	if s.Kind == limiter.Funnel {
+		buf = appendKey(buf, recordFunnel, key)
+		return binary.LittleEndian.AppendUint64(buf, uint64(s.ExpiresNs))
+	}
+	return limiter.AppendState(appendKey(buf, recordState, key), s)
 }
 
 func appendGone(buf []byte, key store.Key) []byte { return appendKey(buf, recordGone, key) }
@@ -47,18 +53,18 @@ func appendKey(buf []byte, kind byte, key store.Key) []byte {
 	return append(binary.AppendUvarint(buf, uint64(len(key.Name))), key.Name...)
 }
 
-// record is one that was read. The key's name is a part of what it was read from.
+// record is one that was read. The key's name and the state's payload are parts of what it was read from.
 type record struct {
 	kind  byte
 	key   store.Key
-	tatNs int64
+	state limiter.State
 }
 
 // readRecord returns the record that b, which is not empty, begins with, and what is behind it.
 func readRecord(b []byte) (r record, rest []byte, err error) {
 	head, b := b[0], b[1:]
 	r.kind = head & kindBits
-	if head&^(kindBits|flagOtherDB) != 0 || r.kind > recordFlushed {
+	if head&^(kindBits|flagOtherDB) != 0 || r.kind > recordState {
 		return record{}, nil, errRecord
 	}
 	if r.kind == recordFlushed {
@@ -76,11 +82,17 @@ func readRecord(b []byte) (r record, rest []byte, err error) {
 		return record{}, nil, errRecord
 	}
 	r.key.Name, b = b[n:n+int(length)], b[n+int(length):]
-	if r.kind == recordFunnel {
+	switch r.kind {
+	case recordFunnel:
 		if len(b) < 8 {
 			return record{}, nil, errRecord
 		}
-		r.tatNs, b = int64(binary.LittleEndian.Uint64(b)), b[8:]
+		r.state.ExpiresNs, b = int64(binary.LittleEndian.Uint64(b)), b[8:]
+	case recordState:
+		var ok bool
+		if r.state, b, ok = limiter.ReadState(b); !ok {
+			return record{}, nil, errRecord
+		}
 	}
 	return r, b, nil
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"cellserver/internal/persist/disk"
 	"cellserver/internal/store"
 )
 
@@ -154,16 +154,4 @@ func (k *Keeper) ready(l loaded) {
 }
 
 // setAside keeps a damaged file from being removed.
-func (k *Keeper) setAside(name string) error {
-	for i := 1; ; i++ {
-		aside := fmt.Sprintf("damaged-%d-%s", i, name)
-		f, err := k.config.Dir.Open(aside)
-		if errors.Is(err, fs.ErrNotExist) {
-			return k.config.Dir.Rename(name, aside)
-		}
-		if err != nil {
-			return err
-		}
-		_ = f.Close() // nothing was written
-	}
-}
+func (k *Keeper) setAside(name string) error { return disk.SetAside(k.config.Dir, name) }

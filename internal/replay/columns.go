@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"cellserver/internal/funnel"
 )
 
 // resultColumns are the columns that a replay appends, replacing any of these names in the trace.
@@ -18,9 +16,9 @@ func resultColumns() []string {
 type columns struct {
 	at, atNs int // one of them is -1
 	key      int
-	reading  funnel.Reading
-	// The limit's columns.
-	maxBurst, count, period, quantity number
+	limits   []number // of the algorithm
+	quantity number
+	options  Options
 
 	kept  []int // all columns except the results
 	names []string
@@ -40,15 +38,11 @@ func newColumns(header []string, o Options) (columns, error) {
 		quantity = &one
 	}
 	c := columns{
-		at: -1, atNs: -1, key: -1, reading: o.Reading,
-		maxBurst: number{"max_burst", "--max-burst", -1, o.MaxBurst},
-		count:    number{"count", "--count", -1, o.Count},
-		period:   number{"period", "--period", -1, o.Period},
-		quantity: number{"quantity", "--quantity", -1, quantity},
+		at: -1, atNs: -1, key: -1, options: o, limits: o.limits(), quantity: number{"quantity", "--quantity", -1, quantity},
 	}
-	known := map[string]*int{"at": &c.at, "at_ns": &c.atNs, "key": &c.key}
-	for _, n := range c.numbers() {
-		known[n.name] = &n.column
+	known := map[string]*int{"at": &c.at, "at_ns": &c.atNs, "key": &c.key, "quantity": &c.quantity.column}
+	for i := range c.limits {
+		known[c.limits[i].name] = &c.limits[i].column
 	}
 	for i, name := range header {
 		if slices.Contains(resultColumns(), name) {
@@ -68,10 +62,6 @@ func newColumns(header []string, o Options) (columns, error) {
 	return c, c.check()
 }
 
-func (c *columns) numbers() [4]*number {
-	return [...]*number{&c.maxBurst, &c.count, &c.period, &c.quantity}
-}
-
 func (c *columns) check() error {
 	switch {
 	case c.at < 0 && c.atNs < 0:
@@ -81,7 +71,7 @@ func (c *columns) check() error {
 	case c.key < 0:
 		return errors.New("column key is missing: add it to the header")
 	}
-	for _, n := range c.numbers() {
+	for _, n := range c.limits {
 		if n.column < 0 && n.fallback == nil {
 			return fmt.Errorf("column %s is missing: add it to the header or give %s", n.name, n.flag)
 		}
@@ -95,22 +85,16 @@ func (c *columns) parse(record []string, r *row) (err error) {
 		return err
 	}
 	r.key = record[c.key]
-	maxBurst, err := c.maxBurst.parse(record)
-	if err != nil {
-		return err
-	}
-	count, err := c.count.parse(record)
-	if err != nil {
-		return err
-	}
-	period, err := c.period.parse(record)
-	if err != nil {
-		return err
+	var limit [maxLimits]int64
+	for i := range c.limits {
+		if limit[i], err = c.limits[i].parse(record); err != nil {
+			return err
+		}
 	}
 	if r.quantity, err = c.quantity.parse(record); err != nil {
 		return err
 	}
-	if r.limit, err = funnel.NewLimit(c.reading, maxBurst, count, period); err != nil {
+	if r.rule, err = c.options.rule(limit); err != nil {
 		return err
 	}
 	for _, i := range c.kept {

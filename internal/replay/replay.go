@@ -18,13 +18,16 @@ import (
 	"cellserver/internal/store"
 )
 
-// Options says how to read a trace. The zero Options requires every column and accepts no bad row.
+// Options says how to read a trace. The zero Options requires every column of a funnel and accepts no bad row.
 type Options struct {
-	Name    string // of the trace, for errors
-	Reading funnel.Reading
+	Name         string // of the trace, for errors
+	Algorithm    Algorithm
+	Reading      funnel.Reading // of max_burst
+	Milliseconds bool           // periods and answers are in milliseconds, not in seconds
+	CountDenied  bool           // windows count denied requests, too
 
 	// Defaults for missing columns and empty fields; nil for none. The default Quantity is 1.
-	MaxBurst, Count, Period, Quantity *int64
+	MaxBurst, Count, Capacity, RefillCount, MaxCount, Period, Quantity *int64
 
 	ReorderWindow time.Duration // how much older than the newest row a row may be
 	SkipBad       bool          // count bad rows and continue, instead of stopping at the first
@@ -182,8 +185,11 @@ func (p *player) answerReady(ctx context.Context) error {
 func (p *player) answer(r *row) error {
 	q := &p.batch[0]
 	q.Key.Name = append(q.Key.Name[:0], r.key...)
-	q.Limit, q.Quantity = r.limit, r.quantity
+	q.Rule, q.Quantity = r.rule, r.quantity
 	decide.One(p.store, r.atNs, &p.batch)
+	if q.Err != nil {
+		return fmt.Errorf("key %s: %w", quoted(r.key), q.Err)
+	}
 	p.answered++
 	if p.answered%sweepRows == 0 {
 		p.sweep(r.atNs)

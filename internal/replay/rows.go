@@ -34,8 +34,8 @@ func (w *rowWriter) row(r *row, result funnel.Result) error {
 		limited,
 		strconv.FormatInt(result.Limit, 10),
 		strconv.FormatInt(result.Remaining, 10),
-		strconv.FormatInt(result.RetryAfterSec, 10),
-		strconv.FormatInt(result.ResetAfterSec, 10))
+		strconv.FormatInt(result.RetryAfter, 10),
+		strconv.FormatInt(result.ResetAfter, 10))
 	return w.write()
 }
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 )
 
 const (
@@ -37,7 +37,7 @@ type row struct {
 	atNs     int64
 	place    int64 // in the input, among the rows that were pushed
 	key      string
-	limit    funnel.Limit
+	rule     limiter.Rule
 	quantity int64
 	fields   []string // copied to the output
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"cellserver/internal/catalog"
+	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 )
@@ -28,6 +29,7 @@ const (
 	ErrArityInScript    Error = "ERR Wrong number of args calling Redis command from script"
 	ErrScriptsTooLong   Error = "ERR the scripts of the transaction have taken longer than --lua-time-limit together; this one was not executed"
 	ErrEnded            Error = "ERR the command was ended before it was done: the server is shutting down, or its client has gone"
+	ErrUnblocked        Error = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	ErrCancelled        Error = "ERR the client closed its side of the connection before this command was done; it was cancelled"
 
 	ErrKeysChanged     Error = "ERR other clients have changed its keys in each of its attempts; nothing was executed: try again, with fewer commands at once"
@@ -39,6 +41,12 @@ const (
 	// ErrMisconf refuses what could not be kept.
 	ErrMisconf Error = "MISCONF the data directory cannot be written, and replies wait for it (--fsync-interval=0): nothing was changed. " +
 		"Calls that change nothing answer. Check INFO persistence and the log; it is tried again all the time"
+	// ErrWrongType is in Redis's words.
+	ErrWrongType Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	// ErrTooManyOpen refuses a reservation or a holder beyond the most that a key may have.
+	ErrTooManyOpen Error = "ERR the key has 4096 open reservations or holders, which is the most; commit or release some, or spread them over several keys"
+	// ErrTooLarge refuses to copy more while others wait.
+	ErrTooLarge Error = "ERR the keys of the script or transaction hold more than 4 MiB of windows, reservations and holders together; use fewer of them at once"
 	// ErrOOM is in Redis's words.
 	ErrOOM Error = "OOM command not allowed when used memory > 'maxmemory'."
 
@@ -77,6 +85,15 @@ func StoreFailed(err error) error {
 	}
 	if errors.Is(err, store.ErrFrozen) {
 		return ErrMisconf
+	}
+	if errors.Is(err, limiter.ErrWrongType) {
+		return ErrWrongType
+	}
+	if errors.Is(err, limiter.ErrTooManyOpen) {
+		return ErrTooManyOpen
+	}
+	if errors.Is(err, store.ErrTooLarge) {
+		return ErrTooLarge
 	}
 	const maxReasonBytes = 256
 	return Error("ERR the store failed: " + resp.PrintableN([]byte(err.Error()), maxReasonBytes))

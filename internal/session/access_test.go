@@ -97,7 +97,10 @@ func TestRefundsAreARight(t *testing.T) {
 	r := rig.NewUserRig(t, openDefault,
 		"user caller on >pw ~* +cl.throttle +multi +exec +eval",
 		"user fast on >pw ~* +@all -@refill",
-		"user partly on >pw ~* +cl.throttle +eval (~a* +del)")
+		"user partly on >pw ~* +cl.throttle +eval (~a* +del)",
+		"user taker on >pw ~* +cl.bucket|take +cl.slidingwindow",
+		"user writer on >pw ~* +@write -@refill",
+		"user reader on >pw ~* +@read +eval_ro")
 	for _, tt := range []struct {
 		user, in, want string
 		object         string // in ACL LOG; "" for nothing
@@ -118,6 +121,21 @@ func TestRefundsAreARight(t *testing.T) {
 		{"partly", resptest.Encode("EVAL", returning, "1", "a", "4", "1", "10", "-1"), returned, ""},
 		{"partly", resptest.Encode("EVAL", returning, "1", "b", "4", "1", "10", "-1"), strings.TrimSuffix(scriptNoKey, " script: ") + refund, "b"},
 		{"default", "CL.THROTTLE b 4 1 10 -1\r\n", returned, ""},
+		{"taker", "CL.BUCKET TAKE c 5 -1\r\n", noDel, "del"},
+		{"taker", "CL.BUCKET ADD c 5 1\r\n", denyCommand("cl.bucket|add"), "cl.bucket|add"},
+		{"taker", "CL.SLIDINGWINDOW d 5 60 -1 APPROX\r\n", noDel, "del"},
+		{"writer", "CL.REFUND a 4 1 10\r\n", denyCommand("cl.refund"), "cl.refund"},
+		{"writer", "CL.BUCKET RESET c 5\r\n", denyCommand("cl.bucket|reset"), "cl.bucket|reset"},
+		{"writer", "CL.RESET a\r\n", denyCommand("cl.reset"), "cl.reset"},
+		{"writer", "CL.PTHROTTLE a 4 1 10 -1\r\n", noDel, "del"},
+		{"writer", "RL.THROTTLE a 4 1 10 -1\r\n", noDel, "del"},
+		{"writer", "CL.TOKENBUCKET a 4 1 10 -1\r\n", noDel, "del"},
+		{"writer", "CL.FIXEDWINDOW e 4 10 -1\r\n", noDel, "del"},
+		{"reader", "CL.PEEK a 4 1 10\r\n", returned, ""},
+		{"reader", "CL.PEEK a 4 1 10 -1\r\n", returned, ""},
+		{"reader", "CL.BUCKET LEN c\r\n", ":0\r\n", ""},
+		{"reader", resptest.Encode("EVAL_RO", "return redis.call('cl.peek', KEYS[1], 4, 1, 10)", "1", "a"), returned, ""},
+		{"reader", "CL.THROTTLE a 4 1 10 0\r\n", denyCommand("cl.throttle"), "cl.throttle"},
 	} {
 		s := r.Session()
 		if tt.user != "default" {

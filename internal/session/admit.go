@@ -167,12 +167,8 @@ func (s *Session) noteDenial(d acl.Denial) {
 }
 
 func (s *Session) checkKeys(c *catalog.Command, args [][]byte) error {
-	var err error
-	most := s.engine.config.MaxKeyBytes
-	c.Keys.Each(args, func(key []byte) {
-		if len(key) > most {
-			err = reply.KeyTooLong(most)
-		}
-	})
-	return err
+	if most := s.engine.config.MaxKeyBytes; c.Keys.Longest(args) > most {
+		return reply.KeyTooLong(most)
+	}
+	return nil
 }

@@ -46,6 +46,7 @@ func TestExecIsRefusedWhole(t *testing.T) {
 		{"a costly pattern", "KEYS " + strings.Repeat("*?", 2000) + "\r\n", "keys"},
 		{"a costly pattern in SCAN", "SCAN 0 COUNT 5000 MATCH " + strings.Repeat("*?", 2000) + "\r\n", "scan"},
 		{"many commands beside a walk", "DBSIZE\r\n" + strings.Repeat(first, 6000), "cl.throttle"},
+		{"many exact windows beside a walk", "DBSIZE\r\n" + strings.Repeat("CL.SLIDINGWINDOW a 4 60\r\n", 600), "cl.slidingwindow"},
 		{"many commands that can not be repeated", "CLIENT SETNAME x\r\n" + strings.Repeat(first, 6000), "cl.throttle"},
 	} {
 		r := rig.New()

@@ -6,6 +6,7 @@ import (
 	"cellserver/internal/acl"
 	"cellserver/internal/clients"
 	"cellserver/internal/peer"
+	"cellserver/internal/queue"
 )
 
 // Connection is the client's side of a Call, for the commands that are about it.
@@ -55,7 +56,7 @@ func (c Connection) SetRESP3(on bool) {
 func (c Connection) Select(db uint16) {
 	c.s.db = db
 	if c.s.role != inScript {
-		c.s.client.Change(func(i *clients.Info) { i.DB = int(db) })
+		c.s.client.Change(func(i *clients.Info) { i.DB = db })
 	}
 }
 
@@ -109,6 +110,29 @@ func (c Connection) Kill(victims []*clients.Client) {
 			victim.Conn.Kill()
 		}
 	}
+}
+
+// unblocked is who is to wait no more when EXEC has let go of the keys.
+type unblocked struct {
+	turn *queue.Waiter
+	why  queue.Outcome
+}
+
+// Unblock ends the time of a client that waits for its turn, and reports whether it did wait. It is told so by an error, or as
+// if its time had run out.
+func (c Connection) Unblock(other *clients.Client, byError bool) bool {
+	turn, why := other.Awaits(), queue.TimedOut
+	if byError {
+		why = queue.Unblocked
+	}
+	switch {
+	case turn == nil || turn.Outcome() != queue.Waiting:
+		return false
+	case c.s.inner != nil:
+		c.s.inner.unblocked = append(c.s.inner.unblocked, unblocked{turn, why})
+		return true
+	}
+	return turn.Leave(why)
 }
 
 // become makes the client the user, or nobody.

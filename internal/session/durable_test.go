@@ -93,6 +93,9 @@ func TestRepliesWaitForTheDisk(t *testing.T) {
 		"a batch with a denial":    throttled("i", "17") + throttled("i", "1"),
 		"what ends the connection": throttled("j", "1") + "*1\r\n+x\r\n",
 		"EXEC with a script":       "MULTI\r\nEVAL \"return redis.call('CL.THROTTLE', KEYS[1], 15, 30, 60, 1)[1] + 0\" 1 k\r\nEXEC\r\n",
+		"several commands":         throttled("n", "1") + "CL.FIXEDWINDOW o 2 60\r\nRL.THROTTLE n 15 30 60\r\n",
+		"a denial that counts":     "CL.FIXEDWINDOW p 1 60 2 COUNTDENIED\r\n",
+		"units that are returned":  throttled("q", "2") + "CL.REFUND q 15 30 60\r\n",
 		"replies that were muted":  "CLIENT REPLY SKIP\r\n" + throttled("l", "1") + throttled("l", "1"),
 	} {
 		c := r.session()
@@ -126,11 +129,11 @@ func TestRepliesWaitForTheDisk(t *testing.T) {
 		c.Close()
 	}
 	c := r.session()
-	c.say(t, throttled("m", "16"))
+	c.say(t, throttled("m", "16")+"CL.SLIDINGWINDOW r 2 60 2\r\n")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for name, in := range map[string]string{
-		"a denial": throttled("m", "5"), "a look": throttled("m", "0"), "no key": "PING\r\n",
+		"a denial": throttled("m", "5"), "a full window": "CL.SLIDINGWINDOW r 2 60\r\n", "another kind": "CL.SLIDINGWINDOW m 2 60\r\n", "a look": throttled("m", "0"), "no key": "PING\r\n",
 		"EXEC of looks": "MULTI\r\n" + throttled("m", "0") + "EXEC\r\n",
 	} {
 		if got, _, status := c.feed(in); got == "" || status != peer.NeedInput {
@@ -155,7 +158,7 @@ func TestMisconf(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	for name, in := range map[string]string{
-		"a call": throttled("c", "1"), "a deletion": "DEL a\r\n", "all": "FLUSHALL\r\n", "a refund": throttled("a", "-1"),
+		"a call": throttled("c", "1"), "a window": "CL.FIXEDWINDOW c 2 60\r\n", "units that are returned": "CL.REFUND a 15 30 60\r\n", "a deletion": "DEL a\r\n", "all": "FLUSHALL\r\n", "a refund": throttled("a", "-1"),
 		"a script of one call": "EVAL \"return redis.call('CL.THROTTLE', KEYS[1], unpack(ARGV))\" 1 f 15 30 60 1\r\n",
 		"a script":             "EVAL \"return redis.call('CL.THROTTLE', KEYS[1], 15, 30, 60, 1)[1] + 0\" 1 e\r\n",
 	} {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/argument"
 	"cellserver/internal/background"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
@@ -23,6 +24,7 @@ import (
 	"cellserver/internal/often"
 	"cellserver/internal/peer"
 	"cellserver/internal/persist"
+	"cellserver/internal/queue"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/transact"
@@ -54,13 +56,15 @@ type Config struct {
 // Engine is what all sessions share.
 type Engine struct {
 	config   Config
-	handlers []Handler      // by catalog.Command.ID
-	live     transact.Space // the store as it is
+	handlers []Handler          // by catalog.Command.ID
+	requests []argument.Request // likewise, of those that are decided in batches
+	live     transact.Space     // the store as it is
 	watcher  store.Watcher
 	txs      store.Transactor
 	stage    transact.Stage
 	decider  decide.Decider
 	scratch  sync.Pool
+	room     *queue.Room // who waits in CL.BTHROTTLE
 	// Slots bound how much runs in the background at once, so that the event loops have processors left to run on.
 	background *background.Slots // of long commands
 	scripts    *background.Slots // of scripts
@@ -81,11 +85,13 @@ func NewEngine(c Config) (*Engine, error) {
 	e := &Engine{
 		config:     c,
 		handlers:   make([]Handler, len(c.Catalog.Commands())),
+		requests:   make([]argument.Request, len(c.Catalog.Commands())),
 		live:       transact.Space{Keys: c.Store},
-		decider:    decide.Decider{Now: c.Now, Records: c.Records, Command: c.Catalog.Lookup([]byte("cl.throttle"))},
+		decider:    decide.Decider{Now: c.Now, Records: c.Records},
 		background: background.NewSlots(c.BackgroundThreads, c.Now),
 		scripts:    background.NewSlots(c.BackgroundThreads, c.Now),
 	}
+	e.room = queue.New(c.Store, c.Now)
 	e.ctx, e.endBackground = context.WithCancel(context.Background())
 	e.live.All, _ = c.Store.(store.Walker)
 	e.watcher, _ = c.Store.(store.Watcher)
@@ -93,7 +99,7 @@ func NewEngine(c Config) (*Engine, error) {
 	e.stage = transact.Stage{Store: c.Store, Txs: e.txs, Now: c.Now, Clients: c.Clients.Len, MaxKeyBytes: c.MaxKeyBytes}
 	e.scratch.New = func() any { return e.newScratch() }
 	c.Clients.OnEvict = e.reportEviction
-	own := ownHandlers()
+	own, requests := ownHandlers(), argument.Requests()
 	for _, command := range c.Catalog.Commands() {
 		h, ok := own[command.FullName()]
 		if !ok {
@@ -103,6 +109,9 @@ func NewEngine(c Config) (*Engine, error) {
 			return nil, fmt.Errorf("session: bind %s: %w", command.FullName(), err)
 		}
 		e.handlers[command.ID] = h
+		if e.requests[command.ID] = requests[command.FullName()]; command.Batches != (e.requests[command.ID] != nil) {
+			return nil, fmt.Errorf("session: bind %s: it is decided in batches, and nothing reads its arguments, or the other way round", command.FullName())
+		}
 	}
 	return e, nil
 }
@@ -111,8 +120,12 @@ func (e *Engine) newScratch() *scratch {
 	return &scratch{batch: make([]store.Request, 0, maxBatch), local: e.config.Records.NewLocal()}
 }
 
-// EndBackground ends what runs in the background early, now and from now on: the server is about to end.
-func (e *Engine) EndBackground() { e.endBackground() }
+// EndBackground ends what runs in the background early, and what waits for its turn, now and from now on: the server is about
+// to end.
+func (e *Engine) EndBackground() {
+	e.endBackground()
+	e.room.End()
+}
 
 // NewSession returns the session of a new client.
 func (e *Engine) NewSession(p peer.Peer, conn peer.Conn) *Session {

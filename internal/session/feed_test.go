@@ -156,3 +156,43 @@ func TestWatchGivesWay(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestLongBatchesEndAFeed: what may take long is done a few batches at a time, so that others have their turn.
+func TestLongBatchesEndAFeed(t *testing.T) {
+	for call, feeds := range map[string]int{
+		"CL.SLIDINGWINDOW k 9 60\r\n":                          4,
+		"CL.SLIDINGWINDOW k 9 60\r\nCL.FIXEDWINDOW f 9 60\r\n": 2,
+		"CL.FIXEDWINDOW f 9 60\r\n":                            1,
+		"CL.THROTTLE k 9 1 1\r\n":                              1,
+	} {
+		s := rig.New().Session()
+		in := []byte(strings.Repeat(call, 800/strings.Count(call, "\r\n")))
+		n := 0
+		for status := peer.More; status == peer.More && len(in) > 0; n++ {
+			var consumed int
+			consumed, _, status = s.Feed(in, nil)
+			in = in[consumed:]
+		}
+		if n != feeds || len(in) > 0 {
+			t.Errorf("%q: %d feeds, want %d; left %d bytes", call, n, feeds, len(in))
+		}
+	}
+}
+
+// TestLongCommandsEndAFeed, too, even where each of them is short.
+func TestLongCommandsEndAFeed(t *testing.T) {
+	const calls = 40
+	s := rig.New().Session()
+	rig.Say(t, s, "CL.SLIDINGWINDOW k 9 60\r\n")
+	in, most := []byte(strings.Repeat("DUMP k\r\n", calls)), 0
+	for len(in) > 0 {
+		n, _, status := s.Feed(in, nil)
+		if in = in[n:]; len(in) > 0 && status != peer.More {
+			t.Fatalf("status %v with %d bytes left", status, len(in))
+		}
+		most = max(most, n/len("DUMP k\r\n"))
+	}
+	if most > 4 { // of half a millisecond each, by their cost
+		t.Errorf("%d calls in a turn", most)
+	}
+}

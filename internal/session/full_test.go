@@ -39,6 +39,19 @@ func TestNewKeysAreRefused(t *testing.T) {
 	if got := c.say(t, "CL.THROTTLE new 1 1 60\r\nCL.THROTTLE new 1 1 60 0\r\nCL.THROTTLE new 1 1 60 9\r\nPING\r\n"); got != oom+"*5\r\n:0\r\n:2\r\n:2\r\n:-1\r\n:0\r\n"+"*5\r\n:1\r\n:2\r\n:2\r\n:-1\r\n:0\r\n"+pong {
 		t.Errorf("got %q", got)
 	}
+	for _, call := range []string{
+		"CL.FIXEDWINDOW new 1 60", "CL.SLIDINGWINDOW new 1 60", "CL.SLIDINGWINDOW new 1 60 APPROX", "CL.TOKENBUCKET new 1 1 60", "CL.BUCKET TAKE new 1 -1",
+	} {
+		look := call + " 0" // of the quantity, which stands in front of the options
+		if name, approx := strings.CutSuffix(call, " APPROX"); approx {
+			look = name + " 0 APPROX"
+		} else if name, refund := strings.CutSuffix(call, " -1"); refund {
+			look = name + " 0"
+		}
+		if got := c.say(t, call+"\r\n"+look+"\r\n"); !strings.HasPrefix(got, oom+"*5\r\n:0\r\n:1\r\n") {
+			t.Errorf("%s: got %q", call, got)
+		}
+	}
 	r = fullRig(t, taken...)
 	c = r.session()
 	if got := c.say(t, "CL.THROTTLE taken0 1 1 60\r\nCL.THROTTLE taken0 1 1 60\r\n"); got !=

@@ -53,6 +53,38 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
+// FuzzBatchedArguments takes any arguments for any command that is decided in batches, and does so twice. Each time one reply
+// comes: an error, or five integers.
+func FuzzBatchedArguments(f *testing.F) {
+	names := catalog.New().Batched()
+	for i := range names {
+		f.Add(uint8(i), "15", "30", "60", "1", "")
+		f.Add(uint8(i), "5", "60", "-1", "approx", "COUNTDENIED")
+		f.Add(uint8(i), "9223372036854775807", "9223372036854775807", "-9223372036854775808", "", "x")
+		f.Add(uint8(i), "4096", "4611686018", "9223372036854775807", "countdenied", "")
+		f.Add(uint8(i), "1", "-60", "0", "\r\n+OK", "-")
+	}
+	f.Fuzz(func(t *testing.T, i uint8, a, b, c, d, e string) {
+		args := append(strings.Split(names[int(i)%len(names)], "|"), "k", a, b, c, d, e)
+		for len(args) > 0 && args[len(args)-1] == "" {
+			args = args[:len(args)-1]
+		}
+		call := resptest.Encode(args...)
+		for _, r := range resptest.ParseAll(t, rig.Say(t, rig.New().Session(), call+call+"CL.BUCKET RESET k 5\r\n"+call+"PING\r\n")) {
+			switch {
+			case r.Kind == '-' && len(r.Text) < 300, r.Kind == ':' && r.Number == 5, r.Kind == '+' && r.Text == "PONG":
+				continue
+			case r.Kind != '*' || len(r.Elements) != 5:
+				t.Fatalf("%q: got %+v", args, r)
+			}
+			limited, limit, remaining, retryAfter := r.Elements[0].Number, r.Elements[1].Number, r.Elements[2].Number, r.Elements[3].Number
+			if limited != 0 && limited != 1 || limit < 1 || remaining < 0 || remaining > max(limit, 5) || retryAfter < -1 || limited == 0 && retryAfter != -1 {
+				t.Fatalf("%q: got %+v", args, r)
+			}
+		}
+	})
+}
+
 // checkFive checks what holds for every reply to a call for so many units.
 func checkFive(t *testing.T, r resptest.Reply, asked int64) {
 	t.Helper()
@@ -95,6 +127,8 @@ func sessionSeeds() []string {
 		"CONFIG GET * save\r\nCONFIG SET maxclients 5\r\nACL LOG 5\r\nACL DRYRUN default get a\r\nACL GETUSER default\r\nCOMMAND GETKEYS eval x 1 a\r\nCOMMAND DOCS get\r\n",
 		"DEBUG PROTOCOL string\r\nSHUTDOWN ABORT\r\nCL.THROTTLE k 1 1 1\r\nQUIT\r\n", "POST / HTTP/1.1\r\n", "*1\r\n$-9\r\n",
 	}
+	calls := strings.Join(batchedCalls(), "\r\n") + "\r\n"
+	seeds = append(seeds, calls+"MULTI\r\n"+calls+"EXEC\r\n")
 	catalog.New().Each(func(r *catalog.Command) {
 		if r.Subs == nil {
 			seeds = append(seeds, rig.CallOf(r, max(r.Arity, -r.Arity, 1))+rig.CallOf(r, max(r.Arity, -r.Arity, 1)+1))

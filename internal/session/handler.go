@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cellserver/internal/catalog"
+	"cellserver/internal/limiter"
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
@@ -77,36 +78,89 @@ func (c Call) DB() uint16 { return c.s.db }
 // Key names a key of the client's database. The name is a slice of the driver's buffer, as the arguments are.
 func (c Call) Key(name []byte) store.Key { return store.Key{DB: c.s.db, Name: name} }
 
-// TAT returns a key's TAT in Unix nanoseconds, and false if the key is absent.
-func (c Call) TAT(name []byte) (tatNs int64, ok bool, err error) {
-	return storeResult(c.s.space.Keys.TAT(c.Now(), c.Key(name)))
+// Entry returns of what kind a key is and when it expires, and false if the key is absent.
+func (c Call) Entry(name []byte) (e store.Entry, ok bool, err error) {
+	return storeResult(c.s.space.Keys.Entry(c.Now(), c.Key(name)))
 }
 
-func storeResult(tatNs int64, ok bool, err error) (int64, bool, error) {
+// State returns a key's state, and false if the key is absent.
+func (c Call) State(name []byte) (state limiter.State, ok bool, err error) {
+	return storeResult(c.s.space.Keys.State(c.Now(), c.Key(name)))
+}
+
+// TAT returns the time at which a funnel will be empty, in Unix nanoseconds, and false if the key is absent.
+func (c Call) TAT(name []byte) (tatNs int64, ok bool, err error) {
+	o := limiter.Operation{Verb: limiter.Look}
+	if err = c.s.space.Keys.Operate(c.Now(), c.Key(name), &o); err != nil {
+		return 0, false, reply.StoreFailed(err)
+	}
+	return o.AtNs, o.Count == 1, nil
+}
+
+func storeResult[R any](result R, ok bool, err error) (R, bool, error) {
 	if err != nil {
 		err = reply.StoreFailed(err)
 	}
-	return tatNs, ok, err
+	return result, ok, err
+}
+
+// Operate does something to a key's state, and sets the answers in o. It fails where that would make a key that has no room, or
+// one more than the client's address may make.
+func (c Call) Operate(name []byte, o *limiter.Operation) error {
+	key := c.Key(name)
+	if err := c.s.mayOperate(&key, o); err != nil {
+		return err
+	}
+	shared := &c.s.scratch.operation // or each would be left to the collector
+	*shared = *o
+	err := c.s.engine.decider.Operate(c.s.space.Keys, c.Now(), key, shared, &c.s.scratch.local)
+	*o = *shared
+	if err != nil {
+		return reply.StoreFailed(err)
+	}
+	c.s.lookAt(key)
+	return nil
+}
+
+// JoinedKey is the key that two arguments are, until the next one is joined.
+func (c Call) JoinedKey(name, key []byte) []byte {
+	c.s.scratch.joined = catalog.AppendJoined(c.s.scratch.joined[:0], name, key)
+	return c.s.scratch.joined
+}
+
+// Count adds one to a counter. EXEC and scripts do so once they are done, as often as they were attempted.
+func (c Call) Count(counter *atomic.Uint64) {
+	in := c.s.inner
+	if in == nil {
+		counter.Add(1)
+		return
+	}
+	in.count(counter, 1)
 }
 
 // Delete removes keys as one step and returns how many there were.
 func (c Call) Delete(keys []store.Key) (deleted int, err error) {
 	if deleted, err = c.s.space.Keys.Delete(c.Now(), keys); err != nil {
-		err = reply.StoreFailed(err)
+		return deleted, reply.StoreFailed(err)
 	}
-	return deleted, err
+	for _, key := range keys {
+		c.s.lookAt(key)
+	}
+	return deleted, nil
 }
 
-// SetTAT makes a TAT a key's state if the condition holds, and returns what TAT would have returned before. It fails where that
+// SetState gives a key a state if the condition holds, and returns what State would have returned before. It fails where that
 // would make a key that has no room, or one more than the client's address may make.
-func (c Call) SetTAT(name []byte, tatNs int64, when store.Condition) (foundNs int64, found bool, err error) {
+func (c Call) SetState(name []byte, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
 	key := c.Key(name)
 	if c.s.scratch.limitsNewKeys && when != store.IfFound {
 		if err := c.s.mayMakeKey(&key); err != nil {
-			return 0, false, err
+			return before, false, err
 		}
 	}
-	return storeResult(c.s.space.Keys.SetIf(c.Now(), key, tatNs, when))
+	before, found, err = storeResult(c.s.space.Keys.SetIf(c.Now(), key, s, when))
+	c.s.lookAt(key)
+	return before, found, err
 }
 
 // Now is the time in Unix nanoseconds: one for a handler, and one for all of EXEC or of a script.

@@ -44,7 +44,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 		Catalog: cat, Users: acl.NewUsers(cat.ForRules()), ACLLog: acl.NewLog(8),
 		Records: observe.New(cat, t0), Clients: &clients.Register{}, NewKeys: &clients.NewKeys{}, Reading: funnel.Burst, Databases: 16, MaxKeyBytes: 4096,
 		MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 1 << 10, MaxCommandBytes: 1 << 20},
-		Scripts: lua.New(lua.Config{Now: func() int64 { return t0 }, TimeLimit: time.Minute}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		Scripts: lua.New(lua.Config{Now: func() int64 { return t0 }, TimeLimit: time.Minute, Native: cat.Batched()}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 		Handlers: map[string]Handler{},
 	}
 	cat.Each(func(command *catalog.Command) { // those of the rooms above are not under test here

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"cellserver/internal/clients"
 	"cellserver/internal/lua"
@@ -29,6 +30,16 @@ type inner struct {
 	loggedBytes int
 	leftOut     int // lines beyond maxLoggedBytes
 	killed      []*clients.Client
+	unblocked   []unblocked
+	looked      lookedAt
+	counted     map[*atomic.Uint64]uint64
+}
+
+func (in *inner) count(counter *atomic.Uint64, n uint64) {
+	if in.counted == nil {
+		in.counted = map[*atomic.Uint64]uint64{}
+	}
+	in.counted[counter] += n
 }
 
 // logLine is a line that a script logs.
@@ -84,12 +95,27 @@ func (s *Session) settle(in *inner) {
 		}
 		s.inner.leftOut += in.leftOut
 		s.inner.killed = append(s.inner.killed, in.killed...)
+		s.inner.unblocked = append(s.inner.unblocked, in.unblocked...)
+		s.inner.looked.all = s.inner.looked.all || in.looked.all
+		for _, key := range in.looked.keys {
+			s.inner.looked.add(key)
+		}
+		for counter, n := range in.counted {
+			s.inner.count(counter, n)
+		}
 		return
 	}
 	s.sendMonitored(in.monitored)
 	s.writeLogged(in)
 	for _, victim := range in.killed {
 		victim.Conn.Kill()
+	}
+	for _, u := range in.unblocked {
+		u.turn.Leave(u.why)
+	}
+	s.lookAgain(&in.looked)
+	for counter, n := range in.counted {
+		counter.Add(n)
 	}
 }
 

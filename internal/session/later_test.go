@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/rig"
+	"cellserver/internal/limiter"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/racetest"
@@ -95,6 +96,8 @@ func TestLater(t *testing.T) {
 		{"replies are off", throttle + "CLIENT REPLY OFF\r\n" + throttle + eval + refused + "PING\r\n" + throttle + "CLIENT REPLY ON\r\n" + throttle},
 		{"replies are skipped", throttle + "CLIENT REPLY SKIP\r\n" + throttle + throttle + "CLIENT REPLY SKIP\r\n" + eval + throttle +
 			"CLIENT REPLY SKIP\r\n" + refused + throttle + "CLIENT REPLY SKIP\r\n\r\n" + throttle + "CLIENT REPLY SKIP\r\nNOSUCH\r\n" + throttle},
+		{"several commands", throttle + "CL.FIXEDWINDOW f 2 60\r\n" + throttle + "CL.BUCKET TAKE f 5\r\nCL.BUCKET TAKE b 5 0\r\nRL.THROTTLE k 299 1 60\r\nPING\r\n" +
+			"CL.REFUND k 299 1 60\r\nCL.FIXEDWINDOW f 2 60\r\nCL.FIXEDWINDOW f 2 x\r\nCL.FIXEDWINDOW f 2 60\r\n" + eval + throttle},
 		{"nothing between", throttle + "\r\n*0\r\n" + throttle + "*-1\r\n" + throttle},
 		{"MONITOR", throttle + "MONITOR\r\n" + throttle + "PING\r\nRESET\r\n" + throttle},
 		{"QUIT", throttle + throttle + "QUIT\r\n" + throttle},
@@ -138,8 +141,12 @@ func (b brokenStore) Throttle(nowNs int64, batch []store.Request) store.Pending 
 	return nil
 }
 
-func (b brokenStore) TAT(int64, store.Key) (int64, bool, error) {
-	return 0, false, errors.New("no\nTAT")
+func (b brokenStore) Entry(int64, store.Key) (store.Entry, bool, error) {
+	return store.Entry{}, false, errors.New("no\nTAT")
+}
+
+func (b brokenStore) State(int64, store.Key) (limiter.State, bool, error) {
+	return limiter.State{}, false, errors.New("no\nTAT")
 }
 
 func (b brokenStore) Delete(int64, []store.Key) (int, error) { return 0, errors.New("no\nDEL") }

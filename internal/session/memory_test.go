@@ -82,7 +82,7 @@ func TestCloseSendsNothing(t *testing.T) {
 // TestWaitingArgumentsAreCounted: of scripts that wait for their turn; and when a client is gone, nothing of it is counted.
 func TestWaitingArgumentsAreCounted(t *testing.T) {
 	r := newRig(t, func(c *Config) {
-		c.Scripts = lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute})
+		c.Scripts = lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute, Native: c.Catalog.Batched()})
 	})
 	endless := r.session()
 	if _, _, status := endless.feed(resptest.Encode("EVAL", "while true do end", "0")); status != peer.Waiting {

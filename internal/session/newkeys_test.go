@@ -46,6 +46,10 @@ func TestNewKeysAreLimited(t *testing.T) {
 			"+OK\r\n$-1\r\n" + line + "$-1\r\n" + line + "+OK\r\n" + line + second},
 		{"by SET in a transaction", all("a") + "MULTI\r\n" + set("b", "") + set("c", "") + set("b", "") + "EXEC\r\n",
 			first + "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 3) + "*3\r\n+OK\r\n" + line + "+OK\r\n"},
+		{"of each kind", "CL.FIXEDWINDOW a 1 60\r\nCL.SLIDINGWINDOW b 1 60\r\nCL.SLIDINGWINDOW c 1 60 APPROX\r\nCL.PTHROTTLE c 1 1 60\r\n" +
+			"CL.BUCKET ADD c 1 1\r\nCL.BUCKET RESET c 1\r\nCL.BUCKET TAKE c 1 -1\r\nCL.BUCKET TAKE c 1 0\r\nCL.FIXEDWINDOW c 1 60 2\r\nCL.FIXEDWINDOW c 1 60 2 COUNTDENIED\r\nCL.FIXEDWINDOW a 1 60\r\n",
+			resptest.Ints(0, 1, 0, -1, 60) + resptest.Ints(0, 1, 0, -1, 60) + strings.Repeat(line, 5) + resptest.Ints(0, 1, 0, -1, -1) +
+				resptest.Ints(1, 1, 1, -1, 0) + line + resptest.Ints(1, 1, 0, 60, 60)},
 		{"keys that were deleted", all("a b") + "DEL a\r\n" + all("a"), first + first + ":1\r\n" + line},
 	} {
 		r := rig.New()

@@ -11,6 +11,7 @@ import (
 	"cellserver/internal/decide"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/queue"
 	"cellserver/internal/reply"
 	"cellserver/internal/store"
 )
@@ -18,7 +19,7 @@ import (
 // pending is the command that is not done: its handler has returned, or its batch is with the store, and its reply is
 // still to come. While there is one the session consumes nothing, so replies stay in order.
 type pending struct {
-	*background.Task                  // nil for what the store answers
+	*background.Task                  // nil for what the store answers, and for a turn
 	command          *catalog.Command // nil for a batch, which the decider counts
 	args             []string         // for SLOWLOG; nil if nothing is slow enough
 	beganNs          int64            // when its handler was called
@@ -31,6 +32,7 @@ type pending struct {
 	// later is what the store has still to answer, and answered replies to that.
 	later    *decide.Later
 	answered func(*Session, []store.Request) error
+	turn     *queue.Waiter // that is waited for; else nil
 	// next is the command that was read behind a batch and could not be put back.
 	next      *held
 	argsBytes int // that the arguments take which the rest and next have
@@ -51,7 +53,11 @@ func (s *Session) waitForTask(finish func(*Session) error) *pending {
 
 // hungUp cancels what only waits and, where the client is gone, what runs. A batch that is with the store is decided.
 func (p *pending) hungUp(h peer.Hangup) {
-	if p.later != nil || p.stays && h == peer.HalfClosed {
+	switch {
+	case p.later != nil || p.stays && h == peer.HalfClosed:
+		return
+	case p.turn != nil:
+		p.turn.Leave(queue.Cancelled)
 		return
 	}
 	if !p.Cancel() && h == peer.Reset {
@@ -61,9 +67,12 @@ func (p *pending) hungUp(h peer.Hangup) {
 
 // abandon ends whatever is still done for the command.
 func (p *pending) abandon() {
-	if p.later != nil {
+	switch {
+	case p.later != nil:
 		p.later.Cancel()
-	} else {
+	case p.turn != nil:
+		p.turn.Leave(queue.Cancelled)
+	default:
 		p.End()
 	}
 }
@@ -95,6 +104,7 @@ func (s *Session) resume() bool {
 		s.client.Hold(clients.Arguments, 0)
 	}
 	s.countPending(p)
+	s.lookAfter(p.command)
 	if p.next != nil {
 		s.goOn(*p.next)
 		if p.muted {
@@ -113,6 +123,12 @@ func (p *pending) ended(s *Session) (finish func(*Session) error) {
 			return nil
 		}
 		return func(s *Session) error { return p.answered(s, answers) }
+	}
+	if p.turn != nil {
+		if p.turn.Outcome() == queue.Waiting {
+			return nil
+		}
+		return func(s *Session) error { return s.replyTurn(p) }
 	}
 	outcome, ended := p.Outcome()
 	switch {
@@ -218,12 +234,16 @@ func (s *Session) count(h held, beganNs int64) {
 		ns := s.engine.config.Now() - beganNs
 		s.scratch.local.Took(h.command, false, ns, ns)
 		s.engine.config.Records.Slow(h.command, h.args, s.client, beganNs+ns, ns)
+		s.spend(max(int(ns), h.command.Cost.Call))
 		return
 	}
 	s.scratch.local.Called(h.command, 1)
 	p.command, p.beganNs, p.handlerNs = h.command, beganNs, p.handedNs-beganNs
 	if p.later == nil && p.argsBytes == 0 {
 		s.holdArguments(argument.Memory(h.args)) // at most: its handler has copied what it still needs
+	}
+	if p.turn != nil {
+		s.holdArguments(queue.WaiterBytes + len(h.args[h.command.Keys.First])) // which has the name, too
 	}
 	if s.engine.config.Records.Slowness.Any() {
 		p.args = observe.ShortArgs(observe.Redacted(h.command, h.args))

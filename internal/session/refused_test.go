@@ -55,13 +55,16 @@ func TestBareStore(t *testing.T) {
 // notWithKeys is a call of each command that EXEC does not execute while it holds keys, and what it replies else.
 func notWithKeys() map[string][2]string {
 	return map[string][2]string{
-		"memory|purge": {"MEMORY PURGE\r\n", "+OK\r\n"},
-		"acl|load":     {"ACL LOAD\r\n", "-ERR This instance is not configured to use an ACL file. Start the server with --aclfile.\r\n"},
-		"bgrewriteaof": {"BGREWRITEAOF\r\n", "+Background append only file rewriting scheduled\r\n"},
-		"bgsave":       {"BGSAVE\r\n", "+Background saving scheduled\r\n"},
-		"config|set":   {"CONFIG SET slowlog-max-len 9\r\n", "+OK\r\n"},
-		"script|load":  {"SCRIPT LOAD \"return 1\"\r\n", "$40\r\n" + rig.SHAOf("return 1") + "\r\n"},
-		"script|flush": {"SCRIPT FLUSH\r\n", "+OK\r\n"},
+		"memory|purge":    {"MEMORY PURGE\r\n", "+OK\r\n"},
+		"acl|load":        {"ACL LOAD\r\n", "-ERR This instance is not configured to use an ACL file. Start the server with --aclfile.\r\n"},
+		"bgrewriteaof":    {"BGREWRITEAOF\r\n", "+Background append only file rewriting scheduled\r\n"},
+		"bgsave":          {"BGSAVE\r\n", "+Background saving scheduled\r\n"},
+		"cl.limit|del":    {"CL.LIMIT DEL a\r\n", ":0\r\n"},
+		"cl.limit|reload": {"CL.LIMIT RELOAD\r\n", "-ERR the server has no file of limits; start it with --limits-file\r\n"},
+		"cl.limit|set":    {"CL.LIMIT SET a 1 1 1\r\n", "+OK\r\n"},
+		"config|set":      {"CONFIG SET slowlog-max-len 9\r\n", "+OK\r\n"},
+		"script|load":     {"SCRIPT LOAD \"return 1\"\r\n", "$40\r\n" + rig.SHAOf("return 1") + "\r\n"},
+		"script|flush":    {"SCRIPT FLUSH\r\n", "+OK\r\n"},
 	}
 }
 
@@ -132,7 +135,8 @@ func TestNotWithKeysInScripts(t *testing.T) {
 		call := "return redis.call('" + strings.ReplaceAll(name, "|", "', '") + "'"
 		r := rig.New(rig.Keeping(t, disktest.New(), time.Second))
 		got := rig.Say(t, r.Session(), resptest.Encode("EVAL", call+", 'x', 'y')", "0")+
-			resptest.Encode("EVAL", call+", 'x')", "0")+resptest.Encode("EVAL", call+")", "0"))
+			resptest.Encode("EVAL", call+", 'x')", "0")+resptest.Encode("EVAL", call+")", "0")+
+			resptest.Encode("EVAL", call+", 'x', '1', '1', '1')", "0"))
 		if !strings.Contains(got, "-ERR This Redis command is not allowed from script") || strings.Contains(got, "+OK") {
 			t.Errorf("%s: got %q", name, got)
 		}

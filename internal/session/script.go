@@ -121,19 +121,23 @@ func (s *Session) newScriptRun(name []byte, keys, argv [][]byte, readOnly bool) 
 	}
 }
 
-// runNative does what a script would that is one call of CL.THROTTLE, the one that clients send which have no such
-// command. It is false if the interpreter has to do it: for its errors, and for who may not do everything.
+// runNative does what a script would that is one call of CL.THROTTLE or of a command like it, as clients send it which have
+// no such command. It is false if the interpreter has to do it: for its errors, and for who may not do everything.
 func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte) bool {
 	if script.Native == nil || s.role != outer || !s.user.Unrestricted() {
 		return false
 	}
-	var argsRoom [8][]byte
-	args, ok := script.Native.Args(argsRoom[:0], keys, argv)
-	if !ok || len(args) < 2 || !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, args[1]) }) {
+	args, ok := script.Native.Args(s.scratch.call[:0], keys, argv)
+	defer clear(s.scratch.call[:]) // see giveBack
+	if !ok {
+		return false
+	}
+	command := s.engine.config.Catalog.Called(args)
+	if command == nil || !command.Batches || !declares(keys, command, args) {
 		return false
 	}
 	one := s.scratch.batch[:1] // it was flushed
-	if err := argument.Throttle(&one[0], s.db, args, s.engine.config.Reading); err != nil {
+	if err := s.engine.requests[command.ID](&one[0], s.db, args, s.engine.config.Reading); err != nil {
 		return false
 	}
 	if s.scratch.limitsNewKeys && one[0].MakesKey() && s.mayMakeKey(&one[0].Key) != nil {
@@ -143,27 +147,36 @@ func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte
 	if s.monitored {
 		s.sendMonitored(s.appendLine(nil, true, args))
 	}
-	if later := s.decide(one); later != nil {
-		s.await(later, func(s *Session, answered []store.Request) error { return s.replyNative(script, &answered[0]) })
-	} else if err := s.replyNative(script, &one[0]); err != nil {
+	if later := s.decide(command, one); later != nil {
+		s.await(later, func(s *Session, answered []store.Request) error { return s.replyNative(command, script, &answered[0]) })
+	} else if err := s.replyNative(command, script, &one[0]); err != nil {
 		s.failCommand(s.engine.config.Catalog.Lookup(name), err)
 	}
 	clear(one)
 	return true
 }
 
+// declares reports whether the keys are those of a call.
+func declares(keys [][]byte, c *catalog.Command, args [][]byte) bool {
+	at := c.Keys.First
+	return at < len(args) && slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, args[at]) })
+}
+
 // replyNative replies what the script would: that is made of the command's reply, behind it, and takes its place.
-func (s *Session) replyNative(script *lua.Script, q *store.Request) error {
+func (s *Session) replyNative(c *catalog.Command, script *lua.Script, q *store.Request) error {
 	if q.Err != nil { // which the call fails with, and so the script
 		records := s.engine.config.Records
-		records.Failed(s.engine.decider.Command)
+		records.Failed(c)
 		records.Script(observe.ScriptFailed)
 		return reply.StoreFailed(q.Err)
 	}
 	s.wrote = s.wrote || changes(q)
+	if q.Quantity < 0 {
+		s.lookAt(q.Key)
+	}
 	s.scratch.local.NativeScript()
 	from := len(s.w.Buf)
-	replyThrottle(&s.w, &q.Result)
+	Result(&s.w, &q.Result)
 	to := len(s.w.Buf)
 	s.w.Buf = script.Native.AppendReply(s.w.Buf[from:], s.w.Buf, s.w.RESP3)
 	s.w.Buf = append(s.w.Buf[:from], s.w.Buf[to:]...)
@@ -242,7 +255,7 @@ func (r *scriptRun) fail(err error) {
 func (r *scriptRun) runInExec(ctx context.Context) {
 	s := r.client
 	r.declared.index()
-	transact.OrUndo(s.space, r.declared.keys, func() (keep bool) {
+	transact.OrUndo(s.space, func() (keep bool) {
 		a := r.attempt(ctx, s.space, s.inner.scripts)
 		s.inner.timedOut = s.inner.timedOut || a.timedOut
 		return !a.ended
@@ -259,6 +272,9 @@ func (r *scriptRun) attempt(ctx context.Context, in *transact.Space, scripts *lu
 	s.borrow()
 	defer s.giveBack()
 	replied, err := s.engine.config.Scripts.RunWithin(ctx, scripts, r.script, r.keys, r.argv, scriptHost{s}, s.w.RESP3, make([]byte, headBytes))
+	if err != nil {
+		s.inner.counted = nil // as what it was counted for is taken back
+	}
 	r.reply, r.ended, r.left, r.wrote = replied, err != nil, *s.inner, s.wrote
 	return attempted{ended: r.ended, timedOut: r.ended && scripts.Left() <= 0}
 }

@@ -4,6 +4,7 @@ import (
 	"cellserver/internal/acl"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
+	"cellserver/internal/limiter"
 	"cellserver/internal/observe"
 	"cellserver/internal/often"
 	"cellserver/internal/peer"
@@ -54,10 +55,18 @@ const (
 // scratch is what a session needs only while it executes; sessions share them.
 type scratch struct {
 	args  [][]byte
+	call  [8][]byte // of a script that is one
 	batch []store.Request
-	local observe.Local
+	// batchOf is the command whose calls are in the batch.
+	batchOf *catalog.Command
+	local   observe.Local
 	// watchedKeys is how many keys were watched, or are no longer, since the session had its turn.
 	watchedKeys int
+	// steps is what the batches may have taken, beyond what any does, and the other commands have or may have, since the session had
+	// its turn.
+	steps     int
+	operation limiter.Operation // the one that is done
+	joined    []byte            // see Call.JoinedKey
 	// limitsNewKeys says that a call may be refused for the key that it would make; a look at that for each would cost more.
 	limitsNewKeys bool
 }
@@ -70,8 +79,13 @@ const (
 	// megabytes of others that reply with little, or nothing.
 	feedInputBytes = 64 << 10
 
+	// feedSteps is where it stops for the same reason, in nanoseconds or so that its commands take: two milliseconds.
+	feedSteps = 2_000_000
+
 	maxBatch       = observe.MaxBatch
 	maxScratchArgs = 64
+	// maxScratchKeyBytes is the longest joined key whose buffer is kept.
+	maxScratchKeyBytes = 4 << 10
 )
 
 // Authenticated implements peer.Session.
@@ -104,7 +118,8 @@ func (s *Session) HungUp(h peer.Hangup) {
 func (s *Session) Close() {
 	if s.pending != nil {
 		s.pending.abandon() // before its watch ends: see execution.execute
-		s.pending = nil     // or what it waits for would stay for as long as something may wake it
+		s.client.Await(nil)
+		s.pending = nil // or what it waits for would stay for as long as something may wake it
 	}
 	if s.unsynced != nil {
 		s.unsynced.abandon()
@@ -172,7 +187,7 @@ func (s *Session) endFeed() {
 
 func (s *Session) borrow() {
 	s.scratch = s.engine.scratch.Get().(*scratch)
-	s.scratch.watchedKeys = 0
+	s.scratch.watchedKeys, s.scratch.steps = 0, 0
 	s.scratch.limitsNewKeys = s.engine.config.NewKeys.Limited()
 }
 
@@ -184,6 +199,10 @@ func (s *Session) giveBack() {
 		s.scratch.args = nil
 	}
 	clear(s.scratch.args[:cap(s.scratch.args)])
+	s.scratch.operation.Windows = nil
+	if cap(s.scratch.joined) > maxScratchKeyBytes {
+		s.scratch.joined = nil
+	}
 	s.engine.scratch.Put(s.scratch)
 	s.scratch = nil
 }
@@ -217,7 +236,7 @@ type held struct {
 func (s *Session) proceed(h held) {
 	switch {
 	case h.err == nil && h.command.Batches && s.multi == nil && s.monitor == nil:
-		s.callThrottle(h)
+		s.callBatched(h)
 	case !s.flush():
 		s.hold(h)
 	case h.err != nil:
@@ -235,7 +254,7 @@ func (s *Session) proceed(h held) {
 func (s *Session) run(h held) {
 	switch {
 	case h.command.Batches:
-		s.callThrottle(h)
+		s.callBatched(h)
 	case s.monitored:
 		s.callMonitored(h)
 	default:
@@ -255,6 +274,7 @@ func (s *Session) call(h held) {
 	}
 	err := s.engine.handlers[c.ID].run(s, nowNs, h.args)
 	s.wrote = s.wrote || c.Flags&catalog.FlagWrite != 0
+	s.lookAfter(c)
 	s.count(h, beganNs)
 	if err != nil {
 		s.failCommand(c, err)

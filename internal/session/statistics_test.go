@@ -22,6 +22,8 @@ func TestStatistics(t *testing.T) {
 	}{
 		{"a batch", strings.Repeat(throttle, 300), "cl.throttle=300,0,0", ""},
 		{"errors in a batch", throttle + refused + throttle + "CL.THROTTLE\r\n", "cl.throttle=4,0,2", "Cell=2"},
+		{"several commands", throttle + "CL.BUCKET TAKE b 1\r\nRL.THROTTLE k 9 1 1\r\nCL.BUCKET TAKE b\r\nCL.FIXEDWINDOW k 9 1\r\nCL.BUCKET LEN b\r\n",
+			"cl.bucket|len=1,0,0 cl.bucket|take=2,0,1 cl.fixedwindow=1,0,1 cl.throttle=1,0,0 rl.throttle=1,0,0", "Cell=1 WRONGTYPE=1"},
 		{"unknown", "NOSUCH\r\nCLIENT NOSUCH\r\n", "", "ERR=2"},
 		{"arity", "GET\r\nCLIENT ID x\r\nCLIENT\r\n", "client=0,1,0 client|id=0,1,0 get=0,1,0", "ERR=3"},
 		{"a refused command", "SUBSCRIBE x\r\n", "", "ERR=1"},
@@ -32,6 +34,7 @@ func TestStatistics(t *testing.T) {
 		{"that is aborted", "MULTI\r\nEXPIRE k x\r\nNOSUCH\r\nGET\r\nEXEC\r\n", "exec=1,0,1 get=0,1,0 multi=1,0,0", "ERR=2 EXECABORT=1"},
 		{"that is rejected", "MULTI\r\nEXEC x\r\n", "exec=0,1,0 multi=1,0,0", "EXECABORT=1"},
 		{"a native script", resptest.Encode("EVAL", native, "1", "k", "9", "1", "1"), "cl.throttle=1,0,0 eval=1,0,0", ""},
+		{"a native script of a subcommand", resptest.Encode("EVAL", "return redis.call('cl.bucket', 'take', KEYS[1], 9)", "1", "b"), "cl.bucket|take=1,0,0 eval=1,0,0", ""},
 		{"a script", eval("redis.call('cl.throttle', KEYS[1], 9, 1, 1) return redis.call('ttl', KEYS[1])"), "cl.throttle=1,0,0 eval=1,0,0 ttl=1,0,0", ""},
 		{"a command in it fails", eval("redis.call('expire', KEYS[1], 'x')"), "eval=1,0,1 expire=1,0,1", "ERR=1"},
 		{"is rejected", eval("return redis.call('get')"), "eval=1,0,1 get=0,1,0", "ERR=1"},

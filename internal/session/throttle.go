@@ -3,17 +3,24 @@ package session
 import (
 	"bytes"
 
-	"cellserver/internal/argument"
+	"cellserver/internal/catalog"
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/peer"
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 )
 
-// callThrottle executes one CL.THROTTLE: it puts it into the batch. An error in its arguments is replied behind that.
-func (s *Session) callThrottle(h held) {
-	err := s.throttle(h.args)
+// callBatched executes a call that is decided in a batch: it puts it into that. An error in its arguments is replied behind it.
+func (s *Session) callBatched(h held) {
+	if s.scratch.batchOf != h.command && !s.flush() {
+		s.hold(h)
+		return
+	}
+	s.scratch.batchOf = h.command
+	err := s.request(h.command, h.args)
 	if err != nil && !s.flush() {
 		s.hold(h)
 		return
@@ -27,12 +34,12 @@ func (s *Session) callThrottle(h held) {
 	}
 }
 
-// throttle puts one CL.THROTTLE into the batch; flush has it decided and replies.
-func (s *Session) throttle(args [][]byte) error {
+// request puts a call into the batch; flush has it decided and replies.
+func (s *Session) request(c *catalog.Command, args [][]byte) error {
 	batch := s.scratch.batch
 	n := len(batch)
 	batch = batch[:n+1] // there is room: a full batch is flushed
-	if err := argument.Throttle(&batch[n], s.db, args, s.engine.config.Reading); err != nil {
+	if err := s.engine.requests[c.ID](&batch[n], s.db, args, s.engine.config.Reading); err != nil {
 		return err
 	}
 	if s.scratch.limitsNewKeys && batch[n].MakesKey() {
@@ -51,15 +58,13 @@ func (s *Session) throttle(args [][]byte) error {
 // mayMakeKey refuses a key behind the batch that would be a new one, where the client's address makes too many.
 func (s *Session) mayMakeKey(key *store.Key) error {
 	nowNs := s.now()
-	if _, found, err := s.space.Keys.TAT(nowNs, *key); err != nil {
+	if _, found, err := s.space.Keys.Entry(nowNs, *key); err != nil {
 		return reply.StoreFailed(err)
 	} else if found {
 		return nil
 	}
-	for i := range s.scratch.batch {
-		if before := &s.scratch.batch[i]; before.Key.DB == key.DB && bytes.Equal(before.Key.Name, key.Name) && before.MakesKey() {
-			return nil
-		}
+	if makes(s.scratch.batch, key) {
+		return nil
 	}
 	if s.inner != nil && s.inner.newKeys.has(key) {
 		return nil
@@ -71,6 +76,16 @@ func (s *Session) mayMakeKey(key *store.Key) error {
 		s.inner.newKeys.add(key)
 	}
 	return nil
+}
+
+// makes reports whether one of the requests makes the key where there is none.
+func makes(requests []store.Request, key *store.Key) bool {
+	for i := range requests {
+		if q := &requests[i]; q.Key.DB == key.DB && bytes.Equal(q.Key.Name, key.Name) && q.MakesKey() {
+			return true
+		}
+	}
+	return false
 }
 
 // newKeys are those that EXEC or a script was allowed to make, so that each counts once, however many attempts there are.
@@ -99,56 +114,77 @@ func (s *Session) flush() (answered bool) {
 	if len(batch) == 0 {
 		return true
 	}
-	if later := s.decide(batch); later != nil {
-		s.await(later, (*Session).replyBatch)
+	c := s.scratch.batchOf
+	if later := s.decide(c, batch); later != nil {
+		s.await(later, func(s *Session, batch []store.Request) error { return s.replyBatch(c, batch) })
 	} else {
-		_ = s.replyBatch(batch) // always nil
+		_ = s.replyBatch(c, batch) // always nil
 		answered = true
 	}
+	s.spend(c.Cost.Call * len(batch))
 	clear(batch) // see giveBack
 	s.scratch.batch = batch[:0]
 	return answered
 }
 
+// spend notes what was done, and has the session stop when that was long enough for others to have their turn.
+func (s *Session) spend(steps int) {
+	if s.scratch.steps += steps; s.scratch.steps >= feedSteps && s.status == peer.NeedInput {
+		s.status = peer.More
+	}
+}
+
 // replyBatch replies to the requests of a batch. Its own error is nil, for each request has one.
-func (s *Session) replyBatch(batch []store.Request) error {
+func (s *Session) replyBatch(c *catalog.Command, batch []store.Request) error {
 	for i := range batch {
 		if batch[i].Err != nil {
-			s.failCommand(s.engine.decider.Command, reply.StoreFailed(batch[i].Err))
+			s.failCommand(c, reply.StoreFailed(batch[i].Err))
 		} else {
 			s.wrote = s.wrote || changes(&batch[i])
-			replyThrottle(&s.w, &batch[i].Result)
+			if batch[i].Quantity < 0 {
+				s.lookAt(batch[i].Key)
+			}
+			Result(&s.w, &batch[i].Result)
 		}
 	}
 	return nil
 }
 
 // changes reports whether a request, which was answered, has changed its key.
-func changes(q *store.Request) bool { return !q.Result.Limited && q.Quantity != 0 }
+func changes(q *store.Request) bool {
+	return q.Quantity != 0 && (!q.Result.Limited || q.Rule.Flags&limiter.CountDenied != 0)
+}
 
 // decide has a batch decided at one reading of the clock. It returns nil if it is answered.
-func (s *Session) decide(batch []store.Request) *decide.Later {
-	d, by := &s.engine.decider, decide.By{Local: &s.scratch.local, Caller: s.client}
+func (s *Session) decide(c *catalog.Command, batch []store.Request) *decide.Later {
+	d, by := &s.engine.decider, decide.By{Command: c, Local: &s.scratch.local, Caller: s.client}
 	if s.role != outer {
 		d.BatchIn(s.space.Keys, s.space.NowNs, batch, by)
 		return nil
 	}
 	nowNs := s.engine.config.Now()
-	s.client.Active(d.Command, nowNs)
+	s.client.Active(c, nowNs)
 	return d.Batch(s.space.Keys, nowNs, batch, by)
 }
 
-func replyThrottle(w *resp.Writer, r *funnel.Result) {
+// Result replies the five integers of CL.THROTTLE.
+func Result(w *resp.Writer, r *funnel.Result) {
 	w.Array(5)
-	w.Int(limitedInt(r))
-	w.Int(r.Limit)
-	w.Int(r.Remaining)
-	w.Int(r.RetryAfterSec)
-	w.Int(r.ResetAfterSec)
+	Integers(w, r)
 }
 
-func limitedInt(r *funnel.Result) int64 {
-	if r.Limited {
+// Integers replies them as a part of an array.
+func Integers(w *resp.Writer, r *funnel.Result) {
+	w.Int(LimitedInt(r.Limited))
+	w.Int(r.Limit)
+	w.Int(r.Remaining)
+	w.Int(r.RetryAfter)
+	w.Int(r.ResetAfter)
+}
+
+// LimitedInt is the first of the integers: 1 or 0.
+func LimitedInt(limited bool) int64 {
+	if limited {
 		return 1
 	}
 	return 0

@@ -27,7 +27,7 @@ func TestThrottleOverTime(t *testing.T) {
 			if row.Limited {
 				limited = 1
 			}
-			want := resptest.Ints(limited, row.Limit, row.Remaining, row.RetryAfterSec, row.ResetAfterSec)
+			want := resptest.Ints(limited, row.Limit, row.Remaining, row.RetryAfter, row.ResetAfter)
 			if got := rig.Say(t, s, call); got != want {
 				t.Errorf("%s, call %d: got %q, want %q", c.Name, i, got, want)
 			}

@@ -172,7 +172,7 @@ func (m *model) throttle(k modelKey) string {
 	if r.Limited {
 		limited = 1
 	}
-	return resptest.Ints(limited, r.Limit, r.Remaining, r.RetryAfterSec, r.ResetAfterSec)
+	return resptest.Ints(limited, r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter)
 }
 
 // TestTransactionsFollowTheModel: random pipelines of several sessions in turn.

@@ -2,12 +2,13 @@ package shard
 
 import "slices"
 
-// alone holds the keys that are too long for an arena, each in a buffer of its own, which it keeps wherever its entry goes.
+// alone holds the records that are too long for an arena, each in a buffer of its own, which it keeps wherever its entry goes.
 // A buffer's number is its place in bufs; 0 is none.
 type alone struct {
 	bufs  [][]byte
 	free  []uint32
 	bytes int // that the buffers have room for
+	names int // bytes of names in them
 }
 
 func (a *alone) totalBytes() int { return a.bytes + sliceHeaderBytes*len(a.bufs) }
@@ -17,7 +18,8 @@ func (a *alone) set(id uint32, buf []byte) {
 	a.bufs[id] = buf
 }
 
-func (a *alone) take(buf []byte) (id uint32) {
+func (a *alone) take(buf []byte, nameBytes int) (id uint32) {
+	a.names += nameBytes
 	if n := len(a.free); n > 0 {
 		id = a.free[n-1]
 		a.free = a.free[:n-1]
@@ -32,7 +34,8 @@ func (a *alone) take(buf []byte) (id uint32) {
 	return id
 }
 
-func (a *alone) give(id uint32) {
+func (a *alone) give(id uint32, nameBytes int) {
+	a.names -= nameBytes
 	a.set(id, nil)
 	a.free = append(a.free, id)
 	if len(a.free) == len(a.bufs)-1 {

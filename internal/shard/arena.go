@@ -4,17 +4,16 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"cellserver/internal/store"
+	"cellserver/internal/limiter"
 )
 
-// arenaKeyBytes is the longest key that stands in an arena. A longer one stands alone; so what is copied at a time is
+// arenaKeyBytes is the longest name of a funnel that stands in an arena. A longer one stands alone; so what is copied at a time is
 // bounded.
 const arenaKeyBytes = 4096
 
-// An arena holds the records of a segment's long keys, one behind the other, in a chain of chunks. Where a chunk ends, a long
+// An arena holds the records of a segment's long keys and of those with payloads, one behind the other, in a chain of chunks. Where a chunk ends, a long
 // record goes on in the next, and a short one begins there, so that one look finds it. A record that is removed leaves garbage,
-// until squeeze closes the gaps. A kind of state that needs more than a TAT can have it behind the key; how long it is would be
-// the kind's to say.
+// until squeeze closes the gaps.
 //
 // So an arena has no more room than a chunk and no more garbage than a part of itself, however it grows; and what it gives
 // back the next one takes, so that nothing is left to the collector.
@@ -54,30 +53,14 @@ func (a *arena) isWasteful() bool {
 	return a.garbage >= roomBytes && a.garbage >= a.bytes/garbageShare || a.garbage > 0 && a.garbage == a.bytes
 }
 
-// In front of a key of more than plainBytes, in an arena or alone, stands its hash: so nobody reads all of it to find out where
+// In front of a name of more than plainBytes, in an arena or alone, stands its hash: so nobody reads all of it to find out where
 // it belongs.
 const (
 	plainBytes = 128
 	hashBytes  = 8
 )
 
-// recordBytes returns how many bytes a long key's record has.
-func recordBytes(key *store.Key) int {
-	n := len(key.Name)
-	if n > plainBytes {
-		n += hashBytes
-	}
-	return n
-}
-
-// encodeRecord appends a long key's record.
-func encodeRecord(buf []byte, key *store.Key, hash uint64) []byte {
-	if len(key.Name) > plainBytes {
-		buf = binary.LittleEndian.AppendUint64(buf, hash)
-	}
-	return append(buf, key.Name...)
-}
-
+// nameOf returns the name in a long funnel's record.
 func nameOf(record []byte) []byte {
 	if len(record) > plainBytes {
 		return record[hashBytes:]
@@ -129,16 +112,16 @@ func (t *table) recordHash(locator uint64) uint64 {
 	return binary.LittleEndian.Uint64(t.record(locatorOf(chunkOf(locator), offsetOf(locator), hashBytes, 0)))
 }
 
-// appendKey stores a key in a segment's arena.
-func (t *table) appendKey(seg *segment, key *store.Key, hash uint64) (locator uint64) {
-	if seg.arena.isWasteful() && seg.arena.moreChunks(recordBytes(key)) > 0 {
+// appendItem stores an item's record in a segment's arena.
+func (t *table) appendItem(seg *segment, it *item) (locator uint64) {
+	if seg.arena.isWasteful() && seg.arena.moreChunks(it.recordBytes()+it.spare) > 0 {
 		t.squeeze(seg)
 	}
-	if len(key.Name) <= plainBytes {
-		return t.appendRecord(&seg.arena, key.Name, key.DB)
+	if it.kind == limiter.Funnel && len(it.key.Name) <= plainBytes {
+		return t.appendRecord(&seg.arena, it.key.Name, it.key.DB)
 	}
-	t.joined = encodeRecord(t.joined[:0], key, hash)
-	return t.appendRecord(&seg.arena, t.joined, key.DB)
+	t.joined = withRoom(t.encode(t.joined[:0], it, placeArena), it.spare)
+	return t.appendRecord(&seg.arena, t.joined, it.key.DB)
 }
 
 func (t *table) appendRecord(a *arena, record []byte, db uint16) (locator uint64) {

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -40,11 +41,11 @@ func (s *Store) throttleSorted(nowNs int64, batch []store.Request) {
 	var hashes [pieceRequests]uint64
 	var order, shardOf [pieceRequests]uint8
 	var place [maxShards]uint8 // of a shard's next request in order
-	long := false              // a key is
+	long := false              // a key is, or may have a payload
 	for i := range batch {
 		key := &batch[i].Key
 		hash := hashKey(s.seed, key.DB, key.Name)
-		long = long || !isInline(key)
+		long = long || !isInline(key) || batch[i].Rule.Kind != limiter.Funnel
 		sh := uint8(hash >> s.shift)
 		hashes[i], shardOf[i] = hash, sh
 		place[sh]++
@@ -112,19 +113,19 @@ func (t *table) touch(hash uint64) uint64 {
 	return sum
 }
 
-// touchLong is touch for keys of which some are long. Their records are loaded where touch has loaded the places: these are
+// touchLong is touch for keys of which some are in long tables. Their records are loaded where touch has loaded the places: these are
 // found first, because only few instructions fit between loads that are to overlap.
 func (s *Store) touchLong(batch []store.Request, hashes *[pieceRequests]uint64, window []uint8) (sum uint64) {
 	for _, i := range window {
 		hash := hashes[i%pieceRequests]
-		sum += s.shardOf(hash).tableFor(&batch[i].Key).touch(hash)
+		sum += s.shardOf(hash).tableFor(&batch[i].Key, batch[i].Rule.Kind).touch(hash)
 	}
 	var records [2 * windowRequests]recordEnds
 	for len(window) > 0 {
 		n := 0
 		for _, i := range window[:min(len(window), len(records))] {
-			key, hash := &batch[i].Key, hashes[i%pieceRequests]
-			if t := s.shardOf(hash).tableFor(key); t.long {
+			q, hash := &batch[i], hashes[i%pieceRequests]
+			if t := s.shardOf(hash).tableFor(&q.Key, q.Rule.Kind); t.long {
 				records[n%len(records)] = t.homeRecord(hash)
 				n++
 			}
@@ -132,6 +133,8 @@ func (s *Store) touchLong(batch []store.Request, hashes *[pieceRequests]uint64, 
 		for _, r := range records[:n] {
 			if r.chunk != nil {
 				sum += uint64(r.chunk[r.first%chunkBytes]) + uint64(r.chunk[r.last%chunkBytes])
+			} else if r.alone != nil {
+				sum += uint64(*r.alone)
 			}
 		}
 		window = window[min(len(window), len(records)):]
@@ -139,9 +142,11 @@ func (s *Store) touchLong(batch []store.Request, hashes *[pieceRequests]uint64, 
 	return sum
 }
 
-// recordEnds is where a record begins in a chunk, and where it, or what of it is in that chunk, ends.
+// recordEnds is where a record begins in a chunk, and where it, or what of it is in that chunk, ends; or where one begins that
+// stands alone.
 type recordEnds struct {
 	chunk       *chunk
+	alone       *byte
 	first, last uint32
 }
 
@@ -152,30 +157,45 @@ func (t *table) homeRecord(hash uint64) (r recordEnds) {
 		return r
 	}
 	b := &seg.buckets[homeOf(hash)]
-	found := b.candidates(placeArena, hash)
+	found := b.candidates(hash)
 	if found == 0 { // a new key: what an insert reads of the segment is loaded instead
 		r.first = uint32(seg.used)
 		return r
 	}
-	at := b.locator(lowestLane(found, laneBits))
-	return recordEnds{t.chunks.at(chunkOf(at)), uint32(offsetOf(at)), uint32(min(offsetOf(at)+lengthOf(at), chunkBytes) - 1)}
+	slot := lowestLane(found, laneBits)
+	at := b.locator(slot)
+	if b.place(slot) == placeAlone {
+		r.alone = &t.alone.bufs[numberOf(at)][0]
+		return r
+	}
+	r.chunk = t.chunks.at(chunkOf(at))
+	r.first, r.last = uint32(offsetOf(at)), uint32(min(offsetOf(at)+lengthOf(at), chunkBytes)-1)
+	return r
 }
 
 func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
-	b, slot := sh.find(k, &q.Key)
+	if q.Rule.Kind != limiter.Funnel {
+		sh.decideLocked(nowNs, k, q)
+		return
+	}
+	t, b, slot := sh.find(k, &q.Key)
 	tatNs := nowNs
 	if b != nil {
+		if t.long && b.kind(slot) != limiter.Funnel {
+			sh.decideLocked(nowNs, k, q)
+			return
+		}
 		tatNs = max(b.tatNs(slot), nowNs)
 	}
-	newTATNs, r := q.Limit.Throttle(tatNs, nowNs, q.Quantity)
+	newTATNs, r := q.Rule.Funnel.ThrottleIn(q.Rule.Unit, tatNs, nowNs, q.Quantity)
 	if newTATNs != tatNs {
 		if sh.frozen {
 			q.Result, q.Err = funnel.Result{}, store.ErrFrozen
 			return
 		}
 		if b != nil && newTATNs > nowNs {
-			sh.tableOf(k).changeTAT(k.hash, b, slot, newTATNs)
-		} else if !sh.setLocked(k, &q.Key, b, slot, nowNs, newTATNs) {
+			t.changeTAT(k.hash, b, slot, newTATNs)
+		} else if !sh.storeLocked(nowNs, t, b, slot, &item{ref: k, key: &q.Key, expiresNs: newTATNs}) {
 			q.Result, q.Err = funnel.Result{}, store.ErrFull
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -23,7 +24,7 @@ func TestBatchHoldsFewLocks(t *testing.T) {
 			}
 			inFirst++
 		}
-		batch = append(batch, store.Request{Key: k, Limit: l, Quantity: 1})
+		batch = append(batch, store.Request{Key: k, Rule: limiter.OfFunnel(l), Quantity: 1})
 	}
 	second.mu.Lock()
 	done := make(chan struct{})
@@ -51,7 +52,7 @@ func TestBatchLooksAhead(t *testing.T) {
 	s, l := newStore(1), limit(t, 9, 1, 60)
 	batch := make([]store.Request, 2*windowRequests)
 	for i := range batch {
-		batch[i] = store.Request{Key: key(0, fmt.Sprint(i)), Limit: l, Quantity: 1}
+		batch[i] = store.Request{Key: key(0, fmt.Sprint(i)), Rule: limiter.OfFunnel(l), Quantity: 1}
 	}
 	s.Throttle(t0, batch)
 	if sum := s.shards[0].touched + s.shards[1].touched; sum != 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -47,12 +48,16 @@ type caller struct {
 }
 
 func newCaller(s *Store, keys, keyBytes, batch int, l funnel.Limit) *caller {
+	return newRuleCaller(s, keys, keyBytes, batch, limiter.OfFunnel(l))
+}
+
+func newRuleCaller(s *Store, keys, keyBytes, batch int, r limiter.Rule) *caller {
 	c := &caller{store: s, pick: picker{keys: uint64(keys)}, now: t0, batch: make([]store.Request, batch)}
 	for i := range c.names {
 		c.names[i] = newNames(batch, keyBytes)
 	}
 	for i := range c.batch {
-		c.batch[i] = store.Request{Limit: l, Quantity: 1}
+		c.batch[i] = store.Request{Rule: r, Quantity: 1}
 	}
 	return c
 }
@@ -70,8 +75,12 @@ func (c *caller) call() {
 
 // fillBench stores keys first to n-1, with TATs that do not expire in a benchmark.
 func fillBench(tb testing.TB, s *Store, keyBytes, first, n int) {
-	l := limit(tb, 1<<20, 1, 3600)
-	c := newCaller(s, n, keyBytes, pieceRequests, l)
+	fillRules(s, limiter.OfFunnel(limit(tb, 1<<20, 1, 3600)), keyBytes, first, n)
+}
+
+// fillRules is fillBench for keys of any kind.
+func fillRules(s *Store, r limiter.Rule, keyBytes, first, n int) {
+	c := newRuleCaller(s, n, keyBytes, pieceRequests, r)
 	for i := first; i < n; {
 		c.batch = c.batch[:min(n-i, pieceRequests)]
 		for j := range c.batch {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -88,7 +89,7 @@ func TestSqueezeBound(t *testing.T) {
 			setTAT(tb, name(i), 1)
 		}
 		k := key(0, name(0))
-		record := recordBytes(&k)
+		record := nameRecordBytes(len(k.Name))
 		a, removed := &tb.directory[0].arena, 0
 		for before := a.bytes; a.bytes == before; removed++ {
 			if want := removed * record; int(a.garbage) != want {
@@ -111,7 +112,7 @@ func TestEntriesAtABorder(t *testing.T) {
 		put(t, s, t0, k, 1)
 		hash := ref(s, k).hash
 		sh := s.shardOf(hash)
-		tb := sh.tableOf(ref(s, k))
+		tb := sh.tableFor(&k, limiter.Funnel)
 		seg := tb.segmentOf(hash)
 		for _, tt := range []struct {
 			at, next uint64
@@ -163,7 +164,7 @@ func TestScanLooksAtSoMany(t *testing.T) {
 				want = uint64(i)<<62 | at>>2
 			}
 		}
-		if got := s.Scan(t0, 0, 0, tt.count, func(store.Key, int64) { t.Error("a key of another database") }); got != want>>cursorShift {
+		if got := s.Scan(t0, 0, 0, tt.count, func(store.Key, store.Entry) { t.Error("a key of another database") }); got != want>>cursorShift {
 			t.Errorf("count %d: goes on at %x, want %x", tt.count, got, want>>cursorShift)
 		}
 	}
@@ -180,7 +181,7 @@ func TestScanBuffers(t *testing.T) {
 		names := 0
 		for at, tb := uint64(0), &s.shards[i].inline; tb.count > 0; {
 			seg, next := tb.segmentAfter(at)
-			tb.each(seg, func(b *bucket, slot int) { names += tb.recordBytesAt(b, slot) })
+			tb.each(seg, func(b *bucket, slot int) { names += tb.nameBytesAt(b, slot) })
 			if at = next; next == 0 {
 				break
 			}
@@ -256,7 +257,7 @@ func TestUnevenTables(t *testing.T) {
 					i := rng.Uint64N(100_000_000)
 					ref, k := entry(i)
 					if !m[i] && tb.prefix(ref.hash)>>1<<1>>alike == 0 {
-						tb.insert(ref, k, kindFunnel, 1)
+						tb.insert(&item{ref: ref, key: k, expiresNs: 1})
 						m[i] = true
 						break
 					}
@@ -268,8 +269,7 @@ func TestUnevenTables(t *testing.T) {
 		for len(m) > 0 {
 			for i := range m {
 				if ref, k := entry(i); rng.IntN(4) == 0 {
-					b, slot := tb.find(ref, k)
-					tb.set(ref, k, b, slot, 1, 1)
+					tb.setFunnel(ref, k, 1, 1)
 					delete(m, i)
 				}
 			}

@@ -42,54 +42,117 @@ func (sh *shard) settleLocked() {
 	}
 }
 
-// setLocked is table.set within the budget. It is false, and nothing has happened, if the key is new and refused.
-func (sh *shard) setLocked(k keyRef, key *store.Key, b *bucket, slot int, nowNs, tatNs int64) bool {
-	if b == nil && tatNs > nowNs {
-		return sh.insertLocked(k, key, nowNs, tatNs)
+// storeLocked brings a key, which stands where find said, to what an item says. It is false, and nothing has happened, if the key
+// has no room: it is new and refused, or has grown and that is.
+func (sh *shard) storeLocked(nowNs int64, t *table, b *bucket, slot int, it *item) bool {
+	live := it.expiresNs > nowNs
+	switch {
+	case b == nil && !live:
+		return true
+	case b == nil:
+		return sh.insertLocked(nowNs, it)
+	case !live:
+		seg := t.segmentOf(it.ref.hash)
+		t.noteGone(it.key)
+		t.remove(seg, b, slot)
+		t.tidy(seg)
+	case t.change(b, slot, it):
+		return true
+	default:
+		return sh.moveLocked(nowNs, t, b, slot, it)
 	}
-	sh.tableOf(k).set(k, key, b, slot, nowNs, tatNs)
 	sh.settleLocked()
 	return true
 }
 
-func (sh *shard) insertLocked(k keyRef, key *store.Key, nowNs, tatNs int64) bool {
-	t := sh.tableOf(k)
-	growth := t.growth(k, key)
+// moveLocked has an entry stand elsewhere, as its kind has changed or its payload has grown.
+func (sh *shard) moveLocked(nowNs int64, t *table, b *bucket, slot int, it *item) bool {
+	to, seg, live := sh.tableOf(it), t.segmentOf(it.ref.hash), b.tatNs(slot) > nowNs
+	if live && t.kindAt(b, slot) == it.kind {
+		it.setSpare(len(t.payloadAt(b, slot)))
+	}
+	it.forced = it.forced || live && it.recordBytes() <= t.entryBytes(b, slot) // it has shrunk
+	if live && !it.forced && sh.budget.refuses.Load() && !sh.mayMoveLocked(nowNs, t, to, it) {
+		sh.refused++
+		return false
+	}
+	marks := t.marksAt(b, slot)
+	if it.expiresNs < b.tatNs(slot) {
+		marks |= markLowered
+	}
+	t.remove(seg, b, slot) // so it is not evicted for itself
+	t.tidy(seg)
+	if live && to == t {
+		if sh.budget.evicts() {
+			sh.freeBytesLocked(t, seg, it, nowNs)
+		}
+		t.add(seg, it)
+	} else {
+		it.forced = it.forced || live
+		if !sh.insertLocked(nowNs, it) {
+			if marks&markLowered != 0 {
+				t.noteGone(it.key)
+			}
+			return false
+		}
+	}
+	if to.tracked && marks&markLowered != 0 {
+		if b, slot := to.find(it.ref, it.key); b != nil {
+			to.mark(to.segmentOf(it.ref.hash), b, slot, marks)
+		}
+	}
+	sh.settleLocked()
+	return true
+}
+
+// mayMoveLocked says whether there is room for a live entry to stand elsewhere.
+func (sh *shard) mayMoveLocked(nowNs int64, from, to *table, it *item) bool {
+	fits := func() bool {
+		growth := to.growth(it)
+		if from == to { // where it leaves a slot
+			growth = to.longGrowth(&to.segmentOf(it.ref.hash).arena, it)
+		}
+		return growth == 0 || sh.budget.fits(growth)
+	}
+	return fits() || sh.removeExpiredLocked(from, from.segmentOf(it.ref.hash), nowNs) > 0 && fits()
+}
+
+func (sh *shard) insertLocked(nowNs int64, it *item) bool {
+	t := sh.tableOf(it)
+	growth := t.growth(it)
 	switch {
 	case growth == 0 || sh.budget.fits(growth):
-		t.insert(k, key, kindFunnel, tatNs)
+		t.insert(it)
 	case sh.budget.refuses.Load():
-		if !sh.expireLocked(t, k, key, nowNs) {
+		if !sh.expireLocked(t, it, nowNs) && !it.forced {
 			sh.refused++
 			return false
 		}
-		t.insert(k, key, kindFunnel, tatNs)
+		t.insert(it)
 	default:
-		if sh.makeRoomLocked(t, k, key, nowNs) {
-			t.add(t.segmentOf(k.hash), k, key, kindFunnel, tatNs)
+		if sh.makeRoomLocked(t, it, nowNs) {
+			t.add(t.segmentOf(it.ref.hash), it)
 		} else {
-			t.insert(k, key, kindFunnel, tatNs)
+			t.insert(it)
 		}
 	}
 	sh.settleLocked()
 	return true
 }
 
-// forceLocked is setLocked for what cannot be refused any more.
-func (sh *shard) forceLocked(k keyRef, key *store.Key, b *bucket, slot int, nowNs, tatNs int64) {
-	if !sh.setLocked(k, key, b, slot, nowNs, tatNs) {
-		sh.refused--
-		sh.tableOf(k).insert(k, key, kindFunnel, tatNs)
-		sh.settleLocked()
-	}
+// forceLocked is storeLocked for what cannot be refused any more.
+func (sh *shard) forceLocked(nowNs int64, it *item) {
+	it.forced = true
+	t, b, slot := sh.find(it.ref, it.key)
+	sh.storeLocked(nowNs, t, b, slot, it)
 }
 
 // expireLocked removes the expired entries beside a new key, and reports whether it fits then.
-func (sh *shard) expireLocked(t *table, k keyRef, key *store.Key, nowNs int64) bool {
-	if t.directory == nil || sh.removeExpiredLocked(t, t.segmentOf(k.hash), nowNs) == 0 {
+func (sh *shard) expireLocked(t *table, it *item, nowNs int64) bool {
+	if t.directory == nil || sh.removeExpiredLocked(t, t.segmentOf(it.ref.hash), nowNs) == 0 {
 		return false
 	}
-	return sh.budget.fits(t.growth(k, key))
+	return sh.budget.fits(t.growth(it))
 }
 
 func (sh *shard) removeExpiredLocked(t *table, seg *segment, nowNs int64) (removed int) {

@@ -17,6 +17,8 @@ const (
 	leastListed = 64
 	// gatherBytes is about how much is copied under a lock at a time.
 	gatherBytes = 32 << 10
+	// segmentGatherBytes is about how much is copied of one segment at a time.
+	segmentGatherBytes = 128 << 10
 )
 
 // marks are an entry's two, as they stand in a slot's bits: that it has changed, and that its TAT went back, which is so rare
@@ -51,6 +53,9 @@ func (t *table) mark(seg *segment, b *bucket, slot int, marks uint64) {
 	b[0] |= marks << t.markShift(slot)
 	t.list(seg)
 }
+
+// marksAt returns an entry's marks.
+func (t *table) marksAt(b *bucket, slot int) uint64 { return b[0] >> t.markShift(slot) & markMask }
 
 // isMarked says whether an entry has such a mark.
 func (t *table) isMarked(b *bucket, slot int, marks uint64) bool {
@@ -114,18 +119,6 @@ func (t *table) noteLowered(b *bucket, slot int) {
 	}
 }
 
-// nameBytesAt returns how long the name of the key in a slot is.
-func (t *table) nameBytesAt(b *bucket, slot int) int {
-	n := t.recordBytesAt(b, slot)
-	switch {
-	case t.long && n > plainBytes:
-		n -= hashBytes
-	case !t.long && b.inlineCode(slot)&bitOtherDB != 0:
-		n -= 2
-	}
-	return n
-}
-
 const goneHeaderBytes = 2 + 4
 
 func appendGone(buf []byte, db uint16, nameBytes int) []byte {
@@ -170,7 +163,7 @@ func (s *Store) Changes(nowNs int64, visit func(c store.Change)) (complete bool)
 	return complete
 }
 
-// States implements store.Tracker. It looks at one segment under one lock at a time.
+// States implements store.Tracker. It looks at one segment, or a part of it, under one lock at a time.
 func (s *Store) States(ctx context.Context, nowNs int64, visit func(c store.Change)) {
 	g := gather{store: s, nowNs: nowNs, visit: visit}
 	for i := range s.shards {
@@ -181,23 +174,6 @@ func (s *Store) States(ctx context.Context, nowNs int64, visit func(c store.Chan
 			}
 		}
 	}
-}
-
-// statesAt copies the states in the segment at a prefix, and returns the prefix of the one after it.
-func (g *gather) statesAt(sh *shard, t *table, at uint64) (next uint64, more bool) {
-	g.clear()
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if t.count == 0 {
-		return 0, false
-	}
-	seg, next := t.segmentAfter(at)
-	t.each(seg, func(b *bucket, slot int) {
-		if b.tatNs(slot) > g.nowNs {
-			g.copy(t, b, slot)
-		}
-	})
-	return next, next != 0
 }
 
 // restoreWindow is how many changes are looked up together, so that their cache misses overlap.
@@ -230,7 +206,7 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 		sum := uint64(0)
 		for _, c := range window[:n] {
 			if !c.Flushed {
-				sum += c.sh.tableOf(c.ref).touch(c.ref.hash)
+				sum += c.sh.tableFor(&c.Key, c.State.Kind).touch(c.ref.hash)
 			}
 		}
 		s.shards[part].touched = sum
@@ -239,8 +215,8 @@ func (s *Store) Restore(nowNs int64, part, parts int, changes []store.Change) {
 				s.emptyPartLocked(part, parts)
 				continue
 			}
-			b, slot := c.sh.find(c.ref, &c.Key)
-			c.sh.forceLocked(c.ref, &c.Key, b, slot, nowNs, c.TATNs) // it was there before
+			it := itemOf(c.ref, &c.Key, &c.State)
+			c.sh.forceLocked(nowNs, &it) // it was there before
 		}
 		s.unlockPart(part, parts)
 	}
@@ -271,87 +247,5 @@ func (s *Store) Freeze(frozen bool) {
 		sh.mu.Lock()
 		sh.frozen = frozen
 		sh.mu.Unlock()
-	}
-}
-
-// gather is what is copied under a shard's lock, to be told without it.
-type gather struct {
-	store   *Store
-	nowNs   int64
-	visit   func(c store.Change)
-	flushed bool
-	gone    []byte
-	names   []byte
-	states  []scanKey
-	dbs     []uint16
-}
-
-// some gathers from a shard: all that is gone, and then the states of the entries in a few segments. Nothing that is gone at
-// that moment has a state then, and what has a state and is gone later is told to be gone later.
-func (g *gather) some(sh *shard) (more, lost bool) {
-	g.clear()
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if n := g.store.flushes; n != g.store.told { // flushes need all locks
-		g.flushed, g.store.told = true, n
-	}
-	for _, t := range sh.tables() {
-		lost = lost || t.changes.lost
-		g.gone = append(g.gone, t.changes.gone...)
-		t.changes.gone, t.changes.lost = t.changes.gone[:0], false
-	}
-	for _, t := range sh.tables() {
-		for list := &t.changes.segments; len(*list) > 0; {
-			if len(g.names) >= gatherBytes {
-				return true, lost
-			}
-			last := len(*list) - 1
-			seg := (*list)[last]
-			(*list)[last], *list = nil, (*list)[:last]
-			g.segment(t, seg)
-		}
-	}
-	return false, lost
-}
-
-// segment copies the states of a segment's marked entries, and removes the marks.
-func (g *gather) segment(t *table, seg *segment) {
-	seg.listed = false
-	t.each(seg, func(b *bucket, slot int) {
-		if !t.isMarked(b, slot, markMask) {
-			return
-		}
-		live, lowered := b.tatNs(slot) > g.nowNs, t.isMarked(b, slot, markLowered)
-		b[0] &^= markMask << t.markShift(slot)
-		if live || lowered { // or it has expired, and so has what was told of it before
-			g.copy(t, b, slot)
-		}
-	})
-}
-
-func (g *gather) clear() {
-	g.flushed, g.gone, g.names, g.states, g.dbs = false, g.gone[:0], g.names[:0], g.states[:0], g.dbs[:0]
-}
-
-func (g *gather) copy(t *table, b *bucket, slot int) {
-	g.names = t.appendName(g.names, b, slot)
-	g.states = append(g.states, scanKey{end: len(g.names), tatNs: b.tatNs(slot)})
-	g.dbs = append(g.dbs, t.dbAt(b, slot))
-}
-
-func (g *gather) tell() {
-	if g.flushed {
-		g.visit(store.Change{Flushed: true})
-	}
-	le := binary.LittleEndian
-	for b := g.gone; len(b) > 0; {
-		n := goneHeaderBytes + int(le.Uint32(b[2:]))
-		g.visit(store.Change{Key: store.Key{DB: le.Uint16(b), Name: b[goneHeaderBytes:n:n]}})
-		b = b[n:]
-	}
-	start := 0
-	for i, k := range g.states {
-		g.visit(store.Change{Key: store.Key{DB: g.dbs[i], Name: g.names[start:k.end:k.end]}, TATNs: k.tatNs})
-		start = k.end
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -20,10 +21,10 @@ func (r replica) follow(s *Store, nowNs int64) (complete bool) {
 		switch {
 		case c.Flushed:
 			clear(r)
-		case c.TATNs <= nowNs:
+		case c.State.ExpiresNs <= nowNs:
 			delete(r, idOf(c.Key))
 		default:
-			r[idOf(c.Key)] = c.TATNs
+			r[idOf(c.Key)] = c.State.ExpiresNs
 		}
 	})
 }
@@ -53,7 +54,7 @@ func TestChangesMakeTheSame(t *testing.T) {
 				case n < 2000:
 					one(s, now, k(), l, 1+rng.Int64N(3))
 				case n < 2050:
-					if _, _, err := s.SetIf(now, k(), now+rng.Int64N(50*sec), store.Always); err != nil {
+					if _, _, err := s.SetIf(now, k(), limiter.State{ExpiresNs: now + rng.Int64N(50*sec)}, store.Always); err != nil {
 						t.Fatal(err)
 					}
 				case n < 2500:
@@ -91,7 +92,8 @@ func (r replica) check(t *testing.T, s *Store, nowNs int64) {
 	live := 0
 	for db := range uint16(3) {
 		for cursor, more := uint64(0), true; more; more = cursor != 0 {
-			cursor = s.Scan(nowNs, db, cursor, 1000, func(k store.Key, tatNs int64) {
+			cursor = s.Scan(nowNs, db, cursor, 1000, func(k store.Key, e store.Entry) {
+				tatNs := e.ExpiresNs
 				if anew {
 					r[idOf(k)] = tatNs
 				}
@@ -191,7 +193,7 @@ func TestFuzzyStates(t *testing.T) {
 	})
 	r := replica{}
 	r.follow(s, t0)
-	s.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.TATNs })
+	s.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.State.ExpiresNs })
 	complete := r.follow(s, t0)
 	done.Store(true)
 	wait.Wait()
@@ -202,7 +204,7 @@ func TestFuzzyStates(t *testing.T) {
 	other := newStore(3)
 	s.States(t.Context(), t0, func(c store.Change) { other.Restore(t0, 0, 1, []store.Change{c}) })
 	r = replica{}
-	other.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.TATNs })
+	other.States(t.Context(), t0, func(c store.Change) { r[idOf(c.Key)] = c.State.ExpiresNs })
 	r.check(t, s, t0)
 	other.Restore(t0, 0, 1, []store.Change{{Flushed: true}})
 	if n := statsOf(other).Keys; n != 0 {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -42,7 +43,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		func(rng *rand.Rand) {
 			var batch []store.Request
 			for _, k := range append(keysOf(rng), keysOf(rng)...) {
-				batch = append(batch, store.Request{Key: k, Limit: short, Quantity: 1})
+				batch = append(batch, store.Request{Key: k, Rule: limiter.OfFunnel(short), Quantity: 1})
 			}
 			s.Throttle(now(), batch)
 		},
@@ -73,7 +74,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			defer x.End()
 			if !w.Dirty(nowNs) {
 				onKeys(x, nowNs, keys)
-				x.Scan(nowNs, 0, 0, 50, func(k store.Key, _ int64) { x.MemoryUsage(nowNs, k) })
+				x.Scan(nowNs, 0, 0, 50, func(k store.Key, _ store.Entry) { x.MemoryUsage(nowNs, k) })
 			}
 			x.UpdateStats(new(store.Stats))
 		},
@@ -83,7 +84,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			if _, err := s.Delete(nowNs, keysOf(rng)); err != nil {
 				t.Error(err)
 			}
-			s.Scan(nowNs, 1, rng.Uint64N(1<<cursorBits), 20, func(k store.Key, _ int64) { s.MemoryUsage(nowNs, k) })
+			s.Scan(nowNs, 1, rng.Uint64N(1<<cursorBits), 20, func(k store.Key, _ store.Entry) { s.MemoryUsage(nowNs, k) })
 			s.Count(context.Background(), nowNs, make([]int, 2))
 		},
 		func(rng *rand.Rand) {

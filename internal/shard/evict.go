@@ -3,8 +3,6 @@ package shard
 import (
 	"math"
 	"slices"
-
-	"cellserver/internal/store"
 )
 
 // pins says which keys belong to the transaction that holds a shard's lock, and must not be evicted.
@@ -37,17 +35,17 @@ func (sh *shard) tableAt(h hand) *table {
 // makeRoomLocked evicts what keeps a new key out: of the entries that have expired or, else, of a few near the key's
 // place those that would expire soonest. It is false if the key's segment has no slot to give, because it is the
 // shard's first or all of its keys are pinned: then the table grows beyond the bound by a segment.
-func (sh *shard) makeRoomLocked(t *table, k keyRef, key *store.Key, nowNs int64) bool {
+func (sh *shard) makeRoomLocked(t *table, it *item, nowNs int64) bool {
 	if t.directory == nil {
-		sh.reclaimLocked(nil, nowNs, func() bool { return sh.budget.fits(t.growth(k, key)) })
+		sh.reclaimLocked(nil, nowNs, func() bool { return sh.budget.fits(t.growth(it)) })
 		return false
 	}
-	seg := t.segmentOf(k.hash)
-	if seg.used >= t.full() && !sh.freeSlotLocked(t, seg, k.hash, nowNs) {
+	seg := t.segmentOf(it.ref.hash)
+	if seg.used >= t.full() && !sh.freeSlotLocked(t, seg, it.ref.hash, nowNs) {
 		return false
 	}
-	if k.isLong() {
-		sh.freeBytesLocked(t, seg, k, key, nowNs)
+	if t.long {
+		sh.freeBytesLocked(t, seg, it, nowNs)
 	}
 	return true
 }
@@ -78,8 +76,8 @@ func (sh *shard) freeSlotLocked(t *table, seg *segment, hash uint64, nowNs int64
 // soonestLocked returns the slot of a full bucket's entry that expires first and is not pinned, or slots.
 func (sh *shard) soonestLocked(t *table, b *bucket) (soonest int) {
 	soonest, soonestNs := t.slots(), int64(math.MaxInt64)
-	for slot := range t.slots() {
-		if tatNs := b.tatNs(slot); tatNs < soonestNs && !sh.pinnedLocked(t, b, slot) {
+	for slot := range t.slots() { // some may never expire
+		if tatNs := b.tatNs(slot); (tatNs < soonestNs || soonest == t.slots()) && !sh.pinnedLocked(t, b, slot) {
 			soonest, soonestNs = slot, tatNs
 		}
 	}
@@ -104,15 +102,15 @@ func (sh *shard) evictLocked(t *table, seg *segment, b *bucket, slot int, nowNs 
 	t.remove(seg, b, slot)
 }
 
-// freeBytesLocked makes the bytes of a long key fit: by long keys of its own segment, which expire soonest, and else by
-// segments that it merges.
-func (sh *shard) freeBytesLocked(t *table, seg *segment, k keyRef, key *store.Key, nowNs int64) {
+// freeBytesLocked makes the bytes of a record fit: by those of its own segment, which expire soonest, and else by segments that
+// it merges.
+func (sh *shard) freeBytesLocked(t *table, seg *segment, it *item, nowNs int64) {
 	fits := func() bool {
 		sh.settleLocked()
-		growth := t.longGrowth(&seg.arena, k, key)
+		growth := t.longGrowth(&seg.arena, it)
 		return growth == 0 || sh.budget.fits(growth)
 	}
-	for !fits() && !k.isAlone() { // some at a time, so that records are not moved for each insert
+	for !fits() && it.place() == placeArena { // some at a time, so that records are not moved for each insert
 		if !sh.freeInArenaLocked(t, seg, nowNs) {
 			break
 		}
@@ -139,7 +137,7 @@ func (sh *shard) freeInArenaLocked(t *table, seg *segment, nowNs int64) bool {
 func (sh *shard) soonestAloneLocked(t *table, seg *segment) (soonest *bucket, soonestSlot int) {
 	soonestNs := int64(math.MaxInt64)
 	t.each(seg, func(b *bucket, slot int) {
-		if b.place(slot) == placeAlone && b.tatNs(slot) < soonestNs && !sh.pinnedLocked(t, b, slot) {
+		if b.place(slot) == placeAlone && (b.tatNs(slot) < soonestNs || soonest == nil) && !sh.pinnedLocked(t, b, slot) {
 			soonest, soonestSlot, soonestNs = b, slot, b.tatNs(slot)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -109,7 +110,7 @@ func TestRefusesNewKeys(t *testing.T) {
 		s.SetMaxBytes(300<<10, store.NoEviction)
 		var in, out []int
 		for i := range 10_000 {
-			batch := []store.Request{{Key: key(0, name(i)), Limit: l, Quantity: 1}}
+			batch := []store.Request{{Key: key(0, name(i)), Rule: limiter.OfFunnel(l), Quantity: 1}}
 			if s.Throttle(t0, batch); batch[0].Err == nil {
 				in = append(in, i)
 			} else if out = append(out, i); !errors.Is(batch[0].Err, store.ErrFull) || batch[0].Result.Limit != 0 {
@@ -208,7 +209,7 @@ func TestTransactionKeepsToTheBound(t *testing.T) {
 		name := func(i int) store.Key { return key(0, fmt.Sprintf("%0*d", bytes, i)) }
 		s.SetMaxBytes(maxBytes, store.NoEviction)
 		n := 0
-		for batch := []store.Request{{Key: name(n), Limit: l, Quantity: 1}}; batch[0].Err == nil; n++ {
+		for batch := []store.Request{{Key: name(n), Rule: limiter.OfFunnel(l), Quantity: 1}}; batch[0].Err == nil; n++ {
 			batch[0].Key = name(n)
 			s.Throttle(t0, batch)
 		}
@@ -222,7 +223,7 @@ func TestTransactionKeepsToTheBound(t *testing.T) {
 		tx := s.Begin(t0, keys)
 		allowed := 0
 		for i := range keys {
-			batch := []store.Request{{Key: keys[i], Limit: l, Quantity: 1}}
+			batch := []store.Request{{Key: keys[i], Rule: limiter.OfFunnel(l), Quantity: 1}}
 			if tx.Throttle(t0, batch); batch[0].Err == nil {
 				allowed++
 			}
@@ -255,7 +256,7 @@ func TestTransactionIsRefused(t *testing.T) {
 		}
 		refused := 0
 		for i := range keys {
-			batch := []store.Request{{Key: keys[i], Limit: l, Quantity: 1}}
+			batch := []store.Request{{Key: keys[i], Rule: limiter.OfFunnel(l), Quantity: 1}}
 			tx.Throttle(t0, batch)
 			tatNs, ok := tatOf(tx, t0, keys[i])
 			if (batch[0].Err == nil) != ok || ok != (tatNs > t0) {
@@ -378,9 +379,9 @@ func TestGrowthIsForeseen(t *testing.T) {
 				setTAT(tb, fmt.Sprintf("%0*d", bytes, at), 0)
 			}
 			k := key(0, fmt.Sprintf("%0*d", bytes, i))
-			ref := refOf(&k, hashKey(tb.seed, 0, k.Name))
-			before, slabs, said, splits := tb.bytes(), cap(tb.chunks.slabs), tb.growth(ref, &k), tb.made
-			tb.insert(ref, &k, kindFunnel, 1)
+			it := &item{ref: refOf(&k, hashKey(tb.seed, 0, k.Name)), key: &k, expiresNs: 1}
+			before, slabs, said, splits := tb.bytes(), cap(tb.chunks.slabs), tb.growth(it), tb.made
+			tb.insert(it)
 			most := before + said + (cap(tb.chunks.slabs)-slabs)*pointerBytes
 			if tb.made > splits || bytes > arenaKeyBytes { // which rounds up
 				most += 4*chunkBytes + 32*bytes

@@ -1,8 +1,10 @@
 package shard
 
 import (
+	"bytes"
 	"context"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -14,6 +16,13 @@ type exclusive struct {
 	ended bool
 	// written are the keys that must not be evicted any more; there are none without a bound on the store.
 	written map[uint64]struct{}
+	journal *journal // since the last Save; nil before the first
+}
+
+// journal has the keys that were touched since a Save, and before the next one, by their hashes.
+type journal struct {
+	keys   map[uint64][]saved
+	before *journal // since the Save before
 }
 
 // BeginAll implements store.Transactor.
@@ -57,48 +66,101 @@ func (x *exclusive) End() {
 func (x *exclusive) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
-		k := x.store.ref(&q.Key)
-		x.store.shardOf(k.hash).throttleLocked(x.nowNs, k, q)
+		k, sh := x.touch(&q.Key)
+		sh.throttleLocked(x.nowNs, k, q)
 		x.note(k.hash)
 	}
 	return nil
 }
 
-// TAT implements store.Keys.
-func (x *exclusive) TAT(_ int64, key store.Key) (tatNs int64, ok bool, err error) {
+// Operate implements store.Keys.
+func (x *exclusive) Operate(_ int64, key store.Key, o *limiter.Operation) error {
+	k, sh := x.touch(&key)
+	defer x.note(k.hash)
+	return sh.operateLocked(x.nowNs, k, &key, o)
+}
+
+// Entry implements store.Keys.
+func (x *exclusive) Entry(_ int64, key store.Key) (e store.Entry, ok bool, err error) {
 	k := x.store.ref(&key)
-	tatNs = x.store.shardOf(k.hash).tatLocked(x.nowNs, k, &key)
-	return tatNs, tatNs > x.nowNs, nil
+	e, ok = x.store.shardOf(k.hash).entryLocked(x.nowNs, k, &key)
+	return e, ok, nil
+}
+
+// State implements store.Keys.
+func (x *exclusive) State(_ int64, key store.Key) (s limiter.State, ok bool, err error) {
+	k := x.store.ref(&key)
+	s, ok = x.store.shardOf(k.hash).stateLocked(x.nowNs, k, &key)
+	return s, ok, nil
 }
 
 // Delete implements store.Keys.
 func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	for i := range keys {
-		k := x.store.ref(&keys[i])
-		deleted += x.store.shardOf(k.hash).deleteLocked(x.nowNs, k, &keys[i])
+		k, sh := x.touch(&keys[i])
+		deleted += sh.deleteLocked(x.nowNs, k, &keys[i])
 	}
 	return deleted, nil
 }
 
 // SetIf implements store.Keys.
-func (x *exclusive) SetIf(_ int64, key store.Key, tatNs int64, when store.Condition) (foundNs int64, found bool, err error) {
-	k := x.store.ref(&key)
-	foundNs, found, err = x.store.shardOf(k.hash).setIfLocked(x.nowNs, k, &key, tatNs, when)
-	x.note(k.hash)
-	return foundNs, found, err
+func (x *exclusive) SetIf(_ int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
+	k, sh := x.touch(&key)
+	defer x.note(k.hash)
+	return sh.setIfLocked(x.nowNs, k, &key, &s, when)
 }
 
-// SetTAT implements store.Restorer.
-func (x *exclusive) SetTAT(key store.Key, tatNs int64) {
-	k := x.store.ref(&key)
+// saved is what a key was when Save was called.
+type saved struct {
+	key   store.Key
+	state limiter.State
+}
+
+// touch returns a key's shard, and keeps its state as it is for the undo of a Save.
+func (x *exclusive) touch(key *store.Key) (keyRef, *shard) {
+	k := x.store.ref(key)
 	sh := x.store.shardOf(k.hash)
-	if tatNs = max(tatNs, x.nowNs); tatNs == sh.tatLocked(x.nowNs, k, &key) {
-		return // nothing changes, and no watch is to notice it
+	if x.journal == nil {
+		return k, sh
 	}
-	b, slot := sh.find(k, &key)
-	sh.forceLocked(k, &key, b, slot, x.nowNs, tatNs)
+	touched := x.journal.keys
+	for i := range touched[k.hash] {
+		if other := &touched[k.hash][i].key; other.DB == key.DB && bytes.Equal(other.Name, key.Name) {
+			return k, sh
+		}
+	}
+	s, _ := sh.stateLocked(x.nowNs, k, key)
+	touched[k.hash] = append(touched[k.hash], saved{store.Key{DB: key.DB, Name: bytes.Clone(key.Name)}, s})
+	return k, sh
+}
+
+// Save implements store.Restorer. What a flush removes does not come back.
+func (x *exclusive) Save() (undo func()) {
+	since := &journal{map[uint64][]saved{}, x.journal}
+	x.journal = since
+	return func() {
+		for last := x.journal; last != since.before; last = last.before {
+			for _, all := range last.keys {
+				for i := range all {
+					x.restore(&all[i])
+				}
+			}
+		}
+		x.journal = since.before
+	}
+}
+
+// restore puts a key back, unless it is as it was.
+func (x *exclusive) restore(was *saved) {
+	k := x.store.ref(&was.key)
+	sh := x.store.shardOf(k.hash)
+	s, _ := sh.stateLocked(x.nowNs, k, &was.key)
+	if s.Kind == was.state.Kind && s.ExpiresNs == was.state.ExpiresNs && bytes.Equal(s.Payload, was.state.Payload) {
+		return
+	}
+	it := itemOf(k, &was.key, &was.state)
+	sh.forceLocked(x.nowNs, &it)
 	sh.changedLocked(k.hash)
-	x.note(k.hash)
 }
 
 // MemoryUsage implements store.Walker.
@@ -116,7 +178,7 @@ func (x *exclusive) Count(_ context.Context, _ int64, counts []int) {
 }
 
 // Scan implements store.Walker; visit may use the exclusive.
-func (x *exclusive) Scan(_ int64, db uint16, cursor uint64, count int, visit func(key store.Key, tatNs int64)) (next uint64) {
+func (x *exclusive) Scan(_ int64, db uint16, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64) {
 	return x.store.scan(scan{store: x.store, nowNs: x.nowNs, db: db, locked: true}, cursor, count, visit)
 }
 

@@ -1,9 +1,14 @@
 package shard
 
 import (
+	"bytes"
 	"fmt"
 	"hash/maphash"
+	"strings"
 	"testing"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
 )
 
 // FuzzTable carries out operations on a table and on a map: each takes a byte that says which, one for the key, and one
@@ -40,5 +45,47 @@ func FuzzTable(f *testing.F) {
 			}
 			checkTable(t, tb, m)
 		}
+	})
+}
+
+// FuzzPayloads carries out operations on a store and on a map of states: each takes a byte that says which and of what kind, one
+// for the key, and one for the payload's length.
+func FuzzPayloads(f *testing.F) {
+	f.Add([]byte{8, 1, 2, 16, 1, 200, 1, 1, 2, 9, 1, 0, 11, 1, 90, 7, 0, 0})
+	f.Add([]byte("a longer one, which puts payloads of lengths that differ, changes some of them, deletes others, and sweeps"))
+	f.Fuzz(func(t *testing.T, operations []byte) {
+		r := newPayloadRun(t, 1)
+		for i := 0; i+2 < len(operations); i += 3 {
+			k := key(uint16(operations[i+1]%2), strings.Repeat(fmt.Sprint(operations[i+1]), 1+int(operations[i+1]%8)*7))
+			n := int(operations[i+2])
+			switch operations[i] % 8 {
+			case 5:
+				r.remove(r.s, k)
+			case 6:
+				r.now += int64(n) * sec / 8
+				sweepOnce(r.s, r.now)
+			case 7:
+				for j := range r.s.shards {
+					if tb := &r.s.shards[j].long; tb.count > 0 {
+						tb.rebuild(tb.directory[0])
+						tb.squeeze(tb.directory[0])
+						tb.gather(tb.directory[0])
+					}
+				}
+			default:
+				s := limiter.State{Kind: limiter.Kind(operations[i] >> 5), ExpiresNs: r.now + int64(1+n)*sec}
+				if s.Kind != limiter.Funnel {
+					s.Payload = bytes.Repeat([]byte{byte(i)}, n*n/60)
+				}
+				before, found, err := r.s.SetIf(r.now, k, s, store.Always)
+				r.check(k, before, found)
+				if r.m.set(r.now, k, s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.look(r.s, k)
+		}
+		checkBudget(t, r.s)
+		r.follow()
 	})
 }

@@ -8,9 +8,9 @@ import (
 // In a bucket of inline keys, behind the meta and the TATs of five slots, stand the keys, two words each: low and high of
 // keyRef. The first cache line holds all that is read of most keys that are not there, and of one in five that are.
 //
-// The meta is 12 bits a slot. Five say how long the key is (0: the slot is empty), three are its kind, and one is set where
-// the key has a database's number in front. The next is kept free for a mark of entries that have changed; two are
-// spare. An entry is removed by clearing its bits, and no other moves.
+// The meta is 12 bits a slot. Five say how long the key is (0: the slot is empty), and one is set where the key has a
+// database's number in front. Two are for marks of entries that have changed; four are spare. All entries are funnels. An
+// entry is removed by clearing its bits, and no other moves.
 const (
 	inlineSlots = 5
 	keyWord     = tatWord + inlineSlots // of the first slot
@@ -21,8 +21,6 @@ const (
 
 	codeMask     = 0x1f
 	codeEmptyKey = 1 // and one more for each byte of a key
-	kindShift    = 5
-	kindMask     = 7
 	bitOtherDB   = 1 << 8
 	identityMask = codeMask | bitOtherDB
 )

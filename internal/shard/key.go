@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -35,29 +36,21 @@ func refOf(key *store.Key, hash uint64) keyRef {
 
 // otherRef is refOf for the keys of other databases, and long ones.
 func otherRef(key *store.Key, hash uint64) keyRef {
-	switch {
-	case isInline(key):
+	if isInline(key) {
 		low, high := wordsOf(key.Name)
 		return keyRef{hash, low<<16 | uint64(key.DB), high<<16 | low>>48, codeEmptyKey + uint64(len(key.Name)+2) | bitOtherDB}
-	case len(key.Name) <= arenaKeyBytes:
-		return keyRef{hash: hash, code: bitLong | placeArena}
 	}
-	return keyRef{hash: hash, code: bitLong | placeAlone}
+	return keyRef{hash: hash, code: bitLong}
 }
 
 func (k keyRef) isLong() bool { return k.code&bitLong != 0 }
 
-// place says where a long key stands.
-func (k keyRef) place() uint64 { return k.code & placeMask }
+// isInline says whether a key is so short that it stands in its slot, behind the two bytes of its database's number where that
+// is not 0, unless it has a payload.
+func isInline(key *store.Key) bool { return isShort(key.DB, len(key.Name)) }
 
-func (k keyRef) isAlone() bool { return k.isLong() && k.place() == placeAlone }
-
-// isInline says whether a key stands in its slot, behind the two bytes of its database's number where that is not 0.
-func isInline(key *store.Key) bool {
-	if key.DB == 0 {
-		return len(key.Name) <= inlineBytes
-	}
-	return len(key.Name)+2 <= inlineBytes
+func isShort(db uint16, nameBytes int) bool {
+	return nameBytes <= inlineBytes && (db == 0 || nameBytes <= inlineBytes-2)
 }
 
 // wordsOf returns up to 16 bytes as two little-endian words, zero padded. Loads that overlap stand in for a loop
@@ -76,4 +69,83 @@ func wordsOf(name []byte) (low, high uint64) {
 		return uint64(name[0]) | uint64(name[n/2])<<(8*uint(n/2)) | uint64(name[n-1])<<(8*uint(n-1)), 0
 	}
 	return 0, 0
+}
+
+// hashAt returns the hash of the entry in a slot.
+func (t *table) hashAt(b *bucket, slot int) uint64 {
+	if t.long {
+		return t.longHashAt(b, slot)
+	}
+	code, key := b.inlineCode(slot), b.inlineKey(slot)
+	n := code&codeMask - codeEmptyKey
+	if code&bitOtherDB == 0 {
+		return maphash.Bytes(t.seed, key[:n&31])
+	}
+	return hashKey(t.seed, t.dbAt(b, slot), key[2:n])
+}
+
+func (t *table) longHashAt(b *bucket, slot int) uint64 {
+	at := b.locator(slot)
+	switch {
+	case b.kind(slot) != limiter.Funnel:
+		return t.stateHashAt(b, slot)
+	case b.place(slot) == placeAlone:
+		return binary.LittleEndian.Uint64(t.alone.bufs[numberOf(at)])
+	case lengthOf(at) > plainBytes:
+		return t.recordHash(at)
+	}
+	return hashKey(t.seed, dbOf(at), t.record(at))
+}
+
+// dbAt returns the database of the entry in a slot.
+func (t *table) dbAt(b *bucket, slot int) uint16 {
+	switch {
+	case t.long:
+		return dbOf(b.locator(slot))
+	case b.inlineCode(slot)&bitOtherDB != 0:
+		return uint16(b[keyWord+2*slot])
+	}
+	return 0
+}
+
+// nameBytesAt returns how long the name of the key in a slot is.
+func (t *table) nameBytesAt(b *bucket, slot int) int {
+	if t.long {
+		return t.longNameBytesAt(b, slot)
+	}
+	code := b.inlineCode(slot)
+	n := int(code&codeMask - codeEmptyKey)
+	if code&bitOtherDB != 0 {
+		n -= 2
+	}
+	return n
+}
+
+func (t *table) longNameBytesAt(b *bucket, slot int) (n int) {
+	switch {
+	case b.kind(slot) != limiter.Funnel:
+		r := t.recordAt(b, slot)
+		return r.payload - r.name
+	case b.place(slot) == placeAlone:
+		n = len(t.alone.bufs[numberOf(b.locator(slot))])
+	default:
+		n = lengthOf(b.locator(slot))
+	}
+	if n > plainBytes {
+		n -= hashBytes
+	}
+	return n
+}
+
+// appendName appends the name of the key in a slot.
+func (t *table) appendName(buf []byte, b *bucket, slot int) []byte {
+	if t.long {
+		return append(buf, t.nameAt(b, slot)...)
+	}
+	code, key := b.inlineCode(slot), b.inlineKey(slot)
+	first := 0
+	if code&bitOtherDB != 0 {
+		first = 2
+	}
+	return append(buf, key[first:code&codeMask-codeEmptyKey]...)
 }

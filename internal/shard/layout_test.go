@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -23,29 +24,26 @@ func TestEntriesAreReadBack(t *testing.T) {
 		{0, 7, codeEmptyKey + 7},
 		{0, 8, codeEmptyKey + 8},
 		{0, 16, codeEmptyKey + 16},
-		{0, 17, bitLong | placeArena},
-		{0, 128, bitLong | placeArena},
-		{0, 129, bitLong | placeArena},
-		{0, 4096, bitLong | placeArena},
-		{0, 4097, bitLong | placeAlone},
+		{0, 17, bitLong},
+		{0, 128, bitLong},
+		{0, 129, bitLong},
+		{0, 4096, bitLong},
+		{0, 4097, bitLong},
 		{1, 0, codeEmptyKey + 2 | bitOtherDB},
 		{255, 6, codeEmptyKey + 8 | bitOtherDB},
 		{256, 7, codeEmptyKey + 9 | bitOtherDB},
 		{65535, 14, codeEmptyKey + 16 | bitOtherDB},
-		{65535, 15, bitLong | placeArena},
-		{65535, 4096, bitLong | placeArena},
-		{65535, 4097, bitLong | placeAlone},
+		{65535, 15, bitLong},
+		{65535, 4096, bitLong},
+		{65535, 4097, bitLong},
 	} {
 		t.Run(fmt.Sprint(tt.db, " ", tt.nameBytes), func(t *testing.T) {
 			tb := &table{seed: maphash.MakeSeed(), long: tt.code&bitLong != 0}
 			k := key(tt.db, strings.Repeat("\xff", tt.nameBytes))
 			hash := hashKey(tb.seed, k.DB, k.Name)
 			ref, stored := refOf(&k, hash), tt.nameBytes
-			switch {
-			case tb.long && tt.nameBytes > plainBytes:
+			if tt.nameBytes > plainBytes {
 				stored += hashBytes
-			case !tb.long && tt.db != 0:
-				stored += 2
 			}
 			if ref.code != tt.code || ref.isLong() != tb.long || isInline(&k) == tb.long {
 				t.Fatalf("code %#x, want %#x", ref.code, tt.code)
@@ -53,18 +51,13 @@ func TestEntriesAreReadBack(t *testing.T) {
 			if tb.long { // so that the offset is not 0, and a record in two chunks
 				setTAT(tb, strings.Repeat("first", roomBytes/5-3), t0)
 			}
-			const otherKind = kindMask // than a funnel's
-			tb.insert(ref, &k, otherKind, t0)
+			tb.insert(&item{ref: ref, key: &k, expiresNs: t0})
 			b, slot := tb.find(ref, &k)
 			if b == nil {
 				t.Fatal("it is not found")
 			}
-			kind := b.inlineCode(slot) >> kindShift & kindMask
-			if tb.long {
-				kind = b.lane(slot) >> laneKindShift & kindMask
-			}
-			if kind != otherKind {
-				t.Errorf("kind %d, want %d", kind, otherKind)
+			if kind := tb.kindAt(b, slot); kind != limiter.Funnel {
+				t.Errorf("kind %d", kind)
 			}
 			if got := tb.hashAt(b, slot); got != hash {
 				t.Errorf("hash %x, want %x", got, hash)
@@ -77,7 +70,10 @@ func TestEntriesAreReadBack(t *testing.T) {
 			if got := tb.dbAt(b, slot); got != tt.db {
 				t.Errorf("database %d, want %d", got, tt.db)
 			}
-			if got := tb.recordBytesAt(b, slot); got != stored {
+			if got := tb.nameBytesAt(b, slot); got != tt.nameBytes {
+				t.Errorf("%d bytes of name, want %d", got, tt.nameBytes)
+			}
+			if got := tb.entryBytes(b, slot); tb.long && (got < stored || got > stored+stored/4) {
 				t.Errorf("%d bytes are stored, want %d", got, stored)
 			}
 			if got := tb.appendName([]byte("before"), b, slot); string(got) != "before"+string(k.Name) {
@@ -159,15 +155,15 @@ func TestMemoryUsageInParts(t *testing.T) {
 			}
 			for seg, places := range places {
 				live := 0
-				tb.each(seg, func(b *bucket, slot int) { live += tb.recordBytesAt(b, slot) })
+				tb.each(seg, func(b *bucket, slot int) { live += tb.entryBytes(b, slot) })
 				tb.each(seg, func(b *bucket, slot int) {
 					k := store.Key{DB: tb.dbAt(b, slot), Name: tb.appendName(nil, b, slot)}
 					want := (segmentBytes + pointerBytes*places + int(seg.used) - 1) / int(seg.used)
 					if tb.long {
-						want += (chunkBytes*seg.arena.length()*recordBytes(&k) + live - 1) / live
+						want += (chunkBytes*seg.arena.length()*tb.entryBytes(b, slot) + live - 1) / live
 					}
 					if got, ok := s.MemoryUsage(t0, k); !ok || got != want {
-						t.Fatalf("%d bytes in one of %d entries with %d places: %d, %t, want %d", recordBytes(&k), seg.used, places, got, ok, want)
+						t.Fatalf("%d bytes in one of %d entries with %d places: %d, %t, want %d", len(k.Name), seg.used, places, got, ok, want)
 					}
 				})
 			}

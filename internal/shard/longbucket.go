@@ -1,10 +1,12 @@
 package shard
 
-// In a bucket of long keys, behind the meta and the TATs of seven slots, stand their locators, and in the last word eight
+import "cellserver/internal/limiter"
+
+// In a bucket of the long table, behind the meta and the TATs of seven slots, stand their locators, and in the last word eight
 // bits of each key's hash, so that hardly another key than the wanted is looked at.
 //
-// The meta is eight bits a slot. Two say where the key stands (0: the slot is empty), and three are its kind. The next is
-// kept free for a mark of entries that have changed; two are spare.
+// The meta is eight bits a slot. Two say where the key stands (0: the slot is empty), and three are its kind. Two are
+// for marks of entries that have changed; one is spare.
 const (
 	longSlots   = 7
 	locatorWord = tatWord + longSlots // of the first slot
@@ -18,28 +20,42 @@ const (
 	placeArena    = 1 // in the segment's arena
 	placeAlone    = 2 // in a buffer of its own
 	laneKindShift = 2
+	laneKindMask  = 7
+	// plainMask are the bits by which a funnel in an arena, with placeArena, is told from all others.
+	plainMask = laneKindMask<<laneKindShift | placeMask
 )
 
 // hashLane is what a bucket keeps of a hash: bits that the directory does not look at, and homeOf hardly.
 func hashLane(hash uint64) uint64 { return hash >> 8 & laneMask }
 
-// candidates has the highest bit of a slot's lane set for each slot whose key is in such a place, and has the same bits of its
-// hash.
-func (b *bucket) candidates(place, hash uint64) uint64 {
-	d := (b[0]^place*everyLane)&(placeMask*everyLane) | (b[hashesWord] ^ hashLane(hash)*everyLane)
+// candidates has the highest bit of a slot's lane set for each slot in use that has the same bits of its hash.
+func (b *bucket) candidates(hash uint64) uint64 {
+	d := b[hashesWord] ^ hashLane(hash)*everyLane
 	// Adding 127 to seven bits carries into the eighth unless they are 0.
 	const low = laneMask >> 1 * everyLane
-	return ^(d&low + low | d) & (1 << (laneBits - 1) * everyLane)
+	return ^(d&low + low | d) & (b.usedLanes() << (laneBits - 1))
 }
 
+// usedLanes has the lowest bit of a slot's lane set for each slot in use.
+func (b *bucket) usedLanes() uint64 { return (b[0] | b[0]>>1) & everyLane }
+
 func (b *bucket) place(slot int) uint64 { return b[0] >> (laneBits * uint(slot)) & placeMask }
+
+// kind returns the kind of an entry of the long table; all of the other are funnels.
+func (b *bucket) kind(slot int) limiter.Kind {
+	return limiter.Kind(b[0] >> (laneBits*uint(slot) + laneKindShift) & laneKindMask)
+}
+
+func (b *bucket) setKind(slot int, kind limiter.Kind) {
+	shift := laneBits*uint(slot) + laneKindShift
+	b[0] = b[0]&^(laneKindMask<<shift) | uint64(kind)<<shift
+}
 
 func (b *bucket) lane(slot int) uint64 { return b[0] >> (laneBits * uint(slot)) & laneMask }
 
 // freeLong returns the first empty slot, or longSlots.
 func (b *bucket) freeLong() int {
-	used := b[0] | b[0]>>1 // the low bit of each place
-	return min(lowestLane(^used&everyLane, laneBits), longSlots)
+	return min(lowestLane(^b.usedLanes()&everyLane, laneBits), longSlots)
 }
 
 func (b *bucket) setLong(slot int, lane, hash, locator uint64) {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -67,13 +68,13 @@ func TestMarkedIsListed(t *testing.T) {
 					tx.Release()
 				}
 				for _, st := range tx.(interface{ keys() []store.Key }).keys() {
-					_, _, _ = tx.SetIf(now, st, now+rng.Int64N(20*sec), store.Always) // or it has no room
+					_, _, _ = tx.SetIf(now, st, limiter.State{ExpiresNs: now + rng.Int64N(20*sec)}, store.Always) // or it has no room
 				}
 				tx.Commit()
 			case op < 720:
 				x := s.BeginAll(now)
 				for range 5 {
-					_, _, _ = x.SetIf(now, k(), now+rng.Int64N(20*sec), store.Always)
+					_, _, _ = x.SetIf(now, k(), limiter.State{ExpiresNs: now + rng.Int64N(20*sec)}, store.Always)
 				}
 				x.End()
 			case op < 960:
@@ -113,7 +114,8 @@ func (r replica) checkLive(t *testing.T, s *Store, nowNs int64) {
 	anew := !r.follow(s, nowNs)
 	for db := range uint16(3) {
 		for cursor, more := uint64(0), true; more; more = cursor != 0 {
-			cursor = s.Scan(nowNs, db, cursor, 1000, func(k store.Key, tatNs int64) {
+			cursor = s.Scan(nowNs, db, cursor, 1000, func(k store.Key, e store.Entry) {
+				tatNs := e.ExpiresNs
 				if anew {
 					r[idOf(k)] = tatNs
 				}

@@ -4,7 +4,7 @@ import "cellserver/internal/store"
 
 const (
 	pointerBytes     = 8  // of a segment, in the directory
-	sliceHeaderBytes = 24 // of a key that stands alone
+	sliceHeaderBytes = 24 // of a record that stands alone
 )
 
 // MemoryUsage implements store.Walker. The bytes are rounded up.
@@ -13,7 +13,7 @@ const (
 //
 //	(4096 + 8 * places) / entries
 //
-// and for a long key also its share, by its record's length, of its segment's arena:
+// and for a long key, or one with a payload, also its share, by its record's length, of its segment's arena:
 //
 //	1024 * chunks * record / all records in it
 //
@@ -28,8 +28,7 @@ func (s *Store) MemoryUsage(nowNs int64, key store.Key) (bytes int, ok bool) {
 }
 
 func (sh *shard) memoryUsageLocked(nowNs int64, k keyRef, key *store.Key) (bytes int, ok bool) {
-	t := sh.tableOf(k)
-	b, slot := sh.find(k, key)
+	t, b, slot := sh.find(k, key)
 	if b == nil || b.tatNs(slot) <= nowNs {
 		return 0, false
 	}
@@ -38,15 +37,16 @@ func (sh *shard) memoryUsageLocked(nowNs int64, k keyRef, key *store.Key) (bytes
 	return ceilDiv(segmentBytes+pointerBytes*places, int(seg.used)) + t.longShare(seg, b, slot), true
 }
 
-// longShare returns how many bytes the key in a slot costs beside its slot.
+// longShare returns how many bytes an entry costs beside its slot.
 func (t *table) longShare(seg *segment, b *bucket, slot int) int {
+	n := t.entryBytes(b, slot)
 	switch {
 	case !t.long:
 		return 0
 	case b.place(slot) == placeAlone:
-		return cap(t.alone.bufs[numberOf(b.locator(slot))]) + sliceHeaderBytes
+		return n + sliceHeaderBytes
 	}
-	return ceilDiv(seg.arena.length()*chunkBytes*lengthOf(b.locator(slot)), seg.arena.liveBytes())
+	return ceilDiv(seg.arena.length()*chunkBytes*n, seg.arena.liveBytes())
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -21,7 +21,7 @@ func TestMemoryUsageAddsUp(t *testing.T) {
 		put(t, s, t0, key(0, strings.Repeat("alone", arenaKeyBytes)), 60)
 		sum, n := 0, 0
 		for db := range uint16(2) {
-			s.Scan(t0, db, 0, 1<<30, func(k store.Key, _ int64) {
+			s.Scan(t0, db, 0, 1<<30, func(k store.Key, _ store.Entry) {
 				bytes, ok := s.MemoryUsage(t0, k)
 				if !ok {
 					t.Errorf("%.20q costs nothing", k.Name)

@@ -319,7 +319,8 @@ func (r *run) scanOn() {
 			}
 		}
 	}
-	c.cursor = r.s.Scan(r.now, c.db, c.cursor, 1+r.rng.IntN(200), func(k store.Key, tatNs int64) {
+	c.cursor = r.s.Scan(r.now, c.db, c.cursor, 1+r.rng.IntN(200), func(k store.Key, e store.Entry) {
+		tatNs := e.ExpiresNs
 		if c.met[string(k.Name)] {
 			r.Fatalf("a walk met %q twice", k.Name)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/racetest"
 )
 
@@ -26,16 +27,20 @@ func residentBytes(tb testing.TB) int {
 	return resident * os.Getpagesize()
 }
 
-// residentKeyBytes has lengths of inline keys and long ones, each with what a key may take: on average while there are from
-// one to ten million of them, and at the worst.
-var residentKeyBytes = []struct{ keyBytes, maxMean, maxWorst int }{
-	{16, 48, 64}, {24, 24 + 44, 24 + 60}, {36, 36 + 44, 36 + 60}, {64, 64 + 44, 64 + 60},
+// residentKeyBytes has lengths of inline keys and long ones, and fixed windows, whose records have 20 bytes more, each with what a
+// key may take: on average while there are from one to ten million of them, and at the worst.
+var residentKeyBytes = []struct {
+	keyBytes, maxMean, maxWorst int
+	kind                        limiter.Kind
+}{
+	{16, 48, 64, limiter.Funnel}, {24, 24 + 44, 24 + 60, limiter.Funnel}, {36, 36 + 44, 36 + 60, limiter.Funnel},
+	{64, 64 + 44, 64 + 60, limiter.Funnel}, {16, 36 + 44, 36 + 60, limiter.FixedWindow},
 }
 
 // TestResidentBytes grows stores, each in a process of its own, and bounds what that takes, everything included.
 func TestResidentBytes(t *testing.T) {
 	if i, err := strconv.Atoi(os.Getenv("CELLSERVER_RESIDENT")); err == nil {
-		growResident(t, residentKeyBytes[i].keyBytes, residentKeyBytes[i].maxMean, residentKeyBytes[i].maxWorst)
+		growResident(t, residentKeyBytes[i].kind, residentKeyBytes[i].keyBytes, residentKeyBytes[i].maxMean, residentKeyBytes[i].maxWorst)
 		return
 	}
 	if testing.Short() || racetest.Enabled {
@@ -59,23 +64,26 @@ func TestResidentBytes(t *testing.T) {
 	}
 }
 
-func growResident(t *testing.T, keyBytes, maxMean, maxWorst int) {
+func growResident(t *testing.T, kind limiter.Kind, keyBytes, maxMean, maxWorst int) {
 	const first, last, step = 1_000_000, 10_000_000, 100_000
-	s := New()
+	s, rule := New(), limiter.OfFunnel(limit(t, 1<<20, 1, 3600))
+	if kind != limiter.Funnel {
+		rule = windowRule(kind, 1<<20, 3600)
+	}
 	least, worst, sum, n := 1e9, 0.0, 0.0, 0
 	for keys := step; keys <= last; keys += step {
-		fillBench(t, s, keyBytes, keys-step, keys)
+		fillRules(s, rule, keyBytes, keys-step, keys)
 		if keys < first {
 			continue
 		}
 		perKey := float64(residentBytes(t)) / float64(keys)
 		if keys%1_000_000 == 0 {
-			t.Logf("%d keys of %d bytes: %.1f bytes a key", keys, keyBytes, perKey)
+			t.Logf("%d keys of %d bytes, kind %d: %.1f bytes a key", keys, keyBytes, kind, perKey)
 		}
 		least, worst, sum, n = min(least, perKey), max(worst, perKey), sum+perKey, n+1
 	}
 	mean := sum / float64(n)
-	t.Logf("keys of %d bytes: at the least %.1f, on average %.1f, at the worst %.1f bytes a key", keyBytes, least, mean, worst)
+	t.Logf("keys of %d bytes, kind %d: at the least %.1f, on average %.1f, at the worst %.1f bytes a key", keyBytes, kind, least, mean, worst)
 	if mean > float64(maxMean) || worst > float64(maxWorst) {
 		t.Errorf("%.1f on average, %.1f at the worst, want %d, %d", mean, worst, maxMean, maxWorst)
 	}

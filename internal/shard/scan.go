@@ -31,7 +31,7 @@ const (
 // A call visits about count keys, or fewer, or none, where a bounded number of segments has no more. Keys whose
 // hashes have the cursor's bits in common are visited in one call. visit is called outside all locks and may use
 // the store; it must not keep the name.
-func (s *Store) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key store.Key, tatNs int64)) (next uint64) {
+func (s *Store) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64) {
 	return s.scan(scan{store: s, nowNs: nowNs, db: db}, cursor, count, visit)
 }
 
@@ -53,10 +53,10 @@ type scanBuffer struct {
 
 type scanKey struct {
 	end   int // of its name
-	tatNs int64
+	entry store.Entry
 }
 
-func (s *Store) scan(sc scan, cursor uint64, count int, visit func(key store.Key, tatNs int64)) (next uint64) {
+func (s *Store) scan(sc scan, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64) {
 	if cursor >= 1<<cursorBits {
 		return 0
 	}
@@ -119,14 +119,14 @@ func (sc *scan) underLock(sh *shard, at uint64, count int) (next uint64, seen bo
 	for _, f := range sc.found {
 		t := sh.tables()[f>>indexBits&1]
 		b, slot := segments[f>>indexBits&1].entryAt(f)
-		needBytes += t.recordBytesAt(b, slot)
+		needBytes += t.nameBytesAt(b, slot)
 	}
 	if needBytes <= cap(sc.names) {
 		for _, f := range sc.found {
 			t := sh.tables()[f>>indexBits&1]
 			b, slot := segments[f>>indexBits&1].entryAt(f)
 			sc.names = t.appendName(sc.names, b, slot)
-			sc.keys = append(sc.keys, scanKey{end: len(sc.names), tatNs: b.tatNs(slot)})
+			sc.keys = append(sc.keys, scanKey{end: len(sc.names), entry: store.Entry{Kind: t.kindAt(b, slot), ExpiresNs: b.tatNs(slot)}})
 		}
 	}
 	return next, true, needBytes
@@ -182,10 +182,10 @@ func cutScan(found []uint64, count int) int {
 	return n
 }
 
-func (sc *scan) visit(visit func(key store.Key, tatNs int64)) {
+func (sc *scan) visit(visit func(key store.Key, e store.Entry)) {
 	start := 0
 	for _, k := range sc.keys {
-		visit(store.Key{DB: sc.db, Name: sc.names[start:k.end:k.end]}, k.tatNs)
+		visit(store.Key{DB: sc.db, Name: sc.names[start:k.end:k.end]}, k.entry)
 		start = k.end
 	}
 }

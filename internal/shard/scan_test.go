@@ -15,7 +15,7 @@ import (
 
 // scanner is what has a Scan: a Store, and an exclusive.
 type scanner interface {
-	Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key store.Key, tatNs int64)) (next uint64)
+	Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64)
 }
 
 // walk scans a database from 0 to 0 and returns how often it met each key. between is called between two calls.
@@ -23,7 +23,7 @@ func walk(t testing.TB, s scanner, nowNs int64, db uint16, count int, between fu
 	t.Helper()
 	met := map[string]int{}
 	for cursor, calls := uint64(0), 0; ; calls++ {
-		next := s.Scan(nowNs, db, cursor, count, func(k store.Key, _ int64) { met[string(k.Name)]++ })
+		next := s.Scan(nowNs, db, cursor, count, func(k store.Key, _ store.Entry) { met[string(k.Name)]++ })
 		if next == 0 {
 			return met
 		}
@@ -60,7 +60,8 @@ func TestScanMeetsEveryKeyOnce(t *testing.T) {
 		x := s.BeginAll(t0)
 		checkWalks(t, x, want)
 		x.End()
-		s.Scan(t0, 300, 0, 1<<30, func(k store.Key, tatNs int64) {
+		s.Scan(t0, 300, 0, 1<<30, func(k store.Key, e store.Entry) {
+			tatNs := e.ExpiresNs
 			if k.DB != 300 || tatNs != want[1][string(k.Name)] {
 				t.Errorf("database %d, %q: TAT %d, want %d", k.DB, k.Name, tatNs, want[1][string(k.Name)])
 			}
@@ -91,26 +92,26 @@ func TestScanCounts(t *testing.T) {
 	fill(t, s, t0, 10_000, "k", 60)
 	for _, count := range []int{1, 10, 100, 1000, 5000} {
 		n := 0
-		next := s.Scan(t0, 0, 0, count, func(store.Key, int64) { n++ })
+		next := s.Scan(t0, 0, 0, count, func(store.Key, store.Entry) { n++ })
 		if n != count || next == 0 {
 			t.Errorf("count %d: %d keys, cursor %d", count, n, next)
 		}
 	}
 	n := 0
-	if next := s.Scan(t0, 0, 0, 10_000, func(store.Key, int64) { n++ }); n != 10_000 || next != 0 && !isLast(s, next) {
+	if next := s.Scan(t0, 0, 0, 10_000, func(store.Key, store.Entry) { n++ }); n != 10_000 || next != 0 && !isLast(s, next) {
 		t.Errorf("all: %d keys, cursor %d", n, next)
 	}
 }
 
 func isLast(s *Store, cursor uint64) bool {
 	n := 0
-	return s.Scan(t0, 0, cursor, 1, func(store.Key, int64) { n++ }) == 0 && n == 0
+	return s.Scan(t0, 0, cursor, 1, func(store.Key, store.Entry) { n++ }) == 0 && n == 0
 }
 
 // TestScanIsBounded: a call that finds nothing returns after some segments, and one of an empty store ends.
 func TestScanIsBounded(t *testing.T) {
 	s := New()
-	none := func(store.Key, int64) { t.Error("a key of another database") }
+	none := func(store.Key, store.Entry) { t.Error("a key of another database") }
 	if next := s.Scan(t0, 0, 0, 10, none); next != 0 {
 		t.Errorf("an empty store: cursor %d", next)
 	}
@@ -176,7 +177,7 @@ func TestScanUnderChanges(t *testing.T) {
 		for range rng.IntN(2000) {
 			insert(1 + rng.Int64N(2)*1_000_000)
 		}
-		s.Scan(now+sec, 0, 0, 1<<30, func(k store.Key, _ int64) { throughout[string(k.Name)] = true })
+		s.Scan(now+sec, 0, 0, 1<<30, func(k store.Key, _ store.Entry) { throughout[string(k.Name)] = true })
 		growing := round%2 == 0
 		met := walk(t, movingClock{s, &now}, now, 0, 2+rng.IntN(40), func() {
 			now = min(now+sec/20, t0+sec*3/2)
@@ -210,7 +211,7 @@ type movingClock struct {
 	nowNs *int64
 }
 
-func (m movingClock) Scan(_ int64, db uint16, cursor uint64, count int, visit func(key store.Key, tatNs int64)) uint64 {
+func (m movingClock) Scan(_ int64, db uint16, cursor uint64, count int, visit func(key store.Key, e store.Entry)) uint64 {
 	return m.s.Scan(*m.nowNs, db, cursor, count, visit)
 }
 
@@ -253,7 +254,7 @@ func TestScanDoesNotAllocate(t *testing.T) {
 	s := New()
 	fill(t, s, t0, 1000, strings.Repeat("long", 8), 60)
 	bytes, cursor := 0, uint64(0)
-	visit := func(k store.Key, _ int64) { bytes += len(k.Name) }
+	visit := func(k store.Key, _ store.Entry) { bytes += len(k.Name) }
 	if allocs := testing.AllocsPerRun(200, func() { cursor = s.Scan(t0, 0, cursor, 10, visit) }); allocs > 0 && !racetest.Enabled {
 		t.Errorf("%v allocations a call, want 0", allocs)
 	}
@@ -268,7 +269,7 @@ func FuzzScanCursor(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, cursor uint64, count int, db uint16) {
 		n := 0
-		next := s.Scan(t0, db, cursor, count, func(k store.Key, _ int64) {
+		next := s.Scan(t0, db, cursor, count, func(k store.Key, _ store.Entry) {
 			n++
 			if got := s.ref(&k).hash >> cursorShift; got < cursor || k.DB != db {
 				t.Errorf("cursor %x: met a key of database %d at %x", cursor, k.DB, got)
@@ -289,7 +290,7 @@ func BenchmarkScan(b *testing.B) {
 				b.ReportAllocs()
 				cursor, n := uint64(0), 0
 				for b.Loop() {
-					cursor = s.Scan(t0, 0, cursor, count, func(store.Key, int64) { n++ })
+					cursor = s.Scan(t0, 0, cursor, count, func(store.Key, store.Entry) { n++ })
 				}
 				b.ReportMetric(float64(b.Elapsed())/float64(n), "ns/key")
 			})

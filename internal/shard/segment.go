@@ -3,8 +3,8 @@ package shard
 import "math/bits"
 
 // A segment is a fixed hash table of buckets, without pointers, so that the collector does not look into it. It
-// fills one of the allocator's size classes exactly; a test holds that. The keys of a segment are all inline, or all
-// long.
+// fills one of the allocator's size classes exactly; a test holds that. The entries of a segment are all inline, or all
+// of the long table.
 type segment struct {
 	used      uint8
 	depth     uint8 // how many leading bits its entries share
@@ -12,7 +12,7 @@ type segment struct {
 	holed     bool  // an entry was removed since the overflow marks were last exact
 	listed    bool  // see changes
 	evictions uint8 // and around again
-	arena     arena // of long keys
+	arena     arena // of the long table
 
 	_       [128 - 24]byte
 	buckets [segmentBuckets]bucket
@@ -34,11 +34,6 @@ const (
 	// outlive those entries; only what builds a segment anew makes it exact.
 	bitPassed = 1 << 60
 )
-
-// kind says what an entry's state means.
-type kind uint8
-
-const kindFunnel kind = 1
 
 // homeOf maps the hash's low half to a bucket. It takes no bit that a directory takes.
 func homeOf(hash uint64) uint64 { return uint64(uint32(hash)) * segmentBuckets >> 32 }

@@ -43,7 +43,7 @@ func TestFreeSlot(t *testing.T) {
 			want := inlineSlots
 			for slot := inlineSlots - 1; slot >= 0; slot-- {
 				if full>>slot&1 != 0 {
-					b.setInline(slot, code|kindMask<<kindShift|bitOtherDB, 1, 2)
+					b.setInline(slot, code|bitOtherDB, 1, 2)
 				} else {
 					want = slot
 				}
@@ -59,7 +59,7 @@ func TestFreeSlot(t *testing.T) {
 			want := longSlots
 			for slot := longSlots - 1; slot >= 0; slot-- {
 				if full>>slot&1 != 0 {
-					b.setLong(slot, place|kindMask<<laneKindShift, ^uint64(0), 1)
+					b.setLong(slot, place|laneKindMask<<laneKindShift, ^uint64(0), 1)
 				} else {
 					want = slot
 				}
@@ -71,12 +71,11 @@ func TestFreeSlot(t *testing.T) {
 	}
 }
 
-// TestCandidates are the slots whose keys are in the same kind of place and whose hashes have the same bits.
+// TestCandidates are the slots in use whose hashes have the same bits.
 func TestCandidates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {
 		b, want := bucket{bitPassed, 15: 0xff << 56}, uint64(0)
-		place := []uint64{placeArena, placeAlone}[rng.IntN(2)]
 		hash := rng.Uint64()
 		for slot := range longSlots {
 			if rng.IntN(5) == 0 {
@@ -84,19 +83,16 @@ func TestCandidates(t *testing.T) {
 				b[hashesWord] ^= (b[hashesWord]>>(8*slot)&0xff ^ hashLane(hash)) << (8 * slot)
 				continue
 			}
-			other, otherHash := place, hash^1<<40
-			if rng.IntN(2) == 0 {
-				other ^= placeMask
-			}
+			place, otherHash := []uint64{placeArena, placeAlone}[rng.IntN(2)], hash^1<<40
 			if rng.IntN(2) == 0 {
 				otherHash ^= 1 << (8 + rng.IntN(8))
 			}
-			b.setLong(slot, other|uint64(rng.IntN(8))<<laneKindShift, otherHash, 0)
-			if other == place && hashLane(otherHash) == hashLane(hash) {
+			b.setLong(slot, place|uint64(rng.IntN(8))<<laneKindShift, otherHash, 0)
+			if hashLane(otherHash) == hashLane(hash) {
 				want |= 0x80 << (8 * slot)
 			}
 		}
-		if got := b.candidates(place, hash); got != want {
+		if got := b.candidates(hash); got != want {
 			t.Fatalf("%x, %x: got %x, want %x", b[0], b[hashesWord], got, want)
 		}
 	}
@@ -146,16 +142,22 @@ func lookUp(t *table, name string) (tatNs int64, ok bool) {
 func setTAT(t *table, name string, tatNs int64) {
 	k := key(0, name)
 	ref := refOf(&k, hashKey(t.seed, 0, k.Name))
-	b, slot := t.find(ref, &k)
-	t.set(ref, &k, b, slot, 0, tatNs)
+	t.setFunnel(ref, &k, 0, tatNs)
 }
 
-// find is shard.find in one table.
-func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
-	if t.long {
-		return t.findLong(k, key)
+// setFunnel is shard.storeLocked for a funnel in one table.
+func (t *table) setFunnel(k keyRef, key *store.Key, nowNs, tatNs int64) {
+	b, slot := t.find(k, key)
+	switch {
+	case tatNs > nowNs && b != nil:
+		t.changeTAT(k.hash, b, slot, tatNs)
+	case tatNs > nowNs:
+		t.insert(&item{ref: k, key: key, expiresNs: tatNs})
+	case b != nil:
+		seg := t.segmentOf(k.hash)
+		t.remove(seg, b, slot)
+		t.tidy(seg)
 	}
-	return t.findInline(k)
 }
 
 // checkTable compares a table with a map.
@@ -179,6 +181,7 @@ func checkShape(t *testing.T, tb *table) {
 		return
 	}
 	segments, entries, inArenas, inUse := 0, 0, 0, map[uint32]bool{}
+	shorts, names := 0, 0
 	for at := uint64(0); ; {
 		seg, next := tb.segmentAfter(at)
 		used := 0
@@ -190,10 +193,14 @@ func checkShape(t *testing.T, tb *table) {
 			if found, at := tb.find(ref, &k); found != b || at != slot || tb.hashAt(b, slot) != ref.hash || tb.segmentOf(ref.hash) != seg {
 				t.Fatalf("%d bytes in database %d are not found where they stand", len(k.Name), k.DB)
 			}
+			if tb.long && isInline(&k) {
+				shorts++
+			}
 			switch {
 			case !tb.long:
 			case b.place(slot) == placeAlone:
 				inUse[numberOf(b.locator(slot))] = true
+				names += len(k.Name)
 			default:
 				live += lengthOf(b.locator(slot))
 			}
@@ -213,6 +220,9 @@ func checkShape(t *testing.T, tb *table) {
 	}
 	if n := len(tb.alone.bufs) - len(tb.alone.free); n != 0 && n-1 != len(inUse) {
 		t.Fatalf("%d keys stand alone, %d are in use", n-1, len(inUse))
+	}
+	if shorts != tb.shorts || names != tb.alone.names {
+		t.Fatalf("%d short keys and %d bytes of names are counted, there are %d and %d", tb.shorts, tb.alone.names, shorts, names)
 	}
 	bytes := 0
 	for _, buf := range tb.alone.bufs {

@@ -19,7 +19,7 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 		st.Slots += t.made * segmentBuckets * t.slots()
 		st.Bytes += t.bytes()
 	}
-	st.NameBytes += sh.inline.count*inlineBytes + sh.long.chunks.bytes() + sh.long.alone.bytes
+	st.NameBytes += sh.inline.count*inlineBytes + sh.long.chunks.bytes() + sh.long.alone.names
 	st.Allowed += sh.counts.allowed
 	st.Limited += sh.counts.limited
 	st.Requested += sh.counts.granted + sh.counts.refused

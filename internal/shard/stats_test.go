@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -29,7 +30,7 @@ func TestUnitsAreCounted(t *testing.T) {
 		batch, each, tx := New(), New(), New()
 		var requests []store.Request
 		for _, q := range tt.quantities {
-			requests = append(requests, store.Request{Key: key(0, "k"), Limit: l, Quantity: q})
+			requests = append(requests, store.Request{Key: key(0, "k"), Rule: limiter.OfFunnel(l), Quantity: q})
 			one(each, t0, key(0, "k"), l, q)
 		}
 		batch.Throttle(t0, requests)

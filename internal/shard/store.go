@@ -6,12 +6,14 @@
 package shard
 
 import (
+	"bytes"
 	"context"
 	"hash/maphash"
 	"math/bits"
 	"runtime"
 	"sync"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -69,18 +71,38 @@ type shard struct {
 	refused     uint64 // new keys
 	pins        pins   // of the transaction that has the lock; nil without one that writes several keys
 	hand        hand   // where reclaimLocked goes on
+	scratch     []byte // a payload that is being changed
 
 	_ [128]byte // keeps two shards' data off one pair of cache lines, which are often fetched together
 }
 
-// TAT implements store.Keys.
-func (s *Store) TAT(nowNs int64, key store.Key) (tatNs int64, ok bool, err error) {
+// Operate implements store.Keys.
+func (s *Store) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	tatNs = sh.tatLocked(nowNs, k, &key)
-	return tatNs, tatNs > nowNs, nil
+	return sh.operateLocked(nowNs, k, &key, o)
+}
+
+// Entry implements store.Keys.
+func (s *Store) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
+	k := s.ref(&key)
+	sh := s.shardOf(k.hash)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	e, ok = sh.entryLocked(nowNs, k, &key)
+	return e, ok, nil
+}
+
+// State implements store.Keys.
+func (s *Store) State(nowNs int64, key store.Key) (state limiter.State, ok bool, err error) {
+	k := s.ref(&key)
+	sh := s.shardOf(k.hash)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	state, ok = sh.stateLocked(nowNs, k, &key)
+	return state, ok, nil
 }
 
 // Delete implements store.Keys.
@@ -104,12 +126,12 @@ func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int) {
 }
 
 // SetIf implements store.Keys.
-func (s *Store) SetIf(nowNs int64, key store.Key, tatNs int64, when store.Condition) (foundNs int64, found bool, err error) {
+func (s *Store) SetIf(nowNs int64, key store.Key, state limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return sh.setIfLocked(nowNs, k, &key, tatNs, when)
+	return sh.setIfLocked(nowNs, k, &key, &state, when)
 }
 
 // Count implements store.Walker. It looks at every entry, a few segments at a time.
@@ -171,69 +193,95 @@ func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash>>(s.shift&63
 // tables are the shard's two, in the order in which walks go through them.
 func (sh *shard) tables() [2]*table { return [...]*table{&sh.inline, &sh.long} }
 
-// tableOf returns the table of a key.
-func (sh *shard) tableOf(k keyRef) *table {
-	if k.isLong() {
-		return &sh.long
-	}
-	return &sh.inline
-}
-
-// tableFor is tableOf for a key that there is no keyRef of.
-func (sh *shard) tableFor(key *store.Key) *table {
-	if isInline(key) {
+// tableOf returns where an item stands.
+func (sh *shard) tableOf(it *item) *table {
+	if it.isInline() {
 		return &sh.inline
 	}
 	return &sh.long
 }
 
-// find returns a key's bucket and slot, or nil.
-func (sh *shard) find(k keyRef, key *store.Key) (*bucket, int) {
-	if k.isLong() {
-		return sh.long.findLong(k, key)
+// tableFor returns where a key stands, most likely, that a request of a kind is about.
+func (sh *shard) tableFor(key *store.Key, kind limiter.Kind) *table {
+	if kind == limiter.Funnel && isInline(key) {
+		return &sh.inline
 	}
-	return sh.inline.findInline(k)
+	return &sh.long
+}
+
+// find returns a key's table, bucket and slot; the bucket is nil if there is none.
+func (sh *shard) find(k keyRef, key *store.Key) (t *table, b *bucket, slot int) {
+	if !k.isLong() {
+		if b, slot = sh.inline.findInline(k); b != nil || sh.long.shorts == 0 {
+			return &sh.inline, b, slot
+		}
+	}
+	b, slot = sh.long.findLong(k, key)
+	return &sh.long, b, slot
+}
+
+// findOf is find for a key that is of a kind, most likely.
+func (sh *shard) findOf(kind limiter.Kind, k keyRef, key *store.Key) (t *table, b *bucket, slot int) {
+	if kind != limiter.Funnel && !k.isLong() {
+		if b, slot = sh.long.findLong(k, key); b != nil {
+			return &sh.long, b, slot
+		}
+		b, slot = sh.inline.findInline(k)
+		return &sh.inline, b, slot
+	}
+	return sh.find(k, key)
 }
 
 func (sh *shard) count() int { return sh.inline.count + sh.long.count }
 
-// tatLocked returns a key's TAT, or nowNs if it is absent.
-func (sh *shard) tatLocked(nowNs int64, k keyRef, key *store.Key) int64 {
-	if b, slot := sh.find(k, key); b != nil {
-		return max(b.tatNs(slot), nowNs)
+// entryLocked returns what is known of a key at a glance; it expires at nowNs if it is absent.
+func (sh *shard) entryLocked(nowNs int64, k keyRef, key *store.Key) (e store.Entry, live bool) {
+	t, b, slot := sh.find(k, key)
+	if b == nil || b.tatNs(slot) <= nowNs {
+		return store.Entry{ExpiresNs: nowNs}, false
 	}
-	return nowNs
+	return store.Entry{Kind: t.kindAt(b, slot), ExpiresNs: b.tatNs(slot)}, true
+}
+
+// stateLocked returns a key's state, with a copy of its payload; it expires at nowNs if it is absent.
+func (sh *shard) stateLocked(nowNs int64, k keyRef, key *store.Key) (s limiter.State, live bool) {
+	t, b, slot := sh.find(k, key)
+	return stateAt(nowNs, t, b, slot)
+}
+
+func stateAt(nowNs int64, t *table, b *bucket, slot int) (s limiter.State, live bool) {
+	if b == nil || b.tatNs(slot) <= nowNs {
+		return limiter.State{ExpiresNs: nowNs}, false
+	}
+	return limiter.State{Kind: t.kindAt(b, slot), ExpiresNs: b.tatNs(slot), Payload: bytes.Clone(t.payloadAt(b, slot))}, true
 }
 
 // deleteLocked removes a key, and returns 1 if it was live, else 0.
 func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted int) {
-	b, slot := sh.find(k, key)
+	t, b, slot := sh.find(k, key)
 	if b == nil || b.tatNs(slot) <= nowNs {
 		return 0
 	}
-	sh.setLocked(k, key, b, slot, nowNs, nowNs)
+	sh.storeLocked(nowNs, t, b, slot, &item{ref: k, key: key, expiresNs: nowNs})
 	sh.changedLocked(k.hash)
 	return 1
 }
 
-// setIfLocked is SetIf. Whoever watches the key notices, also if its TAT stays what it was.
-func (sh *shard) setIfLocked(nowNs int64, k keyRef, key *store.Key, tatNs int64, when store.Condition) (foundNs int64, found bool, err error) {
-	b, slot := sh.find(k, key)
-	foundNs = nowNs
-	if b != nil {
-		foundNs = max(b.tatNs(slot), nowNs)
-	}
-	found = foundNs > nowNs
+// setIfLocked is SetIf. Whoever watches the key notices, also if its state stays what it was.
+func (sh *shard) setIfLocked(nowNs int64, k keyRef, key *store.Key, s *limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
+	t, b, slot := sh.find(k, key)
+	before, found = stateAt(nowNs, t, b, slot)
+	it := itemOf(k, key, s)
 	switch {
-	case !when.Holds(found) || !found && tatNs <= nowNs:
+	case !when.Holds(found) || !found && s.ExpiresNs <= nowNs:
 	case sh.frozen:
 		err = store.ErrFrozen
-	case !sh.setLocked(k, key, b, slot, nowNs, tatNs):
+	case !sh.storeLocked(nowNs, t, b, slot, &it):
 		err = store.ErrFull
 	default:
 		sh.changedLocked(k.hash)
 	}
-	return foundNs, found, err
+	return before, found, err
 }
 
 // counter returns a visit that counts the live entries of segments.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -29,15 +30,15 @@ func key(db uint16, name string) store.Key { return store.Key{DB: db, Name: []by
 
 // one is Throttle for one request.
 func one(ks store.Keys, nowNs int64, k store.Key, l funnel.Limit, quantity int64) funnel.Result {
-	batch := []store.Request{{Key: k, Limit: l, Quantity: quantity}}
+	batch := []store.Request{{Key: k, Rule: limiter.OfFunnel(l), Quantity: quantity}}
 	ks.Throttle(nowNs, batch)
 	return batch[0].Result
 }
 
 // tatOf is TAT without its error: nothing here has any.
 func tatOf(ks store.Keys, nowNs int64, k store.Key) (tatNs int64, ok bool) {
-	tatNs, ok, _ = ks.TAT(nowNs, k)
-	return tatNs, ok
+	e, ok, _ := ks.Entry(nowNs, k)
+	return e.ExpiresNs, ok
 }
 
 // remove is Delete for one key.
@@ -73,7 +74,7 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 		s, now := New(), t0
 		batch := make([]store.Request, n)
 		for i := range batch {
-			batch[i] = store.Request{Key: key(uint16(i%2), fmt.Sprint(names[i%3], i/6)), Limit: l, Quantity: 1}
+			batch[i] = store.Request{Key: key(uint16(i%2), fmt.Sprint(names[i%3], i/6)), Rule: limiter.OfFunnel(l), Quantity: 1}
 		}
 		if allocs := testing.AllocsPerRun(1000, func() {
 			now += sec
@@ -88,7 +89,7 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 func TestSetIfFrozen(t *testing.T) {
 	s, there, absent := New(), key(0, "there"), key(0, "absent")
 	set := func(ks store.Keys, k store.Key, when store.Condition) error {
-		_, _, err := ks.SetIf(t0, k, t0+9*sec, when)
+		_, _, err := ks.SetIf(t0, k, limiter.State{ExpiresNs: t0 + 9*sec}, when)
 		return err
 	}
 	if err := set(s, there, store.Always); err != nil {

@@ -1,13 +1,13 @@
 package shard
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
-// A table is an extendible hash table without locks, of inline or of long keys; the shard above it has the lock. It is
+// A table is an extendible hash table without locks, of inline funnels or of all else; the shard above it has the lock. It is
 // made of segments of a fixed size that split and merge one at a time, so no operation pays for the whole table and old and
 // new never stand side by side.
 //
@@ -17,13 +17,15 @@ type table struct {
 	seed      maphash.Seed
 	skip      uint8      // leading bits of a hash that chose the shard
 	depth     uint8      // of the directory
-	long      bool       // which keys it holds
+	long      bool       // which entries it holds
 	directory []*segment // 1<<depth entries; a segment of a lesser depth stands in several
 	count     int
 	made      int      // segments
 	spare     *segment // where entries stand while their segment is built anew
-	chunks    chunks   // of long keys
+	chunks    chunks   // of the long table
 	alone     alone
+	shorts    int               // entries of the long table whose keys are short
+	versions  uint64            // that payloads have had
 	joined    []byte            // a record that stands in two chunks; reused
 	atDepth   [maxDepth + 1]int // how many segments there are of each depth
 	tracked   bool              // changes are noted
@@ -61,7 +63,7 @@ func (t *table) slots() int {
 // reset empties the table. What is gone stays noted.
 func (t *table) reset() {
 	t.changes.segments = nil
-	*t = table{seed: t.seed, skip: t.skip, long: t.long, tracked: t.tracked, changes: t.changes}
+	*t = table{seed: t.seed, skip: t.skip, long: t.long, versions: t.versions, tracked: t.tracked, changes: t.changes}
 }
 
 // findInline returns the bucket and slot of a key that a table of inline keys may hold, or nil.
@@ -83,7 +85,7 @@ func (t *table) findInline(k keyRef) (*bucket, int) {
 	return nil, 0
 }
 
-// findLong is findInline for a table of long keys.
+// findLong is findInline for the long table.
 func (t *table) findLong(k keyRef, key *store.Key) (*bucket, int) {
 	seg, i := t.segmentFor(k.hash), homeOf(k.hash)
 	if seg == nil {
@@ -91,9 +93,9 @@ func (t *table) findLong(k keyRef, key *store.Key) (*bucket, int) {
 	}
 	for range segmentBuckets {
 		b := &seg.buckets[i]
-		for found := b.candidates(k.place(), k.hash); found != 0; found &= found - 1 {
+		for found := b.candidates(k.hash); found != 0; found &= found - 1 {
 			slot := lowestLane(found, laneBits)
-			if t.isStoredAt(b, slot, k, key) {
+			if t.isStoredAt(b, slot, key) {
 				return b, slot
 			}
 		}
@@ -105,15 +107,15 @@ func (t *table) findLong(k keyRef, key *store.Key) (*bucket, int) {
 	return nil, 0
 }
 
-// isStoredAt says whether the long key in a slot, which is in the same kind of place, is this one.
-func (t *table) isStoredAt(b *bucket, slot int, k keyRef, key *store.Key) bool {
+// isStoredAt says whether the key in a slot of the long table is this one.
+func (t *table) isStoredAt(b *bucket, slot int, key *store.Key) bool {
 	at := b.locator(slot)
 	switch {
 	case dbOf(at) != key.DB:
 		return false
-	case k.isAlone():
-		return string(nameOf(t.alone.bufs[numberOf(at)])) == string(key.Name)
-	case lengthOf(at) != recordBytes(key):
+	case b.lane(slot)&plainMask != placeArena:
+		return string(t.nameAt(b, slot)) == string(key.Name)
+	case lengthOf(at) != nameRecordBytes(len(key.Name)):
 		return false
 	}
 	// As record does, which is not inlined.
@@ -123,71 +125,72 @@ func (t *table) isStoredAt(b *bucket, slot int, k keyRef, key *store.Key) bool {
 	return string(nameOf(t.record(at))) == string(key.Name)
 }
 
-// set stores the TAT of a key that find answered b and slot for. One that is not after nowNs removes the key.
-func (t *table) set(k keyRef, key *store.Key, b *bucket, slot int, nowNs, tatNs int64) {
-	switch {
-	case tatNs <= nowNs && b != nil:
-		seg := t.segmentOf(k.hash)
-		t.noteGone(key)
-		t.remove(seg, b, slot)
-		t.tidy(seg)
-	case tatNs <= nowNs:
-	case b != nil:
-		t.changeTAT(k.hash, b, slot, tatNs)
-	default:
-		t.insert(k, key, kindFunnel, tatNs)
+// change brings an entry to what an item says, and is false if it must stand elsewhere.
+func (t *table) change(b *bucket, slot int, it *item) bool {
+	if was := t.kindAt(b, slot); was == limiter.Funnel || it.kind == limiter.Funnel {
+		if was != it.kind {
+			return false
+		}
+	} else {
+		r := t.recordAt(b, slot)
+		if !t.rewrite(b, slot, &r, it.payload, true) {
+			return false
+		}
+		b.setKind(slot, it.kind)
 	}
+	t.changeTAT(it.ref.hash, b, slot, it.expiresNs)
+	return true
 }
 
 // growth returns how many bytes insert would add, or almost: a segment that splits may do so more than once.
-func (t *table) growth(k keyRef, key *store.Key) (bytes int) {
+func (t *table) growth(it *item) (bytes int) {
 	if t.directory == nil {
-		return segmentBytes + pointerBytes + t.longGrowth(&arena{}, k, key)
+		return segmentBytes + pointerBytes + t.longGrowth(&arena{}, it)
 	}
-	seg := t.segmentOf(k.hash)
+	seg := t.segmentOf(it.ref.hash)
 	if seg.used >= t.full() {
 		bytes = segmentBytes + t.chunks.growth(ceilDiv(seg.arena.length(), 2))
 		if seg.depth == t.depth {
 			bytes += len(t.directory) * pointerBytes
 		}
 	}
-	return bytes + t.longGrowth(&seg.arena, k, key)
+	return bytes + t.longGrowth(&seg.arena, it)
 }
 
-// longGrowth returns how many bytes a key takes beside its slot in addition, or almost: the allocator rounds up.
-func (t *table) longGrowth(a *arena, k keyRef, key *store.Key) (bytes int) {
+// longGrowth returns how many bytes an item takes beside its slot in addition, or almost: the allocator rounds up.
+func (t *table) longGrowth(a *arena, it *item) (bytes int) {
 	switch {
-	case !k.isLong():
+	case !t.long:
 		return 0
-	case k.isAlone():
-		return recordBytes(key) + sliceHeaderBytes
+	case it.place() == placeAlone:
+		return it.recordBytes() + it.spare + sliceHeaderBytes
 	}
-	return t.chunks.growth(a.moreChunks(recordBytes(key)))
+	return t.chunks.growth(a.moreChunks(it.recordBytes() + it.spare))
 }
 
-// insert adds a key that find did not find.
-func (t *table) insert(k keyRef, key *store.Key, kind kind, tatNs int64) {
+// insert adds an entry for a key that has none.
+func (t *table) insert(it *item) {
 	if t.directory == nil {
 		t.directory = []*segment{new(segment)}
 		t.atDepth[0], t.made = 1, 1
 	}
-	seg := t.segmentOf(k.hash)
+	seg := t.segmentOf(it.ref.hash)
 	for seg.used >= t.full() {
 		if seg.depth == maxDepth {
 			return
 		}
-		t.split(seg, k.hash)
-		seg = t.segmentOf(k.hash)
+		t.split(seg, it.ref.hash)
+		seg = t.segmentOf(it.ref.hash)
 	}
-	t.add(seg, k, key, kind, tatNs)
+	t.add(seg, it)
 }
 
-// add adds a key to its segment, which has a free slot.
-func (t *table) add(seg *segment, k keyRef, key *store.Key, kind kind, tatNs int64) {
-	if !k.isLong() {
+// add adds an entry to its segment, which has a free slot.
+func (t *table) add(seg *segment, it *item) {
+	if !t.long {
 		t.count++
-		b, slot := t.place(seg, k.hash, tatNs)
-		b.setInline(slot, k.code|uint64(kind)<<kindShift, k.low, k.high)
+		b, slot := t.place(seg, it.ref.hash, it.expiresNs)
+		b.setInline(slot, it.ref.code, it.ref.low, it.ref.high)
 		t.noteNew(seg, b, slot)
 		return
 	}
@@ -196,13 +199,18 @@ func (t *table) add(seg *segment, k keyRef, key *store.Key, kind kind, tatNs int
 	}
 	t.count++
 	var locator uint64
-	if k.isAlone() {
-		locator = aloneLocator(t.alone.take(encodeRecord(newBuf(recordBytes(key)), key, k.hash)), key.DB)
+	place := it.place()
+	if place == placeAlone {
+		record := t.encode(newBuf(it.recordBytes()+it.spare), it, place)
+		locator = aloneLocator(t.alone.take(record, len(it.key.Name)), it.key.DB)
 	} else {
-		locator = t.appendKey(seg, key, k.hash)
+		locator = t.appendItem(seg, it)
 	}
-	b, slot := t.place(seg, k.hash, tatNs)
-	b.setLong(slot, k.place()|uint64(kind)<<laneKindShift, k.hash, locator)
+	if !it.ref.isLong() {
+		t.shorts++
+	}
+	b, slot := t.place(seg, it.ref.hash, it.expiresNs)
+	b.setLong(slot, place|uint64(it.kind)<<laneKindShift, it.ref.hash, locator)
 	t.noteNew(seg, b, slot)
 }
 
@@ -239,8 +247,11 @@ func (t *table) isEmpty(b *bucket, slot int) bool {
 // remove empties a slot. It leaves the arena for tidy.
 func (t *table) remove(seg *segment, b *bucket, slot int) {
 	if t.long {
+		if b.kind(slot) != limiter.Funnel && isShort(t.dbAt(b, slot), t.nameBytesAt(b, slot)) {
+			t.shorts--
+		}
 		if at := b.locator(slot); b.place(slot) == placeAlone {
-			t.alone.give(numberOf(at))
+			t.alone.give(numberOf(at), t.nameBytesAt(b, slot))
 		} else {
 			seg.arena.garbage += uint32(lengthOf(at))
 		}
@@ -320,68 +331,4 @@ func (t *table) segmentAfter(at uint64) (seg *segment, next uint64) {
 // bytes returns what the table takes.
 func (t *table) bytes() int {
 	return t.made*segmentBytes + len(t.directory)*pointerBytes + t.chunks.bytes() + t.alone.totalBytes()
-}
-
-// hashAt returns the hash of the entry in a slot.
-func (t *table) hashAt(b *bucket, slot int) uint64 {
-	if t.long {
-		return t.longHashAt(b, slot)
-	}
-	code, key := b.inlineCode(slot), b.inlineKey(slot)
-	n := code&codeMask - codeEmptyKey
-	if code&bitOtherDB == 0 {
-		return maphash.Bytes(t.seed, key[:n&31])
-	}
-	return hashKey(t.seed, t.dbAt(b, slot), key[2:n])
-}
-
-func (t *table) longHashAt(b *bucket, slot int) uint64 {
-	at := b.locator(slot)
-	switch {
-	case b.place(slot) == placeAlone:
-		return binary.LittleEndian.Uint64(t.alone.bufs[numberOf(at)])
-	case lengthOf(at) > plainBytes:
-		return t.recordHash(at)
-	}
-	return hashKey(t.seed, dbOf(at), t.record(at))
-}
-
-// dbAt returns the database of the entry in a slot.
-func (t *table) dbAt(b *bucket, slot int) uint16 {
-	switch {
-	case t.long:
-		return dbOf(b.locator(slot))
-	case b.inlineCode(slot)&bitOtherDB != 0:
-		return uint16(b[keyWord+2*slot])
-	}
-	return 0
-}
-
-// recordBytesAt returns how many bytes of the key in a slot are stored, with what stands in front of it.
-func (t *table) recordBytesAt(b *bucket, slot int) int {
-	switch {
-	case !t.long:
-		return int(b.inlineCode(slot)&codeMask - codeEmptyKey)
-	case b.place(slot) == placeAlone:
-		return len(t.alone.bufs[numberOf(b.locator(slot))])
-	default:
-		return lengthOf(b.locator(slot))
-	}
-}
-
-// appendName appends the name of the key in a slot: no more than recordBytesAt.
-func (t *table) appendName(buf []byte, b *bucket, slot int) []byte {
-	if t.long {
-		at := b.locator(slot)
-		if b.place(slot) == placeAlone {
-			return append(buf, nameOf(t.alone.bufs[numberOf(at)])...)
-		}
-		return append(buf, nameOf(t.record(at))...)
-	}
-	code, key := b.inlineCode(slot), b.inlineKey(slot)
-	first := 0
-	if code&bitOtherDB != 0 {
-		first = 2
-	}
-	return append(buf, key[first:code&codeMask-codeEmptyKey]...)
 }

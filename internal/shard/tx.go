@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"slices"
 
-	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -19,6 +19,8 @@ type tx struct {
 	states []txState // sorted by hash, and so by shard; each key once. None when it has ended
 	added  int       // keys that it will make
 	bytes  int       // that they take at the most, or almost
+	stale  bool      // a payload was asked for when others had changed it
+	held   int       // bytes of payloads
 }
 
 type txPhase uint8
@@ -32,11 +34,30 @@ const (
 type txState struct {
 	key     store.Key
 	ref     keyRef
-	foundNs int64 // the TAT at the beginning; nowNs if absent
-	tatNs   int64 // as it is in the transaction
+	found   identity
+	state   limiter.State // as it is in the transaction; without a payload that nobody has asked for
+	loaded  bool          // it has its payload, or needs none
+	own     bool          // nobody else has the payload
 	written bool
 	added   bool // there is room for it
+	bytes   int  // of its record, that there is room for
 	counts  counts
+}
+
+// identity says whether a key has another state than at another time. That of an absent key expires then.
+type identity struct {
+	kind      limiter.Kind
+	expiresNs int64
+	version   uint64 // of the payload
+}
+
+// identityLocked returns a key's identity.
+func (sh *shard) identityLocked(nowNs int64, k keyRef, key *store.Key) identity {
+	t, b, slot := sh.find(k, key)
+	if b == nil || b.tatNs(slot) <= nowNs {
+		return identity{expiresNs: nowNs}
+	}
+	return identity{t.kindAt(b, slot), b.tatNs(slot), t.versionAt(b, slot)}
 }
 
 // Begin implements store.Transactor.
@@ -48,8 +69,9 @@ func (s *Store) begin(nowNs int64, keys []store.Key) *tx {
 	for i := range t.states {
 		t.touchLocked(i)
 		st := &t.states[i]
-		st.foundNs = t.shard(i).tatLocked(nowNs, st.ref, &st.key)
-		st.tatNs = st.foundNs
+		st.found = t.shard(i).identityLocked(nowNs, st.ref, &st.key)
+		st.state = limiter.State{Kind: st.found.kind, ExpiresNs: st.found.expiresNs}
+		st.loaded = st.found.kind == limiter.Funnel
 	}
 	return t
 }
@@ -94,8 +116,8 @@ func (t *tx) touchLocked(i int) {
 	}
 	sum := uint64(0)
 	for j := i; j < min(i+windowRequests, len(t.states)); j++ {
-		ref := t.states[j].ref
-		sum += t.shard(j).tableOf(ref).touch(ref.hash)
+		st := &t.states[j]
+		sum += t.shard(j).tableFor(&st.key, st.state.Kind).touch(st.ref.hash)
 	}
 	t.shard(i).touched = sum
 }
@@ -144,73 +166,40 @@ func (t *tx) state(key *store.Key) *txState {
 	panic("shard: a key was not given to the transaction's Begin")
 }
 
-// Throttle implements store.Keys. A request sees what the transaction has written before. The time is the one at
-// which the transaction began, here and below.
-func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
-	for i := range batch {
-		q := &batch[i]
-		st := t.state(&q.Key)
-		tatNs, r := q.Limit.Throttle(st.tatNs, t.nowNs, q.Quantity)
-		if tatNs != st.tatNs {
-			if err := t.mayStore(st, tatNs); err != nil {
-				q.Result, q.Err = funnel.Result{}, err
-				continue
-			}
-			st.tatNs, st.written = tatNs, true
-		}
-		st.counts.add(q.Quantity, r.Limited)
-		q.Result, q.Err = r, nil
-	}
-	return nil
-}
-
-// mayStore says whether a key may have a TAT: one that was not found needs room, where keys are refused. It is kept for
-// the transaction, in bytes of the budget that others may take nevertheless: then Commit goes beyond it by that little.
-func (t *tx) mayStore(st *txState, tatNs int64) error {
-	sh := t.store.shardOf(st.ref.hash)
-	if t.phase == txReleased {
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-	}
-	if sh.frozen {
-		return store.ErrFrozen
-	}
-	if st.foundNs > t.nowNs || st.added || tatNs <= t.nowNs || !t.store.budget.refuses.Load() {
-		return nil
-	}
-	table := sh.tableOf(st.ref)
-	growth := table.growth(st.ref, &st.key)
-	if table.directory != nil && int(table.segmentOf(st.ref.hash).used)+t.added >= int(table.full()) {
-		growth += segmentBytes // as all that were added may be in this one
-	}
-	if t.added > 0 && st.ref.isLong() {
-		growth = max(growth, recordBytes(&st.key)) // as those that were added may have taken what is free
-	}
-	if growth > 0 && !t.store.budget.fits(t.bytes+growth) {
-		sh.refused++
-		return store.ErrFull
-	}
-	st.added, t.added, t.bytes = true, t.added+1, t.bytes+growth
-	return nil
-}
-
 // holds implements pins: no key of a transaction is evicted for another.
 func (t *tx) holds(hash uint64) bool {
 	_, found := slices.BinarySearchFunc(t.states, hash, func(st txState, hash uint64) int { return cmp.Compare(st.ref.hash, hash) })
 	return found
 }
 
-// TAT implements store.Keys.
-func (t *tx) TAT(_ int64, key store.Key) (tatNs int64, ok bool, err error) {
+// Entry implements store.Keys.
+func (t *tx) Entry(_ int64, key store.Key) (e store.Entry, ok bool, err error) {
 	st := t.state(&key)
-	return st.tatNs, st.tatNs > t.nowNs, nil
+	return store.Entry{Kind: st.state.Kind, ExpiresNs: st.state.ExpiresNs}, st.state.ExpiresNs > t.nowNs, nil
+}
+
+// State implements store.Keys.
+func (t *tx) State(_ int64, key store.Key) (s limiter.State, ok bool, err error) {
+	s, err = t.copyOf(t.state(&key))
+	return s, err == nil && s.ExpiresNs > t.nowNs, err
+}
+
+// copyOf returns a state, of which the payload is the caller's.
+func (t *tx) copyOf(st *txState) (limiter.State, error) {
+	if err := t.load(st); err != nil {
+		return limiter.State{}, err
+	}
+	s := st.state
+	s.Payload = bytes.Clone(s.Payload)
+	return s, nil
 }
 
 // Delete implements store.Keys.
 func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	for i := range keys {
-		if st := t.state(&keys[i]); st.tatNs > t.nowNs {
-			st.tatNs, st.written = t.nowNs, true
+		if st := t.state(&keys[i]); st.state.ExpiresNs > t.nowNs {
+			t.held -= len(st.state.Payload)
+			st.state, st.loaded, st.written = limiter.State{ExpiresNs: t.nowNs}, true, true
 			deleted++
 		}
 	}
@@ -218,23 +207,44 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 }
 
 // SetIf implements store.Keys.
-func (t *tx) SetIf(_ int64, key store.Key, tatNs int64, when store.Condition) (foundNs int64, found bool, err error) {
+func (t *tx) SetIf(_ int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
 	st := t.state(&key)
-	foundNs, found = st.tatNs, st.tatNs > t.nowNs
-	if !when.Holds(found) || !found && tatNs <= t.nowNs {
-		return foundNs, found, nil
+	if before, err = t.copyOf(st); err != nil {
+		return before, false, err
 	}
-	if err = t.mayStore(st, tatNs); err == nil {
-		st.tatNs, st.written = max(tatNs, t.nowNs), true
+	found = before.ExpiresNs > t.nowNs
+	if !when.Holds(found) || !found && s.ExpiresNs <= t.nowNs {
+		return before, found, nil
 	}
-	return foundNs, found, err
+	if s.ExpiresNs <= t.nowNs {
+		s = limiter.State{ExpiresNs: t.nowNs}
+	}
+	if err = t.mayStore(st, &s); err == nil {
+		s.Payload = bytes.Clone(s.Payload)
+		st.state, st.own, st.written = s, true, true
+	}
+	return before, found, err
 }
 
-// SetTAT implements store.Restorer. With the state that was found, nothing has been written.
-func (t *tx) SetTAT(key store.Key, tatNs int64) {
-	st := t.state(&key)
-	st.tatNs = max(tatNs, t.nowNs)
-	st.written = st.tatNs != st.foundNs
+// Save implements store.Restorer. What is written then is written to copies of payloads.
+func (t *tx) Save() (undo func()) {
+	type saved struct {
+		state           limiter.State
+		loaded, written bool
+	}
+	before, held := make([]saved, len(t.states)), t.held
+	for i := range t.states {
+		st := &t.states[i]
+		st.own = false
+		before[i] = saved{st.state, st.loaded, st.written}
+	}
+	return func() {
+		t.held = held
+		for i := range t.states {
+			st := &t.states[i]
+			st.state, st.loaded, st.written, st.own = before[i].state, before[i].loaded, before[i].written, false
+		}
+	}
 }
 
 // Commit implements store.Transaction.
@@ -244,6 +254,9 @@ func (t *tx) Commit() bool {
 	}
 	defer t.Rollback()
 	if t.phase == txReleased {
+		if t.stale {
+			return false
+		}
 		if !t.written() {
 			t.countReleased()
 			return true
@@ -256,9 +269,9 @@ func (t *tx) Commit() bool {
 		st, sh := &t.states[i], t.shard(i)
 		sh.counts.merge(&st.counts)
 		if st.written {
-			b, slot := sh.find(st.ref, &st.key)
+			it := itemOf(st.ref, &st.key, &st.state)
 			sh.pins = t
-			sh.forceLocked(st.ref, &st.key, b, slot, t.nowNs, st.tatNs)
+			sh.forceLocked(t.nowNs, &it)
 			sh.pins = nil
 			sh.changedLocked(st.ref.hash)
 		}
@@ -272,14 +285,14 @@ func (t *tx) Rollback() {
 	t.phase, t.states = txEnded, nil // the names are the caller's
 }
 
-// unchangedLocked compares TATs, and so misses a key that was changed and changed back. That is right: a TAT is
-// the whole state, so the transaction would have read and written the same now. For the same reason one that has
+// unchangedLocked compares what tells states apart, and so misses a funnel that was changed and changed back. That is right: a
+// TAT is the whole state, so the transaction would have read and written the same now. For the same reason one that has
 // written nothing needs no look: it happened when it read.
 func (t *tx) unchangedLocked() bool {
 	for i := range t.states {
 		t.touchLocked(i)
 		st := &t.states[i]
-		if t.shard(i).tatLocked(t.nowNs, st.ref, &st.key) != st.foundNs {
+		if t.shard(i).identityLocked(t.nowNs, st.ref, &st.key) != st.found {
 			return false
 		}
 	}

@@ -1,9 +1,12 @@
 package shard
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"testing"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -43,7 +46,7 @@ func TestTxReleasedAndTables(t *testing.T) {
 		{"swept, and live when it began", func(s *Store) { sweepOnce(s, t0+60*sec) }, func(tx store.Transaction) { one(tx, t0, a, l, 2) }, false, 0},
 		{"swept too early to remove it", func(s *Store) { sweepOnce(s, t0+59*sec) }, func(tx store.Transaction) { one(tx, t0, a, l, 2) }, true, 180 * sec},
 		{"split", func(s *Store) { fill(t, s, t0, 30_000, "k", 60) }, func(tx store.Transaction) { one(tx, t0, a, l, 2) }, true, 180 * sec},
-		// What is written back by requests is not compared with what was found, as SetTAT's is.
+		// What is written back is not compared with what was found.
 		{"written and given back", func(s *Store) { remove(s, t0, a) }, func(tx store.Transaction) { one(tx, t0, a, l, 1); one(tx, t0, a, l, -1) }, false, 0},
 	} {
 		s := newStore(4)
@@ -61,8 +64,8 @@ func TestTxReleasedAndTables(t *testing.T) {
 	}
 }
 
-// TestSetTAT, by a transaction and with all of the store: what it leaves, and who is told.
-func TestSetTAT(t *testing.T) {
+// TestSets, by a transaction and with all of the store: what they leave, and who is told.
+func TestSets(t *testing.T) {
 	const absent = int64(0)
 	for _, tt := range []struct {
 		name         string
@@ -77,9 +80,9 @@ func TestSetTAT(t *testing.T) {
 		{"none", 30, []int64{0}, absent, true, true},
 		{"long ago", 30, []int64{-99}, absent, true, true},
 		{"none again", absent, []int64{0}, absent, false, false},
-		{"as it was", 30, []int64{30}, 30, false, false},
-		{"there and back", 30, []int64{10, 30}, 30, false, true},
-		{"new and gone", absent, []int64{10, 0}, absent, false, true},
+		{"as it was", 30, []int64{30}, 30, true, true},
+		{"there and back", 30, []int64{10, 30}, 30, true, true},
+		{"new and gone", absent, []int64{10, 0}, absent, true, true},
 		{"twice", 30, []int64{10, 20}, 20, true, true},
 	} {
 		for _, whole := range []bool{false, true} {
@@ -88,10 +91,7 @@ func TestSetTAT(t *testing.T) {
 				put(t, s, t0, k, tt.before)
 			}
 			w := s.Watch(t0, []store.Key{k})
-			var in interface {
-				store.Keys
-				store.Restorer
-			}
+			var in store.Keys
 			var end func()
 			if whole {
 				x := s.BeginAll(t0)
@@ -101,7 +101,7 @@ func TestSetTAT(t *testing.T) {
 				in, end = tx, func() { tx.Commit() }
 			}
 			for _, atSec := range tt.set {
-				in.SetTAT(k, t0+atSec*sec)
+				_, _, _ = in.SetIf(t0, k, limiter.State{ExpiresNs: t0 + atSec*sec}, store.Always)
 				if tatNs, ok := tatOf(in, t0, k); ok != (atSec > 0) || ok && tatNs != t0+atSec*sec {
 					t.Errorf("%s: reads %d, %t after %d", tt.name, tatNs-t0, ok, atSec)
 				}
@@ -130,7 +130,7 @@ func BenchmarkTx(b *testing.B) {
 				}
 				batch := make([]store.Request, n)
 				for i := range batch {
-					batch[i] = store.Request{Key: keys[i], Limit: l, Quantity: 1}
+					batch[i] = store.Request{Key: keys[i], Rule: limiter.OfFunnel(l), Quantity: 1}
 				}
 				b.ReportAllocs()
 				for b.Loop() {
@@ -142,6 +142,61 @@ func BenchmarkTx(b *testing.B) {
 					tx.Commit()
 				}
 			})
+		}
+	}
+}
+
+// TestTxHoldsSoMuch: a transaction holds no more of payloads than it may, and what it refuses has not changed.
+func TestTxHoldsSoMuch(t *testing.T) {
+	const payload = 60 << 10
+	s, keys := New(), make([]store.Key, 2*txPayloadBytes/payload)
+	add := limiter.Operation{Verb: limiter.Renew, ID: 1, TTLNs: 2 * sec}
+	held := make([]byte, payload)
+	binary.LittleEndian.PutUint64(held, 1)
+	for at := 0; at < payload; at += 16 {
+		binary.LittleEndian.PutUint64(held[at+8:], uint64(t0+60*sec))
+	}
+	for i := range keys {
+		keys[i] = key(0, fmt.Sprint(i))
+		if _, _, err := s.SetIf(t0, keys[i], limiter.State{Kind: limiter.Concurrency, ExpiresNs: t0 + 60*sec, Payload: held}, store.Always); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, release := range []bool{false, true} {
+		tx, done, refused := s.begin(t0, keys), 0, 0
+		if release {
+			tx.Release()
+		}
+		for i, k := range keys {
+			var err error
+			switch i % 3 {
+			case 0:
+				o := add
+				err = tx.Operate(t0, k, &o)
+			case 1:
+				_, _, err = tx.State(t0, k)
+			default:
+				_, _, err = tx.SetIf(t0, k, limiter.State{ExpiresNs: t0 + sec}, store.IfAbsent)
+			}
+			switch {
+			case err == nil:
+				done++
+			case errors.Is(err, store.ErrTooLarge):
+				refused++
+			default:
+				t.Fatal(err)
+			}
+		}
+		if tx.held > txPayloadBytes || tx.held < txPayloadBytes-payload || done+refused != len(keys) || refused < len(keys)/3 {
+			t.Errorf("%d bytes are held, %d calls are done, %d refused", tx.held, done, refused)
+		}
+		undo := tx.Save()
+		if n, _ := tx.Delete(t0, keys); n != len(keys) || tx.held != 0 {
+			t.Errorf("%d are deleted, and %d bytes held", n, tx.held)
+		}
+		undo()
+		if !tx.Commit() {
+			t.Error("not committed")
 		}
 	}
 }

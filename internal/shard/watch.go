@@ -47,23 +47,23 @@ func (w *watch) Add(nowNs int64, keys []store.Key) {
 		if w.keys[k.hash] == nil {
 			x := &watching{watch: w}
 			w.keys[k.hash] = x
-			if tatNs := w.store.shardOf(k.hash).beginWatch(nowNs, k, &keys[i], x); x.live {
-				w.expiresNs = min(w.expiresNs, tatNs)
+			if expiresNs := w.store.shardOf(k.hash).beginWatch(nowNs, k, &keys[i], x); x.live {
+				w.expiresNs = min(w.expiresNs, expiresNs)
 			}
 		}
 	}
 }
 
-func (sh *shard) beginWatch(nowNs int64, k keyRef, key *store.Key, x *watching) (tatNs int64) {
+func (sh *shard) beginWatch(nowNs int64, k keyRef, key *store.Key, x *watching) (expiresNs int64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	tatNs = sh.tatLocked(nowNs, k, key)
-	x.live = tatNs > nowNs
+	e, live := sh.entryLocked(nowNs, k, key)
+	x.live = live
 	if sh.watched == nil {
 		sh.watched = watched{}
 	}
 	sh.watched.list(k.hash, x)
-	return tatNs
+	return e.ExpiresNs
 }
 
 // Dirty implements store.Watch. The watched keys need not be among those of the transaction that it is called in: a

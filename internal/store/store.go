@@ -2,8 +2,8 @@
 // it may be able to do beyond that. A Store, a Walker and a Transactor are safe for concurrent use; what they hand
 // out belongs to one goroutine at a time.
 //
-// Time is an argument of every call, in Unix nanoseconds, and never goes back from one call to the next. A key whose
-// TAT is not after that time is absent for every caller.
+// Time is an argument of every call, in Unix nanoseconds, and never goes back from one call to the next. A key that expires
+// not after that time is absent for every caller.
 package store
 
 import (
@@ -11,6 +11,7 @@ import (
 	"errors"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 )
 
 var (
@@ -18,6 +19,8 @@ var (
 	ErrFull = errors.New("store: no room for another key")
 	// ErrFrozen is the Err of a request that would have changed a key while that is refused. Nothing has changed.
 	ErrFrozen = errors.New("store: nothing can be changed now")
+	// ErrTooLarge is the Err of a request in a transaction that holds as many bytes of payloads as it may. Nothing has changed.
+	ErrTooLarge = errors.New("store: a transaction has no room for more payloads")
 )
 
 // Key names a state: bytes within one of up to 65,536 databases.
@@ -26,17 +29,24 @@ type Key struct {
 	Name []byte
 }
 
-// Request is one call of a limiter, and then its answer: Result, or Err if the store could not decide.
+// Request is one call of a limiter, and then its answer: Result, or Err if the store could not decide, or the key is of
+// another kind.
 type Request struct {
 	Key      Key
-	Limit    funnel.Limit
+	Rule     limiter.Rule
 	Quantity int64
 	Result   funnel.Result
 	Err      error
 }
 
-// MakesKey reports whether the request is allowed and makes a key where there is none.
-func (q *Request) MakesKey() bool { return q.Limit.Fits(q.Quantity) && q.Quantity > 0 }
+// MakesKey reports whether the request makes a key where there is none.
+func (q *Request) MakesKey() bool { return q.Rule.MakesKey(q.Quantity) }
+
+// Entry is what is known of a key at a glance.
+type Entry struct {
+	Kind      limiter.Kind
+	ExpiresNs int64
+}
 
 // Keys is what can be done with keys: on a store, where each call is a step of its own, or within a transaction.
 type Keys interface {
@@ -44,13 +54,18 @@ type Keys interface {
 	// whatever they were. It returns nil if that is done. Otherwise it has copied what it needs of the batch, for the
 	// names are slices of a connection's buffer, and the Pending answers later. Transactions answer at once.
 	Throttle(nowNs int64, batch []Request) Pending
-	// TAT returns a key's TAT in Unix nanoseconds, and false if the key is absent.
-	TAT(nowNs int64, key Key) (tatNs int64, ok bool, err error)
+	// Operate does something to a key's state in one step, and sets the answers in o. The error is ErrFull, ErrFrozen, or one of
+	// package limiter; then nothing has changed.
+	Operate(nowNs int64, key Key, o *limiter.Operation) error
+	// Entry returns of what kind a key is and when it expires, and false if the key is absent.
+	Entry(nowNs int64, key Key) (e Entry, ok bool, err error)
+	// State returns a key's state, of which the payload is the caller's, and false if the key is absent.
+	State(nowNs int64, key Key) (s limiter.State, ok bool, err error)
 	// Delete removes keys as one step and returns how many were live; a key that is named twice counts once.
 	Delete(nowNs int64, keys []Key) (deleted int, err error)
-	// SetIf makes a TAT a key's state if its condition holds, in one step, and returns what TAT would have returned before.
-	// Where that would make a key beyond the store's bound, err is ErrFull and nothing has changed.
-	SetIf(nowNs int64, key Key, tatNs int64, when Condition) (foundNs int64, found bool, err error)
+	// SetIf gives a key a state, whatever its kind was, if the condition holds, in one step, and returns what State would have
+	// returned before. Where that would make a key beyond the store's bound, err is ErrFull and nothing has changed.
+	SetIf(nowNs int64, key Key, s limiter.State, when Condition) (before limiter.State, found bool, err error)
 }
 
 // Condition says whether SetIf writes, by whether there is a key.
@@ -94,7 +109,7 @@ type Walker interface {
 	// Scan visits about count of a database's live keys and returns the cursor to continue with. A walk begins with
 	// cursor 0, and has ended when 0 is returned. It visits every key that lives throughout. visit must not keep the
 	// name, and may use the store.
-	Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key Key, tatNs int64)) (next uint64)
+	Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(key Key, e Entry)) (next uint64)
 	// Flush removes all keys of a database, or some of them if ctx ends first.
 	Flush(ctx context.Context, db uint16)
 	// FlushAll removes all keys as one step.
@@ -120,10 +135,10 @@ type Bounded interface {
 	SetMaxBytes(maxBytes int64, policy Policy)
 }
 
-// Change is what has become of a key: the state that it has now. If its TAT is not after the time, it is gone.
+// Change is what has become of a key: the state that it has now. If it expires not after the time, it is gone.
 type Change struct {
 	Key     Key
-	TATNs   int64
+	State   limiter.State
 	Flushed bool // all keys of all databases are gone; there is no Key
 }
 
@@ -133,7 +148,7 @@ type Tracker interface {
 	// Changes should be called soon; it must not wait.
 	Track(hurry func())
 	// Changes calls visit with what has changed since it was last called, in an order in which it can be done elsewhere to
-	// have the same. visit must not keep the name. Keys that were evicted, or expired as they were told of, are not told of
+	// have the same. visit must not keep the name and the payload. Keys that were evicted, or expired as they were told of, are not told of
 	// again. complete is false if so many keys are gone that some of them were not told of. One call must end before another
 	// begins.
 	Changes(nowNs int64, visit func(c Change)) (complete bool)
@@ -177,8 +192,9 @@ type Transactor interface {
 
 // Restorer is a part of a transaction: it puts keys back into an earlier state.
 type Restorer interface {
-	// SetTAT makes a TAT a key's state, which is none if it is not after the transaction's time.
-	SetTAT(key Key, tatNs int64)
+	// Save returns what puts all keys back into the states that they have now. It is called at most once, and not behind that
+	// of a Save before: what is to be undone may have parts that are.
+	Save() (undo func())
 }
 
 // Transaction is several calls as one step, at the time at which it began, whatever time they are given. It may name

@@ -49,6 +49,9 @@ func (s Stage) Optimistically(keys []store.Key, do func(in *Space) Verdict, next
 	return false
 }
 
+// Hold lets do work while others wait for the keys, so it must be short.
+func (s Stage) Hold(keys []store.Key, do func(in *Space) Verdict) { s.attempt(keys, Held, do) }
+
 func (s Stage) attempt(keys []store.Key, mode Mode, do func(in *Space) Verdict) (done bool) {
 	nowNs := s.Now()
 	tx := s.Txs.Begin(nowNs, keys)

@@ -131,6 +131,8 @@ func TestSnapshots(t *testing.T) {
 		{"few", many(1000), false, true},
 		{"many", many(1001), true, true},
 		{"many keys", "DEL" + strings.Repeat(" k", 1001), true, true},
+		{"few that take long", strings.Repeat("CL.COMMIT k 1 1\n", 80), false, true},
+		{"many that take long", strings.Repeat("CL.COMMIT k 1 1\n", 200), true, true},
 		{"a script", script, true, true},
 		{"many, once", many(1001) + "CLIENT SETNAME x\n", false, false},
 		{"a script, once", script + "CLIENT SETNAME x\n", false, false},
@@ -140,6 +142,15 @@ func TestSnapshots(t *testing.T) {
 		p := planOf(t, tt.in)
 		if p.OnSnapshots() != tt.snapshots || p.MayEnd() != tt.mayBeStopped {
 			t.Errorf("%s: on snapshots %v, may be stopped %v", tt.name, p.OnSnapshots(), p.MayEnd())
+		}
+	}
+}
+
+// TestWhatWaitsForADisk is carried out where nobody waits for it.
+func TestWhatWaitsForADisk(t *testing.T) {
+	for _, in := range []string{"CL.LIMIT SET a 1 1 1", "CL.LIMIT DEL a", "CL.LIMIT RELOAD"} {
+		if !planOf(t, in).Long {
+			t.Errorf("%s is not long", in)
 		}
 	}
 }

@@ -20,12 +20,18 @@ type Plan struct {
 	keys    []store.Key // of all steps, and behind them those watched, if the plan is carried out on snapshots
 	watched int         // how many of them were
 	whole   bool        // a step is about all keys
+	calls   int         // that the steps take beyond what any does
 	once    bool        // a step does more than to change keys, so it must not be executed again
 	// patterns are those of the steps that are compared with names, by the numbers of the steps; nil until they are read.
 	patterns map[int]glob.Cost
 }
 
-const longSteps = 1000 // or keys
+const (
+	longSteps = 1000 // or keys
+	// longCalls leaves as much to what any step does, so that few steps which are not many are refused for the time that others
+	// would have to wait.
+	longCalls = MaxHeldSteps / 2
+)
 
 // NewPlan returns the plan of steps that begin in a database, one of so many, and sets their databases.
 func NewPlan(steps []Step, db uint16, databases int, watched []store.Key) *Plan {
@@ -37,6 +43,7 @@ func NewPlan(steps []Step, db uint16, databases int, watched []store.Key) *Plan 
 		p.whole = p.whole || f&catalog.FlagWhole != 0
 		p.Scripts = p.Scripts || f&catalog.FlagScript != 0
 		p.once = p.once || f&(catalog.FlagWrite|catalog.FlagReadonly|catalog.FlagScript|catalog.FlagFast) == 0
+		p.calls += s.Command.Cost.Call
 		p.Long = p.Long || s.Command.Long && s.Command.Keys.First == 0
 		s.Command.Keys.Each(s.Args, func(name []byte) { p.keys = append(p.keys, store.Key{DB: db, Name: name}) })
 		if s.Command.Name == "select" {
@@ -62,10 +69,12 @@ func (p *Plan) Refused() *catalog.Command {
 	return p.steps[at].Command
 }
 
-func (p *Plan) many() bool { return len(p.steps) > longSteps || len(p.keys) > longSteps }
+func (p *Plan) many() bool {
+	return len(p.steps) > longSteps || len(p.keys) > longSteps || p.calls > longCalls
+}
 
 // OnSnapshots reports whether the plan is carried out on snapshots: without keys nobody waits for it, and with keys where
-// it may take long, for it has scripts or many steps, and can be repeated.
+// it may take long, for it has scripts, or many steps or long ones, and can be repeated.
 func (p *Plan) OnSnapshots() bool {
 	return !p.whole && (p.keys == nil || !p.once && (p.Scripts || p.many()))
 }
@@ -90,7 +99,7 @@ func (p *Plan) Hold(s Stage, most int, do func(in *Space) Verdict) error {
 		return err
 	}
 	if !p.whole {
-		s.attempt(p.keys, Held, do)
+		s.Hold(p.keys, do)
 		return nil
 	}
 	nowNs := s.Now()

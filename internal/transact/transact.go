@@ -79,17 +79,9 @@ func Clone(db uint16, names [][]byte) (keys []store.Key, size int) {
 
 // OrUndo lets do work within a transaction, and puts the keys back into the state in which they were unless do wants them
 // kept.
-func OrUndo(in *Space, keys []store.Key, do func() (keep bool)) {
-	before := make([]int64, len(keys))
-	for i, key := range keys {
-		before[i], _, _ = in.Keys.TAT(in.NowNs, key)
-	}
-	if do() {
-		return
-	}
-	for i, key := range keys {
-		if now, _, _ := in.Keys.TAT(in.NowNs, key); now != before[i] {
-			in.Keys.(store.Restorer).SetTAT(key, before[i])
-		}
+func OrUndo(in *Space, do func() (keep bool)) {
+	undo := in.Keys.(store.Restorer).Save()
+	if !do() {
+		undo()
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"cellserver/internal/limiter"
 )
 
 // The columns of CSV.
@@ -18,25 +20,32 @@ const (
 	columnKey    = "key"
 	columnBase64 = "key_base64"
 	columnTAT    = "tat_ns"
+	// Of limiters that are no funnels:
+	columnKind    = "kind"
+	columnPayload = "payload_base64"
 )
 
-// CSVWriter writes a line for each key, for people and other programs: db, key, key_base64, tat_ns. A key that is not plain
-// text in UTF-8 is in key_base64 instead of key. CSV has no checksum.
+// CSVWriter writes a line for each key, for people and other programs: db, key, key_base64, tat_ns, kind, payload_base64. A key
+// that is not plain text in UTF-8 is in key_base64 instead of key. Of a funnel the last two are empty; of another limiter tat_ns is
+// when it expires. CSV has no checksum.
 type CSVWriter struct{ w *csv.Writer }
 
 // NewCSVWriter writes the header.
 func NewCSVWriter(w io.Writer) (*CSVWriter, error) {
 	c := &CSVWriter{csv.NewWriter(w)}
-	return c, c.w.Write([]string{columnDB, columnKey, columnBase64, columnTAT})
+	return c, c.w.Write([]string{columnDB, columnKey, columnBase64, columnTAT, columnKind, columnPayload})
 }
 
 // Write implements Writer.
 func (c *CSVWriter) Write(e Entry) error {
-	row := [4]string{0: strconv.Itoa(int(e.Key.DB)), 3: strconv.FormatInt(e.TATNs, 10)}
+	row := [6]string{0: strconv.Itoa(int(e.Key.DB)), 3: strconv.FormatInt(e.State.ExpiresNs, 10)}
 	if isPlain(e.Key.Name) {
 		row[1] = string(e.Key.Name)
 	} else {
 		row[2] = base64.StdEncoding.EncodeToString(e.Key.Name)
+	}
+	if e.State.Kind != limiter.Funnel {
+		row[4], row[5] = e.State.Kind.String(), base64.StdEncoding.EncodeToString(e.State.Payload)
 	}
 	return c.w.Write(row[:])
 }
@@ -58,7 +67,7 @@ func (c *CSVWriter) Close() error {
 }
 
 // CSVReader reads what a CSVWriter, or another program, has written: the first line names the columns, in any order. Of key and
-// key_base64 one may be missing, and db, which is 0 then. Other columns are ignored.
+// key_base64 one may be missing, and db, which is 0 then, and the last two, where all are funnels. Other columns are ignored.
 type CSVReader struct {
 	in      *lastByte
 	r       *csv.Reader
@@ -122,24 +131,22 @@ func (c *CSVReader) Read() (Entry, error) {
 	return e, nil
 }
 
-func (c *CSVReader) entry(row []string) (e Entry, err error) {
-	field := func(name string) string {
-		if i, ok := c.columns[name]; ok {
-			return row[i]
-		}
-		return ""
+func (c *CSVReader) field(row []string, name string) string {
+	if i, ok := c.columns[name]; ok {
+		return row[i]
 	}
-	if db := field(columnDB); db != "" {
+	return ""
+}
+
+func (c *CSVReader) entry(row []string) (e Entry, err error) {
+	if db := c.field(row, columnDB); db != "" {
 		n, err := strconv.ParseUint(db, 10, 16)
 		if err != nil {
 			return Entry{}, fmt.Errorf("%s: %q is no database's number, from 0 to 65535", columnDB, db)
 		}
 		e.Key.DB = uint16(n)
 	}
-	if e.TATNs, err = strconv.ParseInt(field(columnTAT), 10, 64); err != nil {
-		return Entry{}, fmt.Errorf("%s: %q is no time in Unix nanoseconds", columnTAT, field(columnTAT))
-	}
-	name, encoded := field(columnKey), field(columnBase64)
+	name, encoded := c.field(row, columnKey), c.field(row, columnBase64)
 	switch {
 	case encoded == "":
 		e.Key.Name = []byte(name)
@@ -150,7 +157,29 @@ func (c *CSVReader) entry(row []string) (e Entry, err error) {
 			return Entry{}, fmt.Errorf("%s: %q is not base64", columnBase64, encoded)
 		}
 	}
-	return e, nil
+	e.State, err = c.state(row)
+	return e, err
+}
+
+func (c *CSVReader) state(row []string) (s limiter.State, err error) {
+	if s.ExpiresNs, err = strconv.ParseInt(c.field(row, columnTAT), 10, 64); err != nil {
+		return s, fmt.Errorf("%s: %q is no time in Unix nanoseconds", columnTAT, c.field(row, columnTAT))
+	}
+	if kind := c.field(row, columnKind); kind != "" {
+		var ok bool
+		if s.Kind, ok = limiter.KindOf(kind); !ok {
+			return s, fmt.Errorf("%s: %q is no kind of limiter that this version knows", columnKind, kind)
+		}
+	}
+	if payload := c.field(row, columnPayload); payload != "" {
+		if s.Payload, err = base64.StdEncoding.DecodeString(payload); err != nil {
+			return s, fmt.Errorf("%s: %.40q is not base64", columnPayload, payload)
+		}
+	}
+	if limiter.Valid(&s) != nil {
+		return s, fmt.Errorf("%s: it is not that of a %s", columnPayload, s.Kind)
+	}
+	return s, nil
 }
 
 // lastByte remembers how long its input was, and its last byte.

@@ -35,7 +35,7 @@ func TestCSVIsReadBack(t *testing.T) {
 	if got, err := readCSV(text); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%d of %d entries, %v", len(got), len(want), err)
 	}
-	const lines = "db,key,key_base64,tat_ns\n3,\"a,\"\"b\"\"\",,5\n0,用户,,6\n0,,DQo=,7\n"
+	const lines = "db,key,key_base64,tat_ns,kind,payload_base64\n3,\"a,\"\"b\"\"\",,5,,\n0,用户,,6,,\n0,,DQo=,7,,\n"
 	if got := csvOf(t, []Entry{entry(3, "a,\"b\"", 5), entry(0, "用户", 6), entry(0, "\r\n", 7)}); got != lines {
 		t.Errorf("got %s", got)
 	}
@@ -63,6 +63,11 @@ func TestCSVOfOthers(t *testing.T) {
 		{"db,key,tat_ns\n65536,a,5\n", nil, `line 2: db: "65536" is no database's number, from 0 to 65535`},
 		{"key,key_base64,tat_ns\na,YQ==,5\n", nil, "line 2: a row has key or key_base64, not both"},
 		{"key_base64,tat_ns\nY,5\n", nil, `line 2: key_base64: "Y" is not base64`},
+		{"key,tat_ns,kind\na,5,funnel\n", one, ""},
+		{"key,tat_ns,kind\na,5,cl-nosuch\n", nil, `line 2: kind: "cl-nosuch" is no kind of limiter that this version knows`},
+		{"key,tat_ns,kind,payload_base64\na,5,cl-window,Y\n", nil, `line 2: payload_base64: "Y" is not base64`},
+		{"key,tat_ns,kind,payload_base64\na,5,cl-bucket,YQ==\n", nil, "line 2: payload_base64: it is not that of a cl-bucket"},
+		{"key,tat_ns,kind,payload_base64\na,5,,YQ==\n", nil, "line 2: payload_base64: it is not that of a funnel"},
 		{"key,tat_ns\n\"a,5\n", nil, "line 2: extraneous or missing \" in quoted-field"},
 	} {
 		got, err := readCSV(tt.text)

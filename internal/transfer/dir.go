@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limits"
 	"cellserver/internal/persist"
 	"cellserver/internal/persist/disk"
 	"cellserver/internal/shard"
@@ -55,7 +57,15 @@ func ReadDir(path string, nowNs int64) (*LiveKeys, error) {
 
 // Count returns how many keys there are.
 func (l *LiveKeys) Count() (n int) {
-	l.keys.States(context.Background(), l.NowNs, func(store.Change) { n++ })
+	for _, of := range l.CountKinds() {
+		n += of
+	}
+	return n
+}
+
+// CountKinds returns how many keys there are of each kind.
+func (l *LiveKeys) CountKinds() (n [limiter.Kinds]int) {
+	l.keys.States(context.Background(), l.NowNs, func(c store.Change) { n[c.State.Kind]++ })
 	return n
 }
 
@@ -65,7 +75,7 @@ func (l *LiveKeys) Each(ctx context.Context, visit func(e Entry) error) (err err
 	defer stop()
 	l.keys.States(walk, l.NowNs, func(c store.Change) {
 		if err == nil {
-			if err = visit(Entry{c.Key, c.TATNs}); err != nil {
+			if err = visit(Entry{c.Key, c.State}); err != nil {
 				stop()
 			}
 		}
@@ -82,8 +92,17 @@ func CheckDir(path string, nowNs int64) (persist.Report, *LiveKeys, error) {
 	defer dir.Close() //nolint:errcheck // nothing was written
 	l := &LiveKeys{keys: shard.New()}
 	report, err := persist.Check(dir, l.keys, nowNs)
+	checkLimits(dir, &report)
 	l.NowNs = max(nowNs, report.ClockNs)
 	return report, l, err
+}
+
+// checkLimits adds what is to be said of the limits that commands have defined.
+func checkLimits(dir disk.Dir, report *persist.Report) {
+	n, size, err := limits.CheckKept(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		report.Files = append(report.Files, persist.FileReport{Name: limits.KeptName, Bytes: size, Records: int64(n), Err: err})
+	}
 }
 
 // LoadDir makes a data directory of what is read, but for what has expired. If that fails there is no data in it afterwards.
@@ -106,15 +125,15 @@ func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
 			}
 			counts.Seen++
 			switch {
-			case e.TATNs <= nowNs:
+			case e.State.ExpiresNs <= nowNs:
 				counts.Expired++
-			case e.TATNs-nowNs > funnel.MaxToleranceNs:
+			case e.State.Kind != limiter.Bucket && e.State.ExpiresNs-nowNs > funnel.MaxToleranceNs:
 				count(&counts.Refused, "empty in more than 2^62 ns")
 			case len(e.Key.Name) > persist.MaxKeyBytes:
 				count(&counts.Refused, "the key is longer than 1 MiB")
 			default:
 				counts.Written++
-				visit(store.Change{Key: e.Key, TATNs: e.TATNs})
+				visit(store.Change{Key: e.Key, State: e.State})
 			}
 		}
 	})

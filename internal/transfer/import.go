@@ -5,10 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
-// Import takes the keys of a limiter from one running server into another: redis-cell's from a Redis, or a cellserver's. The
+// Import takes the keys of limiters from one running server into another: redis-cell's from a Redis, or a cellserver's. The
 // source is only read.
 type Import struct {
 	From, Into *Server // Into is nil to write nothing
@@ -18,7 +19,7 @@ type Import struct {
 	StateFile  string  // where to go on; empty for none
 	// Progress is told after each page, of about how many keys there are.
 	Progress func(c Counts, of int64)
-	// Example is told of the first few keys that would be taken, with the time until their funnels are empty.
+	// Example is told of the first few keys that would be taken, with the time until they expire.
 	Example func(e Entry, left time.Duration)
 
 	state    progress
@@ -30,6 +31,7 @@ type Import struct {
 // Reasons why a key is no limiter's.
 const (
 	notString  = "not a string"
+	needsDump  = "not a funnel; the user needs the right to DUMP"
 	notTAT     = "not a number of nanoseconds"
 	noExpiry   = "does not expire"
 	otherTTL   = "does not expire at the time that it holds"
@@ -131,7 +133,7 @@ func (im *Import) page(ctx context.Context, db int, names []string, counts *Coun
 		return err
 	}
 	for i := range entries {
-		entries[i].TATNs += shift
+		limiter.Shift(&entries[i].State, shift)
 	}
 	return im.Into.put(ctx, db, entries, counts)
 }
@@ -152,7 +154,10 @@ func (im *Import) entries(ctx context.Context, db int, names []string, counts *C
 		for i, v := range values {
 			e := Entry{Key: store.Key{DB: uint16(db), Name: []byte(names[i])}}
 			var reason string
-			switch e.TATNs, reason = v.limiterState(beforeNs, afterNs); {
+			if e.State, reason = v.limiterState(beforeNs, afterNs); reason == notString && im.From.isCellserver {
+				reason = needsDump
+			}
+			switch {
 			case v.err == nil && v.ttl == absentTTL:
 				counts.Expired++
 			case reason == "":
@@ -172,24 +177,26 @@ func (im *Import) entries(ctx context.Context, db int, names []string, counts *C
 func (im *Import) example(e Entry, nowNs int64) {
 	if im.Example != nil && im.examples < maxExample {
 		im.examples++
-		im.Example(e, time.Duration(e.TATNs-nowNs))
+		im.Example(e, time.Duration(e.State.ExpiresNs-nowNs))
 	}
 }
 
-// limiterState returns the TAT of a key as redis-cell keeps it: in decimal, and the key expires then. It was read between two
-// times. Otherwise it says what the key is instead.
-func (v value) limiterState(beforeNs, afterNs int64) (tatNs int64, reason string) {
-	tatNs, ok := v.tatNs()
+// limiterState returns the state of a key: what a cellserver has dumped, or a TAT as redis-cell keeps it, in decimal, and the key
+// expires then. It was read between two times. Otherwise it says what the key is instead.
+func (v value) limiterState(beforeNs, afterNs int64) (s limiter.State, reason string) {
+	s, ok := v.state()
 	expiresNs := int64(v.ttl)
 	switch {
 	case v.err != nil:
-		return 0, notString
+		return s, notString
 	case !ok:
-		return 0, notTAT
+		return s, notTAT
+	case v.dumped != nil:
+		return s, ""
 	case v.ttl < 0:
-		return 0, noExpiry
-	case tatNs-beforeNs < expiresNs-int64(ttlWithin), tatNs-afterNs > expiresNs+int64(ttlWithin):
-		return 0, otherTTL
+		return s, noExpiry
+	case s.ExpiresNs-beforeNs < expiresNs-int64(ttlWithin), s.ExpiresNs-afterNs > expiresNs+int64(ttlWithin):
+		return s, otherTTL
 	}
-	return tatNs, ""
+	return s, ""
 }

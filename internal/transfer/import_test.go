@@ -77,9 +77,9 @@ func TestLimiterState(t *testing.T) {
 		{"1700000060000000000 ", 60 * time.Second, nil, notTAT},
 		{"", time.Second, errors.New("WRONGTYPE"), notString},
 	} {
-		tatNs, got := value{tt.text, tt.ttl, tt.err}.limiterState(now, now+1000)
-		if got != tt.want || got == "" && strconv.FormatInt(tatNs, 10) != tt.text {
-			t.Errorf("%q, %d ns: got %d, %q, want %q", tt.text, tt.ttl, tatNs, got, tt.want)
+		state, got := value{text: tt.text, ttl: tt.ttl, err: tt.err}.limiterState(now, now+1000)
+		if got != tt.want || got == "" && strconv.FormatInt(state.ExpiresNs, 10) != tt.text {
+			t.Errorf("%q, %d ns: got %d, %q, want %q", tt.text, tt.ttl, state.ExpiresNs, got, tt.want)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func TestLoadDir(t *testing.T) {
 		t.Fatalf("%+v, %v", keys, err)
 	}
 	got := map[string]int64{}
-	if err := keys.Each(t.Context(), func(e Entry) error { got[string(e.Key.Name)] = e.TATNs; return nil }); err != nil {
+	if err := keys.Each(t.Context(), func(e Entry) error { got[string(e.Key.Name)] = e.State.ExpiresNs; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if !maps.Equal(got, map[string]int64{"a": now + 1e15, "\x00": now + 2e15}) {

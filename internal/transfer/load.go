@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -15,22 +14,26 @@ import (
 const (
 	pageKeys  = 1000 // are asked for, or written, at once
 	batchKeys = 10 * pageKeys
+	// batchBytes bounds what a batch has of names and payloads, but for one long entry.
+	batchBytes = 16 << 20
 )
 
-// Load puts what is read into a running server. TATs are absolute: they are not shifted.
+// Load puts what is read into a running server. States are absolute: they are not shifted.
 func Load(ctx context.Context, from Reader, to *Server, progress func(Counts)) (counts Counts, err error) {
 	var batch []Entry
+	bytes := 0
 	for err == nil {
 		var e Entry
 		if e, err = from.Read(); err == nil {
 			counts.Seen++
-			batch = append(batch, Entry{store.Key{DB: e.Key.DB, Name: bytes.Clone(e.Key.Name)}, e.TATNs})
+			batch = append(batch, e.clone())
+			bytes += len(e.Key.Name) + len(e.State.Payload)
 		}
-		if len(batch) == batchKeys || errors.Is(err, io.EOF) {
+		if len(batch) == batchKeys || bytes >= batchBytes || errors.Is(err, io.EOF) {
 			if putErr := to.putAll(ctx, batch, &counts); putErr != nil {
 				return counts, putErr
 			}
-			batch = batch[:0]
+			batch, bytes = batch[:0], 0
 			progress(counts)
 		}
 	}
@@ -75,14 +78,14 @@ func (s *Server) Dump(ctx context.Context, visit func(e Entry) error, progress f
 				return err
 			}
 			for i, v := range values {
-				tatNs, ok := v.tatNs()
+				state, ok := v.state()
 				if v.text == "" && v.err == nil { // it has expired meanwhile
 					continue
 				}
 				if !ok {
 					return fmt.Errorf("%s: key %q of database %d is no limiter's; dump is for cellserver, and cellserver import for a Redis with redis-cell", s.name, keys[i], db)
 				}
-				if err := visit(Entry{store.Key{DB: uint16(db), Name: []byte(keys[i])}, tatNs}); err != nil {
+				if err := visit(Entry{store.Key{DB: uint16(db), Name: []byte(keys[i])}, state}); err != nil {
 					return err
 				}
 				told++

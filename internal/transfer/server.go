@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"cellserver/internal/rdb"
 )
 
 const ioTimeout = 10 * time.Second
@@ -22,9 +24,11 @@ type Server struct {
 	options *redis.Options
 	oneDB   bool // the URL names a database
 
-	client   *redis.Client // of the database options.DB
-	clock    clock
-	getRange int8 // whether the server knows GETRANGE: 1 or -1; 0 before it was asked
+	client       *redis.Client // of the database options.DB
+	clock        clock
+	reads        reading
+	isCellserver bool // is known when reads is
+	codec        rdb.Codec
 }
 
 // Open returns the server at a URL: redis://user:password@host:port, rediss:// with TLS, or unix:///path. It connects at the
@@ -38,7 +42,7 @@ func Open(text string) (*Server, error) {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.PoolSize, o.PipelinePoolSize = 1, -1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = ioTimeout, ioTimeout, ioTimeout
-	s := &Server{name: o.Addr, options: o}
+	s := &Server{name: o.Addr, options: o, codec: rdb.NewCodec()}
 	if u, err := url.Parse(text); err == nil {
 		s.oneDB = u.Query().Has("db") || o.Network == "tcp" && strings.Trim(u.Path, "/") != ""
 	}

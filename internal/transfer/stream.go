@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"cellserver/internal/limiter"
 )
 
 const (
 	streamMagic  = "CELLDUMP"
-	streamFormat = 1 // what this version writes
+	streamFormat = 2 // what this version writes
+	funnelsOnly  = 1 // the format that had no other limiters
 
 	blockOfKeys = "KEYS"
 	blockOfEnd  = "END\n"
@@ -21,7 +24,7 @@ const (
 	blockHeaderBytes = 4 + 4
 	sumBytes         = 4
 
-	// blockBytes is how long a block becomes, but for one long key.
+	// blockBytes is how long a block becomes, but for one long record.
 	blockBytes = 64 << 10
 	// maxBlockBytes is longer than a block with the longest key that a server may be told to take.
 	maxBlockBytes = 1<<30 + 1<<20
@@ -33,9 +36,10 @@ const (
 //	"KEYS" | length: u32 | that many bytes of records | sum: u32
 //	"END\n" | 8: u32 | number of records: u64 | sum: u32
 //
-// A record is a key's state: database: uvarint | length of the key: uvarint | key | TAT: i64. The numbers are little endian.
-// Times are in Unix nanoseconds; the clock is the time at the source when the dump began. A sum is the CRC32C of all before it
-// but for the sums, so that no block can be missing, twice or elsewhere unnoticed.
+// A record is a key's state: database: uvarint | length of the key: uvarint | key | the state, as limiter.AppendState has it; in
+// format 1 that was a TAT: i64. The numbers are little endian. Times are in Unix nanoseconds; the clock is the time at the source
+// when the dump began. A sum is the CRC32C of all before it but for the sums, so that no block can be missing, twice or elsewhere
+// unnoticed.
 type StreamWriter struct {
 	w     io.Writer
 	block []byte
@@ -67,7 +71,7 @@ func (s *StreamWriter) Write(e Entry) error {
 	}
 	s.block = binary.AppendUvarint(s.block, uint64(e.Key.DB))
 	s.block = append(binary.AppendUvarint(s.block, uint64(len(e.Key.Name))), e.Key.Name...)
-	s.block = binary.LittleEndian.AppendUint64(s.block, uint64(e.TATNs))
+	s.block = limiter.AppendState(s.block, &e.State)
 	s.count++
 	if len(s.block) < blockBytes {
 		return nil
@@ -98,12 +102,13 @@ func (s *StreamWriter) Close() error {
 type StreamReader struct {
 	ClockNs int64 // of the source when the dump began
 
-	r     *bufio.Reader
-	buf   bytes.Buffer
-	block []byte // what is left of the block's records
-	at    int64  // bytes of the stream that were read
-	count uint64
-	sum   uint32
+	r      *bufio.Reader
+	format uint32
+	buf    bytes.Buffer
+	block  []byte // what is left of the block's records
+	at     int64  // bytes of the stream that were read
+	count  uint64
+	sum    uint32
 }
 
 // NewStreamReader reads the header.
@@ -120,13 +125,13 @@ func NewStreamReader(r io.Reader) (*StreamReader, error) {
 		return nil, err
 	}
 	header := s.buf.Bytes()
-	format := binary.LittleEndian.Uint32(header[8:])
+	s.format = binary.LittleEndian.Uint32(header[8:])
 	s.ClockNs = int64(binary.LittleEndian.Uint64(header[12:]))
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	if format > streamFormat {
-		return nil, fmt.Errorf("%w: format %d", ErrNewer, format)
+	if s.format > streamFormat {
+		return nil, fmt.Errorf("%w: format %d", ErrNewer, s.format)
 	}
 	return s, nil
 }
@@ -166,7 +171,7 @@ func (s *StreamReader) Read() (Entry, error) {
 			return Entry{}, err
 		}
 	}
-	e, rest, ok := readRecord(s.block)
+	e, rest, ok := readRecord(s.block, s.format)
 	if !ok {
 		return Entry{}, s.damaged("the block before it has no such records")
 	}
@@ -208,7 +213,7 @@ func (s *StreamReader) nextBlock() error {
 }
 
 // readRecord returns the record that b begins with, and what is behind it.
-func readRecord(b []byte) (e Entry, rest []byte, ok bool) {
+func readRecord(b []byte, format uint32) (e Entry, rest []byte, ok bool) {
 	db, n := binary.Uvarint(b)
 	if n <= 0 || db >= 1<<16 {
 		return Entry{}, nil, false
@@ -218,11 +223,14 @@ func readRecord(b []byte) (e Entry, rest []byte, ok bool) {
 	if n <= 0 || length > uint64(len(b)-n) {
 		return Entry{}, nil, false
 	}
-	name, b := b[n:n+int(length)], b[n+int(length):]
+	e.Key.DB, e.Key.Name, b = uint16(db), b[n:n+int(length)], b[n+int(length):]
+	if format > funnelsOnly {
+		e.State, b, ok = limiter.ReadState(b)
+		return e, b, ok
+	}
 	if len(b) < 8 {
 		return Entry{}, nil, false
 	}
-	e.Key.DB, e.Key.Name = uint16(db), name
-	e.TATNs = int64(binary.LittleEndian.Uint64(b))
+	e.State.ExpiresNs = int64(binary.LittleEndian.Uint64(b))
 	return e, b[8:], true
 }

@@ -12,11 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/store"
 )
 
 func entry(db uint16, name string, tatNs int64) Entry {
-	return Entry{store.Key{DB: db, Name: []byte(name)}, tatNs}
+	return Entry{store.Key{DB: db, Name: []byte(name)}, limiter.State{ExpiresNs: tatNs}}
 }
 
 func someEntries(n int) (all []Entry) {
@@ -27,6 +29,13 @@ func someEntries(n int) (all []Entry) {
 			name[i] = byte(rng.IntN(256))
 		}
 		all = append(all, entry(uint16(rng.IntN(3)*rng.IntN(1<<15)), string(name), rng.Int64()))
+	}
+	for kind := range limiter.Kinds {
+		state, err := limitertest.State(kind, 1<<60, 4)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, Entry{store.Key{DB: uint16(kind), Name: []byte(kind.String())}, state})
 	}
 	return append(all, entry(1<<16-1, strings.Repeat("long", 100_000), 1), entry(0, "", -1<<63), entry(0, "laoqian:reply", 1<<62))
 }
@@ -49,7 +58,7 @@ func readAll(r Reader, err error) (all []Entry, _ error) {
 	for err == nil {
 		var e Entry
 		if e, err = r.Read(); err == nil {
-			all = append(all, Entry{store.Key{DB: e.Key.DB, Name: append([]byte{}, e.Key.Name...)}, e.TATNs})
+			all = append(all, e.clone())
 		}
 	}
 	if errors.Is(err, io.EOF) {
@@ -147,16 +156,19 @@ func sealed(parts ...string) (b []byte) {
 
 func TestStreamsOfOthers(t *testing.T) {
 	const header = "CELLDUMP\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+	const newHeader = "CELLDUMP\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 	const end = "END\n\x08\x00\x00\x00"
 	for name, tt := range map[string]struct {
 		stream []byte
 		want   error
 	}{
 		"empty":             {sealed(header, end+"\x00\x00\x00\x00\x00\x00\x00\x00"), nil},
-		"a newer format":    {sealed("CELLDUMP\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), ErrNewer},
+		"a newer format":    {sealed("CELLDUMP\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), ErrNewer},
 		"another count":     {sealed(header, end+"\x01\x00\x00\x00\x00\x00\x00\x00"), ErrDamaged},
 		"a short end":       {sealed(header, "END\n\x00\x00\x00\x00"), ErrDamaged},
 		"a database beyond": {sealed(header, "KEYS\x0c\x00\x00\x00\x80\x80\x04\x0012345678"), ErrDamaged},
+		"half a state":      {sealed(newHeader, "KEYS\x0c\x00\x00\x00\x00\x001\x00\x00\x00\x00\x00\x00\x00\x00"), ErrDamaged},
+		"no such kind":      {sealed(newHeader, "KEYS\x0c\x00\x00\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00"), ErrDamaged},
 		"half a record":     {sealed(header, "KEYS\x03\x00\x00\x00\x00\x011"), ErrDamaged},
 		"a long block":      {[]byte(string(sealed(header)) + "KEYS\xff\xff\xff\xff"), ErrDamaged},
 		"a CSV":             {[]byte("db,key,tat_ns\n"), ErrNoDump},
@@ -168,14 +180,27 @@ func TestStreamsOfOthers(t *testing.T) {
 	}
 }
 
+// TestStreamOfFormat1: what earlier versions have written, who knew funnels.
+func TestStreamOfFormat1(t *testing.T) {
+	got, err := readStream(sealed("CELLDUMP\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+		"KEYS\x16\x00\x00\x00\x00\x01k\x01\x00\x00\x00\x00\x00\x00\x00\x07\x01l\xff\x00\x00\x00\x00\x00\x00\x00",
+		"END\n\x08\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00"))
+	if want := []Entry{entry(0, "k", 1), entry(7, "l", 255)}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+}
+
 // FuzzStream: what is read is what its own writing is read as.
 func FuzzStream(f *testing.F) {
 	f.Add(sealed("CELLDUMP\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "KEYS\x0b\x00\x00\x00\x00\x01k12345678", "END\n\x08\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00"))
 	f.Add([]byte("CELLDUMP"))
+	f.Add(sealed("CELLDUMP\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "KEYS\x0d\x00\x00\x00\x00\x01k\x0012345678\x00", "END\n\x08\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// What the sums hide from the fuzzer, it may say after them.
-		if e, rest, ok := readRecord(b); ok && (len(rest) >= len(b) || len(e.Key.Name) > len(b)) {
-			t.Fatal("nothing was read")
+		for format := range uint32(streamFormat) {
+			if e, rest, ok := readRecord(b, format+1); ok && (len(rest) >= len(b) || len(e.Key.Name) > len(b)) {
+				t.Fatal("nothing was read")
+			}
 		}
 		got, err := readStream(b)
 		if err != nil {

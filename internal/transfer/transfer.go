@@ -1,5 +1,5 @@
-// Package transfer moves the states of keys between servers, data directories and files. A state is absolute, a TAT in Unix
-// nanoseconds, so what is moved twice does no harm; only where two running servers' clocks differ is it shifted by that.
+// Package transfer moves the states of keys between servers, data directories and files. A state is absolute, such as a TAT in
+// Unix nanoseconds, so what is moved twice does no harm; only where two running servers' clocks differ is it shifted by that.
 //
 // A file is a stream, which says when it is damaged or not all there (StreamWriter tells its format), or CSV (CSVWriter).
 //
@@ -7,15 +7,24 @@
 package transfer
 
 import (
+	"bytes"
 	"errors"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
 // Entry is a key's state.
 type Entry struct {
 	Key   store.Key
-	TATNs int64
+	State limiter.State
+}
+
+// clone returns an entry that stays as it is.
+func (e *Entry) clone() Entry {
+	c := *e
+	c.Key.Name, c.State.Payload = bytes.Clone(e.Key.Name), bytes.Clone(e.State.Payload)
+	return c
 }
 
 // Writer takes entries. Without Close what was written is not complete.
@@ -24,7 +33,7 @@ type Writer interface {
 	Close() error
 }
 
-// Reader returns entries, and then io.EOF. A key's name is valid until the next call.
+// Reader returns entries, and then io.EOF. A key's name and its state's payload are valid until the next call.
 type Reader interface {
 	Read() (Entry, error)
 }

@@ -9,40 +9,87 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/limiter"
 )
 
 // tatBytes is more than a TAT has digits: what is longer is none, and must not be sent whole, however long it is.
 const tatBytes = 20
 
+// reading is how a server is asked for what a key holds.
+type reading uint8
+
+const (
+	unknown    reading = iota // it was not asked yet
+	byGetRange                // a Redis
+	byGet                     // likewise, for a user who may not GETRANGE; or a cellserver, of which funnels are known then
+	byDump                    // a cellserver, of which all is known then
+)
+
 // value is what a server says of a key.
 type value struct {
-	text string // empty if the key is absent
-	ttl  time.Duration
-	err  error // that the server has answered about the key
+	text   string         // empty if the key is absent
+	dumped *limiter.State // that DUMP has returned; nil otherwise
+	ttl    time.Duration
+	err    error // that the server has answered about the key
 }
 
-// tatNs returns the TAT that a value is.
-func (v value) tatNs() (int64, bool) {
+// state returns the state that a value is.
+func (v value) state() (limiter.State, bool) {
+	if v.dumped != nil {
+		return *v.dumped, true
+	}
 	n, err := strconv.ParseInt(v.text, 10, 64)
-	return n, err == nil && n > 0 && v.text[0] != '+' && v.text[0] != '0'
+	return limiter.State{ExpiresNs: n}, err == nil && n > 0 && v.text[0] != '+' && v.text[0] != '0'
+}
+
+// isRefused reports whether a server has refused a command.
+func isRefused(err error) bool { return isReply(err) && !errors.Is(err, redis.Nil) }
+
+// learn finds out how the server is asked, by asking for a key.
+func (s *Server) learn(ctx context.Context, key string) error {
+	info, err := s.client.Info(ctx, "server").Result()
+	if err != nil && !isRefused(err) {
+		return s.explain(err)
+	}
+	s.isCellserver = strings.Contains(info, "\ncellserver_version:")
+	if s.isCellserver {
+		s.reads = byDump
+		if isRefused(s.client.Dump(ctx, key).Err()) { // a user who may not
+			s.reads = byGet
+		}
+		return nil
+	}
+	s.reads = byGetRange
+	if err := s.client.GetRange(ctx, key, 0, 0).Err(); isRefused(err) && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
+		s.reads = byGet
+	}
+	return nil
+}
+
+// ask asks for what a key holds.
+func (s *Server) ask(ctx context.Context, p redis.Pipeliner, key string) *redis.StringCmd {
+	switch s.reads {
+	case byDump:
+		return p.Dump(ctx, key)
+	case byGetRange:
+		return p.GetRange(ctx, key, 0, tatBytes-1)
+	default:
+		return p.Get(ctx, key)
+	}
 }
 
 // values returns what keys of the current database hold, and with ttls how long they live.
 func (s *Server) values(ctx context.Context, keys []string, ttls bool) ([]value, error) {
-	if s.getRange == 0 && len(keys) > 0 {
-		s.getRange = 1
-		if err := s.client.GetRange(ctx, keys[0], 0, 0).Err(); isReply(err) && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
-			s.getRange = -1 // a cellserver, or a user who may not: GET does as well
+	if s.reads == unknown && len(keys) > 0 {
+		if err := s.learn(ctx, keys[0]); err != nil {
+			return nil, err
 		}
 	}
 	texts, lives := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
 	_, err := s.pipelined(ctx, func(p redis.Pipeliner) {
 		for i, key := range keys {
-			if s.getRange > 0 {
-				texts[i] = p.GetRange(ctx, key, 0, tatBytes-1)
-			} else {
-				texts[i] = p.Get(ctx, key)
-			}
+			texts[i] = s.ask(ctx, p, key)
 			if ttls {
 				lives[i] = p.PTTL(ctx, key)
 			}
@@ -65,6 +112,11 @@ func (s *Server) values(ctx context.Context, keys []string, ttls bool) ([]value,
 		}
 		if v.err != nil && !isAboutKey(v.err) {
 			return nil, s.explain(v.err)
+		}
+		if s.reads == byDump && v.text != "" {
+			if state, err := s.codec.Read([]byte(v.text)); err == nil {
+				v.dumped = &state
+			}
 		}
 		all[i] = v
 	}
@@ -99,71 +151,4 @@ func (s *Server) scan(ctx context.Context, match string, cursor uint64, count in
 		}
 		cursor = next
 	}
-}
-
-// put makes entries' states those of their keys in a database, if they are not expired by the server's clock and no later state
-// is there. Keys expire as redis-cell has them, for a Redis; a cellserver does that by itself.
-func (s *Server) put(ctx context.Context, db int, entries []Entry, counts *Counts) error {
-	s.use(db)
-	nowNs, err := s.NowNs(ctx)
-	if err != nil {
-		return err
-	}
-	entries, err = s.missing(ctx, nowNs, entries, counts)
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	replies, err := s.pipelined(ctx, func(p redis.Pipeliner) {
-		for _, e := range entries {
-			const ms = int64(time.Millisecond)
-			left := e.TATNs - nowNs
-			p.Do(ctx, "SET", e.Key.Name, e.TATNs, "PX", left/ms+min(left%ms, 1))
-		}
-	})
-	if err != nil {
-		return err
-	}
-	nowNs = s.clock.nowNs()
-	for i, reply := range replies {
-		switch err := reply.Err(); {
-		case err == nil:
-			counts.Written++
-		case !isAboutKey(err):
-			return s.explain(err)
-		case entries[i].TATNs <= nowNs:
-			counts.Expired++
-		default:
-			count(&counts.Refused, err.Error())
-		}
-	}
-	return nil
-}
-
-// missing returns the entries that a server has not, or only an earlier state of.
-func (s *Server) missing(ctx context.Context, nowNs int64, entries []Entry, counts *Counts) (missing []Entry, err error) {
-	var live []Entry
-	var names []string
-	for _, e := range entries {
-		if e.TATNs <= nowNs {
-			counts.Expired++
-			continue
-		}
-		live, names = append(live, e), append(names, string(e.Key.Name))
-	}
-	held, err := s.values(ctx, names, false)
-	if err != nil {
-		return nil, err
-	}
-	for i, v := range held {
-		tatNs, ok := v.tatNs()
-		switch {
-		case v.err != nil || v.text != "" && !ok:
-			count(&counts.Refused, "the target has something else under the key")
-		case tatNs >= live[i].TATNs:
-			counts.Kept++
-		default:
-			missing = append(missing, live[i])
-		}
-	}
-	return missing, nil
 }

@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/acl"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
+	"cellserver/internal/limits"
 	"cellserver/internal/login"
 	"cellserver/internal/lua"
 	"cellserver/internal/memory"
@@ -38,6 +39,7 @@ type Config struct {
 	Settings    []Setting
 	Memory      *memory.Bound   // nil for none
 	Keeper      *persist.Keeper // nil where nothing is kept on a disk
+	Limits      *limits.Registry
 	Thresholds  Thresholds
 	Connections func() Connections
 	Shutdown    func()                 // begins a graceful shutdown

@@ -14,6 +14,7 @@ import (
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/glob"
+	"cellserver/internal/limits"
 	"cellserver/internal/memory"
 	"cellserver/internal/session"
 	"cellserver/internal/store"
@@ -73,6 +74,7 @@ func infoSections() []infoSection {
 		{"modules", true, infoModules},
 		{"commandstats", false, infoCommandStats},
 		{"errorstats", true, infoErrorStats},
+		{"limits", true, infoLimits},
 		{"cluster", true, func(t *infoText) { t.field("cluster_enabled", 0) }},
 		{"keyspace", true, infoKeyspace},
 	}
@@ -108,6 +110,25 @@ func (k *Config) info(c session.Call, all store.Walker, args [][]byte) error {
 	}, write)
 }
 
+// infoLimits is about the named limits together; CL.LIMIT GET tells of each.
+func infoLimits(t *infoText) {
+	all, reloads := t.Limits.All(), t.Limits.Reloads()
+	var fromFile int
+	var sum limits.Counts
+	for _, l := range all {
+		if l.Source == limits.ByFile {
+			fromFile++
+		}
+		counts := l.Counts()
+		sum.Allowed += counts.Allowed
+		sum.Limited += counts.Limited
+		sum.ShadowLimited += counts.ShadowLimited
+	}
+	t.fields("named_limits", len(all), "named_limits_of_file", fromFile, "limits_file_reloads", reloads.Done,
+		"limits_file_failed_reloads", reloads.Failed, "limits_file_last_reload_failed", flag(reloads.LastFailed),
+		"checks_allowed", sum.Allowed, "checks_limited", sum.Limited, "checks_shadow_limited", sum.ShadowLimited)
+}
+
 func infoServer(t *infoText) {
 	up := (t.nowNs - t.StartedNs) / int64(time.Second)
 	t.fields("redis_version", catalog.RedisVersion, "redis_mode", "standalone", "cellserver_version", t.Version,
@@ -126,7 +147,7 @@ func infoClients(t *infoText) {
 	c := t.Connections()
 	tracking := len(t.Clients.All(func(c *clients.Client) bool { return c.Info().Tracking.On }))
 	t.fields("connected_clients", c.Connected, "cluster_connections", 0, "maxclients", c.MaxClients,
-		"blocked_clients", 0, "tracking_clients", tracking)
+		"blocked_clients", t.Clients.Blocked(), "tracking_clients", tracking)
 }
 
 func infoMemory(t *infoText) {

@@ -17,7 +17,7 @@ import (
 
 // TestInfoSections: each line of INFO is a key and a value, under its section, and the sections are those asked for.
 func TestInfoSections(t *testing.T) {
-	usual := []string{"Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Errorstats", "Cluster", "Keyspace"}
+	usual := []string{"Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Errorstats", "Limits", "Cluster", "Keyspace"}
 	all := slices.Insert(slices.Clone(usual), 8, "Commandstats")
 	for _, tt := range []struct {
 		args string
@@ -32,6 +32,7 @@ func TestInfoSections(t *testing.T) {
 		{" server", []string{"Server"}},
 		{" Memory SERVER", []string{"Server", "Memory"}},
 		{" keyspace keyspace", []string{"Keyspace"}},
+		{" limits", []string{"Limits"}},
 		{" nosuch", nil},
 	} {
 		s := rig.New().Session()
@@ -55,6 +56,18 @@ func TestInfoSections(t *testing.T) {
 	got := rig.Say(t, rig.New().Session(), "INFO server memory\r\n")
 	for _, want := range []string{"redis_version:" + catalog.RedisVersion, "cellserver_version:1.2.3", "redis_mode:standalone", "tcp_port:6380",
 		"uptime_in_seconds:0", "maxmemory:0", "maxmemory_policy:volatile-ttl"} {
+		if !strings.Contains(got, want+"\r\n") {
+			t.Errorf("INFO lacks %s in %q", want, got)
+		}
+	}
+}
+
+// TestInfoLimits: those of all named limits together.
+func TestInfoLimits(t *testing.T) {
+	s := rig.New().Session()
+	got := rig.Say(t, s, "CL.LIMIT SET a 0 1 60\r\nCL.LIMIT SET b 0 1 60 SHADOW\r\nCL.CHECK a k\r\nCL.CHECK a k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\nCL.CHECK b k\r\nINFO limits\r\n")
+	for _, want := range []string{"named_limits:2", "named_limits_of_file:0", "limits_file_reloads:0", "limits_file_failed_reloads:0",
+		"limits_file_last_reload_failed:0", "checks_allowed:2", "checks_limited:1", "checks_shadow_limited:2"} {
 		if !strings.Contains(got, want+"\r\n") {
 			t.Errorf("INFO lacks %s in %q", want, got)
 		}

@@ -228,18 +228,25 @@ func setFlag(c session.Call, conn session.Connection, arg []byte, set func(i *cl
 	return nil
 }
 
-// clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR]. No command here blocks its client.
-func clientUnblock(c session.Call, args [][]byte) error {
+// clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR].
+func (k *Config) clientUnblock(c session.Call, conn session.Connection, args [][]byte) error {
 	if len(args) > 4 {
 		return reply.UnknownOrArity(args)
 	}
 	if len(args) == 4 && glob.Fold(args[3]) != "timeout" && glob.Fold(args[3]) != "error" {
 		return reply.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	}
-	if _, ok := resp.ParseInt(args[2]); !ok {
+	id, ok := resp.ParseInt(args[2])
+	if !ok {
 		return reply.ErrNotInteger
 	}
-	c.Reply().Int(0)
+	unblocked := 0
+	for _, client := range k.Clients.ByIDs([]int64{id}) {
+		if conn.Unblock(client, len(args) == 4 && glob.Fold(args[3]) == "error") {
+			unblocked = 1
+		}
+	}
+	c.Reply().Int(int64(unblocked))
 	return nil
 }
 

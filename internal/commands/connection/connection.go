@@ -52,7 +52,7 @@ func Handlers(k *Config) map[string]session.Handler {
 		"client|kill":         onConnection(k.clientKill),
 		"client|no-evict":     onConnection(clientNoEvict),
 		"client|no-touch":     onConnection(clientNoTouch),
-		"client|unblock":      plain(clientUnblock),
+		"client|unblock":      onConnection(k.clientUnblock),
 		"client|reply":        onConnection(clientReply),
 		"client|tracking":     onConnection(clientTracking),
 		"client|trackinginfo": onConnection(clientTrackingInfo),

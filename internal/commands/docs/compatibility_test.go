@@ -49,13 +49,27 @@ func compatibilityTable() string {
 		}
 	})
 	b.WriteString("\nEvery command with subcommands has HELP, too.\n\n| Refused | Why |\n| --- | --- |\n")
-	for _, c := range catalog.Rows() {
-		if c.Refusal != "" {
-			fmt.Fprintf(&b, "| %s | %s |\n", strings.ToUpper(c.Name), c.Refusal)
-		}
-	}
+	refusals(&b)
 	b.WriteString("\n")
 	return b.String()
+}
+
+// refusals writes a line for each reason.
+func refusals(b *strings.Builder) {
+	var reasons []string
+	names := map[string][]string{}
+	for _, c := range catalog.Rows() {
+		if c.Refusal == "" {
+			continue
+		}
+		if names[c.Refusal] == nil {
+			reasons = append(reasons, c.Refusal)
+		}
+		names[c.Refusal] = append(names[c.Refusal], strings.ToUpper(c.Name))
+	}
+	for _, reason := range reasons {
+		fmt.Fprintf(b, "| %s | %s |\n", strings.Join(names[reason], ", "), reason)
+	}
 }
 
 func line(b *strings.Builder, name, summary, differs string) {

@@ -97,13 +97,19 @@ func replyCommand(w *resp.Writer, r *catalog.Command) {
 }
 
 func replyKeySpecs(w *resp.Writer, spec catalog.KeySpec) {
-	if spec.First == 0 && spec.Counted == 0 {
+	if spec.None() {
 		w.Set(0)
 		return
 	}
 	w.Set(1)
 	w.Map(3)
 	w.BulkString("flags")
+	if spec.Joined > 0 { // no argument is a key
+		w.StatusSet(append(spec.Flags[:len(spec.Flags):len(spec.Flags)], "incomplete"))
+		replySpecPart(w, "begin_search", "unknown")
+		replySpecPart(w, "find_keys", "unknown")
+		return
+	}
 	w.StatusSet(spec.Flags)
 	begin, find := max(spec.First, spec.Counted), "range"
 	numbers := []specNumber{{"lastkey", spec.Last}, {"keystep", spec.Step}, {"limit", 0}}
@@ -111,7 +117,7 @@ func replyKeySpecs(w *resp.Writer, spec catalog.KeySpec) {
 		numbers[0].n = spec.Last - spec.First // a spec counts from the first key
 	}
 	if spec.Counted > 0 {
-		find, numbers = "keynum", []specNumber{{"keynumidx", 0}, {"firstkey", 1}, {"keystep", 1}}
+		find, numbers = "keynum", []specNumber{{"keynumidx", 0}, {"firstkey", 1}, {"keystep", 1 + spec.With}}
 	}
 	replySpecPart(w, "begin_search", "index", specNumber{"index", begin})
 	replySpecPart(w, "find_keys", find, numbers...)
@@ -308,7 +314,11 @@ func usage(a catalog.Arg) string {
 		for i, choice := range a.Args {
 			choices[i] = usage(choice)
 		}
-		text = strings.Join(choices, "|")
+		separator := "|"
+		if a.Type == "block" {
+			separator = " "
+		}
+		text = strings.Join(choices, separator)
 	}
 	switch {
 	case a.Type == "pure-token":

@@ -6,14 +6,15 @@ import (
 
 	"cellserver/internal/argument"
 	"cellserver/internal/glob"
+	"cellserver/internal/limiter"
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/session"
 	"cellserver/internal/store"
 )
 
-// EXPIRE and its family delete a key whose time would be over. Any other time leaves it as it is, for a funnel drains at
-// its own rate: when it is empty is what CL.THROTTLE made it.
+// EXPIRE and its family delete a key whose time would be over. Any other time leaves it as it is, for a funnel drains at its own
+// rate: when it is empty is what CL.THROTTLE made it. Only a bucket, which its callers fill, expires when it is told to.
 
 func expire(c session.Call, args [][]byte) error { return expireKey(c, args, time.Second, false) }
 
@@ -34,7 +35,7 @@ func expireKey(c session.Call, args [][]byte, unit time.Duration, isTime bool) e
 	if err != nil {
 		return err
 	}
-	tatNs, ok, err := c.TAT(args[1])
+	e, ok, err := c.Entry(args[1])
 	if err != nil {
 		return err
 	}
@@ -46,17 +47,42 @@ func expireKey(c session.Call, args [][]byte, unit time.Duration, isTime bool) e
 	if !isTime {
 		atMs += nowMs
 	}
-	if !ok || !options.allow(cutMs(tatNs), atMs) {
+	switch {
+	case !ok || !options.allow(e.ExpiresNs, atMs):
 		c.Reply().Int(0)
 		return nil
-	}
-	if atMs <= nowMs {
+	case atMs <= nowMs:
 		if _, err := c.Delete([]store.Key{c.Key(args[1])}); err != nil {
 			return err
 		}
+	case e.Kind == limiter.Bucket && isTime:
+		return expireAtNs(c, args[1], sumNs(0, atMs))
+	case e.Kind == limiter.Bucket:
+		return expireAtNs(c, args[1], sumNs(c.Now(), n*unitMs))
 	}
 	c.Reply().Int(1)
 	return nil
+}
+
+// expireAtNs has a bucket expire at a time.
+func expireAtNs(c session.Call, name []byte, atNs int64) error {
+	o := limiter.Operation{Verb: limiter.Expire, AtNs: atNs}
+	if err := c.Operate(name, &o); err != nil {
+		return err
+	}
+	c.Reply().Int(o.Count)
+	return nil
+}
+
+// latestNs is the latest time at which a key can expire that does.
+const latestNs = limiter.NeverNs - 1
+
+// sumNs returns the time that is so many milliseconds after another, or latestNs if it is beyond that.
+func sumNs(ns, ms int64) int64 {
+	if ms > (latestNs-ns)/int64(time.Millisecond) {
+		return latestNs
+	}
+	return ns + ms*int64(time.Millisecond)
 }
 
 func invalidExpireTime(name []byte) error {
@@ -90,13 +116,24 @@ func expireOptions(args [][]byte) (c expireCondition, err error) {
 	return c, nil
 }
 
-// allow says whether the condition lets a key have a new time. Every key here has one.
-func (c expireCondition) allow(haveMs, wantMs int64) bool {
+// allow says whether the condition lets a key have a new time. One that does not expire does so later than all others.
+func (c expireCondition) allow(expiresNs, wantMs int64) bool {
+	if expiresNs == limiter.NeverNs {
+		return !c.xx && !c.gt
+	}
+	haveMs := cutMs(expiresNs)
 	return !c.nx && (!c.gt || wantMs > haveMs) && (!c.lt || wantMs < haveMs)
 }
 
-// persist replies 0: without its time a funnel would stay full.
-func persist(c session.Call, _ [][]byte) error {
+// persist has a bucket never expire. Without its time a funnel would stay full.
+func persist(c session.Call, args [][]byte) error {
+	e, ok, err := c.Entry(args[1])
+	switch {
+	case err != nil:
+		return err
+	case ok && e.Kind == limiter.Bucket && e.ExpiresNs != limiter.NeverNs:
+		return expireAtNs(c, args[1], limiter.NeverNs)
+	}
 	c.Reply().Int(0)
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"cellserver/internal/argument"
 	"cellserver/internal/glob"
+	"cellserver/internal/limiter"
+	"cellserver/internal/rdb"
 	"cellserver/internal/reply"
 	"cellserver/internal/session"
 	"cellserver/internal/store"
@@ -23,10 +25,11 @@ type Config struct {
 
 // Handlers returns the commands by their full names.
 func Handlers(k Config) map[string]session.Handler {
-	plain, whole, payloads := session.Plain, session.Whole, newCodec()
+	plain, whole, payloads := session.Plain, session.Whole, codec{rdb.NewCodec()}
 	return map[string]session.Handler{
 		"del":             plain(del),
 		"unlink":          plain(del),
+		"cl.reset":        plain(del),
 		"exists":          plain(exists),
 		"touch":           plain(exists),
 		"ttl":             plain(ttl),
@@ -64,7 +67,7 @@ func del(c session.Call, args [][]byte) error {
 func exists(c session.Call, args [][]byte) error {
 	return onKeys(c, args[1:], func(c session.Call, keys []store.Key) (n int, err error) {
 		for _, key := range keys {
-			_, ok, err := c.TAT(key.Name)
+			_, ok, err := c.Entry(key.Name)
 			if err != nil {
 				return n, err
 			}
@@ -113,18 +116,24 @@ func keysOf(c session.Call, names [][]byte) []store.Key {
 	return keys
 }
 
-const absent = -2 // TTL and its like of a key that does not exist
+// What TTL and its like reply of a key that does not exist, and of one that does not expire.
+const (
+	absent  = -2
+	endless = -1
+)
 
-// replyTime replies with what of tells of a live key's TAT.
-func replyTime(c session.Call, name []byte, of func(tatNs, nowNs int64) int64) error {
-	tatNs, ok, err := c.TAT(name)
+// replyTime replies with what of tells of when a key expires.
+func replyTime(c session.Call, name []byte, of func(expiresNs, nowNs int64) int64) error {
+	e, ok, err := c.Entry(name)
 	switch {
 	case err != nil:
 		return err
-	case ok:
-		c.Reply().Int(of(tatNs, c.Now()))
-	default:
+	case !ok:
 		c.Reply().Int(absent)
+	case e.ExpiresNs == limiter.NeverNs:
+		c.Reply().Int(endless)
+	default:
+		c.Reply().Int(of(e.ExpiresNs, c.Now()))
 	}
 	return nil
 }
@@ -136,36 +145,34 @@ func cutMs(ns int64) int64 { return ns / int64(time.Millisecond) }
 func roundSec(ms int64) int64 { return (ms + 500) / 1000 }
 
 func pttl(c session.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(tatNs, nowNs int64) int64 { return cutMs(tatNs - nowNs) })
+	return replyTime(c, args[1], func(expiresNs, nowNs int64) int64 { return cutMs(expiresNs - nowNs) })
 }
 
 func ttl(c session.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(tatNs, nowNs int64) int64 { return roundSec(cutMs(tatNs - nowNs)) })
+	return replyTime(c, args[1], func(expiresNs, nowNs int64) int64 { return roundSec(cutMs(expiresNs - nowNs)) })
 }
 
 func pexpireTime(c session.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(tatNs, _ int64) int64 { return cutMs(tatNs) })
+	return replyTime(c, args[1], func(expiresNs, _ int64) int64 { return cutMs(expiresNs) })
 }
 
 func expireTime(c session.Call, args [][]byte) error {
-	return replyTime(c, args[1], func(tatNs, _ int64) int64 { return roundSec(cutMs(tatNs)) })
+	return replyTime(c, args[1], func(expiresNs, _ int64) int64 { return roundSec(cutMs(expiresNs)) })
 }
 
-// typeCommand and the commands behind it see a key as redis-cell keeps it in Redis: a string, the TAT in decimal.
+// typeCommand sees a funnel as redis-cell keeps it in Redis: as a string, the TAT in decimal. The others have types of their own.
 func typeCommand(c session.Call, args [][]byte) error {
-	_, ok, err := c.TAT(args[1])
+	e, ok, err := c.Entry(args[1])
 	switch {
 	case err != nil:
 		return err
 	case ok:
-		c.Reply().Status(keyType)
+		c.Reply().Status(e.Kind.Type())
 	default:
 		c.Reply().Status("none")
 	}
 	return nil
 }
-
-const keyType = "string"
 
 func strLen(c session.Call, args [][]byte) error {
 	tatNs, ok, err := c.TAT(args[1])
@@ -181,16 +188,24 @@ func strLen(c session.Call, args [][]byte) error {
 }
 
 func objectEncoding(c session.Call, args [][]byte) error {
-	_, ok, err := c.TAT(args[2])
+	e, ok, err := c.Entry(args[2])
 	switch {
 	case err != nil:
 		return err
 	case ok:
-		c.Reply().BulkString("int")
+		c.Reply().BulkString(encodingOf(e.Kind))
 	default:
 		c.Reply().Null()
 	}
 	return nil
+}
+
+// encodingOf says how a key's state is kept: a funnel's as the integer that redis-cell stores.
+func encodingOf(k limiter.Kind) string {
+	return [limiter.Kinds]string{
+		limiter.Funnel: "int", limiter.Reserving: "reservations", limiter.FixedWindow: "counter", limiter.SlidingWindow: "ring",
+		limiter.ApproxWindow: "counters", limiter.Bucket: "level", limiter.Concurrency: "leases", limiter.Named: "funnels",
+	}[k]
 }
 
 // memoryUsage is MEMORY USAGE key [SAMPLES count].

@@ -10,6 +10,7 @@ import (
 
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/rig"
+	"cellserver/internal/limiter"
 	"cellserver/internal/peer"
 	"cellserver/internal/resptest"
 	"cellserver/internal/shard"
@@ -124,12 +125,18 @@ func TestManyKeysAreForTheBackground(t *testing.T) {
 // brokenStore answers nothing about keys.
 type brokenStore struct{ *shard.Store }
 
-func (brokenStore) TAT(int64, store.Key) (int64, bool, error) {
-	return 0, false, errors.New("it broke")
+func (brokenStore) Entry(int64, store.Key) (store.Entry, bool, error) {
+	return store.Entry{}, false, errors.New("it broke")
 }
 
-func (brokenStore) SetIf(int64, store.Key, int64, store.Condition) (int64, bool, error) {
-	return 0, false, errors.New("it broke")
+func (brokenStore) State(int64, store.Key) (limiter.State, bool, error) {
+	return limiter.State{}, false, errors.New("it broke")
+}
+
+func (brokenStore) Operate(int64, store.Key, *limiter.Operation) error { return errors.New("it broke") }
+
+func (brokenStore) SetIf(int64, store.Key, limiter.State, store.Condition) (limiter.State, bool, error) {
+	return limiter.State{}, false, errors.New("it broke")
 }
 
 func (brokenStore) Delete(int64, []store.Key) (int, error) { return 0, errors.New("it broke") }
@@ -139,7 +146,7 @@ func TestStoreFails(t *testing.T) {
 	s := rig.New(func(c *commands.Config) { c.Store = brokenStore{shard.New()} }).Session()
 	for _, in := range []string{
 		"EXISTS k\r\n", "TOUCH k\r\n", "DEL k\r\n", many("DEL", 1001), many("EXISTS", 1001), "TTL k\r\n", "PTTL k\r\n", "EXPIRETIME k\r\n",
-		"PEXPIRETIME k\r\n", "EXPIRE k 1\r\n", "TYPE k\r\n", "GET k\r\n", "STRLEN k\r\n", "OBJECT ENCODING k\r\n", "DUMP k\r\n", "RESTORE k 0 x\r\n",
+		"PEXPIRETIME k\r\n", "EXPIRE k 1\r\n", "PERSIST k\r\n", "TYPE k\r\n", "GET k\r\n", "STRLEN k\r\n", "OBJECT ENCODING k\r\n", "DUMP k\r\n", "RESTORE k 0 x\r\n",
 		"SET k 1700000030000000000\r\n",
 	} {
 		if got := rig.Say(t, s, in+"PING\r\n"); !strings.HasPrefix(got, "-") || !strings.Contains(got, "it broke") || !strings.HasSuffix(got, "\r\n"+rig.Pong) {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"cellserver/internal/glob"
+	"cellserver/internal/limiter"
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/session"
@@ -16,8 +17,8 @@ import (
 type scanQuery struct {
 	cursor  uint64
 	count   int
-	pattern []byte // nil for all
-	none    bool   // no key is of the type
+	pattern []byte                  // nil for all
+	kind    func(limiter.Kind) bool // of a key that is of the type; nil for all
 }
 
 const (
@@ -52,7 +53,8 @@ func (k Config) scanQuery(args [][]byte) (*scanQuery, error) {
 			}
 			q.count = int(min(n, maxScanCount))
 		case "type":
-			q.none = glob.Fold(value) != keyType
+			name := glob.Fold(value)
+			q.kind = func(k limiter.Kind) bool { return k.Type() == name }
 		default:
 			return nil, reply.ErrSyntax
 		}

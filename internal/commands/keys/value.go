@@ -6,18 +6,21 @@ import (
 	"time"
 
 	"cellserver/internal/argument"
+	"cellserver/internal/catalog"
 	"cellserver/internal/funnel"
 	"cellserver/internal/glob"
+	"cellserver/internal/limiter"
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/session"
 	"cellserver/internal/store"
 )
 
-// A key's value is what redis-cell keeps in Redis: its TAT in decimal. When it expires follows from that, so whatever else a
-// call says of its expiry is checked as in Redis and has no effect.
+// A funnel's value is what redis-cell keeps in Redis: its TAT in decimal. When it expires follows from that, so whatever else a
+// call says of its expiry is checked as in Redis and has no effect. Keys of other limiters have no value, and SET replaces them.
 
-const errNotTAT reply.Error = "ERR this server keeps the states of rate limiters and nothing else: a value must be a key's TAT, as redis-cell stores it, " +
+// errNotTAT refuses any other value. Those who send one mostly want another command.
+const errNotTAT reply.Error = "ERR " + catalog.RefuseValue + ". A value can only be a key's TAT, as redis-cell stores it: " +
 	"in decimal Unix nanoseconds, after now and at most 2^62 ns ahead of it"
 
 func valueOf(tatNs int64) string { return strconv.FormatInt(tatNs, 10) }
@@ -60,17 +63,33 @@ func set(c session.Call, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	foundNs, found, err := c.SetTAT(args[1], tatNs, o.when)
-	switch {
-	case err != nil:
+	if o.get { // or a key of another type would be overwritten before that is seen
+		if _, _, err := c.TAT(args[1]); err != nil {
+			return err
+		}
+	}
+	before, found, err := c.SetState(args[1], limiter.State{ExpiresNs: tatNs}, o.when)
+	if err != nil {
 		return err
+	}
+	switch {
 	case o.get:
-		replyValue(c, foundNs, found)
+		return replyBefore(c, &before, found)
 	case o.when.Holds(found):
 		c.Reply().OK()
 	default:
 		c.Reply().Null()
 	}
+	return nil
+}
+
+// replyBefore replies what GET would have before.
+func replyBefore(c session.Call, s *limiter.State, found bool) error {
+	tatNs, err := s.TAT(c.Now())
+	if err != nil { // another client has made it meanwhile
+		return reply.ErrWrongType
+	}
+	replyValue(c, tatNs, found)
 	return nil
 }
 

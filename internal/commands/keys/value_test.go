@@ -54,7 +54,7 @@ func TestSetThenThrottle(t *testing.T) {
 						now = valueReply(tatNs)
 					}
 					call := fmt.Sprintf("CL.THROTTLE %s %d %d %d %d\r\n", key, l[0], l[1], l[2], quantity)
-					if got := rig.Say(t, s, call+"GET "+key+"\r\n"); got != resptest.Ints(limited, want.Limit, want.Remaining, want.RetryAfterSec, want.ResetAfterSec)+now {
+					if got := rig.Say(t, s, call+"GET "+key+"\r\n"); got != resptest.Ints(limited, want.Limit, want.Remaining, want.RetryAfter, want.ResetAfter)+now {
 						t.Errorf("%q with a TAT in %d ns: got %q, want %+v and a TAT of %d", call, aheadNs, got, want, tatNs)
 					}
 				}
@@ -82,11 +82,11 @@ func TestSetTogether(t *testing.T) {
 			queued(7) + "*7\r\n+OK\r\n" + value + value + busy + ":1\r\n+OK\r\n" + bulk(payload)},
 		{"EXEC with all keys", "MULTI\r\nDBSIZE\r\n" + set + setCall("k", tatNs+1, "NX") + restore + "DBSIZE\r\nEXEC\r\n",
 			queued(5) + "*5\r\n:0\r\n+OK\r\n$-1\r\n" + busy + ":1\r\n"},
-		{"a value that is refused in EXEC", "MULTI\r\n" + set + "SET k hello\r\nGET k\r\nEXEC\r\n", queued(3) + "*3\r\n+OK\r\n-ERR this server keeps"},
+		{"a value that is refused in EXEC", "MULTI\r\n" + set + "SET k hello\r\nGET k\r\nEXEC\r\n", queued(3) + "*3\r\n+OK\r\n-ERR cellserver keeps limits, not values: "},
 		{"a script", eval("return {redis.call('SET', KEYS[1], ARGV[1]), redis.call('SET', KEYS[1], ARGV[1], 'NX'), redis.call('GET', KEYS[1]), redis.call('DUMP', KEYS[1]) == ARGV[2]}",
 			strconv.FormatInt(tatNs, 10), payload), "*4\r\n+OK\r\n$-1\r\n" + value + ":1\r\n"},
 		{"a script that restores", eval("return redis.call('RESTORE', KEYS[1], 0, ARGV[1])", payload) + "GET k\r\n", "+OK\r\n" + value},
-		{"a script that is refused", eval("return redis.pcall('SET', KEYS[1], 'hello').err"), "$192\r\nERR this server keeps"},
+		{"a script that is refused", eval("return redis.pcall('SET', KEYS[1], 'hello').err"), "$268\r\nERR cellserver keeps limits, not values: "},
 		{"a script that only reads", resptest.Encode("EVAL_RO", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "k", "5"), "-ERR Write commands are not allowed from read-only scripts."},
 		{"a script with another key", eval("return redis.call('SET', 'other', 5)"), "-ERR script used the key 'other'"},
 		{"a snapshot", "MULTI\r\n" + many + set + "EXEC\r\nGET k\r\n", queued(1002) + "*1002\r\n" + strings.Repeat(resptest.Ints(0, 5, 5, -1, 0), 1001) + "+OK\r\n" + value},
@@ -236,7 +236,7 @@ func TestDumpAndRestoreWithRedis(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := rig.Say(t, s, resptest.Encode("RESTORE", "k", "0", dumped)); !strings.HasPrefix(got, "-ERR this server keeps the states of rate limiters and nothing else") {
+		if got := rig.Say(t, s, resptest.Encode("RESTORE", "k", "0", dumped)); !strings.HasPrefix(got, "-ERR cellserver keeps limits, not values: ") {
 			t.Errorf("%.40q from redis-server: got %q", other, got)
 		}
 	}

@@ -101,9 +101,9 @@ func (w *walk) many(ctx context.Context, nowNs int64) {
 
 // some looks at about count keys from the cursor on, moves it behind them, and returns how many there were.
 func (w *walk) some(nowNs int64, count int) (visited int) {
-	w.cursor = w.all.Scan(nowNs, w.db, w.cursor, count, func(key store.Key, _ int64) {
+	w.cursor = w.all.Scan(nowNs, w.db, w.cursor, count, func(key store.Key, e store.Entry) {
 		visited++
-		if w.stopped || !w.budget.Spend(keySteps+len(key.Name)/4) || w.none {
+		if w.stopped || !w.budget.Spend(keySteps+len(key.Name)/4) || w.kind != nil && !w.kind(e.Kind) {
 			return
 		}
 		if w.glob != nil {

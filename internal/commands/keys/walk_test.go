@@ -8,20 +8,20 @@ import (
 	"cellserver/internal/store"
 )
 
-// endless is a store of long keys, in which a client goes away after a while.
-type endless struct {
+// endlessStore is a store of long keys, in which a client goes away after a while.
+type endlessStore struct {
 	store.Walker
 	left int // keys until then
 	gone context.CancelFunc
 	name []byte
 }
 
-func (e *endless) Scan(_ int64, _ uint16, cursor uint64, count int, visit func(store.Key, int64)) uint64 {
+func (e *endlessStore) Scan(_ int64, _ uint16, cursor uint64, count int, visit func(store.Key, store.Entry)) uint64 {
 	for range count {
 		if e.left--; e.left == 0 {
 			e.gone()
 		}
-		visit(store.Key{Name: e.name}, 0)
+		visit(store.Key{Name: e.name}, store.Entry{})
 	}
 	return cursor + 1
 }
@@ -34,7 +34,7 @@ func TestWalkEndsWithItsClient(t *testing.T) {
 	as := strings.Repeat("a", 1000)
 	w := walk{
 		scanQuery: &scanQuery{pattern: []byte("*" + as + "[ab]" + as + "b*"), count: 1 << 30}, maxBytes: 1 << 30,
-		all: &endless{left: leavesAfter, gone: gone, name: []byte(as + as + as + "b")},
+		all: &endlessStore{left: leavesAfter, gone: gone, name: []byte(as + as + as + "b")},
 	}
 	w.many(ctx, 0)
 	if w.n < leavesAfter-1 || w.n > leavesAfter+1 {

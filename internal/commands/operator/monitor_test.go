@@ -38,6 +38,9 @@ func TestMonitor(t *testing.T) {
 		{"a command", "ping\r\n", `[0 c] "ping"`},
 		{"a batch", "CL.THROTTLE k 1 1 1\r\nCL.THROTTLE k 1 1 1 0\r\nCL.THROTTLE x\r\n",
 			"[0 c] \"CL.THROTTLE\" \"k\" \"1\" \"1\" \"1\"\n[0 c] \"CL.THROTTLE\" \"k\" \"1\" \"1\" \"1\" \"0\"\n[0 c] \"CL.THROTTLE\" \"x\""},
+		{"several batches", "CL.THROTTLE k 1 1 1\r\ncl.bucket Take b 5\r\nRL.THROTTLE k 1 1 1\r\nCL.THROTTLE k 1 1 1\r\nCL.PEEK k 1 1 1\r\n",
+			"[0 c] \"CL.THROTTLE\" \"k\" \"1\" \"1\" \"1\"\n[0 c] \"cl.bucket\" \"Take\" \"b\" \"5\"\n[0 c] \"RL.THROTTLE\" \"k\" \"1\" \"1\" \"1\"\n" +
+				"[0 c] \"CL.THROTTLE\" \"k\" \"1\" \"1\" \"1\"\n[0 c] \"CL.PEEK\" \"k\" \"1\" \"1\" \"1\""},
 		{"what was not executed", "NOSUCH\r\nGET\r\nSUBSCRIBE a\r\n", ""},
 		{"what failed", "TTL k\r\nEVALSHA x 0\r\n", "[0 c] \"TTL\" \"k\"\n[0 c] \"EVALSHA\" \"x\" \"0\""},
 		{"administration", "CONFIG GET x\r\nSLOWLOG LEN\r\nACL SETUSER x >y\r\n", ""},
@@ -58,6 +61,8 @@ func TestMonitor(t *testing.T) {
 			"[0 c] \"EVAL\" \"redis.call('get',KEYS[1]) return redis.call('del',KEYS[1])\" \"1\" \"k\"\n[0 lua] \"get\" \"k\"\n[0 lua] \"del\" \"k\"\n[0 c] \"EVAL\" \"return 1\" \"0\""},
 		{"a script without interpreter", resptest.Encode("EVAL", "return redis.call('CL.THROTTLE',KEYS[1],ARGV[1],ARGV[2],ARGV[3])", "1", "k", "1", "2", "3"),
 			"[0 c] \"EVAL\" \"return redis.call('CL.THROTTLE',KEYS[1],ARGV[1],ARGV[2],ARGV[3])\" \"1\" \"k\" \"1\" \"2\" \"3\"\n[0 lua] \"CL.THROTTLE\" \"k\" \"1\" \"2\" \"3\""},
+		{"a script of a subcommand", resptest.Encode("EVAL", "return redis.call('CL.BUCKET','TAKE',KEYS[1],ARGV[1])", "1", "k", "5"),
+			"[0 c] \"EVAL\" \"return redis.call('CL.BUCKET','TAKE',KEYS[1],ARGV[1])\" \"1\" \"k\" \"5\"\n[0 lua] \"CL.BUCKET\" \"TAKE\" \"k\" \"5\""},
 		{"a script in a transaction", "MULTI\r\n" + resptest.Encode("EVAL", "return redis.call('get',KEYS[1])", "1", "k") + "EXEC\r\n",
 			"[0 c] \"MULTI\"\n[0 c] \"EVAL\" \"return redis.call('get',KEYS[1])\" \"1\" \"k\"\n[0 lua] \"get\" \"k\"\n[0 c] \"EXEC\""},
 		{"long", resptest.Encode("ECHO", strings.Repeat("x", maxLineArgBytes+7)), `[0 c] "ECHO" "` + strings.Repeat("x", maxLineArgBytes) + `... (7 more bytes)"`},

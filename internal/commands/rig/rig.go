@@ -276,7 +276,7 @@ func Standing(c *commands.Config) { c.Now = func() int64 { return T0 } }
 // NewScripts returns what executes scripts, on a clock that goes forward by itself.
 func NewScripts(limit time.Duration) *lua.Engine {
 	start := time.Now()
-	return lua.New(lua.Config{Now: func() int64 { return int64(time.Since(start)) }, TimeLimit: limit})
+	return lua.New(lua.Config{Now: func() int64 { return int64(time.Since(start)) }, TimeLimit: limit, Native: catalog.New().Batched()})
 }
 
 // WithTimeLimit bounds the time of scripts.

@@ -90,6 +90,6 @@ type limit struct{ t0, maxBurst, count, periodSec int64 }
 func (l limit) call(afterNs, quantity, limited, limit, remaining, retryAfterSec, resetAfterSec int64) Row {
 	return Row{
 		AtNs: l.t0 + afterNs, Key: "a", MaxBurst: l.maxBurst, Count: l.count, PeriodSec: l.periodSec, Quantity: quantity,
-		Limited: limited == 1, Limit: limit, Remaining: remaining, RetryAfterSec: retryAfterSec, ResetAfterSec: resetAfterSec,
+		Limited: limited == 1, Limit: limit, Remaining: remaining, RetryAfter: retryAfterSec, ResetAfter: resetAfterSec,
 	}
 }

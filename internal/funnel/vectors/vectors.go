@@ -19,11 +19,11 @@ const (
 
 // Row is a call and its answer, in the order of the file's columns.
 type Row struct {
-	AtNs                                           int64
-	Key                                            string
-	MaxBurst, Count, PeriodSec, Quantity           int64
-	Limited                                        bool
-	Limit, Remaining, RetryAfterSec, ResetAfterSec int64
+	AtNs                                     int64
+	Key                                      string
+	MaxBurst, Count, PeriodSec, Quantity     int64
+	Limited                                  bool
+	Limit, Remaining, RetryAfter, ResetAfter int64
 }
 
 // Read returns the rows of a file. It finds it from any directory of the module.
@@ -57,7 +57,7 @@ func parse(record []string) (r Row, err error) {
 	var limited int64
 	for column, to := range []*int64{
 		&r.AtNs, nil, &r.MaxBurst, &r.Count, &r.PeriodSec, &r.Quantity,
-		&limited, &r.Limit, &r.Remaining, &r.RetryAfterSec, &r.ResetAfterSec,
+		&limited, &r.Limit, &r.Remaining, &r.RetryAfter, &r.ResetAfter,
 	} {
 		if to == nil {
 			continue

@@ -1,5 +1,5 @@
-// Package native knows scripts that need no interpreter, as they are one call of CL.THROTTLE. Nothing in it changes: all
-// of it may be used by several goroutines at once.
+// Package native knows scripts that need no interpreter, as they are one call of CL.THROTTLE or of a command like it. Nothing
+// in it changes: all of it may be used by several goroutines at once.
 package native
 
 import (
@@ -11,7 +11,10 @@ import (
 	"cellserver/internal/resp"
 )
 
-// A Call is a script that does nothing but call CL.THROTTLE and return its reply, or one element of that. Such scripts
+// Commands are those of which a call needs no interpreter, by their full names in lower case: they reply an array of integers.
+type Commands map[string]bool
+
+// A Call is a script that does nothing but call such a command and return its reply, or one element of that. Such scripts
 // come from clients that have no such command.
 type Call struct {
 	sha1      string // of the script
@@ -37,9 +40,6 @@ type argument struct {
 	index   int    // into KEYS or ARGV, from 0 on
 	number  bool   // it went through tonumber
 }
-
-// commandName is the only command that is recognised.
-const commandName = "cl.throttle"
 
 // Args appends the command's arguments, its name first, to args[:0]. It returns false if the script would fail before
 // the command, or pass what only the interpreter knows: then the interpreter must run it.

@@ -10,16 +10,17 @@ import (
 
 // A recognizer follows a chunk of plain local assignments up to its return.
 type recognizer struct {
-	sha1   string
-	values map[string]argument // locals that are arguments
-	call   *Call               // the call, once it was met
-	result string              // the local that holds its reply
+	commands Commands
+	sha1     string
+	values   map[string]argument // locals that are arguments
+	call     *Call               // the call, once it was met
+	result   string              // the local that holds its reply
 }
 
 // Recognize returns the call that a parsed script consists of, or nil if the script needs an interpreter. The SHA-1 of
 // the script is for messages.
-func Recognize(chunk []ast.Stmt, sha1 string) *Call {
-	r := recognizer{sha1: sha1, values: map[string]argument{}}
+func (c Commands) Recognize(chunk []ast.Stmt, sha1 string) *Call {
+	r := recognizer{commands: c, sha1: sha1, values: map[string]argument{}}
 	for i, s := range chunk {
 		switch x := s.(type) {
 		case *ast.LocalAssignStmt:
@@ -88,7 +89,7 @@ func (r *recognizer) returned(e ast.Expr) *Call {
 // maxArguments is how many a call may have: one that the command takes has fewer.
 const maxArguments = 20
 
-// command takes redis.call('cl.throttle', ...).
+// command takes redis.call('cl.throttle', ...), and that of the other commands.
 func (r *recognizer) command(e ast.Expr) (*Call, bool) {
 	x, ok := e.(*ast.FuncCallExpr)
 	if !ok || x.Func == nil || len(x.Args) == 0 || len(x.Args) > maxArguments {
@@ -113,11 +114,22 @@ func (r *recognizer) command(e ast.Expr) (*Call, bool) {
 		}
 		call.args = append(call.args, value)
 	}
-	first := call.args[0]
-	if first.from != fromLiteral || !strings.EqualFold(string(first.literal), commandName) {
+	if !r.commands.have(call.args) {
 		return nil, false
 	}
 	return call, true
+}
+
+// have reports whether a call is of one of the commands, by its name and, where it has one, that of its subcommand.
+func (c Commands) have(args []argument) bool {
+	if args[0].from != fromLiteral {
+		return false
+	}
+	name := strings.ToLower(string(args[0].literal))
+	if c[name] || len(args) == 1 || args[1].from != fromLiteral {
+		return c[name]
+	}
+	return c[name+"|"+strings.ToLower(string(args[1].literal))]
 }
 
 func (r *recognizer) argument(e ast.Expr) (argument, bool) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -41,7 +42,7 @@ func checkEvicts(t reporter, s store.Store) {
 	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
 	l := limit(0, 1, 3600)
 	for i := range floodKeys {
-		q := decide(t, s, t0, []store.Request{{Key: floodKey(i), Limit: l, Quantity: 1}})[0]
+		q := decide(t, s, t0, []store.Request{{Key: floodKey(i), Rule: limiter.OfFunnel(l), Quantity: 1}})[0]
 		if q.Result.Limited {
 			t.Fatalf("key %d is limited, but new", i)
 		}
@@ -51,7 +52,7 @@ func checkEvicts(t reporter, s store.Store) {
 	}
 	st, live := statsOf(s), 0
 	for i := range floodKeys {
-		if _, ok, _ := s.TAT(t0, floodKey(i)); ok {
+		if _, ok, _ := tatIn(s, t0, floodKey(i)); ok {
 			live++
 		}
 	}
@@ -72,7 +73,7 @@ func checkEvictsSoonest(t reporter, s store.Store) {
 	}
 	lost := 0
 	for i := range long {
-		if _, ok, _ := s.TAT(t0, key(0, "long"+strconv.Itoa(i))); !ok {
+		if _, ok, _ := tatIn(s, t0, key(0, "long"+strconv.Itoa(i))); !ok {
 			lost++
 		}
 	}
@@ -88,7 +89,7 @@ func checkRefuses(t reporter, s store.Store) {
 	refused := uint64(0)
 	for round := range 2 {
 		for i := range floodKeys {
-			batch := []store.Request{{Key: floodKey(i), Limit: l, Quantity: 1}}
+			batch := []store.Request{{Key: floodKey(i), Rule: limiter.OfFunnel(l), Quantity: 1}}
 			s.Throttle(t0, batch)
 			switch q := batch[0]; {
 			case errors.Is(q.Err, store.ErrFull) && m.tat(t0, q.Key) == t0:
@@ -121,9 +122,9 @@ func checkRefusesInTransaction(t reporter, s store.Store) {
 	defer tx.Rollback()
 	l, refused := limit(9, 1, 600), 0
 	for i, k := range keys {
-		batch := []store.Request{{Key: k, Limit: l, Quantity: 1}}
+		batch := []store.Request{{Key: k, Rule: limiter.OfFunnel(l), Quantity: 1}}
 		tx.Throttle(t0, batch)
-		_, ok, _ := tx.TAT(t0, k)
+		_, ok, _ := tatIn(tx, t0, k)
 		if full := errors.Is(batch[0].Err, store.ErrFull); full == ok || full && i == 0 {
 			t.Fatalf("key %d: Err is %v, and it is there: %t", i, batch[0].Err, ok)
 		} else if full {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"runtime"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -25,28 +26,28 @@ func brokenWalkers() []broken {
 
 type scanMisses struct{ memory }
 
-func (s scanMisses) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(k store.Key, tatNs int64)) uint64 {
-	return s.memory.Scan(nowNs, db, cursor, count, func(k store.Key, tatNs int64) {
+func (s scanMisses) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(k store.Key, e store.Entry)) uint64 {
+	return s.memory.Scan(nowNs, db, cursor, count, func(k store.Key, e store.Entry) {
 		if !bytes.HasPrefix(k.Name, []byte("55")) {
-			visit(k, tatNs)
+			visit(k, e)
 		}
 	})
 }
 
 type scanVisitsExpired struct{ memory }
 
-func (s scanVisitsExpired) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(k store.Key, tatNs int64)) uint64 {
+func (s scanVisitsExpired) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(k store.Key, e store.Entry)) uint64 {
 	return s.memory.Scan(nowNs-1, db, cursor, count, visit)
 }
 
 // scanVisitsAll says of other databases' keys that they are of this one.
 type scanVisitsAll struct{ memory }
 
-func (s scanVisitsAll) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(k store.Key, tatNs int64)) uint64 {
+func (s scanVisitsAll) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(k store.Key, e store.Entry)) uint64 {
 	if db > 0 && db < 300 {
-		return s.memory.Scan(nowNs, 300, cursor, count, func(k store.Key, tatNs int64) {
+		return s.memory.Scan(nowNs, 300, cursor, count, func(k store.Key, e store.Entry) {
 			k.DB = db
-			visit(k, tatNs)
+			visit(k, e)
 		})
 	}
 	return s.memory.Scan(nowNs, db, cursor, count, visit)
@@ -187,13 +188,13 @@ type states struct {
 func (w *states) Add(nowNs int64, keys []store.Key) {
 	for _, k := range keys {
 		w.keys = append(w.keys, key(k.DB, string(k.Name)))
-		w.tats[idOf(k)], _, _ = w.s.TAT(nowNs, k)
+		w.tats[idOf(k)], _, _ = tatIn(w.s, nowNs, k)
 	}
 }
 
 func (w *states) Dirty(nowNs int64) bool {
 	for _, k := range w.keys {
-		if tatNs, _, _ := w.s.TAT(nowNs, k); tatNs != w.tats.tat(nowNs, k) {
+		if tatNs, _, _ := tatIn(w.s, nowNs, k); tatNs != w.tats.tat(nowNs, k) {
 			return true
 		}
 	}
@@ -219,7 +220,7 @@ func brokenTransactors() []broken {
 		{bad(func(s memory, tx store.Transaction) store.Transaction { return readsOld{tx, s} }), "transaction: sees what it wrote"},
 		{bad(func(_ memory, tx store.Transaction) store.Transaction { return answersLater{tx} }), "transaction: sees what it wrote"},
 		{bad(func(_ memory, tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }), "released transaction: the key"},
-		{bad(func(_ memory, tx store.Transaction) store.Transaction { return setsOnce{tx, map[id]bool{}} }), "transaction: SetTAT"},
+		{bad(func(_ memory, tx store.Transaction) store.Transaction { return setsOnce{tx, map[id]bool{}} }), "transaction: sets"},
 		{bad(writesThrough), "transaction: all or nothing"},
 		{bad(writesThrough), "transaction: its own keys"},
 		{bad(writesThrough), "transaction: its own time"},
@@ -257,7 +258,9 @@ type readsOld struct {
 	s memory
 }
 
-func (tx readsOld) TAT(int64, store.Key) (int64, bool, error) { return 0, false, nil }
+func (tx readsOld) State(int64, store.Key) (limiter.State, bool, error) {
+	return limiter.State{}, false, nil
+}
 
 type answersLater struct{ store.Transaction }
 
@@ -280,11 +283,12 @@ type setsOnce struct {
 	set map[id]bool
 }
 
-func (tx setsOnce) SetTAT(k store.Key, tatNs int64) {
-	if !tx.set[idOf(k)] {
-		tx.set[idOf(k)] = true
-		tx.Transaction.SetTAT(k, tatNs)
+func (tx setsOnce) SetIf(nowNs int64, k store.Key, s limiter.State, when store.Condition) (limiter.State, bool, error) {
+	if tx.set[idOf(k)] {
+		return limiter.State{}, false, nil
 	}
+	tx.set[idOf(k)] = true
+	return tx.Transaction.SetIf(nowNs, k, s, when)
 }
 
 // writesThrough is no transaction: it writes to the store at once.
@@ -297,12 +301,16 @@ func (tx writesThrough) Throttle(nowNs int64, batch []store.Request) store.Pendi
 	runtime.Gosched()
 	return tx.s.Throttle(nowNs, batch)
 }
-func (tx writesThrough) TAT(nowNs int64, k store.Key) (int64, bool, error) { return tx.s.TAT(nowNs, k) }
+func (tx writesThrough) State(nowNs int64, k store.Key) (limiter.State, bool, error) {
+	return tx.s.State(nowNs, k)
+}
 func (tx writesThrough) Delete(nowNs int64, keys []store.Key) (int, error) {
 	return tx.s.Delete(nowNs, keys)
 }
-func (tx writesThrough) SetTAT(store.Key, int64) {}
-func (tx writesThrough) Commit() bool            { return true }
+func (tx writesThrough) SetIf(nowNs int64, k store.Key, s limiter.State, when store.Condition) (limiter.State, bool, error) {
+	return tx.s.SetIf(nowNs, k, s, when)
+}
+func (tx writesThrough) Commit() bool { return true }
 
 // setsAlways writes what is there already.
 type setsAlways struct{ memory }
@@ -313,9 +321,12 @@ func (s setsAlways) BeginAll(nowNs int64) store.Exclusive {
 
 type setter struct{ store.Exclusive }
 
-func (x setter) SetTAT(k store.Key, tatNs int64) {
-	x.Exclusive.SetTAT(k, t0)
-	x.Exclusive.SetTAT(k, tatNs)
+func (x setter) Save() func() {
+	live, _, _ := watchedKeys()
+	return func() {
+		s, _, _ := x.State(t0, live)
+		_, _, _ = x.SetIf(t0, live, s, store.Always)
+	}
 }
 
 // openExclusive keeps nobody out.
@@ -325,9 +336,9 @@ func (s openExclusive) BeginAll(int64) store.Exclusive { return open(s) }
 
 type open struct{ memory }
 
-func (x open) TAT(nowNs int64, k store.Key) (int64, bool, error) {
+func (x open) State(nowNs int64, k store.Key) (limiter.State, bool, error) {
 	runtime.Gosched()
-	return x.memory.TAT(nowNs, k)
+	return x.memory.State(nowNs, k)
 }
-func (x open) SetTAT(store.Key, int64) {}
-func (x open) End()                    {}
+func (x open) Save() func() { return func() {} }
+func (x open) End()         {}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -65,8 +66,8 @@ func (s *keepsNames) Throttle(nowNs int64, batch []store.Request) store.Pending 
 	return nil
 }
 
-func (s *keepsNames) TAT(nowNs int64, k store.Key) (int64, bool, error) {
-	return s.Store.TAT(nowNs, s.number(k, false))
+func (s *keepsNames) State(nowNs int64, k store.Key) (limiter.State, bool, error) {
+	return s.Store.State(nowNs, s.number(k, false))
 }
 
 type leavesErr struct{ memory }
@@ -133,7 +134,7 @@ type forgivesSmallDebts struct{ memory }
 
 func (s forgivesSmallDebts) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	for i := range batch {
-		if tatNs, ok, _ := s.TAT(nowNs, batch[i].Key); ok && tatNs-nowNs < sec/1000 {
+		if tatNs, ok, _ := tatIn(s, nowNs, batch[i].Key); ok && tatNs-nowNs < sec/1000 {
 			_, _ = s.Delete(nowNs, []store.Key{batch[i].Key})
 		}
 	}
@@ -156,7 +157,7 @@ func (s mintsBurst) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
 		k, quantity := idOf(q.Key), q.Quantity
-		if _, ok, _ := s.TAT(nowNs, q.Key); !ok && quantity < 0 {
+		if _, ok, _ := tatIn(s, nowNs, q.Key); !ok && quantity < 0 {
 			s.credit[k] = 1
 		} else if quantity > 0 && s.credit[k] > 0 {
 			s.credit[k]--
@@ -188,7 +189,7 @@ func (s limitedWrites) Throttle(nowNs int64, batch []store.Request) store.Pendin
 	s.memory.Throttle(nowNs, batch)
 	for _, q := range batch {
 		if q.Result.Limited {
-			s.memory.Throttle(nowNs, []store.Request{{Key: q.Key, Limit: limit(99, 1, 1), Quantity: 1}})
+			s.memory.Throttle(nowNs, []store.Request{{Key: q.Key, Rule: limiter.OfFunnel(limit(99, 1, 1)), Quantity: 1}})
 		}
 	}
 	return nil
@@ -204,12 +205,12 @@ func (s remembersLimits) Throttle(nowNs int64, batch []store.Request) store.Pend
 		q := &batch[i]
 		l, ok := s.limits[idOf(q.Key)]
 		if !ok {
-			l = q.Limit
+			l = q.Rule.Funnel
 			s.limits[idOf(q.Key)] = l
 		}
-		s.memory.Throttle(nowNs, []store.Request{{Key: q.Key, Limit: l, Quantity: q.Quantity}})
+		s.memory.Throttle(nowNs, []store.Request{{Key: q.Key, Rule: limiter.OfFunnel(l), Quantity: q.Quantity}})
 		q.Err = nil
-		_, q.Result = q.Limit.Throttle(0, nowNs, 0)
+		_, q.Result = q.Rule.Funnel.Throttle(0, nowNs, 0)
 	}
 	return nil
 }
@@ -227,8 +228,8 @@ func (s oneDatabase) Throttle(nowNs int64, batch []store.Request) store.Pending 
 	return nil
 }
 
-func (s oneDatabase) TAT(nowNs int64, k store.Key) (int64, bool, error) {
-	return s.memory.TAT(nowNs, store.Key{Name: k.Name})
+func (s oneDatabase) State(nowNs int64, k store.Key) (limiter.State, bool, error) {
+	return s.memory.State(nowNs, store.Key{Name: k.Name})
 }
 
 // textNames ends names at a NUL.
@@ -244,9 +245,9 @@ func (s textNames) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-func (s textNames) TAT(nowNs int64, k store.Key) (int64, bool, error) {
+func (s textNames) State(nowNs int64, k store.Key) (limiter.State, bool, error) {
 	k.Name, _, _ = bytes.Cut(k.Name, []byte{0})
-	return s.memory.TAT(nowNs, k)
+	return s.memory.State(nowNs, k)
 }
 
 // deletesOneByOne counts a key as often as it is named.
@@ -254,7 +255,7 @@ type deletesOneByOne struct{ memory }
 
 func (s deletesOneByOne) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	for _, k := range keys {
-		if _, ok, _ := s.TAT(nowNs, k); ok {
+		if _, ok, _ := tatIn(s, nowNs, k); ok {
 			deleted++
 		}
 	}
@@ -265,20 +266,20 @@ func (s deletesOneByOne) Delete(nowNs int64, keys []store.Key) (deleted int, err
 // setsAnyway asks for no condition.
 type setsAnyway struct{ memory }
 
-func (s setsAnyway) SetIf(nowNs int64, k store.Key, tatNs int64, _ store.Condition) (int64, bool, error) {
-	return s.memory.SetIf(nowNs, k, tatNs, store.Always)
+func (s setsAnyway) SetIf(nowNs int64, k store.Key, state limiter.State, _ store.Condition) (limiter.State, bool, error) {
+	return s.memory.SetIf(nowNs, k, state, store.Always)
 }
 
 // looksThenSets lets others at the key in between.
 type looksThenSets struct{ memory }
 
-func (s looksThenSets) SetIf(nowNs int64, k store.Key, tatNs int64, when store.Condition) (int64, bool, error) {
-	foundNs, found, _ := s.TAT(nowNs, k)
+func (s looksThenSets) SetIf(nowNs int64, k store.Key, state limiter.State, when store.Condition) (limiter.State, bool, error) {
+	before, found, _ := s.State(nowNs, k)
 	runtime.Gosched()
 	if when.Holds(found) {
-		_, _, _ = s.memory.SetIf(nowNs, k, tatNs, store.Always)
+		_, _, _ = s.memory.SetIf(nowNs, k, state, store.Always)
 	}
-	return foundNs, found, nil
+	return before, found, nil
 }
 
 // losesUpdates reads a state, lets others at it, and writes it.
@@ -286,15 +287,15 @@ type losesUpdates struct{ memory }
 
 func (s losesUpdates) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	for i := range batch {
-		tatNs, ok, _ := s.TAT(nowNs, batch[i].Key)
+		tatNs, ok, _ := tatIn(s, nowNs, batch[i].Key)
 		if !ok {
 			tatNs = nowNs
 		}
-		tatNs, batch[i].Result = batch[i].Limit.Throttle(tatNs, nowNs, batch[i].Quantity)
+		tatNs, batch[i].Result = batch[i].Rule.Funnel.Throttle(tatNs, nowNs, batch[i].Quantity)
 		batch[i].Err = nil
 		runtime.Gosched()
 		tx := s.Begin(nowNs, []store.Key{batch[i].Key})
-		tx.SetTAT(batch[i].Key, tatNs)
+		_, _, _ = tx.SetIf(nowNs, batch[i].Key, limiter.State{ExpiresNs: tatNs}, store.Always)
 		tx.Commit()
 	}
 	return nil

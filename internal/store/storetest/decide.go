@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -39,7 +40,7 @@ var errStale = errors.New("an error of the request's last use")
 // makeStale leaves in requests what their last use could have left there.
 func makeStale(batch []store.Request) {
 	for i := range batch {
-		batch[i].Result, batch[i].Err = funnel.Result{Limit: -1, Remaining: -1, RetryAfterSec: -2}, errStale
+		batch[i].Result, batch[i].Err = funnel.Result{Limit: -1, Remaining: -1, RetryAfter: -2}, errStale
 	}
 }
 
@@ -56,7 +57,7 @@ func decide(t reporter, ks store.Keys, nowNs int64, batch []store.Request) []sto
 	}
 	for i := range answered {
 		a, q := &answered[i], &requested[i]
-		if a.Key.DB != q.Key.DB || !bytes.Equal(a.Key.Name, q.Key.Name) || a.Limit != q.Limit || a.Quantity != q.Quantity {
+		if a.Key.DB != q.Key.DB || !bytes.Equal(a.Key.Name, q.Key.Name) || a.Rule != q.Rule || a.Quantity != q.Quantity {
 			t.Fatalf("request %d of %d is another in the answer", i, len(answered))
 		}
 		if a.Err != nil {
@@ -90,7 +91,7 @@ func wait(t reporter, p store.Pending) []store.Request {
 // throttle is decide for one request.
 func throttle(t reporter, ks store.Keys, nowNs int64, k store.Key, l funnel.Limit, quantity int64) funnel.Result {
 	t.Helper()
-	return decide(t, ks, nowNs, []store.Request{{Key: k, Limit: l, Quantity: quantity}})[0].Result
+	return decide(t, ks, nowNs, []store.Request{{Key: k, Rule: limiter.OfFunnel(l), Quantity: quantity}})[0].Result
 }
 
 // put makes a key live for ttlSec, by one unit.
@@ -104,7 +105,7 @@ func put(t reporter, ks store.Keys, nowNs int64, k store.Key, ttlSec int64) {
 // tatOf returns a key's TAT, and nowNs if it is absent.
 func tatOf(t reporter, ks store.Keys, nowNs int64, k store.Key) int64 {
 	t.Helper()
-	tatNs, ok, err := ks.TAT(nowNs, k)
+	tatNs, ok, err := tatIn(ks, nowNs, k)
 	if err != nil {
 		t.Fatalf("TAT of %.40q: %v", k.Name, err)
 	}
@@ -137,4 +138,18 @@ func remove(t reporter, ks store.Keys, nowNs int64, keys ...store.Key) {
 	if _, err := ks.Delete(nowNs, keys); err != nil {
 		t.Fatalf("Delete of %d keys: %v", len(keys), err)
 	}
+}
+
+// setTAT gives a key a state in a transaction, at its time.
+func setTAT(t reporter, tx store.Keys, k store.Key, tatNs int64) {
+	t.Helper()
+	if _, _, err := tx.SetIf(t0, k, limiter.State{ExpiresNs: tatNs}, store.Always); err != nil {
+		t.Fatalf("SetIf of %.40q: %v", k.Name, err)
+	}
+}
+
+// tatIn returns a key's TAT, and false if the key is absent.
+func tatIn(ks store.Keys, nowNs int64, k store.Key) (tatNs int64, ok bool, err error) {
+	s, ok, err := ks.State(nowNs, k)
+	return s.ExpiresNs, ok, err
 }

@@ -29,7 +29,7 @@ func checkExclusiveModel(t reporter, s store.Store) {
 			m.step(t, x, nowNs, r, &batch)
 			k := r.key()
 			m[idOf(k)] = nowNs + r.Int64N(4*sec) - sec
-			x.SetTAT(k, m[idOf(k)])
+			setTAT(t, x, k, m[idOf(k)])
 			wantTAT(t, x, nowNs, k, m[idOf(k)])
 		}
 		x.End()
@@ -44,7 +44,7 @@ func checkExclusiveTime(t reporter, s store.Store) {
 	x := transactor.BeginAll(t0)
 	defer x.End()
 	const later = t0 + 3600*sec
-	if tatNs, ok, err := x.TAT(later, a); tatNs != t0+60*sec || !ok || err != nil {
+	if tatNs, ok, err := tatIn(x, later, a); tatNs != t0+60*sec || !ok || err != nil {
 		t.Fatalf("TAT: got %d, %v, %v", tatNs-t0, ok, err)
 	}
 	if _, ok := x.MemoryUsage(later, a); !ok {
@@ -62,7 +62,7 @@ func checkExclusiveWalker(t reporter, s store.Store) {
 	x := transactor.BeginAll(nowNs)
 	defer x.End()
 	wantWalks(t, x, nowNs, m)
-	x.Scan(nowNs, 0, 0, 100, func(k store.Key, tatNs int64) { wantTAT(t, x, nowNs, k, tatNs) }) // visit may use it
+	x.Scan(nowNs, 0, 0, 100, func(k store.Key, e store.Entry) { wantTAT(t, x, nowNs, k, e.ExpiresNs) }) // visit may use it
 	wantCounts(t, x, nowNs, 300, 0)
 	var st store.Stats
 	if x.UpdateStats(&st); st.Allowed != 6*300 {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -39,9 +40,9 @@ func checkOrder(t reporter, s store.Store) {
 		l, hot := limit(capacity-1, 1, 3600), key(uint16(round), "hot")
 		var batch []store.Request
 		for i := range n {
-			batch = append(batch, store.Request{Key: hot, Limit: l, Quantity: 1})
+			batch = append(batch, store.Request{Key: hot, Rule: limiter.OfFunnel(l), Quantity: 1})
 			if i%3 == 0 {
-				batch = append(batch, store.Request{Key: numbered(uint16(round), "other", 7)[i%7], Limit: l, Quantity: 1})
+				batch = append(batch, store.Request{Key: numbered(uint16(round), "other", 7)[i%7], Rule: limiter.OfFunnel(l), Quantity: 1})
 			}
 		}
 		passed := int64(0)
@@ -88,7 +89,7 @@ func checkExpiry(t reporter, s store.Store) {
 		wantTAT(t, s, at+sec-1, k, at+sec)
 		wantTAT(t, s, at+sec, k, 0)
 		wantDeleted(t, s, at+sec, []store.Key{k}, 0)
-		fresh := funnel.Result{Limit: 1, Remaining: 1, RetryAfterSec: -1}
+		fresh := funnel.Result{Limit: 1, Remaining: 1, RetryAfter: -1}
 		if r := throttle(t, s, at+sec, k, l, 0); r != fresh {
 			t.Fatalf("round %d: an expired key: got %+v, want %+v", round, r, fresh)
 		}
@@ -157,7 +158,7 @@ func checkProbes(t reporter, s store.Store) {
 func checkChangedLimits(t reporter, s store.Store) {
 	k, wide, narrow := key(0, "k"), limit(99, 1, 60), limit(0, 1, 1)
 	throttle(t, s, t0, k, wide, 10)
-	if r := throttle(t, s, t0, k, narrow, 1); !r.Limited || r.RetryAfterSec != 600 {
+	if r := throttle(t, s, t0, k, narrow, 1); !r.Limited || r.RetryAfter != 600 {
 		t.Fatalf("a narrower limit: got %+v, want 600 s", r)
 	}
 	if r := throttle(t, s, t0+599*sec, k, limit(1, 1, 1), 1); r.Limited || r.Remaining != 0 {
@@ -245,7 +246,7 @@ func checkNames(t reporter, s store.Store) {
 		overwrite := func() { copy(buf, strings.Repeat("z", len(buf))) }
 		var batch []store.Request
 		for _, k := range write() {
-			batch = append(batch, store.Request{Key: k, Limit: l, Quantity: 1})
+			batch = append(batch, store.Request{Key: k, Rule: limiter.OfFunnel(l), Quantity: 1})
 		}
 		p := s.Throttle(t0, batch)
 		overwrite()
@@ -275,9 +276,9 @@ func checkConcurrent(t reporter, s store.Store) {
 		wg.Go(func() {
 			t, own := concurrent{t}, numbered(1, "own", callers)[g]
 			for range batches {
-				batch := []store.Request{{Key: own, Limit: l, Quantity: 1}}
+				batch := []store.Request{{Key: own, Rule: limiter.OfFunnel(l), Quantity: 1}}
 				for range size {
-					batch = append(batch, store.Request{Key: hot, Limit: l, Quantity: 1})
+					batch = append(batch, store.Request{Key: hot, Rule: limiter.OfFunnel(l), Quantity: 1})
 				}
 				for _, q := range decide(t, s, t0, batch)[1:] {
 					if !q.Result.Limited {

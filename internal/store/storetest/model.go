@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -23,7 +24,7 @@ type model map[id]int64
 func (m model) tat(nowNs int64, k store.Key) int64 { return max(m[idOf(k)], nowNs) }
 
 func (m model) throttle(nowNs int64, q *store.Request) funnel.Result {
-	tatNs, r := q.Limit.Throttle(m.tat(nowNs, q.Key), nowNs, q.Quantity)
+	tatNs, r := q.Rule.Funnel.Throttle(m.tat(nowNs, q.Key), nowNs, q.Quantity)
 	m[idOf(q.Key)] = tatNs
 	return r
 }
@@ -94,7 +95,7 @@ func (r source) quantity() int64 {
 }
 
 func (r source) request() store.Request {
-	return store.Request{Key: r.key(), Limit: r.limits[r.IntN(len(r.limits))], Quantity: r.quantity()}
+	return store.Request{Key: r.key(), Rule: limiter.OfFunnel(r.limits[r.IntN(len(r.limits))]), Quantity: r.quantity()}
 }
 
 // stepNs is how long it takes until the next operation.

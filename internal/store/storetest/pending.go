@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -36,7 +37,7 @@ func checkOneWake(t reporter, s store.Store) {
 	for i := range pending {
 		var batch []store.Request
 		for n := range size {
-			batch = append(batch, store.Request{Key: key(0, "hot"), Limit: l, Quantity: int64(n % 2)})
+			batch = append(batch, store.Request{Key: key(0, "hot"), Rule: limiter.OfFunnel(l), Quantity: int64(n % 2)})
 		}
 		pending[i] = later(t, s, t0, batch)
 		woken.Add(1)
@@ -73,7 +74,7 @@ func checkOneWake(t reporter, s store.Store) {
 // checkLateNotify calls Notify when the answers are there.
 func checkLateNotify(t reporter, s store.Store) {
 	for i, k := range numbered(0, "k", 20) {
-		p := later(t, s, t0, []store.Request{{Key: k, Limit: limit(9, 1, 60), Quantity: int64(i % 9)}})
+		p := later(t, s, t0, []store.Request{{Key: k, Rule: limiter.OfFunnel(limit(9, 1, 60)), Quantity: int64(i % 9)}})
 		for {
 			if _, ok := p.Answers(); ok {
 				break
@@ -92,7 +93,7 @@ func checkLateNotify(t reporter, s store.Store) {
 func checkCancel(t reporter, s store.Store) {
 	var wakes [100]atomic.Int32
 	for i := range wakes {
-		p := later(t, s, t0, []store.Request{{Key: key(0, "k"), Limit: limit(999, 1, 60), Quantity: 1}})
+		p := later(t, s, t0, []store.Request{{Key: key(0, "k"), Rule: limiter.OfFunnel(limit(999, 1, 60)), Quantity: 1}})
 		if i%3 > 0 {
 			p.Notify(func() { wakes[i].Add(1) })
 		}

@@ -83,10 +83,10 @@ func checkTakesBack(t reporter, s store.Store) {
 	for _, takeBack := range []bool{false, true} {
 		tx := begin(t, s, t0, a)
 		tx.Release()
-		foundNs := tatOf(t, tx, t0, a)
+		undo := tx.Save()
 		throttle(t, tx, t0, a, l, 2)
 		if takeBack {
-			tx.SetTAT(a, foundNs)
+			undo()
 		}
 		throttle(t, s, t0, a, l, 1)
 		if committed := tx.Commit(); committed != takeBack {

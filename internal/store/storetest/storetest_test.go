@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 )
@@ -127,7 +128,7 @@ func TestNamesOfChecks(t *testing.T) {
 
 // TestBrokenStoresFail: each of these does one thing wrong, which the check named here finds.
 func TestBrokenStoresFail(t *testing.T) {
-	for _, broken := range slices.Concat(brokenKeys(), brokenPending(), brokenWalkers(), brokenBounds(), brokenWatchers(), brokenTransactors()) {
+	for _, broken := range slices.Concat(brokenKeys(), brokenPending(), brokenWalkers(), brokenBounds(), brokenWatchers(), brokenTransactors(), brokenKinds()) {
 		t.Run(fmt.Sprintf("%T", broken.store), func(t *testing.T) {
 			r := record(t, broken.check, broken.store)
 			if len(r.failures) == 0 {
@@ -152,7 +153,7 @@ func TestLaterHolds(t *testing.T) {
 	l.Hold()
 	var pending []store.Pending
 	for range 3 {
-		pending = append(pending, l.Throttle(t0, []store.Request{{Key: k, Limit: limit(9, 1, 60), Quantity: 1}}))
+		pending = append(pending, l.Throttle(t0, []store.Request{{Key: k, Rule: limiter.OfFunnel(limit(9, 1, 60)), Quantity: 1}}))
 	}
 	pending[1].Cancel()
 	pending[1].Notify(func() { t.Error("woken, and canceled before") })

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -19,7 +20,7 @@ func transactionChecks() []check {
 		{"transaction: many keys", checkManyKeys},
 		{"transaction: ends once", checkEndsOnce},
 		{"transaction: counted on Commit", checkCountedOnCommit},
-		{"transaction: SetTAT", checkSetTAT},
+		{"transaction: sets", checkSets},
 		{"transaction: overlapping keys", checkOverlap},
 	}
 }
@@ -43,7 +44,7 @@ func checkOwnWrites(t reporter, s store.Store) {
 	}
 	wantDeleted(t, tx, t0, []store.Key{other, a, a}, 1)
 	wantTAT(t, tx, t0, a, 0)
-	if p := tx.Throttle(t0, []store.Request{{Key: a, Limit: limit(9, 1, 60), Quantity: 1}}); p != nil {
+	if p := tx.Throttle(t0, []store.Request{{Key: a, Rule: limiter.OfFunnel(limit(9, 1, 60)), Quantity: 1}}); p != nil {
 		t.Fatalf("it does not answer at once")
 	}
 }
@@ -95,7 +96,7 @@ func checkTransaction(t reporter, s store.Store, nowNs int64, r source, m model)
 			wantDeleted(t, tx, nowNs, []store.Key{k}, in.delete(nowNs, []store.Key{k}))
 		case 1:
 			in[idOf(k)] = nowNs + r.Int64N(4*sec) - sec
-			tx.SetTAT(k, in[idOf(k)])
+			setTAT(t, tx, k, in[idOf(k)])
 		default:
 			q := r.request()
 			q.Key = k
@@ -132,7 +133,7 @@ func checkOwnTime(t reporter, s store.Store) {
 	put(t, s, t0, a, 60)
 	tx := begin(t, s, t0, a)
 	defer tx.Rollback()
-	if tatNs, ok, err := tx.TAT(t0+3600*sec, a); tatNs != t0+60*sec || !ok || err != nil {
+	if tatNs, ok, err := tatIn(tx, t0+3600*sec, a); tatNs != t0+60*sec || !ok || err != nil {
 		t.Fatalf("TAT: got %d, %v, %v", tatNs-t0, ok, err)
 	}
 	put(t, tx, t0+3600*sec, a, 60)
@@ -145,12 +146,13 @@ func checkOwnKeys(t reporter, s store.Store) {
 	for _, other := range []store.Key{key(0, "another"), key(1, "a"), key(0, "")} {
 		tx := begin(t, s, t0, key(0, "a"), key(2, "a"))
 		wantPanic(t, func() {
-			_ = tx.Throttle(t0, []store.Request{{Key: other, Limit: limit(9, 1, 60), Quantity: 1}})
+			_ = tx.Throttle(t0, []store.Request{{Key: other, Rule: limiter.OfFunnel(limit(9, 1, 60)), Quantity: 1}})
 		})
-		wantPanic(t, func() { _, _, _ = tx.TAT(t0, other) })
+		wantPanic(t, func() { _, _, _ = tatIn(tx, t0, other) })
 		wantPanic(t, func() { _, _ = tx.Delete(t0, []store.Key{other}) })
-		wantPanic(t, func() { _, _, _ = tx.SetIf(t0, other, t0+sec, store.IfFound) })
-		wantPanic(t, func() { tx.SetTAT(other, t0+sec) })
+		wantPanic(t, func() { _, _, _ = tx.SetIf(t0, other, limiter.State{ExpiresNs: t0 + sec}, store.IfFound) })
+		wantPanic(t, func() { _, _, _ = tx.Entry(t0, other) })
+		wantPanic(t, func() { _ = tx.Operate(t0, other, &limiter.Operation{Verb: limiter.Level}) })
 		tx.Rollback()
 		wantTAT(t, s, t0, other, 0)
 		put(t, s, t0, other, 60) // nothing is kept from others
@@ -166,7 +168,7 @@ func checkManyKeys(t reporter, s store.Store) {
 		}
 		tx := begin(t, s, t0, append(keys, keys...)...)
 		for i, k := range keys {
-			tx.SetTAT(key(k.DB, string(k.Name)), t0+int64(1+i))
+			setTAT(t, tx, key(k.DB, string(k.Name)), t0+int64(1+i))
 		}
 		for i, k := range keys {
 			wantTAT(t, tx, t0, k, t0+int64(1+i))
@@ -242,8 +244,8 @@ func checkCountedOnCommit(t reporter, s store.Store) {
 	}
 }
 
-// checkSetTAT, by a transaction and with all of the store.
-func checkSetTAT(t reporter, s store.Store) {
+// checkSets sets states, by a transaction and with all of the store.
+func checkSets(t reporter, s store.Store) {
 	transactor := need[store.Transactor](t, s)
 	for i, c := range []struct {
 		before int64 // of the key, in seconds from now; 0 for none
@@ -257,11 +259,11 @@ func checkSetTAT(t reporter, s store.Store) {
 			}
 			if whole {
 				x := transactor.BeginAll(t0)
-				setTATs(t, x, x, k, c.set)
+				setTATs(t, x, k, c.set)
 				x.End()
 			} else {
 				tx := transactor.Begin(t0, []store.Key{key(3, "other"), k})
-				setTATs(t, tx, tx, k, c.set)
+				setTATs(t, tx, k, c.set)
 				tx.Commit()
 			}
 			wantTAT(t, s, t0, k, t0+c.set[len(c.set)-1]*sec)
@@ -269,10 +271,10 @@ func checkSetTAT(t reporter, s store.Store) {
 	}
 }
 
-func setTATs(t reporter, ks store.Keys, r store.Restorer, k store.Key, atSec []int64) {
+func setTATs(t reporter, ks store.Keys, k store.Key, atSec []int64) {
 	t.Helper()
 	for _, at := range atSec {
-		r.SetTAT(k, t0+at*sec)
+		setTAT(t, ks, k, t0+at*sec)
 		wantTAT(t, ks, t0, k, t0+at*sec)
 	}
 }

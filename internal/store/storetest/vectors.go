@@ -3,6 +3,7 @@ package storetest
 import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/funnel/vectors"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -31,13 +32,13 @@ func checkVectors(t reporter, s store.Store, file string, maxBatch int) {
 				break
 			}
 			l := limit(row.MaxBurst, row.Count, row.PeriodSec)
-			batch = append(batch, store.Request{Key: key(0, row.Key), Limit: l, Quantity: row.Quantity})
+			batch = append(batch, store.Request{Key: key(0, row.Key), Rule: limiter.OfFunnel(l), Quantity: row.Quantity})
 		}
 		for i, q := range decide(t, s, nowNs, batch) {
 			row := rows[done+i]
 			want := funnel.Result{
 				Limited: row.Limited, Limit: row.Limit, Remaining: row.Remaining,
-				RetryAfterSec: row.RetryAfterSec, ResetAfterSec: row.ResetAfterSec,
+				RetryAfter: row.RetryAfter, ResetAfter: row.ResetAfter,
 			}
 			if q.Result != want {
 				t.Fatalf("line %d: %+v: got %+v", done+i+2, row, q.Result)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -31,14 +32,14 @@ func walk(t reporter, w store.Walker, nowNs *int64, db uint16, count int, betwee
 	met := map[string]int64{}
 	cursor := uint64(0)
 	for range mostCalls {
-		cursor = w.Scan(*nowNs, db, cursor, count, func(k store.Key, tatNs int64) {
+		cursor = w.Scan(*nowNs, db, cursor, count, func(k store.Key, e store.Entry) {
 			if k.DB != db {
 				t.Fatalf("Scan of database %d visited a key of database %d", db, k.DB)
 			}
-			if tatNs <= *nowNs {
+			if e.ExpiresNs <= *nowNs {
 				t.Fatalf("Scan visited %.40q, which has expired", k.Name)
 			}
-			met[string(k.Name)] = tatNs
+			met[string(k.Name)] = e.ExpiresNs
 		})
 		if cursor == 0 {
 			return met
@@ -98,8 +99,8 @@ func checkScan(t reporter, s store.Store) {
 		wantWalks(t, w, nowNs, m)
 	}
 	visits := 0
-	w.Scan(nowNs, 0, 0, 100, func(k store.Key, tatNs int64) { // visit may use the store
-		wantTAT(t, s, nowNs, k, tatNs)
+	w.Scan(nowNs, 0, 0, 100, func(k store.Key, e store.Entry) { // visit may use the store
+		wantTAT(t, s, nowNs, k, e.ExpiresNs)
 		put(t, s, nowNs, key(7, strconv.Itoa(visits)), 60)
 		visits++
 	})
@@ -120,7 +121,7 @@ func checkScanUnderChanges(t reporter, s store.Store) {
 				remove(t, s, nowNs, k)
 				continue
 			}
-			q := store.Request{Key: k, Limit: limit(999, 1, 1+int64(r.IntN(2))*3600), Quantity: 1}
+			q := store.Request{Key: k, Rule: limiter.OfFunnel(limit(999, 1, 1+int64(r.IntN(2))*3600)), Quantity: 1}
 			m.decide(t, s, nowNs, []store.Request{q})
 		}
 	}

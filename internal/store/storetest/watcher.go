@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -110,7 +111,7 @@ func watchedWrites() []watchCase {
 		{name: "in a batch", keys: []store.Key{live}, want: true, after: func(t reporter, s store.Store) {
 			batch := make([]store.Request, 40)
 			for i := range batch {
-				batch[i] = store.Request{Key: key(1, []string{"live", "others"}[i%2]), Limit: limit(99, 1, 60), Quantity: 1}
+				batch[i] = store.Request{Key: key(1, []string{"live", "others"}[i%2]), Rule: limiter.OfFunnel(limit(99, 1, 60)), Quantity: 1}
 			}
 			decide(t, s, t0, batch)
 		}},
@@ -199,11 +200,11 @@ func watchedTransactions() []watchCase {
 		{name: "by an exclusive that leaves it as it was", keys: []store.Key{live, absent}, after: func(t reporter, s store.Store) {
 			x := need[store.Transactor](t, s).BeginAll(t0)
 			defer x.End()
-			x.SetTAT(live, tatOf(t, x, t0, live))
-			x.SetTAT(absent, t0-sec)
+			x.Save()()
+			setTAT(t, x, absent, t0-sec)
 		}},
-		{name: "set to a TAT", keys: []store.Key{live}, want: true, after: in(func(_ reporter, tx store.Transaction) {
-			tx.SetTAT(live, t0+5*sec)
+		{name: "set to a TAT", keys: []store.Key{live}, want: true, after: in(func(t reporter, tx store.Transaction) {
+			setTAT(t, tx, live, t0+5*sec)
 			tx.Commit()
 		})},
 	}

@@ -25,7 +25,7 @@ type Attack struct {
 // All returns every attack.
 func All() []Attack {
 	var all []Attack
-	for _, kind := range []func() []Attack{execs, globs, scripts, floods, logins, pages, frames, networks, kills} {
+	for _, kind := range []func() []Attack{execs, globs, scripts, floods, logins, pages, frames, networks, kills, waits} {
 		all = append(all, kind()...)
 	}
 	return all

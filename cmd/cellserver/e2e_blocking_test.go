@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"cellserver/internal/resptest"
+)
+
+// hourly is a limit of which nobody's turn comes while a test runs, unless somebody gives units back.
+const hourly = " 0 1 3600 "
+
+// queue is clients that wait for the turn of one key, in their order.
+type queue struct {
+	t        *testing.T
+	p        *process
+	control  net.Conn
+	clients  []net.Conn
+	ids      []string
+	answered chan int // who was allowed
+}
+
+// newQueue has n clients wait, one behind the other.
+func newQueue(t *testing.T, p *process, n int, dial func(t *testing.T) net.Conn) *queue {
+	q := &queue{t: t, p: p, control: p.dial(t), answered: make(chan int, n)}
+	exchange(t, q.control, "CL.THROTTLE k"+hourly+"\r\n", resptest.Ints(0, 1, 0, -1, 3600))
+	for i := range n {
+		nc := dial(t)
+		renewDeadline(nc)
+		if _, err := io.WriteString(nc, "CLIENT ID\r\nCL.BTHROTTLE k"+hourly+"1 0\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		in := bufio.NewReaderSize(nc, 64)
+		id, err := in.ReadString('\n') // it is sent when the next command waits
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.clients, q.ids = append(q.clients, nc), append(q.ids, strings.Trim(id, ":\r\n"))
+		_ = nc.SetDeadline(time.Time{})
+		go func() {
+			if line, err := in.ReadString('\n'); err == nil && line == "*5\r\n" {
+				if limited, _ := in.ReadString('\n'); limited == ":0\r\n" {
+					q.answered <- i
+				}
+			}
+		}()
+	}
+	q.isBlocked(n)
+	return q
+}
+
+func (q *queue) isBlocked(n int) {
+	q.t.Helper()
+	q.p.Eventually(q.t, ioTimeout, fmt.Sprintf("have %d clients blocked", n), func() bool {
+		return int(q.p.metric(q.t, "cellserver_connections_blocked")) == n
+	})
+}
+
+// refund gives units back and returns who is answered by that.
+func (q *queue) refund(units int) (answered []int) {
+	q.t.Helper()
+	renewDeadline(q.control)
+	if _, err := fmt.Fprintf(q.control, "CL.REFUND k%s%d\r\n", hourly, units); err != nil {
+		q.t.Fatal(err)
+	}
+	in := bufio.NewReader(q.control)
+	for range 6 {
+		if _, err := in.ReadString('\n'); err != nil {
+			q.t.Fatal(err)
+		}
+	}
+	late := time.NewTimer(ioTimeout)
+	defer late.Stop()
+	for len(answered) < units {
+		select {
+		case i := <-q.answered:
+			answered = append(answered, i)
+		case <-late.C:
+			q.t.Fatalf("%d are answered of %d", len(answered), units)
+		}
+	}
+	return answered
+}
+
+// hours returns how many units the funnel holds.
+func (q *queue) hours() int {
+	q.t.Helper()
+	renewDeadline(q.control)
+	if _, err := io.WriteString(q.control, "TTL k\r\n"); err != nil {
+		q.t.Fatal(err)
+	}
+	line, err := bufio.NewReader(q.control).ReadString('\n')
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	seconds, _ := strconv.Atoi(strings.Trim(line, ":\r\n"))
+	return (seconds + 3599) / 3600
+}
+
+// TestClientsThatWait are answered in their order. Half of them are killed, or disconnect: those behind move up, and the
+// funnel is as if they had never been.
+func TestClientsThatWait(t *testing.T) {
+	onEachDriver(t, func(t *testing.T, startServer starter) {
+		p := startServer(t)
+		newQueue(t, p, 100, p.dial).play(t)
+	})
+}
+
+func TestTenThousandClientsThatWait(t *testing.T) {
+	n := fitMaxClients(10_100, 0) - 100 // as far as this process may open as many files
+	if isRace() {
+		n = min(n, 500)
+	}
+	path := filepath.Join(t.TempDir(), "socket")
+	p := startServer(t, "--unixsocket", path, "--maxclients", strconv.Itoa(n+100))
+	before := p.rss(t)
+	q := newQueue(t, p, n, func(t *testing.T) net.Conn {
+		nc, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = nc.Close() })
+		return nc
+	})
+	t.Logf("%d bytes of resident memory for each client that waits", (p.rss(t)-before)/n)
+	q.play(t)
+}
+
+func (q *queue) play(t *testing.T) {
+	waiting := make([]int, len(q.clients))
+	for i := range waiting {
+		waiting[i] = i
+	}
+	next := func(n int) {
+		t.Helper()
+		got := q.refund(n)
+		if slices.Sort(got); !slices.Equal(got, waiting[:n]) {
+			t.Fatalf("answered %v, want %v", got, waiting[:n])
+		}
+		waiting = waiting[n:]
+	}
+	for range 10 {
+		next(1)
+	}
+	for k, i := range waiting {
+		switch k % 4 {
+		case 0:
+			_ = q.clients[i].Close()
+		case 2:
+			exchange(t, q.control, "CLIENT KILL ID "+q.ids[i]+"\r\n", ":1\r\n")
+		}
+	}
+	kept := waiting[:0]
+	for k, i := range waiting {
+		if k%2 == 1 {
+			kept = append(kept, i)
+		}
+	}
+	waiting = kept
+	q.isBlocked(len(waiting))
+	if got := q.hours(); got != 1+len(waiting) {
+		t.Errorf("the funnel holds %d units, want %d", got, 1+len(waiting))
+	}
+	for range 10 {
+		next(1)
+	}
+	next(len(waiting) / 2)
+	next(len(waiting))
+	q.isBlocked(0)
+	if got := q.hours(); got != 1 {
+		t.Errorf("afterwards the funnel holds %d units", got)
+	}
+}
+
+// TestShutdownWhileClientsWait ends them soon, and what they were debited is not kept.
+func TestShutdownWhileClientsWait(t *testing.T) {
+	onEachDriver(t, func(t *testing.T, startServer starter) {
+		dir := t.TempDir()
+		p := startServer(t, "--data-dir", dir)
+		q := newQueue(t, p, 20, p.dial)
+		waits := p.dial(t)
+		exchange(t, waits, "PING\r\n", "+PONG\r\n")
+		if _, err := io.WriteString(waits, "CL.BTHROTTLE k"+hourly+"1 0\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		q.isBlocked(21)
+		p.Stop(t, os.Interrupt)
+		if told, _ := io.ReadAll(waits); !strings.HasPrefix(string(told), "-ERR the command was ended before it was done") {
+			t.Errorf("got %q", told)
+		}
+		after := startServer(t, "--data-dir", dir)
+		q.control = after.dial(t)
+		if got := q.hours(); got != 1 {
+			t.Errorf("the funnel holds %d units", got)
+		}
+	})
+}
+
+// TestClientsThatWaitAreNotIdle: --timeout is for who is waited for.
+func TestClientsThatWaitAreNotIdle(t *testing.T) {
+	onEachDriver(t, func(t *testing.T, startServer starter) {
+		p := startServer(t, "--timeout", "1s")
+		nc := p.dial(t)
+		one := resptest.Ints(0, 1, 0, -1, 3)
+		exchange(t, nc, "CL.BTHROTTLE k 0 1 3 1 0\r\nCL.BTHROTTLE k 0 1 3 1 0\r\n", one+one)
+	})
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/limitertest"
+	rdbcodec "cellserver/internal/rdb"
+)
+
+// makeKinds makes a key of each kind, which are named by them, in a database of a server.
+func makeKinds(t *testing.T, p *process, db int) {
+	t.Helper()
+	rdb := database(t, p, db)
+	for kind := range limiter.Kinds {
+		s, err := limitertest.State(kind, time.Now().UnixNano()+limitertest.LifeNs, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := rdb.Restore(t.Context(), kind.String(), 0, string(rdbcodec.NewCodec().Append(nil, &s))).Err(); err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+	}
+}
+
+// dumps returns what DUMP says of all keys of a database.
+func dumps(t *testing.T, p *process, db int) map[string]string {
+	t.Helper()
+	rdb, all := database(t, p, db), map[string]string{}
+	names, err := rdb.Keys(t.Context(), "*").Result()
+	for _, name := range names {
+		var dumped string
+		if dumped, err = rdb.Dump(t.Context(), name).Result(); err != nil {
+			break
+		}
+		all[name] = dumped
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func transferred(t *testing.T, want string, args ...string) {
+	t.Helper()
+	if code, out, errOut := call(t, nil, args...); code != 0 || out+errOut != want {
+		t.Fatalf("%q: got %d, %q, %q, want %q", args, code, out, errOut, want)
+	}
+}
+
+// TestKindsAreMoved: limiters of all kinds go from a server by a stream, by CSV and by a directory to others, and are the same
+// there.
+func TestKindsAreMoved(t *testing.T) {
+	t.Parallel()
+	first := startServer(t)
+	makeKinds(t, first, 0)
+	makeKinds(t, first, 7)
+	dir := t.TempDir()
+	file, data, lines := filepath.Join(dir, "keys.dump"), filepath.Join(dir, "data"), filepath.Join(dir, "keys.csv")
+	transferred(t, "dump: 16 keys\n", "dump", "--from", url(first), file)
+	transferred(t, "keys        16\nloaded      16\n", "load", "--into", data, file)
+	transferred(t, "dump: 16 keys\n", "dump", "--from", data, "--format", "csv", lines)
+	want := dumps(t, first, 0)
+	for _, load := range [][]string{{"load", file}, {"load", "--format", "csv", lines}} {
+		p := startServer(t)
+		args := append(slices.Clone(load), "--into", url(p))
+		transferred(t, "keys        16\nloaded      16\n", args...)
+		transferred(t, "keys        16\nloaded      0\nleft        16: the target's state is the same or later\n", args...)
+		for _, db := range []int{0, 7} {
+			if got := dumps(t, p, db); !maps.Equal(got, dumps(t, first, db)) {
+				t.Errorf("%q: database %d has %q", load, db, got)
+			}
+		}
+	}
+	code, out, errOut := call(t, nil, "check", data)
+	kinds := "live keys  16\n"
+	for kind := range limiter.Kinds {
+		kinds += fmt.Sprintf("           2 %s\n", kind)
+	}
+	if code != 0 || errOut != "" || !strings.HasSuffix(out, "\n"+kinds) {
+		t.Errorf("check: %d, %q, %q", code, out, errOut)
+	}
+	p := startServer(t, "--data-dir", data)
+	if got := dumps(t, p, 0); !maps.Equal(got, want) {
+		t.Errorf("from the directory: %q, want %q", got, want)
+	}
+	p.Stop(t, syscall.SIGTERM)
+}
+
+// TestKindsAreImported from a cellserver into another, on the other's clock, and not over what is there and stricter.
+func TestKindsAreImported(t *testing.T) {
+	t.Parallel()
+	from, into := startServer(t), startServer(t)
+	makeKinds(t, from, 0)
+	target := database(t, into, 0)
+	for _, made := range [][]any{
+		{"CL.THROTTLE", "cl-window", 4, 1, 10}, {"CL.BUCKET", "RESET", "cl-bucket", 2}, {"CL.SLIDINGWINDOW", "cl-slidingwindow", 5, 7200},
+	} {
+		if err := target.Do(t.Context(), made...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := dumps(t, into, 0)
+	code, out, errOut := call(t, nil, "import", "--into", url(into), url(from))
+	const want = "keys        8\nimported    5\nleft        2: the target's state is the same or later\nrefused     1: the target has something else under the key\n"
+	if code != 1 || out != want || errOut != "cellserver: import: 1 keys were refused\n" {
+		t.Errorf("got %d, %q, %q", code, out, errOut)
+	}
+	for name, dumped := range kept {
+		if got := dumps(t, into, 0)[name]; got != dumped {
+			t.Errorf("%s was %q and is %q", name, dumped, got)
+		}
+	}
+	source := database(t, from, 0)
+	for kind := range limiter.Kinds {
+		name := kind.String()
+		if _, ok := kept[name]; ok {
+			continue
+		}
+		typed, err := target.Type(t.Context(), name).Result()
+		wantNs, err1 := source.PExpireTime(t.Context(), name).Result()
+		gotNs, err2 := target.PExpireTime(t.Context(), name).Result()
+		if errors.Join(err, err1, err2) != nil || typed != kind.Type() || max(gotNs-wantNs, wantNs-gotNs) > 10*time.Millisecond {
+			t.Errorf("%s is a %s that expires at %d, want %d: %v", name, typed, gotNs, wantNs, errors.Join(err, err1, err2))
+		}
+	}
+	code, out, _ = call(t, nil, "import", "--dry-run", url(from))
+	for _, line := range []string{`db 0  "funnel"  empty in `, `db 0  "cl-window"  cl-window, expires in `, `db 0  "cl-bucket"  cl-bucket` + "\n"} {
+		if code != 0 || !strings.Contains(out, line) {
+			t.Errorf("a dry run: %d, %q, which lacks %q", code, out, line)
+		}
+	}
+}
+
+// TestFunnelsAloneGoToRedis: other limiters are counted and left out, but for what reservations have debited.
+func TestFunnelsAloneGoToRedis(t *testing.T) {
+	t.Parallel()
+	from, into := startServer(t), startRedis(t)
+	makeKinds(t, from, 0)
+	file := filepath.Join(t.TempDir(), "keys.dump")
+	transferred(t, "dump: 8 keys\n", "dump", "--from", url(from), file)
+	others := ""
+	for _, kind := range slices.Sorted(maps.Keys(dumps(t, from, 0))) {
+		if kind != "funnel" && kind != "cl-reserving" {
+			others += fmt.Sprintf("passed over 1: a %s, which a Redis cannot hold\n", kind)
+		}
+	}
+	transferred(t, "keys        8\nimported    2\n"+others, "import", "--into", url(into), url(from))
+	transferred(t, "keys        8\nloaded      0\nleft        2: the target's state is the same or later\n"+others, "load", "--into", url(into), file)
+	source, target := database(t, from, 0), redis.NewClient(&redis.Options{Addr: into.addr})
+	defer func() { _ = target.Close() }()
+	for _, name := range []string{"funnel", "cl-reserving"} {
+		want, err1 := source.Get(t.Context(), name).Int64()
+		got, err2 := target.Get(t.Context(), name).Int64()
+		if errors.Join(err1, err2) != nil || max(want-got, got-want) > int64(10*time.Millisecond) {
+			t.Errorf("%s: %d, want %d: %v", name, got, want, errors.Join(err1, err2))
+		}
+	}
+	// What a Redis has of other limiters' states, for safe keeping, is no funnel.
+	if err := target.Restore(t.Context(), "kept", time.Hour, dumps(t, from, 0)["cl-window"]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	transferred(t, "keys        3\nimported    0\nleft        2: the target's state is the same or later\npassed over 1: not a number of nanoseconds\n",
+		"import", "--into", url(from), url(into))
+}
+
+// TestUserWhoMayNotDump: keys that are funnels are known by GET; others are named.
+func TestUserWhoMayNotDump(t *testing.T) {
+	t.Parallel()
+	users := writeUsers(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~* +scan +get +pttl +info +select +time +multi +exec\n")
+	from, into := startServer(t, "--aclfile", users), startServer(t)
+	makeKinds(t, from, 0)
+	transferred(t, "keys        8\nimported    2\npassed over 6: not a funnel; the user needs the right to DUMP\n",
+		"import", "--into", url(into), "redis://mover:pw@"+from.addr)
+}

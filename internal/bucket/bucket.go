@@ -1,0 +1,97 @@
+// Package bucket is the arithmetic of buckets that their callers fill. A key's payload is its level, in units.
+//
+// It has no clock, no state and no allocation but for a new payload. Every function is safe for concurrent use and total: no
+// argument makes it panic or overflow. A payload that is damaged is as good as none. The payload is changed in place.
+//
+// An empty bucket is as good as absent, and is removed, as Redis removes an empty list: what EXPIRE has set is lost with it.
+package bucket
+
+import (
+	"encoding/binary"
+	"math"
+
+	"cellserver/internal/funnel"
+)
+
+// Limit is how much a bucket holds. The zero Limit holds nothing; NewLimit returns the others.
+type Limit struct{ capacity int64 }
+
+// NewLimit returns the limit of a bucket of capacity units. The error is a *funnel.ArgumentError.
+func NewLimit(capacity int64) (Limit, error) {
+	if capacity < 1 {
+		return Limit{}, &funnel.ArgumentError{Name: "capacity", Value: capacity, Least: 1}
+	}
+	return Limit{capacity}, nil
+}
+
+// NeverNs is when a bucket expires that was not told to.
+const NeverNs = math.MaxInt64
+
+const levelBytes = 8
+
+// Level returns how many units a bucket holds.
+func Level(payload []byte) int64 {
+	if len(payload) != levelBytes {
+		return 0
+	}
+	return max(0, int64(binary.LittleEndian.Uint64(payload)))
+}
+
+// Valid reports whether a payload is a bucket's.
+func Valid(payload []byte) bool { return Level(payload) > 0 }
+
+// Take takes quantity units out of a bucket, or none if it holds less, and returns its payload, and when it expires then. A
+// quantity of zero takes nothing, a negative one gives back what fits. Nobody knows when somebody will fill it, so the
+// result's times are -1.
+func (l Limit) Take(payload []byte, expiresNs, nowNs, quantity int64) (newPayload []byte, newExpiresNs int64, r funnel.Result, changed bool) {
+	if expiresNs <= nowNs {
+		payload = payload[:0]
+	}
+	level := Level(payload)
+	r = funnel.Result{Limit: l.capacity, RetryAfter: -1, ResetAfter: -1, Limited: quantity > level}
+	before := level
+	if quantity < 0 {
+		level += l.fitted(level, -max(quantity, -math.MaxInt64))
+	} else if !r.Limited {
+		level -= quantity
+	}
+	r.Remaining = level
+	if level == before {
+		return payload, expiresNs, r, false
+	}
+	payload, expiresNs = keep(payload, expiresNs, nowNs, level)
+	return payload, expiresNs, r, true
+}
+
+// Add puts quantity units into a bucket, or as many as fit, and returns how many. Where one of a larger capacity has filled it
+// beyond its own none fit, and none are lost.
+func (l Limit) Add(payload []byte, expiresNs, nowNs, quantity int64) (newPayload []byte, newExpiresNs, fitted int64) {
+	if expiresNs <= nowNs {
+		payload = payload[:0]
+	}
+	level := Level(payload)
+	if fitted = l.fitted(level, quantity); fitted > 0 {
+		payload, expiresNs = keep(payload, expiresNs, nowNs, level+fitted)
+	}
+	return payload, expiresNs, fitted
+}
+
+func (l Limit) fitted(level, quantity int64) int64 {
+	return max(0, min(quantity, l.capacity-level))
+}
+
+// Fill makes a bucket hold its capacity, as if it were new: it expires no more.
+func (l Limit) Fill(payload []byte, nowNs int64) (newPayload []byte, newExpiresNs int64) {
+	return keep(payload, nowNs, nowNs, l.capacity)
+}
+
+// keep returns the payload of a bucket with a level, and when it expires: when it did before, or never if it is new.
+func keep(payload []byte, expiresNs, nowNs, level int64) (newPayload []byte, newExpiresNs int64) {
+	switch {
+	case level <= 0:
+		return payload[:0], nowNs
+	case expiresNs <= nowNs:
+		expiresNs = NeverNs
+	}
+	return binary.LittleEndian.AppendUint64(payload[:0], uint64(level)), expiresNs
+}

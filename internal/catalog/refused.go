@@ -1,0 +1,88 @@
+package catalog
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Recipes is the document to whose sections refusals refer.
+const Recipes = "docs/RECIPES.md"
+
+// RefuseValue is why SET takes no value but a funnel's state.
+const RefuseValue = "cellserver keeps limits, not values: CL.THROTTLE key max_burst count period counts and decides in one call; see " +
+	Recipes + "#values"
+
+// refusedRows are commands of Redis that clients know and that are not here, with the reason.
+func refusedRows() []*Command {
+	const (
+		noPubSub      = "cellserver has no publish and subscribe; use Redis for that"
+		noCluster     = "This instance has cluster support disabled"
+		noReplication = "cellserver has no replication"
+		noSwap        = "SWAPDB is not supported: a key's database is a part of its place in the store; use FLUSHDB"
+	)
+	var all []*Command
+	for _, r := range append(dataRefusals(),
+		refusal{noPubSub, "subscribe:-2 psubscribe:-2 ssubscribe:-2 pubsub:-2 unsubscribe:-1 punsubscribe:-1 sunsubscribe:-1 publish:3 spublish:3"},
+		refusal{noCluster, "cluster:-2 readonly:1 readwrite:1 asking:1"},
+		refusal{noReplication, "sync:1 psync:-3 replconf:-1 failover:-1"},
+		refusal{noSwap, "swapdb:3"},
+	) {
+		all = append(all, r.rows()...)
+	}
+	return all
+}
+
+// refusal is why some commands are not here.
+type refusal struct {
+	reason   string
+	commands string // each with its arity
+}
+
+func (r refusal) rows() (all []*Command) {
+	for command := range strings.FieldsSeq(r.commands) {
+		name, arity, _ := strings.Cut(command, ":")
+		n, err := strconv.Atoi(arity)
+		if err != nil {
+			panic("catalog: arity of " + command)
+		}
+		all = append(all, &Command{Name: name, Arity: n, Refusal: r.reason})
+	}
+	return all
+}
+
+func insteadOf(what, instead, section string) string {
+	return "cellserver keeps limits, not " + what + ": " + instead + "; see " + Recipes + "#" + section
+}
+
+// dataRefusals are about the commands by which rate limiters keep their state in Redis, by the type of value: a limiter of
+// that type has a command of its own here, and the reason says which.
+func dataRefusals() []refusal {
+	return []refusal{
+		{
+			insteadOf("counters", "CL.FIXEDWINDOW key max_count period counts and decides in one call", "counters"),
+			"incr:2 incrby:3 incrbyfloat:3 decr:2 decrby:3 bitfield:-2",
+		}, {
+			RefuseValue,
+			"append:3 bitcount:-2 bitop:-4 bitpos:-3 getbit:3 getdel:2 getex:-2 getrange:4 getset:3 lcs:-3 mget:-2 mset:-3 msetnx:-3 " +
+				"psetex:4 setbit:4 setex:4 setnx:3 setrange:4 substr:4",
+		}, {
+			insteadOf("sorted sets", "CL.SLIDINGWINDOW key max_count period counts and decides in one call", "sorted-sets"),
+			"bzmpop:-5 bzpopmax:-3 bzpopmin:-3 zadd:-4 zcard:2 zcount:4 zdiff:-3 zdiffstore:-4 zincrby:4 zinter:-3 zintercard:-3 " +
+				"zinterstore:-4 zlexcount:4 zmpop:-4 zmscore:-3 zpopmax:-2 zpopmin:-2 zrandmember:-2 zrange:-4 zrangebylex:-4 " +
+				"zrangebyscore:-4 zrangestore:-5 zrank:3 zrem:-3 zremrangebylex:4 zremrangebyrank:4 zremrangebyscore:4 zrevrange:-4 " +
+				"zrevrangebylex:-4 zrevrangebyscore:-4 zrevrank:3 zscan:-3 zscore:3 zunion:-3 zunionstore:-4",
+		}, {
+			insteadOf("hashes", "CL.THROTTLE key max_burst count period is a funnel or token bucket in one call", "hashes"),
+			"hdel:-3 hexists:3 hget:3 hgetall:2 hincrby:4 hincrbyfloat:4 hkeys:2 hlen:2 hmget:-3 hmset:-4 hrandfield:-2 hscan:-3 " +
+				"hset:-4 hsetnx:4 hstrlen:3 hvals:2",
+		}, {
+			insteadOf("lists", "CL.BUCKET TAKE key capacity takes a token, and ADD and RESET fill the bucket", "lists"),
+			"blmove:6 blmpop:-5 blpop:-3 brpop:-3 brpoplpush:4 lindex:3 linsert:5 llen:2 lmove:5 lmpop:-4 lpop:-2 lpos:-3 lpush:-3 " +
+				"lpushx:-3 lrange:4 lrem:4 lset:4 ltrim:4 rpop:-2 rpoplpush:3 rpush:-3 rpushx:-3 sort:-2 sort_ro:-2",
+		}, {
+			insteadOf("sets", "CL.CONCURRENCY ACQUIRE key max lease_ms bounds how many there are at once", "how-many-at-once"),
+			"sadd:-3 scard:2 sdiff:-2 sdiffstore:-3 sinter:-2 sintercard:-3 sinterstore:-3 sismember:3 smembers:2 smismember:-3 " +
+				"smove:4 spop:-2 srandmember:-2 srem:-3 sscan:-3 sunion:-2 sunionstore:-3",
+		},
+	}
+}

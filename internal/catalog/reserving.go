@@ -1,0 +1,90 @@
+package catalog
+
+const (
+	perReservation = "O(N) in the number of the key's open reservations, of which there are at most 4,096"
+	perHolder      = "O(N) in the number of the key's holders, of which there are at most 4,096"
+	// openSteps is what a call takes of which the key has 4,096 open reservations or holders: they are copied and looked through.
+	openSteps = 30_000
+)
+
+// openRow completes the row of a command about what is open at a key, the argument at.
+func openRow(c Command, at int, complexity string, args ...Arg) *Command {
+	c.Flags |= FlagModule
+	c.Keys = oneKey(at, "RW", "access", "update")
+	c.Group, c.Since, c.Complexity = "module", "0.2.0", complexity
+	c.Cost.Call = openSteps
+	c.Args = append([]Arg{{Name: "key", Type: "key"}}, args...)
+	return &c
+}
+
+// reservingRows reserve units, or places, and give them back; and request units of several keys.
+func reservingRows() []*Command {
+	limit := append([]Arg{{Name: "key", Type: "key"}}, integers("max_burst", "count_per_period", "period", "quantity")...)
+	return []*Command{
+		openRow(Command{
+			Name: "cl.reserve", Arity: 7, Flags: FlagWrite | FlagDenyOOM,
+			Summary: "Requests units of a key's funnel until CL.COMMIT says how many were used: returns the five integers of CL.THROTTLE, " +
+				"and the reservation's id, or null where it is limited",
+			Differs: notInCell + "A reservation that is not committed within ttl_ms gives its units back, as if they had not been reserved: no " +
+				"more than the funnel still holds of them. At most 4,096 are open at a key. CL.THROTTLE on the same key sees what is reserved.",
+		}, 1, perReservation, integers("max_burst", "count_per_period", "period", "amount", "ttl_ms")...),
+		openRow(Command{
+			Name: "cl.commit", Arity: 4, Flags: FlagWrite,
+			Summary: "Ends a reservation of CL.RESERVE with the units that were used: returns 1, or 0 if it is not open (any more)",
+			Differs: notInCell + "More units than were reserved are always debited, even if that makes the funnel fuller than full. Fewer give " +
+				"the others back, at most what the reservation has debited; so it needs no right to DEL the key, and is not in @refill: who may " +
+				"reserve and commit, and not refund, never gets more than the limit. A second commit of an id changes nothing.",
+		}, 1, perReservation, Arg{Name: "id", Type: "string"}, Arg{Name: "actual", Type: "integer"}),
+		{
+			Name: "cl.mthrottle", Arity: -7, Flags: FlagWrite | FlagDenyOOM | FlagModule | FlagMovableKeys,
+			Keys:  KeySpec{Counted: 1, With: len(limit) - 1, Flags: []string{"RW", "access", "update"}},
+			Group: "module", Since: "0.2.0", Complexity: "O(N) in the number of limits",
+			Cost: Cost{Call: 5000}, // for what a transaction notes of all its keys, so that this can be undone
+			Summary: "Requests units of several keys' funnels, of all or of none: returns limited (0 or 1) for the whole, and the five integers " +
+				"of CL.THROTTLE for each",
+			Differs: notInCell + "n is how many limits follow, at most 128. If one of them is limited, nothing is debited: those that are " +
+				"limited say when to retry, and the others how their funnels are. A key that is named twice is debited in order. Quantity 0 is " +
+				"a look, and a negative one is refused.",
+			Args: []Arg{{Name: "n", Type: "integer"}, {Name: "limit", Type: "block", Multiple: true, Args: limit}},
+		},
+		{
+			Name: "cl.concurrency", Arity: -2, Subs: concurrencyRows(),
+			Group: "module", Since: "0.2.0", Complexity: "Depends on subcommand",
+			Summary: "A container for commands that limit how many do something at once",
+		},
+	}
+}
+
+func concurrencyRows() []*Command {
+	token := Arg{Name: "token", Type: "string"}
+	limit := Arg{Name: "limit", Type: "block", Optional: true, Args: integers("max", "lease_ms")}
+	help := helpRow()
+	help.Since = "0.2.0"
+	length := openRow(Command{
+		Name: "len", Arity: -3, Flags: FlagReadonly, Summary: "Returns how many hold a place of a key",
+		Differs: notInCell + "max and lease_ms, which ACQUIRE has, mean nothing.",
+	}, 2, perHolder, limit)
+	length.Keys.Flags = []string{"RO", "access"}
+	return []*Command{
+		openRow(Command{
+			Name: "acquire", Arity: -5, Flags: FlagWrite | FlagDenyOOM,
+			Summary: "Takes one of a key's places for a time: returns limited (0 or 1), max, places left, seconds until a retry, seconds " +
+				"until all are free, and the holder's token, or null where it is limited",
+			Differs: notInCell + "max is at most 4,096. Without a token, of 1 to 64 bytes, the server makes one. Who holds a place already renews " +
+				"it. A place whose lease ends is free.",
+		}, 2, perHolder, append(integers("max", "lease_ms"), Arg{Name: "token", Type: "string", Optional: true})...),
+		help,
+		length,
+		openRow(Command{
+			Name: "release", Arity: -4, Flags: FlagWrite,
+			Summary: "Frees a holder's place: returns 1, or 0 if it has none (any more)",
+			Differs: notInCell + "It needs no right to DEL the key, and is not in @refill, for it frees only the place of a token that is known. max " +
+				"and lease_ms, which ACQUIRE has, mean nothing.",
+		}, 2, perHolder, limit, token),
+		openRow(Command{
+			Name: "renew", Arity: -5, Flags: FlagWrite,
+			Summary: "Has a holder's lease end in lease_ms from now: returns 1, or 0 if it has none (any more)",
+			Differs: notInCell + "max, which ACQUIRE has, means nothing.",
+		}, 2, perHolder, Arg{Name: "max", Type: "integer", Optional: true}, Arg{Name: "lease_ms", Type: "integer"}, token),
+	}
+}

@@ -1,0 +1,85 @@
+package limiters
+
+import (
+	"math/rand/v2"
+	"strconv"
+
+	"cellserver/internal/argument"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/session"
+)
+
+const nsPerMs = 1_000_000
+
+// reserve is CL.RESERVE key max_burst count period amount ttl_ms.
+func (k Config) reserve(c session.Call, args [][]byte) error {
+	var n [5]int64 // max_burst, count, period, amount, ttl_ms
+	limit, err := k.readFunnel(n[:], args[2:])
+	if err != nil {
+		return err
+	}
+	if n[3] < 1 {
+		return reply.Cell("amount must be at least 1; CL.PEEK looks at a funnel, and CL.REFUND gives units back")
+	}
+	ttlNs, err := duration("ttl_ms", n[4])
+	if err != nil {
+		return err
+	}
+	o := limiter.Operation{Verb: limiter.Reserve, Funnel: limit, Quantity: n[3], ID: newID(), TTLNs: ttlNs}
+	if err := c.Operate(args[1], &o); err != nil {
+		return err
+	}
+	replyGranted(c, &o.Result, strconv.FormatUint(o.ID, 10))
+	return nil
+}
+
+// replyGranted replies five integers, and what the client knows by which it has been granted what it requested.
+func replyGranted(c session.Call, r *funnel.Result, by string) {
+	w := c.Reply()
+	w.Array(6)
+	session.Integers(w, r)
+	if r.Limited {
+		w.Null()
+	} else {
+		w.BulkString(by)
+	}
+}
+
+// newID returns what no other open reservation or holder of a key has.
+func newID() uint64 {
+	for {
+		if id := rand.Uint64(); id != 0 {
+			return id
+		}
+	}
+}
+
+// duration returns a number of milliseconds in nanoseconds.
+func duration(name string, ms int64) (ns int64, err error) {
+	switch {
+	case ms < 1:
+		return 0, &funnel.ArgumentError{Name: name, Value: ms, Least: 1}
+	case ms > funnel.MaxToleranceNs/nsPerMs:
+		return 0, reply.Cell(name + " is more than 2^62 ns (146 years)")
+	}
+	return ms * nsPerMs, nil
+}
+
+// commit is CL.COMMIT key id actual.
+func commit(c session.Call, args [][]byte) error {
+	id, err := strconv.ParseUint(string(args[2]), 10, 64)
+	if err != nil {
+		return reply.Cell("id must be what CL.RESERVE has returned, got " + resp.Printable(args[2]))
+	}
+	actual, err := argument.Number(args[3])
+	switch {
+	case err != nil:
+		return err
+	case actual < 0:
+		return &funnel.ArgumentError{Name: "actual", Value: actual}
+	}
+	return replyCount(c, args[1], &limiter.Operation{Verb: limiter.Commit, ID: id, Quantity: actual})
+}

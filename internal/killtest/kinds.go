@@ -1,0 +1,107 @@
+package killtest
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// kind is what the limiter of a key is. Of each kind the units are a number that only its client's calls change.
+type kind uint8
+
+const (
+	funnel kind = iota
+	fixedWindow
+	ring // an exact sliding window
+	bucket
+	leases // as many as there are units, each with a token of its own
+)
+
+// kindOf returns the kind of a client's key: every other one is a funnel.
+func kindOf(key int) kind {
+	if key%2 == 0 {
+		return funnel
+	}
+	return fixedWindow + kind(key/2%4)
+}
+
+// Bounds of the units of a key, so that no call is limited. Those of rings and leases are the server's.
+const (
+	maxBurst   = 400_000
+	maxUnits   = maxBurst + 1
+	maxEntries = 4096
+	// periodSec is longer than a test takes.
+	periodSec = 10_000
+)
+
+func (k kind) max() int64 {
+	if k == ring || k == leases {
+		return maxEntries
+	}
+	return maxUnits
+}
+
+// change returns a call that makes a key have more units, or fewer, the units that it leaves, and what its reply begins with.
+func (k kind) change(key string, units, by int64) (args []any, left int64, want string) {
+	switch k {
+	case funnel:
+		args, left = []any{"CL.THROTTLE", key, maxBurst, 1, periodSec, by}, max(units+by, 0)
+	case fixedWindow: // which stays there without units after a refund
+		by = max(by, -by)
+		args, left = []any{"CL.FIXEDWINDOW", key, maxUnits, periodSec, by}, units+by
+	case ring:
+		args, left = []any{"CL.SLIDINGWINDOW", key, maxEntries, periodSec, by}, max(units+by, 0)
+	case bucket:
+		return changeBucket(key, units, by)
+	default:
+		return changeLeases(key, units, by)
+	}
+	return args, left, fmt.Sprintf("[0 %d %d -1 ", k.max(), k.max()-left)
+}
+
+func changeBucket(key string, units, by int64) (args []any, left int64, want string) {
+	left = units + by
+	if by > 0 || left < 0 {
+		by = max(by, -by)
+		return []any{"CL.BUCKET", "ADD", key, maxUnits, by}, units + by, strconv.FormatInt(by, 10)
+	}
+	return []any{"CL.BUCKET", "TAKE", key, maxUnits, -by}, left, fmt.Sprintf("[0 %d %d -1 ", maxUnits, left)
+}
+
+func changeLeases(key string, units, by int64) (args []any, left int64, want string) {
+	if by > 0 || units == 0 {
+		token := fmt.Sprint("holder", units)
+		return []any{"CL.CONCURRENCY", "ACQUIRE", key, maxEntries, periodSec * 1000, token}, units + 1, fmt.Sprintf("[0 %d %d -1 ", maxEntries, maxEntries-units-1)
+	}
+	return []any{"CL.CONCURRENCY", "RELEASE", key, fmt.Sprint("holder", units-1)}, units - 1, "1"
+}
+
+// look returns a call that changes nothing, and of whose reply units tells how many a key has.
+func (k kind) look(key string) []any {
+	switch k {
+	case funnel:
+		return []any{"CL.THROTTLE", key, maxBurst, 1, periodSec, 0}
+	case fixedWindow:
+		return []any{"CL.FIXEDWINDOW", key, maxUnits, periodSec, 0}
+	case ring:
+		return []any{"CL.SLIDINGWINDOW", key, maxEntries, periodSec, 0}
+	case bucket:
+		return []any{"CL.BUCKET", "LEN", key}
+	default:
+		return []any{"CL.CONCURRENCY", "LEN", key}
+	}
+}
+
+// unitsOf reads the reply to look.
+func unitsOf(reply any) (units int64, ok bool) {
+	switch r := reply.(type) {
+	case int64:
+		return r, true
+	case []any:
+		if len(r) == 5 {
+			limit, ok1 := r[1].(int64)
+			left, ok2 := r[2].(int64)
+			return limit - left, ok1 && ok2
+		}
+	}
+	return 0, false
+}

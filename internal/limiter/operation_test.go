@@ -1,0 +1,294 @@
+package limiter
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"testing"
+
+	"cellserver/internal/bucket"
+	"cellserver/internal/funnel"
+	"cellserver/internal/reserve"
+	"cellserver/internal/window"
+)
+
+// TestOtherKindsStayAsTheyAre: a request or an operation for another kind of key is refused, and changes nothing; once the key has
+// expired it is as good as none.
+func TestOtherKindsStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	l := mustFunnel(t, 10, 1, 1)
+	w, _ := window.NewLimit(funnel.Seconds, 10, 60)
+	b, _ := bucket.NewLimit(10)
+	operations := map[Kind][]Verb{
+		Funnel:      {Reserve, Commit, Wait, GiveBack},
+		Bucket:      {Add, Fill, Level},
+		Concurrency: {Acquire, Release, Renew, Holders},
+		Named:       {Check},
+	}
+	for _, sample := range samples(t) {
+		of := sample.Kind
+		if of == Reserving {
+			of = Funnel
+		}
+		try := func(name string, kind Kind, do func(s *State, nowNs int64) error) {
+			t.Helper()
+			s := State{sample.Kind, sample.ExpiresNs, bytes.Clone(sample.Payload)}
+			switch err := do(&s, t0+5*ms); {
+			case kind == of && err != nil:
+				t.Errorf("%s of a %s: %v", name, sample.Kind.Type(), err)
+			case kind != of && (!errors.Is(err, ErrWrongType) || s.Kind != sample.Kind || s.ExpiresNs != sample.ExpiresNs || !bytes.Equal(s.Payload, sample.Payload)):
+				t.Errorf("%s of a %s: %v, and %+v has become %+v", name, sample.Kind.Type(), err, sample, s)
+			}
+			s = State{sample.Kind, t0 + 5*ms, bytes.Clone(sample.Payload)}
+			if err := do(&s, t0+5*ms); err != nil {
+				t.Errorf("%s of a %s that has expired: %v", name, sample.Kind.Type(), err)
+			}
+		}
+		for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Bucket} {
+			for _, quantity := range []int64{-1, 0, 1, 100} {
+				r := Rule{Kind: kind, Funnel: l, Window: w, Bucket: b}
+				try("a request", kind, func(s *State, nowNs int64) error {
+					_, _, err := r.Decide(s, nowNs, quantity)
+					return err
+				})
+			}
+		}
+		for kind, verbs := range operations {
+			for _, verb := range verbs {
+				try("an operation", kind, func(s *State, nowNs int64) error {
+					o := Operation{Verb: verb, Funnel: l, Windows: []Window{{l, sec}}, Quantity: 1, Max: 5, ID: 9, TTLNs: sec, DebitNs: 1}
+					_, err := o.Do(s, nowNs)
+					return err
+				})
+			}
+		}
+	}
+}
+
+func TestOnlyBucketsAreToldToExpire(t *testing.T) {
+	for _, s := range samples(t) {
+		before := s.ExpiresNs
+		for _, atNs := range []int64{t0 + 5*sec, NeverNs, t0} {
+			o := Operation{Verb: Expire, AtNs: atNs}
+			changed := mustDo(t, &s, t0+5*ms, &o)
+			if isBucket := s.Kind == Bucket; changed != isBucket || (o.Count == 1) != isBucket || isBucket && s.ExpiresNs != atNs || !isBucket && s.ExpiresNs != before {
+				t.Errorf("%s: count %d, changed %v, expires at %d", s.Kind.Type(), o.Count, changed, s.ExpiresNs)
+			}
+		}
+		o := Operation{Verb: Expire, AtNs: NeverNs}
+		if s.ExpiresNs = t0; mustDo(t, &s, t0, &o) || o.Count != 0 {
+			t.Errorf("%s: one that has expired: count %d", s.Kind.Type(), o.Count)
+		}
+	}
+}
+
+func TestReserveAndCommit(t *testing.T) {
+	l := mustFunnel(t, 10, 1, 1)
+	var s State
+	do := func(atSec int64, o Operation) Operation {
+		t.Helper()
+		mustDo(t, &s, t0+atSec*sec, &o)
+		return o
+	}
+	reserveOf := func(id uint64, units, ttlSec int64) Operation {
+		return Operation{Verb: Reserve, Funnel: l, ID: id, Quantity: units, TTLNs: ttlSec * sec}
+	}
+	if r := do(0, reserveOf(1, 6, 100)).Result; r != (funnel.Result{Limit: 10, Remaining: 4, RetryAfter: -1, ResetAfter: 6}) {
+		t.Errorf("reserve: got %+v", r)
+	}
+	if s.Kind != Reserving || s.ExpiresNs != t0+100*sec {
+		t.Errorf("reserved: %+v", s)
+	}
+	if r := do(0, reserveOf(2, 5, 100)).Result; r != (funnel.Result{Limited: true, Limit: 10, Remaining: 4, RetryAfter: 1, ResetAfter: 6}) {
+		t.Errorf("one that does not fit: got %+v", r)
+	}
+	if r := mustDecide(t, &Rule{Funnel: l}, &s, t0, 5); !r.Limited || r.Remaining != 4 {
+		t.Errorf("a request: got %+v", r)
+	}
+	if n := do(1, Operation{Verb: Commit, ID: 7}).Count; n != 0 {
+		t.Errorf("an unknown one: got %d", n)
+	}
+	if n := do(1, Operation{Verb: Commit, ID: 1, Quantity: 2}).Count; n != 1 || s.Kind != Funnel || s.ExpiresNs != t0+2*sec || len(s.Payload) != 0 {
+		t.Errorf("committed: count %d and %+v", n, s)
+	}
+	if n := do(1, Operation{Verb: Commit, ID: 1, Quantity: 2}).Count; n != 0 || s.ExpiresNs != t0+2*sec {
+		t.Errorf("committed again: count %d and %+v", n, s)
+	}
+	do(1, reserveOf(3, 5, 100))
+	if n := do(1, Operation{Verb: Commit, ID: 3, Quantity: 50}).Count; n != 1 || s.ExpiresNs != t0+52*sec {
+		t.Errorf("committed more: count %d and %+v", n, s)
+	}
+	s = State{}
+	do(0, reserveOf(4, 5, 2))
+	if r := mustDecide(t, &Rule{Funnel: l}, &s, t0+2*sec, 10); r.Limited || s.Kind != Funnel {
+		t.Errorf("after it has expired: got %+v and %+v", r, s)
+	}
+	if do(0, reserveOf(5, 0, 2)); s.Kind != Funnel {
+		t.Errorf("a reservation of nothing: %+v", s)
+	}
+}
+
+func TestTooManyOpen(t *testing.T) {
+	l := mustFunnel(t, 10_000, 1, 1)
+	var s State
+	o := Operation{Verb: Reserve, Funnel: l, Quantity: 1, TTLNs: sec}
+	for o.ID = range reserve.MaxOpen {
+		mustDo(t, &s, t0, &o)
+	}
+	before := s.ExpiresNs
+	if changed, err := o.Do(&s, t0); !errors.Is(err, ErrTooManyOpen) || changed || s.ExpiresNs != before || o.Result != (funnel.Result{}) {
+		t.Errorf("got %v, changed %v", err, changed)
+	}
+	if mustDo(t, &s, t0+sec, &o); o.Result.Limited || s.ExpiresNs != t0+2*sec || len(s.Payload) > 100 {
+		t.Errorf("when all have expired: got %+v, and a payload of %d bytes", o.Result, len(s.Payload))
+	}
+}
+
+func TestWaitAndGiveBack(t *testing.T) {
+	l := mustFunnel(t, 2, 1, 1)
+	for _, reserving := range []bool{false, true} {
+		var s State
+		if reserving {
+			mustDo(t, &s, t0, &Operation{Verb: Reserve, Funnel: l, Quantity: 1, ID: 1, TTLNs: 100 * sec})
+		} else {
+			mustDecide(t, &Rule{Funnel: l}, &s, t0, 1)
+		}
+		var second Operation
+		for i, tt := range []struct {
+			quantity, ttlSec int64
+			waitNs           int64
+			want             funnel.Result
+		}{
+			{1, 0, 0, funnel.Result{Limit: 2, RetryAfter: -1, ResetAfter: 2}},
+			{1, 1, sec, funnel.Result{Limit: 2, RetryAfter: -1, ResetAfter: 3}},
+			{2, 3, 3 * sec, funnel.Result{Limit: 2, RetryAfter: -1, ResetAfter: 5}},
+			{1, 3, 0, funnel.Result{Limited: true, Limit: 2, RetryAfter: 4, ResetAfter: 5}},
+			{3, math.MaxInt64 / sec, 0, funnel.Result{Limited: true, Limit: 2, RetryAfter: -1, ResetAfter: 5}},
+			{0, 10, 0, funnel.Result{Limited: true, Limit: 2, RetryAfter: 3, ResetAfter: 5}},
+			{-1, 10, 0, funnel.Result{Limit: 2, RetryAfter: -1, ResetAfter: 4}},
+		} {
+			o := Operation{Verb: Wait, Funnel: l, Quantity: tt.quantity, TTLNs: tt.ttlSec * sec}
+			changed := mustDo(t, &s, t0, &o)
+			if o.Result != tt.want || o.WaitNs != tt.waitNs || changed != (!tt.want.Limited) {
+				t.Errorf("call %d: got %+v, %d ns to wait, want %+v, %d", i, o.Result, o.WaitNs, tt.want, tt.waitNs)
+			}
+			if i == 2 {
+				second = o
+			}
+		}
+		if second.DebitNs != uint64(2*sec) {
+			t.Errorf("the debit was %d ns, want 2 s", second.DebitNs)
+		}
+		second.Verb = GiveBack
+		if mustDo(t, &s, t0, &second); mustTAT(t, &s, t0) != t0+2*sec {
+			t.Errorf("given back: %+v", s)
+		}
+		if mustDo(t, &s, t0+sec, &second); mustTAT(t, &s, t0+sec) != t0+sec {
+			t.Errorf("given back more than there is: %+v", s)
+		}
+		if mustDo(t, &s, t0+sec, &second) {
+			t.Error("giving back to an empty funnel has changed it")
+		}
+	}
+}
+
+// TestWindowsAreDecidedTogether: a request that one window denies is debited from none.
+func TestWindowsAreDecidedTogether(t *testing.T) {
+	perSec, perMin := Window{mustFunnel(t, 3, 3, 1), sec}, Window{mustFunnel(t, 5, 5, 60), 60 * sec}
+	var s State
+	for i, tt := range []struct {
+		atMs, quantity int64
+		windows        []Window
+		want           funnel.Result
+		tightest       int
+		expiresMs      int64
+	}{
+		{0, 0, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 3, RetryAfter: -1}, 0, 0},
+		{0, 2, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 1, RetryAfter: -1, ResetAfter: 1}, 0, 24_000},
+		{0, 2, []Window{perSec, perMin}, funnel.Result{Limited: true, Limit: 3, Remaining: 1, RetryAfter: 1, ResetAfter: 1}, 0, 24_000},
+		{0, 4, []Window{perSec, perMin}, funnel.Result{Limited: true, Limit: 3, Remaining: 1, RetryAfter: -1, ResetAfter: 1}, 0, 24_000},
+		{1000, 3, []Window{perSec, perMin}, funnel.Result{Limit: 5, Remaining: 0, RetryAfter: -1, ResetAfter: 59}, 1, 60_000},
+		{2000, 1, []Window{perMin, perSec}, funnel.Result{Limited: true, Limit: 5, RetryAfter: 10, ResetAfter: 58}, 0, 60_000}, // in another order
+		{2000, -4, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 3, RetryAfter: -1}, 0, 12_000},
+		{2000, 1, []Window{perSec}, funnel.Result{Limit: 3, Remaining: 2, RetryAfter: -1, ResetAfter: 1}, 0, 2_333}, // which lets go of the other
+		{2000, 1, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 1, RetryAfter: -1, ResetAfter: 1}, 0, 14_000},
+		{2000, math.MinInt64, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 3, RetryAfter: -1}, 0, 2_000},
+		{2000, 1, nil, funnel.Result{}, 0, 2_000},
+	} {
+		o := Operation{Verb: Check, Windows: tt.windows, Quantity: tt.quantity, Unit: funnel.WholeSeconds}
+		nowNs := t0 + tt.atMs*ms
+		mustDo(t, &s, nowNs, &o)
+		if o.Result != tt.want || o.Tightest != tt.tightest || s.ExpiresNs/ms != t0/ms+tt.expiresMs {
+			t.Errorf("call %d: got %+v of window %d, expires at %d ms, want %+v of %d, at %d", i, o.Result, o.Tightest, s.ExpiresNs/ms-t0/ms, tt.want, tt.tightest, tt.expiresMs)
+		}
+		if err := Valid(&s); s.ExpiresNs > nowNs && err != nil {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}
+
+func TestMakesKey(t *testing.T) {
+	t.Parallel()
+	l := mustFunnel(t, 10, 1, 1)
+	w, _ := window.NewLimit(funnel.Seconds, 10, 60)
+	b, _ := bucket.NewLimit(10)
+	for kind := range Kinds {
+		for _, flags := range []Flags{0, CountDenied} {
+			for _, quantity := range []int64{math.MinInt64, -1, 0, 1, 10, 11, math.MaxInt64} {
+				var s State
+				r := Rule{Kind: kind, Flags: flags, Funnel: l, Window: w, Bucket: b}
+				_, changed, err := r.Decide(&s, t0, quantity)
+				if err == nil && (changed != r.MakesKey(quantity) || changed != (s.ExpiresNs > t0)) {
+					t.Errorf("%s, flags %d, quantity %d: got %v, and it is %+v", kind.Type(), flags, quantity, !changed, s)
+				}
+			}
+		}
+	}
+	for verb := Reserve; verb <= GiveBack; verb++ {
+		for _, n := range []int64{0, 1, 11} {
+			var s State
+			o := Operation{Verb: verb, Funnel: l, Windows: []Window{{l, sec}}, Quantity: n, Max: n, ID: 1, TTLNs: sec, AtNs: NeverNs}
+			makes := o.MakesKey()
+			if _, err := o.Do(&s, t0); err == nil && s.ExpiresNs > t0 && !makes {
+				t.Errorf("verb %d of %d has made %+v", verb, n, s)
+			}
+		}
+	}
+}
+
+func TestDoesNotAllocate(t *testing.T) {
+	l := mustFunnel(t, 100, 100, 1)
+	windows := []Window{{l, sec}, {mustFunnel(t, 5000, 5000, 60), 60 * sec}}
+	states := make([]State, Kinds)
+	nowNs := t0
+	for name, call := range map[string]func(){
+		"reserve and commit": func() {
+			reserved := Operation{Verb: Reserve, Funnel: l, Quantity: 2, ID: uint64(nowNs), TTLNs: sec}
+			mustDo(t, &states[Reserving], nowNs, &reserved)
+			mustDecide(t, &Rule{Funnel: l}, &states[Reserving], nowNs, 1)
+			mustDo(t, &states[Reserving], nowNs, &Operation{Verb: Commit, ID: uint64(nowNs), Quantity: 1})
+			mustDo(t, &states[Reserving], nowNs, &reserved)
+		},
+		"wait":  func() { mustDo(t, &states[Funnel], nowNs, &Operation{Verb: Wait, Funnel: l, Quantity: 2, TTLNs: sec}) },
+		"check": func() { mustDo(t, &states[Named], nowNs, &Operation{Verb: Check, Windows: windows, Quantity: 1}) },
+		"acquire and release": func() {
+			mustDo(t, &states[Concurrency], nowNs, &Operation{Verb: Acquire, Max: 10, ID: 1, TTLNs: sec})
+			mustDo(t, &states[Concurrency], nowNs, &Operation{Verb: Release, ID: 1})
+		},
+		"add and level": func() {
+			mustDo(t, &states[Bucket], nowNs, &Operation{Verb: Add, Max: 1 << 40, Quantity: 1})
+			mustDo(t, &states[Bucket], nowNs, &Operation{Verb: Level})
+		},
+	} {
+		again := func() {
+			nowNs += 50 * ms
+			call()
+		}
+		for range 100 {
+			again()
+		}
+		if n := testing.AllocsPerRun(1000, again); n != 0 {
+			t.Errorf("%s: %v allocations, want 0", name, n)
+		}
+	}
+}

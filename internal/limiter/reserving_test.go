@@ -1,0 +1,216 @@
+package limiter
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"cellserver/internal/funnel"
+)
+
+const (
+	t0  = int64(1_700_000_000_000_000_000)
+	sec = int64(1_000_000_000)
+	ms  = int64(1_000_000)
+)
+
+func mustFunnel(t testing.TB, capacity, count, periodSec int64) funnel.Limit {
+	t.Helper()
+	l, err := funnel.NewLimit(funnel.Capacity, capacity, count, periodSec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// event is something that has happened to a funnel: a debit, of which the units may turn out to have been fewer, or a refund.
+type event struct {
+	atNs    int64
+	debitNs int64 // negative for a refund
+	id      uint64
+}
+
+// replayed is the TAT of a plain funnel that is told what has happened.
+func replayed(events []event, nowNs int64) int64 {
+	tatNs := int64(0)
+	for _, e := range events {
+		tatNs = max(max(tatNs, e.atNs)+e.debitNs, e.atNs)
+	}
+	return max(tatNs, nowNs)
+}
+
+type openReservation struct {
+	id        uint64
+	expiresNs int64
+	units     int64
+}
+
+// reservingModel keeps the history of a key, in which a reservation that has ended is what was used of it.
+type reservingModel struct {
+	events []event
+	open   []openReservation
+}
+
+func (m *reservingModel) debit(nowNs, debitNs int64, id uint64) {
+	m.events = append(m.events, event{nowNs, debitNs, id})
+}
+
+func (m *reservingModel) end(id uint64, debitNs int64) {
+	for i := range m.events {
+		if m.events[i].id == id {
+			m.events[i].debitNs = debitNs
+		}
+	}
+	m.open = slices.DeleteFunc(m.open, func(o openReservation) bool { return o.id == id })
+}
+
+func (m *reservingModel) debitOf(id uint64) int64 {
+	return m.events[slices.IndexFunc(m.events, func(e event) bool { return e.id == id })].debitNs
+}
+
+func (m *reservingModel) expire(nowNs int64) {
+	for _, o := range slices.Clone(m.open) {
+		if o.expiresNs <= nowNs {
+			m.end(o.id, 0)
+		}
+	}
+}
+
+// reservingTrace is a random trace of one key, done to a State and to the model.
+type reservingTrace struct {
+	*rand.Rand
+	s      State
+	m      reservingModel
+	nowNs  int64
+	nextID uint64
+	larger bool // some commits are of more than was reserved
+}
+
+func (tr *reservingTrace) step(t *testing.T, limit funnel.Limit) (what string) {
+	t.Helper()
+	tr.m.expire(tr.nowNs)
+	units, intervalNs := 1+tr.Int64N(max(1, limit.Capacity()/3)), int64(limit.IntervalNs())
+	switch k := tr.IntN(10); {
+	case k < 4:
+		tr.nextID++
+		o := Operation{Verb: Reserve, Funnel: limit, Quantity: units, ID: tr.nextID, TTLNs: tr.Int64N(4 * sec)}
+		mustDo(t, &tr.s, tr.nowNs, &o)
+		if !o.Result.Limited {
+			tr.m.debit(tr.nowNs, units*intervalNs, tr.nextID)
+			tr.m.open = append(tr.m.open, openReservation{tr.nextID, tr.nowNs + o.TTLNs, units})
+		}
+		return fmt.Sprintf("reserve %d units: %+v", units, o.Result)
+	case k < 6 && len(tr.m.open) > 0:
+		r := tr.m.open[tr.IntN(len(tr.m.open))]
+		actual := tr.Int64N(r.units + 1)
+		unitNs := tr.m.debitOf(r.id) / r.units
+		if tr.larger && tr.IntN(3) == 0 { // which is a debit of its own
+			actual = r.units + tr.Int64N(5)
+			tr.m.debit(tr.nowNs, (actual-r.units)*unitNs, 0)
+		}
+		o := Operation{Verb: Commit, ID: r.id, Quantity: actual}
+		mustDo(t, &tr.s, tr.nowNs, &o)
+		if o.Count != 1 {
+			t.Fatal("an open reservation was not found")
+		}
+		tr.m.end(r.id, min(actual, r.units)*unitNs)
+		return fmt.Sprintf("commit %d of %d units", actual, r.units)
+	case k < 7:
+		rule := OfFunnel(limit)
+		mustDecide(t, &rule, &tr.s, tr.nowNs, -units)
+		tr.m.debit(tr.nowNs, -units*intervalNs, 0)
+		return fmt.Sprintf("refund %d units", units)
+	}
+	rule := OfFunnel(limit)
+	r := mustDecide(t, &rule, &tr.s, tr.nowNs, units)
+	if !r.Limited {
+		tr.m.debit(tr.nowNs, units*intervalNs, 0)
+	}
+	return fmt.Sprintf("request %d units: %+v", units, r)
+}
+
+// TestReservationsAsIfKnownBefore: whatever is reserved, committed, refunded and expires, the funnel is that of somebody who had
+// known from the beginning what would be used, and nobody can tell when others have looked.
+func TestReservationsAsIfKnownBefore(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(600) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		limits := []funnel.Limit{mustFunnel(t, 5+rng.Int64N(60), 1+rng.Int64N(20), 1+rng.Int64N(5)), mustFunnel(t, 200, 7, 1)}
+		tr := reservingTrace{Rand: rng, nowNs: t0, larger: seed%2 == 0}
+		for step := range 300 {
+			tr.nowNs += rng.Int64N([]int64{1, ms, 200 * ms, sec, 5 * sec}[rng.IntN(5)])
+			if rng.IntN(4) == 0 { // somebody looks
+				mustDecide(t, &Rule{Funnel: limits[0]}, &tr.s, tr.nowNs, 0)
+			}
+			what := tr.step(t, limits[min(1, rng.IntN(6)/5)])
+			tr.m.expire(tr.nowNs)
+			if got, want := mustTAT(t, &tr.s, tr.nowNs), replayed(tr.m.events, tr.nowNs); got != want {
+				t.Fatalf("seed %d, step %d, %s: the TAT is %d ns ahead, want %d ns", seed, step, what, got-tr.nowNs, want-tr.nowNs)
+			}
+			if err := Valid(&tr.s); tr.s.ExpiresNs > tr.nowNs && err != nil {
+				t.Fatalf("seed %d, step %d, %s: %v: %+v", seed, step, what, err, tr.s)
+			}
+		}
+	}
+}
+
+// TestReservationsLetNoMoreThrough: in no time do more units pass than the capacity and what leaks in that time, of those that were
+// used in the end, less those that were refunded and still in the funnel.
+func TestReservationsLetNoMoreThrough(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		limit := mustFunnel(t, 3+rng.Int64N(30), 1+rng.Int64N(20), 1+rng.Int64N(3))
+		tr := reservingTrace{Rand: rng, nowNs: t0}
+		for range 200 {
+			tr.nowNs += rng.Int64N([]int64{1, ms, 50 * ms, sec}[rng.IntN(4)])
+			tr.step(t, limit)
+		}
+		for _, o := range slices.Clone(tr.m.open) {
+			tr.m.end(o.id, 0)
+		}
+		tatNs := int64(0)
+		for i := range tr.m.events { // a refund of what has left the funnel is none
+			e := &tr.m.events[i]
+			debtNs := max(tatNs-e.atNs, 0)
+			e.debitNs = max(e.debitNs, -debtNs)
+			tatNs = e.atNs + debtNs + e.debitNs
+		}
+		for i, from := range tr.m.events {
+			passedNs := int64(0)
+			for _, to := range tr.m.events[i:] {
+				if passedNs += to.debitNs; passedNs > int64(limit.ToleranceNs())+to.atNs-from.atNs {
+					t.Fatalf("seed %d: from %d to %d ns units for %d ns have passed", seed, from.atNs-t0, to.atNs-t0, passedNs)
+				}
+			}
+		}
+	}
+}
+
+func mustDo(t testing.TB, s *State, nowNs int64, o *Operation) (changed bool) {
+	t.Helper()
+	changed, err := o.Do(s, nowNs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed
+}
+
+func mustDecide(t testing.TB, r *Rule, s *State, nowNs, quantity int64) funnel.Result {
+	t.Helper()
+	result, _, err := r.Decide(s, nowNs, quantity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func mustTAT(t testing.TB, s *State, nowNs int64) int64 {
+	t.Helper()
+	tatNs, err := s.TAT(nowNs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tatNs
+}

@@ -1,0 +1,151 @@
+package limiter
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"cellserver/internal/bucket"
+	"cellserver/internal/funnel"
+	"cellserver/internal/window"
+)
+
+// tape is bytes of a fuzzer that are read as numbers.
+type tape struct{ b []byte }
+
+func (t *tape) byte() byte {
+	if len(t.b) == 0 {
+		return 0
+	}
+	c := t.b[0]
+	t.b = t.b[1:]
+	return c
+}
+
+// number returns a small number mostly, and else one of those near which arithmetic goes wrong.
+func (t *tape) number() int64 {
+	edges := [...]int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 4095, 4096, 4097, sec, 1 << 62, math.MaxInt64 - 1, math.MaxInt64}
+	switch c := t.byte(); {
+	case c < 128:
+		return int64(c % 16)
+	case c < 192:
+		return -int64(c % 8)
+	case c < 240:
+		return edges[int(c)%len(edges)]
+	}
+	var b [8]byte
+	t.b = t.b[copy(b[:], t.b):]
+	return int64(binary.LittleEndian.Uint64(b[:]))
+}
+
+// rule returns a rule of CL.THROTTLE or of a sibling, or the zero one where the arguments have an error.
+func (t *tape) rule() Rule {
+	r := Rule{Kind: Kind(t.byte()) % (Kinds + 1), Flags: Flags(t.byte() % 2), Unit: funnel.Unit(t.byte() % 4)}
+	r.Funnel = t.funnel()
+	r.Window, _ = window.NewLimit(r.Unit, t.number(), t.number())
+	r.Bucket, _ = bucket.NewLimit(t.number())
+	return r
+}
+
+func (t *tape) funnel() funnel.Limit {
+	l, _ := funnel.NewLimitIn(funnel.Milliseconds, funnel.Burst, t.number(), t.number(), t.number())
+	return l
+}
+
+func (t *tape) operation() Operation {
+	o := Operation{
+		Verb: Verb(t.byte() % byte(GiveBack+2)), Unit: funnel.Unit(t.byte() % 4), Funnel: t.funnel(),
+		Quantity: t.number(), Max: t.number(), ID: uint64(t.byte() % 4), TTLNs: t.number(), AtNs: t.number(), DebitNs: uint64(t.number()),
+	}
+	for range t.byte() % 4 {
+		o.Windows = append(o.Windows, Window{t.funnel(), t.number()})
+	}
+	return o
+}
+
+// FuzzState has any sequence of requests and operations done to any state, and by another clock: nothing panics, and a state that
+// is valid stays so.
+func FuzzState(f *testing.F) {
+	for _, s := range samples(f) {
+		f.Add(uint8(s.Kind), s.ExpiresNs, s.Payload, t0, []byte("\x00\x01\x00\x01\x05\x05\x05\x00\x00\x00\x01\x02"))
+		f.Add(uint8(s.Kind), s.ExpiresNs, s.Payload, t0+sec/2, bytes.Repeat([]byte{1, 7, 130, 200, 3, 250}, 40))
+		f.Add(uint8(s.Kind), s.ExpiresNs, s.Payload[:len(s.Payload)/2], int64(math.MaxInt64-1), bytes.Repeat([]byte{0, 2, 9, 15}, 40))
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, expiresNs int64, payload []byte, nowNs int64, steps []byte) {
+		s := State{Kind: Kind(kind) % Kinds, ExpiresNs: expiresNs, Payload: payload}
+		valid := Valid(&s) == nil
+		for in := (tape{steps}); len(in.b) > 0; {
+			nowNs = funnel.After(nowNs, uint64(max(in.number(), 0)))
+			before := State{s.Kind, s.ExpiresNs, bytes.Clone(s.Payload)}
+			var changed bool
+			var err error
+			switch c := in.byte(); {
+			case c >= 250: // the time goes back, as that of another machine may be
+				Shift(&s, in.number())
+				nowNs, changed = nowNs-in.number(), true
+			case c%2 == 0:
+				r := in.rule()
+				_, changed, err = r.Decide(&s, nowNs, in.number())
+			default:
+				o := in.operation()
+				changed, err = o.Do(&s, nowNs)
+			}
+			live := s.ExpiresNs > nowNs
+			if err != nil && changed {
+				t.Fatalf("an error has changed %+v to %+v", before, s)
+			}
+			if !changed && live && (s.Kind != before.Kind || s.ExpiresNs != before.ExpiresNs || len(s.Payload) != len(before.Payload)) {
+				t.Fatalf("%+v is said not to have changed, and is %+v", before, s)
+			}
+			if !live { // then a store forgets it
+				s, valid = State{Payload: s.Payload[:0]}, true
+			}
+			if err := Valid(&s); valid && live && err != nil {
+				t.Fatalf("%+v was valid, and is %+v", before, s)
+			}
+			if _, err := s.TAT(nowNs); live && err != nil && (s.Kind == Funnel || s.Kind == Reserving) {
+				t.Fatalf("TAT of %+v: %v", s, err)
+			}
+			if len(s.Payload) > len(before.Payload)+1<<18 {
+				t.Fatalf("a payload of %d bytes has become %d", len(before.Payload), len(s.Payload))
+			}
+		}
+	})
+}
+
+// samples returns a live state of each kind.
+func samples(t testing.TB) []State {
+	t.Helper()
+	w, err := window.NewExactLimit(funnel.Seconds, 10, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := mustFunnel(t, 10, 1, 1)
+	states := make([]State, Kinds)
+	for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow} {
+		r := Rule{Kind: kind, Funnel: l, Window: w}
+		for i := range int64(5) {
+			mustDecide(t, &r, &states[kind], t0+i*ms, 1)
+		}
+	}
+	for _, o := range []struct {
+		kind Kind
+		o    Operation
+	}{
+		{Reserving, Operation{Verb: Reserve, Funnel: l, Quantity: 2, ID: 1, TTLNs: sec}},
+		{Reserving, Operation{Verb: Reserve, Funnel: l, Quantity: 3, ID: 2, TTLNs: 2 * sec}},
+		{Bucket, Operation{Verb: Add, Max: 10, Quantity: 7}},
+		{Concurrency, Operation{Verb: Acquire, Max: 2, ID: 1, TTLNs: sec}},
+		{Concurrency, Operation{Verb: Acquire, Max: 2, ID: 2, TTLNs: 2 * sec}},
+		{Named, Operation{Verb: Check, Quantity: 2, Windows: []Window{{l, sec}, {l, 60 * sec}}}},
+	} {
+		mustDo(t, &states[o.kind], t0, &o.o)
+	}
+	for kind := range states {
+		if states[kind].Kind != Kind(kind) {
+			t.Fatalf("the sample of %s is %+v", Kind(kind).Type(), states[kind])
+		}
+	}
+	return states
+}

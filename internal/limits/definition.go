@@ -1,0 +1,151 @@
+// Package limits is the named limits: what each is, who has defined it, and what was decided by it. Definitions come from a
+// YAML file, and from commands, whose are kept in a directory. A Registry is safe for concurrent use; to look a limit up takes
+// no lock.
+package limits
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+)
+
+// The bounds of a Registry:
+const (
+	MaxNames     = 1024
+	MaxNameBytes = 64
+	MaxWindows   = limiter.MaxWindows // of one limit
+)
+
+// Window is one of a limit's funnels.
+type Window struct {
+	Capacity  int64
+	Count     int64 // of units that leak in a period
+	PeriodSec int64
+}
+
+// NewWindow returns the window for CL.THROTTLE's arguments. The error is one of funnel.NewLimit.
+func NewWindow(reading funnel.Reading, maxBurst, count, periodSec int64) (Window, error) {
+	l, err := funnel.NewLimit(reading, maxBurst, count, periodSec)
+	return Window{Capacity: l.Capacity(), Count: count, PeriodSec: periodSec}, err
+}
+
+// MaxBurst is what stands for the capacity in a command. It is -1 where the capacity is 0.
+func (w Window) MaxBurst(reading funnel.Reading) int64 {
+	if reading == funnel.Burst {
+		return w.Capacity - 1
+	}
+	return w.Capacity
+}
+
+// rule is the window as package limiter has it.
+func (w Window) rule() (limiter.Window, error) {
+	l, err := funnel.NewLimit(funnel.Capacity, w.Capacity, w.Count, w.PeriodSec)
+	return limiter.Window{Funnel: l, PeriodNs: w.PeriodSec * int64(time.Second)}, err
+}
+
+// Definition is what a limit is. Nobody changes the windows.
+type Definition struct {
+	Name    string
+	Windows []Window
+	Shadow  bool // it decides and counts, and never denies
+}
+
+func (d *Definition) equal(other *Definition) bool {
+	return d.Name == other.Name && d.Shadow == other.Shadow && slices.Equal(d.Windows, other.Windows)
+}
+
+// CheckName says what is wrong with a limit's name.
+func CheckName(name []byte) error {
+	valid := len(name) > 0 && len(name) <= MaxNameBytes
+	for _, c := range name {
+		valid = valid && ('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '.' || c == '-')
+	}
+	if !valid {
+		return errors.New("a limit's name must be 1 to " + strconv.Itoa(MaxNameBytes) + " letters, digits, dots, hyphens and underscores")
+	}
+	return nil
+}
+
+// rules checks the definition and returns its windows.
+func (d *Definition) rules() ([]limiter.Window, error) {
+	if err := CheckName([]byte(d.Name)); err != nil {
+		return nil, err
+	}
+	if n := len(d.Windows); n < 1 || n > MaxWindows {
+		return nil, fmt.Errorf("a limit must have 1 to %d windows, got %d", MaxWindows, n)
+	}
+	rules := make([]limiter.Window, len(d.Windows))
+	for i, w := range d.Windows {
+		if slices.ContainsFunc(d.Windows[:i], func(other Window) bool { return other.PeriodSec == w.PeriodSec }) {
+			return nil, fmt.Errorf("two windows have the period %d; a window's state is known by its period, so give each another one", w.PeriodSec)
+		}
+		var err error
+		if rules[i], err = w.rule(); err != nil {
+			return nil, err
+		}
+	}
+	return rules, nil
+}
+
+// Source is who has defined a limit.
+type Source uint8
+
+// The sources:
+const (
+	ByCommand Source = iota
+	ByFile
+)
+
+// String returns the source as CL.LIMIT GET says it.
+func (s Source) String() string {
+	if s == ByFile {
+		return "file"
+	}
+	return "command"
+}
+
+// Limit is a limit that holds. It never changes but for what it counts.
+type Limit struct {
+	Definition
+	Source Source
+	Rules  []limiter.Window // the windows, for limiter.Check
+	counts *counts          // those of the name, over all its definitions
+}
+
+type counts struct{ allowed, limited, shadowLimited atomic.Uint64 }
+
+// Counts is what was decided by a limit, since its name was first defined.
+type Counts struct {
+	Allowed       uint64
+	Limited       uint64
+	ShadowLimited uint64 // would have been limited, but for Shadow
+}
+
+// Counts returns what was decided.
+func (l *Limit) Counts() Counts {
+	return Counts{l.counts.allowed.Load(), l.counts.limited.Load(), l.counts.shadowLimited.Load()}
+}
+
+// Check returns the operation that requests units of the limit.
+func (l *Limit) Check(quantity int64) limiter.Operation {
+	return limiter.Operation{Verb: limiter.Check, Unit: funnel.WholeSeconds, Windows: l.Rules, Shadow: l.Shadow, Quantity: quantity}
+}
+
+// Counter returns what counts such an operation, once it is done; nil if it has requested nothing.
+func (l *Limit) Counter(o *limiter.Operation) *atomic.Uint64 {
+	switch {
+	case o.Quantity <= 0:
+		return nil
+	case o.Result.Limited:
+		return &l.counts.limited
+	case o.Count > 0:
+		return &l.counts.shadowLimited
+	}
+	return &l.counts.allowed
+}

@@ -1,0 +1,43 @@
+package persist
+
+import (
+	"bytes"
+	"strconv"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/limitertest"
+	"cellserver/internal/store"
+)
+
+// stateOf returns the state of a key in the tests that expires at a time. A name of digits says which kind it is of.
+func stateOf(name []byte, expiresNs int64) limiter.State {
+	kind := kindOf(name)
+	if kind == limiter.Funnel || expiresNs <= 0 {
+		return limiter.State{ExpiresNs: expiresNs}
+	}
+	s, err := limitertest.State(kind, expiresNs, 1+expiresNs%4)
+	if err != nil {
+		return limiter.State{}
+	}
+	s.ExpiresNs = expiresNs
+	return s
+}
+
+func kindOf(name []byte) limiter.Kind {
+	n, err := strconv.ParseUint(string(name), 10, 8)
+	if err != nil {
+		return limiter.Funnel
+	}
+	return limiter.Kind(n) % limiter.Kinds
+}
+
+// change gives a key the state that stateOf has.
+func change(name []byte, expiresNs int64) store.Change {
+	return store.Change{Key: store.Key{Name: name}, State: stateOf(name, expiresNs)}
+}
+
+// isAsChanged reports whether a change is one that change has made.
+func isAsChanged(c store.Change) bool {
+	want := stateOf(c.Key.Name, c.State.ExpiresNs)
+	return c.State.Kind == want.Kind && bytes.Equal(c.State.Payload, want.Payload)
+}

@@ -1,0 +1,134 @@
+package queue
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// funnels is a store that keeps nothing but what operations make of its keys.
+type funnels struct {
+	mu     sync.Mutex // guards all below
+	states map[string]limiter.State
+	err    error // of all operations
+}
+
+func (f *funnels) at(key store.Key) string { return string(rune('0'+key.DB)) + string(key.Name) }
+
+func (f *funnels) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	s := f.states[f.at(key)]
+	_, err := o.Do(&s, nowNs)
+	f.states[f.at(key)] = s
+	return err
+}
+
+// set gives a key another TAT.
+func (f *funnels) set(key store.Key, to func(tatNs int64) int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.states[f.at(key)]
+	s.ExpiresNs = to(s.ExpiresNs)
+	f.states[f.at(key)] = s
+}
+
+// emptyNs is when a key's funnel is empty.
+func (f *funnels) emptyNs(key store.Key) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.states[f.at(key)].ExpiresNs
+}
+
+// room is a Room of the bubble's clock, with what has happened in it.
+type room struct {
+	*Room
+	funnels funnels
+	mu      sync.Mutex
+	woken   []int // the numbers of those who were woken, in their order
+}
+
+func newRoom() *room {
+	r := &room{funnels: funnels{states: map[string]limiter.State{}}}
+	r.Room = New(&r.funnels, now)
+	return r
+}
+
+func now() int64 { return time.Now().UnixNano() }
+
+// wokenAs wakes by noting a number.
+type wokenAs struct {
+	room   *room
+	number int
+}
+
+func (w wokenAs) Wake() {
+	w.room.mu.Lock()
+	defer w.room.mu.Unlock()
+	w.room.woken = append(w.room.woken, w.number)
+}
+
+// taken returns who was woken since it was last called.
+func (r *room) taken() (woken []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	woken, r.woken = r.woken, nil
+	return woken
+}
+
+func limitOf(t testing.TB, maxBurst, count, periodSec int64) funnel.Limit {
+	t.Helper()
+	l, err := funnel.NewLimit(funnel.Burst, maxBurst, count, periodSec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func keyOf(text string) store.Key { return store.Key{Name: []byte(text)} }
+
+// enter has a number wait for so long at most. It returns nil for who was answered at once.
+func (r *room) enter(t testing.TB, key store.Key, l funnel.Limit, quantity int64, atMost time.Duration, number int) (*Waiter, funnel.Result) {
+	t.Helper()
+	o := limiter.Operation{Verb: limiter.Wait, Funnel: l, Quantity: quantity, TTLNs: int64(atMost)}
+	w, err := r.Enter(now(), key, &o, wokenAs{r, number})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, o.Result
+}
+
+// checkWoken compares who was woken since, in which order.
+func (r *room) checkWoken(t *testing.T, want ...int) {
+	t.Helper()
+	if got := r.taken(); !slices.Equal(got, want) {
+		t.Errorf("after %s: woken %v, want %v", time.Duration(now()-began), got, want)
+	}
+}
+
+// began is when every bubble does.
+const began = 946_684_800_000_000_000
+
+// checkEmpty: nobody is left, and nothing of them.
+func (r *room) checkEmpty(t *testing.T) {
+	t.Helper()
+	if n := r.Waiting(); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+	for i := range r.parts {
+		r.parts[i].mu.Lock()
+		n := len(r.parts[i].lines)
+		r.parts[i].mu.Unlock()
+		if n != 0 {
+			t.Errorf("%d lines are left", n)
+		}
+	}
+}

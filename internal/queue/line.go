@@ -1,0 +1,197 @@
+package queue
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// lookEvery is how often a funnel is looked at while somebody waits for it: nobody tells that its key was evicted, that a
+// reservation has expired, or that the machine was suspended, for which timers do not go on.
+const lookEvery = time.Second
+
+// line is who waits for one key, under its part's lock.
+//
+// The times in it are without what was debited for those ahead. So a waiter's turn is its time and what was answered since
+// the line began, once it is the first; what was debited for those who gave up meanwhile is then in neither.
+type line struct {
+	room       *Room
+	part       *part
+	key        store.Key
+	waiters    []*Waiter // in the order in which they came, some of whom have given up
+	gone       int       // how many of them have
+	came       uint64    // how many there were
+	liveNs     int64     // that was debited for those who wait
+	answeredNs int64     // that was debited for those who were answered; all sums are modulo 2^64
+	timer      *time.Timer
+
+	// tolerances are those of the waiters.
+	tolerances minima
+	// looks are what the funnel was found to hold beyond what was debited for those who waited then. Nobody of them has to wait
+	// for more.
+	looks minima
+}
+
+func (r *Room) openLocked(p *part, key store.Key) *line {
+	l := &line{room: r, part: p, key: store.Key{DB: key.DB, Name: bytes.Clone(key.Name)}}
+	p.lines[name{key.DB, string(key.Name)}] = l
+	l.timer = time.AfterFunc(math.MaxInt64, l.timeHasCome) // set before the lock is let go of
+	return l
+}
+
+func (l *line) timeHasCome() {
+	nowNs := l.room.now()
+	l.part.do(func() (due []Waker) {
+		if !l.empty() { // else it is closed
+			_, due = l.lookLocked(nowNs)
+		}
+		return due
+	})
+}
+
+func (l *line) empty() bool { return len(l.waiters) == 0 }
+
+// refuses limits a request that could be answered only by overtaking those who have a smaller funnel.
+func (l *line) refuses(o *limiter.Operation, tatNs, nowNs int64) bool {
+	leastNs, _ := l.tolerances.from(l.waiters[0].place)
+	if leastNs >= int64(o.Funnel.ToleranceNs()) || o.Quantity > o.Funnel.Capacity() {
+		return false // the store knows
+	}
+	waitNs := tatNs - leastNs - nowNs
+	if waitNs <= o.TTLNs {
+		return false
+	}
+	_, o.Result = o.Funnel.ThrottleIn(o.Unit, tatNs, nowNs, 0)
+	o.Result.Limited, o.Result.RetryAfter = true, o.Unit.Of(uint64(waitNs))
+	return true
+}
+
+// addLocked adds whoever was debited at a time, and has still to wait.
+func (l *line) addLocked(nowNs int64, o *limiter.Operation, who Waker) *Waiter {
+	l.came++
+	w := &Waiter{
+		line: l, who: who, limit: o.Funnel, unit: o.Unit, quantity: o.Quantity, debitNs: int64(o.DebitNs), place: l.came,
+		turnNs: nowNs + o.WaitNs - l.liveNs - l.answeredNs,
+	}
+	l.waiters = append(l.waiters, w)
+	l.liveNs += w.debitNs
+	l.tolerances.put(w.place, w.toleranceNs())
+	l.room.waiting.Add(1)
+	if len(l.waiters) == 1 {
+		l.setTimer(nowNs)
+	}
+	return w
+}
+
+// lookLocked returns when the funnel will be empty, and whose turn has come.
+func (l *line) lookLocked(nowNs int64) (tatNs int64, due []Waker) {
+	tatNs, known := l.tatNs(nowNs)
+	heldNs := tatNs - l.liveNs - l.answeredNs
+	if last := l.waiters[len(l.waiters)-1]; known && before(heldNs, last.turnNs+last.toleranceNs()-last.debitNs) {
+		l.looks.put(last.place, heldNs)
+	}
+	return tatNs, l.advanceLocked(nowNs)
+}
+
+// tatNs is when the funnel will be empty: now if there is none, or the store cannot tell.
+func (l *line) tatNs(nowNs int64) (tatNs int64, known bool) {
+	o := limiter.Operation{Verb: limiter.Look}
+	switch err := l.room.funnels.Operate(nowNs, l.key, &o); {
+	case err == nil:
+		return o.AtNs, true
+	case errors.Is(err, limiter.ErrWrongType):
+		return nowNs, true // it is no funnel any more
+	}
+	return nowNs, false
+}
+
+// turnNs is when the first one's turn comes.
+func (l *line) turnNs(first *Waiter) int64 {
+	turnNs := first.turnNs
+	if heldNs, ok := l.looks.from(first.place); ok {
+		if foundNs := heldNs + first.debitNs - first.toleranceNs(); before(foundNs, turnNs) {
+			turnNs = foundNs
+		}
+	}
+	return turnNs + l.answeredNs
+}
+
+// advanceLocked answers those whose turn has come, and waits for the next.
+func (l *line) advanceLocked(nowNs int64) (due []Waker) {
+	for len(l.waiters) > 0 {
+		w := l.waiters[0]
+		if w.Outcome() != Waiting {
+			l.gone--
+		} else if l.turnNs(w) > nowNs {
+			break
+		} else {
+			l.liveNs -= w.debitNs
+			l.answeredNs += w.debitNs
+			due = append(due, w.leaveLocked(Allowed))
+		}
+		l.waiters[0] = nil
+		l.waiters = l.waiters[1:]
+	}
+	if l.empty() {
+		l.closeLocked()
+	} else {
+		l.setTimer(nowNs)
+	}
+	return due
+}
+
+func (l *line) setTimer(nowNs int64) {
+	leftNs := l.turnNs(l.waiters[0]) - nowNs
+	l.timer.Reset(min(time.Duration(leftNs), lookEvery))
+}
+
+func (l *line) closeLocked() {
+	l.timer.Stop()
+	delete(l.part.lines, name{l.key.DB, string(l.key.Name)})
+}
+
+// giveUpLocked has one leave who still waits, gives back what was debited, and returns whose turn has come by that.
+func (l *line) giveUpLocked(w *Waiter, nowNs int64, why Outcome) (due []Waker) {
+	due = append(due, w.leaveLocked(why))
+	l.liveNs -= w.debitNs
+	l.giveBack(nowNs, uint64(w.debitNs))
+	if l.gone++; l.gone*2 > len(l.waiters) {
+		l.compactLocked()
+	}
+	return append(due, l.advanceLocked(nowNs)...)
+}
+
+// compactLocked forgets those who have given up.
+func (l *line) compactLocked() {
+	l.waiters = slices.DeleteFunc(l.waiters, func(w *Waiter) bool { return w.Outcome() != Waiting })
+	l.gone = 0
+	l.tolerances.compact(l.waiters)
+	l.looks.compact(l.waiters)
+}
+
+// giveBack takes something off the funnel. Where the store changes nothing now, that drains in its time.
+func (l *line) giveBack(nowNs int64, debitNs uint64) {
+	_ = l.room.funnels.Operate(nowNs, l.key, &limiter.Operation{Verb: limiter.GiveBack, DebitNs: debitNs})
+}
+
+// endLocked has all leave whose turn has not come.
+func (l *line) endLocked(nowNs int64) (tatNs int64, due []Waker) {
+	tatNs, due = l.lookLocked(nowNs)
+	if l.empty() {
+		return tatNs, due
+	}
+	l.giveBack(nowNs, uint64(l.liveNs))
+	for _, w := range l.waiters {
+		if w.Outcome() == Waiting {
+			due = append(due, w.leaveLocked(Ended))
+		}
+	}
+	l.waiters = nil
+	l.closeLocked()
+	return tatNs, due
+}

@@ -1,0 +1,183 @@
+package rdb
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/limitertest"
+)
+
+// TestChecksum is that of crc64.c of Redis.
+func TestChecksum(t *testing.T) {
+	if got := NewCodec().checksum([]byte("123456789")); got != 0xe9c6d914c4b8d9ca {
+		t.Errorf("got %x", got)
+	}
+}
+
+// withFooter returns the payload of a value with the version of Redis 7.0.
+func withFooter(value string) []byte { return NewCodec().appendFooter([]byte(value), 0) }
+
+func TestPayloads(t *testing.T) {
+	n64 := strings.Repeat("x", 64)
+	for _, tt := range []struct {
+		in, want string
+		err      error
+	}{
+		{"\x00\x00", "", nil},
+		{"\x00\x01a", "a", nil},
+		{"\x00\x3f" + n64[1:], n64[1:], nil},
+		{"\x00\x40\x40" + n64, n64, nil},
+		{"\x00\x40\x01a", "a", nil}, // longer than it must be
+		{"\x00\x80\x00\x00\x00\x01a", "a", nil},
+		{"\x00\x81\x00\x00\x00\x00\x00\x00\x00\x01a", "a", nil},
+		{"\x00\xc0\x7f", "127", nil},
+		{"\x00\xc0\x80", "-128", nil},
+		{"\x00\xc1\x00\x80", "-32768", nil},
+		{"\x00\xc1\x01\x02", "513", nil},
+		{"\x00\xc2\x00\x00\x00\x80", "-2147483648", nil},
+		{"\x00\xc2\x01\x02\x03\x04", "67305985", nil},
+		{"\x00\xc3\x09\x1e\x0111\xe0\x11\x00\x0111", strings.Repeat("1", 30), nil}, // compressed
+		{"\x00\xc3\x09\x1d\x0111\xe0\x11\x00\x0111", "", ErrFormat},
+		{"\x00\xc3\x09\x1f\x0111\xe0\x11\x00\x0111", "", ErrFormat},
+		{"\x00\xc3\x0a\x1e\x0111\xe0\x11\x00\x0111", "", ErrFormat},
+		{"\x00\xc3\x03\x04\x01ab\x00", "", ErrFormat},
+		{"\x00\xc3\x04\x05\x00a\x20\x01", "", ErrFormat}, // from before the beginning
+		{"\x00\xc3\x04\x04\x00a\x20\x00", "aaaa", nil},
+		{"\x00\xc3\x01\x80\xff\xff\xff\xff\x00", "", ErrNotState},
+		{"\x00\xc3\xc0\x01", "", ErrFormat},
+		{"\x12\x01\x02", "", ErrNotState}, // a list
+		{"", "", ErrFormat},
+		{"\x00", "", ErrFormat},
+		{"\x00\x01", "", ErrFormat},
+		{"\x00\x01ab", "", ErrFormat},
+		{"\x00\x40", "", ErrFormat},
+		{"\x00\x80\x00\x00\x00", "", ErrFormat},
+		{"\x00\x81\x00\x00\x00\x00\x00\x00\x00", "", ErrFormat},
+		{"\x00\x81\xff\xff\xff\xff\xff\xff\xff\xffa", "", ErrFormat},
+		{"\x00\x80\xff\xff\xff\xffa", "", ErrFormat},
+		{"\x00\x82\x00\x00\x00\x01a", "", ErrFormat},
+		{"\x00\xc0", "", ErrFormat},
+		{"\x00\xc1\x01\x02\x03", "", ErrFormat},
+		{"\x00\xc2\x01", "", ErrFormat},
+		{"\x00\xc4\x01", "", ErrFormat},
+	} {
+		if got, err := NewCodec().readValue(withFooter(tt.in)); string(got) != tt.want || !errors.Is(err, tt.err) {
+			t.Errorf("%q: got %q, %v, want %q, %v", tt.in, got, err, tt.want, tt.err)
+		}
+	}
+}
+
+// TestPayloadFooters: each byte counts, and the version is no later than is known.
+func TestPayloadFooters(t *testing.T) {
+	k := NewCodec()
+	whole := k.Append(nil, &limiter.State{ExpiresNs: 1_700_000_030_000_000_000})
+	if got := string(whole); got != "\x00\x131700000030000000000\x0a\x00\x9ctR\xe4\xd9]\x97\xaf" { // of redis-server 7.0.15
+		t.Errorf("got %q", got)
+	}
+	for i := range whole {
+		bad := slices.Clone(whole)
+		bad[i] ^= 1
+		for _, in := range [][]byte{bad, whole[:i]} {
+			if _, err := k.readValue(in); !errors.Is(err, ErrChecksum) {
+				t.Errorf("%q: %v", in, err)
+			}
+		}
+	}
+	for version, want := range map[uint16]error{0: nil, 6: nil, 11: nil, 12: nil, 13: ErrChecksum, 256: ErrChecksum, 65535: ErrChecksum} {
+		b := binary.LittleEndian.AppendUint16([]byte("\x00\x01a"), version)
+		b = binary.LittleEndian.AppendUint64(b, k.checksum(b))
+		if _, err := k.readValue(b); !errors.Is(err, want) {
+			t.Errorf("version %d: %v", version, err)
+		}
+	}
+}
+
+// TestStatesAreReadBack: of every kind, and of any length.
+func TestStatesAreReadBack(t *testing.T) {
+	k := NewCodec()
+	for kind := range limiter.Kinds {
+		s, err := limitertest.State(kind, 1_700_000_030_000_000_000, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := k.Append([]byte("in front"), &s)
+		if got, err := k.Read(b[len("in front"):]); err != nil || !reflect.DeepEqual(got, s) {
+			t.Errorf("%v: got %+v, %v, want %+v", kind, got, err, s)
+		}
+	}
+	for _, n := range []int{0, 1, 63, 64, 1<<14 - 1, 1 << 14, maxValueBytes} {
+		value := bytes.Repeat([]byte{'x'}, n)
+		in := append(appendLength([]byte{typeString}, n), value...)
+		if got, err := k.readValue(k.appendFooter(in, 0)); err != nil || !bytes.Equal(got, value) {
+			t.Errorf("%d bytes: got %d, %v", n, len(got), err)
+		}
+	}
+}
+
+// TestValuesThatAreNoStates: what only begins as one.
+func TestValuesThatAreNoStates(t *testing.T) {
+	s, err := limitertest.State(limiter.FixedWindow, 1_700_000_030_000_000_000, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := AppendValue(nil, &s)
+	for i := range whole {
+		want := ErrDamaged
+		if i < len(stateMagic) {
+			want = ErrNotState
+		}
+		if got, err := ReadValue(whole[:i]); !errors.Is(err, want) {
+			t.Errorf("the first %d bytes: %+v, %v", i, got, err)
+		}
+	}
+	funnel := limiter.AppendState([]byte(stateMagic), &limiter.State{ExpiresNs: 5})
+	for _, value := range [][]byte{append(whole, 0), funnel} {
+		if got, err := ReadValue(value); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%q: %+v, %v", value, got, err)
+		}
+	}
+	for _, value := range []string{"", "hello", "+5", "05"} {
+		if got, err := ReadValue([]byte(value)); !errors.Is(err, ErrNotState) {
+			t.Errorf("%q: %+v, %v", value, got, err)
+		}
+	}
+}
+
+// FuzzPayload reads any bytes, as they are and with a footer that fits. What is a state is the same when it is dumped again.
+func FuzzPayload(f *testing.F) {
+	for _, seed := range []string{
+		"\x00\x131700000030000000000", "\x00\xc0\x07", "\x00\xc1,\x01", "\x00\xc2\x90\xee\xfe\xff", "\x00\x40\x131700000030000000000",
+		"\x00\x80\x00\x00\x00\x131700000030000000000", "\x00\xc3\x09\x1e\x0111\xe0\x11\x00\x0111", "\x12\x01\x02", "\x00",
+		"\x00\x131700000030000000000\x0a\x00\x9ctR\xe4\xd9]\x97\xaf",
+	} {
+		f.Add([]byte(seed))
+	}
+	k := NewCodec()
+	for kind := range limiter.Kinds {
+		s, err := limitertest.State(kind, 1_700_000_030_000_000_000, 3)
+		if err != nil {
+			f.Fatal(err)
+		}
+		b := k.Append(nil, &s)
+		f.Add(b[:len(b)-versionBytes-checksumBytes])
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) > 300 { // of which nothing new is to be found, but which take long to be made smaller
+			return
+		}
+		_, _ = k.Read(in)
+		s, err := k.Read(k.appendFooter(slices.Clone(in), 0))
+		if err != nil {
+			return
+		}
+		if again, err := k.Read(k.Append(nil, &s)); !reflect.DeepEqual(again, s) || err != nil {
+			t.Fatalf("%+v, dumped and read again: %+v, %v", s, again, err)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package session
+
+import (
+	"cellserver/internal/reply"
+	"cellserver/internal/store"
+	"cellserver/internal/transact"
+)
+
+// Together decides requests of funnels as one: all are debited, or none if one is limited, which is what it returns then; see
+// decide.Decider.Together for the results. With an error nothing has changed.
+func (c Call) Together(batch []store.Request) (limited bool, err error) {
+	s := c.s
+	if s.engine.txs == nil {
+		return false, reply.ErrNoTransactions
+	}
+	if err := s.mayMakeKeys(batch); err != nil {
+		return false, err
+	}
+	decide := func(in *transact.Space) (keep bool) {
+		limited, err = s.engine.decider.Together(in.Keys, in.NowNs, batch, &s.scratch.local)
+		return err == nil
+	}
+	if s.role != outer {
+		transact.OrUndo(s.space, func() (keep bool) { return decide(s.space) })
+	} else {
+		keys := make([]store.Key, len(batch))
+		for i := range batch {
+			keys[i] = batch[i].Key
+		}
+		s.engine.stage.Hold(keys, func(in *transact.Space) transact.Verdict {
+			if !decide(in) {
+				return transact.Drop
+			}
+			return transact.Keep
+		})
+	}
+	if err != nil {
+		return false, reply.StoreFailed(err)
+	}
+	return limited, nil
+}
+
+// mayMakeKeys refuses requests of which one would make a new key, where the client's address makes too many.
+func (s *Session) mayMakeKeys(batch []store.Request) error {
+	for i := range batch {
+		if q := &batch[i]; s.scratch.limitsNewKeys && q.MakesKey() && !makes(batch[:i], &q.Key) {
+			if err := s.mayMakeKey(&q.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

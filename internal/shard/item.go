@@ -1,0 +1,247 @@
+package shard
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// item is what is to be stored of a key. A short key that is a plain funnel is inline; all others stand in the long table.
+type item struct {
+	ref       keyRef
+	key       *store.Key
+	kind      limiter.Kind
+	expiresNs int64
+	payload   []byte // of no funnel
+	spare     int    // room to have behind the payload
+	forced    bool   // it cannot be refused any more
+}
+
+func itemOf(k keyRef, key *store.Key, s *limiter.State) item {
+	return item{ref: k, key: key, kind: s.Kind, expiresNs: s.ExpiresNs, payload: s.Payload}
+}
+
+func (it *item) isInline() bool { return it.kind == limiter.Funnel && !it.ref.isLong() }
+
+// In front of the name in the record of a state with a payload stand its version and how long the name is, and the payload
+// where that shares an arena with others: version: u64, sizes: u32. Behind the payload may be room for more of it.
+//
+// No two payloads of a table have the same version, so a state whose kind, word and version are as they were has not changed.
+const (
+	versionBytes = 8
+	headBytes    = versionBytes + 4
+	sizeBits     = 16 // of each of two
+	// arenaStateBytes is the longest record with a payload that stands in an arena, where a change copies it, and one that
+	// grows leaves garbage.
+	arenaStateBytes = 512
+	// A payload that grows by less than a growShare of itself has room for that much more, and for leastSpare, so that the
+	// time for copies is shared by all that is appended.
+	growShare  = 4
+	leastSpare = 48
+	wideBytes  = 128
+)
+
+// nameRecordBytes returns how many bytes a long key's name has in a record.
+func nameRecordBytes(nameBytes int) int {
+	if nameBytes > plainBytes {
+		return nameBytes + hashBytes
+	}
+	return nameBytes
+}
+
+// recordBytes returns how many bytes the item's record has, if it stands in the long table, without the room behind it.
+func (it *item) recordBytes() int {
+	n := nameRecordBytes(len(it.key.Name))
+	if it.kind != limiter.Funnel {
+		n += headBytes + len(it.payload)
+	}
+	return n
+}
+
+// place says where in the long table the item's record stands.
+func (it *item) place() uint64 {
+	if it.kind == limiter.Funnel && len(it.key.Name) <= arenaKeyBytes || it.kind != limiter.Funnel && it.recordBytes() <= arenaStateBytes {
+		return placeArena
+	}
+	return placeAlone
+}
+
+// setSpare chooses the room behind a payload that was so long before.
+func (it *item) setSpare(before int) {
+	n := len(it.payload)
+	if n <= before || n-before > max(before/growShare, leastSpare) {
+		return
+	}
+	if it.spare = max(n/growShare, leastSpare); it.place() == placeArena {
+		it.spare = min(it.spare, arenaStateBytes-it.recordBytes())
+	}
+}
+
+// encode appends the item's record.
+func (t *table) encode(buf []byte, it *item, place uint64) []byte {
+	le, name := binary.LittleEndian, it.key.Name
+	if it.kind != limiter.Funnel {
+		sizes := uint32(len(name))
+		if place == placeArena {
+			sizes |= uint32(len(it.payload)) << sizeBits
+		}
+		t.versions++
+		buf = le.AppendUint32(le.AppendUint64(buf, t.versions), sizes)
+	}
+	if len(name) > plainBytes {
+		buf = le.AppendUint64(buf, it.ref.hash)
+	}
+	buf = append(buf, name...)
+	if it.kind == limiter.Funnel {
+		return buf
+	}
+	return append(buf, it.payload...)
+}
+
+// record is where an entry with a payload stands, with the room behind it, and where in that the name begins, the payload, and
+// where it ends.
+type record struct {
+	bytes              []byte
+	name, payload, end int
+	joined             bool // it is a copy, as the record stands in two chunks
+}
+
+// recordAt returns the record of an entry with a payload. The next call may overwrite it if it is joined.
+func (t *table) recordAt(b *bucket, slot int) (r record) {
+	at := b.locator(slot)
+	if b.place(slot) == placeAlone {
+		buf := t.alone.bufs[numberOf(at)]
+		r.bytes, r.end = buf[:cap(buf)], len(buf)
+		r.setParts(int(binary.LittleEndian.Uint32(buf[versionBytes:])))
+		return r
+	}
+	r.bytes, r.joined = t.record(at), offsetOf(at)+lengthOf(at) > chunkBytes
+	sizes := int(binary.LittleEndian.Uint32(r.bytes[versionBytes:]))
+	r.setParts(sizes & (1<<sizeBits - 1))
+	r.end = r.payload + sizes>>sizeBits
+	return r
+}
+
+func (r *record) setParts(nameBytes int) {
+	r.name = headBytes + nameRecordBytes(nameBytes) - nameBytes
+	r.payload = r.name + nameBytes
+}
+
+// nameAt returns the name of an entry of the long table. The next call may overwrite it.
+func (t *table) nameAt(b *bucket, slot int) []byte {
+	at := b.locator(slot)
+	switch {
+	case b.kind(slot) != limiter.Funnel:
+		r := t.recordAt(b, slot)
+		return r.bytes[r.name:r.payload]
+	case b.place(slot) == placeAlone:
+		return nameOf(t.alone.bufs[numberOf(at)])
+	}
+	return nameOf(t.record(at))
+}
+
+// entryBytes returns how many bytes an entry has beside its slot.
+func (t *table) entryBytes(b *bucket, slot int) int {
+	switch {
+	case !t.long:
+		return 0
+	case b.place(slot) == placeAlone:
+		return cap(t.alone.bufs[numberOf(b.locator(slot))])
+	}
+	return lengthOf(b.locator(slot))
+}
+
+// payloadAt returns the payload of an entry. The next call may overwrite it.
+func (t *table) payloadAt(b *bucket, slot int) []byte {
+	if t.kindAt(b, slot) == limiter.Funnel {
+		return nil
+	}
+	r := t.recordAt(b, slot)
+	return r.bytes[r.payload:r.end]
+}
+
+// kindAt returns the kind of an entry.
+func (t *table) kindAt(b *bucket, slot int) limiter.Kind {
+	if !t.long {
+		return limiter.Funnel
+	}
+	return b.kind(slot)
+}
+
+// versionAt returns the version of an entry's payload, 0 for a funnel.
+func (t *table) versionAt(b *bucket, slot int) uint64 {
+	if t.kindAt(b, slot) == limiter.Funnel {
+		return 0
+	}
+	at := b.locator(slot)
+	if b.place(slot) == placeAlone {
+		return binary.LittleEndian.Uint64(t.alone.bufs[numberOf(at)])
+	}
+	return t.recordHash(at) // which is what stands first
+}
+
+// stateHashAt returns the hash of an entry with a payload.
+func (t *table) stateHashAt(b *bucket, slot int) uint64 {
+	r := t.recordAt(b, slot)
+	if r.name > headBytes {
+		return binary.LittleEndian.Uint64(r.bytes[headBytes:])
+	}
+	return hashKey(t.seed, dbOf(b.locator(slot)), r.bytes[r.name:r.payload])
+}
+
+// rewrite gives an entry with a payload another one, with another version if it has changed, and is false if that has no room
+// in its record, or far too much. It may be the one in the record, changed in place.
+func (t *table) rewrite(b *bucket, slot int, r *record, payload []byte, changed bool) bool {
+	end := r.payload + len(payload)
+	if end > len(r.bytes) || changed && isWide(len(r.bytes), end) {
+		return false
+	}
+	if len(payload) > 0 && &payload[0] != &r.bytes[r.payload] {
+		copy(r.bytes[r.payload:], payload)
+	}
+	if changed {
+		t.versions++
+		binary.LittleEndian.PutUint64(r.bytes, t.versions)
+	}
+	at := b.locator(slot)
+	if b.place(slot) == placeAlone {
+		if end != r.end {
+			t.alone.bufs[numberOf(at)] = r.bytes[:end]
+		}
+		return true
+	}
+	if end != r.end {
+		binary.LittleEndian.PutUint32(r.bytes[versionBytes:], uint32(r.payload-r.name)|uint32(len(payload))<<sizeBits)
+	}
+	if r.joined {
+		t.overwrite(at, r.bytes)
+	}
+	return true
+}
+
+// isWide says whether a record has so much room that it is worth while to move it.
+func isWide(bytes, used int) bool { return bytes > 4*used+wideBytes }
+
+// overwrite puts a record that stands in two chunks back there.
+func (t *table) overwrite(locator uint64, record []byte) {
+	chunk := t.chunks.at(chunkOf(locator))
+	for rest := record[copy(chunk[offsetOf(locator):], record):]; len(rest) > 0; {
+		chunk = t.chunks.at(chunk.next())
+		rest = rest[copy(chunk[headerBytes:], rest):]
+	}
+}
+
+// find returns the bucket and slot of a key in the table, or nil.
+func (t *table) find(k keyRef, key *store.Key) (*bucket, int) {
+	if t.long {
+		return t.findLong(k, key)
+	}
+	return t.findInline(k)
+}
+
+// withRoom returns a record with so many bytes behind it.
+func withRoom(record []byte, bytes int) []byte {
+	return slices.Grow(record, bytes)[:len(record)+bytes]
+}

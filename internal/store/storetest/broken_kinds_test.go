@@ -1,0 +1,203 @@
+package storetest
+
+import (
+	"context"
+	"runtime"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+func brokenKinds() []broken {
+	bad := func(of func(s memory, tx store.Transaction) store.Transaction) badTransactions {
+		return badTransactions{newMemory(), of}
+	}
+	seesNone := func(_ memory, tx store.Transaction) store.Transaction { return seesNoConflicts{tx} }
+	undoes := func(_ memory, tx store.Transaction) store.Transaction { return undoesNothing{tx} }
+	return []broken{
+		{forgetsPayloads{newMemory()}, "kinds: a plain map"},
+		{forgetsPayloads{newMemory()}, "kinds: SetIf changes the kind"},
+		{takesAnyKind{newMemory()}, "kinds: another kind is left as it is"},
+		{takesAnyKind{newMemory()}, "kinds: a plain map"},
+		{&sharesPayloads{memory: newMemory(), shared: stateMap{}}, "kinds: a payload is the caller's"},
+		{countsTwice{newMemory()}, "kinds: one entry a key"},
+		{knowsFunnels{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
+		{costsNames{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
+		{expiresAll{newMemory()}, "kinds: never expires"},
+		{&countsNoOperations{memory: newMemory()}, "kinds: statistics"},
+		{losesOperations{newMemory()}, "kinds: concurrent callers"},
+		{watchesEntries{newMemory()}, "payloads: watched while the word stays"},
+		{bad(seesNone), "payloads: compared while the word stays"},
+		{bad(seesNone), "payloads: asked for too late"},
+		{bad(undoes), "payloads: undone"},
+		{bad(undoes), "kinds: a plain map, in transactions"},
+		{exclusivelyUndoesNothing{newMemory()}, "payloads: undone"},
+		{exclusivelyUndoesNothing{newMemory()}, "kinds: a plain map, in an exclusive"},
+		{neverFrozen{newMemory()}, "payloads: frozen"},
+		{tellsWords{newMemory()}, "payloads: told and restored"},
+		{tellsWords{newMemory()}, "payloads: told as they change"},
+		{restoresWords{newMemory()}, "payloads: told and restored"},
+		{neverFull{newMemory()}, "payloads: bounded by eviction"},
+		{evictsAlways{newMemory()}, "payloads: bounded by refusal"},
+		{expiresAll{newMemory()}, "payloads: evicted last"},
+	}
+}
+
+// forgetsPayloads keeps the word of what SetIf is given.
+type forgetsPayloads struct{ memory }
+
+func (s forgetsPayloads) SetIf(nowNs int64, k store.Key, state limiter.State, when store.Condition) (limiter.State, bool, error) {
+	state.Payload = nil
+	return s.memory.SetIf(nowNs, k, state, when)
+}
+
+// takesAnyKind makes way for another kind.
+type takesAnyKind struct{ memory }
+
+func (s takesAnyKind) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	s.memory.Throttle(nowNs, batch)
+	for i := range batch {
+		if batch[i].Err != nil {
+			_, _ = s.Delete(nowNs, []store.Key{batch[i].Key})
+			s.memory.Throttle(nowNs, batch[i:i+1])
+		}
+	}
+	return nil
+}
+
+// sharesPayloads returns the same payload to all.
+type sharesPayloads struct {
+	memory
+	shared stateMap
+}
+
+func (s *sharesPayloads) State(nowNs int64, k store.Key) (limiter.State, bool, error) {
+	state, ok, err := s.memory.State(nowNs, k)
+	if shared, found := s.shared[idOf(k)]; found {
+		return shared, ok, err
+	}
+	s.shared[idOf(k)] = state
+	return state, ok, err
+}
+
+type countsTwice struct{ memory }
+
+func (s countsTwice) UpdateStats(st *store.Stats) {
+	s.memory.UpdateStats(st)
+	st.Keys *= 2
+}
+
+type knowsFunnels struct{ memory }
+
+func (s knowsFunnels) Scan(nowNs int64, db uint16, cursor uint64, count int, visit func(k store.Key, e store.Entry)) uint64 {
+	return s.memory.Scan(nowNs, db, cursor, count, func(k store.Key, e store.Entry) {
+		e.Kind = limiter.Funnel
+		visit(k, e)
+	})
+}
+
+type costsNames struct{ memory }
+
+func (s costsNames) MemoryUsage(nowNs int64, k store.Key) (int, bool) {
+	_, ok := s.memory.MemoryUsage(nowNs, k)
+	return len(k.Name), ok
+}
+
+// expiresAll has keys expire soon that never would.
+type expiresAll struct{ memory }
+
+func (s expiresAll) Operate(nowNs int64, k store.Key, o *limiter.Operation) error {
+	err := s.memory.Operate(nowNs, k, o)
+	if o.Verb == limiter.Fill {
+		soon := limiter.Operation{Verb: limiter.Expire, AtNs: nowNs + sec}
+		_ = s.memory.Operate(nowNs, k, &soon)
+	}
+	return err
+}
+
+// countsNoOperations counts batches only.
+type countsNoOperations struct {
+	memory
+	allowed, limited uint64
+}
+
+func (s *countsNoOperations) Operate(nowNs int64, k store.Key, o *limiter.Operation) error {
+	before := statsOf(s.memory)
+	err := s.memory.Operate(nowNs, k, o)
+	after := statsOf(s.memory)
+	s.allowed += after.Allowed - before.Allowed
+	s.limited += after.Limited - before.Limited
+	return err
+}
+
+func (s *countsNoOperations) UpdateStats(st *store.Stats) {
+	s.memory.UpdateStats(st)
+	st.Allowed -= s.allowed
+	st.Limited -= s.limited
+}
+
+// losesOperations reads a state, lets others at it, and writes it.
+type losesOperations struct{ memory }
+
+func (s losesOperations) Operate(nowNs int64, k store.Key, o *limiter.Operation) error {
+	state, _, _ := s.State(nowNs, k)
+	runtime.Gosched()
+	changed, err := o.Do(&state, nowNs)
+	if changed {
+		_, _, err = s.SetIf(nowNs, k, state, store.Always)
+	}
+	return err
+}
+
+// watchesEntries compares what is known at a glance.
+type watchesEntries struct{ memory }
+
+func (s watchesEntries) Watch(nowNs int64, keys []store.Key) store.Watch {
+	w := &states{s: s.memory, tats: model{}}
+	w.Add(nowNs, keys)
+	return w
+}
+
+type undoesNothing struct{ store.Transaction }
+
+func (undoesNothing) Save() func() { return func() {} }
+
+type exclusivelyUndoesNothing struct{ memory }
+
+func (s exclusivelyUndoesNothing) BeginAll(nowNs int64) store.Exclusive {
+	return undoesNothingAtAll{s.memory.BeginAll(nowNs)}
+}
+
+type undoesNothingAtAll struct{ store.Exclusive }
+
+func (undoesNothingAtAll) Save() func() { return func() {} }
+
+type neverFrozen struct{ memory }
+
+func (neverFrozen) Freeze(bool) {}
+
+// tellsWords tells of keys as if all were funnels.
+type tellsWords struct{ memory }
+
+func wordOf(c store.Change) store.Change {
+	c.State = limiter.State{ExpiresNs: c.State.ExpiresNs}
+	return c
+}
+
+func (s tellsWords) Changes(nowNs int64, visit func(c store.Change)) bool {
+	return s.memory.Changes(nowNs, func(c store.Change) { visit(wordOf(c)) })
+}
+
+func (s tellsWords) States(ctx context.Context, nowNs int64, visit func(c store.Change)) {
+	s.memory.States(ctx, nowNs, func(c store.Change) { visit(wordOf(c)) })
+}
+
+type restoresWords struct{ memory }
+
+func (s restoresWords) Restore(nowNs int64, part, parts int, changes []store.Change) {
+	words := make([]store.Change, len(changes))
+	for i, c := range changes {
+		words[i] = wordOf(c)
+	}
+	s.memory.Restore(nowNs, part, parts, words)
+}

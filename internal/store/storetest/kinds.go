@@ -1,0 +1,343 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+	"cellserver/internal/window"
+)
+
+func kindChecks() []check {
+	return []check{
+		{"kinds: a plain map", checkKindsModel},
+		{"kinds: a plain map, in transactions", checkKindsTransactions},
+		{"kinds: a plain map, in an exclusive", checkKindsExclusive},
+		{"kinds: another kind is left as it is", checkWrongType},
+		{"kinds: a payload is the caller's", checkPayloadIsOwn},
+		{"kinds: SetIf changes the kind", checkSetsKinds},
+		{"kinds: one entry a key", checkOneEntry},
+		{"kinds: Scan, Count and MemoryUsage", checkKindsWalk},
+		{"kinds: never expires", checkNever},
+		{"kinds: statistics", checkKindsStats},
+		{"kinds: concurrent callers", checkKindsConcurrent},
+	}
+}
+
+func checkKindsModel(t reporter, s store.Store) {
+	r, m, nowNs := newSource(11), stateMap{}, t0
+	for range 25_000 {
+		nowNs += r.stepNs() / 4
+		m.step(t, s, nowNs, r, r.kindKey())
+	}
+	for range 1000 {
+		m.want(t, s, nowNs, r.kindKey())
+	}
+}
+
+// checkKindsTransactions has them committed, rolled back, or half undone, while others keep away or change something.
+func checkKindsTransactions(t reporter, s store.Store) {
+	r, m, nowNs := newSource(12), stateMap{}, t0
+	for range 3000 {
+		nowNs += r.stepNs()
+		keys := []store.Key{r.kindKey(), r.kindKey(), r.kindKey()}
+		tx := begin(t, s, nowNs, keys...)
+		if r.IntN(2) == 0 {
+			tx.Release()
+			if r.IntN(3) == 0 {
+				m.conflict(t, s, tx, nowNs, r, keys[0])
+				tx.Rollback()
+				continue
+			}
+		}
+		in := m.within(t, tx, nowNs, r, keys)
+		if r.IntN(3) > 0 {
+			if m = in; !tx.Commit() {
+				t.Fatalf("it was not committed")
+			}
+		}
+		tx.Rollback()
+		for _, k := range keys {
+			m.want(t, s, nowNs, k)
+		}
+	}
+}
+
+// within returns what the map is after some steps in a transaction, of which the last may be undone.
+func (m stateMap) within(t reporter, tx store.Transaction, nowNs int64, r source, keys []store.Key) stateMap {
+	t.Helper()
+	in := m.clone()
+	for range 1 + r.IntN(5) {
+		in.step(t, tx, nowNs, r, keys[r.IntN(len(keys))])
+	}
+	if r.IntN(3) == 0 {
+		saved, undo := in.clone(), tx.Save()
+		for range 1 + r.IntN(5) {
+			in.step(t, tx, nowNs, r, keys[r.IntN(len(keys))])
+		}
+		undo()
+		in = saved
+	}
+	for _, k := range keys {
+		in.want(t, tx, nowNs, k)
+	}
+	return in
+}
+
+// conflict changes a key of a released transaction, or not, and has that write something.
+func (m stateMap) conflict(t reporter, s store.Store, tx store.Transaction, nowNs int64, r source, k store.Key) {
+	t.Helper()
+	was, _ := m.live(nowNs, k)
+	m.step(t, s, nowNs, r, k)
+	is, _ := m.live(nowNs, k)
+	_ = r.act().on(t, tx, nowNs, k)
+	_, _, _ = tx.SetIf(nowNs, k, limiter.State{ExpiresNs: nowNs + sec}, store.Always)
+	if !sameState(was, is) && tx.Commit() {
+		t.Fatalf("it was committed, and another has changed a key")
+	}
+}
+
+func (m stateMap) clone() stateMap {
+	c := make(stateMap, len(m))
+	for i, s := range m {
+		c[i] = s
+	}
+	return c
+}
+
+func checkKindsExclusive(t reporter, s store.Store) {
+	transactor := need[store.Transactor](t, s)
+	r, m, nowNs := newSource(13), stateMap{}, t0
+	for range 1500 {
+		nowNs += r.stepNs()
+		x := transactor.BeginAll(nowNs)
+		for range 5 {
+			m.step(t, x, nowNs, r, r.kindKey())
+		}
+		if r.IntN(2) == 0 {
+			before := m.clone()
+			undo := x.Save()
+			for range r.IntN(3) { // parts, of which some are undone on their own
+				within, undoPart := m.clone(), x.Save()
+				for range 3 {
+					m.step(t, x, nowNs, r, r.kindKey())
+				}
+				if r.IntN(2) == 0 {
+					undoPart()
+					m = within
+				}
+			}
+			for range 5 {
+				m.step(t, x, nowNs, r, r.kindKey())
+			}
+			undo()
+			m = before
+			for range 10 {
+				m.want(t, x, nowNs, r.kindKey())
+			}
+		}
+		x.End()
+		m.step(t, s, nowNs, r, r.kindKey())
+	}
+}
+
+// makers make a key of each kind that expires in a minute, or never.
+func makers() map[limiter.Kind]act {
+	l, minute := limit(9, 1, 60), mustWindow(window.NewExactLimit(funnel.Seconds, 9, 60))
+	return map[limiter.Kind]act{
+		limiter.Funnel:        ofRequest(limiter.OfFunnel(l), 1),
+		limiter.Reserving:     ofOperation(limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 1, ID: 7, TTLNs: 60 * sec}),
+		limiter.FixedWindow:   ofRequest(limiter.Rule{Kind: limiter.FixedWindow, Window: minute}, 2),
+		limiter.SlidingWindow: ofRequest(limiter.Rule{Kind: limiter.SlidingWindow, Window: minute}, 2),
+		limiter.ApproxWindow:  ofRequest(limiter.Rule{Kind: limiter.ApproxWindow, Window: minute}, 2),
+		limiter.Bucket:        ofOperation(limiter.Operation{Verb: limiter.Fill, Max: 5}),
+		limiter.Concurrency:   ofOperation(limiter.Operation{Verb: limiter.Acquire, Max: 5, ID: 7, TTLNs: 60 * sec}),
+		limiter.Named: ofOperation(limiter.Operation{Verb: limiter.Check, Quantity: 1, Windows: []limiter.Window{
+			{Funnel: l, PeriodNs: 60 * sec}, {Funnel: limit(99, 1, 1), PeriodNs: sec},
+		}}),
+	}
+}
+
+// isOther says whether what makes a key of one kind is refused by a key of another.
+func isOther(made, found limiter.Kind) bool {
+	isFunnel := func(k limiter.Kind) bool { return k == limiter.Funnel || k == limiter.Reserving }
+	return made != found && (!isFunnel(made) || !isFunnel(found))
+}
+
+// makeKey makes a key of a kind.
+func makeKey(t reporter, ks store.Keys, nowNs int64, k store.Key, kind limiter.Kind) limiter.State {
+	t.Helper()
+	if a := makers()[kind].on(t, ks, nowNs, k); a.err != nil || a.result.Limited {
+		t.Fatalf("a key of kind %d is not made: %+v", kind, a)
+	}
+	s, ok, err := ks.State(nowNs, k)
+	if !ok || err != nil || s.Kind != kind {
+		t.Fatalf("a key of kind %d is %+v, %v, %v", kind, s, ok, err)
+	}
+	return s
+}
+
+// kindNames are names of which some are short.
+func kindNames() []string {
+	return []string{"k", strings.Repeat("long", 6), strings.Repeat("longer", 400)}
+}
+
+// checkWrongType: a key of another kind stays as it is, and once it has expired it is none.
+func checkWrongType(t reporter, s store.Store) {
+	for found := range makers() {
+		for made, a := range makers() {
+			for _, name := range kindNames() {
+				k := key(uint16(found)*16+uint16(made), name)
+				before := makeKey(t, s, t0, k, found)
+				if isOther(made, found) {
+					for range 3 {
+						if got := a.on(t, s, t0, k); !errors.Is(got.err, limiter.ErrWrongType) || got.result != (funnel.Result{}) {
+							t.Fatalf("kind %d to a key of kind %d: %+v", made, found, got)
+						}
+					}
+					wantState(t, s, t0, k, before, true)
+				}
+				if found == limiter.Bucket {
+					wantDeleted(t, s, t0+sec, []store.Key{k}, 1)
+				}
+				makeKey(t, s, t0+3600*sec, k, made)
+			}
+		}
+	}
+}
+
+// checkPayloadIsOwn: what State and SetIf return is the caller's, and what SetIf is given is not kept.
+func checkPayloadIsOwn(t reporter, s store.Store) {
+	for kind := range makers() {
+		for _, name := range kindNames() {
+			k := key(uint16(kind), name)
+			want := makeKey(t, s, t0, k, kind)
+			want.Payload = bytes.Clone(want.Payload)
+			got, _, _ := s.State(t0, k)
+			clear(got.Payload)
+			wantState(t, s, t0, k, want, true)
+			given := want
+			given.Payload = bytes.Clone(want.Payload)
+			before, _, _ := s.SetIf(t0, k, given, store.IfFound)
+			clear(before.Payload)
+			clear(given.Payload)
+			wantState(t, s, t0, k, want, true)
+		}
+	}
+}
+
+func checkSetsKinds(t reporter, s store.Store) {
+	states := stateMap{}
+	for kind := range makers() {
+		states[id{0, strconv.Itoa(int(kind))}] = makeKey(t, s, t0, key(9, "maker"+strconv.Itoa(int(kind))), kind)
+	}
+	for _, name := range kindNames() {
+		m := stateMap{}
+		for db := range uint16(2) {
+			for range 3 {
+				for _, state := range states { // in any order
+					m.setIf(t, s, t0, key(db, name), state, store.Always)
+					m.want(t, s, t0, key(db, name))
+				}
+			}
+			m.setIf(t, s, t0, key(db, name), limiter.State{}, store.Always)
+			m.want(t, s, t0, key(db, name))
+		}
+	}
+}
+
+// checkOneEntry: a key that was of many kinds is there once.
+func checkOneEntry(t reporter, s store.Store) {
+	nowNs := t0
+	for range 3 {
+		for kind := range makers() {
+			for _, name := range kindNames() {
+				makeKey(t, s, nowNs, key(1, name), kind)
+			}
+			if st := statsOf(s); st.Keys != len(kindNames()) {
+				t.Fatalf("%d keys, and there are %d", st.Keys, len(kindNames()))
+			}
+			for _, name := range kindNames() {
+				if kind == limiter.Bucket {
+					wantDeleted(t, s, nowNs, []store.Key{key(1, name)}, 1)
+				}
+			}
+			nowNs += 3600 * sec
+		}
+	}
+}
+
+func checkKindsWalk(t reporter, s store.Store) {
+	w := need[store.Walker](t, s)
+	m := stateMap{}
+	for i := range 300 {
+		for kind := range makers() {
+			k := key(uint16(i%2), strings.Repeat(strconv.Itoa(i)+"-", 1+i%20)+kind.Type()+strconv.Itoa(int(kind)))
+			m[idOf(k)] = makeKey(t, s, t0, k, kind)
+		}
+	}
+	for db := range uint16(2) {
+		met, cursor := 0, uint64(0)
+		for first := true; first || cursor != 0; first = false {
+			cursor = w.Scan(t0, db, cursor, 10, func(k store.Key, e store.Entry) {
+				want := m[idOf(k)]
+				if met++; e != (store.Entry{Kind: want.Kind, ExpiresNs: want.ExpiresNs}) {
+					t.Fatalf("Scan: %.40q is %+v, want %+v", k.Name, e, want)
+				}
+				if bytes, ok := w.MemoryUsage(t0, k); !ok || bytes < len(k.Name)+len(want.Payload) {
+					t.Fatalf("%d bytes of name and %d of payload cost %d, %v", len(k.Name), len(want.Payload), bytes, ok)
+				}
+			})
+		}
+		if met != 150*len(makers()) {
+			t.Fatalf("Scan met %d keys", met)
+		}
+	}
+	wantCounts(t, w, t0, 150*len(makers()), 150*len(makers()))
+	wantCounts(t, w, t0+3600*sec, 150, 150) // the buckets
+	w.FlushAll()
+	wantCounts(t, w, t0, 0, 0)
+}
+
+// checkNever: what does not expire is there at any time, unless it is told to expire.
+func checkNever(t reporter, s store.Store) {
+	const later = limiter.NeverNs - 1
+	for i, name := range kindNames() {
+		k := key(uint16(i), name)
+		want := makeKey(t, s, t0, k, limiter.Bucket)
+		if want.ExpiresNs != limiter.NeverNs {
+			t.Fatalf("a bucket expires at %d", want.ExpiresNs)
+		}
+		wantState(t, s, t0+100*365*24*3600*sec, k, want, true)
+		o := limiter.Operation{Verb: limiter.Expire, AtNs: t0 + sec}
+		if err := s.Operate(t0, k, &o); err != nil || o.Count != 1 {
+			t.Fatalf("Expire: %d, %v", o.Count, err)
+		}
+		want.ExpiresNs = t0 + sec
+		wantState(t, s, t0, k, want, true)
+		wantState(t, s, later, k, limiter.State{}, false)
+	}
+}
+
+func checkKindsStats(t reporter, s store.Store) {
+	before := statsOf(s)
+	for kind, a := range makers() {
+		makeKey(t, s, t0, key(0, strconv.Itoa(int(kind))), kind)
+		for range 20 {
+			a.on(t, s, t0, key(0, strconv.Itoa(int(kind))))
+		}
+	}
+	tx := begin(t, s, t0, key(0, "tx"))
+	_ = makers()[limiter.Concurrency].on(t, tx, t0, key(0, "tx"))
+	tx.Commit()
+	st := statsOf(s)
+	// Of a unit each: a funnel and a reservation that hold 10, and named limits; of two: windows that hold 9. The holder is
+	// always the same, and filling a bucket is no request.
+	if allowed, limited := st.Allowed-before.Allowed, st.Limited-before.Limited; allowed != 3*10+3*4+21+1 || limited != 3*11+3*17 {
+		t.Fatalf("%d allowed, %d limited", allowed, limited)
+	}
+}

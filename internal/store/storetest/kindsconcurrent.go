@@ -1,0 +1,68 @@
+package storetest
+
+import (
+	"runtime"
+	"sync"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+	"cellserver/internal/window"
+)
+
+// checkKindsConcurrent has callers count in windows that all share, hold places of their own, and count twice in transactions that
+// keep nobody out: nothing is lost or done twice.
+func checkKindsConcurrent(t reporter, s store.Store) {
+	const callers, each, most = 6, 100, 1 << 12
+	hot, twice, held := key(0, "hot"), key(0, "counted twice in a step"), key(1, "held")
+	rule := limiter.Rule{Kind: limiter.SlidingWindow, Window: mustWindow(window.NewExactLimit(funnel.Seconds, most, 60))}
+	one := ofRequest(rule, 1)
+	transactor, _ := s.(store.Transactor)
+	var wg sync.WaitGroup
+	for g := range callers {
+		wg.Go(func() {
+			t := concurrent{t}
+			for n := range each {
+				one.on(t, s, t0+int64(n), hot)
+				hold(uint64(g)).on(t, s, t0, held)
+				if a := hold(uint64(100+g*each+n)).on(t, s, t0, held); a.err != nil || a.result.Limited {
+					t.Errorf("a holder: %+v", a)
+				}
+				for transactor != nil && !countTwice(t, transactor, one, hot, twice) {
+					continue
+				}
+				release := limiter.Operation{Verb: limiter.Release, ID: uint64(100 + g*each + n)}
+				if a := ofOperation(release).on(t, s, t0, held); a.count != 1 {
+					t.Errorf("a holder has lost its place: %+v", a)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	counted, both := int64(callers*each), int64(0)
+	if transactor != nil {
+		counted, both = 2*counted, counted
+	}
+	look := ofRequest(rule, 0)
+	if a := look.on(t, s, t0+each, hot); a.result.Remaining != most-counted {
+		t.Fatalf("%d of %d are counted", most-a.result.Remaining, counted)
+	}
+	if a := look.on(t, s, t0+each, twice); a.result.Remaining != most-both {
+		t.Fatalf("%d of %d are counted in transactions", most-a.result.Remaining, both)
+	}
+	holders := limiter.Operation{Verb: limiter.Holders}
+	if a := ofOperation(holders).on(t, s, t0, held); a.count != callers {
+		t.Fatalf("%d hold places, want %d", a.count, callers)
+	}
+}
+
+// countTwice counts in two windows, or in none.
+func countTwice(t reporter, transactor store.Transactor, a act, first, second store.Key) bool {
+	tx := transactor.Begin(t0, []store.Key{second, first})
+	defer tx.Rollback()
+	tx.Release()
+	a.on(t, tx, t0, first)
+	runtime.Gosched() // for others to come between
+	a.on(t, tx, t0, second)
+	return tx.Commit()
+}

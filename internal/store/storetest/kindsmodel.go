@@ -1,0 +1,224 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/bucket"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+	"cellserver/internal/window"
+)
+
+// act is a request or an operation.
+type act struct {
+	request   *store.Request
+	operation *limiter.Operation
+}
+
+func ofRequest(r limiter.Rule, quantity int64) act {
+	return act{request: &store.Request{Rule: r, Quantity: quantity}}
+}
+
+func ofOperation(o limiter.Operation) act { return act{operation: &o} }
+
+// answer is what an act answers, as far as it says so.
+type answer struct {
+	result   funnel.Result
+	err      error
+	count    int64
+	tightest int
+	waitNs   int64
+	debitNs  uint64
+}
+
+func answerOf(o *limiter.Operation, err error) answer {
+	if err != nil {
+		return answer{err: err}
+	}
+	return answer{o.Result, nil, o.Count, o.Tightest, o.WaitNs, o.DebitNs}
+}
+
+// on does it to a key.
+func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
+	t.Helper()
+	if a.operation != nil {
+		o := *a.operation
+		err := ks.Operate(nowNs, k, &o)
+		return answerOf(&o, err)
+	}
+	batch := []store.Request{*a.request}
+	batch[0].Key = k
+	makeStale(batch)
+	if p := ks.Throttle(nowNs, batch); p != nil {
+		batch = wait(t, p)
+	}
+	return answer{result: batch[0].Result, err: batch[0].Err}
+}
+
+// to does it to a state, and returns the one that there is then.
+func (a act) to(s limiter.State, nowNs int64) (limiter.State, answer) {
+	s.Payload = bytes.Clone(s.Payload)
+	as := s
+	if a.operation != nil {
+		o := *a.operation
+		changed, err := o.Do(&as, nowNs)
+		if !changed {
+			as = s
+		}
+		return as, answerOf(&o, err)
+	}
+	r, changed, err := a.request.Rule.Decide(&as, nowNs, a.request.Quantity)
+	if !changed {
+		as = s
+	}
+	return as, answer{result: r, err: err}
+}
+
+func mustWindow(l window.Limit, err error) window.Limit {
+	if err != nil {
+		panic(err) // a mistake in this package
+	}
+	return l
+}
+
+func mustBucket(l bucket.Limit, err error) bucket.Limit {
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// ruleOf returns the rule of a kind of a size, for a second or two.
+func ruleOf(kind limiter.Kind, size int64) limiter.Rule {
+	return limiter.Rule{
+		Kind: kind, Funnel: limit(size, size+1, 1), Window: mustWindow(window.NewExactLimit(funnel.Seconds, size, 1+size%2)),
+		Bucket: mustBucket(bucket.NewLimit(size)),
+	}
+}
+
+// acts are things to do to keys of every kind, of which some wait long and some make payloads large.
+func (r source) act() act {
+	size := []int64{1, 3, 10, 60, 300}[r.IntN(5)]
+	if kinds := []limiter.Kind{limiter.Funnel, limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow, limiter.Bucket}; r.IntN(3) > 0 {
+		rule := ruleOf(kinds[r.IntN(len(kinds))], size)
+		if r.IntN(4) == 0 {
+			rule.Flags = limiter.CountDenied
+		}
+		return ofRequest(rule, r.quantity())
+	}
+	o := limiter.Operation{
+		Verb: limiter.Verb(1 + r.IntN(int(limiter.GiveBack))), Funnel: limit(size, size, 1), Quantity: r.Int64N(5), Max: size,
+		ID: uint64(r.IntN(40)), TTLNs: 1 + r.Int64N(3*sec), AtNs: t0 + r.Int64N(1000*sec), DebitNs: uint64(r.Int64N(sec)),
+	}
+	for i := range r.IntN(6) {
+		o.Windows = append(o.Windows, limiter.Window{Funnel: limit(size, size, int64(1+i)), PeriodNs: int64(1+i) * sec})
+	}
+	return ofOperation(o)
+}
+
+// states is a store of every kind as a plain map.
+type stateMap map[id]limiter.State
+
+func (m stateMap) live(nowNs int64, k store.Key) (limiter.State, bool) {
+	s, ok := m[idOf(k)]
+	if !ok || s.ExpiresNs <= nowNs {
+		return limiter.State{}, false
+	}
+	return s, true
+}
+
+func (m stateMap) set(nowNs int64, k store.Key, s limiter.State) {
+	if delete(m, idOf(k)); s.ExpiresNs > nowNs {
+		m[idOf(k)] = s
+	}
+}
+
+// act does the same to keys and to the map, and compares the answers.
+func (m stateMap) act(t reporter, ks store.Keys, nowNs int64, k store.Key, a act) {
+	t.Helper()
+	s, _ := m.live(nowNs, k)
+	after, want := a.to(s, nowNs)
+	m.set(nowNs, k, after)
+	if got := a.on(t, ks, nowNs, k); !errors.Is(got.err, want.err) || got.err == nil && got != want {
+		t.Fatalf("kind %d, %+v, %+v: got %+v, want %+v", s.Kind, a.request, a.operation, got, want)
+	}
+}
+
+// wantState holds a key to the map.
+func (m stateMap) want(t reporter, ks store.Keys, nowNs int64, k store.Key) {
+	t.Helper()
+	want, live := m.live(nowNs, k)
+	wantState(t, ks, nowNs, k, want, live)
+}
+
+func wantState(t reporter, ks store.Keys, nowNs int64, k store.Key, want limiter.State, live bool) {
+	t.Helper()
+	e, ok, err := ks.Entry(nowNs, k)
+	if ok != live || err != nil || ok && (e != store.Entry{Kind: want.Kind, ExpiresNs: want.ExpiresNs}) {
+		t.Fatalf("Entry of %.40q: got %+v, %v, %v, want %+v, %v", k.Name, e, ok, err, want, live)
+	}
+	s, ok, err := ks.State(nowNs, k)
+	if ok != live || err != nil || ok && !sameState(s, want) {
+		t.Fatalf("State of %.40q: got %+v, %v, %v, want %+v, %v", k.Name, s, ok, err, want, live)
+	}
+}
+
+func sameState(a, b limiter.State) bool {
+	return a.Kind == b.Kind && a.ExpiresNs == b.ExpiresNs && bytes.Equal(a.Payload, b.Payload)
+}
+
+// step does something to a key and to the map.
+func (m stateMap) step(t reporter, ks store.Keys, nowNs int64, r source, k store.Key) {
+	t.Helper()
+	switch r.IntN(20) {
+	case 0:
+		_, live := m.live(nowNs, k)
+		want := 0
+		if live {
+			want = 1
+		}
+		delete(m, idOf(k))
+		wantDeleted(t, ks, nowNs, []store.Key{k, k}, want)
+	case 1:
+		m.setIf(t, ks, nowNs, k, m.someState(nowNs, r), r.condition())
+	case 2:
+		m.want(t, ks, nowNs, k)
+	default:
+		m.act(t, ks, nowNs, k, r.act())
+	}
+}
+
+// someState returns a state of some kind, most of the time one that an act has made.
+func (m stateMap) someState(nowNs int64, r source) limiter.State {
+	for range 20 {
+		if s, _ := r.act().to(limiter.State{}, nowNs); s.ExpiresNs > nowNs {
+			return s
+		}
+	}
+	return limiter.State{ExpiresNs: nowNs + r.Int64N(4*sec) - sec}
+}
+
+func (m stateMap) setIf(t reporter, ks store.Keys, nowNs int64, k store.Key, s limiter.State, when store.Condition) {
+	t.Helper()
+	want, live := m.live(nowNs, k)
+	given := s
+	given.Payload = bytes.Clone(s.Payload)
+	before, found, err := ks.SetIf(nowNs, k, given, when)
+	clear(given.Payload) // it is not kept
+	if found != live || err != nil || found && !sameState(before, want) {
+		t.Fatalf("SetIf of %.40q: found %+v, %v, %v, want %+v, %v", k.Name, before, found, err, want, live)
+	}
+	if when.Holds(found) {
+		m.set(nowNs, k, s)
+	}
+}
+
+// kindKey picks one of a few keys, so that their payloads grow.
+func (r source) kindKey() store.Key {
+	i := r.IntN(40)
+	return key(uint16(i%3), strings.Repeat(strconv.Itoa(i)+"-", []int{1, 2, 4, 5, 30, 60, 300, 1000}[i%8]))
+}

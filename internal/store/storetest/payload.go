@@ -1,0 +1,400 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+	"cellserver/internal/window"
+)
+
+func payloadChecks() []check {
+	return []check{
+		{"payloads: watched while the word stays", checkPayloadWatch},
+		{"payloads: compared while the word stays", checkPayloadConflict},
+		{"payloads: asked for too late", checkPayloadLate},
+		{"payloads: undone", checkPayloadUndo},
+		{"payloads: frozen", checkPayloadFrozen},
+		{"payloads: told and restored", checkPayloadsRestored},
+		{"payloads: told as they change", checkPayloadChanges},
+		{"payloads: bounded by eviction", checkPayloadsEvicted},
+		{"payloads: bounded by refusal", checkPayloadsRefused},
+		{"payloads: evicted last", checkNeverEvictedLast},
+	}
+}
+
+// count adds units to a fixed window of a minute, of which 100 are allowed.
+func count(quantity int64) act {
+	l := mustWindow(window.NewLimit(funnel.Seconds, 100, 60))
+	return ofRequest(limiter.Rule{Kind: limiter.FixedWindow, Window: l}, quantity)
+}
+
+// hold adds a holder for a minute.
+func hold(id uint64) act {
+	return ofOperation(limiter.Operation{Verb: limiter.Acquire, Max: 4096, ID: id, TTLNs: 60 * sec})
+}
+
+// wordStays holds that some acts change a key's payload, and leave when it expires.
+func wordStays(t reporter, s store.Store, k store.Key, acts ...act) {
+	t.Helper()
+	before, _, _ := s.State(t0, k)
+	for _, a := range acts {
+		a.on(t, s, t0, k)
+	}
+	if after, _, _ := s.State(t0, k); sameState(before, after) || after.ExpiresNs != before.ExpiresNs {
+		t.Fatalf("%+v became %+v", before, after)
+	}
+}
+
+func checkPayloadWatch(t reporter, s store.Store) {
+	watcher := need[store.Watcher](t, s)
+	for i, a := range []act{count(3), count(-1), ofOperation(limiter.Operation{Verb: limiter.Add, Quantity: 2, Max: 9})} {
+		for _, name := range kindNames() {
+			k := key(uint16(i), name)
+			ofOperation(limiter.Operation{Verb: limiter.Fill, Max: 5}).on(t, s, t0, k)
+			if a.request != nil {
+				remove(t, s, t0, k)
+				count(9).on(t, s, t0, k)
+			}
+			w := watcher.Watch(t0, []store.Key{k})
+			count(0).on(t, s, t0, k)
+			count(99).on(t, s, t0, k)
+			ofRequest(limiter.OfFunnel(limit(9, 1, 60)), 1).on(t, s, t0, k)
+			_, _, _ = s.State(t0, k)
+			if w.Dirty(t0) {
+				t.Fatalf("act %d: dirty by what changes nothing", i)
+			}
+			wordStays(t, s, k, a)
+			if !w.Dirty(t0) {
+				t.Fatalf("act %d: not dirty", i)
+			}
+			w.Close()
+		}
+	}
+}
+
+// checkPayloadConflict: a state is not as it was when its payload is another one, or was in the meantime.
+func checkPayloadConflict(t reporter, s store.Store) {
+	for i, theirs := range [][]act{{count(1)}, {count(1), count(-1)}, nil} {
+		for _, name := range kindNames() {
+			for _, looks := range []bool{false, true} {
+				k := key(uint16(i), name)
+				remove(t, s, t0, k)
+				count(5).on(t, s, t0, k)
+				tx := begin(t, s, t0, k, key(9, "other"))
+				tx.Release()
+				if looks {
+					count(1).on(t, tx, t0, k)
+				}
+				if theirs == nil { // the same word, and another payload
+					remove(t, s, t0, k)
+					count(7).on(t, s, t0, k)
+				}
+				for _, a := range theirs {
+					a.on(t, s, t0, k)
+				}
+				put(t, tx, t0, key(9, "other"), 60)
+				want, _, _ := s.State(t0, k)
+				if tx.Commit() {
+					t.Fatalf("case %d: it was committed", i)
+				}
+				wantState(t, s, t0, k, want, true)
+			}
+		}
+	}
+}
+
+// checkPayloadLate asks for a payload that others have changed since: nothing that depends on it is committed.
+func checkPayloadLate(t reporter, s store.Store) {
+	for i, ask := range []func(tx store.Transaction, k store.Key){
+		func(tx store.Transaction, k store.Key) { _, _, _ = tx.State(t0, k) },
+		func(tx store.Transaction, k store.Key) { count(0).on(t, tx, t0, k) },
+		func(tx store.Transaction, k store.Key) { hold(1).on(t, tx, t0, k) },
+		func(tx store.Transaction, k store.Key) {
+			_, _, _ = tx.SetIf(t0, k, limiter.State{ExpiresNs: t0 + sec}, store.IfAbsent)
+		},
+	} {
+		k := key(0, "k"+strconv.Itoa(i))
+		count(5).on(t, s, t0, k)
+		tx := begin(t, s, t0, k)
+		tx.Release()
+		if e, ok, _ := tx.Entry(t0, k); !ok || e.Kind != limiter.FixedWindow {
+			t.Fatalf("case %d: %+v, %v", i, e, ok)
+		}
+		count(1).on(t, s, t0, k)
+		ask(tx, k)
+		if tx.Commit() {
+			t.Fatalf("case %d: it was committed", i)
+		}
+	}
+	k := key(1, "only its expiry")
+	count(5).on(t, s, t0, k)
+	tx := begin(t, s, t0, k)
+	defer tx.Rollback()
+	tx.Release()
+	count(1).on(t, s, t0, k)
+	if _, ok, _ := tx.Entry(t0, k); !ok || !tx.Commit() {
+		t.Fatalf("a look at a key's kind was not committed")
+	}
+}
+
+func checkPayloadUndo(t reporter, s store.Store) {
+	transactor := need[store.Transactor](t, s)
+	for i, kept := range []act{count(5), hold(1)} {
+		for _, whole := range []bool{false, true} {
+			k := key(uint16(i), "k"+strconv.FormatBool(whole))
+			kept.on(t, s, t0, k)
+			in, end := inWhole(t, transactor, whole, k)
+			var want limiter.State
+			for range 3 {
+				count(2).on(t, in, t0, k)
+				hold(2).on(t, in, t0, k)
+				want, _, _ = in.State(t0, k)
+				undo := in.Save()
+				count(3).on(t, in, t0, k)
+				hold(3).on(t, in, t0, k)
+				_, _ = in.Delete(t0, []store.Key{k})
+				hold(4).on(t, in, t0, k)
+				undo()
+				wantState(t, in, t0, k, want, true)
+			}
+			end()
+			wantState(t, s, t0, k, want, true)
+		}
+	}
+}
+
+type restorable interface {
+	store.Keys
+	store.Restorer
+}
+
+// inWhole begins a transaction over a key, or over the whole store.
+func inWhole(t reporter, transactor store.Transactor, whole bool, k store.Key) (in restorable, end func()) {
+	t.Helper()
+	if whole {
+		x := transactor.BeginAll(t0)
+		return x, x.End
+	}
+	tx := transactor.Begin(t0, []store.Key{k})
+	return tx, func() { tx.Commit() }
+}
+
+// checkPayloadFrozen: what would change something is refused, and nothing else is.
+func checkPayloadFrozen(t reporter, s store.Store) {
+	tracker := need[store.Tracker](t, s)
+	for kind, a := range makers() {
+		k := key(uint16(kind), "there")
+		want := makeKey(t, s, t0, k, kind)
+		tracker.Freeze(true)
+		again, answered := a.to(want, t0)
+		if got := a.on(t, s, t0, k); sameState(again, want) && got != answered || !sameState(again, want) && !errors.Is(got.err, store.ErrFrozen) {
+			t.Errorf("kind %d: %+v while frozen, want %+v", kind, got, answered)
+		}
+		if got := a.on(t, s, t0, key(uint16(kind), "absent")); !errors.Is(got.err, store.ErrFrozen) {
+			t.Errorf("kind %d: a new key is %+v while frozen", kind, got)
+		}
+		wantState(t, s, t0, k, want, true)
+		tracker.Freeze(false)
+	}
+}
+
+// fillKinds makes keys of all kinds, short and long.
+func fillKinds(t reporter, s store.Store, n int) stateMap {
+	t.Helper()
+	m := stateMap{}
+	for i := range n {
+		for kind := range makers() {
+			for _, name := range kindNames() {
+				k := key(uint16(kind), name+strconv.Itoa(i))
+				m[idOf(k)] = makeKey(t, s, t0, k, kind)
+			}
+		}
+		k := key(100, "large"+strconv.Itoa(i))
+		for id := range uint64(100 * i) {
+			hold(id).on(t, s, t0, k)
+		}
+		if state, ok, _ := s.State(t0, k); ok {
+			m[idOf(k)] = state
+		}
+	}
+	return m
+}
+
+func (m stateMap) wantAll(t reporter, s store.Store, nowNs int64) {
+	t.Helper()
+	for i := range m {
+		m.want(t, s, nowNs, key(i.db, i.name))
+	}
+	if st := statsOf(s); st.Keys != len(m) {
+		t.Fatalf("%d keys, want %d", st.Keys, len(m))
+	}
+}
+
+func clone(c store.Change) store.Change {
+	c.Key.Name, c.State.Payload = bytes.Clone(c.Key.Name), bytes.Clone(c.State.Payload)
+	return c
+}
+
+func checkPayloadsRestored(t reporter, s store.Store) {
+	tracker, walker := need[store.Tracker](t, s), need[store.Walker](t, s)
+	m := fillKinds(t, s, 20)
+	var told []store.Change
+	tracker.States(context.Background(), t0, func(c store.Change) { told = append(told, clone(c)) })
+	walker.FlushAll()
+	const parts = 3
+	for part := range parts {
+		tracker.Restore(t0, part, parts, told)
+	}
+	m.wantAll(t, s, t0)
+	for i := range told { // into other states
+		told[i].State = told[(i+1)%len(told)].State
+		m[idOf(told[i].Key)] = told[i].State
+	}
+	for part := range parts {
+		tracker.Restore(t0, part, parts, told)
+	}
+	m.wantAll(t, s, t0)
+}
+
+// follow does what a tracker tells.
+func (m stateMap) follow(t reporter, tracker store.Tracker, nowNs int64) {
+	t.Helper()
+	if !tracker.Changes(nowNs, func(c store.Change) {
+		if c.Flushed {
+			clear(m)
+			return
+		}
+		m.set(nowNs, c.Key, clone(c).State)
+	}) {
+		t.Fatalf("not all was told")
+	}
+}
+
+func checkPayloadChanges(t reporter, s store.Store) {
+	tracker := need[store.Tracker](t, s)
+	tracker.Track(func() {})
+	told := stateMap{}
+	m := fillKinds(t, s, 10)
+	told.follow(t, tracker, t0)
+	r, nowNs := newSource(14), t0
+	for round := range 300 {
+		for range 40 {
+			nowNs += r.stepNs() / 4
+			m.step(t, s, nowNs, r, r.kindKey())
+		}
+		if told.follow(t, tracker, nowNs); round%10 > 0 {
+			continue
+		}
+		for _, all := range []stateMap{m, told} {
+			for i := range all {
+				want, isLive := m.live(nowNs, key(i.db, i.name))
+				if got, ok := told.live(nowNs, key(i.db, i.name)); ok != isLive || !sameState(got, want) {
+					t.Fatalf("%.40q: %+v was told, want %+v", i.name, got, want)
+				}
+			}
+		}
+	}
+}
+
+// checkPayloadsEvicted: payloads that grow make room for themselves by others.
+func checkPayloadsEvicted(t reporter, s store.Store) {
+	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
+	r := newSource(15)
+	for i := range 40_000 {
+		k := key(0, floodKindName(r.IntN(400)))
+		if a := hold(uint64(i)).on(t, s, t0, k); a.err != nil || a.result.Limited {
+			t.Fatalf("holder %d: %+v", i, a)
+		}
+		if s, ok, _ := s.State(t0, k); !ok || len(s.Payload) == 0 {
+			t.Fatalf("holder %d: its key is gone", i)
+		}
+		if st := statsOf(s); i%1000 == 0 && st.Bytes > boundBytes+boundSlack {
+			t.Fatalf("%d bytes after %d holders", st.Bytes, i)
+		}
+	}
+	if st := statsOf(s); st.Evicted == 0 || st.Refused != 0 {
+		t.Fatalf("%+v", st)
+	}
+}
+
+// floodKindName names the keys of a flood of payloads: short ones, and some that are not.
+func floodKindName(i int) string { return strconv.Itoa(i) + strings.Repeat("-", i%40*(i%3)) }
+
+func firstHolder(s limiter.State) uint64 { return binary.LittleEndian.Uint64(s.Payload) }
+
+// checkPayloadsRefused: a payload that has no room to grow stays as it is.
+func checkPayloadsRefused(t reporter, s store.Store) {
+	b, r, m := need[store.Bounded](t, s), newSource(16), stateMap{}
+	b.SetMaxBytes(boundBytes, store.NoEviction)
+	refused := 0
+	for i := range 40_000 {
+		k := key(0, floodKindName(r.IntN(400)))
+		was, _ := m.live(t0, k)
+		after, want := hold(uint64(i)).to(was, t0)
+		switch got := hold(uint64(i)).on(t, s, t0, k); {
+		case errors.Is(got.err, store.ErrFull):
+			refused++
+		case got != want:
+			t.Fatalf("holder %d: got %+v, want %+v", i, got, want)
+		default:
+			m.set(t0, k, after)
+		}
+		if i%16 == 0 || i > 39_000 {
+			m.want(t, s, t0, k)
+		}
+	}
+	if st := statsOf(s); refused == 0 || st.Refused != uint64(refused) || st.Evicted != 0 || st.Bytes > boundBytes+boundSlack {
+		t.Fatalf("%d were refused: %+v", refused, st)
+	}
+	for i := range 400 { // what becomes less is never refused
+		k := key(0, floodKindName(i))
+		was, ok := m.live(t0, k)
+		if !ok {
+			continue
+		}
+		release := ofOperation(limiter.Operation{Verb: limiter.Release, ID: firstHolder(was)})
+		after, want := release.to(was, t0)
+		if got := release.on(t, s, t0, k); got != want || got.count != 1 {
+			t.Fatalf("a release: got %+v, want %+v", got, want)
+		}
+		m.set(t0, k, after)
+		m.want(t, s, t0, k)
+	}
+}
+
+// checkNeverEvictedLast: what never expires stays while others can make room, and makes room when there is nothing else.
+func checkNeverEvictedLast(t reporter, s store.Store) {
+	need[store.Bounded](t, s).SetMaxBytes(boundBytes, store.VolatileTTL)
+	never := ofOperation(limiter.Operation{Verb: limiter.Fill, Max: 5})
+	const kept = 500
+	for i := range kept {
+		never.on(t, s, t0, key(1, strconv.Itoa(i)))
+	}
+	for i := range floodKeys {
+		count(1).on(t, s, t0, key(0, strconv.Itoa(i)))
+	}
+	lost := 0
+	for i := range kept {
+		if _, ok, _ := s.Entry(t0, key(1, strconv.Itoa(i))); !ok {
+			lost++
+		}
+	}
+	if lost > kept/10 {
+		t.Fatalf("%d of %d that never expire were evicted", lost, kept)
+	}
+	for i := range floodKeys {
+		if a := never.on(t, s, t0, key(1, "more"+strconv.Itoa(i))); a.err != nil {
+			t.Fatalf("%d that never expire: %v", i, a.err)
+		}
+	}
+	if st := statsOf(s); st.Bytes > boundBytes+boundSlack {
+		t.Fatalf("%d bytes", st.Bytes)
+	}
+}

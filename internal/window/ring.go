@@ -1,0 +1,202 @@
+package window
+
+import (
+	"encoding/binary"
+
+	"cellserver/internal/funnel"
+)
+
+// ring is the payload of an exact window: where the oldest record is, how many there are, how many units they have, and the
+// times of the oldest and the newest, which stand in front so that hardly a call has to wait for the memory of a record; then
+// room for a power of two of records, each a time and units. They are in the order of their times.
+type ring struct {
+	b        []byte
+	head     int
+	length   int
+	capacity int
+	units    int64
+	oldestNs int64
+	newestNs int64
+}
+
+const (
+	ringHeader   = 32
+	recordBytes  = 16
+	leastRecords = 2
+)
+
+// openRing returns the ring of a payload, or an empty one if it is damaged.
+func openRing(b []byte) ring {
+	if len(b) >= ringHeader {
+		g := ring{
+			b:        b,
+			head:     int(binary.LittleEndian.Uint32(b)),
+			length:   int(binary.LittleEndian.Uint32(b[4:])),
+			capacity: (len(b) - ringHeader) / recordBytes,
+			units:    int64(binary.LittleEndian.Uint64(b[8:])),
+			oldestNs: int64(binary.LittleEndian.Uint64(b[16:])),
+			newestNs: int64(binary.LittleEndian.Uint64(b[24:])),
+		}
+		if g.sound() {
+			return g
+		}
+	}
+	return ring{b: b[:0]}
+}
+
+func (g *ring) sound() bool {
+	return len(g.b) == ringHeader+g.capacity*recordBytes && g.capacity > 0 && g.capacity <= MaxExact && g.capacity&(g.capacity-1) == 0 &&
+		g.head < g.capacity && g.length > 0 && g.length <= g.capacity && g.units > 0 && g.units <= MaxExact
+}
+
+// close returns the payload, with its header as it is now.
+func (g *ring) close() []byte {
+	if len(g.b) >= ringHeader {
+		binary.LittleEndian.PutUint32(g.b, uint32(g.head))
+		binary.LittleEndian.PutUint32(g.b[4:], uint32(g.length))
+		binary.LittleEndian.PutUint64(g.b[8:], uint64(g.units))
+		binary.LittleEndian.PutUint64(g.b[16:], uint64(g.oldestNs))
+		binary.LittleEndian.PutUint64(g.b[24:], uint64(g.newestNs))
+	}
+	return g.b
+}
+
+// record returns a record, of which the oldest is number 0.
+func (g *ring) record(i int) []byte {
+	at := ringHeader + (g.head+i)&(g.capacity-1)*recordBytes
+	return g.b[at : at+recordBytes]
+}
+
+func (g *ring) timeNs(i int) int64 {
+	switch i {
+	case 0:
+		return g.oldestNs
+	case g.length - 1:
+		return g.newestNs
+	}
+	return g.recordedNs(i)
+}
+
+func (g *ring) recordedNs(i int) int64 { return int64(binary.LittleEndian.Uint64(g.record(i))) }
+
+// unitsOf returns a record's units, as many as there can be at the most.
+func (g *ring) unitsOf(i int) int64 {
+	return int64(min(binary.LittleEndian.Uint64(g.record(i)[8:]), uint64(g.units)))
+}
+
+func (g *ring) setUnits(i int, units int64) {
+	binary.LittleEndian.PutUint64(g.record(i)[8:], uint64(units))
+}
+
+// olderThan returns how many records are a period old, and their units.
+func (g *ring) olderThan(nowNs int64, periodNs uint64) (n int, units int64) {
+	for n < g.length && g.timeNs(n) < nowNs && funnel.Since(g.timeNs(n), nowNs) >= periodNs {
+		units += g.unitsOf(n)
+		n++
+	}
+	if n == g.length {
+		return n, g.units
+	}
+	return n, min(units, g.units)
+}
+
+// dropOldest drops records, the oldest first.
+func (g *ring) dropOldest(n int) {
+	if n == 0 {
+		return
+	}
+	for ; n > 0; n-- {
+		g.units -= g.unitsOf(0)
+		g.head = (g.head + 1) & (g.capacity - 1)
+		g.length--
+	}
+	if g.length > 0 {
+		g.oldestNs = g.recordedNs(0)
+	}
+	g.clearIfEmpty()
+}
+
+// takeNewest takes units away, the newest first.
+func (g *ring) takeNewest(units int64) {
+	for units > 0 && g.length > 0 {
+		last := g.length - 1
+		n := g.unitsOf(last)
+		taken := min(n, units)
+		units -= taken
+		g.units -= taken
+		if taken < n {
+			g.setUnits(last, n-taken)
+		} else if g.length--; g.length > 0 {
+			g.newestNs = g.recordedNs(g.length - 1)
+		}
+	}
+	g.clearIfEmpty()
+}
+
+// keepNewest takes units away, the oldest first, until there are no more than so many.
+func (g *ring) keepNewest(units int64) {
+	for g.units > units && g.length > 0 {
+		over, n := g.units-units, g.unitsOf(0)
+		if n > over {
+			g.setUnits(0, n-over)
+			g.units = units
+			break
+		}
+		g.dropOldest(1)
+	}
+}
+
+// clearIfEmpty mends the count of units where records were damaged.
+func (g *ring) clearIfEmpty() {
+	if g.length == 0 {
+		g.head, g.units, g.oldestNs, g.newestNs = 0, 0, 0, 0
+	}
+}
+
+// add adds units, to the newest record if that is of the same time (or the ring is damaged).
+func (g *ring) add(nowNs, units int64) {
+	if last := g.length - 1; last >= 0 && (g.timeNs(last) >= nowNs || g.length == MaxExact) {
+		g.setUnits(last, g.unitsOf(last)+units)
+		g.units += units
+		return
+	}
+	if g.length == g.capacity {
+		g.grow()
+	}
+	if g.length == 0 {
+		g.oldestNs = nowNs
+	}
+	g.newestNs = nowNs
+	g.length++
+	g.units += units
+	r := g.record(g.length - 1)
+	binary.LittleEndian.PutUint64(r, uint64(nowNs))
+	binary.LittleEndian.PutUint64(r[8:], uint64(units))
+}
+
+// grow doubles the room. What stands before the oldest record comes to stand behind all others.
+func (g *ring) grow() {
+	if g.capacity == 0 {
+		g.b = append(g.b[:0], make([]byte, ringHeader+leastRecords*recordBytes)...)
+		g.capacity = leastRecords
+		return
+	}
+	g.b = append(g.b, make([]byte, g.capacity*recordBytes)...)
+	records := g.b[ringHeader:]
+	copy(records[g.capacity*recordBytes:], records[:g.head*recordBytes])
+	g.capacity *= 2
+}
+
+// shrink halves the room while three quarters of it are free.
+func (g *ring) shrink() {
+	for g.capacity > leastRecords && g.length <= g.capacity/4 {
+		records := g.b[ringHeader:]
+		first := records[g.head*recordBytes : min(g.head+g.length, g.capacity)*recordBytes]
+		rest := g.length*recordBytes - len(first)
+		copy(records[len(first):], records[:rest]) // which does not reach the first, as three quarters are free
+		copy(records, first)
+		g.head = 0
+		g.capacity /= 2
+		g.b = g.b[:ringHeader+g.capacity*recordBytes]
+	}
+}

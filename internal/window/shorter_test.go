@@ -1,0 +1,61 @@
+package window
+
+import "testing"
+
+// TestSlidingForgetsNothingEarly: a call with a shorter period or a smaller max_count, which needs no right to give units back,
+// leaves those who were limited by a longer or larger one limited for as long.
+func TestSlidingForgetsNothingEarly(t *testing.T) {
+	t.Parallel()
+	l := mustLimit(t, 5, 60)
+	for _, other := range []struct {
+		maxCount, periodSec, quantity int64
+		countDenied                   bool
+	}{
+		{5, 1, 1, false}, {5, 30, 1, false}, {1, 60, 1, true}, {1, 1, 1, true}, {3, 1, 7, true}, {MaxExact, 1, 1, false},
+	} {
+		w := window{request: Limit.Sliding}
+		for range 5 {
+			w.ask(l, t0, 1, Options{})
+		}
+		for nowNs := t0 + 2*sec; nowNs < t0+60*sec; nowNs += sec {
+			w.ask(mustLimit(t, other.maxCount, other.periodSec), nowNs, other.quantity, Options{CountDenied: other.countDenied})
+			if r, _ := w.ask(l, nowNs, 1, Options{}); !r.Limited {
+				t.Fatalf("%+v: allowed again after %d s", other, (nowNs-t0)/sec)
+			}
+			if !ValidSliding(w.payload, w.expiresNs) {
+				t.Fatalf("%+v: not a payload that can be", other)
+			}
+		}
+	}
+}
+
+// TestSlidingShorterPeriod: what a shorter period does not look at does not count in it, and no more is kept than there is room
+// for.
+func TestSlidingShorterPeriod(t *testing.T) {
+	t.Parallel()
+	w := window{request: Limit.Sliding}
+	w.ask(mustLimit(t, 5, 3600), t0, 5, Options{})
+	short, nowNs := mustLimit(t, 2, 1), t0
+	for i := range MaxExact * 2 {
+		nowNs += sec / 2
+		if i == 1 {
+			nowNs += sec // the first five count in it until then
+		}
+		r, changed := w.ask(short, nowNs, 1, Options{})
+		if i > 0 && (r.Limited || !changed || r.ResetAfter != 1) {
+			t.Fatalf("call %d: %+v", i, r)
+		}
+		if !ValidSliding(w.payload, w.expiresNs) {
+			t.Fatal("not a payload that can be")
+		}
+	}
+	if g := openRing(w.payload); g.length != MaxExact {
+		t.Errorf("%d records are kept, want %d", g.length, MaxExact)
+	}
+	if r, _ := w.ask(short, nowNs+3*sec, 0, Options{}); r.Remaining != 2 || r.ResetAfter != 0 {
+		t.Errorf("later: %+v", r)
+	}
+	if w.ask(short, w.expiresNs, 1, Options{}); openRing(w.payload).length != 1 || w.expiresNs-nowNs > 3602*sec {
+		t.Errorf("a window that was empty keeps what was before: %d records", openRing(w.payload).length)
+	}
+}

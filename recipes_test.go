@@ -1,0 +1,175 @@
+package cellserver_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"cellserver/internal/catalog"
+	"cellserver/internal/redistest"
+)
+
+// programName is on the first line of a program that a document has its readers save.
+var programName = regexp.MustCompile(`^(?:<\?php )?(?:#|//|--) (\w+\.\w+)\b`)
+
+// TestRecipes runs what the documents about limiters print, on a server each. With UPDATE_DOCS set, it writes the output into them
+// that there is.
+func TestRecipes(t *testing.T) {
+	need(t, "redis-cli", "bash", "php", "/usr/bin/python3")
+	binary := build(t)
+	for _, document := range []string{"docs/RECIPES.md", "docs/LIMITERS.md", "docs/LIMITERS.zh-CN.md"} {
+		t.Run(filepath.Base(document), func(t *testing.T) {
+			redisPort := redisOnTCP(t)
+			s := start(t, binary)
+			place := func(text string) string {
+				text = strings.ReplaceAll(text, "python3 ", "/usr/bin/python3 ") // which has the client
+				return strings.ReplaceAll(s.ports(text), "6379", redisPort)
+			}
+			dir := t.TempDir()
+			here, err := os.Getwd()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, place := range map[string]string{"cellserver": binary, "docs": filepath.Join(here, "docs")} {
+				if err := os.Symlink(place, filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var ran strings.Builder
+			for _, f := range fences(t, document) {
+				if m := programName.FindStringSubmatch(f.text); m != nil {
+					write(t, dir, m[1], f.text)
+				}
+				if f.language == "console" {
+					ran.WriteString("```console\n" + transcript(t, dir, f.text, place) + "```\n")
+				}
+			}
+			compareBlocks(t, document, ran.String())
+		})
+	}
+}
+
+// redisOnTCP starts a redis-server and returns its port: one that nobody else has taken meanwhile.
+func redisOnTCP(t *testing.T) (port string) {
+	t.Helper()
+	server := redistest.Start(t, "--bind", "127.0.0.1")
+	var err error
+	for range 10 {
+		port = freePort(t)
+		if err = server.ConfigSet(t.Context(), "port", port).Err(); err == nil {
+			return port
+		}
+	}
+	t.Fatal(err)
+	return ""
+}
+
+// transcript runs the commands of a block, and returns it with their output. That is all they print, so that no error stays
+// behind a pipe.
+func transcript(t *testing.T, dir, block string, place func(string) string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, step := range strings.Split(block, "$ ")[1:] {
+		command, _, _ := strings.Cut(step, "\n")
+		problems := filepath.Join(dir, "stderr")
+		b.WriteString("$ " + command + "\n" + run(t, dir, "bash", "-c", "exec 2>"+problems+"; "+place(command)))
+		if text, err := os.ReadFile(problems); err != nil || len(text) > 0 {
+			t.Errorf("$ %s\nprints errors: %s (%v)", command, text, err)
+		}
+	}
+	return b.String()
+}
+
+// compareBlocks compares a document's blocks with what has run.
+func compareBlocks(t *testing.T, document, ran string) {
+	t.Helper()
+	b, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```console\n.*?^```\n")
+	left := blocks.FindAllString(ran, -1)
+	want := blocks.ReplaceAllStringFunc(string(b), func(block string) string {
+		now := left[0]
+		left = left[1:]
+		if now != block && os.Getenv("UPDATE_DOCS") == "" {
+			t.Errorf("%s has\n%s\nand what runs is\n%s", document, block, now)
+		}
+		return now
+	})
+	if want == string(b) || os.Getenv("UPDATE_DOCS") == "" {
+		return
+	}
+	if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// TestRefusalsLeadToRecipes: every section that a refusal names is there.
+func TestRefusalsLeadToRecipes(t *testing.T) {
+	b, err := os.ReadFile(catalog.Recipes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(b), -1) {
+		sections[strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(m[1], "'", "")), " ", "-")] = true
+	}
+	named := 0
+	for _, c := range catalog.New().Commands() {
+		if _, section, ok := strings.Cut(c.Refusal, catalog.Recipes+"#"); ok {
+			named++
+			if !sections[section] {
+				t.Errorf("%s: there is no section %s", c.Name, section)
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(string(b), -1) {
+		if !sections[m[1]] {
+			t.Errorf("a link leads to %s, which is not there", m[1])
+		}
+	}
+	if named < 100 {
+		t.Errorf("only %d refusals name a section", named)
+	}
+}
+
+// TestLimitersInBothLanguages: both documents have the same commands, pictures and links, in the same order.
+func TestLimitersInBothLanguages(t *testing.T) {
+	parts := func(document string) (all []string) {
+		b, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = regexp.MustCompile("(?ms)^```console\n.*?^```$|srcset=\"[^\"]*\"|src=\"[^\"]*\"|^## |`CL\\.[^`]*`").FindAllString(string(b), -1)
+		for _, m := range regexp.MustCompile(`<img [^>]*>`).FindAllString(string(b), -1) {
+			if !regexp.MustCompile(`alt="[^"]{20,}"`).MatchString(m) {
+				t.Errorf("%s: no alternative text: %s", document, m)
+			}
+		}
+		return all
+	}
+	english, chinese := parts("docs/LIMITERS.md"), parts("docs/LIMITERS.zh-CN.md")
+	for i := range max(len(english), len(chinese)) {
+		if i >= min(len(english), len(chinese)) || english[i] != chinese[i] {
+			t.Fatalf("they differ from part %d on: %q and %q", i, english[i:], chinese[i:])
+		}
+	}
+	if len(english) < 40 {
+		t.Errorf("only %d parts: %q", len(english), english)
+	}
+}
