@@ -8,6 +8,7 @@
 # make bench        all measurements and comparisons, in about ten minutes; updates bench/README.md
 # make clients      tests real Redis clients in six languages; writes docs/CLIENTS.md
 # make screenshots  screenshots of the live page under load, for docs/; takes two minutes and chromium
+# make pictures     draws the pictures of docs/LIMITERS.md again
 # make bench-quick  compares CPU time per request with redis-server's SET, in under a minute; fails if it is too high
 
 GO       ?= go
@@ -15,7 +16,7 @@ LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.
 FUZZTIME ?= 3600
 SOAKTIME ?= 600
 
-.PHONY: run build test check fuzz soak profile clients screenshots bench bench-quick deps format vet vet-others lint
+.PHONY: run build test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint
 
 run: build
 	./cellserver
@@ -58,6 +59,9 @@ clients:
 
 screenshots:
 	cd browser && $(GO) run . -o ../docs
+
+pictures:
+	cd bench && $(GO) run . pictures
 
 bench:
 	cd bench && $(GO) build -o bench . && ./bench run -o results/latest.json --readme README.md

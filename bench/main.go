@@ -37,6 +37,7 @@ const usage = `bench compares cellserver with its peers.
 Usage:
   bench run [flags]     start the servers, measure them interleaved, judge the goals
   bench report [flags]  write the tables and charts of a measurement once more
+  bench pictures        draw the pictures of docs/LIMITERS.md
   bench load [flags]    put load on a server that runs, and say what came back
 
 bench COMMAND --help lists the command's flags.
@@ -50,6 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := map[string]func(context.Context, []string, io.Writer, io.Writer) error{
 		"run":       runSuite,
 		"report":    runReport,
+		"pictures":  runPictures,
 		"load":      runLoad,
 		"inprocess": runInProcess, // started by run for each limiter
 	}

@@ -39,7 +39,7 @@ func Names() (names []string) {
 	return names
 }
 
-func measure(l limiter, keys int) (report.Limiter, error) {
+func measure(l library, keys int) (report.Limiter, error) {
 	before, err := resident()
 	if err != nil {
 		return report.Limiter{}, err

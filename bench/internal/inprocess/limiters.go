@@ -13,18 +13,19 @@ import (
 	"golang.org/x/time/rate"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 )
 
-// limiter is a library. open returns a function that requests one unit for each of a batch of keys.
-type limiter struct {
+// library is a limiter in this process. open returns a function that requests one unit for each of a batch of keys.
+type library struct {
 	name string
 	open func(keys int) (take func(batch [][]byte) error, err error)
 }
 
-func limiters() []limiter {
-	return []limiter{
+func limiters() []library {
+	return []library{
 		{"cellserver, batches of 128", func(int) (func([][]byte) error, error) { return openShard(batch) }},
 		{"cellserver, one at a time", func(int) (func([][]byte) error, error) { return openShard(1) }},
 		{"throttled/v2 memstore", openThrottled},
@@ -53,7 +54,7 @@ func openShard(size int) (func([][]byte) error, error) {
 		for len(keys) > 0 {
 			n := min(size, len(keys))
 			for i, key := range keys[:n] {
-				requests[i] = store.Request{Key: store.Key{Name: key}, Limit: limit, Quantity: 1}
+				requests[i] = store.Request{Key: store.Key{Name: key}, Rule: limiter.OfFunnel(limit), Quantity: 1}
 			}
 			states.Throttle(start.UnixNano()+int64(time.Since(start)), requests[:n])
 			keys = keys[n:]

@@ -76,6 +76,7 @@ func scenarios() []pointTable {
 		{"pipelined", "By pipeline depth", "50 connections; each sends this many requests at once and then waits for all replies.", closedTable, ChartCPU},
 		{"connections", "By connections", "One request at a time on each connection.", closedTable, ""},
 		{"lengths", "By the length of keys", "All calls are allowed, so that each writes, and are for keys that are there.", closedTable, ""},
+		{"kinds", "The limiters beside the funnel", "128 pipelined to 10,000 keys, in a server each; every call changes its key.", closedTable, ""},
 		{"idle", "Idle connections", "Growth of resident memory per connection that is idle after one request.", idleTable, ""},
 		{"tails", "10 million keys compared with 10 thousand", "Open loop at half of the rate that the slower of cellserver and PING reaches in a closed loop; " +
 			"latency is measured from when a request was due.", openTable, ""},

@@ -46,6 +46,7 @@ func All() []Scenario {
 		{"idle", "10,000 idle connections", (*Suite).idle},
 		{"memory", "bytes per key over growth, by the length of keys", (*Suite).memory},
 		{"lengths", "short keys and long ones", (*Suite).lengths},
+		{"kinds", "the limiters beside the funnel", (*Suite).kinds},
 		{"tails", "10 million keys compared with 10 thousand, at half load", (*Suite).tails},
 		{"hot", "one hot key, skewed keys, threads", (*Suite).hot},
 		{"fixed-rate", "latency at fixed rates", (*Suite).fixedRates},
