@@ -122,6 +122,7 @@ func startLoad(t *testing.T, addr string) *load {
 			})
 		}
 	}()
+	client.Do(ctx, "CL.LIMIT", "SET", "named", 0, 1, 3600)
 	client.Do(ctx, "EVAL", "return 1", 0)
 	client.Do(ctx, "AUTH", "wrong")
 	l.stop = func() {
