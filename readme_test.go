@@ -45,7 +45,7 @@ func testContext(t *testing.T) context.Context {
 func build(t *testing.T) (binary string) {
 	t.Helper()
 	binary = filepath.Join(t.TempDir(), "cellserver")
-	cmd := exec.CommandContext(testContext(t), "go", "build", "-o", binary, "./cmd/cellserver")
+	cmd := exec.CommandContext(testContext(t), "go", "build", "-trimpath", "-o", binary, "./cmd/cellserver")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v: %s", err, out)

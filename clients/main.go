@@ -140,7 +140,7 @@ func serverCommand(ctx context.Context, dir string, given []string) ([]string, e
 // buildCellserver builds cellserver and returns the command that starts it.
 func buildCellserver(ctx context.Context, dir string) ([]string, error) {
 	binary := filepath.Join(dir, "cellserver")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/cellserver")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "./cmd/cellserver")
 	cmd.Dir, cmd.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build cellserver, in clients/ of its source: %w: %s", err, out)
