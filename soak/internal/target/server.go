@@ -227,7 +227,7 @@ func Build(ctx context.Context, dir string, race bool) (string, error) {
 		return "", err
 	}
 	// The race detector's build is without the profile, with which each build takes minutes.
-	args, cgo := []string{"build", "-o", binary, "./cmd/cellserver"}, "CGO_ENABLED=0"
+	args, cgo := []string{"build", "-trimpath", "-o", binary, "./cmd/cellserver"}, "CGO_ENABLED=0"
 	if race {
 		args, cgo = []string{"build", "-race", "-pgo=off", "-o", binary, "./cmd/cellserver"}, "CGO_ENABLED=1"
 	}
