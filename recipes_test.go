@@ -19,6 +19,9 @@ var programName = regexp.MustCompile(`^(?:<\?php )?(?:#|//|--) (\w+\.\w+)\b`)
 // TestRecipes runs what the documents about limiters print, on a server each. With UPDATE_DOCS set, it writes the output into them
 // that there is.
 func TestRecipes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	need(t, "redis-cli", "bash", "php", "/usr/bin/python3")
 	binary := build(t)
 	for _, document := range []string{"docs/RECIPES.md", "docs/LIMITERS.md", "docs/LIMITERS.zh-CN.md"} {

@@ -54,6 +54,9 @@ func TestDashboard(t *testing.T) {
 
 // TestProbeChangesNothing: the page shows the server's values, and inspecting a key neither creates nor changes it.
 func TestProbeChangesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	p := startServer(t, "--burst-is-capacity")
 	nc := p.dial(t)
 	exchange(t, nc, "CL.THROTTLE k 10 1 3600 4\r\n", "*5\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:14400\r\n")

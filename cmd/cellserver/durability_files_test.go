@@ -23,6 +23,9 @@ func refusedStart(t *testing.T, args ...string) (code int, said string) {
 }
 
 func TestTwoServersOnOneDirectory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	dir := t.TempDir()
 	first := startKeeping(t, dir)

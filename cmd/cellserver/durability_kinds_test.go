@@ -80,6 +80,9 @@ func atServer(t *testing.T, rdb *redis.Client, args ...any) (at time.Time, reply
 // TestReservationsSurviveKills: reservations and leases that were open are so after a kill, end when they would have, and can be
 // committed and released.
 func TestReservationsSurviveKills(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	const shortMs, longMs = 4000, 600_000
 	dir := t.TempDir()

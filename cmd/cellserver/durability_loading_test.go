@@ -56,6 +56,9 @@ func isLoading(t *testing.T, nc net.Conn) bool {
 
 // TestLoading: clients are told, but for what has Redis's flag; /readyz says so; and then all is there.
 func TestLoading(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	dir, keys := longLoad(t)
 	seen, ready := false, 200
@@ -102,6 +105,9 @@ func checkLoadingReplies(t *testing.T, got string) {
 
 // TestEndWhileLoading: a server that is ended while it loads, or killed, takes nothing with it.
 func TestEndWhileLoading(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	dir, keys := longLoad(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
@@ -124,6 +130,9 @@ func TestEndWhileLoading(t *testing.T) {
 
 // TestEndWhileSaving: a snapshot that is not finished harms nothing, and what came meanwhile is kept.
 func TestEndWhileSaving(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	dir, keys := longLoad(t)
 	for i, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {

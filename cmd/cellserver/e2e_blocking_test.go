@@ -116,6 +116,9 @@ func TestClientsThatWait(t *testing.T) {
 }
 
 func TestTenThousandClientsThatWait(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	n := fitMaxClients(10_100, 0) - 100 // as far as this process may open as many files
 	if isRace() {
 		n = min(n, 500)

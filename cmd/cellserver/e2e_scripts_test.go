@@ -177,6 +177,9 @@ func TestManyScriptsAtOnce(t *testing.T) {
 
 // TestScriptsMemoryIsBounded has many clients at once run scripts that use as much memory as allowed.
 func TestScriptsMemoryIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	const clients, ofOneScript = 64, 16 << 20     // 1 GiB, if all of them ran at once
 	p := startServer(t, "--lua-time-limit", "2s") // the memory limit must stop them, not the time limit

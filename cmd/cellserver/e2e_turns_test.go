@@ -25,6 +25,9 @@ var endless = []string{
 // it gets many replies for each script that ends. How long it waits for them is for the log only: on a machine with
 // other work it is that which it waits for. That a script takes turns, TestScriptsYield holds.
 func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	const calls, leastPerScript = 400, 4
 	for name, args := range map[string][]string{"default": nil, "io-threads=0": {"--io-threads", "0"}} {
 		t.Run(name, func(t *testing.T) {

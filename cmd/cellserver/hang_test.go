@@ -87,6 +87,9 @@ func (a *app) awaitHealth(t *testing.T, texts ...string) {
 
 // TestHealthAndShutdownWhileShardsAreHeld: what does not respond is named, and a shutdown ends all the same.
 func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for ioThreads, stuck := range []string{"connections outside the event loops: 1", "event loop 1 of 1"} {
 		a, stop, ended := startApp(t, "--io-threads", []string{"0", "1"}[ioThreads], "--shutdown-timeout", "50ms")
 		a.awaitHealth(t)

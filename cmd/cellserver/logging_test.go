@@ -55,6 +55,9 @@ func startWithLog(t *testing.T, log *os.File, args ...string) (p *process) {
 // TestLogThatNobodyReads: clients are served all the same, whatever they do that is logged, and the shutdown ends. When the
 // log is read again, it says how many lines are missing.
 func TestLogThatNobodyReads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	for _, ioThreads := range []string{"0", "1"} {
 		for _, readAtLast := range []bool{false, true} {

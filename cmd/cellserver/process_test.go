@@ -119,6 +119,9 @@ func TestEveryFlagIsAVariable(t *testing.T) {
 }
 
 func TestSignalsEndItInGoodOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		p := startServer(t)

@@ -104,6 +104,9 @@ func TestTLSClientCertificates(t *testing.T) {
 
 // TestTLSFilesAreReloaded: changed files are reloaded at SIGHUP and without it; a bad one changes nothing.
 func TestTLSFilesAreReloaded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	files, ca := newTLSFiles(t)
 	p := startServer(t, files.flags()...)

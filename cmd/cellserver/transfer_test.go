@@ -233,6 +233,9 @@ func TestCheck(t *testing.T) {
 }
 
 func TestTransferMistakesAreOneLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	locked := startServer(t, "--requirepass", "open sesame")
 	replica := startRedis(t, "--replicaof", "127.0.0.1 1")

@@ -149,6 +149,9 @@ func (l *pipeListener) Close() error {
 }
 
 func TestNotReadyWhileItDrains(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	p := startServer(t, "--io-threads", "1", "--enable-debug-command", "yes")
 	if got := p.ask(t, "/readyz", "", nil); got != 200 {
 		t.Errorf("ready: got %d", got)

@@ -226,6 +226,9 @@ func testWireSplitCommandCostsLinearTime(t *testing.T, startServer starter) {
 // TestWireBeforeAuth sends the list, and what comes before every other check, where a password is wanted: by
 // --requirepass, and by an aclfile that turns the default user off.
 func TestWireBeforeAuth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	users := filepath.Join(t.TempDir(), "users.acl")
 	certtest.Write(t, users, []byte("user default off\nuser app on >secret ~* +@all\n"))
 	for _, by := range []struct {

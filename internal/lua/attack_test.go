@@ -113,6 +113,9 @@ var attacks = []struct{ name, source, want string }{
 // TestAttacks: each ends, by the limit that it should reach first, and allocates no more than that allows. What has no
 // limit would take minutes, and the test with it.
 func TestAttacks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	const limit, maxBytes = 50 * time.Millisecond, 16 << 20
 	const allocated = 5 * maxBytes
 	e := newEngine(Config{TimeLimit: limit, MaxMemoryBytes: maxBytes})

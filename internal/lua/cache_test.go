@@ -26,6 +26,9 @@ func (e *Engine) knows(s *Script) bool {
 // TestScriptFlood: a client that loads any number of scripts, and calls each once or never, gets no errors, fills no more
 // than the cache, and does not push out scripts that others call, nor those that others have just loaded.
 func TestScriptFlood(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for _, tt := range []struct{ loads, calls bool }{{true, false}, {true, true}, {false, false}, {false, true}} {
 		const most = 200_000
 		e := newEngine(Config{MaxScripts: 40, MaxLoaded: 100, MaxCacheBytes: most})
@@ -77,6 +80,9 @@ func TestScriptFlood(t *testing.T) {
 
 // TestUsedScriptsStay: those that were never used have no more than their share.
 func TestUsedScriptsStay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	const scripts = 1000
 	e := newEngine(Config{MaxScripts: scripts})
 	var all []*Script

@@ -196,6 +196,9 @@ var named = regexp.MustCompile(`(?:local|global|field|upvalue|method|constant) '
 
 // TestRandomPrograms compares what random programs answer here and on a real server.
 func TestRandomPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	redis := startRealServer(t)
 	e := newEngine(Config{TimeLimit: 100 * time.Millisecond, MaxMemoryBytes: 64 << 20})
 	const programs = 1000

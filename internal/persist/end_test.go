@@ -43,6 +43,9 @@ func TestASyncAskedForInTheEnd(t *testing.T) {
 
 // TestManyAreGoneInTheEnd: deletions of which not all were noted are kept nevertheless by a server that ends in order.
 func TestManyAreGoneInTheEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for range 20 { // the end may be seen before or after the deletions
 		synctest.Test(t, func(t *testing.T) {
 			dir := disktest.New()

@@ -135,6 +135,9 @@ func (r remains) check() error {
 
 // TestEveryFault: whichever operations fail, and whenever the machine crashes then, what was confirmed is there.
 func TestEveryFault(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	seen := map[string]bool{} // mistakes, each of which is told once
 	for _, interval := range []time.Duration{0, NoSync} {
 		for _, n := range []int{1, 3} {

@@ -173,6 +173,9 @@ func TestScriptThatPanics(t *testing.T) {
 
 // TestNativeEqualsTheInterpreter, byte for byte but for the script's name.
 func TestNativeEqualsTheInterpreter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	sha := regexp.MustCompile("[0-9a-f]{40}")
 	for _, script := range []string{
 		native,
