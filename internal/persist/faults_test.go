@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cellserver/internal/persist/disk/disktest"
+	"cellserver/internal/racetest"
 )
 
 // faults has some operations of a directory fail, and notes what crashes would leave at each of them.
@@ -138,10 +139,14 @@ func TestEveryFault(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
+	step := 1
+	if racetest.Enabled {
+		step = 4
+	}
 	seen := map[string]bool{} // mistakes, each of which is told once
 	for _, interval := range []time.Duration{0, NoSync} {
 		for _, n := range []int{1, 3} {
-			for first := 1; first < 45; first++ {
+			for first := 1; first < 45; first += step {
 				f := &faults{dir: disktest.New(), rng: rand.New(rand.NewPCG(uint64(first), uint64(n))), first: first, n: n, from: first, had: histories{}}
 				var err error
 				synctest.Test(t, func(t *testing.T) { err = f.serve(t, func(c *Config) { c.Interval = interval }) })

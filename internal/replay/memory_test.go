@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
 
@@ -48,6 +49,9 @@ func (k *keyTrace) fill() {
 }
 
 func TestMemoryDoesNotGrowWithTheTrace(t *testing.T) {
+	if racetest.Enabled {
+		t.Skip("it takes memory and time of its own")
+	}
 	const rows = 500_000
 	const maxHeapBytes = 8 << 20 // all keys together take five times that
 	before := heapBytes()

@@ -229,8 +229,8 @@ func always(length int) func(int) int { return func(int) int { return length } }
 // lengths were, and in whichever order the old ones went and the new ones came. With so few keys, chunks that are free or half
 // full tell.
 func TestChurn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
+	if testing.Short() || racetest.Enabled {
+		t.Skip("takes seconds, and many with the race detector; it has one goroutine")
 	}
 	const keys = 50_000
 	lengths := map[string]func(i int) int{

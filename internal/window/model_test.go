@@ -201,6 +201,9 @@ func TestSlidingInAnyPeriod(t *testing.T) {
 	}
 }
 
+// validEach is in how many calls a payload of thousands of records is looked through once.
+const validEach = 16
+
 // TestSlidingKeepsLittle: a payload has room for a power of two of records, of which more than a quarter is in use, and a quiet
 // window gives back what a busy one took.
 func TestSlidingKeepsLittle(t *testing.T) {
@@ -209,7 +212,7 @@ func TestSlidingKeepsLittle(t *testing.T) {
 	w, nowNs := window{request: Limit.Sliding}, t0
 	most := 0
 	for _, paceNs := range []int64{sec / 100, sec / 5000, sec / 1000, sec / 10} {
-		for range 10_000 {
+		for i := range 10_000 {
 			nowNs += paceNs
 			w.ask(l, nowNs, 1, Options{})
 			g := openRing(w.payload)
@@ -217,7 +220,7 @@ func TestSlidingKeepsLittle(t *testing.T) {
 			if g.capacity > leastRecords && g.length <= g.capacity/4 {
 				t.Fatalf("%d records in room for %d", g.length, g.capacity)
 			}
-			if !ValidSliding(w.payload, w.expiresNs) {
+			if i%validEach == 0 && !ValidSliding(w.payload, w.expiresNs) {
 				t.Fatalf("not a payload that can be: %+v", g)
 			}
 		}
