@@ -239,6 +239,7 @@ func TestWireBeforeAuth(t *testing.T) {
 		{"aclfile", "AUTH app secret\r\n", []string{"--aclfile", users}},
 	} {
 		t.Run(by.name, func(t *testing.T) {
+			t.Parallel()
 			onEachDriver(t, func(t *testing.T, startServer starter) {
 				p := startServer(t, append([]string{"--handshake-timeout", "3s"}, by.args...)...)
 				t.Run("cases", func(t *testing.T) { testWireBeforeAuth(t, p, by.auth) })
