@@ -9,10 +9,10 @@ import (
 	"cellserver/internal/reply"
 )
 
-// admit finds a command or subcommand and checks what can be checked before it is executed. The command is nil where
-// there is none of that name.
-func (s *Session) admit(args [][]byte) (*catalog.Command, error) {
-	c, err := s.find(args)
+// admit checks what can be checked of a command, or of its subcommand, before it is executed. The command is nil where there is
+// none of that name.
+func (s *Session) admit(c *catalog.Command, args [][]byte) (*catalog.Command, error) {
+	c, err := s.find(c, args)
 	if err != nil {
 		return c, err
 	}
@@ -61,7 +61,7 @@ func (s *Session) admitLater(args [][]byte) bool {
 	p := s.waitForTask(func(*Session) error { return nil })
 	p.next = h
 	s.holdArguments(argument.Memory(h.args))
-	p.Run(s.engine.background, s.who(), func(context.Context) { h.command, h.err = s.admit(h.args) })
+	p.Run(s.engine.background, s.who(), func(context.Context) { h.command, h.err = s.admit(s.engine.config.Catalog.Lookup(h.args[0]), h.args) })
 	return true
 }
 
@@ -74,8 +74,8 @@ func (s *Session) mayExecute() bool {
 	return s.authenticated
 }
 
-func (s *Session) find(args [][]byte) (*catalog.Command, error) {
-	c := s.engine.config.Catalog.Lookup(args[0])
+// find returns the subcommand that a call of a command is of, or the command.
+func (s *Session) find(c *catalog.Command, args [][]byte) (*catalog.Command, error) {
 	if c == nil {
 		if s.role == inScript {
 			return nil, reply.ErrUnknownInScript

@@ -67,6 +67,9 @@ type scratch struct {
 	steps     int
 	operation limiter.Operation // the one that is done
 	joined    []byte            // see Call.JoinedKey
+	// last is the command that was called last, as it was spelled: the next one is the same, most likely.
+	last     *catalog.Command
+	lastName []byte
 	// limitsNewKeys says that a call may be refused for the key that it would make; a look at that for each would cost more.
 	limitsNewKeys bool
 }
@@ -219,8 +222,19 @@ func (s *Session) dispatch(args [][]byte) {
 	if len(args) > manyArgs && s.admitLater(args) {
 		return
 	}
-	c, err := s.admit(args)
+	c, err := s.admit(s.lookup(args[0]), args)
 	s.proceed(held{c, args, err})
+}
+
+// lookup is Catalog.Lookup, which takes longer than a look at what was called last.
+func (s *Session) lookup(name []byte) *catalog.Command {
+	x := s.scratch
+	if x.last == nil || string(x.lastName) != string(name) {
+		if x.last = s.engine.config.Catalog.Lookup(name); x.last != nil {
+			x.lastName = append(x.lastName[:0], name...)
+		}
+	}
+	return x.last
 }
 
 // held is a command that was admitted, or refused with an error, and has not been executed. Without a command and an
