@@ -1,11 +1,39 @@
 package argument
 
 import (
+	"cellserver/internal/catalog"
 	"cellserver/internal/funnel"
 	"cellserver/internal/glob"
 	"cellserver/internal/limits"
 	"cellserver/internal/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
 )
+
+// check returns the Request of CL.CHECK name key [quantity].
+func check(named *limits.Registry) Request {
+	return func(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, joined *[]byte) error {
+		if len(args) < 3 || len(args) > 4 {
+			return reply.Error("ERR Usage: cl.check <name> <key> [<quantity>]")
+		}
+		quantity := int64(1)
+		if len(args) == 4 {
+			var err error
+			if quantity, err = Number(args[3]); err != nil {
+				return err
+			}
+		}
+		limit := named.Lookup(args[1])
+		if limit == nil {
+			return reply.Error("ERR no such limit '" + resp.PrintableN(args[1], limits.MaxNameBytes) + "'; define it by CL.LIMIT SET or in --limits-file")
+		}
+		from := len(*joined)
+		*joined = catalog.AppendJoined(*joined, args[1], args[2])
+		q.Key = store.Key{DB: db, Name: (*joined)[from:len(*joined):len(*joined)]}
+		q.Rule, q.Quantity = limit.Rule(), quantity
+		return nil
+	}
+}
 
 // Definition reads the arguments of CL.LIMIT SET.
 func Definition(args [][]byte, reading funnel.Reading) (d limits.Definition, err error) {

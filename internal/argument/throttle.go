@@ -6,15 +6,17 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limits"
 	"cellserver/internal/reply"
 	"cellserver/internal/store"
 )
 
-// Request reads the arguments of a command that is decided in batches, in a database, into q, in place because it is large.
-type Request func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error
+// Request reads the arguments of a command that is decided in batches, in a database, into q, in place because it is large. A
+// key's name that is none of the arguments is appended to joined, and is valid for as long as that is.
+type Request func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error
 
 // Requests returns what reads each of the commands that are decided in batches, by their full names.
-func Requests() map[string]Request {
+func Requests(named *limits.Registry) map[string]Request {
 	return map[string]Request{
 		"cl.throttle":      throttle("cl.throttle").request(),
 		"rl.throttle":      throttle("rl.throttle").request(),
@@ -24,6 +26,7 @@ func Requests() map[string]Request {
 		"cl.fixedwindow":   fixedWindow,
 		"cl.slidingwindow": slidingWindow,
 		"cl.bucket|take":   take,
+		"cl.check":         check(named),
 	}
 }
 
@@ -42,7 +45,7 @@ func throttle(command string) shape {
 // request is the Request of a command that requests units of a funnel.
 func (s shape) request() Request {
 	unit, isCapacity := s.unit, s.isCapacity
-	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error {
+	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, _ *[]byte) error {
 		if len(args) < 5 || len(args) > 6 {
 			return s.usage()
 		}
@@ -80,8 +83,8 @@ func (s shape) named(err error) error {
 
 // refund has a command give back the units that it would otherwise request.
 func refund(request Request) Request {
-	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error {
-		if err := request(q, db, args, reading); err != nil {
+	return func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, joined *[]byte) error {
+		if err := request(q, db, args, reading, joined); err != nil {
 			return err
 		}
 		if q.Quantity < 1 {
@@ -94,7 +97,7 @@ func refund(request Request) Request {
 
 // Peek reads the arguments of CL.PEEK, whose quantity is 0 unless it is given.
 func Peek(q *store.Request, db uint16, args [][]byte, reading funnel.Reading) error {
-	err := throttle("cl.peek").request()(q, db, args, reading)
+	err := throttle("cl.peek").request()(q, db, args, reading, nil)
 	if err == nil && len(args) == 5 {
 		q.Quantity = 0
 	}

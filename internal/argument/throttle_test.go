@@ -15,11 +15,14 @@ import (
 // read reads a call in database 7.
 func read(t *testing.T, command, args string, reading funnel.Reading) (q store.Request, err error) {
 	t.Helper()
-	request := Requests()[command]
+	request := Requests(registry(t))[command]
 	if command == "cl.peek" {
-		request = Peek
+		request = func(q *store.Request, db uint16, args [][]byte, reading funnel.Reading, _ *[]byte) error {
+			return Peek(q, db, args, reading)
+		}
 	}
-	err = request(&q, 7, words(strings.ReplaceAll(command, "|", " ")+" "+args), reading)
+	joined := []byte("before")
+	err = request(&q, 7, words(strings.ReplaceAll(command, "|", " ")+" "+args), reading, &joined)
 	return q, err
 }
 
@@ -152,12 +155,14 @@ func TestRequestErrors(t *testing.T) {
 func TestRequestsAllocateNothing(t *testing.T) {
 	for command, args := range map[string]string{
 		"cl.throttle": "k 4 2 10 1", "rl.throttle": "k 4 2 10", "cl.pthrottle": "k 4 2 10", "cl.tokenbucket": "k 4 2 10 1", "cl.refund": "k 4 2 10 1",
-		"cl.fixedwindow": "k 10 60 1 COUNTDENIED", "cl.slidingwindow": "k 10 60 1 APPROX COUNTDENIED", "cl.bucket|take": "k 4 1",
+		"cl.fixedwindow": "k 10 60 1 COUNTDENIED", "cl.slidingwindow": "k 10 60 1 APPROX COUNTDENIED", "cl.bucket|take": "k 4 1", "cl.check": "login bob 1",
 	} {
-		request, call := Requests()[command], words(strings.ReplaceAll(command, "|", " ")+" "+args)
+		request, call := Requests(registry(t))[command], words(strings.ReplaceAll(command, "|", " ")+" "+args)
 		var q store.Request
+		var joined []byte
 		if n := testing.AllocsPerRun(100, func() {
-			if err := request(&q, 0, call, funnel.Burst); err != nil {
+			joined = joined[:0]
+			if err := request(&q, 0, call, funnel.Burst, &joined); err != nil {
 				t.Error(err)
 			}
 		}); n > 0 {

@@ -11,13 +11,13 @@ import (
 )
 
 // fixedWindow is the Request of CL.FIXEDWINDOW key max_count period [quantity] [COUNTDENIED].
-func fixedWindow(q *store.Request, db uint16, args [][]byte, _ funnel.Reading) error {
+func fixedWindow(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
 	const usage = "Usage: cl.fixedwindow <key> <max_count> <period> [<quantity>] [COUNTDENIED]"
 	return readWindow(q, db, args, limiter.FixedWindow, usage)
 }
 
 // slidingWindow is the Request of CL.SLIDINGWINDOW key max_count period [quantity] [APPROX] [COUNTDENIED].
-func slidingWindow(q *store.Request, db uint16, args [][]byte, _ funnel.Reading) error {
+func slidingWindow(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
 	const usage = "Usage: cl.slidingwindow <key> <max_count> <period> [<quantity>] [APPROX] [COUNTDENIED]"
 	return readWindow(q, db, args, limiter.SlidingWindow, usage)
 }
@@ -80,7 +80,7 @@ func windowOption(arg []byte, kind limiter.Kind) option {
 }
 
 // take is the Request of CL.BUCKET TAKE key capacity [n].
-func take(q *store.Request, db uint16, args [][]byte, _ funnel.Reading) error {
+func take(q *store.Request, db uint16, args [][]byte, _ funnel.Reading, _ *[]byte) error {
 	if len(args) < 4 || len(args) > 5 {
 		return reply.Cell("Usage: cl.bucket take <key> <capacity> [<n>]")
 	}

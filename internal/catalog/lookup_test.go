@@ -241,7 +241,7 @@ func TestRefundsNeedDEL(t *testing.T) {
 
 // TestBatched are those that reply five integers.
 func TestBatched(t *testing.T) {
-	want := strings.Fields("cl.bucket|take cl.fixedwindow cl.pthrottle cl.refund cl.slidingwindow cl.throttle cl.tokenbucket rl.throttle")
+	want := strings.Fields("cl.bucket|take cl.check cl.fixedwindow cl.pthrottle cl.refund cl.slidingwindow cl.throttle cl.tokenbucket rl.throttle")
 	if got := New().Batched(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -4,7 +4,7 @@ package catalog
 func namedRows() []*Command {
 	return []*Command{
 		{
-			Name: "cl.check", Arity: -3, Flags: FlagWrite | FlagDenyOOM | FlagFast | FlagModule | FlagMovableKeys, QuantityAt: 3,
+			Name: "cl.check", Arity: -3, Flags: batchedFlags | FlagDenyOOM | FlagMovableKeys, QuantityAt: 3, Batches: true,
 			Keys:  KeySpec{Joined: 1, Flags: []string{"RW", "access", "update"}},
 			Group: "module", Since: "0.2.0", Complexity: "O(N) in the number of the limit's windows",
 			Summary: "Requests units of all windows of a named limit, or of none: returns limited (0 or 1), and of the tightest window its limit, " +

@@ -108,7 +108,8 @@ func NewEngine(c Config) (*Engine, error) {
 	}
 	sessions, err := session.NewEngine(session.Config{
 		Store: c.Store, Now: c.Now, WallTime: c.WallTime, Catalog: cat, Handlers: handlers, Users: c.Users, ACLLog: aclLog,
-		Records: records, Clients: register, NewKeys: newKeys, Reading: c.Reading, Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,
+		Records: records, Clients: register, NewKeys: newKeys, NamedLimits: c.NamedLimits, Reading: c.Reading,
+		Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,
 		MaxReplyBytes: c.MaxReplyBytes, Limits: c.Limits, Scripts: c.Scripts, Keeper: c.Keeper, BackgroundThreads: c.BackgroundThreads, Log: c.Log,
 	})
 	return &Engine{Engine: sessions, Records: records, Logins: logins, Clients: register, NewKeys: newKeys, admin: administration}, err

@@ -23,10 +23,7 @@ func limitsOf(t *testing.T, definitions ...limits.Definition) *limits.Registry {
 
 func decided(r *limits.Registry, name string, limited bool, times int) {
 	for range times {
-		l := r.Lookup([]byte(name))
-		o := l.Check(1)
-		o.Result.Limited = limited
-		l.Counter(&o).Add(1)
+		r.Lookup([]byte(name)).Rule().Named.Counter(1, &funnel.Result{Limited: limited}).Add(1)
 	}
 }
 

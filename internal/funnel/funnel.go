@@ -94,6 +94,7 @@ func (l Limit) Fits(quantity int64) bool { return quantity <= l.capacity }
 // Result is CL.THROTTLE's reply, and that of its siblings.
 type Result struct {
 	Limited    bool
+	Shadowed   bool  // it would be Limited, but a limit that is a shadow denies nothing; no part of the reply
 	Limit      int64 // the capacity in units
 	Remaining  int64 // units available now
 	RetryAfter int64 // until the same call would be allowed; -1 if it was, or never can be

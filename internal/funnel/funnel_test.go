@@ -36,7 +36,7 @@ func TestThrottleOverTime(t *testing.T) {
 		for i, r := range c.Rows {
 			limit := mustLimit(t, reading, r.MaxBurst, r.Count, r.PeriodSec)
 			tat, got := limit.Throttle(tats[r.Key], r.AtNs, r.Quantity)
-			if want := (Result{r.Limited, r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter}); got != want {
+			if want := (Result{Limited: r.Limited, Limit: r.Limit, Remaining: r.Remaining, RetryAfter: r.RetryAfter, ResetAfter: r.ResetAfter}); got != want {
 				t.Fatalf("%s, call %d: got %+v, want %+v", c.Name, i, got, want)
 			}
 			tats[r.Key] = tat
@@ -48,10 +48,10 @@ func TestLimitsMayChangeBetweenCalls(t *testing.T) {
 	wide, narrow := mustLimit(t, Burst, 99, 1, 1), mustLimit(t, Burst, 1, 1, 1)
 	tat, _ := wide.Throttle(0, t0, 50)
 	got, r := narrow.Throttle(tat, t0, 0)
-	if want := (Result{true, 2, 0, 48, 50}); r != want || got != tat {
+	if want := (Result{Limited: true, Limit: 2, RetryAfter: 48, ResetAfter: 50}); r != want || got != tat {
 		t.Errorf("probe: got %+v and TAT %d, want %+v and %d", r, got, want, tat)
 	}
-	if _, r = narrow.Throttle(tat, t0, -1); r != (Result{false, 2, 0, -1, 49}) {
+	if _, r = narrow.Throttle(tat, t0, -1); r != (Result{Limit: 2, RetryAfter: -1, ResetAfter: 49}) {
 		t.Errorf("refund above the tolerance: got %+v", r)
 	}
 }

@@ -19,7 +19,7 @@ func TestVectors(t *testing.T) {
 				limit := mustLimit(t, Burst, row.MaxBurst, row.Count, row.PeriodSec)
 				tat, got := limit.Throttle(tats[row.Key], row.AtNs, row.Quantity)
 				tats[row.Key] = tat
-				want := Result{row.Limited, row.Limit, row.Remaining, row.RetryAfter, row.ResetAfter}
+				want := Result{Limited: row.Limited, Limit: row.Limit, Remaining: row.Remaining, RetryAfter: row.RetryAfter, ResetAfter: row.ResetAfter}
 				if got != want {
 					t.Fatalf("line %d: %+v: got %+v", i+2, row, got)
 				}

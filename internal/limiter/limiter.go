@@ -99,6 +99,7 @@ type Rule struct {
 	Funnel funnel.Limit // of a Funnel
 	Window window.Limit // of the windows
 	Bucket bucket.Limit // of a Bucket
+	Named  *NamedLimit  // of a Named
 }
 
 // OfFunnel returns the rule of CL.THROTTLE.
@@ -111,6 +112,8 @@ func (r *Rule) MakesKey(quantity int64) bool {
 		return r.Funnel.Fits(quantity) && quantity > 0
 	case Bucket:
 		return quantity < 0
+	case Named:
+		return quantity > 0 && r.Named != nil && r.Named.fits(quantity)
 	default:
 		return quantity > 0 && (r.Flags&CountDenied != 0 || r.Window.Fits(quantity))
 	}

@@ -13,11 +13,13 @@ import (
 )
 
 func BenchmarkDecide(b *testing.B) {
-	for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Bucket} {
+	for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Bucket, Named} {
 		b.Run(kind.Type(), func(b *testing.B) {
 			w, _ := window.NewExactLimit(funnel.Seconds, 100, 1)
 			c, _ := bucket.NewLimit(1 << 60)
-			r := Rule{Kind: kind, Funnel: mustFunnel(b, 100, 100, 1), Window: w, Bucket: c, Unit: funnel.WholeSeconds}
+			l := mustFunnel(b, 100, 100, 1)
+			named := &NamedLimit{Windows: []Window{{l, sec}, {l, 60 * sec}}}
+			r := Rule{Kind: kind, Funnel: l, Window: w, Bucket: c, Named: named, Unit: funnel.WholeSeconds}
 			var s State
 			if kind == Bucket {
 				mustDo(b, &s, t0, &Operation{Verb: Fill, Max: 1 << 60})

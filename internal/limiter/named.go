@@ -2,6 +2,8 @@ package limiter
 
 import (
 	"encoding/binary"
+	"slices"
+	"sync/atomic"
 
 	"cellserver/internal/funnel"
 )
@@ -11,31 +13,65 @@ const MaxWindows = 16
 
 const windowBytes = 16 // the period, by which a window is known, and the TAT
 
-// check requests units of all windows, or of none. What is kept of a window that the limit no longer has is let go of with
-// the next debit.
-func (o *Operation) check(s *State, nowNs int64) (changed bool, err error) {
-	if !s.begin(nowNs, Named) {
-		return false, ErrWrongType
+// Window is one of a named limit's.
+type Window struct {
+	Funnel   funnel.Limit
+	PeriodNs int64 // by which its state is known
+}
+
+// NamedLimit is what the requests of a named limit are decided by. Nobody changes it but for what it counts.
+type NamedLimit struct {
+	Windows []Window
+	Shadow  bool    // it denies nothing, and says what it would deny
+	Counts  *Counts // who has requests decided counts them, by Counter
+}
+
+// Counts is how many requests were decided by a named limit, and how.
+type Counts struct {
+	Allowed       atomic.Uint64
+	Limited       atomic.Uint64
+	ShadowLimited atomic.Uint64 // would have been limited, but for Shadow
+}
+
+// Counter returns what counts a request with its result; nil if it requests nothing.
+func (n *NamedLimit) Counter(quantity int64, r *funnel.Result) *atomic.Uint64 {
+	switch {
+	case quantity <= 0:
+		return nil
+	case r.Limited:
+		return &n.Counts.Limited
+	case r.Shadowed:
+		return &n.Counts.ShadowLimited
 	}
-	windows := o.Windows[:min(len(o.Windows), MaxWindows)]
+	return &n.Counts.Allowed
+}
+
+// fits reports whether all windows have room for quantity units when they are empty.
+func (n *NamedLimit) fits(quantity int64) bool {
+	return !slices.ContainsFunc(n.Windows, func(w Window) bool { return !w.Funnel.Fits(quantity) })
+}
+
+// decide requests units of all windows, or of none: the result is that of the window which is limited, or has the least left.
+// What is kept of a window that the limit no longer has is let go of with the next debit.
+func (n *NamedLimit) decide(s *State, nowNs, quantity int64, unit funnel.Unit) (result funnel.Result, changed bool, err error) {
+	windows := n.Windows[:min(len(n.Windows), MaxWindows)]
 	var tats [MaxWindows]int64
-	o.Result, o.Tightest, o.Count = funnel.Result{}, 0, 0
 	for i := range windows {
 		w := &windows[i]
 		tatNs := windowTAT(s.Payload, w.PeriodNs, nowNs)
 		var r funnel.Result
-		tats[i], r = w.Funnel.ThrottleIn(o.Unit, tatNs, nowNs, o.Quantity)
+		tats[i], r = w.Funnel.ThrottleIn(unit, tatNs, nowNs, quantity)
 		changed = changed || tats[i] != tatNs
-		if i == 0 || tighter(&r, &o.Result) {
-			o.Result, o.Tightest = r, i
+		if i == 0 || tighter(&r, &result) {
+			result = r
 		}
 	}
-	if o.Result.Limited && o.Shadow {
-		o.Result.Limited, o.Result.RetryAfter, o.Count = false, -1, 1
-		return false, nil
+	if result.Limited && n.Shadow {
+		result.Limited, result.Shadowed, result.RetryAfter = false, true, -1
+		return result, false, nil
 	}
-	if o.Result.Limited || !changed {
-		return false, nil
+	if result.Limited || !changed {
+		return result, false, nil
 	}
 	s.Payload, s.ExpiresNs = s.Payload[:0], nowNs
 	for i := range windows {
@@ -45,7 +81,7 @@ func (o *Operation) check(s *State, nowNs int64) (changed bool, err error) {
 			s.ExpiresNs = max(s.ExpiresNs, tats[i])
 		}
 	}
-	return true, nil
+	return result, true, nil
 }
 
 // windowTAT returns the TAT of a window, which is nowNs if it is empty.

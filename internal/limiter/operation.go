@@ -30,9 +30,6 @@ const (
 	Fill
 	// Level sets Count to how many units a bucket holds.
 	Level
-	// Check requests Quantity units of all Windows, or of none. It sets Result, and Tightest. With Shadow it limits nothing, but
-	// sets Count to 1 where it would.
-	Check
 	// Expire has a key expire at AtNs that is of a kind which can, and sets Count to 1, else to 0.
 	Expire
 	// Wait debits Quantity units of Funnel, which may become fuller than full, if they would fit within TTLNs. It sets Result,
@@ -44,19 +41,11 @@ const (
 	Look
 )
 
-// Window is one of a named limit's.
-type Window struct {
-	Funnel   funnel.Limit
-	PeriodNs int64 // by which its state is known
-}
-
 // Operation is something that is done to a key's state in one step, and then its answers.
 type Operation struct {
 	Verb     Verb
 	Unit     funnel.Unit
 	Funnel   funnel.Limit
-	Windows  []Window
-	Shadow   bool
 	Quantity int64
 	Max      int64
 	ID       uint64
@@ -64,10 +53,9 @@ type Operation struct {
 	AtNs     int64
 	DebitNs  uint64
 
-	Result   funnel.Result
-	Count    int64
-	Tightest int   // which of the Windows is limited, or has the least left
-	WaitNs   int64 // until it is its turn
+	Result funnel.Result
+	Count  int64
+	WaitNs int64 // until it is its turn
 }
 
 // MakesKey reports whether the operation makes a key where there is none.
@@ -75,7 +63,7 @@ func (o *Operation) MakesKey() bool {
 	switch o.Verb {
 	case Reserve, Wait:
 		return o.Quantity > 0 && o.Funnel.Fits(o.Quantity)
-	case Check, Add:
+	case Add:
 		return o.Quantity > 0
 	case Acquire, Fill:
 		return o.Max > 0
@@ -86,7 +74,7 @@ func (o *Operation) MakesKey() bool {
 
 // Requests reports whether the operation requests units, or a place, so that its Result may be limited.
 func (o *Operation) Requests() bool {
-	return o.Verb == Reserve || o.Verb == Acquire || o.Verb == Check || o.Verb == Wait
+	return o.Verb == Reserve || o.Verb == Acquire || o.Verb == Wait
 }
 
 // Do does an operation to a key's state, as Rule.Decide does a request. With an error nothing has changed.
@@ -98,8 +86,6 @@ func (o *Operation) Do(s *State, nowNs int64) (changed bool, err error) {
 		return o.doConcurrency(s, nowNs)
 	case Add, Fill, Level:
 		return o.doBucket(s, nowNs)
-	case Check:
-		return o.check(s, nowNs)
 	case Expire:
 		return o.expire(s, nowNs), nil
 	case Look:

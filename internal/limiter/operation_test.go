@@ -19,11 +19,11 @@ func TestOtherKindsStayAsTheyAre(t *testing.T) {
 	l := mustFunnel(t, 10, 1, 1)
 	w, _ := window.NewLimit(funnel.Seconds, 10, 60)
 	b, _ := bucket.NewLimit(10)
+	named := &NamedLimit{Windows: []Window{{l, sec}}}
 	operations := map[Kind][]Verb{
 		Funnel:      {Reserve, Commit, Wait, GiveBack},
 		Bucket:      {Add, Fill, Level},
 		Concurrency: {Acquire, Release, Renew, Holders},
-		Named:       {Check},
 	}
 	for _, sample := range samples(t) {
 		of := sample.Kind
@@ -44,9 +44,9 @@ func TestOtherKindsStayAsTheyAre(t *testing.T) {
 				t.Errorf("%s of a %s that has expired: %v", name, sample.Kind.Type(), err)
 			}
 		}
-		for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Bucket} {
+		for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Bucket, Named} {
 			for _, quantity := range []int64{-1, 0, 1, 100} {
-				r := Rule{Kind: kind, Funnel: l, Window: w, Bucket: b}
+				r := Rule{Kind: kind, Funnel: l, Window: w, Bucket: b, Named: named}
 				try("a request", kind, func(s *State, nowNs int64) error {
 					_, _, err := r.Decide(s, nowNs, quantity)
 					return err
@@ -56,7 +56,7 @@ func TestOtherKindsStayAsTheyAre(t *testing.T) {
 		for kind, verbs := range operations {
 			for _, verb := range verbs {
 				try("an operation", kind, func(s *State, nowNs int64) error {
-					o := Operation{Verb: verb, Funnel: l, Windows: []Window{{l, sec}}, Quantity: 1, Max: 5, ID: 9, TTLNs: sec, DebitNs: 1}
+					o := Operation{Verb: verb, Funnel: l, Quantity: 1, Max: 5, ID: 9, TTLNs: sec, DebitNs: 1}
 					_, err := o.Do(s, nowNs)
 					return err
 				})
@@ -192,51 +192,17 @@ func TestWaitAndGiveBack(t *testing.T) {
 	}
 }
 
-// TestWindowsAreDecidedTogether: a request that one window denies is debited from none.
-func TestWindowsAreDecidedTogether(t *testing.T) {
-	perSec, perMin := Window{mustFunnel(t, 3, 3, 1), sec}, Window{mustFunnel(t, 5, 5, 60), 60 * sec}
-	var s State
-	for i, tt := range []struct {
-		atMs, quantity int64
-		windows        []Window
-		want           funnel.Result
-		tightest       int
-		expiresMs      int64
-	}{
-		{0, 0, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 3, RetryAfter: -1}, 0, 0},
-		{0, 2, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 1, RetryAfter: -1, ResetAfter: 1}, 0, 24_000},
-		{0, 2, []Window{perSec, perMin}, funnel.Result{Limited: true, Limit: 3, Remaining: 1, RetryAfter: 1, ResetAfter: 1}, 0, 24_000},
-		{0, 4, []Window{perSec, perMin}, funnel.Result{Limited: true, Limit: 3, Remaining: 1, RetryAfter: -1, ResetAfter: 1}, 0, 24_000},
-		{1000, 3, []Window{perSec, perMin}, funnel.Result{Limit: 5, Remaining: 0, RetryAfter: -1, ResetAfter: 59}, 1, 60_000},
-		{2000, 1, []Window{perMin, perSec}, funnel.Result{Limited: true, Limit: 5, RetryAfter: 10, ResetAfter: 58}, 0, 60_000}, // in another order
-		{2000, -4, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 3, RetryAfter: -1}, 0, 12_000},
-		{2000, 1, []Window{perSec}, funnel.Result{Limit: 3, Remaining: 2, RetryAfter: -1, ResetAfter: 1}, 0, 2_333}, // which lets go of the other
-		{2000, 1, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 1, RetryAfter: -1, ResetAfter: 1}, 0, 14_000},
-		{2000, math.MinInt64, []Window{perSec, perMin}, funnel.Result{Limit: 3, Remaining: 3, RetryAfter: -1}, 0, 2_000},
-		{2000, 1, nil, funnel.Result{}, 0, 2_000},
-	} {
-		o := Operation{Verb: Check, Windows: tt.windows, Quantity: tt.quantity, Unit: funnel.WholeSeconds}
-		nowNs := t0 + tt.atMs*ms
-		mustDo(t, &s, nowNs, &o)
-		if o.Result != tt.want || o.Tightest != tt.tightest || s.ExpiresNs/ms != t0/ms+tt.expiresMs {
-			t.Errorf("call %d: got %+v of window %d, expires at %d ms, want %+v of %d, at %d", i, o.Result, o.Tightest, s.ExpiresNs/ms-t0/ms, tt.want, tt.tightest, tt.expiresMs)
-		}
-		if err := Valid(&s); s.ExpiresNs > nowNs && err != nil {
-			t.Errorf("call %d: %v", i, err)
-		}
-	}
-}
-
 func TestMakesKey(t *testing.T) {
 	t.Parallel()
 	l := mustFunnel(t, 10, 1, 1)
 	w, _ := window.NewLimit(funnel.Seconds, 10, 60)
 	b, _ := bucket.NewLimit(10)
+	named := &NamedLimit{Windows: []Window{{l, sec}}}
 	for kind := range Kinds {
 		for _, flags := range []Flags{0, CountDenied} {
 			for _, quantity := range []int64{math.MinInt64, -1, 0, 1, 10, 11, math.MaxInt64} {
 				var s State
-				r := Rule{Kind: kind, Flags: flags, Funnel: l, Window: w, Bucket: b}
+				r := Rule{Kind: kind, Flags: flags, Funnel: l, Window: w, Bucket: b, Named: named}
 				_, changed, err := r.Decide(&s, t0, quantity)
 				if err == nil && (changed != r.MakesKey(quantity) || changed != (s.ExpiresNs > t0)) {
 					t.Errorf("%s, flags %d, quantity %d: got %v, and it is %+v", kind.Type(), flags, quantity, !changed, s)
@@ -247,7 +213,7 @@ func TestMakesKey(t *testing.T) {
 	for verb := Reserve; verb <= GiveBack; verb++ {
 		for _, n := range []int64{0, 1, 11} {
 			var s State
-			o := Operation{Verb: verb, Funnel: l, Windows: []Window{{l, sec}}, Quantity: n, Max: n, ID: 1, TTLNs: sec, AtNs: NeverNs}
+			o := Operation{Verb: verb, Funnel: l, Quantity: n, Max: n, ID: 1, TTLNs: sec, AtNs: NeverNs}
 			makes := o.MakesKey()
 			if _, err := o.Do(&s, t0); err == nil && s.ExpiresNs > t0 && !makes {
 				t.Errorf("verb %d of %d has made %+v", verb, n, s)
@@ -258,7 +224,7 @@ func TestMakesKey(t *testing.T) {
 
 func TestDoesNotAllocate(t *testing.T) {
 	l := mustFunnel(t, 100, 100, 1)
-	windows := []Window{{l, sec}, {mustFunnel(t, 5000, 5000, 60), 60 * sec}}
+	named := &NamedLimit{Windows: []Window{{l, sec}, {mustFunnel(t, 5000, 5000, 60), 60 * sec}}}
 	states := make([]State, Kinds)
 	nowNs := t0
 	for name, call := range map[string]func(){
@@ -270,7 +236,7 @@ func TestDoesNotAllocate(t *testing.T) {
 			mustDo(t, &states[Reserving], nowNs, &reserved)
 		},
 		"wait":  func() { mustDo(t, &states[Funnel], nowNs, &Operation{Verb: Wait, Funnel: l, Quantity: 2, TTLNs: sec}) },
-		"check": func() { mustDo(t, &states[Named], nowNs, &Operation{Verb: Check, Windows: windows, Quantity: 1}) },
+		"check": func() { mustDecide(t, &Rule{Kind: Named, Named: named}, &states[Named], nowNs, 1) },
 		"acquire and release": func() {
 			mustDo(t, &states[Concurrency], nowNs, &Operation{Verb: Acquire, Max: 10, ID: 1, TTLNs: sec})
 			mustDo(t, &states[Concurrency], nowNs, &Operation{Verb: Release, ID: 1})

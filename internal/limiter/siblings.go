@@ -7,6 +7,9 @@ import (
 
 // decideSibling decides for the kinds that have a payload of their own.
 func (r *Rule) decideSibling(s *State, nowNs, quantity int64) (result funnel.Result, changed bool, err error) {
+	if r.Kind == Named && r.Named != nil {
+		return r.Named.decide(s, nowNs, quantity, r.Unit)
+	}
 	o := window.Options{Unit: r.Unit, CountDenied: r.Flags&CountDenied != 0}
 	switch r.Kind {
 	case FixedWindow:

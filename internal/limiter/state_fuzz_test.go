@@ -45,6 +45,12 @@ func (t *tape) rule() Rule {
 	r.Funnel = t.funnel()
 	r.Window, _ = window.NewLimit(r.Unit, t.number(), t.number())
 	r.Bucket, _ = bucket.NewLimit(t.number())
+	if r.Kind == Named && t.byte() < 240 { // else there is none
+		r.Named = &NamedLimit{Shadow: t.byte()%4 == 0}
+		for range t.byte() % 4 {
+			r.Named.Windows = append(r.Named.Windows, Window{t.funnel(), t.number()})
+		}
+	}
 	return r
 }
 
@@ -54,14 +60,10 @@ func (t *tape) funnel() funnel.Limit {
 }
 
 func (t *tape) operation() Operation {
-	o := Operation{
+	return Operation{
 		Verb: Verb(t.byte() % byte(GiveBack+2)), Unit: funnel.Unit(t.byte() % 4), Funnel: t.funnel(),
 		Quantity: t.number(), Max: t.number(), ID: uint64(t.byte() % 4), TTLNs: t.number(), AtNs: t.number(), DebitNs: uint64(t.number()),
 	}
-	for range t.byte() % 4 {
-		o.Windows = append(o.Windows, Window{t.funnel(), t.number()})
-	}
-	return o
 }
 
 // FuzzState has any sequence of requests and operations done to any state, and by another clock: nothing panics, and a state that
@@ -123,8 +125,8 @@ func samples(t testing.TB) []State {
 	}
 	l := mustFunnel(t, 10, 1, 1)
 	states := make([]State, Kinds)
-	for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow} {
-		r := Rule{Kind: kind, Funnel: l, Window: w}
+	for _, kind := range []Kind{Funnel, FixedWindow, SlidingWindow, ApproxWindow, Named} {
+		r := Rule{Kind: kind, Funnel: l, Window: w, Named: &NamedLimit{Windows: []Window{{l, sec}, {l, 60 * sec}}}}
 		for i := range int64(5) {
 			mustDecide(t, &r, &states[kind], t0+i*ms, 1)
 		}
@@ -138,7 +140,6 @@ func samples(t testing.TB) []State {
 		{Bucket, Operation{Verb: Add, Max: 10, Quantity: 7}},
 		{Concurrency, Operation{Verb: Acquire, Max: 2, ID: 1, TTLNs: sec}},
 		{Concurrency, Operation{Verb: Acquire, Max: 2, ID: 2, TTLNs: 2 * sec}},
-		{Named, Operation{Verb: Check, Quantity: 2, Windows: []Window{{l, sec}, {l, 60 * sec}}}},
 	} {
 		mustDo(t, &states[o.kind], t0, &o.o)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"cellserver/internal/funnel"
@@ -114,11 +113,8 @@ func (s Source) String() string {
 type Limit struct {
 	Definition
 	Source Source
-	Rules  []limiter.Window // the windows, for limiter.Check
-	counts *counts          // those of the name, over all its definitions
+	named  limiter.NamedLimit // its counts are those of the name, over all its definitions
 }
-
-type counts struct{ allowed, limited, shadowLimited atomic.Uint64 }
 
 // Counts is what was decided by a limit, since its name was first defined.
 type Counts struct {
@@ -129,23 +125,11 @@ type Counts struct {
 
 // Counts returns what was decided.
 func (l *Limit) Counts() Counts {
-	return Counts{l.counts.allowed.Load(), l.counts.limited.Load(), l.counts.shadowLimited.Load()}
+	c := l.named.Counts
+	return Counts{c.Allowed.Load(), c.Limited.Load(), c.ShadowLimited.Load()}
 }
 
-// Check returns the operation that requests units of the limit.
-func (l *Limit) Check(quantity int64) limiter.Operation {
-	return limiter.Operation{Verb: limiter.Check, Unit: funnel.WholeSeconds, Windows: l.Rules, Shadow: l.Shadow, Quantity: quantity}
-}
-
-// Counter returns what counts such an operation, once it is done; nil if it has requested nothing.
-func (l *Limit) Counter(o *limiter.Operation) *atomic.Uint64 {
-	switch {
-	case o.Quantity <= 0:
-		return nil
-	case o.Result.Limited:
-		return &l.counts.limited
-	case o.Count > 0:
-		return &l.counts.shadowLimited
-	}
-	return &l.counts.allowed
+// Rule is what requests of the limit are decided by.
+func (l *Limit) Rule() limiter.Rule {
+	return limiter.Rule{Kind: limiter.Named, Unit: funnel.WholeSeconds, Named: &l.named}
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/persist/disk"
 )
 
@@ -225,14 +226,12 @@ func (r *Registry) publishLocked() {
 	now := make(map[string]*Limit, len(r.byFile)+len(r.byCommand))
 	for source, definitions := range [...]map[string]Definition{ByCommand: r.byCommand, ByFile: r.byFile} {
 		for name, d := range definitions {
-			rules, _ := d.rules() // checked when it was taken in
-			l := &Limit{Definition: d, Source: Source(source), Rules: rules}
+			windows, _ := d.rules() // checked when it was taken in
+			counts := &limiter.Counts{}
 			if known := before[name]; known != nil {
-				l.counts = known.counts
-			} else {
-				l.counts = &counts{}
+				counts = known.named.Counts
 			}
-			now[name] = l
+			now[name] = &Limit{d, Source(source), limiter.NamedLimit{Windows: windows, Shadow: d.Shadow, Counts: counts}}
 		}
 	}
 	r.current.Store(&now)

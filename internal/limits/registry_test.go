@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/persist"
 	"cellserver/internal/persist/disk/disktest"
 )
@@ -49,7 +50,7 @@ func TestSet(t *testing.T) {
 	first, second := definition("a", 5), definition("a", 6)
 	mustSet(t, r, first)
 	l := r.Lookup([]byte("a"))
-	if !has(r, first) || l.Source != ByCommand || l.Rules[0].PeriodNs != 60e9 || l.Rules[0].Funnel.Capacity() != 5 || r.Lookup([]byte("b")) != nil {
+	if !has(r, first) || l.Source != ByCommand || l.named.Windows[0].PeriodNs != 60e9 || l.named.Windows[0].Funnel.Capacity() != 5 || r.Lookup([]byte("b")) != nil {
 		t.Errorf("got %+v", l)
 	}
 	mustSet(t, r, first)
@@ -96,33 +97,27 @@ func TestMaxBurst(t *testing.T) {
 
 // allowed counts a request that is allowed.
 func allowed(l *Limit) {
-	o := l.Check(1)
-	l.Counter(&o).Add(1)
+	l.Rule().Named.Counter(1, &funnel.Result{}).Add(1)
 }
 
-// TestCounter: what requests nothing is not counted, and what only a shadow would have limited is counted apart.
-func TestCounter(t *testing.T) {
+// TestCounts are those of the rule's counters, which go on with the next definition.
+func TestCounts(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		quantity, shadowed int64
-		limited            bool
-		want               Counts
-	}{
-		{quantity: 1, want: Counts{Allowed: 1}},
-		{quantity: 1, limited: true, want: Counts{Limited: 1}},
-		{quantity: 2, shadowed: 1, want: Counts{ShadowLimited: 1}},
-		{quantity: 0},
-		{quantity: -1},
-	} {
-		l := Limit{counts: &counts{}}
-		o := l.Check(tt.quantity)
-		o.Result.Limited, o.Count = tt.limited, tt.shadowed
-		if counter := l.Counter(&o); counter != nil {
-			counter.Add(1)
+	r := New(config())
+	for capacity := range int64(2) {
+		d := definition("a", capacity+1)
+		d.Shadow = capacity == 1
+		mustSet(t, r, d)
+		rule := r.Lookup([]byte("a")).Rule()
+		if rule.Kind != limiter.Named || rule.Named.Shadow != d.Shadow {
+			t.Errorf("got %+v", rule)
 		}
-		if l.Counts() != tt.want {
-			t.Errorf("%+v: counted %+v", tt, l.Counts())
+		for _, result := range []funnel.Result{{}, {Limited: true}, {Shadowed: true}, {Limited: true}} {
+			rule.Named.Counter(1, &result).Add(1)
 		}
+	}
+	if got, want := r.Lookup([]byte("a")).Counts(), (Counts{Allowed: 2, Limited: 4, ShadowLimited: 2}); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
 	}
 }
 
@@ -336,7 +331,7 @@ func TestConcurrentChanges(t *testing.T) {
 			}
 			if l := r.Lookup([]byte("shared")); l != nil {
 				allowed(l)
-				if len(l.Rules) != len(l.Windows) || l.Rules[0].Funnel.Capacity() != l.Windows[0].Capacity {
+				if len(l.named.Windows) != len(l.Windows) || l.named.Windows[0].Funnel.Capacity() != l.Windows[0].Capacity {
 					t.Errorf("saw %+v", l)
 				}
 			}

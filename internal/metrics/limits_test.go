@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/limits"
 )
 
@@ -22,10 +23,8 @@ func TestLimits(t *testing.T) {
 	}
 	r := newRig(func(c *Config) { c.Limits = named })
 	login := named.Lookup([]byte("login"))
-	for _, shadowed := range []int64{0, 1, 1, 1} {
-		o := login.Check(1)
-		o.Count = shadowed
-		login.Counter(&o).Add(1)
+	for _, shadowed := range []bool{false, true, true, true} {
+		login.Rule().Named.Counter(1, &funnel.Result{Shadowed: shadowed}).Add(1)
 	}
 	for _, want := range []string{
 		"\ncellserver_limits 1\n",

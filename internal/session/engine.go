@@ -19,6 +19,7 @@ import (
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/glob"
+	"cellserver/internal/limits"
 	"cellserver/internal/lua"
 	"cellserver/internal/observe"
 	"cellserver/internal/often"
@@ -42,6 +43,7 @@ type Config struct {
 	Records           *observe.Records
 	Clients           *clients.Register
 	NewKeys           *clients.NewKeys
+	NamedLimits       *limits.Registry
 	Reading           funnel.Reading
 	Databases         int
 	MaxKeyBytes       int
@@ -99,7 +101,7 @@ func NewEngine(c Config) (*Engine, error) {
 	e.stage = transact.Stage{Store: c.Store, Txs: e.txs, Now: c.Now, Clients: c.Clients.Len, MaxKeyBytes: c.MaxKeyBytes}
 	e.scratch.New = func() any { return e.newScratch() }
 	c.Clients.OnEvict = e.reportEviction
-	own, requests := ownHandlers(), argument.Requests()
+	own, requests := ownHandlers(), argument.Requests(c.NamedLimits)
 	for _, command := range c.Catalog.Commands() {
 		h, ok := own[command.FullName()]
 		if !ok {

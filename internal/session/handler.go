@@ -122,22 +122,6 @@ func (c Call) Operate(name []byte, o *limiter.Operation) error {
 	return nil
 }
 
-// JoinedKey is the key that two arguments are, until the next one is joined.
-func (c Call) JoinedKey(name, key []byte) []byte {
-	c.s.scratch.joined = catalog.AppendJoined(c.s.scratch.joined[:0], name, key)
-	return c.s.scratch.joined
-}
-
-// Count adds one to a counter. EXEC and scripts do so once they are done, as often as they were attempted.
-func (c Call) Count(counter *atomic.Uint64) {
-	in := c.s.inner
-	if in == nil {
-		counter.Add(1)
-		return
-	}
-	in.count(counter, 1)
-}
-
 // Delete removes keys as one step and returns how many there were.
 func (c Call) Delete(keys []store.Key) (deleted int, err error) {
 	if deleted, err = c.s.space.Keys.Delete(c.Now(), keys); err != nil {

@@ -14,6 +14,7 @@ import (
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limits"
 	"cellserver/internal/lua"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
@@ -42,7 +43,8 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	c := Config{
 		Store: shard.New(), Now: func() int64 { return t0 }, WallTime: func() time.Time { return time.Unix(0, t0) },
 		Catalog: cat, Users: acl.NewUsers(cat.ForRules()), ACLLog: acl.NewLog(8),
-		Records: observe.New(cat, t0), Clients: &clients.Register{}, NewKeys: &clients.NewKeys{}, Reading: funnel.Burst, Databases: 16, MaxKeyBytes: 4096,
+		Records: observe.New(cat, t0), Clients: &clients.Register{}, NewKeys: &clients.NewKeys{}, NamedLimits: limits.New(limits.Config{}),
+		Reading: funnel.Burst, Databases: 16, MaxKeyBytes: 4096,
 		MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 1 << 10, MaxCommandBytes: 1 << 20},
 		Scripts: lua.New(lua.Config{Now: func() int64 { return t0 }, TimeLimit: time.Minute, Native: cat.Batched()}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 		Handlers: map[string]Handler{},

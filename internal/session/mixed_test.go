@@ -123,6 +123,7 @@ func TestBatchedCommandsDoNotAllocate(t *testing.T) {
 		"cl.fixedwindow":   {"KEY 1000000 60", "KEY 3 60", "KEY 3 60 1 COUNTDENIED"},
 		"cl.slidingwindow": {"KEY 4 60", "KEY 4 60 countdenied", "KEY 1000000 60 APPROX", "KEY 3 60 approx"},
 		"cl.bucket|take":   {"KEY 5", "KEY 5 0"},
+		"cl.check":         {"wide KEY", "narrow KEY 3", "shadow KEY 3", "wide KEY 0"},
 	}
 	for _, name := range catalog.New().Batched() {
 		if len(calls[name]) == 0 && name != "cl.throttle" { // which has a test of its own
@@ -130,6 +131,7 @@ func TestBatchedCommandsDoNotAllocate(t *testing.T) {
 		}
 		for _, args := range calls[name] {
 			s := rig.New().Session()
+			rig.Say(t, s, "CL.LIMIT SET wide 1000000 1000000 60 1000000 1000000 3600\r\nCL.LIMIT SET narrow 1 1 60\r\nCL.LIMIT SET shadow 1 1 60 SHADOW\r\n")
 			var b strings.Builder
 			for i := range 128 {
 				key := fmt.Sprint("user", i)

@@ -9,6 +9,7 @@ import (
 
 	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
+	"cellserver/internal/limiter"
 	"cellserver/internal/lua"
 	"cellserver/internal/observe"
 	"cellserver/internal/reply"
@@ -128,42 +129,41 @@ func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte
 		return false
 	}
 	args, ok := script.Native.Args(s.scratch.call[:0], keys, argv)
-	defer clear(s.scratch.call[:]) // see giveBack
+	one := s.scratch.batch[:1] // it was flushed
+	defer func() {
+		clear(s.scratch.call[:]) // see giveBack
+		s.forget(one)
+	}()
 	if !ok {
 		return false
 	}
 	command := s.engine.config.Catalog.Called(args)
-	if command == nil || !command.Batches || !declares(keys, command, args) {
+	if command == nil || !command.Batches {
 		return false
 	}
-	one := s.scratch.batch[:1] // it was flushed
-	if err := s.engine.requests[command.ID](&one[0], s.db, args, s.engine.config.Reading); err != nil {
+	if err := s.engine.requests[command.ID](&one[0], s.db, args, s.engine.config.Reading, &s.scratch.joined); err != nil {
+		return false
+	}
+	if !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, one[0].Key.Name) }) { // it was not declared
 		return false
 	}
 	if s.scratch.limitsNewKeys && one[0].MakesKey() && s.mayMakeKey(&one[0].Key) != nil {
-		clear(one)
 		return false
 	}
 	if s.monitored {
 		s.sendMonitored(s.appendLine(nil, true, args))
 	}
 	if later := s.decide(command, one); later != nil {
-		s.await(later, func(s *Session, answered []store.Request) error { return s.replyNative(command, script, &answered[0]) })
-	} else if err := s.replyNative(command, script, &one[0]); err != nil {
+		s.await(later, func(s *Session, answered []store.Request) error { return s.replyNative(command, script, answered) })
+	} else if err := s.replyNative(command, script, one); err != nil {
 		s.failCommand(s.engine.config.Catalog.Lookup(name), err)
 	}
-	clear(one)
 	return true
 }
 
-// declares reports whether the keys are those of a call.
-func declares(keys [][]byte, c *catalog.Command, args [][]byte) bool {
-	at := c.Keys.First
-	return at < len(args) && slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, args[at]) })
-}
-
 // replyNative replies what the script would: that is made of the command's reply, behind it, and takes its place.
-func (s *Session) replyNative(c *catalog.Command, script *lua.Script, q *store.Request) error {
+func (s *Session) replyNative(c *catalog.Command, script *lua.Script, one []store.Request) error {
+	q := &one[0]
 	if q.Err != nil { // which the call fails with, and so the script
 		records := s.engine.config.Records
 		records.Failed(c)
@@ -177,6 +177,9 @@ func (s *Session) replyNative(c *catalog.Command, script *lua.Script, q *store.R
 	s.scratch.local.NativeScript()
 	from := len(s.w.Buf)
 	Result(&s.w, &q.Result)
+	if q.Rule.Kind == limiter.Named {
+		s.countNamed(one)
+	}
 	to := len(s.w.Buf)
 	s.w.Buf = script.Native.AppendReply(s.w.Buf[from:], s.w.Buf, s.w.RESP3)
 	s.w.Buf = append(s.w.Buf[:from], s.w.Buf[to:]...)

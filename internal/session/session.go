@@ -66,7 +66,7 @@ type scratch struct {
 	// its turn.
 	steps     int
 	operation limiter.Operation // the one that is done
-	joined    []byte            // see Call.JoinedKey
+	joined    []byte            // the names of the batch's keys that are no argument's
 	// last is the command that was called last, as it was spelled: the next one is the same, most likely.
 	last     *catalog.Command
 	lastName []byte
@@ -87,8 +87,8 @@ const (
 
 	maxBatch       = observe.MaxBatch
 	maxScratchArgs = 64
-	// maxScratchKeyBytes is the longest joined key whose buffer is kept.
-	maxScratchKeyBytes = 4 << 10
+	// maxScratchNameBytes is how large the buffer of joined names is kept: for a batch of them that are not long.
+	maxScratchNameBytes = 128 * maxBatch
 )
 
 // Authenticated implements peer.Session.
@@ -202,8 +202,7 @@ func (s *Session) giveBack() {
 		s.scratch.args = nil
 	}
 	clear(s.scratch.args[:cap(s.scratch.args)])
-	s.scratch.operation.Windows = nil
-	if cap(s.scratch.joined) > maxScratchKeyBytes {
+	if cap(s.scratch.joined) > maxScratchNameBytes {
 		s.scratch.joined = nil
 	}
 	s.engine.scratch.Put(s.scratch)

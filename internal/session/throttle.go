@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"sync/atomic"
 
 	"cellserver/internal/catalog"
 	"cellserver/internal/decide"
@@ -26,6 +27,7 @@ func (s *Session) callBatched(h held) {
 		return
 	}
 	if err != nil {
+		s.forget(nil)
 		s.scratch.local.Called(h.command, 1)
 		s.failCommand(h.command, err)
 	}
@@ -39,7 +41,7 @@ func (s *Session) request(c *catalog.Command, args [][]byte) error {
 	batch := s.scratch.batch
 	n := len(batch)
 	batch = batch[:n+1] // there is room: a full batch is flushed
-	if err := s.engine.requests[c.ID](&batch[n], s.db, args, s.engine.config.Reading); err != nil {
+	if err := s.engine.requests[c.ID](&batch[n], s.db, args, s.engine.config.Reading, &s.scratch.joined); err != nil {
 		return err
 	}
 	if s.scratch.limitsNewKeys && batch[n].MakesKey() {
@@ -122,9 +124,15 @@ func (s *Session) flush() (answered bool) {
 		answered = true
 	}
 	s.spend(c.Cost.Call * len(batch))
-	clear(batch) // see giveBack
 	s.scratch.batch = batch[:0]
+	s.forget(batch)
 	return answered
+}
+
+// forget lets go of requests that the store has been given, or that were refused, and of the names that were joined for them.
+func (s *Session) forget(batch []store.Request) {
+	clear(batch) // see giveBack
+	s.scratch.joined = s.scratch.joined[:0]
 }
 
 // spend notes what was done, and has the session stop when that was long enough for others to have their turn.
@@ -147,7 +155,39 @@ func (s *Session) replyBatch(c *catalog.Command, batch []store.Request) error {
 			Result(&s.w, &batch[i].Result)
 		}
 	}
+	if batch[0].Rule.Kind == limiter.Named { // and so are all, as they are of one command
+		s.countNamed(batch)
+	}
 	return nil
+}
+
+// countNamed counts what was decided by named limits: once for many requests of one limit, for all loops share its counters.
+func (s *Session) countNamed(batch []store.Request) {
+	var counter *atomic.Uint64
+	n := uint64(0)
+	for i := range batch {
+		q := &batch[i]
+		if q.Err != nil {
+			continue
+		}
+		if next := q.Rule.Named.Counter(q.Quantity, &q.Result); next != counter {
+			s.countOn(counter, n)
+			counter, n = next, 0
+		}
+		n++
+	}
+	s.countOn(counter, n)
+}
+
+// countOn counts on a counter, if there is one. EXEC and scripts do so once they are done, as often as they were attempted.
+func (s *Session) countOn(counter *atomic.Uint64, n uint64) {
+	switch {
+	case counter == nil:
+	case s.inner != nil:
+		s.inner.count(counter, n)
+	default:
+		counter.Add(n)
+	}
 }
 
 // changes reports whether a request, which was answered, has changed its key.

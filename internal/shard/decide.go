@@ -54,7 +54,7 @@ func (c *counts) count(d deed) {
 		return
 	}
 	switch o := d.operation; o.Verb {
-	case limiter.Reserve, limiter.Check, limiter.Wait:
+	case limiter.Reserve, limiter.Wait:
 		c.add(o.Quantity, o.Result.Limited)
 	case limiter.Acquire:
 		c.add(1, o.Result.Limited)

@@ -30,12 +30,15 @@ func windowRule(kind limiter.Kind, maxCount, periodSec int64) limiter.Rule {
 // benchRules are those of requests that are allowed most of the time, the exact sliding window's with about 100 records a key,
 // for callers of so many keys.
 func benchRules(tb testing.TB, keys int) map[string]limiter.Rule {
+	minute, hour := limit(tb, 1<<20, 1<<20, 60), limit(tb, 1<<20, 1, 3600)
+	named := &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: minute, PeriodNs: 60 * sec}, {Funnel: hour, PeriodNs: 3600 * sec}}}
 	return map[string]limiter.Rule{
 		"funnel":  limiter.OfFunnel(limit(tb, 1<<20, 1, 3600)),
 		"fixed":   windowRule(limiter.FixedWindow, 1<<40, 3600),
 		"approx":  windowRule(limiter.ApproxWindow, 1<<40, 3600),
 		"bucket":  {Kind: limiter.Bucket, Bucket: must(buckets.NewLimit(1 << 40))},
 		"sliding": windowRule(limiter.SlidingWindow, 100, int64(max(1, keys/10_000))),
+		"named":   {Kind: limiter.Named, Unit: funnel.WholeSeconds, Named: named},
 	}
 }
 
@@ -62,7 +65,7 @@ func fillRule(s *Store, r limiter.Rule, keys, keyBytes int) *caller {
 func BenchmarkKinds(b *testing.B) {
 	const keys = 10_000
 	for _, keyBytes := range []int{16, 36} {
-		for _, name := range []string{"funnel", "fixed", "approx", "bucket", "sliding"} {
+		for _, name := range []string{"funnel", "fixed", "approx", "bucket", "sliding", "named"} {
 			var s *Store
 			var filled *caller
 			for _, batch := range []int{1, 16} {
@@ -85,11 +88,7 @@ func BenchmarkKinds(b *testing.B) {
 // operations are those that a benchmark and a test of allocations do again and again.
 func operations(tb testing.TB) map[string]func(i int) limiter.Operation {
 	l := limit(tb, 1<<20, 1, 3600)
-	windows := []limiter.Window{{Funnel: l, PeriodNs: sec}, {Funnel: l, PeriodNs: 60 * sec}, {Funnel: l, PeriodNs: 3600 * sec}}
 	return map[string]func(i int) limiter.Operation{
-		"check": func(int) limiter.Operation {
-			return limiter.Operation{Verb: limiter.Check, Quantity: 1, Windows: windows}
-		},
 		"acquire and release": func(i int) limiter.Operation {
 			return limiter.Operation{Verb: []limiter.Verb{limiter.Acquire, limiter.Release}[i%2], ID: uint64(i / 2 % 50), Max: 100, TTLNs: 3600 * sec}
 		},

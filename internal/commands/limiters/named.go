@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"cellserver/internal/argument"
-	"cellserver/internal/limits"
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/session"
@@ -14,40 +13,12 @@ import (
 func (k Config) named() map[string]session.Handler {
 	plain, onConnection := session.Plain, session.OnConnection
 	return map[string]session.Handler{
-		"cl.check":        plain(k.check),
 		"cl.limit|del":    onConnection(k.limitDel),
 		"cl.limit|get":    plain(k.limitGet),
 		"cl.limit|list":   plain(k.limitList),
 		"cl.limit|reload": plain(k.limitReload),
 		"cl.limit|set":    onConnection(k.limitSet),
 	}
-}
-
-// check is CL.CHECK name key [quantity].
-func (k Config) check(c session.Call, args [][]byte) error {
-	if len(args) > 4 {
-		return reply.Error("ERR Usage: cl.check <name> <key> [<quantity>]")
-	}
-	quantity := int64(1)
-	if len(args) == 4 {
-		var err error
-		if quantity, err = argument.Number(args[3]); err != nil {
-			return err
-		}
-	}
-	limit := k.Limits.Lookup(args[1])
-	if limit == nil {
-		return reply.Error("ERR no such limit '" + resp.PrintableN(args[1], limits.MaxNameBytes) + "'; define it by CL.LIMIT SET or in --limits-file")
-	}
-	o := limit.Check(quantity)
-	if err := c.Operate(c.JoinedKey(args[1], args[2]), &o); err != nil {
-		return err
-	}
-	if counter := limit.Counter(&o); counter != nil {
-		c.Count(counter)
-	}
-	session.Result(c.Reply(), &o.Result)
-	return nil
 }
 
 // limitSet is CL.LIMIT SET name max_burst count period [max_burst count period ...] [SHADOW].

@@ -23,7 +23,7 @@ func State(kind limiter.Kind, expiresNs int64, units int64) (limiter.State, erro
 	var s limiter.State
 	nowNs := expiresNs - LifeNs
 	switch kind {
-	case limiter.Reserving, limiter.Concurrency, limiter.Named:
+	case limiter.Reserving, limiter.Concurrency:
 		o, err := operation(kind, units)
 		if err == nil {
 			_, err = o.Do(&s, nowNs)
@@ -47,13 +47,8 @@ func State(kind limiter.Kind, expiresNs int64, units int64) (limiter.State, erro
 func operation(kind limiter.Kind, units int64) (o limiter.Operation, err error) {
 	limit, err := drained(units)
 	o = limiter.Operation{Funnel: limit, Quantity: units, Max: capacity, ID: uint64(units), TTLNs: LifeNs}
-	switch kind {
-	case limiter.Reserving:
-		o.Verb = limiter.Reserve
-	case limiter.Concurrency:
+	if o.Verb = limiter.Reserve; kind == limiter.Concurrency {
 		o.Verb = limiter.Acquire
-	default:
-		o.Verb, o.Windows = limiter.Check, []limiter.Window{{Funnel: limit, PeriodNs: LifeNs}}
 	}
 	return o, err
 }
@@ -65,6 +60,7 @@ func rule(kind limiter.Kind, units int64) (r limiter.Rule, err error) {
 	r.Funnel, errs[0] = drained(units)
 	r.Window, errs[1] = window.NewExactLimit(funnel.Seconds, capacity, LifeNs/int64(time.Second))
 	r.Bucket, errs[2] = bucket.NewLimit(capacity)
+	r.Named = &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: r.Funnel, PeriodNs: LifeNs}}}
 	return r, errors.Join(errs[:]...)
 }
 

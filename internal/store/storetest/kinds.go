@@ -156,9 +156,9 @@ func makers() map[limiter.Kind]act {
 		limiter.ApproxWindow:  ofRequest(limiter.Rule{Kind: limiter.ApproxWindow, Window: minute}, 2),
 		limiter.Bucket:        ofOperation(limiter.Operation{Verb: limiter.Fill, Max: 5}),
 		limiter.Concurrency:   ofOperation(limiter.Operation{Verb: limiter.Acquire, Max: 5, ID: 7, TTLNs: 60 * sec}),
-		limiter.Named: ofOperation(limiter.Operation{Verb: limiter.Check, Quantity: 1, Windows: []limiter.Window{
+		limiter.Named: ofRequest(limiter.Rule{Kind: limiter.Named, Named: &limiter.NamedLimit{Windows: []limiter.Window{
 			{Funnel: l, PeriodNs: 60 * sec}, {Funnel: limit(99, 1, 1), PeriodNs: sec},
-		}}),
+		}}}, 1),
 	}
 }
 

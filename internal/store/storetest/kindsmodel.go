@@ -27,19 +27,18 @@ func ofOperation(o limiter.Operation) act { return act{operation: &o} }
 
 // answer is what an act answers, as far as it says so.
 type answer struct {
-	result   funnel.Result
-	err      error
-	count    int64
-	tightest int
-	waitNs   int64
-	debitNs  uint64
+	result  funnel.Result
+	err     error
+	count   int64
+	waitNs  int64
+	debitNs uint64
 }
 
 func answerOf(o *limiter.Operation, err error) answer {
 	if err != nil {
 		return answer{err: err}
 	}
-	return answer{o.Result, nil, o.Count, o.Tightest, o.WaitNs, o.DebitNs}
+	return answer{o.Result, nil, o.Count, o.WaitNs, o.DebitNs}
 }
 
 // on does it to a key.
@@ -100,24 +99,32 @@ func ruleOf(kind limiter.Kind, size int64) limiter.Rule {
 	}
 }
 
+// namedRule returns the rule of a named limit of a few windows.
+func (r source) namedRule(size int64) limiter.Rule {
+	named := &limiter.NamedLimit{Shadow: r.IntN(5) == 0}
+	for i := range r.IntN(6) {
+		named.Windows = append(named.Windows, limiter.Window{Funnel: limit(size, size, int64(1+i)), PeriodNs: int64(1+i) * sec})
+	}
+	return limiter.Rule{Kind: limiter.Named, Unit: funnel.WholeSeconds, Named: named}
+}
+
 // acts are things to do to keys of every kind, of which some wait long and some make payloads large.
 func (r source) act() act {
 	size := []int64{1, 3, 10, 60, 300}[r.IntN(5)]
-	if kinds := []limiter.Kind{limiter.Funnel, limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow, limiter.Bucket}; r.IntN(3) > 0 {
+	if kinds := []limiter.Kind{limiter.Funnel, limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow, limiter.Bucket, limiter.Named}; r.IntN(3) > 0 {
 		rule := ruleOf(kinds[r.IntN(len(kinds))], size)
+		if rule.Kind == limiter.Named {
+			rule = r.namedRule(size)
+		}
 		if r.IntN(4) == 0 {
 			rule.Flags = limiter.CountDenied
 		}
 		return ofRequest(rule, r.quantity())
 	}
-	o := limiter.Operation{
+	return ofOperation(limiter.Operation{
 		Verb: limiter.Verb(1 + r.IntN(int(limiter.GiveBack))), Funnel: limit(size, size, 1), Quantity: r.Int64N(5), Max: size,
 		ID: uint64(r.IntN(40)), TTLNs: 1 + r.Int64N(3*sec), AtNs: t0 + r.Int64N(1000*sec), DebitNs: uint64(r.Int64N(sec)),
-	}
-	for i := range r.IntN(6) {
-		o.Windows = append(o.Windows, limiter.Window{Funnel: limit(size, size, int64(1+i)), PeriodNs: int64(1+i) * sec})
-	}
-	return ofOperation(o)
+	})
 }
 
 // states is a store of every kind as a plain map.
