@@ -134,5 +134,6 @@ func (r *Rule) Decide(s *State, nowNs, quantity int64) (result funnel.Result, ch
 		s.ExpiresNs = tatNs
 		return result, changed, nil
 	}
-	return r.decideSibling(s, nowNs, quantity)
+	changed, err = r.decideSibling(s, nowNs, quantity, &result)
+	return result, changed, err
 }

@@ -51,27 +51,28 @@ func (n *NamedLimit) fits(quantity int64) bool {
 	return !slices.ContainsFunc(n.Windows, func(w Window) bool { return !w.Funnel.Fits(quantity) })
 }
 
-// decide requests units of all windows, or of none: the result is that of the window which is limited, or has the least left.
-// What is kept of a window that the limit no longer has is let go of with the next debit.
-func (n *NamedLimit) decide(s *State, nowNs, quantity int64, unit funnel.Unit) (result funnel.Result, changed bool, err error) {
+// decide requests units of all windows, or of none. It sets the result to that of the window which is limited, or has the least
+// left. What is kept of a window that the limit no longer has is let go of with the next debit.
+func (n *NamedLimit) decide(s *State, nowNs, quantity int64, unit funnel.Unit, result *funnel.Result) (changed bool) {
 	windows := n.Windows[:min(len(n.Windows), MaxWindows)]
 	var tats [MaxWindows]int64
 	for i := range windows {
 		w := &windows[i]
 		tatNs := windowTAT(s.Payload, w.PeriodNs, nowNs)
-		var r funnel.Result
-		tats[i], r = w.Funnel.ThrottleIn(unit, tatNs, nowNs, quantity)
-		changed = changed || tats[i] != tatNs
-		if i == 0 || tighter(&r, &result) {
-			result = r
+		newTATNs, r := w.Funnel.ThrottleIn(unit, tatNs, nowNs, quantity)
+		tats[i] = newTATNs
+		changed = changed || newTATNs != tatNs
+		if i == 0 || tighter(&r, result) { // by field, see decideSibling
+			result.Limited, result.Limit, result.Remaining = r.Limited, r.Limit, r.Remaining
+			result.RetryAfter, result.ResetAfter = r.RetryAfter, r.ResetAfter
 		}
 	}
 	if result.Limited && n.Shadow {
 		result.Limited, result.Shadowed, result.RetryAfter = false, true, -1
-		return result, false, nil
+		return false
 	}
 	if result.Limited || !changed {
-		return result, false, nil
+		return false
 	}
 	s.Payload, s.ExpiresNs = s.Payload[:0], nowNs
 	for i := range windows {
@@ -81,7 +82,7 @@ func (n *NamedLimit) decide(s *State, nowNs, quantity int64, unit funnel.Unit) (
 			s.ExpiresNs = max(s.ExpiresNs, tats[i])
 		}
 	}
-	return result, true, nil
+	return true
 }
 
 // windowTAT returns the TAT of a window, which is nowNs if it is empty.
