@@ -164,7 +164,7 @@ func (a Arg) words() int {
 	return n
 }
 
-// TestArityFitsArguments: but for QUIT, which takes anything, CL.THROTTLE and those of redis-cell's manner, which have an error of their own,
+// TestArityFitsArguments: but for QUIT, which takes anything, CL.THROTTLE and those like it, which have an error of their own,
 // and what has subcommands, of which only COMMAND may stand alone.
 func TestArityFitsArguments(t *testing.T) {
 	eachRow(New().Shown(), func(r *Command) {

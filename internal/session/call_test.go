@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/clients"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/reply"
 	"cellserver/internal/resptest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -242,6 +243,52 @@ func TestNativeScriptOfALongKey(t *testing.T) {
 		if got := r.session().say(t, in); got != want {
 			t.Errorf("a key of %d bytes: got %q", bytes, got)
 		}
+	}
+}
+
+// TestNativeScriptOfANamedLimit: its key is the whole one, and must be declared, which is then for the interpreter to say.
+func TestNativeScriptOfANamedLimit(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Store = storetest.Bare(shard.New()) })
+	r.define(t, "login")
+	for key, want := range map[string]string{
+		"login:bob": resptest.Ints(0, 5, 4, -1, 12),
+		"bob":       "-" + reply.Text(reply.ErrNoTransactions) + "\r\n",
+		"login:":    "-" + reply.Text(reply.ErrNoTransactions) + "\r\n",
+	} {
+		if got := r.session().say(t, resptest.Encode("EVAL", "return redis.call('cl.check', ARGV[1], ARGV[2])", "1", key, "login", "bob")); got != want {
+			t.Errorf("%s: got %q, want %q", key, got, want)
+		}
+	}
+}
+
+// TestJoinedNamesAreLetGoOf with their batch, and where a call was refused.
+func TestJoinedNamesAreLetGoOf(t *testing.T) {
+	r := newRig(t)
+	r.define(t, "login")
+	longest := 0
+	r.handle("ping", Plain(func(c Call, _ [][]byte) error {
+		longest = max(longest, cap(c.s.scratch.joined))
+		c.Reply().Status("PONG")
+		return nil
+	}))
+	const keyBytes, calls = 1000, 10 * maxBatch
+	check := resptest.Encode("CL.CHECK", "login", strings.Repeat("k", keyBytes))
+	native := resptest.Encode("EVAL", "return redis.call('cl.check', ARGV[1], ARGV[2])", "1", "login:"+strings.Repeat("k", keyBytes), "login", strings.Repeat("k", keyBytes))
+	for _, refused := range []bool{false, true} {
+		if refused {
+			r.config.NewKeys.Limit(1)
+			r.session().say(t, "SELECT 1\r\nCL.THROTTLE k 1 1 60\r\n")
+		}
+		for name, call := range map[string]string{"a batch": check, "a script": native} {
+			longest = 0
+			r.session().say(t, "SELECT 2\r\n"+strings.Repeat(call, calls)+"PING\r\n")
+			if most := 2 * maxBatch * (keyBytes + len("login:")); longest > most {
+				t.Errorf("%s, refused %v: %d bytes for names, want at most %d", name, refused, longest, most)
+			}
+		}
+	}
+	if s := r.session(); s.say(t, "PING\r\n") == "" || longest > maxScratchNameBytes {
+		t.Errorf("a buffer of %d bytes was kept", longest)
 	}
 }
 

@@ -161,3 +161,11 @@ func (c *client) say(t testing.TB, in string) string {
 	}
 	return replies
 }
+
+// define defines a named limit of 5 units in a minute.
+func (r *rig) define(t testing.TB, name string) {
+	t.Helper()
+	if err := r.config.NamedLimits.Set(limits.Definition{Name: name, Windows: []limits.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}}); err != nil {
+		t.Fatal(err)
+	}
+}

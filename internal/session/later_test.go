@@ -98,6 +98,9 @@ func TestLater(t *testing.T) {
 			"CLIENT REPLY SKIP\r\n" + refused + throttle + "CLIENT REPLY SKIP\r\n\r\n" + throttle + "CLIENT REPLY SKIP\r\nNOSUCH\r\n" + throttle},
 		{"several commands", throttle + "CL.FIXEDWINDOW f 2 60\r\n" + throttle + "CL.BUCKET TAKE f 5\r\nCL.BUCKET TAKE b 5 0\r\nRL.THROTTLE k 299 1 60\r\nPING\r\n" +
 			"CL.REFUND k 299 1 60\r\nCL.FIXEDWINDOW f 2 60\r\nCL.FIXEDWINDOW f 2 x\r\nCL.FIXEDWINDOW f 2 60\r\n" + eval + throttle},
+		{"a named limit", "CL.LIMIT SET l 2 1 60\r\n" + strings.Repeat("CL.CHECK l k\r\n", 4) + throttle +
+			"CL.CHECK l longer\r\nCL.CHECK l k\r\nCL.CHECK nosuch k\r\nCL.CHECK l another\r\n" +
+			resptest.Encode("EVAL", "return redis.call('cl.check', 'l', 'k')", "1", "l:k") + "CL.LIMIT GET l\r\n"},
 		{"nothing between", throttle + "\r\n*0\r\n" + throttle + "*-1\r\n" + throttle},
 		{"MONITOR", throttle + "MONITOR\r\n" + throttle + "PING\r\nRESET\r\n" + throttle},
 		{"QUIT", throttle + throttle + "QUIT\r\n" + throttle},

@@ -19,8 +19,10 @@ func batchedCalls() []string {
 		"CL.THROTTLE t 3 1 60", "CL.THROTTLE t 3 1 60 0", "CL.THROTTLE t 3 1 60 -1", "RL.THROTTLE t 3 1 60", "CL.TOKENBUCKET t 4 1 60 2",
 		"CL.PTHROTTLE p 3 1 1500", "CL.REFUND t 3 1 60", "CL.FIXEDWINDOW f 5 60", "CL.FIXEDWINDOW f 5 60 2 COUNTDENIED",
 		"CL.SLIDINGWINDOW s 5 60 2", "CL.SLIDINGWINDOW s 5 60 -1", "CL.SLIDINGWINDOW a 5 60 APPROX", "CL.BUCKET TAKE b 9", "CL.BUCKET TAKE b 9 -1",
-		"CL.THROTTLE f 3 1 60", "CL.FIXEDWINDOW t 5 60", "CL.SLIDINGWINDOW a 5 60", "CL.BUCKET TAKE p 9", // of other kinds
+		"CL.CHECK l n", "CL.CHECK l n 2", "CL.CHECK l n -1", "CL.CHECK shadow n", "CL.CHECK shadow n 0",
+		"CL.THROTTLE f 3 1 60", "CL.THROTTLE l:n 3 1 60", "CL.CHECK l f", "CL.FIXEDWINDOW t 5 60", "CL.SLIDINGWINDOW a 5 60", "CL.BUCKET TAKE p 9", // of other kinds
 		"CL.THROTTLE t 3 x 60", "CL.REFUND t 3 1 60 0", "CL.FIXEDWINDOW", "CL.BUCKET TAKE b", "CL.BUCKET TAKE",
+		"CL.CHECK nosuch n", "CL.CHECK l n x", "CL.CHECK l n 1 1", "CL.CHECK l",
 	}
 }
 
@@ -34,11 +36,11 @@ func someCalls(seed uint64, n int) []string {
 	return calls
 }
 
-// mixedRig has a bucket to take from.
+// mixedRig has a bucket to take from, named limits, and a key that is a limit's but for its kind.
 func mixedRig(t *testing.T) *rig.Client {
 	t.Helper()
 	s := rig.New().Session()
-	rig.Say(t, s, "CL.BUCKET RESET b 9\r\n")
+	rig.Say(t, s, "CL.BUCKET RESET b 9\r\nCL.LIMIT SET l 4 1 60 9 1 1\r\nCL.LIMIT SET shadow 2 1 60 SHADOW\r\nCL.BUCKET RESET l:f 9\r\n")
 	return s
 }
 
@@ -71,10 +73,10 @@ func TestMixedPipelines(t *testing.T) {
 		for i, call := range calls {
 			words := strings.Fields(call)
 			quoted := "'" + strings.Join(words, "','") + "'"
-			if got := rig.Say(t, native, resptest.Encode("EVAL", "return redis.pcall("+quoted+")", "6", "t", "p", "f", "s", "a", "b")); got != one[i] {
+			if got := rig.Say(t, native, resptest.Encode("EVAL", "return redis.pcall("+quoted+")", "9", "t", "p", "f", "s", "a", "b", "l:n", "l:f", "shadow:n")); got != one[i] {
 				t.Errorf("seed %d: the script %s: got %q, want %q", seed, quoted, got, one[i])
 			}
-			if got := rig.Say(t, interpreted, resptest.Encode(append([]string{"EVAL", "return redis.pcall(unpack(ARGV))", "6", "t", "p", "f", "s", "a", "b"}, words...)...)); got != one[i] {
+			if got := rig.Say(t, interpreted, resptest.Encode(append([]string{"EVAL", "return redis.pcall(unpack(ARGV))", "9", "t", "p", "f", "s", "a", "b", "l:n", "l:f", "shadow:n"}, words...)...)); got != one[i] {
 				t.Errorf("seed %d: the interpreted script of %s: got %q, want %q", seed, quoted, got, one[i])
 			}
 		}

@@ -50,6 +50,8 @@ func TestNewKeysAreLimited(t *testing.T) {
 			"CL.BUCKET ADD c 1 1\r\nCL.BUCKET RESET c 1\r\nCL.BUCKET TAKE c 1 -1\r\nCL.BUCKET TAKE c 1 0\r\nCL.FIXEDWINDOW c 1 60 2\r\nCL.FIXEDWINDOW c 1 60 2 COUNTDENIED\r\nCL.FIXEDWINDOW a 1 60\r\n",
 			resptest.Ints(0, 1, 0, -1, 60) + resptest.Ints(0, 1, 0, -1, 60) + strings.Repeat(line, 5) + resptest.Ints(0, 1, 0, -1, -1) +
 				resptest.Ints(1, 1, 1, -1, 0) + line + resptest.Ints(1, 1, 0, 60, 60)},
+		{"of a named limit", "CL.LIMIT SET l 4 1 10 99 1 1\r\nCL.CHECK l a 6\r\nCL.CHECK l a\r\nCL.CHECK l b\r\nCL.CHECK l c\r\nCL.CHECK l a\r\nCL.CHECK l c\r\n",
+			"+OK\r\n" + resptest.Ints(1, 5, 5, -1, 0) + first + first + line + second + line},
 		{"keys that were deleted", all("a b") + "DEL a\r\n" + all("a"), first + first + ":1\r\n" + line},
 	} {
 		r := rig.New()
