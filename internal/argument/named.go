@@ -4,6 +4,7 @@ import (
 	"cellserver/internal/catalog"
 	"cellserver/internal/funnel"
 	"cellserver/internal/glob"
+	"cellserver/internal/limiter"
 	"cellserver/internal/limits"
 	"cellserver/internal/reply"
 	"cellserver/internal/resp"
@@ -30,7 +31,8 @@ func check(named *limits.Registry) Request {
 		from := len(*joined)
 		*joined = catalog.AppendJoined(*joined, args[1], args[2])
 		q.Key = store.Key{DB: db, Name: (*joined)[from:len(*joined):len(*joined)]}
-		q.Rule, q.Quantity = limit.Rule(), quantity
+		q.Rule = limiter.Rule{Kind: limiter.Named, Unit: funnel.WholeSeconds, Named: limit.Named()}
+		q.Quantity = quantity
 		return nil
 	}
 }

@@ -23,7 +23,7 @@ func limitsOf(t *testing.T, definitions ...limits.Definition) *limits.Registry {
 
 func decided(r *limits.Registry, name string, limited bool, times int) {
 	for range times {
-		r.Lookup([]byte(name)).Rule().Named.Counter(1, &funnel.Result{Limited: limited}).Add(1)
+		r.Lookup([]byte(name)).Named().Counter(1, &funnel.Result{Limited: limited}).Add(1)
 	}
 }
 

@@ -129,7 +129,5 @@ func (l *Limit) Counts() Counts {
 	return Counts{c.Allowed.Load(), c.Limited.Load(), c.ShadowLimited.Load()}
 }
 
-// Rule is what requests of the limit are decided by.
-func (l *Limit) Rule() limiter.Rule {
-	return limiter.Rule{Kind: limiter.Named, Unit: funnel.WholeSeconds, Named: &l.named}
-}
+// Named is what requests of the limit are decided by.
+func (l *Limit) Named() *limiter.NamedLimit { return &l.named }

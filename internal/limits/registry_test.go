@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/limiter"
 	"cellserver/internal/persist"
 	"cellserver/internal/persist/disk/disktest"
 )
@@ -97,10 +96,10 @@ func TestMaxBurst(t *testing.T) {
 
 // allowed counts a request that is allowed.
 func allowed(l *Limit) {
-	l.Rule().Named.Counter(1, &funnel.Result{}).Add(1)
+	l.Named().Counter(1, &funnel.Result{}).Add(1)
 }
 
-// TestCounts are those of the rule's counters, which go on with the next definition.
+// TestCounts are those of its counters, which go on with the next definition.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	r := New(config())
@@ -108,12 +107,12 @@ func TestCounts(t *testing.T) {
 		d := definition("a", capacity+1)
 		d.Shadow = capacity == 1
 		mustSet(t, r, d)
-		rule := r.Lookup([]byte("a")).Rule()
-		if rule.Kind != limiter.Named || rule.Named.Shadow != d.Shadow {
-			t.Errorf("got %+v", rule)
+		named := r.Lookup([]byte("a")).Named()
+		if named.Shadow != d.Shadow || named.Windows[0].Funnel.Capacity() != capacity+1 {
+			t.Errorf("got %+v", named)
 		}
 		for _, result := range []funnel.Result{{}, {Limited: true}, {Shadowed: true}, {Limited: true}} {
-			rule.Named.Counter(1, &result).Add(1)
+			named.Counter(1, &result).Add(1)
 		}
 	}
 	if got, want := r.Lookup([]byte("a")).Counts(), (Counts{Allowed: 2, Limited: 4, ShadowLimited: 2}); got != want {

@@ -24,7 +24,7 @@ func TestLimits(t *testing.T) {
 	r := newRig(func(c *Config) { c.Limits = named })
 	login := named.Lookup([]byte("login"))
 	for _, shadowed := range []bool{false, true, true, true} {
-		login.Rule().Named.Counter(1, &funnel.Result{Shadowed: shadowed}).Add(1)
+		login.Named().Counter(1, &funnel.Result{Shadowed: shadowed}).Add(1)
 	}
 	for _, want := range []string{
 		"\ncellserver_limits 1\n",

@@ -80,7 +80,8 @@ func (s *Suite) kindLane(ctx context.Context, server *peer.Server, k kind) (*lan
 			return nil, err
 		}
 	}
-	limit, err := load.ParseCommand("CL.LIMIT SET limit 1000000 1000000 60 100000000 100000000 3600")
+	// No window drains between two calls of a key, so that there is a payload to change, as the other kinds have one.
+	limit, err := load.ParseCommand("CL.LIMIT SET limit 1000000 1000 60 100000000 1000 3600")
 	if err != nil {
 		return nil, err
 	}
