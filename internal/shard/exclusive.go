@@ -172,8 +172,7 @@ func (x *exclusive) MemoryUsage(_ int64, key store.Key) (bytes int, ok bool) {
 // Count implements store.Walker.
 func (x *exclusive) Count(_ context.Context, _ int64, counts []int) {
 	for i := range x.store.shards {
-		sh := &x.store.shards[i]
-		sh.eachSegmentLocked(sh.counter(x.nowNs, counts))
+		x.store.shards[i].eachSegmentLocked(counter(x.nowNs, counts))
 	}
 }
 
