@@ -134,9 +134,9 @@ func TestEntriesAtABorder(t *testing.T) {
 			{here, here, false}: 1, {here, here + one, false}: 1, {here - one, here, false}: 1, {0, 0, true}: 1,
 			{here + one, ^uint64(0), false}: 0, {0, here - one, false}: 0,
 		} {
-			counts := make([]int, 1)
-			if counter(t0, counts)(tb, seg, at); counts[0] != want {
-				t.Errorf("%d, %+v: Count met %d", i, at, counts[0])
+			counts := make([]store.KeyCount, 1)
+			if counter(t0, counts)(tb, seg, at); counts[0].Keys != want {
+				t.Errorf("%d, %+v: Count met %d", i, at, counts[0].Keys)
 			}
 		}
 	}

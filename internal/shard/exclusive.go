@@ -170,7 +170,7 @@ func (x *exclusive) MemoryUsage(_ int64, key store.Key) (bytes int, ok bool) {
 }
 
 // Count implements store.Walker.
-func (x *exclusive) Count(_ context.Context, _ int64, counts []int) {
+func (x *exclusive) Count(_ context.Context, _ int64, counts []store.KeyCount) {
 	for i := range x.store.shards {
 		x.store.shards[i].eachSegmentLocked(counter(x.nowNs, counts))
 	}

@@ -1,6 +1,11 @@
 package shard
 
-import "context"
+import (
+	"context"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
 
 // walkSegments is how many segments of a table a walk visits before it lets others at the lock.
 const walkSegments = 8
@@ -24,21 +29,24 @@ func (p part) has(t *table, b *bucket, slot int) bool {
 type segmentVisit func(t *table, seg *segment, at part)
 
 // Count implements store.Walker. It looks at every entry, a few segments at a time.
-func (s *Store) Count(ctx context.Context, nowNs int64, counts []int) {
+func (s *Store) Count(ctx context.Context, nowNs int64, counts []store.KeyCount) {
 	for i := range s.shards {
 		s.shards[i].eachSegment(ctx, counter(nowNs, counts))
 	}
 }
 
 // counter returns a visit that counts the live entries of segments.
-func counter(nowNs int64, counts []int) segmentVisit {
+func counter(nowNs int64, counts []store.KeyCount) segmentVisit {
 	return func(t *table, seg *segment, at part) {
 		t.each(seg, func(b *bucket, slot int) {
 			if b.tatNs(slot) <= nowNs || !at.has(t, b, slot) {
 				return
 			}
 			if db := int(t.dbAt(b, slot)); db < len(counts) {
-				counts[db]++
+				counts[db].Keys++
+				if b.tatNs(slot) != limiter.NeverNs {
+					counts[db].Expiring++
+				}
 			}
 		})
 	}

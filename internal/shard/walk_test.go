@@ -36,8 +36,8 @@ func newMovers(t *testing.T, keys int) *movers {
 		m.names = append(m.names, fmt.Sprint("m", i))
 		m.set(i, store.Always)
 	}
-	for _, sh := range m.s.shards {
-		if sh.inline.made < 2*walkSegments || sh.long.made < 2*walkSegments {
+	for i := range m.s.shards {
+		if sh := &m.s.shards[i]; sh.inline.made < 2*walkSegments || sh.long.made < 2*walkSegments {
 			t.Fatalf("%d and %d segments are a walk of too few steps", sh.inline.made, sh.long.made)
 		}
 	}
@@ -70,9 +70,9 @@ func (m *movers) move() {
 func TestWalksMeetWhatMoves(t *testing.T) {
 	const keys = 24_000
 	t.Run("Count", func(t *testing.T) {
-		m, counts := newMovers(t, keys), make([]int, 1)
-		if m.s.Count(between{t.Context(), m.move}, t0, counts); counts[0] != keys {
-			t.Errorf("counted %d keys, want %d", counts[0], keys)
+		m, counts := newMovers(t, keys), make([]store.KeyCount, 1)
+		if m.s.Count(between{t.Context(), m.move}, t0, counts); counts[0].Keys != keys {
+			t.Errorf("counted %d keys, want %d", counts[0].Keys, keys)
 		}
 	})
 	t.Run("Flush", func(t *testing.T) {

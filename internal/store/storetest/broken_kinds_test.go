@@ -22,6 +22,7 @@ func brokenKinds() []broken {
 		{&sharesPayloads{memory: newMemory(), shared: stateMap{}}, "kinds: a payload is the caller's"},
 		{countsTwice{newMemory()}, "kinds: one entry a key"},
 		{knowsFunnels{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
+		{expectsAllToExpire{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
 		{costsNames{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
 		{expiresAll{newMemory()}, "kinds: never expires"},
 		{&countsNoOperations{memory: newMemory()}, "kinds: statistics"},
@@ -63,6 +64,16 @@ func (s takesAnyKind) Throttle(nowNs int64, batch []store.Request) store.Pending
 		}
 	}
 	return nil
+}
+
+// expectsAllToExpire counts every key as one that expires.
+type expectsAllToExpire struct{ memory }
+
+func (s expectsAllToExpire) Count(ctx context.Context, nowNs int64, counts []store.KeyCount) {
+	s.memory.Count(ctx, nowNs, counts)
+	for i := range counts {
+		counts[i].Expiring = counts[i].Keys
+	}
 }
 
 // sharesPayloads returns the same payload to all.
