@@ -57,11 +57,11 @@ type shard struct {
 	frozen  bool       // no request changes a key
 	inline  table
 	long    table
-	counts  counts
 	expired uint64
 	swept   uint64
 	touched uint64 // see table.touch
 	watched watched
+	counts  counts
 
 	budget      *budget
 	heldBytes   int    // that the budget knows of

@@ -41,7 +41,7 @@ func (t *tx) throttle(st *txState, q *store.Request) error {
 		}
 		st.state.ExpiresNs, st.written = tatNs, true
 	}
-	st.counts.add(q.Quantity, r.Limited)
+	t.counts.add(limiter.Funnel, q.Quantity, r.Limited)
 	q.Result = r
 	return nil
 }
@@ -72,7 +72,7 @@ func (t *tx) do(st *txState, d deed) error {
 		st.state.Payload = s.Payload // it may have been tidied up
 	}
 	if err == nil {
-		st.counts.count(d)
+		t.counts.count(d)
 	}
 	return err
 }

@@ -247,4 +247,12 @@ type Stats struct {
 	MaxBytes  int    // see Bounded; 0 for no bound
 	Evicted   uint64 // live keys
 	Refused   uint64 // requests that failed with ErrFull
+
+	Outcomes [limiter.Kinds]Outcomes // what Allowed and Limited are the sums of
+}
+
+// Outcomes is what requests that were decided as a kind of limiter came to: a reservation is one of Reserving, any other request
+// on a funnel, whether that has reservations or not, one of Funnel.
+type Outcomes struct {
+	Allowed, Limited uint64
 }

@@ -26,6 +26,7 @@ func brokenKinds() []broken {
 		{costsNames{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
 		{expiresAll{newMemory()}, "kinds: never expires"},
 		{&countsNoOperations{memory: newMemory()}, "kinds: statistics"},
+		{countsFunnelsOnly{newMemory()}, "kinds: statistics"},
 		{losesOperations{newMemory()}, "kinds: concurrent callers"},
 		{watchesEntries{newMemory()}, "payloads: watched while the word stays"},
 		{bad(seesNone), "payloads: compared while the word stays"},
@@ -145,6 +146,14 @@ func (s *countsNoOperations) UpdateStats(st *store.Stats) {
 	s.memory.UpdateStats(st)
 	st.Allowed -= s.allowed
 	st.Limited -= s.limited
+}
+
+// countsFunnelsOnly counts all requests as those of funnels.
+type countsFunnelsOnly struct{ memory }
+
+func (s countsFunnelsOnly) UpdateStats(st *store.Stats) {
+	s.memory.UpdateStats(st)
+	st.Outcomes = [limiter.Kinds]store.Outcomes{limiter.Funnel: {Allowed: st.Allowed, Limited: st.Limited}}
 }
 
 // losesOperations reads a state, lets others at it, and writes it.

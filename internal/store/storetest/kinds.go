@@ -342,4 +342,14 @@ func checkKindsStats(t reporter, s store.Store) {
 	if allowed, limited := st.Allowed-before.Allowed, st.Limited-before.Limited; allowed != 3*10+3*4+21+1 || limited != 3*11+3*17 {
 		t.Fatalf("%d allowed, %d limited", allowed, limited)
 	}
+	of1, of2 := store.Outcomes{Allowed: 10, Limited: 11}, store.Outcomes{Allowed: 4, Limited: 17}
+	for kind, want := range [limiter.Kinds]store.Outcomes{
+		limiter.Funnel: of1, limiter.Reserving: of1, limiter.Named: of1, limiter.Concurrency: {Allowed: 21 + 1},
+		limiter.FixedWindow: of2, limiter.SlidingWindow: of2, limiter.ApproxWindow: of2,
+	} {
+		got := store.Outcomes{Allowed: st.Outcomes[kind].Allowed - before.Outcomes[kind].Allowed, Limited: st.Outcomes[kind].Limited - before.Outcomes[kind].Limited}
+		if got != want {
+			t.Fatalf("kind %d: %+v, want %+v", kind, got, want)
+		}
+	}
 }
