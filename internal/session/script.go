@@ -140,7 +140,7 @@ func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte
 	if err := s.engine.requests[command.ID](&one[0], s.db, args, s.engine.config.Reading); err != nil {
 		return false
 	}
-	if s.scratch.limitsNewKeys && one[0].MakesKey() && s.mayMakeKey(&one[0].Key) != nil {
+	if one[0].Quantity < 0 && s.isFrozen() || s.scratch.limitsNewKeys && one[0].MakesKey() && s.mayMakeKey(&one[0].Key) != nil {
 		clear(one)
 		return false
 	}
