@@ -21,7 +21,8 @@ type tx struct {
 	bytes  int       // that they take at the most, or almost
 	stale  bool      // a payload was asked for when others had changed it
 	held   int       // bytes of payloads
-	counts counts    // which become those of the first key's shard
+	copies copies
+	counts counts // which become those of the first key's shard
 }
 
 type txPhase uint8
