@@ -30,9 +30,12 @@ type movers struct {
 	turn  int
 }
 
-func newMovers(t *testing.T, keys int) *movers {
+// movingKeys make walks of many steps.
+const movingKeys = 24_000
+
+func newMovers(t *testing.T) *movers {
 	m := &movers{t: t, s: newStore(1)}
-	for i := range keys {
+	for i := range movingKeys {
 		m.names = append(m.names, fmt.Sprint("m", i))
 		m.set(i, store.Always)
 	}
@@ -68,22 +71,21 @@ func (m *movers) move() {
 // TestWalksMeetWhatMoves: a key that becomes of another kind stands in the other table, and a walk that is on its way does not
 // miss it for that, or meet it twice.
 func TestWalksMeetWhatMoves(t *testing.T) {
-	const keys = 24_000
 	t.Run("Count", func(t *testing.T) {
-		m, counts := newMovers(t, keys), make([]store.KeyCount, 1)
-		if m.s.Count(between{t.Context(), m.move}, t0, counts); counts[0].Keys != keys {
-			t.Errorf("counted %d keys, want %d", counts[0].Keys, keys)
+		m, counts := newMovers(t), make([]store.KeyCount, 1)
+		if m.s.Count(between{t.Context(), m.move}, t0, counts); counts[0].Keys != movingKeys {
+			t.Errorf("counted %d keys, want %d", counts[0].Keys, movingKeys)
 		}
 	})
 	t.Run("Flush", func(t *testing.T) {
-		m := newMovers(t, keys)
+		m := newMovers(t)
 		m.s.Flush(between{t.Context(), m.move}, 0)
 		if n := length(m.s, t0, 0); n != 0 {
-			t.Errorf("%d of %d keys are left", n, keys)
+			t.Errorf("%d of %d keys are left", n, movingKeys)
 		}
 	})
 	t.Run("Scan", func(t *testing.T) {
-		m := newMovers(t, keys)
+		m := newMovers(t)
 		met := walk(t, m.s, t0, 0, 1000, m.move)
 		for _, name := range m.names {
 			if met[name] != 1 {
@@ -92,7 +94,7 @@ func TestWalksMeetWhatMoves(t *testing.T) {
 		}
 	})
 	t.Run("States", func(t *testing.T) {
-		m, told := newMovers(t, keys), states{}
+		m, told := newMovers(t), states{}
 		m.s.Track(func() {})
 		visit := func(c store.Change) {
 			c.State.Payload = bytes.Clone(c.State.Payload)
@@ -104,7 +106,7 @@ func TestWalksMeetWhatMoves(t *testing.T) {
 				m.move()
 			}
 		}}, t0, visit)
-		if len(told) == keys {
+		if len(told) == movingKeys {
 			t.Error("the walk has missed none of what moved: is what follows of use?")
 		}
 		m.s.Changes(t0, visit)
