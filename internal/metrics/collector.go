@@ -9,6 +9,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"cellserver/internal/histogram"
+	"cellserver/internal/limiter"
 	"cellserver/internal/memory"
 	"cellserver/internal/store"
 )
@@ -40,9 +41,18 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (to sink) store(st *store.Stats) {
-	decisions := desc("decisions_total", "Limiter decisions by outcome, including those within scripts and transactions; cl.throttle stands for all commands that decide in batches.", "command", "outcome")
-	to.series(decisions, prometheus.CounterValue, float64(st.Allowed), "cl.throttle", "allowed")
-	to.series(decisions, prometheus.CounterValue, float64(st.Limited), "cl.throttle", "denied")
+	decisions := desc("decisions_total", "Limiter decisions by outcome and by the limiter's command, including those within scripts and transactions; "+
+		"cl.throttle stands for all commands on funnels but cl.reserve.", "command", "outcome")
+	byCommand := map[string]store.Outcomes{}
+	for kind, n := range st.Outcomes {
+		command := commandOf(limiter.Kind(kind))
+		sum := byCommand[command]
+		byCommand[command] = store.Outcomes{Allowed: sum.Allowed + n.Allowed, Limited: sum.Limited + n.Limited}
+	}
+	for command, n := range byCommand {
+		to.series(decisions, prometheus.CounterValue, float64(n.Allowed), command, "allowed")
+		to.series(decisions, prometheus.CounterValue, float64(n.Limited), command, "denied")
+	}
 	to.counter("tokens_asked_total", "Units requested; one call counts for at most 2^32.", st.Requested)
 	to.counter("tokens_granted_total", "Units granted to allowed calls.", st.Granted)
 	to.gauge("keys", "Keys in the store, including some that expired in the last seconds.", st.Keys)
@@ -50,6 +60,15 @@ func (to sink) store(st *store.Stats) {
 	to.gauge("table_bytes", "Memory of the tables that hold the keys, in bytes.", st.Bytes)
 	to.counter("expired_keys_total", "Expired keys removed by the sweeper.", st.Expired)
 	to.counter("swept_segments_total", "Table segments of 155 slots examined by the sweeper.", st.Swept)
+}
+
+// commandOf returns the command that stands for the decisions of a kind.
+func commandOf(kind limiter.Kind) string {
+	return [limiter.Kinds]string{
+		limiter.Funnel: "cl.throttle", limiter.Reserving: "cl.reserve", limiter.FixedWindow: "cl.fixedwindow",
+		limiter.SlidingWindow: "cl.slidingwindow", limiter.ApproxWindow: "cl.slidingwindow", limiter.Bucket: "cl.bucket",
+		limiter.Concurrency: "cl.concurrency", limiter.Named: "cl.check",
+	}[kind]
 }
 
 func (to sink) memory(st *store.Stats, bound memory.State) {

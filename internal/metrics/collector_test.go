@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"cellserver/internal/catalog"
+	"cellserver/internal/limiter"
 	"cellserver/internal/persist"
 	"cellserver/internal/processtest"
 	"cellserver/internal/shard"
@@ -134,6 +136,45 @@ func TestFigures(t *testing.T) {
 	if size := all["cellserver_batch_size"].GetMetric()[0].GetHistogram(); size.GetSampleCount() != 2 || size.GetSampleSum() != 4 ||
 		size.GetBucket()[0].GetCumulativeCount() != 1 || size.GetBucket()[2].GetCumulativeCount() != 2 {
 		t.Errorf("batch sizes: got %s", size)
+	}
+}
+
+// TestDecisionsByCommand: a decision counts as one of the command that its limiter is known by, wherever it was made; a look
+// is one, too, but not what only gives back or tells.
+func TestDecisionsByCommand(t *testing.T) {
+	r := newRig()
+	names := catalog.New()
+	for kind := range limiter.Kinds {
+		for _, outcome := range []string{"allowed", "denied"} {
+			if n := value(t, r.gather(t)["cellserver_decisions_total"], commandOf(kind), outcome); n != 0 {
+				t.Errorf("%s %s: %g before there were any", commandOf(kind), outcome, n)
+			}
+		}
+		if names.Lookup([]byte(commandOf(kind))) == nil {
+			t.Errorf("%s is no command", commandOf(kind))
+		}
+	}
+	r.say("CL.PTHROTTLE f 0 1 60000\r\nCL.TOKENBUCKET t 1 1 60 2\r\nCL.MTHROTTLE 2 m 0 1 60 1 n 0 1 60 1\r\nCL.RESERVE f 0 1 60 1 1000\r\n")
+	r.say("CL.RESERVE r 4 1 60 2 60000\r\nCL.THROTTLE r 4 1 60 4\r\nCL.COMMIT r 1 1\r\n")
+	r.say("MULTI\r\nCL.FIXEDWINDOW w 1 60\r\nCL.FIXEDWINDOW w 1 60\r\nCL.SLIDINGWINDOW s 1 60\r\nEXEC\r\nCL.SLIDINGWINDOW a 9999 60 1 APPROX\r\n")
+	r.say("CL.BUCKET RESET b 2\r\nCL.BUCKET TAKE b 2\r\nCL.BUCKET TAKE b 2 2\r\nCL.BUCKET LEN b\r\n")
+	r.say("CL.CONCURRENCY ACQUIRE c 1 1000 x\r\nCL.CONCURRENCY ACQUIRE c 1 1000 y\r\nCL.CONCURRENCY RELEASE c x\r\n")
+	r.say("CL.LIMIT SET name 0 1 60\r\nCL.LIMIT SET shadow 0 1 60 SHADOW\r\n" +
+		"CL.CHECK name k\r\nCL.CHECK name k\r\nCL.CHECK shadow k\r\nCL.CHECK shadow k\r\n")
+	decisions := r.gather(t)["cellserver_decisions_total"]
+	for _, want := range []struct {
+		command         string
+		allowed, denied float64
+	}{
+		{"cl.throttle", 3, 2}, {"cl.reserve", 1, 1}, {"cl.fixedwindow", 1, 1}, {"cl.slidingwindow", 2, 0}, {"cl.bucket", 1, 1},
+		{"cl.concurrency", 1, 1}, {"cl.check", 3, 1},
+	} {
+		if got := value(t, decisions, want.command, "allowed"); got != want.allowed {
+			t.Errorf("%s: %g allowed, want %g", want.command, got, want.allowed)
+		}
+		if got := value(t, decisions, want.command, "denied"); got != want.denied {
+			t.Errorf("%s: %g denied, want %g", want.command, got, want.denied)
+		}
 	}
 }
 

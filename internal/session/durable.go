@@ -24,6 +24,13 @@ func (s *Session) mayUseStore(c *catalog.Command) error {
 	return nil
 }
 
+// isFrozen says whether nothing can be kept now. Units that are given back are refused then whatever the key is, for their reply does
+// not say whether it has changed, and would wait with those that tell of a change.
+func (s *Session) isFrozen() bool {
+	k := s.engine.config.Keeper
+	return k != nil && k.Frozen()
+}
+
 // unsynced is replies that tell of changes which are not on the disk yet.
 type unsynced struct {
 	synced  atomic.Bool

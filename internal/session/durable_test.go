@@ -159,6 +159,8 @@ func TestMisconf(t *testing.T) {
 	}
 	for name, in := range map[string]string{
 		"a call": throttled("c", "1"), "a window": "CL.FIXEDWINDOW c 2 60\r\n", "units that are returned": "CL.REFUND a 15 30 60\r\n", "a deletion": "DEL a\r\n", "all": "FLUSHALL\r\n", "a refund": throttled("a", "-1"),
+		"a refund of nothing": throttled("g", "-1"), "units that are returned to nothing": "CL.REFUND g 15 30 60\r\n",
+		"a refund in a script": "EVAL \"return redis.call('CL.THROTTLE', KEYS[1], unpack(ARGV))\" 1 g 15 30 60 -1\r\n",
 		"a script of one call": "EVAL \"return redis.call('CL.THROTTLE', KEYS[1], unpack(ARGV))\" 1 f 15 30 60 1\r\n",
 		"a script":             "EVAL \"return redis.call('CL.THROTTLE', KEYS[1], 15, 30, 60, 1)[1] + 0\" 1 e\r\n",
 	} {

@@ -59,9 +59,9 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	c.Handlers["ping"] = Plain(func(c Call, _ [][]byte) error { c.Reply().Status("PONG"); return nil })
 	c.Handlers["test.wait"] = Handler{own: r.gate.wait}
 	c.Handlers["dbsize"] = Whole(func(c Call, all store.Walker, _ [][]byte) error {
-		counts := make([]int, 16)
+		counts := make([]store.KeyCount, 16)
 		all.Count(context.Background(), c.Now(), counts)
-		c.Reply().Int(int64(counts[c.DB()]))
+		c.Reply().Int(int64(counts[c.DB()].Keys))
 		return nil
 	})
 	for _, f := range change {

@@ -147,7 +147,7 @@ func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte
 	if !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, one[0].Key.Name) }) { // it was not declared
 		return false
 	}
-	if s.scratch.limitsNewKeys && one[0].MakesKey() && s.mayMakeKey(&one[0].Key) != nil {
+	if one[0].Quantity < 0 && s.isFrozen() || s.scratch.limitsNewKeys && one[0].MakesKey() && s.mayMakeKey(&one[0].Key) != nil {
 		return false
 	}
 	if s.monitored {

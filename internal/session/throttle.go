@@ -44,6 +44,10 @@ func (s *Session) request(c *catalog.Command, args [][]byte) error {
 	if err := s.engine.requests[c.ID](&batch[n], s.db, args, s.engine.config.Reading, &s.scratch.joined); err != nil {
 		return err
 	}
+	if batch[n].Quantity < 0 && s.isFrozen() {
+		clear(batch[n:])
+		return reply.ErrMisconf
+	}
 	if s.scratch.limitsNewKeys && batch[n].MakesKey() {
 		if err := s.mayMakeKey(&batch[n].Key); err != nil {
 			clear(batch[n:])

@@ -201,6 +201,6 @@ func (sh *shard) throttleLocked(nowNs int64, k keyRef, q *store.Request) {
 		}
 		sh.changedLocked(k.hash)
 	}
-	sh.counts.add(q.Quantity, r.Limited)
+	sh.counts.add(limiter.Funnel, q.Quantity, r.Limited)
 	q.Result, q.Err = r, nil
 }

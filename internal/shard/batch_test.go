@@ -34,15 +34,15 @@ func TestBatchHoldsFewLocks(t *testing.T) {
 	}()
 	for allowed := uint64(0); allowed < windowRequests; runtime.Gosched() {
 		first.mu.Lock() // for ever, if it is held by who waits for the second
-		allowed = first.counts.allowed
+		allowed = first.counts.outcomes[limiter.Funnel].Allowed
 		first.mu.Unlock()
 	}
-	if n := second.counts.allowed; n != 0 {
+	if n := second.counts.outcomes[limiter.Funnel].Allowed; n != 0 {
 		t.Errorf("%d requests were answered in a shard that is locked", n)
 	}
 	second.mu.Unlock()
 	<-done
-	if n := second.counts.allowed; int(n) != len(batch)-windowRequests {
+	if n := second.counts.outcomes[limiter.Funnel].Allowed; int(n) != len(batch)-windowRequests {
 		t.Errorf("%d requests were answered in the second shard, want %d", n, len(batch)-windowRequests)
 	}
 }

@@ -129,11 +129,14 @@ func TestEntriesAtABorder(t *testing.T) {
 			}
 		}
 		tb.removeWhere(seg, func(b *bucket, slot int) bool { return tb.hashAt(b, slot) != hash })
-		for after, want := range []int{1, 0} {
-			counts := make([]int, 1)
-			sh.counter(t0, counts)(tb, seg, tb.prefix(hash)+uint64(after)*tb.prefix(1))
-			if counts[0] != want {
-				t.Errorf("%d: Count met %d", i, counts[0])
+		here, one := tb.prefix(hash), tb.prefix(1)
+		for at, want := range map[part]int{
+			{here, here, false}: 1, {here, here + one, false}: 1, {here - one, here, false}: 1, {0, 0, true}: 1,
+			{here + one, ^uint64(0), false}: 0, {0, here - one, false}: 0,
+		} {
+			counts := make([]store.KeyCount, 1)
+			if counter(t0, counts)(tb, seg, at); counts[0].Keys != want {
+				t.Errorf("%d, %+v: Count met %d", i, at, counts[0].Keys)
 			}
 		}
 	}

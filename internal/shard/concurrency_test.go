@@ -85,7 +85,7 @@ func TestEverythingAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 			s.Scan(nowNs, 1, rng.Uint64N(1<<cursorBits), 20, func(k store.Key, _ store.Entry) { s.MemoryUsage(nowNs, k) })
-			s.Count(context.Background(), nowNs, make([]int, 2))
+			s.Count(context.Background(), nowNs, make([]store.KeyCount, 2))
 		},
 		func(rng *rand.Rand) {
 			switch rng.IntN(10) {

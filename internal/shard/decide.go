@@ -50,14 +50,16 @@ func (d deed) answer(err error) {
 // count counts what was done, if it was a request for units.
 func (c *counts) count(d deed) {
 	if d.operation == nil {
-		c.add(d.request.Quantity, d.request.Result.Limited)
+		c.add(d.request.Rule.Kind, d.request.Quantity, d.request.Result.Limited)
 		return
 	}
 	switch o := d.operation; o.Verb {
-	case limiter.Reserve, limiter.Wait:
-		c.add(o.Quantity, o.Result.Limited)
+	case limiter.Wait:
+		c.add(limiter.Funnel, o.Quantity, o.Result.Limited)
+	case limiter.Reserve:
+		c.add(limiter.Reserving, o.Quantity, o.Result.Limited)
 	case limiter.Acquire:
-		c.add(1, o.Result.Limited)
+		c.add(limiter.Concurrency, 1, o.Result.Limited)
 	default: // it requests nothing
 	}
 }

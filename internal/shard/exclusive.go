@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -17,6 +18,7 @@ type exclusive struct {
 	// written are the keys that must not be evicted any more; there are none without a bound on the store.
 	written map[uint64]struct{}
 	journal *journal // since the last Save; nil before the first
+	copies  copies   // of payloads, in all journals
 }
 
 // journal has the keys that were touched since a Save, and before the next one, by their hashes.
@@ -66,7 +68,11 @@ func (x *exclusive) End() {
 func (x *exclusive) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
-		k, sh := x.touch(&q.Key)
+		k, sh, err := x.touch(&q.Key)
+		if err != nil {
+			q.Result, q.Err = funnel.Result{}, err
+			continue
+		}
 		sh.throttleLocked(x.nowNs, k, q)
 		x.note(k.hash)
 	}
@@ -75,7 +81,10 @@ func (x *exclusive) Throttle(_ int64, batch []store.Request) store.Pending {
 
 // Operate implements store.Keys.
 func (x *exclusive) Operate(_ int64, key store.Key, o *limiter.Operation) error {
-	k, sh := x.touch(&key)
+	k, sh, err := x.touch(&key)
+	if err != nil {
+		return err
+	}
 	defer x.note(k.hash)
 	return sh.operateLocked(x.nowNs, k, &key, o)
 }
@@ -97,7 +106,10 @@ func (x *exclusive) State(_ int64, key store.Key) (s limiter.State, ok bool, err
 // Delete implements store.Keys.
 func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 	for i := range keys {
-		k, sh := x.touch(&keys[i])
+		k, sh, err := x.touch(&keys[i])
+		if err != nil {
+			return deleted, err
+		}
 		deleted += sh.deleteLocked(x.nowNs, k, &keys[i])
 	}
 	return deleted, nil
@@ -105,7 +117,10 @@ func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 
 // SetIf implements store.Keys.
 func (x *exclusive) SetIf(_ int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
-	k, sh := x.touch(&key)
+	k, sh, err := x.touch(&key)
+	if err != nil {
+		return before, false, err
+	}
 	defer x.note(k.hash)
 	return sh.setIfLocked(x.nowNs, k, &key, &s, when)
 }
@@ -117,21 +132,24 @@ type saved struct {
 }
 
 // touch returns a key's shard, and keeps its state as it is for the undo of a Save.
-func (x *exclusive) touch(key *store.Key) (keyRef, *shard) {
-	k := x.store.ref(key)
-	sh := x.store.shardOf(k.hash)
+func (x *exclusive) touch(key *store.Key) (k keyRef, sh *shard, err error) {
+	k = x.store.ref(key)
+	sh = x.store.shardOf(k.hash)
 	if x.journal == nil {
-		return k, sh
+		return k, sh, nil
 	}
 	touched := x.journal.keys
 	for i := range touched[k.hash] {
 		if other := &touched[k.hash][i].key; other.DB == key.DB && bytes.Equal(other.Name, key.Name) {
-			return k, sh
+			return k, sh, nil
 		}
+	}
+	if t, b, slot := sh.find(k, key); b != nil && !x.copies.may(len(t.payloadAt(b, slot))) {
+		return k, sh, store.ErrTooLarge
 	}
 	s, _ := sh.stateLocked(x.nowNs, k, key)
 	touched[k.hash] = append(touched[k.hash], saved{store.Key{DB: key.DB, Name: bytes.Clone(key.Name)}, s})
-	return k, sh
+	return k, sh, nil
 }
 
 // Save implements store.Restorer. What a flush removes does not come back.
@@ -170,10 +188,9 @@ func (x *exclusive) MemoryUsage(_ int64, key store.Key) (bytes int, ok bool) {
 }
 
 // Count implements store.Walker.
-func (x *exclusive) Count(_ context.Context, _ int64, counts []int) {
+func (x *exclusive) Count(_ context.Context, _ int64, counts []store.KeyCount) {
 	for i := range x.store.shards {
-		sh := &x.store.shards[i]
-		sh.eachSegmentLocked(sh.counter(x.nowNs, counts))
+		x.store.shards[i].eachSegmentLocked(counter(x.nowNs, counts))
 	}
 }
 

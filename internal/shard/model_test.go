@@ -238,11 +238,11 @@ func (r *run) flush(ks wholeStore) {
 
 func (r *run) count(ks wholeStore) {
 	r.Helper()
-	counts := make([]int, 3)
+	counts := make([]store.KeyCount, 3)
 	ks.Count(context.Background(), r.now, counts)
 	for db, got := range counts {
-		if want := r.m.count(r.now, uint16(db)); got != want {
-			r.Fatalf("Count of %d is %d, want %d", db, got, want)
+		if want := r.m.count(r.now, uint16(db)); got.Keys != want {
+			r.Fatalf("Count of %d is %d, want %d", db, got.Keys, want)
 		}
 	}
 }

@@ -350,7 +350,7 @@ func TestMarksAreTakenBack(t *testing.T) {
 		w.Step(t0 + sec)
 	}
 	for i := range s.shards {
-		s.shards[i].eachSegment(context.Background(), func(_ *table, seg *segment, _ uint64) {
+		s.shards[i].eachSegment(context.Background(), func(_ *table, seg *segment, _ part) {
 			marks := 0
 			for j := range seg.buckets {
 				marks += int(seg.buckets[j][0] / bitPassed & 1)

@@ -1,6 +1,9 @@
 package shard
 
-import "cellserver/internal/store"
+import (
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
 
 // UpdateStats adds the store's figures to st. It holds one shard's lock at a time, for a few loads.
 func (s *Store) UpdateStats(st *store.Stats) {
@@ -20,8 +23,12 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 		st.Bytes += t.bytes()
 	}
 	st.NameBytes += sh.inline.count*inlineBytes + sh.long.chunks.bytes() + sh.long.alone.names
-	st.Allowed += sh.counts.allowed
-	st.Limited += sh.counts.limited
+	for kind, n := range sh.counts.outcomes {
+		st.Allowed += n.Allowed
+		st.Limited += n.Limited
+		st.Outcomes[kind].Allowed += n.Allowed
+		st.Outcomes[kind].Limited += n.Limited
+	}
 	st.Requested += sh.counts.granted + sh.counts.refused
 	st.Granted += sh.counts.granted
 	st.Expired += sh.expired
@@ -32,30 +39,31 @@ func (sh *shard) updateStatsLocked(st *store.Stats) {
 
 // counts is what requests came to.
 type counts struct {
-	allowed uint64 // requests
-	limited uint64 // requests
-	granted uint64 // units of the requests that were allowed
-	refused uint64 // units of those that were limited
+	granted  uint64                        // units of the requests that were allowed
+	refused  uint64                        // units of those that were limited
+	outcomes [limiter.Kinds]store.Outcomes // requests; a plain funnel's stand next to what else they change
 }
 
 // maxCountedUnits is the most that one request counts for, so that no client can bring the sums around to 0.
 const maxCountedUnits = 1 << 32
 
 // add counts a request. One that gives units back requests none.
-func (c *counts) add(quantity int64, limited bool) {
+func (c *counts) add(kind limiter.Kind, quantity int64, limited bool) {
 	units := uint64(min(max(quantity, 0), maxCountedUnits))
 	if limited {
-		c.limited++
+		c.outcomes[kind].Limited++
 		c.refused += units
 		return
 	}
-	c.allowed++
+	c.outcomes[kind].Allowed++
 	c.granted += units
 }
 
 func (c *counts) merge(other *counts) {
-	c.allowed += other.allowed
-	c.limited += other.limited
+	for kind, n := range other.outcomes {
+		c.outcomes[kind].Allowed += n.Allowed
+		c.outcomes[kind].Limited += n.Limited
+	}
 	c.granted += other.granted
 	c.refused += other.refused
 }

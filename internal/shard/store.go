@@ -7,7 +7,6 @@ package shard
 
 import (
 	"bytes"
-	"context"
 	"hash/maphash"
 	"math/bits"
 	"runtime"
@@ -58,11 +57,11 @@ type shard struct {
 	frozen  bool       // no request changes a key
 	inline  table
 	long    table
-	counts  counts
 	expired uint64
 	swept   uint64
 	touched uint64 // see table.touch
 	watched watched
+	counts  counts
 
 	budget      *budget
 	heldBytes   int    // that the budget knows of
@@ -132,21 +131,6 @@ func (s *Store) SetIf(nowNs int64, key store.Key, state limiter.State, when stor
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return sh.setIfLocked(nowNs, k, &key, &state, when)
-}
-
-// Count implements store.Walker. It looks at every entry, a few segments at a time.
-func (s *Store) Count(ctx context.Context, nowNs int64, counts []int) {
-	for i := range s.shards {
-		sh := &s.shards[i]
-		sh.eachSegment(ctx, sh.counter(nowNs, counts))
-	}
-}
-
-// Flush implements store.Walker, a few segments at a time.
-func (s *Store) Flush(ctx context.Context, db uint16) {
-	for i := range s.shards {
-		s.shards[i].flush(ctx, db)
-	}
 }
 
 // FlushAll implements store.Walker.
@@ -284,41 +268,6 @@ func (sh *shard) setIfLocked(nowNs int64, k keyRef, key *store.Key, s *limiter.S
 	return before, found, err
 }
 
-// counter returns a visit that counts the live entries of segments.
-func (sh *shard) counter(nowNs int64, counts []int) segmentVisit {
-	return func(t *table, seg *segment, at uint64) {
-		merged := at<<seg.depth != 0 // with a part that the walk has been to
-		t.each(seg, func(b *bucket, slot int) {
-			if b.tatNs(slot) <= nowNs || merged && t.prefix(t.hashAt(b, slot)) < at {
-				return
-			}
-			if db := int(t.dbAt(b, slot)); db < len(counts) {
-				counts[db]++
-			}
-		})
-	}
-}
-
-func (sh *shard) flush(ctx context.Context, db uint16) {
-	sh.eachSegment(ctx, sh.flusher(db))
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.resetIfEmptyLocked()
-}
-
-// flusher returns a visit that removes a database's entries from segments.
-func (sh *shard) flusher(db uint16) segmentVisit {
-	return func(t *table, seg *segment, _ uint64) {
-		sh.removeLocked(t, seg, func(b *bucket, slot int) bool {
-			if t.dbAt(b, slot) != db {
-				return false
-			}
-			t.noteGoneAt(b, slot)
-			return true
-		})
-	}
-}
-
 // removeLocked is table.removeWhere for entries that get lost without a caller that names them.
 func (sh *shard) removeLocked(t *table, seg *segment, cond func(b *bucket, slot int) bool) (removed int) {
 	defer sh.settleLocked()
@@ -341,48 +290,4 @@ func (sh *shard) resetIfEmptyLocked() {
 		}
 	}
 	sh.settleLocked()
-}
-
-// walkSegments is how many segments a walk visits before it lets others at the lock.
-const walkSegments = 16
-
-// segmentVisit is told of a segment, and the prefix that the walk has come to.
-type segmentVisit func(t *table, seg *segment, at uint64)
-
-// eachSegment visits all segments, under the lock, unless ctx ends first.
-func (sh *shard) eachSegment(ctx context.Context, visit segmentVisit) {
-	for _, t := range sh.tables() {
-		for at, more := uint64(0), true; more && ctx.Err() == nil; {
-			at, more = sh.someSegments(t, at, visit)
-		}
-	}
-}
-
-func (sh *shard) someSegments(t *table, at uint64, visit segmentVisit) (next uint64, more bool) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return someSegments(t, at, visit)
-}
-
-func (sh *shard) eachSegmentLocked(visit segmentVisit) {
-	for _, t := range sh.tables() {
-		for at, more := uint64(0), true; more; {
-			at, more = someSegments(t, at, visit)
-		}
-	}
-}
-
-func someSegments(t *table, at uint64, visit segmentVisit) (next uint64, more bool) {
-	for range walkSegments {
-		if t.count == 0 {
-			return 0, false
-		}
-		seg, next := t.segmentAfter(at)
-		visit(t, seg, at)
-		if next == 0 {
-			return 0, false
-		}
-		at = next
-	}
-	return at, true
 }

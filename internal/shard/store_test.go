@@ -49,9 +49,9 @@ func remove(ks store.Keys, nowNs int64, k store.Key) bool {
 
 // length counts a database's live keys.
 func length(s *Store, nowNs int64, db uint16) int {
-	counts := make([]int, int(db)+1)
+	counts := make([]store.KeyCount, int(db)+1)
 	s.Count(context.Background(), nowNs, counts)
-	return counts[db]
+	return counts[db].Keys
 }
 
 func TestFullRefundAndProbeLeaveNoEntry(t *testing.T) {

@@ -21,6 +21,8 @@ type tx struct {
 	bytes  int       // that they take at the most, or almost
 	stale  bool      // a payload was asked for when others had changed it
 	held   int       // bytes of payloads
+	copies copies
+	counts counts // which become those of the first key's shard
 }
 
 type txPhase uint8
@@ -41,7 +43,6 @@ type txState struct {
 	written bool
 	added   bool // there is room for it
 	bytes   int  // of its record, that there is room for
-	counts  counts
 }
 
 // identity says whether a key has another state than at another time. That of an absent key expires then.
@@ -257,7 +258,7 @@ func (t *tx) Commit() bool {
 		if t.stale {
 			return false
 		}
-		if !t.written() {
+		if !t.written() { // it needs no two locks at once
 			t.countReleased()
 			return true
 		}
@@ -265,9 +266,9 @@ func (t *tx) Commit() bool {
 			return false
 		}
 	}
+	t.countLocked()
 	for i := range t.states {
 		st, sh := &t.states[i], t.shard(i)
-		sh.counts.merge(&st.counts)
 		if st.written {
 			it := itemOf(st.ref, &st.key, &st.state)
 			sh.pins = t
@@ -303,13 +304,18 @@ func (t *tx) written() bool {
 	return slices.ContainsFunc(t.states, func(st txState) bool { return st.written })
 }
 
-// countReleased counts the requests of a transaction that has nothing to write, and so needs no two locks at once.
+// countLocked has what the transaction has counted counted by one shard: it is the sum of all that anybody asks for.
+func (t *tx) countLocked() {
+	if t.counts != (counts{}) { // or it may have no keys
+		t.shard(0).counts.merge(&t.counts)
+	}
+}
+
 func (t *tx) countReleased() {
-	for i := range t.states {
-		if st, sh := &t.states[i], t.shard(i); st.counts != (counts{}) {
-			sh.mu.Lock()
-			sh.counts.merge(&st.counts)
-			sh.mu.Unlock()
-		}
+	if t.counts != (counts{}) {
+		sh := t.shard(0)
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		t.countLocked()
 	}
 }

@@ -105,7 +105,7 @@ type Walker interface {
 	MemoryUsage(nowNs int64, key Key) (bytes int, ok bool)
 	// Count adds each database's live keys to its place in counts; databases beyond that are passed over. It ends early
 	// when ctx does, with some of the keys.
-	Count(ctx context.Context, nowNs int64, counts []int)
+	Count(ctx context.Context, nowNs int64, counts []KeyCount)
 	// Scan visits about count of a database's live keys and returns the cursor to continue with. A walk begins with
 	// cursor 0, and has ended when 0 is returned. It visits every key that lives throughout. visit must not keep the
 	// name, and may use the store.
@@ -116,6 +116,12 @@ type Walker interface {
 	FlushAll()
 	// UpdateStats is Store.UpdateStats.
 	UpdateStats(st *Stats)
+}
+
+// KeyCount is how many keys there are.
+type KeyCount struct {
+	Keys     int
+	Expiring int // of these, those that have a time at which they expire
 }
 
 // Policy is what becomes of a new key that has no room.
@@ -241,4 +247,12 @@ type Stats struct {
 	MaxBytes  int    // see Bounded; 0 for no bound
 	Evicted   uint64 // live keys
 	Refused   uint64 // requests that failed with ErrFull
+
+	Outcomes [limiter.Kinds]Outcomes // what Allowed and Limited are the sums of
+}
+
+// Outcomes is what requests that were decided as a kind of limiter came to: a reservation is one of Reserving, any other request
+// on a funnel, whether that has reservations or not, one of Funnel.
+type Outcomes struct {
+	Allowed, Limited uint64
 }

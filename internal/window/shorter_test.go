@@ -59,3 +59,25 @@ func TestSlidingShorterPeriod(t *testing.T) {
 		t.Errorf("a window that was empty keeps what was before: %d records", openRing(w.payload).length)
 	}
 }
+
+// TestApproxShorterPeriod: a shorter period forgets what is older than two of it, but only when it counts a request: not with what is
+// limited, or a look, and nothing that is more recent.
+func TestApproxShorterPeriod(t *testing.T) {
+	t.Parallel()
+	long, short := mustLimit(t, 5, 60), mustLimit(t, 5, 1)
+	for _, tt := range []struct {
+		name            string
+		atNs, quantity  int64
+		remains, counts int64 // units that a call with the longer period has left then, and those that the shorter one has
+	}{
+		{"at once", 0, 1, 0, 0}, {"a look", 30 * sec, 0, 0, 5}, {"more than fits", 30 * sec, 6, 0, 5},
+		{"after a period", sec, 1, 0, 0}, {"in the second period", 3 * sec / 2, 1, 0, 1}, {"after two", 2 * sec, 1, 4, 4},
+	} {
+		w := window{request: Limit.Approx}
+		w.ask(long, t0, 5, Options{})
+		got, _ := w.ask(short, t0+tt.atNs, tt.quantity, Options{})
+		if r, _ := w.ask(long, t0+tt.atNs, 0, Options{}); r.Remaining != tt.remains || got.Remaining != tt.counts {
+			t.Errorf("%s: %d remain, and %d by the shorter one, want %d and %d", tt.name, r.Remaining, got.Remaining, tt.remains, tt.counts)
+		}
+	}
+}

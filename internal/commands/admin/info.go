@@ -27,7 +27,7 @@ type infoText struct {
 	nowNs    int64
 	wallTime time.Time
 	stats    store.Stats
-	live     []int // keys of each database; nil where they were not counted
+	live     []store.KeyCount // keys of each database; nil where they were not counted
 }
 
 func (t *infoText) field(name string, value any) { _, _ = fmt.Fprintf(t, "%s:%v\r\n", name, value) }
@@ -105,7 +105,7 @@ func (k *Config) info(c session.Call, all store.Walker, args [][]byte) error {
 		return write(c)
 	}
 	return c.Background(func(ctx context.Context, nowNs int64) {
-		t.live = make([]int, k.Databases)
+		t.live = make([]store.KeyCount, k.Databases)
 		all.Count(ctx, nowNs, t.live)
 	}, write)
 }
@@ -246,8 +246,8 @@ func infoErrorStats(t *infoText) {
 
 func infoKeyspace(t *infoText) {
 	for db, n := range t.live {
-		if n > 0 {
-			t.field(fmt.Sprintf("db%d", db), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=0", n, n))
+		if n.Keys > 0 {
+			t.field(fmt.Sprintf("db%d", db), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=0", n.Keys, n.Expiring))
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (s scanVisitsAll) Scan(nowNs int64, db uint16, cursor uint64, count int, vi
 
 type countSets struct{ memory }
 
-func (s countSets) Count(ctx context.Context, nowNs int64, counts []int) {
+func (s countSets) Count(ctx context.Context, nowNs int64, counts []store.KeyCount) {
 	clear(counts)
 	s.memory.Count(ctx, nowNs, counts)
 }
@@ -71,7 +71,7 @@ func (s flushesSome) FlushAll() { s.Flush(context.Background(), 0) }
 // walksOn walks whether anybody waits or not.
 type walksOn struct{ memory }
 
-func (s walksOn) Count(_ context.Context, nowNs int64, counts []int) {
+func (s walksOn) Count(_ context.Context, nowNs int64, counts []store.KeyCount) {
 	s.memory.Count(context.Background(), nowNs, counts)
 }
 

@@ -22,9 +22,11 @@ func brokenKinds() []broken {
 		{&sharesPayloads{memory: newMemory(), shared: stateMap{}}, "kinds: a payload is the caller's"},
 		{countsTwice{newMemory()}, "kinds: one entry a key"},
 		{knowsFunnels{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
+		{expectsAllToExpire{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
 		{costsNames{newMemory()}, "kinds: Scan, Count and MemoryUsage"},
 		{expiresAll{newMemory()}, "kinds: never expires"},
 		{&countsNoOperations{memory: newMemory()}, "kinds: statistics"},
+		{countsFunnelsOnly{newMemory()}, "kinds: statistics"},
 		{losesOperations{newMemory()}, "kinds: concurrent callers"},
 		{watchesEntries{newMemory()}, "payloads: watched while the word stays"},
 		{bad(seesNone), "payloads: compared while the word stays"},
@@ -63,6 +65,16 @@ func (s takesAnyKind) Throttle(nowNs int64, batch []store.Request) store.Pending
 		}
 	}
 	return nil
+}
+
+// expectsAllToExpire counts every key as one that expires.
+type expectsAllToExpire struct{ memory }
+
+func (s expectsAllToExpire) Count(ctx context.Context, nowNs int64, counts []store.KeyCount) {
+	s.memory.Count(ctx, nowNs, counts)
+	for i := range counts {
+		counts[i].Expiring = counts[i].Keys
+	}
 }
 
 // sharesPayloads returns the same payload to all.
@@ -134,6 +146,14 @@ func (s *countsNoOperations) UpdateStats(st *store.Stats) {
 	s.memory.UpdateStats(st)
 	st.Allowed -= s.allowed
 	st.Limited -= s.limited
+}
+
+// countsFunnelsOnly counts all requests as those of funnels.
+type countsFunnelsOnly struct{ memory }
+
+func (s countsFunnelsOnly) UpdateStats(st *store.Stats) {
+	s.memory.UpdateStats(st)
+	st.Outcomes = [limiter.Kinds]store.Outcomes{limiter.Funnel: {Allowed: st.Allowed, Limited: st.Limited}}
 }
 
 // losesOperations reads a state, lets others at it, and writes it.

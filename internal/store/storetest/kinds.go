@@ -297,8 +297,10 @@ func checkKindsWalk(t reporter, s store.Store) {
 			t.Fatalf("Scan met %d keys", met)
 		}
 	}
-	wantCounts(t, w, t0, 150*len(makers()), 150*len(makers()))
-	wantCounts(t, w, t0+3600*sec, 150, 150) // the buckets
+	all := store.KeyCount{Keys: 150 * len(makers()), Expiring: 150 * (len(makers()) - 1)}
+	wantKeyCounts(t, w, t0, all, all)
+	buckets := store.KeyCount{Keys: 150} // which never expire
+	wantKeyCounts(t, w, t0+3600*sec, buckets, buckets)
 	w.FlushAll()
 	wantCounts(t, w, t0, 0, 0)
 }
@@ -339,5 +341,15 @@ func checkKindsStats(t reporter, s store.Store) {
 	// always the same, and filling a bucket is no request.
 	if allowed, limited := st.Allowed-before.Allowed, st.Limited-before.Limited; allowed != 3*10+3*4+21+1 || limited != 3*11+3*17 {
 		t.Fatalf("%d allowed, %d limited", allowed, limited)
+	}
+	of1, of2 := store.Outcomes{Allowed: 10, Limited: 11}, store.Outcomes{Allowed: 4, Limited: 17}
+	for kind, want := range [limiter.Kinds]store.Outcomes{
+		limiter.Funnel: of1, limiter.Reserving: of1, limiter.Named: of1, limiter.Concurrency: {Allowed: 21 + 1},
+		limiter.FixedWindow: of2, limiter.SlidingWindow: of2, limiter.ApproxWindow: of2,
+	} {
+		got := store.Outcomes{Allowed: st.Outcomes[kind].Allowed - before.Outcomes[kind].Allowed, Limited: st.Outcomes[kind].Limited - before.Outcomes[kind].Limited}
+		if got != want {
+			t.Fatalf("kind %d: %+v, want %+v", kind, got, want)
+		}
 	}
 }

@@ -145,16 +145,26 @@ func checkScanUnderChanges(t reporter, s store.Store) {
 	}
 }
 
+// wantCounts compares how many keys each database has, all of which expire.
 func wantCounts(t reporter, w store.Walker, nowNs int64, want ...int) {
 	t.Helper()
-	got := make([]int, len(want))
+	counts := make([]store.KeyCount, len(want))
+	for db, n := range want {
+		counts[db] = store.KeyCount{Keys: n, Expiring: n}
+	}
+	wantKeyCounts(t, w, nowNs, counts...)
+}
+
+func wantKeyCounts(t reporter, w store.Walker, nowNs int64, want ...store.KeyCount) {
+	t.Helper()
+	got := make([]store.KeyCount, len(want))
 	for i := range got {
-		got[i] = 10 * i // Count adds
+		got[i] = store.KeyCount{Keys: 10 * i, Expiring: 7 * i} // Count adds
 	}
 	w.Count(context.Background(), nowNs, got)
 	for db := range got {
-		if got[db] -= 10 * db; got[db] != want[db] {
-			t.Fatalf("Count: got %v in databases up to %d, want %v", got[:db+1], db, want[:db+1])
+		if got[db].Keys, got[db].Expiring = got[db].Keys-10*db, got[db].Expiring-7*db; got[db] != want[db] {
+			t.Fatalf("Count: got %+v in database %d, want %+v", got[db], db, want[db])
 		}
 	}
 }
@@ -198,12 +208,12 @@ func checkWalkEnds(t reporter, s store.Store) {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	end()
-	counts := make([]int, 1)
-	if w.Count(ctx, t0, counts); counts[0] >= all {
+	counts := make([]store.KeyCount, 1)
+	if w.Count(ctx, t0, counts); counts[0].Keys >= all {
 		t.Fatalf("Count has counted all keys")
 	}
 	w.Flush(ctx, 0)
-	if w.Count(context.Background(), t0, counts); counts[0] == 0 {
+	if w.Count(context.Background(), t0, counts); counts[0].Keys == 0 {
 		t.Fatalf("Flush has removed all keys")
 	}
 }

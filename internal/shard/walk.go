@@ -1,0 +1,136 @@
+package shard
+
+import (
+	"context"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// walkSegments is how many segments of a table a walk visits before it lets others at the lock.
+const walkSegments = 8
+
+// part is a range of prefixes, both included. whole says that no entry of a segment is outside it.
+type part struct {
+	from, last uint64
+	whole      bool
+}
+
+// has says whether the entry in a slot is in the range.
+func (p part) has(t *table, b *bucket, slot int) bool {
+	if p.whole {
+		return true
+	}
+	prefix := t.prefix(t.hashAt(b, slot))
+	return prefix >= p.from && prefix <= p.last
+}
+
+// segmentVisit is told of a segment, and the part that the walk is at.
+type segmentVisit func(t *table, seg *segment, at part)
+
+// Count implements store.Walker. It looks at every entry, a few segments at a time.
+func (s *Store) Count(ctx context.Context, nowNs int64, counts []store.KeyCount) {
+	for i := range s.shards {
+		s.shards[i].eachSegment(ctx, counter(nowNs, counts))
+	}
+}
+
+// counter returns a visit that counts the live entries of segments.
+func counter(nowNs int64, counts []store.KeyCount) segmentVisit {
+	return func(t *table, seg *segment, at part) {
+		t.each(seg, func(b *bucket, slot int) {
+			if b.tatNs(slot) <= nowNs || !at.has(t, b, slot) {
+				return
+			}
+			if db := int(t.dbAt(b, slot)); db < len(counts) {
+				counts[db].Keys++
+				if b.tatNs(slot) != limiter.NeverNs {
+					counts[db].Expiring++
+				}
+			}
+		})
+	}
+}
+
+// Flush implements store.Walker, a few segments at a time.
+func (s *Store) Flush(ctx context.Context, db uint16) {
+	for i := range s.shards {
+		s.shards[i].flush(ctx, db)
+	}
+}
+
+func (sh *shard) flush(ctx context.Context, db uint16) {
+	sh.eachSegment(ctx, sh.flusher(db))
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.resetIfEmptyLocked()
+}
+
+// flusher returns a visit that removes a database's entries from segments, wherever in them the walk is.
+func (sh *shard) flusher(db uint16) segmentVisit {
+	return func(t *table, seg *segment, _ part) {
+		sh.removeLocked(t, seg, func(b *bucket, slot int) bool {
+			if t.dbAt(b, slot) != db {
+				return false
+			}
+			t.noteGoneAt(b, slot)
+			return true
+		})
+	}
+}
+
+// eachSegment visits all segments, under the lock, unless ctx ends first. It goes through both tables side by side: at any time a
+// key may move from one to the other, but its prefix stays.
+func (sh *shard) eachSegment(ctx context.Context, visit segmentVisit) {
+	for at, more := uint64(0), true; more && ctx.Err() == nil; {
+		at, more = sh.someSegments(at, visit)
+	}
+}
+
+func (sh *shard) someSegments(at uint64, visit segmentVisit) (next uint64, more bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.someSegmentsLocked(at, visit)
+}
+
+func (sh *shard) eachSegmentLocked(visit segmentVisit) {
+	for at, more := uint64(0), true; more; {
+		at, more = sh.someSegmentsLocked(at, visit)
+	}
+}
+
+// someSegmentsLocked visits what both tables have from a prefix on, as far as a few segments of that one reach which has more of
+// them there: the other's few are not visited for each.
+func (sh *shard) someSegmentsLocked(at uint64, visit segmentVisit) (next uint64, more bool) {
+	last := ^uint64(0)
+	for _, t := range sh.tables() {
+		if t.count > 0 {
+			last = min(last, t.reach(at))
+		}
+	}
+	for _, t := range sh.tables() {
+		if t.count > 0 {
+			t.visit(at, last, visit)
+		}
+	}
+	return last + 1, last != ^uint64(0)
+}
+
+// reach returns the last prefix of those that a few segments have, from one on.
+func (t *table) reach(at uint64) (last uint64) {
+	for range walkSegments {
+		if _, at = t.segmentAfter(at); at == 0 {
+			break
+		}
+	}
+	return at - 1
+}
+
+// visit visits the segments that have prefixes in a range.
+func (t *table) visit(from, last uint64, visit segmentVisit) {
+	for at, more := from, true; more; {
+		seg, next := t.segmentAfter(at)
+		visit(t, seg, part{from, last, at<<seg.depth == 0 && next-1 <= last})
+		at, more = next, next-1 < last
+	}
+}
