@@ -35,7 +35,8 @@ func readWindow(q *store.Request, db uint16, args [][]byte, kind limiter.Kind, u
 	if err := Numbers(n[:options-2], args[2:]); err != nil {
 		return err
 	}
-	rule := limiter.Rule{Kind: kind, Unit: funnel.WholeSeconds}
+	q.Rule = limiter.Rule{Kind: kind, Unit: funnel.WholeSeconds}
+	rule := &q.Rule
 	for _, arg := range args[options:] {
 		switch windowOption(arg, kind) {
 		case approx:
@@ -46,16 +47,16 @@ func readWindow(q *store.Request, db uint16, args [][]byte, kind limiter.Kind, u
 			return reply.Cell(usage)
 		}
 	}
-	newLimit := window.NewLimit
+	var err error
 	if rule.Kind == limiter.SlidingWindow {
-		newLimit = window.NewExactLimit
+		rule.Window, err = window.NewExactLimit(rule.Unit, n[0], n[1])
+	} else {
+		rule.Window, err = window.NewLimit(rule.Unit, n[0], n[1])
 	}
-	limit, err := newLimit(rule.Unit, n[0], n[1])
 	if err != nil {
 		return reply.Cell(err.Error())
 	}
-	rule.Window = limit
-	q.Key, q.Rule, q.Quantity = store.Key{DB: db, Name: args[1]}, rule, n[2]
+	q.Key, q.Quantity = store.Key{DB: db, Name: args[1]}, n[2]
 	return nil
 }
 

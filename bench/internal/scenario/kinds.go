@@ -15,7 +15,7 @@ const (
 	windowRecords = 100 // of the exact sliding window
 )
 
-// kind is a limiter that is compared with CL.THROTTLE, by calls of which each changes its key.
+// kind is a limiter that is compared with CL.THROTTLE, by calls of which each changes its key, with numbers that are as long.
 type kind struct {
 	name  string
 	call  string
@@ -30,11 +30,11 @@ func kinds() []kind {
 		{name: "funnel", call: "CL.THROTTLE " + key + " 1000000 1000000 60 1"},
 		{name: "funnel in milliseconds", call: "CL.PTHROTTLE " + key + " 1000000 1000000 60000 1", most: 1.3},
 		{name: "token bucket", call: "CL.TOKENBUCKET " + key + " 1000000 1000000 60 1", most: 1.3},
-		{name: "fixed window", call: "CL.FIXEDWINDOW " + key + " 1000000000 3600 1", most: 1.3},
+		{name: "fixed window", call: "CL.FIXEDWINDOW " + key + " 1000000 3600 1", most: 1.3},
 		{name: "sliding window, 100 records", fills: windowRecords, most: 2,
 			call: fmt.Sprintf("CL.SLIDINGWINDOW %s %d 3600 1 COUNTDENIED", key, windowRecords)},
-		{name: "approximate window", call: "CL.SLIDINGWINDOW " + key + " 1000000000 3600 1 APPROX", most: 1.3},
-		{name: "bucket", call: "CL.BUCKET TAKE " + key + " 1000000000 1", fill: "CL.BUCKET RESET " + key + " 1000000000", most: 1.3},
+		{name: "approximate window", call: "CL.SLIDINGWINDOW " + key + " 1000000 3600 1 APPROX", most: 1.3},
+		{name: "bucket", call: "CL.BUCKET TAKE " + key + " 1000000 1", fill: "CL.BUCKET RESET " + key + " 1000000", most: 1.3},
 		{name: "named limit of two windows", call: "CL.CHECK limit " + key, most: 1.3},
 		{name: "two funnels at once", call: "CL.MTHROTTLE 2 " + key + " 1000000 1000000 60 1 b" + key + " 1000000 1000000 60 1"},
 		{name: "lease", call: "CL.CONCURRENCY ACQUIRE " + key + " 100 3600000 token"},
