@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/limits"
 	"cellserver/internal/peer"
 	"cellserver/internal/persist"
 	"cellserver/internal/persist/disk/disktest"
@@ -147,7 +148,9 @@ func TestMisconf(t *testing.T) {
 	r, d, k := newKeptRig(t)
 	run(t, k)
 	c, other := r.session(), r.session()
-	c.say(t, throttled("a", "16"))
+	r.define(t, "login")
+	r.defineAs(t, limits.Definition{Name: "trial", Shadow: true})
+	c.say(t, throttled("a", "16")+"CL.CHECK login a 5\r\nCL.CHECK trial a 5\r\n")
 	d.mu.Lock()
 	d.fails = true
 	d.mu.Unlock()
@@ -158,7 +161,7 @@ func TestMisconf(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	for name, in := range map[string]string{
-		"a call": throttled("c", "1"), "a window": "CL.FIXEDWINDOW c 2 60\r\n", "units that are returned": "CL.REFUND a 15 30 60\r\n", "a deletion": "DEL a\r\n", "all": "FLUSHALL\r\n", "a refund": throttled("a", "-1"),
+		"a call": throttled("c", "1"), "a named limit": "CL.CHECK login c\r\n", "a window": "CL.FIXEDWINDOW c 2 60\r\n", "units that are returned": "CL.REFUND a 15 30 60\r\n", "a deletion": "DEL a\r\n", "all": "FLUSHALL\r\n", "a refund": throttled("a", "-1"),
 		"a refund of nothing": throttled("g", "-1"), "units that are returned to nothing": "CL.REFUND g 15 30 60\r\n",
 		"a refund in a script": "EVAL \"return redis.call('CL.THROTTLE', KEYS[1], unpack(ARGV))\" 1 g 15 30 60 -1\r\n",
 		"a script of one call": "EVAL \"return redis.call('CL.THROTTLE', KEYS[1], unpack(ARGV))\" 1 f 15 30 60 1\r\n",
@@ -171,7 +174,10 @@ func TestMisconf(t *testing.T) {
 	if got := c.say(t, "MULTI\r\n"+throttled("c", "1")+"EXEC\r\n"); !strings.HasPrefix(got, "+OK\r\n+QUEUED\r\n*1\r\n-MISCONF") {
 		t.Errorf("EXEC: replied %q", got)
 	}
-	for name, in := range map[string]string{"a denial": throttled("a", "5"), "a look": throttled("c", "0")} {
+	for name, in := range map[string]string{
+		"a denial": throttled("a", "5"), "a look": throttled("c", "0"),
+		"a named limit's denial": "CL.CHECK login a\r\n", "what it would deny": "CL.CHECK trial a\r\n",
+	} {
 		if got := c.say(t, in); !strings.HasPrefix(got, "*5\r\n") {
 			t.Errorf("%s: replied %q", name, got)
 		}

@@ -165,7 +165,13 @@ func (c *client) say(t testing.TB, in string) string {
 // define defines a named limit of 5 units in a minute.
 func (r *rig) define(t testing.TB, name string) {
 	t.Helper()
-	if err := r.config.NamedLimits.Set(limits.Definition{Name: name, Windows: []limits.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}}); err != nil {
+	r.defineAs(t, limits.Definition{Name: name})
+}
+
+func (r *rig) defineAs(t testing.TB, d limits.Definition) {
+	t.Helper()
+	d.Windows = []limits.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}
+	if err := r.config.NamedLimits.Set(d); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -196,7 +196,8 @@ func (s *Session) countOn(counter *atomic.Uint64, n uint64) {
 
 // changes reports whether a request, which was answered, has changed its key.
 func changes(q *store.Request) bool {
-	return q.Quantity != 0 && (!q.Result.Limited || q.Rule.Flags&limiter.CountDenied != 0)
+	denied := q.Result.Limited || q.Result.Shadowed
+	return q.Quantity != 0 && (!denied || q.Rule.Flags&limiter.CountDenied != 0)
 }
 
 // decide has a batch decided at one reading of the clock. It returns nil if it is answered.
