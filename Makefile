@@ -16,6 +16,9 @@ LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.
 FUZZTIME ?= 3600
 SOAKTIME ?= 600
 
+# Or each process of the race detector that ends waits for a second; the tests start hundreds.
+export GORACE ?= atexit_sleep_ms=50
+
 .PHONY: run build test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint
 
 run: build
