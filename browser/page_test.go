@@ -30,6 +30,9 @@ const hostile = "<img src=x onerror=alert(1)>"
 
 // TestUnderLoad: with a real server and real clients, the curves move, and inspecting a key does not change it.
 func TestUnderLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the server and takes half a minute")
+	}
 	s, err := startServer(t.Context(), t.Output())
 	if err != nil {
 		t.Fatal(err)

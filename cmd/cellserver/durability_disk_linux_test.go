@@ -189,6 +189,9 @@ func TestBadDiskWithoutInterval(t *testing.T) {
 // TestKillsOnBadDisk: whatever the disk takes and does not take until a kill, what was confirmed is kept, and what was refused
 // is not done.
 func TestKillsOnBadDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	for name, disk := range badDisks() {
 		t.Run(name, func(t *testing.T) {

@@ -140,6 +140,9 @@ func killAtStart(t *testing.T, dir, interval string) {
 
 // TestSIGTERMLosesNothing: what was answered is there after the next start, also if a snapshot was being written.
 func TestSIGTERMLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	for _, interval := range []string{"1s", "no", "0"} {
 		t.Run(interval, func(t *testing.T) {

@@ -10,6 +10,9 @@ import (
 
 // TestPausedServer: SIGSTOP stops syncs, too, and SIGCONT lets them go on.
 func TestPausedServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	for _, interval := range []string{"1s", "0"} {
 		t.Run(interval, func(t *testing.T) {

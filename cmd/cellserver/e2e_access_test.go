@@ -193,6 +193,9 @@ func TestCertificateIsAUser(t *testing.T) {
 // TestFailedLogins are counted, logged and slowed, and the others do not wait for them. By how much they are slowed, a
 // test of the sessions holds.
 func TestFailedLogins(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
 		const failures, wrong = 7, "-WRONGPASS invalid username-password pair or user is disabled.\r\n"

@@ -186,6 +186,9 @@ func (q *queue) play(t *testing.T) {
 
 // TestShutdownWhileClientsWait ends them soon, and what they were debited is not kept.
 func TestShutdownWhileClientsWait(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	onEachDriver(t, func(t *testing.T, startServer starter) {
 		dir := t.TempDir()
 		p := startServer(t, "--data-dir", dir)
@@ -210,6 +213,9 @@ func TestShutdownWhileClientsWait(t *testing.T) {
 
 // TestClientsThatWaitAreNotIdle: --timeout is for who is waited for.
 func TestClientsThatWaitAreNotIdle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	onEachDriver(t, func(t *testing.T, startServer starter) {
 		p := startServer(t, "--timeout", "1s")
 		nc := p.dial(t)

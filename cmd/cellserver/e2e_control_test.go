@@ -16,6 +16,9 @@ import (
 
 // TestConfigSetTakesEffect changes settings of a running server with connected clients.
 func TestConfigSetTakesEffect(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
 		p := startServer(t)

@@ -31,6 +31,9 @@ func flooding() map[string]string {
 // TestClientsAreBoundedTogether: many clients that each stay within their own bounds lose their connections, the largest
 // first, until all hold no more than they may; a client that is exempt and one that holds little do not.
 func TestClientsAreBoundedTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
 		p := startServer(t, "--maxmemory-clients", fmt.Sprint(floodLimit), "--lua-time-limit", "1s", "--input-timeout", "0")

@@ -118,6 +118,9 @@ func floodUntilClosed(t *testing.T, nc net.Conn) {
 }
 
 func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	onEachDriver(t, testClientThatNeverReadsIsDisconnected)
 }

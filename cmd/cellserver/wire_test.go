@@ -295,6 +295,9 @@ func testPendingBeforeAuth(t *testing.T, p *process) {
 }
 
 func TestWireLimitsAreSettable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
 	onEachDriver(t, testWireLimitsAreSettable)
 }
