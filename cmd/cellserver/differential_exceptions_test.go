@@ -38,8 +38,8 @@ func exceptions(common []string) []exception {
 		{`^keys `, "the order of KEYS", "neither defines one", each(sorted)},
 		{`^scan [-+]?0*( |$)`, "SCAN's cursors, and the keys that one call returns", "each server has its own cursors; complete iterations are compared", evenScan},
 		{`^scan [-+]?0*[1-9]`, "SCAN with a cursor that it did not return", "each server has its own cursors", typeOnly},
-		{`^(set|restore) `, "SET and RESTORE of what is no TAT", "there is nothing but funnels here", refusesValue},
-		{`^persist `, "PERSIST of a key", "a funnel that never expires would stay full", typeOnly},
+		{`^(set|restore) `, "SET and RESTORE of what is no TAT", "only states of limiters are kept here", refusesValue},
+		{`^persist `, "PERSIST of a key", "a limiter that never expires would stay full; only buckets may", typeOnly},
 		{`^config set .*maxclients`, "the maximum in CONFIG SET maxclients' error", own, each(func(v value) value {
 			v.text = regexp.MustCompile(`between 1 and \d+`).ReplaceAllString(v.text, "")
 			return v

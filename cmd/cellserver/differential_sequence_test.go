@@ -58,11 +58,18 @@ func (s *sequence) restart() error {
 
 // connect opens both connections, and waits until only they and the admin's are left.
 func (s *sequence) connect() error {
-	var dialError error
-	for i, c := range s.conns {
+	for _, c := range s.conns {
 		if c != nil {
 			c.close()
 		}
+	}
+	for _, admin := range []*half{&s.admin.ours, &s.admin.redis} { // or one of the new ones may be beyond maxclients
+		if _, err := awaitClients(admin, 1); err != nil {
+			return err
+		}
+	}
+	var dialError error
+	for i := range s.conns {
 		s.conns[i] = s.dial(func(why ...any) { dialError = fmt.Errorf("dial: %v", why) })
 		if dialError != nil {
 			return dialError
@@ -86,19 +93,30 @@ func (s *sequence) connect() error {
 
 // identify asks for the clients' IDs.
 func identify(admin, a, b *half) error {
+	lines, err := awaitClients(admin, 3)
+	if err != nil {
+		return err
+	}
+	a.id, b.id = clientID(lines, a), clientID(lines, b)
+	a.other, b.other = b.id, a.id
+	if a.id == "" || b.id == "" {
+		return fmt.Errorf("%s: clients are %q", admin.RemoteAddr(), lines)
+	}
+	return nil
+}
+
+// awaitClients waits until there are so many clients, and returns CLIENT LIST's lines.
+func awaitClients(admin *half, n int) (lines []string, err error) {
 	for deadline := time.Now().Add(replyPatience); ; time.Sleep(time.Millisecond) {
 		list, err := admin.do("CLIENT", "LIST")
 		if err != nil {
-			return err
+			return nil, err
 		}
-		lines := strings.Split(strings.TrimSpace(list.text), "\n")
-		a.id, b.id = clientID(lines, a), clientID(lines, b)
-		a.other, b.other = b.id, a.id
-		if len(lines) == 3 && a.id != "" && b.id != "" {
-			return nil
+		if lines = strings.Split(strings.TrimSpace(list.text), "\n"); len(lines) == n {
+			return lines, nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: clients are %q", admin.RemoteAddr(), lines)
+			return nil, fmt.Errorf("%s: clients are %q", admin.RemoteAddr(), lines)
 		}
 	}
 }

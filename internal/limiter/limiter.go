@@ -16,7 +16,7 @@ import (
 var (
 	// ErrWrongType is that a key's state is of another kind. Nothing has changed.
 	ErrWrongType = errors.New("limiter: the key is of another kind")
-	// ErrTooManyOpen is that a key has as many reservations or holders as it may. Nothing has changed.
+	// ErrTooManyOpen is that a key has as many reservations as it may. Nothing has changed but what has expired by now.
 	ErrTooManyOpen = errors.New("limiter: the key has as many open entries as it may")
 )
 

@@ -113,10 +113,10 @@ func (s Source) String() string {
 type Limit struct {
 	Definition
 	Source Source
-	named  limiter.NamedLimit // its counts are those of the name, over all its definitions
+	named  limiter.NamedLimit // its counts are those of the name, until that is deleted
 }
 
-// Counts is what was decided by a limit, since its name was first defined.
+// Counts is what was decided by a limit, since its name was defined, or defined again after it was deleted.
 type Counts struct {
 	Allowed       uint64
 	Limited       uint64

@@ -29,14 +29,7 @@ type loader struct {
 	loaded
 }
 
-// load calls visit with all that a directory knows, in an order in which it can be done. An empty one knows nothing.
-func load(dir disk.Dir, visit func(c store.Change)) (loaded, error) {
-	l := loader{dir: dir, visit: func(payload []byte) error { return readRecords(payload, visit) }}
-	err := l.load()
-	return l.loaded, err
-}
-
-// load reads all.
+// load reads all that a directory knows. An empty one knows nothing.
 func (l *loader) load() error {
 	l.next = frame{generation: 1, sequence: 1}
 	if l.repair {

@@ -148,3 +148,10 @@ func TestCrashes(t *testing.T) {
 		}
 	}
 }
+
+// load calls visit with all that a directory knows, in an order in which it can be done. An empty one knows nothing.
+func load(dir disk.Dir, visit func(c store.Change)) (loaded, error) {
+	l := loader{dir: dir, visit: func(payload []byte) error { return readRecords(payload, visit) }}
+	err := l.load()
+	return l.loaded, err
+}

@@ -46,7 +46,7 @@ const (
 	// ErrTooManyOpen refuses a reservation or a holder beyond the most that a key may have.
 	ErrTooManyOpen Error = "ERR the key has 4096 open reservations or holders, which is the most; commit or release some, or spread them over several keys"
 	// ErrTooLarge refuses to copy more while others wait.
-	ErrTooLarge Error = "ERR the keys of the script or transaction hold more than 4 MiB of windows, reservations and holders together; use fewer of them at once"
+	ErrTooLarge Error = "ERR the keys of the script or transaction hold more than 4 MiB of windows, reservations and holders together, or it copies more than 8 MiB of them; use fewer of them at once"
 	// ErrOOM is in Redis's words.
 	ErrOOM Error = "OOM command not allowed when used memory > 'maxmemory'."
 

@@ -9,7 +9,6 @@ import (
 
 	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
-	"cellserver/internal/limiter"
 	"cellserver/internal/lua"
 	"cellserver/internal/observe"
 	"cellserver/internal/reply"
@@ -170,16 +169,10 @@ func (s *Session) replyNative(c *catalog.Command, script *lua.Script, one []stor
 		records.Script(observe.ScriptFailed)
 		return reply.StoreFailed(q.Err)
 	}
-	s.wrote = s.wrote || changes(q)
-	if q.Quantity < 0 {
-		s.lookAt(q.Key)
-	}
 	s.scratch.local.NativeScript()
 	from := len(s.w.Buf)
-	Result(&s.w, &q.Result)
-	if q.Rule.Kind == limiter.Named {
-		s.countNamed(one)
-	}
+	s.replyRequest(q)
+	s.countNamed(one)
 	to := len(s.w.Buf)
 	s.w.Buf = script.Native.AppendReply(s.w.Buf[from:], s.w.Buf, s.w.RESP3)
 	s.w.Buf = append(s.w.Buf[:from], s.w.Buf[to:]...)

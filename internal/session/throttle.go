@@ -152,21 +152,27 @@ func (s *Session) replyBatch(c *catalog.Command, batch []store.Request) error {
 		if batch[i].Err != nil {
 			s.failCommand(c, reply.StoreFailed(batch[i].Err))
 		} else {
-			s.wrote = s.wrote || changes(&batch[i])
-			if batch[i].Quantity < 0 {
-				s.lookAt(batch[i].Key)
-			}
-			Result(&s.w, &batch[i].Result)
+			s.replyRequest(&batch[i])
 		}
 	}
-	if batch[0].Rule.Kind == limiter.Named { // and so are all, as they are of one command
-		s.countNamed(batch)
-	}
+	s.countNamed(batch)
 	return nil
+}
+
+// replyRequest replies to a request that was answered.
+func (s *Session) replyRequest(q *store.Request) {
+	s.wrote = s.wrote || changes(q)
+	if q.Quantity < 0 {
+		s.lookAt(q.Key)
+	}
+	Result(&s.w, &q.Result)
 }
 
 // countNamed counts what was decided by named limits: once for many requests of one limit, for all loops share its counters.
 func (s *Session) countNamed(batch []store.Request) {
+	if batch[0].Rule.Kind != limiter.Named { // and so are all, as they are of one command
+		return
+	}
 	var counter *atomic.Uint64
 	n := uint64(0)
 	for i := range batch {
@@ -183,7 +189,7 @@ func (s *Session) countNamed(batch []store.Request) {
 	s.countOn(counter, n)
 }
 
-// countOn counts on a counter, if there is one. EXEC and scripts do so once they are done, as often as they were attempted.
+// countOn counts on a counter, if there is one. EXEC and scripts do so once they are done, however often they were attempted.
 func (s *Session) countOn(counter *atomic.Uint64, n uint64) {
 	switch {
 	case counter == nil:
