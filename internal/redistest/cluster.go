@@ -142,6 +142,8 @@ func (c *ClusterNodes) form(ctx context.Context) error {
 		if err := p.client.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
 			return fmt.Errorf("redistest: configuration epoch: %w", err)
 		}
+	}
+	for i, p := range c.All() {
 		for _, other := range c.All()[i+1:] {
 			if err := p.client.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", other.port, other.busPort).Err(); err != nil {
 				return fmt.Errorf("redistest: cluster meet: %w", err)
