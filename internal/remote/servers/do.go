@@ -21,13 +21,19 @@ func (p *Pool) Do(ctx context.Context, key string, c *Call) error {
 		defer cancel()
 	}
 	var to *Redirect
+	var before *Failed
 	pause := firstPause
-	for try := 0; ; try++ {
+	for {
 		c.Asking = to != nil && to.Asking
 		failed := p.once(ctx, key, to, c)
+		if failed != nil && before != nil && saysLess(failed) {
+			c.Err = before
+			return c.Err
+		}
 		if failed == nil || !failed.Again() {
 			return c.Err
 		}
+		before = failed
 		last := to
 		if to = failed.Redirect; to != nil && last == nil {
 			continue // at once, but not round and round
@@ -37,6 +43,11 @@ func (p *Pool) Do(ctx context.Context, key string, c *Call) error {
 		}
 		pause = min(2*pause, maxPause)
 	}
+}
+
+// saysLess is whether an attempt has only not come through, so that the one before says more of why.
+func saysLess(f *Failed) bool {
+	return f.Executed == No && (f.Reason == CircuitOpen || f.Reason == QueueFull || f.Reason == Timeout)
 }
 
 // once sends the call one time.

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +34,7 @@ func (p *Pool) newServer(addr string) *Server {
 		Name: addr, MaxRequests: 1, Timeout: openFor,
 		ReadyToTrip:   func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
 		OnStateChange: s.changed,
-		IsExcluded:    func(err error) bool { return err == errSaysNothing },
+		IsExcluded:    func(err error) bool { return errors.Is(err, errSaysNothing) },
 	})
 	return s
 }
