@@ -71,6 +71,80 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// What go-redis closes is opened again, and who has left is forgotten.
+func TestServersComeAndGo(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t)
+	p := openCluster(t, c, Config{})
+	awaitCall(t, p)
+	s, err := p.Of(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := s.Client()
+	_ = closed.Close() // as after a minute without slots
+	call := &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}
+	p.Send(deadline(t, 10*time.Second), s, []*Call{call}, 0)
+	if failed := asFailed(call.Err); failed == nil || failed.Executed != No || !failed.Again() {
+		t.Errorf("a closed client gives %+v", failed)
+	}
+	if p.Send(deadline(t, 10*time.Second), s, []*Call{call}, 0); call.Err != nil || call.Reply != int64(1) || s.Client() == closed {
+		t.Errorf("a server after its client was closed gives %v, %v", call.Reply, call.Err)
+	}
+	asked := p.At("127.0.0.1:1")
+	if p.At("127.0.0.1:1") != asked {
+		t.Error("one address is two servers")
+	}
+	known := len(p.Stats())
+	p.forget(time.Since(p.start), time.Hour)
+	if n := len(p.Stats()); n != known {
+		t.Errorf("%d of %d servers are left, all of which were used within the hour", n, known)
+	}
+	p.forget(time.Since(p.start)+2*time.Hour, time.Hour)
+	if n := len(p.Stats()); n != known-2 { // the one that nobody has asked, and that which the cluster's client does not have
+		t.Errorf("%d of %d servers are left", n, known)
+	}
+	for _, s := range p.Stats() {
+		if s.Addr == asked.Addr {
+			t.Error("it is not forgotten")
+		}
+	}
+	if !isClosed(asked.Client()) {
+		t.Error("it is not closed")
+	}
+	_ = p.Close()
+	if failed := asFailed(p.Do(deadline(t, time.Second), "a", call)); failed == nil || failed.Executed != No {
+		t.Errorf("after Close: %+v", failed)
+	}
+	if !isClosed(p.At("127.0.0.1:2").Client()) {
+		t.Error("a server is opened after Close")
+	}
+}
+
+func TestNotReady(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t)
+	p := openCluster(t, c, Config{})
+	for _, node := range c.Masters {
+		if err := node.Client().Do(t.Context(), "cluster", "delslotsrange", 100, 100).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := deadline(t, 20*time.Second)
+	for p.Ready(ctx) == nil {
+		if !sleep(ctx, 10*time.Millisecond) {
+			t.Fatal("it is ready without a slot")
+		}
+	}
+	if failed := asFailed(p.Ready(ctx)); failed == nil || failed.Reason != Cluster {
+		t.Errorf("without a slot: %+v", failed)
+	}
+	call := &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}
+	if failed := asFailed(p.Do(deadline(t, 50*time.Millisecond), "a", call)); failed == nil || failed.Executed != No {
+		t.Errorf("while the cluster is down: %+v", failed)
+	}
+}
+
 // load adds 1 to keys from several goroutines until stop, and returns what was certainly and perhaps added to each.
 func load(t *testing.T, p *Pool, keys []string, stop <-chan struct{}) (wait func() (sure, perhaps map[string]*atomic.Int64)) {
 	t.Helper()

@@ -93,6 +93,9 @@ func TestWait(t *testing.T) {
 	if failed := fails(t, readOnly, "a"); failed.Reason != ReadOnly || failed.Executed != No {
 		t.Errorf("a replica gives %+v", failed)
 	}
+	if failed := asFailed(readOnly.Ready(deadline(t, 10*time.Second))); failed == nil || failed.Reason != ReadOnly {
+		t.Errorf("a replica is ready: %v", failed)
+	}
 }
 
 func TestRealRefusals(t *testing.T) {

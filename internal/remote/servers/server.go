@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type Server struct {
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	counts  counts
 	lastErr atomic.Pointer[string] // why the breaker has opened, or will
+	usedNs  atomic.Int64           // when it was sent something last, since start
 }
 
 // A server is left alone after so many failures in a row, and asked once more after each while.
@@ -29,6 +31,7 @@ const (
 
 func (p *Pool) newServer(addr string) *Server {
 	s := &Server{Addr: addr, pool: p}
+	s.usedNs.Store(int64(time.Since(p.start)))
 	s.client.Store(p.client(addr))
 	s.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name: addr, MaxRequests: 1, Timeout: openFor,
@@ -64,8 +67,30 @@ func (s *Server) reopen(closed *redis.Client) {
 	p := s.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed.Load() && s.client.Load() == closed {
+	if known, _ := p.byAddr.Load(s.Addr); known == s && !p.closed.Load() && s.client.Load() == closed {
 		s.client.Store(p.client(s.Addr))
 		s.lent = false
 	}
+}
+
+// forget drops servers of a cluster that have left it: where addresses are not used again, they would pile up.
+func (p *Pool) forget(now, unusedFor time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.byAddr.Range(func(addr, v any) bool {
+		s := v.(*Server)
+		if now-time.Duration(s.usedNs.Load()) < unusedFor || s.lent && !isClosed(s.Client()) {
+			return true
+		}
+		p.byAddr.Delete(addr)
+		_ = s.Client().Close()
+		return true
+	})
+}
+
+// isClosed asks a client for a connection that it cannot give.
+func isClosed(client *redis.Client) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return errors.Is(client.Ping(ctx).Err(), redis.ErrClosed)
 }

@@ -50,13 +50,14 @@ type Pool struct {
 	config Config
 	dial   dialer
 	crc    [256]uint16
+	start  time.Time
 	closed atomic.Bool
 
 	one     *Server // unless it is a cluster
 	cluster *cluster
 
-	byAddr sync.Map // string -> *Server
-	mu     sync.Mutex
+	byAddr sync.Map   // string -> *Server
+	mu     sync.Mutex // for changes of byAddr and of servers' clients
 }
 
 // Open returns the servers of a URL. Nothing is connected to yet, so that it is no error if they cannot be reached; a URL or
@@ -76,7 +77,7 @@ func Open(config Config) (*Pool, error) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Pool{place: at, config: config, crc: crcTable()}
+	p := &Pool{place: at, config: config, crc: crcTable(), start: time.Now()}
 	if p.dial, err = newDialer(at.tls, config); err != nil {
 		return nil, err
 	}
@@ -146,8 +147,6 @@ func (p *Pool) Masters(ctx context.Context) ([]*Server, error) {
 
 // Close ends all connections.
 func (p *Pool) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.closed.Swap(true) {
 		return nil
 	}
@@ -155,6 +154,8 @@ func (p *Pool) Close() error {
 	if p.cluster != nil {
 		err = p.cluster.client.Close()
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.byAddr.Range(func(_, s any) bool {
 		_ = s.(*Server).Client().Close() // closed twice where the cluster has it, too
 		return true
