@@ -26,11 +26,7 @@ type Config struct {
 	MaxKeys    int           // that have leases, 4,096
 }
 
-const (
-	capacityShare = 8 // one of so many parts of a capacity is the most that is taken at a time
-	firstUnits    = 8 // that a key's first lease has
-	parts         = 64
-)
+const parts = 64 // that are locked apart
 
 // Ask is how many units to take with the next call of a key's script, beside what that is for; with none it is the zero Ask.
 type Ask struct {
@@ -154,9 +150,9 @@ func (t *Table) startLocked(p *part, name []byte, hash uint64, l funnel.Limit, r
 	return e
 }
 
-// Granted says what the server has answered to an Ask: the TAT from which on units were taken, and how many there was room
-// for.
-func (t *Table) Granted(name []byte, a Ask, fromNs, units int64) {
+// Granted says what the server has answered to an Ask at a time by its clock: the TAT from which on units were taken, and how
+// many there was room for.
+func (t *Table) Granted(name []byte, a Ask, serverNs, fromNs, units int64) {
 	if t == nil || a.Units == 0 {
 		return
 	}
@@ -169,7 +165,7 @@ func (t *Table) Granted(name []byte, a Ask, fromNs, units int64) {
 		p.stats.Lost += uint64(units) // it is too late, or the key was forgotten meanwhile
 		return
 	}
-	e.granted(p, &t.config, fromNs, min(units, a.Units))
+	e.granted(p, &t.config, serverNs, fromNs, min(units, a.Units))
 }
 
 // Forget drops a key's lease, because its TAT was, or may have been, set or deleted: a unit that is left out is never too many.

@@ -99,7 +99,7 @@ func (e *lease) cut() (c Cut, ok bool) {
 }
 
 // granted adds the slots from a time on.
-func (e *lease) granted(p *part, c *Config, fromNs, units int64) {
+func (e *lease) granted(p *part, c *Config, serverNs, fromNs, units int64) {
 	e.partial(c, units < e.ask.Units, e.askedNs)
 	e.ask = Ask{}
 	if units <= 0 {
@@ -111,7 +111,7 @@ func (e *lease) granted(p *part, c *Config, fromNs, units int64) {
 	e.runs = append(e.runs, run{fromNs, units, e.askedNs + int64(c.MaxTime)})
 	e.open += units
 	e.endNs = funnel.After(fromNs, e.limit.DebitNs(units))
-	e.begin(e.askedNs)
+	e.began(e.askedNs, units, funnel.Since(serverNs, e.endNs) > e.limit.ToleranceNs()/scarceShare)
 }
 
 // trim drops the slots that end after the TAT was seen there: it was lowered, and others may have the same slots.
@@ -142,4 +142,22 @@ func (e *lease) become(l funnel.Limit, c *Config, localNs int64) bool {
 	}
 	*e = lease{name: e.name, limit: l, runs: e.runs, pace: c.slowest(l)}
 	return true
+}
+
+// ended sets the pace for the next lease if nothing is left of this one.
+func (e *lease) ended(c *Config, localNs int64) {
+	if e.taken > 0 && e.open == 0 {
+		e.over(c, c.most(e.limit), localNs)
+	}
+}
+
+// mayAsk reports whether it is time for another lease. One is under way until its reply comes, or is given up.
+func (e *lease) mayAsk(c *Config, localNs int64) bool {
+	underWay := e.ask.Units > 0 && localNs-e.askedNs < int64(c.MaxTime)
+	return !underWay && !e.cold && localNs >= e.plainUntilNs && len(e.runs) < maxRuns && e.open <= e.units/2
+}
+
+// idle reports whether nothing is left of a lease, and nobody has needed it for a while.
+func (e *lease) idle(c *Config, localNs int64) bool {
+	return e.open == 0 && (e.cold || localNs-e.usedNs >= int64(c.MaxTime))
 }

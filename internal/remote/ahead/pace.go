@@ -6,20 +6,27 @@ import (
 	"cellserver/internal/funnel"
 )
 
-// pace is how many units a key's leases have. They double while a lease is over, by use or because its slots have begun, before its
-// time is; they shrink to what was used while it was not. When the server has room for fewer, or nothing is gained, the
-// key is asked for plainly for a while.
+const (
+	capacityShare = 8   // one of so many parts of a capacity is the most that is taken at a time
+	scarceShare   = 4   // a funnel that is fuller than one of so many parts has no units to lose
+	firstUnits    = 8   // that a key's first lease has
+	enoughUnits   = 512 // used of a lease: more would spare next to nothing
+)
+
+// pace is how many units a key's leases have. They double while a lease is used up before its time is over. If its slots begin
+// before they are used, they double as well while the funnel is nearly empty, as nobody misses what is lost then; else
+// they shrink to what was used. When the server has room for fewer, or nothing is gained, the key is asked for plainly for a while.
 type pace struct {
 	units        int64 // of the next lease
 	plainUntilNs int64 // nothing is asked for ahead
+	cold         bool  // so little was used that there is to be no other
 
 	// Of the present lease:
-	begun   bool
 	sinceNs int64
+	taken   int64 // 0 if there is none
 	used    int64
+	scarce  bool
 	expired bool // some of it was not needed in its time
-
-	cold bool // so little was used that there is to be no other
 }
 
 // most is how many units a lease of a limit may have.
@@ -28,11 +35,13 @@ func (c *Config) most(l funnel.Limit) int64 { return min(c.MaxUnits, l.Capacity(
 // slowest is the pace that a key begins with.
 func (c *Config) slowest(l funnel.Limit) pace { return pace{units: min(firstUnits, c.most(l))} }
 
-// begin says that a lease has units since a time, if it had none.
-func (p *pace) begin(sinceNs int64) {
-	if !p.begun {
-		p.begun, p.sinceNs, p.used, p.expired = true, sinceNs, 0, false
+// began says that units were taken.
+func (p *pace) began(sinceNs, units int64, scarce bool) {
+	if p.taken == 0 {
+		p.sinceNs, p.used, p.scarce, p.expired = sinceNs, 0, false, false
 	}
+	p.taken += units
+	p.scarce = p.scarce || scarce
 }
 
 // partial says whether less was granted than asked for.
@@ -43,34 +52,26 @@ func (p *pace) partial(c *Config, less bool, askedNs int64) {
 	}
 }
 
-// ended sets the pace by a lease of which nothing is left.
-func (e *lease) ended(c *Config, localNs int64) {
-	if !e.begun || e.open > 0 {
-		return
+// over sets the pace by a lease of which nothing is left.
+func (p *pace) over(c *Config, most, localNs int64) {
+	lived := localNs - p.sinceNs
+	switch {
+	case p.expired || lived >= int64(c.MaxTime):
+		p.shrink()
+		p.cold = p.used < c.fewest(lived)
+	case p.scarce && p.used < p.taken*3/4:
+		p.shrink()
+	case p.used >= enoughUnits:
+	case p.units < most:
+		p.units = min(2*p.units, most)
+	case p.used < 2: // the slots begin sooner than calls come
+		p.plainUntilNs = localNs + 10*int64(c.MaxTime)
 	}
-	e.begun = false
-	most := c.most(e.limit)
-	switch lived := localNs - e.sinceNs; {
-	case e.expired || lived >= int64(c.MaxTime):
-		e.units = min(max(e.used+e.used/4, 2), e.units)
-		e.cold = e.used < c.fewest(lived)
-	case e.units < most:
-		e.units = min(2*e.units, most)
-	case e.used < 2: // the slots begin sooner than calls come
-		e.plainUntilNs = localNs + 10*int64(c.MaxTime)
-	}
+	p.taken = 0
 }
 
-// mayAsk reports whether it is time for another lease. One is under way until its reply comes, or is given up.
-func (e *lease) mayAsk(c *Config, localNs int64) bool {
-	underWay := e.ask.Units > 0 && localNs-e.askedNs < int64(c.MaxTime)
-	return !underWay && !e.cold && localNs >= e.plainUntilNs && len(e.runs) < maxRuns && e.open <= e.units/2
-}
-
-// idle reports whether nothing is left of a lease, and nobody has needed it for a while.
-func (e *lease) idle(c *Config, localNs int64) bool {
-	return e.open == 0 && (e.cold || localNs-e.usedNs >= int64(c.MaxTime))
-}
+// shrink makes the next lease what was used of this one, and a little more.
+func (p *pace) shrink() { p.units = min(max(p.used+p.used/4, 2), p.units) }
 
 // fewest is how many units have to be used in a time for a key to have more leases: at a quarter of the rate from which on it has
 // them.
