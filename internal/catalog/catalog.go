@@ -171,6 +171,15 @@ func (c *Command) AllCategories() []string {
 	return all
 }
 
+// ShownSubs are the subcommands that lists have.
+func (c *Command) ShownSubs() []*Command {
+	isRefused := func(sub *Command) bool { return sub.Refusal != "" }
+	if slices.ContainsFunc(c.Subs, isRefused) {
+		return slices.DeleteFunc(slices.Clone(c.Subs), isRefused)
+	}
+	return c.Subs
+}
+
 // Catalog finds commands by their names. It is made once and given to all who must agree on a command's ID.
 type Catalog struct {
 	commands []*Command // with their subcommands, by ID: those that rules may name, and behind them those that are refused
@@ -270,7 +279,7 @@ func (t *Catalog) Shown() []*Command { return t.shown }
 func (t *Catalog) Each(visit func(*Command)) {
 	for _, c := range t.shown {
 		visit(c)
-		for _, sub := range c.Subs {
+		for _, sub := range c.ShownSubs() {
 			visit(sub)
 		}
 	}
