@@ -133,7 +133,7 @@ func (m manyDBsTx) SetIf(nowNs int64, key store.Key, s limiter.State, when store
 // patient is a timeout that no machine is too busy for.
 const patient = 30 * time.Second
 
-var opened atomic.Int64 // so that each store has a prefix of its own
+var openedStores atomic.Int64 // so that each store has a prefix of its own
 
 // openAt opens a store whose clock is the caller's, and which finds nothing. In the prefix, %d is a number.
 func openAt(t testing.TB, url, prefix string) *Store {
@@ -144,12 +144,13 @@ func openAt(t testing.TB, url, prefix string) *Store {
 	}
 	t.Cleanup(func() { _ = pool.Close() })
 	s, err := Open(Config{
-		Pool: pool, KeyPrefix: fmt.Sprintf(prefix, opened.Add(1)), Timeout: patient, CallersTime: true,
+		Pool: pool, KeyPrefix: fmt.Sprintf(prefix, openedStores.Add(1)), Timeout: patient, CallersTime: true,
 		Now: func() int64 { return time.Now().UnixNano() }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.Close)
 	waitUntilKnown(t, pool)
 	return s
 }

@@ -9,9 +9,6 @@ import (
 	"cellserver/internal/store"
 )
 
-// leastIntervalNs is the tick of the servers' clocks.
-const leastIntervalNs = 1000
-
 // errCrossSlot is Redis's own for keys that no step can have in common.
 var errCrossSlot = store.Failure{Line: "CROSSSLOT Keys in request don't hash to the same slot"}
 

@@ -47,6 +47,9 @@ func (k *known) nowNs() int64 { return k.serverNs + int64(time.Since(k.at)) }
 // errContended is why a task was sent in vain if others have changed its key each time.
 var errContended = &servers.Failed{Reason: servers.Timeout, Text: "others have changed the key each time"}
 
+// errGone is what a task fails with that nobody waits for.
+var errGone = &servers.Failed{Reason: servers.Timeout, Text: "nobody waits for it any more"}
+
 // waiter is who waits for a task. All may be called when it does not any more.
 type waiter interface {
 	// waits reports whether it does, and notes that the task is sent to a server.
@@ -123,6 +126,7 @@ func (o *others) dispatch(l *line) {
 	n.ready = append(n.ready, l)
 	if !n.working {
 		n.working = true
+		o.store.working.begin()
 		go n.work()
 	}
 }
@@ -173,24 +177,40 @@ func (o *others) endLocked(l *line) {
 // present returns the first tasks for which somebody waits, as many as a call decides at most. Where there is none the line has
 // ended.
 func (o *others) present(l *line, server *servers.Server) []*task {
+	for {
+		tasks, gone, left := o.parted(l, server)
+		for _, t := range gone {
+			t.waiter.fail(errGone)
+		}
+		if len(tasks) > 0 || left == 0 {
+			return tasks
+		}
+	}
+}
+
+// parted returns the first tasks of a line by whether somebody waits for them, and how many others there are. Those that are gone
+// leave it.
+func (o *others) parted(l *line, server *servers.Server) (tasks, gone []*task, left int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var tasks []*task
-	gone := 0
-	for _, t := range l.waiting[:min(len(l.waiting), lineTasks)] {
+	n := min(len(l.waiting), lineTasks)
+	for _, t := range l.waiting[:n] {
 		if t.waiter.waits(server) {
 			tasks = append(tasks, t)
-		} else if gone++; l.covered > len(tasks) {
+			continue
+		}
+		if gone = append(gone, t); l.covered > len(tasks) {
 			l.covered--
 		}
 	}
-	if gone > 0 {
-		l.waiting = append(slices.Clone(tasks), l.waiting[len(tasks)+gone:]...)
+	left = len(l.waiting) - n
+	if len(gone) > 0 {
+		l.waiting = append(slices.Clone(tasks), l.waiting[n:]...)
 	}
 	if len(l.waiting) == 0 {
 		o.endLocked(l)
 	}
-	return tasks
+	return tasks, gone, left
 }
 
 // do does a deed to a key, and waits for it.

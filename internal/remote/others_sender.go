@@ -24,6 +24,7 @@ type sender struct {
 }
 
 func (n *sender) work() {
+	defer n.others.store.working.end()
 	for {
 		lines := n.next()
 		if len(lines) == 0 {
@@ -73,6 +74,7 @@ func (n *sender) round(lines []*line) {
 	for _, l := range asked {
 		if f := l.failed(); f != nil && f.Again() {
 			s.counts.resent.add(f.Reason, 1)
+			s.working.begin()
 			go o.sendAgain(l) // which hardly happens, and waits
 		} else {
 			o.advance(l)
@@ -82,9 +84,10 @@ func (n *sender) round(lines []*line) {
 
 // sendAgain sends a call that was not executed to wherever its key is now.
 func (o *others) sendAgain(l *line) {
+	defer o.store.working.end()
 	ctx, cancel := o.store.timeout(context.Background())
 	defer cancel()
-	o.store.Pool.Do(ctx, l.name, l.call)
+	_ = o.store.Pool.Do(ctx, l.name, l.call) // the error is the call's
 	o.advance(l)
 }
 

@@ -21,10 +21,6 @@ const (
 	stateHeadBytes = 20
 	// maxValueBytes is more than any value has.
 	maxValueBytes = limiter.MaxPayloadBytes + 64
-
-	nsPerMs = int64(1e6)
-	// callersMs is added to each time to live where the caller's time is that of the servers: it may be a virtual one.
-	callersMs = 3_600_000
 )
 
 // appendValue appends what is kept of a state.
@@ -80,8 +76,9 @@ func pxOf(s *limiter.State, serverNs int64, moreMs uint64) uint64 {
 	if s.ExpiresNs == limiter.NeverNs {
 		return 0
 	}
+	const nsPerMs = 1_000_000
 	ns := funnel.Since(serverNs, s.ExpiresNs)
-	return (ns+uint64(nsPerMs)-1)/uint64(nsPerMs) + moreMs
+	return ns/nsPerMs + min(1, ns%nsPerMs) + moreMs
 }
 
 // found is what a script has found at a key, and what that means.

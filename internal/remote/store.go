@@ -21,6 +21,7 @@ const DefaultTimeout = 50 * time.Millisecond
 type Pool interface {
 	Clustered() bool
 	OneStep(keys []string) bool
+	Slot(key string) uint16
 	Of(ctx context.Context, key string) (*servers.Server, error)
 	At(addr string) *servers.Server
 	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
@@ -64,7 +65,7 @@ type Store struct {
 	counts    counts
 	deadlines deadlines
 	groups    table
-	apart     apart
+	others    others
 	working   working
 	waiting   atomic.Int64 // requests
 	bytes     atomic.Int64 // of their names
@@ -85,6 +86,7 @@ func Open(c Config) (*Store, error) {
 	s.deadlines.expire = s.expire
 	s.working.idle.L = &s.working.mu
 	s.groups.init()
+	s.others.init(s)
 	return s, nil
 }
 

@@ -117,10 +117,20 @@ return r
 func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []any, serverNs int64, err error) {
 	ctx, cancel := s.timeout(ctx)
 	defer cancel()
-	if s.Pool.Do(ctx, key, c); c.Err != nil {
+	if s.send(ctx, key, c); c.Err != nil {
 		return nil, 0, failureOf(failedOf(c.Err))
 	}
 	return replyOf(c.Reply)
+}
+
+// send makes a call, and waits for replicas if it is to.
+func (s *Store) send(ctx context.Context, key string, c *servers.Call) {
+	if server, err := s.Pool.Of(ctx, key); s.Wait > 0 && c.Script != readScript && err == nil {
+		if s.Pool.Send(ctx, server, []*servers.Call{c}, s.Wait); c.Err == nil || !failedOf(c.Err).Again() {
+			return
+		}
+	}
+	_ = s.Pool.Do(ctx, key, c) // the error is the call's
 }
 
 func replyOf(reply any) (rest []any, serverNs int64, err error) {
@@ -172,7 +182,7 @@ type swap struct {
 func (s *Store) newSwap(nowNs int64, keys int, values bool) *swap {
 	w := &swap{call: servers.Call{Script: swapScript, Keys: make([]string, 0, keys), Args: make([]any, 0, 2+3*keys)}}
 	if s.CallersTime {
-		w.moreMs = callersMs
+		w.moreMs = hourMs
 	}
 	first := "1"
 	if values {
