@@ -26,6 +26,8 @@ func (f *fake) Clustered() bool { return false }
 
 func (f *fake) OneStep([]string) bool { return true }
 
+func (f *fake) Slot(string) uint16 { return 0 }
+
 func (f *fake) Of(_ context.Context, key string) (*servers.Server, error) {
 	if f.of != nil {
 		return f.of(key)
