@@ -3,6 +3,7 @@ package ahead
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"cellserver/internal/funnel"
 )
@@ -191,5 +192,50 @@ func TestTwoLimits(t *testing.T) {
 	f.check(0)
 	if len(used) < 1_000 || f.stats().Used < 1_000 {
 		t.Errorf("%d were admitted of one limit, and %d leased of the other", len(used), f.stats().Used)
+	}
+}
+
+// TestGivingBack is why units are not given back by a refund: of a capacity of 64 two processes have leased 8 each when the first one
+// ends. A refund lowers the TAT into the slots of the second. They are then leased once more, to a third, and when
+// the slots of the first have drained, both are used beside all the rest.
+func TestGivingBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		giveBack func(s *server, c Cut)
+		used     int64
+	}{
+		"by its cut":  {(*server).cut, 64},
+		"by a refund": {func(s *server, c Cut) { s.tatNs -= c.EndNs - c.ToNs }, 72},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 1, 3, 64, 1, Config{Enabled: true, StartAbove: 1, MaxTime: 20 * time.Second})
+			s := &server{}
+			lease := func(k *cell, nowNs int64) {
+				a := k.table.Want(key, f.limit, 1, nowNs)
+				fromNs := max(s.tatNs, nowNs)
+				s.tatNs = fromNs + int64(f.limit.DebitNs(a.Units))
+				k.table.Granted(key, a, nowNs, fromNs, a.Units)
+			}
+			nowNs := f.nowNs
+			lease(f.cells[0], nowNs)
+			lease(f.cells[1], nowNs)
+			for _, cut := range f.cells[0].table.ReturnAll(nowNs) {
+				c.giveBack(s, cut)
+			}
+			lease(f.cells[2], nowNs)
+
+			nowNs += 8 * sec
+			var used int64
+			for _, k := range f.cells {
+				for ok := true; ok; {
+					if _, ok = k.table.Take(key, f.limit, funnel.Seconds, 1, nowNs, nowNs); ok {
+						used++
+					}
+				}
+			}
+			_, r := f.limit.Throttle(s.tatNs, nowNs, 0)
+			if used += r.Remaining; used != c.used {
+				t.Errorf("%d units can be used at once, not %d", used, c.used)
+			}
+		})
 	}
 }

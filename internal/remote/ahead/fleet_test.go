@@ -143,11 +143,14 @@ func (k *cell) sendCut(c Cut) {
 	if k.lost() {
 		return
 	}
-	k.after(k.delayNs(), func() {
-		if k.server.tatNs == c.EndNs {
-			k.server.tatNs = c.ToNs
-		}
-	})
+	k.after(k.delayNs(), func() { k.server.cut(c) })
+}
+
+// cut is the script that gives back.
+func (s *server) cut(c Cut) {
+	if s.tatNs == c.EndNs {
+		s.tatNs = c.ToNs
+	}
 }
 
 // request is a call.

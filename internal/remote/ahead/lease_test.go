@@ -216,8 +216,10 @@ func TestPace(t *testing.T) {
 		b.wantTakes(int(units))
 	}
 	b.lease(b.nowNs+high, 512) // of which 100 are needed while it lasts
-	b.take(100)
-	b.nowNs += sec
+	b.take(50)
+	b.nowNs += 500 * ms
+	b.take(50)
+	b.nowNs += 500 * ms
 	b.wantTakes(0)
 	b.table.Return(b.nowNs)
 	b.lease(b.nowNs+high, 125)
