@@ -20,7 +20,7 @@ func TestFaults(t *testing.T) {
 		f := newFleet(t, seed, 1+int(seed%5), 50<<(seed%8), 2_000, Config{Enabled: true, StartAbove: 20})
 		f.faults()
 		for i, k := range f.cells {
-			f.demand(k, float64(f.rand.IntN(1500)), f.now(i))
+			f.demand(k, float64(1+f.rand.IntN(1500)), f.now(i))
 			f.mixed(k)
 			f.crashes(k)
 		}

@@ -42,12 +42,12 @@ func TestHotAllowedKey(t *testing.T) {
 
 // TestHotLimitedKey: four processes together admit what one funnel would.
 func TestHotLimitedKey(t *testing.T) {
-	capacities := []int64{100, 5_000, 50_000}
+	capacities, loads := []int64{100, 5_000, 50_000}, []float64{0.95, 1.05, 1.2, 2, 5}
 	if testing.Short() {
-		capacities = capacities[1:2]
+		capacities, loads = capacities[1:2], loads[2:4]
 	}
 	for _, capacity := range capacities {
-		for _, load := range []float64{0.95, 1.05, 1.2, 2, 5} {
+		for _, load := range loads {
 			for _, uneven := range []bool{false, true} {
 				t.Run(fmt.Sprint(capacity, load, uneven), func(t *testing.T) {
 					const perSec, seconds = 5_000, 8

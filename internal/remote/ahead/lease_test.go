@@ -59,8 +59,8 @@ func (b *bench) wantTakes(n int) {
 
 // TestSlots: a unit can be used until its slot begins, and the one whose slot begins first is used first.
 func TestSlots(t *testing.T) {
-	b := newBench(t, 100) // slots of 1 ms
-	b.lease(b.nowNs+2*ms, 8)    // from 2 ms to 10 ms
+	b := newBench(t, 100)    // slots of 1 ms
+	b.lease(b.nowNs+2*ms, 8) // from 2 ms to 10 ms
 	b.nowNs += 2 * ms
 	if _, ok := b.take(1); !ok { // that from 2 to 3
 		t.Error("the first cannot be used at its beginning")
