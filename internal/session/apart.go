@@ -170,6 +170,9 @@ func (r *remote) transact(ctx context.Context, now func() int64, keys []store.Ke
 		}
 		nowNs := now()
 		tx, err := r.store.Begin(within, nowNs, keys)
+		if err != nil && conflicts > 1 && within.Err() != nil { // no more than the end of its time
+			return reply.ErrContended
+		}
 		if err != nil {
 			return err
 		}
