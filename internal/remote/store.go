@@ -24,7 +24,7 @@ type Pool interface {
 	Of(ctx context.Context, key string) (*servers.Server, error)
 	At(addr string) *servers.Server
 	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
-	Do(ctx context.Context, key string, c *servers.Call)
+	Do(ctx context.Context, key string, c *servers.Call) error
 	Masters(ctx context.Context) ([]*servers.Server, error)
 }
 
