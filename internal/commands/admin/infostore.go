@@ -22,7 +22,7 @@ func infoStore(t *infoText) {
 	s := &st.Stats
 	t.fields("store_requests", s.Requests, "store_asked", s.Asked, "store_joined", s.Joined, "store_prefiltered", s.Prefiltered,
 		"store_leased", s.Leased, "store_scripts", s.Scripts, "store_pipelines", s.Pipelines, "store_waiting", s.Waiting,
-		"store_late_answers", s.Late)
+		"store_late_answers", s.Late, "store_keys", st.Keys, "store_lease_keys", s.Lease.Keys, "store_lease_open_units", s.Lease.Open)
 	for _, p := range slices.Sorted(maps.Keys(s.Policy)) {
 		if s.Policy[p] > 0 || p == st.Policy {
 			t.field("store_decided_by_"+p.String(), s.Policy[p])
