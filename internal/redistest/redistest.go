@@ -12,7 +12,10 @@ import (
 	"cellserver/internal/processtest"
 )
 
-const startTimeout = 20 * time.Second
+const (
+	startTimeout = 20 * time.Second
+	readyTimeout = time.Minute // of a cluster on a busy machine
+)
 
 // Start runs a redis-server on a unix socket until the test ends, and returns a client of it. Without a redis-server the
 // test is skipped, but fails in CI.

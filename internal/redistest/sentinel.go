@@ -1,0 +1,145 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	sentinels        = 3
+	sentinelReplicas = 2
+	sentinelMaster   = "mymaster"
+)
+
+// SentinelNodes are a master, its replicas and the sentinels that watch them, as they were formed.
+type SentinelNodes struct {
+	Master    *Process
+	Replicas  []*Process
+	Sentinels []*Process
+}
+
+// Sentinels runs a master, two replicas and three sentinels until the test ends. A master that is away for a second is
+// replaced. The arguments are those of the servers.
+func Sentinels(t *testing.T, args ...string) *SentinelNodes {
+	t.Helper()
+	need(t)
+	s := &SentinelNodes{}
+	err := s.launch(t.Context(), t.TempDir(), args)
+	endWith(t, s.All()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *SentinelNodes) launch(ctx context.Context, dir string, args []string) error {
+	for i := range 1 + sentinelReplicas {
+		own, err := subdirectory(dir, "server"+strconv.Itoa(i))
+		if err != nil {
+			return err
+		}
+		all := append([]string{"--repl-diskless-sync-delay", "0"}, args...)
+		if i > 0 {
+			all = append(all, "--replicaof", "127.0.0.1 "+strconv.Itoa(s.Master.port))
+			if password := s.Master.argument("--requirepass"); password != "" {
+				all = append(all, "--masterauth", password)
+			}
+		}
+		p, err := Launch(ctx, own, all...)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			s.Master = p
+		} else {
+			s.Replicas = append(s.Replicas, p)
+		}
+	}
+	for i := range sentinels {
+		p, err := s.launchSentinel(ctx, dir, i)
+		if err != nil {
+			return err
+		}
+		s.Sentinels = append(s.Sentinels, p)
+	}
+	return s.Await(ctx)
+}
+
+// launchSentinel starts a sentinel with a file that it may write: it refuses to run without.
+func (s *SentinelNodes) launchSentinel(ctx context.Context, dir string, i int) (*Process, error) {
+	own, err := subdirectory(dir, "sentinel"+strconv.Itoa(i))
+	if err != nil {
+		return nil, err
+	}
+	p, err := prepare(own)
+	if err != nil {
+		return nil, err
+	}
+	lines := []string{
+		"port " + strconv.Itoa(p.port), "bind 127.0.0.1", "dir " + own,
+		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", sentinelMaster, s.Master.port),
+		"sentinel down-after-milliseconds " + sentinelMaster + " 1000",
+		"sentinel failover-timeout " + sentinelMaster + " 5000",
+	}
+	if password := s.Master.argument("--requirepass"); password != "" {
+		lines = append(lines, "sentinel auth-pass "+sentinelMaster+" "+password)
+	}
+	file := filepath.Join(own, "sentinel.conf")
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("redistest: %w", err)
+	}
+	p.args = []string{file, "--sentinel"}
+	if err := p.Restart(ctx); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// All returns the master, the replicas and the sentinels.
+func (s *SentinelNodes) All() []*Process {
+	var all []*Process
+	if s.Master != nil {
+		all = append(all, s.Master)
+	}
+	return append(append(all, s.Replicas...), s.Sentinels...)
+}
+
+// URL returns what --store takes.
+func (s *SentinelNodes) URL() string {
+	var addrs []string
+	for _, p := range s.Sentinels {
+		addrs = append(addrs, p.Addr)
+	}
+	return "redis-sentinel://" + strings.Join(addrs, ",") + "/" + sentinelMaster
+}
+
+// Await waits until every sentinel knows all others and all replicas, and the replicas follow.
+func (s *SentinelNodes) Await(ctx context.Context) error {
+	for _, p := range s.Sentinels {
+		err := p.await(ctx, "know the others", func(ctx context.Context) bool {
+			m, err := p.client.Do(ctx, "SENTINEL", "MASTER", sentinelMaster).Slice()
+			text := fmt.Sprint(m)
+			return err == nil && strings.Contains(text, fmt.Sprintf("num-slaves %d ", sentinelReplicas)) &&
+				strings.Contains(text, fmt.Sprintf("num-other-sentinels %d ", sentinels-1)) && strings.Contains(text, "flags master ")
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, p := range s.Replicas {
+		err := p.await(ctx, "follow its master", func(ctx context.Context) bool {
+			info, err := p.client.Info(ctx, "replication").Result()
+			return err == nil && strings.Contains(info, "master_link_status:up")
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
