@@ -30,7 +30,9 @@ const (
 )
 
 // The limits are such that the clients ask for much more of each key.
-func hotLimit() remotetest.Limit  { return remotetest.Limit{MaxBurst: 499, Count: 1000, PeriodSeconds: 1} }
+func hotLimit() remotetest.Limit {
+	return remotetest.Limit{MaxBurst: 499, Count: 1000, PeriodSeconds: 1}
+}
 func coldLimit() remotetest.Limit { return remotetest.Limit{MaxBurst: 4, Count: 1, PeriodSeconds: 2} }
 
 type remoteOptions struct {
