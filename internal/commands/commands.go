@@ -29,7 +29,7 @@ import (
 	"cellserver/internal/store"
 )
 
-// Config is what an Engine needs. All fields but Handlers, ACLFile, Scripts, Settings, Memory, Keeper, NamedLimits,
+// Config is what an Engine needs. All fields but StoreTimeout, Handlers, ACLFile, Scripts, Settings, Memory, Keeper, NamedLimits,
 // Thresholds and LostLogLines must be set.
 type Config struct {
 	Store             store.Store
@@ -41,7 +41,8 @@ type Config struct {
 	Reading           funnel.Reading
 	Databases         int
 	MaxKeyBytes       int
-	MaxReplyBytes     int // of one reply
+	MaxReplyBytes     int           // of one reply
+	StoreTimeout      time.Duration // of a store.Remote; 0 for session.DefaultStoreTimeout
 	Limits            resp.Limits
 	ACLFile           string      // "" for none
 	Scripts           *lua.Engine // nil where scripts are disabled
@@ -77,6 +78,9 @@ func NewEngine(c Config) (*Engine, error) {
 	if c.Scripts == nil {
 		cat = cat.Without("scripts are off: start the server without --lua=off", "eval", "evalsha", "eval_ro", "evalsha_ro", "script")
 	}
+	if _, ok := c.Store.(store.Remote); ok {
+		cat, c.Databases = cat.OverRemote(), 1
+	}
 	if c.Keeper == nil {
 		cat = cat.Without(admin.MemoryOnly, "save", "bgsave", "bgrewriteaof")
 	}
@@ -110,7 +114,7 @@ func NewEngine(c Config) (*Engine, error) {
 		Store: c.Store, Now: c.Now, WallTime: c.WallTime, Catalog: cat, Handlers: handlers, Users: c.Users, ACLLog: aclLog,
 		Records: records, Clients: register, NewKeys: newKeys, NamedLimits: c.NamedLimits, Reading: c.Reading,
 		Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,
-		MaxReplyBytes: c.MaxReplyBytes, Limits: c.Limits, Scripts: c.Scripts, Keeper: c.Keeper, BackgroundThreads: c.BackgroundThreads, Log: c.Log,
+		MaxReplyBytes: c.MaxReplyBytes, StoreTimeout: c.StoreTimeout, Limits: c.Limits, Scripts: c.Scripts, Keeper: c.Keeper, BackgroundThreads: c.BackgroundThreads, Log: c.Log,
 	})
 	return &Engine{Engine: sessions, Records: records, Logins: logins, Clients: register, NewKeys: newKeys, admin: administration}, err
 }

@@ -74,13 +74,14 @@ func converse(t *testing.T, on store.Store, in string, cut int, hurry bool) (c c
 	return c
 }
 
-// TestLater: with a store that answers later all is as with one that answers at once, wherever the input is cut:
-// the replies and their order, what is executed and how often, what is counted, and what those in MONITOR see.
-func TestLater(t *testing.T) {
+// laterCase is an input whose batches are answered later.
+type laterCase struct{ name, in string }
+
+func laterCases() []laterCase {
 	const throttle, refused = "CL.THROTTLE k 299 1 60\r\n", "CL.THROTTLE k 9 x 1\r\n"
 	eval := resptest.Encode("EVAL", native, "1", "k", "299", "1", "60")
 	many := strings.Repeat(throttle, 2*observe.MaxBatch+3)
-	for _, tt := range []struct{ name, in string }{
+	return []laterCase{
 		{"alone", throttle},
 		{"PING around it", "PING\r\n" + throttle + "PING\r\n" + throttle + throttle + "PING\r\n"},
 		{"errors of each kind", throttle + refused + throttle + "NOSUCH x\r\n" + throttle + "GET\r\n" + refused + throttle +
@@ -113,7 +114,13 @@ func TestLater(t *testing.T) {
 		{"a web page's header", throttle + "GET / HTTP/1.1\r\nHost: localhost\r\n" + throttle},
 		{"a full batch", strings.Repeat(throttle, observe.MaxBatch) + "PING\r\n"},
 		{"many batches", many + "PING\r\n" + many + refused + many + eval + many},
-	} {
+	}
+}
+
+// TestLater: with a store that answers later all is as with one that answers at once, wherever the input is cut:
+// the replies and their order, what is executed and how often, what is counted, and what those in MONITOR see.
+func TestLater(t *testing.T) {
+	for _, tt := range laterCases() {
 		t.Run(tt.name, func(t *testing.T) {
 			want := converse(t, shard.New(), tt.in, 0, false)
 			step := max(1, len(tt.in)/400)

@@ -1,73 +1,217 @@
 // Package servers is the Redis or Valkey servers that a remote store keeps its keys in: one, the master that sentinels name, or
-// the masters of a cluster. It sends scripts to them, and tells apart what a server has certainly not executed, which is sent
-// again, from what it may have executed, which never is. All is safe for concurrent use.
+// the masters of a cluster. It sends scripts to them, and tells apart what a server has certainly not executed, which may be sent
+// again, from what it may have executed, which must not be. All is safe for concurrent use.
 package servers
 
 import (
 	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
-// Script is a Lua script that is called by its hash, and loaded where a server does not know it.
-type Script struct{ source, hash string }
+// Config is which servers, and how to talk to them.
+type Config struct {
+	// URL is redis://[user:password@]host[:port][/db], redis-cluster://[user:password@]host[:port],host[:port]... or
+	// redis-sentinel://[user:password@]host[:port],.../master[/db]; with rediss, rediss-cluster and rediss-sentinel over TLS.
+	// The user and password are those of the servers, and percent-encoded.
+	URL string
+	// SentinelUser and SentinelPassword are for the sentinels, if they want a password.
+	SentinelUser, SentinelPassword string
 
-// Call is a script's call on keys of one slot, and then its answer.
-type Call struct {
-	Script *Script
-	Keys   []string
-	Args   []any
+	// CAFile has the certificates, in PEM, that the servers' must be signed by. None: the system's.
+	CAFile string
+	// CertFile and KeyFile are our own certificate for servers that ask for one.
+	CertFile, KeyFile string
+	// ServerName is what the servers' certificates are for. None: the host that is connected to.
+	ServerName string
 
-	// Reply is what the script has returned, if Err is nil.
-	Reply any
-	// Err is a *Failed, or nil.
-	Err error
+	Timeout  time.Duration // for Do and where a context has no deadline; 50 ms if 0
+	PoolSize int           // connections to a server at most; 16 if 0
+	Log      *slog.Logger  // of servers that go away and come back; may be nil
 }
 
-// Failed says why a call has no reply.
-type Failed struct {
-	Reason Reason
-	// Executed says what is known: a call that was Maybe executed may have changed its keys.
-	Executed Executed
-	Text     string // one line, for people; the server's own where it has refused
-}
-
-func (f *Failed) Error() string { return f.Text }
-
-// Executed is whether a server has executed a call.
-type Executed uint8
-
-// It has not, or nobody knows.
 const (
-	No Executed = iota
-	Maybe
+	defaultTimeout  = 50 * time.Millisecond
+	defaultPoolSize = 16
+	// What is not part of a decision, such as the map of a cluster's slots, and a connection, may take longer than one.
+	minIOTimeout   = 250 * time.Millisecond
+	minDialTimeout = time.Second
 )
 
-// Reason is what failed, as the label of a metric.
-type Reason string
+// Pool is all the servers.
+type Pool struct {
+	place  place
+	config Config
+	dial   dialer
+	crc    [256]uint16
+	closed atomic.Bool
 
-// The reasons:
-const (
-	Timeout     Reason = "timeout"      // no answer in time
-	Network     Reason = "network"      // cannot connect, or the connection ended
-	CircuitOpen Reason = "circuit_open" // the server has failed too often, and is left alone for a while
-	QueueFull   Reason = "queue_full"   // too much waits for the server
-	Auth        Reason = "auth"         // NOAUTH, WRONGPASS, NOPERM
-	NoScripting Reason = "no_scripting" // the server has, or allows, no EVALSHA
-	OutOfMemory Reason = "oom"
-	ReadOnly    Reason = "readonly"
-	Cluster     Reason = "cluster" // MOVED, ASK, TRYAGAIN, CLUSTERDOWN, until the time was over
-	Loading     Reason = "loading"
-	WrongType   Reason = "wrong_type" // the key is not a limiter's
-	Replicas    Reason = "replicas"   // --store-wait: too few replicas have it in time; it was executed
-	Refused     Reason = "refused"    // any other error of the server
-)
+	one     *Server // unless it is a cluster
+	cluster *cluster
 
-// Server is a server that decides about keys. Its identity is that of the pointer, for as long as its address is known.
-type Server struct {
-	Addr   string
-	client *redis.Client
+	byAddr sync.Map // string -> *Server
+	mu     sync.Mutex
 }
 
-// ctxDoc keeps the import until the implementation is here.
-var _ = context.Background
+// Open returns the servers of a URL. Nothing is connected to yet, so that it is no error if they cannot be reached; a URL or
+// file that is wrong is.
+func Open(config Config) (*Pool, error) {
+	at, err := parse(config.URL)
+	if err != nil {
+		return nil, err
+	}
+	config.URL = "" // as it may have a password
+	if config.Timeout <= 0 {
+		config.Timeout = defaultTimeout
+	}
+	if config.PoolSize <= 0 {
+		config.PoolSize = defaultPoolSize
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Pool{place: at, config: config, crc: crcTable()}
+	if p.dial, err = newDialer(at.tls, config); err != nil {
+		return nil, err
+	}
+	logging.Disable() // go-redis writes a line to stderr for each connection that fails; ours say it once
+	switch at.kind {
+	case oneServer:
+		p.one = p.At(at.hosts[0])
+	case sentinels:
+		p.one = p.newServer("sentinel:" + at.master)
+		p.byAddr.Store(p.one.Addr, p.one)
+	case clusterOf:
+		p.cluster = newCluster(p)
+	}
+	return p, nil
+}
+
+// String is the URL without the user and password.
+func (p *Pool) String() string { return p.place.String() }
+
+// Clustered is whether keys of different slots may be on different servers.
+func (p *Pool) Clustered() bool { return p.cluster != nil }
+
+// OneStep is whether a script may have all these keys.
+func (p *Pool) OneStep(keys []string) bool {
+	if p.cluster == nil {
+		return true
+	}
+	for i := 1; i < len(keys); i++ {
+		if p.Slot(keys[i]) != p.Slot(keys[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Of returns the server that decides about a key. It does not wait: where the slots of a cluster are not known yet, they are
+// asked for in the background and the error is a *Failed.
+func (p *Pool) Of(ctx context.Context, key string) (*Server, error) {
+	if p.cluster == nil {
+		return p.one, nil
+	}
+	return p.cluster.of(ctx, key)
+}
+
+// At returns the server at an address, as a redirection or a cluster has it.
+func (p *Pool) At(addr string) *Server {
+	if s, ok := p.byAddr.Load(addr); ok {
+		return s.(*Server)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s, ok := p.byAddr.Load(addr); ok {
+		return s.(*Server)
+	}
+	s := p.newServer(addr)
+	p.byAddr.Store(addr, s)
+	return s
+}
+
+// Masters returns all servers that decide about keys.
+func (p *Pool) Masters(ctx context.Context) ([]*Server, error) {
+	if p.cluster == nil {
+		return []*Server{p.one}, nil
+	}
+	return p.cluster.masters(ctx)
+}
+
+// Close ends all connections.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed.Swap(true) {
+		return nil
+	}
+	var err error
+	if p.cluster != nil {
+		err = p.cluster.client.Close()
+	}
+	p.byAddr.Range(func(_, s any) bool {
+		_ = s.(*Server).Client().Close() // closed twice where the cluster has it, too
+		return true
+	})
+	return err
+}
+
+// client returns a client of the server at an address, with retries off: nothing is ever sent twice behind our back.
+func (p *Pool) client(addr string) *redis.Client {
+	c := p.config
+	o := redis.Options{Addr: addr, Dialer: p.dial.context, Username: p.place.user, Password: p.place.password, DB: p.place.db,
+		Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
+		ReadTimeout: max(c.Timeout, minIOTimeout), DialTimeout: max(c.Timeout, minDialTimeout),
+		PoolSize: c.PoolSize, PipelinePoolSize: -1}
+	var client *redis.Client
+	if p.place.kind != sentinels {
+		client = redis.NewClient(&o)
+	} else {
+		client = redis.NewFailoverClient(&redis.FailoverOptions{MasterName: p.place.master, SentinelAddrs: p.place.hosts,
+			SentinelUsername: c.SentinelUser, SentinelPassword: c.SentinelPassword, Dialer: o.Dialer, Username: o.Username,
+			Password: o.Password, DB: o.DB, Protocol: o.Protocol, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
+			ContextTimeoutEnabled: true, ReadTimeout: o.ReadTimeout, DialTimeout: o.DialTimeout, PoolSize: o.PoolSize,
+			PipelinePoolSize: -1})
+	}
+	if p.closed.Load() {
+		_ = client.Close()
+	}
+	return client
+}
+
+const slots = 1 << 14
+
+// Slot is the slot that a cluster keeps a key in: CRC-16 (XMODEM) of the key, or of the part in its first braces.
+func (p *Pool) Slot(key string) uint16 {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if n := strings.IndexByte(key[open+1:], '}'); n > 0 {
+			key = key[open+1 : open+1+n]
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc = crc<<8 ^ p.crc[byte(crc>>8)^key[i]]
+	}
+	return crc % slots
+}
+
+func crcTable() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}

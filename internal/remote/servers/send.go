@@ -1,0 +1,227 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Send has a server execute calls, in their order, as one pipeline on one connection, and sets the Reply or Err of each. With
+// wait > 0, so many replicas must have what was written before ctx ends, else calls fail with Replicas although executed.
+// Scripts that the server does not know are loaded, and their calls sent again; nothing else is ever sent twice.
+func (p *Pool) Send(ctx context.Context, s *Server, calls []*Call, wait int) {
+	for _, c := range calls {
+		c.Reply, c.Err = nil, nil
+	}
+	done, err := s.breaker.Allow()
+	if err != nil {
+		p.noticed(s)
+		s.fail(calls, &Failed{Reason: CircuitOpen, Text: s.Addr + ": is left alone for a while, as it has failed: " + s.reasonOpen()})
+		return
+	}
+	start := time.Now()
+	unknown, broken := s.exchange(ctx, calls, nil, wait)
+	if len(unknown) > 0 && broken == nil {
+		_, broken = s.exchange(ctx, unknown, scriptsOf(unknown), wait)
+	}
+	s.judge(done, broken, time.Since(start))
+	s.count(calls)
+}
+
+// fail gives calls the same error.
+func (s *Server) fail(calls []*Call, f *Failed) {
+	for _, c := range calls {
+		c.Err = f
+	}
+	s.count(calls)
+}
+
+func (s *Server) count(calls []*Call) {
+	for _, c := range calls {
+		if f, ok := c.Err.(*Failed); ok { //nolint:errorlint // we have set it
+			s.counts.fail(f)
+			switch f.Reason {
+			case Timeout, Network, Cluster, ReadOnly:
+				s.pool.noticed(s)
+			default:
+			}
+		}
+	}
+}
+
+// errSaysNothing is an outcome that the circuit breaker does not count.
+var errSaysNothing = errors.New("servers: says nothing about the server") //nolint:gochecknoglobals // never changed
+
+// judge tells the circuit breaker what has come of an exchange. Any answer is a good sign. A time-out is none of the server's if
+// little time was left.
+func (s *Server) judge(done func(error), broken *Failed, took time.Duration) {
+	switch {
+	case broken == nil:
+		if s.lastErr.Load() != nil {
+			s.lastErr.Store(nil)
+		}
+		done(nil)
+	case broken.Reason == QueueFull || broken.Reason == Timeout && took < s.pool.config.Timeout/2 || s.pool.closed.Load():
+		done(errSaysNothing)
+	default:
+		s.lastErr.Store(&broken.Text)
+		done(broken)
+	}
+}
+
+// exchange sends one pipeline: scripts to load, calls, and WAIT. It returns the calls whose scripts the server does not know,
+// and what was wrong with the connection, if anything.
+func (s *Server) exchange(ctx context.Context, calls []*Call, load []*Script, wait int) (unknown []*Call, broken *Failed) {
+	client := s.Client()
+	pipe := client.Pipeline()
+	loads, sent := make([]answer, len(load)), make([]answer, len(calls))
+	for i, script := range load {
+		loads[i].add(ctx, pipe, "script", "load", script.source)
+		s.counts.loaded.Add(1)
+	}
+	for i, c := range calls {
+		if c.Asking {
+			new(answer).add(ctx, pipe, "asking", nil)
+		}
+		sent[i].add(ctx, pipe, c.command()...)
+	}
+	var waited answer
+	if wait > 0 {
+		waited.add(ctx, pipe, "wait", wait, s.waitMs(ctx))
+	}
+	s.counts.sent.Add(1)
+	_, err := pipe.Exec(ctx)
+	if errors.Is(err, redis.ErrClosed) {
+		s.reopen(client)
+	}
+	for i, c := range calls {
+		var noScript bool
+		if noScript, broken = sent[i].settle(s, c, err, broken); noScript {
+			unknown = append(unknown, c)
+		}
+	}
+	s.loaded(loads, unknown)
+	if wait > 0 {
+		waited.replicas(s, calls, wait)
+	}
+	return unknown, broken
+}
+
+// loaded says why scripts are still unknown after they were to be loaded.
+func (s *Server) loaded(loads []answer, unknown []*Call) {
+	for i := range loads {
+		if err := loads[i].err; err != nil && len(unknown) > 0 {
+			for _, c := range unknown {
+				c.Err = &Failed{Reason: NoScripting, Text: s.Addr + ": " + oneLine(err.Error())}
+			}
+			return
+		}
+	}
+}
+
+// waitMs is how long WAIT may take: it must answer before we stop reading.
+func (s *Server) waitMs(ctx context.Context) int64 {
+	left := s.Client().Options().ReadTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(deadline))
+	}
+	return max(1, (left * 3 / 4).Milliseconds()) // 0 would be for ever
+}
+
+func (c *Call) command() []any {
+	command := make([]any, 0, 3+len(c.Keys)+len(c.Args))
+	command = append(command, "evalsha", c.Script.hash, len(c.Keys))
+	for _, key := range c.Keys {
+		command = append(command, key)
+	}
+	return append(command, c.Args...)
+}
+
+func scriptsOf(calls []*Call) []*Script {
+	var scripts []*Script
+	known := make(map[*Script]bool, 1)
+	for _, c := range calls {
+		if !known[c.Script] {
+			known[c.Script] = true
+			scripts = append(scripts, c.Script)
+		}
+	}
+	return scripts
+}
+
+// answer is a command in a pipeline that notes what has become of it: go-redis gives all the error that the connection has
+// ended with, those that were answered, too, and does not say which were written.
+type answer struct {
+	*redis.Cmd
+	text    string // its second word
+	written bool
+	settled bool
+	err     error
+}
+
+// add appends a command to a pipeline. Its second word must be text, if there is one.
+func (a *answer) add(ctx context.Context, pipe redis.Pipeliner, words ...any) {
+	if text, ok := words[1].(string); ok {
+		a.text, words[1] = text, a
+	} else if words[1] == nil {
+		words = words[:1]
+	}
+	a.Cmd = redis.NewCmd(ctx, words...)
+	_ = pipe.Process(ctx, a) // only appends
+}
+
+// MarshalBinary is called when the command is written to a connection's buffer.
+func (a *answer) MarshalBinary() ([]byte, error) {
+	a.written = true
+	return []byte(a.text), nil
+}
+
+// SetErr is called with what comes of the command first, and then perhaps of the pipeline.
+func (a *answer) SetErr(err error) {
+	if !a.settled {
+		a.settled, a.err = true, err
+	}
+	a.Cmd.SetErr(err)
+}
+
+// settle gives a call its reply or error, if the pipeline has ended with err. The connection's error is kept in broken.
+func (a *answer) settle(s *Server, c *Call, err error, broken *Failed) (noScript bool, _ *Failed) {
+	if a.settled {
+		err = a.err
+	}
+	c.Err = nil
+	switch {
+	case a.settled && err == nil:
+		c.Reply = a.Val()
+	case a.settled && errors.Is(err, redis.Nil):
+	case a.written && isReply(err):
+		f := refused(s, err)
+		c.Err = f
+		return redis.HasErrorPrefix(err, "NOSCRIPT"), broken
+	default:
+		f := unanswered(s, err, a.written)
+		c.Err = f
+		if broken == nil || f.Executed == Maybe {
+			broken = f
+		}
+	}
+	return false, broken
+}
+
+// replicas fails calls that were executed if too few replicas have them.
+func (a *answer) replicas(s *Server, calls []*Call, wait int) {
+	n, ok := int64(0), false
+	if a.settled && a.err == nil {
+		n, ok = a.Val().(int64)
+	}
+	if ok && n >= int64(wait) {
+		return
+	}
+	for _, c := range calls {
+		if c.Err == nil {
+			c.Err = tooFew(s, n, wait, ok)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package servers
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+// Server is a server that decides about keys. Its identity is that of the pointer, for as long as its address is known.
+type Server struct {
+	Addr string // host:port, or the master's name where sentinels know the address
+
+	pool    *Pool
+	client  atomic.Pointer[redis.Client]
+	lent    bool // the cluster's client has it, too, and closes it; under Pool.mu
+	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
+	counts  counts
+	lastErr atomic.Pointer[string] // why the breaker has opened, or will
+}
+
+// A server is left alone after so many failures in a row, and asked once more after each while.
+const (
+	tripAfter = 5
+	openFor   = 500 * time.Millisecond
+)
+
+func (p *Pool) newServer(addr string) *Server {
+	s := &Server{Addr: addr, pool: p}
+	s.client.Store(p.client(addr))
+	s.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Name: addr, MaxRequests: 1, Timeout: openFor,
+		ReadyToTrip:   func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
+		OnStateChange: s.changed,
+		IsExcluded:    func(err error) bool { return err == errSaysNothing },
+	})
+	return s
+}
+
+// Client is for commands that are not about keys, such as DBSIZE and SCAN.
+func (s *Server) Client() *redis.Client { return s.client.Load() }
+
+// changed says when a server goes away and when it is back, not each try between.
+func (s *Server) changed(_ string, from, to gobreaker.State) {
+	switch {
+	case from == gobreaker.StateClosed && to == gobreaker.StateOpen:
+		s.pool.config.Log.Warn("the store's server does not answer", "server", s.Addr, "error", s.reasonOpen())
+	case to == gobreaker.StateClosed:
+		s.pool.config.Log.Info("the store's server answers again", "server", s.Addr)
+	}
+}
+
+func (s *Server) reasonOpen() string {
+	if text := s.lastErr.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// reopen replaces a client that the cluster's has closed, as the server had no slots for a while.
+func (s *Server) reopen(closed *redis.Client) {
+	p := s.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed.Load() && s.client.Load() == closed {
+		s.client.Store(p.client(s.Addr))
+		s.lent = false
+	}
+}
