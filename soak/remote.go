@@ -83,15 +83,15 @@ type fleet struct {
 	binary, dir string
 	out         io.Writer
 	cluster     *redistest.ClusterNodes
-	started     int
+	servers     []*target.Server // that run
+	started     int              // so far
 }
 
 // start starts the servers. The function that it returns ends them, and says what was amiss with one.
 func (f *fleet) start(ctx context.Context, args ...string) (addrs []string, stop func() error, err error) {
-	var all []*target.Server
 	stop = func() error {
 		var found error
-		for _, s := range all {
+		for _, s := range f.servers {
 			if _, err := s.Stop(shutdownMargin); err != nil {
 				found = errors.Join(found, err)
 			}
@@ -99,6 +99,7 @@ func (f *fleet) start(ctx context.Context, args ...string) (addrs []string, stop
 				found = errors.Join(found, errors.New(line))
 			}
 		}
+		f.servers = nil
 		return found
 	}
 	for range remoteServers {
@@ -111,10 +112,26 @@ func (f *fleet) start(ctx context.Context, args ...string) (addrs []string, stop
 		if err != nil {
 			return nil, stop, err
 		}
-		all = append(all, s)
+		f.servers = append(f.servers, s)
 		addrs = append(addrs, s.TCP)
 	}
 	return addrs, stop, nil
+}
+
+// asked says what the servers have asked the store, and what they have not.
+func (f *fleet) asked(ctx context.Context) (string, error) {
+	sums := map[string]int64{}
+	for _, s := range f.servers {
+		metrics, err := s.Metrics(ctx)
+		if err != nil {
+			return "", err
+		}
+		for name, value := range metrics {
+			sums[name] += value
+		}
+	}
+	of := func(name string) int64 { return sums["cellserver_store_"+name+"_total"] }
+	return fmt.Sprintf("%d joined, %d prefiltered, %d leased, %d scripts", of("joined"), of("prefiltered"), of("leased"), of("scripts")), nil
 }
 
 // storm has all clients call for a while, and judges each key.
@@ -145,10 +162,14 @@ func (f *fleet) storm(ctx context.Context, length time.Duration, lease string) (
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	asked, err := f.asked(ctx)
+	if err != nil {
+		return err
+	}
 	hot, others := load.Judge(record, 0), load.Judge(record, cold...)
 	calls := record.Total(remotetest.Allowed) + record.Total(remotetest.Limited)
-	_, _ = fmt.Fprintf(f.out, "%d servers, --lease %s: %d calls in %s, the longest %s\n  the hot key: %s\n  %d others: %s\n",
-		remoteServers, lease, calls, record.Took.Round(time.Millisecond), record.Longest().Round(time.Millisecond), hot, remoteKeys, others)
+	_, _ = fmt.Fprintf(f.out, "%d servers, --lease %s: %d calls in %s, the longest %s; %s\n  the hot key: %s\n  %d others: %s\n",
+		remoteServers, lease, calls, record.Took.Round(time.Millisecond), record.Longest().Round(time.Millisecond), asked, hot, remoteKeys, others)
 	wrong := slices.Concat(hot.Wrong(), others.Wrong())
 	if len(record.Errors) > 0 {
 		wrong = append(wrong, "errors: "+record.ErrorsText())
