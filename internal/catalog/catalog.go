@@ -171,6 +171,15 @@ func (c *Command) AllCategories() []string {
 	return all
 }
 
+// ShownSubs are the subcommands that lists have.
+func (c *Command) ShownSubs() []*Command {
+	isRefused := func(sub *Command) bool { return sub.Refusal != "" }
+	if slices.ContainsFunc(c.Subs, isRefused) {
+		return slices.DeleteFunc(slices.Clone(c.Subs), isRefused)
+	}
+	return c.Subs
+}
+
 // Catalog finds commands by their names. It is made once and given to all who must agree on a command's ID.
 type Catalog struct {
 	commands []*Command // with their subcommands, by ID: those that rules may name, and behind them those that are refused
@@ -218,21 +227,36 @@ func Of(rows []*Command) *Catalog {
 	return t
 }
 
-// Without returns the catalog with some commands refused. They keep their IDs.
+// Without returns the catalog with some commands or subcommands refused. They keep their IDs.
 func (t *Catalog) Without(refusal string, names ...string) *Catalog {
 	less := &Catalog{commands: slices.Clone(t.commands), ruled: t.ruled, byName: make(map[string]*Command, len(t.byName))}
 	for name, c := range t.byName {
 		if slices.Contains(names, name) {
 			c = less.refused(c, refusal)
+		} else if slices.ContainsFunc(c.Subs, func(sub *Command) bool { return slices.Contains(names, sub.FullName()) }) {
+			c = less.withoutSubs(c, refusal, names)
 		}
 		less.byName[name] = c
 	}
 	for _, c := range t.shown {
 		if !slices.Contains(names, c.Name) {
-			less.shown = append(less.shown, c)
+			less.shown = append(less.shown, less.byName[c.Name])
 		}
 	}
 	return less
+}
+
+// withoutSubs replaces a command by one of which some subcommands are refused.
+func (t *Catalog) withoutSubs(c *Command, refusal string, names []string) *Command {
+	less := *c
+	less.Subs = slices.Clone(c.Subs)
+	for i, sub := range less.Subs {
+		if slices.Contains(names, sub.FullName()) {
+			less.Subs[i] = t.refused(sub, refusal)
+		}
+	}
+	t.commands[c.ID] = &less
+	return &less
 }
 
 func (t *Catalog) refused(c *Command, refusal string) *Command {
@@ -255,7 +279,7 @@ func (t *Catalog) Shown() []*Command { return t.shown }
 func (t *Catalog) Each(visit func(*Command)) {
 	for _, c := range t.shown {
 		visit(c)
-		for _, sub := range c.Subs {
+		for _, sub := range c.ShownSubs() {
 			visit(sub)
 		}
 	}

@@ -24,13 +24,14 @@ import (
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/persist"
+	"cellserver/internal/remote/watch"
 	"cellserver/internal/resp"
 	"cellserver/internal/session"
 	"cellserver/internal/store"
 )
 
-// Config is what an Engine needs. All fields but Handlers, ACLFile, Scripts, Settings, Memory, Keeper, NamedLimits,
-// Thresholds and LostLogLines must be set.
+// Config is what an Engine needs. All fields but StoreTimeout, Handlers, ACLFile, Scripts, Settings, Memory, Keeper, Remote,
+// NamedLimits, Thresholds and LostLogLines must be set.
 type Config struct {
 	Store             store.Store
 	Now               func() int64     // Unix nanoseconds, never going back
@@ -41,16 +42,18 @@ type Config struct {
 	Reading           funnel.Reading
 	Databases         int
 	MaxKeyBytes       int
-	MaxReplyBytes     int // of one reply
+	MaxReplyBytes     int           // of one reply
+	StoreTimeout      time.Duration // of a store.Remote; 0 for session.DefaultStoreTimeout
 	Limits            resp.Limits
 	ACLFile           string      // "" for none
 	Scripts           *lua.Engine // nil where scripts are disabled
 	BackgroundThreads int         // how many long commands, and how many scripts, run at once
 	Version           string      // of this server
 	Settings          []admin.Setting
-	Memory            *memory.Bound    // nil for none
-	Keeper            *persist.Keeper  // nil where nothing is kept on a disk
-	NamedLimits       *limits.Registry // nil for one that keeps nothing
+	Memory            *memory.Bound       // nil for none
+	Keeper            *persist.Keeper     // nil where nothing is kept on a disk
+	Remote            func() watch.Status // how the Store is that is on other machines; nil for none
+	NamedLimits       *limits.Registry    // nil for one that keeps nothing
 	Thresholds        admin.Thresholds
 	Connections       func() admin.Connections
 	Shutdown          func()                 // begins a graceful shutdown
@@ -77,6 +80,9 @@ func NewEngine(c Config) (*Engine, error) {
 	if c.Scripts == nil {
 		cat = cat.Without("scripts are off: start the server without --lua=off", "eval", "evalsha", "eval_ro", "evalsha_ro", "script")
 	}
+	if _, ok := c.Store.(store.Remote); ok {
+		cat, c.Databases = cat.OverRemote(), 1
+	}
 	if c.Keeper == nil {
 		cat = cat.Without(admin.MemoryOnly, "save", "bgsave", "bgrewriteaof")
 	}
@@ -89,7 +95,7 @@ func NewEngine(c Config) (*Engine, error) {
 	administration := &admin.Config{
 		Catalog: cat, Users: c.Users, ACLFile: c.ACLFile, ACLLog: aclLog, Logins: logins, Clients: register, Records: records,
 		Scripts: c.Scripts, Databases: c.Databases, Version: c.Version, RunID: admin.NewRunID(), StartedNs: c.Now(),
-		Settings: c.Settings, Memory: c.Memory, Keeper: c.Keeper, Limits: c.NamedLimits, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
+		Settings: c.Settings, Memory: c.Memory, Keeper: c.Keeper, Remote: c.Remote, Limits: c.NamedLimits, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
 		MayDebug: c.MayDebug, Log: c.Log, LostLogLines: c.LostLogLines,
 	}
 	handlers := map[string]session.Handler{}
@@ -110,7 +116,7 @@ func NewEngine(c Config) (*Engine, error) {
 		Store: c.Store, Now: c.Now, WallTime: c.WallTime, Catalog: cat, Handlers: handlers, Users: c.Users, ACLLog: aclLog,
 		Records: records, Clients: register, NewKeys: newKeys, NamedLimits: c.NamedLimits, Reading: c.Reading,
 		Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,
-		MaxReplyBytes: c.MaxReplyBytes, Limits: c.Limits, Scripts: c.Scripts, Keeper: c.Keeper, BackgroundThreads: c.BackgroundThreads, Log: c.Log,
+		MaxReplyBytes: c.MaxReplyBytes, StoreTimeout: c.StoreTimeout, Limits: c.Limits, Scripts: c.Scripts, Keeper: c.Keeper, BackgroundThreads: c.BackgroundThreads, Log: c.Log,
 	})
 	return &Engine{Engine: sessions, Records: records, Logins: logins, Clients: register, NewKeys: newKeys, admin: administration}, err
 }

@@ -32,6 +32,10 @@ type Room struct {
 	seed    maphash.Seed
 	waiting atomic.Int64
 	parts   [parts]part
+
+	aloneMu    sync.Mutex // guards below
+	alone      map[*Waiter]struct{}
+	aloneEnded bool
 }
 
 type part struct {
@@ -47,14 +51,14 @@ type name struct {
 
 // New returns a Room for the funnels of a store. now is the time in Unix nanoseconds.
 func New(funnels Funnels, now func() int64) *Room {
-	r := &Room{funnels: funnels, now: now, seed: maphash.MakeSeed()}
+	r := &Room{funnels: funnels, now: now, seed: maphash.MakeSeed(), alone: map[*Waiter]struct{}{}}
 	for i := range r.parts {
 		r.parts[i].lines = map[name]*line{}
 	}
 	return r
 }
 
-// Waiting returns how many wait.
+// Waiting returns how many wait in lines.
 func (r *Room) Waiting() int64 { return r.waiting.Load() }
 
 func (r *Room) part(key store.Key) *part {
@@ -122,6 +126,7 @@ func (r *Room) End() {
 		})
 	}
 	r.each((*line).endLocked)
+	r.endAlone()
 }
 
 // each does something with all lines, and wakes whom that returns, a part at a time.

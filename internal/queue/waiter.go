@@ -24,8 +24,9 @@ const WaiterBytes = 512
 
 // Waiter is who waits for a key's turn.
 type Waiter struct {
-	line     *line
-	who      Waker // nil if it does not wait any more
+	line     *line  // nil of who waits alone
+	alone    *alone // nil of who stands in a line
+	who      Waker  // nil if it does not wait any more
 	limit    funnel.Limit
 	quantity int64
 	debitNs  int64
@@ -43,6 +44,9 @@ func (w *Waiter) Outcome() Outcome { return Outcome(w.outcome.Load()) }
 // Leave gives back what was debited for who still waits, wakes it and those who can be answered by that, and reports whether
 // it did wait. why is TimedOut, Unblocked or Cancelled.
 func (w *Waiter) Leave(why Outcome) (left bool) {
+	if w.alone != nil {
+		return w.leaveAlone(why)
+	}
 	l := w.line
 	nowNs := l.room.now()
 	l.part.do(func() (due []Waker) {
@@ -68,7 +72,7 @@ func (w *Waiter) leaveLocked(why Outcome) (who Waker) {
 // Result is what a Waiter is answered that waits no more: what the funnel has at a time, and that the request is allowed,
 // or limited.
 func (w *Waiter) Result(nowNs int64) (r funnel.Result) {
-	tatNs, _ := w.line.tatNs(nowNs)
+	tatNs := w.tatNs(nowNs)
 	if w.Outcome() == Allowed {
 		_, r = w.limit.ThrottleIn(w.unit, tatNs, nowNs, 0)
 		r.Limited, r.RetryAfter = false, -1
@@ -80,4 +84,13 @@ func (w *Waiter) Result(nowNs int64) (r funnel.Result) {
 		r.Limited, r.RetryAfter = true, 0
 	}
 	return r
+}
+
+// tatNs is when the funnel will be empty.
+func (w *Waiter) tatNs(nowNs int64) (tatNs int64) {
+	if w.alone != nil {
+		return w.tatAlone()
+	}
+	tatNs, _ = w.line.tatNs(nowNs)
+	return tatNs
 }

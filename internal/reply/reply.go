@@ -11,6 +11,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/glob"
 	"cellserver/internal/resp"
+	"cellserver/internal/store"
 )
 
 // Error is an error's whole text on the wire, with its code in front.
@@ -61,8 +62,11 @@ func Arity(c *catalog.Command) error {
 	return Error("ERR wrong number of arguments for '" + c.FullName() + "' command")
 }
 
-// ExecAborted says why EXEC executed nothing.
+// ExecAborted says why EXEC executed nothing. What a remote store says is replied as it is, for clients know it by its code.
 func ExecAborted(cause error) error {
+	if failure := (store.Failure{}); errors.As(cause, &failure) {
+		return StoreFailed(cause)
+	}
 	reason := strings.TrimPrefix(Text(cause), "ERR ")
 	return Error("EXECABORT Transaction discarded because of: " + reason)
 }

@@ -50,6 +50,12 @@ const (
 	// ErrOOM is in Redis's words.
 	ErrOOM Error = "OOM command not allowed when used memory > 'maxmemory'."
 
+	// ErrContended is of a store on other machines, where nobody can be kept out.
+	ErrContended Error = "ERR other clients have changed its keys in each of its attempts, until the time of --store-timeout was over; nothing was changed: try again"
+	// ErrOneCallScript is of such a store, too.
+	ErrOneCallScript Error = "ERR over a remote store (--store) a script is executed only if it is one call of CL.THROTTLE or of a command like it; " +
+		"send its commands one by one, or between MULTI and EXEC"
+
 	ErrNoTransactions Error = "ERR the store of this server has no transactions; send the commands one by one"
 	ErrNoWatch        Error = "ERR the store of this server cannot watch keys"
 	ErrNoWalk         Error = "ERR the store of this server has no commands about all keys"
@@ -78,6 +84,14 @@ func TooManyKeys(most int) error {
 	return Error("ERR more than " + strconv.Itoa(most) + " different keys at once could hold up all other clients; use fewer in one script or transaction")
 }
 
+// WholeInExec refuses a transaction of a store on other machines, which has no step over all of their keys.
+func WholeInExec(c *catalog.Command) error {
+	return Error("ERR '" + c.FullName() + "' is about all keys, and can not be executed in a transaction over a remote store (--store); send it on its own")
+}
+
+// maxFailureBytes is how much is replied of what a remote store says.
+const maxFailureBytes = 512
+
 // StoreFailed is an error of the store, in one line.
 func StoreFailed(err error) error {
 	if errors.Is(err, store.ErrFull) {
@@ -94,6 +108,14 @@ func StoreFailed(err error) error {
 	}
 	if errors.Is(err, store.ErrTooLarge) {
 		return ErrTooLarge
+	}
+	var failure store.Failure
+	var known Error
+	switch {
+	case errors.As(err, &failure): // which clients know by its code
+		return Error(resp.PrintableN([]byte(failure.Line), maxFailureBytes))
+	case errors.As(err, &known):
+		return known
 	}
 	const maxReasonBytes = 256
 	return Error("ERR the store failed: " + resp.PrintableN([]byte(err.Error()), maxReasonBytes))

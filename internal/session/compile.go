@@ -1,6 +1,9 @@
 package session
 
 import (
+	"slices"
+
+	"cellserver/internal/catalog"
 	"cellserver/internal/lua"
 	"cellserver/internal/reply"
 	"cellserver/internal/transact"
@@ -20,13 +23,22 @@ func (c compiledScripts) get(source []byte) (*lua.Script, error) {
 	return s.script, s.problem
 }
 
+// compiles reports whether a script has to be compiled first, which takes a processor.
+func (x *execution) compiles() bool {
+	return slices.ContainsFunc(x.steps, func(q transact.Step) bool {
+		return hasSource(q.Command) && x.client.engine.config.Scripts.Known(q.Args[1]) == nil
+	})
+}
+
+func hasSource(c *catalog.Command) bool { return c.Name == "eval" || c.Name == "eval_ro" }
+
 // compileSteps compiles the scripts of a transaction before it holds any keys. They stay compiled for it whatever happens
 // to the cache. Compiling has no more time than running them.
 func (s *Session) compileSteps(steps []transact.Step) compiledScripts {
 	compiled := compiledScripts{}
 	beganNs := s.engine.config.Now()
 	for _, q := range steps {
-		if q.Command.Name != "eval" && q.Command.Name != "eval_ro" {
+		if !hasSource(q.Command) {
 			continue
 		}
 		if _, ok := compiled[string(q.Args[1])]; ok {

@@ -31,7 +31,7 @@ import (
 	"cellserver/internal/transact"
 )
 
-// Config is what an Engine needs. All fields but Scripts and Keeper must be set.
+// Config is what an Engine needs. All fields but Scripts, Keeper and StoreTimeout must be set.
 type Config struct {
 	Store             store.Store
 	Now               func() int64     // Unix nanoseconds, never going back
@@ -47,7 +47,8 @@ type Config struct {
 	Reading           funnel.Reading
 	Databases         int
 	MaxKeyBytes       int
-	MaxReplyBytes     int // of one reply
+	MaxReplyBytes     int           // of one reply
+	StoreTimeout      time.Duration // of a store.Remote: how long a transaction is tried again; 0 for DefaultStoreTimeout
 	Limits            resp.Limits
 	Scripts           *lua.Engine     // nil where scripts are disabled
 	Keeper            *persist.Keeper // nil where nothing is kept on a disk
@@ -67,6 +68,7 @@ type Engine struct {
 	decider  decide.Decider
 	scratch  sync.Pool
 	room     *queue.Room // who waits in CL.BTHROTTLE
+	remote   *remote     // nil where the store is this machine's
 	// Slots bound how much runs in the background at once, so that the event loops have processors left to run on.
 	background *background.Slots // of long commands
 	scripts    *background.Slots // of scripts
@@ -99,6 +101,9 @@ func NewEngine(c Config) (*Engine, error) {
 	e.watcher, _ = c.Store.(store.Watcher)
 	e.txs, _ = c.Store.(store.Transactor)
 	e.stage = transact.Stage{Store: c.Store, Txs: e.txs, Now: c.Now, Clients: c.Clients.Len, MaxKeyBytes: c.MaxKeyBytes}
+	if e.remote = newRemote(&c); e.remote != nil {
+		e.config.NewKeys = &clients.NewKeys{} // whether a key is new is known to others
+	}
 	e.scratch.New = func() any { return e.newScratch() }
 	c.Clients.OnEvict = e.reportEviction
 	own, requests := ownHandlers(), argument.Requests(c.NamedLimits)
@@ -109,6 +114,9 @@ func NewEngine(c Config) (*Engine, error) {
 		}
 		if err := h.fits(command); err != nil {
 			return nil, fmt.Errorf("session: bind %s: %w", command.FullName(), err)
+		}
+		if e.remote != nil {
+			h = e.remote.bind(command, h)
 		}
 		e.handlers[command.ID] = h
 		if e.requests[command.ID] = requests[command.FullName()]; command.Batches != (e.requests[command.ID] != nil) {

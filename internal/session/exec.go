@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/background"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/lua"
@@ -28,17 +29,31 @@ func exec(s *Session, args [][]byte) error {
 		s.discard()
 		return reply.ExecAborted(reply.NotWithKeys(refused))
 	}
+	if whole := x.plan.Whole(); whole != nil && s.engine.remote != nil {
+		s.discard()
+		return reply.ExecAborted(reply.WholeInExec(whole))
+	}
 	x.name = string(args[0])
 	s.multi = nil // what is executed is not queued
-	if x.plan.Long {
-		slots := s.engine.background
-		if x.plan.Scripts {
-			slots = s.engine.scripts
-		}
+	if slots := x.slots(); slots != nil {
 		return s.inBackground(slots, x.run, func(s *Session) error { return s.finishExec(x) })
 	}
 	x.run(context.Background())
 	return s.finishExec(x)
+}
+
+// slots are those in which it is executed in the background; nil for at once.
+func (x *execution) slots() *background.Slots {
+	e := x.client.engine
+	switch {
+	case x.plan.Scripts && (e.remote == nil || x.compiles()):
+		return e.scripts
+	case e.remote != nil && x.plan.Keys() != nil:
+		return e.remote.slots
+	case x.plan.Long:
+		return e.background
+	}
+	return nil
 }
 
 // finishExec replies with what an execution left, and takes over what its commands made of the session.
@@ -116,6 +131,9 @@ func (x *execution) run(ctx context.Context) {
 
 // carryOut makes all attempts. With an error nothing was executed.
 func (x *execution) carryOut(ctx context.Context) error {
+	if x.client.engine.remote != nil {
+		return x.carryOutApart(ctx)
+	}
 	stage := x.client.engine.stage
 	if !x.plan.OnSnapshots() {
 		return x.hold(ctx, stage)
@@ -134,6 +152,34 @@ func (x *execution) carryOut(ctx context.Context) error {
 		return reply.ErrEnded
 	}
 	return reply.ErrKeysChanged
+}
+
+// carryOutApart is carryOut over a store on other machines, where nobody is kept from the keys.
+func (x *execution) carryOutApart(ctx context.Context) (err error) {
+	e := x.client.engine
+	if x.plan.Keys() == nil {
+		x.execute(ctx, &transact.Space{Keys: noKeys{}, NowNs: e.config.Now()})
+		return nil
+	}
+	if err = x.plan.CheckKeys(); err == nil {
+		err = e.remote.transact(ctx, e.config.Now, x.plan.Keys(), func(in *transact.Space) transact.Verdict {
+			if x.execute(ctx, in).ended {
+				return transact.Drop
+			}
+			return transact.Keep
+		})
+	}
+	if err == nil && x.session == nil {
+		err = reply.ErrEnded
+	}
+	if x.plan.Batched() && e.remote.standsIn(err) {
+		x.execute(ctx, &transact.Space{Keys: byPolicy{deputy: e.remote.deputy, failure: err}, NowNs: e.config.Now()})
+		return nil
+	}
+	if err != nil {
+		x.session = nil
+	}
+	return err
 }
 
 // leastScriptSteps are left to the scripts of a transaction that others wait for, or it is refused.

@@ -157,7 +157,7 @@ func (c Call) Now() int64 {
 
 // WallTime is the time of the system's clock; in EXEC and in scripts it is Now.
 func (c Call) WallTime() time.Time {
-	if c.s.role != outer {
+	if c.s.role.holdsTime() {
 		return time.Unix(0, c.s.space.NowNs)
 	}
 	return c.s.engine.config.WallTime()
@@ -180,7 +180,7 @@ func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(
 }
 
 // HoldsKeys reports whether others may wait for keys until the command is done, as it is a part of EXEC or of a script.
-func (c Call) HoldsKeys() bool { return c.s.role != outer }
+func (c Call) HoldsKeys() bool { return c.s.role.holdsTime() }
 
 // After replies when a time has passed, unless the client has gone. EXEC and scripts refuse it: others would wait.
 func (c Call) After(d time.Duration, done func(c Call) error) error {

@@ -22,6 +22,7 @@ type inner struct {
 	scripts   *lua.Allowance  // of EXEC
 	timedOut  bool            // and a script of EXEC was ended, or not executed, for that
 	newKeys   *newKeys        // of all attempts
+	apart     *apart          // what is executed, where that is one command of the client; else nil
 
 	// What is left to do when the keys are let go of:
 

@@ -33,6 +33,9 @@ type pending struct {
 	later    *decide.Later
 	answered func(*Session, []store.Request) error
 	turn     *queue.Waiter // that is waited for; else nil
+	// abandoned is told that nobody waits for the work any more; nil where it need not know.
+	abandoned func()
+	gone      bool // the client sends no more
 	// next is the command that was read behind a batch and could not be put back.
 	next      *held
 	argsBytes int // that the arguments take which the rest and next have
@@ -53,6 +56,7 @@ func (s *Session) waitForTask(finish func(*Session) error) *pending {
 
 // hungUp cancels what only waits and, where the client is gone, what runs. A batch that is with the store is decided.
 func (p *pending) hungUp(h peer.Hangup) {
+	p.gone = true
 	switch {
 	case p.later != nil || p.stays && h == peer.HalfClosed:
 		return
@@ -74,6 +78,9 @@ func (p *pending) abandon() {
 		p.turn.Leave(queue.Cancelled)
 	default:
 		p.End()
+		if p.abandoned != nil {
+			p.abandoned()
+		}
 	}
 }
 

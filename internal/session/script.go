@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"cellserver/internal/acl"
 	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/lua"
@@ -86,6 +87,9 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 	if err := mayRun(script, readOnly); err != nil {
 		return err
 	}
+	if s.engine.remote != nil && script.Native == nil {
+		return reply.ErrOneCallScript
+	}
 	if !readOnly && !script.Flags.NoWrites && s.runNative(name, script, keys, argv) {
 		return nil
 	}
@@ -93,7 +97,7 @@ func (s *Session) runScript(name []byte, script *lua.Script, keys, argv [][]byte
 	case s.inner != nil && s.inner.scripts.Left() <= 0:
 		s.inner.timedOut = true
 		return reply.ErrScriptsTooLong
-	case s.engine.txs == nil:
+	case s.engine.txs == nil && s.engine.remote == nil:
 		return reply.ErrNoTransactions
 	}
 	run := s.newScriptRun(name, keys, argv, readOnly)
@@ -124,7 +128,7 @@ func (s *Session) newScriptRun(name []byte, keys, argv [][]byte, readOnly bool) 
 // runNative does what a script would that is one call of CL.THROTTLE or of a command like it, as clients send it which have
 // no such command. It is false if the interpreter has to do it: for its errors, and for who may not do everything.
 func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte) bool {
-	if script.Native == nil || s.role != outer || !s.user.Unrestricted() {
+	if script.Native == nil || !s.mayRunNative() {
 		return false
 	}
 	args, ok := script.Native.Args(s.scratch.call[:0], keys, argv)
@@ -137,7 +141,7 @@ func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte
 		return false
 	}
 	command := s.engine.config.Catalog.Called(args)
-	if command == nil || !command.Batches {
+	if command == nil || !command.Batches || !s.mayCallNative(command, args) {
 		return false
 	}
 	if err := s.engine.requests[command.ID](&one[0], s.db, args, s.engine.config.Reading, &s.scratch.joined); err != nil {
@@ -158,6 +162,23 @@ func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte
 		s.failCommand(s.engine.config.Catalog.Lookup(name), err)
 	}
 	return true
+}
+
+// mayRunNative reports whether a script needs no interpreter. Over a store on other machines none is to have one but for its errors.
+func (s *Session) mayRunNative() bool {
+	if s.engine.remote != nil {
+		return s.role != inScript
+	}
+	return s.role == outer && s.user.Unrestricted()
+}
+
+// mayCallNative reports whether the user's rules allow the script's call; that they do not, the interpreter finds out, too.
+func (s *Session) mayCallNative(c *catalog.Command, args [][]byte) bool {
+	if s.user.Unrestricted() {
+		return true
+	}
+	reason, _, _ := c.Check(s.user, args)
+	return reason == acl.Allowed
 }
 
 // replyNative replies what the script would: that is made of the command's reply, behind it, and takes its place.
@@ -232,6 +253,10 @@ func (r *scriptRun) runAlone(ctx context.Context) {
 	}
 	r.declared.index()
 	r.scripts = e.config.Scripts.Allowance()
+	if e.remote != nil {
+		r.attempt(ctx, &transact.Space{Keys: noKeys{}, NowNs: e.config.Now()}, &r.scripts)
+		return
+	}
 	c := contention{ctx: ctx, scripts: &r.scripts}
 	if !e.stage.Optimistically(r.declared.keys, func(in *transact.Space) transact.Verdict {
 		return c.judge(r.attempt(ctx, in, &r.scripts))

@@ -50,7 +50,11 @@ const (
 	outer role = iota // a client's own commands
 	inExec
 	inScript
+	away // a client's own command, in the background: see apart
 )
+
+// holdsTime reports whether the time is that of a transaction, which others may wait for.
+func (r role) holdsTime() bool { return r == inExec || r == inScript }
 
 // scratch is what a session needs only while it executes; sessions share them.
 type scratch struct {

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+
 	"cellserver/internal/reply"
 	"cellserver/internal/store"
 	"cellserver/internal/transact"
@@ -10,7 +12,10 @@ import (
 // decide.Decider.Together for the results. With an error nothing has changed.
 func (c Call) Together(batch []store.Request) (limited bool, err error) {
 	s := c.s
-	if s.engine.txs == nil {
+	if s.role == away {
+		return c.togetherAway(batch)
+	}
+	if s.engine.txs == nil && s.role == outer {
 		return false, reply.ErrNoTransactions
 	}
 	if err := s.mayMakeKeys(batch); err != nil {
@@ -23,11 +28,7 @@ func (c Call) Together(batch []store.Request) (limited bool, err error) {
 	if s.role != outer {
 		transact.OrUndo(s.space, func() (keep bool) { return decide(s.space) })
 	} else {
-		keys := make([]store.Key, len(batch))
-		for i := range batch {
-			keys[i] = batch[i].Key
-		}
-		s.engine.stage.Hold(keys, func(in *transact.Space) transact.Verdict {
+		s.engine.stage.Hold(keysOfBatch(batch), func(in *transact.Space) transact.Verdict {
 			if !decide(in) {
 				return transact.Drop
 			}
@@ -38,6 +39,33 @@ func (c Call) Together(batch []store.Request) (limited bool, err error) {
 		return false, reply.StoreFailed(err)
 	}
 	return limited, nil
+}
+
+// togetherAway is Together over a store on other machines.
+func (c Call) togetherAway(batch []store.Request) (limited bool, err error) {
+	s, requests := c.s, slices.Clone(batch) // for each attempt may change them
+	failure := s.engine.remote.transact(s.inner.ctx, s.engine.config.Now, keysOfBatch(batch), func(in *transact.Space) transact.Verdict {
+		copy(batch, requests)
+		if limited, err = s.engine.decider.Together(in.Keys, in.NowNs, batch, &s.scratch.local); err != nil {
+			return transact.Drop
+		}
+		return transact.Keep
+	})
+	if err == nil {
+		err = failure
+	}
+	if err != nil {
+		return false, reply.StoreFailed(err)
+	}
+	return limited, nil
+}
+
+func keysOfBatch(batch []store.Request) []store.Key {
+	keys := make([]store.Key, len(batch))
+	for i := range batch {
+		keys[i] = batch[i].Key
+	}
+	return keys
 }
 
 // mayMakeKeys refuses requests of which one would make a new key, where the client's address makes too many.

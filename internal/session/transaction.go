@@ -31,7 +31,7 @@ func multi(s *Session, _ [][]byte) error {
 	switch {
 	case s.multi != nil:
 		return reply.ErrNestedMulti
-	case s.engine.txs == nil:
+	case s.engine.txs == nil && s.engine.remote == nil:
 		return reply.ErrNoTransactions
 	}
 	s.multi = &transact.Queue{}

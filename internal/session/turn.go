@@ -14,6 +14,9 @@ import (
 // time. In EXEC and in scripts it does not wait, for others would, too: as if it had no time.
 func (c Call) AwaitTurn(name []byte, o *limiter.Operation) error {
 	s := c.s
+	if s.role == away && o.Quantity > 0 {
+		return c.awaitTurnAway(name, o)
+	}
 	if s.inner != nil || o.Quantity <= 0 {
 		o.TTLNs = 0
 		if err := c.Operate(name, o); err != nil {
@@ -37,6 +40,22 @@ func (c Call) AwaitTurn(name []byte, o *limiter.Operation) error {
 	}
 	s.wait(&pending{turn: turn})
 	s.client.Await(turn)
+	return nil
+}
+
+// awaitTurnAway is AwaitTurn over a store on other machines: whoever executes the command has its client wait.
+func (c Call) awaitTurnAway(name []byte, o *limiter.Operation) error {
+	if c.s.engine.ctx.Err() != nil { // the server ends
+		o.TTLNs = 0
+	}
+	if err := c.Operate(name, o); err != nil {
+		return err
+	}
+	if o.Result.Limited || o.WaitNs == 0 {
+		Result(&c.s.w, &o.Result)
+	} else {
+		c.s.inner.apart.leave(&apartTurn{who: c.s.who(), atNs: c.Now(), key: c.Key(name), operation: *o})
+	}
 	return nil
 }
 

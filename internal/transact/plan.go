@@ -69,6 +69,20 @@ func (p *Plan) Refused() *catalog.Command {
 	return p.steps[at].Command
 }
 
+// Whole returns a command about all keys, nil if there is none.
+func (p *Plan) Whole() *catalog.Command {
+	at := slices.IndexFunc(p.steps, func(s Step) bool { return s.Command.Flags&catalog.FlagWhole != 0 })
+	if at < 0 {
+		return nil
+	}
+	return p.steps[at].Command
+}
+
+// Batched reports whether all steps are requests of limiters, of which each is decided for itself.
+func (p *Plan) Batched() bool {
+	return !slices.ContainsFunc(p.steps, func(s Step) bool { return !s.Command.Batches })
+}
+
 func (p *Plan) many() bool {
 	return len(p.steps) > longSteps || len(p.keys) > longSteps || p.calls > longCalls
 }
@@ -82,7 +96,7 @@ func (p *Plan) OnSnapshots() bool {
 // MayEnd reports whether an attempt on a snapshot may be left half-way, for nothing has happened then.
 func (p *Plan) MayEnd() bool { return !p.once }
 
-// Keys are those of all steps and those watched, of a plan that is carried out on snapshots.
+// Keys are those of all steps and those watched, of a plan that is carried out on snapshots; of another one those of all steps.
 func (p *Plan) Keys() []store.Key { return p.keys }
 
 // CheckKeys is CheckKeys for the plan. A key that is only watched is compared and not written.

@@ -90,8 +90,9 @@ func replyCommand(w *resp.Writer, r *catalog.Command) {
 		w.Set(0)
 		return
 	}
-	w.Array(len(r.Subs))
-	for _, sub := range r.Subs {
+	subs := r.ShownSubs()
+	w.Array(len(subs))
+	for _, sub := range subs {
 		replyCommand(w, sub)
 	}
 }
@@ -187,7 +188,7 @@ func replyDoc(w *resp.Writer, r *catalog.Command) {
 	}
 	if r.Subs != nil {
 		w.BulkString("subcommands")
-		replyDocs(w, r.Subs)
+		replyDocs(w, r.ShownSubs())
 	}
 }
 
@@ -256,7 +257,7 @@ func (k Config) commandList(c session.Call, args [][]byte) error {
 	}
 	var names []string
 	for _, r := range k.Catalog.Shown() {
-		for _, r := range append([]*catalog.Command{r}, r.Subs...) {
+		for _, r := range append([]*catalog.Command{r}, r.ShownSubs()...) {
 			if accept(r) {
 				names = append(names, r.FullName())
 			}
@@ -272,7 +273,7 @@ func (k Config) commandList(c session.Call, args [][]byte) error {
 // help lists the subcommands of the command in args[0].
 func (k Config) help(c session.Call, args [][]byte) error {
 	command := k.Catalog.Lookup(args[0])
-	ReplyHelp(c.Reply(), command.Name, command.Subs)
+	ReplyHelp(c.Reply(), command.Name, command.ShownSubs())
 	return nil
 }
 

@@ -231,6 +231,9 @@ func memoryUsage(c session.Call, all store.Walker, args [][]byte) error {
 func (k Config) dbSize(c session.Call, all store.Walker, _ [][]byte) error {
 	counts := make([]store.KeyCount, k.Databases)
 	return c.Background(func(ctx context.Context, nowNs int64) { all.Count(ctx, nowNs, counts) }, func(c session.Call) error {
+		if err := session.WalkFailed(all); err != nil {
+			return err
+		}
 		c.Reply().Int(int64(counts[c.DB()].Keys))
 		return nil
 	})

@@ -92,6 +92,9 @@ func (k Config) scan(c session.Call, all store.Walker, args [][]byte) error {
 	}
 	w := k.newWalk(c, all, q)
 	done := func(c session.Call) error {
+		if err := session.WalkFailed(all); err != nil {
+			return err
+		}
 		c.Reply().Array(2)
 		c.Reply().BulkString(strconv.FormatUint(w.cursor, 10))
 		w.reply(c.Reply())
@@ -110,6 +113,9 @@ func (k Config) keys(c session.Call, all store.Walker, args [][]byte) error {
 	}
 	w := k.newWalk(c, all, &scanQuery{pattern: bytes.Clone(args[1]), count: math.MaxInt})
 	return c.Background(w.many, func(c session.Call) error {
+		if err := session.WalkFailed(all); err != nil {
+			return err
+		}
 		if w.full() {
 			return reply.Error("ERR the reply would be longer than " + strconv.Itoa(w.maxBytes) +
 				" bytes, the limit of --max-output-bytes; use SCAN")

@@ -1,0 +1,53 @@
+package catalog
+
+// Remote is how a command differs over a store on other machines, those of --store.
+type Remote struct {
+	Name    string // its full name
+	Refusal string // why there is none; "" where there is
+	Differs string
+}
+
+// RemoteRows are the commands that differ over a store on other machines. All others are as over the store in memory.
+func RemoteRows() []Remote {
+	const (
+		ofLimits = "over a remote store (--store) named limits come from --limits-file only, so that all servers have the same: change it there and CL.LIMIT RELOAD"
+		flushes  = "over a remote store (--store) nothing is flushed, for other data may be on its machines: DEL the keys, or flush it there"
+	)
+	return []Remote{
+		{Name: "cl.bthrottle", Differs: "Its turn is known when it debits and stays as it is: who gives up gives back what was debited, but those " +
+			"behind do not move up for it. The five integers are as of its debit. If the store fails when units are to be given back, they drain instead."},
+		{Name: "cl.limit|del", Refusal: ofLimits},
+		{Name: "cl.limit|set", Refusal: ofLimits},
+		{Name: "cl.mthrottle", Differs: "On a cluster all keys have to be in one slot: give them the same {tag}. If other clients change them in each attempt " +
+			"until --store-timeout is over, it is an error and nothing has changed."},
+		{Name: "dbsize", Differs: "Counts all keys of the machines' databases, also those that are not this server's."},
+		{Name: "del", Differs: "Deletes only keys that cellserver or redis-cell made. On a cluster it is one step for the keys of each slot."},
+		{Name: "eval", Differs: "Only a script that is one call of CL.THROTTLE or of a command like it, such as return redis.call('CL.THROTTLE', KEYS[1], ...), is executed."},
+		{Name: "eval_ro", Differs: "Every script is an error, for those that are one call write."},
+		{Name: "evalsha", Differs: "As EVAL."},
+		{Name: "evalsha_ro", Differs: "As EVAL_RO."},
+		{Name: "exec", Differs: "On a cluster all keys have to be in one slot, else it is an error that begins with CROSSSLOT, and nothing has changed. " +
+			"Commands about all keys are refused in it. Its commands are executed on what the keys were, and all changes are made in one step if nobody has changed them " +
+			"meanwhile; else it is executed again, until --store-timeout is over, and then it is an error and nothing has changed. While the store does not answer, --on-store-error decides on " +
+			"a transaction that has only CL.THROTTLE and commands like it, on each for itself. Scripts as EVAL."},
+		{Name: "flushall", Refusal: flushes},
+		{Name: "flushdb", Refusal: flushes},
+		{Name: "info", Differs: "Keyspace counts as DBSIZE does, and is empty while the store does not answer."},
+		{Name: "keys", Differs: "Only with a store of one machine, as SCAN. It may return a key twice."},
+		{Name: "memory|usage", Refusal: "over a remote store (--store) a key takes the memory of its machines: ask them"},
+		{Name: "scan", Differs: "Only with a store of one machine; a cluster's error says so. It may return a key twice, or none with a cursor to continue with, as Redis's does."},
+		{Name: "select", Differs: "There is database 0 only: the one that --store names."},
+		{Name: "unlink", Differs: "As DEL."},
+		{Name: "watch", Refusal: "over a remote store (--store) keys can not be watched: use MULTI and EXEC without WATCH, or CL.MTHROTTLE for several limits at once"},
+	}
+}
+
+// OverRemote returns the catalog with those commands refused that a store on other machines does not have.
+func (t *Catalog) OverRemote() *Catalog {
+	for _, r := range RemoteRows() {
+		if r.Refusal != "" {
+			t = t.Without(r.Refusal, r.Name)
+		}
+	}
+	return t
+}

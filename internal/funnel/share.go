@@ -1,0 +1,17 @@
+package funnel
+
+import "math"
+
+// Share returns the limit of one of those who divide it up: it leaks at a share of the rate, which is above 0 and at most 1, and holds
+// that share of the capacity, but one unit at the least if it held any.
+func (l Limit) Share(share float64) Limit {
+	if l.capacity < 1 || l.intervalNs == 0 || share >= 1 {
+		return l
+	}
+	capacity := max(1, int64(float64(l.capacity)*share))
+	intervalNs := uint64(MaxToleranceNs / uint64(capacity))
+	if slower := math.Ceil(float64(l.intervalNs) / share); slower < float64(intervalNs) {
+		intervalNs = uint64(slower)
+	}
+	return Limit{intervalNs: intervalNs, capacity: capacity, toleranceNs: intervalNs * uint64(capacity)}
+}

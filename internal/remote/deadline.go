@@ -1,0 +1,110 @@
+package remote
+
+import (
+	"sync"
+	"time"
+)
+
+// deadlines is the batches that wait, in the order of their deadlines, and one timer for the first.
+type deadlines struct {
+	expire func(b *batch)
+
+	mu          sync.Mutex // guards all below
+	first, last *batch
+	timer       *time.Timer // nil when there was nothing to wait for yet
+	armed       bool
+	closed      bool
+}
+
+// add adds a batch whose deadline is after all others'. It is false if the store is closed.
+func (d *deadlines) add(b *batch, timeout time.Duration) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	b.deadline = time.Now().Add(timeout)
+	b.before, b.behind = d.last, nil
+	if d.last == nil {
+		d.first = b
+	} else {
+		d.last.behind = b
+	}
+	d.last = b
+	if !d.armed {
+		d.armLocked(timeout)
+	}
+	return true
+}
+
+func (d *deadlines) armLocked(in time.Duration) {
+	d.armed = true
+	if d.timer == nil {
+		d.timer = time.AfterFunc(in, d.due)
+		return
+	}
+	d.timer.Reset(in)
+}
+
+// remove takes a batch out that may have been taken out.
+func (d *deadlines) remove(b *batch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.removeLocked(b)
+}
+
+func (d *deadlines) removeLocked(b *batch) {
+	if d.first != b && b.before == nil {
+		return
+	}
+	if b.before == nil {
+		d.first = b.behind
+	} else {
+		b.before.behind = b.behind
+	}
+	if b.behind == nil {
+		d.last = b.before
+	} else {
+		b.behind.before = b.before
+	}
+	b.before, b.behind = nil, nil
+}
+
+// due has the batches expire whose time is over.
+func (d *deadlines) due() {
+	for {
+		b := d.nextDue()
+		if b == nil {
+			return
+		}
+		d.expire(b)
+	}
+}
+
+// nextDue takes the next batch out whose time is over. If there is none, it arms the timer for the first.
+func (d *deadlines) nextDue() *batch {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.armed = false
+	if d.first == nil {
+		return nil
+	}
+	if in := time.Until(d.first.deadline); in > 0 && !d.closed {
+		d.armLocked(in)
+		return nil
+	}
+	b := d.first
+	d.removeLocked(b)
+	return b
+}
+
+// close has all batches expire, and takes no more.
+func (d *deadlines) close() {
+	d.mu.Lock()
+	d.closed = true
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	d.mu.Unlock()
+	d.due()
+}

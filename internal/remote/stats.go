@@ -1,0 +1,127 @@
+package remote
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/remote/ahead"
+	"cellserver/internal/remote/servers"
+	"cellserver/internal/store"
+)
+
+// Stats is what a Store has counted since it was opened, and what waits.
+type Stats struct {
+	Requests    uint64 // that came
+	Asked       uint64 // of these, that were sent to a server
+	Joined      uint64 // of these, beyond the first of each script
+	Scripts     uint64 // that were sent
+	Pipelines   uint64
+	Prefiltered uint64 // requests that were denied by a TAT which was read lately
+	Leased      uint64 // requests that were allowed from units taken ahead
+	Late        uint64 // answers to requests that the policy had decided
+
+	Resent map[servers.Reason]uint64 // scripts, by why they had not been executed
+	Failed map[servers.Reason]uint64 // requests that were left to the policy, or failed
+	Policy map[Policy]uint64         // requests that it has decided
+
+	Waiting      int // requests that are not answered
+	WaitingBytes int // of their names
+	Servers      []ServerStats
+	Lease        ahead.Stats
+}
+
+// ServerStats is what is known of requests to a server.
+type ServerStats struct {
+	Addr        string
+	Queued      int   // requests
+	InFlight    int   // pipelines
+	RoundTripNs int64 // of a pipeline, on a moving average
+}
+
+var reasons = [...]servers.Reason{
+	servers.Timeout, servers.Network, servers.CircuitOpen, servers.QueueFull, servers.Auth, servers.NoScripting, servers.OutOfMemory,
+	servers.ReadOnly, servers.Cluster, servers.Loading, servers.WrongType, servers.Replicas, servers.Refused,
+}
+
+// byReason counts by reasons.
+type byReason [len(reasons)]atomic.Uint64
+
+func (c *byReason) add(r servers.Reason, n int) {
+	i := slices.Index(reasons[:], r)
+	if i < 0 {
+		i = len(reasons) - 1
+	}
+	c[i].Add(uint64(n))
+}
+
+func (c *byReason) all() map[servers.Reason]uint64 {
+	m := map[servers.Reason]uint64{}
+	for i := range c {
+		m[reasons[i]] = c[i].Load()
+	}
+	return m
+}
+
+// counts is what a Store counts.
+type counts struct {
+	requests, asked, joined, scripts, pipelines, prefiltered, leased, late atomic.Uint64
+
+	resent, failed byReason
+	policy         [policies]atomic.Uint64
+
+	granted, refused atomic.Uint64 // units
+	outcomes         [limiter.Kinds]struct{ allowed, limited atomic.Uint64 }
+}
+
+// maxCountedUnits is the most that one request counts for, so that no client can bring the sums around to 0.
+const maxCountedUnits = 1 << 32
+
+// outcome counts a request for units. One that gives units back requests none.
+func (c *counts) outcome(kind limiter.Kind, quantity int64, limited bool) {
+	units := uint64(min(max(quantity, 0), maxCountedUnits))
+	if limited {
+		c.outcomes[kind].limited.Add(1)
+		c.refused.Add(units)
+		return
+	}
+	c.outcomes[kind].allowed.Add(1)
+	c.granted.Add(units)
+}
+
+// UpdateStats implements store.Store. What the policy has decided is not among it.
+func (s *Store) UpdateStats(st *store.Stats) {
+	for kind := range s.counts.outcomes {
+		allowed, limited := s.counts.outcomes[kind].allowed.Load(), s.counts.outcomes[kind].limited.Load()
+		st.Allowed += allowed
+		st.Limited += limited
+		st.Outcomes[kind].Allowed += allowed
+		st.Outcomes[kind].Limited += limited
+	}
+	granted := s.counts.granted.Load()
+	st.Granted += granted
+	st.Requested += granted + s.counts.refused.Load()
+}
+
+// Stats returns what the store has counted.
+func (s *Store) Stats() Stats {
+	c := &s.counts
+	st := Stats{
+		Requests: c.requests.Load(), Asked: c.asked.Load(), Joined: c.joined.Load(), Scripts: c.scripts.Load(), Pipelines: c.pipelines.Load(),
+		Prefiltered: c.prefiltered.Load(), Leased: c.leased.Load(), Late: c.late.Load(),
+		Resent: c.resent.all(), Failed: c.failed.all(), Policy: map[Policy]uint64{},
+		Waiting: int(s.waiting.Load()), WaitingBytes: int(s.bytes.Load()),
+	}
+	for p := range policies {
+		st.Policy[p] = c.policy[p].Load()
+	}
+	s.leases.UpdateStats(&st.Lease)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, n := range s.nodes {
+		st.Servers = append(st.Servers, n.stats())
+	}
+	slices.SortFunc(st.Servers, func(a, b ServerStats) int { return strings.Compare(a.Addr, b.Addr) })
+	return st
+}

@@ -1,0 +1,336 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// Inner is the store that a RemoteStore is made of: one in memory, whose transactions can be released.
+type Inner interface {
+	store.Store
+	store.Transactor
+	store.Walker
+}
+
+// Lines of the Failures of a RemoteStore.
+const (
+	LineDown      = "STOREDOWN the machines did not answer in time, and nothing was charged"
+	LineCrossSlot = "CROSSSLOT Keys in request don't hash to the same slot"
+	LineScan      = "ERR SCAN is for a store of one machine; this one is a cluster"
+)
+
+// RemoteStore is a store.Remote made of a store in memory, for tests of what waits for other machines: batches are answered
+// later, from another goroutine, and all other methods may be made to wait, to fail or to find conflicts. It notes who has
+// called what. It is safe for concurrent use; its transactions belong to one goroutine at a time, as all do.
+type RemoteStore struct {
+	*LaterStore
+	inner Inner
+
+	mu        sync.Mutex // guards all below
+	changed   *sync.Cond // of held
+	held      bool
+	clustered bool
+	failure   error // of all methods
+	failing   map[string]error
+	policy    func(q *store.Request) // nil for an error
+	conflicts int                    // Commits that are still to find one; all if negative
+	calls     map[string]int
+	forbidden []string // functions below which only Throttle may be called
+	within    []string // the methods that were
+}
+
+// NewRemote returns a RemoteStore of one machine.
+func NewRemote(inner Inner) *RemoteStore {
+	r := &RemoteStore{LaterStore: Later(inner), inner: inner, calls: map[string]int{}, failing: map[string]error{}}
+	r.changed = sync.NewCond(&r.mu)
+	return r
+}
+
+// Cluster makes it a cluster: keys can be changed in one step only if they have the same {tag}, or are the same, and nothing can
+// be scanned.
+func (r *RemoteStore) Cluster() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clustered = true
+}
+
+// Fail has all that is called from now on fail; nil ends that.
+func (r *RemoteStore) Fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failure = err
+}
+
+// FailIn has a method fail; nil ends that.
+func (r *RemoteStore) FailIn(method string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failing[method] = err
+}
+
+// Policy has requests of transactions decided while the machines do not answer; nil has them fail.
+func (r *RemoteStore) Policy(decide func(q *store.Request)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.policy = decide
+}
+
+// DecideByPolicy implements session.Deputy.
+func (r *RemoteStore) DecideByPolicy(_ int64, batch []store.Request, _ error) bool {
+	r.mu.Lock()
+	decide := r.policy
+	r.mu.Unlock()
+	if decide == nil {
+		return false
+	}
+	for i := range batch {
+		decide(&batch[i])
+	}
+	return true
+}
+
+// Conflict has so many Commits find that somebody has changed a key; all if it is negative.
+func (r *RemoteStore) Conflict(commits int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conflicts = commits
+}
+
+// Hold has batches wait undecided, and callers of other methods wait, until Release.
+func (r *RemoteStore) Hold() {
+	r.LaterStore.Hold()
+	r.setHeld(true)
+}
+
+// Release is Hold's opposite.
+func (r *RemoteStore) Release() {
+	r.LaterStore.Release()
+	r.setHeld(false)
+}
+
+func (r *RemoteStore) setHeld(held bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = held
+	r.changed.Broadcast()
+}
+
+// Forbid has calls noted that are made below one of the functions, which are named by how their full names end.
+func (r *RemoteStore) Forbid(functions ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forbidden = functions
+}
+
+// Within returns which methods were called below a function where that is forbidden.
+func (r *RemoteStore) Within() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.within)
+}
+
+// Calls returns how often each method was called; Commit is that of the transactions.
+func (r *RemoteStore) Calls() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.calls)
+}
+
+// enter notes a call of a method that waits, and returns how it fails.
+func (r *RemoteStore) enter(method string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls[method]++
+	if isBelow(r.forbidden) {
+		r.within = append(r.within, method)
+		return store.Failure{Line: "ERR " + method + " was called where nobody may wait"}
+	}
+	for r.held {
+		r.changed.Wait()
+	}
+	if r.failure != nil {
+		return r.failure
+	}
+	return r.failing[method]
+}
+
+// isBelow reports whether the caller was called, however indirectly, by one of the functions.
+func isBelow(functions []string) bool {
+	if len(functions) == 0 {
+		return false
+	}
+	pcs := make([]uintptr, 256)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	for {
+		frame, more := frames.Next()
+		if slices.ContainsFunc(functions, func(f string) bool { return strings.HasSuffix(frame.Function, f) }) {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// Throttle implements store.Keys.
+func (r *RemoteStore) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	r.mu.Lock()
+	r.calls["Throttle"]++
+	err := r.failure
+	if err == nil {
+		err = r.failing["Throttle"]
+	}
+	r.mu.Unlock()
+	if err == nil {
+		return r.LaterStore.Throttle(nowNs, batch)
+	}
+	return Later(failingBatches{r.inner, err}).Throttle(nowNs, batch)
+}
+
+// failingBatches is a store that decides nothing.
+type failingBatches struct {
+	store.Store
+	err error
+}
+
+func (f failingBatches) Throttle(_ int64, batch []store.Request) store.Pending {
+	for i := range batch {
+		batch[i].Err = f.err
+	}
+	return nil
+}
+
+// Operate implements store.Keys.
+func (r *RemoteStore) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
+	if err := r.enter("Operate"); err != nil {
+		return err
+	}
+	return r.inner.Operate(nowNs, key, o)
+}
+
+// Entry implements store.Keys.
+func (r *RemoteStore) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
+	if err := r.enter("Entry"); err != nil {
+		return e, false, err
+	}
+	return r.inner.Entry(nowNs, key)
+}
+
+// State implements store.Keys.
+func (r *RemoteStore) State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error) {
+	if err := r.enter("State"); err != nil {
+		return s, false, err
+	}
+	return r.inner.State(nowNs, key)
+}
+
+// Delete implements store.Keys.
+func (r *RemoteStore) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
+	if err := r.enter("Delete"); err != nil {
+		return 0, err
+	}
+	return r.inner.Delete(nowNs, keys)
+}
+
+// SetIf implements store.Keys.
+func (r *RemoteStore) SetIf(nowNs int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
+	if err := r.enter("SetIf"); err != nil {
+		return before, false, err
+	}
+	return r.inner.SetIf(nowNs, key, s, when)
+}
+
+// Size implements store.Remote.
+func (r *RemoteStore) Size(ctx context.Context) (keys int, err error) {
+	if err := r.enter("Size"); err != nil {
+		return 0, err
+	}
+	counts := make([]store.KeyCount, 1)
+	r.inner.Count(ctx, 0, counts)
+	return counts[0].Keys, ctx.Err()
+}
+
+// Scan implements store.Remote.
+func (r *RemoteStore) Scan(ctx context.Context, nowNs int64, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64, err error) {
+	if err := r.enter("Scan"); err != nil {
+		return 0, err
+	}
+	if r.isCluster() {
+		return 0, store.Failure{Line: LineScan}
+	}
+	return r.inner.Scan(nowNs, 0, cursor, count, visit), ctx.Err()
+}
+
+func (r *RemoteStore) isCluster() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.clustered
+}
+
+// Begin implements store.Remote.
+func (r *RemoteStore) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store.RemoteTransaction, error) {
+	if err := r.enter("Begin"); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, store.Failure{Line: LineDown}
+	}
+	if r.isCluster() && slices.ContainsFunc(keys, func(k store.Key) bool { return !bytes.Equal(tagOf(k.Name), tagOf(keys[0].Name)) }) {
+		return nil, store.Failure{Line: LineCrossSlot}
+	}
+	tx := r.inner.Begin(nowNs, keys)
+	tx.Release()
+	return &remoteTransaction{Transaction: tx, of: r}, nil
+}
+
+// tagOf is what decides on a key's slot: what stands in its first pair of braces, or all of it.
+func tagOf(name []byte) []byte {
+	_, behind, ok := bytes.Cut(name, []byte("{"))
+	tag, _, closed := bytes.Cut(behind, []byte("}"))
+	if !ok || !closed || len(tag) == 0 {
+		return name
+	}
+	return tag
+}
+
+// remoteTransaction implements store.RemoteTransaction.
+type remoteTransaction struct {
+	store.Transaction
+	of *RemoteStore
+}
+
+// Commit implements store.RemoteTransaction.
+func (t *remoteTransaction) Commit(ctx context.Context) (done bool, err error) {
+	defer t.Rollback()
+	if err := t.of.enter("Commit"); err != nil {
+		return false, err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false, store.Failure{Line: LineDown}
+	case t.of.conflict():
+		return false, nil
+	}
+	return t.Transaction.Commit(), nil
+}
+
+// conflict reports whether a Commit is to find one.
+func (r *RemoteStore) conflict() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.conflicts > 0 {
+		r.conflicts--
+		return true
+	}
+	return r.conflicts < 0
+}
+
+var _ store.Remote = (*RemoteStore)(nil)
