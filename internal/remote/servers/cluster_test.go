@@ -12,6 +12,13 @@ import (
 	"cellserver/internal/redistest"
 )
 
+func skipShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+}
+
 // openCluster returns the servers of a cluster once its slots are known.
 func openCluster(t *testing.T, c *redistest.ClusterNodes, config Config) *Pool {
 	t.Helper()
@@ -28,6 +35,7 @@ func openCluster(t *testing.T, c *redistest.ClusterNodes, config Config) *Pool {
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	c := redistest.Cluster(t)
 	p := openCluster(t, c, Config{})
 	ctx := deadline(t, 30*time.Second)
@@ -74,6 +82,7 @@ func TestCluster(t *testing.T) {
 // What go-redis closes is opened again, and who has left is forgotten.
 func TestServersComeAndGo(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	c := redistest.Cluster(t)
 	p := openCluster(t, c, Config{})
 	awaitCall(t, p)
@@ -123,6 +132,7 @@ func TestServersComeAndGo(t *testing.T) {
 
 func TestNotReady(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	c := redistest.Cluster(t)
 	p := openCluster(t, c, Config{})
 	for _, node := range c.Masters {
@@ -183,6 +193,7 @@ func load(t *testing.T, p *Pool, keys []string, stop <-chan struct{}) (wait func
 // A slot moves to and fro under load: each call is executed exactly once.
 func TestMigration(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	c := redistest.Cluster(t)
 	p := openCluster(t, c, Config{Timeout: 10 * time.Second})
 	var keys []string
@@ -241,6 +252,7 @@ func TestMigration(t *testing.T) {
 // The master of a key dies under load. Its replica is found without a restart, and calls are told apart.
 func TestFailover(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	c := redistest.Cluster(t)
 	p := openCluster(t, c, Config{Timeout: 100 * time.Millisecond})
 	ctx := deadline(t, 60*time.Second)
@@ -301,6 +313,7 @@ func awaitChange(t *testing.T, c *redistest.ClusterNodes, key string, old *redis
 // A master that stands still is replaced, too.
 func TestStandingMaster(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	c := redistest.Cluster(t)
 	p := openCluster(t, c, Config{Timeout: 100 * time.Millisecond})
 	master, err := c.Master(deadline(t, 10*time.Second), "a")

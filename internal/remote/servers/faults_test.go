@@ -33,6 +33,7 @@ func failsIn(t *testing.T, p *Pool, key string, d time.Duration) *Failed {
 
 func TestSentinels(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	nodes := redistest.Sentinels(t)
 	p := open(t, Config{URL: nodes.URL(), Timeout: 100 * time.Millisecond})
 	if p.Clustered() {
@@ -62,6 +63,7 @@ func TestSentinels(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	master := redistest.Server(t, "--repl-diskless-sync-delay", "0")
 	host, port, _ := strings.Cut(master.Addr, ":")
 	p := open(t, Config{URL: "redis://" + master.Addr})
