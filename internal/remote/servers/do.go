@@ -14,7 +14,10 @@ const (
 
 // Do makes one call and waits for its reply. The call goes to the server of key, or to where that sends it, and is sent again
 // while ctx lasts and it was certainly not executed, for a reason that passes. The error is c.Err: nil, or a *Failed.
-func (p *Pool) Do(ctx context.Context, key string, c *Call) error {
+func (p *Pool) Do(ctx context.Context, key string, c *Call) error { return p.DoWait(ctx, key, c, 0) }
+
+// DoWait is Do for what so many replicas must have, as with Send.
+func (p *Pool) DoWait(ctx context.Context, key string, c *Call, wait int) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, p.config.Timeout)
@@ -25,7 +28,7 @@ func (p *Pool) Do(ctx context.Context, key string, c *Call) error {
 	pause := firstPause
 	for {
 		c.Asking = to != nil && to.Asking
-		failed := p.once(ctx, key, to, c)
+		failed := p.once(ctx, key, to, c, wait)
 		if failed != nil && before != nil && saysLess(failed) {
 			c.Err = before
 			return c.Err
@@ -51,7 +54,7 @@ func saysLess(f *Failed) bool {
 }
 
 // once sends the call one time.
-func (p *Pool) once(ctx context.Context, key string, to *Redirect, c *Call) *Failed {
+func (p *Pool) once(ctx context.Context, key string, to *Redirect, c *Call, wait int) *Failed {
 	var s *Server
 	if to != nil {
 		s = p.At(to.Addr)
@@ -59,7 +62,7 @@ func (p *Pool) once(ctx context.Context, key string, to *Redirect, c *Call) *Fai
 		c.Reply = nil
 		return asFailed(c.Err)
 	}
-	p.Send(ctx, s, []*Call{c}, 0)
+	p.Send(ctx, s, []*Call{c}, wait)
 	return asFailed(c.Err)
 }
 
