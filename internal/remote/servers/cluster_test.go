@@ -34,7 +34,6 @@ func openCluster(t *testing.T, c *redistest.ClusterNodes, config Config) *Pool {
 }
 
 func TestCluster(t *testing.T) {
-	t.Parallel()
 	skipShort(t)
 	c := redistest.Cluster(t)
 	p := openCluster(t, c, Config{})
@@ -68,6 +67,9 @@ func TestCluster(t *testing.T) {
 		if s != p.At(s.Addr) {
 			t.Errorf("there are two servers at %s", s.Addr)
 		}
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = p.Of(ctx, "a") }); n != 0 {
+		t.Errorf("finding a key's server allocates %v times", n)
 	}
 	if sum != 300 {
 		t.Errorf("%d keys", sum)

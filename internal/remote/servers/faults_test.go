@@ -89,7 +89,7 @@ func TestWait(t *testing.T) {
 		t.Errorf("with a replica: %v, %v; want %d", c.Reply, c.Err, want)
 	}
 	c = &Call{Script: add, Keys: []string{"a"}, Args: []any{0}}
-	if err := p.DoWait(deadline(t, 10*time.Second), "a", c, 2); asFailed(err) == nil || asFailed(err).Reason != Replicas || c.Reply != want {
+	if err := p.DoWait(deadline(t, 2*time.Second), "a", c, 2); asFailed(err) == nil || asFailed(err).Reason != Replicas || c.Reply != want {
 		t.Errorf("with one replica of two: %v, %v", c.Reply, err)
 	}
 	if got, err := replica.Client().Get(t.Context(), "a").Int64(); err != nil || got != want {

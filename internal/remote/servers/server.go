@@ -67,7 +67,7 @@ func (s *Server) reopen(closed *redis.Client) {
 	p := s.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if known, _ := p.byAddr.Load(s.Addr); known == s && !p.closed.Load() && s.client.Load() == closed {
+	if p.servers()[s.Addr] == s && !p.closed.Load() && s.client.Load() == closed {
 		s.client.Store(p.client(s.Addr))
 		s.lent = false
 	}
@@ -77,15 +77,15 @@ func (s *Server) reopen(closed *redis.Client) {
 func (p *Pool) forget(now, unusedFor time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.byAddr.Range(func(addr, v any) bool {
-		s := v.(*Server)
+	left := make(map[string]*Server, len(p.servers()))
+	for addr, s := range p.servers() {
 		if now-time.Duration(s.usedNs.Load()) < unusedFor || s.lent && !isClosed(s.Client()) {
-			return true
+			left[addr] = s
+		} else {
+			_ = s.Client().Close()
 		}
-		p.byAddr.Delete(addr)
-		_ = s.Client().Close()
-		return true
-	})
+	}
+	p.byAddr.Store(&left)
 }
 
 // isClosed asks a client for a connection that it cannot give.

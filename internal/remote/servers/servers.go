@@ -6,6 +6,7 @@ package servers
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,8 +57,8 @@ type Pool struct {
 	one     *Server // unless it is a cluster
 	cluster *cluster
 
-	byAddr sync.Map   // string -> *Server
-	mu     sync.Mutex // for changes of byAddr and of servers' clients
+	byAddr atomic.Pointer[map[string]*Server] // never changed, but replaced: each request looks here
+	mu     sync.Mutex                         // for who replaces it, or a server's client
 }
 
 // Open returns the servers of a URL. Nothing is connected to yet, so that it is no error if they cannot be reached; a URL or
@@ -86,8 +87,7 @@ func Open(config Config) (*Pool, error) {
 	case oneServer:
 		p.one = p.At(at.hosts[0])
 	case sentinels:
-		p.one = p.newServer("sentinel:" + at.master)
-		p.byAddr.Store(p.one.Addr, p.one)
+		p.one = p.At("sentinel:" + at.master)
 	case clusterOf:
 		p.cluster = newCluster(p)
 	}
@@ -122,18 +122,29 @@ func (p *Pool) Of(ctx context.Context, key string) (*Server, error) {
 	return p.cluster.of(ctx, key)
 }
 
+// servers returns those that are known, by address.
+func (p *Pool) servers() map[string]*Server {
+	if all := p.byAddr.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
 // At returns the server at an address, as a redirection or a cluster has it.
 func (p *Pool) At(addr string) *Server {
-	if s, ok := p.byAddr.Load(addr); ok {
-		return s.(*Server)
+	if s := p.servers()[addr]; s != nil {
+		return s
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s, ok := p.byAddr.Load(addr); ok {
-		return s.(*Server)
+	if s := p.servers()[addr]; s != nil {
+		return s
 	}
 	s := p.newServer(addr)
-	p.byAddr.Store(addr, s)
+	all := make(map[string]*Server, len(p.servers())+1)
+	maps.Copy(all, p.servers())
+	all[addr] = s
+	p.byAddr.Store(&all)
 	return s
 }
 
@@ -156,10 +167,9 @@ func (p *Pool) Close() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.byAddr.Range(func(_, s any) bool {
-		_ = s.(*Server).Client().Close() // closed twice where the cluster has it, too
-		return true
-	})
+	for _, s := range p.servers() {
+		_ = s.Client().Close() // closed twice where the cluster has it, too
+	}
 	return err
 }
 
