@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 
 	"cellserver/internal/clients"
 	"cellserver/internal/commands/admin"
 )
+
+var errNewKeysUnknown = errors.New("argument must be 0 with this --store: only the store knows which keys are new")
 
 // limitClients sets the limits of clients that are the engine's.
 func (a *app) limitClients() {
@@ -21,6 +24,9 @@ func (a *app) maxNewKeys() admin.Setting {
 			n, err := intBetween(value, 0, clients.MaxNewKeys)
 			if err != nil {
 				return nil, err
+			}
+			if n > 0 && a.remote != nil {
+				return nil, errNewKeysUnknown
 			}
 			return func() { a.engine.NewKeys.Limit(n) }, nil
 		},

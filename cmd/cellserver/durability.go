@@ -114,7 +114,7 @@ func (a *app) openDataDir() error {
 	}
 	a.dir = dir
 	a.keeper = persist.New(persist.Config{
-		Dir: dir, Store: a.store, Now: a.now, Interval: time.Duration(o.syncInterval), Repair: o.dataRecover, Yield: background.Yield, Log: a.log,
+		Dir: dir, Store: a.tables, Now: a.now, Interval: time.Duration(o.syncInterval), Repair: o.dataRecover, Yield: background.Yield, Log: a.log,
 		Loaded: func(clockNs int64) (offsetNs int64) {
 			offsetNs = a.clock.NotBefore(clockNs)
 			noteClockOffset(a.log, offsetNs)

@@ -93,7 +93,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 	for ioThreads, stuck := range []string{"connections outside the event loops: 1", "event loop 1 of 1"} {
 		a, stop, ended := startApp(t, "--io-threads", []string{"0", "1"}[ioThreads], "--shutdown-timeout", "50ms")
 		a.awaitHealth(t)
-		held := a.store.BeginAll(a.now())
+		held := a.tables.BeginAll(a.now())
 		a.awaitHealth(t, "503", "the lock of a shard is not released")
 		nc := newTestClient(a)
 		if _, err := io.WriteString(nc, "CL.THROTTLE k 1 1 60\r\n"); err != nil {

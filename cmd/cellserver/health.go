@@ -30,7 +30,7 @@ func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	if help {
-		_, err := fmt.Fprintf(stdout, "Check that a running cellserver serves clients: prints ok and exits with 0, or says why not and exits with 1.\n\n"+
+		_, err := fmt.Fprintf(stdout, "Check that a running cellserver serves clients: prints ok and exits with 0, and then what it lacks, or says why not and exits with 1.\n\n"+
 			"Usage:\n  cellserver health [flags]\n\nFlags:\n%s", fs.FlagUsages())
 		return err
 	}
@@ -52,21 +52,22 @@ func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 	if certFile != "" {
 		scheme = "https://"
 	}
-	if err := requestHealth(ctx, scheme+net.JoinHostPort(host, port)+"/readyz"); err != nil {
-		return err
+	text, err := requestHealth(ctx, scheme+net.JoinHostPort(host, port)+"/readyz")
+	if err == nil {
+		_, err = fmt.Fprintln(stdout, text)
 	}
-	_, err = fmt.Fprintln(stdout, "ok")
 	return err
 }
 
 const maxHealthBytes = 1 << 10 // of a reply
 
-func requestHealth(ctx context.Context, url string) error {
+// requestHealth returns what a server that is ready says: ok, and on a line of its own what it lacks.
+func requestHealth(ctx context.Context, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("health: %w", err)
+		return "", fmt.Errorf("health: %w", err)
 	}
 	client := http.Client{Transport: &http.Transport{ // connects directly, without a proxy
 		// Certificates are rarely valid for loopback. No secret is sent, and an impostor could answer ok without TLS, too.
@@ -74,12 +75,13 @@ func requestHealth(ctx context.Context, url string) error {
 	}}
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("health: %w", err)
+		return "", fmt.Errorf("health: %w", err)
 	}
 	defer response.Body.Close()
+	b, _ := io.ReadAll(io.LimitReader(response.Body, maxHealthBytes))
+	text := string(bytes.TrimSpace(b))
 	if response.StatusCode != http.StatusOK {
-		why, _ := io.ReadAll(io.LimitReader(response.Body, maxHealthBytes))
-		return errors.New("health: " + url + " answered " + response.Status + ": " + string(bytes.TrimSpace(why)))
+		return "", errors.New("health: " + url + " answered " + response.Status + ": " + text)
 	}
-	return nil
+	return text, nil
 }

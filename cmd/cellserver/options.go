@@ -38,6 +38,8 @@ type options struct {
 	aclFile         string
 	debugCommand    string
 
+	remote storeOptions
+
 	dataDir      string
 	syncInterval syncInterval
 	dataRecover  bool
@@ -109,6 +111,7 @@ func (o *options) flagGroups() []flagGroup {
 			fs.Var(boolFlag{&o.lua, "on", "off"}, "lua", "enable EVAL, SCRIPT and the like: `on|off`")
 			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
 		}),
+		group("Store", o.defineStore),
 		group("Durability", o.defineDurability),
 		group("Memory", o.defineMemory),
 		group("Client limits", o.defineClientLimits),
@@ -180,6 +183,9 @@ func parseOptions(args []string, stdout io.Writer) (*options, error) {
 		return nil, err
 	case all.NArg() > 0:
 		return nil, usageError{fmt.Errorf("unknown command %q; see cellserver --help", all.Arg(0))}
+	}
+	if err := o.checkStore(all); err != nil {
+		return nil, usageError{err}
 	}
 	if err := o.check(); err != nil {
 		return nil, usageError{err}

@@ -27,7 +27,6 @@ import (
 	"cellserver/internal/lua"
 	"cellserver/internal/memory"
 	"cellserver/internal/metrics"
-	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/persist"
 	"cellserver/internal/persist/disk"
@@ -93,7 +92,9 @@ type app struct {
 	certs     *certs.Keeper // nil without TLS
 	clock     *clock.Clock
 	now       func() int64 // the clock's
-	store     *shard.Store
+	store     store.Store
+	tables    *shard.Store // the store, or what stands in for it; nil for neither
+	remote    *remoteStore // the store on other machines; nil for none
 	memory    *memory.Bound
 	dir       *disk.OS        // nil without --data-dir
 	keeper    *persist.Keeper // of the directory
@@ -109,13 +110,20 @@ type app struct {
 	stop      func()                 // ends the server gracefully
 }
 
-func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (*app, error) {
+func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (a *app, err error) {
 	cat := catalog.New()
-	a := &app{
-		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, clock: clk, now: clk.Now, store: shard.New(),
+	a = &app{
+		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, clock: clk, now: clk.Now,
 		access: newAccess(o, cat),
 	}
-	a.memory = o.boundMemory(a.store, log)
+	if err := a.openStore(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			a.remote.close()
+		}
+	}()
 	if err := a.openDataDir(); err != nil {
 		return nil, err
 	}
@@ -151,6 +159,7 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		Databases:         o.databases,
 		MaxKeyBytes:       o.maxKeyBytes,
 		MaxReplyBytes:     o.maxOutputBytes,
+		StoreTimeout:      o.remote.timeout,
 		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
 		ACLFile:           o.aclFile,
 		Scripts:           o.scripts(cat, a.now, a.memory.State().Shares.Scripts),
@@ -159,6 +168,7 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		Settings:          a.settings(),
 		Memory:            a.memory,
 		Keeper:            a.keeper,
+		Remote:            a.remoteStatus(),
 		NamedLimits:       a.limits,
 		Thresholds:        o.thresholds,
 		Connections:       a.connections,
@@ -254,10 +264,7 @@ func (a *app) run(ctx context.Context) error {
 	if a.listeners.metrics != nil {
 		a.serveMetrics(background, start)
 	}
-	sweeper := shard.NewSweeper(a.store)
-	sweeper.Before = func() { noteSuspension(a.log, a.clock.CatchUp()) }
-	sweeper.Took = func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) }
-	a.parts.run("the sweeper", func() { sweeper.Run(background, a.now) })
+	a.tendStore(background)
 	a.parts.run("the care of memory", func() { a.tendMemory(background) })
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP) // before anybody is told that the server is ready: till then, the signal ends it
@@ -270,6 +277,7 @@ func (a *app) run(ctx context.Context) error {
 	<-ctx.Done()
 	a.setNotReady("shutting down")
 	err := a.end(endBackground)
+	a.remote.close()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -280,9 +288,9 @@ func (a *app) run(ctx context.Context) error {
 func (a *app) serveMetrics(background context.Context, start func(name string, part func() error)) {
 	l := a.listeners.metrics
 	config := metrics.Config{
-		Store: a.store, Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
+		Store: a.store, Remote: a.remoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
 		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Limits: a.limits, Version: version,
-		Ready: a.ready, Alive: a.prober.alive, LostLogLines: a.lines.Dropped,
+		Ready: a.ready, Alive: a.prober.alive, Degraded: a.remote.degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
 	}
@@ -348,6 +356,9 @@ func (a *app) ready(ctx context.Context) error {
 		return errors.New(why)
 	}
 	if err := a.options.diskReady(a.persistence()); err != nil {
+		return err
+	}
+	if err := a.remote.ready(); err != nil {
 		return err
 	}
 	return a.prober.ready(ctx)

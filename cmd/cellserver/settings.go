@@ -21,7 +21,7 @@ var (
 // they connect, and our own flags.
 func (a *app) settings() []admin.Setting {
 	o := a.options
-	return append(slices.Concat(a.changeable(), a.memorySettings(), o.durabilitySettings()),
+	return append(slices.Concat(a.changeable(), a.memorySettings(), o.durabilitySettings(), a.storeSettings()),
 		admin.Constant("aclfile", o.aclFile),
 		admin.Constant("burst-is-capacity", yesNo(o.burstIsCapacity)),
 		admin.Constant("databases", strconv.Itoa(o.databases)),

@@ -31,6 +31,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectCommands(to)
 	c.collectConnections(to)
 	c.collectPersistence(to)
+	c.collectRemote(to)
 	c.collectLimits(to)
 	ready := c.config.Ready(context.Background()) == nil
 	to.truth("ready", "1 while clients are served, 0 while the server starts, does not respond or shuts down.", ready)
@@ -55,7 +56,7 @@ func (to sink) store(st *store.Stats) {
 	}
 	to.counter("tokens_asked_total", "Units requested; one call counts for at most 2^32.", st.Requested)
 	to.counter("tokens_granted_total", "Units granted to allowed calls.", st.Granted)
-	to.gauge("keys", "Keys in the store, including some that expired in the last seconds.", st.Keys)
+	to.gauge("keys", "Keys in this server's memory, including some that expired in the last seconds.", st.Keys)
 	to.gauge("table_slots", "Keys that the tables can hold before one grows.", st.Slots)
 	to.gauge("table_bytes", "Memory of the tables that hold the keys, in bytes.", st.Bytes)
 	to.counter("expired_keys_total", "Expired keys removed by the sweeper.", st.Expired)

@@ -19,6 +19,7 @@ import (
 	"cellserver/internal/memory"
 	"cellserver/internal/observe"
 	"cellserver/internal/persist"
+	"cellserver/internal/remote/watch"
 	"cellserver/internal/server"
 	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
@@ -36,12 +37,16 @@ type Config struct {
 	Memory  *memory.Bound // nil for none
 	// Persistence is what is kept on the disk; nil if nothing is.
 	Persistence func() persist.Status
-	Limits      *limits.Registry
-	Version     string
+	// Remote is how the store on other machines is; nil for a store in memory.
+	Remote  func() watch.Status
+	Limits  *limits.Registry
+	Version string
 	// Ready returns an error while clients are not served, and Alive one when they have not been for so long that the
 	// process should be restarted. Both return soon.
-	Ready        func(context.Context) error
-	Alive        func() error
+	Ready func(context.Context) error
+	Alive func() error
+	// Degraded says in what way a server that is ready does not do all that it should, in one line; nil, or "", for in none.
+	Degraded     func() string
 	LostLogLines func() uint64
 	Access       *Access      // for everything but /healthz and /readyz
 	Page         http.Handler // at /, nil for none
@@ -74,20 +79,31 @@ func Handler(c Config) http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", all)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, c.Alive()) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, c.Ready(r.Context())) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, c.Alive(), "") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, c.Ready(r.Context()), c.degraded()) })
 	if allowed.loopback && len(allowed.names) == 0 {
 		return allowed.guard(mux)
 	}
 	return mux
 }
 
-func writeHealth(w http.ResponseWriter, err error) {
+func (c *Config) degraded() string {
+	if c.Degraded == nil {
+		return ""
+	}
+	return c.Degraded()
+}
+
+func writeHealth(w http.ResponseWriter, err error, degraded string) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = io.WriteString(w, "ok\n")
+	text := "ok\n"
+	if degraded != "" {
+		text += degraded + "\n"
+	}
+	_, _ = io.WriteString(w, text)
 }
 
 func (c *Config) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {

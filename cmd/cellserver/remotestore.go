@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"cellserver/internal/remote"
+	"cellserver/internal/remote/ahead"
+	"cellserver/internal/remote/servers"
+	"cellserver/internal/remote/watch"
+)
+
+// remoteStore is a store on other machines. A nil one is there at all times.
+type remoteStore struct {
+	*remote.Store
+	pool  *servers.Pool
+	watch *watch.Watch
+}
+
+// openRemote opens --store. Whether its servers answer it does not wait for.
+func (a *app) openRemote() (*remoteStore, error) {
+	r := &a.options.remote
+	address, err := r.address(a.log)
+	if err != nil {
+		return nil, err
+	}
+	sentinelPassword, err := readSecret("--store-sentinel-password-file", r.sentinelPasswordFile, "the password", a.log)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := servers.Open(servers.Config{
+		URL: address, SentinelUser: r.sentinelUser, SentinelPassword: sentinelPassword,
+		CAFile: r.tlsCA, CertFile: r.tlsCert, KeyFile: r.tlsKey, ServerName: r.tlsServerName, Timeout: r.timeout, Log: a.log,
+	})
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--store: %w", err)}
+	}
+	policy, _ := remote.PolicyOf(r.onError) // which was checked
+	config := remote.Config{
+		Pool: pool, KeyPrefix: r.keyPrefix, Timeout: r.timeout, Wait: r.wait, OnError: policy, LocalShare: r.localShare,
+		Prefilter: r.prefilter, Now: a.now, Log: a.log,
+		Lease: ahead.Config{Enabled: r.lease, MaxUnits: int64(r.leaseMaxUnits), MaxTime: r.leaseTime, StartAbove: int64(r.leaseAbove)},
+	}
+	if a.tables != nil {
+		config.Local = a.tables
+	}
+	s, err := remote.Open(config)
+	if err != nil {
+		_ = pool.Close()
+		return nil, err
+	}
+	w := watch.New(watch.Config{Store: pool.String(), Policy: policy, Pool: pool, Stats: s.Stats, Size: s.Size, Now: a.now, Log: a.log})
+	return &remoteStore{s, pool, w}, nil
+}
+
+func (s *remoteStore) close() {
+	if s != nil {
+		s.Store.Close()
+		_ = s.pool.Close()
+	}
+}
+
+var (
+	errStoreNotAsked = errors.New("the store was not reached yet")
+	errStoreAway     = errors.New("the store does not answer; the log says why")
+)
+
+// ready is a part of /readyz: where calls get errors because no server of the store answers, clients should go elsewhere. If
+// some answer, leaving is worse: all cellservers would, and the keys of those servers had no limiter, too. The cause may contain
+// names of hosts, and is left to the log.
+func (s *remoteStore) ready() error {
+	if s == nil {
+		return nil
+	}
+	switch st := s.watch.Status(); {
+	case st.Policy != remote.Error:
+	case !st.Asked:
+		return errStoreNotAsked
+	case st.Away():
+		return errStoreAway
+	}
+	return nil
+}
+
+// degraded says in what way a server that is ready does not do all that it should; "" for in none.
+func (s *remoteStore) degraded() string {
+	if s == nil {
+		return ""
+	}
+	st := s.watch.Status()
+	what := "the store does not answer"
+	switch {
+	case st.Asked && st.Fault == nil:
+		return ""
+	case !st.Asked:
+		what = "the store was not reached yet"
+	case st.Up > 0:
+		what = fmt.Sprintf("%d of %d servers of the store do not answer", st.Masters-st.Up, st.Masters)
+	}
+	return "degraded: " + what + ", and --on-store-error=" + st.Policy.String() + " decides"
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// memoryStore is the value of --store for the store in memory.
+const memoryStore = "memory"
+
+// The values of --on-store-error, as remote.ParsePolicy knows them.
+const (
+	policyError = "error"
+	policyLocal = "local"
+)
+
+const (
+	leastStoreTimeout = time.Millisecond
+	mostStoreTimeout  = time.Minute
+	mostStoreWait     = 100
+)
+
+// storeOptions are the flags about the store. Their values count only where that is on other machines.
+type storeOptions struct {
+	url, passwordFile, keyPrefix          string
+	sentinelUser, sentinelPasswordFile    string
+	tlsCA, tlsCert, tlsKey, tlsServerName string
+
+	timeout    time.Duration
+	wait       int
+	onError    string
+	localShare float64
+	prefilter  bool
+
+	lease         bool
+	leaseAbove    int
+	leaseMaxUnits int
+	leaseTime     time.Duration
+}
+
+func (o *options) defineStore(fs *pflag.FlagSet) {
+	r := &o.remote
+	fs.StringVar(&r.url, "store", memoryStore, "where states are: memory, or the `URL` of a Redis or Valkey that several servers share: redis://user:password@host:port/db, redis-cluster://host:port,host:port, redis-sentinel://host:port,host:port/master, or with TLS rediss://, rediss-cluster://, rediss-sentinel://; with a password better set by "+envName("store"))
+	fs.StringVar(&r.passwordFile, "store-password-file", "", "`file` with that password; the URL then has none")
+	fs.StringVar(&r.sentinelUser, "store-sentinel-user", "", "`user` for the sentinels themselves")
+	fs.StringVar(&r.sentinelPasswordFile, "store-sentinel-password-file", "", "`file` with the sentinels' own password")
+	fs.StringVar(&r.tlsCA, "store-tls-ca", "", "PEM `file` with the authorities that issue the servers' certificates (default the system's)")
+	fs.StringVar(&r.tlsCert, "store-tls-cert", "", "PEM `file` with our certificate, for servers that require one")
+	fs.StringVar(&r.tlsKey, "store-tls-key", "", "PEM `file` with that certificate's private key")
+	fs.StringVar(&r.tlsServerName, "store-tls-server-name", "", "`name` in the servers' certificates (default the host)")
+	fs.StringVar(&r.keyPrefix, "key-prefix", "", "`text` before each key's name on it (default none: the names that redis-cell has)")
+	fs.DurationVar(&r.timeout, "store-timeout", 50*time.Millisecond, "how long a decision may take; then --on-store-error decides")
+	fs.IntVar(&r.wait, "store-wait", 0, "`number` of replicas that must have a change before it is replied to, by WAIT; it costs a round trip between them")
+	fs.StringVar(&r.onError, "on-store-error", policyError, "`what` a call gets that the store did not decide in time: error, allow, deny, or local (decided in this server's memory, by --local-share of its limit)")
+	fs.Float64Var(&r.localShare, "local-share", 1, "`part` of each limit that this server allows by itself with --on-store-error=local, such as 0.25 for one of four servers")
+	r.prefilter = true
+	fs.Var(boolFlag{&r.prefilter, "on", "off"}, "prefilter", "deny calls without asking where what was read of the key less than a second ago denies them: `on|off`")
+	fs.Var(boolFlag{&r.lease, "on", "off"}, "lease", "take units of keys with many calls ahead, and decide from them in memory (funnels only): `on|off`")
+	fs.IntVar(&r.leaseAbove, "lease-above", 100, "`calls` of a key per second at this server from which on that is done")
+	fs.IntVar(&r.leaseMaxUnits, "lease-max-units", 10_000, "most units of a key that are taken ahead, and an eighth of its capacity at most")
+	fs.DurationVar(&r.leaseTime, "lease-time", time.Second, "most time for which they are")
+}
+
+// isRemote reports whether the store is on other machines.
+func (o *options) isRemote() bool { return o.remote.url != memoryStore }
+
+// hasTables reports whether there is a store in memory, be it for the time without the other one.
+func (o *options) hasTables() bool { return !o.isRemote() || o.remote.onError == policyLocal }
+
+// checkStore refuses flags that the store makes senseless, and sets what it decides. No message has the URL, which may contain
+// a password.
+func (o *options) checkStore(given *pflag.FlagSet) error {
+	if !o.isRemote() {
+		return o.checkMemoryStore(given)
+	}
+	for _, f := range []struct {
+		name, why string
+		refused   bool
+	}{
+		{"data-dir", "the store keeps the states", true},
+		{"max-new-keys-per-second", "only the store knows which keys are new", o.maxNewKeysPerSecond > 0},
+		{"databases", "its URL names the only database", o.databases != 1},
+		{"maxmemory-policy", "that of its Redis decides", !o.hasTables()},
+		{"local-share", "it is about --on-store-error=local", o.remote.onError != policyLocal},
+		{"lease-above", "it is about --lease=on", !o.remote.lease},
+		{"lease-max-units", "it is about --lease=on", !o.remote.lease},
+		{"lease-time", "it is about --lease=on", !o.remote.lease},
+	} {
+		if f.refused && given.Changed(f.name) {
+			return fmt.Errorf("--%s cannot be used with this --store: %s", f.name, f.why)
+		}
+	}
+	o.databases = 1
+	return o.remote.check()
+}
+
+// checkMemoryStore refuses flags that are about another store.
+func (o *options) checkMemoryStore(given *pflag.FlagSet) error {
+	var misplaced []string
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(options).defineStore(own)
+	own.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "store" && given.Changed(f.Name) {
+			misplaced = append(misplaced, "--"+f.Name)
+		}
+	})
+	if misplaced != nil {
+		return fmt.Errorf("%s: only for a store on other machines; set --store, such as --store redis://127.0.0.1:6379", strings.Join(misplaced, ", "))
+	}
+	return nil
+}
+
+func (r *storeOptions) check() error {
+	switch {
+	case !slices.Contains([]string{policyError, "allow", "deny", policyLocal}, r.onError):
+		return fmt.Errorf("--on-store-error must be error, allow, deny or local, got %q", r.onError)
+	case r.timeout < leastStoreTimeout || r.timeout > mostStoreTimeout:
+		return fmt.Errorf("--store-timeout must be from %s to %s, got %s", leastStoreTimeout, mostStoreTimeout, r.timeout)
+	case r.wait < 0 || r.wait > mostStoreWait:
+		return fmt.Errorf("--store-wait must be from 0 to %d, got %d", mostStoreWait, r.wait)
+	case !(r.localShare > 0 && r.localShare <= 1): // nor NaN
+		return fmt.Errorf("--local-share must be above 0 and at most 1, got %g", r.localShare)
+	case r.leaseAbove < 1:
+		return fmt.Errorf("--lease-above must be at least 1, got %d", r.leaseAbove)
+	case r.leaseMaxUnits < 1:
+		return fmt.Errorf("--lease-max-units must be at least 1, got %d", r.leaseMaxUnits)
+	case r.leaseTime < time.Millisecond || r.leaseTime > mostStoreTimeout:
+		return fmt.Errorf("--lease-time must be from 1ms to %s, got %s", mostStoreTimeout, r.leaseTime)
+	}
+	return r.checkParts()
+}
+
+// checkParts refuses flags about a part that the URL does not have.
+func (r *storeOptions) checkParts() error {
+	switch {
+	case r.tlsCA+r.tlsCert+r.tlsKey+r.tlsServerName != "" && !strings.HasPrefix(r.url, "rediss"):
+		return errors.New("the flags that begin with --store-tls require a --store with TLS, such as rediss://host:port")
+	case (r.tlsCert == "") != (r.tlsKey == ""):
+		return errors.New("--store-tls-cert and --store-tls-key require each other; set both")
+	case r.sentinelUser+r.sentinelPasswordFile != "" && !strings.Contains(r.url, "-sentinel://"):
+		return errors.New("the flags that begin with --store-sentinel require a --store with sentinels, such as redis-sentinel://host:port/master")
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	neturl "net/url"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/commands/admin"
+)
+
+// address returns the URL of the store, with the password of --store-password-file.
+func (r *storeOptions) address(log *slog.Logger) (string, error) {
+	password, err := readSecret("--store-password-file", r.passwordFile, "the password", log)
+	if err != nil || password == "" {
+		return r.url, err
+	}
+	scheme, rest, _ := strings.Cut(r.url, "://")
+	user, hosts, ok := cutLast(rest, "@")
+	if !ok {
+		user, hosts = "", rest
+	}
+	if strings.Contains(user, ":") {
+		return "", usageError{errors.New("--store has a password, and so has --store-password-file; leave one of them out")}
+	}
+	return scheme + "://" + user + neturl.UserPassword("", password).String() + "@" + hosts, nil
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(s, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(s, separator)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(separator):], true
+}
+
+// storeSettings are the flags about the store, none of them with a password.
+func (a *app) storeSettings() []admin.Setting {
+	r := &a.options.remote
+	at := memoryStore
+	if a.remote != nil {
+		at = a.remote.pool.String()
+	}
+	onOff := func(on bool) string { return boolFlag{&on, "on", "off"}.String() }
+	return []admin.Setting{
+		admin.Constant("store", at),
+		admin.Constant("store-password-file", r.passwordFile),
+		admin.Constant("store-sentinel-user", r.sentinelUser),
+		admin.Constant("store-sentinel-password-file", r.sentinelPasswordFile),
+		admin.Constant("store-tls-ca", r.tlsCA),
+		admin.Constant("store-tls-cert", r.tlsCert),
+		admin.Constant("store-tls-key", r.tlsKey),
+		admin.Constant("store-tls-server-name", r.tlsServerName),
+		admin.Constant("key-prefix", r.keyPrefix),
+		admin.Constant("store-timeout", strconv.FormatInt(r.timeout.Milliseconds(), 10)),
+		admin.Constant("store-wait", strconv.Itoa(r.wait)),
+		admin.Constant("on-store-error", r.onError),
+		admin.Constant("local-share", strconv.FormatFloat(r.localShare, 'g', -1, 64)),
+		admin.Constant("prefilter", onOff(r.prefilter)),
+		admin.Constant("lease", onOff(r.lease)),
+		admin.Constant("lease-above", strconv.Itoa(r.leaseAbove)),
+		admin.Constant("lease-max-units", strconv.Itoa(r.leaseMaxUnits)),
+		admin.Constant("lease-time", strconv.FormatInt(r.leaseTime.Milliseconds(), 10)),
+	}
+}
