@@ -16,7 +16,8 @@ import (
 // in which it came; a key has one call under way, and a server one pipeline, with a call for each key that something waits for. A
 // value that was seen a moment ago is taken for the present one: if it is not, the swap returns that.
 type others struct {
-	store *Store
+	store  *Store
+	native *servers.Script
 
 	mu      sync.Mutex // guards all below, and what of lines says so
 	lines   map[string]*line
@@ -76,6 +77,8 @@ type line struct {
 	known   known
 	covered int // of the first tasks: that were there when known was asked for
 
+	apart bool // the next call must not be a native one
+
 	// Of the call that is under way:
 	call    *servers.Call
 	trying  int  // how many of the first tasks it decides; none if it reads
@@ -83,10 +86,11 @@ type line struct {
 	next    limiter.State
 	value   string
 	nextNs  int64
+	native  bool // see nativeScript
 }
 
 func (o *others) init(s *Store) {
-	o.store = s
+	o.store, o.native = s, newNativeScript(s.CallersTime)
 	o.lines, o.senders, o.seen = map[string]*line{}, map[*servers.Server]*sender{}, map[string]known{}
 }
 
@@ -228,7 +232,7 @@ func (s *Store) do(key store.Key, d *deed) error {
 		w.tooLate(s.Timeout)
 	}
 	if w.failed != nil {
-		s.counts.failed.add(w.failed.Reason, 1)
+		s.counts.failed.add(w.failed.Reason)
 		return failureOf(w.failed)
 	}
 	d.take(&w.task.deed)
