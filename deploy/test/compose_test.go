@@ -12,18 +12,18 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-const composeFile = "deploy/compose/compose.yaml"
+const composeDir = "deploy/compose"
 
-// loadCompose loads the project as docker compose does.
-func loadCompose(t *testing.T) *types.Project {
+// loadCompose loads a project as docker compose does.
+func loadCompose(t *testing.T, file string) *types.Project {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join(root, filepath.Dir(composeFile)))
+	dir, err := filepath.Abs(filepath.Join(root, composeDir))
 	if err != nil {
 		t.Fatal(err)
 	}
 	project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
 		WorkingDir:  dir,
-		ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(dir, filepath.Base(composeFile))}},
+		ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(dir, file)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -32,19 +32,29 @@ func loadCompose(t *testing.T) *types.Project {
 }
 
 func TestComposeIsCareful(t *testing.T) {
-	project := loadCompose(t)
+	project := loadCompose(t, "compose.yaml")
 	if len(project.Services) != 3 {
 		t.Errorf("%d services, want three", len(project.Services))
 	}
+	checkServices(t, project)
+}
+
+// checkServices expects services to have fixed versions, health checks, no privileges, and only local ports.
+func checkServices(t *testing.T, project *types.Project) {
+	t.Helper()
 	pinned := regexp.MustCompile(`^[\w/]+:v?\d+\.\d+\.\d+$`)
 	for name, s := range project.Services {
 		if !pinned.MatchString(s.Image) {
 			t.Errorf("%s: the image %s has no version", name, s.Image)
 		}
-		if s.HealthCheck == nil || len(s.HealthCheck.Test) == 0 || s.HealthCheck.Disable {
+		once := s.Restart == types.RestartPolicyOnFailure
+		if once && len(s.Ports) > 0 {
+			t.Errorf("%s ends, but serves", name)
+		}
+		if !once && (s.HealthCheck == nil || len(s.HealthCheck.Test) == 0 || s.HealthCheck.Disable) {
 			t.Errorf("%s has no health check", name)
 		}
-		if !s.ReadOnly || len(s.CapDrop) != 1 || s.CapDrop[0] != "ALL" || s.Restart != "unless-stopped" || s.Privileged {
+		if !s.ReadOnly || len(s.CapDrop) != 1 || s.CapDrop[0] != "ALL" || s.Privileged || s.Restart != "unless-stopped" && !once {
 			t.Errorf("%s has more privileges than it needs", name)
 		}
 		for _, p := range s.Ports {
@@ -69,7 +79,7 @@ func TestComposeIsCareful(t *testing.T) {
 }
 
 func TestComposeStartsThisServer(t *testing.T) {
-	project := loadCompose(t)
+	project := loadCompose(t, "compose.yaml")
 	s := project.Services["cellserver"]
 	if source, err := filepath.Abs(root); err != nil || filepath.Clean(s.Build.Context) != source {
 		t.Errorf("it builds %s, want %s (%v)", s.Build.Context, source, err)

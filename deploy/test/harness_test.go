@@ -48,7 +48,7 @@ func run(t *testing.T, dir, name string, args ...string) string {
 func buildServer(t *testing.T) (binary string) {
 	t.Helper()
 	binary = filepath.Join(t.TempDir(), "cellserver")
-	run(t, root, "go", "build", "-trimpath", "-o", binary, "./cmd/cellserver")
+	run(t, root, "go", "build", "-pgo=off", "-trimpath", "-o", binary, "./cmd/cellserver")
 	return binary
 }
 

@@ -25,6 +25,9 @@ import (
 	"k8s.io/kubernetes/pkg/apis/apps"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install" // a cluster's kinds, with their defaults
 	appsvalidation "k8s.io/kubernetes/pkg/apis/apps/validation"
+	"k8s.io/kubernetes/pkg/apis/batch"
+	_ "k8s.io/kubernetes/pkg/apis/batch/install"
+	batchvalidation "k8s.io/kubernetes/pkg/apis/batch/validation"
 	"k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
@@ -56,8 +59,13 @@ func readManifests(t *testing.T) *manifests {
 	m := &manifests{monitor: &monitoringv1.PodMonitor{}}
 	const dir = "deploy/kubernetes"
 	err := filepath.WalkDir(filepath.Join(root, dir), func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
+		switch {
+		case err != nil:
 			return err
+		case e.IsDir() && e.Name() == "cluster": // manifests in place of these
+			return filepath.SkipDir
+		case e.IsDir():
+			return nil
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -123,6 +131,11 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 		t.Fatal(err)
 	}
 	switch o := internal.(type) {
+	case *apps.StatefulSet:
+		return appsvalidation.ValidateStatefulSet(o, pod.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
+	case *batch.Job:
+		return batchvalidation.ValidateJob(o, batchvalidation.JobValidationOptions{
+			PodValidationOptions: pod.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil)})
 	case *apps.Deployment:
 		return appsvalidation.ValidateDeployment(o, pod.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
 	case *core.ConfigMap:
@@ -180,7 +193,12 @@ func TestValidationFindsMistakes(t *testing.T) {
 }
 
 func TestPodIsRestricted(t *testing.T) {
-	template := readManifests(t).deployment.Spec.Template
+	checkRestricted(t, readManifests(t).deployment.Spec.Template)
+}
+
+// checkRestricted expects a pod to comply with the restricted Pod Security Standard.
+func checkRestricted(t *testing.T, template corev1.PodTemplateSpec) {
+	t.Helper()
 	latest := podsecurity.LatestVersion()
 	evaluator, err := podsecuritypolicy.NewEvaluator(podsecuritypolicy.DefaultChecks(), nil)
 	if err != nil {

@@ -1,0 +1,63 @@
+package deploytest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	startTimeout   = 20 * time.Second
+	serverPassword = "s3cret"
+)
+
+// checkFleetOfServers starts three cellservers with an environment, whose files are given, and expects them to share a limit.
+func checkFleetOfServers(t *testing.T, env []string, files map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	for path, text := range files {
+		local := write(t, dir, strings.ReplaceAll(path, "/", "_"), text)
+		for i := range env {
+			env[i] = strings.ReplaceAll(env[i], path, local)
+		}
+	}
+	binary := buildServer(t)
+	help := run(t, "", binary, "--help")
+	for _, variable := range env {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "CELLSERVER_") && !isFlagVariable(help, name) {
+			t.Errorf("%s is not the variable of a flag", name)
+		}
+	}
+	left := int64(8)
+	for i := range 3 {
+		s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", env...)
+		c := redis.NewClient(&redis.Options{Addr: s.addr, Password: serverPassword, MaxRetries: -1})
+		defer func() { _ = c.Close() }()
+		s.Eventually(t, startTimeout, "be ready", func() bool { return isReady(s.metrics) })
+		for range 3 {
+			reply, err := c.Do(t.Context(), "CL.THROTTLE", "shared", 7, 1, 3600).Int64Slice()
+			if err != nil {
+				t.Fatalf("server %d: %v", i, err)
+			}
+			left = max(left-1, 0)
+			if reply[2] != left {
+				t.Errorf("server %d: %d are left, want %d", i, reply[2], left)
+			}
+		}
+	}
+}
+
+// isReady asks for what Kubernetes's readiness probe asks for.
+func isReady(metrics string) bool {
+	response, err := http.Get(fmt.Sprintf("http://%s/readyz", metrics)) //nolint:noctx // answers within a second
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}

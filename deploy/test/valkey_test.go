@@ -1,0 +1,137 @@
+package deploytest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/processtest"
+)
+
+// fleet runs the nodes of a cluster as a manifest says, but on this machine, each at a loopback address of its own, and by
+// Redis's programs under Valkey's names.
+type fleet struct {
+	dir, network, port string
+	env                []string
+	places             *strings.Replacer // what a container has elsewhere
+	nodes              []*processtest.Process
+}
+
+const fleetPassword = "0123456789abcdef"
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	processtest.Need(t, "redis-server", "redis-server")
+	processtest.Need(t, "redis-cli", "redis-tools")
+	_, port, _ := strings.Cut(processtest.FreeAddr(t), ":")
+	f := &fleet{dir: t.TempDir(), network: fmt.Sprintf("127.%d.%d.", 1+rand.IntN(250), rand.IntN(250)), port: port}
+	bin := filepath.Join(f.dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{
+		"valkey-server": `exec redis-server "$@"`,
+		"valkey-cli":    `exec redis-cli -h "${POD_IP:-127.0.0.1}" -p ` + port + ` "$@"`, // a later -h counts
+		"getent":        `grep -F " $2" ` + filepath.Join(f.dir, "hosts"),
+	} {
+		path := write(t, bin, name, "#!/bin/sh\n"+script+"\n")
+		if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	f.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	return f
+}
+
+func (f *fleet) address(i int) string { return f.network + strconv.Itoa(i) }
+
+// command is a shell's command line in a node's container, or another's that has no node's number.
+func (f *fleet) command(t *testing.T, i int, args ...string) *exec.Cmd {
+	t.Helper()
+	for j := range args {
+		args[j] = f.places.Replace(args[j])
+	}
+	cmd := processtest.Command(t, args[0], args[1:]...)
+	cmd.Env = append(f.env, "POD_IP="+f.address(i))
+	return cmd
+}
+
+// config writes the settings of a node, which listens on its own address only, and returns their path.
+func (f *fleet) config(t *testing.T, i int, text string) string {
+	t.Helper()
+	data := filepath.Join(f.dir, "data"+strconv.Itoa(i%10))
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return write(t, data, "valkey.conf", strings.ReplaceAll(text, "dir /data", "dir "+data)+"\nbind "+f.address(i)+"\nport "+f.port+"\n")
+}
+
+func (f *fleet) stop(t *testing.T) {
+	t.Helper()
+	for _, p := range f.nodes {
+		if code := p.Stop(t, syscall.SIGTERM); code != 0 {
+			t.Errorf("a node ended with %d", code)
+		}
+	}
+	f.nodes = nil
+}
+
+func (f *fleet) client(t *testing.T, i int) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: f.address(i) + ":" + f.port, Password: fleetPassword, DisableIdentity: true, Protocol: 2})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// checkCluster waits until a node knows of three masters with all slots and of a replica of each.
+func (f *fleet) checkCluster(t *testing.T, i int) {
+	t.Helper()
+	c, got := f.client(t, i), ""
+	f.nodes[0].Eventually(t, time.Minute, "be in a cluster", func() bool {
+		got = c.ClusterInfo(t.Context()).Val() + c.ClusterNodes(t.Context()).Val()
+		masters, replicas := 0, 0
+		for line := range strings.Lines(got) {
+			if strings.Contains(line, "master") && strings.Contains(line, " connected ") {
+				masters++
+			}
+			if strings.Contains(line, "slave") && strings.Contains(line, " connected") {
+				replicas++
+			}
+		}
+		return strings.Contains(got, "cluster_state:ok") && strings.Contains(got, "cluster_slots_assigned:16384") && masters == 3 && replicas == 3
+	})
+}
+
+// checkSettings expects what a node of limits must be set to.
+func (f *fleet) checkSettings(t *testing.T, i int) {
+	t.Helper()
+	c := f.client(t, i)
+	for name, want := range map[string]string{
+		"cluster-enabled": "yes", "appendonly": "yes", "maxmemory": "536870912", "maxmemory-policy": "noeviction",
+		"requirepass": fleetPassword, "masterauth": fleetPassword, "cluster-require-full-coverage": "no",
+	} {
+		if got := c.ConfigGet(t.Context(), name).Val()[name]; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func (f *fleet) clusterClient(t *testing.T, nodes ...int) *redis.ClusterClient {
+	t.Helper()
+	var addrs []string
+	for _, i := range nodes {
+		addrs = append(addrs, f.address(i)+":"+f.port)
+	}
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, Password: fleetPassword})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
