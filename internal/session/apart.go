@@ -23,6 +23,7 @@ type remote struct {
 	deputy  Deputy // that it is; nil if it is none
 	slots   *background.Slots
 	timeout time.Duration
+	lanes   *lanes // of transactions
 }
 
 const (
@@ -37,7 +38,7 @@ func newRemote(c *Config) *remote {
 	if !ok {
 		return nil
 	}
-	r := &remote{store: on, slots: background.NewSlots(remoteSlots, c.Now), timeout: c.StoreTimeout}
+	r := &remote{store: on, slots: background.NewSlots(remoteSlots, c.Now), timeout: c.StoreTimeout, lanes: newLanes()}
 	r.deputy, _ = c.Store.(Deputy)
 	if r.timeout <= 0 {
 		r.timeout = DefaultStoreTimeout
@@ -166,9 +167,16 @@ func (s *Session) returnUnits(t *apartTurn, then func()) {
 func (r *remote) transact(ctx context.Context, now func() int64, keys []store.Key, do func(in *transact.Space) transact.Verdict) error {
 	within, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
+	leave, ok := r.lanes.enter(within, keys)
+	if ok {
+		defer leave()
+	}
 	for conflicts := 1; ; conflicts++ {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return reply.ErrEnded
+		case !ok:
+			return reply.ErrContended
 		}
 		nowNs := now()
 		tx, err := r.store.Begin(within, nowNs, keys)
