@@ -23,6 +23,7 @@ const DefaultTimeout = 50 * time.Millisecond
 type Pool interface {
 	Clustered() bool
 	OneStep(keys []string) bool
+	Slot(key string) uint16
 	Of(ctx context.Context, key string) (*servers.Server, error)
 	At(addr string) *servers.Server
 	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
@@ -68,7 +69,7 @@ type Store struct {
 	counts    counts
 	deadlines deadlines
 	groups    table
-	apart     apart
+	others    others
 	recent    *recent.Table // nil without Prefilter
 	leases    *ahead.Table  // nil without leases
 	stop      chan struct{} // closed by Close
@@ -101,6 +102,7 @@ func Open(c Config) (*Store, error) {
 		s.working.begin()
 		go s.giveBackNowAndThen()
 	}
+	s.others.init(s)
 	return s, nil
 }
 

@@ -165,6 +165,9 @@ func (r *remote) transact(ctx context.Context, now func() int64, keys []store.Ke
 	within, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	for conflicts := 1; ; conflicts++ {
+		if ctx.Err() != nil {
+			return reply.ErrEnded
+		}
 		nowNs := now()
 		tx, err := r.store.Begin(within, nowNs, keys)
 		if err != nil {
@@ -176,10 +179,7 @@ func (r *remote) transact(ctx context.Context, now func() int64, keys []store.Ke
 		if done, err := tx.Commit(within); done || err != nil {
 			return err
 		}
-		if !pause(within, conflicts) {
-			if ctx.Err() != nil {
-				return reply.ErrEnded
-			}
+		if !pause(within, conflicts) && ctx.Err() == nil {
 			return reply.ErrContended
 		}
 	}
