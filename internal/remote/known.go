@@ -72,12 +72,17 @@ func (s *Store) decidesKnown(it *item, n *node, localNs int64) bool {
 	return true
 }
 
-// changes has what is known of a key forgotten: somebody is about to set or delete it here, or just has.
-func (s *Store) changes(name []byte) {
+// changed has all forgotten that is known of a key by its name on the servers: it was, or may have been, set, deleted or given
+// units back other than by a request.
+func (s *Store) changed(key string) {
+	if !s.knowsAny() {
+		return
+	}
+	name := []byte(key[len(s.KeyPrefix):])
+	s.leases.Forget(name)
 	if s.recent != nil {
 		s.recent.Forget(name, s.Now())
 	}
-	s.leases.Forget(name)
 }
 
 // lent is units that are requested ahead, with a script.

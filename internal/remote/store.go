@@ -94,6 +94,7 @@ func Open(c Config) (*Store, error) {
 	s.deadlines.expire = s.expire
 	s.working.idle.L = &s.working.mu
 	s.groups.init()
+	s.others.init(s)
 	if c.Prefilter && !c.CallersTime {
 		s.recent = recent.New(recentBytes)
 	}
@@ -102,7 +103,6 @@ func Open(c Config) (*Store, error) {
 		s.working.begin()
 		go s.giveBackNowAndThen()
 	}
-	s.others.init(s)
 	return s, nil
 }
 
