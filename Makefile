@@ -3,7 +3,7 @@
 # make check        format, vet, lint and the short tests, for use while editing
 # make fuzz         runs the fuzz targets for FUZZTIME seconds in all (default 3600)
 # make soak         attacks the server in all ways at once for SOAKTIME seconds (default 600), with the race detector, and
-#                   then kills it a hundred times under load
+#                   then kills it a hundred times under load, and the Redis servers behind four of it
 # make profile      updates the profile for the compiler, cmd/cellserver/default.pgo
 # make bench        all measurements and comparisons, in about ten minutes; updates bench/README.md
 # make clients      tests real Redis clients in six languages; writes docs/CLIENTS.md
@@ -51,6 +51,7 @@ fuzz:
 soak:
 	cd soak && $(GO) run . run --time $(SOAKTIME)s
 	cd soak && $(GO) run . kills
+	cd soak && $(GO) run . remote
 
 profile:
 	cd cmd/cellserver && CGO_ENABLED=0 $(GO) test -run '^$$' -bench Serve -benchtime 5s -cpuprofile default.pgo -o /dev/null .

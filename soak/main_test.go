@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/processtest"
 	"cellserver/soak/internal/attack"
 )
 
@@ -33,6 +34,21 @@ func TestKills(t *testing.T) {
 	}
 	var out bytes.Buffer
 	err := run(t.Context(), []string{"kills", "--kills", kills, "--pause", "5s"}, &out)
+	t.Log(out.String())
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRemote is a short time in front of a cluster.
+func TestRemote(t *testing.T) {
+	processtest.Need(t, "redis-server", "redis-server")
+	args := []string{"remote", "--time", "30s", "--kills", "3"}
+	if testing.Short() {
+		args = []string{"remote", "--time", "5s", "--kills", "1"}
+	}
+	var out bytes.Buffer
+	err := run(t.Context(), args, &out)
 	t.Log(out.String())
 	if err != nil {
 		t.Error(err)

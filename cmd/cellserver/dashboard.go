@@ -23,6 +23,7 @@ func (a *app) newPage() *dashboard.Page {
 		MaxKeyBytes: a.options.maxKeyBytes,
 		Limits:      a.limits.All,
 		Persistence: a.persistence(),
+		Remote:      a.remoteStatus(),
 		Latency:     a.engine.Records.ThrottleDurations,
 		Top:         a.topKeys,
 	})
@@ -31,7 +32,7 @@ func (a *app) newPage() *dashboard.Page {
 func (a *app) sample() dashboard.Sample {
 	var st store.Stats
 	a.store.UpdateStats(&st)
-	return dashboard.Sample{
+	sample := dashboard.Sample{
 		Allowed:     st.Allowed,
 		Limited:     st.Limited,
 		Connections: a.server.Stats().Connected,
@@ -42,6 +43,13 @@ func (a *app) sample() dashboard.Sample {
 		Evicted:        st.Evicted,
 		Refused:        st.Refused,
 	}
+	if a.remote != nil {
+		sample.Keys = a.remote.watch.Keys()
+		for _, n := range a.remote.Stats().Policy {
+			sample.ByPolicy += n
+		}
+	}
+	return sample
 }
 
 // heldBytes returns the memory that the runtime holds from the system.

@@ -49,7 +49,7 @@ func (a *app) openRemote() (*remoteStore, error) {
 		_ = pool.Close()
 		return nil, err
 	}
-	w := watch.New(watch.Config{Store: pool.String(), Policy: policy, Pool: pool, Stats: s.Stats, Now: a.now, Log: a.log})
+	w := watch.New(watch.Config{Store: pool.String(), Policy: policy, Pool: pool, Stats: s.Stats, Size: s.Size, Now: a.now, Log: a.log})
 	return &remoteStore{s, pool, w}, nil
 }
 

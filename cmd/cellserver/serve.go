@@ -159,6 +159,7 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		Databases:         o.databases,
 		MaxKeyBytes:       o.maxKeyBytes,
 		MaxReplyBytes:     o.maxOutputBytes,
+		StoreTimeout:      o.remote.timeout,
 		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
 		ACLFile:           o.aclFile,
 		Scripts:           o.scripts(cat, a.now, a.memory.State().Shares.Scripts),

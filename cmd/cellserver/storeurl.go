@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"log/slog"
-	"net/url"
+	neturl "net/url"
 	"strconv"
 	"strings"
 
@@ -24,7 +24,7 @@ func (r *storeOptions) address(log *slog.Logger) (string, error) {
 	if strings.Contains(user, ":") {
 		return "", usageError{errors.New("--store has a password, and so has --store-password-file; leave one of them out")}
 	}
-	return scheme + "://" + user + url.UserPassword("", password).String() + "@" + hosts, nil
+	return scheme + "://" + user + neturl.UserPassword("", password).String() + "@" + hosts, nil
 }
 
 // cutLast is strings.Cut at the last separator.

@@ -28,7 +28,8 @@ func RemoteRows() []Remote {
 		{Name: "evalsha_ro", Differs: "As EVAL_RO."},
 		{Name: "exec", Differs: "On a cluster all keys have to be in one slot, else it is an error that begins with CROSSSLOT, and nothing has changed. " +
 			"Commands about all keys are refused in it. Its commands are executed on what the keys were, and all changes are made in one step if nobody has changed them " +
-			"meanwhile; else it is executed again, until --store-timeout is over, and then it is an error and nothing has changed. Scripts as EVAL."},
+			"meanwhile; else it is executed again, until --store-timeout is over, and then it is an error and nothing has changed. While the store does not answer, --on-store-error decides on " +
+			"a transaction that has only CL.THROTTLE and commands like it, on each for itself. Scripts as EVAL."},
 		{Name: "flushall", Refusal: flushes},
 		{Name: "flushdb", Refusal: flushes},
 		{Name: "info", Differs: "Keyspace counts as DBSIZE does, and is empty while the store does not answer."},

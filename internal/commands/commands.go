@@ -24,13 +24,14 @@ import (
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/persist"
+	"cellserver/internal/remote/watch"
 	"cellserver/internal/resp"
 	"cellserver/internal/session"
 	"cellserver/internal/store"
 )
 
-// Config is what an Engine needs. All fields but StoreTimeout, Handlers, ACLFile, Scripts, Settings, Memory, Keeper, NamedLimits,
-// Thresholds and LostLogLines must be set.
+// Config is what an Engine needs. All fields but StoreTimeout, Handlers, ACLFile, Scripts, Settings, Memory, Keeper, Remote,
+// NamedLimits, Thresholds and LostLogLines must be set.
 type Config struct {
 	Store             store.Store
 	Now               func() int64     // Unix nanoseconds, never going back
@@ -49,9 +50,10 @@ type Config struct {
 	BackgroundThreads int         // how many long commands, and how many scripts, run at once
 	Version           string      // of this server
 	Settings          []admin.Setting
-	Memory            *memory.Bound    // nil for none
-	Keeper            *persist.Keeper  // nil where nothing is kept on a disk
-	NamedLimits       *limits.Registry // nil for one that keeps nothing
+	Memory            *memory.Bound       // nil for none
+	Keeper            *persist.Keeper     // nil where nothing is kept on a disk
+	Remote            func() watch.Status // how the Store is that is on other machines; nil for none
+	NamedLimits       *limits.Registry    // nil for one that keeps nothing
 	Thresholds        admin.Thresholds
 	Connections       func() admin.Connections
 	Shutdown          func()                 // begins a graceful shutdown
@@ -93,7 +95,7 @@ func NewEngine(c Config) (*Engine, error) {
 	administration := &admin.Config{
 		Catalog: cat, Users: c.Users, ACLFile: c.ACLFile, ACLLog: aclLog, Logins: logins, Clients: register, Records: records,
 		Scripts: c.Scripts, Databases: c.Databases, Version: c.Version, RunID: admin.NewRunID(), StartedNs: c.Now(),
-		Settings: c.Settings, Memory: c.Memory, Keeper: c.Keeper, Limits: c.NamedLimits, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
+		Settings: c.Settings, Memory: c.Memory, Keeper: c.Keeper, Remote: c.Remote, Limits: c.NamedLimits, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
 		MayDebug: c.MayDebug, Log: c.Log, LostLogLines: c.LostLogLines,
 	}
 	handlers := map[string]session.Handler{}

@@ -129,3 +129,62 @@ func TestEveryCommandWhileTheStoreFails(t *testing.T) {
 		wantNothingWithin(t, on)
 	})
 }
+
+// TestRefusedOverRemote: what the store does not have is in no list, by itself or as a subcommand, and says why; all else is.
+func TestRefusedOverRemote(t *testing.T) {
+	_, remote := onRemote()
+	s := rig.New(remote).Session()
+	refused := map[string]bool{}
+	for _, row := range catalog.RemoteRows() {
+		c := catalog.New().LookupFull([]byte(row.Name))
+		if c == nil || (row.Refusal == "") == (row.Differs == "") {
+			t.Fatalf("%+v", row)
+		}
+		if row.Refusal == "" {
+			continue
+		}
+		refused[row.Name] = true
+		if got, want := rig.Say(t, s, resptest.Encode(callWith(c, "k")...)), "-ERR "+row.Refusal+"\r\n"; got != want {
+			t.Errorf("%s: got %q, want %q", row.Name, got, want)
+		}
+		if got := rig.Say(t, s, "MULTI\r\n"+resptest.Encode(callWith(c, "k")...)+"EXEC\r\n"); got != "+OK\r\n-ERR "+row.Refusal+"\r\n-EXECABORT Transaction discarded because of previous errors.\r\n" {
+			t.Errorf("%s in MULTI: got %q", row.Name, got)
+		}
+	}
+	listed := map[string]bool{}
+	for _, name := range resptest.ParseAll(t, rig.Say(t, s, "COMMAND LIST\r\n"))[0].Elements {
+		listed[name.Text] = true
+	}
+	catalog.New().Each(func(c *catalog.Command) {
+		if name := c.FullName(); listed[name] == refused[name] && name != "save" && name != "bgsave" && name != "bgrewriteaof" { // those need a disk
+			t.Errorf("%s: listed is %t", name, listed[name])
+		}
+	})
+	if got := rig.Say(t, s, "CL.LIMIT HELP\r\nCOMMAND DOCS cl.limit\r\nCOMMAND INFO cl.limit cl.limit|set\r\n"); strings.Contains(got, "Defines a named limit") || strings.Contains(strings.ToLower(got), "cl.limit|set") {
+		t.Errorf("got %q", got)
+	}
+	if got := rig.Say(t, s, "SELECT 1\r\nMULTI\r\nSELECT 1\r\nCL.THROTTLE k 4 1 10\r\nEXEC\r\nUNWATCH\r\n"); got != "-ERR DB index is out of range\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+
+		"-ERR DB index is out of range\r\n"+resptest.Ints(0, 5, 4, -1, 10)+"+OK\r\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestUsersOverRemote: a user's rules decide on a script's one call, as over memory.
+func TestUsersOverRemote(t *testing.T) {
+	script := resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], 4, 1, 10)", "1", "k")
+	replies := map[string]string{}
+	for name, over := range map[string]func(*commands.Config){"memory": func(*commands.Config) {}, "remote": func(c *commands.Config) { c.Store = storetest.NewRemote(shard.New()) }} {
+		r := rig.New(over, func(c *commands.Config) {
+			c.ACLFile = writeUsers(t, "user default on nopass ~* &* +@all", "user may on >pw ~* +@all -del", "user mayNot on >pw ~* +@all -cl.throttle", "user other on >pw ~o* +@all")
+		})
+		if err := r.Engine.ReloadUsers(); err != nil {
+			t.Fatal(err)
+		}
+		for _, user := range []string{"may", "mayNot", "other"} {
+			replies[name] += rig.Say(t, r.Session(), "AUTH "+user+" pw\r\n"+script+"MULTI\r\n"+script+"TTL k\r\nCL.MTHROTTLE 1 k 4 1 10 1\r\nEXEC\r\n")
+		}
+	}
+	if replies["memory"] != replies["remote"] || !strings.Contains(replies["remote"], resptest.Ints(0, 5, 4, -1, 10)) {
+		t.Errorf("got %q, want %q", replies["remote"], replies["memory"])
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"cellserver/internal/histogram"
 	"cellserver/internal/limits"
 	"cellserver/internal/persist"
+	"cellserver/internal/remote/watch"
 	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
 )
@@ -41,6 +42,9 @@ type Source struct {
 	// Persistence is what is kept on a disk; nil if nothing is.
 	Persistence func() persist.Status
 
+	// Remote is how the store on other machines is; nil for one in memory.
+	Remote func() watch.Status
+
 	Latency func() histogram.Snapshot                            // of calls since the start
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
 }
@@ -52,6 +56,7 @@ type Sample struct {
 	MemoryBytes       uint64
 	MaxMemoryBytes    uint64 // 0 for no maximum
 	Evicted, Refused  uint64 // keys that had no room, since the start
+	ByPolicy          uint64 // requests that the store on other machines did not decide, since the start
 }
 
 // Page is the HTTP handler of /.

@@ -28,12 +28,15 @@ func (p *Page) durability(t *texts) string {
 	}
 }
 
-// faultView is the warning that changes do not reach the disk. It stays the same while the fault does: a screen reader
+// faultView is the warning that changes do not reach the disk, or that the store does not answer. It stays the same while the fault does: a screen reader
 // announces it whenever it changes.
 type faultView struct{ Since, Meaning, Cause string }
 
 // fault returns nil while all is well.
 func (p *Page) fault(t *texts) *faultView {
+	if p.source.Remote != nil {
+		return p.storeFault(t)
+	}
 	if p.source.Persistence == nil {
 		return nil
 	}
@@ -41,10 +44,11 @@ func (p *Page) fault(t *texts) *faultView {
 	if st.Fault == nil {
 		return nil
 	}
-	since := time.Unix(0, st.FaultSinceNs).UTC().Format("2006-01-02 15:04:05 UTC")
-	v := &faultView{Since: fmt.Sprintf(t.FaultSince, since), Meaning: t.FaultForgets, Cause: st.Fault.Error()}
+	v := &faultView{Since: fmt.Sprintf(t.FaultSince, utc(st.FaultSinceNs)), Meaning: t.FaultForgets, Cause: st.Fault.Error()}
 	if st.Interval == 0 {
 		v.Meaning = t.FaultRefuses
 	}
 	return v
 }
+
+func utc(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05 UTC") }

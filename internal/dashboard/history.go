@@ -21,6 +21,7 @@ type point struct {
 	memoryBytes       uint64
 	maxMemoryBytes    uint64
 	evicted, refused  float64 // per second
+	byPolicy          float64 // per second
 	latency           latencies
 }
 
@@ -51,6 +52,7 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 			maxMemoryBytes: s.MaxMemoryBytes,
 			evicted:        float64(s.Evicted-h.last.Evicted) / sec,
 			refused:        float64(s.Refused-h.last.Refused) / sec,
+			byPolicy:       float64(s.ByPolicy-h.last.ByPolicy) / sec,
 		}
 		h.added++
 	}

@@ -19,6 +19,11 @@ type texts struct {
 	Durability, DurabilityOff, SyncEvery, SyncBeforeReplies, SyncBySystem string
 	LoadingPart, FaultFor, FaultSince, FaultForgets, FaultRefuses         string
 
+	Store, StoreConnecting, StoreAnswers, StorePartly, StoreAwayFor, StoreAwaySince, Stop string
+	StoreErrors, StoreAllows, StoreDenies, StoreLocal, ByPolicy, StoreNote, StoreScroll   string
+	StoreServer, Circuit, CircuitClosed, CircuitOpen, CircuitHalfOpen                     string
+	Queued, InFlight, RoundTrip                                                           string
+
 	TableSummary, TableCaption, Minute, MinutesAgo, TableScroll string
 
 	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share string

@@ -29,6 +29,7 @@ type view struct {
 	Minutes []minuteView
 	Top     []topView
 	Limits  *limitsView // nil if there are none
+	Store   *storeView  // nil for one in memory
 	Probe   probeView
 }
 
@@ -69,6 +70,7 @@ func (p *Page) view(r *http.Request) (*view, error) {
 		Minutes:       newMinuteViews(d.points),
 		Top:           []topView{{t.TopRequested, newTopKeyViews(query, d.requested)}, {t.TopLimited, newTopKeyViews(query, d.limited)}},
 		Limits:        p.limits(),
+		Store:         p.store(t),
 		Probe:         p.probe(t, query),
 	}
 	if n := len(d.points); n > 0 {
@@ -108,15 +110,26 @@ func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
 	if now.maxMemoryBytes > 0 {
 		used += " / " + byteCount.text(float64(now.maxMemoryBytes))
 	}
-	tiles = append(tiles, tileView{t.Connections, connections}, tileView{t.Keys, keys}, tileView{t.Memory, used},
-		tileView{t.Durability, p.durability(t)})
+	tiles = append(tiles, tileView{t.Connections, connections}, tileView{t.Keys, keys}, tileView{t.Memory, used}, p.keeperTile(t))
 	if now.evicted > 0 {
 		tiles = append(tiles, tileView{t.Evicted + " /s", rate.text(now.evicted)})
 	}
 	if now.refused > 0 {
 		tiles = append(tiles, tileView{t.Refused + " /s", rate.text(now.refused)})
 	}
+	if now.byPolicy > 0 {
+		tiles = append(tiles, tileView{t.ByPolicy + " /s", rate.text(now.byPolicy)})
+	}
 	return tiles, fmt.Sprintf(t.Summary, allowed, limited, connections, keys, memory)
+}
+
+// keeperTile is about what keeps the states: this server, perhaps on a disk, or a store on other machines.
+func (p *Page) keeperTile(t *texts) tileView {
+	if p.source.Remote == nil {
+		return tileView{t.Durability, p.durability(t)}
+	}
+	st := p.source.Remote()
+	return tileView{t.Store, storeState(t, &st, p.source.Now())}
 }
 
 func newTopKeyViews(query url.Values, keys []topkeys.Entry) []topKeyView {

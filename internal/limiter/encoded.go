@@ -37,6 +37,15 @@ func ReadState(b []byte) (s State, rest []byte, ok bool) {
 	return s, b[length:], Valid(&s) == nil
 }
 
+// ReadHead returns of what kind a state is that b begins with, whose rest may be missing, and when it expires. It is false if
+// there is none.
+func ReadHead(b []byte) (k Kind, expiresNs int64, ok bool) {
+	if len(b) < encodedHeadBytes || b[0] >= byte(Kinds) {
+		return 0, 0, false
+	}
+	return Kind(b[0]), int64(binary.LittleEndian.Uint64(b[1:])), true
+}
+
 // String returns the kind's name, where those that TYPE calls strings have names of their own.
 func (k Kind) String() string {
 	switch k {

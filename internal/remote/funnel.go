@@ -38,9 +38,7 @@ const maxRuns = 64
 
 const nsPerSec = 1_000_000_000
 
-type scripts struct {
-	funnel *servers.Script
-}
+type scripts struct{ funnel, cut *servers.Script }
 
 func newScripts(ofCallers bool) scripts {
 	text := strings.NewReplacer("--TIME", serversTime, "FIRST+3", "4", "FIRST+2", "3", "FIRST+1", "2", "FIRST", "1", "+LONGER", "",
@@ -49,7 +47,7 @@ func newScripts(ofCallers bool) scripts {
 		text = strings.NewReplacer("--TIME", callersTime, "FIRST+3", "6", "FIRST+2", "5", "FIRST+1", "4", "FIRST", "3",
 			"LONGER", strconv.Itoa(hourMs), "AT", "' '..ARGV[1]..' '..ARGV[2]")
 	}
-	return scripts{funnel: servers.NewScript(text.Replace(funnelScript))}
+	return scripts{funnel: servers.NewScript(text.Replace(funnelScript)), cut: servers.NewScript(cutScript)}
 }
 
 // run is equal requests that follow each other, or one refund.
@@ -62,10 +60,9 @@ const refund = -1
 
 // runWriter joins requests of funnels to runs, and writes these as arguments.
 type runWriter struct {
-	args  []any
-	first int // arguments that are not its own
-	runs  int // with last
-	last  run
+	args []any
+	runs int // with last
+	last run
 }
 
 // of returns the run of one request. It is none for what changes nothing whatever the TAT is.
@@ -98,12 +95,13 @@ func (w *runWriter) fits(q *store.Request) bool {
 	return r.n == 0 || w.joins(r)
 }
 
-func (w *runWriter) add(q *store.Request) {
-	r := runOf(q)
+func (w *runWriter) add(q *store.Request) { w.addRun(runOf(q)) }
+
+func (w *runWriter) addRun(r run) {
 	switch {
 	case r.n == 0:
 	case w.joins(r):
-		w.last.n++
+		w.last.n += r.n
 	default:
 		w.write()
 		w.last = r
@@ -139,6 +137,8 @@ type answer struct {
 	tatNs int64 // before; 0 if there was no key
 	nowNs int64 // by the server's clock
 	apart bool  // the value is no funnel's
+
+	failed *servers.Failed // why there is no answer
 }
 
 // parse reads a reply. It is false if the script cannot have made it.
@@ -168,11 +168,18 @@ func (s *Store) parse(reply any) (a answer, ok bool) {
 }
 
 // replay decides what was taken of a group as the script has.
-func (s *Store) replay(g *group, a answer) {
+func (s *Store) replay(g *group, a answer, sentNs int64) {
 	state := limiter.State{ExpiresNs: a.tatNs}
+	var q *store.Request
+	full := false
 	for it := g.taken.first; it != nil; it = it.next {
-		q := it.request()
+		q = it.request()
 		result, _, err := q.Rule.Decide(&state, a.nowNs, q.Quantity)
+		full = result.Limited || result.Remaining == 0
 		it.decided(result, err)
+	}
+	tatNs, some := s.granted(g, max(state.ExpiresNs, a.nowNs), a.nowNs)
+	if s.recent != nil && (full || some) {
+		s.recent.Note(q.Key.Name, tatNs, sentNs)
 	}
 }

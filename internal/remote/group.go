@@ -16,6 +16,8 @@ type group struct {
 	waiting list // the lock of the group's part of the table guards it
 
 	taken list   // the owner's, as is all below: what is being decided
+	count int    // how many these are
+	ahead lent   // what is requested beside them
 	next  *group // in a queue
 	call  servers.Call
 	tries int // in vain, since there was an answer
@@ -115,43 +117,82 @@ func (t *table) release(g *group) bool {
 	return true
 }
 
-// putBack has what was taken wait again, before all that came meanwhile.
-func (t *table) putBack(g *group) {
+// takeAll takes all that waits of a group.
+func (t *table) takeAll(g *group) list {
 	p := &t.parts[t.part(g.key)]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g.waiting.putBefore(&g.taken)
+	all := g.waiting
+	g.waiting = list{}
+	return all
 }
 
-// take takes what is to be decided next of a group: requests of funnels that make a script of a bounded size, or others. What
-// nobody waits for any more goes. It is false if nothing is left.
-func (s *Store) take(g *group, from *servers.Server) bool {
-	p := &s.groups.parts[s.groups.part(g.key)]
+// putBack has items wait again, before all that came since they were taken.
+func (t *table) putBack(g *group, l *list) {
+	if l.first == nil {
+		return
+	}
+	p := &t.parts[t.part(g.key)]
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	g.waiting.putBefore(l)
+}
+
+// take takes what is to be decided next of a group, by a node if it is not nil: requests of funnels that make a script of a bounded size,
+// or others. What nobody waits for any more goes, and what can be decided here is. It is false if nothing is left.
+func (s *Store) take(g *group, n *node, localNs int64) bool {
+	all := s.groups.takeAll(g)
 	w := runWriter{args: g.call.Args[:0]}
-	for it := g.waiting.first; it != nil; it = g.waiting.first {
-		q := it.request()
-		apart := q.Rule.Kind != limiter.Funnel
-		if first := g.taken.first; first != nil && (apart != g.apart || !apart && !w.fits(q) ||
-			s.CallersTime && it.batch.nowNs != first.batch.nowNs) {
-			break
+	var server *servers.Server
+	if n != nil {
+		server = n.server
+	}
+	for all.first != nil && s.mayTake(g, &w, all.first) {
+		it := all.pop()
+		switch {
+		case !it.waits(server):
+			s.forget(it)
+		case s.decidesKnown(it, n, localNs):
+			s.forget(it)
+		default:
+			s.add(g, &w, it)
 		}
-		if !it.waits(from) {
-			s.forget(g.waiting.pop())
-			continue
-		}
-		if g.taken.first == nil && s.CallersTime {
-			w.args = append(w.args, it.batch.nowNs/nsPerSec, it.batch.nowNs%nsPerSec)
-		}
-		g.apart = apart
-		g.taken.push(g.waiting.pop())
-		if !apart {
-			w.add(q)
-		}
+	}
+	s.groups.putBack(g, &all)
+	if !g.apart && g.taken.first != nil {
+		s.wantAhead(g, &w, localNs)
 	}
 	g.call.Args = w.finish()
 	return g.taken.first != nil
+}
+
+// mayTake reports whether an item goes together with what was taken.
+func (s *Store) mayTake(g *group, w *runWriter, it *item) bool {
+	first, q := g.taken.first, it.request()
+	switch {
+	case first == nil:
+		return true
+	case g.apart != (q.Rule.Kind != limiter.Funnel):
+		return false
+	case s.CallersTime && it.batch.nowNs != first.batch.nowNs:
+		return false
+	}
+	return g.apart || w.fits(q)
+}
+
+// add takes an item.
+func (s *Store) add(g *group, w *runWriter, it *item) {
+	if g.taken.first == nil {
+		g.apart, g.count = it.request().Rule.Kind != limiter.Funnel, 0
+		if s.CallersTime {
+			w.args = append(w.args, it.batch.nowNs/nsPerSec, it.batch.nowNs%nsPerSec)
+		}
+	}
+	g.taken.push(it)
+	g.count++
+	if !g.apart {
+		w.add(it.request())
+	}
 }
 
 // forget counts an item that waits no more.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/remote/servers"
+	"cellserver/internal/remote/timeline"
 )
 
 const (
@@ -31,6 +32,7 @@ type node struct {
 	ready       int        // how many these are
 	flying      int        // pipelines, each of which has a goroutine
 
+	line        timeline.Timeline
 	roundTripNs atomic.Int64 // moving average
 }
 
@@ -130,10 +132,11 @@ func (n *node) work() {
 // fill makes calls of a pipeline's groups, and lets go of those that have none, or go another way.
 func (n *node) fill(p *pipeline) {
 	s, kept := n.store, p.groups[:0]
+	localNs := s.Now()
 	p.calls, p.until = p.calls[:0], time.Time{}
 	for _, g := range p.groups {
 		switch {
-		case !s.take(g, n.server):
+		case !s.take(g, n, localNs):
 			s.goOn(g)
 		case g.apart:
 			s.handOver(g)
@@ -155,10 +158,15 @@ func (n *node) send(p *pipeline) {
 	s.counts.scripts.Add(uint64(len(p.calls)))
 	ctx, cancel := context.WithDeadline(context.Background(), p.until)
 	defer cancel()
-	sent := time.Now()
+	sent, sentNs := time.Now(), s.Now()
 	s.Pool.Send(ctx, n.server, p.calls, s.Wait)
 	n.took(int64(time.Since(sent)))
+	receivedNs := s.Now()
 	for _, g := range p.groups {
-		s.answered(g)
+		a, known := s.answerOf(&g.call)
+		if known && !s.CallersTime {
+			n.line.Note(sentNs, receivedNs, a.nowNs)
+		}
+		s.answered(g, a, sentNs)
 	}
 }

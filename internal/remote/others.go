@@ -2,14 +2,290 @@ package remote
 
 import (
 	"context"
+	"slices"
+	"sync"
+	"time"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/remote/servers"
+	"cellserver/internal/store"
 )
 
-// others decides what was taken of a group, in order, on the state of whatever kind that its key has: item.decided or
-// item.fail for each. It may wait as long as ctx lasts.
-func (s *Store) others(_ context.Context, g *group) {
-	for it := g.taken.first; it != nil; it = it.next {
-		it.fail(&servers.Failed{Reason: servers.Refused, Text: "only funnels are supported"})
+// others is where all is decided that is no request to a plain funnel, by the arithmetic of package limiter: a key's value is read,
+// and swapped for the one that comes out, if nobody has changed it meanwhile. What waits for a key is decided together, in the order
+// in which it came; a key has one call under way, and a server one pipeline, with a call for each key that something waits for. A
+// value that was seen a moment ago is taken for the present one: if it is not, the swap returns that.
+type others struct {
+	store *Store
+
+	mu      sync.Mutex // guards all below, and what of lines says so
+	lines   map[string]*line
+	senders map[*servers.Server]*sender
+	seen    map[string]known // of keys that nothing waits for
+}
+
+const (
+	// knownFor is how long a value is taken for the present one.
+	knownFor = time.Second
+	// seenKeys and seenBytes bound what is kept of values: so many, none of them longer.
+	seenKeys, seenBytes = 4096, 1 << 10
+	// lineTasks is how many are decided by one call at most.
+	lineTasks = 1024
+)
+
+// known is what was found at a key, and when: by the servers' clock, and by ours when the reply came.
+type known struct {
+	found
+	is       bool
+	serverNs int64
+	at       time.Time
+}
+
+// nowNs returns the servers' time, or one that is a little earlier.
+func (k *known) nowNs() int64 { return k.serverNs + int64(time.Since(k.at)) }
+
+// errContended is why a task was sent in vain if others have changed its key each time.
+var errContended = &servers.Failed{Reason: servers.Timeout, Text: "others have changed the key each time"}
+
+// errGone is what a task fails with that nobody waits for.
+var errGone = &servers.Failed{Reason: servers.Timeout, Text: "nobody waits for it any more"}
+
+// waiter is who waits for a task. All may be called when it does not any more.
+type waiter interface {
+	// waits reports whether it does, and notes that the task is sent to a server.
+	waits(to *servers.Server) bool
+	// sentInVain notes that what was sent was not done.
+	sentInVain(f *servers.Failed)
+	// done and fail end the task.
+	done(t *task)
+	fail(f *servers.Failed)
+}
+
+// task is a deed that waits to be done.
+type task struct {
+	deed
+	waiter waiter
+	err    error // of package limiter or store
+}
+
+// line is a key, and what waits for it. It has one goroutine at a time.
+type line struct {
+	name    string
+	waiting []*task // others.mu guards it
+
+	known   known
+	covered int // of the first tasks: that were there when known was asked for
+
+	// Of the call that is under way:
+	call    *servers.Call
+	trying  int  // how many of the first tasks it decides; none if it reads
+	changed bool // what they change is that the key has
+	next    limiter.State
+	value   string
+	nextNs  int64
+}
+
+func (o *others) init(s *Store) {
+	o.store = s
+	o.lines, o.senders, o.seen = map[string]*line{}, map[*servers.Server]*sender{}, map[string]known{}
+}
+
+// add has a task done that is about a key.
+func (o *others) add(name string, t *task) {
+	o.mu.Lock()
+	l, busy := o.lines[name]
+	if !busy {
+		l = &line{name: name}
+		if k, is := o.seen[name]; is && time.Since(k.at) < knownFor {
+			l.known = k
+		}
+		delete(o.seen, name)
+		o.lines[name] = l
 	}
+	l.waiting = append(l.waiting, t)
+	o.mu.Unlock()
+	if !busy {
+		o.dispatch(l)
+	}
+}
+
+// dispatch has a line's next call sent by its server's sender.
+func (o *others) dispatch(l *line) {
+	server, err := o.store.Pool.Of(context.Background(), l.name)
+	if err != nil {
+		o.failAll(l, failedOf(err))
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := o.senders[server]
+	if n == nil {
+		n = &sender{others: o, server: server}
+		o.senders[server] = n
+	}
+	n.ready = append(n.ready, l)
+	if !n.working {
+		n.working = true
+		o.store.working.begin()
+		go n.work()
+	}
+}
+
+// failAll has all fail that waits for a key, and ends its line.
+func (o *others) failAll(l *line, f *servers.Failed) {
+	l.known, l.covered = known{}, 0
+	for {
+		tasks := o.take(l, lineTasks)
+		if len(tasks) == 0 {
+			return
+		}
+		for _, t := range tasks {
+			t.waiter.fail(f)
+		}
+	}
+}
+
+// take takes the first tasks off a line, which ends if there is none.
+func (o *others) take(l *line, n int) []*task {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n = min(n, len(l.waiting))
+	tasks := l.waiting[:n:n]
+	l.waiting = l.waiting[n:]
+	l.covered = max(0, l.covered-n)
+	if n == 0 {
+		o.endLocked(l)
+	}
+	return tasks
+}
+
+// endLocked forgets a line that nothing waits for, but what it knows.
+func (o *others) endLocked(l *line) {
+	delete(o.lines, l.name)
+	if !l.known.is || len(l.known.value) > seenBytes {
+		return
+	}
+	for name := range o.seen {
+		if len(o.seen) < seenKeys {
+			break
+		}
+		delete(o.seen, name)
+	}
+	o.seen[l.name] = l.known
+}
+
+// present returns the first tasks for which somebody waits, as many as a call decides at most. Where there is none the line has
+// ended.
+func (o *others) present(l *line, server *servers.Server) []*task {
+	for {
+		tasks, gone, left := o.parted(l, server)
+		for _, t := range gone {
+			t.waiter.fail(errGone)
+		}
+		if len(tasks) > 0 || left == 0 {
+			return tasks
+		}
+	}
+}
+
+// parted returns the first tasks of a line by whether somebody waits for them, and how many others there are. Those that are gone
+// leave it.
+func (o *others) parted(l *line, server *servers.Server) (tasks, gone []*task, left int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := min(len(l.waiting), lineTasks)
+	for _, t := range l.waiting[:n] {
+		if t.waiter.waits(server) {
+			tasks = append(tasks, t)
+			continue
+		}
+		if gone = append(gone, t); l.covered > len(tasks) {
+			l.covered--
+		}
+	}
+	left = len(l.waiting) - n
+	if len(gone) > 0 {
+		l.waiting = append(slices.Clone(tasks), l.waiting[n:]...)
+	}
+	if len(l.waiting) == 0 {
+		o.endLocked(l)
+	}
+	return tasks, gone, left
+}
+
+// do does a deed to a key, and waits for it.
+func (s *Store) do(key store.Key, d *deed) error {
+	if err := d.check(s.CallersTime); err != nil {
+		return err
+	}
+	w := &caller{answered: make(chan struct{})}
+	s.others.add(s.name(key), &task{deed: d.copied(), waiter: w})
+	timer := time.NewTimer(s.Timeout)
+	defer timer.Stop()
+	select {
+	case <-w.answered:
+	case <-timer.C:
+		w.tooLate(s.Timeout)
+	}
+	if w.failed != nil {
+		s.counts.failed.add(w.failed.Reason, 1)
+		return failureOf(w.failed)
+	}
+	d.take(&w.task.deed)
+	if o, is := d.outcome(); is && w.task.err == nil {
+		s.counts.outcome(o.kind, o.quantity, o.limited)
+	}
+	return w.task.err
+}
+
+// caller implements waiter for one who waits on a channel.
+type caller struct {
+	answered chan struct{}
+
+	mu     sync.Mutex // guards all below, until it is answered
+	ended  bool
+	sentTo *servers.Server
+	vain   *servers.Failed
+	task   *task
+	failed *servers.Failed
+}
+
+func (w *caller) waits(to *servers.Server) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sentTo = to
+	return !w.ended
+}
+
+func (w *caller) sentInVain(f *servers.Failed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sentTo, w.vain = nil, f
+}
+
+func (w *caller) done(t *task) { w.end(t, nil) }
+
+func (w *caller) fail(f *servers.Failed) { w.end(nil, f) }
+
+func (w *caller) end(t *task, f *servers.Failed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended {
+		w.ended, w.task, w.failed = true, t, f
+		close(w.answered)
+	}
+}
+
+// tooLate ends what has not ended.
+func (w *caller) tooLate(timeout time.Duration) {
+	w.mu.Lock()
+	f, to := w.vain, w.sentTo
+	w.mu.Unlock()
+	switch {
+	case to != nil:
+		f = &servers.Failed{Reason: servers.Timeout, Executed: servers.Maybe, Text: "no answer from " + to.Addr + " within " + timeout.String()}
+	case f == nil:
+		f = &servers.Failed{Reason: servers.Timeout, Text: "the servers have not taken the request within " + timeout.String()}
+	}
+	w.fail(f)
 }

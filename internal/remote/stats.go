@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/remote/ahead"
 	"cellserver/internal/remote/servers"
 	"cellserver/internal/store"
 )
@@ -28,6 +29,7 @@ type Stats struct {
 	Waiting      int // requests that are not answered
 	WaitingBytes int // of their names
 	Servers      []ServerStats
+	Lease        ahead.Stats
 }
 
 // ServerStats is what is known of requests to a server.
@@ -76,13 +78,6 @@ type counts struct {
 // maxCountedUnits is the most that one request counts for, so that no client can bring the sums around to 0.
 const maxCountedUnits = 1 << 32
 
-// decided counts a request that was decided by what the servers know.
-func (c *counts) decided(q *store.Request) {
-	if q.Err == nil {
-		c.outcome(q.Rule.Kind, q.Quantity, q.Result.Limited)
-	}
-}
-
 // outcome counts a request for units. One that gives units back requests none.
 func (c *counts) outcome(kind limiter.Kind, quantity int64, limited bool) {
 	units := uint64(min(max(quantity, 0), maxCountedUnits))
@@ -121,6 +116,7 @@ func (s *Store) Stats() Stats {
 	for p := range policies {
 		st.Policy[p] = c.policy[p].Load()
 	}
+	s.leases.UpdateStats(&st.Lease)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, n := range s.nodes {

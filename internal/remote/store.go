@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cellserver/internal/remote/ahead"
+	"cellserver/internal/remote/recent"
 	"cellserver/internal/remote/servers"
 	"cellserver/internal/store"
 )
@@ -21,6 +23,7 @@ const DefaultTimeout = 50 * time.Millisecond
 type Pool interface {
 	Clustered() bool
 	OneStep(keys []string) bool
+	Slot(key string) uint16
 	Of(ctx context.Context, key string) (*servers.Server, error)
 	At(addr string) *servers.Server
 	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
@@ -41,6 +44,8 @@ type Config struct {
 
 	// Prefilter has requests denied, unasked, that a TAT which was read lately denies already.
 	Prefilter bool
+	// Lease is how units of hot funnels are taken ahead.
+	Lease ahead.Config
 
 	// Now is the caller's clock: Unix nanoseconds that do not go back.
 	Now func() int64
@@ -64,7 +69,11 @@ type Store struct {
 	counts    counts
 	deadlines deadlines
 	groups    table
-	apart     apart
+	others    others
+	recent    *recent.Table // nil without Prefilter
+	leases    *ahead.Table  // nil without leases
+	stop      chan struct{} // closed by Close
+	closing   sync.Once
 	working   working
 	waiting   atomic.Int64 // requests
 	bytes     atomic.Int64 // of their names
@@ -81,15 +90,25 @@ func Open(c Config) (*Store, error) {
 	if err := c.OnError.check(&c); err != nil {
 		return nil, err
 	}
-	s := &Store{Config: c, nodes: map[*servers.Server]*node{}, scripts: newScripts(c.CallersTime)}
+	s := &Store{Config: c, nodes: map[*servers.Server]*node{}, scripts: newScripts(c.CallersTime), stop: make(chan struct{})}
 	s.deadlines.expire = s.expire
 	s.working.idle.L = &s.working.mu
 	s.groups.init()
+	s.others.init(s)
+	if c.Prefilter && !c.CallersTime {
+		s.recent = recent.New(recentBytes)
+	}
+	if c.Lease.Enabled && !c.CallersTime {
+		s.leases = ahead.New(c.Lease)
+		s.working.begin()
+		go s.giveBackNowAndThen()
+	}
 	return s, nil
 }
 
 // Close has all that waits decided by the policy, as all that comes is from then on, and returns when nothing is under way.
 func (s *Store) Close() {
+	s.closing.Do(func() { close(s.stop) })
 	s.deadlines.close()
 	s.working.wait()
 }

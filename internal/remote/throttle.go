@@ -19,7 +19,7 @@ func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	var room [64]int
 	ask := room[:0] // the places of what has to be asked
 	for i := range batch {
-		if !s.decideHere(&batch[i]) {
+		if !s.decideHere(&batch[i], nowNs) {
 			ask = append(ask, i)
 		}
 	}
@@ -35,11 +35,15 @@ func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	return b
 }
 
-// decideHere answers a request that no server has to be asked about.
-func (s *Store) decideHere(q *store.Request) bool {
+// decideHere answers a request that no server has to be asked about. Of others it says that they wait.
+func (s *Store) decideHere(q *store.Request, nowNs int64) bool {
 	q.Result, q.Err = funnel.Result{}, nil
 	if q.Rule.Kind == limiter.Funnel && q.Rule.Funnel.IntervalNs() < leastIntervalNs && !s.CallersTime {
 		q.Err = errTooFast
+		return true
+	}
+	if s.knowsAny() && s.known(q, s.nodeOf(q.Key.Name), nowNs) {
+		s.counts.outcome(q.Rule.Kind, q.Quantity, q.Result.Limited)
 		return true
 	}
 	name := int64(len(q.Key.Name))
@@ -117,38 +121,40 @@ func (s *Store) dispatch(g *group) {
 		s.node(server).push(g)
 		return
 	}
-	if !s.take(g, nil) {
+	if !s.take(g, nil, s.Now()) {
 		s.goOn(g)
 		return
 	}
 	s.failed(g, failedOf(err))
 }
 
-// answered does with a group what its script's reply says.
-func (s *Store) answered(g *group) {
-	n := 0
-	for it := g.taken.first; it != nil; it = it.next {
-		n++
+// answerOf reads what a script has returned, if it is an answer.
+func (s *Store) answerOf(c *servers.Call) (a answer, known bool) {
+	if c.Err != nil {
+		return answer{failed: failedOf(c.Err)}, false
 	}
-	s.counts.asked.Add(uint64(n))
-	s.counts.joined.Add(uint64(n - 1))
-	if g.call.Err != nil {
-		s.failed(g, failedOf(g.call.Err))
-		return
+	a, ok := s.parse(c.Reply)
+	if !ok {
+		a.failed = &servers.Failed{Reason: servers.Refused, Executed: servers.Maybe, Text: "a server's reply makes no sense"}
 	}
-	a, ok := s.parse(g.call.Reply)
+	return a, ok && !a.apart
+}
+
+// answered does with a group what its script's answer says.
+func (s *Store) answered(g *group, a answer, sentNs int64) {
+	s.counts.asked.Add(uint64(g.count))
+	s.counts.joined.Add(uint64(g.count - 1))
 	switch {
-	case !ok:
-		s.failed(g, &servers.Failed{Reason: servers.Refused, Executed: servers.Maybe, Text: "a server's reply makes no sense"})
-		return
+	case a.failed != nil:
+		s.failed(g, a.failed)
 	case a.apart:
 		s.handOver(g)
-		return
+	default:
+		g.tries, g.to = 0, nil
+		s.replay(g, a, sentNs)
+		s.forgetTaken(g)
+		s.goOn(g)
 	}
-	g.tries, g.to = 0, nil
-	s.replay(g, a)
-	s.forgetTaken(g)
-	s.goOn(g)
 }
 
 // maxRedirects is how often a group follows a redirection at once.
@@ -170,7 +176,7 @@ func (s *Store) failed(g *group, f *servers.Failed) {
 	for it := g.taken.first; it != nil; it = it.next {
 		it.sentInVain(f)
 	}
-	s.groups.putBack(g)
+	s.groups.putBack(g, &g.taken)
 	g.tries++
 	if g.to = f.Redirect; g.to != nil && g.tries <= maxRedirects {
 		s.dispatch(g)

@@ -20,6 +20,7 @@ import (
 // turn for slots of its own, of which there are many, as those who have one mostly wait.
 type remote struct {
 	store   store.Remote
+	deputy  Deputy // that it is; nil if it is none
 	slots   *background.Slots
 	timeout time.Duration
 }
@@ -37,6 +38,7 @@ func newRemote(c *Config) *remote {
 		return nil
 	}
 	r := &remote{store: on, slots: background.NewSlots(remoteSlots, c.Now), timeout: c.StoreTimeout}
+	r.deputy, _ = c.Store.(Deputy)
 	if r.timeout <= 0 {
 		r.timeout = DefaultStoreTimeout
 	}
@@ -165,8 +167,14 @@ func (r *remote) transact(ctx context.Context, now func() int64, keys []store.Ke
 	within, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	for conflicts := 1; ; conflicts++ {
+		if ctx.Err() != nil {
+			return reply.ErrEnded
+		}
 		nowNs := now()
 		tx, err := r.store.Begin(within, nowNs, keys)
+		if err != nil && conflicts > 1 && within.Err() != nil { // no more than the end of its time
+			return reply.ErrContended
+		}
 		if err != nil {
 			return err
 		}
@@ -176,10 +184,7 @@ func (r *remote) transact(ctx context.Context, now func() int64, keys []store.Ke
 		if done, err := tx.Commit(within); done || err != nil {
 			return err
 		}
-		if !pause(within, conflicts) {
-			if ctx.Err() != nil {
-				return reply.ErrEnded
-			}
+		if !pause(within, conflicts) && ctx.Err() == nil {
 			return reply.ErrContended
 		}
 	}

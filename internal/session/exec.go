@@ -172,6 +172,10 @@ func (x *execution) carryOutApart(ctx context.Context) (err error) {
 	if err == nil && x.session == nil {
 		err = reply.ErrEnded
 	}
+	if x.plan.Batched() && e.remote.standsIn(err) {
+		x.execute(ctx, &transact.Space{Keys: byPolicy{deputy: e.remote.deputy, failure: err}, NowNs: e.config.Now()})
+		return nil
+	}
 	if err != nil {
 		x.session = nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/rig"
+	"cellserver/internal/funnel"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/racetest"
@@ -211,6 +212,34 @@ func TestHangUpsOverRemote(t *testing.T) {
 			if got := rig.Say(t, r.Session(), "PING\r\n"); got != rig.Pong {
 				t.Errorf("%q, %s: another got %q", in, name, got)
 			}
+		}
+	}
+}
+
+// TestPolicyInExec: while the machines do not answer, the store's policy decides on a transaction of nothing but requests.
+func TestPolicyInExec(t *testing.T) {
+	on := newRemoteStore(t)
+	on.Policy(func(q *store.Request) { q.Result = funnel.Result{Limit: 7} })
+	s := rig.New(withStore(on)).Session()
+	const requests = "MULTI\r\nCL.THROTTLE a 4 1 10\r\nCL.FIXEDWINDOW b 5 10\r\nEXEC\r\n"
+	const queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
+	byPolicy := resptest.Ints(0, 7, 0, 0, 0)
+	for _, tt := range []struct {
+		name   string
+		change func()
+		in     string
+		want   string
+	}{
+		{"nothing has failed", func() {}, requests, queued + "*2\r\n" + resptest.Ints(0, 5, 4, -1, 10) + resptest.Ints(0, 5, 4, -1, 10)},
+		{"Begin", func() { on.Fail(remoteFailure(storetest.LineDown)) }, requests, queued + "*2\r\n" + byPolicy + byPolicy},
+		{"Begin, with another command", func() {}, "MULTI\r\nCL.THROTTLE a 4 1 10\r\nDEL a\r\nEXEC\r\n", queued + down},
+		{"Commit", func() { on.Fail(nil); on.FailIn("Commit", remoteFailure("STOREDOWN it may have been charged")) }, requests, queued + "*2\r\n" + byPolicy + byPolicy},
+		{"slots", on.Cluster, requests, queued + "-" + storetest.LineCrossSlot + "\r\n"},
+		{"no policy", func() { on.Policy(nil); on.Fail(remoteFailure(storetest.LineDown)) }, requests, queued + down},
+	} {
+		tt.change()
+		if got := rig.Say(t, s, tt.in); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }

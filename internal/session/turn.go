@@ -45,6 +45,9 @@ func (c Call) AwaitTurn(name []byte, o *limiter.Operation) error {
 
 // awaitTurnAway is AwaitTurn over a store on other machines: whoever executes the command has its client wait.
 func (c Call) awaitTurnAway(name []byte, o *limiter.Operation) error {
+	if c.s.engine.ctx.Err() != nil { // the server ends
+		o.TTLNs = 0
+	}
 	if err := c.Operate(name, o); err != nil {
 		return err
 	}

@@ -78,6 +78,11 @@ func (p *Plan) Whole() *catalog.Command {
 	return p.steps[at].Command
 }
 
+// Batched reports whether all steps are requests of limiters, of which each is decided for itself.
+func (p *Plan) Batched() bool {
+	return !slices.ContainsFunc(p.steps, func(s Step) bool { return !s.Command.Batches })
+}
+
 func (p *Plan) many() bool {
 	return len(p.steps) > longSteps || len(p.keys) > longSteps || p.calls > longCalls
 }

@@ -43,14 +43,15 @@ type Point struct {
 
 // Sample is the result of one measurement.
 type Sample struct {
-	Rate     float64 `json:"rate"`       // replies per second
-	CPUNs    float64 `json:"cpu_ns"`     // of the server, per request
-	P50Ns    float64 `json:"p50_ns"`     //
-	P99Ns    float64 `json:"p99_ns"`     //
-	P999Ns   float64 `json:"p99_9_ns"`   //
-	LagP99Ns float64 `json:"lag_p99_ns"` // how late the generator sent; only in an open loop
-	Limited  float64 `json:"denied"`     // share of the replies
-	RSS      float64 `json:"rss_bytes"`  // of the server, afterwards
+	Rate     float64 `json:"rate"`              // replies per second
+	CPUNs    float64 `json:"cpu_ns"`            // of the server, per request
+	P50Ns    float64 `json:"p50_ns"`            //
+	P99Ns    float64 `json:"p99_ns"`            //
+	P999Ns   float64 `json:"p99_9_ns"`          //
+	LagP99Ns float64 `json:"lag_p99_ns"`        // how late the generator sent; only in an open loop
+	Limited  float64 `json:"denied"`            // share of the replies
+	RSS      float64 `json:"rss_bytes"`         // of the server, afterwards
+	Scripts  float64 `json:"scripts,omitempty"` // that Redis servers have run, per request
 }
 
 // Each returns one value per round.
@@ -80,6 +81,9 @@ func Rate(s Sample) float64 { return s.Rate }
 
 // CPU returns a sample's CPU time in nanoseconds per request.
 func CPU(s Sample) float64 { return s.CPUNs }
+
+// Scripts returns a sample's scripts per request.
+func Scripts(s Sample) float64 { return s.Scripts }
 
 // P50 returns a sample's median latency in nanoseconds.
 func P50(s Sample) float64 { return s.P50Ns }

@@ -88,6 +88,8 @@ func scenarios() []pointTable {
 		{"sync", "A sync before each reply", "One request at a time on each connection. All calls are allowed, so that each writes, to the same file system.", closedTable, ""},
 		{"snapshot", "During a snapshot of 10 million keys", "Open loop at half of the rate that the server reaches in a closed loop; latency is measured from when " +
 			"a request was due. A snapshot is followed by the next as long as the measurement lasts.", openTable, ""},
+		{"remote", "In front of a Redis cluster", "1,000 callers, three masters and three replicas; CPU time and scripts are those of all Redis servers. " +
+			"At half load, latency is measured from when a request was due.", remoteTable, ""},
 	}
 }
 
@@ -153,6 +155,18 @@ func openTable(b *strings.Builder, points []*Point) {
 			p.Peer, strconv.Itoa(p.Pipeline), strconv.Itoa(p.Keys), strconv.FormatFloat(p.Rate, 'f', 0, 64),
 			p.Of(CPU).In(us).String(), p.Of(P50).In(us).String(), p.Of(P99).In(us).String(), p.Of(P999).In(us).String(),
 			p.Of(func(s Sample) float64 { return s.LagP99Ns }).In(us).String(),
+		})
+	}
+	table(b, rows)
+}
+
+func remoteTable(b *strings.Builder, points []*Point) {
+	rows := [][]string{{"", "keys", "thousand/s", "Redis CPU us/decision", "scripts per decision", "p50 us", "p99 us", "p99.9 us", "limited"}}
+	for _, p := range points {
+		rows = append(rows, []string{
+			p.Peer, strconv.Itoa(p.Keys) + " " + p.Dist, p.Of(Rate).In(k).String(), p.Of(CPU).In(us).String(), p.Of(Scripts).String(),
+			p.Of(P50).In(us).String(), p.Of(P99).In(us).String(), p.Of(P999).In(us).String(),
+			percent(p.Of(func(s Sample) float64 { return s.Limited }).Median),
 		})
 	}
 	table(b, rows)

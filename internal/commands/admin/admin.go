@@ -19,6 +19,7 @@ import (
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
 	"cellserver/internal/persist"
+	"cellserver/internal/remote/watch"
 	"cellserver/internal/session"
 )
 
@@ -37,8 +38,9 @@ type Config struct {
 	RunID       string
 	StartedNs   int64
 	Settings    []Setting
-	Memory      *memory.Bound   // nil for none
-	Keeper      *persist.Keeper // nil where nothing is kept on a disk
+	Memory      *memory.Bound       // nil for none
+	Keeper      *persist.Keeper     // nil where nothing is kept on a disk
+	Remote      func() watch.Status // how the store on other machines is; nil for none
 	Limits      *limits.Registry
 	Thresholds  Thresholds
 	Connections func() Connections

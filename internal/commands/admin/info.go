@@ -40,6 +40,9 @@ func (t *infoText) fields(pairs ...any) {
 }
 
 func (t *infoText) section(section infoSection) {
+	if section.name == "store" && t.Remote == nil {
+		return
+	}
 	if t.Len() > 0 {
 		t.WriteString("\r\n")
 	}
@@ -68,6 +71,7 @@ func infoSections() []infoSection {
 		{"clients", true, infoClients},
 		{"memory", true, infoMemory},
 		{"persistence", true, infoPersistence},
+		{"store", true, infoStore},
 		{"stats", true, infoStats},
 		{"replication", true, infoReplication},
 		{"cpu", true, infoCPU},

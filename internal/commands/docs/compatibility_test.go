@@ -13,6 +13,8 @@ const (
 	compatibilityFile = "../../../docs/COMPATIBILITY.md"
 	tableBegins       = "<!-- The table is generated from the catalog: UPDATE_DOCS=1 go test ./internal/commands/docs -->\n"
 	tableEnds         = "<!-- End of the table. -->\n"
+	remoteBegins      = "<!-- The table of the remote store is generated from the catalog, too. -->\n"
+	remoteEnds        = "<!-- End of the table of the remote store. -->\n"
 )
 
 // TestCompatibilityTable holds the document and the catalog together. With UPDATE_DOCS set, it writes the
@@ -22,12 +24,8 @@ func TestCompatibilityTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), tableBegins)
-	_, after, ended := strings.Cut(rest, tableEnds)
-	if !ok || !ended {
-		t.Fatal("the marks of the table are gone")
-	}
-	want := before + tableBegins + compatibilityTable() + tableEnds + after
+	want := between(t, string(text), tableBegins, tableEnds, compatibilityTable())
+	want = between(t, want, remoteBegins, remoteEnds, remoteTable())
 	if want == string(text) {
 		return
 	}
@@ -38,6 +36,33 @@ func TestCompatibilityTable(t *testing.T) {
 	if err := os.WriteFile(compatibilityFile, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// between returns the text with what stands between two marks replaced.
+func between(t *testing.T, text, begins, ends, table string) string {
+	t.Helper()
+	before, rest, ok := strings.Cut(text, begins)
+	_, after, ended := strings.Cut(rest, ends)
+	if !ok || !ended {
+		t.Fatal("the marks of a table are gone")
+	}
+	return before + begins + table + ends + after
+}
+
+func remoteTable() string {
+	var b strings.Builder
+	b.WriteString("\n| Command | Over a remote store |\n| --- | --- |\n")
+	cat := catalog.New()
+	for _, r := range catalog.RemoteRows() {
+		text := r.Differs
+		if r.Refusal != "" {
+			text = "Refused: " + r.Refusal + "."
+		}
+		name := strings.ToUpper(strings.ReplaceAll(cat.LookupFull([]byte(r.Name)).FullName(), "|", " "))
+		fmt.Fprintf(&b, "| %s | %s |\n", name, strings.ReplaceAll(text, "|", `\|`))
+	}
+	b.WriteString("\n")
+	return b.String()
 }
 
 func compatibilityTable() string {

@@ -133,9 +133,9 @@ func (t *Table) Want(name []byte, l funnel.Limit, requests int, localNs int64) A
 	if !e.mayAsk(&t.config, localNs) {
 		return Ask{}
 	}
-	e.ask = Ask{Units: e.units, id: t.asks.Add(1)}
+	e.ask = Ask{Units: e.units - e.open, id: t.asks.Add(1)} // so that never more than a lease's units are open
 	e.askedNs = localNs
-	p.stats.Asked += uint64(e.units)
+	p.stats.Asked += uint64(e.ask.Units)
 	return e.ask
 }
 

@@ -42,11 +42,15 @@ func TestHotAllowedKey(t *testing.T) {
 
 // TestHotLimitedKey: four processes together admit what one funnel would.
 func TestHotLimitedKey(t *testing.T) {
-	for _, capacity := range []int64{100, 1_000, 5_000, 50_000} {
-		for _, load := range []float64{0.8, 0.95, 1, 1.05, 1.2, 2, 5} {
+	capacities, loads := []int64{100, 5_000, 50_000}, []float64{0.95, 1.05, 1.2, 2, 5}
+	if testing.Short() {
+		capacities, loads = capacities[1:2], loads[2:4]
+	}
+	for _, capacity := range capacities {
+		for _, load := range loads {
 			for _, uneven := range []bool{false, true} {
 				t.Run(fmt.Sprint(capacity, load, uneven), func(t *testing.T) {
-					const perSec, seconds = 5_000, 12
+					const perSec, seconds = 5_000, 8
 					f := newFleet(t, 2, 4, capacity, perSec, Config{Enabled: true})
 					shares := []float64{0.25, 0.25, 0.25, 0.25}
 					if uneven {

@@ -15,7 +15,7 @@ import (
 const KeptNs = 1_000_000_000
 
 const (
-	ways       = 4                         // entries in a bucket; one is an eighth of a kilobit
+	ways       = 4                         // entries in a bucket, which are two cache lines
 	entryBytes = 32                        // of an entry
 	parts      = 64                        // that are locked apart
 	leastBytes = parts * ways * entryBytes // of a table

@@ -4,42 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"cellserver/internal/processtest"
+	"cellserver/internal/redistest"
 )
-
-// startRedis returns the port of a redis-server on loopback that ends with the test.
-func startRedis(t *testing.T, args ...string) (port int) {
-	t.Helper()
-	path := processtest.Need(t, "redis-server", "redis-server")
-	port = freePort(t)
-	p := processtest.Start(t, processtest.Command(t, path, append([]string{"--port", fmt.Sprint(port), "--bind", "127.0.0.1",
-		"--save", "", "--appendonly", "no", "--dir", t.TempDir()}, args...)...))
-	client := redis.NewClient(&redis.Options{Addr: addr(port), Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { _ = client.Close() })
-	p.Eventually(t, 20*time.Second, "be ready", func() bool {
-		err := client.Ping(t.Context()).Err()
-		return err == nil || redis.HasErrorPrefix(err, "NOAUTH")
-	})
-	return port
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-func addr(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
 func open(t *testing.T, config Config) *Pool {
 	t.Helper()
@@ -66,7 +36,7 @@ var add = NewScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`)
 
 func TestOneServer(t *testing.T) {
 	t.Parallel()
-	p := open(t, Config{URL: fmt.Sprintf("redis://%s/3", addr(startRedis(t)))})
+	p := open(t, Config{URL: fmt.Sprintf("redis://%s/3", redistest.Server(t).Addr)})
 	ctx := deadline(t, 10*time.Second)
 	if err := p.Ready(ctx); err != nil {
 		t.Fatal(err)
@@ -107,7 +77,7 @@ func TestOneServer(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	p := open(t, Config{URL: "redis://" + addr(freePort(t)), Timeout: 20 * time.Millisecond})
+	p := open(t, Config{URL: "redis://" + processtest.FreeAddr(t), Timeout: 20 * time.Millisecond})
 	c := &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}
 	var failed *Failed
 	if err := p.Do(t.Context(), "a", c); !errors.As(err, &failed) || failed.Executed != No {

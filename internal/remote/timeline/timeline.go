@@ -61,7 +61,8 @@ func (t *Timeline) Note(sentNs, receivedNs, serverNs int64) {
 		return
 	}
 	if k := old.with(n, sentNs); k != *old {
-		t.known.Store(&k)
+		next := k // so that only what is kept is allocated
+		t.known.Store(&next)
 	}
 }
 

@@ -32,8 +32,10 @@ type Config struct {
 	Policy remote.Policy
 	Pool   Pool
 	Stats  func() remote.Stats
-	Now    func() int64 // Unix nanoseconds
-	Log    *slog.Logger
+	// Size returns how many keys the servers have.
+	Size func(context.Context) (int, error)
+	Now  func() int64 // Unix nanoseconds
+	Log  *slog.Logger
 }
 
 // Status is how a store is.
@@ -46,6 +48,7 @@ type Status struct {
 	Up      int   // of these, that answer
 	Fault   error // why one of them does not; nil if all do
 	SinceNs int64 // Unix time since which some of them answer, or none does
+	Keys    int   // that they had when they were last asked, those of others included
 
 	Stats   remote.Stats
 	Servers []servers.ServerStats
@@ -97,6 +100,9 @@ func (w *Watch) look(ctx context.Context) {
 		return
 	}
 	w.note(up, masters, err)
+	if keys, err := w.config.Size(within); err == nil {
+		w.noteKeys(keys)
+	}
 	w.noteFailures(w.config.Stats().Failed)
 }
 
@@ -148,6 +154,19 @@ func (w *Watch) changeLocked(up bool, nowNs int64) {
 		w.config.Log.Info("the store answers again", "store", st.Store, "after", time.Duration(nowNs-st.SinceNs).Round(time.Millisecond).String())
 	}
 	w.last.SinceNs, w.logged = nowNs, false
+}
+
+func (w *Watch) noteKeys(keys int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last.Keys = keys
+}
+
+// Keys returns how many keys the servers had when they were last asked.
+func (w *Watch) Keys() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last.Keys
 }
 
 // Status returns how the store is.

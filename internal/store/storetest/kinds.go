@@ -252,6 +252,7 @@ func checkSetsKinds(t reporter, s store.Store) {
 
 // checkOneEntry: a key that was of many kinds is there once.
 func checkOneEntry(t reporter, s store.Store) {
+	need[store.Walker](t, s) // and so it can count its keys
 	nowNs := t0
 	for range 3 {
 		for kind := range makers() {

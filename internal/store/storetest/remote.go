@@ -40,7 +40,8 @@ type RemoteStore struct {
 	clustered bool
 	failure   error // of all methods
 	failing   map[string]error
-	conflicts int // Commits that are still to find one; all if negative
+	policy    func(q *store.Request) // nil for an error
+	conflicts int                    // Commits that are still to find one; all if negative
 	calls     map[string]int
 	forbidden []string // functions below which only Throttle may be called
 	within    []string // the methods that were
@@ -73,6 +74,27 @@ func (r *RemoteStore) FailIn(method string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failing[method] = err
+}
+
+// Policy has requests of transactions decided while the machines do not answer; nil has them fail.
+func (r *RemoteStore) Policy(decide func(q *store.Request)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.policy = decide
+}
+
+// DecideByPolicy implements session.Deputy.
+func (r *RemoteStore) DecideByPolicy(_ int64, batch []store.Request, _ error) bool {
+	r.mu.Lock()
+	decide := r.policy
+	r.mu.Unlock()
+	if decide == nil {
+		return false
+	}
+	for i := range batch {
+		decide(&batch[i])
+	}
+	return true
 }
 
 // Conflict has so many Commits find that somebody has changed a key; all if it is negative.

@@ -43,7 +43,7 @@ func checks() []check {
 	var all []check
 	for _, group := range [][]check{
 		vectorChecks(), keyChecks(), pendingChecks(), walkerChecks(), watcherChecks(), transactionChecks(), releasedChecks(),
-		exclusiveChecks(), boundedChecks(), kindChecks(), payloadChecks(),
+		exclusiveChecks(), boundedChecks(), kindChecks(), payloadChecks(), remoteChecks(),
 	} {
 		all = append(all, group...)
 	}

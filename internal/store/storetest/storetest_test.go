@@ -48,6 +48,10 @@ func TestLaterWithMore(t *testing.T) {
 	})
 }
 
+func TestRemote(t *testing.T) {
+	Test(t, func(*testing.T) store.Store { return NewRemote(newMemory()) })
+}
+
 // recorder is a reporter that keeps what it is told.
 type recorder struct {
 	mu       sync.Mutex // guards all below
@@ -102,7 +106,7 @@ func TestSkipsSayWhatIsMissing(t *testing.T) {
 			missing[r.skipped]++
 		}
 	}
-	for _, capability := range []string{"store.Walker", "store.Watcher", "store.Transactor", "store.Pending"} {
+	for _, capability := range []string{"store.Walker", "store.Watcher", "store.Transactor", "store.Pending", "store.Remote"} {
 		n := 0
 		for skipped, times := range missing {
 			if strings.Contains(skipped, capability) {

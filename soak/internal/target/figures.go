@@ -40,6 +40,12 @@ func (s *Server) Figures(ctx context.Context) (Figures, error) {
 	}, err
 }
 
+// Metrics returns the metrics that have no labels, as whole numbers.
+func (s *Server) Metrics(ctx context.Context) (map[string]int64, error) {
+	metrics := map[string]int64{}
+	return metrics, s.get(ctx, "/metrics", metrics)
+}
+
 // get reads a page of the metrics address, and the metrics without labels from it.
 func (s *Server) get(ctx context.Context, path string, metrics map[string]int64) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"cellserver/internal/remote/servers"
+	"cellserver/internal/remote/watch"
+	"cellserver/internal/resp"
+)
+
+// infoStore is about the store on other machines; of one in memory other sections tell.
+func infoStore(t *infoText) {
+	st := t.Remote()
+	t.fields("store", st.Store, "store_status", storeStatus(&st), "store_masters", st.Masters, "store_masters_up", st.Up,
+		"store_since", st.SinceNs/int64(time.Second), "store_on_error", st.Policy)
+	if st.Fault != nil {
+		t.field("store_fault", resp.PrintableN([]byte(st.Fault.Error()), maxReasonBytes))
+	}
+	s := &st.Stats
+	t.fields("store_requests", s.Requests, "store_asked", s.Asked, "store_joined", s.Joined, "store_prefiltered", s.Prefiltered,
+		"store_leased", s.Leased, "store_scripts", s.Scripts, "store_pipelines", s.Pipelines, "store_waiting", s.Waiting,
+		"store_late_answers", s.Late, "store_keys", st.Keys, "store_lease_keys", s.Lease.Keys, "store_lease_open_units", s.Lease.Open)
+	for _, p := range slices.Sorted(maps.Keys(s.Policy)) {
+		if s.Policy[p] > 0 || p == st.Policy {
+			t.field("store_decided_by_"+p.String(), s.Policy[p])
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(s.Failed)) {
+		if s.Failed[reason] > 0 {
+			t.field("store_failures_"+string(reason), s.Failed[reason])
+		}
+	}
+	for i, server := range s.Servers {
+		t.field(fmt.Sprintf("store_server%d", i), fmt.Sprintf("addr=%s,circuit=%s,queued=%d,in_flight=%d,round_trip_usec=%d",
+			server.Addr, circuit(st.Servers, server.Addr), server.Queued, server.InFlight, server.RoundTripNs/int64(time.Microsecond)))
+	}
+}
+
+func storeStatus(st *watch.Status) string {
+	switch {
+	case !st.Asked:
+		return "connecting"
+	case st.Up == 0:
+		return "away"
+	case st.Fault != nil:
+		return "partly_away"
+	}
+	return "ok"
+}
+
+// circuit returns the state of a server's circuit breaker: open while it is left alone.
+func circuit(all []servers.ServerStats, addr string) string {
+	for _, s := range all {
+		if s.Addr == addr {
+			return s.State
+		}
+	}
+	return "closed"
+}

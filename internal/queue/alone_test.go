@@ -1,0 +1,56 @@
+package queue
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellserver/internal/limiter"
+)
+
+// enterAlone has a number wait for a turn that was debited when the funnel had been requested so often a second.
+func (r *room) enterAlone(t *testing.T, quantity, number int, givenBack *[]int) *Waiter {
+	t.Helper()
+	s := limiter.State{ExpiresNs: now() + int64(10*time.Second)}
+	o := limiter.Operation{Verb: limiter.Wait, Funnel: limitOf(t, 9, 1, 1), Quantity: int64(quantity), TTLNs: int64(time.Hour)}
+	if _, err := o.Do(&s, now()); err != nil || o.WaitNs != int64(time.Duration(quantity)*time.Second) {
+		t.Fatalf("waits %s, %v", time.Duration(o.WaitNs), err)
+	}
+	return r.EnterAlone(now(), &o, wokenAs{r, number}, func(then func()) {
+		*givenBack = append(*givenBack, number)
+		then()
+	})
+}
+
+// TestAlone: each waits for its own turn, whoever leaves, and what was debited for who leaves is given back, once.
+func TestAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom()
+		var givenBack []int
+		first, leaves, ended := r.enterAlone(t, 1, 1, &givenBack), r.enterAlone(t, 2, 2, &givenBack), r.enterAlone(t, 9, 3, &givenBack)
+		if !leaves.Leave(Unblocked) || leaves.Leave(Cancelled) || leaves.Outcome() != Unblocked {
+			t.Errorf("it left as %d", leaves.Outcome())
+		}
+		r.checkWoken(t, 2)
+		if got := leaves.Result(now()); !got.Limited || got.Remaining != 0 || got.RetryAfter != 2 || got.ResetAfter != 10 {
+			t.Errorf("who left has %+v", got)
+		}
+		time.Sleep(time.Second - 1)
+		synctest.Wait()
+		r.checkWoken(t)
+		time.Sleep(1)
+		synctest.Wait()
+		r.checkWoken(t, 1)
+		if got := first.Result(now()); got.Limited || got.Remaining != 0 || got.RetryAfter != -1 || got.ResetAfter != 10 || first.Leave(Cancelled) {
+			t.Errorf("the first has %+v", got)
+		}
+		r.End()
+		r.checkWoken(t, 3)
+		late := r.enterAlone(t, 1, 4, &givenBack)
+		r.checkWoken(t, 4)
+		if ended.Outcome() != Ended || late.Outcome() != Ended || !slices.Equal(givenBack, []int{2, 3, 4}) || len(r.alone) != 0 {
+			t.Errorf("outcomes %d and %d, given back %v, %d are left", ended.Outcome(), late.Outcome(), givenBack, len(r.alone))
+		}
+	})
+}

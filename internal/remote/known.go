@@ -1,0 +1,176 @@
+package remote
+
+import (
+	"context"
+	_ "embed"
+	"strconv"
+	"time"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/remote/ahead"
+	"cellserver/internal/remote/servers"
+	"cellserver/internal/store"
+)
+
+// recentBytes bounds the table of TATs that were read lately, each of which takes 32.
+const recentBytes = 4 << 20
+
+// knowsAny reports whether requests may be decided here.
+func (s *Store) knowsAny() bool { return s.recent != nil || s.leases != nil }
+
+// nodeOf returns the node of a key, or nil if nobody knows it.
+func (s *Store) nodeOf(name []byte) *node {
+	key := ""
+	if s.Pool.Clustered() {
+		key = s.KeyPrefix + string(name)
+	}
+	server, err := s.Pool.Of(context.Background(), key)
+	if err != nil {
+		return nil
+	}
+	return s.node(server)
+}
+
+// known decides a request of a funnel from units that were taken ahead, or by a TAT that was read lately. A refund is neither, and
+// has the TAT forgotten: it becomes smaller.
+func (s *Store) known(q *store.Request, n *node, localNs int64) bool {
+	if q.Rule.Kind != limiter.Funnel || n == nil {
+		return false
+	}
+	if q.Quantity < 0 {
+		if s.recent != nil {
+			s.recent.Forget(q.Key.Name, localNs)
+		}
+		return false
+	}
+	latestNs, ok := n.line.Latest(localNs)
+	if !ok {
+		return false
+	}
+	l, unit := q.Rule.Funnel, q.Rule.Unit
+	if q.Result, ok = s.leases.Take(q.Key.Name, l, unit, q.Quantity, latestNs, localNs); ok {
+		s.counts.leased.Add(1)
+		return true
+	}
+	if q.Result, ok = s.recent.Denied(q.Key.Name, l, unit, q.Quantity, latestNs, localNs); ok {
+		s.counts.prefiltered.Add(1)
+	}
+	return ok
+}
+
+// decidesKnown answers an item as known does: there may have been an answer to learn from since it came.
+func (s *Store) decidesKnown(it *item, n *node, localNs int64) bool {
+	if !s.knowsAny() || it.request().Quantity < 0 {
+		return false
+	}
+	q := store.Request{Key: it.request().Key, Rule: it.request().Rule, Quantity: it.request().Quantity}
+	if !s.known(&q, n, localNs) {
+		return false
+	}
+	it.decided(q.Result, nil)
+	return true
+}
+
+// changed has all forgotten that is known of a key by its name on the servers: it was, or may have been, set, deleted or given
+// units back other than by a request.
+func (s *Store) changed(key string) {
+	if !s.knowsAny() {
+		return
+	}
+	name := []byte(key[len(s.KeyPrefix):])
+	s.leases.Forget(name)
+	if s.recent != nil {
+		s.recent.Forget(name, s.Now())
+	}
+}
+
+// lent is units that are requested ahead, with a script.
+type lent struct {
+	ask   ahead.Ask
+	limit funnel.Limit
+}
+
+// wantAhead adds a run to a group's script if units are to be taken ahead.
+func (s *Store) wantAhead(g *group, w *runWriter, localNs int64) {
+	g.ahead = lent{}
+	q := g.taken.last.request()
+	if s.leases == nil || q.Quantity <= 0 {
+		return
+	}
+	ask := s.leases.Want(q.Key.Name, q.Rule.Funnel, g.count, localNs)
+	if ask.Units <= 0 {
+		return
+	}
+	g.ahead = lent{ask, q.Rule.Funnel}
+	w.addRun(run{n: ask.Units, addsNs: g.ahead.limit.IntervalNs(), toleranceNs: g.ahead.limit.ToleranceNs()})
+}
+
+// granted notes how many of the units that were requested ahead the script has taken, from a TAT on. It returns the TAT behind
+// them, and whether there were some for which there was no room.
+func (s *Store) granted(g *group, fromNs, nowNs int64) (tatNs int64, refused bool) {
+	a := &g.ahead
+	if a.ask.Units == 0 {
+		return fromNs, false
+	}
+	units := int64(0)
+	if debtNs := funnel.Since(nowNs, fromNs); debtNs < a.limit.ToleranceNs() {
+		units = min(a.ask.Units, int64((a.limit.ToleranceNs()-debtNs)/a.limit.IntervalNs()))
+	}
+	s.leases.Granted(g.taken.first.request().Key.Name, a.ask, nowNs, fromNs, units)
+	return funnel.After(fromNs, a.limit.DebitNs(units)), units < a.ask.Units
+}
+
+// The script gives back what a lease has not used, as long as nobody has taken units behind it.
+//
+//go:embed cut.lua
+var cutScript string
+
+// giveBackNowAndThen gives back what was taken ahead for longer than it may be kept, and all of it at the end.
+func (s *Store) giveBackNowAndThen() {
+	defer s.working.end()
+	maxTime := s.Lease.MaxTime
+	if maxTime <= 0 {
+		maxTime = time.Second
+	}
+	tick := time.NewTicker(max(maxTime/8, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.giveBack(s.leases.Return(s.Now()))
+		case <-s.stop:
+			s.giveBack(s.leases.ReturnAll(s.Now()))
+			return
+		}
+	}
+}
+
+// giveBack sends what is given back, at most one pipeline a server at a time. What does not arrive drains.
+func (s *Store) giveBack(cuts []ahead.Cut) {
+	calls := map[*servers.Server][]*servers.Call{}
+	for _, c := range cuts {
+		s.changesTAT(c.Name)
+		key := s.KeyPrefix + c.Name
+		if server, err := s.Pool.Of(context.Background(), key); err == nil {
+			calls[server] = append(calls[server], &servers.Call{Script: s.scripts.cut, Keys: []string{key},
+				Args: []any{strconv.FormatInt(c.EndNs, 10), c.ToNs / nsPerSec, c.ToNs % nsPerSec}})
+		}
+	}
+	ctx, cancel := s.timeout(context.Background())
+	defer cancel()
+	for server, all := range calls {
+		for len(all) > 0 {
+			n := min(len(all), maxScripts)
+			s.Pool.Send(ctx, server, all[:n], 0)
+			all = all[n:]
+		}
+	}
+}
+
+// changesTAT has a TAT that was read forgotten.
+func (s *Store) changesTAT(name string) {
+	if s.recent != nil {
+		s.recent.Forget([]byte(name), s.Now())
+	}
+}

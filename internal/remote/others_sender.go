@@ -1,0 +1,239 @@
+package remote
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"cellserver/internal/remote/servers"
+)
+
+const (
+	// roundKeys is how many calls a pipeline has at most, and roundBytes how many bytes, or one call more.
+	roundKeys  = 256
+	roundBytes = 1 << 20
+)
+
+// sender sends pipelines to a server, one at a time, while there are lines that want a call.
+type sender struct {
+	others *others
+	server *servers.Server
+
+	ready   []*line // others.mu guards all below
+	working bool
+}
+
+func (n *sender) work() {
+	defer n.others.store.working.end()
+	for {
+		lines := n.next()
+		if len(lines) == 0 {
+			return
+		}
+		n.round(lines)
+	}
+}
+
+// next takes the lines that are ready, and ends the work if there is none.
+func (n *sender) next() (lines []*line) {
+	o := n.others
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	bytes := 0
+	for len(lines) < min(roundKeys, len(n.ready)) && bytes < roundBytes {
+		l := n.ready[len(lines)]
+		bytes += 2*len(l.known.value) + len(l.name)
+		lines = append(lines, l)
+	}
+	n.ready = n.ready[len(lines):]
+	n.working = len(lines) > 0
+	return lines
+}
+
+// round sends the next call of each line.
+func (n *sender) round(lines []*line) {
+	o, s := n.others, n.others.store
+	calls, asked, wait := make([]*servers.Call, 0, len(lines)), lines[:0], 0
+	for _, l := range lines {
+		if !o.prepare(l, n.server) {
+			continue
+		}
+		calls, asked = append(calls, l.call), append(asked, l)
+		if l.trying > 0 {
+			wait = s.Wait
+		}
+	}
+	if len(calls) == 0 {
+		return
+	}
+	ctx, cancel := s.timeout(context.Background())
+	s.counts.pipelines.Add(1)
+	s.counts.scripts.Add(uint64(len(calls)))
+	s.Pool.Send(ctx, n.server, calls, wait)
+	cancel()
+	for _, l := range asked {
+		if f := l.failed(); f != nil && f.Again() {
+			s.counts.resent.add(f.Reason, 1)
+			s.working.begin()
+			go o.sendAgain(l) // which hardly happens, and waits
+		} else {
+			o.advance(l)
+		}
+	}
+}
+
+// sendAgain sends a call that was not executed to wherever its key is now.
+func (o *others) sendAgain(l *line) {
+	defer o.store.working.end()
+	ctx, cancel := o.store.timeout(context.Background())
+	defer cancel()
+	_ = o.store.Pool.Do(ctx, l.name, l.call) // the error is the call's
+	o.advance(l)
+}
+
+func (l *line) failed() *servers.Failed {
+	if l.call.Err == nil {
+		return nil
+	}
+	return failedOf(l.call.Err)
+}
+
+// prepare makes a line's next call. It is false if none is wanted, as all was answered.
+func (o *others) prepare(l *line, server *servers.Server) bool {
+	for {
+		tasks := o.present(l, server)
+		if len(tasks) == 0 {
+			return false
+		}
+		if !l.known.is {
+			l.covered, l.trying = len(tasks), 0
+			l.call = o.store.readCall(tasks[0].nowNs, []string{l.name})
+			return true
+		}
+		changed := o.decide(l, tasks)
+		if changed || l.covered < len(tasks) { // else what was found is of a time at which all of them waited
+			l.covered, l.trying, l.changed = len(tasks), len(tasks), changed
+			w := o.store.newSwap(l.nextNs, 1, true)
+			to := &l.next
+			if !changed {
+				to = nil
+			}
+			l.value = w.key(l.name, &l.known.found, to, l.nextNs)
+			l.call = &w.call
+			return true
+		}
+		o.finish(l, len(tasks))
+	}
+}
+
+// decide does tasks to what is known of a key.
+func (o *others) decide(l *line, tasks []*task) (changed bool) {
+	l.nextNs = l.known.nowNs()
+	st := owned(l.known.state, 0)
+	for _, t := range tasks {
+		if o.store.CallersTime {
+			l.nextNs = t.nowNs
+		}
+		if t.err = l.known.err; t.err == nil {
+			var did bool
+			did, t.err = t.do(&st, l.nextNs)
+			changed = changed || did
+		}
+	}
+	l.next = st
+	return changed
+}
+
+// finish answers the first tasks of a line.
+func (o *others) finish(l *line, n int) {
+	o.store.counts.asked.Add(uint64(n))
+	o.store.counts.joined.Add(uint64(n - 1))
+	for _, t := range o.take(l, n) {
+		t.err = t.answer(t.err)
+		t.waiter.done(t)
+	}
+}
+
+// fail has those tasks fail that a line's call was for. What was only read may have been executed.
+func (o *others) fail(l *line, f *servers.Failed) {
+	if l.trying == 0 || !l.changed {
+		as := *f
+		as.Executed = servers.No
+		f = &as
+	}
+	n := l.covered
+	l.known = known{}
+	for _, t := range o.take(l, n) {
+		t.waiter.fail(f)
+	}
+}
+
+// advance takes the answer to a line's call, and has it go on.
+func (o *others) advance(l *line) {
+	rest, serverNs, f := []any(nil), int64(0), l.failed()
+	if f == nil {
+		var err error
+		if rest, serverNs, err = replyOf(l.call.Reply); err != nil {
+			f = &servers.Failed{Reason: servers.Refused, Executed: servers.Maybe, Text: err.Error()}
+		}
+	}
+	if f != nil {
+		o.fail(l, f)
+	} else {
+		o.learn(l, rest, serverNs)
+	}
+	if l.call = nil; o.more(l) {
+		o.dispatch(l)
+	}
+}
+
+// learn takes what a call has returned.
+func (o *others) learn(l *line, rest []any, serverNs int64) {
+	k := known{is: true, serverNs: serverNs, at: time.Now()}
+	if l.trying == 0 {
+		k.found = foundIn(first(rest))
+		l.known = k
+		return
+	}
+	done, now := swapped(rest)
+	if !done {
+		k.found = now
+		o.inVain(l)
+		l.known = k
+		return
+	}
+	k.found = l.known.found
+	if l.changed {
+		k.found = found{absent: l.value == "", value: l.value, state: l.next}
+	}
+	l.known = k
+	o.finish(l, l.trying)
+}
+
+// inVain notes that a line's swap has found another value.
+func (o *others) inVain(l *line) {
+	o.mu.Lock()
+	tasks := slices.Clone(l.waiting[:l.trying])
+	o.mu.Unlock()
+	for _, t := range tasks {
+		t.waiter.sentInVain(errContended)
+	}
+}
+
+// more reports whether something waits for a line still; else it has ended.
+func (o *others) more(l *line) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(l.waiting) == 0 {
+		o.endLocked(l)
+		return false
+	}
+	return true
+}
+
+func first(of []any) any {
+	if len(of) == 0 {
+		return nil
+	}
+	return of[0]
+}

@@ -1,0 +1,197 @@
+package recent
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"cellserver/internal/funnel"
+)
+
+const (
+	ms  = int64(1_000_000)
+	sec = 1_000 * ms
+)
+
+func limit(t *testing.T, capacity, perSec int64) funnel.Limit {
+	t.Helper()
+	l, err := funnel.NewLimit(funnel.Capacity, capacity, perSec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestDenied is what is denied of a key of 10 units, of which one leaks every 100 ms, by a TAT that was requested at local
+// 100 s when the server's clock showed 500 s. It then was full.
+func TestDenied(t *testing.T) {
+	tiny, wide := limit(t, 1, 1), limit(t, 100, 10)
+	l := limit(t, 10, 10)
+	full := 501 * sec
+	for name, c := range map[string]struct {
+		limit    funnel.Limit
+		afterNs  int64 // by both clocks
+		unsureNs int64 // how much later it may be by the server's
+		quantity int64
+		denied   bool
+		retry    int64
+	}{
+		"at once":             {l, 0, 0, 1, true, 1},
+		"before it has room":  {l, 99 * ms, 0, 1, true, 1},
+		"with room":           {l, 100 * ms, 0, 1, false, 0},
+		"perhaps with room":   {l, 99 * ms, ms, 1, false, 0},
+		"more units":          {l, 150 * ms, 0, 2, true, 1},
+		"more than ever":      {l, 150 * ms, 0, 11, true, -1},
+		"of all, not empty":   {l, 950 * ms, 0, 10, true, 1},
+		"when it is too old":  {l, sec, 0, 10, false, 0},
+		"a probe":             {l, 0, 0, 0, false, 0},
+		"a refund":            {l, 0, 0, -1, false, 0},
+		"by a larger limit":   {wide, 0, 0, 1, false, 0},
+		"by a smaller limit":  {tiny, 950 * ms, 0, 1, true, 1},
+		"no limit, no denial": {funnel.Limit{}, 0, 0, -1, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := New(1 << 16)
+			table.Note([]byte("a"), full, 100*sec)
+			r, ok := table.Denied([]byte("a"), c.limit, funnel.Seconds, c.quantity, 500*sec+c.afterNs+c.unsureNs, 100*sec+c.afterNs)
+			if ok != c.denied || ok && (!r.Limited || r.RetryAfter != c.retry) {
+				t.Errorf("%v %+v", ok, r)
+			}
+			if !ok && r != (funnel.Result{}) {
+				t.Errorf("not denied, but %+v", r)
+			}
+			if _, ok := table.Denied([]byte("b"), c.limit, funnel.Seconds, c.quantity, 500*sec, 100*sec); ok {
+				t.Error("another key is denied")
+			}
+		})
+	}
+}
+
+// TestOrder: of several replies the one that was requested last counts, and none that was requested before a key was forgotten.
+func TestOrder(t *testing.T) {
+	l := limit(t, 10, 10)
+	name := []byte("a")
+	table := New(0)
+	denied := func() bool {
+		_, ok := table.Denied(name, l, funnel.Seconds, 1, 500*sec, 100*sec)
+		return ok
+	}
+	table.Note(name, 501*sec, 100*sec)
+	table.Note(name, 500*sec, 99*sec+900*ms)
+	table.Note(name, 500*sec, 100*sec)
+	if !denied() {
+		t.Error("an older TAT counts")
+	}
+	table.Forget(name, 100*sec)
+	if denied() {
+		t.Error("it was forgotten")
+	}
+	table.Note(name, 501*sec, 99*sec)
+	table.Note(name, 501*sec, 100*sec)
+	if denied() {
+		t.Error("it was forgotten after that was requested")
+	}
+	table.Note(name, 501*sec, 100*sec+1)
+	if !denied() {
+		t.Error("what was requested later counts")
+	}
+	if n := table.DeniedTotal(); n != 2 {
+		t.Errorf("%d were denied", n)
+	}
+}
+
+// TestBound: many keys leave the table as it is; the last ones of each bucket are in it.
+func TestBound(t *testing.T) {
+	l := limit(t, 10, 10)
+	table := New(64 << 10)
+	bytes := 0
+	for i := range table.parts {
+		bytes += len(table.parts[i].buckets) * ways * entryBytes
+	}
+	if bytes > 64<<10 || bytes < 32<<10 {
+		t.Errorf("%d bytes", bytes)
+	}
+	const keys = 20_000
+	for i := range keys {
+		table.Note(fmt.Appendf(nil, "key %d", i), 501*sec, 100*sec+int64(i))
+	}
+	found := 0
+	for i := range keys {
+		_, ok := table.Denied(fmt.Appendf(nil, "key %d", i), l, funnel.Seconds, 1, 500*sec, 100*sec+keys)
+		if ok {
+			found++
+		}
+	}
+	if found < bytes/entryBytes*9/10 || found > bytes/entryBytes {
+		t.Errorf("%d keys are known in %d entries", found, bytes/entryBytes)
+	}
+}
+
+func TestNothing(t *testing.T) {
+	for _, table := range []*Table{nil, {}} {
+		table.Note([]byte("a"), 501*sec, 100*sec)
+		table.Forget([]byte("a"), 100*sec)
+		if _, ok := table.Denied([]byte("a"), limit(t, 1, 1), funnel.Seconds, 1, 500*sec, 100*sec); ok || table.DeniedTotal() != 0 {
+			t.Error("a table that remembers nothing denies")
+		}
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	table, l, name := New(0), limit(t, 10, 10), []byte("a key of some length, as they are")
+	if allocs := testing.AllocsPerRun(100, func() {
+		table.Note(name, 501*sec, 100*sec)
+		table.Denied(name, l, funnel.Seconds, 1, 500*sec, 100*sec)
+		table.Forget(name, 100*sec)
+	}); allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+// TestHammered: a denied key that is asked for all the time costs a script call a second, and what its retry times cost.
+func TestHammered(t *testing.T) {
+	const rttNs, seconds = ms, 60
+	l := limit(t, 5, 1) // a unit a second
+	table, name := New(0), []byte("a")
+	tatNs, scripts, admitted, asked := int64(0), 0, 0, 0
+	for nowNs := 1_000 * sec; nowNs < (1_000+seconds)*sec; nowNs += 20_000 {
+		asked++
+		if _, ok := table.Denied(name, l, funnel.Seconds, 1, nowNs+rttNs, nowNs); ok {
+			continue
+		}
+		scripts++
+		var r funnel.Result
+		if tatNs, r = l.Throttle(tatNs, nowNs+rttNs/2, 1); !r.Limited {
+			admitted++
+		}
+		if r.Remaining == 0 {
+			table.Note(name, tatNs, nowNs)
+		}
+		nowNs += rttNs
+	}
+	t.Logf("%d requests, %d admitted, %d script calls", asked, admitted, scripts)
+	if retries := admitted; scripts > seconds+2*retries {
+		t.Errorf("%d script calls in %d s with %d retry times", scripts, seconds, retries)
+	}
+	if want := 5 + seconds - 1; admitted < want-1 || admitted > want+1 {
+		t.Errorf("%d admitted", admitted)
+	}
+}
+
+func TestConcurrent(t *testing.T) {
+	table, l := New(0), limit(t, 10, 10)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 2_000 {
+				name := fmt.Appendf(nil, "key %d", i%100)
+				table.Note(name, 501*sec, 100*sec+int64(i))
+				table.Denied(name, l, funnel.Seconds, 1, 500*sec, 100*sec+int64(i))
+				if i%10 == 0 {
+					table.Forget(name, 100*sec+int64(i))
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,126 @@
+package remote
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// A state is a Redis string. A funnel's is its TAT as redis-cell writes it, a plain decimal number of nanoseconds, so that modules
+// and cellservers can share keys. Any other is statePrefix and what limiter.AppendState writes, by the servers' clock. The time
+// to live is rounded up to milliseconds, so that no debt is forgiven: what expires earlier than its key is absent nevertheless.
+const statePrefix = "cl1:"
+
+const (
+	// stateHeadBytes are the first of a value, which say when it expires: the prefix, kind and time, or any TAT.
+	stateHeadBytes = 20
+	// maxValueBytes is more than any value has.
+	maxValueBytes = limiter.MaxPayloadBytes + 64
+)
+
+// appendValue appends what is kept of a state.
+func appendValue(b []byte, s *limiter.State) []byte {
+	if s.Kind == limiter.Funnel {
+		return strconv.AppendInt(b, s.ExpiresNs, 10)
+	}
+	return limiter.AppendState(append(b, statePrefix...), s)
+}
+
+// readValue returns the state of a value, with a payload of its own. The error is limiter.ErrWrongType for what is none of ours.
+func readValue(v string) (s limiter.State, err error) {
+	encoded, ok := strings.CutPrefix(v, statePrefix)
+	if !ok {
+		s.ExpiresNs, ok = readTAT(v)
+		return s, wrongUnless(ok)
+	}
+	s, rest, ok := limiter.ReadState([]byte(encoded))
+	if !ok || len(rest) > 0 {
+		return limiter.State{}, limiter.ErrWrongType
+	}
+	return s, nil
+}
+
+// readTAT reads a decimal number as we, and redis-cell, write it: that of a counter is one, too, but of a time long ago.
+func readTAT(v string) (tatNs int64, ok bool) {
+	if len(v) == 0 || v[0] < '0' || v[0] > '9' || v[0] == '0' && len(v) > 1 {
+		return 0, false
+	}
+	tatNs, err := strconv.ParseInt(v, 10, 64)
+	return tatNs, err == nil
+}
+
+// readHead returns the kind of a value that begins so, and when it expires.
+func readHead(head string) (k limiter.Kind, expiresNs int64, ok bool) {
+	encoded, ok := strings.CutPrefix(head, statePrefix)
+	if !ok {
+		expiresNs, ok = readTAT(head)
+		return limiter.Funnel, expiresNs, ok
+	}
+	return limiter.ReadHead([]byte(encoded))
+}
+
+func wrongUnless(ok bool) error {
+	if ok {
+		return nil
+	}
+	return limiter.ErrWrongType
+}
+
+// pxOf returns how many milliseconds a state is to be kept for, and 0 for one that never expires.
+func pxOf(s *limiter.State, serverNs int64, moreMs uint64) uint64 {
+	if s.ExpiresNs == limiter.NeverNs {
+		return 0
+	}
+	const nsPerMs = 1_000_000
+	ns := funnel.Since(serverNs, s.ExpiresNs)
+	return ns/nsPerMs + min(1, ns%nsPerMs) + moreMs
+}
+
+// found is what a script has found at a key, and what that means.
+type found struct {
+	absent bool
+	value  string
+	state  limiter.State
+	err    error // limiter.ErrWrongType
+}
+
+// foundIn reads what the scripts return for a key: nothing, a value, or the number 0 for what is no string.
+func foundIn(reply any) found {
+	switch v := reply.(type) {
+	case nil:
+		return found{absent: true}
+	case string:
+		s, err := readValue(v)
+		return found{value: v, state: s, err: err}
+	default:
+		return found{err: limiter.ErrWrongType}
+	}
+}
+
+// timeIn reads the time that the scripts return.
+func timeIn(reply any) (serverNs int64, err error) {
+	text, _ := reply.(string)
+	if serverNs, err = strconv.ParseInt(text, 10, 64); err != nil {
+		return 0, fmt.Errorf("remote: a script returned %q as the time", text)
+	}
+	return serverNs, nil
+}
+
+// owned returns a state by another clock, by which all is so much later, with a payload of its own.
+func owned(s limiter.State, byNs int64) limiter.State {
+	s.Payload = bytes.Clone(s.Payload)
+	limiter.Shift(&s, byNs)
+	return s
+}
+
+// entryAt is an Entry by another clock.
+func entryAt(k limiter.Kind, expiresNs, byNs int64) store.Entry {
+	s := limiter.State{Kind: k, ExpiresNs: expiresNs}
+	limiter.Shift(&s, byNs)
+	return store.Entry{Kind: k, ExpiresNs: s.ExpiresNs}
+}

@@ -1,0 +1,228 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// txBytes is how much the states of a transaction's keys may take, in all that it reads or writes.
+const txBytes = 4 << 20
+
+// tx implements store.RemoteTransaction: states that were read in one step, work on copies of them, and one step that writes
+// what has changed, if all is still as it was read. It belongs to one goroutine.
+type tx struct {
+	store    *Store
+	serverNs int64 // when it was read
+	byNs     int64 // by how much the caller's clock is ahead
+	index    map[string]int
+	states   []txState
+	counts   []outcome // of requests, which are counted if it is committed
+	held     int       // bytes of payloads
+	ended    bool
+}
+
+type txState struct {
+	name    string // on the servers
+	found   found
+	state   limiter.State // as it is in the transaction, by the servers' clock
+	written bool
+}
+
+// Begin implements store.Remote.
+func (s *Store) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store.RemoteTransaction, error) {
+	t := &tx{store: s, index: make(map[string]int, len(keys))}
+	var names []string
+	for i := range keys {
+		if _, known := t.index[string(keys[i].Name)]; !known {
+			t.index[string(keys[i].Name)] = len(names)
+			names = append(names, s.name(keys[i]))
+		}
+	}
+	if len(names) == 0 {
+		t.serverNs = nowNs
+		return t, nil
+	}
+	if !s.Pool.OneStep(names) {
+		return nil, errCrossSlot
+	}
+	serverNs, found, err := s.read(ctx, nowNs, names)
+	if err != nil {
+		return nil, err
+	}
+	t.serverNs, t.byNs, t.states = serverNs, nowNs-serverNs, make([]txState, len(names))
+	for i, name := range names {
+		t.states[i] = txState{name: name, found: found[i], state: found[i].state}
+		t.held += len(found[i].state.Payload)
+	}
+	return t, nil
+}
+
+// state finds a key among those of the transaction.
+func (t *tx) state(key *store.Key) *txState {
+	i, ok := t.index[string(key.Name)]
+	if !ok || t.ended {
+		panic("remote: a key was not given to the transaction's Begin, or it has ended")
+	}
+	return &t.states[i]
+}
+
+// Throttle implements store.Keys. The time is the one at which the states were read, here and below.
+func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
+	for i := range batch {
+		q := &batch[i]
+		t.do(t.state(&q.Key), &deed{request: q})
+	}
+	return nil
+}
+
+// Operate implements store.Keys.
+func (t *tx) Operate(_ int64, key store.Key, o *limiter.Operation) error {
+	return t.do(t.state(&key), &deed{operation: o})
+}
+
+// do does something to a state. A payload to which the state may have to go back is copied before.
+func (t *tx) do(st *txState, d *deed) error {
+	s, err := st.state, st.err()
+	if err == nil {
+		err = d.check(t.store.CallersTime)
+	}
+	if err == nil {
+		s.Payload = bytes.Clone(s.Payload)
+		d.nowNs = t.serverNs + t.byNs
+		var changed bool
+		if changed, err = d.do(&s, t.serverNs); changed && !t.keep(st, s) { // as time went on, even if there was an error
+			err = store.ErrTooLarge
+		}
+	}
+	if o, is := d.outcome(); is && err == nil {
+		t.counts = append(t.counts, o)
+	}
+	return d.answer(err)
+}
+
+// err is that a key is not ours.
+func (st *txState) err() error {
+	if st.written {
+		return nil
+	}
+	return st.found.err
+}
+
+// keep gives a key a state of the transaction's own. It is false if there is no room.
+func (t *tx) keep(st *txState, s limiter.State) bool {
+	more := len(s.Payload) - len(st.state.Payload)
+	if more > 0 && t.held+more > txBytes {
+		return false
+	}
+	if s.ExpiresNs <= t.serverNs {
+		s, more = limiter.State{ExpiresNs: t.serverNs}, -len(st.state.Payload)
+	}
+	t.held += more
+	st.state, st.written = s, true
+	return true
+}
+
+// live reports whether a key is there. The error is that it is not ours.
+func (t *tx) live(st *txState) (live bool, err error) {
+	if err = st.err(); err != nil {
+		return false, err
+	}
+	return st.state.ExpiresNs > t.serverNs, nil
+}
+
+// Entry implements store.Keys.
+func (t *tx) Entry(_ int64, key store.Key) (e store.Entry, ok bool, err error) {
+	s, ok, err := t.State(0, key)
+	return store.Entry{Kind: s.Kind, ExpiresNs: s.ExpiresNs}, ok, err
+}
+
+// State implements store.Keys.
+func (t *tx) State(_ int64, key store.Key) (s limiter.State, ok bool, err error) {
+	st := t.state(&key)
+	if ok, err = t.live(st); !ok {
+		return limiter.State{}, false, err
+	}
+	return owned(st.state, t.byNs), true, nil
+}
+
+// Delete implements store.Keys.
+func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
+	for i := range keys {
+		if _, err := t.live(t.state(&keys[i])); err != nil {
+			return 0, err
+		}
+	}
+	for i := range keys {
+		st := t.state(&keys[i])
+		if live, _ := t.live(st); live {
+			t.keep(st, limiter.State{ExpiresNs: t.serverNs})
+			deleted++
+		}
+	}
+	return deleted, nil
+}
+
+// SetIf implements store.Keys.
+func (t *tx) SetIf(_ int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
+	st := t.state(&key)
+	if before, found, err = t.State(0, key); err != nil {
+		return before, found, err
+	}
+	s = owned(s, -t.byNs)
+	if !when.Holds(found) || !found && s.ExpiresNs <= t.serverNs {
+		return before, found, nil
+	}
+	if !t.keep(st, s) {
+		err = store.ErrTooLarge
+	}
+	return before, found, err
+}
+
+// Save implements store.Restorer. Each change has a payload of its own, so the states are enough.
+func (t *tx) Save() (undo func()) {
+	saved, held := slices.Clone(t.states), t.held
+	return func() {
+		copy(t.states, saved)
+		t.held = held
+	}
+}
+
+// Commit implements store.RemoteTransaction. One that has written nothing has happened when it read.
+func (t *tx) Commit(ctx context.Context) (done bool, err error) {
+	if t.ended {
+		return false, nil
+	}
+	t.ended = true
+	if slices.ContainsFunc(t.states, func(st txState) bool { return st.written }) {
+		done, err = t.write(ctx)
+		if !done {
+			return false, err
+		}
+	}
+	for _, o := range t.counts {
+		t.store.counts.outcome(o.kind, o.quantity, o.limited)
+	}
+	return true, nil
+}
+
+func (t *tx) write(ctx context.Context) (done bool, err error) {
+	w := t.store.newSwap(t.serverNs+t.byNs, len(t.states), false)
+	for i := range t.states {
+		st := &t.states[i]
+		var to *limiter.State
+		if st.written {
+			to = &st.state
+		}
+		w.key(st.name, &st.found, to, t.serverNs)
+	}
+	rest, _, err := t.store.call(ctx, w.call.Keys[0], &w.call)
+	if err != nil {
+		return false, err
+	}
+	done, _ = swapped(rest)
+	return done, nil
+}

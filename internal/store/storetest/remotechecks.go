@@ -1,0 +1,242 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// remoteChecks are what a store.Remote must do. Its transactions are held to what those are that were released.
+func remoteChecks() []check {
+	all := []check{
+		{"remote: a conflict changes nothing", checkRemoteConflict},
+		{"remote: what was only read is no conflict", checkRemoteReads},
+		{"remote: nobody is kept out", checkRemoteKeepsNobody},
+		{"remote: Size", checkRemoteSize},
+		{"remote: Scan", checkRemoteScan},
+		{"remote: failures are lines", checkFailures},
+	}
+	for _, c := range append(releasedChecks(), transactionChecks()...) {
+		switch c.name {
+		case "released transaction: flushed", // it is no Walker
+			"transaction: sets", "transaction: overlapping keys": // all of the store, or locks
+		default:
+			all = append(all, asReleased(c))
+		}
+	}
+	return append(all, asReleased(check{"kinds: a plain map, in transactions", checkKindsTransactions}),
+		asReleased(check{"kinds: concurrent callers", checkKindsConcurrent}))
+}
+
+// asReleased is a check of transactions on those of a Remote.
+func asReleased(c check) check {
+	return check{"remote, " + c.name, func(t reporter, s store.Store) {
+		c.run(t, remoteAsTransactor{need[store.Remote](t, s), t})
+	}}
+}
+
+// remoteAsTransactor has the transactions of a Remote as released ones.
+type remoteAsTransactor struct {
+	store.Remote
+	t reporter
+}
+
+func (r remoteAsTransactor) Begin(nowNs int64, keys []store.Key) store.Transaction {
+	tx, err := r.Remote.Begin(context.Background(), nowNs, keys)
+	if err != nil {
+		r.t.Fatalf("Begin: %v", err)
+	}
+	return &releasedRemote{tx, r.t, false}
+}
+
+func (r remoteAsTransactor) BeginAll(int64) store.Exclusive {
+	r.t.Skipf("a store.Remote has no store.Exclusive")
+	return nil
+}
+
+type releasedRemote struct {
+	store.RemoteTransaction
+	t     reporter
+	ended bool
+}
+
+func (*releasedRemote) Release() {}
+
+func (r *releasedRemote) Rollback() { r.ended = true }
+
+func (r *releasedRemote) Commit() bool {
+	if r.ended {
+		return false
+	}
+	r.ended = true
+	done, err := r.RemoteTransaction.Commit(context.Background())
+	if err != nil {
+		r.t.Errorf("Commit: %v", err)
+	}
+	return done
+}
+
+// beginRemote returns a transaction, and skips the check if the store is no Remote.
+func beginRemote(t reporter, s store.Store, nowNs int64, keys ...store.Key) store.RemoteTransaction {
+	t.Helper()
+	tx, err := need[store.Remote](t, s).Begin(context.Background(), nowNs, keys)
+	if err != nil {
+		t.Fatalf("Begin: %v", err)
+	}
+	return tx
+}
+
+func commit(t reporter, tx store.RemoteTransaction) bool {
+	t.Helper()
+	done, err := tx.Commit(context.Background())
+	if err != nil {
+		t.Fatalf("Commit: %v", err)
+	}
+	return done
+}
+
+// checkRemoteConflict: where one key of several, of any kind, was changed, none is written, and nothing is counted.
+func checkRemoteConflict(t reporter, s store.Store) {
+	for kind, a := range makers() {
+		keys := []store.Key{key(uint16(kind), "a"), key(uint16(kind), "b"), key(uint16(kind), "c")}
+		before := makeKey(t, s, t0, keys[0], kind)
+		tx := beginRemote(t, s, t0, keys...)
+		put(t, tx, t0, keys[1], 60)
+		if a.operation == nil { // the others do the same again without a change
+			a.on(t, tx, t0, keys[0])
+		}
+		put(t, s, t0, keys[2], 30)
+		counted := statsOf(s)
+		if commit(t, tx) {
+			t.Fatalf("kind %d: it was committed", kind)
+		}
+		if now := statsOf(s); now.Allowed != counted.Allowed || now.Limited != counted.Limited {
+			t.Fatalf("kind %d: it was counted", kind)
+		}
+		wantState(t, s, t0, keys[0], before, true)
+		wantTAT(t, s, t0, keys[1], 0)
+		wantTAT(t, s, t0, keys[2], t0+30*sec)
+	}
+}
+
+// checkRemoteReads: who writes nothing has happened when it read, whatever others do.
+func checkRemoteReads(t reporter, s store.Store) {
+	a, b := key(0, "a"), key(0, "b")
+	put(t, s, t0, a, 60)
+	tx := beginRemote(t, s, t0, a, b)
+	wantTAT(t, tx, t0, a, t0+60*sec)
+	put(t, s, t0, a, 60)
+	put(t, s, t0, b, 60)
+	wantTAT(t, tx, t0, a, t0+60*sec)
+	wantTAT(t, tx, t0, b, 0)
+	throttle(t, tx, t0, b, limit(9, 1, 60), 0)
+	if !commit(t, tx) {
+		t.Fatalf("it was not committed")
+	}
+	if commit(t, tx) {
+		t.Fatalf("it was committed twice")
+	}
+}
+
+// checkRemoteKeepsNobody: a transaction that never ends is nobody's trouble.
+func checkRemoteKeepsNobody(t reporter, s store.Store) {
+	a := key(0, "a")
+	for i := range 5 {
+		tx := beginRemote(t, s, t0, a)
+		put(t, tx, t0, a, 60)
+		wantTAT(t, tx, t0, a, t0+int64(i+1)*60*sec)
+		put(t, s, t0, a, 60)
+	}
+	wantTAT(t, s, t0, a, t0+300*sec)
+}
+
+func checkRemoteSize(t reporter, s store.Store) {
+	r := need[store.Remote](t, s)
+	size := func() int {
+		n, err := r.Size(context.Background())
+		if err != nil {
+			t.Fatalf("Size: %v", err)
+		}
+		return n
+	}
+	before, keys := size(), numbered(0, "k", 100)
+	for _, k := range keys {
+		put(t, s, t0, k, 60)
+	}
+	if n := size(); n != before+len(keys) {
+		t.Fatalf("%d keys, and %d more are %d", before, len(keys), n)
+	}
+	wantDeleted(t, s, t0, keys[:50], 50)
+	if n := size(); n != before+50 {
+		t.Fatalf("%d keys, want %d", n, before+50)
+	}
+}
+
+// checkRemoteScan: all keys are visited that are there throughout, and none that are not, unless the store is of several machines.
+func checkRemoteScan(t reporter, s store.Store) {
+	r, m := need[store.Remote](t, s), stateMap{}
+	for i, k := range numbered(0, "k", 100) {
+		for kind := range makers() {
+			k.Name = append(k.Name, byte('a'+kind))
+			if i%3 > 0 {
+				m[idOf(k)] = makeKey(t, s, t0, k, kind)
+			}
+		}
+	}
+	met, cursor := map[string]bool{}, uint64(0)
+	for first := true; first || cursor != 0; first = false {
+		next, err := r.Scan(context.Background(), t0, cursor, 10, func(k store.Key, e store.Entry) {
+			want, live := m[idOf(k)]
+			if !live || e != (store.Entry{Kind: want.Kind, ExpiresNs: want.ExpiresNs}) {
+				t.Errorf("Scan: %.40q is %+v, want %+v, %v", k.Name, e, want, live)
+			}
+			met[string(k.Name)] = true
+		})
+		var f store.Failure
+		if errors.As(err, &f) {
+			wantLine(t, err)
+			t.Skipf("the store is of several machines: %v", err)
+		}
+		cursor = next
+	}
+	if len(met) != len(m) {
+		t.Fatalf("Scan met %d of %d keys", len(met), len(m))
+	}
+}
+
+// checkFailures calls what can be given up when it is.
+func checkFailures(t reporter, s store.Store) {
+	r, a := need[store.Remote](t, s), key(0, "a")
+	tx := beginRemote(t, s, t0, a)
+	put(t, tx, t0, a, 60)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := r.Begin(ctx, t0, []store.Key{a})
+	wantLine(t, err)
+	done, err := tx.Commit(ctx)
+	if done {
+		t.Fatalf("it was committed when it was given up")
+	}
+	wantLine(t, err)
+	wantTAT(t, s, t0, a, 0)
+	put(t, s, t0, a, 60) // it was nothing but what was given up
+	o := limiter.Operation{Verb: limiter.Look}
+	if err := s.Operate(t0, a, &o); err != nil || o.AtNs != t0+60*sec {
+		t.Fatalf("Look: %d, %v", o.AtNs-t0, err)
+	}
+}
+
+var failureLine = regexp.MustCompile(`^[A-Z]+ [^\r\n]+$`)
+
+// wantLine holds an error to be a Failure of one line that begins with an error code.
+func wantLine(t reporter, err error) {
+	t.Helper()
+	var f store.Failure
+	if !errors.As(err, &f) || !failureLine.MatchString(f.Line) || strings.Contains(f.Line, "%!") {
+		t.Fatalf("%v is not a Failure with a line for clients", err)
+	}
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/redistest"
+	"cellserver/internal/remote/remotetest"
+)
+
+const (
+	// killedClients call 300 keys of all masters, with pauses, so that the machine is not what they wait for.
+	killedClients = 40
+	killedKeys    = 300
+	killedPause   = 2 * time.Millisecond
+	beforeKill    = 2 * time.Second
+	afterKill     = 2 * time.Second
+	// promotedWithin bounds a failover of a second or two, on any machine.
+	promotedWithin = time.Minute
+	// longestReply is far more than --store-timeout: that a call is answered by policy, and does not wait for the failover.
+	longestReply    = 10 * time.Second
+	policyTimeout   = 200 * time.Millisecond
+	mostReplicaLag  = 5 * time.Second // what is older has reached the replica
+	pollForFailover = 50 * time.Millisecond
+)
+
+// killMasters kills masters under load, one after the other, and compares what clients were told with what the replica has.
+func (f *fleet) killMasters(ctx context.Context, kills int) (err error) {
+	addrs, stop, err := f.start(ctx, "--store-timeout", policyTimeout.String())
+	defer func() { err = errors.Join(err, stop()) }()
+	if err != nil {
+		return err
+	}
+	for i := range kills {
+		load := &remotetest.Load{Servers: addrs, Clients: killedClients, Limits: []remotetest.Limit{remotetest.ExactLimit()}, Pause: killedPause}
+		for j := range killedKeys {
+			load.Keys = append(load.Keys, fmt.Sprintf("kill-%d-%d", i, j))
+		}
+		if err := f.killOne(ctx, load); err != nil {
+			return fmt.Errorf("kill %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// killOne kills a master and starts it again, as a replica of the one that took over.
+func (f *fleet) killOne(ctx context.Context, load *remotetest.Load) error {
+	if err := f.cluster.Await(ctx); err != nil {
+		return err
+	}
+	victim, err := f.cluster.Master(ctx, load.Keys[0])
+	if err != nil {
+		return err
+	}
+	calling, end := context.WithCancel(ctx)
+	defer end()
+	type outcome struct {
+		record *remotetest.Record
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		record, err := load.Run(calling)
+		done <- outcome{record, err}
+	}()
+	time.Sleep(beforeKill)
+	killed := time.Now()
+	victim.Kill()
+	promoted, err := f.promoted(ctx, load, victim)
+	time.Sleep(afterKill)
+	end()
+	o := <-done
+	if err = errors.Join(err, o.err); err != nil {
+		return err
+	}
+	account, err := f.account(ctx, load, o.record, killed.Sub(o.record.Began))
+	if err != nil {
+		return err
+	}
+	account.promoted = promoted
+	_, _ = fmt.Fprintf(f.out, "kill -9 of a master: %s\n", account)
+	if err := account.wrong(o.record); err != nil {
+		return err
+	}
+	return victim.Restart(ctx)
+}
+
+// promoted waits until the cellservers allow the calls of a killed master's key again, and returns how long that took.
+func (f *fleet) promoted(ctx context.Context, load *remotetest.Load, victim *redistest.Process) (time.Duration, error) {
+	began := time.Now()
+	for _, addr := range load.Servers {
+		client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1})
+		limit := remotetest.ExactLimit()
+		for {
+			// The key is nobody's else, and in the slot of one whose master it was.
+			err := client.Do(ctx, "CL.THROTTLE", "{"+load.Keys[0]+"}probe", limit.MaxBurst, limit.Count, limit.PeriodSeconds).Err()
+			if err == nil {
+				break
+			}
+			if time.Since(began) > promotedWithin || ctx.Err() != nil {
+				_ = client.Close()
+				return 0, fmt.Errorf("%s after a master (%s) was killed, a server still answers: %w", time.Since(began), victim.Addr, err)
+			}
+			time.Sleep(pollForFailover)
+		}
+		_ = client.Close()
+	}
+	return time.Since(began), nil
+}
+
+// killAccount is what a kill has cost.
+type killAccount struct {
+	allowed, failed, debits int64
+	lost                    int64 // debits of allowed calls that are gone
+	atRisk                  int64 // calls that were allowed shortly before the kill
+	promoted, longest       time.Duration
+	doubled                 []string
+}
+
+func (a *killAccount) String() string {
+	return fmt.Sprintf("%d calls allowed, %d failed; %d debits of allowed calls lost of %d in the %s before; taken over after %s; the longest call %s",
+		a.allowed, a.failed, a.lost, a.atRisk, mostReplicaLag, a.promoted.Round(time.Millisecond), a.longest.Round(time.Millisecond))
+}
+
+// account compares the state of every key with what its clients were told.
+func (f *fleet) account(ctx context.Context, load *remotetest.Load, r *remotetest.Record, killed time.Duration) (*killAccount, error) {
+	a := &killAccount{longest: r.Longest()}
+	var addrs []string
+	for _, p := range f.cluster.All() {
+		addrs = append(addrs, p.Addr)
+	}
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, Protocol: 2, DisableIdentity: true})
+	defer client.Close()
+	for i, key := range load.Keys {
+		debits, err := remotetest.Debits(ctx, client, key, r.Began)
+		if err != nil {
+			return nil, err
+		}
+		allowed, failed := remotetest.Count(r.Calls[i], remotetest.Allowed), remotetest.Count(r.Calls[i], remotetest.Failed)
+		a.allowed, a.failed, a.debits = a.allowed+allowed, a.failed+failed, a.debits+debits
+		a.lost += max(0, allowed-debits)
+		if debits > allowed+failed {
+			a.doubled = append(a.doubled, key+": "+strconv.FormatInt(debits, 10)+" debits of "+strconv.FormatInt(allowed+failed, 10)+" calls")
+		}
+		for _, c := range r.Calls[i] {
+			if c.Outcome == remotetest.Allowed && c.Replied < killed && c.Replied > killed-mostReplicaLag {
+				a.atRisk++
+			}
+		}
+	}
+	return a, nil
+}
+
+// wrong returns an error if more was lost than asynchronous replication may lose, or a call was charged twice.
+func (a *killAccount) wrong(r *remotetest.Record) error {
+	var found []string
+	if len(a.doubled) > 0 {
+		found = append(found, "charged twice:\n"+strings.Join(a.doubled, "\n"))
+	}
+	if a.lost > a.atRisk {
+		found = append(found, fmt.Sprintf("%d debits are lost, %d were young enough", a.lost, a.atRisk))
+	}
+	if a.longest > longestReply {
+		found = append(found, fmt.Sprintf("a call took %s", a.longest))
+	}
+	for text := range r.Errors {
+		if !strings.HasPrefix(text, "STOREDOWN ") {
+			found = append(found, "an error that is not the store's: "+text)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(found, "\n"))
+}
