@@ -5,8 +5,8 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -50,6 +50,7 @@ func TestHAProxy(t *testing.T) {
 	}
 	text := strings.NewReplacer(places...).Replace(read(t, "deploy/sharding/haproxy.cfg"))
 	proxy := processtest.Start(t, processtest.Command(t, haproxy, "-db", "-f", write(t, dir, "haproxy.cfg", text)))
+	t.Cleanup(func() { proxy.Stop(t, syscall.SIGTERM) }) // it ends by the signal, which is no exit code
 
 	p := openPorts(t, host)
 	proxy.Eventually(t, startTimeout, "listen", func() bool { return p.clients[0].Ping(t.Context()).Err() == nil })
@@ -107,8 +108,5 @@ func TestHAProxy(t *testing.T) {
 		if n := s.clients[lost].Exists(t.Context(), moved).Val(); n != connections.back {
 			t.Errorf("after a call on a connection that is new: %v, the server that is back has %d of its keys", connections.back == 1, n)
 		}
-	}
-	if t.Failed() {
-		t.Logf("%s", filepath.Join(dir, "haproxy.cfg"))
 	}
 }
