@@ -73,7 +73,7 @@ func (n *sender) round(lines []*line) {
 	cancel()
 	for _, l := range asked {
 		if f := l.failed(); f != nil && f.Again() {
-			s.counts.resent.add(f.Reason, 1)
+			s.counts.resent.add(f.Reason)
 			s.working.begin()
 			go o.sendAgain(l) // which hardly happens, and waits
 		} else {
