@@ -77,6 +77,7 @@ type line struct {
 	known   known
 	covered int // of the first tasks: that were there when known was asked for
 
+	tries int  // to find its server, in vain
 	apart bool // the next call must not be a native one
 
 	// Of the call that is under way:
@@ -117,9 +118,10 @@ func (o *others) add(name string, t *task) {
 func (o *others) dispatch(l *line) {
 	server, err := o.store.Pool.Of(context.Background(), l.name)
 	if err != nil {
-		o.failAll(l, failedOf(err))
+		o.notNow(l, failedOf(err))
 		return
 	}
+	l.tries = 0
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := o.senders[server]
@@ -133,6 +135,27 @@ func (o *others) dispatch(l *line) {
 		o.store.working.begin()
 		go n.work()
 	}
+}
+
+// notNow has a line whose server is not known wait a little, if that passes.
+func (o *others) notNow(l *line, f *servers.Failed) {
+	if !f.Again() {
+		o.failAll(l, f)
+		return
+	}
+	tasks := o.present(l, nil)
+	for _, t := range tasks {
+		t.waiter.sentInVain(f)
+	}
+	if len(tasks) == 0 {
+		return
+	}
+	l.tries++
+	o.store.working.begin()
+	time.AfterFunc(pause(l.tries), func() {
+		defer o.store.working.end()
+		o.dispatch(l)
+	})
 }
 
 // failAll has all fail that waits for a key, and ends its line.
