@@ -69,6 +69,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/persist/disk/disktest",
 		module + "/internal/persist/disk",
 		module + "/internal/rdb",
+		module + "/internal/remote/servers",
 		module + "/internal/shard",
 		module + "/internal/store/storetest",
 		module + "/internal/store",
