@@ -122,7 +122,7 @@ func (f *fleet) start(ctx context.Context, args ...string) (addrs []string, stop
 func (f *fleet) asked(ctx context.Context) (string, error) {
 	sums := map[string]int64{}
 	for _, s := range f.servers {
-		metrics, err := s.Metrics(ctx)
+		metrics, err := s.Counters(ctx)
 		if err != nil {
 			return "", err
 		}
