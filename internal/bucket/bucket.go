@@ -24,6 +24,9 @@ func NewLimit(capacity int64) (Limit, error) {
 	return Limit{capacity}, nil
 }
 
+// Capacity is how many units a bucket holds.
+func (l Limit) Capacity() int64 { return l.capacity }
+
 // NeverNs is when a bucket expires that was not told to.
 const NeverNs = math.MaxInt64
 

@@ -9,7 +9,7 @@ func (l Limit) Share(share float64) Limit {
 		return l
 	}
 	capacity := max(1, int64(float64(l.capacity)*share))
-	intervalNs := uint64(MaxToleranceNs / uint64(capacity))
+	intervalNs := MaxToleranceNs / uint64(capacity)
 	if slower := math.Ceil(float64(l.intervalNs) / share); slower < float64(intervalNs) {
 		intervalNs = uint64(slower)
 	}

@@ -106,3 +106,24 @@ func TestPipelines(t *testing.T) {
 		}
 	})
 }
+
+// TestAllocations: a batch costs a few for each of its requests.
+func TestAllocations(t *testing.T) {
+	s := opened(t, Config{Pool: &fake{}})
+	l := mustLimit(t, 9, 1, 60)
+	var batch [64]store.Request
+	var names [len(batch)][]byte
+	for i := range names {
+		names[i] = fmt.Append(nil, "key:", i)
+	}
+	n := testing.AllocsPerRun(500, func() {
+		for i := range batch {
+			batch[i] = ask("", l, 1)
+			batch[i].Key.Name = names[i]
+		}
+		answersOf(s.Throttle(t0, batch[:]))
+	})
+	if n > 5*float64(len(batch)) {
+		t.Errorf("%v allocations for %d requests", n, len(batch))
+	}
+}

@@ -21,7 +21,7 @@ import (
 // it says. A run of one request alone has no number of them. How many of n fit is found by doubling what they add while that
 // fits, and then adding the largest parts that do: in steps of the logarithm of n, and without a division.
 //
-// A table as the reply would cost a quarter of the script's time, a number for PX a tenth.
+// A table as the reply would have the server take a tenth longer, and a number for PX a twentieth.
 //
 //go:embed funnel.lua
 var funnelScript string

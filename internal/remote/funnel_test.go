@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -190,7 +191,7 @@ func TestForeignValues(t *testing.T) {
 	}
 	p.Client().Del(t.Context(), "k")
 	p.Client().LPush(t.Context(), "k", "x")
-	if q := decide(s, t0, ask("k", mustLimit(t, 9, 1, 60), 1))[0]; q.Err != limiter.ErrWrongType {
+	if q := decide(s, t0, ask("k", mustLimit(t, 9, 1, 60), 1))[0]; !errors.Is(q.Err, limiter.ErrWrongType) {
 		t.Errorf("a list: got %+v", q)
 	}
 }

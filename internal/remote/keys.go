@@ -153,13 +153,18 @@ func (d *deed) take(c *deed) {
 
 // Operate implements store.Keys.
 func (s *Store) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
-	return s.do(key, &deed{nowNs: nowNs, operation: o})
+	err := s.do(key, &deed{nowNs: nowNs, operation: o})
+	if o.Verb == limiter.Commit || o.Verb == limiter.GiveBack {
+		s.changed(s.name(key))
+	}
+	return err
 }
 
 // SetIf implements store.Keys.
 func (s *Store) SetIf(nowNs int64, key store.Key, to limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
 	w := &setting{to: to, when: when}
 	err = s.do(key, &deed{nowNs: nowNs, set: w})
+	s.changed(s.name(key))
 	return w.before, w.found, err
 }
 
@@ -188,6 +193,9 @@ func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	for _, names := range s.steps(keys) {
 		c := &servers.Call{Script: deleteScript, Keys: names, Args: []any{s.timeArg(nowNs), stateHeadBytes}}
 		heads, serverNs, err := s.call(context.Background(), names[0], c)
+		for _, name := range names {
+			s.changed(name)
+		}
 		if err != nil {
 			return deleted, err
 		}

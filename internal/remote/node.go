@@ -108,7 +108,6 @@ func (n *node) took(ns int64) {
 type pipeline struct {
 	groups []*group
 	calls  []*servers.Call
-	until  time.Time // the last deadline of what they have
 }
 
 // work sends what waits as pipelines, one after the other: the size of each is what came while the one before was under way.
@@ -133,7 +132,7 @@ func (n *node) work() {
 func (n *node) fill(p *pipeline) {
 	s, kept := n.store, p.groups[:0]
 	localNs := s.Now()
-	p.calls, p.until = p.calls[:0], time.Time{}
+	p.calls = p.calls[:0]
 	for _, g := range p.groups {
 		switch {
 		case !s.take(g, n, localNs):
@@ -144,9 +143,6 @@ func (n *node) fill(p *pipeline) {
 			g.call.Script, g.call.Asking = s.scripts.funnel, g.to != nil && g.to.Asking
 			kept = append(kept, g)
 			p.calls = append(p.calls, &g.call)
-			if d := g.taken.last.batch.deadline; d.After(p.until) {
-				p.until = d
-			}
 		}
 	}
 	p.groups = kept
@@ -156,7 +152,7 @@ func (n *node) send(p *pipeline) {
 	s := n.store
 	s.counts.pipelines.Add(1)
 	s.counts.scripts.Add(uint64(len(p.calls)))
-	ctx, cancel := context.WithDeadline(context.Background(), p.until)
+	ctx, cancel := s.timeout(context.Background()) // though the policy may answer earlier: a connection need not be lost for that
 	defer cancel()
 	sent, sentNs := time.Now(), s.Now()
 	s.Pool.Send(ctx, n.server, p.calls, s.Wait)

@@ -16,7 +16,8 @@ import (
 // in which it came; a key has one call under way, and a server one pipeline, with a call for each key that something waits for. A
 // value that was seen a moment ago is taken for the present one: if it is not, the swap returns that.
 type others struct {
-	store *Store
+	store  *Store
+	native *servers.Script
 
 	mu      sync.Mutex // guards all below, and what of lines says so
 	lines   map[string]*line
@@ -76,6 +77,9 @@ type line struct {
 	known   known
 	covered int // of the first tasks: that were there when known was asked for
 
+	tries int  // to find its server, in vain
+	apart bool // the next call must not be a native one
+
 	// Of the call that is under way:
 	call    *servers.Call
 	trying  int  // how many of the first tasks it decides; none if it reads
@@ -83,10 +87,11 @@ type line struct {
 	next    limiter.State
 	value   string
 	nextNs  int64
+	native  bool // see nativeScript
 }
 
 func (o *others) init(s *Store) {
-	o.store = s
+	o.store, o.native = s, newNativeScript(s.CallersTime)
 	o.lines, o.senders, o.seen = map[string]*line{}, map[*servers.Server]*sender{}, map[string]known{}
 }
 
@@ -113,9 +118,10 @@ func (o *others) add(name string, t *task) {
 func (o *others) dispatch(l *line) {
 	server, err := o.store.Pool.Of(context.Background(), l.name)
 	if err != nil {
-		o.failAll(l, failedOf(err))
+		o.notNow(l, failedOf(err))
 		return
 	}
+	l.tries = 0
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := o.senders[server]
@@ -129,6 +135,27 @@ func (o *others) dispatch(l *line) {
 		o.store.working.begin()
 		go n.work()
 	}
+}
+
+// notNow has a line whose server is not known wait a little, if that passes.
+func (o *others) notNow(l *line, f *servers.Failed) {
+	if !f.Again() {
+		o.failAll(l, f)
+		return
+	}
+	tasks := o.present(l, nil)
+	for _, t := range tasks {
+		t.waiter.sentInVain(f)
+	}
+	if len(tasks) == 0 {
+		return
+	}
+	l.tries++
+	o.store.working.begin()
+	time.AfterFunc(pause(l.tries), func() {
+		defer o.store.working.end()
+		o.dispatch(l)
+	})
 }
 
 // failAll has all fail that waits for a key, and ends its line.
@@ -228,7 +255,7 @@ func (s *Store) do(key store.Key, d *deed) error {
 		w.tooLate(s.Timeout)
 	}
 	if w.failed != nil {
-		s.counts.failed.add(w.failed.Reason, 1)
+		s.counts.failed.add(w.failed.Reason)
 		return failureOf(w.failed)
 	}
 	d.take(&w.task.deed)

@@ -73,7 +73,7 @@ func (n *sender) round(lines []*line) {
 	cancel()
 	for _, l := range asked {
 		if f := l.failed(); f != nil && f.Again() {
-			s.counts.resent.add(f.Reason, 1)
+			s.counts.resent.add(f.Reason)
 			s.working.begin()
 			go o.sendAgain(l) // which hardly happens, and waits
 		} else {
@@ -105,7 +105,11 @@ func (o *others) prepare(l *line, server *servers.Server) bool {
 		if len(tasks) == 0 {
 			return false
 		}
-		if !l.known.is {
+		if l.call = o.nativeCall(l, tasks); l.call != nil {
+			l.covered, l.trying, l.changed, l.native = len(tasks), len(tasks), true, true
+			return true
+		}
+		if l.native = false; !l.known.is {
 			l.covered, l.trying = len(tasks), 0
 			l.call = o.store.readCall(tasks[0].nowNs, []string{l.name})
 			return true
@@ -126,9 +130,13 @@ func (o *others) prepare(l *line, server *servers.Server) bool {
 	}
 }
 
-// decide does tasks to what is known of a key.
+// decide does tasks to what is known of a key, now.
 func (o *others) decide(l *line, tasks []*task) (changed bool) {
-	l.nextNs = l.known.nowNs()
+	return o.decideAt(l, tasks, l.known.nowNs())
+}
+
+func (o *others) decideAt(l *line, tasks []*task, serverNs int64) (changed bool) {
+	l.nextNs = serverNs
 	st := owned(l.known.state, 0)
 	for _, t := range tasks {
 		if o.store.CallersTime {
@@ -148,6 +156,7 @@ func (o *others) decide(l *line, tasks []*task) (changed bool) {
 func (o *others) finish(l *line, n int) {
 	o.store.counts.asked.Add(uint64(n))
 	o.store.counts.joined.Add(uint64(n - 1))
+	l.apart = false
 	for _, t := range o.take(l, n) {
 		t.err = t.answer(t.err)
 		t.waiter.done(t)
@@ -162,7 +171,7 @@ func (o *others) fail(l *line, f *servers.Failed) {
 		f = &as
 	}
 	n := l.covered
-	l.known = known{}
+	l.known, l.apart = known{}, false
 	for _, t := range o.take(l, n) {
 		t.waiter.fail(f)
 	}
@@ -190,6 +199,10 @@ func (o *others) advance(l *line) {
 // learn takes what a call has returned.
 func (o *others) learn(l *line, rest []any, serverNs int64) {
 	k := known{is: true, serverNs: serverNs, at: time.Now()}
+	if l.native {
+		o.learnNative(l, rest, k)
+		return
+	}
 	if l.trying == 0 {
 		k.found = foundIn(first(rest))
 		l.known = k
@@ -212,12 +225,16 @@ func (o *others) learn(l *line, rest []any, serverNs int64) {
 
 // inVain notes that a line's swap has found another value.
 func (o *others) inVain(l *line) {
-	o.mu.Lock()
-	tasks := slices.Clone(l.waiting[:l.trying])
-	o.mu.Unlock()
-	for _, t := range tasks {
+	for _, t := range o.first(l, l.trying) {
 		t.waiter.sentInVain(errContended)
 	}
+}
+
+// first returns the first tasks of a line.
+func (o *others) first(l *line, n int) []*task {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(l.waiting[:n])
 }
 
 // more reports whether something waits for a line still; else it has ended.

@@ -40,26 +40,19 @@ type ServerStats struct {
 	RoundTripNs int64 // of a pipeline, on a moving average
 }
 
-var reasons = [...]servers.Reason{
-	servers.Timeout, servers.Network, servers.CircuitOpen, servers.QueueFull, servers.Auth, servers.NoScripting, servers.OutOfMemory,
-	servers.ReadOnly, servers.Cluster, servers.Loading, servers.WrongType, servers.Replicas, servers.Refused,
-}
+// byReason counts by reasons, in the order of servers.Reasons.
+type byReason [13]atomic.Uint64
 
-// byReason counts by reasons.
-type byReason [len(reasons)]atomic.Uint64
-
-func (c *byReason) add(r servers.Reason, n int) {
-	i := slices.Index(reasons[:], r)
-	if i < 0 {
-		i = len(reasons) - 1
+func (c *byReason) add(r servers.Reason) {
+	if i := slices.Index(servers.Reasons(), r); i >= 0 {
+		c[i].Add(1)
 	}
-	c[i].Add(uint64(n))
 }
 
 func (c *byReason) all() map[servers.Reason]uint64 {
 	m := map[servers.Reason]uint64{}
-	for i := range c {
-		m[reasons[i]] = c[i].Load()
+	for i, r := range servers.Reasons() {
+		m[r] = c[i].Load()
 	}
 	return m
 }

@@ -103,7 +103,7 @@ for i = 1, #KEYS do
     ours[#ours + 1] = KEYS[i]
   elseif string.find(v, '^%d+$') and #v < 20 then
     if #v > #now or #v == #now and v > now then ours[#ours + 1] = KEYS[i] end
-  elseif v ~= '' then
+  elseif v ~= '' or redis.call('EXISTS', KEYS[i]) == 1 then
     return {now}
   end
   r[i + 1] = v

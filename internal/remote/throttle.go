@@ -66,7 +66,7 @@ func (s *Store) refuse(batch []store.Request, ask []int, text string) {
 
 // decideFailed answers a request for which there is a failure.
 func (s *Store) decideFailed(q *store.Request, f *servers.Failed) {
-	s.counts.failed.add(f.Reason, 1)
+	s.counts.failed.add(f.Reason)
 	if f.Reason == servers.WrongType {
 		q.Result, q.Err = funnel.Result{}, limiter.ErrWrongType
 		return
@@ -172,7 +172,7 @@ func (s *Store) failed(g *group, f *servers.Failed) {
 		s.goOn(g)
 		return
 	}
-	s.counts.resent.add(f.Reason, 1)
+	s.counts.resent.add(f.Reason)
 	for it := g.taken.first; it != nil; it = it.next {
 		it.sentInVain(f)
 	}

@@ -220,6 +220,11 @@ func (t *tx) write(ctx context.Context) (done bool, err error) {
 		w.key(st.name, &st.found, to, t.serverNs)
 	}
 	rest, _, err := t.store.call(ctx, w.call.Keys[0], &w.call)
+	for i := range t.states {
+		if t.states[i].written {
+			t.store.changed(t.states[i].name)
+		}
+	}
 	if err != nil {
 		return false, err
 	}

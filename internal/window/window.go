@@ -48,6 +48,12 @@ func NewExactLimit(unit funnel.Unit, maxCount, period int64) (Limit, error) {
 	return NewLimit(unit, maxCount, period)
 }
 
+// MaxCount is how many units are allowed in a period.
+func (l Limit) MaxCount() int64 { return l.maxCount }
+
+// PeriodNs is how long the period is.
+func (l Limit) PeriodNs() uint64 { return l.periodNs }
+
 // Fits reports whether an empty window has room for quantity units.
 func (l Limit) Fits(quantity int64) bool { return quantity <= l.maxCount }
 
