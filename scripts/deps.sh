@@ -30,6 +30,7 @@ want ruby-redis ruby -e 'require "redis"'
 want ruby-connection-pool ruby -e 'require "connection_pool"'
 want chromium command -v chromium
 want fonts-noto-cjk sh -c 'fc-list :lang=zh | grep -q .'
+want haproxy command -v haproxy
 want prometheus command -v promtool
 want prometheus-redis-exporter command -v prometheus-redis-exporter
 
@@ -39,5 +40,5 @@ if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
 	exit 1
 fi
 apt-get update -qq
-# RUNLEVEL=1 keeps the packages redis-server and prometheus from starting their services.
+# RUNLEVEL=1 keeps the packages redis-server, haproxy and prometheus from starting their services.
 RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"

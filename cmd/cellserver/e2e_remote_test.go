@@ -66,8 +66,8 @@ func TestRemoteFaults(t *testing.T) {
 	}{
 		{"wrong password", []string{"--requirepass", "right"}, ":wrong@", []string{"WRONGPASS", "password"}, "auth"},
 		{"no password", []string{"--requirepass", "right"}, "", []string{"NOAUTH", "password"}, "auth"},
-		{"no EVALSHA", []string{"--rename-command", "EVALSHA", ""}, "", []string{"EVALSHA", "script"}, "no_scripting"},
-		{"no rights for scripts", []string{"--user", "default", "on", "nopass", "~*", "&*", "+@all", "-@scripting"}, "", []string{"EVALSHA", "script"}, "no_scripting"},
+		{"no EVALSHA", []string{"--rename-command", "EVALSHA", ""}, "", []string{"evalsha", "EVALSHA"}, "no_scripting"},
+		{"no rights for scripts", []string{"--user", "default", "on", "nopass", "~*", "&*", "+@all", "-@scripting"}, "", []string{"evalsha", "EVALSHA"}, "no_scripting"},
 		{"full memory", []string{"--maxmemory", "1", "--maxmemory-policy", "noeviction"}, "", []string{"OOM", "memory"}, "oom"},
 		{"replica", []string{"--replicaof", "127.0.0.1 1"}, "", []string{"READONLY", "read"}, "readonly"},
 	} {

@@ -134,6 +134,9 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	case *apps.StatefulSet:
 		return appsvalidation.ValidateStatefulSet(o, pod.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
 	case *batch.Job:
+		// The API server would have the Job select its pods by its UID.
+		manual := true
+		o.Spec.ManualSelector, o.Spec.Selector = &manual, &metav1.LabelSelector{MatchLabels: o.Spec.Template.Labels}
 		return batchvalidation.ValidateJob(o, batchvalidation.JobValidationOptions{
 			PodValidationOptions: pod.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil)})
 	case *apps.Deployment:
@@ -144,6 +147,9 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 		// Set by the API server before it validates a service.
 		single := core.IPFamilyPolicySingleStack
 		o.Spec.IPFamilyPolicy, o.Spec.IPFamilies = &single, []core.IPFamily{core.IPv4Protocol}
+		if o.Spec.ClusterIP == core.ClusterIPNone {
+			o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
+		}
 		return corevalidation.ValidateServiceCreate(o)
 	case *core.Secret:
 		return corevalidation.ValidateSecret(o)

@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/processtest"
+	"cellserver/internal/redistest"
 )
 
 // A real Prometheus scrapes a real server, with a minute of the rules shortened to a second: a burst of limited calls makes
@@ -32,8 +33,9 @@ func TestPrometheus(t *testing.T) {
 	binary := buildServer(t)
 	dataDir := "CELLSERVER_DATA_DIR=" + t.TempDir()
 	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10", dataDir)
+	shared := startShared(t, binary)
 	load := startLoad(t, s.addr)
-	p := startPrometheus(t, configFor(t, s.metrics))
+	p := startPrometheus(t, configFor(t, s.metrics, shared.metrics))
 	awaitHistory(t, p)
 	for _, alert := range p.alerts(t) {
 		if strings.HasSuffix(alert, " firing") {
@@ -44,7 +46,7 @@ func TestPrometheus(t *testing.T) {
 	load.limited.Store(true)
 	p.await(t, "CellserverDenialSpike", true)
 	checkPanels(t, p)
-	checkNames(t, s)
+	checkNames(t, s, shared)
 	load.limited.Store(false)
 	p.await(t, "CellserverDenialSpike", false)
 
@@ -67,10 +69,12 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 		t.Skip("takes ten seconds")
 	}
 	token := write(t, t.TempDir(), "metrics_token", "a-token\n")
-	s := startServer(t, buildServer(t), "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10",
+	binary := buildServer(t)
+	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10",
 		"CELLSERVER_METRICS_TOKEN_FILE="+token, "CELLSERVER_DATA_DIR="+t.TempDir())
 	startLoad(t, s.addr).limited.Store(true)
-	config := configFor(t, s.metrics)
+	shared := startShared(t, binary, "CELLSERVER_METRICS_TOKEN_FILE="+token)
+	config := configFor(t, s.metrics, shared.metrics)
 	without := startPrometheus(t, config)
 	with := startPrometheus(t, strings.Replace(withAuthorization(t, config), "/etc/prometheus/metrics_token", token, 1), "--enable-feature=native-histograms")
 	with.Eventually(t, 30*time.Second, "see native histograms in the rules", func() bool {
@@ -80,7 +84,7 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	if v := with.query(t, "cellserver_command_duration_seconds_bucket"); len(v) > 0 {
 		t.Errorf("there are classic histograms as well: %v", v)
 	}
-	if v := without.query(t, "up == 0"); len(v) != 1 {
+	if v := without.query(t, "up == 0"); len(v) != 2 {
 		t.Errorf("without the token: %v", v)
 	}
 	checkPanels(t, with)
@@ -151,10 +155,20 @@ func accelerated(text string) string {
 	})
 }
 
-// configFor returns the configuration with another target, accelerated.
-func configFor(t *testing.T, target string) string {
+// startShared starts a server whose store is a Redis, and has it decide once.
+func startShared(t *testing.T, binary string, env ...string) *server {
 	t.Helper()
-	return strings.NewReplacer("15s", "500ms", "cellserver:9380", target).Replace(read(t, "deploy/prometheus/prometheus.yml"))
+	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(env, "CELLSERVER_STORE=redis://"+redistest.Server(t).Addr)...)
+	client := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { _ = client.Close() })
+	s.Eventually(t, 20*time.Second, "decide", func() bool { return client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 60).Err() == nil })
+	return s
+}
+
+// configFor returns the configuration with other targets, accelerated.
+func configFor(t *testing.T, targets ...string) string {
+	t.Helper()
+	return strings.NewReplacer("15s", "500ms", "cellserver:9380", strings.Join(targets, ", ")).Replace(read(t, "deploy/prometheus/prometheus.yml"))
 }
 
 func startPrometheus(t *testing.T, config string, flags ...string) *prom {
@@ -247,10 +261,13 @@ func checkPanels(t *testing.T, p *prom) {
 	}
 }
 
-// checkNames expects the server to have every metric that the rules and the dashboard use.
-func checkNames(t *testing.T, s *server) {
+// checkNames expects the servers to have every metric that the rules and the dashboard use.
+func checkNames(t *testing.T, all ...*server) {
 	t.Helper()
-	page := get(t, "http://"+s.metrics+"/metrics")
+	page := ""
+	for _, s := range all {
+		page += get(t, "http://"+s.metrics+"/metrics")
+	}
 	var exprs []string
 	for _, r := range readRules(t) {
 		exprs = append(exprs, r.Expr)

@@ -72,7 +72,7 @@ func (f *fleet) config(t *testing.T, i int, text string) string {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return write(t, data, "valkey.conf", strings.ReplaceAll(text, "dir /data", "dir "+data)+"\nbind "+f.address(i)+"\nport "+f.port+"\n")
+	return write(t, data, "valkey.conf", strings.ReplaceAll(text, "dir /data", "dir "+data)+"\nbind "+f.address(i)+"\nbind-source-addr "+f.address(i)+"\nport "+f.port+"\n")
 }
 
 func (f *fleet) stop(t *testing.T) {

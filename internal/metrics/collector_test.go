@@ -21,7 +21,7 @@ import (
 // TestSeries compares the names, types and labels of our series with a golden file: dashboards and alerts rely on them.
 func TestSeries(t *testing.T) {
 	var got []string
-	r := newRig(persists(persist.Status{}))
+	r := newRig(persists(persist.Status{}), func(c *Config) { c.Remote = remoteStatus })
 	r.say("CL.LIMIT SET login 4 5 60\r\n")
 	for name, f := range r.gather(t) {
 		if !strings.HasPrefix(name, "cellserver_") {
@@ -281,7 +281,7 @@ func TestScrapesUnderLoad(t *testing.T) {
 
 func TestPromtoolFindsNothing(t *testing.T) {
 	cmd := processtest.Command(t, processtest.Need(t, "promtool", "prometheus"), "check", "metrics")
-	cmd.Stdin = strings.NewReader(newRig(persists(persist.Status{})).scrape(t))
+	cmd.Stdin = strings.NewReader(newRig(persists(persist.Status{}), func(c *Config) { c.Remote = remoteStatus }).scrape(t))
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
 	}

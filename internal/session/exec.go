@@ -48,6 +48,8 @@ func (x *execution) slots() *background.Slots {
 	switch {
 	case x.plan.Scripts && (e.remote == nil || x.compiles()):
 		return e.scripts
+	case x.plan.Long && !x.plan.Scripts: // it takes a processor
+		return e.background
 	case e.remote != nil && x.plan.Keys() != nil:
 		return e.remote.slots
 	case x.plan.Long:

@@ -182,6 +182,9 @@ func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(
 // HoldsKeys reports whether others may wait for keys until the command is done, as it is a part of EXEC or of a script.
 func (c Call) HoldsKeys() bool { return c.s.role.holdsTime() }
 
+// IsAway reports whether the store is on other machines: then this is not an event loop, and each call of the store a round trip.
+func (c Call) IsAway() bool { return c.s.role == away }
+
 // After replies when a time has passed, unless the client has gone. EXEC and scripts refuse it: others would wait.
 func (c Call) After(d time.Duration, done func(c Call) error) error {
 	return c.s.after(d, func(s *Session) error { return done(Call{s: s}) })

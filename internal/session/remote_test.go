@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func newRemoteStore(t *testing.T) *storetest.RemoteStore {
 
 const (
 	down    = "-" + storetest.LineDown + "\r\n"
-	onRetry = "other clients have changed its keys in each of its attempts, until the time of --store-timeout was over; nothing was changed: try again\r\n"
+	onRetry = "its keys are changed by so many clients that its turn has not come within --store-timeout; nothing was changed: try again\r\n"
 )
 
 func remoteFailure(line string) error { return store.Failure{Line: line} }
@@ -241,5 +242,62 @@ func TestPolicyInExec(t *testing.T) {
 		if got := rig.Say(t, s, tt.in); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestScanOverRemote takes one round trip, and a walk finds every key.
+func TestScanOverRemote(t *testing.T) {
+	on := newRemoteStore(t)
+	s := rig.New(withStore(on)).Session()
+	for i := range 300 {
+		rig.Say(t, s, "CL.THROTTLE key"+strconv.Itoa(i)+" 4 1 10\r\n")
+	}
+	for count, calls := range map[string]int{"10": 1, "1000": 1, "5000": 1} {
+		before := on.Calls()["Scan"]
+		rig.Say(t, s, "SCAN 0 COUNT "+count+" MATCH key1*\r\n")
+		if n := on.Calls()["Scan"] - before; n != calls {
+			t.Errorf("COUNT %s took %d round trips, want %d", count, n, calls)
+		}
+	}
+	found := map[string]bool{}
+	for cursor, round := "0", 0; round == 0 || cursor != "0"; round++ {
+		reply := resptest.ParseAll(t, rig.Say(t, s, "SCAN "+cursor+" COUNT 50 TYPE string\r\n"))[0]
+		cursor = reply.Elements[0].Text
+		for _, key := range reply.Elements[1].Elements {
+			found[key.Text] = true
+		}
+	}
+	if keys := resptest.ParseAll(t, rig.Say(t, s, "KEYS *\r\n"))[0].Elements; len(found) != 300 || len(keys) != 300 {
+		t.Errorf("found %d keys by SCAN and %d by KEYS", len(found), len(keys))
+	}
+}
+
+// TestRecordsOverRemote: SLOWLOG has the same calls as over memory, and those in MONITOR see them in the same order.
+func TestRecordsOverRemote(t *testing.T) {
+	const in = "CL.THROTTLE k 4 1 10\r\nTTL k\r\nDEL k x\r\nCL.MTHROTTLE 1 k 4 1 10 1\r\nMULTI\r\nCL.THROTTLE k 4 1 10\r\nTTL k\r\nEXEC\r\n" +
+		"CL.RESERVE k 4 1 10 x 1\r\nSCAN 0\r\nDBSIZE\r\n"
+	seen := map[string]string{}
+	for name, on := range map[string]store.Store{"memory": shard.New(), "remote": newRemoteStore(t)} {
+		r := rig.New(withStore(on))
+		monitor, s, operator := r.Session(), r.Session(), r.Session()
+		rig.Say(t, operator, "CONFIG SET slowlog-log-slower-than 1 slowlog-max-len 100\r\n")
+		rig.Say(t, monitor, "MONITOR\r\n")
+		r.Clock.StepBy(2000)
+		rig.Say(t, s, in)
+		r.Clock.StepBy(0)
+		lines, _, _ := rig.Converse(t, monitor, "")
+		for line := range strings.Lines(lines) {
+			_, call, _ := strings.Cut(line, "] ")
+			seen[name] += call
+		}
+		for _, entry := range resptest.ParseAll(t, rig.Say(t, operator, "SLOWLOG GET 20\r\n"))[0].Elements {
+			for _, arg := range entry.Elements[3].Elements {
+				seen[name] += arg.Text + " "
+			}
+			seen[name] += "\n"
+		}
+	}
+	if seen["remote"] != seen["memory"] || !strings.Contains(seen["remote"], "DEL k x") {
+		t.Errorf("got\n%s\nwant\n%s", seen["remote"], seen["memory"])
 	}
 }

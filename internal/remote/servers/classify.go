@@ -39,9 +39,18 @@ func unanswered(s *Server, err error, written bool) *Failed {
 			f.Text += ", not even to a new connection"
 		}
 	default:
-		f.Text += oneLine(err.Error())
+		f.Text += oneLine(cause(s, err))
 	}
 	return f
+}
+
+// cause leaves out the addresses that are known, or nobody's concern.
+func cause(s *Server, err error) string {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || !strings.HasPrefix(err.Error(), op.Op+" ") || op.Op == "dial" && (op.Addr == nil || op.Addr.String() != s.Addr) {
+		return err.Error()
+	}
+	return op.Err.Error()
 }
 
 // kinds says what a reply's first word, or words, mean. Where executed is No, Redis replies so before a script runs, or when a

@@ -17,18 +17,21 @@ type cluster struct {
 	known    atomic.Bool // the slots were seen once
 	loading  atomic.Bool
 	err      atomic.Pointer[Failed] // why they were not
-	noticeNs atomic.Int64
-	start    time.Time
+	noticeNs atomic.Int64           // when the map was asked for last, since the start
+	forgetNs atomic.Int64           // when servers were forgotten last
 }
 
 // The map is asked for again at most once in so long, and at least once.
 const (
 	minReload = 100 * time.Millisecond
 	maxReload = 10 * time.Second
+	// Whoever has left the cluster is forgotten.
+	forgetEvery = time.Minute
+	forgetAfter = 10 * time.Minute
 )
 
 func newCluster(p *Pool) *cluster {
-	c := &cluster{pool: p, start: time.Now()}
+	c := &cluster{pool: p}
 	c.client = redis.NewClusterClient(&redis.ClusterOptions{Addrs: p.place.hosts, MaxRetries: -1, MaxRedirects: -1,
 		Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true, ClusterStateReloadInterval: maxReload,
 		NewClient: func(o *redis.Options) *redis.Client { return p.lend(o.Addr) }})
@@ -99,15 +102,23 @@ func (c *cluster) masters(ctx context.Context) ([]*Server, error) {
 	return all, nil
 }
 
-// noticed is told of what may mean that slots have moved, or a replica was promoted.
-func (p *Pool) noticed(*Server) {
+// noticed is told when something may mean that slots have moved, or that a replica was promoted.
+func (p *Pool) noticed() {
 	c := p.cluster
 	if c == nil || !c.known.Load() {
 		return
 	}
-	now := int64(time.Since(c.start)) + 1
-	last := c.noticeNs.Load()
-	if (last == 0 || now-last >= int64(minReload)) && c.noticeNs.CompareAndSwap(last, now) {
+	now := time.Since(p.start)
+	if due(&c.noticeNs, now, minReload) {
 		c.client.ReloadState(context.Background())
 	}
+	if due(&c.forgetNs, now, forgetEvery) {
+		p.forget(now, forgetAfter)
+	}
+}
+
+// due is true for one caller every so often.
+func due(lastNs *atomic.Int64, now, every time.Duration) bool {
+	last := lastNs.Load()
+	return (last == 0 || int64(now)-last >= int64(every)) && lastNs.CompareAndSwap(last, int64(now))
 }

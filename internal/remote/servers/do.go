@@ -14,20 +14,29 @@ const (
 
 // Do makes one call and waits for its reply. The call goes to the server of key, or to where that sends it, and is sent again
 // while ctx lasts and it was certainly not executed, for a reason that passes. The error is c.Err: nil, or a *Failed.
-func (p *Pool) Do(ctx context.Context, key string, c *Call) error {
+func (p *Pool) Do(ctx context.Context, key string, c *Call) error { return p.DoWait(ctx, key, c, 0) }
+
+// DoWait is Do for what so many replicas must have, as with Send.
+func (p *Pool) DoWait(ctx context.Context, key string, c *Call, wait int) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, p.config.Timeout)
 		defer cancel()
 	}
 	var to *Redirect
+	var before *Failed
 	pause := firstPause
-	for try := 0; ; try++ {
+	for {
 		c.Asking = to != nil && to.Asking
-		failed := p.once(ctx, key, to, c)
+		failed := p.once(ctx, key, to, c, wait)
+		if failed != nil && before != nil && saysLess(failed) {
+			c.Err = before
+			return c.Err
+		}
 		if failed == nil || !failed.Again() {
 			return c.Err
 		}
+		before = failed
 		last := to
 		if to = failed.Redirect; to != nil && last == nil {
 			continue // at once, but not round and round
@@ -39,8 +48,13 @@ func (p *Pool) Do(ctx context.Context, key string, c *Call) error {
 	}
 }
 
+// saysLess is whether an attempt has only not come through, so that the one before says more of why.
+func saysLess(f *Failed) bool {
+	return f.Executed == No && (f.Reason == CircuitOpen || f.Reason == QueueFull || f.Reason == Timeout)
+}
+
 // once sends the call one time.
-func (p *Pool) once(ctx context.Context, key string, to *Redirect, c *Call) *Failed {
+func (p *Pool) once(ctx context.Context, key string, to *Redirect, c *Call, wait int) *Failed {
 	var s *Server
 	if to != nil {
 		s = p.At(to.Addr)
@@ -48,7 +62,7 @@ func (p *Pool) once(ctx context.Context, key string, to *Redirect, c *Call) *Fai
 		c.Reply = nil
 		return asFailed(c.Err)
 	}
-	p.Send(ctx, s, []*Call{c}, 0)
+	p.Send(ctx, s, []*Call{c}, wait)
 	return asFailed(c.Err)
 }
 

@@ -78,12 +78,12 @@ func (f *fake) serve(conn net.Conn) {
 			reply = reply[:min(len(reply), left)]
 			left -= len(reply)
 		}
-		if _, err := conn.Write([]byte(reply)); err != nil {
-			return
-		}
 		f.mu.Lock()
 		f.total[1] += len(reply)
 		f.mu.Unlock()
+		if _, err := conn.Write([]byte(reply)); err != nil {
+			return
+		}
 		if f.writeMax >= 0 && left == 0 && !f.hang {
 			_ = conn.(*net.TCPConn).CloseWrite()
 			_, _ = io.Copy(io.Discard, r) // what is unread would be answered by a reset, which takes replies away
@@ -179,7 +179,7 @@ func echoed(i int) string { return [...]string{"0", "1", "[2]", "<nil>", "0"}[i]
 func check(t *testing.T, f *fake, calls []*Call) (answered, maybe int) {
 	t.Helper()
 	for i, c := range calls {
-		failed, _ := c.Err.(*Failed)
+		failed := asFailed(c.Err)
 		executed := f.executions(strconv.Itoa(i))
 		switch {
 		case executed > 1:
@@ -207,16 +207,19 @@ func TestConnectionEndsAtAnyByte(t *testing.T) {
 	if n, _ := check(t, whole, exchangeWith(t, whole, 10*time.Second)); n != 5 {
 		t.Fatalf("%d calls are answered", n)
 	}
+	whole.mu.Lock()
+	total := whole.total
+	whole.mu.Unlock()
 	handshake := len("*2\r\n$5\r\nproto\r\n:2\r\n")
 	replies := len(":0\r\n") + len("$1\r\n1\r\n") + len("*1\r\n:2\r\n") + len("$-1\r\n") + len(":0\r\n")
-	if got := whole.total[1]; got != handshake+replies {
-		t.Fatalf("%d bytes are written", got)
+	if total[1] != handshake+replies {
+		t.Fatalf("%d bytes are written", total[1])
 	}
-	for n := range whole.total[0] {
+	for n := range total[0] {
 		f := startFake(t, &fake{answer: echo, readMax: n, writeMax: -1})
 		check(t, f, exchangeWith(t, f, 10*time.Second))
 	}
-	for n := range whole.total[1] {
+	for n := range total[1] {
 		f := startFake(t, &fake{answer: echo, readMax: -1, writeMax: n})
 		calls := exchangeWith(t, f, 10*time.Second)
 		answered, maybe := check(t, f, calls)
@@ -244,7 +247,7 @@ func TestServerHangsAtAnyByte(t *testing.T) {
 		f := startFake(t, &fake{answer: echo, readMax: -1, writeMax: n, hang: true})
 		calls := exchangeWith(t, f, 20*time.Millisecond)
 		check(t, f, calls)
-		if failed, ok := calls[4].Err.(*Failed); n < 30 && (!ok || failed.Reason != Timeout) {
+		if failed := asFailed(calls[4].Err); n < 30 && (failed == nil || failed.Reason != Timeout) {
 			t.Errorf("a server that hangs after %d bytes gives %v", n, calls[4].Err)
 		}
 	}
@@ -289,7 +292,7 @@ func TestErrorReplies(t *testing.T) {
 			return echo(words)
 		}})
 		calls := exchangeWith(t, f, 10*time.Second)
-		failed, _ := calls[2].Err.(*Failed)
+		failed := asFailed(calls[2].Err)
 		if failed == nil || failed.Reason != tt.want || failed.Executed != tt.executed || failed.Again() != tt.again {
 			t.Errorf("%s gives %+v", tt.reply, failed)
 			continue
@@ -315,13 +318,13 @@ func TestErrorReplies(t *testing.T) {
 // A handshake that is refused has the server's reason, and says that no call was executed.
 func TestRefusedHandshake(t *testing.T) {
 	t.Parallel()
-	f := startFake(t, &fake{readMax: -1, writeMax: -1, answer: func(words []string) string {
+	f := startFake(t, &fake{readMax: -1, writeMax: -1, answer: func([]string) string {
 		return "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 	}})
 	p := open(t, Config{URL: "redis://:hunter2@" + f.addr + "/1"})
 	c := &Call{Script: nothing, Args: []any{"0"}}
 	err := p.Do(deadline(t, 10*time.Second), "k", c)
-	failed, _ := err.(*Failed)
+	failed := asFailed(err)
 	if failed == nil || failed.Reason != Auth || failed.Executed != No || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a wrong password gives %+v", failed)
 	}

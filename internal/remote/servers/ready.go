@@ -2,11 +2,12 @@ package servers
 
 import (
 	"context"
+	"strings"
 	"sync"
 )
 
-// Ready is nil if all masters run scripts for us now, and else says why one does not. It is also what tries a server again that
-// nobody else asks.
+// Ready is nil if all masters run scripts for us now, and else a *Failed that says why one does not. It is also what tries a
+// server again that nobody else asks.
 func (p *Pool) Ready(ctx context.Context) error {
 	masters, err := p.Masters(ctx)
 	if err != nil {
@@ -15,14 +16,11 @@ func (p *Pool) Ready(ctx context.Context) error {
 	if len(masters) == 0 {
 		return &Failed{Reason: Cluster, Text: "the cluster has no masters with slots"}
 	}
-	probe := NewScript("return 1")
 	errs := make([]error, len(masters))
 	var wg sync.WaitGroup
 	for i, s := range masters {
 		wg.Go(func() {
-			c := &Call{Script: probe}
-			p.Send(ctx, s, []*Call{c}, 0)
-			errs[i] = c.Err
+			errs[i] = p.ready(ctx, s)
 		})
 	}
 	wg.Wait()
@@ -30,6 +28,25 @@ func (p *Pool) Ready(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (p *Pool) ready(ctx context.Context, s *Server) error {
+	probe := &Call{Script: NewScript("return 1")}
+	if p.Send(ctx, s, []*Call{probe}, 0); probe.Err != nil {
+		return probe.Err
+	}
+	// A script without keys runs anywhere. What a server does not let us know is no reason against it.
+	if p.cluster != nil {
+		info, err := s.Client().ClusterInfo(ctx).Result()
+		if err == nil && !strings.Contains(info, "cluster_state:ok") {
+			return &Failed{Reason: Cluster, Text: s.Addr + ": the cluster is down, or some slots have no server"}
+		}
+		return nil
+	}
+	if role, err := s.Client().Do(ctx, "role").Slice(); err == nil && len(role) > 0 && role[0] == "slave" {
+		return &Failed{Reason: ReadOnly, Text: s.Addr + ": is a replica, which cannot write"}
 	}
 	return nil
 }

@@ -17,11 +17,12 @@ func (p *Pool) Send(ctx context.Context, s *Server, calls []*Call, wait int) {
 	}
 	done, err := s.breaker.Allow()
 	if err != nil {
-		p.noticed(s)
+		p.noticed()
 		s.fail(calls, &Failed{Reason: CircuitOpen, Text: s.Addr + ": is left alone for a while, as it has failed: " + s.reasonOpen()})
 		return
 	}
 	start := time.Now()
+	s.usedNs.Store(int64(start.Sub(p.start)))
 	unknown, broken := s.exchange(ctx, calls, nil, wait)
 	if len(unknown) > 0 && broken == nil {
 		_, broken = s.exchange(ctx, unknown, scriptsOf(unknown), wait)
@@ -44,7 +45,7 @@ func (s *Server) count(calls []*Call) {
 			s.counts.fail(f)
 			switch f.Reason {
 			case Timeout, Network, Cluster, ReadOnly:
-				s.pool.noticed(s)
+				s.pool.noticed()
 			default:
 			}
 		}
@@ -52,7 +53,7 @@ func (s *Server) count(calls []*Call) {
 }
 
 // errSaysNothing is an outcome that the circuit breaker does not count.
-var errSaysNothing = errors.New("servers: says nothing about the server") //nolint:gochecknoglobals // never changed
+var errSaysNothing = errors.New("servers: says nothing about the server")
 
 // judge tells the circuit breaker what has come of an exchange. Any answer is a good sign. A time-out is none of the server's if
 // little time was left.

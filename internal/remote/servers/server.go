@@ -1,6 +1,8 @@
 package servers
 
 import (
+	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +20,7 @@ type Server struct {
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	counts  counts
 	lastErr atomic.Pointer[string] // why the breaker has opened, or will
+	usedNs  atomic.Int64           // when it was sent something last, since start
 }
 
 // A server is left alone after so many failures in a row, and asked once more after each while.
@@ -28,12 +31,13 @@ const (
 
 func (p *Pool) newServer(addr string) *Server {
 	s := &Server{Addr: addr, pool: p}
+	s.usedNs.Store(int64(time.Since(p.start)))
 	s.client.Store(p.client(addr))
 	s.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name: addr, MaxRequests: 1, Timeout: openFor,
 		ReadyToTrip:   func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
 		OnStateChange: s.changed,
-		IsExcluded:    func(err error) bool { return err == errSaysNothing },
+		IsExcluded:    func(err error) bool { return errors.Is(err, errSaysNothing) },
 	})
 	return s
 }
@@ -63,8 +67,30 @@ func (s *Server) reopen(closed *redis.Client) {
 	p := s.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed.Load() && s.client.Load() == closed {
+	if p.servers()[s.Addr] == s && !p.closed.Load() && s.client.Load() == closed {
 		s.client.Store(p.client(s.Addr))
 		s.lent = false
 	}
+}
+
+// forget drops servers of a cluster that have left it: where addresses are not used again, they would pile up.
+func (p *Pool) forget(now, unusedFor time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := make(map[string]*Server, len(p.servers()))
+	for addr, s := range p.servers() {
+		if now-time.Duration(s.usedNs.Load()) < unusedFor || s.lent && !isClosed(s.Client()) {
+			left[addr] = s
+		} else {
+			_ = s.Client().Close()
+		}
+	}
+	p.byAddr.Store(&left)
+}
+
+// isClosed asks a client for a connection that it cannot give.
+func isClosed(client *redis.Client) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return errors.Is(client.Ping(ctx).Err(), redis.ErrClosed)
 }

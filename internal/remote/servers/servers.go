@@ -6,6 +6,7 @@ package servers
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,13 +51,14 @@ type Pool struct {
 	config Config
 	dial   dialer
 	crc    [256]uint16
+	start  time.Time
 	closed atomic.Bool
 
 	one     *Server // unless it is a cluster
 	cluster *cluster
 
-	byAddr sync.Map // string -> *Server
-	mu     sync.Mutex
+	byAddr atomic.Pointer[map[string]*Server] // never changed, but replaced: each request looks here
+	mu     sync.Mutex                         // for who replaces it, or a server's client
 }
 
 // Open returns the servers of a URL. Nothing is connected to yet, so that it is no error if they cannot be reached; a URL or
@@ -76,7 +78,7 @@ func Open(config Config) (*Pool, error) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Pool{place: at, config: config, crc: crcTable()}
+	p := &Pool{place: at, config: config, crc: crcTable(), start: time.Now()}
 	if p.dial, err = newDialer(at.tls, config); err != nil {
 		return nil, err
 	}
@@ -85,8 +87,7 @@ func Open(config Config) (*Pool, error) {
 	case oneServer:
 		p.one = p.At(at.hosts[0])
 	case sentinels:
-		p.one = p.newServer("sentinel:" + at.master)
-		p.byAddr.Store(p.one.Addr, p.one)
+		p.one = p.At("sentinel:" + at.master)
 	case clusterOf:
 		p.cluster = newCluster(p)
 	}
@@ -121,18 +122,29 @@ func (p *Pool) Of(ctx context.Context, key string) (*Server, error) {
 	return p.cluster.of(ctx, key)
 }
 
+// servers returns those that are known, by address.
+func (p *Pool) servers() map[string]*Server {
+	if all := p.byAddr.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
 // At returns the server at an address, as a redirection or a cluster has it.
 func (p *Pool) At(addr string) *Server {
-	if s, ok := p.byAddr.Load(addr); ok {
-		return s.(*Server)
+	if s := p.servers()[addr]; s != nil {
+		return s
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s, ok := p.byAddr.Load(addr); ok {
-		return s.(*Server)
+	if s := p.servers()[addr]; s != nil {
+		return s
 	}
 	s := p.newServer(addr)
-	p.byAddr.Store(addr, s)
+	all := make(map[string]*Server, len(p.servers())+1)
+	maps.Copy(all, p.servers())
+	all[addr] = s
+	p.byAddr.Store(&all)
 	return s
 }
 
@@ -146,8 +158,6 @@ func (p *Pool) Masters(ctx context.Context) ([]*Server, error) {
 
 // Close ends all connections.
 func (p *Pool) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.closed.Swap(true) {
 		return nil
 	}
@@ -155,10 +165,11 @@ func (p *Pool) Close() error {
 	if p.cluster != nil {
 		err = p.cluster.client.Close()
 	}
-	p.byAddr.Range(func(_, s any) bool {
-		_ = s.(*Server).Client().Close() // closed twice where the cluster has it, too
-		return true
-	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.servers() {
+		_ = s.Client().Close() // closed twice where the cluster has it, too
+	}
 	return err
 }
 

@@ -35,8 +35,7 @@ func (c *counts) fail(f *Failed) {
 // Stats returns what has come of each server that is known, by address.
 func (p *Pool) Stats() []ServerStats {
 	var all []ServerStats
-	p.byAddr.Range(func(_, v any) bool {
-		s := v.(*Server)
+	for _, s := range p.servers() {
 		stats := ServerStats{Addr: s.Addr, State: s.breaker.State().String(), Error: s.reasonOpen(), Sent: s.counts.sent.Load(),
 			Loaded: s.counts.loaded.Load(), Redirect: s.counts.redirected.Load(), Failed: map[Reason]uint64{},
 			Conns: int(s.Client().PoolStats().TotalConns)}
@@ -44,8 +43,7 @@ func (p *Pool) Stats() []ServerStats {
 			stats.Failed[r] = s.counts.failed[i].Load()
 		}
 		all = append(all, stats)
-		return true
-	})
+	}
 	slices.SortFunc(all, func(a, b ServerStats) int { return cmp.Compare(a.Addr, b.Addr) })
 	return all
 }

@@ -4,7 +4,9 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,7 +63,8 @@ func (s *Status) Away() bool { return s.Asked && s.Up == 0 }
 type Watch struct {
 	config Config
 
-	script   *servers.Script
+	writing  *servers.Script // see run
+	plain    *servers.Script
 	faults   often.Counter
 	failures map[servers.Reason]*failures // of the goroutine that looks
 
@@ -73,8 +76,8 @@ type Watch struct {
 // New returns a Watch that has not looked yet.
 func New(c Config) *Watch {
 	return &Watch{
-		config: c, script: servers.NewScript("return 1"), failures: map[servers.Reason]*failures{},
-		last: Status{Store: c.Store, Policy: c.Policy},
+		config: c, writing: servers.NewScript("#!lua\nreturn 1"), plain: servers.NewScript("return 1"),
+		failures: map[servers.Reason]*failures{}, last: Status{Store: c.Store, Policy: c.Policy},
 	}
 }
 
@@ -115,8 +118,8 @@ func (w *Watch) ask(ctx context.Context) (up, masters int, err error) {
 	calls := make([]*servers.Call, len(all))
 	var asked sync.WaitGroup
 	for i, s := range all {
-		calls[i] = &servers.Call{Script: w.script}
-		asked.Go(func() { w.config.Pool.Send(ctx, s, calls[i:i+1], 0) })
+		calls[i] = &servers.Call{}
+		asked.Go(func() { w.run(ctx, s, calls[i]) })
 	}
 	asked.Wait()
 	for _, c := range calls {
@@ -127,6 +130,17 @@ func (w *Watch) ask(ctx context.Context) (up, masters int, err error) {
 		}
 	}
 	return up, len(all), err
+}
+
+// run has a server run a script that says that it may write, though it does not: so a replica refuses it, and a server that is
+// full. Redis before 7 cannot read its first line, and runs one that does not say so.
+func (w *Watch) run(ctx context.Context, s *servers.Server, c *servers.Call) {
+	c.Script = w.writing
+	w.config.Pool.Send(ctx, s, []*servers.Call{c}, 0)
+	if f, ok := errors.AsType[*servers.Failed](c.Err); ok && f.Reason == servers.NoScripting && strings.Contains(f.Text, "compiling") {
+		c.Script = w.plain
+		w.config.Pool.Send(ctx, s, []*servers.Call{c}, 0)
+	}
 }
 
 // note notes how a look went.

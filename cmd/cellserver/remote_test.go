@@ -1,0 +1,276 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"cellserver/internal/redistest"
+)
+
+const remoteWait = 20 * time.Second // for what is looked at once a second
+
+// reply sends a command of one line, and returns the reply, without the ends of its lines.
+func reply(t *testing.T, nc net.Conn, command string) string {
+	t.Helper()
+	got := sayTo(t, nc, command+"\r\nECHO end-of-reply\r\n", "end-of-reply\r\n")
+	return strings.TrimSuffix(strings.ReplaceAll(strings.TrimSuffix(got, "$12\r\nend-of-reply\r\n"), "\r\n", " "), " ")
+}
+
+// readiness returns the status and the text of /readyz.
+func (p *process) readiness(t *testing.T) (code int, text string) {
+	t.Helper()
+	answer, err := http.Get("http://" + p.metrics + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, strings.TrimSpace(string(body))
+}
+
+// awaitStore waits until the server's figures say that its store answers, or that it does not.
+func (p *process) awaitStore(t *testing.T, up float64) {
+	t.Helper()
+	p.Eventually(t, remoteWait, "notice its store", func() bool { return p.metric(t, "cellserver_store_up") == up })
+}
+
+// TestRemoteStore: two servers decide from one Redis as one, in redis-cell's format, and a third that starts later goes on.
+func TestRemoteStore(t *testing.T) {
+	redis := redistest.Server(t)
+	var clients []net.Conn
+	for range 2 {
+		p := startServer(t, "--store", "redis://"+redis.Addr+"/0", "--store-timeout", "10s")
+		p.awaitStore(t, 1)
+		clients = append(clients, p.dial(t))
+	}
+	for i, want := range []string{"*5 :0 :3 :2 :-1 :20", "*5 :0 :3 :1 :-1 :40", "*5 :0 :3 :0 :-1 :60", "*5 :1 :3 :0 :20 :60"} {
+		if got := reply(t, clients[i%2], "CL.THROTTLE k 2 3 60"); got != want && !within(got, want) {
+			t.Errorf("call %d: got %s, want %s", i, got, want)
+		}
+	}
+	ttl, err := redis.Client().PTTL(t.Context(), "k").Result()
+	if err != nil || ttl <= 50*time.Second || ttl > 61*time.Second {
+		t.Errorf("on the Redis: %s, %v", ttl, err)
+	}
+	late := startServer(t, "--store", "redis://"+redis.Addr, "--store-timeout", "10s")
+	nc := late.dial(t)
+	for command, want := range map[string]string{
+		"TYPE k": "+string", "EXISTS k": ":1", "SELECT 1": "-ERR DB index is out of range", "CONFIG GET databases": "*2 $9 databases $1 1",
+		"CONFIG GET store": "*2 $5 store $" + strconv.Itoa(len("redis://"+redis.Addr)) + " redis://" + redis.Addr, "DBSIZE": ":1",
+		"CONFIG SET max-new-keys-per-second 5": "-ERR CONFIG SET failed (possibly related to argument 'max-new-keys-per-second') - argument must be 0 with this --store: only the store knows which keys are new",
+	} {
+		if got := reply(t, nc, command); got != want {
+			t.Errorf("%s: got %s, want %s", command, got, want)
+		}
+	}
+	if got := reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :1 :3 :0") {
+		t.Errorf("the third server: got %s", got)
+	}
+	if got := reply(t, nc, "DEL k"); got != ":1" {
+		t.Errorf("DEL: got %s", got)
+	}
+	if got := reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :0 :3 :2") {
+		t.Errorf("after DEL: got %s", got)
+	}
+}
+
+// within compares the five numbers, of which the times may be a second less: the Redis's clock goes on.
+func within(got, want string) bool {
+	g, w := strings.Fields(got), strings.Fields(want)
+	if len(g) != 6 || len(w) != 6 || strings.Join(g[:4], " ") != strings.Join(w[:4], " ") {
+		return false
+	}
+	for i := 4; i < 6; i++ {
+		n, _ := strconv.Atoi(w[i][1:])
+		if g[i] != w[i] && g[i] != ":"+strconv.Itoa(n-1) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestStoreGoesAway: a Redis that is killed has calls decided by the policy, is told of in readiness, metrics, INFO and the log,
+// and serves again when it is back, without a restart of ours.
+func TestStoreGoesAway(t *testing.T) {
+	for _, tt := range []struct {
+		policy, reply, rest, ready string
+		code                       int
+	}{
+		{"error", "-STOREDOWN ", "nothing was charged", "the store does not answer; the log says why", 503},
+		{"allow", "*5 :0 :3 :2 :-1 :", "", "degraded: the store does not answer, and --on-store-error=allow decides", 200},
+		{"deny", "*5 :1 :3 :0 :1 :", "", "degraded: the store does not answer, and --on-store-error=deny decides", 200},
+		{"local", "*5 :0 :2 :1 :-1 :", "", "degraded: the store does not answer, and --on-store-error=local decides", 200},
+	} {
+		t.Run(tt.policy, func(t *testing.T) {
+			t.Parallel()
+			redis := redistest.Server(t)
+			args := []string{"--store", "redis://" + redis.Addr, "--on-store-error", tt.policy}
+			if tt.policy == "local" {
+				args = append(args, "--local-share", "0.667")
+			}
+			p := startServer(t, args...)
+			p.awaitStore(t, 1)
+			nc := p.dial(t)
+			p.Eventually(t, remoteWait, "decide", func() bool { return strings.HasPrefix(reply(t, nc, "CL.THROTTLE k 2 3 6000"), "*5 ") })
+			if code, text := p.readiness(t); code != 200 || text != "ok" {
+				t.Errorf("ready: got %d, %s", code, text)
+			}
+
+			redis.Kill()
+			got := reply(t, nc, "CL.THROTTLE other 2 3 60")
+			p.awaitStore(t, 0)
+			if got = reply(t, nc, "CL.THROTTLE another 2 3 60"); !strings.HasPrefix(got, tt.reply) || !strings.Contains(got, tt.rest) {
+				t.Errorf("without the store: got %s, want %s...%s", got, tt.reply, tt.rest)
+			}
+			if code, text := p.readiness(t); code != tt.code || !strings.HasSuffix(text, tt.ready) {
+				t.Errorf("readiness: got %d, %s", code, text)
+			}
+			if n := p.metric(t, "cellserver_store_policy_decisions_total"); n < 1 {
+				t.Errorf("%g decisions by the policy", n)
+			}
+			if got := reply(t, nc, "INFO store"); !strings.Contains(got, "store_status:away") || !strings.Contains(got, "store_fault:"+redis.Addr) {
+				t.Errorf("INFO: got %s", got)
+			}
+			if !strings.Contains(p.Log.String(), `"msg":"the store does not answer"`) {
+				t.Error("the log lacks that the store does not answer")
+			}
+
+			if err := redis.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p.awaitStore(t, 1)
+			p.Eventually(t, remoteWait, "decide again", func() bool {
+				reply(t, nc, "CL.THROTTLE fresh 2 3 6000")
+				n, err := redis.Client().Exists(t.Context(), "fresh").Result()
+				return err == nil && n == 1
+			})
+			if code, text := p.readiness(t); code != 200 || text != "ok" {
+				t.Errorf("ready again: got %d, %s", code, text)
+			}
+			if !strings.Contains(p.Log.String(), `"msg":"the store answers again"`) {
+				t.Error("the log lacks that the store answers again")
+			}
+		})
+	}
+}
+
+// TestStartWithoutStore: a server starts before its store does, and is ready once that is there.
+func TestStartWithoutStore(t *testing.T) {
+	redis := redistest.Server(t)
+	redis.Kill()
+	p := startServer(t, "--store", "redis://"+redis.Addr)
+	p.Eventually(t, remoteWait, "notice that there is no store", func() bool {
+		code, text := p.readiness(t)
+		return code == 503 && text == errStoreAway.Error()
+	})
+	if got := reply(t, p.dial(t), "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "-STOREDOWN "+redis.Addr) {
+		t.Errorf("got %s", got)
+	}
+	if err := redis.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.Eventually(t, remoteWait, "be ready", func() bool {
+		code, _ := p.readiness(t)
+		return code == 200
+	})
+}
+
+// TestStorePassword: one from a file is used, a wrong one is an error that says so, and none is ever shown.
+func TestStorePassword(t *testing.T) {
+	const secret = "s3:cret@/%"
+	redis := redistest.Server(t, "--requirepass", secret)
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	right := startServer(t, "--store", "redis://"+redis.Addr, "--store-password-file", file, "--store-timeout", "10s")
+	right.awaitStore(t, 1)
+	nc := right.dial(t)
+	if got := reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :0 ") {
+		t.Errorf("got %s", got)
+	}
+	wrong := startServer(t, "--store", "redis://:wr0ng@"+redis.Addr)
+	wrong.awaitStore(t, 0)
+	nc2 := wrong.dial(t)
+	if got := reply(t, nc2, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "-STOREDOWN "+redis.Addr+": WRONGPASS") {
+		t.Errorf("a wrong password: got %s", got)
+	}
+	wrong.Eventually(t, remoteWait, "count and log why", func() bool {
+		return strings.Contains(wrong.Log.String(), `"msg":"the store did not decide some calls","reason":"auth"`)
+	})
+	if code, text := wrong.readiness(t); code != 503 || text != errStoreAway.Error() {
+		t.Errorf("readiness with a wrong password: got %d, %s", code, text)
+	}
+	for _, p := range []*process{right, wrong} {
+		shown := p.Log.String() + reply(t, p.dial(t), "CONFIG GET *") + reply(t, p.dial(t), "INFO everything") + page(t, p, "/") + page(t, p, "/metrics")
+		for _, hidden := range []string{secret, "s3", "wr0ng"} {
+			if strings.Contains(shown, hidden) {
+				t.Errorf("%s is shown", hidden)
+			}
+		}
+	}
+}
+
+func page(t *testing.T, p *process, path string) string {
+	t.Helper()
+	answer, err := http.Get("http://" + p.metrics + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// TestStoreRights: the rights that OPERATIONS.md lists suffice on a Redis.
+func TestStoreRights(t *testing.T) {
+	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, ok := strings.Cut(string(text), "    ACL SETUSER cellserver ")
+	line, _, _ = strings.Cut(line, "\n")
+	if !ok {
+		t.Fatal("OPERATIONS.md does not list them")
+	}
+	redis := redistest.Server(t)
+	command := []any{"ACL", "SETUSER", "cellserver"}
+	for rule := range strings.FieldsSeq(line) {
+		command = append(command, rule)
+	}
+	if err := redis.Client().Do(t.Context(), command...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p := startServer(t, "--store", "redis://cellserver:PASSWORD@"+redis.Addr+"/3", "--store-timeout", "10s", "--key-prefix", "limits:", "--lease", "on")
+	p.awaitStore(t, 1)
+	nc := p.dial(t)
+	for _, line := range []string{
+		"CL.THROTTLE funnel 2 3 60", "CL.THROTTLE funnel 2 3 60 3", "CL.THROTTLE funnel 2 3 60 -1", "CL.FIXEDWINDOW window 5 60", "CL.BUCKET ADD bucket 5 1",
+		"CL.CONCURRENCY ACQUIRE slots 5 1000 me", "CL.SLIDINGWINDOW sliding 5 60", "CL.RESERVE reserving 2 3 60 1 60000", "TTL funnel", "TYPE bucket",
+		"EXISTS window", "DBSIZE", "SCAN 0", "MULTI\r\nCL.THROTTLE a 2 3 60\r\nCL.THROTTLE b 2 3 60\r\nEXEC", "DEL funnel bucket", "INFO store",
+	} {
+		if got := reply(t, nc, line); strings.HasPrefix(got, "-") || strings.Contains(got, " -STOREDOWN") {
+			t.Errorf("%s: got %s", line, got)
+		}
+	}
+	denied, err := redis.Client().Do(t.Context(), "ACL", "LOG").Slice()
+	if err != nil || len(denied) > 0 {
+		t.Errorf("denied: %v, %v", denied, err)
+	}
+	if keys, err := redis.Client().Keys(t.Context(), "*").Result(); err != nil || len(keys) > 0 {
+		t.Errorf("database 0 has %q, %v", keys, err)
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestStoreFlags: what does not go together is refused in a line that names the flag, and never the URL's password.
+func TestStoreFlags(t *testing.T) {
+	const url = "--store=redis://:s3cret@127.0.0.1:6379"
+	cannot := func(flag, why string) string { return "--" + flag + " cannot be used with this --store: " + why }
+	for _, tt := range []struct {
+		flags, want string
+	}{
+		{"--key-prefix=x --prefilter=off", "--key-prefix, --prefilter: only for a store on other machines; set --store, such as --store redis://127.0.0.1:6379"},
+		{url + " --data-dir=/tmp", cannot("data-dir", "the store keeps the states")},
+		{url + " --max-new-keys-per-second=5", cannot("max-new-keys-per-second", "only the store knows which keys are new")},
+		{url + " --databases=2", cannot("databases", "its URL names the only database")},
+		{url + " --maxmemory-policy=noeviction", cannot("maxmemory-policy", "that of its Redis decides")},
+		{url + " --local-share=0.5", cannot("local-share", "it is about --on-store-error=local")},
+		{url + " --lease-time=2s", cannot("lease-time", "it is about --lease=on")},
+		{url + " --on-store-error=x", `--on-store-error must be error, allow, deny or local, got "x"`},
+		{url + " --on-store-error=local --local-share=0", "--local-share must be above 0 and at most 1, got 0"},
+		{url + " --on-store-error=local --local-share=NaN", "--local-share must be above 0 and at most 1, got NaN"},
+		{url + " --store-timeout=1us", "--store-timeout must be from 1ms to 1m0s, got 1µs"},
+		{url + " --store-wait=-1", "--store-wait must be from 0 to 100, got -1"},
+		{url + " --lease=on --lease-max-units=0", "--lease-max-units must be at least 1, got 0"},
+		{url + " --lease=on --lease-above=0", "--lease-above must be at least 1, got 0"},
+		{url + " --lease=on --lease-time=0", "--lease-time must be from 1ms to 1m0s, got 0s"},
+		{url + " --store-tls-ca=x", "the flags that begin with --store-tls require a --store with TLS, such as rediss://host:port"},
+		{"--store=rediss://h --store-tls-cert=x", "--store-tls-cert and --store-tls-key require each other; set both"},
+		{url + " --store-sentinel-user=x", "the flags that begin with --store-sentinel require a --store with sentinels, such as redis-sentinel://host:port/master"},
+	} {
+		_, err := parseOptions(strings.Fields(tt.flags), io.Discard)
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.flags, err, tt.want)
+		}
+	}
+	for _, flags := range []string{
+		"", "--store=memory", url, url + " --databases=1", url + " --on-store-error=local --local-share=0.25 --maxmemory-policy=noeviction",
+		url + " --lease=on --lease-max-units=5 --lease-time=100ms --lease-above=1", "--store=rediss-cluster://a,b --store-tls-ca=x",
+	} {
+		o, err := parseOptions(strings.Fields(flags), io.Discard)
+		if err != nil {
+			t.Errorf("%s: %v", flags, err)
+		} else if want := map[bool]int{true: 1, false: 16}[o.isRemote()]; o.databases != want {
+			t.Errorf("%s: %d databases, want %d", flags, o.databases, want)
+		}
+	}
+}
+
+// TestStoreMistakes: a URL that is wrong ends the program with a line that says what to write, without any of it.
+func TestStoreMistakes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("s3cret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]string{
+		"redis://user:s3cret@host:port":                   "a port is not a number",
+		"redis://:s3cret@a,b":                             "several hosts",
+		"postgres://:s3cret@h":                            "a store's URL is redis://",
+		"s3cret":                                          "a store's URL is redis://",
+		"redis-sentinel://:s3cret@h":                      "the name of the master is missing",
+		"redis://:s3cret@h --store-password-file=" + file: "--store has a password, and so has --store-password-file",
+		"redis://h --store-password-file=nosuch":          "cannot read --store-password-file nosuch",
+		"rediss://:s3cret@h --store-tls-ca=nosuch":        "nosuch",
+		"redis-cluster://:s3cret@a,b/3":                   "a cluster has database 0 only",
+	} {
+		code, _, errOut := call(t, []string{"CELLSERVER_STORE=" + strings.Fields(url)[0]}, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}, strings.Fields(url)[1:]...)...)
+		if code == 0 || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, want) || strings.Contains(errOut, "s3cret") {
+			t.Errorf("%s: got %d, %q, want %q", url, code, errOut, want)
+		}
+	}
+}
