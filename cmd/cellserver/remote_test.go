@@ -128,9 +128,9 @@ func TestStoreGoesAway(t *testing.T) {
 			}
 
 			redis.Kill()
-			got := reply(t, nc, "CL.THROTTLE other 2 3 60")
+			reply(t, nc, "CL.THROTTLE other 2 3 60")
 			p.awaitStore(t, 0)
-			if got = reply(t, nc, "CL.THROTTLE another 2 3 60"); !strings.HasPrefix(got, tt.reply) || !strings.Contains(got, tt.rest) {
+			if got := reply(t, nc, "CL.THROTTLE another 2 3 60"); !strings.HasPrefix(got, tt.reply) || !strings.Contains(got, tt.rest) {
 				t.Errorf("without the store: got %s, want %s...%s", got, tt.reply, tt.rest)
 			}
 			if code, text := p.readiness(t); code != tt.code || !strings.HasSuffix(text, tt.ready) {

@@ -23,7 +23,7 @@ type pool struct {
 }
 
 func (p *pool) Masters(context.Context) ([]*servers.Server, error) { return p.all, p.err }
-func (p *pool) Stats() []servers.ServerStats                        { return nil }
+func (p *pool) Stats() []servers.ServerStats                       { return nil }
 
 func (p *pool) Send(ctx context.Context, s *servers.Server, calls []*servers.Call, _ int) {
 	if p.hangs {
