@@ -45,16 +45,17 @@ func TestTransactionOfManyKeys(t *testing.T) {
 
 // TestTransactionIsTwoCalls: one for a transaction that only reads, whatever the number of its requests.
 func TestTransactionIsTwoCalls(t *testing.T) {
+	var s *Store
 	f := &fake{send: func(_ context.Context, _ *servers.Server, calls []*servers.Call) {
 		for _, c := range calls {
 			reply := []any{strconv.FormatInt(t0, 10)}
-			if c.Script == readScript {
+			if c.Script == s.keyScripts.read {
 				reply = append(reply, make([]any, len(c.Keys))...)
 			}
 			c.Reply = reply
 		}
 	}}
-	s := opened(t, Config{Pool: f})
+	s = opened(t, Config{Pool: f})
 	for want, quantity := range []int64{0, 1} {
 		before := len(f.pipelines())
 		tx, err := s.Begin(t.Context(), t0, []store.Key{named("a"), named("b")})
