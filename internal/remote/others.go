@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -27,7 +28,7 @@ type others struct {
 const (
 	// knownFor is how long a value is taken for the present one.
 	knownFor = time.Second
-	// seenKeys and seenBytes bound what is kept of values: so many, none of them longer.
+	// seenKeys and seenBytes bound what is kept of values: so many, none of them longer with its key.
 	seenKeys, seenBytes = 4096, 1 << 10
 	// lineTasks is how many are decided by one call at most.
 	lineTasks = 1024
@@ -125,6 +126,7 @@ func (o *others) dispatch(l *line) {
 	defer o.mu.Unlock()
 	n := o.senders[server]
 	if n == nil {
+		maps.DeleteFunc(o.senders, func(server *servers.Server, n *sender) bool { return !n.working && o.store.Pool.Forgotten(server) })
 		n = &sender{others: o, server: server}
 		o.senders[server] = n
 	}
@@ -188,7 +190,7 @@ func (o *others) take(l *line, n int) []*task {
 // endLocked forgets a line that nothing waits for, but what it knows.
 func (o *others) endLocked(l *line) {
 	delete(o.lines, l.name)
-	if !l.known.is || len(l.known.value) > seenBytes {
+	if !l.known.is || len(l.known.value)+len(l.name) > seenBytes {
 		return
 	}
 	for name := range o.seen {

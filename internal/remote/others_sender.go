@@ -87,7 +87,7 @@ func (o *others) sendAgain(l *line) {
 	defer o.store.working.end()
 	ctx, cancel := o.store.timeout(context.Background())
 	defer cancel()
-	_ = o.store.Pool.Do(ctx, l.name, l.call) // the error is the call's
+	_ = o.store.send(ctx, l.name, l.call) // the error is the call's
 	o.advance(l)
 }
 
