@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/remote/servers"
 	"cellserver/internal/store"
 )
@@ -173,5 +174,33 @@ func TestRefundForgetsWhatWasReadBefore(t *testing.T) {
 	s.replay(g, answer{tatNs: nowNs + 3600*sec, nowNs: nowNs}, nowNs+1)
 	if r, ok := s.recent.Denied(name, l, funnel.Seconds, 1, nowNs, nowNs+2); ok {
 		t.Errorf("it is denied still: %+v", r)
+	}
+}
+
+// TestNumbersThatAreNoTAT: decimal text that no TAT has stays as it is, whoever adds, gives back, looks or deletes.
+func TestNumbersThatAreNoTAT(t *testing.T) {
+	s, p := onServer(t, Config{})
+	l := mustLimit(t, 4, 1, 10)
+	for _, text := range []string{"9223372036854775808", "9999999999999999999", "007", "00", "-5", "+5", "99999999999999999999"} {
+		p.Client().Set(t.Context(), "k", text, 0)
+		for _, quantity := range []int64{1, 0, -3} {
+			if q := decide(s, t0, ask("k", l, quantity))[0]; !errors.Is(q.Err, limiter.ErrWrongType) {
+				t.Errorf("%s, quantity %d: %+v, %v", text, quantity, q.Result, q.Err)
+			}
+		}
+		if n, err := s.Delete(t0, []store.Key{named("k")}); n != 0 || !errors.Is(err, limiter.ErrWrongType) {
+			t.Errorf("%s: %d deleted, %v", text, n, err)
+		}
+		if got := p.Client().Get(t.Context(), "k").Val(); got != text {
+			t.Errorf("%s has become %q", text, got)
+		}
+	}
+	const last = "9223372036854775807"
+	p.Client().Set(t.Context(), "k", last, 0)
+	if q := decide(s, t0, ask("k", l, 1))[0]; !q.Result.Limited || q.Err != nil {
+		t.Errorf("the last time there is: %+v, %v", q.Result, q.Err)
+	}
+	if n, err := s.Delete(t0, []store.Key{named("k")}); n != 1 || err != nil {
+		t.Errorf("%d deleted, %v", n, err)
 	}
 }

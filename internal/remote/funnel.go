@@ -155,7 +155,7 @@ func (s *Store) parse(reply any) (a answer, ok bool) {
 	if tat != "" {
 		var err error
 		if a.tatNs, err = strconv.ParseInt(tat, 10, 64); err != nil {
-			return answer{apart: true}, true // beyond 64 bits: nothing has been allowed
+			return answer{}, false
 		}
 	}
 	seconds, err := strconv.ParseInt(sec, 10, 64)
