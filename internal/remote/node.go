@@ -167,13 +167,16 @@ func (n *node) send(p *pipeline) {
 	defer cancel()
 	sent, sentNs := time.Now(), s.Now()
 	s.Pool.Send(ctx, n.server, p.calls, s.Wait)
-	n.took(int64(time.Since(sent)))
-	receivedNs := s.Now()
+	took, receivedNs, one := int64(time.Since(sent)), s.Now(), false
 	for _, g := range p.groups {
 		a, known := s.answerOf(&g.call)
+		one = one || known
 		if known && !s.CallersTime {
 			n.line.Note(sentNs, receivedNs, a.nowNs)
 		}
 		s.answered(g, a, sentNs)
+	}
+	if one { // else it tells of no round trip
+		n.took(took)
 	}
 }
