@@ -3,7 +3,9 @@ package remote
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,5 +204,47 @@ func TestNumbersThatAreNoTAT(t *testing.T) {
 	}
 	if n, err := s.Delete(t0, []store.Key{named("k")}); n != 1 || err != nil {
 		t.Errorf("%d deleted, %v", n, err)
+	}
+}
+
+// TestManyKeysOfAServerThatLoads: what is sent again, as its server could not decide yet, or has sent it elsewhere, needs no goroutine
+// for each key.
+func TestManyKeysOfAServerThatLoads(t *testing.T) {
+	for _, failed := range []servers.Failed{
+		{Reason: servers.Loading, Text: "LOADING"},
+		{Reason: servers.Cluster, Text: "MOVED 1 b:1", Redirect: &servers.Redirect{Addr: "b:1"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			most, now := 0, 0
+			f := &fake{}
+			f.send = func(ctx context.Context, s *servers.Server, calls []*servers.Call) {
+				count := func(n int) {
+					mu.Lock()
+					defer mu.Unlock()
+					now += n
+					most = max(most, now)
+				}
+				count(1)
+				defer count(-1)
+				time.Sleep(time.Millisecond)
+				fails(failed)(ctx, s, calls)
+			}
+			s := opened(t, Config{Pool: f})
+			var all []store.Pending
+			rule := limiter.Rule{Kind: limiter.FixedWindow, Window: mustWindow(t, 10, 60)}
+			for i := range 3000 {
+				all = append(all, s.Throttle(t0, []store.Request{{Key: named(strconv.Itoa(i)), Rule: rule, Quantity: 1}}))
+			}
+			for _, p := range all {
+				if q := answersOf(p)[0]; q.Err == nil || !strings.HasPrefix(q.Err.Error(), "STOREDOWN ") {
+					t.Fatalf("got %+v, %v", q.Result, q.Err)
+				}
+			}
+			s.Close()
+			if most > maxFollowing+2*maxPipelines {
+				t.Errorf("%d calls were under way at once", most)
+			}
+		})
 	}
 }

@@ -23,6 +23,8 @@ type others struct {
 	lines   map[string]*line
 	senders map[*servers.Server]*sender
 	seen    map[string]known // of keys that nothing waits for
+
+	following int // see maxFollowing
 }
 
 const (
@@ -77,7 +79,7 @@ type line struct {
 	known   known
 	covered int // of the first tasks: that were there when known was asked for
 
-	tries int  // to find its server, in vain
+	tries int  // in vain, since there was an answer
 	apart bool // the next call must not be a native one
 
 	// Of the call that is under way:
@@ -121,7 +123,6 @@ func (o *others) dispatch(l *line) {
 		o.notNow(l, failedOf(err))
 		return
 	}
-	l.tries = 0
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := o.senders[server]
@@ -138,7 +139,7 @@ func (o *others) dispatch(l *line) {
 	}
 }
 
-// notNow has a line whose server is not known wait a little, if that passes.
+// notNow has a line wait a little whose server is not known, or cannot decide, if that passes.
 func (o *others) notNow(l *line, f *servers.Failed) {
 	if !f.Again() {
 		o.failAll(l, f)
