@@ -1,0 +1,64 @@
+package cellserver_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"cellserver/internal/redistest"
+)
+
+// TestScalingTranscripts runs what docs/SCALING.md starts: each command on real servers of its kind.
+func TestScalingTranscripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a cluster and sentinels")
+	}
+	need(t, "redis-cli", "bash")
+	binary := build(t)
+	stores := map[string]func() string{
+		"redis":          func() string { return "redis://127.0.0.1:" + redisOnTCP(t) },
+		"redis-cluster":  func() string { return redistest.Cluster(t).URL() },
+		"redis-sentinel": func() string { return redistest.Sentinels(t).URL() },
+	}
+	url := regexp.MustCompile(`--store (redis[a-z-]*)://\S+`)
+	for _, f := range fences(t, "docs/SCALING.md") {
+		if f.language != "console" {
+			continue
+		}
+		first, rest, _ := strings.Cut(f.text, "\n")
+		command, ok := strings.CutSuffix(strings.TrimPrefix(first, "$ "), " &")
+		m := url.FindStringSubmatch(command)
+		if !ok || m == nil || stores[m[1]] == nil {
+			t.Fatalf("%s starts no server over a store that is not shown yet", first)
+		}
+		command = url.ReplaceAllString(command, "--store "+stores[m[1]]())
+		delete(stores, m[1])
+		s := start(t, "bash", "-c", "cd "+filepath.Dir(binary)+" && exec "+command)
+		awaitReady(t, s)
+		if got := transcript(t, t.TempDir(), rest, s.ports); got != rest {
+			t.Errorf("over %s got\n%s\nwant\n%s", m[1], got, rest)
+		}
+	}
+	if len(stores) > 0 {
+		t.Errorf("not shown: %v", stores)
+	}
+}
+
+func awaitReady(t *testing.T, s server) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		response, err := http.Get("http://127.0.0.1:" + s.metricsPort + "/readyz") //nolint:noctx // answers within a second
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the server is not ready: %v", err)
+		}
+	}
+}
