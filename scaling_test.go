@@ -84,7 +84,7 @@ func TestScalingUser(t *testing.T) {
 func awaitReady(t *testing.T, s server) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		response, err := http.Get("http://127.0.0.1:" + s.metricsPort + "/readyz") //nolint:noctx // answers within a second
+		response, err := http.Get("http://127.0.0.1:" + s.metricsPort + "/readyz")
 		if err == nil {
 			_ = response.Body.Close()
 			if response.StatusCode == http.StatusOK {
