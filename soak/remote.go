@@ -23,17 +23,20 @@ const (
 	remoteServers = 4
 	remoteClients = 200
 	remoteKeys    = 1000
-	// hotShare is how many of a hundred calls are for the hot key.
-	hotShare = 40
+	// hotShare and busyShare are how many of a hundred calls are for the hot key, and for the busy one.
+	hotShare  = 30
+	busyShare = 30
 	// remoteTimeout is long, so that what is measured is not the policy for a busy machine.
 	remoteTimeout = 10 * time.Second
 )
 
-// The limits are such that the clients ask for much more of each key.
-func hotLimit() remotetest.Limit {
-	return remotetest.Limit{MaxBurst: 499, Count: 1000, PeriodSeconds: 1}
+// remoteLimits are those of the hot key, the busy one and all others. Of the busy key the clients ask for about as much as it has,
+// so that most calls are allowed, and of the others for much more.
+func remoteLimits() []remotetest.Limit {
+	return []remotetest.Limit{
+		{MaxBurst: 499, Count: 1000, PeriodSeconds: 1}, {MaxBurst: 9999, Count: 5000, PeriodSeconds: 1}, {MaxBurst: 4, Count: 1, PeriodSeconds: 2},
+	}
 }
-func coldLimit() remotetest.Limit { return remotetest.Limit{MaxBurst: 4, Count: 1, PeriodSeconds: 2} }
 
 type remoteOptions struct {
 	time   time.Duration
@@ -122,7 +125,7 @@ func (f *fleet) start(ctx context.Context, args ...string) (addrs []string, stop
 func (f *fleet) asked(ctx context.Context) (string, error) {
 	sums := map[string]int64{}
 	for _, s := range f.servers {
-		metrics, err := s.Metrics(ctx)
+		metrics, err := s.Counters(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -142,18 +145,21 @@ func (f *fleet) storm(ctx context.Context, length time.Duration, lease string) (
 		return err
 	}
 	load := &remotetest.Load{
-		Servers: addrs, Clients: remoteClients, Keys: []string{"hot-with-lease-" + lease}, Limits: []remotetest.Limit{hotLimit(), coldLimit()},
+		Servers: addrs, Clients: remoteClients, Keys: []string{"hot-with-lease-" + lease, "busy-with-lease-" + lease}, Limits: remoteLimits(),
 		Pick: func(r *rand.Rand) int {
-			if r.IntN(100) < hotShare {
+			switch of := r.IntN(100); {
+			case of < hotShare:
 				return 0
+			case of < hotShare+busyShare:
+				return 1
 			}
-			return 1 + r.IntN(remoteKeys)
+			return 2 + r.IntN(remoteKeys)
 		},
 	}
 	var cold []int
 	for i := range remoteKeys {
 		load.Keys = append(load.Keys, fmt.Sprintf("key-%s-%d", lease, i))
-		cold = append(cold, 1+i)
+		cold = append(cold, 2+i)
 	}
 	record, err := load.For(ctx, length)
 	if err != nil {
@@ -166,11 +172,11 @@ func (f *fleet) storm(ctx context.Context, length time.Duration, lease string) (
 	if err != nil {
 		return err
 	}
-	hot, others := load.Judge(record, 0), load.Judge(record, cold...)
+	hot, busy, others := load.Judge(record, 0), load.Judge(record, 1), load.Judge(record, cold...)
 	calls := record.Total(remotetest.Allowed) + record.Total(remotetest.Limited)
-	_, _ = fmt.Fprintf(f.out, "%d servers, --lease %s: %d calls in %s, the longest %s; %s\n  the hot key: %s\n  %d others: %s\n",
-		remoteServers, lease, calls, record.Took.Round(time.Millisecond), record.Longest().Round(time.Millisecond), asked, hot, remoteKeys, others)
-	wrong := slices.Concat(hot.Wrong(), others.Wrong())
+	_, _ = fmt.Fprintf(f.out, "%d servers, --lease %s: %d calls in %s, the longest %s; %s\n  the hot key: %s\n  the busy key: %s\n  %d others: %s\n",
+		remoteServers, lease, calls, record.Took.Round(time.Millisecond), record.Longest().Round(time.Millisecond), asked, hot, busy, remoteKeys, others)
+	wrong := slices.Concat(hot.Wrong(), busy.Wrong(), others.Wrong())
 	if len(record.Errors) > 0 {
 		wrong = append(wrong, "errors: "+record.ErrorsText())
 	}

@@ -234,3 +234,43 @@ func page(t *testing.T, p *process, path string) string {
 	}
 	return string(body)
 }
+
+// TestStoreRights: the rights that OPERATIONS.md lists suffice on a Redis.
+func TestStoreRights(t *testing.T) {
+	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, ok := strings.Cut(string(text), "    ACL SETUSER cellserver ")
+	line, _, _ = strings.Cut(line, "\n")
+	if !ok {
+		t.Fatal("OPERATIONS.md does not list them")
+	}
+	redis := redistest.Server(t)
+	command := []any{"ACL", "SETUSER", "cellserver"}
+	for rule := range strings.FieldsSeq(line) {
+		command = append(command, rule)
+	}
+	if err := redis.Client().Do(t.Context(), command...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p := startServer(t, "--store", "redis://cellserver:PASSWORD@"+redis.Addr+"/3", "--store-timeout", "10s", "--key-prefix", "limits:", "--lease", "on")
+	p.awaitStore(t, 1)
+	nc := p.dial(t)
+	for _, line := range []string{
+		"CL.THROTTLE funnel 2 3 60", "CL.THROTTLE funnel 2 3 60 3", "CL.THROTTLE funnel 2 3 60 -1", "CL.FIXEDWINDOW window 5 60", "CL.BUCKET ADD bucket 5 1",
+		"CL.CONCURRENCY ACQUIRE slots 5 1000 me", "CL.SLIDINGWINDOW sliding 5 60", "CL.RESERVE reserving 2 3 60 1 60000", "TTL funnel", "TYPE bucket",
+		"EXISTS window", "DBSIZE", "SCAN 0", "MULTI\r\nCL.THROTTLE a 2 3 60\r\nCL.THROTTLE b 2 3 60\r\nEXEC", "DEL funnel bucket", "INFO store",
+	} {
+		if got := reply(t, nc, line); strings.HasPrefix(got, "-") || strings.Contains(got, " -STOREDOWN") {
+			t.Errorf("%s: got %s", line, got)
+		}
+	}
+	denied, err := redis.Client().Do(t.Context(), "ACL", "LOG").Slice()
+	if err != nil || len(denied) > 0 {
+		t.Errorf("denied: %v, %v", denied, err)
+	}
+	if keys, err := redis.Client().Keys(t.Context(), "*").Result(); err != nil || len(keys) > 0 {
+		t.Errorf("database 0 has %q, %v", keys, err)
+	}
+}

@@ -36,10 +36,10 @@ func TestAlone(t *testing.T) {
 		if got := leaves.Result(now()); !got.Limited || got.Remaining != 0 || got.RetryAfter != 2 || got.ResetAfter != 10 {
 			t.Errorf("who left has %+v", got)
 		}
-		time.Sleep(time.Second - 1)
+		time.Sleep(time.Second - time.Nanosecond)
 		synctest.Wait()
 		r.checkWoken(t)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		r.checkWoken(t, 1)
 		if got := first.Result(now()); got.Limited || got.Remaining != 0 || got.RetryAfter != -1 || got.ResetAfter != 10 || first.Leave(Cancelled) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"cellserver/internal/remote/servers"
 )
@@ -90,8 +91,9 @@ func fails(failed servers.Failed) func(context.Context, *servers.Server, []*serv
 	}
 }
 
-// hangs answers nothing until ctx ends, as a server that was stopped.
+// hangs answers nothing until ctx has ended, as a server that was stopped.
 func hangs(ctx context.Context, s *servers.Server, calls []*servers.Call) {
 	<-ctx.Done()
+	time.Sleep(time.Millisecond) // or it would be chance whether the policy or this comes first
 	fails(servers.Failed{Reason: servers.Timeout, Executed: servers.Maybe, Text: "no answer from " + s.Addr})(ctx, s, calls)
 }

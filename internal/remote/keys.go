@@ -191,7 +191,7 @@ func (s *Store) State(nowNs int64, key store.Key) (st limiter.State, ok bool, er
 // Delete implements store.Keys. It is one step for all keys that one slot has, or one server that is no cluster's.
 func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	for _, names := range s.steps(keys) {
-		c := &servers.Call{Script: deleteScript, Keys: names, Args: []any{s.timeArg(nowNs), stateHeadBytes}}
+		c := &servers.Call{Script: s.keyScripts.remove, Keys: names, Args: []any{s.timeArg(nowNs), stateHeadBytes}}
 		heads, serverNs, err := s.call(context.Background(), names[0], c)
 		for _, name := range names {
 			s.changed(name)

@@ -18,10 +18,10 @@ import (
 
 func named(name string) store.Key { return store.Key{Name: []byte(name)} }
 
-// wantAbout holds a time to be another by less than a minute.
+// wantAbout holds a time to be another by less than ten minutes: between the two a busy machine may take its time.
 func wantAbout(t *testing.T, what string, gotNs, wantNs int64) {
 	t.Helper()
-	if gotNs < wantNs-60*sec || gotNs > wantNs+60*sec {
+	if gotNs < wantNs-600*sec || gotNs > wantNs+600*sec {
 		t.Errorf("%s is %d ns off", what, gotNs-wantNs)
 	}
 }

@@ -16,8 +16,7 @@ import (
 // in which it came; a key has one call under way, and a server one pipeline, with a call for each key that something waits for. A
 // value that was seen a moment ago is taken for the present one: if it is not, the swap returns that.
 type others struct {
-	store  *Store
-	native *servers.Script
+	store *Store
 
 	mu      sync.Mutex // guards all below, and what of lines says so
 	lines   map[string]*line
@@ -91,7 +90,7 @@ type line struct {
 }
 
 func (o *others) init(s *Store) {
-	o.store, o.native = s, newNativeScript(s.CallersTime)
+	o.store = s
 	o.lines, o.senders, o.seen = map[string]*line{}, map[*servers.Server]*sender{}, map[string]known{}
 }
 

@@ -2,8 +2,6 @@ package remote
 
 import (
 	_ "embed"
-	"strconv"
-	"strings"
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/remote/servers"
@@ -22,14 +20,6 @@ var nativeScript string
 
 // nativeMost is more than any number that a native script is given: it leaves room for sums.
 const nativeMost = 1 << 50
-
-func newNativeScript(ofCallers bool) *servers.Script {
-	longer := "0"
-	if ofCallers {
-		longer = strconv.Itoa(hourMs)
-	}
-	return servers.NewScript(strings.ReplaceAll(nativeScript, "LONGER", longer))
-}
 
 // nativeCall returns the call that decides tasks, and nil if only a swap can.
 func (o *others) nativeCall(l *line, tasks []*task) *servers.Call {
@@ -58,7 +48,7 @@ func (o *others) nativeCall(l *line, tasks []*task) *servers.Call {
 		}
 		run = 0
 	}
-	return &servers.Call{Script: o.native, Keys: []string{l.name}, Args: args}
+	return &servers.Call{Script: o.store.keyScripts.native, Keys: []string{l.name}, Args: args}
 }
 
 func sameRequest(a, b *task) bool {
@@ -68,7 +58,8 @@ func sameRequest(a, b *task) bool {
 // appendRun appends the arguments of a run. It is false if no native script takes them.
 func appendRun(args []any, n int64, t *task) (_ []any, ok bool) {
 	r, quantity := &t.request.Rule, t.request.Quantity
-	most, period, countDenied := int64(0), uint64(0), int64(0)
+	var most, countDenied int64
+	var period uint64
 	switch r.Kind {
 	case limiter.FixedWindow:
 		most, period = r.Window.MaxCount(), r.Window.PeriodNs()
@@ -101,7 +92,7 @@ func (o *others) learnNative(l *line, rest []any, k known) {
 		l.known.state = l.next
 		l.known.absent = l.next.ExpiresNs <= k.serverNs
 		if l.known.value = ""; !l.known.absent {
-			l.known.value = string(appendValue(nil, &l.next))
+			l.known.value = valueOf(&l.next)
 		}
 	}
 	o.finish(l, l.trying)

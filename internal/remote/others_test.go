@@ -44,11 +44,11 @@ func script(t *testing.T, replies ...func(c *servers.Call)) (s *Store, calls fun
 
 func nameOf(s *Store, of *servers.Script) string {
 	switch of {
-	case readScript:
+	case s.keyScripts.read:
 		return "read"
-	case swapScript:
+	case s.keyScripts.swap:
 		return "swap"
-	case s.others.native:
+	case s.keyScripts.native:
 		return "native"
 	default:
 		return "other"
@@ -73,7 +73,7 @@ func holding(t *testing.T, ids ...uint64) string {
 			t.Fatal(err)
 		}
 	}
-	return string(appendValue(nil, &s))
+	return valueOf(&s)
 }
 
 func acquire(id uint64) limiter.Operation {

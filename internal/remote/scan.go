@@ -10,22 +10,6 @@ import (
 	"cellserver/internal/store"
 )
 
-// scanScript returns the time, the cursor to continue with, and the names and heads of strings. Its arguments are the time, the
-// cursor, a pattern of names, how many to visit, and how long a head is. The keys are none that it is given: a cluster would not
-// execute it.
-var scanScript = servers.NewScript(luaTime + `
-local page = redis.call('SCAN', ARGV[2], 'MATCH', ARGV[3], 'COUNT', ARGV[4])
-local r = {now, page[1]}
-for _, key in ipairs(page[2]) do
-  local v = redis.pcall('GETRANGE', key, 0, ARGV[5] - 1)
-  if type(v) == 'string' and v ~= '' then
-    r[#r + 1] = key
-    r[#r + 1] = v
-  end
-end
-return r
-`)
-
 var errScansOne = store.Failure{Line: "ERR a store of a cluster cannot be scanned: no server of it has all keys"}
 
 // Size implements store.Remote. All keys count that the servers have, those of others among them.
@@ -61,7 +45,7 @@ func (s *Store) Scan(ctx context.Context, nowNs int64, cursor uint64, count int,
 	if s.Pool.Clustered() {
 		return 0, errScansOne
 	}
-	reply, serverNs, err := s.call(ctx, "", &servers.Call{Script: scanScript, Args: []any{
+	reply, serverNs, err := s.call(ctx, "", &servers.Call{Script: s.keyScripts.scan, Args: []any{
 		s.timeArg(nowNs), strconv.FormatUint(cursor, 10), globQuoted(s.KeyPrefix) + "*", max(count, 1), stateHeadBytes,
 	}})
 	if err != nil {

@@ -23,12 +23,12 @@ const (
 	maxValueBytes = limiter.MaxPayloadBytes + 64
 )
 
-// appendValue appends what is kept of a state.
-func appendValue(b []byte, s *limiter.State) []byte {
+// valueOf returns what is kept of a state.
+func valueOf(s *limiter.State) string {
 	if s.Kind == limiter.Funnel {
-		return strconv.AppendInt(b, s.ExpiresNs, 10)
+		return strconv.FormatInt(s.ExpiresNs, 10)
 	}
-	return limiter.AppendState(append(b, statePrefix...), s)
+	return string(limiter.AppendState([]byte(statePrefix), s))
 }
 
 // readValue returns the state of a value, with a payload of its own. The error is limiter.ErrWrongType for what is none of ours.

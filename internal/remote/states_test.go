@@ -66,7 +66,7 @@ func TestValuesAreReadAsTheyAreWritten(t *testing.T) {
 		t.Fatalf("%d kinds, and there are %d", len(states), limiter.Kinds)
 	}
 	for _, want := range states {
-		v := string(appendValue(nil, &want))
+		v := valueOf(&want)
 		got, err := readValue(v)
 		if err != nil || !sameState(got, want) {
 			t.Errorf("%v: got %+v, %v, want %+v", want.Kind, got, err, want)
@@ -113,7 +113,7 @@ func TestTimesToLive(t *testing.T) {
 
 func FuzzReadValue(f *testing.F) {
 	for _, s := range someStates(f) {
-		f.Add(string(appendValue(nil, &s)))
+		f.Add(valueOf(&s))
 	}
 	f.Add("cl1:")
 	f.Add("0")
@@ -123,7 +123,7 @@ func FuzzReadValue(f *testing.F) {
 			return
 		}
 		// A funnel may have been written with the prefix; all else has one form.
-		again := string(appendValue(nil, &s))
+		again := valueOf(&s)
 		if s.Kind != limiter.Funnel && len(again) == len(v) && again != v {
 			t.Fatalf("%q is %+v, which is written as %q", v, s, again)
 		}

@@ -65,18 +65,19 @@ const (
 // Store implements store.Remote.
 type Store struct {
 	Config
-	scripts   scripts
-	counts    counts
-	deadlines deadlines
-	groups    table
-	others    others
-	recent    *recent.Table // nil without Prefilter
-	leases    *ahead.Table  // nil without leases
-	stop      chan struct{} // closed by Close
-	closing   sync.Once
-	working   working
-	waiting   atomic.Int64 // requests
-	bytes     atomic.Int64 // of their names
+	scripts    scripts
+	keyScripts keyScripts
+	counts     counts
+	deadlines  deadlines
+	groups     table
+	others     others
+	recent     *recent.Table // nil without Prefilter
+	leases     *ahead.Table  // nil without leases
+	stop       chan struct{} // closed by Close
+	closing    sync.Once
+	working    working
+	waiting    atomic.Int64 // requests
+	bytes      atomic.Int64 // of their names
 
 	mu    sync.RWMutex // guards all below
 	nodes map[*servers.Server]*node
@@ -90,7 +91,7 @@ func Open(c Config) (*Store, error) {
 	if err := c.OnError.check(&c); err != nil {
 		return nil, err
 	}
-	s := &Store{Config: c, nodes: map[*servers.Server]*node{}, scripts: newScripts(c.CallersTime), stop: make(chan struct{})}
+	s := &Store{Config: c, nodes: map[*servers.Server]*node{}, scripts: newScripts(c.CallersTime), keyScripts: newKeyScripts(c.CallersTime), stop: make(chan struct{})}
 	s.deadlines.expire = s.expire
 	s.working.idle.L = &s.working.mu
 	s.groups.init()

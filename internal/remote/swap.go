@@ -2,115 +2,78 @@ package remote
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/remote/servers"
 	"cellserver/internal/store"
 )
 
-// luaTime sets now, as a decimal number of nanoseconds, from ARGV[1] or, if that is empty, the server's clock.
-const luaTime = `
-local now = ARGV[1]
+// keyScripts are what is done to keys of one step. The first argument of each is the time or, for the server's, nothing; the first
+// that each returns is the time. All are decimal numbers of nanoseconds.
+type keyScripts struct {
+	// read returns what stands at each key. ARGV[2] is how many bytes that may be; if it is more, it returns only the time.
+	read *servers.Script
+	// swap writes keys if all have what was found there; else it returns, for each that has not, its number and what it has, or
+	// only the first number where ARGV[2] is 1. A key has three arguments: what was found ('-' for nothing, '?' for what is not ours,
+	// or '=' and the value), for how many milliseconds to keep what is written (nothing to write nothing, '-' to delete, '0' for
+	// ever), and that.
+	swap *servers.Script
+	// remove deletes keys, and returns the head of each value; only the time if one of them is not ours. It leaves a decimal
+	// number alone that is no TAT after now: that may be a counter of somebody's. ARGV[2] is how long a head is.
+	remove *servers.Script
+	// scan returns the cursor to continue with, and the names and heads of strings. Its arguments are the cursor, a pattern of
+	// names, how many to visit, and how long a head is. The keys are none that it is given: a cluster would not execute it.
+	scan *servers.Script
+	// native decides requests: see nativeScript.
+	native *servers.Script
+}
+
+//go:embed read.lua
+var readScript string
+
+//go:embed swap.lua
+var swapScript string
+
+//go:embed remove.lua
+var removeScript string
+
+//go:embed scan.lua
+var scanScript string
+
+func newKeyScripts(ofCallers bool) keyScripts {
+	longer := "0"
+	if ofCallers {
+		longer = strconv.Itoa(hourMs)
+	}
+	text := strings.NewReplacer("--TIME", luaTime, "LONGER", longer, "MOST", strconv.Itoa(maxValueBytes))
+	script := func(source string) *servers.Script {
+		return servers.NewScript(text.Replace(strings.ReplaceAll(source, "--GET", luaGet)))
+	}
+	return keyScripts{read: script(readScript), swap: script(swapScript), remove: script(removeScript), scan: script(scanScript), native: script(nativeScript)}
+}
+
+const luaTime = `local now = ARGV[1]
 if now == '' then
   local t = redis.call('TIME')
   now = t[1] .. string.format('%06d', t[2]) .. '000'
-end
-`
+end`
 
 // luaGet is a function that returns a value that may be a state, false for none, 0 for what is no string or too long for one of ours,
 // and a table for an error of the server.
-const luaGet = `
-local function get(key)
-  local v = redis.pcall('GETRANGE', key, 0, ` + maxValueText + `)
+const luaGet = `local function get(key)
+  local v = redis.pcall('GETRANGE', key, 0, MOST)
   if v == '' then v = redis.call('GET', key) end
   if type(v) == 'table' then
     if string.sub(v.err, 1, 9) ~= 'WRONGTYPE' then return v end
     return 0
   end
-  if v and #v > ` + maxValueText + ` then return 0 end
+  if v and #v > MOST then return 0 end
   return v
-end
-`
-
-const maxValueText = "524352"
-
-// readScript returns the time, and what stands at each key. ARGV[2] is how many bytes that may be; else it returns only the time.
-var readScript = servers.NewScript(luaTime + luaGet + `
-local r, bytes = {now}, 0
-for i = 1, #KEYS do
-  local v = get(KEYS[i])
-  if type(v) == 'table' then return v end
-  if type(v) == 'string' then
-    bytes = bytes + #v
-    if bytes > tonumber(ARGV[2]) then return {now} end
-  end
-  r[i + 1] = v
-end
-return r
-`)
-
-// swapScript writes keys if all have what was found there, and returns the time; else it returns the time and, for each that has
-// not, its number and what it has, or only the first number where ARGV[2] is '1'. A key has three arguments: what was found ('-' for
-// nothing, '?' for what is not ours, or '=' and the value), for how many milliseconds to keep what is written (” to write nothing,
-// '-' to delete, '0' for ever), and that.
-var swapScript = servers.NewScript(luaTime + luaGet + `
-local r = {now}
-for i = 1, #KEYS do
-  local want, same = ARGV[3 * i], false
-  local v = get(KEYS[i])
-  if type(v) == 'table' then return v end
-  local how = string.sub(want, 1, 1)
-  if how == '-' then
-    same = v == false
-  elseif how == '?' then
-    same = v == 0
-  elseif type(v) == 'string' then
-    same = #v == #want - 1 and v == string.sub(want, 2)
-  end
-  if not same then
-    r[#r + 1] = i
-    if ARGV[2] == '1' then return r end
-    r[#r + 1] = v
-  end
-end
-if #r > 1 then return r end
-for i = 1, #KEYS do
-  local px = ARGV[3 * i + 1]
-  if px == '-' then
-    redis.call('DEL', KEYS[i])
-  elseif px == '0' then
-    redis.call('SET', KEYS[i], ARGV[3 * i + 2])
-  elseif px ~= '' then
-    redis.call('SET', KEYS[i], ARGV[3 * i + 2], 'PX', px)
-  end
-end
-return r
-`)
-
-// deleteScript deletes keys, and returns the time and the head of each value; only the time if one of them is not ours. It leaves a
-// decimal number alone that is no TAT after now: that may be a counter of somebody's. ARGV[2] is how long a head is.
-var deleteScript = servers.NewScript(luaTime + `
-local r, ours = {now}, {}
-for i = 1, #KEYS do
-  local v = redis.pcall('GETRANGE', KEYS[i], 0, ARGV[2] - 1)
-  if type(v) == 'table' then
-    if string.sub(v.err, 1, 9) ~= 'WRONGTYPE' then return v end
-    return {now}
-  end
-  if string.sub(v, 1, 4) == '` + statePrefix + `' then
-    ours[#ours + 1] = KEYS[i]
-  elseif string.find(v, '^%d+$') and #v < 20 then
-    if #v > #now or #v == #now and v > now then ours[#ours + 1] = KEYS[i] end
-  elseif v ~= '' or redis.call('EXISTS', KEYS[i]) == 1 then
-    return {now}
-  end
-  r[i + 1] = v
-end
-for i = 1, #ours do redis.call('DEL', ours[i]) end
-return r
-`)
+end`
 
 // call has a script executed at the server of a key, and returns its reply, of which the first is the time. The error is a
 // store.Failure or of package limiter.
@@ -125,7 +88,7 @@ func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []a
 
 // send makes a call, and waits for replicas if it is to.
 func (s *Store) send(ctx context.Context, key string, c *servers.Call) {
-	if server, err := s.Pool.Of(ctx, key); s.Wait > 0 && c.Script != readScript && err == nil {
+	if server, err := s.Pool.Of(ctx, key); s.Wait > 0 && c.Script != s.keyScripts.read && err == nil {
 		if s.Pool.Send(ctx, server, []*servers.Call{c}, s.Wait); c.Err == nil || !failedOf(c.Err).Again() {
 			return
 		}
@@ -153,7 +116,7 @@ func (s *Store) timeArg(nowNs int64) any {
 }
 
 func (s *Store) readCall(nowNs int64, names []string) *servers.Call {
-	return &servers.Call{Script: readScript, Keys: names, Args: []any{s.timeArg(nowNs), txBytes}}
+	return &servers.Call{Script: s.keyScripts.read, Keys: names, Args: []any{s.timeArg(nowNs), txBytes}}
 }
 
 // read reads what stands at keys of one step.
@@ -180,7 +143,7 @@ type swap struct {
 
 // newSwap returns one of no keys yet. values says that the values are wanted of keys that have others.
 func (s *Store) newSwap(nowNs int64, keys int, values bool) *swap {
-	w := &swap{call: servers.Call{Script: swapScript, Keys: make([]string, 0, keys), Args: make([]any, 0, 2+3*keys)}}
+	w := &swap{call: servers.Call{Script: s.keyScripts.swap, Keys: make([]string, 0, keys), Args: make([]any, 0, 2+3*keys)}}
 	if s.CallersTime {
 		w.moreMs = hourMs
 	}
@@ -208,7 +171,7 @@ func (w *swap) key(name string, f *found, to *limiter.State, serverNs int64) (va
 		px = "-"
 	default:
 		px = strconv.FormatUint(pxOf(to, serverNs, w.moreMs), 10)
-		value = string(appendValue(nil, to))
+		value = valueOf(to)
 	}
 	w.call.Keys = append(w.call.Keys, name)
 	w.call.Args = append(w.call.Args, expected, px, value)

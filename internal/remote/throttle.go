@@ -142,19 +142,20 @@ func (s *Store) answerOf(c *servers.Call) (a answer, known bool) {
 
 // answered does with a group what its script's answer says.
 func (s *Store) answered(g *group, a answer, sentNs int64) {
+	if a.apart {
+		s.handOver(g) // which counts it
+		return
+	}
 	s.counts.asked.Add(uint64(g.count))
 	s.counts.joined.Add(uint64(g.count - 1))
-	switch {
-	case a.failed != nil:
+	if a.failed != nil {
 		s.failed(g, a.failed)
-	case a.apart:
-		s.handOver(g)
-	default:
-		g.tries, g.to = 0, nil
-		s.replay(g, a, sentNs)
-		s.forgetTaken(g)
-		s.goOn(g)
+		return
 	}
+	g.tries, g.to = 0, nil
+	s.replay(g, a, sentNs)
+	s.forgetTaken(g)
+	s.goOn(g)
 }
 
 // maxRedirects is how often a group follows a redirection at once.

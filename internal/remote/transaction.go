@@ -74,7 +74,7 @@ func (t *tx) state(key *store.Key) *txState {
 func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
-		t.do(t.state(&q.Key), &deed{request: q})
+		_ = t.do(t.state(&q.Key), &deed{request: q}) // which is the request's Err
 	}
 	return nil
 }

@@ -82,7 +82,12 @@ func (l *remoteLane) measure(ctx context.Context) (report.Sample, error) {
 		return report.Sample{}, err
 	}
 	time.Sleep(settle)
-	before, err := l.costs(ctx)
+	// The figures of scripts cost CPU time, too, and are read outside.
+	scripts, err := l.cluster.ScriptCalls(ctx)
+	if err != nil {
+		return report.Sample{}, err
+	}
+	before, err := l.cluster.CPU()
 	if err != nil {
 		return report.Sample{}, err
 	}
@@ -90,7 +95,11 @@ func (l *remoteLane) measure(ctx context.Context) (report.Sample, error) {
 	if err != nil {
 		return report.Sample{}, err
 	}
-	after, err := l.costs(ctx)
+	after, err := l.cluster.CPU()
+	if err != nil {
+		return report.Sample{}, err
+	}
+	scriptsAfter, err := l.cluster.ScriptCalls(ctx)
 	if err != nil {
 		return report.Sample{}, err
 	}
@@ -101,26 +110,12 @@ func (l *remoteLane) measure(ctx context.Context) (report.Sample, error) {
 	at := func(percent float64) float64 { return float64(r.Latency.ValueAtQuantile(percent)) }
 	return report.Sample{
 		Rate:     r.Rate(),
-		CPUNs:    float64(after.cpu-before.cpu) / decisions,
-		Scripts:  float64(after.scripts-before.scripts) / decisions,
+		CPUNs:    float64(after-before) / decisions,
+		Scripts:  float64(scriptsAfter-scripts) / decisions,
 		P50Ns:    at(50),
 		P99Ns:    at(99),
 		P999Ns:   at(99.9),
 		LagP99Ns: float64(r.Lag.ValueAtQuantile(99)),
 		Limited:  float64(r.Limited) / decisions,
 	}, nil
-}
-
-// costs are what the Redis servers have done so far.
-type costs struct {
-	cpu     time.Duration
-	scripts int
-}
-
-func (l *remoteLane) costs(ctx context.Context) (c costs, err error) {
-	if c.scripts, err = l.cluster.ScriptCalls(ctx); err != nil {
-		return c, err
-	}
-	c.cpu, err = l.cluster.CPU()
-	return c, err
 }

@@ -123,3 +123,32 @@ func TestSync(t *testing.T) {
 		}
 	}
 }
+
+// TestRemote: a cluster, and redis_rate on it.
+func TestRemote(t *testing.T) {
+	s := suite(t)
+	s.Rounds, s.Window = 1, 200*time.Millisecond
+	scenarios, err := Select([]string{"remote"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context(), scenarios); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Results.Points) != 2*len(remoteCases())+3 || len(s.Results.Goals) != 6 {
+		t.Errorf("%d points, %d goals", len(s.Results.Points), len(s.Results.Goals))
+	}
+	for _, p := range s.Results.Points {
+		if len(p.Rounds) != 1 || p.Rounds[0].Rate <= 0 || p.Rounds[0].CPUNs <= 0 {
+			t.Errorf("%s: %+v", p.Peer, p.Rounds)
+		}
+		if strings.HasPrefix(p.Peer, peer.RedisRateLibrary) && (p.Rounds[0].Scripts < 0.99 || p.Rounds[0].Scripts > 1.1) {
+			t.Errorf("%s: %v scripts per call", p.Peer, p.Rounds[0].Scripts)
+		}
+	}
+	for _, g := range s.Results.Goals {
+		if g.Got.Median <= 0 || g.Why != "" {
+			t.Errorf("got %+v", g)
+		}
+	}
+}

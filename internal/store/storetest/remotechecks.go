@@ -80,10 +80,10 @@ func (r *releasedRemote) Commit() bool {
 	return done
 }
 
-// beginRemote returns a transaction, and skips the check if the store is no Remote.
-func beginRemote(t reporter, s store.Store, nowNs int64, keys ...store.Key) store.RemoteTransaction {
+// beginRemote returns a transaction at t0, and skips the check if the store is no Remote.
+func beginRemote(t reporter, s store.Store, keys ...store.Key) store.RemoteTransaction {
 	t.Helper()
-	tx, err := need[store.Remote](t, s).Begin(context.Background(), nowNs, keys)
+	tx, err := need[store.Remote](t, s).Begin(context.Background(), t0, keys)
 	if err != nil {
 		t.Fatalf("Begin: %v", err)
 	}
@@ -104,7 +104,7 @@ func checkRemoteConflict(t reporter, s store.Store) {
 	for kind, a := range makers() {
 		keys := []store.Key{key(uint16(kind), "a"), key(uint16(kind), "b"), key(uint16(kind), "c")}
 		before := makeKey(t, s, t0, keys[0], kind)
-		tx := beginRemote(t, s, t0, keys...)
+		tx := beginRemote(t, s, keys...)
 		put(t, tx, t0, keys[1], 60)
 		if a.operation == nil { // the others do the same again without a change
 			a.on(t, tx, t0, keys[0])
@@ -127,7 +127,7 @@ func checkRemoteConflict(t reporter, s store.Store) {
 func checkRemoteReads(t reporter, s store.Store) {
 	a, b := key(0, "a"), key(0, "b")
 	put(t, s, t0, a, 60)
-	tx := beginRemote(t, s, t0, a, b)
+	tx := beginRemote(t, s, a, b)
 	wantTAT(t, tx, t0, a, t0+60*sec)
 	put(t, s, t0, a, 60)
 	put(t, s, t0, b, 60)
@@ -146,7 +146,7 @@ func checkRemoteReads(t reporter, s store.Store) {
 func checkRemoteKeepsNobody(t reporter, s store.Store) {
 	a := key(0, "a")
 	for i := range 5 {
-		tx := beginRemote(t, s, t0, a)
+		tx := beginRemote(t, s, a)
 		put(t, tx, t0, a, 60)
 		wantTAT(t, tx, t0, a, t0+int64(i+1)*60*sec)
 		put(t, s, t0, a, 60)
@@ -211,7 +211,7 @@ func checkRemoteScan(t reporter, s store.Store) {
 // checkFailures calls what can be given up when it is.
 func checkFailures(t reporter, s store.Store) {
 	r, a := need[store.Remote](t, s), key(0, "a")
-	tx := beginRemote(t, s, t0, a)
+	tx := beginRemote(t, s, a)
 	put(t, tx, t0, a, 60)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

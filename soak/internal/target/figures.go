@@ -40,8 +40,8 @@ func (s *Server) Figures(ctx context.Context) (Figures, error) {
 	}, err
 }
 
-// Metrics returns the metrics that have no labels, as whole numbers.
-func (s *Server) Metrics(ctx context.Context) (map[string]int64, error) {
+// Counters returns the metrics that have no labels, as whole numbers.
+func (s *Server) Counters(ctx context.Context) (map[string]int64, error) {
 	metrics := map[string]int64{}
 	return metrics, s.get(ctx, "/metrics", metrics)
 }
