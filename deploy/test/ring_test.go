@@ -78,6 +78,9 @@ func spend(t *testing.T, client func(key string) redis.UniversalClient) (allowed
 
 // TestRing: of a lost server only its keys move, and each move forgives one burst. When it is back, so are its keys.
 func TestRing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for heartbeats")
+	}
 	s := startShards(t)
 	names := map[string]string{"a": s.addrs[0], "b": s.addrs[1], "c": s.addrs[2]}
 	moving, staying := ring.Open(names, "", false), ring.Open(names, "", true)
