@@ -19,7 +19,6 @@ const desks = 8
 // desk counts for some of the callers.
 type desk struct {
 	mu           sync.Mutex // guards all below
-	keys         sampler
 	counted      counted
 	latency, lag *hdrhistogram.Histogram
 }
@@ -35,14 +34,15 @@ func RunCallers(ctx context.Context, callers int, keys Keys, plan Plan, call Cal
 	}
 	var all [desks]*desk
 	for i := range all {
-		all[i] = &desk{keys: keys.sampler(i, desks), latency: newHistogram(), lag: newHistogram()}
+		all[i] = &desk{latency: newHistogram(), lag: newHistogram()}
 	}
+	drawn := &draws{keys: keys.sampler(0, 1)}
 	cpu, began := ownCPU(), time.Now()
 	failed := make([]error, callers)
 	var stop atomic.Bool // at the first error
 	var running sync.WaitGroup
 	for i := range callers {
-		c := caller{desk: all[i%desks], call: call, plan: plan, began: began, due: began, stop: &stop}
+		c := caller{desk: all[i%desks], keys: drawn, call: call, plan: plan, began: began, due: began, stop: &stop}
 		if plan.Rate > 0 {
 			c.pause = time.Duration(float64(callers) / plan.Rate * float64(time.Second))
 			c.due = began.Add(c.pause * time.Duration(i) / time.Duration(callers))
@@ -62,6 +62,7 @@ func RunCallers(ctx context.Context, callers int, keys Keys, plan Plan, call Cal
 // caller is one goroutine.
 type caller struct {
 	desk  *desk
+	keys  *draws
 	call  Call
 	plan  Plan
 	began time.Time
@@ -84,7 +85,7 @@ func (c *caller) run(ctx context.Context) error {
 			since = c.due
 			c.due = c.due.Add(c.pause)
 		}
-		limited, err := c.call(ctx, c.desk.next())
+		limited, err := c.call(ctx, c.keys.next())
 		if err != nil {
 			c.stop.Store(true)
 			return err
@@ -94,7 +95,13 @@ func (c *caller) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (d *desk) next() uint64 {
+// draws is a sampler for all callers.
+type draws struct {
+	mu   sync.Mutex // guards keys
+	keys sampler
+}
+
+func (d *draws) next() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.keys.next()
