@@ -136,7 +136,7 @@ func (f *fleet) account(ctx context.Context, load *remotetest.Load, r *remotetes
 		addrs = append(addrs, p.Addr)
 	}
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, Protocol: 2, DisableIdentity: true})
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	for i, key := range load.Keys {
 		debits, err := remotetest.Debits(ctx, client, key, r.Began)
 		if err != nil {

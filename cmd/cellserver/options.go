@@ -106,11 +106,7 @@ func (o *options) flagGroups() []flagGroup {
 			o.protectedMode = true
 			fs.Var(boolFlag{&o.protectedMode, "yes", "no"}, "protected-mode", "refuse clients on other hosts while there is no password: `yes|no`")
 		}),
-		group("Scripts", func(fs *pflag.FlagSet) {
-			o.lua = true
-			fs.Var(boolFlag{&o.lua, "on", "off"}, "lua", "enable EVAL, SCRIPT and the like: `on|off`")
-			fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
-		}),
+		group("Scripts", o.defineScripts),
 		group("Store", o.defineStore),
 		group("Durability", o.defineDurability),
 		group("Memory", o.defineMemory),
@@ -122,6 +118,12 @@ func (o *options) flagGroups() []flagGroup {
 			fs.BoolVar(&o.version, "version", false, "show the version")
 		}),
 	}
+}
+
+func (o *options) defineScripts(fs *pflag.FlagSet) {
+	o.lua = true
+	fs.Var(boolFlag{&o.lua, "on", "off"}, "lua", "enable EVAL, SCRIPT and the like: `on|off`")
+	fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
 }
 
 func (o *options) defineClientLimits(fs *pflag.FlagSet) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -127,9 +128,9 @@ func TestStoreGoesAway(t *testing.T) {
 			}
 
 			redis.Kill()
-			got := reply(t, nc, "CL.THROTTLE other 2 3 60")
+			reply(t, nc, "CL.THROTTLE other 2 3 60")
 			p.awaitStore(t, 0)
-			if got = reply(t, nc, "CL.THROTTLE another 2 3 60"); !strings.HasPrefix(got, tt.reply) || !strings.Contains(got, tt.rest) {
+			if got := reply(t, nc, "CL.THROTTLE another 2 3 60"); !strings.HasPrefix(got, tt.reply) || !strings.Contains(got, tt.rest) {
 				t.Errorf("without the store: got %s, want %s...%s", got, tt.reply, tt.rest)
 			}
 			if code, text := p.readiness(t); code != tt.code || !strings.HasSuffix(text, tt.ready) {
@@ -272,5 +273,39 @@ func TestStoreRights(t *testing.T) {
 	}
 	if keys, err := redis.Client().Keys(t.Context(), "*").Result(); err != nil || len(keys) > 0 {
 		t.Errorf("database 0 has %q, %v", keys, err)
+	}
+}
+
+// TestShutdownEndsTheStore: nothing of a store on other machines goes on when the server has ended, also while that hangs.
+func TestShutdownEndsTheStore(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		redis := redistest.Server(t)
+		a, stop, ended := startApp(t, "--store", "redis://"+redis.Addr, "--lease", "on", "--on-store-error", "local")
+		nc := newTestClient(a)
+		sayTo(t, nc, "CL.THROTTLE k 1 1 60\r\nCL.BUCKET ADD b 5 1\r\nPING\r\n", "+PONG\r\n")
+		if hangs {
+			redis.Stop()
+			sayTo(t, nc, "CL.THROTTLE k 1 1 60\r\nPING\r\n", "+PONG\r\n")
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		redis.Continue()
+		left := func() string {
+			stacks := make([]byte, 1<<20)
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+				if strings.Contains(stack, "cellserver/internal/remote") {
+					return stack
+				}
+			}
+			return ""
+		}
+		for begin := time.Now(); left() != ""; time.Sleep(time.Millisecond) {
+			if time.Since(begin) > remoteWait {
+				t.Fatalf("hangs %t: it goes on:\n%s", hangs, left())
+			}
+		}
 	}
 }

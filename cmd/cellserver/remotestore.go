@@ -55,7 +55,7 @@ func (a *app) openRemote() (*remoteStore, error) {
 
 func (s *remoteStore) close() {
 	if s != nil {
-		s.Store.Close()
+		s.Close()
 		_ = s.pool.Close()
 	}
 }

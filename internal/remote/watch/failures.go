@@ -47,9 +47,9 @@ func hintOn(reason servers.Reason) string {
 	case servers.QueueFull:
 		return "its servers take less than is requested: add some, or cellservers with --prefilter and --lease"
 	case servers.Auth:
-		return "correct the user or password in --store, or that user's rights: it needs EVALSHA, SCRIPT LOAD, and what README.md lists"
+		return "correct the user or password of --store, or that user's rights, which docs/OPERATIONS.md lists"
 	case servers.NoScripting:
-		return "its servers must allow EVALSHA and SCRIPT LOAD"
+		return "its servers must have EVALSHA and SCRIPT LOAD, and allow them; docs/OPERATIONS.md lists the rights"
 	case servers.OutOfMemory:
 		return "its servers are full: raise their maxmemory, or set their maxmemory-policy to volatile-ttl"
 	case servers.ReadOnly:
@@ -61,6 +61,6 @@ func hintOn(reason servers.Reason) string {
 	case servers.Replicas:
 		return "fewer replicas than --store-wait have answered in time; the calls were charged"
 	default:
-		return "see the log at --log-level=debug"
+		return "with --on-store-error=error, calls get the server's own words"
 	}
 }
