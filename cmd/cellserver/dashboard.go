@@ -46,7 +46,7 @@ func (a *app) sample() dashboard.Sample {
 	if a.remote != nil {
 		sample.Keys = a.remote.watch.Keys()
 		for _, n := range a.remote.Stats().Policy {
-			sample.ByPolicy += n
+			sample.ByPolicy += n.Total()
 		}
 	}
 	return sample

@@ -142,6 +142,8 @@ func (r *storeOptions) checkParts() error {
 		return errors.New("the flags that begin with --store-tls require a --store with TLS, such as rediss://host:port")
 	case (r.tlsCert == "") != (r.tlsKey == ""):
 		return errors.New("--store-tls-cert and --store-tls-key require each other; set both")
+	case strings.Contains(r.keyPrefix, "{") && strings.Contains(r.url, "-cluster://"):
+		return errors.New("--key-prefix must not contain { on a cluster: what stands in braces there decides on the slot, and all keys would be in one, or apart from their own {tags}")
 	case r.sentinelUser+r.sentinelPasswordFile != "" && !strings.Contains(r.url, "-sentinel://"):
 		return errors.New("the flags that begin with --store-sentinel require a --store with sentinels, such as redis-sentinel://host:port/master")
 	}

@@ -23,6 +23,7 @@ func TestStoreFlags(t *testing.T) {
 		{url + " --local-share=0.5", cannot("local-share", "it is about --on-store-error=local")},
 		{url + " --lease-time=2s", cannot("lease-time", "it is about --lease=on")},
 		{url + " --on-store-error=x", `--on-store-error must be error, allow, deny or local, got "x"`},
+		{"--store=redis-cluster://127.0.0.1:7000 --key-prefix={cs}:", "--key-prefix must not contain { on a cluster: what stands in braces there decides on the slot, and all keys would be in one, or apart from their own {tags}"},
 		{url + " --on-store-error=local --local-share=0", "--local-share must be above 0 and at most 1, got 0"},
 		{url + " --on-store-error=local --local-share=NaN", "--local-share must be above 0 and at most 1, got NaN"},
 		{url + " --store-timeout=1us", "--store-timeout must be from 1ms to 1m0s, got 1µs"},

@@ -42,7 +42,7 @@ func (p *Page) store(t *texts) *storeView {
 
 func policyDecisions(s *remote.Stats) (n uint64) {
 	for _, decided := range s.Policy {
-		n += decided
+		n += decided.Total()
 	}
 	return n
 }

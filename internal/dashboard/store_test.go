@@ -35,7 +35,7 @@ func TestStore(t *testing.T) {
 	} {
 		tt.st.Store = "redis-cluster://192.0.2.1:6379"
 		tt.st.Stats = remote.Stats{
-			Requests: 1000, Asked: 600, Scripts: 300, Prefiltered: 200, Leased: 100, Policy: map[remote.Policy]uint64{remote.Local: 7},
+			Requests: 1000, Asked: 600, Scripts: 300, Prefiltered: 200, Leased: 100, Policy: map[remote.Policy]remote.Decided{remote.Local: {Allowed: 4, Limited: 3}},
 			Servers: []remote.ServerStats{{Addr: "192.0.2.1:6379", Queued: 3, InFlight: 2, RoundTripNs: 1_500_000}},
 		}
 		tt.st.Servers = []servers.ServerStats{{Addr: "192.0.2.1:6379", State: "open"}}

@@ -47,11 +47,12 @@ func (to sink) remoteFailures(st *remote.Stats) {
 	to.labelled("store_resent_total", "Script calls that were sent again, as the server had certainly not executed them.", "reason", texts(st.Resent))
 	to.labelled("store_failures_total", "Requests that the store did not decide, by reason; those of wrong_type failed, all others were left to --on-store-error.",
 		"reason", texts(st.Failed))
-	byPolicy := map[string]uint64{}
+	byPolicy := desc("store_policy_decisions_total", "Requests that --on-store-error decided, by what it did. They are not among the decisions.", "policy", "outcome")
 	for p, n := range st.Policy {
-		byPolicy[p.String()] = n
+		to.series(byPolicy, prometheus.CounterValue, float64(n.Allowed), p.String(), "allowed")
+		to.series(byPolicy, prometheus.CounterValue, float64(n.Limited), p.String(), "denied")
+		to.series(byPolicy, prometheus.CounterValue, float64(n.Failed), p.String(), "error")
 	}
-	to.labelled("store_policy_decisions_total", "Requests that --on-store-error decided. They are not among the decisions.", "policy", byPolicy)
 	to.counter("store_late_answers_total", "Answers of the store to requests that --on-store-error had decided by then; they may have been charged.", st.Late)
 }
 

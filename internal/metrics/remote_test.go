@@ -19,7 +19,7 @@ func remoteStatus() watch.Status {
 		Stats: remote.Stats{
 			Requests: 100, Asked: 60, Joined: 20, Scripts: 40, Pipelines: 10, Prefiltered: 25, Leased: 15, Late: 1,
 			Resent: map[servers.Reason]uint64{servers.Cluster: 3}, Failed: map[servers.Reason]uint64{servers.Timeout: 4, servers.WrongType: 2},
-			Policy: map[remote.Policy]uint64{remote.Allow: 4, remote.Error: 0}, Waiting: 5, WaitingBytes: 50,
+			Policy: map[remote.Policy]remote.Decided{remote.Local: {Allowed: 4, Limited: 3, Failed: 1}, remote.Error: {}}, Waiting: 5, WaitingBytes: 50,
 			Servers: []remote.ServerStats{{Addr: "192.0.2.1:7000", Queued: 6, InFlight: 7, RoundTripNs: 2_000_000}},
 			Lease:   ahead.Stats{Keys: 2, Open: 9, Asked: 30, Granted: 28, Used: 15, Lost: 3, Returned: 1},
 		},
@@ -39,7 +39,8 @@ func TestRemote(t *testing.T) {
 		{"requests_total", nil, 100}, {"asked_total", nil, 60}, {"joined_total", nil, 20}, {"scripts_total", nil, 40}, {"pipelines_total", nil, 10},
 		{"prefiltered_total", nil, 25}, {"leased_total", nil, 15}, {"late_answers_total", nil, 1},
 		{"resent_total", []string{"cluster"}, 3}, {"failures_total", []string{"timeout"}, 4}, {"failures_total", []string{"wrong_type"}, 2},
-		{"policy_decisions_total", []string{"allow"}, 4}, {"policy_decisions_total", []string{"error"}, 0},
+		{"policy_decisions_total", []string{"allowed", "local"}, 4}, {"policy_decisions_total", []string{"denied", "local"}, 3},
+		{"policy_decisions_total", []string{"error", "local"}, 1}, {"policy_decisions_total", []string{"error", "error"}, 0},
 		{"waiting_requests", nil, 5}, {"waiting_bytes", nil, 50}, {"server_queued_requests", []string{"192.0.2.1:7000"}, 6},
 		{"server_pipelines_in_flight", []string{"192.0.2.1:7000"}, 7}, {"server_round_trip_seconds", []string{"192.0.2.1:7000"}, 0.002},
 		{"lease_keys", nil, 2}, {"lease_open_units", nil, 9}, {"lease_units_total", []string{"used"}, 15}, {"lease_units_total", []string{"lost"}, 3},

@@ -28,7 +28,8 @@ type batch struct {
 // item is a request that waits for a server.
 type item struct {
 	batch *batch
-	at    int // its place in the batch
+	at    int   // its place in the batch
+	node  *node // for which it waits, as far as that was known when it came
 	next  *item
 
 	// The batch's lock guards all below.
@@ -44,18 +45,36 @@ type single struct {
 	items    [1]item
 }
 
-// newBatch returns a copy of a batch, of which left requests wait.
-func newBatch(s *Store, nowNs int64, requests []store.Request, left int) *batch {
+// newBatch returns a copy of a batch, of which those in ask wait.
+func newBatch(s *Store, nowNs int64, requests []store.Request, ask []place) *batch {
 	var b *batch
 	if len(requests) == 1 {
 		one := &single{}
 		b = &one.batch
 		b.requests, b.items = append(one.requests[:0], requests[0]), one.items[:0]
 	} else {
-		b = &batch{requests: append([]store.Request(nil), requests...), items: make([]item, 0, left)}
+		b = &batch{requests: append([]store.Request(nil), requests...), items: make([]item, 0, len(ask))}
 	}
-	b.store, b.nowNs = s, nowNs
+	b.store, b.nowNs, b.left = s, nowNs, len(ask)
+	b.copyNames()
+	for _, p := range ask {
+		b.items = append(b.items, item{batch: b, at: p.at, node: p.node})
+	}
 	return b
+}
+
+// copyNames copies the names, which are slices of a connection's buffer.
+func (b *batch) copyNames() {
+	n := 0
+	for i := range b.requests {
+		n += len(b.requests[i].Key.Name)
+	}
+	names := make([]byte, 0, n)
+	for i := range b.requests {
+		from := len(names)
+		names = append(names, b.requests[i].Key.Name...)
+		b.requests[i].Key.Name = names[from:len(names):len(names)]
+	}
 }
 
 // request is what an item waits for. Its Result and Err belong to who holds the batch's lock.
@@ -97,7 +116,11 @@ func (it *item) decided(result funnel.Result, err error) {
 // fail gives an item the answer to a failure: an error if its server has refused it, else the policy's.
 func (it *item) fail(f *servers.Failed) {
 	s := it.batch.store
-	wake, ok := it.answer(func(q *store.Request) { s.decideFailed(q, f) })
+	wake, ok := it.answer(func(q *store.Request) {
+		if !it.batch.canceled { // else it is no concern of the policy's
+			s.decideFailed(q, f)
+		}
+	})
 	if ok {
 		wake()
 	}

@@ -16,14 +16,17 @@ type fake struct {
 	of   func(key string) (*servers.Server, error)
 	send func(ctx context.Context, s *servers.Server, calls []*servers.Call)
 
+	clustered bool
+
 	mu    sync.Mutex // guards all below
 	sent  [][]string // the keys of each pipeline
+	waits []int      // for so many replicas, of each
 	known map[string]*servers.Server
 }
 
 const answerAtT0 = " 1700000000 0"
 
-func (f *fake) Clustered() bool { return false }
+func (f *fake) Clustered() bool { return f.clustered }
 
 func (f *fake) OneStep([]string) bool { return true }
 
@@ -48,24 +51,30 @@ func (f *fake) At(addr string) *servers.Server {
 	return f.known[addr]
 }
 
-func (f *fake) Send(ctx context.Context, s *servers.Server, calls []*servers.Call, _ int) {
+func (f *fake) Forgotten(s *servers.Server) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known[s.Addr] != s
+}
+
+func (f *fake) Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int) {
 	var keys []string
 	for _, c := range calls {
 		keys = append(keys, c.Keys[0])
 		c.Reply, c.Err = answerAtT0, nil
 	}
 	f.mu.Lock()
-	f.sent = append(f.sent, keys)
+	f.sent, f.waits = append(f.sent, keys), append(f.waits, wait)
 	f.mu.Unlock()
 	if f.send != nil {
 		f.send(ctx, s, calls)
 	}
 }
 
-func (f *fake) Do(ctx context.Context, key string, c *servers.Call) error {
+func (f *fake) DoWait(ctx context.Context, key string, c *servers.Call, wait int) error {
 	s, err := f.Of(ctx, key)
 	if err == nil {
-		f.Send(ctx, s, []*servers.Call{c}, 0)
+		f.Send(ctx, s, []*servers.Call{c}, wait)
 		err = c.Err
 	}
 	return err

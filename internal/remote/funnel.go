@@ -155,7 +155,7 @@ func (s *Store) parse(reply any) (a answer, ok bool) {
 	if tat != "" {
 		var err error
 		if a.tatNs, err = strconv.ParseInt(tat, 10, 64); err != nil {
-			return answer{apart: true}, true // beyond 64 bits: nothing has been allowed
+			return answer{}, false
 		}
 	}
 	seconds, err := strconv.ParseInt(sec, 10, 64)
@@ -170,16 +170,20 @@ func (s *Store) parse(reply any) (a answer, ok bool) {
 // replay decides what was taken of a group as the script has.
 func (s *Store) replay(g *group, a answer, sentNs int64) {
 	state := limiter.State{ExpiresNs: a.tatNs}
-	var q *store.Request
-	full := false
+	name := g.taken.last.request().Key.Name
+	full, refunded := false, false
 	for it := g.taken.first; it != nil; it = it.next {
-		q = it.request()
+		q := it.request()
 		result, _, err := q.Rule.Decide(&state, a.nowNs, q.Quantity)
-		full = result.Limited || result.Remaining == 0
+		full, refunded = result.Limited || result.Remaining == 0, refunded || q.Quantity < 0
 		it.decided(result, err)
 	}
 	tatNs, some := s.granted(g, max(state.ExpiresNs, a.nowNs), a.nowNs)
-	if s.recent != nil && (full || some) {
-		s.recent.Note(q.Key.Name, tatNs, sentNs)
+	switch {
+	case s.recent == nil:
+	case full || some:
+		s.recent.Note(name, tatNs, sentNs)
+	case refunded: // what was read since the refund came, but before it was executed, is over
+		s.recent.Forget(name, sentNs)
 	}
 }

@@ -4,7 +4,7 @@ local v=call('GET',key)
 --TIME
 local s,n=S,N
 if v then
- if #v>19 or not string.find(v,'^%d+$') then return '!' end
+ if #v>19 or v>'9223372036854775807' and #v==19 or v~='0' and not string.find(v,'^[1-9]%d*$') then return '!' end
  s,n=tonumber(sub(v,1,-10)) or 0,tonumber(sub(v,-9))
  if s<S or s==S and n<N then s,n=S,N end
 end

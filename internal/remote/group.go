@@ -196,10 +196,7 @@ func (s *Store) add(g *group, w *runWriter, it *item) {
 }
 
 // forget counts an item that waits no more.
-func (s *Store) forget(it *item) {
-	s.waiting.Add(-1)
-	s.bytes.Add(-int64(len(it.request().Key.Name)))
-}
+func (s *Store) forget(it *item) { s.leave(it.request(), it.node) }
 
 // forgetTaken has nothing taken any more.
 func (s *Store) forgetTaken(g *group) {

@@ -19,8 +19,11 @@ const recentBytes = 4 << 20
 // knowsAny reports whether requests may be decided here.
 func (s *Store) knowsAny() bool { return s.recent != nil || s.leases != nil }
 
-// nodeOf returns the node of a key, or nil if nobody knows it.
+// nodeOf returns the node of a key, or nil if nobody knows it, or has a use for it.
 func (s *Store) nodeOf(name []byte) *node {
+	if !s.knowsAny() && !s.Pool.Clustered() {
+		return nil
+	}
 	key := ""
 	if s.Pool.Clustered() {
 		key = s.KeyPrefix + string(name)

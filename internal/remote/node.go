@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,8 @@ type node struct {
 	ready       int        // how many these are
 	flying      int        // pipelines, each of which has a goroutine
 
+	waiting waiting // requests, those in pipelines and of keys that another script is under way for included
+
 	line        timeline.Timeline
 	roundTripNs atomic.Int64 // moving average
 }
@@ -46,10 +49,18 @@ func (s *Store) node(server *servers.Server) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n = s.nodes[server]; n == nil {
+		maps.DeleteFunc(s.nodes, func(_ *servers.Server, n *node) bool { return n.unused() }) // or those of servers that come and go would pile up
 		n = &node{store: s, server: server}
 		s.nodes[server] = n
 	}
 	return n
+}
+
+// unused reports whether nothing waits for a server that is forgotten. Whoever is about to use the node still may.
+func (n *node) unused() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.flying == 0 && n.store.Pool.Forgotten(n.server)
 }
 
 // push queues a group, and has another pipeline begun if that is worth it.
@@ -156,13 +167,16 @@ func (n *node) send(p *pipeline) {
 	defer cancel()
 	sent, sentNs := time.Now(), s.Now()
 	s.Pool.Send(ctx, n.server, p.calls, s.Wait)
-	n.took(int64(time.Since(sent)))
-	receivedNs := s.Now()
+	took, receivedNs, one := int64(time.Since(sent)), s.Now(), false
 	for _, g := range p.groups {
 		a, known := s.answerOf(&g.call)
+		one = one || known
 		if known && !s.CallersTime {
 			n.line.Note(sentNs, receivedNs, a.nowNs)
 		}
 		s.answered(g, a, sentNs)
+	}
+	if one { // else it tells of no round trip
+		n.took(took)
 	}
 }

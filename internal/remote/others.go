@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,12 +23,14 @@ type others struct {
 	lines   map[string]*line
 	senders map[*servers.Server]*sender
 	seen    map[string]known // of keys that nothing waits for
+
+	following int // see maxFollowing
 }
 
 const (
 	// knownFor is how long a value is taken for the present one.
 	knownFor = time.Second
-	// seenKeys and seenBytes bound what is kept of values: so many, none of them longer.
+	// seenKeys and seenBytes bound what is kept of values: so many, none of them longer with its key.
 	seenKeys, seenBytes = 4096, 1 << 10
 	// lineTasks is how many are decided by one call at most.
 	lineTasks = 1024
@@ -76,7 +79,7 @@ type line struct {
 	known   known
 	covered int // of the first tasks: that were there when known was asked for
 
-	tries int  // to find its server, in vain
+	tries int  // in vain, since there was an answer
 	apart bool // the next call must not be a native one
 
 	// Of the call that is under way:
@@ -120,11 +123,11 @@ func (o *others) dispatch(l *line) {
 		o.notNow(l, failedOf(err))
 		return
 	}
-	l.tries = 0
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := o.senders[server]
 	if n == nil {
+		maps.DeleteFunc(o.senders, func(server *servers.Server, n *sender) bool { return !n.working && o.store.Pool.Forgotten(server) })
 		n = &sender{others: o, server: server}
 		o.senders[server] = n
 	}
@@ -136,7 +139,7 @@ func (o *others) dispatch(l *line) {
 	}
 }
 
-// notNow has a line whose server is not known wait a little, if that passes.
+// notNow has a line wait a little whose server is not known, or cannot decide, if that passes.
 func (o *others) notNow(l *line, f *servers.Failed) {
 	if !f.Again() {
 		o.failAll(l, f)
@@ -188,7 +191,7 @@ func (o *others) take(l *line, n int) []*task {
 // endLocked forgets a line that nothing waits for, but what it knows.
 func (o *others) endLocked(l *line) {
 	delete(o.lines, l.name)
-	if !l.known.is || len(l.known.value) > seenBytes {
+	if !l.known.is || len(l.known.value)+len(l.name) > seenBytes {
 		return
 	}
 	for name := range o.seen {

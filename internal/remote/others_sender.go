@@ -72,22 +72,45 @@ func (n *sender) round(lines []*line) {
 	s.Pool.Send(ctx, n.server, calls, wait)
 	cancel()
 	for _, l := range asked {
-		if f := l.failed(); f != nil && f.Again() {
-			s.counts.resent.add(f.Reason)
-			s.working.begin()
-			go o.sendAgain(l) // which hardly happens, and waits
-		} else {
+		f := l.failed()
+		if f == nil || !f.Again() {
+			l.tries = 0
 			o.advance(l)
+			continue
+		}
+		s.counts.resent.add(f.Reason)
+		if f.Redirect != nil && o.follows(1) {
+			s.working.begin()
+			go o.follow(l)
+		} else {
+			l.call = nil
+			o.notNow(l, f)
 		}
 	}
 }
 
-// sendAgain sends a call that was not executed to wherever its key is now.
-func (o *others) sendAgain(l *line) {
+// maxFollowing is how many calls are sent again one by one, at most, each of which has a goroutine that waits. All others go with a pipeline
+// again.
+const maxFollowing = 64
+
+// follows counts calls that follow a redirection, and is false if there are enough of them.
+func (o *others) follows(more int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if more > 0 && o.following >= maxFollowing {
+		return false
+	}
+	o.following += more
+	return true
+}
+
+// follow sends a call that was not executed to wherever its key is now.
+func (o *others) follow(l *line) {
 	defer o.store.working.end()
+	defer o.follows(-1)
 	ctx, cancel := o.store.timeout(context.Background())
 	defer cancel()
-	_ = o.store.Pool.Do(ctx, l.name, l.call) // the error is the call's
+	_ = o.store.send(ctx, l.name, l.call) // the error is the call's
 	o.advance(l)
 }
 

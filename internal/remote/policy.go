@@ -56,6 +56,11 @@ func (p Policy) check(c *Config) error {
 // errTooFast is the Err of a request whose funnel leaks faster than the servers' clocks can tell.
 var errTooFast = errors.New("a store of Redis servers decides by microseconds: it does not support more than 1,000,000 units per second")
 
+// tooFast reports whether a request is one of those.
+func tooFast(q *store.Request) bool {
+	return q.Rule.Kind == limiter.Funnel && q.Rule.Funnel.IntervalNs() < leastIntervalNs
+}
+
 // failureOf returns what a client is told of a call that has failed.
 func failureOf(f *servers.Failed) error {
 	if f.Reason == servers.WrongType {
@@ -77,9 +82,29 @@ func failedOf(err error) *servers.Failed {
 	return &servers.Failed{Reason: servers.Network, Executed: servers.Maybe, Text: err.Error()}
 }
 
+// DecideByPolicy implements session.Deputy: for the requests of a transaction that a failure has left undecided.
+func (s *Store) DecideByPolicy(_ int64, batch []store.Request, failure error) bool {
+	if s.OnError == Error {
+		return false
+	}
+	f := &servers.Failed{Text: failure.Error()}
+	for i := range batch {
+		if q := &batch[i]; tooFast(q) && !s.CallersTime {
+			q.Result, q.Err = funnel.Result{}, errTooFast
+		} else {
+			s.decideByPolicy(q, f)
+		}
+	}
+	return true
+}
+
 // decideByPolicy answers a request that the servers have not.
 func (s *Store) decideByPolicy(q *store.Request, f *servers.Failed) {
-	s.counts.policy[s.OnError].Add(1)
+	s.applyPolicy(q, f)
+	s.counts.policy[s.OnError].add(q)
+}
+
+func (s *Store) applyPolicy(q *store.Request, f *servers.Failed) {
 	q.Result, q.Err = funnel.Result{}, nil
 	switch s.OnError {
 	case Allow:

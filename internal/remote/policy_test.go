@@ -39,7 +39,7 @@ func TestHangingServer(t *testing.T) {
 		s.Close()
 		synctest.Wait()
 		st := s.Stats()
-		if st.Policy[Deny] != 3000 || st.Failed[servers.Timeout] != 3000 || st.Waiting != 0 || st.WaitingBytes != 0 || st.Servers[0].InFlight != 0 {
+		if st.Policy[Deny].Limited != 3000 || st.Failed[servers.Timeout] != 3000 || st.Waiting != 0 || st.WaitingBytes != 0 || st.Servers[0].InFlight != 0 {
 			t.Errorf("got %+v", st)
 		}
 		if n := len(f.pipelines()); n > 2*maxPipelines {
@@ -106,7 +106,7 @@ func TestBounds(t *testing.T) {
 		if s.Throttle(t0, one) != nil || one[0].Result != (funnel.Result{Limit: 10, Remaining: 7, RetryAfter: -1, ResetAfter: 180}) {
 			t.Errorf("one too many: %+v", one[0])
 		}
-		if st := s.Stats(); st.Failed[servers.QueueFull] != 1 || st.Policy[Allow] != 1 || st.Waiting != maxWaiting {
+		if st := s.Stats(); st.Failed[servers.QueueFull] != 1 || st.Policy[Allow].Allowed != 1 || st.Waiting != maxWaiting {
 			t.Errorf("got %+v", st)
 		}
 	})

@@ -9,7 +9,7 @@ for i = 1, #KEYS do
   end
   if string.sub(v, 1, 4) == 'cl1:' then
     ours[#ours + 1] = KEYS[i]
-  elseif string.find(v, '^%d+$') and #v < 20 then
+  elseif #v < 20 and (v == '0' or string.find(v, '^[1-9]%d*$')) and (#v < 19 or v <= '9223372036854775807') then
     if #v > #now or #v == #now and v > now then ours[#ours + 1] = KEYS[i] end
   elseif v ~= '' or redis.call('EXISTS', KEYS[i]) == 1 then
     return {now}

@@ -24,7 +24,7 @@ type Stats struct {
 
 	Resent map[servers.Reason]uint64 // scripts, by why they had not been executed
 	Failed map[servers.Reason]uint64 // requests that were left to the policy, or failed
-	Policy map[Policy]uint64         // requests that it has decided
+	Policy map[Policy]Decided        // requests that it has decided
 
 	Waiting      int // requests that are not answered
 	WaitingBytes int // of their names
@@ -32,10 +32,16 @@ type Stats struct {
 	Lease        ahead.Stats
 }
 
+// Decided is requests by what the policy has answered.
+type Decided struct{ Allowed, Limited, Failed uint64 }
+
+// Total is all of them.
+func (d Decided) Total() uint64 { return d.Allowed + d.Limited + d.Failed }
+
 // ServerStats is what is known of requests to a server.
 type ServerStats struct {
 	Addr        string
-	Queued      int   // requests
+	Queued      int   // keys whose requests wait for a pipeline
 	InFlight    int   // pipelines
 	RoundTripNs int64 // of a pipeline, on a moving average
 }
@@ -62,10 +68,28 @@ type counts struct {
 	requests, asked, joined, scripts, pipelines, prefiltered, leased, late atomic.Uint64
 
 	resent, failed byReason
-	policy         [policies]atomic.Uint64
+	policy         [policies]decided
 
 	granted, refused atomic.Uint64 // units
 	outcomes         [limiter.Kinds]struct{ allowed, limited atomic.Uint64 }
+}
+
+// decided counts requests by their answers.
+type decided struct{ allowed, limited, failed atomic.Uint64 }
+
+func (d *decided) add(q *store.Request) {
+	switch {
+	case q.Err != nil:
+		d.failed.Add(1)
+	case q.Result.Limited:
+		d.limited.Add(1)
+	default:
+		d.allowed.Add(1)
+	}
+}
+
+func (d *decided) all() Decided {
+	return Decided{Allowed: d.allowed.Load(), Limited: d.limited.Load(), Failed: d.failed.Load()}
 }
 
 // maxCountedUnits is the most that one request counts for, so that no client can bring the sums around to 0.
@@ -103,11 +127,11 @@ func (s *Store) Stats() Stats {
 	st := Stats{
 		Requests: c.requests.Load(), Asked: c.asked.Load(), Joined: c.joined.Load(), Scripts: c.scripts.Load(), Pipelines: c.pipelines.Load(),
 		Prefiltered: c.prefiltered.Load(), Leased: c.leased.Load(), Late: c.late.Load(),
-		Resent: c.resent.all(), Failed: c.failed.all(), Policy: map[Policy]uint64{},
-		Waiting: int(s.waiting.Load()), WaitingBytes: int(s.bytes.Load()),
+		Resent: c.resent.all(), Failed: c.failed.all(), Policy: map[Policy]Decided{},
+		Waiting: int(s.waiting.requests.Load()), WaitingBytes: int(s.waiting.bytes.Load()),
 	}
 	for p := range policies {
-		st.Policy[p] = c.policy[p].Load()
+		st.Policy[p] = c.policy[p].all()
 	}
 	s.leases.UpdateStats(&st.Lease)
 	s.mu.RLock()

@@ -7,7 +7,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"cellserver/internal/remote/ahead"
@@ -26,8 +25,9 @@ type Pool interface {
 	Slot(key string) uint16
 	Of(ctx context.Context, key string) (*servers.Server, error)
 	At(addr string) *servers.Server
+	Forgotten(s *servers.Server) bool
 	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
-	Do(ctx context.Context, key string, c *servers.Call) error
+	DoWait(ctx context.Context, key string, c *servers.Call, wait int) error
 	Masters(ctx context.Context) ([]*servers.Server, error)
 }
 
@@ -60,6 +60,9 @@ type Config struct {
 const (
 	maxWaiting      = 1 << 17
 	maxWaitingBytes = 64 << 20 // of names
+	// serverPart is that those for one server of a cluster may be one of so many parts of them, or one that hangs would have
+	// requests refused that are none of its.
+	serverPart = 2
 )
 
 // Store implements store.Remote.
@@ -76,8 +79,7 @@ type Store struct {
 	stop       chan struct{} // closed by Close
 	closing    sync.Once
 	working    working
-	waiting    atomic.Int64 // requests
-	bytes      atomic.Int64 // of their names
+	waiting    waiting
 
 	mu    sync.RWMutex // guards all below
 	nodes map[*servers.Server]*node

@@ -80,20 +80,21 @@ end`
 func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []any, serverNs int64, err error) {
 	ctx, cancel := s.timeout(ctx)
 	defer cancel()
-	if s.send(ctx, key, c); c.Err != nil {
-		return nil, 0, failureOf(failedOf(c.Err))
+	if err := s.send(ctx, key, c); err != nil {
+		f := failedOf(err)
+		s.counts.failed.add(f.Reason)
+		return nil, 0, failureOf(f)
 	}
 	return replyOf(c.Reply)
 }
 
-// send makes a call, and waits for replicas if it is to.
-func (s *Store) send(ctx context.Context, key string, c *servers.Call) {
-	if server, err := s.Pool.Of(ctx, key); s.Wait > 0 && c.Script != s.keyScripts.read && err == nil {
-		if s.Pool.Send(ctx, server, []*servers.Call{c}, s.Wait); c.Err == nil || !failedOf(c.Err).Again() {
-			return
-		}
+// send makes a call wherever its key is, and waits for replicas if it writes.
+func (s *Store) send(ctx context.Context, key string, c *servers.Call) error {
+	wait := s.Wait
+	if c.Script == s.keyScripts.read || c.Script == s.keyScripts.scan {
+		wait = 0
 	}
-	_ = s.Pool.Do(ctx, key, c) // the error is the call's
+	return s.Pool.DoWait(ctx, key, c, wait)
 }
 
 func replyOf(reply any) (rest []any, serverNs int64, err error) {

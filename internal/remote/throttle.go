@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"cellserver/internal/funnel"
@@ -16,51 +17,82 @@ const leastIntervalNs = 1000
 // Throttle implements store.Keys. It does not wait: where a request cannot be answered here it returns a store.Pending.
 func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	s.counts.requests.Add(uint64(len(batch)))
-	var room [64]int
-	ask := room[:0] // the places of what has to be asked
+	var room [64]place
+	ask := room[:0]
 	for i := range batch {
-		if !s.decideHere(&batch[i], nowNs) {
-			ask = append(ask, i)
+		if n, waits := s.decideHere(&batch[i], nowNs); waits {
+			ask = append(ask, place{i, n})
 		}
 	}
 	if len(ask) == 0 {
 		return nil
 	}
-	b := newBatch(s, nowNs, batch, len(ask))
+	b := newBatch(s, nowNs, batch, ask) // complete before its deadline can come
 	if !s.deadlines.add(b, s.Timeout) {
 		s.refuse(batch, ask, "the store is closed")
 		return nil
 	}
-	s.ask(b, ask)
+	s.ask(b)
 	return b
 }
 
-// decideHere answers a request that no server has to be asked about. Of others it says that they wait.
-func (s *Store) decideHere(q *store.Request, nowNs int64) bool {
-	q.Result, q.Err = funnel.Result{}, nil
-	if q.Rule.Kind == limiter.Funnel && q.Rule.Funnel.IntervalNs() < leastIntervalNs && !s.CallersTime {
-		q.Err = errTooFast
-		return true
-	}
-	if s.knowsAny() && s.known(q, s.nodeOf(q.Key.Name), nowNs) {
-		s.counts.outcome(q.Rule.Kind, q.Quantity, q.Result.Limited)
-		return true
-	}
-	name := int64(len(q.Key.Name))
-	if s.waiting.Add(1) > maxWaiting || s.bytes.Add(name) > maxWaitingBytes {
-		s.waiting.Add(-1)
-		s.bytes.Add(-name)
-		s.decideFailed(q, &servers.Failed{Reason: servers.QueueFull, Text: "too many requests wait for the servers"})
-		return true
-	}
-	return false
+// place is where a batch has a request that has to be asked, and for which node, if that is known.
+type place struct {
+	at   int
+	node *node
 }
 
-func (s *Store) refuse(batch []store.Request, ask []int, text string) {
-	for _, i := range ask {
-		s.waiting.Add(-1)
-		s.bytes.Add(-int64(len(batch[i].Key.Name)))
-		s.decideFailed(&batch[i], &servers.Failed{Reason: servers.QueueFull, Text: text})
+// decideHere answers a request that no server has to be asked about. Others wait, and are counted so.
+func (s *Store) decideHere(q *store.Request, nowNs int64) (n *node, waits bool) {
+	q.Result, q.Err = funnel.Result{}, nil
+	if tooFast(q) && !s.CallersTime {
+		q.Err = errTooFast
+		return nil, false
+	}
+	if n = s.nodeOf(q.Key.Name); s.knowsAny() && s.known(q, n, nowNs) {
+		s.counts.outcome(q.Rule.Kind, q.Quantity, q.Result.Limited)
+		return nil, false
+	}
+	if text := s.enter(q, n); text != "" {
+		s.leave(q, n)
+		s.decideFailed(q, &servers.Failed{Reason: servers.QueueFull, Text: text})
+		return nil, false
+	}
+	return n, true
+}
+
+// waiting counts what waits.
+type waiting struct{ requests, bytes atomic.Int64 } // the bytes are of names
+
+// add adds to what waits, and reports whether that is more than one of so many parts of what may.
+func (w *waiting) add(requests int64, q *store.Request, part int64) (tooMany bool) {
+	n, bytes := w.requests.Add(requests), w.bytes.Add(requests*int64(len(q.Key.Name)))
+	return n > maxWaiting/part || bytes > maxWaitingBytes/part
+}
+
+// enter counts a request that waits, for a node if it is known. If that is one too many, it says so.
+func (s *Store) enter(q *store.Request, n *node) (tooMany string) {
+	if s.waiting.add(1, q, 1) {
+		tooMany = "too many requests wait for the servers"
+	}
+	if n != nil && n.waiting.add(1, q, serverPart) && s.Pool.Clustered() {
+		tooMany = "too many requests wait for " + n.server.Addr
+	}
+	return tooMany
+}
+
+// leave counts a request that waits no more.
+func (s *Store) leave(q *store.Request, n *node) {
+	s.waiting.add(-1, q, 1)
+	if n != nil {
+		n.waiting.add(-1, q, serverPart)
+	}
+}
+
+func (s *Store) refuse(batch []store.Request, ask []place, text string) {
+	for _, p := range ask {
+		s.leave(&batch[p.at], p.node)
+		s.decideFailed(&batch[p.at], &servers.Failed{Reason: servers.QueueFull, Text: text})
 	}
 }
 
@@ -74,14 +106,8 @@ func (s *Store) decideFailed(q *store.Request, f *servers.Failed) {
 	s.decideByPolicy(q, f)
 }
 
-// ask queues the requests at these places of a batch, of which it copies all names.
-func (s *Store) ask(b *batch, at []int) {
-	b.items = b.items[:len(at)]
-	b.left = len(at)
-	b.copyNames()
-	for n, i := range at {
-		b.items[n] = item{batch: b, at: i}
-	}
+// ask queues what waits of a batch.
+func (s *Store) ask(b *batch) {
 	var room [64]*group
 	owned := room[:0]
 	for n := range b.items {
@@ -93,20 +119,6 @@ func (s *Store) ask(b *batch, at []int) {
 	}
 	for _, g := range owned {
 		s.dispatch(g)
-	}
-}
-
-// copyNames copies the names, which are slices of a connection's buffer.
-func (b *batch) copyNames() {
-	n := 0
-	for i := range b.requests {
-		n += len(b.requests[i].Key.Name)
-	}
-	names := make([]byte, 0, n)
-	for i := range b.requests {
-		from := len(names)
-		names = append(names, b.requests[i].Key.Name...)
-		b.requests[i].Key.Name = names[from:len(names):len(names)]
 	}
 }
 

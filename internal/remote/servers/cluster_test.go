@@ -115,6 +115,9 @@ func TestServersComeAndGo(t *testing.T) {
 	if n := len(p.Stats()); n != known-2 { // the one that nobody has asked, and that which the cluster's client does not have
 		t.Errorf("%d of %d servers are left", n, known)
 	}
+	if !p.Forgotten(asked) || p.Forgotten(s) {
+		t.Error("the wrong server is forgotten")
+	}
 	for _, s := range p.Stats() {
 		if s.Addr == asked.Addr {
 			t.Error("it is not forgotten")

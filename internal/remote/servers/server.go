@@ -62,6 +62,9 @@ func (s *Server) reasonOpen() string {
 	return ""
 }
 
+// Forgotten reports whether a server has left its cluster for long: what is asked for at its address would be another one.
+func (p *Pool) Forgotten(s *Server) bool { return p.servers()[s.Addr] != s }
+
 // reopen replaces a client that the cluster's has closed, as the server had no slots for a while.
 func (s *Server) reopen(closed *redis.Client) {
 	p := s.pool
