@@ -71,7 +71,8 @@ func runRemote(ctx context.Context, args []string, stdout io.Writer) error {
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { return f.storm(ctx, o.time, "off") },
 		func(ctx context.Context) error { return f.storm(ctx, o.time, "on") },
-		func(ctx context.Context) error { return f.killMasters(ctx, o.kills) },
+		func(ctx context.Context) error { return f.killMasters(ctx, o.kills, 0) },
+		func(ctx context.Context) error { return f.killMasters(ctx, o.kills, 1) },
 	} {
 		err = errors.Join(err, part(ctx))
 		if ctx.Err() != nil {

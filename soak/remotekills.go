@@ -30,9 +30,10 @@ const (
 	pollForFailover = 50 * time.Millisecond
 )
 
-// killMasters kills masters under load, one after the other, and compares what clients were told with what the replica has.
-func (f *fleet) killMasters(ctx context.Context, kills int) (err error) {
-	addrs, stop, err := f.start(ctx, "--store-timeout", policyTimeout.String())
+// killMasters kills masters under load, one after the other, and compares what clients were told with what the replica has. With
+// wait, clients are told of nothing that so many replicas do not have.
+func (f *fleet) killMasters(ctx context.Context, kills, wait int) (err error) {
+	addrs, stop, err := f.start(ctx, "--store-timeout", policyTimeout.String(), "--store-wait", strconv.Itoa(wait))
 	defer func() { err = errors.Join(err, stop()) }()
 	if err != nil {
 		return err
@@ -40,17 +41,17 @@ func (f *fleet) killMasters(ctx context.Context, kills int) (err error) {
 	for i := range kills {
 		load := &remotetest.Load{Servers: addrs, Clients: killedClients, Limits: []remotetest.Limit{remotetest.ExactLimit()}, Pause: killedPause}
 		for j := range killedKeys {
-			load.Keys = append(load.Keys, fmt.Sprintf("kill-%d-%d", i, j))
+			load.Keys = append(load.Keys, fmt.Sprintf("kill-%d-%d-%d", wait, i, j))
 		}
-		if err := f.killOne(ctx, load); err != nil {
-			return fmt.Errorf("kill %d: %w", i+1, err)
+		if err := f.killOne(ctx, load, wait); err != nil {
+			return fmt.Errorf("kill %d with --store-wait %d: %w", i+1, wait, err)
 		}
 	}
 	return nil
 }
 
 // killOne kills a master and starts it again, as a replica of the one that took over.
-func (f *fleet) killOne(ctx context.Context, load *remotetest.Load) error {
+func (f *fleet) killOne(ctx context.Context, load *remotetest.Load, wait int) error {
 	if err := f.cluster.Await(ctx); err != nil {
 		return err
 	}
@@ -72,7 +73,11 @@ func (f *fleet) killOne(ctx context.Context, load *remotetest.Load) error {
 	time.Sleep(beforeKill)
 	killed := time.Now()
 	victim.Kill()
-	promoted, err := f.promoted(ctx, load, victim)
+	if wait > 0 { // who took over needs a replica; one that came back before would have nothing, and still be the master
+		err = errors.Join(f.tookOver(ctx, load.Keys[0], victim), victim.Restart(ctx))
+	}
+	promoted, probed := f.promoted(ctx, load, killed)
+	err = errors.Join(err, probed)
 	time.Sleep(afterKill)
 	end()
 	o := <-done
@@ -84,16 +89,31 @@ func (f *fleet) killOne(ctx context.Context, load *remotetest.Load) error {
 		return err
 	}
 	account.promoted = promoted
-	_, _ = fmt.Fprintf(f.out, "kill -9 of a master: %s\n", account)
-	if err := account.wrong(o.record); err != nil {
+	if wait > 0 {
+		account.atRisk = 0
+	}
+	_, _ = fmt.Fprintf(f.out, "kill -9 of a master, --store-wait %d: %s\n", wait, account)
+	if err := account.wrong(o.record); err != nil || wait > 0 {
 		return err
 	}
 	return victim.Restart(ctx)
 }
 
+// tookOver waits until the cluster says that another server is the master of a killed one's key.
+func (f *fleet) tookOver(ctx context.Context, key string, victim *redistest.Process) error {
+	for began := time.Now(); ; time.Sleep(pollForFailover) {
+		master, err := f.cluster.Master(ctx, key)
+		if err == nil && master != victim {
+			return nil
+		}
+		if time.Since(began) > promotedWithin || ctx.Err() != nil {
+			return errors.Join(fmt.Errorf("nobody took over from %s", victim.Addr), err)
+		}
+	}
+}
+
 // promoted waits until the cellservers allow the calls of a killed master's key again, and returns how long that took.
-func (f *fleet) promoted(ctx context.Context, load *remotetest.Load, victim *redistest.Process) (time.Duration, error) {
-	began := time.Now()
+func (f *fleet) promoted(ctx context.Context, load *remotetest.Load, killed time.Time) (time.Duration, error) {
 	for _, addr := range load.Servers {
 		client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1})
 		limit := remotetest.ExactLimit()
@@ -103,29 +123,30 @@ func (f *fleet) promoted(ctx context.Context, load *remotetest.Load, victim *red
 			if err == nil {
 				break
 			}
-			if time.Since(began) > promotedWithin || ctx.Err() != nil {
+			if time.Since(killed) > promotedWithin || ctx.Err() != nil {
 				_ = client.Close()
-				return 0, fmt.Errorf("%s after a master (%s) was killed, a server still answers: %w", time.Since(began), victim.Addr, err)
+				return 0, fmt.Errorf("%s after a master was killed, a server still answers: %w", time.Since(killed), err)
 			}
 			time.Sleep(pollForFailover)
 		}
 		_ = client.Close()
 	}
-	return time.Since(began), nil
+	return time.Since(killed), nil
 }
 
 // killAccount is what a kill has cost.
 type killAccount struct {
-	allowed, failed, debits int64
-	lost                    int64 // debits of allowed calls that are gone
-	atRisk                  int64 // calls that were allowed shortly before the kill
-	promoted, longest       time.Duration
-	doubled                 []string
+	allowed, failed, uncharged int64
+
+	lost              int64 // debits of allowed calls that are gone
+	atRisk            int64 // calls that were allowed shortly before the kill, and may be lost
+	promoted, longest time.Duration
+	doubled           []string
 }
 
 func (a *killAccount) String() string {
-	return fmt.Sprintf("%d calls allowed, %d failed; %d debits of allowed calls lost of %d in the %s before; taken over after %s; the longest call %s",
-		a.allowed, a.failed, a.lost, a.atRisk, mostReplicaLag, a.promoted.Round(time.Millisecond), a.longest.Round(time.Millisecond))
+	return fmt.Sprintf("%d calls allowed, %d failed and perhaps charged, %d failed and not; %d debits of allowed calls lost, at most %d of the %s before may be; taken over after %s; the longest call %s",
+		a.allowed, a.failed, a.uncharged, a.lost, a.atRisk, mostReplicaLag, a.promoted.Round(time.Millisecond), a.longest.Round(time.Millisecond))
 }
 
 // account compares the state of every key with what its clients were told.
@@ -136,14 +157,14 @@ func (f *fleet) account(ctx context.Context, load *remotetest.Load, r *remotetes
 		addrs = append(addrs, p.Addr)
 	}
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, Protocol: 2, DisableIdentity: true})
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	for i, key := range load.Keys {
 		debits, err := remotetest.Debits(ctx, client, key, r.Began)
 		if err != nil {
 			return nil, err
 		}
 		allowed, failed := remotetest.Count(r.Calls[i], remotetest.Allowed), remotetest.Count(r.Calls[i], remotetest.Failed)
-		a.allowed, a.failed, a.debits = a.allowed+allowed, a.failed+failed, a.debits+debits
+		a.allowed, a.failed, a.uncharged = a.allowed+allowed, a.failed+failed, a.uncharged+remotetest.Count(r.Calls[i], remotetest.Uncharged)
 		a.lost += max(0, allowed-debits)
 		if debits > allowed+failed {
 			a.doubled = append(a.doubled, key+": "+strconv.FormatInt(debits, 10)+" debits of "+strconv.FormatInt(allowed+failed, 10)+" calls")
@@ -164,7 +185,7 @@ func (a *killAccount) wrong(r *remotetest.Record) error {
 		found = append(found, "charged twice:\n"+strings.Join(a.doubled, "\n"))
 	}
 	if a.lost > a.atRisk {
-		found = append(found, fmt.Sprintf("%d debits are lost, %d were young enough", a.lost, a.atRisk))
+		found = append(found, fmt.Sprintf("%d debits are lost, at most %d may be", a.lost, a.atRisk))
 	}
 	if a.longest > longestReply {
 		found = append(found, fmt.Sprintf("a call took %s", a.longest))

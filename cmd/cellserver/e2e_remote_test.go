@@ -11,6 +11,7 @@ import (
 
 	"cellserver/internal/processtest"
 	"cellserver/internal/redistest"
+	"cellserver/internal/remote/remotetest"
 )
 
 // The limits of --store's tests: a timeout that is over soon where a server is away, and one that no busy machine reaches.
@@ -143,9 +144,7 @@ func TestRemoteWrongType(t *testing.T) {
 		if got := throttle(t, client, policy); got != firstOfSixteen {
 			t.Errorf("%s: %q", policy, got)
 		}
-		if status := p.ask(t, "/readyz", "", nil); status != http.StatusOK {
-			t.Errorf("%s: /readyz: %d", policy, status)
-		}
+		p.Eventually(t, ioTimeout, "be ready", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
 	}
 	if got := store.Client().LRange(ctx, "list", 0, -1).String() + store.Client().Get(ctx, "text").String(); !strings.Contains(got, "[a]") || !strings.Contains(got, "hello") {
 		t.Errorf("the keys are %s", got)
@@ -206,6 +205,35 @@ func TestRemotePolicies(t *testing.T) {
 		})
 		s.Eventually(t, ioTimeout, "be ready", func() bool { return s.ask(t, "/readyz", "", nil) == http.StatusOK })
 	}
+}
+
+// TestRemoteAwayPilesNothingUp: what waits for a store that stands still is bounded, and nothing of it is left.
+func TestRemoteAwayPilesNothingUp(t *testing.T) {
+	t.Parallel()
+	store := redistest.Server(t)
+	p, client := startRemote(t, "redis://"+store.Addr, "--on-store-error", "deny", "--store-timeout", "50ms")
+	p.Eventually(t, ioTimeout, "decide", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
+	load := &remotetest.Load{Servers: []string{p.addr}, Clients: 100, Limits: []remotetest.Limit{{MaxBurst: 15, Count: 30, PeriodSeconds: 60}}}
+	for i := range 1000 {
+		load.Keys = append(load.Keys, fmt.Sprint("away", i))
+	}
+	before := p.metric(t, "go_goroutines")
+	store.Stop()
+	defer store.Continue()
+	record, err := load.For(t.Context(), time.Second)
+	if err != nil || len(record.Errors) > 0 {
+		t.Fatalf("%v, %s", err, record.ErrorsText())
+	}
+	if allowed, all := record.Total(remotetest.Allowed), record.Total(remotetest.Limited); allowed > 0 || all < 100 {
+		t.Errorf("by the policy deny %d calls were allowed, and %d limited", allowed, all)
+	}
+	// The clients have hung up, and half of their number is more than the pool and the loops have.
+	p.Eventually(t, ioTimeout, "let goroutines end", func() bool { return p.metric(t, "go_goroutines") < before+50 })
+	p.Eventually(t, ioTimeout, "let go of what waits", func() bool {
+		return p.metric(t, "cellserver_store_waiting_requests") == 0 && p.metric(t, "cellserver_store_waiting_bytes") == 0
+	})
+	store.Continue()
+	p.Eventually(t, ioTimeout, "decide again", func() bool { return throttle(t, client, fmt.Sprint(time.Now().UnixNano())) == firstOfSixteen })
 }
 
 // TestRemoteFindsThePromotedMaster behind sentinels.

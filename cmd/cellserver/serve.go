@@ -110,9 +110,9 @@ type app struct {
 	stop      func()                 // ends the server gracefully
 }
 
-func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (a *app, err error) {
+func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (_ *app, err error) {
 	cat := catalog.New()
-	a = &app{
+	a := &app{
 		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, clock: clk, now: clk.Now,
 		access: newAccess(o, cat),
 	}

@@ -46,6 +46,9 @@ func TestComposeClusterIsCareful(t *testing.T) {
 
 // TestComposeClusterRuns runs the nodes, what makes a cluster of them, and three cellservers in front of it.
 func TestComposeClusterRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a cluster")
+	}
 	project := loadComposeCluster(t)
 	f := newFleet(t)
 	password := write(t, t.TempDir(), "valkey", fleetPassword)

@@ -35,6 +35,9 @@ func (p *ports) of(key string) redis.UniversalClient { return p.clients[portOf(k
 
 // TestHAProxy: of a lost server only its ports move. When it is back, new connections are its again, and old ones are not.
 func TestHAProxy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for health checks")
+	}
 	haproxy := processtest.Need(t, "haproxy", "haproxy")
 	s := startShards(t)
 	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250)) // the ports are the file's

@@ -165,6 +165,9 @@ func checkSecrets(t *testing.T, secret *corev1.Secret, config map[string]string,
 
 // TestKubernetesClusterRuns runs what the pods run: the nodes, the Job, three cellservers; and all nodes again at other addresses.
 func TestKubernetesClusterRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a cluster, twice")
+	}
 	all := readCluster(t)
 	config := objectOf[*corev1.ConfigMap](t, all, "ConfigMap/valkey").Data
 	node := objectOf[*appsv1.StatefulSet](t, all, "StatefulSet/valkey").Spec.Template.Spec.Containers[0]

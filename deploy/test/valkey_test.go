@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -61,7 +62,7 @@ func (f *fleet) command(t *testing.T, i int, args ...string) *exec.Cmd {
 		args[j] = f.places.Replace(args[j])
 	}
 	cmd := processtest.Command(t, args[0], args[1:]...)
-	cmd.Env = append(f.env, "POD_IP="+f.address(i))
+	cmd.Env = append(slices.Clone(f.env), "POD_IP="+f.address(i))
 	return cmd
 }
 

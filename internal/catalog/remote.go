@@ -21,7 +21,7 @@ func RemoteRows() []Remote {
 		{Name: "cl.mthrottle", Differs: "On a cluster all keys have to be in one slot: give them the same {tag}. If other clients change them in each attempt " +
 			"until --store-timeout is over, it is an error and nothing has changed."},
 		{Name: "dbsize", Differs: "Counts all keys of the machines' databases, also those that are not this server's."},
-		{Name: "del", Differs: "Deletes only keys that cellserver or redis-cell made. On a cluster it is one step for the keys of each slot."},
+		{Name: "del", Differs: "Deletes only keys that cellserver or redis-cell made. It is one step for a thousand keys at most, on a cluster for those of a slot."},
 		{Name: "eval", Differs: "Only a script that is one call of CL.THROTTLE or of a command like it, such as return redis.call('CL.THROTTLE', KEYS[1], ...), is executed."},
 		{Name: "eval_ro", Differs: "Every script is an error, for those that are one call write."},
 		{Name: "evalsha", Differs: "As EVAL."},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -215,20 +216,29 @@ func (c *ClusterNodes) Master(ctx context.Context, key string) (*Process, error)
 		if err != nil {
 			continue
 		}
-		ranges, err := p.client.ClusterSlots(ctx).Result()
+		shards, err := p.client.ClusterShards(ctx).Result()
 		if err != nil {
 			continue
 		}
-		for _, r := range ranges {
-			if int(slot) < r.Start || int(slot) > r.End {
-				continue
-			}
-			for _, owner := range c.All() {
-				if owner.Addr == r.Nodes[0].Addr {
-					return owner, nil
+		if master := c.masterIn(shards, slot); master != nil {
+			return master, nil
+		}
+	}
+	return nil, fmt.Errorf("redistest: no node knows the master of %q", key)
+}
+
+func (c *ClusterNodes) masterIn(shards []redis.ClusterShard, slot int64) *Process {
+	for _, shard := range shards {
+		if !slices.ContainsFunc(shard.Slots, func(r redis.SlotRange) bool { return r.Start <= slot && slot <= r.End }) {
+			continue
+		}
+		for _, node := range shard.Nodes {
+			for _, p := range c.All() {
+				if node.Role == "master" && node.Health == "online" && p.Addr == net.JoinHostPort(node.IP, strconv.FormatInt(node.Port, 10)) {
+					return p
 				}
 			}
 		}
 	}
-	return nil, fmt.Errorf("redistest: no node knows the master of %q", key)
+	return nil
 }

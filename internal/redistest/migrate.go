@@ -44,7 +44,7 @@ func (m *Migration) Move(ctx context.Context, count int) (int, error) {
 		return 0, err
 	}
 	args := []any{"MIGRATE", "127.0.0.1", m.To.port, "", 0, 5000}
-	if password := m.To.argument("--requirepass"); password != "" {
+	if password := m.To.password(); password != "" {
 		args = append(args, "AUTH", password)
 	}
 	args = append(args, "KEYS")

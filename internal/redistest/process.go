@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -90,7 +89,7 @@ func prepare(dir string, args ...string) (*Process, error) {
 	p.args = append([]string{"--port", strconv.Itoa(p.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}, args...)
 	options := &redis.Options{
 		Addr: p.Addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true,
-		Password: p.argument("--requirepass"),
+		Password: p.password(),
 	}
 	p.client = redis.NewClient(options)
 	return p, nil
@@ -98,10 +97,10 @@ func prepare(dir string, args ...string) (*Process, error) {
 
 func (p *Process) ownAddr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
 
-// argument returns the value that the server takes: the last.
-func (p *Process) argument(name string) string {
+// password returns the one that the server takes: the last.
+func (p *Process) password() string {
 	for i, arg := range slices.Backward(p.args) {
-		if arg == name && i+1 < len(p.args) {
+		if arg == "--requirepass" && i+1 < len(p.args) {
 			return p.args[i+1]
 		}
 	}
@@ -164,12 +163,6 @@ func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.exited
 }
-
-// Stop makes the server stand still, with its connections open, until Continue.
-func (p *Process) Stop() { _ = p.cmd.Process.Signal(syscall.SIGSTOP) }
-
-// Continue ends Stop.
-func (p *Process) Continue() { _ = p.cmd.Process.Signal(syscall.SIGCONT) }
 
 // CPUSeconds returns the CPU time of all its threads since it was started.
 func (p *Process) CPUSeconds() (float64, error) { return cpuSeconds(p.cmd.Process.Pid) }

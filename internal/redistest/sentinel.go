@@ -46,7 +46,7 @@ func (s *SentinelNodes) launch(ctx context.Context, dir string, args []string) e
 		all := append([]string{"--repl-diskless-sync-delay", "0"}, args...)
 		if i > 0 {
 			all = append(all, "--replicaof", "127.0.0.1 "+strconv.Itoa(s.Master.port))
-			if password := s.Master.argument("--requirepass"); password != "" {
+			if password := s.Master.password(); password != "" {
 				all = append(all, "--masterauth", password)
 			}
 		}
@@ -86,7 +86,7 @@ func (s *SentinelNodes) launchSentinel(ctx context.Context, dir string, i int) (
 		"sentinel down-after-milliseconds " + sentinelMaster + " 1000",
 		"sentinel failover-timeout " + sentinelMaster + " 5000",
 	}
-	if password := s.Master.argument("--requirepass"); password != "" {
+	if password := s.Master.password(); password != "" {
 		lines = append(lines, "sentinel auth-pass "+sentinelMaster+" "+password)
 	}
 	file := filepath.Join(own, "sentinel.conf")

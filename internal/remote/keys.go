@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"slices"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -212,7 +213,10 @@ func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// steps returns the names of keys, each once, by what can be done in one step.
+// maxRemoved is how many keys a script removes: others wait for the server meanwhile.
+const maxRemoved = 1000
+
+// steps returns the names of keys, each once, by what is done in one step.
 func (s *Store) steps(keys []store.Key) [][]string {
 	known := make(map[string]struct{}, len(keys))
 	bySlot, slots := map[uint16][]string{}, []uint16(nil)
@@ -230,9 +234,9 @@ func (s *Store) steps(keys []store.Key) [][]string {
 		}
 		bySlot[slot] = append(bySlot[slot], name)
 	}
-	steps := make([][]string, len(slots))
-	for i, slot := range slots {
-		steps[i] = bySlot[slot]
+	steps := make([][]string, 0, len(slots))
+	for _, slot := range slots {
+		steps = slices.AppendSeq(steps, slices.Chunk(bySlot[slot], maxRemoved))
 	}
 	return steps
 }

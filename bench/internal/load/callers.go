@@ -3,11 +3,13 @@ package load
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
 )
 
 // Call requests a key once, and returns whether it was limited.
@@ -19,13 +21,12 @@ const desks = 8
 // desk counts for some of the callers.
 type desk struct {
 	mu           sync.Mutex // guards all below
-	keys         sampler
 	counted      counted
 	latency, lag *hdrhistogram.Histogram
 }
 
-// RunCallers is Generator.Run for what is called as a library, by one goroutine each. A caller does not call again before it
-// has its reply, so in an open loop it may be late; its latency is from when the call was due.
+// RunCallers is Generator.Run for what is called as a library, by goroutines of which each waits for its reply. In an open loop any
+// of them makes the next call that is due, and its latency is from then.
 func RunCallers(ctx context.Context, callers int, keys Keys, plan Plan, call Call) (*Result, error) {
 	if err := keys.check(); err != nil {
 		return nil, err
@@ -35,19 +36,27 @@ func RunCallers(ctx context.Context, callers int, keys Keys, plan Plan, call Cal
 	}
 	var all [desks]*desk
 	for i := range all {
-		all[i] = &desk{keys: keys.sampler(i, desks), latency: newHistogram(), lag: newHistogram()}
+		all[i] = &desk{latency: newHistogram(), lag: newHistogram()}
 	}
+	drawn := &draws{keys: keys.sampler(0, 1)}
 	cpu, began := ownCPU(), time.Now()
 	failed := make([]error, callers)
 	var stop atomic.Bool // at the first error
+	var due chan time.Time
+	if plan.Rate > 0 {
+		due = make(chan time.Time, int(plan.Rate*plan.Duration.Seconds())+1) // so that it never has to wait
+		go fallDue(ctx, due, began, plan, &stop)
+	}
 	var running sync.WaitGroup
 	for i := range callers {
-		c := caller{desk: all[i%desks], call: call, plan: plan, began: began, due: began, stop: &stop}
-		if plan.Rate > 0 {
-			c.pause = time.Duration(float64(callers) / plan.Rate * float64(time.Second))
-			c.due = began.Add(c.pause * time.Duration(i) / time.Duration(callers))
-		}
-		running.Go(func() { failed[i] = c.run(ctx) })
+		c := caller{desk: all[i%desks], keys: drawn, call: call, end: began.Add(plan.Duration), stop: &stop}
+		running.Go(func() {
+			if due != nil {
+				failed[i] = c.answer(ctx, due)
+			} else {
+				failed[i] = c.repeat(ctx)
+			}
+		})
 	}
 	running.Wait()
 	r := &Result{Elapsed: time.Since(began), OwnCPU: ownCPU() - cpu, Latency: newHistogram(), Lag: newHistogram()}
@@ -59,42 +68,79 @@ func RunCallers(ctx context.Context, callers int, keys Keys, plan Plan, call Cal
 	return r, errors.Join(failed...)
 }
 
-// caller is one goroutine.
-type caller struct {
-	desk  *desk
-	call  Call
-	plan  Plan
-	began time.Time
-	due   time.Time     // the next call, in an open loop
-	pause time.Duration // between two calls of an open loop; 0 in a closed one
-	stop  *atomic.Bool
+// fallDue sends the times at which calls of an open loop are due, when they are. It sleeps in a thread of its own, as the runtime's
+// timers are up to a millisecond late where nothing else goes on.
+func fallDue(ctx context.Context, due chan<- time.Time, began time.Time, plan Plan, stop *atomic.Bool) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(due)
+	pause := float64(time.Second) / plan.Rate
+	for i := range cap(due) - 1 {
+		at := began.Add(time.Duration(float64(i) * pause))
+		if d := time.Until(at); d > 0 {
+			t := unix.NsecToTimespec(int64(d))
+			_ = unix.Nanosleep(&t, nil) // a call that is sent early, because of a signal, does no harm
+		}
+		if stop.Load() || ctx.Err() != nil {
+			return
+		}
+		due <- at
+	}
 }
 
-func (c *caller) run(ctx context.Context) error {
-	for !c.stop.Load() && ctx.Err() == nil {
-		if c.pause > 0 {
-			time.Sleep(time.Until(c.due))
-		}
-		sent := time.Now()
-		if sent.Sub(c.began) >= c.plan.Duration {
+// caller is one goroutine.
+type caller struct {
+	desk *desk
+	keys *draws
+	call Call
+	end  time.Time
+	stop *atomic.Bool
+}
+
+// repeat is a closed loop.
+func (c *caller) repeat(ctx context.Context) error {
+	for {
+		now := time.Now()
+		if c.stop.Load() || !now.Before(c.end) {
 			return nil
 		}
-		since := sent
-		if c.pause > 0 {
-			since = c.due
-			c.due = c.due.Add(c.pause)
-		}
-		limited, err := c.call(ctx, c.desk.next())
-		if err != nil {
-			c.stop.Store(true)
+		if err := c.once(ctx, now); err != nil {
 			return err
 		}
-		c.desk.count(limited, time.Since(since), sent.Sub(since))
+	}
+}
+
+// answer takes part in an open loop.
+func (c *caller) answer(ctx context.Context, due <-chan time.Time) error {
+	for at := range due {
+		if err := c.once(ctx, at); err != nil {
+			return err
+		}
 	}
 	return ctx.Err()
 }
 
-func (d *desk) next() uint64 {
+func (c *caller) once(ctx context.Context, since time.Time) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	sent := time.Now()
+	limited, err := c.call(ctx, c.keys.next())
+	if err != nil {
+		c.stop.Store(true)
+		return err
+	}
+	c.desk.count(limited, time.Since(since), sent.Sub(since))
+	return nil
+}
+
+// draws is a sampler for all callers.
+type draws struct {
+	mu   sync.Mutex // guards keys
+	keys sampler
+}
+
+func (d *draws) next() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.keys.next()

@@ -68,9 +68,6 @@ func (s *Suite) interleaveRemote(ctx context.Context, lanes []*remoteLane) error
 	return nil
 }
 
-// remoteWarmUp is how long a lane runs before it is measured: connections are made, scripts loaded, rates of keys known.
-const remoteWarmUp = 300 * time.Millisecond
-
 // measure runs the plan once and reads what it has cost the Redis servers.
 func (l *remoteLane) measure(ctx context.Context) (report.Sample, error) {
 	run, hangUp, err := l.open()
@@ -78,7 +75,8 @@ func (l *remoteLane) measure(ctx context.Context) (report.Sample, error) {
 		return report.Sample{}, err
 	}
 	defer hangUp()
-	if _, err := run(ctx, load.Plan{Duration: remoteWarmUp, Rate: l.plan.Rate}); err != nil {
+	// Connections are made, scripts loaded, and the rates of keys become known.
+	if _, err := run(ctx, load.Plan{Duration: l.plan.Duration / 3, Rate: l.plan.Rate}); err != nil {
 		return report.Sample{}, err
 	}
 	time.Sleep(settle)

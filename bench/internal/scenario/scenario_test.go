@@ -127,7 +127,7 @@ func TestSync(t *testing.T) {
 // TestRemote: a cluster, and redis_rate on it.
 func TestRemote(t *testing.T) {
 	s := suite(t)
-	s.Rounds, s.Window = 1, 200*time.Millisecond
+	s.Rounds, s.Window = 1, 50*time.Millisecond
 	scenarios, err := Select([]string{"remote"})
 	if err != nil {
 		t.Fatal(err)

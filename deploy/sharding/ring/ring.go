@@ -11,9 +11,9 @@ import (
 
 // Open returns a client that sends each key to one of the servers. Their names, not their addresses, decide which has a key, so
 // a server may move, and all programs must use the same names. A server that did not answer PING for three heartbeats is lost:
-// then its keys are the others', until it answers again. With stay they are not: calls for them fail meanwhile.
-func Open(servers map[string]string, password string, stay bool) *redis.Ring {
-	const timeout = 100 * time.Millisecond
+// then its keys are the others', until it answers again. With stay they are not: calls for them fail meanwhile. A call waits no
+// longer than the timeout for a connection, nor for its answer; 100 ms are much.
+func Open(servers map[string]string, password string, timeout time.Duration, stay bool) *redis.Ring {
 	options := &redis.RingOptions{
 		Addrs:              servers,
 		Password:           password,

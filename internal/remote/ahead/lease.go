@@ -147,7 +147,7 @@ func (e *lease) become(l funnel.Limit, c *Config, localNs int64) bool {
 // ended sets the pace for the next lease if nothing is left of this one.
 func (e *lease) ended(c *Config, localNs int64) {
 	if e.taken > 0 && e.open == 0 {
-		e.over(c, c.most(e.limit), localNs)
+		e.over(c, c.most(e.limit), enough(e.limit), localNs)
 	}
 }
 

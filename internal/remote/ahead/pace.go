@@ -7,10 +7,12 @@ import (
 )
 
 const (
-	capacityShare = 8   // one of so many parts of a capacity is the most that is taken at a time
-	scarceShare   = 4   // a funnel that is fuller than one of so many parts has no units to lose
-	firstUnits    = 8   // that a key's first lease has
-	enoughUnits   = 512 // used of a lease: more would spare next to nothing
+	capacityShare = 8    // one of so many parts of a capacity is the most that is taken at a time
+	scarceShare   = 4    // a funnel that is fuller than one of so many parts has no units to lose
+	firstUnits    = 8    // that a key's first lease has
+	enoughUnits   = 512  // used of a lease: more would spare little,
+	manyUnits     = 4096 // and beyond this next to nothing;
+	manyShare     = 64   // more than enough have only leases of a capacity of which that is one of so many parts
 )
 
 // pace is how many units a key's leases have. They double while a lease is used up before its time is over. If its slots begin
@@ -31,6 +33,9 @@ type pace struct {
 
 // most is how many units a lease of a limit may have.
 func (c *Config) most(l funnel.Limit) int64 { return min(c.MaxUnits, l.Capacity()/capacityShare) }
+
+// enough is how many units used of a lease of a limit are so many that the next need not have more.
+func enough(l funnel.Limit) int64 { return max(enoughUnits, min(manyUnits, l.Capacity()/manyShare)) }
 
 // slowest is the pace that a key begins with.
 func (c *Config) slowest(l funnel.Limit) pace { return pace{units: min(firstUnits, c.most(l))} }
@@ -53,7 +58,7 @@ func (p *pace) partial(c *Config, less bool, askedNs int64) {
 }
 
 // over sets the pace by a lease of which nothing is left.
-func (p *pace) over(c *Config, most, localNs int64) {
+func (p *pace) over(c *Config, most, enough, localNs int64) {
 	lived := localNs - p.sinceNs
 	switch {
 	case p.expired || lived >= int64(c.MaxTime):
@@ -61,7 +66,7 @@ func (p *pace) over(c *Config, most, localNs int64) {
 		p.cold = p.used < c.fewest(lived)
 	case p.scarce && p.used < p.taken*3/4:
 		p.shrink()
-	case p.used >= enoughUnits:
+	case p.used >= enough:
 	case p.units < most:
 		p.units = min(2*p.units, most)
 	case p.used < 2: // the slots begin sooner than calls come

@@ -32,7 +32,8 @@ type Outcome uint8
 const (
 	Allowed Outcome = iota
 	Limited
-	Failed // an error
+	Failed    // an error, of what may have been charged
+	Uncharged // an error that says that nothing was
 )
 
 // Window is a window of time, and how many calls were certainly allowed in it.

@@ -37,6 +37,9 @@ type Record struct {
 // patience bounds a call. A test that waits for this long has failed.
 const patience = time.Minute
 
+// nothingCharged ends the error of a call that the store has certainly not executed.
+const nothingCharged = "; nothing was charged"
+
 // Limit returns a key's limit.
 func (l *Load) Limit(key int) Limit { return l.Limits[min(key, len(l.Limits)-1)] }
 
@@ -144,7 +147,9 @@ func (c *client) call(key int, began time.Time) (call Call, err error) {
 	}
 	if line[0] == '-' {
 		call.Replied = time.Since(began)
-		call.Outcome = Failed
+		if call.Outcome = Failed; strings.HasSuffix(line, nothingCharged) {
+			call.Outcome = Uncharged
+		}
 		c.errors[line[1:]]++
 		return call, nil
 	}

@@ -75,6 +75,9 @@ func kinds(text string) (Reason, Executed) {
 			return k.reason, No
 		}
 	}
+	if strings.HasPrefix(text, "ERR The user executing the script can't ") { // which may have written by another command before
+		return Auth, Maybe
+	}
 	return Refused, Maybe
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,24 +17,46 @@ import (
 
 // pool is servers of which some answer.
 type pool struct {
+	mu    sync.Mutex // guards all below
 	all   []*servers.Server
 	away  map[*servers.Server]bool
 	err   error // of Masters
 	hangs bool
 }
 
-func (p *pool) Masters(context.Context) ([]*servers.Server, error) { return p.all, p.err }
-func (p *pool) Stats() []servers.ServerStats                       { return nil }
+func (p *pool) Masters(context.Context) ([]*servers.Server, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all, p.err
+}
+
+func (p *pool) Stats() []servers.ServerStats { return nil }
 
 func (p *pool) Send(ctx context.Context, s *servers.Server, calls []*servers.Call, _ int) {
-	if p.hangs {
+	p.mu.Lock()
+	away, hangs := p.away[s], p.hangs
+	p.mu.Unlock()
+	if hangs {
 		<-ctx.Done()
 	}
 	for _, c := range calls {
-		if p.away[s] || p.hangs {
+		if away || hangs {
 			c.Err = &servers.Failed{Reason: servers.Network, Text: s.Addr + ": connection refused"}
 		}
 	}
+}
+
+func (p *pool) size(context.Context) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return 7, p.err
+}
+
+// become changes what the servers do.
+func (p *pool) become(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
 }
 
 // watched is a Watch of three servers, whose log is a text.
@@ -45,7 +68,7 @@ func watched() (*Watch, *pool, *remote.Stats, *processtest.Log) {
 	stats, log := &remote.Stats{}, &processtest.Log{}
 	return New(Config{
 		Store: "redis-cluster://a:1", Policy: remote.Deny, Pool: p, Stats: func() remote.Stats { return *stats },
-		Size: func(context.Context) (int, error) { return 7, p.err }, Now: func() int64 { return time.Now().UnixNano() },
+		Size: p.size, Now: func() int64 { return time.Now().UnixNano() },
 		Log: slog.New(slog.NewTextHandler(log, nil)),
 	}), p, stats, log
 }
@@ -78,21 +101,20 @@ func TestWatch(t *testing.T) {
 			t.Errorf("%d keys", w.Keys())
 		}
 		fault := errors.New("one")
-		p.away[p.all[1]] = true
+		p.become(func() { p.away[p.all[1]] = true })
 		step(Status{Up: 2, Masters: 3, Fault: fault})
 		since := w.Status().SinceNs
-		p.away[p.all[0]], p.away[p.all[2]] = true, true
+		p.become(func() { p.away[p.all[0]], p.away[p.all[2]] = true, true })
 		step(Status{Masters: 3, Fault: fault}, `msg="the store does not answer"`, "on-store-error=deny")
 		step(Status{Masters: 3, Fault: fault}, `msg="the store does not answer"`)
 		if w.Status().SinceNs <= since {
 			t.Error("it is not away since then")
 		}
-		clear(p.away)
+		p.become(func() { clear(p.away) })
 		step(Status{Up: 3, Masters: 3}, `msg="the store answers again" store=redis-cluster://a:1 after=2s`)
-		p.all, p.err = nil, fault
+		p.become(func() { p.all, p.err = nil, fault })
 		step(Status{Fault: fault})
-		p.err, p.hangs = nil, true
-		p.all = []*servers.Server{{Addr: "a:1"}}
+		p.become(func() { p.all, p.err, p.hangs = []*servers.Server{{Addr: "a:1"}}, nil, true })
 		time.Sleep(lookTimeout)
 		step(Status{Masters: 1, Fault: fault})
 		stop()
