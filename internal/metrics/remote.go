@@ -57,7 +57,7 @@ func (to sink) remoteFailures(st *remote.Stats) {
 }
 
 func (to sink) remoteServers(st *watch.Status) {
-	queued := desc("store_server_queued_requests", "Requests that wait until they are sent to a server of the store.", "server")
+	queued := desc("store_server_queued_requests", "Keys with requests that wait until they are sent to a server of the store.", "server")
 	inFlight := desc("store_server_pipelines_in_flight", "Pipelines that a server of the store has not answered.", "server")
 	roundTrip := desc("store_server_round_trip_seconds", "How long a pipeline to a server of the store takes, on a moving average.", "server")
 	for _, s := range st.Stats.Servers {

@@ -18,19 +18,12 @@ func TestChaosOfACluster(t *testing.T) {
 	}
 	c := redistest.Cluster(t)
 	s := onPool(t, Config{Timeout: 50 * time.Millisecond, Prefilter: true}, c.URL())
+	patient := onPool(t, Config{}, c.URL())
 	keys := chaosKeys(t)
 	for i, k := range keys {
 		k.request.Key = named(fmt.Sprintf("{%c}%d", "abc"[i%3], i))
-		k.request.Quantity = -chaosUnits
-		for try := 0; ; try++ {
-			if q := decide(s, s.Now(), k.request)[0]; q.Err == nil {
-				break
-			} else if try > 100 {
-				t.Fatal(q.Err)
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
 	}
+	fillChaos(t, patient, keys)
 	var ended atomic.Bool
 	var wg sync.WaitGroup
 	for caller := range 24 {
@@ -64,5 +57,5 @@ func TestChaosOfACluster(t *testing.T) {
 	}
 	ended.Store(true)
 	wg.Wait()
-	checkChaos(t, s, keys)
+	checkChaos(t, s, patient, keys)
 }
