@@ -259,6 +259,9 @@ func (m *callMaker) avoids(c *twin, call []string) bool {
 	switch name {
 	case "set", "restore": // of keys that sync knows
 		return !m.extends || c.multi || len(call) > 1 && !slices.Contains(keyNames(), call[1])
+	case "select": // of databases that sync knows
+		n, err := strconv.Atoi(sub)
+		return err == nil && n >= 0 && n < 16 && !slices.Contains(databases(), strconv.Itoa(n))
 	case "shutdown": // these are errors; an unknown word is, too
 		return !slices.Contains([]string{"abort", "nosuch", "x"}, sub) && (len(call) != 3 || sub != "save" || !strings.EqualFold(call[2], "nosave"))
 	case "wait": // it may block in Redis

@@ -115,12 +115,12 @@ func TestServersComeAndGo(t *testing.T) {
 	if n := len(p.Stats()); n != known-2 { // the one that nobody has asked, and that which the cluster's client does not have
 		t.Errorf("%d of %d servers are left", n, known)
 	}
-	if !p.Forgotten(asked) || p.Forgotten(s) {
-		t.Error("the wrong server is forgotten")
+	if !p.Forgotten(asked) || !p.Forgotten(s) {
+		t.Error("they are not forgotten")
 	}
-	for _, s := range p.Stats() {
-		if s.Addr == asked.Addr {
-			t.Error("it is not forgotten")
+	for _, left := range p.Stats() {
+		if left.Addr == asked.Addr || left.Addr == s.Addr {
+			t.Errorf("%s is still there", left.Addr)
 		}
 	}
 	if !isClosed(asked.Client()) {
