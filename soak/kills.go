@@ -42,16 +42,11 @@ func runKills(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := parse(fs, args); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "soak")
+	dir, err := workIn(ctx, &o.binary, false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if o.binary == "" {
-		if o.binary, err = target.Build(ctx, dir, false); err != nil {
-			return err
-		}
-	}
 	for _, interval := range []string{"1s", "0"} {
 		k := &kills{
 			options: o, dir: filepath.Join(dir, interval), interval: interval,

@@ -79,16 +79,11 @@ func runMeasure(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := parse(fs, args); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "soak")
+	dir, err := workIn(ctx, &o.binary, false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if o.binary == "" {
-		if o.binary, err = target.Build(ctx, dir, false); err != nil {
-			return err
-		}
-	}
 	// The attackers leave the probe's thread to the kernel, which is fairer than Go's scheduler on few processors.
 	runtime.GOMAXPROCS(8)
 	measure := o.measureWaits

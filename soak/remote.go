@@ -53,16 +53,11 @@ func runRemote(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := parse(fs, args); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "soak")
+	dir, err := workIn(ctx, &o.binary, false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if o.binary == "" {
-		if o.binary, err = target.Build(ctx, dir, false); err != nil {
-			return err
-		}
-	}
 	f := &fleet{binary: o.binary, dir: dir, out: stdout}
 	if f.cluster, err = redistest.LaunchCluster(ctx, dir); err != nil {
 		return err

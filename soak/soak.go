@@ -52,16 +52,11 @@ func runSoak(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "soak")
+	dir, err := workIn(ctx, &o.binary, true)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if o.binary == "" {
-		if o.binary, err = target.Build(ctx, dir, true); err != nil {
-			return err
-		}
-	}
 	for _, driver := range []struct{ name, ioThreads string }{{"event loops", "1"}, {"goroutines", "0"}} {
 		spec := target.Spec{Binary: o.binary, Dir: filepath.Join(dir, driver.ioThreads)}
 		spec.Args = []string{"--io-threads", driver.ioThreads, "--data-dir", filepath.Join(spec.Dir, "data")}

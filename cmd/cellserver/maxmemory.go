@@ -161,18 +161,11 @@ func (a *app) tendMemory(ctx context.Context) {
 // warnOfMemory looks once a second, so that evictions cost no request a line.
 func (a *app) warnOfMemory(ctx context.Context) {
 	w := memoryWarnings{log: a.log, now: a.now, bound: a.memory}
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			var st store.Stats
-			a.store.UpdateStats(&st)
-			w.look(st)
-		}
-	}
+	every(ctx, time.Second, func() {
+		var st store.Stats
+		a.store.UpdateStats(&st)
+		w.look(st)
+	})
 }
 
 func (w *memoryWarnings) look(st store.Stats) {

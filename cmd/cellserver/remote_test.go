@@ -1,9 +1,7 @@
 package main
 
 import (
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -27,16 +25,8 @@ func reply(t *testing.T, nc net.Conn, command string) string {
 // readiness returns the status and the text of /readyz.
 func (p *process) readiness(t *testing.T) (code int, text string) {
 	t.Helper()
-	answer, err := http.Get("http://" + p.metrics + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, strings.TrimSpace(string(body))
+	code, text = p.fetch(t, "/readyz", "")
+	return code, strings.TrimSpace(text)
 }
 
 // awaitStore waits until the server's figures say that its store answers, or that it does not.
@@ -224,16 +214,8 @@ func TestStorePassword(t *testing.T) {
 
 func page(t *testing.T, p *process, path string) string {
 	t.Helper()
-	answer, err := http.Get("http://" + p.metrics + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
+	_, body := p.fetch(t, path, "")
+	return body
 }
 
 // TestStoreRights: the rights that OPERATIONS.md lists suffice on a Redis.

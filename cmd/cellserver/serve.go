@@ -314,40 +314,6 @@ func (a *app) serveClients(start func(name string, part func() error)) {
 	}
 }
 
-func (a *app) reloadOn(ctx context.Context, hangups <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangups:
-			a.reload()
-		}
-	}
-}
-
-// reload reads again what stands in files. What cannot be used is logged, and what was there before stays.
-func (a *app) reload() {
-	a.notifyReloading()
-	defer a.notifyReady()
-	a.log.Info("reloading on SIGHUP")
-	if a.certs != nil {
-		a.certs.Reload()
-	}
-	a.web.reload(a.options, a.log)
-	a.reloadUsers()
-	a.reloadLimits()
-}
-
-func (a *app) reloadUsers() {
-	if a.options.aclFile == "" {
-		return
-	}
-	if err := a.engine.ReloadUsers(); err != nil {
-		a.log.Error("cannot use the ACL file; the users stay as they were", "error", err,
-			"hint", "correct it and send SIGHUP, or ACL LOAD")
-	}
-}
-
 func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
 
 // ready returns an error while clients are not served.

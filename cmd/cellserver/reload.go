@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"os"
+)
+
+func (a *app) reloadOn(ctx context.Context, hangups <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			a.reload()
+		}
+	}
+}
+
+// reload reads again what stands in files. What cannot be used is logged, and what was there before stays.
+func (a *app) reload() {
+	a.notifyReloading()
+	defer a.notifyReady()
+	a.log.Info("reloading on SIGHUP")
+	if a.certs != nil {
+		a.certs.Reload()
+	}
+	a.web.reload(a.options, a.log)
+	a.reloadUsers()
+	a.reloadLimits()
+}
+
+func (a *app) reloadUsers() {
+	if a.options.aclFile == "" {
+		return
+	}
+	if err := a.engine.ReloadUsers(); err != nil {
+		a.log.Error("cannot use the ACL file; the users stay as they were", "error", err,
+			"hint", "correct it and send SIGHUP, or ACL LOAD")
+	}
+}
