@@ -45,9 +45,8 @@ func (a *app) sample() dashboard.Sample {
 	}
 	if a.remote != nil {
 		sample.Keys = a.remote.watch.Keys()
-		for _, n := range a.remote.Stats().Policy {
-			sample.ByPolicy += n.Total()
-		}
+		figures := a.remote.Stats()
+		sample.ByPolicy = figures.ByPolicy()
 	}
 	return sample
 }

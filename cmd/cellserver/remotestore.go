@@ -38,7 +38,7 @@ func (a *app) openRemote() (*remoteStore, error) {
 	policy, _ := remote.PolicyOf(r.onError) // which was checked
 	config := remote.Config{
 		Pool: pool, KeyPrefix: r.keyPrefix, Timeout: r.timeout, Wait: r.wait, OnError: policy, LocalShare: r.localShare,
-		Prefilter: r.prefilter, Now: a.now, Log: a.log,
+		Prefilter: r.prefilter, Now: a.now,
 		Lease: ahead.Config{Enabled: r.lease, MaxUnits: int64(r.leaseMaxUnits), MaxTime: r.leaseTime, StartAbove: int64(r.leaseAbove)},
 	}
 	if a.tables != nil {

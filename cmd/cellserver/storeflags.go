@@ -13,7 +13,7 @@ import (
 // memoryStore is the value of --store for the store in memory.
 const memoryStore = "memory"
 
-// The values of --on-store-error, as remote.ParsePolicy knows them.
+// The values of --on-store-error, as remote.PolicyOf knows them.
 const (
 	policyError = "error"
 	policyLocal = "local"

@@ -24,9 +24,8 @@ func (p *Page) store(t *texts) *storeView {
 	}
 	st := p.source.Remote()
 	s, whole := &st.Stats, func(n uint64) string { return count.text(float64(n)) }
-	byPolicy := policyDecisions(s)
 	v := &storeView{Note: fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered), whole(s.Leased),
-		whole(byPolicy), st.Policy)}
+		whole(s.ByPolicy()), st.Policy)}
 	circuits := map[string]string{}
 	for _, server := range st.Servers {
 		circuits[server.Addr] = circuitText(t, &server)
@@ -38,13 +37,6 @@ func (p *Page) store(t *texts) *storeView {
 		})
 	}
 	return v
-}
-
-func policyDecisions(s *remote.Stats) (n uint64) {
-	for _, decided := range s.Policy {
-		n += decided.Total()
-	}
-	return n
 }
 
 func circuitText(t *texts, s *servers.ServerStats) string {

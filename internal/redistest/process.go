@@ -152,9 +152,6 @@ func (p *Process) await(ctx context.Context, what string, cond func(context.Cont
 // Client returns a client without retries that goes around the proxy. It is closed with the server.
 func (p *Process) Client() *redis.Client { return p.client }
 
-// Log returns what the server has logged.
-func (p *Process) Log() string { return p.log.String() }
-
 // Kill ends the server as kill -9 does.
 func (p *Process) Kill() {
 	if p.exited == nil {

@@ -146,11 +146,11 @@ func TestDecideByPolicy(t *testing.T) {
 		{Deny, true, funnel.Result{Limited: true, Limit: 10, RetryAfter: 1, ResetAfter: 1}, Decided{Limited: 1}},
 	} {
 		s := opened(t, Config{Pool: &fake{}, OnError: tt.policy})
-		if got := s.DecideByPolicy(t0, nil, failure); got != tt.stands {
+		if got := s.DecideByPolicy(nil, failure); got != tt.stands {
 			t.Errorf("%v: it decides: %v", tt.policy, got)
 		}
 		batch := []store.Request{ask("k", l, 3), ask("fast", mustLimit(t, 9, 2_000_000, 1), 1)}
-		if !s.DecideByPolicy(t0, batch, failure) {
+		if !s.DecideByPolicy(batch, failure) {
 			continue
 		}
 		if batch[0].Result != tt.want || batch[0].Err != nil || !errors.Is(batch[1].Err, errTooFast) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -144,7 +143,7 @@ func openAt(t testing.TB, url, prefix string) *Store {
 	t.Cleanup(func() { _ = pool.Close() })
 	s, err := Open(Config{
 		Pool: pool, KeyPrefix: fmt.Sprintf(prefix, openedStores.Add(1)), Timeout: patient, CallersTime: true,
-		Now: func() int64 { return time.Now().UnixNano() }, Log: slog.New(slog.DiscardHandler),
+		Now: func() int64 { return time.Now().UnixNano() },
 	})
 	if err != nil {
 		t.Fatal(err)

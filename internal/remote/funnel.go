@@ -65,7 +65,7 @@ type runWriter struct {
 	last run
 }
 
-// of returns the run of one request. It is none for what changes nothing whatever the TAT is.
+// runOf returns the run of one request. It is none for what changes nothing whatever the TAT is.
 func runOf(q *store.Request) run {
 	l := q.Rule.Funnel
 	switch {

@@ -27,6 +27,9 @@ func (o *others) nativeCall(l *line, tasks []*task) *servers.Call {
 		return nil
 	}
 	kind, nowNs := tasks[0].request.Rule.Kind, tasks[0].nowNs
+	if kind != limiter.FixedWindow && kind != limiter.Bucket {
+		return nil
+	}
 	args := append(make([]any, 0, 4+6*4), o.store.timeArg(nowNs))
 	if o.store.CallersTime {
 		args = append(args, nowNs>>32, nowNs&(1<<32-1), int64(kind))

@@ -83,7 +83,7 @@ func failedOf(err error) *servers.Failed {
 }
 
 // DecideByPolicy implements session.Deputy: for the requests of a transaction that a failure has left undecided.
-func (s *Store) DecideByPolicy(_ int64, batch []store.Request, failure error) bool {
+func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
 	if s.OnError == Error {
 		return false
 	}

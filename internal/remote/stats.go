@@ -32,6 +32,14 @@ type Stats struct {
 	Lease        ahead.Stats
 }
 
+// ByPolicy returns how many requests the policy has decided.
+func (st *Stats) ByPolicy() (n uint64) {
+	for _, decided := range st.Policy {
+		n += decided.Total()
+	}
+	return n
+}
+
 // Decided is requests by what the policy has answered.
 type Decided struct{ Allowed, Limited, Failed uint64 }
 

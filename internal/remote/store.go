@@ -5,7 +5,6 @@ package remote
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -52,8 +51,6 @@ type Config struct {
 	// CallersTime has scripts decide at the times that callers give, to the nanosecond, instead of the servers', and lets
 	// keys live for an hour longer: for tests on a clock of their own.
 	CallersTime bool
-
-	Log *slog.Logger
 }
 
 // What waits is bounded: beyond this, requests are decided by the policy at once.

@@ -51,7 +51,7 @@ const (
 	ErrOOM Error = "OOM command not allowed when used memory > 'maxmemory'."
 
 	// ErrContended is of a store on other machines, where nobody can be kept out.
-	ErrContended Error = "ERR its keys are changed by so many clients that its turn has not come within --store-timeout; nothing was changed: try again"
+	ErrContended Error = "ERR its keys are changed by so many clients that its turn has not come within --store-timeout; no key was changed: try again"
 	// ErrOneCallScript is of such a store, too.
 	ErrOneCallScript Error = "ERR over a remote store (--store) a script is executed only if it is one call of CL.THROTTLE or of a command like it; " +
 		"send its commands one by one, or between MULTI and EXEC"

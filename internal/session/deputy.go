@@ -12,14 +12,14 @@ import (
 type Deputy interface {
 	// DecideByPolicy answers requests that a failure has left undecided, at once. It is false if the policy is to reply the failure;
 	// then, and where there are no requests, it does nothing.
-	DecideByPolicy(nowNs int64, batch []store.Request, failure error) bool
+	DecideByPolicy(batch []store.Request, failure error) bool
 }
 
 // standsIn reports whether what has failed is decided by the store's policy: that its machines do not answer, and nothing that is
 // wrong with the requests.
 func (r *remote) standsIn(err error) bool {
 	var failure store.Failure
-	return r.deputy != nil && errors.As(err, &failure) && strings.HasPrefix(failure.Line, "STOREDOWN ") && r.deputy.DecideByPolicy(0, nil, err)
+	return r.deputy != nil && errors.As(err, &failure) && strings.HasPrefix(failure.Line, "STOREDOWN ") && r.deputy.DecideByPolicy(nil, err)
 }
 
 // byPolicy is where the requests of a transaction find their keys while the store's machines do not answer.
@@ -30,11 +30,7 @@ type byPolicy struct {
 }
 
 // Throttle implements store.Keys.
-func (p byPolicy) Throttle(nowNs int64, batch []store.Request) store.Pending {
-	if !p.deputy.DecideByPolicy(nowNs, batch, p.failure) { // it has changed meanwhile
-		for i := range batch {
-			batch[i].Err = p.failure
-		}
-	}
+func (p byPolicy) Throttle(_ int64, batch []store.Request) store.Pending {
+	p.deputy.DecideByPolicy(batch, p.failure)
 	return nil
 }

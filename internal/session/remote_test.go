@@ -32,7 +32,7 @@ func newRemoteStore(t *testing.T) *storetest.RemoteStore {
 
 const (
 	down    = "-" + storetest.LineDown + "\r\n"
-	onRetry = "its keys are changed by so many clients that its turn has not come within --store-timeout; nothing was changed: try again\r\n"
+	onRetry = "its keys are changed by so many clients that its turn has not come within --store-timeout; no key was changed: try again\r\n"
 )
 
 func remoteFailure(line string) error { return store.Failure{Line: line} }

@@ -10,8 +10,8 @@ import "context"
 type Remote interface {
 	Store
 	// Begin reads keys and returns a transaction on the states that they had then, as one is that was released: others may
-	// change the keys, and Commit finds out whether they did. The error is a Failure; there is none where the keys can be
-	// changed in one step.
+	// change the keys, and Commit finds out whether they did. The error is a Failure, as CROSSSLOT where the keys
+	// cannot be changed in one step.
 	Begin(ctx context.Context, nowNs int64, keys []Key) (RemoteTransaction, error)
 	// Size returns how many keys the machines have.
 	Size(ctx context.Context) (keys int, err error)
@@ -24,7 +24,8 @@ type RemoteTransaction interface {
 	Keys
 	Restorer
 	// Commit makes all that was written visible at once, and ends the transaction. It is false if somebody has changed a key
-	// since it was read; then nothing has happened. With an error, which is a Failure, nobody knows whether it has.
+	// since it was read; then nothing has happened. An error is a Failure, whose line says
+	// whether it may have.
 	Commit(ctx context.Context) (done bool, err error)
 }
 

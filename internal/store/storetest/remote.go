@@ -84,7 +84,7 @@ func (r *RemoteStore) Policy(decide func(q *store.Request)) {
 }
 
 // DecideByPolicy implements session.Deputy.
-func (r *RemoteStore) DecideByPolicy(_ int64, batch []store.Request, _ error) bool {
+func (r *RemoteStore) DecideByPolicy(batch []store.Request, _ error) bool {
 	r.mu.Lock()
 	decide := r.policy
 	r.mu.Unlock()
