@@ -71,7 +71,7 @@ func (f *fake) Send(ctx context.Context, s *servers.Server, calls []*servers.Cal
 	}
 }
 
-func (f *fake) DoWait(ctx context.Context, key string, c *servers.Call, wait int) error {
+func (f *fake) Do(ctx context.Context, key string, c *servers.Call, wait int) error {
 	s, err := f.Of(ctx, key)
 	if err == nil {
 		f.Send(ctx, s, []*servers.Call{c}, wait)

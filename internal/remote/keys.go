@@ -34,18 +34,11 @@ type setting struct {
 
 // check returns an error for what the servers' clocks are too coarse for.
 func (d *deed) check(callersTime bool) error {
-	tooFast := func(l funnel.Limit) bool { return l.IntervalNs() < leastIntervalNs && l.Capacity() > 0 }
 	switch {
 	case callersTime:
-	case d.request != nil && d.request.Rule.Kind == limiter.Funnel && tooFast(d.request.Rule.Funnel),
-		d.operation != nil && (d.operation.Verb == limiter.Reserve || d.operation.Verb == limiter.Wait) && tooFast(d.operation.Funnel):
+	case d.request != nil && tooFast(&d.request.Rule),
+		d.operation != nil && (d.operation.Verb == limiter.Reserve || d.operation.Verb == limiter.Wait) && leaksTooFast(d.operation.Funnel):
 		return errTooFast
-	case d.request != nil && d.request.Rule.Kind == limiter.Named && d.request.Rule.Named != nil:
-		for i := range d.request.Rule.Named.Windows {
-			if tooFast(d.request.Rule.Named.Windows[i].Funnel) {
-				return errTooFast
-			}
-		}
 	}
 	return nil
 }

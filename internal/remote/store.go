@@ -26,7 +26,7 @@ type Pool interface {
 	At(addr string) *servers.Server
 	Forgotten(s *servers.Server) bool
 	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
-	DoWait(ctx context.Context, key string, c *servers.Call, wait int) error
+	Do(ctx context.Context, key string, c *servers.Call, wait int) error
 	Masters(ctx context.Context) ([]*servers.Server, error)
 }
 

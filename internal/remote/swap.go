@@ -94,7 +94,7 @@ func (s *Store) send(ctx context.Context, key string, c *servers.Call) error {
 	if c.Script == s.keyScripts.read || c.Script == s.keyScripts.scan {
 		wait = 0
 	}
-	return s.Pool.DoWait(ctx, key, c, wait)
+	return s.Pool.Do(ctx, key, c, wait)
 }
 
 func replyOf(reply any) (rest []any, serverNs int64, err error) {

@@ -45,7 +45,7 @@ type place struct {
 // decideHere answers a request that no server has to be asked about. Others wait, and are counted so.
 func (s *Store) decideHere(q *store.Request, nowNs int64) (n *node, waits bool) {
 	q.Result, q.Err = funnel.Result{}, nil
-	if tooFast(q) && !s.CallersTime {
+	if tooFast(&q.Rule) && !s.CallersTime {
 		q.Err = errTooFast
 		return nil, false
 	}

@@ -49,7 +49,7 @@ func TestCluster(t *testing.T) {
 	for i := range 300 {
 		key := strconv.Itoa(i)
 		call := &Call{Script: add, Keys: []string{key}, Args: []any{1}}
-		if err := p.Do(ctx, key, call); err != nil || call.Reply != int64(1) {
+		if err := p.Do(ctx, key, call, 0); err != nil || call.Reply != int64(1) {
 			t.Fatalf("%s: %v, %v", key, call.Reply, err)
 		}
 	}
@@ -127,7 +127,7 @@ func TestServersComeAndGo(t *testing.T) {
 		t.Error("it is not closed")
 	}
 	_ = p.Close()
-	if failed := asFailed(p.Do(deadline(t, time.Second), "a", call)); failed == nil || failed.Executed != No {
+	if failed := asFailed(p.Do(deadline(t, time.Second), "a", call, 0)); failed == nil || failed.Executed != No {
 		t.Errorf("after Close: %+v", failed)
 	}
 	if !isClosed(p.At("127.0.0.1:2").Client()) {
@@ -155,7 +155,7 @@ func TestNotReady(t *testing.T) {
 		t.Errorf("without a slot: %+v", failed)
 	}
 	call := &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}
-	if failed := asFailed(p.Do(deadline(t, 50*time.Millisecond), "a", call)); failed == nil || failed.Executed != No {
+	if failed := asFailed(p.Do(deadline(t, 50*time.Millisecond), "a", call, 0)); failed == nil || failed.Executed != No {
 		t.Errorf("while the cluster is down: %+v", failed)
 	}
 }
@@ -178,7 +178,7 @@ func load(t *testing.T, p *Pool, keys []string, stop <-chan struct{}) (wait func
 				}
 				key := keys[i%len(keys)]
 				ctx, cancel := context.WithTimeout(t.Context(), p.config.Timeout)
-				err := p.Do(ctx, key, &Call{Script: add, Keys: []string{key}, Args: []any{1}})
+				err := p.Do(ctx, key, &Call{Script: add, Keys: []string{key}, Args: []any{1}}, 0)
 				cancel()
 				failed := asFailed(err)
 				if err == nil {
@@ -207,7 +207,7 @@ func TestMigration(t *testing.T) {
 	}
 	ctx := deadline(t, 60*time.Second)
 	for _, key := range keys {
-		if err := p.Do(ctx, key, &Call{Script: add, Keys: []string{key}, Args: []any{0}}); err != nil {
+		if err := p.Do(ctx, key, &Call{Script: add, Keys: []string{key}, Args: []any{0}}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -291,7 +291,7 @@ func awaitCall(t *testing.T, p *Pool) {
 	ctx := deadline(t, 30*time.Second)
 	for {
 		try, cancel := context.WithTimeout(ctx, p.config.Timeout)
-		err := p.Do(try, "a", &Call{Script: NewScript(`return redis.call('GET', KEYS[1])`), Keys: []string{"a"}})
+		err := p.Do(try, "a", &Call{Script: NewScript(`return redis.call('GET', KEYS[1])`), Keys: []string{"a"}}, 0)
 		cancel()
 		if err == nil {
 			return
@@ -328,7 +328,7 @@ func TestStandingMaster(t *testing.T) {
 	awaitCall(t, p)
 	master.Stop()
 	defer master.Continue()
-	failed := asFailed(p.Do(t.Context(), "a", &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}))
+	failed := asFailed(p.Do(t.Context(), "a", &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}, 0))
 	if failed == nil || failed.Reason != Timeout || failed.Executed != Maybe {
 		t.Errorf("a server that stands still gives %+v", failed)
 	}

@@ -13,11 +13,9 @@ const (
 )
 
 // Do makes one call and waits for its reply. The call goes to the server of key, or to where that sends it, and is sent again
-// while ctx lasts and it was certainly not executed, for a reason that passes. The error is c.Err: nil, or a *Failed.
-func (p *Pool) Do(ctx context.Context, key string, c *Call) error { return p.DoWait(ctx, key, c, 0) }
-
-// DoWait is Do for what so many replicas must have, as with Send.
-func (p *Pool) DoWait(ctx context.Context, key string, c *Call, wait int) error {
+// while ctx lasts and it was certainly not executed, for a reason that passes. So many replicas must have it, as with Send. The
+// error is c.Err: nil, or a *Failed.
+func (p *Pool) Do(ctx context.Context, key string, c *Call, wait int) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, p.config.Timeout)

@@ -323,7 +323,7 @@ func TestRefusedHandshake(t *testing.T) {
 	}})
 	p := open(t, Config{URL: "redis://:hunter2@" + f.addr + "/1"})
 	c := &Call{Script: nothing, Args: []any{"0"}}
-	err := p.Do(deadline(t, 10*time.Second), "k", c)
+	err := p.Do(deadline(t, 10*time.Second), "k", c, 0)
 	failed := asFailed(err)
 	if failed == nil || failed.Reason != Auth || failed.Executed != No || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a wrong password gives %+v", failed)

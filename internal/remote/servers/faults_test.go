@@ -24,7 +24,7 @@ func fails(t *testing.T, p *Pool, key string) *Failed {
 
 func failsIn(t *testing.T, p *Pool, key string, d time.Duration) *Failed {
 	t.Helper()
-	failed := asFailed(p.Do(deadline(t, d), key, &Call{Script: add, Keys: []string{key}, Args: []any{1}}))
+	failed := asFailed(p.Do(deadline(t, d), key, &Call{Script: add, Keys: []string{key}, Args: []any{1}}, 0))
 	if failed == nil {
 		t.Fatal("a call does not fail")
 	}
@@ -52,7 +52,7 @@ func TestSentinels(t *testing.T) {
 	ctx := deadline(t, 30*time.Second)
 	for {
 		c := &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}
-		if p.Do(ctx, "a", c) == nil {
+		if p.Do(ctx, "a", c, 0) == nil {
 			break
 		}
 		if !sleep(ctx, 10*time.Millisecond) {
@@ -89,7 +89,7 @@ func TestWait(t *testing.T) {
 		t.Errorf("with a replica: %v, %v; want %d", c.Reply, c.Err, want)
 	}
 	c = &Call{Script: add, Keys: []string{"a"}, Args: []any{0}}
-	if err := p.DoWait(deadline(t, 2*time.Second), "a", c, 2); asFailed(err) == nil || asFailed(err).Reason != Replicas || c.Reply != want {
+	if err := p.Do(deadline(t, 2*time.Second), "a", c, 2); asFailed(err) == nil || asFailed(err).Reason != Replicas || c.Reply != want {
 		t.Errorf("with one replica of two: %v, %v", c.Reply, err)
 	}
 	if got, err := replica.Client().Get(t.Context(), "a").Int64(); err != nil || got != want {
@@ -162,7 +162,7 @@ func TestRealRefusals(t *testing.T) {
 	}
 	client.ConfigSet(ctx, "maxmemory", "0")
 	client.ScriptFlush(ctx)
-	if err := p.Do(ctx, "c", &Call{Script: add, Keys: []string{"c"}, Args: []any{1}}); err != nil {
+	if err := p.Do(ctx, "c", &Call{Script: add, Keys: []string{"c"}, Args: []any{1}}, 0); err != nil {
 		t.Errorf("after SCRIPT FLUSH: %v", err)
 	}
 }
@@ -268,7 +268,7 @@ func TestBoundedWaiting(t *testing.T) {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 			defer cancel()
-			failed := asFailed(p.Do(ctx, "k", &Call{Script: nothing, Args: []any{"0"}}))
+			failed := asFailed(p.Do(ctx, "k", &Call{Script: nothing, Args: []any{"0"}}, 0))
 			if failed == nil || failed.Executed != No {
 				t.Errorf("a call without an answer to HELLO gives %+v", failed)
 				return

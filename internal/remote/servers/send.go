@@ -92,7 +92,6 @@ func (s *Server) exchange(ctx context.Context, calls []*Call, load []*Script, wa
 	if wait > 0 {
 		waited.add(ctx, pipe, "wait", wait, s.waitMs(ctx))
 	}
-	s.counts.sent.Add(1)
 	_, err := pipe.Exec(ctx)
 	if errors.Is(err, redis.ErrClosed) {
 		s.reopen(client)

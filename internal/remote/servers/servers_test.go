@@ -43,7 +43,7 @@ func TestOneServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &Call{Script: add, Keys: []string{"a"}, Args: []any{2}}
-	if err := p.Do(ctx, "a", c); err != nil || c.Reply != int64(2) {
+	if err := p.Do(ctx, "a", c, 0); err != nil || c.Reply != int64(2) {
 		t.Fatalf("the reply is %v, error %v", c.Reply, err)
 	}
 	s, err := p.Of(ctx, "a")
@@ -81,11 +81,11 @@ func TestUnreachable(t *testing.T) {
 	p := open(t, Config{URL: "redis://" + processtest.FreeAddr(t), Timeout: 20 * time.Millisecond})
 	c := &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}
 	var failed *Failed
-	if err := p.Do(t.Context(), "a", c); !errors.As(err, &failed) || failed.Executed != No {
+	if err := p.Do(t.Context(), "a", c, 0); !errors.As(err, &failed) || failed.Executed != No {
 		t.Errorf("a call without a server fails with %+v", failed)
 	}
 	for failed.Reason != CircuitOpen {
-		if err := p.Do(t.Context(), "a", c); !errors.As(err, &failed) || failed.Executed != No {
+		if err := p.Do(t.Context(), "a", c, 0); !errors.As(err, &failed) || failed.Executed != No {
 			t.Fatalf("a call without a server fails with %+v", failed)
 		}
 	}

@@ -11,7 +11,6 @@ type ServerStats struct {
 	Addr     string
 	State    string            // of its circuit breaker: closed, half-open or open
 	Error    string            // the last one that counted against it; empty while it answers
-	Sent     uint64            // pipelines
 	Loaded   uint64            // scripts, as the server did not know them
 	Redirect uint64            // calls that it has sent to another server
 	Failed   map[Reason]uint64 // calls; each try counts
@@ -19,8 +18,8 @@ type ServerStats struct {
 }
 
 type counts struct {
-	sent, loaded, redirected atomic.Uint64
-	failed                   [reasons]atomic.Uint64
+	loaded, redirected atomic.Uint64
+	failed             [reasons]atomic.Uint64
 }
 
 const reasons = 13
@@ -36,7 +35,7 @@ func (c *counts) fail(f *Failed) {
 func (p *Pool) Stats() []ServerStats {
 	var all []ServerStats
 	for _, s := range p.servers() {
-		stats := ServerStats{Addr: s.Addr, State: s.breaker.State().String(), Error: s.reasonOpen(), Sent: s.counts.sent.Load(),
+		stats := ServerStats{Addr: s.Addr, State: s.breaker.State().String(), Error: s.reasonOpen(),
 			Loaded: s.counts.loaded.Load(), Redirect: s.counts.redirected.Load(), Failed: map[Reason]uint64{},
 			Conns: int(s.Client().PoolStats().TotalConns)}
 		for i, r := range Reasons() {

@@ -101,19 +101,6 @@ func (t *Timeline) Latest(localNs int64) (serverNs int64, ok bool) {
 	return funnel.Shift(localNs, aheadNs), true
 }
 
-// Earliest returns the earliest time that the server's clock may show at a local time, and false if nothing is known.
-func (t *Timeline) Earliest(localNs int64) (serverNs int64, ok bool) {
-	k := t.known.Load()
-	if k == nil {
-		return 0, false
-	}
-	aheadNs := k.now.least.earliest(localNs)
-	if k.before.ok {
-		aheadNs = max(aheadNs, k.before.least.earliest(localNs))
-	}
-	return funnel.Shift(localNs, aheadNs), true
-}
-
 // and returns the narrower of the bounds.
 func (b bounds) and(n bounds) bounds {
 	atNs := max(b.most.foundNs, n.most.foundNs)
