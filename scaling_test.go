@@ -18,6 +18,7 @@ func TestScalingTranscripts(t *testing.T) {
 		t.Skip("starts a cluster and sentinels")
 	}
 	need(t, "redis-cli", "bash")
+	patiently(t)
 	binary := build(t)
 	stores := map[string]func() string{
 		"redis":          func() string { return "redis://127.0.0.1:" + redisOnTCP(t) },
@@ -51,6 +52,7 @@ func TestScalingTranscripts(t *testing.T) {
 // TestScalingUser: the user that docs/SCALING.md makes on a Redis has the rights that cellserver needs there, and no others.
 func TestScalingUser(t *testing.T) {
 	need(t, "redis-cli")
+	patiently(t)
 	text, err := os.ReadFile("docs/SCALING.md")
 	if err != nil {
 		t.Fatal(err)
@@ -79,6 +81,12 @@ func TestScalingUser(t *testing.T) {
 	if reply := run(t, "", "redis-cli", "-p", port, "--user", rights[1], "--pass", rights[2], "--no-auth-warning", "FLUSHALL"); !strings.Contains(reply, "NOPERM") {
 		t.Errorf("FLUSHALL is answered %s", reply)
 	}
+}
+
+// patiently has the store's servers waited for, as on a machine as busy as the tests' the default may be too short.
+func patiently(t *testing.T) {
+	t.Helper()
+	t.Setenv("CELLSERVER_STORE_TIMEOUT", "30s")
 }
 
 func awaitReady(t *testing.T, s server) {

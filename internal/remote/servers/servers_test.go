@@ -78,7 +78,7 @@ func TestOneServer(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	p := open(t, Config{URL: "redis://" + processtest.FreeAddr(t), Timeout: 20 * time.Millisecond})
+	p := open(t, Config{URL: "redis://" + processtest.FreeAddr(t), Timeout: 200 * time.Millisecond})
 	c := &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}
 	var failed *Failed
 	if err := p.Do(t.Context(), "a", c, 0); !errors.As(err, &failed) || failed.Executed != No {
