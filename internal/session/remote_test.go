@@ -91,6 +91,7 @@ func TestRemoteFailures(t *testing.T) {
 	const queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
 	const together = "CL.MTHROTTLE 2 a 4 1 10 1 b 4 1 10 1\r\n"
 	crossSlot := "-" + storetest.LineCrossSlot + "\r\n"
+	const conflicts = "conflicts" // which only the timeout ends, in the middle of an attempt if the first takes as long
 	const unknown = "STOREDOWN the machine was cut off, and it is not known whether this was charged"
 	for _, tt := range []struct {
 		name   string
@@ -101,11 +102,15 @@ func TestRemoteFailures(t *testing.T) {
 		{"down", func(on *storetest.RemoteStore) { on.Fail(remoteFailure(storetest.LineDown)) }, down, ""},
 		{"slots", (*storetest.RemoteStore).Cluster, crossSlot, ""},
 		{"Commit", func(on *storetest.RemoteStore) { on.FailIn("Commit", remoteFailure(unknown)) }, "-" + unknown + "\r\n", ""},
-		{"conflicts", func(on *storetest.RemoteStore) { on.Conflict(-1) }, "-EXECABORT Transaction discarded because of: " + onRetry, "-ERR " + onRetry},
+		{conflicts, func(on *storetest.RemoteStore) { on.Conflict(-1) }, "-EXECABORT Transaction discarded because of: " + onRetry, "-ERR " + onRetry},
 	} {
 		on := newRemoteStore(t)
 		tt.change(on)
-		s := rig.New(withStore(on), withStoreTimeout(5*time.Millisecond)).Session()
+		timeout := time.Minute
+		if tt.name == conflicts {
+			timeout = 300 * time.Millisecond
+		}
+		s := rig.New(withStore(on), withStoreTimeout(timeout)).Session()
 		if got, want := rig.Say(t, s, exec), queued+tt.failed; got != want {
 			t.Errorf("%s: EXEC got %q, want %q", tt.name, got, want)
 		}
