@@ -149,19 +149,7 @@ func openAt(t testing.TB, url, prefix string) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	waitUntilKnown(t, pool)
 	return s
-}
-
-// waitUntilKnown returns when a pool knows the servers of its slots.
-func waitUntilKnown(t testing.TB, pool *servers.Pool) {
-	t.Helper()
-	for end := time.Now().Add(patient); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if pool.Ready(t.Context()) == nil {
-			return
-		}
-	}
-	t.Fatal("the servers are not ready")
 }
 
 func TestConformanceOfOneServer(t *testing.T) {

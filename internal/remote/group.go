@@ -82,12 +82,12 @@ func (t *table) init() {
 
 func (t *table) part(key string) int { return int(maphash.String(t.seed, key) % tableParts) }
 
-// push puts an item behind those for its key. It returns the key's group if it belongs to the caller now.
-func (t *table) push(key string, it *item) *group {
-	p := &t.parts[t.part(key)]
+// push puts an item behind those for a key, whose name it does not keep. It returns the key's group if it belongs to the caller now.
+func (t *table) push(name []byte, it *item) *group {
+	p := &t.parts[maphash.Bytes(t.seed, name)%tableParts]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if g := p.groups[key]; g != nil {
+	if g := p.groups[string(name)]; g != nil {
 		g.waiting.push(it)
 		return nil
 	}
@@ -96,6 +96,7 @@ func (t *table) push(key string, it *item) *group {
 		g = &group{}
 		g.call.Keys = make([]string, 1)
 	}
+	key := string(name)
 	g.key, g.call.Keys[0] = key, key
 	g.waiting.push(it)
 	p.groups[key] = g

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"cellserver/internal/remote/servers"
 	"cellserver/internal/remote/timeline"
@@ -165,9 +164,9 @@ func (n *node) send(p *pipeline) {
 	s.counts.scripts.Add(uint64(len(p.calls)))
 	ctx, cancel := s.timeout(context.Background()) // though the policy may answer earlier: a connection need not be lost for that
 	defer cancel()
-	sent, sentNs := time.Now(), s.Now()
+	sentNs := s.Now()
 	s.Pool.Send(ctx, n.server, p.calls, s.Wait)
-	took, receivedNs, one := int64(time.Since(sent)), s.Now(), false
+	receivedNs, one := s.Now(), false
 	for _, g := range p.groups {
 		a, known := s.answerOf(&g.call)
 		one = one || known
@@ -177,6 +176,6 @@ func (n *node) send(p *pipeline) {
 		s.answered(g, a, sentNs)
 	}
 	if one { // else it tells of no round trip
-		n.took(took)
+		n.took(receivedNs - sentNs)
 	}
 }

@@ -257,7 +257,7 @@ func (s *Store) do(key store.Key, d *deed) error {
 		w.tooLate(s.Timeout)
 	}
 	if w.failed != nil {
-		s.counts.failed.add(w.failed.Reason)
+		s.counts.failed.Add(w.failed.Reason)
 		return failureOf(w.failed)
 	}
 	d.take(&w.task.deed)

@@ -78,7 +78,7 @@ func (n *sender) round(lines []*line) {
 			o.advance(l)
 			continue
 		}
-		s.counts.resent.add(f.Reason)
+		s.counts.resent.Add(f.Reason)
 		if f.Redirect != nil && o.follows(1) {
 			s.working.begin()
 			go o.follow(l)

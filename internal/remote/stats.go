@@ -54,28 +54,11 @@ type ServerStats struct {
 	RoundTripNs int64 // of a pipeline, on a moving average
 }
 
-// byReason counts by reasons, in the order of servers.Reasons.
-type byReason [13]atomic.Uint64
-
-func (c *byReason) add(r servers.Reason) {
-	if i := slices.Index(servers.Reasons(), r); i >= 0 {
-		c[i].Add(1)
-	}
-}
-
-func (c *byReason) all() map[servers.Reason]uint64 {
-	m := map[servers.Reason]uint64{}
-	for i, r := range servers.Reasons() {
-		m[r] = c[i].Load()
-	}
-	return m
-}
-
 // counts is what a Store counts.
 type counts struct {
 	requests, asked, joined, scripts, pipelines, prefiltered, leased, late atomic.Uint64
 
-	resent, failed byReason
+	resent, failed servers.ByReason
 	policy         [policies]decided
 
 	granted, refused atomic.Uint64 // units
@@ -135,7 +118,7 @@ func (s *Store) Stats() Stats {
 	st := Stats{
 		Requests: c.requests.Load(), Asked: c.asked.Load(), Joined: c.joined.Load(), Scripts: c.scripts.Load(), Pipelines: c.pipelines.Load(),
 		Prefiltered: c.prefiltered.Load(), Leased: c.leased.Load(), Late: c.late.Load(),
-		Resent: c.resent.all(), Failed: c.failed.all(), Policy: map[Policy]Decided{},
+		Resent: c.resent.All(), Failed: c.failed.All(), Policy: map[Policy]Decided{},
 		Waiting: int(s.waiting.requests.Load()), WaitingBytes: int(s.waiting.bytes.Load()),
 	}
 	for p := range policies {

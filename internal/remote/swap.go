@@ -82,7 +82,7 @@ func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []a
 	defer cancel()
 	if err := s.send(ctx, key, c); err != nil {
 		f := failedOf(err)
-		s.counts.failed.add(f.Reason)
+		s.counts.failed.Add(f.Reason)
 		return nil, 0, failureOf(f)
 	}
 	return replyOf(c.Reply)

@@ -98,7 +98,7 @@ func (s *Store) refuse(batch []store.Request, ask []place, text string) {
 
 // decideFailed answers a request for which there is a failure.
 func (s *Store) decideFailed(q *store.Request, f *servers.Failed) {
-	s.counts.failed.add(f.Reason)
+	s.counts.failed.Add(f.Reason)
 	if f.Reason == servers.WrongType {
 		q.Result, q.Err = funnel.Result{}, limiter.ErrWrongType
 		return
@@ -108,17 +108,26 @@ func (s *Store) decideFailed(q *store.Request, f *servers.Failed) {
 
 // ask queues what waits of a batch.
 func (s *Store) ask(b *batch) {
-	var room [64]*group
-	owned := room[:0]
+	type owned struct {
+		group *group
+		node  *node
+	}
+	var room [64]owned
+	var nameRoom [128]byte
+	all, name := room[:0], append(nameRoom[:0], s.KeyPrefix...)
 	for n := range b.items {
 		it := &b.items[n]
-		key := s.name(it.request().Key)
-		if g := s.groups.push(key, it); g != nil {
-			owned = append(owned, g)
+		name = append(name[:len(s.KeyPrefix)], it.request().Key.Name...)
+		if g := s.groups.push(name, it); g != nil {
+			all = append(all, owned{g, it.node})
 		}
 	}
-	for _, g := range owned {
-		s.dispatch(g)
+	for _, o := range all {
+		if o.node != nil {
+			o.node.push(o.group)
+		} else {
+			s.dispatch(o.group)
+		}
 	}
 }
 
@@ -185,7 +194,7 @@ func (s *Store) failed(g *group, f *servers.Failed) {
 		s.goOn(g)
 		return
 	}
-	s.counts.resent.add(f.Reason)
+	s.counts.resent.Add(f.Reason)
 	for it := g.taken.first; it != nil; it = it.next {
 		it.sentInVain(f)
 	}

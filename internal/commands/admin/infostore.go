@@ -34,8 +34,18 @@ func infoStore(t *infoText) {
 		}
 	}
 	for i, server := range s.Servers {
-		t.field(fmt.Sprintf("store_server%d", i), fmt.Sprintf("addr=%s,circuit=%s,queued=%d,in_flight=%d,round_trip_usec=%d",
-			server.Addr, circuit(st.Servers, server.Addr), server.Queued, server.InFlight, server.RoundTripNs/int64(time.Microsecond)))
+		name, known := fmt.Sprintf("store_server%d", i), connected(st.Servers, server.Addr)
+		t.field(name, fmt.Sprintf("addr=%s,circuit=%s,queued=%d,in_flight=%d,round_trip_usec=%d,connections=%d,scripts_loaded=%d,redirected=%d",
+			server.Addr, known.State, server.Queued, server.InFlight, server.RoundTripNs/int64(time.Microsecond),
+			known.Conns, known.Loaded, known.Redirect))
+		for _, reason := range slices.Sorted(maps.Keys(known.Failed)) {
+			if known.Failed[reason] > 0 {
+				t.field(name+"_failures_"+string(reason), known.Failed[reason])
+			}
+		}
+		if known.Error != "" {
+			t.field(name+"_error", resp.PrintableN([]byte(known.Error), maxReasonBytes))
+		}
 	}
 }
 
@@ -51,12 +61,12 @@ func storeStatus(st *watch.Status) string {
 	return "ok"
 }
 
-// circuit returns the state of a server's circuit breaker: open while it is left alone.
-func circuit(all []servers.ServerStats, addr string) string {
+// connected returns what has come of the connections to a server.
+func connected(all []servers.ServerStats, addr string) servers.ServerStats {
 	for _, s := range all {
 		if s.Addr == addr {
-			return s.State
+			return s
 		}
 	}
-	return "closed"
+	return servers.ServerStats{State: "closed"}
 }

@@ -23,10 +23,12 @@ type Config struct {
 	MaxUnits   int64         // that are taken at a time, 10,000; never more than an eighth of a capacity
 	MaxTime    time.Duration // for which they are kept, a second
 	StartAbove int64         // calls of a key a second at this process, from which on it has leases, 100
-	MaxKeys    int           // that have leases, 4,096
 }
 
-const parts = 64 // that are locked apart
+const (
+	parts   = 64    // that are locked apart
+	maxKeys = 4_096 // that have leases
+)
 
 // Ask is how many units to take with the next call of a key's script, beside what that is for; with none it is the zero Ask.
 type Ask struct {
@@ -43,11 +45,12 @@ type Cut struct {
 
 // Table is the leases of a process. A nil Table has none and takes none.
 type Table struct {
-	config Config
-	seed   maphash.Seed
-	keys   atomic.Int64 // that have leases
-	asks   atomic.Uint64
-	parts  []part
+	config  Config
+	maxKeys int64
+	seed    maphash.Seed
+	keys    atomic.Int64 // that have leases
+	asks    atomic.Uint64
+	parts   []part
 }
 
 type part struct {
@@ -66,15 +69,14 @@ func New(c Config) *Table {
 	orDefault(&c.MaxUnits, 10_000)
 	orDefault(&c.MaxTime, time.Second)
 	orDefault(&c.StartAbove, 100)
-	orDefault(&c.MaxKeys, 4096)
-	t := &Table{config: c, seed: maphash.MakeSeed(), parts: make([]part, parts)}
+	t := &Table{config: c, maxKeys: maxKeys, seed: maphash.MakeSeed(), parts: make([]part, parts)}
 	for i := range t.parts {
 		t.parts[i].leases = make(map[string]*lease)
 	}
 	return t
 }
 
-func orDefault[T int | int64 | time.Duration](v *T, d T) {
+func orDefault[T int64 | time.Duration](v *T, d T) {
 	if *v <= 0 {
 		*v = d
 	}
@@ -141,7 +143,7 @@ func (t *Table) Want(name []byte, l funnel.Limit, requests int, localNs int64) A
 
 // startLocked returns a lease for a key that is hot, and nil for another.
 func (t *Table) startLocked(p *part, name []byte, hash uint64, l funnel.Limit, requests int, localNs int64) *lease {
-	if p.calls.add(hash, requests, localNs) < t.config.StartAbove || t.keys.Load() >= int64(t.config.MaxKeys) {
+	if p.calls.add(hash, requests, localNs) < t.config.StartAbove || t.keys.Load() >= t.maxKeys {
 		return nil
 	}
 	e := &lease{name: string(name), limit: l, pace: t.config.slowest(l), usedNs: localNs}

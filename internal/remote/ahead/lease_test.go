@@ -299,7 +299,7 @@ func TestSmallAndMany(t *testing.T) {
 		t.Errorf("%+v of a capacity of 15", a)
 	}
 	b = newBench(t, 1000)
-	b.table.config.MaxKeys = 3
+	b.table.maxKeys = 3
 	given := 0
 	for i := range 10 {
 		if b.table.Want(fmt.Appendf(nil, "%d", i), b.limit, 10, b.nowNs).Units > 0 {

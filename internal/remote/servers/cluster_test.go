@@ -25,9 +25,9 @@ func openCluster(t *testing.T, c *redistest.ClusterNodes, config Config) *Pool {
 	config.URL = c.URL()
 	p := open(t, config)
 	ctx := deadline(t, 20*time.Second)
-	for p.Ready(ctx) != nil {
+	for p.ready(ctx) != nil {
 		if !sleep(ctx, 10*time.Millisecond) {
-			t.Fatal(p.Ready(ctx))
+			t.Fatal(p.ready(ctx))
 		}
 	}
 	return p
@@ -146,12 +146,12 @@ func TestNotReady(t *testing.T) {
 		}
 	}
 	ctx := deadline(t, 20*time.Second)
-	for p.Ready(ctx) == nil {
+	for p.ready(ctx) == nil {
 		if !sleep(ctx, 10*time.Millisecond) {
 			t.Fatal("it is ready without a slot")
 		}
 	}
-	if failed := asFailed(p.Ready(ctx)); failed == nil || failed.Reason != Cluster {
+	if failed := asFailed(p.ready(ctx)); failed == nil || failed.Reason != Cluster {
 		t.Errorf("without a slot: %+v", failed)
 	}
 	call := &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}

@@ -44,7 +44,7 @@ func TestSentinels(t *testing.T) {
 	if err != nil || s.Addr != "sentinel:mymaster" {
 		t.Errorf("the server is %s, %v", s.Addr, err)
 	}
-	if err := p.Ready(deadline(t, 10*time.Second)); err != nil {
+	if err := p.ready(deadline(t, 10*time.Second)); err != nil {
 		t.Error(err)
 	}
 	nodes.Master.Kill()
@@ -99,7 +99,7 @@ func TestWait(t *testing.T) {
 	if failed := fails(t, readOnly, "a"); failed.Reason != ReadOnly || failed.Executed != No {
 		t.Errorf("a replica gives %+v", failed)
 	}
-	if failed := asFailed(readOnly.Ready(deadline(t, 10*time.Second))); failed == nil || failed.Reason != ReadOnly {
+	if failed := asFailed(readOnly.ready(deadline(t, 10*time.Second))); failed == nil || failed.Reason != ReadOnly {
 		t.Errorf("a replica is ready: %v", failed)
 	}
 }
@@ -209,7 +209,7 @@ func TestCircuit(t *testing.T) {
 	}
 	proxy.Heal()
 	awaitCall(t, p)
-	if err := p.Ready(deadline(t, 10*time.Second)); err != nil {
+	if err := p.ready(deadline(t, 10*time.Second)); err != nil {
 		t.Error(err)
 	}
 	away, back := strings.Count(log.String(), "does not answer"), strings.Count(log.String(), "answers again")

@@ -39,7 +39,7 @@ func TestOneServer(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{URL: fmt.Sprintf("redis://%s/3", redistest.Server(t).Addr)})
 	ctx := deadline(t, 10*time.Second)
-	if err := p.Ready(ctx); err != nil {
+	if err := p.ready(ctx); err != nil {
 		t.Fatal(err)
 	}
 	c := &Call{Script: add, Keys: []string{"a"}, Args: []any{2}}
@@ -92,7 +92,7 @@ func TestUnreachable(t *testing.T) {
 	if stats := p.Stats()[0]; stats.Failed[CircuitOpen] == 0 || !strings.Contains(stats.Error, "connection refused") {
 		t.Errorf("the statistics are %+v", stats)
 	}
-	if p.Ready(t.Context()) == nil {
+	if p.ready(t.Context()) == nil {
 		t.Error("ready without a server")
 	}
 }

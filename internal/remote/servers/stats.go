@@ -17,15 +17,28 @@ type ServerStats struct {
 	Conns    int               // connections that are open
 }
 
-type counts struct {
-	loaded, redirected atomic.Uint64
-	failed             [reasons]atomic.Uint64
+// ByReason counts by reasons.
+type ByReason [13]atomic.Uint64 // in the order of Reasons
+
+// Add counts one.
+func (c *ByReason) Add(r Reason) { c[slices.Index(Reasons(), r)].Add(1) }
+
+// All returns what was counted.
+func (c *ByReason) All() map[Reason]uint64 {
+	m := map[Reason]uint64{}
+	for i, r := range Reasons() {
+		m[r] = c[i].Load()
+	}
+	return m
 }
 
-const reasons = 13
+type counts struct {
+	loaded, redirected atomic.Uint64
+	failed             ByReason
+}
 
 func (c *counts) fail(f *Failed) {
-	c.failed[slices.Index(Reasons(), f.Reason)].Add(1)
+	c.failed.Add(f.Reason)
 	if f.Redirect != nil {
 		c.redirected.Add(1)
 	}
@@ -36,11 +49,8 @@ func (p *Pool) Stats() []ServerStats {
 	var all []ServerStats
 	for _, s := range p.servers() {
 		stats := ServerStats{Addr: s.Addr, State: s.breaker.State().String(), Error: s.reasonOpen(),
-			Loaded: s.counts.loaded.Load(), Redirect: s.counts.redirected.Load(), Failed: map[Reason]uint64{},
+			Loaded: s.counts.loaded.Load(), Redirect: s.counts.redirected.Load(), Failed: s.counts.failed.All(),
 			Conns: int(s.Client().PoolStats().TotalConns)}
-		for i, r := range Reasons() {
-			stats.Failed[r] = s.counts.failed[i].Load()
-		}
 		all = append(all, stats)
 	}
 	slices.SortFunc(all, func(a, b ServerStats) int { return cmp.Compare(a.Addr, b.Addr) })

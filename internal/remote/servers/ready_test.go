@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Ready is nil if all masters run scripts for us now, and else a *Failed that says why one does not. It is also what tries a
-// server again that nobody else asks.
-func (p *Pool) Ready(ctx context.Context) error {
+// ready is nil if all masters run scripts for us now, and else a *Failed that says why one does not.
+func (p *Pool) ready(ctx context.Context) error {
 	masters, err := p.Masters(ctx)
 	if err != nil {
 		return err
@@ -20,7 +19,7 @@ func (p *Pool) Ready(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for i, s := range masters {
 		wg.Go(func() {
-			errs[i] = p.ready(ctx, s)
+			errs[i] = p.readyAt(ctx, s)
 		})
 	}
 	wg.Wait()
@@ -32,7 +31,7 @@ func (p *Pool) Ready(ctx context.Context) error {
 	return nil
 }
 
-func (p *Pool) ready(ctx context.Context, s *Server) error {
+func (p *Pool) readyAt(ctx context.Context, s *Server) error {
 	probe := &Call{Script: NewScript("return 1")}
 	if p.Send(ctx, s, []*Call{probe}, 0); probe.Err != nil {
 		return probe.Err
