@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cellserver/internal/persist"
+	"cellserver/internal/remote/watch"
 )
 
 // durability returns what is kept on a disk and when, in a few words.
@@ -28,14 +29,14 @@ func (p *Page) durability(t *texts) string {
 	}
 }
 
-// faultView is the warning that changes do not reach the disk, or that the store does not answer. It stays the same while the fault does: a screen reader
-// announces it whenever it changes.
+// faultView is the warning that changes do not reach the disk, or that the store does not answer. It stays the same while the
+// fault does: a screen reader announces it whenever it changes.
 type faultView struct{ Since, Meaning, Cause string }
 
-// fault returns nil while all is well.
-func (p *Page) fault(t *texts) *faultView {
-	if p.source.Remote != nil {
-		return p.storeFault(t)
+// fault returns nil while all is well. The status is that of a store on other machines; nil for one in memory.
+func (p *Page) fault(t *texts, remote *watch.Status) *faultView {
+	if remote != nil {
+		return storeFault(t, remote)
 	}
 	if p.source.Persistence == nil {
 		return nil

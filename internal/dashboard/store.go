@@ -17,12 +17,11 @@ type storeView struct {
 
 type storeServerView struct{ Addr, Circuit, Queued, InFlight, RoundTrip string }
 
-// store returns nil for a store in memory.
-func (p *Page) store(t *texts) *storeView {
-	if p.source.Remote == nil {
+// newStoreView returns nil for a store in memory.
+func newStoreView(t *texts, st *watch.Status) *storeView {
+	if st == nil {
 		return nil
 	}
-	st := p.source.Remote()
 	s, whole := &st.Stats, func(n uint64) string { return count.text(float64(n)) }
 	v := &storeView{Note: fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered), whole(s.Leased),
 		whole(s.ByPolicy()), st.Policy)}
@@ -64,8 +63,7 @@ func storeState(t *texts, st *watch.Status, nowNs int64) string {
 
 // storeFault is the warning that the store does not answer, or a part of it; nil while all of it does. As that about the disk,
 // it stays the same while the fault does.
-func (p *Page) storeFault(t *texts) *faultView {
-	st := p.source.Remote()
+func storeFault(t *texts, st *watch.Status) *faultView {
 	if st.Fault == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"cellserver/internal/remote/watch"
 	"cellserver/internal/resp"
 	"cellserver/internal/topkeys"
 )
@@ -56,6 +57,11 @@ func (p *Page) view(r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
+	var remote *watch.Status
+	if p.source.Remote != nil {
+		st := p.source.Remote()
+		remote = &st
+	}
 	v := &view{
 		T:             t,
 		Version:       p.source.Version,
@@ -65,16 +71,16 @@ func (p *Page) view(r *http.Request) (*view, error) {
 		Reload:        with(query, "refresh", "5"),
 		Lang:          query.Get("lang"),
 		Reloads:       query.Get("refresh") != "",
-		Fault:         p.fault(t),
+		Fault:         p.fault(t, remote),
 		Charts:        newChartViews(t, d),
 		Minutes:       newMinuteViews(d.points),
 		Top:           []topView{{t.TopRequested, newTopKeyViews(query, d.requested)}, {t.TopLimited, newTopKeyViews(query, d.limited)}},
 		Limits:        p.limits(),
-		Store:         p.store(t),
+		Store:         newStoreView(t, remote),
 		Probe:         p.probe(t, query),
 	}
 	if n := len(d.points); n > 0 {
-		v.Tiles, v.Summary = p.tiles(t, &d.points[n-1])
+		v.Tiles, v.Summary = p.tiles(t, &d.points[n-1], remote)
 	}
 	return v, nil
 }
@@ -90,7 +96,7 @@ func with(query url.Values, name, value string) template.URL {
 	return template.URL("/?" + changed.Encode()) //nolint:gosec // Encode escapes all that could end the attribute
 }
 
-func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
+func (p *Page) tiles(t *texts, now *point, remote *watch.Status) ([]tileView, string) {
 	allowed, limited := rate.text(now.allowed), rate.text(now.limited)
 	share := "–"
 	if all := now.allowed + now.limited; all > 0 {
@@ -110,7 +116,7 @@ func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
 	if now.maxMemoryBytes > 0 {
 		used += " / " + byteCount.text(float64(now.maxMemoryBytes))
 	}
-	tiles = append(tiles, tileView{t.Connections, connections}, tileView{t.Keys, keys}, tileView{t.Memory, used}, p.keeperTile(t))
+	tiles = append(tiles, tileView{t.Connections, connections}, tileView{t.Keys, keys}, tileView{t.Memory, used}, p.keeperTile(t, remote))
 	if now.evicted > 0 {
 		tiles = append(tiles, tileView{t.Evicted + " /s", rate.text(now.evicted)})
 	}
@@ -124,12 +130,11 @@ func (p *Page) tiles(t *texts, now *point) ([]tileView, string) {
 }
 
 // keeperTile is about what keeps the states: this server, perhaps on a disk, or a store on other machines.
-func (p *Page) keeperTile(t *texts) tileView {
-	if p.source.Remote == nil {
+func (p *Page) keeperTile(t *texts, remote *watch.Status) tileView {
+	if remote == nil {
 		return tileView{t.Durability, p.durability(t)}
 	}
-	st := p.source.Remote()
-	return tileView{t.Store, storeState(t, &st, p.source.Now())}
+	return tileView{t.Store, storeState(t, remote, p.source.Now())}
 }
 
 func newTopKeyViews(query url.Values, keys []topkeys.Entry) []topKeyView {

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"sync"
 	"time"
 
 	"cellserver/internal/limiter"
@@ -12,9 +11,7 @@ import (
 type alone struct {
 	room     *Room
 	giveBack func(then func()) // must not wait
-
-	mu    sync.Mutex // guards below
-	timer *time.Timer
+	timer    *time.Timer       // the room's aloneMu guards it
 }
 
 // EnterAlone has somebody wait whose operation Wait was done at a time, and whose turn is still to come. giveBack is called, once
@@ -24,19 +21,17 @@ func (r *Room) EnterAlone(nowNs int64, o *limiter.Operation, who Waker, giveBack
 		who: who, limit: o.Funnel, unit: o.Unit, quantity: o.Quantity, debitNs: int64(o.DebitNs), turnNs: nowNs + o.WaitNs,
 		alone: &alone{room: r, giveBack: giveBack},
 	}
+	in := time.Duration(w.turnNs - r.now())
 	r.aloneMu.Lock()
 	ended := r.aloneEnded
 	if !ended {
 		r.alone[w] = struct{}{}
+		w.alone.timer = time.AfterFunc(in, func() { w.leaveAlone(Allowed) })
 	}
 	r.aloneMu.Unlock()
 	if ended {
 		w.leaveAlone(Ended)
-		return w
 	}
-	w.alone.mu.Lock()
-	defer w.alone.mu.Unlock()
-	w.alone.timer = time.AfterFunc(time.Duration(w.turnNs-r.now()), func() { w.leaveAlone(Allowed) })
 	return w
 }
 
@@ -48,12 +43,10 @@ func (w *Waiter) leaveAlone(why Outcome) (left bool) {
 	a := w.alone
 	a.room.aloneMu.Lock()
 	delete(a.room.alone, w)
-	a.room.aloneMu.Unlock()
-	a.mu.Lock()
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	a.mu.Unlock()
+	a.room.aloneMu.Unlock()
 	if why == Allowed {
 		w.who.Wake()
 	} else {

@@ -148,14 +148,15 @@ func (s *Store) take(g *group, n *node, localNs int64) bool {
 	if n != nil {
 		server = n.server
 	}
-	for all.first != nil && s.mayTake(g, &w, all.first) {
+	for refunded := false; all.first != nil && s.mayTake(g, &w, all.first); {
 		it := all.pop()
 		switch {
 		case !it.waits(server):
 			s.forget(it)
-		case s.decidesKnown(it, n, localNs):
+		case !refunded && s.decidesKnown(it, n, localNs):
 			s.forget(it)
 		default:
+			refunded = refunded || it.request().Quantity < 0 // behind which nothing that was known before counts
 			s.add(g, &w, it)
 		}
 	}

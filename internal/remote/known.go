@@ -36,8 +36,8 @@ func (s *Store) nodeOf(name []byte) *node {
 }
 
 // known decides a request of a funnel from units that were taken ahead, or by a TAT that was read lately. A refund is neither, and
-// has the TAT forgotten: it becomes smaller.
-func (s *Store) known(q *store.Request, n *node, localNs int64) bool {
+// has the TAT forgotten: it becomes smaller. Nor is what comes behind one that may not be executed yet.
+func (s *Store) known(q *store.Request, n *node, localNs int64, behindRefund bool) bool {
 	if q.Rule.Kind != limiter.Funnel || n == nil {
 		return false
 	}
@@ -48,7 +48,7 @@ func (s *Store) known(q *store.Request, n *node, localNs int64) bool {
 		return false
 	}
 	latestNs, ok := n.line.Latest(localNs)
-	if !ok {
+	if !ok || behindRefund {
 		return false
 	}
 	l, unit := q.Rule.Funnel, q.Rule.Unit
@@ -68,7 +68,7 @@ func (s *Store) decidesKnown(it *item, n *node, localNs int64) bool {
 		return false
 	}
 	q := store.Request{Key: it.request().Key, Rule: it.request().Rule, Quantity: it.request().Quantity}
-	if !s.known(&q, n, localNs) {
+	if !s.known(&q, n, localNs, false) {
 		return false
 	}
 	it.decided(q.Result, nil)
@@ -132,11 +132,7 @@ var cutScript string
 // giveBackNowAndThen gives back what was taken ahead for longer than it may be kept, and all of it at the end.
 func (s *Store) giveBackNowAndThen() {
 	defer s.working.end()
-	maxTime := s.Lease.MaxTime
-	if maxTime <= 0 {
-		maxTime = time.Second
-	}
-	tick := time.NewTicker(max(maxTime/8, time.Millisecond))
+	tick := time.NewTicker(max(s.leases.MaxTime()/8, time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
@@ -153,7 +149,6 @@ func (s *Store) giveBackNowAndThen() {
 func (s *Store) giveBack(cuts []ahead.Cut) {
 	calls := map[*servers.Server][]*servers.Call{}
 	for _, c := range cuts {
-		s.changesTAT(c.Name)
 		key := s.KeyPrefix + c.Name
 		if server, err := s.Pool.Of(context.Background(), key); err == nil {
 			calls[server] = append(calls[server], &servers.Call{Script: s.scripts.cut, Keys: []string{key},
@@ -169,11 +164,11 @@ func (s *Store) giveBack(cuts []ahead.Cut) {
 			all = all[n:]
 		}
 	}
-}
-
-// changesTAT has a TAT that was read forgotten.
-func (s *Store) changesTAT(name string) {
-	if s.recent != nil {
-		s.recent.Forget([]byte(name), s.Now())
+	if s.recent == nil {
+		return
+	}
+	nowNs := s.Now() // by which the TATs may have become smaller
+	for _, c := range cuts {
+		s.recent.Forget([]byte(c.Name), nowNs)
 	}
 }

@@ -170,7 +170,7 @@ func (n *node) send(p *pipeline) {
 	for _, g := range p.groups {
 		a, known := s.answerOf(&g.call)
 		one = one || known
-		if known && !s.CallersTime {
+		if known && s.knowsAny() {
 			n.line.Note(sentNs, receivedNs, a.nowNs)
 		}
 		s.answered(g, a, sentNs)

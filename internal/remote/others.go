@@ -153,11 +153,7 @@ func (o *others) notNow(l *line, f *servers.Failed) {
 		return
 	}
 	l.tries++
-	o.store.working.begin()
-	time.AfterFunc(pause(l.tries), func() {
-		defer o.store.working.end()
-		o.dispatch(l)
-	})
+	o.store.after(l.tries, func() { o.dispatch(l) })
 }
 
 // failAll has all fail that waits for a key, and ends its line.

@@ -83,12 +83,9 @@ func (d *decided) all() Decided {
 	return Decided{Allowed: d.allowed.Load(), Limited: d.limited.Load(), Failed: d.failed.Load()}
 }
 
-// maxCountedUnits is the most that one request counts for, so that no client can bring the sums around to 0.
-const maxCountedUnits = 1 << 32
-
-// outcome counts a request for units. One that gives units back requests none.
+// outcome counts a request for units.
 func (c *counts) outcome(kind limiter.Kind, quantity int64, limited bool) {
-	units := uint64(min(max(quantity, 0), maxCountedUnits))
+	units := store.CountedUnits(quantity)
 	if limited {
 		c.outcomes[kind].limited.Add(1)
 		c.refused.Add(units)

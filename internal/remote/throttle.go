@@ -19,10 +19,12 @@ func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	s.counts.requests.Add(uint64(len(batch)))
 	var room [64]place
 	ask := room[:0]
+	refunded := false
 	for i := range batch {
-		if n, waits := s.decideHere(&batch[i], nowNs); waits {
+		if n, waits := s.decideHere(&batch[i], nowNs, refunded); waits {
 			ask = append(ask, place{i, n})
 		}
+		refunded = refunded || batch[i].Quantity < 0
 	}
 	if len(ask) == 0 {
 		return nil
@@ -42,14 +44,15 @@ type place struct {
 	node *node
 }
 
-// decideHere answers a request that no server has to be asked about. Others wait, and are counted so.
-func (s *Store) decideHere(q *store.Request, nowNs int64) (n *node, waits bool) {
+// decideHere answers a request that no server has to be asked about. Others wait, and are counted so: those behind a refund, too, for
+// that is perhaps not executed when they come.
+func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (n *node, waits bool) {
 	q.Result, q.Err = funnel.Result{}, nil
 	if tooFast(&q.Rule) && !s.CallersTime {
 		q.Err = errTooFast
 		return nil, false
 	}
-	if n = s.nodeOf(q.Key.Name); s.knowsAny() && s.known(q, n, nowNs) {
+	if n = s.nodeOf(q.Key.Name); s.knowsAny() && s.known(q, n, nowNs, behindRefund) {
 		s.counts.outcome(q.Rule.Kind, q.Quantity, q.Result.Limited)
 		return nil, false
 	}
@@ -205,10 +208,15 @@ func (s *Store) failed(g *group, f *servers.Failed) {
 		return
 	}
 	g.to = nil
+	s.after(g.tries, func() { s.dispatch(g) })
+}
+
+// after has something done when the pause behind so many tries in vain is over.
+func (s *Store) after(tries int, do func()) {
 	s.working.begin()
-	time.AfterFunc(pause(g.tries), func() {
+	time.AfterFunc(pause(tries), func() {
 		defer s.working.end()
-		s.dispatch(g)
+		do()
 	})
 }
 

@@ -168,18 +168,9 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 
 // SetIf implements store.Keys.
 func (t *tx) SetIf(_ int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
-	st := t.state(&key)
-	if before, found, err = t.State(0, key); err != nil {
-		return before, found, err
-	}
-	s = owned(s, -t.byNs)
-	if !when.Holds(found) || !found && s.ExpiresNs <= t.serverNs {
-		return before, found, nil
-	}
-	if !t.keep(st, s) {
-		err = store.ErrTooLarge
-	}
-	return before, found, err
+	w := &setting{to: s, when: when}
+	err = t.do(t.state(&key), &deed{set: w})
+	return w.before, w.found, err
 }
 
 // Save implements store.Restorer. Each change has a payload of its own, so the states are enough.

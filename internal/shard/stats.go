@@ -44,12 +44,9 @@ type counts struct {
 	outcomes [limiter.Kinds]store.Outcomes // requests; a plain funnel's stand next to what else they change
 }
 
-// maxCountedUnits is the most that one request counts for, so that no client can bring the sums around to 0.
-const maxCountedUnits = 1 << 32
-
-// add counts a request. One that gives units back requests none.
+// add counts a request.
 func (c *counts) add(kind limiter.Kind, quantity int64, limited bool) {
-	units := uint64(min(max(quantity, 0), maxCountedUnits))
+	units := store.CountedUnits(quantity)
 	if limited {
 		c.outcomes[kind].Limited++
 		c.refused += units

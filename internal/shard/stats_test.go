@@ -24,7 +24,7 @@ func TestUnitsAreCounted(t *testing.T) {
 		{"some limited", []int64{8, 3, 2}, 2, 1, 13, 10},
 		{"a probe requests nothing", []int64{0, 0}, 2, 0, 0, 0},
 		{"nor does giving back", []int64{4, -2}, 2, 0, 4, 4},
-		{"more than there can be", []int64{math.MaxInt64, math.MaxInt64, math.MaxInt64}, 0, 3, 3 * maxCountedUnits, 0},
+		{"more than there can be", []int64{math.MaxInt64, math.MaxInt64, math.MaxInt64}, 0, 3, 3 << 32, 0},
 	} {
 		want := store.Stats{Allowed: tt.allowed, Limited: tt.limited, Requested: tt.requested, Granted: tt.granted}
 		batch, each, tx := New(), New(), New()

@@ -232,6 +232,10 @@ type Exclusive interface {
 	End()
 }
 
+// CountedUnits returns how many units a request for so many counts for: none if it gives some back, and at most 2^32, so that no
+// client can bring the sums around to 0.
+func CountedUnits(quantity int64) uint64 { return uint64(min(max(quantity, 0), 1<<32)) }
+
 // Stats is what a store has counted since it was made, and what it holds.
 type Stats struct {
 	Keys      int // entries, those included that expired since the sweep was last there
@@ -240,7 +244,7 @@ type Stats struct {
 	NameBytes int // of the entries' names, at most
 	Allowed   uint64
 	Limited   uint64
-	Requested uint64 // units, of which one request counts for 2^32 at most
+	Requested uint64 // units, as CountedUnits counts them
 	Granted   uint64 // units
 	Expired   uint64 // entries that the sweep removed
 	Swept     uint64 // segments that it looked at

@@ -76,6 +76,9 @@ func New(c Config) *Table {
 	return t
 }
 
+// MaxTime is how long units are kept.
+func (t *Table) MaxTime() time.Duration { return t.config.MaxTime }
+
 func orDefault[T int64 | time.Duration](v *T, d T) {
 	if *v <= 0 {
 		*v = d

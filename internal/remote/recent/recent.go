@@ -21,7 +21,7 @@ const (
 	leastBytes = parts * ways * entryBytes // of a table
 )
 
-// Table is the TATs of the keys that were denied last, as many as fit. The zero Table remembers none.
+// Table is the TATs of the keys that were denied last, as many as fit. A nil Table remembers none.
 type Table struct {
 	seeds [2]maphash.Seed // secret, so that nobody can construct keys that are taken for each other
 	parts []part
@@ -30,7 +30,6 @@ type Table struct {
 type part struct {
 	mu      sync.Mutex // guards what follows
 	buckets []bucket
-	denied  uint64
 	_       [64]byte // no two parts' locks share a line
 }
 
@@ -49,10 +48,7 @@ const unknown = -1 << 63
 // New returns a Table of at most so many bytes, or the few that are the least.
 func New(maxBytes int) *Table {
 	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, parts: make([]part, parts)}
-	each := 1
-	for 2*each*leastBytes <= maxBytes {
-		each *= 2
-	}
+	each := max(1, maxBytes/leastBytes)
 	for i := range t.parts {
 		t.parts[i].buckets = make([]bucket, each)
 	}
@@ -74,7 +70,7 @@ func (t *Table) Forget(name []byte, localNs int64) {
 // Denied returns the answer to a request that is certainly denied, and false for one that has to be asked. latestServerNs is
 // the latest time that the server's clock may show at the local time.
 func (t *Table) Denied(name []byte, l funnel.Limit, unit funnel.Unit, quantity, latestServerNs, localNs int64) (r funnel.Result, ok bool) {
-	if t == nil || len(t.parts) == 0 || quantity <= 0 {
+	if t == nil || quantity <= 0 {
 		return r, false
 	}
 	id, p, b := t.find(name)
@@ -91,29 +87,14 @@ func (t *Table) Denied(name []byte, l funnel.Limit, unit funnel.Unit, quantity, 
 		if _, r = l.ThrottleIn(unit, e.tatNs, latestServerNs, quantity); !r.Limited {
 			return funnel.Result{}, false
 		}
-		p.denied++
 		return r, true
 	}
 	return r, false
 }
 
-// DeniedTotal returns how many requests Denied has answered.
-func (t *Table) DeniedTotal() (total uint64) {
-	if t == nil {
-		return 0
-	}
-	for i := range t.parts {
-		p := &t.parts[i]
-		p.mu.Lock()
-		total += p.denied
-		p.mu.Unlock()
-	}
-	return total
-}
-
 // set replaces what is known of a key, unless that is newer, by e; or the entry that is the oldest of its bucket.
 func (t *Table) set(name []byte, e entry) {
-	if t == nil || len(t.parts) == 0 {
+	if t == nil {
 		return
 	}
 	id, p, b := t.find(name)

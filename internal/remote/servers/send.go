@@ -84,7 +84,7 @@ func (s *Server) exchange(ctx context.Context, calls []*Call, load []*Script, wa
 	}
 	for i, c := range calls {
 		if c.Asking {
-			new(answer).add(ctx, pipe, "asking", nil)
+			_ = pipe.Do(ctx, "asking") // only appends
 		}
 		sent[i].add(ctx, pipe, c.command()...)
 	}
@@ -161,12 +161,10 @@ type answer struct {
 	err     error
 }
 
-// add appends a command to a pipeline. Its second word must be text, if there is one.
+// add appends a command to a pipeline. Its second word must be text, or a number.
 func (a *answer) add(ctx context.Context, pipe redis.Pipeliner, words ...any) {
 	if text, ok := words[1].(string); ok {
 		a.text, words[1] = text, a
-	} else if words[1] == nil {
-		words = words[:1]
 	}
 	a.Cmd = redis.NewCmd(ctx, words...)
 	_ = pipe.Process(ctx, a) // only appends

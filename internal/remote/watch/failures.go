@@ -8,8 +8,7 @@ import (
 // failures are the calls that the store did not decide for one reason.
 type failures struct {
 	lines  often.Counter
-	total  uint64
-	logged uint64 // of these
+	logged uint64 // that lines have told of
 }
 
 // noteFailures logs, at most once a minute for each reason, what calls were left to the policy.
@@ -24,11 +23,7 @@ func (w *Watch) noteFailures(all map[servers.Reason]uint64) {
 			f = &failures{}
 			w.failures[reason] = f
 		}
-		if total == f.total {
-			continue
-		}
-		f.total = total
-		if f.lines.Due(nowNs) == 0 {
+		if total == f.logged || f.lines.Due(nowNs) == 0 {
 			continue
 		}
 		w.config.Log.Warn("the store did not decide some calls", "reason", string(reason), "calls", total-f.logged,
