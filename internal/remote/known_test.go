@@ -52,6 +52,16 @@ func TestPrefilter(t *testing.T) {
 	want(10, false, 0)
 }
 
+// TestBehindARefund: what was read after a refund came, but before it is executed, denies nothing behind it.
+func TestBehindARefund(t *testing.T) {
+	s, _ := onServer(t, Config{Prefilter: true})
+	l, cameNs := mustLimit(t, 9, 1, 3600), s.Now()
+	decide(s, s.Now(), ask("k", l, 10))
+	if q := decide(s, cameNs, ask("k", l, -1), ask("k", l, 1))[1]; q.Err != nil || q.Result.Limited {
+		t.Errorf("got %+v, %v", q.Result, q.Err)
+	}
+}
+
 // TestLeases: of a hot key most requests are decided here, and what was not used is given back.
 func TestLeases(t *testing.T) {
 	s, p := onServer(t, Config{KeyPrefix: "p:", Lease: ahead.Config{Enabled: true, StartAbove: 1, MaxTime: time.Minute}})
