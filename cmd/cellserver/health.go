@@ -30,7 +30,7 @@ func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	if help {
-		_, err := fmt.Fprintf(stdout, "Check that a running cellserver serves clients: prints ok and exits with 0, and then what it lacks, or says why not and exits with 1.\n\n"+
+		_, err := fmt.Fprintf(stdout, "Check that a running cellserver serves clients: prints ok, and on a second line in what way it is degraded, and exits with 0; or says why not, and exits with 1.\n\n"+
 			"Usage:\n  cellserver health [flags]\n\nFlags:\n%s", fs.FlagUsages())
 		return err
 	}

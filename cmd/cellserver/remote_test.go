@@ -129,7 +129,8 @@ func TestStoreGoesAway(t *testing.T) {
 			if n := p.metric(t, "cellserver_store_policy_decisions_total"); n < 1 {
 				t.Errorf("%g decisions by the policy", n)
 			}
-			if got := reply(t, nc, "INFO store"); !strings.Contains(got, "store_status:away") || !strings.Contains(got, "store_fault:"+redis.Addr) {
+			if got := reply(t, nc, "INFO store"); !strings.Contains(got, "store_status:away") || !strings.Contains(got, "store_fault:"+redis.Addr) ||
+				!strings.Contains(got, "store_server0:addr="+redis.Addr+",circuit=") || !strings.Contains(got, "store_server0_failures_network:") {
 				t.Errorf("INFO: got %s", got)
 			}
 			if !strings.Contains(p.Log.String(), `"msg":"the store does not answer"`) {
@@ -218,43 +219,67 @@ func page(t *testing.T, p *process, path string) string {
 	return body
 }
 
-// TestStoreRights: the rights that OPERATIONS.md lists suffice on a Redis.
+// TestStoreRights: the rights that SCALING.md lists suffice, on a Redis and on a cluster, and are no more than it says.
 func TestStoreRights(t *testing.T) {
-	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	text, err := os.ReadFile("../../docs/SCALING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, line, ok := strings.Cut(string(text), "    ACL SETUSER cellserver ")
-	line, _, _ = strings.Cut(line, "\n")
+	_, line, ok := strings.Cut(string(text), "    ACL SETUSER limits ")
+	line, _, _ = strings.Cut(strings.ReplaceAll(line, "~*", "~limits:*"), "\n")
 	if !ok {
-		t.Fatal("OPERATIONS.md does not list them")
+		t.Fatal("SCALING.md does not list them")
 	}
-	redis := redistest.Server(t)
-	command := []any{"ACL", "SETUSER", "cellserver"}
+	rules := []any{"ACL", "SETUSER", "limits"}
 	for rule := range strings.FieldsSeq(line) {
-		command = append(command, rule)
+		rules = append(rules, rule)
 	}
-	if err := redis.Client().Do(t.Context(), command...).Err(); err != nil {
-		t.Fatal(err)
+	t.Run("redis", func(t *testing.T) {
+		redis := redistest.Server(t)
+		testRights(t, rules, "redis://limits:PASSWORD@"+redis.Addr+"/3", "SCAN 0", redis)
+		if keys, err := redis.Client().Keys(t.Context(), "*").Result(); err != nil || len(keys) > 0 {
+			t.Errorf("database 0 has %q, %v", keys, err)
+		}
+	})
+	t.Run("cluster", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("starts a cluster")
+		}
+		c := redistest.Cluster(t)
+		url := strings.Replace(c.URL(), "://", "://limits:PASSWORD@", 1)
+		testRights(t, rules, url, "PING", c.All()...)
+	})
+}
+
+func testRights(t *testing.T, rules []any, url, more string, nodes ...*redistest.Process) {
+	t.Helper()
+	for _, node := range nodes {
+		if err := node.Client().Do(t.Context(), rules...).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	p := startServer(t, "--store", "redis://cellserver:PASSWORD@"+redis.Addr+"/3", "--store-timeout", "10s", "--key-prefix", "limits:", "--lease", "on")
+	p := startServer(t, "--store", url, "--store-timeout", "10s", "--key-prefix", "limits:", "--lease", "on")
 	p.awaitStore(t, 1)
 	nc := p.dial(t)
-	for _, line := range []string{
-		"CL.THROTTLE funnel 2 3 60", "CL.THROTTLE funnel 2 3 60 3", "CL.THROTTLE funnel 2 3 60 -1", "CL.FIXEDWINDOW window 5 60", "CL.BUCKET ADD bucket 5 1",
-		"CL.CONCURRENCY ACQUIRE slots 5 1000 me", "CL.SLIDINGWINDOW sliding 5 60", "CL.RESERVE reserving 2 3 60 1 60000", "TTL funnel", "TYPE bucket",
-		"EXISTS window", "DBSIZE", "SCAN 0", "MULTI\r\nCL.THROTTLE a 2 3 60\r\nCL.THROTTLE b 2 3 60\r\nEXEC", "DEL funnel bucket", "INFO store",
-	} {
+	lines := []string{
+		"CL.THROTTLE funnel 2 3 60", "CL.THROTTLE funnel 2 3 60 3", "CL.THROTTLE funnel 2 3 60 -1", "CL.PEEK funnel 2 3 60", "CL.FIXEDWINDOW window 5 60",
+		"CL.BUCKET ADD bucket 5 1", "CL.BUCKET TAKE bucket 5", "CL.CONCURRENCY ACQUIRE slots 5 1000 me", "CL.SLIDINGWINDOW sliding 5 60",
+		"CL.RESERVE reserving 2 3 60 1 60000", "CL.MTHROTTLE 2 a{t} 4 1 10 1 b{t} 4 1 10 1", "TTL funnel", "TYPE bucket", "EXISTS window sliding", "DBSIZE",
+		"MULTI\r\nCL.THROTTLE a{t} 2 3 60\r\nCL.THROTTLE b{t} 2 3 60\r\nEXEC", "DEL funnel bucket", "INFO store", more,
+	}
+	for _, line := range lines {
 		if got := reply(t, nc, line); strings.HasPrefix(got, "-") || strings.Contains(got, " -STOREDOWN") {
 			t.Errorf("%s: got %s", line, got)
 		}
 	}
-	denied, err := redis.Client().Do(t.Context(), "ACL", "LOG").Slice()
-	if err != nil || len(denied) > 0 {
-		t.Errorf("denied: %v, %v", denied, err)
-	}
-	if keys, err := redis.Client().Keys(t.Context(), "*").Result(); err != nil || len(keys) > 0 {
-		t.Errorf("database 0 has %q, %v", keys, err)
+	for _, node := range nodes {
+		denied, err := node.Client().Do(t.Context(), "ACL", "LOG").Slice()
+		if err != nil || len(denied) > 0 {
+			t.Errorf("%s has denied: %v, %v", node.Addr, denied, err)
+		}
+		if dry, err := node.Client().Do(t.Context(), "ACL", "DRYRUN", "limits", "FLUSHALL").Text(); err != nil || dry == "OK" {
+			t.Errorf("%s: FLUSHALL is allowed, %v", node.Addr, err)
+		}
 	}
 }
 

@@ -35,9 +35,8 @@ func (a *app) openRemote() (*remoteStore, error) {
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--store: %w", err)}
 	}
-	policy, _ := remote.PolicyOf(r.onError) // which was checked
 	config := remote.Config{
-		Pool: pool, KeyPrefix: r.keyPrefix, Timeout: r.timeout, Wait: r.wait, OnError: policy, LocalShare: r.localShare,
+		Pool: pool, KeyPrefix: r.keyPrefix, Timeout: r.timeout, Wait: r.wait, OnError: r.policy, LocalShare: r.localShare,
 		Prefilter: r.prefilter, Now: a.now,
 		Lease: ahead.Config{Enabled: r.lease, MaxUnits: int64(r.leaseMaxUnits), MaxTime: r.leaseTime, StartAbove: int64(r.leaseAbove)},
 	}
@@ -49,7 +48,7 @@ func (a *app) openRemote() (*remoteStore, error) {
 		_ = pool.Close()
 		return nil, err
 	}
-	w := watch.New(watch.Config{Store: pool.String(), Policy: policy, Pool: pool, Stats: s.Stats, Size: s.Size, Now: a.now, Log: a.log})
+	w := watch.New(watch.Config{Store: pool.String(), Policy: r.policy, Pool: pool, Stats: s.Stats, Size: s.Size, Now: a.now, Log: a.log})
 	return &remoteStore{s, pool, w}, nil
 }
 

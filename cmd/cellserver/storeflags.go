@@ -3,21 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"cellserver/internal/remote"
 )
 
 // memoryStore is the value of --store for the store in memory.
 const memoryStore = "memory"
-
-// The values of --on-store-error, as remote.PolicyOf knows them.
-const (
-	policyError = "error"
-	policyLocal = "local"
-)
 
 const (
 	leastStoreTimeout = time.Millisecond
@@ -34,6 +29,7 @@ type storeOptions struct {
 	timeout    time.Duration
 	wait       int
 	onError    string
+	policy     remote.Policy // of onError, once that was checked
 	localShare float64
 	prefilter  bool
 
@@ -56,7 +52,7 @@ func (o *options) defineStore(fs *pflag.FlagSet) {
 	fs.StringVar(&r.keyPrefix, "key-prefix", "", "`text` before each key's name on it (default none: the names that redis-cell has)")
 	fs.DurationVar(&r.timeout, "store-timeout", 50*time.Millisecond, "how long a decision may take; then --on-store-error decides")
 	fs.IntVar(&r.wait, "store-wait", 0, "`number` of replicas that must have a change before it is replied to, by WAIT; it costs a round trip between them")
-	fs.StringVar(&r.onError, "on-store-error", policyError, "`what` a call gets that the store did not decide in time: error, allow, deny, or local (decided in this server's memory, by --local-share of its limit)")
+	fs.StringVar(&r.onError, "on-store-error", remote.Error.String(), "`what` a call gets that the store did not decide in time: error, allow, deny, or local (decided in this server's memory, by --local-share of its limit)")
 	fs.Float64Var(&r.localShare, "local-share", 1, "`part` of each limit that this server allows by itself with --on-store-error=local, such as 0.25 for one of four servers")
 	r.prefilter = true
 	fs.Var(boolFlag{&r.prefilter, "on", "off"}, "prefilter", "deny calls without asking where what was read of the key less than a second ago denies them: `on|off`")
@@ -70,7 +66,7 @@ func (o *options) defineStore(fs *pflag.FlagSet) {
 func (o *options) isRemote() bool { return o.remote.url != memoryStore }
 
 // hasTables reports whether there is a store in memory, be it for the time without the other one.
-func (o *options) hasTables() bool { return !o.isRemote() || o.remote.onError == policyLocal }
+func (o *options) hasTables() bool { return !o.isRemote() || o.remote.onError == remote.Local.String() }
 
 // checkStore refuses flags that the store makes senseless, and sets what it decides. No message has the URL, which may contain
 // a password.
@@ -86,7 +82,7 @@ func (o *options) checkStore(given *pflag.FlagSet) error {
 		{"max-new-keys-per-second", "only the store knows which keys are new", o.maxNewKeysPerSecond > 0},
 		{"databases", "its URL names the only database", o.databases != 1},
 		{"maxmemory-policy", "that of its Redis decides", !o.hasTables()},
-		{"local-share", "it is about --on-store-error=local", o.remote.onError != policyLocal},
+		{"local-share", "it is about --on-store-error=local", o.remote.onError != remote.Local.String()},
 		{"lease-above", "it is about --lease=on", !o.remote.lease},
 		{"lease-max-units", "it is about --lease=on", !o.remote.lease},
 		{"lease-time", "it is about --lease=on", !o.remote.lease},
@@ -116,8 +112,9 @@ func (o *options) checkMemoryStore(given *pflag.FlagSet) error {
 }
 
 func (r *storeOptions) check() error {
-	switch {
-	case !slices.Contains([]string{policyError, "allow", "deny", policyLocal}, r.onError):
+	known := false
+	switch r.policy, known = remote.PolicyOf(r.onError); {
+	case !known:
 		return fmt.Errorf("--on-store-error must be error, allow, deny or local, got %q", r.onError)
 	case r.timeout < leastStoreTimeout || r.timeout > mostStoreTimeout:
 		return fmt.Errorf("--store-timeout must be from %s to %s, got %s", leastStoreTimeout, mostStoreTimeout, r.timeout)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"cellserver/internal/remote"
-	"cellserver/internal/remote/servers"
 	"cellserver/internal/remote/watch"
 )
 
@@ -25,21 +24,17 @@ func newStoreView(t *texts, st *watch.Status) *storeView {
 	s, whole := &st.Stats, func(n uint64) string { return count.text(float64(n)) }
 	v := &storeView{Note: fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered), whole(s.Leased),
 		whole(s.ByPolicy()), st.Policy)}
-	circuits := map[string]string{}
-	for _, server := range st.Servers {
-		circuits[server.Addr] = circuitText(t, &server)
-	}
 	for _, server := range s.Servers {
 		v.Servers = append(v.Servers, storeServerView{
-			server.Addr, circuits[server.Addr], count.text(float64(server.Queued)), count.text(float64(server.InFlight)),
+			server.Addr, circuitText(t, st.Server(server.Addr).State), count.text(float64(server.Queued)), count.text(float64(server.InFlight)),
 			durationNs.text(float64(server.RoundTripNs)),
 		})
 	}
 	return v
 }
 
-func circuitText(t *texts, s *servers.ServerStats) string {
-	switch s.State {
+func circuitText(t *texts, state string) string {
+	switch state {
 	case "open":
 		return t.CircuitOpen
 	case "half-open":

@@ -65,7 +65,7 @@ func english() *texts {
 		CircuitClosed:   "answers",
 		CircuitOpen:     "fails, left alone",
 		CircuitHalfOpen: "is tried",
-		Queued:          "requests queued",
+		Queued:          "keys queued",
 		InFlight:        "pipelines under way",
 		RoundTrip:       "round trip",
 

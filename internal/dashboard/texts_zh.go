@@ -65,7 +65,7 @@ func chinese() *texts {
 		CircuitClosed:   "正常",
 		CircuitOpen:     "故障，暂停请求",
 		CircuitHalfOpen: "试探中",
-		Queued:          "排队的请求",
+		Queued:          "排队的键",
 		InFlight:        "进行中的管道",
 		RoundTrip:       "往返时间",
 

@@ -45,7 +45,7 @@ func (to sink) remoteRequests(st *remote.Stats) {
 
 func (to sink) remoteFailures(st *remote.Stats) {
 	to.labelled("store_resent_total", "Script calls that were sent again, as the server had certainly not executed them.", "reason", texts(st.Resent))
-	to.labelled("store_failures_total", "Requests that the store did not decide, by reason; those of wrong_type failed, all others were left to --on-store-error.",
+	to.labelled("store_failures_total", "Requests and other commands that the store did not carry out, by reason. Requests of limiters are left to --on-store-error, but for wrong_type; all else fails.",
 		"reason", texts(st.Failed))
 	byPolicy := desc("store_policy_decisions_total", "Requests that --on-store-error decided, by what it did. They are not among the decisions.", "policy", "outcome")
 	for p, n := range st.Policy {
@@ -57,7 +57,7 @@ func (to sink) remoteFailures(st *remote.Stats) {
 }
 
 func (to sink) remoteServers(st *watch.Status) {
-	queued := desc("store_server_queued_requests", "Keys with requests that wait until they are sent to a server of the store.", "server")
+	queued := desc("store_server_queued_keys", "Keys with requests that wait until they are sent to a server of the store.", "server")
 	inFlight := desc("store_server_pipelines_in_flight", "Pipelines that a server of the store has not answered.", "server")
 	roundTrip := desc("store_server_round_trip_seconds", "How long a pipeline to a server of the store takes, on a moving average.", "server")
 	for _, s := range st.Stats.Servers {

@@ -41,7 +41,7 @@ func TestRemote(t *testing.T) {
 		{"resent_total", []string{"cluster"}, 3}, {"failures_total", []string{"timeout"}, 4}, {"failures_total", []string{"wrong_type"}, 2},
 		{"policy_decisions_total", []string{"allowed", "local"}, 4}, {"policy_decisions_total", []string{"denied", "local"}, 3},
 		{"policy_decisions_total", []string{"error", "local"}, 1}, {"policy_decisions_total", []string{"error", "error"}, 0},
-		{"waiting_requests", nil, 5}, {"waiting_bytes", nil, 50}, {"server_queued_requests", []string{"192.0.2.1:7000"}, 6},
+		{"waiting_requests", nil, 5}, {"waiting_bytes", nil, 50}, {"server_queued_keys", []string{"192.0.2.1:7000"}, 6},
 		{"server_pipelines_in_flight", []string{"192.0.2.1:7000"}, 7}, {"server_round_trip_seconds", []string{"192.0.2.1:7000"}, 0.002},
 		{"lease_keys", nil, 2}, {"lease_open_units", nil, 9}, {"lease_units_total", []string{"used"}, 15}, {"lease_units_total", []string{"lost"}, 3},
 	} {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"cellserver/internal/remote/servers"
 	"cellserver/internal/remote/watch"
 	"cellserver/internal/resp"
 )
@@ -34,7 +33,7 @@ func infoStore(t *infoText) {
 		}
 	}
 	for i, server := range s.Servers {
-		name, known := fmt.Sprintf("store_server%d", i), connected(st.Servers, server.Addr)
+		name, known := fmt.Sprintf("store_server%d", i), st.Server(server.Addr)
 		t.field(name, fmt.Sprintf("addr=%s,circuit=%s,queued=%d,in_flight=%d,round_trip_usec=%d,connections=%d,scripts_loaded=%d,redirected=%d",
 			server.Addr, known.State, server.Queued, server.InFlight, server.RoundTripNs/int64(time.Microsecond),
 			known.Conns, known.Loaded, known.Redirect))
@@ -53,20 +52,10 @@ func storeStatus(st *watch.Status) string {
 	switch {
 	case !st.Asked:
 		return "connecting"
-	case st.Up == 0:
+	case st.Away():
 		return "away"
 	case st.Fault != nil:
 		return "partly_away"
 	}
 	return "ok"
-}
-
-// connected returns what has come of the connections to a server.
-func connected(all []servers.ServerStats, addr string) servers.ServerStats {
-	for _, s := range all {
-		if s.Addr == addr {
-			return s
-		}
-	}
-	return servers.ServerStats{State: "closed"}
 }

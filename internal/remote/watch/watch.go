@@ -56,6 +56,16 @@ type Status struct {
 	Servers []servers.ServerStats
 }
 
+// Server returns what has come of the connections to a server. Of one that was forgotten meanwhile nothing is known.
+func (s *Status) Server(addr string) servers.ServerStats {
+	for _, server := range s.Servers {
+		if server.Addr == addr {
+			return server
+		}
+	}
+	return servers.ServerStats{Addr: addr, State: "closed"}
+}
+
 // Away reports whether no server has answered.
 func (s *Status) Away() bool { return s.Asked && s.Up == 0 }
 
