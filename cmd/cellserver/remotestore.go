@@ -20,7 +20,7 @@ type remoteStore struct {
 // openRemote opens --store. Whether its servers answer it does not wait for.
 func (a *app) openRemote() (*remoteStore, error) {
 	r := &a.options.remote
-	address, err := r.address(a.log)
+	password, err := readSecret("--store-password-file", r.passwordFile, "the password", a.log)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (a *app) openRemote() (*remoteStore, error) {
 		return nil, err
 	}
 	pool, err := servers.Open(servers.Config{
-		URL: address, SentinelUser: r.sentinelUser, SentinelPassword: sentinelPassword,
+		URL: r.url, Password: password, SentinelUser: r.sentinelUser, SentinelPassword: sentinelPassword,
 		CAFile: r.tlsCA, CertFile: r.tlsCert, KeyFile: r.tlsKey, ServerName: r.tlsServerName, Timeout: r.timeout, Log: a.log,
 	})
 	if err != nil {

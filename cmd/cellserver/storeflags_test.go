@@ -65,7 +65,7 @@ func TestStoreMistakes(t *testing.T) {
 		"postgres://:s3cret@h":                            "a store's URL is redis://",
 		"s3cret":                                          "a store's URL is redis://",
 		"redis-sentinel://:s3cret@h":                      "the name of the master is missing",
-		"redis://:s3cret@h --store-password-file=" + file: "--store has a password, and so has --store-password-file",
+		"redis://:s3cret@h --store-password-file=" + file: "it has a password, and another one is given apart",
 		"redis://h --store-password-file=nosuch":          "cannot read --store-password-file nosuch",
 		"rediss://:s3cret@h --store-tls-ca=nosuch":        "nosuch",
 		"redis-cluster://:s3cret@a,b/3":                   "a cluster has database 0 only",

@@ -22,6 +22,8 @@ type Config struct {
 	// redis-sentinel://[user:password@]host[:port],.../master[/db]; with rediss, rediss-cluster and rediss-sentinel over TLS.
 	// The user and password are those of the servers, and percent-encoded.
 	URL string
+	// Password is the servers', not encoded, if the URL has none.
+	Password string
 	// SentinelUser and SentinelPassword are for the sentinels, if they want a password.
 	SentinelUser, SentinelPassword string
 
@@ -64,11 +66,11 @@ type Pool struct {
 // Open returns the servers of a URL. Nothing is connected to yet, so that it is no error if they cannot be reached; a URL or
 // file that is wrong is.
 func Open(config Config) (*Pool, error) {
-	at, err := parse(config.URL)
+	at, err := parse(config.URL, config.Password)
 	if err != nil {
 		return nil, err
 	}
-	config.URL = "" // as it may have a password
+	config.URL, config.Password = "", "" // at has both
 	if config.Timeout <= 0 {
 		config.Timeout = defaultTimeout
 	}

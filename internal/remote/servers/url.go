@@ -52,8 +52,9 @@ func (p *place) String() string {
 	return s
 }
 
-// parse reads a URL. No error repeats any of it, as there may be a password at any place of one that is wrong.
-func parse(text string) (place, error) {
+// parse reads a URL, whose password may be given apart. No error repeats any of it, as there may be a password at any place of one
+// that is wrong.
+func parse(text, password string) (place, error) {
 	var p place
 	scheme, rest, _ := strings.Cut(text, "://")
 	if name, ok := strings.CutPrefix(scheme, "rediss"); ok {
@@ -69,10 +70,26 @@ func parse(text string) (place, error) {
 		return place{}, errors.New("servers: a store's URL is " + oneServer.form() + ", " + clusterOf.form() + " or " +
 			sentinels.form() + "; over TLS it begins with rediss instead of redis")
 	}
-	if err := p.read(rest); err != nil {
+	err := p.read(rest)
+	if err == nil {
+		err = p.setPassword(password)
+	}
+	if err != nil {
 		return place{}, errors.New("servers: the store's URL: " + err.Error() + "; it is " + p.kind.form())
 	}
 	return p, nil
+}
+
+func (p *place) setPassword(apart string) error {
+	switch {
+	case apart != "" && p.password != "":
+		return errors.New("it has a password, and another one is given apart; leave one of them out")
+	case apart != "":
+		p.password = apart
+	case p.user != "" && p.password == "":
+		return errors.New("the user has no password; what stands before the @ must be user:password, or :password")
+	}
+	return nil
 }
 
 func (p *place) read(rest string) error {
@@ -110,18 +127,12 @@ func (p *place) read(rest string) error {
 }
 
 func (p *place) readUser(text string) error {
-	user, password, ok := strings.Cut(text, ":")
-	if !ok {
-		return errors.New("what stands before the @ must be user:password, or :password")
-	}
+	user, password, _ := strings.Cut(text, ":")
 	var err, err2 error
 	p.user, err = url.PathUnescape(user)
 	p.password, err2 = url.PathUnescape(password)
 	if err != nil || err2 != nil {
 		return errors.New("the user or password has a % that is not followed by two hexadecimal digits; write it as %25")
-	}
-	if p.user != "" && p.password == "" {
-		return errors.New("the user has no password")
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func TestURL(t *testing.T) {
 		{"redis-sentinel://u:p@a,b:2/main", "redis-sentinel://a:26379,b:2/main", "a:26379,b:2", "u", "p", "main", 0},
 		{"rediss-sentinel://a/main/3", "rediss-sentinel://a:26379/main/3", "a:26379", "", "", "main", 3},
 	} {
-		p, err := parse(tt.url)
+		p, err := parse(tt.url, "")
 		if err != nil {
 			t.Errorf("%s: %v", tt.url, err)
 			continue
@@ -71,11 +71,11 @@ func FuzzURL(f *testing.F) {
 	f.Add("redis://me:secret@[::1]:6379/1")
 	f.Add("redis-sentinel://a,b:2/main/3")
 	f.Fuzz(func(t *testing.T, url string) {
-		p, err := parse(url)
+		p, err := parse(url, "")
 		if err != nil {
 			return
 		}
-		again, err := parse(p.String())
+		again, err := parse(p.String(), "")
 		if err != nil || again.String() != p.String() || !slices.Equal(again.hosts, p.hosts) {
 			t.Errorf("%q is %s, which is %v, %v", url, p.String(), again, err)
 		}

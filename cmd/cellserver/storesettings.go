@@ -1,40 +1,10 @@
 package main
 
 import (
-	"errors"
-	"log/slog"
-	neturl "net/url"
 	"strconv"
-	"strings"
 
 	"cellserver/internal/commands/admin"
 )
-
-// address returns the URL of the store, with the password of --store-password-file.
-func (r *storeOptions) address(log *slog.Logger) (string, error) {
-	password, err := readSecret("--store-password-file", r.passwordFile, "the password", log)
-	if err != nil || password == "" {
-		return r.url, err
-	}
-	scheme, rest, _ := strings.Cut(r.url, "://")
-	user, hosts, ok := cutLast(rest, "@")
-	if !ok {
-		user, hosts = "", rest
-	}
-	if strings.Contains(user, ":") {
-		return "", usageError{errors.New("--store has a password, and so has --store-password-file; leave one of them out")}
-	}
-	return scheme + "://" + user + neturl.UserPassword("", password).String() + "@" + hosts, nil
-}
-
-// cutLast is strings.Cut at the last separator.
-func cutLast(s, separator string) (before, after string, found bool) {
-	i := strings.LastIndex(s, separator)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(separator):], true
-}
 
 // storeSettings are the flags about the store, none of them with a password.
 func (a *app) storeSettings() []admin.Setting {
