@@ -112,7 +112,7 @@ func (o *options) checkMemoryStore(given *pflag.FlagSet) error {
 }
 
 func (r *storeOptions) check() error {
-	known := false
+	var known bool
 	switch r.policy, known = remote.PolicyOf(r.onError); {
 	case !known:
 		return fmt.Errorf("--on-store-error must be error, allow, deny or local, got %q", r.onError)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,6 +17,7 @@ import (
 
 	"cellserver/internal/certs/certtest"
 	"cellserver/internal/peer"
+	"cellserver/internal/processtest"
 )
 
 type testServer struct {
@@ -26,7 +26,7 @@ type testServer struct {
 	tls           *tls.Config         // the clients'; nil without
 	pipes         *pipeListener       // that is dialled instead; nil without
 	pass          func(time.Duration) // has time pass, where it does not by itself
-	log           *lockedBuffer
+	log           *processtest.Log
 	done          chan error
 
 	mu       sync.Mutex // guards sessions
@@ -58,23 +58,6 @@ func (s *testServer) checkEnds(t *testing.T) {
 	}
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func start(t *testing.T, ioThreads int, l net.Listener, change func(*Config)) *testServer {
 	t.Helper()
 	s := newServer(l, ioThreads, change)
@@ -94,7 +77,7 @@ func startTLS(t *testing.T, ioThreads int, l net.Listener, change func(*Config))
 }
 
 func newServer(l net.Listener, ioThreads int, change func(*Config)) *testServer {
-	s := &testServer{network: l.Addr().Network(), addr: l.Addr().String(), log: &lockedBuffer{}, done: make(chan error, 1)}
+	s := &testServer{network: l.Addr().Network(), addr: l.Addr().String(), log: &processtest.Log{}, done: make(chan error, 1)}
 	s.pipes, _ = l.(*pipeListener)
 	c := Config{
 		NewSession: func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn} },

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"path/filepath"
@@ -125,7 +124,7 @@ func TestRealRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var log safeBuffer
+	var log processtest.Log
 	for _, tt := range []struct {
 		user string
 		want Reason
@@ -173,30 +172,12 @@ func TestRealRefusals(t *testing.T) {
 	}
 }
 
-// safeBuffer is a log that several goroutines write.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(b)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // The circuit opens while a server is away, is said once each way, and closes when it is back.
 func TestCircuit(t *testing.T) {
 	t.Parallel()
 	server := redistest.Server(t)
 	proxy := redistest.NewProxy(t, server.Addr)
-	var log safeBuffer
+	var log processtest.Log
 	p := open(t, Config{URL: "redis://" + proxy.Addr, Timeout: 30 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	awaitCall(t, p)
 	proxy.BlackHole()
