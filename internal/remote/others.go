@@ -23,8 +23,6 @@ type others struct {
 	lines   map[string]*line
 	senders map[*servers.Server]*sender
 	seen    map[string]known // of keys that nothing waits for
-
-	following int // see maxFollowing
 }
 
 const (
@@ -79,8 +77,9 @@ type line struct {
 	known   known
 	covered int // of the first tasks: that were there when known was asked for
 
-	tries int  // in vain, since there was an answer
-	apart bool // the next call must not be a native one
+	tries int               // in vain, since there was an answer
+	to    *servers.Redirect // whereto the last one was sent on
+	apart bool              // the next call must not be a native one
 
 	// Of the call that is under way:
 	call    *servers.Call
@@ -118,7 +117,7 @@ func (o *others) add(name string, t *task) {
 
 // dispatch has a line's next call sent by its server's sender.
 func (o *others) dispatch(l *line) {
-	server, err := o.store.Pool.Of(context.Background(), l.name)
+	server, err := o.serverOf(l)
 	if err != nil {
 		o.notNow(l, failedOf(err))
 		return
@@ -137,6 +136,13 @@ func (o *others) dispatch(l *line) {
 		o.store.working.begin()
 		go n.work()
 	}
+}
+
+func (o *others) serverOf(l *line) (*servers.Server, error) {
+	if l.to != nil {
+		return o.store.Pool.At(l.to.Addr), nil
+	}
+	return o.store.Pool.Of(context.Background(), l.name)
 }
 
 // notNow has a line wait a little whose server is not known, or cannot decide, if that passes.

@@ -58,6 +58,7 @@ func (n *sender) round(lines []*line) {
 		if !o.prepare(l, n.server) {
 			continue
 		}
+		l.call.Asking = l.to != nil && l.to.Asking
 		calls, asked = append(calls, l.call), append(asked, l)
 		if l.trying > 0 {
 			wait = s.Wait
@@ -74,44 +75,28 @@ func (n *sender) round(lines []*line) {
 	for _, l := range asked {
 		f := l.failed()
 		if f == nil || !f.Again() {
-			l.tries = 0
+			l.tries, l.to = 0, nil
 			o.advance(l)
 			continue
 		}
 		s.counts.resent.Add(f.Reason)
-		if f.Redirect != nil && o.follows(1) {
-			s.working.begin()
-			go o.follow(l)
-		} else {
-			l.call = nil
-			o.notNow(l, f)
-		}
+		o.again(l, f)
 	}
 }
 
-// maxFollowing is how many calls are sent again one by one, at most, each of which has a goroutine that waits. All others go with a pipeline
-// again.
-const maxFollowing = 64
-
-// follows counts calls that follow a redirection, and is false if there are enough of them.
-func (o *others) follows(more int) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if more > 0 && o.following >= maxFollowing {
-		return false
+// again has a line's call made again that was certainly not executed: at once where its key is said to be, or in a while.
+func (o *others) again(l *line, f *servers.Failed) {
+	l.call = nil
+	if l.to = f.Redirect; l.to == nil || l.tries >= maxRedirects {
+		l.to = nil
+		o.notNow(l, f)
+		return
 	}
-	o.following += more
-	return true
-}
-
-// follow sends a call that was not executed to wherever its key is now.
-func (o *others) follow(l *line) {
-	defer o.store.working.end()
-	defer o.follows(-1)
-	ctx, cancel := o.store.timeout(context.Background())
-	defer cancel()
-	_ = o.store.send(ctx, l.name, l.call) // the error is the call's
-	o.advance(l)
+	l.tries++
+	for _, t := range o.first(l, l.covered) {
+		t.waiter.sentInVain(f)
+	}
+	o.dispatch(l)
 }
 
 func (l *line) failed() *servers.Failed {
