@@ -34,8 +34,25 @@ type item struct {
 
 	// The batch's lock guards all below.
 	answered bool
-	sentTo   *servers.Server // nil if it was not sent
-	failed   *servers.Failed // why it was sent in vain
+	attempt
+}
+
+// attempt is what is known of the last time that something was sent.
+type attempt struct {
+	sentTo *servers.Server // nil if it was not sent, or in vain
+	vain   *servers.Failed // why it was in vain
+}
+
+// tooLate says what has become of something for which there is no time left.
+func (a *attempt) tooLate(timeout time.Duration) *servers.Failed {
+	switch within := " within " + timeout.String(); {
+	case a.sentTo != nil:
+		return &servers.Failed{Reason: servers.Timeout, Executed: servers.Maybe, Text: "no answer from " + a.sentTo.Addr + within}
+	case a.vain != nil:
+		return a.vain
+	default:
+		return &servers.Failed{Reason: servers.Timeout, Text: "the servers have not taken the request" + within}
+	}
 }
 
 // single has room for a batch of one request, which most are.
@@ -88,14 +105,14 @@ func (it *item) waits(to *servers.Server) bool {
 	if it.answered || b.canceled {
 		return false
 	}
-	it.sentTo, it.failed = to, nil
+	it.attempt = attempt{sentTo: to}
 	return true
 }
 
 // sentInVain notes that what an item was sent for has certainly not been done.
 func (it *item) sentInVain(f *servers.Failed) {
 	it.batch.mu.Lock()
-	it.sentTo, it.failed = nil, f
+	it.attempt = attempt{vain: f}
 	it.batch.mu.Unlock()
 }
 
@@ -163,24 +180,12 @@ func (s *Store) expire(b *batch) {
 		if it := &b.items[i]; !it.answered {
 			it.answered = true
 			b.left--
-			s.decideFailed(it.request(), it.tooLateLocked())
+			s.decideFailed(it.request(), it.tooLate(s.Timeout))
 		}
 	}
 	wake := b.wakeLocked()
 	b.mu.Unlock()
 	wake()
-}
-
-// tooLateLocked says what has become of an item for which there is no time left.
-func (it *item) tooLateLocked() *servers.Failed {
-	within := " within " + it.batch.store.Timeout.String()
-	switch {
-	case it.sentTo != nil:
-		return &servers.Failed{Reason: servers.Timeout, Executed: servers.Maybe, Text: "no answer from " + it.sentTo.Addr + within}
-	case it.failed != nil:
-		return it.failed
-	}
-	return &servers.Failed{Reason: servers.Timeout, Text: "the servers have not taken the request" + within}
 }
 
 // Notify implements store.Pending.

@@ -256,7 +256,7 @@ func (s *Store) do(key store.Key, d *deed) error {
 	select {
 	case <-w.answered:
 	case <-timer.C:
-		w.tooLate(s.Timeout)
+		w.expire(s.Timeout)
 	}
 	if w.failed != nil {
 		s.counts.failed.Add(w.failed.Reason)
@@ -273,10 +273,9 @@ func (s *Store) do(key store.Key, d *deed) error {
 type caller struct {
 	answered chan struct{}
 
-	mu     sync.Mutex // guards all below, until it is answered
-	ended  bool
-	sentTo *servers.Server
-	vain   *servers.Failed
+	mu    sync.Mutex // guards all below, until it is answered
+	ended bool
+	attempt
 	task   *task
 	failed *servers.Failed
 }
@@ -291,7 +290,7 @@ func (w *caller) waits(to *servers.Server) bool {
 func (w *caller) sentInVain(f *servers.Failed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sentTo, w.vain = nil, f
+	w.attempt = attempt{vain: f}
 }
 
 func (w *caller) done(t *task) { w.end(t, nil) }
@@ -307,16 +306,10 @@ func (w *caller) end(t *task, f *servers.Failed) {
 	}
 }
 
-// tooLate ends what has not ended.
-func (w *caller) tooLate(timeout time.Duration) {
+// expire has it fail, unless it has ended, as its time is over.
+func (w *caller) expire(timeout time.Duration) {
 	w.mu.Lock()
-	f, to := w.vain, w.sentTo
+	f := w.tooLate(timeout)
 	w.mu.Unlock()
-	switch {
-	case to != nil:
-		f = &servers.Failed{Reason: servers.Timeout, Executed: servers.Maybe, Text: "no answer from " + to.Addr + " within " + timeout.String()}
-	case f == nil:
-		f = &servers.Failed{Reason: servers.Timeout, Text: "the servers have not taken the request within " + timeout.String()}
-	}
 	w.fail(f)
 }

@@ -75,26 +75,21 @@ const luaGet = `local function get(key)
   return v
 end`
 
-// call has a script executed at the server of a key, and returns its reply, of which the first is the time. The error is a
-// store.Failure or of package limiter.
+// call has a script executed at the server of a key, waits for replicas if it writes, and returns its reply, of which the first is
+// the time. The error is a store.Failure or of package limiter.
 func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []any, serverNs int64, err error) {
 	ctx, cancel := s.timeout(ctx)
 	defer cancel()
-	if err := s.send(ctx, key, c); err != nil {
+	wait := s.Wait
+	if c.Script == s.keyScripts.read || c.Script == s.keyScripts.scan {
+		wait = 0
+	}
+	if err := s.Pool.Do(ctx, key, c, wait); err != nil {
 		f := failedOf(err)
 		s.counts.failed.Add(f.Reason)
 		return nil, 0, failureOf(f)
 	}
 	return replyOf(c.Reply)
-}
-
-// send makes a call wherever its key is, and waits for replicas if it writes.
-func (s *Store) send(ctx context.Context, key string, c *servers.Call) error {
-	wait := s.Wait
-	if c.Script == s.keyScripts.read || c.Script == s.keyScripts.scan {
-		wait = 0
-	}
-	return s.Pool.Do(ctx, key, c, wait)
 }
 
 func replyOf(reply any) (rest []any, serverNs int64, err error) {
