@@ -39,7 +39,7 @@ func readValue(v string) (s limiter.State, err error) {
 		return s, wrongUnless(ok)
 	}
 	s, rest, ok := limiter.ReadState([]byte(encoded))
-	if !ok || len(rest) > 0 {
+	if !ok || len(rest) > 0 || s.Kind == limiter.Funnel {
 		return limiter.State{}, limiter.ErrWrongType
 	}
 	return s, nil
@@ -61,7 +61,8 @@ func readHead(head string) (k limiter.Kind, expiresNs int64, ok bool) {
 		expiresNs, ok = readTAT(head)
 		return limiter.Funnel, expiresNs, ok
 	}
-	return limiter.ReadHead([]byte(encoded))
+	k, expiresNs, ok = limiter.ReadHead([]byte(encoded))
+	return k, expiresNs, ok && k != limiter.Funnel
 }
 
 func wrongUnless(ok bool) error {
