@@ -93,6 +93,9 @@ func TestWhatIsNotOurs(t *testing.T) {
 		if s, err := readValue(v); !errors.Is(err, limiter.ErrWrongType) {
 			t.Errorf("%q is %+v, %v", v, s, err)
 		}
+		if k, _, ok := readHead(v); ok && k == limiter.Funnel {
+			t.Errorf("%q is the head of a funnel", v)
+		}
 	}
 	if s, err := readValue("9223372036854775807"); err != nil || s.ExpiresNs != math.MaxInt64 {
 		t.Errorf("the last TAT is %+v, %v", s, err)

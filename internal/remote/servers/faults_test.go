@@ -15,7 +15,6 @@ import (
 	"cellserver/internal/redistest"
 )
 
-// fails returns why a call that adds to a key fails.
 // fails returns why a call fails, of a server that answers: what is tried again can end in the middle of an attempt.
 func fails(t *testing.T, p *Pool, key string) (failed *Failed) {
 	t.Helper()
@@ -27,6 +26,7 @@ func fails(t *testing.T, p *Pool, key string) (failed *Failed) {
 	return failed
 }
 
+// failsIn returns why a call that adds to a key fails.
 func failsIn(t *testing.T, p *Pool, key string, d time.Duration) *Failed {
 	t.Helper()
 	failed := asFailed(p.Do(deadline(t, d), key, &Call{Script: add, Keys: []string{key}, Args: []any{1}}, 0))
