@@ -60,6 +60,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/remote/watch",
 		module + "/internal/histogram",
 		module + "/internal/often",
+		module + "/internal/buildinfo",
 		module + "/internal/clock",
 		module + "/internal/memory",
 		module + "/internal/logwriter",

@@ -3,6 +3,7 @@ package main
 import (
 	"runtime/metrics"
 
+	"cellserver/internal/buildinfo"
 	"cellserver/internal/dashboard"
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
@@ -12,7 +13,7 @@ import (
 // newPage returns the live page, which shows nothing before its Run.
 func (a *app) newPage() *dashboard.Page {
 	return dashboard.New(dashboard.Source{
-		Version: version,
+		Version: buildinfo.Version,
 		Now:     a.now,
 		Sample:  a.sample,
 		Look: func(nowNs int64, key store.Key, limit funnel.Limit) (decide.Probe, error) {

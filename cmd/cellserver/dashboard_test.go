@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cellserver/internal/buildinfo"
 )
 
 // fetch requests a path of the metrics address, with a Host header if host is set.
@@ -37,7 +39,7 @@ func TestDashboard(t *testing.T) {
 		status     int
 		want       string
 	}{
-		{"/", "", 200, "<h1>cellserver <small>" + version},
+		{"/", "", 200, "<h1>cellserver <small>" + buildinfo.Version},
 		{"/", "localhost:" + port, 200, "<h1>"},
 		{"/", "rebound.example:" + port, 403, "answers only to"},
 		{"/", "localhost:1", 200, "<h1>"}, // through a tunnel

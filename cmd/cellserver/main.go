@@ -9,12 +9,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"time"
 )
-
-const version = "0.1.0"
 
 const (
 	exitError = 1
@@ -68,8 +65,4 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 	}
 	return runServe(ctx, args, stdout, stderr)
-}
-
-func versionLine() string {
-	return fmt.Sprintf("cellserver %s (%s %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

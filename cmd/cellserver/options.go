@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/buildinfo"
 	"cellserver/internal/clients"
 	"cellserver/internal/commands/admin"
 	"cellserver/internal/memory"
@@ -181,7 +182,7 @@ func parseOptions(args []string, stdout io.Writer) (*options, error) {
 	case o.help:
 		return nil, printHelp(stdout, groups)
 	case o.version:
-		_, err := fmt.Fprintln(stdout, versionLine())
+		_, err := fmt.Fprintln(stdout, buildinfo.Read())
 		return nil, err
 	case all.NArg() > 0:
 		return nil, usageError{fmt.Errorf("unknown command %q; see cellserver --help", all.Arg(0))}

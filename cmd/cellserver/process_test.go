@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"cellserver/internal/buildinfo"
 )
 
 // call runs the program until it exits and returns its output.
@@ -85,7 +87,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	code, out, _ := call(t, nil, "--version")
-	if code != 0 || !strings.HasPrefix(out, "cellserver "+version+" (go") {
+	if code != 0 || !strings.HasPrefix(out, "cellserver "+buildinfo.Version+" (go") {
 		t.Errorf("--version: got %d, %q", code, out)
 	}
 	code, out, _ = call(t, nil, "--help")

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"cellserver/internal/buildinfo"
 	"cellserver/internal/catalog"
 	"cellserver/internal/certs"
 	"cellserver/internal/clock"
@@ -164,7 +165,7 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		ACLFile:           o.aclFile,
 		Scripts:           o.scripts(cat, a.now, a.memory.State().Shares.Scripts),
 		BackgroundThreads: backgroundThreads(o.ioThreads), // once the store has as many shards as there are processors for
-		Version:           version,
+		Version:           buildinfo.Version,
 		Settings:          a.settings(),
 		Memory:            a.memory,
 		Keeper:            a.keeper,
@@ -289,7 +290,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	l := a.listeners.metrics
 	config := metrics.Config{
 		Store: a.store, Remote: a.remoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Limits: a.limits, Version: version,
+		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Limits: a.limits, Version: buildinfo.Version,
 		Ready: a.ready, Alive: a.prober.alive, Degraded: a.remote.degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
@@ -342,7 +343,7 @@ func (a *app) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
 }
 
 func (a *app) logReady() {
-	attrs := []any{"version", version}
+	attrs := []any{"version", buildinfo.Version}
 	for _, on := range []struct {
 		kind string
 		l    net.Listener
