@@ -27,7 +27,7 @@ func TestScrapeFormats(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, buildServer(t), "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10", "CELLSERVER_DATA_DIR="+t.TempDir())
 	client := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
-	defer client.Close()
+	t.Cleanup(func() { _ = client.Close() })
 	for _, call := range [][]any{
 		{"CL.LIMIT", "SET", "named", 0, 1, 3600}, {"CL.CHECK", "named", "user"}, {"CL.THROTTLE", "a \"quoted\"\nkey\\", 0, 1, 60},
 		{"CL.THROTTLE", "a \"quoted\"\nkey\\", 0, 1, 60},
@@ -95,20 +95,20 @@ func scrapeAs(t *testing.T, s *server, accept, want string) scraped {
 }
 
 func (p *scraped) add(parser textparse.Parser, entry textparse.Entry) {
-	switch entry {
-	case textparse.EntryType:
+	if entry == textparse.EntryType {
 		name, kind := parser.Type()
 		family := strings.TrimSuffix(string(name), "_total")
 		if kind == model.MetricTypeCounter {
 			family += "_total" // which OpenMetrics leaves out of a family's name
 		}
 		p.types[family] = string(kind)
-	case textparse.EntrySeries, textparse.EntryHistogram:
+	}
+	if entry == textparse.EntrySeries {
 		var l labels.Labels
 		parser.Labels(&l)
 		p.series = append(p.series, l.String())
-	}
-	if entry == textparse.EntrySeries && parser.Exemplar(&exemplar.Exemplar{}) {
-		p.exemplars++
+		if parser.Exemplar(&exemplar.Exemplar{}) {
+			p.exemplars++
+		}
 	}
 }
