@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
 	"cellserver/internal/persist"
-	"cellserver/internal/remote/watch"
 )
 
 // durability returns what is kept on a disk and when, in a few words.
@@ -29,27 +31,38 @@ func (p *Page) durability(t *texts) string {
 	}
 }
 
-// faultView is the warning that changes do not reach the disk, or that the store does not answer. It stays the same while the
+// fault is the warning that changes do not reach the disk, or that the store does not answer. It stays the same while the
 // fault does: a screen reader announces it whenever it changes.
-type faultView struct{ Since, Meaning, Cause string }
+type fault struct{ since, meaning, cause string }
 
-// fault returns nil while all is well. The status is that of a store on other machines; nil for one in memory.
-func (p *Page) fault(t *texts, remote *watch.Status) *faultView {
-	if remote != nil {
-		return storeFault(t, remote)
-	}
-	if p.source.Persistence == nil {
+func (v *view) faultPart() g.Node {
+	f := v.fault()
+	if f == nil {
 		return nil
 	}
-	st := p.source.Persistence()
+	return g.Group{
+		h.P(h.Class("problem"), h.Role("alert"), g.Text(f.since+" "+f.meaning)),
+		h.P(h.Code(g.Text(f.cause)), v.copyButton(f.cause)),
+	}
+}
+
+// fault returns nil while all is well.
+func (v *view) fault() *fault {
+	if v.remote != nil {
+		return storeFault(v.t, v.remote)
+	}
+	if v.page.source.Persistence == nil {
+		return nil
+	}
+	st := v.page.source.Persistence()
 	if st.Fault == nil {
 		return nil
 	}
-	v := &faultView{Since: fmt.Sprintf(t.FaultSince, utc(st.FaultSinceNs)), Meaning: t.FaultForgets, Cause: st.Fault.Error()}
+	f := &fault{since: fmt.Sprintf(v.t.FaultSince, utc(st.FaultSinceNs)), meaning: v.t.FaultForgets, cause: st.Fault.Error()}
 	if st.Interval == 0 {
-		v.Meaning = t.FaultRefuses
+		f.meaning = v.t.FaultRefuses
 	}
-	return v
+	return f
 }
 
 func utc(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05 UTC") }

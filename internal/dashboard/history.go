@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -23,6 +24,12 @@ type point struct {
 	evicted, refused  float64 // per second
 	byPolicy          float64 // per second
 	latency           latencies
+}
+
+// limitedShare is the share of the decisions that were limited, and false where there was none.
+func (p *point) limitedShare() (share float64, ok bool) {
+	all := p.allowed + p.limited
+	return p.limited / max(all, math.SmallestNonzeroFloat64), all > 0
 }
 
 // history holds the points of the last 15 minutes.

@@ -10,10 +10,16 @@ type texts struct {
 	Title, Skip, Pause, Resume, Lost, NoScript, Languages string
 
 	NowHeading, HistoryHeading, TopHeading, ProbeHeading string
-	Waiting, Summary                                     string
+	Waiting, Summary, Of, ShareTitle                     string
+
+	Host, Address, Uptime, Version, InMemory            string
+	DaysHours, HoursMinutes, Minutes, UnderAMinute      string
+	NoPassword, RefusesHosts, OpenPage, UnencryptedPage string
+	Range, WholeRange, Copy, Copied                     string
 
 	DecisionsPerSec, Allowed, Limited, LimitedShare string
-	Latency, P50, P99, P999                         string
+	AllowedPerSec, LimitedPerSec                    string
+	Latency, LatencyP99, P50, P99, P999             string
 	Connections, Keys, Memory, Evicted, Refused     string
 
 	Durability, DurabilityOff, SyncEvery, SyncBeforeReplies, SyncBySystem string
@@ -24,7 +30,7 @@ type texts struct {
 	StoreServer, Circuit, CircuitClosed, CircuitOpen, CircuitHalfOpen                     string
 	Queued, InFlight, RoundTrip                                                           string
 
-	TableSummary, TableCaption, Minute, MinutesAgo, TableScroll string
+	TableSummary, TableCaption, Minute, TableScroll string
 
 	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share string
 
@@ -35,6 +41,11 @@ type texts struct {
 	NotANumber, NumberTooLarge, NumberTooSmall, ZeroRate, TooSlow, FormErrors     string
 	NextAllowed, NextLimited, NoState, LevelOf, LeakRate, In, Now, Picture        string
 	FunnelOf, Level, Leak, UntilFree, UntilEmpty, ReplyHeading, BucketDescription string
+}
+
+// forScript returns the texts that the page's script shows.
+func (t *texts) forScript() map[string]string {
+	return map[string]string{"pause": t.Pause, "resume": t.Resume, "copy": t.Copy, "copied": t.Copied}
 }
 
 // textsFor returns the texts in the language of the query or, without one, of the browser.
