@@ -20,14 +20,15 @@ class Board {
 		}
 	}
 
-	// span is what the charts show: the newest samples, or what was zoomed to while there is any of it.
+	// span is what the charts show: the newest samples, as many as there are of the range, or what was zoomed to while there is any of it.
 	span() {
 		const to = this.samples.length > 0 ? this.samples.ms(this.samples.length - 1) : Date.now();
 		if (this.zoomed !== null && this.samples.length > 0 && this.zoomed.to > this.samples.ms(0)) {
 			return this.zoomed;
 		}
-		const checked = [...this.ranges].find((input) => input.checked);
-		return { from: to - Number(checked.value), to };
+		const longest = Number([...this.ranges].find((input) => input.checked).value);
+		const oldest = this.samples.length > 0 ? this.samples.ms(0) : to;
+		return { from: Math.max(to - longest, Math.min(oldest, to - leastMs)), to };
 	}
 
 	resize() {

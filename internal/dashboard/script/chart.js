@@ -1,3 +1,5 @@
+const leastMs = 60_000; // that is shown, although the server is younger
+
 // One chart, drawn as SVG in the pixels of its place. All charts have the same margins, so that their plots align.
 const margin = { left: 64, right: 14, top: 10, bottom: 24 };
 
@@ -18,7 +20,7 @@ const valueAxis = (chart, values, height) => {
 		return { ticks, texts: tickTexts(chart.kind, ticks), share: (v) => v / ticks.at(-1) };
 	}
 	const positive = values.filter((v) => v > 0);
-	const ticks = logTicks(positive.length > 0 ? Math.min(...positive) : chart.least, largest);
+	const ticks = positive.length > 0 ? logTicks(Math.min(...positive), largest) : logTicks(chart.least, 1000 * chart.least);
 	const from = Math.log(ticks[0]), to = Math.log(ticks.at(-1));
 	return { ticks, texts: tickTexts(chart.kind, ticks, true), share: (v) => (Math.log(Math.max(v, ticks[0])) - from) / (to - from) };
 };
@@ -152,6 +154,7 @@ class Chart {
 			}
 		}
 		const middle = Math.min(Math.max(x, margin.left + 26), this.width - 34);
+		parts.push(svg("rect", { class: "under", x: middle - 60, y: bottom + 5, width: 120, height: 17 })); // no half labels beside the time
 		parts.push(svg("rect", { class: "time", x: middle - 33, y: bottom + 3, width: 66, height: 19, rx: 4 }));
 		parts.push(svg("text", { class: "time", x: middle, y: bottom + 17, "text-anchor": "middle" }, timeText(ms)));
 		return parts;
@@ -175,7 +178,8 @@ class Chart {
 
 // drawSpark draws the newest part of a column as a line without axes.
 const drawSpark = (place, samples) => {
-	const width = 100, height = 24, to = samples.ms(samples.length - 1), from = to - 300_000;
+	const width = 100, height = 24, to = samples.ms(samples.length - 1);
+	const from = Math.max(to - 300_000, Math.min(samples.ms(0), to - leastMs)); // as far back as there are samples
 	const [first, end] = samples.within({ from, to });
 	const points = samples.points(place.dataset.col, "count", first, end);
 	const most = Math.max(1, ...points.map((p) => p.value ?? 0));
