@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/base64"
 	"hash/maphash"
 	"net/http"
@@ -78,13 +77,6 @@ type sampled struct {
 	points             []point
 	requested, limited []topkeys.Entry
 }
-
-var (
-	//go:embed style.css
-	styleCSS string
-	//go:embed page.js
-	pageJS string
-)
 
 // New returns the live page of a server.
 func New(s Source) *Page {
