@@ -122,7 +122,7 @@ func TestKeyboard(t *testing.T) {
 			order = append(order, at)
 		}
 	}
-	want := []string{"skip", "pause", "a", "top", "ranges", "plot", "summary", "field-key", "field-db", "field-max_burst", "field-count", "field-period", "button"}
+	want := []string{"skip", "pause", "a", "copy", "top", "ranges", "plot", "summary", "field-key", "field-db", "field-max_burst", "field-count", "field-period", "button"}
 	if !slices.Equal(order, want) {
 		t.Errorf("Tab goes %q, want %q", order, want)
 	}

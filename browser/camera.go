@@ -76,12 +76,13 @@ func hover(chart string, share float64) chromedp.Action[chromedp.Void] {
 
 // placeIn scrolls a chart to the window's middle and returns the place at a share of the width of its plot.
 func placeIn(chart string, share float64) chromedp.Action[[]float64] {
-	return chromedp.Evaluate[[]float64](fmt.Sprintf(`{
+	return chromedp.Evaluate[[]float64](fmt.Sprintf(`(async () => {
 		const plot = document.querySelector("#chart-%s .plot"), curves = plot.querySelector(".curves");
 		plot.scrollIntoView({ block: "center", behavior: "instant" });
+		await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 		const box = plot.getBoundingClientRect();
-		[box.left + Number(curves.getAttribute("x")) + %f * curves.getAttribute("width"), box.top + box.height / 2]
-	}`, chart, share))
+		return [box.left + Number(curves.getAttribute("x")) + %f * curves.getAttribute("width"), box.top + box.height / 2];
+	})()`, chart, share), chromedp.EvalAwaitPromise)
 }
 
 // camera opens a page in browsers and takes pictures of it.

@@ -97,6 +97,27 @@ func TestCrosshair(t *testing.T) {
 	v.until(crosshairs + `.length === 0`)
 }
 
+// TestTouch: a finger's tap shows the values, which stay until something else is tapped.
+func TestTouch(t *testing.T) {
+	t.Parallel()
+	v := visit(t, fakeServer(t).url)
+	v.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateTouch))
+	v.open("?lang=en")
+	v.drawn()
+	place, err := chromedp.Run(v.tab, placeIn("decisions", 0.5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.do(chromedp.TapXY(place[0], place[1]))
+	v.until(crosshairs + `.length === ` + fmt.Sprint(chartCount))
+	v.refreshed()
+	if got := eval[int](v, crosshairs+`.length`); got != chartCount {
+		t.Errorf("after the tap, and a refresh, %d charts show its values", got)
+	}
+	v.do(chromedp.Focus(chromedp.CSS("#field-key")))
+	v.until(crosshairs + `.length === 0`)
+}
+
 // grouped writes a number below a million as the page does.
 func grouped(n int) string {
 	if n < 1000 {
@@ -147,6 +168,7 @@ func TestZoom(t *testing.T) {
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
+	v.do(chromedp.EmulateViewport(1440, 900))
 	v.open("?lang=en")
 	v.drawn()
 	v.click(`#ranges [value="60000"]`)

@@ -48,13 +48,13 @@ func TestUnderLoad(t *testing.T) {
 	v.until(`(` + curve + ` ?? "").split("L").length > 2`)
 	before := eval[string](v, curve)
 	v.until(curve + ` !== ` + quoted(before))
-	if now := v.text("#now"); !strings.Contains(now, "allowed /s") || strings.Contains(now, "allowed /s\n0\n") {
+	if now := v.text("#now"); !strings.Contains(now, "Allowed per second\n") || strings.Contains(now, "Allowed per second\n0\n") {
 		t.Errorf("under load the page says %q", now)
 	}
 
-	const hottest = hostile + " db 1, user:0, user:1, user:2"
+	const hottest = "1:" + hostile + ", 0:user:0, 0:user:1, 0:user:2"
 	v.until(`[...document.querySelectorAll("#top table")].map((table) =>
-		[...table.querySelectorAll("tbody th")].slice(0, 4).map((key) => key.innerText).join(", ")).join("; ") === ` +
+		[...table.querySelectorAll("tbody tr")].slice(0, 4).map((row) => row.dataset.k).join(", ")).join("; ") === ` +
 		quoted(hottest+"; "+hottest)) // most requested, and most limited
 
 	ttl := rdb.PTTL(t.Context(), hostile).Val()
@@ -64,7 +64,7 @@ func TestUnderLoad(t *testing.T) {
 	v.send("#field-period", "3600"+kb.Enter)
 	v.answered()
 	answer := v.text("#answer")
-	for _, want := range []string{hostile, "The next call is allowed", "of 10 units", "1 every 3,600 s", "0 10 6 -1"} {
+	for _, want := range []string{hostile, "The next call is allowed", "of 10 units", "1 every 3,600 s", "0 10 5 -1"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("the answer %q lacks %q", answer, want)
 		}

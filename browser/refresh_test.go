@@ -119,20 +119,27 @@ func TestLostServer(t *testing.T) {
 	t.Parallel()
 	f := fakeServer(t)
 	v := visitComplaining(t, f.url)
-	v.open("?lang=en")
-	v.refreshed()
-	const opacity = `Number(getComputedStyle(document.querySelector("#now")).opacity)`
-	if got := eval[float64](v, opacity); got != 1 {
-		t.Errorf("the figures have the opacity %v", got)
+	for _, language := range []struct{ query, before, after string }{
+		{"?lang=en", "The server has not answered since ", ""},
+		{"?lang=zh", "自 ", " 起服务器无响应"},
+	} {
+		v.open(language.query)
+		v.refreshed()
+		const opacity = `Number(getComputedStyle(document.querySelector("#now")).opacity)`
+		if got := eval[float64](v, opacity); got != 1 {
+			t.Errorf("the figures have the opacity %v", got)
+		}
+		f.gone.Store(true)
+		v.until(`!document.querySelector("#lost").hidden && ` + opacity + ` < 0.7`)
+		got := v.text("#lost")
+		since, hasBefore := strings.CutPrefix(got, language.before)
+		if since, hasAfter := strings.CutSuffix(since, language.after); !hasBefore || !hasAfter || strings.Count(since, ":") != 2 {
+			t.Errorf("the page says %q", got)
+		}
+		f.gone.Store(false)
+		v.until(`document.querySelector("#lost").hidden && ` + opacity + ` === 1`)
+		v.refreshed()
 	}
-	f.gone.Store(true)
-	v.until(`!document.querySelector("#lost").hidden && ` + opacity + ` < 0.7`)
-	if got := v.text("#lost"); !strings.Contains(got, "The server has not answered since ") || !strings.Contains(got, ":") {
-		t.Errorf("the page says %q", got)
-	}
-	f.gone.Store(false)
-	v.until(`document.querySelector("#lost").hidden && ` + opacity + ` === 1`)
-	v.refreshed()
 }
 
 // TestFault: the warning is announced once, and not at each update, and the cause is text.

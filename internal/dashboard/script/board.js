@@ -78,7 +78,7 @@ class Board {
 		plot.addEventListener("pointerdown", (event) => this.press(chart, event));
 		plot.addEventListener("pointerup", () => this.release());
 		plot.addEventListener("pointercancel", () => this.leave());
-		plot.addEventListener("pointerleave", () => this.leave());
+		plot.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.leave()); // a lifted finger leaves the values
 		plot.addEventListener("keydown", (event) => this.key(event));
 		plot.addEventListener("blur", () => this.leave());
 	}
