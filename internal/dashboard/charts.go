@@ -22,20 +22,37 @@ type line struct {
 }
 
 // charts returns the page's charts, the first of which is the widest.
-func (p *Page) charts(t *texts) []chart {
-	return []chart{
+func (v *view) charts() []chart {
+	t, source := v.t, &v.page.source
+	all := []chart{
 		{
-			ID: "decisions", Least: 5, title: t.DecisionsPerSec, Kind: rate,
+			ID: "decisions", Kind: rate, Least: 5, title: t.DecisionsPerSec,
 			Lines: []line{{"allowed", "first", t.Allowed}, {"limited", "second", t.Limited}},
 		},
 		{
-			ID: "latency", Least: 1000, Log: true, title: t.Latency, Kind: durationNs,
+			ID: "latency", Kind: durationNs, Least: 1000, Log: true, title: t.Latency,
 			Lines: []line{{"p50", "first", t.P50}, {"p99", "second", t.P99}, {"p999", "third", t.P999}},
 		},
 		gauge("connections", count, 5, t.Connections),
 		gauge("keys", count, 5, t.Keys),
-		{ID: "memory", Least: 1 << 20, Max: "maxmemory", title: t.Memory, Kind: byteCount, Lines: []line{{Column: "memory", Ink: "first"}}},
+		{ID: "memory", Kind: byteCount, Least: 1 << 20, Max: "maxmemory", title: t.Memory, Lines: []line{{Column: "memory", Ink: "first"}}},
 	}
+	if v.last.MaxMemoryBytes > 0 {
+		all = append(all, chart{
+			ID: "room", Kind: rate, Least: 5, title: t.WithoutRoom,
+			Lines: []line{{"evicted", "first", t.EvictedKeys}, {"refused", "second", t.RefusedKeys}},
+		})
+	}
+	if source.Remote != nil {
+		all = append(all, gauge("roundtrip", durationNs, 1000, t.RoundTrip), chart{
+			ID: "decidedhere", Kind: rate, Least: 5, title: t.DecidedHere,
+			Lines: []line{{"leased", "first", t.FromLeases}, {"prefiltered", "second", t.FromKnown}, {"bypolicy", "third", t.FromPolicy}},
+		})
+	}
+	if source.Persistence != nil {
+		all = append(all, gauge("written", byteCount, 1<<10, t.WrittenPerSec), gauge("sync", durationNs, 1000, t.LastSync))
+	}
+	return all
 }
 
 // gauge returns a chart of the column that has its name.

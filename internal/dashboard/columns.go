@@ -12,9 +12,9 @@ type column struct {
 	value func(p *point) (int64, bool)
 }
 
-// columns returns what the script gets of each point.
+// columns returns what the script gets of each point: no more than this server has.
 func (p *Page) columns() []column {
-	return []column{
+	all := []column{
 		{"t", func(p *point) (int64, bool) { return p.atNs / 1e6, true }},
 		{"allowed", rateOf(func(p *point) float64 { return p.allowed })},
 		{"limited", rateOf(func(p *point) float64 { return p.limited })},
@@ -31,8 +31,20 @@ func (p *Page) columns() []column {
 		{"maxmemory", func(p *point) (int64, bool) { return int64(p.maxMemoryBytes), p.maxMemoryBytes > 0 }},
 		{"evicted", rateOf(func(p *point) float64 { return p.evicted })},
 		{"refused", rateOf(func(p *point) float64 { return p.refused })},
-		{"bypolicy", rateOf(func(p *point) float64 { return p.byPolicy })},
 	}
+	if p.source.Remote != nil {
+		all = append(all,
+			column{"roundtrip", func(p *point) (int64, bool) { return p.roundTripNs, p.roundTripNs > 0 }},
+			column{"leased", rateOf(func(p *point) float64 { return p.leased })},
+			column{"prefiltered", rateOf(func(p *point) float64 { return p.prefiltered })},
+			column{"bypolicy", rateOf(func(p *point) float64 { return p.byPolicy })})
+	}
+	if p.source.Persistence != nil {
+		all = append(all,
+			column{"written", func(p *point) (int64, bool) { return int64(p.writtenBytes), true }},
+			column{"sync", func(p *point) (int64, bool) { return p.syncNs, p.syncNs > 0 }})
+	}
+	return all
 }
 
 func thousandths(v float64) int64 { return int64(math.Round(1000 * v)) }

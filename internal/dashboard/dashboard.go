@@ -16,6 +16,7 @@ import (
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/limiter"
 	"cellserver/internal/limits"
 	"cellserver/internal/persist"
 	"cellserver/internal/remote/watch"
@@ -29,8 +30,8 @@ type Source struct {
 	Now     func() int64 // Unix nanoseconds
 	Sample  func() Sample
 	Facts   func() Facts
-	// Look looks at the funnel that a key has by a limit. It changes nothing.
-	Look func(nowNs int64, key store.Key, limit funnel.Limit) (decide.Probe, error)
+	// Look looks at a key by a rule. It changes nothing.
+	Look func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error)
 
 	Reading     funnel.Reading
 	Databases   int
@@ -49,14 +50,24 @@ type Source struct {
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
 }
 
-// Sample is the server's state at one time. Allowed and Limited count since its start.
+// Sample is the server's state at one time. What is counted is counted since its start; a maximum of 0 is none.
 type Sample struct {
-	Allowed, Limited  uint64
-	Connections, Keys int
-	MemoryBytes       uint64
-	MaxMemoryBytes    uint64 // 0 for no maximum
-	Evicted, Refused  uint64 // keys that had no room, since the start
-	ByPolicy          uint64 // requests that the store on other machines did not decide, since the start
+	Allowed, Limited              uint64 // the sums of Outcomes
+	Outcomes                      [limiter.Kinds]store.Outcomes
+	Connections, MaxConnections   int
+	Keys                          int
+	MemoryBytes, MaxMemoryBytes   uint64
+	TableBytes, MaxTableBytes     uint64
+	ClientBytes, MaxClientBytes   uint64
+	Evicted, Refused              uint64 // keys that had no room
+	ConnectionsRefused            uint64
+	NewKeysRefused                uint64 // by --max-new-keys-per-second
+	ScriptsEnded                  uint64 // at a limit
+	LogLinesLost                  uint64
+	ByPolicy, Leased, Prefiltered uint64 // requests that were not sent to the store on other machines, by why
+	RoundTripNs                   int64  // to the slowest of its servers
+	WrittenBytes                  uint64 // to the disk
+	SyncNs                        int64  // what the last sync took
 }
 
 // Page is the HTTP handler of / and of /live.json, by which the page's script keeps it up to date.
@@ -75,6 +86,7 @@ type Page struct {
 type sampled struct {
 	added              int // points since the start
 	points             []point
+	last               Sample
 	requested, limited []topkeys.Entry
 }
 
@@ -118,12 +130,12 @@ const topKeyCount = 10
 
 // newest returns the newest sample.
 func (p *Page) newest() sampled {
-	points, added := p.history.points()
+	points, last, added := p.history.points()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if added == 0 || p.latest.added != added {
 		p.latest = sampled{
-			added: added, points: points,
+			added: added, points: points, last: last,
 			requested: p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"cellserver/internal/persist"
 )
@@ -31,38 +30,33 @@ func (p *Page) durability(t *texts) string {
 	}
 }
 
-// fault is the warning that changes do not reach the disk, or that the store does not answer. It stays the same while the
-// fault does: a screen reader announces it whenever it changes.
-type fault struct{ since, meaning, cause string }
-
-func (v *view) faultPart() g.Node {
-	f := v.fault()
-	if f == nil {
-		return nil
-	}
-	return g.Group{
-		h.P(h.Class("problem"), h.Role("alert"), g.Text(f.since+" "+f.meaning)),
-		h.P(h.Code(g.Text(f.cause)), v.copyButton(f.cause)),
-	}
-}
-
-// fault returns nil while all is well.
-func (v *view) fault() *fault {
-	if v.remote != nil {
-		return storeFault(v.t, v.remote)
-	}
+// durabilityPart is what was written to the disk, and how long ago.
+func (v *view) durabilityPart() g.Node {
 	if v.page.source.Persistence == nil {
 		return nil
 	}
-	st := v.page.source.Persistence()
-	if st.Fault == nil {
-		return nil
+	st, t := v.page.source.Persistence(), v.t
+	ago := func(ns int64) string {
+		if ns == 0 {
+			return t.Never
+		}
+		return fmt.Sprintf(t.Ago, t.uptime(time.Duration(v.page.source.Now()-ns)))
 	}
-	f := &fault{since: fmt.Sprintf(v.t.FaultSince, utc(st.FaultSinceNs)), meaning: v.t.FaultForgets, cause: st.Fault.Error()}
-	if st.Interval == 0 {
-		f.meaning = v.t.FaultRefuses
+	saved := ago(st.LastSaveNs)
+	switch {
+	case st.Saving:
+		saved = t.Saving
+	case st.LastSaveErr != nil:
+		saved = fmt.Sprintf(t.SaveFailed, st.LastSaveErr)
 	}
-	return f
+	return v.section("durability", t.Durability, list("list",
+		entry(t.Sync, v.page.durability(t)),
+		entry(t.LastSync, durationNs.text(float64(st.LastSyncTookNs))),
+		entry(t.Written, byteCount.text(float64(st.WrittenBytes))),
+		entry(t.LogSize, byteCount.text(float64(st.LogBytes))),
+		entry(t.Snapshot, byteCount.text(float64(st.SnapshotBytes))),
+		entry(t.LastSnapshot, saved),
+		entry(t.WaitingReplies, grouped(st.WaitingReplies)),
+		entry(t.Faults, grouped(int64(st.Faults))),
+	))
 }
-
-func utc(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05 UTC") }

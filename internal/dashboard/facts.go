@@ -12,7 +12,7 @@ import (
 type Facts struct {
 	Host      string
 	Addrs     []string // that clients connect to
-	Port      int      // of those without TLS, 0 for none
+	Client    string   // redis-cli with the options that it needs to connect
 	StartedNs int64    // Unix time
 	Revision  string   // of the source, empty if it is not known
 	Store     string   // where the states are kept, if not in memory: a URL without a password
@@ -31,8 +31,15 @@ const (
 	warnings
 )
 
+func (p *Page) facts() Facts {
+	if p.source.Facts == nil {
+		return Facts{Client: "redis-cli"}
+	}
+	return p.source.Facts()
+}
+
 func (v *view) factsPart() g.Node {
-	f, t := v.page.source.Facts(), v.t
+	f, t := v.page.facts(), v.t
 	version := v.page.source.Version
 	if f.Revision != "" {
 		version += " (" + f.Revision[:min(len(f.Revision), 9)] + ")"
@@ -41,17 +48,16 @@ func (v *view) factsPart() g.Node {
 	if f.Store != "" {
 		store = f.Store
 	}
-	facts := [][2]string{{t.Host, f.Host}}
+	facts := []g.Node{entry(t.Host, f.Host)}
 	for _, addr := range f.Addrs {
-		facts = append(facts, [2]string{t.Address, addr})
+		facts = append(facts, entry(t.Address, addr))
 	}
-	facts = append(facts, [2]string{t.Uptime, t.uptime(time.Duration(v.page.source.Now() - f.StartedNs))},
-		[2]string{t.Version, version}, [2]string{t.Store, store})
+	facts = append(facts, entry(t.Uptime, t.uptime(time.Duration(v.page.source.Now()-f.StartedNs))), entry(t.Version, version), entry(t.Store, store))
 	if v.remote == nil {
-		facts = append(facts, [2]string{t.Durability, v.page.durability(t)})
+		facts = append(facts, entry(t.Durability, v.page.durability(t)))
 	}
 	return g.Group{
-		h.Dl(h.Class("facts"), g.Map(facts, func(f [2]string) g.Node { return h.Div(h.Dt(g.Text(f[0])), h.Dd(g.Text(f[1]))) })),
+		list("facts", facts...),
 		g.If(len(f.Warnings) > 0, h.Ul(h.Class("warnings"), g.Map(f.Warnings, func(w Warning) g.Node {
 			return h.Li(g.Text([warnings]string{
 				NoPassword: t.NoPassword, RefusesHosts: t.RefusesHosts, OpenPage: t.OpenPage, UnencryptedPage: t.UnencryptedPage,

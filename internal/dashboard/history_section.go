@@ -10,9 +10,8 @@ import (
 )
 
 func (v *view) historySection(minutes g.Node) g.Node {
-	charts := v.page.charts(v.t)
 	return v.section("history", v.t.HistoryHeading,
-		h.Div(h.Class("scripted"), v.ranges(), h.Div(h.Class("charts"), g.Map(charts, v.figure))),
+		h.Div(h.Class("scripted"), v.ranges(), h.Div(h.Class("charts"), g.Map(v.charts(), v.figure))),
 		h.Details(h.Summary(g.Text(v.t.TableSummary)), scrolling(v.t.TableScroll, h.Table(
 			h.Caption(g.Text(v.t.TableCaption)),
 			headings(v.t.Minute, v.t.Allowed, v.t.Limited, v.t.P50, v.t.P99, v.t.Connections, v.t.Keys, v.t.Memory),

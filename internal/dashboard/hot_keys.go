@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"net/url"
 	"strconv"
 
 	g "maragu.dev/gomponents"
@@ -12,7 +11,16 @@ import (
 )
 
 func (v *view) topPart() g.Node {
+	if v.last.Allowed+v.last.Limited == 0 && len(v.requested) == 0 {
+		return v.firstCall()
+	}
 	return g.Group{v.ranking(v.t.TopRequested, v.requested), v.ranking(v.t.TopLimited, v.limited)}
+}
+
+// firstCall says what to type while there was no call.
+func (v *view) firstCall() g.Node {
+	call := v.page.facts().Client + " cl.throttle laoqian:reply 15 30 60 1"
+	return h.Div(h.Class("first"), h.P(g.Text(v.t.FirstCall)), h.P(h.Code(g.Text(call)), v.copyButton(call)))
 }
 
 // ranking returns the table of the keys of one ranking.
@@ -30,24 +38,13 @@ func (v *view) hotKey(k topkeys.Entry) g.Node {
 	quoted, db := resp.Quote([]byte(k.Name)), strconv.Itoa(int(k.DB))
 	name := keyName(quoted)
 	if !k.Cut {
-		name = g.Group{h.A(h.Href(v.lookLink(quoted, db)), name), v.copyButton(quoted)}
+		name = g.Group{h.A(h.Href(v.lookLink(quoted, db, k.Terms)), name), v.copyButton(quoted)}
 	}
 	return h.Tr(
 		h.Data("k", db+":"+quoted),
 		h.Th(h.Scope("row"), name, g.If(k.DB != 0, h.Small(g.Text(" db "+db)))),
 		cells(perSecond(k), percent(k.Share)),
 	)
-}
-
-// lookLink returns a link to this page that looks at a key.
-func (v *view) lookLink(quoted, db string) string {
-	link := url.Values{"key": {quoted}, "db": {db}}
-	for _, kept := range []string{"lang", "max_burst", "count", "period"} {
-		if v.query.Has(kept) {
-			link.Set(kept, v.query.Get(kept))
-		}
-	}
-	return "/?" + link.Encode() + "#look"
 }
 
 // perSecond writes a key's rate and, unless it is exact, its error.

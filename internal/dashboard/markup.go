@@ -36,7 +36,12 @@ func (v *view) parts() []part {
 		{"top", v.topPart()},
 		{"minutes", v.minutesPart()},
 		{"limits", v.limitsPart()},
+		{"kinds", v.kindsPart()},
 		{"store", v.storePart()},
+		{"leases", v.leasesPart()},
+		{"durability", v.durabilityPart()},
+		{"capacity", v.capacityPart()},
+		{"form", v.formPart()},
 		{"answer", v.answerPart()},
 	}
 }
@@ -67,9 +72,8 @@ func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
 			v.section("now", v.t.NowHeading, live("fault", parts["fault"]), live("now", parts["now"])),
 			v.section("top", v.t.TopHeading, h.P(g.Text(v.t.TopNote)), live("top", parts["top"], h.Class("tops"))),
 			v.historySection(parts["minutes"]),
-			live("limits", parts["limits"]),
-			live("store", parts["store"]),
-			v.lookSection(parts["answer"]),
+			g.Map([]string{"limits", "kinds", "store", "leases", "durability", "capacity"}, func(id string) g.Node { return live(id, parts[id]) }),
+			v.lookSection(parts["form"], parts["answer"]),
 		),
 		h.Template(h.ID("page"), h.Data("page", data)),
 		h.Script(g.Raw(pageJS)),
@@ -83,7 +87,7 @@ func (v *view) scriptData() (string, error) {
 		Lang   string            `json:"lang"`
 		Charts []chart           `json:"charts"`
 		Words  map[string]string `json:"words"`
-	}{v.t.Lang, v.page.charts(v.t), v.t.forScript()})
+	}{v.t.Lang, v.charts(), v.t.forScript()})
 	return string(b), err
 }
 

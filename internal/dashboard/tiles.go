@@ -2,7 +2,7 @@ package dashboard
 
 import (
 	"fmt"
-	"strconv"
+	"strings"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -35,7 +35,7 @@ func (t tile) node() g.Node {
 		h.Dt(g.Text(t.name)),
 		h.Dd(
 			h.Span(h.Class("value"), g.Text(t.text), g.If(t.of != "", h.Small(g.Text(" "+t.of)))),
-			g.If(t.of != "", h.Meter(h.Min("0"), h.Max("1"), h.Value(strconv.FormatFloat(t.filled, 'f', 3, 64)), h.Aria("hidden", "true"))),
+			g.If(t.of != "", meter(t.filled)),
 			g.If(t.column != "", g.El("svg", h.Class("spark"), h.Data("col", t.column), g.Attr("data-own"), h.Aria("hidden", "true"))),
 		),
 	)
@@ -56,9 +56,9 @@ func (v *view) tiles(now *point) []tile {
 		tiles = append(tiles, tile{id: "p99", name: t.LatencyP99, text: durationNs.text(now.latency.p99), column: "p99"})
 	}
 	tiles = append(tiles,
-		tile{id: "connections", name: t.Connections, text: count.text(float64(now.connections)), column: "connections"},
+		v.partOf(tile{id: "connections", name: t.Connections, column: "connections"}, count, uint64(now.connections), uint64(v.last.MaxConnections)),
 		tile{id: "keys", name: t.Keys, text: count.text(float64(now.keys)), column: "keys"},
-		v.memoryTile(now), v.keeperTile())
+		v.partOf(tile{id: "memory", name: t.Memory, column: "memory"}, byteCount, now.memoryBytes, now.maxMemoryBytes), v.keeperTile())
 	for _, rare := range []struct {
 		id, name string
 		perSec   float64
@@ -72,13 +72,18 @@ func (v *view) tiles(now *point) []tile {
 	return tiles
 }
 
-func (v *view) memoryTile(now *point) tile {
-	of := tile{id: "memory", name: v.t.Memory, text: byteCount.text(float64(now.memoryBytes)), column: "memory"}
-	if now.maxMemoryBytes > 0 {
-		of.of = fmt.Sprintf(v.t.Of, byteCount.text(float64(now.maxMemoryBytes)))
-		of.filled = min(1, float64(now.memoryBytes)/float64(now.maxMemoryBytes))
+// partOf gives a tile its value, and of how much it is, if there is a maximum.
+func (v *view) partOf(t tile, q quantity, used, most uint64) tile {
+	t.text = q.text(float64(used))
+	if most > 0 {
+		r := newRoom(t.name, q, used, most)
+		t.of, t.filled = fmt.Sprintf(v.t.Of, r.most), r.filled
+		number, unit, _ := strings.Cut(t.text, "\u00a0")
+		if unit != "" && strings.HasSuffix(r.most, "\u00a0"+unit) {
+			t.text = number // the maximum says in what
+		}
 	}
-	return of
+	return t
 }
 
 // keeperTile is about what keeps the states: this server, perhaps on a disk, or a store on other machines.

@@ -24,7 +24,7 @@ func (p *Page) view(r *http.Request) *view {
 		st := p.source.Remote()
 		v.remote = &st
 	}
-	v.form = p.probe(v.t, query)
+	v.form = p.newForm(v.t, query)
 	return v
 }
 
