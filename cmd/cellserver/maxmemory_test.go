@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"strconv"
@@ -155,12 +154,12 @@ func TestMaxMemoryOptions(t *testing.T) {
 		{"--maxmemory-policy=allkeys-lfu", "--maxmemory-policy: the policy allkeys-lfu is not supported; set volatile-ttl or noeviction"},
 		{"--maxmemory-policy=x", `--maxmemory-policy: must be volatile-ttl or noeviction, got "x"`},
 	} {
-		if _, err := parseOptions([]string{tt.flags}, io.Discard); err == nil || err.Error() != tt.want {
+		if _, err := parseOptions([]string{tt.flags}); err == nil || err.Error() != tt.want {
 			t.Errorf("%s: %v, want %s", tt.flags, err, tt.want)
 		}
 	}
 	for _, flags := range []string{"--maxmemory=auto", "--maxmemory=0", "--maxmemory=48mb", "--maxmemory=1G", "--maxmemory-policy=noeviction"} {
-		if _, err := parseOptions([]string{flags}, io.Discard); err != nil {
+		if _, err := parseOptions([]string{flags}); err != nil {
 			t.Errorf("%s: %v", flags, err)
 		}
 	}

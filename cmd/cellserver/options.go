@@ -6,12 +6,10 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/buildinfo"
 	"cellserver/internal/clients"
 	"cellserver/internal/commands/admin"
 	"cellserver/internal/memory"
@@ -66,14 +64,6 @@ type options struct {
 	logLevel, logFormat string
 
 	help, version bool
-}
-
-const envPrefix = "CELLSERVER_"
-
-// flagGroup is the flags under one heading of the help.
-type flagGroup struct {
-	title string
-	flags *pflag.FlagSet
 }
 
 func (o *options) flagGroups() []flagGroup {
@@ -144,81 +134,31 @@ func (o *options) defineClientLimits(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long a graceful shutdown waits for clients, and with --data-dir as long again for the disk")
 }
 
-func envName(flag string) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// parseFlags parses args, and takes flags that args do not set from the environment.
-func parseFlags(fs *pflag.FlagSet, args []string, getenv func(string) (string, bool)) error {
-	fs.Usage = func() {} // the caller prints it
-	if err := fs.Parse(args); err != nil {
-		return usageError{fmt.Errorf("%w; see %s --help", err, fs.Name())}
-	}
-	var err error
-	fs.VisitAll(func(f *pflag.Flag) {
-		value, ok := getenv(envName(f.Name))
-		if !ok || f.Changed || f.Name == "help" || f.Name == "version" {
-			return
-		}
-		if e := fs.Set(f.Name, value); e != nil && err == nil {
-			err = usageError{fmt.Errorf("environment variable %s: %w", envName(f.Name), errors.Unwrap(e))}
-		}
-	})
-	return err
-}
-
-// parseOptions returns the options, or nil if it has printed the help or the version.
-func parseOptions(args []string, stdout io.Writer) (*options, error) {
+// parseOptions reads a command line of the server.
+func parseOptions(args []string) (*options, error) {
 	o := &options{}
-	groups := o.flagGroups()
-	all := pflag.NewFlagSet("cellserver", pflag.ContinueOnError)
-	for _, g := range groups {
-		all.AddFlagSet(g.flags)
+	fs := pflag.NewFlagSet("cellserver", pflag.ContinueOnError)
+	for _, g := range o.flagGroups() {
+		fs.AddFlagSet(g.flags)
 	}
-	if err := parseFlags(all, args, os.LookupEnv); err != nil {
-		return nil, err
-	}
-	switch {
-	case o.help:
-		return nil, printHelp(stdout, groups)
-	case o.version:
-		_, err := fmt.Fprintln(stdout, buildinfo.Read())
-		return nil, err
-	case all.NArg() > 0:
-		return nil, usageError{fmt.Errorf("unknown command %q; see cellserver --help", all.Arg(0))}
-	}
-	if err := o.checkStore(all); err != nil {
+	if err := fs.Parse(args); err != nil {
 		return nil, usageError{err}
+	}
+	if err := setFromEnvironment(fs, os.LookupEnv); err != nil {
+		return nil, err
+	}
+	return o, o.complete(fs)
+}
+
+// complete checks the values of flags that were given, and sets what they decide.
+func (o *options) complete(given *pflag.FlagSet) error {
+	if err := o.checkStore(given); err != nil {
+		return usageError{err}
 	}
 	if err := o.check(); err != nil {
-		return nil, usageError{err}
+		return usageError{err}
 	}
-	return o, nil
-}
-
-func printHelp(w io.Writer, groups []flagGroup) error {
-	var b strings.Builder
-	b.WriteString(`cellserver is a rate limiter that speaks the Redis protocol and answers CL.THROTTLE.
-
-Usage:
-  cellserver [flags]                serve Redis clients
-  cellserver replay [flags] [FILE]  show what a limit would have done to a trace
-  cellserver health [flags]         check the health of a running server
-  cellserver dump [flags] [FILE]    write all keys' state to a file
-  cellserver load [flags] [FILE]    load such a file
-  cellserver import [flags] URL     take redis-cell's keys from a Redis
-  cellserver check DIR              check the files of a data directory
-
-Example:
-  cellserver &
-  redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1
-`)
-	for _, g := range groups {
-		fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.flags.FlagUsages())
-	}
-	b.WriteString("\nEvery flag can also be set by an environment variable: --metrics-addr by " + envName("metrics-addr") + ".\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	return nil
 }
 
 // check validates the values; an error names the flag.

@@ -48,6 +48,8 @@ func TestMistakesAreOneLine(t *testing.T) {
 	}{
 		{"", []string{"--nope"}, 2, "unknown flag: --nope" + see},
 		{"", []string{"nope"}, 2, `unknown command "nope"` + see},
+		{"", []string{"relay"}, 2, `unknown command "relay"; did you mean replay?`},
+		{"", []string{"help", "relay"}, 2, `unknown command "relay"; did you mean replay?`},
 		{"", []string{"--databases", "many"}, 2, `invalid argument "many" for "--databases" flag: strconv.ParseInt: parsing "many": invalid syntax` + see},
 		{"", []string{"--databases", "0"}, 2, "--databases must be from 1 to 65536, got 0"},
 		{"", []string{"--maxclients", "-1"}, 2, "--maxclients must be from 1 to 1073741824, got -1"},
@@ -96,11 +98,11 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 	o := &options{}
 	for _, g := range o.flagGroups() {
-		if !strings.Contains(out, "\n"+g.title+":\n"+g.flags.FlagUsages()) {
+		if !strings.Contains(out, "\n"+g.title+":\n"+g.flags.FlagUsagesWrapped(plainHelpWidth)) {
 			t.Errorf("--help has no heading %s with its flags", g.title)
 		}
 	}
-	for _, sub := range []string{"replay", "health", "dump", "load", "import", "check"} {
+	for _, sub := range []string{"replay", "health", "dump", "load", "import", "check", "version"} {
 		if code, out, _ := call(t, nil, sub, "--help"); code != 0 || !strings.Contains(out, "Usage:\n  cellserver "+sub) {
 			t.Errorf("%s --help: got %d, %q", sub, code, out)
 		}
@@ -114,7 +116,7 @@ func TestEveryFlagIsAVariable(t *testing.T) {
 	t.Setenv("CELLSERVER_MAXCLIENTS", "7")
 	t.Setenv("CELLSERVER_BURST_IS_CAPACITY", "true")
 	t.Setenv("CELLSERVER_SHUTDOWN_TIMEOUT", "3s")
-	o, err := parseOptions([]string{"--maxclients", "8"}, io.Discard)
+	o, err := parseOptions([]string{"--maxclients", "8"})
 	if err != nil || o.maxClients != 8 || !o.burstIsCapacity || o.shutdownTimeout != 3*time.Second {
 		t.Errorf("got %+v, %v; want the flag before the variable, and the variables", o, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -18,9 +19,6 @@ import (
 )
 
 const replayHelp = `Run a CSV trace of requests through a limiter, with its times as the clock, and print each row with its answer.
-
-Usage:
-  cellserver replay [flags] [FILE|-]
 
 Without FILE, or with -, the trace is standard input. Its first line names the columns, in any order:
 
@@ -43,72 +41,66 @@ see --reorder-window.
 
 CL.BTHROTTLE, CL.RESERVE and CL.CONCURRENCY are not here: what they do depends on when clients go away, what requests
 cost in the end and when they end, which no trace of requests says. CL.MTHROTTLE and CL.CHECK are about several limits
-at once: replay each of them.
+at once: replay each of them.`
 
-Flags:
-%s
-Example:
-  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
+const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
       cellserver replay --max-burst 0 --count 1 --period 1
   at,key,limited,limit,remaining,retry_after,reset_after
   1700000000,alice,0,1,0,-1,1
-  1700000000.5,alice,1,1,0,1,1
-`
+  1700000000.5,alice,1,1,0,1,1`
 
-// replayCall is a parsed command line.
+// replayCall is a command line.
 type replayCall struct {
-	file    string // "-" is standard input
-	summary bool
-	top     int
-	options replay.Options
+	file        string // "-" is standard input
+	summary     bool
+	top         int
+	wholeBursts bool // --burst-is-capacity
+	options     replay.Options
 }
 
-// runReplay is the subcommand replay: it answers a trace's rows as the server would have.
-func runReplay(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	c, flags, err := parseReplay(args)
-	if errors.Is(err, pflag.ErrHelp) {
-		_, err = fmt.Fprintf(stdout, replayHelp, flags.FlagUsagesWrapped(100))
-		return err
-	}
-	if err != nil {
-		return usageError{err}
-	}
-	return c.run(ctx, stdin, stdout, stderr)
-}
-
-func parseReplay(args []string) (*replayCall, *pflag.FlagSet, error) {
+// replayCommand answers a trace's rows as the server would have.
+func replayCommand() *cobra.Command {
 	c := &replayCall{file: "-"}
-	flags := pflag.NewFlagSet("cellserver replay", pflag.ContinueOnError)
-	flags.SortFlags = false
+	cmd := &cobra.Command{
+		Use: "replay [flags] [FILE|-]", Short: "show what a limit would have done to a trace", Long: replayHelp, Example: replayExample,
+		Args: atMostOne("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				c.file = args[0]
+			}
+			if err := c.check(); err != nil {
+				return usageError{err}
+			}
+			return c.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
 	flags.Var(algorithmFlag{&c.options.Algorithm}, "algorithm", "which limiter decides: "+strings.Join(replay.Algorithms(), ", "))
 	limitFlags(flags, &c.options)
-	capacity := flags.Bool("burst-is-capacity", false, "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
+	flags.BoolVar(&c.wholeBursts, "burst-is-capacity", false, "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
 	flags.BoolVar(&c.options.CountDenied, "count-denied", false, "a window counts denied requests, too, as with COUNTDENIED")
 	flags.BoolVar(&c.options.Milliseconds, "milliseconds", false, "periods, retry_after and reset_after are in milliseconds, not in seconds")
 	flags.DurationVar(&c.options.ReorderWindow, "reorder-window", 0, "sort rows that are up to this much older than the newest one")
 	flags.BoolVar(&c.options.SkipBad, "skip-bad", false, "count bad rows and continue, instead of stopping at the first")
 	flags.BoolVar(&c.summary, "summary", false, "print totals and the most limited keys instead of the rows")
 	flags.IntVar(&c.top, "top", 10, "how many of the most limited keys to print with --summary")
-	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
-		return nil, flags, err
-	}
-	if *capacity {
+	return cmd
+}
+
+// check validates the flags, and sets what they decide.
+func (c *replayCall) check() error {
+	if c.wholeBursts {
 		c.options.Reading = funnel.Capacity
 	}
-	if flags.NArg() == 1 {
-		c.file = flags.Arg(0)
-	}
 	switch {
-	case flags.NArg() > 1:
-		return nil, flags, fmt.Errorf("replay: want at most one FILE, got %d", flags.NArg())
 	case c.options.ReorderWindow < 0:
-		return nil, flags, errors.New("replay: --reorder-window must not be negative")
+		return errors.New("replay: --reorder-window must not be negative")
 	case c.options.CountDenied && !c.options.Algorithm.CountsDenied():
-		return nil, flags, fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", c.options.Algorithm)
+		return fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", c.options.Algorithm)
 	case c.top < 0:
-		return nil, flags, errors.New("replay: --top must not be negative")
+		return errors.New("replay: --top must not be negative")
 	}
-	return c, flags, nil
+	return nil
 }
 
 // limitFlags are the defaults of the columns of limits.

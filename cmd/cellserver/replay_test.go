@@ -21,7 +21,7 @@ const replayResults = ",limited,limit,remaining,retry_after,reset_after"
 func callReplay(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errOut strings.Builder
-	err = runReplay(t.Context(), args, strings.NewReader(stdin), &out, &errOut)
+	err = run(t.Context(), append([]string{"replay"}, args...), strings.NewReader(stdin), &out, &errOut)
 	return out.String(), errOut.String(), err
 }
 
@@ -174,7 +174,7 @@ func TestReplayFullDisk(t *testing.T) {
 	defer full.Close()
 	for _, args := range [][]string{nil, {"--summary"}, {"--help"}} {
 		in := strings.NewReader("at,key,max_burst,count,period\n0,a,0,1,1\n")
-		if err := runReplay(t.Context(), args, in, full, io.Discard); err == nil || !strings.Contains(err.Error(), "no space left") {
+		if err := run(t.Context(), append([]string{"replay"}, args...), in, full, io.Discard); err == nil || !strings.Contains(err.Error(), "no space left") {
 			t.Errorf("%q: got error %v", args, err)
 		}
 	}
@@ -189,7 +189,7 @@ func TestReplayStopsWhileItsInputIsSilent(t *testing.T) {
 		_, _ = io.WriteString(w, "at,key,max_burst,count,period\n")
 		cancel()
 	}()
-	if err := runReplay(ctx, nil, silent, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+	if err := run(ctx, []string{"replay"}, silent, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 }
@@ -217,7 +217,7 @@ func TestReplayProgress(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := onTerminal(t, func(terminal *os.File) {
-				if err := runReplay(t.Context(), append(tt.args, trace), nil, tt.stdout(terminal), terminal); err != nil {
+				if err := run(t.Context(), append([]string{"replay", trace}, tt.args...), nil, tt.stdout(terminal), terminal); err != nil {
 					t.Error(err)
 				}
 			})
@@ -227,7 +227,7 @@ func TestReplayProgress(t *testing.T) {
 		})
 	}
 	var errOut bytes.Buffer
-	if err := runReplay(t.Context(), []string{trace}, nil, io.Discard, &errOut); err != nil || errOut.Len() > 0 {
+	if err := run(t.Context(), []string{"replay", trace}, nil, io.Discard, &errOut); err != nil || errOut.Len() > 0 {
 		t.Errorf("got error %v and %q on a stderr that is no terminal", err, errOut.String())
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +34,7 @@ func TestStoreFlags(t *testing.T) {
 		{"--store=rediss://h --store-tls-cert=x", "--store-tls-cert and --store-tls-key require each other; set both"},
 		{url + " --store-sentinel-user=x", "the flags that begin with --store-sentinel require a --store with sentinels, such as redis-sentinel://host:port/master"},
 	} {
-		_, err := parseOptions(strings.Fields(tt.flags), io.Discard)
+		_, err := parseOptions(strings.Fields(tt.flags))
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v, want %s", tt.flags, err, tt.want)
 		}
@@ -44,7 +43,7 @@ func TestStoreFlags(t *testing.T) {
 		"", "--store=memory", url, url + " --databases=1", url + " --on-store-error=local --local-share=0.25 --maxmemory-policy=noeviction",
 		url + " --lease=on --lease-max-units=5 --lease-time=100ms --lease-above=1", "--store=rediss-cluster://a,b --store-tls-ca=x",
 	} {
-		o, err := parseOptions(strings.Fields(flags), io.Discard)
+		o, err := parseOptions(strings.Fields(flags))
 		if err != nil {
 			t.Errorf("%s: %v", flags, err)
 		} else if want := map[bool]int{true: 1, false: 16}[o.isRemote()]; o.databases != want {
