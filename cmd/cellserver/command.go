@@ -18,6 +18,7 @@ func subcommands() []*cobra.Command {
 		importCommand(),
 		loadCommand(),
 		replayCommand(),
+		shadowCommand(),
 		versionCommand(),
 	}
 }
