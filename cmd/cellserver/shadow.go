@@ -78,7 +78,7 @@ func shadowCommand() *cobra.Command {
 	flags.StringVar(&c.tlsHostname, "tls-server-name", "", "`name` in the server's certificate (default the host)")
 	flags.DurationVar(&c.duration, "for", 0, "how long to follow; 0 until Ctrl-C")
 	flags.BoolVar(&c.wholeBursts, "burst-is-capacity", false, "decide as a cellserver with this flag: max_burst is the whole capacity")
-	flags.DurationVar(&c.options.Tolerance, "tolerance", 10*time.Millisecond, "how far the Redis's clock may be from MONITOR's times")
+	flags.DurationVar(&c.options.Tolerance, "tolerance", 20*time.Millisecond, "how far the Redis's clock may be from MONITOR's times")
 	flags.IntVar(&c.options.Rate, "rate", 0, "read at most so many `keys` a second; 0 for no limit")
 	flags.BoolVar(&c.json, "json", false, "print differences and totals as JSON, an object a line")
 	return cmd
@@ -232,10 +232,10 @@ func (p *shadowPrinter) summary(s *shadow.Summary) {
 		{"allowed here", s.Allowed, false},
 		{"limited here", s.Limited, false},
 		{"either, by what is known", s.Either, false},
+		{"errors here", s.Refused, s.Refused == 0},
 		{"compared", s.Compared, false},
 		{"one by one", s.Alone, false},
 		{"only checked for being possible", s.Unknown, false},
-		{"with errors in arguments", s.Refused, s.Refused == 0},
 		{"of other limiters", s.Others, s.Others == 0},
 		{"keys that hold no TAT", s.Unread, s.Unread == 0},
 		{"reads", s.Reads, false},

@@ -15,45 +15,57 @@ import (
 
 // call decides a call as the source has.
 func (f *follower) call(name string) {
+	args := f.line.Args
 	q, err := f.calls.Request(name, &f.line)
-	if err != nil {
-		f.count(&f.summary.Refused)
+	switch {
+	case err != nil && len(args) > 1:
+		q.Key = store.Key{DB: f.line.DB, Name: args[1]}
+	case err != nil:
 		return
-	}
-	if q.Rule.Kind != limiter.Funnel {
+	case q.Rule.Kind != limiter.Funnel:
 		f.count(&f.summary.Others)
-		f.known.touch(f.line.DB, f.line.Args)
+		f.known.touch(f.line.DB, args)
 		return
 	}
 	k := f.known.key(q.Key.DB, q.Key.Name, f.line.AtNs)
-	f.request(k, &q)
+	k.calls++
+	k.last, k.problem = monitor.Text(args), err
+	if k.debits, k.freshNs, k.verdict = false, noTAT, (verdict{}); err == nil {
+		f.request(k, &q)
+	}
 	if f.ending {
 		return // a key that waits to be read needs it, others do not
 	}
-	if f.summary.Calls++; !k.waiting {
+	f.tally(k)
+	if !k.waiting {
 		k.waiting = true
 		f.queue = append(f.queue, k)
-	}
-	switch v := k.verdict; {
-	case v.allowed && v.limited:
-		f.summary.Either++
-	case v.allowed:
-		f.summary.Allowed++
-	default:
-		f.summary.Limited++
 	}
 }
 
 func (f *follower) request(k *key, q *store.Request) {
 	at := around(f.line.AtNs, int64(f.options.Tolerance))
 	l := q.Rule.Funnel
-	k.freshNs = noTAT
-	if k.known && k.calls == 0 && k.seenNs <= at.from && q.Quantity > 0 && l.Fits(q.Quantity) {
+	if k.debits = q.Quantity > 0; k.debits && k.known && k.calls == 1 && k.seenNs <= at.from && l.Fits(q.Quantity) {
 		k.freshNs, _ = l.Throttle(noTAT, f.line.AtNs, q.Quantity)
 	}
 	k.tats, k.verdict = k.tats.request(l, at, q.Quantity)
-	k.calls++
-	k.last, k.debits = monitor.Text(f.line.Args), q.Quantity > 0
+}
+
+// tally counts a call by how it is decided here.
+func (f *follower) tally(k *key) {
+	s := &f.summary
+	s.Calls++
+	switch v := k.verdict; {
+	case k.problem != nil:
+		s.Refused++
+	case v.allowed && v.limited:
+		s.Either++
+	case v.allowed:
+		s.Allowed++
+	default:
+		s.Limited++
+	}
 }
 
 // compare compares what the source has replied with what it should.
@@ -118,6 +130,9 @@ func (f *follower) difference(k *key, tatNs int64) Difference {
 	for _, s := range k.tats {
 		d.Expected = append(d.Expected, Range{s.lo, s.hi})
 	}
+	if k.problem != nil {
+		d.Error = k.problem.Error()
+	}
 	if !k.known || k.calls != 1 || !k.debits {
 		return d
 	}
@@ -163,6 +178,9 @@ func (d *Difference) String() string {
 		line += " (the last of " + strconv.Itoa(d.Calls) + " calls)"
 	}
 	line += ": here " + strings.Join(expected, ", or ") + "; there " + seen
+	if d.Error != "" {
+		line += "; here it is an error: " + d.Error
+	}
 	if d.Here != "" {
 		line += ": " + d.Here + " here, " + d.There + " there"
 	}

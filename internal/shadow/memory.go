@@ -20,6 +20,7 @@ type key struct {
 	// Of the calls since it was read last:
 	calls   int
 	last    string
+	problem error   // of the last's arguments
 	verdict verdict // of the last
 	debits  bool    // the last requested units
 	freshNs int64   // the TAT that the last has brought about if the funnel was empty and the clocks are alike; noTAT if not

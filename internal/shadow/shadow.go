@@ -37,13 +37,13 @@ type Options struct {
 // Summary is what was seen.
 type Summary struct {
 	Calls     int64 // of CL.THROTTLE and its siblings with the same state
-	Allowed   int64 // of these, what this server allows, denies, or might do either, because the key's state was not known or the time too close
+	Allowed   int64 // of these, what is allowed here
 	Limited   int64
-	Either    int64
+	Either    int64 // allowed or limited, because the key's state was not known or the time too close
+	Refused   int64 // with an error, for their arguments
 	Compared  int64 // calls on keys whose state was known
 	Alone     int64 // of these, calls that were the only ones since their key's state was known
 	Unknown   int64 // calls on keys whose state was not known: they were only checked for being possible
-	Refused   int64 // calls whose arguments are in error
 	Others    int64 // calls of limiters of other kinds, which are not compared
 	Reads     int64 // GETs
 	Unread    int64 // of these, those that returned no TAT
@@ -64,8 +64,9 @@ type Difference struct {
 	Call     string // the last one
 	Calls    int    // since the state was known, or ever
 	Expected []Range
-	SeenNs   int64 // the TAT
-	Absent   bool  // there was no key
+	SeenNs   int64  // the TAT
+	Absent   bool   // there was no key
+	Error    string // what is wrong with the last call here; empty if nothing is
 	// What a call that was alone was answered here and there: allowed, limited, or empty if that is not clear.
 	Here, There string
 }
