@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	ioTimeout = 10 * time.Second
+	defaultTimeout = 10 * time.Second
 	// maxLineBytes bounds a line of MONITOR; Redis shows calls as long as they are.
 	maxLineBytes = 64 << 20
 	// keptBytes is more than a TAT has digits: of what is longer, no more is kept.
@@ -32,9 +32,10 @@ type Source struct {
 
 // conn is a connection to the source.
 type conn struct {
-	nc net.Conn
-	r  *bufio.Reader
-	w  resp.Writer // what is to be sent
+	nc      net.Conn
+	timeout time.Duration // of each exchange
+	r       *bufio.Reader
+	w       resp.Writer // what is to be sent
 }
 
 // errReply is an error that the source has replied.
@@ -42,8 +43,10 @@ type errReply string
 
 func (e errReply) Error() string { return string(e) }
 
-func (s Source) dial(ctx context.Context) (*conn, error) {
-	dialer := &net.Dialer{Timeout: ioTimeout}
+func (s Source) dial(ctx context.Context, timeout time.Duration) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	dialer := &net.Dialer{}
 	nc, err := dialer.DialContext(ctx, "tcp", s.Addr)
 	if err == nil && s.TLS != nil {
 		secure := tls.Client(nc, s.TLS)
@@ -55,7 +58,7 @@ func (s Source) dial(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{nc: nc, r: bufio.NewReaderSize(nc, 64<<10)}
+	c := &conn{nc: nc, timeout: timeout, r: bufio.NewReaderSize(nc, 64<<10)}
 	if s.Password == "" {
 		return c, nil
 	}
@@ -79,7 +82,7 @@ func (c *conn) add(args ...string) {
 }
 
 func (c *conn) flush() error {
-	_ = c.nc.SetWriteDeadline(time.Now().Add(ioTimeout))
+	_ = c.nc.SetWriteDeadline(time.Now().Add(c.timeout))
 	_, err := c.nc.Write(c.w.Buf)
 	c.w.Buf = c.w.Buf[:0]
 	return err
@@ -91,7 +94,7 @@ func (c *conn) call(args ...string) error {
 	if err := c.flush(); err != nil {
 		return err
 	}
-	_ = c.nc.SetReadDeadline(time.Now().Add(ioTimeout))
+	_ = c.nc.SetReadDeadline(time.Now().Add(c.timeout))
 	defer func() { _ = c.nc.SetReadDeadline(time.Time{}) }()
 	return c.reply().err
 }

@@ -54,6 +54,9 @@ type asked struct {
 }
 
 func newFollower(o Options) *follower {
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
 	return &follower{options: o, calls: monitor.NewCalls(o.Reading), known: newMemory(o.MaxKeys), token: rand.Text()}
 }
 
@@ -80,10 +83,10 @@ func (f *follower) run(ctx context.Context) error {
 		case <-drained:
 			return nil
 		case <-tick.C:
-			if f.addr == "" && time.Since(started) > ioTimeout {
+			if f.addr == "" && time.Since(started) > f.options.Timeout {
 				return errUnseen
 			}
-			if len(f.asked) > 0 && time.Since(f.askedAt) > ioTimeout {
+			if len(f.asked) > 0 && time.Since(f.askedAt) > f.options.Timeout {
 				return errSilent
 			}
 			f.progress()
@@ -108,12 +111,12 @@ func (f *follower) progress() {
 
 // connect begins the stream, and sends what shows where in it the other connection is.
 func (f *follower) connect(ctx, connections context.Context) (err error) {
-	stream, err := f.options.Source.dial(ctx)
+	stream, err := f.options.Source.dial(ctx, f.options.Timeout)
 	if err != nil {
 		return err
 	}
 	context.AfterFunc(connections, func() { _ = stream.nc.Close() })
-	if f.state, err = f.options.Source.dial(ctx); err != nil {
+	if f.state, err = f.options.Source.dial(ctx, f.options.Timeout); err != nil {
 		return err
 	}
 	context.AfterFunc(connections, func() { _ = f.state.nc.Close() })
@@ -233,7 +236,7 @@ func (f *follower) reply() (reply, error) {
 		return r, nil
 	case err := <-f.failed:
 		return reply{}, err
-	case <-time.After(ioTimeout):
+	case <-time.After(f.options.Timeout):
 		return reply{}, errSilent
 	}
 }

@@ -28,6 +28,7 @@ type Options struct {
 	// Tolerance is how far the source's reading of its clock may be from the time that MONITOR shows.
 	Tolerance time.Duration
 	Rate      int              // how many keys are read a second, at most; 0 for no bound
+	Timeout   time.Duration    // of each exchange; 0 for 10 seconds
 	MaxKeys   int              // of how many keys the state is remembered; 0 for a million
 	Following func()           // is called when the stream has begun; may be nil
 	Report    func(Difference) // is called with each difference

@@ -40,7 +40,7 @@ func (s spans) request(l funnel.Limit, at clock, quantity int64) (after spans, v
 		switch {
 		case quantity < 0:
 			v.allowed = true
-			lo, _ := l.Throttle(tats.lo, at.from, quantity)
+			lo, _ := l.Throttle(tats.least(at), at.from, quantity)
 			hi, _ := l.Throttle(tats.hi, at.to, quantity)
 			after = append(after, span{lo, hi})
 		case !l.Fits(quantity):
@@ -48,7 +48,7 @@ func (s spans) request(l funnel.Limit, at clock, quantity int64) (after spans, v
 			after = append(after, tats)
 		default:
 			roomNs := l.ToleranceNs() - l.DebitNs(quantity)
-			if funnel.Since(at.to, tats.lo) <= roomNs {
+			if funnel.Since(at.to, tats.least(at)) <= roomNs {
 				v.allowed = true
 				after = append(after, tats.allowed(l, at, quantity, roomNs))
 			}
@@ -64,13 +64,19 @@ func (s spans) request(l funnel.Limit, at clock, quantity int64) (after spans, v
 	return after.merged(), v
 }
 
+// least is the lowest TAT that the key may have had for the source: none if it may have been gone.
+func (s span) least(at clock) int64 {
+	if s.lo <= funnel.Shift(at.to, earlyNs) {
+		return noTAT
+	}
+	return s.lo
+}
+
 // allowed returns the TATs behind a request that was allowed: the earliest is that of the first time at which it can have been.
 func (s span) allowed(l funnel.Limit, at clock, quantity int64, roomNs uint64) span {
-	tat, first := s.lo, at.from
-	if s.lo <= funnel.Shift(at.to, earlyNs) {
-		tat = math.MinInt64 // the key may be gone
-	} else if funnel.Since(at.from, s.lo) > roomNs {
-		first = s.lo - int64(roomNs)
+	tat, first := s.least(at), at.from
+	if funnel.Since(at.from, tat) > roomNs {
+		first = tat - int64(roomNs)
 	}
 	lo, _ := l.Throttle(tat, first, quantity)
 	hi, _ := l.Throttle(min(s.hi, funnel.After(at.to, roomNs)), at.to, quantity)
@@ -80,7 +86,7 @@ func (s span) allowed(l funnel.Limit, at clock, quantity int64, roomNs uint64) s
 // has reports whether a TAT that was seen is one of them. All that have passed are alike, as no TAT is, which is math.MinInt64.
 func (s spans) has(tatNs int64, at clock) bool {
 	return slices.ContainsFunc(s, func(tats span) bool {
-		return tats.lo <= tatNs && tatNs <= tats.hi || tatNs <= at.to && tats.lo <= funnel.Shift(at.to, earlyNs)
+		return tats.lo <= tatNs && tatNs <= tats.hi || tatNs <= at.to && tats.least(at) == noTAT
 	})
 }
 
