@@ -28,13 +28,13 @@ func (f *follower) call(name string) {
 		return
 	}
 	k := f.known.key(q.Key.DB, q.Key.Name, f.line.AtNs)
+	if f.ending && !k.waiting {
+		return
+	}
 	k.calls++
 	k.last, k.problem = monitor.Text(args), err
 	if k.debits, k.freshNs, k.verdict = false, noTAT, (verdict{}); err == nil {
 		f.request(k, &q)
-	}
-	if f.ending {
-		return // a key that waits to be read needs it, others do not
 	}
 	f.tally(k)
 	if !k.waiting {
