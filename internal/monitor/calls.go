@@ -44,7 +44,8 @@ type Calls struct {
 func NewCalls(reading funnel.Reading) *Calls {
 	c := &Calls{reading: reading, uses: map[string]Use{}}
 	c.requests = argument.Requests(limits.New(limits.Config{Log: slog.New(slog.DiscardHandler)}))
-	delete(c.requests, "cl.check") // whose limit stands elsewhere
+	delete(c.requests, "cl.check")       // whose limit stands elsewhere
+	delete(c.requests, "cl.bucket|take") // before which others have filled the bucket
 	catalog.New().Each(func(command *catalog.Command) { c.uses[command.FullName()] = useOf(command) })
 	for name := range c.requests {
 		c.uses[name] = Decides
@@ -101,7 +102,7 @@ type callError struct {
 
 func (e callError) Error() string {
 	text := reply.Text(e.err)
-	return strings.ReplaceAll(e.name, "|", " ") + ": " + strings.TrimPrefix(strings.TrimPrefix(text, "ERR "), "Cell error: Store error: ")
+	return e.name + ": " + strings.TrimPrefix(strings.TrimPrefix(text, "ERR "), "Cell error: Store error: ")
 }
 
 func (e callError) Unwrap() error { return e.err }

@@ -21,6 +21,7 @@ type monitorTrace struct {
 	sorts  bool          // rows of the past are sorted, instead of taken for ones of now
 	lastNs int64
 	passed int64
+	begun  bool // a line was read
 	line   monitor.Line
 }
 
@@ -45,7 +46,8 @@ func (t *monitorTrace) read(r *row) error {
 		if err != nil {
 			return err
 		}
-		if t.number == 1 && bytes.Equal(text, []byte("OK")) { // which redis-cli prints first
+		first := !t.begun
+		if t.begun = true; first && bytes.Equal(text, []byte("OK")) { // which redis-cli prints first
 			continue
 		}
 		found, err := t.parse(text, r)
