@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"cellserver/internal/flagvalue"
 )
 
 // subcommands are all but serving. Each has a file of its own.
@@ -35,7 +37,6 @@ func newRoot() (*cobra.Command, *helpPrinter) {
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return setFromEnvironment(cmd.Flags(), os.LookupEnv) }
 	for _, cmd := range root.Commands() {
 		finish(cmd)
 	}
@@ -47,6 +48,9 @@ func finish(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolP("help", "h", false, "show this help")
 	cmd.DisableFlagsInUseLine = true
+	if cmd.PreRunE == nil {
+		cmd.PreRunE = setFlags
+	}
 	for _, below := range cmd.Commands() {
 		finish(below)
 	}
@@ -57,7 +61,17 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
-	return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+	return usageError{flagMistake(cmd.CommandPath(), cmd.Flags(), err)}
+}
+
+// setFlags takes the flags that a command line leaves out from the environment, and from a config file if the command has
+// --config.
+func setFlags(cmd *cobra.Command, _ []string) error {
+	_, _, wrong := setRest(cmd.Flags(), os.LookupEnv)
+	if err := wrong.err(); err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 // noArguments refuses arguments.
@@ -94,39 +108,8 @@ func unknownCommand(parent *cobra.Command, name string) error {
 		}
 	}
 	hint := "see " + parent.CommandPath() + " --help"
-	if nearest := nearestName(name, names); nearest != "" {
+	if nearest := flagvalue.Nearest(name, names); nearest != "" {
 		hint = "did you mean " + nearest + "?"
 	}
 	return usageError{fmt.Errorf("unknown command %q; %s", name, hint)}
-}
-
-// nearestName returns the name with the fewest edits, unless that is half of it or more.
-func nearestName(name string, names []string) (nearest string) {
-	fewest := (len(name) + 1) / 2
-	for _, other := range names {
-		if n := edits(name, other); n < fewest {
-			nearest, fewest = other, n
-		}
-	}
-	return nearest
-}
-
-// edits is the Levenshtein distance of two texts: how many bytes must be inserted, removed or replaced.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1) // of the part of a so far, to each beginning of b
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			n := diagonal
-			if a[i] != b[j] {
-				n = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], n
-		}
-	}
-	return row[len(b)]
 }

@@ -34,9 +34,7 @@ func dumpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "dump [flags] [FILE|-]", Short: "write all keys' state to a file", Long: dumpHelp, Example: dumpExample, Args: atMostOne("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.take(args); err != nil {
-				return err
-			}
+			c.take(args)
 			return c.dump(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}

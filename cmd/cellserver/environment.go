@@ -1,26 +1,22 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"cellserver/internal/flagvalue"
 )
 
 // warnOfUnknownVariables warns of the variables that look like settings and are none, as a misspelt password is. It never
 // logs their values, which may be secrets.
 func warnOfUnknownVariables(environ []string, log *slog.Logger) {
 	var settings []string
-	for _, g := range (&options{}).flagGroups() {
-		g.flags.VisitAll(func(f *pflag.Flag) {
-			if isSetting(f) {
-				settings = append(settings, envName(f.Name))
-			}
-		})
+	for _, name := range settingNames() {
+		settings = append(settings, envName(name))
 	}
 	services := regexp.MustCompile(serviceVariables)
 	for _, variable := range environ {
@@ -40,13 +36,13 @@ func warnOfUnknownVariables(environ []string, log *slog.Logger) {
 // serviceVariables matches what Kubernetes sets for services that are named cellserver or begin so; _PORT is apart.
 const serviceVariables = `^CELLSERVER(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`
 
-// nearestVariable is nearestName without the beginning that all variables have.
+// nearestVariable is flagvalue.Nearest without the beginning that all variables have.
 func nearestVariable(name string, names []string) string {
 	bare := make([]string, len(names))
 	for i, other := range names {
 		bare[i] = strings.TrimPrefix(other, envPrefix)
 	}
-	if nearest := nearestName(strings.TrimPrefix(name, envPrefix), bare); nearest != "" {
+	if nearest := flagvalue.Nearest(strings.TrimPrefix(name, envPrefix), bare); nearest != "" {
 		return envPrefix + nearest
 	}
 	return ""
@@ -60,17 +56,3 @@ func envName(flag string) string {
 
 // isSetting tells flags that set something from those that ask for something else.
 func isSetting(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }
-
-// setFromEnvironment takes flags that the command line does not set from the environment.
-func setFromEnvironment(fs *pflag.FlagSet, getenv func(string) (string, bool)) (err error) {
-	fs.VisitAll(func(f *pflag.Flag) {
-		value, ok := getenv(envName(f.Name))
-		if !ok || f.Changed || !isSetting(f) {
-			return
-		}
-		if e := fs.Set(f.Name, value); e != nil && err == nil {
-			err = usageError{fmt.Errorf("environment variable %s: %w", envName(f.Name), errors.Unwrap(e))}
-		}
-	})
-	return err
-}

@@ -26,10 +26,7 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 	}
 	output := &processtest.Log{}
 	lines := logwriter.New(output, o.noteLostLines)
-	log, err := o.logger(lines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := o.logger(lines)
 	clk := clock.New()
 	web, err := o.newWeb(clk.Now, log)
 	if err != nil {

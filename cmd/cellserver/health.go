@@ -29,6 +29,7 @@ func healthCommand() *cobra.Command {
 		},
 	}
 	metricsFlag(cmd.Flags(), &addr)
+	cmd.Flags().String("config", "", "the server's config `file`, which may have these settings, too")
 	cmd.Flags().StringVar(&certFile, "metrics-tls-cert", "", "the server's `file`: if set, use HTTPS; the file is not read, and the certificate not verified")
 	return cmd
 }
@@ -37,7 +38,7 @@ func healthCommand() *cobra.Command {
 func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Writer) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return usageError{fmt.Errorf("--metrics-addr: %w", err)}
+		return usageError{errors.New("health: --metrics-addr is empty, so there is nothing to ask")}
 	}
 	// A server that listens on all addresses is reached on loopback.
 	switch ip := net.ParseIP(host); {

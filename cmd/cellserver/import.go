@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/limiter"
 	"cellserver/internal/transfer"
 )
@@ -51,22 +54,37 @@ func importCommand() *cobra.Command {
 	flags.StringVar(&c.from, "from", "", "the source's `URL`, instead of the argument: CELLSERVER_FROM hides its password from who can list processes")
 	flags.StringVar(&c.into, "into", defaultServer, "`URL` of the target")
 	flags.StringVar(&c.match, "match", "*", "import only keys that match a `pattern` in Redis's syntax")
-	flags.IntVar(&c.db, "db", -1, "import only this database; a URL may name it, too")
-	flags.Lookup("db").DefValue = "all"
-	flags.IntVar(&c.rate, "rate", 0, "read at most so many `keys` a second; 0 for no limit")
-	flags.BoolVar(&c.dryRun, "dry-run", false, "write nothing: count, and show the first few keys")
+	c.db = -1
+	flagvalue.FuncVar(flags, flagvalue.Func{
+		Kind: "number", Takes: "all, or a whole number from 0 to 65535, such as 3", Get: c.whichDB, Set: c.setDB,
+	}, "db", "import only this database, by its `number`; a URL may name it, too")
+	flagvalue.NumberVar(flags, &c.rate, "rate", 0, 0, math.MaxInt, "read at most so many `keys` a second; 0 for no limit")
+	flagvalue.BoolVar(flags, &c.dryRun, "dry-run", "write nothing: count, and show the first few keys")
 	flags.StringVar(&c.resume, "resume", "", "`file` with the state of the import: if it is there, go on; it is removed when all is done")
 	return cmd
+}
+
+func (c *importCall) whichDB() string {
+	if c.db < 0 {
+		return "all"
+	}
+	return strconv.Itoa(c.db)
+}
+
+func (c *importCall) setDB(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err == nil {
+		c.db = int(n)
+	} else if text == "all" {
+		c.db = -1
+	}
+	return err == nil || text == "all"
 }
 
 func (c *importCall) check() error {
 	switch {
 	case c.from == "":
 		return errors.New("import: want the source's URL, such as redis://127.0.0.1:6379; see cellserver import --help")
-	case c.rate < 0:
-		return fmt.Errorf("import: --rate must not be negative, got %d", c.rate)
-	case c.db < -1 || c.db >= 1<<16:
-		return fmt.Errorf("import: --db must be from 0 to 65535, got %d", c.db)
 	case c.dryRun && c.resume != "":
 		return errors.New("import: --dry-run has no use for --resume")
 	}

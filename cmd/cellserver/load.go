@@ -38,9 +38,7 @@ func loadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "load [flags] [FILE|-]", Short: "load a file that dump has written", Long: loadHelp, Example: loadExample, Args: atMostOne("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.take(args); err != nil {
-				return err
-			}
+			c.take(args)
 			return c.load(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}

@@ -2,18 +2,18 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/funnel"
 	"cellserver/internal/replay"
 )
@@ -55,6 +55,7 @@ type replayCall struct {
 	summary     bool
 	top         int
 	wholeBursts bool // --burst-is-capacity
+	algorithm   string
 	options     replay.Options
 }
 
@@ -75,30 +76,26 @@ func replayCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(algorithmFlag{&c.options.Algorithm}, "algorithm", "which limiter decides: "+strings.Join(replay.Algorithms(), ", "))
+	flagvalue.ChoiceVar(flags, &c.algorithm, "algorithm", c.options.Algorithm.String(), "`which` limiter decides: "+flagvalue.Or(replay.Algorithms()), replay.Algorithms()...)
 	limitFlags(flags, &c.options)
-	flags.BoolVar(&c.wholeBursts, "burst-is-capacity", false, "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
-	flags.BoolVar(&c.options.CountDenied, "count-denied", false, "a window counts denied requests, too, as with COUNTDENIED")
-	flags.BoolVar(&c.options.Milliseconds, "milliseconds", false, "periods, retry_after and reset_after are in milliseconds, not in seconds")
-	flags.DurationVar(&c.options.ReorderWindow, "reorder-window", 0, "sort rows that are up to this much older than the newest one")
-	flags.BoolVar(&c.options.SkipBad, "skip-bad", false, "count bad rows and continue, instead of stopping at the first")
-	flags.BoolVar(&c.summary, "summary", false, "print totals and the most limited keys instead of the rows")
-	flags.IntVar(&c.top, "top", 10, "how many of the most limited keys to print with --summary")
+	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
+	flagvalue.BoolVar(flags, &c.options.CountDenied, "count-denied", "a window counts denied requests, too, as with COUNTDENIED")
+	flagvalue.BoolVar(flags, &c.options.Milliseconds, "milliseconds", "periods, retry_after and reset_after are in milliseconds, not in seconds")
+	flagvalue.DurationVar(flags, &c.options.ReorderWindow, "reorder-window", 0, 0, math.MaxInt64, "sort rows that are up to this much older than the newest one")
+	flagvalue.BoolVar(flags, &c.options.SkipBad, "skip-bad", "count bad rows and continue, instead of stopping at the first")
+	flagvalue.BoolVar(flags, &c.summary, "summary", "print totals and the most limited keys instead of the rows")
+	flagvalue.NumberVar(flags, &c.top, "top", 10, 0, math.MaxInt, "how many of the most limited keys to print with --summary")
 	return cmd
 }
 
 // check validates the flags, and sets what they decide.
 func (c *replayCall) check() error {
+	c.options.Algorithm, _ = replay.ParseAlgorithm(c.algorithm) // which is one of Algorithms
 	if c.wholeBursts {
 		c.options.Reading = funnel.Capacity
 	}
-	switch {
-	case c.options.ReorderWindow < 0:
-		return errors.New("replay: --reorder-window must not be negative")
-	case c.options.CountDenied && !c.options.Algorithm.CountsDenied():
+	if c.options.CountDenied && !c.options.Algorithm.CountsDenied() {
 		return fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", c.options.Algorithm)
-	case c.top < 0:
-		return errors.New("replay: --top must not be negative")
 	}
 	return nil
 }
@@ -117,40 +114,28 @@ func limitFlags(flags *pflag.FlagSet, o *replay.Options) {
 		{&o.Period, "period", "default period in seconds"},
 		{&o.Quantity, "quantity", "default quantity (default 1)"},
 	} {
-		flags.Var(integerFlag{f.value}, f.name, f.usage)
+		flagvalue.FuncVar(flags, optionalInteger(f.value), f.name, f.usage)
 	}
 }
 
-// algorithmFlag is the name of an algorithm.
-type algorithmFlag struct{ value *replay.Algorithm }
-
-func (f algorithmFlag) Type() string   { return "string" }
-func (f algorithmFlag) String() string { return f.value.String() }
-
-func (f algorithmFlag) Set(s string) (err error) {
-	*f.value, err = replay.ParseAlgorithm(s)
-	return err
-}
-
-// integerFlag is an optional 64-bit integer, in decimal as in a trace; pflag's own type reads 010 as 8.
-type integerFlag struct{ value **int64 }
-
-func (f integerFlag) Type() string { return "int" }
-
-func (f integerFlag) String() string {
-	if *f.value == nil {
-		return ""
+// optionalInteger is a 64-bit integer, in decimal as in a trace, or nil.
+func optionalInteger(to **int64) flagvalue.Func {
+	return flagvalue.Func{
+		Kind: "int", Takes: "a decimal integer of up to 64 bits, such as 10",
+		Get: func() string {
+			if *to == nil {
+				return ""
+			}
+			return strconv.FormatInt(**to, 10)
+		},
+		Set: func(text string) bool {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err == nil {
+				*to = &n
+			}
+			return err == nil
+		},
 	}
-	return strconv.FormatInt(**f.value, 10)
-}
-
-func (f integerFlag) Set(s string) error {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return errors.New("want a decimal integer of up to 64 bits")
-	}
-	*f.value = &n
-	return nil
 }
 
 func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {

@@ -56,7 +56,7 @@ func serveCommand(help *helpPrinter) *cobra.Command {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), buildinfo.Read())
 				return err
 			}
-			if err := o.complete(cmd.Flags()); err != nil {
+			if err := o.complete(cmd.Flags(), os.LookupEnv); err != nil {
 				return err
 			}
 			return o.logAndServe(cmd.Context(), cmd.ErrOrStderr())
@@ -74,11 +74,9 @@ func (o *options) logAndServe(ctx context.Context, stderr io.Writer) error {
 	signal.Ignore(syscall.SIGPIPE) // or the end of who reads the log would end the server
 	lines := logwriter.New(stderr, o.noteLostLines)
 	defer lines.Close(flushTimeout)
-	log, err := o.logger(lines)
-	if err != nil {
-		return usageError{err}
-	}
+	log := o.logger(lines)
 	warnOfUnknownVariables(os.Environ(), log)
+	o.file.warnOfReaders(log)
 	return o.serve(ctx, log, lines)
 }
 

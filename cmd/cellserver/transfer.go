@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/transfer"
 )
 
@@ -31,19 +32,15 @@ type fileCall struct{ place, format, file string }
 
 func (c *fileCall) define(flags *pflag.FlagSet, placeFlag string) {
 	flags.StringVar(&c.place, placeFlag, defaultServer, "`URL` of a server, redis://user:password@host:port, rediss:// or unix://, or the path of a data directory")
-	flags.StringVar(&c.format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns,kind,payload_base64")
+	flagvalue.ChoiceVar(flags, &c.format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns,kind,payload_base64", formatStream, formatCSV)
 }
 
-// take takes the arguments, and checks what flags have set.
-func (c *fileCall) take(args []string) error {
+// take takes the arguments.
+func (c *fileCall) take(args []string) {
 	c.file = "-"
 	if len(args) == 1 {
 		c.file = args[0]
 	}
-	if c.format != formatStream && c.format != formatCSV {
-		return usageError{fmt.Errorf("--format must be stream or csv, got %q", c.format)}
-	}
-	return nil
 }
 
 // isURL tells a server from a directory.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cellserver/internal/buildinfo"
+	"cellserver/internal/flagvalue"
 )
 
 func versionCommand() *cobra.Command {
@@ -39,6 +40,6 @@ func versionCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as a JSON object")
+	flagvalue.BoolVar(cmd.Flags(), &asJSON, "json", "as a JSON object")
 	return cmd
 }
