@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"text/tabwriter"
@@ -17,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/funnel"
 	"cellserver/internal/shadow"
 )
@@ -37,8 +39,9 @@ What is not seen: the first call of each key (it is only checked for being possi
 what the state says, calls with errors, and limiters of other kinds. Writes of others to a key, such as DEL, are noticed.
 MONITOR costs a busy Redis a part of its throughput: begin with --for 10s.
 
-A Redis Cluster shows each node's calls only: follow each primary. A cellserver can be followed as well, if it has at most one
-event loop (--io-threads 1), for others may show calls in another order than they decide them in.
+A Redis Cluster shows each node's calls only: follow each primary. A cellserver can be followed as well, if it serves
+all clients from one event loop (--io-threads 1, and no TLS) and they use no scripts and transactions: others it may show in
+another order than it decides them in.
 
 It exits with 0 if there was no difference, and with 1 if there was one.`
 
@@ -71,20 +74,18 @@ func shadowCommand() *cobra.Command {
 	flags.StringVar(&c.from, "from", "", "`host:port` of the Redis, or a URL, redis://user:password@host:port or rediss://")
 	flags.StringVar(&c.user, "user", "", "its `user` (default the default user)")
 	flags.StringVar(&c.passwordFile, "password-file", "", "`file` with the password")
-	flags.BoolVar(&c.tls, "tls", false, "use TLS")
+	flagvalue.BoolVar(flags, &c.tls, "tls", "use TLS")
 	flags.StringVar(&c.tlsCA, "tls-ca", "", "PEM `file` with the authorities that issue the server's certificate (default the system's)")
 	flags.StringVar(&c.tlsCert, "tls-client-cert", "", "PEM `file` with our certificate, for a server that requires one")
 	flags.StringVar(&c.tlsKey, "tls-client-key", "", "PEM `file` with that certificate's private key")
 	flags.StringVar(&c.tlsHostname, "tls-server-name", "", "`name` in the server's certificate (default the host)")
-	flags.DurationVar(&c.duration, "for", 0, "how long to follow; 0 until Ctrl-C")
-	flags.BoolVar(&c.wholeBursts, "burst-is-capacity", false, "decide as a cellserver with this flag: max_burst is the whole capacity")
-	flags.DurationVar(&c.options.Tolerance, "tolerance", 20*time.Millisecond, "how far the Redis's clock may be from MONITOR's times")
-	flags.IntVar(&c.options.Rate, "rate", 0, "read at most so many `keys` a second; 0 for no limit")
-	flags.BoolVar(&c.json, "json", false, "print differences and totals as JSON, an object a line")
+	flagvalue.DurationVar(flags, &c.duration, "for", 0, 0, math.MaxInt64, "how long to follow; 0 until Ctrl-C")
+	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "decide as a cellserver with this flag: max_burst is the whole capacity")
+	flagvalue.UnitDurationVar(flags, &c.options.Tolerance, "tolerance", 20*time.Millisecond, 0, time.Minute, "how far the Redis's clock may be from MONITOR's times")
+	flagvalue.NumberVar(flags, &c.options.Rate, "rate", 0, 0, math.MaxInt, "read at most so many `keys` a second; 0 for no limit")
+	flagvalue.BoolVar(flags, &c.json, "json", "print differences and totals as JSON, an object a line")
 	return cmd
 }
-
-const mostTolerance = time.Minute
 
 // check validates the flags, and sets what they decide.
 func (c *shadowCall) check() error {
@@ -95,12 +96,6 @@ func (c *shadowCall) check() error {
 	switch {
 	case c.from == "":
 		return errors.New("--from is missing: give the host:port of a Redis; see cellserver shadow --help")
-	case c.duration < 0:
-		return errors.New("--for must not be negative")
-	case o.Tolerance < 0 || o.Tolerance > mostTolerance:
-		return fmt.Errorf("--tolerance must be from 0 to %s", mostTolerance)
-	case o.Rate < 0:
-		return errors.New("--rate must not be negative")
 	case (c.tlsCert == "") != (c.tlsKey == ""):
 		return errors.New("--tls-client-cert and --tls-client-key require each other; set both")
 	}
@@ -123,7 +118,7 @@ func (c *shadowCall) check() error {
 func (c *shadowCall) readAddress() error {
 	source := &c.options.Source
 	if !isURL(c.from) {
-		if _, _, err := net.SplitHostPort(c.from); err != nil {
+		if !flagvalue.IsAddress(c.from) {
 			return fmt.Errorf("--from: want host:port, such as 127.0.0.1:6379, got %q", c.from)
 		}
 		source.Addr = c.from
@@ -174,13 +169,13 @@ func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	out := &shadowPrinter{out: stdout, asJSON: c.json}
 	c.options.Report = out.difference
-	cancel := context.CancelFunc(func() {})
-	defer func() { cancel() }()
 	c.options.Following = func() {
 		_, _ = fmt.Fprintf(stderr, "shadow: following %s\n", c.options.Source.Addr)
 	}
 	if c.duration > 0 {
+		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.duration)
+		defer cancel()
 	}
 	if isTerminal(stderr) {
 		line := &progressLine{out: stderr, start: time.Now()}
@@ -194,10 +189,8 @@ func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	case out.err != nil:
 		return fmt.Errorf("shadow: %w", out.err)
-	case summary.Different == 1:
-		return errors.New("shadow: there was 1 difference")
 	case summary.Different > 0:
-		return fmt.Errorf("shadow: there were %d differences", summary.Different)
+		return errors.New("shadow: " + counted(summary.Different, "difference"))
 	}
 	return nil
 }

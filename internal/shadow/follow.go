@@ -79,7 +79,11 @@ func (f *follower) run(ctx context.Context) error {
 		case err := <-f.failed:
 			return err
 		case <-end:
-			end, f.ending, drained = nil, true, time.After(drainTimeout)
+			end, drained = nil, time.After(drainTimeout)
+			f.state.add("PING", f.token) // what MONITOR shows before it is compared
+			if err := f.state.flush(); err != nil {
+				return err
+			}
 		case <-drained:
 			return nil
 		case <-tick.C:
@@ -98,7 +102,7 @@ func (f *follower) run(ctx context.Context) error {
 	return nil
 }
 
-// isDone reports whether all is read that was called before the end.
+// isDone reports whether all is compared that was called before the end.
 func (f *follower) isDone() bool {
 	return f.ending && len(f.queue) == 0 && len(f.asked) == 0
 }
@@ -182,10 +186,7 @@ func (f *follower) handle(text []byte) error {
 		}
 		return nil
 	case f.line.Client == f.addr:
-		if glob.IsFolded(args[0], "get") {
-			return f.read(args)
-		}
-		return nil
+		return f.own(args)
 	}
 	use, name := f.calls.Use(args)
 	switch use {
@@ -207,6 +208,19 @@ func (f *follower) count(counter *int64) {
 	if !f.ending {
 		*counter++
 	}
+}
+
+// own notes where in the stream a command of the follower's is.
+func (f *follower) own(args [][]byte) error {
+	switch {
+	case glob.IsFolded(args[0], "get"):
+		return f.read(args)
+	case glob.IsFolded(args[0], "ping"):
+		f.ending = true
+		_, err := f.reply()
+		return err
+	}
+	return nil // SELECT, whose reply is read with that of the GET behind it
 }
 
 // read compares what a GET has returned with what it should, as of this place in the stream.

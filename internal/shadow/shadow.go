@@ -37,48 +37,52 @@ type Options struct {
 
 // Summary is what was seen.
 type Summary struct {
-	Calls     int64 // of CL.THROTTLE and its siblings with the same state
-	Allowed   int64 // of these, what is allowed here
-	Limited   int64
-	Either    int64 // allowed or limited, because the key's state was not known or the time too close
-	Refused   int64 // with an error, for their arguments
-	Compared  int64 // calls on keys whose state was known
-	Alone     int64 // of these, calls that were the only ones since their key's state was known
-	Unknown   int64 // calls on keys whose state was not known: they were only checked for being possible
-	Others    int64 // calls of limiters of other kinds, which are not compared
-	Reads     int64 // GETs
-	Unread    int64 // of these, those that returned no TAT
-	Different int64
+	Calls     int64 `json:"calls"`   // of CL.THROTTLE and its siblings with the same state
+	Allowed   int64 `json:"allowed"` // of these, what is allowed here
+	Limited   int64 `json:"limited"`
+	Either    int64 `json:"either"`         // allowed or limited, because the key's state was not known or the time too close
+	Refused   int64 `json:"errors"`         // with an error, for their arguments
+	Compared  int64 `json:"compared"`       // calls on keys whose state was known
+	Alone     int64 `json:"alone"`          // of these, calls that were the only ones since their key's state was known
+	Unknown   int64 `json:"unknown"`        // calls on keys whose state was not known: they were only checked for being possible
+	Others    int64 `json:"other_limiters"` // calls of limiters of other kinds, which are not compared
+	Reads     int64 `json:"reads"`          // GETs
+	Unread    int64 `json:"unread"`         // of these, those that returned no TAT
+	Different int64 `json:"differences"`
 
-	Keys       int           // whose state is remembered
-	ClockLeast time.Duration // by how much the source's clock was before MONITOR's times
-	ClockMost  time.Duration // and behind them
-	ClockReads int64         // of how many calls that is known
-	Took       time.Duration
+	Keys       int           `json:"keys"`           // whose state is remembered
+	ClockLeast time.Duration `json:"clock_least_ns"` // by how much the source's clock was before MONITOR's times
+	ClockMost  time.Duration `json:"clock_most_ns"`  // and behind them
+	ClockReads int64         `json:"clock_calls"`    // of how many calls that is known
+	Took       time.Duration `json:"took_ns"`
 }
 
 // Difference is a key whose state is not what it would be here.
 type Difference struct {
-	AtNs     int64 // when it was read, by the source
-	DB       uint16
-	Key      string
-	Call     string // the last one
-	Calls    int    // since the state was known, or ever
-	Expected []Range
-	SeenNs   int64  // the TAT
-	Absent   bool   // there was no key
-	Error    string // what is wrong with the last call here; empty if nothing is
+	AtNs     int64   `json:"at_ns"` // when it was read, by the source
+	DB       uint16  `json:"db"`
+	Key      string  `json:"key"`
+	Call     string  `json:"call"`  // the last one
+	Calls    int     `json:"calls"` // since the state was known, or ever
+	Expected []Range `json:"expected"`
+	SeenNs   int64   `json:"seen_ns"`          // the TAT
+	Absent   bool    `json:"absent,omitempty"` // there was no key
+	Error    string  `json:"error,omitempty"`  // what is wrong with the last call here; empty if nothing is
 	// What a call that was alone was answered here and there: allowed, limited, or empty if that is not clear.
-	Here, There string
+	Here  string `json:"here,omitempty"`
+	There string `json:"there,omitempty"`
 }
 
 // Range is TATs from one to another, in Unix nanoseconds.
-type Range struct{ FromNs, ToNs int64 }
+type Range struct {
+	FromNs int64 `json:"from_ns"`
+	ToNs   int64 `json:"to_ns"`
+}
 
 // drainTimeout is how long after its end a Run waits for what it has asked.
 const drainTimeout = 5 * time.Second
 
-// Run follows a source until ctx is done, which is no error.
+// Run follows a source until ctx is done, which is no error. What was called before that is compared.
 func Run(ctx context.Context, o Options) (Summary, error) {
 	began := time.Now()
 	f := newFollower(o)

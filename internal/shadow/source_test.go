@@ -61,7 +61,7 @@ func (s *source) serve(nc net.Conn) {
 	defer nc.Close()
 	db := uint16(0)
 	r := bufio.NewReader(nc)
-	authenticated := s.password == ""
+	authenticated, pinged := s.password == "", false
 	for {
 		args, err := readCommand(r)
 		if err != nil {
@@ -96,7 +96,10 @@ func (s *source) serve(nc net.Conn) {
 		s.mu.Unlock()
 		switch name {
 		case "ping":
-			s.pinged()
+			if !pinged {
+				s.pinged()
+			}
+			pinged = true
 		case "get":
 			s.read()
 		}
