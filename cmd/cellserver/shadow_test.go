@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,7 +53,7 @@ func throttleAll(t *testing.T, options *redis.Options, rounds int) {
 			o := *options
 			o.DB, o.Protocol, o.DisableIdentity = worker%2, 2, true
 			client := redis.NewClient(&o)
-			defer client.Close()
+			defer func() { _ = client.Close() }()
 			for round := range rounds {
 				_, err := client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 					for i := range 10 {
@@ -119,7 +120,7 @@ func TestShadowLogsIn(t *testing.T) {
 	}
 	p := startServer(t, append(files.flags(), "--io-threads", "1", "--aclfile", users)...)
 	client := redis.NewClient(&redis.Options{Addr: p.addr, Protocol: 2, DisableIdentity: true})
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	calls := func() { // that change nothing: connections with TLS are not on the loop, so others' order is not known
 		for range 10 {
 			if err := client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 1, 0).Err(); err != nil {
@@ -156,7 +157,8 @@ func TestShadowFlags(t *testing.T) {
 		{[]string{"x"}, `shadow takes no argument, got "x"`},
 	} {
 		err := run(t.Context(), append([]string{"shadow"}, tt.args...), strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
-		if _, isUsage := err.(usageError); err == nil || err.Error() != tt.want || !isUsage {
+		var usage usageError
+		if err == nil || err.Error() != tt.want || !errors.As(err, &usage) {
 			t.Errorf("%q: got %v, want %s", tt.args, err, tt.want)
 		}
 	}

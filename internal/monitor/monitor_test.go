@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestParseErrors(t *testing.T) {
 		{`1.123456 [0 a] "x`, errQuotes}, {`1.123456 [0 a] "x"y`, errQuotes}, {`1.123456 [0 a] "x\"`, errQuotes},
 	} {
 		var l Line
-		if err := l.Parse([]byte(tt.line)); err != tt.want {
+		if err := l.Parse([]byte(tt.line)); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.line, err, tt.want)
 		}
 	}

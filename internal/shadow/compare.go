@@ -1,7 +1,6 @@
 package shadow
 
 import (
-	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -71,14 +70,11 @@ func (f *follower) tally(k *key) {
 // compare compares what the source has replied with what it should.
 func (f *follower) compare(k *key, r reply) error {
 	f.summary.Reads++
-	tatNs := int64(noTAT)
-	if r.found {
-		tatNs, r.err = parseTAT(r.text)
-	}
-	if isReply(r.err) && !strings.HasPrefix(r.err.Error(), "WRONGTYPE") {
+	if r.err != nil && !strings.HasPrefix(r.err.Error(), "WRONGTYPE") {
 		return r.err
 	}
-	if r.err != nil { // the key is something else
+	tatNs, isTAT := r.tat()
+	if !isTAT {
 		f.summary.Unread++
 		k.calls = 0
 		k.forget()
@@ -104,15 +100,16 @@ func (f *follower) compare(k *key, r reply) error {
 	return nil
 }
 
-var errNoTAT = errors.New("the value is no TAT")
-
-// parseTAT reads a TAT as redis-cell writes it.
-func parseTAT(text string) (int64, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, errNoTAT
+// tat reads a TAT as redis-cell writes it, or that there is none. It is false for a key that is something else.
+func (r reply) tat() (tatNs int64, ok bool) {
+	if r.err != nil {
+		return 0, false
 	}
-	return n, nil
+	if !r.found {
+		return noTAT, true
+	}
+	tatNs, err := strconv.ParseInt(r.text, 10, 64)
+	return tatNs, err == nil
 }
 
 // measure notes how far the source's clock was from MONITOR's time.

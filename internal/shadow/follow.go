@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"cellserver/internal/glob"
@@ -199,6 +200,7 @@ func (f *follower) handle(text []byte) error {
 		f.known.touch(f.line.DB, args)
 	case monitor.Flushes:
 		f.known.forgetAll()
+	case monitor.Reads:
 	}
 	return nil
 }
@@ -271,7 +273,7 @@ func (f *follower) ask() error {
 	for _, k := range f.queue[:n] {
 		selects := k.db != f.db
 		if selects {
-			f.state.add("SELECT", fmt.Sprint(k.db))
+			f.state.add("SELECT", strconv.Itoa(int(k.db)))
 			f.db = k.db
 		}
 		f.state.add("GET", k.name)

@@ -88,8 +88,8 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 	f := newFollower(o)
 	err := f.run(ctx)
 	f.summary.Keys, f.summary.Took = len(f.known.keys), time.Since(began)
-	if err != nil && !(ctx.Err() != nil && errors.Is(err, ctx.Err())) {
-		return f.summary, o.Source.explain(err)
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return f.summary, nil
 	}
-	return f.summary, nil
+	return f.summary, o.Source.explain(err)
 }

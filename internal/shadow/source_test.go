@@ -89,7 +89,7 @@ func (s *source) serve(nc net.Conn) {
 		case name == "get":
 			text = s.getLocked(fmt.Sprintf("%d/%s", db, args[1]))
 		}
-		fmt.Fprintf(nc, "%s\r\n", text)
+		_, _ = fmt.Fprintf(nc, "%s\r\n", text)
 		if name != "monitor" && name != "auth" && !s.hides {
 			s.showLocked(nc.RemoteAddr().String(), db, args...)
 		}
