@@ -253,16 +253,24 @@ type progressLine struct {
 
 func (l *progressLine) update(rows, bytes int64) {
 	now := time.Now()
-	if now.Sub(l.shown) < progressInterval {
+	if !l.isDue(now) {
 		return
 	}
-	l.shown = now
 	rowsPerSec := float64(rows) / max(now.Sub(l.start).Seconds(), 1e-9)
 	text := fmt.Sprintf("%d rows, %.0f rows/s, %d MB", rows, rowsPerSec, bytes/1_000_000)
 	if l.sizeBytes > 0 {
 		text += fmt.Sprintf(", %d %%", min(100*bytes/l.sizeBytes, 100))
 	}
 	l.show(text)
+}
+
+// isDue reports whether what was shown last is old enough, and that something is shown now.
+func (l *progressLine) isDue(now time.Time) bool {
+	if now.Sub(l.shown) < progressInterval {
+		return false
+	}
+	l.shown = now
+	return true
 }
 
 func (l *progressLine) show(text string) { _, _ = io.WriteString(l.out, "\r"+text+eraseToEnd) }

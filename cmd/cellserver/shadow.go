@@ -168,7 +168,6 @@ func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 		c.options.Source.Password = password
 	}
 	out := &shadowPrinter{out: stdout, asJSON: c.json}
-	c.options.Report = out.difference
 	c.options.Following = func() {
 		_, _ = fmt.Fprintf(stderr, "shadow: following %s\n", c.options.Source.Addr)
 	}
@@ -177,12 +176,20 @@ func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 		ctx, cancel = context.WithTimeout(ctx, c.duration)
 		defer cancel()
 	}
+	line := &progressLine{out: stderr}
 	if isTerminal(stderr) {
-		line := &progressLine{out: stderr, start: time.Now()}
-		defer line.clear()
-		c.options.Progress = func(s shadow.Summary) { line.update(s.Calls, 0) }
+		c.options.Progress = func(s shadow.Summary) {
+			if line.isDue(time.Now()) {
+				line.show(counted(s.Calls, "call") + ", " + counted(s.Different, "difference"))
+			}
+		}
+	}
+	c.options.Report = func(d shadow.Difference) {
+		line.clear()
+		out.difference(d)
 	}
 	summary, err := shadow.Run(ctx, c.options)
+	line.clear()
 	out.summary(&summary)
 	switch {
 	case err != nil:

@@ -10,12 +10,8 @@ import (
 	"cellserver/internal/glob"
 	"cellserver/internal/limits"
 	"cellserver/internal/reply"
-	"cellserver/internal/resp"
 	"cellserver/internal/store"
 )
-
-// splitWords is resp's: MONITOR quotes as inline commands are quoted.
-func splitWords(line []byte, args [][]byte) ([][]byte, bool) { return resp.SplitInline(line, args) }
 
 // Use is what a command does to the keys of limiters.
 type Use uint8

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"math"
 	"strconv"
+
+	"cellserver/internal/resp"
 )
 
 // Line is a call of a command, as MONITOR shows it.
@@ -54,7 +56,8 @@ func (l *Line) Parse(line []byte) (err error) {
 		l.Client = ""
 	}
 	l.buffer = append(append(l.buffer[:0], '"'), quoted...)
-	if l.Args, ok = splitWords(l.buffer, l.Args[:0]); !ok {
+	// MONITOR quotes as an inline command may be quoted.
+	if l.Args, ok = resp.SplitInline(l.buffer, l.Args[:0]); !ok {
 		return errQuotes
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/resp"
 )
 
 func TestParse(t *testing.T) {
@@ -89,7 +90,7 @@ func FuzzParse(f *testing.F) {
 // splitText splits a call as an inline command.
 func splitText(t *testing.T, text string) [][]byte {
 	t.Helper()
-	args, ok := splitWords([]byte(text), nil)
+	args, ok := resp.SplitInline([]byte(text), nil)
 	if !ok {
 		t.Fatalf("%s: a quote is not closed", text)
 	}

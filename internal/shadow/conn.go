@@ -106,6 +106,8 @@ type reply struct {
 	err   error // an errReply, or of the connection
 }
 
+var errLongLine = errors.New("it has sent a line of more than 64 MiB")
+
 var errProtocol = errors.New("it does not answer as a Redis server")
 
 func (c *conn) reply() reply {
@@ -151,7 +153,10 @@ func (c *conn) line() ([]byte, error) {
 	line, err := c.r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
 		long := append([]byte(nil), line...)
-		for errors.Is(err, bufio.ErrBufferFull) && len(long) < maxLineBytes {
+		for errors.Is(err, bufio.ErrBufferFull) {
+			if len(long) > maxLineBytes {
+				return nil, errLongLine
+			}
 			line, err = c.r.ReadSlice('\n')
 			long = append(long, line...)
 		}
