@@ -124,3 +124,6 @@ func NewEngine(c Config) (*Engine, error) {
 // ReloadUsers reads the ACL file again, all of it or nothing, and ends the connections of users whose rules have
 // changed, as Redis does.
 func (e *Engine) ReloadUsers() error { return e.admin.ReloadUsers() }
+
+// ChangeSettings makes a change of what CONFIG SET changes, too, when no CONFIG SET is under way.
+func (e *Engine) ChangeSettings(change func()) { e.admin.Change(change) }

@@ -115,6 +115,13 @@ func (k *Config) settings(pairs [][]byte) (found []*Setting, err error) {
 	return found, nil
 }
 
+// Change makes a change of settings that fits none that CONFIG SET is making.
+func (k *Config) Change(change func()) {
+	k.setting.Lock()
+	defer k.setting.Unlock()
+	change()
+}
+
 func errConfigSet(name []byte, reason string) error {
 	return reply.Error("ERR CONFIG SET failed (possibly related to argument '" + resp.Printable(name) + "') - " + resp.PrintableN([]byte(reason), maxReasonBytes))
 }
