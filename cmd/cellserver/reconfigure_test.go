@@ -50,6 +50,8 @@ func TestSIGHUPReloadsTheConfigFile(t *testing.T) {
 		t.Errorf("the log does not name what requires a restart: %s", log)
 	}
 
+	exchange(t, p.dial(t), "CONFIG REWRITE\r\n", "-ERR Rewriting config file: the server never writes it; change it, and send SIGHUP\r\n")
+
 	// A bad file changes nothing.
 	p.rewrite(t, path, "maxclients: 300\nno-such: 5\n", "cannot use the changed settings; all stay as they were")
 	if log := p.Log.String(); !strings.Contains(log, path+`:2: \"no-such\" is no setting`) {

@@ -194,6 +194,7 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		BackgroundThreads: backgroundThreads(o.ioThreads), // once the store has as many shards as there are processors for
 		Version:           buildinfo.Version,
 		Settings:          a.settings(),
+		ConfigFile:        absolute(o.config),
 		Memory:            a.memory,
 		Keeper:            a.keeper,
 		Remote:            a.remoteStatus(),

@@ -135,7 +135,10 @@ func (k *Config) configResetStat(c session.Call, _ [][]byte) error {
 	return nil
 }
 
-// configRewrite replies as a Redis that was started without a file.
-func configRewrite(session.Call, [][]byte) error {
+// configRewrite replies as a Redis that cannot write its file, or has none.
+func (k *Config) configRewrite(session.Call, [][]byte) error {
+	if k.ConfigFile != "" {
+		return reply.Error("ERR Rewriting config file: the server never writes it; change it, and send SIGHUP")
+	}
 	return reply.Error("ERR The server is running without a config file")
 }
