@@ -33,7 +33,7 @@ Without FILE, or with -, the trace is standard input. It may be in gzip. Its fir
 Of an access log, each line requests the units of --quantity, 1 without it, of the limit that flags give. The key is
 the client's address, or what --key names, by nginx's variables: remote_addr, remote_user, request, request_method,
 request_uri, uri, server_protocol, status, http_referer, http_user_agent, http_x_forwarded_for; in JSON any field. The
-time in JSON is --time, or msec, time_iso8601, time_local, @timestamp, timestamp or time.
+time in JSON is --time-field, or msec, time_iso8601, time_local, @timestamp, timestamp or time.
 
 The columns of CSV are, in any order:
 
@@ -95,7 +95,7 @@ func replayCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flagvalue.ChoiceVar(flags, &c.format, "format", c.options.Format.String(), "`format` of the trace: "+flagvalue.Or(replay.Formats()), replay.Formats()...)
 	flags.StringVar(&c.keys, "key", "", "`fields` of an access log that make its keys, separated by spaces (default remote_addr)")
-	flags.StringVar(&c.options.TimeField, "time", "", "`field` of an access log in JSON that is its time (default whichever is there)")
+	flags.StringVar(&c.options.TimeField, "time-field", "", "`field` of an access log in JSON that is its time (default whichever is there)")
 	flagvalue.ChoiceVar(flags, &c.algorithm, "algorithm", c.options.Algorithm.String(), "`which` limiter decides: "+flagvalue.Or(replay.Algorithms()), replay.Algorithms()...)
 	limitFlags(flags, &c.options)
 	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")

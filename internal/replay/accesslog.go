@@ -41,7 +41,7 @@ func newLogTrace(in *input, o Options) (*logTrace, error) {
 	if o.Format == JSONLines {
 		t.parse = func(line []byte) (entry, error) { return parseJSON(line, o.TimeField) }
 	} else if o.TimeField != "" {
-		return nil, errors.New("--time names a field of a log in JSON; a combined log has one time")
+		return nil, errors.New("--time-field names a field of a log in JSON; a combined log has one time")
 	}
 	var err error
 	t.rule, err = o.fixed()

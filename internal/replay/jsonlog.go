@@ -48,7 +48,7 @@ func (e jsonEntry) atNs() (int64, error) {
 		}
 		return atNs, inColumn(name, err)
 	}
-	return 0, fmt.Errorf("the line has no time: no field %s; name another by --time", strings.Join(names, ", "))
+	return 0, fmt.Errorf("the line has no time: no field %s; name another by --time-field", strings.Join(names, ", "))
 }
 
 func (e jsonEntry) field(name string) (string, error) {
