@@ -63,20 +63,26 @@ func goneScreenshot(stop func()) screenshot {
 	}
 }
 
-// hover scrolls a chart to the window's middle and moves the pointer to a share of its plot's width.
+// hover moves the pointer to a share of the width of a chart's plot.
 func hover(chart string, share float64) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		place, err := chromedp.Run(ctx, chromedp.Evaluate[[]float64](fmt.Sprintf(`{
-			const plot = document.querySelector("#chart-%s .plot");
-			plot.scrollIntoView({ block: "center", behavior: "instant" });
-			const box = plot.getBoundingClientRect();
-			[box.left + %f * box.width, box.top + box.height / 2]
-		}`, chart, share)))
+		place, err := chromedp.Run(ctx, placeIn(chart, share))
 		if err != nil {
 			return err
 		}
 		return chromedp.Do(ctx, chromedp.MouseEvent(chromedp.MouseMoved, place[0], place[1]))
 	})
+}
+
+// placeIn scrolls a chart to the window's middle and returns the place at a share of the width of its plot.
+func placeIn(chart string, share float64) chromedp.Action[[]float64] {
+	return chromedp.Evaluate[[]float64](fmt.Sprintf(`(async () => {
+		const plot = document.querySelector("#chart-%s .plot"), curves = plot.querySelector(".curves");
+		plot.scrollIntoView({ block: "center", behavior: "instant" });
+		await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+		const box = plot.getBoundingClientRect();
+		return [box.left + Number(curves.getAttribute("x")) + %f * curves.getAttribute("width"), box.top + box.height / 2];
+	})()`, chart, share), chromedp.EvalAwaitPromise)
 }
 
 // camera opens a page in browsers and takes pictures of it.

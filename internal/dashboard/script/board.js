@@ -78,7 +78,7 @@ class Board {
 		plot.addEventListener("pointerdown", (event) => this.press(chart, event));
 		plot.addEventListener("pointerup", () => this.release());
 		plot.addEventListener("pointercancel", () => this.leave());
-		plot.addEventListener("pointerleave", () => this.leave());
+		plot.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.leave()); // a lifted finger leaves the values
 		plot.addEventListener("keydown", (event) => this.key(event));
 		plot.addEventListener("blur", () => this.leave());
 	}
@@ -95,12 +95,12 @@ class Board {
 
 	// press begins a selection with the mouse or the pen; a finger moves the crosshair.
 	press(chart, event) {
+		event.preventDefault(); // no text is selected
+		chart.plot.focus({ preventScroll: true });
 		this.point(chart, event);
 		if (event.button !== 0 || event.pointerType === "touch") {
 			return;
 		}
-		event.preventDefault(); // no text is selected
-		chart.plot.focus({ preventScroll: true });
 		chart.plot.setPointerCapture(event.pointerId);
 		this.selected = [this.cursor.ms, this.cursor.ms];
 	}

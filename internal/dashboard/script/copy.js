@@ -1,7 +1,7 @@
-// Copy buttons. Browsers have the Clipboard API on pages of this host or over TLS only.
+// Copy buttons. Browsers have the Clipboard API only on pages of their own host or over TLS, and people may deny it.
 const copyText = async (text) => {
-	if (navigator.clipboard !== undefined) {
-		return navigator.clipboard.writeText(text);
+	if (await navigator.clipboard?.writeText(text).then(() => true, () => false)) {
+		return;
 	}
 	const area = document.createElement("textarea"), focused = document.activeElement;
 	area.value = text;

@@ -4,7 +4,7 @@ const byID = (id) => document.getElementById(id);
 const { charts, words } = JSON.parse(byID("page").dataset.page);
 const samples = new Samples();
 const known = { boot: "", seq: "", have: "" };
-let paused = false, lost = false, spokenAt = Date.now(), timer = 0, asking = null;
+let paused = false, answeredAt = Date.now(), failures = 0, spokenAt = Date.now(), timer = 0, asking = null;
 
 document.documentElement.classList.add("scripting");
 const board = new Board(charts, samples, byID("ranges"));
@@ -53,19 +53,22 @@ const speak = (text) => {
 	spokenAt = Date.now();
 };
 
-const setLost = (now) => {
-	if (now && !lost) {
-		byID("lost-at").textContent = timeText(Date.now());
+// setFailures shows that the server is gone after two questions without an answer: one may be lost to a busy browser.
+const setFailures = (count) => {
+	failures = count;
+	if (count === 0) {
+		answeredAt = Date.now();
+	} else if (count === 2) {
+		byID("lost-at").textContent = timeText(answeredAt);
 	}
-	lost = now;
-	byID("lost").hidden = !lost;
-	document.documentElement.classList.toggle("stale", lost);
+	byID("lost").hidden = count < 2;
+	document.documentElement.classList.toggle("stale", count >= 2);
 };
 
 const refresh = async () => {
 	try {
 		show(await ask());
-		setLost(false);
+		setFailures(0);
 		if (Date.now() - spokenAt >= spokenIntervalMs) {
 			speak(byID("summary")?.textContent ?? "");
 		}
@@ -73,7 +76,7 @@ const refresh = async () => {
 		if (error.name === "AbortError") { // another question took its place
 			return false;
 		}
-		setLost(true);
+		setFailures(failures + 1);
 	}
 	return true;
 };
