@@ -50,7 +50,7 @@ func (v *view) hotKey(k topkeys.Entry) g.Node {
 // perSecond writes a key's rate and, unless it is exact, its error.
 func perSecond(k topkeys.Entry) string {
 	if k.Error == 0 {
-		return rate.text(k.CallsPerSecond)
+		return estimate(k.CallsPerSecond)
 	}
-	return rate.text(k.CallsPerSecond) + " ± " + rate.text(k.Error)
+	return estimate(k.CallsPerSecond) + " ± " + estimate(k.Error)
 }

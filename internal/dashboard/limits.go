@@ -37,7 +37,7 @@ func (p *Page) limitRows() []limitRow {
 }
 
 func (v *view) limitsPart() g.Node {
-	rows := v.page.limitRows()
+	rows := v.limits
 	if len(rows) == 0 {
 		return nil
 	}

@@ -44,7 +44,7 @@ func (m *minute) add(p *point) {
 }
 
 func (v *view) minutesPart() g.Node {
-	return g.Map(minutes(v.points), minute.row)
+	return g.Map(v.minutes, minute.row)
 }
 
 func (m minute) row() g.Node {

@@ -14,7 +14,9 @@ func list(class string, entries ...g.Node) g.Node { return h.Dl(h.Class(class), 
 
 func entry(name, value string) g.Node { return h.Div(h.Dt(g.Text(name)), h.Dd(g.Text(value))) }
 
-func codeEntry(name, code string) g.Node { return h.Div(h.Dt(g.Text(name)), h.Dd(h.Code(g.Text(code)))) }
+func codeEntry(name, code string) g.Node {
+	return h.Div(h.Dt(g.Text(name)), h.Dd(h.Code(g.Text(code))))
+}
 
 // command is the command that stands for the decisions of a kind, as it is written by who calls it.
 func command(kind limiter.Kind) string {
@@ -77,15 +79,13 @@ func newRoom(name string, q quantity, used, most uint64) room {
 	return r
 }
 
-// capacityPart is how much of what is bounded is in use, and what was refused or ended at a bound.
+// capacityPart is how much of what is bounded is in use, beside what the tiles tell, and what was refused or ended at a bound.
 func (v *view) capacityPart() g.Node {
 	if v.now() == nil {
 		return nil
 	}
 	s, t := &v.last, v.t
 	rooms := []room{
-		newRoom(t.Connections, count, uint64(s.Connections), uint64(s.MaxConnections)),
-		newRoom(t.Memory, byteCount, s.MemoryBytes, s.MaxMemoryBytes),
 		newRoom(t.TableMemory, byteCount, s.TableBytes, s.MaxTableBytes),
 		newRoom(t.ClientMemory, byteCount, s.ClientBytes, s.MaxClientBytes),
 	}
