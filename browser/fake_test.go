@@ -14,8 +14,8 @@ import (
 
 	"cellserver/internal/dashboard"
 	"cellserver/internal/decide"
-	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/limiter"
 	"cellserver/internal/persist"
 	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
@@ -95,11 +95,10 @@ func (f *fake) source() dashboard.Source {
 			n := f.calls.Add(1)
 			return dashboard.Sample{Allowed: n * n * 1000, Limited: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20}
 		},
-		Look: func(nowNs int64, _ store.Key, limit funnel.Limit) (p decide.Probe, _ error) {
+		Look: func(nowNs int64, _ store.Key, rule *limiter.Rule) (p decide.Probe, _ error) {
 			tatNs := nowNs + 1e9
-			_, p.Now = limit.Throttle(tatNs, nowNs, 0)
-			_, p.Next = limit.Throttle(tatNs, nowNs, 1)
-			p.Known, p.Outlook = true, limit.Outlook(tatNs, nowNs)
+			_, p.Next = rule.Funnel.Throttle(tatNs, nowNs, 1)
+			p.Known, p.Outlook = true, rule.Funnel.Outlook(tatNs, nowNs)
 			return p, nil
 		},
 		Persistence: func() persist.Status {
