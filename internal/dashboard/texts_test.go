@@ -67,5 +67,5 @@ func TestLanguageChoice(t *testing.T) {
 		}
 	}
 	wantText(t, get(t, p, "/?lang=zh&key=a&max_burst=1").Body.String(),
-		`href="/?key=a&amp;lang=en&amp;max_burst=1"`, `<input type="hidden" name="lang" value="zh">`, "最近 15 分钟")
+		`href="/?key=a&amp;lang=en&amp;max_burst=1"`, `<input type="hidden" name="lang" value="zh">`, "历史")
 }
