@@ -98,7 +98,7 @@ func New(s Source) *Page {
 		source: s,
 		boot:   rand.Text()[:8],
 		seed:   maphash.MakeSeed(),
-		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(pageJS) +
+		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(script()) +
 			"'; style-src '" + digest(styleCSS) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
 }

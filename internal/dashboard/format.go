@@ -45,7 +45,7 @@ type unit struct {
 func (q quantity) unitFor(v float64) unit {
 	var units [4]unit
 	switch q {
-	case count, rate:
+	case count, rate, share:
 		units = [4]unit{{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}}
 	case durationNs:
 		units = [4]unit{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ func (v *view) ranges() g.Node {
 	return el("fieldset", id("ranges"), el("legend", class("unseen"), text(v.t.Range)),
 		g.Map([]time.Duration{time.Minute, 5 * time.Minute, historySpan}, func(d time.Duration) g.Node {
 			return el("label",
-				el("input", attr("type", "radio"), attr("name", "range"), attr("value", fmt.Sprint(d.Milliseconds())), g.If(d == historySpan, flag("checked"))),
+				el("input", attr("type", "radio"), attr("name", "range"), attr("value", strconv.FormatInt(d.Milliseconds(), 10)), g.If(d == historySpan, flag("checked"))),
 				text(fmt.Sprintf(v.t.Minutes, int(d.Minutes()))))
 		}),
 		el("button", id("whole"), attr("type", "button"), flag("hidden"), text(v.t.WholeRange)),

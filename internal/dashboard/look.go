@@ -146,6 +146,7 @@ func (v *view) lookLink(quoted, db string, terms limiter.Terms) string {
 		set("period", terms.Period)
 	case limiter.Bucket:
 		set("capacity", terms.Most)
+	case limiter.Reserving, limiter.Concurrency, limiter.Named, limiter.Kinds: // cannot be looked at
 	}
 	if terms.Kind != limiter.Funnel {
 		link.Set("kind", linkKind(terms.Kind))

@@ -65,7 +65,7 @@ func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
 			v.lookSection(parts["form"], parts["answer"]),
 		),
 		el("template", id("page"), attr("data-page", data)),
-		el("script", g.Raw(pageJS)),
+		el("script", g.Raw(script())),
 	))})
 	return []byte(html), err
 }
