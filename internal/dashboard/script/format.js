@@ -74,10 +74,10 @@ const clockFormat = (seconds) => new Intl.DateTimeFormat(document.documentElemen
 const toSeconds = clockFormat(true), toMinutes = clockFormat(false);
 const timeText = (ms) => toSeconds.format(ms);
 
-// timeTicks returns at most `wanted` times of the browser's own clock, such as full minutes, and their labels.
-const timeTicks = (fromMs, toMs, wanted) => {
+// timeTicks returns times of the browser's own clock, such as full minutes, and their labels, as many as a width has room for.
+const timeTicks = (fromMs, toMs, width) => {
 	const stepsSec = [1, 2, 5, 10, 15, 30, 60, 120, 180, 300, 600, 900, 1800];
-	const stepMs = 1000 * (stepsSec.find((s) => (toMs - fromMs) / 1000 / s <= wanted) ?? 3600);
+	const stepMs = 1000 * (stepsSec.find((s) => ((toMs - fromMs) / 1000 / s) * (s < 60 ? 120 : 60) <= width) ?? 3600);
 	const zoneMs = new Date(toMs).getTimezoneOffset() * 60000;
 	const format = stepMs < 60000 ? toSeconds : toMinutes;
 	const ticks = [];
