@@ -75,7 +75,7 @@ func TestProbeChangesNothing(t *testing.T) {
 	exchange(t, nc, "CL.THROTTLE k 10 1 3600 6\r\n", "*5\r\n:0\r\n:10\r\n:0\r\n:-1\r\n:3") // 36000 s or, on a slow machine, less
 	p.Eventually(t, 20*time.Second, "show the connection and the key", func() bool {
 		_, body := p.fetch(t, "/", "")
-		return strings.Contains(body, `<dt>Connections</dt><dd><span class="value">1<small> of `) && strings.Contains(body, `<dt>Keys</dt><dd><span class="value">1</span>`)
+		return strings.Contains(body, `<dt>Connections</dt><dd><span class="value">1 <small>of `) && strings.Contains(body, `<dt>Keys</dt><dd><span class="value">1</span>`)
 	})
 }
 

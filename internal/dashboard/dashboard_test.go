@@ -74,11 +74,11 @@ func TestMaximum(t *testing.T) {
 			TableBytes: 512 << 10, MaxTableBytes: 64 << 20, ScriptsEnded: 7,
 		}, p.source.Latency())
 	}
-	wantText(t, get(t, p, "/?lang=en").Body.String(), `<dt>Memory</dt><dd><span class="value">96<small> of 150`+"\u00a0MiB</small></span><meter",
-		`<dt>Connections</dt><dd><span class="value">8<small> of 10,000</small>`, `<dt>Keys evicted per second</dt><dd><span class="value">50<`,
+	wantText(t, get(t, p, "/?lang=en").Body.String(), `<dt>Memory</dt><dd><span class="value">96 <small>of 150`+"\u00a0MiB</small></span><meter",
+		`<dt>Connections</dt><dd><span class="value">8 <small>of 10,000</small>`, `<dt>Keys evicted per second</dt><dd><span class="value">50<`,
 		`<dt>New keys refused per second</dt><dd><span class="value">10<`, `id="chart-room"`, "<td>512\u00a0KiB<meter", "<dt>scripts ended</dt><dd>7</dd>")
 	wantText(t, get(t, p, "/?lang=zh").Body.String(), `<dt>淘汰 Key/秒</dt><dd><span class="value">50<`, `<dt>拒绝新 Key/秒</dt><dd><span class="value">10<`,
-		`8<small> / 10,000</small>`)
+		`8 <small>/ 10,000</small>`)
 }
 
 // TestKinds: what was decided is told apart by command, if it is not CL.THROTTLE alone.

@@ -33,7 +33,7 @@ func (t tile) node() g.Node {
 		class("tile"), attr("data-k", t.id),
 		el("dt", text(t.name)),
 		el("dd",
-			el("span", class("value"), text(t.text), g.If(t.of != "", el("small", text(" "+t.of)))),
+			el("span", class("value"), text(t.text), g.If(t.of != "", g.Group{text(" "), el("small", text(t.of))})),
 			g.If(t.of != "", meter(t.filled)),
 			g.If(t.column != "", el("svg", class("spark"), attr("data-col", t.column), flag("data-own"), attr("aria-hidden", "true"))),
 		),
