@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,10 +46,34 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
+// built holds the server that the tests run: to link it takes seconds, so it is done once.
+var built struct {
+	once sync.Once
+	dir  string // removed by TestMain
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
 func buildServer(t *testing.T) (binary string) {
 	t.Helper()
-	binary = filepath.Join(t.TempDir(), "cellserver")
-	run(t, root, "go", "build", "-pgo=off", "-trimpath", "-o", binary, "./cmd/cellserver")
+	built.once.Do(func() {
+		dir, err := os.MkdirTemp("", "cellserver")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.dir = dir
+		run(t, root, "go", "build", "-pgo=off", "-trimpath", "-o", dir, "./cmd/cellserver")
+	})
+	binary = filepath.Join(built.dir, "cellserver")
+	if _, err := os.Stat(binary); err != nil {
+		t.Fatalf("the server could not be built: %v", err)
+	}
 	return binary
 }
 
