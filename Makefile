@@ -23,12 +23,14 @@ export GORACE ?= atexit_sleep_ms=50
 # clones: without the profile, for which everything is compiled again, without this directory's name, and, as what is
 # released, without cgo. vet and lint come first, so the tests are not vetted again. Most tests wait more than they
 # compute, so more of them run at once than there are processors.
-test check vet vet-others lint fuzz: export GOFLAGS := $(GOFLAGS) -pgo=off -trimpath
-test check vet vet-others lint fuzz: export CGO_ENABLED := 0
+CHECKS := test check vet vet-others lint fuzz test-soak test-deploy test-browser test-bench test-clients
+$(CHECKS): export GOFLAGS := $(GOFLAGS) -pgo=off -trimpath
+$(CHECKS): export CGO_ENABLED := 0
 TESTS := $(GO) test -vet=off -count=1 -p 4 -parallel 4
 RACE  := CGO_ENABLED=1 $(TESTS) -race
 
-.PHONY: run build test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint
+.PHONY: run build test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint \
+	test-soak test-deploy test-browser test-bench test-clients
 
 run: build
 	./cellserver
@@ -40,13 +42,17 @@ build:
 test: deps format vet vet-others lint
 	$(TESTS) -timeout 10m ./...
 	$(RACE) -timeout 15m ./cmd/... ./internal/...
-	cd bench && $(RACE) ./...
-	cd clients && $(RACE) ./...
-	cd browser && $(RACE) ./...
-	cd soak && $(RACE) -short ./...
-	cd deploy/test && $(TESTS) ./...
-	scripts/fuzz.sh 60
+	$(MAKE) -j 2 test-soak test-deploy test-browser test-bench test-clients
+	scripts/fuzz.sh 40
 	$(MAKE) clients CLIENTS_FLAGS=--check
+
+# The other modules wait for browsers, clusters and alerts: two at once.
+test-soak:
+	cd soak && $(RACE) -short ./...
+test-deploy:
+	cd deploy/test && $(TESTS) ./...
+test-browser test-bench test-clients: test-%:
+	cd $* && $(RACE) ./...
 
 check: format vet lint
 	$(GO) test -short ./...

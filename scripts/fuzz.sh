@@ -16,7 +16,7 @@ fuzz() {
 	local output
 	output=$(go test -vet=off -run '^$' -fuzz "^$2\$" -fuzztime "$3" -parallel 1 "$1" 2>&1) || is_timeout "$output" ||
 		{ printf 'fuzz %s %s %s: failed\n%s\n' "$1" "$2" "$3" "$output" && return 1; }
-	printf 'fuzz %s %s %s: %s\n' "$1" "$2" "$3" "$(grep -o 'execs: .*' <<<"$output" | tail -n 1)"
+	printf 'fuzz %s %s %s: %s\n' "$1" "$2" "$3" "$(sed -n 's/^fuzz: elapsed: //p' <<<"$output" | tail -n 1)"
 }
 export -f fuzz is_timeout
 
