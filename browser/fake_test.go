@@ -91,7 +91,7 @@ func (f *fake) source() dashboard.Source {
 	return dashboard.Source{
 		Version: "test",
 		Facts: func() dashboard.Facts {
-			return dashboard.Facts{Host: "fake", Client: "redis-cli -p 6380", StartedNs: began.UnixNano()}
+			return dashboard.Facts{Host: "fake", Client: "redis-cli -p 6380", StartedNs: began.UnixNano(), Warnings: []dashboard.Warning{dashboard.NoPassword}}
 		},
 		Now: func() int64 { return time.Now().UnixNano() },
 		Sample: func() dashboard.Sample {

@@ -23,7 +23,7 @@ const valueText = (kind, value) => {
 		return "–";
 	}
 	if (kind === "share") {
-		return withUnit((100 * value).toFixed(1), "%");
+		return withUnit((100 * value).toFixed(value > 0 && value < 0.0995 ? 1 : 0), "%");
 	}
 	if (kind === "count" || (kind === "rate" && value >= 100)) {
 		return grouped(value);
@@ -60,9 +60,10 @@ const logTicks = (min, max) => {
 	return all.slice(Math.max(0, from), Math.max(to, from + 1) + 1);
 };
 
-// tickTexts labels ticks: all in the unit of the largest or, on a logarithmic axis, each in its own.
+// tickTexts labels ticks: all in the unit of the largest, or of the first if that is a small part of it; on a logarithmic axis each
+// in its own.
 const tickTexts = (kind, ticks, log) => {
-	const common = unitFor(kind, ticks.at(-1));
+	const largest = unitFor(kind, ticks.at(-1)), common = 4 * ticks[1] > largest[0] ? largest : unitFor(kind, ticks[1]);
 	return ticks.map((tick) => {
 		const [factor, name] = log ? unitFor(kind, tick) : common;
 		return tick === 0 ? "0" : withUnit(String(Number((tick / factor).toPrecision(6))), name);

@@ -45,7 +45,15 @@ const chooseKind = async (event) => {
 	}
 };
 
+// A key that is longer than its two lines is told whole where the pointer is.
+const tellWhole = ({ target }) => {
+	if (target.matches(".key") && target.scrollHeight > target.clientHeight) {
+		target.title = target.textContent;
+	}
+};
+
 document.addEventListener("click", follow);
+document.addEventListener("pointerover", tellWhole);
 form.addEventListener("submit", submit);
 form.addEventListener("change", chooseKind);
 addEventListener("popstate", visit);
