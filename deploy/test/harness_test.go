@@ -1,6 +1,7 @@
 package deploytest
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,6 +55,7 @@ var built struct {
 
 // TestMain removes what the tests share.
 func TestMain(m *testing.M) {
+	slog.SetLogLoggerLevel(slog.LevelWarn) // Helm tells of every link in a chart
 	var err error
 	if built.dir, err = os.MkdirTemp("", "deploytest-"); err != nil {
 		panic(err)
