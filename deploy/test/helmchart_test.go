@@ -100,11 +100,15 @@ var chartValues = map[string]string{
 	"defaults": "",
 	"store": `
 replicas: 3
-store: {url: "redis-cluster://valkey-0.valkey:6379,valkey-1.valkey:6379", existingSecret: valkey, caSecret: valkey-ca}
+store: {url: "redis-cluster://valkey-0.valkey:6379,valkey-1.valkey:6379", existingSecret: valkey}
 config: {on-store-error: local, local-share: 0.33, lease: on}
 networkPolicy: {storeEgress: [{to: [{podSelector: {matchLabels: {app.kubernetes.io/name: valkey}}}], ports: [{port: valkey}]}]}
 resources: {requests: {cpu: "1", memory: 512Mi}, limits: {cpu: "2", memory: 512Mi}}
 terminationGracePeriodSeconds: 30
+`,
+	"store over tls": `
+replicas: 2
+store: {url: "rediss://cellserver@redis.example:6379/0", existingSecret: redis, caSecret: redis-ca}
 `,
 	"tls and monitoring": `
 tls: {existingSecret: cellserver-tls, clientCA: true}

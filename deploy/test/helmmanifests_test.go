@@ -148,7 +148,7 @@ func TestChartWithStoreIsTheManifests(t *testing.T) {
 	t.Parallel()
 	all := readCluster(t)
 	config := objectOf[*corev1.ConfigMap](t, all, "ConfigMap/cellserver").Data
-	r := render(t, strings.NewReplacer(", caSecret: valkey-ca", "", "redis-cluster://valkey-0.valkey:6379,valkey-1.valkey:6379", config["CELLSERVER_STORE"],
+	r := render(t, strings.NewReplacer("redis-cluster://valkey-0.valkey:6379,valkey-1.valkey:6379", config["CELLSERVER_STORE"],
 		"{on-store-error: local, local-share: 0.33, lease: on}", "{on-store-error: error}").Replace(chartValues["store"]))
 	got := comparable(only[*appsv1.Deployment](t, r))
 	got.Template.Spec.SecurityContext.FSGroupChangePolicy = nil // without a volume it says nothing
@@ -261,6 +261,8 @@ func TestChartRefuses(t *testing.T) {
 		"replicas: 2": "more than one requires store.url",
 		"store: {url: 'redis://user:secret@redis.example:6379/0'}": "put it into a Secret",
 		"store: {url: 'redis.example:6379'}":                       "store",
+		"store: {existingSecret: a}":                               "set store.url",
+		"store: {url: 'redis://a:1', caSecret: a}":                 "such as rediss://",
 		"tls: {only: true}":                                        "require tls.existingSecret",
 		"tls: {clientCA: true}":                                    "require tls.existingSecret",
 		"config: {store: 'redis://a:1'}":                           "use store.url",

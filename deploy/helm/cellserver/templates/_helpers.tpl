@@ -44,10 +44,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.store.url) }}
 {{- fail "replicas: more than one requires store.url, as each of several servers with limits in its own memory would allow clients a full burst" }}
 {{- end }}
-{{- if regexMatch "://[^/]*@" .Values.store.url }}
 {{- if regexMatch "://[^/]*:[^/@]*@" .Values.store.url }}
 {{- fail "store.url: it has a password, which everyone who may read ConfigMaps would see; put it into a Secret and name that in store.existingSecret" }}
 {{- end }}
+{{- if and .Values.store.existingSecret (not .Values.store.url) }}
+{{- fail "store.existingSecret is the password of a store; set store.url, too" }}
+{{- end }}
+{{- if and .Values.store.caSecret (not (hasPrefix "rediss" .Values.store.url)) }}
+{{- fail "store.caSecret is for a store with TLS; set store.url, such as rediss://redis.example:6379" }}
 {{- end }}
 {{- if and (or .Values.tls.only .Values.tls.clientCA) (not .Values.tls.existingSecret) }}
 {{- fail "tls.only and tls.clientCA require tls.existingSecret, a Secret of the type kubernetes.io/tls" }}
