@@ -42,7 +42,7 @@ func tryRender(t *testing.T, values string) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	texts, err := engine.Engine{Strict: true}.Render(chart, all)
+	texts, err := engine.Engine{Strict: true}.RenderWithContext(t.Context(), chart, all)
 	if err != nil {
 		return nil, err
 	}

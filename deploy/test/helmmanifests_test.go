@@ -127,7 +127,7 @@ func checkFiles(t *testing.T, r *release, pod corev1.PodSpec) {
 func TestChartIsTheManifests(t *testing.T) {
 	t.Parallel()
 	m, r := readManifests(t), render(t, "metrics: {podMonitor: {enabled: true}}")
-	same(t, "Deployment", comparable(only[*appsv1.Deployment](t, r)), comparable(m.deployment))
+	same(t, "Deployment", specOf(only[*appsv1.Deployment](t, r)), specOf(m.deployment))
 	same(t, "settings", flagsOf(r.settings(t)), flagsOfVariables(m.config.Data))
 	same(t, "claim", only[*corev1.PersistentVolumeClaim](t, r).Spec, m.claim.Spec)
 	same(t, "Service", only[*corev1.Service](t, r).Spec.Ports, m.service.Spec.Ports)
@@ -150,10 +150,10 @@ func TestChartWithStoreIsTheManifests(t *testing.T) {
 	config := objectOf[*corev1.ConfigMap](t, all, "ConfigMap/cellserver").Data
 	r := render(t, strings.NewReplacer("redis-cluster://valkey-0.valkey:6379,valkey-1.valkey:6379", config["CELLSERVER_STORE"],
 		"{on-store-error: local, local-share: 0.33, lease: on}", "{on-store-error: error}").Replace(chartValues["store"]))
-	got := comparable(only[*appsv1.Deployment](t, r))
+	got := specOf(only[*appsv1.Deployment](t, r))
 	got.Template.Spec.SecurityContext.FSGroupChangePolicy = nil // without a volume it says nothing
 	text := strings.NewReplacer("/run/secrets/store", "/run/secrets/valkey", "name: store", "name: valkey").Replace(asYAML(t, got))
-	same(t, "Deployment", text, asYAML(t, comparable(objectOf[*appsv1.Deployment](t, all, "Deployment/cellserver"))))
+	same(t, "Deployment", text, asYAML(t, specOf(objectOf[*appsv1.Deployment](t, all, "Deployment/cellserver"))))
 	config["CELLSERVER_STORE_PASSWORD_FILE"] = "/run/secrets/store/password"
 	same(t, "settings", flagsOf(r.settings(t)), flagsOfVariables(config))
 	network, want := only[*networkingv1.NetworkPolicy](t, r).Spec, objectOf[*networkingv1.NetworkPolicy](t, all, "NetworkPolicy/cellserver").Spec
@@ -169,8 +169,8 @@ func TestChartWithStoreIsTheManifests(t *testing.T) {
 	}
 }
 
-// comparable leaves out names, labels and where the settings come from.
-func comparable(d *appsv1.Deployment) *appsv1.DeploymentSpec {
+// specOf leaves out names, labels and where the settings come from.
+func specOf(d *appsv1.Deployment) *appsv1.DeploymentSpec {
 	spec := d.DeepCopy().Spec
 	spec.Selector, spec.Template.ObjectMeta = nil, metav1.ObjectMeta{}
 	pod := &spec.Template.Spec

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"cellserver/internal/buildinfo"
@@ -97,8 +98,9 @@ func TestChartSettings(t *testing.T) {
 	binary := buildServer(t)
 	for name, values := range chartValues {
 		dir := t.TempDir()
-		config := placeFiles(t, dir, render(t, values))
-		run(t, dir, binary, "config", "check", "--config", config)
+		r := render(t, values)
+		config := placeFiles(t, dir, r)
+		run(t, dir, binary, append([]string{"config", "check", "--config", config}, only[*appsv1.Deployment](t, r).Spec.Template.Spec.Containers[0].Args...)...)
 		if name != "defaults" {
 			continue
 		}
