@@ -9,6 +9,8 @@
 # make clients      tests real Redis clients in six languages; writes docs/CLIENTS.md
 # make screenshots  screenshots of the live page under load, for docs/; takes two minutes and chromium
 # make pictures     draws the pictures of docs/LIMITERS.md again
+# make release      builds what a release consists of in dist/ and publishes nothing: archives for four systems, packages for
+#                   Debian and Fedora, bills of materials, checksums, a Homebrew formula and a container image
 # make bench-quick  compares CPU time per request with redis-server's SET, in under a minute; fails if it is too high
 
 GO       ?= go
@@ -19,13 +21,19 @@ SOAKTIME ?= 600
 # Or each process of the race detector that ends waits for a second; the tests start hundreds.
 export GORACE ?= atexit_sleep_ms=50
 
-.PHONY: run build test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint
+.PHONY: run build release test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint
 
 run: build
 	./cellserver
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o cellserver ./cmd/cellserver
+
+release:
+	cd release && $(GO) build -pgo=off -o bin/ .
+	cd release/goreleaser && $(GO) build -pgo=off -o ../bin/ github.com/goreleaser/goreleaser/v2
+	PWD=$(CURDIR) VERSION=$$(release/bin/release version) release/bin/goreleaser release --snapshot --clean
+	release/bin/release image dist
 
 test: deps format vet vet-others lint
 	$(GO) test -pgo=off -count=1 -timeout 10m ./...
@@ -35,6 +43,7 @@ test: deps format vet vet-others lint
 	cd browser && CGO_ENABLED=1 $(GO) test -race -count=1 ./...
 	cd soak && CGO_ENABLED=1 $(GO) test -race -short -count=1 ./...
 	cd deploy/test && $(GO) test -count=1 ./...
+	cd release && $(GO) test -count=1 ./...
 	scripts/fuzz.sh 60
 	$(MAKE) clients CLIENTS_FLAGS=--check
 
@@ -86,6 +95,7 @@ vet:
 	cd browser && $(GO) vet ./...
 	cd soak && $(GO) vet ./...
 	cd deploy/test && $(GO) vet ./...
+	cd release && $(GO) vet ./...
 
 # Checks that go.mod is tidy, and builds for other systems and for 32 bits.
 vet-others:
@@ -95,6 +105,8 @@ vet-others:
 	cd browser && $(GO) mod tidy -diff
 	cd soak && $(GO) mod tidy -diff
 	cd deploy/test && $(GO) mod tidy -diff
+	cd release && $(GO) mod tidy -diff
+	cd release/goreleaser && $(GO) mod tidy -diff
 	GOOS=darwin $(GO) vet -pgo=off ./cmd/... ./internal/...
 	GOARCH=386 $(GO) build -pgo=off ./cmd/... ./internal/...
 	GOOS=windows $(GO) vet -pgo=off ./cmd/... ./internal/...
@@ -106,4 +118,5 @@ lint:
 	cd browser && $(LINT) run ./...
 	cd soak && $(LINT) run ./...
 	cd deploy/test && $(LINT) run ./...
+	cd release && $(LINT) run ./...
 	shellcheck .ci/run scripts/*.sh
