@@ -75,12 +75,12 @@ func TestDebianPackageWithoutSystemd(t *testing.T) {
 	m := unpack(t)
 	m.copyIn(t, artifact(t, "cellserver_*_amd64.deb"), "/new.deb")
 	before := snapshot(t, m.root)
-	output(t, "chroot", m.root, "dpkg", "-i", "/new.deb")
-	if got := output(t, "chroot", m.root, "cellserver", "--version"); !strings.HasPrefix(got, "cellserver ") {
+	must(t, "chroot", m.root, "dpkg", "-i", "/new.deb")
+	if got := must(t, "chroot", m.root, "cellserver", "--version"); !strings.HasPrefix(got, "cellserver ") {
 		t.Errorf("cellserver --version: %q", got)
 	}
-	output(t, "chroot", m.root, "dpkg", "--verify", "cellserver")
-	output(t, "chroot", m.root, "dpkg", "--purge", "cellserver")
+	must(t, "chroot", m.root, "dpkg", "--verify", "cellserver")
+	must(t, "chroot", m.root, "dpkg", "--purge", "cellserver")
 	compare(t, before, snapshot(t, m.root))
 }
 
@@ -88,7 +88,7 @@ func TestDebianPackageWithoutSystemd(t *testing.T) {
 func olderVersion(t *testing.T, deb string) (path string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "old")
-	output(t, "dpkg-deb", "--raw-extract", deb, dir)
+	must(t, "dpkg-deb", "--raw-extract", deb, dir)
 	control := filepath.Join(dir, "DEBIAN", "control")
 	text, err := os.ReadFile(control)
 	if err != nil {
@@ -103,7 +103,7 @@ func olderVersion(t *testing.T, deb string) (path string) {
 	if err := os.WriteFile(control, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	output(t, "dpkg-deb", "--root-owner-group", "--build", "-Znone", dir, dir+".deb")
+	must(t, "dpkg-deb", "--root-owner-group", "--build", "-Znone", dir, dir+".deb")
 	return dir + ".deb"
 }
 

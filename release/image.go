@@ -28,7 +28,6 @@ import (
 const (
 	user    = 65532 // nonroot, by convention of images without a distribution
 	dataDir = "/var/lib/cellserver"
-	refName = "org.opencontainers.image.ref.name"
 )
 
 // distribution is a directory that GoReleaser has filled.
@@ -59,11 +58,12 @@ func readDistribution(dir string) (*distribution, error) {
 		if a.Type != "Binary" || a.Goos != "linux" {
 			continue
 		}
-		info, err := buildinfo.ReadFile(a.Path)
+		path := filepath.Join(filepath.Dir(filepath.Clean(dir)), a.Path)
+		info, err := buildinfo.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", a.Path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		d.binaries = append(d.binaries, binary{path: a.Path, arch: a.Goarch, info: info})
+		d.binaries = append(d.binaries, binary{path: path, arch: a.Goarch, info: info})
 	}
 	if len(d.binaries) == 0 {
 		return nil, fmt.Errorf("%s has no binary for linux", dir)
@@ -201,7 +201,10 @@ func writeImage(dist string) (err error) {
 	if err != nil {
 		return fmt.Errorf("image: %w", err)
 	}
-	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{refName: d.version})); err != nil {
+	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{
+		"org.opencontainers.image.ref.name": "cellserver:" + d.version,                   // for podman load and skopeo
+		"io.containerd.image.name":          "docker.io/library/cellserver:" + d.version, // for docker load
+	})); err != nil {
 		return fmt.Errorf("image: %w", err)
 	}
 	archive := filepath.Join(dist, "cellserver_"+d.version+"_image.tar")

@@ -35,7 +35,7 @@ func unpack(t *testing.T) *machine {
 	if err := os.Mkdir(m.root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	output(t, "tar", "-C", m.root, "-xf", archive)
+	must(t, "tar", "-C", m.root, "-xf", archive)
 	return m
 }
 
@@ -50,7 +50,7 @@ func boot(t *testing.T) *machine {
 	const mount = `umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && `
 	const start = mount + `mkdir /sys/fs/cgroup/$0 && echo $$ > /sys/fs/cgroup/$0/cgroup.procs && exec "$@"`
 	t.Cleanup(func() {
-		output(t, "unshare", "--mount", "sh", "-c", mount+`find /sys/fs/cgroup/$0 -depth -type d -exec rmdir {} +`, name)
+		must(t, "unshare", "--mount", "sh", "-c", mount+`find /sys/fs/cgroup/$0 -depth -type d -exec rmdir {} +`, name)
 	})
 	p := processtest.Start(t, processtest.Command(t, "unshare", "--mount", "sh", "-c", start, name,
 		"systemd-nspawn", "--quiet", "--directory="+m.root, "--machine=cellserver-test", "--boot", "--register=no", "--keep-unit", "--private-network",
@@ -130,5 +130,5 @@ func (m *machine) running(t *testing.T) {
 func (m *machine) redis(t *testing.T, args ...string) string {
 	t.Helper()
 	cli := processtest.Need(t, "redis-cli", "redis-tools")
-	return output(t, "nsenter", append([]string{"--target", strconv.Itoa(m.leader), "--net", "--", cli, "-e", "-p", "6380"}, args...)...)
+	return must(t, "nsenter", append([]string{"--target", strconv.Itoa(m.leader), "--net", "--", cli, "-e", "-p", "6380"}, args...)...)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +28,82 @@ func prepare(ctx context.Context, version string) error {
 	if err := os.MkdirAll(generated, 0o755); err != nil {
 		return fmt.Errorf("prepare: %w", err)
 	}
-	if err := writeLicenses(ctx); err != nil {
-		return fmt.Errorf("prepare: licenses: %w", err)
+	for _, write := range []func(context.Context) error{writeLicenses, writeManual} {
+		if err := write(ctx); err != nil {
+			return fmt.Errorf("prepare: %w", err)
+		}
 	}
 	return nil
+}
+
+// writeManual has the server write its manual and the completion of its command line. Packages have the pages compressed.
+func writeManual(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "release")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	server, manual, completion := filepath.Join(dir, "cellserver"), filepath.Join(generated, "man"), filepath.Join(generated, "completion")
+	if err := errors.Join(os.Mkdir(manual, 0o755), os.Mkdir(completion, 0o755)); err != nil {
+		return err
+	}
+	// As the release's own is built, so that each package is compiled once.
+	if _, err := output(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-o", server, "./cmd/cellserver"); err != nil {
+		return err
+	}
+	if _, err := output(ctx, server, "man", manual); err != nil {
+		return err
+	}
+	pages, err := filepath.Glob(filepath.Join(manual, "*.1"))
+	if err != nil || len(pages) == 0 {
+		return fmt.Errorf("no manual: %w", err)
+	}
+	for _, page := range pages {
+		if err := compress(page); err != nil {
+			return err
+		}
+	}
+	for shell, name := range map[string]string{"bash": "cellserver.bash", "zsh": "_cellserver", "fish": "cellserver.fish"} {
+		script, err := output(ctx, server, "completion", shell)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(completion, name), script, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compress writes a file's gzip beside it. Without a name and a time in it, the same file has the same gzip.
+func compress(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(content); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(path+".gz", b.Bytes(), 0o644)
+}
+
+func output(ctx context.Context, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", name, args, err)
+	}
+	return out, nil
 }
 
 // writeLicenses collects the licenses of all modules that are in a binary for any system: most require that whoever is
@@ -65,12 +139,9 @@ func linkedModules(ctx context.Context, systems ...string) ([]module, error) {
 	dirs := map[string]string{}
 	for _, system := range systems {
 		const format = `{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}	{{.Dir}}{{end}}{{end}}`
-		cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-f", format, "./cmd/cellserver")
-		cmd.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
-		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
+		out, err := output(ctx, "env", "GOOS="+system, "go", "list", "-deps", "-f", format, "./cmd/cellserver")
 		if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
+			return nil, err
 		}
 		for line := range strings.Lines(string(out)) {
 			if name, dir, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
@@ -78,9 +149,9 @@ func linkedModules(ctx context.Context, systems ...string) ([]module, error) {
 			}
 		}
 	}
-	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	out, err := output(ctx, "go", "env", "GOROOT")
 	if err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
+		return nil, err
 	}
 	modules := []module{{name: "Go's standard library", dir: strings.TrimSpace(string(out))}}
 	for name, dir := range dirs {
