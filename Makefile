@@ -32,7 +32,7 @@ build:
 release:
 	cd release && $(GO) build -pgo=off -o bin/ .
 	cd release/goreleaser && $(GO) build -pgo=off -o ../bin/ github.com/goreleaser/goreleaser/v2
-	PWD=$(CURDIR) VERSION=$$(release/bin/release version) release/bin/goreleaser release --snapshot --clean
+	PWD=$(CURDIR) GORELEASER_CURRENT_TAG=v$$(release/bin/release version) release/bin/goreleaser release --snapshot --clean
 	release/bin/release image dist
 
 test: deps format vet vet-others lint

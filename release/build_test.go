@@ -137,7 +137,7 @@ func command(dir, name string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	cmd.Env = append(os.Environ(), "PWD="+abs, "GOFLAGS=-pgo=off", "VERSION="+buildinfo.Version,
+	cmd.Env = append(os.Environ(), "PWD="+abs, "GOFLAGS=-pgo=off", "GORELEASER_CURRENT_TAG=v"+buildinfo.Version,
 		"GIT_AUTHOR_DATE=2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %q: %w\n%s", name, args, err, out)

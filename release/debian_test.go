@@ -32,6 +32,7 @@ func TestDebianPackage(t *testing.T) {
 	if got := m.redis(t, "CL.THROTTLE", "user123", "15", "30", "60"); got != firstReply {
 		t.Errorf("the README's first call returns %q", got)
 	}
+	m.redis(t, "CL.THROTTLE", "long", "15", "1", "86400")
 	if got := m.in(t, "systemctl", "is-enabled", "cellserver"); got != "enabled\n" {
 		t.Errorf("is-enabled: %q", got)
 	}
@@ -40,14 +41,22 @@ func TestDebianPackage(t *testing.T) {
 	}
 
 	// An upgrade restarts the server, which keeps what it knew and how it was configured.
+	config := filepath.Join(m.root, "etc/cellserver/cellserver.yaml")
+	if err := os.WriteFile(config, []byte(readFile(t, config)+"\nmaxclients: 1234\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	old := m.in(t, "systemctl", "show", "-P", "InvocationID", "cellserver")
-	m.in(t, "dpkg", "-i", "/new.deb")
+	m.in(t, "dpkg", "--force-confold", "-i", "/new.deb")
 	m.running(t)
 	if now := m.in(t, "systemctl", "show", "-P", "InvocationID", "cellserver"); now == old {
 		t.Error("an upgrade does not restart the server")
 	}
-	if got := m.redis(t, "EXISTS", "user123"); got != "1\n" {
+	if got := m.redis(t, "EXISTS", "long"); got != "1\n" {
 		t.Errorf("after the upgrade EXISTS returns %q", got)
+	}
+
+	if got := m.redis(t, "CONFIG", "GET", "maxclients"); got != "maxclients\n1234\n" {
+		t.Errorf("after the upgrade the configuration is %q", got)
 	}
 
 	// Who has disabled the service finds it disabled after an upgrade.
@@ -101,6 +110,11 @@ func olderVersion(t *testing.T, deb string) (path string) {
 		}
 	}
 	if err := os.WriteFile(control, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Its configuration file is another, so that dpkg has to choose between the new one and the administrator's.
+	config := filepath.Join(dir, "etc/cellserver/cellserver.yaml")
+	if err := os.WriteFile(config, []byte("# of an older version\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	must(t, "dpkg-deb", "--root-owner-group", "--build", "-Znone", dir, dir+".deb")
