@@ -57,7 +57,7 @@ func TestArchive(t *testing.T) {
 	top := strings.TrimSuffix(filepath.Base(archive), ".tar.gz") + "/"
 	files := strings.Fields(must(t, "tar", "-tzf", archive))
 	for _, want := range []string{
-		"cellserver", "cellserver.yaml", "LICENSE", "THIRD_PARTY_LICENSES", "README.md", "README.zh-CN.md", "CHANGELOG.md", "docs/OPERATIONS.md",
+		"cellserver", "cellserver.yaml", "LICENSE", "THIRD_PARTY_LICENSES", "README.md", "CHANGELOG.md", "docs/OPERATIONS.md",
 		"completion/cellserver.bash", "completion/_cellserver", "completion/cellserver.fish", "man/cellserver.1",
 	} {
 		if !slices.Contains(files, top+want) {

@@ -316,7 +316,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	l := a.listeners.metrics
 	config := metrics.Config{
 		Store: a.store, Remote: a.remoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Limits: a.limits, Version: buildinfo.Version,
+		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Limits: a.limits, Build: buildinfo.Read(),
 		Ready: a.ready, Alive: a.prober.alive, Degraded: a.remote.degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
