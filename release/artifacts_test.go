@@ -21,7 +21,7 @@ func TestReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range []string{"cellserver_*", "cellserver_linux_*/cellserver", "checksums.txt"} {
+	for _, pattern := range []string{"cellserver_*", "cellserver-*", "cellserver_linux_*/cellserver", "checksums.txt"} {
 		paths, err := filepath.Glob(filepath.Join(first, pattern))
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("no %s, %v", pattern, err)

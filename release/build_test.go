@@ -101,6 +101,7 @@ func copySource(dir string) error {
 	}
 	for _, args := range [][]string{
 		{"init", "--quiet", "--initial-branch=main"},
+		{"remote", "add", "origin", "https://git.invalid/cellserver.git"}, // without one GoReleaser does not ask for the commit
 		{"add", "--all"},
 		{"-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false", "commit", "--quiet", "--message=test"},
 	} {

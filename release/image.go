@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -65,6 +67,8 @@ func readDistribution(dir string) (*distribution, error) {
 		}
 		d.binaries = append(d.binaries, binary{path: path, arch: a.Goarch, info: info})
 	}
+	// GoReleaser lists them as they were finished.
+	slices.SortFunc(d.binaries, func(a, b binary) int { return strings.Compare(a.arch, b.arch) })
 	if len(d.binaries) == 0 {
 		return nil, fmt.Errorf("%s has no binary for linux", dir)
 	}
