@@ -42,17 +42,6 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-func build(t *testing.T) (binary string) {
-	t.Helper()
-	binary = filepath.Join(t.TempDir(), "cellserver")
-	cmd := exec.CommandContext(testContext(t), "go", "build", "-trimpath", "-o", binary, "./cmd/cellserver")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v: %s", err, out)
-	}
-	return binary
-}
-
 // server is a running server, with its ports in place of those in the README: 6380 and 9380 by default, and others for the
 // servers of the examples, which a server in another window must not answer for.
 type server struct{ redisPort, tlsPort, metricsPort string }

@@ -77,10 +77,10 @@ func release(name string) (dist string, err error) {
 
 var tools = sync.OnceValues(func() (string, error) {
 	bin := filepath.Join(scratch, "bin") + string(filepath.Separator)
-	if err := command(".", "go", "build", "-pgo=off", "-o", bin, "."); err != nil {
+	if err := command(".", "go", "build", "-trimpath", "-o", bin, "."); err != nil {
 		return "", err
 	}
-	return bin, command("goreleaser", "go", "build", "-pgo=off", "-o", bin, "github.com/goreleaser/goreleaser/v2")
+	return bin, command("goreleaser", "go", "build", "-trimpath", "-o", bin, "github.com/goreleaser/goreleaser/v2")
 })
 
 // copySource copies the work tree and commits the copy. Go writes no revision into what it builds in a linked work tree.
@@ -138,7 +138,7 @@ func command(dir, name string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	cmd.Env = append(os.Environ(), "PWD="+abs, "GOFLAGS=-pgo=off", "GORELEASER_CURRENT_TAG=v"+buildinfo.Version,
+	cmd.Env = append(os.Environ(), "PWD="+abs, "GOFLAGS=-pgo=off", "CGO_ENABLED=0", "GORELEASER_CURRENT_TAG=v"+buildinfo.Version,
 		"GIT_AUTHOR_DATE=2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %q: %w\n%s", name, args, err, out)

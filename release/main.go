@@ -18,8 +18,7 @@ const usage = `usage:
   release prepare VERSION          writes release/generated, before the build
   release sbom BINARY FILE         writes the bill of materials of a binary, in CycloneDX's format
   release image DIST               writes the container image of a finished build to DIST, as an OCI archive
-  release push DIST REPOSITORY     pushes that image to a registry, with its version as the tag
-`
+  release push DIST REPOSITORY     pushes that image to a registry, with its version as the tag`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
