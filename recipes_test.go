@@ -129,8 +129,8 @@ func TestRefusalsLeadToRecipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	sections := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(b), -1) {
-		sections[strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(m[1], "'", "")), " ", "-")] = true
+	for _, m := range heading.FindAllStringSubmatch(string(b), -1) {
+		sections[anchor(m[1])] = true
 	}
 	named := 0
 	for _, c := range catalog.New().Commands() {
@@ -139,11 +139,6 @@ func TestRefusalsLeadToRecipes(t *testing.T) {
 			if !sections[section] {
 				t.Errorf("%s: there is no section %s", c.Name, section)
 			}
-		}
-	}
-	for _, m := range regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(string(b), -1) {
-		if !sections[m[1]] {
-			t.Errorf("a link leads to %s, which is not there", m[1])
 		}
 	}
 	if named < 100 {
