@@ -19,10 +19,10 @@ const overviewDepth = 16
 // The overview's measures, in pixels.
 const (
 	overviewWidth = 720
-	overviewHead  = 34
-	overviewRow   = 28
+	overviewHead  = 30
+	overviewRow   = 24
 	overviewBars  = 150 // where they begin
-	overviewMost  = 450 // the length of the longest
+	overviewMost  = 470 // the length of the longest
 )
 
 // palette is the colours of an overview.
@@ -72,22 +72,22 @@ func drawOverview(bars []bar, p palette) string {
 		most = max(most, b.rate.Max)
 	}
 	x := func(rate float64) float64 { return overviewBars + overviewMost*rate/most }
-	height := overviewHead + overviewRow*len(bars) + 8
+	height := overviewHead + overviewRow*len(bars) + 6
 	var svg strings.Builder
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-family="sans-serif" font-size="14">`+"\n",
 		overviewWidth, height)
 	fmt.Fprintf(&svg, `<rect width="%d" height="%d" fill="%s"/>`+"\n", overviewWidth, height, p.paper)
-	fmt.Fprintf(&svg, `<text x="12" y="21" fill="%s"><tspan font-weight="bold">Calls per second</tspan> <tspan fill="%s">`+
+	fmt.Fprintf(&svg, `<text x="12" y="20" fill="%s"><tspan font-weight="bold">Calls per second</tspan> <tspan fill="%s">`+
 		"50 connections, pipelines of %d; the thin line is least to greatest</tspan></text>\n", p.ink, p.faint, overviewDepth)
 	for i, b := range bars {
 		y, colour, weight := overviewHead+overviewRow*i, p.others, "normal"
 		if i == 0 {
 			colour, weight = p.ours, "bold"
 		}
-		fmt.Fprintf(&svg, `<text x="%d" y="%d" fill="%s" text-anchor="end" font-weight="%s">%s</text>`+"\n", overviewBars-10, y+18, p.ink, weight, b.name)
-		fmt.Fprintf(&svg, `<rect x="%d" y="%d" width="%.1f" height="18" fill="%s"/>`+"\n", overviewBars, y+4, x(b.rate.Median)-overviewBars, colour)
-		fmt.Fprintf(&svg, `<path d="M%.1f %d H%.1f" stroke="%s"/>`+"\n", x(b.rate.Min), y+13, x(b.rate.Max), p.ink)
-		fmt.Fprintf(&svg, `<text x="%.1f" y="%d" fill="%s" font-weight="%s">%s</text>`+"\n", x(b.rate.Max)+8, y+18, p.ink, weight, grouped(b.rate.Median))
+		fmt.Fprintf(&svg, `<text x="%d" y="%d" fill="%s" text-anchor="end" font-weight="%s">%s</text>`+"\n", overviewBars-10, y+17, p.ink, weight, b.name)
+		fmt.Fprintf(&svg, `<rect x="%d" y="%d" width="%.1f" height="16" fill="%s"/>`+"\n", overviewBars, y+4, x(b.rate.Median)-overviewBars, colour)
+		fmt.Fprintf(&svg, `<path d="M%.1f %d H%.1f" stroke="%s"/>`+"\n", x(b.rate.Min), y+12, x(b.rate.Max), p.ink)
+		fmt.Fprintf(&svg, `<text x="%.1f" y="%d" fill="%s" font-weight="%s">%s</text>`+"\n", x(b.rate.Max)+8, y+17, p.ink, weight, grouped(b.rate.Median))
 	}
 	svg.WriteString("</svg>\n")
 	return svg.String()
