@@ -66,6 +66,8 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/logwriter",
 		module + "/internal/buffers",
 		module + "/internal/limits",
+		module + "/internal/yamlfile",
+		module + "/internal/flagvalue",
 		module + "/internal/queue",
 		module + "/internal/persist",
 		module + "/internal/persist/disk/disktest",

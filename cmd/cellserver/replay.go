@@ -2,25 +2,23 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/funnel"
 	"cellserver/internal/replay"
 )
 
 const replayHelp = `Run a CSV trace of requests through a limiter, with its times as the clock, and print each row with its answer.
-
-Usage:
-  cellserver replay [flags] [FILE|-]
 
 Without FILE, or with -, the trace is standard input. Its first line names the columns, in any order:
 
@@ -43,72 +41,63 @@ see --reorder-window.
 
 CL.BTHROTTLE, CL.RESERVE and CL.CONCURRENCY are not here: what they do depends on when clients go away, what requests
 cost in the end and when they end, which no trace of requests says. CL.MTHROTTLE and CL.CHECK are about several limits
-at once: replay each of them.
+at once: replay each of them.`
 
-Flags:
-%s
-Example:
-  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
+const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
       cellserver replay --max-burst 0 --count 1 --period 1
   at,key,limited,limit,remaining,retry_after,reset_after
   1700000000,alice,0,1,0,-1,1
-  1700000000.5,alice,1,1,0,1,1
-`
+  1700000000.5,alice,1,1,0,1,1`
 
-// replayCall is a parsed command line.
+// replayCall is a command line.
 type replayCall struct {
-	file    string // "-" is standard input
-	summary bool
-	top     int
-	options replay.Options
+	file        string // "-" is standard input
+	summary     bool
+	top         int
+	wholeBursts bool // --burst-is-capacity
+	algorithm   string
+	options     replay.Options
 }
 
-// runReplay is the subcommand replay: it answers a trace's rows as the server would have.
-func runReplay(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	c, flags, err := parseReplay(args)
-	if errors.Is(err, pflag.ErrHelp) {
-		_, err = fmt.Fprintf(stdout, replayHelp, flags.FlagUsagesWrapped(100))
-		return err
-	}
-	if err != nil {
-		return usageError{err}
-	}
-	return c.run(ctx, stdin, stdout, stderr)
-}
-
-func parseReplay(args []string) (*replayCall, *pflag.FlagSet, error) {
+// replayCommand answers a trace's rows as the server would have.
+func replayCommand() *cobra.Command {
 	c := &replayCall{file: "-"}
-	flags := pflag.NewFlagSet("cellserver replay", pflag.ContinueOnError)
-	flags.SortFlags = false
-	flags.Var(algorithmFlag{&c.options.Algorithm}, "algorithm", "which limiter decides: "+strings.Join(replay.Algorithms(), ", "))
-	limitFlags(flags, &c.options)
-	capacity := flags.Bool("burst-is-capacity", false, "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
-	flags.BoolVar(&c.options.CountDenied, "count-denied", false, "a window counts denied requests, too, as with COUNTDENIED")
-	flags.BoolVar(&c.options.Milliseconds, "milliseconds", false, "periods, retry_after and reset_after are in milliseconds, not in seconds")
-	flags.DurationVar(&c.options.ReorderWindow, "reorder-window", 0, "sort rows that are up to this much older than the newest one")
-	flags.BoolVar(&c.options.SkipBad, "skip-bad", false, "count bad rows and continue, instead of stopping at the first")
-	flags.BoolVar(&c.summary, "summary", false, "print totals and the most limited keys instead of the rows")
-	flags.IntVar(&c.top, "top", 10, "how many of the most limited keys to print with --summary")
-	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
-		return nil, flags, err
+	cmd := &cobra.Command{
+		Use: "replay [flags] [FILE|-]", Short: "show what a limit would have done to a trace", Long: replayHelp, Example: replayExample,
+		Args: atMostOne("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				c.file = args[0]
+			}
+			if err := c.check(); err != nil {
+				return usageError{err}
+			}
+			return c.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
 	}
-	if *capacity {
+	flags := cmd.Flags()
+	flagvalue.ChoiceVar(flags, &c.algorithm, "algorithm", c.options.Algorithm.String(), "`which` limiter decides: "+flagvalue.Or(replay.Algorithms()), replay.Algorithms()...)
+	limitFlags(flags, &c.options)
+	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
+	flagvalue.BoolVar(flags, &c.options.CountDenied, "count-denied", "a window counts denied requests, too, as with COUNTDENIED")
+	flagvalue.BoolVar(flags, &c.options.Milliseconds, "milliseconds", "periods, retry_after and reset_after are in milliseconds, not in seconds")
+	flagvalue.DurationVar(flags, &c.options.ReorderWindow, "reorder-window", 0, 0, math.MaxInt64, "sort rows that are up to this much older than the newest one")
+	flagvalue.BoolVar(flags, &c.options.SkipBad, "skip-bad", "count bad rows and continue, instead of stopping at the first")
+	flagvalue.BoolVar(flags, &c.summary, "summary", "print totals and the most limited keys instead of the rows")
+	flagvalue.NumberVar(flags, &c.top, "top", 10, 0, math.MaxInt, "how many of the most limited keys to print with --summary")
+	return cmd
+}
+
+// check validates the flags, and sets what they decide.
+func (c *replayCall) check() error {
+	c.options.Algorithm, _ = replay.ParseAlgorithm(c.algorithm) // which is one of Algorithms
+	if c.wholeBursts {
 		c.options.Reading = funnel.Capacity
 	}
-	if flags.NArg() == 1 {
-		c.file = flags.Arg(0)
+	if c.options.CountDenied && !c.options.Algorithm.CountsDenied() {
+		return fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", c.options.Algorithm)
 	}
-	switch {
-	case flags.NArg() > 1:
-		return nil, flags, fmt.Errorf("replay: want at most one FILE, got %d", flags.NArg())
-	case c.options.ReorderWindow < 0:
-		return nil, flags, errors.New("replay: --reorder-window must not be negative")
-	case c.options.CountDenied && !c.options.Algorithm.CountsDenied():
-		return nil, flags, fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", c.options.Algorithm)
-	case c.top < 0:
-		return nil, flags, errors.New("replay: --top must not be negative")
-	}
-	return c, flags, nil
+	return nil
 }
 
 // limitFlags are the defaults of the columns of limits.
@@ -125,40 +114,28 @@ func limitFlags(flags *pflag.FlagSet, o *replay.Options) {
 		{&o.Period, "period", "default period in seconds"},
 		{&o.Quantity, "quantity", "default quantity (default 1)"},
 	} {
-		flags.Var(integerFlag{f.value}, f.name, f.usage)
+		flagvalue.FuncVar(flags, optionalInteger(f.value), f.name, f.usage)
 	}
 }
 
-// algorithmFlag is the name of an algorithm.
-type algorithmFlag struct{ value *replay.Algorithm }
-
-func (f algorithmFlag) Type() string   { return "string" }
-func (f algorithmFlag) String() string { return f.value.String() }
-
-func (f algorithmFlag) Set(s string) (err error) {
-	*f.value, err = replay.ParseAlgorithm(s)
-	return err
-}
-
-// integerFlag is an optional 64-bit integer, in decimal as in a trace; pflag's own type reads 010 as 8.
-type integerFlag struct{ value **int64 }
-
-func (f integerFlag) Type() string { return "int" }
-
-func (f integerFlag) String() string {
-	if *f.value == nil {
-		return ""
+// optionalInteger is a 64-bit integer, in decimal as in a trace, or nil.
+func optionalInteger(to **int64) flagvalue.Func {
+	return flagvalue.Func{
+		Kind: "int", Takes: "a decimal integer of up to 64 bits, such as 10",
+		Get: func() string {
+			if *to == nil {
+				return ""
+			}
+			return strconv.FormatInt(**to, 10)
+		},
+		Set: func(text string) bool {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err == nil {
+				*to = &n
+			}
+			return err == nil
+		},
 	}
-	return strconv.FormatInt(**f.value, 10)
-}
-
-func (f integerFlag) Set(s string) error {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return errors.New("want a decimal integer of up to 64 bits")
-	}
-	*f.value = &n
-	return nil
 }
 
 func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {

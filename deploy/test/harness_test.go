@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,10 +46,27 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
+// built is the server that all tests share.
+var built struct {
+	once sync.Once
+	dir  string
+}
+
+// TestMain removes what the tests share.
+func TestMain(m *testing.M) {
+	var err error
+	if built.dir, err = os.MkdirTemp("", "deploytest-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(built.dir)
+	os.Exit(code)
+}
+
 func buildServer(t *testing.T) (binary string) {
 	t.Helper()
-	binary = filepath.Join(t.TempDir(), "cellserver")
-	run(t, root, "go", "build", "-pgo=off", "-trimpath", "-o", binary, "./cmd/cellserver")
+	binary = filepath.Join(built.dir, "cellserver")
+	built.once.Do(func() { run(t, root, "go", "build", "-pgo=off", "-trimpath", "-o", binary, "./cmd/cellserver") })
 	return binary
 }
 

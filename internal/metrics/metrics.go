@@ -1,4 +1,4 @@
-// Package metrics serves over HTTP what operators need: health and readiness checks, metrics in Prometheus's format, and
+// Package metrics serves over HTTP what operators need: health and readiness checks, metrics in Prometheus's formats, and
 // profiles. Metrics are collected when they are scraped. Its handler is safe for concurrent use.
 package metrics
 
@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"cellserver/internal/buildinfo"
 	"cellserver/internal/clients"
 	"cellserver/internal/limits"
 	"cellserver/internal/login"
@@ -38,9 +39,9 @@ type Config struct {
 	// Persistence is what is kept on the disk; nil if nothing is.
 	Persistence func() persist.Status
 	// Remote is how the store on other machines is; nil for a store in memory.
-	Remote  func() watch.Status
-	Limits  *limits.Registry
-	Version string
+	Remote func() watch.Status
+	Limits *limits.Registry
+	Build  buildinfo.Info
 	// Ready returns an error while clients are not served, and Alive one when they have not been for so long that the
 	// process should be restarted. Both return soon.
 	Ready func(context.Context) error
@@ -64,7 +65,10 @@ type Config struct {
 // Handler returns the HTTP handler.
 func Handler(c Config) http.Handler {
 	guarded := http.NewServeMux()
-	guarded.Handle("GET /metrics", bounded(promhttp.HandlerFor(newRegistry(&c), promhttp.HandlerOpts{})))
+	// OpenMetrics's text is for those who ask for it, as Prometheus does. It says of no counter when it began: a Prometheus
+	// that is not told what to do with such lines makes a series of each, and process_start_time_seconds tells the same.
+	formats := promhttp.HandlerOpts{EnableOpenMetrics: true}
+	guarded.Handle("GET /metrics", bounded(promhttp.HandlerFor(newRegistry(&c), formats)))
 	if c.Page != nil {
 		guarded.Handle("GET /{$}", bounded(c.Page))
 	}
