@@ -56,12 +56,16 @@ func build(t *testing.T) (binary string) {
 	return binary
 }
 
-// server is a running server, with its ports in place of those in the README: 6380 and 9380 by default, and others for the
-// servers of the examples, which a server in another window must not answer for.
+// server is a running server, with its ports in place of those in a document.
 type server struct{ redisPort, tlsPort, metricsPort string }
 
-func (s server) ports(text string) string {
-	return strings.NewReplacer("6380", s.redisPort, "6390", s.redisPort, "6391", s.tlsPort, "6392", s.redisPort, "9380", s.metricsPort).Replace(text)
+func (s server) ports(text string) string { return placePorts(text, s, s) }
+
+// placePorts places those of a server at the default ports, 6380 and 9380, and of one at the ports that examples name for a
+// second server beside it.
+func placePorts(text string, first, second server) string {
+	return strings.NewReplacer("6380", first.redisPort, "9380", first.metricsPort,
+		"6390", second.redisPort, "6391", second.tlsPort, "6392", second.redisPort, "6393", second.redisPort).Replace(text)
 }
 
 var ready = regexp.MustCompile(`msg=ready .*?(?:tcp=127\.0\.0\.1:(\d+) )?(?:tls=127\.0\.0\.1:(\d+) )?metrics=127\.0\.0\.1:(\d+)`)
@@ -150,8 +154,9 @@ func followTranscripts(t *testing.T, binary, document string) {
 	if err := os.Symlink(binary, filepath.Join(dir, "cellserver")); err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, binary)
-	files := map[string]string{"acl": "users.acl", "lua": "all.lua"} // the file names of these blocks in the transcripts
+	first := start(t, binary)
+	var second server                                                                           // which an example starts beside it
+	files := map[string]string{"acl": "users.acl", "lua": "all.lua", "yaml": "cellserver.yaml"} // by the language of their block
 	for _, f := range fences(t, document) {
 		if name := files[f.language]; name != "" {
 			write(t, dir, name, f.text)
@@ -161,16 +166,16 @@ func followTranscripts(t *testing.T, binary, document string) {
 		}
 		for _, step := range strings.Split(f.text, "$ ")[1:] {
 			command, want, _ := strings.Cut(step, "\n")
-			if args, ok := strings.CutSuffix(command, " &"); ok { // later commands use this server
+			if args, ok := strings.CutSuffix(command, " &"); ok {
 				if !ownPorts(args) {
 					t.Errorf("$ %s\nwould not run beside make run, which would answer in its place", command)
 				}
-				s = start(t, "bash", "-c", "cd "+dir+" && exec "+anyPort.ReplaceAllString(args, "127.0.0.1:0"))
+				second = start(t, "bash", "-c", "cd "+dir+" && exec "+anyPort.ReplaceAllString(args, "127.0.0.1:0"))
 				continue
 			}
-			command = s.ports(command)
+			command = placePorts(command, first, second)
 			if strings.HasPrefix(command, "./cellserver health") {
-				command += " --metrics-addr 127.0.0.1:" + s.metricsPort
+				command += " --metrics-addr 127.0.0.1:" + first.metricsPort
 			}
 			if got := run(t, dir, "bash", "-c", command); got != want {
 				t.Errorf("$ %s\ngot\n%s\nwant\n%s", command, got, want)
