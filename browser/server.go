@@ -33,7 +33,7 @@ func startServer(ctx context.Context, stderr io.Writer, args ...string) (*server
 	}
 	removeDir := func() { _ = os.RemoveAll(dir) }
 	binary := filepath.Join(dir, "cellserver")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "./cmd/cellserver")
+	build := exec.CommandContext(ctx, "go", "build", "-pgo=off", "-trimpath", "-o", binary, "./cmd/cellserver")
 	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = stderr
 	if err := build.Run(); err != nil {

@@ -15,7 +15,25 @@ const (
 	rate           // per second
 	durationNs
 	byteCount
+	share // of a whole
 )
+
+// MarshalText writes the quantity as the page's script knows it.
+func (q quantity) MarshalText() ([]byte, error) {
+	return []byte([...]string{count: "count", rate: "rate", durationNs: "duration", byteCount: "bytes", share: "share"}[q]), nil
+}
+
+// ofColumn writes a column's number.
+func (q quantity) ofColumn(n int64) string {
+	switch q {
+	case rate:
+		return q.text(float64(n) / 1000)
+	case share:
+		return percent(float64(n) / 1000)
+	default:
+		return q.text(float64(n))
+	}
+}
 
 // unit is a unit of a quantity: its name and its factor.
 type unit struct {
@@ -88,6 +106,11 @@ func grouped(n int64) string {
 
 func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'f', 1, 64) + "\u00a0%"
+}
+
+// wholePercent is percent without decimals.
+func wholePercent(share float64) string {
+	return strconv.FormatFloat(100*share, 'f', 0, 64) + "\u00a0%"
 }
 
 // waitText formats a waiting time: below a minute with a unit, above as 2h3m0s.

@@ -50,7 +50,7 @@ type Config struct {
 	Degraded     func() string
 	LostLogLines func() uint64
 	Access       *Access      // for everything but /healthz and /readyz
-	Page         http.Handler // at /, nil for none
+	Page         http.Handler // at / and /live.json, nil for none
 	TopKeys      int          // how many a metric shows of each ranking; 0 for none
 	TopKeyNames  NameStyle
 	Profiles     bool // whether /debug/pprof is served
@@ -70,7 +70,9 @@ func Handler(c Config) http.Handler {
 	formats := promhttp.HandlerOpts{EnableOpenMetrics: true}
 	guarded.Handle("GET /metrics", bounded(promhttp.HandlerFor(newRegistry(&c), formats)))
 	if c.Page != nil {
-		guarded.Handle("GET /{$}", bounded(c.Page))
+		page := bounded(c.Page)
+		guarded.Handle("GET /{$}", page)
+		guarded.Handle("GET /live.json", page)
 	}
 	if c.Profiles {
 		handleProfiles(guarded)
