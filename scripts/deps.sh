@@ -32,6 +32,9 @@ want chromium command -v chromium
 want fonts-noto-cjk sh -c 'fc-list :lang=zh | grep -q .'
 want haproxy command -v haproxy
 want prometheus command -v promtool
+want zsh command -v zsh
+want fish command -v fish
+want mandoc command -v mandoc
 want prometheus-redis-exporter command -v prometheus-redis-exporter
 
 ((${#missing[@]} > 0)) || exit 0

@@ -23,11 +23,9 @@ with 0 if all can be read, and with 1 if not.`
 func checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "check DIR", Short: "check the files of a data directory", Long: checkHelp, Example: "  cellserver check /var/lib/cellserver",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError{errors.New("check: want one DIR; see cellserver check --help")}
-			}
-			return nil
+		Args: exactlyOne("DIR"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return checkDir(args[0], cmd.OutOrStdout()) },
 	}

@@ -15,6 +15,8 @@ import (
 func subcommands() []*cobra.Command {
 	return []*cobra.Command{
 		checkCommand(),
+		completionCommand(),
+		configCommand(),
 		dumpCommand(),
 		healthCommand(),
 		importCommand(),
@@ -30,7 +32,10 @@ func newRoot() (*cobra.Command, *helpPrinter) {
 	help := &helpPrinter{}
 	root := serveCommand(help)
 	root.AddCommand(subcommands()...)
-	root.SetHelpCommand(helpCommand())
+	root.AddCommand(manCommand(help))
+	helpCommand := helpCommand()
+	finish(helpCommand)
+	root.SetHelpCommand(helpCommand)
 	root.SetHelpFunc(help.print)
 	root.SetUsageFunc(func(*cobra.Command) error { return nil }) // an error says enough
 	root.SetFlagErrorFunc(flagError)
@@ -39,6 +44,7 @@ func newRoot() (*cobra.Command, *helpPrinter) {
 	for _, cmd := range root.Commands() {
 		finish(cmd)
 	}
+	completeFlags(root)
 	return root, help
 }
 
@@ -86,6 +92,16 @@ func atMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			return usageError{fmt.Errorf("%s: want at most one %s, got %d", cmd.Name(), name, len(args))}
+		}
+		return nil
+	}
+}
+
+// exactlyOne requires an argument.
+func exactlyOne(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usageError{fmt.Errorf("%s: want one %s; see %s --help", cmd.Name(), name, cmd.CommandPath())}
 		}
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,11 +30,11 @@ type configEntry struct {
 	line   int
 }
 
-// readConfig reads a file, all of it or, with what is wrong in each line, nothing.
+// readConfig reads a file. With an error, which says what is wrong in each line, it returns the other lines.
 func readConfig(path string) (*configFile, error) {
 	text, err := yamlfile.Read(path)
 	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
+		return &configFile{path: path}, fmt.Errorf("--config: %w", err)
 	}
 	return parseConfig(path, text)
 }
@@ -45,14 +46,14 @@ func parseConfig(path string, text []byte) (*configFile, error) {
 	if root == nil {
 		return c, f.Err() // without a setting, as the example is
 	}
-	names := settingNames()
+	names := slices.DeleteFunc(settingNames(), func(name string) bool { return name == "config" })
 	f.Fields(root, "the file", func(key, value *yaml.Node) { c.read(f, names, key, value) })
 	return c, f.Err()
 }
 
 func (c *configFile) read(f *yamlfile.File, names []string, key, value *yaml.Node) {
 	name := key.Value
-	if !isFileSetting(name, names) {
+	if !slices.Contains(names, name) {
 		hint := "; cellserver --help lists them"
 		if nearest := flagvalue.Nearest(strings.ReplaceAll(name, "_", "-"), names); nearest != "" {
 			hint = "; did you mean " + nearest + "?"
@@ -82,15 +83,6 @@ func (c *configFile) read(f *yamlfile.File, names []string, key, value *yaml.Nod
 		return
 	}
 	c.entries = append(c.entries, e)
-}
-
-func isFileSetting(name string, names []string) bool {
-	for _, known := range names {
-		if name == known {
-			return name != "config"
-		}
-	}
-	return false
 }
 
 // settingNames are the names of the server's settings.

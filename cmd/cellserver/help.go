@@ -50,16 +50,9 @@ func helpWidth(out io.Writer) int {
 
 func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	var b strings.Builder
-	about := cmd.Long
-	if about == "" {
-		about = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
-	}
-	fmt.Fprintf(&b, "%s\n\nUsage:\n", wrap(about, width))
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", wrap(about(cmd), width))
 	printUsage(&b, cmd)
-	groups := []flagGroup{{"Flags", cmd.Flags()}}
-	if !cmd.HasParent() {
-		groups = p.groups
-	}
+	groups := p.groupsOf(cmd)
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(width))
 	}
@@ -76,22 +69,44 @@ func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	return b.String()
 }
 
-// printUsage prints the ways to call a command and those below it.
-func printUsage(w io.Writer, cmd *cobra.Command) {
-	type line struct{ use, short string }
-	var lines []line
-	if cmd.Runnable() {
-		lines = append(lines, line{use: cmd.UseLine()})
+// about is what a command's help says first.
+func about(cmd *cobra.Command) string {
+	if cmd.Long == "" {
+		return strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
+	}
+	return cmd.Long
+}
+
+// groupsOf are the flags of a command under their headings.
+func (p *helpPrinter) groupsOf(cmd *cobra.Command) []flagGroup {
+	if cmd.HasParent() {
+		return []flagGroup{{"Flags", cmd.Flags()}}
+	}
+	return p.groups
+}
+
+// usageLine is a way to call a command or one below it.
+type usageLine struct{ use, short string }
+
+func usageLines(cmd *cobra.Command) (lines []usageLine) {
+	if !cmd.HasParent() || !cmd.HasAvailableSubCommands() {
+		lines = append(lines, usageLine{use: cmd.UseLine()})
 	}
 	for _, below := range cmd.Commands() {
 		if below.IsAvailableCommand() || below.Name() == "help" {
-			lines = append(lines, line{below.UseLine(), below.Short})
+			lines = append(lines, usageLine{below.UseLine(), below.Short})
 		}
 	}
-	if len(lines) > 1 && cmd.Runnable() {
+	if len(lines) > 1 && !cmd.HasParent() {
 		lines[0].short = cmd.Short
 	}
+	return lines
+}
+
+// printUsage prints the lines as a table.
+func printUsage(w io.Writer, cmd *cobra.Command) {
 	longest := 0
+	lines := usageLines(cmd)
 	for _, l := range lines {
 		longest = max(longest, len(l.use))
 	}
@@ -104,7 +119,7 @@ func printUsage(w io.Writer, cmd *cobra.Command) {
 func firstSetting(groups []flagGroup) (name string) {
 	for _, g := range groups {
 		g.flags.VisitAll(func(f *pflag.Flag) {
-			if name == "" && isSetting(f) {
+			if name == "" && isSetting(f) && !f.Hidden {
 				name = f.Name
 			}
 		})
@@ -116,7 +131,7 @@ func firstSetting(groups []flagGroup) (name string) {
 func wrap(text string, width int) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, p := range paragraphs {
-		if strings.HasPrefix(p, " ") || strings.Contains(p, "\n ") {
+		if isTable(p) {
 			continue
 		}
 		var b strings.Builder
@@ -139,10 +154,14 @@ func wrap(text string, width int) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
+// isTable tells paragraphs that are not filled.
+func isTable(paragraph string) bool {
+	return strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ")
+}
+
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "show the help of a command",
+		Use: "help [COMMAND]", Short: "show the help of a command",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic := cmd.Root()
 			for _, name := range args {
@@ -154,6 +173,20 @@ func helpCommand() *cobra.Command {
 			}
 			topic.HelpFunc()(topic, nil)
 			return nil
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+			topic := cmd.Root()
+			for _, name := range args {
+				if topic = subcommand(topic, name); topic == nil {
+					return nil, cobra.ShellCompDirectiveNoFileComp
+				}
+			}
+			for _, below := range topic.Commands() {
+				if below.IsAvailableCommand() {
+					names = append(names, cobra.CompletionWithDesc(below.Name(), below.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 }

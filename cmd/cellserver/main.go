@@ -52,6 +52,9 @@ func printError(err error) {
 // run is the whole program: it returns when its work or ctx is done.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	root, help := newRoot()
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		shortenUsages(root)
+	}
 	root.SetArgs(append([]string{}, args...)) // not nil, which would be the process's own
 	root.SetIn(stdin)
 	root.SetOut(stdout)

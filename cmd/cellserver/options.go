@@ -192,9 +192,7 @@ func parseOptions(args []string) (*options, error) {
 func (o *options) complete(fs *pflag.FlagSet, getenv func(string) (string, bool)) error {
 	from, file, wrong := setRest(fs, getenv)
 	o.from, o.file, o.flags = from, file, fs
-	if len(wrong) == 0 {
-		wrong = o.check()
-	}
+	wrong = append(wrong, o.check()...)
 	if err := wrong.err(); err != nil {
 		return usageError{err}
 	}

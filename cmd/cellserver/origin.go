@@ -44,7 +44,7 @@ func setRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (origins, *c
 	}
 	file, err := readConfig(path)
 	if err != nil {
-		return from, file, append(wrong, splitProblems(err)...)
+		wrong = append(wrong, splitProblems(err)...)
 	}
 	return from, file, append(wrong, file.set(fs, from)...)
 }

@@ -5,6 +5,7 @@ package flagvalue
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,16 +62,17 @@ func (v *funcValue) Set(text string) error {
 	return nil
 }
 
-// Choice is a value that is one of a few words.
+// Choice is a value that is one of a few words, or its default, which may be none of them.
 type Choice struct {
-	to    *string
-	words []string
+	to      *string
+	initial string
+	words   []string
 }
 
 // ChoiceVar defines a flag that takes one of words.
 func ChoiceVar(fs *pflag.FlagSet, p *string, name, initial, usage string, words ...string) {
 	*p = initial
-	fs.Var(&Choice{p, words}, name, usage)
+	fs.Var(&Choice{p, initial, words}, name, usage)
 }
 
 // Words are those that are taken, for who completes them.
@@ -83,17 +85,11 @@ func (c *Choice) Type() string { return strings.Join(c.words, "|") }
 
 // Set implements pflag.Value.
 func (c *Choice) Set(text string) error {
-	for _, word := range c.words {
-		if text == word {
-			*c.to = text
-			return nil
-		}
+	if text != c.initial && !slices.Contains(c.words, text) {
+		return &Wrong{Takes: Or(c.words), Meant: Nearest(text, c.words)}
 	}
-	return wrongWord(text, c.words)
-}
-
-func wrongWord(text string, words []string) error {
-	return &Wrong{Takes: Or(words), Meant: Nearest(text, words)}
+	*c.to = text
+	return nil
 }
 
 // Or lists words.

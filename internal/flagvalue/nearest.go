@@ -11,21 +11,26 @@ func Nearest(name string, names []string) (nearest string) {
 	return nearest
 }
 
-// edits is the Levenshtein distance of two texts: how many bytes must be inserted, removed or replaced.
+// edits is how many bytes must be inserted, removed, replaced or swapped with their neighbour to make one text of the other, none
+// of them twice: the optimal string alignment distance.
 func edits(a, b string) int {
-	row := make([]int, len(b)+1) // of the part of a so far, to each beginning of b
+	// Of the part of a so far, of that without its last byte and without its last two, to each beginning of b.
+	row, above, aboveThat := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		row, above, aboveThat = aboveThat, row, above
 		row[0] = i + 1
 		for j := range len(b) {
-			n := diagonal
-			if a[i] != b[j] {
-				n = 1 + min(diagonal, row[j], row[j+1])
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
 			}
-			diagonal, row[j+1] = row[j+1], n
+			row[j+1] = min(above[j]+cost, above[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], aboveThat[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]
