@@ -141,7 +141,9 @@ func ofScripts(path string) bool {
 	return path == module+"/internal/lua" || strings.HasPrefix(path, module+"/internal/lua/")
 }
 
-func TestBinaryIsStatic(t *testing.T) {
+// TestBinary: it is static, and has neither a plotting library nor methods that nobody calls. One call of a method by a name that
+// is computed, as text/template has, makes the linker keep every exported method of every type: 4 MB of go-redis alone.
+func TestBinary(t *testing.T) {
 	f, err := elf.Open(build(t))
 	if err != nil {
 		t.Skip("not a system with ELF binaries:", err)
@@ -150,6 +152,21 @@ func TestBinaryIsStatic(t *testing.T) {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
 			t.Error("the binary needs a dynamic linker")
+		}
+	}
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(part string) bool {
+		return slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return strings.Contains(s.Name, part) })
+	}
+	if !has("go-redis/v9.(*Client)") {
+		t.Error("go-redis has other names in the binary than this test looks for")
+	}
+	for _, part := range []string{"go-redis/v9.cmdable.GeoAdd", "text/template.(*state)", "gonum.org/"} {
+		if has(part) {
+			t.Errorf("the binary has %s", part)
 		}
 	}
 }

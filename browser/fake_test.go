@@ -16,6 +16,7 @@ import (
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/limiter"
 	"cellserver/internal/persist"
 	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
@@ -89,17 +90,18 @@ func (f *fake) source() dashboard.Source {
 	durations := scale.NewDurations() // used by Run only
 	return dashboard.Source{
 		Version: "test",
-		Facts:   func() dashboard.Facts { return dashboard.Facts{Host: "fake", Port: 6380, StartedNs: began.UnixNano()} },
-		Now:     func() int64 { return time.Now().UnixNano() },
+		Facts: func() dashboard.Facts {
+			return dashboard.Facts{Host: "fake", Client: "redis-cli -p 6380", StartedNs: began.UnixNano(), Warnings: []dashboard.Warning{dashboard.NoPassword}}
+		},
+		Now: func() int64 { return time.Now().UnixNano() },
 		Sample: func() dashboard.Sample {
 			n := f.calls.Add(1)
 			return dashboard.Sample{Allowed: n * n * 1000, Limited: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20}
 		},
-		Look: func(nowNs int64, _ store.Key, limit funnel.Limit) (p decide.Probe, _ error) {
+		Look: func(nowNs int64, _ store.Key, rule *limiter.Rule) (p decide.Probe, _ error) {
 			tatNs := nowNs + 1e9
-			_, p.Now = limit.Throttle(tatNs, nowNs, 0)
-			_, p.Next = limit.Throttle(tatNs, nowNs, 1)
-			p.Known, p.Outlook = true, limit.Outlook(tatNs, nowNs)
+			_, p.Next = rule.Funnel.Throttle(tatNs, nowNs, 1)
+			p.Known, p.Outlook = true, rule.Funnel.Outlook(tatNs, nowNs)
 			return p, nil
 		},
 		Persistence: func() persist.Status {
@@ -122,10 +124,11 @@ func (f *fake) source() dashboard.Source {
 // top returns hot keys, whose order changes with every sample.
 func (f *fake) top(_ topkeys.Ranking, _ int) []topkeys.Entry {
 	n := f.calls.Load()
+	terms := limiter.Terms{Kind: limiter.Funnel, Most: 16, Count: 30, Period: 60, Unit: funnel.Seconds}
 	keys := []topkeys.Entry{
-		{Name: hostile, CallsPerSecond: 100, Share: 0.5},
-		{Name: "\xff\x00\u202e\"><script>alert(2)</script>", DB: 2, CallsPerSecond: 50, Share: 0.25},
-		{Name: "{{alert(3)}}'\"`--></style>", CallsPerSecond: 10, Share: 0.05},
+		{Name: hostile, CallsPerSecond: 100, Share: 0.5, Terms: terms},
+		{Name: "\xff\x00\u202e\"><script>alert(2)</script>", DB: 2, CallsPerSecond: 50, Share: 0.25, Terms: terms},
+		{Name: "{{alert(3)}}'\"`--></style>", CallsPerSecond: 10, Share: 0.05, Terms: terms},
 		{Name: strings.Repeat("long", 32), Cut: true, CallsPerSecond: float64(n)},
 	}
 	if n%2 == 0 {
@@ -169,6 +172,7 @@ func inventPoints(endMs int64) json.RawMessage {
 	columns := map[string][]any{"t": {endMs - (inventedPoints-1)*stepMs}}
 	for name, each := range map[string]int{
 		"connections": 1, "keys": 10, "memory": 1 << 20, "allowed": 1_000_000, "limited": 500_000, "p50": 1000, "p99": 2000, "p999": 4000,
+		"written": 1000, "sync": 1_000_000,
 	} {
 		columns[name] = []any{each}
 		for i := 1; i < inventedPoints; i++ {

@@ -59,8 +59,9 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 func underLoad(ctx context.Context, addr string, wait time.Duration, f func() error) error {
 	ctx, endLoad := context.WithCancel(ctx)
 	defer endLoad()
-	loaded := make(chan error, 1)
+	loaded := make(chan error, 2)
 	go func() { loaded <- load(ctx, addr) }()
+	go func() { loaded <- loadKinds(ctx, addr) }()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -70,7 +71,7 @@ func underLoad(ctx context.Context, addr string, wait time.Duration, f func() er
 	}
 	err := f()
 	endLoad()
-	return errors.Join(err, <-loaded)
+	return errors.Join(err, <-loaded, <-loaded)
 }
 
 // shownRange is the longest range of the charts that a load fills; the shortest if it fills none.

@@ -39,10 +39,12 @@ func TestDashboard(t *testing.T) {
 		status     int
 		want       string
 	}{
-		{"/", "", 200, "<h1>cellserver <small>" + buildinfo.Version},
+		{"/", "", 200, "<dd>" + buildinfo.Version},
 		{"/", "localhost:" + port, 200, "<h1>"},
 		{"/", "rebound.example:" + port, 403, "answers only to"},
 		{"/", "localhost:1", 200, "<h1>"}, // through a tunnel
+		{"/live.json", "", 200, `"whole":true`},
+		{"/live.json", "rebound.example:" + port, 403, "answers only to"},
 		{"/metrics", "", 200, "cellserver_keys"},
 		{"/healthz", "", 200, "ok"},
 		{"/elsewhere", "", 404, "not found"},
@@ -63,7 +65,7 @@ func TestProbeChangesNothing(t *testing.T) {
 	nc := p.dial(t)
 	exchange(t, nc, "CL.THROTTLE k 10 1 3600 4\r\n", "*5\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:14400\r\n")
 	for _, tt := range []struct{ key, want string }{
-		{"k", "<code>0 10 6 -1 14"}, {"nobody", "<code>0 10 10 -1 0</code>"},
+		{"k", "<code>0 10 5 -1 1"}, {"nobody", "<code>0 10 9 -1 3600</code>"},
 	} {
 		if _, body := p.fetch(t, "/?max_burst=10&count=1&period=3600&key="+tt.key, ""); !strings.Contains(body, tt.want) {
 			t.Errorf("key %s: the page lacks %q", tt.key, tt.want)
@@ -73,14 +75,16 @@ func TestProbeChangesNothing(t *testing.T) {
 	exchange(t, nc, "CL.THROTTLE k 10 1 3600 6\r\n", "*5\r\n:0\r\n:10\r\n:0\r\n:-1\r\n:3") // 36000 s or, on a slow machine, less
 	p.Eventually(t, 20*time.Second, "show the connection and the key", func() bool {
 		_, body := p.fetch(t, "/", "")
-		return strings.Contains(body, "<dt>Connections</dt><dd>1</dd>") && strings.Contains(body, "<dt>Keys</dt><dd>1</dd>")
+		return strings.Contains(body, `<dt>Connections</dt><dd><span class="value">1 <small>of `) && strings.Contains(body, `<dt>Keys</dt><dd><span class="value">1</span>`)
 	})
 }
 
 func TestNoDashboard(t *testing.T) {
 	p := startServer(t, "--no-dashboard")
-	if status, _ := p.fetch(t, "/", ""); status != 404 {
-		t.Errorf("/: %d, want 404", status)
+	for _, path := range []string{"/", "/live.json"} {
+		if status, _ := p.fetch(t, path, ""); status != 404 {
+			t.Errorf("%s: %d, want 404", path, status)
+		}
 	}
 	if status, _ := p.fetch(t, "/metrics", ""); status != 200 {
 		t.Errorf("/metrics: %d, want 200", status)

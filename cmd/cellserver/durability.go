@@ -81,19 +81,23 @@ func (o *options) durabilitySettings() []admin.Setting {
 	} else if time.Duration(o.syncInterval) == persist.NoSync {
 		appendFsync = "no"
 	}
-	dir := o.dataDir
-	if absolute, err := filepath.Abs(dir); dir != "" && err == nil {
-		dir = absolute
-	}
 	return []admin.Setting{
 		admin.Constant("appendfsync", appendFsync),
 		admin.Constant("appendonly", yesNo(o.dataDir != "")),
 		admin.Constant("data-dir", o.dataDir),
 		admin.Constant("data-recover", yesNo(o.dataRecover)),
-		admin.Constant("dir", dir),
+		admin.Constant("dir", absolute(o.dataDir)),
 		admin.Constant("fsync-interval", o.syncInterval.String()),
 		admin.Constant("save", ""),
 	}
+}
+
+// absolute returns a path from the root, as long as there is one.
+func absolute(path string) string {
+	if from, err := filepath.Abs(path); path != "" && err == nil {
+		return from
+	}
+	return path
 }
 
 // openDataDir opens --data-dir, if there is one, for whoever keeps the store there.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	neturl "net/url"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,10 +63,10 @@ func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Write
 const maxHealthBytes = 1 << 10 // of a reply
 
 // requestHealth returns what a server that is ready says: ok, and on a line of its own what it lacks.
-func requestHealth(ctx context.Context, url string) (string, error) {
+func requestHealth(ctx context.Context, at string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return "", fmt.Errorf("health: %w", err)
 	}
@@ -74,13 +76,28 @@ func requestHealth(ctx context.Context, url string) (string, error) {
 	}}
 	response, err := client.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("health: %w", err)
+		return "", fmt.Errorf("health: no answer from %s: %w", request.Host, withoutGo(err))
 	}
 	defer response.Body.Close()
 	b, _ := io.ReadAll(io.LimitReader(response.Body, maxHealthBytes))
 	text := string(bytes.TrimSpace(b))
 	if response.StatusCode != http.StatusOK {
-		return "", errors.New("health: " + url + " answered " + response.Status + ": " + text)
+		return "", errors.New("health: " + at + " answered " + response.Status + ": " + text)
 	}
 	return text, nil
+}
+
+// withoutGo is what the system says, without the names of Go's calls around it.
+func withoutGo(err error) error {
+	var request *neturl.Error
+	var call *os.SyscallError
+	switch {
+	case errors.As(err, &call):
+		return call.Err
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("it took longer than %s", healthTimeout)
+	case errors.As(err, &request):
+		return request.Err
+	}
+	return err
 }

@@ -19,10 +19,15 @@ func (o *options) defineLogs(fs *pflag.FlagSet) {
 	flagvalue.ChoiceVar(fs, &o.logFormat, "log-format", "text", "`format`: text or json", "text", "json")
 }
 
+// slogLevel is the level of a name that was checked.
+func slogLevel(name string) (level slog.Level) {
+	_ = level.UnmarshalText([]byte(name))
+	return level
+}
+
 func (o *options) logger(w io.Writer) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(o.logLevel)) // which was checked
-	handler := &slog.HandlerOptions{Level: level}
+	o.level.Set(slogLevel(o.logLevel))
+	handler := &slog.HandlerOptions{Level: &o.level}
 	if o.logFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, handler))
 	}

@@ -51,14 +51,19 @@ func (o *options) checkMemory() error {
 	return nil
 }
 
+// maxMemoryBytes is what --maxmemory comes to, and whether that is less than the server needs.
+func (o *options) maxMemoryBytes() (maxBytes int64, tooSmall bool) {
+	if o.maxMemory == autoMemory {
+		return memory.Auto()
+	}
+	maxBytes, _ = memory.Parse(o.maxMemory)
+	return maxBytes, false
+}
+
 // boundMemory sets the maximum of a store's memory and of the process. The options were checked.
 func (o *options) boundMemory(s store.Bounded, log *slog.Logger) *memory.Bound {
 	policy, _ := memory.ParsePolicy(o.maxMemoryPolicy)
-	maxBytes, tooSmall := memory.Auto()
-	if o.maxMemory != autoMemory {
-		maxBytes, _ = memory.Parse(o.maxMemory)
-		tooSmall = false
-	}
+	maxBytes, tooSmall := o.maxMemoryBytes()
 	clients := o.maxMemoryClients
 	if o.maxMemory == autoMemory && memory.Check(maxBytes, clients) != nil {
 		log.Warn("--maxmemory-clients leaves too little of the cgroup's memory limit for keys; 25 % are for clients instead",

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"math"
 	"os"
 	"runtime"
@@ -66,13 +67,15 @@ type options struct {
 	topKeysNames  metrics.NameStyle
 
 	logLevel, logFormat string
+	level               slog.LevelVar // of the loggers, which a reload may change
 
 	config        string // path of the config file; "" for none
 	help, version bool
 
-	flags *pflag.FlagSet // that have set these
-	from  origins        // of the values
-	file  *configFile    // of config; nil for none
+	flags  *pflag.FlagSet    // that have set these
+	values map[string]string // as they were set, for what the server makes of some changes the fields
+	from   origins           // of the values
+	file   *configFile       // of config; nil for none
 }
 
 func (o *options) flagGroups() []flagGroup {
@@ -191,7 +194,8 @@ func parseOptions(args []string) (*options, error) {
 // complete takes what the command line leaves out from the environment and the config file, and checks all.
 func (o *options) complete(fs *pflag.FlagSet, getenv func(string) (string, bool)) error {
 	from, file, wrong := setRest(fs, getenv)
-	o.from, o.file, o.flags = from, file, fs
+	o.from, o.file, o.flags, o.values = from, file, fs, map[string]string{}
+	fs.VisitAll(func(f *pflag.Flag) { o.values[f.Name] = f.Value.String() })
 	wrong = append(wrong, o.check()...)
 	if err := wrong.err(); err != nil {
 		return usageError{err}

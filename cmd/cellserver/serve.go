@@ -119,6 +119,7 @@ type app struct {
 	certs     *certs.Keeper // nil without TLS
 	clock     *clock.Clock
 	now       func() int64 // the clock's
+	loaded    *options     // of the last reload, or the first; the reloads' own
 	store     store.Store
 	tables    *shard.Store // the store, or what stands in for it; nil for neither
 	remote    *remoteStore // the store on other machines; nil for none
@@ -140,7 +141,7 @@ type app struct {
 func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (_ *app, err error) {
 	cat := catalog.New()
 	a := &app{
-		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, clock: clk, now: clk.Now,
+		options: o, loaded: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, clock: clk, now: clk.Now,
 		access: newAccess(o, cat),
 	}
 	if err := a.openStore(); err != nil {
@@ -193,6 +194,7 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		BackgroundThreads: backgroundThreads(o.ioThreads), // once the store has as many shards as there are processors for
 		Version:           buildinfo.Version,
 		Settings:          a.settings(),
+		ConfigFile:        absolute(o.config),
 		Memory:            a.memory,
 		Keeper:            a.keeper,
 		Remote:            a.remoteStatus(),

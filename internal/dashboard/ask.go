@@ -4,14 +4,13 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 )
 
 func (v *view) lookSection(form, answer g.Node) g.Node {
-	return h.Section(h.ID("look"), h.Aria("labelledby", "look-heading"),
-		h.H2(h.ID("look-heading"), g.Text(v.t.ProbeHeading)),
-		h.P(g.Text(v.t.ProbeNote)),
-		h.Form(h.ID("form"), g.Attr("data-live"), h.Action("/#look"), h.Method("get"), g.Attr("novalidate"), form),
+	return el("section", id("look"), attr("aria-labelledby", "look-heading"),
+		el("h2", id("look-heading"), text(v.t.ProbeHeading)),
+		el("p", text(v.t.ProbeNote)),
+		el("form", id("form"), flag("data-live"), attr("action", "/#look"), attr("method", "get"), flag("novalidate"), form),
 		live("answer", answer),
 	)
 }
@@ -20,37 +19,37 @@ func (v *view) lookSection(form, answer g.Node) g.Node {
 func (v *view) formPart() g.Node {
 	f := &v.form
 	return g.Group{
-		g.If(v.query.Has("lang"), h.Input(h.Type("hidden"), h.Name("lang"), h.Value(v.query.Get("lang")))),
+		g.If(v.query.Has("lang"), el("input", attr("type", "hidden"), attr("name", "lang"), attr("value", v.query.Get("lang")))),
 		v.keyInput(&f.key), v.kindInput(), g.Map(f.fields, field.input),
-		h.Button(h.Type("submit"), g.Text(v.t.Probe)),
+		el("button", attr("type", "submit"), text(v.t.Probe)),
 	}
 }
 
 func (v *view) keyInput(f *field) g.Node {
-	return h.Div(h.Class("field long"),
-		h.Label(h.For("field-key"), g.Text(f.label)),
-		h.Input(h.ID("field-key"), h.Name("key"), h.Value(f.value), h.Required(), h.AutoComplete("off"), g.Attr("autocapitalize", "none"),
-			g.Attr("spellcheck", "false"), f.problem("hint-key")),
-		h.Small(h.ID("hint-key"), g.Text(v.t.KeyHint)),
+	return el("div", class("field long"),
+		el("label", attr("for", "field-key"), text(f.label)),
+		el("input", id("field-key"), attr("name", "key"), attr("value", f.value), flag("required"), attr("autocomplete", "off"), attr("autocapitalize", "none"),
+			attr("spellcheck", "false"), f.problem("hint-key")),
+		el("small", id("hint-key"), text(v.t.KeyHint)),
 		f.message(),
 	)
 }
 
 func (v *view) kindInput() g.Node {
-	return h.Div(h.Class("field"),
-		h.Label(h.For("field-kind"), g.Text(v.t.Command)),
-		h.Select(h.ID("field-kind"), h.Name("kind"), g.Map(formKinds(), func(k formKind) g.Node {
+	return el("div", class("field"),
+		el("label", attr("for", "field-kind"), text(v.t.Command)),
+		el("select", id("field-kind"), attr("name", "kind"), g.Map(formKinds(), func(k formKind) g.Node {
 			chosen := v.form.kind != nil && v.form.kind.name == k.name
-			return h.Option(h.Value(k.name), g.If(chosen, h.Selected()), g.Text(command(k.Kind)))
+			return el("option", attr("value", k.name), g.If(chosen, flag("selected")), text(command(k.Kind)))
 		})),
 	)
 }
 
 func (f field) input() g.Node {
-	id := "field-" + f.name
-	return h.Div(h.Class("field"),
-		h.Label(h.For(id), g.Text(f.label)),
-		h.Input(h.ID(id), h.Name(f.name), h.Value(f.value), g.Attr("inputmode", "numeric"), h.Required(), h.AutoComplete("off"), f.problem("")),
+	name := "field-" + f.name
+	return el("div", class("field"),
+		el("label", attr("for", name), text(f.label)),
+		el("input", id(name), attr("name", f.name), attr("value", f.value), attr("inputmode", "numeric"), flag("required"), attr("autocomplete", "off"), f.problem("")),
 		f.message(),
 	)
 }
@@ -58,11 +57,11 @@ func (f field) input() g.Node {
 // problem returns the attributes of an input: what describes it, and whether it is wrong.
 func (f *field) problem(describedBy string) g.Node {
 	if f.error == "" {
-		return g.If(describedBy != "", h.Aria("describedby", describedBy))
+		return g.If(describedBy != "", attr("aria-describedby", describedBy))
 	}
-	return g.Group{h.Aria("invalid", "true"), h.Aria("describedby", strings.TrimSpace(describedBy+" error-"+f.name))}
+	return g.Group{attr("aria-invalid", "true"), attr("aria-describedby", strings.TrimSpace(describedBy+" error-"+f.name))}
 }
 
 func (f *field) message() g.Node {
-	return g.If(f.error != "", h.Small(h.ID("error-"+f.name), h.Class("problem"), g.Text(f.error)))
+	return g.If(f.error != "", el("small", id("error-"+f.name), class("problem"), text(f.error)))
 }

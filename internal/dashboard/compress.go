@@ -9,14 +9,13 @@ import (
 // write writes a response's body, compressed if the browser takes that. What a page of another site asked for is not: the
 // page has what others may choose beside what they may not know, and its compressed size would tell of it.
 func write(w http.ResponseWriter, r *http.Request, body []byte) {
-	h := w.Header()
-	h.Set("Vary", "Accept-Encoding, Accept-Language, Sec-Fetch-Site")
+	h := w.Header() // without Vary, for nothing is stored
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" || !takesGzip(r.Header.Get("Accept-Encoding")) {
 		_, _ = w.Write(body)
 		return
 	}
 	h.Set("Content-Encoding", "gzip")
-	to := gzip.NewWriter(w)
+	to, _ := gzip.NewWriterLevel(w, gzip.BestCompression) // the level is one that there is
 	_, _ = to.Write(body)
 	_ = to.Close()
 }

@@ -88,6 +88,8 @@ type sampled struct {
 	points             []point
 	last               Sample
 	requested, limited []topkeys.Entry
+	limits             []limitRow
+	minutes            []minute
 }
 
 // New returns the live page of a server.
@@ -96,7 +98,7 @@ func New(s Source) *Page {
 		source: s,
 		boot:   rand.Text()[:8],
 		seed:   maphash.MakeSeed(),
-		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(pageJS) +
+		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(script()) +
 			"'; style-src '" + digest(styleCSS) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
 }
@@ -128,18 +130,29 @@ func (p *Page) sample() {
 
 const topKeyCount = 10
 
-// newest returns the newest sample.
+// newest returns the newest sample. Tables that nobody watches by the second change in every second one, in turn, so that an
+// update never has both.
 func (p *Page) newest() sampled {
 	points, last, added := p.history.points()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if added == 0 || p.latest.added != added {
-		p.latest = sampled{
-			added: added, points: points, last: last,
-			requested: p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
-		}
+	before := &p.latest
+	if added > 0 && before.added == added {
+		return *before
 	}
-	return p.latest
+	now := sampled{
+		added: added, points: points, last: last, limits: before.limits, minutes: before.minutes,
+		requested: p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
+	}
+	wasWatched := before.added > 0 && before.added == added-1
+	if !wasWatched || added%2 == 0 {
+		now.limits = p.limitRows()
+	}
+	if !wasWatched || added%2 == 1 {
+		now.minutes = minutes(points)
+	}
+	p.latest = now
+	return now
 }
 
 // ServeHTTP answers GET and HEAD.

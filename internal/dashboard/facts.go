@@ -5,7 +5,6 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 )
 
 // Facts is what the page says of the server beside figures.
@@ -58,8 +57,8 @@ func (v *view) factsPart() g.Node {
 	}
 	return g.Group{
 		list("facts", facts...),
-		g.If(len(f.Warnings) > 0, h.Ul(h.Class("warnings"), g.Map(f.Warnings, func(w Warning) g.Node {
-			return h.Li(g.Text([warnings]string{
+		g.If(len(f.Warnings) > 0, el("ul", class("warnings"), g.Map(f.Warnings, func(w Warning) g.Node {
+			return el("li", text([warnings]string{
 				NoPassword: t.NoPassword, RefusesHosts: t.RefusesHosts, OpenPage: t.OpenPage, UnencryptedPage: t.UnencryptedPage,
 			}[w]))
 		}))),

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 )
 
 // fault is the warning that changes do not reach the disk, or that the store does not answer. It stays the same while the
@@ -18,8 +17,8 @@ func (v *view) faultPart() g.Node {
 		return nil
 	}
 	return g.Group{
-		h.P(h.Class("problem"), h.Role("alert"), g.Text(f.since+" "+f.meaning)),
-		h.P(h.Code(g.Text(f.cause)), v.copyButton(f.cause)),
+		el("p", class("problem"), attr("role", "alert"), text(f.since+" "+f.meaning)),
+		el("p", el("code", text(f.cause)), v.copyButton(f.cause)),
 	}
 }
 

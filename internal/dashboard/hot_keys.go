@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"cellserver/internal/resp"
 	"cellserver/internal/topkeys"
@@ -20,17 +19,17 @@ func (v *view) topPart() g.Node {
 // firstCall says what to type while there was no call.
 func (v *view) firstCall() g.Node {
 	call := v.page.facts().Client + " cl.throttle laoqian:reply 15 30 60 1"
-	return h.Div(h.Class("first"), h.P(g.Text(v.t.FirstCall)), h.P(h.Code(g.Text(call)), v.copyButton(call)))
+	return el("div", class("first"), el("p", text(v.t.FirstCall)), el("p", el("code", text(call)), v.copyButton(call)))
 }
 
 // ranking returns the table of the keys of one ranking.
 func (v *view) ranking(title string, keys []topkeys.Entry) g.Node {
 	if len(keys) == 0 {
-		return h.Div(h.H3(g.Text(title)), h.P(g.Text(v.t.TopNone)))
+		return el("div", el("h3", text(title)), el("p", text(v.t.TopNone)))
 	}
-	return h.Div(h.H3(g.Text(title)), h.Table(
+	return el("div", el("h3", text(title)), el("table",
 		headings(v.t.Key, v.t.PerSec, v.t.Share),
-		h.TBody(g.Map(keys, v.hotKey)),
+		el("tbody", g.Map(keys, v.hotKey)),
 	))
 }
 
@@ -38,11 +37,11 @@ func (v *view) hotKey(k topkeys.Entry) g.Node {
 	quoted, db := resp.Quote([]byte(k.Name)), strconv.Itoa(int(k.DB))
 	name := keyName(quoted)
 	if !k.Cut {
-		name = g.Group{h.A(h.Href(v.lookLink(quoted, db, k.Terms)), name), v.copyButton(quoted)}
+		name = g.Group{el("a", attr("href", v.lookLink(quoted, db, k.Terms)), name), v.copyButton(quoted)}
 	}
-	return h.Tr(
-		h.Data("k", db+":"+quoted),
-		h.Th(h.Scope("row"), name, g.If(k.DB != 0, h.Small(g.Text(" db "+db)))),
+	return el("tr",
+		attr("data-k", db+":"+quoted),
+		el("th", attr("scope", "row"), name, g.If(k.DB != 0, el("small", text(" db "+db)))),
 		cells(perSecond(k), percent(k.Share)),
 	)
 }
@@ -50,7 +49,7 @@ func (v *view) hotKey(k topkeys.Entry) g.Node {
 // perSecond writes a key's rate and, unless it is exact, its error.
 func perSecond(k topkeys.Entry) string {
 	if k.Error == 0 {
-		return rate.text(k.CallsPerSecond)
+		return estimate(k.CallsPerSecond)
 	}
-	return rate.text(k.CallsPerSecond) + " ± " + rate.text(k.Error)
+	return estimate(k.CallsPerSecond) + " ± " + estimate(k.Error)
 }

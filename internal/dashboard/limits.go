@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limits"
@@ -37,18 +36,18 @@ func (p *Page) limitRows() []limitRow {
 }
 
 func (v *view) limitsPart() g.Node {
-	rows := v.page.limitRows()
+	rows := v.limits
 	if len(rows) == 0 {
 		return nil
 	}
 	more := max(0, len(rows)-maxLimitRows)
 	return v.section("limits", v.t.LimitsHeading,
-		h.P(g.Text(v.t.LimitsNote)),
-		scrolling(v.t.LimitsScroll, h.Table(
+		el("p", text(v.t.LimitsNote)),
+		scrolling(v.t.LimitsScroll, el("table",
 			headings(v.t.Limit, v.t.Windows, v.t.Shadow, v.t.Allowed, v.t.Limited, v.t.LimitedShare),
-			h.TBody(g.Map(rows[:len(rows)-more], v.limitRow)),
+			el("tbody", g.Map(rows[:len(rows)-more], v.limitRow)),
 		)),
-		g.If(more > 0, h.P(g.Textf(v.t.LimitsMore, more))),
+		g.If(more > 0, el("p", text(fmt.Sprintf(v.t.LimitsMore, more)))),
 	)
 }
 
@@ -60,7 +59,7 @@ func (v *view) limitRow(r limitRow) g.Node {
 	if r.Shadow {
 		shadow = v.t.Yes
 	}
-	return h.Tr(h.Data("k", r.Name), h.Th(h.Scope("row"), g.Text(r.Name)),
+	return el("tr", attr("data-k", r.Name), el("th", attr("scope", "row"), text(r.Name)),
 		cells(windowsText(r.Windows, v.page.source.Reading), shadow, count.text(float64(r.allowed)), count.text(float64(r.limited)), share))
 }
 

@@ -65,7 +65,7 @@ func (v *view) after(sameBoot bool, seq string) (points []point, whole bool) {
 func (p *Page) mark(html string) string {
 	var sum [8]byte
 	binary.BigEndian.PutUint64(sum[:], maphash.String(p.seed, html))
-	return base64.RawURLEncoding.EncodeToString(sum[:6])
+	return base64.RawURLEncoding.EncodeToString(sum[:3])
 }
 
 func (p *Page) serveUpdate(v *view, r *http.Request) (body []byte, err error) {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -42,25 +41,25 @@ func (v *view) answerPart() g.Node {
 	f := &v.form
 	switch {
 	case f.kind == nil:
-		return h.P(g.Text(v.t.NoLook))
+		return el("p", text(v.t.NoLook))
 	case f.error != "":
-		return h.P(h.Class("problem"), h.Role("alert"), g.Text(v.t.FormErrors+" "+f.error))
+		return el("p", class("problem"), attr("role", "alert"), text(v.t.FormErrors+" "+f.error))
 	case f.answer == nil:
 		return nil
 	}
 	a := f.answer
-	class, verdict := "allowed", "✓ "+v.t.NextAllowed
+	is, verdict := "allowed", "✓ "+v.t.NextAllowed
 	if a.next.Limited {
-		class, verdict = "limited", "✕ "+v.t.NextLimited
+		is, verdict = "limited", "✕ "+v.t.NextLimited
 	}
 	note := v.t.NoState
 	if a.kind != limiter.Funnel {
 		note = v.t.NoKey
 	}
 	return g.Group{
-		h.H3(g.Text(v.t.StateOf+" "), keyName(a.key)),
-		h.P(h.Class("verdict "+class), g.Text(verdict)),
-		g.If(!a.known, h.P(g.Text(note))),
+		el("h3", text(v.t.StateOf+" "), keyName(a.key)),
+		el("p", class("verdict "+is), text(verdict)),
+		g.If(!a.known, el("p", text(note))),
 		a.details(v.t),
 	}
 }
@@ -73,11 +72,11 @@ func (a *answer) details(t *texts) g.Node {
 		if a.next.RetryAfter >= 0 {
 			entries = append(entries, entry(t.RetryAfter, t.after(uint64(a.next.RetryAfter)*1e9)))
 		}
-		return h.Div(h.Class("funnel"), list("list", append(entries, reply)...))
+		return el("div", class("funnel"), list("list", append(entries, reply)...))
 	}
 	share := percent(a.outlook.Level / float64(a.next.Limit))
 	level := fmt.Sprintf(t.UnitsOf, rate.text(a.outlook.Level), grouped(a.next.Limit))
-	return h.Div(h.Class("funnel"), a.picture(t, share, level), list("list",
+	return el("div", class("funnel"), a.picture(t, share, level), list("list",
 		entry(t.Level, level),
 		entry(t.Leak, a.leak),
 		entry(t.UntilFree, t.after(a.outlook.FreeNs)),
@@ -103,15 +102,15 @@ const (
 
 // picture draws the funnel.
 func (a *answer) picture(t *texts, share, level string) g.Node {
-	el, number := g.El, func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	high := funnelHigh * min(a.outlook.Level/float64(a.next.Limit), 1)
-	return el("svg", g.Attr("viewBox", "0 0 120 150"), h.Role("img"), h.Aria("labelledby", "funnel-title"), h.Aria("describedby", "funnel-desc"),
-		el("title", h.ID("funnel-title"), g.Textf(t.Picture, share, level)),
-		el("desc", h.ID("funnel-desc"), g.Text(t.FunnelDescription)),
-		el("rect", h.Class("water"), g.Attr("x", "15"), h.Width("90"), g.Attr("y", number(funnelTop+funnelHigh-high)), h.Height(number(high))),
-		el("path", h.Class("glass"), g.Attr("d", "M15 6V110H54V122M66 122V110H105V6")),
-		el("path", h.Class("water"), g.Attr("d", "M60 128q6 9 0 12q-6-3 0-12")),
-		el("text", g.Attr("x", "60"), g.Attr("y", "66"), g.Attr("text-anchor", "middle"), g.Text(share)),
+	return el("svg", attr("viewBox", "0 0 120 150"), attr("role", "img"), attr("aria-labelledby", "funnel-title"), attr("aria-describedby", "funnel-desc"),
+		el("title", id("funnel-title"), text(fmt.Sprintf(t.Picture, share, level))),
+		el("desc", id("funnel-desc"), text(t.FunnelDescription)),
+		el("rect", class("water"), attr("x", "15"), attr("width", "90"), attr("y", number(funnelTop+funnelHigh-high)), attr("height", number(high))),
+		el("path", class("glass"), attr("d", "M15 6V110H54V122M66 122V110H105V6")),
+		el("path", class("water"), attr("d", "M60 128q6 9 0 12q-6-3 0-12")),
+		el("text", attr("x", "60"), attr("y", "66"), attr("text-anchor", "middle"), text(share)),
 	)
 }
 
@@ -147,6 +146,7 @@ func (v *view) lookLink(quoted, db string, terms limiter.Terms) string {
 		set("period", terms.Period)
 	case limiter.Bucket:
 		set("capacity", terms.Most)
+	case limiter.Reserving, limiter.Concurrency, limiter.Named, limiter.Kinds: // cannot be looked at
 	}
 	if terms.Kind != limiter.Funnel {
 		link.Set("kind", linkKind(terms.Kind))

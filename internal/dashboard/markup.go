@@ -8,18 +8,7 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 )
-
-// render returns markup; that of nil is empty.
-func render(n g.Node) (string, error) {
-	var b strings.Builder
-	if n == nil {
-		return "", nil
-	}
-	err := n.Render(&b)
-	return b.String(), err
-}
 
 // part is an element of the page that the script keeps up to date.
 type part struct {
@@ -47,8 +36,8 @@ func (v *view) parts() []part {
 }
 
 // live returns a part's element.
-func live(id string, inside g.Node, more ...g.Node) g.Node {
-	return h.Div(h.ID(id), g.Attr("data-live"), g.Group(more), inside)
+func live(name string, inside g.Node, more ...g.Node) g.Node {
+	return el("div", id(name), flag("data-live"), g.Group(more), inside)
 }
 
 func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
@@ -61,23 +50,23 @@ func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
 		return nil, err
 	}
 	before, after, _ := strings.Cut(v.t.Lost, "%s")
-	html, err := render(h.Doctype(h.HTML(h.Lang(v.t.Lang), v.head(), h.Body(
-		h.A(h.Class("skip"), h.Href("#main"), g.Text(v.t.Skip)),
+	html, err := render(g.Group{g.Raw("<!doctype html>"), el("html", attr("lang", v.t.Lang), v.head(), el("body",
+		el("a", class("skip"), attr("href", "#main"), text(v.t.Skip)),
 		v.header(parts["facts"]),
-		h.P(h.ID("lost"), h.Class("problem"), h.Role("alert"), g.Attr("hidden"), g.Text(before), h.Span(h.ID("lost-at")), g.Text(after)),
-		h.NoScript(h.P(g.Text(v.t.NoScript+v.t.Colon), h.A(h.Href(with(v.query, "refresh", "5")), g.Text(v.t.Title)))),
-		h.P(h.ID("spoken"), h.Class("unseen"), h.Role("status")),
-		h.Main(
-			h.ID("main"), h.TabIndex("-1"),
+		el("p", id("lost"), class("problem"), attr("role", "alert"), flag("hidden"), text(before), el("span", id("lost-at")), text(after)),
+		el("noscript", el("p", text(v.t.NoScript+v.t.Colon), el("a", attr("href", with(v.query, "refresh", "5")), text(v.t.Title)))),
+		el("p", id("spoken"), class("unseen"), attr("role", "status")),
+		el("main",
+			id("main"), attr("tabindex", "-1"),
 			v.section("now", v.t.NowHeading, live("fault", parts["fault"]), live("now", parts["now"])),
-			v.section("top", v.t.TopHeading, h.P(g.Text(v.t.TopNote)), live("top", parts["top"], h.Class("tops"))),
+			v.section("top", v.t.TopHeading, el("p", text(v.t.TopNote)), live("top", parts["top"], class("tops"))),
 			v.historySection(parts["minutes"]),
-			g.Map([]string{"limits", "kinds", "store", "leases", "durability", "capacity"}, func(id string) g.Node { return live(id, parts[id]) }),
+			g.Map([]string{"limits", "kinds", "store", "leases", "durability", "capacity"}, func(name string) g.Node { return live(name, parts[name]) }),
 			v.lookSection(parts["form"], parts["answer"]),
 		),
-		h.Template(h.ID("page"), h.Data("page", data)),
-		h.Script(g.Raw(pageJS)),
-	))))
+		el("template", id("page"), attr("data-page", data)),
+		el("script", g.Raw(script())),
+	))})
 	return []byte(html), err
 }
 
@@ -94,24 +83,24 @@ func (v *view) scriptData() (string, error) {
 const icon = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M1 2h14L9 9v6H7V9z' fill='%230b5cad'/%3E%3C/svg%3E"
 
 func (v *view) head() g.Node {
-	return h.Head(
-		h.Meta(h.Charset("utf-8")),
-		h.Meta(h.Name("viewport"), h.Content("width=device-width, initial-scale=1")),
-		h.Meta(h.Name("color-scheme"), h.Content("light dark")),
-		g.If(v.query.Get("refresh") != "", h.NoScript(h.Meta(g.Attr("http-equiv", "refresh"), h.Content("5")))),
-		h.TitleEl(g.Text(v.title())),
-		h.Link(h.Rel("icon"), h.Href(icon)),
-		h.StyleEl(g.Raw(styleCSS)),
+	return el("head",
+		el("meta", attr("charset", "utf-8")),
+		el("meta", attr("name", "viewport"), attr("content", "width=device-width, initial-scale=1")),
+		el("meta", attr("name", "color-scheme"), attr("content", "light dark")),
+		g.If(v.query.Get("refresh") != "", el("noscript", el("meta", attr("http-equiv", "refresh"), attr("content", "5")))),
+		el("title", text(v.title())),
+		el("link", attr("rel", "icon"), attr("href", icon)),
+		el("style", g.Raw(styleCSS)),
 	)
 }
 
 func (v *view) header(facts g.Node) g.Node {
-	return h.Header(
-		h.H1(g.Text("cellserver")),
+	return el("header",
+		el("h1", text("cellserver")),
 		live("facts", facts),
-		h.Button(h.ID("pause"), h.Type("button"), g.Attr("hidden"), g.Text(v.t.Pause)),
-		h.Nav(h.Aria("label", v.t.Languages),
-			h.A(h.Href(with(v.query, "lang", v.t.Other)), h.Lang(v.t.Other), g.Attr("hreflang", v.t.Other), g.Text(v.t.OtherName))),
+		el("button", id("pause"), attr("type", "button"), flag("hidden"), text(v.t.Pause)),
+		el("nav", attr("aria-label", v.t.Languages),
+			el("a", attr("href", with(v.query, "lang", v.t.Other)), attr("lang", v.t.Other), attr("hreflang", v.t.Other), text(v.t.OtherName))),
 	)
 }
 
@@ -126,32 +115,32 @@ func (v *view) title() string {
 }
 
 // section returns a section that is named by its heading.
-func (v *view) section(id, heading string, inside ...g.Node) g.Node {
-	return h.Section(h.Aria("labelledby", id+"-heading"), h.H2(h.ID(id+"-heading"), g.Text(heading)), g.Group(inside))
+func (v *view) section(name, heading string, inside ...g.Node) g.Node {
+	return el("section", attr("aria-labelledby", name+"-heading"), el("h2", id(name+"-heading"), text(heading)), g.Group(inside))
 }
 
 // scrolling returns what may be wider than a phone.
 func scrolling(label string, inside ...g.Node) g.Node {
-	return h.Div(h.Class("scroll"), h.Role("region"), h.Aria("label", label), h.TabIndex("0"), g.Group(inside))
+	return el("div", class("scroll"), attr("role", "region"), attr("aria-label", label), attr("tabindex", "0"), g.Group(inside))
 }
 
 // headings returns a table's head.
 func headings(names ...string) g.Node {
-	return h.THead(h.Tr(g.Map(names, func(name string) g.Node { return h.Th(h.Scope("col"), g.Text(name)) })))
+	return el("thead", el("tr", g.Map(names, func(name string) g.Node { return el("th", attr("scope", "col"), text(name)) })))
 }
 
-func cells(texts ...string) g.Node {
-	return g.Map(texts, func(text string) g.Node { return h.Td(g.Text(text)) })
+func cells(values ...string) g.Node {
+	return g.Map(values, func(value string) g.Node { return el("td", text(value)) })
 }
 
 // keyName returns a key in a font in which its bytes can be told apart.
 func keyName(quoted string) g.Node {
-	return g.El("bdi", h.Class("key"), g.Text(quoted))
+	return el("bdi", class("key"), text(quoted))
 }
 
 // copyButton returns a button that the script reveals, and which copies a text.
-func (v *view) copyButton(text string) g.Node {
-	return h.Button(h.Class("copy"), h.Type("button"), h.Data("copy", text), g.Attr("hidden"), g.Text(v.t.Copy))
+func (v *view) copyButton(copied string) g.Node {
+	return el("button", class("copy"), attr("type", "button"), attr("data-copy", copied), flag("hidden"), text(v.t.Copy))
 }
 
 // with returns a link to this page with one query parameter changed.

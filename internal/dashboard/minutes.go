@@ -4,7 +4,6 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 )
 
 // minute is a minute of the clock: the mean of its decisions, and the maximum of everything else.
@@ -44,7 +43,7 @@ func (m *minute) add(p *point) {
 }
 
 func (v *view) minutesPart() g.Node {
-	return g.Map(minutes(v.points), minute.row)
+	return g.Map(v.minutes, minute.row)
 }
 
 func (m minute) row() g.Node {
@@ -53,9 +52,9 @@ func (m minute) row() g.Node {
 	if m.most.latency.ok {
 		p50, p99 = durationNs.text(m.most.latency.p50), durationNs.text(m.most.latency.p99)
 	}
-	return h.Tr(
-		h.Data("k", at.Format("15:04")),
-		h.Th(h.Scope("row"), h.Time(h.DateTime(at.Format("2006-01-02T15:04Z")), g.Text(at.Format("15:04")))),
+	return el("tr",
+		attr("data-k", at.Format("15:04")),
+		el("th", attr("scope", "row"), el("time", attr("datetime", at.Format("2006-01-02T15:04Z")), text(at.Format("15:04")))),
 		cells(rate.text(m.allowed/float64(m.points)), rate.text(m.limited/float64(m.points)), p50, p99,
 			count.text(float64(m.most.connections)), count.text(float64(m.most.keys)), byteCount.text(float64(m.most.memoryBytes))),
 	)

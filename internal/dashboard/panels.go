@@ -4,17 +4,20 @@ import (
 	"fmt"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"cellserver/internal/limiter"
 )
 
 // list returns names with their values.
-func list(class string, entries ...g.Node) g.Node { return h.Dl(h.Class(class), g.Group(entries)) }
+func list(classes string, entries ...g.Node) g.Node {
+	return el("dl", class(classes), g.Group(entries))
+}
 
-func entry(name, value string) g.Node { return h.Div(h.Dt(g.Text(name)), h.Dd(g.Text(value))) }
+func entry(name, value string) g.Node { return el("div", el("dt", text(name)), el("dd", text(value))) }
 
-func codeEntry(name, code string) g.Node { return h.Div(h.Dt(g.Text(name)), h.Dd(h.Code(g.Text(code)))) }
+func codeEntry(name, code string) g.Node {
+	return el("div", el("dt", text(name)), el("dd", el("code", text(code))))
+}
 
 // command is the command that stands for the decisions of a kind, as it is written by who calls it.
 func command(kind limiter.Kind) string {
@@ -36,14 +39,14 @@ func (v *view) kindsPart() g.Node {
 		}
 		others = others || limiter.Kind(kind) != limiter.Funnel
 		name := command(limiter.Kind(kind))
-		rows = append(rows, h.Tr(h.Data("k", name), h.Th(h.Scope("row"), g.Text(name)),
+		rows = append(rows, el("tr", attr("data-k", name), el("th", attr("scope", "row"), text(name)),
 			cells(grouped(int64(n.Allowed)), grouped(int64(n.Limited)), percent(float64(n.Limited)/float64(all)))))
 	}
 	if !others {
 		return nil
 	}
-	return v.section("kinds", v.t.KindsHeading, scrolling(v.t.KindsScroll, h.Table(
-		headings(v.t.Command, v.t.Allowed, v.t.Limited, v.t.LimitedShare), h.TBody(rows))))
+	return v.section("kinds", v.t.KindsHeading, scrolling(v.t.KindsScroll, el("table",
+		headings(v.t.Command, v.t.Allowed, v.t.Limited, v.t.LimitedShare), el("tbody", rows))))
 }
 
 // leasesPart is what was taken ahead of the store on other machines; nothing while nothing was.
@@ -52,7 +55,7 @@ func (v *view) leasesPart() g.Node {
 		return nil
 	}
 	s, t := &v.remote.Stats.Lease, v.t
-	return v.section("leases", t.LeasesHeading, h.P(g.Text(t.LeasesNote)), list("list",
+	return v.section("leases", t.LeasesHeading, el("p", text(t.LeasesNote)), list("list",
 		entry(t.LeasedKeys, grouped(int64(s.Keys))),
 		entry(t.OpenUnits, grouped(s.Open)),
 		entry(t.GrantedUnits, grouped(int64(s.Granted))),
@@ -77,15 +80,13 @@ func newRoom(name string, q quantity, used, most uint64) room {
 	return r
 }
 
-// capacityPart is how much of what is bounded is in use, and what was refused or ended at a bound.
+// capacityPart is how much of what is bounded is in use, beside what the tiles tell, and what was refused or ended at a bound.
 func (v *view) capacityPart() g.Node {
 	if v.now() == nil {
 		return nil
 	}
 	s, t := &v.last, v.t
 	rooms := []room{
-		newRoom(t.Connections, count, uint64(s.Connections), uint64(s.MaxConnections)),
-		newRoom(t.Memory, byteCount, s.MemoryBytes, s.MaxMemoryBytes),
 		newRoom(t.TableMemory, byteCount, s.TableBytes, s.MaxTableBytes),
 		newRoom(t.ClientMemory, byteCount, s.ClientBytes, s.MaxClientBytes),
 	}
@@ -97,15 +98,15 @@ func (v *view) capacityPart() g.Node {
 		entry(t.ScriptsEnded, grouped(int64(s.ScriptsEnded))),
 		entry(t.LogLinesLost, grouped(int64(s.LogLinesLost))),
 	}
-	return v.section("capacity", t.CapacityHeading, scrolling(t.CapacityScroll, h.Table(
-		headings(t.Resource, t.InUse, t.Maximum), h.TBody(g.Map(rooms, room.row)))), h.P(g.Text(t.RefusalsNote)), list("list", refusals...))
+	return v.section("capacity", t.CapacityHeading, scrolling(t.CapacityScroll, el("table",
+		headings(t.Resource, t.InUse, t.Maximum), el("tbody", g.Map(rooms, room.row)))), el("p", text(t.RefusalsNote)), list("list", refusals...))
 }
 
 func (r room) row() g.Node {
-	return h.Tr(h.Data("k", r.name), h.Th(h.Scope("row"), g.Text(r.name)), h.Td(g.Text(r.used), g.If(r.filled > 0, meter(r.filled))), h.Td(g.Text(r.most)))
+	return el("tr", attr("data-k", r.name), el("th", attr("scope", "row"), text(r.name)), el("td", text(r.used), g.If(r.filled > 0, meter(r.filled))), el("td", text(r.most)))
 }
 
 // meter draws what the text beside it says.
 func meter(filled float64) g.Node {
-	return h.Meter(h.Min("0"), h.Max("1"), h.Value(fmt.Sprintf("%.3f", filled)), h.Aria("hidden", "true"))
+	return el("meter", attr("min", "0"), attr("max", "1"), attr("value", fmt.Sprintf("%.3f", filled)), attr("aria-hidden", "true"))
 }

@@ -24,5 +24,7 @@ var (
 	copyJS string
 )
 
-// pageJS is the page's script: each file uses those before it.
-var pageJS = "\"use strict\";\n{\n" + formatJS + samplesJS + morphJS + chartJS + boardJS + liveJS + lookJS + copyJS + "}\n"
+// script returns the page's script: each file uses those before it.
+func script() string {
+	return "\"use strict\";\n{\n" + formatJS + samplesJS + morphJS + chartJS + boardJS + liveJS + lookJS + copyJS + "}\n"
+}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"cellserver/internal/remote"
 	"cellserver/internal/remote/watch"
@@ -20,10 +19,10 @@ func (v *view) storePart() g.Node {
 	s, whole := &st.Stats, func(n uint64) string { return count.text(float64(n)) }
 	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered), whole(s.Leased),
 		whole(s.ByPolicy()), st.Policy)
-	return v.section("store", t.Store, h.P(g.Text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, h.Table(
+	return v.section("store", t.Store, el("p", text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, el("table",
 		headings(t.StoreServer, t.Circuit, t.Queued, t.InFlight, t.RoundTrip),
-		h.TBody(g.Map(s.Servers, func(server remote.ServerStats) g.Node {
-			return h.Tr(h.Data("k", server.Addr), h.Th(h.Scope("row"), g.Text(server.Addr)),
+		el("tbody", g.Map(s.Servers, func(server remote.ServerStats) g.Node {
+			return el("tr", attr("data-k", server.Addr), el("th", attr("scope", "row"), text(server.Addr)),
 				cells(circuitText(t, st.Server(server.Addr).State), count.text(float64(server.Queued)), count.text(float64(server.InFlight)),
 					durationNs.text(float64(server.RoundTripNs))))
 		})),

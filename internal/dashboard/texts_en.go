@@ -33,7 +33,7 @@ func english() *texts {
 		UnencryptedPage: "The password of this page crosses the network unencrypted: set --metrics-tls-cert and --metrics-tls-key.",
 
 		NowHeading:     "Now",
-		HistoryHeading: "The last 15 minutes",
+		HistoryHeading: "History",
 		TopHeading:     "Hot keys",
 		ProbeHeading:   "Inspect a key",
 		Waiting:        "The first values appear in a few seconds.",

@@ -33,7 +33,7 @@ func chinese() *texts {
 		UnencryptedPage: "本页的密码在网络上明文传输：请设置 --metrics-tls-cert 和 --metrics-tls-key。",
 
 		NowHeading:     "当前",
-		HistoryHeading: "最近 15 分钟",
+		HistoryHeading: "历史",
 		TopHeading:     "热点 Key",
 		ProbeHeading:   "查看 Key",
 		Waiting:        "几秒后显示数据。",

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 )
 
 // tile is one current value.
@@ -19,24 +18,24 @@ type tile struct {
 func (v *view) nowPart() g.Node {
 	now := v.now()
 	if now == nil {
-		return h.P(g.Text(v.t.Waiting))
+		return el("p", text(v.t.Waiting))
 	}
 	summary := fmt.Sprintf(v.t.Summary, rate.text(now.allowed), rate.text(now.limited), count.text(float64(now.connections)),
 		count.text(float64(now.keys)), byteCount.text(float64(now.memoryBytes)))
 	return g.Group{
-		h.Dl(h.Class("tiles"), g.Map(v.tiles(now), tile.node)),
-		h.P(h.ID("summary"), h.Class("unseen"), g.Text(summary)),
+		el("dl", class("tiles"), g.Map(v.tiles(now), tile.node)),
+		el("p", id("summary"), class("unseen"), text(summary)),
 	}
 }
 
 func (t tile) node() g.Node {
-	return h.Div(
-		h.Class("tile"), h.Data("k", t.id),
-		h.Dt(g.Text(t.name)),
-		h.Dd(
-			h.Span(h.Class("value"), g.Text(t.text), g.If(t.of != "", h.Small(g.Text(" "+t.of)))),
+	return el("div",
+		class("tile"), attr("data-k", t.id),
+		el("dt", text(t.name)),
+		el("dd",
+			el("span", class("value"), text(t.text), g.If(t.of != "", g.Group{text(" "), el("small", text(t.of))})),
 			g.If(t.of != "", meter(t.filled)),
-			g.If(t.column != "", g.El("svg", h.Class("spark"), h.Data("col", t.column), g.Attr("data-own"), h.Aria("hidden", "true"))),
+			g.If(t.column != "", el("svg", class("spark"), attr("data-col", t.column), flag("data-own"), attr("aria-hidden", "true"))),
 		),
 	)
 }

@@ -104,7 +104,7 @@ class Chart {
 			parts.push(svg("line", { class: tick === 0 ? "axis" : "grid", x1: margin.left, x2: margin.left + width, y1: y, y2: y }));
 			parts.push(svg("text", { x: margin.left - 8, y: y + 4, "text-anchor": "end" }, this.axis.texts[i]));
 		});
-		for (const { ms, text } of timeTicks(span.from, span.to, Math.max(2, Math.floor(width / 84)))) {
+		for (const { ms, text } of timeTicks(span.from, span.to, width)) {
 			const x = margin.left + this.x(ms);
 			parts.push(svg("line", { class: "axis", x1: x, x2: x, y1: bottom, y2: bottom + 4 }));
 			if (x > margin.left + 16 && x < margin.left + width - 12) {

@@ -23,7 +23,7 @@ const valueText = (kind, value) => {
 		return "–";
 	}
 	if (kind === "share") {
-		return withUnit((100 * value).toFixed(1), "%");
+		return withUnit((100 * value).toFixed(value > 0 && value < 0.0995 ? 1 : 0), "%");
 	}
 	if (kind === "count" || (kind === "rate" && value >= 100)) {
 		return grouped(value);
@@ -60,9 +60,10 @@ const logTicks = (min, max) => {
 	return all.slice(Math.max(0, from), Math.max(to, from + 1) + 1);
 };
 
-// tickTexts labels ticks: all in the unit of the largest or, on a logarithmic axis, each in its own.
+// tickTexts labels ticks: all in the unit of the largest, or of the first if that is a small part of it; on a logarithmic axis each
+// in its own.
 const tickTexts = (kind, ticks, log) => {
-	const common = unitFor(kind, ticks.at(-1));
+	const largest = unitFor(kind, ticks.at(-1)), common = 4 * ticks[1] > largest[0] ? largest : unitFor(kind, ticks[1]);
 	return ticks.map((tick) => {
 		const [factor, name] = log ? unitFor(kind, tick) : common;
 		return tick === 0 ? "0" : withUnit(String(Number((tick / factor).toPrecision(6))), name);
@@ -74,10 +75,10 @@ const clockFormat = (seconds) => new Intl.DateTimeFormat(document.documentElemen
 const toSeconds = clockFormat(true), toMinutes = clockFormat(false);
 const timeText = (ms) => toSeconds.format(ms);
 
-// timeTicks returns at most `wanted` times of the browser's own clock, such as full minutes, and their labels.
-const timeTicks = (fromMs, toMs, wanted) => {
+// timeTicks returns times of the browser's own clock, such as full minutes, and their labels, as many as a width has room for.
+const timeTicks = (fromMs, toMs, width) => {
 	const stepsSec = [1, 2, 5, 10, 15, 30, 60, 120, 180, 300, 600, 900, 1800];
-	const stepMs = 1000 * (stepsSec.find((s) => (toMs - fromMs) / 1000 / s <= wanted) ?? 3600);
+	const stepMs = 1000 * (stepsSec.find((s) => ((toMs - fromMs) / 1000 / s) * (s < 60 ? 120 : 60) <= width) ?? 3600);
 	const zoneMs = new Date(toMs).getTimezoneOffset() * 60000;
 	const format = stepMs < 60000 ? toSeconds : toMinutes;
 	const ticks = [];

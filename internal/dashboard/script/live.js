@@ -81,9 +81,9 @@ const refresh = async () => {
 	return true;
 };
 
-const tick = async () => {
+const tick = async (always = false) => {
 	clearTimeout(timer);
-	if ((paused || document.hidden) || await refresh()) {
+	if ((!always && (paused || document.hidden)) || await refresh()) {
 		timer = setTimeout(tick, intervalMs);
 	}
 };

@@ -1,15 +1,21 @@
-// A hot key's funnel is loaded without the rest of the page, and without losing its place in the browser's history.
-const look = byID("look"), form = look.querySelector("form");
+// A key's state is loaded without the rest of the page, and has its place in the browser's history.
+const look = byID("look"), form = byID("form");
 
+// visit shows what the address asks about. The form's inputs then have what the server has read, and not what was typed before.
 const visit = async () => {
-	const query = new URLSearchParams(location.search);
-	for (const field of form.querySelectorAll("input:not([type=hidden]), select")) {
-		field.value = query.get(field.name) ?? field.defaultValue;
+	await tick(true);
+	for (const input of form.querySelectorAll("input")) {
+		input.value = input.defaultValue;
+	}
+	for (const option of form.querySelectorAll("option")) {
+		option.selected = option.defaultSelected;
 	}
 	for (const link of document.querySelectorAll("nav a[hreflang]")) {
-		link.search = new URLSearchParams([...query].filter(([name]) => name !== "lang").concat([["lang", link.hreflang]])).toString();
+		const query = new URLSearchParams(location.search);
+		query.set("lang", link.hreflang);
+		link.search = query;
 	}
-	await tick();
+	speak(look.querySelector(".verdict, [role=alert]")?.textContent ?? "");
 };
 
 const follow = async (event) => {
@@ -21,8 +27,33 @@ const follow = async (event) => {
 	history.pushState(null, "", link.href);
 	await visit();
 	look.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
-	speak(look.querySelector(".verdict")?.textContent ?? "");
+};
+
+const submit = async (event) => {
+	event.preventDefault();
+	history.pushState(null, "", `?${new URLSearchParams(new FormData(form))}#look`);
+	await visit();
+	form.querySelector("[aria-invalid]")?.focus();
+};
+
+// Another kind of limiter has other arguments.
+const chooseKind = async (event) => {
+	if (event.target.name === "kind") {
+		const kept = [...new FormData(form)].filter(([name]) => ["lang", "key", "db", "kind"].includes(name));
+		history.replaceState(null, "", `?${new URLSearchParams(kept)}#look`);
+		await visit();
+	}
+};
+
+// A key that is longer than its two lines is told whole where the pointer is.
+const tellWhole = ({ target }) => {
+	if (target.matches(".key") && target.scrollHeight > target.clientHeight) {
+		target.title = target.textContent;
+	}
 };
 
 document.addEventListener("click", follow);
+document.addEventListener("pointerover", tellWhole);
+form.addEventListener("submit", submit);
+form.addEventListener("change", chooseKind);
 addEventListener("popstate", visit);

@@ -2,10 +2,14 @@ package dashboard
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
+	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
 )
 
 func TestProbe(t *testing.T) {
@@ -23,11 +27,11 @@ func TestProbe(t *testing.T) {
 		want []string
 	}{
 		{"half", []string{"The next call is allowed", "8 of 16 units", "30 every 60 s", "<dd>now</dd>", "in 16\u00a0s",
-			"<code>0 16 8 -1 16</code>", `y="60" height="50"`, "50.0\u00a0%"}},
-		{"full", []string{"The next call is limited", "16 of 16 units", "in 2\u00a0s", "in 32\u00a0s", "<code>0 16 0 -1 32</code>",
+			"<code>0 16 7 -1 18</code>", `y="60" height="50"`, "50\u00a0%"}},
+		{"full", []string{"The next call is limited", "16 of 16 units", "in 2\u00a0s", "in 32\u00a0s", "<code>1 16 0 2 32</code>",
 			`y="10" height="100"`}},
-		{"over", []string{"The next call is limited", "32 of 16 units", "in 34\u00a0s", `y="10" height="100"`, "200.0\u00a0%"}},
-		{"nobody", []string{"The next call is allowed", "0 of 16 units", "has no state for this key", "<code>0 16 16 -1 0</code>"}},
+		{"over", []string{"The next call is limited", "32 of 16 units", "in 34\u00a0s", `y="10" height="100"`, "200\u00a0%"}},
+		{"nobody", []string{"The next call is allowed", "0 of 16 units", "has no state for this key", "<code>0 16 15 -1 2</code>"}},
 		{`"\x00\xff"`, []string{"1 of 16 units", `<bdi class="key">&#34;\x00\xff&#34;</bdi>`, `value="&#34;\x00\xff&#34;"`}},
 		{"\x00\xff", []string{"1 of 16 units", `value="&#34;\x00\xff&#34;"`}},
 		{`""`, []string{"1 of 16 units"}},
@@ -80,23 +84,62 @@ func TestProbeReadsAsTheServer(t *testing.T) {
 	s := testSource(nil)
 	s.Reading = funnel.Capacity
 	p := New(s)
-	wantText(t, get(t, p, "/?key=a&max_burst=15&count=30&period=60").Body.String(), "0 of 15 units", "<code>0 15 15 -1 0</code>")
+	wantText(t, get(t, p, "/?key=a&max_burst=15&count=30&period=60").Body.String(), "0 of 15 units", "<code>0 15 14 -1 2</code>")
 	wantText(t, get(t, p, "/?key=a&max_burst=0&count=30&period=60").Body.String(), "It must be at least 1.")
+}
+
+// TestLookAtOtherKinds: windows and buckets are looked at as CL.FIXEDWINDOW and its siblings would decide, and changed by nothing.
+func TestLookAtOtherKinds(t *testing.T) {
+	const sec = 1_000_000_000
+	s, asked := testSource(map[string]int64{"funnel": testNowNs + 10*sec}), []limiter.Rule{}
+	look := s.Look
+	s.Look = func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error) {
+		asked = append(asked, *rule)
+		return look(nowNs, key, rule)
+	}
+	p := New(s)
+	for _, tt := range []struct{ query, want string }{
+		{"kind=fixedwindow&key=a&max_count=5&period=60", "<dt>CL.FIXEDWINDOW with quantity 1 would reply</dt><dd><code>0 5 4 -1 60</code>"},
+		{"kind=slidingwindow&key=a&max_count=5&period=60", "<dt>CL.SLIDINGWINDOW with quantity 1 would reply</dt><dd><code>0 5 4 -1 60</code>"},
+		{"kind=approxwindow&key=a&max_count=5&period=60", "<dt>CL.SLIDINGWINDOW APPROX with quantity 1 would reply</dt><dd><code>0 5 4 -1"},
+		{"kind=bucket&key=a&capacity=5", "<dt>CL.BUCKET TAKE with quantity 1 would reply</dt><dd><code>1 5 0 -1 -1</code>"},
+		{"kind=bucket&key=a&capacity=0", "It must be at least 1."},
+		{"kind=fixedwindow&key=a&max_count=0&period=60", "It must be at least 1."},
+		{"kind=fixedwindow&key=a&max_count=1&period=9223372036854775807", "longer than 146 years"},
+		{"kind=slidingwindow&key=a&max_count=9223372036854775807&period=1", "add APPROX for a larger one"},
+		{"kind=fixedwindow&key=funnel&max_count=5&period=60", "The key holds the state of another command"},
+		{"kind=other&key=a", "cannot be inspected here"},
+	} {
+		body := get(t, p, "/?lang=en&"+tt.query).Body.String()
+		if !strings.Contains(body, tt.want) {
+			t.Errorf("%s: the page lacks %q", tt.query, tt.want)
+		}
+	}
+	var kinds []limiter.Kind
+	for _, rule := range asked {
+		kinds = append(kinds, rule.Kind)
+	}
+	if want := []limiter.Kind{limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow, limiter.Bucket, limiter.FixedWindow}; !slices.Equal(kinds, want) {
+		t.Errorf("asked about %v, want %v", kinds, want)
+	}
+	wantText(t, get(t, p, "/?kind=bucket").Body.String(), `<option value="bucket" selected>`, `name="capacity"`)
 }
 
 // FuzzProbe: for any input the page is complete, and no input becomes markup.
 func FuzzProbe(f *testing.F) {
 	for _, seed := range []string{"a", "<b>", `"><script>`, "\xff", `"\x`, "{{.}}", "-1", "9223372036854775807"} {
-		f.Add(seed, "0", "15", "30", "60", "en")
-		f.Add("a", seed, seed, seed, seed, seed)
+		f.Add(seed, "0", "15", "30", "60", "en", "")
+		f.Add(seed, "0", "15", "30", "60", "en", "bucket")
+		f.Add("a", seed, seed, seed, seed, seed, seed)
 	}
 	p := New(testSource(nil))
 	count := func(body string) int { return strings.Count(body, "<") }
-	f.Fuzz(func(t *testing.T, key, db, maxBurst, perPeriod, period, lang string) {
+	f.Fuzz(func(t *testing.T, key, db, maxBurst, perPeriod, period, lang, kind string) {
 		ask := func(key string) string {
-			query := url.Values{"key": {key}, "db": {db}, "max_burst": {maxBurst}, "count": {perPeriod}, "period": {period}, "lang": {lang}}
+			query := url.Values{"key": {key}, "db": {db}, "max_burst": {maxBurst}, "count": {perPeriod}, "period": {period}, "lang": {lang}, "kind": {kind},
+				"max_count": {maxBurst}, "capacity": {maxBurst}}
 			w := get(t, p, "/?"+query.Encode())
-			if w.Code != 200 || !strings.HasSuffix(w.Body.String(), "</html>\n") {
+			if w.Code != 200 || !strings.HasSuffix(w.Body.String(), "</html>") {
 				t.Fatalf("%d, %d bytes", w.Code, w.Body.Len())
 			}
 			return w.Body.String()
