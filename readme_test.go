@@ -45,17 +45,6 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-func build(t *testing.T) (binary string) {
-	t.Helper()
-	binary = filepath.Join(t.TempDir(), "cellserver")
-	cmd := exec.CommandContext(testContext(t), "go", "build", "-trimpath", "-o", binary, "./cmd/cellserver")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v: %s", err, out)
-	}
-	return binary
-}
-
 // server is a running server, with its ports in place of those in a document.
 type server struct{ redisPort, tlsPort, metricsPort string }
 
@@ -143,17 +132,14 @@ func TestReadmeMakeRun(t *testing.T) {
 // TestTranscripts: what the README and the guide print is what a reader sees who types the commands in their order.
 func TestTranscripts(t *testing.T) {
 	need(t, "redis-cli", "curl", "bash", "openssl")
-	binary := build(t)
 	for _, document := range []string{"README.md", "docs/GUIDE.md"} {
-		t.Run(filepath.Base(document), func(t *testing.T) { followTranscripts(t, binary, document) })
+		t.Run(filepath.Base(document), func(t *testing.T) { followTranscripts(t, document) })
 	}
 }
 
-func followTranscripts(t *testing.T, binary, document string) {
-	dir := t.TempDir()
-	if err := os.Symlink(binary, filepath.Join(dir, "cellserver")); err != nil {
-		t.Fatal(err)
-	}
+func followTranscripts(t *testing.T, document string) {
+	binary := build(t)
+	dir := filepath.Dir(binary)
 	first := start(t, binary)
 	var second server                                                                           // which an example starts beside it
 	files := map[string]string{"acl": "users.acl", "lua": "all.lua", "yaml": "cellserver.yaml"} // by the language of their block

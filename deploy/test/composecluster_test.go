@@ -49,6 +49,7 @@ func TestComposeClusterRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a cluster")
 	}
+	t.Parallel()
 	project := loadComposeCluster(t)
 	f := newFleet(t)
 	password := write(t, t.TempDir(), "valkey", fleetPassword)

@@ -38,6 +38,7 @@ func TestHAProxy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for health checks")
 	}
+	t.Parallel()
 	haproxy := processtest.Need(t, "haproxy", "haproxy")
 	s := startShards(t)
 	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250)) // the ports are the file's

@@ -46,27 +46,34 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// built is the server that all tests share.
+// built holds the server that the tests run: to link it takes seconds, so it is done once.
 var built struct {
 	once sync.Once
-	dir  string
+	dir  string // removed by TestMain
 }
 
-// TestMain removes what the tests share.
 func TestMain(m *testing.M) {
-	var err error
-	if built.dir, err = os.MkdirTemp("", "deploytest-"); err != nil {
-		panic(err)
-	}
 	code := m.Run()
-	_ = os.RemoveAll(built.dir)
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
 	os.Exit(code)
 }
 
 func buildServer(t *testing.T) (binary string) {
 	t.Helper()
+	built.once.Do(func() {
+		dir, err := os.MkdirTemp("", "cellserver")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.dir = dir
+		run(t, root, "go", "build", "-pgo=off", "-trimpath", "-o", dir, "./cmd/cellserver")
+	})
 	binary = filepath.Join(built.dir, "cellserver")
-	built.once.Do(func() { run(t, root, "go", "build", "-pgo=off", "-trimpath", "-o", binary, "./cmd/cellserver") })
+	if _, err := os.Stat(binary); err != nil {
+		t.Fatalf("the server could not be built: %v", err)
+	}
 	return binary
 }
 

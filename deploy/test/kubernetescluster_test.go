@@ -168,6 +168,7 @@ func TestKubernetesClusterRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a cluster, twice")
 	}
+	t.Parallel()
 	all := readCluster(t)
 	config := objectOf[*corev1.ConfigMap](t, all, "ConfigMap/valkey").Data
 	node := objectOf[*appsv1.StatefulSet](t, all, "StatefulSet/valkey").Spec.Template.Spec.Containers[0]

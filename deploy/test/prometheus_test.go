@@ -30,6 +30,7 @@ func TestPrometheus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
+	t.Parallel()
 	binary := buildServer(t)
 	dataDir := "CELLSERVER_DATA_DIR=" + t.TempDir()
 	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10", dataDir)
@@ -68,6 +69,7 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}
+	t.Parallel()
 	token := write(t, t.TempDir(), "metrics_token", "a-token\n")
 	binary := buildServer(t)
 	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", "CELLSERVER_TOP_KEYS_METRIC=10",

@@ -82,6 +82,7 @@ func TestRing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for heartbeats")
 	}
+	t.Parallel()
 	s := startShards(t)
 	names := map[string]string{"a": s.addrs[0], "b": s.addrs[1], "c": s.addrs[2]}
 	const timeout = 10 * time.Second // for a machine that is busy

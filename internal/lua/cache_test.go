@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"cellserver/internal/racetest"
 )
 
 func source(kind string, i int) []byte { return fmt.Appendf(nil, "return '%s %d'", kind, i) }
@@ -26,6 +28,7 @@ func (e *Engine) knows(s *Script) bool {
 // TestScriptFlood: a client that loads any number of scripts, and calls each once or never, gets no errors, fills no more
 // than the cache, and does not push out scripts that others call, nor those that others have just loaded.
 func TestScriptFlood(t *testing.T) {
+	racetest.SkipAlone(t)
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cellserver/internal/racetest"
 )
 
 // A writer writes random programs of Lua that end.
@@ -196,6 +198,7 @@ var named = regexp.MustCompile(`(?:local|global|field|upvalue|method|constant) '
 
 // TestRandomPrograms compares what random programs answer here and on a real server.
 func TestRandomPrograms(t *testing.T) {
+	racetest.SkipAlone(t)
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

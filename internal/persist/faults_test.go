@@ -141,7 +141,7 @@ func TestEveryFault(t *testing.T) {
 	}
 	step := 1
 	if racetest.Enabled {
-		step = 4
+		step = 8
 	}
 	seen := map[string]bool{} // mistakes, each of which is told once
 	for _, interval := range []time.Duration{0, NoSync} {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
 
@@ -224,6 +225,7 @@ func TestBytesAreExact(t *testing.T) {
 // TestUnevenTables: most hashes begin alike, so that segments of few leading bits, which have many places in the
 // directory, stand beside ones of many.
 func TestUnevenTables(t *testing.T) {
+	racetest.SkipAlone(t)
 	for round := range uint64(20) {
 		rng := rand.New(rand.NewPCG(11, round))
 		tb, m := &table{seed: maphash.MakeSeed(), skip: uint8(4 * (round % 2)), long: round%4 > 1}, map[uint64]bool{}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
 
@@ -31,6 +32,7 @@ func (r replica) follow(s *Store, nowNs int64) (complete bool) {
 
 // TestChangesMakeTheSame: whatever happens to a store, who does what Changes tells has the same keys, in the same states.
 func TestChangesMakeTheSame(t *testing.T) {
+	racetest.SkipAlone(t)
 	for name, nameBytes := range map[string]func(i int) int{
 		"short": func(int) int { return 9 },
 		"long":  func(i int) int { return 17 + i%300 },

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
 
@@ -46,6 +47,7 @@ func checkBudget(t *testing.T, s *Store) {
 // TestEvictionKeepsTheBound: whatever keys come, the tables stay within their bound, nothing is refused, and all that
 // came is there, has expired or was evicted.
 func TestEvictionKeepsTheBound(t *testing.T) {
+	racetest.SkipAlone(t)
 	const maxBytes, slack = 1 << 20, 128 << 10
 	for kind, name := range names {
 		t.Run(kind, func(t *testing.T) {
@@ -153,6 +155,7 @@ func TestRefusesNewKeys(t *testing.T) {
 
 // TestTransactionIsNotEvicted: no key of a transaction makes room for another one of it, in whichever kind.
 func TestTransactionIsNotEvicted(t *testing.T) {
+	racetest.SkipAlone(t)
 	const own = 2000
 	l := limit(t, 9, 1, 60)
 	var keys []store.Key
@@ -302,6 +305,7 @@ func TestEvictionIsSeenByWatch(t *testing.T) {
 
 // TestSweeperShrinks: a bound that is set below what there is, is reached by sweeping, the soonest first.
 func TestSweeperShrinks(t *testing.T) {
+	racetest.SkipAlone(t)
 	for kind, name := range names {
 		s := newStore(2)
 		rng := rand.New(rand.NewPCG(1, 2))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/racetest"
 )
 
 const (
@@ -222,6 +223,7 @@ func TestEmptySketchIsKept(t *testing.T) {
 // TestSamplingFollowsLoad: an epoch takes a bounded number of samples however many requests there are, and after a quiet
 // time every request is sampled again.
 func TestSamplingFollowsLoad(t *testing.T) {
+	racetest.SkipAlone(t)
 	tracker, s := New(), &Sampler{}
 	picked := 0
 	for second := range 5 {
@@ -298,6 +300,7 @@ func TestForgotten(t *testing.T) {
 
 // TestPatterns: a key that comes in step with the samples would be seen always or never.
 func TestPatterns(t *testing.T) {
+	racetest.SkipAlone(t)
 	for _, period := range []int{2, 3, 16, 64, 128} {
 		tracker, s := New(), &Sampler{}
 		tracker.every.Store(64)

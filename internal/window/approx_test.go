@@ -3,11 +3,14 @@ package window
 import (
 	"math/rand/v2"
 	"testing"
+
+	"cellserver/internal/racetest"
 )
 
 // TestApproxError measures what Approx's comment says: by how much it allows more at a time, and less, than an exact window that
 // had allowed the same until then, and how much of what an exact window allows it allows altogether.
 func TestApproxError(t *testing.T) {
+	racetest.SkipAlone(t)
 	t.Parallel()
 	for _, tt := range []struct {
 		name        string

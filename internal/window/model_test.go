@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/racetest"
 )
 
 // model is a window without bounds of any kind.
@@ -105,6 +106,7 @@ var kinds = []struct {
 
 // TestWindowsAgreeWithModels runs random traces, in whole milliseconds.
 func TestWindowsAgreeWithModels(t *testing.T) {
+	racetest.SkipAlone(t)
 	t.Parallel()
 	for _, kind := range kinds {
 		for seed := range uint64(150) {

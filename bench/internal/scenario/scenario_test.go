@@ -3,14 +3,17 @@ package scenario
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"cellserver/bench/internal/load"
 	"cellserver/bench/internal/peer"
 	"cellserver/bench/internal/report"
+	"cellserver/internal/processtest"
 )
 
 func TestSelect(t *testing.T) {
@@ -25,17 +28,34 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// prepared holds the servers that the tests run: to build them takes seconds, so it is done once.
+var prepared struct {
+	once sync.Once
+	kit  *peer.Kit // closed by TestMain
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if prepared.kit != nil {
+		prepared.kit.Close()
+	}
+	os.Exit(code)
+}
+
 // suite measures the real servers for a moment.
 func suite(t *testing.T) *Suite {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds and starts servers")
 	}
-	kit, err := peer.Prepare(t.Context(), peer.Source{Dir: "../../.."})
+	prepared.once.Do(func() {
+		prepared.kit, prepared.err = peer.Prepare(context.Background(), peer.Source{Dir: "../../.."})
+	})
+	kit, err := prepared.kit, prepared.err
 	if err != nil {
-		t.Skip(err)
+		processtest.SkipUnlessCI(t, err.Error())
 	}
-	t.Cleanup(kit.Close)
 	return &Suite{
 		Kit: kit, Rounds: 2, Window: 20 * time.Millisecond, Threads: 1,
 		Progress: func(string) {}, Results: &report.Results{},

@@ -3,12 +3,15 @@ package ahead
 import (
 	"fmt"
 	"testing"
+
+	"cellserver/internal/racetest"
 )
 
 func always() bool { return true }
 
 // TestHotAllowedKey: leases spare at least 49 of 50 script calls where a key is hot and within its limit.
 func TestHotAllowedKey(t *testing.T) {
+	racetest.SkipAlone(t)
 	for _, c := range []struct {
 		cells            int
 		capacity, perSec int64
@@ -42,6 +45,7 @@ func TestHotAllowedKey(t *testing.T) {
 
 // TestHotLimitedKey: four processes together admit what one funnel would.
 func TestHotLimitedKey(t *testing.T) {
+	racetest.SkipAlone(t)
 	capacities, loads := []int64{100, 5_000, 50_000}, []float64{0.95, 1.05, 1.2, 2, 5}
 	if testing.Short() {
 		capacities, loads = capacities[1:2], loads[2:4]

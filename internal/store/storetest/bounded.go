@@ -11,9 +11,9 @@ import (
 
 func boundedChecks() []check {
 	return []check{
-		{"bounded: evicts", checkEvicts},
-		{"bounded: evicts what expires soon", checkEvictsSoonest},
-		{"bounded: refuses", checkRefuses},
+		{"bounded: evicts", alone(checkEvicts)},
+		{"bounded: evicts what expires soon", alone(checkEvictsSoonest)},
+		{"bounded: refuses", alone(checkRefuses)},
 		{"bounded: refuses in a transaction", checkRefusesInTransaction},
 		{"bounded: refuses SetIf", checkRefusesSetIf},
 	}

@@ -21,11 +21,11 @@ func payloadChecks() []check {
 		{"payloads: asked for too late", checkPayloadLate},
 		{"payloads: undone", checkPayloadUndo},
 		{"payloads: frozen", checkPayloadFrozen},
-		{"payloads: told and restored", checkPayloadsRestored},
-		{"payloads: told as they change", checkPayloadChanges},
-		{"payloads: bounded by eviction", checkPayloadsEvicted},
-		{"payloads: bounded by refusal", checkPayloadsRefused},
-		{"payloads: evicted last", checkNeverEvictedLast},
+		{"payloads: told and restored", alone(checkPayloadsRestored)},
+		{"payloads: told as they change", alone(checkPayloadChanges)},
+		{"payloads: bounded by eviction", alone(checkPayloadsEvicted)},
+		{"payloads: bounded by refusal", alone(checkPayloadsRefused)},
+		{"payloads: evicted last", alone(checkNeverEvictedLast)},
 	}
 }
 

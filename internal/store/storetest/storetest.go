@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"testing"
 
+	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
 
@@ -37,6 +38,16 @@ type reporter interface {
 type check struct {
 	name string
 	run  func(t reporter, s store.Store)
+}
+
+// alone is a check of one goroutine that takes long with the race detector, which finds nothing in it.
+func alone(run func(t reporter, s store.Store)) func(t reporter, s store.Store) {
+	return func(t reporter, s store.Store) {
+		if racetest.Enabled {
+			t.Skipf("has one goroutine, and takes long with the race detector")
+		}
+		run(t, s)
+	}
 }
 
 func checks() []check {
