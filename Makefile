@@ -32,7 +32,7 @@ $(CHECKS): export CGO_ENABLED := 0
 TESTS := $(GO) test -vet=off -count=1 -p 4 -parallel 4
 RACE  := CGO_ENABLED=1 $(TESTS) -race
 
-.PHONY: run build release test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint \
+.PHONY: run build release-tools release test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint \
 	test-soak test-deploy test-release test-browser test-bench test-clients
 
 run: build
@@ -43,9 +43,11 @@ build:
 
 # What this builds for itself is built as the tests of release/ build it.
 TOOLS := CGO_ENABLED=0 $(GO) build -pgo=off -trimpath
-release:
+release-tools:
 	cd release && $(TOOLS) -o bin/ .
 	cd release/goreleaser && $(TOOLS) -o ../bin/ github.com/goreleaser/goreleaser/v2
+
+release: release-tools
 	PWD=$(CURDIR) GORELEASER_CURRENT_TAG=v$$(release/bin/release version) release/bin/goreleaser release --snapshot --clean
 	release/bin/release image dist
 
