@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -24,6 +25,17 @@ type visitor struct {
 // visit opens a browser and fails the test if the page logs to the console, opens a dialog or contacts another host.
 func visit(t *testing.T, url string) *visitor {
 	t.Helper()
+	return visitWith(t, url, true)
+}
+
+// visitComplaining is visit for a page whose requests fail, about which the console complains.
+func visitComplaining(t *testing.T, url string) *visitor {
+	t.Helper()
+	return visitWith(t, url, false)
+}
+
+func visitWith(t *testing.T, url string, silent bool) *visitor {
+	t.Helper()
 	path, err := findBrowser()
 	if err != nil {
 		processtest.SkipUnlessCI(t, err.Error())
@@ -32,9 +44,9 @@ func visit(t *testing.T, url string) *visitor {
 	t.Cleanup(cancel)
 	tab, closeTab := openTab(ctx, path)
 	v := &visitor{t, tab, url}
-	v.do() // starts the browser
+	call(v, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}) // starts the browser
 	var listeners sync.WaitGroup
-	v.listen(&listeners)
+	v.listen(&listeners, silent)
 	t.Cleanup(func() {
 		closeTab()
 		listeners.Wait()
@@ -43,12 +55,12 @@ func visit(t *testing.T, url string) *visitor {
 }
 
 // listen reports problems until the tab is closed.
-func (v *visitor) listen(listeners *sync.WaitGroup) {
+func (v *visitor) listen(listeners *sync.WaitGroup, silent bool) {
 	messages, dialogs := chromedp.Console(v.tab), chromedp.Events(v.tab, page.JavascriptDialogOpening)
 	requests := chromedp.Events(v.tab, network.RequestWillBeSent)
 	listeners.Go(func() {
 		for m, err := range messages {
-			if err == nil {
+			if err == nil && silent {
 				v.t.Errorf("the console says: %s %s %s", m.Type, m.Text, m.URL)
 			}
 		}
@@ -95,7 +107,7 @@ func eval[T any](v *visitor, expression string) T {
 // until waits for an expression to be true in the page.
 func (v *visitor) until(expression string) {
 	v.t.Helper()
-	if _, err := chromedp.Run(v.tab, chromedp.Poll[chromedp.Void](expression)); err != nil {
+	if _, err := chromedp.Run(v.tab, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(0))); err != nil {
 		v.t.Fatalf("%s: %v", expression, err)
 	}
 }

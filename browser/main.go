@@ -1,4 +1,4 @@
-// Command browser opens the live page of a server under load in a real browser and takes the README's screenshots.
+// Command browser opens the live page of a server under load in a real browser and takes the screenshots of docs/.
 // Its tests use the page as people do.
 package main
 
@@ -10,12 +10,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"sync"
 	"time"
-
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/chromedp"
 )
 
 func main() {
@@ -27,12 +23,12 @@ func main() {
 	}
 }
 
-// run serves under load for a while, so that the charts have curves, and then takes the screenshots.
+// run takes the screenshots: of an empty server, then under load, and at last of a page whose server is gone.
 func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("browser", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	dir := flags.String("o", "../docs", "`directory` for the screenshots")
-	loadTime := flags.Duration("load", 2*time.Minute, "how long to apply load before the screenshots")
+	loadTime := flags.Duration("load", 6*time.Minute, "how long to apply load before the screenshots")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -43,76 +39,47 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := startServer(ctx, stderr)
+	s, err := startServer(ctx, stderr, "--maxmemory", "157286400")
 	if err != nil {
 		return err
 	}
-	defer s.stop()
-	loadCtx, endLoad := context.WithCancel(ctx)
-	loaded := make(chan error, 1)
-	go func() { loaded <- load(loadCtx, s.redis) }()
+	stop := sync.OnceFunc(s.stop)
+	defer stop()
+	c := camera{browser: path, url: s.page, dir: *dir, rangeMs: shownRange(*loadTime).Milliseconds()}
+	if err := c.takeAll(ctx, emptyScreenshots()); err != nil {
+		return err
+	}
+	if err := underLoad(ctx, s.redis, *loadTime, func() error { return c.takeAll(ctx, loadedScreenshots()) }); err != nil {
+		return err
+	}
+	return c.takeAll(ctx, []screenshot{goneScreenshot(stop)})
+}
+
+// underLoad applies load for a while, so that the charts have curves, and then calls f.
+func underLoad(ctx context.Context, addr string, wait time.Duration, f func() error) error {
+	ctx, endLoad := context.WithCancel(ctx)
 	defer endLoad()
+	loaded := make(chan error, 2)
+	go func() { loaded <- load(ctx, addr) }()
+	go func() { loaded <- loadKinds(ctx, addr) }()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case err := <-loaded:
 		return fmt.Errorf("load: %w", err)
-	case <-time.After(*loadTime):
+	case <-time.After(wait):
 	}
-	err = takeScreenshots(ctx, path, s.page, *dir)
+	err := f()
 	endLoad()
-	return errors.Join(err, <-loaded)
+	return errors.Join(err, <-loaded, <-loaded)
 }
 
-// screenshot is one file: a window size, and what the page shows in it.
-type screenshot struct {
-	file          string
-	width, height int64
-	scale         float64
-	scheme        string // light or dark
-	query         string
-}
-
-func takeScreenshots(ctx context.Context, browser, url, dir string) error {
-	const inspect = "key=user:1&db=0&max_burst=15&count=30&period=60"
-	for _, p := range []screenshot{
-		{file: "page-desktop.png", width: 1280, height: 720, scale: 1, scheme: "light", query: "lang=en&" + inspect},
-		{file: "page-dark.png", width: 1280, height: 720, scale: 1, scheme: "dark", query: "lang=zh&" + inspect},
-		{file: "page-phone.png", width: 390, height: 844, scale: 2, scheme: "light", query: "lang=en&" + inspect},
-	} {
-		if err := takeScreenshot(ctx, browser, url, filepath.Join(dir, p.file), p); err != nil {
-			return fmt.Errorf("%s: %w", p.file, err)
+// shownRange is the longest range of the charts that a load fills; the shortest if it fills none.
+func shownRange(load time.Duration) time.Duration {
+	for _, r := range []time.Duration{15 * time.Minute, 5 * time.Minute} {
+		if load >= r {
+			return r
 		}
 	}
-	return nil
-}
-
-func takeScreenshot(ctx context.Context, browser, url, path string, p screenshot) error {
-	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
-	defer cancel()
-	tab, closeTab := openTab(ctx, browser)
-	defer closeTab()
-	err := chromedp.Do(tab,
-		chromedp.EmulateViewport(p.width, p.height, chromedp.EmulateScale(p.scale)),
-		colorScheme(p.scheme),
-		chromedp.Navigate(url+"?"+p.query),
-		chromedp.WaitVisible(chromedp.CSS("#answer svg")),
-	)
-	if err != nil {
-		return err
-	}
-	png, err := chromedp.Run(tab, chromedp.FullScreenshot(100))
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, png, 0o644) //nolint:gosec // the screenshots are public
-}
-
-func colorScheme(scheme string) chromedp.Action[chromedp.Void] {
-	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-		})
-		return err
-	})
+	return time.Minute
 }

@@ -33,7 +33,7 @@ func startServer(ctx context.Context, stderr io.Writer, args ...string) (*server
 	}
 	removeDir := func() { _ = os.RemoveAll(dir) }
 	binary := filepath.Join(dir, "cellserver")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "./cmd/cellserver")
+	build := exec.CommandContext(ctx, "go", "build", "-pgo=off", "-trimpath", "-o", binary, "./cmd/cellserver")
 	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = stderr
 	if err := build.Run(); err != nil {
@@ -81,6 +81,34 @@ const (
 	loadKeys    = 20_000
 	batchCalls  = 20
 )
+
+// loadKinds calls a named limit and a window now and then, until ctx is done.
+func loadKinds(ctx context.Context, addr string) error {
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer func() { _ = rdb.Close() }()
+	for _, definition := range [][]any{
+		{"CL.LIMIT", "SET", "api", 100, 600, 60}, {"CL.LIMIT", "SET", "login", 4, 5, 300}, {"CL.LIMIT", "SET", "search", 10, 60, 60, "SHADOW"},
+	} {
+		if err := rdb.Do(ctx, definition...).Err(); err != nil {
+			return err
+		}
+	}
+	for n := 0; ctx.Err() == nil; n++ {
+		address := "address:" + strconv.Itoa(n%50)
+		pipe := rdb.Pipeline()
+		pipe.Do(ctx, "CL.CHECK", "api", address)
+		pipe.Do(ctx, "CL.CHECK", []string{"login", "search"}[n%2], address)
+		pipe.Do(ctx, "CL.FIXEDWINDOW", "exports:"+strconv.Itoa(n%20), 20, 60)
+		if _, err := pipe.Exec(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
 
 // load sends calls until ctx is done: a few keys often, most of them rarely, and in waves.
 func load(ctx context.Context, addr string) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -12,34 +11,13 @@ import (
 	"cellserver/internal/peer"
 )
 
-// boolFlag is a boolean flag with its own two words, such as yes and no.
-type boolFlag struct {
-	on      *bool
-	yes, no string
-}
-
-// Set implements pflag.Value.
-func (w boolFlag) Set(s string) error {
-	if s != w.yes && s != w.no {
-		return errors.New("must be " + w.yes + " or " + w.no)
-	}
-	*w.on = s == w.yes
-	return nil
-}
-
-// String implements pflag.Value.
-func (w boolFlag) String() string {
-	if *w.on {
-		return w.yes
-	}
-	return w.no
-}
-
-// Type implements pflag.Value.
-func (w boolFlag) Type() string { return w.yes + "|" + w.no }
-
 // yesNo formats a boolean setting as Redis does.
-func yesNo(on bool) string { return boolFlag{&on, "yes", "no"}.String() }
+func yesNo(on bool) string {
+	if on {
+		return "yes"
+	}
+	return "no"
+}
 
 // protectedMode is the error reply of protected mode. It begins as Redis's does, because some clients look for that.
 const protectedMode = "DENIED cellserver is running in protected mode because protected mode is enabled and no password is set " +

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/limits"
@@ -18,34 +16,22 @@ import (
 
 const checkHelp = `Read all files of a data directory whose server does not run, and say whether they can be read. It changes nothing.
 
-Usage:
-  cellserver check DIR
-
 For each file it prints how many frames, records and bytes there are, and at which byte it is damaged. A torn tail, of a
 write that was under way when the server ended, is no damage. Live keys are counted by kind, unless all are funnels. It exits
-with 0 if all can be read, and with 1 if not.
+with 0 if all can be read, and with 1 if not.`
 
-Flags:
-%s
-Example:
-  cellserver check /var/lib/cellserver
-`
+func checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "check DIR", Short: "check the files of a data directory", Long: checkHelp, Example: "  cellserver check /var/lib/cellserver",
+		Args: exactlyOne("DIR"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return checkDir(args[0], cmd.OutOrStdout()) },
+	}
+}
 
-// runCheck is the subcommand check.
-func runCheck(_ context.Context, args []string, stdout io.Writer) error {
-	flags := pflag.NewFlagSet("cellserver check", pflag.ContinueOnError)
-	flags.BoolP("help", "h", false, "show this help")
-	err := parseFlags(flags, args, os.LookupEnv)
-	if err == nil && flags.Changed("help") {
-		err = pflag.ErrHelp
-	}
-	if err == nil && flags.NArg() != 1 {
-		err = errors.New("check: want one DIR; see cellserver check --help")
-	}
-	if err != nil {
-		return helpOr(err, checkHelp, flags, stdout)
-	}
-	path := flags.Arg(0)
+func checkDir(path string, stdout io.Writer) error {
 	report, keys, err := transfer.CheckDir(path, time.Now().UnixNano())
 	if err != nil {
 		return fmt.Errorf("check: %w", err)

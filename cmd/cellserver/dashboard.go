@@ -1,12 +1,16 @@
 package main
 
 import (
+	"crypto/tls"
+	"net"
+	"os"
 	"runtime/metrics"
+	"strconv"
 
 	"cellserver/internal/buildinfo"
 	"cellserver/internal/dashboard"
 	"cellserver/internal/decide"
-	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -14,10 +18,11 @@ import (
 func (a *app) newPage() *dashboard.Page {
 	return dashboard.New(dashboard.Source{
 		Version: buildinfo.Version,
+		Facts:   a.facts(),
 		Now:     a.now,
 		Sample:  a.sample,
-		Look: func(nowNs int64, key store.Key, limit funnel.Limit) (decide.Probe, error) {
-			return decide.Look(a.store, nowNs, key, limit)
+		Look: func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error) {
+			return decide.Look(a.store, nowNs, key, rule)
 		},
 		Reading:     a.options.reading(),
 		Databases:   a.options.databases,
@@ -30,24 +35,104 @@ func (a *app) newPage() *dashboard.Page {
 	})
 }
 
+// facts returns what the page says of the server beside figures.
+func (a *app) facts() func() dashboard.Facts {
+	f := dashboard.Facts{StartedNs: a.now(), Revision: buildinfo.Read().Revision}
+	f.Host, _ = os.Hostname()
+	if a.remote != nil {
+		f.Store = a.remote.pool.String()
+	}
+	for _, l := range []net.Listener{a.listeners.tcp, a.listeners.tls, a.listeners.unix} {
+		if l != nil {
+			f.Addrs = append(f.Addrs, l.Addr().String())
+		}
+	}
+	f.Client = a.clientCommand()
+	return func() dashboard.Facts {
+		now := f
+		now.Warnings = a.warnings()
+		return now
+	}
+}
+
+// warnings are about access: as the log's, but as it is now.
+func (a *app) warnings() (all []dashboard.Warning) {
+	others := func(l net.Listener) bool { return l != nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() }
+	byCert := a.options.clientAuth() == tls.RequireAndVerifyClientCert
+	switch reached := others(a.listeners.tcp) || others(a.listeners.tls) && !byCert; {
+	case !a.access.isOpen():
+	case a.access.refusesOtherHosts() && (reached || others(a.listeners.tls)):
+		all = append(all, dashboard.RefusesHosts)
+	case reached:
+		all = append(all, dashboard.NoPassword)
+	}
+	switch {
+	case !others(a.listeners.metrics):
+	case a.web.access.IsOpen():
+		all = append(all, dashboard.OpenPage)
+	case a.web.certs == nil:
+		all = append(all, dashboard.UnencryptedPage)
+	}
+	return all
+}
+
+// clientCommand is redis-cli with the options that it needs to connect from this host.
+func (a *app) clientCommand() string {
+	l, call := a.listeners.tcp, "redis-cli"
+	switch {
+	case l == nil && a.listeners.tls != nil:
+		l, call = a.listeners.tls, "redis-cli --tls --insecure"
+	case l == nil && a.listeners.unix != nil:
+		call += " -s " + a.listeners.unix.Addr().String()
+	}
+	if l != nil {
+		addr := l.Addr().(*net.TCPAddr)
+		if !addr.IP.IsUnspecified() && !addr.IP.Equal(net.IPv4(127, 0, 0, 1)) {
+			call += " -h " + addr.IP.String()
+		}
+		call += " -p " + strconv.Itoa(addr.Port)
+	}
+	if !a.access.isOpen() {
+		call += " --askpass"
+	}
+	return call
+}
+
 func (a *app) sample() dashboard.Sample {
 	var st store.Stats
 	a.store.UpdateStats(&st)
+	server, records := a.server.Stats(), a.engine.Records
 	sample := dashboard.Sample{
-		Allowed:     st.Allowed,
-		Limited:     st.Limited,
-		Connections: a.server.Stats().Connected,
-		Keys:        st.Keys,
-		MemoryBytes: heldBytes(),
-
-		MaxMemoryBytes: uint64(a.memory.State().MaxBytes),
-		Evicted:        st.Evicted,
-		Refused:        st.Refused,
+		Allowed:            st.Allowed,
+		Limited:            st.Limited,
+		Outcomes:           st.Outcomes,
+		Connections:        server.Connected,
+		MaxConnections:     a.server.Limits().MaxClients,
+		Keys:               st.Keys,
+		MemoryBytes:        heldBytes(),
+		MaxMemoryBytes:     uint64(a.memory.State().MaxBytes),
+		TableBytes:         uint64(st.Bytes),
+		MaxTableBytes:      uint64(st.MaxBytes),
+		ClientBytes:        uint64(a.engine.Clients.Memory()),
+		MaxClientBytes:     uint64(a.engine.Clients.MaxMemory()),
+		Evicted:            st.Evicted,
+		Refused:            st.Refused,
+		ConnectionsRefused: server.Refused + server.RefusedAddresses + server.Denied,
+		NewKeysRefused:     a.engine.NewKeys.Refused(),
+		ScriptsEnded:       records.ScriptsEnded(),
+		LogLinesLost:       a.lines.Dropped() + records.ScriptLinesLeftOut(),
 	}
 	if a.remote != nil {
-		sample.Keys = a.remote.watch.Keys()
 		figures := a.remote.Stats()
-		sample.ByPolicy = figures.ByPolicy()
+		sample.Keys = a.remote.watch.Keys()
+		sample.ByPolicy, sample.Leased, sample.Prefiltered = figures.ByPolicy(), figures.Leased, figures.Prefiltered
+		for _, s := range figures.Servers {
+			sample.RoundTripNs = max(sample.RoundTripNs, s.RoundTripNs)
+		}
+	}
+	if persistence := a.persistence(); persistence != nil {
+		st := persistence()
+		sample.WrittenBytes, sample.SyncNs = st.WrittenBytes, st.LastSyncTookNs
 	}
 	return sample
 }

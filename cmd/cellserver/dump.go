@@ -7,40 +7,42 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"cellserver/internal/transfer"
 )
 
 const dumpHelp = `Write the state of every key to a file: of a running cellserver, or of a data directory whose server does not run.
 
-Usage:
-  cellserver dump [flags] [FILE|-]
-
 Without FILE, or with -, the dump goes to standard output. A FILE is replaced when the dump is complete, and only then. A
 dump of a running server is not of one moment: a key that changes meanwhile is in it as it was or as it is.
 
-Flags:
-%s
 In CSV, db and tat_ns are numbers; a key that is not plain text in UTF-8 is in key_base64 instead of key. Of a limiter that
 is no funnel tat_ns is when its key expires, and kind and payload_base64 are the rest of its state. CSV has no checksum: for
-a backup use the other format. A user of the server needs the right to DUMP, or all keys must be funnels.
+a backup use the other format. A user of the server needs the right to DUMP, or all keys must be funnels.`
 
-Examples:
-  cellserver dump keys.dump
+const dumpExample = `  cellserver dump keys.dump
   cellserver dump --from redis://operator:PASSWORD@limits.example:6380 keys.dump
   CELLSERVER_FROM=rediss://operator:PASSWORD@limits.example:6390 cellserver dump keys.dump
-  cellserver dump --from /var/lib/cellserver --format csv - | head
-`
+  cellserver dump --from /var/lib/cellserver --format csv - | head`
 
-// dumpCall is a parsed command line: the place is --from.
+// dumpCall is a command line: the place is --from.
 type dumpCall struct{ fileCall }
 
-// runDump is the subcommand dump.
-func runDump(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	call, flags, err := parseFileCall("dump", "from", args)
-	if err != nil {
-		return helpOr(err, dumpHelp, flags, stdout)
+func dumpCommand() *cobra.Command {
+	c := &dumpCall{}
+	cmd := &cobra.Command{
+		Use: "dump [flags] [FILE|-]", Short: "write all keys' state to a file", Long: dumpHelp, Example: dumpExample, Args: atMostOne("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.take(args)
+			return c.dump(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
 	}
-	c := &dumpCall{call}
+	c.define(cmd.Flags(), "from")
+	return cmd
+}
+
+func (c *dumpCall) dump(ctx context.Context, stdout, stderr io.Writer) error {
 	if c.file == "-" && c.format == formatStream && isTerminal(stdout) {
 		return usageError{errors.New("dump: standard output is a terminal; name a FILE, or use --format csv")}
 	}

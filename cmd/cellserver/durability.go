@@ -12,6 +12,7 @@ import (
 
 	"cellserver/internal/background"
 	"cellserver/internal/commands/admin"
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/persist"
 	"cellserver/internal/persist/disk"
 )
@@ -29,37 +30,37 @@ const (
 	lockPause = 100 * time.Millisecond
 )
 
-// Set implements pflag.Value.
-func (i *syncInterval) Set(text string) error {
+// set reads an interval.
+func (i *syncInterval) set(text string) bool {
 	if text == "no" {
 		*i = syncInterval(persist.NoSync)
-		return nil
+		return true
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d != 0 && (d < leastSyncInterval || d > mostSyncInterval) {
-		return fmt.Errorf("must be a time from %s to %s such as 1s, 0 to sync before each reply, or no to leave it to the system", leastSyncInterval, mostSyncInterval)
+	d, ok := flagvalue.ParseDuration(text)
+	if !ok || d != 0 && (d < leastSyncInterval || d > mostSyncInterval) {
+		return false
 	}
 	*i = syncInterval(d)
-	return nil
+	return true
 }
 
-// String implements pflag.Value.
 func (i *syncInterval) String() string {
 	if time.Duration(*i) == persist.NoSync {
 		return "no"
 	}
-	return time.Duration(*i).String()
+	return flagvalue.FormatDuration(time.Duration(*i))
 }
-
-// Type implements pflag.Value.
-func (i *syncInterval) Type() string { return "interval" }
 
 func (o *options) defineDurability(fs *pflag.FlagSet) {
 	fs.StringVar(&o.dataDir, "data-dir", "", "`directory` that keeps what the server knows over restarts and crashes (default none: all is forgotten)")
 	o.syncInterval = defaultSyncInterval
-	fs.Var(&o.syncInterval, "fsync-interval", "`time` between two syncs to the disk, the most that a crash can lose; 0 to sync before each reply; no to leave it to the system")
-	fs.BoolVar(&o.unreadyOnDiskFault, "unready-on-disk-fault", false, "fail /readyz while changes do not reach the disk, so that clients go elsewhere")
-	fs.BoolVar(&o.dataRecover, "data-recover", false, "start with what can be read of a damaged data directory; the damaged files are kept aside")
+	flagvalue.FuncVar(fs, flagvalue.Func{
+		Kind: "interval", Get: o.syncInterval.String, Set: o.syncInterval.set,
+		Takes: fmt.Sprintf("a time from %s to %s, such as 1s; 0 to sync before each reply; or no to leave it to the system", leastSyncInterval,
+			flagvalue.FormatDuration(mostSyncInterval)),
+	}, "fsync-interval", "`time` between two syncs to the disk, the most that a crash can lose; 0 to sync before each reply; no to leave it to the system")
+	flagvalue.BoolVar(fs, &o.unreadyOnDiskFault, "unready-on-disk-fault", "fail /readyz while changes do not reach the disk, so that clients go elsewhere")
+	flagvalue.BoolVar(fs, &o.dataRecover, "data-recover", "start with what can be read of a damaged data directory; the damaged files are kept aside")
 }
 
 func (o *options) checkDurability() error {
@@ -80,19 +81,23 @@ func (o *options) durabilitySettings() []admin.Setting {
 	} else if time.Duration(o.syncInterval) == persist.NoSync {
 		appendFsync = "no"
 	}
-	dir := o.dataDir
-	if absolute, err := filepath.Abs(dir); dir != "" && err == nil {
-		dir = absolute
-	}
 	return []admin.Setting{
 		admin.Constant("appendfsync", appendFsync),
 		admin.Constant("appendonly", yesNo(o.dataDir != "")),
 		admin.Constant("data-dir", o.dataDir),
 		admin.Constant("data-recover", yesNo(o.dataRecover)),
-		admin.Constant("dir", dir),
+		admin.Constant("dir", absolute(o.dataDir)),
 		admin.Constant("fsync-interval", o.syncInterval.String()),
 		admin.Constant("save", ""),
 	}
+}
+
+// absolute returns a path from the root, as long as there is one.
+func absolute(path string) string {
+	if from, err := filepath.Abs(path); path != "" && err == nil {
+		return from
+	}
+	return path
 }
 
 // openDataDir opens --data-dir, if there is one, for whoever keeps the store there.

@@ -57,14 +57,3 @@ func TestServerStartsAsAService(t *testing.T) {
 		t.Errorf("logged %s", log)
 	}
 }
-
-func TestEdits(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"abc", "abc", 0}, {"abc", "cba", 2}} {
-		if got := edits(tt.a, tt.b); got != tt.want {
-			t.Errorf("%q, %q: %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-	}
-}

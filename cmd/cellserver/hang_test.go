@@ -20,16 +20,13 @@ import (
 // startApp runs the server within the test, so that a part of it can be held up. What run returns comes from ended.
 func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan error) {
 	t.Helper()
-	o, err := parseOptions(append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...), io.Discard)
+	o, err := parseOptions(append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	output := &processtest.Log{}
 	lines := logwriter.New(output, o.noteLostLines)
-	log, err := o.logger(lines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := o.logger(lines)
 	clk := clock.New()
 	web, err := o.newWeb(clk.Now, log)
 	if err != nil {
@@ -61,7 +58,7 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 // health is the command health, asked of an app.
 func (a *app) health(t *testing.T) error {
 	t.Helper()
-	return runHealth(t.Context(), []string{"--metrics-addr", a.listeners.metrics.Addr().String()}, io.Discard)
+	return checkHealth(t.Context(), a.listeners.metrics.Addr().String(), false, io.Discard)
 }
 
 // awaitHealth waits until the command succeeds, or until its error has all of the texts.

@@ -9,37 +9,38 @@ import (
 	"io"
 	"net"
 	"net/http"
+	neturl "net/url"
 	"os"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 )
 
 // healthTimeout is longer than the server may take to find out that it is not ready.
 const healthTimeout = probeTimeout + 2*time.Second
 
-// runHealth requests a running server's /readyz, for health checks in containers without a shell or curl.
-func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
+// healthCommand is for health checks in containers without a shell or curl.
+func healthCommand() *cobra.Command {
 	var addr, certFile string
-	var help bool
-	fs := pflag.NewFlagSet("cellserver health", pflag.ContinueOnError)
-	metricsFlag(fs, &addr)
-	fs.StringVar(&certFile, "metrics-tls-cert", "", "the server's `file`: if set, use HTTPS; the file is not read, and the certificate not verified")
-	fs.BoolVarP(&help, "help", "h", false, "show this help")
-	if err := parseFlags(fs, args, os.LookupEnv); err != nil {
-		return err
+	cmd := &cobra.Command{
+		Use: "health [flags]", Short: "check the health of a running server", Args: noArguments,
+		Long: "Check that a running cellserver serves clients: prints ok, and on a second line in what way it is degraded, and exits with 0; " +
+			"or says why not, and exits with 1.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return checkHealth(cmd.Context(), addr, certFile != "", cmd.OutOrStdout())
+		},
 	}
-	if help {
-		_, err := fmt.Fprintf(stdout, "Check that a running cellserver serves clients: prints ok, and on a second line in what way it is degraded, and exits with 0; or says why not, and exits with 1.\n\n"+
-			"Usage:\n  cellserver health [flags]\n\nFlags:\n%s", fs.FlagUsages())
-		return err
-	}
-	if fs.NArg() > 0 {
-		return usageError{fmt.Errorf("health takes no argument, got %q", fs.Arg(0))}
-	}
+	metricsFlag(cmd.Flags(), &addr)
+	cmd.Flags().String("config", "", "the server's config `file`, which may have these settings, too")
+	cmd.Flags().StringVar(&certFile, "metrics-tls-cert", "", "the server's `file`: if set, use HTTPS; the file is not read, and the certificate not verified")
+	return cmd
+}
+
+// checkHealth requests /readyz of a metrics address.
+func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Writer) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return usageError{fmt.Errorf("--metrics-addr: %w", err)}
+		return usageError{errors.New("health: --metrics-addr is empty, so there is nothing to ask")}
 	}
 	// A server that listens on all addresses is reached on loopback.
 	switch ip := net.ParseIP(host); {
@@ -49,7 +50,7 @@ func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 		host = "::1"
 	}
 	scheme := "http://"
-	if certFile != "" {
+	if overTLS {
 		scheme = "https://"
 	}
 	text, err := requestHealth(ctx, scheme+net.JoinHostPort(host, port)+"/readyz")
@@ -62,10 +63,10 @@ func runHealth(ctx context.Context, args []string, stdout io.Writer) error {
 const maxHealthBytes = 1 << 10 // of a reply
 
 // requestHealth returns what a server that is ready says: ok, and on a line of its own what it lacks.
-func requestHealth(ctx context.Context, url string) (string, error) {
+func requestHealth(ctx context.Context, at string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return "", fmt.Errorf("health: %w", err)
 	}
@@ -75,13 +76,28 @@ func requestHealth(ctx context.Context, url string) (string, error) {
 	}}
 	response, err := client.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("health: %w", err)
+		return "", fmt.Errorf("health: no answer from %s: %w", request.Host, withoutGo(err))
 	}
 	defer response.Body.Close()
 	b, _ := io.ReadAll(io.LimitReader(response.Body, maxHealthBytes))
 	text := string(bytes.TrimSpace(b))
 	if response.StatusCode != http.StatusOK {
-		return "", errors.New("health: " + url + " answered " + response.Status + ": " + text)
+		return "", errors.New("health: " + at + " answered " + response.Status + ": " + text)
 	}
 	return text, nil
+}
+
+// withoutGo is what the system says, without the names of Go's calls around it.
+func withoutGo(err error) error {
+	var request *neturl.Error
+	var call *os.SyscallError
+	switch {
+	case errors.As(err, &call):
+		return call.Err
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("it took longer than %s", healthTimeout)
+	case errors.As(err, &request):
+		return request.Err
+	}
+	return err
 }

@@ -32,11 +32,8 @@ func (o *options) listen(ctx context.Context) (*listeners, error) {
 	if o.unixSocket == "" {
 		return l, nil
 	}
-	mode, err := o.socketMode()
-	if err == nil {
-		l.unix, err = listenUnix(ctx, o.unixSocket, mode)
-	}
-	if err != nil {
+	var err error
+	if l.unix, err = listenUnix(ctx, o.unixSocket, o.socketMode); err != nil {
 		l.close()
 		return nil, listenError("unixsocket", o.unixSocket, err)
 	}

@@ -8,13 +8,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"cellserver/internal/transfer"
 )
 
 const loadHelp = `Load the state of every key of a dump into a running server, or into a new data directory.
-
-Usage:
-  cellserver load [flags] [FILE|-]
 
 Without FILE, or with -, the dump is standard input. A FILE is checked before anything is loaded; standard input is loaded
 as it comes, and a dump that turns out to be damaged is reported with what was loaded before.
@@ -24,27 +23,30 @@ since the dump; what has expired is left out. On a running server a key whose st
 debt is forgiven, and a dump may be loaded twice. The server may be a Redis with redis-cell, too: it takes the funnels, and
 their keys get the expiry that the module gives them; other limiters are passed over and counted.
 
-Flags:
-%s
-A data directory must be new, empty, or without data. The server that starts in it begins with the keys.
+A data directory must be new, empty, or without data. The server that starts in it begins with the keys.`
 
-Examples:
-  cellserver load keys.dump
+const loadExample = `  cellserver load keys.dump
   cellserver load --into redis://operator:PASSWORD@limits.example:6380 keys.dump
   cellserver load --into /var/lib/cellserver keys.dump
-  printf 'key,tat_ns\nalice,%%s000000000\n' $(date -d '+1 hour' +%%s) | cellserver load --format csv
-`
+  printf 'key,tat_ns\nalice,%s000000000\n' $(date -d '+1 hour' +%s) | cellserver load --format csv`
 
-// loadCall is a parsed command line: the place is --into.
+// loadCall is a command line: the place is --into.
 type loadCall struct{ fileCall }
 
-// runLoad is the subcommand load.
-func runLoad(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	call, flags, err := parseFileCall("load", "into", args)
-	if err != nil {
-		return helpOr(err, loadHelp, flags, stdout)
+func loadCommand() *cobra.Command {
+	c := &loadCall{}
+	cmd := &cobra.Command{
+		Use: "load [flags] [FILE|-]", Short: "load a file that dump has written", Long: loadHelp, Example: loadExample, Args: atMostOne("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.take(args)
+			return c.load(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
 	}
-	c := &loadCall{call}
+	c.define(cmd.Flags(), "into")
+	return cmd
+}
+
+func (c *loadCall) load(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	counts, err := c.run(ctx, stdin, stderr)
 	var usage usageError
 	if errors.As(err, &usage) {

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"cellserver/internal/flagvalue"
 )
 
 // flushTimeout is how long the end of the program waits for the last log lines to be written, which is enough for any sink
@@ -14,33 +15,26 @@ import (
 const flushTimeout = 500 * time.Millisecond
 
 func (o *options) defineLogs(fs *pflag.FlagSet) {
-	fs.StringVar(&o.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
-	fs.StringVar(&o.logFormat, "log-format", "text", "`format`: text or json")
+	flagvalue.ChoiceVar(fs, &o.logLevel, "log-level", "info", "`level`: debug, info, warn or error", "debug", "info", "warn", "error")
+	flagvalue.ChoiceVar(fs, &o.logFormat, "log-format", "text", "`format`: text or json", "text", "json")
 }
 
-func (o *options) logger(w io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	switch o.logLevel {
-	case "debug", "info", "warn", "error":
-		if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-			return nil, fmt.Errorf("--log-level: %w", err)
-		}
-	default:
-		return nil, fmt.Errorf("--log-level must be debug, info, warn or error, got %q", o.logLevel)
+// slogLevel is the level of a name that was checked.
+func slogLevel(name string) (level slog.Level) {
+	_ = level.UnmarshalText([]byte(name))
+	return level
+}
+
+func (o *options) logger(w io.Writer) *slog.Logger {
+	o.level.Set(slogLevel(o.logLevel))
+	handler := &slog.HandlerOptions{Level: &o.level}
+	if o.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, handler))
 	}
-	handler := &slog.HandlerOptions{Level: level}
-	switch o.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, handler)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, handler)), nil
-	}
-	return nil, fmt.Errorf("--log-format must be text or json, got %q", o.logFormat)
+	return slog.New(slog.NewTextHandler(w, handler))
 }
 
 // noteLostLines logs to the sink itself that lines were lost.
 func (o *options) noteLostLines(sink io.Writer, lost uint64) {
-	if log, err := o.logger(sink); err == nil {
-		log.Warn("log lines were lost, because they came faster than they could be written", "lines", lost)
-	}
+	o.logger(sink).Warn("log lines were lost, because they came faster than they could be written", "lines", lost)
 }

@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 const (
@@ -19,6 +21,7 @@ const (
 )
 
 func main() {
+	cobra.MousetrapHelpText = "" // on Windows a double click serves, as the bare command does
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
@@ -48,21 +51,16 @@ func printError(err error) {
 
 // run is the whole program: it returns when its work or ctx is done.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	if len(args) > 0 {
-		switch args[0] {
-		case "replay":
-			return runReplay(ctx, args[1:], stdin, stdout, stderr)
-		case "health":
-			return runHealth(ctx, args[1:], stdout)
-		case "dump":
-			return runDump(ctx, args[1:], stdout, stderr)
-		case "load":
-			return runLoad(ctx, args[1:], stdin, stdout, stderr)
-		case "import":
-			return runImport(ctx, args[1:], stdout, stderr)
-		case "check":
-			return runCheck(ctx, args[1:], stdout)
-		}
+	root, help := newRoot()
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		shortenUsages(root)
 	}
-	return runServe(ctx, args, stdout, stderr)
+	root.SetArgs(append([]string{}, args...)) // not nil, which would be the process's own
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		return err
+	}
+	return help.err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/commands/admin"
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/memory"
 	"cellserver/internal/often"
 	"cellserver/internal/store"
@@ -25,35 +26,44 @@ func defaultClients() memory.Part {
 }
 
 func (o *options) defineMemory(fs *pflag.FlagSet) {
-	fs.StringVar(&o.maxMemory, "maxmemory", autoMemory, "largest `size` of the server's memory, such as 150mb; 0 for none; auto is 70 % of the cgroup's limit, and none without one")
-	fs.StringVar(&o.maxMemoryPolicy, "maxmemory-policy", memory.PolicyName(store.VolatileTTL), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)")
+	o.maxMemory = autoMemory
+	flagvalue.FuncVar(fs, flagvalue.Func{
+		Kind: "size", Takes: "auto or a size, such as 150mb", Get: func() string { return o.maxMemory },
+		Set: func(text string) bool {
+			_, err := memory.Parse(text)
+			if err == nil || text == autoMemory {
+				o.maxMemory = text
+			}
+			return err == nil || text == autoMemory
+		},
+	}, "maxmemory", "largest `size` of the server's memory, such as 150mb; 0 for none; auto is 70 % of the cgroup's limit, and none without one")
+	flagvalue.ChoiceVar(fs, &o.maxMemoryPolicy, "maxmemory-policy", memory.PolicyName(store.VolatileTTL), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)", memory.PolicyNames()...)
 }
 
 func (o *options) checkMemory() error {
-	if _, err := memory.ParsePolicy(o.maxMemoryPolicy); err != nil {
-		return fmt.Errorf("--maxmemory-policy: %w", err)
-	}
 	if o.maxMemory == autoMemory {
 		return nil
 	}
-	bytes, err := memory.Parse(o.maxMemory)
-	if err != nil {
-		return fmt.Errorf("--maxmemory must be auto or a size such as 150mb, got %q", o.maxMemory)
-	}
+	bytes, _ := memory.Parse(o.maxMemory)
 	if err := memory.Check(bytes, o.maxMemoryClients); err != nil {
 		return fmt.Errorf("--maxmemory %w", err)
 	}
 	return nil
 }
 
+// maxMemoryBytes is what --maxmemory comes to, and whether that is less than the server needs.
+func (o *options) maxMemoryBytes() (maxBytes int64, tooSmall bool) {
+	if o.maxMemory == autoMemory {
+		return memory.Auto()
+	}
+	maxBytes, _ = memory.Parse(o.maxMemory)
+	return maxBytes, false
+}
+
 // boundMemory sets the maximum of a store's memory and of the process. The options were checked.
 func (o *options) boundMemory(s store.Bounded, log *slog.Logger) *memory.Bound {
 	policy, _ := memory.ParsePolicy(o.maxMemoryPolicy)
-	maxBytes, tooSmall := memory.Auto()
-	if o.maxMemory != autoMemory {
-		maxBytes, _ = memory.Parse(o.maxMemory)
-		tooSmall = false
-	}
+	maxBytes, tooSmall := o.maxMemoryBytes()
 	clients := o.maxMemoryClients
 	if o.maxMemory == autoMemory && memory.Check(maxBytes, clients) != nil {
 		log.Warn("--maxmemory-clients leaves too little of the cgroup's memory limit for keys; 25 % are for clients instead",

@@ -2,25 +2,28 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
+	"io/fs"
+	"log/slog"
+	"math"
 	"os"
 	"runtime"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/buildinfo"
 	"cellserver/internal/clients"
 	"cellserver/internal/commands/admin"
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/memory"
 	"cellserver/internal/metrics"
 )
 
 // options holds the values of the flags.
 type options struct {
-	addr, unixSocket, unixSocketPerm, metricsAddr string
+	addr, unixSocket, metricsAddr string
+
+	socketMode fs.FileMode // --unixsocketperm; 0 for that of the umask
 
 	tlsAddr, tlsCert, tlsKey, tlsClientCA, tlsAuthClients string
 
@@ -64,16 +67,15 @@ type options struct {
 	topKeysNames  metrics.NameStyle
 
 	logLevel, logFormat string
+	level               slog.LevelVar // of the loggers, which a reload may change
 
+	config        string // path of the config file; "" for none
 	help, version bool
-}
 
-const envPrefix = "CELLSERVER_"
-
-// flagGroup is the flags under one heading of the help.
-type flagGroup struct {
-	title string
-	flags *pflag.FlagSet
+	flags  *pflag.FlagSet    // that have set these
+	values map[string]string // as they were set, for what the server makes of some changes the fields
+	from   origins           // of the values
+	file   *configFile       // of config; nil for none
 }
 
 func (o *options) flagGroups() []flagGroup {
@@ -85,27 +87,27 @@ func (o *options) flagGroups() []flagGroup {
 	}
 	return []flagGroup{
 		group("Listening", func(fs *pflag.FlagSet) {
-			fs.StringVar(&o.addr, "addr", "127.0.0.1:6380", "`host:port` for Redis clients; empty disables it")
+			flagvalue.AddressVar(fs, &o.addr, "addr", "127.0.0.1:6380", "127.0.0.1:6380", "`host:port` for Redis clients; empty disables it")
 			fs.StringVar(&o.unixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
-			fs.StringVar(&o.unixSocketPerm, "unixsocketperm", "", "octal `permissions` of the unix socket, such as 700 (default set by the umask)")
+			o.defineSocketMode(fs)
 		}),
 		group("TLS", o.defineTLS),
 		group("Metrics", o.defineMetrics),
 		group("Threads", func(fs *pflag.FlagSet) {
-			fs.IntVar(&o.ioThreads, "io-threads", max(1, runtime.GOMAXPROCS(0)/2), "event loops that serve clients (Linux); with 0 each client has a goroutine")
+			o.defineIOThreads(fs)
 		}),
 		group("Rate limiting", func(fs *pflag.FlagSet) {
-			fs.BoolVar(&o.burstIsCapacity, "burst-is-capacity", false, "read CL.THROTTLE's second argument, and max_burst wherever it stands, as a funnel's whole capacity, not as the burst beyond the first unit")
+			flagvalue.BoolVar(fs, &o.burstIsCapacity, "burst-is-capacity", "read CL.THROTTLE's second argument, and max_burst wherever it stands, as a funnel's whole capacity, not as the burst beyond the first unit")
 			fs.StringVar(&o.limitsFile, "limits-file", "", "YAML `file` with named limits for CL.CHECK; SIGHUP and CL.LIMIT RELOAD reload it")
-			fs.IntVar(&o.databases, "databases", 16, "number of databases for SELECT")
+			flagvalue.NumberVar(fs, &o.databases, "databases", 16, 1, 1<<16, "number of databases for SELECT")
 		}),
 		group("Access", func(fs *pflag.FlagSet) {
 			fs.StringVar(&o.requirePass, "requirepass", "", "`password` of the default user (default none); better set by "+envName("requirepass"))
 			fs.StringVar(&o.requirePassFile, "requirepass-file", "", "`file` with that password")
 			fs.StringVar(&o.aclFile, "aclfile", "", "`file` with users and their permissions in the syntax of Redis's aclfile; SIGHUP and ACL LOAD reload it")
-			fs.StringVar(&o.debugCommand, "enable-debug-command", "no", "who may use DEBUG: `no|local|yes`")
+			flagvalue.ChoiceVar(fs, &o.debugCommand, "enable-debug-command", "no", "who may use DEBUG: `no|local|yes`", "no", "local", "yes")
 			o.protectedMode = true
-			fs.Var(boolFlag{&o.protectedMode, "yes", "no"}, "protected-mode", "refuse clients on other hosts while there is no password: `yes|no`")
+			flagvalue.SwitchVar(fs, &o.protectedMode, "protected-mode", "yes", "no", "refuse clients on other hosts while there is no password: `yes|no`")
 		}),
 		group("Scripts", o.defineScripts),
 		group("Store", o.defineStore),
@@ -113,181 +115,112 @@ func (o *options) flagGroups() []flagGroup {
 		group("Memory", o.defineMemory),
 		group("Client limits", o.defineClientLimits),
 		group("Monitoring", o.defineMonitoring),
-		group("Logs and help", func(fs *pflag.FlagSet) {
+		group("Config file, logs and help", func(fs *pflag.FlagSet) {
 			o.defineLogs(fs)
+			fs.StringVar(&o.config, "config", "", "YAML `file` with settings by the names of these flags; SIGHUP reloads what can change, and cellserver config check checks it")
 			fs.BoolVarP(&o.help, "help", "h", false, "show this help")
 			fs.BoolVar(&o.version, "version", false, "show the version")
 		}),
 	}
 }
 
+// defineIOThreads defines the number of event loops: by default half of the processors, which help and man pages made elsewhere
+// cannot know.
+func (o *options) defineIOThreads(fs *pflag.FlagSet) {
+	automatic := max(1, runtime.GOMAXPROCS(0)/2)
+	text := "auto"
+	o.ioThreads = automatic
+	flagvalue.FuncVar(fs, flagvalue.Func{
+		Kind: "number", Takes: "auto, or a whole number from 0 to 1024, such as 4", Get: func() string { return text },
+		Set: func(given string) bool {
+			n, err := strconv.Atoi(given)
+			if given == "auto" {
+				n, err = automatic, nil
+			}
+			if err != nil || n < 0 || n > 1024 {
+				return false
+			}
+			o.ioThreads, text = n, given
+			return true
+		},
+	}, "io-threads", "`number` of event loops that serve clients (Linux); with 0 each client has a goroutine; auto is half of the processors")
+}
+
 func (o *options) defineScripts(fs *pflag.FlagSet) {
 	o.lua = true
-	fs.Var(boolFlag{&o.lua, "on", "off"}, "lua", "enable EVAL, SCRIPT and the like: `on|off`")
-	fs.DurationVar(&o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
+	flagvalue.SwitchVar(fs, &o.lua, "lua", "on", "off", "enable EVAL, SCRIPT and the like: `on|off`")
+	flagvalue.UnitDurationVar(fs, &o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, time.Millisecond, math.MaxInt64, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
 }
 
 func (o *options) defineClientLimits(fs *pflag.FlagSet) {
-	fs.IntVar(&o.maxClients, "maxclients", 10_000, "largest number of connected clients")
-	fs.IntVar(&o.maxClientsPerAddress, "maxclients-per-address", 0, "largest number of connected clients of one IPv4 address, or of IPv6 addresses with the same first 64 bits; 0 for no limit")
+	flagvalue.NumberVar(fs, &o.maxClients, "maxclients", 10_000, 1, 1<<30, "largest number of connected clients")
+	flagvalue.NumberVar(fs, &o.maxClientsPerAddress, "maxclients-per-address", 0, 0, 1<<30, "largest number of connected clients of one IPv4 address, or of IPv6 addresses with the same first 64 bits; 0 for no limit")
 	o.maxMemoryClients = defaultClients()
-	fs.Var(&o.maxMemoryClients, "maxmemory-clients", "`size` of memory that all clients may make the server hold together, such as 64mb, or a percentage of the maximum of all memory; beyond it the connection that holds most is closed; 0 for no limit")
-	fs.IntVar(&o.maxNewKeysPerSecond, "max-new-keys-per-second", 0, "new keys that the clients of one address may make per second; calls for existing keys still answer; 0 for no limit")
-	fs.IntVar(&o.maxArgs, "max-args", 1<<20, "largest number of arguments of a command")
-	fs.IntVar(&o.maxCommandBytes, "max-command-bytes", 4<<20, "largest size of a command in bytes")
-	fs.IntVar(&o.maxKeyBytes, "max-key-bytes", 4<<10, "largest size of a key in bytes")
-	fs.IntVar(&o.maxOutputBytes, "max-output-bytes", 32<<20, "unread replies in bytes beyond which the server stops reading from a client")
-	fs.DurationVar(&o.inputTimeout, "input-timeout", 30*time.Second, "close clients that leave more than 16 KiB of a command half-sent for this long; 0 never")
-	fs.DurationVar(&o.outputTimeout, "output-timeout", time.Minute, "close clients that exceed --max-output-bytes for this long; 0 never")
-	fs.DurationVar(&o.timeout, "timeout", 0, "close clients that are idle for this long; 0 never")
-	fs.DurationVar(&o.handshakeTimeout, "handshake-timeout", 10*time.Second, "close clients that have not completed the TLS handshake and authenticated in this time; 0 never")
-	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long a graceful shutdown waits for clients, and with --data-dir as long again for the disk")
+	flagvalue.FuncVar(fs, flagvalue.Func{
+		Kind: "size", Takes: "a size or a percentage, such as 64mb or 25%", Get: o.maxMemoryClients.String,
+		Set: func(text string) bool { return o.maxMemoryClients.Set(text) == nil },
+	}, "maxmemory-clients", "`size` of memory that all clients may make the server hold together, such as 64mb, or a percentage of the maximum of all memory; beyond it the connection that holds most is closed; 0 for no limit")
+	flagvalue.NumberVar(fs, &o.maxNewKeysPerSecond, "max-new-keys-per-second", 0, 0, clients.MaxNewKeys, "new keys that the clients of one address may make per second; calls for existing keys still answer; 0 for no limit")
+	flagvalue.NumberVar(fs, &o.maxArgs, "max-args", 1<<20, 16, 1<<31-1, "largest number of arguments of a command")
+	flagvalue.NumberVar(fs, &o.maxCommandBytes, "max-command-bytes", 4<<20, 1<<10, 1<<30, "largest size of a command in bytes")
+	flagvalue.NumberVar(fs, &o.maxKeyBytes, "max-key-bytes", 4<<10, 1, 1<<30, "largest size of a key in bytes")
+	flagvalue.NumberVar(fs, &o.maxOutputBytes, "max-output-bytes", 32<<20, 1<<10, 1<<30, "unread replies in bytes beyond which the server stops reading from a client")
+	flagvalue.DurationVar(fs, &o.inputTimeout, "input-timeout", 30*time.Second, 0, math.MaxInt64, "close clients that leave more than 16 KiB of a command half-sent for this long; 0 never")
+	flagvalue.DurationVar(fs, &o.outputTimeout, "output-timeout", time.Minute, 0, math.MaxInt64, "close clients that exceed --max-output-bytes for this long; 0 never")
+	flagvalue.DurationVar(fs, &o.timeout, "timeout", 0, 0, math.MaxInt64, "close clients that are idle for this long; 0 never")
+	flagvalue.DurationVar(fs, &o.handshakeTimeout, "handshake-timeout", 10*time.Second, 0, math.MaxInt64, "close clients that have not completed the TLS handshake and authenticated in this time; 0 never")
+	flagvalue.DurationVar(fs, &o.shutdownTimeout, "shutdown-timeout", 10*time.Second, 0, math.MaxInt64, "how long a graceful shutdown waits for clients, and with --data-dir as long again for the disk")
 }
 
-func envName(flag string) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// parseFlags parses args, and takes flags that args do not set from the environment.
-func parseFlags(fs *pflag.FlagSet, args []string, getenv func(string) (string, bool)) error {
-	fs.Usage = func() {} // the caller prints it
-	if err := fs.Parse(args); err != nil {
-		return usageError{fmt.Errorf("%w; see %s --help", err, fs.Name())}
+// flagSet is the flags of all groups.
+func (o *options) flagSet(groups []flagGroup) *pflag.FlagSet {
+	fs := pflag.NewFlagSet("cellserver", pflag.ContinueOnError)
+	for _, g := range groups {
+		fs.AddFlagSet(g.flags)
 	}
-	var err error
-	fs.VisitAll(func(f *pflag.Flag) {
-		value, ok := getenv(envName(f.Name))
-		if !ok || f.Changed || f.Name == "help" || f.Name == "version" {
-			return
-		}
-		if e := fs.Set(f.Name, value); e != nil && err == nil {
-			err = usageError{fmt.Errorf("environment variable %s: %w", envName(f.Name), errors.Unwrap(e))}
-		}
-	})
-	return err
+	return fs
 }
 
-// parseOptions returns the options, or nil if it has printed the help or the version.
-func parseOptions(args []string, stdout io.Writer) (*options, error) {
+// parseOptions reads a command line of the server, and what it leaves out from the environment and the config file.
+func parseOptions(args []string) (*options, error) {
 	o := &options{}
-	groups := o.flagGroups()
-	all := pflag.NewFlagSet("cellserver", pflag.ContinueOnError)
-	for _, g := range groups {
-		all.AddFlagSet(g.flags)
+	fs := o.flagSet(o.flagGroups())
+	if err := fs.Parse(args); err != nil {
+		return nil, usageError{flagMistake(fs.Name(), fs, err)}
 	}
-	if err := parseFlags(all, args, os.LookupEnv); err != nil {
-		return nil, err
-	}
-	switch {
-	case o.help:
-		return nil, printHelp(stdout, groups)
-	case o.version:
-		_, err := fmt.Fprintln(stdout, buildinfo.Read())
-		return nil, err
-	case all.NArg() > 0:
-		return nil, usageError{fmt.Errorf("unknown command %q; see cellserver --help", all.Arg(0))}
-	}
-	if err := o.checkStore(all); err != nil {
-		return nil, usageError{err}
-	}
-	if err := o.check(); err != nil {
-		return nil, usageError{err}
-	}
-	return o, nil
+	return o, o.complete(fs, os.LookupEnv)
 }
 
-func printHelp(w io.Writer, groups []flagGroup) error {
-	var b strings.Builder
-	b.WriteString(`cellserver is a rate limiter that speaks the Redis protocol and answers CL.THROTTLE.
-
-Usage:
-  cellserver [flags]                serve Redis clients
-  cellserver replay [flags] [FILE]  show what a limit would have done to a trace
-  cellserver health [flags]         check the health of a running server
-  cellserver dump [flags] [FILE]    write all keys' state to a file
-  cellserver load [flags] [FILE]    load such a file
-  cellserver import [flags] URL     take redis-cell's keys from a Redis
-  cellserver check DIR              check the files of a data directory
-
-Example:
-  cellserver &
-  redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1
-`)
-	for _, g := range groups {
-		fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.flags.FlagUsages())
-	}
-	b.WriteString("\nEvery flag can also be set by an environment variable: --metrics-addr by " + envName("metrics-addr") + ".\n")
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// check validates the values; an error names the flag.
-func (o *options) check() error {
-	if err := o.checkNumbers(); err != nil {
-		return err
-	}
-	if err := o.checkTimes(); err != nil {
-		return err
-	}
-	if o.addr == "" && o.unixSocket == "" && o.tlsAddr == "" {
-		return errors.New("nothing to listen on: set --addr, --tls-addr or --unixsocket")
-	}
-	switch o.debugCommand {
-	case "no", "local", "yes":
-	default:
-		return fmt.Errorf("--enable-debug-command must be no, local or yes, got %q", o.debugCommand)
-	}
-	if o.requirePass != "" && o.requirePassFile != "" {
-		return errors.New("--requirepass and --requirepass-file are mutually exclusive; set only one")
-	}
-	if _, err := o.socketMode(); err != nil {
-		return err
-	}
-	for _, check := range []func() error{o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics, o.checkMonitoring} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	_, err := o.logger(io.Discard)
-	return err
-}
-
-func (o *options) checkNumbers() error {
-	for _, f := range []struct {
-		name               string
-		value, least, most int
-	}{
-		{"databases", o.databases, 1, 1 << 16},
-		{"io-threads", o.ioThreads, 0, 1 << 10},
-		{"maxclients", o.maxClients, 1, 1 << 30},
-		{"maxclients-per-address", o.maxClientsPerAddress, 0, 1 << 30},
-		{"max-new-keys-per-second", o.maxNewKeysPerSecond, 0, clients.MaxNewKeys},
-		{"max-args", o.maxArgs, 16, 1<<31 - 1},
-		{"max-command-bytes", o.maxCommandBytes, 1 << 10, 1 << 30},
-		{"max-key-bytes", o.maxKeyBytes, 1, 1 << 30},
-		{"max-output-bytes", o.maxOutputBytes, 1 << 10, 1 << 30},
-	} {
-		if f.value < f.least || f.value > f.most {
-			return fmt.Errorf("--%s must be from %d to %d, got %d", f.name, f.least, f.most, f.value)
-		}
+// complete takes what the command line leaves out from the environment and the config file, and checks all.
+func (o *options) complete(fs *pflag.FlagSet, getenv func(string) (string, bool)) error {
+	from, file, wrong := setRest(fs, getenv)
+	o.from, o.file, o.flags, o.values = from, file, fs, map[string]string{}
+	fs.VisitAll(func(f *pflag.Flag) { o.values[f.Name] = f.Value.String() })
+	wrong = append(wrong, o.check()...)
+	if err := wrong.err(); err != nil {
+		return usageError{err}
 	}
 	return nil
 }
 
-func (o *options) checkTimes() error {
-	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"input-timeout", o.inputTimeout}, {"output-timeout", o.outputTimeout}, {"timeout", o.timeout},
-		{"handshake-timeout", o.handshakeTimeout}, {"shutdown-timeout", o.shutdownTimeout},
-	} {
-		if f.value < 0 {
-			return fmt.Errorf("--%s must not be negative, got %s", f.name, f.value)
+// check validates what the values come to together.
+func (o *options) check() (wrong problems) {
+	for _, check := range []func() error{o.checkStore, o.checkListening, o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics} {
+		if err := check(); err != nil {
+			wrong = append(wrong, err)
 		}
 	}
-	if o.luaTimeLimit < time.Millisecond {
-		return fmt.Errorf("--lua-time-limit must be at least 1ms, got %s", o.luaTimeLimit)
+	return wrong
+}
+
+func (o *options) checkListening() error {
+	switch {
+	case o.addr == "" && o.unixSocket == "" && o.tlsAddr == "":
+		return errors.New("nothing to listen on: set --addr, --tls-addr or --unixsocket")
+	case o.requirePass != "" && o.requirePassFile != "":
+		return errors.New("--requirepass and --requirepass-file are mutually exclusive; set only one")
+	case o.socketMode != 0 && o.unixSocket == "":
+		return errors.New("--unixsocketperm requires --unixsocket")
 	}
 	return nil
 }

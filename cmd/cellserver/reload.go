@@ -21,6 +21,7 @@ func (a *app) reload() {
 	a.notifyReloading()
 	defer a.notifyReady()
 	a.log.Info("reloading on SIGHUP")
+	a.reloadSettings()
 	if a.certs != nil {
 		a.certs.Reload()
 	}

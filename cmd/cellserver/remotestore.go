@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"cellserver/internal/remote"
 	"cellserver/internal/remote/ahead"
@@ -17,23 +18,32 @@ type remoteStore struct {
 	watch *watch.Watch
 }
 
-// openRemote opens --store. Whether its servers answer it does not wait for.
-func (a *app) openRemote() (*remoteStore, error) {
-	r := &a.options.remote
-	password, err := readSecret("--store-password-file", r.passwordFile, "the password", a.log)
+// openPool makes the connections to the servers of --store, none of which is open yet.
+func (r *storeOptions) openPool(log *slog.Logger) (*servers.Pool, error) {
+	password, err := readSecret("--store-password-file", r.passwordFile, "the password", log)
 	if err != nil {
 		return nil, err
 	}
-	sentinelPassword, err := readSecret("--store-sentinel-password-file", r.sentinelPasswordFile, "the password", a.log)
+	sentinelPassword, err := readSecret("--store-sentinel-password-file", r.sentinelPasswordFile, "the password", log)
 	if err != nil {
 		return nil, err
 	}
 	pool, err := servers.Open(servers.Config{
 		URL: r.url, Password: password, SentinelUser: r.sentinelUser, SentinelPassword: sentinelPassword,
-		CAFile: r.tlsCA, CertFile: r.tlsCert, KeyFile: r.tlsKey, ServerName: r.tlsServerName, Timeout: r.timeout, Log: a.log,
+		CAFile: r.tlsCA, CertFile: r.tlsCert, KeyFile: r.tlsKey, ServerName: r.tlsServerName, Timeout: r.timeout, Log: log,
 	})
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--store: %w", err)}
+	}
+	return pool, nil
+}
+
+// openRemote opens --store. Whether its servers answer it does not wait for.
+func (a *app) openRemote() (*remoteStore, error) {
+	r := &a.options.remote
+	pool, err := r.openPool(a.log)
+	if err != nil {
+		return nil, err
 	}
 	config := remote.Config{
 		Pool: pool, KeyPrefix: r.keyPrefix, Timeout: r.timeout, Wait: r.wait, OnError: r.policy, LocalShare: r.localShare,

@@ -2,27 +2,40 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/funnel"
 	"cellserver/internal/replay"
 )
 
-const replayHelp = `Run a CSV trace of requests through a limiter, with its times as the clock, and print each row with its answer.
+const replayHelp = `Run a trace of requests through a limiter, with its times as the clock, and print each row with its answer.
 
-Usage:
-  cellserver replay [flags] [FILE|-]
+Without FILE, or with -, the trace is standard input. It may be in gzip. Its first line tells its format, unless --format does:
 
-Without FILE, or with -, the trace is standard input. Its first line names the columns, in any order:
+  csv          the first line names the columns, see below
+  monitor      what redis-cli monitor prints: calls of CL.THROTTLE, CL.PTHROTTLE, CL.REFUND, CL.TOKENBUCKET,
+               CL.FIXEDWINDOW and CL.SLIDINGWINDOW, with their own limits, or with the one that flags give; other
+               commands are passed over, and so is what they do to the keys
+  combined     an access log of nginx or Apache
+  json         an access log of which each line is an object, as nginx writes with escape=json
+
+Of an access log, each line requests the units of --quantity, 1 without it, of the limit that flags give. The key is
+the client's address, or what --key names, by nginx's variables: remote_addr, remote_user, request, request_method,
+request_uri, uri, server_protocol, status, http_referer, http_user_agent, http_x_forwarded_for; in JSON any field. The
+time in JSON is --time-field, or msec, time_iso8601, time_local, @timestamp, timestamp or time.
+
+The columns of CSV are, in any order:
 
   at_ns        the time of the request, Unix nanoseconds; or
   at           the same, RFC 3339 or Unix seconds such as 1700000000.25
@@ -43,72 +56,70 @@ see --reorder-window.
 
 CL.BTHROTTLE, CL.RESERVE and CL.CONCURRENCY are not here: what they do depends on when clients go away, what requests
 cost in the end and when they end, which no trace of requests says. CL.MTHROTTLE and CL.CHECK are about several limits
-at once: replay each of them.
+at once: replay each of them. MONITOR's lines may have them, and CL.BUCKET, which others fill: they are counted and
+passed over.`
 
-Flags:
-%s
-Example:
-  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
+const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
       cellserver replay --max-burst 0 --count 1 --period 1
   at,key,limited,limit,remaining,retry_after,reset_after
   1700000000,alice,0,1,0,-1,1
-  1700000000.5,alice,1,1,0,1,1
-`
+  1700000000.5,alice,1,1,0,1,1`
 
-// replayCall is a parsed command line.
+// replayCall is a command line.
 type replayCall struct {
-	file    string // "-" is standard input
-	summary bool
-	top     int
-	options replay.Options
+	file         string // "-" is standard input
+	summary      bool
+	top          int
+	wholeBursts  bool // --burst-is-capacity
+	format, keys string
+	algorithm    string
+	options      replay.Options
 }
 
-// runReplay is the subcommand replay: it answers a trace's rows as the server would have.
-func runReplay(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	c, flags, err := parseReplay(args)
-	if errors.Is(err, pflag.ErrHelp) {
-		_, err = fmt.Fprintf(stdout, replayHelp, flags.FlagUsagesWrapped(100))
-		return err
-	}
-	if err != nil {
-		return usageError{err}
-	}
-	return c.run(ctx, stdin, stdout, stderr)
-}
-
-func parseReplay(args []string) (*replayCall, *pflag.FlagSet, error) {
+// replayCommand answers a trace's rows as the server would have.
+func replayCommand() *cobra.Command {
 	c := &replayCall{file: "-"}
-	flags := pflag.NewFlagSet("cellserver replay", pflag.ContinueOnError)
-	flags.SortFlags = false
-	flags.Var(algorithmFlag{&c.options.Algorithm}, "algorithm", "which limiter decides: "+strings.Join(replay.Algorithms(), ", "))
-	limitFlags(flags, &c.options)
-	capacity := flags.Bool("burst-is-capacity", false, "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
-	flags.BoolVar(&c.options.CountDenied, "count-denied", false, "a window counts denied requests, too, as with COUNTDENIED")
-	flags.BoolVar(&c.options.Milliseconds, "milliseconds", false, "periods, retry_after and reset_after are in milliseconds, not in seconds")
-	flags.DurationVar(&c.options.ReorderWindow, "reorder-window", 0, "sort rows that are up to this much older than the newest one")
-	flags.BoolVar(&c.options.SkipBad, "skip-bad", false, "count bad rows and continue, instead of stopping at the first")
-	flags.BoolVar(&c.summary, "summary", false, "print totals and the most limited keys instead of the rows")
-	flags.IntVar(&c.top, "top", 10, "how many of the most limited keys to print with --summary")
-	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
-		return nil, flags, err
+	cmd := &cobra.Command{
+		Use: "replay [flags] [FILE|-]", Short: "show what a limit would have done to a trace", Long: replayHelp, Example: replayExample,
+		Args: atMostOne("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				c.file = args[0]
+			}
+			if err := c.check(); err != nil {
+				return usageError{err}
+			}
+			return c.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
 	}
-	if *capacity {
+	flags := cmd.Flags()
+	flagvalue.ChoiceVar(flags, &c.format, "format", c.options.Format.String(), "`format` of the trace: "+flagvalue.Or(replay.Formats()), replay.Formats()...)
+	flags.StringVar(&c.keys, "key", "", "`fields` of an access log that make its keys, separated by spaces (default remote_addr)")
+	flags.StringVar(&c.options.TimeField, "time-field", "", "`field` of an access log in JSON that is its time (default whichever is there)")
+	flagvalue.ChoiceVar(flags, &c.algorithm, "algorithm", c.options.Algorithm.String(), "`which` limiter decides: "+flagvalue.Or(replay.Algorithms()), replay.Algorithms()...)
+	limitFlags(flags, &c.options)
+	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
+	flagvalue.BoolVar(flags, &c.options.CountDenied, "count-denied", "a window counts denied requests, too, as with COUNTDENIED")
+	flagvalue.BoolVar(flags, &c.options.Milliseconds, "milliseconds", "periods, retry_after and reset_after are in milliseconds, not in seconds")
+	flagvalue.DurationVar(flags, &c.options.ReorderWindow, "reorder-window", 0, 0, math.MaxInt64, "sort rows that are up to this much older than the newest one")
+	flagvalue.BoolVar(flags, &c.options.SkipBad, "skip-bad", "count bad rows and continue, instead of stopping at the first")
+	flagvalue.BoolVar(flags, &c.summary, "summary", "print totals and the most limited keys instead of the rows")
+	flagvalue.NumberVar(flags, &c.top, "top", 10, 0, math.MaxInt, "how many of the most limited keys to print with --summary")
+	return cmd
+}
+
+// check validates the flags, and sets what they decide.
+func (c *replayCall) check() error {
+	c.options.Algorithm, _ = replay.ParseAlgorithm(c.algorithm) // which is one of Algorithms
+	c.options.Format, _ = replay.ParseFormat(c.format)          // likewise
+	c.options.KeyFields = strings.Fields(c.keys)
+	if c.wholeBursts {
 		c.options.Reading = funnel.Capacity
 	}
-	if flags.NArg() == 1 {
-		c.file = flags.Arg(0)
+	if c.options.CountDenied && !c.options.Algorithm.CountsDenied() {
+		return fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", c.options.Algorithm)
 	}
-	switch {
-	case flags.NArg() > 1:
-		return nil, flags, fmt.Errorf("replay: want at most one FILE, got %d", flags.NArg())
-	case c.options.ReorderWindow < 0:
-		return nil, flags, errors.New("replay: --reorder-window must not be negative")
-	case c.options.CountDenied && !c.options.Algorithm.CountsDenied():
-		return nil, flags, fmt.Errorf("replay: --count-denied is for windows, and the --algorithm is %s", c.options.Algorithm)
-	case c.top < 0:
-		return nil, flags, errors.New("replay: --top must not be negative")
-	}
-	return c, flags, nil
+	return nil
 }
 
 // limitFlags are the defaults of the columns of limits.
@@ -125,40 +136,28 @@ func limitFlags(flags *pflag.FlagSet, o *replay.Options) {
 		{&o.Period, "period", "default period in seconds"},
 		{&o.Quantity, "quantity", "default quantity (default 1)"},
 	} {
-		flags.Var(integerFlag{f.value}, f.name, f.usage)
+		flagvalue.FuncVar(flags, optionalInteger(f.value), f.name, f.usage)
 	}
 }
 
-// algorithmFlag is the name of an algorithm.
-type algorithmFlag struct{ value *replay.Algorithm }
-
-func (f algorithmFlag) Type() string   { return "string" }
-func (f algorithmFlag) String() string { return f.value.String() }
-
-func (f algorithmFlag) Set(s string) (err error) {
-	*f.value, err = replay.ParseAlgorithm(s)
-	return err
-}
-
-// integerFlag is an optional 64-bit integer, in decimal as in a trace; pflag's own type reads 010 as 8.
-type integerFlag struct{ value **int64 }
-
-func (f integerFlag) Type() string { return "int" }
-
-func (f integerFlag) String() string {
-	if *f.value == nil {
-		return ""
+// optionalInteger is a 64-bit integer, in decimal as in a trace, or nil.
+func optionalInteger(to **int64) flagvalue.Func {
+	return flagvalue.Func{
+		Kind: "int", Takes: "a decimal integer of up to 64 bits, such as 10",
+		Get: func() string {
+			if *to == nil {
+				return ""
+			}
+			return strconv.FormatInt(**to, 10)
+		},
+		Set: func(text string) bool {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err == nil {
+				*to = &n
+			}
+			return err == nil
+		},
 	}
-	return strconv.FormatInt(**f.value, 10)
-}
-
-func (f integerFlag) Set(s string) error {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return errors.New("want a decimal integer of up to 64 bits")
-	}
-	*f.value = &n
-	return nil
 }
 
 func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
@@ -198,14 +197,20 @@ func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io
 }
 
 func reportSkipped(stderr io.Writer, skipped replay.Skipped) {
-	if skipped.Rows == 0 {
-		return
+	if skipped.Rows > 0 {
+		_, _ = fmt.Fprintf(stderr, "replay: skipped %s, the first: %v\n", counted(skipped.Rows, "bad row"), skipped.First)
 	}
-	rows := "rows"
-	if skipped.Rows == 1 {
-		rows = "row"
+	if skipped.Calls > 0 {
+		_, _ = fmt.Fprintf(stderr, "replay: passed over %s of limiters that no trace can decide, such as CL.BTHROTTLE\n", counted(skipped.Calls, "call"))
 	}
-	_, _ = fmt.Fprintf(stderr, "replay: skipped %d bad %s, the first: %v\n", skipped.Rows, rows, skipped.First)
+}
+
+// counted is a number of things, of which the plural has an s.
+func counted(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.FormatInt(n, 10) + " " + thing + "s"
 }
 
 // untilDone returns a reader that fails once ctx is done, even while a terminal or pipe is silent.
@@ -248,16 +253,24 @@ type progressLine struct {
 
 func (l *progressLine) update(rows, bytes int64) {
 	now := time.Now()
-	if now.Sub(l.shown) < progressInterval {
+	if !l.isDue(now) {
 		return
 	}
-	l.shown = now
 	rowsPerSec := float64(rows) / max(now.Sub(l.start).Seconds(), 1e-9)
 	text := fmt.Sprintf("%d rows, %.0f rows/s, %d MB", rows, rowsPerSec, bytes/1_000_000)
 	if l.sizeBytes > 0 {
 		text += fmt.Sprintf(", %d %%", min(100*bytes/l.sizeBytes, 100))
 	}
 	l.show(text)
+}
+
+// isDue reports whether what was shown last is old enough, and that something is shown now.
+func (l *progressLine) isDue(now time.Time) bool {
+	if now.Sub(l.shown) < progressInterval {
+		return false
+	}
+	l.shown = now
+	return true
 }
 
 func (l *progressLine) show(text string) { _, _ = io.WriteString(l.out, "\r"+text+eraseToEnd) }

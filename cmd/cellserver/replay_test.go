@@ -21,7 +21,7 @@ const replayResults = ",limited,limit,remaining,retry_after,reset_after"
 func callReplay(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errOut strings.Builder
-	err = runReplay(t.Context(), args, strings.NewReader(stdin), &out, &errOut)
+	err = run(t.Context(), append([]string{"replay"}, args...), strings.NewReader(stdin), &out, &errOut)
 	return out.String(), errOut.String(), err
 }
 
@@ -82,6 +82,14 @@ func TestReplayFlags(t *testing.T) {
 			"at,key\n0,a\n", "at,key" + replayResults + "\n0,a,0,2,1,-1,1\n", ""},
 		{"reorder window", append(limit, "--reorder-window", "1s"),
 			"at,key\n1,a\n0,b\n", "at,key" + replayResults + "\n0,b,0,1,0,-1,10\n1,a,0,1,0,-1,10\n", ""},
+		{"an access log", append(limit, "--key", "remote_addr uri", "--quantity=2"),
+			`192.0.2.1 - - [01/Jan/1970:00:00:01 +0000] "GET /a?b HTTP/1.1" 200 1 "-" "-"` + "\n",
+			"at,key" + replayResults + "\n1970-01-01T00:00:01Z,192.0.2.1 /a,1,1,1,-1,0\n", ""},
+		{"an access log in JSON, told", append(limit, "--format=json", "--time-field=at"), `{"at":1,"time":2,"remote_addr":"a"}`,
+			"at,key" + replayResults + "\n1970-01-01T00:00:01Z,a,0,1,0,-1,10\n", ""},
+		{"MONITOR", nil, `1.000000 [0 a] "cl.throttle" "k" "0" "1" "1"` + "\n" + `1.500000 [0 a] "cl.bthrottle" "k" "0" "1" "1" "1"` + "\n",
+			"at,db,key,call" + replayResults + "\n1.000000,0,k,cl.throttle k 0 1 1,0,1,0,-1,1\n",
+			"replay: passed over 1 call of limiters that no trace can decide, such as CL.BTHROTTLE\n"},
 		{"one bad row", append(limit, "--skip-bad"), "at,key\nx,a\n", "at,key" + replayResults + "\n",
 			"replay: skipped 1 bad row, the first: stdin:2: at: \"x\" is not a time: give RFC 3339 or Unix seconds\n"},
 		{"three bad rows", append(limit, "--skip-bad"), "at_ns,key\n1,a\nx\n0,a\ny,b\n", "at_ns,key" + replayResults + "\n1,a,0,1,0,-1,10\n",
@@ -116,13 +124,12 @@ func TestReplayErrors(t *testing.T) {
 		usage bool
 	}{
 		{[]string{"a", "b"}, "replay: want at most one FILE, got 2", true},
-		{[]string{"--nope"}, "unknown flag: --nope" + seeHelp, true},
-		{[]string{"--count", "0x1"}, `invalid argument "0x1" for "--count" flag: want a decimal integer of up to 64 bits` + seeHelp, true},
-		{[]string{"--algorithm", "leaky"}, `invalid argument "leaky" for "--algorithm" flag: ` +
-			"want one of funnel, tokenbucket, fixedwindow, slidingwindow, approxwindow, bucket" + seeHelp, true},
+		{[]string{"--nope"}, "unknown flag --nope" + seeHelp, true},
+		{[]string{"--count", "0x1"}, `--count takes a decimal integer of up to 64 bits, such as 10; got "0x1"`, true},
+		{[]string{"--algorithm", "leaky"}, `--algorithm takes funnel, tokenbucket, fixedwindow, slidingwindow, approxwindow or bucket; got "leaky"`, true},
 		{[]string{"--count-denied"}, "replay: --count-denied is for windows, and the --algorithm is funnel", true},
-		{[]string{"--top", "-1"}, "replay: --top must not be negative", true},
-		{[]string{"--reorder-window", "-1s"}, "replay: --reorder-window must not be negative", true},
+		{[]string{"--top", "-1"}, `--top takes a whole number of at least 0, such as 10; got "-1"`, true},
+		{[]string{"--reorder-window", "-1s"}, `--reorder-window takes a time of at least 0, such as 30s, or seconds, such as 30; got "-1s"`, true},
 		{[]string{"nope.csv"}, "replay: open nope.csv: no such file or directory", false},
 		{[]string{trace}, "replay: " + trace + `:3: count: "abc" is not an integer`, false},
 		{[]string{trace, "--summary"}, "replay: " + trace + `:3: count: "abc" is not an integer`, false},
@@ -174,7 +181,7 @@ func TestReplayFullDisk(t *testing.T) {
 	defer full.Close()
 	for _, args := range [][]string{nil, {"--summary"}, {"--help"}} {
 		in := strings.NewReader("at,key,max_burst,count,period\n0,a,0,1,1\n")
-		if err := runReplay(t.Context(), args, in, full, io.Discard); err == nil || !strings.Contains(err.Error(), "no space left") {
+		if err := run(t.Context(), append([]string{"replay"}, args...), in, full, io.Discard); err == nil || !strings.Contains(err.Error(), "no space left") {
 			t.Errorf("%q: got error %v", args, err)
 		}
 	}
@@ -189,7 +196,7 @@ func TestReplayStopsWhileItsInputIsSilent(t *testing.T) {
 		_, _ = io.WriteString(w, "at,key,max_burst,count,period\n")
 		cancel()
 	}()
-	if err := runReplay(ctx, nil, silent, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+	if err := run(ctx, []string{"replay"}, silent, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 }
@@ -217,7 +224,7 @@ func TestReplayProgress(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := onTerminal(t, func(terminal *os.File) {
-				if err := runReplay(t.Context(), append(tt.args, trace), nil, tt.stdout(terminal), terminal); err != nil {
+				if err := run(t.Context(), append([]string{"replay", trace}, tt.args...), nil, tt.stdout(terminal), terminal); err != nil {
 					t.Error(err)
 				}
 			})
@@ -227,7 +234,7 @@ func TestReplayProgress(t *testing.T) {
 		})
 	}
 	var errOut bytes.Buffer
-	if err := runReplay(t.Context(), []string{trace}, nil, io.Discard, &errOut); err != nil || errOut.Len() > 0 {
+	if err := run(t.Context(), []string{"replay", trace}, nil, io.Discard, &errOut); err != nil || errOut.Len() > 0 {
 		t.Errorf("got error %v and %q on a stderr that is no terminal", err, errOut.String())
 	}
 }

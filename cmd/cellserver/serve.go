@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"cellserver/internal/buildinfo"
 	"cellserver/internal/catalog"
 	"cellserver/internal/certs"
@@ -38,19 +40,43 @@ import (
 	"cellserver/internal/topkeys"
 )
 
-func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	o, err := parseOptions(args, stdout)
-	if err != nil || o == nil {
-		return err
+const serveHelp = `cellserver is a rate limiter that speaks the Redis protocol and answers CL.THROTTLE.`
+
+const serveExample = `  cellserver &
+  redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1`
+
+// serveCommand is the root: without a subcommand the program serves.
+func serveCommand(help *helpPrinter) *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use: "cellserver [flags]", Short: "serve Redis clients", Long: serveHelp, Example: serveExample, Args: onlySubcommands,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.version {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), buildinfo.Read())
+				return err
+			}
+			if err := o.complete(cmd.Flags(), os.LookupEnv); err != nil {
+				return err
+			}
+			return o.logAndServe(cmd.Context(), cmd.ErrOrStderr())
+		},
 	}
+	help.groups = o.flagGroups()
+	for _, g := range help.groups {
+		cmd.Flags().AddFlagSet(g.flags)
+	}
+	return cmd
+}
+
+// logAndServe serves with a log to stderr.
+func (o *options) logAndServe(ctx context.Context, stderr io.Writer) error {
 	signal.Ignore(syscall.SIGPIPE) // or the end of who reads the log would end the server
 	lines := logwriter.New(stderr, o.noteLostLines)
 	defer lines.Close(flushTimeout)
-	log, err := o.logger(lines)
-	if err != nil {
-		return usageError{err}
-	}
+	log := o.logger(lines)
 	warnOfUnknownVariables(os.Environ(), log)
+	o.file.warnOfReaders(log)
 	return o.serve(ctx, log, lines)
 }
 
@@ -93,6 +119,7 @@ type app struct {
 	certs     *certs.Keeper // nil without TLS
 	clock     *clock.Clock
 	now       func() int64 // the clock's
+	loaded    *options     // of the last reload, or the first; the reloads' own
 	store     store.Store
 	tables    *shard.Store // the store, or what stands in for it; nil for neither
 	remote    *remoteStore // the store on other machines; nil for none
@@ -114,7 +141,7 @@ type app struct {
 func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (_ *app, err error) {
 	cat := catalog.New()
 	a := &app{
-		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, clock: clk, now: clk.Now,
+		options: o, loaded: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, clock: clk, now: clk.Now,
 		access: newAccess(o, cat),
 	}
 	if err := a.openStore(); err != nil {
@@ -167,6 +194,7 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		BackgroundThreads: backgroundThreads(o.ioThreads), // once the store has as many shards as there are processors for
 		Version:           buildinfo.Version,
 		Settings:          a.settings(),
+		ConfigFile:        absolute(o.config),
 		Memory:            a.memory,
 		Keeper:            a.keeper,
 		Remote:            a.remoteStatus(),
@@ -290,7 +318,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	l := a.listeners.metrics
 	config := metrics.Config{
 		Store: a.store, Remote: a.remoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Limits: a.limits, Version: buildinfo.Version,
+		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Limits: a.limits, Build: buildinfo.Read(),
 		Ready: a.ready, Alive: a.prober.alive, Degraded: a.remote.degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -34,7 +33,7 @@ func (a *app) settings() []admin.Setting {
 		admin.Constant("max-key-bytes", strconv.Itoa(o.maxKeyBytes)),
 		admin.Constant("proto-max-bulk-len", strconv.Itoa(o.maxCommandBytes)),
 		admin.Constant("unixsocket", o.unixSocket),
-		admin.Constant("unixsocketperm", cmp.Or(o.unixSocketPerm, "0")),
+		admin.Constant("unixsocketperm", strconv.FormatUint(uint64(o.socketMode), 8)),
 	)
 }
 

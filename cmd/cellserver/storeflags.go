@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/remote"
 )
 
@@ -29,7 +31,7 @@ type storeOptions struct {
 	timeout    time.Duration
 	wait       int
 	onError    string
-	policy     remote.Policy // of onError, once that was checked
+	policy     remote.Policy // of onError
 	localShare float64
 	prefilter  bool
 
@@ -50,16 +52,16 @@ func (o *options) defineStore(fs *pflag.FlagSet) {
 	fs.StringVar(&r.tlsKey, "store-tls-key", "", "PEM `file` with that certificate's private key")
 	fs.StringVar(&r.tlsServerName, "store-tls-server-name", "", "`name` in the servers' certificates (default the host)")
 	fs.StringVar(&r.keyPrefix, "key-prefix", "", "`text` before each key's name on it (default none: the names that redis-cell has)")
-	fs.DurationVar(&r.timeout, "store-timeout", 50*time.Millisecond, "how long a decision may take; then --on-store-error decides")
-	fs.IntVar(&r.wait, "store-wait", 0, "`number` of replicas that must have a change before it is replied to, by WAIT; it costs a round trip between them")
-	fs.StringVar(&r.onError, "on-store-error", remote.Error.String(), "`what` a call gets that the store did not decide in time: error, allow, deny, or local (decided in this server's memory, by --local-share of its limit)")
-	fs.Float64Var(&r.localShare, "local-share", 1, "`part` of each limit that this server allows by itself with --on-store-error=local, such as 0.25 for one of four servers")
+	flagvalue.UnitDurationVar(fs, &r.timeout, "store-timeout", 50*time.Millisecond, leastStoreTimeout, mostStoreTimeout, "how long a decision may take; then --on-store-error decides")
+	flagvalue.NumberVar(fs, &r.wait, "store-wait", 0, 0, mostStoreWait, "`number` of replicas that must have a change before it is replied to, by WAIT; it costs a round trip between them")
+	flagvalue.ChoiceVar(fs, &r.onError, "on-store-error", remote.Error.String(), "`what` a call gets that the store did not decide in time: error, allow, deny, or local (decided in this server's memory, by --local-share of its limit)", "error", "allow", "deny", "local")
+	r.defineLocalShare(fs, "`part` of each limit that this server allows by itself with --on-store-error=local, such as 0.25 for one of four servers")
 	r.prefilter = true
-	fs.Var(boolFlag{&r.prefilter, "on", "off"}, "prefilter", "deny calls without asking where what was read of the key less than a second ago denies them: `on|off`")
-	fs.Var(boolFlag{&r.lease, "on", "off"}, "lease", "take units of keys with many calls ahead, and decide from them in memory (funnels only): `on|off`")
-	fs.IntVar(&r.leaseAbove, "lease-above", 100, "`calls` of a key per second at this server from which on that is done")
-	fs.IntVar(&r.leaseMaxUnits, "lease-max-units", 10_000, "most units of a key that are taken ahead, and an eighth of its capacity at most")
-	fs.DurationVar(&r.leaseTime, "lease-time", time.Second, "most time for which they are")
+	flagvalue.SwitchVar(fs, &r.prefilter, "prefilter", "on", "off", "deny calls without asking where what was read of the key less than a second ago denies them: `on|off`")
+	flagvalue.SwitchVar(fs, &r.lease, "lease", "on", "off", "take units of keys with many calls ahead, and decide from them in memory (funnels only): `on|off`")
+	flagvalue.NumberVar(fs, &r.leaseAbove, "lease-above", 100, 1, 1<<30, "`calls` of a key per second at this server from which on that is done")
+	flagvalue.NumberVar(fs, &r.leaseMaxUnits, "lease-max-units", 10_000, 1, 1<<30, "most units of a key that are taken ahead, and an eighth of its capacity at most")
+	flagvalue.UnitDurationVar(fs, &r.leaseTime, "lease-time", time.Second, time.Millisecond, mostStoreTimeout, "most time for which they are")
 }
 
 // isRemote reports whether the store is on other machines.
@@ -70,9 +72,9 @@ func (o *options) hasTables() bool { return !o.isRemote() || o.remote.onError ==
 
 // checkStore refuses flags that the store makes senseless, and sets what it decides. No message has the URL, which may contain
 // a password.
-func (o *options) checkStore(given *pflag.FlagSet) error {
+func (o *options) checkStore() error {
 	if !o.isRemote() {
-		return o.checkMemoryStore(given)
+		return o.checkMemoryStore()
 	}
 	for _, f := range []struct {
 		name, why string
@@ -87,21 +89,28 @@ func (o *options) checkStore(given *pflag.FlagSet) error {
 		{"lease-max-units", "it is about --lease=on", !o.remote.lease},
 		{"lease-time", "it is about --lease=on", !o.remote.lease},
 	} {
-		if f.refused && given.Changed(f.name) {
+		if f.refused && o.differs(f.name) {
 			return fmt.Errorf("--%s cannot be used with this --store: %s", f.name, f.why)
 		}
 	}
 	o.databases = 1
-	return o.remote.check()
+	o.remote.policy, _ = remote.PolicyOf(o.remote.onError)
+	return o.remote.checkParts()
+}
+
+// differs reports whether a setting was set, and not to its default.
+func (o *options) differs(name string) bool {
+	f := o.flags.Lookup(name)
+	return f.Changed && f.Value.String() != f.DefValue
 }
 
 // checkMemoryStore refuses flags that are about another store.
-func (o *options) checkMemoryStore(given *pflag.FlagSet) error {
+func (o *options) checkMemoryStore() error {
 	var misplaced []string
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	new(options).defineStore(own)
 	own.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "store" && given.Changed(f.Name) {
+		if f.Name != "store" && o.differs(f.Name) {
 			misplaced = append(misplaced, "--"+f.Name)
 		}
 	})
@@ -111,25 +120,20 @@ func (o *options) checkMemoryStore(given *pflag.FlagSet) error {
 	return nil
 }
 
-func (r *storeOptions) check() error {
-	var known bool
-	switch r.policy, known = remote.PolicyOf(r.onError); {
-	case !known:
-		return fmt.Errorf("--on-store-error must be error, allow, deny or local, got %q", r.onError)
-	case r.timeout < leastStoreTimeout || r.timeout > mostStoreTimeout:
-		return fmt.Errorf("--store-timeout must be from %s to %s, got %s", leastStoreTimeout, mostStoreTimeout, r.timeout)
-	case r.wait < 0 || r.wait > mostStoreWait:
-		return fmt.Errorf("--store-wait must be from 0 to %d, got %d", mostStoreWait, r.wait)
-	case !(r.localShare > 0 && r.localShare <= 1): // nor NaN
-		return fmt.Errorf("--local-share must be above 0 and at most 1, got %g", r.localShare)
-	case r.leaseAbove < 1:
-		return fmt.Errorf("--lease-above must be at least 1, got %d", r.leaseAbove)
-	case r.leaseMaxUnits < 1:
-		return fmt.Errorf("--lease-max-units must be at least 1, got %d", r.leaseMaxUnits)
-	case r.leaseTime < time.Millisecond || r.leaseTime > mostStoreTimeout:
-		return fmt.Errorf("--lease-time must be from 1ms to %s, got %s", mostStoreTimeout, r.leaseTime)
-	}
-	return r.checkParts()
+func (r *storeOptions) defineLocalShare(fs *pflag.FlagSet, usage string) {
+	r.localShare = 1
+	flagvalue.FuncVar(fs, flagvalue.Func{
+		Kind: "part", Takes: "a part above 0 and at most 1, such as 0.25",
+		Get: func() string { return strconv.FormatFloat(r.localShare, 'g', -1, 64) },
+		Set: func(text string) bool {
+			share, err := strconv.ParseFloat(text, 64)
+			if err != nil || !(share > 0 && share <= 1) { // nor NaN
+				return false
+			}
+			r.localShare = share
+			return true
+		},
+	}, "local-share", usage)
 }
 
 // checkParts refuses flags about a part that the URL does not have.

@@ -13,7 +13,7 @@ func (a *app) storeSettings() []admin.Setting {
 	if a.remote != nil {
 		at = a.remote.pool.String()
 	}
-	onOff := func(on bool) string { return boolFlag{&on, "on", "off"}.String() }
+	onOff := map[bool]string{true: "on", false: "off"}
 	return []admin.Setting{
 		admin.Constant("store", at),
 		admin.Constant("store-password-file", r.passwordFile),
@@ -28,8 +28,8 @@ func (a *app) storeSettings() []admin.Setting {
 		admin.Constant("store-wait", strconv.Itoa(r.wait)),
 		admin.Constant("on-store-error", r.onError),
 		admin.Constant("local-share", strconv.FormatFloat(r.localShare, 'g', -1, 64)),
-		admin.Constant("prefilter", onOff(r.prefilter)),
-		admin.Constant("lease", onOff(r.lease)),
+		admin.Constant("prefilter", onOff[r.prefilter]),
+		admin.Constant("lease", onOff[r.lease]),
 		admin.Constant("lease-above", strconv.Itoa(r.leaseAbove)),
 		admin.Constant("lease-max-units", strconv.Itoa(r.leaseMaxUnits)),
 		admin.Constant("lease-time", strconv.FormatInt(r.leaseTime.Milliseconds(), 10)),

@@ -10,23 +10,20 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/certs"
+	"cellserver/internal/flagvalue"
 )
 
 func (o *options) defineTLS(fs *pflag.FlagSet) {
-	fs.StringVar(&o.tlsAddr, "tls-addr", "", "`host:port` for Redis clients that speak TLS 1.2 or 1.3 (default none)")
+	flagvalue.AddressVar(fs, &o.tlsAddr, "tls-addr", "", "127.0.0.1:6381", "`host:port` for Redis clients that speak TLS 1.2 or 1.3 (default none)")
 	fs.StringVar(&o.tlsCert, "tls-cert", "", "PEM `file` with the server's certificate and intermediate certificates")
 	fs.StringVar(&o.tlsKey, "tls-key", "", "PEM `file` with the certificate's private key")
 	fs.StringVar(&o.tlsClientCA, "tls-client-ca", "", "PEM `file` with the authorities that issue client certificates")
-	fs.StringVar(&o.tlsAuthClients, "tls-auth-clients", "", "whether clients must present a certificate: `yes|no|optional` (default yes with --tls-client-ca, else no)")
+	flagvalue.ChoiceVar(fs, &o.tlsAuthClients, "tls-auth-clients", "", "whether clients must present a certificate: `yes|no|optional` (default yes with --tls-client-ca, else no)",
+		"yes", "no", "optional")
 }
 
 // checkTLS refuses inconsistent flags.
 func (o *options) checkTLS() error {
-	switch o.tlsAuthClients {
-	case "", "yes", "no", "optional":
-	default:
-		return fmt.Errorf("--tls-auth-clients must be yes, no or optional, got %q", o.tlsAuthClients)
-	}
 	if o.tlsAddr == "" {
 		if o.tlsCert+o.tlsKey+o.tlsClientCA+o.tlsAuthClients != "" {
 			return errors.New("TLS flags require --tls-addr; set it, such as --tls-addr 127.0.0.1:6381")

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/transfer"
 )
 
@@ -29,25 +30,17 @@ const (
 // fileCall is the command line of dump and load: a server or a directory, which a flag names, and a file.
 type fileCall struct{ place, format, file string }
 
-func parseFileCall(command, placeFlag string, args []string) (fileCall, *pflag.FlagSet, error) {
-	c := fileCall{file: "-"}
-	flags := pflag.NewFlagSet("cellserver "+command, pflag.ContinueOnError)
-	flags.SortFlags = false
+func (c *fileCall) define(flags *pflag.FlagSet, placeFlag string) {
 	flags.StringVar(&c.place, placeFlag, defaultServer, "`URL` of a server, redis://user:password@host:port, rediss:// or unix://, or the path of a data directory")
-	flags.StringVar(&c.format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns,kind,payload_base64")
-	if err := parseFlags(flags, args, os.LookupEnv); err != nil {
-		return c, flags, err
+	flagvalue.ChoiceVar(flags, &c.format, "format", formatStream, "`format` of the file: stream, cellserver's own with checksums, or csv, lines of db,key,key_base64,tat_ns,kind,payload_base64", formatStream, formatCSV)
+}
+
+// take takes the arguments.
+func (c *fileCall) take(args []string) {
+	c.file = "-"
+	if len(args) == 1 {
+		c.file = args[0]
 	}
-	if flags.NArg() > 1 {
-		return c, flags, fmt.Errorf("%s: want at most one FILE, got %d", command, flags.NArg())
-	}
-	if flags.NArg() == 1 {
-		c.file = flags.Arg(0)
-	}
-	if c.format != formatStream && c.format != formatCSV {
-		return c, flags, fmt.Errorf("--format must be stream or csv, got %q", c.format)
-	}
-	return c, flags, nil
 }
 
 // isURL tells a server from a directory.
@@ -151,15 +144,6 @@ func (p *keyProgress) clear() {
 	if p.terminal {
 		p.line.clear()
 	}
-}
-
-// helpOr prints the help if that was asked for, and else returns a mistake in the command line as such.
-func helpOr(err error, help string, flags *pflag.FlagSet, stdout io.Writer) error {
-	if errors.Is(err, pflag.ErrHelp) {
-		_, err = fmt.Fprintf(stdout, help, flags.FlagUsagesWrapped(100))
-		return err
-	}
-	return usageError{err}
 }
 
 // interrupted says what Ctrl-C has ended.

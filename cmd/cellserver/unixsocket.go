@@ -3,28 +3,31 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/flagvalue"
 )
 
-// socketMode returns --unixsocketperm, or 0 if it is not set.
-func (o *options) socketMode() (fs.FileMode, error) {
-	if o.unixSocketPerm == "" {
-		return 0, nil
-	}
-	mode, err := strconv.ParseUint(o.unixSocketPerm, 8, 32)
-	if err != nil || mode < 1 || mode > 0o777 {
-		return 0, fmt.Errorf("--unixsocketperm must be octal permissions from 1 to 777, such as 700, got %q", o.unixSocketPerm)
-	}
-	if o.unixSocket == "" {
-		return 0, errors.New("--unixsocketperm requires --unixsocket")
-	}
-	return fs.FileMode(mode), nil
+func (o *options) defineSocketMode(flags *pflag.FlagSet) {
+	text := ""
+	flagvalue.FuncVar(flags, flagvalue.Func{
+		Kind: "permissions", Takes: "octal permissions from 1 to 777, such as 700", Get: func() string { return text },
+		Set: func(given string) bool {
+			mode, err := strconv.ParseUint(given, 8, 32)
+			if given != "" && (err != nil || mode < 1 || mode > 0o777) {
+				return false
+			}
+			o.socketMode, text = fs.FileMode(mode), given
+			return true
+		},
+	}, "unixsocketperm", "octal `permissions` of the unix socket, such as 700 (default set by the umask)")
 }
 
 // listenUnix listens on a unix socket with the given permissions, or with 0 those set by the umask. It replaces a stale

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/certs"
+	"cellserver/internal/flagvalue"
 	"cellserver/internal/metrics"
 	"cellserver/internal/often"
 )
@@ -30,7 +31,7 @@ const maxWebConns = 32
 const requestTimeout = 5 * time.Second
 
 func metricsFlag(fs *pflag.FlagSet, addr *string) {
-	fs.StringVar(addr, "metrics-addr", "127.0.0.1:9380", "`host:port` of the live page, /healthz, /readyz and /metrics; empty disables them")
+	flagvalue.AddressVar(fs, addr, "metrics-addr", "127.0.0.1:9380", "127.0.0.1:9380", "`host:port` of the live page, /healthz, /readyz and /metrics; empty disables them")
 }
 
 func (o *options) defineMetrics(fs *pflag.FlagSet) {
@@ -39,9 +40,10 @@ func (o *options) defineMetrics(fs *pflag.FlagSet) {
 	fs.StringVar(&o.metricsPasswordFile, "metrics-password-file", "", "`file` with user:password required for the live page and /metrics (basic authentication)")
 	fs.StringVar(&o.metricsTLSCert, "metrics-tls-cert", "", "PEM `file` with a certificate that enables HTTPS on the metrics address")
 	fs.StringVar(&o.metricsTLSKey, "metrics-tls-key", "", "PEM `file` with that certificate's private key")
-	fs.StringSliceVar(&o.metricsHosts, "metrics-allowed-hosts", nil, "`names` of the metrics address, separated by commas: requests for other host names are refused, but for the health checks (default on loopback localhost, elsewhere any)")
-	fs.BoolVar(&o.noDashboard, "no-dashboard", false, "disable the live page, which shows keys")
-	fs.BoolVar(&o.pprof, "pprof", false, "serve profiles at /debug/pprof/ of the metrics address")
+	flagvalue.ListVar(fs, &o.metricsHosts, "metrics-allowed-hosts", "`names` of the metrics address, separated by commas: requests for other host names are refused, but for the health checks (default on loopback localhost, elsewhere any)",
+		"names without a scheme and a port, such as cellserver,metrics.example.com", isHostName)
+	flagvalue.BoolVar(fs, &o.noDashboard, "no-dashboard", "disable the live page, which shows keys")
+	flagvalue.BoolVar(fs, &o.pprof, "pprof", "serve profiles at /debug/pprof/ of the metrics address")
 }
 
 // checkMetrics refuses inconsistent flags.
@@ -55,13 +57,10 @@ func (o *options) checkMetrics() error {
 	if (o.metricsTLSCert == "") != (o.metricsTLSKey == "") {
 		return errors.New("--metrics-tls-cert and --metrics-tls-key require each other; set both")
 	}
-	for _, host := range o.metricsHosts {
-		if host == "" || strings.ContainsAny(host, ":/[]*@ ") {
-			return fmt.Errorf("--metrics-allowed-hosts must be names without a scheme and a port, such as cellserver,metrics.example.com; got %q", host)
-		}
-	}
 	return nil
 }
+
+func isHostName(text string) bool { return text != "" && !strings.ContainsAny(text, ":/[]*@ ") }
 
 // web serves the metrics address.
 type web struct {

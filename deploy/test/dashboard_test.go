@@ -113,6 +113,43 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 	}
 }
 
+// unshown says why a series is in no panel and no rule.
+var unshown = map[string]string{
+	"cellserver_persistence_enabled":         "a setting; the row Durability is empty without",
+	"cellserver_persistence_loading":         "a server that loads is not ready",
+	"cellserver_persistence_loaded_keys":     "of the start only; the log says it",
+	"cellserver_persistence_snapshots_total": "the age of the last one says more",
+	"cellserver_store_remote":                "a setting; the row of the store is empty without",
+	"cellserver_store_pipelines_total":       "for benchmarks; how many are under way is shown",
+	"cellserver_store_waiting_bytes":         "goes with the requests that wait",
+	"cellserver_swept_segments_total":        "for benchmarks; what expired is shown",
+}
+
+// TestAllSeriesAreShown: of every series there is a panel or a rule, or it is said why not.
+func TestAllSeriesAreShown(t *testing.T) {
+	var exprs strings.Builder
+	for _, q := range readDashboard(t).queries() {
+		exprs.WriteString(q.expr + "\n")
+	}
+	for _, r := range readRules(t) {
+		exprs.WriteString(r.Expr + "\n")
+	}
+	all := map[string]bool{}
+	for line := range strings.Lines(read(t, "internal/metrics/testdata/series.txt")) {
+		name, _, _ := strings.Cut(line, " ")
+		all[name] = true
+		shown := regexp.MustCompile(`\b` + name + `(_bucket)?\b`).MatchString(exprs.String())
+		if _, left := unshown[name]; shown == left {
+			t.Errorf("%s: shown: %t, and left out: %t", name, shown, left)
+		}
+	}
+	for name := range unshown {
+		if !all[name] {
+			t.Errorf("there is no %s", name)
+		}
+	}
+}
+
 // promtool cannot check a query alone, only rules.
 func TestDashboardQueriesParse(t *testing.T) {
 	processtest.Need(t, "promtool", "prometheus")

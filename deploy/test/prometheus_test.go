@@ -131,6 +131,7 @@ func startLoad(t *testing.T, addr string) *load {
 	client.Do(ctx, "CL.LIMIT", "SET", "named", 0, 1, 3600)
 	client.Do(ctx, "EVAL", "return 1", 0)
 	client.Do(ctx, "AUTH", "wrong")
+	client.Do(ctx, "BGSAVE")
 	l.stop = func() {
 		cancel()
 		<-done
@@ -160,7 +161,8 @@ func accelerated(text string) string {
 // startShared starts a server whose store is a Redis, and has it decide once.
 func startShared(t *testing.T, binary string, env ...string) *server {
 	t.Helper()
-	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(env, "CELLSERVER_STORE=redis://"+redistest.Server(t).Addr)...)
+	s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", append(env,
+		"CELLSERVER_STORE=redis://"+redistest.Server(t).Addr, "CELLSERVER_LEASE=on", "CELLSERVER_PREFILTER=on")...)
 	client := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
 	s.Eventually(t, 20*time.Second, "decide", func() bool { return client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 60).Err() == nil })

@@ -64,8 +64,8 @@ func TestAlertsAreExplained(t *testing.T) {
 		if r.Alert == "" {
 			continue
 		}
-		if !sections[r.Annotations["runbook"]] || !strings.HasSuffix(r.Annotations["runbook"], "#"+strings.ToLower(r.Alert)) {
-			t.Errorf("%s: no section %q", r.Alert, r.Annotations["runbook"])
+		if !sections[r.Annotations["runbook_url"]] || !strings.HasSuffix(r.Annotations["runbook_url"], "#"+strings.ToLower(r.Alert)) {
+			t.Errorf("%s: no section %q", r.Alert, r.Annotations["runbook_url"])
 		}
 		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" || r.Labels["severity"] == "" {
 			t.Errorf("%s has no summary, description or severity", r.Alert)

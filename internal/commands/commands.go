@@ -50,6 +50,7 @@ type Config struct {
 	BackgroundThreads int         // how many long commands, and how many scripts, run at once
 	Version           string      // of this server
 	Settings          []admin.Setting
+	ConfigFile        string
 	Memory            *memory.Bound       // nil for none
 	Keeper            *persist.Keeper     // nil where nothing is kept on a disk
 	Remote            func() watch.Status // how the Store is that is on other machines; nil for none
@@ -95,7 +96,7 @@ func NewEngine(c Config) (*Engine, error) {
 	administration := &admin.Config{
 		Catalog: cat, Users: c.Users, ACLFile: c.ACLFile, ACLLog: aclLog, Logins: logins, Clients: register, Records: records,
 		Scripts: c.Scripts, Databases: c.Databases, Version: c.Version, RunID: admin.NewRunID(), StartedNs: c.Now(),
-		Settings: c.Settings, Memory: c.Memory, Keeper: c.Keeper, Remote: c.Remote, Limits: c.NamedLimits, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
+		Settings: c.Settings, ConfigFile: c.ConfigFile, Memory: c.Memory, Keeper: c.Keeper, Remote: c.Remote, Limits: c.NamedLimits, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
 		MayDebug: c.MayDebug, Log: c.Log, LostLogLines: c.LostLogLines,
 	}
 	handlers := map[string]session.Handler{}
@@ -124,3 +125,6 @@ func NewEngine(c Config) (*Engine, error) {
 // ReloadUsers reads the ACL file again, all of it or nothing, and ends the connections of users whose rules have
 // changed, as Redis does.
 func (e *Engine) ReloadUsers() error { return e.admin.ReloadUsers() }
+
+// ChangeSettings makes a change of what CONFIG SET changes, too, when no CONFIG SET is under way.
+func (e *Engine) ChangeSettings(change func()) { e.admin.Change(change) }

@@ -4,12 +4,11 @@
 package dashboard
 
 import (
-	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/base64"
-	"html/template"
+	"hash/maphash"
 	"net/http"
 	"sync"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"cellserver/internal/decide"
 	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/limiter"
 	"cellserver/internal/limits"
 	"cellserver/internal/persist"
 	"cellserver/internal/remote/watch"
@@ -29,8 +29,9 @@ type Source struct {
 	Version string
 	Now     func() int64 // Unix nanoseconds
 	Sample  func() Sample
-	// Look looks at the funnel that a key has by a limit. It changes nothing.
-	Look func(nowNs int64, key store.Key, limit funnel.Limit) (decide.Probe, error)
+	Facts   func() Facts
+	// Look looks at a key by a rule. It changes nothing.
+	Look func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error)
 
 	Reading     funnel.Reading
 	Databases   int
@@ -49,42 +50,57 @@ type Source struct {
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first
 }
 
-// Sample is the server's state at one time. Allowed and Limited count since its start.
+// Sample is the server's state at one time. What is counted is counted since its start; a maximum of 0 is none.
 type Sample struct {
-	Allowed, Limited  uint64
-	Connections, Keys int
-	MemoryBytes       uint64
-	MaxMemoryBytes    uint64 // 0 for no maximum
-	Evicted, Refused  uint64 // keys that had no room, since the start
-	ByPolicy          uint64 // requests that the store on other machines did not decide, since the start
+	Allowed, Limited              uint64 // the sums of Outcomes
+	Outcomes                      [limiter.Kinds]store.Outcomes
+	Connections, MaxConnections   int
+	Keys                          int
+	MemoryBytes, MaxMemoryBytes   uint64
+	TableBytes, MaxTableBytes     uint64
+	ClientBytes, MaxClientBytes   uint64
+	Evicted, Refused              uint64 // keys that had no room
+	ConnectionsRefused            uint64
+	NewKeysRefused                uint64 // by --max-new-keys-per-second
+	ScriptsEnded                  uint64 // at a limit
+	LogLinesLost                  uint64
+	ByPolicy, Leased, Prefiltered uint64 // requests that were not sent to the store on other machines, by why
+	RoundTripNs                   int64  // to the slowest of its servers
+	WrittenBytes                  uint64 // to the disk
+	SyncNs                        int64  // what the last sync took
 }
 
-// Page is the HTTP handler of /.
+// Page is the HTTP handler of / and of /live.json, by which the page's script keeps it up to date.
 type Page struct {
-	source   Source
-	history  history
-	template *template.Template
-	policy   string // Content-Security-Policy
+	source  Source
+	boot    string // tells this Page from others
+	seed    maphash.Seed
+	history history
+	policy  string // Content-Security-Policy
 
-	mu       sync.Mutex     // guards rendered
-	rendered renderedSample // of the newest sample
+	compressors sync.Pool // of *gzip.Writer
+
+	mu     sync.Mutex // guards sampled
+	latest sampled
 }
 
-var (
-	//go:embed page.html
-	pageHTML string
-	//go:embed style.css
-	styleCSS string
-	//go:embed live.js
-	liveJS string
-)
+// sampled is what the page shows of the newest sample. It is fetched once, however many browsers ask.
+type sampled struct {
+	added              int // points since the start
+	points             []point
+	last               Sample
+	requested, limited []topkeys.Entry
+	limits             []limitRow
+	minutes            []minute
+}
 
 // New returns the live page of a server.
 func New(s Source) *Page {
 	return &Page{
-		source:   s,
-		template: template.Must(template.New("page").Parse(pageHTML)),
-		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(liveJS) +
+		source: s,
+		boot:   rand.Text()[:8],
+		seed:   maphash.MakeSeed(),
+		policy: "default-src 'none'; connect-src 'self'; img-src data:; script-src '" + digest(script()) +
 			"'; style-src '" + digest(styleCSS) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
 }
@@ -114,25 +130,51 @@ func (p *Page) sample() {
 	p.history.add(p.source.Now(), p.source.Sample(), p.source.Latency())
 }
 
+const topKeyCount = 10
+
+// newest returns the newest sample. Tables that nobody watches by the second change in every second one, in turn, so that an
+// update never has both.
+func (p *Page) newest() sampled {
+	points, last, added := p.history.points()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := &p.latest
+	if added > 0 && before.added == added {
+		return *before
+	}
+	now := sampled{
+		added: added, points: points, last: last, limits: before.limits, minutes: before.minutes,
+		requested: p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
+	}
+	wasWatched := before.added > 0 && before.added == added-1
+	if !wasWatched || added%2 == 0 {
+		now.limits = p.limitRows()
+	}
+	if !wasWatched || added%2 == 1 {
+		now.minutes = minutes(points)
+	}
+	p.latest = now
+	return now
+}
+
 // ServeHTTP answers GET and HEAD.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", p.policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Connection", "close") // an open page polls every few seconds, and must not hold a connection in between
-	v, err := p.view(r)
-	var body bytes.Buffer
-	if err == nil {
-		err = p.template.Execute(&body, v)
+	serve, contentType, policy := p.servePage, "text/html; charset=utf-8", p.policy
+	if r.URL.Path == "/live.json" {
+		serve, contentType, policy = p.serveUpdate, "application/json", "default-src 'none'"
 	}
+	h.Set("Content-Security-Policy", policy)
+	body, err := serve(p.view(r), r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Vary", "Accept-Language")
-	_, _ = body.WriteTo(w)
+	h.Set("Content-Type", contentType)
+	p.write(w, r, body)
 }

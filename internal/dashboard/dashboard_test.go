@@ -10,33 +10,92 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
 )
 
 func TestPage(t *testing.T) {
 	p := New(testSource(nil))
 	body := get(t, p, "/").Body.String()
-	wantText(t, body, `<html lang="en">`, "1.2.3", "The first values appear in a few seconds.", `id="chart-decisions"`)
+	wantText(t, body, `<html lang="en">`, "1.2.3", "The first values appear in a few seconds.", `id="chart-decisions"`, "<title>cellserver</title>")
 	fill(p, 3)
 	body = get(t, p, "/").Body.String()
-	wantText(t, body, "<dt>allowed /s</dt><dd>10</dd>", "<dt>limited /s</dt><dd>1</dd>", "9.1\u00a0%",
-		"<dt>Keys</dt><dd>3,000</dd>", "3\u00a0MiB", `role="img" aria-label="Decisions per second: allowed 10, limited 1"`,
-		"1 ago")
+	wantText(t, body, `<dt>Allowed per second</dt><dd><span class="value">10</span>`, `<dt>Limited per second</dt><dd><span class="value">1</span>`,
+		"9.1\u00a0%", `<dt>Keys</dt><dd><span class="value">3,000</span>`, "3\u00a0MiB", `aria-label="Decisions per second: allowed 10, limited 1"`,
+		`<li data-col="limited"><span class="swatch second"></span>limited <b>1</b></li>`, "<title>9\u00a0% limited · cellserver</title>", ">22:13</time>")
+	wantText(t, get(t, p, "/?lang=zh").Body.String(), "<title>限流 9\u00a0% · cellserver</title>", "<dt>放行/秒</dt>", "热点 Key", `自 <span id="lost-at"></span> 起服务器无响应`)
 }
 
-// TestMaximum: the page says how much of the maximum is used, and what found no room, in both languages.
+// TestFacts: the page says which server it is of, and what its operator should know.
+func TestFacts(t *testing.T) {
+	s := testSource(nil)
+	facts := Facts{
+		Host: "throttle-1", Addrs: []string{"10.0.0.5:6380", "/run/<s>"}, StartedNs: testNowNs - 3_720_000_000_000, Revision: "0123456789abcdef",
+		Warnings: []Warning{NoPassword, RefusesHosts, OpenPage, UnencryptedPage},
+	}
+	s.Facts = func() Facts { return facts }
+	p := New(s)
+	body := get(t, p, "/?lang=en").Body.String()
+	wantText(t, body, "<dd>throttle-1</dd>", "<dd>10.0.0.5:6380</dd>", "<dd>/run/&lt;s&gt;</dd>", "<dd>1 h 2 min</dd>", "<dd>1.2.3 (012345678)</dd>", "<dd>in memory</dd>",
+		"<li>Other hosts can use this server without a password", "<li>Clients on other hosts are refused", "<li>Other hosts can read this page", "<li>The password of this page")
+	facts.Warnings, facts.Store = nil, "redis://10.0.0.9:6379"
+	body = get(t, p, "/?lang=zh").Body.String()
+	wantText(t, body, "<dt>主机</dt>", "<dd>1 小时 2 分钟</dd>", "<dd>redis://10.0.0.9:6379</dd>")
+	if strings.Contains(body, `class="warnings"`) {
+		t.Error("a list of no warnings")
+	}
+	for ns, want := range map[time.Duration]string{0: "under a minute", 59 * time.Minute: "59 min", 49 * time.Hour: "2 d 1 h"} {
+		if got := english().uptime(ns); got != want {
+			t.Errorf("%s is written %q, want %q", ns, got, want)
+		}
+	}
+}
+
+// TestFirstCall: a server without calls says what to type, and ceases to with the first.
+func TestFirstCall(t *testing.T) {
+	p := New(testSource(nil))
+	wantText(t, get(t, p, "/?lang=en").Body.String(), "No call has come yet.", "<code>redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1</code>")
+	wantText(t, get(t, p, "/?lang=zh").Body.String(), "还没有收到请求")
+	fill(p, 1)
+	if body := get(t, p, "/?lang=en").Body.String(); strings.Contains(body, "No call has come yet.") || !strings.Contains(body, "No key stands out now.") {
+		t.Error("with calls, the page says that there was none")
+	}
+}
+
+// TestMaximum: the page says how much of each maximum is used, and what found no room, in both languages.
 func TestMaximum(t *testing.T) {
 	p := New(testSource(nil))
 	for i := range uint64(3) {
 		p.history.add(testNowNs+int64(i)*int64(sampleInterval), Sample{
-			MemoryBytes: 96 << 20, MaxMemoryBytes: 150 << 20, Evicted: 100 * i, Refused: 20 * i,
+			Connections: 8, MaxConnections: 10_000, MemoryBytes: 96 << 20, MaxMemoryBytes: 150 << 20, Evicted: 100 * i, Refused: 20 * i,
+			TableBytes: 512 << 10, MaxTableBytes: 64 << 20, ScriptsEnded: 7,
 		}, p.source.Latency())
 	}
-	wantText(t, get(t, p, "/?lang=en").Body.String(), "<dt>Memory</dt><dd>96\u00a0MiB / 150\u00a0MiB</dd>", "<dt>Keys evicted /s</dt><dd>50</dd>",
-		"<dt>New keys refused /s</dt><dd>10</dd>")
-	wantText(t, get(t, p, "/?lang=zh").Body.String(), "<dt>淘汰的键 /s</dt><dd>50</dd>", "<dt>拒绝的新键 /s</dt><dd>10</dd>")
+	wantText(t, get(t, p, "/?lang=en").Body.String(), `<dt>Memory</dt><dd><span class="value">96 <small>of 150`+"\u00a0MiB</small></span><meter",
+		`<dt>Connections</dt><dd><span class="value">8 <small>of 10,000</small>`, `<dt>Keys evicted per second</dt><dd><span class="value">50<`,
+		`<dt>New keys refused per second</dt><dd><span class="value">10<`, `id="chart-room"`, "<td>512\u00a0KiB<meter", "<dt>scripts ended</dt><dd>7</dd>")
+	wantText(t, get(t, p, "/?lang=zh").Body.String(), `<dt>淘汰 Key/秒</dt><dd><span class="value">50<`, `<dt>拒绝新 Key/秒</dt><dd><span class="value">10<`,
+		`8 <small>/ 10,000</small>`)
 }
+
+// TestKinds: what was decided is told apart by command, if it is not CL.THROTTLE alone.
+func TestKinds(t *testing.T) {
+	p := New(testSource(nil))
+	var s Sample
+	s.Outcomes[limiter.Funnel] = store.Outcomes{Allowed: 3, Limited: 1}
+	p.history.add(testNowNs, s, p.source.Latency())
+	if strings.Contains(get(t, p, "/").Body.String(), "kinds-heading") {
+		t.Error("a table of one kind")
+	}
+	s.Outcomes[limiter.FixedWindow] = store.Outcomes{Allowed: 1, Limited: 1}
+	p.history.add(testNowNs+int64(sampleInterval), s, p.source.Latency())
+	wantText(t, get(t, p, "/").Body.String(), `<th scope="row">CL.THROTTLE</th><td>3</td><td>1</td><td>25`, `<th scope="row">CL.FIXEDWINDOW</th><td>1</td><td>1</td><td>50`)
+}
+
+const hostile = "<img src=x onerror=alert(1)>"
 
 func TestLatencyAndHotKeys(t *testing.T) {
 	s := testSource(nil)
@@ -45,20 +104,51 @@ func TestLatencyAndHotKeys(t *testing.T) {
 			return nil
 		}
 		return []topkeys.Entry{
-			{Name: "<img src=x onerror=alert(1)>", CallsPerSecond: 12.5, Share: 0.25},
+			{Name: hostile, CallsPerSecond: 12.5, Share: 0.25, Terms: limiter.Terms{Most: 16, Count: 30, Period: 60}},
 			{Name: "\"><script>alert(1)</script>\xff\x00", DB: 3},
 			{Name: "long... (#1, 500 bytes)", Cut: true, CallsPerSecond: 8, Error: 1.5},
 		}
 	}
 	p := New(s)
 	fill(p, 3)
-	body := get(t, p, "/?lang=en&max_burst=1").Body.String()
-	wantText(t, body, `id="chart-latency"`, "median <b>953\u00a0ns<", "99.9 % <b>1.91\u00a0µs<",
-		"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25.0\u00a0%", "No key stands out now.", "db 3", "<td>8 ± 1.50</td>", "<td>12.5</td>",
-		`&#34;\&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00&#34;`,
-		`href="/?db=0&amp;key=%3Cimg&#43;src%3Dx&#43;onerror%3Dalert%281%29%3E&amp;lang=en&amp;max_burst=1#look"`, `<th scope="row"><bdi class="key">long... (#1, 500 bytes)</bdi></th>`)
-	if strings.Contains(body, "<img") || strings.Count(body, "<script>") != 1 {
-		t.Error("a key became markup")
+	for _, lang := range []string{"en", "zh"} {
+		body := get(t, p, "/?max_burst=1&lang="+lang).Body.String()
+		wantText(t, body, `id="chart-latency"`, "P50 <b>953\u00a0ns<", "P99.9 <b>1.91\u00a0µs<",
+			"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25\u00a0%", " db 3", "<td>8 ± 1.50</td>", "<td>12.5</td>",
+			`&#34;\&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00&#34;`,
+			`href="/?count=30&amp;db=0&amp;key=%3Cimg+src%3Dx+onerror%3Dalert%281%29%3E&amp;lang=`+lang+`&amp;max_burst=15&amp;period=60#look"`,
+			`<th scope="row"><bdi class="key">long... (#1, 500 bytes)</bdi></th>`, `data-copy="&lt;img src=x onerror=alert(1)&gt;" hidden>`)
+		if strings.Contains(body, "<img") || strings.Count(body, "<script>") != 1 {
+			t.Error("a key became markup")
+		}
+	}
+	wantText(t, get(t, p, "/").Body.String(), "No key stands out now.")
+}
+
+// TestLookLinks: a hot key's link has the limit of its last request, as the form takes it.
+func TestLookLinks(t *testing.T) {
+	s := testSource(nil)
+	v := New(s).view(httptest.NewRequest(http.MethodGet, "/?lang=zh&max_burst=3", nil))
+	for _, tt := range []struct {
+		terms limiter.Terms
+		want  string
+	}{
+		{limiter.Terms{}, "/?db=0&key=k&lang=zh#look"},
+		{limiter.Terms{Most: 16, Count: 30, Period: 60}, "/?count=30&db=0&key=k&lang=zh&max_burst=15&period=60#look"},
+		{limiter.Terms{Unit: funnel.Milliseconds, Most: 1, Count: 7, Period: 2000}, "/?count=7&db=0&key=k&lang=zh&max_burst=0&period=2#look"},
+		{limiter.Terms{Unit: funnel.Milliseconds, Most: 1, Count: 7, Period: 250}, "/?count=7000&db=0&key=k&lang=zh&max_burst=0&period=250#look"},
+		{limiter.Terms{Kind: limiter.FixedWindow, Most: 5, Period: 60}, "/?db=0&key=k&kind=fixedwindow&lang=zh&max_count=5&period=60#look"},
+		{limiter.Terms{Kind: limiter.ApproxWindow, Most: 5, Period: 60}, "/?db=0&key=k&kind=approxwindow&lang=zh&max_count=5&period=60#look"},
+		{limiter.Terms{Kind: limiter.Bucket, Most: 5}, "/?capacity=5&db=0&key=k&kind=bucket&lang=zh#look"},
+		{limiter.Terms{Kind: limiter.Named}, "/?db=0&key=k&kind=other&lang=zh#look"},
+	} {
+		if got := v.lookLink("k", "0", tt.terms); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.terms, got, tt.want)
+		}
+	}
+	v.page.source.Reading = funnel.Capacity
+	if got := v.lookLink("k", "0", limiter.Terms{Most: 16, Count: 30, Period: 60}); !strings.Contains(got, "max_burst=16") {
+		t.Errorf("where max_burst is the capacity: %s", got)
 	}
 }
 
@@ -73,6 +163,7 @@ func TestPolicyHoldsForWhatIsInline(t *testing.T) {
 		if want := tag + "-src '" + digest(parts[0][1]) + "'"; !strings.Contains(policy, want) {
 			t.Errorf("the policy %q lacks %q", policy, want)
 		}
+		body = strings.Replace(body, parts[0][1], "", 1)
 	}
 	wantText(t, policy, "default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'")
 	if m := regexp.MustCompile(`\s(style|on[a-z]+)=`).FindString(body); m != "" {
@@ -87,6 +178,26 @@ func TestPolicyHoldsForWhatIsInline(t *testing.T) {
 	} {
 		if got := w.Header().Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if got := get(t, New(testSource(nil)), "/live.json").Header().Get(name); name != "Content-Type" && got != want {
+			t.Errorf("%s of /live.json: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestWithoutScript: everything but the charts stands in the page itself, and a query reloads it.
+func TestWithoutScript(t *testing.T) {
+	p := New(testSource(nil))
+	fill(p, 3)
+	body := get(t, p, "/?refresh=5&key=a&max_burst=15&count=30&period=60").Body.String()
+	wantText(t, body, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, `class="verdict allowed"`, `class="tile"`, `<tbody id="minutes" data-live><tr`,
+		`<div class="scripted">`)
+	if without := get(t, p, "/").Body.String(); strings.Contains(without, "http-equiv") {
+		t.Error("the page reloads itself unasked")
+	}
+	for _, m := range regexp.MustCompile(`<button[^>]*>`).FindAllString(body, -1) {
+		if !strings.Contains(m, "hidden") && !strings.Contains(m, `type="submit"`) {
+			t.Errorf("without a script %s does nothing", m)
 		}
 	}
 }
@@ -114,7 +225,7 @@ func TestRun(t *testing.T) {
 		}{{0, 0}, {sampleInterval, 1}, {10 * sampleInterval, 11}, {historySpan, historyCount}, {historySpan, historyCount}} {
 			time.Sleep(tt.after)
 			synctest.Wait()
-			points, _ := p.history.points()
+			points, _, _ := p.history.points()
 			if len(points) != tt.want {
 				t.Errorf("%d points, want %d", len(points), tt.want)
 			}
@@ -143,14 +254,14 @@ func TestHistoryOfASuspendedServer(t *testing.T) {
 	}{{0, 0}, {sampleInterval, 1}, {sampleInterval, 2}, {historySpan - sampleInterval, 2}, {sampleInterval, 2}, {time.Hour, 1}} {
 		nowNs += int64(tt.after)
 		h.add(nowNs, Sample{}, none)
-		if points, _ := h.points(); len(points) != tt.want || len(points) > 0 && points[len(points)-1].atNs != nowNs {
+		if points, _, _ := h.points(); len(points) != tt.want || len(points) > 0 && points[len(points)-1].atNs != nowNs {
 			t.Errorf("after %s: %d points, want %d", tt.after, len(points), tt.want)
 		}
 	}
 }
 
-// TestRenderedOncePerSample: however often the page is loaded, charts are drawn and hot keys fetched once per sample.
-func TestRenderedOncePerSample(t *testing.T) {
+// TestFetchedOncePerSample: however often the page is loaded, hot keys are fetched once per sample.
+func TestFetchedOncePerSample(t *testing.T) {
 	calls := 0
 	s := testSource(nil)
 	s.Top = func(topkeys.Ranking, int) []topkeys.Entry {
@@ -169,19 +280,12 @@ func TestRenderedOncePerSample(t *testing.T) {
 	}
 }
 
-func BenchmarkPage(b *testing.B) {
-	for _, name := range []string{"new sample", "drawn"} {
-		b.Run(name, func(b *testing.B) {
-			p, none := New(testSource(nil)), histogram.NewScale().NewSnapshot()
-			fill(p, historyCount)
-			for i := range b.N {
-				if name == "new sample" {
-					p.history.add(testNowNs+int64(historyCount+1+i)*int64(sampleInterval), Sample{}, none)
-				}
-				w := httptest.NewRecorder()
-				p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-				b.ReportMetric(float64(w.Body.Len()), "bytes/page")
-			}
-		})
+// BenchmarkUpdate is what an open page costs every two seconds.
+func BenchmarkUpdate(b *testing.B) {
+	p := New(testSource(nil))
+	fill(p, historyCount)
+	r := httptest.NewRequest(http.MethodGet, "/live.json?after=448&boot="+p.boot, nil)
+	for b.Loop() {
+		p.ServeHTTP(httptest.NewRecorder(), r)
 	}
 }

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	g "maragu.dev/gomponents"
+
 	"cellserver/internal/persist"
-	"cellserver/internal/remote/watch"
 )
 
 // durability returns what is kept on a disk and when, in a few words.
@@ -29,27 +30,33 @@ func (p *Page) durability(t *texts) string {
 	}
 }
 
-// faultView is the warning that changes do not reach the disk, or that the store does not answer. It stays the same while the
-// fault does: a screen reader announces it whenever it changes.
-type faultView struct{ Since, Meaning, Cause string }
-
-// fault returns nil while all is well. The status is that of a store on other machines; nil for one in memory.
-func (p *Page) fault(t *texts, remote *watch.Status) *faultView {
-	if remote != nil {
-		return storeFault(t, remote)
-	}
-	if p.source.Persistence == nil {
+// durabilityPart is what was written to the disk, and how long ago.
+func (v *view) durabilityPart() g.Node {
+	if v.page.source.Persistence == nil {
 		return nil
 	}
-	st := p.source.Persistence()
-	if st.Fault == nil {
-		return nil
+	st, t := v.page.source.Persistence(), v.t
+	ago := func(ns int64) string {
+		if ns == 0 {
+			return t.Never
+		}
+		return fmt.Sprintf(t.Ago, t.uptime(time.Duration(v.page.source.Now()-ns)))
 	}
-	v := &faultView{Since: fmt.Sprintf(t.FaultSince, utc(st.FaultSinceNs)), Meaning: t.FaultForgets, Cause: st.Fault.Error()}
-	if st.Interval == 0 {
-		v.Meaning = t.FaultRefuses
+	saved := ago(st.LastSaveNs)
+	switch {
+	case st.Saving:
+		saved = t.Saving
+	case st.LastSaveErr != nil:
+		saved = fmt.Sprintf(t.SaveFailed, st.LastSaveErr)
 	}
-	return v
+	return v.section("durability", t.Durability, list("list",
+		entry(t.Sync, v.page.durability(t)),
+		entry(t.LastSync, durationNs.text(float64(st.LastSyncTookNs))),
+		entry(t.Written, byteCount.text(float64(st.WrittenBytes))),
+		entry(t.LogSize, byteCount.text(float64(st.LogBytes))),
+		entry(t.Snapshot, byteCount.text(float64(st.SnapshotBytes))),
+		entry(t.LastSnapshot, saved),
+		entry(t.WaitingReplies, grouped(st.WaitingReplies)),
+		entry(t.Faults, grouped(int64(st.Faults))),
+	))
 }
-
-func utc(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05 UTC") }

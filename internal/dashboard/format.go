@@ -15,7 +15,25 @@ const (
 	rate           // per second
 	durationNs
 	byteCount
+	share // of a whole
 )
+
+// MarshalText writes the quantity as the page's script knows it.
+func (q quantity) MarshalText() ([]byte, error) {
+	return []byte([...]string{count: "count", rate: "rate", durationNs: "duration", byteCount: "bytes", share: "share"}[q]), nil
+}
+
+// ofColumn writes a column's number.
+func (q quantity) ofColumn(n int64) string {
+	switch q {
+	case rate:
+		return q.text(float64(n) / 1000)
+	case share:
+		return percent(float64(n) / 1000)
+	default:
+		return q.text(float64(n))
+	}
+}
 
 // unit is a unit of a quantity: its name and its factor.
 type unit struct {
@@ -27,7 +45,7 @@ type unit struct {
 func (q quantity) unitFor(v float64) unit {
 	var units [4]unit
 	switch q {
-	case count, rate:
+	case count, rate, share:
 		units = [4]unit{{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}}
 	case durationNs:
 		units = [4]unit{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}
@@ -86,8 +104,30 @@ func grouped(n int64) string {
 	return b.String()
 }
 
+// percent has a decimal below ten.
 func percent(share float64) string {
-	return strconv.FormatFloat(100*share, 'f', 1, 64) + "\u00a0%"
+	decimals := 0
+	if percents := 100 * share; percents < 9.95 && percents > 0 {
+		decimals = 1
+	}
+	return strconv.FormatFloat(100*share, 'f', decimals, 64) + "\u00a0%"
+}
+
+// estimate writes a rate that is not known precisely: with zeros for what follows its third digit.
+func estimate(perSec float64) string {
+	unit := 1.0
+	for perSec/unit >= 1000 {
+		unit *= 10
+	}
+	if unit > 1 {
+		perSec = math.Round(perSec/unit) * unit
+	}
+	return rate.text(perSec)
+}
+
+// wholePercent is percent without decimals.
+func wholePercent(share float64) string {
+	return strconv.FormatFloat(100*share, 'f', 0, 64) + "\u00a0%"
 }
 
 // waitText formats a waiting time: below a minute with a unit, above as 2h3m0s.

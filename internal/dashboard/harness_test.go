@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"cellserver/internal/decide"
-	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -20,12 +19,15 @@ const testNowNs = 1_700_000_000_000_000_000
 func testSource(tats map[string]int64) Source {
 	return Source{
 		Version: "1.2.3",
+		Facts: func() Facts {
+			return Facts{Host: "throttle-1", Addrs: []string{"127.0.0.1:6380"}, Client: "redis-cli -p 6380", StartedNs: testNowNs - 3_720_000_000_000}
+		},
 		Now:     func() int64 { return testNowNs },
 		Sample:  func() Sample { return Sample{} },
 		Latency: histogram.NewScale().NewSnapshot,
 		Top:     func(topkeys.Ranking, int) []topkeys.Entry { return nil },
-		Look: func(nowNs int64, key store.Key, limit funnel.Limit) (decide.Probe, error) {
-			return decide.Look(testKeys(tats), nowNs, key, limit)
+		Look: func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error) {
+			return decide.Look(testKeys(tats), nowNs, key, rule)
 		},
 		Databases:   16,
 		MaxKeyBytes: 100,

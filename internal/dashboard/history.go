@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -13,16 +14,24 @@ const (
 	historyCount   = int(historySpan / sampleInterval)
 )
 
-// point is what happened between one sample and the next.
+// point is what happened between one sample and the next: Sample's figures, of which those that are counted are per second.
 type point struct {
-	atNs              int64
-	allowed, limited  float64 // per second
-	connections, keys int
-	memoryBytes       uint64
-	maxMemoryBytes    uint64
-	evicted, refused  float64 // per second
-	byPolicy          float64 // per second
-	latency           latencies
+	atNs                          int64
+	allowed, limited              float64
+	connections, keys             int
+	memoryBytes, maxMemoryBytes   uint64
+	evicted, refused              float64
+	byPolicy, leased, prefiltered float64
+	roundTripNs                   int64
+	writtenBytes                  float64
+	syncNs                        int64
+	latency                       latencies
+}
+
+// limitedShare is the share of the decisions that were limited, and false where there was none.
+func (p *point) limitedShare() (share float64, ok bool) {
+	all := p.allowed + p.limited
+	return p.limited / max(all, math.SmallestNonzeroFloat64), all > 0
 }
 
 // history holds the points of the last 15 minutes.
@@ -40,27 +49,33 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if sec := float64(nowNs-h.lastNs) / 1e9; h.lastNs != 0 && sec > 0 {
+		last := &h.last
+		perSec := func(now, before uint64) float64 { return float64(now-before) / sec }
 		h.ring[h.added%historyCount] = point{
-			atNs:        nowNs,
-			allowed:     float64(s.Allowed-h.last.Allowed) / sec,
-			limited:     float64(s.Limited-h.last.Limited) / sec,
-			connections: s.Connections,
-			keys:        s.Keys,
-			memoryBytes: s.MemoryBytes,
-			latency:     percentiles(durations.Since(h.durations)),
-
+			atNs:           nowNs,
+			allowed:        perSec(s.Allowed, last.Allowed),
+			limited:        perSec(s.Limited, last.Limited),
+			connections:    s.Connections,
+			keys:           s.Keys,
+			memoryBytes:    s.MemoryBytes,
 			maxMemoryBytes: s.MaxMemoryBytes,
-			evicted:        float64(s.Evicted-h.last.Evicted) / sec,
-			refused:        float64(s.Refused-h.last.Refused) / sec,
-			byPolicy:       float64(s.ByPolicy-h.last.ByPolicy) / sec,
+			evicted:        perSec(s.Evicted, last.Evicted),
+			refused:        perSec(s.Refused, last.Refused),
+			byPolicy:       perSec(s.ByPolicy, last.ByPolicy),
+			leased:         perSec(s.Leased, last.Leased),
+			prefiltered:    perSec(s.Prefiltered, last.Prefiltered),
+			roundTripNs:    s.RoundTripNs,
+			writtenBytes:   perSec(s.WrittenBytes, last.WrittenBytes),
+			syncNs:         s.SyncNs,
+			latency:        percentiles(durations.Since(h.durations)),
 		}
 		h.added++
 	}
 	h.lastNs, h.last, h.durations = nowNs, s, durations
 }
 
-// points returns the points, oldest first, and how many there were since the start.
-func (h *history) points() (points []point, added int) {
+// points returns the points, oldest first, the newest sample, and how many points there were since the start.
+func (h *history) points() (points []point, last Sample, added int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// After the process was suspended, samples are further apart than they should be and the ring reaches back too far.
@@ -70,5 +85,5 @@ func (h *history) points() (points []point, added int) {
 			points = append(points, *p)
 		}
 	}
-	return points, h.added
+	return points, h.last, h.added
 }

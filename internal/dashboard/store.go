@@ -4,33 +4,29 @@ import (
 	"fmt"
 	"time"
 
+	g "maragu.dev/gomponents"
+
 	"cellserver/internal/remote"
 	"cellserver/internal/remote/watch"
 )
 
-// storeView is what is known of a store on other machines.
-type storeView struct {
-	Note    string
-	Servers []storeServerView
-}
-
-type storeServerView struct{ Addr, Circuit, Queued, InFlight, RoundTrip string }
-
-// newStoreView returns nil for a store in memory.
-func newStoreView(t *texts, st *watch.Status) *storeView {
+// storePart is what is known of a store on other machines; nothing of one in memory.
+func (v *view) storePart() g.Node {
+	st, t := v.remote, v.t
 	if st == nil {
 		return nil
 	}
 	s, whole := &st.Stats, func(n uint64) string { return count.text(float64(n)) }
-	v := &storeView{Note: fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered), whole(s.Leased),
-		whole(s.ByPolicy()), st.Policy)}
-	for _, server := range s.Servers {
-		v.Servers = append(v.Servers, storeServerView{
-			server.Addr, circuitText(t, st.Server(server.Addr).State), count.text(float64(server.Queued)), count.text(float64(server.InFlight)),
-			durationNs.text(float64(server.RoundTripNs)),
-		})
-	}
-	return v
+	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered), whole(s.Leased),
+		whole(s.ByPolicy()), st.Policy)
+	return v.section("store", t.Store, el("p", text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, el("table",
+		headings(t.StoreServer, t.Circuit, t.Queued, t.InFlight, t.RoundTrip),
+		el("tbody", g.Map(s.Servers, func(server remote.ServerStats) g.Node {
+			return el("tr", attr("data-k", server.Addr), el("th", attr("scope", "row"), text(server.Addr)),
+				cells(circuitText(t, st.Server(server.Addr).State), count.text(float64(server.Queued)), count.text(float64(server.InFlight)),
+					durationNs.text(float64(server.RoundTripNs))))
+		})),
+	))))
 }
 
 func circuitText(t *texts, state string) string {
@@ -58,14 +54,14 @@ func storeState(t *texts, st *watch.Status, nowNs int64) string {
 
 // storeFault is the warning that the store does not answer, or a part of it; nil while all of it does. As that about the disk,
 // it stays the same while the fault does.
-func storeFault(t *texts, st *watch.Status) *faultView {
+func storeFault(t *texts, st *watch.Status) *fault {
 	if st.Fault == nil {
 		return nil
 	}
 	meaning := [...]string{remote.Error: t.StoreErrors, remote.Allow: t.StoreAllows, remote.Deny: t.StoreDenies, remote.Local: t.StoreLocal}[st.Policy]
-	v := &faultView{Since: fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop, Meaning: meaning, Cause: st.Fault.Error()}
+	f := &fault{since: fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop, meaning: meaning, cause: st.Fault.Error()}
 	if st.Away() {
-		v.Since = fmt.Sprintf(t.StoreAwaySince, utc(st.SinceNs))
+		f.since = fmt.Sprintf(t.StoreAwaySince, utc(st.SinceNs))
 	}
-	return v
+	return f
 }

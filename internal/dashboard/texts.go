@@ -1,40 +1,52 @@
 package dashboard
 
-import "golang.org/x/text/language"
-
 // texts is all text of the page in one language. Percent signs are fmt verbs.
 type texts struct {
 	Lang, Other, OtherName string // HTML's lang, and the other language that the page offers
 	Colon, Comma           string
 
-	Title, Skip, Pause, Resume, Lost, NoScript, Languages string
+	Title, Skip, Pause, Resume, Lost, NoScript, Languages, Copy, Copied string
 
-	NowHeading, HistoryHeading, TopHeading, ProbeHeading string
-	Waiting, Summary                                     string
+	Host, Address, Uptime, Version, InMemory, DaysHours, HoursMinutes, Minutes, UnderAMinute, NoPassword string
+	RefusesHosts, OpenPage, UnencryptedPage                                                              string
 
-	DecisionsPerSec, Allowed, Limited, LimitedShare string
-	Latency, P50, P99, P999                         string
-	Connections, Keys, Memory, Evicted, Refused     string
+	NowHeading, HistoryHeading, TopHeading, ProbeHeading, Waiting, Summary, Of, ShareTitle, Range string
+	WholeRange                                                                                    string
 
-	Durability, DurabilityOff, SyncEvery, SyncBeforeReplies, SyncBySystem string
-	LoadingPart, FaultFor, FaultSince, FaultForgets, FaultRefuses         string
+	DecisionsPerSec, Allowed, Limited, LimitedShare, AllowedPerSec, LimitedPerSec, Latency, LatencyP99 string
+	P50, P99, P999, Connections, Keys, Memory, Evicted, Refused, WithoutRoom, EvictedKeys, RefusedKeys string
 
-	Store, StoreConnecting, StoreAnswers, StorePartly, StoreAwayFor, StoreAwaySince, Stop string
-	StoreErrors, StoreAllows, StoreDenies, StoreLocal, ByPolicy, StoreNote, StoreScroll   string
-	StoreServer, Circuit, CircuitClosed, CircuitOpen, CircuitHalfOpen                     string
-	Queued, InFlight, RoundTrip                                                           string
+	Durability, DurabilityOff, SyncEvery, SyncBeforeReplies, SyncBySystem, LoadingPart, FaultFor      string
+	FaultSince, FaultForgets, FaultRefuses, Sync, LastSync, Written, WrittenPerSec, LogSize, Snapshot string
+	LastSnapshot, Saving, SaveFailed, WaitingReplies, Faults, Never, Ago                              string
 
-	TableSummary, TableCaption, Minute, MinutesAgo, TableScroll string
+	Store, StoreConnecting, StoreAnswers, StorePartly, StoreAwayFor, StoreAwaySince, Stop, StoreErrors string
+	StoreAllows, StoreDenies, StoreLocal, ByPolicy, StoreNote, StoreScroll, StoreServer, Circuit       string
+	CircuitClosed, CircuitOpen, CircuitHalfOpen, Queued, InFlight, RoundTrip, DecidedHere, FromLeases  string
+	FromKnown, FromPolicy, LeasesHeading, LeasesNote, LeasedKeys, OpenUnits, GrantedUnits, UsedUnits   string
+	ReturnedUnits, LostUnits                                                                           string
 
-	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share string
+	TableSummary, TableCaption, Minute, TableScroll string
+
+	TopRequested, TopLimited, TopNone, TopNote, PerSec, Share, FirstCall, KindsHeading, KindsScroll string
+	Command                                                                                         string
 
 	LimitsHeading, LimitsNote, LimitsMore, LimitsScroll, Limit, Windows, Shadow, Yes string
 
-	ProbeNote, Key, KeyHint, Database, PeriodSec, Probe                           string
-	KeyMissing, KeyQuotes, KeyTooLong, DatabaseTooLarge                           string
-	NotANumber, NumberTooLarge, NumberTooSmall, ZeroRate, TooSlow, FormErrors     string
-	NextAllowed, NextLimited, NoState, LevelOf, LeakRate, In, Now, Picture        string
-	FunnelOf, Level, Leak, UntilFree, UntilEmpty, ReplyHeading, BucketDescription string
+	CapacityHeading, CapacityScroll, Resource, InUse, Maximum, TableMemory, ClientMemory, RefusalsNote string
+	ConnectionsRefused, NewKeysRefused, ScriptsEnded, LogLinesLost                                     string
+
+	ProbeNote, Key, KeyHint, Database, PeriodSec, Probe, KeyMissing, KeyQuotes, KeyTooLong              string
+	DatabaseTooLarge, NotANumber, NumberTooLarge, NumberTooSmall, ZeroRate, TooSlow, TooLong, OtherKind string
+	NoLook, FormErrors                                                                                  string
+
+	NextAllowed, NextLimited, NoState, NoKey, UnitsOf, LeakRate, In, Now, Picture, FunnelDescription string
+	StateOf, Level, Leak, UntilFree, UntilEmpty, Available, RetryAfter, ReplyHeading                 string
+}
+
+// forScript returns the texts that the page's script shows.
+func (t *texts) forScript() map[string]string {
+	return map[string]string{"pause": t.Pause, "resume": t.Resume, "copy": t.Copy, "copied": t.Copied}
 }
 
 // textsFor returns the texts in the language of the query or, without one, of the browser.
@@ -45,12 +57,8 @@ func textsFor(requested, acceptLanguage string) *texts {
 	case "zh":
 		return chinese()
 	}
-	wanted, _, err := language.ParseAcceptLanguage(acceptLanguage)
-	if err != nil {
-		return english()
-	}
-	spoken := language.NewMatcher([]language.Tag{language.English, language.Chinese})
-	if _, i, _ := spoken.Match(wanted...); i == 1 {
+	en, zh := weightOf(acceptLanguage, "en"), weightOf(acceptLanguage, "zh")
+	if zh > en {
 		return chinese()
 	}
 	return english()

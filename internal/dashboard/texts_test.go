@@ -28,7 +28,7 @@ func TestLanguagesAreComplete(t *testing.T) {
 	}
 }
 
-// source returns the package's code and template.
+// source returns the package's code.
 func source(t *testing.T) string {
 	t.Helper()
 	files, err := os.ReadDir(".")
@@ -37,7 +37,7 @@ func source(t *testing.T) string {
 	}
 	var all strings.Builder
 	for _, f := range files {
-		if name := f.Name(); name == "page.html" || strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+		if name := f.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
 			b, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
@@ -57,6 +57,10 @@ func TestLanguageChoice(t *testing.T) {
 		{"", "zh-TW", "zh-Hans"},
 		{"", "en-GB,zh;q=0.5", "en"},
 		{"", ";;;q=", "en"},
+		{"", "en;q=0.1, ZH-hant-TW ; q=0.2", "zh-Hans"},
+		{"", "zh;q=0", "en"},
+		{"", "zh;q=NaN, zhx, en-zh", "en"},
+		{"", "zh;q=x, en;q=0.1", "en"},
 		{"?lang=zh", "en", "zh-Hans"},
 		{"?lang=en", "zh", "en"},
 		{"?lang=xx", "zh", "zh-Hans"},
@@ -67,5 +71,5 @@ func TestLanguageChoice(t *testing.T) {
 		}
 	}
 	wantText(t, get(t, p, "/?lang=zh&key=a&max_burst=1").Body.String(),
-		`href="/?key=a&amp;lang=en&amp;max_burst=1"`, `<input type="hidden" name="lang" value="zh">`, "最近 15 分钟")
+		`href="/?key=a&amp;lang=en&amp;max_burst=1"`, `<input type="hidden" name="lang" value="zh">`, "历史")
 }

@@ -7,6 +7,7 @@ import (
 	"cellserver/internal/catalog"
 	"cellserver/internal/observe"
 	"cellserver/internal/store"
+	"cellserver/internal/topkeys"
 )
 
 // Decider has batches decided, and counts them.
@@ -56,9 +57,9 @@ func (d *Decider) sample(nowNs int64, batch []store.Request, local *observe.Loca
 }
 
 func (d *Decider) pick(nowNs int64, batch []store.Request, local *observe.Local) {
-	d.Records.TopKeys.Note(&local.Sampler, nowNs, len(batch), func(i int) (db uint16, name []byte, limited bool) {
+	d.Records.TopKeys.Note(&local.Sampler, nowNs, len(batch), func(i int) topkeys.Request {
 		q := &batch[i]
-		return q.Key.DB, q.Key.Name, q.Result.Limited
+		return topkeys.Request{DB: q.Key.DB, Name: q.Key.Name, Limited: q.Result.Limited, Terms: q.Rule.Terms()}
 	})
 }
 

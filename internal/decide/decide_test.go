@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"testing"
 
+	"cellserver/internal/bucket"
 	"cellserver/internal/catalog"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/observe"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/topkeys"
 )
 
 const (
@@ -155,27 +157,50 @@ type keeping struct {
 
 func (k keeping) State(int64, store.Key) (limiter.State, bool, error) { return k.state, k.ok, k.err }
 
-// TestLook changes nothing: it is what the next calls would be told.
+// TestLook changes nothing: it is what the next call would be told.
 func TestLook(t *testing.T) {
 	broken := errors.New("broken")
-	limit := request(t, "", 0).Rule.Funnel
+	throttle := request(t, "", 0).Rule
+	five, err := bucket.NewLimit(5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := limiter.Rule{Kind: limiter.Bucket, Bucket: five}
 	until := func(tatNs int64) limiter.State { return limiter.State{ExpiresNs: tatNs} }
+	full := limiter.State{Kind: limiter.Bucket}
+	full.Payload, full.ExpiresNs = five.Fill(nil, t0)
 	for _, tt := range []struct {
-		name     string
-		on       keeping
-		now, one int64 // remaining
-		level    float64
-		err      error
+		name  string
+		rule  limiter.Rule
+		on    keeping
+		one   int64 // remaining then
+		level float64
+		err   error
 	}{
-		{"unknown", keeping{}, 5, 4, 0, nil},
-		{"known", keeping{state: until(t0 + 25*sec), ok: true}, 2, 1, 2.5, nil},
-		{"full", keeping{state: until(t0 + 50*sec), ok: true}, 0, 0, 5, nil},
-		{"broken", keeping{state: until(t0 + 50*sec), err: broken}, 0, 0, 0, broken},
-		{"of another kind", keeping{state: limiter.State{Kind: limiter.Bucket, ExpiresNs: limiter.NeverNs}, ok: true}, 0, 0, 0, limiter.ErrWrongType},
+		{"unknown", throttle, keeping{}, 4, 0, nil},
+		{"known", throttle, keeping{state: until(t0 + 25*sec), ok: true}, 1, 2.5, nil},
+		{"full", throttle, keeping{state: until(t0 + 50*sec), ok: true}, 0, 5, nil},
+		{"broken", throttle, keeping{state: until(t0 + 50*sec), err: broken}, 0, 0, broken},
+		{"of another kind", throttle, keeping{state: full, ok: true}, 0, 0, limiter.ErrWrongType},
+		{"a bucket", take, keeping{state: full, ok: true}, 4, 0, nil},
+		{"no bucket", take, keeping{state: until(t0 + 25*sec), ok: true}, 0, 0, limiter.ErrWrongType},
 	} {
-		p, err := Look(tt.on, t0, store.Key{}, limit)
-		if p.Known != tt.on.ok || p.Now.Remaining != tt.now || p.Next.Remaining != tt.one || p.Outlook.Level != tt.level || !errors.Is(err, tt.err) {
+		p, err := Look(tt.on, t0, store.Key{}, &tt.rule)
+		if p.Known != tt.on.ok || p.Next.Remaining != tt.one || p.Outlook.Level != tt.level || !errors.Is(err, tt.err) {
 			t.Errorf("%s: got %+v, %v", tt.name, p, err)
+		}
+	}
+}
+
+// TestPickedTerms: what is picked for CL.TOP has the terms of its request, also where that is no request of a batch.
+func TestPickedTerms(t *testing.T) {
+	d, by := decider(t)
+	q, o := request(t, "k", 1), limiter.Operation{Verb: limiter.Acquire, Max: 7, TTLNs: sec}
+	d.Batch(shard.New(), t0, []store.Request{q}, by)
+	d.Operated(t0, store.Key{Name: []byte("place")}, &o, by.Local)
+	for _, e := range d.Records.TopKeys.Top(topkeys.Requested, t0, 2) {
+		if want := map[string]limiter.Terms{"k": q.Rule.Terms(), "place": o.Terms()}[e.Name]; e.Terms != want || e.Terms.Most == 0 {
+			t.Errorf("%s: %+v, want %+v", e.Name, e.Terms, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/observe"
 	"cellserver/internal/store"
+	"cellserver/internal/topkeys"
 )
 
 // Operate has an operation done on a key. One that requests something may be picked for CL.TOP, as the requests of a batch are.
@@ -18,8 +19,8 @@ func (d *Decider) Operate(on store.Keys, nowNs int64, key store.Key, o *limiter.
 // Operated is Operate for what has been done.
 func (d *Decider) Operated(nowNs int64, key store.Key, o *limiter.Operation, local *observe.Local) {
 	if o.Requests() && !local.Sampler.Skip(1) {
-		d.Records.TopKeys.Note(&local.Sampler, nowNs, 1, func(int) (db uint16, name []byte, limited bool) {
-			return key.DB, key.Name, o.Result.Limited
+		d.Records.TopKeys.Note(&local.Sampler, nowNs, 1, func(int) topkeys.Request {
+			return topkeys.Request{DB: key.DB, Name: key.Name, Limited: o.Result.Limited, Terms: o.Terms()}
 		})
 	}
 }

@@ -36,9 +36,9 @@ const MaxToleranceNs = 1 << 62
 // Limit is the shape of a funnel: its capacity and its leak rate. The zero Limit has no capacity; NewLimit returns the
 // others.
 type Limit struct {
-	intervalNs  uint64 // the time in which one unit leaks
-	capacity    int64
-	toleranceNs uint64 // intervalNs * capacity: the time in which a full funnel drains
+	intervalNs uint64 // the time in which one unit leaks
+	capacity   int64
+	count      int64 // of the arguments, for who asks for them; 0 for none
 }
 
 // NewLimit returns the limit for CL.THROTTLE's arguments: count units leak every periodSec seconds, and the capacity is
@@ -71,7 +71,7 @@ func NewLimitIn(unit Unit, reading Reading, maxBurst, count, period int64) (Limi
 	if hi != 0 || toleranceNs > MaxToleranceNs {
 		return Limit{}, ErrTooSlow
 	}
-	return Limit{intervalNs: intervalNs, capacity: int64(capacity), toleranceNs: toleranceNs}, nil
+	return Limit{intervalNs: intervalNs, capacity: int64(capacity), count: count}, nil
 }
 
 // IntervalNs is the time in which one unit leaks.
@@ -86,7 +86,19 @@ func (l Limit) DebitNs(quantity int64) uint64 {
 }
 
 // ToleranceNs is the time in which a full funnel drains.
-func (l Limit) ToleranceNs() uint64 { return l.toleranceNs }
+func (l Limit) ToleranceNs() uint64 { return l.intervalNs * uint64(l.capacity) } // NewLimitIn has refused what overflows
+
+// Arguments are count and period of a limit in a unit, as it was made; without them, of one that is the same. Where count is
+// more than one per nanosecond of the unit, the period may be another that makes the same limit.
+func (l Limit) Arguments(unit Unit) (count, period int64) {
+	count = max(l.count, 1)
+	hi, lo := bits.Mul64(l.intervalNs, uint64(count))
+	if hi >= unit.Ns() {
+		return 0, 0 // of no limit that was made in this unit
+	}
+	whole, rest := bits.Div64(hi, lo, unit.Ns()) // the interval was rounded down
+	return count, int64(whole + min(rest, 1))
+}
 
 // Fits reports whether an empty funnel has room for quantity units.
 func (l Limit) Fits(quantity int64) bool { return quantity <= l.capacity }
@@ -151,6 +163,7 @@ func (l Limit) Throttle(tatNs, nowNs, quantity int64) (newTATNs int64, r Result)
 // ThrottleIn is Throttle with the result's times in a unit.
 func (l Limit) ThrottleIn(unit Unit, tatNs, nowNs, quantity int64) (newTATNs int64, r Result) {
 	debtNs := Since(nowNs, tatNs) // the funnel's level, as the time in which it drains
+	toleranceNs := l.ToleranceNs()
 	r = Result{Limit: l.capacity, RetryAfter: -1}
 	switch {
 	case quantity < 0:
@@ -160,7 +173,7 @@ func (l Limit) ThrottleIn(unit Unit, tatNs, nowNs, quantity int64) (newTATNs int
 		r.Limited = true
 	default:
 		requestedNs := l.intervalNs * uint64(quantity) // at most toleranceNs
-		if roomNs := l.toleranceNs - requestedNs; debtNs > roomNs {
+		if roomNs := toleranceNs - requestedNs; debtNs > roomNs {
 			r.Limited = true
 			r.RetryAfter = unit.Of(debtNs - roomNs)
 		} else if quantity > 0 {
@@ -168,8 +181,8 @@ func (l Limit) ThrottleIn(unit Unit, tatNs, nowNs, quantity int64) (newTATNs int
 			tatNs = After(nowNs, debtNs)
 		}
 	}
-	if debtNs < l.toleranceNs {
-		r.Remaining = int64((l.toleranceNs - debtNs) / l.intervalNs)
+	if debtNs < toleranceNs {
+		r.Remaining = int64((toleranceNs - debtNs) / l.intervalNs)
 	}
 	r.ResetAfter = unit.Of(debtNs)
 	return tatNs, r

@@ -12,7 +12,7 @@ func (l Limit) Outlook(tatNs, nowNs int64) Outlook {
 	debtNs := Since(nowNs, tatNs)
 	return Outlook{
 		Level:   float64(debtNs) / float64(l.intervalNs),
-		FreeNs:  debtNs - min(debtNs, l.toleranceNs-l.intervalNs),
+		FreeNs:  debtNs - min(debtNs, l.ToleranceNs()-l.intervalNs),
 		EmptyNs: debtNs,
 	}
 }

@@ -13,5 +13,5 @@ func (l Limit) Share(share float64) Limit {
 	if slower := math.Ceil(float64(l.intervalNs) / share); slower < float64(intervalNs) {
 		intervalNs = uint64(slower)
 	}
-	return Limit{intervalNs: intervalNs, capacity: capacity, toleranceNs: intervalNs * uint64(capacity)}
+	return Limit{intervalNs: intervalNs, capacity: capacity}
 }

@@ -8,7 +8,7 @@ func (l Limit) WaitIn(unit Unit, tatNs, nowNs, quantity, maxWaitNs int64) (newTA
 		return newTATNs, 0, r
 	}
 	requestedNs := l.intervalNs * uint64(quantity) // at most toleranceNs
-	overNs := Since(nowNs, tatNs) - (l.toleranceNs - requestedNs)
+	overNs := Since(nowNs, tatNs) - (l.ToleranceNs() - requestedNs)
 	if overNs > uint64(max(maxWaitNs, 0)) {
 		return tatNs, 0, r
 	}

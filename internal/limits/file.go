@@ -3,45 +3,24 @@ package limits
 import (
 	"bytes"
 	"errors"
-	"io"
-	"io/fs"
-	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/yamlfile"
 )
-
-// maxFileBytes is how long the file of limits may be: more than MaxNames limits of MaxWindows windows each take.
-const maxFileBytes = 4 << 20
 
 // readFile reads the definitions of a YAML file, all of them or, with the error of each line in which something is wrong, none.
 // whole says that it ends with a newline.
 func readFile(path string, reading funnel.Reading) (definitions map[string]Definition, whole bool, err error) {
-	f, err := os.Open(path)
+	text, err := yamlfile.Read(path)
 	if err != nil {
-		return nil, false, openFailed(path, err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
-		return nil, false, openFailed(path, err)
-	}
-	if len(text) > maxFileBytes {
-		return nil, false, errors.New(path + " is longer than " + strconv.Itoa(maxFileBytes>>20) + " MiB")
+		return nil, false, err
 	}
 	definitions, err = parseFile(path, text, reading)
 	return definitions, bytes.HasSuffix(text, []byte("\n")), err
-}
-
-func openFailed(path string, err error) error {
-	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
-		err = cause.Err
-	}
-	return errors.New("cannot read " + path + ": " + err.Error())
 }
 
 // parseFile reads the text of a file:
@@ -54,111 +33,52 @@ func openFailed(path string, err error) error {
 //
 // A window has a capacity instead of a max_burst, if that is preferred. A period is a number of seconds, or a duration.
 func parseFile(path string, text []byte, reading funnel.Reading) (map[string]Definition, error) {
-	p := fileReader{path: path, reading: reading, definitions: map[string]Definition{}}
-	var document yaml.Node
-	err := yaml.Load(text, &document)
-	if syntax := (*yaml.LoadError)(nil); errors.As(err, &syntax) && len(document.Content) == 0 && syntax.Mark.Line > 0 {
-		p.failAt(syntax.Mark.Line, "not YAML: "+syntax.Message)
-	} else if len(document.Content) == 0 {
-		p.failAt(1, "nothing is here; write 'limits: {}' if there are to be none")
-	} else if err != nil {
-		p.failAt(1, "there must be one document; remove what is behind its '---'")
-	} else {
-		p.readDocument(document.Content[0])
+	p := fileReader{File: yamlfile.File{Path: path}, reading: reading, definitions: map[string]Definition{}}
+	if root := p.Root(text); root != nil {
+		p.readDocument(root)
+	} else if p.Count() == 0 {
+		p.FailAt(1, "nothing is here; write 'limits: {}' if there are to be none")
 	}
-	return p.definitions, p.err()
+	return p.definitions, p.Err()
 }
 
-// fileReader collects what is wrong, so that all of it can be corrected at once.
 type fileReader struct {
-	path        string
+	yamlfile.File
 	reading     funnel.Reading
 	definitions map[string]Definition
-	problems    []string
-}
-
-func (p *fileReader) failAt(line int, problem string) {
-	p.problems = append(p.problems, p.path+":"+strconv.Itoa(line)+": "+problem)
-}
-
-func (p *fileReader) fail(n *yaml.Node, problem string) { p.failAt(n.Line, problem) }
-
-const (
-	// maxProblems is how many are told.
-	maxProblems = 8
-	// maxCounted is how many are looked for: a file may use what is wrong by aliases more often than it has bytes.
-	maxCounted = 1000
-)
-
-func (p *fileReader) err() error {
-	if len(p.problems) == 0 {
-		return nil
-	}
-	told := strings.Join(p.problems[:min(len(p.problems), maxProblems)], "; ")
-	if more := len(p.problems) - maxProblems; len(p.problems) >= maxCounted {
-		told += "; and many more errors"
-	} else if more > 0 {
-		told += "; and " + strconv.Itoa(more) + " more errors"
-	}
-	return errors.New(told)
-}
-
-// fields visits the entries of a mapping, but for those whose key was there before.
-func (p *fileReader) fields(n *yaml.Node, what string, visit func(key, value *yaml.Node)) {
-	if n.Kind != yaml.MappingNode {
-		p.fail(n, what+" must be a mapping")
-		return
-	}
-	seen := map[string]int{}
-	for i := 0; i+1 < len(n.Content) && len(p.problems) < maxCounted; i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if key.Kind != yaml.ScalarNode {
-			p.fail(key, "a key must be a word")
-			continue
-		}
-		if line, ok := seen[key.Value]; ok {
-			p.fail(key, quote(key.Value)+" is in line "+strconv.Itoa(line)+" already")
-			continue
-		}
-		seen[key.Value] = key.Line
-		if value.Kind == yaml.AliasNode && value.Alias != nil {
-			value = value.Alias
-		}
-		visit(key, value)
-	}
 }
 
 func (p *fileReader) unknown(key *yaml.Node, known string) {
-	p.fail(key, "unknown field "+quote(key.Value)+"; there are "+known)
+	p.Fail(key, "unknown field "+yamlfile.Quote(key.Value)+"; there are "+known)
 }
 
 func (p *fileReader) readDocument(n *yaml.Node) {
 	found := false
-	p.fields(n, "the file", func(key, value *yaml.Node) {
+	p.Fields(n, "the file", func(key, value *yaml.Node) {
 		if key.Value != "limits" {
 			p.unknown(key, "limits")
 			return
 		}
 		found = true
-		p.fields(value, "limits", p.readLimit)
+		p.Fields(value, "limits", p.readLimit)
 	})
-	if !found && len(p.problems) == 0 {
-		p.fail(n, "limits is missing")
+	if !found && p.Count() == 0 {
+		p.Fail(n, "limits is missing")
 	}
 	if n := len(p.definitions); n > MaxNames {
-		p.failAt(1, strconv.Itoa(n)+" limits; "+strconv.Itoa(MaxNames)+" is the most")
+		p.FailAt(1, strconv.Itoa(n)+" limits; "+strconv.Itoa(MaxNames)+" is the most")
 	}
 }
 
 func (p *fileReader) readLimit(key, value *yaml.Node) {
 	d := Definition{Name: key.Value}
 	if err := CheckName([]byte(d.Name)); err != nil {
-		p.fail(key, quote(d.Name)+": "+err.Error())
+		p.Fail(key, yamlfile.Quote(d.Name)+": "+err.Error())
 		return
 	}
-	before := len(p.problems)
+	before := p.Count()
 	found := false
-	p.fields(value, "the limit "+d.Name, func(key, value *yaml.Node) {
+	p.Fields(value, "the limit "+d.Name, func(key, value *yaml.Node) {
 		switch key.Value {
 		case "windows":
 			found = true
@@ -169,39 +89,36 @@ func (p *fileReader) readLimit(key, value *yaml.Node) {
 			p.unknown(key, "windows and shadow")
 		}
 	})
-	if len(p.problems) > before {
+	if p.Count() > before {
 		return
 	}
 	if !found {
-		p.fail(key, "windows is missing")
+		p.Fail(key, "windows is missing")
 	} else if _, err := d.rules(); err != nil {
-		p.fail(key, d.Name+": "+err.Error())
+		p.Fail(key, d.Name+": "+err.Error())
 	}
 	p.definitions[d.Name] = d
 }
 
 func (p *fileReader) readWindows(n *yaml.Node) (windows []Window) {
 	if n.Kind != yaml.SequenceNode {
-		p.fail(n, "windows must be a list")
+		p.Fail(n, "windows must be a list")
 		return nil
 	}
 	if len(n.Content) > MaxWindows {
-		p.fail(n, "a limit must have 1 to "+strconv.Itoa(MaxWindows)+" windows, got "+strconv.Itoa(len(n.Content)))
+		p.Fail(n, "a limit must have 1 to "+strconv.Itoa(MaxWindows)+" windows, got "+strconv.Itoa(len(n.Content)))
 		return nil
 	}
 	for _, item := range n.Content {
-		if item.Kind == yaml.AliasNode && item.Alias != nil {
-			item = item.Alias
-		}
-		windows = append(windows, p.readWindow(item))
+		windows = append(windows, p.readWindow(yamlfile.Resolve(item)))
 	}
 	return windows
 }
 
 func (p *fileReader) readWindow(n *yaml.Node) (w Window) {
-	before := len(p.problems)
+	before := p.Count()
 	values := map[string]int64{}
-	p.fields(n, "a window", func(key, value *yaml.Node) {
+	p.Fields(n, "a window", func(key, value *yaml.Node) {
 		switch key.Value {
 		case "max_burst", "capacity", "count":
 			values[key.Value] = p.readInt(value, key.Value)
@@ -216,13 +133,13 @@ func (p *fileReader) readWindow(n *yaml.Node) (w Window) {
 	_, hasCount := values["count"]
 	_, hasPeriod := values["period"]
 	switch {
-	case len(p.problems) > before:
+	case p.Count() > before:
 		return w
 	case byBurst && byCapacity:
-		p.fail(n, "a window has max_burst or capacity, not both")
+		p.Fail(n, "a window has max_burst or capacity, not both")
 		return w
 	case !byBurst && !byCapacity || !hasCount || !hasPeriod:
-		p.fail(n, "a window must have max_burst or capacity, count and period")
+		p.Fail(n, "a window must have max_burst or capacity, count and period")
 		return w
 	}
 	reading, room := p.reading, burst
@@ -234,7 +151,7 @@ func (p *fileReader) readWindow(n *yaml.Node) (w Window) {
 		argument.Name = "capacity"
 	}
 	if err != nil {
-		p.fail(n, err.Error())
+		p.Fail(n, err.Error())
 	}
 	return w
 }
@@ -242,7 +159,7 @@ func (p *fileReader) readWindow(n *yaml.Node) (w Window) {
 func (p *fileReader) readInt(n *yaml.Node, name string) int64 {
 	v, err := strconv.ParseInt(n.Value, 10, 64)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		p.fail(n, name+" must be a decimal number, got "+quote(n.Value))
+		p.Fail(n, name+" must be a decimal number, got "+yamlfile.Quote(n.Value))
 	}
 	return v
 }
@@ -253,24 +170,14 @@ func (p *fileReader) readPeriod(n *yaml.Node) int64 {
 	}
 	d, err := time.ParseDuration(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || d%time.Second != 0 {
-		p.fail(n, "period must be whole seconds, such as 60, 60s, 1m or 24h, got "+quote(n.Value))
+		p.Fail(n, "period must be whole seconds, such as 60, 60s, 1m or 24h, got "+yamlfile.Quote(n.Value))
 	}
 	return int64(d / time.Second)
 }
 
 func (p *fileReader) readBool(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode || n.Value != "true" && n.Value != "false" {
-		p.fail(n, "shadow must be true or false, got "+quote(n.Value))
+		p.Fail(n, "shadow must be true or false, got "+yamlfile.Quote(n.Value))
 	}
 	return n.Value == "true"
-}
-
-const maxQuotedBytes = 64
-
-// quote makes what stands in a file fit for one line.
-func quote(s string) string {
-	if len(s) > maxQuotedBytes {
-		s = s[:maxQuotedBytes] + "..."
-	}
-	return strconv.Quote(s)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Part is a size, or a percentage of a maximum. It is a flag's value.
+// Part is a size, or a percentage of a maximum.
 type Part struct {
 	text    string // as it was set
 	bytes   int64
@@ -32,13 +32,10 @@ func ParsePart(text string) (Part, error) {
 	return Part{text: text, bytes: bytes}, nil
 }
 
-// String implements pflag.Value.
+// String is the part as it was set.
 func (p *Part) String() string { return p.text }
 
-// Type implements pflag.Value.
-func (*Part) Type() string { return "size" }
-
-// Set implements pflag.Value.
+// Set reads a part.
 func (p *Part) Set(text string) (err error) {
 	*p, err = ParsePart(text)
 	return err

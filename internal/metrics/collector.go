@@ -2,12 +2,12 @@ package metrics
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"cellserver/internal/buildinfo"
 	"cellserver/internal/histogram"
 	"cellserver/internal/limiter"
 	"cellserver/internal/memory"
@@ -37,8 +37,20 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	to.truth("ready", "1 while clients are served, 0 while the server starts, does not respond or shuts down.", ready)
 	to.labelled("log_lines_dropped_total", "Log lines that were not written: the log did not take them (full), or scripts logged too much (script).",
 		"reason", map[string]uint64{"full": c.config.LostLogLines(), "script": c.config.Records.ScriptLinesLeftOut()})
-	info := desc("build_info", "Always 1; the labels are the versions of the server and of Go.", "version", "goversion")
-	to <- prometheus.MustNewConstMetric(info, prometheus.GaugeValue, 1, c.config.Version, runtime.Version())
+	to.build(&c.config.Build)
+}
+
+// build follows Prometheus's own build_info, where a revision that the build did not know is "unknown", too.
+func (to sink) build(b *buildinfo.Info) {
+	revision := b.Revision
+	switch {
+	case revision == "":
+		revision = "unknown"
+	case b.Modified:
+		revision += "-modified"
+	}
+	d := desc("build_info", "Always 1; the labels are the server's version and commit, and the version of Go.", "version", "revision", "goversion")
+	to.series(d, prometheus.GaugeValue, 1, b.Version, revision, b.Go)
 }
 
 func (to sink) store(st *store.Stats) {

@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"cellserver/internal/acl"
+	"cellserver/internal/buildinfo"
 	"cellserver/internal/catalog"
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/admin"
@@ -54,7 +55,7 @@ func newRig(change ...func(*Config)) *rig {
 		Limits:       named,
 		Now:          now,
 		Server:       clients,
-		Version:      "1.2.3",
+		Build:        buildinfo.Info{Version: "1.2.3", Revision: "abc", Go: "go1.26"},
 		Ready:        func(context.Context) error { return nil },
 		Alive:        func() error { return nil },
 		LostLogLines: func() uint64 { return 0 },

@@ -1,4 +1,4 @@
-// Package metrics serves over HTTP what operators need: health and readiness checks, metrics in Prometheus's format, and
+// Package metrics serves over HTTP what operators need: health and readiness checks, metrics in Prometheus's formats, and
 // profiles. Metrics are collected when they are scraped. Its handler is safe for concurrent use.
 package metrics
 
@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"cellserver/internal/buildinfo"
 	"cellserver/internal/clients"
 	"cellserver/internal/limits"
 	"cellserver/internal/login"
@@ -38,9 +39,9 @@ type Config struct {
 	// Persistence is what is kept on the disk; nil if nothing is.
 	Persistence func() persist.Status
 	// Remote is how the store on other machines is; nil for a store in memory.
-	Remote  func() watch.Status
-	Limits  *limits.Registry
-	Version string
+	Remote func() watch.Status
+	Limits *limits.Registry
+	Build  buildinfo.Info
 	// Ready returns an error while clients are not served, and Alive one when they have not been for so long that the
 	// process should be restarted. Both return soon.
 	Ready func(context.Context) error
@@ -49,7 +50,7 @@ type Config struct {
 	Degraded     func() string
 	LostLogLines func() uint64
 	Access       *Access      // for everything but /healthz and /readyz
-	Page         http.Handler // at /, nil for none
+	Page         http.Handler // at / and /live.json, nil for none
 	TopKeys      int          // how many a metric shows of each ranking; 0 for none
 	TopKeyNames  NameStyle
 	Profiles     bool // whether /debug/pprof is served
@@ -64,9 +65,14 @@ type Config struct {
 // Handler returns the HTTP handler.
 func Handler(c Config) http.Handler {
 	guarded := http.NewServeMux()
-	guarded.Handle("GET /metrics", bounded(promhttp.HandlerFor(newRegistry(&c), promhttp.HandlerOpts{})))
+	// OpenMetrics's text is for those who ask for it, as Prometheus does. It says of no counter when it began: a Prometheus
+	// that is not told what to do with such lines makes a series of each, and process_start_time_seconds tells the same.
+	formats := promhttp.HandlerOpts{EnableOpenMetrics: true}
+	guarded.Handle("GET /metrics", bounded(promhttp.HandlerFor(newRegistry(&c), formats)))
 	if c.Page != nil {
-		guarded.Handle("GET /{$}", bounded(c.Page))
+		page := bounded(c.Page)
+		guarded.Handle("GET /{$}", page)
+		guarded.Handle("GET /live.json", page)
 	}
 	if c.Profiles {
 		handleProfiles(guarded)

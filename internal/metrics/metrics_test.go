@@ -80,7 +80,7 @@ func TestEndpoints(t *testing.T) {
 		profiles    bool
 		want        map[string]int
 	}{
-		{"starting", "starting", "", false, map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 200, "/debug/pprof/": 404, "/debug/pprof/heap": 404, "/": 404}},
+		{"starting", "starting", "", false, map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 200, "/debug/pprof/": 404, "/debug/pprof/heap": 404, "/": 404, "/live.json": 404}},
 		{"ready", "", "", false, map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200}},
 		{"dead", "event loop 1 of 2 does not respond", "no response", false, map[string]int{"/healthz": 503, "/readyz": 503, "/metrics": 200}},
 		{"with profiles", "", "", true, map[string]int{"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/cmdline": 404, "/debug/pprof/symbol": 200}},
@@ -184,7 +184,7 @@ func TestLoopbackHosts(t *testing.T) {
 		"user@localhost":              403,
 		"evil.example\\@localhost:80": 403,
 	} {
-		for _, path := range []string{"/", "/metrics", "/healthz", "/readyz", "/debug/pprof/"} {
+		for _, path := range []string{"/", "/live.json", "/metrics", "/healthz", "/readyz", "/debug/pprof/"} {
 			request := httptest.NewRequest(http.MethodGet, path, nil)
 			request.Host = host
 			answer := httptest.NewRecorder()
@@ -218,7 +218,7 @@ func TestAllowedHosts(t *testing.T) {
 			c.AllowedHosts = tt.names
 		})
 		for host, want := range tt.hosts {
-			for _, path := range []string{"/", "/metrics", "/debug/pprof/", "/healthz", "/readyz"} {
+			for _, path := range []string{"/", "/live.json", "/metrics", "/debug/pprof/", "/healthz", "/readyz"} {
 				if strings.HasSuffix(path, "z") {
 					want = http.StatusOK
 				}

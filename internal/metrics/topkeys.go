@@ -3,7 +3,6 @@ package metrics
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,7 +11,7 @@ import (
 	"cellserver/internal/topkeys"
 )
 
-// NameStyle says how keys are named in labels. It is a flag's value.
+// NameStyle says how keys are named in labels.
 type NameStyle string
 
 // The name styles:
@@ -21,22 +20,6 @@ const (
 	HashedNames NameStyle = "hash" // the first 16 digits of SHA-256: it hides the key, but a guess can be verified
 	CutNames    NameStyle = "cut"  // the first characters; keys that share them are added up
 )
-
-// String implements pflag.Value.
-func (s *NameStyle) String() string { return string(*s) }
-
-// Type implements pflag.Value.
-func (s *NameStyle) Type() string { return "style" }
-
-// Set implements pflag.Value.
-func (s *NameStyle) Set(text string) error {
-	switch style := NameStyle(text); style {
-	case PlainNames, HashedNames, CutNames:
-		*s = style
-		return nil
-	}
-	return fmt.Errorf("must be plain, hash or cut, got %q", text)
-}
 
 const (
 	// MaxTopKeys bounds the series of each ranking.

@@ -61,8 +61,4 @@ func TestTopKeys(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
 	}
-	var s NameStyle
-	if err := s.Set("md5"); err == nil || s.Set("cut") != nil || s != CutNames {
-		t.Errorf("%v, and then %q", err, s)
-	}
 }

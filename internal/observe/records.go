@@ -220,6 +220,9 @@ func (r *Records) Stats() Stats {
 	return st
 }
 
+// ScriptsEnded is how many scripts have ended at a bound.
+func (r *Records) ScriptsEnded() uint64 { return r.scripts[ScriptEnded].Load() }
+
 // ThrottleDurations returns the durations of the calls of CL.THROTTLE and of the commands like it since the start.
 func (r *Records) ThrottleDurations() histogram.Snapshot {
 	all := r.scale.NewSnapshot()

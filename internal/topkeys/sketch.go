@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"hash/maphash"
 	"slices"
+
+	"cellserver/internal/limiter"
 )
 
 // Sketch counts the most frequent keys of a stream with a fixed number of counters. It is exact while there are no
@@ -27,13 +29,15 @@ type Hitter struct {
 	Key       string
 	Count     float64
 	Overcount float64 // Count is too high by at most this
+	Terms     limiter.Terms
 }
 
 type counter struct {
 	hash             uint64
 	key              []byte
 	count, overcount float64
-	index            int // in the heap
+	index            int           // in the heap
+	terms            limiter.Terms // of its last request
 }
 
 // NewSketch returns a Sketch with capacity counters. Keys of up to keyBytes cause no allocation later.
@@ -53,7 +57,10 @@ func NewSketch(capacity, keyBytes int) *Sketch {
 }
 
 // Add counts a key n times; n must be positive. It does not retain the key.
-func (s *Sketch) Add(key []byte, n float64) {
+func (s *Sketch) Add(key []byte, n float64) { s.addBy(key, n, limiter.Terms{}) }
+
+// addBy is Add for a request by a limit's terms, of which those of the last are kept.
+func (s *Sketch) addBy(key []byte, n float64, terms limiter.Terms) {
 	hash := maphash.Bytes(s.seed, key)
 	c := s.byHash[hash]
 	if c == nil {
@@ -62,6 +69,7 @@ func (s *Sketch) Add(key []byte, n float64) {
 		s.byHash[hash] = c
 	}
 	c.count += n
+	c.terms = terms
 	s.down(c)
 }
 
@@ -94,7 +102,7 @@ func (s *Sketch) Scale(by float64) {
 func (s *Sketch) Top(n int) []Hitter {
 	all := make([]Hitter, len(s.least))
 	for i, c := range s.least {
-		all[i] = Hitter{string(c.key), c.count, c.overcount}
+		all[i] = Hitter{string(c.key), c.count, c.overcount, c.terms}
 	}
 	slices.SortFunc(all, func(a, b Hitter) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Key, b.Key))

@@ -52,13 +52,13 @@ func TestSketchSteps(t *testing.T) {
 		want  []Hitter
 	}{
 		{want: []Hitter{}},
-		{add: "a", n: 1, want: []Hitter{{"a", 1, 0}}},
-		{add: "b", n: 1, want: []Hitter{{"a", 1, 0}, {"b", 1, 0}}},
-		{add: "b", n: 3, want: []Hitter{{"b", 4, 0}, {"a", 1, 0}}},
-		{add: "c", n: 1, want: []Hitter{{"b", 4, 0}, {"c", 2, 1}}},
-		{scale: 0.5, want: []Hitter{{"b", 2, 0}, {"c", 1, 0.5}}},
-		{add: "c", n: 2, want: []Hitter{{"c", 3, 0.5}, {"b", 2, 0}}},
-		{add: "", n: 1, want: []Hitter{{"", 3, 2}, {"c", 3, 0.5}}},
+		{add: "a", n: 1, want: []Hitter{{Key: "a", Count: 1}}},
+		{add: "b", n: 1, want: []Hitter{{Key: "a", Count: 1}, {Key: "b", Count: 1}}},
+		{add: "b", n: 3, want: []Hitter{{Key: "b", Count: 4}, {Key: "a", Count: 1}}},
+		{add: "c", n: 1, want: []Hitter{{Key: "b", Count: 4}, {Key: "c", Count: 2, Overcount: 1}}},
+		{scale: 0.5, want: []Hitter{{Key: "b", Count: 2}, {Key: "c", Count: 1, Overcount: 0.5}}},
+		{add: "c", n: 2, want: []Hitter{{Key: "c", Count: 3, Overcount: 0.5}, {Key: "b", Count: 2}}},
+		{add: "", n: 1, want: []Hitter{{Key: "", Count: 3, Overcount: 2}, {Key: "c", Count: 3, Overcount: 0.5}}},
 	} {
 		if tt.n > 0 {
 			s.Add([]byte(tt.add), tt.n)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"cellserver/internal/limiter"
 )
 
 // Ranking is which requests of a key count.
@@ -56,8 +58,17 @@ type Entry struct {
 	CallsPerSecond float64
 	// Error bounds the error of CallsPerSecond: the sketch's overcount plus two standard deviations of the sampling.
 	Error float64
-	Share float64 // of all requests in the ranking, from 0 to 1
-	Cut   bool    // the key is longer than MaxNameBytes: Name is its beginning and a mark
+	Share float64       // of all requests in the ranking, from 0 to 1
+	Cut   bool          // the key is longer than MaxNameBytes: Name is its beginning and a mark
+	Terms limiter.Terms // of the last request for it that was counted
+}
+
+// Request is what a Tracker counts of a request.
+type Request struct {
+	DB      uint16
+	Name    []byte
+	Limited bool
+	Terms   limiter.Terms
 }
 
 // Tracker finds the hottest keys. Requests come to it through Samplers.
@@ -88,7 +99,7 @@ func New() *Tracker {
 
 // Note counts the requests that the sampler picks among the n it has just skipped over. If another goroutine holds the
 // tracker they are dropped: no request ever waits here.
-func (t *Tracker) Note(s *Sampler, nowNs int64, n int, request func(i int) (db uint16, name []byte, limited bool)) {
+func (t *Tracker) Note(s *Sampler, nowNs int64, n int, request func(i int) Request) {
 	locked := t.mu.TryLock()
 	if locked {
 		defer t.mu.Unlock()
@@ -97,8 +108,8 @@ func (t *Tracker) Note(s *Sampler, nowNs int64, n int, request func(i int) (db u
 	s.begin(n, int(t.every.Load()))
 	for i := s.next(n); i < n; i = s.next(n) {
 		if locked {
-			db, name, limited := request(i)
-			t.addLocked(db, name, limited, float64(s.every))
+			r := request(i)
+			t.addLocked(&r, float64(s.every))
 		}
 		s.advance(int(t.every.Load()))
 	}
@@ -143,12 +154,12 @@ func sumOfDecays(epochs int64) float64 {
 	return one * (1 - decay(epochs)) / (1 - one)
 }
 
-func (t *Tracker) addLocked(db uint16, name []byte, limited bool, weight float64) {
-	key := t.identifyLocked(db, name)
-	t.sketches[Requested].Add(key, weight)
+func (t *Tracker) addLocked(r *Request, weight float64) {
+	key := t.identifyLocked(r.DB, r.Name)
+	t.sketches[Requested].addBy(key, weight, r.Terms)
 	t.totals[Requested] += weight
-	if limited {
-		t.sketches[Limited].Add(key, weight)
+	if r.Limited {
+		t.sketches[Limited].addBy(key, weight, r.Terms)
 		t.totals[Limited] += weight
 	}
 	t.squares += weight * weight
@@ -223,6 +234,7 @@ func (t *Tracker) estimates(ranking Ranking, nowNs int64, n int) []Entry {
 			CallsPerSecond: c.Count / windowSec,
 			Error:          (c.Overcount + 2*math.Sqrt(max(0, c.Count*variance))) / windowSec,
 			Share:          c.Count / total,
+			Terms:          c.Terms,
 		})
 	}
 	return entries

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/racetest"
 )
 
@@ -28,7 +29,7 @@ func calls(t *Tracker, s *Sampler, nowNs int64, n int, name string) {
 
 func call(t *Tracker, s *Sampler, nowNs int64, db uint16, name string, limited bool) {
 	if !s.Skip(1) {
-		t.Note(s, nowNs, 1, func(int) (uint16, []byte, bool) { return db, []byte(name), limited })
+		t.Note(s, nowNs, 1, func(int) Request { return Request{DB: db, Name: []byte(name), Limited: limited} })
 	}
 }
 
@@ -74,7 +75,7 @@ func TestZipf(t *testing.T) {
 				}
 				s := &samplers[r.IntN(len(samplers))]
 				if !s.Skip(len(batch)) {
-					tracker.Note(s, now, len(batch), func(i int) (uint16, []byte, bool) { return 0, []byte(batch[i]), false })
+					tracker.Note(s, now, len(batch), func(i int) Request { return Request{Name: []byte(batch[i])} })
 				}
 				batch = batch[:0]
 			}
@@ -105,7 +106,7 @@ func TestExactAtLowLoad(t *testing.T) {
 		call(tracker, s, t0+int64(i)*sec/100, 3, "b", i%4 == 0)
 	}
 	got := tracker.estimates(Requested, t0+sec-1, 10)
-	want := []Entry{{DB: 0, Name: "a", CallsPerSecond: 150, Share: 0.6}, {DB: 3, Name: "b", CallsPerSecond: 100, Share: 0.4}}
+	want := []Entry{{Name: "a", CallsPerSecond: 150, Share: 0.6}, {DB: 3, Name: "b", CallsPerSecond: 100, Share: 0.4}}
 	for i := range want {
 		if len(got) != 2 || got[i].DB != want[i].DB || got[i].Name != want[i].Name || math.Abs(got[i].CallsPerSecond-want[i].CallsPerSecond) > 1e-6 ||
 			got[i].Error != 0 || math.Abs(got[i].Share-want[i].Share) > 1e-9 {
@@ -230,7 +231,7 @@ func TestSamplingFollowsLoad(t *testing.T) {
 		for i := range 1_000_000 {
 			if !s.Skip(1) {
 				picked++
-				tracker.Note(s, t0+int64(second)*sec+int64(i)*1000, 1, func(int) (uint16, []byte, bool) { return 0, []byte("a"), false })
+				tracker.Note(s, t0+int64(second)*sec+int64(i)*1000, 1, func(int) Request { return Request{Name: []byte("a")} })
 			}
 		}
 		if most := 16 * manySamples; picked > most {
@@ -307,7 +308,7 @@ func TestPatterns(t *testing.T) {
 		var seen int
 		for i := range 64_000 * period {
 			if !s.Skip(1) {
-				tracker.Note(s, t0, 1, func(int) (uint16, []byte, bool) { return 0, []byte("a"), false })
+				tracker.Note(s, t0, 1, func(int) Request { return Request{Name: []byte("a")} })
 				tracker.every.Store(64)
 				if i%period == 0 {
 					seen++
@@ -374,13 +375,40 @@ func TestHostileKeys(t *testing.T) {
 	}
 }
 
+// TestTerms: of each ranking a key has the terms of its last request that was counted there, and not those of the key whose counter
+// it took over.
+func TestTerms(t *testing.T) {
+	tracker, s := New(), &Sampler{}
+	note := func(name string, most int64, limited bool) {
+		if !s.Skip(1) {
+			tracker.Note(s, t0, 1, func(int) Request {
+				return Request{Name: []byte(name), Limited: limited, Terms: limiter.Terms{Kind: limiter.FixedWindow, Most: most}}
+			})
+		}
+	}
+	note("a", 1, false)
+	note("a", 2, true)
+	note("a", 3, false)
+	for ranking, want := range map[Ranking]int64{Requested: 3, Limited: 2} {
+		if got := tracker.estimates(ranking, t0, 1)[0].Terms; got.Most != want || got.Kind != limiter.FixedWindow {
+			t.Errorf("%s: %+v, want the most %d", ranking, got, want)
+		}
+	}
+	sketch := NewSketch(1, 1)
+	sketch.addBy([]byte("a"), 1, limiter.Terms{Most: 1})
+	sketch.addBy([]byte("b"), 1, limiter.Terms{Most: 2})
+	if got := sketch.Top(1)[0]; got.Key != "b" || got.Terms.Most != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestNoteDoesNotAllocate for a key that has a counter, however long its name is.
 func TestNoteDoesNotAllocate(t *testing.T) {
 	for _, nameBytes := range []int{0, keptKeyBytes, MaxNameBytes, MaxNameBytes + 1, 1 << 20} {
 		tracker, s, name := New(), &Sampler{}, bytes.Repeat([]byte("x"), nameBytes)
 		n := testing.AllocsPerRun(100, func() {
 			*s = Sampler{every: 1, left: -1}
-			tracker.Note(s, t0, 1, func(int) (uint16, []byte, bool) { return 1, name, true })
+			tracker.Note(s, t0, 1, func(int) Request { return Request{DB: 1, Name: name, Limited: true, Terms: limiter.Terms{Most: 1}} })
 		})
 		if n != 0 {
 			t.Errorf("a name of %d bytes: %v allocations", nameBytes, n)
@@ -398,7 +426,7 @@ func TestConcurrently(t *testing.T) {
 			name := bytes.Repeat([]byte{byte('a' + g)}, 200)
 			for i := range 20_000 {
 				if !s.Skip(3) {
-					tracker.Note(&s, t0+int64(i)*1_000_000, 3, func(i int) (uint16, []byte, bool) { return uint16(i), name, i == 1 })
+					tracker.Note(&s, t0+int64(i)*1_000_000, 3, func(i int) Request { return Request{DB: uint16(i), Name: name, Limited: i == 1} })
 				}
 				if i%1000 == 0 {
 					tracker.estimates(Limited, t0+int64(i), 10)
@@ -426,7 +454,7 @@ func BenchmarkNote(b *testing.B) {
 			for b.Loop() {
 				s.left = -1
 				name := names[r.IntN(keys)]
-				tracker.Note(&s, t0, 1, func(int) (uint16, []byte, bool) { return 0, name, false })
+				tracker.Note(&s, t0, 1, func(int) Request { return Request{Name: name} })
 			}
 		})
 	}

@@ -38,6 +38,7 @@ type Config struct {
 	RunID       string
 	StartedNs   int64
 	Settings    []Setting
+	ConfigFile  string              // its path; "" for none
 	Memory      *memory.Bound       // nil for none
 	Keeper      *persist.Keeper     // nil where nothing is kept on a disk
 	Remote      func() watch.Status // how the store on other machines is; nil for none
@@ -94,7 +95,7 @@ func Handlers(k *Config) map[string]session.Handler {
 		"config|get":       plain(k.configGet),
 		"config|set":       onConnection(k.configSet),
 		"config|resetstat": plain(k.configResetStat),
-		"config|rewrite":   plain(configRewrite),
+		"config|rewrite":   plain(k.configRewrite),
 		"debug":            onConnection(k.debug),
 		"info":             session.Whole(k.info),
 		"lastsave":         plain(k.lastSave),

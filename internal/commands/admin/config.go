@@ -115,6 +115,13 @@ func (k *Config) settings(pairs [][]byte) (found []*Setting, err error) {
 	return found, nil
 }
 
+// Change makes a change of settings that fits none that CONFIG SET is making.
+func (k *Config) Change(change func()) {
+	k.setting.Lock()
+	defer k.setting.Unlock()
+	change()
+}
+
 func errConfigSet(name []byte, reason string) error {
 	return reply.Error("ERR CONFIG SET failed (possibly related to argument '" + resp.Printable(name) + "') - " + resp.PrintableN([]byte(reason), maxReasonBytes))
 }
@@ -128,7 +135,10 @@ func (k *Config) configResetStat(c session.Call, _ [][]byte) error {
 	return nil
 }
 
-// configRewrite replies as a Redis that was started without a file.
-func configRewrite(session.Call, [][]byte) error {
+// configRewrite replies as a Redis that cannot write its file, or has none.
+func (k *Config) configRewrite(session.Call, [][]byte) error {
+	if k.ConfigFile != "" {
+		return reply.Error("ERR Rewriting config file: the server never writes it; change it, and send SIGHUP")
+	}
 	return reply.Error("ERR The server is running without a config file")
 }

@@ -139,7 +139,7 @@ func infoServer(t *infoText) {
 		"os", runtime.GOOS+" "+runtime.GOARCH, "arch_bits", strconv.IntSize, "go_version", runtime.Version(),
 		"process_id", os.Getpid(), "run_id", t.RunID, "tcp_port", t.Connections().Port,
 		"server_time_usec", t.wallTime.UnixMicro(), "uptime_in_seconds", up, "uptime_in_days", up/(24*60*60),
-		"executable", executable(), "config_file", "")
+		"executable", executable(), "config_file", t.ConfigFile)
 }
 
 func executable() string {

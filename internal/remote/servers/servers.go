@@ -56,6 +56,8 @@ type Pool struct {
 	start  time.Time
 	closed atomic.Bool
 
+	password atomic.Pointer[string] // that new connections log in with
+
 	one     *Server // unless it is a cluster
 	cluster *cluster
 
@@ -81,6 +83,7 @@ func Open(config Config) (*Pool, error) {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
 	p := &Pool{place: at, config: config, crc: crcTable(), start: time.Now()}
+	p.SetPassword(at.password)
 	if p.dial, err = newDialer(at.tls, config); err != nil {
 		return nil, err
 	}
@@ -95,6 +98,15 @@ func Open(config Config) (*Pool, error) {
 	}
 	return p, nil
 }
+
+// SetPassword sets what new connections log in with, and reports whether that is something else. Those that are open stay, as the
+// servers let them.
+func (p *Pool) SetPassword(password string) (changed bool) {
+	before := p.password.Swap(&password)
+	return before == nil || *before != password
+}
+
+func (p *Pool) credentials() (user, password string) { return p.place.user, *p.password.Load() }
 
 // String is the URL without the user and password.
 func (p *Pool) String() string { return p.place.String() }
@@ -178,7 +190,7 @@ func (p *Pool) Close() error {
 // client returns a client of the server at an address, with retries off: nothing is ever sent twice behind our back.
 func (p *Pool) client(addr string) *redis.Client {
 	c := p.config
-	o := redis.Options{Addr: addr, Dialer: p.dial.context, Username: p.place.user, Password: p.place.password, DB: p.place.db,
+	o := redis.Options{Addr: addr, Dialer: p.dial.context, CredentialsProvider: p.credentials, DB: p.place.db,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 		ReadTimeout: max(c.Timeout, minIOTimeout), DialTimeout: max(c.Timeout, minDialTimeout),
 		PoolSize: c.PoolSize, PipelinePoolSize: -1}
@@ -187,8 +199,8 @@ func (p *Pool) client(addr string) *redis.Client {
 		client = redis.NewClient(&o)
 	} else {
 		client = redis.NewFailoverClient(&redis.FailoverOptions{MasterName: p.place.master, SentinelAddrs: p.place.hosts,
-			SentinelUsername: c.SentinelUser, SentinelPassword: c.SentinelPassword, Dialer: o.Dialer, Username: o.Username,
-			Password: o.Password, DB: o.DB, Protocol: o.Protocol, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
+			SentinelUsername: c.SentinelUser, SentinelPassword: c.SentinelPassword, Dialer: o.Dialer,
+			CredentialsProvider: o.CredentialsProvider, DB: o.DB, Protocol: o.Protocol, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
 			ContextTimeoutEnabled: true, ReadTimeout: o.ReadTimeout, DialTimeout: o.DialTimeout, PoolSize: o.PoolSize,
 			PipelinePoolSize: -1})
 	}

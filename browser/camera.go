@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// screenshot is one file: a window size, and what the page shows in it.
+type screenshot struct {
+	file          string
+	width, height int64
+	scale         float64 // 0 for 1
+	scheme        string  // light or dark
+	query         string
+	whole         bool                           // the page, not just the window
+	prepare       chromedp.Action[chromedp.Void] // nil for nothing
+}
+
+const (
+	desktopWidth, desktopHeight = 1440, 900
+	phoneWidth, phoneHeight     = 390, 844
+
+	inspect = "&key=user:1&db=0&max_burst=15&count=30&period=60"
+)
+
+func emptyScreenshots() []screenshot {
+	return []screenshot{{file: "page-empty.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=en"}}
+}
+
+func loadedScreenshots() []screenshot {
+	return []screenshot{
+		{file: "page-desktop.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=en"},
+		{file: "page-whole.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=en" + inspect, whole: true},
+		{file: "page-dark.png", width: desktopWidth, height: desktopHeight, scheme: "dark", query: "lang=en"},
+		{file: "page-chinese.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=zh"},
+		{file: "page-phone.png", width: phoneWidth, height: phoneHeight, scale: 2, scheme: "light", query: "lang=en"},
+		{file: "page-hover.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=en", prepare: hover("decisions", 0.62)},
+	}
+}
+
+// goneScreenshot is of a page whose server ends while it is open.
+func goneScreenshot(stop func()) screenshot {
+	return screenshot{
+		file: "page-gone.png", width: desktopWidth, height: desktopHeight, scheme: "light", query: "lang=en",
+		prepare: chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+			stop()
+			return chromedp.Do(ctx, chromedp.WaitVisible(chromedp.CSS("#lost")))
+		}),
+	}
+}
+
+// hover moves the pointer to a share of the width of a chart's plot.
+func hover(chart string, share float64) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		place, err := chromedp.Run(ctx, placeIn(chart, share))
+		if err != nil {
+			return err
+		}
+		return chromedp.Do(ctx, chromedp.MouseEvent(chromedp.MouseMoved, place[0], place[1]))
+	})
+}
+
+// placeIn scrolls a chart to the window's middle and returns the place at a share of the width of its plot.
+func placeIn(chart string, share float64) chromedp.Action[[]float64] {
+	return chromedp.Evaluate[[]float64](fmt.Sprintf(`(async () => {
+		const plot = document.querySelector("#chart-%s .plot"), curves = plot.querySelector(".curves");
+		plot.scrollIntoView({ block: "center", behavior: "instant" });
+		await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+		const box = plot.getBoundingClientRect();
+		return [box.left + Number(curves.getAttribute("x")) + %f * curves.getAttribute("width"), box.top + box.height / 2];
+	})()`, chart, share), chromedp.EvalAwaitPromise)
+}
+
+// camera opens a page in browsers and takes pictures of it.
+type camera struct {
+	browser, url, dir string
+	rangeMs           int64 // that the charts are to show
+}
+
+func (c *camera) takeAll(ctx context.Context, all []screenshot) error {
+	for _, s := range all {
+		if err := c.take(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s.file, err)
+		}
+	}
+	return nil
+}
+
+func (c *camera) take(ctx context.Context, s screenshot) error {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	tab, closeTab := openTab(ctx, c.browser)
+	defer closeTab()
+	scale := s.scale
+	if scale == 0 {
+		scale = 1
+	}
+	err := chromedp.Do(tab,
+		chromedp.EmulateViewport(s.width, s.height, chromedp.EmulateScale(scale)),
+		colorScheme(s.scheme),
+		chromedp.Navigate(c.url+"?"+s.query),
+		chromedp.WaitVisible(chromedp.CSS("#chart-decisions .stroke.first")),
+	)
+	if err == nil {
+		_, err = chromedp.Run(tab, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector("#ranges [value='%d']").click()`, c.rangeMs)))
+	}
+	if err == nil && s.prepare != nil {
+		err = chromedp.Do(tab, s.prepare)
+	}
+	if err == nil {
+		err = chromedp.Do(tab, settled(400*time.Millisecond))
+	}
+	if err != nil {
+		return err
+	}
+	picture := chromedp.CaptureScreenshot()
+	if s.whole {
+		picture = chromedp.FullScreenshot(100)
+	}
+	taken, err := chromedp.Run(tab, picture)
+	if err == nil {
+		taken, err = withPalette(taken)
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(c.dir, s.file), taken, 0o644) //nolint:gosec // the screenshots are public
+}
+
+// settled waits for the page's transitions.
+func settled(d time.Duration) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(d):
+			return nil
+		}
+	})
+}
+
+func colorScheme(scheme string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	})
+}
+
+// withPalette rewrites a PNG with 256 colours, which takes a third of the bytes: the most frequent ones that differ visibly. The
+// others, of the edges of letters, become the nearest of those.
+func withPalette(file []byte) ([]byte, error) {
+	picture, err := png.Decode(bytes.NewReader(file))
+	if err != nil {
+		return nil, err
+	}
+	box := picture.Bounds()
+	rgba := image.NewRGBA(box)
+	draw.Draw(rgba, box, picture, box.Min, draw.Src)
+	palette := frequentColors(rgba)
+	paletted := image.NewPaletted(box, palette)
+	nearest := map[color.RGBA]uint8{}
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		for x := box.Min.X; x < box.Max.X; x++ {
+			c := rgba.RGBAAt(x, y)
+			index, known := nearest[c]
+			if !known {
+				index = uint8(palette.Index(c)) //nolint:gosec // of 256
+				nearest[c] = index
+			}
+			paletted.SetColorIndex(x, y, index)
+		}
+	}
+	var b bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, paletted)
+	return b.Bytes(), err
+}
+
+func frequentColors(picture *image.RGBA) color.Palette {
+	counts := map[color.RGBA]int{}
+	for i := 0; i < len(picture.Pix); i += 4 {
+		counts[color.RGBA{picture.Pix[i], picture.Pix[i+1], picture.Pix[i+2], picture.Pix[i+3]}]++
+	}
+	colors := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int { return counts[b] - counts[a] })
+	var palette color.Palette
+	for _, c := range colors {
+		if len(palette) == 256 {
+			break
+		}
+		if !slices.ContainsFunc(palette, func(other color.Color) bool { return alike(c, other.(color.RGBA)) }) {
+			palette = append(palette, c)
+		}
+	}
+	return palette
+}
+
+func alike(a, b color.RGBA) bool {
+	square := func(x, y uint8) int { return (int(x) - int(y)) * (int(x) - int(y)) }
+	return square(a.R, b.R)+square(a.G, b.G)+square(a.B, b.B) < 150
+}

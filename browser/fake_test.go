@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cellserver/internal/dashboard"
+	"cellserver/internal/decide"
+	"cellserver/internal/funnel"
+	"cellserver/internal/histogram"
+	"cellserver/internal/limiter"
+	"cellserver/internal/persist"
+	"cellserver/internal/store"
+	"cellserver/internal/topkeys"
+)
+
+// fake is a server whose figures the tests know: they grow, a disk is at fault, and some of its hot keys are hostile.
+type fake struct {
+	url   string
+	calls atomic.Uint64 // samples that were taken
+	gone  atomic.Bool   // whether it hangs up instead of answering
+}
+
+func fakeServer(t *testing.T) *fake {
+	t.Helper()
+	f := &fake{}
+	f.serve(t, f.source())
+	return f
+}
+
+// emptyServer is a server that nobody has called.
+func emptyServer(t *testing.T) *fake {
+	t.Helper()
+	f := &fake{}
+	source := f.source()
+	source.Sample = func() dashboard.Sample { return dashboard.Sample{MemoryBytes: 9 << 20} }
+	source.Latency = histogram.NewScale().NewSnapshot
+	source.Persistence = nil
+	source.Top = func(topkeys.Ranking, int) []topkeys.Entry { return nil }
+	p := f.run(t, source)
+	f.listen(t, p)
+	return f
+}
+
+func (f *fake) serve(t *testing.T, source dashboard.Source) {
+	t.Helper()
+	f.listen(t, withHistory(f.run(t, source)))
+}
+
+// run takes the page's samples until the test ends.
+func (f *fake) run(t *testing.T, source dashboard.Source) *dashboard.Page {
+	t.Helper()
+	p := dashboard.New(source)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		p.Run(ctx)
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return p
+}
+
+func (f *fake) listen(t *testing.T, page http.Handler) {
+	t.Helper()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.gone.Load() {
+			panic(http.ErrAbortHandler) // which closes the connection
+		}
+		page.ServeHTTP(w, r)
+	}))
+	t.Cleanup(web.Close)
+	f.url = web.URL + "/"
+}
+
+func (f *fake) source() dashboard.Source {
+	began := time.Now()
+	scale := histogram.NewScale()
+	durations := scale.NewDurations() // used by Run only
+	return dashboard.Source{
+		Version: "test",
+		Facts: func() dashboard.Facts {
+			return dashboard.Facts{Host: "fake", Client: "redis-cli -p 6380", StartedNs: began.UnixNano(), Warnings: []dashboard.Warning{dashboard.NoPassword}}
+		},
+		Now: func() int64 { return time.Now().UnixNano() },
+		Sample: func() dashboard.Sample {
+			n := f.calls.Add(1)
+			return dashboard.Sample{Allowed: n * n * 1000, Limited: n * 100, Connections: 12, Keys: int(n), MemoryBytes: n << 20}
+		},
+		Look: func(nowNs int64, _ store.Key, rule *limiter.Rule) (p decide.Probe, _ error) {
+			tatNs := nowNs + 1e9
+			_, p.Next = rule.Funnel.Throttle(tatNs, nowNs, 1)
+			p.Known, p.Outlook = true, rule.Funnel.Outlook(tatNs, nowNs)
+			return p, nil
+		},
+		Persistence: func() persist.Status {
+			fault := errors.New(hostile + strings.Repeat("/directory", 20) + "/log-1: no space left on device")
+			return persist.Status{Interval: time.Second, Fault: fault, FaultSinceNs: began.UnixNano()}
+		},
+		Databases:   16,
+		MaxKeyBytes: 4096,
+		Latency: func() histogram.Snapshot {
+			durations.Observe(1000, 1000)
+			durations.Observe(1_000_000, 10)
+			sum := scale.NewSnapshot()
+			sum.Add(durations)
+			return sum
+		},
+		Top: f.top,
+	}
+}
+
+// top returns hot keys, whose order changes with every sample.
+func (f *fake) top(_ topkeys.Ranking, _ int) []topkeys.Entry {
+	n := f.calls.Load()
+	terms := limiter.Terms{Kind: limiter.Funnel, Most: 16, Count: 30, Period: 60, Unit: funnel.Seconds}
+	keys := []topkeys.Entry{
+		{Name: hostile, CallsPerSecond: 100, Share: 0.5, Terms: terms},
+		{Name: "\xff\x00\u202e\"><script>alert(2)</script>", DB: 2, CallsPerSecond: 50, Share: 0.25, Terms: terms},
+		{Name: "{{alert(3)}}'\"`--></style>", CallsPerSecond: 10, Share: 0.05, Terms: terms},
+		{Name: strings.Repeat("long", 32), Cut: true, CallsPerSecond: float64(n)},
+	}
+	if n%2 == 0 {
+		slices.Reverse(keys)
+	}
+	return keys
+}
+
+const (
+	inventedPoints = 440
+	stepMs         = 2000
+)
+
+// withHistory invents the points of the page's first answer, so that no test has to wait for them: almost 15 minutes, in which the
+// connections count the points, and everything else is so many times them. There are no latencies at points 200 to 219.
+func withHistory(page http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/live.json" {
+			page.ServeHTTP(w, r)
+			return
+		}
+		r.Header.Del("Accept-Encoding")
+		recorded := httptest.NewRecorder()
+		page.ServeHTTP(recorded, r)
+		var answer map[string]json.RawMessage
+		if err := json.Unmarshal(recorded.Body.Bytes(), &answer); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		if string(answer["whole"]) == "true" {
+			answer["points"] = inventPoints(time.Now().UnixMilli() - stepMs)
+		}
+		w.Header().Set("Content-Security-Policy", recorded.Header().Get("Content-Security-Policy"))
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer)
+	})
+}
+
+// inventPoints returns columns of differences.
+func inventPoints(endMs int64) json.RawMessage {
+	columns := map[string][]any{"t": {endMs - (inventedPoints-1)*stepMs}}
+	for name, each := range map[string]int{
+		"connections": 1, "keys": 10, "memory": 1 << 20, "allowed": 1_000_000, "limited": 500_000, "p50": 1000, "p99": 2000, "p999": 4000,
+		"written": 1000, "sync": 1_000_000,
+	} {
+		columns[name] = []any{each}
+		for i := 1; i < inventedPoints; i++ {
+			difference := any(each)
+			if name[0] == 'p' && i >= 200 && i < 220 {
+				difference = nil
+			} else if name[0] == 'p' && i == 220 {
+				difference = 21 * each
+			}
+			columns[name] = append(columns[name], difference)
+		}
+	}
+	for range inventedPoints - 1 {
+		columns["t"] = append(columns["t"], stepMs)
+	}
+	encoded, _ := json.Marshal(columns) // numbers cannot fail
+	return encoded
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/redis/go-redis/v9"
+)
+
+const hostile = "<img src=x onerror=alert(1)>"
+
+// TestUnderLoad: with a real server and real clients, the curves move, and inspecting a key does not change it.
+func TestUnderLoad(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds the server and takes half a minute")
+	}
+	s, err := startServer(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.stop)
+	loadCtx, endLoad := context.WithCancel(t.Context())
+	loaded := make(chan error, 2)
+	go func() { loaded <- load(loadCtx, s.redis) }()
+	go func() { loaded <- loadHostileKey(loadCtx, s.redis) }()
+	t.Cleanup(func() {
+		endLoad()
+		if err := errors.Join(<-loaded, <-loaded); err != nil {
+			t.Error(err)
+		}
+	})
+	rdb := redis.NewClient(&redis.Options{Addr: s.redis})
+	t.Cleanup(func() { _ = rdb.Close() })
+	for range 4 {
+		if err := rdb.Do(t.Context(), "CL.THROTTLE", hostile, 9, 1, 3600, 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := visit(t, s.page)
+	v.open("?lang=en")
+	const curve = `document.querySelector("#chart-decisions .stroke.first")?.getAttribute("d")`
+	v.until(`(` + curve + ` ?? "").split("L").length > 2`)
+	before := eval[string](v, curve)
+	v.until(curve + ` !== ` + quoted(before))
+	if now := v.text("#now"); !strings.Contains(now, "Allowed per second\n") || strings.Contains(now, "Allowed per second\n0\n") {
+		t.Errorf("under load the page says %q", now)
+	}
+
+	const hottest = "1:" + hostile + ", 0:user:0, 0:user:1, 0:user:2"
+	v.until(`[...document.querySelectorAll("#top table")].map((table) =>
+		[...table.querySelectorAll("tbody tr")].slice(0, 4).map((row) => row.dataset.k).join(", ")).join("; ") === ` +
+		quoted(hottest+"; "+hottest)) // most requested, and most limited
+
+	ttl := rdb.PTTL(t.Context(), hostile).Val()
+	v.send("#field-key", hostile)
+	v.send("#field-max_burst", "9")
+	v.send("#field-count", "1")
+	v.send("#field-period", "3600"+kb.Enter)
+	v.answered()
+	answer := v.text("#answer")
+	for _, want := range []string{hostile, "The next call is allowed", "of 10 units", "1 every 3,600 s", "0 10 5 -1"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("the answer %q lacks %q", answer, want)
+		}
+	}
+	if eval[int](v, `document.querySelectorAll("img").length`) != 0 {
+		t.Error("the key became an image")
+	}
+	if after := rdb.PTTL(t.Context(), hostile).Val(); after > ttl || ttl-after > time.Minute {
+		t.Errorf("inspecting the key changed its TTL from %s to %s", ttl, after)
+	}
+}
+
+// loadHostileKey makes the hostile key of database 1 the hottest of all, until ctx is done.
+func loadHostileKey(ctx context.Context, addr string) error {
+	rdb := redis.NewClient(&redis.Options{Addr: addr, DB: 1})
+	defer func() { _ = rdb.Close() }()
+	for ctx.Err() == nil {
+		pipe := rdb.Pipeline()
+		for range 100 {
+			pipe.Do(ctx, "CL.THROTTLE", hostile, 9, 1, 3600, 1)
+		}
+		if _, err := pipe.Exec(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// quoted returns a JavaScript string literal.
+func quoted(s string) string {
+	b, _ := json.Marshal(s) // a string cannot fail
+	return string(b)
+}

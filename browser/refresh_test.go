@@ -1,0 +1,161 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+)
+
+// refreshed waits until the page shows newer figures.
+func (v *visitor) refreshed() {
+	v.t.Helper()
+	v.until(`document.querySelector("#now").innerText !== ` + quoted(v.text("#now")))
+}
+
+// order is the order of the hot keys.
+const order = `[...document.querySelectorAll("#top tr[data-k]")].map((row) => row.dataset.k).join()`
+
+func (v *visitor) reordered() {
+	v.t.Helper()
+	v.until(order + ` !== ` + quoted(eval[string](v, order)))
+}
+
+// TestSelectionStays: what is selected stays selected while the rows around it change places, and its row stays where it is.
+func TestSelectionStays(t *testing.T) {
+	t.Parallel()
+	v := visit(t, fakeServer(t).url)
+	v.open("?lang=en")
+	v.refreshed()
+	for _, within := range []string{`row.querySelector(".key")`, `row.closest("table")`} {
+		selected := eval[string](v, `{
+			const row = document.querySelector("#top tr[data-k='0:{{alert(3)}}\\'\"`+"`"+`--></style>'], #top tr[data-k^='0:{{']");
+			window.row = row;
+			getSelection().selectAllChildren(`+within+`);
+			getSelection().toString()
+		}`)
+		for range 2 {
+			v.reordered()
+		}
+		if !eval[bool](v, `window.row.isConnected`) {
+			t.Error("a refresh replaced the row")
+		}
+		got := eval[string](v, `getSelection().toString()`)
+		if within == `row.querySelector(".key")` && got != selected {
+			t.Errorf("the selection of %q became %q", selected, got)
+		}
+		if strings.Count(got, "alert") != strings.Count(selected, "alert") {
+			t.Errorf("of the selected keys %q are left: %q", selected, got)
+		}
+	}
+}
+
+// TestFocusStays: focus, open details and typed text survive updates; and updates can be paused.
+func TestFocusStays(t *testing.T) {
+	t.Parallel()
+	v := visit(t, fakeServer(t).url)
+	v.open("?lang=en")
+	v.refreshed()
+	v.send("#field-key", "half a ke")
+	eval[chromedp.Void](v, `location.hash = "main"`) // as the link to the content does
+	v.click("summary")
+	eval[chromedp.Void](v, `window.link = document.querySelector("#top a"); window.link.focus()`)
+	for range 2 {
+		v.reordered()
+	}
+	if !eval[bool](v, `document.activeElement === window.link && window.link.isConnected`) {
+		t.Errorf("the focus went to %q", eval[string](v, `document.activeElement.outerHTML`))
+	}
+	if got := eval[string](v, `document.querySelector("#field-key").value`); got != "half a ke" {
+		t.Errorf("what was typed became %q", got)
+	}
+	if !eval[bool](v, `document.querySelector("details").open`) {
+		t.Error("the table was closed")
+	}
+
+	v.click("#pause")
+	if got := v.text("#pause"); got != "Resume" {
+		t.Errorf("on a paused page the button says %q", got)
+	}
+	before := v.text("#now")
+	eval[chromedp.Void](v, `new Promise((done) => setTimeout(done, 5000))`)
+	if v.text("#now") != before {
+		t.Error("the values change although the page is paused")
+	}
+	v.click("#pause")
+	v.until(`document.querySelector("#now").innerText !== ` + quoted(before))
+}
+
+// TestCopy: a hot key's button copies the key, with the Clipboard API and without it, and says so.
+func TestCopy(t *testing.T) {
+	t.Parallel()
+	v := visit(t, fakeServer(t).url)
+	for _, name := range []string{"clipboard-read", "clipboard-write"} {
+		call(v, browser.SetPermission, browser.SetPermissionParams{
+			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted,
+		})
+	}
+	v.open("?lang=en")
+	for _, api := range []bool{true, false} {
+		v.refreshed()
+		eval[chromedp.Void](v, `document.querySelector("#spoken").textContent = ""`)
+		eval[chromedp.Void](v, `navigator.clipboard.writeText("nothing")`)
+		if !api {
+			eval[chromedp.Void](v, `Object.defineProperty(navigator, "clipboard", { value: undefined, configurable: true })`)
+		}
+		v.click(`#top tr[data-k^="0:<img"] .copy`)
+		v.until(`document.querySelector("#spoken").textContent === "Copied"`)
+		if !api {
+			eval[chromedp.Void](v, `delete navigator.clipboard`)
+		}
+		if got := eval[string](v, `navigator.clipboard.readText()`); got != hostile {
+			t.Errorf("with the Clipboard API %v, %q was copied", api, got)
+		}
+	}
+}
+
+// TestLostServer: when the server is gone, the page says so and dims its figures; when it is back, it goes on.
+func TestLostServer(t *testing.T) {
+	t.Parallel()
+	f := fakeServer(t)
+	v := visitComplaining(t, f.url)
+	for _, language := range []struct{ query, before, after string }{
+		{"?lang=en", "The server has not answered since ", ""},
+		{"?lang=zh", "自 ", " 起服务器无响应"},
+	} {
+		v.open(language.query)
+		v.refreshed()
+		const opacity = `Number(getComputedStyle(document.querySelector("#now")).opacity)`
+		if got := eval[float64](v, opacity); got != 1 {
+			t.Errorf("the figures have the opacity %v", got)
+		}
+		f.gone.Store(true)
+		v.until(`!document.querySelector("#lost").hidden && ` + opacity + ` < 0.7`)
+		got := v.text("#lost")
+		since, hasBefore := strings.CutPrefix(got, language.before)
+		if since, hasAfter := strings.CutSuffix(since, language.after); !hasBefore || !hasAfter || strings.Count(since, ":") != 2 {
+			t.Errorf("the page says %q", got)
+		}
+		f.gone.Store(false)
+		v.until(`document.querySelector("#lost").hidden && ` + opacity + ` === 1`)
+		v.refreshed()
+	}
+}
+
+// TestFault: the warning is announced once, and not at each update, and the cause is text.
+func TestFault(t *testing.T) {
+	t.Parallel()
+	v := visit(t, fakeServer(t).url)
+	v.open("?lang=en")
+	eval[chromedp.Void](v, `document.querySelector("#fault [role=alert]").announced = true`)
+	for range 2 {
+		v.refreshed()
+	}
+	if !eval[bool](v, `document.querySelector("#fault [role=alert]").announced === true`) {
+		t.Error("an update replaced the warning")
+	}
+	if got := v.text("#fault"); !strings.Contains(got, "Changes have not reached the disk since") || !strings.Contains(got, hostile+"/directory") {
+		t.Errorf("the page warns: %q", got)
+	}
+}

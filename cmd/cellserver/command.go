@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/flagvalue"
+)
+
+// subcommands are all but serving. Each has a file of its own.
+func subcommands() []*cobra.Command {
+	return []*cobra.Command{
+		checkCommand(),
+		completionCommand(),
+		configCommand(),
+		dumpCommand(),
+		healthCommand(),
+		importCommand(),
+		loadCommand(),
+		replayCommand(),
+		shadowCommand(),
+		versionCommand(),
+	}
+}
+
+// newRoot returns the command line, and what prints its help. It sets no template of cobra's: text/template calls
+// methods by name, and so the linker would have to keep every method of the program.
+func newRoot() (*cobra.Command, *helpPrinter) {
+	help := &helpPrinter{}
+	root := serveCommand(help)
+	root.AddCommand(subcommands()...)
+	root.AddCommand(manCommand(help))
+	helpCommand := helpCommand()
+	finish(helpCommand)
+	root.SetHelpCommand(helpCommand)
+	root.SetHelpFunc(help.print)
+	root.SetUsageFunc(func(*cobra.Command) error { return nil }) // an error says enough
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SilenceErrors, root.SilenceUsage = true, true
+	for _, cmd := range root.Commands() {
+		finish(cmd)
+	}
+	completeFlags(root)
+	return root, help
+}
+
+// finish gives a subcommand, and those below it, what all have.
+func finish(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolP("help", "h", false, "show this help")
+	cmd.DisableFlagsInUseLine = true
+	if cmd.PreRunE == nil {
+		cmd.PreRunE = setFlags
+	}
+	for _, below := range cmd.Commands() {
+		finish(below)
+	}
+}
+
+// flagError makes an error of pflag's one of the command line.
+func flagError(cmd *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	return usageError{flagMistake(cmd.CommandPath(), cmd.Flags(), err)}
+}
+
+// setFlags takes the flags that a command line leaves out from the environment, and from a config file if the command has
+// --config.
+func setFlags(cmd *cobra.Command, _ []string) error {
+	_, _, wrong := setRest(cmd.Flags(), os.LookupEnv)
+	if err := wrong.err(); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// noArguments refuses arguments.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%s takes no argument, got %q", cmd.Name(), args[0])}
+	}
+	return nil
+}
+
+// atMostOne refuses more than one argument of a name.
+func atMostOne(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usageError{fmt.Errorf("%s: want at most one %s, got %d", cmd.Name(), name, len(args))}
+		}
+		return nil
+	}
+}
+
+// exactlyOne requires an argument.
+func exactlyOne(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usageError{fmt.Errorf("%s: want one %s; see %s --help", cmd.Name(), name, cmd.CommandPath())}
+		}
+		return nil
+	}
+}
+
+// onlySubcommands refuses what is no subcommand, and names the nearest.
+func onlySubcommands(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return unknownCommand(cmd, args[0])
+}
+
+func unknownCommand(parent *cobra.Command, name string) error {
+	var names []string
+	for _, below := range parent.Commands() {
+		if below.IsAvailableCommand() {
+			names = append(names, below.Name())
+		}
+	}
+	hint := "see " + parent.CommandPath() + " --help"
+	if nearest := flagvalue.Nearest(name, names); nearest != "" {
+		hint = "did you mean " + nearest + "?"
+	}
+	return usageError{fmt.Errorf("unknown command %q; %s", name, hint)}
+}

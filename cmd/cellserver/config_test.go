@@ -1,0 +1,158 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func writeConfig(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "cellserver.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestConfigPrecedence: a flag goes before a variable, that before the file, and that before the default; config show says which.
+func TestConfigPrecedence(t *testing.T) {
+	t.Parallel()
+	path := writeConfig(t, "maxclients: 1\ndatabases: 2\ntimeout: 3\nlua: false\nmetrics-allowed-hosts: [a, b]\nrequirepass: s3cret\nprotected-mode: no\n")
+	env := []string{"CELLSERVER_CONFIG=" + path, "CELLSERVER_MAXCLIENTS=10", "CELLSERVER_DATABASES=20"}
+	code, out, errOut := call(t, env, "config", "show", "--maxclients", "100")
+	if code != 0 || errOut != "" {
+		t.Fatalf("got %d, %q", code, errOut)
+	}
+	for _, want := range []string{
+		"maxclients: 100 # --maxclients", "databases: 20 # CELLSERVER_DATABASES", "timeout: 3s # " + path + ":3",
+		`lua: off # ` + path + ":4", "metrics-allowed-hosts: [a, b] # " + path + ":5", "#requirepass: (not shown) # " + path + ":6",
+		"protected-mode: no # " + path + ":7", "input-timeout: 30s # default", `unixsocket: "" # default`,
+	} {
+		if fields := strings.Join(strings.Fields(out), " "); !strings.Contains(fields, want) {
+			t.Errorf("config show has no %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "s3cret") {
+		t.Errorf("config show has the password:\n%s", out)
+	}
+	again := writeConfig(t, out)
+	if code, out, errOut := call(t, nil, "config", "check", "--config", again); code != 0 || out != "ok\n" || errOut != "" {
+		t.Errorf("the output of config show is no config file: %d, %q, %q", code, out, errOut)
+	}
+}
+
+func TestServerTakesItsConfigFile(t *testing.T) {
+	t.Parallel()
+	path := writeConfig(t, "maxclients: 77\ntimeout: 0.5\nmax-key-bytes: 1000\n")
+	p := startServer(t, "--config", path, "--max-key-bytes", "2000")
+	nc := p.dial(t)
+	exchange(t, nc, "CONFIG GET maxclients\r\nCONFIG GET max-key-bytes\r\n", "*2\r\n$10\r\nmaxclients\r\n$2\r\n77\r\n*2\r\n$13\r\nmax-key-bytes\r\n$4\r\n2000\r\n")
+	if code, out, errOut := call(t, nil, "health", "--config", writeConfig(t, "maxclients: 5\nmetrics-addr: "+p.metrics+"\n")); code != 0 || out != "ok\n" {
+		t.Errorf("health by the file's metrics-addr: %d, %q, %q", code, out, errOut)
+	}
+}
+
+// TestConfigMistakes: each is a line with the file, the line and what to write.
+func TestConfigMistakes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ text, want string }{
+		{"", "ok"},
+		{"# nothing\n", "ok"},
+		{"timeout: 90\ninput-timeout: '0.5'\nlua: yes\n", "ok"},
+		{"a: [b\n", "F:2: not YAML: did not find expected ',' or ']'"},
+		{"- maxclients\n", "F:1: the file must be a mapping"},
+		{"max-clients: 5\n", `F:1: "max-clients" is no setting; did you mean maxclients?`},
+		{"lua_time_limit: 50ms\n", `F:1: "lua_time_limit" is no setting; did you mean lua-time-limit?`},
+		{"zzz: 5\n", `F:1: "zzz" is no setting; cellserver --help lists them`},
+		{"config: x\n", `F:1: "config" is no setting; cellserver --help lists them`},
+		{"help: true\nversion: true\n", "F:1: \"help\" is no setting; cellserver --help lists them\nF:2: \"version\" is no setting; cellserver --help lists them"},
+		{"maxclients: 5\n\nmaxclients: 6\n", `F:3: "maxclients" is in line 1 already`},
+		{"requirepass:\n", `F:1: requirepass has no value; write "" for an empty one`},
+		{"addr: {host: a}\n", "F:1: addr must be one value, not a mapping"},
+		{"timeout: [a, b]\n", "F:1: timeout takes one value, not a list"},
+		{"metrics-allowed-hosts: [[a]]\n", "F:1: metrics-allowed-hosts must be a list of words"},
+		{"log-level: inf\n", `F:1: log-level takes debug, info, warn or error; got "inf"; did you mean info?`},
+		{"lua-time-limit: 50\n", `F:1: lua-time-limit takes a time of at least 1ms, such as 50ms, with its unit; got "50"`},
+		{"timeout: soon\nmaxclients: many\n", "F:1: timeout takes a time of at least 0, such as 30s, or seconds, such as 30; got \"soon\"\n" +
+			"F:2: maxclients takes a whole number from 1 to 1073741824, such as 10000; got \"many\""},
+		{"maxclients: 5\n---\nmaxclients: 6\n", "F:1: there must be one document; remove what is behind its '---'"},
+		{"data-recover: true\n", "--fsync-interval, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set"},
+		{"limits-file: /nonexistent\naclfile: /nonexistent\nrequirepass-file: /nonexistent\n", "cannot read --requirepass-file /nonexistent: no such file or directory\n" +
+			"--limits-file: cannot read /nonexistent: no such file or directory\n--aclfile: Error loading ACLs, opening file '/nonexistent': no such file or directory"},
+		{"store: redis://:p@a,b\n", "--store: servers: the store's URL: it has several hosts"},
+	} {
+		path := writeConfig(t, tt.text)
+		code, out, errOut := call(t, nil, "config", "check", "--config", path)
+		got := strings.ReplaceAll(strings.TrimSuffix(out, "\n"), path, "F")
+		if wantCode := min(1, len(tt.want)-len("ok")); got != tt.want && !strings.HasPrefix(got, tt.want+" ") && !strings.HasPrefix(got, tt.want+",") || code != wantCode || code == 0 && errOut != "" {
+			t.Errorf("%q: got %d,\n%s\n%swant\n%s", tt.text, code, got, errOut, tt.want)
+		}
+		if tt.want == "ok" {
+			continue
+		}
+		first, _, more := strings.Cut(strings.ReplaceAll(tt.want, "F:", path+":"), "\n")
+		if code, _, errOut := call(t, nil, "--config", path, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"); code == 0 || !strings.HasPrefix(errOut, "cellserver: "+first) && !more || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("the server started with %q: %d, %s", tt.text, code, errOut)
+		}
+	}
+}
+
+func TestConfigFileWithAPasswordForAll(t *testing.T) {
+	t.Parallel()
+	path := writeConfig(t, "requirepass: s3cret\n")
+	if code, _, errOut := call(t, nil, "config", "check", "--config", path); code != 0 || errOut != "" {
+		t.Errorf("a private file: %d, %q", code, errOut)
+	}
+	if err := os.Chmod(path, 0o644); err != nil { //nolint:gosec // that is what is warned of
+		t.Fatal(err)
+	}
+	if code, _, errOut := call(t, nil, "config", "check", "--config", path); code != 0 || !strings.Contains(errOut, "every user of this machine can read the password") || strings.Contains(errOut, "s3cret") {
+		t.Errorf("a file that all can read: %d, %q", code, errOut)
+	}
+}
+
+// TestExampleConfig: deploy/cellserver.yaml is what config example writes, changes nothing, and has every setting's default.
+func TestExampleConfig(t *testing.T) {
+	const path = "../../deploy/cellserver.yaml"
+	want := exampleConfig()
+	if os.Getenv("UPDATE_DOCS") != "" {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // it is for all to read
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != want {
+		t.Errorf("%s is not what cellserver config example writes: UPDATE_DOCS=1 go test ./cmd/cellserver -run TestExampleConfig", path)
+	}
+	if c, err := parseConfig(path, text); err != nil || len(c.entries) != 0 {
+		t.Errorf("it sets %v, %v", c.entries, err)
+	}
+	all := regexp.MustCompile(`(?m)^#([a-z0-9-]+: )`).ReplaceAll(text, []byte("$1"))
+	c, err := parseConfig(path, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &options{}
+	fs := o.flagSet(o.flagGroups())
+	from := origins{}
+	if wrong := c.set(fs, from); len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	fs.VisitAll(func(f *pflag.Flag) {
+		if isSetting(f) && f.Name != "config" && (from[f.Name] == "" || f.Value.String() != f.DefValue) {
+			t.Errorf("--%s: %q at %q, want the default %q", f.Name, f.Value, from[f.Name], f.DefValue)
+		}
+	})
+	o.flags = fs
+	if wrong := o.check(); len(wrong) > 0 {
+		t.Errorf("the defaults, given all: %v", wrong)
+	}
+}

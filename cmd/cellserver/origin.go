@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"cellserver/internal/flagvalue"
+)
+
+// problems are mistakes in what was set, which can be corrected at once.
+type problems []error
+
+// Error is one line, as all mistakes are.
+func (p problems) Error() string {
+	if len(p) == 1 {
+		return p[0].Error()
+	}
+	return fmt.Sprintf("%v (and %d more mistakes; cellserver config check with the same flags lists them)", p[0], len(p)-1)
+}
+
+// err is nil if there are none.
+func (p problems) err() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return p
+}
+
+// origins say where each setting has its value from; what is not in there has its default.
+type origins map[string]string
+
+// setRest takes settings that the command line does not set from the environment, and from the file that --config or its
+// variable names. It returns that file; nil if none is named.
+func setRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (origins, *configFile, problems) {
+	from := origins{}
+	fs.Visit(func(f *pflag.Flag) { from[f.Name] = "--" + f.Name })
+	wrong := setFromEnvironment(fs, from, getenv)
+	path, err := fs.GetString("config")
+	if err != nil || path == "" { // a command without the flag
+		return from, nil, wrong
+	}
+	file, err := readConfig(path)
+	if err != nil {
+		wrong = append(wrong, splitProblems(err)...)
+	}
+	return from, file, append(wrong, file.set(fs, from)...)
+}
+
+// setFromEnvironment takes settings from the environment that the command line does not set.
+func setFromEnvironment(fs *pflag.FlagSet, from origins, getenv func(string) (string, bool)) (wrong problems) {
+	fs.VisitAll(func(f *pflag.Flag) {
+		value, ok := getenv(envName(f.Name))
+		if !ok || from[f.Name] != "" || !isSetting(f) {
+			return
+		}
+		if err := fs.Set(f.Name, value); err != nil {
+			wrong = append(wrong, flagvalue.Describe(envName(f.Name), value, err))
+			return
+		}
+		from[f.Name] = envName(f.Name)
+	})
+	return wrong
+}
+
+// flagMistake says what is wrong with the flags of a command line, in place of pflag.
+func flagMistake(command string, fs *pflag.FlagSet, err error) error {
+	see := "; see " + command + " --help"
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	var bare *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &invalid):
+		return flagvalue.Describe("--"+invalid.GetFlag().Name, invalid.GetValue(), err)
+	case errors.As(err, &bare):
+		return fmt.Errorf("--%s requires a value%s", bare.GetFlag().Name, see)
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		var names []string
+		fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		slices.Sort(names)
+		if nearest := flagvalue.Nearest(unknown.GetSpecifiedName(), names); nearest != "" {
+			see = "; did you mean --" + nearest + "?"
+		}
+		return fmt.Errorf("unknown flag --%s%s", unknown.GetSpecifiedName(), see)
+	case errors.As(err, &unknown):
+		return fmt.Errorf("unknown flag -%s%s", unknown.GetSpecifiedName(), see)
+	}
+	return fmt.Errorf("%w%s", err, see)
+}

@@ -1,0 +1,81 @@
+package dashboard
+
+import (
+	"fmt"
+	"time"
+
+	g "maragu.dev/gomponents"
+)
+
+// Facts is what the page says of the server beside figures.
+type Facts struct {
+	Host      string
+	Addrs     []string // that clients connect to
+	Client    string   // redis-cli with the options that it needs to connect
+	StartedNs int64    // Unix time
+	Revision  string   // of the source, empty if it is not known
+	Store     string   // where the states are kept, if not in memory: a URL without a password
+	Warnings  []Warning
+}
+
+// Warning is something about the server that its operator should know.
+type Warning uint8
+
+// The warnings:
+const (
+	NoPassword      Warning = iota // other hosts can use the server without one
+	RefusesHosts                   // protected mode refuses other hosts, for there is no password
+	OpenPage                       // other hosts can read this page without a secret
+	UnencryptedPage                // the page's secrets cross the network
+	warnings
+)
+
+func (p *Page) facts() Facts {
+	if p.source.Facts == nil {
+		return Facts{Client: "redis-cli"}
+	}
+	return p.source.Facts()
+}
+
+func (v *view) factsPart() g.Node {
+	f, t := v.page.facts(), v.t
+	version := v.page.source.Version
+	if f.Revision != "" {
+		version += " (" + f.Revision[:min(len(f.Revision), 9)] + ")"
+	}
+	store := t.InMemory
+	if f.Store != "" {
+		store = f.Store
+	}
+	facts := []g.Node{entry(t.Host, f.Host)}
+	for _, addr := range f.Addrs {
+		facts = append(facts, entry(t.Address, addr))
+	}
+	facts = append(facts, entry(t.Uptime, t.uptime(time.Duration(v.page.source.Now()-f.StartedNs))), entry(t.Version, version), entry(t.Store, store))
+	if v.remote == nil {
+		facts = append(facts, entry(t.Durability, v.page.durability(t)))
+	}
+	return g.Group{
+		list("facts", facts...),
+		g.If(len(f.Warnings) > 0, el("ul", class("warnings"), g.Map(f.Warnings, func(w Warning) g.Node {
+			return el("li", text([warnings]string{
+				NoPassword: t.NoPassword, RefusesHosts: t.RefusesHosts, OpenPage: t.OpenPage, UnencryptedPage: t.UnencryptedPage,
+			}[w]))
+		}))),
+	}
+}
+
+// uptime writes how long the server has run, with two units at most.
+func (t *texts) uptime(d time.Duration) string {
+	days, hours, minutes := int(d/(24*time.Hour)), int(d.Hours())%24, int(d.Minutes())%60
+	switch {
+	case days > 0:
+		return fmt.Sprintf(t.DaysHours, days, hours)
+	case hours > 0:
+		return fmt.Sprintf(t.HoursMinutes, hours, minutes)
+	case minutes > 0:
+		return fmt.Sprintf(t.Minutes, minutes)
+	default:
+		return t.UnderAMinute
+	}
+}

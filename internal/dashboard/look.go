@@ -1,0 +1,179 @@
+package dashboard
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+
+	g "maragu.dev/gomponents"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+)
+
+// answer is what a look at a key has found, and what the next call for one unit would reply.
+type answer struct {
+	key     string
+	kind    limiter.Kind
+	known   bool
+	next    funnel.Result
+	outlook funnel.Outlook // of a funnel
+	leak    string         // likewise
+}
+
+// look looks at a key by a rule.
+func (p *Page) look(t *texts, key store.Key, rule *limiter.Rule) (*answer, error) {
+	probe, err := p.source.Look(p.source.Now(), key, rule)
+	if err != nil {
+		return nil, err
+	}
+	terms := rule.Terms()
+	return &answer{
+		key: resp.Quote(key.Name), kind: rule.Kind, known: probe.Known, next: probe.Next, outlook: probe.Outlook,
+		leak: fmt.Sprintf(t.LeakRate, grouped(terms.Count), grouped(terms.Period)),
+	}, nil
+}
+
+func (v *view) answerPart() g.Node {
+	f := &v.form
+	switch {
+	case f.kind == nil:
+		return el("p", text(v.t.NoLook))
+	case f.error != "":
+		return el("p", class("problem"), attr("role", "alert"), text(v.t.FormErrors+" "+f.error))
+	case f.answer == nil:
+		return nil
+	}
+	a := f.answer
+	is, verdict := "allowed", "✓ "+v.t.NextAllowed
+	if a.next.Limited {
+		is, verdict = "limited", "✕ "+v.t.NextLimited
+	}
+	note := v.t.NoState
+	if a.kind != limiter.Funnel {
+		note = v.t.NoKey
+	}
+	return g.Group{
+		el("h3", text(v.t.StateOf+" "), keyName(a.key)),
+		el("p", class("verdict "+is), text(verdict)),
+		g.If(!a.known, el("p", text(note))),
+		a.details(v.t),
+	}
+}
+
+// details are figures, for a funnel with a picture.
+func (a *answer) details(t *texts) g.Node {
+	reply := codeEntry(fmt.Sprintf(t.ReplyHeading, command(a.kind)), replyText(a.next))
+	if a.kind != limiter.Funnel {
+		entries := []g.Node{entry(t.Available, fmt.Sprintf(t.UnitsOf, grouped(a.next.Remaining), grouped(a.next.Limit)))}
+		if a.next.RetryAfter >= 0 {
+			entries = append(entries, entry(t.RetryAfter, t.after(uint64(a.next.RetryAfter)*1e9)))
+		}
+		return el("div", class("funnel"), list("list", append(entries, reply)...))
+	}
+	share := percent(a.outlook.Level / float64(a.next.Limit))
+	level := fmt.Sprintf(t.UnitsOf, rate.text(a.outlook.Level), grouped(a.next.Limit))
+	return el("div", class("funnel"), a.picture(t, share, level), list("list",
+		entry(t.Level, level),
+		entry(t.Leak, a.leak),
+		entry(t.UntilFree, t.after(a.outlook.FreeNs)),
+		entry(t.UntilEmpty, t.after(a.outlook.EmptyNs)),
+		reply,
+	))
+}
+
+// replyText is what is replied, as redis-cli --raw would have it on one line.
+func replyText(r funnel.Result) string {
+	limited := 0
+	if r.Limited {
+		limited = 1
+	}
+	return fmt.Sprintf("%d %d %d %d %d", limited, r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter)
+}
+
+// The picture's funnel, in units of its SVG.
+const (
+	funnelTop  = 10.0
+	funnelHigh = 100.0
+)
+
+// picture draws the funnel.
+func (a *answer) picture(t *texts, share, level string) g.Node {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	high := funnelHigh * min(a.outlook.Level/float64(a.next.Limit), 1)
+	return el("svg", attr("viewBox", "0 0 120 150"), attr("role", "img"), attr("aria-labelledby", "funnel-title"), attr("aria-describedby", "funnel-desc"),
+		el("title", id("funnel-title"), text(fmt.Sprintf(t.Picture, share, level))),
+		el("desc", id("funnel-desc"), text(t.FunnelDescription)),
+		el("rect", class("water"), attr("x", "15"), attr("width", "90"), attr("y", number(funnelTop+funnelHigh-high)), attr("height", number(high))),
+		el("path", class("glass"), attr("d", "M15 6V110H54V122M66 122V110H105V6")),
+		el("path", class("water"), attr("d", "M60 128q6 9 0 12q-6-3 0-12")),
+		el("text", attr("x", "60"), attr("y", "66"), attr("text-anchor", "middle"), text(share)),
+	)
+}
+
+// after writes when something is, that many nanoseconds from now.
+func (t *texts) after(ns uint64) string {
+	if ns == 0 {
+		return t.Now
+	}
+	return fmt.Sprintf(t.In, waitText(ns))
+}
+
+// lookLink returns a link to this page that looks at a key by the terms of its last request.
+func (v *view) lookLink(quoted, db string, terms limiter.Terms) string {
+	link := url.Values{"key": {quoted}, "db": {db}}
+	if v.query.Has("lang") {
+		link.Set("lang", v.query.Get("lang"))
+	}
+	set := func(name string, n int64) { link.Set(name, strconv.FormatInt(n, 10)) }
+	switch terms.Kind {
+	case limiter.Funnel:
+		if terms.Most == 0 {
+			break // no request of it is known
+		}
+		if v.page.source.Reading == funnel.Burst {
+			terms.Most--
+		}
+		count, period := inSeconds(terms)
+		set("max_burst", terms.Most)
+		set("count", count)
+		set("period", period)
+	case limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow:
+		set("max_count", terms.Most)
+		set("period", terms.Period)
+	case limiter.Bucket:
+		set("capacity", terms.Most)
+	case limiter.Reserving, limiter.Concurrency, limiter.Named, limiter.Kinds: // cannot be looked at
+	}
+	if terms.Kind != limiter.Funnel {
+		link.Set("kind", linkKind(terms.Kind))
+	}
+	return "/?" + link.Encode() + "#look"
+}
+
+// linkKind returns the name that a kind has in links.
+func linkKind(kind limiter.Kind) string {
+	for _, k := range formKinds() {
+		if k.Kind == kind {
+			return k.name
+		}
+	}
+	return "other"
+}
+
+// inSeconds returns count and period of a funnel's terms with a period of whole seconds that make the same limit.
+func inSeconds(terms limiter.Terms) (count, period int64) {
+	const ms = 1000 // of a second
+	switch {
+	case terms.Unit != funnel.Milliseconds:
+		return terms.Count, terms.Period
+	case terms.Period%ms == 0:
+		return terms.Count, terms.Period / ms
+	case terms.Count > math.MaxInt64/ms:
+		return terms.Count, max(1, terms.Period/ms) // nearly the same: nobody has such a count
+	}
+	return terms.Count * ms, terms.Period
+}

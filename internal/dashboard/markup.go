@@ -1,0 +1,155 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	g "maragu.dev/gomponents"
+)
+
+// part is an element of the page that the script keeps up to date.
+type part struct {
+	id   string
+	node g.Node // its inside
+}
+
+// parts returns the parts, always as many and in the same order.
+func (v *view) parts() []part {
+	return []part{
+		{"fault", v.faultPart()},
+		{"facts", v.factsPart()},
+		{"now", v.nowPart()},
+		{"top", v.topPart()},
+		{"minutes", v.minutesPart()},
+		{"limits", v.limitsPart()},
+		{"kinds", v.kindsPart()},
+		{"store", v.storePart()},
+		{"leases", v.leasesPart()},
+		{"durability", v.durabilityPart()},
+		{"capacity", v.capacityPart()},
+		{"form", v.formPart()},
+		{"answer", v.answerPart()},
+	}
+}
+
+// live returns a part's element.
+func live(name string, inside g.Node, more ...g.Node) g.Node {
+	return el("div", id(name), flag("data-live"), g.Group(more), inside)
+}
+
+func (p *Page) servePage(v *view, _ *http.Request) (body []byte, err error) {
+	parts := map[string]g.Node{}
+	for _, part := range v.parts() {
+		parts[part.id] = part.node
+	}
+	data, err := v.scriptData()
+	if err != nil {
+		return nil, err
+	}
+	before, after, _ := strings.Cut(v.t.Lost, "%s")
+	html, err := render(g.Group{g.Raw("<!doctype html>"), el("html", attr("lang", v.t.Lang), v.head(), el("body",
+		el("a", class("skip"), attr("href", "#main"), text(v.t.Skip)),
+		v.header(parts["facts"]),
+		el("p", id("lost"), class("problem"), attr("role", "alert"), flag("hidden"), text(before), el("span", id("lost-at")), text(after)),
+		el("noscript", el("p", text(v.t.NoScript+v.t.Colon), el("a", attr("href", with(v.query, "refresh", "5")), text(v.t.Title)))),
+		el("p", id("spoken"), class("unseen"), attr("role", "status")),
+		el("main",
+			id("main"), attr("tabindex", "-1"),
+			v.section("now", v.t.NowHeading, live("fault", parts["fault"]), live("now", parts["now"])),
+			v.section("top", v.t.TopHeading, el("p", text(v.t.TopNote)), live("top", parts["top"], class("tops"))),
+			v.historySection(parts["minutes"]),
+			g.Map([]string{"limits", "kinds", "store", "leases", "durability", "capacity"}, func(name string) g.Node { return live(name, parts[name]) }),
+			v.lookSection(parts["form"], parts["answer"]),
+		),
+		el("template", id("page"), attr("data-page", data)),
+		el("script", g.Raw(script())),
+	))})
+	return []byte(html), err
+}
+
+// scriptData is what the script must know of the page, as JSON.
+func (v *view) scriptData() (string, error) {
+	b, err := json.Marshal(struct {
+		Lang   string            `json:"lang"`
+		Charts []chart           `json:"charts"`
+		Words  map[string]string `json:"words"`
+	}{v.t.Lang, v.charts(), v.t.forScript()})
+	return string(b), err
+}
+
+const icon = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M1 2h14L9 9v6H7V9z' fill='%230b5cad'/%3E%3C/svg%3E"
+
+func (v *view) head() g.Node {
+	return el("head",
+		el("meta", attr("charset", "utf-8")),
+		el("meta", attr("name", "viewport"), attr("content", "width=device-width, initial-scale=1")),
+		el("meta", attr("name", "color-scheme"), attr("content", "light dark")),
+		g.If(v.query.Get("refresh") != "", el("noscript", el("meta", attr("http-equiv", "refresh"), attr("content", "5")))),
+		el("title", text(v.title())),
+		el("link", attr("rel", "icon"), attr("href", icon)),
+		el("style", g.Raw(styleCSS)),
+	)
+}
+
+func (v *view) header(facts g.Node) g.Node {
+	return el("header",
+		el("h1", text("cellserver")),
+		live("facts", facts),
+		el("button", id("pause"), attr("type", "button"), flag("hidden"), text(v.t.Pause)),
+		el("nav", attr("aria-label", v.t.Languages),
+			el("a", attr("href", with(v.query, "lang", v.t.Other)), attr("lang", v.t.Other), attr("hreflang", v.t.Other), text(v.t.OtherName))),
+	)
+}
+
+// title says, in few letters, how the server is.
+func (v *view) title() string {
+	if now := v.now(); now != nil {
+		if share, ok := now.limitedShare(); ok {
+			return fmt.Sprintf(v.t.ShareTitle, wholePercent(share)) + " · cellserver"
+		}
+	}
+	return "cellserver"
+}
+
+// section returns a section that is named by its heading.
+func (v *view) section(name, heading string, inside ...g.Node) g.Node {
+	return el("section", attr("aria-labelledby", name+"-heading"), el("h2", id(name+"-heading"), text(heading)), g.Group(inside))
+}
+
+// scrolling returns what may be wider than a phone.
+func scrolling(label string, inside ...g.Node) g.Node {
+	return el("div", class("scroll"), attr("role", "region"), attr("aria-label", label), attr("tabindex", "0"), g.Group(inside))
+}
+
+// headings returns a table's head.
+func headings(names ...string) g.Node {
+	return el("thead", el("tr", g.Map(names, func(name string) g.Node { return el("th", attr("scope", "col"), text(name)) })))
+}
+
+func cells(values ...string) g.Node {
+	return g.Map(values, func(value string) g.Node { return el("td", text(value)) })
+}
+
+// keyName returns a key in a font in which its bytes can be told apart.
+func keyName(quoted string) g.Node {
+	return el("bdi", class("key"), text(quoted))
+}
+
+// copyButton returns a button that the script reveals, and which copies a text.
+func (v *view) copyButton(copied string) g.Node {
+	return el("button", class("copy"), attr("type", "button"), attr("data-copy", copied), flag("hidden"), text(v.t.Copy))
+}
+
+// with returns a link to this page with one query parameter changed.
+func with(query url.Values, name, value string) string {
+	changed := url.Values{name: {value}}
+	for other, values := range query {
+		if other != name {
+			changed[other] = values
+		}
+	}
+	return "/?" + changed.Encode()
+}

@@ -1,0 +1,112 @@
+package dashboard
+
+import (
+	"fmt"
+
+	g "maragu.dev/gomponents"
+
+	"cellserver/internal/limiter"
+)
+
+// list returns names with their values.
+func list(classes string, entries ...g.Node) g.Node {
+	return el("dl", class(classes), g.Group(entries))
+}
+
+func entry(name, value string) g.Node { return el("div", el("dt", text(name)), el("dd", text(value))) }
+
+func codeEntry(name, code string) g.Node {
+	return el("div", el("dt", text(name)), el("dd", el("code", text(code))))
+}
+
+// command is the command that stands for the decisions of a kind, as it is written by who calls it.
+func command(kind limiter.Kind) string {
+	return [limiter.Kinds]string{
+		limiter.Funnel: "CL.THROTTLE", limiter.Reserving: "CL.RESERVE", limiter.FixedWindow: "CL.FIXEDWINDOW",
+		limiter.SlidingWindow: "CL.SLIDINGWINDOW", limiter.ApproxWindow: "CL.SLIDINGWINDOW APPROX", limiter.Bucket: "CL.BUCKET TAKE",
+		limiter.Concurrency: "CL.CONCURRENCY ACQUIRE", limiter.Named: "CL.CHECK",
+	}[kind]
+}
+
+// kindsPart is how often each kind of limiter has decided; nothing while it is CL.THROTTLE alone.
+func (v *view) kindsPart() g.Node {
+	var rows g.Group
+	others := false
+	for kind, n := range v.last.Outcomes {
+		all := n.Allowed + n.Limited
+		if all == 0 {
+			continue
+		}
+		others = others || limiter.Kind(kind) != limiter.Funnel
+		name := command(limiter.Kind(kind))
+		rows = append(rows, el("tr", attr("data-k", name), el("th", attr("scope", "row"), text(name)),
+			cells(grouped(int64(n.Allowed)), grouped(int64(n.Limited)), percent(float64(n.Limited)/float64(all)))))
+	}
+	if !others {
+		return nil
+	}
+	return v.section("kinds", v.t.KindsHeading, scrolling(v.t.KindsScroll, el("table",
+		headings(v.t.Command, v.t.Allowed, v.t.Limited, v.t.LimitedShare), el("tbody", rows))))
+}
+
+// leasesPart is what was taken ahead of the store on other machines; nothing while nothing was.
+func (v *view) leasesPart() g.Node {
+	if v.remote == nil || v.remote.Stats.Lease.Asked == 0 {
+		return nil
+	}
+	s, t := &v.remote.Stats.Lease, v.t
+	return v.section("leases", t.LeasesHeading, el("p", text(t.LeasesNote)), list("list",
+		entry(t.LeasedKeys, grouped(int64(s.Keys))),
+		entry(t.OpenUnits, grouped(s.Open)),
+		entry(t.GrantedUnits, grouped(int64(s.Granted))),
+		entry(t.UsedUnits, grouped(int64(s.Used))),
+		entry(t.ReturnedUnits, grouped(int64(s.Returned))),
+		entry(t.LostUnits, grouped(int64(s.Lost))),
+	))
+}
+
+// room is something of which there is only so much.
+type room struct {
+	name       string
+	used, most string
+	filled     float64
+}
+
+func newRoom(name string, q quantity, used, most uint64) room {
+	r := room{name: name, used: q.text(float64(used)), most: "–"}
+	if most > 0 {
+		r.most, r.filled = q.text(float64(most)), min(1, float64(used)/float64(most))
+	}
+	return r
+}
+
+// capacityPart is how much of what is bounded is in use, beside what the tiles tell, and what was refused or ended at a bound.
+func (v *view) capacityPart() g.Node {
+	if v.now() == nil {
+		return nil
+	}
+	s, t := &v.last, v.t
+	rooms := []room{newRoom(t.ClientMemory, byteCount, s.ClientBytes, s.MaxClientBytes)}
+	if v.remote == nil {
+		rooms = append(rooms, newRoom(t.TableMemory, byteCount, s.TableBytes, s.MaxTableBytes))
+	}
+	refusals := []g.Node{
+		entry(t.ConnectionsRefused, grouped(int64(s.ConnectionsRefused))),
+		entry(t.NewKeysRefused, grouped(int64(s.NewKeysRefused))),
+		entry(t.EvictedKeys, grouped(int64(s.Evicted))),
+		entry(t.RefusedKeys, grouped(int64(s.Refused))),
+		entry(t.ScriptsEnded, grouped(int64(s.ScriptsEnded))),
+		entry(t.LogLinesLost, grouped(int64(s.LogLinesLost))),
+	}
+	return v.section("capacity", t.CapacityHeading, scrolling(t.CapacityScroll, el("table",
+		headings(t.Resource, t.InUse, t.Maximum), el("tbody", g.Map(rooms, room.row)))), el("p", text(t.RefusalsNote)), list("list", refusals...))
+}
+
+func (r room) row() g.Node {
+	return el("tr", attr("data-k", r.name), el("th", attr("scope", "row"), text(r.name)), el("td", text(r.used), g.If(r.filled > 0, meter(r.filled))), el("td", text(r.most)))
+}
+
+// meter draws what the text beside it says.
+func meter(filled float64) g.Node {
+	return el("meter", attr("min", "0"), attr("max", "1"), attr("value", fmt.Sprintf("%.3f", filled)), attr("aria-hidden", "true"))
+}

@@ -1,0 +1,147 @@
+// All charts: one span of time, one crosshair and one selection for all of them.
+class Board {
+	// The toolbar has the ranges, radio buttons in milliseconds, and the button that undoes a zoom.
+	constructor(definitions, samples, toolbar) {
+		this.samples = samples;
+		this.charts = definitions.map((d) => new Chart(d, document.getElementById(`chart-${d.id}`)));
+		this.ranges = toolbar.querySelectorAll("input");
+		this.whole = toolbar.querySelector("button");
+		this.zoomed = null; // or a span of time
+		this.cursor = null; // or {ms} of a sample; with the pointer's share of the width, if the pointer has it
+		this.selected = null; // or the two times between which is being selected
+		for (const input of this.ranges) {
+			input.addEventListener("change", () => this.zoom(null));
+		}
+		this.whole.addEventListener("click", () => this.zoom(null));
+		const resized = new ResizeObserver(() => this.resize());
+		for (const chart of this.charts) {
+			resized.observe(chart.plot);
+			this.listen(chart);
+		}
+	}
+
+	// span is what the charts show: the newest samples, as many as there are of the range, or what was zoomed to while there is any of it.
+	span() {
+		const to = this.samples.length > 0 ? this.samples.ms(this.samples.length - 1) : Date.now();
+		if (this.zoomed !== null && this.samples.length > 0 && this.zoomed.to > this.samples.ms(0)) {
+			return this.zoomed;
+		}
+		const longest = Number([...this.ranges].find((input) => input.checked).value);
+		const oldest = this.samples.length > 0 ? this.samples.ms(0) : to;
+		return { from: Math.max(to - longest, Math.min(oldest, to - leastMs)), to };
+	}
+
+	resize() {
+		for (const chart of this.charts) {
+			chart.resize();
+		}
+		this.draw();
+	}
+
+	draw() {
+		const span = this.span();
+		this.zoomed = span === this.zoomed ? span : null;
+		this.whole.hidden = this.zoomed === null;
+		for (const chart of this.charts) {
+			chart.draw(this.samples, span);
+		}
+		if (this.cursor?.share !== undefined) { // the pointer is where it was, and the time below it is another
+			this.cursor.ms = span.from + this.cursor.share * (span.to - span.from);
+		}
+		this.mark();
+	}
+
+	mark() {
+		if (this.samples.length === 0) {
+			return; // the legends have the server's values
+		}
+		const index = this.cursor === null ? null : this.samples.nearest(this.cursor.ms, this.span());
+		for (const chart of this.charts) {
+			if (chart.axis !== undefined) {
+				chart.mark(this.samples, index, this.selected);
+			}
+		}
+	}
+
+	zoom(span) {
+		this.zoomed = span;
+		this.selected = null;
+		this.draw();
+	}
+
+	// zoomToSelected zooms unless too little is selected: then it was a click.
+	zoomToSelected() {
+		const from = Math.min(...this.selected), to = Math.max(...this.selected);
+		this.zoom(to - from >= 2 * Math.min(this.samples.gapMs, 5000) ? { from, to } : this.zoomed);
+	}
+
+	listen(chart) {
+		const { plot } = chart;
+		plot.addEventListener("pointermove", (event) => this.point(chart, event));
+		plot.addEventListener("pointerdown", (event) => this.press(chart, event));
+		plot.addEventListener("pointerup", () => this.release());
+		plot.addEventListener("pointercancel", () => this.leave());
+		plot.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.leave()); // a lifted finger leaves the values
+		plot.addEventListener("keydown", (event) => this.key(event));
+		plot.addEventListener("blur", () => this.leave());
+	}
+
+	point(chart, event) {
+		const left = chart.plot.getBoundingClientRect().left + margin.left;
+		const share = Math.min(1, Math.max(0, (event.clientX - left) / chart.inner.width)), { from, to } = this.span();
+		this.cursor = { share, ms: from + share * (to - from) };
+		if (this.selected !== null && chart.plot.hasPointerCapture(event.pointerId)) {
+			this.selected = [this.selected[0], this.cursor.ms];
+		}
+		this.mark();
+	}
+
+	// press begins a selection with the mouse or the pen; a finger moves the crosshair.
+	press(chart, event) {
+		event.preventDefault(); // no text is selected
+		chart.plot.focus({ preventScroll: true });
+		this.point(chart, event);
+		if (event.button !== 0 || event.pointerType === "touch") {
+			return;
+		}
+		chart.plot.setPointerCapture(event.pointerId);
+		this.selected = [this.cursor.ms, this.cursor.ms];
+	}
+
+	release() {
+		if (this.selected !== null) {
+			this.zoomToSelected();
+		}
+	}
+
+	leave() {
+		this.cursor = this.selected = null;
+		this.mark();
+	}
+
+	// key moves the crosshair by samples. Enter begins a selection, and zooms to it.
+	key(event) {
+		const [first, end] = this.samples.within(this.span()), by = event.shiftKey ? 10 : 1;
+		const at = this.cursor === null ? null : this.samples.nearest(this.cursor.ms, this.span());
+		const to = { ArrowLeft: (at ?? end) - by, ArrowRight: (at ?? first - 1) + by, Home: first, End: end - 1 }[event.key];
+		if (to !== undefined && first < end) {
+			this.cursor = { ms: this.samples.ms(Math.min(end - 1, Math.max(first, to))) };
+			this.selected = this.selected && [this.selected[0], this.cursor.ms];
+			this.mark();
+		} else if (event.key === "Enter" && this.selected !== null) {
+			this.zoomToSelected();
+		} else if (event.key === "Enter" && this.cursor !== null) {
+			this.selected = [this.cursor.ms, this.cursor.ms];
+			this.mark();
+		} else if (event.key === "Escape") {
+			if (this.cursor === null || this.selected === null) {
+				this.zoomed = null;
+			}
+			this.cursor = this.selected = null;
+			this.draw();
+		} else {
+			return;
+		}
+		event.preventDefault();
+	}
+}

@@ -1,0 +1,90 @@
+// Values as people read them, and the ticks of axes. The server writes its tables and tiles by the same rules.
+const decimal = [[1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"]];
+const units = {
+	rate: decimal,
+	count: decimal,
+	share: [[0.01, "%"]],
+	duration: [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]],
+	bytes: [[1, "B"], [2 ** 10, "KiB"], [2 ** 20, "MiB"], [2 ** 30, "GiB"], [2 ** 40, "TiB"]],
+};
+
+// Rates and shares come in thousandths, so that they are integers.
+const perUnit = { rate: 1000, share: 1000, count: 1, duration: 1, bytes: 1 };
+
+const unitFor = (kind, value) => units[kind].findLast(([factor]) => value >= factor) ?? units[kind][0];
+const withUnit = (number, name) => (name === "" ? number : `${number}\u00a0${name}`);
+const grouped = (n) => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
+
+const threeDigits = (v) => v.toFixed(v >= 100 || Number.isInteger(v) ? 0 : v >= 10 ? 1 : 2);
+
+// valueText formats a value: counts in full, everything else with three digits and a unit.
+const valueText = (kind, value) => {
+	if (value === null || value === undefined) {
+		return "–";
+	}
+	if (kind === "share") {
+		return withUnit((100 * value).toFixed(value > 0 && value < 0.0995 ? 1 : 0), "%");
+	}
+	if (kind === "count" || (kind === "rate" && value >= 100)) {
+		return grouped(value);
+	}
+	const [factor, name] = unitFor(kind, value);
+	return withUnit(threeDigits(value / factor), name);
+};
+
+// roundStep returns the step nearest to a value of 1, 2, 5, 10, ..., for bytes of the powers of two. What is counted has no
+// halves.
+const roundStep = (kind, value) => {
+	if (kind === "bytes") {
+		return 2 ** Math.max(0, Math.round(Math.log2(value)));
+	}
+	const base = 10 ** Math.floor(Math.log10(value)), step = base * ([1, 2, 5].find((m) => m * base >= 0.7 * value) ?? 10);
+	return kind === "count" ? Math.max(1, step) : step;
+};
+
+// linearTicks returns about `wanted` ticks from 0 to at least max.
+const linearTicks = (kind, max, wanted) => {
+	const step = roundStep(kind, max / wanted);
+	return Array.from({ length: Math.ceil(max / step - 1e-9) + 1 }, (_, i) => i * step);
+};
+
+// logTicks returns ticks from at most min to at least max: decades, every other one if those are many, and also their twofold and
+// fivefold if they are few.
+const logTicks = (min, max) => {
+	const first = Math.floor(Math.log10(min)), last = Math.ceil(Math.log10(max));
+	const within = last - first > 2 ? [1] : [1, 2, 5];
+	const all = [];
+	for (let exponent = first, step = last - first > 4 ? 2 : 1; exponent < last + step; exponent += step) {
+		all.push(...within.map((m) => m * 10 ** exponent));
+	}
+	const from = all.findLastIndex((v) => v <= min * (1 + 1e-9)), to = all.findIndex((v) => v >= max * (1 - 1e-9));
+	return all.slice(Math.max(0, from), Math.max(to, from + 1) + 1);
+};
+
+// tickTexts labels ticks: all in the unit of the largest, or of the first if that is a small part of it; on a logarithmic axis each
+// in its own.
+const tickTexts = (kind, ticks, log) => {
+	const largest = unitFor(kind, ticks.at(-1)), common = 4 * ticks[1] > largest[0] ? largest : unitFor(kind, ticks[1]);
+	return ticks.map((tick) => {
+		const [factor, name] = log ? unitFor(kind, tick) : common;
+		return tick === 0 ? "0" : withUnit(String(Number((tick / factor).toPrecision(6))), name);
+	});
+};
+
+const clockFormat = (seconds) => new Intl.DateTimeFormat(document.documentElement.lang,
+	{ hour: "2-digit", minute: "2-digit", ...(seconds && { second: "2-digit" }), hourCycle: "h23" });
+const toSeconds = clockFormat(true), toMinutes = clockFormat(false);
+const timeText = (ms) => toSeconds.format(ms);
+
+// timeTicks returns times of the browser's own clock, such as full minutes, and their labels, as many as a width has room for.
+const timeTicks = (fromMs, toMs, width) => {
+	const stepsSec = [1, 2, 5, 10, 15, 30, 60, 120, 180, 300, 600, 900, 1800];
+	const stepMs = 1000 * (stepsSec.find((s) => ((toMs - fromMs) / 1000 / s) * (s < 60 ? 120 : 60) <= width) ?? 3600);
+	const zoneMs = new Date(toMs).getTimezoneOffset() * 60000;
+	const format = stepMs < 60000 ? toSeconds : toMinutes;
+	const ticks = [];
+	for (let ms = Math.ceil((fromMs - zoneMs) / stepMs) * stepMs + zoneMs; ms <= toMs; ms += stepMs) {
+		ticks.push({ ms, text: format.format(ms) });
+	}
+	return ticks;
+};

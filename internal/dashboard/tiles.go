@@ -1,0 +1,94 @@
+package dashboard
+
+import (
+	"fmt"
+	"strings"
+
+	g "maragu.dev/gomponents"
+)
+
+// tile is one current value.
+type tile struct {
+	id, name, text string
+	of             string  // what it is a part of, in words; empty for none
+	filled         float64 // how much of that, from 0 to 1
+	column         string  // of which it shows the last minutes; empty for none
+}
+
+func (v *view) nowPart() g.Node {
+	now := v.now()
+	if now == nil {
+		return el("p", text(v.t.Waiting))
+	}
+	summary := fmt.Sprintf(v.t.Summary, rate.text(now.allowed), rate.text(now.limited), count.text(float64(now.connections)),
+		count.text(float64(now.keys)), byteCount.text(float64(now.memoryBytes)))
+	return g.Group{
+		el("dl", class("tiles"), g.Map(v.tiles(now), tile.node)),
+		el("p", id("summary"), class("unseen"), text(summary)),
+	}
+}
+
+func (t tile) node() g.Node {
+	return el("div",
+		class("tile"), attr("data-k", t.id),
+		el("dt", text(t.name)),
+		el("dd",
+			el("span", class("value"), text(t.text), g.If(t.of != "", g.Group{text(" "), el("small", text(t.of))})),
+			g.If(t.of != "", meter(t.filled)),
+			g.If(t.column != "", el("svg", class("spark"), attr("data-col", t.column), flag("data-own"), attr("aria-hidden", "true"))),
+		),
+	)
+}
+
+func (v *view) tiles(now *point) []tile {
+	t := v.t
+	limited := tile{id: "share", name: t.LimitedShare, text: "–", column: "share"}
+	if share, ok := now.limitedShare(); ok {
+		limited.text = percent(share)
+	}
+	tiles := []tile{
+		{id: "allowed", name: t.AllowedPerSec, text: rate.text(now.allowed), column: "allowed"},
+		{id: "limited", name: t.LimitedPerSec, text: rate.text(now.limited), column: "limited"},
+		limited,
+	}
+	if now.latency.ok {
+		tiles = append(tiles, tile{id: "p99", name: t.LatencyP99, text: durationNs.text(now.latency.p99), column: "p99"})
+	}
+	tiles = append(tiles,
+		v.partOf(tile{id: "connections", name: t.Connections, column: "connections"}, count, uint64(now.connections), uint64(v.last.MaxConnections)),
+		tile{id: "keys", name: t.Keys, text: count.text(float64(now.keys)), column: "keys"},
+		v.partOf(tile{id: "memory", name: t.Memory, column: "memory"}, byteCount, now.memoryBytes, now.maxMemoryBytes), v.keeperTile())
+	for _, rare := range []struct {
+		id, name string
+		perSec   float64
+	}{
+		{"evicted", t.Evicted, now.evicted}, {"refused", t.Refused, now.refused}, {"bypolicy", t.ByPolicy, now.byPolicy},
+	} {
+		if rare.perSec > 0 {
+			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: rate.text(rare.perSec), column: rare.id})
+		}
+	}
+	return tiles
+}
+
+// partOf gives a tile its value, and of how much it is, if there is a maximum.
+func (v *view) partOf(t tile, q quantity, used, most uint64) tile {
+	t.text = q.text(float64(used))
+	if most > 0 {
+		r := newRoom(t.name, q, used, most)
+		t.of, t.filled = fmt.Sprintf(v.t.Of, r.most), r.filled
+		number, unit, _ := strings.Cut(t.text, "\u00a0")
+		if unit != "" && strings.HasSuffix(r.most, "\u00a0"+unit) {
+			t.text = number // the maximum says in what
+		}
+	}
+	return t
+}
+
+// keeperTile is about what keeps the states: this server, perhaps on a disk, or a store on other machines.
+func (v *view) keeperTile() tile {
+	if v.remote == nil {
+		return tile{id: "durability", name: v.t.Durability, text: v.page.durability(v.t)}
+	}
+	return tile{id: "store", name: v.t.Store, text: storeState(v.t, v.remote, v.page.source.Now())}
+}

@@ -1,0 +1,62 @@
+package yamlfile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// read visits the fields of a text, and returns them and what is wrong.
+func read(text string) (fields []string, err error) {
+	f := &File{Path: "f"}
+	if root := f.Root([]byte(text)); root != nil {
+		f.Fields(root, "the file", func(key, value *yaml.Node) { fields = append(fields, key.Value+"="+value.Value) })
+	}
+	return fields, f.Err()
+}
+
+func TestFields(t *testing.T) {
+	for _, tt := range []struct{ text, fields, err string }{
+		{"", "", ""},
+		{"# only this\n", "", ""},
+		{"a: 1\nb: on\n", "a=1 b=on", ""},
+		{"a: &x 5\nb: *x\n", "a=5 b=5", ""},
+		{"a: 1\nb: 2\na: 3\n", "a=1 b=2", `f:3: "a" is in line 1 already`},
+		{"- a\n", "", "f:1: the file must be a mapping"},
+		{"? [a]\n: 1\nb: 2\n", "b=2", "f:1: a key must be a word"},
+		{"a: 1\n---\nb: 2\n", "", "f:1: there must be one document; remove what is behind its '---'"},
+		{"a: {b\n", "", "f:2: not YAML: did not find expected ',' or '}'"},
+	} {
+		fields, err := read(tt.text)
+		if strings.Join(fields, " ") != tt.fields || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+			t.Errorf("%q: got %q, %v", tt.text, fields, err)
+		}
+	}
+}
+
+func TestManyProblemsAreCounted(t *testing.T) {
+	_, err := read("a: 1\n" + strings.Repeat("a: 1\n", 20))
+	if err == nil || strings.Count(err.Error(), "; ") != 8 || !strings.HasSuffix(err.Error(), "; and 12 more errors") {
+		t.Error(err)
+	}
+	_, err = read("a: 1\n" + strings.Repeat("a: 1\n", 2000))
+	if err == nil || !strings.HasSuffix(err.Error(), "; and many more errors") {
+		t.Error(err)
+	}
+}
+
+func TestRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if _, err := Read(path); err == nil || err.Error() != "cannot read "+path+": no such file or directory" {
+		t.Error(err)
+	}
+	if err := os.WriteFile(path, make([]byte, MaxBytes+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(path); err == nil || err.Error() != path+" is longer than 4 MiB" {
+		t.Error(err)
+	}
+}
