@@ -15,6 +15,7 @@
 
 GO       ?= go
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+ACTIONLINT := $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 FUZZTIME ?= 3600
 SOAKTIME ?= 600
 
@@ -141,3 +142,4 @@ lint:
 	cd deploy/test && $(LINT) run ./...
 	cd release && $(LINT) run ./...
 	shellcheck .ci/run scripts/*.sh
+	$(ACTIONLINT)

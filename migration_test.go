@@ -1,7 +1,13 @@
 package cellserver_test
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -91,4 +97,65 @@ func runJavaClass(t *testing.T, dir, code string) string {
 func runRuby(t *testing.T, dir, code string) string {
 	need(t, "ruby")
 	return run(t, dir, "ruby", write(t, dir, "example.rb", code))
+}
+
+// TestMigrationTranscripts runs what docs/MIGRATION.md prints. With UPDATE_DOCS set, it writes the output into it that there is.
+func TestMigrationTranscripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the server")
+	}
+	need(t, "redis-cli", "bash", "gzip")
+	const document = "docs/MIGRATION.md"
+	binary, dir := build(t), t.TempDir()
+	if err := os.Symlink(binary, filepath.Join(dir, "cellserver")); err != nil {
+		t.Fatal(err)
+	}
+	var ran strings.Builder
+	for _, f := range fences(t, document) {
+		switch {
+		case f.language != "console":
+		case strings.Contains(f.text, "shadow"):
+			ran.WriteString("```console\n" + shadowed(t, binary, f.text) + "```\n")
+		default:
+			ran.WriteString("```console\n" + transcript(t, dir, f.text, func(text string) string { return text }) + "```\n")
+		}
+	}
+	compareBlocks(t, document, ran.String())
+}
+
+// shadowed returns what a block prints that follows a server, of which this program is one that shows the same. How long that takes, and
+// how many calls are read at once, is not for a test to say.
+func shadowed(t *testing.T, binary, block string) string {
+	t.Helper()
+	s := start(t, binary, "--io-threads", "1")
+	command, printed, _ := strings.Cut(block, "\n")
+	args := strings.Fields(strings.ReplaceAll(command, "6379", s.redisPort))[2:]
+	cmd := exec.CommandContext(testContext(t), binary, args...)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	stderr, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stderr).ReadString('\n'); err != nil || !strings.Contains(line, "following") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	for range 4 {
+		run(t, "", "redis-cli", "-p", s.redisPort, "cl.throttle", "laoqian", "1", "1", "60")
+	}
+	if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	varies := regexp.MustCompile(`(?m)^(either|allowed|compared|one by one|only|reads|time)(.*?  +)\S+$`)
+	want := varies.FindAllString(printed, -1)
+	return command + "\n" + varies.ReplaceAllStringFunc(out.String(), func(line string) string {
+		if len(want) == 0 || varies.ReplaceAllString(line, "$1$2") != varies.ReplaceAllString(want[0], "$1$2") {
+			return line
+		}
+		line, want = want[0], want[1:]
+		return line
+	})
 }

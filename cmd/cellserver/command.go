@@ -22,6 +22,7 @@ func subcommands() []*cobra.Command {
 		importCommand(),
 		loadCommand(),
 		replayCommand(),
+		shadowCommand(),
 		versionCommand(),
 	}
 }

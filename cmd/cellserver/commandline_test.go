@@ -54,7 +54,7 @@ func TestEveryFlagsBadValues(t *testing.T) {
 		})
 	})
 	// What takes any text, and is checked when it is used.
-	anything := regexp.MustCompile(`file|store$|-(cert|key|ca|dir|user|prefix|server-name)$|^(unixsocket|requirepass|config|from|into|match|resume|key|filter)$`)
+	anything := regexp.MustCompile(`file|store$|-(cert|key|ca|dir|user|prefix|server-name)$|^(unixsocket|requirepass|config|from|into|match|resume|key|filter|time-field|user)$`)
 	everyCommand(root, func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if refused[f.Name] == 0 && !anything.MatchString(f.Name) {

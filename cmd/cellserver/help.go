@@ -56,8 +56,8 @@ func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(width))
 	}
-	if flag := firstSetting(groups); flag != "" {
-		fmt.Fprintf(&b, "\n%s\n", wrap("Every flag can also be set by an environment variable: --"+flag+" by "+envName(flag)+".", width))
+	if note := settingsNote(cmd, groups); note != "" {
+		fmt.Fprintf(&b, "\n%s\n", wrap(note, width))
 	}
 	if cmd.Example != "" {
 		title := "Example"
@@ -113,6 +113,22 @@ func printUsage(w io.Writer, cmd *cobra.Command) {
 	for _, l := range lines {
 		_, _ = fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-*s  %s", longest, l.use, l.short), " "))
 	}
+}
+
+const durationNote = `A time is written as 30s, 1m30s or 500ms, or as seconds: 30 or 0.5. Those that Redis has in milliseconds (--lua-time-limit,
+--store-timeout, --lease-time) require a unit.`
+
+// settingsNote says how else a command's flags are set, and how times are written.
+func settingsNote(cmd *cobra.Command, groups []flagGroup) string {
+	flag := firstSetting(groups)
+	switch {
+	case flag == "":
+		return ""
+	case cmd.HasParent():
+		return "Every flag can also be set by an environment variable: --" + flag + " by " + envName(flag) + "."
+	}
+	return "Every flag can also be set by an environment variable, --" + flag + " by " + envName(flag) + ", and in the config file, by " + flag +
+		"; a flag goes before a variable, and that before the file.\n\n" + durationNote
 }
 
 // firstSetting returns the name of the first flag that a variable sets.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,9 +19,23 @@ import (
 	"cellserver/internal/replay"
 )
 
-const replayHelp = `Run a CSV trace of requests through a limiter, with its times as the clock, and print each row with its answer.
+const replayHelp = `Run a trace of requests through a limiter, with its times as the clock, and print each row with its answer.
 
-Without FILE, or with -, the trace is standard input. Its first line names the columns, in any order:
+Without FILE, or with -, the trace is standard input. It may be in gzip. Its first line tells its format, unless --format does:
+
+  csv          the first line names the columns, see below
+  monitor      what redis-cli monitor prints: calls of CL.THROTTLE, CL.PTHROTTLE, CL.REFUND, CL.TOKENBUCKET,
+               CL.FIXEDWINDOW and CL.SLIDINGWINDOW, with their own limits, or with the one that flags give; other
+               commands are passed over, and so is what they do to the keys
+  combined     an access log of nginx or Apache
+  json         an access log of which each line is an object, as nginx writes with escape=json
+
+Of an access log, each line requests the units of --quantity, 1 without it, of the limit that flags give. The key is
+the client's address, or what --key names, by nginx's variables: remote_addr, remote_user, request, request_method,
+request_uri, uri, server_protocol, status, http_referer, http_user_agent, http_x_forwarded_for; in JSON any field. The
+time in JSON is --time-field, or msec, time_iso8601, time_local, @timestamp, timestamp or time.
+
+The columns of CSV are, in any order:
 
   at_ns        the time of the request, Unix nanoseconds; or
   at           the same, RFC 3339 or Unix seconds such as 1700000000.25
@@ -41,7 +56,8 @@ see --reorder-window.
 
 CL.BTHROTTLE, CL.RESERVE and CL.CONCURRENCY are not here: what they do depends on when clients go away, what requests
 cost in the end and when they end, which no trace of requests says. CL.MTHROTTLE and CL.CHECK are about several limits
-at once: replay each of them.`
+at once: replay each of them. MONITOR's lines may have them, and CL.BUCKET, which others fill: they are counted and
+passed over.`
 
 const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\n' |
       cellserver replay --max-burst 0 --count 1 --period 1
@@ -51,12 +67,13 @@ const replayExample = `  $ printf 'at,key\n1700000000,alice\n1700000000.5,alice\
 
 // replayCall is a command line.
 type replayCall struct {
-	file        string // "-" is standard input
-	summary     bool
-	top         int
-	wholeBursts bool // --burst-is-capacity
-	algorithm   string
-	options     replay.Options
+	file         string // "-" is standard input
+	summary      bool
+	top          int
+	wholeBursts  bool // --burst-is-capacity
+	format, keys string
+	algorithm    string
+	options      replay.Options
 }
 
 // replayCommand answers a trace's rows as the server would have.
@@ -76,6 +93,9 @@ func replayCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
+	flagvalue.ChoiceVar(flags, &c.format, "format", c.options.Format.String(), "`format` of the trace: "+flagvalue.Or(replay.Formats()), replay.Formats()...)
+	flags.StringVar(&c.keys, "key", "", "`fields` of an access log that make its keys, separated by spaces (default remote_addr)")
+	flags.StringVar(&c.options.TimeField, "time-field", "", "`field` of an access log in JSON that is its time (default whichever is there)")
 	flagvalue.ChoiceVar(flags, &c.algorithm, "algorithm", c.options.Algorithm.String(), "`which` limiter decides: "+flagvalue.Or(replay.Algorithms()), replay.Algorithms()...)
 	limitFlags(flags, &c.options)
 	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "read max_burst as the whole capacity of a funnel, not as the burst beyond the first unit")
@@ -91,6 +111,8 @@ func replayCommand() *cobra.Command {
 // check validates the flags, and sets what they decide.
 func (c *replayCall) check() error {
 	c.options.Algorithm, _ = replay.ParseAlgorithm(c.algorithm) // which is one of Algorithms
+	c.options.Format, _ = replay.ParseFormat(c.format)          // likewise
+	c.options.KeyFields = strings.Fields(c.keys)
 	if c.wholeBursts {
 		c.options.Reading = funnel.Capacity
 	}
@@ -175,14 +197,20 @@ func (c *replayCall) run(ctx context.Context, stdin io.Reader, stdout, stderr io
 }
 
 func reportSkipped(stderr io.Writer, skipped replay.Skipped) {
-	if skipped.Rows == 0 {
-		return
+	if skipped.Rows > 0 {
+		_, _ = fmt.Fprintf(stderr, "replay: skipped %s, the first: %v\n", counted(skipped.Rows, "bad row"), skipped.First)
 	}
-	rows := "rows"
-	if skipped.Rows == 1 {
-		rows = "row"
+	if skipped.Calls > 0 {
+		_, _ = fmt.Fprintf(stderr, "replay: passed over %s of limiters that no trace can decide, such as CL.BTHROTTLE\n", counted(skipped.Calls, "call"))
 	}
-	_, _ = fmt.Fprintf(stderr, "replay: skipped %d bad %s, the first: %v\n", skipped.Rows, rows, skipped.First)
+}
+
+// counted is a number of things, of which the plural has an s.
+func counted(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.FormatInt(n, 10) + " " + thing + "s"
 }
 
 // untilDone returns a reader that fails once ctx is done, even while a terminal or pipe is silent.
@@ -225,16 +253,24 @@ type progressLine struct {
 
 func (l *progressLine) update(rows, bytes int64) {
 	now := time.Now()
-	if now.Sub(l.shown) < progressInterval {
+	if !l.isDue(now) {
 		return
 	}
-	l.shown = now
 	rowsPerSec := float64(rows) / max(now.Sub(l.start).Seconds(), 1e-9)
 	text := fmt.Sprintf("%d rows, %.0f rows/s, %d MB", rows, rowsPerSec, bytes/1_000_000)
 	if l.sizeBytes > 0 {
 		text += fmt.Sprintf(", %d %%", min(100*bytes/l.sizeBytes, 100))
 	}
 	l.show(text)
+}
+
+// isDue reports whether what was shown last is old enough, and that something is shown now.
+func (l *progressLine) isDue(now time.Time) bool {
+	if now.Sub(l.shown) < progressInterval {
+		return false
+	}
+	l.shown = now
+	return true
 }
 
 func (l *progressLine) show(text string) { _, _ = io.WriteString(l.out, "\r"+text+eraseToEnd) }

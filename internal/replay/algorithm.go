@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -49,6 +50,28 @@ func (a Algorithm) isWindow() bool {
 
 // maxLimits is how many columns a limit has at most.
 const maxLimits = 3
+
+// namesLimit reports whether there is a limit beside those that a trace has itself.
+func (o *Options) namesLimit() bool {
+	for _, n := range []*int64{o.MaxBurst, o.Count, o.Capacity, o.RefillCount, o.MaxCount, o.Period} {
+		if n != nil {
+			return true
+		}
+	}
+	return o.Algorithm != Funnel
+}
+
+// fixed returns what decides every request of a trace that has no limits of its own.
+func (o *Options) fixed() (limiter.Rule, error) {
+	var limit [maxLimits]int64
+	for i, n := range o.limits() {
+		if n.fallback == nil {
+			return limiter.Rule{}, fmt.Errorf("%s is missing: give %s", n.name, n.flag)
+		}
+		limit[i] = *n.fallback
+	}
+	return o.rule(limit)
+}
 
 // limits are the columns of the algorithm's limit, in the order of its command's arguments.
 func (o *Options) limits() []number {

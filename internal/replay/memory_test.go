@@ -80,7 +80,7 @@ func TestMassExpiry(t *testing.T) {
 		fmt.Fprintf(&in, "0,%d,0,1,10\n", i)
 	}
 	in.WriteString(strings.Repeat("11,a,0,1,10\n", sweepRows))
-	trace, err := newTrace(strings.NewReader(in.String()), Options{})
+	trace, err := open(strings.NewReader(in.String()), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,13 +30,17 @@ func parseTime(s string) (int64, error) {
 		parse = parseRFC3339
 	}
 	atNs, err := parse(s)
+	return atNs, timeError(s, err, "give RFC 3339 or Unix seconds")
+}
+
+func timeError(s string, err error, hint string) error {
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Errorf("%s does not fit in 64 bits of nanoseconds, the years 1677 to 2262", quoted(s))
+		return fmt.Errorf("%s does not fit in 64 bits of nanoseconds, the years 1677 to 2262", quoted(s))
 	case err != nil:
-		return 0, fmt.Errorf("%s is not a time: give RFC 3339 or Unix seconds", quoted(s))
+		return fmt.Errorf("%s is not a time: %s", quoted(s), hint)
 	}
-	return atNs, nil
+	return nil
 }
 
 // parseUnixSeconds removes the point and parses the rest as one integer, because no float is precise enough.
@@ -65,6 +69,10 @@ func parseRFC3339(s string) (int64, error) {
 	if err != nil || s[13] != ':' || strings.Contains(s, ",") {
 		return 0, strconv.ErrSyntax
 	}
+	return unixNs(t)
+}
+
+func unixNs(t time.Time) (int64, error) {
 	atNs := t.UnixNano()
 	if !time.Unix(0, atNs).Equal(t) {
 		return 0, strconv.ErrRange

@@ -1,5 +1,5 @@
-// Package replay runs a CSV trace of requests through the store with the trace's times as the clock: the answer to a row
-// depends only on the rows before it.
+// Package replay runs a trace of requests (CSV, the output of MONITOR, or an access log of nginx) through the store with the
+// trace's times as the clock: the answer to a row depends only on the rows before it.
 //
 // A replay runs in its caller's goroutine and shares nothing, so any number of them may run at once. Its memory depends
 // on the number of live keys and of rows in the reorder window, not on the length of the trace.
@@ -21,6 +21,9 @@ import (
 // Options says how to read a trace. The zero Options requires every column of a funnel and accepts no bad row.
 type Options struct {
 	Name         string // of the trace, for errors
+	Format       Format
+	KeyFields    []string // of an access log: what a key is made of; none for the client's address
+	TimeField    string   // of an access log in JSON: the field with the time; empty for any of those that are known
 	Algorithm    Algorithm
 	Reading      funnel.Reading // of max_burst
 	Milliseconds bool           // periods and answers are in milliseconds, not in seconds
@@ -36,21 +39,23 @@ type Options struct {
 	Progress func(rows, bytes int64)
 }
 
-// Skipped describes the bad rows.
+// Skipped describes what was not answered.
 type Skipped struct {
 	Rows  int64
-	First error // the error of the first of them, or nil
+	First error // the error of the first of the bad rows, or nil
+	// Calls is how many calls MONITOR showed of limiters that no trace can decide, such as CL.BTHROTTLE.
+	Calls int64
 }
 
 // Rows writes a trace's rows to out in order of time, each with its answer appended. If it returns an error, all rows
 // before it were answered and written, unless ctx is done or writing to out failed.
 func Rows(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped, error) {
-	t, err := newTrace(in, o)
+	t, err := open(in, o)
 	if err != nil {
 		return Skipped{}, fmt.Errorf("replay: %w", err)
 	}
 	w := newRowWriter(out)
-	if err := w.header(t.columns.names); err != nil {
+	if err := w.header(t.columns()); err != nil {
 		return Skipped{}, fmt.Errorf("replay: %w", err)
 	}
 	p := newPlayer(t, w, o)
@@ -68,7 +73,7 @@ func Rows(ctx context.Context, in io.Reader, out io.Writer, o Options) (Skipped,
 // before it.
 func Summarize(ctx context.Context, in io.Reader, o Options) (*Summary, error) {
 	s := newSummary()
-	t, err := newTrace(in, o)
+	t, err := open(in, o)
 	if err != nil {
 		return s, fmt.Errorf("replay: %w", err)
 	}
@@ -95,7 +100,7 @@ type sink interface {
 
 // player answers the rows of a trace, each at its own time.
 type player struct {
-	trace   *trace
+	trace   trace
 	sink    sink
 	options Options
 	order   order
@@ -107,7 +112,7 @@ type player struct {
 	skipped        Skipped
 }
 
-func newPlayer(t *trace, s sink, o Options) *player {
+func newPlayer(t trace, s sink, o Options) *player {
 	states := shard.New()
 	return &player{
 		trace: t, sink: s, options: o, order: newOrder(o.ReorderWindow),
@@ -117,6 +122,7 @@ func newPlayer(t *trace, s sink, o Options) *player {
 
 func (p *player) run(ctx context.Context) error {
 	err := p.readAll(ctx)
+	p.skipped.Calls = p.trace.passedOver()
 	p.order.end()
 	if lastErr := p.answerReady(ctx); err == nil {
 		err = lastErr
@@ -184,7 +190,7 @@ func (p *player) answerReady(ctx context.Context) error {
 
 func (p *player) answer(r *row) error {
 	q := &p.batch[0]
-	q.Key.Name = append(q.Key.Name[:0], r.key...)
+	q.Key.DB, q.Key.Name = r.db, append(q.Key.Name[:0], r.key...)
 	q.Rule, q.Quantity = r.rule, r.quantity
 	decide.One(p.store, r.atNs, &p.batch)
 	if q.Err != nil {

@@ -24,17 +24,17 @@ func (d *Decoder) inline(buf []byte, args [][]byte) (n int, cmd [][]byte, err er
 		return 0, args, nil
 	}
 	d.reset()
-	args, ok := splitInline(bytes.TrimSuffix(buf[:end], []byte("\r")), args)
+	args, ok := SplitInline(bytes.TrimSuffix(buf[:end], []byte("\r")), args)
 	if !ok {
 		return 0, args[:0], protocolError("unbalanced quotes in request")
 	}
 	return end + 1, args, nil
 }
 
-// splitInline appends the words of a line to args, as Redis splits them: separated by white space, and quoted with " (with
+// SplitInline appends the words of a line to args, as Redis splits them: separated by white space, and quoted with " (with
 // the escapes \n, \r, \t, \b, \a and \xHH) or ' (with \'). The words overwrite the line, which is never shorter. It
 // returns false if a quote is not closed, or not followed by white space.
-func splitInline(line []byte, args [][]byte) ([][]byte, bool) {
+func SplitInline(line []byte, args [][]byte) ([][]byte, bool) {
 	for r, w := 0, 0; ; {
 		for r < len(line) && isSpace(line[r]) {
 			r++

@@ -62,7 +62,7 @@ func TestSplitInline(t *testing.T) {
 		{`'\`, nil},
 	}
 	for _, tt := range tests {
-		args, ok := splitInline([]byte(tt.line), nil)
+		args, ok := SplitInline([]byte(tt.line), nil)
 		if got := texts(args); ok != (tt.want != nil) || ok && !slices.Equal(got, tt.want) {
 			t.Errorf("%q: got %q, %v, want %q", tt.line, got, ok, tt.want)
 		}
@@ -75,14 +75,14 @@ func TestSplitInline(t *testing.T) {
 // TestSplitInlineEveryByte: each byte alone, inside a word, and after each type of quotes.
 func TestSplitInlineEveryByte(t *testing.T) {
 	for c := range 256 {
-		if c == 0 || c == '\n' { // splitInline never receives these
+		if c == 0 || c == '\n' { // SplitInline never receives these
 			continue
 		}
 		for _, format := range []string{"%c", "a%cb", `"a"%c`, `'a'%c`, `"%c"`, `'%c'`, `"\%c"`, `'\%c'`, `"\x4%c"`, `"\x%c4"`} {
 			line := []byte(fmt.Sprintf(format, '\x01'))
 			line[slices.Index(line, '\x01')] = byte(c)
 			want, wantOK := splitByTheBook(string(line))
-			args, ok := splitInline(slices.Clone(line), nil)
+			args, ok := SplitInline(slices.Clone(line), nil)
 			if ok != wantOK || ok && !slices.Equal(texts(args), want) {
 				t.Errorf("%q: got %q, %v, want %q, %v", line, texts(args), ok, want, wantOK)
 			}
@@ -155,10 +155,10 @@ func FuzzInline(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		if slices.ContainsFunc([]byte(line), func(c byte) bool { return c == 0 || c == '\n' }) {
-			t.Skip("neither comes to splitInline")
+			t.Skip("neither comes to SplitInline")
 		}
 		want, wantOK := splitByTheBook(line)
-		args, ok := splitInline([]byte(line), nil)
+		args, ok := SplitInline([]byte(line), nil)
 		if ok != wantOK || ok && !slices.Equal(texts(args), want) {
 			t.Fatalf("got %q, %v, want %q, %v", texts(args), ok, want, wantOK)
 		}

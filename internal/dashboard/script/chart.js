@@ -62,6 +62,7 @@ class Chart {
 		this.cross = svg("g", { class: "cross" });
 		this.svg = svg("svg", { "aria-hidden": "true" }, this.back, this.curves, this.cross);
 		this.plot.replaceChildren(this.svg);
+		this.resize();
 	}
 
 	// resize measures the plot's place. It is the only reading of the layout, apart from the pointer's place.

@@ -1,0 +1,129 @@
+// Package monitor reads the lines that a client in MONITOR is sent, by Redis or by this server, and the calls of limiters
+// in them. It has no state; a Line belongs to one goroutine.
+package monitor
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strconv"
+
+	"cellserver/internal/resp"
+)
+
+// Line is a call of a command, as MONITOR shows it.
+type Line struct {
+	AtNs   int64 // Unix nanoseconds, in whole microseconds
+	DB     uint16
+	Client string // its address; empty for a script's call
+	Args   [][]byte
+
+	buffer []byte // what Args are slices of
+}
+
+// What is wrong with a line. Errors have no position, which their caller knows.
+var (
+	errShape  = errors.New(`want a line of MONITOR, such as 1700000000.123456 [0 127.0.0.1:5000] "cl.throttle" "key" "15" "30" "60"`)
+	errTime   = errors.New("the time does not fit in 64 bits of nanoseconds")
+	errDB     = errors.New("the database is not from 0 to 65535")
+	errQuotes = errors.New("a quote is not closed: the line was cut")
+)
+
+// Parse reads a line without its line end, into l, whose memory it uses again. The arguments are valid until the next call.
+func (l *Line) Parse(line []byte) (err error) {
+	line = bytes.TrimPrefix(line, []byte("+")) // which redis-cli removes, and other tools may not
+	stamp, rest, ok := bytes.Cut(line, []byte(" ["))
+	if !ok {
+		return errShape
+	}
+	if l.AtNs, err = parseStamp(stamp); err != nil {
+		return err
+	}
+	db, rest, ok := bytes.Cut(rest, []byte(" "))
+	if !ok {
+		return errShape
+	}
+	number, err := strconv.ParseUint(string(db), 10, 16)
+	if errors.Is(err, strconv.ErrRange) {
+		return errDB
+	}
+	client, quoted, ok := bytes.Cut(rest, []byte(`] "`))
+	if err != nil || !ok {
+		return errShape
+	}
+	l.DB, l.Client = uint16(number), string(client)
+	if l.Client == "lua" {
+		l.Client = ""
+	}
+	l.buffer = append(append(l.buffer[:0], '"'), quoted...)
+	// MONITOR quotes as an inline command may be quoted.
+	if l.Args, ok = resp.SplitInline(l.buffer, l.Args[:0]); !ok {
+		return errQuotes
+	}
+	return nil
+}
+
+// parseStamp reads seconds with exactly six decimals.
+func parseStamp(stamp []byte) (atNs int64, err error) {
+	const decimals = 6
+	whole, fraction, ok := bytes.Cut(stamp, []byte("."))
+	if !ok || len(fraction) != decimals || len(whole) == 0 {
+		return 0, errShape
+	}
+	us, err := strconv.ParseUint(string(whole)+string(fraction), 10, 63)
+	if errors.Is(err, strconv.ErrRange) || us > math.MaxInt64/1000 {
+		return 0, errTime
+	}
+	if err != nil {
+		return 0, errShape
+	}
+	return int64(us) * 1000, nil
+}
+
+// IsLine reports whether a line looks like one of MONITOR: enough to tell it from other formats.
+func IsLine(line []byte) bool {
+	stamp, rest, ok := bytes.Cut(bytes.TrimPrefix(line, []byte("+")), []byte(" ["))
+	_, err := parseStamp(stamp)
+	return ok && (err == nil || errors.Is(err, errTime)) && bytes.Contains(rest, []byte(`] "`))
+}
+
+// Text is a call as somebody would type it, on one line: words in quotes where they need them, as MONITOR writes them.
+func Text(args [][]byte) string {
+	var b []byte
+	for i, arg := range args {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		if isWord(arg) {
+			b = append(b, arg...)
+		} else {
+			b = appendQuoted(b, arg)
+		}
+	}
+	return string(b)
+}
+
+func isWord(arg []byte) bool {
+	for _, c := range arg {
+		if c <= ' ' || c > '~' || c == '"' || c == '\'' || c == '\\' {
+			return false
+		}
+	}
+	return len(arg) > 0
+}
+
+func appendQuoted(b, arg []byte) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for _, c := range arg {
+		switch {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ' || c > '~':
+			b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}

@@ -1,0 +1,228 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"cellserver/internal/limiter"
+)
+
+// logTrace reads the requests of an access log, each of which is one of the key that its fields make.
+type logTrace struct {
+	lines
+	rule     limiter.Rule
+	quantity int64
+	keys     []string
+	parse    func(line []byte) (entry, error)
+}
+
+// entry is a line of an access log.
+type entry interface {
+	atNs() (int64, error)
+	// field returns a field by nginx's name of the variable.
+	field(name string) (string, error)
+}
+
+// clientAddress is what a key is made of unless somebody says otherwise.
+const clientAddress = "remote_addr"
+
+func newLogTrace(in *input, o Options) (*logTrace, error) {
+	t := &logTrace{lines: lines{name: o.Name, in: in}, quantity: 1, keys: o.KeyFields}
+	if len(t.keys) == 0 {
+		t.keys = []string{clientAddress}
+	}
+	if o.Quantity != nil {
+		t.quantity = *o.Quantity
+	}
+	t.parse = parseCombined
+	if o.Format == JSONLines {
+		t.parse = func(line []byte) (entry, error) { return parseJSON(line, o.TimeField) }
+	} else if o.TimeField != "" {
+		return nil, errors.New("--time-field names a field of a log in JSON; a combined log has one time")
+	}
+	var err error
+	t.rule, err = o.fixed()
+	return t, err
+}
+
+func (t *logTrace) columns() []string { return []string{"at", "key"} }
+func (t *logTrace) passedOver() int64 { return 0 }
+
+func (t *logTrace) read(r *row) error {
+	line, err := t.next()
+	if err != nil {
+		return err
+	}
+	return t.bad(t.fill(line, r))
+}
+
+func (t *logTrace) fill(line []byte, r *row) error {
+	e, err := t.parse(line)
+	if err != nil {
+		return err
+	}
+	if r.atNs, err = e.atNs(); err != nil {
+		return err
+	}
+	var key strings.Builder
+	for i, name := range t.keys {
+		value, err := e.field(name)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			key.WriteByte(' ')
+		}
+		key.WriteString(value)
+	}
+	r.key, r.rule, r.quantity = key.String(), t.rule, t.quantity
+	r.fields = append(r.fields, time.Unix(0, r.atNs).UTC().Format(time.RFC3339Nano), csvReadable(r.key))
+	return nil
+}
+
+// combinedFields are those of nginx's format combined, which is Apache's, in their order, and the one that its format main has
+// in addition.
+func combinedFields() []string {
+	return []string{"remote_addr", "", "remote_user", "time_local", "request", "status", "body_bytes_sent", "http_referer",
+		"http_user_agent", "http_x_forwarded_for"}
+}
+
+const leastCombined = 7 // fields: the format common has no more
+
+// combined is a line of a combined log.
+type combined struct{ values []string }
+
+var errCombined = errors.New(`want a line of a combined log: address - user [time] "request" status bytes "referer" "user agent"`)
+
+func parseCombined(line []byte) (entry, error) {
+	rest := string(line)
+	values := make([]string, 0, 10)
+	for rest != "" {
+		value, after, ok := cutField(rest)
+		if !ok {
+			return nil, errCombined
+		}
+		values, rest = append(values, value), after
+	}
+	if len(values) < leastCombined || !strings.Contains(values[3], ":") {
+		return nil, errCombined
+	}
+	return combined{values}, nil
+}
+
+// cutField takes a word, or what is in quotes or brackets, off a line.
+func cutField(s string) (value, rest string, ok bool) {
+	switch s[0] {
+	case '"':
+		end := 1
+		for end < len(s) && s[end] != '"' {
+			if s[end] == '\\' { // Apache writes \" for a quote
+				end++
+			}
+			end++
+		}
+		if end >= len(s) {
+			return "", "", false
+		}
+		value, rest = unescapeLog(s[1:end]), s[end+1:]
+	case '[':
+		value, rest, ok = strings.Cut(s[1:], "]")
+		if !ok {
+			return "", "", false
+		}
+	default:
+		value, rest, _ = strings.Cut(s, " ")
+		return unescapeLog(value), rest, value != ""
+	}
+	if rest == "" {
+		return value, "", true
+	}
+	rest, ok = strings.CutPrefix(rest, " ")
+	return value, rest, ok
+}
+
+// unescapeLog reads \xHH, as nginx writes quotes, backslashes and what is not printable in ASCII, and Apache's \" and \\.
+func unescapeLog(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b = append(b, s[i])
+			continue
+		}
+		i++
+		if s[i] == 'x' && i+2 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				b, i = append(b, byte(c)), i+2
+				continue
+			}
+		}
+		if s[i] != '"' && s[i] != '\\' {
+			b = append(b, '\\')
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}
+
+// isCombined reports whether a line looks like one of a combined log.
+func isCombined(line []byte) bool {
+	e, err := parseCombined(line)
+	if err != nil {
+		return false
+	}
+	_, err = e.atNs()
+	return err == nil
+}
+
+const logTime = "02/Jan/2006:15:04:05 -0700"
+
+func (c combined) atNs() (int64, error) { return parseLogTime(c.values[3]) }
+
+func parseLogTime(text string) (int64, error) {
+	at, err := time.Parse(logTime, text)
+	atNs := int64(0)
+	if err == nil {
+		atNs, err = unixNs(at)
+	}
+	return atNs, timeError(text, err, "want one such as 14/Nov/2023:22:13:20 +0000")
+}
+
+func (c combined) field(name string) (string, error) {
+	for i, known := range combinedFields() {
+		if known == name && i < len(c.values) {
+			return c.values[i], nil
+		}
+	}
+	if value, ok := ofRequest(c.values[4], name); ok {
+		return value, nil
+	}
+	return "", fmt.Errorf("the line has no %s; it has %s, request_method, request_uri, uri and server_protocol", quoted(name),
+		strings.Join(append(combinedFields()[:1:1], combinedFields()[2:min(len(c.values), len(combinedFields()))]...), ", "))
+}
+
+// ofRequest returns a part of a request line, such as GET /a?b HTTP/1.1. Of what is none, all is the method.
+func ofRequest(line, name string) (value string, ok bool) {
+	method, rest, _ := strings.Cut(line, " ")
+	uri, protocol := rest, ""
+	if i := strings.LastIndex(rest, " "); i >= 0 {
+		uri, protocol = rest[:i], rest[i+1:]
+	}
+	switch name {
+	case "request_method":
+		return method, true
+	case "request_uri":
+		return uri, true
+	case "uri":
+		path, _, _ := strings.Cut(uri, "?")
+		return path, true
+	case "server_protocol":
+		return protocol, true
+	}
+	return "", false
+}

@@ -1,0 +1,195 @@
+package shadow
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"cellserver/internal/resp"
+)
+
+const (
+	defaultTimeout = 10 * time.Second
+	// maxLineBytes bounds a line of MONITOR; Redis shows calls as long as they are.
+	maxLineBytes = 64 << 20
+	// keptBytes is more than a TAT has digits: of what is longer, no more is kept.
+	keptBytes = 32
+)
+
+// Source is the server that is followed.
+type Source struct {
+	Addr           string      // host:port
+	TLS            *tls.Config // nil for none
+	User, Password string
+}
+
+// conn is a connection to the source.
+type conn struct {
+	nc      net.Conn
+	timeout time.Duration // of each exchange
+	r       *bufio.Reader
+	w       resp.Writer // what is to be sent
+}
+
+// errReply is an error that the source has replied.
+type errReply string
+
+func (e errReply) Error() string { return string(e) }
+
+func (s Source) dial(ctx context.Context, timeout time.Duration) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	dialer := &net.Dialer{}
+	nc, err := dialer.DialContext(ctx, "tcp", s.Addr)
+	if err == nil && s.TLS != nil {
+		secure := tls.Client(nc, s.TLS)
+		if err = secure.HandshakeContext(ctx); err != nil {
+			_ = nc.Close()
+		}
+		nc = secure
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{nc: nc, timeout: timeout, r: bufio.NewReaderSize(nc, 64<<10)}
+	if s.Password == "" {
+		return c, nil
+	}
+	args := []string{"AUTH", s.Password}
+	if s.User != "" {
+		args = []string{"AUTH", s.User, s.Password}
+	}
+	if err := c.call(args...); err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// add has a command sent with the next flush.
+func (c *conn) add(args ...string) {
+	c.w.Array(len(args))
+	for _, arg := range args {
+		c.w.BulkString(arg)
+	}
+}
+
+func (c *conn) flush() error {
+	_ = c.nc.SetWriteDeadline(time.Now().Add(c.timeout))
+	_, err := c.nc.Write(c.w.Buf)
+	c.w.Buf = c.w.Buf[:0]
+	return err
+}
+
+// call sends a command of which only an error is of interest.
+func (c *conn) call(args ...string) error {
+	c.add(args...)
+	if err := c.flush(); err != nil {
+		return err
+	}
+	_ = c.nc.SetReadDeadline(time.Now().Add(c.timeout))
+	defer func() { _ = c.nc.SetReadDeadline(time.Time{}) }()
+	return c.reply().err
+}
+
+// reply is what the source has replied: a text, or none, or an error.
+type reply struct {
+	text  string
+	found bool
+	err   error // an errReply, or of the connection
+}
+
+var errLongLine = errors.New("it has sent a line of more than 64 MiB")
+
+var errProtocol = errors.New("it does not answer as a Redis server")
+
+func (c *conn) reply() reply {
+	line, err := c.line()
+	if err != nil {
+		return reply{err: err}
+	}
+	if len(line) == 0 {
+		return reply{err: errProtocol}
+	}
+	text := string(line[1:])
+	switch line[0] {
+	case '+', ':':
+		return reply{text: text, found: true}
+	case '-':
+		return reply{err: errReply(text)}
+	case '$':
+		return c.bulk(text)
+	}
+	return reply{err: errProtocol}
+}
+
+func (c *conn) bulk(length string) reply {
+	n, err := strconv.ParseInt(length, 10, 32)
+	if err != nil || n < -1 {
+		return reply{err: errProtocol}
+	}
+	if n < 0 {
+		return reply{}
+	}
+	kept := make([]byte, min(n, keptBytes))
+	if _, err := io.ReadFull(c.r, kept); err != nil {
+		return reply{err: err}
+	}
+	if _, err := io.CopyN(io.Discard, c.r, n-int64(len(kept))+2); err != nil {
+		return reply{err: err}
+	}
+	return reply{text: string(kept), found: true}
+}
+
+// line returns a line without its end. It is the caller's until the next call.
+func (c *conn) line() ([]byte, error) {
+	line, err := c.r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		long := append([]byte(nil), line...)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			if len(long) > maxLineBytes {
+				return nil, errLongLine
+			}
+			line, err = c.r.ReadSlice('\n')
+			long = append(long, line...)
+		}
+		line = long
+	}
+	if err != nil {
+		return nil, err
+	}
+	line = line[:len(line)-1]
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return line, nil
+}
+
+// explain says what to do about an error.
+func (s Source) explain(err error) error {
+	text := err.Error()
+	for _, known := range []struct{ part, hint string }{
+		{"NOAUTH", "give --password-file, and --user if it is not the default one"},
+		{"WRONGPASS", "check --user and --password-file"},
+		{"NOPERM", "the user needs +monitor +get +select +ping, and the keys"},
+		{"connection refused", "check the address, and that the server runs"},
+		{"EOF", "it has closed the connection: is the connection that MONITOR streams to too slow for it (client-output-buffer-limit), or was it stopped?"},
+		{"MOVED", "it is a cluster's node, and the key is another's; follow each of them"},
+		{"LOADING", "wait until it has loaded"},
+		{"DENIED", "it lets in only its own host while it has no password; set one"},
+		{"i/o timeout", "it does not answer; with TLS give --tls"},
+		{"first record does not look like a TLS handshake", "the port has no TLS"},
+	} {
+		if strings.Contains(text, known.part) {
+			return fmt.Errorf("shadow: %s: %w; %s", s.Addr, err, known.hint)
+		}
+	}
+	return fmt.Errorf("shadow: %s: %w", s.Addr, err)
+}

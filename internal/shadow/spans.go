@@ -1,0 +1,112 @@
+package shadow
+
+import (
+	"math"
+	"slices"
+
+	"cellserver/internal/funnel"
+)
+
+// span is the TATs from one to another, both included.
+type span struct{ lo, hi int64 }
+
+// spans are the TATs that a key may have, as far as what was seen of it says. They are sorted and apart from each other.
+type spans []span
+
+// maxSpans bounds what is kept of a key: beyond that, one span holds them all.
+const maxSpans = 16
+
+// earlyNs is how long before its TAT a key of redis-cell may be gone, for its expiry is in whole milliseconds, and so is the
+// time that Redis compares it with.
+const earlyNs = 2_000_000
+
+func anyTAT() spans { return spans{{math.MinInt64, math.MaxInt64}} }
+
+// clock is when something was done, by the source's own reading of its clock: between these times.
+type clock struct{ from, to int64 }
+
+func around(atNs, toleranceNs int64) clock {
+	return clock{funnel.Shift(atNs, -toleranceNs), funnel.Shift(atNs, toleranceNs)}
+}
+
+// verdict is what a request may have been answered.
+type verdict struct{ allowed, limited bool }
+
+// request returns the TATs behind a request. Where the clock leaves open what was answered, they are those of both answers.
+// What is added to a TAT is always computed by the limit itself.
+func (s spans) request(l funnel.Limit, at clock, quantity int64) (after spans, v verdict) {
+	after = make(spans, 0, len(s)+1)
+	for _, tats := range s {
+		switch {
+		case quantity < 0:
+			v.allowed = true
+			lo, _ := l.Throttle(tats.least(at), at.from, quantity)
+			hi, _ := l.Throttle(tats.hi, at.to, quantity)
+			after = append(after, span{lo, hi})
+		case !l.Fits(quantity):
+			v.limited = true
+			after = append(after, tats)
+		default:
+			roomNs := l.ToleranceNs() - l.DebitNs(quantity)
+			if funnel.Since(at.to, tats.least(at)) <= roomNs {
+				v.allowed = true
+				after = append(after, tats.allowed(l, at, quantity, roomNs))
+			}
+			if funnel.Since(at.from, tats.hi) > roomNs {
+				v.limited = true
+				after = append(after, span{max(tats.lo, funnel.After(at.from, roomNs)+1), tats.hi})
+			}
+		}
+	}
+	if quantity == 0 {
+		return s, v
+	}
+	return after.merged(), v
+}
+
+// least is the lowest TAT that the key may have had for the source: none if it may have been gone.
+func (s span) least(at clock) int64 {
+	if s.lo <= funnel.Shift(at.to, earlyNs) {
+		return noTAT
+	}
+	return s.lo
+}
+
+// allowed returns the TATs behind a request that was allowed: the earliest is that of the first time at which it can have been.
+func (s span) allowed(l funnel.Limit, at clock, quantity int64, roomNs uint64) span {
+	tat, first := s.least(at), at.from
+	if funnel.Since(at.from, tat) > roomNs {
+		first = tat - int64(roomNs)
+	}
+	lo, _ := l.Throttle(tat, first, quantity)
+	hi, _ := l.Throttle(min(s.hi, funnel.After(at.to, roomNs)), at.to, quantity)
+	return span{lo, hi}
+}
+
+// has reports whether a TAT that was seen is one of them. All that have passed are alike, as no TAT is, which is math.MinInt64.
+func (s spans) has(tatNs int64, at clock) bool {
+	return slices.ContainsFunc(s, func(tats span) bool {
+		return tats.lo <= tatNs && tatNs <= tats.hi || tatNs <= at.to && tats.least(at) == noTAT
+	})
+}
+
+func (s spans) merged() spans {
+	slices.SortFunc(s, func(a, b span) int {
+		if a.lo < b.lo {
+			return -1
+		}
+		return 1
+	})
+	merged := s[:0]
+	for _, next := range s {
+		if last := len(merged) - 1; last >= 0 && next.lo <= merged[last].hi {
+			merged[last].hi = max(merged[last].hi, next.hi)
+			continue
+		}
+		merged = append(merged, next)
+	}
+	if len(merged) > maxSpans {
+		return spans{{merged[0].lo, merged[len(merged)-1].hi}}
+	}
+	return merged
+}
