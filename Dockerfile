@@ -12,12 +12,15 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /cellserver ./cmd/cellserver
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /cellserver ./cmd/cellserver
 RUN install -d -m 700 /data
 
 FROM scratch
 COPY --from=build /cellserver /cellserver
 COPY --from=build --chown=65532:65532 /data /var/lib/cellserver
+LABEL org.opencontainers.image.title=cellserver \
+      org.opencontainers.image.description="Rate limiter that speaks the Redis protocol" \
+      org.opencontainers.image.licenses=MIT
 USER 65532:65532
 ENV CELLSERVER_ADDR=0.0.0.0:6380 CELLSERVER_METRICS_ADDR=0.0.0.0:9380
 EXPOSE 6380 9380

@@ -9,10 +9,13 @@
 # make clients      tests real Redis clients in six languages; writes docs/CLIENTS.md
 # make screenshots  screenshots of the live page under load, for docs/; takes two minutes and chromium
 # make pictures     draws the pictures of docs/LIMITERS.md again
+# make release      builds what a release consists of in dist/ and publishes nothing: archives for four systems, packages for
+#                   Debian and Fedora, bills of materials, checksums, a Homebrew formula and a container image
 # make bench-quick  compares CPU time per request with redis-server's SET, in under a minute; fails if it is too high
 
 GO       ?= go
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+ACTIONLINT := $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 FUZZTIME ?= 3600
 SOAKTIME ?= 600
 
@@ -23,14 +26,14 @@ export GORACE ?= atexit_sleep_ms=50
 # clones: without the profile, for which everything is compiled again, without this directory's name, and, as what is
 # released, without cgo. vet and lint come first, so the tests are not vetted again. Most tests wait more than they
 # compute, so more of them run at once than there are processors.
-CHECKS := test check vet vet-others lint fuzz test-soak test-deploy test-browser test-bench test-clients
+CHECKS := test check vet vet-others lint fuzz test-soak test-deploy test-release test-browser test-bench test-clients
 $(CHECKS): export GOFLAGS := $(GOFLAGS) -pgo=off -trimpath
 $(CHECKS): export CGO_ENABLED := 0
 TESTS := $(GO) test -vet=off -count=1 -p 4 -parallel 4
 RACE  := CGO_ENABLED=1 $(TESTS) -race
 
-.PHONY: run build test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint \
-	test-soak test-deploy test-browser test-bench test-clients
+.PHONY: run build release-tools release test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint \
+	test-soak test-deploy test-release test-browser test-bench test-clients
 
 run: build
 	./cellserver
@@ -38,19 +41,31 @@ run: build
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o cellserver ./cmd/cellserver
 
+# What this builds for itself is built as the tests of release/ build it.
+TOOLS := CGO_ENABLED=0 $(GO) build -pgo=off -trimpath
+release-tools:
+	cd release && $(TOOLS) -o bin/ .
+	cd release/goreleaser && $(TOOLS) -o ../bin/ github.com/goreleaser/goreleaser/v2
+
+release: release-tools
+	PWD=$(CURDIR) GORELEASER_CURRENT_TAG=v$$(release/bin/release version) release/bin/goreleaser release --snapshot --clean
+	release/bin/release image dist
+
 # The race detector has nothing to see in the root's tests, which run the program as it is built for users.
 test: deps format vet vet-others lint
 	$(TESTS) -timeout 10m ./...
 	$(RACE) -timeout 15m ./cmd/... ./internal/...
-	$(MAKE) -j 2 test-soak test-deploy test-browser test-bench test-clients
+	$(MAKE) -j 2 test-soak test-deploy test-release test-browser test-bench test-clients
 	scripts/fuzz.sh 40
 	$(MAKE) clients CLIENTS_FLAGS=--check
 
-# The other modules wait for browsers, clusters and alerts: two at once.
+# The other modules wait for browsers, clusters and alerts: two at once. The release builds GoReleaser, which is large.
 test-soak:
 	cd soak && $(RACE) -short ./...
 test-deploy:
 	cd deploy/test && $(TESTS) ./...
+test-release:
+	cd release && $(TESTS) -timeout 20m ./...
 test-browser:
 	cd browser && $(RACE) -parallel 4 ./...
 test-bench test-clients: test-%:
@@ -104,6 +119,7 @@ vet:
 	cd browser && $(GO) vet ./...
 	cd soak && $(GO) vet ./...
 	cd deploy/test && $(GO) vet ./...
+	cd release && $(GO) vet ./...
 
 # Checks that go.mod is tidy, and builds for other systems and for 32 bits.
 vet-others:
@@ -113,6 +129,8 @@ vet-others:
 	cd browser && $(GO) mod tidy -diff
 	cd soak && $(GO) mod tidy -diff
 	cd deploy/test && $(GO) mod tidy -diff
+	cd release && $(GO) mod tidy -diff
+	cd release/goreleaser && $(GO) mod tidy -diff
 	GOOS=darwin $(GO) vet ./cmd/... ./internal/...
 	GOARCH=386 $(GO) build ./cmd/... ./internal/...
 	GOOS=windows $(GO) vet ./cmd/... ./internal/...
@@ -124,4 +142,6 @@ lint:
 	cd browser && $(LINT) run ./...
 	cd soak && $(LINT) run ./...
 	cd deploy/test && $(LINT) run ./...
+	cd release && $(LINT) run ./...
 	shellcheck .ci/run scripts/*.sh
+	$(ACTIONLINT)

@@ -18,8 +18,11 @@ import (
 	"cellserver/internal/processtest"
 )
 
-// fence is a code block of a document.
-type fence struct{ language, text string }
+// fence is a code block of a document. An untried one says so behind its language.
+type fence struct {
+	language, text string
+	untried        bool
+}
 
 func fences(t *testing.T, document string) []fence {
 	t.Helper()
@@ -28,8 +31,8 @@ func fences(t *testing.T, document string) []fence {
 		t.Fatal(err)
 	}
 	var all []fence
-	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(b), -1) {
-		all = append(all, fence{m[1], m[2]})
+	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)( untried)?\n(.*?)^```$").FindAllStringSubmatch(string(b), -1) {
+		all = append(all, fence{m[1], m[3], m[2] != ""})
 	}
 	return all
 }
@@ -42,12 +45,16 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// server is a running server, with its ports in place of those in the README: 6380 and 9380 by default, and others for the
-// servers of the examples, which a server in another window must not answer for.
+// server is a running server, with its ports in place of those in a document.
 type server struct{ redisPort, tlsPort, metricsPort string }
 
-func (s server) ports(text string) string {
-	return strings.NewReplacer("6380", s.redisPort, "6390", s.redisPort, "6391", s.tlsPort, "6392", s.redisPort, "9380", s.metricsPort).Replace(text)
+func (s server) ports(text string) string { return placePorts(text, s, s) }
+
+// placePorts places those of a server at the default ports, 6380 and 9380, and of one at the ports that examples name for a
+// second server beside it.
+func placePorts(text string, first, second server) string {
+	return strings.NewReplacer("6380", first.redisPort, "9380", first.metricsPort,
+		"6390", second.redisPort, "6391", second.tlsPort, "6392", second.redisPort, "6393", second.redisPort).Replace(text)
 }
 
 var ready = regexp.MustCompile(`msg=ready .*?(?:tcp=127\.0\.0\.1:(\d+) )?(?:tls=127\.0\.0\.1:(\d+) )?metrics=127\.0\.0\.1:(\d+)`)
@@ -115,15 +122,28 @@ func TestReadmeMakeRun(t *testing.T) {
 	if s.redisPort == "" {
 		t.Error("make run logged no port")
 	}
+	for _, f := range fences(t, "README.md") {
+		if f.language == "sh" && f.text != "make run\n" {
+			t.Errorf("no test runs %s", f.text)
+		}
+	}
 }
 
-func TestReadmeTranscripts(t *testing.T) {
+// TestTranscripts: what the README and the guide print is what a reader sees who types the commands in their order.
+func TestTranscripts(t *testing.T) {
 	need(t, "redis-cli", "curl", "bash", "openssl")
+	for _, document := range []string{"README.md", "docs/GUIDE.md"} {
+		t.Run(filepath.Base(document), func(t *testing.T) { followTranscripts(t, document) })
+	}
+}
+
+func followTranscripts(t *testing.T, document string) {
 	binary := build(t)
 	dir := filepath.Dir(binary)
-	s := start(t, binary)
-	files := map[string]string{"acl": "users.acl", "lua": "all.lua"} // the file names of these blocks in the transcripts
-	for _, f := range fences(t, "README.md") {
+	first := start(t, binary)
+	var second server                                                                           // which an example starts beside it
+	files := map[string]string{"acl": "users.acl", "lua": "all.lua", "yaml": "cellserver.yaml"} // by the language of their block
+	for _, f := range fences(t, document) {
 		if name := files[f.language]; name != "" {
 			write(t, dir, name, f.text)
 		}
@@ -132,16 +152,16 @@ func TestReadmeTranscripts(t *testing.T) {
 		}
 		for _, step := range strings.Split(f.text, "$ ")[1:] {
 			command, want, _ := strings.Cut(step, "\n")
-			if args, ok := strings.CutSuffix(command, " &"); ok { // later commands use this server
+			if args, ok := strings.CutSuffix(command, " &"); ok {
 				if !ownPorts(args) {
 					t.Errorf("$ %s\nwould not run beside make run, which would answer in its place", command)
 				}
-				s = start(t, "bash", "-c", "cd "+dir+" && exec "+anyPort.ReplaceAllString(args, "127.0.0.1:0"))
+				second = start(t, "bash", "-c", "cd "+dir+" && exec "+anyPort.ReplaceAllString(args, "127.0.0.1:0"))
 				continue
 			}
-			command = s.ports(command)
+			command = placePorts(command, first, second)
 			if strings.HasPrefix(command, "./cellserver health") {
-				command += " --metrics-addr 127.0.0.1:" + s.metricsPort
+				command += " --metrics-addr 127.0.0.1:" + first.metricsPort
 			}
 			if got := run(t, dir, "bash", "-c", command); got != want {
 				t.Errorf("$ %s\ngot\n%s\nwant\n%s", command, got, want)
@@ -168,7 +188,7 @@ func TestReadmeExamples(t *testing.T) {
 		example, ok := map[string]func(t *testing.T, dir, code string) string{
 			"go": runGo, "python": runPython, "js": runNode, "java": runJava,
 		}[f.language]
-		if !ok {
+		if !ok || f.untried {
 			continue
 		}
 		ran[f.language] = true

@@ -24,7 +24,7 @@ func TestRecipes(t *testing.T) {
 	}
 	need(t, "redis-cli", "bash", "php", "/usr/bin/python3")
 	binary := build(t)
-	for _, document := range []string{"docs/RECIPES.md", "docs/LIMITERS.md", "docs/LIMITERS.zh-CN.md"} {
+	for _, document := range []string{"docs/RECIPES.md", "docs/LIMITERS.md"} {
 		t.Run(filepath.Base(document), func(t *testing.T) {
 			redisPort := redisOnTCP(t)
 			s := start(t, binary)
@@ -129,8 +129,8 @@ func TestRefusalsLeadToRecipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	sections := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(b), -1) {
-		sections[strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(m[1], "'", "")), " ", "-")] = true
+	for _, m := range heading.FindAllStringSubmatch(string(b), -1) {
+		sections[anchor(m[1])] = true
 	}
 	named := 0
 	for _, c := range catalog.New().Commands() {
@@ -141,38 +141,7 @@ func TestRefusalsLeadToRecipes(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(string(b), -1) {
-		if !sections[m[1]] {
-			t.Errorf("a link leads to %s, which is not there", m[1])
-		}
-	}
 	if named < 100 {
 		t.Errorf("only %d refusals name a section", named)
-	}
-}
-
-// TestLimitersInBothLanguages: both documents have the same commands, pictures and links, in the same order.
-func TestLimitersInBothLanguages(t *testing.T) {
-	parts := func(document string) (all []string) {
-		b, err := os.ReadFile(document)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = regexp.MustCompile("(?ms)^```console\n.*?^```$|srcset=\"[^\"]*\"|src=\"[^\"]*\"|^## |`CL\\.[^`]*`").FindAllString(string(b), -1)
-		for _, m := range regexp.MustCompile(`<img [^>]*>`).FindAllString(string(b), -1) {
-			if !regexp.MustCompile(`alt="[^"]{20,}"`).MatchString(m) {
-				t.Errorf("%s: no alternative text: %s", document, m)
-			}
-		}
-		return all
-	}
-	english, chinese := parts("docs/LIMITERS.md"), parts("docs/LIMITERS.zh-CN.md")
-	for i := range max(len(english), len(chinese)) {
-		if i >= min(len(english), len(chinese)) || english[i] != chinese[i] {
-			t.Fatalf("they differ from part %d on: %q and %q", i, english[i:], chinese[i:])
-		}
-	}
-	if len(english) < 40 {
-		t.Errorf("only %d parts: %q", len(english), english)
 	}
 }

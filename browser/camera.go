@@ -211,5 +211,5 @@ func frequentColors(picture *image.RGBA) color.Palette {
 
 func alike(a, b color.RGBA) bool {
 	square := func(x, y uint8) int { return (int(x) - int(y)) * (int(x) - int(y)) }
-	return square(a.R, b.R)+square(a.G, b.G)+square(a.B, b.B) < 150
+	return square(a.R, b.R)+square(a.G, b.G)+square(a.B, b.B) < 24
 }

@@ -19,6 +19,12 @@ want shellcheck command -v shellcheck
 want curl command -v curl
 want openssl command -v openssl
 want systemd command -v systemd-analyze
+want systemd-container command -v systemd-nspawn
+want mmdebstrap command -v mmdebstrap
+want rpm command -v rpm
+want podman command -v podman
+want crun command -v crun
+want ruby command -v ruby
 want gcc command -v gcc
 want libc6-dev test -e /usr/include/stdlib.h
 want make command -v make
@@ -37,11 +43,25 @@ want fish command -v fish
 want mandoc command -v mandoc
 want prometheus-redis-exporter command -v prometheus-redis-exporter
 
-((${#missing[@]} > 0)) || exit 0
-if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
-	echo "the tests require these Debian packages: sudo apt-get install ${missing[*]}" >&2
-	exit 1
+
+# A Debian to install the package in, as an archive; it takes a minute.
+make_debian() {
+	local archive=${XDG_CACHE_HOME:-$HOME/.cache}/cellserver/debian-12.tar
+	[[ ! -e $archive ]] || return 0
+	mkdir -p "${archive%/*}"
+	mmdebstrap --quiet --variant=essential --include=systemd,systemd-sysv,passwd bookworm "$archive.new.tar"
+	mv "$archive.new.tar" "$archive"
+}
+
+if ((${#missing[@]} > 0)); then
+	if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
+		echo "the tests require these Debian packages: sudo apt-get install ${missing[*]}" >&2
+		exit 1
+	fi
+	apt-get update -qq
+	# RUNLEVEL=1 keeps the packages redis-server, haproxy and prometheus from starting their services.
+	RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
-apt-get update -qq
-# RUNLEVEL=1 keeps the packages redis-server, haproxy and prometheus from starting their services.
-RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+if ((EUID == 0)); then
+	make_debian
+fi

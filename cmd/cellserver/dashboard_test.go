@@ -1,9 +1,12 @@
 package main
 
 import (
+	"html"
 	"io"
 	"net"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +80,64 @@ func TestProbeChangesNothing(t *testing.T) {
 		_, body := p.fetch(t, "/", "")
 		return strings.Contains(body, `<dt>Connections</dt><dd><span class="value">1 <small>of `) && strings.Contains(body, `<dt>Keys</dt><dd><span class="value">1</span>`)
 	})
+}
+
+// TestHotKeyLinks: a click on a hot key shows its funnel, or its window, by the limit that it was last requested with.
+func TestHotKeyLinks(t *testing.T) {
+	t.Parallel()
+	p := startServer(t)
+	nc := p.dial(t)
+	for _, call := range []string{"CL.THROTTLE f 14 30 60", "CL.THROTTLE f 15 30 60", "CL.PTHROTTLE m 0 7 250", "CL.FIXEDWINDOW w 5 60", "CL.BUCKET TAKE b 9", "CL.CONCURRENCY ACQUIRE c 3 60000"} {
+		reply(t, nc, call)
+	}
+	want := map[string]string{
+		"f": "<dt>CL.THROTTLE with quantity 1 would reply</dt><dd><code>0 16 13 -1 ", "m": " of 1 units</dd>",
+		"w": "<dt>CL.FIXEDWINDOW with quantity 1 would reply</dt><dd><code>0 5 3 -1 ", "b": "<dt>CL.BUCKET TAKE with quantity 1 would reply</dt><dd><code>1 9 0 ",
+		"c": "cannot be inspected here",
+	}
+	links := map[string]string{}
+	p.Eventually(t, 20*time.Second, "list the keys", func() bool {
+		_, body := p.fetch(t, "/", "")
+		for _, m := range regexp.MustCompile(`<a href="([^"]*)"><bdi class="key">([a-z])</bdi>`).FindAllStringSubmatch(body, -1) {
+			links[m[2]] = html.UnescapeString(m[1])
+		}
+		return len(links) == len(want)
+	})
+	for key, text := range want {
+		path, _, _ := strings.Cut(links[key], "#")
+		if _, body := p.fetch(t, path, ""); !strings.Contains(body, text) {
+			t.Errorf("%s leads to a page without %q", path, text)
+		}
+	}
+}
+
+// TestPageWarns: the page says what the log says of who can reach the server, as it is now, and how to connect.
+func TestPageWarns(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args       []string
+		want       string // of the warnings; empty for none
+		connection string
+	}{
+		{nil, "", "<code>redis-cli -p "},
+		{[]string{"--addr", "0.0.0.0:0"}, "Clients on other hosts are refused", "<code>redis-cli -p "},
+		{[]string{"--addr", "0.0.0.0:0", "--protected-mode=no"}, "Other hosts can use this server without a password", "<code>redis-cli -p "},
+		{[]string{"--addr", "127.0.0.2:0", "--requirepass", "x"}, "", "<code>redis-cli -h 127.0.0.2 -p "},
+		{[]string{"--metrics-addr", "0.0.0.0:0"}, "Other hosts can read this page without a password", "<code>redis-cli -p "},
+	} {
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			t.Parallel()
+			p := startServer(t, tt.args...)
+			p.metrics = strings.Replace(p.metrics, "[::]", "127.0.0.1", 1)
+			_, body := p.fetch(t, "/?lang=en", "")
+			if got := strings.Contains(body, `class="warnings"`); got != (tt.want != "") || !strings.Contains(body, tt.want) || !strings.Contains(body, tt.connection) {
+				t.Errorf("the page warns: %t, want %q, and %q", got, tt.want, tt.connection)
+			}
+			if asks := strings.Contains(body, "--askpass"); asks != slices.Contains(tt.args, "--requirepass") {
+				t.Errorf("the call asks for a password: %t", asks)
+			}
+		})
+	}
 }
 
 func TestNoDashboard(t *testing.T) {

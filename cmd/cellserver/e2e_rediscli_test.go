@@ -88,11 +88,14 @@ func (term *terminal) enter(t *testing.T, text string) {
 	}
 }
 
+// slow is what redis-cli prints after a reply that took half a second.
+var slow = regexp.MustCompile(`\(\d+\.\d+s\)\r\n`)
+
 // expect waits until the program has printed text.
 func (term *terminal) expect(t *testing.T, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(ioTimeout); ; time.Sleep(5 * time.Millisecond) {
-		seen := term.seen.String()[term.read:]
+		seen := slow.ReplaceAllString(term.seen.String(), "")[term.read:]
 		if i := strings.Index(seen, text); i >= 0 {
 			term.read += i + len(text)
 			return

@@ -181,7 +181,7 @@ func TestScriptsMemoryIsBounded(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
-	const clients, ofOneScript = 64, 16 << 20     // 1 GiB, if all of them ran at once
+	const clients, ofOneScript = 32, 16 << 20     // 512 MiB, if all of them ran at once
 	p := startServer(t, "--lua-time-limit", "2s") // the memory limit must stop them, not the time limit
 	before := p.rss(t)
 	const script = "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 10000) .. i end"

@@ -1,6 +1,7 @@
 package deploytest
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -53,6 +54,7 @@ var built struct {
 }
 
 func TestMain(m *testing.M) {
+	slog.SetLogLoggerLevel(slog.LevelWarn) // Helm tells of every link in a chart
 	code := m.Run()
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir)

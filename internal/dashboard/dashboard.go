@@ -78,6 +78,8 @@ type Page struct {
 	history history
 	policy  string // Content-Security-Policy
 
+	compressors sync.Pool // of *gzip.Writer
+
 	mu     sync.Mutex // guards sampled
 	latest sampled
 }
@@ -174,5 +176,5 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Content-Type", contentType)
-	write(w, r, body)
+	p.write(w, r, body)
 }

@@ -51,3 +51,24 @@ func TestDurability(t *testing.T) {
 		wantText(t, get(t, p, "/?lang=zh").Body.String(), `<dt>持久化</dt><dd><span class="value">`+tt.zh+"</span></dd>")
 	}
 }
+
+// TestDurabilityPanel: what was written, how long ago, and what a start would read; nothing of it without a data directory.
+func TestDurabilityPanel(t *testing.T) {
+	s := testSource(nil)
+	st := persist.Status{
+		Interval: time.Second, LastSyncTookNs: 1_500_000, WrittenBytes: 3 << 20, LogBytes: 2 << 20, SnapshotBytes: 1 << 20, WaitingReplies: 7, Faults: 2,
+		LastSaveNs: testNowNs - 125*int64(time.Second),
+	}
+	s.Persistence = func() persist.Status { return st }
+	p := New(s)
+	wantText(t, get(t, p, "/?lang=en").Body.String(), "<dt>Last sync took</dt><dd>1.50\u00a0ms</dd>", "<dt>Written since the start</dt><dd>3\u00a0MiB</dd>",
+		"<dt>Log</dt><dd>2\u00a0MiB</dd>", "<dt>Snapshot</dt><dd>1\u00a0MiB</dd>", "<dt>Last snapshot</dt><dd>2 min ago</dd>", "<dt>Replies waiting for a sync</dt><dd>7</dd>",
+		"<dt>Faults since the start</dt><dd>2</dd>", `id="chart-written"`, `id="chart-sync"`)
+	st.Saving = true
+	wantText(t, get(t, p, "/?lang=zh").Body.String(), "<dt>最近一次快照</dt><dd>正在写入</dd>")
+	st.Saving, st.LastSaveErr = false, errors.New("<full>")
+	wantText(t, get(t, p, "/?lang=en").Body.String(), "<dd>failed: &lt;full&gt;</dd>")
+	if body := get(t, New(testSource(nil)), "/").Body.String(); strings.Contains(body, "durability-heading") || strings.Contains(body, "chart-written") {
+		t.Error("the page tells of a disk that is not used")
+	}
+}

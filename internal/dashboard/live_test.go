@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"cellserver/internal/limiter"
@@ -291,6 +292,33 @@ func TestSizes(t *testing.T) {
 		t.Errorf("an update takes %d bytes, more than 3,000", most)
 	}
 	t.Logf("page %d, history %d, update at most %d bytes", page, first, most)
+}
+
+// TestConcurrently: samples, pages and updates at once, for the race detector.
+func TestConcurrently(t *testing.T) {
+	p := New(testSource(nil))
+	var wg sync.WaitGroup
+	for _, path := range []string{"/", "/live.json", "/live.json?after=3&boot=" + p.boot} {
+		wg.Go(func() {
+			for range 50 {
+				get(t, p, path)
+			}
+		})
+	}
+	fill(p, 50)
+	wg.Wait()
+}
+
+// TestHead: HEAD has the head of GET.
+func TestHead(t *testing.T) {
+	p := New(testSource(nil))
+	for _, path := range []string{"/", "/live.json"} {
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequest(http.MethodHead, path, nil))
+		if want := get(t, p, path).Header(); w.Code != http.StatusOK || !maps.EqualFunc(w.Header(), want, slices.Equal[[]string]) {
+			t.Errorf("%s: %d, %v, want %v", path, w.Code, w.Header(), want)
+		}
+	}
 }
 
 // TestCompression: what takes gzip gets it, except a page of another site.

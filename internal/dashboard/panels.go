@@ -86,9 +86,9 @@ func (v *view) capacityPart() g.Node {
 		return nil
 	}
 	s, t := &v.last, v.t
-	rooms := []room{
-		newRoom(t.TableMemory, byteCount, s.TableBytes, s.MaxTableBytes),
-		newRoom(t.ClientMemory, byteCount, s.ClientBytes, s.MaxClientBytes),
+	rooms := []room{newRoom(t.ClientMemory, byteCount, s.ClientBytes, s.MaxClientBytes)}
+	if v.remote == nil {
+		rooms = append(rooms, newRoom(t.TableMemory, byteCount, s.TableBytes, s.MaxTableBytes))
 	}
 	refusals := []g.Node{
 		entry(t.ConnectionsRefused, grouped(int64(s.ConnectionsRefused))),

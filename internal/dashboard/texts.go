@@ -1,7 +1,5 @@
 package dashboard
 
-import "golang.org/x/text/language"
-
 // texts is all text of the page in one language. Percent signs are fmt verbs.
 type texts struct {
 	Lang, Other, OtherName string // HTML's lang, and the other language that the page offers
@@ -59,12 +57,8 @@ func textsFor(requested, acceptLanguage string) *texts {
 	case "zh":
 		return chinese()
 	}
-	wanted, _, err := language.ParseAcceptLanguage(acceptLanguage)
-	if err != nil {
-		return english()
-	}
-	spoken := language.NewMatcher([]language.Tag{language.English, language.Chinese})
-	if _, i, _ := spoken.Match(wanted...); i == 1 {
+	en, zh := weightOf(acceptLanguage, "en"), weightOf(acceptLanguage, "zh")
+	if zh > en {
 		return chinese()
 	}
 	return english()

@@ -197,6 +197,6 @@ func chinese() *texts {
 		UntilEmpty:        "漏空",
 		Available:         "可用",
 		RetryAfter:        "重试",
-		ReplyHeading:      "quantity 为 1 的 %s 将返回",
+		ReplyHeading:      "%s 在 quantity 为 1 时将返回",
 	}
 }

@@ -376,6 +376,7 @@ func TestReclaimsFromBothTables(t *testing.T) {
 
 // TestGrowthIsForeseen: an insert takes hardly more than the budget was asked for.
 func TestGrowthIsForeseen(t *testing.T) {
+	racetest.SkipAlone(t)
 	for _, bytes := range []int{12, 17, 36, 64, 100, 500, 1000, 4096, 4097} {
 		tb := &table{seed: maphash.MakeSeed(), long: bytes > inlineBytes}
 		n := max(1000, 500_000/bytes)

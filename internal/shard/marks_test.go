@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
 
@@ -43,6 +44,7 @@ func checkListed(t *testing.T, s *Store) (marked int) {
 // TestMarkedIsListed: whatever is done to segments, one with a marked entry is listed, and who follows the changes has no
 // live key in another state, though it may have some that were evicted.
 func TestMarkedIsListed(t *testing.T) {
+	racetest.SkipAlone(t)
 	for seed := range uint64(6) {
 		s, r, l := newStore(1), replica{}, limit(t, 10, 1, 5)
 		s.Track(func() {})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
 
@@ -27,6 +28,7 @@ type run struct {
 
 // TestAgainstPlainMap runs random operations against the store and against a map of TATs, with keys of every length.
 func TestAgainstPlainMap(t *testing.T) {
+	racetest.SkipAlone(t)
 	for name, nameBytes := range map[string]func(i int) int{
 		"short":          func(i int) int { return 5 + i%12 },
 		"long":           func(i int) int { return 17 + i%100 },

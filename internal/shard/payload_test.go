@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
 
@@ -239,6 +240,7 @@ func (r *payloadRun) forgetEvicted() {
 // TestPayloadsAgainstPlainMap: whatever happens to segments and arenas, payloads stay what they are; and who follows the changes
 // has the same. In turns the store is bounded.
 func TestPayloadsAgainstPlainMap(t *testing.T) {
+	racetest.SkipAlone(t)
 	for seed := range uint64(4) {
 		r := newPayloadRun(t, seed)
 		for i := range 25_000 {

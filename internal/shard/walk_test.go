@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/racetest"
 	"cellserver/internal/store"
 )
 
@@ -71,6 +72,7 @@ func (m *movers) move() {
 // TestWalksMeetWhatMoves: a key that becomes of another kind stands in the other table, and a walk that is on its way does not
 // miss it for that, or meet it twice.
 func TestWalksMeetWhatMoves(t *testing.T) {
+	racetest.SkipAlone(t)
 	t.Run("Count", func(t *testing.T) {
 		m, counts := newMovers(t), make([]store.KeyCount, 1)
 		if m.s.Count(between{t.Context(), m.move}, t0, counts); counts[0].Keys != movingKeys {

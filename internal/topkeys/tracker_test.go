@@ -56,6 +56,7 @@ func (z *zipf) draw(r *rand.Rand) int {
 // TestZipf: at any load the ten hottest keys are among the first twelve entries, and their rates are within the stated
 // error.
 func TestZipf(t *testing.T) {
+	racetest.SkipAlone(t)
 	const keys, seconds = 100_000, 12
 	z := newZipf(keys)
 	for _, perSecond := range []int{3000, 20_000, 150_000} {
@@ -157,6 +158,7 @@ func TestDecay(t *testing.T) {
 // TestOnlyWhatIsCertain: under uniform traffic no key stands out, at any load and however many keys there are beyond the
 // counters; keys that do are found among it, within their error. Fewer keys than counters are all known.
 func TestOnlyWhatIsCertain(t *testing.T) {
+	racetest.SkipAlone(t)
 	for _, tt := range []struct {
 		keys, perSecond, hot int // of a hundred requests, how many are of one key
 		want                 int
@@ -223,7 +225,6 @@ func TestEmptySketchIsKept(t *testing.T) {
 // TestSamplingFollowsLoad: an epoch takes a bounded number of samples however many requests there are, and after a quiet
 // time every request is sampled again.
 func TestSamplingFollowsLoad(t *testing.T) {
-	racetest.SkipAlone(t)
 	tracker, s := New(), &Sampler{}
 	picked := 0
 	for second := range 5 {

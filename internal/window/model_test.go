@@ -209,6 +209,7 @@ const validEach = 16
 // TestSlidingKeepsLittle: a payload has room for a power of two of records, of which more than a quarter is in use, and a quiet
 // window gives back what a busy one took.
 func TestSlidingKeepsLittle(t *testing.T) {
+	racetest.SkipAlone(t)
 	t.Parallel()
 	l := mustLimit(t, MaxExact, 1)
 	w, nowNs := window{request: Limit.Sliding}, t0

@@ -1,6 +1,10 @@
 package window
 
-import "testing"
+import (
+	"testing"
+
+	"cellserver/internal/racetest"
+)
 
 // TestSlidingForgetsNothingEarly: a call with a shorter period or a smaller max_count, which needs no right to give units back,
 // leaves those who were limited by a longer or larger one limited for as long.
@@ -32,6 +36,7 @@ func TestSlidingForgetsNothingEarly(t *testing.T) {
 // TestSlidingShorterPeriod: what a shorter period does not look at does not count in it, and no more is kept than there is room
 // for.
 func TestSlidingShorterPeriod(t *testing.T) {
+	racetest.SkipAlone(t)
 	t.Parallel()
 	w := window{request: Limit.Sliding}
 	w.ask(mustLimit(t, 5, 3600), t0, 5, Options{})

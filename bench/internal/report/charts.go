@@ -61,6 +61,9 @@ func (r *Results) Charts(dir string) error {
 			return fmt.Errorf("report: chart %s: %w", c.file, err)
 		}
 	}
+	if err := r.overview(dir); err != nil {
+		return fmt.Errorf("report: chart %s: %w", ChartOverview, err)
+	}
 	return nil
 }
 

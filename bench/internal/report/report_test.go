@@ -160,10 +160,40 @@ func TestCharts(t *testing.T) {
 	if err := sample().Charts(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{ChartCPU, ChartLatency, ChartMemory} {
+	for _, file := range []string{ChartCPU, ChartLatency, ChartMemory, ChartOverview} {
 		b, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil || !strings.Contains(string(b), "<svg") || !strings.Contains(string(b), "cellserver") {
 			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// TestOverviewIsOfTheLastRun: the chart in the project's README shows the results that are kept.
+func TestOverviewIsOfTheLastRun(t *testing.T) {
+	const kept = "../../results"
+	results, err := Read(filepath.Join(kept, "latest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := results.overview(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{ChartOverview, "overview-dark.svg"} {
+		drawn, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before, err := os.ReadFile(filepath.Join(kept, file)); err != nil || string(before) != string(drawn) {
+			t.Errorf("%s is not what is drawn now: go run . report (%v)", file, err)
+		}
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	for rate, want := range map[float64]string{9.6: "10", 999.6: "1,000", 84786.5: "84,800", 1438079.4: "1,440,000"} {
+		if got := grouped(rate); got != want {
+			t.Errorf("%v: %s, want %s", rate, got, want)
 		}
 	}
 }

@@ -52,6 +52,9 @@ class Board {
 	}
 
 	mark() {
+		if (this.samples.length === 0) {
+			return; // the legends have the server's values
+		}
 		const index = this.cursor === null ? null : this.samples.nearest(this.cursor.ms, this.span());
 		for (const chart of this.charts) {
 			if (chart.axis !== undefined) {

@@ -62,6 +62,7 @@ class Chart {
 		this.cross = svg("g", { class: "cross" });
 		this.svg = svg("svg", { "aria-hidden": "true" }, this.back, this.curves, this.cross);
 		this.plot.replaceChildren(this.svg);
+		this.resize();
 	}
 
 	// resize measures the plot's place. It is the only reading of the layout, apart from the pointer's place.
@@ -104,11 +105,13 @@ class Chart {
 			parts.push(svg("line", { class: tick === 0 ? "axis" : "grid", x1: margin.left, x2: margin.left + width, y1: y, y2: y }));
 			parts.push(svg("text", { x: margin.left - 8, y: y + 4, "text-anchor": "end" }, this.axis.texts[i]));
 		});
+		this.times = [];
 		for (const { ms, text } of timeTicks(span.from, span.to, width)) {
 			const x = margin.left + this.x(ms);
 			parts.push(svg("line", { class: "axis", x1: x, x2: x, y1: bottom, y2: bottom + 4 }));
 			if (x > margin.left + 16 && x < margin.left + width - 12) {
-				parts.push(svg("text", { x, y: bottom + 17, "text-anchor": "middle" }, text));
+				this.times.push({ x, label: svg("text", { x, y: bottom + 17, "text-anchor": "middle" }, text) });
+				parts.push(this.times.at(-1).label);
 			}
 		}
 		return parts;
@@ -137,11 +140,20 @@ class Chart {
 			const from = Math.max(0, this.x(Math.min(...selected))), to = Math.min(width, this.x(Math.max(...selected)));
 			parts.push(svg("rect", { class: "selected", x: margin.left + from, y: margin.top, width: Math.max(0, to - from), height }));
 		}
+		this.clear(0, 0);
 		if (index !== null) {
 			parts.push(...this.crosshair(samples, index));
 		}
 		this.cross.replaceChildren(...parts);
 		this.tell(samples, at);
+	}
+
+	// clear hides the times of the axis that would reach within so many pixels of a place, which has a time of its own.
+	clear(place, pixels) {
+		for (const { x, label } of this.times) {
+			const half = 3.5 * label.textContent.length;
+			label.setAttribute("visibility", Math.abs(x - place) < pixels + half ? "hidden" : "visible");
+		}
 	}
 
 	crosshair(samples, index) {
@@ -154,7 +166,7 @@ class Chart {
 			}
 		}
 		const middle = Math.min(Math.max(x, margin.left + 26), this.width - 34);
-		parts.push(svg("rect", { class: "under", x: middle - 60, y: bottom + 5, width: 120, height: 17 })); // no half labels beside the time
+		this.clear(middle, 38);
 		parts.push(svg("rect", { class: "time", x: middle - 33, y: bottom + 3, width: 66, height: 19, rx: 4 }));
 		parts.push(svg("text", { class: "time", x: middle, y: bottom + 17, "text-anchor": "middle" }, timeText(ms)));
 		return parts;

@@ -48,12 +48,13 @@ const linearTicks = (kind, max, wanted) => {
 	return Array.from({ length: Math.ceil(max / step - 1e-9) + 1 }, (_, i) => i * step);
 };
 
-// logTicks returns ticks from at most min to at least max: decades or, if those are few, also their twofold and fivefold.
+// logTicks returns ticks from at most min to at least max: decades, every other one if those are many, and also their twofold and
+// fivefold if they are few.
 const logTicks = (min, max) => {
 	const first = Math.floor(Math.log10(min)), last = Math.ceil(Math.log10(max));
 	const within = last - first > 2 ? [1] : [1, 2, 5];
 	const all = [];
-	for (let exponent = first; exponent <= last; exponent++) {
+	for (let exponent = first, step = last - first > 4 ? 2 : 1; exponent < last + step; exponent += step) {
 		all.push(...within.map((m) => m * 10 ** exponent));
 	}
 	const from = all.findLastIndex((v) => v <= min * (1 + 1e-9)), to = all.findIndex((v) => v >= max * (1 - 1e-9));

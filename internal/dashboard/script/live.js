@@ -65,26 +65,35 @@ const setFailures = (count) => {
 	document.documentElement.classList.toggle("stale", count >= 2);
 };
 
+// refresh returns whether to go on: not if another question took the place of this one.
 const refresh = async () => {
+	let news;
 	try {
-		show(await ask());
-		setFailures(0);
-		if (Date.now() - spokenAt >= spokenIntervalMs) {
-			speak(byID("summary")?.textContent ?? "");
-		}
+		news = await ask();
 	} catch (error) {
-		if (error.name === "AbortError") { // another question took its place
+		if (error.name === "AbortError") {
 			return false;
 		}
 		setFailures(failures + 1);
+		return true;
+	}
+	setFailures(0);
+	show(news);
+	if (Date.now() - spokenAt >= spokenIntervalMs) {
+		speak(byID("summary")?.textContent ?? "");
 	}
 	return true;
 };
 
 const tick = async (always = false) => {
 	clearTimeout(timer);
-	if ((!always && (paused || document.hidden)) || await refresh()) {
-		timer = setTimeout(tick, intervalMs);
+	let next = true;
+	try {
+		next = (!always && (paused || document.hidden)) || await refresh();
+	} finally {
+		if (next) {
+			timer = setTimeout(() => tick(), intervalMs);
+		}
 	}
 };
 
@@ -94,6 +103,7 @@ const pause = byID("pause");
 pause.hidden = false;
 pause.addEventListener("click", () => {
 	paused = !paused;
+	asking?.abort(); // or its answer would change a page that is paused
 	pause.textContent = paused ? words.resume : words.pause;
 	document.documentElement.classList.toggle("paused", paused);
 	tick();

@@ -1,8 +1,10 @@
 // A key's state is loaded without the rest of the page, and has its place in the browser's history.
 const look = byID("look"), form = byID("form");
+let visited = location.search;
 
 // visit shows what the address asks about. The form's inputs then have what the server has read, and not what was typed before.
 const visit = async () => {
+	visited = location.search;
 	await tick(true);
 	for (const input of form.querySelectorAll("input")) {
 		input.value = input.defaultValue;
@@ -56,4 +58,4 @@ document.addEventListener("click", follow);
 document.addEventListener("pointerover", tellWhole);
 form.addEventListener("submit", submit);
 form.addEventListener("change", chooseKind);
-addEventListener("popstate", visit);
+addEventListener("popstate", () => location.search !== visited && visit()); // not for a link within the page

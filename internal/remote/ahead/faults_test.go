@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/racetest"
 )
 
 // TestFaults: whatever happens to messages and processes, no window of the units that all use together has more than one
 // funnel would let through.
 func TestFaults(t *testing.T) {
+	racetest.SkipAlone(t)
 	var used uint64
 	seeds := uint64(60)
 	if testing.Short() {
@@ -100,6 +102,7 @@ const inFlight = 3 * 1_000
 
 // TestFailover: a promoted replica that lacks the last writes admits what these have taken once more, at most.
 func TestFailover(t *testing.T) {
+	racetest.SkipAlone(t)
 	for seed := range uint64(10) {
 		f := newFleet(t, seed, 3, 10_000, 4_000, Config{Enabled: true})
 		for _, k := range f.cells {
@@ -140,6 +143,7 @@ func TestRefunds(t *testing.T) {
 
 // TestSteps: a step of the server's clock frees what it would without leases, and what is leased at most.
 func TestSteps(t *testing.T) {
+	racetest.SkipAlone(t)
 	for _, stepNs := range []int64{-3 * sec, -100 * ms, 100 * ms, 3 * sec} {
 		t.Run(fmt.Sprint(stepNs), func(t *testing.T) {
 			f := newFleet(t, 9, 3, 8_000, 4_000, Config{Enabled: true})

@@ -1,0 +1,141 @@
+{{- /* The name of all objects, and of the Service that clients connect to. */}}
+{{- define "cellserver.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{- /* The name is the job of the alert rules, so it is the same in all releases. */}}
+{{- define "cellserver.selector" -}}
+app.kubernetes.io/name: cellserver
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "cellserver.labels" -}}
+{{ include "cellserver.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "cellserver.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
+{{- end }}
+
+{{- define "cellserver.secret" -}}
+{{ .Values.auth.existingSecret | default (include "cellserver.fullname" .) }}
+{{- end }}
+
+{{- define "cellserver.claim" -}}
+{{ .Values.persistence.existingClaim | default (include "cellserver.fullname" .) }}
+{{- end }}
+
+{{- /* Whether there is a volume: a server with a store keeps nothing. */}}
+{{- define "cellserver.keeps" -}}
+{{- if and .Values.persistence.enabled (not .Values.store.url) }}true{{ end }}
+{{- end }}
+
+{{- /* Refuses what would not limit, or would show a password. */}}
+{{- define "cellserver.check" -}}
+{{- if and (gt (int .Values.replicas) 1) (not .Values.store.url) }}
+{{- fail "replicas: more than one requires store.url, as each of several servers with limits in its own memory would allow clients a full burst" }}
+{{- end }}
+{{- if regexMatch "://[^/]*:[^/@]*@" .Values.store.url }}
+{{- fail "store.url: it has a password, which everyone who may read ConfigMaps would see; put it into a Secret and name that in store.existingSecret" }}
+{{- end }}
+{{- if and .Values.store.existingSecret (not .Values.store.url) }}
+{{- fail "store.existingSecret is the password of a store; set store.url, too" }}
+{{- end }}
+{{- if and .Values.store.caSecret (not (hasPrefix "rediss" .Values.store.url)) }}
+{{- fail "store.caSecret is for a store with TLS; set store.url, such as rediss://redis.example:6379" }}
+{{- end }}
+{{- if and (or .Values.tls.only .Values.tls.clientCA) (not .Values.tls.existingSecret) }}
+{{- fail "tls.only and tls.clientCA require tls.existingSecret, a Secret of the type kubernetes.io/tls" }}
+{{- end }}
+{{- $instead := dict
+  "requirepass" "auth.existingSecret" "requirepass-file" "auth.existingSecret"
+  "store" "store.url" "store-password-file" "store.existingSecret" "store-tls-ca" "store.caSecret"
+  "data-dir" "persistence" "limits-file" "limits"
+  "addr" "service.port and tls.only" "metrics-addr" "metrics"
+  "tls-addr" "tls.port" "tls-cert" "tls.existingSecret" "tls-key" "tls.existingSecret" "tls-client-ca" "tls.clientCA"
+  "metrics-allowed-hosts" "metrics.allowedHosts" "metrics-token-file" "metrics.existingSecret"
+  "metrics-tls-cert" "a proxy, as the probes do not speak TLS" "metrics-tls-key" "a proxy, as the probes do not speak TLS" }}
+{{- range $name, $value := .Values.config }}
+{{- with get $instead $name }}
+{{- fail (printf "config.%s: the chart sets it; use %s" $name .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The config file: what the chart knows, and .Values.config. */}}
+{{- define "cellserver.config" -}}
+{{- $c := dict
+  "addr" (ternary "" "0.0.0.0:6380" .Values.tls.only)
+  "metrics-addr" "0.0.0.0:9380"
+  "metrics-allowed-hosts" .Values.metrics.allowedHosts
+  "requirepass-file" (printf "/run/secrets/cellserver/%s" .Values.auth.secretKey)
+  "log-format" "json" }}
+{{- if include "cellserver.keeps" . }}
+{{- $_ := set $c "data-dir" "/var/lib/cellserver" }}
+{{- end }}
+{{- if .Values.limits }}
+{{- $_ := set $c "limits-file" "/etc/cellserver-limits/limits.yaml" }}
+{{- end }}
+{{- with .Values.store }}
+{{- if .url }}{{ $_ := set $c "store" .url }}{{ end }}
+{{- if and .url .existingSecret }}{{ $_ := set $c "store-password-file" (printf "/run/secrets/store/%s" .secretKey) }}{{ end }}
+{{- if and .url .caSecret }}{{ $_ := set $c "store-tls-ca" "/run/secrets/store-ca/ca.crt" }}{{ end }}
+{{- end }}
+{{- with .Values.tls }}
+{{- if .existingSecret }}
+{{- $_ := set $c "tls-addr" (printf "0.0.0.0:%d" (int .port)) }}
+{{- $_ := set $c "tls-cert" "/run/secrets/tls/tls.crt" }}
+{{- $_ := set $c "tls-key" "/run/secrets/tls/tls.key" }}
+{{- if .clientCA }}{{ $_ := set $c "tls-client-ca" "/run/secrets/tls/ca.crt" }}{{ end }}
+{{- end }}
+{{- end }}
+{{- with .Values.metrics }}
+{{- if .existingSecret }}{{ $_ := set $c "metrics-token-file" (printf "/run/secrets/metrics/%s" .secretKey) }}{{ end }}
+{{- end }}
+{{- toYaml (mergeOverwrite $c (deepCopy .Values.config)) }}
+{{- end }}
+
+{{- /* The secrets that are mounted, by the name of their volume. */}}
+{{- define "cellserver.secrets" -}}
+requirepass: {path: cellserver, secret: {{ include "cellserver.secret" . }}}
+{{- if .Values.store.url }}
+{{- with .Values.store.existingSecret }}
+store: {path: store, secret: {{ . }}}
+{{- end }}
+{{- with .Values.store.caSecret }}
+store-ca: {path: store-ca, secret: {{ . }}}
+{{- end }}
+{{- end }}
+{{- with .Values.tls.existingSecret }}
+tls: {path: tls, secret: {{ . }}}
+{{- end }}
+{{- with .Values.metrics.existingSecret }}
+metrics: {path: metrics, secret: {{ . }}}
+{{- end }}
+{{- end }}
+
+{{- define "cellserver.secretMounts" -}}
+{{- range $name, $s := include "cellserver.secrets" . | fromYaml }}
+- name: {{ $name }}
+  mountPath: /run/secrets/{{ $s.path }}
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "cellserver.secretVolumes" -}}
+{{- range $name, $s := include "cellserver.secrets" . | fromYaml }}
+- name: {{ $name }}
+  secret:
+    secretName: {{ $s.secret }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}

@@ -1,0 +1,129 @@
+package cellserver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// measured is what of bench/results/latest.json the README shows.
+type measured struct {
+	Started time.Time
+	Machine struct {
+		CPU   string
+		Cores int
+	}
+	Points []struct {
+		Scenario, Peer string
+		Pipeline       int
+		Rounds         []struct {
+			CPUNs float64 `json:"cpu_ns"`
+		}
+	}
+	Memory []struct {
+		Peer     string
+		KeyBytes int       `json:"key_bytes"`
+		Keys     []float64 `json:"keys"`
+		RSS      []float64 `json:"rss_bytes"`
+	}
+}
+
+const figuresMarker = "<!-- figures: UPDATE_DOCS=1 go test -run Figures . -->\n"
+
+// TestFigures: the README's figures, in both languages, are those of the last measurement. With UPDATE_DOCS set, it writes them.
+func TestFigures(t *testing.T) {
+	var m measured
+	if err := json.Unmarshal([]byte(read(t, "bench/results/latest.json")), &m); err != nil {
+		t.Fatal(err)
+	}
+	machine := fmt.Sprintf("%d cores of %s", m.Machine.Cores, m.Machine.CPU)
+	y, month, d := m.Started.Date()
+	for document, wants := range map[string][]string{
+		"README.md":       {m.Started.Format("2 January 2006"), machine},
+		"README.zh-CN.md": {fmt.Sprintf("%d 年 %d 月 %d 日", y, month, d), m.Machine.CPU, fmt.Sprintf("%d 核", m.Machine.Cores)},
+	} {
+		text := read(t, document)
+		before, rest, ok := strings.Cut(text, figuresMarker)
+		if !ok {
+			t.Fatalf("%s has no figures", document)
+		}
+		table, after, _ := strings.Cut(rest, "\n\n")
+		rows := strings.Split(table, "\n")
+		if len(rows) != 5 {
+			t.Fatalf("%s: not three rows: %q", document, rows)
+		}
+		for i, cells := range [][]string{m.cpu(t, 1), m.cpu(t, 16), m.memory(t)} {
+			label, _, _ := strings.Cut(rows[i+2][2:], " |")
+			rows[i+2] = "| " + label + " | " + strings.Join(cells, " | ") + " |"
+		}
+		if now := before + figuresMarker + strings.Join(rows, "\n") + "\n\n" + after; now != text {
+			if os.Getenv("UPDATE_DOCS") == "" {
+				t.Errorf("%s does not have the figures of the last measurement: %q", document, rows)
+			} else if err := os.WriteFile(document, []byte(now), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q: when and on what it was measured", document, want)
+			}
+		}
+	}
+}
+
+// figuresOf are the columns.
+var figuresOf = []string{"cellserver", "redis-cell", "SET"}
+
+// cpu returns the server's CPU time for a call of each, the median of the rounds.
+func (m *measured) cpu(t *testing.T, pipeline int) (cells []string) {
+	t.Helper()
+	for _, peer := range figuresOf {
+		for _, p := range m.Points {
+			if p.Scenario != "pipelined" || p.Peer != peer || p.Pipeline != pipeline || len(p.Rounds)%2 == 0 {
+				continue
+			}
+			var ns []float64
+			for _, r := range p.Rounds {
+				ns = append(ns, r.CPUNs)
+			}
+			slices.Sort(ns)
+			cells = append(cells, threeDigits(ns[len(ns)/2]/1000)+" µs")
+		}
+	}
+	return complete(t, cells)
+}
+
+// memory returns the server's bytes for each of a million keys.
+func (m *measured) memory(t *testing.T) (cells []string) {
+	t.Helper()
+	for _, peer := range figuresOf {
+		for _, g := range m.Memory {
+			if i := slices.Index(g.Keys, 1e6); i >= 0 && g.Peer == peer && g.KeyBytes == 16 {
+				cells = append(cells, threeDigits(g.RSS[i]/1e6)+" B")
+			}
+		}
+	}
+	return complete(t, cells)
+}
+
+func complete(t *testing.T, cells []string) []string {
+	t.Helper()
+	if len(cells) != len(figuresOf) {
+		t.Fatalf("the last measurement lacks some of %q: %q", figuresOf, cells)
+	}
+	return cells
+}
+
+func threeDigits(v float64) string {
+	switch {
+	case v < 10:
+		return fmt.Sprintf("%.2f", v)
+	case v < 100:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}

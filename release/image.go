@@ -1,0 +1,278 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+const (
+	user    = 65532 // nonroot, by convention of images without a distribution
+	dataDir = "/var/lib/cellserver"
+)
+
+// distribution is a directory that GoReleaser has filled.
+type distribution struct {
+	dir      string
+	version  string
+	binaries []binary // Linux's
+}
+
+type binary struct {
+	path, arch string
+	info       *debug.BuildInfo
+}
+
+func readDistribution(dir string) (*distribution, error) {
+	var metadata struct{ Version string }
+	var artifacts []struct {
+		Path, Goos, Goarch, Type string
+	}
+	if err := readJSON(filepath.Join(dir, "metadata.json"), &metadata); err != nil {
+		return nil, err
+	}
+	if err := readJSON(filepath.Join(dir, "artifacts.json"), &artifacts); err != nil {
+		return nil, err
+	}
+	d := &distribution{dir: dir, version: metadata.Version}
+	for _, a := range artifacts {
+		if a.Type != "Binary" || a.Goos != "linux" {
+			continue
+		}
+		path := filepath.Join(filepath.Dir(filepath.Clean(dir)), a.Path)
+		info, err := buildinfo.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		d.binaries = append(d.binaries, binary{path: path, arch: a.Goarch, info: info})
+	}
+	// GoReleaser lists them as they were finished.
+	slices.SortFunc(d.binaries, func(a, b binary) int { return strings.Compare(a.arch, b.arch) })
+	if len(d.binaries) == 0 {
+		return nil, fmt.Errorf("%s has no binary for linux", dir)
+	}
+	return d, nil
+}
+
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// index returns the image for all architectures.
+func (d *distribution) index() (v1.ImageIndex, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, b := range d.binaries {
+		image, err := d.image(b)
+		if err != nil {
+			return nil, fmt.Errorf("image for %s: %w", b.arch, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add:        image,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: b.arch}},
+		})
+	}
+	return index, nil
+}
+
+// image is what the Dockerfile builds.
+func (d *distribution) image(b binary) (v1.Image, error) {
+	layer, err := layerOf(b)
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.Append(base, mutate.Addendum{
+		Layer:     layer,
+		MediaType: types.OCILayer,
+		History:   v1.History{Created: v1.Time{Time: commitTime(b.info)}, CreatedBy: "release image"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture, file.Created = "linux", b.arch, v1.Time{Time: commitTime(b.info)}
+	file.Config = v1.Config{
+		User:         fmt.Sprintf("%d:%d", user, user),
+		Env:          []string{"CELLSERVER_ADDR=0.0.0.0:6380", "CELLSERVER_METRICS_ADDR=0.0.0.0:9380"},
+		ExposedPorts: map[string]struct{}{"6380/tcp": {}, "9380/tcp": {}},
+		Entrypoint:   []string{"/cellserver"},
+		// Docker's; other engines ignore it, and Kubernetes has probes of its own.
+		Healthcheck: &v1.HealthConfig{
+			Test: []string{"CMD", "/cellserver", "health"}, Interval: 10 * time.Second, Timeout: 5 * time.Second, StartPeriod: 15 * time.Minute,
+		},
+		Labels: d.labels(b),
+	}
+	return mutate.ConfigFile(image, file)
+}
+
+func (d *distribution) labels(b binary) map[string]string {
+	labels := map[string]string{
+		"org.opencontainers.image.title":       "cellserver",
+		"org.opencontainers.image.description": "Rate limiter that speaks the Redis protocol",
+		"org.opencontainers.image.version":     d.version,
+		"org.opencontainers.image.revision":    setting(b.info, "vcs.revision"),
+		"org.opencontainers.image.created":     commitTime(b.info).Format(time.RFC3339),
+		"org.opencontainers.image.licenses":    "MIT",
+	}
+	// GitHub links a package to its repository by this label.
+	if repository := os.Getenv("GITHUB_REPOSITORY"); repository != "" {
+		labels["org.opencontainers.image.source"] = "https://github.com/" + repository
+	}
+	return labels
+}
+
+// layerOf has the binary and an empty directory for data, which belongs to the user.
+func layerOf(b binary) (v1.Layer, error) {
+	content, err := os.ReadFile(b.path)
+	if err != nil {
+		return nil, err
+	}
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	at := commitTime(b.info)
+	headers := []*tar.Header{
+		{Typeflag: tar.TypeReg, Name: "cellserver", Mode: 0o755, Size: int64(len(content)), ModTime: at},
+		{Typeflag: tar.TypeDir, Name: "var/", Mode: 0o755, ModTime: at},
+		{Typeflag: tar.TypeDir, Name: "var/lib/", Mode: 0o755, ModTime: at},
+		{Typeflag: tar.TypeDir, Name: dataDir[1:] + "/", Mode: 0o700, Uid: user, Gid: user, ModTime: at},
+	}
+	for i, h := range headers {
+		if err := w.WriteHeader(h); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			if _, err := w.Write(content); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(buf.Bytes())), nil
+	}, tarball.WithMediaType(types.OCILayer))
+}
+
+// writeImage writes an OCI image layout as a tar file, which podman, docker, skopeo and crane read.
+func writeImage(dist string) (err error) {
+	d, err := readDistribution(dist)
+	if err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
+	index, err := d.index()
+	if err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
+	dir, err := os.MkdirTemp(dist, "image")
+	if err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
+	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{
+		"org.opencontainers.image.ref.name": "cellserver:" + d.version,                   // for podman load and skopeo
+		"io.containerd.image.name":          "docker.io/library/cellserver:" + d.version, // for docker load
+	})); err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
+	archive := filepath.Join(dist, "cellserver_"+d.version+"_image.tar")
+	if err := writeTar(archive, dir, commitTime(d.binaries[0].info)); err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
+	fmt.Println(archive, digest)
+	return nil
+}
+
+// writeTar archives the files of a directory in their order, all as of one time.
+func writeTar(archive, dir string, at time.Time) error {
+	f, err := os.Create(archive)
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(f)
+	err = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(rel), Mode: 0o644, Size: int64(len(content)), ModTime: at}
+		if err := w.WriteHeader(header); err != nil {
+			return err
+		}
+		_, err = w.Write(content)
+		return err
+	})
+	return errors.Join(err, w.Close(), f.Close())
+}
+
+// pushImage logs in as docker and podman do, by the files that their login writes.
+func pushImage(ctx context.Context, dist, repository string) error {
+	d, err := readDistribution(dist)
+	if err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	index, err := d.index()
+	if err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	ref, err := name.ParseReference(repository + ":" + d.version)
+	if err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	if err := remote.WriteIndex(ref, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	fmt.Printf("%s@%s\n", ref, digest)
+	return nil
+}

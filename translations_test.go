@@ -1,0 +1,92 @@
+package cellserver_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// translations are the documents in Chinese, by those that they translate.
+var translations = map[string]string{
+	"README.md":        "README.zh-CN.md",
+	"docs/RECIPES.md":  "docs/RECIPES.zh-CN.md",
+	"docs/LIMITERS.md": "docs/LIMITERS.zh-CN.md",
+}
+
+// A block of a document, and what else its translation has in the same order: pictures, sections, commands and table rows.
+var (
+	anyBlock  = regexp.MustCompile("(?ms)^```[^\n]*\n.*?^```$")
+	sameParts = regexp.MustCompile("srcset=\"[^\"]*\"|src=\"[^\"]*\"|(?m)^#+ |`CL\\.[^`]*`|^\\|")
+	picture   = regexp.MustCompile(`<img [^>]*>|!\[[^\]]*\]`)
+	describes = regexp.MustCompile(`alt="[^"]{20,}"|!\[[^\]]{20,}\]`)
+)
+
+// TestTranslations: a translation has the blocks of its original, byte for byte, so that what is tested of the one is tested of
+// both, and the same sections, pictures, commands and rows. With UPDATE_DOCS set, it takes over the blocks.
+func TestTranslations(t *testing.T) {
+	for document, translation := range translations {
+		original, translated := read(t, document), read(t, translation)
+		blocks, copies := anyBlock.FindAllString(original, -1), anyBlock.FindAllString(translated, -1)
+		if len(blocks) != len(copies) {
+			t.Errorf("%s has %d blocks, and %s %d", document, len(blocks), translation, len(copies))
+			continue
+		}
+		if os.Getenv("UPDATE_DOCS") != "" && !slices.Equal(blocks, copies) {
+			left := blocks
+			updated := anyBlock.ReplaceAllStringFunc(translated, func(string) string {
+				block := left[0]
+				left = left[1:]
+				return block
+			})
+			if err := os.WriteFile(translation, []byte(updated), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for i, block := range blocks {
+			if block != copies[i] {
+				t.Errorf("%s has\n%s\nand %s\n%s", document, block, translation, copies[i])
+			}
+		}
+		english, chinese := partsOf(t, document, original), partsOf(t, translation, translated)
+		for i := range max(len(english), len(chinese)) {
+			if i >= min(len(english), len(chinese)) || english[i] != chinese[i] {
+				t.Errorf("%s and %s differ from part %d on: %q and %q", document, translation, i, english[i:], chinese[i:])
+				break
+			}
+		}
+		for from, to := range map[string]string{original: translation, translated: document} {
+			if name := to[strings.LastIndex(to, "/")+1:]; !strings.Contains(strings.Join(strings.Split(from, "\n")[:5], "\n"), "]("+name+")") {
+				t.Errorf("no link to %s at the top of the other language", to)
+			}
+		}
+	}
+}
+
+// partsOf returns what a document shares with its translation beside blocks.
+func partsOf(t *testing.T, document, text string) (parts []string) {
+	t.Helper()
+	for _, image := range picture.FindAllString(text, -1) {
+		if !describes.MatchString(image) {
+			t.Errorf("%s: no alternative text: %s", document, image)
+		}
+	}
+	for _, line := range strings.Split(anyBlock.ReplaceAllString(text, ""), "\n") {
+		parts = append(parts, sameParts.FindAllString(line, -1)...)
+	}
+	if len(parts) < 40 {
+		t.Errorf("%s: only %d parts: %q", document, len(parts), parts)
+	}
+	return parts
+}
+
+func read(t *testing.T, document string) string {
+	t.Helper()
+	b, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
