@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,29 +28,23 @@ func everyCommand(cmd *cobra.Command, visit func(cmd *cobra.Command)) {
 // goWords are what Go says of values, and users of a command line do not know.
 var goWords = regexp.MustCompile(`strconv|ParseInt|ParseBool|ParseUint|Atoi|invalid syntax|invalid argument|flag:|time:|parsing|missing unit|unmarshal|%!|&\{|0x[0-9a-f]{8}`)
 
-// TestEveryFlagsBadValues: each is one line that says which flag, what was given and what it takes, by the flag and by its variable.
+// TestEveryFlagsBadValues: each is one line that says which flag, what was given and what it takes.
 func TestEveryFlagsBadValues(t *testing.T) {
 	t.Parallel()
 	root, _ := newRoot()
 	refused := map[string]int{}
 	everyCommand(root, func(cmd *cobra.Command) {
-		path := strings.Fields(cmd.CommandPath())[1:]
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			for _, bad := range []string{"zz:zz", "-5x", "1.5.5", "99999999999999999999", "\x01", "NaN", "1e99", " 5", "0x10", "-1s", "9999999h"} {
-				err := run(t.Context(), append(slices.Clone(path), "--"+f.Name+"="+bad, "nosuch", "argument", "s"), nil, io.Discard, io.Discard)
+				err := cmd.ParseFlags([]string{"--" + f.Name + "=" + bad})
 				if err == nil {
-					if f.Name != "help" {
-						t.Errorf("%s --%s=%q: no error", cmd.CommandPath(), f.Name, bad)
-					}
 					continue
 				}
-				text := err.Error()
-				if goWords.MatchString(text) || strings.Contains(text, "\n") {
+				text := cmd.FlagErrorFunc()(cmd, err).Error()
+				if goWords.MatchString(text) || strings.Contains(text, "\n") || !strings.HasPrefix(text, "--"+f.Name+" takes ") || !strings.Contains(text, "; got "+strconv.Quote(bad)) {
 					t.Errorf("%s --%s=%q: %s", cmd.CommandPath(), f.Name, bad, text)
 				}
-				if strings.HasPrefix(text, "--"+f.Name+" takes ") && strings.Contains(text, "; got ") {
-					refused[f.Name]++
-				}
+				refused[f.Name]++
 			}
 		})
 	})
