@@ -49,8 +49,8 @@ make_debian() {
 	local archive=${XDG_CACHE_HOME:-$HOME/.cache}/cellserver/debian-12.tar
 	[[ ! -e $archive ]] || return 0
 	mkdir -p "${archive%/*}"
-	mmdebstrap --quiet --variant=essential --include=systemd,systemd-sysv,passwd bookworm "$archive.new.tar"
-	mv "$archive.new.tar" "$archive"
+	mmdebstrap --quiet --variant=essential --include=systemd,systemd-sysv,passwd bookworm "$archive.$$.tar"
+	mv "$archive.$$.tar" "$archive"
 }
 
 if ((${#missing[@]} > 0)); then
