@@ -4,8 +4,10 @@ package killtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -171,6 +173,9 @@ func (l *Load) confirm(ctx context.Context, addr string) error {
 
 func waitAOF(ctx context.Context, rdb *redis.Conn) error {
 	synced, err := rdb.Do(ctx, "WAITAOF", 1, 0, waitAtMost.Milliseconds()).Int64Slice()
+	if err != nil && strings.HasPrefix(err.Error(), "ERR the command was ended before it was done") {
+		return errors.New(err.Error()) // no refusal: whoever waits when the server is asked to end is told so
+	}
 	if err != nil {
 		return fmt.Errorf("WAITAOF: %w", err)
 	}

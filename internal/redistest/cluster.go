@@ -79,27 +79,21 @@ func launchNode(ctx context.Context, dir string, i int, proxied bool, args []str
 	if err != nil {
 		return nil, err
 	}
-	p, err := prepare(own)
-	if err != nil {
-		return nil, err
-	}
-	// A replica takes over however long it has not heard of its master, and is not kept waiting for its first copy.
-	p.args = append(p.args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(p.busPort), "--cluster-node-timeout", "1000",
-		"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0")
-	if proxied {
-		if p.Proxy, err = openProxy(p.ownAddr()); err != nil {
-			return nil, err
+	return launch(ctx, own, nil, func(p *Process) error {
+		// A replica takes over however long it has not heard of its master, and is not kept waiting for its first copy.
+		p.args = append(p.args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(p.busPort), "--cluster-node-timeout", "1000",
+			"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0")
+		if proxied {
+			if p.Proxy, err = openProxy(p.ownAddr()); err != nil {
+				return err
+			}
+			p.Addr = p.Proxy.Addr
+			_, port, _ := net.SplitHostPort(p.Addr)
+			p.args = append(p.args, "--cluster-announce-port", port)
 		}
-		p.Addr = p.Proxy.Addr
-		_, port, _ := net.SplitHostPort(p.Addr)
-		p.args = append(p.args, "--cluster-announce-port", port)
-	}
-	p.args = append(p.args, args...)
-	if err := p.Restart(ctx); err != nil {
-		p.Close()
-		return nil, err
-	}
-	return p, nil
+		p.args = append(p.args, args...)
+		return nil
+	})
 }
 
 // All returns the masters and then the replicas.

@@ -64,19 +64,31 @@ func endWith(t *testing.T, processes ...*Process) {
 // Launch runs a redis-server that keeps its files in dir, for programs that are no tests. It ends with Close, and when this
 // process ends.
 func Launch(ctx context.Context, dir string, args ...string) (*Process, error) {
-	p, err := prepare(dir, args...)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Restart(ctx); err != nil {
+	return launch(ctx, dir, args, func(*Process) error { return nil })
+}
+
+// launch starts a redis-server, after configure, on other ports if another process takes these first.
+func launch(ctx context.Context, dir string, args []string, configure func(p *Process) error) (*Process, error) {
+	for attempt := 1; ; attempt++ {
+		p, err := prepare(dir, args)
+		if err != nil {
+			return nil, err
+		}
+		if err = configure(p); err == nil {
+			err = p.Restart(ctx)
+		}
+		if err == nil {
+			return p, nil
+		}
 		p.Close()
-		return nil, err
+		if attempt == 5 || !strings.Contains(p.log.String(), "Address already in use") {
+			return nil, err
+		}
 	}
-	return p, nil
 }
 
 // prepare chooses ports.
-func prepare(dir string, args ...string) (*Process, error) {
+func prepare(dir string, args []string) (*Process, error) {
 	var ports [2]int
 	for i := range ports {
 		var err error

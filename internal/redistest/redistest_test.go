@@ -148,3 +148,19 @@ func TestSentinelsReplaceTheMaster(t *testing.T) {
 		}
 	}
 }
+
+// TestPortTaken: another process may listen on a free port first.
+func TestPortTaken(t *testing.T) {
+	need(t)
+	other, attempts := Server(t), 0
+	p, err := launch(t.Context(), t.TempDir(), nil, func(p *Process) error {
+		if attempts++; attempts == 1 {
+			p.args = append(p.args, "--port", strconv.Itoa(other.port))
+		}
+		return nil
+	})
+	if err != nil || attempts != 2 {
+		t.Fatalf("%d attempts: %v", attempts, err)
+	}
+	endWith(t, p)
+}

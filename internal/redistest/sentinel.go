@@ -76,29 +76,23 @@ func (s *SentinelNodes) launchSentinel(ctx context.Context, dir string, i int) (
 	if err != nil {
 		return nil, err
 	}
-	p, err := prepare(own)
-	if err != nil {
-		return nil, err
-	}
-	lines := []string{
-		"port " + strconv.Itoa(p.port), "bind 127.0.0.1", "dir " + own,
-		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", sentinelMaster, s.Master.port),
-		"sentinel down-after-milliseconds " + sentinelMaster + " 1000",
-		"sentinel failover-timeout " + sentinelMaster + " 5000",
-	}
-	if password := s.Master.password(); password != "" {
-		lines = append(lines, "sentinel auth-pass "+sentinelMaster+" "+password)
-	}
-	file := filepath.Join(own, "sentinel.conf")
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		return nil, fmt.Errorf("redistest: %w", err)
-	}
-	p.args = []string{file, "--sentinel"}
-	if err := p.Restart(ctx); err != nil {
-		p.Close()
-		return nil, err
-	}
-	return p, nil
+	return launch(ctx, own, nil, func(p *Process) error {
+		lines := []string{
+			"port " + strconv.Itoa(p.port), "bind 127.0.0.1", "dir " + own,
+			fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", sentinelMaster, s.Master.port),
+			"sentinel down-after-milliseconds " + sentinelMaster + " 1000",
+			"sentinel failover-timeout " + sentinelMaster + " 5000",
+		}
+		if password := s.Master.password(); password != "" {
+			lines = append(lines, "sentinel auth-pass "+sentinelMaster+" "+password)
+		}
+		file := filepath.Join(own, "sentinel.conf")
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			return fmt.Errorf("redistest: %w", err)
+		}
+		p.args = []string{file, "--sentinel"}
+		return nil
+	})
 }
 
 // All returns the master, the replicas and the sentinels.
