@@ -159,15 +159,17 @@ func TestRemote(t *testing.T) {
 		t.Errorf("%d points, %d goals", len(s.Results.Points), len(s.Results.Goals))
 	}
 	for _, p := range s.Results.Points {
-		if len(p.Rounds) != 1 || p.Rounds[0].Rate <= 0 || p.Rounds[0].CPUNs <= 0 {
-			t.Errorf("%s: %+v", p.Peer, p.Rounds)
+		if len(p.Rounds) != 1 || p.Rounds[0].Rate <= 0 {
+			t.Fatalf("%s: %+v", p.Peer, p.Rounds)
 		}
-		if strings.HasPrefix(p.Peer, peer.RedisRateLibrary) && (p.Rounds[0].Scripts < 0.99 || p.Rounds[0].Scripts > 1.1) {
-			t.Errorf("%s: %v scripts per call", p.Peer, p.Rounds[0].Scripts)
+		// For a denied key cellserver need not ask the Redis servers, and in so short a time they may have nothing else to do.
+		got := p.Rounds[0]
+		if strings.HasPrefix(p.Peer, peer.RedisRateLibrary) && (got.CPUNs <= 0 || got.Scripts < 0.99 || got.Scripts > 1.1) {
+			t.Errorf("%s: %+v", p.Peer, got)
 		}
 	}
 	for _, g := range s.Results.Goals {
-		if g.Got.Median <= 0 || g.Why != "" {
+		if g.Outcome() == report.NotMeasured {
 			t.Errorf("got %+v", g)
 		}
 	}
