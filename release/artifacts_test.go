@@ -102,7 +102,7 @@ func TestSBOM(t *testing.T) {
 			t.Errorf("%s %s is missing", m.Path, m.Version)
 		}
 	}
-	licenses := readFile(t, filepath.Join(filepath.Dir(dist(t)), generated, "THIRD_PARTY_LICENSES"))
+	licenses := readFile(t, filepath.Join(filepath.Dir(dist(t)), thirdParty))
 	for _, m := range info.Deps {
 		if !strings.Contains(licenses, "\n"+m.Path+" "+m.Version+"\n") {
 			t.Errorf("the license of %s is missing", m.Path)

@@ -58,6 +58,7 @@ func TestDebianPackage(t *testing.T) {
 	if got := m.redis(t, "CONFIG", "GET", "maxclients"); got != "maxclients\n1234\n" {
 		t.Errorf("after the upgrade the configuration is %q", got)
 	}
+	m.reloads(t, config)
 
 	// Who has disabled the service finds it disabled after an upgrade.
 	m.in(t, "systemctl", "disable", "--now", "cellserver")
@@ -78,6 +79,27 @@ func TestDebianPackage(t *testing.T) {
 	compare(t, before, snapshot(t, m.root))
 }
 
+// reloads expects systemctl reload to fail with a mistake in the config file, which changes nothing, and else to have it read.
+func (m *machine) reloads(t *testing.T, config string) {
+	t.Helper()
+	good := readFile(t, config)
+	for _, c := range []struct {
+		line, want string
+		works      bool
+	}{{"timeout: 77x", "0", false}, {"timeout: 77", "77", true}} {
+		if err := os.WriteFile(config, []byte(good+c.line+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := m.command(t, "systemctl", "reload", "cellserver").CombinedOutput()
+		if (err == nil) != c.works {
+			t.Errorf("systemctl reload with %s: %v\n%s", c.line, err, out)
+		}
+		m.process.Eventually(t, patience, "reload", func() bool {
+			return m.redis(t, "CONFIG", "GET", "timeout") == "timeout\n"+c.want+"\n"
+		})
+	}
+}
+
 // TestDebianPackageWithoutSystemd installs the package where no service manager runs, as in a container's build.
 func TestDebianPackageWithoutSystemd(t *testing.T) {
 	t.Parallel()
@@ -89,6 +111,10 @@ func TestDebianPackageWithoutSystemd(t *testing.T) {
 		t.Errorf("cellserver --version: %q", got)
 	}
 	must(t, "chroot", m.root, "dpkg", "--verify", "cellserver")
+	const check = "cellserver config check --config $0 && cellserver config show --config $0 | grep ^data-dir:"
+	if got := must(t, "chroot", m.root, "sh", "-c", check, "/etc/cellserver/cellserver.yaml"); !strings.HasPrefix(got, "ok\ndata-dir: /var/lib/cellserver ") {
+		t.Errorf("the configuration: %s", got)
+	}
 	must(t, "chroot", m.root, "dpkg", "--purge", "cellserver")
 	compare(t, before, snapshot(t, m.root))
 }
@@ -114,7 +140,7 @@ func olderVersion(t *testing.T, deb string) (path string) {
 	}
 	// Its configuration file is another, so that dpkg has to choose between the new one and the administrator's.
 	config := filepath.Join(dir, "etc/cellserver/cellserver.yaml")
-	if err := os.WriteFile(config, []byte("# of an older version\n"), 0o644); err != nil {
+	if err := os.WriteFile(config, []byte(readFile(t, config)+"# of an older version\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	must(t, "dpkg-deb", "--root-owner-group", "--build", "-Znone", dir, dir+".deb")

@@ -13,10 +13,14 @@ import (
 	"cellserver/internal/processtest"
 )
 
+// patience is for what takes seconds, on a machine that is busy with other things.
+const patience = 5 * time.Minute
+
 // machine is a Debian of its own, in a directory.
 type machine struct {
-	root   string
-	leader int // the process ID of its init, if it has been booted
+	root    string
+	process *processtest.Process // of one that has been booted: systemd-nspawn
+	leader  int                  // the process ID of its init
 }
 
 // unpack returns a new Debian from the archive that scripts/deps.sh makes.
@@ -52,14 +56,15 @@ func boot(t *testing.T) *machine {
 	t.Cleanup(func() {
 		must(t, "unshare", "--mount", "sh", "-c", mount+`find /sys/fs/cgroup/$0 -depth -type d -exec rmdir {} +`, name)
 	})
-	p := processtest.Start(t, processtest.Command(t, "unshare", "--mount", "sh", "-c", start, name,
+	m.process = processtest.Start(t, processtest.Command(t, "unshare", "--mount", "sh", "-c", start, name,
 		"systemd-nspawn", "--quiet", "--directory="+m.root, "--machine=cellserver-test", "--boot", "--register=no", "--keep-unit", "--private-network",
 		"--console=pipe"))
-	p.Eventually(t, time.Minute, "start an init", func() bool {
+	p := m.process
+	p.Eventually(t, patience, "start an init", func() bool {
 		m.leader = initOf(p.Cmd.Process.Pid)
 		return m.leader != 0 || p.HasExited()
 	})
-	p.Eventually(t, 2*time.Minute, "boot", func() bool {
+	p.Eventually(t, patience, "boot", func() bool {
 		out, _ := m.command(t, "systemctl", "is-system-running").Output()
 		state := strings.TrimSpace(string(out))
 		return state == "running" || state == "degraded" || p.HasExited()
@@ -67,6 +72,7 @@ func boot(t *testing.T) *machine {
 	if p.HasExited() {
 		t.Fatal(p.Log.String())
 	}
+	m.in(t, "systemctl", "stop", "*.timer") // of which one may change files at any time of the day
 	return m
 }
 

@@ -15,7 +15,10 @@ import (
 	"cellserver/internal/buildinfo"
 )
 
-const generated = "release/generated"
+const (
+	generated  = "release/generated"
+	thirdParty = generated + "/THIRD_PARTY_LICENSES"
+)
 
 // prepare writes the files that a release has and the repository has not.
 func prepare(ctx context.Context, version string) error {
@@ -28,7 +31,7 @@ func prepare(ctx context.Context, version string) error {
 	if err := os.MkdirAll(generated, 0o755); err != nil {
 		return fmt.Errorf("prepare: %w", err)
 	}
-	for _, write := range []func(context.Context) error{writeLicenses, writeManual} {
+	for _, write := range []func(context.Context) error{writeLicenses, writeManual, writeConfig} {
 		if err := write(ctx); err != nil {
 			return fmt.Errorf("prepare: %w", err)
 		}
@@ -73,6 +76,20 @@ func writeManual(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// writeConfig makes the config file of the packages, which keep what is known. A variable in the unit would do so, too, but
+// go before the file, which could then not say otherwise, such as for a server with a store.
+func writeConfig(context.Context) error {
+	example, err := os.ReadFile("deploy/cellserver.yaml")
+	if err != nil {
+		return err
+	}
+	const none, ours = "\n#data-dir: \"\"\n", "\ndata-dir: /var/lib/cellserver\n"
+	if strings.Count(string(example), none) != 1 {
+		return fmt.Errorf("deploy/cellserver.yaml: no %q to replace", none)
+	}
+	return os.WriteFile(filepath.Join(generated, "cellserver.yaml"), []byte(strings.Replace(string(example), none, ours, 1)), 0o644)
 }
 
 // compress writes a file's gzip beside it. Without a name and a time in it, the same file has the same gzip.
@@ -126,7 +143,7 @@ func writeLicenses(ctx context.Context) error {
 		}
 		fmt.Fprintf(&b, "\n%s\n%s\n\n%s\n", strings.Repeat("-", 80), m.name, strings.Join(texts, "\n\n"))
 	}
-	if err := os.WriteFile(filepath.Join(generated, "THIRD_PARTY_LICENSES"), []byte(b.String()), 0o644); err != nil {
+	if err := os.WriteFile(thirdParty, []byte(b.String()), 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(generated, "copyright"), []byte(string(own)+"\n"+b.String()), 0o644)
