@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -36,7 +37,8 @@ const (
 type distribution struct {
 	dir      string
 	version  string
-	binaries []binary // Linux's
+	binaries []binary          // Linux's
+	licenses map[string]string // by name
 }
 
 type binary struct {
@@ -55,12 +57,17 @@ func readDistribution(dir string) (*distribution, error) {
 	if err := readJSON(filepath.Join(dir, "artifacts.json"), &artifacts); err != nil {
 		return nil, err
 	}
-	d := &distribution{dir: dir, version: metadata.Version}
+	root := filepath.Dir(filepath.Clean(dir))
+	licenses, err := readLicenses(root)
+	if err != nil {
+		return nil, err
+	}
+	d := &distribution{dir: dir, version: metadata.Version, licenses: licenses}
 	for _, a := range artifacts {
 		if a.Type != "Binary" || a.Goos != "linux" {
 			continue
 		}
-		path := filepath.Join(filepath.Dir(filepath.Clean(dir)), a.Path)
+		path := filepath.Join(root, a.Path)
 		info, err := buildinfo.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -73,6 +80,19 @@ func readDistribution(dir string) (*distribution, error) {
 		return nil, fmt.Errorf("%s has no binary for linux", dir)
 	}
 	return d, nil
+}
+
+// readLicenses returns the program's own and those of the modules in it, which are in the archives, too.
+func readLicenses(root string) (map[string]string, error) {
+	licenses := map[string]string{}
+	for _, path := range []string{"LICENSE", thirdParty} {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			return nil, err
+		}
+		licenses[filepath.Base(path)] = string(text)
+	}
+	return licenses, nil
 }
 
 func readJSON(path string, v any) error {
@@ -99,12 +119,17 @@ func (d *distribution) index() (v1.ImageIndex, error) {
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: b.arch}},
 		})
 	}
-	return index, nil
+	// Registries show these of an image for several architectures, not an image's labels.
+	annotated, ok := mutate.Annotations(index, d.labels(d.binaries[0])).(v1.ImageIndex)
+	if !ok {
+		return nil, errors.New("an index with annotations is none")
+	}
+	return annotated, nil
 }
 
-// image is what the Dockerfile builds.
+// image is what the Dockerfile builds, with the licenses of all that is in the binary.
 func (d *distribution) image(b binary) (v1.Image, error) {
-	layer, err := layerOf(b)
+	layer, err := d.layer(b)
 	if err != nil {
 		return nil, err
 	}
@@ -153,32 +178,35 @@ func (d *distribution) labels(b binary) map[string]string {
 	return labels
 }
 
-// layerOf has the binary and an empty directory for data, which belongs to the user.
-func layerOf(b binary) (v1.Layer, error) {
+// layer has the binary, the licenses, and an empty directory for data, which belongs to the user.
+func (d *distribution) layer(b binary) (v1.Layer, error) {
 	content, err := os.ReadFile(b.path)
 	if err != nil {
 		return nil, err
 	}
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	at := commitTime(b.info)
-	headers := []*tar.Header{
-		{Typeflag: tar.TypeReg, Name: "cellserver", Mode: 0o755, Size: int64(len(content)), ModTime: at},
-		{Typeflag: tar.TypeDir, Name: "var/", Mode: 0o755, ModTime: at},
-		{Typeflag: tar.TypeDir, Name: "var/lib/", Mode: 0o755, ModTime: at},
-		{Typeflag: tar.TypeDir, Name: dataDir[1:] + "/", Mode: 0o700, Uid: user, Gid: user, ModTime: at},
-	}
-	for i, h := range headers {
-		if err := w.WriteHeader(h); err != nil {
-			return nil, err
+	add := func(h tar.Header, content string) error {
+		h.ModTime, h.Size = commitTime(b.info), int64(len(content))
+		if err := w.WriteHeader(&h); err != nil {
+			return err
 		}
-		if i == 0 {
-			if _, err := w.Write(content); err != nil {
-				return nil, err
-			}
-		}
+		_, err := io.WriteString(w, content)
+		return err
 	}
-	if err := w.Close(); err != nil {
+	err = add(tar.Header{Typeflag: tar.TypeReg, Name: "cellserver", Mode: 0o755}, string(content))
+	err = errors.Join(err, add(tar.Header{Typeflag: tar.TypeDir, Name: "licenses/", Mode: 0o755}, ""))
+	for _, name := range slices.Sorted(maps.Keys(d.licenses)) {
+		err = errors.Join(err, add(tar.Header{Typeflag: tar.TypeReg, Name: "licenses/" + name, Mode: 0o644}, d.licenses[name]))
+	}
+	for _, h := range []tar.Header{
+		{Typeflag: tar.TypeDir, Name: "var/", Mode: 0o755},
+		{Typeflag: tar.TypeDir, Name: "var/lib/", Mode: 0o755},
+		{Typeflag: tar.TypeDir, Name: dataDir[1:] + "/", Mode: 0o700, Uid: user, Gid: user},
+	} {
+		err = errors.Join(err, add(h, ""))
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {

@@ -44,7 +44,7 @@ func TestImageRuns(t *testing.T) {
 	p := processtest.Start(t, processtest.Command(t, "unshare", podman("run", "--rm", "--pidfile="+pidFile, "--read-only", "--cap-drop=all",
 		"--network=none", "--cgroups=disabled", "--ulimit=nofile=16384:16384", "--ulimit=nproc=1024:1024", "cellserver:"+imageVersion(t))...))
 	var pid string
-	p.Eventually(t, time.Minute, "start", func() bool {
+	p.Eventually(t, patience, "start", func() bool {
 		b, _ := os.ReadFile(pidFile)
 		pid = strings.TrimSpace(string(b))
 		return pid != "" || p.HasExited()
@@ -53,7 +53,7 @@ func TestImageRuns(t *testing.T) {
 		out, _ := processtest.Command(t, "nsenter", append([]string{"--target", pid, "--net", "--", cli, "-e", "-p", "6380"}, args...)...).CombinedOutput()
 		return string(out)
 	}
-	p.Eventually(t, time.Minute, "answer", func() bool { return redis("PING") == "PONG\n" || p.HasExited() })
+	p.Eventually(t, patience, "answer", func() bool { return redis("PING") == "PONG\n" || p.HasExited() })
 	t.Logf("from podman run to the first reply: %s", time.Since(began))
 	if got := redis("CL.THROTTLE", "user123", "15", "30", "60"); got != firstReply {
 		t.Errorf("the README's first call returns %q", got)
@@ -96,6 +96,9 @@ func TestPush(t *testing.T) {
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if manifest.Annotations["org.opencontainers.image.title"] != "cellserver" {
+		t.Errorf("annotations %q", manifest.Annotations)
 	}
 	var platforms []string
 	for _, m := range manifest.Manifests {
@@ -164,7 +167,7 @@ func checkImage(t *testing.T, image v1.Image) {
 		}
 		names = append(names, h.Name)
 	}
-	if want := []string{"cellserver", "var/", "var/lib/", "var/lib/cellserver/"}; !slices.Equal(names, want) {
+	if want := []string{"cellserver", "licenses/", "licenses/LICENSE", "licenses/THIRD_PARTY_LICENSES", "var/", "var/lib/", "var/lib/cellserver/"}; !slices.Equal(names, want) {
 		t.Errorf("the layer has %q, not %q", names, want)
 	}
 }
