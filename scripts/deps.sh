@@ -9,6 +9,8 @@ want() {
 	shift
 	"$@" >/dev/null 2>&1 || missing+=("$package")
 }
+want ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
+want git command -v git
 want redis-server command -v redis-server
 want redis-tools command -v redis-benchmark
 want python3-redis /usr/bin/python3 -c 'import redis'
@@ -35,6 +37,7 @@ want php-redis php -r 'exit(extension_loaded("redis") ? 0 : 1);'
 want ruby-redis ruby -e 'require "redis"'
 want ruby-connection-pool ruby -e 'require "connection_pool"'
 want chromium command -v chromium
+want fontconfig command -v fc-list
 want fonts-noto-cjk sh -c 'fc-list :lang=zh | grep -q .'
 want haproxy command -v haproxy
 want prometheus command -v promtool
@@ -42,7 +45,6 @@ want zsh command -v zsh
 want fish command -v fish
 want mandoc command -v mandoc
 want prometheus-redis-exporter command -v prometheus-redis-exporter
-
 
 # A Debian to install the package in, as an archive; it takes a minute.
 make_debian() {
