@@ -5,15 +5,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-const (
-	startTimeout   = 20 * time.Second
-	serverPassword = "s3cret"
-)
+const serverPassword = "s3cret"
 
 // checkFleetOfServers starts three cellservers with an environment, whose files are given, and expects them to share a limit.
 func checkFleetOfServers(t *testing.T, env []string, files map[string]string) {
@@ -38,7 +34,7 @@ func checkFleetOfServers(t *testing.T, env []string, files map[string]string) {
 		s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", env...)
 		c := redis.NewClient(&redis.Options{Addr: s.addr, Password: serverPassword, MaxRetries: -1})
 		defer func() { _ = c.Close() }()
-		s.Eventually(t, startTimeout, "be ready", func() bool { return isReady(s.metrics) })
+		s.Eventually(t, patience, "be ready", func() bool { return isReady(s.metrics) })
 		for range 3 {
 			reply, err := c.Do(t.Context(), "CL.THROTTLE", "shared", 7, 1, 3600).Int64Slice()
 			if err != nil {

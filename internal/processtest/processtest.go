@@ -114,8 +114,9 @@ func (p *Process) HasExited() bool {
 }
 
 const (
-	stopTimeout = 20 * time.Second // more than --shutdown-timeout
-	logTimeout  = time.Minute
+	// For what takes seconds, on a machine that is busy with other things.
+	stopTimeout = 2 * time.Minute
+	logTimeout  = 2 * time.Minute
 )
 
 // Stop sends a signal and then calls Await.
