@@ -148,7 +148,9 @@ func TestRPM(t *testing.T) {
 		t.Errorf("--version prints %q", got)
 	}
 	must(t, "rpm", "--root", m.root, "--nodeps", "-e", "cellserver")
-	if _, err := os.Stat(filepath.Join(m.root, "usr/bin/cellserver")); !os.IsNotExist(err) {
-		t.Errorf("after its removal the program is there: %v", err)
+	for _, path := range []string{"usr/bin/cellserver", "usr/share/doc/cellserver", "etc/cellserver"} {
+		if _, err := os.Stat(filepath.Join(m.root, path)); !os.IsNotExist(err) {
+			t.Errorf("after its removal %s is there: %v", path, err)
+		}
 	}
 }

@@ -92,7 +92,7 @@ func (m *machine) reloads(t *testing.T, config string) {
 		}
 		out, err := m.command(t, "systemctl", "reload", "cellserver").CombinedOutput()
 		if (err == nil) != c.works {
-			t.Errorf("systemctl reload with %s: %v\n%s", c.line, err, out)
+			t.Fatalf("systemctl reload with %s: %v\n%s%s", c.line, err, out, m.journal(t))
 		}
 		m.process.Eventually(t, patience, "reload", func() bool {
 			return m.redis(t, "CONFIG", "GET", "timeout") == "timeout\n"+c.want+"\n"

@@ -126,10 +126,16 @@ func (m *machine) running(t *testing.T) {
 	t.Helper()
 	out, err := m.command(t, "systemctl", "is-active", "cellserver").CombinedOutput()
 	if err != nil {
-		log, _ := m.command(t, "journalctl", "--no-pager", "--unit=cellserver").CombinedOutput()
-		t.Fatalf("the service is %s%s", out, log)
+		t.Fatalf("the service is %s%s", out, m.journal(t))
 	}
 	m.redis(t, "PING")
+}
+
+// journal returns what the service has logged.
+func (m *machine) journal(t *testing.T) string {
+	t.Helper()
+	log, _ := m.command(t, "journalctl", "--no-pager", "--unit=cellserver").CombinedOutput()
+	return string(log)
 }
 
 // redis calls the server with this machine's redis-cli.

@@ -278,6 +278,7 @@ func TestChartRefuses(t *testing.T) {
 		"replicas: -1":                                             "replicas",
 		"podDisruptionBudget: {maxUnavailable: some}":              "maxUnavailable",
 		"tls: {existingSecret: a, port: 70000}":                    "port",
+		"tls: {existingSecret: a, port: 6380}":                     "the port without TLS",
 	} {
 		if _, err := tryRender(t, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", values, err, want)
@@ -285,6 +286,15 @@ func TestChartRefuses(t *testing.T) {
 	}
 	for _, values := range []string{"replicas: 0", "store: {url: 'redis://user@redis.example:6379/0'}", "podDisruptionBudget: {maxUnavailable: 50%}"} {
 		render(t, values)
+	}
+}
+
+// TestChartLetsNobodyIn: an empty list in a NetworkPolicy would mean everyone.
+func TestChartLetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	policy := only[*networkingv1.NetworkPolicy](t, render(t, "networkPolicy: {clients: [], monitoring: []}"))
+	if len(policy.Spec.Ingress) > 0 {
+		t.Errorf("%+v", policy.Spec.Ingress)
 	}
 }
 

@@ -13,11 +13,11 @@ const unit = "deploy/systemd/cellserver.service"
 func TestUnit(t *testing.T) {
 	processtest.Need(t, "systemd-analyze", "systemd")
 	text := read(t, unit)
-	const command = "\nExecStart=/usr/bin/cellserver "
+	const command = "=/usr/bin/cellserver "
 	if !strings.Contains(text, command) {
 		t.Fatalf("no%q to replace", command)
 	}
-	text = strings.Replace(text, command, "\nExecStart="+buildServer(t)+" ", 1)
+	text = strings.ReplaceAll(text, command, "="+buildServer(t)+" ")
 	path := write(t, t.TempDir(), "cellserver.service", text)
 	if out := run(t, "", "systemd-analyze", "verify", "--man=no", path); out != "" {
 		t.Errorf("systemd-analyze verify: %s", out)

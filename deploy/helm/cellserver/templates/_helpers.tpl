@@ -1,11 +1,11 @@
-{{- /* The name of all objects, and of the Service that clients connect to. */}}
+{{- /* The name of all objects, and of the Service that clients connect to, which has no dots. */}}
 {{- define "cellserver.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
 {{- else if contains .Chart.Name .Release.Name -}}
-{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- .Release.Name | replace "." "-" | trunc 52 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | replace "." "-" | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 {{- end }}
 
@@ -55,6 +55,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- if and (or .Values.tls.only .Values.tls.clientCA) (not .Values.tls.existingSecret) }}
 {{- fail "tls.only and tls.clientCA require tls.existingSecret, a Secret of the type kubernetes.io/tls" }}
+{{- end }}
+{{- with .Values.tls }}
+{{- $taken := ternary (list 9380) (list 6380 9380 (int $.Values.service.port)) .only }}
+{{- if and .existingSecret (has (int .port) $taken) }}
+{{- fail (printf "tls.port: %d is the port without TLS, or the metrics'" (int .port)) }}
+{{- end }}
 {{- end }}
 {{- $instead := dict
   "requirepass" "auth.existingSecret" "requirepass-file" "auth.existingSecret"
