@@ -171,7 +171,9 @@ func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 		c.options.Source.Password = password
 	}
 	out := &shadowPrinter{out: stdout, asJSON: c.json}
+	followed := false
 	c.options.Following = func() {
+		followed = true
 		_, _ = fmt.Fprintf(stderr, "shadow: following %s\n", c.options.Source.Addr)
 	}
 	if c.duration > 0 {
@@ -193,7 +195,9 @@ func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	summary, err := shadow.Run(ctx, c.options)
 	line.clear()
-	out.summary(&summary)
+	if followed {
+		out.summary(&summary)
+	}
 	switch {
 	case err != nil:
 		return err

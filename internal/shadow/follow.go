@@ -118,6 +118,9 @@ func (f *follower) late() error {
 	for _, a := range f.asked {
 		f.summary.Missed += int64(a.key.calls)
 	}
+	if len(f.asked) > 0 && time.Since(f.askedAt) >= drainTimeout {
+		return errSilent
+	}
 	return nil
 }
 

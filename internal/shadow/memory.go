@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	defaultMaxBytes = 512 << 20
+	defaultMaxBytes = 256 << 20
 	keyBytes        = 512     // that a key takes beside its name, about
 	maxCallBytes    = 256     // of a call's text
 	maxNameBytes    = 1 << 20 // of a key, of which no line of MONITOR is too long

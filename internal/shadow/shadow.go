@@ -28,7 +28,7 @@ type Options struct {
 	Tolerance time.Duration
 	Rate      int              // how many keys are read a second, at most; 0 for no bound
 	Timeout   time.Duration    // of each exchange; 0 for 10 seconds
-	MaxBytes  int              // that the keys take whose states are remembered, about; 0 for 512 MiB
+	MaxBytes  int              // that the keys take whose states are remembered, about; 0 for 256 MiB
 	Following func()           // is called when the stream has begun; may be nil
 	Report    func(Difference) // is called with each difference
 	Progress  func(Summary)    // is called now and then; may be nil
