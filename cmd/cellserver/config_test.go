@@ -80,7 +80,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"lua-time-limit: 50\n", `F:1: lua-time-limit takes a time of at least 1ms, such as 50ms, with its unit; got "50"`},
 		{"timeout: soon\nmaxclients: many\n", "F:1: timeout takes a time of at least 0, such as 30s, or seconds, such as 30; got \"soon\"\n" +
 			"F:2: maxclients takes a whole number from 1 to 1073741824, such as 10000; got \"many\""},
-		{"maxclients: 5\n---\nmaxclients: 6\n", "F:1: there must be one document; remove what is behind its '---'"},
+		{"maxclients: 5\n---\nmaxclients: 6\n", "F:2: there must be one document; remove what is from this '---' on"},
 		{"data-recover: true\n", "--fsync-interval, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set"},
 		{"limits-file: /nonexistent\naclfile: /nonexistent\nrequirepass-file: /nonexistent\n", "cannot read --requirepass-file /nonexistent: no such file or directory\n" +
 			"--limits-file: cannot read /nonexistent: no such file or directory\n--aclfile: Error loading ACLs, opening file '/nonexistent': no such file or directory"},
