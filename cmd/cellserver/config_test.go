@@ -68,6 +68,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"- maxclients\n", "F:1: the file must be a mapping"},
 		{"max-clients: 5\n", `F:1: "max-clients" is no setting; did you mean maxclients?`},
 		{"lua_time_limit: 50ms\n", `F:1: "lua_time_limit" is no setting; did you mean lua-time-limit?`},
+		{"MAXCLIENTS: 5\nport: 6379\n", "F:1: \"MAXCLIENTS\" is no setting; did you mean maxclients?\nF:2: \"port\" is no setting; use addr"},
 		{"zzz: 5\n", `F:1: "zzz" is no setting; cellserver --help lists them`},
 		{"config: x\n", `F:1: "config" is no setting; cellserver --help lists them`},
 		{"help: true\nversion: true\n", "F:1: \"help\" is no setting; cellserver --help lists them\nF:2: \"version\" is no setting; cellserver --help lists them"},
