@@ -70,11 +70,14 @@ func flagError(cmd *cobra.Command, err error) error {
 }
 
 // setFlags takes the flags that a command line leaves out from the environment, and from a config file if the command has
-// --config.
+// --config: that is the server's, which may well run with what stood there before a mistake.
 func setFlags(cmd *cobra.Command, _ []string) error {
-	_, _, wrong := setRest(cmd.Flags(), os.LookupEnv)
+	_, file, wrong := setRest(cmd.Flags(), os.LookupEnv)
 	if err := wrong.err(); err != nil {
 		return usageError{err}
+	}
+	if file != nil && len(file.wrong) > 0 {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "cellserver: %v; going on without that\n", file.wrong)
 	}
 	return nil
 }

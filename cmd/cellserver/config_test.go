@@ -55,6 +55,13 @@ func TestServerTakesItsConfigFile(t *testing.T) {
 	if code, out, errOut := call(t, nil, "health", "--config", writeConfig(t, "maxclients: 5\nmetrics-addr: "+p.metrics+"\n")); code != 0 || out != "ok\n" {
 		t.Errorf("health by the file's metrics-addr: %d, %q, %q", code, out, errOut)
 	}
+	// A server may run while its file has mistakes.
+	for text, said := range map[string]string{"nonsense: 5\nmetrics-addr: " + p.metrics + "\n": `:1: "nonsense" is no setting`, "a: [": ":2: not YAML"} {
+		code, out, errOut := call(t, []string{"CELLSERVER_METRICS_ADDR=" + p.metrics}, "health", "--config", writeConfig(t, text))
+		if code != 0 || out != "ok\n" || !strings.Contains(errOut, said) || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("health by a file with a mistake: %d, %q, %q", code, out, errOut)
+		}
+	}
 }
 
 // TestConfigMistakes: each is a line with the file, the line and what to write.

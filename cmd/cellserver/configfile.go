@@ -21,6 +21,7 @@ import (
 type configFile struct {
 	path    string
 	entries []configEntry
+	wrong   problems // with it
 }
 
 type configEntry struct {

@@ -196,6 +196,9 @@ func (o *options) complete(fs *pflag.FlagSet, getenv func(string) (string, bool)
 	from, file, wrong := setRest(fs, getenv)
 	o.from, o.file, o.flags, o.values = from, file, fs, map[string]string{}
 	fs.VisitAll(func(f *pflag.Flag) { o.values[f.Name] = f.Value.String() })
+	if file != nil {
+		wrong = append(wrong, file.wrong...)
+	}
 	wrong = append(wrong, o.check()...)
 	if err := wrong.err(); err != nil {
 		return usageError{err}

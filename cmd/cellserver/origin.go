@@ -34,7 +34,7 @@ func (p problems) err() error {
 type origins map[string]string
 
 // setRest takes settings that the command line does not set from the environment, and from the file that --config or its
-// variable names. It returns that file; nil if none is named.
+// variable names. It returns that file, which says itself what is wrong with it; nil if none is named.
 func setRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (origins, *configFile, problems) {
 	from := origins{}
 	fs.Visit(func(f *pflag.Flag) { from[f.Name] = "--" + f.Name })
@@ -45,9 +45,10 @@ func setRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (origins, *c
 	}
 	file, err := readConfig(path)
 	if err != nil {
-		wrong = append(wrong, splitProblems(err)...)
+		file.wrong = splitProblems(err)
 	}
-	return from, file, append(wrong, file.set(fs, from)...)
+	file.wrong = append(file.wrong, file.set(fs, from)...)
+	return from, file, wrong
 }
 
 // setFromEnvironment takes settings from the environment that the command line does not set.
