@@ -92,6 +92,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"data-recover: true\n", "--fsync-interval, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set"},
 		{"limits-file: /nonexistent\naclfile: /nonexistent\nrequirepass-file: /nonexistent\n", "cannot read --requirepass-file /nonexistent: no such file or directory\n" +
 			"--limits-file: cannot read /nonexistent: no such file or directory\n--aclfile: Error loading ACLs, opening file '/nonexistent': no such file or directory"},
+		{"maxclients: 5\nstore: redis://a\ndatabases: 3\n", "F:3: databases cannot be used with this --store: its URL names the only database"},
 		{"store: redis://:p@a,b\n", "--store: servers: the store's URL: it has several hosts"},
 	} {
 		path := writeConfig(t, tt.text)

@@ -33,6 +33,18 @@ func (p problems) err() error {
 // origins say where each setting has its value from; what is not in there has its default.
 type origins map[string]string
 
+// of says what has set a setting: a flag, a variable, or a line of the file.
+func (from origins) of(name string) string {
+	switch by := from[name]; by {
+	case "--" + name, envName(name):
+		return by
+	case "":
+		return "--" + name
+	default:
+		return by + ": " + name
+	}
+}
+
 // setRest takes settings that the command line does not set from the environment, and from the file that --config or its
 // variable names. It returns that file, which says itself what is wrong with it; nil if none is named.
 func setRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (origins, *configFile, problems) {
