@@ -98,7 +98,9 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 	o := &options{}
 	for _, g := range o.flagGroups() {
-		if !strings.Contains(out, "\n"+g.title+":\n"+g.flags.FlagUsagesWrapped(plainHelpWidth)) {
+		var flags strings.Builder
+		printFlags(&flags, g.flags, plainHelpWidth)
+		if !strings.Contains(out, "\n"+g.title+":\n"+flags.String()) {
 			t.Errorf("--help has no heading %s with its flags", g.title)
 		}
 	}
