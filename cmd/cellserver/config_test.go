@@ -37,6 +37,9 @@ func TestConfigPrecedence(t *testing.T) {
 			t.Errorf("config show has no %q:\n%s", want, out)
 		}
 	}
+	if text := yamlValue(&pflag.Flag{}, "null"); text != `"null"` { // which is no value without the quotes
+		t.Errorf("the text null is shown as %s", text)
+	}
 	if strings.Contains(out, "s3cret") {
 		t.Errorf("config show has the password:\n%s", out)
 	}

@@ -119,7 +119,7 @@ func (o *options) flagGroups() []flagGroup {
 			o.defineLogs(fs)
 			fs.StringVar(&o.config, "config", "", "YAML `file` with settings by the names of these flags; SIGHUP reloads what can change, and cellserver config check checks it")
 			fs.BoolVarP(&o.help, "help", "h", false, "show this help")
-			fs.BoolVar(&o.version, "version", false, "show the version")
+			fs.BoolVarP(&o.version, "version", "v", false, "show the version")
 		}),
 	}
 }
