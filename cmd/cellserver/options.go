@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"math"
-	"os"
 	"runtime"
 	"strconv"
 	"time"
@@ -179,16 +178,6 @@ func (o *options) flagSet(groups []flagGroup) *pflag.FlagSet {
 		fs.AddFlagSet(g.flags)
 	}
 	return fs
-}
-
-// parseOptions reads a command line of the server, and what it leaves out from the environment and the config file.
-func parseOptions(args []string) (*options, error) {
-	o := &options{}
-	fs := o.flagSet(o.flagGroups())
-	if err := fs.Parse(args); err != nil {
-		return nil, usageError{flagMistake(fs.Name(), fs, err)}
-	}
-	return o, o.complete(fs, os.LookupEnv)
 }
 
 // complete takes what the command line leaves out from the environment and the config file, and checks all.
