@@ -160,7 +160,7 @@ func TestCompletionScripts(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := processtest.Command(t, processtest.Need(t, shell, shell), append(args, file)...)
-		cmd.Env = append(program.Env, "PATH="+dir+":"+os.Getenv("PATH"), "HOME="+dir)
+		cmd.Env = slices.Concat(program.Env, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir})
 		out, err := cmd.Output()
 		words := strings.Fields(string(out))
 		slices.Sort(words)

@@ -11,13 +11,13 @@ import (
 // logs their values, which may be secrets.
 func warnOfUnknownVariables(environ []string, log *slog.Logger) {
 	names := settingNames()
-	isSettings := func(variable string) bool {
+	isVariable := func(variable string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return envName(name) == variable })
 	}
 	services := regexp.MustCompile(serviceVariables)
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
-		if !strings.HasPrefix(name, envPrefix) || isSettings(name) || services.MatchString(name) ||
+		if !strings.HasPrefix(name, envPrefix) || isVariable(name) || services.MatchString(name) ||
 			strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://") { // which a service's has, but not who imagines a setting
 			continue
 		}
