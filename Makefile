@@ -7,7 +7,7 @@
 # make profile      updates the profile for the compiler, cmd/cellserver/default.pgo
 # make bench        all measurements and comparisons, in about ten minutes; updates bench/README.md
 # make clients      tests real Redis clients in six languages; writes docs/CLIENTS.md
-# make screenshots  screenshots of the live page under load, for docs/; takes two minutes and chromium
+# make screenshots  screenshots of the live page under load, for docs/; takes seven minutes and chromium
 # make pictures     draws the pictures of docs/LIMITERS.md again
 # make release      builds what a release consists of in dist/ and publishes nothing: archives for four systems, packages for
 #                   Debian and Fedora, bills of materials, checksums, a Homebrew formula and a container image

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,11 @@ type measured struct {
 
 const figuresMarker = "<!-- figures: UPDATE_DOCS=1 go test -run Figures . -->\n"
 
-// TestFigures: the README's figures, in both languages, are those of the last measurement. With UPDATE_DOCS set, it writes them.
+// rate is what a bar of the chart says.
+var rate = regexp.MustCompile(`>([\d,]+)</text>`)
+
+// TestFigures: the README's figures, in both languages, are those of the last measurement, and what is said of the chart is what the
+// chart says. With UPDATE_DOCS set, it writes the table.
 func TestFigures(t *testing.T) {
 	var m measured
 	if err := json.Unmarshal([]byte(read(t, "bench/results/latest.json")), &m); err != nil {
@@ -42,6 +47,10 @@ func TestFigures(t *testing.T) {
 	}
 	machine := fmt.Sprintf("%d cores of %s", m.Machine.Cores, m.Machine.CPU)
 	y, month, d := m.Started.Date()
+	rates := rate.FindAllStringSubmatch(read(t, "bench/results/overview.svg"), -1)
+	if len(rates) < 3 {
+		t.Errorf("the chart has only the rates %q", rates)
+	}
 	for document, wants := range map[string][]string{
 		"README.md":       {m.Started.Format("2 January 2006"), machine},
 		"README.zh-CN.md": {fmt.Sprintf("%d 年 %d 月 %d 日", y, month, d), m.Machine.CPU, fmt.Sprintf("%d 核", m.Machine.Cores)},
@@ -50,6 +59,11 @@ func TestFigures(t *testing.T) {
 		before, rest, ok := strings.Cut(text, figuresMarker)
 		if !ok {
 			t.Fatalf("%s has no figures", document)
+		}
+		for _, r := range rates {
+			if !strings.Contains(before, " "+r[1]) {
+				t.Errorf("%s: the chart's description lacks %s", document, r[1])
+			}
 		}
 		table, after, _ := strings.Cut(rest, "\n\n")
 		rows := strings.Split(table, "\n")

@@ -16,6 +16,9 @@ import (
 // programName is on the first line of a program that a document has its readers save.
 var programName = regexp.MustCompile(`^(?:<\?php )?(?:#|//|--) (\w+\.\w+)\b`)
 
+// consoleBlock is a block of commands and what they print.
+var consoleBlock = regexp.MustCompile("(?ms)^```console\n.*?^```\n")
+
 // TestRecipes runs what the documents about limiters print, on a server each. With UPDATE_DOCS set, it writes the output into them
 // that there is.
 func TestRecipes(t *testing.T) {
@@ -26,34 +29,47 @@ func TestRecipes(t *testing.T) {
 	binary := build(t)
 	for _, document := range []string{"docs/RECIPES.md", "docs/LIMITERS.md"} {
 		t.Run(filepath.Base(document), func(t *testing.T) {
-			redisPort := redisOnTCP(t)
-			s := start(t, binary)
-			place := func(text string) string {
-				text = strings.ReplaceAll(text, "python3 ", "/usr/bin/python3 ") // which has the client
-				return strings.ReplaceAll(s.ports(text), "6379", redisPort)
-			}
-			dir := t.TempDir()
-			here, err := os.Getwd()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for name, place := range map[string]string{"cellserver": binary, "docs": filepath.Join(here, "docs")} {
-				if err := os.Symlink(place, filepath.Join(dir, name)); err != nil {
-					t.Fatal(err)
+			var ran string
+			for range 3 { // replies count seconds, so a machine that stalls for one between two commands shows others
+				ran = followRecipes(t, document, binary)
+				if ran == strings.Join(consoleBlock.FindAllString(read(t, document), -1), "") {
+					break
 				}
 			}
-			var ran strings.Builder
-			for _, f := range fences(t, document) {
-				if m := programName.FindStringSubmatch(f.text); m != nil {
-					write(t, dir, m[1], f.text)
-				}
-				if f.language == "console" {
-					ran.WriteString("```console\n" + transcript(t, dir, f.text, place) + "```\n")
-				}
-			}
-			compareBlocks(t, document, ran.String())
+			compareBlocks(t, document, ran)
 		})
 	}
+}
+
+// followRecipes returns a document's blocks of commands with what they print on new servers.
+func followRecipes(t *testing.T, document, binary string) string {
+	t.Helper()
+	redisPort := redisOnTCP(t)
+	s := start(t, binary)
+	place := func(text string) string {
+		text = strings.ReplaceAll(text, "python3 ", "/usr/bin/python3 ") // which has the client
+		return strings.ReplaceAll(s.ports(text), "6379", redisPort)
+	}
+	dir := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, place := range map[string]string{"cellserver": binary, "docs": filepath.Join(here, "docs")} {
+		if err := os.Symlink(place, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ran strings.Builder
+	for _, f := range fences(t, document) {
+		if m := programName.FindStringSubmatch(f.text); m != nil {
+			write(t, dir, m[1], f.text)
+		}
+		if f.language == "console" {
+			ran.WriteString("```console\n" + transcript(t, dir, f.text, place) + "```\n")
+		}
+	}
+	return ran.String()
 }
 
 // redisOnTCP starts a redis-server and returns its port: one that nobody else has taken meanwhile.
@@ -94,9 +110,8 @@ func compareBlocks(t *testing.T, document, ran string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?ms)^```console\n.*?^```\n")
-	left := blocks.FindAllString(ran, -1)
-	want := blocks.ReplaceAllStringFunc(string(b), func(block string) string {
+	left := consoleBlock.FindAllString(ran, -1)
+	want := consoleBlock.ReplaceAllStringFunc(string(b), func(block string) string {
 		now := left[0]
 		left = left[1:]
 		if now != block && os.Getenv("UPDATE_DOCS") == "" {

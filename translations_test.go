@@ -21,10 +21,12 @@ var (
 	sameParts = regexp.MustCompile("srcset=\"[^\"]*\"|src=\"[^\"]*\"|(?m)^#+ |`CL\\.[^`]*`|^\\|")
 	picture   = regexp.MustCompile(`<img [^>]*>|!\[[^\]]*\]`)
 	describes = regexp.MustCompile(`alt="[^"]{20,}"|!\[[^\]]{20,}\]`)
+	code      = regexp.MustCompile("`[^`]*`")
 )
 
 // TestTranslations: a translation has the blocks of its original, byte for byte, so that what is tested of the one is tested of
-// both, and the same sections, pictures, commands and rows. With UPDATE_DOCS set, it takes over the blocks.
+// both, and the same sections, pictures, commands and rows; what else is set as code is the same in any order. With UPDATE_DOCS set,
+// it takes over the blocks.
 func TestTranslations(t *testing.T) {
 	for document, translation := range translations {
 		original, translated := read(t, document), read(t, translation)
@@ -57,6 +59,9 @@ func TestTranslations(t *testing.T) {
 				break
 			}
 		}
+		if english, chinese := codesOf(original), codesOf(translated); !slices.Equal(english, chinese) {
+			t.Errorf("%s and %s differ in what is code:\n%q\n%q", document, translation, english, chinese)
+		}
 		for from, to := range map[string]string{original: translation, translated: document} {
 			if name := to[strings.LastIndex(to, "/")+1:]; !strings.Contains(strings.Join(strings.Split(from, "\n")[:5], "\n"), "]("+name+")") {
 				t.Errorf("no link to %s at the top of the other language", to)
@@ -80,6 +85,15 @@ func partsOf(t *testing.T, document, text string) (parts []string) {
 		t.Errorf("%s: only %d parts: %q", document, len(parts), parts)
 	}
 	return parts
+}
+
+// codesOf returns what a document sets as code outside of blocks, such as commands and flags, in alphabetical order.
+func codesOf(text string) (codes []string) {
+	for _, c := range code.FindAllString(anyBlock.ReplaceAllString(text, ""), -1) {
+		codes = append(codes, strings.Join(strings.Fields(c), " "))
+	}
+	slices.Sort(codes)
+	return codes
 }
 
 func read(t *testing.T, document string) string {

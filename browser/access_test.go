@@ -67,7 +67,7 @@ func TestAxe(t *testing.T) {
 		v := state.visitor
 		v.do(chromedp.EmulateViewport(state.width, 900), colorScheme(state.scheme))
 		v.open(state.query)
-		v.until(`document.querySelector("#now .tiles") !== null && document.querySelector(".chart .stroke.first") !== null`)
+		v.settled()
 		v.click("summary")
 		if state.prepare != nil {
 			state.prepare(v)
@@ -108,8 +108,11 @@ func TestNoScript(t *testing.T) {
 // TestKeyboard: Tab reaches each control in visual order, and all can be used.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
-	v := visit(t, fakeServer(t).url)
+	f := fakeServer(t)
+	f.steady.Store(true)
+	v := visit(t, f.url)
 	v.open("?lang=en")
+	v.settled()
 	const focused = `((e) => e.closest("#top, #ranges")?.id ?? (e.id || e.className || e.localName))(document.activeElement)`
 	var order []string
 	for range 50 {
@@ -161,6 +164,7 @@ func TestLanguagesSchemesAndPhone(t *testing.T) {
 			for _, width := range []int64{320, 390, 1280} {
 				v.do(chromedp.EmulateViewport(width, 844), colorScheme(scheme))
 				v.open("?lang=" + lang + "&key=" + strings.Repeat("long", 1000) + "&max_burst=15&count=30&period=60")
+				v.settled()
 				v.click("summary")
 				if got := eval[int64](v, `document.documentElement.scrollWidth`); got > width {
 					t.Errorf("%s, %s, %d pixels: the page is %d wide", scheme, lang, width, got)
@@ -170,7 +174,6 @@ func TestLanguagesSchemesAndPhone(t *testing.T) {
 				}
 			}
 		}
-		v.until(`document.querySelector(".stroke.first") !== null`) // the first line comes with the second sample
 		grounds[scheme] = eval[string](v, `getComputedStyle(document.body).backgroundColor + getComputedStyle(document.querySelector(".stroke.first")).stroke`)
 	}
 	if grounds["light"] == grounds["dark"] || grounds["light"] != "rgb(246, 247, 249)rgb(36, 87, 214)" {
@@ -187,7 +190,7 @@ func TestScreenReader(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
 	v.open("?lang=en&key=a&max_burst=15&count=30&period=60")
-	v.until(`document.querySelector("#chart-latency .stroke.third") !== null`)
+	v.settled()
 	nodes := call(v, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes
 	roles := map[string]int{}
 	for _, n := range nodes {

@@ -11,7 +11,7 @@ import (
 )
 
 // pageTimeout bounds anything done with the page, including a slow start of the browser.
-const pageTimeout = 3 * time.Minute
+const pageTimeout = 8 * time.Minute
 
 var errNoBrowser = errors.New("requires chromium from Debian's package chromium: run scripts/deps.sh")
 
@@ -27,7 +27,7 @@ func findBrowser() (path string, err error) {
 // openTab starts a headless browser with an empty profile. Chromium's sandbox does not work as root, and the browser
 // opens only our own page.
 func openTab(ctx context.Context, browser string) (tab context.Context, closeTab func()) {
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.WSURLReadTimeout(pageTimeout))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}

@@ -27,6 +27,8 @@ type fake struct {
 	url   string
 	calls atomic.Uint64 // samples that were taken
 	gone  atomic.Bool   // whether it hangs up instead of answering
+
+	steady atomic.Bool // whether its hot keys keep their order
 }
 
 func fakeServer(t *testing.T) *fake {
@@ -121,7 +123,7 @@ func (f *fake) source() dashboard.Source {
 	}
 }
 
-// top returns hot keys, whose order changes with every sample.
+// top returns hot keys, whose order changes with every sample: a click on one of them needs steady.
 func (f *fake) top(_ topkeys.Ranking, _ int) []topkeys.Entry {
 	n := f.calls.Load()
 	terms := limiter.Terms{Kind: limiter.Funnel, Most: 16, Count: 30, Period: 60, Unit: funnel.Seconds}
@@ -131,7 +133,7 @@ func (f *fake) top(_ topkeys.Ranking, _ int) []topkeys.Entry {
 		{Name: "{{alert(3)}}'\"`--></style>", CallsPerSecond: 10, Share: 0.05, Terms: terms},
 		{Name: strings.Repeat("long", 32), Cut: true, CallsPerSecond: float64(n)},
 	}
-	if n%2 == 0 {
+	if n%2 == 0 && !f.steady.Load() {
 		slices.Reverse(keys)
 	}
 	return keys

@@ -112,6 +112,12 @@ func (v *visitor) until(expression string) {
 	}
 }
 
+// settled waits until the page has its figures and its curves. Before, they could move what is about to be clicked or reached by Tab.
+func (v *visitor) settled() {
+	v.t.Helper()
+	v.until(`document.querySelector("#now .tiles") !== null && document.querySelector("#chart-decisions .stroke.first") !== null`)
+}
+
 func (v *visitor) text(selector string) string {
 	v.t.Helper()
 	return eval[string](v, `document.querySelector("`+selector+`").innerText`)

@@ -36,10 +36,13 @@ func TestKeysAreText(t *testing.T) {
 // button leads back.
 func TestHotKey(t *testing.T) {
 	t.Parallel()
-	v := visit(t, fakeServer(t).url)
+	f := fakeServer(t)
+	f.steady.Store(true)
+	v := visit(t, f.url)
 	v.open("?lang=en")
-	v.drawn()
+	v.settled()
 	v.drag("keys", 0.3, 0.7)
+	v.until(`!document.querySelector("#whole").hidden`)
 	zoomed := v.spanMs()
 	eval[chromedp.Void](v, `window.loaded = "once"`)
 	v.click(`#top tr[data-k^="0:<img"] a`)
@@ -78,7 +81,7 @@ func TestForm(t *testing.T) {
 	t.Parallel()
 	v := visit(t, fakeServer(t).url)
 	v.open("?lang=en")
-	v.drawn()
+	v.settled()
 	eval[chromedp.Void](v, `window.loaded = "once"`)
 	v.send("#field-key", "a")
 	for _, argument := range []string{"max_burst", "count"} {

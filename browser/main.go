@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := startServer(ctx, stderr, "--maxmemory", "157286400")
+	s, err := startServer(ctx, stderr, "throttle-1", "--maxmemory", "157286400")
 	if err != nil {
 		return err
 	}

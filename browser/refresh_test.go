@@ -6,6 +6,7 @@ import (
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // refreshed waits until the page shows newer figures.
@@ -90,15 +91,17 @@ func TestFocusStays(t *testing.T) {
 // TestCopy: a hot key's button copies the key, with the Clipboard API and without it, and says so.
 func TestCopy(t *testing.T) {
 	t.Parallel()
-	v := visit(t, fakeServer(t).url)
+	f := fakeServer(t)
+	f.steady.Store(true)
+	v := visit(t, f.url)
 	for _, name := range []string{"clipboard-read", "clipboard-write"} {
 		call(v, browser.SetPermission, browser.SetPermissionParams{
 			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted,
 		})
 	}
 	v.open("?lang=en")
+	v.settled()
 	for _, api := range []bool{true, false} {
-		v.refreshed()
 		eval[chromedp.Void](v, `document.querySelector("#spoken").textContent = ""`)
 		eval[chromedp.Void](v, `navigator.clipboard.writeText("nothing")`)
 		if !api {
@@ -132,6 +135,8 @@ func TestLostServer(t *testing.T) {
 		}
 		f.gone.Store(true)
 		v.until(`!document.querySelector("#lost").hidden && ` + opacity + ` < 0.7`)
+		v.send("#field-key", "typed"+kb.Enter)
+		v.until(`location.search.includes("typed")`)
 		got := v.text("#lost")
 		since, hasBefore := strings.CutPrefix(got, language.before)
 		if since, hasAfter := strings.CutSuffix(since, language.after); !hasBefore || !hasAfter || strings.Count(since, ":") != 2 {
@@ -139,6 +144,9 @@ func TestLostServer(t *testing.T) {
 		}
 		f.gone.Store(false)
 		v.until(`document.querySelector("#lost").hidden && ` + opacity + ` === 1`)
+		if got := eval[string](v, `document.querySelector("#field-key").value`); got != "typed" {
+			t.Errorf("what was asked of a server that did not answer became %q", got)
+		}
 		v.refreshed()
 	}
 }

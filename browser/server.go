@@ -26,7 +26,8 @@ type server struct {
 	stop  func()
 }
 
-func startServer(ctx context.Context, stderr io.Writer, args ...string) (*server, error) {
+// startServer starts a server that takes its host for one of that name, or for what it is if the name is empty.
+func startServer(ctx context.Context, stderr io.Writer, host string, args ...string) (*server, error) {
 	dir, err := os.MkdirTemp("", "cellserver")
 	if err != nil {
 		return nil, err
@@ -41,7 +42,11 @@ func startServer(ctx context.Context, stderr io.Writer, args ...string) (*server
 		return nil, fmt.Errorf("go build: %w", err)
 	}
 	args = append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json"}, args...)
-	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // it was built here
+	command := append([]string{binary}, args...)
+	if host != "" {
+		command = append([]string{"unshare", "--user", "--map-root-user", "--uts", "sh", "-c", `hostname "$0" && exec "$@"`, host}, command...)
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // it was built here
 	log, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -82,9 +87,16 @@ const (
 	batchCalls  = 20
 )
 
+// newClient returns a client that waits for a busy machine.
+func newClient(addr string, db int) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: addr, DB: db, PoolSize: loadClients, DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute,
+	})
+}
+
 // loadKinds calls a named limit and a window now and then, until ctx is done.
 func loadKinds(ctx context.Context, addr string) error {
-	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	rdb := newClient(addr, 0)
 	defer func() { _ = rdb.Close() }()
 	for _, definition := range [][]any{
 		{"CL.LIMIT", "SET", "api", 100, 600, 60}, {"CL.LIMIT", "SET", "login", 4, 5, 300}, {"CL.LIMIT", "SET", "search", 10, 60, 60, "SHADOW"},
@@ -112,7 +124,7 @@ func loadKinds(ctx context.Context, addr string) error {
 
 // load sends calls until ctx is done: a few keys often, most of them rarely, and in waves.
 func load(ctx context.Context, addr string) error {
-	rdb := redis.NewClient(&redis.Options{Addr: addr, PoolSize: loadClients})
+	rdb := newClient(addr, 0)
 	defer func() { _ = rdb.Close() }()
 	ended := make(chan error, loadClients)
 	for i := range loadClients {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -69,6 +70,14 @@ func (o *options) mayDebug(p peer.Peer) bool {
 func isLocal(p peer.Peer) bool {
 	addr, err := netip.ParseAddrPort(p.Addr)
 	return p.Unix || err == nil && addr.Addr().Unmap().IsLoopback()
+}
+
+// warnOfAccess warns of the ports that other hosts can reach while there is no password.
+func (a *app) warnOfAccess() {
+	a.warnOfOtherHosts("tcp", a.listeners.tcp)
+	if a.options.clientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
+		a.warnOfOtherHosts("tls", a.listeners.tls)
+	}
 }
 
 // warnOfOtherHosts warns of a port that other hosts can reach while there is no password.

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"cellserver/internal/flagvalue"
 )
 
 // subcommands are all but serving. Each has a file of its own.
@@ -71,11 +70,14 @@ func flagError(cmd *cobra.Command, err error) error {
 }
 
 // setFlags takes the flags that a command line leaves out from the environment, and from a config file if the command has
-// --config.
+// --config: that is the server's, which may well run with what stood there before a mistake.
 func setFlags(cmd *cobra.Command, _ []string) error {
-	_, _, wrong := setRest(cmd.Flags(), os.LookupEnv)
+	_, file, wrong := setRest(cmd.Flags(), os.LookupEnv)
 	if err := wrong.err(); err != nil {
 		return usageError{err}
+	}
+	if file != nil && len(file.wrong) > 0 {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "cellserver: %v; going on without that\n", file.wrong)
 	}
 	return nil
 }
@@ -83,7 +85,7 @@ func setFlags(cmd *cobra.Command, _ []string) error {
 // noArguments refuses arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageError{fmt.Errorf("%s takes no argument, got %q", cmd.Name(), args[0])}
+		return usageError{fmt.Errorf("%s takes no argument, got %q", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), args[0])}
 	}
 	return nil
 }
@@ -123,9 +125,9 @@ func unknownCommand(parent *cobra.Command, name string) error {
 			names = append(names, below.Name())
 		}
 	}
-	hint := "see " + parent.CommandPath() + " --help"
-	if nearest := flagvalue.Nearest(name, names); nearest != "" {
-		hint = "did you mean " + nearest + "?"
+	meant := hint(name, names, itself, "see "+parent.CommandPath()+" --help")
+	if strings.ContainsAny(name, "./") && !parent.HasParent() { // as a file of Redis's settings is given
+		meant = "a config file is named by --config"
 	}
-	return usageError{fmt.Errorf("unknown command %q; %s", name, hint)}
+	return usageError{fmt.Errorf("unknown command %q; %s", name, meant)}
 }

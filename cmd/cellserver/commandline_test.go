@@ -68,6 +68,15 @@ func TestFlagMistakes(t *testing.T) {
 		{"--max-clients 5", "unknown flag --max-clients; did you mean --maxclients?"},
 		{"dump --form csv", "unknown flag --form; did you mean --from?"},
 		{"-x", "unknown flag -x; see cellserver --help"},
+		{"--port 7000", "unknown flag --port; use --addr"},
+		{"-p 7000", "unknown flag -p; use --addr"},
+		{"--BIND=0.0.0.0", "unknown flag --BIND; use --addr"},
+		{"--appendonly yes", "unknown flag --appendonly; use --data-dir"},
+		{"-addr=:7000", "unknown flag -addr; did you mean --addr?"},
+		{"dump --port 7000", "unknown flag --port; see cellserver dump --help"},
+		{"/etc/redis.conf", `unknown command "/etc/redis.conf"; a config file is named by --config`},
+		{"config check now", `config check takes no argument, got "now"`},
+		{"--log-level " + strings.Repeat("a", 100), `--log-level takes debug, info, warn or error; got "` + strings.Repeat("a", 64) + `..."`},
 		{"--addr", "--addr requires a value; see cellserver --help"},
 		{"--log-level wran", `--log-level takes debug, info, warn or error; got "wran"; did you mean warn?`},
 		{"--lua maybe", `--lua takes on or off; got "maybe"`},
@@ -92,14 +101,19 @@ func TestHelpFitsItsTerminal(t *testing.T) {
 	t.Parallel()
 	root, help := newRoot()
 	everyCommand(root, func(cmd *cobra.Command) {
-		for _, width := range []int{60, 79, 120} {
+		widths := []int{79, 119}
+		if !strings.Contains(about(cmd), "\n  ") { // what is a table already is not wrapped, and fits 79
+			widths = append(widths, 39)
+		}
+		for _, width := range widths {
 			text := help.text(cmd, width)
 			if cmd.Example != "" {
 				text, _, _ = strings.Cut(text, "\nExample")
 			}
 			for line := range strings.Lines(text) {
-				// A table is as wide as it is, and a default is not split.
-				if len(line)-1 > width && !strings.HasPrefix(line, "  cellserver") && !strings.Contains(line, `"`) && width > 60 && !isTable(line) {
+				// A word is not split, nor is a flag or a command from what it takes.
+				words := strings.TrimSpace(line)
+				if len(line)-1 > width && strings.Contains(words, " ") && (width > 39 || !strings.HasPrefix(words, "-") && !strings.HasPrefix(words, "cellserver ")) {
 					t.Errorf("%s at %d: %s", cmd.CommandPath(), width, line)
 				}
 			}
@@ -118,22 +132,47 @@ func TestHelpFitsItsTerminal(t *testing.T) {
 	})
 }
 
-// TestCompletion: the shells can read the scripts, and what they ask for is answered.
-func TestCompletion(t *testing.T) {
+// bashCompletes completes as bash does at Tab, with the two functions that the script needs of bash-completion.
+const bashCompletes = `source "$1"
+_get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${words[cword]}; prev=${words[cword-1]}; }
+__ltrim_colon_completions() { :; }
+COMP_WORDS=(cellserver --log-level ""); COMP_CWORD=2; COMP_LINE="cellserver --log-level "; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9
+__start_cellserver
+echo ${COMPREPLY[@]}`
+
+// TestCompletionScripts: the shells take the scripts, and complete by them.
+func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
-	for shell, check := range map[string]string{"bash": "-n", "zsh": "-n", "fish": "--no-execute"} {
+	dir := t.TempDir()
+	program := programCommand(t)
+	if err := os.Symlink(program.Path, filepath.Join(dir, "cellserver")); err != nil {
+		t.Fatal(err)
+	}
+	for shell, args := range map[string][]string{
+		"bash": {"-c", bashCompletes, "bash"}, "zsh": {"-n"}, "fish": {"--no-config", "-c", `source $argv[1]; complete -C "cellserver --log-level "`},
+	} {
 		var script bytes.Buffer
 		if err := run(t.Context(), []string{"completion", shell}, nil, &script, io.Discard); err != nil {
 			t.Fatal(err)
 		}
-		file := filepath.Join(t.TempDir(), "script")
+		file := filepath.Join(dir, shell)
 		if err := os.WriteFile(file, script.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := processtest.Command(t, processtest.Need(t, shell, shell), check, file).CombinedOutput(); err != nil || len(out) > 0 {
+		cmd := processtest.Command(t, processtest.Need(t, shell, shell), append(args, file)...)
+		cmd.Env = slices.Concat(program.Env, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir})
+		out, err := cmd.Output()
+		words := strings.Fields(string(out))
+		slices.Sort(words)
+		if want := "debug error info warn"; err != nil || strings.Join(words, " ") != want && shell != "zsh" { // which completes on a terminal only
 			t.Errorf("%s: %v, %s", shell, err, out)
 		}
 	}
+}
+
+// TestCompletion: what the scripts ask for is answered.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ args, want string }{
 		{"", "check completion config dump health help import load replay"},
 		{"config ", "check example show"},

@@ -13,7 +13,8 @@ import (
 
 const completionHelp = `Write a script with which a shell completes the commands, flags and values of cellserver when Tab is pressed.
 
-The packages install these scripts. Otherwise, write the one of your shell to where it looks for them, and start a new shell:`
+The packages install these scripts. Otherwise, write the one of your shell (bash, zsh, fish or powershell) to where it looks for
+them, and start a new shell. That of bash requires the package bash-completion, as those of most programs do.`
 
 const completionExample = `  cellserver completion bash > /etc/bash_completion.d/cellserver
   cellserver completion zsh > "${fpath[1]}/_cellserver"
@@ -25,7 +26,7 @@ func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
 func completionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "completion bash|zsh|fish|powershell", Short: "write a completion script of a shell", Long: completionHelp, Example: completionExample,
+		Use: "completion SHELL", Short: "write a completion script of a shell", Long: completionHelp, Example: completionExample,
 		ValidArgs: shells(),
 		Args:      exactlyOne("SHELL: " + flagvalue.Or(shells())),
 		RunE: func(cmd *cobra.Command, args []string) error {

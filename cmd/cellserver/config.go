@@ -151,7 +151,7 @@ func yamlValue(f *pflag.Flag, text string) string {
 	if _, ok := f.Value.(*flagvalue.List); ok {
 		return "[" + strings.ReplaceAll(text, ",", ", ") + "]"
 	}
-	if plainValue.MatchString(text) {
+	if plainValue.MatchString(text) && !strings.EqualFold(text, "null") {
 		return text
 	}
 	quoted, _ := json.Marshal(text) // which YAML includes

@@ -37,6 +37,9 @@ func TestConfigPrecedence(t *testing.T) {
 			t.Errorf("config show has no %q:\n%s", want, out)
 		}
 	}
+	if text := yamlValue(&pflag.Flag{}, "null"); text != `"null"` { // which is no value without the quotes
+		t.Errorf("the text null is shown as %s", text)
+	}
 	if strings.Contains(out, "s3cret") {
 		t.Errorf("config show has the password:\n%s", out)
 	}
@@ -55,6 +58,13 @@ func TestServerTakesItsConfigFile(t *testing.T) {
 	if code, out, errOut := call(t, nil, "health", "--config", writeConfig(t, "maxclients: 5\nmetrics-addr: "+p.metrics+"\n")); code != 0 || out != "ok\n" {
 		t.Errorf("health by the file's metrics-addr: %d, %q, %q", code, out, errOut)
 	}
+	// A server may run while its file has mistakes.
+	for text, said := range map[string]string{"nonsense: 5\nmetrics-addr: " + p.metrics + "\n": `:1: "nonsense" is no setting`, "a: [": ":2: not YAML"} {
+		code, out, errOut := call(t, []string{"CELLSERVER_METRICS_ADDR=" + p.metrics}, "health", "--config", writeConfig(t, text))
+		if code != 0 || out != "ok\n" || !strings.Contains(errOut, said) || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("health by a file with a mistake: %d, %q, %q", code, out, errOut)
+		}
+	}
 }
 
 // TestConfigMistakes: each is a line with the file, the line and what to write.
@@ -68,6 +78,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"- maxclients\n", "F:1: the file must be a mapping"},
 		{"max-clients: 5\n", `F:1: "max-clients" is no setting; did you mean maxclients?`},
 		{"lua_time_limit: 50ms\n", `F:1: "lua_time_limit" is no setting; did you mean lua-time-limit?`},
+		{"MAXCLIENTS: 5\nport: 6379\n", "F:1: \"MAXCLIENTS\" is no setting; did you mean maxclients?\nF:2: \"port\" is no setting; use addr"},
 		{"zzz: 5\n", `F:1: "zzz" is no setting; cellserver --help lists them`},
 		{"config: x\n", `F:1: "config" is no setting; cellserver --help lists them`},
 		{"help: true\nversion: true\n", "F:1: \"help\" is no setting; cellserver --help lists them\nF:2: \"version\" is no setting; cellserver --help lists them"},
@@ -80,10 +91,11 @@ func TestConfigMistakes(t *testing.T) {
 		{"lua-time-limit: 50\n", `F:1: lua-time-limit takes a time of at least 1ms, such as 50ms, with its unit; got "50"`},
 		{"timeout: soon\nmaxclients: many\n", "F:1: timeout takes a time of at least 0, such as 30s, or seconds, such as 30; got \"soon\"\n" +
 			"F:2: maxclients takes a whole number from 1 to 1073741824, such as 10000; got \"many\""},
-		{"maxclients: 5\n---\nmaxclients: 6\n", "F:1: there must be one document; remove what is behind its '---'"},
+		{"maxclients: 5\n---\nmaxclients: 6\n", "F:2: there must be one document; remove what is from this '---' on"},
 		{"data-recover: true\n", "--fsync-interval, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set"},
 		{"limits-file: /nonexistent\naclfile: /nonexistent\nrequirepass-file: /nonexistent\n", "cannot read --requirepass-file /nonexistent: no such file or directory\n" +
 			"--limits-file: cannot read /nonexistent: no such file or directory\n--aclfile: Error loading ACLs, opening file '/nonexistent': no such file or directory"},
+		{"maxclients: 5\nstore: redis://a\ndatabases: 3\n", "F:3: databases cannot be used with this --store: its URL names the only database"},
 		{"store: redis://:p@a,b\n", "--store: servers: the store's URL: it has several hosts"},
 	} {
 		path := writeConfig(t, tt.text)

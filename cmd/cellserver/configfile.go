@@ -21,6 +21,7 @@ import (
 type configFile struct {
 	path    string
 	entries []configEntry
+	wrong   problems // with it
 }
 
 type configEntry struct {
@@ -54,11 +55,7 @@ func parseConfig(path string, text []byte) (*configFile, error) {
 func (c *configFile) read(f *yamlfile.File, names []string, key, value *yaml.Node) {
 	name := key.Value
 	if !slices.Contains(names, name) {
-		hint := "; cellserver --help lists them"
-		if nearest := flagvalue.Nearest(strings.ReplaceAll(name, "_", "-"), names); nearest != "" {
-			hint = "; did you mean " + nearest + "?"
-		}
-		f.Fail(key, yamlfile.Quote(name)+" is no setting"+hint)
+		f.Fail(key, yamlfile.Quote(name)+" is no setting; "+hint(name, names, itself, "cellserver --help lists them"))
 		return
 	}
 	e := configEntry{name: name, line: key.Line}
@@ -83,18 +80,6 @@ func (c *configFile) read(f *yamlfile.File, names []string, key, value *yaml.Nod
 		return
 	}
 	c.entries = append(c.entries, e)
-}
-
-// settingNames are the names of the server's settings.
-func settingNames() (names []string) {
-	for _, g := range (&options{}).flagGroups() {
-		g.flags.VisitAll(func(f *pflag.Flag) {
-			if isSetting(f) {
-				names = append(names, f.Name)
-			}
-		})
-	}
-	return names
 }
 
 // set takes what flags do not have yet from the file, and leaves out what the command has no flag for.

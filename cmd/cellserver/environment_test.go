@@ -19,7 +19,7 @@ func TestUnknownVariablesAreWarnedOf(t *testing.T) {
 		{"CELLSERVER_FAVOURITE_COLOUR=s3cret", "CELLSERVER_FAVOURITE_COLOUR" + unknown + "see cellserver --help"},
 		{"CELLSERVER_=s3cret", "CELLSERVER_" + unknown + "see cellserver --help"},
 		{"CELLSERVER_HELP=s3cret", "CELLSERVER_HELP" + unknown + "see cellserver --help"},
-		{"CELLSERVER_PORT=6380", "CELLSERVER_PORT" + unknown + "see cellserver --help"},
+		{"CELLSERVER_PORT=6380", "CELLSERVER_PORT" + unknown + "use CELLSERVER_ADDR"},
 		{"CELLSERVER_REQUIREPASS=s3cret", ""},
 		{"CELLSERVER_MAXCLIENTS=7", ""},
 		{"OTHER_REQUIREPAS=s3cret", ""},

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	startTimeout = 20 * time.Second
+	startTimeout = time.Minute
 	// ioTimeout bounds every exchange, so that a server that hangs fails the test.
 	ioTimeout = 60 * time.Second
 )
@@ -60,6 +60,16 @@ func programCommand(t *testing.T, args ...string) *exec.Cmd {
 		}
 	}
 	return cmd
+}
+
+// parseOptions reads a command line of the server, and what it leaves out from the environment and the config file.
+func parseOptions(args []string) (*options, error) {
+	o := &options{}
+	fs := o.flagSet(o.flagGroups())
+	if err := fs.Parse(args); err != nil {
+		return nil, usageError{flagMistake(fs.Name(), fs, err)}
+	}
+	return o, o.complete(fs, os.LookupEnv)
 }
 
 // startServer starts the program with args, waits until it is ready, and stops it when the test ends.

@@ -91,9 +91,12 @@ func requestHealth(ctx context.Context, at string) (string, error) {
 func withoutGo(err error) error {
 	var request *neturl.Error
 	var call *os.SyscallError
+	var name *net.DNSError
 	switch {
 	case errors.As(err, &call):
 		return call.Err
+	case errors.As(err, &name):
+		return errors.New(name.Err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("it took longer than %s", healthTimeout)
 	case errors.As(err, &request):

@@ -13,7 +13,7 @@ import (
 
 // The width of help: that of the terminal, within bounds.
 const (
-	leastHelpWidth = 40
+	leastHelpWidth = 30
 	mostHelpWidth  = 120
 	plainHelpWidth = 100 // where there is no terminal
 )
@@ -51,10 +51,11 @@ func helpWidth(out io.Writer) int {
 func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage:\n", wrap(about(cmd), width))
-	printUsage(&b, cmd)
+	printUsage(&b, cmd, width)
 	groups := p.groupsOf(cmd)
 	for _, g := range groups {
-		fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(width))
+		b.WriteString("\n" + g.title + ":\n")
+		printFlags(&b, g.flags, width)
 	}
 	if note := settingsNote(cmd, groups); note != "" {
 		fmt.Fprintf(&b, "\n%s\n", wrap(note, width))
@@ -104,14 +105,64 @@ func usageLines(cmd *cobra.Command) (lines []usageLine) {
 }
 
 // printUsage prints the lines as a table.
-func printUsage(w io.Writer, cmd *cobra.Command) {
-	longest := 0
-	lines := usageLines(cmd)
-	for _, l := range lines {
-		longest = max(longest, len(l.use))
+func printUsage(b *strings.Builder, cmd *cobra.Command, width int) {
+	var rows []row
+	for _, l := range usageLines(cmd) {
+		rows = append(rows, row{"  " + l.use, l.short})
 	}
-	for _, l := range lines {
-		_, _ = fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-*s  %s", longest, l.use, l.short), " "))
+	printRows(b, rows, width)
+}
+
+// printFlags prints flags as a table.
+func printFlags(b *strings.Builder, fs *pflag.FlagSet, width int) {
+	var rows []row
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		kind, usage := describe(f)
+		name := "      --" + f.Name
+		if f.Shorthand != "" {
+			name = "  -" + f.Shorthand + ", --" + f.Name
+		}
+		rows = append(rows, row{strings.TrimRight(name+" "+kind, " "), usage})
+	})
+	printRows(b, rows, width)
+}
+
+// describe says what a flag takes, and what it does with its default.
+func describe(f *pflag.Flag) (kind, usage string) {
+	kind, usage = pflag.UnquoteUsage(f)
+	if d := f.DefValue; d != "" && d != "0" && d != "false" {
+		usage += " (default " + d + ")"
+	}
+	return kind, usage
+}
+
+// row is a name, and what is said of it.
+type row struct{ name, text string }
+
+// printRows prints two columns, the second filled to a width, or below the first where there is too little room beside it.
+func printRows(b *strings.Builder, rows []row, width int) {
+	const between, leastText, below = 2, 24, 10
+	indent := 0
+	for _, r := range rows {
+		indent = max(indent, len(r.name)+between)
+	}
+	isBeside := width-indent >= leastText
+	if !isBeside {
+		indent = below
+	}
+	for _, r := range rows {
+		text := strings.ReplaceAll(wrap(r.text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
+		switch {
+		case text == "":
+			b.WriteString(r.name + "\n")
+		case isBeside:
+			fmt.Fprintf(b, "%-*s%s\n", indent, r.name, text)
+		default:
+			fmt.Fprintf(b, "%s\n%*s%s\n", r.name, indent, "", text)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,12 +37,13 @@ func main() {
 	os.Exit(exitError)
 }
 
-// printError does not wait without end for standard error, which may be a pipe that nobody reads.
+// printError prints one line, also of errors that are joined. It does not wait without end for standard error, which may be a pipe
+// that nobody reads.
 func printError(err error) {
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		fmt.Fprintln(os.Stderr, "cellserver:", err)
+		fmt.Fprintln(os.Stderr, "cellserver:", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}()
 	select {
 	case <-printed:

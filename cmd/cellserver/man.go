@@ -107,7 +107,7 @@ func (m manual) flags(b *strings.Builder, cmd *cobra.Command) {
 			if f.Hidden {
 				return
 			}
-			kind, usage := pflag.UnquoteUsage(f)
+			kind, usage := describe(f)
 			name := "--" + f.Name
 			if f.Shorthand != "" {
 				name = "-" + f.Shorthand + ", " + name
@@ -116,11 +116,7 @@ func (m manual) flags(b *strings.Builder, cmd *cobra.Command) {
 			if kind != "" {
 				fmt.Fprintf(b, " \\fI%s\\fR", roff(kind))
 			}
-			b.WriteString("\n" + roff(strings.ToUpper(usage[:1])+usage[1:]))
-			if d := f.DefValue; d != "" && d != "0" && d != "false" {
-				b.WriteString(" (default " + roff(d) + ")")
-			}
-			b.WriteString(".\n")
+			b.WriteString("\n" + roff(strings.ToUpper(usage[:1])+usage[1:]) + ".\n")
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"math"
-	"os"
 	"runtime"
 	"strconv"
 	"time"
@@ -119,7 +118,7 @@ func (o *options) flagGroups() []flagGroup {
 			o.defineLogs(fs)
 			fs.StringVar(&o.config, "config", "", "YAML `file` with settings by the names of these flags; SIGHUP reloads what can change, and cellserver config check checks it")
 			fs.BoolVarP(&o.help, "help", "h", false, "show this help")
-			fs.BoolVar(&o.version, "version", false, "show the version")
+			fs.BoolVarP(&o.version, "version", "v", false, "show the version")
 		}),
 	}
 }
@@ -181,21 +180,14 @@ func (o *options) flagSet(groups []flagGroup) *pflag.FlagSet {
 	return fs
 }
 
-// parseOptions reads a command line of the server, and what it leaves out from the environment and the config file.
-func parseOptions(args []string) (*options, error) {
-	o := &options{}
-	fs := o.flagSet(o.flagGroups())
-	if err := fs.Parse(args); err != nil {
-		return nil, usageError{flagMistake(fs.Name(), fs, err)}
-	}
-	return o, o.complete(fs, os.LookupEnv)
-}
-
 // complete takes what the command line leaves out from the environment and the config file, and checks all.
 func (o *options) complete(fs *pflag.FlagSet, getenv func(string) (string, bool)) error {
 	from, file, wrong := setRest(fs, getenv)
 	o.from, o.file, o.flags, o.values = from, file, fs, map[string]string{}
 	fs.VisitAll(func(f *pflag.Flag) { o.values[f.Name] = f.Value.String() })
+	if file != nil {
+		wrong = append(wrong, file.wrong...)
+	}
 	wrong = append(wrong, o.check()...)
 	if err := wrong.err(); err != nil {
 		return usageError{err}

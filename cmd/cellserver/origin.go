@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -32,8 +33,20 @@ func (p problems) err() error {
 // origins say where each setting has its value from; what is not in there has its default.
 type origins map[string]string
 
+// of says what has set a setting: a flag, a variable, or a line of the file.
+func (from origins) of(name string) string {
+	switch by := from[name]; by {
+	case "--" + name, envName(name):
+		return by
+	case "":
+		return "--" + name
+	default:
+		return by + ": " + name
+	}
+}
+
 // setRest takes settings that the command line does not set from the environment, and from the file that --config or its
-// variable names. It returns that file; nil if none is named.
+// variable names. It returns that file, which says itself what is wrong with it; nil if none is named.
 func setRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (origins, *configFile, problems) {
 	from := origins{}
 	fs.Visit(func(f *pflag.Flag) { from[f.Name] = "--" + f.Name })
@@ -44,9 +57,10 @@ func setRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (origins, *c
 	}
 	file, err := readConfig(path)
 	if err != nil {
-		wrong = append(wrong, splitProblems(err)...)
+		file.wrong = splitProblems(err)
 	}
-	return from, file, append(wrong, file.set(fs, from)...)
+	file.wrong = append(file.wrong, file.set(fs, from)...)
+	return from, file, wrong
 }
 
 // setFromEnvironment takes settings from the environment that the command line does not set.
@@ -67,7 +81,7 @@ func setFromEnvironment(fs *pflag.FlagSet, from origins, getenv func(string) (st
 
 // flagMistake says what is wrong with the flags of a command line, in place of pflag.
 func flagMistake(command string, fs *pflag.FlagSet, err error) error {
-	see := "; see " + command + " --help"
+	see := "see " + command + " --help"
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
 	var bare *pflag.ValueRequiredError
@@ -75,17 +89,21 @@ func flagMistake(command string, fs *pflag.FlagSet, err error) error {
 	case errors.As(err, &invalid):
 		return flagvalue.Describe("--"+invalid.GetFlag().Name, invalid.GetValue(), err)
 	case errors.As(err, &bare):
-		return fmt.Errorf("--%s requires a value%s", bare.GetFlag().Name, see)
-	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
-		var names []string
-		fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		slices.Sort(names)
-		if nearest := flagvalue.Nearest(unknown.GetSpecifiedName(), names); nearest != "" {
-			see = "; did you mean --" + nearest + "?"
-		}
-		return fmt.Errorf("unknown flag --%s%s", unknown.GetSpecifiedName(), see)
+		return fmt.Errorf("--%s requires a value; %s", bare.GetFlag().Name, see)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("unknown flag -%s%s", unknown.GetSpecifiedName(), see)
+		return unknownFlag(fs, unknown, see)
 	}
-	return fmt.Errorf("%w%s", err, see)
+	return fmt.Errorf("%w; %s", err, see)
+}
+
+func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError, see string) error {
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	slices.Sort(names)
+	name, given := unknown.GetSpecifiedName(), "--"+unknown.GetSpecifiedName()
+	if short := unknown.GetSpecifiedShortnames(); short != "" { // or a long one with one hyphen
+		name, _, _ = strings.Cut(short, "=")
+		given = "-" + name
+	}
+	return fmt.Errorf("unknown flag %s; %s", given, hint(name, names, func(name string) string { return "--" + name }, see))
 }

@@ -88,17 +88,20 @@ func TestMistakesAreOneLine(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	code, out, _ := call(t, nil, "--version")
-	if code != 0 || !strings.HasPrefix(out, "cellserver "+buildinfo.Version+" (go") {
-		t.Errorf("--version: got %d, %q", code, out)
+	for _, flag := range []string{"--version", "-v"} {
+		if code, out, _ := call(t, nil, flag); code != 0 || !strings.HasPrefix(out, "cellserver "+buildinfo.Version+" (go") {
+			t.Errorf("%s: got %d, %q", flag, code, out)
+		}
 	}
-	code, out, _ = call(t, nil, "--help")
+	code, out, _ := call(t, nil, "--help")
 	if code != 0 {
 		t.Errorf("--help: got %d", code)
 	}
 	o := &options{}
 	for _, g := range o.flagGroups() {
-		if !strings.Contains(out, "\n"+g.title+":\n"+g.flags.FlagUsagesWrapped(plainHelpWidth)) {
+		var flags strings.Builder
+		printFlags(&flags, g.flags, plainHelpWidth)
+		if !strings.Contains(out, "\n"+g.title+":\n"+flags.String()) {
 			t.Errorf("--help has no heading %s with its flags", g.title)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -14,6 +15,10 @@ import (
 
 // again returns the options of the same command line with the config file, and the files of passwords, as they are now.
 func (a *app) again() (*options, error) {
+	path := a.options.config
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe is empty the second time, or waited for
+		return nil, fmt.Errorf("--config: %s is no regular file, and cannot be read again", path)
+	}
 	next := &options{}
 	fs := next.flagSet(next.flagGroups())
 	for name, from := range a.options.from {
@@ -34,44 +39,71 @@ func (a *app) again() (*options, error) {
 func (a *app) reloadSettings() {
 	next, err := a.again()
 	var changed, fixed []string
+	var storePassword string
 	if err == nil {
-		changed, err = a.reloadStorePassword()
+		storePassword, err = a.readStorePassword()
+	}
+	if err == nil {
+		a.engine.ChangeSettings(func() { changed, fixed, err = a.change(next, storePassword) })
 	}
 	if err != nil {
 		a.log.Error("cannot use the changed settings; all stay as they were", "error", err,
 			"hint", "correct them and send SIGHUP; cellserver config check finds all mistakes")
 		return
 	}
-	next.file.warnOfReaders(a.log)
-	changes := a.reloadable()
-	a.engine.ChangeSettings(func() {
-		if next.requirePass != a.loaded.requirePass {
-			changed = append(changed, "requirepass")
-			a.access.setPassword(next.requirePass)
-		}
-		next.flags.VisitAll(func(f *pflag.Flag) {
-			change, can := changes[f.Name]
-			switch {
-			case next.values[f.Name] == a.loaded.values[f.Name], f.Name == "requirepass", f.Name == "requirepass-file":
-			case can:
-				changed = append(changed, f.Name)
-				change(next)
-			default:
-				fixed = append(fixed, f.Name)
-				next.values[f.Name] = a.loaded.values[f.Name] // it holds, and the next reload says so again
-			}
-		})
-	})
 	a.loaded = next
+	next.file.warnOfReaders(a.log)
 	if len(changed) > 0 {
 		a.log.Info("settings changed by SIGHUP", "settings", strings.Join(changed, " ")) // not the values: one is a password
 	}
 	if len(fixed) > 0 {
 		a.log.Warn("changed settings require a restart, and stay as they were until then", "settings", strings.Join(fixed, " "))
 	}
+	if slices.Contains(changed, "requirepass") || slices.Contains(changed, "protected-mode") {
+		a.warnOfAccess()
+	}
 }
 
-// reloadable are what makes settings hold that can change while the server runs: those of CONFIG SET, and the level of the log.
+// change makes the changes, and names them and those that require a restart. It reads no file, as CONFIG SET waits for it. New
+// connections to the store log in with its password, if there is one.
+func (a *app) change(next *options, storePassword string) (changed, fixed []string, err error) {
+	maximum, err := a.changedMaximum(next)
+	if err != nil {
+		return nil, nil, err
+	}
+	if storePassword != "" && a.remote.pool.SetPassword(storePassword) {
+		changed = append(changed, "store-password-file")
+	}
+	if next.requirePass != a.loaded.requirePass {
+		changed = append(changed, "requirepass")
+		a.access.setPassword(next.requirePass)
+	}
+	changes := a.reloadable()
+	for _, m := range allMemorySettings() {
+		changes[m.name] = func(*options) { a.memory.Set(maximum.MaxBytes, maximum.Policy, maximum.Clients) }
+	}
+	next.flags.VisitAll(func(f *pflag.Flag) {
+		change, can := changes[f.Name]
+		switch {
+		case !a.differs(next, f.Name), f.Name == "requirepass", f.Name == "requirepass-file":
+		case can:
+			changed = append(changed, f.Name)
+			change(next)
+		default:
+			fixed = append(fixed, f.Name)
+			next.values[f.Name] = a.loaded.values[f.Name] // it holds, and the next reload says so again
+		}
+	})
+	return changed, fixed, nil
+}
+
+// differs reports whether a setting is another one than when settings were loaded last.
+func (a *app) differs(next *options, name string) bool {
+	return next.values[name] != a.loaded.values[name]
+}
+
+// reloadable are what makes settings hold that can change while the server runs: those of CONFIG SET, but for the maximum of memory,
+// and the level of the log.
 func (a *app) reloadable() map[string]func(next *options) {
 	all := map[string]func(next *options){
 		"log-level":                 func(next *options) { a.options.level.Set(slogLevel(next.logLevel)) },
@@ -82,7 +114,6 @@ func (a *app) reloadable() map[string]func(next *options) {
 		"latency-monitor-threshold": func(next *options) { a.engine.Records.Slowness.SetLatency(next.thresholds.LatencyFromMs) },
 	}
 	maps.Copy(all, a.reloadableLimits())
-	maps.Copy(all, a.reloadableMemory())
 	return all
 }
 
@@ -104,31 +135,32 @@ func (a *app) reloadableLimits() map[string]func(next *options) {
 	return all
 }
 
-func (a *app) reloadableMemory() map[string]func(next *options) {
-	change := func(set func(to *memory.State, next *options)) func(next *options) {
-		return func(next *options) {
-			state := a.memory.State()
-			set(&state, next)
-			a.memory.Set(state.MaxBytes, state.Policy, state.Clients)
+// changedMaximum is what the maximum of memory comes to with what differs in next: the rest of it may be CONFIG SET's.
+func (a *app) changedMaximum(next *options) (memory.State, error) {
+	state, changed := a.memory.State(), false
+	for name, set := range map[string]func(){
+		"maxmemory":         func() { state.MaxBytes, _ = next.maxMemoryBytes() },
+		"maxmemory-clients": func() { state.Clients = next.maxMemoryClients },
+		"maxmemory-policy":  func() { state.Policy, _ = memory.ParsePolicy(next.maxMemoryPolicy) },
+	} {
+		if a.differs(next, name) {
+			set()
+			changed = true
 		}
 	}
-	return map[string]func(next *options){
-		"maxmemory":         change(func(to *memory.State, next *options) { to.MaxBytes, _ = next.maxMemoryBytes() }),
-		"maxmemory-clients": change(func(to *memory.State, next *options) { to.Clients = next.maxMemoryClients }),
-		"maxmemory-policy":  change(func(to *memory.State, next *options) { to.Policy, _ = memory.ParsePolicy(next.maxMemoryPolicy) }),
+	if !changed {
+		return state, nil
 	}
+	if err := memory.Check(state.MaxBytes, state.Clients); err != nil {
+		return state, fmt.Errorf("--maxmemory %w", err)
+	}
+	return state, nil
 }
 
-// reloadStorePassword has new connections to the store log in with the password that its file has now, and names the setting if
-// that is another one.
-func (a *app) reloadStorePassword() (changed []string, err error) {
-	r := &a.options.remote
-	if a.remote == nil || r.passwordFile == "" {
-		return nil, nil
+// readStorePassword reads the file of the store's password again; "" for none.
+func (a *app) readStorePassword() (string, error) {
+	if a.remote == nil {
+		return "", nil
 	}
-	password, err := readSecret("--store-password-file", r.passwordFile, "the password", a.log)
-	if err == nil && a.remote.pool.SetPassword(password) {
-		changed = append(changed, "store-password-file")
-	}
-	return changed, err
+	return readSecret("--store-password-file", a.options.remote.passwordFile, "the password", a.log)
 }

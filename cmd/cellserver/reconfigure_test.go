@@ -14,6 +14,12 @@ func (p *process) rewrite(t *testing.T, path, text, logged string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	p.reload(t, logged)
+}
+
+// reload has the server reload its files, and waits until the log says so.
+func (p *process) reload(t *testing.T, logged string) {
+	t.Helper()
 	before := strings.Count(p.Log.String(), logged)
 	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
@@ -58,6 +64,24 @@ func TestSIGHUPReloadsTheConfigFile(t *testing.T) {
 		t.Errorf("the log does not say what is wrong: %s", log)
 	}
 	p.get(t, "maxclients", "200")
+
+	// Nor does one that is gone, or that would be waited for.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	p.reload(t, `"--config: cannot read `+path+`: no such file or directory"`)
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.reload(t, `"--config: `+path+` is no regular file, and cannot be read again"`)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	p.get(t, "maxclients", "200")
+
+	// Nor does one whose memory for clients is more than the maximum that CONFIG SET has set.
+	p.rewrite(t, path, "maxmemory-clients: 800mb\n", "cannot use the changed settings; all stay as they were")
+	p.get(t, "maxmemory-clients", "25%")
 
 	// What is gone from the file has its default again.
 	p.rewrite(t, path, "log-level: debug\ndatabases: 8\n", `"settings":"`)

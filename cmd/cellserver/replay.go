@@ -24,11 +24,14 @@ const replayHelp = `Run a trace of requests through a limiter, with its times as
 Without FILE, or with -, the trace is standard input. It may be in gzip. Its first line tells its format, unless --format does:
 
   csv          the first line names the columns, see below
-  monitor      what redis-cli monitor prints: calls of CL.THROTTLE, CL.PTHROTTLE, CL.REFUND, CL.TOKENBUCKET,
-               CL.FIXEDWINDOW and CL.SLIDINGWINDOW, with their own limits, or with the one that flags give; other
-               commands are passed over, and so is what they do to the keys
+  monitor      what redis-cli monitor prints: calls of CL.THROTTLE,
+               CL.PTHROTTLE, CL.REFUND, CL.TOKENBUCKET, CL.FIXEDWINDOW and
+               CL.SLIDINGWINDOW, with their own limits, or with the one that
+               flags give; other commands are passed over, and so is what
+               they do to the keys
   combined     an access log of nginx or Apache
-  json         an access log of which each line is an object, as nginx writes with escape=json
+  json         an access log of which each line is an object, as nginx
+               writes with escape=json
 
 Of an access log, each line requests the units of --quantity, 1 without it, of the limit that flags give. The key is
 the client's address, or what --key names, by nginx's variables: remote_addr, remote_user, request, request_method,
@@ -44,11 +47,14 @@ The columns of CSV are, in any order:
 
 and those of the limit, which are the arguments of the command of the --algorithm:
 
-  funnel       max_burst, count, period, as in CL.THROTTLE; with --milliseconds, as in CL.PTHROTTLE
+  funnel       max_burst, count, period, as in CL.THROTTLE; with
+               --milliseconds, as in CL.PTHROTTLE
   tokenbucket  capacity, refill_count, period, as in CL.TOKENBUCKET
   fixedwindow, slidingwindow, approxwindow
-               max_count, period, as in CL.FIXEDWINDOW, CL.SLIDINGWINDOW and CL.SLIDINGWINDOW ... APPROX
-  bucket       capacity, as in CL.BUCKET TAKE; a negative quantity is what the caller adds, and a key begins empty
+               max_count, period, as in CL.FIXEDWINDOW, CL.SLIDINGWINDOW
+               and CL.SLIDINGWINDOW ... APPROX
+  bucket       capacity, as in CL.BUCKET TAKE; a negative quantity is what
+               the caller adds, and a key begins empty
 
 Flags set the defaults for missing columns and empty fields. Other columns are copied. The columns limited, limit,
 remaining, retry_after and reset_after are appended, and replace columns of these names. Rows must be in order of time;

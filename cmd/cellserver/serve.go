@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -98,16 +97,22 @@ func (o *options) serve(ctx context.Context, log *slog.Logger, lines *logwriter.
 		return err
 	}
 	defer listeners.close()
-	if most := fitMaxClients(o.maxClients, o.ioThreads); most < o.maxClients {
-		log.Warn("the limit of open files allows fewer clients than --maxclients; raise it with ulimit -n",
-			"maxclients", o.maxClients, "lowered_to", most)
-		o.maxClients = most
-	}
+	o.maxClients = warnedMaxClients(o.maxClients, o.ioThreads, log)
 	a, err := newApp(o, clk, log, lines, listeners, keeper, web)
 	if err != nil {
 		return err
 	}
 	return a.run(ctx)
+}
+
+// warnedMaxClients is fitMaxClients that warns of what it lowers.
+func warnedMaxClients(maxClients, ioThreads int, log *slog.Logger) int {
+	most := fitMaxClients(maxClients, ioThreads)
+	if most < maxClients {
+		log.Warn("the limit of open files allows fewer clients than --maxclients; raise it with ulimit -n",
+			"maxclients", maxClients, "lowered_to", most)
+	}
+	return most
 }
 
 // app is the parts of a running server.
@@ -383,10 +388,7 @@ func (a *app) logReady() {
 		}
 	}
 	a.log.Info("ready", attrs...)
-	a.warnOfOtherHosts("tcp", a.listeners.tcp)
-	if a.options.clientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
-		a.warnOfOtherHosts("tls", a.listeners.tls)
-	}
+	a.warnOfAccess()
 	a.web.warnOfOtherHosts(a.listeners.metrics, a.log)
 }
 

@@ -43,10 +43,13 @@ A Redis Cluster shows each node's calls only: follow each primary. A cellserver 
 all clients from one event loop (--io-threads 1, and no TLS) and they use no scripts and transactions: others it may show in
 another order than it decides them in.
 
-It exits with 0 if there was no difference, and with 1 if there was one.`
+It exits with 0 if there was no difference, and with 1 if there was one, or an error. "Not compared" are calls on keys that were
+not read: the end came before, or --rate is too low for so many keys, or a key is longer than 1 MiB.`
 
 const shadowExample = `  cellserver shadow --from redis.example:6379 --for 10m
   cellserver shadow --from redis.example:6379 --user watcher --password-file password --burst-is-capacity --json`
+
+const maxShadowRate = 1_000_000_000
 
 // shadowCall is a command line.
 type shadowCall struct {
@@ -82,7 +85,7 @@ func shadowCommand() *cobra.Command {
 	flagvalue.DurationVar(flags, &c.duration, "for", 0, 0, math.MaxInt64, "how long to follow; 0 until Ctrl-C")
 	flagvalue.BoolVar(flags, &c.wholeBursts, "burst-is-capacity", "decide as a cellserver with this flag: max_burst is the whole capacity")
 	flagvalue.UnitDurationVar(flags, &c.options.Tolerance, "tolerance", 20*time.Millisecond, 0, time.Minute, "how far the Redis's clock may be from MONITOR's times")
-	flagvalue.NumberVar(flags, &c.options.Rate, "rate", 0, 0, math.MaxInt, "read at most so many `keys` a second; 0 for no limit")
+	flagvalue.NumberVar(flags, &c.options.Rate, "rate", 0, 0, maxShadowRate, "read at most so many `keys` a second; 0 for no limit")
 	flagvalue.BoolVar(flags, &c.json, "json", "print differences and totals as JSON, an object a line")
 	return cmd
 }
@@ -168,7 +171,9 @@ func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 		c.options.Source.Password = password
 	}
 	out := &shadowPrinter{out: stdout, asJSON: c.json}
+	followed := false
 	c.options.Following = func() {
+		followed = true
 		_, _ = fmt.Fprintf(stderr, "shadow: following %s\n", c.options.Source.Addr)
 	}
 	if c.duration > 0 {
@@ -190,7 +195,9 @@ func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	summary, err := shadow.Run(ctx, c.options)
 	line.clear()
-	out.summary(&summary)
+	if followed {
+		out.summary(&summary)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -236,6 +243,7 @@ func (p *shadowPrinter) summary(s *shadow.Summary) {
 		{"compared", s.Compared, false},
 		{"one by one", s.Alone, false},
 		{"only checked for being possible", s.Unknown, false},
+		{"not compared", s.Missed, s.Missed == 0},
 		{"of other limiters", s.Others, s.Others == 0},
 		{"keys that hold no TAT", s.Unread, s.Unread == 0},
 		{"reads", s.Reads, false},

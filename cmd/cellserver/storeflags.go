@@ -90,7 +90,7 @@ func (o *options) checkStore() error {
 		{"lease-time", "it is about --lease=on", !o.remote.lease},
 	} {
 		if f.refused && o.differs(f.name) {
-			return fmt.Errorf("--%s cannot be used with this --store: %s", f.name, f.why)
+			return fmt.Errorf("%s cannot be used with this --store: %s", o.from.of(f.name), f.why)
 		}
 	}
 	o.databases = 1

@@ -39,6 +39,12 @@ func TestStoreFlags(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", tt.flags, err, tt.want)
 		}
 	}
+	t.Setenv("CELLSERVER_DATA_DIR", "/tmp") // as Compose has it
+	const byVariable = "CELLSERVER_DATA_DIR cannot be used with this --store: the store keeps the states"
+	if _, err := parseOptions([]string{url}); err == nil || err.Error() != byVariable {
+		t.Errorf("got %v, want %s", err, byVariable)
+	}
+	t.Setenv("CELLSERVER_DATA_DIR", "")
 	for _, flags := range []string{
 		"", "--store=memory", url, url + " --databases=1", url + " --on-store-error=local --local-share=0.25 --maxmemory-policy=noeviction",
 		url + " --lease=on --lease-max-units=5 --lease-time=100ms --lease-above=1", "--store=rediss-cluster://a,b --store-tls-ca=x",

@@ -33,7 +33,7 @@ func versionCommand() *cobra.Command {
 				revision += ", with changes that are not committed"
 			}
 			if !info.Time.IsZero() {
-				date = "revision of\t" + info.Time.UTC().Format(time.RFC3339) + "\n"
+				date = "committed\t" + info.Time.UTC().Format(time.RFC3339) + "\n"
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			_, _ = fmt.Fprintf(w, "version\t%s\nrevision\t%s\n%sgo\t%s\nplatform\t%s\n", info.Version, revision, date, info.Go, info.Platform)

@@ -66,8 +66,8 @@ func configRows() []*Command {
 		},
 		{
 			Name: "rewrite", Arity: 2, Flags: byAdmin,
-			Since: "2.8.0", Complexity: "O(1)", Summary: "Refused: there is no configuration file",
-			Differs: "An error, as in a Redis without a configuration file.",
+			Since: "2.8.0", Complexity: "O(1)", Summary: "Refused: the server never writes its config file",
+			Differs: "Always an error.",
 		},
 		{
 			Name: "set", Arity: -4, Flags: byAdmin | FlagNotWithKeys,

@@ -92,6 +92,7 @@ type sampled struct {
 	requested, limited []topkeys.Entry
 	limits             []limitRow
 	minutes            []minute
+	limitsOnly         bool // whether the minutes were not renewed with the limits
 }
 
 // New returns the live page of a server.
@@ -132,8 +133,12 @@ func (p *Page) sample() {
 
 const topKeyCount = 10
 
-// newest returns the newest sample. Tables that nobody watches by the second change in every second one, in turn, so that an
-// update never has both.
+// watched is how many samples after the last one that was shown somebody still watches the page: a browser that asks every
+// two seconds, and waits for the answers, misses some.
+const watched = 5
+
+// newest returns the newest sample. Tables that nobody watches by the second are renewed in turn, so that an update of a page
+// that is watched does not have both.
 func (p *Page) newest() sampled {
 	points, last, added := p.history.points()
 	p.mu.Lock()
@@ -146,11 +151,12 @@ func (p *Page) newest() sampled {
 		added: added, points: points, last: last, limits: before.limits, minutes: before.minutes,
 		requested: p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
 	}
-	wasWatched := before.added > 0 && before.added == added-1
-	if !wasWatched || added%2 == 0 {
+	isWatched := before.added > 0 && added-before.added <= watched
+	now.limitsOnly = isWatched && !before.limitsOnly
+	if now.limitsOnly || !isWatched {
 		now.limits = p.limitRows()
 	}
-	if !wasWatched || added%2 == 1 {
+	if !now.limitsOnly {
 		now.minutes = minutes(points)
 	}
 	p.latest = now

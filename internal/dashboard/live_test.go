@@ -278,8 +278,10 @@ func TestSizes(t *testing.T) {
 		t.Errorf("%d bytes of the page and %d of its history: more than 100,000", page, first)
 	}
 	most := 0
-	for i := range 31 { // a minute and one
-		addRandom(p, r, historyCount+1+i, 1)
+	for i, at := 0, historyCount+1; i < 40; i++ { // more than a minute
+		samples := 1 + i%3/2 // every third update is late by a sample
+		addRandom(p, r, at, samples)
+		at += samples
 		n, body := wire(t, p, "/live.json?"+b.query.Encode(), gzipped)
 		most = max(most, n)
 		var u update
@@ -337,5 +339,18 @@ func TestCompression(t *testing.T) {
 				t.Errorf("%s for %q of %q: %q, want %q", path, tt.accepted, tt.site, got, tt.want)
 			}
 		}
+	}
+}
+
+// TestStyle: a brace too many would silently take the rule after it with it.
+func TestStyle(t *testing.T) {
+	depth := 0
+	for n, line := range strings.Split(styleCSS, "\n") {
+		if depth += strings.Count(line, "{") - strings.Count(line, "}"); depth < 0 {
+			t.Fatalf("style.css:%d: a brace too many", n+1)
+		}
+	}
+	if depth != 0 {
+		t.Errorf("%d braces of style.css are not closed", depth)
 	}
 }

@@ -57,7 +57,8 @@ func (v *view) tiles(now *point) []tile {
 	tiles = append(tiles,
 		v.partOf(tile{id: "connections", name: t.Connections, column: "connections"}, count, uint64(now.connections), uint64(v.last.MaxConnections)),
 		tile{id: "keys", name: t.Keys, text: count.text(float64(now.keys)), column: "keys"},
-		v.partOf(tile{id: "memory", name: t.Memory, column: "memory"}, byteCount, now.memoryBytes, now.maxMemoryBytes), v.keeperTile())
+		v.partOf(tile{id: "memory", name: t.Memory, column: "memory"}, byteCount, now.memoryBytes, now.maxMemoryBytes))
+	tiles = append(tiles, v.keeperTile()...)
 	for _, rare := range []struct {
 		id, name string
 		perSec   float64
@@ -85,10 +86,13 @@ func (v *view) partOf(t tile, q quantity, used, most uint64) tile {
 	return t
 }
 
-// keeperTile is about what keeps the states: this server, perhaps on a disk, or a store on other machines.
-func (v *view) keeperTile() tile {
-	if v.remote == nil {
-		return tile{id: "durability", name: v.t.Durability, text: v.page.durability(v.t)}
+// keeperTile is about what keeps the states: a disk, or a store on other machines. There is none of this server's memory alone.
+func (v *view) keeperTile() []tile {
+	switch {
+	case v.remote != nil:
+		return []tile{{id: "store", name: v.t.Store, text: storeState(v.t, v.remote, v.page.source.Now())}}
+	case v.page.source.Persistence != nil:
+		return []tile{{id: "durability", name: v.t.Durability, text: v.page.durability(v.t)}}
 	}
-	return tile{id: "store", name: v.t.Store, text: storeState(v.t, v.remote, v.page.source.Now())}
+	return nil
 }

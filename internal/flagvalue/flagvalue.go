@@ -20,11 +20,16 @@ type Wrong struct {
 
 func (e *Wrong) Error() string { return "takes " + e.Takes }
 
+const maxQuotedBytes = 64
+
 // Describe says what is wrong with a value that was given for what name names, such as a flag or a line of a file.
 func Describe(name, given string, err error) error {
 	var wrong *Wrong
 	if !errors.As(err, &wrong) {
 		wrong = &Wrong{Takes: "true or false"} // of pflag's own values only a bool can be wrong
+	}
+	if len(given) > maxQuotedBytes {
+		given = given[:maxQuotedBytes] + "..."
 	}
 	text := name + " takes " + wrong.Takes + "; got " + strconv.Quote(given)
 	if wrong.Meant != "" {

@@ -59,7 +59,7 @@ func TestParseFileErrors(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", "f:1: nothing is here; write 'limits: {}' if there are to be none"},
 		{"# only words\n", "f:1: nothing is here; write 'limits: {}' if there are to be none"},
-		{"limits: {}\n---\nlimits: {}\n", "f:1: there must be one document; remove what is behind its '---'"},
+		{"limits: {}\n---\nlimits: {}\n", "f:2: there must be one document; remove what is from this '---' on"},
 		{"limits:\n\tlogin:\n", "f:2: not YAML: found character that cannot start any token"},
 		{"limits: [\n", "f:2: not YAML: did not find expected node content"},
 		{"hello\n", "f:1: the file must be a mapping"},

@@ -86,7 +86,7 @@ func commandOf(kind limiter.Kind) string {
 
 func (to sink) memory(st *store.Stats, bound memory.State) {
 	to.gauge("memory_max_bytes", "The largest memory of the server: --maxmemory, 0 for none.", int(bound.MaxBytes))
-	to.gauge("table_max_bytes", "The part of it for the tables, 0 for no maximum.", st.MaxBytes)
+	to.gauge("table_max_bytes", "The most memory of the tables that hold the keys, a part of --maxmemory; 0 for no maximum.", st.MaxBytes)
 	policy := desc("memory_policy_info", "Always 1; the label is --maxmemory-policy.", "policy")
 	to.series(policy, prometheus.GaugeValue, 1, memory.PolicyName(bound.Policy))
 	to.counter("evicted_keys_total", "Keys evicted for new ones at the maximum, by volatile-ttl.", st.Evicted)

@@ -18,7 +18,7 @@ func (c *collector) collectRemote(to sink) {
 	st := status()
 	to.truth("store_up", "1 if a server of the store answered when it was last asked, within the last second or two.", st.Up > 0)
 	to.gauge("store_masters", "Servers of the store that decide: 1, or the masters of a cluster; 0 if its slots are not known.", st.Masters)
-	to.gauge("store_masters_up", "Of these, servers that answered.", st.Up)
+	to.gauge("store_masters_up", "Servers of the store that decide, and answered when they were last asked.", st.Up)
 	to.gauge("store_keys", "Keys that its servers had when they were last asked, those of other programs included.", st.Keys)
 	policy := desc("store_policy_info", "Always 1; the label is --on-store-error.", "policy")
 	to.series(policy, prometheus.GaugeValue, 1, st.Policy.String())
@@ -34,13 +34,13 @@ func (to sink) remoteRequests(st *remote.Stats) {
 	to.counter("store_prefiltered_total", "Requests that were denied without asking, by what was read of the key less than a second before.", st.Prefiltered)
 	to.counter("store_leased_total", "Requests that were allowed without asking, from units taken ahead (--lease).", st.Leased)
 	to.counter("store_scripts_total", "Script calls that were sent to the store's servers.", st.Scripts)
-	to.counter("store_pipelines_total", "Pipelines that they were sent in.", st.Pipelines)
+	to.counter("store_pipelines_total", "Pipelines in which script calls were sent to the store's servers.", st.Pipelines)
 	to.gauge("store_lease_keys", "Keys of which units are taken ahead (--lease).", st.Lease.Keys)
 	to.gauge("store_lease_open_units", "Units that are taken ahead and can be used.", int(st.Lease.Open))
 	to.labelled("store_lease_units_total", "Units by what became of them: requested ahead (asked), taken (granted), used, lost as their time came, given back (returned).",
 		"state", map[string]uint64{"asked": st.Lease.Asked, "granted": st.Lease.Granted, "used": st.Lease.Used, "lost": st.Lease.Lost, "returned": st.Lease.Returned})
 	to.gauge("store_waiting_requests", "Requests that wait for the store.", st.Waiting)
-	to.gauge("store_waiting_bytes", "Bytes of the keys of these.", st.WaitingBytes)
+	to.gauge("store_waiting_bytes", "Bytes of the keys of the requests that wait for the store.", st.WaitingBytes)
 }
 
 func (to sink) remoteFailures(st *remote.Stats) {

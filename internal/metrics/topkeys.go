@@ -58,7 +58,7 @@ func newTopKeysCollector(top func(ranking topkeys.Ranking, n int) []topkeys.Entr
 		top: top, n: n, names: names,
 		rate: desc("top_key_calls_per_second", "Estimated calls per second of the most requested and the most limited keys, over about "+
 			"the last minute; only of keys that exceed their error clearly.", labels...),
-		err: desc("top_key_calls_per_second_error", "The error of those estimates.", labels...),
+		err: desc("top_key_calls_per_second_error", "The error of the estimates of top_key_calls_per_second.", labels...),
 	}
 }
 

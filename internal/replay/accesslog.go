@@ -90,7 +90,10 @@ func combinedFields() []string {
 		"http_user_agent", "http_x_forwarded_for"}
 }
 
-const leastCombined = 7 // fields: the format common has no more
+const (
+	leastCombined = 7 // fields: the format common has no more
+	userField     = 2
+)
 
 // combined is a line of a combined log.
 type combined struct{ values []string }
@@ -101,7 +104,11 @@ func parseCombined(line []byte) (entry, error) {
 	rest := string(line)
 	values := make([]string, 0, 10)
 	for rest != "" {
-		value, after, ok := cutField(rest)
+		cut := cutField
+		if len(values) == userField {
+			cut = cutUser
+		}
+		value, after, ok := cut(rest)
 		if !ok {
 			return nil, errCombined
 		}
@@ -111,6 +118,12 @@ func parseCombined(line []byte) (entry, error) {
 		return nil, errCombined
 	}
 	return combined{values}, nil
+}
+
+// cutUser takes the user off a line: whatever the client has said, which may have spaces.
+func cutUser(s string) (value, rest string, ok bool) {
+	value, rest, ok = strings.Cut(s, " [")
+	return unescapeLog(value), "[" + rest, ok && value != ""
 }
 
 // cutField takes a word, or what is in quotes or brackets, off a line.

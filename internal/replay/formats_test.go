@@ -59,6 +59,10 @@ func TestFormats(t *testing.T) {
 1700000000.500000,0,"user ""1""","cl.throttle ""user \""1\"""" 0 1 1",1,1,0,60,60
 1700000000.500000,3,"user ""1""","cl.throttle ""user \""1\"""" 0 1 1",0,1,0,-1,60
 `},
+		{"MONITOR in files that were joined", Monitor, Options{}, "OK\n" + `1.000000 [0 a] "cl.throttle" "k" "2" "1" "1"` + "\nOK\n" + `1.000000 [0 a] "cl.throttle" "k" "2" "1" "1"`,
+			"at,db,key,call" + results + "\n1.000000,0,k,cl.throttle k 2 1 1,0,3,2,-1,1\n1.000000,0,k,cl.throttle k 2 1 1,0,3,1,-1,2\n"},
+		{"combined by users", Combined, with(limit, func(o *Options) { o.KeyFields = []string{"remote_user", "request"} }),
+			`192.0.2.1 - john \x22doe [14/Nov/2023:22:13:20 +0000] "GET /[a]" 200 1` + "\n", "at,key" + results + "\n2023-11-14T22:13:20Z,\"john \"\"doe GET /[a]\",0,1,0,-1,1\n"},
 		{"combined", Combined, limit, combinedLog, "at,key" + results + `
 2023-11-14T22:13:20Z,192.0.2.1,0,1,0,-1,1
 2023-11-14T22:13:20Z,192.0.2.1,1,1,0,1,1
@@ -176,7 +180,6 @@ func TestFormatErrors(t *testing.T) {
 		{"no JSON", limit, json + "{", "trace.csv:2: " + errJSON.Error()},
 		{"null", limit, json + "null", "trace.csv:2: " + errJSON.Error()},
 		{"a line that MONITOR does not show", Options{}, "OK\nError: Server closed the connection\n", `trace.csv:2: want a line of MONITOR, such as 1700000000.123456 [0 127.0.0.1:5000] "cl.throttle" "key" "15" "30" "60"`},
-		{"OK later", Options{}, monitored + "OK\n", `trace.csv:9: want a line of MONITOR, such as 1700000000.123456 [0 127.0.0.1:5000] "cl.throttle" "key" "15" "30" "60"`},
 		{"a call with an error", Options{}, `1.000000 [0 a] "cl.throttle" "k" "x" "1" "1"`, "trace.csv:1: cl.throttle: Couldn't parse as integer: x"},
 		{"gzip that was cut", limit, string(packed(t, combinedLog)[:60]), "trace.csv: read after line 1: unexpected EOF"},
 		{"gzip that is none", limit, "\x1f\x8bxxxxxxxxxx", "trace.csv: gzip: invalid header"},

@@ -21,7 +21,6 @@ type monitorTrace struct {
 	sorts  bool          // rows of the past are sorted, instead of taken for ones of now
 	lastNs int64
 	passed int64
-	begun  bool // a line was read
 	line   monitor.Line
 }
 
@@ -46,8 +45,7 @@ func (t *monitorTrace) read(r *row) error {
 		if err != nil {
 			return err
 		}
-		first := !t.begun
-		if t.begun = true; first && bytes.Equal(text, []byte("OK")) { // which redis-cli prints first
+		if bytes.Equal(text, []byte("OK")) { // which redis-cli prints first, and files may be joined
 			continue
 		}
 		found, err := t.parse(text, r)

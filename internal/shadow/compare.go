@@ -8,7 +8,6 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/monitor"
 	"cellserver/internal/store"
 )
 
@@ -27,17 +26,22 @@ func (f *follower) call(name string) {
 		return
 	}
 	k := f.known.key(q.Key.DB, q.Key.Name, f.line.AtNs)
+	if k == nil {
+		f.count(&f.summary.Calls)
+		f.count(&f.summary.Missed)
+		return
+	}
 	if f.ending && !k.waiting {
 		return
 	}
 	k.calls++
-	k.last, k.problem = monitor.Text(args), err
+	k.called(args)
+	k.problem = err
 	if k.debits, k.freshNs, k.verdict = false, noTAT, (verdict{}); err == nil {
 		f.request(k, &q)
 	}
 	f.tally(k)
-	if !k.waiting {
-		k.waiting = true
+	if f.known.wait(k) {
 		f.queue = append(f.queue, k)
 	}
 }

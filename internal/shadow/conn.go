@@ -2,6 +2,7 @@ package shadow
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -17,8 +18,8 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Second
-	// maxLineBytes bounds a line of MONITOR; Redis shows calls as long as they are.
-	maxLineBytes = 64 << 20
+	// maxLineBytes bounds what is kept of a line; MONITOR shows calls as long as they are.
+	maxLineBytes = 16 << 20
 	// keptBytes is more than a TAT has digits: of what is longer, no more is kept.
 	keptBytes = 32
 )
@@ -66,7 +67,7 @@ func (s Source) dial(ctx context.Context, timeout time.Duration) (*conn, error) 
 	if s.User != "" {
 		args = []string{"AUTH", s.User, s.Password}
 	}
-	if err := c.call(args...); err != nil {
+	if err := c.call(ctx, args...); err != nil {
 		_ = nc.Close()
 		return nil, err
 	}
@@ -88,8 +89,9 @@ func (c *conn) flush() error {
 	return err
 }
 
-// call sends a command of which only an error is of interest.
-func (c *conn) call(args ...string) error {
+// call sends a command of which only an error is of interest. If ctx ends before its reply, the connection is closed.
+func (c *conn) call(ctx context.Context, args ...string) error {
+	defer context.AfterFunc(ctx, func() { _ = c.nc.Close() })()
 	c.add(args...)
 	if err := c.flush(); err != nil {
 		return err
@@ -106,7 +108,7 @@ type reply struct {
 	err   error // an errReply, or of the connection
 }
 
-var errLongLine = errors.New("it has sent a line of more than 64 MiB")
+var errLongLine = errors.New("it has sent a line of more than 16 MiB")
 
 var errProtocol = errors.New("it does not answer as a Redis server")
 
@@ -130,6 +132,21 @@ func (c *conn) reply() reply {
 	return reply{err: errProtocol}
 }
 
+// replies passes on what is replied, until the connection ends.
+func (c *conn) replies(ctx context.Context, to chan<- reply) error {
+	for {
+		r := c.reply()
+		if refused := errReply(""); r.err != nil && !errors.As(r.err, &refused) {
+			return r.err
+		}
+		select {
+		case to <- r:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 func (c *conn) bulk(length string) reply {
 	n, err := strconv.ParseInt(length, 10, 32)
 	if err != nil || n < -1 {
@@ -148,28 +165,36 @@ func (c *conn) bulk(length string) reply {
 	return reply{text: string(kept), found: true}
 }
 
-// line returns a line without its end. It is the caller's until the next call.
+// line returns a line without its end. It is the caller's until the next call. One that is too long was passed over.
 func (c *conn) line() ([]byte, error) {
 	line, err := c.r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
-		long := append([]byte(nil), line...)
-		for errors.Is(err, bufio.ErrBufferFull) {
-			if len(long) > maxLineBytes {
-				return nil, errLongLine
-			}
-			line, err = c.r.ReadSlice('\n')
-			long = append(long, line...)
-		}
-		line = long
+		line, err = c.longLine(line)
 	}
 	if err != nil {
 		return nil, err
 	}
-	line = line[:len(line)-1]
-	if n := len(line); n > 0 && line[n-1] == '\r' {
-		line = line[:n-1]
+	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
+}
+
+// longLine returns a line that is longer than the buffer.
+func (c *conn) longLine(begin []byte) ([]byte, error) {
+	long, tooLong := append([]byte(nil), begin...), false
+	for {
+		piece, err := c.r.ReadSlice('\n')
+		if tooLong = tooLong || len(long)+len(piece) > maxLineBytes; tooLong {
+			long = nil
+		} else {
+			long = append(long, piece...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err == nil && tooLong:
+			return nil, errLongLine
+		}
+		return long, err
 	}
-	return line, nil
 }
 
 // explain says what to do about an error.

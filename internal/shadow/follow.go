@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	queuedLines = 1 << 16 // of MONITOR, beyond which the source has to keep them
-	maxBatch    = 256     // keys that are read at once
-	tickEvery   = 20 * time.Millisecond
+	maxBatch  = 256 // keys that are read at once
+	tickEvery = 20 * time.Millisecond
 )
 
 var (
 	errUnseen = errors.New("MONITOR does not show what the second connection sends: is there a proxy between, or are these two servers?")
 	errStep   = errors.New("MONITOR shows other reads than were sent: is the order of its lines not that of execution?")
 	errSilent = errors.New("i/o timeout: a read was not answered")
+	errEarly  = errors.New("the end came before it had answered: nothing was followed")
 )
 
 // follower is a Run.
@@ -36,7 +36,7 @@ type follower struct {
 	token   string
 	addr    string // of that connection, as MONITOR shows it; empty until it has
 	db      uint16 // that is selected there
-	lines   <-chan []byte
+	lines   *lines
 	replies <-chan reply
 	failed  <-chan error // of a connection
 
@@ -58,13 +58,16 @@ func newFollower(o Options) *follower {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
-	return &follower{options: o, calls: monitor.NewCalls(o.Reading), known: newMemory(o.MaxKeys), token: rand.Text()}
+	return &follower{options: o, calls: monitor.NewCalls(o.Reading), known: newMemory(o.MaxBytes), token: rand.Text()}
 }
 
 func (f *follower) run(ctx context.Context) error {
 	connections, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := f.connect(ctx, connections); err != nil {
+		if ctx.Err() != nil {
+			return errEarly
+		}
 		return err
 	}
 	tick := time.NewTicker(tickEvery)
@@ -73,7 +76,8 @@ func (f *follower) run(ctx context.Context) error {
 	started := time.Now()
 	for !f.isDone() {
 		select {
-		case line := <-f.lines:
+		case line := <-f.lines.c:
+			f.lines.took(line)
 			if err := f.handle(line); err != nil {
 				return err
 			}
@@ -86,7 +90,7 @@ func (f *follower) run(ctx context.Context) error {
 				return err
 			}
 		case <-drained:
-			return nil
+			return f.late()
 		case <-tick.C:
 			if f.addr == "" && time.Since(started) > f.options.Timeout {
 				return errUnseen
@@ -99,6 +103,23 @@ func (f *follower) run(ctx context.Context) error {
 		if err := f.ask(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// late ends what was not done in time.
+func (f *follower) late() error {
+	if f.addr == "" {
+		return errUnseen
+	}
+	for _, k := range f.queue {
+		f.summary.Missed += int64(k.calls)
+	}
+	for _, a := range f.asked {
+		f.summary.Missed += int64(a.key.calls)
+	}
+	if len(f.asked) > 0 && time.Since(f.askedAt) >= drainTimeout {
+		return errSilent
 	}
 	return nil
 }
@@ -125,54 +146,25 @@ func (f *follower) connect(ctx, connections context.Context) (err error) {
 		return err
 	}
 	context.AfterFunc(connections, func() { _ = f.state.nc.Close() })
-	if err := stream.call("MONITOR"); err != nil {
+	if err := stream.call(ctx, "MONITOR"); err != nil {
 		return err
 	}
-	if err := f.state.call("PING", f.token); err != nil {
+	if err := f.state.call(ctx, "PING", f.token); err != nil {
 		return err
 	}
-	lines, replies, failed := make(chan []byte, queuedLines), make(chan reply, 2*maxBatch), make(chan error, 2)
-	f.lines, f.replies, f.failed = lines, replies, failed
-	go func() {
-		failed <- receive(connections, lines, func() ([]byte, error) {
-			line, err := stream.line()
-			return append([]byte(nil), line...), err
-		})
-	}()
-	go func() {
-		failed <- receive(connections, replies, func() (reply, error) {
-			r := f.state.reply()
-			if isReply(r.err) {
-				return r, nil
-			}
-			return r, r.err
-		})
-	}()
+	queue, replies, failed := newLines(), make(chan reply, 2*maxBatch), make(chan error, 2)
+	f.lines, f.replies, f.failed = queue, replies, failed
+	go func() { failed <- queue.fill(connections, stream) }()
+	go func() { failed <- f.state.replies(connections, replies) }()
 	return nil
-}
-
-func isReply(err error) bool {
-	var refused errReply
-	return errors.As(err, &refused)
-}
-
-// receive passes on what comes until a connection ends.
-func receive[T any](ctx context.Context, to chan<- T, next func() (T, error)) error {
-	for {
-		one, err := next()
-		if err != nil {
-			return err
-		}
-		select {
-		case to <- one:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // handle does what a line of MONITOR says.
 func (f *follower) handle(text []byte) error {
+	if text == nil { // too long to say which keys it changes
+		f.known.forgetAll()
+		return nil
+	}
 	if err := f.line.Parse(text); err != nil {
 		return fmt.Errorf("%w: it shows %s", err, resp.Printable(text))
 	}

@@ -1,7 +1,9 @@
 package shadow
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -173,7 +175,7 @@ func TestErrors(t *testing.T) {
 		{"nobody", func(_ *source, o *Options) { o.Source.Addr = gone.Addr().String() }, "check the address, and that the server runs"},
 		{"no password", func(s *source, _ *Options) { s.password = "secret" }, "NOAUTH Authentication required.; give --password-file"},
 		{"a wrong password", func(s *source, o *Options) { s.password, o.Source.Password = "secret", "x" }, "check --user and --password-file"},
-		{"another server", func(s *source, o *Options) { s.hides, o.Timeout = true, 100*time.Millisecond }, "MONITOR does not show what the second connection sends"},
+		{"another server", func(s *source, o *Options) { s.hides, o.Timeout = true, 3*time.Second }, "MONITOR does not show what the second connection sends"},
 		{"no rights", func(s *source, _ *Options) { s.values["0/k"] = "-NOPERM this user has no permissions" }, "the user needs +monitor +get +select +ping, and the keys"},
 		{"a line that is none", func(s *source, _ *Options) {
 			s.pinged = func() {
@@ -216,24 +218,164 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestMemory of keys is bounded: those whose funnels are empty are forgotten first.
+// TestMemory of keys is bounded: those whose funnels are empty are forgotten first, and those that are to be read never.
 func TestMemory(t *testing.T) {
-	m := newMemory(100)
+	const most = 100
+	m := newMemory(most * (keyBytes + 3))
 	for i := range 150 {
 		k := m.key(0, fmt.Append(nil, i), t0)
 		if k.saw(t0 - 1); i%2 == 0 {
 			k.saw(t0 + sec)
 		}
-		k.waiting = i == 0
+		if i == 0 {
+			m.wait(k)
+		}
 	}
-	if len(m.keys) > 100 || !m.keys[place{0, "0"}].waiting || m.keys[place{0, "149"}] == nil {
+	if len(m.keys) > most || !m.keys[place{0, "0"}].waiting || m.keys[place{0, "149"}] == nil {
 		t.Errorf("%d keys", len(m.keys))
 	}
 	for i := range 200 {
 		k := m.key(1, fmt.Append(nil, i), t0)
 		k.saw(t0 + sec)
 	}
-	if len(m.keys) > 100 || m.keys[place{0, "0"}] == nil {
+	if len(m.keys) > most || m.keys[place{0, "0"}] == nil {
 		t.Errorf("%d keys", len(m.keys))
+	}
+	refused := 0
+	for i := range 200 {
+		if k := m.key(2, fmt.Append(nil, i), t0); k == nil {
+			refused++
+		} else if !m.wait(k) || m.wait(k) {
+			t.Error("a key begins to wait once")
+		}
+	}
+	if waiting := m.waitingBytes / keyBytes; refused != 200-most/2+1 || waiting != most/2 || len(m.keys) > most {
+		t.Errorf("%d refused, %d wait, of %d keys", refused, waiting, len(m.keys))
+	}
+	m.read(m.keys[place{0, "0"}])
+	if m.key(2, []byte("new"), t0) == nil || m.key(2, make([]byte, maxNameBytes+1), t0) != nil {
+		t.Error("there is room again for a key, and never for one that is too long")
+	}
+	left := 0
+	for _, k := range m.keys {
+		left += k.bytes()
+	}
+	if left != m.bytes {
+		t.Errorf("%d bytes, and counted were %d", left, m.bytes)
+	}
+}
+
+// TestTooManyKeys: calls on keys that cannot be read in time are counted, and take no memory.
+func TestTooManyKeys(t *testing.T) {
+	t.Parallel()
+	const calls, kept = 1000, 10
+	ctx, cancel := context.WithCancel(t.Context())
+	s := startSource(t, func(s *source) {
+		s.pinged = func() {
+			go func() {
+				for i := range calls {
+					s.called(t0, "0/", "", "cl.throttle", fmt.Sprintf("%04d", i), "1", "1", "1")
+				}
+				cancel()
+			}()
+		}
+	})
+	summary, err := Run(ctx, Options{Source: Source{Addr: s.addr}, Rate: 1, MaxBytes: 2 * kept * (keyBytes + 4), Tolerance: 500 * time.Millisecond,
+		Report: func(d Difference) { t.Error(d.String()) }})
+	if err != nil || summary.Calls != calls || summary.Unknown+summary.Missed != calls || summary.Missed < calls/2 || summary.Keys > 2*kept {
+		t.Errorf("%+v, %v", summary, err)
+	}
+}
+
+// TestLongLine: of a call that is too long to be kept nobody knows which keys it changes.
+func TestLongLine(t *testing.T) {
+	var reported []Difference
+	long := strings.Repeat("x", maxLineBytes)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var s *source
+	steps := []func(){
+		func() { s.called(t0, "0/k", fmt.Sprint(t0+sec), "cl.throttle", "k", "1", "1", "1") },
+		func() {
+			s.write("+1700000000.000000 [0 192.0.2.1:5000] \"SET\" \"" + long + "\"\r\n")
+			s.called(t0+100*ms, "0/k", fmt.Sprint(t0+2*sec+7), "cl.throttle", "k", "1", "1", "1")
+		},
+		cancel,
+	}
+	next := func() {
+		if len(steps) > 0 {
+			step := steps[0]
+			steps = steps[1:]
+			step()
+		}
+	}
+	s = startSource(t, func(s *source) { s.pinged, s.read = next, next })
+	summary, err := Run(ctx, Options{Source: Source{Addr: s.addr}, Report: func(d Difference) { reported = append(reported, d) }})
+	if err != nil || summary.Calls != 2 || summary.Unknown != 2 || len(reported) > 0 {
+		t.Errorf("%+v, %v, %v", summary, reported, err)
+	}
+}
+
+// TestBytesOfLines that wait are bounded.
+func TestBytesOfLines(t *testing.T) {
+	const size, total = 8 << 20, 20
+	here, there := net.Pipe()
+	q, ended := newLines(), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- q.fill(ctx, &conn{nc: here, r: bufio.NewReader(here)}) }()
+	line := append(make([]byte, size), '\n')
+	for range queuedBytes/size + 1 {
+		if _, err := there.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() {
+		for range total - queuedBytes/size - 1 {
+			if _, err := there.Write(line); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for range total {
+		if bytes := q.bytes.Load(); bytes > queuedBytes+size {
+			t.Errorf("%d bytes", bytes)
+		}
+		q.took(<-q.c)
+	}
+	cancel()
+	_ = there.Close()
+	if err := <-ended; err == nil || q.bytes.Load() != 0 {
+		t.Errorf("%v, %d bytes", err, q.bytes.Load())
+	}
+}
+
+// TestEndsEarly: what ends before the source has answered has compared nothing, which is an error.
+func TestEndsEarly(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // whose kernel accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	for password, connections := range map[string]int{"": 2, "secret": 1} { // before it has to answer
+		ctx, cancel := context.WithCancel(t.Context())
+		accepted := make(chan net.Conn, 2)
+		go func() {
+			for range connections {
+				nc, err := silent.Accept()
+				if err != nil {
+					return
+				}
+				accepted <- nc
+			}
+			cancel()
+		}()
+		_, err := Run(ctx, Options{Source: Source{Addr: silent.Addr().String(), Password: password}, Timeout: time.Hour})
+		if !errors.Is(err, errEarly) {
+			t.Errorf("password %q: %v", password, err)
+		}
+		for len(accepted) > 0 {
+			_ = (<-accepted).Close()
+		}
 	}
 }

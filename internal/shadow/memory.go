@@ -1,8 +1,18 @@
 package shadow
 
-import "math"
+import (
+	"math"
+	"strings"
 
-const defaultMaxKeys = 1_000_000
+	"cellserver/internal/monitor"
+)
+
+const (
+	defaultMaxBytes = 256 << 20
+	keyBytes        = 512     // that a key takes beside its name, about
+	maxCallBytes    = 256     // of a call's text
+	maxNameBytes    = 1 << 20 // of a key, of which no line of MONITOR is too long
+)
 
 // noTAT is that of a key that is not there.
 const noTAT = math.MinInt64
@@ -31,7 +41,7 @@ func (k *key) forget() { k.tats, k.known = anyTAT(), false }
 
 // saw says what the key's TAT is.
 func (k *key) saw(tatNs int64) {
-	k.tats, k.known, k.seenNs, k.calls = spans{{tatNs, tatNs}}, true, tatNs, 0
+	k.tats, k.known, k.seenNs, k.calls, k.last = spans{{tatNs, tatNs}}, true, tatNs, 0, ""
 }
 
 type place struct {
@@ -39,31 +49,61 @@ type place struct {
 	name string
 }
 
+func (k *key) bytes() int { return keyBytes + len(k.name) }
+
+// called notes a call's text, or as much of it as is worth showing.
+func (k *key) called(args [][]byte) {
+	if k.last = monitor.Text(args); len(k.last) > maxCallBytes {
+		k.last = strings.Clone(k.last[:maxCallBytes]) + "..."
+	}
+}
+
 // memory is the keys that were called.
 type memory struct {
-	keys    map[place]*key
-	maxKeys int
+	keys                          map[place]*key
+	maxBytes, bytes, waitingBytes int // waitingBytes are those of the keys that are to be read
 }
 
-func newMemory(maxKeys int) *memory {
-	if maxKeys == 0 {
-		maxKeys = defaultMaxKeys
+func newMemory(maxBytes int) *memory {
+	if maxBytes == 0 {
+		maxBytes = defaultMaxBytes
 	}
-	return &memory{keys: map[place]*key{}, maxKeys: maxKeys}
+	return &memory{keys: map[place]*key{}, maxBytes: maxBytes}
 }
 
-// key returns a key, of which nothing may be known yet.
+// key returns a key, of which nothing may be known yet. It is nil for one whose name is too long, and for a new one while half of
+// the memory is keys that are to be read, which cannot be forgotten.
 func (m *memory) key(db uint16, name []byte, nowNs int64) *key {
 	if k := m.keys[place{db, string(name)}]; k != nil {
 		return k
 	}
-	if len(m.keys) >= m.maxKeys {
+	k := &key{db: db, name: string(name)}
+	if len(name) > maxNameBytes || m.waitingBytes+k.bytes() > m.maxBytes/2 {
+		return nil
+	}
+	if m.bytes+k.bytes() > m.maxBytes {
 		m.makeRoom(nowNs)
 	}
-	k := &key{db: db, name: string(name)}
 	k.forget()
 	m.keys[place{db, k.name}] = k
+	m.bytes += k.bytes()
 	return k
+}
+
+// wait notes that a key is to be read, and reports whether it was not before.
+func (m *memory) wait(k *key) bool {
+	if k.waiting {
+		return false
+	}
+	k.waiting = true
+	m.waitingBytes += k.bytes()
+	return true
+}
+
+// read notes that a key was read.
+func (m *memory) read(k *key) {
+	k.waiting = false
+	m.waitingBytes -= k.bytes()
 }
 
 // makeRoom forgets the keys whose funnels are empty, and if they are few, others, until a quarter is free. A key that comes
@@ -71,11 +111,12 @@ func (m *memory) key(db uint16, name []byte, nowNs int64) *key {
 func (m *memory) makeRoom(nowNs int64) {
 	drop := func(when func(*key) bool) {
 		for at, k := range m.keys {
-			if len(m.keys) <= m.maxKeys-m.maxKeys/4 {
+			if m.bytes <= m.maxBytes-m.maxBytes/4 {
 				return
 			}
 			if !k.waiting && when(k) {
 				delete(m.keys, at)
+				m.bytes -= k.bytes()
 			}
 		}
 	}

@@ -15,7 +15,6 @@ package shadow
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"cellserver/internal/funnel"
@@ -29,7 +28,7 @@ type Options struct {
 	Tolerance time.Duration
 	Rate      int              // how many keys are read a second, at most; 0 for no bound
 	Timeout   time.Duration    // of each exchange; 0 for 10 seconds
-	MaxKeys   int              // of how many keys the state is remembered; 0 for a million
+	MaxBytes  int              // that the keys take whose states are remembered, about; 0 for 256 MiB
 	Following func()           // is called when the stream has begun; may be nil
 	Report    func(Difference) // is called with each difference
 	Progress  func(Summary)    // is called now and then; may be nil
@@ -45,6 +44,7 @@ type Summary struct {
 	Compared  int64 `json:"compared"`       // calls on keys whose state was known
 	Alone     int64 `json:"alone"`          // of these, calls that were the only ones since their key's state was known
 	Unknown   int64 `json:"unknown"`        // calls on keys whose state was not known: they were only checked for being possible
+	Missed    int64 `json:"not_compared"`   // calls on keys that were not read, for there were too many, or before the end
 	Others    int64 `json:"other_limiters"` // calls of limiters of other kinds, which are not compared
 	Reads     int64 `json:"reads"`          // GETs
 	Unread    int64 `json:"unread"`         // of these, those that returned no TAT
@@ -82,13 +82,13 @@ type Range struct {
 // drainTimeout is how long after its end a Run waits for what it has asked.
 const drainTimeout = 5 * time.Second
 
-// Run follows a source until ctx is done, which is no error. What was called before that is compared.
+// Run follows a source until ctx is done, which is no error once the stream has begun. What was called before that is compared.
 func Run(ctx context.Context, o Options) (Summary, error) {
 	began := time.Now()
 	f := newFollower(o)
 	err := f.run(ctx)
 	f.summary.Keys, f.summary.Took = len(f.known.keys), time.Since(began)
-	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if err == nil {
 		return f.summary, nil
 	}
 	return f.summary, o.Source.explain(err)

@@ -139,6 +139,15 @@ func (s *source) showLocked(client string, db uint16, args ...string) {
 	}
 }
 
+// write sends to who is in MONITOR.
+func (s *source) write(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, nc := range s.monitors {
+		_, _ = nc.Write([]byte(text))
+	}
+}
+
 func readCommand(r *bufio.Reader) (args []string, err error) {
 	n, err := readLength(r, '*')
 	for range n {

@@ -240,7 +240,7 @@ func TestSamplingFollowsLoad(t *testing.T) {
 		picked = 0
 	}
 	got := tracker.estimates(Requested, t0+5*sec-1, 1)[0]
-	if math.Abs(got.CallsPerSecond-1e6) > got.Error || got.Error > 2e4 {
+	if math.Abs(got.CallsPerSecond-1e6) > 2*got.Error || got.Error > 2e4 { // the error itself is exceeded once in 2,000 runs
 		t.Errorf("got %+v, want a million a second", got)
 	}
 	tracker.estimates(Requested, t0+60*sec, 1)

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -49,22 +51,62 @@ type File struct {
 
 // Root returns the content of the file's only document; nil if it has none, or is wrong.
 func (f *File) Root(text []byte) *yaml.Node {
-	if len(bytes.TrimSpace(text)) == 0 {
+	if line, what := notText(text); what != "" {
+		f.FailAt(line, what)
 		return nil
 	}
-	var document yaml.Node
-	err := yaml.Load(text, &document)
+	loader, err := yaml.NewLoader(bytes.NewReader(text))
+	if err != nil {
+		f.FailAt(1, "not YAML: "+err.Error())
+		return nil
+	}
+	document, found := f.next(loader)
+	if !found {
+		return nil
+	}
+	if behind, found := f.next(loader); found {
+		f.Fail(behind, "there must be one document; remove what is from this '---' on")
+	}
+	if f.Count() > 0 || len(document.Content) == 0 || document.Content[0].Tag == "!!null" {
+		return nil
+	}
+	return document.Content[0]
+}
+
+// next returns the next document, if there is one.
+func (f *File) next(loader *yaml.Loader) (document *yaml.Node, found bool) {
+	document = &yaml.Node{}
+	err := loader.Load(document)
 	syntax := (*yaml.LoadError)(nil)
 	switch {
-	case errors.As(err, &syntax) && len(document.Content) == 0 && syntax.Mark.Line > 0:
-		f.FailAt(syntax.Mark.Line, "not YAML: "+syntax.Message)
-	case len(document.Content) == 0:
-	case err != nil:
-		f.FailAt(1, "there must be one document; remove what is behind its '---'")
+	case err == nil:
+		return document, true
+	case errors.Is(err, io.EOF):
+	case errors.As(err, &syntax):
+		f.FailAt(max(1, syntax.Mark.Line), "not YAML: "+syntax.Message)
 	default:
-		return document.Content[0]
+		f.FailAt(1, "not YAML: "+err.Error())
 	}
-	return nil
+	return nil, false
+}
+
+// notText returns the first line in which something is no text, and what. The parser tells neither the line of that nor, of a file
+// in UTF-16, that it is in another encoding.
+func notText(text []byte) (line int, what string) {
+	line = 1
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return line, "not text in UTF-8"
+		case r == '\n':
+			line++
+		case unicode.IsControl(r) && r != '\t' && r != '\r' && r != '\u0085', r == '\ufffe', r == '\uffff':
+			return line, "has the control character " + strconv.QuoteRuneToASCII(r)
+		}
+		text = text[size:]
+	}
+	return 0, ""
 }
 
 // Fields visits the entries of a mapping, but for those whose key was there before.

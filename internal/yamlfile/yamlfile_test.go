@@ -27,7 +27,16 @@ func TestFields(t *testing.T) {
 		{"a: 1\nb: 2\na: 3\n", "a=1 b=2", `f:3: "a" is in line 1 already`},
 		{"- a\n", "", "f:1: the file must be a mapping"},
 		{"? [a]\n: 1\nb: 2\n", "b=2", "f:1: a key must be a word"},
-		{"a: 1\n---\nb: 2\n", "", "f:1: there must be one document; remove what is behind its '---'"},
+		{"a: 1\n---\nb: 2\n", "", "f:2: there must be one document; remove what is from this '---' on"},
+		{"a: 1\n---\nb: [\n", "", "f:4: not YAML: did not find expected node content"},
+		{"---\n# nothing\n", "", ""},
+		{"~\n", "", ""},
+		{"\ufeffa: 1\r\nb:\t2\r\n", "a=1 b=2", ""},
+		// What a parser stops at is no empty file: whoever reads it would do without its password.
+		{"a: 1\n# caf\xe9\n", "", "f:2: not text in UTF-8"},
+		{"a: 1\nb: 2\x00\n", "", `f:2: has the control character '\x00'`},
+		{"a: 1\nb: \uffff\n", "", `f:2: has the control character '\uffff'`},
+		{"\xff\xfea\x00:\x00 \x001\x00", "", "f:1: not text in UTF-8"},
 		{"a: {b\n", "", "f:2: not YAML: did not find expected ',' or '}'"},
 	} {
 		fields, err := read(tt.text)

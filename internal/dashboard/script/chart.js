@@ -193,7 +193,7 @@ const drawSpark = (place, samples) => {
 	const width = 100, height = 24, to = samples.ms(samples.length - 1);
 	const from = Math.max(to - 300_000, Math.min(samples.ms(0), to - leastMs)); // as far back as there are samples
 	const [first, end] = samples.within({ from, to });
-	const points = samples.points(place.dataset.col, "count", first, end);
+	const points = samples.points(place.dataset.col, "count", Math.max(0, first - 1), end); // from the edge on
 	const most = Math.max(1, ...points.map((p) => p.value ?? 0));
 	const x = (ms) => (width * (ms - from)) / (to - from), y = (value) => height - 1 - ((height - 2) * value) / most;
 	const all = runs(points, samples.gapMs);

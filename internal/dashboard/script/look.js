@@ -5,17 +5,20 @@ let visited = location.search;
 // visit shows what the address asks about. The form's inputs then have what the server has read, and not what was typed before.
 const visit = async () => {
 	visited = location.search;
+	for (const link of document.querySelectorAll("nav a[hreflang]")) {
+		const query = new URLSearchParams(location.search);
+		query.set("lang", link.hreflang);
+		link.search = query;
+	}
 	await tick(true);
+	if (failures > 0) {
+		return; // what was typed stays, for a server that answers again
+	}
 	for (const input of form.querySelectorAll("input")) {
 		input.value = input.defaultValue;
 	}
 	for (const option of form.querySelectorAll("option")) {
 		option.selected = option.defaultSelected;
-	}
-	for (const link of document.querySelectorAll("nav a[hreflang]")) {
-		const query = new URLSearchParams(location.search);
-		query.set("lang", link.hreflang);
-		link.search = query;
 	}
 	speak(look.querySelector(".verdict, [role=alert]")?.textContent ?? "");
 };

@@ -97,7 +97,7 @@ func (t *Table) Take(name []byte, l funnel.Limit, unit funnel.Unit, quantity, la
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.leases[string(name)]
-	if e == nil || e.limit != l {
+	if e == nil || !e.limit.Same(l) {
 		return r, false
 	}
 	e.drop(p, latestServerNs, localNs)
@@ -131,7 +131,7 @@ func (t *Table) Want(name []byte, l funnel.Limit, requests int, localNs int64) A
 			return Ask{}
 		}
 	}
-	if e.limit != l && !e.become(l, &t.config, localNs) {
+	if !e.limit.Same(l) && !e.become(l, &t.config, localNs) {
 		return Ask{}
 	}
 	e.usedNs = localNs

@@ -284,7 +284,10 @@ func TestOtherLimit(t *testing.T) {
 	if a := b.want(); a.Units != 0 {
 		t.Error("two limits have leases")
 	}
-	b.limit = was
+	b.limit, _ = funnel.NewLimit(funnel.Capacity, 10_000, 2_000, 2) // the first in other words
+	if b.limit == was || !b.limit.Same(was) {
+		t.Fatalf("%+v and %+v", b.limit, was)
+	}
 	b.wantTakes(8)
 	b.nowNs += sec
 	b.limit, _ = funnel.NewLimit(funnel.Capacity, 5_000, 1_000, 1)
