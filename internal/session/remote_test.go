@@ -91,7 +91,7 @@ func TestRemoteFailures(t *testing.T) {
 	const queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
 	const together = "CL.MTHROTTLE 2 a 4 1 10 1 b 4 1 10 1\r\n"
 	crossSlot := "-" + storetest.LineCrossSlot + "\r\n"
-	const conflicts = "conflicts" // which only the timeout ends, in the middle of an attempt if the first takes as long
+	const conflicts = "conflicts" // which only the timeout ends; if the first attempt took as long, its error would be the store's
 	const unknown = "STOREDOWN the machine was cut off, and it is not known whether this was charged"
 	for _, tt := range []struct {
 		name   string
@@ -108,7 +108,7 @@ func TestRemoteFailures(t *testing.T) {
 		tt.change(on)
 		timeout := time.Minute
 		if tt.name == conflicts {
-			timeout = 300 * time.Millisecond
+			timeout = time.Second
 		}
 		s := rig.New(withStore(on), withStoreTimeout(timeout)).Session()
 		if got, want := rig.Say(t, s, exec), queued+tt.failed; got != want {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -158,18 +159,19 @@ func TestRemote(t *testing.T) {
 	if len(s.Results.Points) != 2*len(remoteCases())+3 || len(s.Results.Goals) != 6 {
 		t.Errorf("%d points, %d goals", len(s.Results.Points), len(s.Results.Goals))
 	}
+	// What cellserver answers alone costs the Redis servers nothing, and in so short a time they may have nothing else to do.
+	alone := regexp.MustCompile("a denied key|a hot key|" + regexp.QuoteMeta(peer.Cellserver+", memory"))
 	for _, p := range s.Results.Points {
-		if len(p.Rounds) != 1 || p.Rounds[0].Rate <= 0 {
+		byRedisRate := strings.HasPrefix(p.Peer, peer.RedisRateLibrary)
+		if len(p.Rounds) != 1 || p.Rounds[0].Rate <= 0 || p.Rounds[0].CPUNs <= 0 && (byRedisRate || !alone.MatchString(p.Peer)) {
 			t.Fatalf("%s: %+v", p.Peer, p.Rounds)
 		}
-		// For a denied key cellserver need not ask the Redis servers, and in so short a time they may have nothing else to do.
-		got := p.Rounds[0]
-		if strings.HasPrefix(p.Peer, peer.RedisRateLibrary) && (got.CPUNs <= 0 || got.Scripts < 0.99 || got.Scripts > 1.1) {
-			t.Errorf("%s: %+v", p.Peer, got)
+		if byRedisRate && (p.Rounds[0].Scripts < 0.99 || p.Rounds[0].Scripts > 1.1) {
+			t.Errorf("%s: %v scripts per call", p.Peer, p.Rounds[0].Scripts)
 		}
 	}
 	for _, g := range s.Results.Goals {
-		if g.Outcome() == report.NotMeasured {
+		if g.Got.Median <= 0 && !alone.MatchString(g.Text) || g.Why != "" {
 			t.Errorf("got %+v", g)
 		}
 	}

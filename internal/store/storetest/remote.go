@@ -314,10 +314,10 @@ func (t *remoteTransaction) Commit(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	switch {
+	case t.of.conflict(): // an answer that may come as the time ends
+		return false, nil
 	case ctx.Err() != nil:
 		return false, store.Failure{Line: LineDown}
-	case t.of.conflict():
-		return false, nil
 	}
 	return t.Transaction.Commit(), nil
 }
