@@ -170,7 +170,7 @@ func TestFormatErrors(t *testing.T) {
 		{"a line of another format", limit, combinedLog + "x\n", "trace.csv:5: " + errCombined.Error()},
 		{"a bracket that is not closed", limit, first + "\n1 - - [14/Nov\n", "trace.csv:2: " + errCombined.Error()},
 		{"a quote that is not closed", limit, first + "\n" + first[:60] + "\n", "trace.csv:2: " + errCombined.Error()},
-		{"a time that is none", limit, first + "\n" + strings.Replace(first, "Nov", "XXX", 1), `trace.csv:2: "14/XXX/2023:22:13:20 +0000" is not a time: want one such as 14/Nov/2023:22:13:20 +0000`},
+		{"a time that is none", limit, first + "\n" + strings.Replace(first, "Nov", "Foo", 1), `trace.csv:2: "14/Foo/2023:22:13:20 +0000" is not a time: want one such as 14/Nov/2023:22:13:20 +0000`},
 		{"a field that combined lacks", with(func(o *Options) { o.KeyFields = []string{"host"} }), first,
 			`trace.csv:1: the line has no "host"; it has remote_addr, remote_user, time_local, request, status, body_bytes_sent, http_referer, http_user_agent, request_method, request_uri, uri and server_protocol`},
 		{"a field that JSON lacks", with(func(o *Options) { o.KeyFields = []string{"host"} }), json, `trace.csv:1: the line has no field "host"`},
