@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,13 +10,13 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"os"
 	"text/tabwriter"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/certs"
 	"cellserver/internal/flagvalue"
 	"cellserver/internal/funnel"
 	"cellserver/internal/shadow"
@@ -142,21 +141,16 @@ func (c *shadowCall) readTLS() error {
 		config.ServerName = c.tlsHostname
 	}
 	if c.tlsCA != "" {
-		pem, err := os.ReadFile(c.tlsCA)
-		if err != nil {
+		var err error
+		if config.RootCAs, err = certs.Authorities(c.tlsCA); err != nil {
 			return fmt.Errorf("--tls-ca: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("--tls-ca: %s has no certificate in PEM", c.tlsCA)
 		}
 	}
 	if c.tlsCert != "" {
-		pair, err := tls.LoadX509KeyPair(c.tlsCert, c.tlsKey)
-		if err != nil {
+		var err error
+		if config.Certificates, err = certs.Pair(c.tlsCert, c.tlsKey); err != nil {
 			return fmt.Errorf("--tls-client-cert: %w", err)
 		}
-		config.Certificates = []tls.Certificate{pair}
 	}
 	c.options.Source.TLS = config
 	return nil

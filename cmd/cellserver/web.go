@@ -21,6 +21,7 @@ import (
 	"cellserver/internal/flagvalue"
 	"cellserver/internal/metrics"
 	"cellserver/internal/often"
+	"cellserver/internal/smallfile"
 )
 
 // maxWebConns bounds the connections to the metrics address, so that descriptors are left for clients. Who wants to keep a
@@ -179,13 +180,9 @@ func readSecret(flag, path, what string, log *slog.Logger) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := smallfile.Read(path)
 	if err != nil {
-		var failed *os.PathError
-		if errors.As(err, &failed) {
-			err = failed.Err // without the path, which the message has already
-		}
-		return "", fmt.Errorf("cannot read %s %s: %w", flag, path, err)
+		return "", fmt.Errorf("cannot read %s %s: %w", flag, path, smallfile.Cause(err))
 	}
 	if line, cut := bytes.CutSuffix(b, []byte("\n")); cut {
 		b = bytes.TrimSuffix(line, []byte("\r"))

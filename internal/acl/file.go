@@ -2,11 +2,11 @@ package acl
 
 import (
 	"errors"
-	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"cellserver/internal/smallfile"
 )
 
 // Loaded is the result of loading an aclfile. Its names are sorted.
@@ -31,13 +31,10 @@ type Loaded struct {
 // In Redis it is then open to everyone, whatever requirepass says. Only the first file may let clients in by what it does
 // not contain: a later one may be in the middle of being written.
 func (u *Users) LoadFile(path string) (Loaded, error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path)
 	if err != nil {
-		text := err.Error()
-		if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
-			text = pathError.Err.Error()
-		}
-		return Loaded{}, &FileError{text: "Error loading ACLs, opening file '" + path + "': " + text, cause: err}
+		text := "Error loading ACLs, opening file '" + path + "': " + smallfile.Cause(err).Error()
+		return Loaded{}, &FileError{text: text, cause: err}
 	}
 	return u.load(path, string(data))
 }

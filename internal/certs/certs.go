@@ -8,14 +8,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"cellserver/internal/smallfile"
 )
 
 // Files holds the paths of the PEM files, and the policy for client certificates.
@@ -154,12 +154,8 @@ func (f Files) read() (c contents, err error) {
 		if one.path == "" && one.into == &c.clientCA {
 			continue
 		}
-		if *one.into, err = os.ReadFile(one.path); err != nil {
-			var path *os.PathError
-			if errors.As(err, &path) {
-				err = path.Err // without the path, which the message has already
-			}
-			return c, fmt.Errorf("certs: read %s %s: %w", f.flag(one.flag), one.path, err)
+		if *one.into, err = smallfile.Read(one.path); err != nil {
+			return c, fmt.Errorf("certs: read %s %s: %w", f.flag(one.flag), one.path, smallfile.Cause(err))
 		}
 	}
 	return c, nil

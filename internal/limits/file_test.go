@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/yamlfile"
+	"cellserver/internal/smallfile"
 )
 
 func TestParseFile(t *testing.T) {
@@ -127,10 +127,10 @@ func TestParseFileBounds(t *testing.T) {
 	if _, _, err := readFile(path, funnel.Burst); err == nil || err.Error() != "cannot read "+path+": no such file or directory" {
 		t.Errorf("no file: %v", err)
 	}
-	if err := os.WriteFile(path, make([]byte, yamlfile.MaxBytes+1), 0o600); err != nil {
+	if err := os.WriteFile(path, make([]byte, smallfile.MaxBytes+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := readFile(path, funnel.Burst); err == nil || err.Error() != path+" is longer than 4 MiB" {
+	if _, _, err := readFile(path, funnel.Burst); err == nil || err.Error() != "cannot read "+path+": it is longer than 4 MiB" {
 		t.Errorf("a long file: %v", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+
+	"cellserver/internal/smallfile"
 )
 
 // progress is a state file: where an import was when it ended.
@@ -31,7 +33,7 @@ func readProgress(path string, begin progress) (progress, error) {
 	if path == "" {
 		return begin, nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := smallfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return begin, nil
 	}

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"cellserver/internal/smallfile"
 )
 
 func TestProgressIsReadBack(t *testing.T) {
@@ -35,6 +37,12 @@ func TestProgressIsReadBack(t *testing.T) {
 		if _, err := readProgress(path, tt.begin); err == nil || err.Error() != tt.want {
 			t.Errorf("%+v: %v", tt.begin, err)
 		}
+	}
+	if err := os.WriteFile(path, make([]byte, smallfile.MaxBytes+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readProgress(path, begin); err == nil || err.Error() != "read "+path+": it is longer than 4 MiB" {
+		t.Error(err)
 	}
 	for _, text := range []string{"", "{}", `{"format":2}`, "nonsense"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -6,41 +6,23 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
-)
 
-// MaxBytes is how long a file may be.
-const MaxBytes = 4 << 20
+	"cellserver/internal/smallfile"
+)
 
 // Read returns a file's text.
 func Read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	text, err := smallfile.Read(path)
 	if err != nil {
-		return nil, openFailed(path, err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
-	if err != nil {
-		return nil, openFailed(path, err)
-	}
-	if len(text) > MaxBytes {
-		return nil, errors.New(path + " is longer than " + strconv.Itoa(MaxBytes>>20) + " MiB")
+		return nil, errors.New("cannot read " + path + ": " + smallfile.Cause(err).Error())
 	}
 	return text, nil
-}
-
-func openFailed(path string, err error) error {
-	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
-		err = cause.Err
-	}
-	return errors.New("cannot read " + path + ": " + err.Error())
 }
 
 // File is a file that is being read.

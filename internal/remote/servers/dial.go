@@ -3,11 +3,11 @@ package servers
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"os"
+
+	"cellserver/internal/certs"
 )
 
 // dialer connects to servers; with TLS, if config is not nil. It ends with its context, which go-redis's own does not over TLS.
@@ -22,21 +22,16 @@ func newDialer(useTLS bool, c Config) (dialer, error) {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
 	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
+		var err error
+		if config.RootCAs, err = certs.Authorities(c.CAFile); err != nil {
 			return dialer{}, fmt.Errorf("servers: read the store's certificate authorities: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return dialer{}, fmt.Errorf("servers: %s has no certificate in PEM", c.CAFile)
 		}
 	}
 	if c.CertFile != "" || c.KeyFile != "" {
-		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-		if err != nil {
+		var err error
+		if config.Certificates, err = certs.Pair(c.CertFile, c.KeyFile); err != nil {
 			return dialer{}, fmt.Errorf("servers: read the certificate for the store: %w", err)
 		}
-		config.Certificates = []tls.Certificate{pair}
 	}
 	return dialer{config}, nil
 }
