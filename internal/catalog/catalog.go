@@ -295,6 +295,9 @@ func (t *Catalog) Batched() (names []string) {
 	return names
 }
 
+// IsRuled reports whether access control knows a command, be it refused here or not.
+func (t *Catalog) IsRuled(c *Command) bool { return c.ID < t.ruled }
+
 // ForRules returns what access control must know of the commands, by their IDs.
 func (t *Catalog) ForRules() []acl.Command {
 	all := make([]acl.Command, t.ruled)

@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"cellserver/internal/commands"
 	"cellserver/internal/commands/rig"
 	"cellserver/internal/peer"
+	"cellserver/internal/persist"
 	"cellserver/internal/persist/disk/disktest"
 	"cellserver/internal/resptest"
 )
@@ -129,15 +131,20 @@ func TestRefusedTransactionsDoNothing(t *testing.T) {
 	}
 }
 
+// quoted returns a call as the arguments of a call in Lua.
+func quoted(call []string) string {
+	all := make([]string, len(call))
+	for i, arg := range call {
+		all[i] = "'" + strings.ReplaceAll(arg, "'", `\'`) + "'"
+	}
+	return strings.Join(all, ",")
+}
+
 // TestEveryCommandInAScript is executed or refused, beside a key that the script holds, and the key can be had again.
 func TestEveryCommandInAScript(t *testing.T) {
 	eachCall(func(c *catalog.Command, call []string) {
-		quoted := make([]string, len(call))
-		for i, arg := range call {
-			quoted[i] = "'" + strings.ReplaceAll(arg, "'", `\'`) + "'"
-		}
 		s := rig.New(keeping(t)).Session()
-		script := "redis.call('cl.throttle', KEYS[1], 4, 1, 10) return redis.pcall(" + strings.Join(quoted, ",") + ")"
+		script := "redis.call('cl.throttle', KEYS[1], 4, 1, 10) return redis.pcall(" + quoted(call) + ")"
 		got := rig.Say(t, s, resptest.Encode("EVAL", script, "1", "held")+"TTL held\r\n")
 		all := resptest.ParseAll(t, got)
 		notAllowed := c.Flags&(catalog.FlagNoScript|catalog.FlagWhole|catalog.FlagNotWithKeys) != 0 || c.Refusal != ""
@@ -179,6 +186,63 @@ func TestEveryCommandWithoutRights(t *testing.T) {
 			t.Errorf("%s: got %q", c.FullName(), got)
 		}
 	})
+}
+
+// TestRightsComeFirst: whatever else would refuse a command, now or in this server, a user without the right to it is told only
+// that, as by Redis; and before it, again as by Redis, that there is no such command, a wrong number of arguments, and what is
+// not allowed in a transaction or a script.
+func TestRightsComeFirst(t *testing.T) {
+	_, remote := onRemote()
+	for state, config := range map[string]func(*commands.Config){
+		"in memory": func(*commands.Config) {}, "without scripts": func(c *commands.Config) { c.Scripts = nil }, "over a remote store": remote,
+		"loading": func(c *commands.Config) {
+			c.Keeper = persist.New(persist.Config{Dir: disktest.New(), Store: c.Store.(persist.Store), Now: c.Now, Log: slog.New(slog.DiscardHandler)})
+		},
+	} {
+		users := writeUsers(t, "user default on nopass ~* &* +@all", "user none on >pw ~* -@all +multi +exec +discard +eval")
+		r := rig.New(config, func(c *commands.Config) { c.ACLFile = users })
+		if err := r.Engine.ReloadUsers(); err != nil {
+			t.Fatal(err)
+		}
+		eachCall(func(c *catalog.Command, call []string) {
+			if c.Flags&catalog.FlagNoAuth != 0 || c.Refusal != "" || slices.Contains([]string{"multi", "exec", "discard", "eval"}, c.Name) {
+				return
+			}
+			s := r.Session()
+			rig.Say(t, s, "AUTH none pw\r\n")
+			check := func(how, got, want string) {
+				if !strings.Contains(got, want) || strings.Count(got, "\r\n") != 1 {
+					t.Errorf("%s, %s %s: got %q, want %q", c.FullName(), state, how, got, want)
+				}
+			}
+			noperm := "-NOPERM this user has no permissions to run the '" + c.FullName() + "' command\r\n"
+			check("at once", say(t, s, call...), noperm)
+			if !c.AcceptsArity(100) {
+				check("with a hundred arguments", say(t, s, append(call, slices.Repeat([]string{"1"}, 100-len(call))...)...), "-ERR wrong number of arguments")
+			}
+			if state != "loading" || catalog.New().Lookup([]byte("multi")).Flags&catalog.FlagLoading != 0 {
+				rig.Say(t, s, "MULTI\r\n")
+				want := noperm
+				if c.Flags&catalog.FlagNoMulti != 0 {
+					want = "-ERR Command not allowed inside a transaction\r\n"
+				}
+				check("behind MULTI", say(t, s, call...), want)
+				rig.Say(t, s, "DISCARD\r\n")
+			}
+			if state == "in memory" {
+				want := "-ERR The user executing the script can't run this command or subcommand"
+				if c.Flags&(catalog.FlagNoScript|catalog.FlagNotWithKeys) != 0 {
+					want = "-ERR This Redis command is not allowed from script"
+				}
+				check("in a script", say(t, s, "EVAL", "return redis.call("+quoted(call)+")", "0"), want)
+			}
+		})
+	}
+}
+
+func say(t *testing.T, s *rig.Client, call ...string) string {
+	t.Helper()
+	return rig.Say(t, s, resptest.Encode(call...))
 }
 
 func writeUsers(t *testing.T, lines ...string) (file string) {

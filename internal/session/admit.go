@@ -10,7 +10,7 @@ import (
 )
 
 // admit checks what can be checked of a command, or of its subcommand, before it is executed. The command is nil where there is
-// none of that name.
+// none of that name. The order is Redis's: what the server can do now is only said to users that may have it done.
 func (s *Session) admit(c *catalog.Command, args [][]byte) (*catalog.Command, error) {
 	c, err := s.find(c, args)
 	if err != nil {
@@ -19,11 +19,8 @@ func (s *Session) admit(c *catalog.Command, args [][]byte) (*catalog.Command, er
 	if c.Flags&catalog.FlagNoAuth == 0 && !s.mayExecute() {
 		return c, reply.ErrNoAuth
 	}
-	if c.Refusal != "" {
+	if c.Refusal != "" && !s.engine.config.Catalog.IsRuled(c) { // there are no rights to a command that is nowhere
 		return c, reply.Error("ERR " + c.Refusal)
-	}
-	if err := s.mayUseStore(c); err != nil {
-		return c, err
 	}
 	if s.multi != nil && c.Flags&catalog.FlagNoMulti != 0 {
 		return c, reply.ErrNotInMulti
@@ -36,10 +33,16 @@ func (s *Session) admit(c *catalog.Command, args [][]byte) (*catalog.Command, er
 			return c, err
 		}
 	}
+	if c.Refusal != "" {
+		return c, reply.Error("ERR " + c.Refusal)
+	}
 	if s.role == inScript {
 		if err := s.admitInScript(c, args); err != nil {
 			return c, err
 		}
+	}
+	if err := s.mayUseStore(c); err != nil {
+		return c, err
 	}
 	return c, s.checkKeys(c, args)
 }
