@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/buildinfo"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limits"
 	"cellserver/internal/persist"
@@ -39,13 +40,22 @@ func checkDir(path string, stdout io.Writer) error {
 	if err := printReport(stdout, &report, keys); err != nil {
 		return err
 	}
+	newer := report.Newer()
 	switch {
-	case errors.Is(report.Err, persist.ErrNewer):
-		return fmt.Errorf("check: %s is of a newer version; use that one", path)
+	case newer != nil:
+		return fmt.Errorf("check: %s needs a later version than %s, the one that wrote it: %w", path, buildinfo.Version, newer)
 	case report.Damaged():
 		return fmt.Errorf("check: %s is damaged: copy it, and start the server with --data-recover to keep what can be read, or restore a backup", path)
 	}
 	return nil
+}
+
+// unreadable says why a file is not read. That of a later version is sound.
+func unreadable(err error) string {
+	if errors.Is(err, persist.ErrNewer) {
+		return "NEWER: " + err.Error()
+	}
+	return "DAMAGED: " + err.Error()
 }
 
 func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err error) {
@@ -55,7 +65,7 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 		}
 	}
 	if r.Err != nil {
-		line("MANIFEST  DAMAGED: %v", r.Err)
+		line("MANIFEST  %s", unreadable(r.Err))
 	} else if len(r.Files) == 0 {
 		line("no data")
 	}
@@ -63,7 +73,7 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 		state := "ok"
 		switch {
 		case f.Err != nil:
-			state = "DAMAGED: " + f.Err.Error()
+			state = unreadable(f.Err)
 		case f.TornBytes > 0:
 			state = fmt.Sprintf("ok; the last %d bytes are a write that was under way when the server ended", f.TornBytes)
 		}

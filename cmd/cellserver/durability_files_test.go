@@ -2,15 +2,19 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"cellserver/internal/buildinfo"
 	"cellserver/internal/killtest"
 )
 
@@ -274,12 +278,16 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
-// TestNewerFormat: what a later version wrote is refused, and stays as it is.
+// TestNewerFormat: what a later version wrote is refused with its format, and stays as it is.
 func TestNewerFormat(t *testing.T) {
 	t.Parallel()
 	files := kept(t)
 	log := newest(t, files, "log-")
+	header := append([]byte("CELLSRVRLOG\x00\x03\x00\x00\x00"), files[log][16:24]...)
+	header = binary.LittleEndian.AppendUint32(header, crc32.Checksum(header, crc32.MakeTable(crc32.Castagnoli)))
 	for name, damaged := range map[string]map[string][]byte{
+		"log":      having(files, log, append(header, files[log][len(header):]...)),
+		"limits":   having(files, "LIMITS", []byte("cellserver limits, format 3\n")),
 		"manifest": having(files, "MANIFEST", bytes.Replace(files["MANIFEST"], []byte("format 2"), []byte("format 3"), 1)),
 		"all":      having(files, "MANIFEST", []byte("cellserver data, format 7\nof another kind\n")),
 		"manifest and log": having(having(files, "MANIFEST", []byte("cellserver data, format 3\n")), log,
@@ -288,14 +296,18 @@ func TestNewerFormat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := write(t, damaged)
-			if code, said := refusedStart(t, "--data-dir", dir); code != 1 || !strings.Contains(said, "newer") {
+			refused := regexp.MustCompile(`(?m)^cellserver: --data-dir .*: persist: (MANIFEST|LIMITS|log-\d+) is of format (3|7), and this version reads ` +
+				`formats up to [12]; start the later version that wrote it, or choose another directory\n$`)
+			if code, said := refusedStart(t, "--data-dir", dir); code != 1 || !refused.MatchString(said) {
 				t.Errorf("%d, %q", code, said)
 			}
-			if code, out, errOut := call(t, nil, "check", dir); code != 1 || !strings.Contains(out+errOut, "newer") {
+			code, out, errOut := call(t, nil, "check", dir)
+			if code != 1 || strings.Contains(out, "DAMAGED") || strings.Contains(out, "removes") || !strings.Contains(out, "NEWER: ") || !regexp.MustCompile(`^cellserver: check: `+dir+
+				` needs a later version than `+buildinfo.Version+`, the one that wrote it: \S+ is of format (3|7), and this version reads formats up to [12]\n$`).MatchString(errOut) {
 				t.Errorf("check: %d, %q, %q", code, out, errOut)
 			}
 			// It is no damage: there is nothing to recover from.
-			if code, said := refusedStart(t, "--data-dir", dir, "--data-recover"); code != 1 || !strings.Contains(said, "newer") {
+			if code, said := refusedStart(t, "--data-dir", dir, "--data-recover"); code != 1 || !refused.MatchString(said) {
 				t.Errorf("with --data-recover: %d, %q", code, said)
 			}
 			if got := contents(t, dir); !maps.EqualFunc(got, damaged, bytes.Equal) {

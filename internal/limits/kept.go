@@ -41,9 +41,10 @@ func (r *Registry) Load() error {
 		r.config.Log.Warn("the limits in the data directory are damaged; the file is kept aside, and those that commands have defined are gone", "error", err)
 		kept, err = nil, disk.SetAside(r.config.Dir, KeptName)
 	}
+	newer := (*persist.NewerError)(nil)
 	switch {
-	case errors.Is(err, persist.ErrNewer):
-		return fmt.Errorf("%w; start the version that wrote it, or choose another directory", err)
+	case errors.As(err, &newer):
+		return newer.Advise()
 	case errors.Is(err, persist.ErrDamaged):
 		return fmt.Errorf("%w; restore %s from a backup, or start with --data-recover, which keeps it aside and forgets what CL.LIMIT SET has defined", err, KeptName)
 	case err != nil:
@@ -117,7 +118,7 @@ func parseKept(text []byte) (definitions []Definition, err error) {
 	damaged := fmt.Errorf("%w: %s", persist.ErrDamaged, KeptName)
 	var version int
 	if n, _ := fmt.Sscanf(string(text), "cellserver limits, format %d\n", &version); n == 1 && version > keptFormat {
-		return nil, fmt.Errorf("%w: %s: %d", persist.ErrNewer, KeptName, version)
+		return nil, &persist.NewerError{File: KeptName, Format: version, Newest: keptFormat}
 	}
 	lines := strings.Split(string(text), "\n")
 	if len(lines) < 3 { // the first, that of the checksum, and nothing behind it

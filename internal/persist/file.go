@@ -18,11 +18,29 @@ const (
 )
 
 var (
-	// ErrNewer is that a file was written by a later version.
-	ErrNewer = errors.New("persist: the file is of a newer format than this version knows")
+	// ErrNewer is that a file was written by a later version; such an error is a *NewerError.
+	ErrNewer = errors.New("of a newer format")
 	// ErrDamaged is that a file is not as it was written.
 	ErrDamaged = errors.New("persist: the file is damaged")
 )
+
+// NewerError says which format a file has, and what the newest is that this version reads.
+type NewerError struct {
+	File           string
+	Format, Newest int
+}
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("%s is of format %d, and this version reads formats up to %d", e.File, e.Format, e.Newest)
+}
+
+// Unwrap returns ErrNewer.
+func (e *NewerError) Unwrap() error { return ErrNewer }
+
+// Advise adds to an error of a server's start what to do with a directory of a later version.
+func (e *NewerError) Advise() error {
+	return fmt.Errorf("persist: %w; start the later version that wrote it, or choose another directory", e)
+}
 
 func fileHeader(kind string, generation uint64) []byte {
 	le := binary.LittleEndian
@@ -38,7 +56,7 @@ func checkHeader(b []byte, kind string, generation uint64) error {
 	case len(b) < fileHeaderBytes || string(b[:8]) != fileMagic || crc32.Checksum(b[:24], castagnoli()) != le.Uint32(b[24:]):
 		return fmt.Errorf("%w: no header", ErrDamaged)
 	case le.Uint32(b[12:]) > format:
-		return fmt.Errorf("%w: %d", ErrNewer, le.Uint32(b[12:]))
+		return &NewerError{nameOf(kind, generation), int(le.Uint32(b[12:])), format}
 	case string(b[8:12]) != kind || le.Uint64(b[16:]) != generation:
 		return fmt.Errorf("%w: it belongs elsewhere", ErrDamaged)
 	}
@@ -108,6 +126,9 @@ func readFile(f disk.Reader, kind string, from frame, visit func(f frame, payloa
 				err = fmt.Errorf("%w: byte %d is no frame, and byte %d is", ErrDamaged, valid, window.at)
 			}
 			return valid, from, err
+		}
+		if err := got.checkClock(); err != nil {
+			return window.at, from, fmt.Errorf("%w: byte %d: %w", ErrDamaged, window.at, err)
 		}
 		if err := visit(got, payload); err != nil {
 			return window.at, from, err
@@ -189,10 +210,13 @@ func recoverFile(f disk.Reader, kind string, from frame, visit func(f frame, pay
 			return from, damage, err
 		}
 		got, payload, rest, err := readFrame(window.b)
-		if err == nil {
-			err = visit(got, payload)
-		}
 		if err != nil {
+			return from, damage, err
+		}
+		if err := got.checkClock(); err != nil { // what it holds is counted from that time, too
+			damage = append(damage, fmt.Errorf("%w: byte %d: %w", ErrDamaged, window.at, err))
+			got.clockNs = from.clockNs
+		} else if err := visit(got, payload); err != nil {
 			return from, damage, err
 		}
 		from.sequence, from.clockNs = got.sequence+1, got.clockNs

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"cellserver/internal/persist/disk/disktest"
+	"cellserver/internal/shard"
 )
 
 func writeFrames(t *testing.T, d *disktest.Dir, payloads [][]byte) {
@@ -124,5 +127,56 @@ func TestHeaders(t *testing.T) {
 		if n, _, err := readFrames(t, d, nil); n != 0 || !errors.Is(err, tt.want) || err != nil && tt.want == nil {
 			t.Errorf("%s: %d frames, %v", name, n, err)
 		}
+	}
+}
+
+// TestClockBeyondTheYear2200: a frame of which only the time is impossible is damage, also where it is the last, and is left out
+// when the file is recovered.
+func TestClockBeyondTheYear2200(t *testing.T) {
+	const last = endOfTimeNs - 1
+	for _, kind := range []string{kindLog, kindSnapshot} {
+		for _, clocks := range [][]int64{{1, endOfTimeNs}, {1, endOfTimeNs, last}, {1, math.MaxInt64, last}} {
+			d := disktest.New()
+			w, err := createFile(d, "file", kind, 7, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, clockNs := range clocks {
+				if err := w.write(clockNs, []byte{byte(len(clocks))}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f, err := d.Open("file")
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			visit := func(frame, []byte) error { n++; return nil }
+			_, next, err := readFile(f, kind, frame{7, 1, 0}, visit)
+			if !errors.Is(err, ErrDamaged) || !errors.Is(err, errClock) || n != 1 || next.clockNs != 1 {
+				t.Errorf("%v: %d frames, the latest of %d, %v", clocks, n, next.clockNs, err)
+			}
+			n = 0
+			next, damage, err := recoverFile(f, kind, frame{7, 1, 0}, visit)
+			if latest := []int64{0, 0, 1, last}[len(clocks)]; next.clockNs != latest || n != len(clocks)-1 || len(damage) != 1 || !errors.Is(damage[0], errClock) || err != nil || next.sequence != uint64(len(clocks)+1) {
+				t.Errorf("%v: recovered %d frames, next %+v, damage %v, %v", clocks, n, next, damage, err)
+			}
+		}
+	}
+}
+
+// TestClockOfTheSystem: a server whose time could not be read again says so, and writes nothing.
+func TestClockOfTheSystem(t *testing.T) {
+	d := disktest.New()
+	k := New(Config{Dir: d, Store: shard.New(), Now: func() int64 { return endOfTimeNs }, Log: slog.New(slog.DiscardHandler)})
+	want := "persist: the system's clock, 2201-01-01, is beyond the year 2200: set it, then start again"
+	if err := k.Run(t.Context(), func() {}); err == nil || err.Error() != want {
+		t.Error(err)
+	}
+	if err := CreateDir(d, endOfTimeNs, nil); err == nil || err.Error() != want {
+		t.Error(err)
+	}
+	if names, err := d.List(); len(names) > 0 || err != nil {
+		t.Error(names, err)
 	}
 }

@@ -41,6 +41,14 @@ func logName(number uint64) string { return fmt.Sprintf("log-%08d", number) }
 
 func snapshotName(number uint64) string { return fmt.Sprintf("snapshot-%08d", number) }
 
+// nameOf is the name of a file of a kind and number.
+func nameOf(kind string, number uint64) string {
+	if kind == kindSnapshot {
+		return snapshotName(number)
+	}
+	return logName(number)
+}
+
 func (m *manifest) text() []byte { return m.textOf(format) }
 
 func (m *manifest) textOf(format int) []byte {
@@ -67,7 +75,7 @@ func parseManifest(text []byte) (m manifest, err error) {
 		return manifest{}, damaged
 	}
 	if version > format {
-		return manifest{}, fmt.Errorf("%w: %s: %d", ErrNewer, manifestName, version)
+		return manifest{}, &NewerError{manifestName, version, format}
 	}
 	for line := range strings.Lines(string(text)) {
 		var f fileEntry

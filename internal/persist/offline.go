@@ -26,6 +26,9 @@ func ReadDir(dir disk.Dir, into store.Tracker, nowNs int64) (clockNs int64, err 
 // CreateDir makes a snapshot of what each tells, of which nothing may be gone, in a directory without data. If each fails
 // there is none afterwards.
 func CreateDir(dir disk.Dir, clockNs int64, each func(visit func(c store.Change)) error) error {
+	if err := checkNow(clockNs); err != nil {
+		return err
+	}
 	const number = 1
 	names, err := dir.List()
 	if err != nil {
@@ -97,12 +100,25 @@ func Check(dir disk.Dir, into store.Tracker, nowNs int64) (r Report, err error) 
 			last.Err = fmt.Errorf("%w: it ends before %s begins", ErrDamaged, logName(m.logs[i+1].number))
 		}
 	}
-	for _, name := range names {
-		if isOurs(name) && !slices.Contains(named, name) {
+	for _, name := range names { // a manifest that cannot be read may name them
+		if r.Err == nil && isOurs(name) && !slices.Contains(named, name) {
 			r.Others = append(r.Others, name)
 		}
 	}
 	return r, restorer.end()
+}
+
+// Newer returns what was written by a later version; nil if nothing was.
+func (r *Report) Newer() (newer *NewerError) {
+	if errors.As(r.Err, &newer) {
+		return newer
+	}
+	for _, f := range r.Files {
+		if errors.As(f.Err, &newer) {
+			return newer
+		}
+	}
+	return nil
 }
 
 func checkFile(dir disk.Dir, name, kind string, f fileEntry, sound func(payload []byte) error) (report FileReport, next frame) {

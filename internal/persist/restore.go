@@ -15,6 +15,9 @@ import (
 
 // restore loads the directory into the store.
 func (k *Keeper) restore(ctx context.Context) (loaded, error) {
+	if err := checkNow(k.config.Now()); err != nil {
+		return loaded{}, err
+	}
 	bytes := k.bytesToLoad()
 	k.update(func(st *Status) { st.LoadBytes = bytes })
 	r := newRestorer(k.config.Store, k.config.Now())
@@ -26,9 +29,10 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 		return r.add(payload)
 	}}
 	err := errors.Join(l.load(), r.end())
+	newer := (*NewerError)(nil)
 	switch {
-	case errors.Is(err, ErrNewer):
-		return l.loaded, fmt.Errorf("%w; start the version that wrote it, or choose another directory", err)
+	case errors.As(err, &newer):
+		return l.loaded, newer.Advise()
 	case errors.Is(err, ErrDamaged) || errors.Is(err, errRecord):
 		return l.loaded, fmt.Errorf("%w; `cellserver check DIR` tells more, and --data-recover starts with what can be read and keeps the files aside", err)
 	case err != nil:

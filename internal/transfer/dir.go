@@ -31,7 +31,10 @@ func OpenDir(path string) (*disk.OS, error) {
 }
 
 func explainDir(path string, err error) error {
+	newer := (*persist.NewerError)(nil)
 	switch {
+	case errors.As(err, &newer):
+		return fmt.Errorf("%s needs the later version that wrote it: %w", path, newer)
 	case errors.Is(err, disk.ErrInUse):
 		return fmt.Errorf("%s is in use by a running server: ask that one, by redis://HOST:PORT, or stop it first", path)
 	case errors.Is(err, fs.ErrNotExist):
