@@ -24,7 +24,8 @@ const approxBytes = 24
 // came at its beginning. TestApproxError measures, on random traces: up to 5 % of maxCount too many at a time, and 60 % if they
 // come in bursts; and over the whole trace from 96 to 100 % of what an exact window allows.
 //
-// A refund is taken off the period under way. Another period than before goes on with the same counters, for there is no room for
+// A refund is taken off the period under way, and what is more than that off the one before, whose units count as much of it as
+// they counted themselves. Another period than before goes on with the same counters, for there is no room for
 // others: what is older than two of a shorter one is forgotten as soon as that counts a request, for who asks by a longer one
 // as well. To keep it for them would limit the shorter ones by it, and so for hours whoever was given a smaller period.
 func (l Limit) Approx(payload []byte, expiresNs, nowNs, quantity int64, o Options) (newPayload []byte, newExpiresNs int64, r funnel.Result, changed bool) {
@@ -34,10 +35,14 @@ func (l Limit) Approx(payload []byte, expiresNs, nowNs, quantity int64, o Option
 		c.advance(nowNs, l.periodNs)
 	}
 	r = funnel.Result{Limit: l.maxCount, RetryAfter: -1}
-	before := c.current
+	before := c
 	switch used := l.used(&c, nowNs); {
 	case quantity < 0:
-		c.current = less(c.current, quantity)
+		if current := less(c.current, quantity); current > 0 {
+			c.current = current
+		} else {
+			c.previous, c.current = less(c.previous, quantity+c.current), 0
+		}
 	case quantity > l.maxCount-used:
 		r.Limited = true
 		if o.CountDenied {
@@ -52,7 +57,7 @@ func (l Limit) Approx(payload []byte, expiresNs, nowNs, quantity int64, o Option
 	if r.Limited && l.Fits(quantity) {
 		r.RetryAfter = o.Unit.Of(funnel.Since(nowNs, l.roomNs(&c, quantity)))
 	}
-	if c.current == before {
+	if c == before {
 		return payload, expiresNs, r, false
 	}
 	return c.append(payload[:0]), emptyNs, r, true

@@ -91,7 +91,9 @@ func (m *approxModel) add(nowNs, units int64) {
 
 func (m *approxModel) refund(nowNs, units int64) {
 	m.count(nowNs)
-	m.current = max(0, m.current-units)
+	fromCurrent := min(m.current, units)
+	m.current -= fromCurrent
+	m.previous = max(0, m.previous-(units-fromCurrent))
 }
 
 var kinds = []struct {

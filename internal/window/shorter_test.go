@@ -1,6 +1,7 @@
 package window
 
 import (
+	"math"
 	"testing"
 
 	"cellserver/internal/racetest"
@@ -84,5 +85,63 @@ func TestApproxShorterPeriod(t *testing.T) {
 		if r, _ := w.ask(long, t0+tt.atNs, 0, Options{}); r.Remaining != tt.remains || got.Remaining != tt.counts {
 			t.Errorf("%s: %d remain, and %d by the shorter one, want %d and %d", tt.name, r.Remaining, got.Remaining, tt.remains, tt.counts)
 		}
+	}
+}
+
+// TestSlidingLongerPeriod: a period that is longer than any before finds what those have kept, and from then on it is kept for it;
+// a look with it changes nothing.
+func TestSlidingLongerPeriod(t *testing.T) {
+	t.Parallel()
+	long, short := mustLimit(t, 5, 60), mustLimit(t, 5, 1)
+	for _, tt := range []struct {
+		first      Limit
+		lookFirst  bool
+		remains    int64
+		whileLater int64
+	}{{short, false, 3, 2}, {short, true, 3, 2}, {long, false, 1, 0}} {
+		w := window{request: Limit.Sliding}
+		w.ask(tt.first, t0, 2, Options{})
+		if tt.lookFirst {
+			w.ask(long, t0, 0, Options{})
+		}
+		w.ask(short, t0+2*sec, 1, Options{}) // where what has left is let go
+		if r, _ := w.ask(long, t0+2*sec, 1, Options{}); r.Limited || r.Remaining != tt.remains {
+			t.Errorf("%+v: got %+v", tt, r)
+		}
+		w.ask(short, t0+5*sec, 1, Options{})
+		if r, _ := w.ask(long, t0+5*sec, 0, Options{}); r.Remaining != tt.whileLater {
+			t.Errorf("%+v: later got %+v", tt, r)
+		}
+	}
+}
+
+// TestApproxRefundsThePeriodBefore: units come back, also those that were counted in the period before, as much of them as counts.
+func TestApproxRefundsThePeriodBefore(t *testing.T) {
+	t.Parallel()
+	l := mustLimit(t, 10, 10)
+	for _, tt := range []struct {
+		current, refund int64
+		remains         int64 // 5 s into the second period, where a unit of the first counts half
+		changed         bool
+	}{
+		{0, -4, 7, true}, {0, -10, 10, true}, {0, -100, 10, true}, {3, -2, 4, true}, {3, -3, 5, true}, {3, -4, 5, true}, {3, -5, 6, true},
+		{5, -1, 1, true}, {0, math.MinInt64, 10, true}, {5, math.MinInt64, 10, true},
+	} {
+		w := window{request: Limit.Approx}
+		w.ask(l, t0, 10, Options{})
+		if tt.current > 0 {
+			w.ask(l, t0+15*sec, tt.current, Options{})
+		}
+		r, changed := w.ask(l, t0+15*sec, tt.refund, Options{})
+		if r.Limited || r.Remaining != tt.remains || changed != tt.changed || !ValidApprox(w.payload, w.expiresNs) && tt.remains < 10 {
+			t.Errorf("%+v: got %+v, changed %v", tt, r, changed)
+		}
+		if tt.remains == 10 && w.expiresNs > t0+15*sec {
+			t.Errorf("%+v: nothing counts, and the key stays until %d", tt, w.expiresNs)
+		}
+	}
+	w := window{request: Limit.Approx}
+	if _, changed := w.ask(l, t0, -1, Options{}); changed {
+		t.Error("a refund of nothing changes something")
 	}
 }
