@@ -29,7 +29,7 @@ export GORACE ?= atexit_sleep_ms=50
 CHECKS := test check vet vet-others lint fuzz test-soak test-deploy test-release test-browser test-bench test-clients
 $(CHECKS): export GOFLAGS := $(GOFLAGS) -pgo=off -trimpath
 $(CHECKS): export CGO_ENABLED := 0
-TESTS := $(GO) test -vet=off -count=1 -p 4 -parallel 4 -timeout 20m
+TESTS := $(GO) test -vet=off -count=1 -p 4 -parallel 4 -timeout 60m
 RACE  := CGO_ENABLED=1 $(TESTS) -race
 
 .PHONY: run build release-tools release test check fuzz soak profile clients screenshots pictures bench bench-quick deps format vet vet-others lint \

@@ -101,6 +101,7 @@ func TestImportsGoDown(t *testing.T) {
 		module + "/internal/redistest",
 		module + "/internal/processtest",
 		module + "/internal/killtest",
+		module + "/internal/patience",
 		module + "/internal/racetest",
 	}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./cmd/...", "./internal/...").Output()

@@ -94,7 +94,7 @@ func (m *machine) reloads(t *testing.T, config string) {
 		if (err == nil) != c.works {
 			t.Fatalf("systemctl reload with %s: %v\n%s%s", c.line, err, out, m.journal(t))
 		}
-		m.process.Eventually(t, patience, "reload", func() bool {
+		m.process.Eventually(t, "reload", func() bool {
 			return m.redis(t, "CONFIG", "GET", "timeout") == "timeout\n"+c.want+"\n"
 		})
 	}

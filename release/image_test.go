@@ -44,7 +44,7 @@ func TestImageRuns(t *testing.T) {
 	p := processtest.Start(t, processtest.Command(t, "unshare", podman("run", "--rm", "--pidfile="+pidFile, "--read-only", "--cap-drop=all",
 		"--network=none", "--cgroups=disabled", "--ulimit=nofile=16384:16384", "--ulimit=nproc=1024:1024", "cellserver:"+imageVersion(t))...))
 	var pid string
-	p.Eventually(t, patience, "start", func() bool {
+	p.Eventually(t, "start", func() bool {
 		b, _ := os.ReadFile(pidFile)
 		pid = strings.TrimSpace(string(b))
 		return pid != "" || p.HasExited()
@@ -53,7 +53,7 @@ func TestImageRuns(t *testing.T) {
 		out, _ := processtest.Command(t, "nsenter", append([]string{"--target", pid, "--net", "--", cli, "-e", "-p", "6380"}, args...)...).CombinedOutput()
 		return string(out)
 	}
-	p.Eventually(t, patience, "answer", func() bool { return redis("PING") == "PONG\n" || p.HasExited() })
+	p.Eventually(t, "answer", func() bool { return redis("PING") == "PONG\n" || p.HasExited() })
 	t.Logf("from podman run to the first reply: %s", time.Since(began))
 	if got := redis("CL.THROTTLE", "user123", "15", "30", "60"); got != firstReply {
 		t.Errorf("the README's first call returns %q", got)

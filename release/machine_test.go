@@ -60,11 +60,11 @@ func boot(t *testing.T) *machine {
 		"systemd-nspawn", "--quiet", "--directory="+m.root, "--machine=cellserver-test", "--boot", "--register=no", "--keep-unit", "--private-network",
 		"--console=pipe"))
 	p := m.process
-	p.Eventually(t, patience, "start an init", func() bool {
+	p.Eventually(t, "start an init", func() bool {
 		m.leader = initOf(p.Cmd.Process.Pid)
 		return m.leader != 0 || p.HasExited()
 	})
-	p.Eventually(t, patience, "boot", func() bool {
+	p.Eventually(t, "boot", func() bool {
 		out, _ := m.command(t, "systemctl", "is-system-running").Output()
 		state := strings.TrimSpace(string(out))
 		return state == "running" || state == "degraded" || p.HasExited()

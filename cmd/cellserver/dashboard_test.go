@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"cellserver/internal/buildinfo"
 )
@@ -76,7 +75,7 @@ func TestProbeChangesNothing(t *testing.T) {
 	}
 	exchange(t, nc, "EXISTS nobody\r\n", ":0\r\n")
 	exchange(t, nc, "CL.THROTTLE k 10 1 3600 6\r\n", "*5\r\n:0\r\n:10\r\n:0\r\n:-1\r\n:3") // 36000 s or, on a slow machine, less
-	p.Eventually(t, 20*time.Second, "show the connection and the key", func() bool {
+	p.Eventually(t, "show the connection and the key", func() bool {
 		_, body := p.fetch(t, "/", "")
 		return strings.Contains(body, `<dt>Connections</dt><dd><span class="value">1 <small>of `) && strings.Contains(body, `<dt>Keys</dt><dd><span class="value">1</span>`)
 	})
@@ -96,7 +95,7 @@ func TestHotKeyLinks(t *testing.T) {
 		"c": "cannot be inspected here",
 	}
 	links := map[string]string{}
-	p.Eventually(t, 20*time.Second, "list the keys", func() bool {
+	p.Eventually(t, "list the keys", func() bool {
 		_, body := p.fetch(t, "/", "")
 		for _, m := range regexp.MustCompile(`<a href="([^"]*)"><bdi class="key">([a-z])</bdi>`).FindAllStringSubmatch(body, -1) {
 			links[m[2]] = html.UnescapeString(m[1])

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/resptest"
 )
 
@@ -134,6 +134,7 @@ func (p *pair) dial(fail func(...any)) *twin {
 		if err != nil {
 			fail(err)
 		}
+		nc = patience.Conn{Conn: nc}
 		return half{Conn: nc, r: bufio.NewReader(nc)}
 	}
 	var from net.Dialer
@@ -212,11 +213,8 @@ func appendInline(b []byte, args []string) []byte {
 	return append(b, "\r\n"...)
 }
 
-const replyPatience = 20 * time.Second
-
 // read reads the reply to a command, and skips push messages of client-side caching.
 func (h *half) read() (value, error) {
-	_ = h.SetReadDeadline(time.Now().Add(replyPatience))
 	for {
 		v, err := readValue(h.r)
 		if err != nil {

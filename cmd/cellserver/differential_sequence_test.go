@@ -6,7 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
+
+	"cellserver/internal/patience"
 )
 
 // sequence sends commands to both servers one by one, over two twin connections.
@@ -107,18 +108,16 @@ func identify(admin, a, b *half) error {
 
 // awaitClients waits until there are so many clients, and returns CLIENT LIST's lines.
 func awaitClients(admin *half, n int) (lines []string, err error) {
-	for deadline := time.Now().Add(replyPatience); ; time.Sleep(time.Millisecond) {
-		list, err := admin.do("CLIENT", "LIST")
-		if err != nil {
-			return nil, err
-		}
-		if lines = strings.Split(strings.TrimSpace(list.text), "\n"); len(lines) == n {
-			return lines, nil
-		}
-		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%s: clients are %q", admin.RemoteAddr(), lines)
-		}
+	came := patience.Until(func() bool {
+		var list value
+		list, err = admin.do("CLIENT", "LIST")
+		lines = strings.Split(strings.TrimSpace(list.text), "\n")
+		return err != nil || len(lines) == n
+	})
+	if err == nil && !came {
+		err = fmt.Errorf("%s: clients are %q", admin.RemoteAddr(), lines)
 	}
+	return lines, err
 }
 
 func clientID(lines []string, h *half) string {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,6 +17,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"cellserver/internal/patience"
 )
 
 // seedEnv selects other random streams than the default ones.
@@ -83,8 +84,8 @@ func (c conversation) equal(o conversation) bool {
 func (d *differential) try(t *testing.T, number int64, s stream) bool {
 	var ours, redis conversation
 	// A server that has not closed a connection may be about to do so; a difference must persist.
-	for _, patience := range []time.Duration{10 * time.Millisecond, 200 * time.Millisecond, 5 * time.Second} {
-		ours, redis = s.converse(t, d.ours, patience), s.converse(t, d.redis, patience)
+	for _, within := range []time.Duration{10 * time.Millisecond, 200 * time.Millisecond, 5 * time.Second} {
+		ours, redis = s.converse(t, d.ours, within), s.converse(t, d.redis, within)
 		if d.excuse(s, &ours, &redis); ours.equal(redis) {
 			break
 		}
@@ -148,14 +149,14 @@ func (d *differential) excuse(s stream, ours, redis *conversation) {
 
 // converse sends the stream on a new connection and reads all output. The server has some time to close the connection
 // before the client closes its half.
-func (s stream) converse(t *testing.T, p *process, patience time.Duration) (c conversation) {
-	nc, err := net.Dial("tcp", p.addr)
+func (s stream) converse(t *testing.T, p *process, within time.Duration) (c conversation) {
+	dialled, err := net.Dial("tcp", p.addr)
 	if err != nil {
 		t.Error(err)
 		return c
 	}
+	nc := patience.Conn{Conn: dialled}
 	defer nc.Close()
-	_ = nc.SetDeadline(time.Now().Add(ioTimeout))
 	var got []byte
 	var readErr error
 	ended := make(chan struct{})
@@ -171,16 +172,16 @@ func (s stream) converse(t *testing.T, p *process, patience time.Duration) (c co
 	}
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(within):
 	}
 	select { // again, because after a pause of the machine both are ready
 	case <-ended:
 		c.closed = true
 	default:
 	}
-	_ = nc.(*net.TCPConn).CloseWrite()
+	_ = socket(nc).CloseWrite()
 	<-ended
-	if errors.Is(readErr, os.ErrDeadlineExceeded) {
+	if errors.Is(readErr, patience.ErrIdle) {
 		t.Errorf("%s does not end the conversation %s", p.Cmd.Path, s)
 	}
 	c.reset = errors.Is(readErr, syscall.ECONNRESET)

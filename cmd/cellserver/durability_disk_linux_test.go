@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cellserver/internal/killtest"
+	"cellserver/internal/patience"
 	"cellserver/internal/processtest"
 )
 
@@ -92,7 +93,7 @@ func limitFileSize(t *testing.T, p *process, bytes uint64) {
 
 func (p *process) awaitFault(t *testing.T, want float64) {
 	t.Helper()
-	p.Eventually(t, startTimeout, fmt.Sprintf("say a fault of %.0f", want), func() bool {
+	p.Eventually(t, fmt.Sprintf("say a fault of %.0f", want), func() bool {
 		return p.metric(t, "cellserver_persistence_disk_fault") == want
 	})
 }
@@ -169,13 +170,8 @@ func TestBadDiskWithoutInterval(t *testing.T) {
 			}
 			disk.end(t, p)
 			p.awaitFault(t, 0)
-			select {
-			case err := <-first:
-				if err != nil {
-					t.Errorf("the calls that could not be kept at once: %v", err)
-				}
-			case <-time.After(ioTimeout):
-				t.Error("the calls that could not be kept at once were never answered")
+			if err, ok := patience.Receive(first); err != nil || !ok {
+				t.Errorf("the calls that could not be kept at once: %v, answered %t", err, ok)
 			}
 			charge(t, p, "after")
 			p.Stop(t, syscall.SIGKILL)

@@ -22,7 +22,7 @@ import (
 func refusedStart(t *testing.T, args ...string) (code int, said string) {
 	t.Helper()
 	p := startProcess(t, programCommand(t, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}, args...)...))
-	p.Eventually(t, startTimeout, "end", p.HasExited)
+	p.Eventually(t, "end", p.HasExited)
 	return p.Await(t), p.Log.String()
 }
 

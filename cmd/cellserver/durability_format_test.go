@@ -14,6 +14,7 @@ import (
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
+	"cellserver/internal/patience"
 	rdbcodec "cellserver/internal/rdb"
 )
 
@@ -65,7 +66,7 @@ func formatDBs() []int { return []int{0, 1, 15} }
 
 func database(t *testing.T, p *process, db int) *redis.Client {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: p.addr, DB: db, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: ioTimeout})
+	rdb := redis.NewClient(&redis.Options{Addr: p.addr, DB: db, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: patience.Forever})
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
 }

@@ -34,7 +34,7 @@ func catchLoading(t *testing.T, dir string) (*process, net.Conn) {
 		p := startProcess(t, programCommand(t, "--addr", addr, "--metrics-addr", web, "--data-dir", dir))
 		p.addr, p.metrics = addr, web
 		var nc net.Conn
-		p.Eventually(t, startTimeout, "listen", func() (ok bool) {
+		p.Eventually(t, "listen", func() (ok bool) {
 			var err error
 			nc, err = net.Dial("tcp", addr)
 			return err == nil
@@ -74,7 +74,7 @@ func TestLoading(t *testing.T) {
 		if seen = seen || strings.Count(got, "-LOADING ") >= 4; still && seen {
 			checkLoadingReplies(t, got)
 		}
-		p.Eventually(t, ioTimeout, "have loaded", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
+		p.Eventually(t, "have loaded", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
 		exchange(t, p.dial(t), "DBSIZE\r\nCL.THROTTLE f0:0 0 1 3600 0\r\n", fmt.Sprintf(":%d\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n", keys))
 		p.Stop(t, syscall.SIGTERM)
 		if seen && ready == 503 {

@@ -14,7 +14,7 @@ import (
 func startKeeping(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	p := startServer(t, append([]string{"--data-dir", dir}, args...)...)
-	p.Eventually(t, startTimeout, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
+	p.Eventually(t, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
 	return p
 }
 

@@ -101,7 +101,7 @@ func TestUsersAreReloaded(t *testing.T) {
 		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		p.Eventually(t, ioTimeout, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
+		p.Eventually(t, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
 	}
 	certtest.Write(t, users, []byte(operatorsUsers+"user late on nopass ~* +@nonsense\nuse\n"))
 	complaint := users + ":6: Error in applying operation '+@nonsense': Unknown command or category name in ACL. " +
@@ -235,7 +235,6 @@ func TestFailedLogins(t *testing.T) {
 // ask returns a reply without its types: one line, or one per element of an array.
 func ask(t *testing.T, nc net.Conn, command string) string {
 	t.Helper()
-	renewDeadline(nc)
 	if _, err := io.WriteString(nc, command); err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/resptest"
 )
 
@@ -35,7 +35,6 @@ func newQueue(t *testing.T, p *process, n int, dial func(t *testing.T) net.Conn)
 	exchange(t, q.control, "CL.THROTTLE k"+hourly+"\r\n", resptest.Ints(0, 1, 0, -1, 3600))
 	for i := range n {
 		nc := dial(t)
-		renewDeadline(nc)
 		if _, err := io.WriteString(nc, "CLIENT ID\r\nCL.BTHROTTLE k"+hourly+"1 0\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +44,6 @@ func newQueue(t *testing.T, p *process, n int, dial func(t *testing.T) net.Conn)
 			t.Fatal(err)
 		}
 		q.clients, q.ids = append(q.clients, nc), append(q.ids, strings.Trim(id, ":\r\n"))
-		_ = nc.SetDeadline(time.Time{})
 		go func() {
 			if line, err := in.ReadString('\n'); err == nil && line == "*5\r\n" {
 				if limited, _ := in.ReadString('\n'); limited == ":0\r\n" {
@@ -60,7 +58,7 @@ func newQueue(t *testing.T, p *process, n int, dial func(t *testing.T) net.Conn)
 
 func (q *queue) isBlocked(n int) {
 	q.t.Helper()
-	q.p.Eventually(q.t, ioTimeout, fmt.Sprintf("have %d clients blocked", n), func() bool {
+	q.p.Eventually(q.t, fmt.Sprintf("have %d clients blocked", n), func() bool {
 		return int(q.p.metric(q.t, "cellserver_connections_blocked")) == n
 	})
 }
@@ -68,7 +66,6 @@ func (q *queue) isBlocked(n int) {
 // refund gives units back and returns who is answered by that.
 func (q *queue) refund(units int) (answered []int) {
 	q.t.Helper()
-	renewDeadline(q.control)
 	if _, err := fmt.Fprintf(q.control, "CL.REFUND k%s%d\r\n", hourly, units); err != nil {
 		q.t.Fatal(err)
 	}
@@ -78,15 +75,12 @@ func (q *queue) refund(units int) (answered []int) {
 			q.t.Fatal(err)
 		}
 	}
-	late := time.NewTimer(ioTimeout)
-	defer late.Stop()
 	for len(answered) < units {
-		select {
-		case i := <-q.answered:
-			answered = append(answered, i)
-		case <-late.C:
+		i, ok := patience.Receive(q.answered)
+		if !ok {
 			q.t.Fatalf("%d are answered of %d", len(answered), units)
 		}
+		answered = append(answered, i)
 	}
 	return answered
 }
@@ -94,7 +88,6 @@ func (q *queue) refund(units int) (answered []int) {
 // hours returns how many units the funnel holds.
 func (q *queue) hours() int {
 	q.t.Helper()
-	renewDeadline(q.control)
 	if _, err := io.WriteString(q.control, "TTL k\r\n"); err != nil {
 		q.t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func TestConfigSetTakesEffect(t *testing.T) {
 			floodUntilClosed(t, p.dial(t))
 		})
 		t.Run("maxclients", func(t *testing.T) {
-			p.Eventually(t, ioTimeout, "be left by the others", func() bool { return p.metric(t, "cellserver_connections") <= 6 })
+			p.Eventually(t, "be left by the others", func() bool { return p.metric(t, "cellserver_connections") <= 6 })
 			set("maxclients 1")
 			refused := wireCase{want: "-ERR max number of clients reached\r\n", closed: true}
 			if p.tls != nil {
@@ -97,7 +97,7 @@ func TestShutdownByAClient(t *testing.T) {
 		if _, err := io.WriteString(other, strings.Repeat("PING\r\n", replies)); err != nil {
 			t.Fatal(err)
 		}
-		p.Eventually(t, ioTimeout, "execute what the other client sent", func() bool {
+		p.Eventually(t, "execute what the other client sent", func() bool {
 			return strings.Contains(ask(t, nc, "INFO commandstats\r\n"), fmt.Sprintf("cmdstat_ping:calls=%d,", replies))
 		})
 		if _, err := io.WriteString(nc, strings.Repeat("PING\r\n", replies)+"SHUTDOWN NOSAVE NOW FORCE\r\n"+"PING\r\n"); err != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/patience"
 )
 
 // redisLog collects what go-redis logs.
@@ -32,7 +34,7 @@ func goRedis(t *testing.T, o redis.Options) *redis.Client {
 	log := &redisLog{}
 	redis.SetLogger(log)
 	o.MaxRetries = -1
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = ioTimeout, ioTimeout, ioTimeout, ioTimeout
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = patience.Forever, patience.Forever, patience.Forever, patience.Forever
 	client := redis.NewClient(&o)
 	t.Cleanup(func() {
 		if err := client.Close(); err != nil {

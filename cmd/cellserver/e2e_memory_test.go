@@ -52,7 +52,7 @@ func TestClientsAreBoundedTogether(t *testing.T) {
 				all = append(all, nc)
 				go func() { _, _ = io.WriteString(nc, flood) }()
 			}
-			p.Eventually(t, ioTimeout, "close clients for "+name, func() bool {
+			p.Eventually(t, "close clients for "+name, func() bool {
 				return p.metric(t, "cellserver_connections_closed_total{reason=\"memory\"}") > evicted &&
 					p.metric(t, "cellserver_client_memory_bytes") <= floodLimit
 			})
@@ -60,7 +60,7 @@ func TestClientsAreBoundedTogether(t *testing.T) {
 			for _, nc := range all {
 				_ = nc.Close()
 			}
-			p.Eventually(t, ioTimeout, "forget what was held for "+name, func() bool {
+			p.Eventually(t, "forget what was held for "+name, func() bool {
 				return p.metric(t, "cellserver_connections") == 2 && p.metric(t, "cellserver_client_memory_bytes") < floodLimit-1<<20
 			})
 		}

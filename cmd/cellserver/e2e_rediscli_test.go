@@ -8,10 +8,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/processtest"
 )
 
@@ -94,16 +94,14 @@ var slow = regexp.MustCompile(`\(\d+\.\d+s\)\r\n`)
 // expect waits until the program has printed text.
 func (term *terminal) expect(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(ioTimeout); ; time.Sleep(5 * time.Millisecond) {
-		seen := slow.ReplaceAllString(term.seen.String(), "")[term.read:]
-		if i := strings.Index(seen, text); i >= 0 {
-			term.read += i + len(text)
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%q did not appear, only %q", text, seen)
-		}
+	var seen string
+	if !patience.Until(func() bool {
+		seen = slow.ReplaceAllString(term.seen.String(), "")[term.read:]
+		return strings.Contains(seen, text)
+	}) {
+		t.Fatalf("%q did not appear, only %q", text, seen)
 	}
+	term.read += strings.Index(seen, text) + len(text)
 }
 
 func TestRedisCLIInteractive(t *testing.T) {

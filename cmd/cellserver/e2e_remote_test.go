@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/processtest"
 	"cellserver/internal/redistest"
 	"cellserver/internal/remote/remotetest"
@@ -25,7 +26,7 @@ func startRemote(t *testing.T, url string, args ...string) (*process, *redis.Cli
 	t.Helper()
 	p := startServer(t, append([]string{"--store", url}, args...)...)
 	client := redis.NewClient(&redis.Options{
-		Addr: p.addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialTimeout: ioTimeout, ReadTimeout: ioTimeout,
+		Addr: p.addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialTimeout: patience.Forever, ReadTimeout: patience.Forever,
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	return p, client
@@ -76,7 +77,7 @@ func TestRemoteFaults(t *testing.T) {
 			t.Parallel()
 			store := redistest.Server(t, test.server...)
 			p, client := startRemote(t, "redis://"+test.user+store.Addr, "--store-timeout", "2s")
-			p.Eventually(t, ioTimeout, fmt.Sprintf("reply STOREDOWN and one of %q", test.says), func() bool { // not that it took too long
+			p.Eventually(t, fmt.Sprintf("reply STOREDOWN and one of %q", test.says), func() bool { // not that it took too long
 				return isDown(throttle(t, client, "k"), test.says...)
 			})
 			if n := p.metric(t, `cellserver_store_failures_total{reason="`+test.reason+`"}`); n < 1 {
@@ -95,7 +96,7 @@ func checkNotReady(t *testing.T, p *process) {
 	t.Helper()
 	var status int
 	var body string
-	p.Eventually(t, ioTimeout, "be not ready", func() bool {
+	p.Eventually(t, "be not ready", func() bool {
 		status, body = p.fetch(t, "/readyz", "")
 		return status == http.StatusServiceUnavailable
 	})
@@ -117,10 +118,10 @@ func TestRemoteStartsBeforeItsStore(t *testing.T) {
 	if err := store.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, ioTimeout, "find the store", func() bool {
+	p.Eventually(t, "find the store", func() bool {
 		return throttle(t, client, "k") == firstOfSixteen || client.Exists(t.Context(), "k").Val() == 1
 	})
-	p.Eventually(t, ioTimeout, "be ready", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
+	p.Eventually(t, "be ready", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
 }
 
 // TestRemoteWrongType: a key that is not a limiter's is an error whatever the policy, and stays as it is; the store is not down.
@@ -144,7 +145,7 @@ func TestRemoteWrongType(t *testing.T) {
 		if got := throttle(t, client, policy); got != firstOfSixteen {
 			t.Errorf("%s: %q", policy, got)
 		}
-		p.Eventually(t, ioTimeout, "be ready", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
+		p.Eventually(t, "be ready", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
 	}
 	if got := store.Client().LRange(ctx, "list", 0, -1).String() + store.Client().Get(ctx, "text").String(); !strings.Contains(got, "[a]") || !strings.Contains(got, "hello") {
 		t.Errorf("the keys are %s", got)
@@ -167,7 +168,7 @@ func TestRemotePolicies(t *testing.T) {
 		p, client := startRemote(t, "redis://"+store.Addr, args...)
 		servers[policy] = server{p, client}
 		// A busy machine may be slower than the timeout, once.
-		p.Eventually(t, ioTimeout, "decide", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
+		p.Eventually(t, "decide", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
 	}
 	store.Stop()
 	defer store.Continue()
@@ -199,11 +200,11 @@ func TestRemotePolicies(t *testing.T) {
 	}
 	store.Continue()
 	for policy, s := range servers {
-		s.Eventually(t, ioTimeout, "decide by its store again", func() bool {
+		s.Eventually(t, "decide by its store again", func() bool {
 			key := fmt.Sprint("back-", policy, time.Now().UnixNano())
 			return throttle(t, s.client, key) == firstOfSixteen && store.Client().Exists(t.Context(), key).Val() == 1
 		})
-		s.Eventually(t, ioTimeout, "be ready", func() bool { return s.ask(t, "/readyz", "", nil) == http.StatusOK })
+		s.Eventually(t, "be ready", func() bool { return s.ask(t, "/readyz", "", nil) == http.StatusOK })
 	}
 }
 
@@ -212,7 +213,7 @@ func TestRemoteAwayPilesNothingUp(t *testing.T) {
 	t.Parallel()
 	store := redistest.Server(t)
 	p, client := startRemote(t, "redis://"+store.Addr, "--on-store-error", "deny", "--store-timeout", "50ms")
-	p.Eventually(t, ioTimeout, "decide", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
+	p.Eventually(t, "decide", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
 	load := &remotetest.Load{Servers: []string{p.addr}, Clients: 100, Limits: []remotetest.Limit{{MaxBurst: 15, Count: 30, PeriodSeconds: 60}}}
 	for i := range 1000 {
 		load.Keys = append(load.Keys, fmt.Sprint("away", i))
@@ -228,12 +229,12 @@ func TestRemoteAwayPilesNothingUp(t *testing.T) {
 		t.Errorf("by the policy deny %d calls were allowed, and %d limited", allowed, all)
 	}
 	// The clients have hung up, and half of their number is more than the pool and the loops have.
-	p.Eventually(t, ioTimeout, "let goroutines end", func() bool { return p.metric(t, "go_goroutines") < before+50 })
-	p.Eventually(t, ioTimeout, "let go of what waits", func() bool {
+	p.Eventually(t, "let goroutines end", func() bool { return p.metric(t, "go_goroutines") < before+50 })
+	p.Eventually(t, "let go of what waits", func() bool {
 		return p.metric(t, "cellserver_store_waiting_requests") == 0 && p.metric(t, "cellserver_store_waiting_bytes") == 0
 	})
 	store.Continue()
-	p.Eventually(t, ioTimeout, "decide again", func() bool { return throttle(t, client, fmt.Sprint(time.Now().UnixNano())) == firstOfSixteen })
+	p.Eventually(t, "decide again", func() bool { return throttle(t, client, fmt.Sprint(time.Now().UnixNano())) == firstOfSixteen })
 }
 
 // TestRemoteFindsThePromotedMaster behind sentinels.
@@ -244,13 +245,13 @@ func TestRemoteFindsThePromotedMaster(t *testing.T) {
 	t.Parallel()
 	set := redistest.Sentinels(t)
 	p, client := startRemote(t, set.URL(), "--store-timeout", soon)
-	p.Eventually(t, ioTimeout, "decide", func() bool { return throttle(t, client, "k") == firstOfSixteen })
+	p.Eventually(t, "decide", func() bool { return throttle(t, client, "k") == firstOfSixteen })
 	set.Master.Kill()
 	// An idle connection tells it at once, and a busy server would answer by policy.
 	if got := throttle(t, client, "k"); !isDown(got) {
 		t.Errorf("without a master: %q", got)
 	}
-	p.Eventually(t, ioTimeout, "find the promoted master", func() bool { return throttle(t, client, "k2") == firstOfSixteen })
+	p.Eventually(t, "find the promoted master", func() bool { return throttle(t, client, "k2") == firstOfSixteen })
 }
 
 // TestRemoteIsRefused where it cannot be what the user wants.

@@ -201,7 +201,7 @@ func TestScriptsMemoryIsBounded(t *testing.T) {
 		close(ended)
 	}()
 	peak := 0
-	p.Eventually(t, ioTimeout, "answer all scripts", func() bool {
+	p.Eventually(t, "answer all scripts", func() bool {
 		peak = max(peak, p.rss(t))
 		select {
 		case <-ended:
@@ -217,6 +217,6 @@ func TestScriptsMemoryIsBounded(t *testing.T) {
 	if most := before + 8*ofOneScript; peak > most {
 		t.Errorf("the server grew from %d to %d MiB, want at most %d", before>>20, peak>>20, most>>20)
 	}
-	p.Eventually(t, ioTimeout, "give the memory back", func() bool { return p.rss(t) <= before+32<<20 })
+	p.Eventually(t, "give the memory back", func() bool { return p.rss(t) <= before+32<<20 })
 	_, _ = io.WriteString(p.dial(t), "QUIT\r\n")
 }

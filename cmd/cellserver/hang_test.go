@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"cellserver/internal/clock"
 	"cellserver/internal/logwriter"
+	"cellserver/internal/patience"
 	"cellserver/internal/processtest"
 )
 
@@ -64,21 +66,15 @@ func (a *app) health(t *testing.T) error {
 // awaitHealth waits until the command succeeds, or until its error has all of the texts.
 func (a *app) awaitHealth(t *testing.T, texts ...string) {
 	t.Helper()
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		err := a.health(t)
-		if err == nil && len(texts) == 0 {
-			return
+	var err error
+	if !patience.Until(func() bool {
+		if err = a.health(t); err == nil {
+			return len(texts) == 0
 		}
-		missing := err == nil
-		for _, text := range texts {
-			missing = missing || !strings.Contains(err.Error(), text)
-		}
-		if len(texts) > 0 && !missing {
-			return
-		}
-		if time.Since(begin) > startTimeout {
-			t.Fatalf("health: got %v, want %q", err, texts)
-		}
+		lacks := func(want string) bool { return !strings.Contains(err.Error(), want) }
+		return len(texts) > 0 && !slices.ContainsFunc(texts, lacks)
+	}) {
+		t.Fatalf("health: got %v, want %q", err, texts)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/processtest"
 )
 
@@ -28,12 +28,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-const (
-	startTimeout = time.Minute
-	// ioTimeout bounds every exchange, so that a server that hangs fails the test.
-	ioTimeout = 60 * time.Second
-)
 
 // process is a server that runs for a test: cellserver or redis-server.
 type process struct {
@@ -77,7 +71,7 @@ func startServer(t *testing.T, args ...string) *process {
 	t.Helper()
 	args = append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json"}, args...)
 	p := startProcess(t, programCommand(t, args...))
-	p.Eventually(t, startTimeout, "be ready", func() bool { return p.readReady() || p.HasExited() })
+	p.Eventually(t, "be ready", func() bool { return p.readReady() || p.HasExited() })
 	if p.HasExited() {
 		t.Fatalf("the server ended with %d", p.Cmd.ProcessState.ExitCode())
 	}
@@ -152,12 +146,16 @@ func dialTCP(t *testing.T, addr string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nc.Close() })
-	renewDeadline(nc)
-	return nc
+	return patience.Conn{Conn: nc}
 }
 
-// renewDeadline gives the next exchange its time.
-func renewDeadline(nc net.Conn) { _ = nc.SetDeadline(time.Now().Add(ioTimeout)) }
+// socket returns what a connection of dial sends and receives by, below TLS.
+func socket(nc net.Conn) *net.TCPConn {
+	if over, ok := nc.(*tls.Conn); ok {
+		nc = over.NetConn()
+	}
+	return nc.(patience.Conn).Conn.(*net.TCPConn)
+}
 
 // port returns the TCP port, for tools that take host and port separately.
 func (p *process) port() string {
@@ -222,7 +220,7 @@ func startRedis(t *testing.T, args ...string) *process {
 		p := startProcess(t, processtest.Command(t, path, append([]string{"--port", port, "--bind", "127.0.0.1",
 			"--save", "", "--appendonly", "no", "--dir", t.TempDir()}, args...)...))
 		p.addr = addr
-		p.Eventually(t, startTimeout, "be ready", func() bool {
+		p.Eventually(t, "be ready", func() bool {
 			return strings.Contains(p.Log.String(), "Ready to accept connections") || p.HasExited()
 		})
 		if !p.HasExited() {
@@ -260,7 +258,6 @@ func isRace() bool {
 // exchange sends raw and expects exactly the reply want.
 func exchange(t *testing.T, nc net.Conn, raw, want string) {
 	t.Helper()
-	renewDeadline(nc)
 	if _, err := io.WriteString(nc, raw); err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func TestLimitsOverKill(t *testing.T) {
 			}
 		})
 	}
-	p.Eventually(t, ioTimeout, "have set some limits", func() bool { return p.metric(t, "cellserver_limits") > 20 })
+	p.Eventually(t, "have set some limits", func() bool { return p.metric(t, "cellserver_limits") > 20 })
 	p.Stop(t, syscall.SIGKILL)
 	wg.Wait()
 	p = startKeeping(t, dir)

@@ -42,7 +42,7 @@ func startWithLog(t *testing.T, log *os.File, args ...string) (p *process) {
 	addr := processtest.FreeAddr(t)
 	cmd := programCommand(t, append([]string{"--addr", addr, "--metrics-addr", "", "--log-level", "debug"}, args...)...)
 	p = &process{Process: processtest.StartWithOutput(t, cmd, log), addr: addr}
-	p.Eventually(t, startTimeout, "listen", func() bool {
+	p.Eventually(t, "listen", func() bool {
 		nc, err := net.Dial("tcp", addr)
 		if err == nil {
 			_ = nc.Close()
@@ -78,7 +78,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 					_, _ = io.Copy(&text, end)
 					close(read)
 				}()
-				p.Eventually(t, ioTimeout, "tell of lost lines", func() bool { return strings.Contains(text.String(), "log lines were lost") })
+				p.Eventually(t, "tell of lost lines", func() bool { return strings.Contains(text.String(), "log lines were lost") })
 			}
 			if code := p.Stop(t, syscall.SIGTERM); code != 0 {
 				t.Errorf("io-threads %s: ended with %d", ioThreads, code)
@@ -108,7 +108,7 @@ func TestLogWhoseReaderEnds(t *testing.T) {
 	_ = log.Close()
 	nc := p.dial(t)
 	exchange(t, nc, "CONFIG SET maxclients 100\r\n", "+OK\r\n")
-	p.Eventually(t, startTimeout, "count lost lines", func() bool {
+	p.Eventually(t, "count lost lines", func() bool {
 		return strings.Contains(information(t, nc, "INFO stats\r\n"), "cell_dropped_log_lines:") &&
 			!strings.Contains(information(t, nc, "INFO stats\r\n"), "cell_dropped_log_lines:0\r\n")
 	})
@@ -132,7 +132,6 @@ func TestMistakeThatNobodyReads(t *testing.T) {
 // information sends a command and returns its reply, a bulk string.
 func information(t *testing.T, nc net.Conn, command string) string {
 	t.Helper()
-	renewDeadline(nc)
 	if _, err := io.WriteString(nc, command); err != nil {
 		t.Fatal(err)
 	}

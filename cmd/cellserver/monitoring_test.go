@@ -11,13 +11,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // sayTo sends in and returns the reply, read up to its end.
 func sayTo(t *testing.T, nc net.Conn, in, end string) string {
 	t.Helper()
-	renewDeadline(nc)
 	if _, err := io.WriteString(nc, in); err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +25,6 @@ func sayTo(t *testing.T, nc net.Conn, in, end string) string {
 // readTo reads until what was read ends with end.
 func readTo(t *testing.T, nc net.Conn, end string) string {
 	t.Helper()
-	renewDeadline(nc)
 	var got []byte
 	buf := make([]byte, 64<<10)
 	for !bytes.HasSuffix(got, []byte(end)) {
@@ -141,7 +138,7 @@ func TestSlowMonitor(t *testing.T) {
 		if n := <-seen; n < sent {
 			t.Errorf("the one that reads saw %d of %d", n, sent)
 		}
-		p.Eventually(t, 10*time.Second, "close the slow one", func() bool { return p.metric(t, "cellserver_connections") <= 2 })
+		p.Eventually(t, "close the slow one", func() bool { return p.metric(t, "cellserver_connections") <= 2 })
 	})
 }
 

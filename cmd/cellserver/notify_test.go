@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/processtest"
 )
 
@@ -51,27 +52,17 @@ func (m *serviceManager) start(t *testing.T, watchdog string, args ...string) *p
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+m.path, "WATCHDOG_USEC="+watchdog, "WATCHDOG_PID=")
 	p := startProcess(t, cmd)
 	m.expect(t, "READY=1")
-	p.Eventually(t, startTimeout, "log that it is ready", p.readReady)
+	p.Eventually(t, "log that it is ready", p.readReady)
 	return p
-}
-
-// read returns the next message, or an error after a timeout.
-func (m *serviceManager) read(within time.Duration) (string, error) {
-	select {
-	case message := <-m.told:
-		return message, nil
-	case <-time.After(within):
-		return "", os.ErrDeadlineExceeded
-	}
 }
 
 // expect waits for a matching message, ignoring those of the watchdog.
 func (m *serviceManager) expect(t *testing.T, pattern string) {
 	t.Helper()
 	for {
-		got, err := m.read(startTimeout)
-		if err != nil {
-			t.Fatalf("no %s: %v", pattern, err)
+		got, ok := patience.Receive(m.told)
+		if !ok {
+			t.Fatalf("no %s", pattern)
 		}
 		if regexp.MustCompile("^(?:" + pattern + ")$").MatchString(got) {
 			return
@@ -116,7 +107,7 @@ func TestNoServiceManager(t *testing.T) {
 		cmd := programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json")
 		cmd.Env = append(cmd.Env, env)
 		p := startProcess(t, cmd)
-		p.Eventually(t, startTimeout, "be ready", p.readReady)
+		p.Eventually(t, "be ready", p.readReady)
 		p.Stop(t, syscall.SIGTERM)
 		if log := p.Log.String(); complaint == "" && strings.Contains(log, `"WARN"`) || !strings.Contains(log, complaint) {
 			t.Errorf("%s: want %q in the log:\n%s", env, complaint, log)

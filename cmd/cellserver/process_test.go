@@ -173,12 +173,12 @@ func TestSecondSignalEndsItAtOnce(t *testing.T) {
 	if _, err := io.WriteString(p.dial(t), "DEBUG SLEEP 3000\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, startTimeout, "see the command", func() bool { return p.metric(t, "cellserver_received_bytes_total") > 0 })
+	p.Eventually(t, "see the command", func() bool { return p.metric(t, "cellserver_received_bytes_total") > 0 })
 	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	p.Logged(t, "shutting down")
-	p.Eventually(t, startTimeout, "end", func() bool { // the second signal is no longer taken a moment after the line
+	p.Eventually(t, "end", func() bool { // the second signal is no longer taken a moment after the line
 		_ = p.Cmd.Process.Signal(syscall.SIGTERM)
 		return p.HasExited()
 	})

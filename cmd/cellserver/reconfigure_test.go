@@ -24,7 +24,7 @@ func (p *process) reload(t *testing.T, logged string) {
 	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, startTimeout, "log "+logged, func() bool { return strings.Count(p.Log.String(), logged) > before })
+	p.Eventually(t, "log "+logged, func() bool { return strings.Count(p.Log.String(), logged) > before })
 }
 
 // get is CONFIG GET of a setting.

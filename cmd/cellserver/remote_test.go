@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/redistest"
 )
-
-const remoteWait = 20 * time.Second // for what is looked at once a second
 
 // reply sends a command of one line, and returns the reply, without the ends of its lines.
 func reply(t *testing.T, nc net.Conn, command string) string {
@@ -32,7 +31,7 @@ func (p *process) readiness(t *testing.T) (code int, text string) {
 // awaitStore waits until the server's figures say that its store answers, or that it does not.
 func (p *process) awaitStore(t *testing.T, up float64) {
 	t.Helper()
-	p.Eventually(t, remoteWait, "notice its store", func() bool { return p.metric(t, "cellserver_store_up") == up })
+	p.Eventually(t, "notice its store", func() bool { return p.metric(t, "cellserver_store_up") == up })
 }
 
 // TestRemoteStore: two servers decide from one Redis as one, in redis-cell's format, and a third that starts later goes on.
@@ -112,7 +111,7 @@ func TestStoreGoesAway(t *testing.T) {
 			p := startServer(t, args...)
 			p.awaitStore(t, 1)
 			nc := p.dial(t)
-			p.Eventually(t, remoteWait, "decide", func() bool { return strings.HasPrefix(reply(t, nc, "CL.THROTTLE k 2 3 6000"), "*5 ") })
+			p.Eventually(t, "decide", func() bool { return strings.HasPrefix(reply(t, nc, "CL.THROTTLE k 2 3 6000"), "*5 ") })
 			if code, text := p.readiness(t); code != 200 || text != "ok" {
 				t.Errorf("ready: got %d, %s", code, text)
 			}
@@ -141,7 +140,7 @@ func TestStoreGoesAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.awaitStore(t, 1)
-			p.Eventually(t, remoteWait, "decide again", func() bool {
+			p.Eventually(t, "decide again", func() bool {
 				reply(t, nc, "CL.THROTTLE fresh 2 3 6000")
 				n, err := redis.Client().Exists(t.Context(), "fresh").Result()
 				return err == nil && n == 1
@@ -161,7 +160,7 @@ func TestStartWithoutStore(t *testing.T) {
 	redis := redistest.Server(t)
 	redis.Kill()
 	p := startServer(t, "--store", "redis://"+redis.Addr)
-	p.Eventually(t, remoteWait, "notice that there is no store", func() bool {
+	p.Eventually(t, "notice that there is no store", func() bool {
 		code, text := p.readiness(t)
 		return code == 503 && text == errStoreAway.Error()
 	})
@@ -171,7 +170,7 @@ func TestStartWithoutStore(t *testing.T) {
 	if err := redis.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, remoteWait, "be ready", func() bool {
+	p.Eventually(t, "be ready", func() bool {
 		code, _ := p.readiness(t)
 		return code == 200
 	})
@@ -197,7 +196,7 @@ func TestStorePassword(t *testing.T) {
 	if got := reply(t, nc2, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "-STOREDOWN "+redis.Addr+": WRONGPASS") {
 		t.Errorf("a wrong password: got %s", got)
 	}
-	wrong.Eventually(t, remoteWait, "count and log why", func() bool {
+	wrong.Eventually(t, "count and log why", func() bool {
 		return strings.Contains(wrong.Log.String(), `"msg":"the store did not decide some calls","reason":"auth"`)
 	})
 	if code, text := wrong.readiness(t); code != 503 || text != errStoreAway.Error() {
@@ -309,10 +308,8 @@ func TestShutdownEndsTheStore(t *testing.T) {
 			}
 			return ""
 		}
-		for begin := time.Now(); left() != ""; time.Sleep(time.Millisecond) {
-			if time.Since(begin) > remoteWait {
-				t.Fatalf("hangs %t: it goes on:\n%s", hangs, left())
-			}
+		if !patience.Until(func() bool { return left() == "" }) {
+			t.Fatalf("hangs %t: it goes on:\n%s", hangs, left())
 		}
 	}
 }

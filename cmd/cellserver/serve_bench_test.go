@@ -66,9 +66,6 @@ func dialSocket(b *testing.B, socket string) net.Conn {
 			b.Cleanup(func() { nc.Close() })
 			return nc
 		}
-		if b.Elapsed() > startTimeout {
-			b.Fatal(err)
-		}
 		time.Sleep(time.Millisecond)
 	}
 }

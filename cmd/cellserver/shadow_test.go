@@ -17,7 +17,7 @@ import (
 // watcher calls cellserver shadow, and has calls made while it follows.
 func watcher(t *testing.T, calls func(), args ...string) (stdout string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), ioTimeout)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stderr := &notifier{text: "following", notify: func() {
 		go func() {

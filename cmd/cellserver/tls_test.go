@@ -68,7 +68,7 @@ func TestTLSBesidePlain(t *testing.T) {
 	if b, _ := io.ReadAll(wrong); strings.Contains(string(b), "PONG") {
 		t.Errorf("plain bytes got %q", b)
 	}
-	p.Eventually(t, ioTimeout, "count the handshakes that failed", func() bool {
+	p.Eventually(t, "count the handshakes that failed", func() bool {
 		return p.metric(t, "cellserver_tls_handshakes_failed_total") == 3
 	})
 	exchange(t, over, "PING\r\n", "+PONG\r\n")
@@ -119,7 +119,7 @@ func TestTLSFilesAreReloaded(t *testing.T) {
 		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		p.Eventually(t, ioTimeout, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
+		p.Eventually(t, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
 	}
 	files.write(t, ca, "second")
 	hangup("using new TLS files")
@@ -132,7 +132,7 @@ func TestTLSFilesAreReloaded(t *testing.T) {
 		t.Errorf("after a bad file: got the certificate of %q", name)
 	}
 	files.write(t, ca, "third")
-	p.Eventually(t, ioTimeout, "see the new file", func() bool { return served(t, p, ca) == "third" })
+	p.Eventually(t, "see the new file", func() bool { return served(t, p, ca) == "third" })
 }
 
 func TestTLSShutdownAndHalfClose(t *testing.T) {

@@ -93,7 +93,7 @@ func TestImportIsResumed(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	args := []string{"import", "--into", url(into), "--resume", state, url(from)}
 	p := startProcess(t, programCommand(t, append(args, "--rate", "100")...))
-	p.Eventually(t, startTimeout, "write its state", func() bool {
+	p.Eventually(t, "write its state", func() bool {
 		_, err := os.Stat(state)
 		return err == nil
 	})

@@ -32,7 +32,7 @@ func secretFile(t *testing.T, contents string) string {
 func (p *process) ask(t *testing.T, path, token string, pool *x509.CertPool) int {
 	t.Helper()
 	url := "http://" + p.metrics + path
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: ioTimeout}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	if pool != nil {
 		url = "https://" + p.metrics + path
 		client.Transport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}
@@ -78,7 +78,7 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Logged(t, "using new TLS files")
-	p.Eventually(t, startTimeout, "take the new token", func() bool { return p.ask(t, "/metrics", "second", other.Pool) == 200 })
+	p.Eventually(t, "take the new token", func() bool { return p.ask(t, "/metrics", "second", other.Pool) == 200 })
 	if got := p.ask(t, "/metrics", "first", other.Pool); got != 401 {
 		t.Errorf("the old token: got %d", got)
 	}
@@ -161,7 +161,7 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	if _, err := io.WriteString(nc, "DEBUG SLEEP 2\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, startTimeout, "see the command", func() bool { return p.metric(t, "cellserver_received_bytes_total") > 0 })
+	p.Eventually(t, "see the command", func() bool { return p.metric(t, "cellserver_received_bytes_total") > 0 })
 	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -246,8 +246,8 @@ func TestLogOfClients(t *testing.T) {
 		nc := p.dial(t)
 		exchange(t, nc, "CLIENT SETNAME worker-7\r\n", "+OK\r\n")
 		exchange(t, nc, "QUIT\r\n", "+OK\r\n")
-		p.Eventually(t, startTimeout, "forget the client", func() bool {
-			_ = nc.(*net.TCPConn).CloseWrite()
+		p.Eventually(t, "forget the client", func() bool {
+			_ = socket(nc).CloseWrite()
 			return p.metric(t, "cellserver_connections_closed_total") == 1
 		})
 		p.Stop(t, syscall.SIGTERM)

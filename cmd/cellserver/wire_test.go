@@ -162,10 +162,10 @@ func testWire(t *testing.T, startServer starter) {
 		}
 	})
 	exchange(t, before, "EXISTS web k\r\nDBSIZE\r\n", ":0\r\n:0\r\n")
-	p.Eventually(t, 20*time.Second, "give back its goroutines", func() bool {
+	p.Eventually(t, "give back its goroutines", func() bool {
 		return p.metric(t, "go_goroutines") <= goroutines
 	})
-	p.Eventually(t, 20*time.Second, "give back its memory", func() bool { return p.rss(t) <= memory+32<<20 })
+	p.Eventually(t, "give back its memory", func() bool { return p.rss(t) <= memory+32<<20 })
 	exchange(t, before, "PING\r\n", "+PONG\r\n")
 	if n := p.metric(t, "cellserver_panics_total"); n != 0 {
 		t.Errorf("%v panics", n)

@@ -64,7 +64,7 @@ func TestComposeClusterRuns(t *testing.T) {
 	}
 	for i := 1; i <= 6; i++ {
 		c := f.client(t, i)
-		f.nodes[0].Eventually(t, patience, "be ready", func() bool { return c.Ping(t.Context()).Err() == nil })
+		f.nodes[0].Eventually(t, "be ready", func() bool { return c.Ping(t.Context()).Err() == nil })
 	}
 	f.places = strings.NewReplacer("172.31.80.1", f.network, "6379", f.port, "/run/secrets/valkey", password)
 	for range 2 { // the second finds a cluster

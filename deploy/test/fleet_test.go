@@ -34,7 +34,7 @@ func checkFleetOfServers(t *testing.T, env []string, files map[string]string) {
 		s := startServer(t, binary, "127.0.0.1:0", "127.0.0.1:0", env...)
 		c := redis.NewClient(&redis.Options{Addr: s.addr, Password: serverPassword, MaxRetries: -1})
 		defer func() { _ = c.Close() }()
-		s.Eventually(t, patience, "be ready", func() bool { return isReady(s.metrics) })
+		s.Eventually(t, "be ready", func() bool { return isReady(s.metrics) })
 		for range 3 {
 			reply, err := c.Do(t.Context(), "CL.THROTTLE", "shared", 7, 1, 3600).Int64Slice()
 			if err != nil {

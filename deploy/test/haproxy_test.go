@@ -57,7 +57,7 @@ func TestHAProxy(t *testing.T) {
 	t.Cleanup(func() { proxy.Stop(t, syscall.SIGTERM) }) // it ends by the signal, which is no exit code
 
 	p := openPorts(t, host)
-	proxy.Eventually(t, patience, "listen", func() bool { return p.clients[0].Ping(t.Context()).Err() == nil })
+	proxy.Eventually(t, "listen", func() bool { return p.clients[0].Ping(t.Context()).Err() == nil })
 	allowed, failed := spend(t, p.of)
 	homes, each := map[string]int{}, map[int]map[int]bool{}
 	for key, ok := range allowed {
@@ -76,7 +76,7 @@ func TestHAProxy(t *testing.T) {
 
 	const lost = 1
 	s.kill(t, lost)
-	proxy.Eventually(t, patience, "notice a lost server", func() bool {
+	proxy.Eventually(t, "notice a lost server", func() bool {
 		_, failed = spend(t, p.of)
 		return len(failed) == 0
 	})
@@ -94,7 +94,7 @@ func TestHAProxy(t *testing.T) {
 			moved = key
 		}
 	}
-	proxy.Eventually(t, patience, "notice that the server is back", func() bool {
+	proxy.Eventually(t, "notice that the server is back", func() bool {
 		c := redis.NewClient(&redis.Options{Addr: fresh.clients[portOf(moved)].Options().Addr})
 		defer func() { _ = c.Close() }()
 		return c.Do(t.Context(), "CL.THROTTLE", moved, 0, 1, 3600).Err() == nil && s.clients[lost].Exists(t.Context(), moved).Val() == 1

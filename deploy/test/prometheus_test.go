@@ -79,7 +79,7 @@ func TestPrometheusWithNativeHistogramsAndToken(t *testing.T) {
 	config := configFor(t, s.metrics, shared.metrics)
 	without := startPrometheus(t, config)
 	with := startPrometheus(t, strings.Replace(withAuthorization(t, config), "/etc/prometheus/metrics_token", token, 1), "--enable-feature=native-histograms")
-	with.Eventually(t, patience, "see native histograms in the rules", func() bool {
+	with.Eventually(t, "see native histograms in the rules", func() bool {
 		v := with.query(t, "job_instance:cellserver_command_duration_seconds:p99_rate5m > 0 and job_instance:cellserver_denied:ratio_rate5m > 0")
 		return len(v) == 1
 	})
@@ -165,7 +165,7 @@ func startShared(t *testing.T, binary string, env ...string) *server {
 		"CELLSERVER_STORE=redis://"+redistest.Server(t).Addr, "CELLSERVER_LEASE=on", "CELLSERVER_PREFILTER=on")...)
 	client := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
-	s.Eventually(t, patience, "decide", func() bool { return client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 60).Err() == nil })
+	s.Eventually(t, "decide", func() bool { return client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 60).Err() == nil })
 	return s
 }
 
@@ -189,7 +189,7 @@ func startPrometheus(t *testing.T, config string, flags ...string) *prom {
 			t.Fatal(err)
 		}
 		p.api = prometheus.NewAPI(client)
-		p.Eventually(t, patience, "be ready", func() bool {
+		p.Eventually(t, "be ready", func() bool {
 			_, err := p.api.Buildinfo(t.Context())
 			return err == nil || p.HasExited()
 		})
@@ -218,7 +218,7 @@ func (p *prom) alerts(t *testing.T) (alerts []string) {
 // await waits until an alert fires, or until it is resolved.
 func (p *prom) await(t *testing.T, alert string, firing bool) {
 	t.Helper()
-	p.Eventually(t, patience, fmt.Sprintf("say that %s fires: %t", alert, firing), func() bool {
+	p.Eventually(t, fmt.Sprintf("say that %s fires: %t", alert, firing), func() bool {
 		alerts := p.alerts(t)
 		if firing {
 			return slices.Contains(alerts, alert+" firing")
@@ -247,7 +247,7 @@ func (p *prom) query(t *testing.T, expr string) model.Vector {
 // rules.
 func awaitHistory(t *testing.T, p *prom) {
 	t.Helper()
-	p.Eventually(t, patience, "know the limited share of the hour before", func() bool {
+	p.Eventually(t, "know the limited share of the hour before", func() bool {
 		v := p.query(t, "job_instance:cellserver_denied:ratio_rate1h offset 5s")
 		return len(v) == 1 && v[0].Value == 0
 	})
@@ -260,7 +260,7 @@ func checkPanels(t *testing.T, p *prom) {
 	empty := []string{"annotation Starts"}
 	for _, q := range readDashboard(t).queries() {
 		if !slices.Contains(empty, q.where) {
-			p.Eventually(t, patience, fmt.Sprintf("have data for %s: %s", q.where, q.expr), func() bool {
+			p.Eventually(t, fmt.Sprintf("have data for %s: %s", q.where, q.expr), func() bool {
 				return len(p.query(t, accelerated(q.expr))) > 0
 			})
 		}

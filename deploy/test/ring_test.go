@@ -106,7 +106,7 @@ func TestRing(t *testing.T) {
 
 	const lost = 1
 	s.kill(t, lost)
-	s.servers[0].Eventually(t, patience, "be one of two in the ring", func() bool { return moving.Len() == 2 })
+	s.servers[0].Eventually(t, "be one of two in the ring", func() bool { return moving.Len() == 2 })
 	allowed, failed = spend(t, through(moving))
 	for key, home := range homes {
 		if allowed[key] != (home == lost) || s.home(t, key) < 0 || home != lost && s.home(t, key) != home {
@@ -124,7 +124,7 @@ func TestRing(t *testing.T) {
 	}
 
 	s.start(t, lost)
-	s.servers[0].Eventually(t, patience, "be one of three in the ring", func() bool { return moving.Len() == 3 })
+	s.servers[0].Eventually(t, "be one of three in the ring", func() bool { return moving.Len() == 3 })
 	allowed, failed = spend(t, through(moving))
 	for key, home := range homes {
 		if n := s.clients[lost].Exists(t.Context(), key).Val(); allowed[key] != (home == lost) || n != 0 != (home == lost) {

@@ -96,7 +96,7 @@ func (f *fleet) client(t *testing.T, i int) *redis.Client {
 func (f *fleet) checkCluster(t *testing.T, i int) {
 	t.Helper()
 	c, got := f.client(t, i), ""
-	f.nodes[0].Eventually(t, patience, "be in a cluster", func() bool {
+	f.nodes[0].Eventually(t, "be in a cluster", func() bool {
 		got = c.ClusterInfo(t.Context()).Val() + c.ClusterNodes(t.Context()).Val()
 		masters, replicas := 0, 0
 		for line := range strings.Lines(got) {

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"cellserver/internal/patience"
 )
 
 // Process is a program that runs for a test.
@@ -46,7 +48,7 @@ func (l *Log) String() string {
 	return l.buf.String()
 }
 
-// Command returns a command that is killed shortly before the tests time out, when cleanups would not run.
+// Command returns a command that is ended as by Await, shortly before the tests time out, when cleanups would not run.
 func Command(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx := context.Background()
@@ -56,9 +58,13 @@ func Command(t *testing.T, path string, args ...string) *exec.Cmd {
 		t.Cleanup(cancel)
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.WaitDelay = 5 * time.Second
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
+	cmd.WaitDelay = killAfter
 	return cmd
 }
+
+// killAfter is when a process is killed that was told to show what it is at, which programs in Go do.
+const killAfter = 3 * time.Second
 
 // Start starts a command, and shows its output if the test fails. The test fails if the command exits before Stop, or with
 // an error.
@@ -113,12 +119,6 @@ func (p *Process) HasExited() bool {
 	}
 }
 
-const (
-	// For what takes seconds, on a machine that is busy with other things.
-	stopTimeout = 2 * time.Minute
-	logTimeout  = 2 * time.Minute
-)
-
 // Stop sends a signal and then calls Await.
 func (p *Process) Stop(t *testing.T, sig os.Signal) (code int) {
 	t.Helper()
@@ -128,34 +128,33 @@ func (p *Process) Stop(t *testing.T, sig os.Signal) (code int) {
 	return p.Await(t)
 }
 
-// Await waits for the process to exit, and returns its exit code, or -1 if it was killed by a signal.
+// Await waits for the process to exit, and returns its exit code, or -1 if it was killed by a signal. One that hangs is ended,
+// and shows what its goroutines are at.
 func (p *Process) Await(t *testing.T) (code int) {
 	t.Helper()
 	p.stopped = true
-	select {
-	case <-p.exited:
-	case <-time.After(stopTimeout):
-		t.Errorf("%s did not end within %s", p.Cmd.Path, stopTimeout)
-		_ = p.Cmd.Process.Kill()
+	if _, ok := patience.Receive(p.exited); !ok {
+		t.Errorf("%s does not end", p.Cmd.Path)
+		_ = p.Cmd.Process.Signal(syscall.SIGQUIT)
+		kill := time.AfterFunc(killAfter, func() { _ = p.Cmd.Process.Kill() })
 		<-p.exited
+		kill.Stop()
 	}
 	return p.Cmd.ProcessState.ExitCode()
 }
 
-// Eventually waits until cond is true, and fails the test if that takes too long.
-func (p *Process) Eventually(t *testing.T, timeout time.Duration, what string, cond func() bool) {
+// Eventually waits until cond is true, and fails the test if nothing moves before.
+func (p *Process) Eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(timeout); !cond(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not %s within %s", p.Cmd.Path, what, timeout)
-		}
+	if !patience.Until(cond) {
+		t.Fatalf("%s does not %s", p.Cmd.Path, what)
 	}
 }
 
 // Logged waits until the log has a text, which may come later than the reply to what caused it, and returns the log.
 func (p *Process) Logged(t *testing.T, text string) (log string) {
 	t.Helper()
-	p.Eventually(t, logTimeout, "log "+text, func() bool {
+	p.Eventually(t, "log "+text, func() bool {
 		log = p.Log.String()
 		return strings.Contains(log, text)
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/processtest"
 )
 
@@ -101,7 +102,7 @@ func prepare(dir string, args []string) (*Process, error) {
 	p.args = append([]string{"--port", strconv.Itoa(p.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}, args...)
 	options := &redis.Options{
 		Addr: p.Addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true,
-		Password: p.password(),
+		Password: p.password(), DialTimeout: askAgain, ReadTimeout: askAgain, WriteTimeout: askAgain,
 	}
 	p.client = redis.NewClient(options)
 	return p, nil
@@ -142,22 +143,32 @@ func (p *Process) Restart(ctx context.Context) error {
 
 // await asks again and again until cond is true.
 func (p *Process) await(ctx context.Context, what string, cond func(context.Context) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	for {
-		asking, done := context.WithTimeout(ctx, time.Second)
-		met := cond(asking)
-		done()
-		if met {
-			return nil
-		}
-		select {
-		case <-p.exited:
-			return fmt.Errorf("redistest: redis-server at %s ended: %s", p.Addr, p.log.String())
-		case <-ctx.Done():
-			return fmt.Errorf("redistest: redis-server at %s did not %s within %s", p.Addr, what, readyTimeout)
-		case <-time.After(10 * time.Millisecond):
-		}
+	met := false
+	patience.Until(func() bool {
+		asking, done := context.WithTimeout(ctx, askAgain)
+		defer done()
+		met = cond(asking)
+		return met || p.hasExited() || ctx.Err() != nil
+	})
+	switch {
+	case met:
+		return nil
+	case p.hasExited():
+		return fmt.Errorf("redistest: redis-server at %s ended: %s", p.Addr, p.log.String())
+	default:
+		return fmt.Errorf("redistest: redis-server at %s does not %s: %w", p.Addr, what, errors.Join(ctx.Err(), patience.ErrIdle))
+	}
+}
+
+// askAgain is when a question that was not answered is asked once more: its connection may lead to a server that has gone.
+const askAgain = 10 * time.Second
+
+func (p *Process) hasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
 	}
 }
 

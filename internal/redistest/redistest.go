@@ -5,16 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/processtest"
-)
-
-const (
-	startTimeout = 20 * time.Second
-	readyTimeout = time.Minute // of a cluster on a busy machine
 )
 
 // Start runs a redis-server on a unix socket until the test ends, and returns a client of it. Without a redis-server the
@@ -30,8 +25,9 @@ func Start(t *testing.T, args ...string) *redis.Client {
 	socket := filepath.Join(dir, "s")
 	p := processtest.Start(t, processtest.Command(t, path, append([]string{"--port", "0", "--unixsocket", socket,
 		"--save", "", "--appendonly", "no", "--dir", dir}, args...)...))
-	client := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, Protocol: 2, DisableIdentity: true})
+	client := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, Protocol: 2, DisableIdentity: true,
+		DialTimeout: patience.Forever, ReadTimeout: patience.Forever, WriteTimeout: patience.Forever})
 	t.Cleanup(func() { _ = client.Close() })
-	p.Eventually(t, startTimeout, "be ready", func() bool { return client.Ping(t.Context()).Err() == nil })
+	p.Eventually(t, "be ready", func() bool { return client.Ping(t.Context()).Err() == nil })
 	return client
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/patience"
 )
 
 func TestServerKeepsItsPortAfterAKill(t *testing.T) {
@@ -52,14 +54,16 @@ func TestStoppedServerDoesNotAnswerUntilItContinues(t *testing.T) {
 
 func TestProxy(t *testing.T) {
 	proxy := NewProxy(t, Server(t).Addr)
-	client := redis.NewClient(&redis.Options{Addr: proxy.Addr, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true})
+	client := redis.NewClient(&redis.Options{
+		Addr: proxy.Addr, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true, DialTimeout: patience.Forever, ReadTimeout: patience.Forever,
+	})
 	t.Cleanup(func() { _ = client.Close() })
 	ping := func(within time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
 		return client.Ping(ctx).Err()
 	}
-	if err := ping(10 * time.Second); err != nil {
+	if err := ping(patience.Forever); err != nil {
 		t.Fatal(err)
 	}
 	proxy.Delay(time.Minute)
@@ -73,11 +77,11 @@ func TestProxy(t *testing.T) {
 	}
 	proxy.Heal()
 	proxy.Cut()
-	if err := ping(10 * time.Second); err == nil || timedOut(err) {
+	if err := ping(patience.Forever); err == nil || timedOut(err) {
 		t.Errorf("cut: %v", err)
 	}
 	proxy.Heal()
-	if err := ping(10 * time.Second); err != nil {
+	if err := ping(patience.Forever); err != nil {
 		t.Errorf("healed: %v", err)
 	}
 }
@@ -117,15 +121,13 @@ func TestClusterMovesSlotsAndReplacesAMaster(t *testing.T) {
 		t.Errorf("the slot is at %v, %v", now, err)
 	}
 	to.Kill()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		got, err := client.Get(ctx, "{tag}7").Result()
-		if got == "7" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after the master's end: %q, %v", got, err)
-		}
+	var got string
+	if !patience.Until(func() bool {
+		got, err = client.Get(ctx, "{tag}7").Result()
 		client.ReloadState(ctx) // by itself the client asks only once a minute, as nothing tells it of another master
+		return got == "7"
+	}) {
+		t.Fatalf("after the master's end: %q, %v", got, err)
 	}
 }
 
@@ -138,14 +140,12 @@ func TestSentinelsReplaceTheMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Master.Kill()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		err := client.Set(t.Context(), "k", 2, 0).Err()
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
+	var err error
+	if !patience.Until(func() bool {
+		err = client.Set(t.Context(), "k", 2, 0).Err()
+		return err == nil
+	}) {
+		t.Fatal(err)
 	}
 }
 
