@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -166,5 +167,18 @@ func TestExampleConfig(t *testing.T) {
 	o.flags = fs
 	if wrong := o.check(); len(wrong) > 0 {
 		t.Errorf("the defaults, given all: %v", wrong)
+	}
+}
+
+// TestConfigCheckOpensNoStore: what a pool of servers does as it is opened, and closed at once, fails by chance.
+func TestConfigCheckOpensNoStore(t *testing.T) {
+	o, err := parseOptions([]string{"--store=redis-cluster://127.0.0.1:1,127.0.0.1:2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 60_000 {
+		if wrong := o.checkFiles(slog.New(slog.DiscardHandler)); wrong != nil {
+			t.Fatal(wrong)
+		}
 	}
 }

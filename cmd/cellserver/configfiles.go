@@ -66,9 +66,5 @@ func (o *options) checkStoreFiles(log *slog.Logger) error {
 	if !o.isRemote() || o.remote.checkParts() != nil {
 		return nil //nolint:nilerr // another check says it
 	}
-	pool, err := o.remote.openPool(log)
-	if err != nil {
-		return err
-	}
-	return pool.Close()
+	return o.remote.check(log)
 }

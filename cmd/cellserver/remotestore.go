@@ -18,24 +18,47 @@ type remoteStore struct {
 	watch *watch.Watch
 }
 
-// openPool makes the connections to the servers of --store, none of which is open yet.
-func (r *storeOptions) openPool(log *slog.Logger) (*servers.Pool, error) {
+// poolConfig reads the password files, and returns which servers --store names.
+func (r *storeOptions) poolConfig(log *slog.Logger) (servers.Config, error) {
 	password, err := readSecret("--store-password-file", r.passwordFile, "the password", log)
 	if err != nil {
-		return nil, err
+		return servers.Config{}, err
 	}
 	sentinelPassword, err := readSecret("--store-sentinel-password-file", r.sentinelPasswordFile, "the password", log)
 	if err != nil {
-		return nil, err
+		return servers.Config{}, err
 	}
-	pool, err := servers.Open(servers.Config{
+	return servers.Config{
 		URL: r.url, Password: password, SentinelUser: r.sentinelUser, SentinelPassword: sentinelPassword,
 		CAFile: r.tlsCA, CertFile: r.tlsCert, KeyFile: r.tlsKey, ServerName: r.tlsServerName, Timeout: r.timeout, Log: log,
-	})
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--store: %w", err)}
+	}, nil
+}
+
+// storeMistake is an error of package servers about --store.
+func storeMistake(err error) error {
+	if err == nil {
+		return nil
 	}
-	return pool, nil
+	return usageError{fmt.Errorf("--store: %w", err)}
+}
+
+// check says what is wrong with --store and its files. It opens no connection.
+func (r *storeOptions) check(log *slog.Logger) error {
+	config, err := r.poolConfig(log)
+	if err != nil {
+		return err
+	}
+	return storeMistake(servers.Check(config))
+}
+
+// openPool returns the servers of --store, and does not wait for them.
+func (r *storeOptions) openPool(log *slog.Logger) (*servers.Pool, error) {
+	config, err := r.poolConfig(log)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := servers.Open(config)
+	return pool, storeMistake(err)
 }
 
 // openRemote opens --store. Whether its servers answer it does not wait for.

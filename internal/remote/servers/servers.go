@@ -65,10 +65,24 @@ type Pool struct {
 	mu     sync.Mutex                         // for who replaces it, or a server's client
 }
 
-// Open returns the servers of a URL. Nothing is connected to yet, so that it is no error if they cannot be reached; a URL or
+// Check returns an error for a URL or file that is wrong, as Open does. It opens nothing.
+func Check(config Config) error {
+	_, _, err := config.read()
+	return err
+}
+
+// read returns what the URL says, and what connects to it.
+func (c *Config) read() (at place, dial dialer, err error) {
+	if at, err = parse(c.URL, c.Password); err == nil {
+		dial, err = newDialer(at.tls, *c)
+	}
+	return at, dial, err
+}
+
+// Open returns the servers of a URL. It does not wait for a connection, so that it is no error if they cannot be reached; a URL or
 // file that is wrong is.
 func Open(config Config) (*Pool, error) {
-	at, err := parse(config.URL, config.Password)
+	at, dial, err := config.read()
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +96,8 @@ func Open(config Config) (*Pool, error) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Pool{place: at, config: config, crc: crcTable(), start: time.Now()}
+	p := &Pool{place: at, config: config, dial: dial, crc: crcTable(), start: time.Now()}
 	p.SetPassword(at.password)
-	if p.dial, err = newDialer(at.tls, config); err != nil {
-		return nil, err
-	}
 	logging.Disable() // go-redis writes a line to stderr for each connection that fails; ours say it once
 	switch at.kind {
 	case oneServer:
