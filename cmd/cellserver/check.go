@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,14 +29,16 @@ func checkCommand() *cobra.Command {
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return checkDir(args[0], cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return checkDir(cmd.Context(), args[0], cmd.OutOrStdout())
+		},
 	}
 }
 
-func checkDir(path string, stdout io.Writer) error {
-	report, keys, err := transfer.CheckDir(path, time.Now().UnixNano())
+func checkDir(ctx context.Context, path string, stdout io.Writer) error {
+	report, keys, err := transfer.CheckDir(ctx, path, time.Now().UnixNano())
 	if err != nil {
-		return fmt.Errorf("check: %w", err)
+		return fmt.Errorf("check: %w", interrupted(ctx, err, "not all was checked"))
 	}
 	if err := printReport(stdout, &report, keys); err != nil {
 		return err

@@ -56,6 +56,9 @@ func finish(cmd *cobra.Command) {
 	if cmd.PreRunE == nil {
 		cmd.PreRunE = setFlags
 	}
+	if cmd.RunE != nil {
+		cmd.RunE = endOnHangup(cmd.RunE)
+	}
 	for _, below := range cmd.Commands() {
 		finish(below)
 	}

@@ -96,7 +96,7 @@ type dumpSource struct {
 
 func (c *dumpCall) open(ctx context.Context, stderr io.Writer) (dumpSource, error) {
 	if !isURL(c.place) {
-		keys, err := transfer.ReadDir(c.place, time.Now().UnixNano())
+		keys, err := transfer.ReadDir(ctx, c.place, time.Now().UnixNano())
 		if err != nil {
 			return dumpSource{}, err
 		}

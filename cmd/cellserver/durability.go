@@ -101,14 +101,18 @@ func absolute(path string) string {
 }
 
 // openDataDir opens --data-dir, if there is one, for whoever keeps the store there.
-func (a *app) openDataDir() error {
+func (a *app) openDataDir(ctx context.Context) error {
 	o := a.options
 	if o.dataDir == "" {
 		return nil
 	}
 	dir, err := disk.OpenOS(o.dataDir)
 	for tries := 0; errors.Is(err, disk.ErrInUse) && tries < lockTries; tries++ {
-		time.Sleep(lockPause) // the server before this one may be about to end
+		select {
+		case <-time.After(lockPause): // the server before this one may be about to end
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		dir, err = disk.OpenOS(o.dataDir)
 	}
 	switch {
@@ -173,9 +177,10 @@ func (a *app) keep(ctx context.Context, start func(name string, part func() erro
 	})
 }
 
-// letIn says that clients are served.
+// letIn says that clients are served. It is called once.
 func (a *app) letIn() {
 	a.setNotReady("")
 	a.logReady()
 	a.notifyReady()
+	close(a.up)
 }

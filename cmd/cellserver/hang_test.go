@@ -38,7 +38,7 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err = newApp(o, clk, log, lines, l, nil, web); err != nil {
+	if a, err = newApp(t.Context(), o, clk, log, lines, l, nil, web); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())

@@ -25,6 +25,7 @@ func main() {
 	cobra.MousetrapHelpText = "" // on Windows a double click serves, as the bare command does
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
+	ctx = takeHangups(stop).with(ctx)
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	if err == nil {
 		return

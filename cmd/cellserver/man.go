@@ -149,8 +149,8 @@ require a unit.
 A graceful shutdown. A second one ends the server at once.
 .TP
 .B SIGHUP
-Certificates, secrets, users, named limits and the config file are read again. What cannot be used is logged, and what was there
-before stays.
+Certificates, secrets, users, named limits and the config file are read again; by a server that is starting, once it serves
+clients. What cannot be used is logged, and what was there before stays. Other commands end by it as by SIGTERM.
 .SH EXIT STATUS
 .TP
 .B 0

@@ -79,7 +79,17 @@ func (o *options) logAndServe(ctx context.Context, stderr io.Writer) error {
 	return o.serve(ctx, log, lines)
 }
 
+// serve serves until ctx ends, which is no error at any time.
 func (o *options) serve(ctx context.Context, log *slog.Logger, lines *logwriter.Writer) error {
+	err := o.startAndRun(ctx, log, lines)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		log.Info("stopped before clients were served")
+		return nil
+	}
+	return err
+}
+
+func (o *options) startAndRun(ctx context.Context, log *slog.Logger, lines *logwriter.Writer) error {
 	if err := o.readPassword(log); err != nil {
 		return err
 	}
@@ -98,7 +108,7 @@ func (o *options) serve(ctx context.Context, log *slog.Logger, lines *logwriter.
 	}
 	defer listeners.close()
 	o.maxClients = warnedMaxClients(o.maxClients, o.ioThreads, log)
-	a, err := newApp(o, clk, log, lines, listeners, keeper, web)
+	a, err := newApp(ctx, o, clk, log, lines, listeners, keeper, web)
 	if err != nil {
 		return err
 	}
@@ -140,14 +150,17 @@ type app struct {
 	prober    *prober
 	parts     parts
 	notReady  atomic.Pointer[string] // why; empty while clients are served
+	up        chan struct{}          // closed once clients are served
 	stop      func()                 // ends the server gracefully
 }
 
-func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web) (_ *app, err error) {
+func newApp(
+	ctx context.Context, o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web,
+) (_ *app, err error) {
 	cat := catalog.New()
 	a := &app{
 		options: o, loaded: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, clock: clk, now: clk.Now,
-		access: newAccess(o, cat),
+		access: newAccess(o, cat), up: make(chan struct{}),
 	}
 	if err := a.openStore(); err != nil {
 		return nil, err
@@ -157,7 +170,7 @@ func newApp(o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Wri
 			a.remote.close()
 		}
 	}()
-	if err := a.openDataDir(); err != nil {
+	if err := a.openDataDir(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.openLimits(); err != nil {
@@ -300,9 +313,7 @@ func (a *app) run(ctx context.Context) error {
 	}
 	a.tendStore(background)
 	a.parts.run("the care of memory", func() { a.tendMemory(background) })
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP) // before anybody is told that the server is ready: till then, the signal ends it
-	defer signal.Stop(hangups)
+	hangups := hangupsOf(ctx).signals
 	a.parts.run("reloading", func() { a.reloadOn(background, hangups) })
 	a.parts.run("the prober", func() { a.prober.run(ctx) })
 	a.parts.run("the watchdog", func() { a.feedWatchdog(background) })

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,10 @@ import (
 var ErrNotEmpty = errors.New("persist: the directory has data already")
 
 // ReadDir loads a directory into a store, but for what has expired, and returns the latest time in Unix nanoseconds that its
-// server had seen, 0 if there was none. It changes nothing in the directory.
-func ReadDir(dir disk.Dir, into store.Tracker, nowNs int64) (clockNs int64, err error) {
+// server had seen, 0 if there was none. It changes nothing in the directory, and fails as soon as ctx is done.
+func ReadDir(ctx context.Context, dir disk.Dir, into store.Tracker, nowNs int64) (clockNs int64, err error) {
 	r := newRestorer(into, nowNs)
-	l := loader{dir: dir, visit: r.add}
+	l := loader{dir: dir, visit: r.addUntil(ctx)}
 	err = errors.Join(l.load(), r.end())
 	return l.next.clockNs, err
 }
@@ -72,8 +73,8 @@ func (r *Report) Damaged() bool {
 }
 
 // Check reads all files of a directory, also behind one that is damaged, and loads them into a store as ReadDir. It changes
-// nothing in the directory. The error is that of the directory itself.
-func Check(dir disk.Dir, into store.Tracker, nowNs int64) (r Report, err error) {
+// nothing in the directory. The error is that of the directory itself, or ctx's.
+func Check(ctx context.Context, dir disk.Dir, into store.Tracker, nowNs int64) (r Report, err error) {
 	names, err := dir.List()
 	if err != nil {
 		return Report{}, err
@@ -86,7 +87,7 @@ func Check(dir disk.Dir, into store.Tracker, nowNs int64) (r Report, err error) 
 	named := []string{manifestName}
 	restorer := newRestorer(into, nowNs)
 	check := func(name, kind string, f fileEntry) (next frame) {
-		report, next := checkFile(dir, name, kind, f, restorer.add)
+		report, next := checkFile(dir, name, kind, f, restorer.addUntil(ctx))
 		r.ClockNs = max(r.ClockNs, next.clockNs)
 		r.Files, named = append(r.Files, report), append(named, name)
 		return next
@@ -105,7 +106,7 @@ func Check(dir disk.Dir, into store.Tracker, nowNs int64) (r Report, err error) 
 			r.Others = append(r.Others, name)
 		}
 	}
-	return r, restorer.end()
+	return r, cmp.Or(restorer.end(), ctx.Err())
 }
 
 // Newer returns what was written by a later version; nil if nothing was.

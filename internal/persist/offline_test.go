@@ -2,6 +2,7 @@ package persist
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"maps"
 	"math/rand/v2"
@@ -48,7 +49,7 @@ func written(t *testing.T) *disktest.Dir {
 func check(t *testing.T, d *disktest.Dir) (r Report, s states) {
 	t.Helper()
 	loaded := shard.New()
-	r, err := Check(d, loaded, 0)
+	r, err := Check(t.Context(), d, loaded, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestCreateDir(t *testing.T) {
 	if err := create(d); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("a second time: %v", err)
 	}
-	if clockNs, err := ReadDir(d, shard.New(), 0); err != nil || clockNs != 7 {
+	if clockNs, err := ReadDir(t.Context(), d, shard.New(), 0); err != nil || clockNs != 7 {
 		t.Errorf("the clock is %d, %v", clockNs, err)
 	}
 }
@@ -191,4 +192,17 @@ func FuzzCheck(f *testing.F) {
 			t.Errorf("a start says %v, and a check %+v", err, r)
 		}
 	})
+}
+
+// TestReadingEndsEarly: who no longer waits for what a large directory has ends its reading, which says nothing of damage.
+func TestReadingEndsEarly(t *testing.T) {
+	d := written(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := ReadDir(ctx, d, shard.New(), 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("ReadDir: %v", err)
+	}
+	if _, err := Check(ctx, d, shard.New(), 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("Check: %v", err)
+	}
 }

@@ -21,12 +21,10 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 	bytes := k.bytesToLoad()
 	k.update(func(st *Status) { st.LoadBytes = bytes })
 	r := newRestorer(k.config.Store, k.config.Now())
+	add := r.addUntil(ctx)
 	l := loader{dir: k.config.Dir, repair: k.config.Repair, visit: func(payload []byte) error {
 		k.loaded.Add(int64(frameHeaderBytes + len(payload)))
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return r.add(payload)
+		return add(payload)
 	}}
 	err := errors.Join(l.load(), r.end())
 	newer := (*NewerError)(nil)
@@ -125,6 +123,16 @@ func (r *restorer) add(payload []byte) error {
 		queue <- p
 	}
 	return r.err()
+}
+
+// addUntil returns add, which fails once ctx is done.
+func (r *restorer) addUntil(ctx context.Context) func(payload []byte) error {
+	return func(payload []byte) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return r.add(payload)
+	}
 }
 
 func (r *restorer) end() error {

@@ -46,14 +46,14 @@ func explainDir(path string, err error) error {
 }
 
 // ReadDir reads the data directory of a server that does not run. The time is the system's.
-func ReadDir(path string, nowNs int64) (*LiveKeys, error) {
+func ReadDir(ctx context.Context, path string, nowNs int64) (*LiveKeys, error) {
 	dir, err := OpenDir(path)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close() //nolint:errcheck // nothing was written
 	l := &LiveKeys{keys: shard.New()}
-	clockNs, err := persist.ReadDir(dir, l.keys, nowNs)
+	clockNs, err := persist.ReadDir(ctx, dir, l.keys, nowNs)
 	l.NowNs = max(nowNs, clockNs)
 	return l, explainDir(path, err)
 }
@@ -87,14 +87,14 @@ func (l *LiveKeys) Each(ctx context.Context, visit func(e Entry) error) (err err
 }
 
 // CheckDir reads all files of a data directory, changes nothing, and returns the keys that they come to, too.
-func CheckDir(path string, nowNs int64) (persist.Report, *LiveKeys, error) {
+func CheckDir(ctx context.Context, path string, nowNs int64) (persist.Report, *LiveKeys, error) {
 	dir, err := OpenDir(path)
 	if err != nil {
 		return persist.Report{}, nil, err
 	}
 	defer dir.Close() //nolint:errcheck // nothing was written
 	l := &LiveKeys{keys: shard.New()}
-	report, err := persist.Check(dir, l.keys, nowNs)
+	report, err := persist.Check(ctx, dir, l.keys, nowNs)
 	checkLimits(dir, &report)
 	l.NowNs = max(nowNs, report.ClockNs)
 	return report, l, err

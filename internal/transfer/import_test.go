@@ -252,7 +252,7 @@ func TestLoadDir(t *testing.T) {
 	if _, err := load(b[:len(b)-1]); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a damaged dump: %v", err)
 	}
-	if keys, err := ReadDir(path, now); err != nil || keys.Count() != 0 {
+	if keys, err := ReadDir(t.Context(), path, now); err != nil || keys.Count() != 0 {
 		t.Errorf("it left %d keys, %v", keys.Count(), err)
 	}
 	refused := map[string]int64{"empty in more than 2^62 ns": 1, "the key is longer than 1 MiB": 1}
@@ -262,7 +262,7 @@ func TestLoadDir(t *testing.T) {
 	if _, err := load(b); err == nil || !strings.Contains(err.Error(), "has data already") {
 		t.Errorf("loaded twice: %v", err)
 	}
-	keys, err := ReadDir(path, now)
+	keys, err := ReadDir(t.Context(), path, now)
 	if err != nil || keys.NowNs != now {
 		t.Fatalf("%+v, %v", keys, err)
 	}
@@ -277,7 +277,7 @@ func TestLoadDir(t *testing.T) {
 	if err := keys.Each(t.Context(), func(Entry) error { return failure }); !errors.Is(err, failure) {
 		t.Errorf("a visit that fails: %v", err)
 	}
-	if report, keys, err := CheckDir(path, now); err != nil || report.Damaged() || keys.Count() != 2 {
+	if report, keys, err := CheckDir(t.Context(), path, now); err != nil || report.Damaged() || keys.Count() != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
