@@ -50,13 +50,13 @@ func CloneAll(args [][]byte) [][]byte {
 	return all
 }
 
-// headerBytes is what an argument takes in addition to its bytes, where it is kept.
-const headerBytes = 24
+// HeaderBytes is what an argument takes in addition to its bytes, where it is kept.
+const HeaderBytes = 24
 
 // Memory returns how many bytes arguments take where they are kept.
 func Memory(args [][]byte) (bytes int) {
 	for _, arg := range args {
-		bytes += headerBytes + len(arg)
+		bytes += HeaderBytes + len(arg)
 	}
 	return bytes
 }
@@ -90,7 +90,7 @@ func Script(args [][]byte) (keys, argv [][]byte, err error) {
 }
 
 const (
-	maxNames        = 128 // of one COMMAND or CONFIG GET: a name takes six bytes, what is replied about it kilobytes
+	maxNames        = 128 // of one call, such as CONFIG GET: a name takes six bytes, what is replied about it kilobytes
 	maxPatternBytes = 64  // longer than any name; the cost of a match grows with it
 )
 

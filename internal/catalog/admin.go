@@ -91,8 +91,8 @@ func aclRows() []*Command {
 			Differs: "@refill is not in Redis: the commands that empty funnels or read and write their states as values, of which users must have DEL to give CL.THROTTLE and commands like it a negative quantity.",
 		},
 		{
-			Name: "dryrun", Arity: -4, Flags: byAdmin,
-			Since: "7.0.0", Complexity: "O(1)", Summary: "Tells whether a user may execute a command",
+			Name: "dryrun", Arity: -4, MaxArgs: 3 + maxListed, Flags: byAdmin,
+			Since: "7.0.0", Complexity: "O(1)", Summary: "Tells whether a user may execute a command", Differs: "A call of at most 10,000 arguments.",
 			Args: append(user, Arg{Name: "command", Type: "string"}, Arg{Name: "arg", Type: "string", Optional: true, Multiple: true}),
 		},
 		{

@@ -5,11 +5,13 @@ package catalog
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"strings"
 
 	"cellserver/internal/acl"
 	"cellserver/internal/glob"
+	"cellserver/internal/resp"
 )
 
 // RedisVersion is the Redis whose replies the commands give; clients choose what they send by it.
@@ -26,6 +28,7 @@ type Command struct {
 	Name       string // lower case
 	Parent     string // of a subcommand: its command's name
 	Arity      int    // arguments with the name; negative: at least so many
+	MaxArgs    int    // arguments with the name, at most; 0 for resp.LongArgs
 	Flags      Flag
 	Categories []string // beyond those that the flags imply
 	Keys       KeySpec
@@ -136,6 +139,18 @@ func (c *Command) FullName() string {
 func (c *Command) AcceptsArity(n int) bool {
 	return n == c.Arity || c.Arity < 0 && n >= -c.Arity
 }
+
+// Most is how many arguments a call may have, with its name. Those that may have more than resp.LongArgs are executed in the
+// background when they do.
+func (c *Command) Most() int {
+	if c.MaxArgs == 0 {
+		return resp.LongArgs
+	}
+	return c.MaxArgs
+}
+
+// anyNumber is the MaxArgs of a command that is bounded only by --max-args.
+const anyNumber = math.MaxInt
 
 // Sub returns the subcommand of that name in any case, or nil.
 func (c *Command) Sub(name []byte) *Command {

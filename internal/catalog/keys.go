@@ -33,11 +33,11 @@ func keyRows() []*Command {
 	strings := []string{"string"}
 	return []*Command{
 		keyRow(Command{
-			Name: "del", Arity: -2, Flags: FlagWrite | FlagRefill, Long: true,
+			Name: "del", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagRefill, Long: true,
 			Since: "1.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: inSteps,
 		}, manyKeys("RM", "delete")),
 		keyRow(Command{
-			Name: "exists", Arity: -2, Flags: read, Long: true,
+			Name: "exists", Arity: -2, MaxArgs: anyNumber, Flags: read, Long: true,
 			Since: "1.0.0", Complexity: perKey, Summary: "Counts which of the keys exist",
 		}, manyKeys("RO")),
 		keyRow(Command{
@@ -50,7 +50,7 @@ func keyRows() []*Command {
 			Since: "2.2.0", Summary: "Returns the length of what GET returns",
 		}, oneKey(1, "RO")),
 		keyRow(Command{
-			Name: "touch", Arity: -2, Flags: read, Long: true,
+			Name: "touch", Arity: -2, MaxArgs: anyNumber, Flags: read, Long: true,
 			Since: "3.2.1", Complexity: perKey, Summary: "Counts which of the keys exist",
 		}, manyKeys("RO")),
 		keyRow(Command{
@@ -58,7 +58,7 @@ func keyRows() []*Command {
 			Since: "1.0.0", Summary: "Returns string for a funnel, a type that begins with cl- for another limiter, or none",
 		}, oneKey(1, "RO")),
 		keyRow(Command{
-			Name: "unlink", Arity: -2, Flags: FlagWrite | FlagFast | FlagRefill, Long: true,
+			Name: "unlink", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagFast | FlagRefill, Long: true,
 			Since: "4.0.0", Complexity: perKey, Summary: "Deletes keys", Differs: inSteps,
 		}, manyKeys("RM", "delete")),
 		{

@@ -73,12 +73,12 @@ func commandRows() []*Command {
 			Summary: "Documents commands, by default all", Args: names,
 		},
 		{
-			Name: "getkeys", Arity: -4, Flags: flags, Categories: connection,
+			Name: "getkeys", Arity: -4, MaxArgs: 2 + maxListed, Flags: flags, Categories: connection,
 			Since: "2.8.13", Complexity: "O(N) in the number of arguments",
 			Summary: "Returns the keys of a command", Args: call, Differs: "At most 10,000 arguments.",
 		},
 		{
-			Name: "getkeysandflags", Arity: -4, Flags: flags, Categories: connection,
+			Name: "getkeysandflags", Arity: -4, MaxArgs: 2 + maxListed, Flags: flags, Categories: connection,
 			Since: "7.0.0", Complexity: "O(N) in the number of arguments",
 			Summary: "Returns the keys of a command and how it accesses them", Args: call, Differs: "At most 10,000 arguments.",
 		},

@@ -62,6 +62,11 @@ func Arity(c *catalog.Command) error {
 	return Error("ERR wrong number of arguments for '" + c.FullName() + "' command")
 }
 
+// TooManyArguments says that a command was given more arguments than any call of it needs.
+func TooManyArguments(c *catalog.Command) error {
+	return Error("ERR more than " + strconv.Itoa(c.Most()) + " arguments for '" + c.FullName() + "'; send fewer at once")
+}
+
 // ExecAborted says why EXEC executed nothing. What a remote store says is replied as it is, for clients know it by its code.
 func ExecAborted(cause error) error {
 	if failure := (store.Failure{}); errors.As(cause, &failure) {

@@ -6,6 +6,7 @@ package resp
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/tidwall/redcon"
@@ -42,20 +43,29 @@ type Decoder struct {
 
 	checked  int  // bytes of the first command that need not be checked again
 	line     int  // where in them an incomplete line begins
+	args     int  // of the command that was decoded last, or is being decoded
 	argsLeft int  // remaining bulks; 0 before the command's first header
 	bulk     int  // length of the current bulk, -1 before its header
 	hasNUL   bool // an inline command contains a NUL: as in Redis, no newline ends it any more
 }
 
+// LongArgs is how many arguments a command may have that is decoded at once. More take milliseconds.
+const LongArgs = 1024
+
+// headArgs is how many arguments Next returns of a longer command: enough for its name, and for an error that repeats them.
+const headArgs = 64
+
 // Next decodes the command at the front of buf. It returns the length of the command, 0 if it is incomplete, and its
 // arguments, none if there is nothing to execute. The arguments are slices of buf, valid until buf changes, and use args'
 // memory if it suffices. The next call must begin with the bytes that remain, as Next left them: it may modify them.
+// Of a command in RESP with more than LongArgs arguments it returns the first few; Long says how many there are.
 func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err error) {
 	args = args[:0]
 	if len(buf) == 0 {
 		return 0, args, nil
 	}
 	if buf[0] != '*' {
+		d.args = 0
 		return d.inline(buf, args)
 	}
 	n, empty, err := d.frame(buf)
@@ -66,8 +76,9 @@ func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err erro
 	if empty {
 		return n, args, nil
 	}
-	if n >= manyArgsBytes {
-		args = roomFor(buf, args)
+	if d.args > LongArgs {
+		args, _ = appendBulks(buf, bulksBegin(buf), headArgs, slices.Grow(args, headArgs))
+		return n, args, nil
 	}
 	complete, args, _, _, err := redcon.ReadNextCommand(buf[:n], args)
 	if err != nil || !complete { // impossible: the guard has checked all that redcon reads
@@ -76,17 +87,37 @@ func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err erro
 	return n, args, nil
 }
 
-// manyArgsBytes is how long a command is that may have so many arguments that room for them should be made at once:
-// otherwise they would be moved time and again.
-const manyArgsBytes = 16 << 10
-
-// roomFor returns args with room for all arguments of a command whose framing was checked.
-func roomFor(buf []byte, args [][]byte) [][]byte {
-	count, ok := ParseInt(buf[1:bytes.IndexByte(buf, '\r')])
-	if !ok || count <= int64(cap(args)) {
-		return args
+// Long returns how many arguments the command has that Next has returned, if those are only the first; else 0.
+func (d *Decoder) Long() int {
+	if d.args > LongArgs {
+		return d.args
 	}
-	return make([][]byte, 0, count)
+	return 0
+}
+
+// Split returns all arguments of a long command, of which there are count, as slices of it or of a copy, as Next has left it. It
+// calls pause after every LongArgs of them.
+func Split(command []byte, count int, pause func()) [][]byte {
+	args, at := make([][]byte, 0, count), bulksBegin(command)
+	for len(args) < count {
+		args, at = appendBulks(command, at, min(LongArgs, count-len(args)), args)
+		pause()
+	}
+	return args
+}
+
+// bulksBegin returns where the first bulk begins of a command whose framing was checked.
+func bulksBegin(command []byte) int { return bytes.IndexByte(command, '\n') + 1 }
+
+// appendBulks appends the next n bulks from at on, of a command whose framing was checked, and returns where they end.
+func appendBulks(command []byte, at, n int, args [][]byte) ([][]byte, int) {
+	for range n {
+		from := at + bytes.IndexByte(command[at:], '\n') + 1
+		length, _ := ParseInt(command[at+1 : from-2])
+		end := from + int(length)
+		args, at = append(args, command[from:end:end]), end+2
+	}
+	return args, at
 }
 
 // reset forgets a command that is done: it has no bulks to come.
@@ -100,10 +131,11 @@ func (d *Decoder) frame(buf []byte) (n int, empty bool, err error) {
 		if !ok || err != nil {
 			return 0, false, err
 		}
+		d.args = int(count)
 		if count <= 0 {
 			return d.line, true, nil
 		}
-		d.argsLeft, d.bulk = int(count), -1
+		d.argsLeft, d.bulk = d.args, -1
 	}
 	for ; d.argsLeft > 0; d.argsLeft-- {
 		if d.bulk < 0 {

@@ -1,10 +1,7 @@
 package session
 
 import (
-	"context"
-
 	"cellserver/internal/acl"
-	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/reply"
 )
@@ -12,21 +9,9 @@ import (
 // admit checks what can be checked of a command, or of its subcommand, before it is executed. The command is nil where there is
 // none of that name. The order is Redis's: what the server can do now is only said to users that may have it done.
 func (s *Session) admit(c *catalog.Command, args [][]byte) (*catalog.Command, error) {
-	c, err := s.find(c, args)
+	c, err := s.admitBegin(c, args, len(args))
 	if err != nil {
 		return c, err
-	}
-	if c.Flags&catalog.FlagNoAuth == 0 && !s.mayExecute() {
-		return c, reply.ErrNoAuth
-	}
-	if c.Refusal != "" && !s.engine.config.Catalog.IsRuled(c) { // there are no rights to a command that is nowhere
-		return c, reply.Error("ERR " + c.Refusal)
-	}
-	if s.multi != nil && c.Flags&catalog.FlagNoMulti != 0 {
-		return c, reply.ErrNotInMulti
-	}
-	if s.role == inScript && c.Flags&(catalog.FlagNoScript|catalog.FlagNotWithKeys) != 0 { // a script may hold keys, too
-		return c, reply.ErrNotInScript
 	}
 	if s.user != nil && !s.user.Unrestricted() {
 		if err := s.permit(c, args); err != nil {
@@ -47,25 +32,25 @@ func (s *Session) admit(c *catalog.Command, args [][]byte) (*catalog.Command, er
 	return c, s.checkKeys(c, args)
 }
 
-// manyArgs is how many arguments a command may have whose keys are compared with a user's rules at once.
-const manyArgs = 1000
-
-// admitLater has a long command of a client with rules admitted in the background, for each of its keys may be compared
-// with each of the rules. It is false where that is not needed, or where nobody waits on the goroutine.
-func (s *Session) admitLater(args [][]byte) bool {
-	if s.role != outer || s.user == nil || s.user.Unrestricted() {
-		return false
+// admitBegin checks what the number of arguments and the first of them tell.
+func (s *Session) admitBegin(c *catalog.Command, args [][]byte, count int) (*catalog.Command, error) {
+	c, err := s.find(c, args, count)
+	if err != nil {
+		return c, err
 	}
-	if !s.flush() {
-		s.hold(held{args: args}) // and then this is done
-		return true
+	if c.Flags&catalog.FlagNoAuth == 0 && !s.mayExecute() {
+		return c, reply.ErrNoAuth
 	}
-	h := &held{args: argument.CloneAll(args)}
-	p := s.waitForTask(func(*Session) error { return nil })
-	p.next = h
-	s.holdArguments(argument.Memory(h.args))
-	p.Run(s.engine.background, s.who(), func(context.Context) { h.command, h.err = s.admit(s.engine.config.Catalog.Lookup(h.args[0]), h.args) })
-	return true
+	if c.Refusal != "" && !s.engine.config.Catalog.IsRuled(c) { // there are no rights to a command that is nowhere
+		return c, reply.Error("ERR " + c.Refusal)
+	}
+	if s.multi != nil && c.Flags&catalog.FlagNoMulti != 0 {
+		return c, reply.ErrNotInMulti
+	}
+	if s.role == inScript && c.Flags&(catalog.FlagNoScript|catalog.FlagNotWithKeys) != 0 { // a script may hold keys, too
+		return c, reply.ErrNotInScript
+	}
+	return c, nil
 }
 
 // mayExecute reports whether the client has authenticated, or need not any more: the password may have been taken away
@@ -77,8 +62,9 @@ func (s *Session) mayExecute() bool {
 	return s.authenticated
 }
 
-// find returns the subcommand that a call of a command is of, or the command.
-func (s *Session) find(c *catalog.Command, args [][]byte) (*catalog.Command, error) {
+// find returns the subcommand that a call of a command is of, or the command. Of its arguments, count with its name, it needs the
+// first.
+func (s *Session) find(c *catalog.Command, args [][]byte, count int) (*catalog.Command, error) {
 	if c == nil {
 		if s.role == inScript {
 			return nil, reply.ErrUnknownInScript
@@ -95,11 +81,15 @@ func (s *Session) find(c *catalog.Command, args [][]byte) (*catalog.Command, err
 		}
 		c = sub
 	}
-	if !c.AcceptsArity(len(args)) {
-		if s.role == inScript {
+	if !c.AcceptsArity(count) || count > c.Most() {
+		switch {
+		case s.role == inScript:
 			return c, reply.ErrArityInScript
+		case count > c.Most() && c.Refusal == "":
+			return c, reply.TooManyArguments(c)
+		case !c.AcceptsArity(count):
+			return c, reply.Arity(c)
 		}
-		return c, reply.Arity(c)
 	}
 	return c, nil
 }

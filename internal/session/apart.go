@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/queue"
 	"cellserver/internal/reply"
+	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/transact"
 )
@@ -57,16 +58,29 @@ func (r *remote) bind(c *catalog.Command, h Handler) Handler {
 		if s.inner != nil { // it is a part of EXEC, which is executed apart
 			return h.run(s, s.space.NowNs, args)
 		}
-		x := &apart{client: s, handler: h, args: argument.CloneAll(args)}
-		if err := s.inBackground(r.slots, x.run, x.finish); err != nil {
-			return err
-		}
-		s.pending.abandoned = x.abandon
-		return nil
+		return s.runApart(h, r.slots, keep(args))
 	}}
 }
 
-// apart is a client's command that is executed in the background, for its store is on other machines.
+// keep returns arguments that outlast the call. Many are the session's own already: see admitLater.
+func keep(args [][]byte) [][]byte {
+	if len(args) > resp.LongArgs {
+		return args
+	}
+	return argument.CloneAll(args)
+}
+
+// runApart has a command executed in the background, with arguments of its own.
+func (s *Session) runApart(h Handler, slots *background.Slots, args [][]byte) error {
+	x := &apart{client: s, handler: h, args: args}
+	if err := s.inBackground(slots, x.run, x.finish); err != nil {
+		return err
+	}
+	s.pending.abandoned = x.abandon
+	return nil
+}
+
+// apart is a client's command that is executed in the background, for its store is on other machines or its arguments are many.
 type apart struct {
 	client  *Session // which waits
 	handler Handler
@@ -90,8 +104,11 @@ type apartTurn struct {
 
 func (x *apart) run(ctx context.Context) {
 	e := x.client.engine
-	s := x.client.child(ctx, away, &transact.Space{Keys: e.remote.store, NowNs: e.config.Now()})
-	s.space.All = &walk{Remote: e.remote.store, ctx: ctx}
+	in := e.live
+	if in.NowNs = e.config.Now(); e.remote != nil {
+		in.All = &walk{Remote: e.remote.store, ctx: ctx}
+	}
+	s := x.client.child(ctx, away, &in)
 	s.inner.apart = x
 	s.w.Buf = make([]byte, headBytes)
 	s.borrow()

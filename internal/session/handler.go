@@ -41,6 +41,8 @@ func (h Handler) fits(c *catalog.Command) error {
 		return errors.New("it has no handler")
 	case (h.whole != nil) != (c.Flags&catalog.FlagWhole != 0):
 		return errors.New("its handler is for all keys and its flags are not, or the other way round")
+	case h.connection != nil && c.Most() > resp.LongArgs:
+		return errors.New("calls with many arguments are executed apart from the connection, which its handler is about")
 	}
 	return nil
 }
@@ -163,8 +165,16 @@ func (c Call) WallTime() time.Time {
 	return c.s.engine.config.WallTime()
 }
 
+// Keep returns arguments as they may be kept for work in the background: copied, if they are the driver's.
+func (c Call) Keep(args [][]byte) [][]byte {
+	if c.s.inner != nil {
+		return args
+	}
+	return keep(args)
+}
+
 // Background has work done on a goroutine of its own, for it may take long; done replies when it has ended. The
-// arguments are work's only if it has copied them. ctx ends when the client is gone or the server ends, and then the reply is
+// arguments are work's only as Keep returns them. ctx ends when the client is gone or the server ends, and then the reply is
 // an error. In EXEC and in scripts all is done at once, for they run in the background already.
 func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(c Call) error) error {
 	var ended error
@@ -182,7 +192,8 @@ func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(
 // HoldsKeys reports whether others may wait for keys until the command is done, as it is a part of EXEC or of a script.
 func (c Call) HoldsKeys() bool { return c.s.role.holdsTime() }
 
-// IsAway reports whether the store is on other machines: then this is not an event loop, and each call of the store a round trip.
+// IsAway reports whether this is not an event loop, as the store is on other machines, and each call of it a round trip, or as the
+// command has many arguments.
 func (c Call) IsAway() bool { return c.s.role == away }
 
 // After replies when a time has passed, unless the client has gone. EXEC and scripts refuse it: others would wait.

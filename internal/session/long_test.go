@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/clients"
 	"cellserver/internal/peer"
 	"cellserver/internal/reply"
+	"cellserver/internal/resp"
 	"cellserver/internal/resptest"
 )
 
@@ -26,19 +27,20 @@ func withRules(t *testing.T) func(c *Config) {
 			t.Fatal(err)
 		}
 		c.Limits.MaxArgs = 10_000
+		c.Handlers["touch"] = c.Handlers["ping"]
 	}
 }
 
-func longPing() string {
-	return resptest.Encode(append([]string{"PING"}, make([]string, 2*manyArgs)...)...)
+func longTouch() string {
+	return resptest.Encode(append([]string{"TOUCH"}, make([]string, 2*resp.LongArgs)...)...)
 }
 
 // TestLongCommandsStayInOrder: one that is admitted in the background waits for the batch in front of it.
 func TestLongCommandsStayInOrder(t *testing.T) {
 	first := resptest.Ints(0, 5, 4, -1, 10)
 	for _, tt := range []struct{ name, in, want string }{
-		{"a command", "CL.THROTTLE a 4 1 10\r\n" + longPing() + "CL.THROTTLE b 4 1 10\r\n", first + pong + first},
-		{"a wrong one", "CL.THROTTLE a 4 1 10\r\n" + strings.Replace(longPing(), "PING", "PONG", 1) + "PING\r\n", first + "-ERR unknown command"},
+		{"a command", "CL.THROTTLE a 4 1 10\r\n" + longTouch() + "CL.THROTTLE b 4 1 10\r\n", first + pong + first},
+		{"a wrong one", "CL.THROTTLE a 4 1 10\r\n" + strings.Replace(longTouch(), "TOUCH", "PONGS", 1) + "PING\r\n", first + "-ERR unknown command"},
 	} {
 		later, with := withLaterStore()
 		r := newRig(t, with, withRules(t))
@@ -70,11 +72,11 @@ func TestLongCommandIsCancelled(t *testing.T) {
 	r := newRig(t, withRules(t))
 	c := r.session()
 	r.background.Take(context.Background(), background.Who{})
-	replies, left, status := c.feed("MULTI\r\n" + longPing() + "PING\r\nEXEC\r\n")
+	replies, left, status := c.feed("MULTI\r\n" + longTouch() + "PING\r\nEXEC\r\n")
 	if status != peer.Waiting || replies != "+OK\r\n" {
 		t.Fatalf("status %d, got %q", status, replies)
 	}
-	if held, _ := c.client.Memory(); held[clients.Arguments] < 2*manyArgs*24 {
+	if held, _ := c.client.Memory(); held[clients.Arguments] < 2*resp.LongArgs*24 {
 		t.Errorf("%v are held", held)
 	}
 	c.HungUp(peer.HalfClosed)

@@ -60,7 +60,9 @@ func TestWatchIsCountedBeforeItIsTaken(t *testing.T) {
 	for i := range 3 * watchStep {
 		keys = append(keys, strconv.Itoa(i))
 	}
-	_, _, status := c.feed(resptest.Encode(keys...))
+	_, left, _ := c.feed(resptest.Encode(keys...)) // its many arguments are decoded in the background
+	<-c.woken
+	_, _, status := c.feed(left)
 	first, _ := c.client.Memory()
 	c.say(t, "")
 	if all, _ := c.client.Memory(); status != peer.Waiting || first[clients.WatchedKeys] != all[clients.WatchedKeys] || first[clients.WatchedKeys] < 100_000 {

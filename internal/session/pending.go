@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"cellserver/internal/argument"
 	"cellserver/internal/background"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
@@ -178,9 +177,14 @@ func (s *Session) cancelled(c *catalog.Command) error {
 
 // hold keeps a command until the batch in front of it is answered.
 func (s *Session) hold(h held) {
-	h.args = argument.CloneAll(h.args)
+	if h.long != nil {
+		h.long = h.long.kept()
+		s.holdArguments(h.long.bytes())
+	} else {
+		h.args = h.kept()
+		s.holdArguments(h.bytes())
+	}
 	s.pending.next = &h
-	s.holdArguments(argument.Memory(h.args))
 }
 
 // holdArguments counts the arguments that are kept for the command that is not done.
@@ -193,6 +197,8 @@ func (s *Session) holdArguments(bytes int) {
 func (s *Session) goOn(h held) {
 	s.monitored = s.engine.config.Records.Monitors.Any() // which may have changed since it was read
 	switch {
+	case h.long != nil:
+		s.admitLater(h.long)
 	case len(h.args) == 0:
 		s.failInput(h.err)
 	case h.command == nil && h.err == nil:
@@ -247,7 +253,7 @@ func (s *Session) count(h held, beganNs int64) {
 	s.scratch.local.Called(h.command, 1)
 	p.command, p.beganNs, p.handlerNs = h.command, beganNs, p.handedNs-beganNs
 	if p.later == nil && p.argsBytes == 0 {
-		s.holdArguments(argument.Memory(h.args)) // at most: its handler has copied what it still needs
+		s.holdArguments(h.bytes()) // at most: its handler has copied what it still needs
 	}
 	if p.turn != nil {
 		s.holdArguments(queue.WaiterBytes + len(h.args[h.command.Keys.First])) // which has the name, too

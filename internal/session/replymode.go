@@ -12,14 +12,14 @@ const (
 // executeMuted executes a command whose reply is not wanted, unless it is the one that wants replies again. There is no
 // batch in front of it: whatever turns replies off has flushed it. What is skipped is settled before it runs, for EXEC
 // may still be in the background when the next command is due.
-func (s *Session) executeMuted(args [][]byte) {
+func (s *Session) executeMuted(dispatch func()) {
 	before := len(s.w.Buf)
 	s.repliesRequested = false
 	once := s.replies == repliesSkipNext
 	if once {
 		s.replies = repliesOn
 	}
-	s.dispatch(args)
+	dispatch()
 	s.flush()
 	if once && !s.repliesRequested || s.replies == repliesOff {
 		s.muteFrom(before)

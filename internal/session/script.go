@@ -121,14 +121,14 @@ func mayRun(script *lua.Script, readOnly bool) error {
 func (s *Session) newScriptRun(name []byte, keys, argv [][]byte, readOnly bool) *scriptRun {
 	return &scriptRun{
 		client: s, command: s.engine.config.Catalog.Lookup(name), readOnly: readOnly,
-		keys: argument.CloneAll(keys), argv: argument.CloneAll(argv),
+		keys: keep(keys), argv: keep(argv),
 	}
 }
 
 // runNative does what a script would that is one call of CL.THROTTLE or of a command like it, as clients send it which have
 // no such command. It is false if the interpreter has to do it: for its errors, and for who may not do everything.
 func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte) bool {
-	if script.Native == nil || !s.mayRunNative() {
+	if script.Native == nil || !s.mayRunNative() || len(keys)+len(argv) > resp.LongArgs {
 		return false
 	}
 	args, ok := script.Native.Args(s.scratch.call[:0], keys, argv)

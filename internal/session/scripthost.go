@@ -23,7 +23,7 @@ func (h scriptHost) Call(args [][]byte, resp3 bool, buf []byte) []byte {
 
 // Allows implements lua.Host. It leaves nothing in ACL LOG.
 func (h scriptHost) Allows(args [][]byte) (allowed, known bool) {
-	c, err := h.s.find(h.s.engine.config.Catalog.Lookup(args[0]), args)
+	c, err := h.s.find(h.s.engine.config.Catalog.Lookup(args[0]), args, len(args))
 	if err != nil {
 		return false, false
 	}

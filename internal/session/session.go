@@ -2,6 +2,7 @@ package session
 
 import (
 	"cellserver/internal/acl"
+	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/limiter"
@@ -171,9 +172,12 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 		if n == 0 {
 			break
 		}
+		command := in[consumed : consumed+n]
 		consumed += n
 		s.scratch.args = args
-		if len(args) > 0 {
+		if s.decoder.Long() > 0 {
+			s.executeLong(args, command)
+		} else if len(args) > 0 {
 			s.execute(args)
 		} else if s.replies == repliesSkipNext {
 			s.replies = repliesOn // to Redis, nothing is a command, too
@@ -215,18 +219,19 @@ func (s *Session) giveBack() {
 
 func (s *Session) execute(args [][]byte) {
 	if s.replies != repliesOn {
-		s.executeMuted(args)
+		s.executeMuted(func() { s.dispatch(args) })
 		return
 	}
 	s.dispatch(args)
 }
 
 func (s *Session) dispatch(args [][]byte) {
-	if len(args) > manyArgs && s.admitLater(args) {
+	if len(args) > resp.LongArgs && s.role == outer {
+		s.dispatchLong(args, long{args: args})
 		return
 	}
 	c, err := s.admit(s.lookup(args[0]), args)
-	s.proceed(held{c, args, err})
+	s.proceed(held{command: c, args: args, err: err})
 }
 
 // lookup is Catalog.Lookup, which takes longer than a look at what was called last.
@@ -246,6 +251,25 @@ type held struct {
 	command *catalog.Command // nil where there is none of that name
 	args    [][]byte         // none where the input is no command, which err tells
 	err     error
+	long    *long // what is still to be decoded and admitted, in place of the others
+	// ownBytes is what the arguments take where they are the session's own; 0 where they are slices of the driver's buffer.
+	ownBytes int
+}
+
+// kept returns the arguments, copied unless they are the session's own.
+func (h *held) kept() [][]byte {
+	if h.ownBytes > 0 {
+		return h.args
+	}
+	return argument.CloneAll(h.args)
+}
+
+// bytes is what the arguments take where they are kept.
+func (h *held) bytes() int {
+	if h.ownBytes > 0 {
+		return h.ownBytes
+	}
+	return argument.Memory(h.args)
 }
 
 // proceed executes a command, or replies why it is not executed. Whatever comes behind a batch waits until that is
@@ -289,7 +313,13 @@ func (s *Session) call(h held) {
 	} else {
 		nowNs = s.space.NowNs
 	}
-	err := s.engine.handlers[c.ID].run(s, nowNs, h.args)
+	handler := s.engine.handlers[c.ID]
+	var err error
+	if h.ownBytes > 0 && handler.own == nil {
+		err = s.runApart(handler, s.engine.background, h.args)
+	} else {
+		err = handler.run(s, nowNs, h.args)
+	}
 	s.wrote = s.wrote || c.Flags&catalog.FlagWrite != 0
 	s.lookAfter(c)
 	s.count(h, beganNs)

@@ -3,6 +3,7 @@ package session
 import (
 	"strconv"
 
+	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/peer"
 	"cellserver/internal/reply"
@@ -49,10 +50,12 @@ func (s *Session) queue(h held) {
 		s.w.Status("QUEUED")
 		return
 	}
-	if limit := s.engine.config.Limits.MaxCommandBytes; !m.Add(h.command, h.args, limit) {
+	size, limit := h.bytes(), s.engine.config.Limits.MaxCommandBytes
+	if m.Bytes()+size > limit {
 		s.reject(h, reply.TooLong("transaction is", limit, "--max-command-bytes"))
 		return
 	}
+	m.Add(h.command, h.kept(), size)
 	s.client.Change(func(i *clients.Info) { i.Queued = len(m.Steps) })
 	s.client.Hold(clients.Queue, m.Memory())
 	s.w.Status("QUEUED")
@@ -75,8 +78,6 @@ func (s *Session) discard() {
 	s.unwatch()
 }
 
-const maxWatched = 10_000 // keys of one client
-
 func watch(s *Session, args [][]byte) error {
 	switch {
 	case s.multi != nil:
@@ -88,11 +89,11 @@ func watch(s *Session, args [][]byte) error {
 	if w == nil {
 		w = &transact.Watched{}
 	}
+	if len(w.Keys)+len(args)-1 > catalog.MaxWatched {
+		return reply.Error("ERR more than " + strconv.Itoa(catalog.MaxWatched) + " keys are watched; EXEC or UNWATCH first")
+	}
 	keys, size := transact.Clone(s.db, args[1:])
-	switch most := s.engine.config.Limits.MaxCommandBytes; {
-	case len(w.Keys)+len(keys) > maxWatched:
-		return reply.Error("ERR more than " + strconv.Itoa(maxWatched) + " keys are watched; EXEC or UNWATCH first")
-	case w.Bytes+size > most:
+	if most := s.engine.config.Limits.MaxCommandBytes; w.Bytes+size > most {
 		return reply.Error(reply.TooLong("the watched keys are", most, "--max-command-bytes").Error() + "; EXEC or UNWATCH first")
 	}
 	s.watched = w

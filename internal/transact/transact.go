@@ -39,19 +39,13 @@ const stepBytes = 64
 // Memory returns how many bytes the queue takes.
 func (q *Queue) Memory() int { return q.bytes + len(q.Steps)*stepBytes }
 
-// argBytes is what an argument costs in addition to its bytes.
-const argBytes = 24
+// Bytes is what the arguments of its commands take.
+func (q *Queue) Bytes() int { return q.bytes }
 
-// Add queues a copy of a command. It is false if the queue would take more than maxBytes.
-func (q *Queue) Add(c *catalog.Command, args [][]byte, maxBytes int) bool {
-	for _, arg := range args {
-		q.bytes += len(arg) + argBytes
-	}
-	if q.bytes > maxBytes {
-		return false
-	}
-	q.Steps = append(q.Steps, Step{Command: c, Args: argument.CloneAll(args)})
-	return true
+// Add queues a command, whose arguments take so many bytes.
+func (q *Queue) Add(c *catalog.Command, args [][]byte, bytes int) {
+	q.bytes += bytes
+	q.Steps = append(q.Steps, Step{Command: c, Args: args})
 }
 
 // Watched is what WATCH has named. The zero value is nothing.

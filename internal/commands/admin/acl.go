@@ -118,6 +118,9 @@ func (k *Config) aclDryRun(c session.Call, args [][]byte) error {
 	if !command.AcceptsArity(len(call)) {
 		return reply.Arity(command)
 	}
+	if len(call) > command.Most() {
+		return reply.TooManyArguments(command)
+	}
 	reason, object, refund := command.Check(user, call)
 	if reason == acl.Allowed {
 		c.Reply().OK()

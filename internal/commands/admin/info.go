@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/glob"
@@ -86,6 +87,9 @@ func infoSections() []infoSection {
 
 // info is INFO [section ...]; sections that it does not know are left out.
 func (k *Config) info(c session.Call, all store.Walker, args [][]byte) error {
+	if err := argument.CheckNames(args[1:]); err != nil {
+		return err
+	}
 	wanted := make([]string, 0, len(args))
 	for _, arg := range args[1:] {
 		wanted = append(wanted, glob.Fold(arg))

@@ -87,8 +87,13 @@ func addPrefixes(t *clients.Tracking, before []string) error {
 		before = append(slices.Clip(before), "") // all keys, whatever else there is
 	}
 	size := 0
-	for i, prefix := range t.Prefixes {
+	for _, prefix := range t.Prefixes {
 		size += len(prefix)
+	}
+	if len(before)+len(t.Prefixes) > maxPrefixes || size > maxClientText {
+		return reply.Error("ERR more than " + strconv.Itoa(maxPrefixes) + " prefixes, or longer than 1024 bytes together")
+	}
+	for i, prefix := range t.Prefixes {
 		if at := slices.IndexFunc(before, overlaps(prefix)); at >= 0 {
 			return errOverlap(prefix, "an existing prefix", before[at])
 		}
@@ -97,9 +102,6 @@ func addPrefixes(t *clients.Tracking, before []string) error {
 		}
 	}
 	t.Prefixes = slices.Concat(before, t.Prefixes)
-	if len(t.Prefixes) > maxPrefixes || size > maxClientText {
-		return reply.Error("ERR more than " + strconv.Itoa(maxPrefixes) + " prefixes, or longer than 1024 bytes together")
-	}
 	slices.Sort(t.Prefixes)
 	return nil
 }

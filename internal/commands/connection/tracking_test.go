@@ -2,6 +2,7 @@ package connection_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,7 @@ func TestTrackingPrefixes(t *testing.T) {
 	}{
 		{"as many as may be", numbered(128), ok},
 		{"one more", numbered(129), tooMany},
+		{"too many to compare them", slices.Repeat([]string{"PREFIX", "x"}, 129), tooMany},
 		{"as long as may be", sized(1024), ok},
 		{"one byte more", sized(1025), tooMany},
 		{"another", []string{"PREFIX", "a", "PREFIX", "x", "PREFIX", "y", "PREFIX", "ab"}, overlap("a", "another provided", "ab")},

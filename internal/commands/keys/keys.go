@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/argument"
+	"cellserver/internal/background"
 	"cellserver/internal/glob"
 	"cellserver/internal/limiter"
 	"cellserver/internal/rdb"
@@ -89,7 +90,7 @@ func onKeys(c session.Call, names [][]byte, count func(c session.Call, keys []st
 		}
 		return err
 	}
-	names = argument.CloneAll(names)
+	names = c.Keep(names)
 	var n int
 	var err error
 	return c.Background(func(ctx context.Context, _ int64) {
@@ -98,7 +99,9 @@ func onKeys(c session.Call, names [][]byte, count func(c session.Call, keys []st
 			if of, err = count(c, keysOf(c, some)); err != nil || ctx.Err() != nil {
 				return
 			}
-			n += of
+			if n += of; !c.HoldsKeys() {
+				background.Yield()
+			}
 		}
 	}, func(c session.Call) error {
 		if err == nil {

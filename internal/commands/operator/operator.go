@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/observe"
 	"cellserver/internal/reply"
@@ -106,6 +107,9 @@ func (k Config) latencyLatest(c session.Call, _ [][]byte) error {
 }
 
 func (k Config) latencyReset(c session.Call, args [][]byte) error {
+	if err := argument.CheckNames(args[2:]); err != nil {
+		return err
+	}
 	var names []string
 	for _, arg := range args[2:] {
 		names = append(names, string(arg))
@@ -117,6 +121,9 @@ func (k Config) latencyReset(c session.Call, args [][]byte) error {
 // latencyHistogram is LATENCY HISTOGRAM [command ...]: of each command that was called, how many calls took up to how
 // many microseconds.
 func (k Config) latencyHistogram(c session.Call, args [][]byte) error {
+	if err := argument.CheckNames(args[2:]); err != nil {
+		return err
+	}
 	byTime := k.Records.ByTime()
 	var found []*catalog.Command
 	keep := func(command *catalog.Command) {
