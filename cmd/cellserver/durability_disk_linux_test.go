@@ -17,6 +17,7 @@ import (
 	"cellserver/internal/killtest"
 	"cellserver/internal/patience"
 	"cellserver/internal/processtest"
+	"cellserver/internal/racetest"
 )
 
 // mountSmallDisk mounts a file system of a size such as 1m.
@@ -192,6 +193,7 @@ func TestKillsOnBadDisk(t *testing.T) {
 	for name, disk := range badDisks() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			racetest.OneAtATime(t)
 			disk := disk(t)
 			chargers := make([]charger, 8)
 			for round := range 4 {

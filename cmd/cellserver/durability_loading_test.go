@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cellserver/internal/processtest"
+	"cellserver/internal/racetest"
 )
 
 // longLoad returns a data directory that takes a while to load, and how many keys there are.
@@ -60,6 +61,7 @@ func TestLoading(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
+	racetest.OneAtATime(t)
 	dir, keys := longLoad(t)
 	seen, ready := false, 200
 	for range 5 { // until the answers to all were given while it loads
@@ -109,6 +111,7 @@ func TestEndWhileLoading(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
+	racetest.OneAtATime(t)
 	dir, keys := longLoad(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
 		p, _ := catchLoading(t, dir)
@@ -134,6 +137,7 @@ func TestEndWhileSaving(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
+	racetest.OneAtATime(t)
 	dir, keys := longLoad(t)
 	for i, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
 		p := startKeeping(t, dir)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/killtest"
+	"cellserver/internal/racetest"
 )
 
 // startKeeping starts a server with a data directory, and waits until it has loaded that.
@@ -105,6 +106,7 @@ func TestKills(t *testing.T) {
 	for _, interval := range []string{"1s", "0"} {
 		t.Run(interval, func(t *testing.T) {
 			t.Parallel()
+			racetest.OneAtATime(t)
 			dir, load := t.TempDir(), killLoad(interval == "0")
 			var sum killtest.Found
 			for round := range kills {
@@ -147,6 +149,7 @@ func TestSIGTERMLosesNothing(t *testing.T) {
 	for _, interval := range []string{"1s", "no", "0"} {
 		t.Run(interval, func(t *testing.T) {
 			t.Parallel()
+			racetest.OneAtATime(t)
 			dir, load := t.TempDir(), killLoad(interval == "0")
 			p, confirmed := startKeeping(t, dir, "--fsync-interval", interval), 0
 			for round := range 4 {

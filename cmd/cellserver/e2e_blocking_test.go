@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"cellserver/internal/patience"
+	"cellserver/internal/racetest"
 	"cellserver/internal/resptest"
 )
 
@@ -112,6 +113,7 @@ func TestTenThousandClientsThatWait(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
+	racetest.OneAtATime(t)
 	n := fitMaxClients(10_100, 0) - 100 // as far as this process may open as many files
 	if isRace() {
 		n = min(n, 500)

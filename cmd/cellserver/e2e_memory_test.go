@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/racetest"
 	"cellserver/internal/resptest"
 )
 
@@ -36,6 +37,7 @@ func TestClientsAreBoundedTogether(t *testing.T) {
 	}
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
+		racetest.OneAtATime(t)
 		p := startServer(t, "--maxmemory-clients", fmt.Sprint(floodLimit), "--lua-time-limit", "1s", "--input-timeout", "0")
 		modest, exempt := p.dial(t), p.dial(t)
 		exchange(t, modest, "PING\r\n", "+PONG\r\n")

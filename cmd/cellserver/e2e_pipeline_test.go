@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cellserver/internal/patience"
+	"cellserver/internal/racetest"
 	"cellserver/internal/resptest"
 )
 
@@ -48,6 +49,7 @@ func testPipelineIsWrittenBeforeItIsRead(t *testing.T, startServer starter) {
 	if testing.Short() || isRace() {
 		calls = 100_000
 	}
+	racetest.OneAtATime(t)
 	p := startServer(t)
 	// A unit leaks per hour, and half a million hours fit into a TAT.
 	pipeline := repeat(resptest.Append(nil, "CL.THROTTLE", "k", fmt.Sprint(calls-1), "1", "3600"), calls)
@@ -124,6 +126,7 @@ func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
 }
 
 func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer starter) {
+	racetest.OneAtATime(t)
 	const clients, maxOutput = 16, 4 << 20
 	p := startServer(t, "--max-output-bytes", fmt.Sprint(maxOutput), "--output-timeout", "1s")
 	before := p.rss(t)
@@ -164,6 +167,7 @@ func TestClientThatReadsLateGetsEveryReply(t *testing.T) {
 }
 
 func testClientThatReadsLateGetsEveryReply(t *testing.T, startServer starter) {
+	racetest.OneAtATime(t)
 	const calls, echo = 40_000, 1000
 	p := startServer(t, "--max-output-bytes", "65536", "--output-timeout", patience.Forever.String())
 	nc := p.dial(t)

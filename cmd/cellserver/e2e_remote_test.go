@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -221,7 +222,12 @@ func TestRemoteAwayPilesNothingUp(t *testing.T) {
 	before := p.metric(t, "go_goroutines")
 	store.Stop()
 	defer store.Continue()
-	record, err := load.For(t.Context(), time.Second)
+	calling, end := context.WithCancel(t.Context())
+	go func() {
+		defer end()
+		patience.Until(func() bool { return p.metric(t, "cellserver_store_policy_decisions_total") >= 100 })
+	}()
+	record, err := load.Run(calling)
 	if err != nil || len(record.Errors) > 0 {
 		t.Fatalf("%v, %s", err, record.ErrorsText())
 	}

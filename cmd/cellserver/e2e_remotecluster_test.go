@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"cellserver/internal/racetest"
 	"cellserver/internal/redistest"
 	"cellserver/internal/remote/remotetest"
 )
@@ -18,7 +19,8 @@ func TestRemoteCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	cluster := redistest.ProxiedCluster(t, "--cluster-node-timeout", "60000")
+	racetest.OneAtATime(t)
+	cluster := redistest.ProxiedCluster(t, "--cluster-node-timeout", "3600000")
 	t.Run("a slot moves", func(t *testing.T) { testSlotMoves(t, cluster) })
 	t.Run("a slow node", func(t *testing.T) { testSlowNode(t, cluster) })
 	for name, fault := range map[string]func(*redistest.Process){

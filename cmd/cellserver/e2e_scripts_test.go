@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"cellserver/internal/racetest"
 	"cellserver/internal/resptest"
 )
 
@@ -103,8 +104,8 @@ func TestScriptIsAtomic(t *testing.T) {
 			for i = 1, 2000 do n = n + i end
 			local b = redis.call('cl.throttle', KEYS[2], ARGV[1], 1, 3600)
 			return {a[3], b[3]}`
-		p := startServer(t, "--lua-time-limit", "10s") // the speed of the machine must not matter
-		var mu sync.Mutex                              // guards seenA and seenB
+		p := startServer(t, "--lua-time-limit", "1h") // the speed of the machine must not matter
+		var mu sync.Mutex                             // guards seenA and seenB
 		var seenA, seenB []int
 		var wg sync.WaitGroup
 		for range scripters {
@@ -162,8 +163,9 @@ func TestScriptIsAtomic(t *testing.T) {
 func TestManyScriptsAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, startServer starter) {
+		racetest.OneAtATime(t)
 		const clients = 400
-		p := startServer(t, "--lua-time-limit", "10s")
+		p := startServer(t, "--lua-time-limit", "1h")
 		command := string(resptest.Append(nil, "EVAL", "local s = 0 for i = 1, 1000 do s = s + i end return s + ARGV[1]", "0", "7"))
 		var wg sync.WaitGroup
 		for range clients {
@@ -181,8 +183,9 @@ func TestScriptsMemoryIsBounded(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
+	racetest.OneAtATime(t)
 	const clients, ofOneScript = 32, 16 << 20     // 512 MiB, if all of them ran at once
-	p := startServer(t, "--lua-time-limit", "2s") // the memory limit must stop them, not the time limit
+	p := startServer(t, "--lua-time-limit", "1h") // the memory limit must stop them, not the time limit
 	before := p.rss(t)
 	const script = "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 10000) .. i end"
 	want := fmt.Sprintf("-ERR script used more than %d bytes of memory and was ended\r\n", ofOneScript)

@@ -31,7 +31,7 @@ func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
 	const calls, leastPerScript = 400, 4
 	for name, args := range map[string][]string{"default": nil, "io-threads=0": {"--io-threads", "0"}} {
 		t.Run(name, func(t *testing.T) {
-			p := startServer(t, append([]string{"--lua-time-limit", "250ms"}, args...)...)
+			p := startServer(t, append([]string{"--lua-time-limit", "2s"}, args...)...)
 			var loopers []net.Conn
 			for range endless {
 				loopers = append(loopers, p.dial(t))

@@ -39,7 +39,7 @@ func TestRemoteStore(t *testing.T) {
 	redis := redistest.Server(t)
 	var clients []net.Conn
 	for range 2 {
-		p := startServer(t, "--store", "redis://"+redis.Addr+"/0", "--store-timeout", "10s")
+		p := startServer(t, "--store", "redis://"+redis.Addr+"/0", "--store-timeout", "1m")
 		p.awaitStore(t, 1)
 		clients = append(clients, p.dial(t))
 	}
@@ -52,7 +52,7 @@ func TestRemoteStore(t *testing.T) {
 	if err != nil || ttl <= 50*time.Second || ttl > 61*time.Second {
 		t.Errorf("on the Redis: %s, %v", ttl, err)
 	}
-	late := startServer(t, "--store", "redis://"+redis.Addr, "--store-timeout", "10s")
+	late := startServer(t, "--store", "redis://"+redis.Addr, "--store-timeout", "1m")
 	nc := late.dial(t)
 	for command, want := range map[string]string{
 		"TYPE k": "+string", "EXISTS k": ":1", "SELECT 1": "-ERR DB index is out of range", "CONFIG GET databases": "*2 $9 databases $1 1",
@@ -104,7 +104,7 @@ func TestStoreGoesAway(t *testing.T) {
 		t.Run(tt.policy, func(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Server(t)
-			args := []string{"--store", "redis://" + redis.Addr, "--on-store-error", tt.policy}
+			args := []string{"--store", "redis://" + redis.Addr, "--store-timeout", "1m", "--on-store-error", tt.policy}
 			if tt.policy == "local" {
 				args = append(args, "--local-share", "0.667")
 			}
@@ -159,7 +159,7 @@ func TestStoreGoesAway(t *testing.T) {
 func TestStartWithoutStore(t *testing.T) {
 	redis := redistest.Server(t)
 	redis.Kill()
-	p := startServer(t, "--store", "redis://"+redis.Addr)
+	p := startServer(t, "--store", "redis://"+redis.Addr, "--store-timeout", "1m")
 	p.Eventually(t, "notice that there is no store", func() bool {
 		code, text := p.readiness(t)
 		return code == 503 && text == errStoreAway.Error()
@@ -184,13 +184,13 @@ func TestStorePassword(t *testing.T) {
 	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	right := startServer(t, "--store", "redis://"+redis.Addr, "--store-password-file", file, "--store-timeout", "10s")
+	right := startServer(t, "--store", "redis://"+redis.Addr, "--store-password-file", file, "--store-timeout", "1m")
 	right.awaitStore(t, 1)
 	nc := right.dial(t)
 	if got := reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :0 ") {
 		t.Errorf("got %s", got)
 	}
-	wrong := startServer(t, "--store", "redis://:wr0ng@"+redis.Addr)
+	wrong := startServer(t, "--store", "redis://:wr0ng@"+redis.Addr, "--store-timeout", "1m")
 	wrong.awaitStore(t, 0)
 	nc2 := wrong.dial(t)
 	if got := reply(t, nc2, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "-STOREDOWN "+redis.Addr+": WRONGPASS") {
@@ -257,7 +257,7 @@ func testRights(t *testing.T, rules []any, url, more string, nodes ...*redistest
 			t.Fatal(err)
 		}
 	}
-	p := startServer(t, "--store", url, "--store-timeout", "10s", "--key-prefix", "limits:", "--lease", "on")
+	p := startServer(t, "--store", url, "--store-timeout", "1m", "--key-prefix", "limits:", "--lease", "on")
 	p.awaitStore(t, 1)
 	nc := p.dial(t)
 	lines := []string{

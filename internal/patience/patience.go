@@ -4,6 +4,7 @@
 package patience
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -83,6 +84,17 @@ func Receive[T any](from <-chan T) (value T, ok bool) {
 			}
 		}
 	}
+}
+
+// Context returns a context that ends when nothing has moved for a minute.
+func Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	go func() {
+		if Receive(ctx.Done()); ctx.Err() == nil {
+			cancel(ErrIdle)
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // Conn is a connection whose reads and writes have patience. Deadlines that are set have no effect.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/racetest"
 	"cellserver/internal/redistest"
 )
 
@@ -16,6 +17,7 @@ func TestChaosOfACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes five seconds")
 	}
+	racetest.OneAtATime(t)
 	c := redistest.Cluster(t)
 	s := onPool(t, Config{Timeout: 50 * time.Millisecond, Prefilter: true}, c.URL())
 	patient := onPool(t, Config{}, c.URL())

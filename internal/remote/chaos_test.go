@@ -14,6 +14,7 @@ import (
 	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/racetest"
 	"cellserver/internal/redistest"
 	"cellserver/internal/remote/ahead"
 	"cellserver/internal/store"
@@ -34,6 +35,7 @@ const chaosUnits = 900_000
 func TestChaos(t *testing.T) {
 	for name, c := range map[string]Config{"plain": {}, "prefilter and leases": {Prefilter: true, Lease: ahead.Config{Enabled: true}}} {
 		t.Run(name, func(t *testing.T) {
+			racetest.OneAtATime(t)
 			c.Timeout = 50 * time.Millisecond
 			s, p := onServer(t, c)
 			other := onPool(t, c, "redis://"+p.Addr)

@@ -24,7 +24,7 @@ func openCluster(t *testing.T, c *redistest.ClusterNodes, config Config) *Pool {
 	t.Helper()
 	config.URL = c.URL()
 	p := open(t, config)
-	ctx := deadline(t, 20*time.Second)
+	ctx := patient(t)
 	for p.ready(ctx) != nil {
 		if !sleep(ctx, 10*time.Millisecond) {
 			t.Fatal(p.ready(ctx))
@@ -37,7 +37,7 @@ func TestCluster(t *testing.T) {
 	skipShort(t)
 	c := redistest.Cluster(t)
 	p := openCluster(t, c, Config{})
-	ctx := deadline(t, 30*time.Second)
+	ctx := patient(t)
 	if !p.Clustered() || p.OneStep([]string{"a", "b"}) || !p.OneStep([]string{"{x}a", "b{x}{a}", "x"}) || !p.OneStep(nil) {
 		t.Error("which keys have one slot is wrong")
 	}
@@ -95,11 +95,11 @@ func TestServersComeAndGo(t *testing.T) {
 	closed := s.Client()
 	_ = closed.Close() // as after a minute without slots
 	call := &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}
-	p.Send(deadline(t, 10*time.Second), s, []*Call{call}, 0)
+	p.Send(patient(t), s, []*Call{call}, 0)
 	if failed := asFailed(call.Err); failed == nil || failed.Executed != No || !failed.Again() {
 		t.Errorf("a closed client gives %+v", failed)
 	}
-	if p.Send(deadline(t, 10*time.Second), s, []*Call{call}, 0); call.Err != nil || call.Reply != int64(1) || s.Client() == closed {
+	if p.Send(patient(t), s, []*Call{call}, 0); call.Err != nil || call.Reply != int64(1) || s.Client() == closed {
 		t.Errorf("a server after its client was closed gives %v, %v", call.Reply, call.Err)
 	}
 	asked := p.At("127.0.0.1:1")
@@ -127,7 +127,7 @@ func TestServersComeAndGo(t *testing.T) {
 		t.Error("it is not closed")
 	}
 	_ = p.Close()
-	if failed := asFailed(p.Do(deadline(t, time.Second), "a", call, 0)); failed == nil || failed.Executed != No {
+	if failed := asFailed(p.Do(t.Context(), "a", call, 0)); failed == nil || failed.Executed != No {
 		t.Errorf("after Close: %+v", failed)
 	}
 	if !isClosed(p.At("127.0.0.1:2").Client()) {
@@ -145,7 +145,7 @@ func TestNotReady(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx := deadline(t, 20*time.Second)
+	ctx := patient(t)
 	for p.ready(ctx) == nil {
 		if !sleep(ctx, 10*time.Millisecond) {
 			t.Fatal("it is ready without a slot")
@@ -199,12 +199,12 @@ func TestMigration(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	c := redistest.Cluster(t)
-	p := openCluster(t, c, Config{Timeout: 10 * time.Second})
+	p := openCluster(t, c, Config{})
 	var keys []string
 	for i := range 50 {
 		keys = append(keys, fmt.Sprintf("{slot}%d", i))
 	}
-	ctx := deadline(t, 60*time.Second)
+	ctx := patient(t)
 	for _, key := range keys {
 		if err := p.Do(ctx, key, &Call{Script: add, Keys: []string{key}, Args: []any{0}}, 0); err != nil {
 			t.Fatal(err)
@@ -258,8 +258,8 @@ func TestFailover(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	c := redistest.Cluster(t)
-	p := openCluster(t, c, Config{Timeout: 100 * time.Millisecond})
-	ctx := deadline(t, 60*time.Second)
+	p := openCluster(t, c, Config{Timeout: time.Second})
+	ctx := patient(t)
 	master, err := c.Master(ctx, "a")
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +287,7 @@ func TestFailover(t *testing.T) {
 // awaitCall waits until a call is answered.
 func awaitCall(t *testing.T, p *Pool) {
 	t.Helper()
-	ctx := deadline(t, 30*time.Second)
+	ctx := patient(t)
 	for {
 		try, cancel := context.WithTimeout(ctx, p.config.Timeout)
 		err := p.Do(try, "a", &Call{Script: NewScript(`return redis.call('GET', KEYS[1])`), Keys: []string{"a"}}, 0)
@@ -303,7 +303,7 @@ func awaitCall(t *testing.T, p *Pool) {
 
 func awaitChange(t *testing.T, c *redistest.ClusterNodes, key string, old *redistest.Process) {
 	t.Helper()
-	ctx := deadline(t, 30*time.Second)
+	ctx := patient(t)
 	for {
 		if now, err := c.Master(ctx, key); err == nil && now != old {
 			return
@@ -319,8 +319,8 @@ func TestStandingMaster(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	c := redistest.Cluster(t)
-	p := openCluster(t, c, Config{Timeout: 100 * time.Millisecond})
-	master, err := c.Master(deadline(t, 10*time.Second), "a")
+	p := openCluster(t, c, Config{Timeout: time.Second})
+	master, err := c.Master(patient(t), "a")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cellserver/internal/certs/certtest"
+	"cellserver/internal/patience"
 	"cellserver/internal/processtest"
 	"cellserver/internal/redistest"
 )
@@ -18,11 +19,10 @@ import (
 // fails returns why a call fails, of a server that answers: what is tried again can end in the middle of an attempt.
 func fails(t *testing.T, p *Pool, key string) (failed *Failed) {
 	t.Helper()
-	for range 10 {
-		if failed = failsIn(t, p, key, 500*time.Millisecond); failed.Reason != Timeout {
-			break
-		}
-	}
+	patience.Until(func() bool {
+		failed = failsIn(t, p, key, 500*time.Millisecond)
+		return failed.Reason != Timeout
+	})
 	return failed
 }
 
@@ -40,7 +40,7 @@ func TestSentinels(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	nodes := redistest.Sentinels(t)
-	p := open(t, Config{URL: nodes.URL(), Timeout: 100 * time.Millisecond})
+	p := open(t, Config{URL: nodes.URL(), Timeout: time.Second})
 	if p.Clustered() {
 		t.Error("sentinels are a cluster")
 	}
@@ -49,12 +49,12 @@ func TestSentinels(t *testing.T) {
 	if err != nil || s.Addr != "sentinel:mymaster" {
 		t.Errorf("the server is %s, %v", s.Addr, err)
 	}
-	if err := p.ready(deadline(t, 10*time.Second)); err != nil {
+	if err := p.ready(patient(t)); err != nil {
 		t.Error(err)
 	}
 	nodes.Master.Kill()
 	awaitCall(t, p) // which may only read, yet there is no other server before the promotion
-	ctx := deadline(t, 30*time.Second)
+	ctx := patient(t)
 	for {
 		c := &Call{Script: add, Keys: []string{"a"}, Args: []any{1}}
 		if p.Do(ctx, "a", c, 0) == nil {
@@ -78,15 +78,15 @@ func TestWait(t *testing.T) {
 		p.Send(deadline(t, d), s, []*Call{c}, 1)
 		return c
 	}
-	c := write(2 * time.Second)
+	c := write(10 * time.Second)
 	failed := asFailed(c.Err)
 	if failed == nil || failed.Reason != Replicas || failed.Executed != Maybe || c.Reply != int64(1) || failed.Again() {
 		t.Errorf("without a replica: %v, %+v", c.Reply, failed)
 	}
 	replica := redistest.Server(t, "--replicaof", host+" "+port)
 	want := int64(2)
-	for ctx := deadline(t, 20*time.Second); ; want++ {
-		if c = write(time.Second); c.Err == nil || !sleep(ctx, time.Millisecond) {
+	for ctx := patient(t); ; want++ {
+		if c = write(10 * time.Second); c.Err == nil || !sleep(ctx, time.Millisecond) {
 			break
 		}
 	}
@@ -94,7 +94,7 @@ func TestWait(t *testing.T) {
 		t.Errorf("with a replica: %v, %v; want %d", c.Reply, c.Err, want)
 	}
 	c = &Call{Script: add, Keys: []string{"a"}, Args: []any{0}}
-	if err := p.Do(deadline(t, 2*time.Second), "a", c, 2); asFailed(err) == nil || asFailed(err).Reason != Replicas || c.Reply != want {
+	if err := p.Do(deadline(t, 10*time.Second), "a", c, 2); asFailed(err) == nil || asFailed(err).Reason != Replicas || c.Reply != want {
 		t.Errorf("with one replica of two: %v, %v", c.Reply, err)
 	}
 	if got, err := replica.Client().Get(t.Context(), "a").Int64(); err != nil || got != want {
@@ -104,7 +104,7 @@ func TestWait(t *testing.T) {
 	if failed := fails(t, readOnly, "a"); failed.Reason != ReadOnly || failed.Executed != No {
 		t.Errorf("a replica gives %+v", failed)
 	}
-	if failed := asFailed(readOnly.ready(deadline(t, 10*time.Second))); failed == nil || failed.Reason != ReadOnly {
+	if failed := asFailed(readOnly.ready(patient(t))); failed == nil || failed.Reason != ReadOnly {
 		t.Errorf("a replica is ready: %v", failed)
 	}
 }
@@ -113,7 +113,7 @@ func TestRealRefusals(t *testing.T) {
 	t.Parallel()
 	server := redistest.Server(t, "--requirepass", "hunter2")
 	client := server.Client()
-	ctx := deadline(t, 20*time.Second)
+	ctx := patient(t)
 	for user, rules := range map[string][]string{
 		"all":      {"on", ">hunter3", "~*", "+@all"},
 		"noscript": {"on", ">hunter3", "~*", "+@all", "-evalsha"},
@@ -178,12 +178,12 @@ func TestCircuit(t *testing.T) {
 	server := redistest.Server(t)
 	proxy := redistest.NewProxy(t, server.Addr)
 	var log processtest.Log
-	p := open(t, Config{URL: "redis://" + proxy.Addr, Timeout: 30 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	p := open(t, Config{URL: "redis://" + proxy.Addr, Timeout: 500 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	awaitCall(t, p)
 	proxy.BlackHole()
-	ctx := deadline(t, 30*time.Second)
+	ctx := patient(t)
 	for {
-		failed := failsIn(t, p, "a", 30*time.Millisecond)
+		failed := failsIn(t, p, "a", 500*time.Millisecond)
 		if failed.Reason == CircuitOpen {
 			if failed.Executed != No || !strings.Contains(failed.Text, "no answer in time") {
 				t.Errorf("an open circuit gives %+v", failed)
@@ -196,7 +196,7 @@ func TestCircuit(t *testing.T) {
 	}
 	proxy.Heal()
 	awaitCall(t, p)
-	if err := p.ready(deadline(t, 10*time.Second)); err != nil {
+	if err := p.ready(patient(t)); err != nil {
 		t.Error(err)
 	}
 	away, back := strings.Count(log.String(), "does not answer"), strings.Count(log.String(), "answers again")
