@@ -1,4 +1,4 @@
-local v=redis.call('GET',KEYS[1])
+local v=redis.call('GETRANGE',KEYS[1],0,19)
 if v~=ARGV[1] then return 0 end
 local t=redis.call('TIME')
 local S,N=t[1]+0,t[2]*1000

@@ -1,6 +1,7 @@
 local call,sub,format=redis.call,string.sub,string.format
 local key=KEYS[1]
-local v=call('GET',key)
+local v=call('GETRANGE',key,0,19)
+if v=='' then v=call('GET',key) end
 --TIME
 local s,n=S,N
 if v then

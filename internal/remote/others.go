@@ -21,7 +21,7 @@ type others struct {
 
 	mu      sync.Mutex // guards all below, and what of lines says so
 	lines   map[string]*line
-	senders map[*servers.Server]*sender
+	senders map[senderOf]*sender
 	seen    map[string]known // of keys that nothing waits for
 }
 
@@ -38,6 +38,7 @@ const (
 type known struct {
 	found
 	is       bool
+	large    bool // it is, or was, more than largeBytes
 	serverNs int64
 	at       time.Time
 }
@@ -93,7 +94,7 @@ type line struct {
 
 func (o *others) init(s *Store) {
 	o.store = s
-	o.lines, o.senders, o.seen = map[string]*line{}, map[*servers.Server]*sender{}, map[string]known{}
+	o.lines, o.senders, o.seen = map[string]*line{}, map[senderOf]*sender{}, map[string]known{}
 }
 
 // add has a task done that is about a key.
@@ -124,11 +125,12 @@ func (o *others) dispatch(l *line) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n := o.senders[server]
+	of := senderOf{server, l.known.large}
+	n := o.senders[of]
 	if n == nil {
-		maps.DeleteFunc(o.senders, func(server *servers.Server, n *sender) bool { return !n.working && o.store.Pool.Forgotten(server) })
-		n = &sender{others: o, server: server}
-		o.senders[server] = n
+		maps.DeleteFunc(o.senders, func(of senderOf, n *sender) bool { return !n.working && o.store.Pool.Forgotten(of.server) })
+		n = &sender{others: o, senderOf: of}
+		o.senders[of] = n
 	}
 	n.ready = append(n.ready, l)
 	if !n.working {
@@ -193,7 +195,10 @@ func (o *others) take(l *line, n int) []*task {
 // endLocked forgets a line that nothing waits for, but what it knows.
 func (o *others) endLocked(l *line) {
 	delete(o.lines, l.name)
-	if !l.known.is || len(l.known.value)+len(l.name) > seenBytes {
+	switch {
+	case l.known.large:
+		l.known = known{large: true, at: l.known.at}
+	case !l.known.is || len(l.known.value)+len(l.name) > seenBytes:
 		return
 	}
 	for name := range o.seen {

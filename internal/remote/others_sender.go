@@ -14,10 +14,16 @@ const (
 	roundBytes = 1 << 20
 )
 
+// senderOf is what a sender is for: what is large does not keep other keys waiting.
+type senderOf struct {
+	server *servers.Server
+	large  bool
+}
+
 // sender sends pipelines to a server, one at a time, while there are lines that want a call.
 type sender struct {
 	others *others
-	server *servers.Server
+	senderOf
 
 	ready   []*line // others.mu guards all below
 	working bool
@@ -58,7 +64,7 @@ func (n *sender) round(lines []*line) {
 		if !o.prepare(l, n.server) {
 			continue
 		}
-		l.call.Asking = l.to != nil && l.to.Asking
+		l.call.Asking, l.call.Large = l.to != nil && l.to.Asking, n.large
 		calls, asked = append(calls, l.call), append(asked, l)
 		if l.trying > 0 {
 			wait = s.Wait
@@ -119,7 +125,7 @@ func (o *others) prepare(l *line, server *servers.Server) bool {
 		}
 		if l.native = false; !l.known.is {
 			l.covered, l.trying = len(tasks), 0
-			l.call = o.store.readCall(tasks[0].nowNs, []string{l.name})
+			l.call = o.store.readCall(tasks[0].nowNs, []string{l.name}, l.known.large)
 			return true
 		}
 		changed := o.decide(l, tasks)
@@ -212,23 +218,33 @@ func (o *others) learn(l *line, rest []any, serverNs int64) {
 		return
 	}
 	if l.trying == 0 {
-		k.found = foundIn(first(rest))
-		l.known = k
+		if len(rest) == 0 { // it is read again
+			l.known = known{large: true, at: k.at}
+			return
+		}
+		k.found = foundIn(rest[0])
+		l.knows(k)
 		return
 	}
 	done, now := swapped(rest)
 	if !done {
 		k.found = now
 		o.inVain(l)
-		l.known = k
+		l.knows(k)
 		return
 	}
 	k.found = l.known.found
 	if l.changed {
 		k.found = found{absent: l.value == "", value: l.value, state: l.next}
 	}
-	l.known = k
+	l.knows(k)
 	o.finish(l, l.trying)
+}
+
+// knows notes what was found at a line's key.
+func (l *line) knows(k known) {
+	k.large = len(k.value) > largeBytes
+	l.known = k
 }
 
 // inVain notes that a line's swap has found another value.

@@ -21,6 +21,10 @@ const (
 	stateHeadBytes = 20
 	// maxValueBytes is more than any value has.
 	maxValueBytes = limiter.MaxPayloadBytes + 64
+	// wholeBytes are read of a value in any case: most states are shorter.
+	wholeBytes = 512
+	// largeBytes are more than a call may read or write that goes together with those of other keys.
+	largeBytes = 4 << 10
 )
 
 // valueOf returns what is kept of a state.

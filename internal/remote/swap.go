@@ -49,7 +49,7 @@ func newKeyScripts(ofCallers bool) keyScripts {
 	if ofCallers {
 		longer = strconv.Itoa(hourMs)
 	}
-	text := strings.NewReplacer("--TIME", luaTime, "LONGER", longer, "MOST", strconv.Itoa(maxValueBytes))
+	text := strings.NewReplacer("--TIME", luaTime, "LONGER", longer, "MOST", strconv.Itoa(maxValueBytes), "HEAD", strconv.Itoa(wholeBytes))
 	script := func(source string) *servers.Script {
 		return servers.NewScript(text.Replace(strings.ReplaceAll(source, "--GET", luaGet)))
 	}
@@ -62,18 +62,12 @@ if now == '' then
   now = t[1] .. string.format('%06d', t[2]) .. '000'
 end`
 
-// luaGet is a function that returns a value that may be a state, false for none, 0 for what is no string or too long for one of ours,
-// and a table for an error of the server.
-const luaGet = `local function get(key)
-  local v = redis.pcall('GETRANGE', key, 0, MOST)
-  if v == '' then v = redis.call('GET', key) end
-  if type(v) == 'table' then
-    if string.sub(v.err, 1, 9) ~= 'WRONGTYPE' then return v end
-    return 0
-  end
-  if v and #v > MOST then return 0 end
-  return v
-end`
+// luaGet is a function that returns a value that may be a state, false for none, 0 for what cannot be one of ours, true for what is
+// longer than most, and a table for an error of the server. Of a value it reads no more than its head, unless that says that it is
+// one of ours, and how long: another program's may be as long as it likes.
+//
+//go:embed get.lua
+var luaGet string
 
 // call has a script executed at the server of a key, waits for replicas if it writes, and returns its reply, of which the first is
 // the time. The error is a store.Failure or of package limiter.
@@ -111,13 +105,23 @@ func (s *Store) timeArg(nowNs int64) any {
 	return ""
 }
 
-func (s *Store) readCall(nowNs int64, names []string) *servers.Call {
-	return &servers.Call{Script: s.keyScripts.read, Keys: names, Args: []any{s.timeArg(nowNs), txBytes}}
+// readCall returns a call that reads what stands at keys; one that is not large returns only the time where that is.
+func (s *Store) readCall(nowNs int64, names []string, large bool) *servers.Call {
+	most := largeBytes
+	if large {
+		most = txBytes
+	}
+	return &servers.Call{Script: s.keyScripts.read, Keys: names, Args: []any{s.timeArg(nowNs), most}, Large: large}
 }
 
 // read reads what stands at keys of one step.
 func (s *Store) read(ctx context.Context, nowNs int64, names []string) (serverNs int64, at []found, err error) {
-	rest, serverNs, err := s.call(ctx, names[0], s.readCall(nowNs, names))
+	ctx, cancel := s.timeout(ctx)
+	defer cancel()
+	rest, serverNs, err := s.call(ctx, names[0], s.readCall(nowNs, names, false))
+	if err == nil && len(rest) != len(names) {
+		rest, serverNs, err = s.call(ctx, names[0], s.readCall(nowNs, names, true))
+	}
 	if err != nil {
 		return 0, nil, err
 	}
@@ -135,6 +139,7 @@ func (s *Store) read(ctx context.Context, nowNs int64, names []string) (serverNs
 type swap struct {
 	call   servers.Call
 	moreMs uint64
+	bytes  int // of values
 }
 
 // newSwap returns one of no keys yet. values says that the values are wanted of keys that have others.
@@ -155,10 +160,10 @@ func (s *Store) newSwap(nowNs int64, keys int, values bool) *swap {
 func (w *swap) key(name string, f *found, to *limiter.State, serverNs int64) (value string) {
 	expected := "-"
 	switch {
+	case f.value != "":
+		expected = "=" + f.value // be it ours or not
 	case f.err != nil:
 		expected = "?"
-	case !f.absent:
-		expected = "=" + f.value
 	}
 	px := ""
 	switch {
@@ -171,6 +176,8 @@ func (w *swap) key(name string, f *found, to *limiter.State, serverNs int64) (va
 	}
 	w.call.Keys = append(w.call.Keys, name)
 	w.call.Args = append(w.call.Args, expected, px, value)
+	w.bytes += len(expected) + len(value)
+	w.call.Large = w.bytes > largeBytes
 	return value
 }
 

@@ -21,6 +21,8 @@ type Call struct {
 	Args   []any // strings, byte slices and integers
 	// Asking sends it to a server that is only taking the slot over, as an ASK has said.
 	Asking bool
+	// Large is for values that take long to send. All calls of a pipeline are Large, or none is.
+	Large bool
 
 	// Reply is what the script has returned, if Err is nil or its Reason is Replicas: an int64, a string, nil, or a slice of these.
 	Reply any

@@ -60,7 +60,11 @@ func (p *Pool) once(ctx context.Context, key string, to *Redirect, c *Call, wait
 		c.Reply = nil
 		return asFailed(c.Err)
 	}
-	p.Send(ctx, s, []*Call{c}, wait)
+	lane := s.single
+	if c.Large {
+		lane = s.large
+	}
+	s.sendIn(ctx, lane, []*Call{c}, wait)
 	return asFailed(c.Err)
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -182,8 +183,8 @@ func TestCircuit(t *testing.T) {
 	awaitCall(t, p)
 	proxy.BlackHole()
 	ctx := patient(t)
-	for {
-		failed := failsIn(t, p, "a", 500*time.Millisecond)
+	for i := 0; ; i++ { // one key alone would say little
+		failed := failsIn(t, p, strconv.Itoa(i), 500*time.Millisecond)
 		if failed.Reason == CircuitOpen {
 			if failed.Executed != No || !strings.Contains(failed.Text, "no answer in time") {
 				t.Errorf("an open circuit gives %+v", failed)

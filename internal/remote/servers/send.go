@@ -6,15 +6,26 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
 )
 
 // Send has a server execute calls, in their order, as one pipeline on one connection, and sets the Reply or Err of each. With
 // wait > 0, so many replicas must have what was written before ctx ends, else calls fail with Replicas although executed.
 // Scripts that the server does not know are loaded, and their calls sent again; nothing else is ever sent twice.
 func (p *Pool) Send(ctx context.Context, s *Server, calls []*Call, wait int) {
+	if calls[0].Large {
+		s.sendIn(ctx, s.large, calls, wait)
+		return
+	}
+	s.send(ctx, calls, wait)
+}
+
+// send is Send on any connection.
+func (s *Server) send(ctx context.Context, calls []*Call, wait int) {
 	for _, c := range calls {
 		c.Reply, c.Err = nil, nil
 	}
+	p := s.pool
 	done, err := s.breaker.Allow()
 	if err != nil {
 		p.noticed()
@@ -27,7 +38,7 @@ func (p *Pool) Send(ctx context.Context, s *Server, calls []*Call, wait int) {
 	if len(unknown) > 0 && broken == nil {
 		_, broken = s.exchange(ctx, unknown, scriptsOf(unknown), wait)
 	}
-	s.judge(done, broken, time.Since(start))
+	s.judge(done, calls, broken, time.Since(start))
 	s.count(calls)
 }
 
@@ -56,15 +67,18 @@ func (s *Server) count(calls []*Call) {
 var errSaysNothing = errors.New("servers: says nothing about the server")
 
 // judge tells the circuit breaker what has come of an exchange. Any answer is a good sign. A time-out is none of the server's if
-// little time was left.
-func (s *Server) judge(done func(error), broken *Failed, took time.Duration) {
+// little time was left, or if it is a key's own.
+func (s *Server) judge(done func(error), calls []*Call, broken *Failed, took time.Duration) {
 	switch {
 	case broken == nil:
 		if s.lastErr.Load() != nil {
 			s.lastErr.Store(nil)
 		}
+		s.slow.answered()
 		done(nil)
 	case broken.Reason == QueueFull || broken.Reason == Timeout && took < s.pool.config.Timeout/2 || s.pool.closed.Load():
+		done(errSaysNothing)
+	case broken.Reason == Timeout && s.breaker.State() == gobreaker.StateClosed && s.slow.known(calls):
 		done(errSaysNothing)
 	default:
 		s.lastErr.Store(&broken.Text)

@@ -17,7 +17,10 @@ type Server struct {
 	pool    *Pool
 	client  atomic.Pointer[redis.Client]
 	lent    bool // the cluster's client has it, too, and closes it; under Pool.mu
+	single  lane // of Do
+	large   lane // of calls that are Large
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
+	slow    slowKeys
 	counts  counts
 	lastErr atomic.Pointer[string] // why the breaker has opened, or will
 	usedNs  atomic.Int64           // when it was sent something last, since start
@@ -30,7 +33,8 @@ const (
 )
 
 func (p *Pool) newServer(addr string) *Server {
-	s := &Server{Addr: addr, pool: p}
+	n := p.config.PoolSize
+	s := &Server{Addr: addr, pool: p, single: make(lane, max(n/2, 1)), large: make(lane, max(n/8, 1))}
 	s.usedNs.Store(int64(time.Since(p.start)))
 	s.client.Store(p.client(addr))
 	s.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
