@@ -24,8 +24,8 @@ func healthCommand() *cobra.Command {
 	var addr, certFile string
 	cmd := &cobra.Command{
 		Use: "health [flags]", Short: "check the health of a running server", Args: noArguments,
-		Long: "Check that a running cellserver serves clients: prints ok, and on a second line in what way it is degraded, and exits with 0; " +
-			"or says why not, and exits with 1.",
+		Long: "Check that a running cellserver serves clients: prints ok, and a line that begins with degraded for each of " +
+			"disk, memory and store that lacks something, and exits with 0; or says why not, and exits with 1.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return checkHealth(cmd.Context(), addr, certFile != "", cmd.OutOrStdout())
 		},
@@ -62,7 +62,7 @@ func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Write
 
 const maxHealthBytes = 1 << 10 // of a reply
 
-// requestHealth returns what a server that is ready says: ok, and on a line of its own what it lacks.
+// requestHealth returns what a server that is ready says: ok, and on lines of their own what it lacks.
 func requestHealth(ctx context.Context, at string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

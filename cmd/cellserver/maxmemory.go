@@ -154,7 +154,7 @@ type memoryWarnings struct {
 	now    func() int64
 	bound  *memory.Bound
 	level  memory.Level
-	last   store.Stats
+	short  *memory.Shortage
 	events often.Counter
 	// since the last line
 	evicted, refused uint64
@@ -170,7 +170,7 @@ func (a *app) tendMemory(ctx context.Context) {
 
 // warnOfMemory looks once a second, so that evictions cost no request a line.
 func (a *app) warnOfMemory(ctx context.Context) {
-	w := memoryWarnings{log: a.log, now: a.now, bound: a.memory}
+	w := memoryWarnings{log: a.log, now: a.now, bound: a.memory, short: &a.shortage}
 	every(ctx, time.Second, func() {
 		var st store.Stats
 		a.store.UpdateStats(&st)
@@ -185,8 +185,7 @@ func (w *memoryWarnings) look(st store.Stats) {
 			"maxmemory", state.MaxBytes, "policy", memory.PolicyName(state.Policy),
 			"hint", "raise --maxmemory, shorten periods, or find out with CL.TOP and SCAN who makes so many keys")
 	}
-	evicted, refused := st.Evicted-w.last.Evicted, st.Refused-w.last.Refused
-	w.last = st
+	evicted, refused := w.short.Note(w.now(), st.Evicted, st.Refused)
 	w.evicted, w.refused = w.evicted+evicted, w.refused+refused
 	if evicted+refused == 0 || w.events.Due(w.now()) == 0 {
 		return

@@ -170,6 +170,7 @@ func TestMemoryWarnings(t *testing.T) {
 	nowNs := int64(0)
 	w := memoryWarnings{
 		log: slog.New(slog.NewTextHandler(&log, nil)), now: func() int64 { return nowNs }, bound: memory.NewBound(shard.New()),
+		short: &memory.Shortage{},
 	}
 	for i, step := range []struct {
 		bytes            int

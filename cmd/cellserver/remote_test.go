@@ -125,6 +125,9 @@ func TestStoreGoesAway(t *testing.T) {
 			if code, text := p.readiness(t); code != tt.code || !strings.HasSuffix(text, tt.ready) {
 				t.Errorf("readiness: got %d, %s", code, text)
 			}
+			if code, out, _ := call(t, nil, "health", "--metrics-addr", p.metrics); (code == 0) != (tt.code == 200) || code == 0 && out != "ok\n"+tt.ready+"\n" {
+				t.Errorf("health: got %d, %q", code, out)
+			}
 			if n := p.metric(t, "cellserver_store_policy_decisions_total"); n < 1 {
 				t.Errorf("%g decisions by the policy", n)
 			}

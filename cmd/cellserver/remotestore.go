@@ -114,7 +114,7 @@ func (s *remoteStore) ready() error {
 	return nil
 }
 
-// degraded says in what way a server that is ready does not do all that it should; "" for in none.
+// degraded says in what way the store does not do all that it should; "" for in none.
 func (s *remoteStore) degraded() string {
 	if s == nil {
 		return ""
@@ -129,5 +129,5 @@ func (s *remoteStore) degraded() string {
 	case st.Up > 0:
 		what = fmt.Sprintf("%d of %d servers of the store do not answer", st.Masters-st.Up, st.Masters)
 	}
-	return "degraded: " + what + ", and --on-store-error=" + st.Policy.String() + " decides"
+	return what + ", and --on-store-error=" + st.Policy.String() + " decides"
 }

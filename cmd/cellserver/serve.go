@@ -139,6 +139,7 @@ type app struct {
 	tables    *shard.Store // the store, or what stands in for it; nil for neither
 	remote    *remoteStore // the store on other machines; nil for none
 	memory    *memory.Bound
+	shortage  memory.Shortage // of the memory for keys
 	dir       *disk.OS        // nil without --data-dir
 	keeper    *persist.Keeper // of the directory
 	keepErr   error           // why it has not kept all, once the parts have ended
@@ -335,7 +336,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	config := metrics.Config{
 		Store: a.store, Remote: a.remoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
 		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Limits: a.limits, Build: buildinfo.Read(),
-		Ready: a.ready, Alive: a.prober.alive, Degraded: a.remote.degraded, LostLogLines: a.lines.Dropped,
+		Ready: a.ready, Alive: a.prober.alive, Degraded: a.degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
 	}

@@ -46,8 +46,8 @@ type Config struct {
 	// process should be restarted. Both return soon.
 	Ready func(context.Context) error
 	Alive func() error
-	// Degraded says in what way a server that is ready does not do all that it should, in one line; nil, or "", for in none.
-	Degraded     func() string
+	// Degraded says in what ways a server that is ready does not do all that it should, each in one line; nil for in none.
+	Degraded     func() []string
 	LostLogLines func() uint64
 	Access       *Access      // for everything but /healthz and /readyz
 	Page         http.Handler // at / and /live.json, nil for none
@@ -85,7 +85,7 @@ func Handler(c Config) http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", all)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, c.Alive(), "") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, c.Alive(), nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, c.Ready(r.Context()), c.degraded()) })
 	if allowed.loopback && len(allowed.names) == 0 {
 		return allowed.guard(mux)
@@ -93,21 +93,21 @@ func Handler(c Config) http.Handler {
 	return mux
 }
 
-func (c *Config) degraded() string {
+func (c *Config) degraded() []string {
 	if c.Degraded == nil {
-		return ""
+		return nil
 	}
 	return c.Degraded()
 }
 
-func writeHealth(w http.ResponseWriter, err error, degraded string) {
+func writeHealth(w http.ResponseWriter, err error, degraded []string) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	text := "ok\n"
-	if degraded != "" {
-		text += degraded + "\n"
+	for _, way := range degraded {
+		text += "degraded: " + way + "\n"
 	}
 	_, _ = io.WriteString(w, text)
 }

@@ -72,8 +72,8 @@ func TestWithoutRemote(t *testing.T) {
 
 // TestDegraded: a server that is ready says what it lacks, and one that is not says why.
 func TestDegraded(t *testing.T) {
-	r := newRig(func(c *Config) { c.Degraded = func() string { return "degraded: no store" } })
-	if got := r.get("/readyz"); got.Code != http.StatusOK || got.Body.String() != "ok\ndegraded: no store\n" {
+	r := newRig(func(c *Config) { c.Degraded = func() []string { return []string{"no disk", "no store"} } })
+	if got := r.get("/readyz"); got.Code != http.StatusOK || got.Body.String() != "ok\ndegraded: no disk\ndegraded: no store\n" {
 		t.Errorf("got %d, %q", got.Code, got.Body)
 	}
 	if got := r.get("/healthz"); got.Body.String() != "ok\n" {

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"cellserver/internal/killtest"
+)
+
+const (
+	diskLost      = "degraded: changes do not reach the disk, and would be forgotten by a restart; the log says why\n"
+	diskRefuses   = "degraded: changes do not reach the disk, and calls that would change a key get MISCONF; the log says why\n"
+	memoryEvicts  = "degraded: keys were evicted in the last minute, and have their full burst again; raise --maxmemory\n"
+	memoryRefuses = "degraded: new keys were refused in the last minute; raise --maxmemory\n"
+
+	// floodKeys are more than what a maximum of 48 MiB has room for.
+	floodKeys = 400_000
+)
+
+// isDegraded waits until cellserver health says in so many ways that a server is degraded which is ready, and compares
+// them, and /readyz.
+func (p *process) isDegraded(t *testing.T, ways string) {
+	t.Helper()
+	var out, errOut string
+	var code int
+	p.Eventually(t, startTimeout, "be degraded", func() bool {
+		code, out, errOut = call(t, nil, "health", "--metrics-addr", p.metrics)
+		return strings.Count(out, "\n") == 1+strings.Count(ways, "\n") || p.HasExited()
+	})
+	if code != 0 || out != "ok\n"+ways {
+		t.Errorf("health: got %d, %q, %q, want %q", code, out, errOut, "ok\n"+ways)
+	}
+	if code, text := p.readiness(t); code != 200 || text+"\n" != "ok\n"+ways {
+		t.Errorf("/readyz: got %d, %q, want %q", code, text, ways)
+	}
+}
+
+// TestFullDiskAndMemoryAreDegraded: a server that goes on deciding is ready, and says what it lacks.
+func TestFullDiskAndMemoryAreDegraded(t *testing.T) {
+	t.Parallel()
+	bad := badDisks()["no space"](t)
+	p := startKeeping(t, bad.dir, "--fsync-interval", "50ms", "--maxmemory", "48mb")
+	p.isDegraded(t, "")
+	bad.fail(t, p)
+	charge(t, p, manyKeys("during")...)
+	p.awaitFault(t, 1)
+	p.isDegraded(t, diskLost)
+	flood(t, p, "f", floodKeys)
+	p.isDegraded(t, diskLost+memoryEvicts)
+	p.Stop(t, syscall.SIGKILL) // the disk has no room for the keys
+}
+
+// TestRefusalsAreDegraded: so is a server that refuses what the disk, or the memory, does not take.
+func TestRefusalsAreDegraded(t *testing.T) {
+	t.Parallel()
+	bad := badDisks()["no space"](t)
+	p := startKeeping(t, bad.dir, "--fsync-interval", "0")
+	bad.fail(t, p)
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		_ = killtest.Charge(t.Context(), p.addr, manyKeys("held")...) // which is answered once the disk has room
+	}()
+	p.awaitFault(t, 1)
+	p.isDegraded(t, diskRefuses)
+	bad.end(t, p)
+	p.awaitFault(t, 0)
+	p.isDegraded(t, "")
+	<-held
+
+	p = startServer(t, "--maxmemory", "48mb", "--maxmemory-policy", "noeviction")
+	flood(t, p, "f", floodKeys)
+	p.isDegraded(t, memoryRefuses)
+}
