@@ -32,7 +32,7 @@ func exec(s *Session, args [][]byte) error {
 }
 
 // plannedArguments is how many a transaction may have whose plan is made where others wait for it.
-const plannedArguments = 5000
+const plannedArguments = 8000
 
 // beginExec executes a transaction of which it is known what it needs, or refuses it.
 func (s *Session) beginExec(x *execution, name string) error {
