@@ -10,32 +10,30 @@ import (
 	"cellserver/internal/catalog"
 	"cellserver/internal/commands/rig"
 	"cellserver/internal/peer"
+	"cellserver/internal/racetest"
 	"cellserver/internal/resp"
+	"cellserver/internal/resptest"
 )
 
 // manyArguments is about as many as fit into the longest command.
 const manyArguments = 690_000
 
-// command writes a command of these words, and words that follow in turn until it has count.
-func command(count int, words []string, more ...string) string {
-	var b strings.Builder
-	b.WriteString("*" + strconv.Itoa(count) + "\r\n")
-	for i := range count {
-		word := ""
-		switch {
-		case i < len(words):
-			word = words[i]
-		case len(more) > 0:
-			word = more[(i-len(words))%len(more)]
-		}
-		b.WriteString("$" + strconv.Itoa(len(word)) + "\r\n" + word + "\r\n")
+// command writes a command of these words, and others that follow in turn, empty ones without any, until it has count.
+func command(count int, words []string, others ...string) string {
+	if len(others) == 0 {
+		others = []string{""}
 	}
-	return b.String()
+	bulks := func(words []string) string {
+		_, all, _ := strings.Cut(resptest.Encode(words...), "\r\n")
+		return all
+	}
+	left := count - len(words)
+	return fmt.Sprintf("*%d\r\n", count) + bulks(words) + strings.Repeat(bulks(others), left/len(others)) + bulks(others[:left%len(others)])
 }
 
 // listsOf are calls of a command that its grammar allows, or nearly so: what it takes several of, many times.
 func listsOf(name string) (calls []string) {
-	const half = manyArguments / 2
+	const many = 100_000
 	add := func(count int, call string, more ...string) {
 		calls = append(calls, command(count, strings.Fields(call), more...))
 	}
@@ -48,57 +46,58 @@ func listsOf(name string) (calls []string) {
 		add(manyArguments, "ACL DRYRUN default EXISTS")
 		add(10_000, "ACL DRYRUN default EXISTS", "k")
 	case "client|kill":
-		add(half, "CLIENT KILL", "ID", "77")
+		add(many, "CLIENT KILL", "ID", "77")
 	case "client|list":
-		add(half, "CLIENT LIST ID", numbers...)
+		add(many, "CLIENT LIST ID", numbers...)
 		add(10_000, "CLIENT LIST ID", numbers...)
 	case "client|tracking":
-		add(half+1, "CLIENT TRACKING ON BCAST", "PREFIX", "x")
-		add(half, "CLIENT TRACKING ON", "NOLOOP")
+		add(many+1, "CLIENT TRACKING ON BCAST", "PREFIX", "x")
+		add(many, "CLIENT TRACKING ON", "NOLOOP")
 	case "cl.limit|set":
-		add(half, "CL.LIMIT SET x", "1")
+		add(many, "CL.LIMIT SET x", "1")
 	case "cl.mthrottle":
-		add(half, "CL.MTHROTTLE 60000", "k", "1", "1", "1", "1")
+		add(many, "CL.MTHROTTLE 60000", "k", "1", "1", "1", "1")
 	case "command|getkeys", "command|getkeysandflags":
 		add(manyArguments, strings.ReplaceAll(name, "|", " ")+" EXISTS")
 		add(10_000, strings.ReplaceAll(name, "|", " ")+" EXISTS", "k")
 	case "command|info", "command|docs", "latency|histogram":
-		add(half, strings.ReplaceAll(name, "|", " "), "get")
+		add(many, strings.ReplaceAll(name, "|", " "), "get")
 	case "config|get":
-		add(half, "CONFIG GET", "m*")
+		add(many, "CONFIG GET", "m*")
 	case "config|set":
-		add(half, "CONFIG SET", "save", "x")
+		add(many, "CONFIG SET", "save", "x")
 	case "del", "unlink", "exists", "touch", "cl.reset", "watch":
-		add(half, name, numbers...)
+		add(170_000, name)
+		add(many, name, numbers...)
 		add(10_000, name, numbers...)
 	case "eval", "eval_ro":
-		add(half, name+" return{} 0", "x")
-		add(half, name+" return{} 60000", numbers...)
-		calls = append(calls, command(half, []string{name, native, "1", "k", "4", "1", "10"}),
-			command(half, []string{name, "return redis.call('cl.throttle', KEYS[1], unpack(ARGV))", "1", "k"}))
+		add(many, name+" return{} 0", "x")
+		add(many, name+" return{} 60000", numbers...)
+		calls = append(calls, command(many, []string{name, native, "1", "k", "4", "1", "10"}),
+			command(many, []string{name, "return redis.call('cl.throttle', KEYS[1], unpack(ARGV))", "1", "k"}))
 	case "evalsha", "evalsha_ro":
-		add(half, name+" "+rig.SHAOf("return 1")+" 0", "x")
+		add(many, name+" "+rig.SHAOf("return 1")+" 0", "x")
 	case "expire", "pexpire", "expireat", "pexpireat":
-		add(half, name+" k 1", "nx")
+		add(many, name+" k 1", "nx")
 	case "hello":
-		add(half, "HELLO 3", "SETNAME", "x")
+		add(many, "HELLO 3", "SETNAME", "x")
 	case "info":
-		add(half, "INFO", "cpu")
+		add(many, "INFO", "cpu")
 	case "latency|reset":
-		add(half, "LATENCY RESET", "command")
+		add(many, "LATENCY RESET", "command")
 	case "memory|usage":
-		add(half, "MEMORY USAGE k", "SAMPLES", "1")
+		add(many, "MEMORY USAGE k", "SAMPLES", "1")
 	case "restore":
-		add(half, "RESTORE k 0 x", "REPLACE")
+		add(many, "RESTORE k 0 x", "REPLACE")
 	case "scan":
-		add(half, "SCAN 0", "COUNT", "1")
+		add(many, "SCAN 0", "COUNT", "1")
 	case "script|exists":
-		add(half, "SCRIPT EXISTS", "x")
+		add(many, "SCRIPT EXISTS", "x")
 		add(10_000, "SCRIPT EXISTS", "x")
 	case "set":
-		add(half, "SET k 1", "KEEPTTL")
+		add(many, "SET k 1", "KEEPTTL")
 	case "shutdown":
-		add(half, "SHUTDOWN", "ABORT")
+		add(many, "SHUTDOWN", "ABORT")
 	}
 	return calls
 }
@@ -138,6 +137,9 @@ func turns(t *testing.T, r *rig.Rig, s *rig.Client, in string, handed *int) (wor
 // goroutine is longer than for a few: no handler is given more arguments than are decoded at once, and nothing that grows with their
 // number is made of them, but one copy of the command as it came. What else is done with them is done in the background.
 func TestManyArguments(t *testing.T) {
+	if racetest.Enabled {
+		t.Skip("the race detector allocates")
+	}
 	const most = 1 << 20 // bytes beyond the copy: a WATCH of 10,000 keys takes most of it
 	rules := "user default on nopass ~* &* +@all\nuser ruled on nopass ~a* ~*b &* +@all\n"
 	names := []string{"nosuch", "acl|nosuch"}
@@ -164,10 +166,27 @@ func TestManyArguments(t *testing.T) {
 			check(command(manyArguments, strings.Split(name, "|")), "")
 			for _, call := range listsOf(name) {
 				for _, before := range []string{"", "AUTH ruled x\r\n", "MULTI\r\n"} {
-					check(call, before)
+					if check(call, before); before == "MULTI\r\n" {
+						check(call+"EXEC\r\n", before)
+					}
 				}
 			}
 		})
+	}
+}
+
+// TestMostNames: of each name about kilobytes may be replied, or all that is known be looked through.
+func TestMostNames(t *testing.T) {
+	for _, call := range []string{"INFO", "LATENCY RESET", "LATENCY HISTOGRAM", "CONFIG GET", "COMMAND INFO", "COMMAND DOCS"} {
+		const most = 128
+		s := rig.New().Session()
+		if got := rig.Say(t, s, call+strings.Repeat(" x", most)+"\r\n"); strings.HasPrefix(got, "-") {
+			t.Errorf("%s: got %.100q", call, got)
+		}
+		want := "-ERR more than 128 names or patterns; ask for all of them instead\r\n"
+		if got := rig.Say(t, s, call+strings.Repeat(" x", most+1)+"\r\n"); got != want {
+			t.Errorf("%s: got %.100q, want %q", call, got, want)
+		}
 	}
 }
 

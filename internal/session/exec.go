@@ -23,7 +23,19 @@ func exec(s *Session, args [][]byte) error {
 		s.discard()
 		return reply.ErrExecFailed
 	}
-	x := s.newExecution()
+	name := string(args[0])
+	if s.multi.Arguments() <= plannedArguments || s.inner != nil {
+		return s.beginExec(s.newExecution(), name)
+	}
+	var x *execution
+	return s.inBackground(s.engine.background, func(context.Context) { x = s.newExecution() }, func(s *Session) error { return s.beginExec(x, name) })
+}
+
+// plannedArguments is how many a transaction may have whose plan is made where others wait for it.
+const plannedArguments = 8000
+
+// beginExec executes a transaction of which it is known what it needs, or refuses it.
+func (s *Session) beginExec(x *execution, name string) error {
 	if refused := x.plan.Refused(); refused != nil {
 		s.multi.Failed = true
 		s.discard()
@@ -33,7 +45,7 @@ func exec(s *Session, args [][]byte) error {
 		s.discard()
 		return reply.ExecAborted(reply.WholeInExec(whole))
 	}
-	x.name = string(args[0])
+	x.name = name
 	s.multi = nil // what is executed is not queued
 	if slots := x.slots(); slots != nil {
 		return s.inBackground(slots, x.run, func(s *Session) error { return s.finishExec(x) })

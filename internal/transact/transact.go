@@ -30,7 +30,8 @@ type Step struct {
 type Queue struct {
 	Steps  []Step
 	Failed bool // a command was refused, so EXEC refuses them all
-	bytes  int
+
+	bytes, arguments int
 }
 
 // stepBytes is what a step takes in addition to its arguments, in an array that has grown for it.
@@ -42,9 +43,13 @@ func (q *Queue) Memory() int { return q.bytes + len(q.Steps)*stepBytes }
 // Bytes is what the arguments of its commands take.
 func (q *Queue) Bytes() int { return q.bytes }
 
+// Arguments is how many arguments its commands have.
+func (q *Queue) Arguments() int { return q.arguments }
+
 // Add queues a command, whose arguments take so many bytes.
 func (q *Queue) Add(c *catalog.Command, args [][]byte, bytes int) {
 	q.bytes += bytes
+	q.arguments += len(args)
 	q.Steps = append(q.Steps, Step{Command: c, Args: args})
 }
 
