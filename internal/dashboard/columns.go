@@ -31,6 +31,7 @@ func (p *Page) columns() []column {
 		{"maxmemory", func(p *point) (int64, bool) { return int64(p.maxMemoryBytes), p.maxMemoryBytes > 0 }},
 		{"evicted", rateOf(func(p *point) float64 { return p.evicted })},
 		{"refused", rateOf(func(p *point) float64 { return p.refused })},
+		{"errors", rateOf(func(p *point) float64 { return p.errors })},
 	}
 	if p.source.Remote != nil {
 		all = append(all,

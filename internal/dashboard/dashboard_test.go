@@ -13,6 +13,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
 	"cellserver/internal/limiter"
+	"cellserver/internal/observe"
 	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
 )
@@ -288,4 +289,34 @@ func BenchmarkUpdate(b *testing.B) {
 	for b.Loop() {
 		p.ServeHTTP(httptest.NewRecorder(), r)
 	}
+}
+
+// TestErrors: the page has the rate of error replies and the last one, as text, in both languages, for as long as its history.
+func TestErrors(t *testing.T) {
+	now := int64(testNowNs)
+	s := testSource(nil)
+	s.Now = func() int64 { return now }
+	p := New(s)
+	for i := range uint64(3) {
+		p.history.add(now+int64(i)*int64(sampleInterval), Sample{Errors: 380 * i, LastError: observe.LastError{
+			Text: "ERR no '" + hostile + "'", Command: "INCR \"><script>alert(1)</script>", Client: "10.0.0.1:5000", Name: hostile,
+		}}, p.source.Latency())
+	}
+	now += int64(2*time.Minute) + 2*int64(sampleInterval)
+	for lang, want := range map[string][]string{
+		"en": {`<dt>Error replies per second</dt><dd><span class="value problem">190<`, "<p>Last error: <code>ERR no &#39;&lt;img", " (&lt;img src=x onerror=alert(1)&gt;) · 2 min ago"},
+		"zh": {`<dt>错误返回/秒</dt><dd><span class="value problem">190<`, "<p>最近一次错误：<code>ERR no &#39;&lt;img", " · 2 分钟前</p>"},
+	} {
+		body := get(t, p, "/?lang="+lang).Body.String()
+		wantText(t, body, append(want, "<code>INCR &#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;</code> · 10.0.0.1:5000 (&lt;img")...)
+		if strings.Contains(body, "<img") || strings.Count(body, "<script>") != 1 {
+			t.Errorf("%s: an error became markup", lang)
+		}
+	}
+	now += int64(historySpan)
+	if body := get(t, p, "/").Body.String(); strings.Contains(body, "Last error") {
+		t.Error("an error is shown for longer than the history")
+	}
+	p.history.add(now, Sample{Errors: 760}, p.source.Latency())
+	wantText(t, get(t, p, "/").Body.String(), `<dt>Error replies per second</dt><dd><span class="value">0<`)
 }

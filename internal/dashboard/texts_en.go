@@ -62,6 +62,8 @@ func english() *texts {
 		WithoutRoom:     "Keys without room, per second",
 		EvictedKeys:     "keys evicted",
 		RefusedKeys:     "new keys refused for lack of memory",
+		ErrorsPerSec:    "Error replies per second",
+		LastError:       "Last error",
 
 		Durability:        "Durability",
 		DurabilityOff:     "off",

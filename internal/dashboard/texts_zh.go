@@ -62,6 +62,8 @@ func chinese() *texts {
 		WithoutRoom:     "空间不足的 Key/秒",
 		EvictedKeys:     "淘汰的 Key",
 		RefusedKeys:     "内存不足而拒绝的新 Key",
+		ErrorsPerSec:    "错误返回/秒",
+		LastError:       "最近一次错误",
 
 		Durability:        "持久化",
 		DurabilityOff:     "关闭",

@@ -13,6 +13,7 @@ type tile struct {
 	of             string  // what it is a part of, in words; empty for none
 	filled         float64 // how much of that, from 0 to 1
 	column         string  // of which it shows the last minutes; empty for none
+	problem        bool
 }
 
 func (v *view) nowPart() g.Node {
@@ -33,11 +34,18 @@ func (t tile) node() g.Node {
 		class("tile"), attr("data-k", t.id),
 		el("dt", text(t.name)),
 		el("dd",
-			el("span", class("value"), text(t.text), g.If(t.of != "", g.Group{text(" "), el("small", text(t.of))})),
+			el("span", class(t.valueClass()), text(t.text), g.If(t.of != "", g.Group{text(" "), el("small", text(t.of))})),
 			g.If(t.of != "", meter(t.filled)),
 			g.If(t.column != "", el("svg", class("spark"), attr("data-col", t.column), flag("data-own"), attr("aria-hidden", "true"))),
 		),
 	)
+}
+
+func (t tile) valueClass() string {
+	if t.problem {
+		return "value problem"
+	}
+	return "value"
 }
 
 func (v *view) tiles(now *point) []tile {
@@ -69,7 +77,7 @@ func (v *view) tiles(now *point) []tile {
 			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: rate.text(rare.perSec), column: rare.id})
 		}
 	}
-	return tiles
+	return append(tiles, tile{id: "errors", name: t.ErrorsPerSec, text: rate.text(now.errors), column: "errors", problem: now.errors > 0})
 }
 
 // partOf gives a tile its value, and of how much it is, if there is a maximum.
