@@ -21,6 +21,7 @@ type point struct {
 	allowed, limited              float64
 	connections, keys             int
 	memoryBytes, maxMemoryBytes   uint64
+	tableBytes                    uint64
 	evicted, refused, errors      float64
 	byPolicy, leased, prefiltered float64
 	roundTripNs                   int64
@@ -61,6 +62,7 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 			keys:           s.Keys,
 			memoryBytes:    s.MemoryBytes,
 			maxMemoryBytes: s.MaxMemoryBytes,
+			tableBytes:     s.TableBytes,
 			evicted:        perSec(s.Evicted, last.Evicted),
 			refused:        perSec(s.Refused, last.Refused),
 			errors:         perSec(s.Errors, last.Errors),

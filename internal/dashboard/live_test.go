@@ -257,7 +257,7 @@ func busySource(t *testing.T, r *rand.Rand) Source {
 		for i := range entries {
 			perSec := 10_000 * r.Float64() / float64(i+1)
 			entries[i] = topkeys.Entry{
-				Name: names[int(ranking)*n+i], CallsPerSecond: perSec, Error: perSec / 10, Share: r.Float64() / 10,
+				Name: names[int(ranking)*n+i], Recent: perSec, RecentError: perSec / 10, IsRecent: true, Share: r.Float64() / 10,
 				Terms: limiter.Terms{Most: 16, Count: 30, Period: 60},
 			}
 		}

@@ -65,7 +65,7 @@ func (v *view) tiles(now *point) []tile {
 	tiles = append(tiles,
 		v.partOf(tile{id: "connections", name: t.Connections, column: "connections"}, count, uint64(now.connections), uint64(v.last.MaxConnections)),
 		tile{id: "keys", name: t.Keys, text: count.text(float64(now.keys)), column: "keys"},
-		v.partOf(tile{id: "memory", name: t.Memory, column: "memory"}, byteCount, now.memoryBytes, now.maxMemoryBytes))
+		v.memoryTile(now))
 	tiles = append(tiles, v.keeperTile()...)
 	for _, rare := range []struct {
 		id, name string
@@ -80,12 +80,23 @@ func (v *view) tiles(now *point) []tile {
 	return append(tiles, tile{id: "errors", name: t.ErrorsPerSec, text: rate.text(now.errors), column: "errors", problem: now.errors > 0})
 }
 
+// keysHaveMaximum reports whether there is a part of --maxmemory that keys may take, at which they are evicted or refused.
+func (v *view) keysHaveMaximum() bool { return v.remote == nil && v.last.MaxTableBytes > 0 }
+
+func (v *view) memoryTile(now *point) tile {
+	if v.keysHaveMaximum() {
+		return v.partOf(tile{id: "keymemory", name: v.t.TableMemory, column: "keymemory"}, byteCount, now.tableBytes, v.last.MaxTableBytes)
+	}
+	return v.partOf(tile{id: "memory", name: v.t.Memory, column: "memory"}, byteCount, now.memoryBytes, now.maxMemoryBytes)
+}
+
 // partOf gives a tile its value, and of how much it is, if there is a maximum.
 func (v *view) partOf(t tile, q quantity, used, most uint64) tile {
 	t.text = q.text(float64(used))
 	if most > 0 {
 		r := newRoom(t.name, q, used, most)
 		t.of, t.filled = fmt.Sprintf(v.t.Of, r.most), r.filled
+		t.problem = r.filled > nearlyFilled
 		number, unit, _ := strings.Cut(t.text, "\u00a0")
 		if unit != "" && strings.HasSuffix(r.most, "\u00a0"+unit) {
 			t.text = number // the maximum says in what
