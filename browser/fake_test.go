@@ -128,10 +128,10 @@ func (f *fake) top(_ topkeys.Ranking, _ int) []topkeys.Entry {
 	n := f.calls.Load()
 	terms := limiter.Terms{Kind: limiter.Funnel, Most: 16, Count: 30, Period: 60, Unit: funnel.Seconds}
 	keys := []topkeys.Entry{
-		{Name: hostile, CallsPerSecond: 100, Share: 0.5, Terms: terms},
-		{Name: "\xff\x00\u202e\"><script>alert(2)</script>", DB: 2, CallsPerSecond: 50, Share: 0.25, Terms: terms},
-		{Name: "{{alert(3)}}'\"`--></style>", CallsPerSecond: 10, Share: 0.05, Terms: terms},
-		{Name: strings.Repeat("long", 32), Cut: true, CallsPerSecond: float64(n)},
+		{Name: hostile, Recent: 100, IsRecent: true, Share: 0.5, Terms: terms},
+		{Name: "\xff\x00\u202e\"><script>alert(2)</script>", DB: 2, Recent: 50, IsRecent: true, Share: 0.25, Terms: terms},
+		{Name: "{{alert(3)}}'\"`--></style>", Recent: 10, IsRecent: true, Share: 0.05, Terms: terms},
+		{Name: strings.Repeat("long", 32), Cut: true, Recent: float64(n), IsRecent: true},
 	}
 	if n%2 == 0 && !f.steady.Load() {
 		slices.Reverse(keys)

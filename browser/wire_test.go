@@ -74,7 +74,7 @@ func busyKeys() []topkeys.Entry {
 	for i := range keys {
 		keys[i] = topkeys.Entry{
 			Name:           fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", i*7919, i*31, i*17, i*13, i*104729),
-			CallsPerSecond: 1000 * rand.Float64(), Error: 5 * rand.Float64(), Share: rand.Float64() / 10, //nolint:gosec // figures
+			Recent: 1000 * rand.Float64(), RecentError: 5 * rand.Float64(), IsRecent: true, Share: rand.Float64() / 10, //nolint:gosec // figures
 		}
 	}
 	return keys

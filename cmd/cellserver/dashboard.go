@@ -117,6 +117,8 @@ func (a *app) sample() dashboard.Sample {
 		MaxClientBytes:     uint64(a.engine.Clients.MaxMemory()),
 		Evicted:            st.Evicted,
 		Refused:            st.Refused,
+		Errors:             records.Errors.Ever(),
+		LastError:          records.Errors.Last(),
 		ConnectionsRefused: server.Refused + server.RefusedAddresses + server.Denied,
 		NewKeysRefused:     a.engine.NewKeys.Refused(),
 		ScriptsEnded:       records.ScriptsEnded(),

@@ -29,8 +29,10 @@ func (p *Page) columns() []column {
 		{"keys", func(p *point) (int64, bool) { return int64(p.keys), true }},
 		{"memory", func(p *point) (int64, bool) { return int64(p.memoryBytes), true }},
 		{"maxmemory", func(p *point) (int64, bool) { return int64(p.maxMemoryBytes), p.maxMemoryBytes > 0 }},
+		{"keymemory", func(p *point) (int64, bool) { return int64(p.tableBytes), p.tableBytes > 0 }},
 		{"evicted", rateOf(func(p *point) float64 { return p.evicted })},
 		{"refused", rateOf(func(p *point) float64 { return p.refused })},
+		{"errors", rateOf(func(p *point) float64 { return p.errors })},
 	}
 	if p.source.Remote != nil {
 		all = append(all,

@@ -18,6 +18,7 @@ import (
 	"cellserver/internal/histogram"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limits"
+	"cellserver/internal/observe"
 	"cellserver/internal/persist"
 	"cellserver/internal/remote/watch"
 	"cellserver/internal/store"
@@ -60,6 +61,8 @@ type Sample struct {
 	TableBytes, MaxTableBytes     uint64
 	ClientBytes, MaxClientBytes   uint64
 	Evicted, Refused              uint64 // keys that had no room
+	Errors                        uint64 // replies
+	LastError                     observe.LastError
 	ConnectionsRefused            uint64
 	NewKeysRefused                uint64 // by --max-new-keys-per-second
 	ScriptsEnded                  uint64 // at a limit
@@ -92,8 +95,21 @@ type sampled struct {
 	requested, limited []topkeys.Entry
 	limits             []limitRow
 	minutes            []minute
-	limitsOnly         bool // whether the minutes were not renewed with the limits
+	lastError          observe.LastError
+	erredNs            int64 // when that was; 0 for never
+	renewed            table
 }
+
+// table is a part of the page that is renewed in its turn with others of its size.
+type table uint8
+
+const (
+	allTables table = iota // as nobody watched
+	limitsTable
+	minutesTable
+	lastErrorTable
+	tables
+)
 
 // New returns the live page of a server.
 func New(s Source) *Page {
@@ -138,7 +154,7 @@ const topKeyCount = 10
 const watched = 5
 
 // newest returns the newest sample. Tables that nobody watches by the second are renewed in turn, so that an update of a page
-// that is watched does not have both.
+// that is watched does not have them all.
 func (p *Page) newest() sampled {
 	points, last, added := p.history.points()
 	p.mu.Lock()
@@ -148,16 +164,21 @@ func (p *Page) newest() sampled {
 		return *before
 	}
 	now := sampled{
-		added: added, points: points, last: last, limits: before.limits, minutes: before.minutes,
+		added: added, points: points, last: last, limits: before.limits, minutes: before.minutes, lastError: before.lastError, erredNs: before.erredNs,
 		requested: p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
 	}
-	isWatched := before.added > 0 && added-before.added <= watched
-	now.limitsOnly = isWatched && !before.limitsOnly
-	if now.limitsOnly || !isWatched {
+	if isWatched := before.added > 0 && added-before.added <= watched; isWatched {
+		now.renewed = before.renewed%(tables-1) + 1
+	}
+	renews := func(t table) bool { return now.renewed == allTables || now.renewed == t }
+	if renews(limitsTable) {
 		now.limits = p.limitRows()
 	}
-	if !now.limitsOnly {
+	if renews(minutesTable) {
 		now.minutes = minutes(points)
+	}
+	if renews(lastErrorTable) {
+		now.lastError, now.erredNs = p.history.lastError()
 	}
 	p.latest = now
 	return now

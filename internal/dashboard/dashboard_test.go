@@ -13,6 +13,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/histogram"
 	"cellserver/internal/limiter"
+	"cellserver/internal/observe"
 	"cellserver/internal/store"
 	"cellserver/internal/topkeys"
 )
@@ -74,11 +75,45 @@ func TestMaximum(t *testing.T) {
 			TableBytes: 512 << 10, MaxTableBytes: 64 << 20, ScriptsEnded: 7,
 		}, p.source.Latency())
 	}
-	wantText(t, get(t, p, "/?lang=en").Body.String(), `<dt>Memory</dt><dd><span class="value">96 <small>of 150`+"\u00a0MiB</small></span><meter",
+	wantText(t, get(t, p, "/?lang=en").Body.String(), `<dt>Memory of keys</dt><dd><span class="value">512`+"\u00a0KiB <small>of 64\u00a0MiB</small></span><meter min=\"0\" max=\"1\" low=\"0.75\" high=\"0.9\" optimum=\"0\" value=\"0.008\"",
 		`<dt>Connections</dt><dd><span class="value">8 <small>of 10,000</small>`, `<dt>Keys evicted per second</dt><dd><span class="value">50<`,
-		`<dt>New keys refused per second</dt><dd><span class="value">10<`, `id="chart-room"`, "<td>512\u00a0KiB<meter", "<dt>scripts ended</dt><dd>7</dd>")
+		`<dt>New keys refused per second</dt><dd><span class="value">10<`, `id="chart-room"`, "<td>96\u00a0MiB<meter", "<dt>scripts ended</dt><dd>7</dd>")
 	wantText(t, get(t, p, "/?lang=zh").Body.String(), `<dt>淘汰 Key/秒</dt><dd><span class="value">50<`, `<dt>拒绝新 Key/秒</dt><dd><span class="value">10<`,
 		`8 <small>/ 10,000</small>`)
+}
+
+// TestEviction: while keys have no room, a line above the tiles says so, and what it means; the tile of a part that is nearly full is red.
+func TestEviction(t *testing.T) {
+	const full, red = "Memory is full.", `<span class="value problem">`
+	p := New(testSource(nil))
+	at := 0
+	add := func(n int, s Sample) {
+		for range n {
+			s.TableBytes, s.MaxTableBytes, s.MemoryBytes, s.MaxMemoryBytes = 58<<20, 64<<20, 96<<20, 150<<20
+			p.history.add(testNowNs+int64(at)*int64(sampleInterval), s, p.source.Latency())
+			at++
+		}
+	}
+	body := func(lang string) string { return get(t, p, "/?lang="+lang).Body.String() }
+	add(2, Sample{})
+	if strings.Contains(body("en"), full) {
+		t.Error("memory is full although no key was evicted")
+	}
+	wantText(t, body("en"), `<dt>Memory of keys</dt><dd>`+red+`58 <small>of 64`)
+	add(1, Sample{Evicted: 12_000})
+	alert := `<p class="problem" role="alert">` + full + ` Keys are evicted before they expire, and each of them has its full burst again.</p>`
+	wantText(t, body("en"), alert, "<p>12,000 keys were evicted within the last minute. Raise --maxmemory")
+	wantText(t, body("zh"), `<p class="problem" role="alert">内存已满。`, "最近一分钟淘汰了 12,000 个 Key。")
+	add(1, Sample{Evicted: 15_000})
+	wantText(t, body("en"), alert, "<p>15,000 keys were evicted")
+	add(29, Sample{Evicted: 15_000})
+	wantText(t, body("en"), "<p>3,000 keys were evicted")
+	add(1, Sample{Evicted: 15_000})
+	if strings.Contains(body("en"), full) {
+		t.Error("memory is full although no key was evicted for a minute")
+	}
+	add(1, Sample{Evicted: 15_000, Refused: 7})
+	wantText(t, body("en"), full+" Calls with new keys are refused with -OOM.", "<p>7 were refused within the last minute.")
 }
 
 // TestKinds: what was decided is told apart by command, if it is not CL.THROTTLE alone.
@@ -104,9 +139,10 @@ func TestLatencyAndHotKeys(t *testing.T) {
 			return nil
 		}
 		return []topkeys.Entry{
-			{Name: hostile, CallsPerSecond: 12.5, Share: 0.25, Terms: limiter.Terms{Most: 16, Count: 30, Period: 60}},
+			{Name: hostile, Recent: 12.5, IsRecent: true, CallsPerSecond: 7, Share: 0.25, Terms: limiter.Terms{Most: 16, Count: 30, Period: 60}},
 			{Name: "\"><script>alert(1)</script>\xff\x00", DB: 3},
-			{Name: "long... (#1, 500 bytes)", Cut: true, CallsPerSecond: 8, Error: 1.5},
+			{Name: "long... (#1, 500 bytes)", Cut: true, Recent: 8, RecentError: 1.5, IsRecent: true},
+			{Name: "a new one", CallsPerSecond: 109, Error: 2.18, Recent: 3},
 		}
 	}
 	p := New(s)
@@ -114,7 +150,7 @@ func TestLatencyAndHotKeys(t *testing.T) {
 	for _, lang := range []string{"en", "zh"} {
 		body := get(t, p, "/?max_burst=1&lang="+lang).Body.String()
 		wantText(t, body, `id="chart-latency"`, "P50 <b>953\u00a0ns<", "P99.9 <b>1.91\u00a0µs<",
-			"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25\u00a0%", " db 3", "<td>8 ± 1.50</td>", "<td>12.5</td>",
+			"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25\u00a0%", " db 3", "<td>8 ± 1.50</td>", "<td>12.5</td>", `data-copy="a new one" hidden>`, "</th><td>–</td>",
 			`&#34;\&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00&#34;`,
 			`href="/?count=30&amp;db=0&amp;key=%3Cimg+src%3Dx+onerror%3Dalert%281%29%3E&amp;lang=`+lang+`&amp;max_burst=15&amp;period=60#look"`,
 			`<th scope="row"><bdi class="key">long... (#1, 500 bytes)</bdi></th>`, `data-copy="&lt;img src=x onerror=alert(1)&gt;" hidden>`)
@@ -288,4 +324,34 @@ func BenchmarkUpdate(b *testing.B) {
 	for b.Loop() {
 		p.ServeHTTP(httptest.NewRecorder(), r)
 	}
+}
+
+// TestErrors: the page has the rate of error replies and the last one, as text, in both languages, for as long as its history.
+func TestErrors(t *testing.T) {
+	now := int64(testNowNs)
+	s := testSource(nil)
+	s.Now = func() int64 { return now }
+	p := New(s)
+	for i := range uint64(3) {
+		p.history.add(now+int64(i)*int64(sampleInterval), Sample{Errors: 380 * i, LastError: observe.LastError{
+			Text: "ERR no '" + hostile + "'", Command: "INCR \"><script>alert(1)</script>", Client: "10.0.0.1:5000", Name: hostile,
+		}}, p.source.Latency())
+	}
+	now += int64(2*time.Minute) + 2*int64(sampleInterval)
+	for lang, want := range map[string][]string{
+		"en": {`<dt>Error replies per second</dt><dd><span class="value problem">190<`, "<p>Last error: <code>ERR no &#39;&lt;img", " (&lt;img src=x onerror=alert(1)&gt;) · 2 min ago"},
+		"zh": {`<dt>错误返回/秒</dt><dd><span class="value problem">190<`, "<p>最近一次错误：<code>ERR no &#39;&lt;img", " · 2 分钟前</p>"},
+	} {
+		body := get(t, p, "/?lang="+lang).Body.String()
+		wantText(t, body, append(want, "<code>INCR &#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;</code> · 10.0.0.1:5000 (&lt;img")...)
+		if strings.Contains(body, "<img") || strings.Count(body, "<script>") != 1 {
+			t.Errorf("%s: an error became markup", lang)
+		}
+	}
+	now += int64(historySpan)
+	if body := get(t, p, "/").Body.String(); strings.Contains(body, "Last error") {
+		t.Error("an error is shown for longer than the history")
+	}
+	p.history.add(now, Sample{Errors: 760}, p.source.Latency())
+	wantText(t, get(t, p, "/").Body.String(), `<dt>Error replies per second</dt><dd><span class="value">0<`)
 }

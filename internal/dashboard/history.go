@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cellserver/internal/histogram"
+	"cellserver/internal/observe"
 )
 
 const (
@@ -20,7 +21,8 @@ type point struct {
 	allowed, limited              float64
 	connections, keys             int
 	memoryBytes, maxMemoryBytes   uint64
-	evicted, refused              float64
+	tableBytes                    uint64
+	evicted, refused, errors      float64
 	byPolicy, leased, prefiltered float64
 	roundTripNs                   int64
 	writtenBytes                  float64
@@ -42,6 +44,7 @@ type history struct {
 	lastNs    int64
 	last      Sample
 	durations histogram.Snapshot
+	erredNs   int64 // when a sample last had more error replies; 0 for never
 }
 
 // add adds a sample. The first one makes no point: there is nothing to compare it with.
@@ -59,8 +62,10 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 			keys:           s.Keys,
 			memoryBytes:    s.MemoryBytes,
 			maxMemoryBytes: s.MaxMemoryBytes,
+			tableBytes:     s.TableBytes,
 			evicted:        perSec(s.Evicted, last.Evicted),
 			refused:        perSec(s.Refused, last.Refused),
+			errors:         perSec(s.Errors, last.Errors),
 			byPolicy:       perSec(s.ByPolicy, last.ByPolicy),
 			leased:         perSec(s.Leased, last.Leased),
 			prefiltered:    perSec(s.Prefiltered, last.Prefiltered),
@@ -71,7 +76,17 @@ func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
 		}
 		h.added++
 	}
+	if s.Errors != h.last.Errors {
+		h.erredNs = nowNs
+	}
 	h.lastNs, h.last, h.durations = nowNs, s, durations
+}
+
+// lastError returns the last error reply, and when there was one at the latest.
+func (h *history) lastError() (e observe.LastError, atNs int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last.LastError, h.erredNs
 }
 
 // points returns the points, oldest first, the newest sample, and how many points there were since the start.

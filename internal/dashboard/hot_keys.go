@@ -48,8 +48,11 @@ func (v *view) hotKey(k topkeys.Entry) g.Node {
 
 // perSecond writes a key's rate and, unless it is exact, its error.
 func perSecond(k topkeys.Entry) string {
-	if k.Error == 0 {
-		return estimate(k.CallsPerSecond)
+	switch {
+	case !k.IsRecent:
+		return "–"
+	case k.RecentError == 0:
+		return estimate(k.Recent)
 	}
-	return estimate(k.CallsPerSecond) + " ± " + estimate(k.Error)
+	return estimate(k.Recent) + " ± " + estimate(k.RecentError)
 }

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"strconv"
 
 	g "maragu.dev/gomponents"
 
@@ -87,7 +88,10 @@ func (v *view) capacityPart() g.Node {
 	}
 	s, t := &v.last, v.t
 	rooms := []room{newRoom(t.ClientMemory, byteCount, s.ClientBytes, s.MaxClientBytes)}
-	if v.remote == nil {
+	switch {
+	case v.keysHaveMaximum():
+		rooms = append(rooms, newRoom(t.Memory, byteCount, s.MemoryBytes, s.MaxMemoryBytes))
+	case v.remote == nil:
 		rooms = append(rooms, newRoom(t.TableMemory, byteCount, s.TableBytes, s.MaxTableBytes))
 	}
 	refusals := []g.Node{
@@ -106,7 +110,14 @@ func (r room) row() g.Node {
 	return el("tr", attr("data-k", r.name), el("th", attr("scope", "row"), text(r.name)), el("td", text(r.used), g.If(r.filled > 0, meter(r.filled))), el("td", text(r.most)))
 }
 
+// Above these shares a meter has the colour of a warning, and of a problem: as the alerts for memory.
+const (
+	muchFilled   = 0.75
+	nearlyFilled = 0.9
+)
+
 // meter draws what the text beside it says.
 func meter(filled float64) g.Node {
-	return el("meter", attr("min", "0"), attr("max", "1"), attr("value", fmt.Sprintf("%.3f", filled)), attr("aria-hidden", "true"))
+	bound := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	return el("meter", attr("min", "0"), attr("max", "1"), attr("low", bound(muchFilled)), attr("high", bound(nearlyFilled)), attr("optimum", "0"), attr("value", fmt.Sprintf("%.3f", filled)), attr("aria-hidden", "true"))
 }

@@ -59,9 +59,9 @@ func storeFault(t *texts, st *watch.Status) *fault {
 		return nil
 	}
 	meaning := [...]string{remote.Error: t.StoreErrors, remote.Allow: t.StoreAllows, remote.Deny: t.StoreDenies, remote.Local: t.StoreLocal}[st.Policy]
-	f := &fault{since: fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop, meaning: meaning, cause: st.Fault.Error()}
+	f := &fault{what: fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop, meaning: meaning, cause: st.Fault.Error()}
 	if st.Away() {
-		f.since = fmt.Sprintf(t.StoreAwaySince, utc(st.SinceNs))
+		f.what = fmt.Sprintf(t.StoreAwaySince, utc(st.SinceNs))
 	}
 	return f
 }

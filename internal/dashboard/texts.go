@@ -15,6 +15,7 @@ type texts struct {
 
 	DecisionsPerSec, Allowed, Limited, LimitedShare, AllowedPerSec, LimitedPerSec, Latency, LatencyP99 string
 	P50, P99, P999, Connections, Keys, Memory, Evicted, Refused, WithoutRoom, EvictedKeys, RefusedKeys string
+	ErrorsPerSec, LastError, MemoryFull, MemoryEvicts, EvictedLately, MemoryRefuses, RefusedLately     string
 
 	Durability, DurabilityOff, SyncEvery, SyncBeforeReplies, SyncBySystem, LoadingPart, FaultFor      string
 	FaultSince, FaultForgets, FaultRefuses, Sync, LastSync, Written, WrittenPerSec, LogSize, Snapshot string

@@ -62,6 +62,13 @@ func english() *texts {
 		WithoutRoom:     "Keys without room, per second",
 		EvictedKeys:     "keys evicted",
 		RefusedKeys:     "new keys refused for lack of memory",
+		ErrorsPerSec:    "Error replies per second",
+		LastError:       "Last error",
+		MemoryFull:      "Memory is full.",
+		MemoryEvicts:    "Keys are evicted before they expire, and each of them has its full burst again.",
+		EvictedLately:   "%s keys were evicted within the last minute. Raise --maxmemory, or find who makes so many keys.",
+		MemoryRefuses:   "Calls with new keys are refused with -OOM.",
+		RefusedLately:   "%s were refused within the last minute. Raise --maxmemory, or find who makes so many keys.",
 
 		Durability:        "Durability",
 		DurabilityOff:     "off",
@@ -132,8 +139,8 @@ func english() *texts {
 		TopRequested: "Most requested",
 		TopLimited:   "Most limited",
 		TopNone:      "No key stands out now.",
-		TopNote: "Select a key to inspect it by the limit it was last requested with. Rates are estimates, with their " +
-			"error; keys that are not clearly above the error are left out.",
+		TopNote: "Select a key to inspect it by the limit it was last requested with. Ranks and shares are of the last minutes, and rates " +
+			"of the last 10 seconds, with the error of an estimate; – is not known yet.",
 		PerSec:       "calls per second",
 		Share:        "share",
 		FirstCall:    "No call has come yet. Try one:",

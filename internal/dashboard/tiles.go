@@ -13,6 +13,7 @@ type tile struct {
 	of             string  // what it is a part of, in words; empty for none
 	filled         float64 // how much of that, from 0 to 1
 	column         string  // of which it shows the last minutes; empty for none
+	problem        bool
 }
 
 func (v *view) nowPart() g.Node {
@@ -33,11 +34,18 @@ func (t tile) node() g.Node {
 		class("tile"), attr("data-k", t.id),
 		el("dt", text(t.name)),
 		el("dd",
-			el("span", class("value"), text(t.text), g.If(t.of != "", g.Group{text(" "), el("small", text(t.of))})),
+			el("span", class(t.valueClass()), text(t.text), g.If(t.of != "", g.Group{text(" "), el("small", text(t.of))})),
 			g.If(t.of != "", meter(t.filled)),
 			g.If(t.column != "", el("svg", class("spark"), attr("data-col", t.column), flag("data-own"), attr("aria-hidden", "true"))),
 		),
 	)
+}
+
+func (t tile) valueClass() string {
+	if t.problem {
+		return "value problem"
+	}
+	return "value"
 }
 
 func (v *view) tiles(now *point) []tile {
@@ -57,7 +65,7 @@ func (v *view) tiles(now *point) []tile {
 	tiles = append(tiles,
 		v.partOf(tile{id: "connections", name: t.Connections, column: "connections"}, count, uint64(now.connections), uint64(v.last.MaxConnections)),
 		tile{id: "keys", name: t.Keys, text: count.text(float64(now.keys)), column: "keys"},
-		v.partOf(tile{id: "memory", name: t.Memory, column: "memory"}, byteCount, now.memoryBytes, now.maxMemoryBytes))
+		v.memoryTile(now))
 	tiles = append(tiles, v.keeperTile()...)
 	for _, rare := range []struct {
 		id, name string
@@ -69,7 +77,17 @@ func (v *view) tiles(now *point) []tile {
 			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: rate.text(rare.perSec), column: rare.id})
 		}
 	}
-	return tiles
+	return append(tiles, tile{id: "errors", name: t.ErrorsPerSec, text: rate.text(now.errors), column: "errors", problem: now.errors > 0})
+}
+
+// keysHaveMaximum reports whether there is a part of --maxmemory that keys may take, at which they are evicted or refused.
+func (v *view) keysHaveMaximum() bool { return v.remote == nil && v.last.MaxTableBytes > 0 }
+
+func (v *view) memoryTile(now *point) tile {
+	if v.keysHaveMaximum() {
+		return v.partOf(tile{id: "keymemory", name: v.t.TableMemory, column: "keymemory"}, byteCount, now.tableBytes, v.last.MaxTableBytes)
+	}
+	return v.partOf(tile{id: "memory", name: v.t.Memory, column: "memory"}, byteCount, now.memoryBytes, now.maxMemoryBytes)
 }
 
 // partOf gives a tile its value, and of how much it is, if there is a maximum.
@@ -78,6 +96,7 @@ func (v *view) partOf(t tile, q quantity, used, most uint64) tile {
 	if most > 0 {
 		r := newRoom(t.name, q, used, most)
 		t.of, t.filled = fmt.Sprintf(v.t.Of, r.most), r.filled
+		t.problem = r.filled > nearlyFilled
 		number, unit, _ := strings.Cut(t.text, "\u00a0")
 		if unit != "" && strings.HasSuffix(r.most, "\u00a0"+unit) {
 			t.text = number // the maximum says in what

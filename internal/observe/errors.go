@@ -6,16 +6,21 @@ import (
 	"sync"
 )
 
-// ErrorReplies counts error replies by their codes. It is safe for concurrent use.
+// ErrorReplies counts error replies by their codes, and keeps the last one. It is safe for concurrent use.
 type ErrorReplies struct {
 	mu     sync.Mutex // guards all below
-	byCode map[string]int64
+	byCode map[string]*int64
 	total  int64
+	ever   uint64 // since the start, whatever is reset
+	last   lastError
 }
 
 // ownCodes are those of this server's own replies.
 func ownCodes() []string {
-	return []string{"ERR", "Cell", "EXECABORT", "NOAUTH", "NOPERM", "NOPROTO", "NOSCRIPT", "NOTBUSY", "OOM", "WRONGPASS"}
+	return []string{
+		"ERR", "BUSYKEY", "Cell", "EXECABORT", "LOADING", "MISCONF", "NOAUTH", "NOPERM", "NOPROTO", "NOSCRIPT", "NOTBUSY", "OOM", "STOREDOWN",
+		"UNBLOCKED", "WRONGPASS", "WRONGTYPE",
+	}
 }
 
 // otherCode is for the codes that scripts make up, which clients choose.
@@ -27,18 +32,31 @@ const (
 	maxCodeBytes = 64
 )
 
-// Count counts a reply by its text.
-func (e *ErrorReplies) Count(text string) {
-	code, _, _ := strings.Cut(text[:min(len(text), maxCodeBytes)], " ")
+// Count counts a reply and keeps what is shown of it. It allocates for a code's first reply, and where it hides a password.
+func (e *ErrorReplies) Count(r ErrorReply) {
+	code, _, _ := strings.Cut(r.Text[:min(len(r.Text), maxCodeBytes)], " ")
+	shown := r.shown()
+	var addr, name string
+	if r.By != nil {
+		addr, name = r.By.Addr(), r.By.Name()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.total++
-	if _, known := e.byCode[code]; known || len(e.byCode) < maxCodes || slices.Contains(ownCodes(), code) {
-		if e.byCode == nil {
-			e.byCode = map[string]int64{}
+	e.ever++
+	e.last.keep(&shown, addr, name)
+	n := e.byCode[code]
+	if n == nil {
+		if len(e.byCode) >= maxCodes && !slices.Contains(ownCodes(), code) {
+			return
 		}
-		e.byCode[strings.Clone(code)]++
+		if e.byCode == nil {
+			e.byCode = map[string]*int64{}
+		}
+		n = new(int64)
+		e.byCode[strings.Clone(code)] = n
 	}
+	*n++
 }
 
 // Each visits the counts by code.
@@ -46,15 +64,29 @@ func (e *ErrorReplies) Each(visit func(code string, n int64)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for code, n := range e.byCode {
-		visit(code, n)
+		visit(code, *n)
 	}
 }
 
-// Total counts all error replies.
+// Total counts all error replies since they were reset.
 func (e *ErrorReplies) Total() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.total
+}
+
+// Ever counts all error replies since the start.
+func (e *ErrorReplies) Ever() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ever
+}
+
+// Last returns the last error reply.
+func (e *ErrorReplies) Last() LastError {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.last.public()
 }
 
 // byOwnCode returns the counts of this server's own codes, and of all others together.
@@ -63,8 +95,12 @@ func (e *ErrorReplies) byOwnCode() map[string]uint64 {
 	defer e.mu.Unlock()
 	counts := map[string]uint64{otherCode: uint64(e.total)}
 	for _, code := range ownCodes() {
-		counts[code] = uint64(e.byCode[code])
-		counts[otherCode] -= counts[code]
+		if n := e.byCode[code]; n != nil {
+			counts[code] = uint64(*n)
+			counts[otherCode] -= counts[code]
+		} else {
+			counts[code] = 0
+		}
 	}
 	return counts
 }

@@ -16,7 +16,7 @@ func counts(e *ErrorReplies) map[string]int64 {
 func TestErrorReplies(t *testing.T) {
 	var e ErrorReplies
 	for _, text := range []string{"ERR a", "ERR b", "ERR", "Cell error: c", "MY own", "MY other", ""} {
-		e.Count(text)
+		e.Count(ErrorReply{Text: text})
 	}
 	if want := map[string]int64{"ERR": 3, "Cell": 1, "MY": 2, "": 1}; !maps.Equal(counts(&e), want) || e.Total() != 7 {
 		t.Errorf("got %v, %d together", counts(&e), e.Total())
@@ -26,25 +26,25 @@ func TestErrorReplies(t *testing.T) {
 		t.Errorf("got %v", own)
 	}
 	e.reset()
-	if len(counts(&e)) != 0 || e.Total() != 0 {
-		t.Errorf("after reset: %v, %d together", counts(&e), e.Total())
+	if len(counts(&e)) != 0 || e.Total() != 0 || e.Ever() != 7 {
+		t.Errorf("after reset: %v, %d together, %d since the start", counts(&e), e.Total(), e.Ever())
 	}
 }
 
 // TestErrorCodesAreBounded: a client that makes codes up cannot fill the memory, and this server's own are still counted.
 func TestErrorCodesAreBounded(t *testing.T) {
 	var e ErrorReplies
-	e.Count(strings.Repeat("x", maxCodeBytes+1) + " error")
+	e.Count(ErrorReply{Text: strings.Repeat("x", maxCodeBytes+1) + " error"})
 	for i := range 10_000 {
-		e.Count(fmt.Sprintf("C%d error", i))
+		e.Count(ErrorReply{Text: fmt.Sprintf("C%d error", i)})
 	}
 	all := counts(&e)
 	if len(all) != maxCodes || all[strings.Repeat("x", maxCodeBytes)] != 1 || e.Total() != 10_001 {
 		t.Errorf("%d codes, of %d errors", len(all), e.Total())
 	}
 	for range 2 {
-		e.Count("C0 error")
-		e.Count("NOPERM error")
+		e.Count(ErrorReply{Text: "C0 error"})
+		e.Count(ErrorReply{Text: "NOPERM error"})
 	}
 	if all := counts(&e); all["C0"] != 3 || all["NOPERM"] != 2 || len(all) != maxCodes+1 {
 		t.Errorf("%d of a known code, %d of an own one, %d codes", all["C0"], all["NOPERM"], len(all))

@@ -48,7 +48,7 @@ func recorded() *Records {
 	r.Failed(command("keys"))
 	r.Failed(command("keys"))
 	r.Rejected(command("get"))
-	r.Errors.Count("ERR x")
+	r.Errors.Count(ErrorReply{Text: "ERR x"})
 	r.ProtocolError()
 	r.Script(ScriptFailed)
 	r.Script(ScriptEnded)

@@ -12,8 +12,8 @@ import (
 
 // Redacted returns a call's arguments as others may see them: without passwords.
 func Redacted(c *catalog.Command, args [][]byte) [][]byte {
-	hidden := []byte("(redacted)")
 	hide := func(from, to int) {
+		hidden := []byte("(redacted)")
 		args = slices.Clone(args)
 		for i := max(from, 0); i < min(to, len(args)); i++ {
 			args[i] = hidden

@@ -236,7 +236,7 @@ func (x *execution) execute(ctx context.Context, in *transact.Space) attempted {
 			err = x.refused[i]
 		}
 		if err != nil {
-			s.fail(err)
+			s.fail(held{command: q.Command, args: q.Args}, err)
 			continue
 		}
 		s.run(held{command: q.Command, args: q.Args})

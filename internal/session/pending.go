@@ -93,9 +93,9 @@ func (s *Session) resume() bool {
 	}
 	before := len(s.w.Buf)
 	if err := finish(s); err != nil && p.command == nil {
-		s.fail(err)
+		s.fail(held{}, err)
 	} else if err != nil {
-		s.failCommand(p.command, err)
+		s.failCommand(held{command: p.command}, err)
 	}
 	if p.muted {
 		s.w.Buf = s.w.Buf[:before]

@@ -159,7 +159,7 @@ func (s *Session) runNative(name []byte, script *lua.Script, keys, argv [][]byte
 	if later := s.decide(command, one); later != nil {
 		s.await(later, func(s *Session, answered []store.Request) error { return s.replyNative(command, script, answered) })
 	} else if err := s.replyNative(command, script, one); err != nil {
-		s.failCommand(s.engine.config.Catalog.Lookup(name), err)
+		s.failCommand(held{command: s.engine.config.Catalog.Lookup(name)}, err)
 	}
 	return true
 }
@@ -318,7 +318,7 @@ func (r *scriptRun) finish(s *Session) error {
 	records.Failed(r.command)
 	text, _, _ := strings.Cut(string(r.reply[headBytes+1:]), "\r\n")
 	if r.left.lastError == "" || !strings.HasPrefix(text, r.left.lastError) { // else it was counted when the command failed
-		records.Errors.Count(text)
+		s.countError(held{command: r.command}, text)
 	}
 	return nil
 }

@@ -324,7 +324,7 @@ func (s *Session) call(h held) {
 	s.lookAfter(c)
 	s.count(h, beganNs)
 	if err != nil {
-		s.failCommand(c, err)
+		s.failCommand(h, err)
 	}
 	if c.Long && s.status == peer.NeedInput {
 		s.status = peer.More
@@ -337,6 +337,8 @@ func (s *Session) reject(h held, err error) {
 	if c == nil && s.role == outer && isCrossProtocol(h.args[0]) {
 		s.engine.reportCrossProtocol(s.client.Addr())
 		s.status = peer.Abort
+	} else if c == nil || c.Refusal != "" {
+		s.engine.reportUnknown(s.client, h.args)
 	}
 	if c != nil {
 		s.engine.config.Records.Rejected(c)
@@ -351,13 +353,13 @@ func (s *Session) reject(h held, err error) {
 		s.discard()
 		err = reply.ExecAborted(err)
 	}
-	s.fail(err)
+	s.fail(h, err)
 }
 
 // failCommand replies an error of a command that was executed.
-func (s *Session) failCommand(c *catalog.Command, err error) {
-	s.engine.config.Records.Failed(c)
-	s.fail(err)
+func (s *Session) failCommand(h held, err error) {
+	s.engine.config.Records.Failed(h.command)
+	s.fail(h, err)
 }
 
 // failInput replies to what is no command, if replies are wanted, and ends the connection.
@@ -369,18 +371,23 @@ func (s *Session) failInput(err error) {
 	s.engine.config.Records.ProtocolError()
 	s.status = peer.Close
 	before := len(s.w.Buf)
-	s.fail(err)
+	s.fail(held{}, err)
 	if s.replies != repliesOn {
 		s.w.Buf = s.w.Buf[:before]
 	}
 }
 
-// fail replies an error. The batch in front of it has been answered.
-func (s *Session) fail(err error) {
+// fail replies an error to a call, of which less may be known. The batch in front of it has been answered.
+func (s *Session) fail(h held, err error) {
 	text := reply.Text(err)
-	s.engine.config.Records.Errors.Count(text)
+	s.countError(h, text)
 	if s.role == inScript {
 		s.inner.lastError = text
 	}
 	s.w.Error(text)
+}
+
+// countError counts an error reply.
+func (s *Session) countError(h held, text string) {
+	s.engine.config.Records.Errors.Count(observe.ErrorReply{Text: text, Command: h.command, Args: h.args, By: s.client})
 }

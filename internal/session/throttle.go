@@ -29,7 +29,7 @@ func (s *Session) callBatched(h held) {
 	if err != nil {
 		s.forget(nil)
 		s.scratch.local.Called(h.command, 1)
-		s.failCommand(h.command, err)
+		s.failCommand(h, err)
 	}
 	if s.monitored {
 		s.tell(h)
@@ -150,7 +150,7 @@ func (s *Session) spend(steps int) {
 func (s *Session) replyBatch(c *catalog.Command, batch []store.Request) error {
 	for i := range batch {
 		if batch[i].Err != nil {
-			s.failCommand(c, reply.StoreFailed(batch[i].Err))
+			s.failCommand(held{command: c}, reply.StoreFailed(batch[i].Err))
 		} else {
 			s.replyRequest(&batch[i])
 		}

@@ -22,6 +22,7 @@ type Sketch struct {
 	byHash   map[uint64]*counter
 	least    []*counter // a min-heap by count
 	spare    []counter  // unused so far
+	slot     int        // of the current epoch in every counter's recent counts
 }
 
 // Hitter is what a Sketch knows of a key.
@@ -30,6 +31,9 @@ type Hitter struct {
 	Count     float64
 	Overcount float64 // Count is too high by at most this
 	Terms     limiter.Terms
+
+	Recent    float64 // counted in the last recentEpochs that are complete
+	IsCounted bool    // whether the key has had a counter during all of them
 }
 
 type counter struct {
@@ -38,6 +42,8 @@ type counter struct {
 	count, overcount float64
 	index            int           // in the heap
 	terms            limiter.Terms // of its last request
+	recent           [recentEpochs + 1]float32
+	epochs           int // that have begun since the key has the counter, up to recentEpochs+1
 }
 
 // NewSketch returns a Sketch with capacity counters. Keys of up to keyBytes cause no allocation later.
@@ -69,6 +75,7 @@ func (s *Sketch) addBy(key []byte, n float64, terms limiter.Terms) {
 		s.byHash[hash] = c
 	}
 	c.count += n
+	c.recent[s.slot] += float32(n)
 	c.terms = terms
 	s.down(c)
 }
@@ -87,6 +94,8 @@ func (s *Sketch) takeOver() *counter {
 	c := s.least[0]
 	delete(s.byHash, c.hash)
 	c.overcount = c.count
+	clear(c.recent[:])
+	c.epochs = 0
 	return c
 }
 
@@ -98,11 +107,38 @@ func (s *Sketch) Scale(by float64) {
 	}
 }
 
+// recentEpochs is how many epochs a counter tells apart, in addition to the current one.
+const recentEpochs = 10
+
+// advance begins a new epoch, some epochs after the current one.
+func (s *Sketch) advance(epochs int64) {
+	most := min(epochs, recentEpochs+1)
+	for range most {
+		s.slot = (s.slot + 1) % (recentEpochs + 1)
+		for _, c := range s.least {
+			c.recent[s.slot] = 0
+		}
+	}
+	for _, c := range s.least {
+		c.epochs = min(c.epochs+int(most), recentEpochs+1)
+	}
+}
+
+// recently sums the complete epochs up.
+func (s *Sketch) recently(c *counter) (sum float64) {
+	for slot, n := range c.recent {
+		if slot != s.slot {
+			sum += float64(n)
+		}
+	}
+	return sum
+}
+
 // Top returns up to n keys by descending count; ties are ordered by key.
 func (s *Sketch) Top(n int) []Hitter {
 	all := make([]Hitter, len(s.least))
 	for i, c := range s.least {
-		all[i] = Hitter{string(c.key), c.count, c.overcount, c.terms}
+		all[i] = Hitter{string(c.key), c.count, c.overcount, c.terms, s.recently(c), c.epochs > recentEpochs}
 	}
 	slices.SortFunc(all, func(a, b Hitter) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Key, b.Key))

@@ -58,6 +58,11 @@ type Entry struct {
 	CallsPerSecond float64
 	// Error bounds the error of CallsPerSecond: the sketch's overcount plus two standard deviations of the sampling.
 	Error float64
+	// Recent is the calls per second of the last ten seconds, with the same kind of bound; only if IsRecent, for a key that has
+	// not been counted for so long, or too few of whose calls were picked, has none.
+	Recent, RecentError float64
+	IsRecent            bool
+
 	Share float64       // of all requests in the ranking, from 0 to 1
 	Cut   bool          // the key is longer than MaxNameBytes: Name is its beginning and a mark
 	Terms limiter.Terms // of the last request for it that was counted
@@ -81,11 +86,15 @@ type Tracker struct {
 	totals   [rankings]float64
 	squares  float64 // the variance that sampling adds per request: the weights, averaged over requests
 	started  bool
-	epochNs  int64   // start of the current epoch
-	windowNs float64 // decayed length of all earlier epochs
-	sampled  int     // samples taken since every last changed or the epoch started
+	epochNs  int64                  // start of the current epoch
+	windowNs float64                // decayed length of all earlier epochs
+	recent   [recentEpochs + 1]sums // of the epochs; the sketches know which slot is the current one's
+	sampled  int                    // samples taken since every last changed or the epoch started
 	key      [2 + MaxNameBytes + 1]byte
 }
+
+// sums are an epoch's weights, and their squares, of all requests.
+type sums struct{ weights, squares float64 }
 
 // New returns an empty Tracker.
 func New() *Tracker {
@@ -127,10 +136,17 @@ func (t *Tracker) advanceLocked(nowNs int64) {
 	by := decay(over)
 	t.windowNs = t.windowNs*by + float64(epoch)*sumOfDecays(over)
 	t.epochNs += over * int64(epoch)
+	slot := t.sketches[Requested].slot
+	for i := range min(over, recentEpochs+1) {
+		t.recent[(slot+1+int(i))%(recentEpochs+1)] = sums{}
+	}
 	for k := range t.sketches {
+		t.sketches[k].advance(over)
 		t.sketches[k].Scale(by)
 		if t.totals[k] *= by; t.totals[k] > 0 && t.totals[k] < forgotten {
+			slot := t.sketches[k].slot
 			t.sketches[k], t.totals[k] = NewSketch(Counters, keptKeyBytes), 0
+			t.sketches[k].slot = slot
 		}
 	}
 	t.squares *= by
@@ -163,6 +179,9 @@ func (t *Tracker) addLocked(r *Request, weight float64) {
 		t.totals[Limited] += weight
 	}
 	t.squares += weight * weight
+	now := &t.recent[t.sketches[Requested].slot]
+	now.weights += weight
+	now.squares += weight * weight
 	if t.sampled++; t.sampled >= manySamples {
 		t.sampled = 0
 		t.every.Store(min(maxEvery, 2*t.every.Load()))
@@ -216,6 +235,7 @@ func (t *Tracker) estimates(ranking Ranking, nowNs int64, n int) []Entry {
 	if t.totals[Requested] > 0 {
 		variance = t.squares/t.totals[Requested] - 1
 	}
+	recently := t.recentVarianceLocked()
 	counts := t.sketches[ranking].Top(n)
 	entries := make([]Entry, 0, len(counts))
 	for _, c := range counts {
@@ -227,15 +247,35 @@ func (t *Tracker) estimates(ranking Ranking, nowNs int64, n int) []Entry {
 		if cut {
 			name = name[:MaxNameBytes]
 		}
+		const recentSec = recentEpochs * float64(epoch) / float64(time.Second)
+		recent, recentError := c.Recent/recentSec, 2*math.Sqrt(c.Recent*recently)/recentSec
 		entries = append(entries, Entry{
 			DB:             binary.BigEndian.Uint16([]byte(c.Key[:2])),
 			Name:           name,
 			Cut:            cut,
 			CallsPerSecond: c.Count / windowSec,
 			Error:          (c.Overcount + 2*math.Sqrt(max(0, c.Count*variance))) / windowSec,
+			Recent:         recent,
+			RecentError:    recentError,
+			IsRecent:       c.IsCounted && recent >= 4*recentError,
 			Share:          c.Count / total,
 			Terms:          c.Terms,
 		})
 	}
 	return entries
+}
+
+// recentVarianceLocked returns the variance that sampling adds per request to what is counted of the last complete epochs.
+func (t *Tracker) recentVarianceLocked() float64 {
+	var all sums
+	for slot, s := range t.recent {
+		if slot != t.sketches[Requested].slot {
+			all.weights += s.weights
+			all.squares += s.squares
+		}
+	}
+	if all.weights == 0 {
+		return 0
+	}
+	return max(0, all.squares/all.weights-1)
 }
