@@ -19,8 +19,10 @@ func (s *Session) executeMuted(args [][]byte) {
 	if once {
 		s.replies = repliesOn
 	}
-	s.dispatch(args)
-	s.flush()
+	s.untold(func() {
+		s.dispatch(args)
+		s.flush()
+	})
 	if once && !s.repliesRequested || s.replies == repliesOff {
 		s.muteFrom(before)
 	}
