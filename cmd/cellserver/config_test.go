@@ -93,7 +93,12 @@ func TestConfigMistakes(t *testing.T) {
 		{"timeout: soon\nmaxclients: many\n", "F:1: timeout takes a time of at least 0, such as 30s, or seconds, such as 30; got \"soon\"\n" +
 			"F:2: maxclients takes a whole number from 1 to 1073741824, such as 10000; got \"many\""},
 		{"maxclients: 5\n---\nmaxclients: 6\n", "F:2: there must be one document; remove what is from this '---' on"},
-		{"data-recover: true\n", "--fsync-interval, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set"},
+		{"data-recover: true\n", "--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set"},
+		{"fsync-timeout: 2s\n", "--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set"},
+		{"data-dir: /nonexistent\nfsync-timeout: 2s\n", "--fsync-timeout is about replies that wait for the disk, and with --fsync-interval=1s none does; set --fsync-interval=0, or remove it"},
+		{"fsync-timeout: 0\n", `F:1: fsync-timeout takes a time from 10ms to 1h, such as 5s, or seconds, such as 5; got "0"`},
+		{"fsync-timeout: no\n", `F:1: fsync-timeout takes a time from 10ms to 1h, such as 5s, or seconds, such as 5; got "no"`},
+		{"fsync-timeout: 2h\n", `F:1: fsync-timeout takes a time from 10ms to 1h, such as 5s, or seconds, such as 5; got "2h"`},
 		{"limits-file: /nonexistent\naclfile: /nonexistent\nrequirepass-file: /nonexistent\n", "cannot read --requirepass-file /nonexistent: no such file or directory\n" +
 			"--limits-file: cannot read /nonexistent: no such file or directory\n--aclfile: Error loading ACLs, opening file '/nonexistent': no such file or directory"},
 		{"maxclients: 5\nstore: redis://a\ndatabases: 3\n", "F:3: databases cannot be used with this --store: its URL names the only database"},

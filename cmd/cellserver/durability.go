@@ -25,6 +25,10 @@ const (
 	leastSyncInterval   = 10 * time.Millisecond
 	mostSyncInterval    = time.Hour
 
+	defaultSyncTimeout = 5 * time.Second
+	leastSyncTimeout   = 10 * time.Millisecond
+	mostSyncTimeout    = time.Hour
+
 	// For so long a start waits for another process to leave the directory.
 	lockTries = 20
 	lockPause = 100 * time.Millisecond
@@ -59,13 +63,18 @@ func (o *options) defineDurability(fs *pflag.FlagSet) {
 		Takes: fmt.Sprintf("a time from %s to %s, such as 1s; 0 to sync before each reply; or no to leave it to the system", leastSyncInterval,
 			flagvalue.FormatDuration(mostSyncInterval)),
 	}, "fsync-interval", "`time` between two syncs to the disk, the most that a crash can lose; 0 to sync before each reply; no to leave it to the system")
+	flagvalue.DurationVar(fs, &o.syncTimeout, "fsync-timeout", defaultSyncTimeout, leastSyncTimeout, mostSyncTimeout,
+		"`time` for which a reply waits for its sync at most, with --fsync-interval=0; then the call gets an error, and may have been charged")
 	flagvalue.BoolVar(fs, &o.unreadyOnDiskFault, "unready-on-disk-fault", "fail /readyz while changes do not reach the disk, so that clients go elsewhere")
 	flagvalue.BoolVar(fs, &o.dataRecover, "data-recover", "start with what can be read of a damaged data directory; the damaged files are kept aside")
 }
 
 func (o *options) checkDurability() error {
-	if o.dataDir == "" && (o.dataRecover || o.unreadyOnDiskFault || o.syncInterval != defaultSyncInterval) {
-		return errors.New("--fsync-interval, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set")
+	if o.dataDir == "" && (o.dataRecover || o.unreadyOnDiskFault || o.syncInterval != defaultSyncInterval || o.syncTimeout != defaultSyncTimeout) {
+		return errors.New("--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set")
+	}
+	if o.syncInterval != 0 && o.syncTimeout != defaultSyncTimeout {
+		return fmt.Errorf("--fsync-timeout is about replies that wait for the disk, and with --fsync-interval=%s none does; set --fsync-interval=0, or remove it", &o.syncInterval)
 	}
 	if o.dataDir != "" && o.maxKeyBytes > persist.MaxKeyBytes {
 		return fmt.Errorf("--max-key-bytes must be at most %d with --data-dir, got %d", persist.MaxKeyBytes, o.maxKeyBytes)
@@ -88,6 +97,7 @@ func (o *options) durabilitySettings() []admin.Setting {
 		admin.Constant("data-recover", yesNo(o.dataRecover)),
 		admin.Constant("dir", absolute(o.dataDir)),
 		admin.Constant("fsync-interval", o.syncInterval.String()),
+		admin.Constant("fsync-timeout", flagvalue.FormatDuration(o.syncTimeout)),
 		admin.Constant("save", ""),
 	}
 }
@@ -123,7 +133,7 @@ func (a *app) openDataDir(ctx context.Context) error {
 	}
 	a.dir = dir
 	a.keeper = persist.New(persist.Config{
-		Dir: dir, Store: a.tables, Now: a.now, Interval: time.Duration(o.syncInterval), Repair: o.dataRecover, Yield: background.Yield, Log: a.log,
+		Dir: dir, Store: a.tables, Now: a.now, Interval: time.Duration(o.syncInterval), Timeout: o.syncTimeout, Repair: o.dataRecover, Yield: background.Yield, Log: a.log,
 		Loaded: func(clockNs int64) (offsetNs int64) {
 			offsetNs = a.clock.NotBefore(clockNs)
 			noteClockOffset(a.log, offsetNs)

@@ -144,7 +144,7 @@ func TestBadDiskWithoutInterval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			disk := disk(t)
-			p := startKeeping(t, disk.dir, "--fsync-interval", "0")
+			p := startKeeping(t, disk.dir, "--fsync-interval", "0", "--fsync-timeout", "1h")
 			charge(t, p, "before", "deleted")
 			nc := p.dial(t)
 			sayTo(t, nc, "CL.THROTTLE full 0 1 100000\r\n", ":100000\r\n")
@@ -197,7 +197,7 @@ func TestKillsOnBadDisk(t *testing.T) {
 			disk := disk(t)
 			chargers := make([]charger, 8)
 			for round := range 4 {
-				p := startKeeping(t, disk.dir, "--fsync-interval", "0")
+				p := startKeeping(t, disk.dir, "--fsync-interval", "0", "--fsync-timeout", "1h")
 				var all sync.WaitGroup
 				for i := range chargers {
 					c := &chargers[i]

@@ -45,6 +45,7 @@ type options struct {
 
 	dataDir      string
 	syncInterval syncInterval
+	syncTimeout  time.Duration
 	dataRecover  bool
 
 	unreadyOnDiskFault bool

@@ -141,19 +141,21 @@ func (r *keeping) round() {
 	}
 	waiting := r.takeWaiting()
 	if r.log != nil {
-		r.write(nowNs, len(waiting) > 0)
+		r.write(nowNs, waiting > 0)
 	}
 	if !r.sound {
-		r.putBack(waiting)
+		r.putBack()
 		return
 	}
+	hung := false
 	r.update(func(st *Status) {
-		st.SyncedNs, st.Generation, st.LogBytes, st.syncing = nowNs, r.log.number(), r.log.bytes(), 0
-		r.company = len(r.waiting) + len(waiting)
+		st.SyncedNs, st.Generation, st.LogBytes = nowNs, r.log.number(), r.log.bytes()
+		r.company, hung = len(r.waiting)+len(r.syncing), st.Fault != nil
 	})
-	for _, done := range waiting {
-		done()
+	if hung { // and has taken all now
+		r.mended()
 	}
+	r.answerSynced()
 	if r.wantsSnapshot() {
 		r.replaceLogs()
 	}
@@ -198,20 +200,6 @@ func (r *keeping) sync() error {
 	return nil
 }
 
-func (r *keeping) takeWaiting() []func() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	waiting := r.waiting
-	r.waiting, r.status.syncing = nil, len(waiting)
-	return waiting
-}
-
-func (r *keeping) putBack(waiting []func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.waiting, r.status.syncing = append(waiting, r.waiting...), 0
-}
-
 // leave gives the log up: what it lacks will be in the snapshot of a new generation.
 func (r *keeping) leave() {
 	if r.log != nil {
@@ -232,17 +220,10 @@ func (r *keeping) fail(err error) {
 	r.backoff = min(2*r.backoff, mostRetry)
 	time.AfterFunc(time.Duration(r.retryNs-nowNs), r.wake)
 	r.answerSaves(err)
-	first := false
-	r.update(func(st *Status) {
-		if first = st.Fault == nil; first {
-			st.FaultSinceNs, st.Faults = nowNs, st.Faults+1
-		}
-		st.Fault = err
-	})
-	if r.Confirms() && first {
-		r.frozen.Store(true)
-		r.config.Store.Freeze(true)
-	}
+	r.mu.Lock()
+	first := r.faultyLocked(nowNs, err)
+	r.mu.Unlock()
+	r.freeze()
 	if first || nowNs-r.saidNs >= int64(time.Minute) {
 		r.saidNs = nowNs
 		r.config.Log.Error("what changes is not kept: the data directory cannot be written", "error", err,
@@ -259,10 +240,7 @@ func (r *keeping) mended() {
 	nowNs := r.config.Now()
 	r.update(func(st *Status) { st.Fault, st.FaultSinceNs = nil, 0 })
 	r.backoff = leastRetry
-	if r.Confirms() {
-		r.config.Store.Freeze(false)
-		r.frozen.Store(false)
-	}
+	r.freeze()
 	r.config.Log.Info("what changes is kept again", "after", time.Duration(nowNs-st.FaultSinceNs).Round(time.Millisecond))
 }
 
@@ -272,16 +250,14 @@ func (r *keeping) finish() error {
 		r.snapshot.cancel()
 		r.endSnapshot(<-r.snapshot.ended)
 	}
-	waiting := r.takeWaiting() // who asks from now on may ask for what changes behind the last round
+	r.takeWaiting() // who asks from now on may ask for what changes behind the last round
 	if r.lastRound(); !r.sound && r.Status().Fault == nil {
 		r.lastRound() // more keys were gone than were noted
 	}
 	if !r.sound {
 		return fmt.Errorf("persist: the latest changes are not on the disk: %w", cmp.Or(r.Status().Fault, ErrEnded))
 	}
-	for _, done := range waiting {
-		done()
-	}
+	r.answerSynced()
 	return r.log.w.file.Close()
 }
 

@@ -33,7 +33,8 @@ type Config struct {
 	Store    Store
 	Now      func() int64 // Unix nanoseconds, never going back
 	Interval time.Duration
-	Repair   bool // read of damaged files what can be read, and keep them aside
+	Timeout  time.Duration // for which Confirm waits at most; 0 for ever
+	Repair   bool          // read of damaged files what can be read, and keep them aside
 	// Loaded is called before clients are served, with the latest time that the server had seen when it ended, 0 for none. It
 	// returns by how much its clock is ahead of the system's for that.
 	Loaded func(clockNs int64) (offsetNs int64)
@@ -55,9 +56,13 @@ type Keeper struct {
 	loaded  atomic.Int64  // bytes
 	kick    chan struct{} // somebody waits for a sync, or for a snapshot
 
+	freezing sync.Mutex // held while the store is told whether there is a fault
+
 	mu      sync.Mutex // guards all below
 	status  Status
-	waiting []func() // for a sync that begins from now on
+	waiting []waiter // for a sync that begins from now on
+	syncing []waiter // for the one that is under way
+	timed   bool     // a timer runs for those of them whose time is bounded
 	company int      // how many are expected to wait together
 	saves   []func(error)
 	ended   bool
@@ -95,7 +100,7 @@ func (k *Keeper) Status() Status {
 	if len(k.saves) > 0 && !st.Saving { // it is about to be begun
 		st.Saving, st.SaveBeganNs = true, k.config.Now()
 	}
-	st.WaitingReplies = int64(len(k.waiting) + st.syncing)
+	st.WaitingReplies = int64(len(k.waiting) + len(k.syncing))
 	return st
 }
 
@@ -103,19 +108,6 @@ func (k *Keeper) update(change func(st *Status)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	change(&k.status)
-}
-
-// Sync calls done once, from any goroutine, when all that had changed before the call is on the disk. It is never called if
-// that comes to no disk before the server ends.
-func (k *Keeper) Sync(done func()) {
-	k.mu.Lock()
-	k.waiting = append(k.waiting, done)
-	n := len(k.waiting)
-	wake := n == 1 || n == k.company
-	k.mu.Unlock()
-	if wake {
-		k.wake()
-	}
 }
 
 // Save has a snapshot written, and calls done once, from any goroutine, when it stands or has failed. While another one is

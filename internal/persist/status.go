@@ -40,6 +40,4 @@ type Status struct {
 	SnapshotBytes  int64  // of the snapshot that a start would read; 0 for none
 	LogBytes       int64  // of the logs that it would read
 	WaitingReplies int64  // that are held until a sync
-
-	syncing int // of those, for which a sync is under way
 }

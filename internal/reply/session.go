@@ -41,6 +41,9 @@ const (
 	// ErrMisconf refuses what could not be kept.
 	ErrMisconf Error = "MISCONF the data directory cannot be written, and replies wait for it (--fsync-interval=0): nothing was changed. " +
 		"Calls that change nothing answer. Check INFO persistence and the log; it is tried again all the time"
+	// ErrUnconfirmed is in place of a reply that tells of a change which the disk has not taken in time.
+	ErrUnconfirmed Error = "MISCONF the disk has not taken the change within --fsync-timeout: the call may have been charged, and a crash would forget it. " +
+		"Check INFO persistence and the log before you repeat it"
 	// ErrWrongType is in Redis's words.
 	ErrWrongType Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	// ErrTooManyOpen refuses a reservation or a holder beyond the most that a key may have.

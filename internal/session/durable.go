@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"slices"
 	"sync/atomic"
 
 	"cellserver/internal/catalog"
@@ -31,16 +32,59 @@ func (s *Session) isFrozen() bool {
 	return k != nil && k.Frozen()
 }
 
-// unsynced is replies that tell of changes which are not on the disk yet.
-type unsynced struct {
-	synced  atomic.Bool
-	conn    atomic.Pointer[peer.Conn] // nil once the client has gone: whoever syncs keeps nothing else of it
-	replies []byte
-	status  peer.Status // of the Feed that they are from
+// confirms reports whether replies that tell of a change wait for the disk.
+func (s *Session) confirms() bool {
+	k := s.engine.config.Keeper
+	return k != nil && k.Confirms()
 }
 
-func (u *unsynced) sync() {
-	u.synced.Store(true)
+// told is replies in a row each of which tells of a change that is not on the disk yet.
+type told struct{ from, to, replies int }
+
+// noteTold notes that what was replied from a place on is one reply, and tells of a change.
+func (s *Session) noteTold(from int) {
+	x, to := s.scratch, len(s.w.Buf)
+	switch n := len(x.told); {
+	case !x.notesTold || from == to:
+	case n > 0 && x.told[n-1].to == from:
+		x.told[n-1].to, x.told[n-1].replies = to, x.told[n-1].replies+1
+	default:
+		x.told = append(x.told, told{from, to, 1})
+	}
+}
+
+// untold does something whose replies are not wanted.
+func (s *Session) untold(do func()) {
+	notes := s.scratch.notesTold
+	s.scratch.notesTold = false
+	do()
+	s.scratch.notesTold = notes
+}
+
+// unsynced is replies that tell of changes which are not on the disk yet.
+type unsynced struct {
+	state   atomic.Int32              // isUnsynced, and then one of the others for good
+	conn    atomic.Pointer[peer.Conn] // nil once the client has gone: whoever syncs keeps nothing else of it
+	replies []byte
+	told    []told      // those of them that tell of a change
+	status  peer.Status // of the Feed that they are from
+	sent    int         // bytes of replies that were replied, or had an error in their place
+}
+
+// The states of unsynced replies.
+const (
+	isUnsynced int32 = iota
+	isSynced
+	isLate // the disk has not taken the changes in time
+)
+
+// end has the replies wait no longer.
+func (u *unsynced) end(kept bool) {
+	state := isLate
+	if kept {
+		state = isSynced
+	}
+	u.state.CompareAndSwap(isUnsynced, state)
 	if conn := u.conn.Load(); conn != nil {
 		(*conn).Wake()
 	}
@@ -48,33 +92,41 @@ func (u *unsynced) sync() {
 
 func (u *unsynced) abandon() {
 	u.conn.Store(nil)
-	u.replies = nil
+	u.replies, u.told = nil, nil
 }
 
 // confirm keeps the replies behind a place back, if they tell of a change, until that is on the disk.
 func (s *Session) confirm(from int) {
 	wrote := s.wrote
 	s.wrote = false
-	k := s.engine.config.Keeper
-	if !wrote || k == nil || !k.Confirms() || len(s.w.Buf) == from {
+	if !wrote || !s.confirms() || len(s.w.Buf) == from {
 		return
 	}
-	u := &unsynced{replies: bytes.Clone(s.w.Buf[from:]), status: s.status}
+	u := &unsynced{replies: bytes.Clone(s.w.Buf[from:]), told: slices.Clone(s.scratch.told), status: s.status}
+	for i := range u.told {
+		u.told[i].from, u.told[i].to = u.told[i].from-from, u.told[i].to-from
+	}
 	s.w.Buf = s.w.Buf[:from]
 	s.unsynced, s.status = u, peer.Waiting
 	s.client.Hold(clients.Unsynced, len(u.replies))
 	u.conn.Store(&s.client.Conn)
-	k.Sync(u.sync)
+	s.engine.config.Keeper.Confirm(u.end)
 }
 
 // release replies what was kept back. It is false while that must wait, and where nothing is to come behind it.
 func (s *Session) release(hasInput bool) bool {
 	u := s.unsynced
-	if !u.synced.Load() {
+	switch u.state.Load() {
+	case isUnsynced:
 		s.status = peer.Waiting
 		return false
+	case isLate:
+		if !s.replyLate(u) {
+			s.status = peer.More
+			return false
+		}
 	}
-	s.w.Buf = append(s.w.Buf, u.replies...)
+	s.w.Buf = append(s.w.Buf, u.replies[u.sent:]...)
 	s.unsynced = nil
 	s.client.Hold(clients.Unsynced, 0)
 	if u.status == peer.Close || u.status == peer.Abort {
@@ -85,4 +137,24 @@ func (s *Session) release(hasInput bool) bool {
 		s.status = peer.More
 	}
 	return !hasInput
+}
+
+// replyLate replies an error in place of each reply that tells of a change, and what is in front of it. It is false where more of
+// that is left: the errors may be much longer than the replies, and are sent in parts.
+func (s *Session) replyLate(u *unsynced) (all bool) {
+	most := len(s.w.Buf) + feedBytes
+	for ; len(u.told) > 0; u.told = u.told[1:] {
+		t := &u.told[0]
+		if u.sent <= t.from {
+			s.w.Buf = append(s.w.Buf, u.replies[u.sent:t.from]...)
+			u.sent = t.to
+		}
+		for ; t.replies > 0; t.replies-- {
+			if len(s.w.Buf) >= most {
+				return false
+			}
+			s.fail(held{}, reply.ErrUnconfirmed)
+		}
+	}
+	return true
 }

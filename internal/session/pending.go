@@ -92,10 +92,13 @@ func (s *Session) resume() bool {
 		return false
 	}
 	before := len(s.w.Buf)
-	if err := finish(s); err != nil && p.command == nil {
+	switch err := finish(s); {
+	case err != nil && p.command == nil:
 		s.fail(held{}, err)
-	} else if err != nil {
+	case err != nil:
 		s.failCommand(held{command: p.command}, err)
+	case p.command != nil && !p.muted && (s.wrote || p.command.Flags&catalog.FlagWrite != 0):
+		s.noteTold(before)
 	}
 	if p.muted {
 		s.w.Buf = s.w.Buf[:before]
@@ -111,12 +114,14 @@ func (s *Session) resume() bool {
 	}
 	s.countPending(p)
 	s.lookAfter(p.command)
-	if p.next != nil {
-		s.goOn(*p.next)
-		if p.muted {
+	if p.next != nil && p.muted {
+		s.untold(func() {
+			s.goOn(*p.next)
 			s.flush()
-			s.muteFrom(before)
-		}
+		})
+		s.muteFrom(before)
+	} else if p.next != nil {
+		s.goOn(*p.next)
 	}
 	return s.pending == nil
 }

@@ -19,8 +19,10 @@ func (s *Session) executeMuted(dispatch func()) {
 	if once {
 		s.replies = repliesOn
 	}
-	dispatch()
-	s.flush()
+	s.untold(func() {
+		dispatch()
+		s.flush()
+	})
 	if once && !s.repliesRequested || s.replies == repliesOff {
 		s.muteFrom(before)
 	}

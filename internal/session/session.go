@@ -77,6 +77,9 @@ type scratch struct {
 	lastName []byte
 	// limitsNewKeys says that a call may be refused for the key that it would make; a look at that for each would cost more.
 	limitsNewKeys bool
+	// notesTold says that replies may have to wait for the disk, and told which of them tell of a change.
+	notesTold bool
+	told      []told
 }
 
 const (
@@ -118,7 +121,7 @@ func (s *Session) HungUp(h peer.Hangup) {
 		s.pending.hungUp(h)
 	}
 	if s.unsynced != nil && h == peer.Reset { // nobody is there to be told
-		s.unsynced.sync()
+		s.unsynced.end(true)
 	}
 }
 
@@ -200,6 +203,7 @@ func (s *Session) borrow() {
 	s.scratch = s.engine.scratch.Get().(*scratch)
 	s.scratch.watchedKeys, s.scratch.steps = 0, 0
 	s.scratch.limitsNewKeys = s.engine.config.NewKeys.Limited()
+	s.scratch.notesTold, s.scratch.told = s.role == outer && s.confirms(), s.scratch.told[:0]
 }
 
 // giveBack leaves nothing in the scratch that refers to the input, whose buffer it would keep alive.
@@ -313,6 +317,8 @@ func (s *Session) call(h held) {
 	} else {
 		nowNs = s.space.NowNs
 	}
+	from, wrote := len(s.w.Buf), s.wrote
+	s.wrote = c.Flags&catalog.FlagWrite != 0
 	handler := s.engine.handlers[c.ID]
 	var err error
 	if h.ownBytes > 0 && handler.own == nil {
@@ -320,7 +326,10 @@ func (s *Session) call(h held) {
 	} else {
 		err = handler.run(s, nowNs, h.args)
 	}
-	s.wrote = s.wrote || c.Flags&catalog.FlagWrite != 0
+	if s.wrote && err == nil {
+		s.noteTold(from)
+	}
+	s.wrote = s.wrote || wrote
 	s.lookAfter(c)
 	s.count(h, beganNs)
 	if err != nil {

@@ -151,8 +151,12 @@ func (s *Session) replyBatch(c *catalog.Command, batch []store.Request) error {
 	for i := range batch {
 		if batch[i].Err != nil {
 			s.failCommand(held{command: c}, reply.StoreFailed(batch[i].Err))
-		} else {
-			s.replyRequest(&batch[i])
+			continue
+		}
+		from := len(s.w.Buf)
+		s.replyRequest(&batch[i])
+		if s.scratch.notesTold && changes(&batch[i]) {
+			s.noteTold(from)
 		}
 	}
 	s.countNamed(batch)
