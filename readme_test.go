@@ -40,8 +40,12 @@ func fences(t *testing.T, document string) []fence {
 // testContext is done shortly before the test times out.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	t.Cleanup(cancel)
+	ctx := t.Context()
+	if deadline, ok := t.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-5*time.Second))
+		t.Cleanup(cancel)
+	}
 	return ctx
 }
 

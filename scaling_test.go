@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/redistest"
 )
 
@@ -50,16 +50,15 @@ func TestScalingTranscripts(t *testing.T) {
 
 func awaitReady(t *testing.T, s server) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		response, err := http.Get("http://127.0.0.1:" + s.metricsPort + "/readyz")
-		if err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return
-			}
+	var err error
+	if !patience.Until(func() bool {
+		var response *http.Response
+		if response, err = http.Get("http://127.0.0.1:" + s.metricsPort + "/readyz"); err != nil {
+			return false
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the server is not ready: %v", err)
-		}
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	}) {
+		t.Fatalf("the server is not ready: %v", err)
 	}
 }

@@ -8,13 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"cellserver/internal/processtest"
 )
-
-// patience is for what takes seconds, on a machine that is busy with other things.
-const patience = 5 * time.Minute
 
 // machine is a Debian of its own, in a directory.
 type machine struct {

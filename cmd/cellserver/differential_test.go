@@ -179,7 +179,7 @@ func (s stream) converse(t *testing.T, p *process, within time.Duration) (c conv
 		c.closed = true
 	default:
 	}
-	_ = socket(nc).CloseWrite()
+	_ = nc.CloseWrite()
 	<-ended
 	if errors.Is(readErr, patience.ErrIdle) {
 		t.Errorf("%s does not end the conversation %s", p.Cmd.Path, s)

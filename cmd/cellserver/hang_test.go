@@ -84,7 +84,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	for ioThreads, stuck := range []string{"connections outside the event loops: 1", "event loop 1 of 1"} {
-		a, stop, ended := startApp(t, "--io-threads", []string{"0", "1"}[ioThreads], "--shutdown-timeout", "50ms")
+		a, stop, ended := startApp(t, "--io-threads", []string{"0", "1"}[ioThreads], "--shutdown-timeout", "2s")
 		a.awaitHealth(t)
 		held := a.tables.BeginAll(a.now())
 		a.awaitHealth(t, "503", "the lock of a shard is not released")
@@ -95,16 +95,14 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		if ioThreads > 0 {
 			a.awaitHealth(t, "503", stuck+" does not respond; the lock of a shard is not released")
 		} else {
-			for a.server.Stats().Received == 0 {
-				time.Sleep(time.Millisecond)
-			}
+			patience.Until(func() bool { return a.server.Stats().Received > 0 })
 		}
 		if err := a.prober.alive(); err != nil {
 			t.Errorf("/healthz while shards are held for less than the bound: %v", err)
 		}
 		stop()
 		err := <-ended
-		if !strings.Contains(text(err), "--shutdown-timeout (50ms); ") || !strings.Contains(text(err), stuck+"; these parts do not end: ") {
+		if !strings.Contains(text(err), "--shutdown-timeout (2s); ") || !strings.Contains(text(err), stuck+"; these parts do not end: ") {
 			t.Errorf("the shutdown ended with %v, want %s", err, stuck)
 		}
 		held.End()
@@ -122,7 +120,7 @@ func newTestClient(a *app) net.Conn {
 
 // TestShutdownWithAPartThatHangs: whatever it is, the server ends, and says what.
 func TestShutdownWithAPartThatHangs(t *testing.T) {
-	a, stop, ended := startApp(t, "--shutdown-timeout", "10ms")
+	a, stop, ended := startApp(t, "--shutdown-timeout", "2s")
 	release := make(chan struct{})
 	a.parts.run("a test", func() { <-release })
 	a.awaitHealth(t)

@@ -18,6 +18,7 @@ import (
 
 	"cellserver/internal/certs/certtest"
 	"cellserver/internal/clock"
+	"cellserver/internal/patience"
 )
 
 // secretFile writes a file that only its owner may read.
@@ -247,7 +248,7 @@ func TestLogOfClients(t *testing.T) {
 		exchange(t, nc, "CLIENT SETNAME worker-7\r\n", "+OK\r\n")
 		exchange(t, nc, "QUIT\r\n", "+OK\r\n")
 		p.Eventually(t, "forget the client", func() bool {
-			_ = socket(nc).CloseWrite()
+			_ = nc.(patience.Conn).CloseWrite()
 			return p.metric(t, "cellserver_connections_closed_total") == 1
 		})
 		p.Stop(t, syscall.SIGTERM)

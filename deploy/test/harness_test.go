@@ -8,16 +8,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"cellserver/internal/processtest"
 )
 
 // root is the repository's root.
 const root = "../.."
-
-// patience is for what takes seconds, on a machine that is busy with other things.
-const patience = 3 * time.Minute
 
 func read(t *testing.T, path string) string {
 	t.Helper()

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/redistest"
 )
 
@@ -28,6 +28,7 @@ func startRealServer(t *testing.T) *realServer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	conn = patience.Conn{Conn: conn}
 	return &realServer{conn, bufio.NewReader(conn)}
 }
 
@@ -37,9 +38,6 @@ func (s *realServer) do(t *testing.T, args ...string) string {
 	fmt.Fprintf(&b, "*%d\r\n", len(args))
 	for _, a := range args {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
-	}
-	if err := s.conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
 	}
 	if _, err := io.WriteString(s.conn, b.String()); err != nil {
 		t.Fatal(err)

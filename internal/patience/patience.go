@@ -119,6 +119,9 @@ func (c Conn) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
+// CloseWrite ends what is sent, on connections that have two halves.
+func (c Conn) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+
 // patiently has an operation go on when its deadline has passed.
 func patiently(setDeadline func(time.Time) error, operation func() error) error {
 	for p := (Patience{}); ; {

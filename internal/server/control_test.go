@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/peer"
 )
 
@@ -109,10 +110,8 @@ func TestKill(t *testing.T) {
 
 func awaitGoroutines(t *testing.T, most int) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > most; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines, want %d at most", runtime.NumGoroutine(), most)
-		}
+	if !patience.Until(func() bool { return runtime.NumGoroutine() <= most }) {
+		t.Fatalf("%d goroutines, want %d at most", runtime.NumGoroutine(), most)
 	}
 }
 

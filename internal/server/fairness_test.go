@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // TestNobodyStarves: clients that send without end, and read all, leave the others their turns.
@@ -29,9 +28,6 @@ func TestNobodyStarves(t *testing.T) {
 // flood sends as fast as the server takes it, and counts the bytes of the replies, until the test ends.
 func flood(t *testing.T, nc net.Conn, received *atomic.Int64) {
 	t.Helper()
-	if err := nc.SetDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
 	go func() {
 		for lines := bytes.Repeat([]byte("line\n"), 10_000); ; {
 			if _, err := nc.Write(lines); err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/patience"
 	"cellserver/internal/peer"
 )
 
@@ -111,6 +112,9 @@ func (s *testServer) reset(t *testing.T, nc net.Conn) {
 	if secured, ok := nc.(*tls.Conn); ok {
 		nc = secured.NetConn()
 	}
+	if waiting, ok := nc.(patience.Conn); ok {
+		nc = waiting.Conn
+	}
 	if tcp, ok := nc.(*net.TCPConn); ok {
 		if err := tcp.SetLinger(0); err != nil {
 			t.Fatal(err)
@@ -164,7 +168,7 @@ func TestResetAfterAHalfClose(t *testing.T) {
 	}
 	s := start(t, 1, listen(t, "unix"), nil)
 	nc, w := s.waiting(t)
-	if err := nc.(*net.UnixConn).CloseWrite(); err != nil {
+	if err := nc.(patience.Conn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitHangup(t, w)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cellserver/internal/certs/certtest"
+	"cellserver/internal/patience"
 	"cellserver/internal/peer"
 	"cellserver/internal/processtest"
 )
@@ -82,7 +83,7 @@ func newServer(l net.Listener, ioThreads int, change func(*Config)) *testServer 
 	c := Config{
 		NewSession: func(_ peer.Peer, conn peer.Conn) peer.Session { return &echoes{conn: conn} },
 		IOThreads:  ioThreads,
-		Limits:     Limits{MaxClients: 100, MaxOutputBytes: 32 << 20, OutputTimeout: time.Minute},
+		Limits:     Limits{MaxClients: 100, MaxOutputBytes: 32 << 20, OutputTimeout: patience.Forever},
 		Now:        monotonicNs(),
 		Log:        slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
@@ -105,7 +106,7 @@ func (s *testServer) serve(t *testing.T, serve func() error) {
 	t.Helper()
 	go func() { s.done <- serve() }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := patience.Context(context.Background())
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Errorf("Shutdown: %v", err)
@@ -184,10 +185,7 @@ func (s *testServer) dialRaw(t *testing.T) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	if err := nc.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	return nc
+	return patience.Conn{Conn: nc}
 }
 
 // dialAndNotRead connects a client that asks for 50 MB and never reads it.
@@ -205,10 +203,8 @@ func (s *testServer) awaitClients(t *testing.T, want int) {
 
 func (s *testServer) await(t *testing.T, cond func(Stats) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !cond(s.Stats()); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the server is still at %+v", s.Stats())
-		}
+	if !patience.Until(func() bool { return cond(s.Stats()) }) {
+		t.Fatalf("the server is still at %+v", s.Stats())
 	}
 }
 

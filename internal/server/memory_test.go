@@ -4,9 +4,9 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"cellserver/internal/buffers"
+	"cellserver/internal/patience"
 )
 
 // longHalf is a part of a command that is too long to stay half-sent.
@@ -91,11 +91,9 @@ func (s *testServer) held() (input, free, output int64) {
 
 func (s *testServer) awaitHeld(t *testing.T, what string, cond func(input, free, output int64) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !cond(s.held()); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			input, free, output := s.held()
-			t.Fatalf("%s: the session knows of %d bytes of input, %d beside it, %d of output", what, input, free, output)
-		}
+	if !patience.Until(func() bool { return cond(s.held()) }) {
+		input, free, output := s.held()
+		t.Fatalf("%s: the session knows of %d bytes of input, %d beside it, %d of output", what, input, free, output)
 	}
 }
 

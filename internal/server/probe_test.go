@@ -55,6 +55,7 @@ func TestProbe(t *testing.T) {
 
 // One loop that hangs is found, though another one serves.
 func TestProbeFindsALoopThatHangs(t *testing.T) {
+	t.Parallel()
 	for _, ioThreads := range []int{1, 2} {
 		session := &stuck{make(chan struct{}), make(chan struct{})}
 		s := start(t, ioThreads, listen(t, "tcp"), func(c *Config) {
@@ -66,7 +67,7 @@ func TestProbeFindsALoopThatHangs(t *testing.T) {
 		nc := s.dial(t)
 		write(t, nc, "a\n")
 		<-session.entered
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		named := fmt.Sprintf("event loop 1 of %d does not respond", ioThreads)
 		if err := s.Probe(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), named) {
 			t.Errorf("%d loops, one of which hangs: got %v", ioThreads, err)
@@ -82,6 +83,7 @@ func TestProbeFindsALoopThatHangs(t *testing.T) {
 
 // TestShutdownLeavesBehindWhatHangs: it returns all the same, and says what that is.
 func TestShutdownLeavesBehindWhatHangs(t *testing.T) {
+	t.Parallel()
 	for ioThreads, want := range []string{"connections outside the event loops: 1", "event loop 1 of 1", "event loop 1 of 2"} {
 		session := &stuck{make(chan struct{}), make(chan struct{})}
 		s := start(t, ioThreads, listen(t, "tcp"), func(c *Config) {
@@ -92,7 +94,7 @@ func TestShutdownLeavesBehindWhatHangs(t *testing.T) {
 		}
 		write(t, s.dial(t), "a\n")
 		<-session.entered
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		err := s.Shutdown(ctx)
 		cancel()
 		if !errors.Is(err, ErrStuck) || !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": "+want) {

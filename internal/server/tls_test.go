@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"cellserver/internal/certs/certtest"
+	"cellserver/internal/patience"
 	"cellserver/internal/peer"
 )
 
@@ -71,7 +72,7 @@ func TestNotTLS(t *testing.T) {
 	} {
 		nc := s.dialRaw(t)
 		_, _ = io.WriteString(nc, text)
-		_ = nc.(*net.TCPConn).CloseWrite()
+		_ = nc.(patience.Conn).CloseWrite()
 		answer, _ := io.ReadAll(nc)
 		if len(answer) > 0 && answer[0] != 0x15 { // an alert
 			t.Errorf("%.20q got %q", text, answer)

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"cellserver/internal/commands/rig"
+	"cellserver/internal/patience"
 	"cellserver/internal/peer"
 	"cellserver/internal/reply"
 	"cellserver/internal/resptest"
@@ -21,9 +21,7 @@ func within(t *testing.T, what string, do func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); do() }()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
+	if _, ok := patience.Receive(done); !ok {
 		t.Fatal(what + ": it hangs")
 	}
 }

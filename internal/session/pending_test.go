@@ -121,11 +121,7 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 			waiting <- struct{}{}
 			answered = done + 1
 		}
-		select {
-		case <-s.woken:
-		case <-time.After(30 * time.Second):
-			t.Fatalf("nobody wakes the session, %d bytes from the end", len(buf))
-		}
+		<-s.woken
 	}
 	all := resptest.ParseAll(t, string(out))
 	if len(all) != 2*waits {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/patience"
 )
 
 // step is a call of others: when, on what, and the TAT that the source has of the key then.
@@ -25,7 +26,7 @@ type step struct {
 // follow has a source call steps, one after the other, each of which is read before the next one, if it is of a limiter.
 func follow(t *testing.T, o Options, steps []step) (Summary, []Difference, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := patience.Context(t.Context())
 	defer cancel()
 	var s *source
 	next := 0
@@ -291,7 +292,7 @@ func TestTooManyKeys(t *testing.T) {
 func TestLongLine(t *testing.T) {
 	var reported []Difference
 	long := strings.Repeat("x", maxLineBytes)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := patience.Context(t.Context())
 	defer cancel()
 	var s *source
 	steps := []func(){
