@@ -3,8 +3,8 @@
 // A pattern is compiled once; matching then takes about linear time, and counts its steps against a budget.
 //
 // Edge cases are as in Redis 7.0: an unclosed class ends with the pattern, [] matches nothing and [^] every byte, the byte
-// after a dash ends a range even if it is the bracket, and only the empty pattern and * match the empty string. Bytes are
-// ordered from 0 to 255, whereas Redis treats those from 128 on as negative on some machines.
+// after a dash ends a range even if it is the bracket, and only the empty pattern and * match the empty string. In ranges
+// bytes from 128 on are negative, as for Redis where C's char is signed: on x86, but not on ARM.
 // A Pattern is safe for concurrent use, and the functions are pure.
 package glob
 

@@ -3,9 +3,12 @@ package glob_test
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/glob"
 	"cellserver/internal/redistest"
@@ -109,6 +112,9 @@ func TestAsRedis(t *testing.T) {
 			break
 		}
 	}
+	if runtime.GOARCH == "amd64" || runtime.GOARCH == "386" { // where C's char is signed
+		compareHighBytes(t, client, random)
+	}
 	names := client.Do(ctx, "command", "list").Val().([]any)
 	commands := make([]string, len(names))
 	for i, name := range names {
@@ -121,6 +127,28 @@ func TestAsRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 		if compare(t, pattern, filter(commands, glob.CompileFold([]byte(pattern))), reply) {
+			break
+		}
+	}
+}
+
+// compareHighBytes compares patterns of bytes on both sides of 128.
+func compareHighBytes(t *testing.T, client *redis.Client, random *rand.Rand) {
+	ctx := context.Background()
+	pairs := make([]any, 0, 1024)
+	for c := range 256 {
+		pairs = append(pairs, string([]byte{byte(c)}), "1", string([]byte{byte(c), byte(random.IntN(256))}), "1")
+	}
+	if err := client.MSet(ctx, pairs...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	keys := client.Keys(ctx, "*").Val()
+	for range 3000 {
+		pattern := randomText(random, "\x00\x01aZ[\x7f\x80\x81\xa0\xc3\xfe\xff--^][[*?", 8)
+		if n := random.IntN(4); n < 2 {
+			pattern = "[" + "^"[:n] + string([]byte{byte(random.IntN(256)), '-', byte(random.IntN(256))}) + "]*"
+		}
+		if compare(t, pattern, filter(keys, glob.Compile([]byte(pattern))), client.Keys(ctx, pattern).Val()) {
 			break
 		}
 	}
@@ -185,6 +213,7 @@ func TestAsBefore(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 10_000 {
 		checkMatch(t, []byte(randomText(random, `aAbz-^][[\***?`, 12)), []byte(randomText(random, `aAbB]`, 20)))
+		checkMatch(t, []byte(randomText(random, "aZ\x7f\x80\xff--[[^]*", 12)), []byte(randomText(random, "az\x7f\x80\xfe", 4)))
 	}
 	for range 500 {
 		pattern := "*" + randomText(random, "aaaaaab?", 150) + "[ab]" + randomText(random, "aaaaaaab", 60) + "*" + randomText(random, "ab", 2)
@@ -315,8 +344,9 @@ func class(pattern string, set *[256]bool) (rest string) {
 			set[pattern[1]] = true
 			taken = 2
 		case len(pattern) > 2 && pattern[1] == '-':
-			for c := int(min(pattern[0], pattern[2])); c <= int(max(pattern[0], pattern[2])); c++ {
-				set[c] = true
+			from, to := int(int8(pattern[0])), int(int8(pattern[2]))
+			for c := min(from, to); c <= max(from, to); c++ {
+				set[byte(c)] = true
 			}
 			taken = 3
 		default:

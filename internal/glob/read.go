@@ -105,12 +105,20 @@ func (r *segmentReader) class() element {
 	return element{set: &exact}
 }
 
+// addRange adds a range of C's signed bytes.
 func (r *segmentReader) addRange(s *set, from, to byte) {
-	from, to = min(from, to), max(from, to)
+	if int8(from) > int8(to) {
+		from, to = to, from
+	}
 	if r.fold {
 		from, to = Lower(from), Lower(to)
 	}
-	if from <= to {
+	switch {
+	case int8(from) > int8(to):
+	case from > to: // from -128...-1 to 0...127
+		s.addRange(from, 255)
+		s.addRange(0, to)
+	default:
 		s.addRange(from, to)
 	}
 }

@@ -82,11 +82,13 @@ func matchClass(pattern []byte, p int, c byte, fold bool) (next int, ok bool) {
 }
 
 func inRange(from, to, c byte, fold bool) bool {
-	from, to = min(from, to), max(from, to)
+	if int8(from) > int8(to) {
+		from, to = to, from
+	}
 	if fold {
 		from, to, c = glob.Lower(from), glob.Lower(to), glob.Lower(c)
 	}
-	return from <= c && c <= to
+	return int8(from) <= int8(c) && int8(c) <= int8(to)
 }
 
 func same(a, b byte, fold bool) bool {

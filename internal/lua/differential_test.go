@@ -121,3 +121,39 @@ func evalWith(e *Engine, source string, resp3 bool) string {
 	reply, _ := e.Run(context.Background(), s, byteSlices("key"), byteSlices("7", "two"), &fakeHost{}, resp3, nil)
 	return string(reply)
 }
+
+// TestAbsentNamesAreDocumented: what scripts of Redis can call and ours cannot is in docs/COMPATIBILITY.md.
+func TestAbsentNamesAreDocumented(t *testing.T) {
+	redis := startRealServer(t)
+	names := redis.do(t, "EVAL", `local all = {}
+		for name, v in pairs(_G) do
+			all[#all+1] = name
+			if type(v) == 'table' and v ~= _G then for field in pairs(v) do all[#all+1] = name .. '.' .. field end end
+		end
+		return table.concat(all, ' ')`, "0")
+	text, err := os.ReadFile("../../docs/COMPATIBILITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, document, _ := strings.Cut(string(text), "\n## Scripts\n")
+	document, _, _ = strings.Cut(document, "\n## ")
+	e, absent := patientEngine(), 0
+	for _, name := range strings.Fields(names)[1:] {
+		library, field, isField := strings.Cut(name, ".")
+		there := func(of string) bool {
+			return evalWith(e, "return tostring(pcall(function() assert("+of+" ~= nil) end))", false) == "$4\r\ntrue\r\n"
+		}
+		if strings.HasPrefix(name, "__") || there(name) {
+			continue
+		}
+		absent++
+		written := strings.Contains(document, "`"+name+"`") || isField && !there(library) && strings.Contains(document, "`"+library+"`") ||
+			isField && strings.Contains(document, "`"+library+"`") && strings.Contains(document, "`"+field+"`")
+		if !written {
+			t.Errorf("%s does not exist here, and the document does not say so", name)
+		}
+	}
+	if absent < 20 {
+		t.Errorf("%d of %q are absent", absent, names)
+	}
+}

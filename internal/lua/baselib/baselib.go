@@ -23,6 +23,7 @@ func Open(m *machine.Machine) {
 		"assert":         lib.assert,
 		"collectgarbage": lib.collectgarbage,
 		"error":          lib.raiseValue,
+		"gcinfo":         lib.gcinfo,
 		"getmetatable":   lib.getmetatable,
 		"ipairs":         lib.ipairs(),
 		"next":           lib.next,
@@ -59,12 +60,29 @@ func (lib library) assert(l *vm.LState) int {
 	return l.GetTop()
 }
 
+// collectgarbage replies as Lua's does, and has no effect: a run's memory is given back at its end.
 func (lib library) collectgarbage(l *vm.LState) int {
-	n := 0.0
-	if lib.OptString(l, 1, "collect") == "count" {
-		n = float64(lib.Meter.UsedBytes()) / 1024
+	option := lib.OptString(l, 1, "collect")
+	lib.OptInt(l, 2, 0)
+	const usual = vm.LNumber(200) // of Lua's pause and step multiplier
+	switch option {
+	case "collect", "restart", "stop":
+		l.Push(vm.LNumber(0))
+	case "count":
+		l.Push(vm.LNumber(float64(lib.Meter.UsedBytes()) / 1024))
+	case "setpause", "setstepmul":
+		l.Push(usual)
+	case "step":
+		l.Push(vm.LTrue)
+	default:
+		lib.RaiseArgument(l, 1, "invalid option '"+message.Name(option)+"'")
 	}
-	l.Push(vm.LNumber(n))
+	return 1
+}
+
+// gcinfo is Lua 5.0's collectgarbage("count").
+func (lib library) gcinfo(l *vm.LState) int {
+	l.Push(vm.LNumber(lib.Meter.UsedBytes() / 1024))
 	return 1
 }
 
