@@ -11,7 +11,7 @@ import (
 )
 
 // pageTimeout bounds anything done with the page, including a slow start of the browser.
-const pageTimeout = 8 * time.Minute
+const pageTimeout = 50 * time.Minute
 
 var errNoBrowser = errors.New("requires chromium from Debian's package chromium: run scripts/deps.sh")
 

@@ -148,7 +148,7 @@ type exporter struct {
 	log  bytes.Buffer // read only after stop
 }
 
-const startTimeout = 10 * time.Second
+const startTimeout = 5 * time.Minute
 
 func start(ctx context.Context, redisURL string, flags ...string) (*exporter, error) {
 	ports, err := target.FreePorts(ctx, 1) // the exporter cannot choose a port and report it

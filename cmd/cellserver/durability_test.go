@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cellserver/internal/killtest"
+	"cellserver/internal/patience"
 	"cellserver/internal/racetest"
 )
 
@@ -79,7 +80,7 @@ func TestLoadNoticesLosses(t *testing.T) {
 	load := killLoad(true)
 	p := startKeeping(t, t.TempDir())
 	run := load.Begin(t.Context(), p.addr)
-	time.Sleep(300 * time.Millisecond)
+	patience.Until(func() bool { return load.Confirmed() > 100 })
 	for _, line := range run.Pause() {
 		t.Error(line)
 	}
@@ -87,7 +88,7 @@ func TestLoadNoticesLosses(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	run = load.Begin(t.Context(), p.addr)
-	time.Sleep(300 * time.Millisecond)
+	patience.Until(func() bool { return load.Confirmed() > 100 })
 	endLoad(t, run, p, syscall.SIGKILL)
 	found, err := load.Check(t.Context(), startKeeping(t, t.TempDir()).addr)
 	if err != nil || len(found.Wrong) == 0 { // how many depends on how many calls there was time for

@@ -85,7 +85,7 @@ func TestRing(t *testing.T) {
 	t.Parallel()
 	s := startShards(t)
 	names := map[string]string{"a": s.addrs[0], "b": s.addrs[1], "c": s.addrs[2]}
-	const timeout = 10 * time.Second // for a machine that is busy
+	const timeout = time.Minute
 	moving, staying := ring.Open(names, "", timeout, false), ring.Open(names, "", timeout, true)
 	defer func() { _, _ = moving.Close(), staying.Close() }()
 	through := func(r *redis.Ring) func(string) redis.UniversalClient {

@@ -16,7 +16,7 @@ import (
 
 // ioTimeout is how long a server may stop to answer, and more than any test stops one for. Of a client that has gone a server
 // does not execute what waits for a turn, such as a script, but what was sent behind it: then its steps are not what it did.
-const ioTimeout = 5 * time.Minute
+const ioTimeout = time.Hour
 
 // client calls on its own database, so that it knows what each of its calls does.
 type client struct {

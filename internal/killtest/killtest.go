@@ -83,6 +83,14 @@ type Run struct {
 	amiss  []string
 }
 
+// Confirmed returns how many calls are to be kept so far.
+func (l *Load) Confirmed() (sum int64) {
+	for _, c := range l.clients {
+		sum += c.confirmed.Load()
+	}
+	return sum
+}
+
 // Begin has all clients call until End.
 func (l *Load) Begin(ctx context.Context, addr string) *Run {
 	ctx, stop := context.WithCancel(ctx)

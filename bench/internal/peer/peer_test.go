@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cellserver/bench/internal/load"
+	"cellserver/internal/patience"
 )
 
 // kit has only what needs no build: redis-server.
@@ -127,9 +128,7 @@ func TestContextEndsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	select {
-	case <-s.ended:
-	case <-time.After(5 * time.Second):
+	if _, ended := patience.Receive(s.ended); !ended {
 		t.Error("it still runs")
 		s.Stop()
 	}

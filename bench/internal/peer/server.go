@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"cellserver/internal/patience"
 )
 
 // Server is a process that listens on loopback.
@@ -42,10 +44,8 @@ type spec struct {
 	dir  string
 }
 
-const (
-	startTimeout = 15 * time.Second
-	stopTimeout  = 15 * time.Second
-)
+// stopTimeout is when a server that was told to end as this program does is killed.
+const stopTimeout = 15 * time.Second
 
 // start returns once the server answers.
 func start(ctx context.Context, s spec) (*Server, error) {
@@ -87,13 +87,16 @@ func cleanEnviron() (env []string) {
 
 func (s *Server) awaitReady(ctx context.Context, spec spec) error {
 	port := spec.port
-	limit := time.After(startTimeout)
+	var wait patience.Patience
 	for {
 		if port != 0 {
 			s.Addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
 			if conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr.String()); err == nil {
 				return conn.Close()
 			}
+		}
+		if wait.Over() {
+			return fmt.Errorf("it does not answer: %w: %s", patience.ErrIdle, s.output.last())
 		}
 		retry := time.After(20 * time.Millisecond)
 		told := s.output.port
@@ -105,8 +108,6 @@ func (s *Server) awaitReady(ctx context.Context, spec spec) error {
 		case <-retry:
 		case <-s.ended:
 			return fmt.Errorf("it ended: %s", s.output.last())
-		case <-limit:
-			return fmt.Errorf("it does not answer after %s: %s", startTimeout, s.output.last())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -116,9 +117,7 @@ func (s *Server) awaitReady(ctx context.Context, spec spec) error {
 // Stop stops the server and waits for it.
 func (s *Server) Stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-s.ended:
-	case <-time.After(stopTimeout):
+	if _, ended := patience.Receive(s.ended); !ended {
 		_ = s.cmd.Process.Kill()
 		<-s.ended
 	}

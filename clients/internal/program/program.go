@@ -37,7 +37,7 @@ type Result struct {
 }
 
 const (
-	runTimeout = time.Minute
+	runTimeout = 20 * time.Minute
 	// killDelay is how long a stopped program may take to exit.
 	killDelay = 2 * time.Second
 	// stderrBytes is how much of a program's standard error an error contains.

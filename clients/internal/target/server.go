@@ -38,8 +38,8 @@ type Server struct {
 }
 
 const (
-	startTimeout = 10 * time.Second
-	stopTimeout  = 10 * time.Second
+	startTimeout = 5 * time.Minute
+	stopTimeout  = 5 * time.Minute
 	startRetries = 3 // with other ports, if another process has taken one
 )
 

@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"cellserver/internal/patience"
 )
 
 // Spec is how to start a server.
@@ -53,9 +55,6 @@ const (
 	AppUser     = "app"
 	AppPassword = "a-secret-that-nobody-guesses"
 )
-
-// readyWithin bounds the start, which the race detector makes slow.
-const readyWithin = time.Minute
 
 // prepare writes the server's files, and returns its arguments and what clients need to trust it.
 func (spec Spec) prepare() (args []string, trust *tls.Config, err error) {
@@ -102,16 +101,16 @@ func Start(ctx context.Context, spec Spec) (*Server, error) {
 		s.exitErr = s.cmd.Wait()
 		close(s.exited)
 	}()
+	starting, started := patience.Context(ctx)
+	defer started()
 	select {
 	case err = <-s.ready:
 	case <-s.exited:
 		_ = writer.Close()
 		<-s.logEnded
 		err = fmt.Errorf("the server ended before it was ready: %w: %s", s.exitErr, strings.Join(s.Trouble(), "; "))
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-time.After(readyWithin):
-		err = errors.New("the server is not ready")
+	case <-starting.Done():
+		err = fmt.Errorf("the server is not ready: %w", context.Cause(starting))
 	}
 	if err == nil && spec.LogUnread {
 		err = fillPipe(writer)
