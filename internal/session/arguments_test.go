@@ -175,6 +175,25 @@ func TestManyArguments(t *testing.T) {
 	}
 }
 
+// TestManyArgumentsInMulti: what is queued is bounded by its arguments, as they are, and executed.
+func TestManyArgumentsInMulti(t *testing.T) {
+	const most = (4 << 20) / 24
+	for _, tt := range []struct {
+		arguments int
+		want      string
+	}{
+		{most, "+OK\r\n+QUEUED\r\n*1\r\n:0\r\n"},
+		{most + 1, "+OK\r\n-ERR transaction is longer than 4194304 bytes, the limit of --max-command-bytes\r\n" +
+			"-EXECABORT Transaction discarded because of previous errors.\r\n"},
+	} {
+		s := rig.New().Session()
+		call := command(tt.arguments, []string{"EXISTS"})
+		if got := rig.Say(t, s, "MULTI\r\n"+call+"EXEC\r\n"); got != tt.want {
+			t.Errorf("%d arguments: got %.200q, want %q", tt.arguments, got, tt.want)
+		}
+	}
+}
+
 // TestMostNames: of each name about kilobytes may be replied, or all that is known be looked through.
 func TestMostNames(t *testing.T) {
 	for _, call := range []string{"INFO", "LATENCY RESET", "LATENCY HISTOGRAM", "CONFIG GET", "COMMAND INFO", "COMMAND DOCS"} {

@@ -63,14 +63,17 @@ const shownArgs = 64
 // admitLater has a command decoded and admitted in the background: each of its keys may be compared with each of a user's rules.
 // Then it is executed with arguments of its own.
 func (s *Session) admitLater(l *long) {
-	h := &held{ownBytes: l.bytes()}
+	h := &held{}
 	p := s.waitForTask(func(*Session) error { return nil })
 	p.next = h
-	s.holdArguments(h.ownBytes)
+	held := l.bytes()
+	s.holdArguments(held)
 	p.Run(s.engine.background, s.who(), func(context.Context) {
 		if h.args = l.args; h.args == nil {
 			h.args = resp.Split(l.command, l.count, background.Yield)
 		}
+		h.ownBytes = argument.Memory(h.args)
+		h.frameBytes = held - h.ownBytes
 		h.command, h.err = s.admit(s.engine.config.Catalog.Lookup(h.args[0]), h.args)
 	})
 }

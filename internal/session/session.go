@@ -256,8 +256,9 @@ type held struct {
 	args    [][]byte         // none where the input is no command, which err tells
 	err     error
 	long    *long // what is still to be decoded and admitted, in place of the others
-	// ownBytes is what the arguments take where they are the session's own; 0 where they are slices of the driver's buffer.
-	ownBytes int
+	// ownBytes is what the arguments take, and frameBytes the command around them, where both are the session's own; 0 where they are
+	// slices of the driver's buffer.
+	ownBytes, frameBytes int
 }
 
 // kept returns the arguments, copied unless they are the session's own.
@@ -268,13 +269,16 @@ func (h *held) kept() [][]byte {
 	return argument.CloneAll(h.args)
 }
 
-// bytes is what the arguments take where they are kept.
-func (h *held) bytes() int {
+// argsBytes is what the arguments take where they are kept.
+func (h *held) argsBytes() int {
 	if h.ownBytes > 0 {
 		return h.ownBytes
 	}
 	return argument.Memory(h.args)
 }
+
+// bytes is that with what is around them.
+func (h *held) bytes() int { return h.argsBytes() + h.frameBytes }
 
 // proceed executes a command, or replies why it is not executed. Whatever comes behind a batch waits until that is
 // answered.

@@ -50,12 +50,12 @@ func (s *Session) queue(h held) {
 		s.w.Status("QUEUED")
 		return
 	}
-	size, limit := h.bytes(), s.engine.config.Limits.MaxCommandBytes
+	size, limit := h.argsBytes(), s.engine.config.Limits.MaxCommandBytes
 	if m.Bytes()+size > limit {
 		s.reject(h, reply.TooLong("transaction is", limit, "--max-command-bytes"))
 		return
 	}
-	m.Add(h.command, h.kept(), size)
+	m.Add(h.command, h.kept(), size, h.bytes()-size)
 	s.client.Change(func(i *clients.Info) { i.Queued = len(m.Steps) })
 	s.client.Hold(clients.Queue, m.Memory())
 	s.w.Status("QUEUED")

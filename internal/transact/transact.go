@@ -31,14 +31,14 @@ type Queue struct {
 	Steps  []Step
 	Failed bool // a command was refused, so EXEC refuses them all
 
-	bytes, arguments int
+	bytes, arguments, frames int
 }
 
 // stepBytes is what a step takes in addition to its arguments, in an array that has grown for it.
 const stepBytes = 64
 
 // Memory returns how many bytes the queue takes.
-func (q *Queue) Memory() int { return q.bytes + len(q.Steps)*stepBytes }
+func (q *Queue) Memory() int { return q.bytes + q.frames + len(q.Steps)*stepBytes }
 
 // Bytes is what the arguments of its commands take.
 func (q *Queue) Bytes() int { return q.bytes }
@@ -46,9 +46,10 @@ func (q *Queue) Bytes() int { return q.bytes }
 // Arguments is how many arguments its commands have.
 func (q *Queue) Arguments() int { return q.arguments }
 
-// Add queues a command, whose arguments take so many bytes.
-func (q *Queue) Add(c *catalog.Command, args [][]byte, bytes int) {
+// Add queues a command, whose arguments take so many bytes, and what is around them where they are kept.
+func (q *Queue) Add(c *catalog.Command, args [][]byte, bytes, around int) {
 	q.bytes += bytes
+	q.frames += around
 	q.arguments += len(args)
 	q.Steps = append(q.Steps, Step{Command: c, Args: args})
 }
