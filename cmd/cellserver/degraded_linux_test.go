@@ -24,7 +24,7 @@ func (p *process) isDegraded(t *testing.T, ways string) {
 	t.Helper()
 	var out, errOut string
 	var code int
-	p.Eventually(t, startTimeout, "be degraded", func() bool {
+	p.Eventually(t, "be degraded", func() bool {
 		code, out, errOut = call(t, nil, "health", "--metrics-addr", p.metrics)
 		return strings.Count(out, "\n") == 1+strings.Count(ways, "\n") || p.HasExited()
 	})

@@ -15,7 +15,7 @@ func TestRepliesAreBoundedInTime(t *testing.T) {
 			onEachDriver(t, func(t *testing.T, startServer starter) {
 				disk := disk(t)
 				p := startServer(t, "--data-dir", disk.dir, "--fsync-interval", "0", "--fsync-timeout", "200ms")
-				p.Eventually(t, startTimeout, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
+				p.Eventually(t, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
 				nc := p.dial(t)
 				const throttle = "CL.THROTTLE k:" // and a long name, of which a full disk takes none: the first fills the file's page
 				sayTo(t, nc, throttle+strings.Repeat("x", 3500)+" 9 1 100000\r\n", ":100000\r\n")
@@ -37,7 +37,7 @@ func TestRepliesAreBoundedInTime(t *testing.T) {
 				exchange(t, nc, throttle+"1 9 1 100000\r\nPING\r\n", "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:100000\r\n+PONG\r\n")
 				p.Stop(t, syscall.SIGKILL)
 				p = startServer(t, "--data-dir", disk.dir)
-				p.Eventually(t, startTimeout, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
+				p.Eventually(t, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
 				exchange(t, p.dial(t), throttle+name+" 9 1 100000 0\r\n", "*5\r\n:0\r\n:10\r\n:6\r\n:")
 			})
 		})

@@ -26,7 +26,7 @@ func TestSIGHUPAsThePortOpens(t *testing.T) {
 		addr := processtest.FreeAddr(t)
 		p := startProcess(t, programCommand(t, "--addr", addr, "--metrics-addr", "", "--log-format", "json", "--data-dir", t.TempDir()))
 		p.addr = addr
-		p.Eventually(t, startTimeout, "listen", func() bool {
+		p.Eventually(t, "listen", func() bool {
 			nc, err := net.Dial("tcp", addr)
 			if err == nil {
 				_ = nc.Close()
@@ -91,7 +91,7 @@ func TestSIGHUPWhileStarting(t *testing.T) {
 	read(func() {}, "limits: {}\n")
 	m.expect(t, "READY=1")
 	p.Logged(t, `"settings":"maxclients"`)
-	p.Eventually(t, startTimeout, "be ready", p.readReady)
+	p.Eventually(t, "be ready", p.readReady)
 	p.get(t, "maxclients", "200")
 }
 
@@ -186,7 +186,7 @@ func checkHangup(t *testing.T, addr string, nohup bool) {
 		cmd.Path = "/bin/sh"
 	}
 	dump := startProcess(t, cmd)
-	dump.Eventually(t, startTimeout, "begin", func() bool { return files() == 1 || dump.HasExited() })
+	dump.Eventually(t, "begin", func() bool { return files() == 1 || dump.HasExited() })
 	end := syscall.SIGHUP
 	if nohup {
 		if err := dump.Cmd.Process.Signal(syscall.SIGHUP); err != nil {

@@ -181,7 +181,7 @@ func TestUnconfirmedIsCharged(t *testing.T) {
 			t.Errorf("the status is %+v", st)
 		}
 		kept := shard.New()
-		if _, err := persist.ReadDir(d.Kill(), kept, time.Now().UnixNano()); err != nil {
+		if _, err := persist.ReadDir(t.Context(), d.Kill(), kept, time.Now().UnixNano()); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := rig.New(func(c *commands.Config) { c.Store, c.Now = kept, r.Config.Now }).Session(), "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:55\r\n"; rig.Say(t, got, "CL.THROTTLE k 9 1 60 0\r\n") != want {
