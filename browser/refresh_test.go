@@ -142,12 +142,18 @@ func TestLostServer(t *testing.T) {
 		if since, hasAfter := strings.CutSuffix(since, language.after); !hasBefore || !hasAfter || strings.Count(since, ":") != 2 {
 			t.Errorf("the page says %q", got)
 		}
+		if title := eval[string](v, `document.title`); title != got+" · cellserver" {
+			t.Errorf("the title says %q", title)
+		}
 		f.gone.Store(false)
 		v.until(`document.querySelector("#lost").hidden && ` + opacity + ` === 1`)
 		if got := eval[string](v, `document.querySelector("#field-key").value`); got != "typed" {
 			t.Errorf("what was asked of a server that did not answer became %q", got)
 		}
 		v.refreshed()
+		if title := eval[string](v, `document.title`); strings.Contains(title, language.before) || !strings.Contains(title, "%") {
+			t.Errorf("of a server that answers again the title says %q", title)
+		}
 	}
 }
 

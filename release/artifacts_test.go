@@ -10,6 +10,7 @@ import (
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 
+	"cellserver/internal/catalog"
 	"cellserver/internal/processtest"
 )
 
@@ -56,10 +57,10 @@ func TestArchive(t *testing.T) {
 	archive := artifact(t, "cellserver_*_linux_amd64.tar.gz")
 	top := strings.TrimSuffix(filepath.Base(archive), ".tar.gz") + "/"
 	files := strings.Fields(must(t, "tar", "-tzf", archive))
-	for _, want := range []string{
-		"cellserver", "cellserver.yaml", "LICENSE", "THIRD_PARTY_LICENSES", "README.md", "CHANGELOG.md", "docs/OPERATIONS.md",
+	for _, want := range append(documents(t),
+		"cellserver", "cellserver.yaml", "LICENSE", "THIRD_PARTY_LICENSES", "README.md", "CHANGELOG.md",
 		"completion/cellserver.bash", "completion/_cellserver", "completion/cellserver.fish", "man/cellserver.1",
-	} {
+	) {
 		if !slices.Contains(files, top+want) {
 			t.Errorf("no %s in %q", want, files)
 		}
@@ -71,6 +72,44 @@ func TestArchive(t *testing.T) {
 	}
 	if err := processtest.Command(t, "sh", "-c", `cd "$1" && sha256sum --check --quiet --ignore-missing checksums.txt`, "sh", dist(t)).Run(); err != nil {
 		t.Errorf("checksums.txt: %v", err)
+	}
+}
+
+// documents returns what errors and the documents themselves point to, by its path in the repository, in archives and, below
+// /usr/share/doc/cellserver, in packages.
+func documents(t *testing.T) []string {
+	t.Helper()
+	all := []string{catalog.Recipes}
+	for _, pattern := range []string{"docs/*.md", "docs/limiters/*.svg"} {
+		paths, err := filepath.Glob(filepath.Join("..", pattern))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("no %s, %v", pattern, err)
+		}
+		for _, path := range paths {
+			all = append(all, strings.TrimPrefix(filepath.ToSlash(path), "../"))
+		}
+	}
+	return all
+}
+
+// TestPackagesHaveDocuments: both packages have them where the unit and the errors say.
+func TestPackagesHaveDocuments(t *testing.T) {
+	t.Parallel()
+	processtest.Need(t, "rpm", "rpm")
+	files := map[string]string{
+		"deb": must(t, "dpkg-deb", "--contents", artifact(t, "cellserver_*_amd64.deb")) + "\n",
+		"rpm": must(t, "rpm", "-qpl", artifact(t, "cellserver-*.x86_64.rpm")),
+	}
+	for name, list := range files {
+		for _, want := range documents(t) {
+			if !strings.Contains(list, "/usr/share/doc/cellserver/"+want+"\n") {
+				t.Errorf("%s: no %s", name, want)
+			}
+		}
+	}
+	unit := readFile(t, "../deploy/systemd/cellserver.service")
+	if path := "file:///usr/share/doc/cellserver/docs/OPERATIONS.md\n"; !strings.Contains(unit, path) {
+		t.Errorf("the unit does not lead to %s", path)
 	}
 }
 

@@ -20,7 +20,7 @@ const checkHelp = `Read all files of a data directory whose server does not run,
 
 For each file it prints how many frames, records and bytes there are, and at which byte it is damaged. A torn tail, of a
 write that was under way when the server ended, is no damage. Live keys are counted by kind, unless all are funnels. It exits
-with 0 if all can be read, and with 1 if not.`
+with 0 if all can be read, and with 1 if not, or if DIR is no data directory.`
 
 func checkCommand() *cobra.Command {
 	return &cobra.Command{
@@ -39,6 +39,9 @@ func checkDir(ctx context.Context, path string, stdout io.Writer) error {
 	report, keys, err := transfer.CheckDir(ctx, path, time.Now().UnixNano())
 	if err != nil {
 		return fmt.Errorf("check: %w", interrupted(ctx, err, "not all was checked"))
+	}
+	if report.Err == nil && len(report.Files) == 0 {
+		return fmt.Errorf("check: %s is not a data directory: it has no MANIFEST, and no named limits; give the one that --data-dir names", path)
 	}
 	if err := printReport(stdout, &report, keys); err != nil {
 		return err
@@ -69,8 +72,6 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 	}
 	if r.Err != nil {
 		line("MANIFEST  %s", unreadable(r.Err))
-	} else if len(r.Files) == 0 {
-		line("no data")
 	}
 	for _, f := range r.Files {
 		state := "ok"

@@ -246,6 +246,10 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 	asRedisCell(t, far, 15, 1, "user:")
 	few := startServer(t, "--databases", "1")
 	missing := filepath.Join(t.TempDir(), "missing")
+	empty, dump, text := t.TempDir(), filepath.Join(t.TempDir(), "keys.dump"), lines(t, "key,tat_ns\n")
+	if code, _, errOut := call(t, nil, "dump", "--from", url(few), dump); code != 0 {
+		t.Fatal(errOut)
+	}
 	closed := processtest.FreeAddr(t)
 	const urls = "want a URL such as redis://user:password@host:port, rediss:// for TLS, or unix:///path"
 	for _, tt := range []struct {
@@ -273,6 +277,12 @@ func TestTransferMistakesAreOneLine(t *testing.T) {
 		{[]string{"load", "--format", "csv"}, 1, "load: the CSV is empty: its first line must name the columns db,key,key_base64,tat_ns"},
 		{[]string{"check"}, 2, "check: want one DIR; see cellserver check --help"},
 		{[]string{"check", missing}, 1, "check: there is no directory " + missing},
+		{[]string{"check", empty}, 1, "check: " + empty + " is not a data directory: it has no MANIFEST, and no named limits; give the one that --data-dir names"},
+		{[]string{"check", dump}, 1, "check: " + dump + " is a dump, not a data directory: cellserver load " + dump + " checks it, and then loads it"},
+		{[]string{"dump", "--from", dump}, 1, "dump: " + dump + " is a dump, not a data directory: cellserver load " + dump + " checks it, and then loads it"},
+		{[]string{"load", "--into", text, dump}, 1, "load: " + text + " is a file, not a data directory: give the directory that --data-dir names"},
+		{[]string{"check", text}, 1, "check: " + text + " is a file, not a data directory: give the directory that --data-dir names"},
+		{[]string{"check", "/dev/zero"}, 1, "check: /dev/zero is a file, not a data directory: give the directory that --data-dir names"},
 	} {
 		code, out, errOut := call(t, nil, tt.args...)
 		if code != tt.code || errOut != "cellserver: "+tt.want+"\n" {

@@ -5,12 +5,16 @@ import (
 	"strings"
 )
 
-// Recipes is the document to whose sections refusals refer.
+// Recipes is the document to whose sections refusals refer: in the repository, in archives and, below /usr/share/doc/cellserver,
+// in packages.
 const Recipes = "docs/RECIPES.md"
+
+// seeRecipes says whose document it is, to people who know their library alone.
+const seeRecipes = "cellserver's " + Recipes
 
 // RefuseValue is why SET takes no value but a funnel's state.
 const RefuseValue = "cellserver keeps limits, not values: CL.THROTTLE key max_burst count period counts and decides in one call; see " +
-	Recipes + "#values"
+	seeRecipes + "#values"
 
 // refusedRows are commands of Redis that clients know and that are not here, with the reason.
 func refusedRows() []*Command {
@@ -51,7 +55,7 @@ func (r refusal) rows() (all []*Command) {
 }
 
 func insteadOf(what, instead, section string) string {
-	return "cellserver keeps limits, not " + what + ": " + instead + "; see " + Recipes + "#" + section
+	return "cellserver keeps limits, not " + what + ": " + instead + "; see " + seeRecipes + "#" + section
 }
 
 // dataRefusals are about the commands by which rate limiters keep their state in Redis, by the type of value: a limiter of
@@ -77,8 +81,11 @@ func dataRefusals() []refusal {
 				"hset:-4 hsetnx:4 hstrlen:3 hvals:2",
 		}, {
 			insteadOf("lists", "CL.BUCKET TAKE key capacity takes a token, and ADD and RESET fill the bucket", "lists"),
-			"blmove:6 blmpop:-5 blpop:-3 brpop:-3 brpoplpush:4 lindex:3 linsert:5 llen:2 lmove:5 lmpop:-4 lpop:-2 lpos:-3 lpush:-3 " +
-				"lpushx:-3 lrange:4 lrem:4 lset:4 ltrim:4 rpop:-2 rpoplpush:3 rpush:-3 rpushx:-3 sort:-2 sort_ro:-2",
+			"blmove:6 blmpop:-5 blpop:-3 brpop:-3 brpoplpush:4 linsert:5 llen:2 lmove:5 lmpop:-4 lpop:-2 lpos:-3 lpush:-3 " +
+				"lpushx:-3 lrem:4 lset:4 rpop:-2 rpoplpush:3 rpush:-3 rpushx:-3 sort:-2 sort_ro:-2",
+		}, { // who looks into a list, or cuts it, keeps the times of calls there
+			insteadOf("lists", "CL.SLIDINGWINDOW key max_count period counts the calls of a period and decides in one call", "n-in-a-period"),
+			"lindex:3 lrange:4 ltrim:4",
 		}, {
 			insteadOf("sets", "CL.CONCURRENCY ACQUIRE key max lease_ms bounds how many there are at once", "how-many-at-once"),
 			"sadd:-3 scard:2 sdiff:-2 sdiffstore:-3 sinter:-2 sintercard:-3 sinterstore:-3 sismember:3 smembers:2 smismember:-3 " +

@@ -27,13 +27,16 @@ func TestRefusalsOfLibraries(t *testing.T) {
 		{"a token bucket", "LPUSH k token", "CL.BUCKET"},
 		{"a token bucket", "LLEN k", "CL.BUCKET"},
 		{"a token bucket", "LPOP k", "CL.BUCKET"},
+		{"limits, its moving window", "LRANGE k 0 10", "CL.SLIDINGWINDOW"},
+		{"limits, its moving window", "LINDEX k 9", "CL.SLIDINGWINDOW"},
+		{"a log of times", "LTRIM k 0 9", "CL.SLIDINGWINDOW"},
 		{"a semaphore", "SADD k holder", "CL.CONCURRENCY"},
 	} {
 		s := rig.New().Session()
 		helps := func(sent, line string) {
 			t.Helper()
 			if !strings.HasPrefix(line, "-ERR cellserver keeps limits, not ") || !strings.Contains(line, ": "+tt.instead+" ") ||
-				!strings.Contains(line, "; see docs/RECIPES.md#") || strings.Index(line, "\r\n") != len(line)-2 {
+				!strings.Contains(line, "; see cellserver's docs/RECIPES.md#") || strings.Index(line, "\r\n") != len(line)-2 {
 				t.Errorf("%s: %s: got %q, want one line that names %s", tt.library, sent, line, tt.instead)
 			}
 		}
@@ -62,7 +65,7 @@ func TestRefusalsInMulti(t *testing.T) {
 	s := rig.New().Session()
 	got := rig.Say(t, s, "MULTI\r\nCL.THROTTLE k 4 1 10\r\nINCR n\r\nEXEC\r\nEXISTS k\r\n")
 	const want = "+OK\r\n+QUEUED\r\n-ERR cellserver keeps limits, not counters: CL.FIXEDWINDOW key max_count period counts and decides in one call; " +
-		"see docs/RECIPES.md#counters\r\n-EXECABORT Transaction discarded because of previous errors.\r\n:0\r\n"
+		"see cellserver's docs/RECIPES.md#counters\r\n-EXECABORT Transaction discarded because of previous errors.\r\n:0\r\n"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -188,7 +188,7 @@ func english() *texts {
 		TooSlow:          "This funnel would take more than 146 years to drain: enter a smaller max_burst or period, or a larger count.",
 		TooLong:          "This window would be longer than 146 years: enter a smaller period.",
 		OtherKind:        "The key holds the state of another command: choose that above.",
-		NoLook:           "Keys of CL.CHECK and CL.CONCURRENCY cannot be inspected here: CL.LIMIT and CL.CONCURRENCY COUNT tell of them.",
+		NoLook:           "Keys of CL.CHECK and CL.CONCURRENCY cannot be inspected here: CL.LIMIT and CL.CONCURRENCY LEN tell of them.",
 		FormErrors:       "The form has an error:",
 
 		NextAllowed:       "The next call is allowed",

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cellserver/internal/catalog"
+	"cellserver/internal/limiter"
 )
 
 // TestLanguagesAreComplete: each text exists in each language with the same fmt verbs, and is used.
@@ -24,6 +27,36 @@ func TestLanguagesAreComplete(t *testing.T) {
 		}
 		if !regexp.MustCompile(`(?:t|T)\.` + name + `\b`).MatchString(used) {
 			t.Errorf("%s is not used", name)
+		}
+	}
+}
+
+// TestCommandsExist: each command that the page names is in the catalog.
+func TestCommandsExist(t *testing.T) {
+	table := catalog.New()
+	named := regexp.MustCompile(`CL\.[A-Z]+(?: [A-Z]{2,})?`)
+	check := func(where, text string) {
+		for _, call := range named.FindAllString(text, -1) {
+			words := strings.Fields(strings.ToLower(call))
+			c := table.Lookup([]byte(words[0]))
+			if c == nil || c.Subs != nil && (len(words) == 1 || c.Sub([]byte(words[1])) == nil) && call != "CL.CONCURRENCY" && call != "CL.LIMIT" {
+				t.Errorf("%s names %s, which is no command", where, call)
+			}
+		}
+	}
+	for _, language := range []*texts{english(), chinese()} {
+		all := reflect.ValueOf(*language)
+		for i := range all.NumField() {
+			check(language.Lang+" "+all.Type().Field(i).Name, all.Field(i).String())
+		}
+	}
+	for kind := range limiter.Kinds {
+		check("the table", command(kind))
+	}
+	check("the script", script())
+	for _, field := range []string{english().NoLook, chinese().NoLook} {
+		if !named.MatchString(field) {
+			t.Errorf("no command is found in %q", field)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func chinese() *texts {
 		TooSlow:          "这个漏斗需要 146 年以上才能漏空：请减小 max_burst 或 period，或增大 count。",
 		TooLong:          "这个窗口超过 146 年：请减小 period。",
 		OtherKind:        "该 Key 保存的是其他命令的状态：请在上方选择相应的命令。",
-		NoLook:           "CL.CHECK 和 CL.CONCURRENCY 的 Key 不能在此查看：请使用 CL.LIMIT 和 CL.CONCURRENCY COUNT。",
+		NoLook:           "CL.CHECK 和 CL.CONCURRENCY 的 Key 不能在此查看：请使用 CL.LIMIT 和 CL.CONCURRENCY LEN。",
 		FormErrors:       "表单有误：",
 
 		NextAllowed:       "下一次请求会被放行",

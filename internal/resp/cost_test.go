@@ -157,7 +157,7 @@ func TestManyArgumentsAreNotMoved(t *testing.T) {
 		if n, args, err := nextWhole(&d, in); n != len(in) || len(args) != 100_000 || err != nil {
 			t.Fatal(n, len(args), err)
 		}
-	}); got > 2 { // for the first, too
+	}); got > 4 { // moving them as they come would be 17
 		t.Errorf("%.0f allocations", got)
 	}
 }

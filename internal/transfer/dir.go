@@ -26,8 +26,39 @@ type LiveKeys struct {
 
 // OpenDir locks a data directory that is only read.
 func OpenDir(path string) (*disk.OS, error) {
+	if err := noFile(path); err != nil {
+		return nil, err
+	}
 	dir, err := disk.OpenExisting(path)
 	return dir, explainDir(path, err)
+}
+
+// noFile says what to do with a file that was given for a directory.
+func noFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return nil // whoever opens it tells what is wrong
+	}
+	if isDump(path) {
+		return fmt.Errorf("%s is a dump, not a data directory: cellserver load %s checks it, and then loads it", path, path)
+	}
+	return fmt.Errorf("%s is a file, not a data directory: give the directory that --data-dir names", path)
+}
+
+// isDump reports whether a file begins as dumps do.
+func isDump(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() { // anything else may never send a byte
+		return false
+	}
+	magic := make([]byte, len(streamMagic))
+	_, err = io.ReadFull(f, magic)
+	return err == nil && string(magic) == streamMagic
 }
 
 func explainDir(path string, err error) error {
@@ -111,6 +142,9 @@ func checkLimits(dir disk.Dir, report *persist.Report) {
 // LoadDir makes a data directory of what is read, but for what has expired. If that fails there is no data in it afterwards.
 func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
 	if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Counts{}, err
+	}
+	if err := noFile(path); err != nil {
 		return Counts{}, err
 	}
 	dir, err := disk.OpenOS(path)

@@ -86,11 +86,7 @@ func holders(c session.Call, args [][]byte) error {
 }
 
 func leaseTime(arg []byte) (ns int64, err error) {
-	ms, err := argument.Number(arg)
-	if err != nil {
-		return 0, err
-	}
-	return duration("lease_ms", ms)
+	return duration("lease_ms", arg)
 }
 
 // holderOf returns by what a holder is known.

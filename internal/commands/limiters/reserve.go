@@ -3,6 +3,7 @@ package limiters
 import (
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"cellserver/internal/argument"
 	"cellserver/internal/funnel"
@@ -16,7 +17,7 @@ const nsPerMs = 1_000_000
 
 // reserve is CL.RESERVE key max_burst count period amount ttl_ms.
 func (k Config) reserve(c session.Call, args [][]byte) error {
-	var n [5]int64 // max_burst, count, period, amount, ttl_ms
+	var n [4]int64 // max_burst, count, period, amount
 	limit, err := k.readFunnel(n[:], args[2:])
 	if err != nil {
 		return err
@@ -24,7 +25,7 @@ func (k Config) reserve(c session.Call, args [][]byte) error {
 	if n[3] < 1 {
 		return reply.Cell("amount must be at least 1; CL.PEEK looks at a funnel, and CL.REFUND gives units back")
 	}
-	ttlNs, err := duration("ttl_ms", n[4])
+	ttlNs, err := duration("ttl_ms", args[6])
 	if err != nil {
 		return err
 	}
@@ -57,15 +58,26 @@ func newID() uint64 {
 	}
 }
 
-// duration returns a number of milliseconds in nanoseconds.
-func duration(name string, ms int64) (ns int64, err error) {
+// maxDurationBytes is longer than any time that is taken.
+const maxDurationBytes = 64
+
+// duration reads a time: a number of milliseconds, or numbers with units, such as 30s. All else in a call is in seconds.
+func duration(name string, arg []byte) (ns int64, err error) {
+	const most = funnel.MaxToleranceNs / nsPerMs // milliseconds
+	if ms, err := argument.Number(arg); err == nil {
+		ns = max(-1, min(ms, most+1)) * nsPerMs
+	} else if d, err := time.ParseDuration(string(arg[:min(len(arg), maxDurationBytes)])); err == nil && len(arg) <= maxDurationBytes {
+		ns = int64(d)
+	} else {
+		return 0, reply.Cell(name + " must be milliseconds, such as 30000, or a time with a unit, such as 30s, got " + resp.Printable(arg))
+	}
 	switch {
-	case ms < 1:
-		return 0, &funnel.ArgumentError{Name: name, Value: ms, Least: 1}
-	case ms > funnel.MaxToleranceNs/nsPerMs:
+	case ns < nsPerMs:
+		return 0, reply.Cell(name + " must be at least 1 ms, got " + resp.Printable(arg))
+	case ns > most*nsPerMs:
 		return 0, reply.Cell(name + " is more than 2^62 ns (146 years)")
 	}
-	return ms * nsPerMs, nil
+	return ns, nil
 }
 
 // commit is CL.COMMIT key id actual.

@@ -60,6 +60,7 @@ const setFailures = (count) => {
 		answeredAt = Date.now();
 	} else if (count === 2) {
 		byID("lost-at").textContent = timeText(answeredAt);
+		document.title = `${byID("lost").textContent} · cellserver`; // or a tab would go on telling the last share
 	}
 	byID("lost").hidden = count < 2;
 	document.documentElement.classList.toggle("stale", count >= 2);
