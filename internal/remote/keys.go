@@ -66,6 +66,26 @@ func (d *deed) do(s *limiter.State, serverNs int64) (changed bool, err error) {
 	return true, nil
 }
 
+// doing does it, and tells what that has come to.
+func (d *deed) doing(s *limiter.State, serverNs int64) (o did, err error) {
+	o.changed, err = d.do(s, serverNs)
+	switch {
+	case d.request != nil:
+		o.limited = d.request.Result.Limited
+	case d.operation != nil:
+		o.limited, o.count = d.operation.Requests() && d.operation.Result.Limited, d.operation.Count
+	}
+	return o, err
+}
+
+// follow returns the course of a state after the deed has changed it.
+func (d *deed) follow(c limiter.Course, s *limiter.State) limiter.Course {
+	if d.set != nil {
+		return c.Set(s)
+	}
+	return c.Did(s)
+}
+
 // operate does the operation with its time by the servers' clock.
 func (d *deed) operate(s *limiter.State, serverNs, byNs int64) (changed bool, err error) {
 	o := d.operation
