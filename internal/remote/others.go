@@ -100,8 +100,9 @@ type line struct {
 
 	// Of the call that is under way:
 	call    *servers.Call
-	trying  int  // how many of the first tasks it decides; none if it reads
-	changed bool // what they change is that the key has
+	sentNs  int64 // by the store's clock
+	trying  int   // how many of the first tasks it decides; none if it reads
+	changed bool  // what they change is that the key has
 	next    limiter.State
 	nextNs  int64
 	stamps  limiter.Stamps // of next, if that is written later than at nextNs

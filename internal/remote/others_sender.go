@@ -60,6 +60,7 @@ func (n *sender) round(lines []*line) {
 			continue
 		}
 		l.call.Asking = l.to != nil && l.to.Asking
+		l.sentNs = s.Now()
 		calls, asked = append(calls, l.call), append(asked, l)
 		if l.trying > 0 {
 			wait = s.Wait
@@ -176,6 +177,7 @@ func (o *others) answer(l *line, tasks []*task) {
 	o.store.counts.asked.Add(uint64(len(tasks)))
 	o.store.counts.joined.Add(uint64(len(tasks) - 1))
 	l.apart = false
+	o.store.learn(l.name, effectOf(tasks), &l.known.state, l.sentNs)
 	for _, t := range tasks {
 		t.err = t.deed.answer(t.err)
 		t.waiter.done(t)
@@ -191,9 +193,21 @@ func (o *others) fail(l *line, f *servers.Failed) {
 	}
 	n := l.covered
 	l.known, l.apart = known{}, false
-	for _, t := range o.take(l, n) {
+	tasks := o.take(l, n)
+	if f.Executed != servers.No {
+		o.store.learn(l.name, effectOf(tasks), nil, l.sentNs)
+	}
+	for _, t := range tasks {
 		t.waiter.fail(f)
 	}
+}
+
+// effectOf is what tasks may have done to a TAT.
+func effectOf(tasks []*task) (e effect) {
+	for _, t := range tasks {
+		e = max(e, t.effect())
+	}
+	return e
 }
 
 // advance takes the answer to a line's call, and has it go on.

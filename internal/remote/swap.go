@@ -119,6 +119,7 @@ func (s *Store) readCall(nowNs int64, names []string) *servers.Call {
 
 // read reads what stands at keys of one step.
 func (s *Store) read(ctx context.Context, nowNs int64, names []string) (serverNs int64, at []found, err error) {
+	sentNs := s.Now()
 	rest, serverNs, err := s.call(ctx, names[0], s.readCall(nowNs, names))
 	if err != nil {
 		return 0, nil, err
@@ -129,6 +130,7 @@ func (s *Store) read(ctx context.Context, nowNs int64, names []string) (serverNs
 	at = make([]found, len(names))
 	for i, v := range rest {
 		at[i] = foundIn(v)
+		s.learn(names[i], raised, &at[i].state, sentNs)
 	}
 	return serverNs, at, nil
 }

@@ -217,14 +217,13 @@ func (t *tx) write(ctx context.Context) (done bool, err error) {
 		w.key(st.name, &st.found, &st.state, st.course.Stamps(&st.state), t.serverNs)
 	}
 	rest, _, err := t.store.call(ctx, w.call.Keys[0], &w.call)
+	if err == nil {
+		done, _ = swapped(rest)
+	}
 	for i := range t.states {
-		if t.states[i].written {
-			t.store.changed(t.states[i].name)
+		if t.states[i].written && (done || err != nil) {
+			t.store.learn(t.states[i].name, replaced, nil, 0)
 		}
 	}
-	if err != nil {
-		return false, err
-	}
-	done, _ = swapped(rest)
-	return done, nil
+	return done, err
 }
