@@ -97,6 +97,39 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestRenew: a key that is remembered has the TAT of the newest reply, and none where a larger one comes in behind that. Others are not
+// added.
+func TestRenew(t *testing.T) {
+	l, table := limit(t, 1, 1), New(0)
+	retry := func(name string) int64 {
+		r, _ := table.Denied([]byte(name), l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec)
+		return r.RetryAfter
+	}
+	table.Renew([]byte("a"), 503*sec, 99*sec+100*ms)
+	if retry("a") != 0 {
+		t.Error("a key was added")
+	}
+	table.Note([]byte("a"), 503*sec, 99*sec+100*ms)
+	for _, step := range []struct{ tatNs, sentNs, retry int64 }{
+		{508 * sec, 99*sec + 300*ms, 8}, {504 * sec, 99*sec + 200*ms, 8}, {502 * sec, 99*sec + 300*ms, 8},
+		{506 * sec, 99*sec + 400*ms, 6}, {507 * sec, 99*sec + 300*ms, 0}, {506 * sec, 99*sec + 500*ms, 6},
+	} {
+		if table.Renew([]byte("a"), step.tatNs, step.sentNs); retry("a") != step.retry {
+			t.Errorf("%+v: to retry after %d s", step, retry("a"))
+		}
+	}
+}
+
+// TestRetryAfterIsNeverTooShort: it is that of the earliest time that the server's clock may show.
+func TestRetryAfterIsNeverTooShort(t *testing.T) {
+	l, table := limit(t, 1, 1), New(0)
+	table.Note([]byte("a"), 501*sec, 100*sec)
+	r, ok := table.Denied([]byte("a"), l, funnel.Milliseconds, 1, 500*sec, 500*sec+30*ms, 100*sec)
+	if !ok || r.RetryAfter != 1000 {
+		t.Errorf("%t, %+v", ok, r)
+	}
+}
+
 // TestBound: many keys leave the table as it is; the last ones of each bucket are in it.
 func TestBound(t *testing.T) {
 	l := limit(t, 10, 10)

@@ -129,3 +129,12 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations for a reply that tells nothing new", allocs)
 	}
 }
+
+// TestAfter: a time that is told goes on, but no faster than clocks may drift apart, and never back.
+func TestAfter(t *testing.T) {
+	for _, c := range []struct{ passedNs, want int64 }{{0, 0}, {1, 0}, {-5, 0}, {1000, 998}, {sec, sec - ms - 1}} {
+		if got := After(5*sec, c.passedNs) - 5*sec; got != c.want {
+			t.Errorf("%d after: got %d, want %d", c.passedNs, got, c.want)
+		}
+	}
+}
