@@ -103,7 +103,7 @@ func (k *changedKey) do(call, id string) (text string) {
 		case "ID":
 			word = id
 		case "AT":
-			word = strconv.FormatInt(time.Now().Add(30 * time.Second).UnixNano(), 10)
+			word = strconv.FormatInt(time.Now().Add(30*time.Second).UnixNano(), 10)
 		case "DUMP":
 			k.asking.Do(k.t.Context(), "CL.THROTTLE", "little debt", 0, 1, 30)
 			word, _ = k.asking.Dump(k.t.Context(), "little debt").Result()

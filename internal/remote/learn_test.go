@@ -144,7 +144,9 @@ func stateOf(t *testing.T, client *redis.Client) (s limiter.State) {
 }
 
 // anything draws something that can be done to a funnel's key.
-func anything(t *testing.T, random *rand.Rand, limits []funnel.Limit, id uint64) (name string, do func(nowNs int64, keys store.Keys) error) {
+func anything(t *testing.T, random *rand.Rand, limits []funnel.Limit, id uint64) (
+	name string, do func(nowNs int64, keys store.Keys) error,
+) {
 	t.Helper()
 	l, quantity := limits[random.IntN(len(limits))], random.Int64N(8)-2
 	key := named("k")
@@ -190,6 +192,7 @@ func anything(t *testing.T, random *rand.Rand, limits []funnel.Limit, id uint64)
 		id -= random.Uint64N(8)
 	}
 	return fmt.Sprintf("operation %d of %d units", verb, quantity), operate(limiter.Operation{
-		Verb: verb, Funnel: l, Quantity: quantity, ID: id, TTLNs: []int64{0, 900 * sec}[random.IntN(2)], DebitNs: uint64(random.Int64N(300 * sec)),
+		Verb: verb, Funnel: l, Quantity: quantity, ID: id, TTLNs: []int64{0, 900 * sec}[random.IntN(2)],
+		DebitNs: uint64(random.Int64N(300 * sec)),
 	})
 }

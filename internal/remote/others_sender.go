@@ -173,7 +173,11 @@ func (o *others) finish(l *line, n int) {
 	o.answer(l, o.take(l, n))
 }
 
+// answer answers tasks that were taken off a line.
 func (o *others) answer(l *line, tasks []*task) {
+	if len(tasks) == 0 {
+		return
+	}
 	o.store.counts.asked.Add(uint64(len(tasks)))
 	o.store.counts.joined.Add(uint64(len(tasks) - 1))
 	l.apart = false

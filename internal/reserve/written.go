@@ -12,7 +12,8 @@ type Course struct {
 // calls later with times that would be so, from so much later on, and other with the rest: numbers that become more, or less, by the
 // same, from so much later on, and by no more than so much. A reservation's least debt becomes what it would be, or in doubt less:
 // then the reservation gives back a little less.
-func (c *Course) Written(before, payload []byte, later func(at int, ns, fromNs int64), other func(at int, number, fromNs, mostNs int64, less bool)) {
+func (c *Course) Written(before, payload []byte, later func(at int, ns, fromNs int64),
+	other func(at int, number, fromNs, mostNs int64, less bool)) {
 	l, ok := Open(payload)
 	if !ok {
 		return
