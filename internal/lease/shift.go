@@ -1,6 +1,10 @@
 package lease
 
-import "cellserver/internal/funnel"
+import (
+	"encoding/binary"
+
+	"cellserver/internal/funnel"
+)
 
 // Shift brings a payload to another clock, by which all is so much later.
 func Shift(payload []byte, byNs int64) {
@@ -9,5 +13,22 @@ func Shift(payload []byte, byNs int64) {
 	}
 	for at := 0; at < len(payload); at += recordBytes {
 		setEnd(payload, at, funnel.Shift(endAt(payload, at), byNs))
+	}
+}
+
+// Written calls f with where a payload has the end of a lease that was given or renewed, with the payload before that.
+func Written(before, payload []byte, f func(at int, endNs int64)) {
+	if !sound(before) || !sound(payload) {
+		before = nil
+	}
+	was := 0 // for leases keep their order, and new ones come last
+	for at := 0; at+recordBytes <= len(payload); at += recordBytes {
+		id := binary.LittleEndian.Uint64(payload[at:])
+		for was < len(before) && binary.LittleEndian.Uint64(before[was:]) != id {
+			was += recordBytes
+		}
+		if endNs := endAt(payload, at); was == len(before) || endAt(before, was) != endNs {
+			f(at+8, endNs)
+		}
 	}
 }

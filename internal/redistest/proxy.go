@@ -16,6 +16,8 @@ type Proxy struct {
 	target   string
 	listener net.Listener
 	delayNs  atomic.Int64
+	lateNs   atomic.Int64 // of every other reply
+	replies  atomic.Int64
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 
@@ -55,6 +57,9 @@ func openProxy(target string) (*Proxy, error) {
 // Delay holds back what passes, in each direction, for d.
 func (p *Proxy) Delay(d time.Duration) { p.delayNs.Store(int64(d)) }
 
+// LateByTurns holds back every other reply for d: its requests are not, and have been executed meanwhile.
+func (p *Proxy) LateByTurns(d time.Duration) { p.lateNs.Store(int64(d)) }
+
 // Cut ends all connections, and new ones as soon as they are made, until Heal.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
@@ -74,11 +79,12 @@ func (p *Proxy) BlackHole() {
 	}
 }
 
-// Heal ends Delay, Cut and BlackHole. What a black hole has taken is passed on now.
+// Heal ends Delay, LateByTurns, Cut and BlackHole. What a black hole has taken is passed on now.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delayNs.Store(0)
+	p.lateNs.Store(0)
 	p.refused = false
 	select {
 	case <-p.flowing:
@@ -129,9 +135,12 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	var directions sync.WaitGroup
-	for _, d := range [][2]net.Conn{{client, server}, {server, client}} {
+	for _, d := range []struct {
+		from, to net.Conn
+		delay    func() time.Duration
+	}{{client, server, p.delay}, {server, client, p.replyDelay}} {
 		directions.Go(func() {
-			p.pass(d[0], d[1])
+			p.pass(d.from, d.to, d.delay)
 			p.forget(client)
 			p.forget(server)
 		})
@@ -163,8 +172,17 @@ type piece struct {
 	due   time.Time
 }
 
+func (p *Proxy) delay() time.Duration { return time.Duration(p.delayNs.Load()) }
+
+func (p *Proxy) replyDelay() time.Duration {
+	if p.replies.Add(1)%2 == 0 {
+		return p.delay()
+	}
+	return p.delay() + time.Duration(p.lateNs.Load())
+}
+
 // pass copies one direction. What is delayed does not delay what is read behind it once more.
-func (p *Proxy) pass(from, to net.Conn) {
+func (p *Proxy) pass(from, to net.Conn, delay func() time.Duration) {
 	const most = 1024 // pieces that are held back; then nothing is read
 	pieces := make(chan piece, most)
 	defer close(pieces)
@@ -187,7 +205,7 @@ func (p *Proxy) pass(from, to net.Conn) {
 		if err != nil {
 			return
 		}
-		pieces <- piece{bytes: buf[:n], due: time.Now().Add(time.Duration(p.delayNs.Load()))}
+		pieces <- piece{bytes: buf[:n], due: time.Now().Add(delay())}
 	}
 }
 

@@ -174,7 +174,7 @@ func TestRefundForgetsWhatWasReadBefore(t *testing.T) {
 	g.taken.push(&b.items[0])
 	s.recent.Note(name, nowNs+3600*sec, nowNs)
 	s.replay(g, answer{tatNs: nowNs + 3600*sec, nowNs: nowNs}, nowNs+1)
-	if r, ok := s.recent.Denied(name, l, funnel.Seconds, 1, nowNs, nowNs+2); ok {
+	if r, ok := s.recent.Denied(name, l, funnel.Seconds, 1, nowNs, nowNs, nowNs+2); ok {
 		t.Errorf("it is denied still: %+v", r)
 	}
 }

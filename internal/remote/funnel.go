@@ -167,23 +167,46 @@ func (s *Store) parse(reply any) (a answer, ok bool) {
 	return a, err == nil && err2 == nil
 }
 
-// replay decides what was taken of a group as the script has.
+// replay decides what was taken of a group as the script has. What it tells of the key is known before anybody has an answer.
 func (s *Store) replay(g *group, a answer, sentNs int64) {
+	if s.knowsAny() {
+		s.learnOf(g, a, sentNs)
+	}
 	state := limiter.State{ExpiresNs: a.tatNs}
-	name := g.taken.last.request().Key.Name
-	full, refunded := false, false
 	for it := g.taken.first; it != nil; it = it.next {
 		q := it.request()
 		result, _, err := q.Rule.Decide(&state, a.nowNs, q.Quantity)
-		full, refunded = result.Limited || result.Remaining == 0, refunded || q.Quantity < 0
 		it.decided(result, err)
 	}
-	tatNs, some := s.granted(g, max(state.ExpiresNs, a.nowNs), a.nowNs)
+}
+
+// learnOf takes notice of what an answer tells of a group's key.
+func (s *Store) learnOf(g *group, a answer, sentNs int64) {
+	state := limiter.State{ExpiresNs: a.tatNs}
+	full, refunded := false, false
+	for it := g.taken.first; it != nil; it = it.next {
+		q := it.request()
+		result, _, _ := q.Rule.Decide(&state, a.nowNs, q.Quantity)
+		full, refunded = result.Limited || result.Remaining == 0, refunded || q.Quantity < 0
+	}
+	var some bool
+	state.ExpiresNs, some = s.granted(g, max(state.ExpiresNs, a.nowNs), a.nowNs)
 	switch {
-	case s.recent == nil:
+	case refunded:
+		s.learn(g.key, lowered, nil, sentNs)
 	case full || some:
-		s.recent.Note(name, tatNs, sentNs)
-	case refunded: // what was read since the refund came, but before it was executed, is over
-		s.recent.Forget(name, sentNs)
+		s.recent.Note(g.taken.last.request().Key.Name, state.ExpiresNs, sentNs)
+	default:
+		s.learn(g.key, raised, &state, sentNs)
+	}
+}
+
+// learnFailed takes notice of a group that has failed, but may have been executed.
+func (s *Store) learnFailed(g *group) {
+	for it := g.taken.first; it != nil; it = it.next {
+		if it.request().Quantity < 0 {
+			s.learn(g.key, lowered, nil, 0)
+			return
+		}
 	}
 }

@@ -66,6 +66,50 @@ func (d *deed) do(s *limiter.State, serverNs int64) (changed bool, err error) {
 	return true, nil
 }
 
+// effect is what the deed may do to a funnel's TAT.
+func (d *deed) effect() effect {
+	switch {
+	case d.request != nil && d.request.Quantity < 0:
+		return lowered
+	case d.request != nil:
+		return raised
+	case d.operation == nil:
+		return replaced
+	}
+	switch o := d.operation; o.Verb {
+	case limiter.Wait:
+		if o.Quantity < 0 {
+			return lowered
+		}
+		return raised
+	case limiter.Reserve, limiter.Look, limiter.Acquire, limiter.Release, limiter.Renew, limiter.Holders, limiter.Add, limiter.Fill,
+		limiter.Level, limiter.Expire:
+		return raised
+	default: // Commit and GiveBack, which may give back what lies before the slots of a lease
+		return replaced
+	}
+}
+
+// doing does it, and tells what that has come to.
+func (d *deed) doing(s *limiter.State, serverNs int64) (o did, err error) {
+	o.changed, err = d.do(s, serverNs)
+	switch {
+	case d.request != nil:
+		o.limited = d.request.Result.Limited
+	case d.operation != nil:
+		o.limited, o.count = d.operation.Requests() && d.operation.Result.Limited, d.operation.Count
+	}
+	return o, err
+}
+
+// follow returns the course of a state after the deed has changed it.
+func (d *deed) follow(c limiter.Course, s *limiter.State) limiter.Course {
+	if d.set != nil {
+		return c.Set(s)
+	}
+	return c.Did(s)
+}
+
 // operate does the operation with its time by the servers' clock.
 func (d *deed) operate(s *limiter.State, serverNs, byNs int64) (changed bool, err error) {
 	o := d.operation
@@ -147,18 +191,13 @@ func (d *deed) take(c *deed) {
 
 // Operate implements store.Keys.
 func (s *Store) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
-	err := s.do(key, &deed{nowNs: nowNs, operation: o})
-	if o.Verb == limiter.Commit || o.Verb == limiter.GiveBack {
-		s.changed(s.name(key))
-	}
-	return err
+	return s.do(key, &deed{nowNs: nowNs, operation: o})
 }
 
 // SetIf implements store.Keys.
 func (s *Store) SetIf(nowNs int64, key store.Key, to limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
 	w := &setting{to: to, when: when}
 	err = s.do(key, &deed{nowNs: nowNs, set: w})
-	s.changed(s.name(key))
 	return w.before, w.found, err
 }
 
@@ -188,7 +227,7 @@ func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 		c := &servers.Call{Script: s.keyScripts.remove, Keys: names, Args: []any{s.timeArg(nowNs), stateHeadBytes}}
 		heads, serverNs, err := s.call(context.Background(), names[0], c)
 		for _, name := range names {
-			s.changed(name)
+			s.learn(name, replaced, nil, 0)
 		}
 		if err != nil {
 			return deleted, err

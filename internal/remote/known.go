@@ -35,20 +35,14 @@ func (s *Store) nodeOf(name []byte) *node {
 	return s.node(server)
 }
 
-// known decides a request of a funnel from units that were taken ahead, or by a TAT that was read lately. A refund is neither, and
-// has the TAT forgotten: it becomes smaller. Nor is what comes behind one that may not be executed yet.
+// known decides a request of a funnel from units that were taken ahead, or by a TAT that was read lately. A refund is neither. Nor is
+// what comes behind one that may not be executed yet.
 func (s *Store) known(q *store.Request, n *node, localNs int64, behindRefund bool) bool {
-	if q.Rule.Kind != limiter.Funnel || n == nil {
-		return false
-	}
-	if q.Quantity < 0 {
-		if s.recent != nil {
-			s.recent.Forget(q.Key.Name, localNs)
-		}
+	if q.Rule.Kind != limiter.Funnel || n == nil || q.Quantity < 0 || behindRefund {
 		return false
 	}
 	latestNs, ok := n.line.Latest(localNs)
-	if !ok || behindRefund {
+	if !ok {
 		return false
 	}
 	l, unit := q.Rule.Funnel, q.Rule.Unit
@@ -56,7 +50,8 @@ func (s *Store) known(q *store.Request, n *node, localNs int64, behindRefund boo
 		s.counts.leased.Add(1)
 		return true
 	}
-	if q.Result, ok = s.recent.Denied(q.Key.Name, l, unit, q.Quantity, latestNs, localNs); ok {
+	earliestNs, _ := n.line.Earliest(localNs)
+	if q.Result, ok = s.recent.Denied(q.Key.Name, l, unit, q.Quantity, earliestNs, latestNs, localNs); ok {
 		s.counts.prefiltered.Add(1)
 	}
 	return ok
@@ -75,15 +70,33 @@ func (s *Store) decidesKnown(it *item, n *node, localNs int64) bool {
 	return true
 }
 
-// changed has all forgotten that is known of a key by its name on the servers: it was, or may have been, set, deleted or given
-// units back other than by a request.
-func (s *Store) changed(key string) {
+// effect is what may have become of a key's TAT. The largest of several is that of all together.
+type effect uint8
+
+const (
+	raised   effect = iota // it is what it was, or later
+	lowered                // units may have been given back
+	replaced               // it may have been set or deleted
+)
+
+// learn takes notice of what a server has, or may have, done to a key, by its name there, or what was read of it. It is the one
+// place through which what is known of a TAT follows the key, and is called before anybody has the answer. st is what the
+// key is afterwards, by the server's clock, as the reply to what was sent at a local time says, or nil if that is not known.
+func (s *Store) learn(key string, e effect, st *limiter.State, sentNs int64) {
 	if !s.knowsAny() {
 		return
 	}
 	name := []byte(key[len(s.KeyPrefix):])
-	s.leases.Forget(name)
-	if s.recent != nil {
+	if e == replaced {
+		s.leases.Forget(name)
+	}
+	switch {
+	case e != raised:
+		s.recent.Forget(name, s.Now())
+	case st == nil:
+	case st.Kind == limiter.Funnel:
+		s.recent.Renew(name, st.ExpiresNs, sentNs)
+	case st.Kind == limiter.Reserving: // it is lowered when a reservation expires, whoever does nothing
 		s.recent.Forget(name, s.Now())
 	}
 }
@@ -164,11 +177,7 @@ func (s *Store) giveBack(cuts []ahead.Cut) {
 			all = all[n:]
 		}
 	}
-	if s.recent == nil {
-		return
-	}
-	nowNs := s.Now() // by which the TATs may have become smaller
 	for _, c := range cuts {
-		s.recent.Forget([]byte(c.Name), nowNs)
+		s.learn(s.KeyPrefix+c.Name, lowered, nil, 0)
 	}
 }

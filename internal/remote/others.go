@@ -9,6 +9,7 @@ import (
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/remote/servers"
+	"cellserver/internal/remote/timeline"
 	"cellserver/internal/store"
 )
 
@@ -16,6 +17,9 @@ import (
 // and swapped for the one that comes out, if nobody has changed it meanwhile. What waits for a key is decided together, in the order
 // in which it came; a key has one call under way, and a server one pipeline, with a call for each key that something waits for. A
 // value that was seen a moment ago is taken for the present one: if it is not, the swap returns that.
+//
+// Nobody knows at what time of the server a swap is executed. So what is granted is decided at a time that is certainly not later, and
+// stamped by the script, which knows; and what is not granted is decided at the time of the last reply that was asked for afterwards.
 type others struct {
 	store *Store
 
@@ -43,8 +47,8 @@ type known struct {
 	at       time.Time
 }
 
-// nowNs returns the servers' time, or one that is a little earlier.
-func (k *known) nowNs() int64 { return k.serverNs + int64(time.Since(k.at)) }
+// nowNs returns the servers' time, or one that is a little earlier: not later, as what is allowed then is written as allowed now.
+func (k *known) nowNs() int64 { return timeline.After(k.serverNs, int64(time.Since(k.at))) }
 
 // errContended is why a task was sent in vain if others have changed its key each time.
 var errContended = &servers.Failed{Reason: servers.Timeout, Text: "others have changed the key each time"}
@@ -68,6 +72,19 @@ type task struct {
 	deed
 	waiter waiter
 	err    error // of package limiter or store
+	did    did
+}
+
+// did is what doing a task has come to.
+type did struct {
+	changed bool // the state became another by it
+	limited bool
+	count   int64 // of an operation
+}
+
+// written reports whether a state that is written tells of the task: not if it was limited, and only something had expired.
+func (t *task) written() bool {
+	return t.did.changed && (!t.did.limited || t.request != nil && t.request.Rule.Flags&limiter.CountDenied != 0)
 }
 
 // line is a key, and what waits for it. It has one goroutine at a time.
@@ -84,12 +101,13 @@ type line struct {
 
 	// Of the call that is under way:
 	call    *servers.Call
-	trying  int  // how many of the first tasks it decides; none if it reads
-	changed bool // what they change is that the key has
+	sentNs  int64 // by the store's clock
+	trying  int   // how many of the first tasks it decides; none if it reads
+	changed bool  // what they change is that the key has
 	next    limiter.State
-	value   string
 	nextNs  int64
-	native  bool // see nativeScript
+	stamps  limiter.Stamps // of next, if that is written later than at nextNs
+	native  bool           // see nativeScript
 }
 
 func (o *others) init(s *Store) {
@@ -189,6 +207,24 @@ func (o *others) take(l *line, n int) []*task {
 	if n == 0 {
 		o.endLocked(l)
 	}
+	return tasks
+}
+
+// takeWritten takes those off a line, of the tasks that its call was for, of which tells what that has written. All others were there
+// when that was answered.
+func (o *others) takeWritten(l *line) (tasks []*task) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var left []*task
+	for _, t := range l.waiting[:l.trying] {
+		if t.written() {
+			tasks = append(tasks, t)
+		} else {
+			left = append(left, t)
+		}
+	}
+	l.covered = len(left)
+	l.waiting = append(left, l.waiting[l.trying:]...)
 	return tasks
 }
 

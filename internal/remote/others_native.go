@@ -90,7 +90,7 @@ func (o *others) learnNative(l *line, rest []any, k known) {
 	k.found = foundIn(rest[0])
 	l.known = k
 	tasks := o.first(l, l.trying)
-	changed := o.decideAt(l, tasks, k.serverNs)
+	changed := o.decideAt(l, tasks, k.serverNs, nil)
 	if changed {
 		l.known.state = l.next
 		l.known.absent = l.next.ExpiresNs <= k.serverNs

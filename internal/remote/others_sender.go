@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"cellserver/internal/limiter"
 	"cellserver/internal/remote/servers"
 )
 
@@ -65,6 +66,7 @@ func (n *sender) round(lines []*line) {
 			continue
 		}
 		l.call.Asking, l.call.Large = l.to != nil && l.to.Asking, n.large
+		l.sentNs = s.Now()
 		calls, asked = append(calls, l.call), append(asked, l)
 		if l.trying > 0 {
 			wait = s.Wait
@@ -128,51 +130,66 @@ func (o *others) prepare(l *line, server *servers.Server) bool {
 			l.call = o.store.readCall(tasks[0].nowNs, []string{l.name}, l.known.large)
 			return true
 		}
-		changed := o.decide(l, tasks)
-		if changed || l.covered < len(tasks) { // else what was found is of a time at which all of them waited
-			l.covered, l.trying, l.changed = len(tasks), len(tasks), changed
-			w := o.store.newSwap(l.nextNs, 1, true)
-			to := &l.next
-			if !changed {
-				to = nil
-			}
-			l.value = w.key(l.name, &l.known.found, to, l.nextNs)
-			l.call = &w.call
-			return true
+		if n := min(l.covered, len(tasks)); n > 0 && !o.decideAt(l, tasks[:n], l.known.serverNs, nil) {
+			o.finish(l, n) // as what was found is of a time at which all of them waited
+			continue
 		}
-		o.finish(l, len(tasks))
+		o.prepareSwap(l, tasks)
+		return true
 	}
 }
 
-// decide does tasks to what is known of a key, now.
-func (o *others) decide(l *line, tasks []*task) (changed bool) {
-	return o.decideAt(l, tasks, l.known.nowNs())
+// prepareSwap makes a swap that writes what tasks change, or asks whether all is still as it is known.
+func (o *others) prepareSwap(l *line, tasks []*task) {
+	nowNs := l.known.nowNs()
+	course := limiter.Follow(&l.known.state, nowNs)
+	l.changed = o.decideAt(l, tasks, nowNs, &course)
+	l.covered, l.trying = len(tasks), len(tasks)
+	w := o.store.newSwap(l.nextNs, 1, true)
+	var to *limiter.State
+	if l.stamps = nil; l.changed {
+		to = &l.next
+		l.stamps = course.Stamps(to)
+	}
+	w.key(l.name, &l.known.found, to, l.stamps, l.nextNs)
+	l.call = &w.call
 }
 
-func (o *others) decideAt(l *line, tasks []*task, serverNs int64) (changed bool) {
+// decideAt does tasks to what is known of a key, at a time of the server, or at the callers'. A course follows the state, unless it is
+// nil.
+func (o *others) decideAt(l *line, tasks []*task, serverNs int64, course *limiter.Course) (changed bool) {
 	l.nextNs = serverNs
-	st := owned(l.known.state, 0)
+	l.next = owned(l.known.state, 0)
 	for _, t := range tasks {
 		if o.store.CallersTime {
 			l.nextNs = t.nowNs
 		}
-		if t.err = l.known.err; t.err == nil {
-			var did bool
-			did, t.err = t.do(&st, l.nextNs)
-			changed = changed || did
+		if t.did, t.err = (did{}), l.known.err; t.err == nil {
+			t.did, t.err = t.doing(&l.next, l.nextNs)
+		}
+		if changed = changed || t.did.changed; t.did.changed && course != nil {
+			*course = t.follow(*course, &l.next)
 		}
 	}
-	l.next = st
 	return changed
 }
 
 // finish answers the first tasks of a line.
 func (o *others) finish(l *line, n int) {
-	o.store.counts.asked.Add(uint64(n))
-	o.store.counts.joined.Add(uint64(n - 1))
+	o.answer(l, o.take(l, n))
+}
+
+// answer answers tasks that were taken off a line.
+func (o *others) answer(l *line, tasks []*task) {
+	if len(tasks) == 0 {
+		return
+	}
+	o.store.counts.asked.Add(uint64(len(tasks)))
+	o.store.counts.joined.Add(uint64(len(tasks) - 1))
 	l.apart = false
-	for _, t := range o.take(l, n) {
-		t.err = t.answer(t.err)
+	o.store.learn(l.name, effectOf(tasks), &l.known.state, l.sentNs)
+	for _, t := range tasks {
+		t.err = t.deed.answer(t.err)
 		t.waiter.done(t)
 	}
 }
@@ -186,9 +203,21 @@ func (o *others) fail(l *line, f *servers.Failed) {
 	}
 	n := l.covered
 	l.known, l.apart = known{}, false
-	for _, t := range o.take(l, n) {
+	tasks := o.take(l, n)
+	if f.Executed != servers.No {
+		o.store.learn(l.name, effectOf(tasks), nil, l.sentNs)
+	}
+	for _, t := range tasks {
 		t.waiter.fail(f)
 	}
+}
+
+// effectOf is what tasks may have done to a TAT.
+func effectOf(tasks []*task) (e effect) {
+	for _, t := range tasks {
+		e = max(e, t.effect())
+	}
+	return e
 }
 
 // advance takes the answer to a line's call, and has it go on.
@@ -226,19 +255,41 @@ func (o *others) learn(l *line, rest []any, serverNs int64) {
 		l.knows(k)
 		return
 	}
-	done, now := swapped(rest)
-	if !done {
+	switch done, now := swapped(rest); {
+	case !done:
 		k.found = now
 		o.inVain(l)
 		l.knows(k)
+	case l.changed:
+		o.written(l, k)
+	default: // it is decided at that time: perhaps something is granted by now
+		k.found = l.known.found
+		l.knows(k)
+	}
+}
+
+// written answers those of a line's tasks whose swap has written, with what came of them at the time of that. Others may not be limited
+// any more by then: if one is not, only what was written is answered, as it was decided, and the rest is decided again.
+func (o *others) written(l *line, k known) {
+	decidedNs, next := l.nextNs, l.next
+	if k.absent = next.ExpiresNs <= decidedNs; !k.absent {
+		l.stamps.Apply(&next, max(0, k.serverNs-decidedNs))
+		k.value, k.state = valueOf(&next), next
+	}
+	tasks := o.first(l, l.trying)
+	was := make([]did, len(tasks))
+	for i, t := range tasks {
+		was[i] = t.did
+	}
+	o.decideAt(l, tasks, k.serverNs, nil)
+	if slices.EqualFunc(tasks, was, func(t *task, was did) bool { return t.did == was }) {
+		l.knows(k)
+		o.finish(l, l.trying)
 		return
 	}
-	k.found = l.known.found
-	if l.changed {
-		k.found = found{absent: l.value == "", value: l.value, state: l.next}
-	}
+	o.decideAt(l, tasks, decidedNs, nil)
 	l.knows(k)
-	o.finish(l, l.trying)
+	o.answer(l, o.takeWritten(l))
 }
 
 // knows notes what was found at a line's key.

@@ -104,6 +104,7 @@ func testKnownValue(t *testing.T) {
 		if err := s.Operate(t0, named("k"), &o); err != nil || o.Result.Limited {
 			t.Fatalf("%+v, %v", o.Result, err)
 		}
+		time.Sleep(time.Millisecond) // so that the lease is renewed
 	}
 	for _, want := range []int64{1, 0} { // at last another has deleted it
 		o := limiter.Operation{Verb: limiter.Holders}

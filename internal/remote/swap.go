@@ -18,9 +18,11 @@ type keyScripts struct {
 	// read returns what stands at each key. ARGV[2] is how many bytes that may be; if it is more, it returns only the time.
 	read *servers.Script
 	// swap writes keys if all have what was found there; else it returns, for each that has not, its number and what it has, or
-	// only the first number where ARGV[2] is 1. A key has three arguments: what was found ('-' for nothing, '?' for what is not ours,
-	// or '=' and the value), for how many milliseconds to keep what is written (nothing to write nothing, '-' to delete, '0' for
-	// ever), and that.
+	// only the first number where ARGV[2] is 1. ARGV[3] and ARGV[4] are the time at which what is written was decided, as seconds and
+	// nanoseconds, or nothing if its stamps are right. If it is not yet that time, it is as if all keys had something else. A key
+	// has four arguments: what was found ('-' for nothing, '?' for what is not ours, or '=' and the value), for how many milliseconds to
+	// keep what is written (nothing to write nothing, '-' to delete, '0' for ever), that, and its stamps, which become those of
+	// the time at which it is written: of each the sign, where it is, and from when on and by how much at most it changes.
 	swap *servers.Script
 	// remove deletes keys, and returns the head of each value; only the time if one of them is not ours. It leaves a decimal
 	// number alone that is no TAT after now: that may be a counter of somebody's. ARGV[2] is how long a head is.
@@ -118,6 +120,7 @@ func (s *Store) readCall(nowNs int64, names []string, large bool) *servers.Call 
 func (s *Store) read(ctx context.Context, nowNs int64, names []string) (serverNs int64, at []found, err error) {
 	ctx, cancel := s.timeout(ctx)
 	defer cancel()
+	sentNs := s.Now()
 	rest, serverNs, err := s.call(ctx, names[0], s.readCall(nowNs, names, false))
 	if err == nil && len(rest) != len(names) {
 		rest, serverNs, err = s.call(ctx, names[0], s.readCall(nowNs, names, true))
@@ -131,6 +134,7 @@ func (s *Store) read(ctx context.Context, nowNs int64, names []string) (serverNs
 	at = make([]found, len(names))
 	for i, v := range rest {
 		at[i] = foundIn(v)
+		s.learn(names[i], raised, &at[i].state, sentNs)
 	}
 	return serverNs, at, nil
 }
@@ -142,9 +146,10 @@ type swap struct {
 	bytes  int // of values
 }
 
-// newSwap returns one of no keys yet. values says that the values are wanted of keys that have others.
-func (s *Store) newSwap(nowNs int64, keys int, values bool) *swap {
-	w := &swap{call: servers.Call{Script: s.keyScripts.swap, Keys: make([]string, 0, keys), Args: make([]any, 0, 2+3*keys)}}
+// newSwap returns one of no keys yet, decided at a time: the servers', or the caller's if that is the scripts'. values says that the
+// values are wanted of keys that have others.
+func (s *Store) newSwap(decidedNs int64, keys int, values bool) *swap {
+	w := &swap{call: servers.Call{Script: s.keyScripts.swap, Keys: make([]string, 0, keys), Args: make([]any, 0, 4+4*keys)}}
 	if s.CallersTime {
 		w.moreMs = hourMs
 	}
@@ -152,12 +157,17 @@ func (s *Store) newSwap(nowNs int64, keys int, values bool) *swap {
 	if values {
 		first = ""
 	}
-	w.call.Args = append(w.call.Args, s.timeArg(nowNs), first)
+	if s.CallersTime {
+		w.call.Args = append(w.call.Args, strconv.FormatInt(decidedNs, 10), first, "", "")
+	} else {
+		w.call.Args = append(w.call.Args, "", first, decidedNs/nsPerSec, decidedNs%nsPerSec)
+	}
 	return w
 }
 
-// key adds a key, what is expected there, and what it becomes; nil is for one that is left as it is. It returns the value.
-func (w *swap) key(name string, f *found, to *limiter.State, serverNs int64) (value string) {
+// key adds a key, what is expected there, and what it becomes, with its stamps; nil is for one that is left as it is. It returns the
+// value.
+func (w *swap) key(name string, f *found, to *limiter.State, stamps limiter.Stamps, serverNs int64) (value string) {
 	expected := "-"
 	switch {
 	case f.value != "":
@@ -175,10 +185,35 @@ func (w *swap) key(name string, f *found, to *limiter.State, serverNs int64) (va
 		value = valueOf(to)
 	}
 	w.call.Keys = append(w.call.Keys, name)
-	w.call.Args = append(w.call.Args, expected, px, value)
+	w.call.Args = append(w.call.Args, expected, px, value, stampsArg(stamps, len(value)-payloadBytes(to)))
 	w.bytes += len(expected) + len(value)
 	w.call.Large = w.bytes > largeBytes
 	return value
+}
+
+// stampsArg returns the stamps of a value whose payload begins there.
+func stampsArg(stamps limiter.Stamps, payloadAt int) string {
+	var b []byte
+	for _, p := range stamps {
+		sign, at := byte('+'), payloadAt+p.At
+		if p.Less {
+			sign = '-'
+		}
+		if p.At == limiter.ExpiresAt {
+			at = expiresAt
+		}
+		b = append(strconv.AppendInt(append(b, sign), int64(at), 10), ' ')
+		b = append(strconv.AppendInt(b, p.FromNs, 10), ' ')
+		b = strconv.AppendInt(b, p.MostNs, 10)
+	}
+	return string(b)
+}
+
+func payloadBytes(s *limiter.State) int {
+	if s == nil {
+		return 0
+	}
+	return len(s.Payload)
 }
 
 // swapped is whether a swap was done, and what stands at the only key where it was not.

@@ -189,6 +189,9 @@ const maxRedirects = 5
 // to the policy.
 func (s *Store) failed(g *group, f *servers.Failed) {
 	if !f.Again() {
+		if f.Executed != servers.No {
+			s.learnFailed(g)
+		}
 		for it := g.taken.first; it != nil; it = it.next {
 			it.fail(f)
 		}

@@ -29,6 +29,7 @@ type txState struct {
 	name    string // on the servers
 	found   found
 	state   limiter.State // as it is in the transaction, by the servers' clock
+	course  limiter.Course
 	written bool
 }
 
@@ -55,7 +56,7 @@ func (s *Store) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store
 	}
 	t.serverNs, t.byNs, t.states = serverNs, nowNs-serverNs, make([]txState, len(names))
 	for i, name := range names {
-		t.states[i] = txState{name: name, found: found[i], state: found[i].state}
+		t.states[i] = txState{name: name, found: found[i], state: found[i].state, course: limiter.Follow(&found[i].state, serverNs)}
 		t.held += len(found[i].state.Payload)
 	}
 	return t, nil
@@ -94,8 +95,12 @@ func (t *tx) do(st *txState, d *deed) error {
 		s.Payload = bytes.Clone(s.Payload)
 		d.nowNs = t.serverNs + t.byNs
 		var changed bool
-		if changed, err = d.do(&s, t.serverNs); changed && !t.keep(st, s) { // as time went on, even if there was an error
-			err = store.ErrTooLarge
+		if changed, err = d.do(&s, t.serverNs); changed { // as time went on, even if there was an error
+			if t.keep(st, s) {
+				st.course = d.follow(st.course, &st.state)
+			} else {
+				err = store.ErrTooLarge
+			}
 		}
 	}
 	if o, is := d.outcome(); is && err == nil {
@@ -160,6 +165,7 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 		st := t.state(&keys[i])
 		if live, _ := t.live(st); live {
 			t.keep(st, limiter.State{ExpiresNs: t.serverNs})
+			st.course = st.course.Did(&st.state)
 			deleted++
 		}
 	}
@@ -201,24 +207,23 @@ func (t *tx) Commit(ctx context.Context) (done bool, err error) {
 }
 
 func (t *tx) write(ctx context.Context) (done bool, err error) {
-	w := t.store.newSwap(t.serverNs+t.byNs, len(t.states), false)
+	w := t.store.newSwap(t.serverNs, len(t.states), false)
 	for i := range t.states {
 		st := &t.states[i]
-		var to *limiter.State
-		if st.written {
-			to = &st.state
+		if !st.written {
+			w.key(st.name, &st.found, nil, nil, t.serverNs)
+			continue
 		}
-		w.key(st.name, &st.found, to, t.serverNs)
+		w.key(st.name, &st.found, &st.state, st.course.Stamps(&st.state), t.serverNs)
 	}
 	rest, _, err := t.store.call(ctx, w.call.Keys[0], &w.call)
+	if err == nil {
+		done, _ = swapped(rest)
+	}
 	for i := range t.states {
-		if t.states[i].written {
-			t.store.changed(t.states[i].name)
+		if t.states[i].written && (done || err != nil) {
+			t.store.learn(t.states[i].name, replaced, nil, 0)
 		}
 	}
-	if err != nil {
-		return false, err
-	}
-	done, _ = swapped(rest)
-	return done, nil
+	return done, err
 }

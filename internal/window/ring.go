@@ -23,6 +23,8 @@ const (
 	ringHeader   = 32
 	recordBytes  = 16
 	leastRecords = 2
+
+	oldestAt, newestAt = 16, 24 // of the header
 )
 
 // openRing returns the ring of a payload, or an empty one if it is damaged.
@@ -34,8 +36,8 @@ func openRing(b []byte) ring {
 			length:   int(binary.LittleEndian.Uint32(b[4:])),
 			capacity: (len(b) - ringHeader) / recordBytes,
 			units:    int64(binary.LittleEndian.Uint64(b[8:])),
-			oldestNs: int64(binary.LittleEndian.Uint64(b[16:])),
-			newestNs: int64(binary.LittleEndian.Uint64(b[24:])),
+			oldestNs: int64(binary.LittleEndian.Uint64(b[oldestAt:])),
+			newestNs: int64(binary.LittleEndian.Uint64(b[newestAt:])),
 		}
 		if g.sound() {
 			return g
@@ -55,17 +57,20 @@ func (g *ring) close() []byte {
 		binary.LittleEndian.PutUint32(g.b, uint32(g.head))
 		binary.LittleEndian.PutUint32(g.b[4:], uint32(g.length))
 		binary.LittleEndian.PutUint64(g.b[8:], uint64(g.units))
-		binary.LittleEndian.PutUint64(g.b[16:], uint64(g.oldestNs))
-		binary.LittleEndian.PutUint64(g.b[24:], uint64(g.newestNs))
+		binary.LittleEndian.PutUint64(g.b[oldestAt:], uint64(g.oldestNs))
+		binary.LittleEndian.PutUint64(g.b[newestAt:], uint64(g.newestNs))
 	}
 	return g.b
 }
 
 // record returns a record, of which the oldest is number 0.
 func (g *ring) record(i int) []byte {
-	at := ringHeader + (g.head+i)&(g.capacity-1)*recordBytes
+	at := g.recordAt(i)
 	return g.b[at : at+recordBytes]
 }
+
+// recordAt returns where a record begins.
+func (g *ring) recordAt(i int) int { return ringHeader + (g.head+i)&(g.capacity-1)*recordBytes }
 
 func (g *ring) timeNs(i int) int64 {
 	switch i {

@@ -23,3 +23,31 @@ func ShiftApprox(payload []byte, byNs int64) {
 		le.PutUint64(payload, uint64(funnel.Shift(int64(le.Uint64(payload)), byNs)))
 	}
 }
+
+// WrittenAt calls f with where the payload of an exact sliding window has a time, if units were counted at it: it is then that of
+// the newest record.
+func WrittenAt(payload []byte, atNs int64, f func(at int)) {
+	g := openRing(payload)
+	if g.length == 0 || g.newestNs != atNs {
+		return
+	}
+	if g.oldestNs == atNs {
+		f(oldestAt)
+	}
+	f(newestAt)
+	f(g.recordAt(g.length - 1))
+}
+
+// ApproxStart returns when the period under way of an approximate window began in which units were counted, and how much later than
+// now its last moment is: nothing if it has just begun.
+func ApproxStart(payload []byte, expiresNs, nowNs int64) (startNs, leftNs int64, ok bool) {
+	var c counters
+	if c.read(payload); c.current == 0 || expiresNs <= c.startNs {
+		return 0, 0, false
+	}
+	if c.startNs == nowNs {
+		return nowNs, 0, true
+	}
+	periodNs := funnel.Since(c.startNs, expiresNs) / 2 // as emptyNs is two periods later
+	return c.startNs, int64(funnel.Since(nowNs+1, funnel.After(c.startNs, periodNs))), true
+}

@@ -169,8 +169,9 @@ func (k *cell) answer(quantity int64) bool {
 	if !ok {
 		return false
 	}
-	if told := k.server.at(k.nowNs); told > latestNs && !k.server.stepped {
-		k.t.Fatalf("it is %d by the server, later than %d", told, latestNs)
+	earliestNs, _ := k.line.Earliest(localNs)
+	if told := k.server.at(k.nowNs); (told > latestNs || told < earliestNs) && !k.server.stepped {
+		k.t.Fatalf("it is %d by the server, not from %d to %d", told, earliestNs, latestNs)
 	}
 	if r, ok := k.table.Take(key, k.limit, funnel.Seconds, quantity, latestNs, localNs); ok {
 		if r.Limited || r.RetryAfter != -1 || r.Remaining < 0 || r.Remaining > r.Limit-quantity {
@@ -179,7 +180,7 @@ func (k *cell) answer(quantity int64) bool {
 		k.admit(quantity)
 		return true
 	}
-	if _, ok = k.recent.Denied(key, k.limit, funnel.Seconds, quantity, latestNs, localNs); ok {
+	if _, ok = k.recent.Denied(key, k.limit, funnel.Seconds, quantity, earliestNs, latestNs, localNs); ok {
 		k.denied++
 	}
 	return ok

@@ -58,18 +58,23 @@ func New(maxBytes int) *Table {
 // Note remembers a key's TAT, by the server's clock, from a reply that was requested at a local time. It is worth while where
 // the TAT leaves no room for a unit: after a denial, or when the last unit was taken.
 func (t *Table) Note(name []byte, tatNs, sentNs int64) {
-	t.set(name, entry{tatNs: tatNs, sentNs: sentNs})
+	t.set(name, entry{tatNs: tatNs, sentNs: sentNs}, true)
+}
+
+// Renew is Note for a key that is remembered: who was told of a TAT is not denied by an earlier one.
+func (t *Table) Renew(name []byte, tatNs, sentNs int64) {
+	t.set(name, entry{tatNs: tatNs, sentNs: sentNs}, false)
 }
 
 // Forget forgets a key, because its TAT has, or may have, become smaller by now: it also leaves out replies that were
 // requested before and come in later.
 func (t *Table) Forget(name []byte, localNs int64) {
-	t.set(name, entry{tatNs: unknown, sentNs: localNs})
+	t.set(name, entry{tatNs: unknown, sentNs: localNs}, true)
 }
 
-// Denied returns the answer to a request that is certainly denied, and false for one that has to be asked. latestServerNs is
-// the latest time that the server's clock may show at the local time.
-func (t *Table) Denied(name []byte, l funnel.Limit, unit funnel.Unit, quantity, latestServerNs, localNs int64) (r funnel.Result, ok bool) {
+// Denied returns the answer to a request that is certainly denied, and false for one that has to be asked. The server's clock shows a
+// time between the earliest and the latest at the local time: by the latest it is denied, and by the earliest told when to retry.
+func (t *Table) Denied(name []byte, l funnel.Limit, unit funnel.Unit, quantity, earliestNs, latestNs, localNs int64) (r funnel.Result, ok bool) {
 	if t == nil || quantity <= 0 {
 		return r, false
 	}
@@ -84,16 +89,19 @@ func (t *Table) Denied(name []byte, l funnel.Limit, unit funnel.Unit, quantity, 
 		if e.tatNs == unknown || localNs-e.sentNs >= KeptNs {
 			return r, false
 		}
-		if _, r = l.ThrottleIn(unit, e.tatNs, latestServerNs, quantity); !r.Limited {
+		if _, r = l.ThrottleIn(unit, e.tatNs, latestNs, quantity); !r.Limited {
 			return funnel.Result{}, false
 		}
+		_, r = l.ThrottleIn(unit, e.tatNs, min(earliestNs, latestNs), quantity)
 		return r, true
 	}
 	return r, false
 }
 
-// set replaces what is known of a key, unless that is newer, by e; or the entry that is the oldest of its bucket.
-func (t *Table) set(name []byte, e entry) {
+// set replaces what is known of a key, unless that is newer, by e. A key of which nothing is known takes the place of the oldest entry
+// of its bucket, if it is to be added. Where a larger TAT comes in behind one that was requested later, nobody knows which is the
+// key's: then none is known.
+func (t *Table) set(name []byte, e entry, add bool) {
 	if t == nil {
 		return
 	}
@@ -107,13 +115,17 @@ func (t *Table) set(name []byte, e entry) {
 		case b[i].name == id:
 			if e.supersedes(&b[i]) {
 				b[i] = e
+			} else if e.tatNs > b[i].tatNs {
+				b[i].tatNs = unknown
 			}
 			return
 		case b[i].sentNs < b[oldest].sentNs:
 			oldest = i
 		}
 	}
-	b[oldest] = e
+	if add {
+		b[oldest] = e
+	}
 }
 
 // supersedes reports whether an entry tells more than an older one of the same key. Of what was requested at the same time the

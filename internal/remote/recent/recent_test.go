@@ -53,14 +53,14 @@ func TestDenied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			table := New(1 << 16)
 			table.Note([]byte("a"), full, 100*sec)
-			r, ok := table.Denied([]byte("a"), c.limit, funnel.Seconds, c.quantity, 500*sec+c.afterNs+c.unsureNs, 100*sec+c.afterNs)
+			r, ok := table.Denied([]byte("a"), c.limit, funnel.Seconds, c.quantity, 500*sec+c.afterNs, 500*sec+c.afterNs+c.unsureNs, 100*sec+c.afterNs)
 			if ok != c.denied || ok && (!r.Limited || r.RetryAfter != c.retry) {
 				t.Errorf("%v %+v", ok, r)
 			}
 			if !ok && r != (funnel.Result{}) {
 				t.Errorf("not denied, but %+v", r)
 			}
-			if _, ok := table.Denied([]byte("b"), c.limit, funnel.Seconds, c.quantity, 500*sec, 100*sec); ok {
+			if _, ok := table.Denied([]byte("b"), c.limit, funnel.Seconds, c.quantity, 500*sec, 500*sec, 100*sec); ok {
 				t.Error("another key is denied")
 			}
 		})
@@ -73,7 +73,7 @@ func TestOrder(t *testing.T) {
 	name := []byte("a")
 	table := New(0)
 	denied := func() bool {
-		_, ok := table.Denied(name, l, funnel.Seconds, 1, 500*sec, 100*sec)
+		_, ok := table.Denied(name, l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec)
 		return ok
 	}
 	table.Note(name, 501*sec, 100*sec)
@@ -97,6 +97,39 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestRenew: a key that is remembered has the TAT of the newest reply, and none where a larger one comes in behind that. Others are not
+// added.
+func TestRenew(t *testing.T) {
+	l, table := limit(t, 1, 1), New(0)
+	retry := func(name string) int64 {
+		r, _ := table.Denied([]byte(name), l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec)
+		return r.RetryAfter
+	}
+	table.Renew([]byte("a"), 503*sec, 99*sec+100*ms)
+	if retry("a") != 0 {
+		t.Error("a key was added")
+	}
+	table.Note([]byte("a"), 503*sec, 99*sec+100*ms)
+	for _, step := range []struct{ tatNs, sentNs, retry int64 }{
+		{508 * sec, 99*sec + 300*ms, 8}, {504 * sec, 99*sec + 200*ms, 8}, {502 * sec, 99*sec + 300*ms, 8},
+		{506 * sec, 99*sec + 400*ms, 6}, {507 * sec, 99*sec + 300*ms, 0}, {506 * sec, 99*sec + 500*ms, 6},
+	} {
+		if table.Renew([]byte("a"), step.tatNs, step.sentNs); retry("a") != step.retry {
+			t.Errorf("%+v: to retry after %d s", step, retry("a"))
+		}
+	}
+}
+
+// TestRetryAfterIsNeverTooShort: it is that of the earliest time that the server's clock may show.
+func TestRetryAfterIsNeverTooShort(t *testing.T) {
+	l, table := limit(t, 1, 1), New(0)
+	table.Note([]byte("a"), 501*sec, 100*sec)
+	r, ok := table.Denied([]byte("a"), l, funnel.Milliseconds, 1, 500*sec, 500*sec+30*ms, 100*sec)
+	if !ok || r.RetryAfter != 1000 {
+		t.Errorf("%t, %+v", ok, r)
+	}
+}
+
 // TestBound: many keys leave the table as it is; the last ones of each bucket are in it.
 func TestBound(t *testing.T) {
 	l := limit(t, 10, 10)
@@ -114,7 +147,7 @@ func TestBound(t *testing.T) {
 	}
 	found := 0
 	for i := range keys {
-		_, ok := table.Denied(fmt.Appendf(nil, "key %d", i), l, funnel.Seconds, 1, 500*sec, 100*sec+keys)
+		_, ok := table.Denied(fmt.Appendf(nil, "key %d", i), l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec+keys)
 		if ok {
 			found++
 		}
@@ -128,7 +161,7 @@ func TestNothing(t *testing.T) {
 	var table *Table
 	table.Note([]byte("a"), 501*sec, 100*sec)
 	table.Forget([]byte("a"), 100*sec)
-	if _, ok := table.Denied([]byte("a"), limit(t, 1, 1), funnel.Seconds, 1, 500*sec, 100*sec); ok {
+	if _, ok := table.Denied([]byte("a"), limit(t, 1, 1), funnel.Seconds, 1, 500*sec, 500*sec, 100*sec); ok {
 		t.Error("a table that remembers nothing denies")
 	}
 }
@@ -137,7 +170,7 @@ func TestAllocations(t *testing.T) {
 	table, l, name := New(0), limit(t, 10, 10), []byte("a key of some length, as they are")
 	if allocs := testing.AllocsPerRun(100, func() {
 		table.Note(name, 501*sec, 100*sec)
-		table.Denied(name, l, funnel.Seconds, 1, 500*sec, 100*sec)
+		table.Denied(name, l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec)
 		table.Forget(name, 100*sec)
 	}); allocs != 0 {
 		t.Errorf("%v allocations", allocs)
@@ -152,7 +185,7 @@ func TestHammered(t *testing.T) {
 	tatNs, scripts, admitted, asked := int64(0), 0, 0, 0
 	for nowNs := 1_000 * sec; nowNs < (1_000+seconds)*sec; nowNs += 20_000 {
 		asked++
-		if _, ok := table.Denied(name, l, funnel.Seconds, 1, nowNs+rttNs, nowNs); ok {
+		if _, ok := table.Denied(name, l, funnel.Seconds, 1, nowNs, nowNs+rttNs, nowNs); ok {
 			continue
 		}
 		scripts++
@@ -182,7 +215,7 @@ func TestConcurrent(t *testing.T) {
 			for i := range 2_000 {
 				name := fmt.Appendf(nil, "key %d", i%100)
 				table.Note(name, 501*sec, 100*sec+int64(i))
-				table.Denied(name, l, funnel.Seconds, 1, 500*sec, 100*sec+int64(i))
+				table.Denied(name, l, funnel.Seconds, 1, 500*sec, 500*sec, 100*sec+int64(i))
 				if i%10 == 0 {
 					table.Forget(name, 100*sec+int64(i))
 				}

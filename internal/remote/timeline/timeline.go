@@ -88,6 +88,24 @@ func (k known) with(n bounds, sentNs int64) known {
 	return k
 }
 
+// After returns the earliest time that a server's clock may show when so much of ours has passed since it showed another.
+func After(serverNs, passedNs int64) int64 {
+	return funnel.Shift(serverNs, max(0, passedNs-driftNs(0, passedNs)))
+}
+
+// Earliest returns the earliest time that the server's clock may show at a local time, and false if nothing is known.
+func (t *Timeline) Earliest(localNs int64) (serverNs int64, ok bool) {
+	k := t.known.Load()
+	if k == nil {
+		return 0, false
+	}
+	aheadNs := k.now.least.earliest(localNs)
+	if k.before.ok {
+		aheadNs = max(aheadNs, k.before.least.earliest(localNs))
+	}
+	return funnel.Shift(localNs, aheadNs), true
+}
+
 // Latest returns the latest time that the server's clock may show at a local time, and false if nothing is known.
 func (t *Timeline) Latest(localNs int64) (serverNs int64, ok bool) {
 	k := t.known.Load()

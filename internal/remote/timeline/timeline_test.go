@@ -3,8 +3,6 @@ package timeline
 import (
 	"math/rand/v2"
 	"testing"
-
-	"cellserver/internal/funnel"
 )
 
 const (
@@ -13,25 +11,12 @@ const (
 	sec = 1_000 * ms
 )
 
-// earliest returns the earliest time that the server's clock may show at a local time, and false if nothing is known.
-func (t *Timeline) earliest(localNs int64) (serverNs int64, ok bool) {
-	k := t.known.Load()
-	if k == nil {
-		return 0, false
-	}
-	aheadNs := k.now.least.earliest(localNs)
-	if k.before.ok {
-		aheadNs = max(aheadNs, k.before.least.earliest(localNs))
-	}
-	return funnel.Shift(localNs, aheadNs), true
-}
-
 func TestBounds(t *testing.T) {
 	var l Timeline
 	if _, ok := l.Latest(0); ok {
 		t.Error("nothing was noted, but there is a latest time")
 	}
-	if _, ok := l.earliest(0); ok {
+	if _, ok := l.Earliest(0); ok {
 		t.Error("nothing was noted, but there is an earliest time")
 	}
 	for _, step := range []struct {
@@ -48,7 +33,7 @@ func TestBounds(t *testing.T) {
 		{900 * ms, 910 * ms, 5*sec + 905*ms, 1001010 * us, 6*sec + 800*us - 1*ms - 1, 6*sec + 811*us + 1*ms + 10},
 	} {
 		l.Note(step.sent, step.received, step.server)
-		earliest, _ := l.earliest(step.at)
+		earliest, _ := l.Earliest(step.at)
 		latest, _ := l.Latest(step.at)
 		if earliest < step.earliest-2 || earliest > step.earliest+2 || latest < step.latest-2 || latest > step.latest+2 {
 			t.Errorf("at %d: from %d to %d, want %d to %d", step.at, earliest, latest, step.earliest, step.latest)
@@ -75,7 +60,7 @@ func TestHolds(t *testing.T) {
 			received := told + r.Int64N(r.Int64N(20*ms)+1)
 			l.Note(sent, received, server(told)/us*us)
 			local = received + r.Int64N(200*ms)
-			earliest, _ := l.earliest(local)
+			earliest, _ := l.Earliest(local)
 			latest, _ := l.Latest(local)
 			if now := server(local); now < earliest || now > latest {
 				t.Fatalf("seed %d: it is %d by the server, which is not from %d to %d", seed, now, earliest, latest)
@@ -98,7 +83,7 @@ func TestSteps(t *testing.T) {
 		note := func(local int64) (holds bool) {
 			l.Note(local, local+500*us, local+250*us+ahead)
 			local += 500 * us
-			earliest, _ := l.earliest(local)
+			earliest, _ := l.Earliest(local)
 			latest, _ := l.Latest(local)
 			return earliest <= local+ahead && local+ahead <= latest
 		}
@@ -142,5 +127,14 @@ func TestAllocations(t *testing.T) {
 		l.Latest(local)
 	}); allocs != 0 {
 		t.Errorf("%v allocations for a reply that tells nothing new", allocs)
+	}
+}
+
+// TestAfter: a time that is told goes on, but no faster than clocks may drift apart, and never back.
+func TestAfter(t *testing.T) {
+	for _, c := range []struct{ passedNs, want int64 }{{0, 0}, {1, 0}, {-5, 0}, {1000, 998}, {sec, sec - ms - 1}} {
+		if got := After(5*sec, c.passedNs) - 5*sec; got != c.want {
+			t.Errorf("%d after: got %d, want %d", c.passedNs, got, c.want)
+		}
 	}
 }

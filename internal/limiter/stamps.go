@@ -1,0 +1,206 @@
+package limiter
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/lease"
+	"cellserver/internal/reserve"
+	"cellserver/internal/window"
+)
+
+// ExpiresAt is the place of a Stamp that is when the key expires.
+const ExpiresAt = -1
+
+// Stamp is a number of a state that would be another one if the same had been done a little later: a time that would be later,
+// or a duration that would be shorter.
+type Stamp struct {
+	At     int   // where its eight bytes begin in the payload, or ExpiresAt
+	FromNs int64 // it changes with the clock from so much later on
+	MostNs int64 // and by no more than this
+	Less   bool  // it becomes less
+}
+
+// By returns by how much it is another number so much later.
+func (p Stamp) By(laterNs int64) int64 {
+	ns := max(0, min(laterNs-p.FromNs, p.MostNs))
+	if p.Less {
+		return -ns
+	}
+	return ns
+}
+
+// Stamps are all stamps of a state, in the order of their places.
+type Stamps []Stamp
+
+// Apply makes a state, whose payload is changed in place, what it would be so much later.
+func (all Stamps) Apply(s *State, laterNs int64) {
+	for _, p := range all {
+		if p.At == ExpiresAt {
+			s.ExpiresNs += p.By(laterNs)
+			continue
+		}
+		b := s.Payload[p.At:]
+		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)+uint64(p.By(laterNs)))
+	}
+}
+
+// add adds a stamp of a number, unless that never changes. No time becomes later than the last one there is.
+func (all *Stamps) add(at int, number, fromNs, mostNs int64, less bool) {
+	if !less {
+		mostNs = min(mostNs, math.MaxInt64-max(number, 0))
+	}
+	if mostNs > 0 {
+		*all = append(*all, Stamp{at, fromNs, mostNs, less})
+	}
+}
+
+// Course follows a state through all that is done to it at one time, and then tells what it would be if the same had been done, with
+// the same outcomes, a little later: for who decides before it is certain at what time that is.
+//
+// What is allowed at a time is allowed at any later one, as long as nothing else is done. A record or lease that has expired only
+// by then is kept, and a period that has ended by then goes on until then: nothing is forgotten early.
+//
+// Times that were written are so much later. But a TAT is max(TAT, now) + debit, and stays as it is while the funnel does not
+// become empty: the least debt on the course says from when on it follows the clock. What a reservation gives back depends on all
+// debts since it was made, so behind a debit of the same course the TAT is taken to follow the clock at once: that is never too early.
+type Course struct {
+	nowNs     int64
+	before    State // nobody changes its payload
+	debts     []debt
+	debited   bool
+	reserving bool // there were reservations
+}
+
+// debt is that of a funnel, which is the only one of its key and has the period 0, or of a window of a named limit.
+type debt struct {
+	periodNs         int64
+	firstNs, leastNs int64 // when the course began, and on it
+	lastNs           int64
+}
+
+// Follow returns the course of a state, of which nobody may change the payload.
+func Follow(s *State, nowNs int64) Course { return Course{nowNs: nowNs, before: *s}.from(s) }
+
+// from begins with the debts of a state.
+func (c Course) from(s *State) Course {
+	c.debts, c.debited, c.reserving = nil, false, s.Kind == Reserving
+	eachTAT(s, c.nowNs, func(_ int, periodNs, tatNs int64) {
+		ns := debtNs(c.nowNs, tatNs)
+		c.debts = append(c.debts, debt{periodNs, ns, ns, ns})
+	})
+	return c
+}
+
+// Did returns the course after something more was done, from which came a state.
+func (c Course) Did(s *State) Course {
+	c.debts, c.reserving = slices.Clone(c.debts), c.reserving || s.Kind == Reserving
+	for i := range c.debts {
+		d, ns := &c.debts[i], int64(0)
+		eachTAT(s, c.nowNs, func(_ int, periodNs, tatNs int64) {
+			if periodNs == d.periodNs {
+				ns = debtNs(c.nowNs, tatNs)
+			}
+		})
+		if c.reserving && c.debited && ns < d.lastNs {
+			d.leastNs = 0
+		}
+		c.debited = c.debited || ns > d.lastNs
+		d.leastNs, d.lastNs = min(d.leastNs, ns), ns
+	}
+	eachTAT(s, c.nowNs, func(_ int, periodNs, tatNs int64) {
+		if !slices.ContainsFunc(c.debts, func(d debt) bool { return d.periodNs == periodNs }) {
+			c.debts, c.debited = append(c.debts, debt{periodNs: periodNs, lastNs: debtNs(c.nowNs, tatNs)}), true
+		}
+	})
+	return c
+}
+
+// Set returns the course after the state was replaced by another one, whose times are right as they are.
+func (c Course) Set(s *State) Course {
+	c.before = State{s.Kind, s.ExpiresNs, bytes.Clone(s.Payload)}
+	return c.from(s)
+}
+
+// eachTAT calls f with the TATs of a state, and where they are in its payload.
+func eachTAT(s *State, nowNs int64, f func(at int, periodNs, tatNs int64)) {
+	switch {
+	case s.ExpiresNs <= nowNs:
+	case s.Kind == Funnel || s.Kind == Reserving:
+		tatNs, _ := s.TAT(nowNs)
+		f(0, 0, tatNs)
+	case s.Kind == Named:
+		for at := 0; at+windowBytes <= len(s.Payload); at += windowBytes {
+			w := s.Payload[at:]
+			f(at+8, int64(binary.LittleEndian.Uint64(w)), int64(binary.LittleEndian.Uint64(w[8:])))
+		}
+	}
+}
+
+func debtNs(nowNs, tatNs int64) int64 { return int64(min(funnel.Since(nowNs, tatNs), math.MaxInt64)) }
+
+// of returns the debt of a period.
+func (c *Course) of(periodNs int64) debt {
+	i := slices.IndexFunc(c.debts, func(d debt) bool { return d.periodNs == periodNs })
+	if i < 0 {
+		return debt{}
+	}
+	return c.debts[i]
+}
+
+// Stamps returns the stamps of the state with which the course ends.
+func (c *Course) Stamps(s *State) Stamps {
+	endNs := s.ExpiresNs
+	if endNs <= c.nowNs {
+		return nil
+	}
+	all := make(Stamps, 1, 4)      // the first is when the key expires
+	lastNs := int64(math.MinInt64) // when it expires at least, as far as that follows the clock
+	follow := func(at int, ns, fromNs int64) {
+		all.add(at, ns, fromNs, math.MaxInt64, false)
+		lastNs = max(lastNs, funnel.Shift(ns, -fromNs))
+	}
+	switch s.Kind {
+	case Funnel:
+		lastNs = funnel.Shift(endNs, -c.of(0).leastNs)
+	case Named:
+		eachTAT(s, c.nowNs, func(at int, periodNs, tatNs int64) { follow(at, tatNs, c.of(periodNs).leastNs) })
+	case Reserving:
+		d := c.of(0)
+		course := reserve.Course{FirstDebtNs: d.firstNs, LeastDebtNs: d.leastNs, Debited: c.debited}
+		course.Written(c.payloadBefore(Reserving), s.Payload, follow, all.add)
+	case FixedWindow:
+		if lastNs = c.nowNs + 1; c.payloadBefore(FixedWindow) == nil {
+			lastNs = endNs
+		}
+	case SlidingWindow:
+		window.WrittenAt(s.Payload, c.nowNs, func(at int) {
+			all.add(at, c.nowNs, 0, math.MaxInt64, false)
+			lastNs = endNs
+		})
+	case ApproxWindow:
+		if startNs, fromNs, ok := window.ApproxStart(s.Payload, endNs, c.nowNs); ok {
+			all.add(0, startNs, fromNs, math.MaxInt64, false)
+			lastNs = funnel.Shift(endNs, -fromNs)
+		}
+	case Concurrency:
+		lease.Written(c.payloadBefore(Concurrency), s.Payload, func(at int, endNs int64) { follow(at, endNs, 0) })
+	default: // a bucket has no time of its own
+	}
+	if lastNs == math.MinInt64 || endNs == NeverNs {
+		return all[1:]
+	}
+	all[0] = Stamp{At: ExpiresAt, FromNs: endNs - lastNs, MostNs: math.MaxInt64 - max(endNs, 0)}
+	return all
+}
+
+// payloadBefore returns what the course began with, if that was of the kind.
+func (c *Course) payloadBefore(kind Kind) []byte {
+	if c.before.Kind != kind || c.before.ExpiresNs <= c.nowNs {
+		return nil
+	}
+	return c.before.Payload
+}

@@ -1,0 +1,183 @@
+package limiter_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"cellserver/internal/bucket"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/window"
+)
+
+const ms = int64(1_000_000)
+
+// doing is something that is done to a state.
+type doing func(s *limiter.State, nowNs int64) outcome
+
+type outcome struct {
+	changed, limited bool
+	count            int64
+}
+
+// doings draws what may be done to a state of a kind, with times of some tens of milliseconds.
+func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doing {
+	t.Helper()
+	decide := func(r limiter.Rule, quantity int64) doing {
+		return func(s *limiter.State, nowNs int64) outcome {
+			result, changed, err := r.Decide(s, nowNs, quantity)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return outcome{changed: changed, limited: result.Limited}
+		}
+	}
+	operate := func(o limiter.Operation) doing {
+		return func(s *limiter.State, nowNs int64) outcome {
+			did := o
+			changed, err := did.Do(s, nowNs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return outcome{changed, did.Result.Limited, did.Count}
+		}
+	}
+	l, err := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, 1+random.Int64N(6), 1, 1+random.Int64N(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := window.NewLimit(funnel.Milliseconds, 1+random.Int64N(6), 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := bucket.NewLimit(50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quantity, id, ttlNs := random.Int64N(6)-1, random.Uint64N(6), random.Int64N(30)*ms
+	rule := limiter.Rule{Kind: kind, Funnel: l, Window: w, Bucket: c, Flags: limiter.Flags(random.IntN(2))}
+	switch kind {
+	case limiter.Named:
+		rule.Named = &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: l, PeriodNs: 1}, {Funnel: l.Share(0.7), PeriodNs: 2}}}
+	case limiter.Concurrency:
+		verbs := []limiter.Verb{limiter.Acquire, limiter.Acquire, limiter.Renew, limiter.Release}
+		return operate(limiter.Operation{Verb: verbs[random.IntN(4)], Max: 4, ID: id, TTLNs: ttlNs})
+	case limiter.Reserving:
+		rule.Kind = limiter.Funnel
+		switch random.IntN(5) {
+		case 0:
+			*ids++
+			return operate(limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: max(1, quantity), ID: *ids, TTLNs: ttlNs + ms})
+		case 1:
+			return operate(limiter.Operation{Verb: limiter.Commit, ID: *ids - id%4, Quantity: quantity})
+		case 2:
+			return operate(limiter.Operation{Verb: limiter.Wait, Funnel: l, Quantity: quantity, TTLNs: ttlNs})
+		case 3:
+			return operate(limiter.Operation{Verb: limiter.GiveBack, DebitNs: uint64(random.Int64N(9 * ms))})
+		}
+	default:
+	}
+	return decide(rule, quantity)
+}
+
+func cloned(s *limiter.State) limiter.State {
+	return limiter.State{Kind: s.Kind, ExpiresNs: s.ExpiresNs, Payload: bytes.Clone(s.Payload)}
+}
+
+// TestStamps: a state that was decided at a time, and stamped for one a little later, is the one of who did the same then. Where
+// something has expired in between it denies no less.
+func TestStamps(t *testing.T) {
+	for kind := range limiter.Kinds {
+		t.Run(fmt.Sprintf("%d %s", kind, kind), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(uint64(kind), 3))
+			equal, denies, ids := 0, 0, uint64(0)
+			for range 20_000 {
+				var s limiter.State
+				nowNs := int64(t0)
+				for range random.IntN(12) {
+					nowNs += random.Int64N(5 * ms)
+					doings(t, random, kind, &ids)(&s, nowNs)
+				}
+				nowNs += random.Int64N(5 * ms)
+				after, course := cloned(&s), limiter.Follow(&s, nowNs)
+				var did []doing
+				var outcomes []outcome
+				for range 1 + random.IntN(4) {
+					do := doings(t, random, kind, &ids)
+					if o := do(&after, nowNs); o.changed {
+						did, outcomes, course = append(did, do), append(outcomes, o), course.Did(&after)
+					}
+				}
+				laterNs := random.Int64N(8 * ms)
+				stamped := cloned(&after)
+				course.Stamps(&stamped).Apply(&stamped, laterNs)
+				want, same := cloned(&s), true
+				for i, do := range did {
+					same = do(&want, nowNs+laterNs) == outcomes[i] && same
+				}
+				if stamped.ExpiresNs > nowNs && limiter.Valid(&stamped) != nil {
+					t.Fatalf("%+v is no state: %v", stamped, limiter.Valid(&stamped))
+				}
+				if len(did) == 0 || !same {
+					continue
+				}
+				if sameAt(&stamped, &want, nowNs+laterNs) {
+					equal++
+					continue
+				}
+				denies++
+				if kind != limiter.ApproxWindow && kind != limiter.FixedWindow {
+					deniesAsMuch(t, random, &stamped, &want, nowNs+laterNs)
+				}
+			}
+			t.Logf("%d equal, %d that deny longer", equal, denies)
+			if least := map[limiter.Kind]int{limiter.Reserving: 4, limiter.Concurrency: 3}[kind]; equal < max(least, 1)*denies {
+				t.Errorf("%d are equal, and %d only deny as much", equal, denies)
+			}
+		})
+	}
+}
+
+// sameAt reports whether two states are the same for anybody from a time on.
+func sameAt(a, b *limiter.State, nowNs int64) bool {
+	if a.ExpiresNs <= nowNs || b.ExpiresNs <= nowNs {
+		return a.ExpiresNs <= nowNs && b.ExpiresNs <= nowNs
+	}
+	return a.Kind == b.Kind && a.ExpiresNs == b.ExpiresNs && bytes.Equal(a.Payload, b.Payload)
+}
+
+// deniesAsMuch tries requests at later times, none of which only the second state may deny.
+func deniesAsMuch(t *testing.T, random *rand.Rand, s, than *limiter.State, nowNs int64) {
+	t.Helper()
+	kind := max(s.Kind, than.Kind)
+	if s.Kind == limiter.Funnel || s.Kind == limiter.Reserving {
+		for range 8 {
+			nowNs += random.Int64N(6 * ms)
+			a, _ := s.TAT(nowNs)
+			if b, _ := than.TAT(nowNs); a < b {
+				t.Fatalf("the TAT of %+v at %d is %d, and of %+v %d", s, nowNs, a, than, b)
+			}
+		}
+		return
+	}
+	for range 8 {
+		nowNs += random.Int64N(6 * ms)
+		if kind == limiter.Concurrency {
+			a, b := limiter.Operation{Verb: limiter.Holders}, limiter.Operation{Verb: limiter.Holders}
+			_, errA := a.Do(s, nowNs)
+			if _, errB := b.Do(than, nowNs); errA == nil && errB == nil && a.Count < b.Count {
+				t.Fatalf("%d have a place, want %d", a.Count, b.Count)
+			}
+			continue
+		}
+		w, _ := window.NewLimit(funnel.Milliseconds, 1+random.Int64N(6), 20)
+		r := limiter.Rule{Kind: kind, Window: w}
+		a, b := cloned(s), cloned(than)
+		gotA, _, errA := r.Decide(&a, nowNs, 1)
+		if gotB, _, errB := r.Decide(&b, nowNs, 1); errA == nil && errB == nil && gotB.Limited && !gotA.Limited {
+			t.Fatalf("%+v allows at %d what %+v denies", s, nowNs, than)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package reserve
+
+import "math"
+
+// Course is what is known of a funnel's debt while all was done to it, at one time, of which its payload tells.
+type Course struct {
+	FirstDebtNs, LeastDebtNs int64 // when it began, and on it
+	Debited                  bool
+}
+
+// Written tells which numbers of a payload would be others if what has made it of the one before had been done a little later. It
+// calls later with times that would be so, from so much later on, and other with the rest: numbers that become more, or less, by the
+// same, from so much later on, and by no more than so much. A reservation's least debt becomes what it would be, or in doubt less:
+// then the reservation gives back a little less.
+func (c *Course) Written(before, payload []byte, later func(at int, ns, fromNs int64),
+	other func(at int, number, fromNs, mostNs int64, less bool)) {
+	l, ok := Open(payload)
+	if !ok {
+		return
+	}
+	was, _ := Open(before)
+	old := l.placesIn(&was)
+	firstOldNs, firstNewNs, lastNewNs, lastOld := int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MinInt64), -1
+	for i, place := range old {
+		if ns := l.at(i).expiresNs(); place < 0 {
+			firstNewNs, lastNewNs = min(firstNewNs, ns), max(lastNewNs, ns)
+		} else {
+			firstOldNs, lastOld = min(firstOldNs, ns), i
+		}
+	}
+	later(0, l.tatNs, c.LeastDebtNs)
+	if lastNewNs > math.MinInt64 {
+		other(8, firstNewNs, 0, max(0, firstOldNs-firstNewNs), false)
+		later(16, l.lastNs, l.lastNs-lastNewNs)
+	}
+	for i, place := range old {
+		r, at := l.at(i), headerBytes+i*recordBytes
+		leastNs := int64(min(r.least(), math.MaxInt64))
+		fromNs := int64(0)
+		switch {
+		case place < 0:
+			later(at+8, r.expiresNs(), 0)
+		case i != lastOld || !c.Debited: // the debits have been noted at the last one
+			continue
+		case was.at(place).least() == r.least():
+			fromNs = max(0, c.LeastDebtNs-leastNs)
+		}
+		other(at+32, leastNs, fromNs, min(c.FirstDebtNs-fromNs, leastNs), true)
+	}
+}
+
+// placesIn returns where the reservations are in an earlier ledger, or -1. They keep their order, and new ones come last.
+func (l *Ledger) placesIn(was *Ledger) []int {
+	places, next := make([]int, l.Len()), 0
+	for i := range places {
+		r := l.at(i)
+		for next < was.Len() && was.at(next).id() != r.id() {
+			next++
+		}
+		places[i] = -1
+		if next < was.Len() && was.at(next).expiresNs() == r.expiresNs() {
+			places[i] = next
+		}
+	}
+	return places
+}
