@@ -13,6 +13,7 @@ import (
 	"cellserver/internal/background"
 	"cellserver/internal/commands/admin"
 	"cellserver/internal/flagvalue"
+	"cellserver/internal/limits"
 	"cellserver/internal/persist"
 	"cellserver/internal/persist/disk"
 )
@@ -134,6 +135,7 @@ func (a *app) openDataDir(ctx context.Context) error {
 	a.dir = dir
 	a.keeper = persist.New(persist.Config{
 		Dir: dir, Store: a.tables, Now: a.now, Interval: time.Duration(o.syncInterval), Timeout: o.syncTimeout, Repair: o.dataRecover, Yield: background.Yield, Log: a.log,
+		Beside: []string{limits.KeptName}, Rewrite: func() error { return a.limits.Rewrite() },
 		Loaded: func(clockNs int64) (offsetNs int64) {
 			offsetNs = a.clock.NotBefore(clockNs)
 			noteClockOffset(a.log, offsetNs)

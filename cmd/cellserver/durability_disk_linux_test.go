@@ -299,3 +299,29 @@ func TestReadOnlyDisk(t *testing.T) {
 	remount(0)
 	units(t, startKeeping(t, dir), 1, "k")
 }
+
+// TestVolumeIsUnmounted: a volume that is taken away, and one that is mounted in its place, are each written as a whole.
+func TestVolumeIsUnmounted(t *testing.T) {
+	t.Parallel()
+	dir := mountSmallDisk(t, "1m")
+	p := startKeeping(t, dir, "--fsync-interval", "0")
+	charge(t, p, "before")
+	mended := func(faults float64) {
+		t.Helper()
+		p.Eventually(t, startTimeout, "notice it, and mend it", func() bool {
+			return p.metric(t, "cellserver_persistence_disk_faults_total") == faults && p.metric(t, "cellserver_persistence_disk_fault") == 0
+		})
+	}
+	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	mended(1)
+	charge(t, p, "below")
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	mended(2)
+	charge(t, p, "after")
+	p.Stop(t, syscall.SIGKILL)
+	units(t, startKeeping(t, dir), 1, "before", "below", "after")
+}

@@ -72,6 +72,16 @@ func CheckKept(dir disk.Dir) (n int, size int64, err error) {
 	return len(kept), size, err
 }
 
+// Rewrite writes what commands have defined once more, if there is something or the file is gone.
+func (r *Registry) Rewrite() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.byCommand) == 0 && r.config.Dir.Check(KeptName) == nil {
+		return nil
+	}
+	return r.writeLocked(r.byCommand)
+}
+
 func (r *Registry) writeLocked(definitions map[string]Definition) error {
 	if r.config.Dir == nil {
 		return nil

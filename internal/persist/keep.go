@@ -3,10 +3,11 @@ package persist
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
+	"cellserver/internal/persist/disk"
 	"cellserver/internal/store"
 )
 
@@ -15,6 +16,9 @@ const (
 	roundInterval = time.Second
 	// markInterval is how old the log's clock becomes at most while nothing changes.
 	markInterval = 10 * time.Second
+
+	// lookInterval is between two looks at whether all files are still there.
+	lookInterval = time.Second
 
 	leastRetry = 100 * time.Millisecond
 	mostRetry  = 5 * time.Second
@@ -40,9 +44,11 @@ type keeping struct {
 	markedNs int64 // when the last frame was
 	retryNs  int64 // when a new generation may be tried
 	backoff  time.Duration
-	saveNs   int64  // when a snapshot may be tried, after one has failed
-	failed   uint64 // that snapshot's number
-	saidNs   int64  // when the fault was logged
+	saveNs   int64    // when a snapshot may be tried, after one has failed
+	failed   uint64   // that snapshot's number
+	lost     bool     // files of others may have gone with ours
+	tried    manifest // that was written last, with an error or without
+	saidNs   int64    // when the fault was logged
 }
 
 // keep keeps what changes until ctx ends.
@@ -56,8 +62,9 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 	r.begin(l)
 	k.ready(l)
 	ready()
-	ticker := time.NewTicker(r.interval())
+	ticker, looks := time.NewTicker(r.interval()), time.NewTicker(lookInterval)
 	defer ticker.Stop()
+	defer looks.Stop()
 	for {
 		ended := (<-chan snapshotEnd)(nil)
 		if r.snapshot != nil {
@@ -67,6 +74,10 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 		case <-ctx.Done():
 			return r.finish()
 		case <-ticker.C:
+		case <-looks.C:
+			if r.look() {
+				continue
+			}
 		case <-k.kick:
 			r.awaitCompany(ctx)
 		case end := <-ended:
@@ -129,7 +140,7 @@ func (r *keeping) begin(l loaded) {
 
 // standing notes that the manifest has been written.
 func (r *keeping) standing() {
-	r.stands = manifest{snapshot: r.log.manifest.snapshot, logs: slices.Clone(r.log.manifest.logs)}
+	r.stands = r.log.manifest.clone()
 	r.next.generation = r.log.number() + 1
 }
 
@@ -164,7 +175,11 @@ func (r *keeping) round() {
 // write appends what has changed, and has it synced.
 func (r *keeping) write(nowNs int64, wanted bool) {
 	before, complete := r.log.w.bytes, true
-	records, err := r.log.add(nowNs, newPacer(r.config.Yield, nil), func(visit func(store.Change)) { complete = r.config.Store.Changes(nowNs, visit) })
+	err := r.config.Dir.Check(logName(r.log.number())) // or another server may have read the log's end
+	records := 0
+	if err == nil {
+		records, err = r.log.add(nowNs, newPacer(r.config.Yield, nil), func(visit func(store.Change)) { complete = r.config.Store.Changes(nowNs, visit) })
+	}
 	if err == nil && r.log.w.bytes == before && nowNs-r.markedNs >= int64(markInterval) {
 		err = r.log.w.write(nowNs, nil)
 	}
@@ -205,6 +220,9 @@ func (r *keeping) leave() {
 	if r.log != nil {
 		_ = r.log.w.file.Close() // nobody relies on it
 	}
+	if r.sound {
+		r.tried = r.log.manifest.clone()
+	}
 	if r.snapshot != nil {
 		r.snapshot.cancel()
 	}
@@ -224,10 +242,10 @@ func (r *keeping) fail(err error) {
 	first := r.faultyLocked(nowNs, err)
 	r.mu.Unlock()
 	r.freeze()
+	r.lost = r.lost || errors.Is(err, disk.ErrGone)
 	if first || nowNs-r.saidNs >= int64(time.Minute) {
 		r.saidNs = nowNs
-		r.config.Log.Error("what changes is not kept: the data directory cannot be written", "error", err,
-			"hint", "the server tries again by itself; free space there, or mend the disk")
+		r.config.Log.Error("what changes is not kept: the data directory cannot be written", "error", err, "hint", hintOn(err))
 	}
 }
 
@@ -263,6 +281,7 @@ func (r *keeping) finish() error {
 
 // lastRound is a round in which whatever it takes is waited for.
 func (r *keeping) lastRound() {
+	r.look()
 	if !r.sound && r.snapshot == nil {
 		r.beginGeneration()
 	}

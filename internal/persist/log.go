@@ -153,11 +153,8 @@ func (g *log) replaceBy(number uint64, bytes int64) error {
 			m.logs = append(m.logs, l)
 		}
 	}
-	if err := m.write(g.dir); err != nil {
-		return err
-	}
 	g.manifest = m
-	return nil
+	return m.write(g.dir)
 }
 
 // tidy removes the files that the manifest does not name, or does with them what is done instead.

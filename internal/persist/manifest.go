@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 
 	"cellserver/internal/persist/disk"
@@ -23,6 +24,22 @@ import (
 type manifest struct {
 	snapshot fileEntry // of the number 0 for none
 	logs     []fileEntry
+}
+
+func (m *manifest) clone() manifest { return manifest{m.snapshot, slices.Clone(m.logs)} }
+
+func (m *manifest) is(other *manifest) bool { return bytes.Equal(m.text(), other.text()) }
+
+// names are those of all files that there are with it.
+func (m *manifest) names() []string {
+	names := []string{manifestName}
+	if m.snapshot.number != 0 {
+		names = append(names, snapshotName(m.snapshot.number))
+	}
+	for _, l := range m.logs {
+		names = append(names, logName(l.number))
+	}
+	return names
 }
 
 type fileEntry struct {

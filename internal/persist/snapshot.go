@@ -29,7 +29,10 @@ type snapshotEnd struct {
 
 // beginGeneration begins a log, and then a snapshot, which do not depend on what was written before.
 func (r *keeping) beginGeneration() {
-	err := r.removeLeft()
+	err := r.regain()
+	if err == nil {
+		err = r.removeLeft()
+	}
 	if err != nil {
 		r.fail(err)
 		return
@@ -45,8 +48,8 @@ func (r *keeping) beginGeneration() {
 	r.beginSnapshot(true)
 }
 
-// removeLeft makes room where generations have failed. What the directory has for a manifest is not known then. Where there has
-// been none, it gets one that names nothing: what is begun next would look as if its manifest were lost.
+// removeLeft makes room where generations have failed. What the directory has for a manifest is not known then. Where there is
+// none it gets one, or what is begun next would look as if its manifest were lost.
 func (r *keeping) removeLeft() error {
 	there, err := readManifest(r.config.Dir)
 	none, damaged := errors.Is(err, fs.ErrNotExist), len(r.damaged) > 0
@@ -59,8 +62,8 @@ func (r *keeping) removeLeft() error {
 		}
 		return r.config.Dir.Remove(name)
 	}, &there, &r.stands)
-	if none && !damaged && len(r.stands.logs) == 0 {
-		return (&manifest{}).write(r.config.Dir)
+	if none && !damaged {
+		return r.writeManifest()
 	}
 	return nil
 }
@@ -159,13 +162,15 @@ func (r *keeping) adopt(s *snapshot, bytes int64) error {
 	if len(r.damaged) > 0 {
 		_ = r.setAside(manifestName) // if there is one, it may be what is damaged, and tells of the others
 	}
-	if err := r.log.replaceBy(s.number, bytes); err != nil {
+	err := r.log.replaceBy(s.number, bytes)
+	r.tried = r.log.manifest.clone()
+	if err != nil {
 		r.fail(err)
 		return err
 	}
 	r.standing()
 	r.sound, r.saveNs = true, 0
-	err := r.log.tidy(func(name string) error {
+	err = r.log.tidy(func(name string) error {
 		if slices.Contains(r.damaged, name) {
 			return r.setAside(name)
 		}

@@ -4,10 +4,7 @@ package disk
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 )
 
 // Dir is a directory. What Create, Rename and Remove have done survives a crash after SyncDir.
@@ -24,6 +21,13 @@ type Dir interface {
 	// List returns the names of all files.
 	List() (names []string, err error)
 	SyncDir() error
+	// Check returns ErrGone if the directory, its lock, or one of these files, of those that were made or opened, is not there any
+	// more: it was removed, or something else has its name.
+	Check(names ...string) error
+	// Regain is for a directory that Check has found gone. If there is one of its path again, it locks and takes that, and reports
+	// whether it is another one than before. It makes no directory. Unless the one that is there was locked last by this Dir, it
+	// changes nothing if accept returns an error, which is asked with what is there.
+	Regain(accept func(there Dir, isOther bool) error) (isOther bool, err error)
 }
 
 // File is a file that is being written. What was written survives a crash after Sync.
@@ -41,115 +45,8 @@ type Reader interface {
 	Size() int64
 }
 
+// ErrGone is that the directory or a part of it was removed, moved or replaced.
+var ErrGone = errors.New("disk: it was removed, moved or replaced while the server uses it")
+
 // ErrInUse is that another process has locked the directory.
 var ErrInUse = errors.New("disk: another process uses the directory")
-
-const lockName = "LOCK"
-
-// OS is a directory of the operating system, locked against other processes.
-type OS struct {
-	path string
-	lock *os.File
-}
-
-// OpenOS makes the directory if there is none, and locks it until Close. The lock ends with the process.
-func OpenOS(path string) (*OS, error) {
-	if _, err := os.Stat(path); err != nil {
-		if err := errors.Join(os.MkdirAll(path, 0o700), syncDir(filepath.Dir(path))); err != nil {
-			return nil, err
-		}
-	}
-	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := lockFile(lock); err != nil {
-		return nil, err
-	}
-	return &OS{path, lock}, nil
-}
-
-// lockFile locks a file against other processes, or closes it.
-func lockFile(lock *os.File) error {
-	inUse, err := tryLock(lock)
-	if err == nil {
-		return nil
-	}
-	_ = lock.Close()
-	if inUse {
-		return ErrInUse
-	}
-	return fmt.Errorf("disk: lock %s: %w", lock.Name(), err)
-}
-
-// Close lets others at the directory.
-func (d *OS) Close() error { return d.lock.Close() }
-
-// Create implements Dir.
-func (d *OS) Create(name string) (File, error) {
-	f, err := os.OpenFile(d.at(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return created{f}, nil
-}
-
-type created struct{ *os.File }
-
-// Sync implements File.
-func (c created) Sync() error { return syncData(c.File) }
-
-// Open implements Dir.
-func (d *OS) Open(name string) (Reader, error) {
-	f, err := os.Open(d.at(name))
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return sized{f, info.Size()}, nil
-}
-
-type sized struct {
-	*os.File
-	size int64
-}
-
-func (s sized) Size() int64 { return s.size }
-
-// Rename implements Dir.
-func (d *OS) Rename(from, to string) error { return os.Rename(d.at(from), d.at(to)) }
-
-// Remove implements Dir.
-func (d *OS) Remove(name string) error { return os.Remove(d.at(name)) }
-
-// SyncFile implements Dir.
-func (d *OS) SyncFile(name string) error {
-	f, err := os.Open(d.at(name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncData(f), f.Close())
-}
-
-// List implements Dir.
-func (d *OS) List() (names []string, err error) {
-	entries, err := os.ReadDir(d.path)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if e.Type().IsRegular() && e.Name() != lockName {
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
-}
-
-// SyncDir implements Dir.
-func (d *OS) SyncDir() error { return syncDir(d.path) }
-
-func (d *OS) at(name string) string { return filepath.Join(d.path, name) }

@@ -15,6 +15,11 @@ func tryLock(f *os.File) (inUse bool, err error) {
 	return errors.Is(err, unix.EWOULDBLOCK), err
 }
 
+// tryLockDir is tryLock for a directory, which some file systems of the network do not lock.
+func tryLockDir(f *os.File) (inUse bool, err error) { return tryLock(f) }
+
+func syncOpenDir(f *os.File) error { return f.Sync() }
+
 func syncDir(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -14,5 +14,10 @@ func tryLock(f *os.File) (inUse bool, err error) {
 	return errors.Is(err, windows.ERROR_LOCK_VIOLATION), err
 }
 
+// tryLockDir locks nothing: the system lets nobody remove or rename the file that is locked in the directory.
+func tryLockDir(*os.File) (inUse bool, err error) { return false, nil }
+
+func syncOpenDir(*os.File) error { return nil }
+
 // syncDir has nothing to do: the system keeps names by itself.
 func syncDir(string) error { return nil }

@@ -4,23 +4,21 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // OpenExisting is OpenOS for a directory that is only read: it makes neither that nor a file in it, which may be on a medium
 // that cannot be written.
 func OpenExisting(path string) (*OS, error) {
-	lock, err := os.Open(filepath.Join(path, lockName))
-	if errors.Is(err, fs.ErrNotExist) { // no server has been there, or it is a copy: nobody else needs to be kept out
-		if lock, err = os.Open(path); err == nil {
-			return &OS{path, lock}, nil
-		}
-	}
+	h, err := open(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := lockFile(lock); err != nil {
+	if err = h.lockSelf(); err == nil {
+		err = h.lockBy(os.O_RDONLY)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without LOCK no server has been there, or it is a copy
+		h.release(&held{})
 		return nil, err
 	}
-	return &OS{path, lock}, nil
+	return &OS{path: path, held: h}, nil
 }

@@ -36,6 +36,9 @@ type Dir struct {
 	names   map[string]*content // as they are now
 	durable map[string]*content // as they were when the directory was last synced
 	changes []change            // since then
+	known   map[string]*content // that were made or opened
+	gone    bool                // Vanish was called last
+	other   bool                // and Return, and not Regain
 }
 
 // change is what was done to names, as one step: a file has got one, and one is gone.
@@ -51,7 +54,9 @@ type content struct {
 }
 
 // New returns an empty directory.
-func New() *Dir { return &Dir{names: map[string]*content{}, durable: map[string]*content{}} }
+func New() *Dir {
+	return &Dir{names: map[string]*content{}, durable: map[string]*content{}, known: map[string]*content{}}
+}
 
 // Crash returns what a crash leaves: of what was written to a file and not synced any part from its beginning, maybe with
 // zeros for its last bytes, and of the changes of names since the last sync the first few.
@@ -98,6 +103,7 @@ func (d *Dir) before(op Op, name string) error {
 
 func (d *Dir) changeLocked(c change) {
 	c.apply(d.names)
+	c.apply(d.known)
 	d.changes = append(d.changes, c)
 }
 
@@ -108,6 +114,9 @@ func (d *Dir) Create(name string) (disk.File, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.goneLocked(); err != nil {
+		return nil, err
+	}
 	if d.names[name] != nil {
 		return nil, fmt.Errorf("create %s: %w", name, fs.ErrExist)
 	}
@@ -124,6 +133,9 @@ func (d *Dir) Open(name string) (disk.Reader, error) {
 	if c == nil {
 		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
 	}
+	if d.known[name] == nil {
+		d.known[name] = c
+	}
 	return reader{bytes.NewReader(c.bytes)}, nil
 }
 
@@ -134,6 +146,9 @@ func (d *Dir) Rename(from, to string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.goneLocked(); err != nil {
+		return err
+	}
 	c := d.names[from]
 	if c == nil {
 		return fmt.Errorf("rename %s: %w", from, fs.ErrNotExist)
@@ -149,6 +164,9 @@ func (d *Dir) Remove(name string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.goneLocked(); err != nil {
+		return err
+	}
 	if d.names[name] == nil {
 		return fmt.Errorf("remove %s: %w", name, fs.ErrNotExist)
 	}

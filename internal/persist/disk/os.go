@@ -1,0 +1,316 @@
+package disk
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+const lockName = "LOCK"
+
+// OS is a directory of the operating system, locked against other processes. What it writes is only ever in the directory that
+// it has locked, whatever has the path. It is safe for concurrent use.
+type OS struct {
+	path string
+	mark string // what LOCK has since then, by which the directory is known again
+
+	mu   sync.RWMutex // guards all below
+	held held
+}
+
+// held is a directory that is open and locked.
+type held struct {
+	root  *os.Root
+	info  os.FileInfo
+	self  *os.File // the directory, which is locked, too, where that is possible: without its file LOCK it would be anybody's
+	lock  *os.File // self where there is no file LOCK, of a directory that is only read
+	files map[string]seen
+}
+
+// seen is a file as it was made or found.
+type seen struct {
+	info    os.FileInfo
+	written bool // it is not changed any more
+}
+
+// is reports whether a file is still the one that was seen.
+func (s seen) is(info os.FileInfo) bool {
+	return os.SameFile(s.info, info) && (!s.written || s.info.Size() == info.Size())
+}
+
+// OpenOS makes the directory if there is none, and locks it until Close. The lock ends with the process.
+func OpenOS(path string) (*OS, error) {
+	if _, err := os.Stat(path); err != nil {
+		if err := errors.Join(os.MkdirAll(path, 0o700), syncDir(filepath.Dir(path))); err != nil {
+			return nil, err
+		}
+	}
+	h, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &OS{path: path, mark: rand.Text(), held: h}
+	if err = d.held.lockSelf(); err == nil {
+		err = d.held.lockBy(os.O_CREATE | os.O_RDWR)
+	}
+	if err == nil {
+		d.held.signBy(d.mark)
+	}
+	if err == nil { // nothing was exchanged since it was opened
+		err = d.Check()
+	}
+	if err != nil {
+		d.held.release(&held{})
+		return nil, err
+	}
+	return d, nil
+}
+
+// open opens a directory.
+func open(path string) (h held, err error) {
+	if h.root, err = os.OpenRoot(path); err != nil {
+		return held{}, err
+	}
+	if h.self, err = h.root.Open("."); err == nil {
+		h.info, err = h.self.Stat()
+	}
+	if err != nil {
+		h.release(&held{})
+		return held{}, err
+	}
+	h.files = map[string]seen{}
+	return h, nil
+}
+
+// release closes what another one does not have, too. Nothing was written to any of it.
+func (h *held) release(but *held) {
+	for _, f := range []struct{ own, others *os.File }{{h.lock, but.lock}, {h.self, but.self}} {
+		if f.own != nil && f.own != f.others {
+			_ = f.own.Close()
+		}
+	}
+	if h.root != but.root {
+		_ = h.root.Close()
+	}
+}
+
+// lockSelf locks the directory itself, where the system can do that.
+func (h *held) lockSelf() error {
+	if inUse, _ := tryLockDir(h.self); inUse {
+		return ErrInUse
+	}
+	return nil
+}
+
+// lockBy opens and locks the file LOCK.
+func (h *held) lockBy(flags int) error {
+	lock, err := h.root.OpenFile(lockName, flags, 0o600)
+	if err != nil {
+		return h.named(err)
+	}
+	inUse, err := tryLock(lock)
+	if err == nil {
+		err = h.see(lockName, lock, false)
+	}
+	switch {
+	case inUse:
+		err = ErrInUse
+	case err != nil:
+		err = fmt.Errorf("disk: lock %s: %w", lock.Name(), err)
+	default:
+		h.lock = lock
+		return nil
+	}
+	_ = lock.Close()
+	return err
+}
+
+// signBy has LOCK tell who has locked it last. Where there is no room for that, the directory is only not known again.
+func (h *held) signBy(mark string) {
+	if h.lock.Truncate(0) == nil {
+		_, _ = h.lock.WriteAt([]byte(mark), 0)
+	}
+}
+
+// signedBy reports whether LOCK was locked last by whom the mark is of.
+func (h *held) signedBy(mark string) bool {
+	b := make([]byte, len(mark)+1)
+	n, _ := h.lock.ReadAt(b, 0) // its end is an error
+	return string(b[:n]) == mark
+}
+
+// see notes what a file is.
+func (h *held) see(name string, f *os.File, written bool) error {
+	info, err := f.Stat()
+	if err == nil {
+		h.files[name] = seen{info, written}
+	}
+	return err
+}
+
+// Close lets others at the directory.
+func (d *OS) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.held.release(&held{})
+	return nil
+}
+
+// Create implements Dir.
+func (d *OS) Create(name string) (File, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.checkLocked(); err != nil {
+		return nil, err
+	}
+	f, err := d.held.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err == nil {
+		err = d.held.see(name, f, false)
+	}
+	if err != nil {
+		return nil, d.held.named(err)
+	}
+	return created{f, d, name}, nil
+}
+
+type created struct {
+	*os.File
+	dir  *OS
+	name string
+}
+
+// Sync implements File.
+func (c created) Sync() error { return syncData(c.File) }
+
+// Close implements File.
+func (c created) Close() error {
+	info, err := c.Stat()
+	if err != nil {
+		return errors.Join(err, c.File.Close())
+	}
+	d := c.dir
+	d.mu.Lock()
+	if was, ok := d.held.files[c.name]; ok && os.SameFile(was.info, info) {
+		d.held.files[c.name] = seen{info, true}
+	}
+	d.mu.Unlock()
+	return c.File.Close()
+}
+
+// Open implements Dir.
+func (d *OS) Open(name string) (Reader, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f, err := d.held.root.Open(name)
+	if err != nil {
+		return nil, d.held.named(err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	if _, ok := d.held.files[name]; !ok {
+		d.held.files[name] = seen{info, true}
+	}
+	return sized{f, info.Size()}, nil
+}
+
+type sized struct {
+	*os.File
+	size int64
+}
+
+func (s sized) Size() int64 { return s.size }
+
+// Rename implements Dir.
+func (d *OS) Rename(from, to string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.checkLocked(); err != nil {
+		return err
+	}
+	info, err := d.held.root.Lstat(from)
+	if err == nil {
+		err = d.held.root.Rename(from, to)
+	}
+	if err != nil {
+		return d.held.named(err)
+	}
+	delete(d.held.files, from)
+	d.held.files[to] = seen{info, true}
+	return nil
+}
+
+// Remove implements Dir.
+func (d *OS) Remove(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.checkLocked(); err != nil {
+		return err
+	}
+	if err := d.held.root.Remove(name); err != nil {
+		return d.held.named(err)
+	}
+	delete(d.held.files, name)
+	return nil
+}
+
+// SyncFile implements Dir.
+func (d *OS) SyncFile(name string) error {
+	f, err := d.openFile(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncData(f), f.Close())
+}
+
+// openFile opens a file, or by the name of a dot the directory.
+func (d *OS) openFile(name string) (*os.File, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	f, err := d.held.root.Open(name)
+	return f, d.held.named(err)
+}
+
+// List implements Dir.
+func (d *OS) List() (names []string, err error) {
+	f, err := d.openFile(".")
+	if err != nil {
+		return nil, err
+	}
+	entries, err := f.ReadDir(-1)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() && e.Name() != lockName {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// SyncDir implements Dir.
+func (d *OS) SyncDir() error {
+	f, err := d.openFile(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncOpenDir(f), f.Close())
+}
+
+// named has an error say of which directory it is.
+func (h *held) named(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) && !filepath.IsAbs(of.Path) {
+		of.Path = filepath.Join(h.root.Name(), of.Path)
+	}
+	return err
+}
