@@ -308,7 +308,7 @@ func TestVolumeIsUnmounted(t *testing.T) {
 	charge(t, p, "before")
 	mended := func(faults float64) {
 		t.Helper()
-		p.Eventually(t, startTimeout, "notice it, and mend it", func() bool {
+		p.Eventually(t, "notice it, and mend it", func() bool {
 			return p.metric(t, "cellserver_persistence_disk_faults_total") == faults && p.metric(t, "cellserver_persistence_disk_fault") == 0
 		})
 	}

@@ -97,7 +97,7 @@ func TestDataDirIsGone(t *testing.T) {
 					}
 					gone.back(t, dir)
 				}
-				p.Eventually(t, startTimeout, "notice it, and mend it", func() bool {
+				p.Eventually(t, "notice it, and mend it", func() bool {
 					return p.metric(t, "cellserver_persistence_disk_faults_total") > 0 && p.metric(t, "cellserver_persistence_disk_fault") == 0
 				})
 				charge(t, p, "after")
@@ -146,7 +146,7 @@ func TestTwoServersOnAMovedDirectory(t *testing.T) {
 	if code, said := refusedStart(t, "--data-dir", dir); code != 1 || !strings.Contains(said, "another process uses") {
 		t.Errorf("a second server without LOCK: %d, %q", code, said)
 	}
-	first.Eventually(t, startTimeout, "make LOCK again", func() bool { _, err := os.Stat(filepath.Join(dir, "LOCK")); return err == nil })
+	first.Eventually(t, "make LOCK again", func() bool { _, err := os.Stat(filepath.Join(dir, "LOCK")); return err == nil })
 	first.awaitFault(t, 0)
 	do(t, os.Rename(dir, dir+".away"))
 	second := startKeeping(t, dir, "--fsync-interval", "0")
@@ -154,7 +154,7 @@ func TestTwoServersOnAMovedDirectory(t *testing.T) {
 	before := everything(t, dir)
 	says := func(want string) {
 		t.Helper()
-		first.Eventually(t, startTimeout, "say "+want, func() bool {
+		first.Eventually(t, "say "+want, func() bool {
 			return strings.Contains(sayTo(t, first.dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n"), want)
 		})
 		if err := killtest.Charge(t.Context(), first.addr, "first"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
@@ -207,9 +207,9 @@ func TestKilledWhileTheDirReturns(t *testing.T) {
 		do(t, os.Mkdir(dir, 0o700))
 		confirmed := int64(round % 2)
 		if confirmed > 0 {
-			p.Eventually(t, startTimeout, "confirm a call", func() bool { return killtest.Charge(t.Context(), p.addr, key) == nil })
+			p.Eventually(t, "confirm a call", func() bool { return killtest.Charge(t.Context(), p.addr, key) == nil })
 		} else {
-			p.Eventually(t, startTimeout, "begin to write", func() bool {
+			p.Eventually(t, "begin to write", func() bool {
 				entries, err := os.ReadDir(dir)
 				return err == nil && len(entries) > round/2
 			})
