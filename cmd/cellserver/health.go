@@ -60,7 +60,10 @@ func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Write
 	return err
 }
 
-const maxHealthBytes = 1 << 10 // of a reply
+const (
+	maxHealthBytes       = 1 << 10 // of a reply
+	maxHealthHeaderBytes = 64 << 10
+)
 
 // requestHealth returns what a server that is ready says: ok, and on lines of their own what it lacks.
 func requestHealth(ctx context.Context, at string) (string, error) {
@@ -72,7 +75,8 @@ func requestHealth(ctx context.Context, at string) (string, error) {
 	}
 	client := http.Client{Transport: &http.Transport{ // connects directly, without a proxy
 		// Certificates are rarely valid for loopback. No secret is sent, and an impostor could answer ok without TLS, too.
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true},
+		MaxResponseHeaderBytes: maxHealthHeaderBytes,
 	}}
 	response, err := client.Do(request)
 	if err != nil {

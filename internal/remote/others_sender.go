@@ -13,6 +13,8 @@ const (
 	// roundKeys is how many calls a pipeline has at most, and roundBytes how many bytes, or one call more.
 	roundKeys  = 256
 	roundBytes = 1 << 20
+	// largeRoundKeys is that for values that are large, or may be.
+	largeRoundKeys = 8
 )
 
 // senderOf is what a sender is for: what is large does not keep other keys waiting.
@@ -46,8 +48,11 @@ func (n *sender) next() (lines []*line) {
 	o := n.others
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	bytes := 0
-	for len(lines) < min(roundKeys, len(n.ready)) && bytes < roundBytes {
+	bytes, most := 0, roundKeys
+	if n.large {
+		most = largeRoundKeys
+	}
+	for len(lines) < min(most, len(n.ready)) && bytes < roundBytes {
 		l := n.ready[len(lines)]
 		bytes += 2*len(l.known.value) + len(l.name)
 		lines = append(lines, l)

@@ -39,3 +39,15 @@ func PrintableN(b []byte, maxBytes int) string {
 	}
 	return string(out)
 }
+
+// maxErrorBytes is how much of a text is shown that a server may have chosen.
+const maxErrorBytes = 512
+
+// OneLine returns an error whose text a server may have chosen as one of a single line, as Printable has it, and of a bounded length.
+func OneLine(err error) error { return oneLine{err} }
+
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return PrintableN([]byte(e.error.Error()), maxErrorBytes) }
+
+func (e oneLine) Unwrap() error { return e.error }

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -82,5 +83,13 @@ func TestPrintableIsOneLineOfText(t *testing.T) {
 		}
 		check(in)
 		check([]byte(string([]rune{rune(random.IntN(0x3000)), rune(random.IntN(0x11000))})))
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	base := errors.New("ERR a\r\nb\x1b[2J" + strings.Repeat("x", 1<<20))
+	err := OneLine(base)
+	if text := err.Error(); len(text) > maxErrorBytes || !strings.HasPrefix(text, `ERR a\r\nb\x1b[2Jxxx`) || !errors.Is(err, base) {
+		t.Errorf("got %.50s, %d bytes", text, len(text))
 	}
 }

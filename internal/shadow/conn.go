@@ -200,6 +200,7 @@ func (c *conn) longLine(begin []byte) ([]byte, error) {
 // explain says what to do about an error.
 func (s Source) explain(err error) error {
 	text := err.Error()
+	err = resp.OneLine(err)
 	for _, known := range []struct{ part, hint string }{
 		{"NOAUTH", "give --password-file, and --user if it is not the default one"},
 		{"WRONGPASS", "check --user and --password-file"},

@@ -271,18 +271,21 @@ func TestTooManyKeys(t *testing.T) {
 	t.Parallel()
 	const calls, kept = 1000, 10
 	ctx, cancel := context.WithCancel(t.Context())
+	following := make(chan struct{})
 	s := startSource(t, func(s *source) {
 		s.pinged = func() {
 			go func() {
 				for i := range calls {
 					s.called(t0, "0/", "", "cl.throttle", fmt.Sprintf("%04d", i), "1", "1", "1")
 				}
+				<-following // or the end could come before the stream has begun
 				cancel()
 			}()
 		}
 	})
 	summary, err := Run(ctx, Options{Source: Source{Addr: s.addr}, Rate: 1, MaxBytes: 2 * kept * (keyBytes + 4), Tolerance: 500 * time.Millisecond,
-		Report: func(d Difference) { t.Error(d.String()) }})
+		Following: func() { close(following) },
+		Report:    func(d Difference) { t.Error(d.String()) }})
 	if err != nil || summary.Calls != calls || summary.Unknown+summary.Missed != calls || summary.Missed < calls/2 || summary.Keys > 2*kept {
 		t.Errorf("%+v, %v", summary, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/resp"
 )
 
 // put makes entries' states those of their keys in a database, if they are not expired by the server's clock and no later state
@@ -39,7 +40,7 @@ func (s *Server) put(ctx context.Context, db int, entries []Entry, counts *Count
 		case entries[i].State.ExpiresNs <= nowNs:
 			counts.Expired++
 		default:
-			count(&counts.Refused, err.Error())
+			count(&counts.Refused, resp.OneLine(err).Error())
 		}
 	}
 	return nil

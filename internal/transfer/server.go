@@ -14,9 +14,15 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"cellserver/internal/rdb"
+	"cellserver/internal/resp"
 )
 
 const ioTimeout = 10 * time.Second
+
+// replyBounds are more than a page of dumps has, or one of names.
+func replyBounds() resp.ReplyBounds {
+	return resp.ReplyBounds{BulkBytes: 64 << 20, Bytes: 256 << 20, Elements: 1 << 20}
+}
 
 // Server is a running server: a cellserver, or a Redis with redis-cell.
 type Server struct {
@@ -42,6 +48,7 @@ func Open(text string) (*Server, error) {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.PoolSize, o.PipelinePoolSize = 1, -1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = ioTimeout, ioTimeout, ioTimeout
+	o.Dialer = replyBounds().Bounded(redis.NewDialer(o))
 	s := &Server{name: o.Addr, options: o, codec: rdb.NewCodec()}
 	if u, err := url.Parse(text); err == nil {
 		s.oneDB = u.Query().Has("db") || o.Network == "tcp" && strings.Trim(u.Path, "/") != ""
@@ -73,6 +80,7 @@ func (s *Server) explain(err error) error {
 		return err
 	}
 	text := err.Error()
+	err = resp.OneLine(err)
 	for _, known := range []struct{ part, hint string }{
 		{"NOAUTH", "give the password in the URL: redis://user:password@host:port"},
 		{"WRONGPASS", "check user and password in the URL"},
@@ -85,6 +93,7 @@ func (s *Server) explain(err error) error {
 		{"MISCONF", "see its log"},
 		{"OOM", "give it more memory (maxmemory)"},
 		{"DENIED", "it lets in only its own host while it has no password; set one"},
+		{"the server announces", "it is no Redis, or has longer strings than a limiter's, which GETRANGE does not send: give a user in the URL who may"},
 		{"i/o timeout", "it does not answer"},
 		{"context deadline exceeded", "it does not answer, or has no TLS; use redis:// without"},
 		{"first record does not look like a TLS handshake", "use redis://, the port has no TLS"},
@@ -137,7 +146,7 @@ func (s *Server) databases(ctx context.Context) (numbers []int, keys int64, err 
 		}
 	}
 	slices.Sort(numbers)
-	return numbers, keys, nil
+	return slices.Compact(numbers), keys, nil
 }
 
 // runID tells a process from another at the same address, whose cursors would mean something else.

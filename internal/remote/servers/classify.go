@@ -120,8 +120,12 @@ func tooFew(s *Server, have int64, want int, counted bool) *Failed {
 	return &Failed{Reason: Replicas, Executed: Maybe, Text: text}
 }
 
-// oneLine keeps a server's text from ending a line of ours.
+// maxText is how much of a server's text is kept.
+const maxText = 512
+
+// oneLine keeps a server's text from ending a line of ours, or filling it.
 func oneLine(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "?")
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '

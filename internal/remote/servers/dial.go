@@ -8,6 +8,7 @@ import (
 	"net"
 
 	"cellserver/internal/certs"
+	"cellserver/internal/resp"
 )
 
 // dialer connects to servers; with TLS, if config is not nil. It ends with its context, which go-redis's own does not over TLS.
@@ -37,8 +38,18 @@ func newDialer(useTLS bool, c Config) (dialer, error) {
 }
 
 func (d dialer) context(ctx context.Context, network, addr string) (net.Conn, error) {
-	if d.config == nil {
-		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	if addr == surplusAddr {
+		return nil, fmt.Errorf("it names more than %d servers", maxServers)
 	}
-	return (&tls.Dialer{Config: d.config}).DialContext(ctx, network, addr)
+	dial := (&net.Dialer{}).DialContext
+	if d.config != nil {
+		dial = (&tls.Dialer{Config: d.config}).DialContext
+	}
+	return replyBounds().Bounded(dial)(ctx, network, addr)
+}
+
+// replyBounds are twice what a pipeline of ours can be answered with, and the map of a cluster of 16,384 parts with three servers
+// each has.
+func replyBounds() resp.ReplyBounds {
+	return resp.ReplyBounds{BulkBytes: 4 << 20, Bytes: 32 << 20, Elements: 1 << 19}
 }

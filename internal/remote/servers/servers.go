@@ -40,6 +40,13 @@ type Config struct {
 }
 
 const (
+	// maxServers is more than a cluster has. What names more of them, one after the other, is none.
+	maxServers = 4096
+	// surplusAddr is nobody's.
+	surplusAddr = "the cluster:0"
+)
+
+const (
 	defaultTimeout  = 50 * time.Millisecond
 	defaultPoolSize = 16
 	// What is not part of a decision, such as the map of a cluster's slots, and a connection, may take longer than one.
@@ -63,6 +70,8 @@ type Pool struct {
 
 	byAddr atomic.Pointer[map[string]*Server] // never changed, but replaced: each request looks here
 	mu     sync.Mutex                         // for who replaces it, or a server's client
+
+	surplus *Server // guarded by mu: stands for all beyond maxServers
 }
 
 // Check returns an error for a URL or file that is wrong, as Open does. It opens nothing.
@@ -165,6 +174,12 @@ func (p *Pool) At(addr string) *Server {
 	if s := p.servers()[addr]; s != nil {
 		return s
 	}
+	if len(p.servers()) >= maxServers {
+		if p.surplus == nil {
+			p.surplus = p.newServer(surplusAddr)
+		}
+		return p.surplus
+	}
 	s := p.newServer(addr)
 	all := make(map[string]*Server, len(p.servers())+1)
 	maps.Copy(all, p.servers())
@@ -194,6 +209,9 @@ func (p *Pool) Close() error {
 	defer p.mu.Unlock()
 	for _, s := range p.servers() {
 		_ = s.Client().Close() // closed twice where the cluster has it, too
+	}
+	if p.surplus != nil {
+		_ = p.surplus.Client().Close()
 	}
 	return err
 }
