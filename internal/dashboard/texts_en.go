@@ -139,8 +139,8 @@ func english() *texts {
 		TopRequested: "Most requested",
 		TopLimited:   "Most limited",
 		TopNone:      "No key stands out now.",
-		TopNote: "Select a key to inspect it by the limit it was last requested with. Ranks and shares are of the last minutes, and rates " +
-			"of the last 10 seconds, with the error of an estimate; – is not known yet.",
+		TopNote: "Select a key to inspect it by its last limit. Ranks and shares are of the last minutes, rates of the last 10 " +
+			"seconds, with an estimate's error; – is not known yet.",
 		PerSec:       "calls per second",
 		Share:        "share",
 		FirstCall:    "No call has come yet. Try one:",
