@@ -34,6 +34,25 @@ func (l *long) kept() *long {
 	return &long{command: append([]byte(nil), l.command...), count: l.count}
 }
 
+// kept returns the arguments, copied unless they are the session's own.
+func (h *held) kept() [][]byte {
+	if h.ownBytes > 0 {
+		return h.args
+	}
+	return argument.CloneAll(h.args)
+}
+
+// argsBytes is what the arguments take where they are kept.
+func (h *held) argsBytes() int {
+	if h.ownBytes > 0 {
+		return h.ownBytes
+	}
+	return argument.Memory(h.args)
+}
+
+// bytes is that with what is around them.
+func (h *held) bytes() int { return h.argsBytes() + h.frameBytes }
+
 // executeLong is execute for a command whose first arguments are decoded.
 func (s *Session) executeLong(first [][]byte, command []byte) {
 	dispatch := func() { s.dispatchLong(first, long{command: command, count: s.decoder.Long()}) }

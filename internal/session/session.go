@@ -2,7 +2,6 @@ package session
 
 import (
 	"cellserver/internal/acl"
-	"cellserver/internal/argument"
 	"cellserver/internal/catalog"
 	"cellserver/internal/clients"
 	"cellserver/internal/limiter"
@@ -260,25 +259,6 @@ type held struct {
 	// slices of the driver's buffer.
 	ownBytes, frameBytes int
 }
-
-// kept returns the arguments, copied unless they are the session's own.
-func (h *held) kept() [][]byte {
-	if h.ownBytes > 0 {
-		return h.args
-	}
-	return argument.CloneAll(h.args)
-}
-
-// argsBytes is what the arguments take where they are kept.
-func (h *held) argsBytes() int {
-	if h.ownBytes > 0 {
-		return h.ownBytes
-	}
-	return argument.Memory(h.args)
-}
-
-// bytes is that with what is around them.
-func (h *held) bytes() int { return h.argsBytes() + h.frameBytes }
 
 // proceed executes a command, or replies why it is not executed. Whatever comes behind a batch waits until that is
 // answered.
