@@ -17,6 +17,8 @@ const (
 	// markInterval is how old the log's clock becomes at most while nothing changes.
 	markInterval = 10 * time.Second
 
+	// checkInterval is between two looks, in front of a write, at whether the log is still there: a sync takes less on some disks.
+	checkInterval = time.Millisecond
 	// lookInterval is between two looks at whether all files are still there.
 	lookInterval = time.Second
 
@@ -40,15 +42,16 @@ type keeping struct {
 	damaged  []string  // the files that there were, if any was damaged: they are set aside instead of removed
 	snapshot *snapshot // that is being written; nil without one
 
-	unsynced bool  // something was written
-	markedNs int64 // when the last frame was
-	retryNs  int64 // when a new generation may be tried
-	backoff  time.Duration
-	saveNs   int64    // when a snapshot may be tried, after one has failed
-	failed   uint64   // that snapshot's number
-	lost     bool     // files of others may have gone with ours
-	tried    manifest // that was written last, with an error or without
-	saidNs   int64    // when the fault was logged
+	unsynced  bool  // something was written
+	checkedNs int64 // when the log was looked at before a write
+	markedNs  int64 // when the last frame was
+	retryNs   int64 // when a new generation may be tried
+	backoff   time.Duration
+	saveNs    int64    // when a snapshot may be tried, after one has failed
+	failed    uint64   // that snapshot's number
+	lost      bool     // files of others may have gone with ours
+	tried     manifest // that was written last, with an error or without
+	saidNs    int64    // when the fault was logged
 }
 
 // keep keeps what changes until ctx ends.
@@ -175,8 +178,10 @@ func (r *keeping) round() {
 // write appends what has changed, and has it synced.
 func (r *keeping) write(nowNs int64, wanted bool) {
 	before, complete := r.log.w.bytes, true
-	err := r.config.Dir.Check(logName(r.log.number())) // or another server may have read the log's end
-	records := 0
+	err, records := error(nil), 0
+	if nowNs-r.checkedNs >= int64(checkInterval) { // or another server may have read the log's end
+		r.checkedNs, err = nowNs, r.config.Dir.Check(logName(r.log.number()))
+	}
 	if err == nil {
 		records, err = r.log.add(nowNs, newPacer(r.config.Yield, nil), func(visit func(store.Change)) { complete = r.config.Store.Changes(nowNs, visit) })
 	}
