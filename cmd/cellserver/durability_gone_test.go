@@ -42,21 +42,21 @@ type goneDir struct {
 }
 
 func goneDirs() map[string]goneDir {
-	make := func(t *testing.T, dir string) { do(t, os.Mkdir(dir, 0o700)) }
+	mkdir := func(t *testing.T, dir string) { do(t, os.Mkdir(dir, 0o700)) }
 	move := func(t *testing.T, dir string) { do(t, os.Rename(dir, dir+".away")) }
 	return map[string]goneDir{
-		"removed":    {func(t *testing.T, dir string) { do(t, os.RemoveAll(dir)) }, make},
-		"moved":      {move, make},
+		"removed":    {func(t *testing.T, dir string) { do(t, os.RemoveAll(dir)) }, mkdir},
+		"moved":      {move, mkdir},
 		"moved back": {move, func(t *testing.T, dir string) { do(t, os.Rename(dir+".away", dir)) }},
 		"linked": {move, func(t *testing.T, dir string) {
-			make(t, dir+".new")
+			mkdir(t, dir+".new")
 			do(t, os.Symlink(dir+".new", dir))
 		}},
 		"copied": {move, func(t *testing.T, dir string) {
 			do(t, os.CopyFS(dir+".copy", os.DirFS(dir+".away")), os.Rename(dir+".copy", dir))
 		}},
 		"a file in its place": {func(t *testing.T, dir string) { move(t, dir); do(t, os.WriteFile(dir, nil, 0o600)) },
-			func(t *testing.T, dir string) { do(t, os.Remove(dir)); make(t, dir) }},
+			func(t *testing.T, dir string) { do(t, os.Remove(dir)); mkdir(t, dir) }},
 		"empty":       {func(t *testing.T, dir string) { removeFiles(t, dir, "") }, nil},
 		"no LOCK":     {func(t *testing.T, dir string) { removeFiles(t, dir, "LOCK") }, nil},
 		"no MANIFEST": {func(t *testing.T, dir string) { removeFiles(t, dir, "MANIFEST") }, nil},

@@ -82,11 +82,11 @@ func (o *options) logAndServe(ctx context.Context, stderr io.Writer) error {
 // serve serves until ctx ends, which is no error at any time.
 func (o *options) serve(ctx context.Context, log *slog.Logger, lines *logwriter.Writer) error {
 	err := o.startAndRun(ctx, log, lines)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		log.Info("stopped before clients were served")
-		return nil
+	if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
+		return err
 	}
-	return err
+	log.Info("stopped before clients were served")
+	return nil
 }
 
 func (o *options) startAndRun(ctx context.Context, log *slog.Logger, lines *logwriter.Writer) error {

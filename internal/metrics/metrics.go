@@ -105,11 +105,10 @@ func writeHealth(w http.ResponseWriter, err error, degraded []string) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	text := "ok\n"
+	_, _ = io.WriteString(w, "ok\n")
 	for _, way := range degraded {
-		text += "degraded: " + way + "\n"
+		_, _ = io.WriteString(w, "degraded: "+way+"\n")
 	}
-	_, _ = io.WriteString(w, text)
 }
 
 func (c *Config) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {

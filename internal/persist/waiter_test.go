@@ -31,7 +31,7 @@ func TestADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, goOn := disktest.New(), make(chan struct{})
 		hangs := make(chan bool, 1)
-		dir.Before = func(op disktest.Op, name string) error {
+		dir.Before = func(disktest.Op, string) error {
 			select {
 			case <-hangs:
 				<-goOn

@@ -244,8 +244,9 @@ func (e *exact) same(stored *limiter.State) bool {
 		storedNs, _ := stored.TAT(nowNs)
 		modelNs, _ := e.model.TAT(nowNs)
 		return storedNs >= modelNs && stored.Kind == e.model.Kind
+	default:
+		return stored.ExpiresNs == e.model.ExpiresNs && bytes.Equal(stored.Payload, e.model.Payload)
 	}
-	return stored.ExpiresNs == e.model.ExpiresNs && bytes.Equal(stored.Payload, e.model.Payload)
 }
 
 func (e *exact) do(s *Store, d *deed) error {
@@ -292,7 +293,7 @@ func (e *exact) stored() limiter.State {
 }
 
 func outcomeOf(d *deed) (o exactOutcome, isRequest bool) {
-	r := funnel.Result{}
+	var r funnel.Result
 	switch {
 	case d.request != nil:
 		r = d.request.Result

@@ -88,7 +88,8 @@ func TestAnythingDoneToAKey(t *testing.T) {
 	limited := 0
 	for i := range rounds {
 		name, do := anything(t, random, limits, uint64(i))
-		way, err := "", error(nil)
+		var way string
+		var err error
 		if random.IntN(3) == 0 {
 			way, err = " in a transaction", inTransaction(t, s, func(keys store.Keys) error { return do(s.Now(), keys) })
 		} else {
@@ -190,6 +191,7 @@ func anything(t *testing.T, random *rand.Rand, limits []funnel.Limit, id uint64)
 		verb = limiter.Wait
 	case limiter.Commit:
 		id -= random.Uint64N(8)
+	default:
 	}
 	return fmt.Sprintf("operation %d of %d units", verb, quantity), operate(limiter.Operation{
 		Verb: verb, Funnel: l, Quantity: quantity, ID: id, TTLNs: []int64{0, 900 * sec}[random.IntN(2)],

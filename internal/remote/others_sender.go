@@ -194,7 +194,7 @@ func (o *others) answer(l *line, tasks []*task) {
 	l.apart = false
 	o.store.learn(l.name, effectOf(tasks), &l.known.state, l.sentNs)
 	for _, t := range tasks {
-		t.err = t.deed.answer(t.err)
+		t.err = t.answer(t.err)
 		t.waiter.done(t)
 	}
 }

@@ -165,10 +165,9 @@ func (s *Store) newSwap(decidedNs int64, keys int, values bool) *swap {
 	return w
 }
 
-// key adds a key, what is expected there, and what it becomes, with its stamps; nil is for one that is left as it is. It returns the
-// value.
-func (w *swap) key(name string, f *found, to *limiter.State, stamps limiter.Stamps, serverNs int64) (value string) {
-	expected := "-"
+// key adds a key, what is expected there, and what it becomes, with its stamps; nil is for one that is left as it is.
+func (w *swap) key(name string, f *found, to *limiter.State, stamps limiter.Stamps, serverNs int64) {
+	expected, value := "-", ""
 	switch {
 	case f.value != "":
 		expected = "=" + f.value // be it ours or not
@@ -188,7 +187,6 @@ func (w *swap) key(name string, f *found, to *limiter.State, stamps limiter.Stam
 	w.call.Args = append(w.call.Args, expected, px, value, stampsArg(stamps, len(value)-payloadBytes(to)))
 	w.bytes += len(expected) + len(value)
 	w.call.Large = w.bytes > largeBytes
-	return value
 }
 
 // stampsArg returns the stamps of a value whose payload begins there.

@@ -92,8 +92,12 @@ func TestLongCommands(t *testing.T) {
 			}
 		}
 		for _, next := range []string{"*1\r\n$4\r\nPING\r\n", "PING\r\n", "*0\r\n", "*-1\r\n"} {
-			d.Next(words(tt.args), nil)
-			if d.Next([]byte(next), nil); d.Long() != 0 {
+			for _, in := range [][]byte{words(tt.args), []byte(next)} {
+				if _, _, err := d.Next(in, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d.Long() != 0 {
 				t.Errorf("%q behind it has %d arguments", next, d.Long())
 			}
 		}

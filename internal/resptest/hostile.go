@@ -25,7 +25,7 @@ func Hostile() map[string]string {
 // hostile reply, and the others as a Redis with a key does. It returns its address.
 func StartHostile(t *testing.T, name, hostile string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

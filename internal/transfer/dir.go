@@ -35,14 +35,14 @@ func OpenDir(path string) (*disk.OS, error) {
 
 // noFile says what to do with a file that was given for a directory.
 func noFile(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || info.IsDir() {
-		return nil // whoever opens it tells what is wrong
-	}
-	if isDump(path) {
+	switch info, err := os.Stat(path); {
+	case err != nil || info.IsDir():
+		return nil //nolint:nilerr // whoever opens it tells what is wrong
+	case isDump(path):
 		return fmt.Errorf("%s is a dump, not a data directory: cellserver load %s checks it, and then loads it", path, path)
+	default:
+		return fmt.Errorf("%s is a file, not a data directory: give the directory that --data-dir names", path)
 	}
-	return fmt.Errorf("%s is a file, not a data directory: give the directory that --data-dir names", path)
 }
 
 // isDump reports whether a file begins as dumps do.
@@ -51,7 +51,7 @@ func isDump(path string) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() { // anything else may never send a byte
 		return false
