@@ -69,14 +69,6 @@ func badDisks() map[string]func(t *testing.T) badDisk {
 	}
 }
 
-// manyKeys are more than what fits into what a file has of its last page when a disk is full.
-func manyKeys(prefix string) (keys []string) {
-	for i := range 300 {
-		keys = append(keys, fmt.Sprintf("%s:%060d", prefix, i))
-	}
-	return keys
-}
-
 func limitFileSize(t *testing.T, p *process, bytes uint64) {
 	t.Helper()
 	if p == nil {
@@ -90,13 +82,6 @@ func limitFileSize(t *testing.T, p *process, bytes uint64) {
 	if err := unix.Prlimit(p.Cmd.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func (p *process) awaitFault(t *testing.T, want float64) {
-	t.Helper()
-	p.Eventually(t, fmt.Sprintf("say a fault of %.0f", want), func() bool {
-		return p.metric(t, "cellserver_persistence_disk_fault") == want
-	})
 }
 
 // TestBadDiskWithInterval: decisions go on, the loss is told, and all is kept again once there is space.

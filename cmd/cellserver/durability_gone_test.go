@@ -36,7 +36,8 @@ func removeFiles(t *testing.T, dir, prefix string) {
 	}
 }
 
-// goneDir is what happens to a data directory, and how it is put right; nil where the server does that by itself.
+// goneDir is what happens to a data directory, and how it is put right; nil where the server does that by
+// itself.
 type goneDir struct {
 	happens, back func(t *testing.T, dir string)
 }
@@ -66,8 +67,8 @@ func goneDirs() map[string]goneDir {
 	}
 }
 
-// TestDataDirIsGone: it is noticed, nothing is confirmed that is not kept, and when it is there again the server writes all that
-// it knows, by itself.
+// TestDataDirIsGone: it is noticed, nothing is confirmed that is not kept, and when it is there again the
+// server writes all that it knows, by itself.
 func TestDataDirIsGone(t *testing.T) {
 	t.Parallel()
 	for _, interval := range []string{"50ms", "0"} {
@@ -112,7 +113,8 @@ func TestDataDirIsGone(t *testing.T) {
 	}
 }
 
-// TestDataDirIsGoneAtTheEnd: a server whose directory is gone, noticed or not, does not end as if all were kept.
+// TestDataDirIsGoneAtTheEnd: a server whose directory is gone, noticed or not, does not end as if all were
+// kept.
 func TestDataDirIsGoneAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, interval := range []string{"1h", "0"} {
@@ -135,8 +137,8 @@ func TestDataDirIsGoneAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestTwoServersOnAMovedDirectory: a server never writes to a directory that another has in use, or has written, and whose path
-// was its own; without its file LOCK a directory lets nobody in.
+// TestTwoServersOnAMovedDirectory: a server never writes to a directory that another has in use, or has
+// written, and whose path was its own; without its file LOCK a directory lets nobody in.
 func TestTwoServersOnAMovedDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -176,7 +178,8 @@ func TestTwoServersOnAMovedDirectory(t *testing.T) {
 	units(t, startKeeping(t, dir+".away"), 1, "first")
 }
 
-// everything returns the files of a directory with what is in them, but for a mark in LOCK, which each start changes.
+// everything returns the files of a directory with what is in them, but for a mark in LOCK, which each start
+// changes.
 func everything(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -191,8 +194,8 @@ func everything(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestKilledWhileTheDirReturns: whenever a server is killed while it writes to a directory that was gone, the next one starts
-// there, and has what was confirmed since.
+// TestKilledWhileTheDirReturns: whenever a server is killed while it writes to a directory that was gone, the
+// next one starts there, and has what was confirmed since.
 func TestKilledWhileTheDirReturns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

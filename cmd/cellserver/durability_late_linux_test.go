@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestRepliesAreBoundedInTime: on a disk that takes nothing each call that would be kept gets an error in its time, behind
-// which its connection goes on; what it had charged is charged once, and kept when the disk takes it.
+// TestRepliesAreBoundedInTime: on a disk that takes nothing each call that would be kept gets an error in its
+// time, behind which its connection goes on; what it had charged is charged once, and kept when the disk
+// takes it.
 func TestRepliesAreBoundedInTime(t *testing.T) {
 	t.Parallel()
 	for name, disk := range badDisks() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"syscall"
@@ -72,6 +73,21 @@ func syncAll(t *testing.T, p *process) {
 	if err := killtest.Sync(t.Context(), p.addr); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// manyKeys are more than what fits into what a file has of its last page when a disk is full.
+func manyKeys(prefix string) (keys []string) {
+	for i := range 300 {
+		keys = append(keys, fmt.Sprintf("%s:%060d", prefix, i))
+	}
+	return keys
+}
+
+func (p *process) awaitFault(t *testing.T, want float64) {
+	t.Helper()
+	p.Eventually(t, fmt.Sprintf("say a fault of %.0f", want), func() bool {
+		return p.metric(t, "cellserver_persistence_disk_fault") == want
+	})
 }
 
 // TestLoadNoticesLosses: a server that knows nothing of what was before is found out.

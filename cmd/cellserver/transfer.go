@@ -146,9 +146,9 @@ func (p *keyProgress) clear() {
 	}
 }
 
-// interrupted says what Ctrl-C has ended.
+// interrupted says what Ctrl-C has ended, whatever failed by that.
 func interrupted(ctx context.Context, err error, how string) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if err != nil && ctx.Err() != nil {
 		return errors.New("interrupted; " + how)
 	}
 	return err

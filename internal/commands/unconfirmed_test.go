@@ -83,8 +83,8 @@ const unconfirmed = "-MISCONF the disk has not taken the change within --fsync-t
 const frozen = "-MISCONF the data directory cannot be written, and replies wait for it (--fsync-interval=0): nothing was changed. " +
 	"Calls that change nothing answer. Check INFO persistence and the log; it is tried again all the time\r\n"
 
-// unconfirmedCase is an input, and its replies while the disk hangs, where ! is unconfirmed, and ? is frozen: what is executed
-// behind the first replies, as is what comes behind FLUSHDB or after CLIENT REPLY OFF.
+// unconfirmedCase is an input, and its replies while the disk hangs, where ! is unconfirmed, and ? is frozen:
+// what is executed behind the first replies, as is what comes behind FLUSHDB or after CLIENT REPLY OFF.
 type unconfirmedCase struct{ name, in, want string }
 
 func unconfirmedCases() []unconfirmedCase {
@@ -115,8 +115,9 @@ func unconfirmedCases() []unconfirmedCase {
 	}
 }
 
-// TestUnconfirmed: with a disk that hangs, each reply that would tell of a change is an error in its place, in time, and all
-// others are as they are; what the client sends then is answered behind them, and what was changed is changed once.
+// TestUnconfirmed: with a disk that hangs, each reply that would tell of a change is an error in its place,
+// in time, and all others are as they are; what the client sends then is answered behind them, and what was
+// changed is changed once.
 func TestUnconfirmed(t *testing.T) {
 	for _, tt := range unconfirmedCases() {
 		t.Run(tt.name, func(t *testing.T) {
@@ -152,7 +153,8 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
-// TestUnconfirmedIsCharged: the change that was not confirmed is there, once, and is on the disk when that has taken it.
+// TestUnconfirmedIsCharged: the change that was not confirmed is there, once, and is on the disk when that
+// has taken it.
 func TestUnconfirmedIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newHangingDisk()

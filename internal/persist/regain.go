@@ -9,7 +9,8 @@ import (
 	"cellserver/internal/persist/disk"
 )
 
-// errForeign is that the directory has files which this server has not written, and it does not write over them.
+// errForeign is that the directory has files which this server has not written, and it does not write over
+// them.
 var errForeign = errors.New("persist: the data directory has been replaced by one with other data, which is left as it is")
 
 // hintOn returns what to do about a fault.
@@ -25,7 +26,8 @@ func hintOn(err error) string {
 	return "the server tries again by itself; free space there, or mend the disk"
 }
 
-// look looks at whether all is still there that a start would read, and reports whether nothing is to be done.
+// look looks at whether all is still there that a start would read, and reports whether nothing is to be
+// done.
 func (r *keeping) look() (well bool) {
 	if !r.sound {
 		return true
@@ -37,8 +39,8 @@ func (r *keeping) look() (well bool) {
 	return err == nil
 }
 
-// regain makes sure that the directory is this server's. One that has come in the place of the directory is taken if it has
-// nothing, or what this server has written.
+// regain makes sure that the directory is this server's. One that has come in the place of the directory is
+// taken if it has nothing, or what this server has written.
 func (r *keeping) regain() error {
 	isOther, err := r.config.Dir.Regain(r.mayReplace)
 	if err != nil {
@@ -57,7 +59,8 @@ func (r *keeping) regain() error {
 	return nil
 }
 
-// mayReplace returns an error if a directory has what another server has written there, or an operator has put there.
+// mayReplace returns an error if a directory has what another server has written there, or an operator has
+// put there.
 func (r *keeping) mayReplace(there disk.Dir, isOther bool) error {
 	if isOther {
 		names, err := there.List()
@@ -75,19 +78,21 @@ func (r *keeping) mayReplace(there disk.Dir, isOther bool) error {
 	return errForeign
 }
 
-// writeManifest writes the one that is lacking: that which stood, if all of its files are there, and one that names nothing where
-// there are no files either. Where there are some, it is left to an operator what they are worth.
+// writeManifest writes the one that is lacking: that which stood, if all of its files are there, and one that
+// names nothing where there are no files either. Where there are some, it is left to an operator what they
+// are worth.
 func (r *keeping) writeManifest() error {
 	names, err := r.config.Dir.List()
 	if err != nil {
 		return err
 	}
 	left := slices.DeleteFunc(names, func(name string) bool { return !isOurs(name) || name == newManifestName })
+	isLost := func(name string) bool { return !slices.Contains(left, name) }
 	all := r.stands.names()[1:]
 	switch {
 	case len(r.stands.logs) == 0, len(left) == 0:
 		return (&manifest{}).write(r.config.Dir)
-	case !slices.ContainsFunc(all, func(name string) bool { return !slices.Contains(left, name) }) && r.config.Dir.Check(all...) == nil:
+	case !slices.ContainsFunc(all, isLost) && r.config.Dir.Check(all...) == nil:
 		return r.stands.write(r.config.Dir)
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"cellserver/internal/persist/disk/disktest"
 )
 
-// TestTheDirectoryIsGone: nothing more is confirmed from then on; it is told in a second at the latest, also where nothing changes;
-// and when there is a directory again all is written to it.
+// TestTheDirectoryIsGone: nothing more is confirmed from then on; it is told in a second at the latest, also
+// where nothing changes; and when there is a directory again all is written to it.
 func TestTheDirectoryIsGone(t *testing.T) {
 	for _, interval := range []time.Duration{0, time.Second, time.Hour, NoSync} {
 		t.Run(fmt.Sprint(interval), func(t *testing.T) {
@@ -61,7 +61,8 @@ func TestTheDirectoryIsGone(t *testing.T) {
 	}
 }
 
-// TestTheEndWithoutADirectory: a server whose directory is gone does not end as if all were kept, also if it has not noticed yet.
+// TestTheEndWithoutADirectory: a server whose directory is gone does not end as if all were kept, also if it
+// has not noticed yet.
 func TestTheEndWithoutADirectory(t *testing.T) {
 	for _, waits := range []time.Duration{0, time.Minute} {
 		for _, returns := range []bool{false, true} {
@@ -132,7 +133,8 @@ func TestAnotherDirectoryInItsPlace(t *testing.T) {
 	})
 }
 
-// TestAFileIsGone: whichever file somebody removes, it is noticed in a second, and there is a new generation without it.
+// TestAFileIsGone: whichever file somebody removes, it is noticed in a second, and there is a new generation
+// without it.
 func TestAFileIsGone(t *testing.T) {
 	for _, kind := range []string{"log-", "snapshot-", manifestName} {
 		synctest.Test(t, func(t *testing.T) {
@@ -166,8 +168,8 @@ func TestAFileIsGone(t *testing.T) {
 	}
 }
 
-// TestKilledWhileItReturns: whenever the process is killed, or the machine crashes, while a directory that was gone is written
-// again, a server starts in it, and what was confirmed since is there.
+// TestKilledWhileItReturns: whenever the process is killed, or the machine crashes, while a directory that
+// was gone is written again, a server starts in it, and what was confirmed since is there.
 func TestKilledWhileItReturns(t *testing.T) {
 	for _, kind := range []string{"the directory", manifestName} {
 		var mu sync.Mutex

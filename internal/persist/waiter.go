@@ -11,12 +11,12 @@ type waiter struct {
 	lateNs int64 // when it is told that this has not happened; 0 for never
 }
 
-// Sync calls done once, from any goroutine, when all that had changed before the call is on the disk. It is never called if
-// that comes to no disk before the server ends.
+// Sync calls done once, from any goroutine, when all that had changed before the call is on the disk. It is
+// never called if that comes to no disk before the server ends.
 func (k *Keeper) Sync(done func()) { k.await(waiter{done: func(bool) { done() }}) }
 
-// Confirm is Sync that calls done with false, and never again, if that has not happened within Config.Timeout, or a fiftieth
-// more. Until the disk has taken what changed, there is a fault then.
+// Confirm is Sync that calls done with false, and never again, if that has not happened within
+// Config.Timeout, or a fiftieth more. Until the disk has taken what changed, there is a fault then.
 func (k *Keeper) Confirm(done func(kept bool)) {
 	w := waiter{done: done}
 	if k.config.Timeout > 0 {
@@ -66,7 +66,8 @@ func (k *Keeper) answerSynced() {
 	}
 }
 
-// answerLate answers those who have waited for as long as they may. It is a timer's, as what they wait for may hang.
+// answerLate answers those who have waited for as long as they may. It is a timer's, as what they wait for
+// may hang.
 func (k *Keeper) answerLate() {
 	nowNs := k.config.Now()
 	l := lateness{nowNs: nowNs}
@@ -123,8 +124,8 @@ func (k *Keeper) faultyLocked(nowNs int64, err error) (first bool) {
 	return first
 }
 
-// freeze has the store refuse changes, if replies wait for the disk and there is a fault, or no longer. Who has changed whether
-// there is one calls it behind that, so the last call is right, whichever it is.
+// freeze has the store refuse changes, if replies wait for the disk and there is a fault, or no longer. Who
+// has changed whether there is one calls it behind that, so the last call is right, whichever it is.
 func (k *Keeper) freeze() {
 	k.freezing.Lock()
 	defer k.freezing.Unlock()

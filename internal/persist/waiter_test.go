@@ -25,8 +25,8 @@ func (a answers) of(n int) func(kept bool) {
 	return func(kept bool) { a <- answer{n, kept, time.Now()} }
 }
 
-// TestADiskThatHangs: who waits is told in time that nothing is known, once; changes are refused until the disk has taken what
-// it had, and then all is on it that was changed.
+// TestADiskThatHangs: who waits is told in time that nothing is known, once; changes are refused until the
+// disk has taken what it had, and then all is on it that was changed.
 func TestADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, goOn := disktest.New(), make(chan struct{})

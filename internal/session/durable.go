@@ -25,8 +25,8 @@ func (s *Session) mayUseStore(c *catalog.Command) error {
 	return nil
 }
 
-// isFrozen says whether nothing can be kept now. Units that are given back are refused then whatever the key is, for their reply does
-// not say whether it has changed, and would wait with those that tell of a change.
+// isFrozen says whether nothing can be kept now. Units that are given back are refused then whatever the key
+// is, for their reply does not say whether it has changed, and would wait with those that tell of a change.
 func (s *Session) isFrozen() bool {
 	k := s.engine.config.Keeper
 	return k != nil && k.Frozen()
@@ -113,7 +113,8 @@ func (s *Session) confirm(from int) {
 	s.engine.config.Keeper.Confirm(u.end)
 }
 
-// release replies what was kept back. It is false while that must wait, and where nothing is to come behind it.
+// release replies what was kept back. It is false while that must wait, and where nothing is to come behind
+// it.
 func (s *Session) release(hasInput bool) bool {
 	u := s.unsynced
 	switch u.state.Load() {
@@ -139,8 +140,8 @@ func (s *Session) release(hasInput bool) bool {
 	return !hasInput
 }
 
-// replyLate replies an error in place of each reply that tells of a change, and what is in front of it. It is false where more of
-// that is left: the errors may be much longer than the replies, and are sent in parts.
+// replyLate replies an error in place of each reply that tells of a change, and what is in front of it. It is
+// false where more of that is left: the errors may be much longer than the replies, and are sent in parts.
 func (s *Session) replyLate(u *unsynced) (all bool) {
 	most := len(s.w.Buf) + feedBytes
 	for ; len(u.told) > 0; u.told = u.told[1:] {

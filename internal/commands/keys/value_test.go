@@ -86,7 +86,7 @@ func TestSetTogether(t *testing.T) {
 		{"a script", eval("return {redis.call('SET', KEYS[1], ARGV[1]), redis.call('SET', KEYS[1], ARGV[1], 'NX'), redis.call('GET', KEYS[1]), redis.call('DUMP', KEYS[1]) == ARGV[2]}",
 			strconv.FormatInt(tatNs, 10), payload), "*4\r\n+OK\r\n$-1\r\n" + value + ":1\r\n"},
 		{"a script that restores", eval("return redis.call('RESTORE', KEYS[1], 0, ARGV[1])", payload) + "GET k\r\n", "+OK\r\n" + value},
-		{"a script that is refused", eval("return redis.pcall('SET', KEYS[1], 'hello').err"), "$268\r\nERR cellserver keeps limits, not values: "},
+		{"a script that is refused", eval("return redis.pcall('SET', KEYS[1], 'hello').err"), "$281\r\nERR cellserver keeps limits, not values: "},
 		{"a script that only reads", resptest.Encode("EVAL_RO", "return redis.call('SET', KEYS[1], ARGV[1])", "1", "k", "5"), "-ERR Write commands are not allowed from read-only scripts."},
 		{"a script with another key", eval("return redis.call('SET', 'other', 5)"), "-ERR script used the key 'other'"},
 		{"a snapshot", "MULTI\r\n" + many + set + "EXEC\r\nGET k\r\n", queued(1002) + "*1002\r\n" + strings.Repeat(resptest.Ints(0, 5, 5, -1, 0), 1001) + "+OK\r\n" + value},

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// OpenExisting is OpenOS for a directory that is only read: it makes neither that nor a file in it, which may be on a medium
-// that cannot be written.
+// OpenExisting is OpenOS for a directory that is only read: it makes neither that nor a file in it, which may
+// be on a medium that cannot be written.
 func OpenExisting(path string) (*OS, error) {
 	h, err := open(path)
 	if err != nil {

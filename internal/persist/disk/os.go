@@ -13,8 +13,8 @@ import (
 
 const lockName = "LOCK"
 
-// OS is a directory of the operating system, locked against other processes. What it writes is only ever in the directory that
-// it has locked, whatever has the path. It is safe for concurrent use.
+// OS is a directory of the operating system, locked against other processes. What it writes is only ever in
+// the directory that it has locked, whatever has the path. It is safe for concurrent use.
 type OS struct {
 	path string
 	mark string // what LOCK has since then, by which the directory is known again
@@ -27,7 +27,7 @@ type OS struct {
 type held struct {
 	root  *os.Root
 	info  os.FileInfo
-	self  *os.File // the directory, which is locked, too, where that is possible: without its file LOCK it would be anybody's
+	self  *os.File // the directory, locked, too, where that is possible: without LOCK it would be anybody's
 	lock  *os.File // self where there is no file LOCK, of a directory that is only read
 	files map[string]seen
 }
@@ -130,7 +130,8 @@ func (h *held) lockBy(flags int) error {
 	return err
 }
 
-// signBy has LOCK tell who has locked it last. Where there is no room for that, the directory is only not known again.
+// signBy has LOCK tell who has locked it last. Where there is no room for that, the directory is only not
+// known again.
 func (h *held) signBy(mark string) {
 	if h.lock.Truncate(0) == nil {
 		_, _ = h.lock.WriteAt([]byte(mark), 0)

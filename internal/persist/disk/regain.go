@@ -44,7 +44,8 @@ func (h *held) check(path, name string) error {
 	return nil
 }
 
-// gone is ErrGone for what has no file behind its path any more, or another one. Another error of the system says more.
+// gone is ErrGone for what has no file behind its path any more, or another one. Another error of the system
+// says more.
 func gone(path string, err error) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -91,7 +92,8 @@ func (d *OS) reopenLocked() (there held, err error) {
 	return there, nil
 }
 
-// lockAgain locks what is to be the directory from now on. It makes the lock if there is none, but not where that is refused.
+// lockAgain locks what is to be the directory from now on. It makes the lock if there is none, but not where
+// that is refused.
 func (d *OS) lockAgain(there *held, accept func() error) error {
 	info, err := there.root.Lstat(lockName)
 	switch was := d.held.files[lockName]; {

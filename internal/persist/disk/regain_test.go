@@ -108,8 +108,8 @@ func goneCases() []goneCase {
 	}
 }
 
-// TestRegain: whatever is done to a directory in use is noticed, nothing is written to what has taken its place until that is
-// locked and accepted, and then it is used as the first was.
+// TestRegain: whatever is done to a directory in use is noticed, nothing is written to what has taken its
+// place until that is locked and accepted, and then it is used as the first was.
 func TestRegain(t *testing.T) {
 	for _, tt := range goneCases() {
 		t.Run(tt.name, func(t *testing.T) {
@@ -169,7 +169,8 @@ func list(t *testing.T, path string) (all string) {
 	return all
 }
 
-// TestFilesThatAreGone: a file that was removed or exchanged is noticed, and one that is being written may grow.
+// TestFilesThatAreGone: a file that was removed or exchanged is noticed, and one that is being written may
+// grow.
 func TestFilesThatAreGone(t *testing.T) {
 	for name, happens := range map[string]func(file string) error{
 		"removed": os.Remove,
@@ -190,7 +191,8 @@ func TestFilesThatAreGone(t *testing.T) {
 	}
 }
 
-// TestLockOfTheDirectory: without LOCK, the directory lets nobody in who would write there or read what is being written.
+// TestLockOfTheDirectory: without LOCK, the directory lets nobody in who would write there or read what is
+// being written.
 func TestLockOfTheDirectory(t *testing.T) {
 	d, path := newUsed(t)
 	must(t, os.Remove(filepath.Join(path, lockName)))
