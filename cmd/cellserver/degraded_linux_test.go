@@ -18,7 +18,7 @@ const (
 	floodKeys = 400_000
 )
 
-// isDegraded waits until cellserver health says in so many ways that a server is degraded which is ready, and compares
+// isDegraded waits until cellserver health lists that many ways in which a ready server is degraded, and compares
 // them, and /readyz.
 func (p *process) isDegraded(t *testing.T, ways string) {
 	t.Helper()

@@ -19,12 +19,12 @@ const ExpiresAt = -1
 // or a duration that would be shorter.
 type Stamp struct {
 	At     int   // where its eight bytes begin in the payload, or ExpiresAt
-	FromNs int64 // it changes with the clock from so much later on
+	FromNs int64 // how late it begins to change with the clock
 	MostNs int64 // and by no more than this
 	Less   bool  // it becomes less
 }
 
-// By returns by how much it is another number so much later.
+// By returns by how much the number differs after laterNs.
 func (p Stamp) By(laterNs int64) int64 {
 	ns := max(0, min(laterNs-p.FromNs, p.MostNs))
 	if p.Less {
@@ -36,7 +36,7 @@ func (p Stamp) By(laterNs int64) int64 {
 // Stamps are all stamps of a state, in the order of their places.
 type Stamps []Stamp
 
-// Apply makes a state, whose payload is changed in place, what it would be so much later.
+// Apply changes a state, and its payload in place, to what it would be after laterNs.
 func (all Stamps) Apply(s *State, laterNs int64) {
 	for _, p := range all {
 		if p.At == ExpiresAt {
@@ -64,7 +64,7 @@ func (all *Stamps) add(at int, number, fromNs, mostNs int64, less bool) {
 // What is allowed at a time is allowed at any later one, as long as nothing else is done. A record or lease that has expired only
 // by then is kept, and a period that has ended by then goes on until then: nothing is forgotten early.
 //
-// Times that were written are so much later. But a TAT is max(TAT, now) + debit, and stays as it is while the funnel does not
+// Times that were written move by the delay. But a TAT is max(TAT, now) + debit, and stays as it is while the funnel does not
 // become empty: the least debt on the course says from when on it follows the clock. What a reservation gives back depends on all
 // debts since it was made, so behind a debit of the same course the TAT is taken to follow the clock at once: that is never too early.
 type Course struct {

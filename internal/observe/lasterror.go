@@ -12,7 +12,7 @@ import (
 type ErrorReply struct {
 	Text    string
 	Command *catalog.Command // nil for none of that name
-	Args    [][]byte         // none where they are not known any more, or the input was no command
+	Args    [][]byte         // none if they are no longer known, or the input is not a command
 	By      Caller
 }
 

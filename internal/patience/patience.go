@@ -1,4 +1,4 @@
-// Package patience lets tests wait for as long as anything moves, however slow or busy the machine is. A wait ends in vain when
+// Package patience lets tests wait for as long as anything moves, however slow or busy the machine is. A wait fails when
 // this process and those that it started have done next to nothing for a minute. One that has work and does not end is for the
 // -timeout of go test, which shows what all goroutines are at.
 package patience
@@ -21,7 +21,7 @@ const (
 	// leastMoved is what all processes together use of a processor's minute if they do anything: idle servers, and what asks
 	// them once a second, use less. Beside forty times the load that the machine has processors for, those that work use more.
 	leastMoved = 3 * time.Second
-	// tick is how often it is looked. One that comes late, as the machine stood still, counts as one.
+	// tick is how often it is looked. A late one counts once, as the machine may have stood still.
 	tick = time.Second
 )
 
