@@ -185,6 +185,11 @@ func (s *testServer) dialRaw(t *testing.T) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
+	if tcp, ok := nc.(*net.TCPConn); ok { // which the system lets grow beyond floodBytes
+		if err := tcp.SetReadBuffer(64 << 10); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return patience.Conn{Conn: nc}
 }
 
