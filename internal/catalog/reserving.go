@@ -26,7 +26,8 @@ func reservingRows() []*Command {
 			Summary: "Requests units of a key's funnel until CL.COMMIT says how many were used, at most for ttl_ms milliseconds, or a time such " +
 				"as 30s: returns the five integers of CL.THROTTLE, and the reservation's id, or null where it is limited",
 			Differs: notInCell + "A reservation that is not committed in time gives its units back, as if they had not been reserved: no " +
-				"more than the funnel still holds of them. At most 4,096 are open at a key. CL.THROTTLE on the same key sees what is reserved.",
+				"more than the funnel still holds of them. At most 4,096 are open at a key. CL.THROTTLE on the same key sees what is reserved. " +
+				"The key expires when none is open and the funnel is empty.",
 		}, 1, perReservation, integers("max_burst", "count_per_period", "period", "amount", "ttl_ms")...),
 		openRow(Command{
 			Name: "cl.commit", Arity: 4, Flags: FlagWrite,

@@ -34,7 +34,7 @@ func ReadState(b []byte) (s State, rest []byte, ok bool) {
 	if length > 0 {
 		s.Payload = b[:length:length]
 	}
-	return s, b[length:], Valid(&s) == nil
+	return s, b[length:], Accept(&s) == nil
 }
 
 // ReadHead returns of what kind a state is that b begins with, whose rest may be missing, and when it expires. It is false if

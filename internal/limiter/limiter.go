@@ -4,7 +4,6 @@
 package limiter
 
 import (
-	"bytes"
 	"errors"
 
 	"cellserver/internal/bucket"
@@ -16,7 +15,7 @@ import (
 var (
 	// ErrWrongType is that a key's state is of another kind. Nothing has changed.
 	ErrWrongType = errors.New("limiter: the key is of another kind")
-	// ErrTooManyOpen is that a key has as many reservations as it may. Nothing has changed but what has expired by now.
+	// ErrTooManyOpen is that a key has as many reservations as it may. Nothing has changed.
 	ErrTooManyOpen = errors.New("limiter: the key has as many open entries as it may")
 )
 
@@ -26,7 +25,7 @@ type Kind uint8
 // The kinds:
 const (
 	Funnel        Kind = iota // expires at its TAT; it has no payload
-	Reserving                 // a funnel with open reservations
+	Reserving                 // a funnel with reservations; expires when none is open and it is empty
 	FixedWindow               // expires when its window ends
 	SlidingWindow             // expires when its newest record leaves the window
 	ApproxWindow              // likewise
@@ -46,7 +45,8 @@ func (k Kind) Type() string {
 // NeverNs is when a key expires that does not.
 const NeverNs = bucket.NeverNs
 
-// State is what is kept of a key. The zero State is that of no key: it has expired.
+// State is what is kept of a key, which expires as soon as its state is as good as none. The zero State is that of no key:
+// it has expired.
 type State struct {
 	Kind      Kind
 	ExpiresNs int64  // Unix nanoseconds; a funnel's TAT
@@ -64,14 +64,10 @@ func (s *State) TAT(nowNs int64) (tatNs int64, err error) {
 		return 0, ErrWrongType
 	}
 	l, ok := reserve.Open(s.Payload)
-	switch {
-	case !ok:
+	if !ok {
 		return nowNs, nil
-	case l.Expired(nowNs):
-		as := State{Reserving, s.ExpiresNs, bytes.Clone(s.Payload)}
-		l, _, _ = as.ledger(nowNs)
 	}
-	return max(nowNs, l.TAT()), nil
+	return l.TATAt(nowNs), nil
 }
 
 // begin makes a state that has expired one of the kind, without a payload. It is false if the state is of another kind.

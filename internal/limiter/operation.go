@@ -77,8 +77,7 @@ func (o *Operation) Requests() bool {
 	return o.Verb == Reserve || o.Verb == Acquire || o.Verb == Wait
 }
 
-// Do does an operation to a key's state, as Rule.Decide does a request. With an error nothing has changed but what has
-// expired by now.
+// Do does an operation to a key's state, as Rule.Decide does a request. With an error nothing has changed.
 func (o *Operation) Do(s *State, nowNs int64) (changed bool, err error) {
 	switch o.Verb {
 	case Reserve, Commit, Wait, GiveBack:

@@ -5,23 +5,20 @@ import (
 	"cellserver/internal/reserve"
 )
 
-// ledger returns the ledger of a funnel, in which all is settled that has expired, and whether there was any. The error is
-// ErrWrongType.
-func (s *State) ledger(nowNs int64) (l reserve.Ledger, settled bool, err error) {
-	switch {
-	case s.ExpiresNs <= nowNs:
-		return reserve.New(s.Payload, nowNs), false, nil
-	case s.Kind == Funnel:
-		return reserve.New(s.Payload, s.ExpiresNs), false, nil
-	case s.Kind != Reserving:
-		return l, false, ErrWrongType
+// ledger returns the ledger of a funnel that is about to change, in which all is settled that has expired.
+func (s *State) ledger(nowNs int64) reserve.Ledger {
+	if s.ExpiresNs <= nowNs {
+		return reserve.New(s.Payload, nowNs)
+	}
+	if s.Kind == Funnel {
+		return reserve.New(s.Payload, s.ExpiresNs)
 	}
 	l, ok := reserve.Open(s.Payload)
 	if !ok {
-		return reserve.New(s.Payload, nowNs), true, nil
+		return reserve.New(s.Payload, nowNs)
 	}
-	settled = l.Settle(nowNs)
-	return l, settled, nil
+	l.Settle(nowNs)
+	return l
 }
 
 // keep gives the state what the ledger says: that of a plain funnel, where nothing is reserved any more.
@@ -33,70 +30,77 @@ func (s *State) keep(l *reserve.Ledger) {
 	s.Payload, s.ExpiresNs = l.Close()
 }
 
-// decideReserving decides a request on a funnel with reservations. What has expired by now is another state, even if the request
-// is limited.
+// setTAT gives a funnel another TAT.
+func (s *State) setTAT(nowNs, tatNs int64) {
+	l := s.ledger(nowNs)
+	l.SetTAT(nowNs, tatNs)
+	s.keep(&l)
+}
+
+// decideReserving decides a request on a funnel with reservations.
 func (r *Rule) decideReserving(s *State, nowNs, quantity int64) (result funnel.Result, changed bool, err error) {
-	l, changed, err := s.ledger(nowNs)
+	beforeNs, err := s.TAT(nowNs)
 	if err != nil {
 		return result, false, err
 	}
-	tatNs, result := r.Funnel.ThrottleIn(r.Unit, l.TAT(), nowNs, quantity)
-	if tatNs != l.TAT() {
-		l.SetTAT(nowNs, tatNs)
-		changed = true
-	}
-	if changed {
-		s.keep(&l)
+	tatNs, result := r.Funnel.ThrottleIn(r.Unit, beforeNs, nowNs, quantity)
+	if changed = tatNs != beforeNs; changed {
+		s.setTAT(nowNs, tatNs)
 	}
 	return result, changed, nil
 }
 
-// doFunnel does what is done to a funnel. What has expired by now is another state, whatever the operation does.
+// doFunnel does what is done to a funnel.
 func (o *Operation) doFunnel(s *State, nowNs int64) (changed bool, err error) {
-	l, settled, err := s.ledger(nowNs)
+	beforeNs, err := s.TAT(nowNs)
 	if err != nil {
 		return false, err
 	}
+	var tatNs int64
 	switch o.Verb {
 	case Reserve:
-		changed, err = o.reserve(&l, nowNs)
+		return o.reserve(s, beforeNs, nowNs)
 	case Commit:
-		changed = l.Commit(nowNs, o.ID, o.Quantity)
+		changed = o.commit(s, nowNs)
 		o.Count = oneIf(changed)
+		return changed, nil
 	case Wait:
-		changed = o.wait(&l, nowNs)
+		tatNs, o.WaitNs, o.Result = o.Funnel.WaitIn(o.Unit, beforeNs, nowNs, o.Quantity, o.TTLNs)
+		o.DebitNs = funnel.Since(beforeNs, tatNs)
 	default:
-		tatNs := funnel.GiveBack(l.TAT(), nowNs, o.DebitNs)
-		if changed = tatNs < l.TAT(); changed {
-			l.SetTAT(nowNs, tatNs)
-		}
+		tatNs = funnel.GiveBack(beforeNs, nowNs, o.DebitNs)
 	}
-	if changed = changed || settled; changed {
-		s.keep(&l)
+	if changed = tatNs != beforeNs; changed {
+		s.setTAT(nowNs, tatNs)
 	}
-	return changed, err
+	return changed, nil
 }
 
-func (o *Operation) wait(l *reserve.Ledger, nowNs int64) (changed bool) {
-	var tatNs int64
-	tatNs, o.WaitNs, o.Result = o.Funnel.WaitIn(o.Unit, l.TAT(), nowNs, o.Quantity, o.TTLNs)
-	o.DebitNs = funnel.Since(max(l.TAT(), nowNs), tatNs)
-	if changed = tatNs != l.TAT(); changed {
-		l.SetTAT(nowNs, tatNs)
-	}
-	return changed
-}
-
-func (o *Operation) reserve(l *reserve.Ledger, nowNs int64) (done bool, err error) {
-	tatNs, r := o.Funnel.ThrottleIn(o.Unit, l.TAT(), nowNs, max(o.Quantity, 0))
+func (o *Operation) reserve(s *State, beforeNs, nowNs int64) (done bool, err error) {
+	tatNs, r := o.Funnel.ThrottleIn(o.Unit, beforeNs, nowNs, max(o.Quantity, 0))
 	o.Result = r
 	if r.Limited || o.Quantity <= 0 {
 		return false, nil
 	}
-	if l.Len() >= reserve.MaxOpen {
+	l := s.ledger(nowNs)
+	if l.Len() >= reserve.MaxOpen { // so none has expired
 		o.Result = funnel.Result{}
 		return false, ErrTooManyOpen
 	}
 	l.Reserve(nowNs, tatNs, o.ID, o.TTLNs, o.Quantity, o.Funnel.IntervalNs())
+	s.keep(&l)
 	return true, nil
+}
+
+func (o *Operation) commit(s *State, nowNs int64) (done bool) {
+	if s.Kind != Reserving || s.ExpiresNs <= nowNs {
+		return false
+	}
+	if l, ok := reserve.Open(s.Payload); !ok || !l.Has(nowNs, o.ID) {
+		return false
+	}
+	l := s.ledger(nowNs)
+	l.Commit(nowNs, o.ID, o.Quantity)
+	s.keep(&l)
+	return true
 }

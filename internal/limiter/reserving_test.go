@@ -1,8 +1,10 @@
 package limiter
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -213,4 +215,70 @@ func mustTAT(t testing.TB, s *State, nowNs int64) int64 {
 		t.Fatal(err)
 	}
 	return tatNs
+}
+
+// halfExpired returns a funnel of which one reservation has expired a second after t0, and one has not.
+func halfExpired(t testing.TB, l funnel.Limit) (s State) {
+	t.Helper()
+	mustDo(t, &s, t0, &Operation{Verb: Reserve, Funnel: l, Quantity: 2, ID: 1, TTLNs: sec})
+	mustDo(t, &s, t0, &Operation{Verb: Reserve, Funnel: l, Quantity: 3, ID: 2, TTLNs: 60 * sec})
+	return s
+}
+
+// TestLooksChangeNothing: who requests, commits, or gives back nothing has nothing changed, also where a reservation has expired.
+func TestLooksChangeNothing(t *testing.T) {
+	t.Parallel()
+	l := mustFunnel(t, 9, 1, 1_000_000)
+	looks := map[string]func(s *State, nowNs int64) (changed bool, err error){
+		"request": func(s *State, nowNs int64) (bool, error) {
+			rule := OfFunnel(l)
+			_, changed, err := rule.Decide(s, nowNs, 0)
+			return changed, err
+		},
+	}
+	for name, o := range map[string]Operation{
+		"reserve": {Verb: Reserve}, "wait": {Verb: Wait}, "give back": {Verb: GiveBack}, "commit": {Verb: Commit, ID: 1}, "look": {Verb: Look},
+	} {
+		o.Funnel = l
+		looks[name] = o.Do
+	}
+	for name, look := range looks {
+		s := halfExpired(t, l)
+		want, wantNs := mustTAT(t, &s, t0+2*sec), s.ExpiresNs
+		if want != t0+3_000_000*sec || wantNs != t0+60*sec {
+			t.Fatalf("the TAT is %d s ahead, and it expires after %d s", (want-t0)/sec, (wantNs-t0)/sec)
+		}
+		changed, err := look(&s, t0+2*sec)
+		if got := mustTAT(t, &s, t0+2*sec); changed || err != nil || got != want || s.ExpiresNs != wantNs || Valid(&s) != nil {
+			t.Errorf("%s: changed %t, %v; the TAT was %d and is %d; %+v", name, changed, err, want, got, s)
+		}
+
+		s = State{}
+		mustDo(t, &s, t0, &Operation{Verb: Reserve, Funnel: l, Quantity: 2, ID: 1, TTLNs: sec})
+		rule := OfFunnel(l)
+		mustDecide(t, &rule, &s, t0, 3)
+		before := State{s.Kind, s.ExpiresNs, bytes.Clone(s.Payload)}
+		changed, err = look(&s, t0+2*sec)
+		if s.ExpiresNs != t0+3_000_000*sec || changed || err != nil || !reflect.DeepEqual(s, before) {
+			t.Errorf("%s, where all have expired: changed %t, %v; %+v, before %+v", name, changed, err, s, before)
+		}
+	}
+}
+
+// TestReservationsOfFirstVersions: what was kept with an expiry at the TAT expires when it is as new.
+func TestReservationsOfFirstVersions(t *testing.T) {
+	t.Parallel()
+	var s State
+	mustDo(t, &s, t0, &Operation{Verb: Reserve, Funnel: mustFunnel(t, 9, 1, 1_000_000), Quantity: 2, ID: 1, TTLNs: 100 * ms})
+	if s.ExpiresNs != t0+100*ms {
+		t.Fatalf("it expires after %d ms", (s.ExpiresNs-t0)/ms)
+	}
+	for expiresNs, ok := range map[int64]bool{s.ExpiresNs: true, t0 + 2_000_000*sec: true, s.ExpiresNs - 1: false} {
+		as := s
+		as.ExpiresNs = expiresNs
+		got, _, read := ReadState(AppendState(nil, &as))
+		if read != ok || ok && !reflect.DeepEqual(got, s) {
+			t.Errorf("with an expiry after %d ms it is read as %+v, %t", (expiresNs-t0)/ms, got, read)
+		}
+	}
 }

@@ -22,10 +22,14 @@ type Stamp struct {
 	FromNs int64 // how late it begins to change with the clock
 	MostNs int64 // and by no more than this
 	Less   bool  // it becomes less
+	Twice  bool  // it changes by two nanoseconds with each of the clock
 }
 
 // By returns by how much the number differs after laterNs.
 func (p Stamp) By(laterNs int64) int64 {
+	if p.Twice {
+		laterNs *= 2
+	}
 	ns := max(0, min(laterNs-p.FromNs, p.MostNs))
 	if p.Less {
 		return -ns
@@ -54,7 +58,7 @@ func (all *Stamps) add(at int, number, fromNs, mostNs int64, less bool) {
 		mostNs = min(mostNs, math.MaxInt64-max(number, 0))
 	}
 	if mostNs > 0 {
-		*all = append(*all, Stamp{at, fromNs, mostNs, less})
+		*all = append(*all, Stamp{At: at, FromNs: fromNs, MostNs: mostNs, Less: less})
 	}
 }
 
@@ -151,7 +155,9 @@ func (c *Course) of(periodNs int64) debt {
 	return c.debts[i]
 }
 
-// Stamps returns the stamps of the state with which the course ends.
+// Stamps returns the stamps of the state with which the course ends. When a funnel with reservations expires follows from all
+// numbers in its payload: it is stamped as twice the delay later, as the TAT becomes later, and what the reservations give back
+// less, by no more than the delay each. Accept sets when it does.
 func (c *Course) Stamps(s *State) Stamps {
 	endNs := s.ExpiresNs
 	if endNs <= c.nowNs {
@@ -194,6 +200,9 @@ func (c *Course) Stamps(s *State) Stamps {
 		return all[1:]
 	}
 	all[0] = Stamp{At: ExpiresAt, FromNs: endNs - lastNs, MostNs: math.MaxInt64 - max(endNs, 0)}
+	if s.Kind == Reserving {
+		all[0].FromNs, all[0].Twice = 0, true
+	}
 	return all
 }
 

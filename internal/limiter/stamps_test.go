@@ -117,8 +117,8 @@ func TestStamps(t *testing.T) {
 				for i, do := range did {
 					same = do(&want, nowNs+laterNs) == outcomes[i] && same
 				}
-				if stamped.ExpiresNs > nowNs && limiter.Valid(&stamped) != nil {
-					t.Fatalf("%+v is no state: %v", stamped, limiter.Valid(&stamped))
+				if err := limiter.Accept(&stamped); stamped.ExpiresNs > nowNs && err != nil {
+					t.Fatalf("%+v is no state: %v", stamped, err)
 				}
 				if len(did) == 0 || !same {
 					continue

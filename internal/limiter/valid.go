@@ -12,6 +12,15 @@ import (
 // ErrDamaged is that a payload is not one of its kind.
 var ErrDamaged = errors.New("limiter: the payload is not of its kind")
 
+// Accept is Valid for a state from elsewhere. A funnel with reservations may be said to expire later than it does: at its TAT,
+// as the first versions had it, or as Stamps have it. Accept sets when it does.
+func Accept(s *State) error {
+	if s.Kind == Reserving {
+		s.ExpiresNs = min(s.ExpiresNs, reserve.AsNewNs(s.Payload))
+	}
+	return Valid(s)
+}
+
 // Valid returns ErrDamaged for a state, from a disk or from a client, that no request or operation can have made.
 func Valid(s *State) error {
 	ok := false

@@ -280,6 +280,7 @@ func (o *others) written(l *line, k known) {
 	if k.absent = next.ExpiresNs <= decidedNs; !k.absent {
 		l.stamps.Apply(&next, max(0, k.serverNs-decidedNs))
 		k.value, k.state = valueOf(&next), next
+		k.err = limiter.Accept(&k.state)
 	}
 	tasks := o.first(l, l.trying)
 	was := make([]did, len(tasks))

@@ -22,7 +22,8 @@ type keyScripts struct {
 	// nanoseconds, or nothing if its stamps are right. If it is not yet that time, it is as if all keys had something else. A key
 	// has four arguments: what was found ('-' for nothing, '?' for what is not ours, or '=' and the value), for how many milliseconds to
 	// keep what is written (nothing to write nothing, '-' to delete, '0' for ever), that, and its stamps, which become those of
-	// the time at which it is written: of each the sign, where it is, and from when on and by how much at most it changes.
+	// the time at which it is written: of each the sign ('*' for twice as much), where it is, and from when on and by how much at
+	// most it changes.
 	swap *servers.Script
 	// remove deletes keys, and returns the head of each value; only the time if one of them is not ours. It leaves a decimal
 	// number alone that is no TAT after now: that may be a counter of somebody's. ARGV[2] is how long a head is.
@@ -196,6 +197,8 @@ func stampsArg(stamps limiter.Stamps, payloadAt int) string {
 		sign, at := byte('+'), payloadAt+p.At
 		if p.Less {
 			sign = '-'
+		} else if p.Twice {
+			sign = '*'
 		}
 		if p.At == limiter.ExpiresAt {
 			at = expiresAt

@@ -27,8 +27,8 @@ end
 if #r > 1 then return r end
 local function later(v, stamps)
   local parts, last = {}, 1
-  for sign, at, from, most in string.gmatch(stamps, '([-+])(%d+) (%d+) (%d+)') do
-    local by = math.max(0, math.min(d - from, most + 0))
+  for sign, at, from, most in string.gmatch(stamps, '([-+*])(%d+) (%d+) (%d+)') do
+    local by = math.max(0, math.min((sign == '*' and 2 * d or d) - from, most + 0))
     if sign == '-' then by = -by end
     if string.sub(v, 1, 4) ~= 'cl1:' then
       local s, n = string.sub(v, 1, -10) + 0, string.sub(v, -9) + by
@@ -51,7 +51,7 @@ for i = 1, #KEYS do
   elseif px == '0' then
     redis.call('SET', KEYS[i], value)
   elseif px ~= '' then
-    redis.call('SET', KEYS[i], value, 'PX', px)
+    redis.call('SET', KEYS[i], value, 'PX', px + math.ceil(d / 1e6))
   end
 end
 return r

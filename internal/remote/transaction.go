@@ -95,7 +95,7 @@ func (t *tx) do(st *txState, d *deed) error {
 		s.Payload = bytes.Clone(s.Payload)
 		d.nowNs = t.serverNs + t.byNs
 		var changed bool
-		if changed, err = d.do(&s, t.serverNs); changed { // as time went on, even if there was an error
+		if changed, err = d.do(&s, t.serverNs); changed {
 			if t.keep(st, s) {
 				st.course = d.follow(st.course, &st.state)
 			} else {

@@ -58,7 +58,8 @@ func Open(payload []byte) (l Ledger, ok bool) {
 // New returns the ledger of a funnel without reservations, which will overwrite the payload.
 func New(payload []byte, tatNs int64) Ledger { return Ledger{tatNs: tatNs, b: payload[:0]} }
 
-// Close returns the payload, which is empty if there are no reservations, and when the key expires.
+// Close returns the payload, which is empty if there are no reservations, and when the key expires: when the funnel will
+// be as new. That is the same before something is settled and afterwards.
 func (l *Ledger) Close() (payload []byte, expiresNs int64) {
 	if l.Len() == 0 {
 		return l.b[:0], l.tatNs
@@ -66,8 +67,11 @@ func (l *Ledger) Close() (payload []byte, expiresNs int64) {
 	binary.LittleEndian.PutUint64(l.b, uint64(l.tatNs))
 	binary.LittleEndian.PutUint64(l.b[8:], uint64(l.firstNs))
 	binary.LittleEndian.PutUint64(l.b[16:], uint64(l.lastNs))
-	return l.b, max(l.tatNs, l.lastNs)
+	return l.b, l.asNewNs()
 }
+
+// asNewNs returns when the last reservation has expired and the funnel is empty, unless something is done until then.
+func (l *Ledger) asNewNs() int64 { return l.TATAt(l.lastNs) }
 
 // Len returns how many reservations are open.
 func (l *Ledger) Len() int { return max(0, len(l.b)-headerBytes) / recordBytes }
@@ -84,8 +88,36 @@ func (l *Ledger) SetTAT(nowNs, tatNs int64) {
 	l.tatNs = tatNs
 }
 
-// Expired reports whether something is to be settled.
-func (l *Ledger) Expired(nowNs int64) bool { return l.Len() > 0 && l.firstNs <= nowNs }
+// TATAt returns the TAT that Settle would come to, and nowNs if the funnel is empty by then. It changes nothing, and takes
+// but one walk: as long as the funnel is not empty, each debit is given back as far as the chain lets it through, and what the
+// chain lets through of several does not depend on their order.
+func (l *Ledger) TATAt(nowNs int64) int64 {
+	if l.tatNs <= nowNs || !l.expired(nowNs) {
+		return max(l.tatNs, nowNs)
+	}
+	backNs := uint64(0) // at most maxLeastNs before, and a debit
+	for i := range l.Len() {
+		r := l.at(i)
+		if r.expiresNs() <= nowNs {
+			backNs += r.wholeDebit()
+		}
+		backNs = min(backNs, r.least())
+	}
+	return funnel.GiveBack(l.tatNs, nowNs, backNs)
+}
+
+// expired reports whether something is to be settled.
+func (l *Ledger) expired(nowNs int64) bool { return l.Len() > 0 && l.firstNs <= nowNs }
+
+// Has reports whether a reservation is open.
+func (l *Ledger) Has(nowNs int64, id uint64) bool {
+	for i := range l.Len() {
+		if r := l.at(i); r.id() == id && r.expiresNs() > nowNs {
+			return true
+		}
+	}
+	return false
+}
 
 // Reserve notes that units have been debited for a reservation, and that tatNs is the TAT by that.
 func (l *Ledger) Reserve(nowNs, tatNs int64, id uint64, ttlNs, units int64, intervalNs uint64) {
@@ -153,15 +185,29 @@ func (r reservation) units() int64 {
 	return int64(min(binary.LittleEndian.Uint64(r[16:]), maxDebitNs/max(1, r.intervalNs())))
 }
 
+// wholeDebit returns what all units have debited.
+func (r reservation) wholeDebit() uint64 {
+	if hi, lo := bits.Mul64(r.intervalNs(), binary.LittleEndian.Uint64(r[16:])); hi == 0 && lo <= maxDebitNs {
+		return lo // without a division
+	}
+	return r.intervalNs() * uint64(r.units())
+}
+
 func (r reservation) debit() uint64           { return binary.LittleEndian.Uint64(r[16:]) }
 func (r reservation) setDebit(debitNs uint64) { binary.LittleEndian.PutUint64(r[16:], debitNs) }
 func (r reservation) least() uint64           { return min(binary.LittleEndian.Uint64(r[32:]), maxLeastNs) }
 func (r reservation) setLeast(debtNs uint64)  { binary.LittleEndian.PutUint64(r[32:], debtNs) }
 
+// AsNewNs returns when a key with a payload expires, as Close does.
+func AsNewNs(payload []byte) int64 {
+	l, _ := Open(payload)
+	return l.asNewNs()
+}
+
 // Valid reports whether a payload is that of a funnel with reservations, and a key with it expires then.
 func Valid(payload []byte, expiresNs int64) bool {
 	l, ok := Open(payload)
-	if !ok || max(l.tatNs, l.lastNs) != expiresNs {
+	if !ok || l.asNewNs() != expiresNs {
 		return false
 	}
 	firstNs, lastNs := l.firstNs, l.lastNs

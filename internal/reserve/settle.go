@@ -10,14 +10,14 @@ import (
 // Settle gives back what has expired, each reservation at the time at which it did, so that the result is the same
 // whenever somebody looks. It reports whether there was any.
 func (l *Ledger) Settle(nowNs int64) bool {
-	if !l.Expired(nowNs) {
+	if !l.expired(nowNs) {
 		return false
 	}
 	var order [MaxOpen]uint16
 	expired := order[:0]
 	for i := range l.Len() {
 		if r := l.at(i); r.expiresNs() <= nowNs {
-			r.setDebit(r.intervalNs() * uint64(r.units()))
+			r.setDebit(r.wholeDebit())
 			expired = append(expired, uint16(i))
 		}
 	}

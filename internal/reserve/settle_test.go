@@ -16,7 +16,7 @@ const (
 
 // settleOneByOne is Settle as it is defined: each debit on its own way through the chain.
 func (l *Ledger) settleOneByOne(nowNs int64) {
-	for l.Expired(nowNs) {
+	for l.expired(nowNs) {
 		next := 0
 		for i := range l.Len() {
 			if l.at(i).expiresNs() < l.at(next).expiresNs() {

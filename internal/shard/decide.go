@@ -1,8 +1,6 @@
 package shard
 
 import (
-	"cmp"
-
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -103,11 +101,11 @@ func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, d deed) error {
 			t.rewrite(b, slot, &r, s.Payload, false) // it was tidied up
 		}
 	case sh.frozen:
-		err = cmp.Or(err, store.ErrFrozen)
+		err = store.ErrFrozen
 	case r.bytes != nil && s.Kind == kind && s.ExpiresNs > nowNs && t.rewrite(b, slot, &r, s.Payload, true):
 		t.changeTAT(k.hash, b, slot, s.ExpiresNs)
 		sh.changedLocked(k.hash)
-	default: // as time went on, even if there was an error
+	default:
 		if direct && b.place(slot) == placeArena { // where records are moved
 			s.Payload = append(sh.scratch[:0], s.Payload...)
 		}

@@ -1,8 +1,6 @@
 package shard
 
 import (
-	"cmp"
-
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -68,10 +66,8 @@ func (t *tx) do(st *txState, d deed) error {
 		s.Payload = append(make([]byte, 0, len(s.Payload)+txSpare), s.Payload...)
 	}
 	changed, err := d.do(&s, t.nowNs)
-	if changed { // as time went on, even if there was an error
-		if full := t.mayStore(st, &s); full != nil {
-			err = cmp.Or(err, full)
-		} else {
+	if changed {
+		if err = t.mayStore(st, &s); err == nil {
 			st.state, st.own, st.written = s, true, true
 		}
 	} else if inPlace && st.state.ExpiresNs > t.nowNs {

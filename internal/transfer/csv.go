@@ -176,7 +176,7 @@ func (c *CSVReader) state(row []string) (s limiter.State, err error) {
 			return s, fmt.Errorf("%s: %.40q is not base64", columnPayload, payload)
 		}
 	}
-	if limiter.Valid(&s) != nil {
+	if limiter.Accept(&s) != nil {
 		return s, fmt.Errorf("%s: it is not that of a %s", columnPayload, s.Kind)
 	}
 	return s, nil
