@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -159,6 +160,9 @@ func silentAt(t *testing.T, to, word string) (addr string) {
 // TestHangupEndsSubcommands: a dump whose terminal goes leaves no part of a file behind, and one under nohup goes on.
 func TestHangupEndsSubcommands(t *testing.T) {
 	t.Parallel()
+	taken := make(chan os.Signal, 1)
+	signal.Notify(taken, syscall.SIGHUP) // so that children do not ignore it, even if these tests do
+	t.Cleanup(func() { signal.Stop(taken) })
 	p := startServer(t)
 	charge(t, p, "k")
 	addr := silentAt(t, p.addr, "scan")
