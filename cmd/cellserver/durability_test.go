@@ -13,9 +13,13 @@ import (
 	"cellserver/internal/racetest"
 )
 
-// startKeeping starts a server with a data directory, and waits until it has loaded that.
+// startKeeping starts a server with a data directory, and waits until it has loaded that. Where replies wait for the disk, they do
+// so for as long as that is busy, unless the arguments say for how long.
 func startKeeping(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
+	if i := slices.Index(args, "--fsync-interval"); i >= 0 && args[i+1] == "0" && !slices.Contains(args, "--fsync-timeout") {
+		args = append(args, "--fsync-timeout", "1h")
+	}
 	p := startServer(t, append([]string{"--data-dir", dir}, args...)...)
 	p.Eventually(t, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
 	return p

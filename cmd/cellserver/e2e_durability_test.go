@@ -13,7 +13,7 @@ func TestRedisCLISaves(t *testing.T) {
 		t.Run(interval, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			p := startServer(t, "--data-dir", dir, "--fsync-interval", interval)
+			p := startKeeping(t, dir, "--fsync-interval", interval)
 			for _, tt := range []struct{ args, want string }{
 				{"cl.throttle k 15 1 3600 1", "^0\n16\n15\n-1\n3600\n"},
 				{"waitaof 1 0 0", "^1\n0\n$"},
@@ -35,7 +35,7 @@ func TestRedisCLISaves(t *testing.T) {
 			if code := p.Await(t); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
-			p = startServer(t, "--data-dir", dir, "--fsync-interval", interval)
+			p = startKeeping(t, dir, "--fsync-interval", interval)
 			for _, args := range []string{"exists k late", "info persistence"} {
 				out, err := redisTool(t, p, "redis-cli", strings.Fields(args)...).CombinedOutput()
 				if err != nil || string(out) != "2\n" && !strings.Contains(string(out), "rdb_last_load_keys_loaded:2\r\n") {

@@ -300,7 +300,7 @@ func TestDataDirIsMoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data, moved, file := filepath.Join(dir, "data"), filepath.Join(dir, "moved"), filepath.Join(dir, "keys.dump")
-	first := startServer(t, "--data-dir", data, "--fsync-interval", "0")
+	first := startKeeping(t, data, "--fsync-interval", "0")
 	tats, other := asRedisCell(t, first, 0, 500, "user:"), asRedisCell(t, first, 7, 3, "\x00")
 	exchange(t, first.dial(t), "DEL user:0\r\n", ":1\r\n")
 	delete(tats, "user:0")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/types"
 
-	"cellserver/internal/processtest"
 )
 
 func loadComposeCluster(t *testing.T) *types.Project {
@@ -57,7 +56,7 @@ func TestComposeClusterRuns(t *testing.T) {
 	start := func(i int) {
 		service := project.Services["valkey-"+strconv.Itoa(i)]
 		f.places = strings.NewReplacer("/etc/valkey.conf", f.config(t, i, conf), "/run/secrets/valkey", password)
-		f.nodes = append(f.nodes, processtest.Start(t, f.command(t, i, slices.Clone(service.Entrypoint)...)))
+		f.start(t, f.command(t, i, slices.Clone(service.Entrypoint)...))
 	}
 	for i := 1; i <= 6; i++ {
 		start(i)

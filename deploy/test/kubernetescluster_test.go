@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"cellserver/internal/processtest"
 )
 
 const clusterDir = "deploy/kubernetes/cluster"
@@ -195,7 +194,7 @@ func TestKubernetesClusterRuns(t *testing.T) {
 			conf := f.config(t, first+i, config["valkey.conf"])
 			f.places = places(conf)
 			write(t, f.dir, "start.sh", f.places.Replace(config["start.sh"]))
-			f.nodes = append(f.nodes, processtest.Start(t, f.command(t, first+i, slices.Clone(node.Command)...)))
+			f.start(t, f.command(t, first+i, slices.Clone(node.Command)...))
 			hosts += f.address(first+i) + " valkey-" + strconv.Itoa(i) + ".valkey\n"
 			write(t, f.dir, "hosts", hosts)
 			do(first+i, node.Lifecycle.PostStart.Exec.Command)

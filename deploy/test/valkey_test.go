@@ -75,14 +75,32 @@ func (f *fleet) config(t *testing.T, i int, text string) string {
 	return write(t, data, "valkey.conf", strings.ReplaceAll(text, "dir /data", "dir "+data)+"\nbind "+f.address(i)+"\nbind-source-addr "+f.address(i)+"\nport "+f.port+"\n")
 }
 
+// start starts a node.
+func (f *fleet) start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	p := processtest.Start(t, cmd)
+	t.Cleanup(func() { endNode(t, p) })
+	f.nodes = append(f.nodes, p)
+}
+
 func (f *fleet) stop(t *testing.T) {
 	t.Helper()
 	for _, p := range f.nodes {
-		if code := p.Stop(t, syscall.SIGTERM); code != 0 {
+		if code := endNode(t, p); code != 0 {
 			t.Errorf("a node ended with %d", code)
 		}
 	}
 	f.nodes = nil
+}
+
+// endNode tells a node to end until it does: one that is writing its first log refuses, and forgets it.
+func endNode(t *testing.T, p *processtest.Process) (code int) {
+	t.Helper()
+	p.Eventually(t, "end", func() bool {
+		_ = p.Cmd.Process.Signal(syscall.SIGTERM)
+		return p.HasExited()
+	})
+	return p.Await(t)
 }
 
 func (f *fleet) client(t *testing.T, i int) *redis.Client {

@@ -101,11 +101,11 @@ type caller struct {
 func (c *caller) repeat(ctx context.Context) error {
 	for {
 		now := time.Now()
-		if c.stop.Load() || !now.Before(c.end) {
-			return nil
-		}
 		if err := c.once(ctx, now); err != nil {
 			return err
+		}
+		if c.stop.Load() || !time.Now().Before(c.end) {
+			return nil
 		}
 	}
 }

@@ -135,6 +135,15 @@ func TestDurationEndsARun(t *testing.T) {
 	}
 }
 
+// TestEachConnectionRequests: also where the time is over before anybody comes to run.
+func TestEachConnectionRequests(t *testing.T) {
+	s := serve(t, func([]string) string { return "+OK\r\n" })
+	r, err := open(t, s, Config{Conns: 2, Pipeline: 3}).Run(t.Context(), Plan{Duration: 1})
+	if err != nil || r.Requests != 6 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 func TestErrorReplyFailsTheRun(t *testing.T) {
 	s := serve(t, func([]string) string { return "-ERR no such thing\r\n" })
 	_, err := open(t, s, Config{Conns: 4, Pipeline: 2, Threads: 2}).Run(t.Context(), Plan{Requests: 100})

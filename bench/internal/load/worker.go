@@ -145,7 +145,7 @@ func (w *worker) nowNs() int64 { return int64(time.Since(w.begin)) }
 func (w *worker) loop() error {
 	if w.open == nil {
 		for _, c := range w.conns {
-			if err := w.next(c, w.nowNs()); err != nil {
+			if err := w.start(c, w.nowNs()); err != nil {
 				return err
 			}
 		}
@@ -262,6 +262,11 @@ func (w *worker) next(c *conn, nowNs int64) error {
 	if !w.more(nowNs) {
 		return nil
 	}
+	return w.start(c, nowNs)
+}
+
+// start begins a batch of the closed loop. Each connection has one, however late this thread comes to run.
+func (w *worker) start(c *conn, nowNs int64) error {
 	if w.budget > 0 {
 		w.budget--
 	}
