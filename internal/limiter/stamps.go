@@ -101,6 +101,9 @@ func (c Course) from(s *State) Course {
 
 // Did returns the course after something more was done, from which came a state.
 func (c Course) Did(s *State) Course {
+	if s.ExpiresNs <= c.nowNs { // what is done next begins a new state
+		return c.Set(s)
+	}
 	c.debts, c.reserving = slices.Clone(c.debts), c.reserving || s.Kind == Reserving
 	for i := range c.debts {
 		d, ns := &c.debts[i], int64(0)

@@ -82,12 +82,19 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 	return decide(rule, quantity)
 }
 
+// remove is what is done to a state by who deletes its key.
+func remove(s *limiter.State, nowNs int64) outcome {
+	changed := s.ExpiresNs > nowNs
+	*s = limiter.State{ExpiresNs: nowNs}
+	return outcome{changed: changed}
+}
+
 func cloned(s *limiter.State) limiter.State {
 	return limiter.State{Kind: s.Kind, ExpiresNs: s.ExpiresNs, Payload: bytes.Clone(s.Payload)}
 }
 
 // TestStamps: a state that was decided at a time, and stamped for one a little later, is the one of who did the same then. Where
-// something has expired in between it denies no less.
+// something has expired in between it denies no less. Behind a deletion nothing has.
 func TestStamps(t *testing.T) {
 	for kind := range limiter.Kinds {
 		t.Run(fmt.Sprintf("%d %s", kind, kind), func(t *testing.T) {
@@ -104,8 +111,12 @@ func TestStamps(t *testing.T) {
 				after, course := cloned(&s), limiter.Follow(&s, nowNs)
 				var did []doing
 				var outcomes []outcome
+				isNew := false
 				for range 1 + random.IntN(4) {
 					do := doings(t, random, kind, &ids)
+					if random.IntN(8) == 0 {
+						do, isNew = remove, true
+					}
 					if o := do(&after, nowNs); o.changed {
 						did, outcomes, course = append(did, do), append(outcomes, o), course.Did(&after)
 					}
@@ -126,6 +137,9 @@ func TestStamps(t *testing.T) {
 				if sameAt(&stamped, &want, nowNs+laterNs) {
 					equal++
 					continue
+				}
+				if isNew {
+					t.Fatalf("%+v was deleted, and came to %+v, want %+v", s, stamped, want)
 				}
 				denies++
 				if kind != limiter.ApproxWindow && kind != limiter.FixedWindow {
