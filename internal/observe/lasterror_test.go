@@ -13,7 +13,7 @@ type erring struct{ addr, name string }
 func (e erring) Addr() string { return e.addr }
 func (e erring) Name() string { return e.name }
 
-// TestLastError: of the last error is shown what MONITOR would show, and no password, however it was misspelled.
+// TestLastError: the last error is shown as MONITOR would show its call, without passwords, also where AUTH is misspelled.
 func TestLastError(t *testing.T) {
 	table := catalog.New()
 	many := strings.Repeat("abcdefghij ", 9)
@@ -23,7 +23,8 @@ func TestLastError(t *testing.T) {
 		{"", "AUHT secret", "ERR unknown command 'AUHT', with args beginning with: 'secret' ", "AUHT", "ERR unknown command 'AUHT'"},
 		{"", "CONFIG ste requirepass secret", "ERR unknown subcommand 'ste'. Try CONFIG HELP.", "CONFIG", "ERR unknown subcommand 'ste'. Try CONFIG HELP."},
 		{"auth", "AUTH name secret", "WRONGPASS invalid username-password pair", "AUTH (redacted) (redacted)", "WRONGPASS invalid username-password pair"},
-		{"hello", "HELLO 3 AUTH a secret secret", "ERR Syntax error in HELLO option 'secret'", "HELLO 3 AUTH (redacted) (redacted) secret", "ERR Syntax error in HELLO option (redacted)"},
+		{"hello", "HELLO 3 AUTH a secret secret", "ERR Syntax error in HELLO option 'secret'", "HELLO", "ERR Syntax error in HELLO option (redacted)"},
+		{"hello", "HELLO 3 AUHT a secret", "ERR Syntax error in HELLO option 'AUHT'", "HELLO", "ERR Syntax error in HELLO option (redacted)"},
 		{"acl|load", "ACL LOAD", "ERR line 3: '>secret'", "ACL LOAD", "ERR line 3: (redacted)"},
 		{"config|set", "CONFIG SET requirepass secret", `ERR CONFIG SET failed - invalid "secret"`, "CONFIG SET", "ERR CONFIG SET failed - invalid (redacted)"},
 		{"exec", "", "EXECABORT because", "EXEC", "EXECABORT because"},
