@@ -155,3 +155,15 @@ func TestLargeStatesGoApart(t *testing.T) {
 		t.Errorf("%d pipelines were of large values; those that were not, or not alone: %v", r.large, r.wrong)
 	}
 }
+
+// TestSeenNamesAreBounded: that a key's state is large is remembered without the state, and not under a long name.
+func TestSeenNamesAreBounded(t *testing.T) {
+	var o others
+	o.init(&Store{})
+	for _, name := range []string{"short", strings.Repeat("n", seenBytes+1)} {
+		o.endLocked(&line{name: name, known: known{is: true, large: true, found: found{value: strings.Repeat("x", largeBytes+1)}}})
+	}
+	if k, is := o.seen["short"]; len(o.seen) != 1 || !is || !k.large || k.value != "" {
+		t.Errorf("%d keys are remembered, this one as %+v", len(o.seen), k)
+	}
+}

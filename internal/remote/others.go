@@ -231,10 +231,10 @@ func (o *others) takeWritten(l *line) (tasks []*task) {
 // endLocked forgets a line that nothing waits for, but what it knows.
 func (o *others) endLocked(l *line) {
 	delete(o.lines, l.name)
-	switch {
-	case l.known.large:
+	if l.known.large {
 		l.known = known{large: true, at: l.known.at}
-	case !l.known.is || len(l.known.value)+len(l.name) > seenBytes:
+	}
+	if !l.known.is && !l.known.large || len(l.known.value)+len(l.name) > seenBytes {
 		return
 	}
 	for name := range o.seen {
