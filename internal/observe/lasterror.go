@@ -31,9 +31,9 @@ const (
 	maxErrorClientBytes = 64 // of the address, and of the name
 )
 
-// shown returns the reply without what nobody else may see. The call is as MONITOR would show it. Only the name is
-// shown of a command that does not exist, which may be a mistyped AUTH, of one that administers the server, and of
-// HELLO, whose AUTH may be mistyped.
+// shown returns the reply without what nobody else may see. The call is as MONITOR would show it. Only the
+// name is shown of a command that does not exist, which may be a mistyped AUTH, of one that administers the
+// server, and of HELLO, whose AUTH may be mistyped.
 func (r ErrorReply) shown() ErrorReply {
 	switch {
 	case r.Command == nil:
@@ -58,7 +58,8 @@ func withoutQuoted(text string) string {
 	return text
 }
 
-// lastError keeps the last error reply in buffers that are used again, so that a flood of errors allocates nothing.
+// lastError keeps the last error reply in buffers that are used again, so that a flood of errors allocates
+// nothing.
 type lastError struct {
 	command            *catalog.Command
 	text, client, name []byte

@@ -11,7 +11,8 @@ import (
 	"cellserver/internal/patience"
 )
 
-// TestPipeIsNoDirectory: a pipe that nobody writes to is refused without opening it, which would wait for ever.
+// TestPipeIsNoDirectory: a pipe that nobody writes to is refused without opening it, which would wait for
+// ever.
 func TestPipeIsNoDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
