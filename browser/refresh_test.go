@@ -151,7 +151,8 @@ func TestLostServer(t *testing.T) {
 			t.Errorf("what was asked of a server that did not answer became %q", got)
 		}
 		v.refreshed()
-		if title := eval[string](v, `document.title`); strings.Contains(title, language.before) || !strings.Contains(title, "%") {
+		title := eval[string](v, `document.title`)
+		if strings.Contains(title, language.before) || !strings.Contains(title, "%") {
 			t.Errorf("of a server that answers again the title says %q", title)
 		}
 	}

@@ -74,7 +74,8 @@ func busyKeys() []topkeys.Entry {
 	for i := range keys {
 		keys[i] = topkeys.Entry{
 			Name:   fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", i*7919, i*31, i*17, i*13, i*104729),
-			Recent: 1000 * rand.Float64(), RecentError: 5 * rand.Float64(), IsRecent: true, Share: rand.Float64() / 10, //nolint:gosec // figures
+			Recent: 1000 * rand.Float64(), RecentError: 5 * rand.Float64(), //nolint:gosec // figures
+			IsRecent: true, Share: rand.Float64() / 10, //nolint:gosec // likewise
 		}
 	}
 	return keys

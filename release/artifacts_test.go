@@ -74,8 +74,8 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// documents returns what errors and the documents themselves point to, by its path in the repository, in archives and, below
-// /usr/share/doc/cellserver, in packages.
+// documents returns what errors and the documents themselves point to, by its path in the repository, in
+// archives and, below /usr/share/doc/cellserver, in packages.
 func documents(t *testing.T) []string {
 	t.Helper()
 	all := []string{"docs/RECIPES.md"} // to which refusals point

@@ -165,7 +165,9 @@ func startShared(t *testing.T, binary string, env ...string) *server {
 		"CELLSERVER_STORE=redis://"+redistest.Server(t).Addr, "CELLSERVER_LEASE=on", "CELLSERVER_PREFILTER=on")...)
 	client := redis.NewClient(&redis.Options{Addr: s.addr, Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
-	s.Eventually(t, "decide", func() bool { return client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 60).Err() == nil })
+	s.Eventually(t, "decide", func() bool {
+		return client.Do(t.Context(), "CL.THROTTLE", "k", 1, 1, 60).Err() == nil
+	})
 	return s
 }
 

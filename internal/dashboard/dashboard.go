@@ -164,7 +164,8 @@ func (p *Page) newest() sampled {
 		return *before
 	}
 	now := sampled{
-		added: added, points: points, last: last, limits: before.limits, minutes: before.minutes, lastError: before.lastError, erredNs: before.erredNs,
+		added: added, points: points, last: last,
+		limits: before.limits, minutes: before.minutes, lastError: before.lastError, erredNs: before.erredNs,
 		requested: p.source.Top(topkeys.Requested, topKeyCount), limited: p.source.Top(topkeys.Limited, topKeyCount),
 	}
 	if isWatched := before.added > 0 && added-before.added <= watched; isWatched {

@@ -82,7 +82,8 @@ func TestMaximum(t *testing.T) {
 		`8 <small>/ 10,000</small>`)
 }
 
-// TestEviction: while keys have no room, a line above the tiles says so, and what it means; the tile of a part that is nearly full is red.
+// TestEviction: while keys have no room, a line above the tiles says so, and what it means; the tile of a
+// part that is nearly full is red.
 func TestEviction(t *testing.T) {
 	const full, red = "Memory is full.", `<span class="value problem">`
 	p := New(testSource(nil))
@@ -101,7 +102,8 @@ func TestEviction(t *testing.T) {
 	}
 	wantText(t, body("en"), `<dt>Memory of keys</dt><dd>`+red+`58 <small>of 64`)
 	add(1, Sample{Evicted: 12_000})
-	alert := `<p class="problem" role="alert">` + full + ` Keys are evicted before they expire, and each of them has its full burst again.</p>`
+	alert := `<p class="problem" role="alert">` + full +
+		` Keys are evicted before they expire, and each of them has its full burst again.</p>`
 	wantText(t, body("en"), alert, "<p>12,000 keys were evicted within the last minute. Raise --maxmemory")
 	wantText(t, body("zh"), `<p class="problem" role="alert">内存已满。`, "最近一分钟淘汰了 12,000 个 Key。")
 	add(1, Sample{Evicted: 15_000})
@@ -113,7 +115,8 @@ func TestEviction(t *testing.T) {
 		t.Error("memory is full although no key was evicted for a minute")
 	}
 	add(1, Sample{Evicted: 15_000, Refused: 7})
-	wantText(t, body("en"), full+" Calls with new keys are refused with -OOM.", "<p>7 were refused within the last minute.")
+	wantText(t, body("en"),
+		full+" Calls with new keys are refused with -OOM.", "<p>7 were refused within the last minute.")
 }
 
 // TestKinds: what was decided is told apart by command, if it is not CL.THROTTLE alone.
@@ -326,7 +329,8 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// TestErrors: the page has the rate of error replies and the last one, as text, in both languages, for as long as its history.
+// TestErrors: the page has the rate of error replies and the last one, as text, in both languages, for as
+// long as its history.
 func TestErrors(t *testing.T) {
 	now := int64(testNowNs)
 	s := testSource(nil)
@@ -334,7 +338,8 @@ func TestErrors(t *testing.T) {
 	p := New(s)
 	for i := range uint64(3) {
 		p.history.add(now+int64(i)*int64(sampleInterval), Sample{Errors: 380 * i, LastError: observe.LastError{
-			Text: "ERR no '" + hostile + "'", Command: "INCR \"><script>alert(1)</script>", Client: "10.0.0.1:5000", Name: hostile,
+			Text: "ERR no '" + hostile + "'", Command: "INCR \"><script>alert(1)</script>",
+			Client: "10.0.0.1:5000", Name: hostile,
 		}}, p.source.Latency())
 	}
 	now += int64(2*time.Minute) + 2*int64(sampleInterval)
@@ -343,7 +348,8 @@ func TestErrors(t *testing.T) {
 		"zh": {`<dt>错误返回/秒</dt><dd><span class="value problem">190<`, "<p>最近一次错误：<code>ERR no &#39;&lt;img", " · 2 分钟前</p>"},
 	} {
 		body := get(t, p, "/?lang="+lang).Body.String()
-		wantText(t, body, append(want, "<code>INCR &#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;</code> · 10.0.0.1:5000 (&lt;img")...)
+		call := "<code>INCR &#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;</code> · 10.0.0.1:5000 (&lt;img"
+		wantText(t, body, append(want, call)...)
 		if strings.Contains(body, "<img") || strings.Count(body, "<script>") != 1 {
 			t.Errorf("%s: an error became markup", lang)
 		}

@@ -14,12 +14,13 @@ func (v *view) lastErrorPart() g.Node {
 	if v.erredNs == 0 || age > historySpan {
 		return nil
 	}
-	client := last.Client
+	by := last.Client
 	if last.Name != "" {
-		client += " (" + last.Name + ")"
+		by += " (" + last.Name + ")"
 	}
+	by += " · " + fmt.Sprintf(t.Ago, t.uptime(age))
 	return el("div", class("last"),
 		el("p", text(t.LastError+t.Colon), el("code", text(last.Text))),
-		el("p", g.If(last.Command != "", g.Group{el("code", text(last.Command)), text(" · ")}), text(client+" · "+fmt.Sprintf(t.Ago, t.uptime(age)))),
+		el("p", g.If(last.Command != "", g.Group{el("code", text(last.Command)), text(" · ")}), text(by)),
 	)
 }

@@ -8,8 +8,8 @@ import (
 	g "maragu.dev/gomponents"
 )
 
-// fault is the warning that changes do not reach the disk, that the store does not answer, or that memory is full. Its first
-// line stays the same while the fault does: a screen reader announces it whenever it changes.
+// fault is a warning: changes do not reach the disk, the store does not answer, or memory is full. Its
+// first line stays the same while the fault lasts, because a screen reader announces every change of it.
 type fault struct {
 	what, meaning string
 	cause         string // as the system says it
@@ -36,7 +36,7 @@ func (v *view) faults() (all []*fault) {
 	return all
 }
 
-// keeperFault is about what keeps the states: a store on other machines, or a disk.
+// keeperFault returns the fault of what keeps the states, a store on other machines or a disk.
 func (v *view) keeperFault() *fault {
 	if v.remote != nil {
 		return storeFault(v.t, v.remote)
@@ -48,17 +48,18 @@ func (v *view) keeperFault() *fault {
 	if st.Fault == nil {
 		return nil
 	}
-	f := &fault{what: fmt.Sprintf(v.t.FaultSince, utc(st.FaultSinceNs)), meaning: v.t.FaultForgets, cause: st.Fault.Error()}
+	meaning := v.t.FaultForgets
 	if st.Interval == 0 {
-		f.meaning = v.t.FaultRefuses
+		meaning = v.t.FaultRefuses
 	}
-	return f
+	what := fmt.Sprintf(v.t.FaultSince, utc(st.FaultSinceNs))
+	return &fault{what: what, meaning: meaning, cause: st.Fault.Error()}
 }
 
-// withoutRoom counts the keys that had none.
+// withoutRoom counts the keys that found no room.
 type withoutRoom struct{ evicted, refused float64 }
 
-// lastMinute counts them within the last minute.
+// lastMinute counts the keys without room in the last minute.
 func (v *view) lastMinute() (n withoutRoom) {
 	for i := len(v.points) - 1; i >= 0 && v.points[i].atNs > v.now().atNs-int64(time.Minute); i-- {
 		p, sec := &v.points[i], sampleInterval.Seconds()
@@ -71,13 +72,16 @@ func (v *view) lastMinute() (n withoutRoom) {
 	return n
 }
 
-// memoryFault is the warning that keys had no room a moment ago.
+// memoryFault returns the fault that keys found no room in the last minute.
 func memoryFault(t *texts, n withoutRoom) *fault {
+	evicted, refused := math.Round(n.evicted), math.Round(n.refused)
 	switch {
-	case n.evicted >= 0.5:
-		return &fault{what: t.MemoryFull, meaning: t.MemoryEvicts, note: fmt.Sprintf(t.EvictedLately, count.text(math.Round(n.evicted)))}
-	case n.refused >= 0.5:
-		return &fault{what: t.MemoryFull, meaning: t.MemoryRefuses, note: fmt.Sprintf(t.RefusedLately, count.text(math.Round(n.refused)))}
+	case evicted > 0:
+		note := fmt.Sprintf(t.EvictedLately, count.text(evicted))
+		return &fault{what: t.MemoryFull, meaning: t.MemoryEvicts, note: note}
+	case refused > 0:
+		note := fmt.Sprintf(t.RefusedLately, count.text(refused))
+		return &fault{what: t.MemoryFull, meaning: t.MemoryRefuses, note: note}
 	}
 	return nil
 }

@@ -97,10 +97,12 @@ func addRandom(p *Page, r *rand.Rand, fromSample, n int) {
 		at := fromSample + i
 		p.history.add(testNowNs+int64(at)*int64(sampleInterval)+r.Int64N(1e6), Sample{
 			Allowed: uint64(at*1000 + r.IntN(900)), Limited: uint64(at*10 + r.IntN(9)), Connections: r.IntN(10_000), Keys: 1_000_000 + 7_919*at + r.IntN(100),
-			MemoryBytes: uint64(at)<<20 + r.Uint64N(1<<20), MaxMemoryBytes: uint64(r.IntN(2)) << 30, WrittenBytes: uint64(at * 4096), SyncNs: r.Int64N(3) * 1_000_000, Errors: uint64(at*200 + r.IntN(200)),
+			MemoryBytes: uint64(at)<<20 + r.Uint64N(1<<20), MaxMemoryBytes: uint64(r.IntN(2)) << 30, WrittenBytes: uint64(at * 4096), SyncNs: r.Int64N(3) * 1_000_000,
+			Errors: uint64(at*200 + r.IntN(200)),
 			LastError: observe.LastError{
 				Text:    "ERR cellserver keeps limits, not counters: CL.FIXEDWINDOW key max_count period counts and decides in one call",
-				Command: fmt.Sprintf("INCRBY user:%08x 1", r.Uint32()), Client: fmt.Sprintf("10.0.0.%d:%d", r.IntN(256), 1024+r.IntN(60_000)), Name: "checkout",
+				Command: fmt.Sprintf("INCRBY user:%08x 1", r.Uint32()),
+				Client:  fmt.Sprintf("10.0.0.%d:%d", r.IntN(256), 1024+r.IntN(60_000)), Name: "checkout",
 			},
 		}, none)
 	}
@@ -257,7 +259,8 @@ func busySource(t *testing.T, r *rand.Rand) Source {
 		for i := range entries {
 			perSec := 10_000 * r.Float64() / float64(i+1)
 			entries[i] = topkeys.Entry{
-				Name: names[int(ranking)*n+i], Recent: perSec, RecentError: perSec / 10, IsRecent: true, Share: r.Float64() / 10,
+				Name: names[int(ranking)*n+i], Share: r.Float64() / 10,
+				Recent: perSec, RecentError: perSec / 10, IsRecent: true,
 				Terms: limiter.Terms{Most: 16, Count: 30, Period: 60},
 			}
 		}

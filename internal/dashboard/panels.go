@@ -110,7 +110,8 @@ func (r room) row() g.Node {
 	return el("tr", attr("data-k", r.name), el("th", attr("scope", "row"), text(r.name)), el("td", text(r.used), g.If(r.filled > 0, meter(r.filled))), el("td", text(r.most)))
 }
 
-// Above these shares a meter has the colour of a warning, and of a problem: as the alerts for memory.
+// Above these shares a meter has the colour of a warning, and of a problem. The alerts for memory have the
+// same bounds.
 const (
 	muchFilled   = 0.75
 	nearlyFilled = 0.9
@@ -119,5 +120,8 @@ const (
 // meter draws what the text beside it says.
 func meter(filled float64) g.Node {
 	bound := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	return el("meter", attr("min", "0"), attr("max", "1"), attr("low", bound(muchFilled)), attr("high", bound(nearlyFilled)), attr("optimum", "0"), attr("value", fmt.Sprintf("%.3f", filled)), attr("aria-hidden", "true"))
+	return el("meter",
+		attr("min", "0"), attr("max", "1"),
+		attr("low", bound(muchFilled)), attr("high", bound(nearlyFilled)), attr("optimum", "0"),
+		attr("value", fmt.Sprintf("%.3f", filled)), attr("aria-hidden", "true"))
 }

@@ -59,9 +59,9 @@ func storeFault(t *texts, st *watch.Status) *fault {
 		return nil
 	}
 	meaning := [...]string{remote.Error: t.StoreErrors, remote.Allow: t.StoreAllows, remote.Deny: t.StoreDenies, remote.Local: t.StoreLocal}[st.Policy]
-	f := &fault{what: fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop, meaning: meaning, cause: st.Fault.Error()}
+	what := fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop
 	if st.Away() {
-		f.what = fmt.Sprintf(t.StoreAwaySince, utc(st.SinceNs))
+		what = fmt.Sprintf(t.StoreAwaySince, utc(st.SinceNs))
 	}
-	return f
+	return &fault{what: what, meaning: meaning, cause: st.Fault.Error()}
 }

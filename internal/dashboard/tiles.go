@@ -34,7 +34,8 @@ func (t tile) node() g.Node {
 		class("tile"), attr("data-k", t.id),
 		el("dt", text(t.name)),
 		el("dd",
-			el("span", class(t.valueClass()), text(t.text), g.If(t.of != "", g.Group{text(" "), el("small", text(t.of))})),
+			el("span", class(t.valueClass()), text(t.text),
+				g.If(t.of != "", g.Group{text(" "), el("small", text(t.of))})),
 			g.If(t.of != "", meter(t.filled)),
 			g.If(t.column != "", el("svg", class("spark"), attr("data-col", t.column), flag("data-own"), attr("aria-hidden", "true"))),
 		),
@@ -77,17 +78,22 @@ func (v *view) tiles(now *point) []tile {
 			tiles = append(tiles, tile{id: rare.id, name: rare.name, text: rate.text(rare.perSec), column: rare.id})
 		}
 	}
-	return append(tiles, tile{id: "errors", name: t.ErrorsPerSec, text: rate.text(now.errors), column: "errors", problem: now.errors > 0})
+	return append(tiles, tile{
+		id: "errors", name: t.ErrorsPerSec, text: rate.text(now.errors), column: "errors", problem: now.errors > 0,
+	})
 }
 
-// keysHaveMaximum reports whether there is a part of --maxmemory that keys may take, at which they are evicted or refused.
+// keysHaveMaximum reports whether there is a part of --maxmemory that keys may take, at which they are
+// evicted or refused.
 func (v *view) keysHaveMaximum() bool { return v.remote == nil && v.last.MaxTableBytes > 0 }
 
 func (v *view) memoryTile(now *point) tile {
 	if v.keysHaveMaximum() {
-		return v.partOf(tile{id: "keymemory", name: v.t.TableMemory, column: "keymemory"}, byteCount, now.tableBytes, v.last.MaxTableBytes)
+		t := tile{id: "keymemory", name: v.t.TableMemory, column: "keymemory"}
+		return v.partOf(t, byteCount, now.tableBytes, v.last.MaxTableBytes)
 	}
-	return v.partOf(tile{id: "memory", name: v.t.Memory, column: "memory"}, byteCount, now.memoryBytes, now.maxMemoryBytes)
+	t := tile{id: "memory", name: v.t.Memory, column: "memory"}
+	return v.partOf(t, byteCount, now.memoryBytes, now.maxMemoryBytes)
 }
 
 // partOf gives a tile its value, and of how much it is, if there is a maximum.

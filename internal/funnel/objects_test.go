@@ -41,8 +41,8 @@ func (f *funnelObject) pour(nowNs int64) bool {
 	return true
 }
 
-// TestObjectsOfArticles holds the figures of docs/RECIPES.md, in both languages: how many requests copies allow of which the server
-// allows fewer.
+// TestObjectsOfArticles holds the figures of docs/RECIPES.md, in both languages: how many requests copies
+// allow of which the server allows fewer.
 func TestObjectsOfArticles(t *testing.T) {
 	limit, err := funnel.NewLimit(funnel.Burst, 14, 30, 60)
 	if err != nil {

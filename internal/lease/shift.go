@@ -16,7 +16,8 @@ func Shift(payload []byte, byNs int64) {
 	}
 }
 
-// Written calls f with where a payload has the end of a lease that was given or renewed, with the payload before that.
+// Written calls f for each lease that was given or renewed since the payload before: with where its end is,
+// and what that is.
 func Written(before, payload []byte, f func(at int, endNs int64)) {
 	if !sound(before) || !sound(payload) {
 		before = nil

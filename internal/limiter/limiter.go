@@ -25,7 +25,7 @@ type Kind uint8
 // The kinds:
 const (
 	Funnel        Kind = iota // expires at its TAT; it has no payload
-	Reserving                 // a funnel with reservations; expires when none is open and it is empty
+	Reserving                 // a funnel with reservations; expires when none is open and the funnel is empty
 	FixedWindow               // expires when its window ends
 	SlidingWindow             // expires when its newest record leaves the window
 	ApproxWindow              // likewise
@@ -45,8 +45,8 @@ func (k Kind) Type() string {
 // NeverNs is when a key expires that does not.
 const NeverNs = bucket.NeverNs
 
-// State is what is kept of a key, which expires as soon as its state is as good as none. The zero State is that of no key:
-// it has expired.
+// State is what is kept of a key, which expires as soon as its state is as good as none. The zero State is
+// that of no key: it has expired.
 type State struct {
 	Kind      Kind
 	ExpiresNs int64  // Unix nanoseconds; a funnel's TAT

@@ -225,7 +225,8 @@ func halfExpired(t testing.TB, l funnel.Limit) (s State) {
 	return s
 }
 
-// TestLooksChangeNothing: who requests, commits, or gives back nothing has nothing changed, also where a reservation has expired.
+// TestLooksChangeNothing: who requests, commits, or gives back nothing has nothing changed, also where a
+// reservation has expired.
 func TestLooksChangeNothing(t *testing.T) {
 	t.Parallel()
 	l := mustFunnel(t, 9, 1, 1_000_000)
@@ -237,7 +238,8 @@ func TestLooksChangeNothing(t *testing.T) {
 		},
 	}
 	for name, o := range map[string]Operation{
-		"reserve": {Verb: Reserve}, "wait": {Verb: Wait}, "give back": {Verb: GiveBack}, "commit": {Verb: Commit, ID: 1}, "look": {Verb: Look},
+		"reserve": {Verb: Reserve}, "wait": {Verb: Wait}, "give back": {Verb: GiveBack},
+		"commit": {Verb: Commit, ID: 1}, "look": {Verb: Look},
 	} {
 		o.Funnel = l
 		looks[name] = o.Do
@@ -249,7 +251,8 @@ func TestLooksChangeNothing(t *testing.T) {
 			t.Fatalf("the TAT is %d s ahead, and it expires after %d s", (want-t0)/sec, (wantNs-t0)/sec)
 		}
 		changed, err := look(&s, t0+2*sec)
-		if got := mustTAT(t, &s, t0+2*sec); changed || err != nil || got != want || s.ExpiresNs != wantNs || Valid(&s) != nil {
+		got := mustTAT(t, &s, t0+2*sec)
+		if changed || err != nil || got != want || s.ExpiresNs != wantNs || Valid(&s) != nil {
 			t.Errorf("%s: changed %t, %v; the TAT was %d and is %d; %+v", name, changed, err, want, got, s)
 		}
 
@@ -269,7 +272,8 @@ func TestLooksChangeNothing(t *testing.T) {
 func TestReservationsOfFirstVersions(t *testing.T) {
 	t.Parallel()
 	var s State
-	mustDo(t, &s, t0, &Operation{Verb: Reserve, Funnel: mustFunnel(t, 9, 1, 1_000_000), Quantity: 2, ID: 1, TTLNs: 100 * ms})
+	l := mustFunnel(t, 9, 1, 1_000_000)
+	mustDo(t, &s, t0, &Operation{Verb: Reserve, Funnel: l, Quantity: 2, ID: 1, TTLNs: 100 * ms})
 	if s.ExpiresNs != t0+100*ms {
 		t.Fatalf("it expires after %d ms", (s.ExpiresNs-t0)/ms)
 	}

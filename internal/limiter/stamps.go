@@ -15,8 +15,8 @@ import (
 // ExpiresAt is the place of a Stamp that is when the key expires.
 const ExpiresAt = -1
 
-// Stamp is a number of a state that would be another one if the same had been done a little later: a time that would be later,
-// or a duration that would be shorter.
+// Stamp says how a number of a state would differ if the same had been done a little later: a time would be
+// later, or a duration shorter.
 type Stamp struct {
 	At     int   // where its eight bytes begin in the payload, or ExpiresAt
 	FromNs int64 // how late it begins to change with the clock
@@ -25,7 +25,7 @@ type Stamp struct {
 	Twice  bool  // it changes by two nanoseconds with each of the clock
 }
 
-// By returns by how much the number differs after laterNs.
+// By returns what is added to the number if the same is done laterNs later.
 func (p Stamp) By(laterNs int64) int64 {
 	if p.Twice {
 		laterNs *= 2
@@ -52,7 +52,7 @@ func (all Stamps) Apply(s *State, laterNs int64) {
 	}
 }
 
-// add adds a stamp of a number, unless that never changes. No time becomes later than the last one there is.
+// add adds a stamp, unless its number never changes. No time becomes later than the last one that there is.
 func (all *Stamps) add(at int, number, fromNs, mostNs int64, less bool) {
 	if !less {
 		mostNs = min(mostNs, math.MaxInt64-max(number, 0))
@@ -62,15 +62,18 @@ func (all *Stamps) add(at int, number, fromNs, mostNs int64, less bool) {
 	}
 }
 
-// Course follows a state through all that is done to it at one time, and then tells what it would be if the same had been done, with
-// the same outcomes, a little later: for who decides before it is certain at what time that is.
+// Course follows a state through all that is done to it at one time. Its Stamps say what the state would be
+// if the same had been done a little later, with the same outcomes. They are for callers that decide before
+// it is certain when that takes effect.
 //
-// What is allowed at a time is allowed at any later one, as long as nothing else is done. A record or lease that has expired only
-// by then is kept, and a period that has ended by then goes on until then: nothing is forgotten early.
+// What is allowed at a time is allowed at any later one, as long as nothing else is done. Nothing is
+// forgotten early: a record or lease that expires during the delay is kept, and a period that would end
+// during it lasts until it is over.
 //
-// Times that were written move by the delay. But a TAT is max(TAT, now) + debit, and stays as it is while the funnel does not
-// become empty: the least debt on the course says from when on it follows the clock. What a reservation gives back depends on all
-// debts since it was made, so behind a debit of the same course the TAT is taken to follow the clock at once: that is never too early.
+// Times that were written move by the delay. A TAT is max(TAT, now) + debit, so it stays as it is while the
+// funnel does not become empty: it follows the clock from the least debt on the course on. What a
+// reservation gives back depends on all debts since it was made. So behind a debit on the same course the
+// TAT is taken to follow the clock at once, which is never too early.
 type Course struct {
 	nowNs     int64
 	before    State // nobody changes its payload
@@ -79,7 +82,7 @@ type Course struct {
 	reserving bool // there were reservations
 }
 
-// debt is that of a funnel, which is the only one of its key and has the period 0, or of a window of a named limit.
+// debt is that of a window of a named limit, or of a funnel, which has the period 0 and no other debt.
 type debt struct {
 	periodNs         int64
 	firstNs, leastNs int64 // when the course began, and on it
@@ -89,7 +92,7 @@ type debt struct {
 // Follow returns the course of a state, of which nobody may change the payload.
 func Follow(s *State, nowNs int64) Course { return Course{nowNs: nowNs, before: *s}.from(s) }
 
-// from begins with the debts of a state.
+// from returns the course with the debts of a state.
 func (c Course) from(s *State) Course {
 	c.debts, c.debited, c.reserving = nil, false, s.Kind == Reserving
 	eachTAT(s, c.nowNs, func(_ int, periodNs, tatNs int64) {
@@ -99,8 +102,11 @@ func (c Course) from(s *State) Course {
 	return c
 }
 
-// Did returns the course after something more was done, from which came a state.
+// Did returns the course after something more was done, which has made s of the state.
 func (c Course) Did(s *State) Course {
+	if s.ExpiresNs <= c.nowNs { // what is done next begins a new state
+		return c.Set(s)
+	}
 	c.debts, c.reserving = slices.Clone(c.debts), c.reserving || s.Kind == Reserving
 	for i := range c.debts {
 		d, ns := &c.debts[i], int64(0)
@@ -117,13 +123,14 @@ func (c Course) Did(s *State) Course {
 	}
 	eachTAT(s, c.nowNs, func(_ int, periodNs, tatNs int64) {
 		if !slices.ContainsFunc(c.debts, func(d debt) bool { return d.periodNs == periodNs }) {
-			c.debts, c.debited = append(c.debts, debt{periodNs: periodNs, lastNs: debtNs(c.nowNs, tatNs)}), true
+			c.debts = append(c.debts, debt{periodNs: periodNs, lastNs: debtNs(c.nowNs, tatNs)})
+			c.debited = true
 		}
 	})
 	return c
 }
 
-// Set returns the course after the state was replaced by another one, whose times are right as they are.
+// Set returns the course after s has replaced the state. The times of s are right as they are.
 func (c Course) Set(s *State) Course {
 	c.before = State{s.Kind, s.ExpiresNs, bytes.Clone(s.Payload)}
 	return c.from(s)
@@ -155,9 +162,9 @@ func (c *Course) of(periodNs int64) debt {
 	return c.debts[i]
 }
 
-// Stamps returns the stamps of the state with which the course ends. When a funnel with reservations expires follows from all
-// numbers in its payload: it is stamped as twice the delay later, as the TAT becomes later, and what the reservations give back
-// less, by no more than the delay each. Accept sets when it does.
+// Stamps returns the stamps of the state with which the course ends. A funnel with reservations is stamped
+// to expire later by twice the delay: its TAT becomes later, and its reservations give back less, each by
+// at most the delay. Accept then finds out when it expires.
 func (c *Course) Stamps(s *State) Stamps {
 	endNs := s.ExpiresNs
 	if endNs <= c.nowNs {
@@ -193,7 +200,9 @@ func (c *Course) Stamps(s *State) Stamps {
 			lastNs = funnel.Shift(endNs, -fromNs)
 		}
 	case Concurrency:
-		lease.Written(c.payloadBefore(Concurrency), s.Payload, func(at int, endNs int64) { follow(at, endNs, 0) })
+		lease.Written(c.payloadBefore(Concurrency), s.Payload, func(at int, endNs int64) {
+			follow(at, endNs, 0)
+		})
 	default: // a bucket has no time of its own
 	}
 	if lastNs == math.MinInt64 || endNs == NeverNs {

@@ -60,7 +60,9 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 	rule := limiter.Rule{Kind: kind, Funnel: l, Window: w, Bucket: c, Flags: limiter.Flags(random.IntN(2))}
 	switch kind {
 	case limiter.Named:
-		rule.Named = &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: l, PeriodNs: 1}, {Funnel: l.Share(0.7), PeriodNs: 2}}}
+		rule.Named = &limiter.NamedLimit{Windows: []limiter.Window{
+			{Funnel: l, PeriodNs: 1}, {Funnel: l.Share(0.7), PeriodNs: 2},
+		}}
 	case limiter.Concurrency:
 		verbs := []limiter.Verb{limiter.Acquire, limiter.Acquire, limiter.Renew, limiter.Release}
 		return operate(limiter.Operation{Verb: verbs[random.IntN(4)], Max: 4, ID: id, TTLNs: ttlNs})
@@ -69,7 +71,9 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 		switch random.IntN(5) {
 		case 0:
 			*ids++
-			return operate(limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: max(1, quantity), ID: *ids, TTLNs: ttlNs + ms})
+			return operate(limiter.Operation{
+				Verb: limiter.Reserve, Funnel: l, Quantity: max(1, quantity), ID: *ids, TTLNs: ttlNs + ms,
+			})
 		case 1:
 			return operate(limiter.Operation{Verb: limiter.Commit, ID: *ids - id%4, Quantity: quantity})
 		case 2:
@@ -82,12 +86,19 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 	return decide(rule, quantity)
 }
 
+// remove is what is done to a state by who deletes its key.
+func remove(s *limiter.State, nowNs int64) outcome {
+	changed := s.ExpiresNs > nowNs
+	*s = limiter.State{ExpiresNs: nowNs}
+	return outcome{changed: changed}
+}
+
 func cloned(s *limiter.State) limiter.State {
 	return limiter.State{Kind: s.Kind, ExpiresNs: s.ExpiresNs, Payload: bytes.Clone(s.Payload)}
 }
 
-// TestStamps: a state that was decided at a time, and stamped for one a little later, is the one of who did the same then. Where
-// something has expired in between it denies no less.
+// TestStamps: a state that was decided at a time, and stamped for one a little later, is the one of who did
+// the same then. Where something has expired in between it denies no less. Behind a deletion nothing has.
 func TestStamps(t *testing.T) {
 	for kind := range limiter.Kinds {
 		t.Run(fmt.Sprintf("%d %s", kind, kind), func(t *testing.T) {
@@ -104,8 +115,12 @@ func TestStamps(t *testing.T) {
 				after, course := cloned(&s), limiter.Follow(&s, nowNs)
 				var did []doing
 				var outcomes []outcome
+				isNew := false
 				for range 1 + random.IntN(4) {
 					do := doings(t, random, kind, &ids)
+					if random.IntN(8) == 0 {
+						do, isNew = remove, true
+					}
 					if o := do(&after, nowNs); o.changed {
 						did, outcomes, course = append(did, do), append(outcomes, o), course.Did(&after)
 					}
@@ -127,13 +142,17 @@ func TestStamps(t *testing.T) {
 					equal++
 					continue
 				}
+				if isNew {
+					t.Fatalf("%+v was deleted, and came to %+v, want %+v", s, stamped, want)
+				}
 				denies++
 				if kind != limiter.ApproxWindow && kind != limiter.FixedWindow {
 					deniesAsMuch(t, random, &stamped, &want, nowNs+laterNs)
 				}
 			}
 			t.Logf("%d equal, %d that deny longer", equal, denies)
-			if least := map[limiter.Kind]int{limiter.Reserving: 4, limiter.Concurrency: 3}[kind]; equal < max(least, 1)*denies {
+			least := map[limiter.Kind]int{limiter.Reserving: 4, limiter.Concurrency: 3}[kind]
+			if equal < max(least, 1)*denies {
 				t.Errorf("%d are equal, and %d only deny as much", equal, denies)
 			}
 		})

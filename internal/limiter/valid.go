@@ -12,8 +12,8 @@ import (
 // ErrDamaged is that a payload is not one of its kind.
 var ErrDamaged = errors.New("limiter: the payload is not of its kind")
 
-// Accept is Valid for a state from elsewhere. A funnel with reservations may be said to expire later than it does: at its TAT,
-// as the first versions had it, or as Stamps have it. Accept sets when it does.
+// Accept is Valid for a state from elsewhere. Such a state of a funnel with reservations may expire too
+// late: at its TAT, as the first versions had it, or at the time that Stamps set. Accept corrects that.
 func Accept(s *State) error {
 	if s.Kind == Reserving {
 		s.ExpiresNs = min(s.ExpiresNs, reserve.AsNewNs(s.Payload))

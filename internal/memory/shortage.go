@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// recent is how long a shortage is told of after the last key that had no room: new keys come in bursts.
+// recent is how long a shortage lasts after the last key that found no room, because new keys come in bursts.
 const recent = time.Minute
 
-// Shortage tells whether new keys find no room, by counters that only grow. The zero value has seen none. It is safe
-// for concurrent use.
+// Shortage tells whether new keys find no room, by counters that only grow. The zero value has seen none.
+// It is safe for concurrent use.
 type Shortage struct {
 	mu                   sync.Mutex // guards all below
 	evicted, refused     uint64     // when they were noted last
@@ -31,7 +31,8 @@ func (s *Shortage) Note(nowNs int64, evicted, refused uint64) (moreEvicted, more
 	return moreEvicted, moreRefused
 }
 
-// Recent reports whether keys were evicted for new ones, and whether new ones were refused, in the last minute.
+// Recent reports whether keys were evicted for new ones, and whether new ones were refused, in the last
+// minute.
 func (s *Shortage) Recent(nowNs int64) (evicted, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

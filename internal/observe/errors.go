@@ -18,8 +18,8 @@ type ErrorReplies struct {
 // ownCodes are those of this server's own replies.
 func ownCodes() []string {
 	return []string{
-		"ERR", "BUSYKEY", "Cell", "EXECABORT", "LOADING", "MISCONF", "NOAUTH", "NOPERM", "NOPROTO", "NOSCRIPT", "NOTBUSY", "OOM", "STOREDOWN",
-		"UNBLOCKED", "WRONGPASS", "WRONGTYPE",
+		"ERR", "BUSYKEY", "Cell", "EXECABORT", "LOADING", "MISCONF", "NOAUTH", "NOPERM", "NOPROTO",
+		"NOSCRIPT", "NOTBUSY", "OOM", "STOREDOWN", "UNBLOCKED", "WRONGPASS", "WRONGTYPE",
 	}
 }
 
@@ -32,7 +32,8 @@ const (
 	maxCodeBytes = 64
 )
 
-// Count counts a reply and keeps what is shown of it. It allocates for a code's first reply, and where it hides a password.
+// Count counts a reply and keeps what is shown of it. It allocates for a code's first reply, and where it
+// hides a password.
 func (e *ErrorReplies) Count(r ErrorReply) {
 	code, _, _ := strings.Cut(r.Text[:min(len(r.Text), maxCodeBytes)], " ")
 	shown := r.shown()

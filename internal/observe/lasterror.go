@@ -8,22 +8,22 @@ import (
 	"cellserver/internal/resp"
 )
 
-// ErrorReply is a reply that is an error, to what call it is, and whose.
+// ErrorReply is an error reply with the call that it answers and the client that made it.
 type ErrorReply struct {
 	Text    string
-	Command *catalog.Command // nil for none of that name
-	Args    [][]byte         // none if they are no longer known, or the input is not a command
+	Command *catalog.Command // nil if there is none of that name
+	Args    [][]byte         // empty if they are no longer known, or the input is not a command
 	By      Caller
 }
 
-// LastError is what others may see of an error reply: cut, printable, and without passwords.
+// LastError is an error reply as others may see it: cut, printable, and without passwords.
 type LastError struct {
 	Text         string
 	Command      string // the call
 	Client, Name string // the client's address, and what it calls itself
 }
 
-// So much is kept of the last error.
+// Bounds of what is kept of the last error.
 const (
 	maxErrorBytes       = 240 // of the text
 	maxErrorArgs        = 8
@@ -31,14 +31,15 @@ const (
 	maxErrorClientBytes = 64 // of the address, and of the name
 )
 
-// shown is a reply without what nobody else may see: as MONITOR would have the call, and less where MONITOR has nothing. Of a
-// command that does not exist it has the name alone, for that may be a mistyped AUTH, and of one that administers the server.
+// shown returns the reply without what nobody else may see. The call is as MONITOR would show it. Only the
+// name is shown of a command that does not exist, which may be a mistyped AUTH, of one that administers the
+// server, and of HELLO, whose AUTH may be mistyped.
 func (r ErrorReply) shown() ErrorReply {
 	switch {
 	case r.Command == nil:
 		r.Args = r.Args[:min(len(r.Args), 1)]
 		r.Text, _, _ = strings.Cut(r.Text, ", with args beginning with")
-	case r.Command.Flags&catalog.FlagAdmin != 0:
+	case r.Command.Flags&catalog.FlagAdmin != 0 || r.Command.FullName() == "hello":
 		r.Args, r.Text = nil, withoutQuoted(r.Text)
 	case len(r.Args) > 0:
 		redacted := Redacted(r.Command, r.Args)
@@ -49,7 +50,7 @@ func (r ErrorReply) shown() ErrorReply {
 	return r
 }
 
-// withoutQuoted hides what an error repeats of a call, and all behind it.
+// withoutQuoted cuts an error's text where it begins to quote the call.
 func withoutQuoted(text string) string {
 	if at := strings.IndexAny(text, "'\""); at >= 0 {
 		return text[:at] + "(redacted)"
@@ -57,13 +58,14 @@ func withoutQuoted(text string) string {
 	return text
 }
 
-// lastError is the last error reply, in buffers that are used again: a flood of errors must stay cheap.
+// lastError keeps the last error reply in buffers that are used again, so that a flood of errors allocates
+// nothing.
 type lastError struct {
 	command            *catalog.Command
 	text, client, name []byte
 	args               [maxErrorArgs][]byte
-	argBytes           [maxErrorArgs]int // as long as they were
-	n                  int               // arguments, of which the first are kept
+	argBytes           [maxErrorArgs]int // before they were cut
+	n                  int               // how many arguments the call had
 }
 
 func (l *lastError) keep(r *ErrorReply, addr, name string) {
@@ -80,7 +82,9 @@ func (l *lastError) keep(r *ErrorReply, addr, name string) {
 
 // public returns the error as text.
 func (l *lastError) public() LastError {
-	printable := func(b []byte, maxBytes int) string { return resp.PrintableN(b, 4*maxBytes) } // each byte may take four
+	printable := func(b []byte, maxBytes int) string {
+		return resp.PrintableN(b, 4*maxBytes) // an escaped byte takes four
+	}
 	e := LastError{
 		Text:   printable(l.text, maxErrorBytes),
 		Client: printable(l.client, maxErrorClientBytes), Name: printable(l.name, maxErrorClientBytes),

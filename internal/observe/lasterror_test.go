@@ -13,7 +13,8 @@ type erring struct{ addr, name string }
 func (e erring) Addr() string { return e.addr }
 func (e erring) Name() string { return e.name }
 
-// TestLastError: of the last error is shown what MONITOR would show, and no password, however it was misspelled.
+// TestLastError: the last error is shown as MONITOR would show its call, without passwords, also where AUTH
+// is misspelled.
 func TestLastError(t *testing.T) {
 	table := catalog.New()
 	many := strings.Repeat("abcdefghij ", 9)
@@ -23,7 +24,8 @@ func TestLastError(t *testing.T) {
 		{"", "AUHT secret", "ERR unknown command 'AUHT', with args beginning with: 'secret' ", "AUHT", "ERR unknown command 'AUHT'"},
 		{"", "CONFIG ste requirepass secret", "ERR unknown subcommand 'ste'. Try CONFIG HELP.", "CONFIG", "ERR unknown subcommand 'ste'. Try CONFIG HELP."},
 		{"auth", "AUTH name secret", "WRONGPASS invalid username-password pair", "AUTH (redacted) (redacted)", "WRONGPASS invalid username-password pair"},
-		{"hello", "HELLO 3 AUTH a secret secret", "ERR Syntax error in HELLO option 'secret'", "HELLO 3 AUTH (redacted) (redacted) secret", "ERR Syntax error in HELLO option (redacted)"},
+		{"hello", "HELLO 3 AUTH a secret secret", "ERR Syntax error in HELLO option 'secret'", "HELLO", "ERR Syntax error in HELLO option (redacted)"},
+		{"hello", "HELLO 3 AUHT a secret", "ERR Syntax error in HELLO option 'AUHT'", "HELLO", "ERR Syntax error in HELLO option (redacted)"},
 		{"acl|load", "ACL LOAD", "ERR line 3: '>secret'", "ACL LOAD", "ERR line 3: (redacted)"},
 		{"config|set", "CONFIG SET requirepass secret", `ERR CONFIG SET failed - invalid "secret"`, "CONFIG SET", "ERR CONFIG SET failed - invalid (redacted)"},
 		{"exec", "", "EXECABORT because", "EXEC", "EXECABORT because"},
@@ -34,7 +36,8 @@ func TestLastError(t *testing.T) {
 	} {
 		var e ErrorReplies
 		args := bytes.Fields([]byte(tt.call))
-		e.Count(ErrorReply{Text: tt.text, Command: table.LookupFull([]byte(tt.command)), Args: args, By: erring{"10.0.0.1:5000", "a\nb"}})
+		command := table.LookupFull([]byte(tt.command))
+		e.Count(ErrorReply{Text: tt.text, Command: command, Args: args, By: erring{"10.0.0.1:5000", "a\nb"}})
 		want := LastError{tt.wantText, tt.wantCall, "10.0.0.1:5000", `a\nb`}
 		if got := e.Last(); got != want {
 			t.Errorf("%s: got %q, want %q", tt.call, got, want)
@@ -49,11 +52,13 @@ func TestLastError(t *testing.T) {
 	}
 }
 
-// TestErrorFloodIsCheap: an error of a known code allocates nothing, however long what it quotes is, and keeps no more.
+// TestErrorFloodIsCheap: an error of a known code allocates nothing, however long what it quotes is, and
+// keeps no more.
 func TestErrorFloodIsCheap(t *testing.T) {
 	var e ErrorReplies
 	r := ErrorReply{
-		Text: "ERR " + strings.Repeat("x", 100_000), Command: catalog.New().Lookup([]byte("echo")), By: erring{strings.Repeat("a", 1000), strings.Repeat("n", 1000)},
+		Text: "ERR " + strings.Repeat("x", 100_000), Command: catalog.New().Lookup([]byte("echo")),
+		By:   erring{strings.Repeat("a", 1000), strings.Repeat("n", 1000)},
 		Args: bytes.Split(bytes.Repeat([]byte(strings.Repeat("y", 1000)+" "), 1000), []byte(" ")),
 	}
 	e.Count(r)
@@ -68,6 +73,7 @@ func TestErrorFloodIsCheap(t *testing.T) {
 		t.Errorf("the last error takes %d bytes", kept)
 	}
 	if last := e.Last(); len(last.Text)+len(last.Command)+len(last.Client)+len(last.Name) > 1024 {
-		t.Errorf("%d bytes of the last error are shown", len(last.Text)+len(last.Command)+len(last.Client)+len(last.Name))
+		bytes := len(last.Text) + len(last.Command) + len(last.Client) + len(last.Name)
+		t.Errorf("%d bytes of the last error are shown", bytes)
 	}
 }

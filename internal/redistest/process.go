@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,11 +157,13 @@ func (p *Process) await(ctx context.Context, what string, cond func(context.Cont
 	case p.hasExited():
 		return fmt.Errorf("redistest: redis-server at %s ended: %s", p.Addr, p.log.String())
 	default:
-		return fmt.Errorf("redistest: redis-server at %s does not %s: %w", p.Addr, what, errors.Join(ctx.Err(), patience.ErrIdle))
+		err := cmp.Or(ctx.Err(), patience.ErrIdle)
+		return fmt.Errorf("redistest: redis-server at %s does not %s: %w", p.Addr, what, err)
 	}
 }
 
-// askAgain is when a question that was not answered is asked once more: its connection may lead to a server that has gone.
+// askAgain is after how long an unanswered question is asked again, as its connection may lead to a server
+// that has gone.
 const askAgain = 10 * time.Second
 
 func (p *Process) hasExited() bool {

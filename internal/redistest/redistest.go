@@ -25,8 +25,10 @@ func Start(t *testing.T, args ...string) *redis.Client {
 	socket := filepath.Join(dir, "s")
 	p := processtest.Start(t, processtest.Command(t, path, append([]string{"--port", "0", "--unixsocket", socket,
 		"--save", "", "--appendonly", "no", "--dir", dir}, args...)...))
-	client := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, Protocol: 2, DisableIdentity: true,
-		DialTimeout: patience.Forever, ReadTimeout: patience.Forever, WriteTimeout: patience.Forever})
+	client := redis.NewClient(&redis.Options{
+		Network: "unix", Addr: socket, Protocol: 2, DisableIdentity: true,
+		DialTimeout: patience.Forever, ReadTimeout: patience.Forever, WriteTimeout: patience.Forever,
+	})
 	t.Cleanup(func() { _ = client.Close() })
 	p.Eventually(t, "be ready", func() bool { return client.Ping(t.Context()).Err() == nil })
 	return client

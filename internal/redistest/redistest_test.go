@@ -55,7 +55,8 @@ func TestStoppedServerDoesNotAnswerUntilItContinues(t *testing.T) {
 func TestProxy(t *testing.T) {
 	proxy := NewProxy(t, Server(t).Addr)
 	client := redis.NewClient(&redis.Options{
-		Addr: proxy.Addr, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true, DialTimeout: patience.Forever, ReadTimeout: patience.Forever,
+		Addr: proxy.Addr, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true,
+		DialTimeout: patience.Forever, ReadTimeout: patience.Forever,
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	ping := func(within time.Duration) error {

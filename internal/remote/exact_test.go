@@ -19,8 +19,8 @@ import (
 	"cellserver/internal/window"
 )
 
-// told is a Pool that keeps the time which the last reply of a server told: when what it answers was executed, by the server's
-// own clock.
+// told is a Pool that keeps the time which the last reply of a server told: when what it answers was
+// executed, by the server's own clock.
 type told struct {
 	Pool
 
@@ -60,8 +60,8 @@ type exactCase struct {
 	kind limiter.Kind
 	name string
 	deed func(i uint64) *deed
-	// reread is for what goes on in the period that it found if that ends while the swap is on its way: there the state before each
-	// call counts, instead of that which should be.
+	// reread is for what goes on in the period that it found if that ends while the swap is on its way: there
+	// the state before each call counts, instead of that which should be.
 	reread bool
 }
 
@@ -101,8 +101,10 @@ func exactCases(t *testing.T) []exactCase {
 			Windows: []limiter.Window{{Funnel: l, PeriodNs: exactPeriodMs * 1e6}}}}
 	}
 	return []exactCase{
-		{kind: limiter.SlidingWindow, name: "sliding", deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(units)}, 1)},
-		{kind: limiter.SlidingWindow, name: "of one", deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(1)}, 1)},
+		{kind: limiter.SlidingWindow, name: "sliding",
+			deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(units)}, 1)},
+		{kind: limiter.SlidingWindow, name: "of one",
+			deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(1)}, 1)},
 		{kind: limiter.ApproxWindow, name: "approx", reread: true,
 			deed: request(limiter.Rule{Kind: limiter.ApproxWindow, Window: windowOf(units)}, 1)},
 		{kind: limiter.FixedWindow, name: "large", reread: true,
@@ -119,7 +121,8 @@ func exactCases(t *testing.T) []exactCase {
 			if i%4 == 3 {
 				return limiter.Operation{Verb: limiter.Commit, ID: i - 1, Quantity: int64(i % 3)}
 			}
-			return limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 1, ID: i, TTLNs: exactPeriodMs * 1e6 / 2}
+			const ttlNs = exactPeriodMs * 1e6 / 2
+			return limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 1, ID: i, TTLNs: ttlNs}
 		})},
 	}
 }
@@ -127,8 +130,9 @@ func exactCases(t *testing.T) []exactCase {
 // notSwapped are the kinds whose requests no swap decides by the time.
 var notSwapped = map[limiter.Kind]string{limiter.Bucket: "it has no time"}
 
-// TestExactWhereRepliesAreLate: whatever kind a swap decides, it is decided as by the time at which the server has executed it,
-// with replies that are late by turns and two cellservers, and who is limited is not when the time to retry after is over.
+// TestExactWhereRepliesAreLate: whatever kind a swap decides, it is decided as by the time at which the
+// server has executed it, with replies that are late by turns and two cellservers, and who is limited is not
+// when the time to retry after is over.
 func TestExactWhereRepliesAreLate(t *testing.T) {
 	cases := exactCases(t)
 	for kind := range limiter.Kinds {
@@ -147,7 +151,9 @@ func TestExactWhereRepliesAreLate(t *testing.T) {
 				t.Parallel()
 				proxy := redistest.NewProxy(t, p.Addr)
 				proxy.LateByTurns(exactLate)
-				e := exact{t: t, exactCase: c, key: named(t.Name()), redis: p.Client(), inTransactions: inTransactions}
+				e := exact{
+					t: t, exactCase: c, key: named(t.Name()), redis: p.Client(), inTransactions: inTransactions,
+				}
 				for range 2 {
 					s := onPool(t, Config{}, "redis://"+proxy.Addr)
 					pool := &told{Pool: s.Pool}
@@ -204,7 +210,8 @@ type exactOutcome struct {
 	retryMs int64
 }
 
-// step does one deed, and compares what came of it with the state in which all was done at the server's times.
+// step does one deed, and compares what came of it with the state in which all was done at the server's
+// times.
 func (e *exact) step(i uint64) (o exactOutcome, isRequest bool) {
 	e.t.Helper()
 	which := int(i/3) % len(e.stores)

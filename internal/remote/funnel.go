@@ -167,7 +167,8 @@ func (s *Store) parse(reply any) (a answer, ok bool) {
 	return a, err == nil && err2 == nil
 }
 
-// replay decides what was taken of a group as the script has. What it tells of the key is known before anybody has an answer.
+// replay decides what was taken of a group as the script has. The store learns of the key before anybody
+// has an answer.
 func (s *Store) replay(g *group, a answer, sentNs int64) {
 	if s.knowsAny() {
 		s.learnOf(g, a, sentNs)
@@ -180,7 +181,7 @@ func (s *Store) replay(g *group, a answer, sentNs int64) {
 	}
 }
 
-// learnOf takes notice of what an answer tells of a group's key.
+// learnOf has the store learn what an answer tells of a group's key.
 func (s *Store) learnOf(g *group, a answer, sentNs int64) {
 	state := limiter.State{ExpiresNs: a.tatNs}
 	full, refunded := false, false
@@ -201,7 +202,7 @@ func (s *Store) learnOf(g *group, a answer, sentNs int64) {
 	}
 }
 
-// learnFailed takes notice of a group that has failed, but may have been executed.
+// learnFailed has the store learn that a group may have been executed although it has failed.
 func (s *Store) learnFailed(g *group) {
 	for it := g.taken.first; it != nil; it = it.next {
 		if it.request().Quantity < 0 {

@@ -82,15 +82,15 @@ func (d *deed) effect() effect {
 			return lowered
 		}
 		return raised
-	case limiter.Reserve, limiter.Look, limiter.Acquire, limiter.Release, limiter.Renew, limiter.Holders, limiter.Add, limiter.Fill,
-		limiter.Level, limiter.Expire:
+	case limiter.Reserve, limiter.Look, limiter.Acquire, limiter.Release, limiter.Renew, limiter.Holders,
+		limiter.Add, limiter.Fill, limiter.Level, limiter.Expire:
 		return raised
-	default: // Commit and GiveBack, which may give back what lies before the slots of a lease
+	default: // Commit and GiveBack, which may give back units from before those that were taken ahead
 		return replaced
 	}
 }
 
-// doing does it, and tells what that has come to.
+// doing does the deed, and returns what came of it.
 func (d *deed) doing(s *limiter.State, serverNs int64) (o did, err error) {
 	o.changed, err = d.do(s, serverNs)
 	switch {

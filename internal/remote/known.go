@@ -35,8 +35,8 @@ func (s *Store) nodeOf(name []byte) *node {
 	return s.node(server)
 }
 
-// known decides a request of a funnel from units that were taken ahead, or by a TAT that was read lately. A refund is neither. Nor is
-// what comes behind one that may not be executed yet.
+// known decides a request of a funnel by units that were taken ahead, or by a TAT that was read lately. It
+// leaves refunds to the server, and what comes behind a refund that may not have been executed yet.
 func (s *Store) known(q *store.Request, n *node, localNs int64, behindRefund bool) bool {
 	if q.Rule.Kind != limiter.Funnel || n == nil || q.Quantity < 0 || behindRefund {
 		return false
@@ -70,7 +70,7 @@ func (s *Store) decidesKnown(it *item, n *node, localNs int64) bool {
 	return true
 }
 
-// effect is what may have become of a key's TAT. The largest of several is that of all together.
+// effect is what may have become of a key's TAT. Of several effects the greatest counts.
 type effect uint8
 
 const (
@@ -79,9 +79,10 @@ const (
 	replaced               // it may have been set or deleted
 )
 
-// learn takes notice of what a server has, or may have, done to a key, by its name there, or what was read of it. It is the one
-// place through which what is known of a TAT follows the key, and is called before anybody has the answer. st is what the
-// key is afterwards, by the server's clock, as the reply to what was sent at a local time says, or nil if that is not known.
+// learn updates what is known of a TAT, by what a server has done to the key, or may have done, or by what
+// was read of it. All that is known goes through here, before anybody has the answer. The key has its name
+// on the server. st is its state afterwards, by the server's clock, as told by the reply to what was sent
+// at a local time; nil if that is not known.
 func (s *Store) learn(key string, e effect, st *limiter.State, sentNs int64) {
 	if !s.knowsAny() {
 		return
@@ -96,7 +97,7 @@ func (s *Store) learn(key string, e effect, st *limiter.State, sentNs int64) {
 	case st == nil:
 	case st.Kind == limiter.Funnel:
 		s.recent.Renew(name, st.ExpiresNs, sentNs)
-	case st.Kind == limiter.Reserving: // it is lowered when a reservation expires, whoever does nothing
+	case st.Kind == limiter.Reserving: // the TAT becomes less when a reservation expires
 		s.recent.Forget(name, s.Now())
 	}
 }

@@ -24,21 +24,27 @@ func stat(t *testing.T, p *redistest.Process, section, before, after string) int
 	return n
 }
 
-// TestForeignValueIsNotRead: another program's value, however long it is, is WRONGTYPE by its first bytes: no command reads it whole,
-// nor does it cross the network.
+// TestForeignValueIsNotRead: another program's value, however long it is, is WRONGTYPE by its first bytes: no
+// command reads it whole, nor does it cross the network.
 func TestForeignValueIsNotRead(t *testing.T) {
 	s, p := onServer(t, Config{Prefilter: true})
 	for name, value := range map[string]string{
-		"text": strings.Repeat("x", 10<<20), "digits": strings.Repeat("1", 10<<20), "ours": "cl1:" + strings.Repeat("\x01", 10<<20),
+		"text": strings.Repeat("x", 10<<20), "digits": strings.Repeat("1", 10<<20),
+		"ours":   "cl1:" + strings.Repeat("\x01", 10<<20),
 		"longer": "cl1:\x01" + strings.Repeat("\x7f", 8) + "\x85\x06" + strings.Repeat("x", 10<<20),
 	} {
 		if err := p.Client().Set(t.Context(), name, value, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 		sent := stat(t, p, "stats", "total_net_output_bytes:", "\r")
-		for _, r := range []limiter.Rule{limiter.OfFunnel(mustLimit(t, 9, 1, 60)), {Kind: limiter.FixedWindow, Window: mustWindow(t, 9, 60)},
-			{Kind: limiter.SlidingWindow, Window: mustWindow(t, 9, 60)}, {Kind: limiter.Bucket, Bucket: mustBucket(t, 9)}} {
-			if q := decide(s, t0, store.Request{Key: named(name), Rule: r, Quantity: 1})[0]; !errors.Is(q.Err, limiter.ErrWrongType) {
+		for _, r := range []limiter.Rule{
+			limiter.OfFunnel(mustLimit(t, 9, 1, 60)),
+			{Kind: limiter.FixedWindow, Window: mustWindow(t, 9, 60)},
+			{Kind: limiter.SlidingWindow, Window: mustWindow(t, 9, 60)},
+			{Kind: limiter.Bucket, Bucket: mustBucket(t, 9)},
+		} {
+			q := decide(s, t0, store.Request{Key: named(name), Rule: r, Quantity: 1})[0]
+			if !errors.Is(q.Err, limiter.ErrWrongType) {
 				t.Errorf("%s, kind %v: %+v, %v", name, r.Kind, q.Result, q.Err)
 			}
 		}
@@ -59,10 +65,12 @@ func TestForeignValueIsNotRead(t *testing.T) {
 	}
 }
 
-// TestForeignKeyInTransaction: what is not ours at a key, be it short or long, is as it was when the others are written.
+// TestForeignKeyInTransaction: what is not ours at a key, be it short or long, is as it was when the others
+// are written.
 func TestForeignKeyInTransaction(t *testing.T) {
 	s, p := onServer(t, Config{})
-	for i, value := range []string{"text", "", "-5", strings.Repeat("x", 1<<20), "cl1:\x01" + strings.Repeat("\x02", 600)} {
+	values := []string{"text", "", "-5", strings.Repeat("x", 1<<20), "cl1:\x01" + strings.Repeat("\x02", 600)}
+	for i, value := range values {
 		if err := p.Client().Set(t.Context(), "foreign", value, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +79,8 @@ func TestForeignKeyInTransaction(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := []store.Request{ask("own", mustLimit(t, 9, 1, 3600), 1), ask("foreign", mustLimit(t, 9, 1, 3600), 1)}
-		if tx.Throttle(t0, q); q[0].Err != nil || q[0].Result.Remaining != int64(9-i) || !errors.Is(q[1].Err, limiter.ErrWrongType) {
+		tx.Throttle(t0, q)
+		if q[0].Err != nil || q[0].Result.Remaining != int64(9-i) || !errors.Is(q[1].Err, limiter.ErrWrongType) {
 			t.Errorf("%.10q: %+v, %v", value, q[0].Result, q[1].Err)
 		}
 		if done, err := tx.Commit(t.Context()); !done || err != nil {
@@ -80,7 +89,8 @@ func TestForeignKeyInTransaction(t *testing.T) {
 	}
 }
 
-// recorder is a Pool that notes of each pipeline how many bytes its longest call and reply have, and whether it is Large.
+// recorder is a Pool that notes of each pipeline how many bytes its longest call and reply have, and whether
+// it is Large.
 type recorder struct {
 	Pool
 
@@ -115,25 +125,31 @@ func (r *recorder) note(calls []*servers.Call) {
 			text, _ := arg.(string)
 			bytes += len(text)
 		}
-		if c.Large != calls[0].Large || !c.Large && bytes > 2*largeBytes+1<<10 { // of a swap, which has the value before, too
+		const most = 2*largeBytes + 1<<10 // of a swap, which has the value before, too
+		if c.Large != calls[0].Large || !c.Large && bytes > most {
 			r.wrong = append(r.wrong, c.Keys[0]+": "+strconv.Itoa(bytes))
 		}
 	}
 }
 
-// TestLargeStatesGoApart: a key with many reservations is read and written by calls that no other key's wait for.
+// TestLargeStatesGoApart: a key with many reservations is read and written by calls that no other key's wait
+// for.
 func TestLargeStatesGoApart(t *testing.T) {
 	s, _ := onServer(t, Config{})
 	r := &recorder{Pool: s.Pool}
 	s.Pool = r
 	const n = 600
 	for id := range uint64(n) {
-		o := limiter.Operation{Verb: limiter.Reserve, Funnel: mustLimit(t, 1<<20, 1<<20, 3600), Quantity: 1, ID: id + 1, TTLNs: int64(id+1) * 3600 * sec}
+		o := limiter.Operation{
+			Verb: limiter.Reserve, Funnel: mustLimit(t, 1<<20, 1<<20, 3600), Quantity: 1,
+			ID: id + 1, TTLNs: int64(id+1) * 3600 * sec,
+		}
 		if err := s.Operate(t0, named("large"), &o); err != nil || o.Result.Limited {
 			t.Fatalf("reservation %d: %+v, %v", id, o.Result, err)
 		}
 		if id%100 == 0 {
-			decide(s, t0, store.Request{Key: named("small"), Rule: limiter.Rule{Kind: limiter.SlidingWindow, Window: mustWindow(t, 1000, 3600)}, Quantity: 1})
+			r := limiter.Rule{Kind: limiter.SlidingWindow, Window: mustWindow(t, 1000, 3600)}
+			decide(s, t0, store.Request{Key: named("small"), Rule: r, Quantity: 1})
 		}
 	}
 	st, ok, err := s.State(t0, named("large"))
@@ -153,5 +169,19 @@ func TestLargeStatesGoApart(t *testing.T) {
 	}
 	if r.large < n/2 || len(r.wrong) > 0 {
 		t.Errorf("%d pipelines were of large values; those that were not, or not alone: %v", r.large, r.wrong)
+	}
+}
+
+// TestSeenNamesAreBounded: that a key's state is large is remembered without the state, and not under a long
+// name.
+func TestSeenNamesAreBounded(t *testing.T) {
+	var o others
+	o.init(&Store{})
+	for _, name := range []string{"short", strings.Repeat("n", seenBytes+1)} {
+		large := found{value: strings.Repeat("x", largeBytes+1)}
+		o.endLocked(&line{name: name, known: known{is: true, large: true, found: large}})
+	}
+	if k, is := o.seen["short"]; len(o.seen) != 1 || !is || !k.large || k.value != "" {
+		t.Errorf("%d keys are remembered, this one as %+v", len(o.seen), k)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// TestToldOfALargerTAT: who was told of a TAT is not denied by an earlier one that a call with another limit has left behind.
+// TestToldOfALargerTAT: who was told of a TAT is not denied by an earlier one that a call with another limit
+// has left behind.
 func TestToldOfALargerTAT(t *testing.T) {
 	wide, narrow := mustLimit(t, 9, 1, 100), mustLimit(t, 0, 1, 100)
 	debit := func(s *Store, quantity int64) error { return decide(s, s.Now(), ask("k", wide, quantity))[0].Err }
@@ -32,7 +33,8 @@ func TestToldOfALargerTAT(t *testing.T) {
 			})
 		},
 		"by looking at it": func(s, other *Store) error {
-			return errors.Join(debit(other, 5), s.Operate(s.Now(), named("k"), &limiter.Operation{Verb: limiter.Look}))
+			look := &limiter.Operation{Verb: limiter.Look}
+			return errors.Join(debit(other, 5), s.Operate(s.Now(), named("k"), look))
 		},
 		"by reading it": func(s, other *Store) error {
 			_, _, err := s.State(s.Now(), named("k"))
@@ -75,8 +77,8 @@ func inTransaction(t *testing.T, s *Store, do func(store.Keys) error) error {
 	}
 }
 
-// TestAnythingDoneToAKey: whatever is done to a key in whatever way, the next request is decided as by the state that its server has,
-// and is never told to retry too soon.
+// TestAnythingDoneToAKey: whatever is done to a key in whatever way, the next request is decided as by the
+// state that its server has, and is never told to retry too soon.
 func TestAnythingDoneToAKey(t *testing.T) {
 	s, p := onServer(t, Config{Prefilter: true})
 	random := rand.New(rand.NewPCG(9, 26))
@@ -91,7 +93,8 @@ func TestAnythingDoneToAKey(t *testing.T) {
 		var way string
 		var err error
 		if random.IntN(3) == 0 {
-			way, err = " in a transaction", inTransaction(t, s, func(keys store.Keys) error { return do(s.Now(), keys) })
+			way = " in a transaction"
+			err = inTransaction(t, s, func(keys store.Keys) error { return do(s.Now(), keys) })
 		} else {
 			err = do(s.Now(), s)
 		}
@@ -108,7 +111,8 @@ func TestAnythingDoneToAKey(t *testing.T) {
 			case before.Limited != after.Limited: // either is right
 			case got.Err != nil || got.Result.Limited != before.Limited ||
 				got.Result.RetryAfter < after.RetryAfter || got.Result.RetryAfter > before.RetryAfter+1:
-				t.Fatalf("round %d: after %s%s, %d units: got %+v, %v; want %+v to %+v", i, name, way, q.Quantity, got.Result, got.Err, before, after)
+				t.Fatalf("round %d: after %s%s, %d units: got %+v, %v; want %+v to %+v",
+					i, name, way, q.Quantity, got.Result, got.Err, before, after)
 			case got.Result.Limited:
 				limited++
 			}

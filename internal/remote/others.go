@@ -13,13 +13,15 @@ import (
 	"cellserver/internal/store"
 )
 
-// others is where all is decided that is no request to a plain funnel, by the arithmetic of package limiter: a key's value is read,
-// and swapped for the one that comes out, if nobody has changed it meanwhile. What waits for a key is decided together, in the order
-// in which it came; a key has one call under way, and a server one pipeline, with a call for each key that something waits for. A
-// value that was seen a moment ago is taken for the present one: if it is not, the swap returns that.
+// others decides everything but plain-funnel requests, by the arithmetic of package limiter: a key's value
+// is read, and swapped for the one that comes out, if nobody has changed it meanwhile. What waits for a key
+// is decided together, in the order in which it came; a key has one call under way, and a server one
+// pipeline, with a call for each key that something waits for. A value that was seen a moment ago is taken
+// for the present one: if it is not, the swap returns that.
 //
-// Nobody knows at what time of the server a swap is executed. So what is granted is decided at a time that is certainly not later, and
-// stamped by the script, which knows; and what is not granted is decided at the time of the last reply that was asked for afterwards.
+// Only the server knows when a swap is executed. So what is granted is decided at a time that is certainly
+// not later, and stamped by the script; what is not granted is decided at the time of a reply that was
+// asked for afterwards.
 type others struct {
 	store *Store
 
@@ -32,7 +34,7 @@ type others struct {
 const (
 	// knownFor is how long a value is taken for the present one.
 	knownFor = time.Second
-	// seenKeys and seenBytes bound what is kept of values: so many, none of them longer with its key.
+	// seenKeys and seenBytes bound how many values are kept, and the bytes of each with its key.
 	seenKeys, seenBytes = 4096, 1 << 10
 	// lineTasks is how many are decided by one call at most.
 	lineTasks = 1024
@@ -47,7 +49,8 @@ type known struct {
 	at       time.Time
 }
 
-// nowNs returns the servers' time, or one that is a little earlier: not later, as what is allowed then is written as allowed now.
+// nowNs returns the servers' time, or a slightly earlier one. A later one would allow what is not allowed
+// yet.
 func (k *known) nowNs() int64 { return timeline.After(k.serverNs, int64(time.Since(k.at))) }
 
 // errContended is why a task was sent in vain if others have changed its key each time.
@@ -82,9 +85,11 @@ type did struct {
 	count   int64 // of an operation
 }
 
-// written reports whether a state that is written tells of the task: not if it was limited, and only something had expired.
+// written reports whether a state that is written tells of the task. Of a limited task it may only tell
+// what had expired.
 func (t *task) written() bool {
-	return t.did.changed && (!t.did.limited || t.request != nil && t.request.Rule.Flags&limiter.CountDenied != 0)
+	countsDenied := t.request != nil && t.request.Rule.Flags&limiter.CountDenied != 0
+	return t.did.changed && (!t.did.limited || countsDenied)
 }
 
 // line is a key, and what waits for it. It has one goroutine at a time.
@@ -146,7 +151,9 @@ func (o *others) dispatch(l *line) {
 	of := senderOf{server, l.known.large}
 	n := o.senders[of]
 	if n == nil {
-		maps.DeleteFunc(o.senders, func(of senderOf, n *sender) bool { return !n.working && o.store.Pool.Forgotten(of.server) })
+		maps.DeleteFunc(o.senders, func(of senderOf, n *sender) bool {
+			return !n.working && o.store.Pool.Forgotten(of.server)
+		})
 		n = &sender{others: o, senderOf: of}
 		o.senders[of] = n
 	}
@@ -210,8 +217,8 @@ func (o *others) take(l *line, n int) []*task {
 	return tasks
 }
 
-// takeWritten takes those off a line, of the tasks that its call was for, of which tells what that has written. All others were there
-// when that was answered.
+// takeWritten takes the tasks off a line of which the state that its call has written tells. The call's
+// other tasks were there when it was answered.
 func (o *others) takeWritten(l *line) (tasks []*task) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -231,10 +238,10 @@ func (o *others) takeWritten(l *line) (tasks []*task) {
 // endLocked forgets a line that nothing waits for, but what it knows.
 func (o *others) endLocked(l *line) {
 	delete(o.lines, l.name)
-	switch {
-	case l.known.large:
+	if l.known.large {
 		l.known = known{large: true, at: l.known.at}
-	case !l.known.is || len(l.known.value)+len(l.name) > seenBytes:
+	}
+	if !l.known.is && !l.known.large || len(l.known.value)+len(l.name) > seenBytes {
 		return
 	}
 	for name := range o.seen {

@@ -17,7 +17,8 @@ const (
 	largeRoundKeys = 8
 )
 
-// senderOf is what a sender is for: what is large does not keep other keys waiting.
+// senderOf is what a sender is for. Large values have a sender of their own, for which other keys do not
+// wait.
 type senderOf struct {
 	server *servers.Server
 	large  bool
@@ -160,8 +161,8 @@ func (o *others) prepareSwap(l *line, tasks []*task) {
 	l.call = &w.call
 }
 
-// decideAt does tasks to what is known of a key, at a time of the server, or at the callers'. A course follows the state, unless it is
-// nil.
+// decideAt does tasks to what is known of a key, at a time of the server, or at the callers'. A course that
+// is not nil follows the state.
 func (o *others) decideAt(l *line, tasks []*task, serverNs int64, course *limiter.Course) (changed bool) {
 	l.nextNs = serverNs
 	l.next = owned(l.known.state, 0)
@@ -273,8 +274,9 @@ func (o *others) learn(l *line, rest []any, serverNs int64) {
 	}
 }
 
-// written answers those of a line's tasks whose swap has written, with what came of them at the time of that. Others may not be limited
-// any more by then: if one is not, only what was written is answered, as it was decided, and the rest is decided again.
+// written answers tasks whose swap has written, with what came of them at the time of the swap. A task that
+// was limited may not be so any more by then. If there is one, only the tasks that were written are
+// answered, as they were decided, and the others are decided again.
 func (o *others) written(l *line, k known) {
 	decidedNs, next := l.nextNs, l.next
 	if k.absent = next.ExpiresNs <= decidedNs; !k.absent {

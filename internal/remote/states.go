@@ -19,7 +19,8 @@ const statePrefix = "cl1:"
 const (
 	// stateHeadBytes are the first of a value, which say when it expires: the prefix, kind and time, or any TAT.
 	stateHeadBytes = 20
-	// expiresAt is where a value says when it expires, behind the prefix and the kind; a TAT is the whole value.
+	// expiresAt is where a value says when it expires, behind the prefix and the kind; a TAT is the whole
+	// value.
 	expiresAt = len(statePrefix) + 1
 	// maxValueBytes is more than any value has.
 	maxValueBytes = limiter.MaxPayloadBytes + 64

@@ -18,12 +18,13 @@ type keyScripts struct {
 	// read returns what stands at each key. ARGV[2] is how many bytes that may be; if it is more, it returns only the time.
 	read *servers.Script
 	// swap writes keys if all have what was found there; else it returns, for each that has not, its number and what it has, or
-	// only the first number where ARGV[2] is 1. ARGV[3] and ARGV[4] are the time at which what is written was decided, as seconds and
-	// nanoseconds, or nothing if its stamps are right. If it is not yet that time, it is as if all keys had something else. A key
-	// has four arguments: what was found ('-' for nothing, '?' for what is not ours, or '=' and the value), for how many milliseconds to
-	// keep what is written (nothing to write nothing, '-' to delete, '0' for ever), that, and its stamps, which become those of
-	// the time at which it is written: of each the sign ('*' for twice as much), where it is, and from when on and by how much at
-	// most it changes.
+	// only the first number where ARGV[2] is 1. ARGV[3] and ARGV[4] are the time at which what is written was
+	// decided, as seconds and nanoseconds, or nothing if its stamps are right. If it is not yet that time, it
+	// is as if all keys had something else. A key has four arguments: what was found ('-' for nothing, '?'
+	// for what is not ours, or '=' and the value), for how many milliseconds to keep what is written (nothing
+	// to write nothing, '-' to delete, '0' for ever), that, and its stamps, which become those of the time at
+	// which it is written: of each the sign ('*' for twice as much), where it is, and from when on and by how
+	// much at most it changes.
 	swap *servers.Script
 	// remove deletes keys, and returns the head of each value; only the time if one of them is not ours. It leaves a decimal
 	// number alone that is no TAT after now: that may be a counter of somebody's. ARGV[2] is how long a head is.
@@ -52,7 +53,8 @@ func newKeyScripts(ofCallers bool) keyScripts {
 	if ofCallers {
 		longer = strconv.Itoa(hourMs)
 	}
-	text := strings.NewReplacer("--TIME", luaTime, "LONGER", longer, "MOST", strconv.Itoa(maxValueBytes), "HEAD", strconv.Itoa(wholeBytes))
+	text := strings.NewReplacer("--TIME", luaTime, "LONGER", longer,
+		"MOST", strconv.Itoa(maxValueBytes), "HEAD", strconv.Itoa(wholeBytes))
 	script := func(source string) *servers.Script {
 		return servers.NewScript(text.Replace(strings.ReplaceAll(source, "--GET", luaGet)))
 	}
@@ -65,9 +67,10 @@ if now == '' then
   now = t[1] .. string.format('%06d', t[2]) .. '000'
 end`
 
-// luaGet is a function that returns a value that may be a state, false for none, 0 for what cannot be one of ours, true for what is
-// longer than most, and a table for an error of the server. Of a value it reads no more than its head, unless that says that it is
-// one of ours, and how long: another program's may be as long as it likes.
+// luaGet is a function that returns a value that may be a state, false for none, 0 for what cannot be a
+// state, true for a state that is longer than most, and a table for an error of the server. It reads only
+// the head of a value, unless that begins a state and says how long it is: another program's value may have
+// any length.
 //
 //go:embed get.lua
 var luaGet string
@@ -108,13 +111,15 @@ func (s *Store) timeArg(nowNs int64) any {
 	return ""
 }
 
-// readCall returns a call that reads what stands at keys; one that is not large returns only the time where that is.
+// readCall returns a call that reads what stands at keys. Unless it is large, it returns only the time if
+// that is too long.
 func (s *Store) readCall(nowNs int64, names []string, large bool) *servers.Call {
 	most := largeBytes
 	if large {
 		most = txBytes
 	}
-	return &servers.Call{Script: s.keyScripts.read, Keys: names, Args: []any{s.timeArg(nowNs), most}, Large: large}
+	args := []any{s.timeArg(nowNs), most}
+	return &servers.Call{Script: s.keyScripts.read, Keys: names, Args: args, Large: large}
 }
 
 // read reads what stands at keys of one step.
@@ -147,10 +152,12 @@ type swap struct {
 	bytes  int // of values
 }
 
-// newSwap returns one of no keys yet, decided at a time: the servers', or the caller's if that is the scripts'. values says that the
-// values are wanted of keys that have others.
+// newSwap returns a swap of no keys yet, decided at a time: the servers', or the caller's if that is the
+// scripts'. With values it returns the values of keys that have others.
 func (s *Store) newSwap(decidedNs int64, keys int, values bool) *swap {
-	w := &swap{call: servers.Call{Script: s.keyScripts.swap, Keys: make([]string, 0, keys), Args: make([]any, 0, 4+4*keys)}}
+	w := &swap{call: servers.Call{
+		Script: s.keyScripts.swap, Keys: make([]string, 0, keys), Args: make([]any, 0, 4+4*keys),
+	}}
 	if s.CallersTime {
 		w.moreMs = hourMs
 	}
@@ -166,7 +173,8 @@ func (s *Store) newSwap(decidedNs int64, keys int, values bool) *swap {
 	return w
 }
 
-// key adds a key, what is expected there, and what it becomes, with its stamps; nil is for one that is left as it is.
+// key adds a key, what is expected there, and what it becomes, with its stamps; nil is for one that is left
+// as it is.
 func (w *swap) key(name string, f *found, to *limiter.State, stamps limiter.Stamps, serverNs int64) {
 	expected, value := "-", ""
 	switch {

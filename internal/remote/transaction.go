@@ -56,7 +56,8 @@ func (s *Store) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store
 	}
 	t.serverNs, t.byNs, t.states = serverNs, nowNs-serverNs, make([]txState, len(names))
 	for i, name := range names {
-		t.states[i] = txState{name: name, found: found[i], state: found[i].state, course: limiter.Follow(&found[i].state, serverNs)}
+		course := limiter.Follow(&found[i].state, serverNs)
+		t.states[i] = txState{name: name, found: found[i], state: found[i].state, course: course}
 		t.held += len(found[i].state.Payload)
 	}
 	return t, nil

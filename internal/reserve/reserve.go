@@ -58,8 +58,8 @@ func Open(payload []byte) (l Ledger, ok bool) {
 // New returns the ledger of a funnel without reservations, which will overwrite the payload.
 func New(payload []byte, tatNs int64) Ledger { return Ledger{tatNs: tatNs, b: payload[:0]} }
 
-// Close returns the payload, which is empty if there are no reservations, and when the key expires: when the funnel will
-// be as new. That is the same before something is settled and afterwards.
+// Close returns the payload, which is empty if there are no reservations, and when the key expires, which
+// is when the funnel will be as new. Settle does not change that.
 func (l *Ledger) Close() (payload []byte, expiresNs int64) {
 	if l.Len() == 0 {
 		return l.b[:0], l.tatNs
@@ -70,7 +70,8 @@ func (l *Ledger) Close() (payload []byte, expiresNs int64) {
 	return l.b, l.asNewNs()
 }
 
-// asNewNs returns when the last reservation has expired and the funnel is empty, unless something is done until then.
+// asNewNs returns when the last reservation has expired and the funnel is empty, unless something is done
+// until then.
 func (l *Ledger) asNewNs() int64 { return l.TATAt(l.lastNs) }
 
 // Len returns how many reservations are open.
@@ -88,9 +89,9 @@ func (l *Ledger) SetTAT(nowNs, tatNs int64) {
 	l.tatNs = tatNs
 }
 
-// TATAt returns the TAT that Settle would come to, and nowNs if the funnel is empty by then. It changes nothing, and takes
-// but one walk: as long as the funnel is not empty, each debit is given back as far as the chain lets it through, and what the
-// chain lets through of several does not depend on their order.
+// TATAt returns the TAT that Settle would come to, or nowNs if the funnel is empty by then. It changes
+// nothing, and needs only one walk: as long as the funnel is not empty, each debit is given back as far as
+// the chain lets it through, and how much the chain lets through of several does not depend on their order.
 func (l *Ledger) TATAt(nowNs int64) int64 {
 	if l.tatNs <= nowNs || !l.expired(nowNs) {
 		return max(l.tatNs, nowNs)

@@ -2,16 +2,17 @@ package reserve
 
 import "math"
 
-// Course is what is known of a funnel's debt while all was done to it, at one time, of which its payload tells.
+// Course is what is known of a funnel's debt while everything that a payload tells of was done, at one
+// time.
 type Course struct {
 	FirstDebtNs, LeastDebtNs int64 // when it began, and on it
 	Debited                  bool
 }
 
-// Written tells which numbers of a payload would be others if what has made it of the one before had been done a little later. It
-// calls later with times that would be so, from so much later on, and other with the rest: numbers that become more, or less, by the
-// same, from so much later on, and by no more than so much. A reservation's least debt becomes what it would be, or in doubt less:
-// then the reservation gives back a little less.
+// Written tells which numbers of a payload would differ if what has made it of the one before had been done
+// a little later. It calls later for times that would be later, from a delay of fromNs on; and other for
+// numbers that would be more, or less, from such a delay on and by at most mostNs. A reservation's least
+// debt is in doubt taken to be less, and then it gives back a little less.
 func (c *Course) Written(before, payload []byte, later func(at int, ns, fromNs int64),
 	other func(at int, number, fromNs, mostNs int64, less bool)) {
 	l, ok := Open(payload)
@@ -20,7 +21,8 @@ func (c *Course) Written(before, payload []byte, later func(at int, ns, fromNs i
 	}
 	was, _ := Open(before)
 	old := l.placesIn(&was)
-	firstOldNs, firstNewNs, lastNewNs, lastOld := int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MinInt64), -1
+	firstOldNs, firstNewNs, lastNewNs := int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MinInt64)
+	lastOld := -1
 	for i, place := range old {
 		if ns := l.at(i).expiresNs(); place < 0 {
 			firstNewNs, lastNewNs = min(firstNewNs, ns), max(lastNewNs, ns)
@@ -49,7 +51,8 @@ func (c *Course) Written(before, payload []byte, later func(at int, ns, fromNs i
 	}
 }
 
-// placesIn returns where the reservations are in an earlier ledger, or -1. They keep their order, and new ones come last.
+// placesIn returns where the reservations are in an earlier ledger, or -1. Reservations keep their order,
+// and new ones come last.
 func (l *Ledger) placesIn(was *Ledger) []int {
 	places, next := make([]int, l.Len()), 0
 	for i := range places {

@@ -21,8 +21,8 @@ func rateOf(t *testing.T, tracker *Tracker, nowNs int64, name string) Entry {
 	return Entry{}
 }
 
-// TestRecentRates: a rate is that of the last ten seconds, however long the server has run before, and there is none while a key
-// has been counted for less.
+// TestRecentRates: a rate is that of the last ten seconds, however long the server has run before, and there
+// is none while a key has been counted for less.
 func TestRecentRates(t *testing.T) {
 	tracker, s := New(), Sampler{}
 	now := t0
@@ -63,7 +63,8 @@ func TestRecentRates(t *testing.T) {
 	}
 }
 
-// TestRecentRatesOfSamples: under a load of which a part is picked, too, rates are within their error, from the eleventh second on.
+// TestRecentRatesOfSamples: under a load of which a part is picked, too, rates are within their error, from
+// the eleventh second on.
 func TestRecentRatesOfSamples(t *testing.T) {
 	racetest.SkipAlone(t)
 	const perSec = 20_000

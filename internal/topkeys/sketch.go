@@ -107,7 +107,7 @@ func (s *Sketch) Scale(by float64) {
 	}
 }
 
-// recentEpochs is how many epochs a counter tells apart, in addition to the current one.
+// recentEpochs is how many complete epochs a counter keeps beside the current one.
 const recentEpochs = 10
 
 // advance begins a new epoch, some epochs after the current one.
@@ -124,7 +124,7 @@ func (s *Sketch) advance(epochs int64) {
 	}
 }
 
-// recently sums the complete epochs up.
+// recently returns the sum of the complete epochs.
 func (s *Sketch) recently(c *counter) (sum float64) {
 	for slot, n := range c.recent {
 		if slot != s.slot {

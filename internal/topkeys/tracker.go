@@ -58,8 +58,8 @@ type Entry struct {
 	CallsPerSecond float64
 	// Error bounds the error of CallsPerSecond: the sketch's overcount plus two standard deviations of the sampling.
 	Error float64
-	// Recent is the calls per second of the last ten seconds, with the same kind of bound; only if IsRecent, for a key that has
-	// not been counted for so long, or too few of whose calls were picked, has none.
+	// Recent is the calls per second of the last ten seconds, with the same kind of bound. IsRecent is
+	// false for a key that has not been counted for so long, or of which too few calls were sampled.
 	Recent, RecentError float64
 	IsRecent            bool
 
@@ -265,7 +265,8 @@ func (t *Tracker) estimates(ranking Ranking, nowNs int64, n int) []Entry {
 	return entries
 }
 
-// recentVarianceLocked returns the variance that sampling adds per request to what is counted of the last complete epochs.
+// recentVarianceLocked returns the variance that sampling adds per request to what is counted of the last
+// complete epochs.
 func (t *Tracker) recentVarianceLocked() float64 {
 	var all sums
 	for slot, s := range t.recent {

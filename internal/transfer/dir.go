@@ -33,13 +33,14 @@ func OpenDir(path string) (*disk.OS, error) {
 	return dir, explainDir(path, err)
 }
 
-// noFile says what to do with a file that was given for a directory.
+// noFile returns an error that says what to do with a file that was given for a directory.
 func noFile(path string) error {
 	switch info, err := os.Stat(path); {
 	case err != nil || info.IsDir():
 		return nil //nolint:nilerr // whoever opens it tells what is wrong
-	case isDump(path):
-		return fmt.Errorf("%s is a dump, not a data directory: cellserver load %s checks it, and then loads it", path, path)
+	case info.Mode().IsRegular() && isDump(path): // anything else may never send a byte, or wait to be opened
+		const hint = "cellserver load %[1]s checks it, and then loads it"
+		return fmt.Errorf("%s is a dump, not a data directory: "+hint, path)
 	default:
 		return fmt.Errorf("%s is a file, not a data directory: give the directory that --data-dir names", path)
 	}
@@ -52,10 +53,6 @@ func isDump(path string) bool {
 		return false
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() { // anything else may never send a byte
-		return false
-	}
 	magic := make([]byte, len(streamMagic))
 	_, err = io.ReadFull(f, magic)
 	return err == nil && string(magic) == streamMagic

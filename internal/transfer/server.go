@@ -19,7 +19,7 @@ import (
 
 const ioTimeout = 10 * time.Second
 
-// replyBounds are more than a page of dumps has, or one of names.
+// replyBounds are more than a page of dumps or names has.
 func replyBounds() resp.ReplyBounds {
 	return resp.ReplyBounds{BulkBytes: 64 << 20, Bytes: 256 << 20, Elements: 1 << 20}
 }

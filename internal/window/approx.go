@@ -24,10 +24,11 @@ const approxBytes = 24
 // came at its beginning. TestApproxError measures, on random traces: up to 5 % of maxCount too many at a time, and 60 % if they
 // come in bursts; and over the whole trace from 96 to 100 % of what an exact window allows.
 //
-// A refund is taken off the period under way, and what is more than that off the one before, whose units count as much of it as
-// they counted themselves. Another period than before goes on with the same counters, for there is no room for
-// others: what is older than two of a shorter one is forgotten as soon as that counts a request, for who asks by a longer one
-// as well. To keep it for them would limit the shorter ones by it, and so for hours whoever was given a smaller period.
+// A refund is taken off the period under way, and what is more than that off the one before, whose units
+// count as much of it as they counted themselves. Another period than before goes on with the same counters,
+// for there is no room for others: what is older than two of a shorter one is forgotten as soon as that
+// counts a request, for who asks by a longer one as well. To keep it for them would limit the shorter ones by
+// it, and so for hours whoever was given a smaller period.
 func (l Limit) Approx(payload []byte, expiresNs, nowNs, quantity int64, o Options) (newPayload []byte, newExpiresNs int64, r funnel.Result, changed bool) {
 	c := counters{startNs: nowNs}
 	if expiresNs > nowNs {

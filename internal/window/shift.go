@@ -24,8 +24,8 @@ func ShiftApprox(payload []byte, byNs int64) {
 	}
 }
 
-// WrittenAt calls f with where the payload of an exact sliding window has a time, if units were counted at it: it is then that of
-// the newest record.
+// WrittenAt calls f with each place where the payload of an exact sliding window has atNs, if that is the
+// newest record's time: then units were counted at it.
 func WrittenAt(payload []byte, atNs int64, f func(at int)) {
 	g := openRing(payload)
 	if g.length == 0 || g.newestNs != atNs {
@@ -38,8 +38,8 @@ func WrittenAt(payload []byte, atNs int64, f func(at int)) {
 	f(g.recordAt(g.length - 1))
 }
 
-// ApproxStart returns when the period under way of an approximate window began in which units were counted, and how much later than
-// now its last moment is: nothing if it has just begun.
+// ApproxStart returns when the current period of an approximate window began, and how long after now its
+// last moment is, which is 0 if the period begins now. It is false if no units were counted in the period.
 func ApproxStart(payload []byte, expiresNs, nowNs int64) (startNs, leftNs int64, ok bool) {
 	var c counters
 	if c.read(payload); c.current == 0 || expiresNs <= c.startNs {

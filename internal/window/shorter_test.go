@@ -88,8 +88,8 @@ func TestApproxShorterPeriod(t *testing.T) {
 	}
 }
 
-// TestSlidingLongerPeriod: a period that is longer than any before finds what those have kept, and from then on it is kept for it;
-// a look with it changes nothing.
+// TestSlidingLongerPeriod: a period that is longer than any before finds what those have kept, and from then
+// on it is kept for it; a look with it changes nothing.
 func TestSlidingLongerPeriod(t *testing.T) {
 	t.Parallel()
 	long, short := mustLimit(t, 5, 60), mustLimit(t, 5, 1)
@@ -115,7 +115,8 @@ func TestSlidingLongerPeriod(t *testing.T) {
 	}
 }
 
-// TestApproxRefundsThePeriodBefore: units come back, also those that were counted in the period before, as much of them as counts.
+// TestApproxRefundsThePeriodBefore: units come back, also those that were counted in the period before, as
+// much of them as counts.
 func TestApproxRefundsThePeriodBefore(t *testing.T) {
 	t.Parallel()
 	l := mustLimit(t, 10, 10)

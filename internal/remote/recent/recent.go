@@ -61,7 +61,8 @@ func (t *Table) Note(name []byte, tatNs, sentNs int64) {
 	t.set(name, entry{tatNs: tatNs, sentNs: sentNs}, true)
 }
 
-// Renew is Note for a key that is remembered: who was told of a TAT is not denied by an earlier one.
+// Renew is Note for keys that are remembered, so that a client that was told of a later TAT is not denied
+// by an earlier one.
 func (t *Table) Renew(name []byte, tatNs, sentNs int64) {
 	t.set(name, entry{tatNs: tatNs, sentNs: sentNs}, false)
 }
@@ -72,9 +73,12 @@ func (t *Table) Forget(name []byte, localNs int64) {
 	t.set(name, entry{tatNs: unknown, sentNs: localNs}, true)
 }
 
-// Denied returns the answer to a request that is certainly denied, and false for one that has to be asked. The server's clock shows a
-// time between the earliest and the latest at the local time: by the latest it is denied, and by the earliest told when to retry.
-func (t *Table) Denied(name []byte, l funnel.Limit, unit funnel.Unit, quantity, earliestNs, latestNs, localNs int64) (r funnel.Result, ok bool) {
+// Denied returns the answer to a request that is certainly denied, and false for one that has to be sent.
+// The server's clock is between the earliest and the latest time at the local time: the request is denied
+// by the latest, and its time to retry is counted from the earliest.
+func (t *Table) Denied(
+	name []byte, l funnel.Limit, unit funnel.Unit, quantity, earliestNs, latestNs, localNs int64,
+) (r funnel.Result, ok bool) {
 	if t == nil || quantity <= 0 {
 		return r, false
 	}
@@ -98,9 +102,9 @@ func (t *Table) Denied(name []byte, l funnel.Limit, unit funnel.Unit, quantity, 
 	return r, false
 }
 
-// set replaces what is known of a key, unless that is newer, by e. A key of which nothing is known takes the place of the oldest entry
-// of its bucket, if it is to be added. Where a larger TAT comes in behind one that was requested later, nobody knows which is the
-// key's: then none is known.
+// set replaces what is known of a key by e, unless that is newer. A key of which nothing is known takes the
+// place of its bucket's oldest entry, if add is true. If a later TAT arrives behind one that was requested
+// after it, either may be the key's, and none is known.
 func (t *Table) set(name []byte, e entry, add bool) {
 	if t == nil {
 		return

@@ -53,7 +53,9 @@ func TestDenied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			table := New(1 << 16)
 			table.Note([]byte("a"), full, 100*sec)
-			r, ok := table.Denied([]byte("a"), c.limit, funnel.Seconds, c.quantity, 500*sec+c.afterNs, 500*sec+c.afterNs+c.unsureNs, 100*sec+c.afterNs)
+			earliestNs := 500*sec + c.afterNs
+			r, ok := table.Denied([]byte("a"), c.limit, funnel.Seconds, c.quantity,
+				earliestNs, earliestNs+c.unsureNs, 100*sec+c.afterNs)
 			if ok != c.denied || ok && (!r.Limited || r.RetryAfter != c.retry) {
 				t.Errorf("%v %+v", ok, r)
 			}
@@ -97,8 +99,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestRenew: a key that is remembered has the TAT of the newest reply, and none where a larger one comes in behind that. Others are not
-// added.
+// TestRenew: a key that is remembered has the TAT of the newest reply, and none where a larger one comes in
+// behind that. Others are not added.
 func TestRenew(t *testing.T) {
 	l, table := limit(t, 1, 1), New(0)
 	retry := func(name string) int64 {

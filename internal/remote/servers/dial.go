@@ -48,8 +48,8 @@ func (d dialer) context(ctx context.Context, network, addr string) (net.Conn, er
 	return replyBounds().Bounded(dial)(ctx, network, addr)
 }
 
-// replyBounds are twice what a pipeline of ours can be answered with, and the map of a cluster of 16,384 parts with three servers
-// each has.
+// replyBounds are twice what a pipeline of ours can be answered with, and leave room for the map of a
+// cluster of 16,384 parts with three servers each.
 func replyBounds() resp.ReplyBounds {
 	return resp.ReplyBounds{BulkBytes: 4 << 20, Bytes: 32 << 20, Elements: 1 << 19}
 }

@@ -95,7 +95,8 @@ func TestWait(t *testing.T) {
 		t.Errorf("with a replica: %v, %v; want %d", c.Reply, c.Err, want)
 	}
 	c = &Call{Script: add, Keys: []string{"a"}, Args: []any{0}}
-	if err := p.Do(deadline(t, 10*time.Second), "a", c, 2); asFailed(err) == nil || asFailed(err).Reason != Replicas || c.Reply != want {
+	err := p.Do(deadline(t, 10*time.Second), "a", c, 2)
+	if asFailed(err) == nil || asFailed(err).Reason != Replicas || c.Reply != want {
 		t.Errorf("with one replica of two: %v, %v", c.Reply, err)
 	}
 	if got, err := replica.Client().Get(t.Context(), "a").Int64(); err != nil || got != want {
@@ -179,7 +180,9 @@ func TestCircuit(t *testing.T) {
 	server := redistest.Server(t)
 	proxy := redistest.NewProxy(t, server.Addr)
 	var log processtest.Log
-	p := open(t, Config{URL: "redis://" + proxy.Addr, Timeout: 500 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	p := open(t, Config{
+		URL: "redis://" + proxy.Addr, Timeout: 500 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	awaitCall(t, p)
 	proxy.BlackHole()
 	ctx := patient(t)

@@ -19,8 +19,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestHostileReplies: whatever a server of the store, or a sentinel, announces, a call fails with a line, and takes no more memory than
-// replies may have.
+// TestHostileReplies: whatever a server of the store, or a sentinel, announces, a call fails with a line, and
+// takes no more memory than replies may have.
 func TestHostileReplies(t *testing.T) {
 	for what, hostile := range resptest.Hostile() {
 		for _, command := range []string{"hello", "evalsha", "script", "cluster", "sentinel", ""} {
@@ -60,7 +60,8 @@ func TestClusterOfTooManyServers(t *testing.T) {
 		t.Errorf("%d servers are known", n)
 	}
 	c := &Call{Script: nothing}
-	if p.Send(deadline(t, time.Minute), last, []*Call{c}, 0); c.Err == nil || !strings.Contains(c.Err.Error(), "more than 4096 servers") {
+	p.Send(deadline(t, time.Minute), last, []*Call{c}, 0)
+	if c.Err == nil || !strings.Contains(c.Err.Error(), "more than 4096 servers") {
 		t.Errorf("one too many: %v", c.Err)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// lane is how many connections may be in use for one purpose, so that what many clients do at once, or what takes long, leaves some
-// of a server's connections to the pipelines of other keys.
+// lane bounds the connections to a server that are in use for one purpose, so that calls of many clients,
+// or slow ones, leave some for other keys' pipelines.
 type lane chan struct{}
 
-// enter waits for a place for half of the time that ctx has left: what is sent with too little of it costs a connection, and another
-// has the next one wait for longer.
+// enter waits for a place for half of the time that ctx has left. A call that is sent with too little time
+// left costs a connection, and the next call waits for a new one.
 func (l lane) enter(ctx context.Context) bool {
 	select {
 	case l <- struct{}{}:
@@ -33,19 +33,20 @@ func (l lane) enter(ctx context.Context) bool {
 
 func (l lane) leave() { <-l }
 
-// sendIn is send within a lane. That there is no room in it says nothing about the server.
+// sendIn is send within a lane. A full lane says nothing about the server.
 func (s *Server) sendIn(ctx context.Context, l lane, calls []*Call, wait int) {
 	if !l.enter(ctx) {
-		s.fail(calls, &Failed{Reason: QueueFull, Text: s.Addr + ": all connections for such calls are in use"})
+		text := s.Addr + ": all connections for such calls are in use"
+		s.fail(calls, &Failed{Reason: QueueFull, Text: text})
 		return
 	}
 	defer l.leave()
 	s.send(ctx, calls, wait)
 }
 
-// slowKeys are those keys whose calls alone were not answered in time since the server has answered anything. One key may be slow by
-// itself, as its value is large or many ask for it: it must not have the server taken for one that is away. If that is what it is,
-// other keys' calls fail, too, or those about no key.
+// slowKeys are the keys of which single calls have timed out since the server last answered anything. A key
+// may be slow by itself, because its value is large or many clients ask for it: that must not mark the
+// server as away. If the server is away, calls about other keys, or about none, fail, too.
 type slowKeys struct {
 	mu   sync.Mutex
 	keys map[string]struct{} // guarded by mu
@@ -54,7 +55,8 @@ type slowKeys struct {
 // maxSlowKeys is more than the failures after which the circuit opens.
 const maxSlowKeys = 2 * tripAfter
 
-// known reports whether a time-out is one of a key that has had one already, or of values that take long, and notes the key.
+// known reports whether a time-out is of a key that has had one already, or of large values. It notes the
+// key.
 func (k *slowKeys) known(calls []*Call) bool {
 	switch {
 	case calls[0].Large:

@@ -19,8 +19,8 @@ func withoutAnswers(t *testing.T, begin string) *fake {
 	}})
 }
 
-// TestOneSlowKey: however often a key's calls are not answered in time, other keys' are asked for. Where several keys' are not, the
-// server is left alone.
+// TestOneSlowKey: however often a key's calls are not answered in time, other keys' are asked for. Where
+// several keys' are not, the server is left alone.
 func TestOneSlowKey(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{URL: "redis://" + withoutAnswers(t, "slow").addr, Timeout: 20 * time.Millisecond})
@@ -29,7 +29,8 @@ func TestOneSlowKey(t *testing.T) {
 			t.Fatal("one key has the server left alone")
 		}
 	}
-	if err := p.Do(deadline(t, time.Minute), "other", &Call{Script: nothing, Keys: []string{"other"}}, 0); err != nil {
+	call := &Call{Script: nothing, Keys: []string{"other"}}
+	if err := p.Do(deadline(t, time.Minute), "other", call, 0); err != nil {
 		t.Errorf("another key's call: %v", err)
 	}
 	for i := 0; ; i++ {
@@ -42,7 +43,8 @@ func TestOneSlowKey(t *testing.T) {
 	}
 }
 
-// TestLanesLeaveConnections: neither calls about large values, nor many callers at once, take the connections of all.
+// TestLanesLeaveConnections: neither calls about large values, nor many callers at once, take the connections
+// of all.
 func TestLanesLeaveConnections(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{URL: "redis://" + withoutAnswers(t, "slow").addr, Timeout: 2 * time.Minute})

@@ -40,9 +40,9 @@ type Config struct {
 }
 
 const (
-	// maxServers is more than a cluster has. What names more of them, one after the other, is none.
+	// maxServers is more than a cluster has: what names more of them, one after the other, is no cluster.
 	maxServers = 4096
-	// surplusAddr is nobody's.
+	// surplusAddr is the address of no server.
 	surplusAddr = "the cluster:0"
 )
 
@@ -88,8 +88,8 @@ func (c *Config) read() (at place, dial dialer, err error) {
 	return at, dial, err
 }
 
-// Open returns the servers of a URL. It does not wait for a connection, so that it is no error if they cannot be reached; a URL or
-// file that is wrong is.
+// Open returns the servers of a URL. It does not wait for connections, so it returns no error if they
+// cannot be made; it does for a wrong URL or file.
 func Open(config Config) (*Pool, error) {
 	at, dial, err := config.read()
 	if err != nil {

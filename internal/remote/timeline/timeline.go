@@ -88,12 +88,14 @@ func (k known) with(n bounds, sentNs int64) known {
 	return k
 }
 
-// After returns the earliest time that a server's clock may show when so much of ours has passed since it showed another.
+// After returns the earliest time that a server's clock may show when so much of ours has passed since it
+// showed another.
 func After(serverNs, passedNs int64) int64 {
 	return funnel.Shift(serverNs, max(0, passedNs-driftNs(0, passedNs)))
 }
 
-// Earliest returns the earliest time that the server's clock may show at a local time, and false if nothing is known.
+// Earliest returns the earliest time that the server's clock may show at a local time, and false if nothing
+// is known.
 func (t *Timeline) Earliest(localNs int64) (serverNs int64, ok bool) {
 	k := t.known.Load()
 	if k == nil {
