@@ -111,7 +111,7 @@ func aclRows() []*Command {
 			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Lists the users with their rules",
 		},
 		{
-			Name: "load", Arity: 2, Flags: byAdmin | FlagNotWithKeys,
+			Name: "load", Arity: 2, Flags: byAdmin | FlagNotWithKeys, Long: true,
 			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Reloads --aclfile: all of it or nothing",
 			Differs: "The error texts are different. A file that would let clients in by what is missing in it is refused: one without the " +
 				"user default, or without users, where there were, and one that has lost its last newline.",
