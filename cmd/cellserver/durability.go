@@ -188,11 +188,3 @@ func (a *app) keep(ctx context.Context, start func(name string, part func() erro
 		return err
 	})
 }
-
-// letIn says that clients are served. It is called once.
-func (a *app) letIn() {
-	a.setNotReady("")
-	a.logReady()
-	a.notifyReady()
-	close(a.up)
-}

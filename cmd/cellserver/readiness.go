@@ -1,9 +1,55 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"net"
+
+	"cellserver/internal/buildinfo"
 	"cellserver/internal/memory"
 	"cellserver/internal/persist"
 )
+
+// letIn says that clients are served. It is called once.
+func (a *app) letIn() {
+	a.setNotReady("")
+	a.logReady()
+	a.notifyReady()
+	close(a.up)
+}
+
+func (a *app) logReady() {
+	attrs := []any{"version", buildinfo.Version}
+	for _, on := range []struct {
+		kind string
+		l    net.Listener
+	}{
+		{"tcp", a.listeners.tcp}, {"tls", a.listeners.tls}, {"unix", a.listeners.unix}, {"metrics", a.listeners.metrics},
+	} {
+		if on.l != nil {
+			attrs = append(attrs, on.kind, on.l.Addr().String())
+		}
+	}
+	a.log.Info("ready", attrs...)
+	a.warnOfAccess()
+	a.web.warnOfOtherHosts(a.listeners.metrics, a.log)
+}
+
+func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
+
+// ready returns an error while clients are not served.
+func (a *app) ready(ctx context.Context) error {
+	if why := *a.notReady.Load(); why != "" {
+		return errors.New(why)
+	}
+	if err := a.options.diskReady(a.persistence()); err != nil {
+		return err
+	}
+	if err := a.remote.ready(); err != nil {
+		return err
+	}
+	return a.prober.ready(ctx)
+}
 
 // degraded says in what ways a server that is ready does not do all that it should, each in one line; none while all
 // is well. It is the one answer for /readyz and cellserver health. A degraded server stays ready: all of a fleet are
