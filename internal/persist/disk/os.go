@@ -28,7 +28,7 @@ type held struct {
 	root  *os.Root
 	info  os.FileInfo
 	self  *os.File // the directory, locked, too, where that is possible: without LOCK it would be anybody's
-	lock  *os.File // self where there is no file LOCK, of a directory that is only read
+	lock  *os.File // the file LOCK; nil where there is none, in a directory that is only read
 	files map[string]seen
 }
 
@@ -170,11 +170,12 @@ func (d *OS) Create(name string) (File, error) {
 		return nil, err
 	}
 	f, err := d.held.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err == nil {
-		err = d.held.see(name, f, false)
-	}
 	if err != nil {
 		return nil, d.held.named(err)
+	}
+	if err := d.held.see(name, f, false); err != nil {
+		_ = f.Close()
+		return nil, err
 	}
 	return created{f, d, name}, nil
 }
