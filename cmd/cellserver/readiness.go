@@ -24,7 +24,8 @@ func (a *app) logReady() {
 		kind string
 		l    net.Listener
 	}{
-		{"tcp", a.listeners.tcp}, {"tls", a.listeners.tls}, {"unix", a.listeners.unix}, {"metrics", a.listeners.metrics},
+		{"tcp", a.listeners.tcp}, {"tls", a.listeners.tls},
+		{"unix", a.listeners.unix}, {"metrics", a.listeners.metrics},
 	} {
 		if on.l != nil {
 			attrs = append(attrs, on.kind, on.l.Addr().String())
@@ -51,9 +52,10 @@ func (a *app) ready(ctx context.Context) error {
 	return a.prober.ready(ctx)
 }
 
-// degraded says in what ways a server that is ready does not do all that it should, each in one line; none while all
-// is well. It is the one answer for /readyz and cellserver health. A degraded server stays ready: all of a fleet are
-// degraded at once, by a flood of keys or a store that is gone, and what is left of the limits is worth more than none.
+// degraded says in what ways a server that is ready does not do all that it should, each in one line; none
+// while all is well. It is the one answer for /readyz and cellserver health. A degraded server stays ready:
+// all of a fleet are degraded at once, by a flood of keys or a store that is gone, and what is left of the
+// limits is worth more than none.
 func (a *app) degraded() (ways []string) {
 	disk, keys := diskDegraded(a.persistence()), memoryDegraded(&a.shortage, a.now())
 	for _, way := range []string{disk, keys, a.remote.degraded()} {

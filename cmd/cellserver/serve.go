@@ -156,7 +156,8 @@ type app struct {
 }
 
 func newApp(
-	ctx context.Context, o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web,
+	ctx context.Context, o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer,
+	l *listeners, keeper *certs.Keeper, web *web,
 ) (_ *app, err error) {
 	cat := catalog.New()
 	a := &app{

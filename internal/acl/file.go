@@ -38,7 +38,8 @@ func (u *Users) LoadFile(path string) (Loaded, error) {
 	return u.Load(path, text)
 }
 
-// ReadFile returns what an aclfile has, for Load. It may take seconds, as smallfile.Read does. The error is a *FileError.
+// ReadFile returns what an aclfile has, for Load. It may take seconds, as smallfile.Read does. The error is a
+// *FileError.
 func ReadFile(path string) (text string, err error) {
 	data, err := smallfile.Read(path)
 	if err != nil {

@@ -92,8 +92,10 @@ func aclRows() []*Command {
 		},
 		{
 			Name: "dryrun", Arity: -4, MaxArgs: 3 + maxListed, Flags: byAdmin,
-			Since: "7.0.0", Complexity: "O(1)", Summary: "Tells whether a user may execute a command", Differs: "A call of at most 10,000 arguments.",
-			Args: append(user, Arg{Name: "command", Type: "string"}, Arg{Name: "arg", Type: "string", Optional: true, Multiple: true}),
+			Since: "7.0.0", Complexity: "O(1)", Summary: "Tells whether a user may execute a command",
+			Differs: "A call of at most 10,000 arguments.",
+			Args: append(user, Arg{Name: "command", Type: "string"},
+				Arg{Name: "arg", Type: "string", Optional: true, Multiple: true}),
 		},
 		{
 			Name: "genpass", Arity: -2, Flags: asIs,

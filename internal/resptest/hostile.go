@@ -9,19 +9,21 @@ import (
 	"testing"
 )
 
-// Hostile are replies that no server may send, by what they would do to a client that trusts them: take gigabytes, or a stack without
-// end.
+// Hostile are replies that no server may send, by what they would do to a client that trusts them: take
+// gigabytes, or a stack without end.
 func Hostile() map[string]string {
 	return map[string]string{
-		"array": "*2147483647\r\n", "set": "~2147483647\r\n", "push": ">2147483647\r\n", "map": "%1073741823\r\n", "string": "$2147483646\r\n",
+		"array": "*2147483647\r\n", "set": "~2147483647\r\n", "push": ">2147483647\r\n",
+		"map": "%1073741823\r\n", "string": "$2147483646\r\n",
 		"verbatim": "=2147483646\r\n", "error": "!2147483646\r\n", "overflow": "*9223372036854775807\r\n",
-		"arrays in an array": "*2\r\n*2147483646\r\n", "depth": strings.Repeat("*1\r\n", 1<<20), "attributes": strings.Repeat("|0\r\n", 1<<20),
-		"line": "+" + strings.Repeat("x", 1<<20),
+		"arrays in an array": "*2\r\n*2147483646\r\n", "depth": strings.Repeat("*1\r\n", 1<<20),
+		"attributes": strings.Repeat("|0\r\n", 1<<20),
+		"line":       "+" + strings.Repeat("x", 1<<20),
 	}
 }
 
-// StartHostile runs a server until the test ends that answers the commands of one name, or all where that is empty, with a
-// hostile reply, and the others as a Redis with a key does. It returns its address.
+// StartHostile runs a server until the test ends that answers the commands of one name, or all where that is
+// empty, with a hostile reply, and the others as a Redis with a key does. It returns its address.
 func StartHostile(t *testing.T, name, hostile string) string {
 	t.Helper()
 	return Serve(t, func(nc net.Conn) { answer(nc, name, hostile) })

@@ -214,8 +214,8 @@ func TestExecIsRepeatedOnlyIfItMay(t *testing.T) {
 	}
 }
 
-// TestSessionEndsWhileItsTransactionIsPlanned: what plans a long transaction in the background looks at nothing that the
-// end of the session changes, which the race detector sees.
+// TestSessionEndsWhileItsTransactionIsPlanned: what plans a long transaction in the background looks at
+// nothing that the end of the session changes, which the race detector sees.
 func TestSessionEndsWhileItsTransactionIsPlanned(t *testing.T) {
 	r := rig.New()
 	c := r.Session()

@@ -149,7 +149,8 @@ func (k *Config) aclLoad(c session.Call, conn session.Connection, _ [][]byte) er
 	}
 	var text string
 	var err error
-	return c.Background(func(context.Context, int64) { text, err = acl.ReadFile(k.ACLFile) }, func(c session.Call) error {
+	read := func(context.Context, int64) { text, err = acl.ReadFile(k.ACLFile) }
+	return c.Background(read, func(c session.Call) error {
 		var changed []*clients.Client
 		if err == nil {
 			changed, err = k.loadUsers(text)

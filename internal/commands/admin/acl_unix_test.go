@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/peer"
 )
 
-// TestLoadIsNotWaitedFor: while ACL LOAD reads a file that takes its time, others of the event loop are served, also where
-// it is a part of a transaction.
+// TestLoadIsNotWaitedFor: while ACL LOAD reads a file that takes its time, others of the event loop are
+// served, also where it is a part of a transaction.
 func TestLoadIsNotWaitedFor(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -30,7 +30,8 @@ func TestLoadIsNotWaitedFor(t *testing.T) {
 			t.Errorf("%q: status %d, got %q", in, status, replies)
 			continue
 		}
-		if err := os.WriteFile(pipe, []byte(openDefault+"\n"), 0o600); err != nil { // opens it when it is read
+		// Opens it when it is read.
+		if err := os.WriteFile(pipe, []byte(openDefault+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		<-s.Conn.Woken

@@ -25,9 +25,9 @@ type Dir interface {
 	// opened, is not there any more: it was removed, or something else has its name.
 	Check(names ...string) error
 	// Regain is for a directory that Check has found gone. If there is one of its path again, it locks and
-	// takes that, and reports whether it is another one than before. It makes no directory. Unless the one that
-	// is there was locked last by this Dir, it changes nothing if accept returns an error, which is asked with
-	// what is there.
+	// takes that, and reports whether it is another one than before. It makes no directory. Unless the one
+	// that is there was locked last by this Dir, it changes nothing if accept returns an error, which is
+	// asked with what is there.
 	Regain(accept func(there Dir, isOther bool) error) (isOther bool, err error)
 }
 
