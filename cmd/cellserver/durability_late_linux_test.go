@@ -19,7 +19,7 @@ func TestRepliesAreBoundedInTime(t *testing.T) {
 					"--fsync-interval", "0", "--fsync-timeout", "200ms")
 				p.Eventually(t, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
 				nc := p.dial(t)
-				// And a long name, of which a full disk takes none: the first fills the file's page.
+				// A long name follows, of which a full disk takes none: the first fills the file's page.
 				const throttle = "CL.THROTTLE k:"
 				sayTo(t, nc, throttle+strings.Repeat("x", 3500)+" 9 1 100000\r\n", ":100000\r\n")
 				name := strings.Repeat("y", 600)

@@ -60,7 +60,7 @@ func TestRefusalsAreDegraded(t *testing.T) {
 	held := make(chan struct{})
 	go func() {
 		defer close(held)
-		// Which is answered once the disk has room.
+		// It is answered once the disk has room.
 		_ = killtest.Charge(t.Context(), p.addr, manyKeys("held")...)
 	}()
 	p.awaitFault(t, 1)

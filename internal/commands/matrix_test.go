@@ -222,7 +222,7 @@ func TestRightsComeFirst(t *testing.T) {
 			noperm := "-NOPERM this user has no permissions to run the '" + c.FullName() + "' command\r\n"
 			check("at once", say(t, s, call...), noperm)
 			if !c.AcceptsArity(100) {
-				hundred := append(call, slices.Repeat([]string{"1"}, 100-len(call))...)
+				hundred := slices.Concat(call, slices.Repeat([]string{"1"}, 100-len(call)))
 				check("with a hundred arguments", say(t, s, hundred...), "-ERR wrong number of arguments")
 			}
 			if state != "loading" || catalog.New().Lookup([]byte("multi")).Flags&catalog.FlagLoading != 0 {

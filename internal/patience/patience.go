@@ -1,7 +1,6 @@
 // Package patience lets tests wait for as long as anything moves, however slow or busy the machine is. A wait
 // fails when this process and those that it started have done next to nothing for a minute. One that has work
-// and does not end is for the
-// -timeout of go test, which shows what all goroutines are at.
+// and does not end is for the -timeout of go test, which shows what all goroutines are at.
 package patience
 
 import (

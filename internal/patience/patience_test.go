@@ -80,7 +80,7 @@ func TestConn(t *testing.T) {
 		go func() {
 			time.Sleep(10 * tick)
 			_, _ = theirs.Write([]byte("late"))
-			// So that a write passes some deadlines.
+			// The pauses make a write pass some deadlines.
 			for b := make([]byte, 1); b[0] != '.'; time.Sleep(tick / 2) {
 				_, _ = theirs.Read(b)
 			}

@@ -30,7 +30,7 @@ func TestLoadIsNotWaitedFor(t *testing.T) {
 			t.Errorf("%q: status %d, got %q", in, status, replies)
 			continue
 		}
-		// Opens it when it is read.
+		// This opens the pipe when it is read.
 		if err := os.WriteFile(pipe, []byte(openDefault+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
