@@ -41,7 +41,8 @@ func checkDir(ctx context.Context, path string, stdout io.Writer) error {
 		return fmt.Errorf("check: %w", interrupted(ctx, err, "not all was checked"))
 	}
 	if report.Err == nil && len(report.Files) == 0 {
-		return fmt.Errorf("check: %s is not a data directory: it has no MANIFEST, and no named limits; give the one that --data-dir names", path)
+		return fmt.Errorf("check: %s is not a data directory: it has no MANIFEST, and no named limits; "+
+			"give the one that --data-dir names", path)
 	}
 	if err := printReport(stdout, &report, keys); err != nil {
 		return err
@@ -49,7 +50,8 @@ func checkDir(ctx context.Context, path string, stdout io.Writer) error {
 	newer := report.Newer()
 	switch {
 	case newer != nil:
-		return fmt.Errorf("check: %s needs a later version than %s, the one that wrote it: %w", path, buildinfo.Version, newer)
+		return fmt.Errorf("check: %s needs a later version than %s, the one that wrote it: %w",
+			path, buildinfo.Version, newer)
 	case report.Damaged():
 		return fmt.Errorf("check: %s is damaged: copy it, and start the server with --data-recover to keep what can be read, or restore a backup", path)
 	}

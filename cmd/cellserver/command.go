@@ -57,7 +57,7 @@ func finish(cmd *cobra.Command) {
 		cmd.PreRunE = setFlags
 	}
 	if cmd.RunE != nil {
-		cmd.RunE = endOnHangup(cmd.RunE)
+		endOnHangup(cmd)
 	}
 	for _, below := range cmd.Commands() {
 		finish(below)

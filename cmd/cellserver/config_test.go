@@ -175,7 +175,8 @@ func TestExampleConfig(t *testing.T) {
 	}
 }
 
-// TestConfigCheckOpensNoStore: what a pool of servers does as it is opened, and closed at once, fails by chance.
+// TestConfigCheckOpensNoStore: what a pool of servers does as it is opened, and closed at once, fails by
+// chance.
 func TestConfigCheckOpensNoStore(t *testing.T) {
 	o, err := parseOptions([]string{"--store=redis-cluster://127.0.0.1:1,127.0.0.1:2"})
 	if err != nil {

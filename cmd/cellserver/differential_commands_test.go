@@ -103,7 +103,8 @@ func newPair(t *testing.T, password string) *pair {
 		return path
 	}
 	p := &pair{
-		ours:  startServer(t, "--enable-debug-command", "yes", "--aclfile", aclFile(), "--lua-time-limit", "1h"),
+		ours: startServer(t, "--enable-debug-command", "yes", "--aclfile", aclFile(),
+			"--lua-time-limit", "1h"),
 		redis: startRedis(t, "--enable-debug-command", "yes", "--aclfile", aclFile()),
 	}
 	p.admin = p.dial(t.Fatal)

@@ -64,18 +64,23 @@ func (o *options) defineDurability(fs *pflag.FlagSet) {
 		Takes: fmt.Sprintf("a time from %s to %s, such as 1s; 0 to sync before each reply; or no to leave it to the system", leastSyncInterval,
 			flagvalue.FormatDuration(mostSyncInterval)),
 	}, "fsync-interval", "`time` between two syncs to the disk, the most that a crash can lose; 0 to sync before each reply; no to leave it to the system")
-	flagvalue.DurationVar(fs, &o.syncTimeout, "fsync-timeout", defaultSyncTimeout, leastSyncTimeout, mostSyncTimeout,
-		"`time` for which a reply waits for its sync at most, with --fsync-interval=0; then the call gets an error, and may have been charged")
+	flagvalue.DurationVar(fs, &o.syncTimeout, "fsync-timeout",
+		defaultSyncTimeout, leastSyncTimeout, mostSyncTimeout,
+		"`time` for which a reply waits for its sync at most, with --fsync-interval=0; "+
+			"then the call gets an error, and may have been charged")
 	flagvalue.BoolVar(fs, &o.unreadyOnDiskFault, "unready-on-disk-fault", "fail /readyz while changes do not reach the disk, so that clients go elsewhere")
 	flagvalue.BoolVar(fs, &o.dataRecover, "data-recover", "start with what can be read of a damaged data directory; the damaged files are kept aside")
 }
 
 func (o *options) checkDurability() error {
-	if o.dataDir == "" && (o.dataRecover || o.unreadyOnDiskFault || o.syncInterval != defaultSyncInterval || o.syncTimeout != defaultSyncTimeout) {
-		return errors.New("--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover are about --data-dir, which is not set")
+	timed := o.syncInterval != defaultSyncInterval || o.syncTimeout != defaultSyncTimeout
+	if o.dataDir == "" && (timed || o.dataRecover || o.unreadyOnDiskFault) {
+		return errors.New("--fsync-interval, --fsync-timeout, --unready-on-disk-fault and --data-recover " +
+			"are about --data-dir, which is not set")
 	}
 	if o.syncInterval != 0 && o.syncTimeout != defaultSyncTimeout {
-		return fmt.Errorf("--fsync-timeout is about replies that wait for the disk, and with --fsync-interval=%s none does; set --fsync-interval=0, or remove it", &o.syncInterval)
+		return fmt.Errorf("--fsync-timeout is about replies that wait for the disk, "+
+			"and with --fsync-interval=%s none does; set --fsync-interval=0, or remove it", &o.syncInterval)
 	}
 	if o.dataDir != "" && o.maxKeyBytes > persist.MaxKeyBytes {
 		return fmt.Errorf("--max-key-bytes must be at most %d with --data-dir, got %d", persist.MaxKeyBytes, o.maxKeyBytes)
@@ -134,7 +139,8 @@ func (a *app) openDataDir(ctx context.Context) error {
 	}
 	a.dir = dir
 	a.keeper = persist.New(persist.Config{
-		Dir: dir, Store: a.tables, Now: a.now, Interval: time.Duration(o.syncInterval), Timeout: o.syncTimeout, Repair: o.dataRecover, Yield: background.Yield, Log: a.log,
+		Dir: dir, Store: a.tables, Now: a.now, Yield: background.Yield, Log: a.log,
+		Interval: time.Duration(o.syncInterval), Timeout: o.syncTimeout, Repair: o.dataRecover,
 		Beside: []string{limits.KeptName}, Rewrite: func() error { return a.limits.Rewrite() },
 		Loaded: func(clockNs int64) (offsetNs int64) {
 			offsetNs = a.clock.NotBefore(clockNs)
@@ -187,12 +193,4 @@ func (a *app) keep(ctx context.Context, start func(name string, part func() erro
 		a.keepErr = err
 		return err
 	})
-}
-
-// letIn says that clients are served. It is called once.
-func (a *app) letIn() {
-	a.setNotReady("")
-	a.logReady()
-	a.notifyReady()
-	close(a.up)
 }

@@ -285,7 +285,8 @@ func TestReadOnlyDisk(t *testing.T) {
 	units(t, startKeeping(t, dir), 1, "k")
 }
 
-// TestVolumeIsUnmounted: a volume that is taken away, and one that is mounted in its place, are each written as a whole.
+// TestVolumeIsUnmounted: a volume that is taken away, and one that is mounted in its place, are each written
+// as a whole.
 func TestVolumeIsUnmounted(t *testing.T) {
 	t.Parallel()
 	dir := mountSmallDisk(t, "1m")
@@ -294,7 +295,8 @@ func TestVolumeIsUnmounted(t *testing.T) {
 	mended := func(faults float64) {
 		t.Helper()
 		p.Eventually(t, "notice it, and mend it", func() bool {
-			return p.metric(t, "cellserver_persistence_disk_faults_total") == faults && p.metric(t, "cellserver_persistence_disk_fault") == 0
+			return p.metric(t, "cellserver_persistence_disk_faults_total") == faults &&
+				p.metric(t, "cellserver_persistence_disk_fault") == 0
 		})
 	}
 	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {

@@ -284,7 +284,8 @@ func TestNewerFormat(t *testing.T) {
 	files := kept(t)
 	log := newest(t, files, "log-")
 	header := append([]byte("CELLSRVRLOG\x00\x03\x00\x00\x00"), files[log][16:24]...)
-	header = binary.LittleEndian.AppendUint32(header, crc32.Checksum(header, crc32.MakeTable(crc32.Castagnoli)))
+	header = binary.LittleEndian.AppendUint32(header,
+		crc32.Checksum(header, crc32.MakeTable(crc32.Castagnoli)))
 	for name, damaged := range map[string]map[string][]byte{
 		"log":      having(files, log, append(header, files[log][len(header):]...)),
 		"limits":   having(files, "LIMITS", []byte("cellserver limits, format 3\n")),
@@ -302,12 +303,14 @@ func TestNewerFormat(t *testing.T) {
 				t.Errorf("%d, %q", code, said)
 			}
 			code, out, errOut := call(t, nil, "check", dir)
-			if code != 1 || strings.Contains(out, "DAMAGED") || strings.Contains(out, "removes") || !strings.Contains(out, "NEWER: ") || !regexp.MustCompile(`^cellserver: check: `+dir+
+			if code != 1 || strings.Contains(out, "DAMAGED") || strings.Contains(out, "removes") ||
+				!strings.Contains(out, "NEWER: ") || !regexp.MustCompile(`^cellserver: check: `+dir+
 				` needs a later version than `+buildinfo.Version+`, the one that wrote it: \S+ is of format (3|7), and this version reads formats up to [12]\n$`).MatchString(errOut) {
 				t.Errorf("check: %d, %q, %q", code, out, errOut)
 			}
 			// It is no damage: there is nothing to recover from.
-			if code, said := refusedStart(t, "--data-dir", dir, "--data-recover"); code != 1 || !refused.MatchString(said) {
+			if code, said := refusedStart(t, "--data-dir", dir, "--data-recover"); code != 1 ||
+				!refused.MatchString(said) {
 				t.Errorf("with --data-recover: %d, %q", code, said)
 			}
 			if got := contents(t, dir); !maps.EqualFunc(got, damaged, bytes.Equal) {

@@ -66,7 +66,9 @@ func formatDBs() []int { return []int{0, 1, 15} }
 
 func database(t *testing.T, p *process, db int) *redis.Client {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: p.addr, DB: db, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: patience.Forever})
+	rdb := redis.NewClient(&redis.Options{
+		Addr: p.addr, DB: db, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: patience.Forever,
+	})
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
 }

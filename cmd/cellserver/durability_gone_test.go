@@ -90,7 +90,9 @@ func TestDataDirIsGone(t *testing.T) {
 					if interval != "0" {
 						during = 1
 					}
-					if refused := err != nil && strings.HasPrefix(err.Error(), "MISCONF the data directory cannot be written"); refused != (during == 0) {
+					const misconf = "MISCONF the data directory cannot be written"
+					refused := err != nil && strings.HasPrefix(err.Error(), misconf)
+					if refused != (during == 0) {
 						t.Errorf("a call meanwhile: %v", err)
 					}
 					if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -99,7 +101,8 @@ func TestDataDirIsGone(t *testing.T) {
 					gone.back(t, dir)
 				}
 				p.Eventually(t, "notice it, and mend it", func() bool {
-					return p.metric(t, "cellserver_persistence_disk_faults_total") > 0 && p.metric(t, "cellserver_persistence_disk_fault") == 0
+					return p.metric(t, "cellserver_persistence_disk_faults_total") > 0 &&
+						p.metric(t, "cellserver_persistence_disk_fault") == 0
 				})
 				charge(t, p, "after")
 				syncAll(t, p)
@@ -145,10 +148,14 @@ func TestTwoServersOnAMovedDirectory(t *testing.T) {
 	first := startKeeping(t, dir, "--fsync-interval", "0")
 	charge(t, first, "first")
 	do(t, os.Remove(filepath.Join(dir, "LOCK")))
-	if code, said := refusedStart(t, "--data-dir", dir); code != 1 || !strings.Contains(said, "another process uses") {
+	if code, said := refusedStart(t, "--data-dir", dir); code != 1 ||
+		!strings.Contains(said, "another process uses") {
 		t.Errorf("a second server without LOCK: %d, %q", code, said)
 	}
-	first.Eventually(t, "make LOCK again", func() bool { _, err := os.Stat(filepath.Join(dir, "LOCK")); return err == nil })
+	first.Eventually(t, "make LOCK again", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "LOCK"))
+		return err == nil
+	})
 	first.awaitFault(t, 0)
 	do(t, os.Rename(dir, dir+".away"))
 	second := startKeeping(t, dir, "--fsync-interval", "0")
@@ -157,9 +164,11 @@ func TestTwoServersOnAMovedDirectory(t *testing.T) {
 	says := func(want string) {
 		t.Helper()
 		first.Eventually(t, "say "+want, func() bool {
-			return strings.Contains(sayTo(t, first.dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n"), want)
+			info := sayTo(t, first.dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n")
+			return strings.Contains(info, want)
 		})
-		if err := killtest.Charge(t.Context(), first.addr, "first"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+		if err := killtest.Charge(t.Context(), first.addr, "first"); err == nil ||
+			!strings.HasPrefix(err.Error(), "MISCONF ") {
 			t.Errorf("a call meanwhile: %v", err)
 		}
 	}
@@ -210,7 +219,9 @@ func TestKilledWhileTheDirReturns(t *testing.T) {
 		do(t, os.Mkdir(dir, 0o700))
 		confirmed := int64(round % 2)
 		if confirmed > 0 {
-			p.Eventually(t, "confirm a call", func() bool { return killtest.Charge(t.Context(), p.addr, key) == nil })
+			p.Eventually(t, "confirm a call", func() bool {
+				return killtest.Charge(t.Context(), p.addr, key) == nil
+			})
 		} else {
 			p.Eventually(t, "begin to write", func() bool {
 				entries, err := os.ReadDir(dir)

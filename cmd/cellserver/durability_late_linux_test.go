@@ -15,10 +15,12 @@ func TestRepliesAreBoundedInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onEachDriver(t, func(t *testing.T, startServer starter) {
 				disk := disk(t)
-				p := startServer(t, "--data-dir", disk.dir, "--fsync-interval", "0", "--fsync-timeout", "200ms")
+				p := startServer(t, "--data-dir", disk.dir,
+					"--fsync-interval", "0", "--fsync-timeout", "200ms")
 				p.Eventually(t, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
 				nc := p.dial(t)
-				const throttle = "CL.THROTTLE k:" // and a long name, of which a full disk takes none: the first fills the file's page
+				// A long name follows, of which a full disk takes none: the first fills the file's page.
+				const throttle = "CL.THROTTLE k:"
 				sayTo(t, nc, throttle+strings.Repeat("x", 3500)+" 9 1 100000\r\n", ":100000\r\n")
 				name := strings.Repeat("y", 600)
 				first := throttle + name + " 9 1 100000\r\n"
@@ -26,16 +28,20 @@ func TestRepliesAreBoundedInTime(t *testing.T) {
 				calls := "PING\r\n" + strings.Repeat(first, 3) + "MULTI\r\n" + first + "EXEC\r\nECHO end\r\n"
 				const late = "-MISCONF the disk has not taken the change within --fsync-timeout: "
 				got := sayTo(t, nc, calls, "$3\r\nend\r\n")
-				if !strings.HasPrefix(got, "+PONG\r\n"+late) || !strings.Contains(got, "\r\n+OK\r\n+QUEUED\r\n"+late) || strings.Count(got, late) != 4 || strings.Count(got, "\r\n") != 9 {
+				if !strings.HasPrefix(got, "+PONG\r\n"+late) ||
+					!strings.Contains(got, "\r\n+OK\r\n+QUEUED\r\n"+late) || strings.Count(got, late) != 4 ||
+					strings.Count(got, "\r\n") != 9 {
 					t.Errorf("got %.2000q", got)
 				}
 				p.awaitFault(t, 1)
-				if got := sayTo(t, nc, first+"PING\r\n", "+PONG\r\n"); !strings.HasPrefix(got, "-MISCONF the data directory cannot be written") {
+				const misconf = "-MISCONF the data directory cannot be written"
+				if got := sayTo(t, nc, first+"PING\r\n", "+PONG\r\n"); !strings.HasPrefix(got, misconf) {
 					t.Errorf("then got %q", got)
 				}
 				disk.end(t, p)
 				p.awaitFault(t, 0)
-				exchange(t, nc, throttle+"1 9 1 100000\r\nPING\r\n", "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:100000\r\n+PONG\r\n")
+				exchange(t, nc, throttle+"1 9 1 100000\r\nPING\r\n",
+					"*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:100000\r\n+PONG\r\n")
 				p.Stop(t, syscall.SIGKILL)
 				p = startServer(t, "--data-dir", disk.dir)
 				p.Eventually(t, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })

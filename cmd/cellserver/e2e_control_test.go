@@ -48,7 +48,9 @@ func TestConfigSetTakesEffect(t *testing.T) {
 			floodUntilClosed(t, p.dial(t))
 		})
 		t.Run("maxclients", func(t *testing.T) {
-			p.Eventually(t, "be left by the others", func() bool { return p.metric(t, "cellserver_connections") <= 6 })
+			p.Eventually(t, "be left by the others", func() bool {
+				return p.metric(t, "cellserver_connections") <= 6
+			})
 			set("maxclients 1")
 			refused := wireCase{want: "-ERR max number of clients reached\r\n", closed: true}
 			if p.tls != nil {

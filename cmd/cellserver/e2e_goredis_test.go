@@ -34,7 +34,8 @@ func goRedis(t *testing.T, o redis.Options) *redis.Client {
 	log := &redisLog{}
 	redis.SetLogger(log)
 	o.MaxRetries = -1
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = patience.Forever, patience.Forever, patience.Forever, patience.Forever
+	o.DialTimeout, o.ReadTimeout = patience.Forever, patience.Forever
+	o.WriteTimeout, o.PoolTimeout = patience.Forever, patience.Forever
 	client := redis.NewClient(&o)
 	t.Cleanup(func() {
 		if err := client.Close(); err != nil {

@@ -144,7 +144,9 @@ func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer starter) {
 		t.Errorf("the log tells of them %d times, want once", n)
 	}
 	wg.Wait()
-	p.Eventually(t, "forget the connections", func() bool { return p.metric(t, "cellserver_connections") == 0 })
+	p.Eventually(t, "forget the connections", func() bool {
+		return p.metric(t, "cellserver_connections") == 0
+	})
 	exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
 	t.Logf("resident: %d MiB before, %d MiB at most", before>>20, peak>>20)
 	if isRace() {

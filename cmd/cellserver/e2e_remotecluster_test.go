@@ -141,7 +141,9 @@ func testNodeAway(t *testing.T, cluster *redistest.ClusterNodes, fault func(*red
 	away := cluster.Masters[2]
 	lost, there := keyOf(t, cluster, away, t.Name()), keyOf(t, cluster, cluster.Masters[0], t.Name())
 	for _, key := range []string{lost, there} {
-		p.Eventually(t, "decide", func() bool { return throttle(t, client, key) == firstOfSixteen || throttle(t, client, key)[:2] == "0 " })
+		p.Eventually(t, "decide", func() bool {
+			return throttle(t, client, key) == firstOfSixteen || throttle(t, client, key)[:2] == "0 "
+		})
 	}
 	fault(away)
 	defer away.Continue()

@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/redistest"
 )
 
-// changesOfTATs are calls of every command that writes to a key, with KEY for its name, ID for what CL.RESERVE has returned before,
-// DUMP for a state whose debt is smaller, and AT for half a minute from now.
+// changesOfTATs are calls of every command that writes to a key, with KEY for its name, ID for what
+// CL.RESERVE has returned before, DUMP for a state whose debt is smaller, and AT for half a minute from now.
 var changesOfTATs = map[string][]string{
 	"cl.throttle":    {"CL.THROTTLE KEY 0 1 1000 -1", "CL.THROTTLE KEY 9 1 1000 3", "CL.THROTTLE KEY 0 1 1000 0"},
 	"cl.pthrottle":   {"CL.PTHROTTLE KEY 0 1 1000000 -1", "CL.PTHROTTLE KEY 9 1 1000000 3"},
@@ -40,15 +40,16 @@ var changesOfTATs = map[string][]string{
 	"cl.concurrency|acquire": nil, "cl.concurrency|release": nil, "cl.concurrency|renew": nil,
 }
 
-// TestRemoteKnowsItsOwnChanges: whatever a command does to the key of somebody who was just limited, the next call is decided as by
-// a server that asks its store about everything.
+// TestRemoteKnowsItsOwnChanges: whatever a command does to the key of somebody who was just limited, the next
+// call is decided as by a server that asks its store about everything.
 func TestRemoteKnowsItsOwnChanges(t *testing.T) {
 	t.Parallel()
 	store := redistest.Server(t)
 	_, client := startRemote(t, "redis://"+store.Addr, "--store-timeout", never)
 	_, asking := startRemote(t, "redis://"+store.Addr, "--store-timeout", never, "--prefilter", "off")
 	for _, c := range catalog.New().Commands() {
-		if c.Subs != nil || c.Flags&catalog.FlagWrite == 0 || c.Keys.First == 0 && c.Keys.Counted == 0 && c.Keys.With == 0 {
+		if c.Subs != nil || c.Flags&catalog.FlagWrite == 0 ||
+			c.Keys.First == 0 && c.Keys.Counted == 0 && c.Keys.With == 0 {
 			continue
 		}
 		calls, known := changesOfTATs[c.FullName()]
@@ -57,7 +58,8 @@ func TestRemoteKnowsItsOwnChanges(t *testing.T) {
 		}
 		for i, call := range calls {
 			for _, inExec := range []bool{false, true} {
-				k := &changedKey{t: t, name: fmt.Sprint(c.FullName(), i, inExec), inExec: inExec, client: client, asking: asking}
+				name := fmt.Sprint(c.FullName(), i, inExec)
+				k := &changedKey{t: t, name: name, inExec: inExec, client: client, asking: asking}
 				k.change(call)
 			}
 		}
@@ -88,7 +90,8 @@ func (k *changedKey) change(calls string) {
 		k.t.Errorf("after %s, in EXEC %t: %+v, and there is room: %t", calls, k.inExec, got, room)
 	}
 	if want := k.throttle(k.asking, "1"); got.limited && got.retryAfter < want.retryAfter {
-		k.t.Errorf("after %s, in EXEC %t: to retry after %d s, and %d s are true", calls, k.inExec, got.retryAfter, want.retryAfter)
+		k.t.Errorf("after %s, in EXEC %t: to retry after %d s, and %d s are true", calls, k.inExec,
+			got.retryAfter, want.retryAfter)
 	}
 }
 

@@ -84,7 +84,8 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	for ioThreads, stuck := range []string{"connections outside the event loops: 1", "event loop 1 of 1"} {
-		a, stop, ended := startApp(t, "--io-threads", []string{"0", "1"}[ioThreads], "--shutdown-timeout", "2s")
+		a, stop, ended := startApp(t, "--io-threads", []string{"0", "1"}[ioThreads],
+			"--shutdown-timeout", "2s")
 		a.awaitHealth(t)
 		held := a.tables.BeginAll(a.now())
 		a.awaitHealth(t, "503", "the lock of a shard is not released")
@@ -102,7 +103,8 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		}
 		stop()
 		err := <-ended
-		if !strings.Contains(text(err), "--shutdown-timeout (2s); ") || !strings.Contains(text(err), stuck+"; these parts do not end: ") {
+		if !strings.Contains(text(err), "--shutdown-timeout (2s); ") ||
+			!strings.Contains(text(err), stuck+"; these parts do not end: ") {
 			t.Errorf("the shutdown ended with %v, want %s", err, stuck)
 		}
 		held.End()

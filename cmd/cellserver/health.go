@@ -24,8 +24,9 @@ func healthCommand() *cobra.Command {
 	var addr, certFile string
 	cmd := &cobra.Command{
 		Use: "health [flags]", Short: "check the health of a running server", Args: noArguments,
-		Long: "Check that a running cellserver serves clients: prints ok, and a line that begins with degraded for each of " +
-			"disk, memory and store that lacks something, and exits with 0; or says why not, and exits with 1.",
+		Long: "Check that a running cellserver serves clients: prints ok, and a line that begins with " +
+			"degraded for each of disk, memory and store that lacks something, and exits with 0; " +
+			"or says why not, and exits with 1.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return checkHealth(cmd.Context(), addr, certFile != "", cmd.OutOrStdout())
 		},

@@ -12,7 +12,8 @@ import (
 func TestHostilePeers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "keys.csv")
-	if code, _, errOut := call(t, nil, "dump", "--from", "redis://"+resptest.StartHostile(t, "none", ""), "--format", "csv", file); code != 0 {
+	if code, _, errOut := call(t, nil, "dump", "--from", "redis://"+resptest.StartHostile(t, "none", ""),
+		"--format", "csv", file); code != 0 {
 		t.Fatalf("a peer that is not hostile: %d, %s", code, errOut)
 	}
 	for what, hostile := range resptest.Hostile() {

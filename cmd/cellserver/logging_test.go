@@ -78,7 +78,9 @@ func TestLogThatNobodyReads(t *testing.T) {
 					_, _ = io.Copy(&text, end)
 					close(read)
 				}()
-				p.Eventually(t, "tell of lost lines", func() bool { return strings.Contains(text.String(), "log lines were lost") })
+				p.Eventually(t, "tell of lost lines", func() bool {
+					return strings.Contains(text.String(), "log lines were lost")
+				})
 			}
 			if code := p.Stop(t, syscall.SIGTERM); code != 0 {
 				t.Errorf("io-threads %s: ended with %d", ioThreads, code)

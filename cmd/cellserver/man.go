@@ -149,12 +149,15 @@ require a unit.
 A graceful shutdown. A second one ends the server at once.
 .TP
 .B SIGHUP
-Certificates, secrets, users, named limits and the config file are read again; by a server that is starting, once it serves
-clients. What cannot be used is logged, and what was there before stays. Other commands end by it as by SIGTERM.
+Certificates, secrets, users, named limits and the config file are read again;
+by a server that is starting, once it serves clients.
+What cannot be used is logged, and what was there before stays.
+Other commands end by it as by SIGTERM.
 .SH FILES
 .TP
 .I /usr/share/doc/cellserver/docs
-The documents of a package, which errors name as docs/RECIPES.md and the like. An archive has them in its directory
+The documents of a package, which errors name as docs/RECIPES.md and the like.
+An archive has them in its directory
 .IR docs .
 .SH EXIT STATUS
 .TP

@@ -138,7 +138,9 @@ func TestSlowMonitor(t *testing.T) {
 		if n := <-seen; n < sent {
 			t.Errorf("the one that reads saw %d of %d", n, sent)
 		}
-		p.Eventually(t, "close the slow one", func() bool { return p.metric(t, "cellserver_connections") <= 2 })
+		p.Eventually(t, "close the slow one", func() bool {
+			return p.metric(t, "cellserver_connections") <= 2
+		})
 	})
 }
 

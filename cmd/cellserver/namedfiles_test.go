@@ -37,7 +37,8 @@ func TestNamedFilesAreBounded(t *testing.T) {
 				args = append(args, "--"+other)
 			}
 			code, out, errOut := call(t, nil, args...)
-			if code == 0 || strings.Count(out, "\n") != 1 || !strings.Contains(out, endless) || !strings.HasSuffix(out, ": it is longer than 4 MiB\n") {
+			if code == 0 || strings.Count(out, "\n") != 1 || !strings.Contains(out, endless) ||
+				!strings.HasSuffix(out, ": it is longer than 4 MiB\n") {
 				t.Errorf("--%s: %d, %q, %q", f.Name, code, out, errOut)
 			}
 		})
@@ -55,7 +56,8 @@ func TestNamedFilesAreBounded(t *testing.T) {
 		{"shadow", "--from", "127.0.0.1:1", "--tls", "--tls-ca", long},
 		{"shadow", "--from", "127.0.0.1:1", "--tls", "--tls-client-cert", long, "--tls-client-key", long},
 	} {
-		if code, _, errOut := call(t, nil, args...); code == 0 || !strings.HasSuffix(errOut, long+": it is longer than 4 MiB\n") {
+		if code, _, errOut := call(t, nil, args...); code == 0 ||
+			!strings.HasSuffix(errOut, long+": it is longer than 4 MiB\n") {
 			t.Errorf("%q: %d, %q", args, code, errOut)
 		}
 	}

@@ -173,7 +173,9 @@ func TestSecondSignalEndsItAtOnce(t *testing.T) {
 	if _, err := io.WriteString(p.dial(t), "DEBUG SLEEP 3000\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, "see the command", func() bool { return p.metric(t, "cellserver_received_bytes_total") > 0 })
+	p.Eventually(t, "see the command", func() bool {
+		return p.metric(t, "cellserver_received_bytes_total") > 0
+	})
 	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// reloadOn reloads at each hangup, and at one that came before clients were served as soon as they are: until then the service
-// manager must not be told that a reload has made the server ready.
+// reloadOn reloads at each hangup, and at one that came before clients were served as soon as they are: until
+// then the service manager must not be told that a reload has made the server ready.
 func (a *app) reloadOn(ctx context.Context, hangups <-chan os.Signal) {
 	select {
 	case <-ctx.Done():

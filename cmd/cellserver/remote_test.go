@@ -104,14 +104,18 @@ func TestStoreGoesAway(t *testing.T) {
 		t.Run(tt.policy, func(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Server(t)
-			args := []string{"--store", "redis://" + redis.Addr, "--store-timeout", "1m", "--on-store-error", tt.policy}
+			args := []string{
+				"--store", "redis://" + redis.Addr, "--store-timeout", "1m", "--on-store-error", tt.policy,
+			}
 			if tt.policy == "local" {
 				args = append(args, "--local-share", "0.667")
 			}
 			p := startServer(t, args...)
 			p.awaitStore(t, 1)
 			nc := p.dial(t)
-			p.Eventually(t, "decide", func() bool { return strings.HasPrefix(reply(t, nc, "CL.THROTTLE k 2 3 6000"), "*5 ") })
+			p.Eventually(t, "decide", func() bool {
+				return strings.HasPrefix(reply(t, nc, "CL.THROTTLE k 2 3 6000"), "*5 ")
+			})
 			if code, text := p.readiness(t); code != 200 || text != "ok" {
 				t.Errorf("ready: got %d, %s", code, text)
 			}
@@ -125,7 +129,8 @@ func TestStoreGoesAway(t *testing.T) {
 			if code, text := p.readiness(t); code != tt.code || !strings.HasSuffix(text, tt.ready) {
 				t.Errorf("readiness: got %d, %s", code, text)
 			}
-			if code, out, _ := call(t, nil, "health", "--metrics-addr", p.metrics); (code == 0) != (tt.code == 200) || code == 0 && out != "ok\n"+tt.ready+"\n" {
+			code, out, _ := call(t, nil, "health", "--metrics-addr", p.metrics)
+			if (code == 0) != (tt.code == 200) || code == 0 && out != "ok\n"+tt.ready+"\n" {
 				t.Errorf("health: got %d, %q", code, out)
 			}
 			if n := p.metric(t, "cellserver_store_policy_decisions_total"); n < 1 {
@@ -187,7 +192,8 @@ func TestStorePassword(t *testing.T) {
 	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	right := startServer(t, "--store", "redis://"+redis.Addr, "--store-password-file", file, "--store-timeout", "1m")
+	right := startServer(t, "--store", "redis://"+redis.Addr, "--store-password-file", file,
+		"--store-timeout", "1m")
 	right.awaitStore(t, 1)
 	nc := right.dial(t)
 	if got := reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :0 ") {

@@ -156,7 +156,8 @@ type app struct {
 }
 
 func newApp(
-	ctx context.Context, o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer, l *listeners, keeper *certs.Keeper, web *web,
+	ctx context.Context, o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer,
+	l *listeners, keeper *certs.Keeper, web *web,
 ) (_ *app, err error) {
 	cat := catalog.New()
 	a := &app{
@@ -360,22 +361,6 @@ func (a *app) serveClients(start func(name string, part func() error)) {
 	}
 }
 
-func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
-
-// ready returns an error while clients are not served.
-func (a *app) ready(ctx context.Context) error {
-	if why := *a.notReady.Load(); why != "" {
-		return errors.New(why)
-	}
-	if err := a.options.diskReady(a.persistence()); err != nil {
-		return err
-	}
-	if err := a.remote.ready(); err != nil {
-		return err
-	}
-	return a.prober.ready(ctx)
-}
-
 func (a *app) keys() int {
 	var st store.Stats
 	a.store.UpdateStats(&st)
@@ -385,23 +370,6 @@ func (a *app) keys() int {
 // topKeys returns up to n keys of a ranking, the first first.
 func (a *app) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
 	return a.engine.Records.TopKeys.Top(kind, a.now(), n)
-}
-
-func (a *app) logReady() {
-	attrs := []any{"version", buildinfo.Version}
-	for _, on := range []struct {
-		kind string
-		l    net.Listener
-	}{
-		{"tcp", a.listeners.tcp}, {"tls", a.listeners.tls}, {"unix", a.listeners.unix}, {"metrics", a.listeners.metrics},
-	} {
-		if on.l != nil {
-			attrs = append(attrs, on.kind, on.l.Addr().String())
-		}
-	}
-	a.log.Info("ready", attrs...)
-	a.warnOfAccess()
-	a.web.warnOfOtherHosts(a.listeners.metrics, a.log)
 }
 
 func noteSuspension(log *slog.Logger, slept time.Duration) {

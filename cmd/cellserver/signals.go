@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// hangups is what SIGHUP comes to: the server reloads its files once it is up, and a subcommand ends as by SIGTERM.
+// hangups is what SIGHUP comes to: the server reloads its files once it is up, and a subcommand ends as by
+// SIGTERM.
 type hangups struct {
 	signals chan os.Signal // holds one, so that none is lost that comes before somebody receives
 	ignored bool           // from the start on, as by nohup
@@ -38,10 +39,11 @@ func hangupsOf(ctx context.Context) *hangups {
 	return &hangups{ignored: true}
 }
 
-// endOnHangup has a subcommand end by SIGHUP as its terminal goes, so that no file is left half written. A second one ends the
-// process immediately.
-func endOnHangup(run func(cmd *cobra.Command, args []string) error) func(cmd *cobra.Command, args []string) error {
-	return func(cmd *cobra.Command, args []string) error {
+// endOnHangup has a subcommand end by SIGHUP as its terminal goes, so that no file is left half written. A
+// second one ends the process immediately.
+func endOnHangup(cmd *cobra.Command) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		h, ended := hangupsOf(cmd.Context()), make(chan struct{})
 		defer close(ended)
 		go func() {

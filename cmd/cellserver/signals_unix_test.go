@@ -25,7 +25,8 @@ func TestSIGHUPAsThePortOpens(t *testing.T) {
 	t.Parallel()
 	for range 8 {
 		addr := processtest.FreeAddr(t)
-		p := startProcess(t, programCommand(t, "--addr", addr, "--metrics-addr", "", "--log-format", "json", "--data-dir", t.TempDir()))
+		p := startProcess(t, programCommand(t, "--addr", addr, "--metrics-addr", "", "--log-format", "json",
+			"--data-dir", t.TempDir()))
 		p.addr = addr
 		p.Eventually(t, "listen", func() bool {
 			nc, err := net.Dial("tcp", addr)
@@ -38,7 +39,8 @@ func TestSIGHUPAsThePortOpens(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := p.Logged(t, `"reloading on SIGHUP"`)
-		if ready := strings.Index(log, `"msg":"ready"`); ready < 0 || ready > strings.Index(log, "reloading on SIGHUP") {
+		if ready := strings.Index(log, `"msg":"ready"`); ready < 0 ||
+			ready > strings.Index(log, "reloading on SIGHUP") {
 			t.Errorf("reloaded before clients were served:\n%s", log)
 		}
 		exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
@@ -69,14 +71,15 @@ func pipeFile(t *testing.T) (path string, read func(then func(), text string)) {
 	}
 }
 
-// TestSIGHUPWhileStarting: what has changed meanwhile is read again once clients are served, and the service manager is told in
-// that order.
+// TestSIGHUPWhileStarting: what has changed meanwhile is read again once clients are served, and the service
+// manager is told in that order.
 func TestSIGHUPWhileStarting(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, "maxclients: 100\n")
 	limits, read := pipeFile(t)
 	m := newServiceManager(t)
-	cmd := programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json", "--config", config, "--limits-file", limits)
+	cmd := programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json",
+		"--config", config, "--limits-file", limits)
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+m.path)
 	p := startProcess(t, cmd)
 	read(func() {
@@ -96,15 +99,16 @@ func TestSIGHUPWhileStarting(t *testing.T) {
 	p.get(t, "maxclients", "200")
 }
 
-// TestEndBeforeClientsAreServed: a server that is ended as it starts does not wait for the data directory of another, and has
-// not failed.
+// TestEndBeforeClientsAreServed: a server that is ended as it starts does not wait for the data directory of
+// another, and has not failed.
 func TestEndBeforeClientsAreServed(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var log bytes.Buffer
 	args := []string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}
-	if err := run(ctx, args, nil, io.Discard, &log); err != nil || !strings.Contains(log.String(), "stopped") {
+	if err := run(ctx, args, nil, io.Discard, &log); err != nil ||
+		!strings.Contains(log.String(), "stopped") {
 		t.Errorf("%v; the log is %s", err, log.String())
 	}
 	dir := t.TempDir()
@@ -157,7 +161,8 @@ func silentAt(t *testing.T, to, word string) (addr string) {
 	return l.Addr().String()
 }
 
-// TestHangupEndsSubcommands: a dump whose terminal goes leaves no part of a file behind, and one under nohup goes on.
+// TestHangupEndsSubcommands: a dump whose terminal goes leaves no part of a file behind, and one under nohup
+// goes on.
 func TestHangupEndsSubcommands(t *testing.T) {
 	t.Parallel()
 	taken := make(chan os.Signal, 1)

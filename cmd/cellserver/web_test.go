@@ -79,7 +79,9 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Logged(t, "using new TLS files")
-	p.Eventually(t, "take the new token", func() bool { return p.ask(t, "/metrics", "second", other.Pool) == 200 })
+	p.Eventually(t, "take the new token", func() bool {
+		return p.ask(t, "/metrics", "second", other.Pool) == 200
+	})
 	if got := p.ask(t, "/metrics", "first", other.Pool); got != 401 {
 		t.Errorf("the old token: got %d", got)
 	}
@@ -162,7 +164,9 @@ func TestNotReadyWhileItDrains(t *testing.T) {
 	if _, err := io.WriteString(nc, "DEBUG SLEEP 2\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	p.Eventually(t, "see the command", func() bool { return p.metric(t, "cellserver_received_bytes_total") > 0 })
+	p.Eventually(t, "see the command", func() bool {
+		return p.metric(t, "cellserver_received_bytes_total") > 0
+	})
 	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

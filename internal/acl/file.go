@@ -31,15 +31,26 @@ type Loaded struct {
 // In Redis it is then open to everyone, whatever requirepass says. Only the first file may let clients in by what it does
 // not contain: a later one may be in the middle of being written.
 func (u *Users) LoadFile(path string) (Loaded, error) {
+	text, err := ReadFile(path)
+	if err != nil {
+		return Loaded{}, err
+	}
+	return u.Load(path, text)
+}
+
+// ReadFile returns what an aclfile has, for Load. It may take seconds, as smallfile.Read does. The error is a
+// *FileError.
+func ReadFile(path string) (text string, err error) {
 	data, err := smallfile.Read(path)
 	if err != nil {
 		text := "Error loading ACLs, opening file '" + path + "': " + smallfile.Cause(err).Error()
-		return Loaded{}, &FileError{text: text, cause: err}
+		return "", &FileError{text: text, cause: err}
 	}
-	return u.load(path, string(data))
+	return string(data), nil
 }
 
-func (u *Users) load(path, text string) (Loaded, error) {
+// Load is LoadFile for a file that has been read.
+func (u *Users) Load(path, text string) (Loaded, error) {
 	f := fileReader{path: path, rules: ruleReader{catalog: u.catalog}, users: make(map[string]*ruleSet)}
 	for i, line := range strings.Split(text, "\n") {
 		f.readLine(i+1, strings.Trim(line, " \t\r\n"))

@@ -13,7 +13,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("user d %RW~* ~( (~(x) (()\nuser e +hset -cluster|reset\nuser e off")
 	f.Fuzz(func(t *testing.T, text string) {
 		users := NewUsers(testCommands())
-		if _, err := users.load("f", text); err != nil {
+		if _, err := users.Load("f", text); err != nil {
 			if strings.ContainsAny(err.Error(), "\r\n\x00") {
 				t.Errorf("more than a line: %q", err)
 			}
@@ -21,14 +21,14 @@ func FuzzLoad(f *testing.F) {
 		}
 		shown := show(users)
 		again := NewUsers(testCommands())
-		result, err := again.load("f", shown)
+		result, err := again.Load("f", shown)
 		if err != nil {
 			t.Fatalf("%q cannot be read again: %v", shown, err)
 		}
 		if show(again) != shown || len(result.Ignored) != 0 {
 			t.Errorf("%q became %q", shown, show(again))
 		}
-		if result, err := users.load("f", shown); err != nil || len(result.Changed) != 0 {
+		if result, err := users.Load("f", shown); err != nil || len(result.Changed) != 0 {
 			t.Errorf("%q changed %d users, %v", shown, len(result.Changed), err)
 		}
 	})

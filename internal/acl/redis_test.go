@@ -34,7 +34,7 @@ func TestAsRedis(t *testing.T) {
 		if err := client.Do(ctx, args...).Err(); err != nil {
 			_, want, _ = strings.Cut(err.Error(), "': ")
 		}
-		_, err := users.load("f", "user t reset "+strings.Join(rules, " "))
+		_, err := users.Load("f", "user t reset "+strings.Join(rules, " "))
 		got := ""
 		if err != nil {
 			got = strings.TrimPrefix(err.Error(), "f:1: ")

@@ -152,7 +152,7 @@ func TestBadRules(t *testing.T) {
 		{"(~\"a)", errQuotes.Error()}, // Redis ignores the whole selector
 		{"(~x))", "Syntax error"},     // Redis cannot read its own output
 	} {
-		_, err := NewUsers(testCommands()).load("f", "user x "+c.rules)
+		_, err := NewUsers(testCommands()).Load("f", "user x "+c.rules)
 		want := "f:1: " + c.want + ". WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
 		if err == nil || err.Error() != want {
 			t.Errorf("%s\n got %v\nwant %s", c.rules, err, want)

@@ -63,13 +63,13 @@ func TestSetDefaultPassword(t *testing.T) {
 	}
 
 	// A file without the default user keeps its password; a file with it overrides that.
-	if _, err := users.load("f", "user a on"); err != nil {
+	if _, err := users.Load("f", "user a on"); err != nil {
 		t.Fatal(err)
 	}
 	if want := "user default on " + hashOfB + " ~* &* +@all"; u.Line() != want {
 		t.Errorf("got %q, want %q", u.Line(), want)
 	}
-	if _, err := users.load("f", "user default on >a -@all +get"); err != nil {
+	if _, err := users.Load("f", "user default on >a -@all +get"); err != nil {
 		t.Fatal(err)
 	}
 	if want := "user default on " + hashOfA + " resetchannels -@all +get"; u.Line() != want || users.Default() != u {
@@ -141,7 +141,7 @@ func TestLoadFileErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			users := loaded(t, "user old on")
-			_, err := users.load("f", c.text)
+			_, err := users.Load("f", c.text)
 			want := c.want + unchanged
 			got := ""
 			if err != nil {
@@ -185,7 +185,7 @@ func TestLines(t *testing.T) {
 		{"user a\x01 on ~\x80\xff\"", "user a\x01 on ~\x80\xff\" resetchannels -@all"},
 	} {
 		users := NewUsers(testCommands())
-		if _, err := users.load("f", c.text); err != nil {
+		if _, err := users.Load("f", c.text); err != nil {
 			t.Errorf("%q: %v", c.text, err)
 		}
 		got := ""
@@ -212,7 +212,7 @@ func TestConcurrentUse(*testing.T) {
 					text = "user b on >x ~* +@all"
 				}
 				if worker == 0 {
-					_, _ = users.load("f", text)
+					_, _ = users.Load("f", text)
 					users.SetDefaultPassword("x")
 				}
 				if u, ok := users.Authenticate([]byte("a"), []byte("x")); ok {
@@ -277,7 +277,7 @@ func TestReloadsDoNotLetIn(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			users := NewUsers(testCommands())
 			users.SetDefaultPassword(tt.requirePass)
-			if _, err := users.load("f", tt.before); err != nil {
+			if _, err := users.Load("f", tt.before); err != nil {
 				t.Fatal(err)
 			}
 			lines := func() (text string) {
@@ -287,7 +287,7 @@ func TestReloadsDoNotLetIn(t *testing.T) {
 				return text
 			}
 			before := lines()
-			loaded, err := users.load("f", tt.after)
+			loaded, err := users.Load("f", tt.after)
 			if tt.want == "" {
 				if err != nil || loaded.Opened != tt.opened {
 					t.Errorf("opened: %t, %v", loaded.Opened, err)
@@ -304,14 +304,14 @@ func TestReloadsDoNotLetIn(t *testing.T) {
 // TestFirstFileMayLetIn, as in Redis, and says so.
 func TestFirstFileMayLetIn(t *testing.T) {
 	for text, opened := range map[string]bool{"": true, "user a on\n": true, "user default on nopass\n": true, "user default off\n": false, "user default on >x\n": false} {
-		loaded, err := NewUsers(testCommands()).load("f", text)
+		loaded, err := NewUsers(testCommands()).Load("f", text)
 		if err != nil || !loaded.First || loaded.Opened != opened {
 			t.Errorf("%q: first %t, opened %t, %v", text, loaded.First, loaded.Opened, err)
 		}
 	}
 	users := NewUsers(testCommands())
 	users.SetDefaultPassword("x")
-	if loaded, err := users.load("f", ""); err != nil || loaded.Opened {
+	if loaded, err := users.Load("f", ""); err != nil || loaded.Opened {
 		t.Errorf("with --requirepass: opened %t, %v", loaded.Opened, err)
 	}
 }

@@ -92,8 +92,10 @@ func aclRows() []*Command {
 		},
 		{
 			Name: "dryrun", Arity: -4, MaxArgs: 3 + maxListed, Flags: byAdmin,
-			Since: "7.0.0", Complexity: "O(1)", Summary: "Tells whether a user may execute a command", Differs: "A call of at most 10,000 arguments.",
-			Args: append(user, Arg{Name: "command", Type: "string"}, Arg{Name: "arg", Type: "string", Optional: true, Multiple: true}),
+			Since: "7.0.0", Complexity: "O(1)", Summary: "Tells whether a user may execute a command",
+			Differs: "A call of at most 10,000 arguments.",
+			Args: append(user, Arg{Name: "command", Type: "string"},
+				Arg{Name: "arg", Type: "string", Optional: true, Multiple: true}),
 		},
 		{
 			Name: "genpass", Arity: -2, Flags: asIs,
@@ -111,7 +113,7 @@ func aclRows() []*Command {
 			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Lists the users with their rules",
 		},
 		{
-			Name: "load", Arity: 2, Flags: byAdmin | FlagNotWithKeys,
+			Name: "load", Arity: 2, Flags: byAdmin | FlagNotWithKeys, Long: true,
 			Since: "6.0.0", Complexity: "O(N) in the number of users", Summary: "Reloads --aclfile: all of it or nothing",
 			Differs: "The error texts are different. A file that would let clients in by what is missing in it is refused: one without the " +
 				"user default, or without users, where there were, and one that has lost its last newline.",

@@ -140,8 +140,8 @@ func (c *Command) AcceptsArity(n int) bool {
 	return n == c.Arity || c.Arity < 0 && n >= -c.Arity
 }
 
-// Most is how many arguments a call may have, with its name. Those that may have more than resp.LongArgs are executed in the
-// background when they do.
+// Most is how many arguments a call may have, with its name. Those that may have more than resp.LongArgs are
+// executed in the background when they do.
 func (c *Command) Most() int {
 	if c.MaxArgs == 0 {
 		return resp.LongArgs

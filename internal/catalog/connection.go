@@ -158,10 +158,12 @@ func clientOthersRows() []*Command {
 			}}},
 		},
 		{
-			Name: "list", Arity: -2, MaxArgs: 3 + maxListed, Flags: byAdmin, Categories: connection, Long: true,
+			Name: "list", Arity: -2, MaxArgs: 3 + maxListed, Flags: byAdmin, Categories: connection,
+			Long:  true,
 			Cost:  Cost{Client: 5000},
 			Since: "2.4.0", Complexity: "O(N) in the number of clients", Summary: "Lists the connections",
-			Differs: "Has the fields of Redis 7.2. At most 10,000 IDs; one that is given twice is listed once. Memory is exact to a KiB.",
+			Differs: "Has the fields of Redis 7.2. At most 10,000 IDs; " +
+				"one that is given twice is listed once. Memory is exact to a KiB.",
 			Args: []Arg{{Name: "filter", Type: "oneof", Optional: true, Args: []Arg{
 				filter("type", "string", "TYPE"), {Name: "client-id", Type: "integer", Token: "ID", Multiple: true},
 			}}},

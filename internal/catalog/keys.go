@@ -215,8 +215,9 @@ func keyspaceRows() []*Command {
 			Group: "generic", Since: "1.0.0", Complexity: perEntry,
 			Summary: "Returns the keys that match a pattern", Args: []Arg{{Name: "pattern", Type: "pattern"}},
 			Cost: Cost{Slot: 50, Pattern: 1},
-			Differs: "Runs in the background. A reply longer than --max-output-bytes is an error. In a range such as [a-z] of any pattern bytes " +
-				"from 128 on come before the others, as in a Redis on x86; one on ARM has them behind.",
+			Differs: "Runs in the background. A reply longer than --max-output-bytes is an error. " +
+				"In a range such as [a-z] of any pattern bytes from 128 on come before the others, " +
+				"as in a Redis on x86; one on ARM has them behind.",
 		},
 		{
 			Name: "scan", Arity: -2, Flags: FlagReadonly | FlagWhole, Categories: keyspace,

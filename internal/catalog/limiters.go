@@ -156,7 +156,8 @@ func bucketSubRows() []*Command {
 func resetRows() []*Command {
 	return []*Command{
 		keyRow(Command{
-			Name: "cl.reset", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagModule | FlagRefill, Long: true, Group: "module", Categories: []string{},
+			Name: "cl.reset", Arity: -2, MaxArgs: anyNumber, Flags: FlagWrite | FlagModule | FlagRefill,
+			Long: true, Group: "module", Categories: []string{},
 			Since: "0.2.0", Complexity: "O(N) in the number of keys", Summary: "Deletes the states of limiters of any kind: returns how many there were",
 			Differs: notInCell + "Another name of DEL.",
 		}, manyKeys("RM", "delete")),

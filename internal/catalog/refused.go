@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Recipes is the document to whose sections refusals refer: in the repository, in archives and, below /usr/share/doc/cellserver,
-// in packages.
+// Recipes is the document to whose sections refusals refer: in the repository, in archives and, below
+// /usr/share/doc/cellserver, in packages.
 const Recipes = "docs/RECIPES.md"
 
 // seeRecipes says whose document it is, to people who know their library alone.
@@ -81,10 +81,14 @@ func dataRefusals() []refusal {
 				"hset:-4 hsetnx:4 hstrlen:3 hvals:2",
 		}, {
 			insteadOf("lists", "CL.BUCKET TAKE key capacity takes a token, and ADD and RESET fill the bucket", "lists"),
-			"blmove:6 blmpop:-5 blpop:-3 brpop:-3 brpoplpush:4 linsert:5 llen:2 lmove:5 lmpop:-4 lpop:-2 lpos:-3 lpush:-3 " +
-				"lpushx:-3 lrem:4 lset:4 rpop:-2 rpoplpush:3 rpush:-3 rpushx:-3 sort:-2 sort_ro:-2",
+			"blmove:6 blmpop:-5 blpop:-3 brpop:-3 brpoplpush:4 linsert:5 llen:2 lmove:5 lmpop:-4 lpop:-2 " +
+				"lpos:-3 lpush:-3 lpushx:-3 lrem:4 lset:4 rpop:-2 rpoplpush:3 rpush:-3 rpushx:-3 " +
+				"sort:-2 sort_ro:-2",
 		}, { // who looks into a list, or cuts it, keeps the times of calls there
-			insteadOf("lists", "CL.SLIDINGWINDOW key max_count period counts the calls of a period and decides in one call", "n-in-a-period"),
+			insteadOf(
+				"lists", "CL.SLIDINGWINDOW key max_count period counts the calls of a period and decides in one call",
+				"n-in-a-period",
+			),
 			"lindex:3 lrange:4 ltrim:4",
 		}, {
 			insteadOf("sets", "CL.CONCURRENCY ACQUIRE key max lease_ms bounds how many there are at once", "how-many-at-once"),

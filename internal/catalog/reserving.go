@@ -23,10 +23,12 @@ func reservingRows() []*Command {
 	return []*Command{
 		openRow(Command{
 			Name: "cl.reserve", Arity: 7, Flags: FlagWrite | FlagDenyOOM,
-			Summary: "Requests units of a key's funnel until CL.COMMIT says how many were used, at most for ttl_ms milliseconds, or a time such " +
-				"as 30s: returns the five integers of CL.THROTTLE, and the reservation's id, or null where it is limited",
-			Differs: notInCell + "A reservation that is not committed in time gives its units back, as if they had not been reserved: no " +
-				"more than the funnel still holds of them. At most 4,096 are open at a key. CL.THROTTLE on the same key sees what is reserved. " +
+			Summary: "Requests units of a key's funnel until CL.COMMIT says how many were used, at most for " +
+				"ttl_ms milliseconds, or a time such as 30s: returns the five integers of CL.THROTTLE, " +
+				"and the reservation's id, or null where it is limited",
+			Differs: notInCell + "A reservation that is not committed in time gives its units back, as if they " +
+				"had not been reserved: no more than the funnel still holds of them. " +
+				"At most 4,096 are open at a key. CL.THROTTLE on the same key sees what is reserved. " +
 				"The key expires when none is open and the funnel is empty.",
 		}, 1, perReservation, integers("max_burst", "count_per_period", "period", "amount", "ttl_ms")...),
 		openRow(Command{
@@ -69,8 +71,9 @@ func concurrencyRows() []*Command {
 	return []*Command{
 		openRow(Command{
 			Name: "acquire", Arity: -5, Flags: FlagWrite | FlagDenyOOM,
-			Summary: "Takes one of a key's places for lease_ms milliseconds, or a time such as 30s: returns limited (0 or 1), max, places left, " +
-				"seconds until a retry, seconds until all are free, and the holder's token, or null where it is limited",
+			Summary: "Takes one of a key's places for lease_ms milliseconds, or a time such as 30s: returns " +
+				"limited (0 or 1), max, places left, seconds until a retry, seconds until all are free, " +
+				"and the holder's token, or null where it is limited",
 			Differs: notInCell + "max is at most 4,096. Without a token, of 1 to 64 bytes, the server makes one. Who holds a place already renews " +
 				"it. A place whose lease ends is free.",
 		}, 2, perHolder, append(integers("max", "lease_ms"), Arg{Name: "token", Type: "string", Optional: true})...),
@@ -84,7 +87,8 @@ func concurrencyRows() []*Command {
 		}, 2, perHolder, limit, token),
 		openRow(Command{
 			Name: "renew", Arity: -5, Flags: FlagWrite,
-			Summary: "Has a holder's lease end lease_ms milliseconds from now, or after a time such as 30s: returns 1, or 0 if it has none (any more)",
+			Summary: "Has a holder's lease end lease_ms milliseconds from now, or after a time such as 30s: " +
+				"returns 1, or 0 if it has none (any more)",
 			Differs: notInCell + "max, which ACQUIRE has, means nothing.",
 		}, 2, perHolder, Arg{Name: "max", Type: "integer", Optional: true}, Arg{Name: "lease_ms", Type: "integer"}, token),
 	}

@@ -64,9 +64,10 @@ func transactionRows() []*Command {
 			Summary: "Stops watching all keys",
 		},
 		{
-			Name: "watch", Arity: -2, MaxArgs: 1 + MaxWatched, Flags: transacting | FlagNotQueued, Categories: category,
-			Keys:  KeySpec{First: 1, Last: -1, Step: 1, Flags: []string{"RO"}},
-			Group: "transactions", Since: "2.2.0", Complexity: "O(N) in the number of keys",
+			Name: "watch", Arity: -2, MaxArgs: 1 + MaxWatched, Flags: transacting | FlagNotQueued,
+			Categories: category,
+			Keys:       KeySpec{First: 1, Last: -1, Step: 1, Flags: []string{"RO"}},
+			Group:      "transactions", Since: "2.2.0", Complexity: "O(N) in the number of keys",
 			Summary: "Watches keys: EXEC does nothing if one of them has changed",
 			Args:    []Arg{{Name: "key", Type: "key", Multiple: true}},
 			Differs: "At most 10,000 keys per client.",
@@ -94,22 +95,26 @@ func scriptingRows() []*Command {
 	write, read := []string{"RW", "access", "update"}, []string{"RO", "access"}
 	return []*Command{
 		{
-			Name: "eval", Arity: -3, MaxArgs: anyNumber, Flags: flags, Categories: category, Keys: KeySpec{Counted: 2, Flags: write},
+			Name: "eval", Arity: -3, MaxArgs: anyNumber, Flags: flags, Categories: category,
+			Keys:  KeySpec{Counted: 2, Flags: write},
 			Group: "scripting", Since: "2.6.0", Complexity: complexity, Differs: differs,
 			Summary: "Executes a Lua script", Args: args("script"),
 		},
 		{
-			Name: "evalsha", Arity: -3, MaxArgs: anyNumber, Flags: flags, Categories: category, Keys: KeySpec{Counted: 2, Flags: write},
+			Name: "evalsha", Arity: -3, MaxArgs: anyNumber, Flags: flags, Categories: category,
+			Keys:  KeySpec{Counted: 2, Flags: write},
 			Group: "scripting", Since: "2.6.0", Complexity: complexity, Differs: differs,
 			Summary: "Executes a Lua script by its SHA1", Args: args("sha1"),
 		},
 		{
-			Name: "eval_ro", Arity: -3, MaxArgs: anyNumber, Flags: flags | FlagReadonly, Categories: category, Keys: KeySpec{Counted: 2, Flags: read},
+			Name: "eval_ro", Arity: -3, MaxArgs: anyNumber, Flags: flags | FlagReadonly, Categories: category,
+			Keys:  KeySpec{Counted: 2, Flags: read},
 			Group: "scripting", Since: "7.0.0", Complexity: complexity, Differs: differs,
 			Summary: "Executes a read-only Lua script", Args: args("script"),
 		},
 		{
-			Name: "evalsha_ro", Arity: -3, MaxArgs: anyNumber, Flags: flags | FlagReadonly, Categories: category, Keys: KeySpec{Counted: 2, Flags: read},
+			Name: "evalsha_ro", Arity: -3, MaxArgs: anyNumber, Flags: flags | FlagReadonly,
+			Categories: category, Keys: KeySpec{Counted: 2, Flags: read},
 			Group: "scripting", Since: "7.0.0", Complexity: complexity, Differs: differs,
 			Summary: "Executes a read-only Lua script by its SHA1", Args: args("sha1"),
 		},
@@ -128,8 +133,9 @@ func scriptRows() []*Command {
 	return []*Command{
 		{
 			Name: "exists", Arity: -3, MaxArgs: 2 + maxListed, Flags: FlagNoScript, Categories: category,
-			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Returns which scripts are cached", Differs: "At most 10,000 scripts.",
-			Args: []Arg{{Name: "sha1", Type: "string", Multiple: true}},
+			Since: "2.6.0", Complexity: "O(N) in the number of scripts", Summary: "Returns which scripts are cached",
+			Differs: "At most 10,000 scripts.",
+			Args:    []Arg{{Name: "sha1", Type: "string", Multiple: true}},
 		},
 		{
 			Name: "flush", Arity: -2, Flags: FlagNoScript | FlagNotWithKeys, Categories: category,

@@ -78,7 +78,8 @@ func agedKeys(t *testing.T) map[string]agedKey {
 			t.Helper()
 			state, err := limitertest.State(kind, rig.T0+rig.Sec, 3)
 			if err == nil {
-				limiter.Shift(&state, min(0, rig.T0+rig.Sec-state.ExpiresNs)) // an approximate window counts on
+				// An approximate window counts on.
+				limiter.Shift(&state, min(0, rig.T0+rig.Sec-state.ExpiresNs))
 				_, _, err = s.SetIf(rig.T0, key, state, store.Always)
 			}
 			if err != nil {
@@ -90,9 +91,11 @@ func agedKeys(t *testing.T) map[string]agedKey {
 	return all
 }
 
-// agedCall is a call that would find key k if it is there, of a command that does more than to say how many keys there are.
+// agedCall is a call that would find key k if it is there, of a command that does more than to say how many
+// keys there are.
 func agedCall(c *catalog.Command) (call []string, ok bool) {
-	if c.Refusal != "" || c.Keys.None() && c.Flags&catalog.FlagWhole == 0 || slices.Contains([]string{"dbsize", "info"}, c.FullName()) {
+	if c.Refusal != "" || c.Keys.None() && c.Flags&catalog.FlagWhole == 0 ||
+		slices.Contains([]string{"dbsize", "info"}, c.FullName()) {
 		return nil, false // DBSIZE, and INFO, may count a key until the sweep
 	}
 	call = remoteCall(c)
@@ -144,8 +147,8 @@ func withKey(t *testing.T, s store.Store, makeKey agedKey, afterNs int64) *rig.R
 	return r
 }
 
-// TestAsNewIsAbsent: whoever asks by any command for a key whose state is as new finds what there is where there has never
-// been a key, in memory and on a Redis.
+// TestAsNewIsAbsent: whoever asks by any command for a key whose state is as new finds what there is where
+// there has never been a key, in memory and on a Redis.
 func TestAsNewIsAbsent(t *testing.T) {
 	for where, open := range bothStores(t) {
 		for name, makeKey := range agedKeys(t) {
@@ -180,15 +183,17 @@ func testAsNewIsAbsent(t *testing.T, open opener, makeKey agedKey, c *catalog.Co
 	}
 }
 
-// TestLooksChangeNothing: who only reads, or requests nothing, leaves a key's bytes as they are, and nobody who watches it
-// notices, also where a reservation has expired.
+// TestLooksChangeNothing: who only reads, or requests nothing, leaves a key's bytes as they are, and nobody
+// who watches it notices, also where a reservation has expired.
 func TestLooksChangeNothing(t *testing.T) {
 	keys := agedKeys(t)
 	expires := keys["a reservation that expires"]
 	keys["one of two that has expired"] = func(t *testing.T, s store.Store, key store.Key) {
 		t.Helper()
 		expires(t, s, key)
-		o := limiter.Operation{Verb: limiter.Reserve, Funnel: agedFunnel(t), Quantity: 3, ID: 2, TTLNs: 60 * rig.Sec}
+		o := limiter.Operation{
+			Verb: limiter.Reserve, Funnel: agedFunnel(t), Quantity: 3, ID: 2, TTLNs: 60 * rig.Sec,
+		}
 		operate(t, s, key, o)
 	}
 	keys["one that has expired, with a debit"] = func(t *testing.T, s store.Store, key store.Key) {
@@ -206,19 +211,22 @@ func TestLooksChangeNothing(t *testing.T) {
 		looks = append(looks, strings.Fields(look))
 	}
 	eachCall(func(c *catalog.Command, _ []string) {
-		if call, ok := agedCall(c); ok && c.Flags&catalog.FlagReadonly != 0 && c.Flags&catalog.FlagWhole == 0 {
+		if call, ok := agedCall(c); ok && c.Flags&catalog.FlagReadonly != 0 &&
+			c.Flags&catalog.FlagWhole == 0 {
 			looks = append(looks, call)
 		}
 	})
 	for where, open := range bothStores(t) {
 		for name, makeKey := range keys {
-			if strings.HasSuffix(name, "given back") || strings.HasSuffix(name, "released") || name == "a reservation that is cancelled" {
+			if strings.HasSuffix(name, "given back") || strings.HasSuffix(name, "released") ||
+				name == "a reservation that is cancelled" {
 				continue // there is no key any more
 			}
 			for _, afterNs := range []int64{rig.Sec / 2, 2 * rig.Sec} {
 				s, end := open()
 				r := withKey(t, s, makeKey, afterNs)
-				testLooks(t, r, fmt.Sprintf("%s, %s, after %d ms", where, name, afterNs/1e6), where == "memory", looks)
+				testLooks(t, r, fmt.Sprintf("%s, %s, after %d ms", where, name, afterNs/1e6),
+					where == "memory", looks)
 				end()
 			}
 		}
@@ -238,7 +246,8 @@ func testLooks(t *testing.T, r *rig.Rig, what string, watches bool, looks [][]st
 		if got := rig.Say(t, other, state); got != before {
 			t.Fatalf("%s: %s makes %q of %q", what, look, got, before)
 		}
-		if got := rig.Say(t, watcher, "MULTI\r\nPING\r\nEXEC\r\n"); !strings.HasSuffix(got, "*1\r\n"+rig.Pong) {
+		got := rig.Say(t, watcher, "MULTI\r\nPING\r\nEXEC\r\n")
+		if !strings.HasSuffix(got, "*1\r\n"+rig.Pong) {
 			t.Errorf("%s: %s is noticed by who watches the key: %q", what, look, got)
 		}
 	}

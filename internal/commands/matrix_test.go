@@ -188,24 +188,28 @@ func TestEveryCommandWithoutRights(t *testing.T) {
 	})
 }
 
-// TestRightsComeFirst: whatever else would refuse a command, now or in this server, a user without the right to it is told only
-// that, as by Redis; and before it, again as by Redis, that there is no such command, a wrong number of arguments, and what is
-// not allowed in a transaction or a script.
+// TestRightsComeFirst: whatever else would refuse a command, now or in this server, a user without the right
+// to it is told only that, as by Redis; and before it, again as by Redis, that there is no such command, a
+// wrong number of arguments, and what is not allowed in a transaction or a script.
 func TestRightsComeFirst(t *testing.T) {
 	_, remote := onRemote()
 	for state, config := range map[string]func(*commands.Config){
 		"in memory": func(*commands.Config) {}, "without scripts": func(c *commands.Config) { c.Scripts = nil }, "over a remote store": remote,
 		"loading": func(c *commands.Config) {
-			c.Keeper = persist.New(persist.Config{Dir: disktest.New(), Store: c.Store.(persist.Store), Now: c.Now, Log: slog.New(slog.DiscardHandler)})
+			c.Keeper = persist.New(persist.Config{
+				Dir: disktest.New(), Store: c.Store.(persist.Store), Now: c.Now, Log: slog.New(slog.DiscardHandler),
+			})
 		},
 	} {
-		users := writeUsers(t, "user default on nopass ~* &* +@all", "user none on >pw ~* -@all +multi +exec +discard +eval")
+		users := writeUsers(t, "user default on nopass ~* &* +@all",
+			"user none on >pw ~* -@all +multi +exec +discard +eval")
 		r := rig.New(config, func(c *commands.Config) { c.ACLFile = users })
 		if err := r.Engine.ReloadUsers(); err != nil {
 			t.Fatal(err)
 		}
 		eachCall(func(c *catalog.Command, call []string) {
-			if c.Flags&catalog.FlagNoAuth != 0 || c.Refusal != "" || slices.Contains([]string{"multi", "exec", "discard", "eval"}, c.Name) {
+			if c.Flags&catalog.FlagNoAuth != 0 || c.Refusal != "" ||
+				slices.Contains([]string{"multi", "exec", "discard", "eval"}, c.Name) {
 				return
 			}
 			s := r.Session()
@@ -218,7 +222,8 @@ func TestRightsComeFirst(t *testing.T) {
 			noperm := "-NOPERM this user has no permissions to run the '" + c.FullName() + "' command\r\n"
 			check("at once", say(t, s, call...), noperm)
 			if !c.AcceptsArity(100) {
-				check("with a hundred arguments", say(t, s, append(call, slices.Repeat([]string{"1"}, 100-len(call))...)...), "-ERR wrong number of arguments")
+				hundred := slices.Concat(call, slices.Repeat([]string{"1"}, 100-len(call)))
+				check("with a hundred arguments", say(t, s, hundred...), "-ERR wrong number of arguments")
 			}
 			if state != "loading" || catalog.New().Lookup([]byte("multi")).Flags&catalog.FlagLoading != 0 {
 				rig.Say(t, s, "MULTI\r\n")

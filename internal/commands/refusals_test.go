@@ -36,7 +36,8 @@ func TestRefusalsOfLibraries(t *testing.T) {
 		helps := func(sent, line string) {
 			t.Helper()
 			if !strings.HasPrefix(line, "-ERR cellserver keeps limits, not ") || !strings.Contains(line, ": "+tt.instead+" ") ||
-				!strings.Contains(line, "; see cellserver's docs/RECIPES.md#") || strings.Index(line, "\r\n") != len(line)-2 {
+				!strings.Contains(line, "; see cellserver's docs/RECIPES.md#") ||
+				strings.Index(line, "\r\n") != len(line)-2 {
 				t.Errorf("%s: %s: got %q, want one line that names %s", tt.library, sent, line, tt.instead)
 			}
 		}

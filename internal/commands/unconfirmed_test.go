@@ -59,7 +59,10 @@ const replyTimeout = 5 * time.Second
 func confirming(t *testing.T, d *hangingDisk) (*rig.Rig, *persist.Keeper) {
 	r := rig.New(func(c *commands.Config) {
 		c.Now = func() int64 { return time.Now().UnixNano() }
-		c.Keeper = persist.New(persist.Config{Dir: d, Store: c.Store.(*shard.Store), Now: c.Now, Timeout: replyTimeout, Log: slog.New(slog.DiscardHandler)})
+		c.Keeper = persist.New(persist.Config{
+			Dir: d, Store: c.Store.(*shard.Store), Now: c.Now, Timeout: replyTimeout,
+			Log: slog.New(slog.DiscardHandler),
+		})
 	})
 	k, ready, ended := r.Config.Keeper, make(chan struct{}), make(chan error, 1)
 	ctx, end := context.WithCancel(t.Context())
@@ -76,11 +79,13 @@ func confirming(t *testing.T, d *hangingDisk) (*rig.Rig, *persist.Keeper) {
 }
 
 // unconfirmed is the error that is in place of a reply.
-const unconfirmed = "-MISCONF the disk has not taken the change within --fsync-timeout: the call may have been charged, and a crash would forget it. " +
+const unconfirmed = "-MISCONF the disk has not taken the change within --fsync-timeout: " +
+	"the call may have been charged, and a crash would forget it. " +
 	"Check INFO persistence and the log before you repeat it\r\n"
 
 // frozen is the error of what is not done.
-const frozen = "-MISCONF the data directory cannot be written, and replies wait for it (--fsync-interval=0): nothing was changed. " +
+const frozen = "-MISCONF the data directory cannot be written, " +
+	"and replies wait for it (--fsync-interval=0): nothing was changed. " +
 	"Calls that change nothing answer. Check INFO persistence and the log; it is tried again all the time\r\n"
 
 // unconfirmedCase is an input, and its replies while the disk hangs, where ! is unconfirmed, and ? is frozen:
@@ -145,7 +150,8 @@ func TestUnconfirmed(t *testing.T) {
 				if left != "" || status != peer.NeedInput {
 					t.Errorf("status %d, left %.200q", status, left)
 				}
-				if got := rig.Say(t, s, "PING\r\nCL.THROTTLE new 9 1 60\r\n"); got != rig.Pong+"*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:60\r\n" {
+				want := rig.Pong + "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:60\r\n"
+				if got := rig.Say(t, s, "PING\r\nCL.THROTTLE new 9 1 60\r\n"); got != want {
 					t.Errorf("then got %q", got)
 				}
 			})
@@ -168,15 +174,19 @@ func TestUnconfirmedIsCharged(t *testing.T) {
 		if got := rig.Say(t, other, "CL.THROTTLE k 9 1 60\r\nEXISTS k\r\n"); got != frozen+":1\r\n" {
 			t.Errorf("got %q", got)
 		}
-		if info := rig.Say(t, other, "INFO persistence\r\n"); !strings.Contains(info, "cell_disk_status:err\r\n") || !strings.Contains(info, "cell_waiting_replies:0\r\n") {
+		info := rig.Say(t, other, "INFO persistence\r\n")
+		if !strings.Contains(info, "cell_disk_status:err\r\n") ||
+			!strings.Contains(info, "cell_waiting_replies:0\r\n") {
 			t.Errorf("INFO says %q", info)
 		}
-		if info := rig.Say(t, other, "INFO errorstats\r\n"); !strings.Contains(info, "errorstat_MISCONF:count=2\r\n") {
+		info = rig.Say(t, other, "INFO errorstats\r\n")
+		if !strings.Contains(info, "errorstat_MISCONF:count=2\r\n") {
 			t.Errorf("INFO says %q", info)
 		}
 		d.goOn()
 		synctest.Wait()
-		if got := rig.Say(t, other, "CL.THROTTLE k 9 1 60 0\r\n"); got != "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:55\r\n" {
+		const look, charged = "CL.THROTTLE k 9 1 60 0\r\n", "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:55\r\n"
+		if got := rig.Say(t, other, look); got != charged {
 			t.Errorf("got %q", got)
 		}
 		if st := k.Status(); st.Fault != nil || k.Frozen() {
@@ -186,7 +196,8 @@ func TestUnconfirmedIsCharged(t *testing.T) {
 		if _, err := persist.ReadDir(t.Context(), d.Kill(), kept, time.Now().UnixNano()); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := rig.New(func(c *commands.Config) { c.Store, c.Now = kept, r.Config.Now }).Session(), "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:55\r\n"; rig.Say(t, got, "CL.THROTTLE k 9 1 60 0\r\n") != want {
+		again := rig.New(func(c *commands.Config) { c.Store, c.Now = kept, r.Config.Now }).Session()
+		if rig.Say(t, again, look) != charged {
 			t.Error("the disk has another state")
 		}
 	})
@@ -206,11 +217,13 @@ func TestEveryWriteIsAnsweredInTime(t *testing.T) {
 				defer d.goOn()
 				began := time.Now()
 				got, left, status := rig.Converse(t, r.Session(), in)
-				if took := time.Since(began); took > 2*replyTimeout || status != peer.NeedInput || left != "" {
+				if took := time.Since(began); took > 2*replyTimeout || status != peer.NeedInput ||
+					left != "" {
 					t.Errorf("%.200q: %q, status %d, after %v", in, got, status, took)
 				}
 				got = strings.TrimPrefix(got, "+OK\r\n+QUEUED\r\n")
-				if took := time.Since(began); took < replyTimeout && got == unconfirmed || took >= replyTimeout && got[0] != '-' {
+				if took := time.Since(began); took < replyTimeout && got == unconfirmed ||
+					took >= replyTimeout && got[0] != '-' {
 					t.Errorf("%.200q: %q after %v", in, got, took)
 				}
 			})

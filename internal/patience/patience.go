@@ -1,6 +1,6 @@
-// Package patience lets tests wait for as long as anything moves, however slow or busy the machine is. A wait fails when
-// this process and those that it started have done next to nothing for a minute. One that has work and does not end is for the
-// -timeout of go test, which shows what all goroutines are at.
+// Package patience lets tests wait for as long as anything moves, however slow or busy the machine is. A wait
+// fails when this process and those that it started have done next to nothing for a minute. One that has work
+// and does not end is for the -timeout of go test, which shows what all goroutines are at.
 package patience
 
 import (
@@ -18,8 +18,9 @@ const Forever = 24 * time.Hour
 const (
 	// idleAtMost is how long nothing may move.
 	idleAtMost = time.Minute
-	// leastMoved is what all processes together use of a processor's minute if they do anything: idle servers, and what asks
-	// them once a second, use less. Beside forty times the load that the machine has processors for, those that work use more.
+	// leastMoved is what all processes together use of a processor's minute if they do anything: idle
+	// servers, and what asks them once a second, use less. Beside forty times the load that the machine has
+	// processors for, those that work use more.
 	leastMoved = 3 * time.Second
 	// tick is how often it is looked. A late one counts once, as the machine may have stood still.
 	tick = time.Second
@@ -50,7 +51,8 @@ func (p *Patience) Over() bool {
 		read = processes
 	}
 	used, known := read()
-	if first || !known || used < p.used || used-p.used >= leastMoved { // less: a process has ended that others waited for
+	ended := used < p.used // a process that others waited for
+	if first || !known || ended || used-p.used >= leastMoved {
 		p.used, p.idle = used, 0
 		return false
 	}
@@ -58,8 +60,8 @@ func (p *Patience) Over() bool {
 	return p.idle >= idleAtMost
 }
 
-// Until waits until cond is true, and reports whether it is. It asks often at first, and at last once a second, so that asking
-// does not pass for work.
+// Until waits until cond is true, and reports whether it is. It asks often at first, and at last once a
+// second, so that asking does not pass for work.
 func Until(cond func() bool) bool {
 	var p Patience
 	for pause := 2 * time.Millisecond; !cond(); pause = min(pause+pause/8, tick) {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestPatience: a minute without work ends it, however late it is asked, and not before; any work begins a new one.
+// TestPatience: a minute without work ends it, however late it is asked, and not before; any work begins a
+// new one.
 func TestPatience(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -79,7 +80,8 @@ func TestConn(t *testing.T) {
 		go func() {
 			time.Sleep(10 * tick)
 			_, _ = theirs.Write([]byte("late"))
-			for b := make([]byte, 1); b[0] != '.'; time.Sleep(tick / 2) { // so that a write passes some deadlines
+			// The pauses make a write pass some deadlines.
+			for b := make([]byte, 1); b[0] != '.'; time.Sleep(tick / 2) {
 				_, _ = theirs.Read(b)
 			}
 		}()
@@ -109,7 +111,8 @@ func TestProcesses(t *testing.T) {
 	if !known {
 		t.Skip("the system does not tell the CPU time of processes")
 	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", "(i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo; read end); true")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c",
+		"(i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo; read end); true")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

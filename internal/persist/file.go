@@ -31,7 +31,8 @@ type NewerError struct {
 }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("%s is of format %d, and this version reads formats up to %d", e.File, e.Format, e.Newest)
+	return fmt.Sprintf("%s is of format %d, and this version reads formats up to %d",
+		e.File, e.Format, e.Newest)
 }
 
 // Unwrap returns ErrNewer.

@@ -130,8 +130,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestClockBeyondTheYear2200: a frame of which only the time is impossible is damage, also where it is the last, and is left out
-// when the file is recovered.
+// TestClockBeyondTheYear2200: a frame of which only the time is impossible is damage, also where it is the
+// last, and is left out when the file is recovered.
 func TestClockBeyondTheYear2200(t *testing.T) {
 	const last = endOfTimeNs - 1
 	for _, kind := range []string{kindLog, kindSnapshot} {
@@ -158,7 +158,9 @@ func TestClockBeyondTheYear2200(t *testing.T) {
 			}
 			n = 0
 			next, damage, err := recoverFile(f, kind, frame{7, 1, 0}, visit)
-			if latest := []int64{0, 0, 1, last}[len(clocks)]; next.clockNs != latest || n != len(clocks)-1 || len(damage) != 1 || !errors.Is(damage[0], errClock) || err != nil || next.sequence != uint64(len(clocks)+1) {
+			if latest := []int64{0, 0, 1, last}[len(clocks)]; next.clockNs != latest || n != len(clocks)-1 ||
+				len(damage) != 1 || !errors.Is(damage[0], errClock) || err != nil ||
+				next.sequence != uint64(len(clocks)+1) {
 				t.Errorf("%v: recovered %d frames, next %+v, damage %v, %v", clocks, n, next, damage, err)
 			}
 		}
@@ -168,7 +170,9 @@ func TestClockBeyondTheYear2200(t *testing.T) {
 // TestClockOfTheSystem: a server whose time could not be read again says so, and writes nothing.
 func TestClockOfTheSystem(t *testing.T) {
 	d := disktest.New()
-	k := New(Config{Dir: d, Store: shard.New(), Now: func() int64 { return endOfTimeNs }, Log: slog.New(slog.DiscardHandler)})
+	k := New(Config{
+		Dir: d, Store: shard.New(), Now: func() int64 { return endOfTimeNs }, Log: slog.New(slog.DiscardHandler),
+	})
 	want := "persist: the system's clock, 2201-01-01, is beyond the year 2200: set it, then start again"
 	if err := k.Run(t.Context(), func() {}); err == nil || err.Error() != want {
 		t.Error(err)

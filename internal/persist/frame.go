@@ -45,15 +45,15 @@ type frame struct {
 	clockNs    int64
 }
 
-// endOfTimeNs is the end of the year 2200. No server has seen it: one that took such a time over would go on from there, and what
-// it decides would soon not fit into 64 bits.
+// endOfTimeNs is the end of the year 2200. No server has seen it: one that took such a time over would go on
+// from there, and what it decides would soon not fit into 64 bits.
 const endOfTimeNs = 7_289_654_400 * int64(time.Second)
 
 var errClock = errors.New("is beyond the year 2200")
 
 func (f *frame) checkClock() error {
 	if f.clockNs >= endOfTimeNs {
-		return fmt.Errorf("the frame's clock, %s, %w", time.Unix(0, f.clockNs).UTC().Format(time.DateOnly), errClock)
+		return fmt.Errorf("the frame's clock, %s, %w", dayOf(f.clockNs), errClock)
 	}
 	return nil
 }
@@ -61,10 +61,13 @@ func (f *frame) checkClock() error {
 // checkNow says of a server's time whether what is written at it could be read.
 func checkNow(nowNs int64) error {
 	if nowNs >= endOfTimeNs {
-		return fmt.Errorf("persist: the system's clock, %s, %w: set it, then start again", time.Unix(0, nowNs).UTC().Format(time.DateOnly), errClock)
+		return fmt.Errorf("persist: the system's clock, %s, %w: set it, then start again",
+			dayOf(nowNs), errClock)
 	}
 	return nil
 }
+
+func dayOf(ns int64) string { return time.Unix(0, ns).UTC().Format(time.DateOnly) }
 
 // beginFrame makes room for a frame's header in front of the payload that is appended next.
 func beginFrame(buf []byte) []byte { return append(buf, make([]byte, frameHeaderBytes)...) }

@@ -17,7 +17,8 @@ const (
 	// markInterval is how old the log's clock becomes at most while nothing changes.
 	markInterval = 10 * time.Second
 
-	// checkInterval is between two looks, in front of a write, at whether the log is still there: a sync takes less on some disks.
+	// checkInterval is between two looks, in front of a write, at whether the log is still there: a sync
+	// takes less on some disks.
 	checkInterval = time.Millisecond
 	// lookInterval is between two looks at whether all files are still there.
 	lookInterval = time.Second
@@ -183,7 +184,8 @@ func (r *keeping) write(nowNs int64, wanted bool) {
 		r.checkedNs, err = nowNs, r.config.Dir.Check(logName(r.log.number()))
 	}
 	if err == nil {
-		records, err = r.log.add(nowNs, newPacer(r.config.Yield, nil), func(visit func(store.Change)) { complete = r.config.Store.Changes(nowNs, visit) })
+		changes := func(visit func(store.Change)) { complete = r.config.Store.Changes(nowNs, visit) }
+		records, err = r.log.add(nowNs, newPacer(r.config.Yield, nil), changes)
 	}
 	if err == nil && r.log.w.bytes == before && nowNs-r.markedNs >= int64(markInterval) {
 		err = r.log.w.write(nowNs, nil)
@@ -250,7 +252,8 @@ func (r *keeping) fail(err error) {
 	r.lost = r.lost || errors.Is(err, disk.ErrGone)
 	if first || nowNs-r.saidNs >= int64(time.Minute) {
 		r.saidNs = nowNs
-		r.config.Log.Error("what changes is not kept: the data directory cannot be written", "error", err, "hint", hintOn(err))
+		r.config.Log.Error("what changes is not kept: the data directory cannot be written",
+			"error", err, "hint", hintOn(err))
 	}
 }
 

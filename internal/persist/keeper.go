@@ -40,8 +40,8 @@ type Config struct {
 	Loaded func(clockNs int64) (offsetNs int64)
 	// Yield lets others have the processor, as background.Yield does; nil for nothing.
 	Yield func()
-	// Beside are the names of files that others keep in the directory. Rewrite writes them again, if any has been there, where the
-	// directory has been gone; nil for nothing.
+	// Beside are the names of files that others keep in the directory. Rewrite writes them again, if any has
+	// been there, where the directory has been gone; nil for nothing.
 	Beside  []string
 	Rewrite func() error
 	// LeastLogBytes is how long logs become, at the least, before a snapshot replaces them; 0 for the default.

@@ -15,8 +15,9 @@ import (
 // ErrNotEmpty is that a directory has data already.
 var ErrNotEmpty = errors.New("persist: the directory has data already")
 
-// ReadDir loads a directory into a store, but for what has expired, and returns the latest time in Unix nanoseconds that its
-// server had seen, 0 if there was none. It changes nothing in the directory, and fails as soon as ctx is done.
+// ReadDir loads a directory into a store, but for what has expired, and returns the latest time in Unix
+// nanoseconds that its server had seen, 0 if there was none. It changes nothing in the directory, and fails
+// as soon as ctx is done.
 func ReadDir(ctx context.Context, dir disk.Dir, into store.Tracker, nowNs int64) (clockNs int64, err error) {
 	r := newRestorer(into, nowNs)
 	l := loader{dir: dir, visit: r.addUntil(ctx)}

@@ -194,7 +194,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestReadingEndsEarly: who no longer waits for what a large directory has ends its reading, which says nothing of damage.
+// TestReadingEndsEarly: who no longer waits for what a large directory has ends its reading, which says
+// nothing of damage.
 func TestReadingEndsEarly(t *testing.T) {
 	d := written(t)
 	ctx, cancel := context.WithCancel(t.Context())

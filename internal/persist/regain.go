@@ -11,17 +11,21 @@ import (
 
 // errForeign is that the directory has files which this server has not written, and it does not write over
 // them.
-var errForeign = errors.New("persist: the data directory has been replaced by one with other data, which is left as it is")
+var errForeign = errors.New("persist: the data directory has been replaced by one with other data, " +
+	"which is left as it is")
 
 // hintOn returns what to do about a fault.
 func hintOn(err error) string {
 	switch {
 	case errors.Is(err, disk.ErrGone):
-		return "put the directory back, or create it, empty and with the right owner: the server writes all that it knows there, and does not create it itself"
+		return "put the directory back, or create it, empty and with the right owner: " +
+			"the server writes all that it knows there, and does not create it itself"
 	case errors.Is(err, disk.ErrInUse):
-		return "end the other process; if that is a server, its clients have been told what this one does not know: keep one of the two"
+		return "end the other process; if that is a server, its clients have been told " +
+			"what this one does not know: keep one of the two"
 	case errors.Is(err, errForeign):
-		return "move those files away, and the server writes all that it knows; or end the server, and start it to use them"
+		return "move those files away, and the server writes all that it knows; " +
+			"or end the server, and start it to use them"
 	}
 	return "the server tries again by itself; free space there, or mend the disk"
 }
@@ -86,7 +90,8 @@ func (r *keeping) writeManifest() error {
 	if err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(names, func(name string) bool { return !isOurs(name) || name == newManifestName })
+	others := func(name string) bool { return !isOurs(name) || name == newManifestName }
+	left := slices.DeleteFunc(names, others)
 	isLost := func(name string) bool { return !slices.Contains(left, name) }
 	all := r.stands.names()[1:]
 	switch {

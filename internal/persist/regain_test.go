@@ -30,7 +30,8 @@ func TestTheDirectoryIsGone(t *testing.T) {
 				l.syncNow()
 				dir.Vanish()
 				time.Sleep(lookInterval + time.Millisecond)
-				if st := l.Status(); !errors.Is(st.Fault, disk.ErrGone) || st.Faults != 1 || l.Frozen() != (interval == 0) {
+				if st := l.Status(); !errors.Is(st.Fault, disk.ErrGone) || st.Faults != 1 ||
+					l.Frozen() != (interval == 0) {
 					t.Fatalf("the status is %+v", st)
 				}
 				_, _ = l.take("while")
@@ -43,13 +44,15 @@ func TestTheDirectoryIsGone(t *testing.T) {
 				dir.Return(nil)
 				l.syncNow()
 				if st := l.Status(); st.Fault != nil || l.Frozen() || !confirmed || rewritten != 1 {
-					t.Errorf("then the status is %+v, confirmed %t, rewritten %d times", st, confirmed, rewritten)
+					t.Errorf("then the status is %+v, confirmed %t, rewritten %d times", st, confirmed,
+						rewritten)
 				}
 				_, _ = l.take("after")
 				l.syncNow()
 				again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
 				for _, name := range []string{"before", "while", "after"} {
-					if again.tat(name) != l.tat(name) || (l.tat(name) == 0) != (name == "while" && interval == 0) {
+					if again.tat(name) != l.tat(name) ||
+						(l.tat(name) == 0) != (name == "while" && interval == 0) {
 						t.Errorf("%s: %d, and is %d", name, l.tat(name), again.tat(name))
 					}
 				}
@@ -158,7 +161,8 @@ func TestAFileIsGone(t *testing.T) {
 				t.Errorf("%s: the status is %+v", names[i], st)
 			}
 			again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
-			if again.tat("saved") != l.tat("saved") || again.tat("logged") != l.tat("logged") || l.tat("logged") == 0 {
+			if again.tat("saved") != l.tat("saved") || again.tat("logged") != l.tat("logged") ||
+				l.tat("logged") == 0 {
 				t.Errorf("%s: something is lost", names[i])
 			}
 			if err := errors.Join(l.end(), again.end()); err != nil {
@@ -183,7 +187,8 @@ func TestKilledWhileItReturns(t *testing.T) {
 				if watched {
 					counted++
 					what := []string{fmt.Sprint(op, " ", name)}
-					remain = append(remain, remains{dir.Crash(rng), had.clone(), what}, remains{dir.Kill(), had.clone(), what})
+					remain = append(remain, remains{dir.Crash(rng), had.clone(), what},
+						remains{dir.Kill(), had.clone(), what})
 				}
 				return nil
 			}
@@ -221,7 +226,8 @@ func TestKilledWhileItReturns(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		back := kind != manifestName // until it is written again, a log without a manifest may be one that was never named
+		// Until it is written again, a log without a manifest may be one that was never named.
+		back := kind != manifestName
 		for _, r := range remain {
 			if !back {
 				back = strings.HasPrefix(r.trace[0], string(disktest.SyncDir))

@@ -48,8 +48,8 @@ func (r *keeping) beginGeneration() {
 	r.beginSnapshot(true)
 }
 
-// removeLeft makes room where generations have failed. What the directory has for a manifest is not known then. Where there is
-// none it gets one, or what is begun next would look as if its manifest were lost.
+// removeLeft makes room where generations have failed. What the directory has for a manifest is not known
+// then. Where there is none it gets one, or what is begun next would look as if its manifest were lost.
 func (r *keeping) removeLeft() error {
 	there, err := readManifest(r.config.Dir)
 	none, damaged := errors.Is(err, fs.ErrNotExist), len(r.damaged) > 0

@@ -78,13 +78,15 @@ func (k *Keeper) answerLate() {
 	}
 	hangs := len(l.late) > 0 && k.status.Fault == nil
 	if hangs {
-		k.faultyLocked(nowNs, fmt.Errorf("persist: the disk has not taken a change within %v", k.config.Timeout))
+		err := fmt.Errorf("persist: the disk has not taken a change within %v", k.config.Timeout)
+		k.faultyLocked(nowNs, err)
 	}
 	k.mu.Unlock()
 	if hangs {
 		k.freeze()
-		k.config.Log.Error("what changes is not kept: the disk does not answer in time", "timeout", k.config.Timeout.String(),
-			"hint", "changes are refused until it does; see what else uses that disk, and whether it fails")
+		k.config.Log.Error("what changes is not kept: the disk does not answer in time",
+			"timeout", k.config.Timeout.String(), "hint",
+			"changes are refused until it does; see what else uses that disk, and whether it fails")
 	}
 	for _, w := range l.late {
 		w.done(false)

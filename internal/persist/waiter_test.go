@@ -52,10 +52,12 @@ func TestADiskThatHangs(t *testing.T) {
 		forever := make(chan struct{})
 		l.Sync(func() { close(forever) })
 		for n, at := range []time.Duration{5 * time.Second, 7 * time.Second} {
-			if a := <-got; a.n != n+1 || a.kept || a.at.Sub(began) < at || a.at.Sub(began) > at+100*time.Millisecond {
+			if a := <-got; a.n != n+1 || a.kept || a.at.Sub(began) < at ||
+				a.at.Sub(began) > at+100*time.Millisecond {
 				t.Errorf("answer %d: %+v, after %v", n+1, a, a.at.Sub(began))
 			}
-			if st := l.Status(); st.Fault == nil || st.Faults != 1 || !strings.Contains(st.Fault.Error(), "within 5s") {
+			if st := l.Status(); st.Fault == nil || st.Faults != 1 ||
+				!strings.Contains(st.Fault.Error(), "within 5s") {
 				t.Errorf("the status is %+v", st)
 			}
 			if _, err := l.take("refused"); !errors.Is(err, store.ErrFrozen) || !l.Frozen() {
@@ -86,7 +88,8 @@ func TestADiskThatHangs(t *testing.T) {
 		if err := errors.Join(l.end(), again.end()); err != nil {
 			t.Error(err)
 		}
-		if lines := l.lines.String(); strings.Count(lines, "does not answer in time") != 1 || strings.Count(lines, "kept again") != 1 {
+		if lines := l.lines.String(); strings.Count(lines, "does not answer in time") != 1 ||
+			strings.Count(lines, "kept again") != 1 {
 			t.Errorf("the log is %s", lines)
 		}
 	})

@@ -48,7 +48,8 @@ func (l *Log) String() string {
 	return l.buf.String()
 }
 
-// Command returns a command that is ended as by Await, shortly before the tests time out, when cleanups would not run.
+// Command returns a command that is ended as by Await, shortly before the tests time out, when cleanups would
+// not run.
 func Command(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx := context.Background()
@@ -128,8 +129,8 @@ func (p *Process) Stop(t *testing.T, sig os.Signal) (code int) {
 	return p.Await(t)
 }
 
-// Await waits for the process to exit, and returns its exit code, or -1 if it was killed by a signal. One that hangs is ended,
-// and shows what its goroutines are at.
+// Await waits for the process to exit, and returns its exit code, or -1 if it was killed by a signal. One
+// that hangs is ended, and shows what its goroutines are at.
 func (p *Process) Await(t *testing.T) (code int) {
 	t.Helper()
 	p.stopped = true

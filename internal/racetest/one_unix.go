@@ -12,14 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OneAtATime has only one of the tests that fill the machine run under the race detector, of all packages that are tested at once.
-// It is called behind t.Parallel, and not in the tests that a test consists of as well.
+// OneAtATime has only one of the tests that fill the machine run under the race detector, of all packages
+// that are tested at once. It is called behind t.Parallel, and not in the tests that a test consists of as
+// well.
 func OneAtATime(t testing.TB) {
 	t.Helper()
 	if !Enabled {
 		return
 	}
-	f, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("cellserver-racetest-%d.lock", os.Getuid())), os.O_CREATE|os.O_RDWR, 0o600)
+	name := fmt.Sprintf("cellserver-racetest-%d.lock", os.Getuid())
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,8 @@ func nextWhole(d *Decoder, buf []byte) (n int, args [][]byte, err error) {
 	return n, args, err
 }
 
-// TestLongCommands: of one that has more than LongArgs arguments Next reads the first only, which are those that it has.
+// TestLongCommands: of one that has more than LongArgs arguments Next reads the first only, which are those
+// that it has.
 func TestLongCommands(t *testing.T) {
 	words := func(n int) []byte {
 		b := fmt.Appendf(nil, "*%d\r\n", n)
@@ -72,14 +73,19 @@ func TestLongCommands(t *testing.T) {
 		}
 		return b
 	}
-	for _, tt := range []struct{ args, read, long int }{{LongArgs, LongArgs, 0}, {LongArgs + 1, headArgs, LongArgs + 1}, {500_000, headArgs, 500_000}} {
+	for _, tt := range []struct{ args, read, long int }{
+		{LongArgs, LongArgs, 0},
+		{LongArgs + 1, headArgs, LongArgs + 1},
+		{500_000, headArgs, 500_000},
+	} {
 		d, in := Decoder{Limits: defaultLimits()}, words(tt.args)
 		if len(in) > d.Limits.MaxCommandBytes {
 			d.Limits.MaxCommandBytes = len(in)
 		}
 		n, first, err := d.Next(in, nil)
 		if n != len(in) || len(first) != tt.read || d.Long() != tt.long || err != nil {
-			t.Errorf("%d arguments: took %d bytes of %d, read %d and said %d, %v", tt.args, n, len(in), len(first), d.Long(), err)
+			t.Errorf("%d arguments: took %d bytes of %d, read %d and said %d, %v", tt.args, n, len(in),
+				len(first), d.Long(), err)
 		}
 		pauses := 0
 		all := Split(bytes.Clone(in), tt.args, func() { pauses++ })

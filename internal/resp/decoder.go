@@ -52,13 +52,15 @@ type Decoder struct {
 // LongArgs is how many arguments a command may have that is decoded at once. More take milliseconds.
 const LongArgs = 1024
 
-// headArgs is how many arguments Next returns of a longer command: enough for its name, and for an error that repeats them.
+// headArgs is how many arguments Next returns of a longer command: enough for its name, and for an error that
+// repeats them.
 const headArgs = 64
 
-// Next decodes the command at the front of buf. It returns the length of the command, 0 if it is incomplete, and its
-// arguments, none if there is nothing to execute. The arguments are slices of buf, valid until buf changes, and use args'
-// memory if it suffices. The next call must begin with the bytes that remain, as Next left them: it may modify them.
-// Of a command in RESP with more than LongArgs arguments it returns the first few; Long says how many there are.
+// Next decodes the command at the front of buf. It returns the length of the command, 0 if it is incomplete,
+// and its arguments, none if there is nothing to execute. The arguments are slices of buf, valid until buf
+// changes, and use args' memory if it suffices. The next call must begin with the bytes that remain, as Next
+// left them: it may modify them. Of a command in RESP with more than LongArgs arguments it returns the first
+// few; Long says how many there are.
 func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err error) {
 	args = args[:0]
 	if len(buf) == 0 {
@@ -87,7 +89,8 @@ func (d *Decoder) Next(buf []byte, args [][]byte) (n int, cmd [][]byte, err erro
 	return n, args, nil
 }
 
-// Long returns how many arguments the command has that Next has returned, if those are only the first; else 0.
+// Long returns how many arguments the command has that Next has returned, if those are only the first; else
+// 0.
 func (d *Decoder) Long() int {
 	if d.args > LongArgs {
 		return d.args
@@ -95,8 +98,8 @@ func (d *Decoder) Long() int {
 	return 0
 }
 
-// Split returns all arguments of a long command, of which there are count, as slices of it or of a copy, as Next has left it. It
-// calls pause after every LongArgs of them.
+// Split returns all arguments of a long command, of which there are count, as slices of it or of a copy, as
+// Next has left it. It calls pause after every LongArgs of them.
 func Split(command []byte, count int, pause func()) [][]byte {
 	args, at := make([][]byte, 0, count), bulksBegin(command)
 	for len(args) < count {
@@ -109,7 +112,8 @@ func Split(command []byte, count int, pause func()) [][]byte {
 // bulksBegin returns where the first bulk begins of a command whose framing was checked.
 func bulksBegin(command []byte) int { return bytes.IndexByte(command, '\n') + 1 }
 
-// appendBulks appends the next n bulks from at on, of a command whose framing was checked, and returns where they end.
+// appendBulks appends the next n bulks from at on, of a command whose framing was checked, and returns where
+// they end.
 func appendBulks(command []byte, at, n int, args [][]byte) ([][]byte, int) {
 	for range n {
 		from := at + bytes.IndexByte(command[at:], '\n') + 1

@@ -43,7 +43,8 @@ func PrintableN(b []byte, maxBytes int) string {
 // maxErrorBytes is how much of a text is shown that a server may have chosen.
 const maxErrorBytes = 512
 
-// OneLine returns an error whose text a server may have chosen as one of a single line, as Printable has it, and of a bounded length.
+// OneLine returns an error whose text a server may have chosen as one of a single line, as Printable has it,
+// and of a bounded length.
 func OneLine(err error) error { return oneLine{err} }
 
 type oneLine struct{ error }

@@ -89,7 +89,8 @@ func TestPrintableIsOneLineOfText(t *testing.T) {
 func TestOneLine(t *testing.T) {
 	base := errors.New("ERR a\r\nb\x1b[2J" + strings.Repeat("x", 1<<20))
 	err := OneLine(base)
-	if text := err.Error(); len(text) > maxErrorBytes || !strings.HasPrefix(text, `ERR a\r\nb\x1b[2Jxxx`) || !errors.Is(err, base) {
+	if text := err.Error(); len(text) > maxErrorBytes || !strings.HasPrefix(text, `ERR a\r\nb\x1b[2Jxxx`) ||
+		!errors.Is(err, base) {
 		t.Errorf("got %.50s, %d bytes", text, len(text))
 	}
 }

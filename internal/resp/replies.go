@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// ReplyBounds are what a server may send us. A client that reads what is announced makes room for it at once, and a number of ten
-// digits would end the process.
+// ReplyBounds are what a server may send us. A client that reads what is announced makes room for it at once,
+// and a number of ten digits would end the process.
 type ReplyBounds struct {
 	BulkBytes int64 // of a string
 	Bytes     int64 // of all that comes for what was written last
@@ -29,8 +29,8 @@ const (
 // Dial is how a client connects.
 type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Bounded returns a Dial whose connections fail when a server sends, or announces, more than it may. That is checked before the bytes
-// are passed on.
+// Bounded returns a Dial whose connections fail when a server sends, or announces, more than it may. That is
+// checked before the bytes are passed on.
 func (b ReplyBounds) Bounded(dial Dial) Dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := dial(ctx, network, addr)
@@ -143,7 +143,8 @@ func (r *replies) line() error {
 	case '%':
 		return r.array(2)
 	}
-	return fmt.Errorf("the server does not reply as a Redis: %s", Printable(r.header[:min(r.length, headerBytes)]))
+	line := r.header[:min(r.length, headerBytes)]
+	return fmt.Errorf("the server does not reply as a Redis: %s", Printable(line))
 }
 
 func (r *replies) bulk() error {
@@ -175,7 +176,8 @@ func (r *replies) array(each int64) error {
 		r.ended()
 		return nil
 	case n > r.bounds.Elements/each:
-		return fmt.Errorf("the server announces an array of %d elements; %d may be", n, r.bounds.Elements/each)
+		return fmt.Errorf("the server announces an array of %d elements; %d may be",
+			n, r.bounds.Elements/each)
 	case r.depth == maxReplyDepth:
 		return fmt.Errorf("the server sends arrays in arrays, more than %d deep", maxReplyDepth)
 	}

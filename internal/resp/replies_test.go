@@ -45,7 +45,8 @@ func TestRepliesPass(t *testing.T) {
 	}
 }
 
-// TestRepliesAreBounded: nothing of an announcement is passed on that is too large, of a reply by itself or by what came before it.
+// TestRepliesAreBounded: nothing of an announcement is passed on that is too large, of a reply by itself or
+// by what came before it.
 func TestRepliesAreBounded(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"*2147483647\r\n", "an array of 2147483647 elements; 20 may be"}, {"~21\r\n", "an array of 21 elements"}, {">21\r\n", "an array of 21 elements"},
@@ -58,7 +59,8 @@ func TestRepliesAreBounded(t *testing.T) {
 	} {
 		for _, each := range []int{1, 7, len(tt.text)} {
 			got, err := io.ReadAll(testBounds.bound(&scripted{text: tt.text, each: each}))
-			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.HasSuffix(string(got), "\n") && strings.Contains(tt.want, " may be") {
+			if err == nil || !strings.Contains(err.Error(), tt.want) ||
+				strings.HasSuffix(string(got), "\n") && strings.Contains(tt.want, " may be") {
 				t.Errorf("%.40q in pieces of %d: %q, %v, want %s", tt.text, each, got, err, tt.want)
 			}
 		}
@@ -101,7 +103,8 @@ func FuzzReplies(f *testing.F) {
 		each = 1 + (each&0xff)%(len(text)+1)
 		whole, err := io.ReadAll(testBounds.bound(&scripted{text: string(text), each: len(text) + 1}))
 		pieces, err2 := io.ReadAll(testBounds.bound(&scripted{text: string(text), each: each}))
-		if (err == nil) != (err2 == nil) || !bytes.HasPrefix(text, pieces) || !bytes.HasPrefix(text, whole) || err == nil && len(whole)+len(pieces) != 2*len(text) {
+		if (err == nil) != (err2 == nil) || !bytes.HasPrefix(text, pieces) || !bytes.HasPrefix(text, whole) ||
+			err == nil && len(whole)+len(pieces) != 2*len(text) {
 			t.Errorf("%q, %v; %q, %v", whole, err, pieces, err2)
 		}
 	})

@@ -6,55 +6,33 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 )
 
-// Hostile are replies that no server may send, by what they would do to a client that trusts them: take gigabytes, or a stack without
-// end.
+// Hostile are replies that no server may send, by what they would do to a client that trusts them: take
+// gigabytes, or a stack without end.
 func Hostile() map[string]string {
 	return map[string]string{
-		"array": "*2147483647\r\n", "set": "~2147483647\r\n", "push": ">2147483647\r\n", "map": "%1073741823\r\n", "string": "$2147483646\r\n",
+		"array": "*2147483647\r\n", "set": "~2147483647\r\n", "push": ">2147483647\r\n",
+		"map": "%1073741823\r\n", "string": "$2147483646\r\n",
 		"verbatim": "=2147483646\r\n", "error": "!2147483646\r\n", "overflow": "*9223372036854775807\r\n",
-		"arrays in an array": "*2\r\n*2147483646\r\n", "depth": strings.Repeat("*1\r\n", 1<<20), "attributes": strings.Repeat("|0\r\n", 1<<20),
-		"line": "+" + strings.Repeat("x", 1<<20),
+		"arrays in an array": "*2\r\n*2147483646\r\n", "depth": strings.Repeat("*1\r\n", 1<<20),
+		"attributes": strings.Repeat("|0\r\n", 1<<20),
+		"line":       "+" + strings.Repeat("x", 1<<20),
 	}
 }
 
-// StartHostile runs a server on loopback until the test ends that answers the commands of one name, or all where that is empty, with a
-// hostile reply, and the others as a Redis with a key does. It returns its address.
+// StartHostile runs a server until the test ends that answers the commands of one name, or all where that is
+// empty, with a hostile reply, and the others as a Redis with a key does. It returns its address.
 func StartHostile(t *testing.T, name, hostile string) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { answer(t, nc, name, hostile) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		serving.Wait()
-	})
-	return l.Addr().String()
+	return Serve(t, func(nc net.Conn) { answer(nc, name, hostile) })
 }
 
-func answer(t *testing.T, nc net.Conn, name, hostile string) {
-	defer nc.Close()
-	go func() {
-		<-t.Context().Done()
-		_ = nc.Close()
-	}()
+func answer(nc net.Conn, name, hostile string) {
 	r := bufio.NewReader(nc)
 	for {
-		words, err := readWords(r)
+		words, err := ReadCommand(r)
 		if err != nil {
 			return
 		}
@@ -95,32 +73,4 @@ func usual(command, addr string) string {
 	default:
 		return "+OK\r\n"
 	}
-}
-
-func readWords(r *bufio.Reader) ([]string, error) {
-	n, err := readLength(r)
-	if err != nil {
-		return nil, err
-	}
-	words := make([]string, n)
-	for i := range words {
-		size, err := readLength(r)
-		if err != nil {
-			return nil, err
-		}
-		word := make([]byte, size+len("\r\n"))
-		if _, err := io.ReadFull(r, word); err != nil {
-			return nil, err
-		}
-		words[i] = string(word[:size])
-	}
-	return words, nil
-}
-
-func readLength(r *bufio.Reader) (int, error) {
-	line, err := r.ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }

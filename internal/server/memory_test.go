@@ -93,7 +93,8 @@ func (s *testServer) awaitHeld(t *testing.T, what string, cond func(input, free,
 	t.Helper()
 	if !patience.Until(func() bool { return cond(s.held()) }) {
 		input, free, output := s.held()
-		t.Fatalf("%s: the session knows of %d bytes of input, %d beside it, %d of output", what, input, free, output)
+		t.Fatalf("%s: the session knows of %d bytes of input, %d beside it, %d of output", what, input, free,
+			output)
 	}
 }
 

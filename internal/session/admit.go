@@ -6,8 +6,9 @@ import (
 	"cellserver/internal/reply"
 )
 
-// admit checks what can be checked of a command, or of its subcommand, before it is executed. The command is nil where there is
-// none of that name. The order is Redis's: what the server can do now is only said to users that may have it done.
+// admit checks what can be checked of a command, or of its subcommand, before it is executed. The command is
+// nil where there is none of that name. The order is Redis's: what the server can do now is only said to
+// users that may have it done.
 func (s *Session) admit(c *catalog.Command, args [][]byte) (*catalog.Command, error) {
 	c, err := s.admitBegin(c, args, len(args))
 	if err != nil {
@@ -41,13 +42,15 @@ func (s *Session) admitBegin(c *catalog.Command, args [][]byte, count int) (*cat
 	if c.Flags&catalog.FlagNoAuth == 0 && !s.mayExecute() {
 		return c, reply.ErrNoAuth
 	}
-	if c.Refusal != "" && !s.engine.config.Catalog.IsRuled(c) { // there are no rights to a command that is nowhere
+	// There are no rights to a command that is nowhere.
+	if c.Refusal != "" && !s.engine.config.Catalog.IsRuled(c) {
 		return c, reply.Error("ERR " + c.Refusal)
 	}
 	if s.multi != nil && c.Flags&catalog.FlagNoMulti != 0 {
 		return c, reply.ErrNotInMulti
 	}
-	if s.role == inScript && c.Flags&(catalog.FlagNoScript|catalog.FlagNotWithKeys) != 0 { // a script may hold keys, too
+	// A script may hold keys, too.
+	if s.role == inScript && c.Flags&(catalog.FlagNoScript|catalog.FlagNotWithKeys) != 0 {
 		return c, reply.ErrNotInScript
 	}
 	return c, nil
@@ -62,8 +65,8 @@ func (s *Session) mayExecute() bool {
 	return s.authenticated
 }
 
-// find returns the subcommand that a call of a command is of, or the command. Of its arguments, count with its name, it needs the
-// first.
+// find returns the subcommand that a call of a command is of, or the command. Of its arguments, count with
+// its name, it needs the first.
 func (s *Session) find(c *catalog.Command, args [][]byte, count int) (*catalog.Command, error) {
 	if c == nil {
 		if s.role == inScript {

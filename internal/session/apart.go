@@ -80,7 +80,8 @@ func (s *Session) runApart(h Handler, slots *background.Slots, args [][]byte) er
 	return nil
 }
 
-// apart is a client's command that is executed in the background, for its store is on other machines or its arguments are many.
+// apart is a client's command that is executed in the background, for its store is on other machines or its
+// arguments are many.
 type apart struct {
 	client  *Session // which waits
 	handler Handler

@@ -18,7 +18,8 @@ import (
 // manyArguments is about as many as fit into the longest command.
 const manyArguments = 690_000
 
-// command writes a command of these words, and others that follow in turn, empty ones without any, until it has count.
+// command writes a command of these words, and others that follow in turn, empty ones without any, until it
+// has count.
 func command(count int, words []string, others ...string) string {
 	if len(others) == 0 {
 		others = []string{""}
@@ -28,7 +29,8 @@ func command(count int, words []string, others ...string) string {
 		return all
 	}
 	left := count - len(words)
-	return fmt.Sprintf("*%d\r\n", count) + bulks(words) + strings.Repeat(bulks(others), left/len(others)) + bulks(others[:left%len(others)])
+	return fmt.Sprintf("*%d\r\n", count) + bulks(words) + strings.Repeat(bulks(others), left/len(others)) +
+		bulks(others[:left%len(others)])
 }
 
 // listsOf are calls of a command that its grammar allows, or nearly so: what it takes several of, many times.
@@ -133,9 +135,10 @@ func turns(t *testing.T, r *rig.Rig, s *rig.Client, in string, handed *int) (wor
 	}
 }
 
-// TestManyArguments: a command of 690,000 arguments is answered, whatever it is and whoever sends it, and no turn on a driver's
-// goroutine is longer than for a few: no handler is given more arguments than are decoded at once, and nothing that grows with their
-// number is made of them, but one copy of the command as it came. What else is done with them is done in the background.
+// TestManyArguments: a command of 690,000 arguments is answered, whatever it is and whoever sends it, and no
+// turn on a driver's goroutine is longer than for a few: no handler is given more arguments than are decoded
+// at once, and nothing that grows with their number is made of them, but one copy of the command as it came.
+// What else is done with them is done in the background.
 func TestManyArguments(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("the race detector allocates")
@@ -155,7 +158,8 @@ func TestManyArguments(t *testing.T) {
 				rig.Say(t, s, before)
 				got, replies := turns(t, r.Rig, s, call, &handed)
 				if got.handed > resp.LongArgs || got.allocated > len(call)+most {
-					t.Errorf("%.50q behind %q: %d arguments were handed to a handler, and %d bytes allocated beyond a copy",
+					t.Errorf("%.50q behind %q: %d arguments were handed to a handler, "+
+						"and %d bytes allocated beyond a copy",
 						call, before, got.handed, got.allocated-len(call))
 				}
 				if !strings.HasSuffix(replies, "\r\n") {
@@ -222,7 +226,8 @@ func TestManyArgumentsInLine(t *testing.T) {
 		s := r.Session()
 		rig.Say(t, s, "CL.THROTTLE k 1 1 10\r\n")
 		r.Engine.CountHanded(func(args int) { handed = max(handed, args) })
-		if got := rig.Say(t, s, name+strings.Repeat(" k", words)+"\r\n"); got != want || handed > resp.LongArgs {
+		if got := rig.Say(t, s, name+strings.Repeat(" k", words)+"\r\n"); got != want ||
+			handed > resp.LongArgs {
 			t.Errorf("%s: got %.100q, and %d arguments were handed to a handler", name, got, handed)
 		}
 	}

@@ -163,22 +163,24 @@ func (e *Engine) reportCrossProtocol(addr string) {
 	}
 }
 
-// unknownLeast is how many commands that are not here are worth a line: by a few a library finds out what is. A flood of them
-// seldom reads the clock.
+// unknownLeast is how many commands that are not here are worth a line: by a few a library finds out what is.
+// A flood of them seldom reads the clock.
 const unknownLeast = 10
 
 // maxUnknownBytes is how much of a name that a client chooses is logged.
 const maxUnknownBytes = 64
 
-// reportUnknown names a client whose commands are not here: some take the error for "allowed", and then nobody is limited.
+// reportUnknown names a client whose commands are not here: some take the error for "allowed", and then
+// nobody is limited.
 func (e *Engine) reportUnknown(c *clients.Client, args [][]byte) {
 	if e.unknownCalls.Add(1)%unknownLeast != 0 {
 		return
 	}
 	if count := unknownLeast * e.unknown.Due(e.config.Now()); count > 0 {
-		e.config.Log.Warn("clients send commands that this server does not have, and get errors", "client", c.Addr(),
-			"name", resp.PrintableN([]byte(c.Name()), maxUnknownBytes), "command", resp.PrintableN(args[0], maxUnknownBytes), "count", count,
-			"hint", "see CellserverErrorReplies in docs/OPERATIONS.md: some libraries take an error for \"allowed\"")
+		e.config.Log.Warn("clients send commands that this server does not have, and get errors",
+			"client", c.Addr(), "name", resp.PrintableN([]byte(c.Name()), maxUnknownBytes),
+			"command", resp.PrintableN(args[0], maxUnknownBytes), "count", count, "hint",
+			"see CellserverErrorReplies in docs/OPERATIONS.md: some libraries take an error for \"allowed\"")
 	}
 }
 

@@ -23,19 +23,20 @@ func exec(s *Session, args [][]byte) error {
 		s.discard()
 		return reply.ErrExecFailed
 	}
-	name := string(args[0])
-	if s.multi.Arguments() <= plannedArguments || s.inner != nil {
-		return s.beginExec(s.newExecution(), name)
+	x := s.newExecution(string(args[0]))
+	if s.multi.Arguments() <= plannedArguments {
+		x.makePlan()
+		return s.beginExec(x)
 	}
-	var x *execution
-	return s.inBackground(s.engine.background, func(context.Context) { x = s.newExecution() }, func(s *Session) error { return s.beginExec(x, name) })
+	makePlan := func(context.Context) { x.makePlan() }
+	return s.inBackground(s.engine.background, makePlan, func(s *Session) error { return s.beginExec(x) })
 }
 
 // plannedArguments is how many a transaction may have whose plan is made where others wait for it.
 const plannedArguments = 8000
 
-// beginExec executes a transaction of which it is known what it needs, or refuses it.
-func (s *Session) beginExec(x *execution, name string) error {
+// beginExec executes a transaction whose plan is made, or refuses it.
+func (s *Session) beginExec(x *execution) error {
 	if refused := x.plan.Refused(); refused != nil {
 		s.multi.Failed = true
 		s.discard()
@@ -45,7 +46,6 @@ func (s *Session) beginExec(x *execution, name string) error {
 		s.discard()
 		return reply.ExecAborted(reply.WholeInExec(whole))
 	}
-	x.name = name
 	s.multi = nil // what is executed is not queued
 	if slots := x.slots(); slots != nil {
 		return s.inBackground(slots, x.run, func(s *Session) error { return s.finishExec(x) })
@@ -100,6 +100,7 @@ type execution struct {
 	steps    []transact.Step
 	plan     *transact.Plan
 	watch    store.Watch // nil without WATCH
+	watched  []store.Key // by it
 	replies  replyMode   // in the beginning
 	name     string      // as the client spells it
 	compiled compiledScripts
@@ -110,17 +111,21 @@ type execution struct {
 	err      error    // why nothing was executed
 }
 
-func (s *Session) newExecution() *execution {
-	x := &execution{client: s, steps: s.multi.Steps, replies: s.replies}
-	var watched []store.Key
+func (s *Session) newExecution(name string) *execution {
+	x := &execution{client: s, steps: s.multi.Steps, replies: s.replies, name: name}
 	if s.watched != nil {
-		x.watch, watched = s.watched.Watch, s.watched.Keys
-	}
-	x.plan = transact.NewPlan(x.steps, s.db, s.engine.config.Databases, watched)
-	if x.plan.Scripts {
-		x.scripts = s.engine.config.Scripts.Allowance()
+		x.watch, x.watched = s.watched.Watch, s.watched.Keys
 	}
 	return x
+}
+
+// makePlan finds out what the steps need, perhaps while the session ends.
+func (x *execution) makePlan() {
+	config := &x.client.engine.config
+	x.plan = transact.NewPlan(x.steps, x.client.db, config.Databases, x.watched)
+	if x.plan.Scripts {
+		x.scripts = config.Scripts.Allowance()
+	}
 }
 
 // run executes the commands as one step, unless a watched key has changed. What they leave to be done behind that is done

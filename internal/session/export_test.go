@@ -19,8 +19,8 @@ func (e *Engine) HoldBackground() (release func()) {
 	}
 }
 
-// CountHanded tells how many arguments handlers are given on a driver's goroutine. Those of the package itself are about the session
-// and get many that they do not go through.
+// CountHanded tells how many arguments handlers are given on a driver's goroutine. Those of the package
+// itself are about the session and get many that they do not go through.
 func (e *Engine) CountHanded(seen func(args int)) {
 	count := func(s *Session, args [][]byte) {
 		if s.role == outer {
@@ -33,7 +33,11 @@ func (e *Engine) CountHanded(seen func(args int)) {
 			wrapped.plain = func(c Call, args [][]byte) error { count(c.s, args); return h.plain(c, args) }
 		}
 		if h.whole != nil {
-			wrapped.whole = func(c Call, all store.Walker, args [][]byte) error { count(c.s, args); return h.whole(c, all, args) }
+			wrapped.whole = func(c Call, all store.Walker,
+				args [][]byte) error {
+				count(c.s, args)
+				return h.whole(c, all, args)
+			}
 		}
 		if h.connection != nil {
 			wrapped.connection = func(c Call, conn Connection, args [][]byte) error {

@@ -42,7 +42,8 @@ func (h Handler) fits(c *catalog.Command) error {
 	case (h.whole != nil) != (c.Flags&catalog.FlagWhole != 0):
 		return errors.New("its handler is for all keys and its flags are not, or the other way round")
 	case h.connection != nil && c.Most() > resp.LongArgs:
-		return errors.New("calls with many arguments are executed apart from the connection, which its handler is about")
+		return errors.New("calls with many arguments are executed apart from the connection, " +
+			"which its handler is about")
 	}
 	return nil
 }
@@ -173,9 +174,10 @@ func (c Call) Keep(args [][]byte) [][]byte {
 	return keep(args)
 }
 
-// Background has work done on a goroutine of its own, for it may take long; done replies when it has ended. The
-// arguments are work's only as Keep returns them. ctx ends when the client is gone or the server ends, and then the reply is
-// an error. In EXEC and in scripts all is done at once, for they run in the background already.
+// Background has work done on a goroutine of its own, for it may take long; done replies when it has ended.
+// The arguments are work's only as Keep returns them. ctx ends when the client is gone or the server ends,
+// and then the reply is an error. In EXEC and in scripts all is done at once, for they run in the background
+// already.
 func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(c Call) error) error {
 	var ended error
 	return c.s.inBackground(c.s.engine.background, func(ctx context.Context) {
@@ -192,8 +194,8 @@ func (c Call) Background(work func(ctx context.Context, nowNs int64), done func(
 // HoldsKeys reports whether others may wait for keys until the command is done, as it is a part of EXEC or of a script.
 func (c Call) HoldsKeys() bool { return c.s.role.holdsTime() }
 
-// IsAway reports whether this is not an event loop, as the store is on other machines, and each call of it a round trip, or as the
-// command has many arguments.
+// IsAway reports whether this is not an event loop, as the store is on other machines, and each call of it a
+// round trip, or as the command has many arguments.
 func (c Call) IsAway() bool { return c.s.role == away }
 
 // After replies when a time has passed, unless the client has gone. EXEC and scripts refuse it: others would wait.

@@ -8,8 +8,9 @@ import (
 	"cellserver/internal/resp"
 )
 
-// A command of more than resp.LongArgs arguments takes milliseconds wherever somebody goes through them. The driver's
-// goroutine sees the first of them only, by which most such commands are refused; the rest is done in the background.
+// A command of more than resp.LongArgs arguments takes milliseconds wherever somebody goes through them. The
+// driver's goroutine sees the first of them only, by which most such commands are refused; the rest is done
+// in the background.
 
 // long is a command of many arguments, decoded or not.
 type long struct {
@@ -79,8 +80,8 @@ func (s *Session) dispatchLong(first [][]byte, l long) {
 // shownArgs are enough for any error.
 const shownArgs = 64
 
-// admitLater has a command decoded and admitted in the background: each of its keys may be compared with each of a user's rules.
-// Then it is executed with arguments of its own.
+// admitLater has a command decoded and admitted in the background: each of its keys may be compared with each
+// of a user's rules. Then it is executed with arguments of its own.
 func (s *Session) admitLater(l *long) {
 	h := &held{}
 	p := s.waitForTask(func(*Session) error { return nil })

@@ -155,7 +155,8 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 	// At work already, and gone before it looks at what it watched.
 	s := r.session()
 	s.say(t, "WATCH w\r\nMULTI\r\nCL.THROTTLE a 4 1 10\r\n")
-	x := s.newExecution()
+	x := s.newExecution("EXEC")
+	x.makePlan()
 	ctx, cancel := context.WithCancel(t.Context())
 	s.Close()
 	cancel()

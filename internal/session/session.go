@@ -255,8 +255,8 @@ type held struct {
 	args    [][]byte         // none where the input is no command, which err tells
 	err     error
 	long    *long // what is still to be decoded and admitted, in place of the others
-	// ownBytes is what the arguments take, and frameBytes the command around them, where both are the session's own; 0 where they are
-	// slices of the driver's buffer.
+	// ownBytes is what the arguments take, and frameBytes the command around them, where both are the
+	// session's own; 0 where they are slices of the driver's buffer.
 	ownBytes, frameBytes int
 }
 
@@ -382,5 +382,6 @@ func (s *Session) fail(h held, err error) {
 
 // countError counts an error reply.
 func (s *Session) countError(h held, text string) {
-	s.engine.config.Records.Errors.Count(observe.ErrorReply{Text: text, Command: h.command, Args: h.args, By: s.client})
+	e := observe.ErrorReply{Text: text, Command: h.command, Args: h.args, By: s.client}
+	s.engine.config.Records.Errors.Count(e)
 }

@@ -90,7 +90,8 @@ func watch(s *Session, args [][]byte) error {
 		w = &transact.Watched{}
 	}
 	if len(w.Keys)+len(args)-1 > catalog.MaxWatched {
-		return reply.Error("ERR more than " + strconv.Itoa(catalog.MaxWatched) + " keys are watched; EXEC or UNWATCH first")
+		most := strconv.Itoa(catalog.MaxWatched)
+		return reply.Error("ERR more than " + most + " keys are watched; EXEC or UNWATCH first")
 	}
 	keys, size := transact.Clone(s.db, args[1:])
 	if most := s.engine.config.Limits.MaxCommandBytes; w.Bytes+size > most {

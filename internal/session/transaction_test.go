@@ -213,3 +213,23 @@ func TestExecIsRepeatedOnlyIfItMay(t *testing.T) {
 		}
 	}
 }
+
+// TestSessionEndsWhileItsTransactionIsPlanned: what plans a long transaction in the background looks at
+// nothing that the end of the session changes, which the race detector sees.
+func TestSessionEndsWhileItsTransactionIsPlanned(t *testing.T) {
+	r := rig.New()
+	c := r.Session()
+	const calls, keys = 100, 1000
+	exists := resptest.Encode(append([]string{"EXISTS"}, make([]string, keys)...)...)
+	want := "+OK\r\n+OK\r\n" + strings.Repeat("+QUEUED\r\n", calls)
+	if got := rig.Say(t, c, "WATCH k\r\nMULTI\r\n"+strings.Repeat(exists, calls)); got != want {
+		t.Fatalf("got %.200q", got)
+	}
+	release := r.Engine.HoldBackground()
+	if replies, _, status := rig.Feed(t, c, "EXEC\r\n"); replies != "" || status != peer.Waiting {
+		t.Fatalf("status %d, got %.200q", status, replies)
+	}
+	release()
+	c.Close()
+	r.Engine.HoldBackground()() // when its turn is over
+}

@@ -9,7 +9,8 @@ import (
 	"cellserver/internal/resptest"
 )
 
-// TestUnknownCommandsAreLogged: a client that sends commands that are not here is named once a minute, and one that tries a few is not.
+// TestUnknownCommandsAreLogged: a client that sends commands that are not here is named once a minute, and
+// one that tries a few is not.
 func TestUnknownCommandsAreLogged(t *testing.T) {
 	for _, call := range []string{"NOSUCH secret\r\n", "INCR k\r\n", "CLIENT NOSUCH\r\n", "MULTI\r\nINCR k\r\nDISCARD\r\n"} {
 		r := rig.New()
@@ -21,7 +22,9 @@ func TestUnknownCommandsAreLogged(t *testing.T) {
 		rig.Say(t, s, strings.Repeat(call, 500))
 		got := r.Log.String()
 		name := strings.Fields(strings.TrimPrefix(call, "MULTI\r\n"))[0]
-		if strings.Count(got, "\n") != 1 || !strings.Contains(got, "client=192.0.2.1:5000 name=checkout command="+name+" count=10") || strings.Contains(got, "secret") {
+		if strings.Count(got, "\n") != 1 || !strings.Contains(got,
+			"client=192.0.2.1:5000 name=checkout command="+name+" count=10") ||
+			strings.Contains(got, "secret") {
 			t.Errorf("%q: logged %s", call, got)
 		}
 		r.Log.Reset()
@@ -34,7 +37,8 @@ func TestUnknownCommandsAreLogged(t *testing.T) {
 	r := rig.New()
 	long := strings.Repeat(resptest.Encode(strings.Repeat("\x1b", 10_000)), 20)
 	rig.Say(t, r.Session(), long)
-	if got := r.Log.String(); strings.Count(got, "\n") != 1 || len(got) > 600 || strings.Contains(got, "\x1b") {
+	if got := r.Log.String(); strings.Count(got, "\n") != 1 || len(got) > 600 ||
+		strings.Contains(got, "\x1b") {
 		t.Errorf("a long name: %d bytes: %.600q", len(got), got)
 	}
 }
@@ -54,7 +58,8 @@ func TestLastErrorOfSession(t *testing.T) {
 		r := rig.New()
 		rig.Say(t, r.Session(), "CLIENT SETNAME checkout\r\n"+tt.in)
 		last := r.Engine.Records.Errors.Last()
-		if last.Command != tt.command || !strings.HasPrefix(last.Text, tt.text) || last.Client != "192.0.2.1:5000" || last.Name != "checkout" {
+		if last.Command != tt.command || !strings.HasPrefix(last.Text, tt.text) ||
+			last.Client != "192.0.2.1:5000" || last.Name != "checkout" {
 			t.Errorf("%q: got %+v", tt.in, last)
 		}
 	}

@@ -2,7 +2,6 @@ package shadow
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"net"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 
 	"cellserver/internal/observe"
 	"cellserver/internal/peer"
+	"cellserver/internal/resptest"
 )
 
 // source is a Redis with redis-cell as far as a follower uses it. Tests say what others call, and what it holds.
@@ -33,37 +33,19 @@ type source struct {
 // startSource has a source serve until the test ends.
 func startSource(t *testing.T, set func(s *source)) *source {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &source{addr: l.Addr().String(), nowNs: t0, values: map[string]string{}, pinged: func() {}, read: func() {}}
+	s := &source{nowNs: t0, values: map[string]string{}, pinged: func() {}, read: func() {}}
+	s.addr = resptest.Serve(t, s.serve)
 	set(s)
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { s.serve(nc) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		serving.Wait()
-	})
 	return s
 }
 
 // serve answers commands until the client is gone.
 func (s *source) serve(nc net.Conn) {
-	defer nc.Close()
 	db := uint16(0)
 	r := bufio.NewReader(nc)
 	authenticated, pinged := s.password == "", false
 	for {
-		args, err := readCommand(r)
+		args, err := resptest.ReadCommand(r)
 		if err != nil {
 			return
 		}
@@ -146,32 +128,4 @@ func (s *source) write(text string) {
 	for _, nc := range s.monitors {
 		_, _ = nc.Write([]byte(text))
 	}
-}
-
-func readCommand(r *bufio.Reader) (args []string, err error) {
-	n, err := readLength(r, '*')
-	for range n {
-		size, err := readLength(r, '$')
-		if err != nil {
-			return nil, err
-		}
-		arg := make([]byte, size+2)
-		for at := 0; at < len(arg); {
-			n, err := r.Read(arg[at:])
-			if err != nil {
-				return nil, err
-			}
-			at += n
-		}
-		args = append(args, string(bytes.TrimSuffix(arg, []byte("\r\n"))))
-	}
-	return args, err
-}
-
-func readLength(r *bufio.Reader, mark byte) (int, error) {
-	line, err := r.ReadString('\n')
-	if err != nil || line[0] != mark {
-		return 0, fmt.Errorf("%q: %w", line, err)
-	}
-	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }

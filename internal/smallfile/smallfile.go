@@ -1,6 +1,6 @@
-// Package smallfile reads the files that an operator names, such as those of passwords, certificates and limits, each as a
-// whole and within bounds: a wrong name may be that of a device or of a pipe without an end. Its functions may be called from
-// any goroutine.
+// Package smallfile reads the files that an operator names, such as those of passwords, certificates and
+// limits, each as a whole and within bounds: a wrong name may be that of a device or of a pipe without an
+// end. Its functions may be called from any goroutine.
 package smallfile
 
 import (
@@ -67,7 +67,8 @@ func readAll(f *os.File) ([]byte, error) {
 	return text, err
 }
 
-// pipePoll is how often a pipe is looked at that nobody has opened for writing yet, which reads as one that has ended.
+// pipePoll is how often a pipe is looked at that nobody has opened for writing yet, which reads as one that
+// has ended.
 const pipePoll = 10 * time.Millisecond
 
 func readPipe(f *os.File, until time.Time) ([]byte, error) {

@@ -12,7 +12,8 @@ import (
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	if _, err := Read(path); !errors.Is(err, fs.ErrNotExist) || Cause(err).Error() != "no such file or directory" {
+	if _, err := Read(path); !errors.Is(err, fs.ErrNotExist) ||
+		Cause(err).Error() != "no such file or directory" {
 		t.Error(err)
 	}
 	want := bytes.Repeat([]byte("x"), MaxBytes)

@@ -26,7 +26,8 @@ func TestReadPipe(t *testing.T) {
 		t.Errorf("nobody writes: %v", err)
 	}
 	written := make(chan error, 1)
-	go func() { written <- os.WriteFile(path, []byte("late"), 0o600) }() // which opens it when it is read, and not before
+	// This opens the pipe when it is read, and not before.
+	go func() { written <- os.WriteFile(path, []byte("late"), 0o600) }()
 	if got, err := read(path, time.Hour); err != nil || string(got) != "late" {
 		t.Errorf("%q, %v", got, err)
 	}

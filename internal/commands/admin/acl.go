@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,19 +147,31 @@ func (k *Config) aclLoad(c session.Call, conn session.Connection, _ [][]byte) er
 	if k.ACLFile == "" {
 		return reply.Error("ERR This instance is not configured to use an ACL file. Start the server with --aclfile.")
 	}
-	changed, err := k.loadUsers()
-	if err != nil {
-		return reply.Error("ERR " + err.Error())
-	}
-	conn.Kill(changed)
-	c.Reply().OK()
-	return nil
+	var text string
+	var err error
+	read := func(context.Context, int64) { text, err = acl.ReadFile(k.ACLFile) }
+	return c.Background(read, func(c session.Call) error {
+		var changed []*clients.Client
+		if err == nil {
+			changed, err = k.loadUsers(text)
+		}
+		if err != nil {
+			return reply.Error("ERR " + err.Error())
+		}
+		conn.Kill(changed)
+		c.Reply().OK()
+		return nil
+	})
 }
 
 // ReloadUsers reads the ACL file again, all of it or nothing, and ends the connections of users whose rules have
 // changed, as Redis does.
 func (k *Config) ReloadUsers() error {
-	changed, err := k.loadUsers()
+	text, err := acl.ReadFile(k.ACLFile)
+	if err != nil {
+		return err
+	}
+	changed, err := k.loadUsers(text)
 	if err != nil {
 		return err
 	}
@@ -168,9 +181,9 @@ func (k *Config) ReloadUsers() error {
 	return nil
 }
 
-// loadUsers reads the ACL file, and returns the clients whose user has other rules now.
-func (k *Config) loadUsers() (changed []*clients.Client, err error) {
-	loaded, err := k.Users.LoadFile(k.ACLFile)
+// loadUsers takes over what the ACL file has, and returns the clients whose user has other rules now.
+func (k *Config) loadUsers(text string) (changed []*clients.Client, err error) {
+	loaded, err := k.Users.Load(k.ACLFile, text)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,8 @@ func addPrefixes(t *clients.Tracking, before []string) error {
 		size += len(prefix)
 	}
 	if len(before)+len(t.Prefixes) > maxPrefixes || size > maxClientText {
-		return reply.Error("ERR more than " + strconv.Itoa(maxPrefixes) + " prefixes, or longer than 1024 bytes together")
+		return reply.Error("ERR more than " + strconv.Itoa(maxPrefixes) + " prefixes, " +
+			"or longer than 1024 bytes together")
 	}
 	for i, prefix := range t.Prefixes {
 		if at := slices.IndexFunc(before, overlaps(prefix)); at >= 0 {

@@ -137,7 +137,8 @@ func TestKeysOfAVeryLongCall(t *testing.T) {
 	if got := rig.Say(t, s, resptest.Encode(most...)); !strings.HasPrefix(got, "*9999\r\n") {
 		t.Errorf("got %.80q", got)
 	}
-	if got, want := rig.Say(t, s, resptest.Encode(append(most, "k")...)), "-ERR more than 10002 arguments for 'command|getkeys'; send fewer at once\r\n"; got != want {
+	want := "-ERR more than 10002 arguments for 'command|getkeys'; send fewer at once\r\n"
+	if got := rig.Say(t, s, resptest.Encode(append(most, "k")...)); got != want {
 		t.Errorf("one more: got %.80q, want %q", got, want)
 	}
 }

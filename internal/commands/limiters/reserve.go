@@ -61,15 +61,19 @@ func newID() uint64 {
 // maxDurationBytes is longer than any time that is taken.
 const maxDurationBytes = 64
 
-// duration reads a time: a number of milliseconds, or numbers with units, such as 30s. All else in a call is in seconds.
+// duration reads a time: a number of milliseconds, or numbers with units, such as 30s. All else in a call is
+// in seconds.
 func duration(name string, arg []byte) (ns int64, err error) {
 	const most = funnel.MaxToleranceNs / nsPerMs // milliseconds
 	if ms, err := argument.Number(arg); err == nil {
 		ns = max(-1, min(ms, most+1)) * nsPerMs
-	} else if d, err := time.ParseDuration(string(arg[:min(len(arg), maxDurationBytes)])); err == nil && len(arg) <= maxDurationBytes {
-		ns = int64(d)
 	} else {
-		return 0, reply.Cell(name + " must be milliseconds, such as 30000, or a time with a unit, such as 30s, got " + resp.Printable(arg))
+		d, err := time.ParseDuration(string(arg[:min(len(arg), maxDurationBytes)]))
+		if err != nil || len(arg) > maxDurationBytes {
+			return 0, reply.Cell(name + " must be milliseconds, such as 30000, " +
+				"or a time with a unit, such as 30s, got " + resp.Printable(arg))
+		}
+		ns = int64(d)
 	}
 	switch {
 	case ns < nsPerMs:

@@ -21,13 +21,12 @@ type Dir interface {
 	// List returns the names of all files.
 	List() (names []string, err error)
 	SyncDir() error
-	// Check returns ErrGone if the directory, its lock, or one of these files, of those that were made or
-	// opened, is not there any more: it was removed, or something else has its name.
+	// Check returns ErrGone if the directory, its lock, or one of these files was removed, or something else has
+	// its name. A file counts once it was made or opened.
 	Check(names ...string) error
-	// Regain is for a directory that Check has found gone. If there is one of its path again, it locks and
-	// takes that, and reports whether it is another one than before. It makes no directory. Unless the one that
-	// is there was locked last by this Dir, it changes nothing if accept returns an error, which is asked with
-	// what is there.
+	// Regain takes and locks the directory that has the path again, after Check has found it gone, and reports
+	// whether it is another one than before. It makes no directory. If somebody else may have locked that one
+	// since, accept is asked first, and where it returns an error nothing is changed.
 	Regain(accept func(there Dir, isOther bool) error) (isOther bool, err error)
 }
 

@@ -16,7 +16,7 @@ func OpenExisting(path string) (*OS, error) {
 	if err = h.lockSelf(); err == nil {
 		err = h.lockBy(os.O_RDONLY)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without LOCK no server has been there, or it is a copy
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be a copy without LOCK
 		h.release(&held{})
 		return nil, err
 	}

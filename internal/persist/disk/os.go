@@ -17,7 +17,7 @@ const lockName = "LOCK"
 // the directory that it has locked, whatever has the path. It is safe for concurrent use.
 type OS struct {
 	path string
-	mark string // what LOCK has since then, by which the directory is known again
+	mark string // is written to LOCK, by which the directory is known again
 
 	mu   sync.RWMutex // guards all below
 	held held
@@ -28,14 +28,14 @@ type held struct {
 	root  *os.Root
 	info  os.FileInfo
 	self  *os.File // the directory, locked, too, where that is possible: without LOCK it would be anybody's
-	lock  *os.File // self where there is no file LOCK, of a directory that is only read
+	lock  *os.File // the file LOCK; nil where there is none, in a directory that is only read
 	files map[string]seen
 }
 
 // seen is a file as it was made or found.
 type seen struct {
 	info    os.FileInfo
-	written bool // it is not changed any more
+	written bool // it stays as it is
 }
 
 // is reports whether a file is still the one that was seen.
@@ -87,7 +87,7 @@ func open(path string) (h held, err error) {
 	return h, nil
 }
 
-// release closes what another one does not have, too. Nothing was written to any of it.
+// release closes what it does not share with another. Nothing was written to any of it.
 func (h *held) release(but *held) {
 	for _, f := range []struct{ own, others *os.File }{{h.lock, but.lock}, {h.self, but.self}} {
 		if f.own != nil && f.own != f.others {
@@ -130,15 +130,14 @@ func (h *held) lockBy(flags int) error {
 	return err
 }
 
-// signBy has LOCK tell who has locked it last. Where there is no room for that, the directory is only not
-// known again.
+// signBy writes a mark to LOCK. Where there is no room for it, the directory is not known again later.
 func (h *held) signBy(mark string) {
 	if h.lock.Truncate(0) == nil {
 		_, _ = h.lock.WriteAt([]byte(mark), 0)
 	}
 }
 
-// signedBy reports whether LOCK was locked last by whom the mark is of.
+// signedBy reports whether LOCK has a mark.
 func (h *held) signedBy(mark string) bool {
 	b := make([]byte, len(mark)+1)
 	n, _ := h.lock.ReadAt(b, 0) // its end is an error
@@ -170,11 +169,12 @@ func (d *OS) Create(name string) (File, error) {
 		return nil, err
 	}
 	f, err := d.held.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err == nil {
-		err = d.held.see(name, f, false)
-	}
 	if err != nil {
 		return nil, d.held.named(err)
+	}
+	if err := d.held.see(name, f, false); err != nil {
+		_ = f.Close()
+		return nil, err
 	}
 	return created{f, d, name}, nil
 }

@@ -65,7 +65,8 @@ func (d *OS) Regain(accept func(there Dir, isOther bool) error) (isOther bool, e
 		return false, err
 	}
 	isOther = there.root != d.held.root
-	if err := d.lockAgain(&there, func() error { return accept(&OS{path: d.path, held: there}, isOther) }); err != nil {
+	accepted := func() error { return accept(&OS{path: d.path, held: there}, isOther) }
+	if err := d.lockAgain(&there, accepted); err != nil {
 		there.release(&d.held)
 		return false, err
 	}

@@ -119,12 +119,14 @@ func TestRegain(t *testing.T) {
 				if err := d.Check(); err == nil {
 					t.Fatal("it is not noticed")
 				}
-				if _, err := d.Create("new"); err == nil || d.Remove("whole") == nil || d.Rename("whole", "other") == nil {
+				if _, err := d.Create("new"); err == nil || d.Remove("whole") == nil ||
+					d.Rename("whole", "other") == nil {
 					t.Error("it is written to")
 				}
 				if tt.asked > 0 { // what is not accepted stays as it is, and is not locked
 					before := list(t, path)
-					if _, err := d.Regain(func(Dir, bool) error { return errRefused }); !errors.Is(err, errRefused) || list(t, path) != before {
+					_, err := d.Regain(func(Dir, bool) error { return errRefused })
+					if !errors.Is(err, errRefused) || list(t, path) != before {
 						t.Errorf("refused: %v, and there is %q instead of %q", err, list(t, path), before)
 					}
 				}
@@ -132,12 +134,15 @@ func TestRegain(t *testing.T) {
 			asked := 0
 			isOther, err := d.Regain(func(there Dir, isOther bool) error {
 				asked++
-				if names, err := there.List(); err != nil || isOther != tt.isOther || isOther && len(names) > 0 {
+				if names, err := there.List(); err != nil || isOther != tt.isOther ||
+					isOther && len(names) > 0 {
 					t.Errorf("asked of %q, %t: %v", names, isOther, err)
 				}
 				return nil
 			})
-			if isOther != tt.isOther || asked != tt.asked || (err != nil) != (tt.err != nil) || errors.Is(tt.err, ErrGone) != errors.Is(err, ErrGone) || errors.Is(tt.err, ErrInUse) != errors.Is(err, ErrInUse) {
+			if isOther != tt.isOther || asked != tt.asked || (err != nil) != (tt.err != nil) ||
+				errors.Is(tt.err, ErrGone) != errors.Is(err, ErrGone) ||
+				errors.Is(tt.err, ErrInUse) != errors.Is(err, ErrInUse) {
 				t.Fatalf("regained %t, asked %d times, %v", isOther, asked, err)
 			}
 			if tt.err != nil {
@@ -183,7 +188,8 @@ func TestFilesThatAreGone(t *testing.T) {
 		for _, file := range []string{"whole", "growing"} {
 			d, path := newUsed(t)
 			must(t, happens(filepath.Join(path, file)))
-			if noticed := errors.Is(d.Check("whole", "growing"), ErrGone); noticed == (name == "longer" && file == "growing") {
+			mayBe := name == "longer" && file == "growing"
+			if noticed := errors.Is(d.Check("whole", "growing"), ErrGone); noticed == mayBe {
 				t.Errorf("%s, %s: noticed %t", name, file, noticed)
 			}
 			must(t, d.Check("never seen"))

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cellserver/internal/resptest"
 )
 
 // fake is a server that answers each command as told, and cuts or holds connections at any byte.
@@ -30,30 +31,11 @@ type fake struct {
 
 func startFake(t *testing.T, f *fake) *fake {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.addr, f.executed = l.Addr().String(), map[string]int{}
-	var wg sync.WaitGroup
-	t.Cleanup(func() {
-		_ = l.Close()
-		wg.Wait()
-	})
-	wg.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer conn.Close()
-				defer context.AfterFunc(t.Context(), func() { _ = conn.Close() })()
-				f.serve(conn)
-				if f.hang {
-					<-t.Context().Done()
-				}
-			})
+	f.executed = map[string]int{}
+	f.addr = resptest.Serve(t, func(conn net.Conn) {
+		f.serve(conn)
+		if f.hang {
+			<-t.Context().Done()
 		}
 	})
 	return f
@@ -63,7 +45,7 @@ func (f *fake) serve(conn net.Conn) {
 	r := bufio.NewReader(&counted{Reader: conn, max: f.readMax, n: &f.total[0], mu: &f.mu})
 	left := f.writeMax
 	for {
-		words, err := readCommand(r)
+		words, err := resptest.ReadCommand(r)
 		if err != nil {
 			return
 		}
@@ -119,34 +101,6 @@ func (c *counted) Read(b []byte) (int, error) {
 	*c.n += n
 	c.mu.Unlock()
 	return n, err
-}
-
-func readCommand(r *bufio.Reader) ([]string, error) {
-	n, err := readHeader(r)
-	if err != nil {
-		return nil, err
-	}
-	words := make([]string, n)
-	for i := range words {
-		size, err := readHeader(r)
-		if err != nil {
-			return nil, err
-		}
-		word := make([]byte, size+2)
-		if _, err := io.ReadFull(r, word); err != nil {
-			return nil, err
-		}
-		words[i] = string(word[:size])
-	}
-	return words, nil
-}
-
-func readHeader(r *bufio.Reader) (int, error) {
-	line, err := r.ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
 var nothing = NewScript("nothing")

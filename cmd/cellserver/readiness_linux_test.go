@@ -18,8 +18,8 @@ const (
 	floodKeys = 400_000
 )
 
-// isDegraded waits until cellserver health lists that many ways in which a ready server is degraded, and compares
-// them, and /readyz.
+// isDegraded waits until cellserver health lists that many ways in which a ready server is degraded, and
+// compares them, and /readyz.
 func (p *process) isDegraded(t *testing.T, ways string) {
 	t.Helper()
 	var out, errOut string
@@ -60,7 +60,8 @@ func TestRefusalsAreDegraded(t *testing.T) {
 	held := make(chan struct{})
 	go func() {
 		defer close(held)
-		_ = killtest.Charge(t.Context(), p.addr, manyKeys("held")...) // which is answered once the disk has room
+		// It is answered once the disk has room.
+		_ = killtest.Charge(t.Context(), p.addr, manyKeys("held")...)
 	}()
 	p.awaitFault(t, 1)
 	p.isDegraded(t, diskRefuses)
