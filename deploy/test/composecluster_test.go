@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/types"
-
 )
 
 func loadComposeCluster(t *testing.T) *types.Project {
