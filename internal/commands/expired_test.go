@@ -220,7 +220,7 @@ func TestLooksChangeNothing(t *testing.T) {
 		for name, makeKey := range keys {
 			if strings.HasSuffix(name, "given back") || strings.HasSuffix(name, "released") ||
 				name == "a reservation that is cancelled" {
-				continue // there is no key any more
+				continue // the key is absent at once
 			}
 			for _, afterNs := range []int64{rig.Sec / 2, 2 * rig.Sec} {
 				s, end := open()

@@ -79,7 +79,8 @@ func (v *view) tiles(now *point) []tile {
 		}
 	}
 	return append(tiles, tile{
-		id: "errors", name: t.ErrorsPerSec, text: rate.text(now.errors), column: "errors", problem: now.errors > 0,
+		id: "errors", name: t.ErrorsPerSec, text: rate.text(now.errors),
+		column: "errors", problem: now.errors > 0,
 	})
 }
 

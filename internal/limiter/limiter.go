@@ -15,7 +15,8 @@ import (
 var (
 	// ErrWrongType is that a key's state is of another kind. Nothing has changed.
 	ErrWrongType = errors.New("limiter: the key is of another kind")
-	// ErrTooManyOpen is that a key has as many reservations as it may. Nothing has changed.
+	// ErrTooManyOpen means that a key has the most reservations or leases that it may have. Nothing has
+	// changed.
 	ErrTooManyOpen = errors.New("limiter: the key has as many open entries as it may")
 )
 

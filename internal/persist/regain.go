@@ -9,8 +9,7 @@ import (
 	"cellserver/internal/persist/disk"
 )
 
-// errForeign is that the directory has files which this server has not written, and it does not write over
-// them.
+// errForeign means that the directory has files of another server or an operator. They are not overwritten.
 var errForeign = errors.New("persist: the data directory has been replaced by one with other data, " +
 	"which is left as it is")
 

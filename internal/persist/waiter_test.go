@@ -25,8 +25,8 @@ func (a answers) of(n int) func(kept bool) {
 	return func(kept bool) { a <- answer{n, kept, time.Now()} }
 }
 
-// TestADiskThatHangs: who waits is told in time that nothing is known, once; changes are refused until the
-// disk has taken what it had, and then all is on it that was changed.
+// TestADiskThatHangs: each caller gets one answer, in time, that the outcome is not known. Changes are refused
+// until the disk works again, and then everything that was changed is on it.
 func TestADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, goOn := disktest.New(), make(chan struct{})

@@ -130,9 +130,9 @@ func exactCases(t *testing.T) []exactCase {
 // notSwapped are the kinds whose requests no swap decides by the time.
 var notSwapped = map[limiter.Kind]string{limiter.Bucket: "it has no time"}
 
-// TestExactWhereRepliesAreLate: whatever kind a swap decides, it is decided as by the time at which the
-// server has executed it, with replies that are late by turns and two cellservers, and who is limited is not
-// when the time to retry after is over.
+// TestExactWhereRepliesAreLate: two cellservers share a server of which every other reply is late. Each kind
+// that is swapped is decided by the time at which the server executes the swap. A limited call is allowed
+// once its time to retry after is over.
 func TestExactWhereRepliesAreLate(t *testing.T) {
 	cases := exactCases(t)
 	for kind := range limiter.Kinds {

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -43,12 +44,14 @@ func PrintableN(b []byte, maxBytes int) string {
 // maxErrorBytes is how much of a text is shown that a server may have chosen.
 const maxErrorBytes = 512
 
-// OneLine returns an error whose text a server may have chosen as one of a single line, as Printable has it,
-// and of a bounded length.
+// ErrorLine returns an error's text that a server may have chosen as one line, as Printable does, and cut.
+func ErrorLine(text string) string { return PrintableN([]byte(strings.TrimSpace(text)), maxErrorBytes) }
+
+// OneLine returns an error that has the ErrorLine of its text.
 func OneLine(err error) error { return oneLine{err} }
 
 type oneLine struct{ error }
 
-func (e oneLine) Error() string { return PrintableN([]byte(e.error.Error()), maxErrorBytes) }
+func (e oneLine) Error() string { return ErrorLine(e.error.Error()) }
 
 func (e oneLine) Unwrap() error { return e.error }

@@ -40,7 +40,7 @@ func (s *Server) put(ctx context.Context, db int, entries []Entry, counts *Count
 		case entries[i].State.ExpiresNs <= nowNs:
 			counts.Expired++
 		default:
-			count(&counts.Refused, resp.OneLine(err).Error())
+			count(&counts.Refused, resp.ErrorLine(err.Error()))
 		}
 	}
 	return nil

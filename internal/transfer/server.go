@@ -93,7 +93,8 @@ func (s *Server) explain(err error) error {
 		{"MISCONF", "see its log"},
 		{"OOM", "give it more memory (maxmemory)"},
 		{"DENIED", "it lets in only its own host while it has no password; set one"},
-		{"the server announces", "it is no Redis, or has longer strings than a limiter's, which GETRANGE does not send: give a user in the URL who may"},
+		{"the server announces", "it is no Redis, or has long strings of other programs, for which it takes " +
+			"GETRANGE: give a user in the URL who may use that"},
 		{"i/o timeout", "it does not answer"},
 		{"context deadline exceeded", "it does not answer, or has no TLS; use redis:// without"},
 		{"first record does not look like a TLS handshake", "use redis://, the port has no TLS"},

@@ -45,7 +45,7 @@ type Reader interface {
 	Size() int64
 }
 
-// ErrGone is that the directory or a part of it was removed, moved or replaced.
+// ErrGone means that the directory, or a file in it, was removed, moved or replaced.
 var ErrGone = errors.New("disk: it was removed, moved or replaced while the server uses it")
 
 // ErrInUse is that another process has locked the directory.

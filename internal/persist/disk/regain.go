@@ -44,8 +44,8 @@ func (h *held) check(path, name string) error {
 	return nil
 }
 
-// gone is ErrGone for what has no file behind its path any more, or another one. Another error of the system
-// says more.
+// gone returns ErrGone if a path leads to no file, or to another one than before. Any other error of the
+// system is returned as it is.
 func gone(path string, err error) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

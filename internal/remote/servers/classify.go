@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/resp"
 )
 
 func isReply(err error) bool {
@@ -39,7 +41,7 @@ func unanswered(s *Server, err error, written bool) *Failed {
 			f.Text += ", not even to a new connection"
 		}
 	default:
-		f.Text += oneLine(cause(s, err))
+		f.Text += resp.ErrorLine(cause(s, err))
 	}
 	return f
 }
@@ -83,7 +85,7 @@ func kinds(text string) (Reason, Executed) {
 
 // refused is what a server's error reply means.
 func refused(s *Server, err error) *Failed {
-	text := oneLine(err.Error())
+	text := resp.ErrorLine(err.Error())
 	// Redis 6 and older wrap what refuses a script's command.
 	if i := strings.Index(text, ": -"); i >= 0 && strings.HasPrefix(text, "ERR Error running script") {
 		text = text[i+len(": -"):]
@@ -118,18 +120,4 @@ func tooFew(s *Server, have int64, want int, counted bool) *Failed {
 		text = s.Addr + ": does not say in time whether its replicas have it"
 	}
 	return &Failed{Reason: Replicas, Executed: Maybe, Text: text}
-}
-
-// maxText is how much of a server's text is kept.
-const maxText = 512
-
-// oneLine keeps a server's text from ending a line of ours, or filling it.
-func oneLine(text string) string {
-	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "?")
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.TrimSpace(text))
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
+
+	"cellserver/internal/resp"
 )
 
 // Send has a server execute calls, in their order, as one pipeline on one connection, and sets the Reply or Err of each. With
@@ -128,7 +130,7 @@ func (s *Server) loaded(loads []answer, unknown []*Call) {
 	for i := range loads {
 		if err := loads[i].err; err != nil && len(unknown) > 0 {
 			for _, c := range unknown {
-				c.Err = &Failed{Reason: NoScripting, Text: s.Addr + ": " + oneLine(err.Error())}
+				c.Err = &Failed{Reason: NoScripting, Text: s.Addr + ": " + resp.ErrorLine(err.Error())}
 			}
 			return
 		}

@@ -7,7 +7,7 @@ import (
 	"cellserver/internal/persist/disk"
 )
 
-// Vanish is that the directory is removed, with all that is in it.
+// Vanish removes the directory with all its files, as somebody else would.
 func (d *Dir) Vanish() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -15,7 +15,7 @@ func (d *Dir) Vanish() {
 	d.gone, d.other = true, false
 }
 
-// Return is that there is an empty directory again, or one with the files of another.
+// Return makes an empty directory after Vanish, or one with the files of another.
 func (d *Dir) Return(of *Dir) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -25,7 +25,7 @@ func (d *Dir) Return(of *Dir) {
 	}
 }
 
-// Delete is that somebody removes a file.
+// Delete removes a file, as somebody else would.
 func (d *Dir) Delete(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
