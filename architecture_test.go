@@ -10,140 +10,118 @@ import (
 
 const module = "cellserver"
 
-// TestImportsGoDown holds ARCHITECTURE.md's floors: a package imports only packages further down this list.
+// floor is a folder of internal/ and what its packages may not import although it lies below them.
+type floor struct {
+	folder string
+	not    []string // folders or packages
+}
+
+// floors are ARCHITECTURE.md's: a package imports only from its own folder and those further down this list.
+func floors() []floor {
+	// What moves bytes and draws figures knows no session and no command.
+	noCommands := []string{"redis/session", "redis/commands", "wire/catalog"}
+	return []floor{
+		{"edge", append(noCommands, "migrate", "lua")},
+		{"migrate", []string{"redis/session", "redis/commands", "lua"}},
+		{"redis", []string{"keep/remote/servers"}},
+		{"decide", []string{"lua", "keep/remote", "shard"}},
+		{"lua", []string{"keep", "shard", "store", "limiter", "funnel", "wire", "base"}},
+		{"keep", []string{"wire"}},
+		{"shard", []string{"wire", "resp", "base"}},
+		{"store", []string{"wire", "base"}},
+		{"limiter", []string{"wire", "resp", "base"}},
+		{"funnel", []string{"wire", "resp", "base"}},
+		{"wire", nil},
+		{"resp", []string{"base"}},
+		{"base", nil},
+		{"test", nil},
+	}
+}
+
+// TestImportsGoDown holds ARCHITECTURE.md's floors, for the packages' tests too.
 func TestImportsGoDown(t *testing.T) {
-	floors := []string{
-		module + "/cmd/cellserver",
-		module + "/internal/dashboard",
-		module + "/internal/metrics",
-		module + "/internal/server",
-		module + "/internal/commands/rig",
-		module + "/internal/commands",
-		module + "/internal/commands/keys",
-		module + "/internal/commands/connection",
-		module + "/internal/commands/admin",
-		module + "/internal/commands/operator",
-		module + "/internal/commands/docs",
-		module + "/internal/commands/limiters",
-		module + "/internal/session",
-		module + "/internal/background",
-		module + "/internal/transact",
-		module + "/internal/shadow",
-		module + "/internal/replay",
-		module + "/internal/monitor",
-		module + "/internal/transfer",
-		module + "/internal/decide",
-		module + "/internal/observe",
-		module + "/internal/clients",
-		module + "/internal/login",
-		module + "/internal/peer",
-		module + "/internal/argument",
-		module + "/internal/reply",
-		module + "/internal/catalog",
-		module + "/internal/lua",
-		module + "/internal/lua/baselib",
-		module + "/internal/lua/strlib",
-		module + "/internal/lua/tablelib",
-		module + "/internal/lua/mathlib",
-		module + "/internal/lua/cjson",
-		module + "/internal/lua/redislib",
-		module + "/internal/lua/reply",
-		module + "/internal/lua/operators",
-		module + "/internal/lua/machine",
-		module + "/internal/lua/native",
-		module + "/internal/lua/rewrite",
-		module + "/internal/lua/effort",
-		module + "/internal/lua/pattern",
-		module + "/internal/lua/bound",
-		module + "/internal/lua/message",
-		module + "/internal/lua/number",
-		module + "/internal/remote/watch",
-		module + "/internal/histogram",
-		module + "/internal/often",
-		module + "/internal/buildinfo",
-		module + "/internal/clock",
-		module + "/internal/memory",
-		module + "/internal/logwriter",
-		module + "/internal/buffers",
-		module + "/internal/limits",
-		module + "/internal/yamlfile",
-		module + "/internal/flagvalue",
-		module + "/internal/queue",
-		module + "/internal/persist",
-		module + "/internal/persist/disk/disktest",
-		module + "/internal/persist/disk",
-		module + "/internal/rdb",
-		module + "/internal/remote/remotetest",
-		module + "/internal/remote",
-		module + "/internal/remote/servers",
-		module + "/internal/certs/certtest",
-		module + "/internal/certs",
-		module + "/internal/shard",
-		module + "/internal/store/storetest",
-		module + "/internal/store",
-		module + "/internal/remote/ahead",
-		module + "/internal/remote/recent",
-		module + "/internal/remote/timeline",
-		module + "/internal/topkeys",
-		module + "/internal/limiter/limitertest",
-		module + "/internal/limiter",
-		module + "/internal/window",
-		module + "/internal/bucket",
-		module + "/internal/reserve",
-		module + "/internal/lease",
-		module + "/internal/funnel",
-		module + "/internal/funnel/vectors",
-		module + "/internal/acl",
-		module + "/internal/glob",
-		module + "/internal/smallfile",
-		module + "/internal/resp",
-		module + "/internal/resptest",
-		module + "/internal/redistest",
-		module + "/internal/processtest",
-		module + "/internal/killtest",
-		module + "/internal/patience",
-		module + "/internal/racetest",
+	all := floors()
+	position := func(path string) int {
+		return slices.IndexFunc(all, func(f floor) bool { return within(path, f.folder) })
 	}
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./cmd/...", "./internal/...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(out)) {
-		fields := strings.Fields(line)
-		from := slices.Index(floors, fields[0])
+	for _, p := range packages(t) {
+		from := position(p.path)
 		if from < 0 {
-			t.Errorf("%s has no floor: add it to the list here and to ARCHITECTURE.md", fields[0])
+			t.Errorf("internal/%s is on no floor: add its folder to the list here and to ARCHITECTURE.md", p.path)
+			continue
 		}
-		for _, imported := range fields[1:] {
-			if to := slices.Index(floors, imported); strings.HasPrefix(imported, module+"/") && to <= from {
-				t.Errorf("%s imports %s, which is not below it", fields[0], imported)
+		for _, imported := range p.imports {
+			if position(imported) < from {
+				t.Errorf("internal/%s imports internal/%s, which is above it", p.path, imported)
 			}
-			if strings.HasPrefix(imported, "github.com/tidwall/redcon") && fields[0] != module+"/internal/resp" {
-				t.Errorf("%s imports redcon; only internal/resp may", fields[0])
-			}
-			if strings.HasPrefix(imported, "github.com/yuin/gopher-lua") && !ofScripts(fields[0]) {
-				t.Errorf("%s imports gopher-lua; only internal/lua and what is below it may", fields[0])
-			}
-			if ofScripts(fields[0]) && strings.HasPrefix(imported, module+"/") && !ofScripts(imported) && imported != module+"/internal/resp" {
-				t.Errorf("%s imports %s; besides each other, the packages of scripts may only import internal/resp", fields[0], imported)
-			}
-			for _, edge := range []string{"server", "metrics", "dashboard", "replay"} { // they know sessions or figures, and no commands
-				if fields[0] == module+"/internal/"+edge && (strings.HasPrefix(imported, module+"/internal/commands") ||
-					imported == module+"/internal/session" || imported == module+"/internal/catalog") {
-					t.Errorf("%s imports %s", fields[0], imported)
+			for _, not := range all[from].not {
+				if within(imported, not) {
+					t.Errorf("internal/%s imports internal/%s, which its floor may not", p.path, imported)
 				}
 			}
-			if imported == "unsafe" || imported == "C" {
-				t.Errorf("%s imports %q", fields[0], imported)
+		}
+		for _, imported := range p.testImports {
+			if position(imported) < from && (p.path != "store/storetest" || imported != "shard") {
+				t.Errorf("a test of internal/%s imports internal/%s, which is above it", p.path, imported)
 			}
 		}
 	}
 }
 
-// ofScripts reports whether a package is internal/lua or in a folder of it.
-func ofScripts(path string) bool {
-	return path == module+"/internal/lua" || strings.HasPrefix(path, module+"/internal/lua/")
+// TestImportsOfOthers: what others wrote that trusts its peer, or its program, is imported in one place.
+func TestImportsOfOthers(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, imported := range p.others {
+			if strings.HasPrefix(imported, "github.com/tidwall/redcon") && p.path != "resp" {
+				t.Errorf("internal/%s imports redcon; only internal/resp may", p.path)
+			}
+			if strings.HasPrefix(imported, "github.com/yuin/gopher-lua") && !within(p.path, "lua") {
+				t.Errorf("internal/%s imports gopher-lua; only internal/lua and what is below it may", p.path)
+			}
+			if imported == "unsafe" || imported == "C" {
+				t.Errorf("internal/%s imports %q", p.path, imported)
+			}
+		}
+	}
 }
+
+// goPackage is a package of internal/ with what it imports from there, and from elsewhere.
+type goPackage struct {
+	path                         string
+	imports, testImports, others []string
+}
+
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	const format = `{{.ImportPath}}|{{join .Imports " "}}|{{join .TestImports " "}} {{join .XTestImports " "}}`
+	out, err := exec.Command("go", "list", "-f", format, "./internal/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const internal = module + "/internal/"
+	var all []goPackage
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Split(strings.TrimSpace(line), "|")
+		p := goPackage{path: strings.TrimPrefix(fields[0], internal)}
+		for _, imported := range strings.Fields(fields[1]) {
+			if own, is := strings.CutPrefix(imported, internal); is {
+				p.imports = append(p.imports, own)
+			} else {
+				p.others = append(p.others, imported)
+			}
+		}
+		for _, imported := range strings.Fields(fields[2]) {
+			if own, is := strings.CutPrefix(imported, internal); is {
+				p.testImports = append(p.testImports, own)
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// within reports whether a package is the one of a path, or in its folder.
+func within(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
 // TestBinary: it is static, and has neither a plotting library nor methods that nobody calls. One call of a method by a name that
 // is computed, as text/template has, makes the linker keep every exported method of every type: 4 MB of go-redis alone.

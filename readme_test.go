@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // fence is a code block of a document. An untried one says so behind its language.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/catalog"
-	"cellserver/internal/redistest"
+	"cellserver/internal/test/redistest"
+	"cellserver/internal/wire/catalog"
 )
 
 // programName is on the first line of a program that a document has its readers save.

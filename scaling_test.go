@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/patience"
-	"cellserver/internal/redistest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/redistest"
 )
 
 // TestScalingTranscripts runs what docs/SCALING.md starts: each command on real servers of its kind.

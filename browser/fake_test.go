@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/dashboard"
 	"cellserver/internal/decide"
+	"cellserver/internal/decide/histogram"
+	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard"
 	"cellserver/internal/funnel"
-	"cellserver/internal/histogram"
+	"cellserver/internal/keep/persist"
 	"cellserver/internal/limiter"
-	"cellserver/internal/persist"
 	"cellserver/internal/store"
-	"cellserver/internal/topkeys"
 )
 
 // fake is a server whose figures the tests know: they grow, a disk is at fault, and some of its hot keys are hostile.

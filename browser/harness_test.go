@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // visitor is a browser tab with the page.

@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"cellserver/internal/limits"
-	"cellserver/internal/topkeys"
+	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/topkeys"
 )
 
 // TestWire: what the browser receives, with all headers, is at most 100 KB for the page and its first figures and at most 3 KB for

@@ -10,7 +10,7 @@ import (
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // TestReproducible: the same source in another directory makes the same files, byte by byte.

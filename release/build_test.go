@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"cellserver/internal/buildinfo"
-	"cellserver/internal/processtest"
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/test/processtest"
 )
 
 // scratch is where what all tests share is built.

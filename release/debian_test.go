@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // firstReply is what the README's first call returns.

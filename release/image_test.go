@@ -21,8 +21,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
-	"cellserver/internal/buildinfo"
-	"cellserver/internal/processtest"
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/test/processtest"
 )
 
 // TestImageRuns: podman starts the image with a read-only root and without capabilities.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // machine is a Debian of its own, in a directory.

@@ -10,7 +10,7 @@ import (
 	"os/signal"
 	"strings"
 
-	"cellserver/internal/buildinfo"
+	"cellserver/internal/base/buildinfo"
 )
 
 const usage = `usage:

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"cellserver/internal/buildinfo"
+	"cellserver/internal/base/buildinfo"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 	"github.com/google/uuid"
 
-	"cellserver/internal/buildinfo"
+	"cellserver/internal/base/buildinfo"
 )
 
 // writeSBOM lists the modules that the linker has put into a binary, as the binary itself says. The same binary has the

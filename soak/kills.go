@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"cellserver/internal/killtest"
+	"cellserver/internal/test/killtest"
 	"cellserver/soak/internal/target"
 )
 

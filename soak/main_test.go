@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 	"cellserver/soak/internal/attack"
 )
 

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"cellserver/internal/redistest"
-	"cellserver/internal/remote/remotetest"
+	"cellserver/internal/keep/remote/remotetest"
+	"cellserver/internal/test/redistest"
 	"cellserver/soak/internal/target"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/redistest"
-	"cellserver/internal/remote/remotetest"
+	"cellserver/internal/keep/remote/remotetest"
+	"cellserver/internal/test/redistest"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"sync/atomic"
 
-	"cellserver/internal/acl"
-	"cellserver/internal/catalog"
-	"cellserver/internal/peer"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/peer"
 )
 
 // yesNo formats a boolean setting as Redis does.

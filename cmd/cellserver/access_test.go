@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"cellserver/internal/certs/certtest"
-	"cellserver/internal/peer"
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/certtest"
+	"cellserver/internal/test/resptest"
+	"cellserver/internal/wire/peer"
 )
 
 // outside returns a non-loopback address of this machine.

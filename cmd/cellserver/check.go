@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/buildinfo"
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/decide/limits"
+	"cellserver/internal/keep/persist"
 	"cellserver/internal/limiter"
-	"cellserver/internal/limits"
-	"cellserver/internal/persist"
-	"cellserver/internal/transfer"
+	"cellserver/internal/migrate/transfer"
 )
 
 const checkHelp = `Read all files of a data directory whose server does not run, and say whether they can be read. It changes nothing.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"strconv"
 
-	"cellserver/internal/clients"
-	"cellserver/internal/commands/admin"
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/redis/commands/admin"
 )
 
 var errNewKeysUnknown = errors.New("argument must be 0 with this --store: only the store knows which keys are new")

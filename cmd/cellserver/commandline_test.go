@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // everyCommand visits all commands, also those below others.

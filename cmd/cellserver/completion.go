@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/flagvalue"
+	"cellserver/internal/base/flagvalue"
 )
 
 const completionHelp = `Write a script with which a shell completes the commands, flags and values of cellserver when Tab is pressed.

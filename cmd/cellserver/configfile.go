@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v4"
 
-	"cellserver/internal/flagvalue"
-	"cellserver/internal/yamlfile"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/base/yamlfile"
 )
 
 // configFile is the file of --config: a mapping in YAML of the flags' names to their values.

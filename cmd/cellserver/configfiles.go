@@ -6,10 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"cellserver/internal/acl"
-	"cellserver/internal/catalog"
-	"cellserver/internal/limits"
-	"cellserver/internal/yamlfile"
+	"cellserver/internal/base/yamlfile"
+	"cellserver/internal/decide/limits"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
 )
 
 // checkFiles reads the files that settings name as a server would, and says which of them it could not use.

@@ -7,9 +7,9 @@ import (
 	"runtime/metrics"
 	"strconv"
 
-	"cellserver/internal/buildinfo"
-	"cellserver/internal/dashboard"
+	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/decide"
+	"cellserver/internal/edge/dashboard"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/buildinfo"
+	"cellserver/internal/base/buildinfo"
 )
 
 // fetch requests a path of the metrics address, with a Host header if host is set.

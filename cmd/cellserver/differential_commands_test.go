@@ -16,8 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"cellserver/internal/patience"
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/resptest"
 )
 
 // sequencesEnv sets how many sequences of commands are tried, instead of the default.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"cellserver/internal/patience"
+	"cellserver/internal/test/patience"
 )
 
 // sequence sends commands to both servers one by one, over two twin connections.

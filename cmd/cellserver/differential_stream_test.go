@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/resptest"
 )
 
 // stream is input for a server, in the pieces in which it arrives.

@@ -18,7 +18,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"cellserver/internal/patience"
+	"cellserver/internal/test/patience"
 )
 
 // seedEnv selects other random streams than the default ones.

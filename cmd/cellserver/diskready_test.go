@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"cellserver/internal/persist"
+	"cellserver/internal/keep/persist"
 )
 
 func TestDiskReady(t *testing.T) {

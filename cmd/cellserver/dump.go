@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/transfer"
+	"cellserver/internal/migrate/transfer"
 )
 
 const dumpHelp = `Write the state of every key to a file: of a running cellserver, or of a data directory whose server does not run.

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/background"
-	"cellserver/internal/commands/admin"
-	"cellserver/internal/flagvalue"
-	"cellserver/internal/limits"
-	"cellserver/internal/persist"
-	"cellserver/internal/persist/disk"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/decide/limits"
+	"cellserver/internal/keep/persist"
+	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/commands/admin"
 )
 
 // syncInterval is the value of --fsync-interval.

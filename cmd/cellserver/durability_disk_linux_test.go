@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cellserver/internal/killtest"
-	"cellserver/internal/patience"
-	"cellserver/internal/processtest"
-	"cellserver/internal/racetest"
+	"cellserver/internal/test/killtest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/processtest"
+	"cellserver/internal/test/racetest"
 )
 
 // mountSmallDisk mounts a file system of a size such as 1m.

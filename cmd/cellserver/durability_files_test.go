@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"cellserver/internal/buildinfo"
-	"cellserver/internal/killtest"
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/test/killtest"
 )
 
 // refusedStart starts a server that is to end by itself, and returns what it said.

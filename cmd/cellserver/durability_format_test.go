@@ -14,8 +14,8 @@ import (
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
-	"cellserver/internal/patience"
-	rdbcodec "cellserver/internal/rdb"
+	rdbcodec "cellserver/internal/store/rdb"
+	"cellserver/internal/test/patience"
 )
 
 // formatDirs are data directories that the first versions with each format wrote: one with a snapshot and two logs, one with a

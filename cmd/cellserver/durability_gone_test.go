@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"cellserver/internal/killtest"
+	"cellserver/internal/test/killtest"
 )
 
 func do(t *testing.T, errs ...error) {

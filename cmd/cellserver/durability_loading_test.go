@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/processtest"
-	"cellserver/internal/racetest"
+	"cellserver/internal/test/processtest"
+	"cellserver/internal/test/racetest"
 )
 
 // longLoad returns a data directory that takes a while to load, and how many keys there are.

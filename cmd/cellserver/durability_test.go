@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/killtest"
-	"cellserver/internal/patience"
-	"cellserver/internal/racetest"
+	"cellserver/internal/test/killtest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/racetest"
 )
 
 // startKeeping starts a server with a data directory, and waits until it has loaded that. Where replies wait for the disk, they do

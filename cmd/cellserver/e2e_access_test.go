@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"cellserver/internal/certs/certtest"
+	"cellserver/internal/test/certtest"
 )
 
 // operatorsUsers is an aclfile as an operator would write it. The exporter's password is "exp".

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/patience"
-	"cellserver/internal/racetest"
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/resptest"
 )
 
 // hourly is a limit of which nobody's turn comes while a test runs, unless somebody gives units back.

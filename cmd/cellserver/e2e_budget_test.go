@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/resptest"
 )
 
 // TestTransactionThatWouldHoldUpOthers is refused whole, and changes nothing; others are answered behind it.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // TestConfigSetTakesEffect changes settings of a running server with connected clients.

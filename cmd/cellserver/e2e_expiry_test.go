@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/resptest"
 )
 
 // TestMillionKeysExpire fills the store with keys that live for a second. Then it is silent but for a client that

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/patience"
+	"cellserver/internal/test/patience"
 )
 
 // redisLog collects what go-redis logs.

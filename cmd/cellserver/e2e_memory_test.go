@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/racetest"
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/resptest"
 )
 
 const floodLimit = 6 << 20

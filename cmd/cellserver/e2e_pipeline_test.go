@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/patience"
-	"cellserver/internal/racetest"
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/resptest"
 )
 
 // pipelineReply is the reply to one CL.THROTTLE.

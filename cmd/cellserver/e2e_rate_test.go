@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/resptest"
 )
 
 // TestRateOfOneClient sends calls as fast as one connection can: no more may be allowed than the limit says. (redis-cell

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/certs/certtest"
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/certtest"
+	"cellserver/internal/test/processtest"
 )
 
 // TestRedisCLIModes: the modes of redis-cli that operators use terminate, and show the server's state.

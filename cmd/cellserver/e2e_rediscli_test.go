@@ -11,8 +11,8 @@ import (
 
 	"github.com/creack/pty"
 
-	"cellserver/internal/patience"
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/processtest"
 )
 
 // redisTool returns one of Redis's programs, connected to p and without the user's own settings.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // python is Debian's, which finds the modules of Debian's packages; another may come first in PATH.

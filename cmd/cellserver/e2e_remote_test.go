@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/patience"
-	"cellserver/internal/processtest"
-	"cellserver/internal/redistest"
-	"cellserver/internal/remote/remotetest"
+	"cellserver/internal/keep/remote/remotetest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/processtest"
+	"cellserver/internal/test/redistest"
 )
 
 // The limits of --store's tests: a timeout that is over soon where a server is away, and one that no busy machine reaches.

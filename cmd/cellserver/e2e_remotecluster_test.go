@@ -8,9 +8,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/racetest"
-	"cellserver/internal/redistest"
-	"cellserver/internal/remote/remotetest"
+	"cellserver/internal/keep/remote/remotetest"
+	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/redistest"
 )
 
 // TestRemoteCluster shares one cluster among what can be wrong with a part of it. Its nodes are so patient with one another that

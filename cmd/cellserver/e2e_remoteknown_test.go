@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/catalog"
-	"cellserver/internal/redistest"
+	"cellserver/internal/test/redistest"
+	"cellserver/internal/wire/catalog"
 )
 
 // changesOfTATs are calls of every command that writes to a key, with KEY for its name, ID for what

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/racetest"
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/resptest"
 )
 
 // TestScriptsOfServices sends the common variants of the script that stands in for CL.THROTTLE: most run without the

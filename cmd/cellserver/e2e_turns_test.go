@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/resptest"
 )
 
 // endless are scripts that must be stopped: a plain loop, one that catches errors, and one that produces garbage.

@@ -13,10 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"cellserver/internal/clock"
-	"cellserver/internal/logwriter"
-	"cellserver/internal/patience"
-	"cellserver/internal/processtest"
+	"cellserver/internal/base/clock"
+	"cellserver/internal/base/logwriter"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/processtest"
 )
 
 // startApp runs the server within the test, so that a part of it can be held up. What run returns comes from ended.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/patience"
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/processtest"
 )
 
 // execEnv makes the test binary act as the program, so that tests can start real processes without building it. It does

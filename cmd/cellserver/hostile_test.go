@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/resptest"
+	"cellserver/internal/test/resptest"
 )
 
 // TestHostilePeers: a command ends with one line, whatever the server announces that it talks to.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/flagvalue"
+	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/limiter"
-	"cellserver/internal/transfer"
+	"cellserver/internal/migrate/transfer"
 )
 
 const importHelp = `Take redis-cell's keys from a running Redis into a running cellserver, so that nobody's debt is forgiven.

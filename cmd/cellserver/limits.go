@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"cellserver/internal/limits"
+	"cellserver/internal/decide/limits"
 )
 
 // openLimits reads the named limits: those that commands have defined, of the data directory, and those of the file.

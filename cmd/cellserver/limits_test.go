@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"cellserver/internal/certs/certtest"
-	"cellserver/internal/limits"
-	"cellserver/internal/resptest"
+	"cellserver/internal/decide/limits"
+	"cellserver/internal/test/certtest"
+	"cellserver/internal/test/resptest"
 )
 
 const loginLimit = "limits:\n  login:\n    windows:\n      - {max_burst: 4, count: 5, period: 10h}\n"

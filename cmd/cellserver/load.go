@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/transfer"
+	"cellserver/internal/migrate/transfer"
 )
 
 const loadHelp = `Load the state of every key of a dump into a running server, or into a new data directory.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/flagvalue"
+	"cellserver/internal/base/flagvalue"
 )
 
 // flushTimeout is how long the end of the program waits for the last log lines to be written, which is enough for any sink

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // fullPipe returns the end of a pipe to write to, which is full, and the one to read from.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/buildinfo"
+	"cellserver/internal/base/buildinfo"
 )
 
 // manCommand writes the manual, for who makes packages.

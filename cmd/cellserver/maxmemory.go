@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/commands/admin"
-	"cellserver/internal/flagvalue"
-	"cellserver/internal/memory"
-	"cellserver/internal/often"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/base/often"
+	"cellserver/internal/keep/memory"
+	"cellserver/internal/redis/commands/admin"
 	"cellserver/internal/store"
 )
 

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/memory"
-	"cellserver/internal/resptest"
+	"cellserver/internal/keep/memory"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/test/resptest"
 )
 
 // flood has n keys made that were not there, over two connections, and returns how many calls got an error.

@@ -5,7 +5,7 @@ import (
 	"runtime/metrics"
 	"time"
 
-	"cellserver/internal/memory"
+	"cellserver/internal/keep/memory"
 )
 
 const (

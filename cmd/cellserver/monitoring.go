@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/flagvalue"
-	"cellserver/internal/metrics"
-	"cellserver/internal/observe"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/edge/metrics"
 )
 
 func (o *options) defineMonitoring(fs *pflag.FlagSet) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/flagvalue"
+	"cellserver/internal/base/flagvalue"
 )
 
 // settingNames are the names of the server's settings.

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"cellserver/internal/patience"
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/processtest"
 )
 
 // serviceManager simulates systemd: it reads what a service sends to NOTIFY_SOCKET.

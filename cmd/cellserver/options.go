@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/clients"
-	"cellserver/internal/commands/admin"
-	"cellserver/internal/flagvalue"
-	"cellserver/internal/memory"
-	"cellserver/internal/metrics"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/edge/metrics"
+	"cellserver/internal/keep/memory"
+	"cellserver/internal/redis/commands/admin"
 )
 
 // options holds the values of the flags.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/flagvalue"
+	"cellserver/internal/base/flagvalue"
 )
 
 // problems are mistakes in what was set, which can be corrected at once.

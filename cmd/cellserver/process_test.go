@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/buildinfo"
+	"cellserver/internal/base/buildinfo"
 )
 
 // call runs the program until it exits and returns its output.

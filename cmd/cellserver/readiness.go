@@ -5,9 +5,9 @@ import (
 	"errors"
 	"net"
 
-	"cellserver/internal/buildinfo"
-	"cellserver/internal/memory"
-	"cellserver/internal/persist"
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/keep/memory"
+	"cellserver/internal/keep/persist"
 )
 
 // letIn says that clients are served. It is called once.

@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"testing"
 
-	"cellserver/internal/killtest"
+	"cellserver/internal/test/killtest"
 )
 
 const (

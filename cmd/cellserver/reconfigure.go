@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/memory"
-	"cellserver/internal/server"
+	"cellserver/internal/edge/server"
+	"cellserver/internal/keep/memory"
 )
 
 // again returns the options of the same command line with the config file, and the files of passwords, as they are now.

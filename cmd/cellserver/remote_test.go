@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/patience"
-	"cellserver/internal/redistest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/redistest"
 )
 
 // reply sends a command of one line, and returns the reply, without the ends of its lines.
@@ -311,7 +311,7 @@ func TestShutdownEndsTheStore(t *testing.T) {
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
 			for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-				if strings.Contains(stack, "cellserver/internal/remote") {
+				if strings.Contains(stack, "cellserver/internal/keep/remote") {
 					return stack
 				}
 			}

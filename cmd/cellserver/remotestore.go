@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 
-	"cellserver/internal/remote"
-	"cellserver/internal/remote/ahead"
-	"cellserver/internal/remote/servers"
-	"cellserver/internal/remote/watch"
+	"cellserver/internal/keep/remote"
+	"cellserver/internal/keep/remote/ahead"
+	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/keep/remote/watch"
 )
 
 // remoteStore is a store on other machines. A nil one is there at all times.

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"cellserver/internal/flagvalue"
+	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/funnel"
-	"cellserver/internal/replay"
+	"cellserver/internal/migrate/replay"
 )
 
 const replayHelp = `Run a trace of requests through a limiter, with its times as the clock, and print each row with its answer.

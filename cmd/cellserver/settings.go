@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"cellserver/internal/commands/admin"
+	"cellserver/internal/edge/server"
+	"cellserver/internal/redis/commands/admin"
 	"cellserver/internal/resp"
-	"cellserver/internal/server"
 )
 
 var (

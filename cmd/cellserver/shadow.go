@@ -16,10 +16,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/certs"
-	"cellserver/internal/flagvalue"
+	"cellserver/internal/base/certs"
+	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/funnel"
-	"cellserver/internal/shadow"
+	"cellserver/internal/migrate/shadow"
 )
 
 const shadowHelp = `Follow the CL.THROTTLE calls of a running redis-cell, decide the same calls here, and print every difference.

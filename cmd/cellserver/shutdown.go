@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"cellserver/internal/server"
+	"cellserver/internal/edge/server"
 )
 
 // shutdownGrace is how long what was cut off at --shutdown-timeout may take to end.

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"testing"
 
-	"cellserver/internal/persist/disk"
-	"cellserver/internal/processtest"
+	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/test/processtest"
 )
 
 // TestSIGHUPAsThePortOpens: a service manager may send it as soon as the server can be reached.

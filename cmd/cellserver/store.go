@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"cellserver/internal/observe"
-	"cellserver/internal/remote"
-	"cellserver/internal/remote/watch"
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/keep/remote"
+	"cellserver/internal/keep/remote/watch"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 )

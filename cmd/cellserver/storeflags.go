@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/flagvalue"
-	"cellserver/internal/remote"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/keep/remote"
 )
 
 // memoryStore is the value of --store for the store in memory.

@@ -3,7 +3,7 @@ package main
 import (
 	"strconv"
 
-	"cellserver/internal/commands/admin"
+	"cellserver/internal/redis/commands/admin"
 )
 
 // storeSettings are the flags about the store, none of them with a password.

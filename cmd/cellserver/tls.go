@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/certs"
-	"cellserver/internal/flagvalue"
+	"cellserver/internal/base/certs"
+	"cellserver/internal/base/flagvalue"
 )
 
 func (o *options) defineTLS(fs *pflag.FlagSet) {

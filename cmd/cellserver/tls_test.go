@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"cellserver/internal/certs/certtest"
+	"cellserver/internal/test/certtest"
 )
 
 // tlsFiles holds the paths of a server's TLS files.

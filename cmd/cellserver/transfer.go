@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/flagvalue"
-	"cellserver/internal/transfer"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/migrate/transfer"
 )
 
 // What dump, load, import and check have in common.

@@ -15,7 +15,7 @@ import (
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
-	rdbcodec "cellserver/internal/rdb"
+	rdbcodec "cellserver/internal/store/rdb"
 )
 
 // makeKinds makes a key of each kind, which are named by them, in a database of a server.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/persist"
-	"cellserver/internal/persist/disk"
-	"cellserver/internal/processtest"
+	"cellserver/internal/keep/persist"
+	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/test/processtest"
 )
 
 // asRedisCell makes keys as redis-cell does: the TAT in decimal, and the key expires then.

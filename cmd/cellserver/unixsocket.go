@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/flagvalue"
+	"cellserver/internal/base/flagvalue"
 )
 
 func (o *options) defineSocketMode(flags *pflag.FlagSet) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cellserver/internal/buildinfo"
-	"cellserver/internal/flagvalue"
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/base/flagvalue"
 )
 
 func versionCommand() *cobra.Command {

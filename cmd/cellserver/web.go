@@ -17,11 +17,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"cellserver/internal/certs"
-	"cellserver/internal/flagvalue"
-	"cellserver/internal/metrics"
-	"cellserver/internal/often"
-	"cellserver/internal/smallfile"
+	"cellserver/internal/base/certs"
+	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/base/often"
+	"cellserver/internal/base/smallfile"
+	"cellserver/internal/edge/metrics"
 )
 
 // maxWebConns bounds the connections to the metrics address, so that descriptors are left for clients. Who wants to keep a

@@ -16,9 +16,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"cellserver/internal/certs/certtest"
-	"cellserver/internal/clock"
-	"cellserver/internal/patience"
+	"cellserver/internal/base/clock"
+	"cellserver/internal/test/certtest"
+	"cellserver/internal/test/patience"
 )
 
 // secretFile writes a file that only its owner may read.

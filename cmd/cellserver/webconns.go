@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"sync"
 
-	"cellserver/internal/often"
+	"cellserver/internal/base/often"
 )
 
 // webConns has room for every new connection to the metrics address, so that clients that are slow, or many, cannot keep

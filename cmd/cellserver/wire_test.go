@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/certs/certtest"
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/certtest"
+	"cellserver/internal/test/processtest"
 )
 
 // wireCase is input on a connection of its own, and the expected output.

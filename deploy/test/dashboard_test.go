@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // dashboard is the part of a Grafana dashboard that the tests read.
@@ -135,7 +135,7 @@ func TestAllSeriesAreShown(t *testing.T) {
 		exprs.WriteString(r.Expr + "\n")
 	}
 	all := map[string]bool{}
-	for line := range strings.Lines(read(t, "internal/metrics/testdata/series.txt")) {
+	for line := range strings.Lines(read(t, "internal/edge/metrics/testdata/series.txt")) {
 		name, _, _ := strings.Cut(line, " ")
 		all[name] = true
 		shown := regexp.MustCompile(`\b` + name + `(_bucket)?\b`).MatchString(exprs.String())

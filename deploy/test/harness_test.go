@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // root is the repository's root.

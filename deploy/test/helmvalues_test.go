@@ -11,8 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"cellserver/internal/buildinfo"
-	"cellserver/internal/certs/certtest"
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/test/certtest"
 )
 
 // TestChartValuesAreExplained: each value has a comment, and the table in the chart's README is made of them.

@@ -19,8 +19,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/processtest"
-	"cellserver/internal/redistest"
+	"cellserver/internal/test/processtest"
+	"cellserver/internal/test/redistest"
 )
 
 // A real Prometheus scrapes a real server, with a minute of the rules shortened to a second: a burst of limited calls makes

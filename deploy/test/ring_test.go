@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/deploy/sharding/ring"
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // shards are cellservers that know nothing of each other. Each has the same address when it is started again.

@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // ruleFile is the part of a Prometheus rule file that the tests read.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 const unit = "deploy/systemd/cellserver.service"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 // fleet runs the nodes of a cluster as a manifest says, but on this machine, each at a loopback address of its own, and by

@@ -4,10 +4,10 @@
 package decide
 
 import (
-	"cellserver/internal/catalog"
-	"cellserver/internal/observe"
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/store"
-	"cellserver/internal/topkeys"
+	"cellserver/internal/wire/catalog"
 )
 
 // Decider has batches decided, and counts them.

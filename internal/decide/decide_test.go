@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"testing"
 
-	"cellserver/internal/bucket"
-	"cellserver/internal/catalog"
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/observe"
+	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
-	"cellserver/internal/topkeys"
+	"cellserver/internal/wire/catalog"
 )
 
 const (

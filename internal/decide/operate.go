@@ -1,10 +1,10 @@
 package decide
 
 import (
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/limiter"
-	"cellserver/internal/observe"
 	"cellserver/internal/store"
-	"cellserver/internal/topkeys"
 )
 
 // Operate has an operation done on a key. One that requests something may be picked for CL.TOP, as the requests of a batch are.

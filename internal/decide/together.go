@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"slices"
 
+	"cellserver/internal/decide/observe"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/observe"
 	"cellserver/internal/store"
 )
 

@@ -6,10 +6,10 @@ package limiter
 import (
 	"errors"
 
-	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
-	"cellserver/internal/reserve"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/reserve"
+	"cellserver/internal/limiter/window"
 )
 
 var (

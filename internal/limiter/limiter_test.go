@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"testing"
 
-	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/window"
 )
 
 func BenchmarkDecide(b *testing.B) {

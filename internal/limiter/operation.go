@@ -1,9 +1,9 @@
 package limiter
 
 import (
-	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
-	"cellserver/internal/lease"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/lease"
 )
 
 // Verb is what an Operation does.

@@ -6,10 +6,10 @@ import (
 	"math"
 	"testing"
 
-	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
-	"cellserver/internal/reserve"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/reserve"
+	"cellserver/internal/limiter/window"
 )
 
 // TestOtherKindsStayAsTheyAre: a request or an operation for another kind of key is refused, and changes nothing; once the key has

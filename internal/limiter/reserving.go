@@ -2,7 +2,7 @@ package limiter
 
 import (
 	"cellserver/internal/funnel"
-	"cellserver/internal/reserve"
+	"cellserver/internal/limiter/reserve"
 )
 
 // ledger returns the ledger of a funnel that is about to change, in which all is settled that has expired.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
-	"cellserver/internal/redistest"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/window"
+	"cellserver/internal/test/redistest"
 )
 
 const us = int64(1_000)

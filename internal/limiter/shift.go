@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/lease"
-	"cellserver/internal/reserve"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/lease"
+	"cellserver/internal/limiter/reserve"
+	"cellserver/internal/limiter/window"
 )
 
 // Shift brings a state to another clock, by which all is so much later. The payload is changed in place.

@@ -2,7 +2,7 @@ package limiter
 
 import (
 	"cellserver/internal/funnel"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/window"
 )
 
 // decideSibling decides for the kinds that have a payload of their own. It sets the result where that is to be: each copy of what

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/lease"
-	"cellserver/internal/reserve"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/lease"
+	"cellserver/internal/limiter/reserve"
+	"cellserver/internal/limiter/window"
 )
 
 // ExpiresAt is the place of a Stamp that is when the key expires.

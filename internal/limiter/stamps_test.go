@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/window"
 )
 
 const ms = int64(1_000_000)

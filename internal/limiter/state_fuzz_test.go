@@ -6,9 +6,9 @@ import (
 	"math"
 	"testing"
 
-	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/window"
 )
 
 // tape is bytes of a fuzzer that are read as numbers.

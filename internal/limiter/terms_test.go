@@ -3,9 +3,9 @@ package limiter
 import (
 	"testing"
 
-	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/window"
 )
 
 func TestTerms(t *testing.T) {

@@ -3,10 +3,10 @@ package limiter
 import (
 	"errors"
 
-	"cellserver/internal/bucket"
-	"cellserver/internal/lease"
-	"cellserver/internal/reserve"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/lease"
+	"cellserver/internal/limiter/reserve"
+	"cellserver/internal/limiter/window"
 )
 
 // ErrDamaged is that a payload is not one of its kind.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"cellserver/internal/racetest"
+	"cellserver/internal/test/racetest"
 )
 
 var benchScripts = []struct{ name, source string }{

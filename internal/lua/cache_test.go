@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/racetest"
+	"cellserver/internal/test/racetest"
 )
 
 func source(kind string, i int) []byte { return fmt.Appendf(nil, "return '%s %d'", kind, i) }

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/patience"
-	"cellserver/internal/redistest"
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/redistest"
 )
 
 // A realServer is a redis-server of the machine.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/racetest"
+	"cellserver/internal/test/racetest"
 )
 
 // A writer writes random programs of Lua that end.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/racetest"
+	"cellserver/internal/test/racetest"
 )
 
 // TestPiecesCostLinearTime feeds long commands one byte at a time. It counts the bytes that the Decoder scans; if it

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/racetest"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 )
 
 // TestArenaIsSqueezed replaces keys of one segment many times over.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
-	"cellserver/internal/racetest"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 )
 
 // TestNumberOfShards: a power of two that suits the cores.

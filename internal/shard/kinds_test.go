@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	buckets "cellserver/internal/bucket"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	buckets "cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
-	"cellserver/internal/window"
 )
 
 func must[T any](v T, err error) T {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
-	"cellserver/internal/racetest"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 )
 
 // checkListed fails if an entry has a mark and its segment is not listed, or a segment is listed twice.

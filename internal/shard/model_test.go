@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/racetest"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 )
 
 // run is one run of a store and its model.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
-	"cellserver/internal/racetest"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 )
 
 // states is a store of all kinds as a plain map.

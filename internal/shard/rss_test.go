@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
-	"cellserver/internal/racetest"
+	"cellserver/internal/test/racetest"
 )
 
 // residentBytes is the process's resident set.

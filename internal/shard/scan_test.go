@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"cellserver/internal/racetest"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 )
 
 // scanner is what has a Scan: a Store, and an exclusive.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
-	"cellserver/internal/racetest"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 )
 
 // between is a context that calls a function each time that a walk asks whether it is to end: between two of its steps.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"cellserver/bench/internal/load"
-	"cellserver/internal/patience"
+	"cellserver/internal/test/patience"
 )
 
 // kit has only what needs no build: redis-server.

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/bench/internal/load"
-	"cellserver/internal/redistest"
+	"cellserver/internal/test/redistest"
 )
 
 // RedisRateLibrary is redis_rate as its users call it.

@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cellserver/internal/patience"
+	"cellserver/internal/test/patience"
 )
 
 // Server is a process that listens on loopback.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/window"
 )
 
 // subject is a limiter that has its picture drawn.

@@ -14,7 +14,7 @@ import (
 	"cellserver/bench/internal/load"
 	"cellserver/bench/internal/peer"
 	"cellserver/bench/internal/report"
-	"cellserver/internal/processtest"
+	"cellserver/internal/test/processtest"
 )
 
 func TestSelect(t *testing.T) {

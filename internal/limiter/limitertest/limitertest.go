@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/window"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/window"
 )
 
 const (

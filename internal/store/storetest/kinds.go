@@ -8,8 +8,8 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
-	"cellserver/internal/window"
 )
 
 func kindChecks() []check {

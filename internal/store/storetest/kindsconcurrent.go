@@ -6,8 +6,8 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
-	"cellserver/internal/window"
 )
 
 // checkKindsConcurrent has callers count in windows that all share, hold places of their own, and count twice in transactions that

@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"strings"
 
-	"cellserver/internal/bucket"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
-	"cellserver/internal/window"
 )
 
 // act is a request or an operation.

@@ -10,8 +10,8 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
-	"cellserver/internal/window"
 )
 
 func payloadChecks() []check {

@@ -14,8 +14,8 @@ import (
 	"runtime"
 	"testing"
 
-	"cellserver/internal/racetest"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 )
 
 // Test holds a store to package store's contract. newStore returns an empty one, for each subtest another. What a store

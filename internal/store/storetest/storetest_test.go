@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"cellserver/internal/limiter"
-	"cellserver/internal/racetest"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
 )
 
 // memory is a store that does everything right, for others to take something from.

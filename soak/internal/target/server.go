@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"cellserver/internal/patience"
+	"cellserver/internal/test/patience"
 )
 
 // Spec is how to start a server.

@@ -1,9 +1,0 @@
-package keys_test
-
-import (
-	"testing"
-
-	"cellserver/internal/commands/rig"
-)
-
-func TestTranscripts(t *testing.T) { rig.PlayTranscripts(t) }

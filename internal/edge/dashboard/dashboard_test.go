@@ -1,0 +1,363 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellserver/internal/decide/histogram"
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+func TestPage(t *testing.T) {
+	p := New(testSource(nil))
+	body := get(t, p, "/").Body.String()
+	wantText(t, body, `<html lang="en">`, "1.2.3", "The first values appear in a few seconds.", `id="chart-decisions"`, "<title>cellserver</title>")
+	fill(p, 3)
+	body = get(t, p, "/").Body.String()
+	wantText(t, body, `<dt>Allowed per second</dt><dd><span class="value">10</span>`, `<dt>Limited per second</dt><dd><span class="value">1</span>`,
+		"9.1\u00a0%", `<dt>Keys</dt><dd><span class="value">3,000</span>`, "3\u00a0MiB", `aria-label="Decisions per second: allowed 10, limited 1"`,
+		`<li data-col="limited"><span class="swatch second"></span>limited <b>1</b></li>`, "<title>9\u00a0% limited · cellserver</title>", ">22:13</time>")
+	wantText(t, get(t, p, "/?lang=zh").Body.String(), "<title>限流 9\u00a0% · cellserver</title>", "<dt>放行/秒</dt>", "热点 Key", `自 <span id="lost-at"></span> 起服务器无响应`)
+}
+
+// TestFacts: the page says which server it is of, and what its operator should know.
+func TestFacts(t *testing.T) {
+	s := testSource(nil)
+	facts := Facts{
+		Host: "throttle-1", Addrs: []string{"10.0.0.5:6380", "/run/<s>"}, StartedNs: testNowNs - 3_720_000_000_000, Revision: "0123456789abcdef",
+		Warnings: []Warning{NoPassword, RefusesHosts, OpenPage, UnencryptedPage},
+	}
+	s.Facts = func() Facts { return facts }
+	p := New(s)
+	body := get(t, p, "/?lang=en").Body.String()
+	wantText(t, body, "<dd>throttle-1</dd>", "<dd>10.0.0.5:6380</dd>", "<dd>/run/&lt;s&gt;</dd>", "<dd>1 h 2 min</dd>", "<dd>1.2.3 (012345678)</dd>", "<dd>in memory</dd>",
+		"<li>Other hosts can use this server without a password", "<li>Clients on other hosts are refused", "<li>Other hosts can read this page", "<li>The password of this page")
+	facts.Warnings, facts.Store = nil, "redis://10.0.0.9:6379"
+	body = get(t, p, "/?lang=zh").Body.String()
+	wantText(t, body, "<dt>主机</dt>", "<dd>1 小时 2 分钟</dd>", "<dd>redis://10.0.0.9:6379</dd>")
+	if strings.Contains(body, `class="warnings"`) {
+		t.Error("a list of no warnings")
+	}
+	for ns, want := range map[time.Duration]string{0: "under a minute", 59 * time.Minute: "59 min", 49 * time.Hour: "2 d 1 h"} {
+		if got := english().uptime(ns); got != want {
+			t.Errorf("%s is written %q, want %q", ns, got, want)
+		}
+	}
+}
+
+// TestFirstCall: a server without calls says what to type, and ceases to with the first.
+func TestFirstCall(t *testing.T) {
+	p := New(testSource(nil))
+	wantText(t, get(t, p, "/?lang=en").Body.String(), "No call has come yet.", "<code>redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1</code>")
+	wantText(t, get(t, p, "/?lang=zh").Body.String(), "还没有收到请求")
+	fill(p, 1)
+	if body := get(t, p, "/?lang=en").Body.String(); strings.Contains(body, "No call has come yet.") || !strings.Contains(body, "No key stands out now.") {
+		t.Error("with calls, the page says that there was none")
+	}
+}
+
+// TestMaximum: the page says how much of each maximum is used, and what found no room, in both languages.
+func TestMaximum(t *testing.T) {
+	p := New(testSource(nil))
+	for i := range uint64(3) {
+		p.history.add(testNowNs+int64(i)*int64(sampleInterval), Sample{
+			Connections: 8, MaxConnections: 10_000, MemoryBytes: 96 << 20, MaxMemoryBytes: 150 << 20, Evicted: 100 * i, Refused: 20 * i,
+			TableBytes: 512 << 10, MaxTableBytes: 64 << 20, ScriptsEnded: 7,
+		}, p.source.Latency())
+	}
+	wantText(t, get(t, p, "/?lang=en").Body.String(), `<dt>Memory of keys</dt><dd><span class="value">512`+"\u00a0KiB <small>of 64\u00a0MiB</small></span><meter min=\"0\" max=\"1\" low=\"0.75\" high=\"0.9\" optimum=\"0\" value=\"0.008\"",
+		`<dt>Connections</dt><dd><span class="value">8 <small>of 10,000</small>`, `<dt>Keys evicted per second</dt><dd><span class="value">50<`,
+		`<dt>New keys refused per second</dt><dd><span class="value">10<`, `id="chart-room"`, "<td>96\u00a0MiB<meter", "<dt>scripts ended</dt><dd>7</dd>")
+	wantText(t, get(t, p, "/?lang=zh").Body.String(), `<dt>淘汰 Key/秒</dt><dd><span class="value">50<`, `<dt>拒绝新 Key/秒</dt><dd><span class="value">10<`,
+		`8 <small>/ 10,000</small>`)
+}
+
+// TestEviction: while keys have no room, a line above the tiles says so, and what it means; the tile of a
+// part that is nearly full is red.
+func TestEviction(t *testing.T) {
+	const full, red = "Memory is full.", `<span class="value problem">`
+	p := New(testSource(nil))
+	at := 0
+	add := func(n int, s Sample) {
+		for range n {
+			s.TableBytes, s.MaxTableBytes, s.MemoryBytes, s.MaxMemoryBytes = 58<<20, 64<<20, 96<<20, 150<<20
+			p.history.add(testNowNs+int64(at)*int64(sampleInterval), s, p.source.Latency())
+			at++
+		}
+	}
+	body := func(lang string) string { return get(t, p, "/?lang="+lang).Body.String() }
+	add(2, Sample{})
+	if strings.Contains(body("en"), full) {
+		t.Error("memory is full although no key was evicted")
+	}
+	wantText(t, body("en"), `<dt>Memory of keys</dt><dd>`+red+`58 <small>of 64`)
+	add(1, Sample{Evicted: 12_000})
+	alert := `<p class="problem" role="alert">` + full +
+		` Keys are evicted before they expire, and each of them has its full burst again.</p>`
+	wantText(t, body("en"), alert, "<p>12,000 keys were evicted within the last minute. Raise --maxmemory")
+	wantText(t, body("zh"), `<p class="problem" role="alert">内存已满。`, "最近一分钟淘汰了 12,000 个 Key。")
+	add(1, Sample{Evicted: 15_000})
+	wantText(t, body("en"), alert, "<p>15,000 keys were evicted")
+	add(29, Sample{Evicted: 15_000})
+	wantText(t, body("en"), "<p>3,000 keys were evicted")
+	add(1, Sample{Evicted: 15_000})
+	if strings.Contains(body("en"), full) {
+		t.Error("memory is full although no key was evicted for a minute")
+	}
+	add(1, Sample{Evicted: 15_000, Refused: 7})
+	wantText(t, body("en"),
+		full+" Calls with new keys are refused with -OOM.", "<p>7 were refused within the last minute.")
+}
+
+// TestKinds: what was decided is told apart by command, if it is not CL.THROTTLE alone.
+func TestKinds(t *testing.T) {
+	p := New(testSource(nil))
+	var s Sample
+	s.Outcomes[limiter.Funnel] = store.Outcomes{Allowed: 3, Limited: 1}
+	p.history.add(testNowNs, s, p.source.Latency())
+	if strings.Contains(get(t, p, "/").Body.String(), "kinds-heading") {
+		t.Error("a table of one kind")
+	}
+	s.Outcomes[limiter.FixedWindow] = store.Outcomes{Allowed: 1, Limited: 1}
+	p.history.add(testNowNs+int64(sampleInterval), s, p.source.Latency())
+	wantText(t, get(t, p, "/").Body.String(), `<th scope="row">CL.THROTTLE</th><td>3</td><td>1</td><td>25`, `<th scope="row">CL.FIXEDWINDOW</th><td>1</td><td>1</td><td>50`)
+}
+
+const hostile = "<img src=x onerror=alert(1)>"
+
+func TestLatencyAndHotKeys(t *testing.T) {
+	s := testSource(nil)
+	s.Top = func(ranking topkeys.Ranking, _ int) []topkeys.Entry {
+		if ranking == topkeys.Limited {
+			return nil
+		}
+		return []topkeys.Entry{
+			{Name: hostile, Recent: 12.5, IsRecent: true, CallsPerSecond: 7, Share: 0.25, Terms: limiter.Terms{Most: 16, Count: 30, Period: 60}},
+			{Name: "\"><script>alert(1)</script>\xff\x00", DB: 3},
+			{Name: "long... (#1, 500 bytes)", Cut: true, Recent: 8, RecentError: 1.5, IsRecent: true},
+			{Name: "a new one", CallsPerSecond: 109, Error: 2.18, Recent: 3},
+		}
+	}
+	p := New(s)
+	fill(p, 3)
+	for _, lang := range []string{"en", "zh"} {
+		body := get(t, p, "/?max_burst=1&lang="+lang).Body.String()
+		wantText(t, body, `id="chart-latency"`, "P50 <b>953\u00a0ns<", "P99.9 <b>1.91\u00a0µs<",
+			"&lt;img src=x onerror=alert(1)&gt;", "12.5", "25\u00a0%", " db 3", "<td>8 ± 1.50</td>", "<td>12.5</td>", `data-copy="a new one" hidden>`, "</th><td>–</td>",
+			`&#34;\&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00&#34;`,
+			`href="/?count=30&amp;db=0&amp;key=%3Cimg+src%3Dx+onerror%3Dalert%281%29%3E&amp;lang=`+lang+`&amp;max_burst=15&amp;period=60#look"`,
+			`<th scope="row"><bdi class="key">long... (#1, 500 bytes)</bdi></th>`, `data-copy="&lt;img src=x onerror=alert(1)&gt;" hidden>`)
+		if strings.Contains(body, "<img") || strings.Count(body, "<script>") != 1 {
+			t.Error("a key became markup")
+		}
+	}
+	wantText(t, get(t, p, "/").Body.String(), "No key stands out now.")
+}
+
+// TestLookLinks: a hot key's link has the limit of its last request, as the form takes it.
+func TestLookLinks(t *testing.T) {
+	s := testSource(nil)
+	v := New(s).view(httptest.NewRequest(http.MethodGet, "/?lang=zh&max_burst=3", nil))
+	for _, tt := range []struct {
+		terms limiter.Terms
+		want  string
+	}{
+		{limiter.Terms{}, "/?db=0&key=k&lang=zh#look"},
+		{limiter.Terms{Most: 16, Count: 30, Period: 60}, "/?count=30&db=0&key=k&lang=zh&max_burst=15&period=60#look"},
+		{limiter.Terms{Unit: funnel.Milliseconds, Most: 1, Count: 7, Period: 2000}, "/?count=7&db=0&key=k&lang=zh&max_burst=0&period=2#look"},
+		{limiter.Terms{Unit: funnel.Milliseconds, Most: 1, Count: 7, Period: 250}, "/?count=7000&db=0&key=k&lang=zh&max_burst=0&period=250#look"},
+		{limiter.Terms{Kind: limiter.FixedWindow, Most: 5, Period: 60}, "/?db=0&key=k&kind=fixedwindow&lang=zh&max_count=5&period=60#look"},
+		{limiter.Terms{Kind: limiter.ApproxWindow, Most: 5, Period: 60}, "/?db=0&key=k&kind=approxwindow&lang=zh&max_count=5&period=60#look"},
+		{limiter.Terms{Kind: limiter.Bucket, Most: 5}, "/?capacity=5&db=0&key=k&kind=bucket&lang=zh#look"},
+		{limiter.Terms{Kind: limiter.Named}, "/?db=0&key=k&kind=other&lang=zh#look"},
+	} {
+		if got := v.lookLink("k", "0", tt.terms); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.terms, got, tt.want)
+		}
+	}
+	v.page.source.Reading = funnel.Capacity
+	if got := v.lookLink("k", "0", limiter.Terms{Most: 16, Count: 30, Period: 60}); !strings.Contains(got, "max_burst=16") {
+		t.Errorf("where max_burst is the capacity: %s", got)
+	}
+}
+
+func TestPolicyHoldsForWhatIsInline(t *testing.T) {
+	w := get(t, New(testSource(nil)), "/?key=a&max_burst=1&count=1&period=1")
+	policy, body := w.Header().Get("Content-Security-Policy"), w.Body.String()
+	for _, tag := range []string{"style", "script"} {
+		parts := regexp.MustCompile(`(?s)<`+tag+`>(.*?)</`+tag+`>`).FindAllStringSubmatch(body, -1)
+		if len(parts) != 1 {
+			t.Fatalf("%d of <%s>", len(parts), tag)
+		}
+		if want := tag + "-src '" + digest(parts[0][1]) + "'"; !strings.Contains(policy, want) {
+			t.Errorf("the policy %q lacks %q", policy, want)
+		}
+		body = strings.Replace(body, parts[0][1], "", 1)
+	}
+	wantText(t, policy, "default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'")
+	if m := regexp.MustCompile(`\s(style|on[a-z]+)=`).FindString(body); m != "" {
+		t.Errorf("the page has the attribute %q, which the policy forbids", m)
+	}
+	if m := regexp.MustCompile(`(?:src|href|action)="(?:https?:)?//[^"]*`).FindString(body); m != "" {
+		t.Errorf("the page links to another host: %s", m)
+	}
+	for name, want := range map[string]string{
+		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "Connection": "close",
+		"Cross-Origin-Resource-Policy": "same-origin", "Content-Type": "text/html; charset=utf-8",
+	} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if got := get(t, New(testSource(nil)), "/live.json").Header().Get(name); name != "Content-Type" && got != want {
+			t.Errorf("%s of /live.json: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestWithoutScript: everything but the charts stands in the page itself, and a query reloads it.
+func TestWithoutScript(t *testing.T) {
+	p := New(testSource(nil))
+	fill(p, 3)
+	body := get(t, p, "/?refresh=5&key=a&max_burst=15&count=30&period=60").Body.String()
+	wantText(t, body, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, `class="verdict allowed"`, `class="tile"`, `<tbody id="minutes" data-live><tr`,
+		`<div class="scripted">`)
+	if without := get(t, p, "/").Body.String(); strings.Contains(without, "http-equiv") {
+		t.Error("the page reloads itself unasked")
+	}
+	for _, m := range regexp.MustCompile(`<button[^>]*>`).FindAllString(body, -1) {
+		if !strings.Contains(m, "hidden") && !strings.Contains(m, `type="submit"`) {
+			t.Errorf("without a script %s does nothing", m)
+		}
+	}
+}
+
+// TestRun: samples follow the clock, the history is bounded, and Run ends with its context.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := testSource(nil)
+		s.Now = func() int64 { return time.Now().UnixNano() }
+		requests := uint64(0)
+		s.Sample = func() Sample {
+			requests += 100
+			return Sample{Allowed: requests}
+		}
+		p := New(s)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			p.Run(ctx)
+			close(ended)
+		}()
+		for _, tt := range []struct {
+			after time.Duration
+			want  int
+		}{{0, 0}, {sampleInterval, 1}, {10 * sampleInterval, 11}, {historySpan, historyCount}, {historySpan, historyCount}} {
+			time.Sleep(tt.after)
+			synctest.Wait()
+			points, _, _ := p.history.points()
+			if len(points) != tt.want {
+				t.Errorf("%d points, want %d", len(points), tt.want)
+			}
+			for i, point := range points {
+				if point.allowed != 50 {
+					t.Fatalf("%g a second, want 50", point.allowed)
+				}
+				if i > 0 && point.atNs-points[i-1].atNs != int64(sampleInterval) {
+					t.Fatalf("point %d is not after the one before", i)
+				}
+			}
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// TestHistoryOfASuspendedServer: the history does not exceed 15 minutes although samples came late.
+func TestHistoryOfASuspendedServer(t *testing.T) {
+	var h history
+	none := histogram.NewScale().NewSnapshot()
+	nowNs := int64(testNowNs)
+	for _, tt := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 0}, {sampleInterval, 1}, {sampleInterval, 2}, {historySpan - sampleInterval, 2}, {sampleInterval, 2}, {time.Hour, 1}} {
+		nowNs += int64(tt.after)
+		h.add(nowNs, Sample{}, none)
+		if points, _, _ := h.points(); len(points) != tt.want || len(points) > 0 && points[len(points)-1].atNs != nowNs {
+			t.Errorf("after %s: %d points, want %d", tt.after, len(points), tt.want)
+		}
+	}
+}
+
+// TestFetchedOncePerSample: however often the page is loaded, hot keys are fetched once per sample.
+func TestFetchedOncePerSample(t *testing.T) {
+	calls := 0
+	s := testSource(nil)
+	s.Top = func(topkeys.Ranking, int) []topkeys.Entry {
+		calls++
+		return nil
+	}
+	p := New(s)
+	for i := range 3 {
+		fill(p, i+1)
+		for range 5 {
+			get(t, p, "/")
+		}
+	}
+	if calls != 2*3 {
+		t.Errorf("the hot keys were fetched %d times, want 6", calls)
+	}
+}
+
+// BenchmarkUpdate is what an open page costs every two seconds.
+func BenchmarkUpdate(b *testing.B) {
+	p := New(testSource(nil))
+	fill(p, historyCount)
+	r := httptest.NewRequest(http.MethodGet, "/live.json?after=448&boot="+p.boot, nil)
+	for b.Loop() {
+		p.ServeHTTP(httptest.NewRecorder(), r)
+	}
+}
+
+// TestErrors: the page has the rate of error replies and the last one, as text, in both languages, for as
+// long as its history.
+func TestErrors(t *testing.T) {
+	now := int64(testNowNs)
+	s := testSource(nil)
+	s.Now = func() int64 { return now }
+	p := New(s)
+	for i := range uint64(3) {
+		p.history.add(now+int64(i)*int64(sampleInterval), Sample{Errors: 380 * i, LastError: observe.LastError{
+			Text: "ERR no '" + hostile + "'", Command: "INCR \"><script>alert(1)</script>",
+			Client: "10.0.0.1:5000", Name: hostile,
+		}}, p.source.Latency())
+	}
+	now += int64(2*time.Minute) + 2*int64(sampleInterval)
+	for lang, want := range map[string][]string{
+		"en": {`<dt>Error replies per second</dt><dd><span class="value problem">190<`, "<p>Last error: <code>ERR no &#39;&lt;img", " (&lt;img src=x onerror=alert(1)&gt;) · 2 min ago"},
+		"zh": {`<dt>错误返回/秒</dt><dd><span class="value problem">190<`, "<p>最近一次错误：<code>ERR no &#39;&lt;img", " · 2 分钟前</p>"},
+	} {
+		body := get(t, p, "/?lang="+lang).Body.String()
+		call := "<code>INCR &#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;</code> · 10.0.0.1:5000 (&lt;img"
+		wantText(t, body, append(want, call)...)
+		if strings.Contains(body, "<img") || strings.Count(body, "<script>") != 1 {
+			t.Errorf("%s: an error became markup", lang)
+		}
+	}
+	now += int64(historySpan)
+	if body := get(t, p, "/").Body.String(); strings.Contains(body, "Last error") {
+		t.Error("an error is shown for longer than the history")
+	}
+	p.history.add(now, Sample{Errors: 760}, p.source.Latency())
+	wantText(t, get(t, p, "/").Body.String(), `<dt>Error replies per second</dt><dd><span class="value">0<`)
+}

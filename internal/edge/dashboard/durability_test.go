@@ -1,0 +1,76 @@
+package dashboard
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"cellserver/internal/keep/persist"
+)
+
+// TestDurability: the page says what is kept on a disk and when, and warns if it is not, in both languages.
+func TestDurability(t *testing.T) {
+	const sec = int64(time.Second)
+	full := errors.New("write <log-1>: no space left on device")
+	for _, tt := range []struct {
+		name    string
+		st      persist.Status
+		en, zh  string
+		warning string
+	}{
+		{"an interval", persist.Status{Interval: time.Second}, "every 1\u00a0s", "每 1\u00a0s", ""},
+		{"each reply", persist.Status{}, "before each reply", "每次返回之前", ""},
+		{"no syncs", persist.Status{Interval: persist.NoSync}, "left to the system", "由操作系统决定", ""},
+		{"begins to load", persist.Status{Loading: true}, "loading, 0\u00a0%", "加载中，0\u00a0%", ""},
+		{"loads", persist.Status{Loading: true, LoadBytes: 400, LoadedBytes: 100}, "loading, 25\u00a0%", "加载中，25\u00a0%", ""},
+		{"loads more than there was", persist.Status{Loading: true, LoadBytes: 400, LoadedBytes: 500}, "loading, 100\u00a0%", "加载中，100\u00a0%", ""},
+		{
+			"a fault", persist.Status{Interval: time.Second, Fault: full, FaultSinceNs: testNowNs - 125*sec}, "fault for 2m5s", "故障已持续 2m5s",
+			"Changes have not reached the disk since 2023-11-14 22:11:15 UTC. Decisions go on, but if the server ended now, these changes would be lost.",
+		},
+		{
+			"a fault, and each reply", persist.Status{Fault: full, FaultSinceNs: testNowNs}, "fault for 0s", "故障已持续 0s",
+			"Changes have not reached the disk since 2023-11-14 22:13:20 UTC. Calls that would change a key are refused with -MISCONF.",
+		},
+	} {
+		s := testSource(nil)
+		s.Persistence = func() persist.Status { return tt.st }
+		p := New(s)
+		fill(p, 1)
+		body := get(t, p, "/?lang=en").Body.String()
+		wantText(t, body, `<dt>Durability</dt><dd><span class="value">`+tt.en+"</span></dd>")
+		if tt.warning != "" {
+			wantText(t, body, `<p class="problem" role="alert">`+tt.warning+"</p>", "<code>write &lt;log-1&gt;: no space left on device</code>")
+		} else if strings.Contains(body, "reached the disk") {
+			t.Errorf("%s: the page warns", tt.name)
+		}
+		wantText(t, get(t, p, "/?lang=zh").Body.String(), `<dt>持久化</dt><dd><span class="value">`+tt.zh+"</span></dd>")
+	}
+}
+
+// TestDurabilityPanel: what was written, how long ago, and what a start would read; nothing of it without a data directory.
+func TestDurabilityPanel(t *testing.T) {
+	s := testSource(nil)
+	st := persist.Status{
+		Interval: time.Second, LastSyncTookNs: 1_500_000, WrittenBytes: 3 << 20, LogBytes: 2 << 20, SnapshotBytes: 1 << 20, WaitingReplies: 7, Faults: 2,
+		LastSaveNs: testNowNs - 125*int64(time.Second),
+	}
+	s.Persistence = func() persist.Status { return st }
+	p := New(s)
+	wantText(t, get(t, p, "/?lang=en").Body.String(), "<dt>Last sync took</dt><dd>1.50\u00a0ms</dd>", "<dt>Written since the start</dt><dd>3\u00a0MiB</dd>",
+		"<dt>Log</dt><dd>2\u00a0MiB</dd>", "<dt>Snapshot</dt><dd>1\u00a0MiB</dd>", "<dt>Last snapshot</dt><dd>2 min ago</dd>", "<dt>Replies waiting for a sync</dt><dd>7</dd>",
+		"<dt>Faults since the start</dt><dd>2</dd>", `id="chart-written"`, `id="chart-sync"`)
+	st.Saving = true
+	wantText(t, get(t, p, "/?lang=zh").Body.String(), "<dt>最近一次快照</dt><dd>正在写入</dd>")
+	st.Saving, st.LastSaveErr = false, errors.New("<full>")
+	wantText(t, get(t, p, "/?lang=en").Body.String(), "<dd>failed: &lt;full&gt;</dd>")
+
+	p = New(testSource(nil))
+	fill(p, 1)
+	body := get(t, p, "/?lang=en").Body.String()
+	wantText(t, body, "<dt>Durability</dt><dd>off</dd>")
+	if strings.Count(body, "<dt>Durability</dt>") > 1 || strings.Contains(body, "durability-heading") || strings.Contains(body, "chart-written") {
+		t.Error("the page tells more than once that no disk is used")
+	}
+}

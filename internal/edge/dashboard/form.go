@@ -1,0 +1,184 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/bucket"
+	"cellserver/internal/limiter/window"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+)
+
+// form is what is asked about a key, and the answer.
+type form struct {
+	kind   *formKind // nil for a kind that cannot be looked at
+	key    field
+	fields []field // the numeric inputs, of which the first is the database
+	error  string  // that concerns no single field
+	answer *answer // nil while the form is not filled in
+}
+
+// formKind is a kind of limiter that can be looked at, with its arguments.
+type formKind struct {
+	limiter.Kind
+	name      string // in links
+	arguments []string
+}
+
+func formKinds() []formKind {
+	return []formKind{
+		{limiter.Funnel, "throttle", []string{"max_burst", "count", "period"}},
+		{limiter.FixedWindow, "fixedwindow", []string{"max_count", "period"}},
+		{limiter.SlidingWindow, "slidingwindow", []string{"max_count", "period"}},
+		{limiter.ApproxWindow, "approxwindow", []string{"max_count", "period"}},
+		{limiter.Bucket, "bucket", []string{"capacity"}},
+	}
+}
+
+// formKindOf returns the kind of a form by its name in links; without one it is that of a funnel.
+func formKindOf(name string) *formKind {
+	for _, k := range formKinds() {
+		if k.name == name || name == "" {
+			return &k
+		}
+	}
+	return nil
+}
+
+// field is an input of the form.
+type field struct {
+	name, label, value, error string
+	least                     string
+}
+
+// newForm reads the form from a query and, if it is filled in, looks at the key.
+func (p *Page) newForm(t *texts, query url.Values) form {
+	f := form{kind: formKindOf(query.Get("kind")), key: field{name: "key", label: t.Key, value: query.Get("key")}}
+	if f.kind == nil {
+		return f
+	}
+	f.fields = []field{{name: "db", label: t.Database, value: query.Get("db"), least: "0"}}
+	for _, name := range f.kind.arguments {
+		label, least := name, "1"
+		switch {
+		case name == "period":
+			label = t.PeriodSec
+		case name == "max_burst" && p.source.Reading == funnel.Burst:
+			least = "0"
+		}
+		f.fields = append(f.fields, field{name: name, label: label, value: query.Get(name), least: least})
+	}
+	if f.fields[0].value == "" {
+		f.fields[0].value = "0"
+	}
+	if query.Has(f.kind.arguments[0]) {
+		p.fillIn(t, &f)
+	}
+	return f
+}
+
+// fillIn sets the form's answer, or what is wrong with it.
+func (p *Page) fillIn(t *texts, f *form) {
+	key, keyError := p.readKey(t, f.key.value)
+	f.key.error = keyError
+	if keyError == "" {
+		f.key.value = resp.Quote(key) // an input would change bytes that are not text when it is submitted again
+	}
+	numbers := make([]int64, len(f.fields))
+	ok := keyError == ""
+	for i := range f.fields {
+		numbers[i] = f.fields[i].read(t)
+		ok = ok && f.fields[i].error == ""
+	}
+	if ok && numbers[0] >= int64(p.source.Databases) {
+		f.fields[0].error = fmt.Sprintf(t.DatabaseTooLarge, p.source.Databases-1)
+		ok = false
+	}
+	if !ok {
+		return
+	}
+	rule, err := f.kind.rule(p.source.Reading, numbers[1:])
+	if err != nil {
+		f.limitError(t, err)
+		return
+	}
+	f.answer, err = p.look(t, store.Key{DB: uint16(numbers[0]), Name: key}, &rule)
+	switch {
+	case errors.Is(err, limiter.ErrWrongType):
+		f.error = t.OtherKind
+	case err != nil:
+		f.error = err.Error()
+	}
+}
+
+// rule returns the rule that a kind has by its arguments.
+func (k *formKind) rule(reading funnel.Reading, n []int64) (r limiter.Rule, err error) {
+	r = limiter.Rule{Kind: k.Kind, Unit: funnel.WholeSeconds}
+	switch k.Kind {
+	case limiter.Funnel:
+		r.Unit = funnel.Seconds
+		r.Funnel, err = funnel.NewLimit(reading, n[0], n[1], n[2])
+	case limiter.SlidingWindow:
+		r.Window, err = window.NewExactLimit(r.Unit, n[0], n[1])
+	case limiter.Bucket:
+		r.Bucket, err = bucket.NewLimit(n[0])
+	default:
+		r.Window, err = window.NewLimit(r.Unit, n[0], n[1])
+	}
+	return r, err
+}
+
+func (p *Page) readKey(t *texts, text string) (key []byte, problem string) {
+	if text == "" {
+		return nil, t.KeyMissing
+	}
+	key, ok := resp.Unquote(text)
+	if !ok {
+		return nil, t.KeyQuotes
+	}
+	if len(key) > p.source.MaxKeyBytes {
+		return nil, fmt.Sprintf(t.KeyTooLong, p.source.MaxKeyBytes)
+	}
+	return key, ""
+}
+
+// read parses the field's number; a problem with it is set in the field's Error.
+func (f *field) read(t *texts) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(f.value), 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		f.error = t.NumberTooLarge
+	case err != nil:
+		f.error = t.NotANumber
+	case n < 0:
+		f.error = fmt.Sprintf(t.NumberTooSmall, f.least)
+	}
+	return n
+}
+
+// limitError shows in the form why the limit is not valid.
+func (f *form) limitError(t *texts, err error) {
+	var argument *funnel.ArgumentError
+	switch {
+	case errors.As(err, &argument):
+		for i := range f.fields {
+			if f.fields[i].name == argument.Name {
+				f.fields[i].error = fmt.Sprintf(t.NumberTooSmall, strconv.FormatInt(argument.Least, 10))
+			}
+		}
+	case errors.Is(err, funnel.ErrZeroRate):
+		f.error = t.ZeroRate
+	case errors.Is(err, funnel.ErrTooSlow):
+		f.error = t.TooSlow
+	case errors.Is(err, window.ErrTooLong):
+		f.error = t.TooLong
+	default:
+		f.error = err.Error()
+	}
+}

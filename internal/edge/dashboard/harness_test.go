@@ -1,0 +1,80 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"cellserver/internal/decide"
+	"cellserver/internal/decide/histogram"
+	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+const testNowNs = 1_700_000_000_000_000_000
+
+// testSource is a server without load in which the keys have these TATs.
+func testSource(tats map[string]int64) Source {
+	return Source{
+		Version: "1.2.3",
+		Facts: func() Facts {
+			return Facts{Host: "throttle-1", Addrs: []string{"127.0.0.1:6380"}, Client: "redis-cli -p 6380", StartedNs: testNowNs - 3_720_000_000_000}
+		},
+		Now:     func() int64 { return testNowNs },
+		Sample:  func() Sample { return Sample{} },
+		Latency: histogram.NewScale().NewSnapshot,
+		Top:     func(topkeys.Ranking, int) []topkeys.Entry { return nil },
+		Look: func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error) {
+			return decide.Look(testKeys(tats), nowNs, key, rule)
+		},
+		Databases:   16,
+		MaxKeyBytes: 100,
+	}
+}
+
+// testKeys is keys at a standstill.
+type testKeys map[string]int64
+
+func (k testKeys) State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error) {
+	tatNs := k[string(key.Name)]
+	return limiter.State{ExpiresNs: tatNs}, tatNs > nowNs, nil
+}
+
+// fill gives a page a history of n samples, two seconds apart.
+func fill(p *Page, n int) {
+	scale := histogram.NewScale()
+	durations, sum := scale.NewDurations(), scale.NewSnapshot()
+	durations.Observe(900, 99)
+	durations.Observe(1900, 1)
+	for i := range n + 1 {
+		p.history.add(testNowNs+int64(i)*int64(sampleInterval), Sample{
+			Allowed: uint64(20 * i), Limited: uint64(2 * i), Connections: i, Keys: 1000 * i, MemoryBytes: uint64(i) << 20,
+		}, sum)
+		next := scale.NewSnapshot()
+		next.Merge(sum)
+		next.Add(durations)
+		sum = next
+	}
+}
+
+func get(t *testing.T, p *Page, target string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	return w
+}
+
+func wantText(t *testing.T, body string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(body, text) {
+			t.Errorf("the page lacks %q", text)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package dashboard
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"cellserver/internal/decide/histogram"
+	"cellserver/internal/decide/observe"
+)
+
+const (
+	sampleInterval = 2 * time.Second
+	historySpan    = 15 * time.Minute
+	historyCount   = int(historySpan / sampleInterval)
+)
+
+// point is what happened between one sample and the next: Sample's figures, of which those that are counted are per second.
+type point struct {
+	atNs                          int64
+	allowed, limited              float64
+	connections, keys             int
+	memoryBytes, maxMemoryBytes   uint64
+	tableBytes                    uint64
+	evicted, refused, errors      float64
+	byPolicy, leased, prefiltered float64
+	roundTripNs                   int64
+	writtenBytes                  float64
+	syncNs                        int64
+	latency                       latencies
+}
+
+// limitedShare is the share of the decisions that were limited, and false where there was none.
+func (p *point) limitedShare() (share float64, ok bool) {
+	all := p.allowed + p.limited
+	return p.limited / max(all, math.SmallestNonzeroFloat64), all > 0
+}
+
+// history holds the points of the last 15 minutes.
+type history struct {
+	mu        sync.Mutex // guards all below
+	ring      [historyCount]point
+	added     int // points since the start
+	lastNs    int64
+	last      Sample
+	durations histogram.Snapshot
+	erredNs   int64 // when a sample last had more error replies; 0 for never
+}
+
+// add adds a sample. The first one makes no point: there is nothing to compare it with.
+func (h *history) add(nowNs int64, s Sample, durations histogram.Snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if sec := float64(nowNs-h.lastNs) / 1e9; h.lastNs != 0 && sec > 0 {
+		last := &h.last
+		perSec := func(now, before uint64) float64 { return float64(now-before) / sec }
+		h.ring[h.added%historyCount] = point{
+			atNs:           nowNs,
+			allowed:        perSec(s.Allowed, last.Allowed),
+			limited:        perSec(s.Limited, last.Limited),
+			connections:    s.Connections,
+			keys:           s.Keys,
+			memoryBytes:    s.MemoryBytes,
+			maxMemoryBytes: s.MaxMemoryBytes,
+			tableBytes:     s.TableBytes,
+			evicted:        perSec(s.Evicted, last.Evicted),
+			refused:        perSec(s.Refused, last.Refused),
+			errors:         perSec(s.Errors, last.Errors),
+			byPolicy:       perSec(s.ByPolicy, last.ByPolicy),
+			leased:         perSec(s.Leased, last.Leased),
+			prefiltered:    perSec(s.Prefiltered, last.Prefiltered),
+			roundTripNs:    s.RoundTripNs,
+			writtenBytes:   perSec(s.WrittenBytes, last.WrittenBytes),
+			syncNs:         s.SyncNs,
+			latency:        percentiles(durations.Since(h.durations)),
+		}
+		h.added++
+	}
+	if s.Errors != h.last.Errors {
+		h.erredNs = nowNs
+	}
+	h.lastNs, h.last, h.durations = nowNs, s, durations
+}
+
+// lastError returns the last error reply, and when there was one at the latest.
+func (h *history) lastError() (e observe.LastError, atNs int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last.LastError, h.erredNs
+}
+
+// points returns the points, oldest first, the newest sample, and how many points there were since the start.
+func (h *history) points() (points []point, last Sample, added int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	// After the process was suspended, samples are further apart than they should be and the ring reaches back too far.
+	afterNs := h.lastNs - int64(historySpan)
+	for i := max(0, h.added-historyCount); i < h.added; i++ {
+		if p := &h.ring[i%historyCount]; p.atNs > afterNs {
+			points = append(points, *p)
+		}
+	}
+	return points, h.last, h.added
+}

@@ -1,0 +1,364 @@
+package dashboard
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/keep/persist"
+	"cellserver/internal/limiter"
+)
+
+// browser does with updates what the page's script does.
+type browser struct {
+	p     *Page
+	query url.Values
+	seq   int
+	title string
+	rows  map[string][]*int64 // by column
+	parts map[string]string
+}
+
+func newBrowser(p *Page) *browser {
+	return &browser{p: p, query: url.Values{"lang": {"en"}}, rows: map[string][]*int64{}, parts: map[string]string{}}
+}
+
+// update asks once and returns what the answer was.
+func (b *browser) update(t *testing.T) update {
+	t.Helper()
+	w := get(t, b.p, "/live.json?"+b.query.Encode())
+	var u update
+	if err := json.Unmarshal(w.Body.Bytes(), &u); err != nil || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	if u.Whole {
+		clear(b.rows)
+	}
+	for name, raw := range u.Points {
+		var deltas []*int64
+		if err := json.Unmarshal(raw, &deltas); err != nil {
+			t.Fatal(err)
+		}
+		var last int64
+		for _, d := range deltas {
+			if d != nil {
+				last += *d
+				v := last
+				d = &v
+			}
+			b.rows[name] = append(b.rows[name], d)
+		}
+	}
+	maps.Copy(b.parts, u.Parts)
+	b.seq, b.title = u.Seq, u.Title
+	b.query.Set("boot", u.Boot)
+	b.query.Set("after", strconv.Itoa(u.Seq))
+	b.query.Set("have", u.Have)
+	return u
+}
+
+// check compares the browser's columns with the history.
+func (b *browser) check(t *testing.T) {
+	t.Helper()
+	points, _, _ := b.p.history.points()
+	for _, c := range b.p.columns() {
+		rows := b.rows[c.name]
+		rows = rows[max(0, len(rows)-len(points)):] // it may have older ones
+		if len(rows) != len(points) {
+			t.Fatalf("%s: %d points, want %d", c.name, len(rows), len(points))
+		}
+		for i := range points {
+			want, ok := c.value(&points[i])
+			if got := rows[i]; (got != nil) != ok || ok && *got != want {
+				t.Fatalf("%s, point %d: %v, want %d, %v", c.name, i, got, want, ok)
+			}
+		}
+	}
+}
+
+// addRandom adds samples with all that there may be in them.
+func addRandom(p *Page, r *rand.Rand, fromSample, n int) {
+	none := p.source.Latency()
+	for i := range n {
+		at := fromSample + i
+		p.history.add(testNowNs+int64(at)*int64(sampleInterval)+r.Int64N(1e6), Sample{
+			Allowed: uint64(at*1000 + r.IntN(900)), Limited: uint64(at*10 + r.IntN(9)), Connections: r.IntN(10_000), Keys: 1_000_000 + 7_919*at + r.IntN(100),
+			MemoryBytes: uint64(at)<<20 + r.Uint64N(1<<20), MaxMemoryBytes: uint64(r.IntN(2)) << 30, WrittenBytes: uint64(at * 4096), SyncNs: r.Int64N(3) * 1_000_000,
+			Errors: uint64(at*200 + r.IntN(200)),
+			LastError: observe.LastError{
+				Text:    "ERR cellserver keeps limits, not counters: CL.FIXEDWINDOW key max_count period counts and decides in one call",
+				Command: fmt.Sprintf("INCRBY user:%08x 1", r.Uint32()),
+				Client:  fmt.Sprintf("10.0.0.%d:%d", r.IntN(256), 1024+r.IntN(60_000)), Name: "checkout",
+			},
+		}, none)
+	}
+}
+
+// TestUpdates: with differences alone a browser has the history as it is, in whatever steps it asks.
+func TestUpdates(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 1))
+	s := testSource(nil)
+	s.Persistence = func() persist.Status { return persist.Status{} }
+	p := New(s)
+	b, at := newBrowser(p), 0
+	if u := b.update(t); !u.Whole || u.Seq != 0 || len(b.rows["t"]) != 0 {
+		t.Errorf("before the first point: %+v", u)
+	}
+	for range 40 {
+		n := r.IntN(60)
+		addRandom(p, r, at, n)
+		at += n
+		b.update(t)
+		b.check(t)
+	}
+}
+
+// TestWholeUpdates: who comes from another start, or too late, or with nonsense, gets everything.
+func TestWholeUpdates(t *testing.T) {
+	p := New(testSource(nil))
+	fill(p, historyCount+50)
+	last := historyCount + 50
+	for _, tt := range []struct {
+		boot, after string
+		whole       bool
+		points      int
+	}{
+		{p.boot, strconv.Itoa(last), false, 0},
+		{p.boot, strconv.Itoa(last - 1), false, 1},
+		{p.boot, strconv.Itoa(last - historyCount), false, historyCount},
+		{p.boot, strconv.Itoa(last - historyCount - 1), true, historyCount},
+		{p.boot, strconv.Itoa(last + 1), true, historyCount},
+		{p.boot, "-1", true, historyCount},
+		{p.boot, "", true, historyCount},
+		{p.boot, "9223372036854775808", true, historyCount},
+		{"another", strconv.Itoa(last), true, historyCount},
+		{"", strconv.Itoa(last), true, historyCount},
+	} {
+		b := newBrowser(p)
+		b.query.Set("boot", tt.boot)
+		b.query.Set("after", tt.after)
+		if u := b.update(t); u.Whole != tt.whole || len(b.rows["t"]) != tt.points || u.Seq != last || u.StepMs != 2000 || u.AtMs != testNowNs/1e6 {
+			t.Errorf("boot %q, after %q: whole is %v, %d points, up to %d", tt.boot, tt.after, u.Whole, len(b.rows["t"]), u.Seq)
+		}
+	}
+	if New(testSource(nil)).boot == p.boot {
+		t.Error("two starts have one name")
+	}
+}
+
+// TestHave: an update has the parts that differ from what the browser shows, whatever it says that it has.
+func TestHave(t *testing.T) {
+	s := testSource(nil)
+	limited := limitsOf(t, limits.Definition{Name: "api", Windows: []limits.Window{{Capacity: 1, Count: 1, PeriodSec: 1}}})
+	s.Limits = limited.All
+	p := New(s)
+	fill(p, 3)
+	b := newBrowser(p)
+	v := p.view(httptest.NewRequest(http.MethodGet, "/?lang=en", nil))
+	if u := b.update(t); len(u.Parts) != len(v.parts()) {
+		t.Errorf("%d parts at first, want %d", len(u.Parts), len(v.parts()))
+	}
+	body := get(t, p, "/?lang=en").Body.String()
+	for id, html := range b.parts {
+		if !strings.Contains(body, ` id="`+id+`"`) || !strings.Contains(body, html) {
+			t.Errorf("the page has no %s as the update has it", id)
+		}
+	}
+	ids := func(u update) []string { return slices.Sorted(maps.Keys(u.Parts)) }
+	if got := ids(b.update(t)); len(got) != 0 {
+		t.Errorf("nothing has changed but %q", got)
+	}
+	decided(limited, "api", true, 1)
+	p.history.add(testNowNs+5*int64(sampleInterval), Sample{}, p.source.Latency())
+	if got := ids(b.update(t)); !slices.Contains(got, "limits") || slices.Contains(got, "minutes") {
+		t.Errorf("changed are %q, want the limits among them, and not the minutes", got)
+	}
+	if got := ids(b.update(t)); len(got) != 0 {
+		t.Errorf("nothing has changed again but %q", got)
+	}
+	b.query.Set("lang", "zh")
+	if got := ids(b.update(t)); !slices.Contains(got, "now") || !slices.Contains(got, "form") {
+		t.Errorf("in another language changed are %q", got)
+	}
+	b.query.Set("key", "k")
+	b.query.Set("max_burst", "3")
+	b.query.Set("count", "1")
+	b.query.Set("period", "60")
+	if got := ids(b.update(t)); !slices.Equal(got, []string{"answer", "form"}) || !strings.Contains(b.parts["answer"], "verdict") {
+		t.Errorf("asked for a key, changed are %q", got)
+	}
+	for _, nonsense := range []string{"", "x", strings.Repeat("A", 1000), "\x00\xff"} {
+		b.query.Set("have", nonsense)
+		if u := b.update(t); len(u.Parts) != len(v.parts()) {
+			t.Errorf("with %q: %q", nonsense, ids(u))
+		}
+	}
+}
+
+// wire returns the bytes of a response with its head, over a real connection, and the body.
+func wire(t *testing.T, p *Page, target string, header http.Header) (n int, body []byte) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	r.Header = header
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	answer := w.Result()
+	answer.Header.Set("Date", "Mon, 23 Nov 2026 08:00:00 GMT")
+	var head strings.Builder
+	_ = answer.Header.Write(&head)
+	n = len("HTTP/1.1 200 OK\r\n") + head.Len() + len("Content-Length: 12345\r\n\r\n") + w.Body.Len()
+	var reader io.Reader = answer.Body
+	if answer.Header.Get("Content-Encoding") == "gzip" {
+		unzipped, err := gzip.NewReader(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader = unzipped
+	}
+	body, err := io.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n, body
+}
+
+// busySource is a server with 20 hot keys of 36 bytes and 20 named limits, of which everything changes all the time.
+func busySource(t *testing.T, r *rand.Rand) Source {
+	s := testSource(nil)
+	var definitions []limits.Definition
+	for i := range 20 {
+		definitions = append(definitions, limits.Definition{Name: fmt.Sprintf("limit-%d", i), Windows: []limits.Window{{Capacity: 100, Count: int64(r.IntN(1000)), PeriodSec: 60}}})
+	}
+	registry := limitsOf(t, definitions...)
+	s.Limits = func() []*limits.Limit {
+		for i := range 20 {
+			decided(registry, fmt.Sprintf("limit-%d", i), i%3 == 0, r.IntN(200))
+		}
+		return registry.All()
+	}
+	var names []string
+	for range 20 {
+		names = append(names, fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", r.Uint32(), r.IntN(1<<16), r.IntN(1<<16), r.IntN(1<<16), r.Uint64N(1<<48)))
+	}
+	s.Top = func(ranking topkeys.Ranking, n int) []topkeys.Entry {
+		entries := make([]topkeys.Entry, n)
+		for i := range entries {
+			perSec := 10_000 * r.Float64() / float64(i+1)
+			entries[i] = topkeys.Entry{
+				Name: names[int(ranking)*n+i], Share: r.Float64() / 10,
+				Recent: perSec, RecentError: perSec / 10, IsRecent: true,
+				Terms: limiter.Terms{Most: 16, Count: 30, Period: 60},
+			}
+		}
+		return entries
+	}
+	return s
+}
+
+// TestSizes bounds what an open page takes of the network: 100 KB at first, and 3 KB for each update.
+func TestSizes(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 2))
+	p := New(busySource(t, r))
+	addRandom(p, r, 0, historyCount+1)
+	gzipped := http.Header{"Accept-Encoding": {"gzip, deflate"}}
+	page, body := wire(t, p, "/?lang=en", gzipped)
+	if !strings.HasPrefix(string(body), "<!doctype html>") {
+		t.Errorf("the page is %.40q", body)
+	}
+	b := newBrowser(p)
+	b.update(t)
+	first, _ := wire(t, p, "/live.json?lang=en", gzipped)
+	if page+first > 100_000 {
+		t.Errorf("%d bytes of the page and %d of its history: more than 100,000", page, first)
+	}
+	most := 0
+	for i, at := 0, historyCount+1; i < 40; i++ { // more than a minute
+		samples := 1 + i%3/2 // every third update is late by a sample
+		addRandom(p, r, at, samples)
+		at += samples
+		n, body := wire(t, p, "/live.json?"+b.query.Encode(), gzipped)
+		most = max(most, n)
+		var u update
+		if err := json.Unmarshal(body, &u); err != nil || u.Parts["top"] == "" || u.Parts["now"] == "" {
+			t.Fatalf("%v: %d parts", err, len(u.Parts))
+		}
+		b.update(t)
+	}
+	if most > 3_000 {
+		t.Errorf("an update takes %d bytes, more than 3,000", most)
+	}
+	t.Logf("page %d, history %d, update at most %d bytes", page, first, most)
+}
+
+// TestConcurrently: samples, pages and updates at once, for the race detector.
+func TestConcurrently(t *testing.T) {
+	p := New(testSource(nil))
+	var wg sync.WaitGroup
+	for _, path := range []string{"/", "/live.json", "/live.json?after=3&boot=" + p.boot} {
+		wg.Go(func() {
+			for range 50 {
+				get(t, p, path)
+			}
+		})
+	}
+	fill(p, 50)
+	wg.Wait()
+}
+
+// TestHead: HEAD has the head of GET.
+func TestHead(t *testing.T) {
+	p := New(testSource(nil))
+	for _, path := range []string{"/", "/live.json"} {
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequest(http.MethodHead, path, nil))
+		if want := get(t, p, path).Header(); w.Code != http.StatusOK || !maps.EqualFunc(w.Header(), want, slices.Equal[[]string]) {
+			t.Errorf("%s: %d, %v, want %v", path, w.Code, w.Header(), want)
+		}
+	}
+}
+
+// TestCompression: what takes gzip gets it, except a page of another site.
+func TestCompression(t *testing.T) {
+	p := New(testSource(nil))
+	for _, tt := range []struct {
+		accepted, site string
+		want           string
+	}{
+		{"", "", ""}, {"gzip", "", "gzip"}, {"br, GZIP;q=0.5", "same-origin", "gzip"}, {"gzip;q=0", "", ""}, {"gzip; q=0.000", "", ""},
+		{"gzip;q=0.001", "none", "gzip"}, {"deflate, br", "", ""}, {"gzip", "cross-site", ""},
+	} {
+		for _, path := range []string{"/", "/live.json"} {
+			w := get(t, p, path, "Accept-Encoding", tt.accepted, "Sec-Fetch-Site", tt.site)
+			if got := w.Header().Get("Content-Encoding"); got != tt.want {
+				t.Errorf("%s for %q of %q: %q, want %q", path, tt.accepted, tt.site, got, tt.want)
+			}
+		}
+	}
+}
+
+// TestStyle: a brace too many would silently take the rule after it with it.
+func TestStyle(t *testing.T) {
+	depth := 0
+	for n, line := range strings.Split(styleCSS, "\n") {
+		if depth += strings.Count(line, "{") - strings.Count(line, "}"); depth < 0 {
+			t.Fatalf("style.css:%d: a brace too many", n+1)
+		}
+	}
+	if depth != 0 {
+		t.Errorf("%d braces of style.css are not closed", depth)
+	}
+}

@@ -1,0 +1,67 @@
+package dashboard
+
+import (
+	"fmt"
+	"time"
+
+	g "maragu.dev/gomponents"
+
+	"cellserver/internal/keep/remote"
+	"cellserver/internal/keep/remote/watch"
+)
+
+// storePart is what is known of a store on other machines; nothing of one in memory.
+func (v *view) storePart() g.Node {
+	st, t := v.remote, v.t
+	if st == nil {
+		return nil
+	}
+	s, whole := &st.Stats, func(n uint64) string { return count.text(float64(n)) }
+	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered), whole(s.Leased),
+		whole(s.ByPolicy()), st.Policy)
+	return v.section("store", t.Store, el("p", text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, el("table",
+		headings(t.StoreServer, t.Circuit, t.Queued, t.InFlight, t.RoundTrip),
+		el("tbody", g.Map(s.Servers, func(server remote.ServerStats) g.Node {
+			return el("tr", attr("data-k", server.Addr), el("th", attr("scope", "row"), text(server.Addr)),
+				cells(circuitText(t, st.Server(server.Addr).State), count.text(float64(server.Queued)), count.text(float64(server.InFlight)),
+					durationNs.text(float64(server.RoundTripNs))))
+		})),
+	))))
+}
+
+func circuitText(t *texts, state string) string {
+	switch state {
+	case "open":
+		return t.CircuitOpen
+	case "half-open":
+		return t.CircuitHalfOpen
+	}
+	return t.CircuitClosed
+}
+
+// storeState returns how the store is, in a few words.
+func storeState(t *texts, st *watch.Status, nowNs int64) string {
+	switch {
+	case !st.Asked:
+		return t.StoreConnecting
+	case st.Away():
+		return fmt.Sprintf(t.StoreAwayFor, time.Duration(nowNs-st.SinceNs).Round(time.Second))
+	case st.Fault != nil:
+		return fmt.Sprintf(t.StorePartly, st.Up, st.Masters)
+	}
+	return t.StoreAnswers
+}
+
+// storeFault is the warning that the store does not answer, or a part of it; nil while all of it does. As that about the disk,
+// it stays the same while the fault does.
+func storeFault(t *texts, st *watch.Status) *fault {
+	if st.Fault == nil {
+		return nil
+	}
+	meaning := [...]string{remote.Error: t.StoreErrors, remote.Allow: t.StoreAllows, remote.Deny: t.StoreDenies, remote.Local: t.StoreLocal}[st.Policy]
+	what := fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop
+	if st.Away() {
+		what = fmt.Sprintf(t.StoreAwaySince, utc(st.SinceNs))
+	}
+	return &fault{what: what, meaning: meaning, cause: st.Fault.Error()}
+}

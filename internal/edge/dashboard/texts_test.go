@@ -1,0 +1,109 @@
+package dashboard
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/wire/catalog"
+)
+
+// TestLanguagesAreComplete: each text exists in each language with the same fmt verbs, and is used.
+func TestLanguagesAreComplete(t *testing.T) {
+	verbs := regexp.MustCompile(`%[sd]`)
+	en, zh := reflect.ValueOf(*english()), reflect.ValueOf(*chinese())
+	used := source(t)
+	for i := range en.NumField() {
+		name, a, b := en.Type().Field(i).Name, en.Field(i).String(), zh.Field(i).String()
+		if strings.TrimSpace(a) == "" || strings.TrimSpace(b) == "" {
+			t.Errorf("%s is missing: %q, %q", name, a, b)
+		}
+		if !slices.Equal(verbs.FindAllString(a, -1), verbs.FindAllString(b, -1)) {
+			t.Errorf("%s has other fmt verbs: %q, %q", name, a, b)
+		}
+		if !regexp.MustCompile(`(?:t|T)\.` + name + `\b`).MatchString(used) {
+			t.Errorf("%s is not used", name)
+		}
+	}
+}
+
+// TestCommandsExist: each command that the page names is in the catalog.
+func TestCommandsExist(t *testing.T) {
+	table := catalog.New()
+	named := regexp.MustCompile(`CL\.[A-Z]+(?: [A-Z]{2,})?`)
+	check := func(where, text string) {
+		for _, call := range named.FindAllString(text, -1) {
+			words := strings.Fields(strings.ToLower(call))
+			c := table.Lookup([]byte(words[0]))
+			isContainer := call == "CL.CONCURRENCY" || call == "CL.LIMIT"
+			if c == nil || c.Subs != nil && (len(words) == 1 || c.Sub([]byte(words[1])) == nil) && !isContainer {
+				t.Errorf("%s names %s, which is no command", where, call)
+			}
+		}
+	}
+	for _, language := range []*texts{english(), chinese()} {
+		all := reflect.ValueOf(*language)
+		for i := range all.NumField() {
+			check(language.Lang+" "+all.Type().Field(i).Name, all.Field(i).String())
+		}
+	}
+	for kind := range limiter.Kinds {
+		check("the table", command(kind))
+	}
+	check("the script", script())
+	for _, field := range []string{english().NoLook, chinese().NoLook} {
+		if !named.MatchString(field) {
+			t.Errorf("no command is found in %q", field)
+		}
+	}
+}
+
+// source returns the package's code.
+func source(t *testing.T) string {
+	t.Helper()
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		if name := f.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(b)
+		}
+	}
+	return all.String()
+}
+
+func TestLanguageChoice(t *testing.T) {
+	p := New(testSource(nil))
+	for _, tt := range []struct{ query, accept, want string }{
+		{"", "", "en"},
+		{"", "de,fr;q=0.5", "en"},
+		{"", "zh-CN,zh;q=0.9,en;q=0.8", "zh-Hans"},
+		{"", "zh-TW", "zh-Hans"},
+		{"", "en-GB,zh;q=0.5", "en"},
+		{"", ";;;q=", "en"},
+		{"", "en;q=0.1, ZH-hant-TW ; q=0.2", "zh-Hans"},
+		{"", "zh;q=0", "en"},
+		{"", "zh;q=NaN, zhx, en-zh", "en"},
+		{"", "zh;q=x, en;q=0.1", "en"},
+		{"?lang=zh", "en", "zh-Hans"},
+		{"?lang=en", "zh", "en"},
+		{"?lang=xx", "zh", "zh-Hans"},
+	} {
+		body := get(t, p, "/"+tt.query, "Accept-Language", tt.accept).Body.String()
+		if !strings.Contains(body, `<html lang="`+tt.want+`">`) {
+			t.Errorf("%q, %q: not in %s", tt.query, tt.accept, tt.want)
+		}
+	}
+	wantText(t, get(t, p, "/?lang=zh&key=a&max_burst=1").Body.String(),
+		`href="/?key=a&amp;lang=en&amp;max_burst=1"`, `<input type="hidden" name="lang" value="zh">`, "历史")
+}

@@ -1,0 +1,137 @@
+// Package metrics serves over HTTP what operators need: health and readiness checks, metrics in Prometheus's formats, and
+// profiles. Metrics are collected when they are scraped. Its handler is safe for concurrent use.
+package metrics
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/server"
+	"cellserver/internal/keep/memory"
+	"cellserver/internal/keep/persist"
+	"cellserver/internal/keep/remote/watch"
+	"cellserver/internal/redis/login"
+	"cellserver/internal/store"
+)
+
+// Config configures a handler.
+type Config struct {
+	Store   store.Store
+	Records *observe.Records
+	Logins  *login.Failures
+	Clients *clients.Register
+	NewKeys *clients.NewKeys
+	Now     func() int64 // Unix nanoseconds
+	Server  *server.Server
+	Memory  *memory.Bound // nil for none
+	// Persistence is what is kept on the disk; nil if nothing is.
+	Persistence func() persist.Status
+	// Remote is how the store on other machines is; nil for a store in memory.
+	Remote func() watch.Status
+	Limits *limits.Registry
+	Build  buildinfo.Info
+	// Ready returns an error while clients are not served, and Alive one when they have not been for so long that the
+	// process should be restarted. Both return soon.
+	Ready func(context.Context) error
+	Alive func() error
+	// Degraded says in what ways a server that is ready does not do all that it should, each in one line; nil for in none.
+	Degraded     func() []string
+	LostLogLines func() uint64
+	Access       *Access      // for everything but /healthz and /readyz
+	Page         http.Handler // at / and /live.json, nil for none
+	TopKeys      int          // how many a metric shows of each ranking; 0 for none
+	TopKeyNames  NameStyle
+	Profiles     bool // whether /debug/pprof is served
+	// BoundTo is the listener's address. On a loopback address only requests for a loopback host are answered, so that
+	// no web page can reach it by DNS rebinding.
+	BoundTo net.Addr
+	// AllowedHosts are names that requests may be for, too. With any, requests for other names are refused on every
+	// address, but for /healthz and /readyz.
+	AllowedHosts []string
+}
+
+// Handler returns the HTTP handler.
+func Handler(c Config) http.Handler {
+	guarded := http.NewServeMux()
+	// OpenMetrics's text is for those who ask for it, as Prometheus does. It says of no counter when it began: a Prometheus
+	// that is not told what to do with such lines makes a series of each, and process_start_time_seconds tells the same.
+	formats := promhttp.HandlerOpts{EnableOpenMetrics: true}
+	guarded.Handle("GET /metrics", bounded(promhttp.HandlerFor(newRegistry(&c), formats)))
+	if c.Page != nil {
+		page := bounded(c.Page)
+		guarded.Handle("GET /{$}", page)
+		guarded.Handle("GET /live.json", page)
+	}
+	if c.Profiles {
+		handleProfiles(guarded)
+	}
+	tcp, ok := c.BoundTo.(*net.TCPAddr)
+	allowed := hosts{c.AllowedHosts, ok && tcp.IP.IsLoopback()}
+	all := c.Access.guard(guarded)
+	if len(allowed.names) > 0 {
+		all = allowed.guard(all)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", all)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, c.Alive(), nil) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, c.Ready(r.Context()), c.degraded()) })
+	if allowed.loopback && len(allowed.names) == 0 {
+		return allowed.guard(mux)
+	}
+	return mux
+}
+
+func (c *Config) degraded() []string {
+	if c.Degraded == nil {
+		return nil
+	}
+	return c.Degraded()
+}
+
+func writeHealth(w http.ResponseWriter, err error, degraded []string) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n")
+	for _, way := range degraded {
+		_, _ = io.WriteString(w, "degraded: "+way+"\n")
+	}
+}
+
+func (c *Config) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
+	return c.Records.TopKeys.Top(kind, c.Now(), n)
+}
+
+func newRegistry(c *Config) *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&collector{config: c},
+		newTopKeysCollector(c.topKeys, c.TopKeys, c.TopKeyNames),
+	)
+	return registry
+}
+
+// handleProfiles omits pprof's cmdline, which would show a password given as a flag.
+func handleProfiles(mux *http.ServeMux) {
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+}

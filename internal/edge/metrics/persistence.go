@@ -1,0 +1,65 @@
+package metrics
+
+import (
+	"time"
+
+	"cellserver/internal/keep/persist"
+)
+
+func (c *collector) collectPersistence(to sink) {
+	status := c.config.Persistence
+	to.truth("persistence_enabled", "1 with --data-dir, 0 without: then a start forgets all keys, and there are no other figures of it.", status != nil)
+	if status == nil {
+		return
+	}
+	st := status()
+	to.loading(&st)
+	to.syncs(&st, c.config.Now())
+	to.snapshots(&st)
+}
+
+func (to sink) loading(st *persist.Status) {
+	to.truth("persistence_loading", "1 while the data directory is loaded, and clients must wait.", st.Loading)
+	to.value("persistence_loaded_keys", "Keys that were loaded at the start.", float64(st.LoadedKeys))
+	to.seconds("persistence_load_duration_seconds", "How long loading took at the start; 0 while it goes on.", st.LoadTookNs)
+	to.seconds("clock_offset_seconds", "How far the server's clock was set ahead of the wall clock, which had gone back while the server was down.", st.ClockOffsetNs)
+}
+
+func (to sink) syncs(st *persist.Status, nowNs int64) {
+	to.seconds("persistence_sync_interval_seconds", "--fsync-interval: 0 for a sync before each reply, -1 if it is left to the system.", syncIntervalNs(st))
+	to.truth("persistence_disk_fault", "1 while changes do not reach the disk, until a new snapshot stands.", st.Fault != nil)
+	to.counter("persistence_disk_faults_total", "How often writing or syncing has failed.", st.Faults)
+	to.seconds("persistence_lag_seconds", "Time since all changes were on the disk: at most the interval and what a sync takes, while all is well.", lagNs(st, nowNs))
+	to.counter("persistence_syncs_total", "Syncs of the log.", st.Syncs)
+	to.seconds("persistence_last_sync_duration_seconds", "How long the last sync of the log took.", st.LastSyncTookNs)
+	to.counter("persistence_records_total", "Changes written to the log.", st.Records)
+	to.counter("persistence_written_bytes_total", "Bytes written to the log and to snapshots.", st.WrittenBytes)
+	to.value("persistence_waiting_replies", "Replies that are held until a sync.", float64(st.WaitingReplies))
+	to.value("persistence_log_bytes", "Size of the log that a start would read.", float64(st.LogBytes))
+}
+
+func (to sink) snapshots(st *persist.Status) {
+	to.truth("persistence_snapshot_in_progress", "1 while a snapshot is written.", st.Saving)
+	to.truth("persistence_last_snapshot_failed", "1 if the last attempt to write a snapshot failed.", st.LastSaveErr != nil)
+	to.counter("persistence_snapshots_total", "Snapshots that were completed.", st.Saves)
+	to.seconds("persistence_last_snapshot_timestamp_seconds", "When the last snapshot was completed, in Unix time; 0 if none was since the start.", st.LastSaveNs)
+	to.seconds("persistence_last_snapshot_duration_seconds", "How long the last snapshot took; 0 if none was completed since the start.", max(0, st.LastSaveTookNs))
+	to.value("persistence_snapshot_bytes", "Size of the snapshot that a start would read.", float64(st.SnapshotBytes))
+}
+
+func syncIntervalNs(st *persist.Status) int64 {
+	if st.Interval == persist.NoSync {
+		return -int64(time.Second)
+	}
+	return int64(st.Interval)
+}
+
+// lagNs is 0 before the first sync, while the directory is loaded: nothing changes then.
+func lagNs(st *persist.Status, nowNs int64) int64 {
+	if st.SyncedNs == 0 {
+		return 0
+	}
+	return max(0, nowNs-st.SyncedNs)
+}
+
+func (to sink) seconds(name, help string, ns int64) { to.value(name, help, float64(ns)/1e9) }

@@ -1,0 +1,68 @@
+package metrics
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
+)
+
+// TestScrapeOfManyKeys: a scrape costs what the shards do, however many keys are in them, while clients ask too. The time
+// that it takes is BenchmarkScrape's.
+func TestScrapeOfManyKeys(t *testing.T) {
+	if testing.Short() || racetest.Enabled {
+		t.Skip("needs 60 MB, and far more under the race detector")
+	}
+	const keys, clientCalls = 1_000_000, 1000
+	r := newRig()
+	scrape := func() { r.scrape(t) }
+	scrape() // what is made once
+	empty := testing.AllocsPerRun(10, scrape)
+	fill(t, r.config.Store, keys)
+	if full := testing.AllocsPerRun(10, scrape); full > empty+keys/1000 {
+		t.Errorf("a scrape allocates %.0f times with %d keys, and %.0f times with none", full, keys, empty)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range clientCalls {
+			r.say(strings.Repeat("CL.THROTTLE user:1 1 1 1000\r\n", 100))
+		}
+	})
+	for range 20 {
+		if !strings.Contains(r.scrape(t), "\ncellserver_keys 1e+06\n") {
+			t.Fatal("the keys are not there")
+		}
+	}
+	wg.Wait()
+}
+
+// BenchmarkScrape is what a scrape of ten million keys costs.
+func BenchmarkScrape(b *testing.B) {
+	r := newRig()
+	fill(b, r.config.Store, 10_000_000)
+	for b.Loop() {
+		r.get("/metrics")
+	}
+}
+
+func fill(t testing.TB, s store.Store, keys int) {
+	t.Helper()
+	limit, err := funnel.NewLimit(funnel.Burst, 1, 1, 1_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowNs := time.Now().UnixNano()
+	batch := make([]store.Request, 100)
+	for i := 0; i < keys; i += len(batch) {
+		for j := range batch {
+			batch[j] = store.Request{Key: store.Key{Name: fmt.Appendf(nil, "user:%d", i+j)}, Rule: limiter.OfFunnel(limit), Quantity: 1}
+		}
+		s.Throttle(nowNs, batch)
+	}
+}

@@ -1,0 +1,284 @@
+package server
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"cellserver/internal/wire/peer"
+)
+
+// goroutineConn is a connection that has a goroutine, to which all belongs that is not said to be others' too.
+type goroutineConn struct {
+	driver  *goroutineDriver
+	nc      net.Conn
+	secured *secured  // nil without TLS
+	source  io.Reader // what is read from: nc, or TLS over it
+	peer    peer.Peer
+	session peer.Session // nil until the client is admitted
+	in      input
+	inErr   error   // why no more can be read; what was read before is still executed
+	out     *output // to nc
+	// What the session was told that the connection holds.
+	toldInput, toldFree int
+
+	received atomic.Uint64 // bytes
+	woken    chan struct{} // holds one wake-up
+	killed   chan struct{}
+	killOnce sync.Once
+	evicted  atomic.Bool
+	reset    bool // nobody is there any more to take replies
+
+	mu          sync.Mutex // guards all below, but for lifecycle's openedNs and reason
+	lifecycle              // that only the goroutine changes
+	readsFor    readPurpose
+	poked       bool // the read deadline is Wake's
+	hasDeadline bool
+}
+
+// readPurpose is why a connection is read from, which decides about its read deadline.
+type readPurpose uint8
+
+const (
+	readForInput  readPurpose = iota
+	readForHangup             // the session is Waiting: the client may be silent
+	readToLinger              // until the client closes: nothing ends that but its own deadline
+)
+
+// replies is a buffer that a session replies into. Connections share a few: most have nothing to say.
+type replies struct{ buf []byte }
+
+const maxKeptReplies = 256 << 10 // a larger reply buffer is not kept
+
+func newGoroutineConn(g *goroutineDriver, nc net.Conn, p peer.Peer) *goroutineConn {
+	return &goroutineConn{
+		driver:    g,
+		nc:        nc,
+		source:    nc,
+		peer:      p,
+		out:       newOutput(nc, &g.server.pool),
+		woken:     make(chan struct{}, 1),
+		killed:    make(chan struct{}),
+		lifecycle: lifecycle{openedNs: g.server.config.Now()},
+	}
+}
+
+// Wake implements peer.Conn.
+func (c *goroutineConn) Wake() {
+	select {
+	case c.woken <- struct{}{}:
+	default: // it will look in any case
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.poked = true
+	c.interruptReadLocked()
+}
+
+// wasWoken reports whether the session is to be fed without input.
+func (c *goroutineConn) wasWoken() bool { return ready(c.woken) }
+
+// Kill implements peer.Conn.
+func (c *goroutineConn) Kill() {
+	c.killOnce.Do(func() {
+		close(c.killed)
+		_ = c.nc.Close()
+	})
+}
+
+// Evict implements peer.Conn.
+func (c *goroutineConn) Evict() {
+	first := !c.evicted.Swap(true)
+	c.Kill()
+	if first { // only now: one that waits looks whether it is killed
+		c.driver.evictions.add(1)
+	}
+}
+
+func (c *goroutineConn) isKilled() bool { return ready(c.killed) }
+
+// ready reports whether a channel is closed, or had a value, which it takes.
+func ready(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *goroutineConn) run() {
+	defer c.driver.remove(c)
+	defer func() { c.driver.server.closeSession(c.session, c.peer) }()
+	defer c.out.wait()
+	defer c.Kill()
+	defer func() {
+		if p := recover(); p != nil {
+			c.because(reasonPanic)
+			c.driver.server.panicked(p, c.peer)
+		}
+		if c.isKilled() {
+			c.because(c.killReason())
+		}
+	}()
+	if c.secured != nil && !c.handshake() {
+		c.finish()
+		return
+	}
+	c.session = c.driver.server.config.NewSession(c.peer, c)
+	c.out.tell(c.session.HoldsOutput)
+	for alive := true; alive; {
+		alive = c.read() && c.process()
+	}
+}
+
+// killReason is why the connection ends if it is killed now.
+func (c *goroutineConn) killReason() closeReason {
+	if c.evicted.Load() {
+		return reasonMemory
+	}
+	return c.driver.killReason()
+}
+
+func (c *goroutineConn) nowNs() int64 { return c.driver.server.config.Now() }
+
+func (c *goroutineConn) limits() *Limits { return c.driver.server.limits.Load() }
+
+func (c *goroutineConn) authenticated() bool { return c.session != nil && c.session.Authenticated() }
+
+func (c *goroutineConn) traffic() traffic { return traffic{c.received.Load(), c.out.sent.Load()} }
+
+// process executes what has been read. It is false when the connection is to end.
+func (c *goroutineConn) process() bool {
+	for {
+		n, status, sent := c.feed()
+		c.in.consumed(n)
+		switch {
+		case status == peer.Abort:
+			c.because(reasonSession)
+			return false
+		case !sent:
+			return false
+		}
+		c.noteFed(n, status)
+		switch status {
+		case peer.NeedInput:
+			return true
+		case peer.More:
+			if c.isKilled() {
+				return false
+			}
+		case peer.Waiting:
+			if !c.awaitWake() {
+				return false
+			}
+		default:
+			c.end(reasonSession)
+			return false
+		}
+	}
+}
+
+// feed feeds the session once, and sends its replies.
+func (c *goroutineConn) feed() (consumed int, status peer.Status, sent bool) {
+	r, _ := c.driver.replies.Get().(*replies)
+	if r == nil {
+		r = &replies{}
+	}
+	consumed, out, status := c.session.Feed(c.in.unread(), r.buf[:0])
+	var pending int
+	var err error
+	if len(out) > 0 && !c.reset && status != peer.Abort {
+		pending, err = c.write(out)
+	}
+	if cap(out) <= maxKeptReplies { // and now others may have it: this client may leave much unread for long
+		r.buf = out
+		c.driver.replies.Put(r)
+	}
+	return consumed, status, err == nil && c.awaitRead(pending)
+}
+
+// noteFed notes what Feed has left.
+func (c *goroutineConn) noteFed(consumed int, status peer.Status) {
+	left := len(c.in.unread())
+	if left > halfSentBytes || c.halfSentNs != 0 {
+		c.mu.Lock()
+		c.fed(consumed, left, status, c.nowNs)
+		c.mu.Unlock()
+	}
+}
+
+// tellHeld tells the session what the connection holds while it reads.
+func (c *goroutineConn) tellHeld() {
+	input, free := len(c.in.unread()), c.in.spare()
+	if input != c.toldInput || free != c.toldFree {
+		c.toldInput, c.toldFree = input, free
+		c.session.HoldsInput(input, free)
+	}
+}
+
+// awaitRead waits where the client has left too many bytes of replies unread. It is false if that has no end.
+func (c *goroutineConn) awaitRead(pending int) bool {
+	limits := c.limits()
+	switch limits.judgeOutput(pending, c.session.Authenticated()) {
+	case outputFits:
+	case outputOverruns:
+		c.because(reasonOutput)
+		return false
+	case outputBlocks:
+		if c.out.await(limits.resumeBytes(), limits.OutputTimeout) {
+			return true
+		}
+		if !c.out.broken() && !c.isKilled() {
+			c.because(reasonOutput)
+			c.driver.server.logUnread(c.peer, pending)
+		}
+		return false
+	}
+	return true
+}
+
+func (c *goroutineConn) write(b []byte) (pending int, err error) {
+	if c.secured != nil {
+		return c.secured.send(b)
+	}
+	return c.out.send(b)
+}
+
+// end sends what is pending, and sees to it that the client gets that.
+func (c *goroutineConn) end(r closeReason) {
+	c.because(r)
+	switch {
+	case r == reasonOutput: // it would not read that
+	case r.lingers():
+		c.finish()
+	default:
+		c.flush()
+	}
+}
+
+// finish sends what is pending, tells the client that nothing more comes, and waits until it has seen that.
+func (c *goroutineConn) finish() {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if !c.flush() || !ok || half.CloseWrite() != nil {
+		return
+	}
+	c.mu.Lock()
+	c.readsFor = readToLinger
+	_ = c.nc.SetReadDeadline(deadlineIn(lingerTimeout))
+	c.mu.Unlock()
+	for scrap := c.in.scrap(&c.driver.server.pool); ; {
+		if _, err := c.nc.Read(scrap); err != nil {
+			return
+		}
+	}
+}
+
+// flush waits until all replies are sent, and over TLS the word that these were all.
+func (c *goroutineConn) flush() bool {
+	if c.secured != nil {
+		c.secured.closeNotify()
+	}
+	return c.out.await(0, c.limits().OutputTimeout)
+}

@@ -1,0 +1,159 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"cellserver/internal/wire/peer"
+)
+
+// goroutineDriver is the driver that gives each connection a goroutine.
+type goroutineDriver struct {
+	server   *Server
+	draining chan struct{} // closed when Shutdown begins
+
+	mu    sync.Mutex // guards conns, whether more may be added to them, and past; taken before a connection's
+	conns map[*goroutineConn]struct{}
+	past  traffic // of connections that have ended
+	wg    sync.WaitGroup
+
+	evictions evictions
+	replies   sync.Pool // of *replies
+}
+
+func newGoroutineDriver(s *Server) *goroutineDriver {
+	g := &goroutineDriver{server: s, draining: make(chan struct{}), conns: map[*goroutineConn]struct{}{}}
+	g.evictions.ended.L = &g.evictions.mu
+	return g
+}
+
+func (g *goroutineDriver) serve(nc net.Conn, p peer.Peer) { g.start(newGoroutineConn(g, nc, p)) }
+
+// serveTLS is serve for a connection that TLS has yet to be agreed on.
+func (g *goroutineDriver) serveTLS(nc net.Conn, p peer.Peer, config *tls.Config) {
+	c := newGoroutineConn(g, nc, p)
+	c.secure(config)
+	g.start(c)
+}
+
+func (g *goroutineDriver) start(c *goroutineConn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.isDraining() {
+		_ = c.nc.Close()
+		if c.secured == nil {
+			c.because(reasonShutdown)
+			g.server.closedConn(nil, c.peer, &c.lifecycle, traffic{})
+		}
+		g.server.release(c.peer)
+		return
+	}
+	g.conns[c] = struct{}{}
+	g.wg.Go(c.run)
+}
+
+func (g *goroutineDriver) isDraining() bool { return ready(g.draining) }
+
+// killReason is why a connection ends that is killed now.
+func (g *goroutineDriver) killReason() closeReason {
+	if g.isDraining() {
+		return reasonShutdown
+	}
+	return reasonKilled
+}
+
+func (g *goroutineDriver) remove(c *goroutineConn) {
+	c.in.release(&g.server.pool)
+	if c.evicted.Swap(true) { // from now on nobody waits for it
+		g.evictions.add(-1)
+	}
+	g.mu.Lock()
+	delete(g.conns, c)
+	g.past.add(c.traffic())
+	g.mu.Unlock()
+	if c.session != nil {
+		g.server.closedConn(c.session, c.peer, &c.lifecycle, c.traffic())
+	}
+	g.server.release(c.peer)
+}
+
+func (g *goroutineDriver) limitsChanged() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.isDraining() {
+		return // deadlines are what ends the connections now
+	}
+	for c := range g.conns {
+		c.limitsChanged()
+	}
+}
+
+func (g *goroutineDriver) traffic() traffic {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	sum := g.past
+	for c := range g.conns {
+		sum.add(c.traffic())
+	}
+	return sum
+}
+
+func (g *goroutineDriver) shutdown(ctx context.Context) error {
+	g.mu.Lock()
+	if !g.isDraining() {
+		close(g.draining)
+	}
+	for c := range g.conns {
+		c.interruptRead()
+	}
+	g.mu.Unlock()
+
+	if waitOrDone(ctx, &g.wg) {
+		return nil
+	}
+	g.mu.Lock()
+	for c := range g.conns {
+		c.Kill()
+	}
+	g.mu.Unlock()
+	if waitAtLast(&g.wg) {
+		return ctx.Err()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return leftBehind(ctx, fmt.Sprintf("connections outside the event loops: %d", len(g.conns)))
+}
+
+// leftBehind returns the error of a shutdown that had to leave something behind.
+func leftBehind(ctx context.Context, what string) error {
+	return fmt.Errorf("%w; %w: %s", ctx.Err(), ErrStuck, what)
+}
+
+// endTimeout is how long what was told to end at once may take for that.
+const endTimeout = 250 * time.Millisecond
+
+// waitAtLast waits until all of a driver has ended that was told to end at once, and is false if something of it hangs.
+func waitAtLast(wg *sync.WaitGroup) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	return waitOrDone(ctx, wg)
+}
+
+// waitOrDone waits until all of a driver has ended, and is false if ctx is done first.
+func waitOrDone(ctx context.Context, wg *sync.WaitGroup) bool {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

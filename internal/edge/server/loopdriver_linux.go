@@ -1,0 +1,128 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"cellserver/internal/wire/peer"
+)
+
+// loopDriver is the driver that serves connections from a few event loops. Connections that it cannot take, those
+// without a descriptor of their own, go to another driver.
+type loopDriver struct {
+	all    []*loop
+	others driver
+	wg     sync.WaitGroup
+}
+
+// newLoopDriver returns a driver of n loops, or the other one where they cannot be made.
+func newLoopDriver(s *Server, n int, others driver) driver {
+	d := &loopDriver{others: others}
+	for range n {
+		l, err := newLoop(s)
+		if err != nil {
+			s.config.Log.Error("cannot start the event loops; each client gets a goroutine instead", "error", err,
+				"hint", "where it says too many open files: raise the limit (ulimit -n)")
+			for _, l := range d.all {
+				l.poll.close()
+			}
+			return others
+		}
+		d.all = append(d.all, l)
+	}
+	for _, l := range d.all {
+		d.wg.Go(l.run)
+	}
+	return d
+}
+
+func (d *loopDriver) serve(nc net.Conn, p peer.Peer) {
+	fd, err := takeDescriptor(nc)
+	if err != nil {
+		d.others.serve(nc, p)
+		return
+	}
+	least := d.all[0]
+	for _, l := range d.all[1:] {
+		if l.load.Load() < least.load.Load() {
+			least = l
+		}
+	}
+	least.load.Add(1)
+	c := newLoopConn(least, fd, p)
+	_ = nc.Close() // the descriptor that c has stays open
+	if !least.inbox.add(c) {
+		c.refuse()
+	}
+}
+
+// takeDescriptor returns a descriptor of nc's socket of its own, so that Go's runtime does not poll it as well.
+func takeDescriptor(nc net.Conn) (fd int, err error) {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+	default:
+		return -1, errors.ErrUnsupported // such as TLS, which is more than its socket
+	}
+	raw, err := nc.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	var dupErr error
+	err = raw.Control(func(own uintptr) {
+		fd, dupErr = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	return fd, errors.Join(err, dupErr)
+}
+
+func (d *loopDriver) limitsChanged() {
+	for _, l := range d.all {
+		l.inbox.limitsChanged()
+	}
+}
+
+func (d *loopDriver) traffic() traffic {
+	sum := d.others.traffic()
+	for _, l := range d.all {
+		sum.add(traffic{l.received.Load(), l.sent.Load()})
+	}
+	return sum
+}
+
+func (d *loopDriver) shutdown(ctx context.Context) error {
+	for _, l := range d.all {
+		l.inbox.drain()
+	}
+	err := d.others.shutdown(ctx)
+	if waitOrDone(ctx, &d.wg) {
+		return err
+	}
+	for _, l := range d.all {
+		l.inbox.end()
+	}
+	if waitAtLast(&d.wg) {
+		return cmp.Or(err, ctx.Err())
+	}
+	var left []string
+	for i, l := range d.all {
+		if !l.inbox.isClosed() {
+			left = append(left, d.loopName(i))
+		}
+	}
+	if errors.Is(err, ErrStuck) {
+		return fmt.Errorf("%w, %s", err, strings.Join(left, ", "))
+	}
+	return leftBehind(ctx, strings.Join(left, ", "))
+}
+
+// loopName is what errors call a loop.
+func (d *loopDriver) loopName(i int) string {
+	return fmt.Sprintf("event loop %d of %d", i+1, len(d.all))
+}

@@ -1,0 +1,262 @@
+// Package disktest has a directory in memory that fails when a test wants it to, and that can be seen as a crash at any
+// moment would leave it.
+package disktest
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"cellserver/internal/keep/persist/disk"
+)
+
+// Op is what can be done with a Dir.
+type Op string
+
+// The operations that change something, each of which may fail, and before and after each of which a crash may come.
+const (
+	Create  Op = "create"
+	Write   Op = "write"
+	Sync    Op = "sync"
+	Rename  Op = "rename"
+	Remove  Op = "remove"
+	SyncDir Op = "sync of the directory"
+)
+
+// Dir implements disk.Dir.
+type Dir struct {
+	// Before, if it is not nil, is told of each operation, and may have it fail. A write that fails has written a part.
+	Before func(op Op, name string) error
+
+	mu      sync.Mutex
+	names   map[string]*content // as they are now
+	durable map[string]*content // as they were when the directory was last synced
+	changes []change            // since then
+	known   map[string]*content // that were made or opened
+	gone    bool                // Vanish was called last
+	other   bool                // and Return, and not Regain
+}
+
+// change is what was done to names, as one step: a file has got one, and one is gone.
+type change struct {
+	name string
+	to   *content
+	gone string // empty for none
+}
+
+type content struct {
+	bytes  []byte
+	synced int // of those
+}
+
+// New returns an empty directory.
+func New() *Dir {
+	return &Dir{names: map[string]*content{}, durable: map[string]*content{}, known: map[string]*content{}}
+}
+
+// Crash returns what a crash leaves: of what was written to a file and not synced any part from its beginning, maybe with
+// zeros for its last bytes, and of the changes of names since the last sync the first few.
+func (d *Dir) Crash(rng *rand.Rand) *Dir {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	left := maps.Clone(d.durable)
+	for _, c := range d.changes[:rng.IntN(len(d.changes)+1)] {
+		c.apply(left)
+	}
+	crashed := New()
+	copies := map[*content]*content{}
+	for name, c := range left {
+		if copies[c] == nil {
+			copies[c] = c.crash(rng)
+		}
+		crashed.names[name], crashed.durable[name] = copies[c], copies[c]
+	}
+	return crashed
+}
+
+func (c *content) crash(rng *rand.Rand) *content {
+	n := c.synced + rng.IntN(len(c.bytes)-c.synced+1)
+	left := bytes.Clone(c.bytes[:n])
+	if n > c.synced && rng.IntN(3) == 0 { // as where the file's length came to the disk, and a block did not
+		clear(left[n-rng.IntN(n-c.synced+1):])
+	}
+	return &content{left, n}
+}
+
+func (c change) apply(names map[string]*content) {
+	if c.to != nil {
+		names[c.name] = c.to
+	}
+	delete(names, c.gone)
+}
+
+func (d *Dir) before(op Op, name string) error {
+	if d.Before == nil {
+		return nil
+	}
+	return d.Before(op, name)
+}
+
+func (d *Dir) changeLocked(c change) {
+	c.apply(d.names)
+	c.apply(d.known)
+	d.changes = append(d.changes, c)
+}
+
+// Create implements disk.Dir.
+func (d *Dir) Create(name string) (disk.File, error) {
+	if err := d.before(Create, name); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.goneLocked(); err != nil {
+		return nil, err
+	}
+	if d.names[name] != nil {
+		return nil, fmt.Errorf("create %s: %w", name, fs.ErrExist)
+	}
+	c := &content{}
+	d.changeLocked(change{name: name, to: c})
+	return &file{d, name, c}, nil
+}
+
+// Open implements disk.Dir.
+func (d *Dir) Open(name string) (disk.Reader, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.names[name]
+	if c == nil {
+		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
+	}
+	if d.known[name] == nil {
+		d.known[name] = c
+	}
+	return reader{bytes.NewReader(c.bytes)}, nil
+}
+
+// Rename implements disk.Dir.
+func (d *Dir) Rename(from, to string) error {
+	if err := d.before(Rename, from); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.goneLocked(); err != nil {
+		return err
+	}
+	c := d.names[from]
+	if c == nil {
+		return fmt.Errorf("rename %s: %w", from, fs.ErrNotExist)
+	}
+	d.changeLocked(change{to, c, from})
+	return nil
+}
+
+// Remove implements disk.Dir.
+func (d *Dir) Remove(name string) error {
+	if err := d.before(Remove, name); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.goneLocked(); err != nil {
+		return err
+	}
+	if d.names[name] == nil {
+		return fmt.Errorf("remove %s: %w", name, fs.ErrNotExist)
+	}
+	d.changeLocked(change{gone: name})
+	return nil
+}
+
+// List implements disk.Dir.
+func (d *Dir) List() ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.names)), nil
+}
+
+// SyncFile implements disk.Dir.
+func (d *Dir) SyncFile(name string) error {
+	if err := d.before(Sync, name); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.names[name]
+	if c == nil {
+		return fmt.Errorf("sync %s: %w", name, fs.ErrNotExist)
+	}
+	c.synced = len(c.bytes)
+	return nil
+}
+
+// SyncDir implements disk.Dir.
+func (d *Dir) SyncDir() error {
+	if err := d.before(SyncDir, ""); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.durable, d.changes = maps.Clone(d.names), nil
+	return nil
+}
+
+// Contents returns a file's bytes, to be changed as a bad disk would; nil if there is none.
+func (d *Dir) Contents(name string) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.names[name]; c != nil {
+		return c.bytes
+	}
+	return nil
+}
+
+// SetContents replaces or makes a file.
+func (d *Dir) SetContents(name string, b []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := &content{b, len(b)}
+	d.names[name], d.durable[name] = c, c
+}
+
+type file struct {
+	dir  *Dir
+	name string
+	*content
+}
+
+// Write implements disk.File.
+func (f *file) Write(b []byte) (n int, err error) {
+	if err = f.dir.before(Write, f.name); err != nil {
+		b = b[:len(b)/2]
+	}
+	f.dir.mu.Lock()
+	defer f.dir.mu.Unlock()
+	f.bytes = append(f.bytes, b...)
+	return len(b), err
+}
+
+// Sync implements disk.File. One that fails may have lost what was written, whatever a later one says.
+func (f *file) Sync() error {
+	if err := f.dir.before(Sync, f.name); err != nil {
+		return err
+	}
+	f.dir.mu.Lock()
+	defer f.dir.mu.Unlock()
+	f.synced = len(f.bytes)
+	return nil
+}
+
+// Close implements disk.File.
+func (f *file) Close() error { return nil }
+
+type reader struct{ *bytes.Reader }
+
+// Close implements disk.Reader.
+func (reader) Close() error { return nil }

@@ -1,0 +1,184 @@
+package persist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+	"cellserver/internal/test/racetest"
+)
+
+// TestASyncAskedForInTheEnd: what changes while the last changes are brought to the disk is not confirmed with them.
+func TestASyncAskedForInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := disktest.New()
+		l := beginLife(dir, nil)
+		var ending, confirmed atomic.Bool
+		dir.Before = func(op disktest.Op, _ string) error {
+			if op == disktest.Sync && ending.CompareAndSwap(true, false) {
+				_, _ = l.take("late")
+				l.Sync(func() { confirmed.Store(true) })
+			}
+			return nil
+		}
+		_, _ = l.take("in time")
+		ending.Store(true)
+		if err := l.end(); err != nil {
+			t.Error(err)
+		}
+		s, _, err := loadStates(dir.Crash(rand.New(rand.NewPCG(1, 1))))
+		if err != nil || s["in time"] == 0 || confirmed.Load() && s["late"] == 0 {
+			t.Errorf("%v is left, %v; confirmed: %t", s, err, confirmed.Load())
+		}
+	})
+}
+
+// TestManyAreGoneInTheEnd: deletions of which not all were noted are kept nevertheless by a server that ends in order.
+func TestManyAreGoneInTheEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	rounds := 20 // the end may be seen before or after the deletions
+	if racetest.Enabled {
+		rounds = 4
+	}
+	for range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			dir := disktest.New()
+			dir.Before = func(op disktest.Op, name string) error {
+				if op == disktest.Sync && strings.HasPrefix(name, "log-") {
+					time.Sleep(10 * time.Second)
+				}
+				return nil
+			}
+			l := beginLife(dir, nil)
+			for i := range 120_000 {
+				_, _ = l.take(fmt.Sprint("key:", i))
+			}
+			l.syncNow()
+			_, _ = l.take("another")
+			time.Sleep(2 * time.Second) // and its sync is under way
+			l.store.Flush(context.Background(), 0)
+			if err := l.end(); err != nil {
+				t.Error(err)
+			}
+			s, _, err := loadStates(dir)
+			if err != nil || len(s) != 0 {
+				t.Errorf("%d keys are left, %v", len(s), err)
+			}
+		})
+	}
+}
+
+// TestSnapshotsFailForDays: where there is room for logs and none for a snapshot, the manifest stays readable.
+func TestSnapshotsFailForDays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := disktest.New()
+		dir.Before = func(op disktest.Op, name string) error {
+			if op == disktest.Write && strings.HasPrefix(name, "snapshot-") {
+				return errDisk
+			}
+			return nil
+		}
+		l := beginLife(dir, func(c *Config) { c.LeastLogBytes = 1 << 10 })
+		for range 3 * 24 * 60 {
+			_, _ = l.take("a")
+			time.Sleep(time.Minute)
+		}
+		if err := l.end(); err != nil {
+			t.Error(err)
+		}
+		m, err := readManifest(dir)
+		if err != nil || len(m.logs) > 2*maxLogs {
+			t.Errorf("the manifest names %d logs, %v", len(m.logs), err)
+		}
+	})
+}
+
+// TestRepairOfAFullDisk: what was begun without success is not left there for good.
+func TestRepairOfAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := disktest.New()
+		l := beginLife(dir, nil)
+		_, _ = l.take("a")
+		if err := l.end(); err != nil {
+			t.Fatal(err)
+		}
+		dir.SetContents(manifestName, nil)
+		var healed atomic.Bool
+		dir.Before = func(op disktest.Op, name string) error {
+			if op == disktest.Sync && strings.HasPrefix(name, "snapshot-") && !healed.Load() {
+				return errors.New("no space left on device")
+			}
+			return nil
+		}
+		l = beginLife(dir, func(c *Config) { c.Repair = true })
+		time.Sleep(time.Minute)
+		healed.Store(true)
+		time.Sleep(time.Minute)
+		if err := l.end(); err != nil {
+			t.Error(err)
+		}
+		if names, _ := dir.List(); len(names) > 6 {
+			t.Errorf("there are %v", names)
+		}
+	})
+}
+
+// TestLoadingIntoLessMemory: what was kept is not forgotten for want of room where keys are refused.
+func TestLoadingIntoLessMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := disktest.New()
+		l := beginLife(dir, nil)
+		for i := range 1000 {
+			_, _ = l.take(fmt.Sprint("key:", i))
+		}
+		if err := l.end(); err != nil {
+			t.Fatal(err)
+		}
+		again := beginLife(dir, func(c *Config) { c.Store.(store.Bounded).SetMaxBytes(1<<14, store.NoEviction) })
+		if n := again.Status().LoadedKeys; n != 1000 {
+			t.Errorf("%d keys are loaded", n)
+		}
+		if err := again.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestRepairOfARecord: a frame whose checksum is right, and that is no records of this format, is passed over, too.
+func TestRepairOfARecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := disktest.New()
+		w, err := createFile(dir, logName(1), kindLog, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := limiter.State{ExpiresNs: nowNs() + int64(time.Hour)}
+		err = errors.Join(
+			w.write(1, appendState(nil, store.Key{Name: []byte("a")}, &in)), w.write(2, []byte{0xff}), w.write(3, appendState(nil, store.Key{Name: []byte("b")}, &in)),
+			(&manifest{logs: []fileEntry{{1, 1, -1}}}).write(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := beginLife(dir, func(c *Config) { c.Repair = true })
+		if err := l.alive(); err != nil {
+			t.Fatal(err)
+		}
+		if n := l.Status().LoadedKeys; n != 2 {
+			t.Errorf("%d keys are loaded", n)
+		}
+		if err := l.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,174 @@
+package persist
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/store"
+)
+
+// loaded is what a directory says, and where its log goes on.
+type loaded struct {
+	manifest manifest
+	next     frame    // of a new log: its number, its first sequence, and the latest time that was seen
+	damage   []error  // that was passed over; none unless that was asked for
+	damaged  []string // then all files that there are
+}
+
+// loader reads a directory.
+type loader struct {
+	dir    disk.Dir
+	repair bool // pass over what is damaged
+	// visit is told of each frame, in an order in which it can be done.
+	visit func(payload []byte) error
+	loaded
+}
+
+// load reads all that a directory knows. An empty one knows nothing.
+func (l *loader) load() error {
+	l.next = frame{generation: 1, sequence: 1}
+	if l.repair {
+		sound := loader{dir: l.dir, visit: checkRecords}
+		if err := sound.load(); errors.Is(err, ErrDamaged) || errors.Is(err, errRecord) {
+			l.damage = append(l.damage, err)
+			return l.readAll()
+		}
+		l.repair = false
+	}
+	var err error
+	l.manifest, err = readManifest(l.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return isEmpty(l.dir)
+	}
+	if err != nil {
+		return err
+	}
+	if s := &l.manifest.snapshot; s.number != 0 {
+		if err := l.read(snapshotName(s.number), kindSnapshot, s); err != nil {
+			return err
+		}
+	}
+	for i := range l.manifest.logs {
+		f := &l.manifest.logs[i]
+		if i > 0 && f.sequence != l.next.sequence {
+			return fmt.Errorf("%w: %s ends before %s begins", ErrDamaged, logName(f.number-1), logName(f.number))
+		}
+		if err := l.read(logName(f.number), kindLog, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAll reads whatever there is without a manifest. What is told twice is told last by the file of the highest number.
+func (l *loader) readAll() error {
+	names, err := l.dir.List()
+	if err != nil {
+		return err
+	}
+	l.damaged = names
+	type file struct {
+		name, kind string
+		entry      fileEntry
+	}
+	var files []file
+	for _, name := range names {
+		var number uint64
+		if n, _ := fmt.Sscanf(name, "snapshot-%d", &number); n == 1 && name == snapshotName(number) {
+			files = append(files, file{name, kindSnapshot, fileEntry{number: number, bytes: -1}})
+		} else if n, _ := fmt.Sscanf(name, "log-%d", &number); n == 1 && name == logName(number) {
+			files = append(files, file{name, kindLog, fileEntry{number: number, bytes: -1}})
+		}
+	}
+	slices.SortFunc(files, func(a, b file) int { // a snapshot was begun after the log of its number, and before all that is in it
+		return cmp.Or(cmp.Compare(a.entry.number, b.entry.number), -cmp.Compare(a.kind, b.kind))
+	})
+	for _, f := range files {
+		if err := l.read(f.name, f.kind, &f.entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads a file, and notes how long it is.
+func (l *loader) read(name, kind string, entry *fileEntry) error {
+	file, err := l.dir.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: there is no %s", ErrDamaged, name)
+	}
+	if err != nil {
+		return err
+	}
+	next, err := l.readFile(name, kind, file, entry)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	l.next.generation, l.next.clockNs = entry.number+1, max(l.next.clockNs, next.clockNs)
+	if kind == kindLog {
+		l.next.sequence = max(l.next.sequence, next.sequence)
+	}
+	return nil
+}
+
+func (l *loader) readFile(name, kind string, file disk.Reader, entry *fileEntry) (next frame, err error) {
+	visit := func(_ frame, payload []byte) error { return l.visit(payload) }
+	from := frame{generation: entry.number, sequence: entry.sequence}
+	if l.repair {
+		next, damage, err := recoverFile(file, kind, from, func(_ frame, payload []byte) error {
+			if err := checkRecords(payload); err != nil {
+				l.damage = append(l.damage, fmt.Errorf("%s: %w", name, err))
+				return nil
+			}
+			return l.visit(payload)
+		})
+		for _, d := range damage {
+			l.damage = append(l.damage, fmt.Errorf("%s: %w", name, d))
+		}
+		return next, err
+	}
+	valid, next, err := readFile(file, kind, from, visit)
+	if err == nil && entry.bytes >= 0 && valid != entry.bytes {
+		err = fmt.Errorf("%w: %d bytes can be read, and there should be %d", ErrDamaged, valid, entry.bytes)
+	}
+	entry.bytes = valid
+	return next, err
+}
+
+func readRecords(payload []byte, visit func(c store.Change)) error {
+	for len(payload) > 0 {
+		r, rest, err := readRecord(payload)
+		if err != nil {
+			return err
+		}
+		visit(store.Change{Key: r.key, State: r.state, Flushed: r.kind == recordFlushed})
+		payload = rest
+	}
+	return nil
+}
+
+func checkRecords(payload []byte) error { return readRecords(payload, func(store.Change) {}) }
+
+// isEmpty returns an error if there are files that only a manifest could tell the order of. The first log alone is what a
+// crash leaves before there is a manifest.
+func isEmpty(dir disk.Dir) error {
+	names, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if isOurs(name) && name != newManifestName && name != logName(1) {
+			return fmt.Errorf("%w: there is %s, and no %s", ErrDamaged, name, manifestName)
+		}
+	}
+	return nil
+}
+
+func isOurs(name string) bool {
+	return strings.HasPrefix(name, "log-") || strings.HasPrefix(name, "snapshot-") || strings.HasPrefix(name, manifestName)
+}

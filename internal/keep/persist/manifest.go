@@ -1,0 +1,131 @@
+package persist
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+
+	"cellserver/internal/keep/persist/disk"
+)
+
+// The manifest says which files there are that count. It is text, so that an operator can read it:
+//
+//	cellserver data, format 2
+//	snapshot 5 81234
+//	log 5 1000 5000
+//	log 6 1017
+//	crc32c 1a2b3c4d
+//
+// A line of a file has its number, for a log the sequence of its first frame, and the file's length unless it is the last log,
+// which is being written. A log begins no later than the snapshot of its number, so the state is the snapshot with the logs
+// done after it, in their order. Without a snapshot the logs are all there ever was.
+type manifest struct {
+	snapshot fileEntry // of the number 0 for none
+	logs     []fileEntry
+}
+
+func (m *manifest) clone() manifest { return manifest{m.snapshot, slices.Clone(m.logs)} }
+
+func (m *manifest) is(other *manifest) bool { return bytes.Equal(m.text(), other.text()) }
+
+// names are those of all files that there are with it.
+func (m *manifest) names() []string {
+	names := []string{manifestName}
+	if m.snapshot.number != 0 {
+		names = append(names, snapshotName(m.snapshot.number))
+	}
+	for _, l := range m.logs {
+		names = append(names, logName(l.number))
+	}
+	return names
+}
+
+type fileEntry struct {
+	number   uint64
+	sequence uint64 // of a log's first frame
+	bytes    int64  // -1 for a log that is being written
+}
+
+const (
+	manifestName    = "MANIFEST"
+	newManifestName = "MANIFEST.new"
+	maxManifest     = 1 << 20
+)
+
+func logName(number uint64) string { return fmt.Sprintf("log-%08d", number) }
+
+func snapshotName(number uint64) string { return fmt.Sprintf("snapshot-%08d", number) }
+
+// nameOf is the name of a file of a kind and number.
+func nameOf(kind string, number uint64) string {
+	if kind == kindSnapshot {
+		return snapshotName(number)
+	}
+	return logName(number)
+}
+
+func (m *manifest) text() []byte { return m.textOf(format) }
+
+func (m *manifest) textOf(format int) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "cellserver data, format %d\n", format)
+	if m.snapshot.number != 0 {
+		fmt.Fprintf(&b, "snapshot %d %d\n", m.snapshot.number, m.snapshot.bytes)
+	}
+	for _, l := range m.logs {
+		if l.bytes < 0 {
+			fmt.Fprintf(&b, "log %d %d\n", l.number, l.sequence)
+		} else {
+			fmt.Fprintf(&b, "log %d %d %d\n", l.number, l.sequence, l.bytes)
+		}
+	}
+	fmt.Fprintf(&b, "crc32c %08x\n", crc32.Checksum(b.Bytes(), castagnoli()))
+	return b.Bytes()
+}
+
+func parseManifest(text []byte) (m manifest, err error) {
+	damaged := fmt.Errorf("%w: %s", ErrDamaged, manifestName)
+	version := 0
+	if _, err := fmt.Sscanf(string(text), "cellserver data, format %d\n", &version); err != nil || version < 1 {
+		return manifest{}, damaged
+	}
+	if version > format {
+		return manifest{}, &NewerError{manifestName, version, format}
+	}
+	for line := range strings.Lines(string(text)) {
+		var f fileEntry
+		switch {
+		case strings.HasPrefix(line, "snapshot "):
+			_, err = fmt.Sscanf(line, "snapshot %d %d\n", &f.number, &f.bytes)
+			m.snapshot = f
+		case strings.HasPrefix(line, "log "):
+			if _, err = fmt.Sscanf(line, "log %d %d %d\n", &f.number, &f.sequence, &f.bytes); err != nil {
+				f.bytes = -1
+				_, err = fmt.Sscanf(line, "log %d %d\n", &f.number, &f.sequence)
+			}
+			m.logs = append(m.logs, f)
+		}
+		if err != nil {
+			return manifest{}, damaged
+		}
+	}
+	// What is written again the same has the right checksum, and nothing that was not understood.
+	if !bytes.Equal(m.textOf(version), text) {
+		return manifest{}, damaged
+	}
+	return m, nil
+}
+
+// readManifest returns fs.ErrNotExist if there is none.
+func readManifest(dir disk.Dir) (manifest, error) {
+	text, err := disk.ReadAll(dir, manifestName, maxManifest)
+	if err != nil {
+		return manifest{}, err
+	}
+	return parseManifest(text)
+}
+
+// write replaces the manifest. Whatever happens, the old one or the new one is there.
+func (m *manifest) write(dir disk.Dir) error { return disk.Replace(dir, manifestName, m.text()) }

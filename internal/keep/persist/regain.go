@@ -1,0 +1,103 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"cellserver/internal/keep/persist/disk"
+)
+
+// errForeign means that the directory has files of another server or an operator. They are not overwritten.
+var errForeign = errors.New("persist: the data directory has been replaced by one with other data, " +
+	"which is left as it is")
+
+// hintOn returns what to do about a fault.
+func hintOn(err error) string {
+	switch {
+	case errors.Is(err, disk.ErrGone):
+		return "put the directory back, or create it, empty and with the right owner: " +
+			"the server writes all that it knows there, and does not create it itself"
+	case errors.Is(err, disk.ErrInUse):
+		return "end the other process; if that is a server, its clients have been told " +
+			"what this one does not know: keep one of the two"
+	case errors.Is(err, errForeign):
+		return "move those files away, and the server writes all that it knows; " +
+			"or end the server, and start it to use them"
+	}
+	return "the server tries again by itself; free space there, or mend the disk"
+}
+
+// look looks at whether all is still there that a start would read, and reports whether nothing is to be
+// done.
+func (r *keeping) look() (well bool) {
+	if !r.sound {
+		return true
+	}
+	err := r.config.Dir.Check(append(r.stands.names(), r.config.Beside...)...)
+	if err != nil {
+		r.fail(err)
+	}
+	return err == nil
+}
+
+// regain makes sure that the directory is this server's. One that has come in the place of the directory is
+// taken if it has nothing, or what this server has written.
+func (r *keeping) regain() error {
+	isOther, err := r.config.Dir.Regain(r.mayReplace)
+	if err != nil {
+		return err
+	}
+	if isOther {
+		r.stands, r.tried, r.damaged, r.lost = manifest{}, manifest{}, nil, true
+	}
+	if !r.lost || r.config.Rewrite == nil {
+		return nil
+	}
+	if err := r.config.Rewrite(); err != nil {
+		return err
+	}
+	r.lost = false
+	return nil
+}
+
+// mayReplace returns an error if a directory has what another server has written there, or an operator has
+// put there.
+func (r *keeping) mayReplace(there disk.Dir, isOther bool) error {
+	if isOther {
+		names, err := there.List()
+		for _, name := range names {
+			if isOurs(name) && name != newManifestName || slices.Contains(r.config.Beside, name) {
+				return fmt.Errorf("%w: %s", errForeign, name)
+			}
+		}
+		return err
+	}
+	m, err := readManifest(there) // another server would have begun a log there
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (m.is(&r.stands) || m.is(&r.tried)) {
+		return nil
+	}
+	return errForeign
+}
+
+// writeManifest writes the one that is lacking: that which stood, if all of its files are there, and one that
+// names nothing where there are no files either. Where there are some, it is left to an operator what they
+// are worth.
+func (r *keeping) writeManifest() error {
+	names, err := r.config.Dir.List()
+	if err != nil {
+		return err
+	}
+	others := func(name string) bool { return !isOurs(name) || name == newManifestName }
+	left := slices.DeleteFunc(names, others)
+	isLost := func(name string) bool { return !slices.Contains(left, name) }
+	all := r.stands.names()[1:]
+	switch {
+	case len(r.stands.logs) == 0, len(left) == 0:
+		return (&manifest{}).write(r.config.Dir)
+	case !slices.ContainsFunc(all, isLost) && r.config.Dir.Check(all...) == nil:
+		return r.stands.write(r.config.Dir)
+	}
+	return nil
+}

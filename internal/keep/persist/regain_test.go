@@ -1,0 +1,244 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/keep/persist/disk/disktest"
+)
+
+// TestTheDirectoryIsGone: nothing more is confirmed from then on; it is told in a second at the latest, also
+// where nothing changes; and when there is a directory again all is written to it.
+func TestTheDirectoryIsGone(t *testing.T) {
+	for _, interval := range []time.Duration{0, time.Second, time.Hour, NoSync} {
+		t.Run(fmt.Sprint(interval), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := disktest.New()
+				rewritten := 0
+				l := beginLife(dir, func(c *Config) {
+					c.Interval, c.Rewrite = interval, func() error { rewritten++; return dir.Check() }
+				})
+				_, _ = l.take("before") // which is seen below
+				l.syncNow()
+				dir.Vanish()
+				time.Sleep(lookInterval + time.Millisecond)
+				if st := l.Status(); !errors.Is(st.Fault, disk.ErrGone) || st.Faults != 1 ||
+					l.Frozen() != (interval == 0) {
+					t.Fatalf("the status is %+v", st)
+				}
+				_, _ = l.take("while")
+				confirmed := false
+				l.Sync(func() { confirmed = true })
+				time.Sleep(time.Minute)
+				if names, _ := dir.List(); len(names) > 0 || confirmed || rewritten > 0 {
+					t.Errorf("there are %v, confirmed %t, rewritten %d times", names, confirmed, rewritten)
+				}
+				dir.Return(nil)
+				l.syncNow()
+				if st := l.Status(); st.Fault != nil || l.Frozen() || !confirmed || rewritten != 1 {
+					t.Errorf("then the status is %+v, confirmed %t, rewritten %d times", st, confirmed,
+						rewritten)
+				}
+				_, _ = l.take("after")
+				l.syncNow()
+				again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+				for _, name := range []string{"before", "while", "after"} {
+					if again.tat(name) != l.tat(name) ||
+						(l.tat(name) == 0) != (name == "while" && interval == 0) {
+						t.Errorf("%s: %d, and is %d", name, l.tat(name), again.tat(name))
+					}
+				}
+				if err := errors.Join(l.end(), again.end()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestTheEndWithoutADirectory: a server whose directory is gone does not end as if all were kept, also if it
+// has not noticed yet.
+func TestTheEndWithoutADirectory(t *testing.T) {
+	for _, waits := range []time.Duration{0, time.Minute} {
+		for _, returns := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				dir := disktest.New()
+				l := beginLife(dir, nil)
+				_, _ = l.take("k") // which is seen below
+				l.syncNow()
+				dir.Vanish()
+				time.Sleep(waits)
+				if returns {
+					dir.Return(nil)
+				}
+				err := l.end()
+				if returns {
+					again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+					if err != nil || again.tat("k") != l.tat("k") {
+						t.Errorf("after %v: %v, %d, want %d", waits, err, again.tat("k"), l.tat("k"))
+					}
+					err = again.end()
+				} else if errors.Is(err, disk.ErrGone) {
+					err = nil
+				} else {
+					t.Errorf("after %v it ends with %v", waits, err)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestAnotherDirectoryInItsPlace: what another server has written is not touched, until it is gone.
+func TestAnotherDirectoryInItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, others := disktest.New(), disktest.New()
+		other := beginLife(others, nil)
+		_, _ = other.take("others") // which is seen below
+		if err := other.end(); err != nil {
+			t.Fatal(err)
+		}
+		l := beginLife(dir, func(c *Config) { c.Interval = 0 })
+		_, _ = l.take("own")
+		l.syncNow()
+		dir.Vanish()
+		before := map[string]string{}
+		names, _ := others.List()
+		for _, name := range names {
+			before[name] = string(others.Contents(name))
+		}
+		dir.Return(others)
+		time.Sleep(time.Minute)
+		if st := l.Status(); !errors.Is(st.Fault, errForeign) || !l.Frozen() {
+			t.Errorf("the status is %+v", st)
+		}
+		if now, _ := dir.List(); !slices.Equal(now, names) {
+			t.Errorf("there are %v instead of %v", now, names)
+		}
+		for name, text := range before {
+			if string(dir.Contents(name)) != text {
+				t.Errorf("%s is changed", name)
+			}
+		}
+		if err := l.end(); !errors.Is(err, errForeign) {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}
+
+// TestAFileIsGone: whichever file somebody removes, it is noticed in a second, and there is a new generation
+// without it.
+func TestAFileIsGone(t *testing.T) {
+	for _, kind := range []string{"log-", "snapshot-", manifestName} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := disktest.New()
+			l := beginLife(dir, nil)
+			_, _ = l.take("saved") // which is seen below
+			saved := make(chan error, 1)
+			if err := l.Save(func(err error) { saved <- err }); err != nil || <-saved != nil {
+				t.Fatal(err)
+			}
+			_, _ = l.take("logged")
+			l.syncNow()
+			names, _ := dir.List()
+			i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, kind) })
+			if i < 0 {
+				t.Fatalf("there are only %v", names)
+			}
+			dir.Delete(names[i])
+			time.Sleep(2 * time.Second)
+			if st := l.Status(); st.Fault != nil || st.Faults != 1 || st.Saves != 2 {
+				t.Errorf("%s: the status is %+v", names[i], st)
+			}
+			again := beginLife(dir.Crash(rand.New(rand.NewPCG(1, 1))), nil)
+			if again.tat("saved") != l.tat("saved") || again.tat("logged") != l.tat("logged") ||
+				l.tat("logged") == 0 {
+				t.Errorf("%s: something is lost", names[i])
+			}
+			if err := errors.Join(l.end(), again.end()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestKilledWhileItReturns: whenever the process is killed, or the machine crashes, while a directory that
+// was gone is written again, a server starts in it, and what was confirmed since is there.
+func TestKilledWhileItReturns(t *testing.T) {
+	for _, kind := range []string{"the directory", manifestName} {
+		var mu sync.Mutex
+		var remain []remains
+		counted, had, watched := 0, histories{}, false
+		synctest.Test(t, func(t *testing.T) {
+			dir, rng := disktest.New(), rand.New(rand.NewPCG(3, 4))
+			dir.Before = func(op disktest.Op, name string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if watched {
+					counted++
+					what := []string{fmt.Sprint(op, " ", name)}
+					remain = append(remain, remains{dir.Crash(rng), had.clone(), what},
+						remains{dir.Kill(), had.clone(), what})
+				}
+				return nil
+			}
+			l := beginLife(dir, func(c *Config) { c.Interval = NoSync })
+			_, _ = l.take("a") // none of which is confirmed
+			_, _ = l.take("b")
+			l.syncNow()
+			if kind == manifestName {
+				mu.Lock()
+				had.note("a", l.tat("a"))
+				had.confirm()
+				watched = true
+				mu.Unlock()
+				dir.Delete(manifestName)
+			} else {
+				dir.Vanish()
+				time.Sleep(time.Minute)
+				mu.Lock()
+				had.note("a", l.tat("a")) // or nothing, till it is confirmed
+				watched = true
+				mu.Unlock()
+				dir.Return(nil)
+			}
+			time.Sleep(time.Minute)
+			l.syncNow()
+			mu.Lock()
+			had.confirm()
+			mu.Unlock()
+			_, _ = l.take("c")
+			l.syncNow()
+			mu.Lock()
+			watched = false
+			mu.Unlock()
+			if err := l.end(); err != nil {
+				t.Error(err)
+			}
+		})
+		// Until it is written again, a log without a manifest may be one that was never named.
+		back := kind != manifestName
+		for _, r := range remain {
+			if !back {
+				back = strings.HasPrefix(r.trace[0], string(disktest.SyncDir))
+				continue
+			}
+			if err := r.check(); err != nil {
+				t.Errorf("%s: %v, at %q", kind, err, r.trace)
+			}
+		}
+		if counted < 10 {
+			t.Errorf("%s: there were %d operations", kind, counted)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package persist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/store"
+)
+
+// restore loads the directory into the store.
+func (k *Keeper) restore(ctx context.Context) (loaded, error) {
+	if err := checkNow(k.config.Now()); err != nil {
+		return loaded{}, err
+	}
+	bytes := k.bytesToLoad()
+	k.update(func(st *Status) { st.LoadBytes = bytes })
+	r := newRestorer(k.config.Store, k.config.Now())
+	add := r.addUntil(ctx)
+	l := loader{dir: k.config.Dir, repair: k.config.Repair, visit: func(payload []byte) error {
+		k.loaded.Add(int64(frameHeaderBytes + len(payload)))
+		return add(payload)
+	}}
+	err := errors.Join(l.load(), r.end())
+	newer := (*NewerError)(nil)
+	switch {
+	case errors.As(err, &newer):
+		return l.loaded, newer.Advise()
+	case errors.Is(err, ErrDamaged) || errors.Is(err, errRecord):
+		return l.loaded, fmt.Errorf("%w; `cellserver check DIR` tells more, and --data-recover starts with what can be read and keeps the files aside", err)
+	case err != nil:
+		return l.loaded, err
+	}
+	for _, d := range l.damage {
+		k.config.Log.Warn("passed over damage in the data directory", "error", d)
+	}
+	return l.loaded, nil
+}
+
+// bytesToLoad returns how long the files are that the manifest names, as far as it can be told.
+func (k *Keeper) bytesToLoad() (n int64) {
+	m, err := readManifest(k.config.Dir)
+	if err != nil {
+		return 0
+	}
+	n = max(m.snapshot.bytes, 0)
+	for _, l := range m.logs {
+		f, err := k.config.Dir.Open(logName(l.number))
+		if err != nil {
+			continue
+		}
+		n += f.Size()
+		_ = f.Close() // nothing was written
+	}
+	return n
+}
+
+// restorer does the records of payloads in their order, each part of the store on a goroutine of its own.
+type restorer struct {
+	queues []chan *piece
+	pieces sync.Pool
+	failed atomic.Pointer[error]
+	wg     sync.WaitGroup
+}
+
+// piece is a payload that all goroutines read.
+type piece struct {
+	payload []byte
+	readers atomic.Int32
+}
+
+const (
+	maxRestorers = 16
+	queuedPieces = 4
+	// restoredTogether is how many records are done with one call of the store.
+	restoredTogether = 256
+)
+
+func newRestorer(s store.Tracker, nowNs int64) *restorer {
+	r := &restorer{queues: make([]chan *piece, min(runtime.GOMAXPROCS(0), maxRestorers))}
+	r.pieces.New = func() any { return new(piece) }
+	for part := range r.queues {
+		queue := make(chan *piece, queuedPieces)
+		r.queues[part] = queue
+		r.wg.Go(func() {
+			r.work(queue, func(changes []store.Change) { s.Restore(nowNs, part, len(r.queues), changes) })
+		})
+	}
+	return r
+}
+
+// work has a part restored from the pieces of its queue.
+func (r *restorer) work(queue <-chan *piece, restore func(changes []store.Change)) {
+	changes := make([]store.Change, 0, restoredTogether)
+	for p := range queue {
+		err := readRecords(p.payload, func(c store.Change) {
+			if changes = append(changes, c); len(changes) == cap(changes) {
+				restore(changes)
+				changes = changes[:0]
+			}
+		})
+		if err != nil {
+			r.failed.Store(&err)
+		}
+		restore(changes) // the names are the piece's
+		changes = changes[:0]
+		if p.readers.Add(-1) == 0 {
+			r.pieces.Put(p)
+		}
+	}
+}
+
+func (r *restorer) add(payload []byte) error {
+	p := r.pieces.Get().(*piece)
+	p.payload = append(p.payload[:0], payload...)
+	p.readers.Store(int32(len(r.queues)))
+	for _, queue := range r.queues {
+		queue <- p
+	}
+	return r.err()
+}
+
+// addUntil returns add, which fails once ctx is done.
+func (r *restorer) addUntil(ctx context.Context) func(payload []byte) error {
+	return func(payload []byte) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return r.add(payload)
+	}
+}
+
+func (r *restorer) end() error {
+	for _, queue := range r.queues {
+		close(queue)
+	}
+	r.wg.Wait()
+	return r.err()
+}
+
+func (r *restorer) err() error {
+	if err := r.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// ready ends loading: from now on clients are served.
+func (k *Keeper) ready(l loaded) {
+	var held store.Stats
+	k.config.Store.UpdateStats(&held)
+	keys, tookNs := held.Keys, k.config.Now()-k.Status().LoadBeganNs
+	k.update(func(st *Status) {
+		st.Loading, st.LoadTookNs, st.LoadedKeys = false, tookNs, int64(keys)
+		st.SnapshotBytes = l.manifest.snapshot.bytes
+	})
+	k.loading.Store(false)
+	if l.next.generation > 1 {
+		k.config.Log.Info("loaded the data directory", "keys", keys, "took", time.Duration(tookNs).Round(time.Millisecond))
+	}
+}
+
+// setAside keeps a damaged file from being removed.
+func (k *Keeper) setAside(name string) error { return disk.SetAside(k.config.Dir, name) }

@@ -1,0 +1,221 @@
+package remote
+
+import (
+	"sync"
+	"time"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/store"
+)
+
+// batch is requests that came together, and of which some wait. It implements store.Pending.
+type batch struct {
+	store    *Store
+	nowNs    int64 // the caller's time
+	deadline time.Time
+
+	before, behind *batch // in the store's deadlines, whose lock guards them
+
+	mu       sync.Mutex      // guards all below
+	requests []store.Request // of which nobody changes the names, rules and quantities
+	items    []item          // those that wait, or have waited
+	left     int             // of items, that are not answered
+	canceled bool
+	wake     func() // nil if there is none, and when it was called
+}
+
+// item is a request that waits for a server.
+type item struct {
+	batch *batch
+	at    int   // its place in the batch
+	node  *node // for which it waits, as far as that was known when it came
+	next  *item
+
+	// The batch's lock guards all below.
+	answered bool
+	attempt
+}
+
+// attempt is what is known of the last time that something was sent.
+type attempt struct {
+	sentTo *servers.Server // nil if it was not sent, or in vain
+	vain   *servers.Failed // why it was in vain
+}
+
+// tooLate says what has become of something for which there is no time left.
+func (a *attempt) tooLate(timeout time.Duration) *servers.Failed {
+	switch within := " within " + timeout.String(); {
+	case a.sentTo != nil:
+		return &servers.Failed{Reason: servers.Timeout, Executed: servers.Maybe, Text: "no answer from " + a.sentTo.Addr + within}
+	case a.vain != nil:
+		return a.vain
+	default:
+		return &servers.Failed{Reason: servers.Timeout, Text: "the servers have not taken the request" + within}
+	}
+}
+
+// single has room for a batch of one request, which most are.
+type single struct {
+	batch    batch
+	requests [1]store.Request
+	items    [1]item
+}
+
+// newBatch returns a copy of a batch, of which those in ask wait.
+func newBatch(s *Store, nowNs int64, requests []store.Request, ask []place) *batch {
+	var b *batch
+	if len(requests) == 1 {
+		one := &single{}
+		b = &one.batch
+		b.requests, b.items = append(one.requests[:0], requests[0]), one.items[:0]
+	} else {
+		b = &batch{requests: append([]store.Request(nil), requests...), items: make([]item, 0, len(ask))}
+	}
+	b.store, b.nowNs, b.left = s, nowNs, len(ask)
+	b.copyNames()
+	for _, p := range ask {
+		b.items = append(b.items, item{batch: b, at: p.at, node: p.node})
+	}
+	return b
+}
+
+// copyNames copies the names, which are slices of a connection's buffer.
+func (b *batch) copyNames() {
+	n := 0
+	for i := range b.requests {
+		n += len(b.requests[i].Key.Name)
+	}
+	names := make([]byte, 0, n)
+	for i := range b.requests {
+		from := len(names)
+		names = append(names, b.requests[i].Key.Name...)
+		b.requests[i].Key.Name = names[from:len(names):len(names)]
+	}
+}
+
+// request is what an item waits for. Its Result and Err belong to who holds the batch's lock.
+func (it *item) request() *store.Request { return &it.batch.requests[it.at] }
+
+// waits reports whether anybody waits for an item's answer, and if so has it sent to a server, unless that is nil.
+func (it *item) waits(to *servers.Server) bool {
+	b := it.batch
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if it.answered || b.canceled {
+		return false
+	}
+	it.attempt = attempt{sentTo: to}
+	return true
+}
+
+// sentInVain notes that what an item was sent for has certainly not been done.
+func (it *item) sentInVain(f *servers.Failed) {
+	it.batch.mu.Lock()
+	it.attempt = attempt{vain: f}
+	it.batch.mu.Unlock()
+}
+
+// decided gives an item the answer that a server's state leads to.
+func (it *item) decided(result funnel.Result, err error) {
+	s, q := it.batch.store, it.request()
+	wake, ok := it.answer(func(*store.Request) { q.Result, q.Err = result, err })
+	if !ok {
+		s.counts.late.Add(1)
+		return
+	}
+	if err == nil {
+		s.counts.outcome(q.Rule.Kind, q.Quantity, result.Limited)
+	}
+	wake()
+}
+
+// fail gives an item the answer to a failure: an error if its server has refused it, else the policy's.
+func (it *item) fail(f *servers.Failed) {
+	s := it.batch.store
+	wake, ok := it.answer(func(q *store.Request) {
+		if !it.batch.canceled { // else it is no concern of the policy's
+			s.decideFailed(q, f)
+		}
+	})
+	if ok {
+		wake()
+	}
+}
+
+// answer has an item answered that is not yet. wake must be called then.
+func (it *item) answer(do func(q *store.Request)) (wake func(), ok bool) {
+	b := it.batch
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if it.answered {
+		return nil, false
+	}
+	it.answered = true
+	do(it.request())
+	b.left--
+	return b.wakeLocked(), true
+}
+
+// wakeLocked returns what must be called without the lock.
+func (b *batch) wakeLocked() func() {
+	if b.left > 0 {
+		return nothing
+	}
+	b.store.deadlines.remove(b)
+	wake := b.wake
+	b.wake = nil
+	if wake == nil || b.canceled {
+		return nothing
+	}
+	return wake
+}
+
+func nothing() {}
+
+// expire answers what waits of a batch whose time is over.
+func (s *Store) expire(b *batch) {
+	b.mu.Lock()
+	for i := range b.items {
+		if it := &b.items[i]; !it.answered {
+			it.answered = true
+			b.left--
+			s.decideFailed(it.request(), it.tooLate(s.Timeout))
+		}
+	}
+	wake := b.wakeLocked()
+	b.mu.Unlock()
+	wake()
+}
+
+// Notify implements store.Pending.
+func (b *batch) Notify(wake func()) {
+	b.mu.Lock()
+	b.wake = wake
+	if b.left > 0 {
+		wake = nothing
+	} else {
+		wake = b.wakeLocked()
+	}
+	b.mu.Unlock()
+	wake()
+}
+
+// Answers implements store.Pending.
+func (b *batch) Answers() (answered []store.Request, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left > 0 {
+		return nil, false
+	}
+	return b.requests, true
+}
+
+// Cancel implements store.Pending. What was not sent is not sent any more.
+func (b *batch) Cancel() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.canceled = true
+	b.wake = nil
+	b.store.deadlines.remove(b)
+}

@@ -1,0 +1,174 @@
+package remote
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+	"cellserver/internal/store/storetest"
+	"cellserver/internal/test/redistest"
+)
+
+// manyDBs is a store of one database as one of many: the number is a part of each name. What comes back has the names of others.
+type manyDBs struct{ *Store }
+
+func within(key store.Key) store.Key {
+	return store.Key{Name: append(binary.BigEndian.AppendUint16(nil, key.DB), key.Name...)}
+}
+
+func withinAll(keys []store.Key) []store.Key {
+	as := make([]store.Key, len(keys))
+	for i := range keys {
+		as[i] = within(keys[i])
+	}
+	return as
+}
+
+func outside(key store.Key) store.Key {
+	return store.Key{DB: binary.BigEndian.Uint16(key.Name), Name: key.Name[2:]}
+}
+
+// namesPending answers with the names of others.
+type namesPending struct{ store.Pending }
+
+func (p namesPending) Answers() (answered []store.Request, ok bool) {
+	if answered, ok = p.Pending.Answers(); ok {
+		answered = append([]store.Request(nil), answered...)
+		for i := range answered {
+			answered[i].Key = outside(answered[i].Key)
+		}
+	}
+	return answered, ok
+}
+
+func (m manyDBs) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	as := append([]store.Request(nil), batch...)
+	for i := range as {
+		as[i].Key = within(as[i].Key)
+	}
+	if p := m.Store.Throttle(nowNs, as); p != nil {
+		return namesPending{p}
+	}
+	for i := range as {
+		batch[i].Result, batch[i].Err = as[i].Result, as[i].Err
+	}
+	return nil
+}
+
+func (m manyDBs) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
+	return m.Store.Operate(nowNs, within(key), o)
+}
+
+func (m manyDBs) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
+	return m.Store.Entry(nowNs, within(key))
+}
+
+func (m manyDBs) State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error) {
+	return m.Store.State(nowNs, within(key))
+}
+
+func (m manyDBs) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
+	return m.Store.Delete(nowNs, withinAll(keys))
+}
+
+func (m manyDBs) SetIf(nowNs int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
+	return m.Store.SetIf(nowNs, within(key), s, when)
+}
+
+func (m manyDBs) Scan(ctx context.Context, nowNs int64, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64, err error) {
+	return m.Store.Scan(ctx, nowNs, cursor, count, func(key store.Key, e store.Entry) { visit(outside(key), e) })
+}
+
+func (m manyDBs) Begin(ctx context.Context, nowNs int64, keys []store.Key) (store.RemoteTransaction, error) {
+	tx, err := m.Store.Begin(ctx, nowNs, withinAll(keys))
+	if err != nil {
+		return nil, err
+	}
+	return manyDBsTx{tx}, nil
+}
+
+type manyDBsTx struct{ store.RemoteTransaction }
+
+func (m manyDBsTx) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	for i := range batch {
+		q := batch[i]
+		q.Key = within(q.Key)
+		one := []store.Request{q}
+		if m.RemoteTransaction.Throttle(nowNs, one) != nil {
+			panic("a transaction answers later")
+		}
+		batch[i].Result, batch[i].Err = one[0].Result, one[0].Err
+	}
+	return nil
+}
+
+func (m manyDBsTx) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
+	return m.RemoteTransaction.Operate(nowNs, within(key), o)
+}
+
+func (m manyDBsTx) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
+	return m.RemoteTransaction.Entry(nowNs, within(key))
+}
+
+func (m manyDBsTx) State(nowNs int64, key store.Key) (s limiter.State, ok bool, err error) {
+	return m.RemoteTransaction.State(nowNs, within(key))
+}
+
+func (m manyDBsTx) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
+	return m.RemoteTransaction.Delete(nowNs, withinAll(keys))
+}
+
+func (m manyDBsTx) SetIf(nowNs int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
+	return m.RemoteTransaction.SetIf(nowNs, within(key), s, when)
+}
+
+// patient is a timeout that no machine is too busy for.
+const patient = 30 * time.Second
+
+var openedStores atomic.Int64 // so that each store has a prefix of its own
+
+// openAt opens a store whose clock is the caller's, and which finds nothing. In the prefix, %d is a number.
+func openAt(t testing.TB, url, prefix string) *Store {
+	t.Helper()
+	pool, err := servers.Open(servers.Config{URL: url, Timeout: patient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	s, err := Open(Config{
+		Pool: pool, KeyPrefix: fmt.Sprintf(prefix, openedStores.Add(1)), Timeout: patient, CallersTime: true,
+		Now: func() int64 { return time.Now().UnixNano() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestConformanceOfOneServer(t *testing.T) {
+	p := redistest.Server(t)
+	storetest.Test(t, func(t *testing.T) store.Store { return manyDBs{openAt(t, "redis://"+p.Addr, "one*[%d]:")} })
+}
+
+// TestConformanceOfACluster is without transactions on several slots.
+func TestConformanceOfACluster(t *testing.T) {
+	c := redistest.Cluster(t)
+	t.Run("slots", func(t *testing.T) {
+		storetest.Test(t, func(t *testing.T) store.Store {
+			return noTransactions{manyDBs{openAt(t, c.URL(), "slots%d:")}}
+		})
+	})
+	t.Run("one slot", func(t *testing.T) {
+		storetest.Test(t, func(t *testing.T) store.Store { return manyDBs{openAt(t, c.URL(), "{slot%d}:")} })
+	})
+}
+
+// noTransactions is a store.Store and no more.
+type noTransactions struct{ store.Store }

@@ -1,0 +1,313 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/window"
+	"cellserver/internal/store"
+	"cellserver/internal/test/redistest"
+)
+
+// told is a Pool that keeps the time which the last reply of a server told: when what it answers was
+// executed, by the server's own clock.
+type told struct {
+	Pool
+
+	mu   sync.Mutex // guards what follows
+	atNs int64
+}
+
+func (p *told) Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int) {
+	p.Pool.Send(ctx, s, calls, wait)
+	for _, c := range calls {
+		p.note(c)
+	}
+}
+
+func (p *told) Do(ctx context.Context, key string, c *servers.Call, wait int) error {
+	err := p.Pool.Do(ctx, key, c, wait)
+	p.note(c)
+	return err
+}
+
+func (p *told) note(c *servers.Call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, atNs, err := replyOf(c.Reply); err == nil && c.Err == nil {
+		p.atNs = atNs
+	}
+}
+
+func (p *told) lastNs() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.atNs
+}
+
+// exactCase is what is done to a key of a kind that is read and swapped, by turns.
+type exactCase struct {
+	kind limiter.Kind
+	name string
+	deed func(i uint64) *deed
+	// reread is for what goes on in the period that it found if that ends while the swap is on its way: there
+	// the state before each call counts, instead of that which should be.
+	reread bool
+}
+
+const exactPeriodMs, exactLate = 210, 15 * time.Millisecond
+
+// exactCases has all kinds that swaps decide.
+func exactCases(t *testing.T) []exactCase {
+	const units = 3
+	l, err := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, units, units, exactPeriodMs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := funnel.NewLimitIn(funnel.Milliseconds, funnel.Capacity, 1, 1, exactPeriodMs/units)
+	if err != nil {
+		t.Fatal(err)
+	}
+	windowOf := func(maxCount int64) window.Limit {
+		w, err := window.NewLimit(funnel.Milliseconds, maxCount, exactPeriodMs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	request := func(r limiter.Rule, quantity int64) func(uint64) *deed {
+		r.Unit = funnel.Milliseconds
+		return func(uint64) *deed { return &deed{request: &store.Request{Rule: r, Quantity: quantity}} }
+	}
+	operation := func(of func(i uint64) limiter.Operation) func(uint64) *deed {
+		return func(i uint64) *deed {
+			o := of(i)
+			o.Unit = funnel.Milliseconds
+			return &deed{operation: &o}
+		}
+	}
+	named := func(l funnel.Limit) limiter.Rule {
+		return limiter.Rule{Kind: limiter.Named, Named: &limiter.NamedLimit{Counts: &limiter.Counts{},
+			Windows: []limiter.Window{{Funnel: l, PeriodNs: exactPeriodMs * 1e6}}}}
+	}
+	return []exactCase{
+		{kind: limiter.SlidingWindow, name: "sliding",
+			deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(units)}, 1)},
+		{kind: limiter.SlidingWindow, name: "of one",
+			deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(1)}, 1)},
+		{kind: limiter.ApproxWindow, name: "approx", reread: true,
+			deed: request(limiter.Rule{Kind: limiter.ApproxWindow, Window: windowOf(units)}, 1)},
+		{kind: limiter.FixedWindow, name: "large", reread: true,
+			deed: request(limiter.Rule{Kind: limiter.FixedWindow, Window: windowOf(units * nativeMost)}, nativeMost)},
+		{kind: limiter.Named, name: "named", deed: request(named(l), 1)},
+		{kind: limiter.Named, name: "of one unit", deed: request(named(one), 1)},
+		{kind: limiter.Concurrency, name: "places", deed: operation(func(i uint64) limiter.Operation {
+			return limiter.Operation{Verb: limiter.Acquire, Max: units, ID: i, TTLNs: exactPeriodMs * 1e6}
+		})},
+		{kind: limiter.Funnel, name: "turns", deed: operation(func(i uint64) limiter.Operation {
+			return limiter.Operation{Verb: limiter.Wait, Funnel: l, Quantity: 1, TTLNs: int64(i%2) * 20e6}
+		})},
+		{kind: limiter.Reserving, name: "reserve", deed: operation(func(i uint64) limiter.Operation {
+			if i%4 == 3 {
+				return limiter.Operation{Verb: limiter.Commit, ID: i - 1, Quantity: int64(i % 3)}
+			}
+			const ttlNs = exactPeriodMs * 1e6 / 2
+			return limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 1, ID: i, TTLNs: ttlNs}
+		})},
+	}
+}
+
+// notSwapped are the kinds whose requests no swap decides by the time.
+var notSwapped = map[limiter.Kind]string{limiter.Bucket: "it has no time"}
+
+// TestExactWhereRepliesAreLate: two cellservers share a server of which every other reply is late. Each kind
+// that is swapped is decided by the time at which the server executes the swap. A limited call is allowed
+// once its time to retry after is over.
+func TestExactWhereRepliesAreLate(t *testing.T) {
+	cases := exactCases(t)
+	for kind := range limiter.Kinds {
+		seen := notSwapped[kind] != ""
+		for _, c := range cases {
+			seen = seen || c.kind == kind
+		}
+		if !seen {
+			t.Errorf("nothing is known of kind %v", kind)
+		}
+	}
+	p := redistest.Server(t)
+	for _, c := range cases {
+		for _, inTransactions := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, in transactions %t", c.name, inTransactions), func(t *testing.T) {
+				t.Parallel()
+				proxy := redistest.NewProxy(t, p.Addr)
+				proxy.LateByTurns(exactLate)
+				e := exact{
+					t: t, exactCase: c, key: named(t.Name()), redis: p.Client(), inTransactions: inTransactions,
+				}
+				for range 2 {
+					s := onPool(t, Config{}, "redis://"+proxy.Addr)
+					pool := &told{Pool: s.Pool}
+					s.Pool = pool
+					e.stores, e.pools = append(e.stores, s), append(e.pools, pool)
+				}
+				e.run()
+			})
+		}
+	}
+}
+
+// exact does what a case says until enough was allowed.
+type exact struct {
+	t *testing.T
+	exactCase
+	key            store.Key
+	redis          *redis.Client
+	inTransactions bool
+	stores         []*Store
+	pools          []*told
+	model          limiter.State
+}
+
+func (e *exact) run() {
+	allowed, limited, rested := 0, 0, false
+	for i := uint64(1); allowed < 15 || limited < 3 && allowed < 300; i++ {
+		if e.reread {
+			e.model = e.stored()
+		}
+		o, isRequest := e.step(i)
+		if !isRequest {
+			continue
+		}
+		if !o.limited {
+			allowed++
+			rested = false
+			continue
+		}
+		if rested {
+			e.t.Fatalf("call %d is limited after the time to retry after", i)
+		}
+		if limited++; limited%3 == 0 && o.retryMs >= 0 {
+			time.Sleep(time.Duration(o.retryMs) * time.Millisecond)
+			rested = e.kind != limiter.Reserving // which commits by turns
+		}
+	}
+	e.t.Logf("%d were allowed, and %d limited", allowed, limited)
+}
+
+// exactOutcome is a deed's.
+type exactOutcome struct {
+	limited bool
+	retryMs int64
+}
+
+// step does one deed, and compares what came of it with the state in which all was done at the server's
+// times.
+func (e *exact) step(i uint64) (o exactOutcome, isRequest bool) {
+	e.t.Helper()
+	which := int(i/3) % len(e.stores)
+	s, d := e.stores[which], e.deed(i)
+	d.nowNs = s.Now()
+	as := d.copied()
+	if err := e.do(s, d); err != nil {
+		e.t.Fatal(err)
+	}
+	atNs, before := e.pools[which].lastNs(), owned(e.model, 0)
+	if _, err := as.do(&e.model, atNs); err != nil {
+		e.t.Fatal(err)
+	}
+	o, isRequest = outcomeOf(d)
+	want, _ := outcomeOf(&as)
+	if e.kind == limiter.Reserving && o.limited && !want.limited {
+		e.model = before // in doubt a reservation gives back a little less
+		return o, isRequest
+	}
+	longer := o.retryMs > want.retryMs && e.kind != limiter.Reserving
+	if o.limited != want.limited || !e.inTransactions && (o.retryMs < want.retryMs || longer) {
+		e.t.Fatalf("call %d: %+v, want %+v by the server's time", i, o, want)
+	}
+	if stored := e.stored(); !e.reread && e.model.ExpiresNs > s.Now() && !o.limited && !e.same(&stored) {
+		e.t.Fatalf("call %d at %d: the state is %+v, want %+v", i, atNs, stored, e.model)
+	}
+	return o, isRequest
+}
+
+// same reports whether a state is the one that should be, but for what has expired.
+func (e *exact) same(stored *limiter.State) bool {
+	switch e.kind {
+	case limiter.Concurrency, limiter.SlidingWindow:
+		return stored.ExpiresNs == e.model.ExpiresNs
+	case limiter.Reserving:
+		nowNs := e.stores[0].Now()
+		storedNs, _ := stored.TAT(nowNs)
+		modelNs, _ := e.model.TAT(nowNs)
+		return storedNs >= modelNs && stored.Kind == e.model.Kind
+	default:
+		return stored.ExpiresNs == e.model.ExpiresNs && bytes.Equal(stored.Payload, e.model.Payload)
+	}
+}
+
+func (e *exact) do(s *Store, d *deed) error {
+	if !e.inTransactions {
+		return e.doTo(s, d)
+	}
+	for {
+		tx, err := s.Begin(e.t.Context(), d.nowNs, []store.Key{e.key})
+		if err != nil {
+			return err
+		}
+		as := d.copied()
+		err = e.doTo(tx, &as)
+		if done, failed := tx.Commit(e.t.Context()); done || failed != nil {
+			d.take(&as)
+			return errors.Join(err, failed)
+		}
+	}
+}
+
+func (e *exact) doTo(keys store.Keys, d *deed) error {
+	if d.operation != nil {
+		return keys.Operate(d.nowNs, e.key, d.operation)
+	}
+	batch := []store.Request{*d.request}
+	batch[0].Key = e.key
+	if pending := keys.Throttle(d.nowNs, batch); pending != nil {
+		batch = answersOf(pending)
+	}
+	d.request.Result = batch[0].Result
+	return batch[0].Err
+}
+
+func (e *exact) stored() limiter.State {
+	v, err := e.redis.Get(e.t.Context(), string(e.key.Name)).Result()
+	if err != nil {
+		return limiter.State{}
+	}
+	s, err := readValue(v)
+	if err != nil {
+		e.t.Fatalf("%q: %v", v, err)
+	}
+	return s
+}
+
+func outcomeOf(d *deed) (o exactOutcome, isRequest bool) {
+	var r funnel.Result
+	switch {
+	case d.request != nil:
+		r = d.request.Result
+	case d.operation.Requests():
+		r = d.operation.Result
+	default:
+		return o, false
+	}
+	return exactOutcome{r.Limited, r.RetryAfter}, true
+}

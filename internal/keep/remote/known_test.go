@@ -1,0 +1,149 @@
+package remote
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cellserver/internal/keep/remote/ahead"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// TestPrefilter: a key that is in debt is asked about once a second, and at once when units are given back.
+func TestPrefilter(t *testing.T) {
+	s, _ := onServer(t, Config{Prefilter: true})
+	l := mustLimit(t, 9, 1, 3600)
+	want := func(quantity int64, limited bool, remaining int64) {
+		t.Helper()
+		q := decide(s, s.Now(), ask("k", l, quantity))[0]
+		if q.Err != nil || q.Result.Limited != limited || q.Result.Remaining != remaining || q.Result.Limit != 10 {
+			t.Fatalf("%d: got %+v, %v", quantity, q.Result, q.Err)
+		}
+	}
+	want(10, false, 0)
+	for range 10_000 {
+		want(1, true, 0)
+	}
+	st := s.Stats()
+	if st.Prefiltered < 9000 || st.Prefiltered+st.Asked != 10_001 {
+		t.Errorf("got %+v", st)
+	}
+	var counted store.Stats
+	if s.UpdateStats(&counted); counted.Limited != 10_000 || counted.Allowed != 1 || counted.Requested != 10_010 || counted.Granted != 10 {
+		t.Errorf("got %+v", counted)
+	}
+	want(0, false, 0) // a look is not denied
+	want(-3, false, 3)
+	want(1, false, 2)
+	want(3, true, 2)
+	want(2, false, 0)
+	want(1, true, 0)
+	if n, err := s.Delete(s.Now(), []store.Key{{Name: []byte("k")}}); n != 1 || err != nil {
+		t.Fatalf("%d keys deleted, %v", n, err)
+	}
+	want(1, false, 9)
+	want(10, true, 9)
+	if _, _, err := s.SetIf(s.Now(), store.Key{Name: []byte("k")}, limiter.State{}, store.Always); err != nil {
+		t.Fatal(err)
+	}
+	want(10, false, 0)
+}
+
+// TestBehindARefund: what was read after a refund came, but before it is executed, denies nothing behind it.
+func TestBehindARefund(t *testing.T) {
+	s, _ := onServer(t, Config{Prefilter: true})
+	l, cameNs := mustLimit(t, 9, 1, 3600), s.Now()
+	decide(s, s.Now(), ask("k", l, 10))
+	if q := decide(s, cameNs, ask("k", l, -1), ask("k", l, 1))[1]; q.Err != nil || q.Result.Limited {
+		t.Errorf("got %+v, %v", q.Result, q.Err)
+	}
+}
+
+// TestLeases: of a hot key most requests are decided here, and what was not used is given back.
+func TestLeases(t *testing.T) {
+	s, p := onServer(t, Config{KeyPrefix: "p:", Lease: ahead.Config{Enabled: true, StartAbove: 1, MaxTime: time.Minute}})
+	l := mustLimit(t, 99_999, 1, 60)
+	const n = 20_000
+	for i := range n {
+		if q := decide(s, s.Now(), ask("k", l, 1))[0]; q.Err != nil || q.Result.Limited || q.Result.Limit != 100_000 {
+			t.Fatalf("request %d: got %+v, %v", i, q.Result, q.Err)
+		}
+	}
+	st := s.Stats()
+	if st.Leased < n*9/10 || st.Leased+st.Asked != n || st.Scripts > n/20 {
+		t.Errorf("got %+v", st)
+	}
+	s.Close()
+	st = s.Stats()
+	tatNs, err := p.Client().Get(t.Context(), "p:k").Int64()
+	if err != nil || st.Lease.Open != 0 {
+		t.Fatalf("%v, %+v", err, st)
+	}
+	debtNs := tatNs - s.Now()
+	if least, most := int64(n-10)*60*sec, int64(n+st.Lease.Lost)*60*sec; debtNs < least || debtNs > most {
+		t.Errorf("a debt of %d units, want %d: %+v", debtNs/60/sec, n, st.Lease)
+	}
+}
+
+// TestLeasesOfSeveral: together they admit no more than one funnel does.
+func TestLeasesOfSeveral(t *testing.T) {
+	s, p := onServer(t, Config{Prefilter: true, Lease: ahead.Config{Enabled: true, StartAbove: 1}})
+	l := mustLimit(t, 4999, 1, 3600)
+	var admitted atomic.Int64
+	var wg sync.WaitGroup
+	for _, s := range []*Store{s, onPool(t, Config{Prefilter: true, Lease: s.Lease}, "redis://"+p.Addr)} {
+		for range 8 {
+			wg.Go(func() {
+				for range 600 {
+					switch q := decide(s, s.Now(), ask("k", l, 1))[0]; {
+					case q.Err != nil:
+						t.Error(q.Err)
+					case !q.Result.Limited:
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if n := admitted.Load(); n > 5000 || n < 4000 {
+		t.Errorf("%d of 5000 were admitted", n)
+	}
+}
+
+// TestConnections: what many connections request of few keys comes to what there was room for, and each connection's requests are
+// decided in their order.
+func TestConnections(t *testing.T) {
+	s, _ := onServer(t, Config{})
+	l := mustLimit(t, 99_999, 1, 10_000)
+	var admitted [5]atomic.Int64
+	var wg sync.WaitGroup
+	for c := range 40 {
+		wg.Go(func() {
+			for round := range 25 {
+				batch := make([]store.Request, 1+(c+round)%60)
+				for i := range batch {
+					batch[i] = ask(fmt.Sprint("k", (c+i)%len(admitted)), l, 1+int64(i%3))
+				}
+				left := map[string]int64{}
+				for i, q := range decide(s, s.Now(), batch...) {
+					name := fmt.Sprint("k", (c+i)%len(admitted))
+					if before, ok := left[name]; ok && q.Result.Remaining > before-q.Quantity || q.Err != nil || q.Result.Limited || string(q.Key.Name) != name {
+						t.Errorf("after %d: got %+v", before, q)
+					}
+					left[name] = q.Result.Remaining
+					admitted[(c+i)%len(admitted)].Add(q.Quantity)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range admitted {
+		if q := decide(s, s.Now(), ask(fmt.Sprint("k", i), l, 0))[0]; q.Result.Remaining != 100_000-admitted[i].Load() {
+			t.Errorf("k%d: %d remain of 100,000, and %d were admitted", i, q.Result.Remaining, admitted[i].Load())
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+	"cellserver/internal/test/redistest"
+)
+
+// script is a fake whose servers answer one call after the other with what a test has for it.
+func script(t *testing.T, replies ...func(c *servers.Call)) (s *Store, calls func() []string) {
+	t.Helper()
+	var mu sync.Mutex // guards all below
+	var made []string
+	s = opened(t, Config{Timeout: slow, Pool: &fake{send: func(_ context.Context, _ *servers.Server, all []*servers.Call) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range all {
+			made = append(made, nameOf(s, c.Script))
+			if len(made) > len(replies) {
+				t.Errorf("an unexpected call: %v", made)
+				c.Err = &servers.Failed{Reason: servers.Refused, Text: "unexpected"}
+				continue
+			}
+			c.Reply, c.Err = nil, nil
+			replies[len(made)-1](c)
+		}
+	}}})
+	return s, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return made
+	}
+}
+
+func nameOf(s *Store, of *servers.Script) string {
+	switch of {
+	case s.keyScripts.read:
+		return "read"
+	case s.keyScripts.swap:
+		return "swap"
+	case s.keyScripts.native:
+		return "native"
+	default:
+		return "other"
+	}
+}
+
+// reply answers with the time, so much after t0, and what follows it.
+func reply(afterNs int64, rest ...any) func(c *servers.Call) {
+	return func(c *servers.Call) { c.Reply = append([]any{strconv.FormatInt(t0+afterNs, 10)}, rest...) }
+}
+
+func failing(f servers.Failed) func(c *servers.Call) {
+	return func(c *servers.Call) { c.Err = &f }
+}
+
+func holding(t *testing.T, ids ...uint64) string {
+	t.Helper()
+	var s limiter.State
+	for _, id := range ids {
+		o := acquire(id)
+		if _, err := o.Do(&s, t0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return valueOf(&s)
+}
+
+func acquire(id uint64) limiter.Operation {
+	return limiter.Operation{Verb: limiter.Acquire, Max: 2, ID: id, TTLNs: 3600 * sec}
+}
+
+// TestConflictIsDecidedAgain: on what the swap has found, without another read, and by the servers' time.
+func TestConflictIsDecidedAgain(t *testing.T) {
+	s, calls := script(t, reply(0, nil), reply(1, int64(1), holding(t, 1)), reply(2, int64(1), holding(t, 1, 2)))
+	o := acquire(3)
+	if err := s.Operate(t0, named("k"), &o); err != nil || !o.Result.Limited {
+		t.Fatalf("%+v, %v", o.Result, err)
+	}
+	if got := strings.Join(calls(), " "); got != "read swap swap" {
+		t.Errorf("the calls were %s", got)
+	}
+}
+
+// TestKnownValueSavesTheRead: what was seen a moment ago is tried first, and what changes nothing is asked for nevertheless.
+func TestKnownValueSavesTheRead(t *testing.T) {
+	synctest.Test(t, testKnownValue)
+}
+
+func testKnownValue(t *testing.T) {
+	s, calls := script(t, reply(0, nil), reply(0), reply(1), reply(2), reply(3, int64(1), nil))
+	for range 2 {
+		o := acquire(1)
+		if err := s.Operate(t0, named("k"), &o); err != nil || o.Result.Limited {
+			t.Fatalf("%+v, %v", o.Result, err)
+		}
+		time.Sleep(time.Millisecond) // so that the lease is renewed
+	}
+	for _, want := range []int64{1, 0} { // at last another has deleted it
+		o := limiter.Operation{Verb: limiter.Holders}
+		if err := s.Operate(t0, named("k"), &o); err != nil || o.Count != want {
+			t.Fatalf("%d hold a place, %v, want %d", o.Count, err, want)
+		}
+	}
+	if got := strings.Join(calls(), " "); got != "read swap swap swap swap" {
+		t.Errorf("the calls were %s", got)
+	}
+}
+
+// TestNotSentTwice: a swap of which nobody knows whether it was done fails, and says so. A read is harmless.
+func TestNotSentTwice(t *testing.T) {
+	lost := servers.Failed{Reason: servers.Network, Executed: servers.Maybe, Text: "gone"}
+	for _, c := range []struct {
+		replies []func(*servers.Call)
+		want    string
+	}{
+		{[]func(*servers.Call){failing(lost)}, "STOREDOWN gone; nothing was charged"},
+		{[]func(*servers.Call){reply(0, nil), failing(lost)}, "STOREDOWN gone; it may have been charged"},
+	} {
+		s, calls := script(t, c.replies...)
+		o := acquire(1)
+		var f store.Failure
+		if err := s.Operate(t0, named("k"), &o); !errors.As(err, &f) || f.Line != c.want {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+		if n := len(calls()); n != len(c.replies) {
+			t.Errorf("%d calls", n)
+		}
+	}
+}
+
+// TestSwapSentAgain: what was certainly not done.
+func TestSwapSentAgain(t *testing.T) {
+	s, calls := script(t, reply(0, nil), failing(servers.Failed{Reason: servers.Cluster, Text: "TRYAGAIN"}), reply(1))
+	o := acquire(1)
+	if err := s.Operate(t0, named("k"), &o); err != nil || o.Result.Limited {
+		t.Fatalf("%+v, %v", o.Result, err)
+	}
+	if got := strings.Join(calls(), " "); got != "read swap swap" || s.Stats().Resent[servers.Cluster] != 1 {
+		t.Errorf("the calls were %s; %v", got, s.Stats().Resent)
+	}
+}
+
+// TestNativeGivesWay: where the value is another kind's, or has numbers that are too large, a swap decides.
+func TestNativeGivesWay(t *testing.T) {
+	s, calls := script(t, reply(0), reply(1, nil), reply(2), reply(3, nil))
+	window := limiter.Rule{Kind: limiter.FixedWindow, Window: mustWindow(t, 5, 60)}
+	for range 2 {
+		q := decide(s, t0, store.Request{Key: named("k"), Rule: window, Quantity: 2})[0]
+		if q.Err != nil || q.Result.Remaining != 3 {
+			t.Fatalf("%+v, %v", q.Result, q.Err)
+		}
+	}
+	if got := strings.Join(calls(), " "); got != "native read swap native" {
+		t.Errorf("the calls were %s", got)
+	}
+}
+
+// TestOthersByPolicy: a server that does not answer leaves other kinds to the policy, too, and nothing waits for it any more.
+func TestOthersByPolicy(t *testing.T) {
+	p := redistest.Server(t)
+	s := onPool(t, Config{Timeout: 30 * time.Millisecond, OnError: Deny}, "redis://"+p.Addr)
+	p.Stop()
+	defer p.Continue()
+	for _, kind := range []limiter.Kind{limiter.FixedWindow, limiter.SlidingWindow} {
+		q := decide(s, t0, store.Request{Key: named("k"), Rule: limiter.Rule{Kind: kind, Window: mustWindow(t, 5, 60)}, Quantity: 1})[0]
+		if q.Err != nil || !q.Result.Limited || q.Result.RetryAfter != 1 {
+			t.Errorf("%v: %+v, %v", kind, q.Result, q.Err)
+		}
+	}
+	o := acquire(1)
+	var f store.Failure
+	if err := s.Operate(t0, named("holders"), &o); !errors.As(err, &f) || !strings.HasPrefix(f.Line, "STOREDOWN ") {
+		t.Errorf("an operation: %v", err)
+	}
+	s.Close()
+	if n := len(s.others.lines); n > 0 {
+		t.Errorf("%d keys are still waited for", n)
+	}
+}
+
+// TestOthersWhileASlotMoves has another kind's key moved to another server: nothing is lost or done twice.
+func TestOthersWhileASlotMoves(t *testing.T) {
+	c := redistest.Cluster(t)
+	s := onPool(t, Config{}, c.URL())
+	const each, callers = 150, 4
+	one := store.Request{Key: named("{k}sliding"), Rule: limiter.Rule{Kind: limiter.SlidingWindow, Window: mustWindow(t, 4000, 3600)}, Quantity: 1}
+	count := store.Request{Key: named("{k}fixed"), Rule: limiter.Rule{Kind: limiter.FixedWindow, Window: mustWindow(t, 4000, 3600)}, Quantity: 1}
+	decide(s, t0, one, count)
+	slot := int(s.Pool.Slot("{k}"))
+	from, err := c.Master(t.Context(), "{k}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := c.Masters[0]
+	if to == from {
+		to = c.Masters[1]
+	}
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for range each {
+				for _, q := range decide(s, t0, one, count) {
+					if q.Err != nil || q.Result.Limited {
+						t.Errorf("%s: %+v, %v", q.Key.Name, q.Result, q.Err)
+					}
+				}
+			}
+		})
+	}
+	if err := c.MigrateSlot(slot, from, to).Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	for _, q := range decide(s, t0, one, count) {
+		if want := int64(4000 - callers*each - 2); q.Err != nil || q.Result.Remaining != want {
+			t.Errorf("%s: %+v, %v, want %d remaining", q.Key.Name, q.Result, q.Err, want)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// Policy is how requests are decided that the servers do not decide.
+type Policy uint8
+
+// The policies:
+const (
+	// Error answers them with an error.
+	Error Policy = iota
+	// Allow allows what an empty limiter would.
+	Allow
+	// Deny limits them.
+	Deny
+	// Local has a store of this process decide by a share of their limits.
+	Local
+	policies
+)
+
+// String returns the policy's name, as PolicyOf reads it.
+func (p Policy) String() string { return [...]string{"error", "allow", "deny", "local"}[p] }
+
+// PolicyOf returns the policy of a name.
+func PolicyOf(name string) (p Policy, ok bool) {
+	for p := range policies {
+		if p.String() == name {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+func (p Policy) check(c *Config) error {
+	switch {
+	case p >= policies:
+		return fmt.Errorf("remote: open: no policy %d", p)
+	case p != Local:
+		return nil
+	case c.Local == nil:
+		return errors.New("remote: open: the policy local needs a store")
+	case !(c.LocalShare > 0 && c.LocalShare <= 1):
+		return fmt.Errorf("remote: open: a local share of %v is not above 0 and at most 1", c.LocalShare)
+	}
+	return nil
+}
+
+// errTooFast is the Err of a request whose funnel leaks faster than the servers' clocks can tell.
+var errTooFast = errors.New("a store of Redis servers decides by microseconds: it does not support more than 1,000,000 units per second")
+
+// tooFast reports whether a rule has such a funnel.
+func tooFast(r *limiter.Rule) bool {
+	switch {
+	case r.Kind == limiter.Funnel:
+		return leaksTooFast(r.Funnel)
+	case r.Kind == limiter.Named && r.Named != nil:
+		return slices.ContainsFunc(r.Named.Windows, func(w limiter.Window) bool { return leaksTooFast(w.Funnel) })
+	}
+	return false
+}
+
+// leaksTooFast is about one funnel. One that holds nothing denies everything at any rate.
+func leaksTooFast(l funnel.Limit) bool { return l.IntervalNs() < leastIntervalNs && l.Capacity() > 0 }
+
+// failureOf returns what a client is told of a call that has failed.
+func failureOf(f *servers.Failed) error {
+	if f.Reason == servers.WrongType {
+		return limiter.ErrWrongType
+	}
+	charged := "nothing was charged"
+	if f.Executed != servers.No {
+		charged = "it may have been charged"
+	}
+	return store.Failure{Line: "STOREDOWN " + f.Text + "; " + charged}
+}
+
+// failedOf returns what is known of an error of package servers.
+func failedOf(err error) *servers.Failed {
+	var f *servers.Failed
+	if errors.As(err, &f) {
+		return f
+	}
+	return &servers.Failed{Reason: servers.Network, Executed: servers.Maybe, Text: err.Error()}
+}
+
+// DecideByPolicy implements session.Deputy: for the requests of a transaction that a failure has left undecided.
+func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
+	if s.OnError == Error {
+		return false
+	}
+	f := &servers.Failed{Text: failure.Error()}
+	for i := range batch {
+		if q := &batch[i]; tooFast(&q.Rule) && !s.CallersTime {
+			q.Result, q.Err = funnel.Result{}, errTooFast
+		} else {
+			s.decideByPolicy(q, f)
+		}
+	}
+	return true
+}
+
+// decideByPolicy answers a request that the servers have not.
+func (s *Store) decideByPolicy(q *store.Request, f *servers.Failed) {
+	s.applyPolicy(q, f)
+	s.counts.policy[s.OnError].add(q)
+}
+
+func (s *Store) applyPolicy(q *store.Request, f *servers.Failed) {
+	q.Result, q.Err = funnel.Result{}, nil
+	switch s.OnError {
+	case Allow:
+		q.Result = ofEmpty(&q.Rule, q.Quantity)
+	case Deny:
+		q.Result = denied(&q.Rule, q.Quantity)
+	case Local:
+		local := [1]store.Request{*q}
+		local[0].Rule = shareOf(q.Rule, s.LocalShare)
+		s.Local.Throttle(s.Now(), local[:])
+		q.Result, q.Err = local[0].Result, local[0].Err
+	default:
+		q.Err = failureOf(f)
+	}
+}
+
+// ofEmpty is the result of a request to a key that nobody has used.
+func ofEmpty(r *limiter.Rule, quantity int64) funnel.Result {
+	const nowNs = 0
+	var full limiter.State
+	if r.Kind == limiter.Bucket {
+		full.Kind = limiter.Bucket
+		full.Payload, full.ExpiresNs = r.Bucket.Fill(nil, nowNs)
+	}
+	result, _, _ := r.Decide(&full, nowNs, quantity) // a state that has expired is of every kind
+	return result
+}
+
+// denied is the result of a request that is limited for a second. Who requests nothing, or gives units back, is not limited.
+func denied(r *limiter.Rule, quantity int64) funnel.Result {
+	result := ofEmpty(r, 0)
+	result.Limited, result.Remaining = quantity > 0, 0
+	if result.ResetAfter = r.Unit.Of(1e9); result.Limited {
+		result.RetryAfter = result.ResetAfter
+	}
+	return result
+}
+
+// shareOf returns the rule of a share of a limit, which lets at least one unit in.
+func shareOf(r limiter.Rule, share float64) limiter.Rule {
+	switch r.Kind {
+	case limiter.Funnel:
+		r.Funnel = r.Funnel.Share(share)
+	case limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow:
+		r.Window = r.Window.Share(share)
+	case limiter.Bucket:
+		r.Bucket = r.Bucket.Share(share)
+	case limiter.Named:
+		if r.Named != nil {
+			named := *r.Named
+			named.Windows = make([]limiter.Window, len(r.Named.Windows))
+			for i, w := range r.Named.Windows {
+				named.Windows[i] = limiter.Window{Funnel: w.Funnel.Share(share), PeriodNs: w.PeriodNs}
+			}
+			r.Named = &named
+		}
+	default:
+	}
+	return r
+}

@@ -1,0 +1,80 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/store"
+)
+
+var errScansOne = store.Failure{Line: "ERR a store of a cluster cannot be scanned: no server of it has all keys"}
+
+// Size implements store.Remote. All keys count that the servers have, those of others among them.
+func (s *Store) Size(ctx context.Context) (keys int, err error) {
+	ctx, cancel := s.timeout(ctx)
+	defer cancel()
+	masters, err := s.Pool.Masters(ctx)
+	if err != nil {
+		return 0, failureOf(failedOf(err))
+	}
+	for _, m := range masters {
+		n, err := m.Client().DBSize(ctx).Result()
+		if err != nil {
+			return 0, failureOf(readFailed(ctx, err))
+		}
+		keys += int(n)
+	}
+	return keys, nil
+}
+
+// readFailed is what is known of an error of a client's own command, which changes nothing.
+func readFailed(ctx context.Context, err error) *servers.Failed {
+	f := &servers.Failed{Reason: servers.Network, Text: err.Error()}
+	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+		f.Reason = servers.Timeout
+	}
+	return f
+}
+
+// Scan implements store.Remote. It visits what is ours of the keys whose names begin with the store's prefix, and cuts that off. A
+// decimal number that is a time after now is taken for a funnel, whoever has written it.
+func (s *Store) Scan(ctx context.Context, nowNs int64, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64, err error) {
+	if s.Pool.Clustered() {
+		return 0, errScansOne
+	}
+	reply, serverNs, err := s.call(ctx, "", &servers.Call{Script: s.keyScripts.scan, Args: []any{
+		s.timeArg(nowNs), strconv.FormatUint(cursor, 10), globQuoted(s.KeyPrefix) + "*", max(count, 1), stateHeadBytes,
+	}})
+	if err != nil {
+		return 0, err
+	}
+	text, _ := first(reply).(string)
+	if next, err = strconv.ParseUint(text, 10, 64); err != nil {
+		return 0, store.Failure{Line: "ERR a server returned a cursor that is no number"}
+	}
+	for at := 1; at+1 < len(reply); at += 2 {
+		name, _ := reply[at].(string)
+		head, _ := reply[at+1].(string)
+		kind, expiresNs, ok := readHead(head)
+		if !ok || expiresNs <= serverNs {
+			continue
+		}
+		visit(store.Key{Name: []byte(strings.TrimPrefix(name, s.KeyPrefix))}, entryAt(kind, expiresNs, nowNs-serverNs))
+	}
+	return next, nil
+}
+
+// globQuoted returns a pattern that only the text matches.
+func globQuoted(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if strings.IndexByte(`*?[]\^-`, c) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}

@@ -1,0 +1,166 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// TestTransactionOfManyKeys is one step of more keys, and arguments, than Lua's stack has room for.
+func TestTransactionOfManyKeys(t *testing.T) {
+	s, p := onServer(t, Config{KeyPrefix: "p:"})
+	const n = 20_000
+	keys, l := make([]store.Key, n), mustLimit(t, 9, 1, 3600)
+	for i := range keys {
+		keys[i] = named(strconv.Itoa(i))
+	}
+	for round := int64(1); round <= 2; round++ {
+		tx, err := s.Begin(t.Context(), t0, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range keys {
+			q := []store.Request{{Key: keys[i], Rule: limiter.OfFunnel(l), Quantity: 1}}
+			if tx.Throttle(t0, q); q[0].Err != nil || q[0].Result.Remaining != 10-round {
+				t.Fatalf("round %d, key %d: %+v, %v", round, i, q[0].Result, q[0].Err)
+			}
+		}
+		if done, err := tx.Commit(t.Context()); !done || err != nil {
+			t.Fatalf("round %d: %v, %v", round, done, err)
+		}
+	}
+	if got := p.Client().DBSize(t.Context()).Val(); got != n {
+		t.Fatalf("%d keys", got)
+	}
+	e, ok, err := s.Entry(t0, keys[n-1])
+	if !ok || err != nil {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	wantAbout(t, "a key's expiry", e.ExpiresNs, t0+7200*sec)
+}
+
+// TestTransactionIsTwoCalls: one for a transaction that only reads, whatever the number of its requests.
+func TestTransactionIsTwoCalls(t *testing.T) {
+	var s *Store
+	f := &fake{send: func(_ context.Context, _ *servers.Server, calls []*servers.Call) {
+		for _, c := range calls {
+			reply := []any{strconv.FormatInt(t0, 10)}
+			if c.Script == s.keyScripts.read {
+				reply = append(reply, make([]any, len(c.Keys))...)
+			}
+			c.Reply = reply
+		}
+	}}
+	s = opened(t, Config{Pool: f})
+	for want, quantity := range []int64{0, 1} {
+		before := len(f.pipelines())
+		tx, err := s.Begin(t.Context(), t0, []store.Key{named("a"), named("b")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			tx.Throttle(t0, []store.Request{ask("a", mustLimit(t, 99, 1, 60), quantity), ask("b", mustLimit(t, 99, 1, 60), quantity)})
+		}
+		if done, err := tx.Commit(t.Context()); !done || err != nil {
+			t.Fatalf("%v, %v", done, err)
+		}
+		if calls := len(f.pipelines()) - before; calls != 1+want {
+			t.Errorf("%d calls, want %d", calls, 1+want)
+		}
+	}
+}
+
+// TestTooLargeTransaction: what a step would carry is bounded, and it says so before anything is written.
+func TestTooLargeTransaction(t *testing.T) {
+	s, _ := onServer(t, Config{})
+	large := limiter.State{Kind: limiter.Concurrency}
+	for id := range uint64(4096) {
+		o := limiter.Operation{Verb: limiter.Acquire, Max: 4096, ID: id, TTLNs: 3600 * sec}
+		if _, err := o.Do(&large, t0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := make([]store.Key, txBytes/len(large.Payload)+2)
+	for i := range keys {
+		keys[i] = named(strconv.Itoa(i))
+	}
+	tx, err := s.Begin(t.Context(), t0, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range keys {
+		_, _, err = tx.SetIf(t0, keys[i], large, store.Always)
+		if full := i >= txBytes/len(large.Payload); full != errors.Is(err, store.ErrTooLarge) {
+			t.Fatalf("state %d of %d bytes: %v", i, len(large.Payload), err)
+		}
+	}
+	if done, err := tx.Commit(t.Context()); !done || err != nil {
+		t.Fatalf("%v, %v", done, err)
+	}
+	if _, _, err := s.SetIf(t0, keys[len(keys)-2], large, store.Always); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = s.Begin(t.Context(), t0, keys); !errors.Is(err, errTooLarge) {
+		t.Fatalf("it was read: %v", err)
+	}
+}
+
+// TestTransactionOnForeignKeys: they are not changed, and do not hinder what is done to others.
+func TestTransactionOnForeignKeys(t *testing.T) {
+	s, p := onServer(t, Config{})
+	ctx, c := t.Context(), p.Client()
+	c.HSet(ctx, "hash", "a", "b")
+	tx, err := s.Begin(ctx, t0, []store.Key{named("hash"), named("k")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := mustLimit(t, 9, 1, 60)
+	batch := []store.Request{ask("hash", l, 1), ask("k", l, 1)}
+	tx.Throttle(t0, batch)
+	_, _, entryErr := tx.Entry(t0, named("hash"))
+	_, deleteErr := tx.Delete(t0, []store.Key{named("k"), named("hash")})
+	_, _, setErr := tx.SetIf(t0, named("hash"), limiter.State{ExpiresNs: t0 + sec}, store.Always)
+	for i, err := range []error{batch[0].Err, entryErr, deleteErr, setErr} {
+		if !errors.Is(err, limiter.ErrWrongType) {
+			t.Errorf("case %d: %v", i, err)
+		}
+	}
+	if done, err := tx.Commit(ctx); !done || err != nil || batch[1].Err != nil {
+		t.Fatalf("%v, %v, %v", done, err, batch[1].Err)
+	}
+	if c.HGet(ctx, "hash", "a").Val() != "b" || c.Exists(ctx, "k").Val() != 1 {
+		t.Error("the wrong key was changed")
+	}
+}
+
+// TestCommitThatIsNotAnswered: whether it has happened nobody knows, and its error says so; it is not sent again.
+func TestCommitThatIsNotAnswered(t *testing.T) {
+	s, p := onServer(t, Config{})
+	tx, err := s.Begin(t.Context(), t0, []store.Key{named("k")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx.Throttle(t0, []store.Request{ask("k", mustLimit(t, 9, 1, 60), 1)})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	p.Stop()
+	done, err := tx.Commit(ctx)
+	p.Continue()
+	var f store.Failure
+	if done || !errors.As(err, &f) {
+		t.Fatalf("%v, %v", done, err)
+	}
+	if again, err := tx.Commit(t.Context()); again || err != nil {
+		t.Fatalf("it was committed twice: %v, %v", again, err)
+	}
+	var counted store.Stats
+	if s.UpdateStats(&counted); counted.Allowed != 0 {
+		t.Errorf("%d were counted as allowed", counted.Allowed)
+	}
+}

@@ -1,0 +1,92 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/funnel"
+)
+
+// limitedCounters is the number of limited keys up to which they are counted exactly.
+const limitedCounters = 10_000
+
+// Summary is the totals of a trace's answers.
+type Summary struct {
+	Allowed, Limited int64
+	FirstNs, LastNs  int64 // Unix time of the first and the last row
+	Skipped          Skipped
+
+	limited *topkeys.Sketch
+}
+
+func newSummary() *Summary { return &Summary{limited: topkeys.NewSketch(limitedCounters, 0)} }
+
+func (s *Summary) row(r *row, result funnel.Result) error {
+	if s.Allowed+s.Limited == 0 {
+		s.FirstNs = r.atNs
+	}
+	s.LastNs = r.atNs
+	if result.Limited {
+		s.Limited++
+		s.limited.Add([]byte(r.key), 1)
+	} else {
+		s.Allowed++
+	}
+	return nil
+}
+
+// Print writes the summary as aligned text, with up to top of the most limited keys.
+func (s *Summary) Print(out io.Writer, top int) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	_, err := w.Write(s.appendTop(s.appendTotals(nil), top))
+	if err == nil {
+		err = w.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("replay: write summary: %w", err)
+	}
+	return nil
+}
+
+func (s *Summary) appendTotals(b []byte) []byte {
+	rows := s.Allowed + s.Limited
+	b = fmt.Appendf(b, "rows\t%d\nallowed\t%d\nlimited\t%d\n", rows, s.Allowed, s.Limited)
+	if rows > 0 {
+		first, last := time.Unix(0, s.FirstNs).UTC(), time.Unix(0, s.LastNs).UTC()
+		b = fmt.Appendf(b, "limited share\t%.2f %%\n", 100*float64(s.Limited)/float64(rows))
+		b = fmt.Appendf(b, "first\t%s\n", first.Format(time.RFC3339Nano))
+		b = fmt.Appendf(b, "last\t%s\n", last.Format(time.RFC3339Nano))
+		b = fmt.Appendf(b, "time span\t%s\n", last.Sub(first))
+	}
+	return fmt.Appendf(b, "skipped rows\t%d\n", s.Skipped.Rows)
+}
+
+func (s *Summary) appendTop(b []byte, top int) []byte {
+	counters := s.limited.Top(top)
+	if len(counters) == 0 {
+		return b
+	}
+	b = append(b, "\nmost limited keys\n"...) // a line without a tab: the columns below it are aligned separately
+	for _, c := range counters {
+		note := ""
+		if c.Overcount > 0 {
+			note = fmt.Sprintf(" (at most %.0f too high)", c.Overcount)
+		}
+		b = fmt.Appendf(b, "%.0f%s\t%s\n", c.Count, note, onOneLine(c.Key))
+	}
+	return b
+}
+
+// onOneLine quotes a key that does not fit on one line as it is, or could be mistaken for a quoted one.
+func onOneLine(key string) string {
+	quoted := strconv.Quote(key)
+	if key == "" || strings.TrimSpace(key) != key || quoted[1:len(quoted)-1] != key {
+		return quoted
+	}
+	return key
+}

@@ -1,0 +1,181 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"cellserver/internal/decide/limits"
+	"cellserver/internal/funnel"
+	"cellserver/internal/keep/persist"
+	"cellserver/internal/keep/persist/disk"
+	"cellserver/internal/limiter"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+)
+
+// LiveKeys is what a data directory's log comes to. It is as large as the server's memory.
+type LiveKeys struct {
+	// NowNs is the time of the server that would start in the directory: never before what the last one had seen.
+	NowNs int64
+	keys  *shard.Store
+}
+
+// OpenDir locks a data directory that is only read.
+func OpenDir(path string) (*disk.OS, error) {
+	if err := noFile(path); err != nil {
+		return nil, err
+	}
+	dir, err := disk.OpenExisting(path)
+	return dir, explainDir(path, err)
+}
+
+// noFile returns an error that says what to do with a file that was given for a directory.
+func noFile(path string) error {
+	switch info, err := os.Stat(path); {
+	case err != nil || info.IsDir():
+		return nil //nolint:nilerr // whoever opens it tells what is wrong
+	case info.Mode().IsRegular() && isDump(path): // anything else may never send a byte, or wait to be opened
+		const hint = "cellserver load %[1]s checks it, and then loads it"
+		return fmt.Errorf("%s is a dump, not a data directory: "+hint, path)
+	default:
+		return fmt.Errorf("%s is a file, not a data directory: give the directory that --data-dir names", path)
+	}
+}
+
+// isDump reports whether a file begins as dumps do.
+func isDump(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	magic := make([]byte, len(streamMagic))
+	_, err = io.ReadFull(f, magic)
+	return err == nil && string(magic) == streamMagic
+}
+
+func explainDir(path string, err error) error {
+	newer := (*persist.NewerError)(nil)
+	switch {
+	case errors.As(err, &newer):
+		return fmt.Errorf("%s needs the later version that wrote it: %w", path, newer)
+	case errors.Is(err, disk.ErrInUse):
+		return fmt.Errorf("%s is in use by a running server: ask that one, by redis://HOST:PORT, or stop it first", path)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no directory %s", path)
+	case errors.Is(err, persist.ErrDamaged):
+		return fmt.Errorf("%w; cellserver check %s tells more", err, path)
+	}
+	return err
+}
+
+// ReadDir reads the data directory of a server that does not run. The time is the system's.
+func ReadDir(ctx context.Context, path string, nowNs int64) (*LiveKeys, error) {
+	dir, err := OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // nothing was written
+	l := &LiveKeys{keys: shard.New()}
+	clockNs, err := persist.ReadDir(ctx, dir, l.keys, nowNs)
+	l.NowNs = max(nowNs, clockNs)
+	return l, explainDir(path, err)
+}
+
+// Count returns how many keys there are.
+func (l *LiveKeys) Count() (n int) {
+	for _, of := range l.CountKinds() {
+		n += of
+	}
+	return n
+}
+
+// CountKinds returns how many keys there are of each kind.
+func (l *LiveKeys) CountKinds() (n [limiter.Kinds]int) {
+	l.keys.States(context.Background(), l.NowNs, func(c store.Change) { n[c.State.Kind]++ })
+	return n
+}
+
+// Each calls visit with all keys until that fails.
+func (l *LiveKeys) Each(ctx context.Context, visit func(e Entry) error) (err error) {
+	walk, stop := context.WithCancel(ctx)
+	defer stop()
+	l.keys.States(walk, l.NowNs, func(c store.Change) {
+		if err == nil {
+			if err = visit(Entry{c.Key, c.State}); err != nil {
+				stop()
+			}
+		}
+	})
+	return errors.Join(err, ctx.Err())
+}
+
+// CheckDir reads all files of a data directory, changes nothing, and returns the keys that they come to, too.
+func CheckDir(ctx context.Context, path string, nowNs int64) (persist.Report, *LiveKeys, error) {
+	dir, err := OpenDir(path)
+	if err != nil {
+		return persist.Report{}, nil, err
+	}
+	defer dir.Close() //nolint:errcheck // nothing was written
+	l := &LiveKeys{keys: shard.New()}
+	report, err := persist.Check(ctx, dir, l.keys, nowNs)
+	checkLimits(dir, &report)
+	l.NowNs = max(nowNs, report.ClockNs)
+	return report, l, err
+}
+
+// checkLimits adds what is to be said of the limits that commands have defined.
+func checkLimits(dir disk.Dir, report *persist.Report) {
+	n, size, err := limits.CheckKept(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		report.Files = append(report.Files, persist.FileReport{Name: limits.KeptName, Bytes: size, Records: int64(n), Err: err})
+	}
+}
+
+// LoadDir makes a data directory of what is read, but for what has expired. If that fails there is no data in it afterwards.
+func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
+	if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Counts{}, err
+	}
+	if err := noFile(path); err != nil {
+		return Counts{}, err
+	}
+	dir, err := disk.OpenOS(path)
+	if err != nil {
+		return Counts{}, explainDir(path, err)
+	}
+	err = persist.CreateDir(dir, nowNs, func(visit func(c store.Change)) error {
+		for {
+			e, err := from.Read()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			counts.Seen++
+			switch {
+			case e.State.ExpiresNs <= nowNs:
+				counts.Expired++
+			case e.State.Kind != limiter.Bucket && e.State.ExpiresNs-nowNs > funnel.MaxToleranceNs:
+				count(&counts.Refused, "empty in more than 2^62 ns")
+			case len(e.Key.Name) > persist.MaxKeyBytes:
+				count(&counts.Refused, "the key is longer than 1 MiB")
+			default:
+				counts.Written++
+				visit(store.Change{Key: e.Key, State: e.State})
+			}
+		}
+	})
+	if err := errors.Join(err, dir.Close()); err != nil {
+		if errors.Is(err, persist.ErrNotEmpty) {
+			err = fmt.Errorf("%s has data already; give an empty or a new directory, or load into the running server by redis://HOST:PORT", path)
+		}
+		return Counts{}, err
+	}
+	return counts, nil
+}

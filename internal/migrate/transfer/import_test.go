@@ -1,0 +1,283 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/test/redistest"
+)
+
+// open returns the server that a client is of.
+func open(t *testing.T, client *redis.Client) *Server {
+	t.Helper()
+	s, err := Open("unix://" + client.Options().Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// throttled makes a key as redis-cell does: its TAT in decimal, and it expires then.
+func throttled(t *testing.T, client *redis.Client, key string, left time.Duration) (tatNs int64) {
+	t.Helper()
+	tatNs = time.Now().Add(left).UnixNano()
+	if err := client.Set(t.Context(), key, tatNs, left).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return tatNs
+}
+
+func TestDatabaseOfURL(t *testing.T) {
+	for text, want := range map[string]int{
+		"redis://h": -1, "redis://:p@h:1/": -1, "redis://u:p%2F3@h/7": 7, "rediss://h?skip_verify=true": -1, "redis://h?db=3": 3,
+		"unix:///tmp/socket": -1, "unix:///tmp/socket?db=0": 0,
+	} {
+		s, err := Open(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if db, ok := s.NamesDB(); ok != (want >= 0) || ok && db != want {
+			t.Errorf("%s: %d, %t", text, db, ok)
+		}
+		s.Close()
+	}
+}
+
+func TestLimiterState(t *testing.T) {
+	const now = 1_700_000_000_000_000_000
+	for _, tt := range []struct {
+		text string
+		ttl  time.Duration
+		err  error
+		want string
+	}{
+		{"1700000060000000000", 60 * time.Second, nil, ""},
+		{"1700000060000000000", 61999 * time.Millisecond, nil, ""},
+		{"1700000060000000000", 57999 * time.Millisecond, nil, otherTTL}, // the key was read within a millisecond
+		{"1700000060000000000", 62001 * time.Millisecond, nil, otherTTL},
+		{"1700000060000000000", -1, nil, noExpiry},
+		{"1699999999999999999", 1 * time.Millisecond, nil, ""},
+		{"9223372036854775807", time.Duration(1<<63 - 1 - now), nil, ""},
+		{"9223372036854775808", time.Hour, nil, notTAT},
+		{"+1700000060000000000", 60 * time.Second, nil, notTAT},
+		{"01700000060000000000", 60 * time.Second, nil, notTAT},
+		{"-1", time.Second, nil, notTAT},
+		{"", time.Second, nil, notTAT},
+		{"1.7e18", 60 * time.Second, nil, notTAT},
+		{"1700000060000000000 ", 60 * time.Second, nil, notTAT},
+		{"", time.Second, errors.New("WRONGTYPE"), notString},
+	} {
+		state, got := value{text: tt.text, ttl: tt.ttl, err: tt.err}.limiterState(now, now+1000)
+		if got != tt.want || got == "" && strconv.FormatInt(state.ExpiresNs, 10) != tt.text {
+			t.Errorf("%q, %d ns: got %d, %q, want %q", tt.text, tt.ttl, state.ExpiresNs, got, tt.want)
+		}
+	}
+}
+
+// TestImport: what is a limiter's is taken from all databases, shifted by the clocks' difference, and what the target has later
+// stays.
+func TestImport(t *testing.T) {
+	from, into := redistest.Start(t), redistest.Start(t)
+	ctx := t.Context()
+	want := map[string]int64{}
+	for i := range 2500 {
+		key := fmt.Sprintf("user:%d", i)
+		want[key] = throttled(t, from, key, time.Hour+time.Duration(i)*time.Second) + int64(time.Hour)
+	}
+	for _, set := range [][]any{
+		{"SET", "text", "hello", "EX", 100}, {"SET", "for ever", time.Now().Add(time.Hour).UnixNano()}, {"SET", "", "", "EX", 100},
+		{"SET", "number", time.Now().Add(time.Hour).UnixNano(), "EX", 100}, {"LPUSH", "list", "a"}, {"SET", "long", strings.Repeat("1", 1<<20), "EX", 100},
+	} {
+		if err := from.Do(ctx, set...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := redis.NewClient(&redis.Options{Network: "unix", Addr: from.Options().Addr, DB: 9})
+	defer func() { _ = other.Close() }()
+	inOther := throttled(t, other, "\x00\xff", time.Hour) + int64(time.Hour)
+	later := time.Now().Add(5 * time.Hour).UnixNano()
+	for key, value := range map[string]any{"user:7": later, "user:8": "something else", "user:9": 5} {
+		if err := into.Set(ctx, key, value, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want["user:7"] = later
+	delete(want, "user:8")
+	target := open(t, into)
+	target.clock = clock{time.Now().Add(time.Hour).UnixNano(), time.Now(), 1}
+	source := open(t, from)
+	source.clock = clock{time.Now().UnixNano(), time.Now(), 1}
+	im := Import{From: source, Into: target, Match: "*", DB: -1, Progress: func(Counts, int64) {}}
+	counts, err := im.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := map[string]int64{notTAT: 3, noExpiry: 1, otherTTL: 1, notString: 1}
+	if counts.Seen != 2507 || counts.Written != 2499 || counts.Kept != 1 || !maps.Equal(counts.Others, others) ||
+		!maps.Equal(counts.Refused, map[string]int64{"the target has something else under the key": 1}) {
+		t.Errorf("got %+v", counts)
+	}
+	for key, tatNs := range want {
+		got, err := into.Get(ctx, key).Int64()
+		if err != nil || max(got-tatNs, tatNs-got) > int64(time.Second) {
+			t.Fatalf("%s: got %d, %v, want %d", key, got, err, tatNs)
+		}
+		if ttl := into.PTTL(ctx, key).Val(); key != "user:7" && max(ttl-time.Hour, time.Hour-ttl) > time.Hour {
+			t.Fatalf("%s lives for %s", key, ttl)
+		}
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other = redis.NewClient(&redis.Options{Network: "unix", Addr: into.Options().Addr, DB: 9})
+	if got, err := other.Get(ctx, "\x00\xff").Int64(); err != nil || max(got-inOther, inOther-got) > int64(time.Second) {
+		t.Errorf("in the other database: %d, %v, want %d", got, err, inOther)
+	}
+}
+
+// TestImportGoesOn where it was, and does nothing twice but the page that it was at.
+func TestImportGoesOn(t *testing.T) {
+	from, into := redistest.Start(t), redistest.Start(t)
+	const keys = 3000
+	for i := range keys {
+		throttled(t, from, fmt.Sprintf("user:%d", i), time.Hour)
+	}
+	file := t.TempDir() + "/state"
+	var counts Counts
+	for runs := 0; ; runs++ {
+		ctx, stop := context.WithCancel(t.Context())
+		pages := 0
+		im := Import{From: open(t, from), Into: open(t, into), Match: "user:*", DB: 0, StateFile: file, Rate: 100_000, Progress: func(Counts, int64) {
+			if pages++; pages == 2 && runs == 0 {
+				stop()
+			}
+		}}
+		var err error
+		counts, err = im.Run(ctx)
+		stop()
+		if err == nil {
+			if runs != 1 {
+				t.Errorf("done in run %d", runs)
+			}
+			break
+		}
+		if !errors.Is(err, context.Canceled) || counts.Seen < 1000 || counts.Seen >= keys {
+			t.Fatalf("run %d: %+v, %v", runs, counts, err)
+		}
+	}
+	if counts.Written != keys || counts.Seen != keys {
+		t.Errorf("got %+v", counts)
+	}
+	if n := into.DBSize(t.Context()).Val(); n != keys {
+		t.Errorf("%d of %d keys are there", n, keys)
+	}
+}
+
+// TestRate: a page is no more than a tenth of a second's keys.
+func TestRate(t *testing.T) {
+	from := redistest.Start(t)
+	for i := range 30 {
+		throttled(t, from, fmt.Sprintf("user:%d", i), time.Hour)
+	}
+	pages := 0
+	im := Import{From: open(t, from), Match: "*", DB: -1, Rate: 100, Progress: func(Counts, int64) { pages++ }}
+	began := time.Now()
+	if counts, err := im.Run(t.Context()); err != nil || counts.Written != 30 {
+		t.Fatalf("%+v, %v", counts, err)
+	}
+	if took := time.Since(began); pages < 2 || took < 250*time.Millisecond {
+		t.Errorf("%d pages in %s", pages, took)
+	}
+}
+
+// TestDumpAndLoad: from a running server through a stream into another, of which the second time nothing changes.
+func TestDumpAndLoad(t *testing.T) {
+	from, into := redistest.Start(t), redistest.Start(t)
+	for i := range 1500 {
+		throttled(t, from, fmt.Sprintf("user:%d", i), time.Hour)
+	}
+	var all []Entry
+	source := open(t, from)
+	if err := source.Dump(t.Context(), func(e Entry) error { all = append(all, e); return nil }, func(int64, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, entry(0, "expired", time.Now().Add(-time.Second).UnixNano()), entry(5, "other", time.Now().Add(time.Hour).UnixNano()))
+	b := stream(t, all)
+	target := open(t, into)
+	for _, want := range []Counts{{Seen: 1502, Written: 1501, Expired: 1}, {Seen: 1502, Kept: 1501, Expired: 1}} {
+		r, err := NewStreamReader(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Load(t.Context(), r, target, func(Counts) {})
+		if err != nil || got.Seen != want.Seen || got.Written != want.Written || got.Kept != want.Kept || got.Expired != want.Expired {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	}
+	if numbers, keys, err := target.databases(t.Context()); err != nil || keys != 1501 || len(numbers) != 2 {
+		t.Errorf("the target has %d keys in %v, %v", keys, numbers, err)
+	}
+	if err := from.Set(t.Context(), "text", "hello", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	err := source.Dump(t.Context(), func(Entry) error { return nil }, func(int64, int64) {})
+	if err == nil || !strings.Contains(err.Error(), `key "text" of database 0 is no limiter's`) {
+		t.Errorf("a dump of something else: %v", err)
+	}
+}
+
+// TestLoadDir: what is loaded into a directory is what is read of it; a directory with data, or a damaged dump, changes nothing.
+func TestLoadDir(t *testing.T) {
+	now := time.Now().UnixNano()
+	path := t.TempDir() + "/data"
+	want := []Entry{entry(0, "a", now+1e15), entry(9, "\x00", now+2e15)}
+	b := stream(t, append(want, entry(0, "gone", now-1), entry(0, "far", 1<<63-1), entry(0, strings.Repeat("k", 1<<20+1), now+1e15)))
+	load := func(b []byte) (Counts, error) {
+		r, err := NewStreamReader(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return LoadDir(path, now, r)
+	}
+	if _, err := load(b[:len(b)-1]); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a damaged dump: %v", err)
+	}
+	if keys, err := ReadDir(t.Context(), path, now); err != nil || keys.Count() != 0 {
+		t.Errorf("it left %d keys, %v", keys.Count(), err)
+	}
+	refused := map[string]int64{"empty in more than 2^62 ns": 1, "the key is longer than 1 MiB": 1}
+	if counts, err := load(b); err != nil || counts.Written != 2 || counts.Expired != 1 || !maps.Equal(counts.Refused, refused) {
+		t.Errorf("got %+v, %v", counts, err)
+	}
+	if _, err := load(b); err == nil || !strings.Contains(err.Error(), "has data already") {
+		t.Errorf("loaded twice: %v", err)
+	}
+	keys, err := ReadDir(t.Context(), path, now)
+	if err != nil || keys.NowNs != now {
+		t.Fatalf("%+v, %v", keys, err)
+	}
+	got := map[string]int64{}
+	if err := keys.Each(t.Context(), func(e Entry) error { got[string(e.Key.Name)] = e.State.ExpiresNs; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(got, map[string]int64{"a": now + 1e15, "\x00": now + 2e15}) {
+		t.Errorf("got %v", got)
+	}
+	failure := errors.New("full")
+	if err := keys.Each(t.Context(), func(Entry) error { return failure }); !errors.Is(err, failure) {
+		t.Errorf("a visit that fails: %v", err)
+	}
+	if report, keys, err := CheckDir(t.Context(), path, now); err != nil || report.Damaged() || keys.Count() != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}

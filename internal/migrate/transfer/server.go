@@ -1,0 +1,226 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"cellserver/internal/resp"
+	"cellserver/internal/store/rdb"
+)
+
+const ioTimeout = 10 * time.Second
+
+// replyBounds are more than a page of dumps or names has.
+func replyBounds() resp.ReplyBounds {
+	return resp.ReplyBounds{BulkBytes: 64 << 20, Bytes: 256 << 20, Elements: 1 << 20}
+}
+
+// Server is a running server: a cellserver, or a Redis with redis-cell.
+type Server struct {
+	name    string // for messages
+	options *redis.Options
+	oneDB   bool // the URL names a database
+
+	client       *redis.Client // of the database options.DB
+	clock        clock
+	reads        reading
+	isCellserver bool // is known when reads is
+	codec        rdb.Codec
+}
+
+// Open returns the server at a URL: redis://user:password@host:port, rediss:// with TLS, or unix:///path. It connects at the
+// first use.
+func Open(text string) (*Server, error) {
+	o, err := redis.ParseURL(text)
+	if err != nil { // whose text may contain the password
+		return nil, errors.New("want a URL such as redis://user:password@host:port, rediss:// for TLS, or unix:///path")
+	}
+	o.Protocol, o.DisableIdentity, o.ContextTimeoutEnabled = 2, true, true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o.PoolSize, o.PipelinePoolSize = 1, -1
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = ioTimeout, ioTimeout, ioTimeout
+	o.Dialer = replyBounds().Bounded(redis.NewDialer(o))
+	s := &Server{name: o.Addr, options: o, codec: rdb.NewCodec()}
+	if u, err := url.Parse(text); err == nil {
+		s.oneDB = u.Query().Has("db") || o.Network == "tcp" && strings.Trim(u.Path, "/") != ""
+	}
+	s.client = redis.NewClient(o)
+	return s, nil
+}
+
+// NamesDB returns the database that the URL names, and false if it names none.
+func (s *Server) NamesDB() (db int, ok bool) { return s.options.DB, s.oneDB }
+
+// Close ends the connection. What waits for a reply fails.
+func (s *Server) Close() { _ = s.client.Close() }
+
+// use goes on in a database.
+func (s *Server) use(db int) {
+	if db == s.options.DB {
+		return
+	}
+	s.Close()
+	o := *s.options
+	o.DB = db
+	s.options, s.client = &o, redis.NewClient(&o)
+}
+
+// explain says what to do about an error.
+func (s *Server) explain(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	text := err.Error()
+	err = resp.OneLine(err)
+	for _, known := range []struct{ part, hint string }{
+		{"NOAUTH", "give the password in the URL: redis://user:password@host:port"},
+		{"WRONGPASS", "check user and password in the URL"},
+		{"NOPERM", "give a user in the URL who may"},
+		{"READONLY", "it is a replica; give the primary's address"},
+		{"DB index is out of range", "start the target with as many --databases as the source has"},
+		{"connection refused", "check the address, and that the server runs"},
+		{"unknown command", "it must be a cellserver that knows the command, or a Redis"},
+		{"LOADING", "wait until it has loaded"},
+		{"MISCONF", "see its log"},
+		{"OOM", "give it more memory (maxmemory)"},
+		{"DENIED", "it lets in only its own host while it has no password; set one"},
+		{"the server announces", "it is no Redis, or has long strings of other programs, for which it takes " +
+			"GETRANGE: give a user in the URL who may use that"},
+		{"i/o timeout", "it does not answer"},
+		{"context deadline exceeded", "it does not answer, or has no TLS; use redis:// without"},
+		{"first record does not look like a TLS handshake", "use redis://, the port has no TLS"},
+	} {
+		if strings.Contains(text, known.part) {
+			return fmt.Errorf("%s: %w; %s", s.name, err, known.hint)
+		}
+	}
+	return fmt.Errorf("%s: %w", s.name, err)
+}
+
+// isReply reports whether an error is a server's answer to a command, and not to all of them alike.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// isAboutKey reports whether a server has refused one key; another error would meet each.
+func isAboutKey(err error) bool {
+	if !isReply(err) {
+		return false
+	}
+	for _, general := range []string{
+		"NOAUTH", "NOPERM", "READONLY", "LOADING", "MISCONF", "OOM", "MASTERDOWN", "MOVED", "CLUSTERDOWN", "DENIED", "NOREPLICAS",
+		"ERR unknown command", "ERR DB index",
+	} {
+		if strings.HasPrefix(err.Error(), general) {
+			return false
+		}
+	}
+	return true
+}
+
+// databases returns the numbers of those that have keys, and how many keys there are in all.
+func (s *Server) databases(ctx context.Context) (numbers []int, keys int64, err error) {
+	info, err := s.client.Info(ctx, "keyspace").Result()
+	if err != nil {
+		return nil, 0, s.explain(err)
+	}
+	for line := range strings.Lines(info) {
+		name, fields, _ := strings.Cut(strings.TrimSpace(line), ":")
+		db, err := strconv.ParseUint(strings.TrimPrefix(name, "db"), 10, 16)
+		if err != nil || !strings.HasPrefix(name, "db") {
+			continue
+		}
+		numbers = append(numbers, int(db))
+		first, _, _ := strings.Cut(strings.TrimPrefix(fields, "keys="), ",")
+		if n, err := strconv.ParseInt(first, 10, 64); err == nil {
+			keys += n
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers), keys, nil
+}
+
+// runID tells a process from another at the same address, whose cursors would mean something else.
+func (s *Server) runID(ctx context.Context) (string, error) {
+	info, err := s.client.Info(ctx, "server").Result()
+	if err != nil {
+		return "", s.explain(err)
+	}
+	for line := range strings.Lines(info) {
+		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); ok {
+			return id, nil
+		}
+	}
+	return "", nil
+}
+
+// clock is what a server's clock said.
+type clock struct {
+	serverNs int64
+	at       time.Time // by this machine's clock, of which only the monotonic one counts
+	atMostNs int64     // how wrong that may be: half a round trip
+}
+
+const (
+	clockTries   = 7
+	clockRenewal = 10 * time.Second // clocks may be adjusted while keys are moved
+)
+
+func (c clock) nowNs() int64 { return c.serverNs + int64(time.Since(c.at)) }
+
+// NowNs returns the time of a server's clock.
+func (s *Server) NowNs(ctx context.Context) (int64, error) {
+	err := s.measureClock(ctx)
+	return s.clock.nowNs(), err
+}
+
+// measureClock takes the fastest of a few round trips, and that the server looked at its clock in the middle of it. It asks
+// within MULTI, where a cellserver tells the clock that funnels drain by; that one does not follow the system's when it is set.
+func (s *Server) measureClock(ctx context.Context) error {
+	if !s.clock.at.IsZero() && time.Since(s.clock.at) < clockRenewal {
+		return nil
+	}
+	var best clock
+	for i := range clockTries {
+		var now *redis.TimeCmd
+		began := time.Now()
+		_, err := s.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			now = p.Time(ctx)
+			return nil
+		})
+		half := time.Since(began) / 2
+		if err != nil {
+			return s.explain(err)
+		}
+		if i > 0 && (i == 1 || int64(half) < best.atMostNs) { // the first may have connected
+			best = clock{now.Val().UnixNano(), began.Add(half), int64(half)}
+		}
+	}
+	s.clock = best
+	return nil
+}
+
+// shiftNs returns how much later a TAT of s is by the clock of to. It is 0 if that is not more than the measurement may be
+// wrong by.
+func (s *Server) shiftNs(ctx context.Context, to *Server) (int64, error) {
+	for _, each := range []*Server{s, to} {
+		if err := each.measureClock(ctx); err != nil {
+			return 0, err
+		}
+	}
+	shift := to.clock.nowNs() - s.clock.nowNs()
+	if max(shift, -shift) <= s.clock.atMostNs+to.clock.atMostNs {
+		return 0, nil
+	}
+	return shift, nil
+}

@@ -1,0 +1,112 @@
+// Package argument reads the arguments of commands as Redis does. All of it is safe for concurrent use.
+package argument
+
+import (
+	"strconv"
+
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/wire/glob"
+)
+
+// Int reads a 64-bit integer.
+func Int(arg []byte) (int64, error) {
+	n, ok := resp.ParseInt(arg)
+	if !ok {
+		return 0, reply.ErrNotInteger
+	}
+	return n, nil
+}
+
+// YesNo reads an argument that is YES or NO.
+func YesNo(arg []byte) (bool, error) { return either(arg, "yes", "no") }
+
+// OnOff reads an argument that is ON or OFF.
+func OnOff(arg []byte) (bool, error) { return either(arg, "on", "off") }
+
+func either(arg []byte, yes, no string) (bool, error) {
+	switch glob.Fold(arg) {
+	case yes:
+		return true, nil
+	case no:
+		return false, nil
+	}
+	return false, reply.ErrSyntax
+}
+
+// CloneAll copies arguments, which are slices of a buffer that is used again. Many of them take as few allocations as a
+// few do.
+func CloneAll(args [][]byte) [][]byte {
+	size := 0
+	for _, arg := range args {
+		size += len(arg)
+	}
+	all, bytes := make([][]byte, len(args)), make([]byte, 0, size)
+	for i, arg := range args {
+		from := len(bytes)
+		bytes = append(bytes, arg...)
+		all[i] = bytes[from:len(bytes):len(bytes)]
+	}
+	return all
+}
+
+// HeaderBytes is what an argument takes in addition to its bytes, where it is kept.
+const HeaderBytes = 24
+
+// Memory returns how many bytes arguments take where they are kept.
+func Memory(args [][]byte) (bytes int) {
+	for _, arg := range args {
+		bytes += HeaderBytes + len(arg)
+	}
+	return bytes
+}
+
+// Database reads the number of one of so many databases.
+func Database(arg []byte, databases int) (db uint16, err error) {
+	n, err := Int(arg)
+	switch {
+	case err != nil:
+		return 0, err
+	case n != int64(int32(n)):
+		return 0, reply.ErrInt32
+	case n < 0 || n >= int64(databases):
+		return 0, reply.ErrDBRange
+	}
+	return uint16(n), nil
+}
+
+// Script splits the arguments of EVAL and its like into keys and others, by the number of keys that they give.
+func Script(args [][]byte) (keys, argv [][]byte, err error) {
+	n, ok := resp.ParseInt(args[2])
+	switch {
+	case !ok:
+		return nil, nil, reply.ErrNotInteger
+	case n > int64(len(args)-3):
+		return nil, nil, reply.Error("ERR Number of keys can't be greater than number of args")
+	case n < 0:
+		return nil, nil, reply.Error("ERR Number of keys can't be negative")
+	}
+	return args[3 : 3+n], args[3+n:], nil
+}
+
+const (
+	maxNames        = 128 // of one call, such as CONFIG GET: a name takes six bytes, what is replied about it kilobytes
+	maxPatternBytes = 64  // longer than any name; the cost of a match grows with it
+)
+
+// CheckNames refuses more names or patterns than one command may ask for.
+func CheckNames(names [][]byte) error {
+	if len(names) > maxNames {
+		return reply.Error("ERR more than " + strconv.Itoa(maxNames) + " names or patterns; ask for all of them instead")
+	}
+	return nil
+}
+
+// NameMatcher returns what reports whether the name of a command or setting matches a pattern, in any case.
+func NameMatcher(pattern []byte) func(name string) bool {
+	if len(pattern) > maxPatternBytes {
+		return func(string) bool { return false }
+	}
+	compiled := glob.CompileFold(pattern)
+	return func(name string) bool { return compiled.Matches([]byte(name)) }
+}

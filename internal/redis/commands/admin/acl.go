@@ -1,0 +1,273 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/resp"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/glob"
+)
+
+func aclWhoAmI(c session.Call, conn session.Connection, _ [][]byte) error {
+	c.Reply().BulkString(conn.User().Name())
+	return nil
+}
+
+func (k *Config) aclUsers(c session.Call, _ [][]byte) error {
+	var names []string
+	for _, user := range k.Users.All() {
+		names = append(names, user.Name())
+	}
+	c.Reply().Strings(names)
+	return nil
+}
+
+func (k *Config) aclList(c session.Call, _ [][]byte) error {
+	var lines []string
+	for _, user := range k.Users.All() {
+		lines = append(lines, user.Line())
+	}
+	c.Reply().Strings(lines)
+	return nil
+}
+
+func (k *Config) aclGetUser(c session.Call, args [][]byte) error {
+	user := k.Users.Lookup(string(args[2]))
+	if user == nil {
+		c.Reply().Null()
+		return nil
+	}
+	d := user.Describe()
+	c.Reply().Map(6)
+	c.Reply().BulkString("flags")
+	c.Reply().StringSet(d.Flags)
+	c.Reply().BulkString("passwords")
+	c.Reply().Strings(d.Passwords)
+	replyPermissions(c.Reply(), d.Permissions)
+	c.Reply().BulkString("selectors")
+	c.Reply().Array(len(d.Selectors))
+	for _, selector := range d.Selectors {
+		c.Reply().Map(3)
+		replyPermissions(c.Reply(), selector)
+	}
+	return nil
+}
+
+func replyPermissions(w *resp.Writer, p acl.Permissions) {
+	w.Pair("commands", p.Commands)
+	w.Pair("keys", p.Keys)
+	w.Pair("channels", p.Channels)
+}
+
+func (k *Config) aclCat(c session.Call, args [][]byte) error {
+	switch len(args) {
+	case 2:
+		c.Reply().Strings(k.Users.Categories())
+	case 3:
+		names, ok := k.Users.CommandsIn(string(args[2]))
+		if !ok {
+			return reply.Error("ERR Unknown category '" + resp.Printable(args[2]) + "'")
+		}
+		c.Reply().Strings(names)
+	default:
+		return reply.UnknownOrArity(args)
+	}
+	return nil
+}
+
+func aclGenPass(c session.Call, args [][]byte) error {
+	bits := int64(acl.DefaultPasswordBits)
+	switch len(args) {
+	case 2:
+	case 3:
+		n, err := argument.Int(args[2])
+		if err != nil {
+			return err
+		}
+		bits = n
+	default:
+		return reply.UnknownOrArity(args)
+	}
+	password, err := acl.GeneratePassword(int(max(min(bits, 1<<20), 0)))
+	if err != nil {
+		return reply.Error("ERR " + err.Error())
+	}
+	c.Reply().BulkString(password)
+	return nil
+}
+
+func (k *Config) aclDryRun(c session.Call, args [][]byte) error {
+	user := k.Users.Lookup(string(args[2]))
+	if user == nil {
+		return reply.Error("ERR User '" + resp.Printable(args[2]) + "' not found")
+	}
+	call := args[3:]
+	command := k.Catalog.Lookup(call[0])
+	if command != nil && command.Subs != nil && len(call) > 1 {
+		command = command.Sub(call[1])
+	}
+	if command == nil || command.Refusal != "" {
+		return reply.Error("ERR Command '" + resp.Printable(call[0]) + "' not found")
+	}
+	if !command.AcceptsArity(len(call)) {
+		return reply.Arity(command)
+	}
+	if len(call) > command.Most() {
+		return reply.TooManyArguments(command)
+	}
+	reason, object, refund := command.Check(user, call)
+	if reason == acl.Allowed {
+		c.Reply().OK()
+		return nil
+	}
+	text := "This user has no permissions to " + dryRunText(reason, object)
+	if refund {
+		text += reply.RefundDenied
+	}
+	c.Reply().BulkString(text)
+	return nil
+}
+
+func dryRunText(reason acl.Reason, object string) string {
+	if reason == acl.DeniedCommand {
+		return "run the '" + object + "' command"
+	}
+	return "access the '" + resp.Printable([]byte(object)) + "' key"
+}
+
+// aclLoad is ACL LOAD.
+func (k *Config) aclLoad(c session.Call, conn session.Connection, _ [][]byte) error {
+	if k.ACLFile == "" {
+		return reply.Error("ERR This instance is not configured to use an ACL file. Start the server with --aclfile.")
+	}
+	var text string
+	var err error
+	read := func(context.Context, int64) { text, err = acl.ReadFile(k.ACLFile) }
+	return c.Background(read, func(c session.Call) error {
+		var changed []*clients.Client
+		if err == nil {
+			changed, err = k.loadUsers(text)
+		}
+		if err != nil {
+			return reply.Error("ERR " + err.Error())
+		}
+		conn.Kill(changed)
+		c.Reply().OK()
+		return nil
+	})
+}
+
+// ReloadUsers reads the ACL file again, all of it or nothing, and ends the connections of users whose rules have
+// changed, as Redis does.
+func (k *Config) ReloadUsers() error {
+	text, err := acl.ReadFile(k.ACLFile)
+	if err != nil {
+		return err
+	}
+	changed, err := k.loadUsers(text)
+	if err != nil {
+		return err
+	}
+	for _, client := range changed {
+		client.Conn.Kill()
+	}
+	return nil
+}
+
+// loadUsers takes over what the ACL file has, and returns the clients whose user has other rules now.
+func (k *Config) loadUsers(text string) (changed []*clients.Client, err error) {
+	loaded, err := k.Users.Load(k.ACLFile, text)
+	if err != nil {
+		return nil, err
+	}
+	if len(loaded.Ignored) > 0 {
+		k.Log.Info("the ACL file has commands of Redis that are not here; they have no effect",
+			"file", k.ACLFile, "commands", strings.Join(loaded.Ignored, " "))
+	}
+	k.logLoaded(loaded)
+	names := map[string]bool{}
+	for _, name := range slices.Concat(loaded.Removed, loaded.Changed) {
+		names[name] = name != acl.DefaultName
+	}
+	return k.Clients.All(func(client *clients.Client) bool { return names[client.Info().User] }), nil
+}
+
+// logLoaded logs what a file has changed, and warns if clients need no password any more.
+func (k *Config) logLoaded(loaded acl.Loaded) {
+	attrs := []any{"file", k.ACLFile, "users", len(k.Users.All())}
+	for _, group := range []struct {
+		what  string
+		names []string
+	}{{"added", loaded.Added}, {"removed", loaded.Removed}, {"changed", loaded.Changed}} {
+		if !loaded.First && len(group.names) > 0 {
+			attrs = append(attrs, group.what, listed(group.names))
+		}
+	}
+	k.Log.Info("users read", attrs...)
+	if loaded.Opened {
+		k.Log.Warn("with this ACL file clients require no password: in it the user default is on and nopass, or missing",
+			"file", k.ACLFile, "hint", "write 'user default off' into it, unless everyone is meant to be let in")
+	}
+}
+
+const maxListedNames = 32
+
+// listed returns names as one text, and only counts them beyond some.
+func listed(names []string) string {
+	if more := len(names) - maxListedNames; more > 0 {
+		return strings.Join(names[:maxListedNames], " ") + " and " + strconv.Itoa(more) + " more"
+	}
+	return strings.Join(names, " ")
+}
+
+// aclLog is ACL LOG [count|RESET].
+func (k *Config) aclLog(c session.Call, args [][]byte) error {
+	count := int64(10)
+	switch {
+	case len(args) > 3:
+		return reply.UnknownOrArity(args)
+	case len(args) == 3 && glob.Fold(args[2]) == "reset":
+		k.ACLLog.Reset()
+		c.Reply().OK()
+		return nil
+	case len(args) == 3:
+		n, err := argument.Int(args[2])
+		if err != nil {
+			return err
+		}
+		count = max(n, 0)
+	}
+	entries := k.ACLLog.Entries(int(min(count, acl.DefaultLogEntries)))
+	nowNs := c.Now()
+	c.Reply().Array(len(entries))
+	for i := range entries {
+		replyLogEntry(c.Reply(), &entries[i], nowNs)
+	}
+	return nil
+}
+
+func replyLogEntry(w *resp.Writer, e *acl.LogEntry, nowNs int64) {
+	w.Map(10)
+	w.BulkString("count")
+	w.Int(e.Count)
+	w.Pair("reason", e.Reason.String())
+	w.Pair("context", e.Context)
+	w.Pair("object", e.Object)
+	w.Pair("username", e.Username)
+	w.BulkString("age-seconds")
+	w.Double(e.AgeSeconds(nowNs))
+	w.Pair("client-info", strings.TrimSuffix(e.ClientInfo, "\n"))
+	w.BulkString("entry-id")
+	w.Int(e.ID)
+	w.BulkString("timestamp-created")
+	w.Int(e.CreatedNs / 1e6)
+	w.BulkString("timestamp-last-updated")
+	w.Int(e.UpdatedNs / 1e6)
+}

@@ -1,0 +1,144 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/resp"
+	"cellserver/internal/wire/glob"
+)
+
+// Setting is what CONFIG GET shows under a name and CONFIG SET may change.
+type Setting struct {
+	Name string
+	Get  func() string
+	// Set checks a value and returns what makes it the setting's. It is nil where that takes a restart.
+	Set func(value string) (apply func(), err error)
+	// SetWith is set in place of Set where settings must fit each other: other returns what one is set to by the same
+	// command, if it is.
+	SetWith func(value string, other func(name string) (value string, ok bool)) (apply func(), err error)
+}
+
+func (st *Setting) check(value string, other func(name string) (string, bool)) (apply func(), err error) {
+	if st.SetWith != nil {
+		return st.SetWith(value, other)
+	}
+	return st.Set(value)
+}
+
+// Constant is a setting that does not change while the server runs.
+func Constant(name, value string) Setting {
+	return Setting{Name: name, Get: func() string { return value }}
+}
+
+// configGet is CONFIG GET pattern [pattern ...].
+func (k *Config) configGet(c session.Call, args [][]byte) error {
+	if err := argument.CheckNames(args[2:]); err != nil {
+		return err
+	}
+	wanted := make([]bool, len(k.Settings))
+	for _, pattern := range args[2:] {
+		matches := argument.NameMatcher(pattern)
+		for i := range k.Settings {
+			wanted[i] = wanted[i] || matches(k.Settings[i].Name)
+		}
+	}
+	var found []Setting
+	for i, setting := range k.Settings {
+		if wanted[i] {
+			found = append(found, setting)
+		}
+	}
+	c.Reply().Map(len(found))
+	for _, setting := range found {
+		c.Reply().Pair(setting.Name, setting.Get())
+	}
+	return nil
+}
+
+// configSet is CONFIG SET name value [name value ...]: all of them, or none.
+func (k *Config) configSet(c session.Call, conn session.Connection, args [][]byte) error {
+	pairs := args[2:]
+	if len(pairs)%2 != 0 {
+		return reply.ErrSyntax
+	}
+	settings, err := k.settings(pairs)
+	if err != nil {
+		return err
+	}
+	k.setting.Lock() // from now on, for what fits what is set now must fit still
+	defer k.setting.Unlock()
+	var apply []func()
+	var names []string
+	for i, setting := range settings {
+		one, err := setting.check(string(pairs[2*i+1]), func(name string) (value string, ok bool) {
+			i := slices.IndexFunc(settings, func(st *Setting) bool { return st.Name == name })
+			if i < 0 {
+				return "", false
+			}
+			return string(pairs[2*i+1]), true
+		})
+		if err != nil {
+			return errConfigSet([]byte(setting.Name), err.Error())
+		}
+		apply, names = append(apply, one), append(names, setting.Name)
+	}
+	for _, one := range apply {
+		one()
+	}
+	k.Log.Info("settings changed by CONFIG SET", "client", conn.Client().Addr(),
+		"settings", strings.Join(names, " ")) // not the values: one is a password
+	c.Reply().OK()
+	return nil
+}
+
+// settings finds what is to be set, before any value is looked at.
+func (k *Config) settings(pairs [][]byte) (found []*Setting, err error) {
+	for ; len(pairs) > 0; pairs = pairs[2:] {
+		name := glob.Fold(pairs[0])
+		i := slices.IndexFunc(k.Settings, func(st Setting) bool { return st.Name == name })
+		if i < 0 {
+			return nil, reply.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + resp.Printable(pairs[0]) + "'")
+		}
+		setting := &k.Settings[i]
+		if setting.Set == nil && setting.SetWith == nil {
+			return nil, errConfigSet(pairs[0], "can't set immutable config")
+		}
+		if slices.Contains(found, setting) {
+			return nil, errConfigSet(pairs[0], "duplicate parameter")
+		}
+		found = append(found, setting)
+	}
+	return found, nil
+}
+
+// Change makes a change of settings that fits none that CONFIG SET is making.
+func (k *Config) Change(change func()) {
+	k.setting.Lock()
+	defer k.setting.Unlock()
+	change()
+}
+
+func errConfigSet(name []byte, reason string) error {
+	return reply.Error("ERR CONFIG SET failed (possibly related to argument '" + resp.Printable(name) + "') - " + resp.PrintableN([]byte(reason), maxReasonBytes))
+}
+
+const maxReasonBytes = 256
+
+func (k *Config) configResetStat(c session.Call, _ [][]byte) error {
+	k.Records.ResetStat()
+	k.Logins.Reset()
+	c.Reply().OK()
+	return nil
+}
+
+// configRewrite replies as a Redis that cannot write its file, or has none.
+func (k *Config) configRewrite(session.Call, [][]byte) error {
+	if k.ConfigFile != "" {
+		return reply.Error("ERR Rewriting config file: the server never writes it; change it, and send SIGHUP")
+	}
+	return reply.Error("ERR The server is running without a config file")
+}

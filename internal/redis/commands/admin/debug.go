@@ -1,0 +1,118 @@
+package admin
+
+import (
+	"strconv"
+	"time"
+
+	"cellserver/internal/redis/commands/docs"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/resp"
+	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/glob"
+)
+
+// debugSubs are the subcommands of DEBUG, which to Redis are arguments only: they are in no list.
+func debugSubs() []*catalog.Command {
+	return []*catalog.Command{
+		{Name: "help", Arity: 2, Summary: "Prints this help"},
+		{
+			Name: "protocol", Arity: 3, Summary: "Replies with an example of a type of the protocol",
+			Args: []catalog.Arg{{Name: "type", Type: "string"}},
+		},
+		{
+			Name: "sleep", Arity: 3, Summary: "Replies after a time",
+			Args: []catalog.Arg{{Name: "seconds", Type: "double"}},
+		},
+	}
+}
+
+// debug is DEBUG subcommand [arg ...].
+func (k *Config) debug(c session.Call, conn session.Connection, args [][]byte) error {
+	if !k.MayDebug(conn.Client().Peer) {
+		return reply.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run " +
+			"it from a local connection, otherwise you need to start the server with --enable-debug-command")
+	}
+	name := glob.Fold(args[1])
+	for _, sub := range debugSubs() {
+		switch {
+		case sub.Name != name || !sub.AcceptsArity(len(args)):
+		case name == "help":
+			docs.ReplyHelp(c.Reply(), "debug", debugSubs())
+			return nil
+		case name == "protocol":
+			return debugProtocol(c, args)
+		default:
+			return debugSleep(c, args)
+		}
+	}
+	return reply.UnknownOrArity(args)
+}
+
+// debugSleep is DEBUG SLEEP seconds. It holds up its own client only, so it is not for a transaction, which others may
+// wait for.
+func debugSleep(c session.Call, args [][]byte) error {
+	sec, err := strconv.ParseFloat(string(args[2]), 64)
+	const maxSec = 3600
+	if err != nil || !(sec >= 0 && sec <= maxSec) {
+		return reply.Error("ERR DEBUG SLEEP wants from 0 to " + strconv.Itoa(maxSec) + " seconds")
+	}
+	return c.After(time.Duration(sec*float64(time.Second)), func(c session.Call) error {
+		c.Reply().OK()
+		return nil
+	})
+}
+
+// debugProtocol is DEBUG PROTOCOL type, for those who write clients.
+func debugProtocol(c session.Call, args [][]byte) error {
+	write := protocolExamples()[glob.Fold(args[2])]
+	if write == nil {
+		return reply.Error("ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|" +
+			"array|set|map|attrib|push|verbatim|true|false")
+	}
+	write(c.Reply())
+	return nil
+}
+
+// protocolExamples are Redis's own.
+func protocolExamples() map[string]func(w *resp.Writer) {
+	count := func(w *resp.Writer) {
+		for i := range 3 {
+			w.Int(int64(i))
+		}
+	}
+	return map[string]func(w *resp.Writer){
+		"string":   func(w *resp.Writer) { w.BulkString("Hello World") },
+		"integer":  func(w *resp.Writer) { w.Int(12345) },
+		"double":   func(w *resp.Writer) { w.Double(3.141) },
+		"null":     func(w *resp.Writer) { w.Null() },
+		"array":    func(w *resp.Writer) { w.Array(3); count(w) },
+		"set":      func(w *resp.Writer) { w.Set(3); count(w) },
+		"bignum":   func(w *resp.Writer) { w.BigNumber("1234567999999999999999999999999999999") },
+		"true":     func(w *resp.Writer) { w.Bool(true) },
+		"false":    func(w *resp.Writer) { w.Bool(false) },
+		"verbatim": func(w *resp.Writer) { w.Verbatim("This is a verbatim\nstring") },
+		"map": func(w *resp.Writer) {
+			w.Map(3)
+			for i := range 3 {
+				w.Int(int64(i))
+				w.Bool(i == 1)
+			}
+		},
+		"attrib": func(w *resp.Writer) {
+			if w.RESP3 {
+				w.Attribute(1)
+				w.BulkString("key-popularity")
+				w.Array(2)
+				w.BulkString("key:123")
+				w.Int(90)
+			}
+			w.BulkString("Some real reply following the attribute")
+		},
+		"push": func(w *resp.Writer) {
+			w.Push(2)
+			w.BulkString("server-cpu-usage")
+			w.Int(42)
+		},
+	}
+}

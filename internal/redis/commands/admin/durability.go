@@ -1,0 +1,204 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"cellserver/internal/keep/persist"
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/resp"
+	"cellserver/internal/wire/glob"
+)
+
+// savePoll is how often it is tried to have a snapshot written behind the one that is being written.
+const savePoll = 50 * time.Millisecond
+
+// save is SAVE: a snapshot, which is waited for.
+func (k *Config) save(c session.Call, _ [][]byte) error {
+	var failure error
+	return c.Until(func(_ context.Context, finish func()) {
+		done := func(err error) {
+			failure = err
+			finish()
+		}
+		if err := k.Keeper.Save(done); err != nil {
+			done(err)
+		}
+	}, 0, func(c session.Call) error {
+		if failure != nil {
+			return saveFailed(failure)
+		}
+		c.Reply().OK()
+		return nil
+	})
+}
+
+func saveFailed(err error) error {
+	if errors.Is(err, persist.ErrSaving) {
+		return reply.Error("ERR Background save already in progress")
+	}
+	return reply.Error("ERR the snapshot failed: " + resp.PrintableN([]byte(err.Error()), maxReasonBytes))
+}
+
+// bgSave is BGSAVE [SCHEDULE].
+func (k *Config) bgSave(c session.Call, args [][]byte) error {
+	scheduled := len(args) == 2 && glob.Fold(args[1]) == "schedule"
+	if len(args) > 1 && !scheduled {
+		return reply.ErrSyntax
+	}
+	err := k.Keeper.Save(func(error) {})
+	behind := scheduled && errors.Is(err, persist.ErrSaving)
+	switch {
+	case behind && k.saveScheduled.CompareAndSwap(false, true):
+		k.saveBehind()
+	case err != nil && !behind:
+		return saveFailed(err)
+	}
+	if behind || c.HoldsKeys() { // Redis begins nothing in EXEC
+		c.Reply().Status("Background saving scheduled")
+	} else {
+		c.Reply().Status("Background saving started")
+	}
+	return nil
+}
+
+// saveBehind has a snapshot written when the one that is being written has ended.
+func (k *Config) saveBehind() {
+	if errors.Is(k.Keeper.Save(func(error) {}), persist.ErrSaving) {
+		time.AfterFunc(savePoll, k.saveBehind)
+		return
+	}
+	k.saveScheduled.Store(false)
+}
+
+// bgRewriteAOF is BGREWRITEAOF, which is BGSAVE here: a snapshot replaces the logs.
+func (k *Config) bgRewriteAOF(c session.Call, _ [][]byte) error {
+	switch err := k.Keeper.Save(func(error) {}); {
+	case errors.Is(err, persist.ErrSaving):
+		return reply.Error("ERR Background append only file rewriting already in progress")
+	case err != nil:
+		return saveFailed(err)
+	case c.HoldsKeys():
+		c.Reply().Status("Background append only file rewriting scheduled")
+	default:
+		c.Reply().Status("Background append only file rewriting started")
+	}
+	return nil
+}
+
+// lastSave replies when the last snapshot stood, or, as Redis does, when the server started.
+func (k *Config) lastSave(c session.Call, _ [][]byte) error {
+	c.Reply().Int(k.lastSaveSec(k.diskStatus()))
+	return nil
+}
+
+// diskStatus is what is known of the disk; nothing where there is none.
+func (k *Config) diskStatus() persist.Status {
+	if k.Keeper == nil {
+		return persist.Status{LastSaveTookNs: -1}
+	}
+	return k.Keeper.Status()
+}
+
+func (k *Config) lastSaveSec(st persist.Status) int64 {
+	return max(st.LastSaveNs, k.StartedNs) / int64(time.Second)
+}
+
+// waitAOF is WAITAOF numlocal numreplicas timeout: whether all that was changed before is on the disk.
+func (k *Config) waitAOF(c session.Call, args [][]byte) error {
+	const isDisabled = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+	local, err := argument.Int(args[1])
+	if err != nil {
+		return err
+	}
+	if local < 0 || local > 1 {
+		return reply.Error("ERR value is out of range, value must between 0 and 1")
+	}
+	if replicas, ok := resp.ParseInt(args[2]); !ok || replicas < 0 {
+		return reply.Error("ERR value is out of range, must be positive")
+	}
+	timeout, err := milliseconds(args[3])
+	switch {
+	case err != nil:
+		return err
+	case local > 0 && k.Keeper == nil:
+		return reply.Error(isDisabled)
+	case local == 0 || c.HoldsKeys():
+		replySynced(c, k.alwaysSynced())
+		return nil
+	}
+	var synced atomic.Bool
+	return c.Until(func(ctx context.Context, finish func()) {
+		k.syncs.wait(ctx, k.Keeper.Sync, func() {
+			synced.Store(true)
+			finish()
+		})
+	}, timeout, func(c session.Call) error {
+		replySynced(c, synced.Load())
+		return nil
+	})
+}
+
+// alwaysSynced reports whether all that clients have been told is on the disk.
+func (k *Config) alwaysSynced() bool {
+	st := k.diskStatus()
+	return k.Keeper != nil && st.Interval == 0 && st.Fault == nil
+}
+
+func replySynced(c session.Call, synced bool) {
+	local := int64(0)
+	if synced {
+		local = 1
+	}
+	c.Reply().Array(2)
+	c.Reply().Int(local)
+	c.Reply().Int(0)
+}
+
+// milliseconds reads a timeout, which is 0 for none.
+func milliseconds(arg []byte) (time.Duration, error) {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	ms, ok := resp.ParseInt(arg)
+	switch {
+	case !ok:
+		return 0, reply.Error("ERR timeout is not an integer or out of range")
+	case ms < 0:
+		return 0, reply.Error("ERR timeout is negative")
+	}
+	return time.Duration(min(ms, most)) * time.Millisecond, nil
+}
+
+// saveAndShutDown is SHUTDOWN SAVE: without a snapshot there is no shutdown, unless it is forced.
+func (k *Config) saveAndShutDown(c session.Call, conn session.Connection, forced bool) error {
+	var failure error
+	return c.Until(func(ctx context.Context, finish func()) {
+		k.saveWhenFree(ctx, func(err error) {
+			failure = err
+			finish()
+		})
+	}, 0, func(session.Call) error {
+		if failure != nil {
+			k.Log.Error("the snapshot for a client's SHUTDOWN SAVE failed", "client", conn.Client().Addr(), "error", failure, "forced", forced)
+			if !forced {
+				return reply.Error("ERR Errors trying to SHUTDOWN. Check logs.")
+			}
+		}
+		k.shutDown(conn)
+		return nil
+	})
+}
+
+// saveWhenFree has a snapshot written, behind one that is being written, unless ctx ends before.
+func (k *Config) saveWhenFree(ctx context.Context, done func(error)) {
+	switch err := k.Keeper.Save(done); {
+	case errors.Is(err, persist.ErrSaving) && ctx.Err() == nil:
+		time.AfterFunc(savePoll, func() { k.saveWhenFree(ctx, done) })
+	case err != nil:
+		done(err)
+	}
+}

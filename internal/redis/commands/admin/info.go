@@ -1,0 +1,261 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/decide/limits"
+	"cellserver/internal/keep/memory"
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/store"
+	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/glob"
+)
+
+// infoText is INFO as it is written.
+type infoText struct {
+	strings.Builder
+	*Config
+	nowNs    int64
+	wallTime time.Time
+	stats    store.Stats
+	live     []store.KeyCount // keys of each database; nil where they were not counted
+}
+
+func (t *infoText) field(name string, value any) { _, _ = fmt.Fprintf(t, "%s:%v\r\n", name, value) }
+
+// fields writes names and values in turn.
+func (t *infoText) fields(pairs ...any) {
+	for i := 0; i < len(pairs); i += 2 {
+		t.field(pairs[i].(string), pairs[i+1])
+	}
+}
+
+func (t *infoText) section(section infoSection) {
+	if section.name == "store" && t.Remote == nil {
+		return
+	}
+	if t.Len() > 0 {
+		t.WriteString("\r\n")
+	}
+	_, _ = fmt.Fprintf(t, "# %s\r\n", section.title())
+	section.write(t)
+}
+
+type infoSection struct {
+	name      string
+	byDefault bool
+	write     func(*infoText)
+}
+
+// title is the section's name as its heading has it.
+func (i infoSection) title() string {
+	if i.name == "cpu" {
+		return "CPU"
+	}
+	return strings.ToUpper(i.name[:1]) + i.name[1:]
+}
+
+// infoSections are in Redis's order.
+func infoSections() []infoSection {
+	return []infoSection{
+		{"server", true, infoServer},
+		{"clients", true, infoClients},
+		{"memory", true, infoMemory},
+		{"persistence", true, infoPersistence},
+		{"store", true, infoStore},
+		{"stats", true, infoStats},
+		{"replication", true, infoReplication},
+		{"cpu", true, infoCPU},
+		{"modules", true, infoModules},
+		{"commandstats", false, infoCommandStats},
+		{"errorstats", true, infoErrorStats},
+		{"limits", true, infoLimits},
+		{"cluster", true, func(t *infoText) { t.field("cluster_enabled", 0) }},
+		{"keyspace", true, infoKeyspace},
+	}
+}
+
+// info is INFO [section ...]; sections that it does not know are left out.
+func (k *Config) info(c session.Call, all store.Walker, args [][]byte) error {
+	if err := argument.CheckNames(args[1:]); err != nil {
+		return err
+	}
+	wanted := make([]string, 0, len(args))
+	for _, arg := range args[1:] {
+		wanted = append(wanted, glob.Fold(arg))
+	}
+	has := func(name string) bool { return slices.Contains(wanted, name) }
+	everything := has("all") || has("everything")
+	byDefault := len(wanted) == 0 || has("default")
+	t := &infoText{Config: k}
+	write := func(c session.Call) error {
+		t.nowNs, t.wallTime = c.Now(), c.WallTime()
+		all.UpdateStats(&t.stats)
+		for _, section := range infoSections() {
+			if everything || has(section.name) || byDefault && section.byDefault {
+				t.section(section)
+			}
+		}
+		c.Reply().Verbatim(t.String())
+		return nil
+	}
+	if !everything && !byDefault && !has("keyspace") {
+		return write(c)
+	}
+	return c.Background(func(ctx context.Context, nowNs int64) {
+		t.live = make([]store.KeyCount, k.Databases)
+		all.Count(ctx, nowNs, t.live)
+	}, write)
+}
+
+// infoLimits is about the named limits together; CL.LIMIT GET tells of each.
+func infoLimits(t *infoText) {
+	all, reloads := t.Limits.All(), t.Limits.Reloads()
+	var fromFile int
+	var sum limits.Counts
+	for _, l := range all {
+		if l.Source == limits.ByFile {
+			fromFile++
+		}
+		counts := l.Counts()
+		sum.Allowed += counts.Allowed
+		sum.Limited += counts.Limited
+		sum.ShadowLimited += counts.ShadowLimited
+	}
+	t.fields("named_limits", len(all), "named_limits_of_file", fromFile, "limits_file_reloads", reloads.Done,
+		"limits_file_failed_reloads", reloads.Failed, "limits_file_last_reload_failed", flag(reloads.LastFailed),
+		"checks_allowed", sum.Allowed, "checks_limited", sum.Limited, "checks_shadow_limited", sum.ShadowLimited)
+}
+
+func infoServer(t *infoText) {
+	up := (t.nowNs - t.StartedNs) / int64(time.Second)
+	t.fields("redis_version", catalog.RedisVersion, "redis_mode", "standalone", "cellserver_version", t.Version,
+		"os", runtime.GOOS+" "+runtime.GOARCH, "arch_bits", strconv.IntSize, "go_version", runtime.Version(),
+		"process_id", os.Getpid(), "run_id", t.RunID, "tcp_port", t.Connections().Port,
+		"server_time_usec", t.wallTime.UnixMicro(), "uptime_in_seconds", up, "uptime_in_days", up/(24*60*60),
+		"executable", executable(), "config_file", t.ConfigFile)
+}
+
+func executable() string {
+	path, _ := os.Executable() // "" where the system cannot say
+	return path
+}
+
+func infoClients(t *infoText) {
+	c := t.Connections()
+	tracking := len(t.Clients.All(func(c *clients.Client) bool { return c.Info().Tracking.On }))
+	t.fields("connected_clients", c.Connected, "cluster_connections", 0, "maxclients", c.MaxClients,
+		"blocked_clients", t.Clients.Blocked(), "tracking_clients", tracking)
+}
+
+func infoMemory(t *infoText) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(samples)
+	used := samples[0].Value.Uint64()
+	resident := samples[1].Value.Uint64() - samples[2].Value.Uint64()
+	bound := t.Memory.State()
+	scripts, scriptBytes := 0, 0
+	if t.Scripts != nil {
+		scripts, scriptBytes = t.Scripts.CacheStats()
+	}
+	t.fields("used_memory", used, "used_memory_human", humanBytes(used), "used_memory_rss", resident,
+		"used_memory_rss_human", humanBytes(resident), "used_memory_dataset", t.stats.Bytes,
+		"used_memory_dataset_human", humanBytes(uint64(t.stats.Bytes)), "used_memory_scripts", scriptBytes,
+		"used_memory_scripts_human", humanBytes(uint64(scriptBytes)), "number_of_cached_scripts", scripts,
+		"maxmemory", bound.MaxBytes, "maxmemory_human", humanBytes(uint64(bound.MaxBytes)),
+		"maxmemory_policy", memory.PolicyName(bound.Policy), "maxmemory_dataset", t.stats.MaxBytes,
+		"maxmemory_clients", t.Clients.MaxMemory(), "maxmemory_scripts", bound.Shares.Scripts,
+		"mem_clients_slaves", 0, "mem_clients_normal", t.Clients.Memory(), "mem_allocator", "go")
+}
+
+// humanBytes writes a size as Redis does.
+func humanBytes(n uint64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%dB", n)
+	}
+	unit, size := "K", float64(n)/(1<<10)
+	for _, next := range []string{"M", "G", "T"} {
+		if size < 1<<10 {
+			break
+		}
+		unit, size = next, size/(1<<10)
+	}
+	return fmt.Sprintf("%.2f%s", size, unit)
+}
+
+func infoStats(t *infoText) {
+	c := t.Connections()
+	_, failedLogins := t.Logins.Total()
+	lostLogLines := uint64(0)
+	if t.LostLogLines != nil {
+		lostLogLines = t.LostLogLines()
+	}
+	t.fields("total_connections_received", c.Accepted, "total_commands_processed", t.Records.Executed(),
+		"rejected_connections", c.Refused, "expired_keys", t.stats.Expired, "evicted_keys", t.stats.Evicted,
+		"evicted_clients", t.Clients.Evicted(),
+		"pubsub_channels", 0, "pubsub_patterns", 0, "total_error_replies", t.Records.Errors.Total(),
+		"acl_access_denied_auth", failedLogins, "cell_allowed", t.stats.Allowed, "cell_denied", t.stats.Limited,
+		"cell_refused_keys", t.stats.Refused,
+		"cell_dropped_log_lines", lostLogLines, "cell_dropped_script_log_lines", t.Records.ScriptLinesLeftOut())
+}
+
+func infoReplication(t *infoText) {
+	t.fields("role", "master", "connected_slaves", 0, "master_failover_state", "no-failover",
+		"master_replid", t.RunID, "master_repl_offset", 0)
+}
+
+func infoModules(t *infoText) {
+	_, _ = fmt.Fprintf(t, "module:name=%s,ver=%d\r\n", catalog.ModuleName, catalog.ModuleVersion)
+}
+
+func infoCommandStats(t *infoText) {
+	for _, c := range t.Records.Commands() {
+		if c.Calls == 0 && c.Rejected == 0 {
+			continue
+		}
+		us := float64(c.Ns) / 1e3
+		perCall := 0.0
+		if c.Calls > 0 {
+			perCall = us / float64(c.Calls)
+		}
+		t.field("cmdstat_"+c.Command.FullName(), fmt.Sprintf("calls=%d,usec=%.0f,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
+			c.Calls, us, perCall, c.Rejected, c.Failed))
+	}
+}
+
+func infoErrorStats(t *infoText) {
+	var lines []string
+	plain := func(c rune) rune {
+		if c <= ' ' || c > '~' || c == ':' || c == '#' { // it would not be one field
+			return '_'
+		}
+		return c
+	}
+	t.Records.Errors.Each(func(code string, n int64) {
+		lines = append(lines, fmt.Sprintf("errorstat_%s:count=%d\r\n", strings.Map(plain, code), n))
+	})
+	slices.Sort(lines)
+	t.WriteString(strings.Join(lines, ""))
+}
+
+func infoKeyspace(t *infoText) {
+	for db, n := range t.live {
+		if n.Keys > 0 {
+			t.field(fmt.Sprintf("db%d", db), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=0", n.Keys, n.Expiring))
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"cellserver/internal/keep/persist"
+)
+
+// TestInfoLoading: how far a start has come, in Redis's words.
+func TestInfoLoading(t *testing.T) {
+	const sec = int64(time.Second)
+	for _, tt := range []struct {
+		total, loaded int64
+		want          string
+	}{
+		{0, 0, "0 0 0.00 1"},
+		{400, 0, "400 0 0.00 1"},
+		{400, 100, "400 100 25.00 30"},
+		{400, 400, "400 400 100.00 0"},
+		{400, 500, "400 400 100.00 0"}, // a file was read twice
+	} {
+		text := &infoText{nowNs: 110 * sec}
+		infoLoading(text, persist.Status{LoadBeganNs: 100 * sec, LoadBytes: tt.total, LoadedBytes: tt.loaded})
+		var values []string
+		for line := range strings.Lines(text.String()) {
+			_, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			values = append(values, value)
+		}
+		if got := strings.Join(values, " "); got != "100 "+tt.want {
+			t.Errorf("%d of %d bytes: got %s, want %s", tt.loaded, tt.total, got, tt.want)
+		}
+	}
+}
+
+func TestIntervalText(t *testing.T) {
+	for interval, want := range map[time.Duration]string{0: "0s", time.Second: "1s", 10 * time.Millisecond: "10ms", persist.NoSync: "no"} {
+		if got := intervalText(interval); got != want {
+			t.Errorf("%d: got %s, want %s", interval, got, want)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package admin
+
+import (
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/wire/glob"
+)
+
+func (k *Config) scriptExists(c session.Call, args [][]byte) error {
+	c.Reply().Array(len(args) - 2)
+	for _, sha := range args[2:] {
+		found := int64(0)
+		if k.Scripts.Lookup(sha) != nil {
+			found = 1
+		}
+		c.Reply().Int(found)
+	}
+	return nil
+}
+
+// scriptFlush is SCRIPT FLUSH [ASYNC|SYNC].
+func (k *Config) scriptFlush(c session.Call, args [][]byte) error {
+	if len(args) > 3 || len(args) == 3 && glob.Fold(args[2]) != "async" && glob.Fold(args[2]) != "sync" {
+		return reply.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	}
+	k.Scripts.Flush()
+	c.Reply().OK()
+	return nil
+}
+
+func (k *Config) scriptKill(c session.Call, _ [][]byte) error {
+	if err := k.Scripts.Kill(); err != nil {
+		return err
+	}
+	c.Reply().OK()
+	return nil
+}

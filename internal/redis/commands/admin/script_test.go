@@ -1,0 +1,70 @@
+package admin_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/test/resptest"
+	"cellserver/internal/wire/peer"
+)
+
+const loop = "redis.call('cl.throttle', KEYS[1], 4, 1, 10) while true do end"
+
+// TestScriptKill ends what runs, by EVAL and in EXEC.
+func TestScriptKill(t *testing.T) {
+	for _, in := range []string{"", "MULTI\r\n"} {
+		r := rig.New(rig.Meddling, rig.WithTimeLimit(time.Hour))
+		s, other := r.Session(), r.Session()
+		started := make(chan struct{}, 1)
+		r.Meddle = func() { started <- struct{}{} }
+		call := resptest.Encode("EVAL", "redis.call('test.meddle') "+loop, "1", "a")
+		if in != "" {
+			rig.Say(t, s, in+call)
+			call = "EXEC\r\n"
+		}
+		if _, _, status := rig.Feed(t, s, call); status != peer.Waiting {
+			t.Fatalf("status %d", status)
+		}
+		<-started
+		if got := rig.Say(t, other, "SCRIPT KILL\r\n"); got != "+OK\r\n" {
+			t.Errorf("got %q", got)
+		}
+		<-s.Conn.Woken
+		got := rig.Say(t, s, "EXISTS a\r\n")
+		if !strings.Contains(got, "-ERR Script killed by user with SCRIPT KILL") || !strings.HasSuffix(got, "\r\n:0\r\n") {
+			t.Errorf("%q: got %q", in, got)
+		}
+	}
+}
+
+// TestScriptCommands: scripts are known by their SHA1 until they are flushed.
+func TestScriptCommands(t *testing.T) {
+	s := rig.New().Session()
+	sha := rig.SHAOf("return 7")
+	const flushes = "-ERR SCRIPT FLUSH only support SYNC|ASYNC option\r\n"
+	known, unknown := "*2\r\n:1\r\n:0\r\n", "*2\r\n:0\r\n:0\r\n"
+	for _, tt := range []struct{ in, want string }{
+		{"EXISTS " + sha + " x", unknown},
+		{"LOAD \"return 7\"", "$40\r\n" + sha + "\r\n"},
+		{"LOAD \"return (\"", "-ERR Error compiling script (new function): user_script:1: unexpected symbol near '<eof>'\r\n"},
+		{"EXISTS " + strings.ToUpper(sha) + " x", known},
+		{"FLUSH nosuch", flushes},
+		{"FLUSH sync async", flushes},
+		{"EXISTS " + sha + " " + sha[1:], known},
+		{"FLUSH", "+OK\r\n"},
+		{"EXISTS " + sha + " x", unknown},
+		{"LOAD \"return 7\"", "$40\r\n" + sha + "\r\n"},
+		{"FLUSH Sync", "+OK\r\n"},
+		{"EXISTS " + sha + " x", unknown},
+		{"LOAD \"return 7\"", "$40\r\n" + sha + "\r\n"},
+		{"FLUSH aSYNC", "+OK\r\n"},
+		{"EXISTS " + sha + " x", unknown},
+		{"KILL", "-NOTBUSY No scripts in execution right now.\r\n"},
+	} {
+		if got := rig.Say(t, s, "SCRIPT "+tt.in+"\r\n"); got != tt.want {
+			t.Errorf("SCRIPT %s: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package connection
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/resp"
+	"cellserver/internal/wire/glob"
+)
+
+func clientID(c session.Call, conn session.Connection, _ [][]byte) error {
+	c.Reply().Int(conn.Client().ID)
+	return nil
+}
+
+func clientGetName(c session.Call, conn session.Connection, _ [][]byte) error {
+	if name := conn.Client().Name(); name != "" {
+		c.Reply().BulkString(name)
+	} else {
+		c.Reply().Null()
+	}
+	return nil
+}
+
+func clientSetName(c session.Call, conn session.Connection, args [][]byte) error {
+	if err := setName(conn, args[2]); err != nil {
+		return err
+	}
+	c.Reply().OK()
+	return nil
+}
+
+func setName(conn session.Connection, name []byte) error {
+	if err := checkClientText("Client names", name); err != nil {
+		return err
+	}
+	conn.Client().Change(func(i *clients.Info) { i.Name = string(name) })
+	return nil
+}
+
+func clientSetInfo(c session.Call, conn session.Connection, args [][]byte) error {
+	attr := glob.Fold(args[2])
+	if attr != "lib-name" && attr != "lib-ver" {
+		return reply.Error("ERR Unrecognized option '" + resp.Printable(args[2]) + "'")
+	}
+	if err := checkClientText(attr, args[3]); err != nil {
+		return err
+	}
+	conn.Client().Change(func(i *clients.Info) {
+		if attr == "lib-name" {
+			i.LibName = string(args[3])
+		} else {
+			i.LibVersion = string(args[3])
+		}
+	})
+	c.Reply().OK()
+	return nil
+}
+
+func clientInfo(c session.Call, conn session.Connection, _ [][]byte) error {
+	c.Reply().Verbatim(conn.Client().Line(c.Now()))
+	return nil
+}
+
+// clientList is CLIENT LIST [TYPE type] [ID id ...].
+func (k *Config) clientList(c session.Call, args [][]byte) error {
+	list := func() []*clients.Client { return k.Clients.All(func(*clients.Client) bool { return true }) }
+	switch {
+	case len(args) == 2:
+	case len(args) == 4 && glob.Fold(args[2]) == "type":
+		isType, err := ofType(args[3])
+		if err != nil {
+			return err
+		}
+		list = func() []*clients.Client { return k.Clients.All(isType) }
+	case len(args) > 3 && glob.Fold(args[2]) == "id":
+		ids := make([]int64, 0, len(args))
+		for _, arg := range args[3:] {
+			id, ok := resp.ParseInt(arg)
+			if !ok {
+				return reply.Error("ERR Invalid client ID")
+			}
+			ids = append(ids, id)
+		}
+		list = func() []*clients.Client { return k.Clients.ByIDs(ids) }
+	default:
+		return reply.ErrSyntax
+	}
+	var b strings.Builder
+	return c.Background(func(ctx context.Context, nowNs int64) {
+		for _, client := range list() {
+			if ctx.Err() != nil {
+				return
+			}
+			b.WriteString(client.Line(nowNs))
+		}
+	}, func(c session.Call) error {
+		c.Reply().Verbatim(b.String())
+		return nil
+	})
+}
+
+// ofType accepts the clients of one of Redis's types. All of ours are normal: there are no replicas
+// and no subscribers.
+func ofType(name []byte) (func(*clients.Client) bool, error) {
+	kind := glob.Fold(name)
+	switch kind {
+	case "normal", "master", "slave", "replica", "pubsub":
+		return func(*clients.Client) bool { return kind == "normal" }, nil
+	}
+	return nil, reply.Error("ERR Unknown client type '" + resp.Printable(name) + "'")
+}
+
+// clientKill is CLIENT KILL addr, or CLIENT KILL followed by filters, of which all must hold.
+func (k *Config) clientKill(c session.Call, conn session.Connection, args [][]byte) error {
+	if len(args) == 3 {
+		addr := string(args[2])
+		victims := k.Clients.All(func(client *clients.Client) bool { return client.Addr() == addr })
+		if len(victims) == 0 {
+			return reply.Error("ERR No such client")
+		}
+		conn.Kill(victims)
+		c.Reply().OK()
+		return nil
+	}
+	f, err := k.killFilter(conn.Client(), args[2:])
+	if err != nil {
+		return err
+	}
+	victims := k.Clients.All(f.accepts)
+	conn.Kill(victims)
+	c.Reply().Int(int64(len(victims)))
+	return nil
+}
+
+// killFilter is what CLIENT KILL's options say.
+type killFilter struct {
+	self   *clients.Client
+	skipMe bool
+	all    []func(*clients.Client) bool
+}
+
+func (f *killFilter) accepts(c *clients.Client) bool {
+	if f.skipMe && c == f.self {
+		return false
+	}
+	for _, accepts := range f.all {
+		if !accepts(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxFilters is how many options CLIENT KILL may have.
+const maxFilters = 64
+
+func (k *Config) killFilter(self *clients.Client, args [][]byte) (*killFilter, error) {
+	f := &killFilter{self: self, skipMe: true}
+	if len(args) > 2*maxFilters { // each of which is asked about each client
+		return nil, reply.Error("ERR more than " + strconv.Itoa(maxFilters) + " filters; send several CLIENT KILLs")
+	}
+	for ; len(args) > 0; args = args[2:] {
+		if len(args) == 1 {
+			return nil, reply.ErrSyntax
+		}
+		if glob.Fold(args[0]) == "skipme" {
+			yes, err := argument.YesNo(args[1])
+			if err != nil {
+				return nil, err
+			}
+			f.skipMe = yes
+			continue
+		}
+		accepts, err := k.killOption(glob.Fold(args[0]), args[1])
+		if err != nil {
+			return nil, err
+		}
+		f.all = append(f.all, accepts)
+	}
+	return f, nil
+}
+
+// killOption is one of CLIENT KILL's options that say which clients.
+func (k *Config) killOption(option string, value []byte) (accepts func(*clients.Client) bool, err error) {
+	switch option {
+	case "id":
+		id, ok := resp.ParseInt(value)
+		if !ok || id < 1 {
+			return nil, reply.Error("ERR client-id should be greater than 0")
+		}
+		return func(c *clients.Client) bool { return c.ID == id }, nil
+	case "type":
+		return ofType(value)
+	case "addr":
+		return func(c *clients.Client) bool { return c.Peer.Addr == string(value) }, nil
+	case "laddr":
+		return func(c *clients.Client) bool { return c.Peer.LocalAddr == string(value) }, nil
+	case "user":
+		if k.Users.Lookup(string(value)) == nil {
+			return nil, reply.Error("ERR No such user '" + resp.Printable(value) + "'")
+		}
+		return func(c *clients.Client) bool { return c.Info().User == string(value) }, nil
+	}
+	return nil, reply.ErrSyntax
+}
+
+func clientNoEvict(c session.Call, conn session.Connection, args [][]byte) error {
+	return setFlag(c, conn, args[2], func(i *clients.Info, on bool) { i.NoEvict = on })
+}
+
+func clientNoTouch(c session.Call, conn session.Connection, args [][]byte) error {
+	return setFlag(c, conn, args[2], func(i *clients.Info, on bool) { i.NoTouch = on })
+}
+
+func setFlag(c session.Call, conn session.Connection, arg []byte, set func(i *clients.Info, on bool)) error {
+	on, err := argument.OnOff(arg)
+	if err != nil {
+		return err
+	}
+	conn.Client().Change(func(i *clients.Info) { set(i, on) })
+	c.Reply().OK()
+	return nil
+}
+
+// clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR].
+func (k *Config) clientUnblock(c session.Call, conn session.Connection, args [][]byte) error {
+	if len(args) > 4 {
+		return reply.UnknownOrArity(args)
+	}
+	if len(args) == 4 && glob.Fold(args[3]) != "timeout" && glob.Fold(args[3]) != "error" {
+		return reply.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+	}
+	id, ok := resp.ParseInt(args[2])
+	if !ok {
+		return reply.ErrNotInteger
+	}
+	unblocked := 0
+	for _, client := range k.Clients.ByIDs([]int64{id}) {
+		if conn.Unblock(client, len(args) == 4 && glob.Fold(args[3]) == "error") {
+			unblocked = 1
+		}
+	}
+	c.Reply().Int(int64(unblocked))
+	return nil
+}
+
+// clientReply is CLIENT REPLY ON|OFF|SKIP. Only ON has a reply.
+func clientReply(c session.Call, conn session.Connection, args [][]byte) error {
+	switch glob.Fold(args[2]) {
+	case "on":
+		conn.Replies(true)
+		c.Reply().OK()
+	case "off":
+		conn.Replies(false)
+	case "skip":
+		conn.SkipReply()
+	default:
+		return reply.ErrSyntax
+	}
+	return nil
+}

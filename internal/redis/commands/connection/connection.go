@@ -1,0 +1,209 @@
+// Package connection is the commands about the client's connection, and about those of others: PING, AUTH, HELLO,
+// SELECT, RESET, QUIT and CLIENT. Its handlers are safe for concurrent use.
+package connection
+
+import (
+	"log/slog"
+	"strings"
+
+	"cellserver/internal/base/often"
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/commands/docs"
+	"cellserver/internal/redis/login"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/resp"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/glob"
+)
+
+// Config is what the commands need.
+type Config struct {
+	Catalog   *catalog.Catalog
+	Users     *acl.Users
+	Clients   *clients.Register
+	Logins    *login.Failures
+	Databases int
+	Now       func() int64 // Unix nanoseconds
+	Log       *slog.Logger
+
+	failedLogins often.Counter
+}
+
+// Handlers returns the commands by their full names.
+func Handlers(k *Config) map[string]session.Handler {
+	plain, onConnection := session.Plain, session.OnConnection
+	return map[string]session.Handler{
+		"ping":                plain(k.ping),
+		"echo":                plain(echo),
+		"quit":                onConnection(quit),
+		"reset":               onConnection(reset),
+		"select":              onConnection(k.selectDB),
+		"auth":                onConnection(k.auth),
+		"hello":               onConnection(k.hello),
+		"client|id":           onConnection(clientID),
+		"client|getname":      onConnection(clientGetName),
+		"client|setname":      onConnection(clientSetName),
+		"client|setinfo":      onConnection(clientSetInfo),
+		"client|info":         onConnection(clientInfo),
+		"client|list":         plain(k.clientList),
+		"client|kill":         onConnection(k.clientKill),
+		"client|no-evict":     onConnection(clientNoEvict),
+		"client|no-touch":     onConnection(clientNoTouch),
+		"client|unblock":      onConnection(k.clientUnblock),
+		"client|reply":        onConnection(clientReply),
+		"client|tracking":     onConnection(clientTracking),
+		"client|trackinginfo": onConnection(clientTrackingInfo),
+		"client|getredir":     onConnection(clientGetRedir),
+		"client|caching":      onConnection(clientCaching),
+	}
+}
+
+const (
+	errNoPassword reply.Error = "ERR AUTH <password> called without any password configured for the default user. " +
+		"Are you sure your configuration is correct?"
+	errHelloNoAuth reply.Error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
+		"HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP " +
+		"protocol version at the same time"
+	errProtoVersion    reply.Error = "NOPROTO unsupported protocol version"
+	errProtoNotInteger reply.Error = "ERR Protocol version is not an integer or out of range"
+)
+
+func (k *Config) ping(c session.Call, args [][]byte) error {
+	switch len(args) {
+	case 1:
+		c.Reply().Status("PONG")
+	case 2:
+		c.Reply().Bulk(args[1])
+	default:
+		return reply.Arity(k.Catalog.Lookup(args[0]))
+	}
+	return nil
+}
+
+func echo(c session.Call, args [][]byte) error {
+	c.Reply().Bulk(args[1])
+	return nil
+}
+
+func quit(c session.Call, conn session.Connection, _ [][]byte) error {
+	conn.Close()
+	c.Reply().OK()
+	return nil
+}
+
+func reset(c session.Call, conn session.Connection, _ [][]byte) error {
+	conn.Reset()
+	c.Reply().Status("RESET")
+	return nil
+}
+
+func (k *Config) selectDB(c session.Call, conn session.Connection, args [][]byte) error {
+	db, err := argument.Database(args[1], k.Databases)
+	if err != nil {
+		return err
+	}
+	conn.Select(db)
+	c.Reply().OK()
+	return nil
+}
+
+func (k *Config) auth(c session.Call, conn session.Connection, args [][]byte) error {
+	user := []byte(acl.DefaultName)
+	switch len(args) {
+	case 2:
+		if !k.Users.Default().NeedsPassword() {
+			return errNoPassword
+		}
+	case 3:
+		user = args[1]
+	default:
+		return reply.ErrSyntax
+	}
+	if !conn.Login(args[0], user, args[len(args)-1]) {
+		return k.refuseLogin(conn)
+	}
+	c.Reply().OK()
+	return nil
+}
+
+// refuseLogin replies that a login failed, after a pause that gets longer with each failure from the client's host.
+func (k *Config) refuseLogin(conn session.Connection) error {
+	client, nowNs := conn.Client(), k.Now()
+	if count := k.failedLogins.Due(nowNs); count > 0 {
+		k.Log.Warn("a client gave a wrong user name or password", "client", client.Addr(), "count", count,
+			"hint", "ACL LOG shows the user names")
+	}
+	return conn.AfterPause(k.Logins.Add(client.Peer, nowNs), reply.ErrWrongPass)
+}
+
+// hello is HELLO [protover [AUTH username password] [SETNAME clientname]].
+func (k *Config) hello(c session.Call, conn session.Connection, args [][]byte) error {
+	resp3 := c.Reply().RESP3
+	if len(args) > 1 {
+		version, ok := resp.ParseInt(args[1])
+		switch {
+		case !ok:
+			return errProtoNotInteger
+		case version != 2 && version != 3:
+			return errProtoVersion
+		}
+		resp3 = version == 3
+	}
+	for i := 2; i < len(args); i++ {
+		switch left := len(args) - i - 1; {
+		case left >= 2 && glob.Fold(args[i]) == "auth":
+			if !conn.Login(args[0], args[i+1], args[i+2]) {
+				return k.refuseLogin(conn)
+			}
+			i += 2
+		case left >= 1 && glob.Fold(args[i]) == "setname":
+			if err := setName(conn, args[i+1]); err != nil { // whatever is wrong behind it, as in Redis
+				return err
+			}
+			i++
+		default:
+			return reply.Error("ERR Syntax error in HELLO option '" + resp.Printable(args[i]) + "'")
+		}
+	}
+	if !conn.Authenticated() {
+		return errHelloNoAuth
+	}
+	conn.SetRESP3(resp3)
+	replyHello(c.Reply(), conn.Client().ID)
+	return nil
+}
+
+func replyHello(w *resp.Writer, id int64) {
+	protocol := int64(2)
+	if w.RESP3 {
+		protocol = 3
+	}
+	w.Map(7)
+	w.Pair("server", "redis")
+	w.Pair("version", catalog.RedisVersion)
+	w.BulkString("proto")
+	w.Int(protocol)
+	w.BulkString("id")
+	w.Int(id)
+	w.Pair("mode", "standalone")
+	w.Pair("role", "master")
+	w.BulkString("modules")
+	docs.ReplyModules(w)
+}
+
+// maxClientText bounds the names that a client gives itself, which are kept for as long as it is connected.
+const maxClientText = 1 << 10
+
+// checkClientText refuses what would not be one word in CLIENT INFO.
+func checkClientText(what string, text []byte) error {
+	if len(text) > maxClientText {
+		return reply.Error("ERR " + what + " cannot be longer than 1024 bytes.")
+	}
+	if strings.ContainsFunc(string(text), func(r rune) bool { return r < '!' || r > '~' }) {
+		return reply.Error("ERR " + what + " cannot contain spaces, newlines or special characters.")
+	}
+	return nil
+}

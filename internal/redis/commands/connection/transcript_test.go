@@ -1,0 +1,9 @@
+package connection_test
+
+import (
+	"testing"
+
+	"cellserver/internal/redis/commands/rig"
+)
+
+func TestTranscripts(t *testing.T) { rig.PlayTranscripts(t) }

@@ -1,0 +1,56 @@
+package docs
+
+import (
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/wire/catalog"
+)
+
+// commandGetKeys is COMMAND GETKEYS command [arg ...].
+func (k Config) commandGetKeys(c session.Call, args [][]byte) error {
+	_, keys, err := k.keysOf(args[2:])
+	if err != nil {
+		return err
+	}
+	c.Reply().Array(len(keys))
+	for _, key := range keys {
+		c.Reply().Bulk(key)
+	}
+	return nil
+}
+
+// commandGetKeysAndFlags is COMMAND GETKEYSANDFLAGS command [arg ...].
+func (k Config) commandGetKeysAndFlags(c session.Call, args [][]byte) error {
+	r, keys, err := k.keysOf(args[2:])
+	if err != nil {
+		return err
+	}
+	flags := r.Keys.FlagsOf(args[2:])
+	c.Reply().Array(len(keys))
+	for _, key := range keys {
+		c.Reply().Array(2)
+		c.Reply().Bulk(key)
+		c.Reply().StatusSet(flags)
+	}
+	return nil
+}
+
+// keysOf returns the keys of a call that is not executed. It is given at least two arguments, by the arity of the commands
+// that use it, so that every key that a call must have is there.
+func (k Config) keysOf(args [][]byte) (*catalog.Command, [][]byte, error) {
+	r := k.Catalog.Lookup(args[0])
+	if r != nil && r.Subs != nil {
+		r = r.Sub(args[1])
+	}
+	switch {
+	case r == nil || r.Refusal != "":
+		return nil, nil, reply.Error("ERR Invalid command specified")
+	case r.Keys.None():
+		return nil, nil, reply.Error("ERR The command has no key arguments")
+	case !r.AcceptsArity(len(args)) || len(args) > r.Most():
+		return nil, nil, reply.Error("ERR Invalid number of arguments specified for command")
+	}
+	var keys [][]byte
+	r.Keys.Each(args, func(key []byte) { keys = append(keys, key) })
+	return r, keys, nil
+}

@@ -1,0 +1,270 @@
+// Package keys is the commands about keys: what there is of them, when they expire, and all of them together. Its
+// handlers are safe for concurrent use.
+package keys
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/store"
+	"cellserver/internal/store/rdb"
+	"cellserver/internal/wire/glob"
+)
+
+// Config is what the commands need.
+type Config struct {
+	Databases     int
+	MaxKeyBytes   int // of a pattern, too
+	MaxReplyBytes int
+}
+
+// Handlers returns the commands by their full names.
+func Handlers(k Config) map[string]session.Handler {
+	plain, whole, payloads := session.Plain, session.Whole, codec{rdb.NewCodec()}
+	return map[string]session.Handler{
+		"del":             plain(del),
+		"unlink":          plain(del),
+		"cl.reset":        plain(del),
+		"exists":          plain(exists),
+		"touch":           plain(exists),
+		"ttl":             plain(ttl),
+		"pttl":            plain(pttl),
+		"expiretime":      plain(expireTime),
+		"pexpiretime":     plain(pexpireTime),
+		"expire":          plain(expire),
+		"pexpire":         plain(pexpire),
+		"expireat":        plain(expireAt),
+		"pexpireat":       plain(pexpireAt),
+		"persist":         plain(persist),
+		"type":            plain(typeCommand),
+		"get":             plain(get),
+		"set":             plain(set),
+		"dump":            plain(payloads.dump),
+		"restore":         plain(payloads.restore),
+		"strlen":          plain(strLen),
+		"object|encoding": plain(objectEncoding),
+		"memory|usage":    whole(memoryUsage),
+		"dbsize":          whole(k.dbSize),
+		"flushdb":         whole(flushDB),
+		"flushall":        whole(flushAll),
+		"scan":            whole(k.scan),
+		"keys":            whole(k.keys),
+	}
+}
+
+// backgroundKeys is how many keys a command may have before it is worth a goroutine.
+const backgroundKeys = 1000
+
+func del(c session.Call, args [][]byte) error {
+	return onKeys(c, args[1:], session.Call.Delete)
+}
+
+func exists(c session.Call, args [][]byte) error {
+	return onKeys(c, args[1:], func(c session.Call, keys []store.Key) (n int, err error) {
+		for _, key := range keys {
+			_, ok, err := c.Entry(key.Name)
+			if err != nil {
+				return n, err
+			}
+			if ok {
+				n++
+			}
+		}
+		return n, nil
+	})
+}
+
+// onKeys replies a number of keys. Of many it counts a few at a time in the background, so that others come in between,
+// and ends when nobody waits for the number any more.
+func onKeys(c session.Call, names [][]byte, count func(c session.Call, keys []store.Key) (int, error)) error {
+	if len(names) <= backgroundKeys {
+		n, err := count(c, keysOf(c, names))
+		if err == nil {
+			c.Reply().Int(int64(n))
+		}
+		return err
+	}
+	names = c.Keep(names)
+	var n int
+	var err error
+	return c.Background(func(ctx context.Context, _ int64) {
+		for some := range slices.Chunk(names, backgroundKeys) {
+			var of int
+			if of, err = count(c, keysOf(c, some)); err != nil || ctx.Err() != nil {
+				return
+			}
+			if n += of; !c.HoldsKeys() {
+				background.Yield()
+			}
+		}
+	}, func(c session.Call) error {
+		if err == nil {
+			c.Reply().Int(int64(n))
+		}
+		return err
+	})
+}
+
+func keysOf(c session.Call, names [][]byte) []store.Key {
+	keys := make([]store.Key, len(names))
+	for i, name := range names {
+		keys[i] = c.Key(name)
+	}
+	return keys
+}
+
+// What TTL and its like reply of a key that does not exist, and of one that does not expire.
+const (
+	absent  = -2
+	endless = -1
+)
+
+// replyTime replies with what of tells of when a key expires.
+func replyTime(c session.Call, name []byte, of func(expiresNs, nowNs int64) int64) error {
+	e, ok, err := c.Entry(name)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		c.Reply().Int(absent)
+	case e.ExpiresNs == limiter.NeverNs:
+		c.Reply().Int(endless)
+	default:
+		c.Reply().Int(of(e.ExpiresNs, c.Now()))
+	}
+	return nil
+}
+
+// Milliseconds are cut and seconds rounded from those, as in Redis.
+
+func cutMs(ns int64) int64 { return ns / int64(time.Millisecond) }
+
+func roundSec(ms int64) int64 { return (ms + 500) / 1000 }
+
+func pttl(c session.Call, args [][]byte) error {
+	return replyTime(c, args[1], func(expiresNs, nowNs int64) int64 { return cutMs(expiresNs - nowNs) })
+}
+
+func ttl(c session.Call, args [][]byte) error {
+	return replyTime(c, args[1], func(expiresNs, nowNs int64) int64 { return roundSec(cutMs(expiresNs - nowNs)) })
+}
+
+func pexpireTime(c session.Call, args [][]byte) error {
+	return replyTime(c, args[1], func(expiresNs, _ int64) int64 { return cutMs(expiresNs) })
+}
+
+func expireTime(c session.Call, args [][]byte) error {
+	return replyTime(c, args[1], func(expiresNs, _ int64) int64 { return roundSec(cutMs(expiresNs)) })
+}
+
+// typeCommand sees a funnel as redis-cell keeps it in Redis: as a string, the TAT in decimal. The others have types of their own.
+func typeCommand(c session.Call, args [][]byte) error {
+	e, ok, err := c.Entry(args[1])
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		c.Reply().Status(e.Kind.Type())
+	default:
+		c.Reply().Status("none")
+	}
+	return nil
+}
+
+func strLen(c session.Call, args [][]byte) error {
+	tatNs, ok, err := c.TAT(args[1])
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		c.Reply().Int(int64(len(valueOf(tatNs))))
+	default:
+		c.Reply().Int(0)
+	}
+	return nil
+}
+
+func objectEncoding(c session.Call, args [][]byte) error {
+	e, ok, err := c.Entry(args[2])
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		c.Reply().BulkString(encodingOf(e.Kind))
+	default:
+		c.Reply().Null()
+	}
+	return nil
+}
+
+// encodingOf says how a key's state is kept: a funnel's as the integer that redis-cell stores.
+func encodingOf(k limiter.Kind) string {
+	return [limiter.Kinds]string{
+		limiter.Funnel: "int", limiter.Reserving: "reservations", limiter.FixedWindow: "counter", limiter.SlidingWindow: "ring",
+		limiter.ApproxWindow: "counters", limiter.Bucket: "level", limiter.Concurrency: "leases", limiter.Named: "funnels",
+	}[k]
+}
+
+// memoryUsage is MEMORY USAGE key [SAMPLES count].
+func memoryUsage(c session.Call, all store.Walker, args [][]byte) error {
+	for rest := args[3:]; len(rest) > 0; rest = rest[2:] {
+		if len(rest) == 1 || glob.Fold(rest[0]) != "samples" {
+			return reply.ErrSyntax
+		}
+		if n, err := argument.Int(rest[1]); err != nil {
+			return err
+		} else if n < 0 {
+			return reply.ErrSyntax
+		}
+	}
+	if n, ok := all.MemoryUsage(c.Now(), c.Key(args[2])); ok {
+		c.Reply().Int(int64(n))
+	} else {
+		c.Reply().Null()
+	}
+	return nil
+}
+
+func (k Config) dbSize(c session.Call, all store.Walker, _ [][]byte) error {
+	counts := make([]store.KeyCount, k.Databases)
+	return c.Background(func(ctx context.Context, nowNs int64) { all.Count(ctx, nowNs, counts) }, func(c session.Call) error {
+		if err := session.WalkFailed(all); err != nil {
+			return err
+		}
+		c.Reply().Int(int64(counts[c.DB()].Keys))
+		return nil
+	})
+}
+
+func flushDB(c session.Call, all store.Walker, args [][]byte) error {
+	if err := checkFlush(args); err != nil {
+		return err
+	}
+	db := c.DB()
+	return c.Background(func(ctx context.Context, _ int64) { all.Flush(ctx, db) }, func(c session.Call) error {
+		c.Reply().OK()
+		return nil
+	})
+}
+
+func flushAll(c session.Call, all store.Walker, args [][]byte) error {
+	if err := checkFlush(args); err != nil {
+		return err
+	}
+	all.FlushAll()
+	c.Reply().OK()
+	return nil
+}
+
+func checkFlush(args [][]byte) error {
+	if len(args) == 1 || len(args) == 2 && (glob.Fold(args[1]) == "async" || glob.Fold(args[1]) == "sync") {
+		return nil
+	}
+	return reply.ErrSyntax
+}

@@ -1,0 +1,163 @@
+package keys
+
+import (
+	"errors"
+	"math"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/store"
+	"cellserver/internal/store/rdb"
+	"cellserver/internal/wire/glob"
+)
+
+const (
+	errBusyKey  reply.Error = "BUSYKEY Target key name already exists."
+	errChecksum reply.Error = "ERR DUMP payload version or checksum are wrong"
+	errFormat   reply.Error = "ERR Bad data format"
+	errDamaged  reply.Error = "ERR the state in the payload is not one that DUMP has returned, or of a later version of this server"
+	errExpired  reply.Error = "ERR the state in the payload has expired, or would in more than 2^62 ns: check the clocks of both servers"
+)
+
+// codec reads and writes the payloads of DUMP.
+type codec struct{ rdb.Codec }
+
+// dump is DUMP key.
+func (k codec) dump(c session.Call, args [][]byte) error {
+	s, ok, err := c.State(args[1])
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		c.Reply().Bulk(k.Append(nil, &s))
+	default:
+		c.Reply().Null()
+	}
+	return nil
+}
+
+// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]. What is checked comes in the order
+// of Redis.
+func (k codec) restore(c session.Call, args [][]byte) error {
+	o, err := readRestoreOptions(args[4:])
+	if err != nil {
+		return err
+	}
+	switch _, found, err := c.Entry(args[1]); {
+	case err != nil:
+		return err
+	case !o.when.Holds(found):
+		return errBusyKey
+	}
+	ttlMs, err := argument.Int(args[2])
+	if err != nil {
+		return err
+	} else if ttlMs < 0 {
+		return reply.Error("ERR Invalid TTL value, must be >= 0")
+	}
+	s, err := k.stateOf(args[3], c.Now())
+	if err != nil {
+		return err
+	}
+	if s.Kind == limiter.Bucket {
+		if s.ExpiresNs = o.expiresNs(ttlMs, c.Now()); s.ExpiresNs <= c.Now() {
+			return replaceByNothing(c, args[1], o.when)
+		}
+	}
+	switch _, found, err := c.SetState(args[1], s, o.when); {
+	case err != nil:
+		return err
+	case !o.when.Holds(found): // another client has made it meanwhile
+		return errBusyKey
+	}
+	c.Reply().OK()
+	return nil
+}
+
+// stateOf returns the state in a payload. What has expired, or would not for ages, is refused as SET does, unless it is a
+// bucket, whose expiry is told beside the payload.
+func (k codec) stateOf(payload []byte, nowNs int64) (limiter.State, error) {
+	s, err := k.Read(payload)
+	switch {
+	case errors.Is(err, rdb.ErrChecksum):
+		return s, errChecksum
+	case errors.Is(err, rdb.ErrFormat):
+		return s, errFormat
+	case errors.Is(err, rdb.ErrDamaged):
+		return s, errDamaged
+	case err != nil:
+		return s, errNotTAT
+	case s.Kind == limiter.Bucket || s.ExpiresNs > nowNs && s.ExpiresNs-nowNs <= funnel.MaxToleranceNs:
+		return s, nil
+	case s.Kind == limiter.Funnel:
+		return s, errNotTAT
+	}
+	return s, errExpired
+}
+
+// replaceByNothing restores what has expired already.
+func replaceByNothing(c session.Call, name []byte, when store.Condition) error {
+	if when == store.Always {
+		if _, err := c.Delete([]store.Key{c.Key(name)}); err != nil {
+			return err
+		}
+	}
+	c.Reply().OK()
+	return nil
+}
+
+// restoreOptions are the options of RESTORE.
+type restoreOptions struct {
+	when     store.Condition
+	absolute bool
+}
+
+// expiresNs returns when what has no expiry of its own expires.
+func (o restoreOptions) expiresNs(ttlMs, nowNs int64) int64 {
+	switch {
+	case ttlMs == 0:
+		return limiter.NeverNs
+	case o.absolute:
+		return sumNs(0, ttlMs)
+	}
+	return sumNs(nowNs, ttlMs)
+}
+
+func readRestoreOptions(args [][]byte) (o restoreOptions, err error) {
+	o.when = store.IfAbsent
+	given := ""
+	for i := 0; i < len(args); i++ {
+		switch name := glob.Fold(args[i]); {
+		case name == "replace":
+			o.when = store.Always
+		case name == "absttl":
+			o.absolute = true
+		case (name == "idletime" || name == "freq") && i+1 < len(args) && (given == "" || given == name):
+			given = name
+			i++
+			if err := checkUse(name, args[i]); err != nil {
+				return o, err
+			}
+		default:
+			return o, reply.ErrSyntax
+		}
+	}
+	return o, nil
+}
+
+// checkUse checks how long ago, or how often, a key was last used.
+func checkUse(option string, arg []byte) error {
+	n, err := argument.Int(arg)
+	switch {
+	case err != nil:
+		return err
+	case option == "idletime" && n < 0:
+		return reply.Error("ERR Invalid IDLETIME value, must be >= 0")
+	case option == "freq" && (n < 0 || n > math.MaxUint8):
+		return reply.Error("ERR Invalid FREQ value, must be >= 0 and <= 255")
+	}
+	return nil
+}

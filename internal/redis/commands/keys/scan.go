@@ -1,0 +1,126 @@
+package keys
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/session"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+	"cellserver/internal/wire/glob"
+)
+
+// scanQuery is SCAN cursor [MATCH pattern] [COUNT count] [TYPE type].
+type scanQuery struct {
+	cursor  uint64
+	count   int
+	pattern []byte                  // nil for all
+	kind    func(limiter.Kind) bool // of a key that is of the type; nil for all
+}
+
+const (
+	defaultScanCount = 10
+	// maxScanCount bounds a call's work; Redis has no bound, but a caller cannot rely on how many come.
+	maxScanCount = 1 << 20
+)
+
+func (k Config) scanQuery(args [][]byte) (*scanQuery, error) {
+	cursor, err := parseCursor(string(args[1]))
+	if err != nil {
+		return nil, err
+	}
+	q := &scanQuery{cursor: cursor, count: defaultScanCount}
+	for args = args[2:]; len(args) > 0; args = args[2:] {
+		if len(args) == 1 {
+			return nil, reply.ErrSyntax
+		}
+		switch value := args[1]; glob.Fold(args[0]) {
+		case "match":
+			if err := k.checkPattern(value); err != nil {
+				return nil, err
+			}
+			q.pattern = bytes.Clone(value)
+		case "count":
+			n, ok := resp.ParseInt(value)
+			switch {
+			case !ok:
+				return nil, reply.ErrNotInteger
+			case n < 1:
+				return nil, reply.ErrSyntax
+			}
+			q.count = int(min(n, maxScanCount))
+		case "type":
+			name := glob.Fold(value)
+			q.kind = func(k limiter.Kind) bool { return k.Type() == name }
+		default:
+			return nil, reply.ErrSyntax
+		}
+	}
+	return q, nil
+}
+
+// parseCursor reads what C's strtoul would: also nothing at all, and a sign.
+func parseCursor(text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if text[0] == '-' || text[0] == '+' {
+		text = text[1:]
+	}
+	cursor, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, reply.Error("ERR invalid cursor")
+	}
+	return cursor, nil
+}
+
+// checkPattern bounds what a match costs.
+func (k Config) checkPattern(pattern []byte) error {
+	if len(pattern) > k.MaxKeyBytes {
+		return reply.TooLong("pattern is", k.MaxKeyBytes, "--max-key-bytes")
+	}
+	return nil
+}
+
+func (k Config) scan(c session.Call, all store.Walker, args [][]byte) error {
+	q, err := k.scanQuery(args)
+	if err != nil {
+		return err
+	}
+	w := k.newWalk(c, all, q)
+	done := func(c session.Call) error {
+		if err := session.WalkFailed(all); err != nil {
+			return err
+		}
+		c.Reply().Array(2)
+		c.Reply().BulkString(strconv.FormatUint(w.cursor, 10))
+		w.reply(c.Reply())
+		return nil
+	}
+	if !c.IsAway() && w.isShort(k.MaxKeyBytes) && w.first(c.Now()) {
+		return done(c)
+	}
+	return c.Background(w.many, done)
+}
+
+// keys is KEYS pattern. It walks the store as SCAN does, so what is written meanwhile may or may not be there.
+func (k Config) keys(c session.Call, all store.Walker, args [][]byte) error {
+	if err := k.checkPattern(args[1]); err != nil {
+		return err
+	}
+	w := k.newWalk(c, all, &scanQuery{pattern: bytes.Clone(args[1]), count: math.MaxInt})
+	return c.Background(w.many, func(c session.Call) error {
+		if err := session.WalkFailed(all); err != nil {
+			return err
+		}
+		if w.full() {
+			return reply.Error("ERR the reply would be longer than " + strconv.Itoa(w.maxBytes) +
+				" bytes, the limit of --max-output-bytes; use SCAN")
+		}
+		w.reply(c.Reply())
+		return nil
+	})
+}

@@ -1,0 +1,260 @@
+package commands_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cellserver/internal/keep/persist"
+	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/redis/commands"
+	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/test/resptest"
+	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/peer"
+)
+
+// callWith writes a call of a command that its arity allows: with a key where one belongs, and else with numbers.
+func callWith(c *catalog.Command, key string) []string {
+	args := strings.Split(c.FullName(), "|")
+	words := max(c.Arity, -c.Arity, len(args)+required(c))
+	for len(args) < words {
+		args = append(args, "1")
+	}
+	switch {
+	case c.Keys.With > 0:
+		args[c.Keys.Counted+1] = key
+	case c.Keys.Counted > 0:
+		args = append(args[:1], "return redis.call('exists', KEYS[1])", "1", key)
+	case c.Keys.First > 0:
+		args[c.Keys.First] = key
+	case c.FullName() == "config|set":
+		args[2] = "slowlog-max-len"
+	case c.FullName() == "command|getkeys" || c.FullName() == "command|getkeysandflags":
+		args[2], args[3] = "get", "1"
+	}
+	return args
+}
+
+// required is how many arguments a call has at least, for what says itself how it is used accepts any number of them.
+func required(c *catalog.Command) (n int) {
+	for _, a := range c.Args {
+		if !a.Optional {
+			n++
+		}
+	}
+	return n
+}
+
+// keeping has what needs a disk find one.
+func keeping(t *testing.T) func(*commands.Config) { return rig.Keeping(t, disktest.New(), time.Second) }
+
+// eachCall visits every command that can be called, with a call of it.
+func eachCall(visit func(c *catalog.Command, call []string)) {
+	for _, c := range catalog.New().Commands() {
+		if c.Subs == nil || c.AcceptsArity(1) {
+			visit(c, callWith(c, "held"))
+		}
+	}
+}
+
+// TestEveryCommandBesideAHeldKey: in EXEC beside a command with a key, while another client calls for keys of the same
+// shard without a pause, every command is executed or refused, and neither client is left waiting.
+func TestEveryCommandBesideAHeldKey(t *testing.T) {
+	eachCall(func(c *catalog.Command, call []string) {
+		t.Run(c.FullName(), func(t *testing.T) {
+			r := rig.New(keeping(t))
+			s, other := r.Session(), r.Session()
+			stop := make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default: // enough keys to meet every shard
+						for key := range 64 {
+							rig.Say(t, other, resptest.Encode("CL.THROTTLE", "held"+string(rune('A'+key)), "1000000", "1000000", "1"))
+						}
+						rig.Say(t, other, resptest.Encode("CL.THROTTLE", "held", "1000000", "1000000", "1"))
+					}
+				}
+			})
+			pipeline := "MULTI\r\nCL.THROTTLE held 4 1 10\r\n" + resptest.Encode(call...) + "EXEC\r\n"
+			got, _, status := rig.Converse(t, s, pipeline)
+			if status == peer.NeedInput {
+				got += rig.Say(t, s, "CL.THROTTLE held 1000000 1000000 1 0\r\n") // whatever it was: the key can be had again
+			}
+			close(stop)
+			wg.Wait()
+			resptest.ParseAll(t, got)
+			refused := strings.Contains(got, "-EXECABORT Transaction discarded because of: '"+c.FullName()+"' can not be executed in a transaction together")
+			if refused != (c.Flags&catalog.FlagNotWithKeys != 0) {
+				t.Errorf("got %q", got)
+			}
+		})
+	})
+}
+
+// TestRefusedTransactionsDoNothing: what is beside the command that is refused is not executed either, and the next
+// transaction is a new one.
+func TestRefusedTransactionsDoNothing(t *testing.T) {
+	for _, refused := range []string{"CONFIG SET slowlog-max-len 7", "MEMORY PURGE", "ACL LOAD", "SCRIPT FLUSH", "SCRIPT LOAD x"} {
+		for _, beside := range []string{"CL.THROTTLE k 4 1 10", "GET k", "DBSIZE", "EVAL \"return 1\" 1 k"} {
+			for _, order := range []string{beside + "\r\n" + refused + "\r\n", refused + "\r\n" + beside + "\r\n"} {
+				r := rig.New()
+				s, other := r.Session(), r.Session()
+				rig.Say(t, s, "WATCH w\r\nMULTI\r\n"+order)
+				name := strings.ToLower(strings.Join(strings.Fields(refused)[:2], "|"))
+				want := "-EXECABORT Transaction discarded because of: '" + name + "' can not be executed in a transaction together with commands on keys; send it on its own\r\n"
+				if got := rig.Say(t, s, "EXEC\r\n"); got != want {
+					t.Errorf("%q: got %q, want %q", order, got, want)
+				}
+				if got := rig.Say(t, other, "EXISTS k\r\nCONFIG GET slowlog-max-len\r\n"); got != ":0\r\n*2\r\n$15\r\nslowlog-max-len\r\n$1\r\n0\r\n" {
+					t.Errorf("%q: something was executed: %q", order, got)
+				}
+				rig.Say(t, other, "CL.THROTTLE w 4 1 10\r\n") // not watched any more
+				if got := rig.Say(t, s, "EXEC\r\nMULTI\r\nPING\r\nEXEC\r\n"); got != "-ERR EXEC without MULTI\r\n+OK\r\n+QUEUED\r\n*1\r\n"+rig.Pong {
+					t.Errorf("%q: afterwards %q", order, got)
+				}
+			}
+		}
+		alone := rig.Say(t, rig.New().Session(), "WATCH w\r\nMULTI\r\nPING\r\n"+refused+"\r\nEXEC\r\n")
+		if strings.Contains(alone, "EXECABORT") || !strings.Contains(alone, "*2\r\n"+rig.Pong) {
+			t.Errorf("%s without keys: got %q", refused, alone)
+		}
+	}
+}
+
+// quoted returns a call as the arguments of a call in Lua.
+func quoted(call []string) string {
+	all := make([]string, len(call))
+	for i, arg := range call {
+		all[i] = "'" + strings.ReplaceAll(arg, "'", `\'`) + "'"
+	}
+	return strings.Join(all, ",")
+}
+
+// TestEveryCommandInAScript is executed or refused, beside a key that the script holds, and the key can be had again.
+func TestEveryCommandInAScript(t *testing.T) {
+	eachCall(func(c *catalog.Command, call []string) {
+		s := rig.New(keeping(t)).Session()
+		script := "redis.call('cl.throttle', KEYS[1], 4, 1, 10) return redis.pcall(" + quoted(call) + ")"
+		got := rig.Say(t, s, resptest.Encode("EVAL", script, "1", "held")+"TTL held\r\n")
+		all := resptest.ParseAll(t, got)
+		notAllowed := c.Flags&(catalog.FlagNoScript|catalog.FlagWhole|catalog.FlagNotWithKeys) != 0 || c.Refusal != ""
+		if notAllowed != (all[0].Kind == '-' && (strings.Contains(all[0].Text, "not allowed from script") ||
+			strings.Contains(all[0].Text, "not allowed from a script") || c.Refusal != "")) {
+			t.Errorf("%s: got %q", c.FullName(), got)
+		}
+	})
+}
+
+// TestEveryCommandBeforeAuth is refused, except those that lead there. EXEC has an error of its own around that.
+func TestEveryCommandBeforeAuth(t *testing.T) {
+	free := []string{"auth", "hello", "quit", "reset"}
+	eachCall(func(c *catalog.Command, call []string) {
+		got, _, _ := rig.Converse(t, rig.New(rig.WithPassword("secret")).Session(), resptest.Encode(call...))
+		if refused := strings.HasSuffix(got, "NOAUTH Authentication required.\r\n"); refused == slices.Contains(free, c.FullName()) {
+			t.Errorf("%s: got %q", c.FullName(), got)
+		}
+	})
+}
+
+// TestEveryCommandWithoutRights is refused to a user that may do nothing, at once, behind MULTI and in EXEC, but for
+// those that everybody may execute.
+func TestEveryCommandWithoutRights(t *testing.T) {
+	eachCall(func(c *catalog.Command, call []string) {
+		if c.Refusal != "" {
+			return
+		}
+		r := rig.New(keeping(t), func(c *commands.Config) {
+			c.ACLFile = writeUsers(t, "user default on nopass ~* &* +@all", "user none on >pw ~* -@all")
+		})
+		if err := r.Engine.ReloadUsers(); err != nil {
+			t.Fatal(err)
+		}
+		s := r.Session()
+		rig.Say(t, s, "AUTH none pw\r\n")
+		got, _, _ := rig.Converse(t, s, resptest.Encode(call...))
+		if refused := strings.Contains(got, "no permissions to run"); refused == (c.Flags&catalog.FlagNoAuth != 0) {
+			t.Errorf("%s: got %q", c.FullName(), got)
+		}
+	})
+}
+
+// TestRightsComeFirst: whatever else would refuse a command, now or in this server, a user without the right
+// to it is told only that, as by Redis; and before it, again as by Redis, that there is no such command, a
+// wrong number of arguments, and what is not allowed in a transaction or a script.
+func TestRightsComeFirst(t *testing.T) {
+	_, remote := onRemote()
+	for state, config := range map[string]func(*commands.Config){
+		"in memory": func(*commands.Config) {}, "without scripts": func(c *commands.Config) { c.Scripts = nil }, "over a remote store": remote,
+		"loading": func(c *commands.Config) {
+			c.Keeper = persist.New(persist.Config{
+				Dir: disktest.New(), Store: c.Store.(persist.Store), Now: c.Now, Log: slog.New(slog.DiscardHandler),
+			})
+		},
+	} {
+		users := writeUsers(t, "user default on nopass ~* &* +@all",
+			"user none on >pw ~* -@all +multi +exec +discard +eval")
+		r := rig.New(config, func(c *commands.Config) { c.ACLFile = users })
+		if err := r.Engine.ReloadUsers(); err != nil {
+			t.Fatal(err)
+		}
+		eachCall(func(c *catalog.Command, call []string) {
+			if c.Flags&catalog.FlagNoAuth != 0 || c.Refusal != "" ||
+				slices.Contains([]string{"multi", "exec", "discard", "eval"}, c.Name) {
+				return
+			}
+			s := r.Session()
+			rig.Say(t, s, "AUTH none pw\r\n")
+			check := func(how, got, want string) {
+				if !strings.Contains(got, want) || strings.Count(got, "\r\n") != 1 {
+					t.Errorf("%s, %s %s: got %q, want %q", c.FullName(), state, how, got, want)
+				}
+			}
+			noperm := "-NOPERM this user has no permissions to run the '" + c.FullName() + "' command\r\n"
+			check("at once", say(t, s, call...), noperm)
+			if !c.AcceptsArity(100) {
+				hundred := slices.Concat(call, slices.Repeat([]string{"1"}, 100-len(call)))
+				check("with a hundred arguments", say(t, s, hundred...), "-ERR wrong number of arguments")
+			}
+			if state != "loading" || catalog.New().Lookup([]byte("multi")).Flags&catalog.FlagLoading != 0 {
+				rig.Say(t, s, "MULTI\r\n")
+				want := noperm
+				if c.Flags&catalog.FlagNoMulti != 0 {
+					want = "-ERR Command not allowed inside a transaction\r\n"
+				}
+				check("behind MULTI", say(t, s, call...), want)
+				rig.Say(t, s, "DISCARD\r\n")
+			}
+			if state == "in memory" {
+				want := "-ERR The user executing the script can't run this command or subcommand"
+				if c.Flags&(catalog.FlagNoScript|catalog.FlagNotWithKeys) != 0 {
+					want = "-ERR This Redis command is not allowed from script"
+				}
+				check("in a script", say(t, s, "EVAL", "return redis.call("+quoted(call)+")", "0"), want)
+			}
+		})
+	}
+}
+
+func say(t *testing.T, s *rig.Client, call ...string) string {
+	t.Helper()
+	return rig.Say(t, s, resptest.Encode(call...))
+}
+
+func writeUsers(t *testing.T, lines ...string) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "users.acl")
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

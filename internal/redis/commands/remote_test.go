@@ -1,0 +1,194 @@
+package commands_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"cellserver/internal/redis/commands"
+	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+	"cellserver/internal/store/storetest"
+	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/resptest"
+	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/peer"
+)
+
+// onRemote has a store on other machines, and what is called of it noted where nobody may wait.
+func onRemote() (*storetest.RemoteStore, func(*commands.Config)) {
+	on := storetest.NewRemote(shard.New())
+	on.Forbid("session.(*Session).Feed", "session.(*Session).HungUp", "session.(*Session).Close")
+	return on, func(c *commands.Config) { c.Store = on }
+}
+
+func wantNothingWithin(t *testing.T, on *storetest.RemoteStore) {
+	t.Helper()
+	if within := on.Within(); within != nil {
+		t.Errorf("called where others wait: %v", within)
+	}
+}
+
+// remoteCall is a call of a command that does something over any store.
+func remoteCall(c *catalog.Command) []string {
+	calls := map[string]string{
+		"cl.throttle": "cl.throttle held 4 1 10", "rl.throttle": "rl.throttle held 4 1 10", "cl.pthrottle": "cl.pthrottle held 4 1 10000",
+		"cl.tokenbucket": "cl.tokenbucket held 5 1 10", "cl.refund": "cl.refund held 4 1 10", "cl.peek": "cl.peek held 4 1 10 1",
+		"cl.fixedwindow": "cl.fixedwindow other 5 10", "cl.slidingwindow": "cl.slidingwindow other 5 10", "cl.approxwindow": "cl.approxwindow other 5 10",
+		"cl.bucket|take": "cl.bucket take other 5", "cl.bucket|add": "cl.bucket add other 5 3", "cl.bucket|reset": "cl.bucket reset other 5",
+		"cl.reserve": "cl.reserve held 4 1 10 1 1000", "cl.mthrottle": "cl.mthrottle 2 held 4 1 10 1 {held}2 4 1 10 1",
+		"cl.bthrottle": "cl.bthrottle held 4 1 10 1 1", "cl.concurrency|acquire": "cl.concurrency acquire other 5 1000 me",
+		"cl.check": "cl.check nosuch k", "set": "set other 1700000060000000000", "get": "get held", "expire": "expire held -1",
+		"scan": "scan 0", "keys": "keys *", "eval": "eval return(1) 0", "type": "type held", "select": "select 0", "cl.top": "cl.top",
+		"object|encoding": "object encoding held", "info": "info limits",
+	}
+	if text := calls[c.FullName()]; text != "" {
+		return strings.Fields(text)
+	}
+	return callWith(c, "held")
+}
+
+// varies are the commands whose replies differ from one server to the next.
+func varies(c *catalog.Command) bool {
+	return slices.Contains([]string{"cl.reserve", "time", "acl|genpass", "client|list", "client|info", "hello", "role", "module|list",
+		"command|docs", "command|info", "command", "command|count", "command|list", "lastsave", "cl.limit|help", "memory|help", "cl.concurrency|acquire"}, c.FullName()) ||
+		c.Name == "help"
+}
+
+// differsOverRemote reports whether the call of a command is refused there.
+func differsOverRemote(c *catalog.Command) bool {
+	return slices.ContainsFunc(catalog.RemoteRows(), func(r catalog.Remote) bool { return r.Name == c.FullName() && r.Refusal != "" }) ||
+		c.Name == "eval" || c.Name == "eval_ro" // whose script is no single call
+}
+
+// sameKinds reports whether two replies are alike but for their texts and numbers.
+func sameKinds(a, b []resptest.Reply) bool {
+	return slices.EqualFunc(a, b, func(a, b resptest.Reply) bool { return a.Kind == b.Kind })
+}
+
+// TestEveryCommandOverRemote: each replies what it would over the store in memory, alone, in EXEC, and in RESP3, or has a
+// documented error of its own; and nothing but batches is asked of the store where others wait.
+func TestEveryCommandOverRemote(t *testing.T) {
+	for _, pattern := range []struct{ name, before, behind string }{
+		{"alone", "", ""},
+		{"RESP3", "HELLO 3\r\n", ""},
+		{"EXEC", "MULTI\r\nCL.THROTTLE held 4 1 10\r\n", "CL.THROTTLE held 4 1 10\r\nEXEC\r\n"},
+		{"monitored", "", "MONITOR\r\n"},
+	} {
+		if (testing.Short() || racetest.Enabled) && pattern.name != "EXEC" && pattern.name != "RESP3" {
+			continue
+		}
+		eachCall(func(c *catalog.Command, _ []string) {
+			in := "CL.THROTTLE held 4 1 10\r\n" + pattern.before + resptest.Encode(remoteCall(c)...) + pattern.behind
+			on, remote := onRemote()
+			got, left, status := rig.Converse(t, rig.New(remote).Session(), in)
+			want, wantLeft, wantStatus := rig.Converse(t, rig.New(func(c *commands.Config) { c.Databases = 1 }).Session(), in)
+			wantNothingWithin(t, on)
+			gotAll, wantAll := resptest.ParseAll(t, got), resptest.ParseAll(t, want)
+			whole := c.Flags&catalog.FlagWhole != 0 && pattern.name == "EXEC"
+			switch {
+			case differsOverRemote(c) || whole:
+				if !strings.Contains(got, "over a remote store (--store)") {
+					t.Errorf("%s, %s: got %q", c.FullName(), pattern.name, got)
+				}
+			case varies(c) && sameKinds(gotAll, wantAll):
+			case got != want || left != wantLeft || status != wantStatus:
+				t.Errorf("%s, %s: got\n%q, left %q, status %d, want\n%q, left %q, status %d", c.FullName(), pattern.name, got, left, status, want, wantLeft, wantStatus)
+			}
+		})
+	}
+}
+
+// TestEveryCommandWhileTheStoreFails: each that uses the store replies its line, alone, and EXEC for all of its commands; then
+// the connection goes on.
+func TestEveryCommandWhileTheStoreFails(t *testing.T) {
+	const down = "-" + storetest.LineDown + "\r\n"
+	eachCall(func(c *catalog.Command, _ []string) {
+		on, remote := onRemote()
+		r := rig.New(remote)
+		on.Fail(store.Failure{Line: storetest.LineDown})
+		s := r.Session()
+		call := resptest.Encode(remoteCall(c)...)
+		got, _, status := rig.Converse(t, s, call)
+		own := slices.Contains([]string{ // what the server itself knows: limits, scripts and figures
+			"cl.check", "cl.top", "evalsha", "evalsha_ro", "info",
+		}, c.FullName())
+		uses := (!c.Keys.None() || c.Flags&catalog.FlagWhole != 0) && !own && !differsOverRemote(c)
+		if uses != (got == down) {
+			t.Errorf("%s: got %q", c.FullName(), got)
+		}
+		if status != peer.NeedInput || c.FullName() == "monitor" || c.FullName() == "client|reply" {
+			return
+		}
+		rig.Say(t, s, "RESET\r\n")
+		got = rig.Say(t, s, "MULTI\r\nCL.THROTTLE held 4 1 10\r\nEXEC\r\nDISCARD\r\n")
+		if want := "+OK\r\n+QUEUED\r\n" + down + "-ERR DISCARD without MULTI\r\n"; got != want {
+			t.Errorf("%s: then got %q", c.FullName(), got)
+		}
+		on.Fail(nil)
+		if got := rig.Say(t, s, "DEL held\r\nCL.THROTTLE held 4 1 10\r\n"); !strings.HasSuffix(got, resptest.Ints(0, 5, 4, -1, 10)) {
+			t.Errorf("%s: when the store is back: got %q", c.FullName(), got)
+		}
+		wantNothingWithin(t, on)
+	})
+}
+
+// TestRefusedOverRemote: what the store does not have is in no list, by itself or as a subcommand, and says why; all else is.
+func TestRefusedOverRemote(t *testing.T) {
+	_, remote := onRemote()
+	s := rig.New(remote).Session()
+	refused := map[string]bool{}
+	for _, row := range catalog.RemoteRows() {
+		c := catalog.New().LookupFull([]byte(row.Name))
+		if c == nil || (row.Refusal == "") == (row.Differs == "") {
+			t.Fatalf("%+v", row)
+		}
+		if row.Refusal == "" {
+			continue
+		}
+		refused[row.Name] = true
+		if got, want := rig.Say(t, s, resptest.Encode(callWith(c, "k")...)), "-ERR "+row.Refusal+"\r\n"; got != want {
+			t.Errorf("%s: got %q, want %q", row.Name, got, want)
+		}
+		if got := rig.Say(t, s, "MULTI\r\n"+resptest.Encode(callWith(c, "k")...)+"EXEC\r\n"); got != "+OK\r\n-ERR "+row.Refusal+"\r\n-EXECABORT Transaction discarded because of previous errors.\r\n" {
+			t.Errorf("%s in MULTI: got %q", row.Name, got)
+		}
+	}
+	listed := map[string]bool{}
+	for _, name := range resptest.ParseAll(t, rig.Say(t, s, "COMMAND LIST\r\n"))[0].Elements {
+		listed[name.Text] = true
+	}
+	catalog.New().Each(func(c *catalog.Command) {
+		if name := c.FullName(); listed[name] == refused[name] && name != "save" && name != "bgsave" && name != "bgrewriteaof" { // those need a disk
+			t.Errorf("%s: listed is %t", name, listed[name])
+		}
+	})
+	if got := rig.Say(t, s, "CL.LIMIT HELP\r\nCOMMAND DOCS cl.limit\r\nCOMMAND INFO cl.limit cl.limit|set\r\n"); strings.Contains(got, "Defines a named limit") || strings.Contains(strings.ToLower(got), "cl.limit|set") {
+		t.Errorf("got %q", got)
+	}
+	if got := rig.Say(t, s, "SELECT 1\r\nMULTI\r\nSELECT 1\r\nCL.THROTTLE k 4 1 10\r\nEXEC\r\nUNWATCH\r\n"); got != "-ERR DB index is out of range\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+
+		"-ERR DB index is out of range\r\n"+resptest.Ints(0, 5, 4, -1, 10)+"+OK\r\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestUsersOverRemote: a user's rules decide on a script's one call, as over memory.
+func TestUsersOverRemote(t *testing.T) {
+	script := resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], 4, 1, 10)", "1", "k")
+	replies := map[string]string{}
+	for name, over := range map[string]func(*commands.Config){"memory": func(*commands.Config) {}, "remote": func(c *commands.Config) { c.Store = storetest.NewRemote(shard.New()) }} {
+		r := rig.New(over, func(c *commands.Config) {
+			c.ACLFile = writeUsers(t, "user default on nopass ~* &* +@all", "user may on >pw ~* +@all -del", "user mayNot on >pw ~* +@all -cl.throttle", "user other on >pw ~o* +@all")
+		})
+		if err := r.Engine.ReloadUsers(); err != nil {
+			t.Fatal(err)
+		}
+		for _, user := range []string{"may", "mayNot", "other"} {
+			replies[name] += rig.Say(t, r.Session(), "AUTH "+user+" pw\r\n"+script+"MULTI\r\n"+script+"TTL k\r\nCL.MTHROTTLE 1 k 4 1 10 1\r\nEXEC\r\n")
+		}
+	}
+	if replies["memory"] != replies["remote"] || !strings.Contains(replies["remote"], resptest.Ints(0, 5, 4, -1, 10)) {
+		t.Errorf("got %q, want %q", replies["remote"], replies["memory"])
+	}
+}

@@ -1,0 +1,337 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/transact"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+	"cellserver/internal/store/storetest"
+	"cellserver/internal/test/resptest"
+	"cellserver/internal/wire/peer"
+)
+
+// TestNow: a handler sees one time, however often it looks, and all of an EXEC or of a script sees one; what is done in
+// the background, or replied behind it, sees that of its own moment.
+func TestNow(t *testing.T) {
+	var nowNs atomic.Int64
+	r := newRig(t, func(c *Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
+	seen := map[string][]int64{}
+	see := func(at string, c Call) { seen[at] = append(seen[at], c.Now(), c.Now()) }
+	r.handle("ping", Plain(func(c Call, _ [][]byte) error {
+		see("called", c)
+		seen["wall"] = append(seen["wall"], c.WallTime().UnixNano())
+		return nil
+	}))
+	r.handle("dbsize", Whole(func(c Call, _ store.Walker, _ [][]byte) error {
+		see("called", c)
+		return c.Background(func(_ context.Context, nowNs int64) { seen["work"] = append(seen["work"], nowNs) },
+			func(c Call) error { see("replies", c); return nil })
+	}))
+	s := r.session()
+	for _, tt := range []struct {
+		in    string
+		still bool // time stands still
+	}{
+		{"PING\r\n", false},
+		{"DBSIZE\r\n", false},
+		{"MULTI\r\nPING\r\nDBSIZE\r\nPING\r\nEXEC\r\n", true},
+		{"EVAL \"redis.call('ping') redis.call('ping')\" 0\r\n", true},
+	} {
+		clear(seen)
+		s.say(t, tt.in)
+		var all []int64
+		for i := 0; i < len(seen["called"]); i += 2 {
+			if seen["called"][i] != seen["called"][i+1] {
+				t.Errorf("%q: a handler sees %v", tt.in, seen["called"])
+			}
+		}
+		all = append(append(append(all, seen["called"]...), seen["work"]...), seen["replies"]...)
+		slices.Sort(all)
+		if different := len(slices.Compact(all)); (different == 1) != (tt.still || len(seen["work"]) == 0) {
+			t.Errorf("%q: saw %v", tt.in, seen)
+		}
+		for _, wall := range seen["wall"] {
+			if still := wall != t0; still != tt.still || still && wall != seen["called"][0] {
+				t.Errorf("%q: the wall's clock is %d, and Now %v", tt.in, wall, seen["called"])
+			}
+		}
+	}
+}
+
+// TestResetLeavesNothing of what others know of a client, but its library.
+func TestResetLeavesNothing(t *testing.T) {
+	r := newRig(t, withConnection)
+	s := r.session()
+	s.say(t, "WATCH k\r\nSELECT 3\r\nMULTI\r\nPING\r\n")
+	s.client.Change(func(i *clients.Info) { i.Name, i.LibName, i.LibVersion, i.NoTouch = "a", "lib", "1", true })
+	s.say(t, "RESET\r\n")
+	if got, want := s.client.Info(), (clients.Info{LibName: "lib", LibVersion: "1", User: "default", Queued: -1}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if s.db != 0 || s.multi != nil || s.watched != nil {
+		t.Error("the session has not forgotten")
+	}
+}
+
+// TestUnknown: names that there are not, where they are said.
+func TestUnknown(t *testing.T) {
+	s := newRig(t).session()
+	const script = "-ERR Unknown Redis command called from script script: "
+	for in, want := range map[string]string{
+		"NOSUCH a\r\n":                             "-ERR unknown command 'NOSUCH', with args beginning with: 'a' \r\n",
+		"CLIENT NOSUCH\r\n":                        "-ERR unknown subcommand 'NOSUCH'. Try CLIENT HELP.\r\n",
+		"CLIENT\r\n":                               "-ERR wrong number of arguments for 'client' command\r\n",
+		"EVAL \"redis.call('nosuch')\" 0\r\n":      script,
+		"EVAL \"redis.call('post')\" 0\r\n":        script,
+		"EVAL \"redis.call('object', 'x')\" 0\r\n": script,
+	} {
+		if got := s.say(t, in); !strings.HasPrefix(got, want) {
+			t.Errorf("%q: got %q", in, got)
+		}
+	}
+}
+
+// TestLongRepliesOfExec: a command is executed as long as the replies in front of it are no longer than the bound.
+func TestLongRepliesOfExec(t *testing.T) {
+	for _, tt := range []struct {
+		bound int
+		want  string
+	}{
+		{2 * len(pong), pong + pong + pong},
+		{2*len(pong) - 1, pong + pong + "-ERR the replies of the transaction are longer than 13 bytes, the limit of --max-output-bytes; this command was not executed\r\n"},
+	} {
+		s := newRig(t, func(c *Config) { c.MaxReplyBytes = tt.bound }).session()
+		if got := s.say(t, "MULTI\r\nPING\r\nPING\r\nPING\r\nEXEC\r\n"); got != "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 3)+"*3\r\n"+tt.want {
+			t.Errorf("a bound of %d: got %q", tt.bound, got)
+		}
+	}
+}
+
+// handle has a command executed by another handler.
+func (r *rig) handle(name string, h Handler) {
+	r.handlers[r.config.Catalog.Lookup([]byte(name)).ID] = h
+}
+
+// TestManyLinesOfMonitor are sent by parts, without a wake-up between, and a command that is not done is still waited for.
+func TestManyLinesOfMonitor(t *testing.T) {
+	const lines = 3000
+	for _, tt := range []struct {
+		in    string
+		first peer.Status // behind the first part
+		all   bool        // it is all
+	}{{"", peer.More, false}, {"TEST.LATER\r\n", peer.Waiting, false}, {"RESET\r\n", peer.More, true}} {
+		r := newRig(t, withConnection, withLater)
+		monitor, other := r.session(), r.session()
+		monitor.say(t, "MONITOR\r\n")
+		other.say(t, strings.Repeat("PING\r\n", lines))
+		if !monitor.Monitors() || other.Monitors() {
+			t.Error("a session does not say whether it is in MONITOR")
+		}
+		buf := []byte(tt.in)
+		n, out, status := monitor.Feed(buf, nil)
+		buf = buf[n:]
+		sent := strings.Count(string(out), `"PING"`)
+		if status != tt.first {
+			t.Errorf("%q: status %d, want %d", tt.in, status, tt.first)
+		}
+		if (sent == lines) != tt.all || !tt.all && (len(out) < feedBytes || len(out) > feedBytes+1000) {
+			t.Errorf("%q: %d lines in %d bytes", tt.in, sent, len(out))
+		}
+		if monitor.HungUp(peer.HalfClosed); status == peer.Waiting {
+			status = peer.More
+		}
+		for status == peer.More {
+			_, out, status = monitor.Feed(buf, nil)
+			sent += strings.Count(string(out), `"PING"`)
+		}
+		if sent != lines || status != peer.NeedInput {
+			t.Errorf("%q: %d lines, then status %d", tt.in, sent, status)
+		}
+	}
+}
+
+// TestKeptLinesAreBounded: the line that reaches the bound is the last one, and a word on it follows once.
+func TestKeptLinesAreBounded(t *testing.T) {
+	const word = `"... (more commands)"`
+	for _, tt := range []struct {
+		kept, line int
+		want       bool // the line is kept
+		word       bool
+	}{
+		{0, 10, true, false},
+		{maxInnerLineBytes - 11, 10, true, false},
+		{maxInnerLineBytes - 10, 10, true, true},
+		{maxInnerLineBytes - 1, 10, true, true},
+		{maxInnerLineBytes, 10, false, false}, // it has had its word
+	} {
+		for role, from := range map[role]string{inScript: "lua", inExec: "192.0.2.1:5000"} {
+			child := newRig(t).session().child(t.Context(), role, &transact.Space{NowNs: t0})
+			child.inner.monitored = make([]byte, tt.kept)
+			child.sendMonitored(bytes.Repeat([]byte("x"), tt.line))
+			child.sendMonitored(nil)
+			got := string(child.inner.monitored[tt.kept:])
+			if strings.HasPrefix(got, "xxxxxxxxxx") != tt.want || strings.Contains(got, from+"] "+word) != tt.word || strings.Count(got, word) > 1 {
+				t.Errorf("%d kept, and %d more: %q", tt.kept, tt.line, got)
+			}
+		}
+	}
+}
+
+// TestSlowMonitor: a client that takes none of its lines is disconnected, which is logged once a minute.
+func TestSlowMonitor(t *testing.T) {
+	const argBytes, args = 8 << 10, 9
+	nowNs := t0
+	r := newRig(t, withConnection, func(c *Config) { c.Now = func() int64 { return nowNs } })
+	other := r.session()
+	line := resptest.Encode(append([]string{"PING"}, slices.Repeat([]string{strings.Repeat("x", argBytes)}, args)...)...)
+	for i, want := range []string{"count=1 ", "", "count=2 "} {
+		nowNs = t0 + int64(i)*30*sec
+		slow := r.session()
+		slow.say(t, "MONITOR\r\n")
+		slow.say(t, "") // its own line
+		for range observe.MaxMonitorBytes / (argBytes * args) {
+			other.say(t, line)
+		}
+		if slow.killed.Load() {
+			t.Fatal("it is disconnected too early")
+		}
+		for range 30 { // fewer bytes of each call are shown
+			other.say(t, line)
+		}
+		logged := r.log.String()
+		if r.log.Reset(); !slow.killed.Load() || other.killed.Load() || (logged != "") != (want != "") || !strings.Contains(logged, want) {
+			t.Errorf("%d: disconnected %t, logged %q", i, slow.killed.Load(), logged)
+		}
+		slow.Close()
+	}
+}
+
+// TestSlowCallsEndWhenTheyAreLogged: the time of an entry is that at which its call had ended.
+func TestSlowCallsEndWhenTheyAreLogged(t *testing.T) {
+	var nowNs atomic.Int64
+	r := newRig(t, func(c *Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
+	r.config.Records.Slowness.SetSlowlog(1)
+	r.config.Records.Slowlog.SetMaxLen(9)
+	s := r.session()
+	for _, in := range []string{"PING\r\n", "CL.THROTTLE k 1 1 1\r\n", "DBSIZE\r\n"} {
+		s.say(t, in)
+		entry := r.config.Records.Slowlog.Latest(1)[0]
+		if got, want := entry.UnixSec, (t0+nowNs.Load())/sec; got != want || entry.DurationUs < 1e6 {
+			t.Errorf("%q: at %d, want %d; it took %d us", in, got, want, entry.DurationUs)
+		}
+	}
+}
+
+// TestNativeScriptOfALongKey: it needs no interpreter, which this store has nothing for, and no key is longer.
+func TestNativeScriptOfALongKey(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Store = storetest.Bare(shard.New()) })
+	for bytes, want := range map[int]string{
+		r.config.MaxKeyBytes:     resptest.Ints(0, 5, 4, -1, 10),
+		r.config.MaxKeyBytes + 1: "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n",
+	} {
+		in := resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])", "1", strings.Repeat("k", bytes), "4", "1", "10")
+		if got := r.session().say(t, in); got != want {
+			t.Errorf("a key of %d bytes: got %q", bytes, got)
+		}
+	}
+}
+
+// TestNativeScriptOfANamedLimit: its key is the whole one, and must be declared, which is then for the interpreter to say.
+func TestNativeScriptOfANamedLimit(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Store = storetest.Bare(shard.New()) })
+	r.define(t, "login")
+	for key, want := range map[string]string{
+		"login:bob": resptest.Ints(0, 5, 4, -1, 12),
+		"bob":       "-" + reply.Text(reply.ErrNoTransactions) + "\r\n",
+		"login:":    "-" + reply.Text(reply.ErrNoTransactions) + "\r\n",
+	} {
+		if got := r.session().say(t, resptest.Encode("EVAL", "return redis.call('cl.check', ARGV[1], ARGV[2])", "1", key, "login", "bob")); got != want {
+			t.Errorf("%s: got %q, want %q", key, got, want)
+		}
+	}
+}
+
+// TestJoinedNamesAreLetGoOf with their batch, and where a call was refused.
+func TestJoinedNamesAreLetGoOf(t *testing.T) {
+	r := newRig(t)
+	r.define(t, "login")
+	longest := 0
+	r.handle("ping", Plain(func(c Call, _ [][]byte) error {
+		longest = max(longest, cap(c.s.scratch.joined))
+		c.Reply().Status("PONG")
+		return nil
+	}))
+	const keyBytes, calls = 1000, 10 * maxBatch
+	check := resptest.Encode("CL.CHECK", "login", strings.Repeat("k", keyBytes))
+	native := resptest.Encode("EVAL", "return redis.call('cl.check', ARGV[1], ARGV[2])", "1", "login:"+strings.Repeat("k", keyBytes), "login", strings.Repeat("k", keyBytes))
+	for _, refused := range []bool{false, true} {
+		if refused {
+			r.config.NewKeys.Limit(1)
+			r.session().say(t, "SELECT 1\r\nCL.THROTTLE k 1 1 60\r\n")
+		}
+		for name, call := range map[string]string{"a batch": check, "a script": native} {
+			longest = 0
+			r.session().say(t, "SELECT 2\r\n"+strings.Repeat(call, calls)+"PING\r\n")
+			if most := 2 * maxBatch * (keyBytes + len("login:")); longest > most {
+				t.Errorf("%s, refused %v: %d bytes for names, want at most %d", name, refused, longest, most)
+			}
+		}
+	}
+	if s := r.session(); s.say(t, "PING\r\n") == "" || longest > maxScratchNameBytes {
+		t.Errorf("a buffer of %d bytes was kept", longest)
+	}
+}
+
+// TestFeedStops as soon as its replies are as many bytes as are good for one Feed.
+func TestFeedStops(t *testing.T) {
+	r := newRig(t)
+	for _, tt := range []struct {
+		bytes int // of a reply
+		want  int // replies by one Feed
+	}{{feedBytes - 1, 2}, {feedBytes, 1}, {feedBytes/2 - 1, 3}, {feedBytes / 2, 2}} {
+		r.handle("ping", Plain(func(c Call, _ [][]byte) error {
+			c.Reply().Status(strings.Repeat("x", tt.bytes-len("+\r\n")))
+			return nil
+		}))
+		before := []byte("not counted")
+		_, out, status := r.session().Feed([]byte(strings.Repeat("PING\r\n", 9)), before)
+		if got := (len(out) - len(before)) / tt.bytes; got != tt.want || status != peer.More {
+			t.Errorf("replies of %d bytes: %d by one Feed, want %d; status %d", tt.bytes, got, tt.want, status)
+		}
+	}
+}
+
+// TestLastCommand is what a client has sent itself, executed or not; and how many commands it has queued is told until
+// there is no transaction.
+func TestLastCommand(t *testing.T) {
+	s := newRig(t).session()
+	for _, tt := range []struct {
+		in, want string
+		queued   int
+	}{
+		{"PING\r\n", "ping", -1},
+		{"GET\r\n", "get", -1},
+		{"NOSUCH\r\n", "NULL", -1},
+		{"CL.THROTTLE k 1 1 1\r\n", "cl.throttle", -1},
+		{"EVAL \"redis.pcall('get') redis.call('ping') return 1\" 0\r\n", "eval", -1},
+		{"MULTI\r\nPING\r\nGET k\r\n", "get", 2},
+		{"DISCARD\r\n", "discard", -1},
+		{"MULTI\r\nPING\r\nEXEC\r\n", "exec", -1},
+		{"MULTI\r\nGET\r\nEXEC\r\n", "exec", -1},
+	} {
+		s.say(t, tt.in)
+		if got := s.client.Line(t0); !strings.Contains(got, " cmd="+tt.want+" ") || s.client.Info().Queued != tt.queued {
+			t.Errorf("%q: %s", tt.in, got)
+		}
+	}
+}

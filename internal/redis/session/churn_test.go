@@ -1,0 +1,113 @@
+package session
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"cellserver/internal/redis/background"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+	"cellserver/internal/store/storetest"
+	"cellserver/internal/wire/peer"
+)
+
+// fullLaterStore answers batches later, and can do all that the store within can.
+type fullLaterStore struct {
+	*storetest.LaterStore
+	store.Transactor
+	store.Watcher
+	store.Walker
+}
+
+// UpdateStats is the one that the parts have in common.
+func (f fullLaterStore) UpdateStats(st *store.Stats) { f.LaterStore.UpdateStats(st) }
+
+func newFullLaterStore() fullLaterStore {
+	inner := shard.New()
+	return fullLaterStore{storetest.Later(inner), inner, inner, inner}
+}
+
+// said is what the clients of a churn send, in any order.
+func said() []string {
+	return []string{
+		strings.Repeat("CL.THROTTLE k 9 1 1\r\n", 130), "CL.THROTTLE k 9 x 1\r\n", "PING\r\n", "WATCH k w\r\n", "MULTI\r\n", "EXEC\r\n",
+		"MULTI\r\nCL.THROTTLE k 9 1 1\r\nDBSIZE\r\nEXEC\r\n", "MULTI\r\nCL.THROTTLE w 9 1 1\r\nEVAL \"return 1\" 1 k\r\nEXEC\r\n",
+		"MULTI\r\nCONFIG SET a b\r\nEXEC\r\n", "DBSIZE\r\n", "MONITOR\r\n", "RESET\r\n", "DISCARD\r\n", "NOSUCH\r\n", "TEST.LATER\r\n",
+		"EVAL \"return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])\" 1 k 9 1 1\r\n",
+		"EVAL \"return redis.call('cl.throttle', 'k', 9, 1, 1)\" 1 k\r\n", "EVAL \"redis.log(3, 'x') while true do end\" 1 w\r\n",
+		"SELECT 1\r\n", "MULTI\r\nSELECT 1\r\nCL.THROTTLE k 9 1 1\r\nDBSIZE\r\nEXEC\r\n", "CLIENT REPLY OFF\r\n", "CLIENT REPLY ON\r\n",
+		"CLIENT KILL x\r\n", "MULTI\r\nCLIENT KILL x\r\nDBSIZE\r\nEXEC\r\n", "*x\r\n", "POST / HTTP/1.1\r\n", "CL.THROT",
+	}
+}
+
+// TestChurn has clients come, say anything, hang up in each way and go, all at once: for the race detector, and nothing
+// may be left of them.
+func TestChurn(t *testing.T) {
+	for _, on := range []store.Store{shard.New(), newFullLaterStore(), storetest.Bare(shard.New())} {
+		r := newRig(t, withLater, withConnection, func(c *Config) { c.Store = on })
+		var clients sync.WaitGroup
+		for i := range 4 {
+			clients.Go(func() {
+				random := rand.New(rand.NewPCG(1, uint64(i)))
+				for range 60 {
+					r.churn(random)
+				}
+			})
+		}
+		clients.Wait()
+		for _, slots := range []*background.Slots{r.background, r.scripts} {
+			slots.Take(t.Context(), background.Who{}) // as soon as what has been ended is
+			slots.Give(background.Who{})
+		}
+		if n := r.config.Clients.Len(); n != 0 || r.config.Records.Monitors.Any() {
+			t.Errorf("%T: %d clients are left, and one in MONITOR: %t", on, n, r.config.Records.Monitors.Any())
+		}
+		if s := r.session(); s.say(t, "PING\r\n") != pong {
+			t.Errorf("%T: PING is not answered", on)
+		}
+	}
+}
+
+// churn is one client. It must be woken whenever it waits, unless it waits for what only its end ends.
+func (r *rig) churn(random *rand.Rand) {
+	s := r.session()
+	defer s.Close()
+	lines, in := said(), []byte(nil)
+	var out []byte
+	for range 1 + random.IntN(12) {
+		in = append(in, lines[random.IntN(len(lines))]...)
+		var status peer.Status
+		in, out, status = s.feedOnce(in, out[:0])
+		for status == peer.Waiting || status == peer.More {
+			if status == peer.Waiting {
+				switch random.IntN(4) {
+				case 0:
+					return
+				case 1:
+					s.HungUp(peer.HalfClosed)
+					s.HungUp(peer.Reset)
+				default:
+					s.HungUp(peer.Reset)
+				}
+				<-s.woken
+			}
+			in, out, status = s.feedOnce(in, out[:0])
+		}
+		if status != peer.NeedInput {
+			return
+		}
+	}
+}
+
+// feedOnce is Feed, and writes over the input, which others may use again.
+func (c *client) feedOnce(in, out []byte) (left, replies []byte, status peer.Status) {
+	n, replies, status := c.Feed(in, out)
+	left = slices.Clone(in[n:])
+	for i := range in {
+		in[i] = '#'
+	}
+	return left, replies, status
+}

@@ -1,0 +1,100 @@
+package session
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"cellserver/internal/store"
+	"cellserver/internal/wire/catalog"
+)
+
+// TestHandlersFit: each command has a handler of the kind that its row asks for, or there is no engine.
+func TestHandlersFit(t *testing.T) {
+	plain := Plain(func(Call, [][]byte) error { return nil })
+	whole := Whole(func(Call, store.Walker, [][]byte) error { return nil })
+	connection := OnConnection(func(Call, Connection, [][]byte) error { return nil })
+	const missing, wrong = "it has no handler", "its handler is for all keys and its flags are not, or the other way round"
+	for _, tt := range []struct {
+		name, command string
+		handler       Handler
+		want          string // the error is about
+	}{
+		{"plain", "ping", plain, ""},
+		{"of the connection", "ping", connection, ""},
+		{"for all keys", "dbsize", whole, ""},
+		{"missing", "ping", Handler{}, missing},
+		{"missing, of all keys", "dbsize", Handler{}, missing},
+		{"missing, of a subcommand", "client|id", Handler{}, missing},
+		{"missing, of a command with subcommands that is one itself", "command", Handler{}, missing},
+		{"missing, of what has only subcommands", "client", Handler{}, ""},
+		{"missing, of what is refused", "subscribe", Handler{}, ""},
+		{"missing, of what is batched", "cl.throttle", Handler{}, ""},
+		{"missing, of the package's own", "exec", Handler{}, ""},
+		{"for all keys of what is not about them", "ping", whole, wrong},
+		{"for all keys of what is about some", "ttl", whole, wrong},
+		{"plain of what is about all keys", "dbsize", plain, wrong},
+		{"of the connection of what is about all keys", "dbsize", connection, wrong},
+	} {
+		r := newRig(t)
+		config := r.config
+		config.Handlers[tt.command] = tt.handler
+		_, err := NewEngine(config)
+		switch {
+		case tt.want == "" && err != nil:
+			t.Errorf("%s: %v", tt.name, err)
+		case tt.want != "" && (err == nil || err.Error() != "session: bind "+tt.command+": "+tt.want):
+			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
+		}
+	}
+}
+
+// TestHandlersReachNoStore but through what they are given: whatever they can call returns none.
+func TestHandlersReachNoStore(t *testing.T) {
+	forbidden := []reflect.Type{reflect.TypeFor[store.Keys](), reflect.TypeFor[store.Walker](), reflect.TypeFor[store.Transactor]()}
+	for _, given := range []reflect.Type{reflect.TypeFor[Call](), reflect.TypeFor[Connection]()} {
+		for i := range given.NumField() {
+			if given.Field(i).IsExported() {
+				t.Errorf("%v has the field %s", given, given.Field(i).Name)
+			}
+		}
+		for method := range given.Methods() {
+			for out := range method.Type.Outs() {
+				if slices.ContainsFunc(forbidden, out.Implements) || out == reflect.TypeFor[*Session]() {
+					t.Errorf("%v.%s returns %v", given, method.Name, out)
+				}
+			}
+		}
+	}
+}
+
+// TestWhole: a handler for all keys has the store, within EXEC the one that nobody else can use meanwhile, and in scripts
+// none.
+func TestWhole(t *testing.T) {
+	var given []store.Walker
+	r := newRig(t, func(c *Config) {
+		c.Handlers["dbsize"] = Whole(func(c Call, all store.Walker, _ [][]byte) error {
+			given = append(given, all)
+			c.Reply().OK()
+			return nil
+		})
+	})
+	s := r.session()
+	s.say(t, "DBSIZE\r\nMULTI\r\nDBSIZE\r\nPING\r\nDBSIZE\r\nEXEC\r\n")
+	got := s.say(t, "EVAL \"return redis.call('dbsize')\" 0\r\n")
+	if len(given) != 3 || given[0] != r.config.Store.(store.Walker) || given[1] != given[2] {
+		t.Fatalf("given %v", given)
+	}
+	if _, ok := given[1].(store.Exclusive); !ok {
+		t.Errorf("given %T within EXEC", given[1])
+	}
+	if !strings.HasPrefix(got, "-ERR a command about all keys is not allowed from a script") {
+		t.Errorf("in a script: %q", got)
+	}
+	for _, c := range r.config.Catalog.Commands() {
+		if (r.handlers[c.ID].whole != nil) != (c.Flags&catalog.FlagWhole != 0) && c.Refusal == "" {
+			t.Errorf("%s: its handler is given the store: %t", c.FullName(), r.handlers[c.ID].whole != nil)
+		}
+	}
+}

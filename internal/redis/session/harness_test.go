@@ -1,0 +1,177 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/funnel"
+	"cellserver/internal/lua"
+	"cellserver/internal/redis/background"
+	"cellserver/internal/resp"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+	"cellserver/internal/wire/acl"
+	"cellserver/internal/wire/catalog"
+	"cellserver/internal/wire/peer"
+)
+
+const (
+	t0   = int64(1_700_000_000_000_000_000)
+	sec  = int64(1_000_000_000)
+	pong = "+PONG\r\n"
+)
+
+// rig is an engine of a few commands, with a clock that stands still.
+type rig struct {
+	*Engine
+	gate gate
+	log  bytes.Buffer
+}
+
+func newRig(t testing.TB, change ...func(*Config)) *rig {
+	t.Helper()
+	r := &rig{}
+	cat := catalog.Of(append(catalog.Rows(), testCommands()...))
+	c := Config{
+		Store: shard.New(), Now: func() int64 { return t0 }, WallTime: func() time.Time { return time.Unix(0, t0) },
+		Catalog: cat, Users: acl.NewUsers(cat.ForRules()), ACLLog: acl.NewLog(8),
+		Records: observe.New(cat, t0), Clients: &clients.Register{}, NewKeys: &clients.NewKeys{}, NamedLimits: limits.New(limits.Config{}),
+		Reading: funnel.Burst, Databases: 16, MaxKeyBytes: 4096,
+		MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 1 << 10, MaxCommandBytes: 1 << 20},
+		Scripts: lua.New(lua.Config{Now: func() int64 { return t0 }, TimeLimit: time.Minute, Native: cat.Batched()}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		Handlers: map[string]Handler{},
+	}
+	cat.Each(func(command *catalog.Command) { // those of the rooms above are not under test here
+		if command.Flags&catalog.FlagWhole != 0 {
+			c.Handlers[command.FullName()] = Whole(func(Call, store.Walker, [][]byte) error { return nil })
+		} else {
+			c.Handlers[command.FullName()] = Plain(func(Call, [][]byte) error { return nil })
+		}
+	})
+	c.Handlers["ping"] = Plain(func(c Call, _ [][]byte) error { c.Reply().Status("PONG"); return nil })
+	c.Handlers["test.wait"] = Handler{own: r.gate.wait}
+	c.Handlers["dbsize"] = Whole(func(c Call, all store.Walker, _ [][]byte) error {
+		counts := make([]store.KeyCount, 16)
+		all.Count(context.Background(), c.Now(), counts)
+		c.Reply().Int(int64(counts[c.DB()].Keys))
+		return nil
+	})
+	for _, f := range change {
+		f(&c)
+	}
+	engine, err := NewEngine(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Engine = engine
+	return r
+}
+
+func testCommands() []*catalog.Command {
+	return []*catalog.Command{{Name: "test.wait", Arity: 2}}
+}
+
+// gate is what TEST.WAIT waits for: each opening lets one of them through.
+type gate struct {
+	mu      sync.Mutex // guards all below
+	open    int
+	waiting []*background.Task
+}
+
+// wait is TEST.WAIT: it replies its argument, later.
+func (g *gate) wait(s *Session, args [][]byte) error {
+	text := string(args[1]) // the input may have moved by then
+	p := s.waitForTask(func(s *Session) error {
+		s.w.BulkString(text)
+		return nil
+	})
+	g.let(func() { g.waiting = append(g.waiting, p.Task) })
+	return nil
+}
+
+func (g *gate) let(change func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change()
+	for g.open > 0 && len(g.waiting) > 0 {
+		g.waiting[0].Finish()
+		g.waiting = g.waiting[1:]
+		g.open--
+	}
+}
+
+func (g *gate) pass(n int) { g.let(func() { g.open += n }) }
+
+// client is a session and its connection.
+type client struct {
+	*Session
+	woken  chan struct{} // holds one wake-up
+	killed atomic.Bool
+}
+
+func (c *client) Wake() {
+	select {
+	case c.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (c *client) Kill() { c.killed.Store(true) }
+
+func (c *client) Evict() { c.Kill() }
+
+func (r *rig) session() *client {
+	c := &client{woken: make(chan struct{}, 1)}
+	c.Session = r.NewSession(peer.Peer{Addr: "192.0.2.1:5000"}, c)
+	return c
+}
+
+// feed feeds a session until it wants something else than to be fed on, and returns what it left of in.
+func (c *client) feed(in string) (replies, left string, status peer.Status) {
+	buf, out := []byte(in), []byte(nil)
+	for {
+		n, appended, status := c.Feed(buf, out)
+		buf, out = buf[n:], appended
+		if status != peer.More {
+			return string(out), string(buf), status
+		}
+	}
+}
+
+// say feeds whole commands, waits where the session does, and returns the replies.
+func (c *client) say(t testing.TB, in string) string {
+	t.Helper()
+	replies, left, status := c.feed(in)
+	for status == peer.Waiting {
+		<-c.woken
+		var more string
+		more, left, status = c.feed(left)
+		replies += more
+	}
+	if left != "" || status != peer.NeedInput {
+		t.Errorf("%.200q: status %d, and left %.200q", in, status, left)
+	}
+	return replies
+}
+
+// define defines a named limit of 5 units in a minute.
+func (r *rig) define(t testing.TB, name string) {
+	t.Helper()
+	r.defineAs(t, limits.Definition{Name: name})
+}
+
+func (r *rig) defineAs(t testing.TB, d limits.Definition) {
+	t.Helper()
+	d.Windows = []limits.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}
+	if err := r.config.NamedLimits.Set(d); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,210 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/commands"
+	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+	"cellserver/internal/store/storetest"
+	"cellserver/internal/test/racetest"
+	"cellserver/internal/test/resptest"
+	"cellserver/internal/wire/peer"
+)
+
+// laterStore is a store that answers batches later, and can do all that the one within can.
+type laterStore struct {
+	*storetest.LaterStore
+	store.Transactor
+	store.Watcher
+	store.Walker
+}
+
+func newLaterStore() laterStore {
+	inner := shard.New()
+	return laterStore{storetest.Later(inner), inner, inner, inner}
+}
+
+// UpdateStats is the one that the parts have in common.
+func (l laterStore) UpdateStats(st *store.Stats) { l.LaterStore.UpdateStats(st) }
+
+func withStore(on store.Store) func(*commands.Config) {
+	return func(c *commands.Config) { c.Store = on }
+}
+
+// conversation is what became of an input: whatever a client, a MONITOR or an operator can tell.
+type conversation struct {
+	replies, left string
+	status        peer.Status
+	monitored     string
+	stats         string // of the commands and errors
+	store         store.Stats
+	logged        string
+}
+
+// ownINFO is what an INFO in the background may have counted of itself, and how long it makes the reply.
+var ownINFO = regexp.MustCompile(`\$\d+\r\n|cmdstat_info.*\r\n`)
+
+// converse has a client send an input in two parts, the second one behind the replies to the first or, if it is in a
+// hurry, while the session may still wait for the store.
+func converse(t *testing.T, on store.Store, in string, cut int, hurry bool) (c conversation) {
+	t.Helper()
+	r := rig.New(withStore(on), rig.WithLimitFor(in))
+	monitor, s := r.Session(), r.Session()
+	rig.Say(t, monitor, "MONITOR\r\n")
+	feed := rig.Converse
+	if hurry {
+		feed = rig.Feed
+	}
+	var replies string
+	c.replies, c.left, c.status = feed(t, s, in[:cut])
+	if c.left += in[cut:]; c.status == peer.NeedInput || c.status == peer.Waiting {
+		replies, c.left, c.status = rig.Converse(t, s, c.left)
+		c.replies += replies
+	}
+	c.monitored, _, _ = rig.Converse(t, monitor, "")
+	operator := r.Session()
+	c.stats = ownINFO.ReplaceAllString(rig.Say(t, operator, "INFO commandstats\r\nINFO errorstats\r\nSLOWLOG LEN\r\n"), "")
+	st := r.Stats()
+	c.store = store.Stats{Keys: st.Keys, Allowed: st.Allowed, Limited: st.Limited, Requested: st.Requested, Granted: st.Granted}
+	_, c.logged, _ = strings.Cut(r.Log.String(), "level=") // behind the time
+	return c
+}
+
+// laterCase is an input whose batches are answered later.
+type laterCase struct{ name, in string }
+
+func laterCases() []laterCase {
+	const throttle, refused = "CL.THROTTLE k 299 1 60\r\n", "CL.THROTTLE k 9 x 1\r\n"
+	eval := resptest.Encode("EVAL", native, "1", "k", "299", "1", "60")
+	many := strings.Repeat(throttle, 2*observe.MaxBatch+3)
+	return []laterCase{
+		{"alone", throttle},
+		{"PING around it", "PING\r\n" + throttle + "PING\r\n" + throttle + throttle + "PING\r\n"},
+		{"errors of each kind", throttle + refused + throttle + "NOSUCH x\r\n" + throttle + "GET\r\n" + refused + throttle +
+			"CLIENT NOSUCH\r\n" + throttle + "CL.THROTTLE\r\n" + "SUBSCRIBE x\r\n"},
+		{"keys that differ", throttle + "CL.THROTTLE other 1 1 60\r\nSELECT 1\r\n" + throttle + "SELECT 99\r\n" + throttle + "TTL k\r\nDEL k\r\n" + throttle},
+		{"a transaction", throttle + "MULTI\r\n" + throttle + refused + "PING\r\nEXEC\r\n" + throttle},
+		{"a transaction that waits", throttle + "MULTI\r\n" + throttle + "DBSIZE\r\nEXEC\r\n" + throttle + "DISCARD\r\n"},
+		{"a transaction that is refused", "MULTI\r\n" + throttle + "NOSUCH\r\nEXEC\r\n" + throttle + "MULTI\r\n" + throttle + "EXEC x\r\n" + throttle},
+		{"a watch", "WATCH k\r\n" + throttle + "MULTI\r\n" + throttle + "EXEC\r\nWATCH k\r\nMULTI\r\n" + throttle + "EXEC\r\n"},
+		{"a native script", throttle + eval + throttle + eval + eval + "PING\r\n" + "HELLO 3\r\n" + eval + throttle},
+		{"a script", throttle + resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], 9, 1, 1)", "1", "k") + throttle},
+		{"a script that fails", throttle + resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], 9, 'x', 1)", "1", "k") + throttle},
+		{"replies are off", throttle + "CLIENT REPLY OFF\r\n" + throttle + eval + refused + "PING\r\n" + throttle + "CLIENT REPLY ON\r\n" + throttle},
+		{"replies are skipped", throttle + "CLIENT REPLY SKIP\r\n" + throttle + throttle + "CLIENT REPLY SKIP\r\n" + eval + throttle +
+			"CLIENT REPLY SKIP\r\n" + refused + throttle + "CLIENT REPLY SKIP\r\n\r\n" + throttle + "CLIENT REPLY SKIP\r\nNOSUCH\r\n" + throttle},
+		{"several commands", throttle + "CL.FIXEDWINDOW f 2 60\r\n" + throttle + "CL.BUCKET TAKE f 5\r\nCL.BUCKET TAKE b 5 0\r\nRL.THROTTLE k 299 1 60\r\nPING\r\n" +
+			"CL.REFUND k 299 1 60\r\nCL.FIXEDWINDOW f 2 60\r\nCL.FIXEDWINDOW f 2 x\r\nCL.FIXEDWINDOW f 2 60\r\n" + eval + throttle},
+		{"a named limit", "CL.LIMIT SET l 2 1 60\r\n" + strings.Repeat("CL.CHECK l k\r\n", 4) + throttle +
+			"CL.CHECK l longer\r\nCL.CHECK l k\r\nCL.CHECK nosuch k\r\nCL.CHECK l another\r\n" +
+			resptest.Encode("EVAL", "return redis.call('cl.check', 'l', 'k')", "1", "l:k") + "CL.LIMIT GET l\r\n"},
+		{"nothing between", throttle + "\r\n*0\r\n" + throttle + "*-1\r\n" + throttle},
+		{"MONITOR", throttle + "MONITOR\r\n" + throttle + "PING\r\nRESET\r\n" + throttle},
+		{"QUIT", throttle + throttle + "QUIT\r\n" + throttle},
+		{"RESET", throttle + "CLIENT REPLY OFF\r\n" + throttle + "RESET\r\n" + throttle},
+		{"a client that ends itself", throttle + "CLIENT KILL ID 2 SKIPME no\r\n" + throttle},
+		{"a protocol error", throttle + throttle + "*x\r\n" + throttle},
+		{"a protocol error within", throttle + "*2\r\n$4\r\nPING\r\n!\r\n"},
+		{"a protocol error, muted", throttle + "CLIENT REPLY OFF\r\n" + throttle + "*x\r\n"},
+		{"a web page", throttle + "POST / HTTP/1.1\r\n" + throttle},
+		{"a web page's header", throttle + "GET / HTTP/1.1\r\nHost: localhost\r\n" + throttle},
+		{"a full batch", strings.Repeat(throttle, observe.MaxBatch) + "PING\r\n"},
+		{"many batches", many + "PING\r\n" + many + refused + many + eval + many},
+	}
+}
+
+// TestLater: with a store that answers later all is as with one that answers at once, wherever the input is cut:
+// the replies and their order, what is executed and how often, what is counted, and what those in MONITOR see.
+func TestLater(t *testing.T) {
+	for _, tt := range laterCases() {
+		t.Run(tt.name, func(t *testing.T) {
+			want := converse(t, shard.New(), tt.in, 0, false)
+			step := max(1, len(tt.in)/400)
+			if testing.Short() || racetest.Enabled {
+				step = 7*step + 1
+			}
+			for cut := 0; cut <= len(tt.in); cut += step {
+				hurry := cut/step%2 == 0 // the parts come often enough for both, at every place of a command
+				if got := converse(t, newLaterStore(), tt.in, cut, hurry); got != want {
+					t.Fatalf("cut at %d, in a hurry %v: got\n%+v\nwant\n%+v", cut, hurry, got, want)
+				}
+			}
+		})
+	}
+}
+
+// brokenStore is a store that cannot decide on the keys whose names begin with "bad".
+type brokenStore struct{ store.Store }
+
+func (b brokenStore) Throttle(nowNs int64, batch []store.Request) store.Pending {
+	for i := range batch {
+		if strings.HasPrefix(string(batch[i].Key.Name), "bad") {
+			batch[i].Err = errors.New("it is\r\n+broken")
+		} else if b.Store.Throttle(nowNs, batch[i:i+1]) != nil {
+			panic("it answers later")
+		}
+	}
+	return nil
+}
+
+func (b brokenStore) Entry(int64, store.Key) (store.Entry, bool, error) {
+	return store.Entry{}, false, errors.New("no\nTAT")
+}
+
+func (b brokenStore) State(int64, store.Key) (limiter.State, bool, error) {
+	return limiter.State{}, false, errors.New("no\nTAT")
+}
+
+func (b brokenStore) Delete(int64, []store.Key) (int, error) { return 0, errors.New("no\nDEL") }
+
+// TestStoreFails: each request that a store cannot decide has an error of its own, in one line and in its place, and is
+// counted as one that failed.
+func TestStoreFails(t *testing.T) {
+	const throttle, bad = "CL.THROTTLE k 9 1 60\r\n", "CL.THROTTLE bad 9 1 60\r\n"
+	const failed = "-ERR the store failed: it is\\r\\n+broken\r\n"
+	call := func(n int64) string { return resptest.Ints(0, 10, 10-n, -1, 60*n) }
+	eval := func(key string) string { return resptest.Encode("EVAL", native, "1", key, "9", "1", "60") }
+	for _, tt := range []struct{ name, in, want, stats string }{ // calls of a command and those that failed
+		{"alone", bad, failed, "cl.throttle:1/1"},
+		{"within a batch", throttle + bad + throttle + bad + bad + throttle, call(1) + failed + call(2) + failed + failed + call(3),
+			"cl.throttle:6/3"},
+		{"a full batch", strings.Repeat(bad, observe.MaxBatch+1) + throttle, strings.Repeat(failed, observe.MaxBatch+1) + call(1),
+			"cl.throttle:130/129"},
+		{"replies are skipped", "CLIENT REPLY SKIP\r\n" + bad + bad + throttle, failed + call(1),
+			"cl.throttle:3/2"},
+		{"a native script", eval("k") + eval("bad") + eval("k"), call(1) + failed + call(2),
+			"cl.throttle:3/1"},
+		{"a native script itself", eval("bad") + throttle, failed + call(1),
+			"eval:1/1"},
+		{"other commands", "TTL k\r\nDEL k\r\n", "-ERR the store failed: no\\nTAT\r\n-ERR the store failed: no\\nDEL\r\n",
+			"del:1/1"},
+	} {
+		for _, on := range []store.Store{brokenStore{shard.New()}, storetest.Later(brokenStore{shard.New()})} {
+			r := rig.New(withStore(on))
+			s := r.Session()
+			if got := rig.Say(t, s, tt.in); got != tt.want {
+				t.Errorf("%s, %T: got %q, want %q", tt.name, on, got, tt.want)
+			}
+			var stats strings.Builder
+			for _, c := range r.Engine.Records.Commands() {
+				_, _ = fmt.Fprintf(&stats, "%s:%d/%d\n", c.Command.FullName(), c.Calls, c.Failed)
+			}
+			if !strings.Contains(stats.String(), tt.stats) {
+				t.Errorf("%s, %T: counted %s, want %s", tt.name, on, stats.String(), tt.stats)
+			}
+			scripts := r.Engine.Records.Stats().Scripts
+			good, broken := strings.Count(tt.in, eval("k")), strings.Count(tt.in, eval("bad"))
+			if scripts["completed"] != uint64(good) || scripts["failed"] != uint64(broken) {
+				t.Errorf("%s, %T: scripts %v", tt.name, on, scripts)
+			}
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package session
+
+import (
+	"context"
+
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/background"
+	"cellserver/internal/resp"
+)
+
+// A command of more than resp.LongArgs arguments takes milliseconds wherever somebody goes through them. The
+// driver's goroutine sees the first of them only, by which most such commands are refused; the rest is done
+// in the background.
+
+// long is a command of many arguments, decoded or not.
+type long struct {
+	args    [][]byte // nil where they are still to be decoded
+	command []byte   // as it came
+	count   int      // its arguments
+}
+
+// bytes is what it takes when it is decoded.
+func (l *long) bytes() int {
+	if l.args != nil {
+		return argument.Memory(l.args)
+	}
+	return len(l.command) + l.count*argument.HeaderBytes
+}
+
+// kept returns a copy for the session.
+func (l *long) kept() *long {
+	if l.args != nil {
+		return &long{args: argument.CloneAll(l.args)}
+	}
+	return &long{command: append([]byte(nil), l.command...), count: l.count}
+}
+
+// kept returns the arguments, copied unless they are the session's own.
+func (h *held) kept() [][]byte {
+	if h.ownBytes > 0 {
+		return h.args
+	}
+	return argument.CloneAll(h.args)
+}
+
+// argsBytes is what the arguments take where they are kept.
+func (h *held) argsBytes() int {
+	if h.ownBytes > 0 {
+		return h.ownBytes
+	}
+	return argument.Memory(h.args)
+}
+
+// bytes is that with what is around them.
+func (h *held) bytes() int { return h.argsBytes() + h.frameBytes }
+
+// executeLong is execute for a command whose first arguments are decoded.
+func (s *Session) executeLong(first [][]byte, command []byte) {
+	dispatch := func() { s.dispatchLong(first, long{command: command, count: s.decoder.Long()}) }
+	if s.replies != repliesOn {
+		s.executeMuted(dispatch)
+		return
+	}
+	dispatch()
+}
+
+// dispatchLong refuses a command by its first arguments, or has it admitted in the background.
+func (s *Session) dispatchLong(first [][]byte, l long) {
+	c, err := s.admitBegin(s.lookup(first[0]), first, max(l.count, len(l.args)))
+	switch {
+	case err != nil:
+		s.proceed(held{command: c, args: first[:min(len(first), shownArgs)], err: err})
+	case !s.flush():
+		s.hold(held{long: &l}) // and then this is done
+	default:
+		s.admitLater(l.kept())
+	}
+}
+
+// shownArgs are enough for any error.
+const shownArgs = 64
+
+// admitLater has a command decoded and admitted in the background: each of its keys may be compared with each
+// of a user's rules. Then it is executed with arguments of its own.
+func (s *Session) admitLater(l *long) {
+	h := &held{}
+	p := s.waitForTask(func(*Session) error { return nil })
+	p.next = h
+	held := l.bytes()
+	s.holdArguments(held)
+	p.Run(s.engine.background, s.who(), func(context.Context) {
+		if h.args = l.args; h.args == nil {
+			h.args = resp.Split(l.command, l.count, background.Yield)
+		}
+		h.ownBytes = argument.Memory(h.args)
+		h.frameBytes = held - h.ownBytes
+		h.command, h.err = s.admit(s.engine.config.Catalog.Lookup(h.args[0]), h.args)
+	})
+}

@@ -1,0 +1,150 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/test/resptest"
+	"cellserver/internal/wire/peer"
+)
+
+// withRules gives the user default rules, so that long commands are admitted in the background.
+func withRules(t *testing.T) func(c *Config) {
+	return func(c *Config) {
+		file := filepath.Join(t.TempDir(), "users.acl")
+		if err := os.WriteFile(file, []byte("user default on nopass ~* &* +@all -flushdb\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Users.LoadFile(file); err != nil {
+			t.Fatal(err)
+		}
+		c.Limits.MaxArgs = 10_000
+		c.Handlers["touch"] = c.Handlers["ping"]
+	}
+}
+
+func longTouch() string {
+	return resptest.Encode(append([]string{"TOUCH"}, make([]string, 2*resp.LongArgs)...)...)
+}
+
+// TestLongCommandsStayInOrder: one that is admitted in the background waits for the batch in front of it.
+func TestLongCommandsStayInOrder(t *testing.T) {
+	first := resptest.Ints(0, 5, 4, -1, 10)
+	for _, tt := range []struct{ name, in, want string }{
+		{"a command", "CL.THROTTLE a 4 1 10\r\n" + longTouch() + "CL.THROTTLE b 4 1 10\r\n", first + pong + first},
+		{"a wrong one", "CL.THROTTLE a 4 1 10\r\n" + strings.Replace(longTouch(), "TOUCH", "PONGS", 1) + "PING\r\n", first + "-ERR unknown command"},
+	} {
+		later, with := withLaterStore()
+		r := newRig(t, with, withRules(t))
+		c := r.session()
+		later.Hold()
+		replies, left, status := c.feed(tt.in)
+		if status != peer.Waiting || replies != "" {
+			t.Errorf("%s: before the store has answered: status %d, got %.100q", tt.name, status, replies)
+		}
+		later.Release()
+		for status == peer.Waiting {
+			<-c.woken
+			var more string
+			more, left, status = c.feed(left)
+			replies += more
+		}
+		if !strings.HasPrefix(replies, tt.want) {
+			t.Errorf("%s: got %.200q, want %q", tt.name, replies, tt.want)
+		}
+		if held, _ := c.client.Memory(); held[clients.Arguments] != 0 {
+			t.Errorf("%s: %v are held", tt.name, held)
+		}
+	}
+}
+
+// TestLongCommandIsCancelled: while it waits for its turn its arguments are counted; and without it, its transaction is not
+// executed.
+func TestLongCommandIsCancelled(t *testing.T) {
+	r := newRig(t, withRules(t))
+	c := r.session()
+	r.background.Take(context.Background(), background.Who{})
+	replies, left, status := c.feed("MULTI\r\n" + longTouch() + "PING\r\nEXEC\r\n")
+	if status != peer.Waiting || replies != "+OK\r\n" {
+		t.Fatalf("status %d, got %q", status, replies)
+	}
+	if held, _ := c.client.Memory(); held[clients.Arguments] < 2*resp.LongArgs*24 {
+		t.Errorf("%v are held", held)
+	}
+	c.HungUp(peer.HalfClosed)
+	want := "-" + reply.ErrCancelled.Error() + "\r\n+QUEUED\r\n-" + reply.ErrExecFailed.Error() + "\r\n"
+	if got := c.converse(left); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if held, _ := c.client.Memory(); held != (clients.Held{}) {
+		t.Errorf("%v are held", held)
+	}
+	r.background.Give(background.Who{})
+}
+
+// TestArgumentsOfBackgroundCommandsAreCounted while they wait, and those of a script's first part no longer than that.
+func TestArgumentsOfBackgroundCommandsAreCounted(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Handlers["del"] = Plain(func(c Call, _ [][]byte) error {
+			return c.Background(func(context.Context, int64) {}, func(c Call) error { c.Reply().Int(0); return nil })
+		})
+	})
+	c := r.session()
+	r.background.Take(context.Background(), background.Who{})
+	_, left, _ := c.feed(resptest.Encode("DEL", strings.Repeat("x", 2000), "y"))
+	if held, _ := c.client.Memory(); held[clients.Arguments] < 2000 || held[clients.Arguments] > 2100 {
+		t.Errorf("%v are held", held)
+	}
+	r.background.Give(background.Who{})
+	if got := c.converse(left); got != ":0\r\n" {
+		t.Errorf("got %q", got)
+	}
+	_, with := withLaterStore()
+	r2 := newRig(t, with)
+	c2 := r2.session()
+	if got := c2.say(t, resptest.Encode("EVAL", nativeSource, "1", "k")); got != resptest.Ints(0, 5, 4, -1, 10) {
+		t.Errorf("got %q", got)
+	}
+	for _, one := range []*client{c, c2} {
+		if held, _ := one.client.Memory(); held[clients.Arguments] != 0 {
+			t.Errorf("afterwards %v are held", held)
+		}
+	}
+}
+
+// TestLongRepliesAreNotCopied where others wait: those of EXEC and of scripts are made in the background.
+func TestLongRepliesAreNotCopied(t *testing.T) {
+	const size = 1 << 20
+	eval := resptest.Encode("EVAL", "return string.rep('x', 1048576)", "0")
+	bulk := "$1048576\r\n" + strings.Repeat("x", size) + "\r\n"
+	for _, tt := range []struct{ name, before, in, want string }{
+		{"a script", "", eval, bulk},
+		{"EXEC", "MULTI\r\n" + eval + eval, "EXEC\r\n", "*2\r\n" + bulk + bulk},
+	} {
+		r := newRig(t, func(c *Config) { c.MaxReplyBytes = 4 << 20 })
+		c := r.session()
+		c.say(t, tt.before)
+		if _, _, status := c.feed(tt.in); status != peer.Waiting {
+			t.Fatalf("%s: status %d", tt.name, status)
+		}
+		<-c.woken
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, out, _ := c.Feed(nil, []byte(pong))
+		runtime.ReadMemStats(&after)
+		if string(out) != pong+tt.want {
+			t.Errorf("%s: got %d bytes, %.30q", tt.name, len(out), out)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > size/2 {
+			t.Errorf("%s: %d bytes are allocated", tt.name, n)
+		}
+	}
+}

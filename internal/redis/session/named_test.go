@@ -1,0 +1,58 @@
+package session_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/redis/commands/rig"
+	"cellserver/internal/shard"
+	"cellserver/internal/store"
+	"cellserver/internal/store/storetest"
+	"cellserver/internal/test/resptest"
+)
+
+// TestNamedLimitsCountWhatIsAnswered: each call once, in a batch, in EXEC and in scripts, whenever the store answers, and none
+// that fails.
+func TestNamedLimitsCountWhatIsAnswered(t *testing.T) {
+	const native, interpreted = "return redis.call('cl.check', ARGV[1], ARGV[2])", "local r = redis.pcall('cl.check', ARGV[1], ARGV[2]) return r"
+	check := func(call string, n int) string { return strings.Repeat("CL.CHECK "+call+"\r\n", n) }
+	eval := func(script, name, key string) string {
+		return resptest.Encode("EVAL", script, "1", name+":"+key, name, key)
+	}
+	for _, tt := range []struct {
+		in, name                 string
+		allowed, limited, shadow int
+	}{
+		{check("l k", 7), "l", 5, 2, 0},
+		{check("shadow k", 7), "shadow", 5, 0, 2},
+		{check("l k 0", 3) + check("l k -1", 2) + check("l k 2", 3), "l", 2, 1, 0},
+		{check("l k", 2*observe.MaxBatch+1), "l", 5, 2*observe.MaxBatch - 4, 0},
+		{strings.Repeat(check("l k", 1)+check("shadow k", 2), 9), "shadow", 5, 0, 13},
+		{check("bad k", 3) + check("l k", 2), "bad", 0, 0, 0},
+		{"MULTI\r\n" + check("l k", 7) + "EXEC\r\n", "l", 5, 2, 0},
+		{"WATCH l:k\r\n" + check("l k", 1) + "MULTI\r\n" + check("l k", 7) + "EXEC\r\n", "l", 1, 0, 0},
+		{"CL.THROTTLE l:k 1 1 60\r\n" + check("l k", 2), "l", 0, 0, 0}, // of another kind
+		{strings.Repeat(eval(native, "l", "k"), 7), "l", 5, 2, 0},
+		{strings.Repeat(eval(native, "shadow", "k"), 7), "shadow", 5, 0, 2},
+		{strings.Repeat(eval(native, "bad", "k"), 7), "bad", 0, 0, 0},
+		{strings.Repeat(eval(interpreted, "l", "k"), 7), "l", 5, 2, 0},
+		{"CLIENT REPLY SKIP\r\n" + check("l k", 2), "l", 2, 0, 0},
+		{"CL.LIMIT SET l 0 1 60\r\n" + check("l k", 3) + "CL.LIMIT SET l 4 1 60\r\n", "l", 1, 2, 0},
+	} {
+		stores := []store.Store{shard.New(), newLaterStore()}
+		if tt.name == "bad" {
+			stores = []store.Store{brokenStore{shard.New()}, storetest.Later(brokenStore{shard.New()})}
+		}
+		for _, on := range stores {
+			s := rig.New(withStore(on)).Session()
+			rig.Say(t, s, "CL.LIMIT SET l 4 1 60\r\nCL.LIMIT SET shadow 4 1 60 SHADOW\r\nCL.LIMIT SET bad 4 1 60\r\n")
+			rig.Say(t, s, tt.in)
+			want := fmt.Sprintf("allowed\r\n:%d\r\n$7\r\nlimited\r\n:%d\r\n$14\r\nshadow_limited\r\n:%d\r\n", tt.allowed, tt.limited, tt.shadow)
+			if got := rig.Say(t, s, "CL.LIMIT GET "+tt.name+"\r\n"); !strings.HasSuffix(got, want) {
+				t.Errorf("%.80q, %T: got %q, want %q", tt.in, on, got, want)
+			}
+		}
+	}
+}

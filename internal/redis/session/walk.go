@@ -1,0 +1,66 @@
+package session
+
+import (
+	"context"
+
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/store"
+)
+
+// walk is all keys of a store on other machines, for one command. A store.Walker cannot fail, so it keeps why it did.
+type walk struct {
+	store.Remote
+	ctx context.Context
+	err error
+}
+
+var _ store.Walker = (*walk)(nil)
+
+// WalkFailed returns why what a Walker has told is not all, for handlers to reply, and nil if it is.
+func WalkFailed(all store.Walker) error {
+	if w, ok := all.(*walk); ok && w.err != nil {
+		return reply.StoreFailed(w.err)
+	}
+	return nil
+}
+
+// fail keeps the first error.
+func (w *walk) fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// Count implements store.Walker. Nobody knows how many of the keys expire.
+func (w *walk) Count(ctx context.Context, _ int64, counts []store.KeyCount) {
+	n, err := w.Size(ctx)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	counts[0].Keys += n
+}
+
+// Scan implements store.Walker.
+func (w *walk) Scan(nowNs int64, _ uint16, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64) {
+	next, err := w.Remote.Scan(w.ctx, nowNs, cursor, count, visit)
+	if err != nil {
+		w.fail(err)
+		return 0
+	}
+	return next
+}
+
+// The catalog of such a store refuses the commands of the following.
+
+// MemoryUsage implements store.Walker.
+func (w *walk) MemoryUsage(int64, store.Key) (bytes int, ok bool) {
+	w.fail(reply.ErrNoWalk)
+	return 0, false
+}
+
+// Flush implements store.Walker.
+func (w *walk) Flush(context.Context, uint16) { w.fail(reply.ErrNoWalk) }
+
+// FlushAll implements store.Walker.
+func (w *walk) FlushAll() { w.fail(reply.ErrNoWalk) }

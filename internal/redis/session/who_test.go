@@ -1,0 +1,44 @@
+package session
+
+import (
+	"testing"
+
+	"cellserver/internal/redis/background"
+	"cellserver/internal/wire/peer"
+)
+
+// TestSlotsAreSharedBetween clients' networks, users and connections.
+func TestSlotsAreSharedBetween(t *testing.T) {
+	r := newRig(t)
+	for _, addr := range []string{"192.0.2.1:5000", "192.0.2.1:5001", "192.0.2.2:5000", "[2001:db8::1]:5000", "[2001:db8::2]:5000"} {
+		c := &client{woken: make(chan struct{}, 1)}
+		p := peer.Peer{Addr: addr}
+		c.Session = r.NewSession(p, c)
+		if got, want := c.who(), (background.Who{Addr: p.Network(), User: "default", Client: c.client.ID}); got != want || want.Client == 0 {
+			t.Errorf("%s: %+v, want %+v", addr, got, want)
+		}
+	}
+}
+
+// TestScriptsHaveTheirTurns by who sent them, and not by when: the second connection's first one comes before the first one's second.
+func TestScriptsHaveTheirTurns(t *testing.T) {
+	const script = "EVAL \"return redis.call('cl.throttle', KEYS[1], 9, 1, 60)[3] + 0\" 1 k\r\n"
+	r := newRig(t)
+	first, second := r.session(), r.session()
+	if got := first.say(t, script); got != ":9\r\n" {
+		t.Fatalf("got %q", got)
+	}
+	busy := background.Who{Client: -1}
+	r.scripts.Take(t.Context(), busy)
+	for _, s := range []*client{first, second} {
+		if _, _, status := s.feed(script); status != peer.Waiting {
+			t.Fatalf("status %d", status)
+		}
+	}
+	r.scripts.Give(busy)
+	for s, want := range map[*client]string{first: ":7\r\n", second: ":8\r\n"} {
+		if got := s.say(t, ""); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+// Package processtest runs programs for tests and stops them when the test ends.
+package processtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"cellserver/internal/test/patience"
+)
+
+// Process is a program that runs for a test.
+type Process struct {
+	Cmd *exec.Cmd
+	Log Log
+
+	exited  chan struct{}
+	stopped bool // the test has stopped it
+}
+
+// Log stores the output of a process. It is safe for concurrent use.
+type Log struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+// String returns the output so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// Command returns a command that is ended as by Await, shortly before the tests time out, when cleanups would
+// not run.
+func Command(t *testing.T, path string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx := context.Background()
+	if deadline, ok := t.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-5*time.Second))
+		t.Cleanup(cancel)
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
+	cmd.WaitDelay = killAfter
+	return cmd
+}
+
+// killAfter is when a process is killed that was told to show what it is at, which programs in Go do.
+const killAfter = 3 * time.Second
+
+// Start starts a command, and shows its output if the test fails. The test fails if the command exits before Stop, or with
+// an error.
+func Start(t *testing.T, cmd *exec.Cmd) *Process {
+	t.Helper()
+	p := &Process{Cmd: cmd, exited: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &p.Log, &p.Log
+	p.start(t)
+	return p
+}
+
+// StartWithOutput is Start with a file that the output goes to.
+func StartWithOutput(t *testing.T, cmd *exec.Cmd, output *os.File) *Process {
+	t.Helper()
+	p := &Process{Cmd: cmd, exited: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = output, output
+	p.start(t)
+	return p
+}
+
+func (p *Process) start(t *testing.T) {
+	t.Helper()
+	cmd := p.Cmd
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = cmd.Wait()
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		if p.HasExited() && !p.stopped {
+			t.Errorf("%s exited unexpectedly, with %d", cmd.Path, cmd.ProcessState.ExitCode())
+		} else if !p.stopped {
+			if code := p.Stop(t, syscall.SIGTERM); code != 0 {
+				t.Errorf("%s ended with %d after SIGTERM", cmd.Path, code)
+			}
+		}
+		if t.Failed() {
+			t.Logf("the log of %s:\n%s", cmd.Path, p.Log.String())
+		}
+	})
+}
+
+// HasExited reports whether the process has ended.
+func (p *Process) HasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Stop sends a signal and then calls Await.
+func (p *Process) Stop(t *testing.T, sig os.Signal) (code int) {
+	t.Helper()
+	if err := p.Cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
+	}
+	return p.Await(t)
+}
+
+// Await waits for the process to exit, and returns its exit code, or -1 if it was killed by a signal. One
+// that hangs is ended, and shows what its goroutines are at.
+func (p *Process) Await(t *testing.T) (code int) {
+	t.Helper()
+	p.stopped = true
+	if _, ok := patience.Receive(p.exited); !ok {
+		t.Errorf("%s does not end", p.Cmd.Path)
+		_ = p.Cmd.Process.Signal(syscall.SIGQUIT)
+		kill := time.AfterFunc(killAfter, func() { _ = p.Cmd.Process.Kill() })
+		<-p.exited
+		kill.Stop()
+	}
+	return p.Cmd.ProcessState.ExitCode()
+}
+
+// Eventually waits until cond is true, and fails the test if nothing moves before.
+func (p *Process) Eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	if !patience.Until(cond) {
+		t.Fatalf("%s does not %s", p.Cmd.Path, what)
+	}
+}
+
+// Logged waits until the log has a text, which may come later than the reply to what caused it, and returns the log.
+func (p *Process) Logged(t *testing.T, text string) (log string) {
+	t.Helper()
+	p.Eventually(t, "log "+text, func() bool {
+		log = p.Log.String()
+		return strings.Contains(log, text)
+	})
+	return log
+}
+
+// FreeAddr returns a free address, for programs that cannot listen on port 0, or must listen on it again. It is below the
+// ports that the system chooses, so others will hardly take it meanwhile.
+func FreeAddr(t *testing.T) string {
+	t.Helper()
+	const lowestPort, highestPort = 10_000, 32_000
+	for range 100 {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowestPort+rand.IntN(highestPort-lowestPort)))
+		if l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
+	}
+	t.Fatalf("no free port from %d to %d", lowestPort, highestPort)
+	return ""
+}
+
+// Need finds a tool. Without it the test is skipped, but fails in CI.
+func Need(t *testing.T, tool, debianPackage string) (path string) {
+	t.Helper()
+	path, err := exec.LookPath(tool)
+	if err != nil {
+		SkipUnlessCI(t, "requires "+tool+" from Debian's package "+debianPackage+": run scripts/deps.sh")
+	}
+	return path
+}
+
+// SkipUnlessCI skips a test that cannot run, but fails it in CI.
+func SkipUnlessCI(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}

@@ -1,0 +1,35 @@
+// Package redistest starts a real redis-server for tests that compare our replies with Redis's.
+package redistest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"cellserver/internal/test/patience"
+	"cellserver/internal/test/processtest"
+)
+
+// Start runs a redis-server on a unix socket until the test ends, and returns a client of it. Without a redis-server the
+// test is skipped, but fails in CI.
+func Start(t *testing.T, args ...string) *redis.Client {
+	t.Helper()
+	path := processtest.Need(t, "redis-server", "redis-server")
+	dir, err := os.MkdirTemp("", "redis") // the path of t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "s")
+	p := processtest.Start(t, processtest.Command(t, path, append([]string{"--port", "0", "--unixsocket", socket,
+		"--save", "", "--appendonly", "no", "--dir", dir}, args...)...))
+	client := redis.NewClient(&redis.Options{
+		Network: "unix", Addr: socket, Protocol: 2, DisableIdentity: true,
+		DialTimeout: patience.Forever, ReadTimeout: patience.Forever, WriteTimeout: patience.Forever,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	p.Eventually(t, "be ready", func() bool { return client.Ping(t.Context()).Err() == nil })
+	return client
+}
