@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"log/slog"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -11,14 +10,6 @@ import (
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
-
-// yesNo formats a boolean setting as Redis does.
-func yesNo(on bool) string {
-	if on {
-		return "yes"
-	}
-	return "no"
-}
 
 // protectedMode is the error reply of protected mode. It begins as Redis's does, because some clients look for that.
 const protectedMode = "DENIED cellserver is running in protected mode because protected mode is enabled and no password is set " +
@@ -62,7 +53,7 @@ func (a *app) admit(p peer.Peer) (refusal string) {
 }
 
 // mayDebug reports whether a client may use DEBUG.
-func (o *options) mayDebug(p peer.Peer) bool {
+func mayDebug(o *options, p peer.Peer) bool {
 	return o.debugCommand == "yes" || o.debugCommand == "local" && isLocal(p)
 }
 
@@ -92,14 +83,4 @@ func (a *app) warnOfOtherHosts(listener string, l net.Listener) {
 	}
 	a.log.Warn("other hosts can reach this server and it requires no password; set "+envName("requirepass")+
 		" or protect the port with a firewall", listener, l.Addr().String())
-}
-
-// readPassword reads --requirepass-file, if it is set.
-func (o *options) readPassword(log *slog.Logger) error {
-	if o.requirePassFile == "" {
-		return nil
-	}
-	password, err := readSecret("--requirepass-file", o.requirePassFile, "the password", log)
-	o.requirePass = password
-	return err
 }

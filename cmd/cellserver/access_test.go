@@ -14,24 +14,7 @@ import (
 
 	"cellserver/internal/test/certtest"
 	"cellserver/internal/test/resptest"
-	"cellserver/internal/wire/peer"
 )
-
-// outside returns a non-loopback address of this machine.
-func outside(t *testing.T) string {
-	t.Helper()
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, addr := range addrs {
-		if ip, ok := addr.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
-			return ip.IP.String()
-		}
-	}
-	t.Skip("this machine has no address but loopback's")
-	return ""
-}
 
 // TestProtectedMode connects from a non-loopback address, to every listener.
 func TestProtectedMode(t *testing.T) {
@@ -70,21 +53,6 @@ func TestProtectedMode(t *testing.T) {
 				t.Errorf("%q: %v were denied", tt.args, denied)
 			}
 		})
-	}
-}
-
-func TestIsLocal(t *testing.T) {
-	for addr, want := range map[string]bool{
-		"127.0.0.1:1": true, "127.255.3.4:65535": true, "[::1]:1": true, "[::ffff:127.0.0.1]:1": true,
-		"192.0.2.2:1": false, "[fd00::2]:1": false, "[::ffff:192.0.2.2]:1": false, "[fe80::1%eth0]:1": false,
-		"0.0.0.0:1": false, "localhost:1": false, "": false,
-	} {
-		if got := isLocal(peer.Peer{Addr: addr}); got != want {
-			t.Errorf("%q: got %v", addr, got)
-		}
-	}
-	if !isLocal(peer.Peer{Addr: "/tmp/s:0", Unix: true}) {
-		t.Error("a unix socket is not local")
 	}
 }
 

@@ -12,23 +12,23 @@ var errNewKeysUnknown = errors.New("argument must be 0 with this --store: only t
 
 // limitClients sets the limits of clients that are the engine's.
 func (a *app) limitClients() {
-	a.memory.OnClients(a.engine.Clients.SetMaxMemory)
+	a.storage.memory.OnClients(a.engine.Clients.SetMaxMemory)
 	a.engine.NewKeys.Limit(a.options.maxNewKeysPerSecond)
 }
 
-func (a *app) maxNewKeys() admin.Setting {
+func (t *tuning) maxNewKeys() admin.Setting {
 	return admin.Setting{
 		Name: "max-new-keys-per-second",
-		Get:  func() string { return strconv.Itoa(a.engine.NewKeys.PerSec()) },
+		Get:  func() string { return strconv.Itoa(t.app.engine.NewKeys.PerSec()) },
 		Set: func(value string) (func(), error) {
 			n, err := intBetween(value, 0, clients.MaxNewKeys)
 			if err != nil {
 				return nil, err
 			}
-			if n > 0 && a.remote != nil {
+			if n > 0 && t.app.storage.remote != nil {
 				return nil, errNewKeysUnknown
 			}
-			return func() { a.engine.NewKeys.Limit(n) }, nil
+			return func() { t.app.engine.NewKeys.Limit(n) }, nil
 		},
 	}
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // subcommands are all but serving. Each has a file of its own.
-func subcommands() []*cobra.Command {
+func subcommands(p program) []*cobra.Command {
 	return []*cobra.Command{
 		checkCommand(),
 		completionCommand(),
-		configCommand(),
+		configCommand(p),
 		dumpCommand(),
 		healthCommand(),
 		importCommand(),
@@ -28,10 +28,10 @@ func subcommands() []*cobra.Command {
 
 // newRoot returns the command line, and what prints its help. It sets no template of cobra's: text/template calls
 // methods by name, and so the linker would have to keep every method of the program.
-func newRoot() (*cobra.Command, *helpPrinter) {
+func newRoot(p program) (*cobra.Command, *helpPrinter) {
 	help := &helpPrinter{}
-	root := serveCommand(help)
-	root.AddCommand(subcommands()...)
+	root := serveCommand(p, help)
+	root.AddCommand(subcommands(p)...)
 	root.AddCommand(manCommand(help))
 	helpCommand := helpCommand()
 	finish(helpCommand)
@@ -69,7 +69,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
-	return usageError{flagMistake(cmd.CommandPath(), cmd.Flags(), err)}
+	return mistake(flagMistake(cmd.CommandPath(), cmd.Flags(), err))
 }
 
 // setFlags takes the flags that a command line leaves out from the environment, and from a config file if the command has
@@ -77,40 +77,12 @@ func flagError(cmd *cobra.Command, err error) error {
 func setFlags(cmd *cobra.Command, _ []string) error {
 	_, file, wrong := setRest(cmd.Flags(), os.LookupEnv)
 	if err := wrong.err(); err != nil {
-		return usageError{err}
+		return mistake(err)
 	}
 	if file != nil && len(file.wrong) > 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "cellserver: %v; going on without that\n", file.wrong)
 	}
 	return nil
-}
-
-// noArguments refuses arguments.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError{fmt.Errorf("%s takes no argument, got %q", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), args[0])}
-	}
-	return nil
-}
-
-// atMostOne refuses more than one argument of a name.
-func atMostOne(name string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return usageError{fmt.Errorf("%s: want at most one %s, got %d", cmd.Name(), name, len(args))}
-		}
-		return nil
-	}
-}
-
-// exactlyOne requires an argument.
-func exactlyOne(name string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usageError{fmt.Errorf("%s: want one %s; see %s --help", cmd.Name(), name, cmd.CommandPath())}
-		}
-		return nil
-	}
 }
 
 // onlySubcommands refuses what is no subcommand, and names the nearest.
@@ -128,9 +100,9 @@ func unknownCommand(parent *cobra.Command, name string) error {
 			names = append(names, below.Name())
 		}
 	}
-	meant := hint(name, names, itself, "see "+parent.CommandPath()+" --help")
+	meant := hint(name, names, nil, "see "+parent.CommandPath()+" --help")
 	if strings.ContainsAny(name, "./") && !parent.HasParent() { // as a file of Redis's settings is given
 		meant = "a config file is named by --config"
 	}
-	return usageError{fmt.Errorf("unknown command %q; %s", name, meant)}
+	return mistake(fmt.Errorf("unknown command %q; %s", name, meant))
 }

@@ -31,7 +31,7 @@ var goWords = regexp.MustCompile(`strconv|ParseInt|ParseBool|ParseUint|Atoi|inva
 // TestEveryFlagsBadValues: each is one line that says which flag, what was given and what it takes.
 func TestEveryFlagsBadValues(t *testing.T) {
 	t.Parallel()
-	root, _ := newRoot()
+	root, _ := newRoot(program{})
 	refused := map[string]int{}
 	everyCommand(root, func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -89,7 +89,7 @@ func TestFlagMistakes(t *testing.T) {
 		{"version now", `version takes no argument, got "now"`},
 		{"check", "check: want one DIR; see cellserver check --help"},
 	} {
-		err := run(t.Context(), strings.Fields(tt.args), nil, io.Discard, io.Discard)
+		err := runCommand(t.Context(), program{}, strings.Fields(tt.args), nil, io.Discard, io.Discard)
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v, want %s", tt.args, err, tt.want)
 		}
@@ -99,7 +99,7 @@ func TestFlagMistakes(t *testing.T) {
 // TestHelpFitsItsTerminal, and is the same by help COMMAND and COMMAND --help.
 func TestHelpFitsItsTerminal(t *testing.T) {
 	t.Parallel()
-	root, help := newRoot()
+	root, help := newRoot(program{})
 	everyCommand(root, func(cmd *cobra.Command) {
 		widths := []int{79, 119}
 		if !strings.Contains(about(cmd), "\n  ") { // what is a table already is not wrapped, and fits 79
@@ -120,54 +120,16 @@ func TestHelpFitsItsTerminal(t *testing.T) {
 		}
 		var byFlag, byCommand bytes.Buffer
 		path := strings.Fields(cmd.CommandPath())[1:]
-		if err := run(t.Context(), append(slices.Clone(path), "--help"), nil, &byFlag, io.Discard); err != nil {
+		if err := runCommand(t.Context(), program{}, append(slices.Clone(path), "--help"), nil, &byFlag, io.Discard); err != nil {
 			t.Error(err)
 		}
-		if err := run(t.Context(), append([]string{"help"}, path...), nil, &byCommand, io.Discard); err != nil {
+		if err := runCommand(t.Context(), program{}, append([]string{"help"}, path...), nil, &byCommand, io.Discard); err != nil {
 			t.Error(err)
 		}
 		if byFlag.String() != byCommand.String() || !strings.Contains(byFlag.String(), "\nUsage:\n  "+strings.TrimSuffix(cmd.CommandPath(), " help")) {
 			t.Errorf("%s: --help says %q, help %q", cmd.CommandPath(), byFlag.String(), byCommand.String())
 		}
 	})
-}
-
-// bashCompletes completes as bash does at Tab, with the two functions that the script needs of bash-completion.
-const bashCompletes = `source "$1"
-_get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${words[cword]}; prev=${words[cword-1]}; }
-__ltrim_colon_completions() { :; }
-COMP_WORDS=(cellserver --log-level ""); COMP_CWORD=2; COMP_LINE="cellserver --log-level "; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9
-__start_cellserver
-echo ${COMPREPLY[@]}`
-
-// TestCompletionScripts: the shells take the scripts, and complete by them.
-func TestCompletionScripts(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	program := programCommand(t)
-	if err := os.Symlink(program.Path, filepath.Join(dir, "cellserver")); err != nil {
-		t.Fatal(err)
-	}
-	for shell, args := range map[string][]string{
-		"bash": {"-c", bashCompletes, "bash"}, "zsh": {"-n"}, "fish": {"--no-config", "-c", `source $argv[1]; complete -C "cellserver --log-level "`},
-	} {
-		var script bytes.Buffer
-		if err := run(t.Context(), []string{"completion", shell}, nil, &script, io.Discard); err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(dir, shell)
-		if err := os.WriteFile(file, script.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cmd := processtest.Command(t, processtest.Need(t, shell, shell), append(args, file)...)
-		cmd.Env = slices.Concat(program.Env, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir})
-		out, err := cmd.Output()
-		words := strings.Fields(string(out))
-		slices.Sort(words)
-		if want := "debug error info warn"; err != nil || strings.Join(words, " ") != want && shell != "zsh" { // which completes on a terminal only
-			t.Errorf("%s: %v, %s", shell, err, out)
-		}
-	}
 }
 
 // TestCompletion: what the scripts ask for is answered.
@@ -186,7 +148,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		words := strings.Split(tt.args, " ")
 		var out bytes.Buffer
-		if err := run(t.Context(), append([]string{"__complete"}, words...), nil, &out, io.Discard); err != nil {
+		if err := runCommand(t.Context(), program{}, append([]string{"__complete"}, words...), nil, &out, io.Discard); err != nil {
 			t.Errorf("%q: %v", tt.args, err)
 		}
 		var got []string
@@ -209,10 +171,10 @@ func TestCompletion(t *testing.T) {
 func TestManual(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1795392000")
 	dir := t.TempDir()
-	if err := run(t.Context(), []string{"man", dir}, nil, io.Discard, io.Discard); err != nil {
+	if err := runCommand(t.Context(), program{}, []string{"man", dir}, nil, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	root, _ := newRoot()
+	root, _ := newRoot(program{})
 	everyCommand(root, func(cmd *cobra.Command) {
 		if cmd.HasParent() && !cmd.IsAvailableCommand() {
 			return
@@ -235,4 +197,20 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has not the day of SOURCE_DATE_EPOCH", file)
 		}
 	})
+}
+
+// TestHelpHasEveryFlag below the heading of its group.
+func TestHelpHasEveryFlag(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := runCommand(t.Context(), program{}, []string{"--help"}, nil, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range (&options{}).flagGroups() {
+		var flags strings.Builder
+		printFlags(&flags, g.flags, plainHelpWidth)
+		if !strings.Contains(out.String(), "\n"+g.title+":\n"+flags.String()) {
+			t.Errorf("--help has no heading %s with its flags", g.title)
+		}
+	}
 }

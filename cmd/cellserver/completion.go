@@ -46,7 +46,7 @@ func writeCompletion(root *cobra.Command, shell string, out io.Writer) error {
 	case "powershell":
 		return root.GenPowerShellCompletionWithDesc(out)
 	}
-	return usageError{fmt.Errorf("completion: there are scripts of %s, not of %q", flagvalue.Or(shells()), shell)}
+	return mistake(fmt.Errorf("completion: there are scripts of %s, not of %q", flagvalue.Or(shells()), shell))
 }
 
 // shortenUsages leaves of each flag's usage what fits beside a completion.

@@ -1,24 +1,10 @@
 package main
 
 import (
-	"log/slog"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/spf13/pflag"
 )
-
-func writeConfig(t *testing.T, text string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "cellserver.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // TestConfigPrecedence: a flag goes before a variable, that before the file, and that before the default; config show says which.
 func TestConfigPrecedence(t *testing.T) {
@@ -37,9 +23,6 @@ func TestConfigPrecedence(t *testing.T) {
 		if fields := strings.Join(strings.Fields(out), " "); !strings.Contains(fields, want) {
 			t.Errorf("config show has no %q:\n%s", want, out)
 		}
-	}
-	if text := yamlValue(&pflag.Flag{}, "null"); text != `"null"` { // which is no value without the quotes
-		t.Errorf("the text null is shown as %s", text)
 	}
 	if strings.Contains(out, "s3cret") {
 		t.Errorf("config show has the password:\n%s", out)
@@ -131,60 +114,5 @@ func TestConfigFileWithAPasswordForAll(t *testing.T) {
 	}
 	if code, _, errOut := call(t, nil, "config", "check", "--config", path); code != 0 || !strings.Contains(errOut, "every user of this machine can read the password") || strings.Contains(errOut, "s3cret") {
 		t.Errorf("a file that all can read: %d, %q", code, errOut)
-	}
-}
-
-// TestExampleConfig: deploy/cellserver.yaml is what config example writes, changes nothing, and has every setting's default.
-func TestExampleConfig(t *testing.T) {
-	const path = "../../deploy/cellserver.yaml"
-	want := exampleConfig()
-	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // it is for all to read
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(text) != want {
-		t.Errorf("%s is not what cellserver config example writes: UPDATE_DOCS=1 go test ./cmd/cellserver -run TestExampleConfig", path)
-	}
-	if c, err := parseConfig(path, text); err != nil || len(c.entries) != 0 {
-		t.Errorf("it sets %v, %v", c.entries, err)
-	}
-	all := regexp.MustCompile(`(?m)^#([a-z0-9-]+: )`).ReplaceAll(text, []byte("$1"))
-	c, err := parseConfig(path, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &options{}
-	fs := o.flagSet(o.flagGroups())
-	from := origins{}
-	if wrong := c.set(fs, from); len(wrong) > 0 {
-		t.Fatal(wrong)
-	}
-	fs.VisitAll(func(f *pflag.Flag) {
-		if isSetting(f) && f.Name != "config" && (from[f.Name] == "" || f.Value.String() != f.DefValue) {
-			t.Errorf("--%s: %q at %q, want the default %q", f.Name, f.Value, from[f.Name], f.DefValue)
-		}
-	})
-	o.flags = fs
-	if wrong := o.check(); len(wrong) > 0 {
-		t.Errorf("the defaults, given all: %v", wrong)
-	}
-}
-
-// TestConfigCheckOpensNoStore: what a pool of servers does as it is opened, and closed at once, fails by
-// chance.
-func TestConfigCheckOpensNoStore(t *testing.T) {
-	o, err := parseOptions([]string{"--store=redis-cluster://127.0.0.1:1,127.0.0.1:2"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 60_000 {
-		if wrong := o.checkFiles(slog.New(slog.DiscardHandler)); wrong != nil {
-			t.Fatal(wrong)
-		}
 	}
 }

@@ -55,7 +55,7 @@ func parseConfig(path string, text []byte) (*configFile, error) {
 func (c *configFile) read(f *yamlfile.File, names []string, key, value *yaml.Node) {
 	name := key.Value
 	if !slices.Contains(names, name) {
-		f.Fail(key, yamlfile.Quote(name)+" is no setting; "+hint(name, names, itself, "cellserver --help lists them"))
+		f.Fail(key, yamlfile.Quote(name)+" is no setting; "+hint(name, names, nil, "cellserver --help lists them"))
 		return
 	}
 	e := configEntry{name: name, line: key.Line}

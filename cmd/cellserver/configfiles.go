@@ -13,34 +13,34 @@ import (
 )
 
 // checkFiles reads the files that settings name as a server would, and says which of them it could not use.
-func (o *options) checkFiles(log *slog.Logger) (wrong problems) {
-	for _, check := range []func(*slog.Logger) error{
-		o.readPassword, o.checkCertFiles, o.checkWebFiles, o.checkLimitsFile, o.checkACLFile, o.checkStoreFiles,
+func checkFiles(o *options, log *slog.Logger) (wrong problems) {
+	for _, check := range []func(*options, *slog.Logger) error{
+		(*options).readPassword, checkCertFiles, checkWebFiles, checkLimitsFile, checkACLFile, checkStoreFiles,
 	} {
-		if err := check(log); err != nil {
+		if err := check(o, log); err != nil {
 			wrong = append(wrong, splitProblems(err)...)
 		}
 	}
 	return wrong
 }
 
-func (o *options) checkCertFiles(log *slog.Logger) error {
+func checkCertFiles(o *options, log *slog.Logger) error {
 	if o.tlsCert == "" || o.tlsKey == "" {
 		return nil // which another check says
 	}
-	_, err := o.openCerts(log)
+	_, err := openCerts(o, log)
 	return err
 }
 
-func (o *options) checkWebFiles(log *slog.Logger) error {
+func checkWebFiles(o *options, log *slog.Logger) error {
 	if (o.metricsTLSCert == "") != (o.metricsTLSKey == "") {
 		return nil // which another check says
 	}
-	_, err := o.newWeb(func() int64 { return time.Now().UnixNano() }, log)
+	_, err := newWeb(o, func() int64 { return time.Now().UnixNano() }, log)
 	return err
 }
 
-func (o *options) checkLimitsFile(log *slog.Logger) error {
+func checkLimitsFile(o *options, log *slog.Logger) error {
 	if o.limitsFile == "" {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (o *options) checkLimitsFile(log *slog.Logger) error {
 	return err
 }
 
-func (o *options) checkACLFile(*slog.Logger) error {
+func checkACLFile(o *options, _ *slog.Logger) error {
 	if o.aclFile == "" {
 		return nil
 	}
@@ -62,9 +62,9 @@ func (o *options) checkACLFile(*slog.Logger) error {
 }
 
 // checkStoreFiles reads the URL of --store, and its files. Nothing is connected to.
-func (o *options) checkStoreFiles(log *slog.Logger) error {
+func checkStoreFiles(o *options, log *slog.Logger) error {
 	if !o.isRemote() || o.remote.checkParts() != nil {
 		return nil //nolint:nilerr // another check says it
 	}
-	return o.remote.check(log)
+	return checkRemote(&o.remote, log)
 }

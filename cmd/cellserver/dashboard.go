@@ -22,14 +22,14 @@ func (a *app) newPage() *dashboard.Page {
 		Now:     a.now,
 		Sample:  a.sample,
 		Look: func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error) {
-			return decide.Look(a.store, nowNs, key, rule)
+			return decide.Look(a.storage.store, nowNs, key, rule)
 		},
 		Reading:     a.options.reading(),
 		Databases:   a.options.databases,
 		MaxKeyBytes: a.options.maxKeyBytes,
-		Limits:      a.limits.All,
-		Persistence: a.persistence(),
-		Remote:      a.remoteStatus(),
+		Limits:      a.storage.limits.All,
+		Persistence: a.storage.persistence(),
+		Remote:      a.storage.remoteStatus(),
 		Latency:     a.engine.Records.ThrottleDurations,
 		Top:         a.topKeys,
 	})
@@ -39,8 +39,8 @@ func (a *app) newPage() *dashboard.Page {
 func (a *app) facts() func() dashboard.Facts {
 	f := dashboard.Facts{StartedNs: a.now(), Revision: buildinfo.Read().Revision}
 	f.Host, _ = os.Hostname()
-	if a.remote != nil {
-		f.Store = a.remote.pool.String()
+	if a.storage.remote != nil {
+		f.Store = a.storage.remote.pool.String()
 	}
 	for _, l := range []net.Listener{a.listeners.tcp, a.listeners.tls, a.listeners.unix} {
 		if l != nil {
@@ -100,7 +100,7 @@ func (a *app) clientCommand() string {
 
 func (a *app) sample() dashboard.Sample {
 	var st store.Stats
-	a.store.UpdateStats(&st)
+	a.storage.store.UpdateStats(&st)
 	server, records := a.server.Stats(), a.engine.Records
 	sample := dashboard.Sample{
 		Allowed:            st.Allowed,
@@ -110,7 +110,7 @@ func (a *app) sample() dashboard.Sample {
 		MaxConnections:     a.server.Limits().MaxClients,
 		Keys:               st.Keys,
 		MemoryBytes:        heldBytes(),
-		MaxMemoryBytes:     uint64(a.memory.State().MaxBytes),
+		MaxMemoryBytes:     uint64(a.storage.memory.State().MaxBytes),
 		TableBytes:         uint64(st.Bytes),
 		MaxTableBytes:      uint64(st.MaxBytes),
 		ClientBytes:        uint64(a.engine.Clients.Memory()),
@@ -124,15 +124,15 @@ func (a *app) sample() dashboard.Sample {
 		ScriptsEnded:       records.ScriptsEnded(),
 		LogLinesLost:       a.lines.Dropped() + records.ScriptLinesLeftOut(),
 	}
-	if a.remote != nil {
-		figures := a.remote.Stats()
-		sample.Keys = a.remote.watch.Keys()
+	if a.storage.remote != nil {
+		figures := a.storage.remote.Stats()
+		sample.Keys = a.storage.remote.watch.Keys()
 		sample.ByPolicy, sample.Leased, sample.Prefiltered = figures.ByPolicy(), figures.Leased, figures.Prefiltered
 		for _, s := range figures.Servers {
 			sample.RoundTripNs = max(sample.RoundTripNs, s.RoundTripNs)
 		}
 	}
-	if persistence := a.persistence(); persistence != nil {
+	if persistence := a.storage.persistence(); persistence != nil {
 		st := persistence()
 		sample.WrittenBytes, sample.SyncNs = st.WrittenBytes, st.LastSyncTookNs
 	}

@@ -2,9 +2,7 @@ package main
 
 import (
 	"html"
-	"io"
 	"net"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,26 +10,6 @@ import (
 
 	"cellserver/internal/base/buildinfo"
 )
-
-// fetch requests a path of the metrics address, with a Host header if host is set.
-func (p *process) fetch(t *testing.T, path, host string) (status int, body string) {
-	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, "http://"+p.metrics+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Host = host
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	b, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(b)
-}
 
 func TestDashboard(t *testing.T) {
 	p := startServer(t)

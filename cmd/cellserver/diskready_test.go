@@ -21,7 +21,7 @@ func TestDiskReady(t *testing.T) {
 		{"a fault, without the flag", false, func() persist.Status { return persist.Status{Fault: errors.New("no space left on device")} }, nil},
 	} {
 		o := &options{unreadyOnDiskFault: tt.unready}
-		if err := o.diskReady(tt.status); !errors.Is(err, tt.want) {
+		if err := diskReady(o, tt.status); !errors.Is(err, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
 		}
 	}

@@ -18,14 +18,6 @@ import (
 	"cellserver/internal/test/killtest"
 )
 
-// refusedStart starts a server that is to end by itself, and returns what it said.
-func refusedStart(t *testing.T, args ...string) (code int, said string) {
-	t.Helper()
-	p := startProcess(t, programCommand(t, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}, args...)...))
-	p.Eventually(t, "end", p.HasExited)
-	return p.Await(t), p.Log.String()
-}
-
 func TestTwoServersOnOneDirectory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -15,7 +15,6 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
 	rdbcodec "cellserver/internal/store/rdb"
-	"cellserver/internal/test/patience"
 )
 
 // formatDirs are data directories that the first versions with each format wrote: one with a snapshot and two logs, one with a
@@ -63,15 +62,6 @@ func formatKeys() []string {
 }
 
 func formatDBs() []int { return []int{0, 1, 15} }
-
-func database(t *testing.T, p *process, db int) *redis.Client {
-	t.Helper()
-	rdb := redis.NewClient(&redis.Options{
-		Addr: p.addr, DB: db, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: patience.Forever,
-	})
-	t.Cleanup(func() { _ = rdb.Close() })
-	return rdb
-}
 
 // kindKeys are the keys of other limiters than funnels.
 func kindKeys() (names []string) {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -12,18 +10,6 @@ import (
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/racetest"
 )
-
-// startKeeping starts a server with a data directory, and waits until it has loaded that. Where replies wait for the disk, they do
-// so for as long as that is busy, unless the arguments say for how long.
-func startKeeping(t *testing.T, dir string, args ...string) *process {
-	t.Helper()
-	if i := slices.Index(args, "--fsync-interval"); i >= 0 && args[i+1] == "0" && !slices.Contains(args, "--fsync-timeout") {
-		args = append(args, "--fsync-timeout", "1h")
-	}
-	p := startServer(t, append([]string{"--data-dir", dir}, args...)...)
-	p.Eventually(t, "load its data", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
-	return p
-}
 
 // killLoad is the load of the tests that kill a server.
 func killLoad(eachReply bool) *killtest.Load {
@@ -54,44 +40,6 @@ func endLoad(t *testing.T, run *killtest.Run, p *process, sig syscall.Signal) (c
 		t.Error(line)
 	}
 	return code
-}
-
-// units fails the test unless keys have so many units charged, each.
-func units(t *testing.T, p *process, want int64, keys ...string) {
-	t.Helper()
-	got, err := killtest.Charged(t.Context(), p.addr, keys...)
-	if err != nil || slices.ContainsFunc(got, func(n int64) bool { return n != want }) {
-		t.Errorf("%.200q have %.200d units, want %d: %v", keys, got, want, err)
-	}
-}
-
-func charge(t *testing.T, p *process, keys ...string) {
-	t.Helper()
-	if err := killtest.Charge(t.Context(), p.addr, keys...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func syncAll(t *testing.T, p *process) {
-	t.Helper()
-	if err := killtest.Sync(t.Context(), p.addr); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// manyKeys are more than what fits into what a file has of its last page when a disk is full.
-func manyKeys(prefix string) (keys []string) {
-	for i := range 300 {
-		keys = append(keys, fmt.Sprintf("%s:%060d", prefix, i))
-	}
-	return keys
-}
-
-func (p *process) awaitFault(t *testing.T, want float64) {
-	t.Helper()
-	p.Eventually(t, fmt.Sprintf("say a fault of %.0f", want), func() bool {
-		return p.metric(t, "cellserver_persistence_disk_fault") == want
-	})
 }
 
 // TestLoadNoticesLosses: a server that knows nothing of what was before is found out.
@@ -190,12 +138,5 @@ func TestSIGTERMLosesNothing(t *testing.T) {
 				t.Error("nothing was confirmed")
 			}
 		})
-	}
-}
-
-func (p *process) signal(t *testing.T, sig syscall.Signal) {
-	t.Helper()
-	if err := p.Cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,44 +9,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-
-	"cellserver/internal/test/patience"
 )
-
-// redisLog collects what go-redis logs.
-type redisLog struct {
-	mu    sync.Mutex // guards lines
-	lines []string
-}
-
-func (l *redisLog) Printf(_ context.Context, format string, v ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, fmt.Sprintf(format, v...))
-}
-
-// goRedis returns a client, and fails the test if go-redis logs anything while the test runs. It does not retry,
-// because a repeated call would be counted twice.
-func goRedis(t *testing.T, o redis.Options) *redis.Client {
-	t.Helper()
-	log := &redisLog{}
-	redis.SetLogger(log)
-	o.MaxRetries = -1
-	o.DialTimeout, o.ReadTimeout = patience.Forever, patience.Forever
-	o.WriteTimeout, o.PoolTimeout = patience.Forever, patience.Forever
-	client := redis.NewClient(&o)
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-		log.mu.Lock()
-		defer log.mu.Unlock()
-		for _, line := range log.lines {
-			t.Error("go-redis logged:", line)
-		}
-	})
-	return client
-}
 
 func TestGoRedis(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "cell.sock")

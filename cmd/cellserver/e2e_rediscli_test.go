@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,14 +13,6 @@ import (
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/processtest"
 )
-
-// redisTool returns one of Redis's programs, connected to p and without the user's own settings.
-func redisTool(t *testing.T, p *process, tool string, args ...string) *exec.Cmd {
-	t.Helper()
-	cmd := processtest.Command(t, need(t, tool), append([]string{"-h", "127.0.0.1", "-p", p.port()}, args...)...)
-	cmd.Env = []string{"TERM=xterm", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
-	return cmd
-}
 
 func TestRedisCLIOneShot(t *testing.T) {
 	p := startServer(t)

@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
-	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"cellserver/internal/base/clock"
 	"cellserver/internal/base/logwriter"
@@ -19,22 +15,32 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
+// optionsOf reads a command line of the server.
+func optionsOf(args ...string) (*options, error) {
+	o := &options{}
+	fs := o.flagSet(o.flagGroups())
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	return o, o.complete(fs, os.LookupEnv)
+}
+
 // startApp runs the server within the test, so that a part of it can be held up. What run returns comes from ended.
 func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan error) {
 	t.Helper()
-	o, err := parseOptions(append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...))
+	o, err := optionsOf(append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	output := &processtest.Log{}
-	lines := logwriter.New(output, o.noteLostLines)
-	log := o.logger(lines)
+	lines := logwriter.New(output, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })
+	log := newLogger(o, lines)
 	clk := clock.New()
-	web, err := o.newWeb(clk.Now, log)
+	web, err := newWeb(o, clk.Now, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := o.listen(t.Context())
+	l, err := listen(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +66,7 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 // health is the command health, asked of an app.
 func (a *app) health(t *testing.T) error {
 	t.Helper()
-	return checkHealth(t.Context(), a.listeners.metrics.Addr().String(), false, io.Discard)
+	return run(t.Context(), []string{"health", "--metrics-addr", a.listeners.metrics.Addr().String()}, nil, io.Discard, io.Discard)
 }
 
 // awaitHealth waits until the command succeeds, or until its error has all of the texts.
@@ -87,7 +93,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		a, stop, ended := startApp(t, "--io-threads", []string{"0", "1"}[ioThreads],
 			"--shutdown-timeout", "2s")
 		a.awaitHealth(t)
-		held := a.tables.BeginAll(a.now())
+		held := a.storage.tables.BeginAll(a.now())
 		a.awaitHealth(t, "503", "the lock of a shard is not released")
 		nc := newTestClient(a)
 		if _, err := io.WriteString(nc, "CL.THROTTLE k 1 1 60\r\n"); err != nil {
@@ -131,58 +137,6 @@ func TestShutdownWithAPartThatHangs(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	close(release)
-}
-
-// TestProberCountsProbes: the process counts as dead only after probes in a row without a response, and lives again with one.
-func TestProberCountsProbes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var hangs atomic.Bool
-		shardsHeld := make(chan struct{})
-		log := &processtest.Log{}
-		p := &prober{
-			loops: func(ctx context.Context) error {
-				if !hangs.Load() {
-					return nil
-				}
-				<-ctx.Done()
-				return errors.New("server: event loop 1 of 2 does not respond")
-			},
-			shards: func() {
-				if hangs.Load() {
-					<-shardsHeld
-				}
-			},
-			log: slog.New(slog.NewTextHandler(log, nil)),
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		go p.run(ctx)
-		const both = "event loop 1 of 2 does not respond; the lock of a shard is not released"
-		step := func(after time.Duration, ready, alive string) {
-			t.Helper()
-			time.Sleep(after)
-			if err := p.ready(t.Context()); text(err) != ready {
-				t.Errorf("ready: got %v, want %q", err, ready)
-			}
-			if err := p.alive(); text(err) != alive {
-				t.Errorf("alive: got %v, want %q", err, alive)
-			}
-		}
-		step(time.Hour+probeInterval/2, "", "")
-		hangs.Store(true)
-		step(0, both, "")
-		step((deadAfter-3)*probeInterval, both, "")
-		step(probeInterval, both, "no response to 15 probes in a row, one a second: "+both)
-		hangs.Store(false)
-		close(shardsHeld)
-		step(2*probeInterval, "", "")
-		for _, want := range []string{"does not respond; no client", "responds again"} {
-			if got := strings.Count(log.String(), want); got != 1 {
-				t.Errorf("%d lines with %q", got, want)
-			}
-		}
-		cancel()
-		synctest.Wait()
-	})
 }
 
 func text(err error) string {

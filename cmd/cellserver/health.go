@@ -41,7 +41,7 @@ func healthCommand() *cobra.Command {
 func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Writer) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return usageError{errors.New("health: --metrics-addr is empty, so there is nothing to ask")}
+		return mistake(errors.New("health: --metrics-addr is empty, so there is nothing to ask"))
 	}
 	// A server that listens on all addresses is reached on loopback.
 	switch ip := net.ParseIP(host); {

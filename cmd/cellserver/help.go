@@ -18,12 +18,6 @@ const (
 	plainHelpWidth = 100 // where there is no terminal
 )
 
-// flagGroup is the flags under one heading of the help.
-type flagGroup struct {
-	title string
-	flags *pflag.FlagSet
-}
-
 // helpPrinter prints the help of each command.
 type helpPrinter struct {
 	groups []flagGroup // of the root
@@ -192,38 +186,6 @@ func firstSetting(groups []flagGroup) (name string) {
 		})
 	}
 	return name
-}
-
-// wrap fills each paragraph to a width, but for those with indented lines.
-func wrap(text string, width int) string {
-	paragraphs := strings.Split(text, "\n\n")
-	for i, p := range paragraphs {
-		if isTable(p) {
-			continue
-		}
-		var b strings.Builder
-		column := 0
-		for _, word := range strings.Fields(p) {
-			switch {
-			case column == 0:
-			case column+1+len(word) > width:
-				b.WriteByte('\n')
-				column = 0
-			default:
-				b.WriteByte(' ')
-				column++
-			}
-			b.WriteString(word)
-			column += len(word)
-		}
-		paragraphs[i] = b.String()
-	}
-	return strings.Join(paragraphs, "\n\n")
-}
-
-// isTable tells paragraphs that are not filled.
-func isTable(paragraph string) bool {
-	return strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ")
 }
 
 func helpCommand() *cobra.Command {

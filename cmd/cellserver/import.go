@@ -45,7 +45,7 @@ func importCommand() *cobra.Command {
 				c.from = args[0]
 			}
 			if err := c.check(); err != nil {
-				return usageError{err}
+				return mistake(err)
 			}
 			return c.importAll(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

@@ -7,32 +7,32 @@ import (
 )
 
 // openLimits reads the named limits: those that commands have defined, of the data directory, and those of the file.
-func (a *app) openLimits() error {
-	o := a.options
-	config := limits.Config{File: o.limitsFile, Reading: o.reading(), Repair: o.dataRecover, Log: a.log}
-	if a.dir != nil {
-		config.Dir = a.dir
+func (s *storage) openLimits() error {
+	o := s.options
+	config := limits.Config{File: o.limitsFile, Reading: o.reading(), Repair: o.dataRecover, Log: s.log}
+	if s.dir != nil {
+		config.Dir = s.dir
 	}
-	a.limits = limits.New(config)
-	if err := a.limits.Load(); err != nil {
+	s.limits = limits.New(config)
+	if err := s.limits.Load(); err != nil {
 		return fmt.Errorf("--data-dir %s: %w", o.dataDir, err)
 	}
 	if o.limitsFile == "" {
 		return nil
 	}
-	if err := a.limits.Reload(); err != nil {
+	if err := s.limits.Reload(); err != nil {
 		return fmt.Errorf("--limits-file: %w", err)
 	}
 	return nil
 }
 
 // reloadLimits is a part of reload.
-func (a *app) reloadLimits() {
-	if a.options.limitsFile == "" {
+func (s *storage) reloadLimits() {
+	if s.options.limitsFile == "" {
 		return
 	}
-	if err := a.limits.Reload(); err != nil {
-		a.log.Error("cannot use the file of limits; they stay as they were", "error", err,
+	if err := s.limits.Reload(); err != nil {
+		s.log.Error("cannot use the file of limits; they stay as they were", "error", err,
 			"hint", "correct it and send SIGHUP, or CL.LIMIT RELOAD")
 	}
 }

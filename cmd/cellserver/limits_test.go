@@ -71,7 +71,7 @@ func TestBadLimitsFile(t *testing.T) {
 }
 
 // listed returns what CL.LIMIT LIST does.
-func (p *process) listed(t *testing.T) (names []string) {
+func listed(t *testing.T, p *process) (names []string) {
 	t.Helper()
 	nc := p.dial(t)
 	if _, err := io.WriteString(nc, "CL.LIMIT LIST\r\n"); err != nil {
@@ -121,7 +121,7 @@ func TestLimitsOverKill(t *testing.T) {
 	p.Stop(t, syscall.SIGKILL)
 	wg.Wait()
 	p = startKeeping(t, dir)
-	names := p.listed(t)
+	names := listed(t, p)
 	for client, n := range answered {
 		for i := range n {
 			if name := fmt.Sprintf("l%d-%03d", client, i); !slices.Contains(names, name) {
@@ -135,7 +135,7 @@ func TestLimitsOverKill(t *testing.T) {
 	nc := p.dial(t)
 	exchange(t, nc, "CL.LIMIT SET kept 0 1 60\r\nCL.LIMIT DEL kept\r\nCL.LIMIT SET last 0 1 60\r\n", "+OK\r\n:1\r\n+OK\r\n")
 	p.Stop(t, syscall.SIGTERM)
-	if again := startKeeping(t, dir).listed(t); len(again) != len(names)+1 || !slices.Contains(again, "last") {
+	if again := listed(t, startKeeping(t, dir)); len(again) != len(names)+1 || !slices.Contains(again, "last") {
 		t.Errorf("%d limits after %d and another", len(again), len(names))
 	}
 }
@@ -176,7 +176,7 @@ func TestDamagedLimits(t *testing.T) {
 	if code, said := refusedStart(t, "--data-dir", dir); code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "LIMITS") || !strings.Contains(said, "--data-recover") {
 		t.Errorf("a start: %d, %q", code, said)
 	}
-	if names := startKeeping(t, dir, "--data-recover").listed(t); len(names) != 0 {
+	if names := listed(t, startKeeping(t, dir, "--data-recover")); len(names) != 0 {
 		t.Errorf("limits of a damaged file: %q", names)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "damaged-1-"+limits.KeptName)); err != nil {

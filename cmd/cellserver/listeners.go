@@ -10,7 +10,7 @@ import (
 // listeners holds the server's listeners; nil for those not configured.
 type listeners struct{ tcp, tls, unix, metrics net.Listener }
 
-func (o *options) listen(ctx context.Context) (*listeners, error) {
+func listen(ctx context.Context, o *options) (*listeners, error) {
 	l := &listeners{}
 	var config net.ListenConfig
 	for _, one := range []struct {

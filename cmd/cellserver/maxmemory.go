@@ -2,66 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/spf13/pflag"
-
-	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/base/often"
 	"cellserver/internal/keep/memory"
-	"cellserver/internal/redis/commands/admin"
 	"cellserver/internal/store"
 )
 
-const autoMemory = "auto"
-
-func defaultClients() memory.Part {
-	p, _ := memory.ParsePart("25%")
-	return p
-}
-
-func (o *options) defineMemory(fs *pflag.FlagSet) {
-	o.maxMemory = autoMemory
-	flagvalue.FuncVar(fs, flagvalue.Func{
-		Kind: "size", Takes: "auto or a size, such as 150mb", Get: func() string { return o.maxMemory },
-		Set: func(text string) bool {
-			_, err := memory.Parse(text)
-			if err == nil || text == autoMemory {
-				o.maxMemory = text
-			}
-			return err == nil || text == autoMemory
-		},
-	}, "maxmemory", "largest `size` of the server's memory, such as 150mb; 0 for none; auto is 70 % of the cgroup's limit, and none without one")
-	flagvalue.ChoiceVar(fs, &o.maxMemoryPolicy, "maxmemory-policy", memory.PolicyName(store.VolatileTTL), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)", memory.PolicyNames()...)
-}
-
-func (o *options) checkMemory() error {
-	if o.maxMemory == autoMemory {
-		return nil
-	}
-	bytes, _ := memory.Parse(o.maxMemory)
-	if err := memory.Check(bytes, o.maxMemoryClients); err != nil {
-		return fmt.Errorf("--maxmemory %w", err)
-	}
-	return nil
-}
-
-// maxMemoryBytes is what --maxmemory comes to, and whether that is less than the server needs.
-func (o *options) maxMemoryBytes() (maxBytes int64, tooSmall bool) {
-	if o.maxMemory == autoMemory {
-		return memory.Auto()
-	}
-	maxBytes, _ = memory.Parse(o.maxMemory)
-	return maxBytes, false
-}
-
 // boundMemory sets the maximum of a store's memory and of the process. The options were checked.
-func (o *options) boundMemory(s store.Bounded, log *slog.Logger) *memory.Bound {
+func boundMemory(o *options, s store.Bounded, log *slog.Logger) *memory.Bound {
 	policy, _ := memory.ParsePolicy(o.maxMemoryPolicy)
 	maxBytes, tooSmall := o.maxMemoryBytes()
 	clients := o.maxMemoryClients
@@ -83,71 +34,6 @@ func (o *options) boundMemory(s store.Bounded, log *slog.Logger) *memory.Bound {
 	return bound
 }
 
-// memorySetting is a setting of the maximum, by Redis's name.
-type memorySetting struct {
-	name string
-	get  func(memory.State) string
-	read func(to *memory.State, value string) error
-}
-
-func allMemorySettings() []memorySetting {
-	return []memorySetting{
-		{
-			"maxmemory", func(s memory.State) string { return strconv.FormatInt(s.MaxBytes, 10) },
-			func(to *memory.State, value string) (err error) {
-				to.MaxBytes, err = memory.Parse(value)
-				return err
-			},
-		},
-		{
-			"maxmemory-clients", func(s memory.State) string { return s.Clients.String() },
-			func(to *memory.State, value string) error { return to.Clients.Set(value) },
-		},
-		{
-			"maxmemory-policy", func(s memory.State) string { return memory.PolicyName(s.Policy) },
-			func(to *memory.State, value string) (err error) {
-				if to.Policy, err = memory.ParsePolicy(value); err != nil {
-					return errors.New("argument: " + err.Error())
-				}
-				return nil
-			},
-		},
-	}
-}
-
-func (a *app) memorySettings() []admin.Setting {
-	var settings []admin.Setting
-	for _, m := range allMemorySettings() {
-		settings = append(settings, admin.Setting{
-			Name: m.name,
-			Get:  func() string { return m.get(a.memory.State()) },
-			SetWith: func(value string, other func(string) (string, bool)) (func(), error) {
-				state := a.memory.State()
-				if err := m.read(&state, value); err != nil {
-					return nil, err
-				}
-				readOthers(&state, m.name, other)
-				if err := memory.Check(state.MaxBytes, state.Clients); err != nil {
-					return nil, errors.New("argument " + err.Error())
-				}
-				return func() { a.memory.Set(state.MaxBytes, state.Policy, state.Clients) }, nil
-			},
-		})
-	}
-	return settings
-}
-
-// readOthers reads what the same command sets beside one setting. What is wrong there is said of it.
-func readOthers(to *memory.State, but string, other func(name string) (string, bool)) {
-	for _, m := range allMemorySettings() {
-		if value, ok := other(m.name); ok && m.name != but {
-			if with := *to; m.read(&with, value) == nil {
-				*to = with
-			}
-		}
-	}
-}
-
 // memoryWarnings logs what happens at the maximum.
 type memoryWarnings struct {
 	log    *slog.Logger
@@ -160,20 +46,20 @@ type memoryWarnings struct {
 	evicted, refused uint64
 }
 
-// tendMemory gives memory back and warns of the maximum until ctx is done.
-func (a *app) tendMemory(ctx context.Context) {
+// tendMemory gives memory back and warns of the maximum until ctx is done. held is how many bytes the clients hold.
+func (s *storage) tendMemory(ctx context.Context, held func() int64) {
 	var parts sync.WaitGroup
-	parts.Go(func() { returnMemory(ctx, a.keys, a.engine.Clients.Memory) })
-	parts.Go(func() { a.warnOfMemory(ctx) })
+	parts.Go(func() { returnMemory(ctx, s.keys, held) })
+	parts.Go(func() { s.warnOfMemory(ctx) })
 	parts.Wait()
 }
 
 // warnOfMemory looks once a second, so that evictions cost no request a line.
-func (a *app) warnOfMemory(ctx context.Context) {
-	w := memoryWarnings{log: a.log, now: a.now, bound: a.memory, short: &a.shortage}
+func (s *storage) warnOfMemory(ctx context.Context) {
+	w := memoryWarnings{log: s.log, now: s.clock.Now, bound: s.memory, short: &s.shortage}
 	every(ctx, time.Second, func() {
 		var st store.Stats
-		a.store.UpdateStats(&st)
+		s.store.UpdateStats(&st)
 		w.look(st)
 	})
 }

@@ -1,62 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
-	"net"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"cellserver/internal/keep/memory"
-	"cellserver/internal/shard"
-	"cellserver/internal/store"
-	"cellserver/internal/test/resptest"
 )
-
-// flood has n keys made that were not there, over two connections, and returns how many calls got an error.
-func flood(t *testing.T, p *process, prefix string, n int) (failed int) {
-	t.Helper()
-	const piece, conns = 1000, 2
-	var wg sync.WaitGroup
-	var sum [conns]int
-	for c := range conns {
-		nc := p.dial(t)
-		wg.Go(func() {
-			for i := 0; i < n/conns; i += piece {
-				var calls []byte
-				for j := range piece {
-					calls = resptest.Append(calls, "CL.THROTTLE", fmt.Sprint(prefix, c, ":", i+j), "0", "1", "3600")
-				}
-				if _, err := nc.Write(append(calls, "PING\r\n"...)); err != nil {
-					t.Error(err)
-					return
-				}
-				replies := readUpTo(t, nc, "+PONG\r\n")
-				sum[c] += bytes.Count(replies, []byte("-OOM "))
-			}
-		})
-	}
-	wg.Wait()
-	return sum[0] + sum[1]
-}
-
-// readUpTo is readTo for goroutines.
-func readUpTo(t *testing.T, nc net.Conn, end string) (got []byte) {
-	buf := make([]byte, 256<<10)
-	for !bytes.HasSuffix(got, []byte(end)) {
-		n, err := nc.Read(buf)
-		if err != nil {
-			t.Error(err)
-			return got
-		}
-		got = append(got, buf[:n]...)
-	}
-	return got
-}
 
 // TestFloodKeepsToMaxMemory: a server stays at its maximum whatever keys come, by either policy, and others are answered.
 func TestFloodKeepsToMaxMemory(t *testing.T) {
@@ -140,58 +90,6 @@ func TestMaxMemoryIsASetting(t *testing.T) {
 	for name, want := range map[string]float64{"cellserver_memory_max_bytes": 48 << 20, "cellserver_client_memory_max_bytes": 12 << 20} {
 		if n := p.metric(t, name); n != want {
 			t.Errorf("%s is %.0f, want %.0f", name, n, want)
-		}
-	}
-}
-
-// TestMaxMemoryOptions: what is wrong is said, with what to do.
-func TestMaxMemoryOptions(t *testing.T) {
-	for _, tt := range []struct{ flags, want string }{
-		{"--maxmemory=lots", `--maxmemory takes auto or a size, such as 150mb; got "lots"`},
-		{"--maxmemory=-1", `--maxmemory takes auto or a size, such as 150mb; got "-1"`},
-		{"--maxmemory=1mb", "--maxmemory must be 0 for no maximum, or at least 48mb, got 1048576 bytes"},
-		{"--maxmemory-policy=allkeys-lfu", `--maxmemory-policy takes volatile-ttl or noeviction; got "allkeys-lfu"`},
-		{"--maxmemory-policy=x", `--maxmemory-policy takes volatile-ttl or noeviction; got "x"`},
-	} {
-		if _, err := parseOptions([]string{tt.flags}); err == nil || err.Error() != tt.want {
-			t.Errorf("%s: %v, want %s", tt.flags, err, tt.want)
-		}
-	}
-	for _, flags := range []string{"--maxmemory=auto", "--maxmemory=0", "--maxmemory=48mb", "--maxmemory=1G", "--maxmemory-policy=noeviction"} {
-		if _, err := parseOptions([]string{flags}); err != nil {
-			t.Errorf("%s: %v", flags, err)
-		}
-	}
-}
-
-// TestMemoryWarnings: one line a crossing, and for what found no room one at once and then one a minute.
-func TestMemoryWarnings(t *testing.T) {
-	var log bytes.Buffer
-	nowNs := int64(0)
-	w := memoryWarnings{
-		log: slog.New(slog.NewTextHandler(&log, nil)), now: func() int64 { return nowNs }, bound: memory.NewBound(shard.New()),
-		short: &memory.Shortage{},
-	}
-	for i, step := range []struct {
-		bytes            int
-		evicted, refused uint64
-		after            time.Duration
-		want             string
-	}{
-		{bytes: 74},
-		{bytes: 76, want: "percent=75 bytes=76 of=100"},
-		{bytes: 77},
-		{bytes: 100, evicted: 5, want: "evicted=5 refused=0"},
-		{bytes: 100, evicted: 9, after: time.Second},
-		{bytes: 100, evicted: 9, after: time.Hour},
-		{bytes: 100, evicted: 10, refused: 2, want: "evicted=5 refused=2"},
-		{bytes: 100, evicted: 10, refused: 2, after: time.Hour},
-	} {
-		nowNs += int64(step.after)
-		log.Reset()
-		w.look(store.Stats{Bytes: step.bytes, MaxBytes: 100, Evicted: step.evicted, Refused: step.refused})
-		if got := log.String(); !strings.Contains(got, step.want) || (got == "") != (step.want == "") {
-			t.Errorf("step %s: got %q, want %q", strconv.Itoa(i), got, step.want)
 		}
 	}
 }

@@ -5,37 +5,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
-
-// sayTo sends in and returns the reply, read up to its end.
-func sayTo(t *testing.T, nc net.Conn, in, end string) string {
-	t.Helper()
-	if _, err := io.WriteString(nc, in); err != nil {
-		t.Fatal(err)
-	}
-	return readTo(t, nc, end)
-}
-
-// readTo reads until what was read ends with end.
-func readTo(t *testing.T, nc net.Conn, end string) string {
-	t.Helper()
-	var got []byte
-	buf := make([]byte, 64<<10)
-	for !bytes.HasSuffix(got, []byte(end)) {
-		n, err := nc.Read(buf)
-		if err != nil {
-			t.Fatalf("%v instead of %q, after %.2000q", err, end, got)
-		}
-		got = append(got, buf[:n]...)
-	}
-	return string(got)
-}
 
 // watchedCommands is what a client does while another is in MONITOR.
 func watchedCommands() string {

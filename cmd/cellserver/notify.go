@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
-	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 )
@@ -35,34 +33,4 @@ func (a *app) feedWatchdog(ctx context.Context) {
 		return
 	}
 	watchdog{interval: timeout / 2, probe: a.prober.probe, feed: func() { a.notify(daemon.SdNotifyWatchdog) }, log: a.log}.run(ctx)
-}
-
-// watchdog calls feed once an interval while probes succeed. While a probe hangs it does not, and systemd takes action.
-type watchdog struct {
-	interval time.Duration
-	probe    func(context.Context) error
-	feed     func()
-	log      *slog.Logger
-}
-
-func (w watchdog) run(ctx context.Context) {
-	ticker := time.NewTicker(w.interval)
-	defer ticker.Stop()
-	for {
-		late := time.AfterFunc(w.interval, func() {
-			w.log.Error("the server hangs; unless it recovers, the service manager kills it and its stacks are logged",
-				"seconds", w.interval.Seconds())
-		})
-		err := w.probe(ctx)
-		late.Stop()
-		if err != nil { // the server is shutting down
-			return
-		}
-		w.feed()
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
 }

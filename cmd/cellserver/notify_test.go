@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,11 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"cellserver/internal/test/patience"
-	"cellserver/internal/test/processtest"
 )
 
 // serviceManager simulates systemd: it reads what a service sends to NOTIFY_SOCKET.
@@ -112,50 +107,5 @@ func TestNoServiceManager(t *testing.T) {
 		if log := p.Log.String(); complaint == "" && strings.Contains(log, `"WARN"`) || !strings.Contains(log, complaint) {
 			t.Errorf("%s: want %q in the log:\n%s", env, complaint, log)
 		}
-	}
-}
-
-func TestWatchdogIsFedWhileProbesSucceed(t *testing.T) {
-	const interval = 15 * time.Second
-	tests := []struct {
-		name  string
-		hang  time.Duration // of the third probe
-		until time.Duration
-		feeds int
-		late  int // log lines about it
-	}{
-		{"well", 0, 10*interval + 1, 11, 0},
-		{"slow, but within the interval", interval - 1, 10*interval + 1, 11, 0},
-		{"hangs for three intervals", 3 * interval, 10*interval + 1, 9, 1},
-		{"hangs for good", time.Hour, 10*interval + 1, 2, 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), tt.until)
-				defer cancel()
-				probes, feeds := 0, 0
-				log := &processtest.Log{}
-				watchdog{
-					interval: interval,
-					probe: func(ctx context.Context) error {
-						if probes++; probes != 3 {
-							return nil
-						}
-						select {
-						case <-time.After(tt.hang):
-							return nil
-						case <-ctx.Done():
-							return ctx.Err()
-						}
-					},
-					feed: func() { feeds++ },
-					log:  slog.New(slog.NewTextHandler(log, nil)),
-				}.run(ctx)
-				if late := strings.Count(log.String(), "the server hangs"); feeds != tt.feeds || late != tt.late {
-					t.Errorf("fed %d times and complained %d times, want %d and %d", feeds, late, tt.feeds, tt.late)
-				}
-			})
-		})
 	}
 }

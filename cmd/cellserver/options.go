@@ -14,6 +14,7 @@ import (
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/edge/metrics"
+	"cellserver/internal/funnel"
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/redis/commands/admin"
 )
@@ -191,7 +192,7 @@ func (o *options) complete(fs *pflag.FlagSet, getenv func(string) (string, bool)
 	}
 	wrong = append(wrong, o.check()...)
 	if err := wrong.err(); err != nil {
-		return usageError{err}
+		return mistake(err)
 	}
 	return nil
 }
@@ -216,4 +217,12 @@ func (o *options) checkListening() error {
 		return errors.New("--unixsocketperm requires --unixsocket")
 	}
 	return nil
+}
+
+// reading is how CL.THROTTLE's second argument is to be understood.
+func (o *options) reading() funnel.Reading {
+	if o.burstIsCapacity {
+		return funnel.Capacity
+	}
+	return funnel.Burst
 }

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -77,33 +74,4 @@ func setFromEnvironment(fs *pflag.FlagSet, from origins, getenv func(string) (st
 		from[f.Name] = envName(f.Name)
 	})
 	return wrong
-}
-
-// flagMistake says what is wrong with the flags of a command line, in place of pflag.
-func flagMistake(command string, fs *pflag.FlagSet, err error) error {
-	see := "see " + command + " --help"
-	var unknown *pflag.NotExistError
-	var invalid *pflag.InvalidValueError
-	var bare *pflag.ValueRequiredError
-	switch {
-	case errors.As(err, &invalid):
-		return flagvalue.Describe("--"+invalid.GetFlag().Name, invalid.GetValue(), err)
-	case errors.As(err, &bare):
-		return fmt.Errorf("--%s requires a value; %s", bare.GetFlag().Name, see)
-	case errors.As(err, &unknown):
-		return unknownFlag(fs, unknown, see)
-	}
-	return fmt.Errorf("%w; %s", err, see)
-}
-
-func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError, see string) error {
-	var names []string
-	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	slices.Sort(names)
-	name, given := unknown.GetSpecifiedName(), "--"+unknown.GetSpecifiedName()
-	if short := unknown.GetSpecifiedShortnames(); short != "" { // or a long one with one hyphen
-		name, _, _ = strings.Cut(short, "=")
-		given = "-" + name
-	}
-	return fmt.Errorf("unknown flag %s; %s", given, hint(name, names, func(name string) string { return "--" + name }, see))
 }

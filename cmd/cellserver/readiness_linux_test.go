@@ -20,7 +20,7 @@ const (
 
 // isDegraded waits until cellserver health lists that many ways in which a ready server is degraded, and
 // compares them, and /readyz.
-func (p *process) isDegraded(t *testing.T, ways string) {
+func isDegraded(t *testing.T, p *process, ways string) {
 	t.Helper()
 	var out, errOut string
 	var code int
@@ -41,13 +41,13 @@ func TestFullDiskAndMemoryAreDegraded(t *testing.T) {
 	t.Parallel()
 	bad := badDisks()["no space"](t)
 	p := startKeeping(t, bad.dir, "--fsync-interval", "50ms", "--maxmemory", "48mb")
-	p.isDegraded(t, "")
+	isDegraded(t, p, "")
 	bad.fail(t, p)
 	charge(t, p, manyKeys("during")...)
 	p.awaitFault(t, 1)
-	p.isDegraded(t, diskLost)
+	isDegraded(t, p, diskLost)
 	flood(t, p, "f", floodKeys)
-	p.isDegraded(t, diskLost+memoryEvicts)
+	isDegraded(t, p, diskLost+memoryEvicts)
 	p.Stop(t, syscall.SIGKILL) // the disk has no room for the keys
 }
 
@@ -64,13 +64,13 @@ func TestRefusalsAreDegraded(t *testing.T) {
 		_ = killtest.Charge(t.Context(), p.addr, manyKeys("held")...)
 	}()
 	p.awaitFault(t, 1)
-	p.isDegraded(t, diskRefuses)
+	isDegraded(t, p, diskRefuses)
 	bad.end(t, p)
 	p.awaitFault(t, 0)
-	p.isDegraded(t, "")
+	isDegraded(t, p, "")
 	<-held
 
 	p = startServer(t, "--maxmemory", "48mb", "--maxmemory-policy", "noeviction")
 	flood(t, p, "f", floodKeys)
-	p.isDegraded(t, memoryRefuses)
+	isDegraded(t, p, memoryRefuses)
 }

@@ -28,13 +28,13 @@ func (a *app) reload() {
 	a.notifyReloading()
 	defer a.notifyReady()
 	a.log.Info("reloading on SIGHUP")
-	a.reloadSettings()
+	a.tuning.reloadSettings()
 	if a.certs != nil {
 		a.certs.Reload()
 	}
 	a.web.reload(a.options, a.log)
 	a.reloadUsers()
-	a.reloadLimits()
+	a.storage.reloadLimits()
 }
 
 func (a *app) reloadUsers() {

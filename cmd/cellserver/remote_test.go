@@ -4,32 +4,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"cellserver/internal/test/patience"
 	"cellserver/internal/test/redistest"
 )
 
-// reply sends a command of one line, and returns the reply, without the ends of its lines.
-func reply(t *testing.T, nc net.Conn, command string) string {
-	t.Helper()
-	got := sayTo(t, nc, command+"\r\nECHO end-of-reply\r\n", "end-of-reply\r\n")
-	return strings.TrimSuffix(strings.ReplaceAll(strings.TrimSuffix(got, "$12\r\nend-of-reply\r\n"), "\r\n", " "), " ")
-}
-
-// readiness returns the status and the text of /readyz.
-func (p *process) readiness(t *testing.T) (code int, text string) {
-	t.Helper()
-	code, text = p.fetch(t, "/readyz", "")
-	return code, strings.TrimSpace(text)
-}
+// storeAway is what /readyz says without a store.
+const storeAway = "the store does not answer; the log says why"
 
 // awaitStore waits until the server's figures say that its store answers, or that it does not.
-func (p *process) awaitStore(t *testing.T, up float64) {
+func awaitStore(t *testing.T, p *process, up float64) {
 	t.Helper()
 	p.Eventually(t, "notice its store", func() bool { return p.metric(t, "cellserver_store_up") == up })
 }
@@ -40,7 +27,7 @@ func TestRemoteStore(t *testing.T) {
 	var clients []net.Conn
 	for range 2 {
 		p := startServer(t, "--store", "redis://"+redis.Addr+"/0", "--store-timeout", "1m")
-		p.awaitStore(t, 1)
+		awaitStore(t, p, 1)
 		clients = append(clients, p.dial(t))
 	}
 	for i, want := range []string{"*5 :0 :3 :2 :-1 :20", "*5 :0 :3 :1 :-1 :40", "*5 :0 :3 :0 :-1 :60", "*5 :1 :3 :0 :20 :60"} {
@@ -111,7 +98,7 @@ func TestStoreGoesAway(t *testing.T) {
 				args = append(args, "--local-share", "0.667")
 			}
 			p := startServer(t, args...)
-			p.awaitStore(t, 1)
+			awaitStore(t, p, 1)
 			nc := p.dial(t)
 			p.Eventually(t, "decide", func() bool {
 				return strings.HasPrefix(reply(t, nc, "CL.THROTTLE k 2 3 6000"), "*5 ")
@@ -122,7 +109,7 @@ func TestStoreGoesAway(t *testing.T) {
 
 			redis.Kill()
 			reply(t, nc, "CL.THROTTLE other 2 3 60")
-			p.awaitStore(t, 0)
+			awaitStore(t, p, 0)
 			if got := reply(t, nc, "CL.THROTTLE another 2 3 60"); !strings.HasPrefix(got, tt.reply) || !strings.Contains(got, tt.rest) {
 				t.Errorf("without the store: got %s, want %s...%s", got, tt.reply, tt.rest)
 			}
@@ -147,7 +134,7 @@ func TestStoreGoesAway(t *testing.T) {
 			if err := redis.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			p.awaitStore(t, 1)
+			awaitStore(t, p, 1)
 			p.Eventually(t, "decide again", func() bool {
 				reply(t, nc, "CL.THROTTLE fresh 2 3 6000")
 				n, err := redis.Client().Exists(t.Context(), "fresh").Result()
@@ -170,7 +157,7 @@ func TestStartWithoutStore(t *testing.T) {
 	p := startServer(t, "--store", "redis://"+redis.Addr, "--store-timeout", "1m")
 	p.Eventually(t, "notice that there is no store", func() bool {
 		code, text := p.readiness(t)
-		return code == 503 && text == errStoreAway.Error()
+		return code == 503 && text == storeAway
 	})
 	if got := reply(t, p.dial(t), "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "-STOREDOWN "+redis.Addr) {
 		t.Errorf("got %s", got)
@@ -194,13 +181,13 @@ func TestStorePassword(t *testing.T) {
 	}
 	right := startServer(t, "--store", "redis://"+redis.Addr, "--store-password-file", file,
 		"--store-timeout", "1m")
-	right.awaitStore(t, 1)
+	awaitStore(t, right, 1)
 	nc := right.dial(t)
 	if got := reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :0 ") {
 		t.Errorf("got %s", got)
 	}
 	wrong := startServer(t, "--store", "redis://:wr0ng@"+redis.Addr, "--store-timeout", "1m")
-	wrong.awaitStore(t, 0)
+	awaitStore(t, wrong, 0)
 	nc2 := wrong.dial(t)
 	if got := reply(t, nc2, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "-STOREDOWN "+redis.Addr+": WRONGPASS") {
 		t.Errorf("a wrong password: got %s", got)
@@ -208,7 +195,7 @@ func TestStorePassword(t *testing.T) {
 	wrong.Eventually(t, "count and log why", func() bool {
 		return strings.Contains(wrong.Log.String(), `"msg":"the store did not decide some calls","reason":"auth"`)
 	})
-	if code, text := wrong.readiness(t); code != 503 || text != errStoreAway.Error() {
+	if code, text := wrong.readiness(t); code != 503 || text != storeAway {
 		t.Errorf("readiness with a wrong password: got %d, %s", code, text)
 	}
 	for _, p := range []*process{right, wrong} {
@@ -267,7 +254,7 @@ func testRights(t *testing.T, rules []any, url, more string, nodes ...*redistest
 		}
 	}
 	p := startServer(t, "--store", url, "--store-timeout", "1m", "--key-prefix", "limits:", "--lease", "on")
-	p.awaitStore(t, 1)
+	awaitStore(t, p, 1)
 	nc := p.dial(t)
 	lines := []string{
 		"CL.THROTTLE funnel 2 3 60", "CL.THROTTLE funnel 2 3 60 3", "CL.THROTTLE funnel 2 3 60 -1", "CL.PEEK funnel 2 3 60", "CL.FIXEDWINDOW window 5 60",
@@ -287,38 +274,6 @@ func testRights(t *testing.T, rules []any, url, more string, nodes ...*redistest
 		}
 		if dry, err := node.Client().Do(t.Context(), "ACL", "DRYRUN", "limits", "FLUSHALL").Text(); err != nil || dry == "OK" {
 			t.Errorf("%s: FLUSHALL is allowed, %v", node.Addr, err)
-		}
-	}
-}
-
-// TestShutdownEndsTheStore: nothing of a store on other machines goes on when the server has ended, also while that hangs.
-func TestShutdownEndsTheStore(t *testing.T) {
-	for _, hangs := range []bool{false, true} {
-		redis := redistest.Server(t)
-		a, stop, ended := startApp(t, "--store", "redis://"+redis.Addr, "--lease", "on", "--on-store-error", "local")
-		nc := newTestClient(a)
-		sayTo(t, nc, "CL.THROTTLE k 1 1 60\r\nCL.BUCKET ADD b 5 1\r\nPING\r\n", "+PONG\r\n")
-		if hangs {
-			redis.Stop()
-			sayTo(t, nc, "CL.THROTTLE k 1 1 60\r\nPING\r\n", "+PONG\r\n")
-		}
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		redis.Continue()
-		left := func() string {
-			stacks := make([]byte, 1<<20)
-			stacks = stacks[:runtime.Stack(stacks, true)]
-			for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-				if strings.Contains(stack, "cellserver/internal/keep/remote") {
-					return stack
-				}
-			}
-			return ""
-		}
-		if !patience.Until(func() bool { return left() == "" }) {
-			t.Fatalf("hangs %t: it goes on:\n%s", hangs, left())
 		}
 	}
 }

@@ -19,7 +19,7 @@ type remoteStore struct {
 }
 
 // poolConfig reads the password files, and returns which servers --store names.
-func (r *storeOptions) poolConfig(log *slog.Logger) (servers.Config, error) {
+func poolConfig(r *storeOptions, log *slog.Logger) (servers.Config, error) {
 	password, err := readSecret("--store-password-file", r.passwordFile, "the password", log)
 	if err != nil {
 		return servers.Config{}, err
@@ -39,12 +39,12 @@ func storeMistake(err error) error {
 	if err == nil {
 		return nil
 	}
-	return usageError{fmt.Errorf("--store: %w", err)}
+	return mistake(fmt.Errorf("--store: %w", err))
 }
 
-// check says what is wrong with --store and its files. It opens no connection.
-func (r *storeOptions) check(log *slog.Logger) error {
-	config, err := r.poolConfig(log)
+// checkRemote says what is wrong with --store and its files. It opens no connection.
+func checkRemote(r *storeOptions, log *slog.Logger) error {
+	config, err := poolConfig(r, log)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func (r *storeOptions) check(log *slog.Logger) error {
 }
 
 // openPool returns the servers of --store, and does not wait for them.
-func (r *storeOptions) openPool(log *slog.Logger) (*servers.Pool, error) {
-	config, err := r.poolConfig(log)
+func openPool(r *storeOptions, log *slog.Logger) (*servers.Pool, error) {
+	config, err := poolConfig(r, log)
 	if err != nil {
 		return nil, err
 	}
@@ -62,27 +62,27 @@ func (r *storeOptions) openPool(log *slog.Logger) (*servers.Pool, error) {
 }
 
 // openRemote opens --store. Whether its servers answer it does not wait for.
-func (a *app) openRemote() (*remoteStore, error) {
-	r := &a.options.remote
-	pool, err := r.openPool(a.log)
+func (s *storage) openRemote() (*remoteStore, error) {
+	r := &s.options.remote
+	pool, err := openPool(r, s.log)
 	if err != nil {
 		return nil, err
 	}
 	config := remote.Config{
 		Pool: pool, KeyPrefix: r.keyPrefix, Timeout: r.timeout, Wait: r.wait, OnError: r.policy, LocalShare: r.localShare,
-		Prefilter: r.prefilter, Now: a.now,
+		Prefilter: r.prefilter, Now: s.clock.Now,
 		Lease: ahead.Config{Enabled: r.lease, MaxUnits: int64(r.leaseMaxUnits), MaxTime: r.leaseTime, StartAbove: int64(r.leaseAbove)},
 	}
-	if a.tables != nil {
-		config.Local = a.tables
+	if s.tables != nil {
+		config.Local = s.tables
 	}
-	s, err := remote.Open(config)
+	opened, err := remote.Open(config)
 	if err != nil {
 		_ = pool.Close()
 		return nil, err
 	}
-	w := watch.New(watch.Config{Store: pool.String(), Policy: r.policy, Pool: pool, Stats: s.Stats, Size: s.Size, Now: a.now, Log: a.log})
-	return &remoteStore{s, pool, w}, nil
+	w := watch.New(watch.Config{Store: pool.String(), Policy: r.policy, Pool: pool, Stats: opened.Stats, Size: opened.Size, Now: s.clock.Now, Log: s.log})
+	return &remoteStore{opened, pool, w}, nil
 }
 
 func (s *remoteStore) close() {

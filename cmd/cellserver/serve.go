@@ -15,73 +15,36 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/clock"
 	"cellserver/internal/base/logwriter"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/metrics"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/funnel"
-	"cellserver/internal/keep/memory"
-	"cellserver/internal/keep/persist"
-	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/admin"
 	"cellserver/internal/resp"
-	"cellserver/internal/shard"
-	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
 
-const serveHelp = `cellserver is a rate limiter that speaks the Redis protocol and answers CL.THROTTLE.`
-
-const serveExample = `  cellserver &
-  redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1`
-
-// serveCommand is the root: without a subcommand the program serves.
-func serveCommand(help *helpPrinter) *cobra.Command {
-	o := &options{}
-	cmd := &cobra.Command{
-		Use: "cellserver [flags]", Short: "serve Redis clients", Long: serveHelp, Example: serveExample, Args: onlySubcommands,
-		DisableFlagsInUseLine: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.version {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), buildinfo.Read())
-				return err
-			}
-			if err := o.complete(cmd.Flags(), os.LookupEnv); err != nil {
-				return err
-			}
-			return o.logAndServe(cmd.Context(), cmd.ErrOrStderr())
-		},
-	}
-	help.groups = o.flagGroups()
-	for _, g := range help.groups {
-		cmd.Flags().AddFlagSet(g.flags)
-	}
-	return cmd
-}
-
 // logAndServe serves with a log to stderr.
-func (o *options) logAndServe(ctx context.Context, stderr io.Writer) error {
+func logAndServe(ctx context.Context, o *options, stderr io.Writer) error {
 	signal.Ignore(syscall.SIGPIPE) // or the end of who reads the log would end the server
-	lines := logwriter.New(stderr, o.noteLostLines)
+	lines := logwriter.New(stderr, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })
 	defer lines.Close(flushTimeout)
-	log := o.logger(lines)
+	log := newLogger(o, lines)
 	warnOfUnknownVariables(os.Environ(), log)
 	o.file.warnOfReaders(log)
-	return o.serve(ctx, log, lines)
+	return serve(ctx, o, log, lines)
 }
 
 // serve serves until ctx ends, which is no error at any time.
-func (o *options) serve(ctx context.Context, log *slog.Logger, lines *logwriter.Writer) error {
-	err := o.startAndRun(ctx, log, lines)
+func serve(ctx context.Context, o *options, log *slog.Logger, lines *logwriter.Writer) error {
+	err := startAndRun(ctx, o, log, lines)
 	if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
 		return err
 	}
@@ -89,20 +52,20 @@ func (o *options) serve(ctx context.Context, log *slog.Logger, lines *logwriter.
 	return nil
 }
 
-func (o *options) startAndRun(ctx context.Context, log *slog.Logger, lines *logwriter.Writer) error {
+func startAndRun(ctx context.Context, o *options, log *slog.Logger, lines *logwriter.Writer) error {
 	if err := o.readPassword(log); err != nil {
 		return err
 	}
-	keeper, err := o.openCerts(log)
+	keeper, err := openCerts(o, log)
 	if err != nil {
 		return err
 	}
 	clk := clock.New()
-	web, err := o.newWeb(clk.Now, log)
+	web, err := newWeb(o, clk.Now, log)
 	if err != nil {
 		return err
 	}
-	listeners, err := o.listen(ctx)
+	listeners, err := listen(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -132,18 +95,10 @@ type app struct {
 	lines     *logwriter.Writer // of the log
 	listeners *listeners
 	certs     *certs.Keeper // nil without TLS
-	clock     *clock.Clock
-	now       func() int64 // the clock's
-	loaded    *options     // of the last reload, or the first; the reloads' own
-	store     store.Store
-	tables    *shard.Store // the store, or what stands in for it; nil for neither
-	remote    *remoteStore // the store on other machines; nil for none
-	memory    *memory.Bound
-	shortage  memory.Shortage // of the memory for keys
-	dir       *disk.OS        // nil without --data-dir
-	keeper    *persist.Keeper // of the directory
-	keepErr   error           // why it has not kept all, once the parts have ended
-	limits    *limits.Registry
+	now       func() int64  // the clock's
+	storage   *storage
+	keepErr   error // why the data directory has not kept all, once the parts have ended
+	tuning    *tuning
 	access    *access
 	engine    *commands.Engine
 	server    *server.Server
@@ -161,23 +116,18 @@ func newApp(
 ) (_ *app, err error) {
 	cat := catalog.New()
 	a := &app{
-		options: o, loaded: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, clock: clk, now: clk.Now,
+		options: o, log: log, lines: lines, listeners: l, certs: keeper, web: web, now: clk.Now,
 		access: newAccess(o, cat), up: make(chan struct{}),
 	}
-	if err := a.openStore(); err != nil {
+	a.tuning = &tuning{app: a, loaded: o}
+	if a.storage, err = openStorage(ctx, o, clk, log); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			a.remote.close()
+			a.storage.close()
 		}
 	}()
-	if err := a.openDataDir(ctx); err != nil {
-		return nil, err
-	}
-	if err := a.openLimits(); err != nil {
-		return nil, err
-	}
 	a.setNotReady("starting")
 	engine, err := commands.NewEngine(a.engineConfig(cat))
 	if err != nil {
@@ -186,7 +136,7 @@ func newApp(
 	a.engine = engine
 	a.limitClients()
 	a.server = a.newServer()
-	a.prober = &prober{loops: a.server.Probe, shards: func() { a.keys() }, log: log}
+	a.prober = &prober{loops: a.server.Probe, shards: func() { a.storage.keys() }, log: log}
 	if o.aclFile != "" {
 		if err := a.engine.ReloadUsers(); err != nil {
 			return nil, fmt.Errorf("--aclfile: %w", err)
@@ -198,7 +148,7 @@ func newApp(
 func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 	o := a.options
 	return commands.Config{
-		Store:             a.store,
+		Store:             a.storage.store,
 		Now:               a.now,
 		WallTime:          time.Now,
 		Catalog:           cat,
@@ -210,19 +160,19 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		StoreTimeout:      o.remote.timeout,
 		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
 		ACLFile:           o.aclFile,
-		Scripts:           o.scripts(cat, a.now, a.memory.State().Shares.Scripts),
+		Scripts:           newScripts(o, cat, a.now, a.storage.memory.State().Shares.Scripts),
 		BackgroundThreads: backgroundThreads(o.ioThreads), // once the store has as many shards as there are processors for
 		Version:           buildinfo.Version,
-		Settings:          a.settings(),
+		Settings:          a.tuning.settings(),
 		ConfigFile:        absolute(o.config),
-		Memory:            a.memory,
-		Keeper:            a.keeper,
-		Remote:            a.remoteStatus(),
-		NamedLimits:       a.limits,
+		Memory:            a.storage.memory,
+		Keeper:            a.storage.keeper,
+		Remote:            a.storage.remoteStatus(),
+		NamedLimits:       a.storage.limits,
 		Thresholds:        o.thresholds,
 		Connections:       a.connections,
 		Shutdown:          func() { a.stop() },
-		MayDebug:          o.mayDebug,
+		MayDebug:          func(p peer.Peer) bool { return mayDebug(o, p) },
 		Log:               a.log,
 		LostLogLines:      a.lines.Dropped,
 	}
@@ -245,22 +195,14 @@ func (a *app) newServer() *server.Server {
 		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
 		Admit:      a.admit,
 		IOThreads:  a.options.ioThreads,
-		Limits:     a.options.limits(),
+		Limits:     serverLimits(a.options),
 		Now:        a.now,
 		Log:        a.log,
 	})
 }
 
-// reading is how CL.THROTTLE's second argument is to be understood.
-func (o *options) reading() funnel.Reading {
-	if o.burstIsCapacity {
-		return funnel.Capacity
-	}
-	return funnel.Burst
-}
-
-// scripts returns what executes scripts of a catalog, or nil. The bytes bound its cache; 0 is the default.
-func (o *options) scripts(cat *catalog.Catalog, now func() int64, cacheBytes int64) *lua.Engine {
+// newScripts returns what executes scripts of a catalog, or nil. The bytes bound its cache; 0 is the default.
+func newScripts(o *options, cat *catalog.Catalog, now func() int64, cacheBytes int64) *lua.Engine {
 	if !o.lua {
 		return nil
 	}
@@ -270,7 +212,7 @@ func (o *options) scripts(cat *catalog.Catalog, now func() int64, cacheBytes int
 	})
 }
 
-func (o *options) limits() server.Limits {
+func serverLimits(o *options) server.Limits {
 	return server.Limits{
 		MaxClients:           o.maxClients,
 		MaxClientsPerAddress: o.maxClientsPerAddress,
@@ -313,18 +255,18 @@ func (a *app) run(ctx context.Context) error {
 	if a.listeners.metrics != nil {
 		a.serveMetrics(background, start)
 	}
-	a.tendStore(background)
-	a.parts.run("the care of memory", func() { a.tendMemory(background) })
+	a.storage.tend(background, a.parts.run, func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) })
+	a.parts.run("the care of memory", func() { a.storage.tendMemory(background, a.engine.Clients.Memory) })
 	hangups := hangupsOf(ctx).signals
 	a.parts.run("reloading", func() { a.reloadOn(background, hangups) })
 	a.parts.run("the prober", func() { a.prober.run(ctx) })
 	a.parts.run("the watchdog", func() { a.feedWatchdog(background) })
 
-	a.keep(background, start)
+	a.letInOnceLoaded(background, start)
 	<-ctx.Done()
 	a.setNotReady("shutting down")
 	err := a.end(endBackground)
-	a.remote.close()
+	a.storage.close()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -335,9 +277,9 @@ func (a *app) run(ctx context.Context) error {
 func (a *app) serveMetrics(background context.Context, start func(name string, part func() error)) {
 	l := a.listeners.metrics
 	config := metrics.Config{
-		Store: a.store, Remote: a.remoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Limits: a.limits, Build: buildinfo.Read(),
-		Ready: a.ready, Alive: a.prober.alive, Degraded: a.degraded, LostLogLines: a.lines.Dropped,
+		Store: a.storage.store, Remote: a.storage.remoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
+		Now: a.now, Server: a.server, Memory: a.storage.memory, Persistence: a.storage.persistence(), Limits: a.storage.limits, Build: buildinfo.Read(),
+		Ready: a.ready, Alive: a.prober.alive, Degraded: a.storage.degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
 	}
@@ -361,19 +303,7 @@ func (a *app) serveClients(start func(name string, part func() error)) {
 	}
 }
 
-func (a *app) keys() int {
-	var st store.Stats
-	a.store.UpdateStats(&st)
-	return st.Keys
-}
-
 // topKeys returns up to n keys of a ranking, the first first.
 func (a *app) topKeys(kind topkeys.Ranking, n int) []topkeys.Entry {
 	return a.engine.Records.TopKeys.Top(kind, a.now(), n)
-}
-
-func noteSuspension(log *slog.Logger, slept time.Duration) {
-	if slept > 0 {
-		log.Warn("the machine was suspended; the clock was set forward by that time", "for", slept.Round(time.Millisecond))
-	}
 }

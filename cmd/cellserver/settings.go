@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -16,11 +17,17 @@ var (
 	errNotYesNo = errors.New("argument must be 'yes' or 'no'")
 )
 
+// tuning is what of the settings can change while the server runs: by CONFIG SET, and by a reload. Both change one at a time.
+type tuning struct {
+	app    *app
+	loaded *options // of the last reload, or the first; the reloads' own
+}
+
 // settings returns the settings of CONFIG GET and CONFIG SET: those of Redis that exist here, some that clients read when
 // they connect, and our own flags.
-func (a *app) settings() []admin.Setting {
-	o := a.options
-	return append(slices.Concat(a.changeable(), a.memorySettings(), o.durabilitySettings(), a.storeSettings()),
+func (t *tuning) settings() []admin.Setting {
+	o := t.app.options
+	return append(slices.Concat(t.changeable(), t.memorySettings(), durabilitySettings(o), t.storeSettings()),
 		admin.Constant("aclfile", o.aclFile),
 		admin.Constant("burst-is-capacity", yesNo(o.burstIsCapacity)),
 		admin.Constant("databases", strconv.Itoa(o.databases)),
@@ -38,39 +45,39 @@ func (a *app) settings() []admin.Setting {
 }
 
 // changeable returns the settings that CONFIG SET can change.
-func (a *app) changeable() []admin.Setting {
+func (t *tuning) changeable() []admin.Setting {
 	return []admin.Setting{
-		a.intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
-		a.maxClients(),
-		a.intLimit("maxclients-per-address", 0, func(l *server.Limits) *int { return &l.MaxClientsPerAddress }),
-		a.maxNewKeys(),
-		a.secondsLimit("handshake-timeout", func(l *server.Limits) *time.Duration { return &l.HandshakeTimeout }),
-		a.secondsLimit("input-timeout", func(l *server.Limits) *time.Duration { return &l.InputTimeout }),
-		a.secondsLimit("output-timeout", func(l *server.Limits) *time.Duration { return &l.OutputTimeout }),
-		a.secondsLimit("timeout", func(l *server.Limits) *time.Duration { return &l.IdleTimeout }),
+		t.intLimit("max-output-bytes", 1<<10, func(l *server.Limits) *int { return &l.MaxOutputBytes }),
+		t.maxClients(),
+		t.intLimit("maxclients-per-address", 0, func(l *server.Limits) *int { return &l.MaxClientsPerAddress }),
+		t.maxNewKeys(),
+		t.secondsLimit("handshake-timeout", func(l *server.Limits) *time.Duration { return &l.HandshakeTimeout }),
+		t.secondsLimit("input-timeout", func(l *server.Limits) *time.Duration { return &l.InputTimeout }),
+		t.secondsLimit("output-timeout", func(l *server.Limits) *time.Duration { return &l.OutputTimeout }),
+		t.secondsLimit("timeout", func(l *server.Limits) *time.Duration { return &l.IdleTimeout }),
 		{
 			Name: "protected-mode",
-			Get:  func() string { return yesNo(a.access.protectedMode.Load()) },
+			Get:  func() string { return yesNo(t.app.access.protectedMode.Load()) },
 			Set: func(value string) (func(), error) {
 				if value != "yes" && value != "no" {
 					return nil, errNotYesNo
 				}
-				return func() { a.access.protectedMode.Store(value == "yes") }, nil
+				return func() { t.app.access.protectedMode.Store(value == "yes") }, nil
 			},
 		},
 		{
 			Name: "requirepass",
-			Get:  func() string { return *a.access.password.Load() },
+			Get:  func() string { return *t.app.access.password.Load() },
 			Set: func(value string) (func(), error) {
-				return func() { a.access.setPassword(value) }, nil
+				return func() { t.app.access.setPassword(value) }, nil
 			},
 		},
 	}
 }
 
 // maxClients is a limit that the operating system limits, too.
-func (a *app) maxClients() admin.Setting {
-	s := a.intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients })
+func (t *tuning) maxClients() admin.Setting {
+	s := t.intLimit("maxclients", 1, func(l *server.Limits) *int { return &l.MaxClients })
 	set := s.Set
 	s.Set = func(value string) (func(), error) {
 		apply, err := set(value)
@@ -78,7 +85,7 @@ func (a *app) maxClients() admin.Setting {
 			return nil, err
 		}
 		if n, err := strconv.Atoi(value); err == nil {
-			if most := fitMaxClients(n, a.options.ioThreads); most < n {
+			if most := fitMaxClients(n, t.app.options.ioThreads); most < n {
 				return nil, errors.New("The operating system is not able to handle the specified number of clients, try with " + strconv.Itoa(most))
 			}
 		}
@@ -88,11 +95,11 @@ func (a *app) maxClients() admin.Setting {
 }
 
 // intLimit returns a setting for one of the server's integer limits.
-func (a *app) intLimit(name string, least int, of func(*server.Limits) *int) admin.Setting {
+func (t *tuning) intLimit(name string, least int, of func(*server.Limits) *int) admin.Setting {
 	return admin.Setting{
 		Name: name,
 		Get: func() string {
-			l := a.server.Limits()
+			l := t.app.server.Limits()
 			return strconv.Itoa(*of(&l))
 		},
 		Set: func(value string) (func(), error) {
@@ -100,7 +107,7 @@ func (a *app) intLimit(name string, least int, of func(*server.Limits) *int) adm
 			if err != nil {
 				return nil, err
 			}
-			return func() { a.changeLimits(func(l *server.Limits) { *of(l) = n }) }, nil
+			return func() { t.changeLimits(func(l *server.Limits) { *of(l) = n }) }, nil
 		},
 	}
 }
@@ -117,11 +124,11 @@ func intBetween(value string, least, most int) (int, error) {
 }
 
 // secondsLimit returns a setting for one of the server's timeouts, in whole seconds as in Redis.
-func (a *app) secondsLimit(name string, of func(*server.Limits) *time.Duration) admin.Setting {
+func (t *tuning) secondsLimit(name string, of func(*server.Limits) *time.Duration) admin.Setting {
 	return admin.Setting{
 		Name: name,
 		Get: func() string {
-			l := a.server.Limits()
+			l := t.app.server.Limits()
 			return strconv.Itoa(int(of(&l).Seconds()))
 		},
 		Set: func(value string) (func(), error) {
@@ -132,14 +139,30 @@ func (a *app) secondsLimit(name string, of func(*server.Limits) *time.Duration) 
 			if sec < 0 || sec > 1<<31-1 {
 				return nil, errors.New("argument must be between 0 and 2147483647 inclusive")
 			}
-			return func() { a.changeLimits(func(l *server.Limits) { *of(l) = time.Duration(sec) * time.Second }) }, nil
+			return func() { t.changeLimits(func(l *server.Limits) { *of(l) = time.Duration(sec) * time.Second }) }, nil
 		},
 	}
 }
 
 // changeLimits needs no lock: CONFIG SET changes one setting at a time.
-func (a *app) changeLimits(change func(*server.Limits)) {
-	l := a.server.Limits()
+func (t *tuning) changeLimits(change func(*server.Limits)) {
+	l := t.app.server.Limits()
 	change(&l)
-	a.server.SetLimits(l)
+	t.app.server.SetLimits(l)
+}
+
+// yesNo formats a boolean setting as Redis does.
+func yesNo(on bool) string {
+	if on {
+		return "yes"
+	}
+	return "no"
+}
+
+// absolute returns a path from the root, as long as there is one.
+func absolute(path string) string {
+	if from, err := filepath.Abs(path); path != "" && err == nil {
+		return from
+	}
+	return path
 }

@@ -67,7 +67,7 @@ func shadowCommand() *cobra.Command {
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.check(); err != nil {
-				return usageError{fmt.Errorf("shadow: %w", err)}
+				return mistake(fmt.Errorf("shadow: %w", err))
 			}
 			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

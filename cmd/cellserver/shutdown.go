@@ -27,7 +27,7 @@ func (a *app) end(endBackground func()) error {
 		close(ended)
 	}()
 	most := a.options.shutdownTimeout + shutdownGrace
-	if a.keeper != nil {
+	if a.storage.keeper != nil {
 		most += a.options.shutdownTimeout // clients that do not end must not cost what the disk has still to take
 	}
 	late := time.NewTimer(most)
@@ -66,9 +66,7 @@ func (a *app) shutdown() error {
 	if err != nil {
 		a.log.Warn("some clients did not end in time and were cut off", "error", err)
 	}
-	if a.web.server.Shutdown(ctx) != nil {
-		_ = a.web.server.Close()
-	}
+	a.web.shutdown(ctx)
 	if errors.Is(err, server.ErrStuck) {
 		return err
 	}

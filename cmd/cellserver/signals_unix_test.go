@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"syscall"
 	"testing"
 
-	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/test/processtest"
 )
 
@@ -99,8 +97,7 @@ func TestSIGHUPWhileStarting(t *testing.T) {
 	p.get(t, "maxclients", "200")
 }
 
-// TestEndBeforeClientsAreServed: a server that is ended as it starts does not wait for the data directory of
-// another, and has not failed.
+// TestEndBeforeClientsAreServed: a server that is ended as it starts has not failed.
 func TestEndBeforeClientsAreServed(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -110,16 +107,6 @@ func TestEndBeforeClientsAreServed(t *testing.T) {
 	if err := run(ctx, args, nil, io.Discard, &log); err != nil ||
 		!strings.Contains(log.String(), "stopped") {
 		t.Errorf("%v; the log is %s", err, log.String())
-	}
-	dir := t.TempDir()
-	held, err := disk.OpenOS(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer held.Close() //nolint:errcheck // nothing was written
-	a := &app{options: &options{dataDir: dir}}
-	if err := a.openDataDir(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("waiting for the directory ended with %v", err)
 	}
 }
 

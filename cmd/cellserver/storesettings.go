@@ -7,11 +7,11 @@ import (
 )
 
 // storeSettings are the flags about the store, none of them with a password.
-func (a *app) storeSettings() []admin.Setting {
-	r := &a.options.remote
+func (t *tuning) storeSettings() []admin.Setting {
+	r := &t.app.options.remote
 	at := memoryStore
-	if a.remote != nil {
-		at = a.remote.pool.String()
+	if t.app.storage.remote != nil {
+		at = t.app.storage.remote.pool.String()
 	}
 	onOff := map[bool]string{true: "on", false: "off"}
 	return []admin.Setting{

@@ -51,7 +51,7 @@ func openServer(flag, url string) (*transfer.Server, error) {
 	logging.Disable() // what go-redis says of a connection, the error says, too
 	s, err := transfer.Open(url)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("%s: %w", flag, err)}
+		return nil, mistake(fmt.Errorf("%s: %w", flag, err))
 	}
 	return s, nil
 }
@@ -63,7 +63,7 @@ func openTarget(url string) (*transfer.Server, error) {
 		return nil, err
 	}
 	if _, ok := s.NamesDB(); ok {
-		return nil, usageError{errors.New("--into: leave out the database; keys go to the database that they come from")}
+		return nil, mistake(errors.New("--into: leave out the database; keys go to the database that they come from"))
 	}
 	return s, nil
 }

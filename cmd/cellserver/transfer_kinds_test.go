@@ -33,24 +33,6 @@ func makeKinds(t *testing.T, p *process, db int) {
 	}
 }
 
-// dumps returns what DUMP says of all keys of a database.
-func dumps(t *testing.T, p *process, db int) map[string]string {
-	t.Helper()
-	rdb, all := database(t, p, db), map[string]string{}
-	names, err := rdb.Keys(t.Context(), "*").Result()
-	for _, name := range names {
-		var dumped string
-		if dumped, err = rdb.Dump(t.Context(), name).Result(); err != nil {
-			break
-		}
-		all[name] = dumped
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 func transferred(t *testing.T, want string, args ...string) {
 	t.Helper()
 	if code, out, errOut := call(t, nil, args...); code != 0 || out+errOut != want {

@@ -2,21 +2,12 @@ package main
 
 import (
 	"bufio"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"io"
-	"log/slog"
-	"net"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"cellserver/internal/base/clock"
 	"cellserver/internal/test/certtest"
 	"cellserver/internal/test/patience"
 )
@@ -27,31 +18,6 @@ func secretFile(t *testing.T, contents string) string {
 	path := filepath.Join(t.TempDir(), "secret")
 	certtest.Write(t, path, []byte(contents))
 	return path
-}
-
-// ask sends a request to the metrics address, by HTTPS if there is an authority, and returns the status.
-func (p *process) ask(t *testing.T, path, token string, pool *x509.CertPool) int {
-	t.Helper()
-	url := "http://" + p.metrics + path
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	if pool != nil {
-		url = "https://" + p.metrics + path
-		client.Transport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}
-	}
-	request, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, answer.Body)
-	_ = answer.Body.Close()
-	return answer.StatusCode
 }
 
 func TestMetricsOverTLSWithASecret(t *testing.T) {
@@ -93,62 +59,6 @@ func TestMetricsOverTLSWithASecret(t *testing.T) {
 	if got := p.ask(t, "/metrics", "second", other.Pool); got != 200 {
 		t.Errorf("the token after a file that cannot be used: got %d", got)
 	}
-}
-
-// TestSlowRequests: a client that does not send the announced body does not keep one of the few connections for long.
-func TestSlowRequests(t *testing.T) {
-	for name, request := range map[string]string{
-		"nothing":        "",
-		"half a header":  "GET / HTTP/1.1\r\nHost: local",
-		"no body":        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n",
-		"half a body":    "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
-		"no 2nd request": "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w, err := (&options{}).newWeb(clock.New().Now, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
-			l, ended := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}, make(chan error, 1)
-			go func() { ended <- w.serve(l, http.NotFoundHandler()) }()
-			nc, theirs := net.Pipe()
-			l.conns <- theirs
-			begin := time.Now()
-			go func() { _, _ = io.WriteString(nc, request) }()
-			if _, err := io.Copy(io.Discard, nc); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			if took := time.Since(begin); took > 10*time.Second {
-				t.Errorf("%s: the connection ended after %s", name, took)
-			}
-			_ = w.server.Close()
-			if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-				t.Errorf("%s: the server ended with %v", name, err)
-			}
-		})
-	}
-}
-
-// pipeListener accepts the connections that a test gives it.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case nc := <-l.conns:
-		return nc, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (l *pipeListener) Close() error {
-	close(l.closed)
-	return nil
 }
 
 func TestNotReadyWhileItDrains(t *testing.T) {
