@@ -12,18 +12,12 @@ import (
 
 // subcommands are all but serving. Each has a file of its own.
 func subcommands(p program) []*cobra.Command {
-	return []*cobra.Command{
-		checkCommand(),
+	return append(tools(),
 		completionCommand(),
 		configCommand(p),
-		dumpCommand(),
 		healthCommand(),
-		importCommand(),
-		loadCommand(),
-		replayCommand(),
-		shadowCommand(),
 		versionCommand(),
-	}
+	)
 }
 
 // newRoot returns the command line, and what prints its help. It sets no template of cobra's: text/template calls

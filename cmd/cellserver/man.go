@@ -38,6 +38,9 @@ func manualDate(info buildinfo.Info, epoch string) string {
 	return at.UTC().Format(time.DateOnly)
 }
 
+// manualWidth is that of the pages' text before man(1) fills it.
+const manualWidth = 120
+
 // manual is the pages in the language of man(7), one a command.
 type manual struct {
 	root *cobra.Command
@@ -214,7 +217,7 @@ func roffText(b *strings.Builder, text string) {
 			roffBlock(b, p)
 			continue
 		}
-		b.WriteString(roff(wrap(p, exampleWidth)) + "\n")
+		b.WriteString(roff(wrap(p, manualWidth)) + "\n")
 	}
 }
 
