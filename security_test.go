@@ -1,4 +1,4 @@
-package main
+package cellserver_test
 
 import (
 	"os"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/settings"
 )
 
 // TestSecurityDocument: each bound in SECURITY.md has its option's default and a test that exists, no option that bounds
@@ -26,10 +28,10 @@ func TestSecurityDocument(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n\n")
 	flags := map[string]*pflag.Flag{}
 	var mustBeThere []string
-	for _, g := range (&options{}).flagGroups() {
-		g.flags.VisitAll(func(f *pflag.Flag) {
+	for _, g := range (&settings.Options{}).FlagGroups() {
+		g.Flags.VisitAll(func(f *pflag.Flag) {
 			flags[f.Name] = f
-			if g.title == "Client limits" && f.Name != "shutdown-timeout" {
+			if g.Title == "Client limits" && f.Name != "shutdown-timeout" {
 				mustBeThere = append(mustBeThere, f.Name)
 			}
 		})

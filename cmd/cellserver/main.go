@@ -2,6 +2,10 @@
 // module does.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(programMain()) }
+	"cellserver/internal/app"
+)
+
+func main() { os.Exit(app.Main()) }

@@ -1,9 +1,11 @@
-package main
+package clients
 
 import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"cellserver/e2e/harness"
 )
 
 // TestRedisCLISaves: what operators send to have the state on the disk, and to end the server; the next one knows it.
@@ -13,7 +15,7 @@ func TestRedisCLISaves(t *testing.T) {
 		t.Run(interval, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			p := startKeeping(t, dir, "--fsync-interval", interval)
+			p := harness.StartKeeping(t, dir, "--fsync-interval", interval)
 			for _, tt := range []struct{ args, want string }{
 				{"cl.throttle k 15 1 3600 1", "^0\n16\n15\n-1\n3600\n"},
 				{"waitaof 1 0 0", "^1\n0\n$"},
@@ -27,7 +29,7 @@ func TestRedisCLISaves(t *testing.T) {
 				{"config get dir", "^dir\n" + regexp.QuoteMeta(dir) + "\n$"},
 				{"shutdown save", "^$"},
 			} {
-				out, err := redisTool(t, p, "redis-cli", strings.Fields(tt.args)...).CombinedOutput()
+				out, err := harness.RedisTool(t, p, "redis-cli", strings.Fields(tt.args)...).CombinedOutput()
 				if err != nil || !regexp.MustCompile(tt.want).Match(out) {
 					t.Errorf("redis-cli %s printed %q (%v), want %q", tt.args, out, err, tt.want)
 				}
@@ -35,9 +37,9 @@ func TestRedisCLISaves(t *testing.T) {
 			if code := p.Await(t); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
-			p = startKeeping(t, dir, "--fsync-interval", interval)
+			p = harness.StartKeeping(t, dir, "--fsync-interval", interval)
 			for _, args := range []string{"exists k late", "info persistence"} {
-				out, err := redisTool(t, p, "redis-cli", strings.Fields(args)...).CombinedOutput()
+				out, err := harness.RedisTool(t, p, "redis-cli", strings.Fields(args)...).CombinedOutput()
 				if err != nil || string(out) != "2\n" && !strings.Contains(string(out), "rdb_last_load_keys_loaded:2\r\n") {
 					t.Errorf("after a restart, redis-cli %s printed %q (%v)", args, out, err)
 				}

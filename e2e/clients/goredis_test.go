@@ -1,4 +1,4 @@
-package main
+package clients
 
 import (
 	"path/filepath"
@@ -9,25 +9,27 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/e2e/harness"
 )
 
 func TestGoRedis(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "cell.sock")
-	open := startServer(t, "--unixsocket", socket)
-	locked := startServer(t, "--requirepass", "open sesame")
+	open := harness.StartServer(t, "--unixsocket", socket)
+	locked := harness.StartServer(t, "--requirepass", "open sesame")
 	tests := []struct {
 		name    string
 		options redis.Options
 	}{
-		{"RESP3", redis.Options{Addr: open.addr}},
-		{"RESP2", redis.Options{Addr: open.addr, Protocol: 2}},
+		{"RESP3", redis.Options{Addr: open.Addr}},
+		{"RESP2", redis.Options{Addr: open.Addr, Protocol: 2}},
 		{"unix socket", redis.Options{Network: "unix", Addr: socket}},
-		{"password", redis.Options{Addr: locked.addr, Password: "open sesame"}},
-		{"password, user, RESP2", redis.Options{Addr: locked.addr, Username: "default", Password: "open sesame", Protocol: 2}},
+		{"password", redis.Options{Addr: locked.Addr, Password: "open sesame"}},
+		{"password, user, RESP2", redis.Options{Addr: locked.Addr, Username: "default", Password: "open sesame", Protocol: 2}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			client := goRedis(t, tt.options)
+			client := harness.GoRedis(t, tt.options)
 			if err := client.FlushAll(t.Context()).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -36,7 +38,7 @@ func TestGoRedis(t *testing.T) {
 			testGoRedisExactly(t, client)
 			other := tt.options
 			other.DB, other.ClientName = 3, "other"
-			testGoRedisDatabases(t, client, goRedis(t, other))
+			testGoRedisDatabases(t, client, harness.GoRedis(t, other))
 		})
 	}
 }
@@ -133,15 +135,15 @@ func testGoRedisDatabases(t *testing.T, first, other *redis.Client) {
 }
 
 func TestGoRedisWithoutThePassword(t *testing.T) {
-	locked := startServer(t, "--requirepass", "open sesame")
+	locked := harness.StartServer(t, "--requirepass", "open sesame")
 	for password, want := range map[string]string{"": "NOAUTH ", "open sesam": "WRONGPASS "} {
-		client := goRedis(t, redis.Options{Addr: locked.addr, Password: password})
+		client := harness.GoRedis(t, redis.Options{Addr: locked.Addr, Password: password})
 		err := client.Do(t.Context(), throttleArgs("a", 0)...).Err()
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("with the password %q: got %v, want %s", password, err, want)
 		}
 	}
-	if n := locked.metric(t, "cellserver_decisions_total"); n != 0 {
+	if n := locked.Metric(t, "cellserver_decisions_total"); n != 0 {
 		t.Errorf("%g decisions were made for clients without the password", n)
 	}
 }

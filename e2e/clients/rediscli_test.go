@@ -1,4 +1,4 @@
-package main
+package clients
 
 import (
 	"io"
@@ -10,12 +10,13 @@ import (
 
 	"github.com/creack/pty"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/processtest"
 )
 
 func TestRedisCLIOneShot(t *testing.T) {
-	p := startServer(t)
+	p := harness.StartServer(t)
 	tests := []struct {
 		args string
 		want string // what the output begins with, as the last number depends on the machine
@@ -29,14 +30,14 @@ func TestRedisCLIOneShot(t *testing.T) {
 		{"cl.throttle a b 1 1", "Cell error: Store error: Couldn't parse as integer: b\n\n"},
 	}
 	for _, tt := range tests {
-		out, err := redisTool(t, p, "redis-cli", strings.Fields(tt.args)...).CombinedOutput()
+		out, err := harness.RedisTool(t, p, "redis-cli", strings.Fields(tt.args)...).CombinedOutput()
 		if err != nil || !strings.HasPrefix(string(out), tt.want) {
 			t.Errorf("redis-cli %s printed %q (%v), want %q", tt.args, out, err, tt.want)
 		}
 	}
 	socket := filepath.Join(t.TempDir(), "cell.sock")
-	startServer(t, "--addr", "", "--unixsocket", socket)
-	if out, err := processtest.Command(t, need(t, "redis-cli"), "-s", socket, "ping").CombinedOutput(); err != nil || string(out) != "PONG\n" {
+	harness.StartServer(t, "--addr", "", "--unixsocket", socket)
+	if out, err := processtest.Command(t, harness.Need(t, "redis-cli"), "-s", socket, "ping").CombinedOutput(); err != nil || string(out) != "PONG\n" {
 		t.Errorf("over the unix socket redis-cli printed %q, %v", out, err)
 	}
 }
@@ -96,10 +97,10 @@ func (term *terminal) expect(t *testing.T, text string) {
 }
 
 func TestRedisCLIInteractive(t *testing.T) {
-	p := startServer(t)
-	cmd := redisTool(t, p, "redis-cli")
+	p := harness.StartServer(t)
+	cmd := harness.RedisTool(t, p, "redis-cli")
 	term := startTerminal(t, cmd)
-	prompt := p.addr + "> "
+	prompt := p.Addr + "> "
 
 	term.expect(t, prompt)
 	term.enter(t, "cl.throttle ")
@@ -114,7 +115,7 @@ func TestRedisCLIInteractive(t *testing.T) {
 	term.expect(t, prompt)
 
 	term.enter(t, "select 3\r")
-	prompt = p.addr + "[3]> "
+	prompt = p.Addr + "[3]> "
 	term.expect(t, "\r\nOK\r\n"+prompt)
 	term.enter(t, "dbsize\r")
 	term.expect(t, "\r\n(integer) 0\r\n")

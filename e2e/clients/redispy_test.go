@@ -1,4 +1,4 @@
-package main
+package clients
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/processtest"
 )
 
@@ -18,13 +19,13 @@ func TestRedisPy(t *testing.T) {
 		processtest.SkipUnlessCI(t, "needs "+python+" with redis, of Debian's package python3-redis")
 	}
 	socket := filepath.Join(t.TempDir(), "cell.sock")
-	open := startServer(t, "--unixsocket", socket)
-	locked := startServer(t, "--requirepass", "sesame")
+	open := harness.StartServer(t, "--unixsocket", socket)
+	locked := harness.StartServer(t, "--requirepass", "sesame")
 	for name, url := range map[string]string{
-		"TCP":         "redis://" + open.addr,
-		"database":    "redis://" + open.addr + "/7",
+		"TCP":         "redis://" + open.Addr,
+		"database":    "redis://" + open.Addr + "/7",
 		"unix socket": "unix://" + socket + "?db=1",
-		"password":    "redis://:sesame@" + locked.addr + "/0",
+		"password":    "redis://:sesame@" + locked.Addr + "/0",
 	} {
 		t.Run(name, func(t *testing.T) { testRedisPy(t, url) })
 	}

@@ -1,4 +1,4 @@
-package main
+package differential
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/resptest"
 )
@@ -38,7 +39,7 @@ user default on PASSWORD sanitize-payload ~* resetchannels +@all
 // and invalid, from several connections, users and databases. The replies must be equal except for the exceptions.
 func TestCommandsAsRedis(t *testing.T) {
 	sequences := 400
-	if testing.Short() || isRace() {
+	if testing.Short() || harness.IsRace() {
 		sequences = 60
 	}
 	if text := os.Getenv(sequencesEnv); text != "" {
@@ -88,7 +89,7 @@ func testSeed(t *testing.T) uint64 {
 
 // pair is the two servers with the same users, and an unrestricted connection to each.
 type pair struct {
-	ours, redis *process
+	ours, redis *harness.Process
 	admin       *twin
 	dialled     uint8
 }
@@ -103,9 +104,9 @@ func newPair(t *testing.T, password string) *pair {
 		return path
 	}
 	p := &pair{
-		ours: startServer(t, "--enable-debug-command", "yes", "--aclfile", aclFile(),
+		ours: harness.StartServer(t, "--enable-debug-command", "yes", "--aclfile", aclFile(),
 			"--lua-time-limit", "1h"),
-		redis: startRedis(t, "--enable-debug-command", "yes", "--aclfile", aclFile()),
+		redis: harness.StartRedis(t, "--enable-debug-command", "yes", "--aclfile", aclFile()),
 	}
 	p.admin = p.dial(t.Fatal)
 	t.Cleanup(func() { p.admin.close() })
@@ -130,8 +131,8 @@ type half struct {
 }
 
 func (p *pair) dial(fail func(...any)) *twin {
-	connect := func(server *process, from net.Dialer) half {
-		nc, err := from.Dial("tcp", server.addr)
+	connect := func(server *harness.Process, from net.Dialer) half {
+		nc, err := from.Dial("tcp", server.Addr)
 		if err != nil {
 			fail(err)
 		}

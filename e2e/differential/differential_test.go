@@ -1,4 +1,4 @@
-package main
+package differential
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/patience"
 )
 
@@ -30,7 +31,7 @@ func TestAnswersAsRedis(t *testing.T) {
 	t.Parallel()
 	const workers = 16
 	streams := 2500
-	if testing.Short() || isRace() {
+	if testing.Short() || harness.IsRace() {
 		streams = 400
 	}
 	seed := testSeed(t)
@@ -40,8 +41,8 @@ func TestAnswersAsRedis(t *testing.T) {
 			// Redis's own limits, so that numbers between its limits and ours make no difference; and without commands
 			// that share a name with an argument, which a broken stream may call.
 			d := &differential{
-				ours:  startServer(t, append([]string{"--max-args", "2147483647", "--max-command-bytes", "536870912"}, args...)...),
-				redis: startRedis(t, append([]string{"--rename-command", "GET", "", "--rename-command", "SYNC", ""}, args...)...),
+				ours:  harness.StartServer(t, append([]string{"--max-args", "2147483647", "--max-command-bytes", "536870912"}, args...)...),
+				redis: harness.StartRedis(t, append([]string{"--rename-command", "GET", "", "--rename-command", "SYNC", ""}, args...)...),
 			}
 			var next, failures atomic.Int64
 			var wg sync.WaitGroup
@@ -66,7 +67,7 @@ func TestAnswersAsRedis(t *testing.T) {
 
 // differential compares the two servers, and counts the results.
 type differential struct {
-	ours, redis                     *process
+	ours, redis                     *harness.Process
 	replies, closed, excused, again atomic.Int64
 }
 
@@ -149,8 +150,8 @@ func (d *differential) excuse(s stream, ours, redis *conversation) {
 
 // converse sends the stream on a new connection and reads all output. The server has some time to close the connection
 // before the client closes its half.
-func (s stream) converse(t *testing.T, p *process, within time.Duration) (c conversation) {
-	dialled, err := net.Dial("tcp", p.addr)
+func (s stream) converse(t *testing.T, p *harness.Process, within time.Duration) (c conversation) {
+	dialled, err := net.Dial("tcp", p.Addr)
 	if err != nil {
 		t.Error(err)
 		return c
@@ -256,9 +257,9 @@ func replyLen(b []byte) int {
 
 // TestAnswersNoWebPage tests a difference that the streams leave out: Redis reads the rest of an HTTP request.
 func TestAnswersNoWebPage(t *testing.T) {
-	p := startServer(t)
+	p := harness.StartServer(t)
 	for _, line := range []string{"POST / HTTP/1.1\r\n", "host: localhost\r\n", "*1\r\n$4\r\nPost\r\n"} {
-		nc := p.dial(t)
+		nc := p.Dial(t)
 		if _, err := io.WriteString(nc, "PING\r\n"+line+"CL.THROTTLE web 0 1 60\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +267,7 @@ func TestAnswersNoWebPage(t *testing.T) {
 			t.Errorf("%q got %q", line, got)
 		}
 	}
-	if n := p.metric(t, "cellserver_decisions_total"); n != 0 {
+	if n := p.Metric(t, "cellserver_decisions_total"); n != 0 {
 		t.Errorf("web pages had %.0f decisions", n)
 	}
 	if n := strings.Count(p.Logged(t, "possible attack"), "possible attack"); n != 1 { // not one for each

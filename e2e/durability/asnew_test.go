@@ -1,9 +1,11 @@
-package main
+package durability
 
 import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"cellserver/e2e/harness"
 )
 
 // TestExpiredReservationIsNoKey: what a reservation has debited for days, had it been used, leaves nothing
@@ -16,23 +18,23 @@ func TestExpiredReservationIsNoKey(t *testing.T) {
 			dir := t.TempDir()
 			args := []string{"--data-dir", dir}
 			if where == "store" {
-				args = []string{"--store", "redis://" + startRedis(t).addr, "--store-timeout", "30s"}
+				args = []string{"--store", "redis://" + harness.StartRedis(t).Addr, "--store-timeout", "30s"}
 			}
-			p := startServer(t, args...)
-			nc := p.dial(t)
-			sayTo(t, nc, "CL.RESERVE k 9 1 1000000 2 100\r\nPING\r\n", "+PONG\r\n")
+			p := harness.StartServer(t, args...)
+			nc := p.Dial(t)
+			harness.SayTo(t, nc, "CL.RESERVE k 9 1 1000000 2 100\r\nPING\r\n", "+PONG\r\n")
 			p.Eventually(t, "forget the reservation", func() bool {
-				return strings.HasSuffix(sayTo(t, nc, "EXISTS k\r\nKEYS *\r\nPING\r\n", "+PONG\r\n"),
+				return strings.HasSuffix(harness.SayTo(t, nc, "EXISTS k\r\nKEYS *\r\nPING\r\n", "+PONG\r\n"),
 					":0\r\n*0\r\n+PONG\r\n")
 			})
-			exchange(t, nc, "PTTL k\r\nTYPE k\r\nGET k\r\nDUMP k\r\nOBJECT ENCODING k\r\nDEL k\r\nCL.PEEK k 9 1 1000000\r\n",
+			harness.Exchange(t, nc, "PTTL k\r\nTYPE k\r\nGET k\r\nDUMP k\r\nOBJECT ENCODING k\r\nDEL k\r\nCL.PEEK k 9 1 1000000\r\n",
 				":-2\r\n+none\r\n$-1\r\n$-1\r\n$-1\r\n:0\r\n*5\r\n:0\r\n:10\r\n:10\r\n:-1\r\n:0\r\n")
 			if where == "store" {
 				return
 			}
-			syncAll(t, p)
+			harness.SyncAll(t, p)
 			p.Stop(t, syscall.SIGKILL)
-			exchange(t, startKeeping(t, dir).dial(t), "DBSIZE\r\nEXISTS k\r\n", ":0\r\n:0\r\n")
+			harness.Exchange(t, harness.StartKeeping(t, dir).Dial(t), "DBSIZE\r\nEXISTS k\r\n", ":0\r\n:0\r\n")
 		})
 	}
 }

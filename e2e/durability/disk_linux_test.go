@@ -1,4 +1,4 @@
-package main
+package durability
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/killtest"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/processtest"
@@ -34,7 +35,7 @@ func mountSmallDisk(t *testing.T, size string) (dir string) {
 // badDisk is a directory to which nothing more can be written for a while.
 type badDisk struct {
 	dir       string
-	fail, end func(t *testing.T, p *process)
+	fail, end func(t *testing.T, p *harness.Process)
 }
 
 // badDisks are one that is full, and files that must not become longer.
@@ -45,13 +46,13 @@ func badDisks() map[string]func(t *testing.T) badDisk {
 			ballast := filepath.Join(dir, "ballast")
 			return badDisk{
 				dir: dir,
-				fail: func(t *testing.T, _ *process) {
+				fail: func(t *testing.T, _ *harness.Process) {
 					t.Helper()
 					if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
 						t.Fatalf("the disk is not full: %v", err)
 					}
 				},
-				end: func(t *testing.T, _ *process) {
+				end: func(t *testing.T, _ *harness.Process) {
 					t.Helper()
 					if err := os.Remove(ballast); err != nil {
 						t.Fatal(err)
@@ -62,14 +63,14 @@ func badDisks() map[string]func(t *testing.T) badDisk {
 		"file size limit": func(t *testing.T) badDisk {
 			return badDisk{
 				dir:  t.TempDir(),
-				fail: func(t *testing.T, p *process) { limitFileSize(t, p, 0) },
-				end:  func(t *testing.T, p *process) { limitFileSize(t, p, unix.RLIM_INFINITY) },
+				fail: func(t *testing.T, p *harness.Process) { limitFileSize(t, p, 0) },
+				end:  func(t *testing.T, p *harness.Process) { limitFileSize(t, p, unix.RLIM_INFINITY) },
 			}
 		},
 	}
 }
 
-func limitFileSize(t *testing.T, p *process, bytes uint64) {
+func limitFileSize(t *testing.T, p *harness.Process, bytes uint64) {
 	t.Helper()
 	if p == nil {
 		return // its limit ended with it
@@ -91,32 +92,32 @@ func TestBadDiskWithInterval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			disk := disk(t)
-			p := startKeeping(t, disk.dir, "--fsync-interval", "50ms")
-			charge(t, p, "before", "both")
-			syncAll(t, p)
-			during := manyKeys("during")
+			p := harness.StartKeeping(t, disk.dir, "--fsync-interval", "50ms")
+			harness.Charge(t, p, "before", "both")
+			harness.SyncAll(t, p)
+			during := harness.ManyKeys("during")
 			for range 2 { // faults
 				disk.fail(t, p)
-				charge(t, p, append(during, "both")...)
-				p.awaitFault(t, 1)
-				charge(t, p, append(during, "both")...)
-				exchange(t, p.dial(t), "WAITAOF 1 0 100\r\n", "*2\r\n:0\r\n:0\r\n")
-				info := sayTo(t, p.dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n")
+				harness.Charge(t, p, append(during, "both")...)
+				p.AwaitFault(t, 1)
+				harness.Charge(t, p, append(during, "both")...)
+				harness.Exchange(t, p.Dial(t), "WAITAOF 1 0 100\r\n", "*2\r\n:0\r\n:0\r\n")
+				info := harness.SayTo(t, p.Dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n")
 				if !strings.Contains(info, "aof_last_write_status:err\r\n") {
 					t.Errorf("INFO says %q", info)
 				}
 				p.Logged(t, "what changes is not kept")
 				disk.end(t, p)
-				p.awaitFault(t, 0)
+				p.AwaitFault(t, 0)
 			}
 			p.Logged(t, "what changes is kept again")
-			charge(t, p, "after")
-			syncAll(t, p)
+			harness.Charge(t, p, "after")
+			harness.SyncAll(t, p)
 			p.Stop(t, syscall.SIGKILL)
-			p = startKeeping(t, disk.dir)
-			units(t, p, 1, "before", "after")
-			units(t, p, 4, during...)
-			units(t, p, 5, "both")
+			p = harness.StartKeeping(t, disk.dir)
+			harness.Units(t, p, 1, "before", "after")
+			harness.Units(t, p, 4, during...)
+			harness.Units(t, p, 5, "both")
 		})
 	}
 }
@@ -129,41 +130,41 @@ func TestBadDiskWithoutInterval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			disk := disk(t)
-			p := startKeeping(t, disk.dir, "--fsync-interval", "0", "--fsync-timeout", "1h")
-			charge(t, p, "before", "deleted")
-			nc := p.dial(t)
-			sayTo(t, nc, "CL.THROTTLE full 0 1 100000\r\n", ":100000\r\n")
+			p := harness.StartKeeping(t, disk.dir, "--fsync-interval", "0", "--fsync-timeout", "1h")
+			harness.Charge(t, p, "before", "deleted")
+			nc := p.Dial(t)
+			harness.SayTo(t, nc, "CL.THROTTLE full 0 1 100000\r\n", ":100000\r\n")
 			disk.fail(t, p)
 			// The first are done, and answered once they are kept.
 			first := make(chan error, 1)
-			held := manyKeys("held")
-			go func() { first <- killtest.Charge(t.Context(), p.addr, held...) }()
-			p.awaitFault(t, 1)
+			held := harness.ManyKeys("held")
+			go func() { first <- killtest.Charge(t.Context(), p.Addr, held...) }()
+			p.AwaitFault(t, 1)
 			for range 3 {
-				if err := killtest.Charge(t.Context(), p.addr, "during"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+				if err := killtest.Charge(t.Context(), p.Addr, "during"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 					t.Errorf("a call that would be kept: %v", err)
 				}
-				exchange(t, nc, "CL.THROTTLE full 0 1 100000\r\n", "*5\r\n:1\r\n:1\r\n:0\r\n:")
-				readTo(t, nc, "\r\n")
+				harness.Exchange(t, nc, "CL.THROTTLE full 0 1 100000\r\n", "*5\r\n:1\r\n:1\r\n:0\r\n:")
+				harness.ReadTo(t, nc, "\r\n")
 				for _, refused := range []string{"DEL deleted", "FLUSHALL", "EVAL \"return redis.call('DEL', KEYS[1])\" 1 deleted"} {
-					if got := sayTo(t, nc, refused+"\r\n", "\r\n"); !strings.Contains(got, "MISCONF ") {
+					if got := harness.SayTo(t, nc, refused+"\r\n", "\r\n"); !strings.Contains(got, "MISCONF ") {
 						t.Errorf("%s: %q", refused, got)
 					}
 				}
-				exchange(t, nc, "EXISTS deleted before\r\nMULTI\r\nEXISTS before\r\nEXEC\r\n", ":2\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n")
-				units(t, p, 1, "before")
-				units(t, p, 0, "during")
+				harness.Exchange(t, nc, "EXISTS deleted before\r\nMULTI\r\nEXISTS before\r\nEXEC\r\n", ":2\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n")
+				harness.Units(t, p, 1, "before")
+				harness.Units(t, p, 0, "during")
 			}
 			disk.end(t, p)
-			p.awaitFault(t, 0)
+			p.AwaitFault(t, 0)
 			if err, ok := patience.Receive(first); err != nil || !ok {
 				t.Errorf("the calls that could not be kept at once: %v, answered %t", err, ok)
 			}
-			charge(t, p, "after")
+			harness.Charge(t, p, "after")
 			p.Stop(t, syscall.SIGKILL)
-			p = startKeeping(t, disk.dir)
-			units(t, p, 1, append(held, "before", "after", "deleted")...)
-			units(t, p, 0, "during")
+			p = harness.StartKeeping(t, disk.dir)
+			harness.Units(t, p, 1, append(held, "before", "after", "deleted")...)
+			harness.Units(t, p, 0, "during")
 		})
 	}
 }
@@ -182,7 +183,7 @@ func TestKillsOnBadDisk(t *testing.T) {
 			disk := disk(t)
 			chargers := make([]charger, 8)
 			for round := range 4 {
-				p := startKeeping(t, disk.dir, "--fsync-interval", "0", "--fsync-timeout", "1h")
+				p := harness.StartKeeping(t, disk.dir, "--fsync-interval", "0", "--fsync-timeout", "1h")
 				var all sync.WaitGroup
 				for i := range chargers {
 					c := &chargers[i]
@@ -206,7 +207,7 @@ func TestKillsOnBadDisk(t *testing.T) {
 					disk.end(t, nil)
 				}
 			}
-			p := startKeeping(t, disk.dir)
+			p := harness.StartKeeping(t, disk.dir)
 			for i := range chargers {
 				chargers[i].check(t, p)
 			}
@@ -221,9 +222,9 @@ type charger struct {
 }
 
 // run charges until the server ends.
-func (c *charger) run(t *testing.T, p *process) {
+func (c *charger) run(t *testing.T, p *harness.Process) {
 	for {
-		switch err := killtest.Charge(t.Context(), p.addr, c.key); {
+		switch err := killtest.Charge(t.Context(), p.Addr, c.key); {
 		case err == nil:
 			c.confirmed++
 		case strings.HasPrefix(err.Error(), "MISCONF "):
@@ -235,9 +236,9 @@ func (c *charger) run(t *testing.T, p *process) {
 	}
 }
 
-func (c *charger) check(t *testing.T, p *process) {
+func (c *charger) check(t *testing.T, p *harness.Process) {
 	t.Helper()
-	got, err := killtest.Charged(t.Context(), p.addr, c.key)
+	got, err := killtest.Charged(t.Context(), p.Addr, c.key)
 	if err != nil || got[0] < c.confirmed || got[0] > c.confirmed+c.unsure {
 		t.Errorf("%d units, of %d confirmed and %d unsure: %v", got, c.confirmed, c.unsure, err)
 		return
@@ -249,27 +250,27 @@ func (c *charger) check(t *testing.T, p *process) {
 func TestStartOnFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := badDisks()["no space"](t)
-	p := startKeeping(t, disk.dir)
-	charge(t, p, "before")
+	p := harness.StartKeeping(t, disk.dir)
+	harness.Charge(t, p, "before")
 	p.Stop(t, syscall.SIGTERM)
 	disk.fail(t, p)
-	p = startKeeping(t, disk.dir)
-	p.awaitFault(t, 1)
-	units(t, p, 1, "before")
-	charge(t, p, "during")
+	p = harness.StartKeeping(t, disk.dir)
+	p.AwaitFault(t, 1)
+	harness.Units(t, p, 1, "before")
+	harness.Charge(t, p, "during")
 	disk.end(t, p)
-	p.awaitFault(t, 0)
-	syncAll(t, p)
+	p.AwaitFault(t, 0)
+	harness.SyncAll(t, p)
 	p.Stop(t, syscall.SIGKILL)
-	units(t, startKeeping(t, disk.dir), 1, "before", "during")
+	harness.Units(t, harness.StartKeeping(t, disk.dir), 1, "before", "during")
 }
 
 // TestReadOnlyDisk: a start on a disk that cannot be written to is refused by one line.
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	dir := mountSmallDisk(t, "1m")
-	p := startKeeping(t, dir)
-	charge(t, p, "k")
+	p := harness.StartKeeping(t, dir)
+	harness.Charge(t, p, "k")
 	p.Stop(t, syscall.SIGTERM)
 	remount := func(flags uintptr) {
 		t.Helper()
@@ -278,11 +279,11 @@ func TestReadOnlyDisk(t *testing.T) {
 		}
 	}
 	remount(unix.MS_RDONLY)
-	if code, said := refusedStart(t, "--data-dir", dir); code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, dir) {
+	if code, said := harness.RefusedStart(t, "--data-dir", dir); code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, dir) {
 		t.Errorf("%d, %q", code, said)
 	}
 	remount(0)
-	units(t, startKeeping(t, dir), 1, "k")
+	harness.Units(t, harness.StartKeeping(t, dir), 1, "k")
 }
 
 // TestVolumeIsUnmounted: a volume that is taken away, and one that is mounted in its place, are each written
@@ -290,25 +291,25 @@ func TestReadOnlyDisk(t *testing.T) {
 func TestVolumeIsUnmounted(t *testing.T) {
 	t.Parallel()
 	dir := mountSmallDisk(t, "1m")
-	p := startKeeping(t, dir, "--fsync-interval", "0")
-	charge(t, p, "before")
+	p := harness.StartKeeping(t, dir, "--fsync-interval", "0")
+	harness.Charge(t, p, "before")
 	mended := func(faults float64) {
 		t.Helper()
 		p.Eventually(t, "notice it, and mend it", func() bool {
-			return p.metric(t, "cellserver_persistence_disk_faults_total") == faults &&
-				p.metric(t, "cellserver_persistence_disk_fault") == 0
+			return p.Metric(t, "cellserver_persistence_disk_faults_total") == faults &&
+				p.Metric(t, "cellserver_persistence_disk_fault") == 0
 		})
 	}
 	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 		t.Fatal(err)
 	}
 	mended(1)
-	charge(t, p, "below")
+	harness.Charge(t, p, "below")
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size=1m"); err != nil {
 		t.Fatal(err)
 	}
 	mended(2)
-	charge(t, p, "after")
+	harness.Charge(t, p, "after")
 	p.Stop(t, syscall.SIGKILL)
-	units(t, startKeeping(t, dir), 1, "before", "below", "after")
+	harness.Units(t, harness.StartKeeping(t, dir), 1, "before", "below", "after")
 }

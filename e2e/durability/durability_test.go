@@ -1,4 +1,4 @@
-package main
+package durability
 
 import (
 	"math/rand/v2"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/killtest"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/racetest"
@@ -17,9 +18,9 @@ func killLoad(eachReply bool) *killtest.Load {
 }
 
 // checkLoad fails the test for each key that is not as it may be.
-func checkLoad(t *testing.T, load *killtest.Load, p *process) (found killtest.Found) {
+func checkLoad(t *testing.T, load *killtest.Load, p *harness.Process) (found killtest.Found) {
 	t.Helper()
-	found, err := load.Check(t.Context(), p.addr)
+	found, err := load.Check(t.Context(), p.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func checkLoad(t *testing.T, load *killtest.Load, p *process) (found killtest.Fo
 }
 
 // endLoad ends a server under load, and fails the test for what clients saw amiss before.
-func endLoad(t *testing.T, run *killtest.Run, p *process, sig syscall.Signal) (code int) {
+func endLoad(t *testing.T, run *killtest.Run, p *harness.Process, sig syscall.Signal) (code int) {
 	t.Helper()
 	for _, line := range run.End(func() { code = p.Stop(t, sig) }) {
 		t.Error(line)
@@ -46,8 +47,8 @@ func endLoad(t *testing.T, run *killtest.Run, p *process, sig syscall.Signal) (c
 func TestLoadNoticesLosses(t *testing.T) {
 	t.Parallel()
 	load := killLoad(true)
-	p := startKeeping(t, t.TempDir())
-	run := load.Begin(t.Context(), p.addr)
+	p := harness.StartKeeping(t, t.TempDir())
+	run := load.Begin(t.Context(), p.Addr)
 	patience.Until(func() bool { return load.Confirmed() > 100 })
 	for _, line := range run.Pause() {
 		t.Error(line)
@@ -55,10 +56,10 @@ func TestLoadNoticesLosses(t *testing.T) {
 	if found := checkLoad(t, load, p); found.Confirmed == 0 || found.Unsure != 0 {
 		t.Errorf("%+v", found)
 	}
-	run = load.Begin(t.Context(), p.addr)
+	run = load.Begin(t.Context(), p.Addr)
 	patience.Until(func() bool { return load.Confirmed() > 100 })
 	endLoad(t, run, p, syscall.SIGKILL)
-	found, err := load.Check(t.Context(), startKeeping(t, t.TempDir()).addr)
+	found, err := load.Check(t.Context(), harness.StartKeeping(t, t.TempDir()).Addr)
 	if err != nil || len(found.Wrong) == 0 { // how many depends on how many calls there was time for
 		t.Errorf("%d of %d keys are lost: %v", len(found.Wrong), found.Keys, err)
 	}
@@ -79,11 +80,11 @@ func TestKills(t *testing.T) {
 			dir, load := t.TempDir(), killLoad(interval == "0")
 			var sum killtest.Found
 			for round := range kills {
-				p := startKeeping(t, dir, "--fsync-interval", interval)
+				p := harness.StartKeeping(t, dir, "--fsync-interval", interval)
 				found := checkLoad(t, load, p)
 				t.Logf("kill %d: %d calls to be kept, %d later ones; of %d keys %d have one of these", round, found.Confirmed, found.Unsure, found.Keys, found.Survived)
 				sum.Confirmed += found.Confirmed
-				run := load.Begin(t.Context(), p.addr)
+				run := load.Begin(t.Context(), p.Addr)
 				time.Sleep(rand.N(2500 * time.Millisecond))
 				endLoad(t, run, p, syscall.SIGKILL)
 				if rand.N(2) == 0 {
@@ -93,7 +94,7 @@ func TestKills(t *testing.T) {
 					return
 				}
 			}
-			found := checkLoad(t, load, startKeeping(t, dir, "--fsync-interval", interval))
+			found := checkLoad(t, load, harness.StartKeeping(t, dir, "--fsync-interval", interval))
 			if sum.Confirmed += found.Confirmed; sum.Confirmed == 0 {
 				t.Error("nothing was confirmed")
 			}
@@ -104,7 +105,7 @@ func TestKills(t *testing.T) {
 // killAtStart kills a server while it starts: while it loads, or when it begins a log, or later.
 func killAtStart(t *testing.T, dir, interval string) {
 	t.Helper()
-	p := startProcess(t, programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--data-dir", dir, "--fsync-interval", interval))
+	p := harness.Start(t, harness.Command(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--data-dir", dir, "--fsync-interval", interval))
 	time.Sleep(rand.N(200 * time.Millisecond))
 	p.Stop(t, syscall.SIGKILL)
 }
@@ -120,18 +121,18 @@ func TestSIGTERMLosesNothing(t *testing.T) {
 			t.Parallel()
 			racetest.OneAtATime(t)
 			dir, load := t.TempDir(), killLoad(interval == "0")
-			p, confirmed := startKeeping(t, dir, "--fsync-interval", interval), 0
+			p, confirmed := harness.StartKeeping(t, dir, "--fsync-interval", interval), 0
 			for round := range 4 {
-				run := load.Begin(t.Context(), p.addr)
+				run := load.Begin(t.Context(), p.Addr)
 				time.Sleep(rand.N(500 * time.Millisecond))
 				if round > 1 {
-					sayTo(t, p.dial(t), "BGSAVE\r\n", "\r\n") // unless a client has just had that
+					harness.SayTo(t, p.Dial(t), "BGSAVE\r\n", "\r\n") // unless a client has just had that
 				}
 				if code := endLoad(t, run, p, syscall.SIGTERM); code != 0 {
 					t.Errorf("it ended with %d", code)
 				}
 				load.ConfirmReplied()
-				p = startKeeping(t, dir, "--fsync-interval", interval)
+				p = harness.StartKeeping(t, dir, "--fsync-interval", interval)
 				confirmed += checkLoad(t, load, p).Confirmed
 			}
 			if confirmed == 0 { // a round may end before its first reply

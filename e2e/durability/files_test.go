@@ -1,4 +1,4 @@
-package main
+package durability
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/test/killtest"
 )
@@ -24,16 +25,16 @@ func TestTwoServersOnOneDirectory(t *testing.T) {
 	}
 	t.Parallel()
 	dir := t.TempDir()
-	first := startKeeping(t, dir)
-	code, said := refusedStart(t, "--data-dir", dir)
+	first := harness.StartKeeping(t, dir)
+	code, said := harness.RefusedStart(t, "--data-dir", dir)
 	if code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, dir) || !strings.Contains(said, "another") {
 		t.Errorf("the second server: %d, %q", code, said)
 	}
-	if err := killtest.Charge(t.Context(), first.addr, "k"); err != nil {
+	if err := killtest.Charge(t.Context(), first.Addr, "k"); err != nil {
 		t.Error(err)
 	}
 	first.Stop(t, syscall.SIGKILL)
-	startKeeping(t, dir) // the lock ended with the first
+	harness.StartKeeping(t, dir) // the lock ended with the first
 }
 
 // TestDataDirThatIsNone: what stands in the directory's place stays.
@@ -44,7 +45,7 @@ func TestDataDirThatIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, filepath.Join(file, "below")} {
-		if code, said := refusedStart(t, "--data-dir", dir); code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, file) {
+		if code, said := harness.RefusedStart(t, "--data-dir", dir); code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, file) {
 			t.Errorf("%s: %d, %q", dir, code, said)
 		}
 	}
@@ -64,17 +65,17 @@ const (
 func kept(t *testing.T) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
-	p := startKeeping(t, dir, "--fsync-interval", "0")
+	p := harness.StartKeeping(t, dir, "--fsync-interval", "0")
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	must(killtest.Charge(t.Context(), p.addr, savedKey))
-	exchange(t, p.dial(t), "SAVE\r\n", "+OK\r\n")
+	must(killtest.Charge(t.Context(), p.Addr, savedKey))
+	harness.Exchange(t, p.Dial(t), "SAVE\r\n", "+OK\r\n")
 	for i := range loggedEnd {
-		must(killtest.Charge(t.Context(), p.addr, fmt.Sprint(loggedKey, i)))
+		must(killtest.Charge(t.Context(), p.Addr, fmt.Sprint(loggedKey, i)))
 	}
 	p.Stop(t, syscall.SIGKILL)
 	return contents(t, dir)
@@ -172,11 +173,11 @@ func TestDamagedFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := write(t, tt.files)
-			code, said := refusedStart(t, "--data-dir", dir)
+			code, said := harness.RefusedStart(t, "--data-dir", dir)
 			if code != 1 || !saysWhatToDo(said) {
 				t.Errorf("%d, %q", code, said)
 			}
-			if code, out, errOut := call(t, nil, "check", dir); code != 1 {
+			if code, out, errOut := harness.Call(t, nil, "check", dir); code != 1 {
 				t.Errorf("check: %d, %q, %q", code, out, errOut)
 			}
 			if got := contents(t, dir); !maps.EqualFunc(got, tt.files, bytes.Equal) {
@@ -213,17 +214,17 @@ func isAmong(b []byte, files map[string][]byte) bool {
 // recovers starts a server with --data-recover, and again without.
 func recovers(t *testing.T, dir string, keys []string) {
 	t.Helper()
-	p := startKeeping(t, dir, "--data-recover")
-	syncAll(t, p)
+	p := harness.StartKeeping(t, dir, "--data-recover")
+	harness.SyncAll(t, p)
 	for _, again := range []bool{false, true} {
 		if again {
 			p.Stop(t, syscall.SIGKILL)
-			p = startKeeping(t, dir)
+			p = harness.StartKeeping(t, dir)
 		}
 		if len(keys) == 0 {
 			continue
 		}
-		units, err := killtest.Charged(t.Context(), p.addr, keys...)
+		units, err := killtest.Charged(t.Context(), p.Addr, keys...)
 		if err != nil || slices.Contains(units, 0) {
 			t.Errorf("recovered, and started again: %t; %q have %d units: %v", again, keys, units, err)
 		}
@@ -250,15 +251,15 @@ func TestTornTail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := write(t, having(files, log, tt.log))
-			if code, out, errOut := call(t, nil, "check", dir); code != 0 {
+			if code, out, errOut := harness.Call(t, nil, "check", dir); code != 0 {
 				t.Errorf("check: %d, %q, %q", code, out, errOut)
 			}
-			p := startKeeping(t, dir)
+			p := harness.StartKeeping(t, dir)
 			keys := []string{savedKey}
 			for i := range loggedEnd {
 				keys = append(keys, fmt.Sprint(loggedKey, i))
 			}
-			units, err := killtest.Charged(t.Context(), p.addr, keys...)
+			units, err := killtest.Charged(t.Context(), p.Addr, keys...)
 			want := []int64{1, 1, 1, 1, 1}
 			for i := range tt.lost {
 				want[loggedEnd-i] = 0
@@ -291,17 +292,17 @@ func TestNewerFormat(t *testing.T) {
 			dir := write(t, damaged)
 			refused := regexp.MustCompile(`(?m)^cellserver: --data-dir .*: persist: (MANIFEST|LIMITS|log-\d+) is of format (3|7), and this version reads ` +
 				`formats up to [12]; start the later version that wrote it, or choose another directory\n$`)
-			if code, said := refusedStart(t, "--data-dir", dir); code != 1 || !refused.MatchString(said) {
+			if code, said := harness.RefusedStart(t, "--data-dir", dir); code != 1 || !refused.MatchString(said) {
 				t.Errorf("%d, %q", code, said)
 			}
-			code, out, errOut := call(t, nil, "check", dir)
+			code, out, errOut := harness.Call(t, nil, "check", dir)
 			if code != 1 || strings.Contains(out, "DAMAGED") || strings.Contains(out, "removes") ||
 				!strings.Contains(out, "NEWER: ") || !regexp.MustCompile(`^cellserver: check: `+dir+
 				` needs a later version than `+buildinfo.Version+`, the one that wrote it: \S+ is of format (3|7), and this version reads formats up to [12]\n$`).MatchString(errOut) {
 				t.Errorf("check: %d, %q, %q", code, out, errOut)
 			}
 			// It is no damage: there is nothing to recover from.
-			if code, said := refusedStart(t, "--data-dir", dir, "--data-recover"); code != 1 ||
+			if code, said := harness.RefusedStart(t, "--data-dir", dir, "--data-recover"); code != 1 ||
 				!refused.MatchString(said) {
 				t.Errorf("with --data-recover: %d, %q", code, said)
 			}
@@ -323,7 +324,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) //nolint:gosec // a directory
-	if code, said := refusedStart(t, "--data-dir", dir); code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, dir) {
+	if code, said := harness.RefusedStart(t, "--data-dir", dir); code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, dir) {
 		t.Errorf("%d, %q", code, said)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package durability
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
 	rdbcodec "cellserver/internal/store/rdb"
@@ -46,11 +47,11 @@ func TestFormats(t *testing.T) {
 			}
 			dir := write(t, lacking(files, expectedFile))
 			for range 2 {
-				p := startKeeping(t, dir)
+				p := harness.StartKeeping(t, dir)
 				if got := keysAsExpected(t, p, dumps); got != expected {
 					t.Errorf("got\n%s, want\n%s", got, expected)
 				}
-				syncAll(t, p)
+				harness.SyncAll(t, p)
 				p.Stop(t, syscall.SIGKILL)
 			}
 		})
@@ -74,7 +75,7 @@ func kindKeys() (names []string) {
 }
 
 // keysAsExpected returns what expectedFile has.
-func keysAsExpected(t *testing.T, p *process, dumps bool) string {
+func keysAsExpected(t *testing.T, p *harness.Process, dumps bool) string {
 	t.Helper()
 	keys := formatKeys()
 	if dumps {
@@ -82,7 +83,7 @@ func keysAsExpected(t *testing.T, p *process, dumps bool) string {
 	}
 	var b strings.Builder
 	for _, db := range formatDBs() {
-		rdb := database(t, p, db)
+		rdb := harness.Database(t, p, db)
 		for _, key := range keys {
 			ms, err := rdb.Do(t.Context(), "PEXPIRETIME", key).Int64()
 			if err != nil {
@@ -123,10 +124,10 @@ func restore(t *testing.T, rdb *redis.Client, key string, units int64) {
 func writeFormat(t *testing.T, golden string) {
 	t.Helper()
 	dir := t.TempDir()
-	p := startKeeping(t, dir, "--fsync-interval", "0")
+	p := harness.StartKeeping(t, dir, "--fsync-interval", "0")
 	say := func(db int, args ...any) {
 		t.Helper()
-		rdb := database(t, p, db)
+		rdb := harness.Database(t, p, db)
 		if err := rdb.Do(t.Context(), args...).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +144,7 @@ func writeFormat(t *testing.T, golden string) {
 		t.Helper()
 		for _, db := range formatDBs() {
 			for _, key := range keys {
-				restore(t, database(t, p, db), key, units)
+				restore(t, harness.Database(t, p, db), key, units)
 			}
 		}
 	}
@@ -159,7 +160,7 @@ func writeFormat(t *testing.T, golden string) {
 		restoreAll(kinds, 2)
 	}
 	p.Stop(t, syscall.SIGKILL)
-	p = startKeeping(t, dir, "--fsync-interval", "0")
+	p = harness.StartKeeping(t, dir, "--fsync-interval", "0")
 	chargeAll(keys[5:])
 	restoreAll(kinds[len(kinds)/2:], 4)
 	say(15, "CL.THROTTLE", keys[6], 400_000, 1, 10_000, -5)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package durability
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/killtest"
 )
 
@@ -76,17 +77,17 @@ func TestDataDirIsGone(t *testing.T) {
 			t.Run(name+", "+interval, func(t *testing.T) {
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "data")
-				p := startKeeping(t, dir, "--fsync-interval", interval)
-				charge(t, p, "before")
-				exchange(t, p.dial(t), "CL.LIMIT SET login 4 5 60\r\nSAVE\r\n", "+OK\r\n+OK\r\n")
-				charge(t, p, "logged")
-				syncAll(t, p)
+				p := harness.StartKeeping(t, dir, "--fsync-interval", interval)
+				harness.Charge(t, p, "before")
+				harness.Exchange(t, p.Dial(t), "CL.LIMIT SET login 4 5 60\r\nSAVE\r\n", "+OK\r\n+OK\r\n")
+				harness.Charge(t, p, "logged")
+				harness.SyncAll(t, p)
 				gone.happens(t, dir)
 				during := int64(0)
 				if gone.back != nil {
-					p.awaitFault(t, 1)
+					p.AwaitFault(t, 1)
 					p.Logged(t, "put the directory back, or create it")
-					err := killtest.Charge(t.Context(), p.addr, "during")
+					err := killtest.Charge(t.Context(), p.Addr, "during")
 					if interval != "0" {
 						during = 1
 					}
@@ -101,16 +102,16 @@ func TestDataDirIsGone(t *testing.T) {
 					gone.back(t, dir)
 				}
 				p.Eventually(t, "notice it, and mend it", func() bool {
-					return p.metric(t, "cellserver_persistence_disk_faults_total") > 0 &&
-						p.metric(t, "cellserver_persistence_disk_fault") == 0
+					return p.Metric(t, "cellserver_persistence_disk_faults_total") > 0 &&
+						p.Metric(t, "cellserver_persistence_disk_fault") == 0
 				})
-				charge(t, p, "after")
-				syncAll(t, p)
+				harness.Charge(t, p, "after")
+				harness.SyncAll(t, p)
 				p.Stop(t, syscall.SIGKILL)
-				p = startKeeping(t, dir)
-				units(t, p, 1, "before", "logged", "after")
-				units(t, p, during, "during")
-				exchange(t, p.dial(t), "CL.LIMIT DEL login\r\n", ":1\r\n")
+				p = harness.StartKeeping(t, dir)
+				harness.Units(t, p, 1, "before", "logged", "after")
+				harness.Units(t, p, during, "during")
+				harness.Exchange(t, p.Dial(t), "CL.LIMIT DEL login\r\n", ":1\r\n")
 			})
 		}
 	}
@@ -123,11 +124,11 @@ func TestDataDirIsGoneAtTheEnd(t *testing.T) {
 	for _, interval := range []string{"1h", "0"} {
 		for _, noticed := range []bool{false, true} {
 			dir := filepath.Join(t.TempDir(), "data")
-			p := startKeeping(t, dir, "--fsync-interval", interval)
-			charge(t, p, "k")
+			p := harness.StartKeeping(t, dir, "--fsync-interval", interval)
+			harness.Charge(t, p, "k")
 			do(t, os.RemoveAll(dir))
 			if noticed {
-				p.awaitFault(t, 1)
+				p.AwaitFault(t, 1)
 			}
 			if code := p.Stop(t, syscall.SIGTERM); code != 1 {
 				t.Errorf("interval %s, noticed %t: it ended with %d", interval, noticed, code)
@@ -145,10 +146,10 @@ func TestDataDirIsGoneAtTheEnd(t *testing.T) {
 func TestTwoServersOnAMovedDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	first := startKeeping(t, dir, "--fsync-interval", "0")
-	charge(t, first, "first")
+	first := harness.StartKeeping(t, dir, "--fsync-interval", "0")
+	harness.Charge(t, first, "first")
 	do(t, os.Remove(filepath.Join(dir, "LOCK")))
-	if code, said := refusedStart(t, "--data-dir", dir); code != 1 ||
+	if code, said := harness.RefusedStart(t, "--data-dir", dir); code != 1 ||
 		!strings.Contains(said, "another process uses") {
 		t.Errorf("a second server without LOCK: %d, %q", code, said)
 	}
@@ -156,18 +157,18 @@ func TestTwoServersOnAMovedDirectory(t *testing.T) {
 		_, err := os.Stat(filepath.Join(dir, "LOCK"))
 		return err == nil
 	})
-	first.awaitFault(t, 0)
+	first.AwaitFault(t, 0)
 	do(t, os.Rename(dir, dir+".away"))
-	second := startKeeping(t, dir, "--fsync-interval", "0")
-	charge(t, second, "second")
+	second := harness.StartKeeping(t, dir, "--fsync-interval", "0")
+	harness.Charge(t, second, "second")
 	before := everything(t, dir)
 	says := func(want string) {
 		t.Helper()
 		first.Eventually(t, "say "+want, func() bool {
-			info := sayTo(t, first.dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n")
+			info := harness.SayTo(t, first.Dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n")
 			return strings.Contains(info, want)
 		})
-		if err := killtest.Charge(t.Context(), first.addr, "first"); err == nil ||
+		if err := killtest.Charge(t.Context(), first.Addr, "first"); err == nil ||
 			!strings.HasPrefix(err.Error(), "MISCONF ") {
 			t.Errorf("a call meanwhile: %v", err)
 		}
@@ -178,13 +179,13 @@ func TestTwoServersOnAMovedDirectory(t *testing.T) {
 	if now := everything(t, dir); !maps.Equal(now, before) {
 		t.Errorf("the other's files were\n%.2000q, and are\n%.2000q", before, now)
 	}
-	second = startKeeping(t, dir, "--fsync-interval", "0")
-	units(t, second, 1, "second")
-	units(t, second, 0, "first")
+	second = harness.StartKeeping(t, dir, "--fsync-interval", "0")
+	harness.Units(t, second, 1, "second")
+	harness.Units(t, second, 0, "first")
 	if code := first.Stop(t, syscall.SIGTERM); code != 1 {
 		t.Errorf("the first ended with %d", code)
 	}
-	units(t, startKeeping(t, dir+".away"), 1, "first")
+	harness.Units(t, harness.StartKeeping(t, dir+".away"), 1, "first")
 }
 
 // everything returns the files of a directory with what is in them, but for a mark in LOCK, which each start
@@ -212,15 +213,15 @@ func TestKilledWhileTheDirReturns(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	for round := range 8 {
-		p, key := startKeeping(t, dir, "--fsync-interval", "0"), fmt.Sprint("key:", round)
-		charge(t, p, manyKeys(fmt.Sprint("many:", round))...)
+		p, key := harness.StartKeeping(t, dir, "--fsync-interval", "0"), fmt.Sprint("key:", round)
+		harness.Charge(t, p, harness.ManyKeys(fmt.Sprint("many:", round))...)
 		do(t, os.RemoveAll(dir))
-		p.awaitFault(t, 1)
+		p.AwaitFault(t, 1)
 		do(t, os.Mkdir(dir, 0o700))
 		confirmed := int64(round % 2)
 		if confirmed > 0 {
 			p.Eventually(t, "confirm a call", func() bool {
-				return killtest.Charge(t.Context(), p.addr, key) == nil
+				return killtest.Charge(t.Context(), p.Addr, key) == nil
 			})
 		} else {
 			p.Eventually(t, "begin to write", func() bool {
@@ -229,8 +230,8 @@ func TestKilledWhileTheDirReturns(t *testing.T) {
 			})
 		}
 		p.Stop(t, syscall.SIGKILL)
-		p = startKeeping(t, dir, "--fsync-interval", "0")
-		units(t, p, confirmed, key)
+		p = harness.StartKeeping(t, dir, "--fsync-interval", "0")
+		harness.Units(t, p, confirmed, key)
 		p.Stop(t, syscall.SIGKILL)
 	}
 }

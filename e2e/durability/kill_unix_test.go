@@ -1,11 +1,13 @@
 //go:build unix
 
-package main
+package durability
 
 import (
 	"syscall"
 	"testing"
 	"time"
+
+	"cellserver/e2e/harness"
 )
 
 // TestPausedServer: SIGSTOP stops syncs, too, and SIGCONT lets them go on.
@@ -18,15 +20,15 @@ func TestPausedServer(t *testing.T) {
 		t.Run(interval, func(t *testing.T) {
 			t.Parallel()
 			dir, load := t.TempDir(), killLoad(interval == "0")
-			p := startKeeping(t, dir, "--fsync-interval", interval)
-			run := load.Begin(t.Context(), p.addr)
+			p := harness.StartKeeping(t, dir, "--fsync-interval", interval)
+			run := load.Begin(t.Context(), p.Addr)
 			time.Sleep(300 * time.Millisecond)
-			p.signal(t, syscall.SIGSTOP)
+			p.Signal(t, syscall.SIGSTOP)
 			time.Sleep(3 * time.Second)
-			p.signal(t, syscall.SIGCONT)
+			p.Signal(t, syscall.SIGCONT)
 			time.Sleep(1500 * time.Millisecond)
 			endLoad(t, run, p, syscall.SIGKILL)
-			if found := checkLoad(t, load, startKeeping(t, dir, "--fsync-interval", interval)); found.Confirmed == 0 {
+			if found := checkLoad(t, load, harness.StartKeeping(t, dir, "--fsync-interval", interval)); found.Confirmed == 0 {
 				t.Errorf("%+v", found)
 			}
 		})

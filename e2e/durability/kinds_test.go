@@ -1,4 +1,4 @@
-package main
+package durability
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/e2e/harness"
 )
 
 // callsOfKinds make a key of each kind; the second of each pair changes what is there.
@@ -35,11 +37,11 @@ func TestKindsSurviveKills(t *testing.T) {
 			t.Parallel()
 			dir, want := t.TempDir(), map[string]string{}
 			for round := range 4 {
-				p := startKeeping(t, dir, "--fsync-interval", interval)
-				if got := dumps(t, p, 0); !maps.Equal(got, want) {
+				p := harness.StartKeeping(t, dir, "--fsync-interval", interval)
+				if got := harness.Dumps(t, p, 0); !maps.Equal(got, want) {
 					t.Fatalf("round %d: got %q, want %q", round, got, want)
 				}
-				rdb := database(t, p, 0)
+				rdb := harness.Database(t, p, 0)
 				for _, args := range callsOfKinds(round) {
 					if err := rdb.Do(t.Context(), args...).Err(); err != nil {
 						t.Fatalf("%v: %v", args, err)
@@ -51,9 +53,9 @@ func TestKindsSurviveKills(t *testing.T) {
 					}
 				}
 				if interval != "0" {
-					syncAll(t, p)
+					harness.SyncAll(t, p)
 				}
-				if want = dumps(t, p, 0); len(want) != kinds {
+				if want = harness.Dumps(t, p, 0); len(want) != kinds {
 					t.Fatalf("there are %d keys", len(want))
 				}
 				p.Stop(t, syscall.SIGKILL)
@@ -86,8 +88,8 @@ func TestReservationsSurviveKills(t *testing.T) {
 	t.Parallel()
 	const shortMs, longMs = 4000, 600_000
 	dir := t.TempDir()
-	p := startKeeping(t, dir, "--fsync-interval", "0")
-	rdb := database(t, p, 0)
+	p := harness.StartKeeping(t, dir, "--fsync-interval", "0")
+	rdb := harness.Database(t, p, 0)
 	reserve := func(units, ttlMs int) (ends time.Time, id any) {
 		t.Helper()
 		at, reply := atServer(t, rdb, "CL.RESERVE", "cost", 99, 1, 3600, units, ttlMs)
@@ -104,8 +106,8 @@ func TestReservationsSurviveKills(t *testing.T) {
 	leaseEnds := acquire("short", shortMs)
 
 	p.Stop(t, syscall.SIGKILL)
-	p = startKeeping(t, dir, "--fsync-interval", "0")
-	rdb = database(t, p, 0)
+	p = harness.StartKeeping(t, dir, "--fsync-interval", "0")
+	rdb = harness.Database(t, p, 0)
 	for ended := 0; ended < 2; time.Sleep(50 * time.Millisecond) {
 		ended = 0
 		at, reply := atServer(t, rdb, "CL.THROTTLE", "cost", 99, 1, 3600, 0)
@@ -144,9 +146,9 @@ func TestReservationsSurviveKills(t *testing.T) {
 			t.Errorf("%v: got %v, %v, want %v", tt.args, got, err, tt.want)
 		}
 	}
-	want := dumps(t, p, 0)
+	want := harness.Dumps(t, p, 0)
 	p.Stop(t, syscall.SIGKILL)
-	if got := dumps(t, startKeeping(t, dir), 0); !maps.Equal(got, want) {
+	if got := harness.Dumps(t, harness.StartKeeping(t, dir), 0); !maps.Equal(got, want) {
 		t.Errorf("after another kill: %q, want %q", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package durability
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/processtest"
 	"cellserver/internal/test/racetest"
 )
@@ -17,23 +18,23 @@ import (
 // longLoad returns a data directory that takes a while to load, and how many keys there are.
 func longLoad(t *testing.T) (dir string, keys int) {
 	t.Helper()
-	if keys = 1_000_000; isRace() {
+	if keys = 1_000_000; harness.IsRace() {
 		keys = 150_000
 	}
 	dir = t.TempDir()
-	p := startKeeping(t, dir, "--fsync-interval", "no")
-	flood(t, p, "f", keys)
+	p := harness.StartKeeping(t, dir, "--fsync-interval", "no")
+	harness.Flood(t, p, "f", keys)
 	p.Stop(t, syscall.SIGTERM)
 	return dir, keys
 }
 
 // catchLoading starts servers until one is caught while it loads, on a connection that is to tell.
-func catchLoading(t *testing.T, dir string) (*process, net.Conn) {
+func catchLoading(t *testing.T, dir string) (*harness.Process, net.Conn) {
 	t.Helper()
 	for range 10 {
 		addr, web := processtest.FreeAddr(t), processtest.FreeAddr(t)
-		p := startProcess(t, programCommand(t, "--addr", addr, "--metrics-addr", web, "--data-dir", dir))
-		p.addr, p.metrics = addr, web
+		p := harness.Start(t, harness.Command(t, "--addr", addr, "--metrics-addr", web, "--data-dir", dir))
+		p.Addr, p.Metrics = addr, web
 		var nc net.Conn
 		p.Eventually(t, "listen", func() (ok bool) {
 			var err error
@@ -52,7 +53,7 @@ func catchLoading(t *testing.T, dir string) (*process, net.Conn) {
 
 func isLoading(t *testing.T, nc net.Conn) bool {
 	t.Helper()
-	return strings.HasPrefix(sayTo(t, nc, "PING\r\n", "\r\n"), "-LOADING ")
+	return strings.HasPrefix(harness.SayTo(t, nc, "PING\r\n", "\r\n"), "-LOADING ")
 }
 
 // TestLoading: clients are told, but for what has Redis's flag; /readyz says so; and then all is there.
@@ -67,17 +68,17 @@ func TestLoading(t *testing.T) {
 	for range 5 { // until the answers to all were given while it loads
 		p, nc := catchLoading(t, dir)
 		const calls = "CL.THROTTLE new 1 1 1\r\nDBSIZE\r\nINFO persistence\r\nHELLO 2\r\nAUTH x\r\nFLUSHALL\r\nPING\r\nQUIT\r\n"
-		got := sayTo(t, nc, calls, "+OK\r\n")
-		status := p.ask(t, "/readyz", "", nil)
-		still := isLoading(t, p.dial(t))
+		got := harness.SayTo(t, nc, calls, "+OK\r\n")
+		status := p.Ask(t, "/readyz", "", nil)
+		still := isLoading(t, p.Dial(t))
 		if still {
 			ready = status
 		}
 		if seen = seen || strings.Count(got, "-LOADING ") >= 4; still && seen {
 			checkLoadingReplies(t, got)
 		}
-		p.Eventually(t, "have loaded", func() bool { return p.ask(t, "/readyz", "", nil) == 200 })
-		exchange(t, p.dial(t), "DBSIZE\r\nCL.THROTTLE f0:0 0 1 3600 0\r\n", fmt.Sprintf(":%d\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n", keys))
+		p.Eventually(t, "have loaded", func() bool { return p.Ask(t, "/readyz", "", nil) == 200 })
+		harness.Exchange(t, p.Dial(t), "DBSIZE\r\nCL.THROTTLE f0:0 0 1 3600 0\r\n", fmt.Sprintf(":%d\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n", keys))
 		p.Stop(t, syscall.SIGTERM)
 		if seen && ready == 503 {
 			return
@@ -121,8 +122,8 @@ func TestEndWhileLoading(t *testing.T) {
 		}
 		t.Logf("%s: ended after %s", sig, time.Since(begin))
 	}
-	p := startKeeping(t, dir)
-	exchange(t, p.dial(t), "DBSIZE\r\n", fmt.Sprintf(":%d\r\n", keys))
+	p := harness.StartKeeping(t, dir)
+	harness.Exchange(t, p.Dial(t), "DBSIZE\r\n", fmt.Sprintf(":%d\r\n", keys))
 	if names, err := os.ReadDir(dir); err != nil || len(names) > 6 {
 		t.Errorf("%v are left: %v", names, err)
 	}
@@ -140,21 +141,21 @@ func TestEndWhileSaving(t *testing.T) {
 	racetest.OneAtATime(t)
 	dir, keys := longLoad(t)
 	for i, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
-		p := startKeeping(t, dir)
-		saving := sayTo(t, p.dial(t), "BGSAVE\r\nINFO persistence\r\nPING\r\n", "+PONG\r\n")
+		p := harness.StartKeeping(t, dir)
+		saving := harness.SayTo(t, p.Dial(t), "BGSAVE\r\nINFO persistence\r\nPING\r\n", "+PONG\r\n")
 		if !strings.HasPrefix(saving, "+Background saving started\r\n") || !strings.Contains(saving, "rdb_bgsave_in_progress:1\r\n") {
 			t.Errorf("BGSAVE: %q", saving)
 		}
-		charge(t, p, fmt.Sprint("meanwhile:", i), "always")
+		harness.Charge(t, p, fmt.Sprint("meanwhile:", i), "always")
 		if sig == syscall.SIGKILL {
-			syncAll(t, p)
+			harness.SyncAll(t, p)
 		}
-		info := sayTo(t, p.dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n")
+		info := harness.SayTo(t, p.Dial(t), "INFO persistence\r\nPING\r\n", "+PONG\r\n")
 		t.Logf("%s while it saves: %t", sig, strings.Contains(info, "rdb_bgsave_in_progress:1\r\n"))
 		p.Stop(t, sig)
-		p = startKeeping(t, dir)
-		exchange(t, p.dial(t), "DBSIZE\r\n", fmt.Sprintf(":%d\r\n", keys+i+2))
-		units(t, p, int64(i+1), "always")
+		p = harness.StartKeeping(t, dir)
+		harness.Exchange(t, p.Dial(t), "DBSIZE\r\n", fmt.Sprintf(":%d\r\n", keys+i+2))
+		harness.Units(t, p, int64(i+1), "always")
 		p.Stop(t, syscall.SIGKILL)
 	}
 }

@@ -1,10 +1,11 @@
-package main
+package durability
 
 import (
 	"strings"
 	"syscall"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/killtest"
 )
 
@@ -20,18 +21,18 @@ const (
 
 // isDegraded waits until cellserver health lists that many ways in which a ready server is degraded, and
 // compares them, and /readyz.
-func isDegraded(t *testing.T, p *process, ways string) {
+func isDegraded(t *testing.T, p *harness.Process, ways string) {
 	t.Helper()
 	var out, errOut string
 	var code int
 	p.Eventually(t, "be degraded", func() bool {
-		code, out, errOut = call(t, nil, "health", "--metrics-addr", p.metrics)
+		code, out, errOut = harness.Call(t, nil, "health", "--metrics-addr", p.Metrics)
 		return strings.Count(out, "\n") == 1+strings.Count(ways, "\n") || p.HasExited()
 	})
 	if code != 0 || out != "ok\n"+ways {
 		t.Errorf("health: got %d, %q, %q, want %q", code, out, errOut, "ok\n"+ways)
 	}
-	if code, text := p.readiness(t); code != 200 || text+"\n" != "ok\n"+ways {
+	if code, text := p.Readiness(t); code != 200 || text+"\n" != "ok\n"+ways {
 		t.Errorf("/readyz: got %d, %q, want %q", code, text, ways)
 	}
 }
@@ -40,13 +41,13 @@ func isDegraded(t *testing.T, p *process, ways string) {
 func TestFullDiskAndMemoryAreDegraded(t *testing.T) {
 	t.Parallel()
 	bad := badDisks()["no space"](t)
-	p := startKeeping(t, bad.dir, "--fsync-interval", "50ms", "--maxmemory", "48mb")
+	p := harness.StartKeeping(t, bad.dir, "--fsync-interval", "50ms", "--maxmemory", "48mb")
 	isDegraded(t, p, "")
 	bad.fail(t, p)
-	charge(t, p, manyKeys("during")...)
-	p.awaitFault(t, 1)
+	harness.Charge(t, p, harness.ManyKeys("during")...)
+	p.AwaitFault(t, 1)
 	isDegraded(t, p, diskLost)
-	flood(t, p, "f", floodKeys)
+	harness.Flood(t, p, "f", floodKeys)
 	isDegraded(t, p, diskLost+memoryEvicts)
 	p.Stop(t, syscall.SIGKILL) // the disk has no room for the keys
 }
@@ -55,22 +56,22 @@ func TestFullDiskAndMemoryAreDegraded(t *testing.T) {
 func TestRefusalsAreDegraded(t *testing.T) {
 	t.Parallel()
 	bad := badDisks()["no space"](t)
-	p := startKeeping(t, bad.dir, "--fsync-interval", "0")
+	p := harness.StartKeeping(t, bad.dir, "--fsync-interval", "0")
 	bad.fail(t, p)
 	held := make(chan struct{})
 	go func() {
 		defer close(held)
 		// It is answered once the disk has room.
-		_ = killtest.Charge(t.Context(), p.addr, manyKeys("held")...)
+		_ = killtest.Charge(t.Context(), p.Addr, harness.ManyKeys("held")...)
 	}()
-	p.awaitFault(t, 1)
+	p.AwaitFault(t, 1)
 	isDegraded(t, p, diskRefuses)
 	bad.end(t, p)
-	p.awaitFault(t, 0)
+	p.AwaitFault(t, 0)
 	isDegraded(t, p, "")
 	<-held
 
-	p = startServer(t, "--maxmemory", "48mb", "--maxmemory-policy", "noeviction")
-	flood(t, p, "f", floodKeys)
+	p = harness.StartServer(t, "--maxmemory", "48mb", "--maxmemory-policy", "noeviction")
+	harness.Flood(t, p, "f", floodKeys)
 	isDegraded(t, p, memoryRefuses)
 }

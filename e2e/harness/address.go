@@ -1,12 +1,12 @@
-package main
+package harness
 
 import (
 	"net"
 	"testing"
 )
 
-// outside returns a non-loopback address of this machine.
-func outside(t *testing.T) string {
+// Outside returns a non-loopback address of this machine.
+func Outside(t *testing.T) string {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {

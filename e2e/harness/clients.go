@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// redisTool returns one of Redis's programs, connected to p and without the user's own settings.
-func redisTool(t *testing.T, p *process, tool string, args ...string) *exec.Cmd {
+// RedisTool returns one of Redis's programs, connected to p and without the user's own settings.
+func RedisTool(t *testing.T, p *Process, tool string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := processtest.Command(t, need(t, tool), append([]string{"-h", "127.0.0.1", "-p", p.port()}, args...)...)
+	cmd := processtest.Command(t, Need(t, tool), append([]string{"-h", "127.0.0.1", "-p", p.Port()}, args...)...)
 	cmd.Env = []string{"TERM=xterm", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	return cmd
 }
 
-// need finds one of Redis's programs.
-func need(t *testing.T, tool string) (path string) {
+// Need finds one of Redis's programs.
+func Need(t *testing.T, tool string) (path string) {
 	t.Helper()
 	if tool == "redis-server" {
 		return processtest.Need(t, tool, tool)
@@ -31,9 +31,9 @@ func need(t *testing.T, tool string) (path string) {
 	return processtest.Need(t, tool, "redis-tools")
 }
 
-// goRedis returns a client, and fails the test if go-redis logs anything while the test runs. It does not retry,
+// GoRedis returns a client, and fails the test if go-redis logs anything while the test runs. It does not retry,
 // because a repeated call would be counted twice.
-func goRedis(t *testing.T, o redis.Options) *redis.Client {
+func GoRedis(t *testing.T, o redis.Options) *redis.Client {
 	t.Helper()
 	log := &redisLog{}
 	redis.SetLogger(log)

@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"cellserver/internal/test/resptest"
 )
 
-// exchange sends raw and expects exactly the reply want.
-func exchange(t *testing.T, nc net.Conn, raw, want string) {
+// Exchange sends raw and expects exactly the reply want.
+func Exchange(t *testing.T, nc net.Conn, raw, want string) {
 	t.Helper()
 	if _, err := io.WriteString(nc, raw); err != nil {
 		t.Fatal(err)
@@ -24,17 +24,17 @@ func exchange(t *testing.T, nc net.Conn, raw, want string) {
 	}
 }
 
-// sayTo sends in and returns the reply, read up to its end.
-func sayTo(t *testing.T, nc net.Conn, in, end string) string {
+// SayTo sends in and returns the reply, read up to its end.
+func SayTo(t *testing.T, nc net.Conn, in, end string) string {
 	t.Helper()
 	if _, err := io.WriteString(nc, in); err != nil {
 		t.Fatal(err)
 	}
-	return readTo(t, nc, end)
+	return ReadTo(t, nc, end)
 }
 
-// readTo reads until what was read ends with end.
-func readTo(t *testing.T, nc net.Conn, end string) string {
+// ReadTo reads until what was read ends with end.
+func ReadTo(t *testing.T, nc net.Conn, end string) string {
 	t.Helper()
 	var got []byte
 	buf := make([]byte, 64<<10)
@@ -62,21 +62,21 @@ func readUpTo(t *testing.T, nc net.Conn, end string) (got []byte) {
 	return got
 }
 
-// reply sends a command of one line, and returns the reply, without the ends of its lines.
-func reply(t *testing.T, nc net.Conn, command string) string {
+// Reply sends a command of one line, and returns the reply, without the ends of its lines.
+func Reply(t *testing.T, nc net.Conn, command string) string {
 	t.Helper()
-	got := sayTo(t, nc, command+"\r\nECHO end-of-reply\r\n", "end-of-reply\r\n")
+	got := SayTo(t, nc, command+"\r\nECHO end-of-reply\r\n", "end-of-reply\r\n")
 	return strings.TrimSuffix(strings.ReplaceAll(strings.TrimSuffix(got, "$12\r\nend-of-reply\r\n"), "\r\n", " "), " ")
 }
 
-// flood has n keys made that were not there, over two connections, and returns how many calls got an error.
-func flood(t *testing.T, p *process, prefix string, n int) (failed int) {
+// Flood has n keys made that were not there, over two connections, and returns how many calls got an error.
+func Flood(t *testing.T, p *Process, prefix string, n int) (failed int) {
 	t.Helper()
 	const piece, conns = 1000, 2
 	var wg sync.WaitGroup
 	var sum [conns]int
 	for c := range conns {
-		nc := p.dial(t)
+		nc := p.Dial(t)
 		wg.Go(func() {
 			for i := 0; i < n/conns; i += piece {
 				var calls []byte

@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"crypto/tls"
@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// metric returns the value of a metric, summed over its labels.
-func (p *process) metric(t *testing.T, name string) (sum float64) {
+// Metric returns the value of a metric, summed over its labels.
+func (p *Process) Metric(t *testing.T, name string) (sum float64) {
 	t.Helper()
-	answer, err := http.Get("http://" + p.metrics + "/metrics")
+	answer, err := http.Get("http://" + p.Metrics + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +40,10 @@ func (p *process) metric(t *testing.T, name string) (sum float64) {
 	return sum
 }
 
-// fetch requests a path of the metrics address, with a Host header if host is set.
-func (p *process) fetch(t *testing.T, path, host string) (status int, body string) {
+// Fetch requests a path of the metrics address, with a Host header if host is set.
+func (p *Process) Fetch(t *testing.T, path, host string) (status int, body string) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, "http://"+p.metrics+path, nil)
+	r, err := http.NewRequest(http.MethodGet, "http://"+p.Metrics+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,13 +60,13 @@ func (p *process) fetch(t *testing.T, path, host string) (status int, body strin
 	return answer.StatusCode, string(b)
 }
 
-// ask sends a request to the metrics address, by HTTPS if there is an authority, and returns the status.
-func (p *process) ask(t *testing.T, path, token string, pool *x509.CertPool) int {
+// Ask sends a request to the metrics address, by HTTPS if there is an authority, and returns the status.
+func (p *Process) Ask(t *testing.T, path, token string, pool *x509.CertPool) int {
 	t.Helper()
-	url := "http://" + p.metrics + path
+	url := "http://" + p.Metrics + path
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	if pool != nil {
-		url = "https://" + p.metrics + path
+		url = "https://" + p.Metrics + path
 		client.Transport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}
 	}
 	request, err := http.NewRequest(http.MethodGet, url, nil)
@@ -85,9 +85,9 @@ func (p *process) ask(t *testing.T, path, token string, pool *x509.CertPool) int
 	return answer.StatusCode
 }
 
-// readiness returns the status and the text of /readyz.
-func (p *process) readiness(t *testing.T) (code int, text string) {
+// Readiness returns the status and the text of /readyz.
+func (p *Process) Readiness(t *testing.T) (code int, text string) {
 	t.Helper()
-	code, text = p.fetch(t, "/readyz", "")
+	code, text = p.Fetch(t, "/readyz", "")
 	return code, strings.TrimSpace(text)
 }

@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"crypto/tls"
@@ -15,54 +15,54 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// process is a server that runs for a test: cellserver or redis-server.
-type process struct {
+// Process is a server that runs for a test: cellserver or redis-server.
+type Process struct {
 	*processtest.Process
 
-	addr, unix, metrics string // what it listens on
-	tlsAddr             string
-	tls                 *tls.Config // for clients; nil without TLS
+	Addr, unix, Metrics string // what it listens on
+	TLSAddr             string
+	TLS                 *tls.Config // for clients; nil without TLS
 }
 
-// startServer starts the program with args, waits until it is ready, and stops it when the test ends.
-func startServer(t *testing.T, args ...string) *process {
+// StartServer starts the program with args, waits until it is ready, and stops it when the test ends.
+func StartServer(t *testing.T, args ...string) *Process {
 	t.Helper()
 	args = append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json"}, args...)
-	p := startProcess(t, programCommand(t, args...))
-	p.Eventually(t, "be ready", func() bool { return p.readReady() || p.HasExited() })
+	p := Start(t, Command(t, args...))
+	p.Eventually(t, "be ready", func() bool { return p.ReadReady() || p.HasExited() })
 	if p.HasExited() {
 		t.Fatalf("the server ended with %d", p.Cmd.ProcessState.ExitCode())
 	}
 	return p
 }
 
-func startProcess(t *testing.T, cmd *exec.Cmd) *process {
+func Start(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
-	return &process{Process: processtest.Start(t, cmd)}
+	return &Process{Process: processtest.Start(t, cmd)}
 }
 
-// readReady reads the listening addresses from the log.
-func (p *process) readReady() bool {
+// ReadReady reads the listening addresses from the log.
+func (p *Process) ReadReady() bool {
 	for line := range strings.Lines(p.Log.String()) {
 		var ready struct{ Msg, TCP, TLS, Unix, Metrics string }
 		if json.Unmarshal([]byte(line), &ready) == nil && ready.Msg == "ready" {
-			p.addr, p.tlsAddr, p.unix, p.metrics = ready.TCP, ready.TLS, ready.Unix, ready.Metrics
+			p.Addr, p.TLSAddr, p.unix, p.Metrics = ready.TCP, ready.TLS, ready.Unix, ready.Metrics
 			return true
 		}
 	}
 	return false
 }
 
-// dial connects, over TLS if the process has it; the connection is closed when the test ends.
-func (p *process) dial(t *testing.T) net.Conn {
+// Dial connects, over TLS if the process has it; the connection is closed when the test ends.
+func (p *Process) Dial(t *testing.T) net.Conn {
 	t.Helper()
-	if p.tls != nil {
-		return tls.Client(dialTCP(t, p.tlsAddr), p.tls)
+	if p.TLS != nil {
+		return tls.Client(DialTCP(t, p.TLSAddr), p.TLS)
 	}
-	return dialTCP(t, p.addr)
+	return DialTCP(t, p.Addr)
 }
 
-func dialTCP(t *testing.T, addr string) net.Conn {
+func DialTCP(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -72,22 +72,22 @@ func dialTCP(t *testing.T, addr string) net.Conn {
 	return patience.Conn{Conn: nc}
 }
 
-// socket returns what a connection of dial sends and receives by, below TLS.
-func socket(nc net.Conn) *net.TCPConn {
+// Socket returns what a connection of dial sends and receives by, below TLS.
+func Socket(nc net.Conn) *net.TCPConn {
 	if over, ok := nc.(*tls.Conn); ok {
 		nc = over.NetConn()
 	}
 	return nc.(patience.Conn).Conn.(*net.TCPConn)
 }
 
-// port returns the TCP port, for tools that take host and port separately.
-func (p *process) port() string {
-	_, port, _ := net.SplitHostPort(p.addr)
+// Port returns the TCP port, for tools that take host and port separately.
+func (p *Process) Port() string {
+	_, port, _ := net.SplitHostPort(p.Addr)
 	return port
 }
 
-// rss returns the resident memory in bytes.
-func (p *process) rss(t *testing.T) int {
+// RSS returns the resident memory in bytes.
+func (p *Process) RSS(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.Cmd.Process.Pid) + "/status")
 	if err != nil {
@@ -103,8 +103,8 @@ func (p *process) rss(t *testing.T) int {
 	return 0
 }
 
-// isRace reports whether the tests, and so the servers they start, run under the race detector.
-func isRace() bool {
+// IsRace reports whether the tests, and so the servers they start, run under the race detector.
+func IsRace() bool {
 	info, ok := debug.ReadBuildInfo()
 	if ok {
 		for _, s := range info.Settings {

@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/app"
+	"cellserver/internal/app/settings"
 	"cellserver/internal/test/processtest"
 )
 
@@ -16,14 +18,14 @@ const execEnv = "TEST_CELLSERVER_EXEC"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(execEnv) == "1" {
-		os.Exit(programMain())
+		os.Exit(app.Main())
 	}
 	os.Exit(m.Run())
 }
 
-// programCommand returns a command that runs the program, ends before the test binary does, and does not inherit the
+// Command returns a command that runs the program, ends before the test binary does, and does not inherit the
 // user's own settings.
-func programCommand(t *testing.T, args ...string) *exec.Cmd {
+func Command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -32,17 +34,17 @@ func programCommand(t *testing.T, args ...string) *exec.Cmd {
 	cmd := processtest.Command(t, self, args...)
 	cmd.Env = []string{execEnv + "=1"}
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, envPrefix) {
+		if !strings.HasPrefix(v, settings.EnvPrefix) {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
 	return cmd
 }
 
-// call runs the program until it exits and returns its output.
-func call(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+// Call runs the program until it exits and returns its output.
+func Call(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	cmd := programCommand(t, args...)
+	cmd := Command(t, args...)
 	cmd.Env = append(cmd.Env, env...)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut

@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"net"
@@ -8,16 +8,16 @@ import (
 	"cellserver/internal/test/processtest"
 )
 
-// startRedis starts a redis-server that writes nothing to disk.
-func startRedis(t *testing.T, args ...string) *process {
+// StartRedis starts a redis-server that writes nothing to disk.
+func StartRedis(t *testing.T, args ...string) *Process {
 	t.Helper()
-	path := need(t, "redis-server")
+	path := Need(t, "redis-server")
 	for range 5 { // another process may take the free port first
 		addr := processtest.FreeAddr(t)
 		_, port, _ := net.SplitHostPort(addr)
-		p := startProcess(t, processtest.Command(t, path, append([]string{"--port", port, "--bind", "127.0.0.1",
+		p := Start(t, processtest.Command(t, path, append([]string{"--port", port, "--bind", "127.0.0.1",
 			"--save", "", "--appendonly", "no", "--dir", t.TempDir()}, args...)...))
-		p.addr = addr
+		p.Addr = addr
 		p.Eventually(t, "be ready", func() bool {
 			return strings.Contains(p.Log.String(), "Ready to accept connections") || p.HasExited()
 		})

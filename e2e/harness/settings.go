@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"fmt"
@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// rewrite replaces a file, has the server reload it, and waits until the log says so.
-func (p *process) rewrite(t *testing.T, path, text, logged string) {
+// Rewrite replaces a file, has the server reload it, and waits until the log says so.
+func (p *Process) Rewrite(t *testing.T, path, text, logged string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.reload(t, logged)
+	p.Reload(t, logged)
 }
 
-// reload has the server reload its files, and waits until the log says so.
-func (p *process) reload(t *testing.T, logged string) {
+// Reload has the server reload its files, and waits until the log says so.
+func (p *Process) Reload(t *testing.T, logged string) {
 	t.Helper()
 	before := strings.Count(p.Log.String(), logged)
 	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -28,13 +28,13 @@ func (p *process) reload(t *testing.T, logged string) {
 	p.Eventually(t, "log "+logged, func() bool { return strings.Count(p.Log.String(), logged) > before })
 }
 
-// get is CONFIG GET of a setting.
-func (p *process) get(t *testing.T, name, want string) {
+// Get is CONFIG GET of a setting.
+func (p *Process) Get(t *testing.T, name, want string) {
 	t.Helper()
-	exchange(t, p.dial(t), "CONFIG GET "+name+"\r\n", fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(name), name, len(want), want))
+	Exchange(t, p.Dial(t), "CONFIG GET "+name+"\r\n", fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(name), name, len(want), want))
 }
 
-func writeConfig(t *testing.T, text string) (path string) {
+func WriteConfig(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "cellserver.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"path/filepath"
@@ -7,26 +7,26 @@ import (
 	"cellserver/internal/test/certtest"
 )
 
-// tlsFiles holds the paths of a server's TLS files.
-type tlsFiles struct{ cert, key, clientCA string }
+// TLSFiles holds the paths of a server's TLS files.
+type TLSFiles struct{ Cert, Key, ClientCA string }
 
-func (f tlsFiles) flags() []string {
-	return []string{"--tls-addr", "127.0.0.1:0", "--tls-cert", f.cert, "--tls-key", f.key}
+func (f TLSFiles) Flags() []string {
+	return []string{"--tls-addr", "127.0.0.1:0", "--tls-cert", f.Cert, "--tls-key", f.Key}
 }
 
-// newTLSFiles creates the TLS files of a server, and returns their authority.
-func newTLSFiles(t *testing.T) (tlsFiles, *certtest.CA) {
+// NewTLSFiles creates the TLS files of a server, and returns their authority.
+func NewTLSFiles(t *testing.T) (TLSFiles, *certtest.CA) {
 	t.Helper()
 	dir, ca := t.TempDir(), certtest.NewCA(t)
-	f := tlsFiles{filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), filepath.Join(dir, "ca.crt")}
-	f.write(t, ca, "server")
-	certtest.Write(t, f.clientCA, ca.PEM)
+	f := TLSFiles{filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), filepath.Join(dir, "ca.crt")}
+	f.Write(t, ca, "server")
+	certtest.Write(t, f.ClientCA, ca.PEM)
 	return f, ca
 }
 
-func (f tlsFiles) write(t *testing.T, ca *certtest.CA, name string) {
+func (f TLSFiles) Write(t *testing.T, ca *certtest.CA, name string) {
 	t.Helper()
 	cert, key := ca.Issue(t, name)
-	certtest.Write(t, f.cert, cert)
-	certtest.Write(t, f.key, key)
+	certtest.Write(t, f.Cert, cert)
+	certtest.Write(t, f.Key, key)
 }

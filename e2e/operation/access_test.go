@@ -1,4 +1,4 @@
-package main
+package operation
 
 import (
 	"crypto/tls"
@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/certtest"
 	"cellserver/internal/test/resptest"
 )
@@ -19,9 +20,9 @@ import (
 // TestProtectedMode connects from a non-loopback address, to every listener.
 func TestProtectedMode(t *testing.T) {
 	t.Parallel()
-	host := outside(t)
-	files, ca := newTLSFiles(t)
-	listen := append(files.flags(), "--addr", host+":0", "--tls-addr", host+":0")
+	host := harness.Outside(t)
+	files, ca := harness.NewTLSFiles(t)
+	listen := append(files.Flags(), "--addr", host+":0", "--tls-addr", host+":0")
 	for _, tt := range []struct {
 		args []string
 		want string // prefix of the reply to PING
@@ -32,12 +33,12 @@ func TestProtectedMode(t *testing.T) {
 		{[]string{"--protected-mode=no"}, "+PONG\r\n", "requires no password"},
 		{[]string{"--requirepass", "secret"}, "-NOAUTH ", ""},
 	} {
-		onEachDriver(t, func(t *testing.T, startServer starter) {
+		harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 			p := startServer(t, slices.Concat(listen, tt.args)...)
-			if p.tls != nil {
-				p.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+			if p.TLS != nil {
+				p.TLS = &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
 			}
-			nc := p.dial(t)
+			nc := p.Dial(t)
 			_, _ = io.WriteString(nc, "PING\r\n")
 			got := make([]byte, len(tt.want))
 			if _, err := io.ReadFull(nc, got); err != nil || string(got) != tt.want {
@@ -49,7 +50,7 @@ func TestProtectedMode(t *testing.T) {
 					t.Errorf("%q: warned without reason: %s", tt.args, log)
 				}
 			}
-			if denied := p.metric(t, "cellserver_connections_refused_total"); (denied == 1) != strings.HasPrefix(tt.want, "-DENIED") {
+			if denied := p.Metric(t, "cellserver_connections_refused_total"); (denied == 1) != strings.HasPrefix(tt.want, "-DENIED") {
 				t.Errorf("%q: %v were denied", tt.args, denied)
 			}
 		})
@@ -62,7 +63,7 @@ func TestSocketMode(t *testing.T) {
 	for _, mode := range []os.FileMode{0o700, 0o777, 0o606} {
 		path := filepath.Join(t.TempDir(), "s")
 		args := []string{"--unixsocket", path, "--unixsocketperm", strconv.FormatInt(int64(mode), 8)}
-		p := startServer(t, args...)
+		p := harness.StartServer(t, args...)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("got %v, %v, want %v", info.Mode(), err, mode)
 		}
@@ -70,14 +71,14 @@ func TestSocketMode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		exchange(t, nc, "CLIENT INFO\r\n", "$")
+		harness.Exchange(t, nc, "CLIENT INFO\r\n", "$")
 		nc.Close()
 		p.Stop(t, syscall.SIGKILL)
-		p = startServer(t, args...)
+		p = harness.StartServer(t, args...)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("after a kill: got %v, %v, want %v", info.Mode(), err, mode)
 		}
-		if code, _, errOut := call(t, nil, append(args, "--addr", "", "--metrics-addr", "")...); code != 1 || !strings.Contains(errOut, "address already in use") {
+		if code, _, errOut := harness.Call(t, nil, append(args, "--addr", "", "--metrics-addr", "")...); code != 1 || !strings.Contains(errOut, "address already in use") {
 			t.Errorf("a second server: got %d, %q", code, errOut)
 		}
 		p.Stop(t, syscall.SIGTERM)
@@ -92,10 +93,10 @@ func TestPasswordFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "password")
 	for contents, password := range map[string]string{"secret": "secret", "secret\n": "secret", "secret\r\n": "secret", "two words\n": "two words", "a\n\n": "a\n"} {
 		certtest.Write(t, path, []byte(contents))
-		p := startServer(t, "--requirepass-file", path)
-		nc := p.dial(t)
-		exchange(t, nc, "PING\r\n", "-NOAUTH Authentication required.\r\n")
-		exchange(t, nc, string(resptest.Append(nil, "AUTH", password)), "+OK\r\n")
+		p := harness.StartServer(t, "--requirepass-file", path)
+		nc := p.Dial(t)
+		harness.Exchange(t, nc, "PING\r\n", "-NOAUTH Authentication required.\r\n")
+		harness.Exchange(t, nc, string(resptest.Append(nil, "AUTH", password)), "+OK\r\n")
 		if strings.Contains(p.Log.String(), "can read this secret") {
 			t.Errorf("warned without reason: %s", p.Log.String())
 		}
@@ -103,7 +104,7 @@ func TestPasswordFile(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if p := startServer(t, "--requirepass-file", path); !strings.Contains(p.Log.String(), "can read this secret") {
+	if p := harness.StartServer(t, "--requirepass-file", path); !strings.Contains(p.Log.String(), "can read this secret") {
 		t.Errorf("no warning: %s", p.Log.String())
 	}
 }

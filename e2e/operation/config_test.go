@@ -1,17 +1,19 @@
-package main
+package operation
 
 import (
 	"os"
 	"strings"
 	"testing"
+
+	"cellserver/e2e/harness"
 )
 
 // TestConfigPrecedence: a flag goes before a variable, that before the file, and that before the default; config show says which.
 func TestConfigPrecedence(t *testing.T) {
 	t.Parallel()
-	path := writeConfig(t, "maxclients: 1\ndatabases: 2\ntimeout: 3\nlua: false\nmetrics-allowed-hosts: [a, b]\nrequirepass: s3cret\nprotected-mode: no\n")
+	path := harness.WriteConfig(t, "maxclients: 1\ndatabases: 2\ntimeout: 3\nlua: false\nmetrics-allowed-hosts: [a, b]\nrequirepass: s3cret\nprotected-mode: no\n")
 	env := []string{"CELLSERVER_CONFIG=" + path, "CELLSERVER_MAXCLIENTS=10", "CELLSERVER_DATABASES=20"}
-	code, out, errOut := call(t, env, "config", "show", "--maxclients", "100")
+	code, out, errOut := harness.Call(t, env, "config", "show", "--maxclients", "100")
 	if code != 0 || errOut != "" {
 		t.Fatalf("got %d, %q", code, errOut)
 	}
@@ -27,24 +29,24 @@ func TestConfigPrecedence(t *testing.T) {
 	if strings.Contains(out, "s3cret") {
 		t.Errorf("config show has the password:\n%s", out)
 	}
-	again := writeConfig(t, out)
-	if code, out, errOut := call(t, nil, "config", "check", "--config", again); code != 0 || out != "ok\n" || errOut != "" {
+	again := harness.WriteConfig(t, out)
+	if code, out, errOut := harness.Call(t, nil, "config", "check", "--config", again); code != 0 || out != "ok\n" || errOut != "" {
 		t.Errorf("the output of config show is no config file: %d, %q, %q", code, out, errOut)
 	}
 }
 
 func TestServerTakesItsConfigFile(t *testing.T) {
 	t.Parallel()
-	path := writeConfig(t, "maxclients: 77\ntimeout: 0.5\nmax-key-bytes: 1000\n")
-	p := startServer(t, "--config", path, "--max-key-bytes", "2000")
-	nc := p.dial(t)
-	exchange(t, nc, "CONFIG GET maxclients\r\nCONFIG GET max-key-bytes\r\n", "*2\r\n$10\r\nmaxclients\r\n$2\r\n77\r\n*2\r\n$13\r\nmax-key-bytes\r\n$4\r\n2000\r\n")
-	if code, out, errOut := call(t, nil, "health", "--config", writeConfig(t, "maxclients: 5\nmetrics-addr: "+p.metrics+"\n")); code != 0 || out != "ok\n" {
+	path := harness.WriteConfig(t, "maxclients: 77\ntimeout: 0.5\nmax-key-bytes: 1000\n")
+	p := harness.StartServer(t, "--config", path, "--max-key-bytes", "2000")
+	nc := p.Dial(t)
+	harness.Exchange(t, nc, "CONFIG GET maxclients\r\nCONFIG GET max-key-bytes\r\n", "*2\r\n$10\r\nmaxclients\r\n$2\r\n77\r\n*2\r\n$13\r\nmax-key-bytes\r\n$4\r\n2000\r\n")
+	if code, out, errOut := harness.Call(t, nil, "health", "--config", harness.WriteConfig(t, "maxclients: 5\nmetrics-addr: "+p.Metrics+"\n")); code != 0 || out != "ok\n" {
 		t.Errorf("health by the file's metrics-addr: %d, %q, %q", code, out, errOut)
 	}
 	// A server may run while its file has mistakes.
-	for text, said := range map[string]string{"nonsense: 5\nmetrics-addr: " + p.metrics + "\n": `:1: "nonsense" is no setting`, "a: [": ":2: not YAML"} {
-		code, out, errOut := call(t, []string{"CELLSERVER_METRICS_ADDR=" + p.metrics}, "health", "--config", writeConfig(t, text))
+	for text, said := range map[string]string{"nonsense: 5\nmetrics-addr: " + p.Metrics + "\n": `:1: "nonsense" is no setting`, "a: [": ":2: not YAML"} {
+		code, out, errOut := harness.Call(t, []string{"CELLSERVER_METRICS_ADDR=" + p.Metrics}, "health", "--config", harness.WriteConfig(t, text))
 		if code != 0 || out != "ok\n" || !strings.Contains(errOut, said) || strings.Count(errOut, "\n") != 1 {
 			t.Errorf("health by a file with a mistake: %d, %q, %q", code, out, errOut)
 		}
@@ -87,8 +89,8 @@ func TestConfigMistakes(t *testing.T) {
 		{"maxclients: 5\nstore: redis://a\ndatabases: 3\n", "F:3: databases cannot be used with this --store: its URL names the only database"},
 		{"store: redis://:p@a,b\n", "--store: servers: the store's URL: it has several hosts"},
 	} {
-		path := writeConfig(t, tt.text)
-		code, out, errOut := call(t, nil, "config", "check", "--config", path)
+		path := harness.WriteConfig(t, tt.text)
+		code, out, errOut := harness.Call(t, nil, "config", "check", "--config", path)
 		got := strings.ReplaceAll(strings.TrimSuffix(out, "\n"), path, "F")
 		if wantCode := min(1, len(tt.want)-len("ok")); got != tt.want && !strings.HasPrefix(got, tt.want+" ") && !strings.HasPrefix(got, tt.want+",") || code != wantCode || code == 0 && errOut != "" {
 			t.Errorf("%q: got %d,\n%s\n%swant\n%s", tt.text, code, got, errOut, tt.want)
@@ -97,7 +99,7 @@ func TestConfigMistakes(t *testing.T) {
 			continue
 		}
 		first, _, more := strings.Cut(strings.ReplaceAll(tt.want, "F:", path+":"), "\n")
-		if code, _, errOut := call(t, nil, "--config", path, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"); code == 0 || !strings.HasPrefix(errOut, "cellserver: "+first) && !more || strings.Count(errOut, "\n") != 1 {
+		if code, _, errOut := harness.Call(t, nil, "--config", path, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"); code == 0 || !strings.HasPrefix(errOut, "cellserver: "+first) && !more || strings.Count(errOut, "\n") != 1 {
 			t.Errorf("the server started with %q: %d, %s", tt.text, code, errOut)
 		}
 	}
@@ -105,14 +107,14 @@ func TestConfigMistakes(t *testing.T) {
 
 func TestConfigFileWithAPasswordForAll(t *testing.T) {
 	t.Parallel()
-	path := writeConfig(t, "requirepass: s3cret\n")
-	if code, _, errOut := call(t, nil, "config", "check", "--config", path); code != 0 || errOut != "" {
+	path := harness.WriteConfig(t, "requirepass: s3cret\n")
+	if code, _, errOut := harness.Call(t, nil, "config", "check", "--config", path); code != 0 || errOut != "" {
 		t.Errorf("a private file: %d, %q", code, errOut)
 	}
 	if err := os.Chmod(path, 0o644); err != nil { //nolint:gosec // that is what is warned of
 		t.Fatal(err)
 	}
-	if code, _, errOut := call(t, nil, "config", "check", "--config", path); code != 0 || !strings.Contains(errOut, "every user of this machine can read the password") || strings.Contains(errOut, "s3cret") {
+	if code, _, errOut := harness.Call(t, nil, "config", "check", "--config", path); code != 0 || !strings.Contains(errOut, "every user of this machine can read the password") || strings.Contains(errOut, "s3cret") {
 		t.Errorf("a file that all can read: %d, %q", code, errOut)
 	}
 }

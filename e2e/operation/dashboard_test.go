@@ -1,4 +1,4 @@
-package main
+package operation
 
 import (
 	"html"
@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/base/buildinfo"
 )
 
 func TestDashboard(t *testing.T) {
-	p := startServer(t)
-	_, port, _ := net.SplitHostPort(p.metrics)
+	p := harness.StartServer(t)
+	_, port, _ := net.SplitHostPort(p.Metrics)
 	for _, tt := range []struct {
 		path, host string
 		status     int
@@ -29,7 +30,7 @@ func TestDashboard(t *testing.T) {
 		{"/healthz", "", 200, "ok"},
 		{"/elsewhere", "", 404, "not found"},
 	} {
-		status, body := p.fetch(t, tt.path, tt.host)
+		status, body := p.Fetch(t, tt.path, tt.host)
 		if status != tt.status || !strings.Contains(body, tt.want) {
 			t.Errorf("%s by %q: %d, want %d, with %q", tt.path, tt.host, status, tt.status, tt.want)
 		}
@@ -41,20 +42,20 @@ func TestProbeChangesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	p := startServer(t, "--burst-is-capacity")
-	nc := p.dial(t)
-	exchange(t, nc, "CL.THROTTLE k 10 1 3600 4\r\n", "*5\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:14400\r\n")
+	p := harness.StartServer(t, "--burst-is-capacity")
+	nc := p.Dial(t)
+	harness.Exchange(t, nc, "CL.THROTTLE k 10 1 3600 4\r\n", "*5\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:14400\r\n")
 	for _, tt := range []struct{ key, want string }{
 		{"k", "<code>0 10 5 -1 1"}, {"nobody", "<code>0 10 9 -1 3600</code>"},
 	} {
-		if _, body := p.fetch(t, "/?max_burst=10&count=1&period=3600&key="+tt.key, ""); !strings.Contains(body, tt.want) {
+		if _, body := p.Fetch(t, "/?max_burst=10&count=1&period=3600&key="+tt.key, ""); !strings.Contains(body, tt.want) {
 			t.Errorf("key %s: the page lacks %q", tt.key, tt.want)
 		}
 	}
-	exchange(t, nc, "EXISTS nobody\r\n", ":0\r\n")
-	exchange(t, nc, "CL.THROTTLE k 10 1 3600 6\r\n", "*5\r\n:0\r\n:10\r\n:0\r\n:-1\r\n:3") // 36000 s or, on a slow machine, less
+	harness.Exchange(t, nc, "EXISTS nobody\r\n", ":0\r\n")
+	harness.Exchange(t, nc, "CL.THROTTLE k 10 1 3600 6\r\n", "*5\r\n:0\r\n:10\r\n:0\r\n:-1\r\n:3") // 36000 s or, on a slow machine, less
 	p.Eventually(t, "show the connection and the key", func() bool {
-		_, body := p.fetch(t, "/", "")
+		_, body := p.Fetch(t, "/", "")
 		return strings.Contains(body, `<dt>Connections</dt><dd><span class="value">1 <small>of `) && strings.Contains(body, `<dt>Keys</dt><dd><span class="value">1</span>`)
 	})
 }
@@ -62,10 +63,10 @@ func TestProbeChangesNothing(t *testing.T) {
 // TestHotKeyLinks: a click on a hot key shows its funnel, or its window, by the limit that it was last requested with.
 func TestHotKeyLinks(t *testing.T) {
 	t.Parallel()
-	p := startServer(t)
-	nc := p.dial(t)
+	p := harness.StartServer(t)
+	nc := p.Dial(t)
 	for _, call := range []string{"CL.THROTTLE f 14 30 60", "CL.THROTTLE f 15 30 60", "CL.PTHROTTLE m 0 7 250", "CL.FIXEDWINDOW w 5 60", "CL.BUCKET TAKE b 9", "CL.CONCURRENCY ACQUIRE c 3 60000"} {
-		reply(t, nc, call)
+		harness.Reply(t, nc, call)
 	}
 	want := map[string]string{
 		"f": "<dt>CL.THROTTLE with quantity 1 would reply</dt><dd><code>0 16 13 -1 ", "m": " of 1 units</dd>",
@@ -74,7 +75,7 @@ func TestHotKeyLinks(t *testing.T) {
 	}
 	links := map[string]string{}
 	p.Eventually(t, "list the keys", func() bool {
-		_, body := p.fetch(t, "/", "")
+		_, body := p.Fetch(t, "/", "")
 		for _, m := range regexp.MustCompile(`<a href="([^"]*)"><bdi class="key">([a-z])</bdi>`).FindAllStringSubmatch(body, -1) {
 			links[m[2]] = html.UnescapeString(m[1])
 		}
@@ -82,7 +83,7 @@ func TestHotKeyLinks(t *testing.T) {
 	})
 	for key, text := range want {
 		path, _, _ := strings.Cut(links[key], "#")
-		if _, body := p.fetch(t, path, ""); !strings.Contains(body, text) {
+		if _, body := p.Fetch(t, path, ""); !strings.Contains(body, text) {
 			t.Errorf("%s leads to a page without %q", path, text)
 		}
 	}
@@ -104,9 +105,9 @@ func TestPageWarns(t *testing.T) {
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			t.Parallel()
-			p := startServer(t, tt.args...)
-			p.metrics = strings.Replace(p.metrics, "[::]", "127.0.0.1", 1)
-			_, body := p.fetch(t, "/?lang=en", "")
+			p := harness.StartServer(t, tt.args...)
+			p.Metrics = strings.Replace(p.Metrics, "[::]", "127.0.0.1", 1)
+			_, body := p.Fetch(t, "/?lang=en", "")
 			if got := strings.Contains(body, `class="warnings"`); got != (tt.want != "") || !strings.Contains(body, tt.want) || !strings.Contains(body, tt.connection) {
 				t.Errorf("the page warns: %t, want %q, and %q", got, tt.want, tt.connection)
 			}
@@ -118,13 +119,13 @@ func TestPageWarns(t *testing.T) {
 }
 
 func TestNoDashboard(t *testing.T) {
-	p := startServer(t, "--no-dashboard")
+	p := harness.StartServer(t, "--no-dashboard")
 	for _, path := range []string{"/", "/live.json"} {
-		if status, _ := p.fetch(t, path, ""); status != 404 {
+		if status, _ := p.Fetch(t, path, ""); status != 404 {
 			t.Errorf("%s: %d, want 404", path, status)
 		}
 	}
-	if status, _ := p.fetch(t, "/metrics", ""); status != 200 {
+	if status, _ := p.Fetch(t, "/metrics", ""); status != 200 {
 		t.Errorf("/metrics: %d, want 200", status)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package operation
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/processtest"
 )
 
@@ -37,11 +38,11 @@ func fullPipe(t *testing.T) (full, end *os.File) {
 }
 
 // startWithLog starts a server on a fixed address whose log goes to a file.
-func startWithLog(t *testing.T, log *os.File, args ...string) (p *process) {
+func startWithLog(t *testing.T, log *os.File, args ...string) (p *harness.Process) {
 	t.Helper()
 	addr := processtest.FreeAddr(t)
-	cmd := programCommand(t, append([]string{"--addr", addr, "--metrics-addr", "", "--log-level", "debug"}, args...)...)
-	p = &process{Process: processtest.StartWithOutput(t, cmd, log), addr: addr}
+	cmd := harness.Command(t, append([]string{"--addr", addr, "--metrics-addr", "", "--log-level", "debug"}, args...)...)
+	p = &harness.Process{Process: processtest.StartWithOutput(t, cmd, log), Addr: addr}
 	p.Eventually(t, "listen", func() bool {
 		nc, err := net.Dial("tcp", addr)
 		if err == nil {
@@ -63,13 +64,13 @@ func TestLogThatNobodyReads(t *testing.T) {
 		for _, readAtLast := range []bool{false, true} {
 			log, end := fullPipe(t)
 			p := startWithLog(t, log, "--io-threads", ioThreads)
-			nc := p.dial(t)
-			exchange(t, nc, "AUTH wrong\r\n", "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n")
-			exchange(t, p.dial(t), "AUTH nobody wrong\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
+			nc := p.Dial(t)
+			harness.Exchange(t, nc, "AUTH wrong\r\n", "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n")
+			harness.Exchange(t, p.Dial(t), "AUTH nobody wrong\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
 			for range 250 { // more than may wait while the log's goroutine holds as much
-				exchange(t, nc, strings.Repeat("CONFIG SET maxclients 100\r\n", 100), strings.Repeat("+OK\r\n", 100))
+				harness.Exchange(t, nc, strings.Repeat("CONFIG SET maxclients 100\r\n", 100), strings.Repeat("+OK\r\n", 100))
 			}
-			exchange(t, nc, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
+			harness.Exchange(t, nc, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
 			var text processtest.Log
 			read := make(chan struct{})
 			if readAtLast {
@@ -108,8 +109,8 @@ func TestLogWhoseReaderEnds(t *testing.T) {
 	_ = end.Close()
 	p := startWithLog(t, log)
 	_ = log.Close()
-	nc := p.dial(t)
-	exchange(t, nc, "CONFIG SET maxclients 100\r\n", "+OK\r\n")
+	nc := p.Dial(t)
+	harness.Exchange(t, nc, "CONFIG SET maxclients 100\r\n", "+OK\r\n")
 	p.Eventually(t, "count lost lines", func() bool {
 		return strings.Contains(information(t, nc, "INFO stats\r\n"), "cell_dropped_log_lines:") &&
 			!strings.Contains(information(t, nc, "INFO stats\r\n"), "cell_dropped_log_lines:0\r\n")
@@ -124,7 +125,7 @@ func TestMistakeThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--nope"}, {"--addr", "no port"}} {
 		log, _ := fullPipe(t)
-		p := processtest.StartWithOutput(t, programCommand(t, args...), log)
+		p := processtest.StartWithOutput(t, harness.Command(t, args...), log)
 		if code := p.Await(t); code == 0 {
 			t.Errorf("%q: ended with %d", args, code)
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package operation
 
 import (
 	"bytes"
@@ -10,24 +10,27 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/app/settings"
 )
 
 // TestNamedFilesAreBounded: a file that a setting names is not read without end.
 func TestNamedFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	const endless = "/dev/zero"
-	files, _ := newTLSFiles(t)
+	files, _ := harness.NewTLSFiles(t)
 	others := map[string]string{ // what a setting requires beside it
-		"tls-cert": "tls-addr=127.0.0.1:0 tls-key=" + files.key, "tls-key": "tls-addr=127.0.0.1:0 tls-cert=" + files.cert,
-		"tls-client-ca":    "tls-addr=127.0.0.1:0 tls-cert=" + files.cert + " tls-key=" + files.key,
-		"metrics-tls-cert": "metrics-tls-key=" + files.key, "metrics-tls-key": "metrics-tls-cert=" + files.cert,
+		"tls-cert": "tls-addr=127.0.0.1:0 tls-key=" + files.Key, "tls-key": "tls-addr=127.0.0.1:0 tls-cert=" + files.Cert,
+		"tls-client-ca":    "tls-addr=127.0.0.1:0 tls-cert=" + files.Cert + " tls-key=" + files.Key,
+		"metrics-tls-cert": "metrics-tls-key=" + files.Key, "metrics-tls-key": "metrics-tls-cert=" + files.Cert,
 		"store-password-file": "store=redis://127.0.0.1:1", "store-sentinel-password-file": "store=redis-sentinel://127.0.0.1:1/m",
-		"store-tls-ca": "store=rediss://127.0.0.1:1", "store-tls-cert": "store=rediss://127.0.0.1:1 store-tls-key=" + files.key,
-		"store-tls-key": "store=rediss://127.0.0.1:1 store-tls-cert=" + files.cert,
+		"store-tls-ca": "store=rediss://127.0.0.1:1", "store-tls-cert": "store=rediss://127.0.0.1:1 store-tls-key=" + files.Key,
+		"store-tls-key": "store=rediss://127.0.0.1:1 store-tls-cert=" + files.Cert,
 	}
 	n := 0
-	for _, group := range (&options{}).flagGroups() {
-		group.flags.VisitAll(func(f *pflag.Flag) {
+	for _, group := range (&settings.Options{}).FlagGroups() {
+		group.Flags.VisitAll(func(f *pflag.Flag) {
 			if kind, _ := pflag.UnquoteUsage(f); kind != "file" {
 				return
 			}
@@ -36,7 +39,7 @@ func TestNamedFilesAreBounded(t *testing.T) {
 			for other := range strings.FieldsSeq(others[f.Name]) {
 				args = append(args, "--"+other)
 			}
-			code, out, errOut := call(t, nil, args...)
+			code, out, errOut := harness.Call(t, nil, args...)
 			if code == 0 || strings.Count(out, "\n") != 1 || !strings.Contains(out, endless) ||
 				!strings.HasSuffix(out, ": it is longer than 4 MiB\n") {
 				t.Errorf("--%s: %d, %q, %q", f.Name, code, out, errOut)
@@ -56,7 +59,7 @@ func TestNamedFilesAreBounded(t *testing.T) {
 		{"shadow", "--from", "127.0.0.1:1", "--tls", "--tls-ca", long},
 		{"shadow", "--from", "127.0.0.1:1", "--tls", "--tls-client-cert", long, "--tls-client-key", long},
 	} {
-		if code, _, errOut := call(t, nil, args...); code == 0 ||
+		if code, _, errOut := harness.Call(t, nil, args...); code == 0 ||
 			!strings.HasSuffix(errOut, long+": it is longer than 4 MiB\n") {
 			t.Errorf("%q: %d, %q", args, code, errOut)
 		}

@@ -1,4 +1,4 @@
-package main
+package operation
 
 import (
 	"net"
@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/patience"
 )
 
@@ -41,13 +42,13 @@ func newServiceManager(t *testing.T) *serviceManager {
 }
 
 // start starts the program as the service manager would, with a watchdog unless it is 0, and waits for READY.
-func (m *serviceManager) start(t *testing.T, watchdog string, args ...string) *process {
+func (m *serviceManager) start(t *testing.T, watchdog string, args ...string) *harness.Process {
 	t.Helper()
-	cmd := programCommand(t, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json"}, args...)...)
+	cmd := harness.Command(t, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json"}, args...)...)
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+m.path, "WATCHDOG_USEC="+watchdog, "WATCHDOG_PID=")
-	p := startProcess(t, cmd)
+	p := harness.Start(t, cmd)
 	m.expect(t, "READY=1")
-	p.Eventually(t, "log that it is ready", p.readReady)
+	p.Eventually(t, "log that it is ready", p.ReadReady)
 	return p
 }
 
@@ -99,10 +100,10 @@ func TestNoServiceManager(t *testing.T) {
 		"WATCHDOG_USEC=1000\x20":             "the service manager's watchdog is not fed",
 		"NOTIFY_SOCKET=@cellserver-no-such-": "cannot notify the service manager",
 	} {
-		cmd := programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json")
+		cmd := harness.Command(t, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--log-format", "json")
 		cmd.Env = append(cmd.Env, env)
-		p := startProcess(t, cmd)
-		p.Eventually(t, "be ready", p.readReady)
+		p := harness.Start(t, cmd)
+		p.Eventually(t, "be ready", p.ReadReady)
 		p.Stop(t, syscall.SIGTERM)
 		if log := p.Log.String(); complaint == "" && strings.Contains(log, `"WARN"`) || !strings.Contains(log, complaint) {
 			t.Errorf("%s: want %q in the log:\n%s", env, complaint, log)

@@ -1,4 +1,4 @@
-package main
+package operation
 
 import (
 	"io"
@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/base/buildinfo"
 )
 
@@ -64,7 +65,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 		{"", []string{"health", "--metrics-addr", "nowhere"}, 2, `--metrics-addr takes host:port, such as 127.0.0.1:9380; got "nowhere"`},
 	}
 	for _, tt := range tests {
-		code, out, errOut := call(t, []string{tt.env}, tt.args...)
+		code, out, errOut := harness.Call(t, []string{tt.env}, tt.args...)
 		if code != tt.code || out != "" || errOut != "cellserver: "+tt.want+"\n" {
 			t.Errorf("%s %q: got %d, %q, %q, want %d, %q", tt.env, tt.args, code, out, errOut, tt.code, tt.want)
 		}
@@ -76,19 +77,19 @@ func TestMistakesAreOneLine(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	for _, flag := range []string{"--version", "-v"} {
-		if code, out, _ := call(t, nil, flag); code != 0 || !strings.HasPrefix(out, "cellserver "+buildinfo.Version+" (go") {
+		if code, out, _ := harness.Call(t, nil, flag); code != 0 || !strings.HasPrefix(out, "cellserver "+buildinfo.Version+" (go") {
 			t.Errorf("%s: got %d, %q", flag, code, out)
 		}
 	}
-	if code, out, _ := call(t, nil, "--help"); code != 0 || !strings.Contains(out, "\nListening:\n") {
+	if code, out, _ := harness.Call(t, nil, "--help"); code != 0 || !strings.Contains(out, "\nListening:\n") {
 		t.Errorf("--help: got %d, %q", code, out)
 	}
 	for _, sub := range []string{"replay", "health", "dump", "load", "import", "check", "version"} {
-		if code, out, _ := call(t, nil, sub, "--help"); code != 0 || !strings.Contains(out, "Usage:\n  cellserver "+sub) {
+		if code, out, _ := harness.Call(t, nil, sub, "--help"); code != 0 || !strings.Contains(out, "Usage:\n  cellserver "+sub) {
 			t.Errorf("%s --help: got %d, %q", sub, code, out)
 		}
 	}
-	if code, _, errOut := call(t, []string{"CELLSERVER_SERVICE_PORT=6380"}, "--version"); code != 0 {
+	if code, _, errOut := harness.Call(t, []string{"CELLSERVER_SERVICE_PORT=6380"}, "--version"); code != 0 {
 		t.Errorf("a variable that is no flag: got %d, %q", code, errOut)
 	}
 }
@@ -99,9 +100,9 @@ func TestSignalsEndItInGoodOrder(t *testing.T) {
 	}
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		p := startServer(t)
-		nc := p.dial(t)
-		exchange(t, nc, "PING\r\n", "+PONG\r\n")
+		p := harness.StartServer(t)
+		nc := p.Dial(t)
+		harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
 		if code := p.Stop(t, sig); code != 0 {
 			t.Errorf("%s: exit code %d", sig, code)
 		}
@@ -117,11 +118,11 @@ func TestSignalsEndItInGoodOrder(t *testing.T) {
 // TestShutdownEndsScripts, those that run and those that wait for their turn, however long they may take.
 func TestShutdownEndsScripts(t *testing.T) {
 	t.Parallel()
-	p := startServer(t, "--shutdown-timeout", "1h", "--lua-time-limit", "1h")
+	p := harness.StartServer(t, "--shutdown-timeout", "1h", "--lua-time-limit", "1h")
 	var clients []net.Conn
 	for range 10 {
-		nc := p.dial(t)
-		exchange(t, nc, "PING\r\nEVAL \"while true do end\" 0\r\nEVAL \"while true do end\" 0\r\n", "+PONG\r\n")
+		nc := p.Dial(t)
+		harness.Exchange(t, nc, "PING\r\nEVAL \"while true do end\" 0\r\nEVAL \"while true do end\" 0\r\n", "+PONG\r\n")
 		clients = append(clients, nc)
 	}
 	if code := p.Stop(t, syscall.SIGTERM); code != 0 {
@@ -137,12 +138,12 @@ func TestShutdownEndsScripts(t *testing.T) {
 // TestSecondSignalEndsItAtOnce, whatever the graceful shutdown waits for.
 func TestSecondSignalEndsItAtOnce(t *testing.T) {
 	t.Parallel()
-	p := startServer(t, "--enable-debug-command", "yes", "--shutdown-timeout", "1h")
-	if _, err := io.WriteString(p.dial(t), "DEBUG SLEEP 3000\r\n"); err != nil {
+	p := harness.StartServer(t, "--enable-debug-command", "yes", "--shutdown-timeout", "1h")
+	if _, err := io.WriteString(p.Dial(t), "DEBUG SLEEP 3000\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	p.Eventually(t, "see the command", func() bool {
-		return p.metric(t, "cellserver_received_bytes_total") > 0
+		return p.Metric(t, "cellserver_received_bytes_total") > 0
 	})
 	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -159,43 +160,43 @@ func TestSecondSignalEndsItAtOnce(t *testing.T) {
 
 func TestSocketOfAKilledServerIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cell.sock")
-	first := startServer(t, "--unixsocket", path)
-	if code, _, errOut := call(t, nil, "--addr", "", "--metrics-addr", "", "--unixsocket", path); code != 1 || !strings.Contains(errOut, "address already in use") {
+	first := harness.StartServer(t, "--unixsocket", path)
+	if code, _, errOut := harness.Call(t, nil, "--addr", "", "--metrics-addr", "", "--unixsocket", path); code != 1 || !strings.Contains(errOut, "address already in use") {
 		t.Errorf("a second server on the socket: got %d, %q", code, errOut)
 	}
 	first.Stop(t, syscall.SIGKILL)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("the kill left no socket behind: %v", err)
 	}
-	startServer(t, "--unixsocket", path)
+	harness.StartServer(t, "--unixsocket", path)
 	nc, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = nc.Close() }()
-	exchange(t, nc, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
+	harness.Exchange(t, nc, "CL.THROTTLE k 15 30 60\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
 }
 
 func TestBurstIsCapacity(t *testing.T) {
-	p := startServer(t, "--burst-is-capacity")
-	exchange(t, p.dial(t), "CL.THROTTLE laoqian:reply 15 30 60\r\nCL.THROTTLE k 0 1 1\r\n",
+	p := harness.StartServer(t, "--burst-is-capacity")
+	harness.Exchange(t, p.Dial(t), "CL.THROTTLE laoqian:reply 15 30 60\r\nCL.THROTTLE k 0 1 1\r\n",
 		"*5\r\n:0\r\n:15\r\n:14\r\n:-1\r\n:2\r\n-Cell error: Store error: max_burst must be at least 1, got 0\r\n")
 }
 
 func TestHealthAndHosts(t *testing.T) {
-	p := startServer(t)
-	if code, out, errOut := call(t, nil, "health", "--metrics-addr", p.metrics); code != 0 || out != "ok\n" {
+	p := harness.StartServer(t)
+	if code, out, errOut := harness.Call(t, nil, "health", "--metrics-addr", p.Metrics); code != 0 || out != "ok\n" {
 		t.Errorf("health: got %d, %q, %q", code, out, errOut)
 	}
-	_, port, _ := net.SplitHostPort(p.metrics)
-	if code, _, errOut := call(t, []string{"CELLSERVER_METRICS_ADDR=0.0.0.0:" + port}, "health"); code != 0 {
+	_, port, _ := net.SplitHostPort(p.Metrics)
+	if code, _, errOut := harness.Call(t, []string{"CELLSERVER_METRICS_ADDR=0.0.0.0:" + port}, "health"); code != 0 {
 		t.Errorf("health at all addresses: got %d, %q", code, errOut)
 	}
 	for host, want := range map[string]int{
 		"localhost": 200, "LocalHost:9380": 200, "127.0.0.1": 200, "127.1.2.3:1": 200, "[::1]:9380": 200, "[::1]": 200,
 		"example.com": 403, "localhost.example.com:9380": 403, "10.0.0.1": 403, "127.0.0.1.example.com": 403, "0.0.0.0": 403,
 	} {
-		request, err := http.NewRequest(http.MethodGet, "http://"+p.metrics+"/metrics", nil)
+		request, err := http.NewRequest(http.MethodGet, "http://"+p.Metrics+"/metrics", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +211,7 @@ func TestHealthAndHosts(t *testing.T) {
 		}
 	}
 	p.Stop(t, syscall.SIGTERM)
-	if code, _, errOut := call(t, nil, "health", "--metrics-addr", p.metrics); code != 1 || !strings.Contains(errOut, "connection refused") {
+	if code, _, errOut := harness.Call(t, nil, "health", "--metrics-addr", p.Metrics); code != 1 || !strings.Contains(errOut, "connection refused") {
 		t.Errorf("health of a server that has ended: got %d, %q", code, errOut)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package operation
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 
+	"cellserver/e2e/harness"
+	"cellserver/internal/app"
 	"cellserver/internal/test/processtest"
 )
 
@@ -23,9 +25,9 @@ func TestSIGHUPAsThePortOpens(t *testing.T) {
 	t.Parallel()
 	for range 8 {
 		addr := processtest.FreeAddr(t)
-		p := startProcess(t, programCommand(t, "--addr", addr, "--metrics-addr", "", "--log-format", "json",
+		p := harness.Start(t, harness.Command(t, "--addr", addr, "--metrics-addr", "", "--log-format", "json",
 			"--data-dir", t.TempDir()))
-		p.addr = addr
+		p.Addr = addr
 		p.Eventually(t, "listen", func() bool {
 			nc, err := net.Dial("tcp", addr)
 			if err == nil {
@@ -41,7 +43,7 @@ func TestSIGHUPAsThePortOpens(t *testing.T) {
 			ready > strings.Index(log, "reloading on SIGHUP") {
 			t.Errorf("reloaded before clients were served:\n%s", log)
 		}
-		exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+		harness.Exchange(t, p.Dial(t), "PING\r\n", "+PONG\r\n")
 		if code := p.Stop(t, syscall.SIGTERM); code != 0 {
 			t.Errorf("ended with %d", code)
 		}
@@ -73,13 +75,13 @@ func pipeFile(t *testing.T) (path string, read func(then func(), text string)) {
 // manager is told in that order.
 func TestSIGHUPWhileStarting(t *testing.T) {
 	t.Parallel()
-	config := writeConfig(t, "maxclients: 100\n")
+	config := harness.WriteConfig(t, "maxclients: 100\n")
 	limits, read := pipeFile(t)
 	m := newServiceManager(t)
-	cmd := programCommand(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json",
+	cmd := harness.Command(t, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--log-format", "json",
 		"--config", config, "--limits-file", limits)
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+m.path)
-	p := startProcess(t, cmd)
+	p := harness.Start(t, cmd)
 	read(func() {
 		if err := os.WriteFile(config, []byte("maxclients: 200\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -93,8 +95,8 @@ func TestSIGHUPWhileStarting(t *testing.T) {
 	read(func() {}, "limits: {}\n")
 	m.expect(t, "READY=1")
 	p.Logged(t, `"settings":"maxclients"`)
-	p.Eventually(t, "be ready", p.readReady)
-	p.get(t, "maxclients", "200")
+	p.Eventually(t, "be ready", p.ReadReady)
+	p.Get(t, "maxclients", "200")
 }
 
 // TestEndBeforeClientsAreServed: a server that is ended as it starts has not failed.
@@ -104,7 +106,7 @@ func TestEndBeforeClientsAreServed(t *testing.T) {
 	cancel()
 	var log bytes.Buffer
 	args := []string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}
-	if err := run(ctx, args, nil, io.Discard, &log); err != nil ||
+	if err := app.Run(ctx, args, nil, io.Discard, &log); err != nil ||
 		!strings.Contains(log.String(), "stopped") {
 		t.Errorf("%v; the log is %s", err, log.String())
 	}
@@ -155,9 +157,9 @@ func TestHangupEndsSubcommands(t *testing.T) {
 	taken := make(chan os.Signal, 1)
 	signal.Notify(taken, syscall.SIGHUP) // so that children do not ignore it, even if these tests do
 	t.Cleanup(func() { signal.Stop(taken) })
-	p := startServer(t)
-	charge(t, p, "k")
-	addr := silentAt(t, p.addr, "scan")
+	p := harness.StartServer(t)
+	harness.Charge(t, p, "k")
+	addr := silentAt(t, p.Addr, "scan")
 	for _, nohup := range []bool{false, true} {
 		t.Run(fmt.Sprint("nohup=", nohup), func(t *testing.T) {
 			t.Parallel()
@@ -176,12 +178,12 @@ func checkHangup(t *testing.T, addr string, nohup bool) {
 		}
 		return len(names)
 	}
-	cmd := programCommand(t, "dump", "--from", "redis://"+addr, filepath.Join(dir, "keys.dump"))
+	cmd := harness.Command(t, "dump", "--from", "redis://"+addr, filepath.Join(dir, "keys.dump"))
 	if nohup {
 		cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`}, cmd.Args...)
 		cmd.Path = "/bin/sh"
 	}
-	dump := startProcess(t, cmd)
+	dump := harness.Start(t, cmd)
 	dump.Eventually(t, "begin", func() bool { return files() == 1 || dump.HasExited() })
 	end := syscall.SIGHUP
 	if nohup {

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func testSlotMoves(t *testing.T, cluster *redistest.ClusterNodes) {
 	load := &remotetest.Load{Clients: 20, Limits: []remotetest.Limit{remotetest.ExactLimit()}, Pause: time.Millisecond}
 	for range 2 {
 		p, _ := startRemote(t, cluster.URL(), "--store-timeout", never)
-		load.Servers = append(load.Servers, p.addr)
+		load.Servers = append(load.Servers, p.Addr)
 	}
 	const keys = 20
 	for i := range keys {
@@ -151,7 +151,7 @@ func testNodeAway(t *testing.T, cluster *redistest.ClusterNodes, fault func(*red
 	if got := throttle(t, client, lost); !isDown(got) {
 		t.Errorf("a key of the node: %q", got)
 	}
-	if failures := p.metric(t, "cellserver_store_failures_total"); failures < 1 {
+	if failures := p.Metric(t, "cellserver_store_failures_total"); failures < 1 {
 		t.Errorf("%v failures", failures)
 	}
 	// All at once, so that one that waits for the node would be seen.

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/keep/remote/remotetest"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/processtest"
@@ -23,11 +24,11 @@ const (
 )
 
 // startRemote starts a server in front of a store, and returns a client of it that calls once.
-func startRemote(t *testing.T, url string, args ...string) (*process, *redis.Client) {
+func startRemote(t *testing.T, url string, args ...string) (*harness.Process, *redis.Client) {
 	t.Helper()
-	p := startServer(t, append([]string{"--store", url}, args...)...)
+	p := harness.StartServer(t, append([]string{"--store", url}, args...)...)
 	client := redis.NewClient(&redis.Options{
-		Addr: p.addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		Addr: p.Addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
 		DialTimeout: patience.Forever, ReadTimeout: patience.Forever,
 	})
 	t.Cleanup(func() { _ = client.Close() })
@@ -83,7 +84,7 @@ func TestRemoteFaults(t *testing.T) {
 			p.Eventually(t, fmt.Sprintf("reply STOREDOWN and one of %q", test.says), func() bool {
 				return isDown(throttle(t, client, "k"), test.says...)
 			})
-			if n := p.metric(t, `cellserver_store_failures_total{reason="`+test.reason+`"}`); n < 1 {
+			if n := p.Metric(t, `cellserver_store_failures_total{reason="`+test.reason+`"}`); n < 1 {
 				t.Errorf("%v failures of reason %s", n, test.reason)
 			}
 			checkNotReady(t, p)
@@ -95,12 +96,12 @@ func TestRemoteFaults(t *testing.T) {
 }
 
 // checkNotReady waits until /readyz says that the store is away, which it may find out by itself.
-func checkNotReady(t *testing.T, p *process) {
+func checkNotReady(t *testing.T, p *harness.Process) {
 	t.Helper()
 	var status int
 	var body string
 	p.Eventually(t, "be not ready", func() bool {
-		status, body = p.fetch(t, "/readyz", "")
+		status, body = p.Fetch(t, "/readyz", "")
 		return status == http.StatusServiceUnavailable
 	})
 	if !strings.Contains(body, "store") {
@@ -124,7 +125,7 @@ func TestRemoteStartsBeforeItsStore(t *testing.T) {
 	p.Eventually(t, "find the store", func() bool {
 		return throttle(t, client, "k") == firstOfSixteen || client.Exists(t.Context(), "k").Val() == 1
 	})
-	p.Eventually(t, "be ready", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
+	p.Eventually(t, "be ready", func() bool { return p.Ask(t, "/readyz", "", nil) == http.StatusOK })
 }
 
 // TestRemoteWrongType: a key that is not a limiter's is an error whatever the policy, and stays as it is; the store is not down.
@@ -148,7 +149,7 @@ func TestRemoteWrongType(t *testing.T) {
 		if got := throttle(t, client, policy); got != firstOfSixteen {
 			t.Errorf("%s: %q", policy, got)
 		}
-		p.Eventually(t, "be ready", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
+		p.Eventually(t, "be ready", func() bool { return p.Ask(t, "/readyz", "", nil) == http.StatusOK })
 	}
 	if got := store.Client().LRange(ctx, "list", 0, -1).String() + store.Client().Get(ctx, "text").String(); !strings.Contains(got, "[a]") || !strings.Contains(got, "hello") {
 		t.Errorf("the keys are %s", got)
@@ -159,7 +160,7 @@ func TestRemoteWrongType(t *testing.T) {
 func TestRemotePolicies(t *testing.T) {
 	store := redistest.Server(t)
 	type server struct {
-		*process
+		*harness.Process
 		client *redis.Client
 	}
 	servers := map[string]server{}
@@ -171,7 +172,7 @@ func TestRemotePolicies(t *testing.T) {
 		p, client := startRemote(t, "redis://"+store.Addr, args...)
 		servers[policy] = server{p, client}
 		// A busy machine may be slower than the timeout, once.
-		p.Eventually(t, "decide", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
+		p.Eventually(t, "decide", func() bool { return p.Ask(t, "/readyz", "", nil) == http.StatusOK })
 	}
 	store.Stop()
 	defer store.Continue()
@@ -192,12 +193,12 @@ func TestRemotePolicies(t *testing.T) {
 	if allowed != 8 {
 		t.Errorf("local with half of the limit: %d of 16 calls were allowed, want 8", allowed)
 	}
-	checkNotReady(t, servers["error"].process)
+	checkNotReady(t, servers["error"].Process)
 	for policy, s := range servers {
-		if policy != "error" && s.ask(t, "/readyz", "", nil) != http.StatusOK {
+		if policy != "error" && s.Ask(t, "/readyz", "", nil) != http.StatusOK {
 			t.Errorf("%s is not ready", policy)
 		}
-		if n := s.metric(t, "cellserver_store_policy_decisions_total"); n < 1 {
+		if n := s.Metric(t, "cellserver_store_policy_decisions_total"); n < 1 {
 			t.Errorf("%s: %v decisions by policy", policy, n)
 		}
 	}
@@ -207,7 +208,7 @@ func TestRemotePolicies(t *testing.T) {
 			key := fmt.Sprint("back-", policy, time.Now().UnixNano())
 			return throttle(t, s.client, key) == firstOfSixteen && store.Client().Exists(t.Context(), key).Val() == 1
 		})
-		s.Eventually(t, "be ready", func() bool { return s.ask(t, "/readyz", "", nil) == http.StatusOK })
+		s.Eventually(t, "be ready", func() bool { return s.Ask(t, "/readyz", "", nil) == http.StatusOK })
 	}
 }
 
@@ -216,18 +217,18 @@ func TestRemoteAwayPilesNothingUp(t *testing.T) {
 	t.Parallel()
 	store := redistest.Server(t)
 	p, client := startRemote(t, "redis://"+store.Addr, "--on-store-error", "deny", "--store-timeout", "50ms")
-	p.Eventually(t, "decide", func() bool { return p.ask(t, "/readyz", "", nil) == http.StatusOK })
-	load := &remotetest.Load{Servers: []string{p.addr}, Clients: 100, Limits: []remotetest.Limit{{MaxBurst: 15, Count: 30, PeriodSeconds: 60}}}
+	p.Eventually(t, "decide", func() bool { return p.Ask(t, "/readyz", "", nil) == http.StatusOK })
+	load := &remotetest.Load{Servers: []string{p.Addr}, Clients: 100, Limits: []remotetest.Limit{{MaxBurst: 15, Count: 30, PeriodSeconds: 60}}}
 	for i := range 1000 {
 		load.Keys = append(load.Keys, fmt.Sprint("away", i))
 	}
-	before := p.metric(t, "go_goroutines")
+	before := p.Metric(t, "go_goroutines")
 	store.Stop()
 	defer store.Continue()
 	calling, end := context.WithCancel(t.Context())
 	go func() {
 		defer end()
-		patience.Until(func() bool { return p.metric(t, "cellserver_store_policy_decisions_total") >= 100 })
+		patience.Until(func() bool { return p.Metric(t, "cellserver_store_policy_decisions_total") >= 100 })
 	}()
 	record, err := load.Run(calling)
 	if err != nil || len(record.Errors) > 0 {
@@ -237,9 +238,9 @@ func TestRemoteAwayPilesNothingUp(t *testing.T) {
 		t.Errorf("by the policy deny %d calls were allowed, and %d limited", allowed, all)
 	}
 	// The clients have hung up, and half of their number is more than the pool and the loops have.
-	p.Eventually(t, "let goroutines end", func() bool { return p.metric(t, "go_goroutines") < before+50 })
+	p.Eventually(t, "let goroutines end", func() bool { return p.Metric(t, "go_goroutines") < before+50 })
 	p.Eventually(t, "let go of what waits", func() bool {
-		return p.metric(t, "cellserver_store_waiting_requests") == 0 && p.metric(t, "cellserver_store_waiting_bytes") == 0
+		return p.Metric(t, "cellserver_store_waiting_requests") == 0 && p.Metric(t, "cellserver_store_waiting_bytes") == 0
 	})
 	store.Continue()
 	p.Eventually(t, "decide again", func() bool {
@@ -277,7 +278,7 @@ func TestRemoteIsRefused(t *testing.T) {
 		{"--store", "redis://127.0.0.1:1", "--on-store-error", "panic"},
 		{"--on-store-error", "allow"},
 	} {
-		code, _, said := call(t, nil, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)...)
+		code, _, said := harness.Call(t, nil, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0"}, args...)...)
 		if code == 0 || strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "cellserver: ") {
 			t.Errorf("%q: %d, %q", args, code, said)
 		}

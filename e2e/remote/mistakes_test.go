@@ -1,10 +1,12 @@
-package main
+package remote
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"cellserver/e2e/harness"
 )
 
 // TestStoreMistakes: a URL that is wrong ends the program with a line that says what to write, without any of it.
@@ -24,7 +26,7 @@ func TestStoreMistakes(t *testing.T) {
 		"rediss://:s3cret@h --store-tls-ca=nosuch":        "nosuch",
 		"redis-cluster://:s3cret@a,b/3":                   "a cluster has database 0 only",
 	} {
-		code, _, errOut := call(t, []string{"CELLSERVER_STORE=" + strings.Fields(url)[0]}, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}, strings.Fields(url)[1:]...)...)
+		code, _, errOut := harness.Call(t, []string{"CELLSERVER_STORE=" + strings.Fields(url)[0]}, append([]string{"--addr", "127.0.0.1:0", "--metrics-addr", ""}, strings.Fields(url)[1:]...)...)
 		if code == 0 || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, want) || strings.Contains(errOut, "s3cret") {
 			t.Errorf("%s: got %d, %q, want %q", url, code, errOut, want)
 		}

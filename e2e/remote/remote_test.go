@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"net"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/redistest"
 )
 
@@ -16,9 +17,9 @@ import (
 const storeAway = "the store does not answer; the log says why"
 
 // awaitStore waits until the server's figures say that its store answers, or that it does not.
-func awaitStore(t *testing.T, p *process, up float64) {
+func awaitStore(t *testing.T, p *harness.Process, up float64) {
 	t.Helper()
-	p.Eventually(t, "notice its store", func() bool { return p.metric(t, "cellserver_store_up") == up })
+	p.Eventually(t, "notice its store", func() bool { return p.Metric(t, "cellserver_store_up") == up })
 }
 
 // TestRemoteStore: two servers decide from one Redis as one, in redis-cell's format, and a third that starts later goes on.
@@ -26,12 +27,12 @@ func TestRemoteStore(t *testing.T) {
 	redis := redistest.Server(t)
 	var clients []net.Conn
 	for range 2 {
-		p := startServer(t, "--store", "redis://"+redis.Addr+"/0", "--store-timeout", "1m")
+		p := harness.StartServer(t, "--store", "redis://"+redis.Addr+"/0", "--store-timeout", "1m")
 		awaitStore(t, p, 1)
-		clients = append(clients, p.dial(t))
+		clients = append(clients, p.Dial(t))
 	}
 	for i, want := range []string{"*5 :0 :3 :2 :-1 :20", "*5 :0 :3 :1 :-1 :40", "*5 :0 :3 :0 :-1 :60", "*5 :1 :3 :0 :20 :60"} {
-		if got := reply(t, clients[i%2], "CL.THROTTLE k 2 3 60"); got != want && !within(got, want) {
+		if got := harness.Reply(t, clients[i%2], "CL.THROTTLE k 2 3 60"); got != want && !within(got, want) {
 			t.Errorf("call %d: got %s, want %s", i, got, want)
 		}
 	}
@@ -39,24 +40,24 @@ func TestRemoteStore(t *testing.T) {
 	if err != nil || ttl <= 50*time.Second || ttl > 61*time.Second {
 		t.Errorf("on the Redis: %s, %v", ttl, err)
 	}
-	late := startServer(t, "--store", "redis://"+redis.Addr, "--store-timeout", "1m")
-	nc := late.dial(t)
+	late := harness.StartServer(t, "--store", "redis://"+redis.Addr, "--store-timeout", "1m")
+	nc := late.Dial(t)
 	for command, want := range map[string]string{
 		"TYPE k": "+string", "EXISTS k": ":1", "SELECT 1": "-ERR DB index is out of range", "CONFIG GET databases": "*2 $9 databases $1 1",
 		"CONFIG GET store": "*2 $5 store $" + strconv.Itoa(len("redis://"+redis.Addr)) + " redis://" + redis.Addr, "DBSIZE": ":1",
 		"CONFIG SET max-new-keys-per-second 5": "-ERR CONFIG SET failed (possibly related to argument 'max-new-keys-per-second') - argument must be 0 with this --store: only the store knows which keys are new",
 	} {
-		if got := reply(t, nc, command); got != want {
+		if got := harness.Reply(t, nc, command); got != want {
 			t.Errorf("%s: got %s, want %s", command, got, want)
 		}
 	}
-	if got := reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :1 :3 :0") {
+	if got := harness.Reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :1 :3 :0") {
 		t.Errorf("the third server: got %s", got)
 	}
-	if got := reply(t, nc, "DEL k"); got != ":1" {
+	if got := harness.Reply(t, nc, "DEL k"); got != ":1" {
 		t.Errorf("DEL: got %s", got)
 	}
-	if got := reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :0 :3 :2") {
+	if got := harness.Reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :0 :3 :2") {
 		t.Errorf("after DEL: got %s", got)
 	}
 }
@@ -97,33 +98,33 @@ func TestStoreGoesAway(t *testing.T) {
 			if tt.policy == "local" {
 				args = append(args, "--local-share", "0.667")
 			}
-			p := startServer(t, args...)
+			p := harness.StartServer(t, args...)
 			awaitStore(t, p, 1)
-			nc := p.dial(t)
+			nc := p.Dial(t)
 			p.Eventually(t, "decide", func() bool {
-				return strings.HasPrefix(reply(t, nc, "CL.THROTTLE k 2 3 6000"), "*5 ")
+				return strings.HasPrefix(harness.Reply(t, nc, "CL.THROTTLE k 2 3 6000"), "*5 ")
 			})
-			if code, text := p.readiness(t); code != 200 || text != "ok" {
+			if code, text := p.Readiness(t); code != 200 || text != "ok" {
 				t.Errorf("ready: got %d, %s", code, text)
 			}
 
 			redis.Kill()
-			reply(t, nc, "CL.THROTTLE other 2 3 60")
+			harness.Reply(t, nc, "CL.THROTTLE other 2 3 60")
 			awaitStore(t, p, 0)
-			if got := reply(t, nc, "CL.THROTTLE another 2 3 60"); !strings.HasPrefix(got, tt.reply) || !strings.Contains(got, tt.rest) {
+			if got := harness.Reply(t, nc, "CL.THROTTLE another 2 3 60"); !strings.HasPrefix(got, tt.reply) || !strings.Contains(got, tt.rest) {
 				t.Errorf("without the store: got %s, want %s...%s", got, tt.reply, tt.rest)
 			}
-			if code, text := p.readiness(t); code != tt.code || !strings.HasSuffix(text, tt.ready) {
+			if code, text := p.Readiness(t); code != tt.code || !strings.HasSuffix(text, tt.ready) {
 				t.Errorf("readiness: got %d, %s", code, text)
 			}
-			code, out, _ := call(t, nil, "health", "--metrics-addr", p.metrics)
+			code, out, _ := harness.Call(t, nil, "health", "--metrics-addr", p.Metrics)
 			if (code == 0) != (tt.code == 200) || code == 0 && out != "ok\n"+tt.ready+"\n" {
 				t.Errorf("health: got %d, %q", code, out)
 			}
-			if n := p.metric(t, "cellserver_store_policy_decisions_total"); n < 1 {
+			if n := p.Metric(t, "cellserver_store_policy_decisions_total"); n < 1 {
 				t.Errorf("%g decisions by the policy", n)
 			}
-			if got := reply(t, nc, "INFO store"); !strings.Contains(got, "store_status:away") || !strings.Contains(got, "store_fault:"+redis.Addr) ||
+			if got := harness.Reply(t, nc, "INFO store"); !strings.Contains(got, "store_status:away") || !strings.Contains(got, "store_fault:"+redis.Addr) ||
 				!strings.Contains(got, "store_server0:addr="+redis.Addr+",circuit=") || !strings.Contains(got, "store_server0_failures_network:") {
 				t.Errorf("INFO: got %s", got)
 			}
@@ -136,11 +137,11 @@ func TestStoreGoesAway(t *testing.T) {
 			}
 			awaitStore(t, p, 1)
 			p.Eventually(t, "decide again", func() bool {
-				reply(t, nc, "CL.THROTTLE fresh 2 3 6000")
+				harness.Reply(t, nc, "CL.THROTTLE fresh 2 3 6000")
 				n, err := redis.Client().Exists(t.Context(), "fresh").Result()
 				return err == nil && n == 1
 			})
-			if code, text := p.readiness(t); code != 200 || text != "ok" {
+			if code, text := p.Readiness(t); code != 200 || text != "ok" {
 				t.Errorf("ready again: got %d, %s", code, text)
 			}
 			if !strings.Contains(p.Log.String(), `"msg":"the store answers again"`) {
@@ -154,19 +155,19 @@ func TestStoreGoesAway(t *testing.T) {
 func TestStartWithoutStore(t *testing.T) {
 	redis := redistest.Server(t)
 	redis.Kill()
-	p := startServer(t, "--store", "redis://"+redis.Addr, "--store-timeout", "1m")
+	p := harness.StartServer(t, "--store", "redis://"+redis.Addr, "--store-timeout", "1m")
 	p.Eventually(t, "notice that there is no store", func() bool {
-		code, text := p.readiness(t)
+		code, text := p.Readiness(t)
 		return code == 503 && text == storeAway
 	})
-	if got := reply(t, p.dial(t), "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "-STOREDOWN "+redis.Addr) {
+	if got := harness.Reply(t, p.Dial(t), "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "-STOREDOWN "+redis.Addr) {
 		t.Errorf("got %s", got)
 	}
 	if err := redis.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	p.Eventually(t, "be ready", func() bool {
-		code, _ := p.readiness(t)
+		code, _ := p.Readiness(t)
 		return code == 200
 	})
 }
@@ -179,27 +180,27 @@ func TestStorePassword(t *testing.T) {
 	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	right := startServer(t, "--store", "redis://"+redis.Addr, "--store-password-file", file,
+	right := harness.StartServer(t, "--store", "redis://"+redis.Addr, "--store-password-file", file,
 		"--store-timeout", "1m")
 	awaitStore(t, right, 1)
-	nc := right.dial(t)
-	if got := reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :0 ") {
+	nc := right.Dial(t)
+	if got := harness.Reply(t, nc, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "*5 :0 ") {
 		t.Errorf("got %s", got)
 	}
-	wrong := startServer(t, "--store", "redis://:wr0ng@"+redis.Addr, "--store-timeout", "1m")
+	wrong := harness.StartServer(t, "--store", "redis://:wr0ng@"+redis.Addr, "--store-timeout", "1m")
 	awaitStore(t, wrong, 0)
-	nc2 := wrong.dial(t)
-	if got := reply(t, nc2, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "-STOREDOWN "+redis.Addr+": WRONGPASS") {
+	nc2 := wrong.Dial(t)
+	if got := harness.Reply(t, nc2, "CL.THROTTLE k 2 3 60"); !strings.HasPrefix(got, "-STOREDOWN "+redis.Addr+": WRONGPASS") {
 		t.Errorf("a wrong password: got %s", got)
 	}
 	wrong.Eventually(t, "count and log why", func() bool {
 		return strings.Contains(wrong.Log.String(), `"msg":"the store did not decide some calls","reason":"auth"`)
 	})
-	if code, text := wrong.readiness(t); code != 503 || text != storeAway {
+	if code, text := wrong.Readiness(t); code != 503 || text != storeAway {
 		t.Errorf("readiness with a wrong password: got %d, %s", code, text)
 	}
-	for _, p := range []*process{right, wrong} {
-		shown := p.Log.String() + reply(t, p.dial(t), "CONFIG GET *") + reply(t, p.dial(t), "INFO everything") + page(t, p, "/") + page(t, p, "/metrics")
+	for _, p := range []*harness.Process{right, wrong} {
+		shown := p.Log.String() + harness.Reply(t, p.Dial(t), "CONFIG GET *") + harness.Reply(t, p.Dial(t), "INFO everything") + page(t, p, "/") + page(t, p, "/metrics")
 		for _, hidden := range []string{secret, "s3", "wr0ng"} {
 			if strings.Contains(shown, hidden) {
 				t.Errorf("%s is shown", hidden)
@@ -208,9 +209,9 @@ func TestStorePassword(t *testing.T) {
 	}
 }
 
-func page(t *testing.T, p *process, path string) string {
+func page(t *testing.T, p *harness.Process, path string) string {
 	t.Helper()
-	_, body := p.fetch(t, path, "")
+	_, body := p.Fetch(t, path, "")
 	return body
 }
 
@@ -253,9 +254,9 @@ func testRights(t *testing.T, rules []any, url, more string, nodes ...*redistest
 			t.Fatal(err)
 		}
 	}
-	p := startServer(t, "--store", url, "--store-timeout", "1m", "--key-prefix", "limits:", "--lease", "on")
+	p := harness.StartServer(t, "--store", url, "--store-timeout", "1m", "--key-prefix", "limits:", "--lease", "on")
 	awaitStore(t, p, 1)
-	nc := p.dial(t)
+	nc := p.Dial(t)
 	lines := []string{
 		"CL.THROTTLE funnel 2 3 60", "CL.THROTTLE funnel 2 3 60 3", "CL.THROTTLE funnel 2 3 60 -1", "CL.PEEK funnel 2 3 60", "CL.FIXEDWINDOW window 5 60",
 		"CL.BUCKET ADD bucket 5 1", "CL.BUCKET TAKE bucket 5", "CL.CONCURRENCY ACQUIRE slots 5 1000 me", "CL.SLIDINGWINDOW sliding 5 60",
@@ -263,7 +264,7 @@ func testRights(t *testing.T, rules []any, url, more string, nodes ...*redistest
 		"MULTI\r\nCL.THROTTLE a{t} 2 3 60\r\nCL.THROTTLE b{t} 2 3 60\r\nEXEC", "DEL funnel bucket", "INFO store", more,
 	}
 	for _, line := range lines {
-		if got := reply(t, nc, line); strings.HasPrefix(got, "-") || strings.Contains(got, " -STOREDOWN") {
+		if got := harness.Reply(t, nc, line); strings.HasPrefix(got, "-") || strings.Contains(got, " -STOREDOWN") {
 			t.Errorf("%s: got %s", line, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package tools
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/e2e/harness"
+	"cellserver/internal/app"
 	"cellserver/internal/test/processtest"
 )
 
@@ -24,7 +26,7 @@ echo ${COMPREPLY[@]}`
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	program := programCommand(t)
+	program := harness.Command(t)
 	if err := os.Symlink(program.Path, filepath.Join(dir, "cellserver")); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +34,7 @@ func TestCompletionScripts(t *testing.T) {
 		"bash": {"-c", bashCompletes, "bash"}, "zsh": {"-n"}, "fish": {"--no-config", "-c", `source $argv[1]; complete -C "cellserver --log-level "`},
 	} {
 		var script bytes.Buffer
-		if err := run(t.Context(), []string{"completion", shell}, nil, &script, io.Discard); err != nil {
+		if err := app.Run(t.Context(), []string{"completion", shell}, nil, &script, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		file := filepath.Join(dir, shell)

@@ -1,10 +1,11 @@
-package main
+package tools
 
 import (
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/resptest"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestHostilePeers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "keys.csv")
-	if code, _, errOut := call(t, nil, "dump", "--from", "redis://"+resptest.StartHostile(t, "none", ""),
+	if code, _, errOut := harness.Call(t, nil, "dump", "--from", "redis://"+resptest.StartHostile(t, "none", ""),
 		"--format", "csv", file); code != 0 {
 		t.Fatalf("a peer that is not hostile: %d, %s", code, errOut)
 	}
@@ -34,7 +35,7 @@ func TestHostilePeers(t *testing.T) {
 				for i := range args {
 					args[i] = strings.Replace(args[i], "PEER", peer, 1)
 				}
-				code, _, errOut := call(t, nil, args...)
+				code, _, errOut := harness.Call(t, nil, args...)
 				if code != 1 || strings.Count(errOut, "\n") != 1 || len(errOut) > 1000 {
 					t.Errorf("%s, %s: %d, %.2000s", args[0], command, code, errOut)
 				}
@@ -49,16 +50,16 @@ func TestHostileStore(t *testing.T) {
 	for what, hostile := range resptest.Hostile() {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			p := startServer(t, "--store", "redis://"+resptest.StartHostile(t, "evalsha", hostile))
-			nc := p.dial(t)
+			p := harness.StartServer(t, "--store", "redis://"+resptest.StartHostile(t, "evalsha", hostile))
+			nc := p.Dial(t)
 			for range 20 {
 				for _, command := range []string{"CL.THROTTLE k 1 1 60", "CL.SLIDINGWINDOW k 1 60", "TTL k", "DBSIZE"} {
-					if got := reply(t, nc, command); got == "" || len(got) > 1000 {
+					if got := harness.Reply(t, nc, command); got == "" || len(got) > 1000 {
 						t.Fatalf("%s: %.2000s", command, got)
 					}
 				}
 			}
-			if got := reply(t, nc, "PING"); got != "+PONG" {
+			if got := harness.Reply(t, nc, "PING"); got != "+PONG" {
 				t.Errorf("PING: %s", got)
 			}
 		})

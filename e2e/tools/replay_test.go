@@ -1,4 +1,4 @@
-package main
+package tools
 
 import (
 	"bytes"
@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"cellserver/internal/app"
+	"cellserver/internal/app/usage"
 )
 
 const replayResults = ",limited,limit,remaining,retry_after,reset_after"
@@ -19,7 +22,7 @@ const replayResults = ",limited,limit,remaining,retry_after,reset_after"
 func callReplay(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errOut strings.Builder
-	err = run(t.Context(), append([]string{"replay"}, args...), strings.NewReader(stdin), &out, &errOut)
+	err = app.Run(t.Context(), append([]string{"replay"}, args...), strings.NewReader(stdin), &out, &errOut)
 	return out.String(), errOut.String(), err
 }
 
@@ -138,7 +141,7 @@ func TestReplayErrors(t *testing.T) {
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%q: got error\n%v\nwant\n%s", tt.args, err, tt.want)
 		}
-		var usage usageError
+		var usage usage.Error
 		if errors.As(err, &usage) != tt.usage {
 			t.Errorf("%q: usage error: %v, want %v", tt.args, !tt.usage, tt.usage)
 		}
@@ -179,7 +182,7 @@ func TestReplayFullDisk(t *testing.T) {
 	defer full.Close()
 	for _, args := range [][]string{nil, {"--summary"}, {"--help"}} {
 		in := strings.NewReader("at,key,max_burst,count,period\n0,a,0,1,1\n")
-		if err := run(t.Context(), append([]string{"replay"}, args...), in, full, io.Discard); err == nil || !strings.Contains(err.Error(), "no space left") {
+		if err := app.Run(t.Context(), append([]string{"replay"}, args...), in, full, io.Discard); err == nil || !strings.Contains(err.Error(), "no space left") {
 			t.Errorf("%q: got error %v", args, err)
 		}
 	}
@@ -194,7 +197,7 @@ func TestReplayStopsWhileItsInputIsSilent(t *testing.T) {
 		_, _ = io.WriteString(w, "at,key,max_burst,count,period\n")
 		cancel()
 	}()
-	if err := run(ctx, []string{"replay"}, silent, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+	if err := app.Run(ctx, []string{"replay"}, silent, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 }
@@ -222,7 +225,7 @@ func TestReplayProgress(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := onTerminal(t, func(terminal *os.File) {
-				if err := run(t.Context(), append([]string{"replay", trace}, tt.args...), nil, tt.stdout(terminal), terminal); err != nil {
+				if err := app.Run(t.Context(), append([]string{"replay", trace}, tt.args...), nil, tt.stdout(terminal), terminal); err != nil {
 					t.Error(err)
 				}
 			})
@@ -232,7 +235,7 @@ func TestReplayProgress(t *testing.T) {
 		})
 	}
 	var errOut bytes.Buffer
-	if err := run(t.Context(), []string{"replay", trace}, nil, io.Discard, &errOut); err != nil || errOut.Len() > 0 {
+	if err := app.Run(t.Context(), []string{"replay", trace}, nil, io.Discard, &errOut); err != nil || errOut.Len() > 0 {
 		t.Errorf("got error %v and %q on a stderr that is no terminal", err, errOut.String())
 	}
 }

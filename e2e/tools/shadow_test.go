@@ -1,4 +1,4 @@
-package main
+package tools
 
 import (
 	"bytes"
@@ -12,6 +12,10 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"cellserver/e2e/harness"
+	"cellserver/internal/app"
+	"cellserver/internal/app/usage"
 )
 
 // watcher calls cellserver shadow, and has calls made while it follows.
@@ -26,7 +30,7 @@ func watcher(t *testing.T, calls func(), args ...string) (stdout string, err err
 		}()
 	}}
 	var out bytes.Buffer
-	err = run(ctx, append([]string{"shadow"}, args...), strings.NewReader(""), &out, stderr)
+	err = app.Run(ctx, append([]string{"shadow"}, args...), strings.NewReader(""), &out, stderr)
 	return out.String(), err
 }
 
@@ -81,13 +85,13 @@ func throttleAll(t *testing.T, options *redis.Options, rounds int) {
 func TestShadow(t *testing.T) {
 	t.Parallel()
 	const rounds = 50
-	p := startServer(t, "--io-threads", "1")
-	options := &redis.Options{Addr: p.addr}
-	out, err := watcher(t, func() { throttleAll(t, options, rounds) }, "--from", p.addr, "--tolerance", "500ms", "--rate", "20000")
+	p := harness.StartServer(t, "--io-threads", "1")
+	options := &redis.Options{Addr: p.Addr}
+	out, err := watcher(t, func() { throttleAll(t, options, rounds) }, "--from", p.Addr, "--tolerance", "500ms", "--rate", "20000")
 	if err != nil || !strings.HasPrefix(out, "calls                            8000\n") || !strings.Contains(out, "\ndifferences                      0\n") {
 		t.Errorf("got %v and\n%s", err, out)
 	}
-	out, err = watcher(t, func() { throttleAll(t, options, rounds) }, "--from", p.addr, "--tolerance", "500ms", "--burst-is-capacity", "--json")
+	out, err = watcher(t, func() { throttleAll(t, options, rounds) }, "--from", p.Addr, "--tolerance", "500ms", "--burst-is-capacity", "--json")
 	if err == nil || !strings.HasPrefix(err.Error(), "shadow: ") || !strings.HasSuffix(err.Error(), " differences") {
 		t.Errorf("with another reading: got %v", err)
 	}
@@ -109,7 +113,7 @@ func TestShadow(t *testing.T) {
 // TestShadowLogsIn over TLS, as a user who may do no more than the help says.
 func TestShadowLogsIn(t *testing.T) {
 	t.Parallel()
-	files, _ := newTLSFiles(t)
+	files, _ := harness.NewTLSFiles(t)
 	users := filepath.Join(t.TempDir(), "users.acl")
 	if err := os.WriteFile(users, []byte("user default on nopass ~* +@all\nuser watcher on >secret ~* +monitor +get +select +ping\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -118,8 +122,8 @@ func TestShadowLogsIn(t *testing.T) {
 	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := startServer(t, append(files.flags(), "--io-threads", "1", "--aclfile", users)...)
-	client := redis.NewClient(&redis.Options{Addr: p.addr, Protocol: 2, DisableIdentity: true})
+	p := harness.StartServer(t, append(files.Flags(), "--io-threads", "1", "--aclfile", users)...)
+	client := redis.NewClient(&redis.Options{Addr: p.Addr, Protocol: 2, DisableIdentity: true})
 	defer func() { _ = client.Close() }()
 	calls := func() { // that change nothing: connections with TLS are not on the loop, so others' order is not known
 		for range 10 {
@@ -129,15 +133,15 @@ func TestShadowLogsIn(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"--from", p.tlsAddr, "--user", "watcher", "--password-file", password, "--tls", "--tls-ca", files.clientCA, "--tls-server-name", "localhost"},
-		{"--from", "redis://watcher:secret@" + p.addr},
+		{"--from", p.TLSAddr, "--user", "watcher", "--password-file", password, "--tls", "--tls-ca", files.ClientCA, "--tls-server-name", "localhost"},
+		{"--from", "redis://watcher:secret@" + p.Addr},
 	} {
 		out, err := watcher(t, calls, args...)
 		if err != nil || !strings.HasPrefix(out, "calls                            10\n") {
 			t.Errorf("%q: got %v and\n%s", args, err, out)
 		}
 	}
-	_, err := watcher(t, calls, "--from", "redis://watcher:wrong@"+p.addr)
+	_, err := watcher(t, calls, "--from", "redis://watcher:wrong@"+p.Addr)
 	if err == nil || !strings.Contains(err.Error(), "check --user and --password-file") {
 		t.Errorf("a wrong password: %v", err)
 	}
@@ -156,8 +160,8 @@ func TestShadowFlags(t *testing.T) {
 		{[]string{"--from", "a:1", "--tls", "--tls-ca", os.DevNull}, "shadow: --tls-ca: " + os.DevNull + " has no certificate in PEM"},
 		{[]string{"x"}, `shadow takes no argument, got "x"`},
 	} {
-		err := run(t.Context(), append([]string{"shadow"}, tt.args...), strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
-		var usage usageError
+		err := app.Run(t.Context(), append([]string{"shadow"}, tt.args...), strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
+		var usage usage.Error
 		if err == nil || err.Error() != tt.want || !errors.As(err, &usage) {
 			t.Errorf("%q: got %v, want %s", tt.args, err, tt.want)
 		}

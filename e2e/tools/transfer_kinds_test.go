@@ -1,4 +1,4 @@
-package main
+package tools
 
 import (
 	"errors"
@@ -13,15 +13,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/limitertest"
 	rdbcodec "cellserver/internal/store/rdb"
 )
 
 // makeKinds makes a key of each kind, which are named by them, in a database of a server.
-func makeKinds(t *testing.T, p *process, db int) {
+func makeKinds(t *testing.T, p *harness.Process, db int) {
 	t.Helper()
-	rdb := database(t, p, db)
+	rdb := harness.Database(t, p, db)
 	for kind := range limiter.Kinds {
 		s, err := limitertest.State(kind, time.Now().UnixNano()+limitertest.LifeNs, 3)
 		if err != nil {
@@ -35,7 +36,7 @@ func makeKinds(t *testing.T, p *process, db int) {
 
 func transferred(t *testing.T, want string, args ...string) {
 	t.Helper()
-	if code, out, errOut := call(t, nil, args...); code != 0 || out+errOut != want {
+	if code, out, errOut := harness.Call(t, nil, args...); code != 0 || out+errOut != want {
 		t.Fatalf("%q: got %d, %q, %q, want %q", args, code, out, errOut, want)
 	}
 }
@@ -44,7 +45,7 @@ func transferred(t *testing.T, want string, args ...string) {
 // there.
 func TestKindsAreMoved(t *testing.T) {
 	t.Parallel()
-	first := startServer(t)
+	first := harness.StartServer(t)
 	makeKinds(t, first, 0)
 	makeKinds(t, first, 7)
 	dir := t.TempDir()
@@ -52,19 +53,19 @@ func TestKindsAreMoved(t *testing.T) {
 	transferred(t, "dump: 16 keys\n", "dump", "--from", url(first), file)
 	transferred(t, "keys        16\nloaded      16\n", "load", "--into", data, file)
 	transferred(t, "dump: 16 keys\n", "dump", "--from", data, "--format", "csv", lines)
-	want := dumps(t, first, 0)
+	want := harness.Dumps(t, first, 0)
 	for _, load := range [][]string{{"load", file}, {"load", "--format", "csv", lines}} {
-		p := startServer(t)
+		p := harness.StartServer(t)
 		args := append(slices.Clone(load), "--into", url(p))
 		transferred(t, "keys        16\nloaded      16\n", args...)
 		transferred(t, "keys        16\nloaded      0\nleft        16: the target's state is the same or later\n", args...)
 		for _, db := range []int{0, 7} {
-			if got := dumps(t, p, db); !maps.Equal(got, dumps(t, first, db)) {
+			if got := harness.Dumps(t, p, db); !maps.Equal(got, harness.Dumps(t, first, db)) {
 				t.Errorf("%q: database %d has %q", load, db, got)
 			}
 		}
 	}
-	code, out, errOut := call(t, nil, "check", data)
+	code, out, errOut := harness.Call(t, nil, "check", data)
 	kinds := "live keys  16\n"
 	for kind := range limiter.Kinds {
 		kinds += fmt.Sprintf("           2 %s\n", kind)
@@ -72,8 +73,8 @@ func TestKindsAreMoved(t *testing.T) {
 	if code != 0 || errOut != "" || !strings.HasSuffix(out, "\n"+kinds) {
 		t.Errorf("check: %d, %q, %q", code, out, errOut)
 	}
-	p := startServer(t, "--data-dir", data)
-	if got := dumps(t, p, 0); !maps.Equal(got, want) {
+	p := harness.StartServer(t, "--data-dir", data)
+	if got := harness.Dumps(t, p, 0); !maps.Equal(got, want) {
 		t.Errorf("from the directory: %q, want %q", got, want)
 	}
 	p.Stop(t, syscall.SIGTERM)
@@ -82,9 +83,9 @@ func TestKindsAreMoved(t *testing.T) {
 // TestKindsAreImported from a cellserver into another, on the other's clock, and not over what is there and stricter.
 func TestKindsAreImported(t *testing.T) {
 	t.Parallel()
-	from, into := startServer(t), startServer(t)
+	from, into := harness.StartServer(t), harness.StartServer(t)
 	makeKinds(t, from, 0)
-	target := database(t, into, 0)
+	target := harness.Database(t, into, 0)
 	for _, made := range [][]any{
 		{"CL.THROTTLE", "cl-window", 4, 1, 10}, {"CL.BUCKET", "RESET", "cl-bucket", 2}, {"CL.SLIDINGWINDOW", "cl-slidingwindow", 5, 7200},
 	} {
@@ -92,18 +93,18 @@ func TestKindsAreImported(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kept := dumps(t, into, 0)
-	code, out, errOut := call(t, nil, "import", "--into", url(into), url(from))
+	kept := harness.Dumps(t, into, 0)
+	code, out, errOut := harness.Call(t, nil, "import", "--into", url(into), url(from))
 	const want = "keys        8\nimported    5\nleft        2: the target's state is the same or later\nrefused     1: the target has something else under the key\n"
 	if code != 1 || out != want || errOut != "cellserver: import: 1 keys were refused\n" {
 		t.Errorf("got %d, %q, %q", code, out, errOut)
 	}
 	for name, dumped := range kept {
-		if got := dumps(t, into, 0)[name]; got != dumped {
+		if got := harness.Dumps(t, into, 0)[name]; got != dumped {
 			t.Errorf("%s was %q and is %q", name, dumped, got)
 		}
 	}
-	source := database(t, from, 0)
+	source := harness.Database(t, from, 0)
 	for kind := range limiter.Kinds {
 		name := kind.String()
 		if _, ok := kept[name]; ok {
@@ -116,7 +117,7 @@ func TestKindsAreImported(t *testing.T) {
 			t.Errorf("%s is a %s that expires at %d, want %d: %v", name, typed, gotNs, wantNs, errors.Join(err, err1, err2))
 		}
 	}
-	code, out, _ = call(t, nil, "import", "--dry-run", url(from))
+	code, out, _ = harness.Call(t, nil, "import", "--dry-run", url(from))
 	for _, line := range []string{`db 0  "funnel"  empty in `, `db 0  "cl-window"  cl-window, expires in `, `db 0  "cl-bucket"  cl-bucket` + "\n"} {
 		if code != 0 || !strings.Contains(out, line) {
 			t.Errorf("a dry run: %d, %q, which lacks %q", code, out, line)
@@ -127,19 +128,19 @@ func TestKindsAreImported(t *testing.T) {
 // TestFunnelsAloneGoToRedis: other limiters are counted and left out, but for what reservations have debited.
 func TestFunnelsAloneGoToRedis(t *testing.T) {
 	t.Parallel()
-	from, into := startServer(t), startRedis(t)
+	from, into := harness.StartServer(t), harness.StartRedis(t)
 	makeKinds(t, from, 0)
 	file := filepath.Join(t.TempDir(), "keys.dump")
 	transferred(t, "dump: 8 keys\n", "dump", "--from", url(from), file)
 	others := ""
-	for _, kind := range slices.Sorted(maps.Keys(dumps(t, from, 0))) {
+	for _, kind := range slices.Sorted(maps.Keys(harness.Dumps(t, from, 0))) {
 		if kind != "funnel" && kind != "cl-reserving" {
 			others += fmt.Sprintf("passed over 1: a %s, which a Redis cannot hold\n", kind)
 		}
 	}
 	transferred(t, "keys        8\nimported    2\n"+others, "import", "--into", url(into), url(from))
 	transferred(t, "keys        8\nloaded      0\nleft        2: the target's state is the same or later\n"+others, "load", "--into", url(into), file)
-	source, target := database(t, from, 0), redis.NewClient(&redis.Options{Addr: into.addr})
+	source, target := harness.Database(t, from, 0), redis.NewClient(&redis.Options{Addr: into.Addr})
 	defer func() { _ = target.Close() }()
 	for _, name := range []string{"funnel", "cl-reserving"} {
 		want, err1 := source.Get(t.Context(), name).Int64()
@@ -149,7 +150,7 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 		}
 	}
 	// What a Redis has of other limiters' states, for safe keeping, is no funnel.
-	if err := target.Restore(t.Context(), "kept", time.Hour, dumps(t, from, 0)["cl-window"]).Err(); err != nil {
+	if err := target.Restore(t.Context(), "kept", time.Hour, harness.Dumps(t, from, 0)["cl-window"]).Err(); err != nil {
 		t.Fatal(err)
 	}
 	transferred(t, "keys        3\nimported    0\nleft        2: the target's state is the same or later\npassed over 1: not a number of nanoseconds\n",
@@ -159,9 +160,9 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 // TestUserWhoMayNotDump: keys that are funnels are known by GET; others are named.
 func TestUserWhoMayNotDump(t *testing.T) {
 	t.Parallel()
-	users := writeUsers(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~* +scan +get +pttl +info +select +time +multi +exec\n")
-	from, into := startServer(t, "--aclfile", users), startServer(t)
+	users := harness.WriteUsers(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~* +scan +get +pttl +info +select +time +multi +exec\n")
+	from, into := harness.StartServer(t, "--aclfile", users), harness.StartServer(t)
 	makeKinds(t, from, 0)
 	transferred(t, "keys        8\nimported    2\npassed over 6: not a funnel; the user needs the right to DUMP\n",
-		"import", "--into", url(into), "redis://mover:pw@"+from.addr)
+		"import", "--into", url(into), "redis://mover:pw@"+from.Addr)
 }

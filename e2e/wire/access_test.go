@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"bufio"
@@ -10,13 +10,14 @@ import (
 	"syscall"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/certtest"
 )
 
 func TestUsersOfAFile(t *testing.T) {
 	t.Parallel()
-	users := writeUsers(t, operatorsUsers)
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t, "--aclfile", users)
 		const funnel, denied = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", "-NOPERM this user has no permissions to "
 		for _, tt := range []struct{ login, send, want string }{
@@ -36,7 +37,7 @@ func TestUsersOfAFile(t *testing.T) {
 			{"HELLO 2 AUTH exporter exp\r\n", "ACL WHOAMI\r\n", "$8\r\nexporter\r\n"},
 			{"HELLO 3 AUTH admin root\r\n", "ACL WHOAMI\r\nCONFIG GET databases\r\nDBSIZE\r\n", "$5\r\nadmin\r\n%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n:1\r\n"},
 		} {
-			nc := p.dial(t)
+			nc := p.Dial(t)
 			login(t, nc, tt.login)
 			if _, err := io.WriteString(nc, tt.send); err != nil {
 				t.Fatal(err)
@@ -73,12 +74,12 @@ func login(t *testing.T, nc net.Conn, command string) {
 // TestUsersAreReloaded: at SIGHUP and by ACL LOAD; a bad file is reported in one line, and changes nothing.
 func TestUsersAreReloaded(t *testing.T) {
 	t.Parallel()
-	users := writeUsers(t, operatorsUsers)
-	p := startServer(t, "--aclfile", users)
-	admin := p.dial(t)
-	exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
-	app := p.dial(t)
-	exchange(t, app, "AUTH app s3cret\r\n", "+OK\r\n")
+	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	p := harness.StartServer(t, "--aclfile", users)
+	admin := p.Dial(t)
+	harness.Exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
+	app := p.Dial(t)
+	harness.Exchange(t, app, "AUTH app s3cret\r\n", "+OK\r\n")
 	hangup := func(line string) {
 		t.Helper()
 		before := strings.Count(p.Log.String(), line)
@@ -87,42 +88,42 @@ func TestUsersAreReloaded(t *testing.T) {
 		}
 		p.Eventually(t, "log "+line, func() bool { return strings.Count(p.Log.String(), line) > before })
 	}
-	certtest.Write(t, users, []byte(operatorsUsers+"user late on nopass ~* +@nonsense\nuse\n"))
+	certtest.Write(t, users, []byte(harness.OperatorsUsers+"user late on nopass ~* +@nonsense\nuse\n"))
 	complaint := users + ":6: Error in applying operation '+@nonsense': Unknown command or category name in ACL. " +
 		users + ":7 should start with user keyword followed by the username. " +
 		"WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
-	exchange(t, admin, "ACL LOAD\r\n", "-ERR "+complaint+"\r\n")
+	harness.Exchange(t, admin, "ACL LOAD\r\n", "-ERR "+complaint+"\r\n")
 	hangup(complaint)
-	exchange(t, admin, "ACL USERS\r\n", "*4\r\n$5\r\nadmin\r\n$3\r\napp\r\n$7\r\ndefault\r\n$8\r\nexporter\r\n")
-	exchange(t, app, "PING\r\n", "+PONG\r\n")
-	if code, _, errOut := call(t, nil, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--aclfile", users); code != 1 || errOut != "cellserver: --aclfile: "+complaint+"\n" {
+	harness.Exchange(t, admin, "ACL USERS\r\n", "*4\r\n$5\r\nadmin\r\n$3\r\napp\r\n$7\r\ndefault\r\n$8\r\nexporter\r\n")
+	harness.Exchange(t, app, "PING\r\n", "+PONG\r\n")
+	if code, _, errOut := harness.Call(t, nil, "--addr", "127.0.0.1:0", "--metrics-addr", "", "--aclfile", users); code != 1 || errOut != "cellserver: --aclfile: "+complaint+"\n" {
 		t.Errorf("a start with it: got %d, %q", code, errOut)
 	}
 
-	certtest.Write(t, users, []byte(strings.ReplaceAll(operatorsUsers, "+ping +multi", "+multi")))
+	certtest.Write(t, users, []byte(strings.ReplaceAll(harness.OperatorsUsers, "+ping +multi", "+multi")))
 	hangup("users read")
 	if rest, err := io.ReadAll(app); len(rest) > 0 {
 		t.Errorf("the connection of a user with other rules got %q, %v; want its end", rest, err)
 	}
-	again := p.dial(t)
-	exchange(t, again, "AUTH app s3cret\r\nPING\r\n", "+OK\r\n-NOPERM this user has no permissions to run the 'ping' command\r\n")
+	again := p.Dial(t)
+	harness.Exchange(t, again, "AUTH app s3cret\r\nPING\r\n", "+OK\r\n-NOPERM this user has no permissions to run the 'ping' command\r\n")
 	certtest.Write(t, users, []byte("user admin on >root ~* &* +@all\nuser default off\n"))
-	exchange(t, admin, "ACL LOAD\r\nACL USERS\r\n", "+OK\r\n*2\r\n$5\r\nadmin\r\n$7\r\ndefault\r\n")
-	exchange(t, p.dial(t), "AUTH app s3cret\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
+	harness.Exchange(t, admin, "ACL LOAD\r\nACL USERS\r\n", "+OK\r\n*2\r\n$5\r\nadmin\r\n$7\r\ndefault\r\n")
+	harness.Exchange(t, p.Dial(t), "AUTH app s3cret\r\n", "-WRONGPASS invalid username-password pair or user is disabled.\r\n")
 }
 
 // TestReloadsDoNotOpenTheServer: a file that is empty, or has lost its default user, lets nobody in; one that says so does,
 // with a warning.
 func TestReloadsDoNotOpenTheServer(t *testing.T) {
 	t.Parallel()
-	users := writeUsers(t, operatorsUsers)
-	p := startServer(t, "--aclfile", users)
-	admin := p.dial(t)
-	exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
+	users := harness.WriteUsers(t, harness.OperatorsUsers)
+	p := harness.StartServer(t, "--aclfile", users)
+	admin := p.Dial(t)
+	harness.Exchange(t, admin, "AUTH admin root\r\n", "+OK\r\n")
 	for text, complaint := range map[string]string{
 		"":                                  users + " has no user, and the present ones would be gone: ",
 		"user admin on >root ~* &* +@all\n": users + " has no user default, as whom clients could then do everything without a password: write 'user default off' or",
-		operatorsUsers[:len("user default off\nuser app on >s3c")]: users + " does not end with a newline, as it did, so it may be in the middle of being written",
+		harness.OperatorsUsers[:len("user default off\nuser app on >s3c")]: users + " does not end with a newline, as it did, so it may be in the middle of being written",
 	} {
 		certtest.Write(t, users, []byte(text))
 		if got := ask(t, admin, "ACL LOAD\r\n"); !strings.HasPrefix(got, "ERR "+complaint) {
@@ -132,16 +133,16 @@ func TestReloadsDoNotOpenTheServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Logged(t, complaint)
-		exchange(t, p.dial(t), "PING\r\n", noAuth)
-		exchange(t, admin, "ACL USERS\r\n", "*4\r\n$5\r\nadmin\r\n$3\r\napp\r\n$7\r\ndefault\r\n$8\r\nexporter\r\n")
+		harness.Exchange(t, p.Dial(t), "PING\r\n", noAuth)
+		harness.Exchange(t, admin, "ACL USERS\r\n", "*4\r\n$5\r\nadmin\r\n$3\r\napp\r\n$7\r\ndefault\r\n$8\r\nexporter\r\n")
 	}
 	const warning = "with this ACL file clients require no password"
 	if log := p.Log.String(); strings.Contains(log, warning) || strings.Count(log, "the users stay as they were") != 3 {
 		t.Errorf("logged %s", log)
 	}
 	certtest.Write(t, users, []byte("user default on nopass ~* &* +@all\nuser app on >other\nuser new off\nuser admin on >root ~* &* +@all\n"))
-	exchange(t, admin, "ACL LOAD\r\n", "+OK\r\n")
-	exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+	harness.Exchange(t, admin, "ACL LOAD\r\n", "+OK\r\n")
+	harness.Exchange(t, p.Dial(t), "PING\r\n", "+PONG\r\n")
 	for _, want := range []string{warning, `"added":"new","removed":"exporter","changed":"app default"`} {
 		if strings.Contains(p.Logged(t, want), "root") {
 			t.Error("a password is in the log")
@@ -152,9 +153,9 @@ func TestReloadsDoNotOpenTheServer(t *testing.T) {
 // TestCertificateIsAUser: a client certificate logs the client in as the user named in it.
 func TestCertificateIsAUser(t *testing.T) {
 	t.Parallel()
-	files, ca := newTLSFiles(t)
-	p := startServer(t, append(files.flags(), "--tls-client-ca", files.clientCA, "--tls-auth-clients", "optional",
-		"--aclfile", writeUsers(t, operatorsUsers+"user gone off >x ~* +@all\n"))...)
+	files, ca := harness.NewTLSFiles(t)
+	p := harness.StartServer(t, append(files.Flags(), "--tls-client-ca", files.ClientCA, "--tls-auth-clients", "optional",
+		"--aclfile", harness.WriteUsers(t, harness.OperatorsUsers+"user gone off >x ~* +@all\n"))...)
 	for name, want := range map[string]string{
 		"":         noAuth,
 		"admin":    "$5\r\nadmin\r\n",
@@ -168,9 +169,9 @@ func TestCertificateIsAUser(t *testing.T) {
 		if name != "" {
 			config.Certificates = []tls.Certificate{ca.Pair(t, name)}
 		}
-		nc := tls.Client(dialTCP(t, p.tlsAddr), config)
-		exchange(t, nc, "ACL WHOAMI\r\n", want)
-		exchange(t, nc, "AUTH admin root\r\nACL WHOAMI\r\n", "+OK\r\n$5\r\nadmin\r\n")
+		nc := tls.Client(harness.DialTCP(t, p.TLSAddr), config)
+		harness.Exchange(t, nc, "ACL WHOAMI\r\n", want)
+		harness.Exchange(t, nc, "AUTH admin root\r\nACL WHOAMI\r\n", "+OK\r\n$5\r\nadmin\r\n")
 	}
 }
 
@@ -181,21 +182,21 @@ func TestFailedLogins(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		const failures, wrong = 7, "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 		p := startServer(t, "--requirepass", "secret")
-		other := p.dial(t)
-		exchange(t, other, "AUTH secret\r\n", "+OK\r\n")
-		guesser := p.dial(t)
+		other := p.Dial(t)
+		harness.Exchange(t, other, "AUTH secret\r\n", "+OK\r\n")
+		guesser := p.Dial(t)
 		if _, err := io.WriteString(guesser, strings.Repeat("AUTH guess\r\n", failures-1)+"HELLO 3 AUTH default guess\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		exchange(t, other, "PING\r\n", "+PONG\r\n")
-		if p.metric(t, "cellserver_auth_failures_total") == failures {
+		harness.Exchange(t, other, "PING\r\n", "+PONG\r\n")
+		if p.Metric(t, "cellserver_auth_failures_total") == failures {
 			t.Error("a client's PING waited for all failures of another")
 		}
-		exchange(t, guesser, "", strings.Repeat(wrong, failures))
-		if n := p.metric(t, "cellserver_auth_failures_total"); n != failures {
+		harness.Exchange(t, guesser, "", strings.Repeat(wrong, failures))
+		if n := p.Metric(t, "cellserver_auth_failures_total"); n != failures {
 			t.Errorf("%v failures in /metrics, want %d", n, failures)
 		}
 		info := ask(t, other, "INFO stats\r\n")
@@ -212,7 +213,7 @@ func TestFailedLogins(t *testing.T) {
 		if log := p.Logged(t, line); strings.Count(log, line) != 1 || strings.Contains(log, "guess") {
 			t.Errorf("want the failures logged once, and never the password: %s", log)
 		}
-		exchange(t, guesser, "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
+		harness.Exchange(t, guesser, "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
 	})
 }
 

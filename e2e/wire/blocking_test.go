@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"bufio"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/e2e/harness"
+	"cellserver/internal/app/listen"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
@@ -23,7 +25,7 @@ const hourly = " 0 1 3600 "
 // queue is clients that wait for the turn of one key, in their order.
 type queue struct {
 	t        *testing.T
-	p        *process
+	p        *harness.Process
 	control  net.Conn
 	clients  []net.Conn
 	ids      []string
@@ -31,9 +33,9 @@ type queue struct {
 }
 
 // newQueue has n clients wait, one behind the other.
-func newQueue(t *testing.T, p *process, n int, dial func(t *testing.T) net.Conn) *queue {
-	q := &queue{t: t, p: p, control: p.dial(t), answered: make(chan int, n)}
-	exchange(t, q.control, "CL.THROTTLE k"+hourly+"\r\n", resptest.Ints(0, 1, 0, -1, 3600))
+func newQueue(t *testing.T, p *harness.Process, n int, dial func(t *testing.T) net.Conn) *queue {
+	q := &queue{t: t, p: p, control: p.Dial(t), answered: make(chan int, n)}
+	harness.Exchange(t, q.control, "CL.THROTTLE k"+hourly+"\r\n", resptest.Ints(0, 1, 0, -1, 3600))
 	for i := range n {
 		nc := dial(t)
 		if _, err := io.WriteString(nc, "CLIENT ID\r\nCL.BTHROTTLE k"+hourly+"1 0\r\n"); err != nil {
@@ -60,7 +62,7 @@ func newQueue(t *testing.T, p *process, n int, dial func(t *testing.T) net.Conn)
 func (q *queue) isBlocked(n int) {
 	q.t.Helper()
 	q.p.Eventually(q.t, fmt.Sprintf("have %d clients blocked", n), func() bool {
-		return int(q.p.metric(q.t, "cellserver_connections_blocked")) == n
+		return int(q.p.Metric(q.t, "cellserver_connections_blocked")) == n
 	})
 }
 
@@ -103,9 +105,9 @@ func (q *queue) hours() int {
 // TestClientsThatWait are answered in their order. Half of them are killed, or disconnect: those behind move up, and the
 // funnel is as if they had never been.
 func TestClientsThatWait(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t)
-		newQueue(t, p, 100, p.dial).play(t)
+		newQueue(t, p, 100, p.Dial).play(t)
 	})
 }
 
@@ -114,13 +116,13 @@ func TestTenThousandClientsThatWait(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	racetest.OneAtATime(t)
-	n := fitMaxClients(10_100, 0) - 100 // as far as this process may open as many files
-	if isRace() {
+	n := listen.FitMaxClients(10_100, 0) - 100 // as far as this process may open as many files
+	if harness.IsRace() {
 		n = min(n, 500)
 	}
 	path := filepath.Join(t.TempDir(), "socket")
-	p := startServer(t, "--unixsocket", path, "--maxclients", strconv.Itoa(n+100))
-	before := p.rss(t)
+	p := harness.StartServer(t, "--unixsocket", path, "--maxclients", strconv.Itoa(n+100))
+	before := p.RSS(t)
 	q := newQueue(t, p, n, func(t *testing.T) net.Conn {
 		nc, err := net.Dial("unix", path)
 		if err != nil {
@@ -129,7 +131,7 @@ func TestTenThousandClientsThatWait(t *testing.T) {
 		t.Cleanup(func() { _ = nc.Close() })
 		return nc
 	})
-	t.Logf("%d bytes of resident memory for each client that waits", (p.rss(t)-before)/n)
+	t.Logf("%d bytes of resident memory for each client that waits", (p.RSS(t)-before)/n)
 	q.play(t)
 }
 
@@ -154,7 +156,7 @@ func (q *queue) play(t *testing.T) {
 		case 0:
 			_ = q.clients[i].Close()
 		case 2:
-			exchange(t, q.control, "CLIENT KILL ID "+q.ids[i]+"\r\n", ":1\r\n")
+			harness.Exchange(t, q.control, "CLIENT KILL ID "+q.ids[i]+"\r\n", ":1\r\n")
 		}
 	}
 	kept := waiting[:0]
@@ -184,12 +186,12 @@ func TestShutdownWhileClientsWait(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		dir := t.TempDir()
 		p := startServer(t, "--data-dir", dir)
-		q := newQueue(t, p, 20, p.dial)
-		waits := p.dial(t)
-		exchange(t, waits, "PING\r\n", "+PONG\r\n")
+		q := newQueue(t, p, 20, p.Dial)
+		waits := p.Dial(t)
+		harness.Exchange(t, waits, "PING\r\n", "+PONG\r\n")
 		if _, err := io.WriteString(waits, "CL.BTHROTTLE k"+hourly+"1 0\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +201,7 @@ func TestShutdownWhileClientsWait(t *testing.T) {
 			t.Errorf("got %q", told)
 		}
 		after := startServer(t, "--data-dir", dir)
-		q.control = after.dial(t)
+		q.control = after.Dial(t)
 		if got := q.hours(); got != 1 {
 			t.Errorf("the funnel holds %d units", got)
 		}
@@ -211,10 +213,10 @@ func TestClientsThatWaitAreNotIdle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t, "--timeout", "1s")
-		nc := p.dial(t)
+		nc := p.Dial(t)
 		one := resptest.Ints(0, 1, 0, -1, 3)
-		exchange(t, nc, "CL.BTHROTTLE k 0 1 3 1 0\r\nCL.BTHROTTLE k 0 1 3 1 0\r\n", one+one)
+		harness.Exchange(t, nc, "CL.BTHROTTLE k 0 1 3 1 0\r\nCL.BTHROTTLE k 0 1 3 1 0\r\n", one+one)
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"bufio"
@@ -6,23 +6,24 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/resptest"
 )
 
 // TestTransactionThatWouldHoldUpOthers is refused whole, and changes nothing; others are answered behind it.
 func TestTransactionThatWouldHoldUpOthers(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		const keys, walks = 2000, 2500
 		p := startServer(t)
-		attacker, other := p.dial(t), p.dial(t)
+		attacker, other := p.Dial(t), p.Dial(t)
 		var calls, replies strings.Builder
 		for i := range keys {
 			calls.WriteString(resptest.Encode("CL.THROTTLE", "k"+strconv.Itoa(i), "4", "1", "1000"))
 			replies.WriteString(resptest.Ints(0, 5, 4, -1, 1000))
 		}
-		exchange(t, other, calls.String(), replies.String())
+		harness.Exchange(t, other, calls.String(), replies.String())
 		in := "MULTI\r\nFLUSHALL\r\n" + strings.Repeat("DBSIZE\r\n", walks) + "EXEC\r\n"
-		exchange(t, attacker, in[:len(in)-len("EXEC\r\n")], "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 1+walks))
+		harness.Exchange(t, attacker, in[:len(in)-len("EXEC\r\n")], "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 1+walks))
 		if _, err := attacker.Write([]byte("EXEC\r\nPING\r\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -34,6 +35,6 @@ func TestTransactionThatWouldHoldUpOthers(t *testing.T) {
 		if line, err := lines.ReadString('\n'); line != "+PONG\r\n" || err != nil {
 			t.Errorf("behind it: %q, %v", line, err)
 		}
-		exchange(t, other, "DBSIZE\r\nMULTI\r\nDBSIZE\r\nEXEC\r\n", ":2000\r\n+OK\r\n+QUEUED\r\n*1\r\n:2000\r\n")
+		harness.Exchange(t, other, "DBSIZE\r\nMULTI\r\nDBSIZE\r\nEXEC\r\n", ":2000\r\n+OK\r\n+QUEUED\r\n*1\r\n:2000\r\n")
 	})
 }

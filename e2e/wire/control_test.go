@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"crypto/tls"
@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/processtest"
 )
 
@@ -20,50 +21,50 @@ func TestConfigSetTakesEffect(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t)
-		operator := p.dial(t)
+		operator := p.Dial(t)
 		set := func(args string) {
 			t.Helper()
-			exchange(t, operator, "CONFIG SET "+args+"\r\n", "+OK\r\n")
+			harness.Exchange(t, operator, "CONFIG SET "+args+"\r\n", "+OK\r\n")
 		}
 		t.Run("all or none", func(t *testing.T) {
-			exchange(t, operator, "CONFIG SET maxclients 5 timeout no\r\n",
+			harness.Exchange(t, operator, "CONFIG SET maxclients 5 timeout no\r\n",
 				"-ERR CONFIG SET failed (possibly related to argument 'timeout') - argument couldn't be parsed into an integer\r\n")
-			exchange(t, operator, "CONFIG GET maxclients\r\n", "*2\r\n$10\r\nmaxclients\r\n")
-			exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+			harness.Exchange(t, operator, "CONFIG GET maxclients\r\n", "*2\r\n$10\r\nmaxclients\r\n")
+			harness.Exchange(t, p.Dial(t), "PING\r\n", "+PONG\r\n")
 		})
-		operator = p.dial(t)
+		operator = p.Dial(t)
 		t.Run("requirepass", func(t *testing.T) {
-			stays := p.dial(t)
-			exchange(t, stays, "PING\r\n", "+PONG\r\n")
+			stays := p.Dial(t)
+			harness.Exchange(t, stays, "PING\r\n", "+PONG\r\n")
 			set("requirepass secret")
-			exchange(t, p.dial(t), "PING\r\nAUTH secret\r\nPING\r\n", noAuth+"+OK\r\n+PONG\r\n")
-			exchange(t, stays, "PING\r\n", "+PONG\r\n") // as in Redis
+			harness.Exchange(t, p.Dial(t), "PING\r\nAUTH secret\r\nPING\r\n", noAuth+"+OK\r\n+PONG\r\n")
+			harness.Exchange(t, stays, "PING\r\n", "+PONG\r\n") // as in Redis
 			set("requirepass \"\"")
-			exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+			harness.Exchange(t, p.Dial(t), "PING\r\n", "+PONG\r\n")
 		})
 		t.Run("max-output-bytes", func(t *testing.T) {
 			set("max-output-bytes 65536 output-timeout 1")
-			floodUntilClosed(t, p.dial(t))
+			floodUntilClosed(t, p.Dial(t))
 		})
 		t.Run("maxclients", func(t *testing.T) {
 			p.Eventually(t, "be left by the others", func() bool {
-				return p.metric(t, "cellserver_connections") <= 6
+				return p.Metric(t, "cellserver_connections") <= 6
 			})
 			set("maxclients 1")
 			refused := wireCase{want: "-ERR max number of clients reached\r\n", closed: true}
-			if p.tls != nil {
+			if p.TLS != nil {
 				refused.want = ""
 			}
 			refused.run(t, p)
-			exchange(t, operator, "PING\r\n", "+PONG\r\n")
+			harness.Exchange(t, operator, "PING\r\n", "+PONG\r\n")
 			set("maxclients 1000")
-			exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+			harness.Exchange(t, p.Dial(t), "PING\r\n", "+PONG\r\n")
 		})
 		t.Run("timeout", func(t *testing.T) {
-			silent := p.dial(t)
-			exchange(t, silent, "PING\r\n", "+PONG\r\n")
+			silent := p.Dial(t)
+			harness.Exchange(t, silent, "PING\r\n", "+PONG\r\n")
 			set("timeout 1")
 			if rest, err := io.ReadAll(silent); len(rest) > 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
 				t.Errorf("a silent client got %q, %v", rest, err)
@@ -75,26 +76,26 @@ func TestConfigSetTakesEffect(t *testing.T) {
 // TestConfigSetProtectedMode: a local client disables protected mode for clients on other hosts.
 func TestConfigSetProtectedMode(t *testing.T) {
 	t.Parallel()
-	p := startServer(t, "--addr", "0.0.0.0:0")
-	_, port, _ := net.SplitHostPort(p.addr)
-	loopback, other := net.JoinHostPort("127.0.0.1", port), net.JoinHostPort(outside(t), port)
-	operator := dialTCP(t, loopback)
-	exchange(t, dialTCP(t, other), "PING\r\n", "-DENIED cellserver is running in protected mode")
-	exchange(t, operator, "CONFIG SET protected-mode no\r\n", "+OK\r\n")
-	exchange(t, dialTCP(t, other), "PING\r\n", "+PONG\r\n")
-	exchange(t, operator, "CONFIG SET protected-mode yes\r\n", "+OK\r\n")
-	exchange(t, dialTCP(t, other), "PING\r\n", "-DENIED ")
-	exchange(t, operator, "CONFIG SET requirepass secret\r\n", "+OK\r\n")
-	exchange(t, dialTCP(t, other), "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
+	p := harness.StartServer(t, "--addr", "0.0.0.0:0")
+	_, port, _ := net.SplitHostPort(p.Addr)
+	loopback, other := net.JoinHostPort("127.0.0.1", port), net.JoinHostPort(harness.Outside(t), port)
+	operator := harness.DialTCP(t, loopback)
+	harness.Exchange(t, harness.DialTCP(t, other), "PING\r\n", "-DENIED cellserver is running in protected mode")
+	harness.Exchange(t, operator, "CONFIG SET protected-mode no\r\n", "+OK\r\n")
+	harness.Exchange(t, harness.DialTCP(t, other), "PING\r\n", "+PONG\r\n")
+	harness.Exchange(t, operator, "CONFIG SET protected-mode yes\r\n", "+OK\r\n")
+	harness.Exchange(t, harness.DialTCP(t, other), "PING\r\n", "-DENIED ")
+	harness.Exchange(t, operator, "CONFIG SET requirepass secret\r\n", "+OK\r\n")
+	harness.Exchange(t, harness.DialTCP(t, other), "AUTH secret\r\nPING\r\n", "+OK\r\n+PONG\r\n")
 }
 
 // TestShutdownByAClient: SHUTDOWN is graceful. Pending replies are sent, to its own client and to others.
 func TestShutdownByAClient(t *testing.T) {
 	t.Parallel()
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t)
-		nc, other := p.dial(t), p.dial(t)
-		exchange(t, nc, "SHUTDOWN ABORT\r\nSHUTDOWN SOON\r\n", "-ERR No shutdown in progress.\r\n-ERR syntax error\r\n")
+		nc, other := p.Dial(t), p.Dial(t)
+		harness.Exchange(t, nc, "SHUTDOWN ABORT\r\nSHUTDOWN SOON\r\n", "-ERR No shutdown in progress.\r\n-ERR syntax error\r\n")
 		const replies = 20_000
 		if _, err := io.WriteString(other, strings.Repeat("PING\r\n", replies)); err != nil {
 			t.Fatal(err)
@@ -119,7 +120,7 @@ func TestShutdownByAClient(t *testing.T) {
 
 func TestDebugIsForWhomTheFlagSays(t *testing.T) {
 	t.Parallel()
-	host := outside(t)
+	host := harness.Outside(t)
 	const refused = "-ERR DEBUG command not allowed."
 	for flag, want := range map[string]struct{ local, other string }{
 		"no": {refused, refused}, "local": {"+OK\r\n", refused}, "yes": {"+OK\r\n", "+OK\r\n"},
@@ -128,34 +129,34 @@ func TestDebugIsForWhomTheFlagSays(t *testing.T) {
 		if flag != "no" { // the default
 			args = append(args, "--enable-debug-command", flag)
 		}
-		p := startServer(t, args...)
-		_, port, _ := net.SplitHostPort(p.addr)
-		exchange(t, dialTCP(t, net.JoinHostPort("127.0.0.1", port)), "DEBUG SLEEP 0\r\n", want.local)
-		exchange(t, dialTCP(t, net.JoinHostPort(host, port)), "DEBUG SLEEP 0\r\n", want.other)
+		p := harness.StartServer(t, args...)
+		_, port, _ := net.SplitHostPort(p.Addr)
+		harness.Exchange(t, harness.DialTCP(t, net.JoinHostPort("127.0.0.1", port)), "DEBUG SLEEP 0\r\n", want.local)
+		harness.Exchange(t, harness.DialTCP(t, net.JoinHostPort(host, port)), "DEBUG SLEEP 0\r\n", want.other)
 	}
 }
 
 // TestRestartAfterAKill starts the server on the addresses of one that was killed while clients were connected.
 func TestRestartAfterAKill(t *testing.T) {
 	t.Parallel()
-	files, ca := newTLSFiles(t)
+	files, ca := harness.NewTLSFiles(t)
 	socket := filepath.Join(t.TempDir(), "cell.sock")
-	args := append(files.flags(), "--unixsocket", socket, "--unixsocketperm", "700")
+	args := append(files.Flags(), "--unixsocket", socket, "--unixsocketperm", "700")
 	config := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
-	connect := func(p *process) []net.Conn {
+	connect := func(p *harness.Process) []net.Conn {
 		unix, err := net.Dial("unix", socket)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = unix.Close() })
-		return []net.Conn{dialTCP(t, p.addr), tls.Client(dialTCP(t, p.tlsAddr), config), unix}
+		return []net.Conn{harness.DialTCP(t, p.Addr), tls.Client(harness.DialTCP(t, p.TLSAddr), config), unix}
 	}
 	args = append(args, "--addr", processtest.FreeAddr(t), "--tls-addr", processtest.FreeAddr(t))
-	p := startServer(t, args...)
+	p := harness.StartServer(t, args...)
 	for range 3 {
 		clients := connect(p)
 		for _, nc := range clients {
-			exchange(t, nc, "CL.THROTTLE k 15 30 60 0\r\n", "*5\r\n:0\r\n:16\r\n:16\r\n:-1\r\n:0\r\n")
+			harness.Exchange(t, nc, "CL.THROTTLE k 15 30 60 0\r\n", "*5\r\n:0\r\n:16\r\n:16\r\n:-1\r\n:0\r\n")
 		}
 		p.Stop(t, syscall.SIGKILL)
 		for _, nc := range clients {
@@ -163,7 +164,7 @@ func TestRestartAfterAKill(t *testing.T) {
 				t.Errorf("a killed server sent %q", rest)
 			}
 		}
-		p = startServer(t, args...)
+		p = harness.StartServer(t, args...)
 	}
 	connect(p)
 }

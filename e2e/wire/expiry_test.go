@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/resptest"
 )
 
@@ -18,30 +19,30 @@ import (
 // pings, and all is as it was in the end. How long that takes, and its pings meanwhile, is for the log only.
 func TestMillionKeysExpire(t *testing.T) {
 	t.Parallel()
-	if testing.Short() || isRace() {
+	if testing.Short() || harness.IsRace() {
 		t.Skip("takes some seconds, and many under the race detector")
 	}
 	const keys, memorySlop = 1_000_000, 64 << 20
-	p := startServer(t)
-	tables, resident := p.metric(t, "cellserver_table_bytes"), p.rss(t)
+	p := harness.StartServer(t)
+	tables, resident := p.Metric(t, "cellserver_table_bytes"), p.RSS(t)
 	start := time.Now()
 	newKeyLoad(t, p, keys).run(t)
 	t.Logf("loaded %d keys in %s, %.0f are left; resident: %d MiB before, %d MiB full",
-		keys, time.Since(start), p.metric(t, "cellserver_keys"), resident>>20, p.rss(t)>>20)
+		keys, time.Since(start), p.Metric(t, "cellserver_keys"), resident>>20, p.RSS(t)>>20)
 
 	start = time.Now()
-	stopPings, watcher := startPings(t, p), p.dial(t)
+	stopPings, watcher := startPings(t, p), p.Dial(t)
 	p.Eventually(t, "show no keys", func() bool { return dbSizeOf(t, watcher) == 0 })
 	empty := time.Since(start)
-	p.Eventually(t, "remove all entries", func() bool { return p.metric(t, "cellserver_keys") == 0 })
+	p.Eventually(t, "remove all entries", func() bool { return p.Metric(t, "cellserver_keys") == 0 })
 	swept := time.Since(start)
-	if n := p.metric(t, "cellserver_expired_keys_total"); n != keys {
+	if n := p.Metric(t, "cellserver_expired_keys_total"); n != keys {
 		t.Errorf("%.0f keys are said to have expired, want %d", n, keys)
 	}
-	if n := p.metric(t, "cellserver_table_bytes"); n != tables {
+	if n := p.Metric(t, "cellserver_table_bytes"); n != tables {
 		t.Errorf("the tables took %.0f bytes before, and take %.0f in the end", tables, n)
 	}
-	p.Eventually(t, "give its memory back", func() bool { return p.rss(t) <= resident+memorySlop })
+	p.Eventually(t, "give its memory back", func() bool { return p.RSS(t) <= resident+memorySlop })
 	t.Logf("then DBSIZE 0 in %s, nothing left to sweep in %s, memory back in %s; meanwhile another client had %s",
 		empty, swept, time.Since(start), stopPings())
 }
@@ -54,11 +55,11 @@ type keyLoad struct {
 	each     int      // commands of each connection
 }
 
-func newKeyLoad(t *testing.T, p *process, keys int) *keyLoad {
+func newKeyLoad(t *testing.T, p *harness.Process, keys int) *keyLoad {
 	const conns = 4
 	load := &keyLoad{each: keys / conns, reply: []byte("*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n")}
 	for c := range conns {
-		load.conns = append(load.conns, p.dial(t))
+		load.conns = append(load.conns, p.Dial(t))
 		var commands []byte
 		for i := range load.each {
 			commands = resptest.Append(commands, "CL.THROTTLE", fmt.Sprintf("key:%d:%d", c, i), "0", "1", "1")

@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 )
@@ -36,58 +37,58 @@ func TestClientsAreBoundedTogether(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		racetest.OneAtATime(t)
 		p := startServer(t, "--maxmemory-clients", fmt.Sprint(floodLimit), "--lua-time-limit", "1s", "--input-timeout", "0")
-		modest, exempt := p.dial(t), p.dial(t)
-		exchange(t, modest, "PING\r\n", "+PONG\r\n")
+		modest, exempt := p.Dial(t), p.Dial(t)
+		harness.Exchange(t, modest, "PING\r\n", "+PONG\r\n")
 		long := strings.Repeat("y", 3_000_000)
-		exchange(t, exempt, "CLIENT NO-EVICT ON\r\n", "+OK\r\n")
+		harness.Exchange(t, exempt, "CLIENT NO-EVICT ON\r\n", "+OK\r\n")
 		if _, err := io.WriteString(exempt, "*2\r\n$4\r\nPING\r\n$3000000\r\n"+long[1:]); err != nil {
 			t.Fatal(err)
 		}
 		for name, flood := range flooding() {
-			evicted := p.metric(t, "cellserver_connections_closed_total{reason=\"memory\"}")
+			evicted := p.Metric(t, "cellserver_connections_closed_total{reason=\"memory\"}")
 			var all []net.Conn
 			for range 12 {
-				nc := p.dial(t)
+				nc := p.Dial(t)
 				all = append(all, nc)
 				go func() { _, _ = io.WriteString(nc, flood) }()
 			}
 			p.Eventually(t, "close clients for "+name, func() bool {
-				return p.metric(t, "cellserver_connections_closed_total{reason=\"memory\"}") > evicted &&
-					p.metric(t, "cellserver_client_memory_bytes") <= floodLimit
+				return p.Metric(t, "cellserver_connections_closed_total{reason=\"memory\"}") > evicted &&
+					p.Metric(t, "cellserver_client_memory_bytes") <= floodLimit
 			})
-			exchange(t, modest, "PING\r\n", "+PONG\r\n")
+			harness.Exchange(t, modest, "PING\r\n", "+PONG\r\n")
 			for _, nc := range all {
 				_ = nc.Close()
 			}
 			p.Eventually(t, "forget what was held for "+name, func() bool {
-				return p.metric(t, "cellserver_connections") == 2 && p.metric(t, "cellserver_client_memory_bytes") < floodLimit-1<<20
+				return p.Metric(t, "cellserver_connections") == 2 && p.Metric(t, "cellserver_client_memory_bytes") < floodLimit-1<<20
 			})
 		}
-		exchange(t, exempt, "y\r\n", "$3000000\r\n"+long+"\r\n")
-		exchange(t, modest, "CONFIG GET maxmemory-clients\r\n", "*2\r\n$17\r\nmaxmemory-clients\r\n$7\r\n6291456\r\n")
+		harness.Exchange(t, exempt, "y\r\n", "$3000000\r\n"+long+"\r\n")
+		harness.Exchange(t, modest, "CONFIG GET maxmemory-clients\r\n", "*2\r\n$17\r\nmaxmemory-clients\r\n$7\r\n6291456\r\n")
 	})
 }
 
 // TestClientLimitsAreSettable while clients are connected.
 func TestClientLimitsAreSettable(t *testing.T) {
 	t.Parallel()
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t, "--max-new-keys-per-second", "2")
-		nc := p.dial(t)
+		nc := p.Dial(t)
 		const first, newKeys = "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n", "-ERR more than 2 new keys per second from this address"
-		exchange(t, nc, "CL.THROTTLE a 1 1 60\r\nCL.THROTTLE b 1 1 60\r\nCL.THROTTLE c 1 1 60\r\n", first+first+newKeys)
-		nc = p.dial(t)
-		exchange(t, nc, "CONFIG SET max-new-keys-per-second 0 maxclients-per-address 3 input-timeout 1 maxmemory-clients 25%\r\n", "+OK\r\n")
-		exchange(t, nc, "CL.THROTTLE c 1 1 60\r\nCL.THROTTLE d 1 1 60\r\n", first+first)
-		exchange(t, nc, "CONFIG GET maxmemory-clients\r\nCONFIG GET maxclients-per-address\r\n",
+		harness.Exchange(t, nc, "CL.THROTTLE a 1 1 60\r\nCL.THROTTLE b 1 1 60\r\nCL.THROTTLE c 1 1 60\r\n", first+first+newKeys)
+		nc = p.Dial(t)
+		harness.Exchange(t, nc, "CONFIG SET max-new-keys-per-second 0 maxclients-per-address 3 input-timeout 1 maxmemory-clients 25%\r\n", "+OK\r\n")
+		harness.Exchange(t, nc, "CL.THROTTLE c 1 1 60\r\nCL.THROTTLE d 1 1 60\r\n", first+first)
+		harness.Exchange(t, nc, "CONFIG GET maxmemory-clients\r\nCONFIG GET maxclients-per-address\r\n",
 			"*2\r\n$17\r\nmaxmemory-clients\r\n$3\r\n25%\r\n*2\r\n$22\r\nmaxclients-per-address\r\n$1\r\n3\r\n")
-		third := p.dial(t)
-		exchange(t, third, "PING\r\n", "+PONG\r\n")
+		third := p.Dial(t)
+		harness.Exchange(t, third, "PING\r\n", "+PONG\r\n")
 		refused := wireCase{want: "-ERR max number of clients per address reached\r\n", closed: true}
-		if p.tls != nil {
+		if p.TLS != nil {
 			refused.want = ""
 		}
 		refused.run(t, p)
@@ -104,7 +105,7 @@ func TestClientLimitsAreSettable(t *testing.T) {
 			"input-timeout -1":           "argument must be between 0 and 2147483647 inclusive",
 		} {
 			name, _, _ := strings.Cut(setting, " ")
-			exchange(t, nc, "CONFIG SET "+setting+"\r\n", "-ERR CONFIG SET failed (possibly related to argument '"+name+"') - "+want+"\r\n")
+			harness.Exchange(t, nc, "CONFIG SET "+setting+"\r\n", "-ERR CONFIG SET failed (possibly related to argument '"+name+"') - "+want+"\r\n")
 		}
 	})
 }

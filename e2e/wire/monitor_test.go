@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"bufio"
@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cellserver/e2e/harness"
 )
 
 // watchedCommands is what a client does while another is in MONITOR.
@@ -29,12 +31,12 @@ func watchedCommands() string {
 }
 
 // monitored returns the lines that a MONITOR sees of them.
-func monitored(t *testing.T, p *process) []string {
+func monitored(t *testing.T, p *harness.Process) []string {
 	t.Helper()
-	m, nc := p.dial(t), p.dial(t)
-	sayTo(t, m, "MONITOR\r\n", "+OK\r\n")
-	sayTo(t, nc, watchedCommands(), "$3\r\nend\r\n")
-	lines := strings.Split(readTo(t, m, "\"ECHO\" \"end\"\r\n"), "\r\n")
+	m, nc := p.Dial(t), p.Dial(t)
+	harness.SayTo(t, m, "MONITOR\r\n", "+OK\r\n")
+	harness.SayTo(t, nc, watchedCommands(), "$3\r\nend\r\n")
+	lines := strings.Split(harness.ReadTo(t, m, "\"ECHO\" \"end\"\r\n"), "\r\n")
 	changing := regexp.MustCompile(`^\+\d{10}\.\d{6} \[(\d+) 127\.0\.0\.1:\d+\]|^\+\d{10}\.\d{6} \[(\d+) lua\]`)
 	for i, line := range lines {
 		if !changing.MatchString(line) && line != "" {
@@ -47,8 +49,8 @@ func monitored(t *testing.T, p *process) []string {
 
 // TestMonitorAsRedis: a MONITOR sees what one of a real redis-server sees, whatever drives the connections.
 func TestMonitorAsRedis(t *testing.T) {
-	want := monitored(t, startRedis(t))
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	want := monitored(t, harness.StartRedis(t))
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		if got := monitored(t, startServer(t)); !slices.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
@@ -57,29 +59,29 @@ func TestMonitorAsRedis(t *testing.T) {
 
 // TestMonitorAndBack: a client gets its lines without asking, is heard meanwhile, and goes on as any other.
 func TestMonitorAndBack(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t, "--timeout", "10m")
-		m, nc := p.dial(t), p.dial(t)
+		m, nc := p.Dial(t), p.Dial(t)
 		for round := range 3 {
-			sayTo(t, m, "MONITOR\r\n", "+OK\r\n")
+			harness.SayTo(t, m, "MONITOR\r\n", "+OK\r\n")
 			for i := range 20 {
 				word := fmt.Sprintf("w%d-%d", round, i)
-				sayTo(t, nc, "ECHO "+word+"\r\n", word+"\r\n")
-				readTo(t, m, "\"ECHO\" \""+word+"\"\r\n")
+				harness.SayTo(t, nc, "ECHO "+word+"\r\n", word+"\r\n")
+				harness.ReadTo(t, m, "\"ECHO\" \""+word+"\"\r\n")
 			}
-			sayTo(t, m, "PING\r\n", "\"PING\"\r\n")
-			if got := sayTo(t, m, "RESET\r\n", "+RESET\r\n"); strings.Contains(got, "ECHO") {
+			harness.SayTo(t, m, "PING\r\n", "\"PING\"\r\n")
+			if got := harness.SayTo(t, m, "RESET\r\n", "+RESET\r\n"); strings.Contains(got, "ECHO") {
 				t.Errorf("got %q", got)
 			}
-			sayTo(t, nc, "PING\r\n", "+PONG\r\n")
-			if got := sayTo(t, m, "DBSIZE\r\nPING\r\n", "+PONG\r\n"); got != ":0\r\n+PONG\r\n" {
+			harness.SayTo(t, nc, "PING\r\n", "+PONG\r\n")
+			if got := harness.SayTo(t, m, "DBSIZE\r\nPING\r\n", "+PONG\r\n"); got != ":0\r\n+PONG\r\n" {
 				t.Errorf("after RESET: got %q", got)
 			}
 		}
-		sayTo(t, m, "MONITOR\r\n", "+OK\r\n")
-		sayTo(t, nc, "PING\r\n", "+PONG\r\n")
-		readTo(t, m, "\"PING\"\r\n")
-		sayTo(t, m, "QUIT\r\n", "+OK\r\n")
+		harness.SayTo(t, m, "MONITOR\r\n", "+OK\r\n")
+		harness.SayTo(t, nc, "PING\r\n", "+PONG\r\n")
+		harness.ReadTo(t, m, "\"PING\"\r\n")
+		harness.SayTo(t, m, "QUIT\r\n", "+OK\r\n")
 		if n, err := m.Read(make([]byte, 1)); err == nil {
 			t.Errorf("%d bytes after QUIT", n)
 		}
@@ -88,11 +90,11 @@ func TestMonitorAndBack(t *testing.T) {
 
 // TestSlowMonitor: one that reads nothing is closed, and no other client waits for it.
 func TestSlowMonitor(t *testing.T) {
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		p := startServer(t, "--max-output-bytes", "1048576")
-		m, quick, nc := p.dial(t), p.dial(t), p.dial(t)
-		sayTo(t, m, "MONITOR\r\n", "+OK\r\n")
-		sayTo(t, quick, "MONITOR\r\n", "+OK\r\n")
+		m, quick, nc := p.Dial(t), p.Dial(t), p.Dial(t)
+		harness.SayTo(t, m, "MONITOR\r\n", "+OK\r\n")
+		harness.SayTo(t, quick, "MONITOR\r\n", "+OK\r\n")
 		seen := make(chan int)
 		go func() {
 			n := 0
@@ -107,14 +109,14 @@ func TestSlowMonitor(t *testing.T) {
 			if sent == 50_000 {
 				t.Fatal("it was not closed")
 			}
-			sayTo(t, nc, "ECHO "+word+"\r\n", word+"\r\n")
+			harness.SayTo(t, nc, "ECHO "+word+"\r\n", word+"\r\n")
 		}
-		sayTo(t, nc, "DEL the end\r\n", ":0\r\n")
+		harness.SayTo(t, nc, "DEL the end\r\n", ":0\r\n")
 		if n := <-seen; n < sent {
 			t.Errorf("the one that reads saw %d of %d", n, sent)
 		}
 		p.Eventually(t, "close the slow one", func() bool {
-			return p.metric(t, "cellserver_connections") <= 2
+			return p.Metric(t, "cellserver_connections") <= 2
 		})
 	})
 }
@@ -131,18 +133,18 @@ func TestHotKeys(t *testing.T) {
 		{[]string{"--top-keys-metric", "2", "--top-keys-metric-names", "cut"}, []string{`cellserver_top_key_calls_per_second{db="0",key="user:sec...",kind="asked"}`,
 			`cellserver_top_key_calls_per_second{db="0",key="user:oth...",kind="asked"}`, `cellserver_top_key_calls_per_second{db="0",key="user:sec...",kind="denied"}`}},
 	} {
-		p := startServer(t, tt.args...)
-		nc := p.dial(t)
+		p := harness.StartServer(t, tt.args...)
+		nc := p.Dial(t)
 		for range 5 {
-			sayTo(t, nc, "CL.THROTTLE user:secret 1 1 60\r\nCL.THROTTLE user:other 9 9 1\r\nPING\r\n", "+PONG\r\n")
+			harness.SayTo(t, nc, "CL.THROTTLE user:secret 1 1 60\r\nCL.THROTTLE user:other 9 9 1\r\nPING\r\n", "+PONG\r\n")
 		}
-		sayTo(t, nc, "CL.THROTTLE user:secret 1 1 60\r\nPING\r\n", "+PONG\r\n")
-		got := sayTo(t, nc, "CL.TOP COUNT 1\r\nCL.TOP DENIED\r\nPING\r\n", "+PONG\r\n")
+		harness.SayTo(t, nc, "CL.THROTTLE user:secret 1 1 60\r\nPING\r\n", "+PONG\r\n")
+		got := harness.SayTo(t, nc, "CL.TOP COUNT 1\r\nCL.TOP DENIED\r\nPING\r\n", "+PONG\r\n")
 		if want := regexp.MustCompile(`^\*1\r\n\*5\r\n\$11\r\nuser:secret\r\n\$\d+\r\n[0-9.]+\r\n\$6\r\n0\.5455\r\n\$1\r\n0\r\n:0\r\n` +
 			`\*1\r\n\*5\r\n\$11\r\nuser:secret\r\n\$\d+\r\n[0-9.]+\r\n\$1\r\n1\r\n\$1\r\n0\r\n:0\r\n\+PONG\r\n$`); !want.MatchString(got) {
 			t.Errorf("got %q", got)
 		}
-		answer, err := http.Get("http://" + p.metrics + "/metrics")
+		answer, err := http.Get("http://" + p.Metrics + "/metrics")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
@@ -41,19 +42,19 @@ func readPipelineReply(r *bufio.Reader) (p pipelineReply, err error) {
 // read.
 func TestPipelineIsWrittenBeforeItIsRead(t *testing.T) {
 	t.Parallel()
-	onEachDriver(t, testPipelineIsWrittenBeforeItIsRead)
+	harness.OnEachDriver(t, testPipelineIsWrittenBeforeItIsRead)
 }
 
-func testPipelineIsWrittenBeforeItIsRead(t *testing.T, startServer starter) {
+func testPipelineIsWrittenBeforeItIsRead(t *testing.T, startServer harness.Starter) {
 	calls := 500_000
-	if testing.Short() || isRace() {
+	if testing.Short() || harness.IsRace() {
 		calls = 100_000
 	}
 	racetest.OneAtATime(t)
 	p := startServer(t)
 	// A unit leaks per hour, and half a million hours fit into a TAT.
 	pipeline := repeat(resptest.Append(nil, "CL.THROTTLE", "k", fmt.Sprint(calls-1), "1", "3600"), calls)
-	nc := p.dial(t)
+	nc := p.Dial(t)
 	stopPings := startPings(t, p)
 	if _, err := nc.Write(pipeline); err != nil {
 		t.Fatal(err)
@@ -70,14 +71,14 @@ func testPipelineIsWrittenBeforeItIsRead(t *testing.T, startServer starter) {
 			t.Fatalf("reply %d is %+v, want %+v", i, got, want)
 		}
 	}
-	exchange(t, nc, "PING\r\n", "+PONG\r\n")
+	harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
 }
 
 func repeat(b []byte, n int) []byte { return []byte(strings.Repeat(string(b), n)) }
 
 // startPings has a client send one PING after the other until stop is called, which reports the result.
-func startPings(t *testing.T, p *process) (stop func() string) {
-	nc := p.dial(t)
+func startPings(t *testing.T, p *harness.Process) (stop func() string) {
+	nc := p.Dial(t)
 	var done atomic.Bool
 	result := make(chan string, 1)
 	go func() {
@@ -122,34 +123,34 @@ func TestClientThatNeverReadsIsDisconnected(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
-	onEachDriver(t, testClientThatNeverReadsIsDisconnected)
+	harness.OnEachDriver(t, testClientThatNeverReadsIsDisconnected)
 }
 
-func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer starter) {
+func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer harness.Starter) {
 	racetest.OneAtATime(t)
 	const clients, maxOutput = 16, 4 << 20
 	p := startServer(t, "--max-output-bytes", fmt.Sprint(maxOutput), "--output-timeout", "1s")
-	before := p.rss(t)
+	before := p.RSS(t)
 	var wg sync.WaitGroup
 	for range clients {
-		nc := p.dial(t)
+		nc := p.Dial(t)
 		wg.Go(func() { floodUntilClosed(t, nc) })
 	}
 	peak := 0
 	p.Eventually(t, "disconnect those who do not read", func() bool {
-		peak = max(peak, p.rss(t))
-		return p.metric(t, `cellserver_connections_closed_total{reason="output"}`) == clients
+		peak = max(peak, p.RSS(t))
+		return p.Metric(t, `cellserver_connections_closed_total{reason="output"}`) == clients
 	})
 	if n := strings.Count(p.Logged(t, "does not read its replies"), "does not read its replies"); n != 1 {
 		t.Errorf("the log tells of them %d times, want once", n)
 	}
 	wg.Wait()
 	p.Eventually(t, "forget the connections", func() bool {
-		return p.metric(t, "cellserver_connections") == 0
+		return p.Metric(t, "cellserver_connections") == 0
 	})
-	exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+	harness.Exchange(t, p.Dial(t), "PING\r\n", "+PONG\r\n")
 	t.Logf("resident: %d MiB before, %d MiB at most", before>>20, peak>>20)
-	if isRace() {
+	if harness.IsRace() {
 		return // its memory is another
 	}
 	// Several times what may be pending, because growing buffers are copied; but far less than the 960 MB requested.
@@ -158,22 +159,22 @@ func testClientThatNeverReadsIsDisconnected(t *testing.T, startServer starter) {
 	}
 	p.Eventually(t, "give the memory back", func() bool {
 		time.Sleep(100 * time.Millisecond)
-		return p.rss(t) <= before+32<<20
+		return p.RSS(t) <= before+32<<20
 	})
-	t.Logf("resident: %d MiB in the end", p.rss(t)>>20)
+	t.Logf("resident: %d MiB in the end", p.RSS(t)>>20)
 }
 
 func TestClientThatReadsLateGetsEveryReply(t *testing.T) {
 	t.Parallel()
-	onEachDriver(t, testClientThatReadsLateGetsEveryReply)
+	harness.OnEachDriver(t, testClientThatReadsLateGetsEveryReply)
 }
 
-func testClientThatReadsLateGetsEveryReply(t *testing.T, startServer starter) {
+func testClientThatReadsLateGetsEveryReply(t *testing.T, startServer harness.Starter) {
 	racetest.OneAtATime(t)
 	const calls, echo = 40_000, 1000
 	p := startServer(t, "--max-output-bytes", "65536", "--output-timeout", patience.Forever.String())
-	nc := p.dial(t)
-	if err := socket(nc).SetReadBuffer(64 << 10); err != nil {
+	nc := p.Dial(t)
+	if err := harness.Socket(nc).SetReadBuffer(64 << 10); err != nil {
 		t.Fatal(err)
 	}
 	text := func(i int) string { return fmt.Sprintf("%0*d", echo, i) }
@@ -193,7 +194,7 @@ func testClientThatReadsLateGetsEveryReply(t *testing.T, startServer starter) {
 		last = written.Load()
 	}
 	// The system may buffer all that the client has written, but of the replies only a few megabytes.
-	if n := p.metric(t, "cellserver_received_bytes_total"); n > calls*echo/2 {
+	if n := p.Metric(t, "cellserver_received_bytes_total"); n > calls*echo/2 {
 		t.Errorf("the server took %.0f bytes of a client that reads nothing", n)
 	}
 	r := bufio.NewReader(nc)
@@ -204,5 +205,5 @@ func testClientThatReadsLateGetsEveryReply(t *testing.T, startServer starter) {
 		}
 	}
 	writer.Wait()
-	exchange(t, nc, "PING\r\n", "+PONG\r\n")
+	harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
 }

@@ -1,10 +1,11 @@
-package main
+package wire
 
 import (
 	"bufio"
 	"testing"
 	"time"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/resptest"
 )
 
@@ -18,7 +19,7 @@ func TestRateOfOneClient(t *testing.T) {
 	if testing.Short() {
 		duration = time.Second
 	}
-	nc := startServer(t).dial(t)
+	nc := harness.StartServer(t).Dial(t)
 	command := resptest.Append(nil, "CL.THROTTLE", "k", "0", "1500", "1")
 	replies := bufio.NewReader(nc)
 	calls, allowed := 0, 0

@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/racetest"
 	"cellserver/internal/test/resptest"
 )
@@ -35,22 +36,22 @@ func TestScriptsOfServices(t *testing.T) {
 		{"local out = {} for i, key in ipairs(KEYS) do out[i] = redis.call('cl.throttle', key, unpack(ARGV))[3] end return out", "*1\r\n:15\r\n"},
 		{"return cjson.encode(redis.call('cl.throttle', KEYS[1], unpack(ARGV)))", "$14\r\n[0,16,15,-1,2]\r\n"},
 	}
-	onEachDriver(t, func(t *testing.T, startServer starter) {
-		nc := startServer(t).dial(t)
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
+		nc := startServer(t).Dial(t)
 		for i, s := range scripts {
-			exchange(t, nc, string(resptest.Append(nil, "EVAL", s.source, "1", fmt.Sprint("k", i), "15", "30", "60", "1")), s.want)
-			exchange(t, nc, string(resptest.Append(nil, "EVALSHA", strings.TrimSpace(ask(t, nc, string(resptest.Append(nil, "SCRIPT", "LOAD", s.source)))),
+			harness.Exchange(t, nc, string(resptest.Append(nil, "EVAL", s.source, "1", fmt.Sprint("k", i), "15", "30", "60", "1")), s.want)
+			harness.Exchange(t, nc, string(resptest.Append(nil, "EVALSHA", strings.TrimSpace(ask(t, nc, string(resptest.Append(nil, "SCRIPT", "LOAD", s.source)))),
 				"1", fmt.Sprint("other", i), "15", "30", "60", "1")), s.want)
 		}
-		exchange(t, nc, "EVAL \"return redis.call('cl.throttle', 'undeclared', 15, 30, 60)\" 0\r\n", "-ERR ")
+		harness.Exchange(t, nc, "EVAL \"return redis.call('cl.throttle', 'undeclared', 15, 30, 60)\" 0\r\n", "-ERR ")
 	})
 }
 
 // TestScriptByHash executes scripts as client libraries do: by hash, and by source if the server does not know the hash.
 // Exactly as many calls are allowed as the limit says.
 func TestScriptByHash(t *testing.T) {
-	p := startServer(t)
-	client := goRedis(t, redis.Options{Addr: p.addr})
+	p := harness.StartServer(t)
+	client := harness.GoRedis(t, redis.Options{Addr: p.Addr})
 	for i, source := range []string{
 		"return redis.call('cl.throttle', KEYS[1], ARGV[1], 1, 3600)[1]",
 		"local limited = redis.call('cl.throttle', KEYS[1], ARGV[1], 1, 3600)[1] return limited",
@@ -94,7 +95,7 @@ func TestScriptByHash(t *testing.T) {
 // serial order: no other command inside a script, and each number once.
 func TestScriptIsAtomic(t *testing.T) {
 	t.Parallel()
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		const scripters, hammerers, runs, calls, most = 2, 2, 60, 3000, 1_000_000
 		const script = `local before = redis.call('get', KEYS[1])
 			local n = 0
@@ -109,7 +110,7 @@ func TestScriptIsAtomic(t *testing.T) {
 		var seenA, seenB []int
 		var wg sync.WaitGroup
 		for range scripters {
-			nc := p.dial(t)
+			nc := p.Dial(t)
 			wg.Go(func() {
 				command := resptest.Append(nil, "EVAL", script, "2", "a", "b", fmt.Sprint(most-1))
 				for range runs {
@@ -126,7 +127,7 @@ func TestScriptIsAtomic(t *testing.T) {
 			})
 		}
 		for range hammerers {
-			nc := p.dial(t)
+			nc := p.Dial(t)
 			wg.Go(func() {
 				replies := bufio.NewReader(nc)
 				command := resptest.Append(nil, "CL.THROTTLE", "a", fmt.Sprint(most-1), "1", "3600")
@@ -162,18 +163,18 @@ func TestScriptIsAtomic(t *testing.T) {
 // TestManyScriptsAtOnce: each script is executed, however many are waiting.
 func TestManyScriptsAtOnce(t *testing.T) {
 	t.Parallel()
-	onEachDriver(t, func(t *testing.T, startServer starter) {
+	harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 		racetest.OneAtATime(t)
 		const clients = 400
 		p := startServer(t, "--lua-time-limit", "1h")
 		command := string(resptest.Append(nil, "EVAL", "local s = 0 for i = 1, 1000 do s = s + i end return s + ARGV[1]", "0", "7"))
 		var wg sync.WaitGroup
 		for range clients {
-			nc := p.dial(t)
-			wg.Go(func() { exchange(t, nc, strings.Repeat(command, 5), strings.Repeat(":500507\r\n", 5)) })
+			nc := p.Dial(t)
+			wg.Go(func() { harness.Exchange(t, nc, strings.Repeat(command, 5), strings.Repeat(":500507\r\n", 5)) })
 		}
 		wg.Wait()
-		exchange(t, p.dial(t), "PING\r\n", "+PONG\r\n")
+		harness.Exchange(t, p.Dial(t), "PING\r\n", "+PONG\r\n")
 	})
 }
 
@@ -184,18 +185,18 @@ func TestScriptsMemoryIsBounded(t *testing.T) {
 	}
 	t.Parallel()
 	racetest.OneAtATime(t)
-	const clients, ofOneScript = 32, 16 << 20     // 512 MiB, if all of them ran at once
-	p := startServer(t, "--lua-time-limit", "1h") // the memory limit must stop them, not the time limit
-	before := p.rss(t)
+	const clients, ofOneScript = 32, 16 << 20             // 512 MiB, if all of them ran at once
+	p := harness.StartServer(t, "--lua-time-limit", "1h") // the memory limit must stop them, not the time limit
+	before := p.RSS(t)
 	const script = "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 10000) .. i end"
 	want := fmt.Sprintf("-ERR script used more than %d bytes of memory and was ended\r\n", ofOneScript)
 	var wg sync.WaitGroup
 	for range clients {
-		nc := p.dial(t)
+		nc := p.Dial(t)
 		wg.Go(func() {
 			command := string(resptest.Append(nil, "EVAL", script, "0"))
-			exchange(t, nc, command, want)
-			exchange(t, nc, command, want)
+			harness.Exchange(t, nc, command, want)
+			harness.Exchange(t, nc, command, want)
 		})
 	}
 	ended := make(chan struct{})
@@ -205,7 +206,7 @@ func TestScriptsMemoryIsBounded(t *testing.T) {
 	}()
 	peak := 0
 	p.Eventually(t, "answer all scripts", func() bool {
-		peak = max(peak, p.rss(t))
+		peak = max(peak, p.RSS(t))
 		select {
 		case <-ended:
 			return true
@@ -214,12 +215,12 @@ func TestScriptsMemoryIsBounded(t *testing.T) {
 		}
 	})
 	t.Logf("resident: %d MiB before, %d MiB at most", before>>20, peak>>20)
-	if isRace() {
+	if harness.IsRace() {
 		return // its memory is another
 	}
 	if most := before + 8*ofOneScript; peak > most {
 		t.Errorf("the server grew from %d to %d MiB, want at most %d", before>>20, peak>>20, most>>20)
 	}
-	p.Eventually(t, "give the memory back", func() bool { return p.rss(t) <= before+32<<20 })
-	_, _ = io.WriteString(p.dial(t), "QUIT\r\n")
+	p.Eventually(t, "give the memory back", func() bool { return p.RSS(t) <= before+32<<20 })
+	_, _ = io.WriteString(p.Dial(t), "QUIT\r\n")
 }

@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cellserver/internal/app"
 )
 
 // BenchmarkServe measures the whole program, over a unix socket. The compiler optimizes the program with its profile: see
@@ -23,7 +25,7 @@ func BenchmarkServe(b *testing.B) {
 	ended := make(chan error, 1)
 	go func() {
 		args := []string{"--addr", "", "--metrics-addr", "", "--unixsocket", socket, "--log-level", "error"}
-		ended <- run(ctx, args, nil, io.Discard, io.Discard)
+		ended <- app.Run(ctx, args, nil, io.Discard, io.Discard)
 	}()
 	b.Cleanup(func() {
 		cancel()

@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"io"
@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cellserver/e2e/harness"
 )
 
 // slowRequests are what clients of the metrics address send at first; then a byte now and then.
@@ -19,7 +21,7 @@ var slowRequests = []string{
 
 // TestHealthBesideSlowClients: however many there are, and however often they come again, the health checks answer.
 func TestHealthBesideSlowClients(t *testing.T) {
-	p := startServer(t)
+	p := harness.StartServer(t)
 	stop := make(chan struct{})
 	var slow sync.WaitGroup
 	for i := range 100 {
@@ -29,7 +31,7 @@ func TestHealthBesideSlowClients(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					beSlow(p.metrics, slowRequests[i%len(slowRequests)], stop)
+					beSlow(p.Metrics, slowRequests[i%len(slowRequests)], stop)
 					time.Sleep(100 * time.Millisecond) // or the test would need all of a busy machine
 				}
 			}
@@ -39,10 +41,10 @@ func TestHealthBesideSlowClients(t *testing.T) {
 	defer close(stop)
 	p.Logged(t, "too many connections to the metrics address")
 	for range 5 {
-		if code := p.ask(t, "/healthz", "", nil); code != http.StatusOK {
+		if code := p.Ask(t, "/healthz", "", nil); code != http.StatusOK {
 			t.Errorf("/healthz: got %d", code)
 		}
-		p.ask(t, "/readyz", "", nil) // answers, even if that is that the machine is too busy
+		p.Ask(t, "/readyz", "", nil) // answers, even if that is that the machine is too busy
 	}
 }
 

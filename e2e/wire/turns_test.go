@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/resptest"
 )
 
@@ -31,10 +32,10 @@ func TestEndlessScriptsLeaveOthersTheirTurn(t *testing.T) {
 	const calls, leastPerScript = 400, 4
 	for name, args := range map[string][]string{"default": nil, "io-threads=0": {"--io-threads", "0"}} {
 		t.Run(name, func(t *testing.T) {
-			p := startServer(t, append([]string{"--lua-time-limit", "2s"}, args...)...)
+			p := harness.StartServer(t, append([]string{"--lua-time-limit", "2s"}, args...)...)
 			var loopers []net.Conn
 			for range endless {
-				loopers = append(loopers, p.dial(t))
+				loopers = append(loopers, p.Dial(t))
 			}
 			polite := newPolite(t, p)
 			quiet := polite.ask(t, calls)
@@ -96,8 +97,8 @@ type polite struct {
 	replies *bufio.Reader
 }
 
-func newPolite(t *testing.T, p *process) *polite {
-	nc := p.dial(t)
+func newPolite(t *testing.T, p *harness.Process) *polite {
+	nc := p.Dial(t)
 	return &polite{nc, bufio.NewReader(nc)}
 }
 

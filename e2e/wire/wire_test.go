@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/e2e/harness"
 	"cellserver/internal/test/certtest"
 	"cellserver/internal/test/processtest"
 )
@@ -104,8 +105,8 @@ func (c wireCase) beforeAuth() wireCase {
 	return c
 }
 
-func (c wireCase) run(t *testing.T, p *process) {
-	nc := p.dial(t)
+func (c wireCase) run(t *testing.T, p *harness.Process) {
+	nc := p.Dial(t)
 	defer nc.Close()
 	sent := make(chan error, 1)
 	go func() { sent <- c.write(nc) }()
@@ -114,7 +115,7 @@ func (c wireCase) run(t *testing.T, p *process) {
 			t.Fatal(err)
 		}
 		if !c.half {
-			exchange(t, nc, "PING\r\n", c.want+cmp.Or(c.pong, "+PONG\r\n"))
+			harness.Exchange(t, nc, "PING\r\n", c.want+cmp.Or(c.pong, "+PONG\r\n"))
 		}
 		return
 	}
@@ -146,28 +147,28 @@ func (c wireCase) write(nc net.Conn) error {
 // In the end memory and goroutines must be back at their initial level.
 func TestWire(t *testing.T) {
 	t.Parallel()
-	onEachDriver(t, testWire)
+	harness.OnEachDriver(t, testWire)
 }
 
-func testWire(t *testing.T, startServer starter) {
+func testWire(t *testing.T, startServer harness.Starter) {
 	p := startServer(t)
-	before := p.dial(t)
-	exchange(t, before, "PING\r\n", "+PONG\r\n")
-	p.metric(t, "go_goroutines") // the web server's first connection
-	memory, goroutines := p.rss(t), p.metric(t, "go_goroutines")
+	before := p.Dial(t)
+	harness.Exchange(t, before, "PING\r\n", "+PONG\r\n")
+	p.Metric(t, "go_goroutines") // the web server's first connection
+	memory, goroutines := p.RSS(t), p.Metric(t, "go_goroutines")
 
 	t.Run("cases", func(t *testing.T) {
 		for _, c := range wireCases() {
 			t.Run(c.name, func(t *testing.T) { c.run(t, p) })
 		}
 	})
-	exchange(t, before, "EXISTS web k\r\nDBSIZE\r\n", ":0\r\n:0\r\n")
+	harness.Exchange(t, before, "EXISTS web k\r\nDBSIZE\r\n", ":0\r\n:0\r\n")
 	p.Eventually(t, "give back its goroutines", func() bool {
-		return p.metric(t, "go_goroutines") <= goroutines
+		return p.Metric(t, "go_goroutines") <= goroutines
 	})
-	p.Eventually(t, "give back its memory", func() bool { return p.rss(t) <= memory+32<<20 })
-	exchange(t, before, "PING\r\n", "+PONG\r\n")
-	if n := p.metric(t, "cellserver_panics_total"); n != 0 {
+	p.Eventually(t, "give back its memory", func() bool { return p.RSS(t) <= memory+32<<20 })
+	harness.Exchange(t, before, "PING\r\n", "+PONG\r\n")
+	if n := p.Metric(t, "cellserver_panics_total"); n != 0 {
 		t.Errorf("%v panics", n)
 	}
 	p.Logged(t, "possible attack")
@@ -175,37 +176,37 @@ func testWire(t *testing.T, startServer starter) {
 
 func TestWireCutAtEveryByte(t *testing.T) {
 	t.Parallel()
-	onEachDriver(t, testWireCutAtEveryByte)
+	harness.OnEachDriver(t, testWireCutAtEveryByte)
 }
 
-func testWireCutAtEveryByte(t *testing.T, startServer starter) {
+func testWireCutAtEveryByte(t *testing.T, startServer harness.Starter) {
 	p := startServer(t)
 	stream := "*0\r\n*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$1\r\n0\r\n$1\r\n1\r\n$4\r\n3600\r\n" +
 		"ECHO \"a b\"\r\n\r\n*2\r\n$4\r\nECHO\r\n$2\r\n\r\n\r\nDEL k\r\n"
 	want := "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:3600\r\n$3\r\na b\r\n$2\r\n\r\n\r\n:1\r\n"
 	for cut := range len(stream) {
-		nc := p.dial(t)
+		nc := p.Dial(t)
 		if _, err := io.WriteString(nc, stream[:cut]); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond)
-		exchange(t, nc, stream[cut:], want)
+		harness.Exchange(t, nc, stream[cut:], want)
 		nc.Close()
 	}
 }
 
 func TestWireSplitCommandCostsLinearTime(t *testing.T) {
 	t.Parallel()
-	onEachDriver(t, testWireSplitCommandCostsLinearTime)
+	harness.OnEachDriver(t, testWireSplitCommandCostsLinearTime)
 }
 
-func testWireSplitCommandCostsLinearTime(t *testing.T, startServer starter) {
+func testWireSplitCommandCostsLinearTime(t *testing.T, startServer harness.Starter) {
 	p := startServer(t)
-	nc := p.dial(t)
+	nc := p.Dial(t)
 	argument := strings.Repeat("x", 4_000_000)
 	command := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", len(argument), argument)
 	const allocated = "go_memstats_alloc_bytes_total"
-	before := p.metric(t, allocated)
+	before := p.Metric(t, allocated)
 	for rest := command; len(rest) > 0; {
 		n := min(len(rest), 400)
 		if _, err := io.WriteString(nc, rest[:n]); err != nil {
@@ -213,10 +214,10 @@ func testWireSplitCommandCostsLinearTime(t *testing.T, startServer starter) {
 		}
 		rest = rest[n:]
 	}
-	exchange(t, nc, "", fmt.Sprintf("$%d\r\n%s\r\n", len(argument), argument))
+	harness.Exchange(t, nc, "", fmt.Sprintf("$%d\r\n%s\r\n", len(argument), argument))
 	// 10,000 reads; a buffer that grew by each of them would be 20 GB in all. That none of the bytes are looked at again,
 	// a test of the decoder holds.
-	used := p.metric(t, allocated) - before
+	used := p.Metric(t, allocated) - before
 	t.Logf("allocated %.1f MB", used/1e6)
 	if most := 64 * float64(len(command)); used > most { // TLS and the race detector take several times the rest
 		t.Errorf("for a command in 10,000 pieces the server allocated %.0f MB, want %.0f at most", used/1e6, most/1e6)
@@ -240,17 +241,17 @@ func TestWireBeforeAuth(t *testing.T) {
 	} {
 		t.Run(by.name, func(t *testing.T) {
 			t.Parallel()
-			onEachDriver(t, func(t *testing.T, startServer starter) {
+			harness.OnEachDriver(t, func(t *testing.T, startServer harness.Starter) {
 				p := startServer(t, append([]string{"--handshake-timeout", "3s"}, by.args...)...)
 				t.Run("cases", func(t *testing.T) { testWireBeforeAuth(t, p, by.auth) })
 				t.Run("pending replies", func(t *testing.T) { testPendingBeforeAuth(t, p) })
 				if by.name == "requirepass" {
 					t.Run("reset", func(t *testing.T) { testResetForgetsAuth(t, p, by.auth) })
 				}
-				inside := p.dial(t)
-				exchange(t, inside, by.auth, "+OK\r\n")
-				exchange(t, inside, "EXISTS web k\r\nDBSIZE\r\n", ":0\r\n:0\r\n")
-				if n := p.metric(t, "cellserver_panics_total"); n != 0 {
+				inside := p.Dial(t)
+				harness.Exchange(t, inside, by.auth, "+OK\r\n")
+				harness.Exchange(t, inside, "EXISTS web k\r\nDBSIZE\r\n", ":0\r\n:0\r\n")
+				if n := p.Metric(t, "cellserver_panics_total"); n != 0 {
 					t.Errorf("%v panics", n)
 				}
 			})
@@ -258,7 +259,7 @@ func TestWireBeforeAuth(t *testing.T) {
 	}
 }
 
-func testWireBeforeAuth(t *testing.T, p *process, auth string) {
+func testWireBeforeAuth(t *testing.T, p *harness.Process, auth string) {
 	cases := []wireCase{
 		{name: "arguments", send: "*11\r\n", want: protocolReply("unauthenticated multibulk length"), closed: true},
 		{name: "bytes", send: "*2\r\n$4\r\nAUTH\r\n$16385\r\n", want: protocolReply("unauthenticated bulk length"), closed: true},
@@ -273,17 +274,17 @@ func testWireBeforeAuth(t *testing.T, p *process, auth string) {
 	}
 }
 
-func testResetForgetsAuth(t *testing.T, p *process, auth string) {
-	nc := p.dial(t)
-	exchange(t, nc, auth, "+OK\r\n")
+func testResetForgetsAuth(t *testing.T, p *harness.Process, auth string) {
+	nc := p.Dial(t)
+	harness.Exchange(t, nc, auth, "+OK\r\n")
 	time.Sleep(3200 * time.Millisecond) // the handshake timeout has passed, and must have no effect any more
-	exchange(t, nc, "RESET\r\n", "+RESET\r\n")
-	exchange(t, nc, "PING\r\n", noAuth)
-	exchange(t, nc, auth+"PING\r\n", "+OK\r\n+PONG\r\n")
+	harness.Exchange(t, nc, "RESET\r\n", "+RESET\r\n")
+	harness.Exchange(t, nc, "PING\r\n", noAuth)
+	harness.Exchange(t, nc, auth+"PING\r\n", "+OK\r\n+PONG\r\n")
 }
 
-func testPendingBeforeAuth(t *testing.T, p *process) {
-	nc := p.dial(t)
+func testPendingBeforeAuth(t *testing.T, p *harness.Process) {
+	nc := p.Dial(t)
 	pings := strings.Repeat("PING\r\n", 10_000)
 	var err error
 	for total := 0; total < 1<<30 && err == nil; total += len(pings) { // replies are never read
@@ -299,10 +300,10 @@ func TestWireLimitsAreSettable(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
-	onEachDriver(t, testWireLimitsAreSettable)
+	harness.OnEachDriver(t, testWireLimitsAreSettable)
 }
 
-func testWireLimitsAreSettable(t *testing.T, startServer starter) {
+func testWireLimitsAreSettable(t *testing.T, startServer harness.Starter) {
 	p := startServer(t, "--max-args", "16", "--max-command-bytes", "1024", "--max-key-bytes", "8", "--timeout", "3s")
 	for _, c := range []wireCase{
 		{name: "arguments", send: "*17\r\n", want: protocolReply("invalid multibulk length"), closed: true},
@@ -317,16 +318,16 @@ func testWireLimitsAreSettable(t *testing.T, startServer starter) {
 
 func TestWireMaxClients(t *testing.T) {
 	t.Parallel()
-	onEachDriver(t, testWireMaxClients)
+	harness.OnEachDriver(t, testWireMaxClients)
 }
 
-func testWireMaxClients(t *testing.T, startServer starter) {
+func testWireMaxClients(t *testing.T, startServer harness.Starter) {
 	p := startServer(t, "--maxclients", "2")
-	first, second := p.dial(t), p.dial(t)
-	exchange(t, first, "PING\r\n", "+PONG\r\n")
-	exchange(t, second, "PING\r\n", "+PONG\r\n")
+	first, second := p.Dial(t), p.Dial(t)
+	harness.Exchange(t, first, "PING\r\n", "+PONG\r\n")
+	harness.Exchange(t, second, "PING\r\n", "+PONG\r\n")
 	refused := wireCase{want: "-ERR max number of clients reached\r\n", closed: true}
-	if p.tls != nil {
+	if p.TLS != nil {
 		refused.want = "" // as in Redis: no reply is possible before the handshake
 	}
 	refused.run(t, p)
@@ -336,23 +337,23 @@ func testWireMaxClients(t *testing.T, startServer starter) {
 // meanwhile, a test of the accept loop holds.
 func TestNoFilesLeft(t *testing.T) {
 	t.Parallel()
-	onEachDriver(t, testNoFilesLeft)
+	harness.OnEachDriver(t, testNoFilesLeft)
 }
 
-func testNoFilesLeft(t *testing.T, startServer starter) {
+func testNoFilesLeft(t *testing.T, startServer harness.Starter) {
 	prlimit := processtest.Need(t, "prlimit", "util-linux")
 	p := startServer(t)
-	nc := p.dial(t)
-	exchange(t, nc, "PING\r\n", "+PONG\r\n")
+	nc := p.Dial(t)
+	harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
 	limit := func(n string) {
 		if out, err := processtest.Command(t, prlimit, "--pid", strconv.Itoa(p.Cmd.Process.Pid), "--nofile="+n+":").CombinedOutput(); err != nil {
 			t.Fatalf("prlimit: %v: %s", err, out)
 		}
 	}
 	limit("3")
-	waiting := p.dial(t) // the kernel completes the handshake; accept fails
+	waiting := p.Dial(t) // the kernel completes the handshake; accept fails
 	p.Logged(t, "cannot accept connections")
-	exchange(t, nc, "PING\r\n", "+PONG\r\n")
+	harness.Exchange(t, nc, "PING\r\n", "+PONG\r\n")
 	limit("1000")
-	exchange(t, waiting, "PING\r\n", "+PONG\r\n")
+	harness.Exchange(t, waiting, "PING\r\n", "+PONG\r\n")
 }

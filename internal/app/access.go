@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"crypto/tls"
@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 
+	"cellserver/internal/app/settings"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
@@ -24,10 +25,10 @@ type access struct {
 	protectedMode atomic.Bool
 }
 
-func newAccess(o *options, cat *catalog.Catalog) *access {
+func newAccess(o *settings.Options, cat *catalog.Catalog) *access {
 	a := &access{users: acl.NewUsers(cat.ForRules())}
-	a.setPassword(o.requirePass)
-	a.protectedMode.Store(o.protectedMode)
+	a.setPassword(o.RequirePass)
+	a.protectedMode.Store(o.ProtectedMode)
 	return a
 }
 
@@ -53,8 +54,8 @@ func (a *app) admit(p peer.Peer) (refusal string) {
 }
 
 // mayDebug reports whether a client may use DEBUG.
-func mayDebug(o *options, p peer.Peer) bool {
-	return o.debugCommand == "yes" || o.debugCommand == "local" && isLocal(p)
+func mayDebug(o *settings.Options, p peer.Peer) bool {
+	return o.DebugCommand == "yes" || o.DebugCommand == "local" && isLocal(p)
 }
 
 // isLocal reports whether a client is on this host.
@@ -65,9 +66,9 @@ func isLocal(p peer.Peer) bool {
 
 // warnOfAccess warns of the ports that other hosts can reach while there is no password.
 func (a *app) warnOfAccess() {
-	a.warnOfOtherHosts("tcp", a.listeners.tcp)
-	if a.options.clientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
-		a.warnOfOtherHosts("tls", a.listeners.tls)
+	a.warnOfOtherHosts("tcp", a.listeners.TCP)
+	if a.options.ClientAuth() != tls.RequireAndVerifyClientCert || a.access.refusesOtherHosts() {
+		a.warnOfOtherHosts("tls", a.listeners.TLS)
 	}
 }
 
@@ -78,9 +79,9 @@ func (a *app) warnOfOtherHosts(listener string, l net.Listener) {
 	}
 	if a.access.refusesOtherHosts() {
 		a.log.Warn("other hosts can reach this server but are refused because it has no password (protected mode); set "+
-			envName("requirepass")+", or --protected-mode=no if a firewall protects the port", listener, l.Addr().String())
+			settings.EnvName("requirepass")+", or --protected-mode=no if a firewall protects the port", listener, l.Addr().String())
 		return
 	}
-	a.log.Warn("other hosts can reach this server and it requires no password; set "+envName("requirepass")+
+	a.log.Warn("other hosts can reach this server and it requires no password; set "+settings.EnvName("requirepass")+
 		" or protect the port with a firewall", listener, l.Addr().String())
 }

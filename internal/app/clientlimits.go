@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ var errNewKeysUnknown = errors.New("argument must be 0 with this --store: only t
 
 // limitClients sets the limits of clients that are the engine's.
 func (a *app) limitClients() {
-	a.storage.memory.OnClients(a.engine.Clients.SetMaxMemory)
-	a.engine.NewKeys.Limit(a.options.maxNewKeysPerSecond)
+	a.storage.Memory.OnClients(a.engine.Clients.SetMaxMemory)
+	a.engine.NewKeys.Limit(a.options.MaxNewKeysPerSecond)
 }
 
 func (t *tuning) maxNewKeys() admin.Setting {
@@ -25,7 +25,7 @@ func (t *tuning) maxNewKeys() admin.Setting {
 			if err != nil {
 				return nil, err
 			}
-			if n > 0 && t.app.storage.remote != nil {
+			if n > 0 && t.app.storage.Remote != nil {
 				return nil, errNewKeysUnknown
 			}
 			return func() { t.app.engine.NewKeys.Limit(n) }, nil

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"time"
 
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/storage"
+	"cellserver/internal/app/web"
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/limits"
 	"cellserver/internal/wire/acl"
@@ -13,58 +16,58 @@ import (
 )
 
 // checkFiles reads the files that settings name as a server would, and says which of them it could not use.
-func checkFiles(o *options, log *slog.Logger) (wrong problems) {
-	for _, check := range []func(*options, *slog.Logger) error{
-		(*options).readPassword, checkCertFiles, checkWebFiles, checkLimitsFile, checkACLFile, checkStoreFiles,
+func checkFiles(o *settings.Options, log *slog.Logger) (wrong settings.Problems) {
+	for _, check := range []func(*settings.Options, *slog.Logger) error{
+		(*settings.Options).ReadPassword, checkCertFiles, checkWebFiles, checkLimitsFile, checkACLFile, checkStoreFiles,
 	} {
 		if err := check(o, log); err != nil {
-			wrong = append(wrong, splitProblems(err)...)
+			wrong = append(wrong, settings.SplitProblems(err)...)
 		}
 	}
 	return wrong
 }
 
-func checkCertFiles(o *options, log *slog.Logger) error {
-	if o.tlsCert == "" || o.tlsKey == "" {
+func checkCertFiles(o *settings.Options, log *slog.Logger) error {
+	if o.TLSCert == "" || o.TLSKey == "" {
 		return nil // which another check says
 	}
 	_, err := openCerts(o, log)
 	return err
 }
 
-func checkWebFiles(o *options, log *slog.Logger) error {
-	if (o.metricsTLSCert == "") != (o.metricsTLSKey == "") {
+func checkWebFiles(o *settings.Options, log *slog.Logger) error {
+	if (o.MetricsTLSCert == "") != (o.MetricsTLSKey == "") {
 		return nil // which another check says
 	}
-	_, err := newWeb(o, func() int64 { return time.Now().UnixNano() }, log)
+	_, err := web.New(o, func() int64 { return time.Now().UnixNano() }, log)
 	return err
 }
 
-func checkLimitsFile(o *options, log *slog.Logger) error {
-	if o.limitsFile == "" {
+func checkLimitsFile(o *settings.Options, log *slog.Logger) error {
+	if o.LimitsFile == "" {
 		return nil
 	}
-	err := limits.New(limits.Config{File: o.limitsFile, Reading: o.reading(), Log: log}).Reload()
+	err := limits.New(limits.Config{File: o.LimitsFile, Reading: o.Reading(), Log: log}).Reload()
 	if lines := (yamlfile.Problems)(nil); err != nil && !errors.As(err, &lines) {
 		return fmt.Errorf("--limits-file: %w", err)
 	}
 	return err
 }
 
-func checkACLFile(o *options, _ *slog.Logger) error {
-	if o.aclFile == "" {
+func checkACLFile(o *settings.Options, _ *slog.Logger) error {
+	if o.ACLFile == "" {
 		return nil
 	}
-	if _, err := acl.NewUsers(catalog.New().ForRules()).LoadFile(o.aclFile); err != nil {
+	if _, err := acl.NewUsers(catalog.New().ForRules()).LoadFile(o.ACLFile); err != nil {
 		return fmt.Errorf("--aclfile: %w", err)
 	}
 	return nil
 }
 
 // checkStoreFiles reads the URL of --store, and its files. Nothing is connected to.
-func checkStoreFiles(o *options, log *slog.Logger) error {
-	if !o.isRemote() || o.remote.checkParts() != nil {
+func checkStoreFiles(o *settings.Options, log *slog.Logger) error {
+	if !o.IsRemote() || o.Remote.CheckParts() != nil {
 		return nil //nolint:nilerr // another check says it
 	}
-	return checkRemote(&o.remote, log)
+	return storage.CheckRemote(&o.Remote, log)
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"crypto/tls"
@@ -22,14 +22,14 @@ func (a *app) newPage() *dashboard.Page {
 		Now:     a.now,
 		Sample:  a.sample,
 		Look: func(nowNs int64, key store.Key, rule *limiter.Rule) (decide.Probe, error) {
-			return decide.Look(a.storage.store, nowNs, key, rule)
+			return decide.Look(a.storage.Store, nowNs, key, rule)
 		},
-		Reading:     a.options.reading(),
-		Databases:   a.options.databases,
-		MaxKeyBytes: a.options.maxKeyBytes,
-		Limits:      a.storage.limits.All,
-		Persistence: a.storage.persistence(),
-		Remote:      a.storage.remoteStatus(),
+		Reading:     a.options.Reading(),
+		Databases:   a.options.Databases,
+		MaxKeyBytes: a.options.MaxKeyBytes,
+		Limits:      a.storage.Limits.All,
+		Persistence: a.storage.Persistence(),
+		Remote:      a.storage.RemoteStatus(),
 		Latency:     a.engine.Records.ThrottleDurations,
 		Top:         a.topKeys,
 	})
@@ -39,10 +39,10 @@ func (a *app) newPage() *dashboard.Page {
 func (a *app) facts() func() dashboard.Facts {
 	f := dashboard.Facts{StartedNs: a.now(), Revision: buildinfo.Read().Revision}
 	f.Host, _ = os.Hostname()
-	if a.storage.remote != nil {
-		f.Store = a.storage.remote.pool.String()
+	if a.storage.Remote != nil {
+		f.Store = a.storage.Remote.Pool.String()
 	}
-	for _, l := range []net.Listener{a.listeners.tcp, a.listeners.tls, a.listeners.unix} {
+	for _, l := range []net.Listener{a.listeners.TCP, a.listeners.TLS, a.listeners.Unix} {
 		if l != nil {
 			f.Addrs = append(f.Addrs, l.Addr().String())
 		}
@@ -58,19 +58,19 @@ func (a *app) facts() func() dashboard.Facts {
 // warnings are about access: as the log's, but as it is now.
 func (a *app) warnings() (all []dashboard.Warning) {
 	others := func(l net.Listener) bool { return l != nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() }
-	byCert := a.options.clientAuth() == tls.RequireAndVerifyClientCert
-	switch reached := others(a.listeners.tcp) || others(a.listeners.tls) && !byCert; {
+	byCert := a.options.ClientAuth() == tls.RequireAndVerifyClientCert
+	switch reached := others(a.listeners.TCP) || others(a.listeners.TLS) && !byCert; {
 	case !a.access.isOpen():
-	case a.access.refusesOtherHosts() && (reached || others(a.listeners.tls)):
+	case a.access.refusesOtherHosts() && (reached || others(a.listeners.TLS)):
 		all = append(all, dashboard.RefusesHosts)
 	case reached:
 		all = append(all, dashboard.NoPassword)
 	}
 	switch {
-	case !others(a.listeners.metrics):
-	case a.web.access.IsOpen():
+	case !others(a.listeners.Metrics):
+	case a.web.Access.IsOpen():
 		all = append(all, dashboard.OpenPage)
-	case a.web.certs == nil:
+	case a.web.Certs == nil:
 		all = append(all, dashboard.UnencryptedPage)
 	}
 	return all
@@ -78,12 +78,12 @@ func (a *app) warnings() (all []dashboard.Warning) {
 
 // clientCommand is redis-cli with the options that it needs to connect from this host.
 func (a *app) clientCommand() string {
-	l, call := a.listeners.tcp, "redis-cli"
+	l, call := a.listeners.TCP, "redis-cli"
 	switch {
-	case l == nil && a.listeners.tls != nil:
-		l, call = a.listeners.tls, "redis-cli --tls --insecure"
-	case l == nil && a.listeners.unix != nil:
-		call += " -s " + a.listeners.unix.Addr().String()
+	case l == nil && a.listeners.TLS != nil:
+		l, call = a.listeners.TLS, "redis-cli --tls --insecure"
+	case l == nil && a.listeners.Unix != nil:
+		call += " -s " + a.listeners.Unix.Addr().String()
 	}
 	if l != nil {
 		addr := l.Addr().(*net.TCPAddr)
@@ -100,7 +100,7 @@ func (a *app) clientCommand() string {
 
 func (a *app) sample() dashboard.Sample {
 	var st store.Stats
-	a.storage.store.UpdateStats(&st)
+	a.storage.Store.UpdateStats(&st)
 	server, records := a.server.Stats(), a.engine.Records
 	sample := dashboard.Sample{
 		Allowed:            st.Allowed,
@@ -110,7 +110,7 @@ func (a *app) sample() dashboard.Sample {
 		MaxConnections:     a.server.Limits().MaxClients,
 		Keys:               st.Keys,
 		MemoryBytes:        heldBytes(),
-		MaxMemoryBytes:     uint64(a.storage.memory.State().MaxBytes),
+		MaxMemoryBytes:     uint64(a.storage.Memory.State().MaxBytes),
 		TableBytes:         uint64(st.Bytes),
 		MaxTableBytes:      uint64(st.MaxBytes),
 		ClientBytes:        uint64(a.engine.Clients.Memory()),
@@ -124,15 +124,15 @@ func (a *app) sample() dashboard.Sample {
 		ScriptsEnded:       records.ScriptsEnded(),
 		LogLinesLost:       a.lines.Dropped() + records.ScriptLinesLeftOut(),
 	}
-	if a.storage.remote != nil {
-		figures := a.storage.remote.Stats()
-		sample.Keys = a.storage.remote.watch.Keys()
+	if a.storage.Remote != nil {
+		figures := a.storage.Remote.Stats()
+		sample.Keys = a.storage.Remote.Watch.Keys()
 		sample.ByPolicy, sample.Leased, sample.Prefiltered = figures.ByPolicy(), figures.Leased, figures.Prefiltered
 		for _, s := range figures.Servers {
 			sample.RoundTripNs = max(sample.RoundTripNs, s.RoundTripNs)
 		}
 	}
-	if persistence := a.storage.persistence(); persistence != nil {
+	if persistence := a.storage.Persistence(); persistence != nil {
 		st := persistence()
 		sample.WrittenBytes, sample.SyncNs = st.WrittenBytes, st.LastSyncTookNs
 	}

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/app/listen"
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/web"
 	"cellserver/internal/base/clock"
 	"cellserver/internal/base/logwriter"
 	"cellserver/internal/test/patience"
@@ -16,13 +19,13 @@ import (
 )
 
 // optionsOf reads a command line of the server.
-func optionsOf(args ...string) (*options, error) {
-	o := &options{}
-	fs := o.flagSet(o.flagGroups())
+func optionsOf(args ...string) (*settings.Options, error) {
+	o := &settings.Options{}
+	fs := o.FlagSet(o.FlagGroups())
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	return o, o.complete(fs, os.LookupEnv)
+	return o, o.Complete(fs, os.LookupEnv)
 }
 
 // startApp runs the server within the test, so that a part of it can be held up. What run returns comes from ended.
@@ -36,11 +39,11 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 	lines := logwriter.New(output, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })
 	log := newLogger(o, lines)
 	clk := clock.New()
-	web, err := newWeb(o, clk.Now, log)
+	web, err := web.New(o, clk.Now, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listen(t.Context(), o)
+	l, err := listen.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +54,7 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 	result := make(chan error, 1)
 	go func() {
 		result <- a.run(ctx)
-		l.close()
+		l.Close()
 		lines.Close(flushTimeout)
 	}()
 	t.Cleanup(func() {
@@ -66,7 +69,7 @@ func startApp(t *testing.T, args ...string) (a *app, stop func(), ended <-chan e
 // health is the command health, asked of an app.
 func (a *app) health(t *testing.T) error {
 	t.Helper()
-	return run(t.Context(), []string{"health", "--metrics-addr", a.listeners.metrics.Addr().String()}, nil, io.Discard, io.Discard)
+	return Run(t.Context(), []string{"health", "--metrics-addr", a.listeners.Metrics.Addr().String()}, nil, io.Discard, io.Discard)
 }
 
 // awaitHealth waits until the command succeeds, or until its error has all of the texts.
@@ -93,7 +96,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		a, stop, ended := startApp(t, "--io-threads", []string{"0", "1"}[ioThreads],
 			"--shutdown-timeout", "2s")
 		a.awaitHealth(t)
-		held := a.storage.tables.BeginAll(a.now())
+		held := a.storage.Tables.BeginAll(a.now())
 		a.awaitHealth(t, "503", "the lock of a shard is not released")
 		nc := newTestClient(a)
 		if _, err := io.WriteString(nc, "CL.THROTTLE k 1 1 60\r\n"); err != nil {
@@ -104,7 +107,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 		} else {
 			patience.Until(func() bool { return a.server.Stats().Received > 0 })
 		}
-		if err := a.prober.alive(); err != nil {
+		if err := a.prober.Alive(); err != nil {
 			t.Errorf("/healthz while shards are held for less than the bound: %v", err)
 		}
 		stop()
@@ -119,7 +122,7 @@ func TestHealthAndShutdownWhileShardsAreHeld(t *testing.T) {
 }
 
 func newTestClient(a *app) net.Conn {
-	nc, err := net.Dial("tcp", a.listeners.tcp.Addr().String())
+	nc, err := net.Dial("tcp", a.listeners.TCP.Addr().String())
 	if err != nil {
 		panic(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -45,9 +45,9 @@ func (t *tuning) memorySettings() []admin.Setting {
 	for _, m := range allMemorySettings() {
 		settings = append(settings, admin.Setting{
 			Name: m.name,
-			Get:  func() string { return m.get(t.app.storage.memory.State()) },
+			Get:  func() string { return m.get(t.app.storage.Memory.State()) },
 			SetWith: func(value string, other func(string) (string, bool)) (func(), error) {
-				state := t.app.storage.memory.State()
+				state := t.app.storage.Memory.State()
 				if err := m.read(&state, value); err != nil {
 					return nil, err
 				}
@@ -55,7 +55,7 @@ func (t *tuning) memorySettings() []admin.Setting {
 				if err := memory.Check(state.MaxBytes, state.Clients); err != nil {
 					return nil, errors.New("argument " + err.Error())
 				}
-				return func() { t.app.storage.memory.Set(state.MaxBytes, state.Policy, state.Clients) }, nil
+				return func() { t.app.storage.Memory.Set(state.MaxBytes, state.Policy, state.Clients) }, nil
 			},
 		})
 	}

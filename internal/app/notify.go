@@ -1,9 +1,11 @@
-package main
+package app
 
 import (
 	"context"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+
+	"cellserver/internal/app/probe"
 )
 
 // notify sends a state to the service manager by sd_notify(3), if one started the server and asked for it.
@@ -32,5 +34,5 @@ func (a *app) feedWatchdog(ctx context.Context) {
 	if timeout == 0 {
 		return
 	}
-	watchdog{interval: timeout / 2, probe: a.prober.probe, feed: func() { a.notify(daemon.SdNotifyWatchdog) }, log: a.log}.run(ctx)
+	probe.Watchdog{Interval: timeout / 2, Probe: a.prober.Probe, Feed: func() { a.notify(daemon.SdNotifyWatchdog) }, Log: a.log}.Run(ctx)
 }

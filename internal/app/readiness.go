@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -18,13 +18,13 @@ func (a *app) letIn() {
 
 // letInOnceLoaded lets clients in: at once, or as soon as the data directory is loaded.
 func (a *app) letInOnceLoaded(ctx context.Context, start func(name string, part func() error)) {
-	if a.storage.keeper == nil {
+	if a.storage.Keeper == nil {
 		a.letIn()
 		return
 	}
 	a.setNotReady("loading the data directory")
 	start("the data directory", func() error {
-		a.keepErr = a.storage.keep(ctx, a.letIn)
+		a.keepErr = a.storage.Keep(ctx, a.letIn)
 		return a.keepErr
 	})
 }
@@ -35,8 +35,8 @@ func (a *app) logReady() {
 		kind string
 		l    net.Listener
 	}{
-		{"tcp", a.listeners.tcp}, {"tls", a.listeners.tls},
-		{"unix", a.listeners.unix}, {"metrics", a.listeners.metrics},
+		{"tcp", a.listeners.TCP}, {"tls", a.listeners.TLS},
+		{"unix", a.listeners.Unix}, {"metrics", a.listeners.Metrics},
 	} {
 		if on.l != nil {
 			attrs = append(attrs, on.kind, on.l.Addr().String())
@@ -44,7 +44,7 @@ func (a *app) logReady() {
 	}
 	a.log.Info("ready", attrs...)
 	a.warnOfAccess()
-	a.web.warnOfOtherHosts(a.listeners.metrics, a.log)
+	a.web.WarnOfOtherHosts(a.listeners.Metrics, a.log)
 }
 
 func (a *app) setNotReady(why string) { a.notReady.Store(&why) }
@@ -54,8 +54,8 @@ func (a *app) ready(ctx context.Context) error {
 	if why := *a.notReady.Load(); why != "" {
 		return errors.New(why)
 	}
-	if err := a.storage.ready(); err != nil {
+	if err := a.storage.Ready(); err != nil {
 		return err
 	}
-	return a.prober.ready(ctx)
+	return a.prober.Ready(ctx)
 }

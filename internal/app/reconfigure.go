@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"fmt"
@@ -9,29 +9,31 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/listen"
+	"cellserver/internal/app/settings"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/keep/memory"
 )
 
 // again returns the options of the same command line with the config file, and the files of passwords, as they are now.
-func (t *tuning) again() (*options, error) {
-	path := t.app.options.config
+func (t *tuning) again() (*settings.Options, error) {
+	path := t.app.options.Config
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe is empty the second time, or waited for
 		return nil, fmt.Errorf("--config: %s is no regular file, and cannot be read again", path)
 	}
-	next := &options{}
-	fs := next.flagSet(next.flagGroups())
-	for name, from := range t.app.options.from {
+	next := &settings.Options{}
+	fs := next.FlagSet(next.FlagGroups())
+	for name, from := range t.app.options.From {
 		if from == "--"+name {
-			if err := fs.Set(name, t.app.options.values[name]); err != nil {
+			if err := fs.Set(name, t.app.options.Values[name]); err != nil {
 				return nil, fmt.Errorf("--%s: %w", name, err)
 			}
 		}
 	}
-	if err := next.complete(fs, os.LookupEnv); err != nil {
+	if err := next.Complete(fs, os.LookupEnv); err != nil {
 		return nil, err
 	}
-	return next, next.readPassword(t.app.log)
+	return next, next.ReadPassword(t.app.log)
 }
 
 // reloadSettings has the settings hold that have changed since they were loaded and that can change while the server runs. What
@@ -52,7 +54,7 @@ func (t *tuning) reloadSettings() {
 		return
 	}
 	t.loaded = next
-	next.file.warnOfReaders(t.app.log)
+	next.File.WarnOfReaders(t.app.log)
 	if len(changed) > 0 {
 		t.app.log.Info("settings changed by SIGHUP", "settings", strings.Join(changed, " ")) // not the values: one is a password
 	}
@@ -66,23 +68,23 @@ func (t *tuning) reloadSettings() {
 
 // change makes the changes, and names them and those that require a restart. It reads no file, as CONFIG SET waits for it. New
 // connections to the store log in with its password, if there is one.
-func (t *tuning) change(next *options, storePassword string) (changed, fixed []string, err error) {
+func (t *tuning) change(next *settings.Options, storePassword string) (changed, fixed []string, err error) {
 	maximum, err := t.changedMaximum(next)
 	if err != nil {
 		return nil, nil, err
 	}
-	if storePassword != "" && t.app.storage.remote.pool.SetPassword(storePassword) {
+	if storePassword != "" && t.app.storage.Remote.Pool.SetPassword(storePassword) {
 		changed = append(changed, "store-password-file")
 	}
-	if next.requirePass != t.loaded.requirePass {
+	if next.RequirePass != t.loaded.RequirePass {
 		changed = append(changed, "requirepass")
-		t.app.access.setPassword(next.requirePass)
+		t.app.access.setPassword(next.RequirePass)
 	}
 	changes := t.reloadable()
 	for _, m := range allMemorySettings() {
-		changes[m.name] = func(*options) { t.app.storage.memory.Set(maximum.MaxBytes, maximum.Policy, maximum.Clients) }
+		changes[m.name] = func(*settings.Options) { t.app.storage.Memory.Set(maximum.MaxBytes, maximum.Policy, maximum.Clients) }
 	}
-	next.flags.VisitAll(func(f *pflag.Flag) {
+	next.Flags.VisitAll(func(f *pflag.Flag) {
 		change, can := changes[f.Name]
 		switch {
 		case !t.differs(next, f.Name), f.Name == "requirepass", f.Name == "requirepass-file":
@@ -91,38 +93,38 @@ func (t *tuning) change(next *options, storePassword string) (changed, fixed []s
 			change(next)
 		default:
 			fixed = append(fixed, f.Name)
-			next.values[f.Name] = t.loaded.values[f.Name] // it holds, and the next reload says so again
+			next.Values[f.Name] = t.loaded.Values[f.Name] // it holds, and the next reload says so again
 		}
 	})
 	return changed, fixed, nil
 }
 
 // differs reports whether a setting is another one than when settings were loaded last.
-func (t *tuning) differs(next *options, name string) bool {
-	return next.values[name] != t.loaded.values[name]
+func (t *tuning) differs(next *settings.Options, name string) bool {
+	return next.Values[name] != t.loaded.Values[name]
 }
 
 // reloadable are what makes settings hold that can change while the server runs: those of CONFIG SET, but for the maximum of memory,
 // and the level of the log.
-func (t *tuning) reloadable() map[string]func(next *options) {
-	all := map[string]func(next *options){
-		"log-level":                 func(next *options) { t.app.options.level.Set(slogLevel(next.logLevel)) },
-		"protected-mode":            func(next *options) { t.app.access.protectedMode.Store(next.protectedMode) },
-		"max-new-keys-per-second":   func(next *options) { t.app.engine.NewKeys.Limit(next.maxNewKeysPerSecond) },
-		"slowlog-log-slower-than":   func(next *options) { t.app.engine.Records.Slowness.SetSlowlog(next.thresholds.SlowlogFromUs) },
-		"slowlog-max-len":           func(next *options) { t.app.engine.Records.Slowlog.SetMaxLen(next.thresholds.SlowlogMaxLen) },
-		"latency-monitor-threshold": func(next *options) { t.app.engine.Records.Slowness.SetLatency(next.thresholds.LatencyFromMs) },
+func (t *tuning) reloadable() map[string]func(next *settings.Options) {
+	all := map[string]func(next *settings.Options){
+		"log-level":                 func(next *settings.Options) { t.app.options.Level.Set(settings.SlogLevel(next.LogLevel)) },
+		"protected-mode":            func(next *settings.Options) { t.app.access.protectedMode.Store(next.ProtectedMode) },
+		"max-new-keys-per-second":   func(next *settings.Options) { t.app.engine.NewKeys.Limit(next.MaxNewKeysPerSecond) },
+		"slowlog-log-slower-than":   func(next *settings.Options) { t.app.engine.Records.Slowness.SetSlowlog(next.Thresholds.SlowlogFromUs) },
+		"slowlog-max-len":           func(next *settings.Options) { t.app.engine.Records.Slowlog.SetMaxLen(next.Thresholds.SlowlogMaxLen) },
+		"latency-monitor-threshold": func(next *settings.Options) { t.app.engine.Records.Slowness.SetLatency(next.Thresholds.LatencyFromMs) },
 	}
 	maps.Copy(all, t.reloadableLimits())
 	return all
 }
 
-func (t *tuning) reloadableLimits() map[string]func(next *options) {
-	all := map[string]func(next *options){}
+func (t *tuning) reloadableLimits() map[string]func(next *settings.Options) {
+	all := map[string]func(next *settings.Options){}
 	for name, set := range map[string]func(to *server.Limits, from server.Limits){
 		"max-output-bytes": func(to *server.Limits, from server.Limits) { to.MaxOutputBytes = from.MaxOutputBytes },
 		"maxclients": func(to *server.Limits, from server.Limits) {
-			to.MaxClients = fitMaxClients(from.MaxClients, t.app.options.ioThreads)
+			to.MaxClients = listen.FitMaxClients(from.MaxClients, t.app.options.IOThreads)
 		},
 		"maxclients-per-address": func(to *server.Limits, from server.Limits) { to.MaxClientsPerAddress = from.MaxClientsPerAddress },
 		"handshake-timeout":      func(to *server.Limits, from server.Limits) { to.HandshakeTimeout = from.HandshakeTimeout },
@@ -130,18 +132,18 @@ func (t *tuning) reloadableLimits() map[string]func(next *options) {
 		"output-timeout":         func(to *server.Limits, from server.Limits) { to.OutputTimeout = from.OutputTimeout },
 		"timeout":                func(to *server.Limits, from server.Limits) { to.IdleTimeout = from.IdleTimeout },
 	} {
-		all[name] = func(next *options) { t.changeLimits(func(l *server.Limits) { set(l, serverLimits(next)) }) }
+		all[name] = func(next *settings.Options) { t.changeLimits(func(l *server.Limits) { set(l, serverLimits(next)) }) }
 	}
 	return all
 }
 
 // changedMaximum is what the maximum of memory comes to with what differs in next: the rest of it may be CONFIG SET's.
-func (t *tuning) changedMaximum(next *options) (memory.State, error) {
-	state, changed := t.app.storage.memory.State(), false
+func (t *tuning) changedMaximum(next *settings.Options) (memory.State, error) {
+	state, changed := t.app.storage.Memory.State(), false
 	for name, set := range map[string]func(){
-		"maxmemory":         func() { state.MaxBytes, _ = next.maxMemoryBytes() },
-		"maxmemory-clients": func() { state.Clients = next.maxMemoryClients },
-		"maxmemory-policy":  func() { state.Policy, _ = memory.ParsePolicy(next.maxMemoryPolicy) },
+		"maxmemory":         func() { state.MaxBytes, _ = next.MaxMemoryBytes() },
+		"maxmemory-clients": func() { state.Clients = next.MaxMemoryClients },
+		"maxmemory-policy":  func() { state.Policy, _ = memory.ParsePolicy(next.MaxMemoryPolicy) },
 	} {
 		if t.differs(next, name) {
 			set()
@@ -159,8 +161,8 @@ func (t *tuning) changedMaximum(next *options) (memory.State, error) {
 
 // readStorePassword reads the file of the store's password again; "" for none.
 func (t *tuning) readStorePassword() (string, error) {
-	if t.app.storage.remote == nil {
+	if t.app.storage.Remote == nil {
 		return "", nil
 	}
-	return readSecret("--store-password-file", t.app.options.remote.passwordFile, "the password", t.app.log)
+	return settings.ReadSecret("--store-password-file", t.app.options.Remote.PasswordFile, "the password", t.app.log)
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -32,13 +32,13 @@ func (a *app) reload() {
 	if a.certs != nil {
 		a.certs.Reload()
 	}
-	a.web.reload(a.options, a.log)
+	a.web.Reload(a.options, a.log)
 	a.reloadUsers()
-	a.storage.reloadLimits()
+	a.storage.ReloadLimits()
 }
 
 func (a *app) reloadUsers() {
-	if a.options.aclFile == "" {
+	if a.options.ACLFile == "" {
 		return
 	}
 	if err := a.engine.ReloadUsers(); err != nil {

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"cellserver/internal/app/cli"
+	"cellserver/internal/app/usage"
 )
 
 const (
@@ -19,18 +22,18 @@ const (
 	exitUsage = 2
 )
 
-// programMain is the process's main: it runs the program until its work is done, or a signal ends it, and returns the exit code.
-func programMain() (code int) {
+// Main is the process's main: it runs the program until its work is done, or a signal ends it, and returns the exit code.
+func Main() (code int) {
 	cobra.MousetrapHelpText = "" // on Windows a double click serves, as the bare command does
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
-	ctx = takeHangups(stop).with(ctx)
-	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	ctx = cli.TakeHangups(stop).With(ctx)
+	err := Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	if err == nil {
 		return 0
 	}
 	printError(err)
-	var usage usageError
+	var usage usage.Error
 	if errors.As(err, &usage) {
 		return exitUsage
 	}
@@ -51,7 +54,7 @@ func printError(err error) {
 	}
 }
 
-// run is the whole program: it returns when its work or ctx is done.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	return runCommand(ctx, program{logAndServe, checkFiles}, args, stdin, stdout, stderr)
+// Run is the whole program: it returns when its work or ctx is done.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	return cli.Run(ctx, cli.Program{Serve: logAndServe, CheckFiles: checkFiles}, args, stdin, stdout, stderr)
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -15,6 +15,12 @@ import (
 	"syscall"
 	"time"
 
+	"cellserver/internal/app/cli"
+	"cellserver/internal/app/listen"
+	"cellserver/internal/app/probe"
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/storage"
+	"cellserver/internal/app/web"
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/clock"
@@ -32,18 +38,18 @@ import (
 )
 
 // logAndServe serves with a log to stderr.
-func logAndServe(ctx context.Context, o *options, stderr io.Writer) error {
+func logAndServe(ctx context.Context, o *settings.Options, stderr io.Writer) error {
 	signal.Ignore(syscall.SIGPIPE) // or the end of who reads the log would end the server
 	lines := logwriter.New(stderr, func(sink io.Writer, lost uint64) { noteLostLines(o, sink, lost) })
 	defer lines.Close(flushTimeout)
 	log := newLogger(o, lines)
-	warnOfUnknownVariables(os.Environ(), log)
-	o.file.warnOfReaders(log)
+	settings.WarnOfUnknownVariables(os.Environ(), log)
+	o.File.WarnOfReaders(log)
 	return serve(ctx, o, log, lines)
 }
 
 // serve serves until ctx ends, which is no error at any time.
-func serve(ctx context.Context, o *options, log *slog.Logger, lines *logwriter.Writer) error {
+func serve(ctx context.Context, o *settings.Options, log *slog.Logger, lines *logwriter.Writer) error {
 	err := startAndRun(ctx, o, log, lines)
 	if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
 		return err
@@ -52,8 +58,8 @@ func serve(ctx context.Context, o *options, log *slog.Logger, lines *logwriter.W
 	return nil
 }
 
-func startAndRun(ctx context.Context, o *options, log *slog.Logger, lines *logwriter.Writer) error {
-	if err := o.readPassword(log); err != nil {
+func startAndRun(ctx context.Context, o *settings.Options, log *slog.Logger, lines *logwriter.Writer) error {
+	if err := o.ReadPassword(log); err != nil {
 		return err
 	}
 	keeper, err := openCerts(o, log)
@@ -61,16 +67,16 @@ func startAndRun(ctx context.Context, o *options, log *slog.Logger, lines *logwr
 		return err
 	}
 	clk := clock.New()
-	web, err := newWeb(o, clk.Now, log)
+	web, err := web.New(o, clk.Now, log)
 	if err != nil {
 		return err
 	}
-	listeners, err := listen(ctx, o)
+	listeners, err := listen.Open(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer listeners.close()
-	o.maxClients = warnedMaxClients(o.maxClients, o.ioThreads, log)
+	defer listeners.Close()
+	o.MaxClients = warnedMaxClients(o.MaxClients, o.IOThreads, log)
 	a, err := newApp(ctx, o, clk, log, lines, listeners, keeper, web)
 	if err != nil {
 		return err
@@ -80,7 +86,7 @@ func startAndRun(ctx context.Context, o *options, log *slog.Logger, lines *logwr
 
 // warnedMaxClients is fitMaxClients that warns of what it lowers.
 func warnedMaxClients(maxClients, ioThreads int, log *slog.Logger) int {
-	most := fitMaxClients(maxClients, ioThreads)
+	most := listen.FitMaxClients(maxClients, ioThreads)
 	if most < maxClients {
 		log.Warn("the limit of open files allows fewer clients than --maxclients; raise it with ulimit -n",
 			"maxclients", maxClients, "lowered_to", most)
@@ -90,20 +96,20 @@ func warnedMaxClients(maxClients, ioThreads int, log *slog.Logger) int {
 
 // app is the parts of a running server.
 type app struct {
-	options   *options
+	options   *settings.Options
 	log       *slog.Logger
 	lines     *logwriter.Writer // of the log
-	listeners *listeners
+	listeners *listen.Listeners
 	certs     *certs.Keeper // nil without TLS
 	now       func() int64  // the clock's
-	storage   *storage
+	storage   *storage.Storage
 	keepErr   error // why the data directory has not kept all, once the parts have ended
 	tuning    *tuning
 	access    *access
 	engine    *commands.Engine
 	server    *server.Server
-	web       *web
-	prober    *prober
+	web       *web.Server
+	prober    *probe.Prober
 	parts     parts
 	notReady  atomic.Pointer[string] // why; empty while clients are served
 	up        chan struct{}          // closed once clients are served
@@ -111,8 +117,8 @@ type app struct {
 }
 
 func newApp(
-	ctx context.Context, o *options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer,
-	l *listeners, keeper *certs.Keeper, web *web,
+	ctx context.Context, o *settings.Options, clk *clock.Clock, log *slog.Logger, lines *logwriter.Writer,
+	l *listen.Listeners, keeper *certs.Keeper, web *web.Server,
 ) (_ *app, err error) {
 	cat := catalog.New()
 	a := &app{
@@ -120,12 +126,12 @@ func newApp(
 		access: newAccess(o, cat), up: make(chan struct{}),
 	}
 	a.tuning = &tuning{app: a, loaded: o}
-	if a.storage, err = openStorage(ctx, o, clk, log); err != nil {
+	if a.storage, err = storage.Open(ctx, o, clk, log); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			a.storage.close()
+			a.storage.Close()
 		}
 	}()
 	a.setNotReady("starting")
@@ -136,8 +142,8 @@ func newApp(
 	a.engine = engine
 	a.limitClients()
 	a.server = a.newServer()
-	a.prober = &prober{loops: a.server.Probe, shards: func() { a.storage.keys() }, log: log}
-	if o.aclFile != "" {
+	a.prober = &probe.Prober{Loops: a.server.Probe, Shards: func() { a.storage.Keys() }, Log: log}
+	if o.ACLFile != "" {
 		if err := a.engine.ReloadUsers(); err != nil {
 			return nil, fmt.Errorf("--aclfile: %w", err)
 		}
@@ -148,28 +154,28 @@ func newApp(
 func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 	o := a.options
 	return commands.Config{
-		Store:             a.storage.store,
+		Store:             a.storage.Store,
 		Now:               a.now,
 		WallTime:          time.Now,
 		Catalog:           cat,
 		Users:             a.access.users,
-		Reading:           o.reading(),
-		Databases:         o.databases,
-		MaxKeyBytes:       o.maxKeyBytes,
-		MaxReplyBytes:     o.maxOutputBytes,
-		StoreTimeout:      o.remote.timeout,
-		Limits:            resp.Limits{MaxArgs: o.maxArgs, MaxCommandBytes: o.maxCommandBytes},
-		ACLFile:           o.aclFile,
-		Scripts:           newScripts(o, cat, a.now, a.storage.memory.State().Shares.Scripts),
-		BackgroundThreads: backgroundThreads(o.ioThreads), // once the store has as many shards as there are processors for
+		Reading:           o.Reading(),
+		Databases:         o.Databases,
+		MaxKeyBytes:       o.MaxKeyBytes,
+		MaxReplyBytes:     o.MaxOutputBytes,
+		StoreTimeout:      o.Remote.Timeout,
+		Limits:            resp.Limits{MaxArgs: o.MaxArgs, MaxCommandBytes: o.MaxCommandBytes},
+		ACLFile:           o.ACLFile,
+		Scripts:           newScripts(o, cat, a.now, a.storage.Memory.State().Shares.Scripts),
+		BackgroundThreads: backgroundThreads(o.IOThreads), // once the store has as many shards as there are processors for
 		Version:           buildinfo.Version,
 		Settings:          a.tuning.settings(),
-		ConfigFile:        absolute(o.config),
-		Memory:            a.storage.memory,
-		Keeper:            a.storage.keeper,
-		Remote:            a.storage.remoteStatus(),
-		NamedLimits:       a.storage.limits,
-		Thresholds:        o.thresholds,
+		ConfigFile:        absolute(o.Config),
+		Memory:            a.storage.Memory,
+		Keeper:            a.storage.Keeper,
+		Remote:            a.storage.RemoteStatus(),
+		NamedLimits:       a.storage.Limits,
+		Thresholds:        o.Thresholds,
 		Connections:       a.connections,
 		Shutdown:          func() { a.stop() },
 		MayDebug:          func(p peer.Peer) bool { return mayDebug(o, p) },
@@ -194,7 +200,7 @@ func (a *app) newServer() *server.Server {
 	return server.New(server.Config{
 		NewSession: func(p peer.Peer, c peer.Conn) peer.Session { return a.engine.NewSession(p, c) },
 		Admit:      a.admit,
-		IOThreads:  a.options.ioThreads,
+		IOThreads:  a.options.IOThreads,
 		Limits:     serverLimits(a.options),
 		Now:        a.now,
 		Log:        a.log,
@@ -202,25 +208,25 @@ func (a *app) newServer() *server.Server {
 }
 
 // newScripts returns what executes scripts of a catalog, or nil. The bytes bound its cache; 0 is the default.
-func newScripts(o *options, cat *catalog.Catalog, now func() int64, cacheBytes int64) *lua.Engine {
-	if !o.lua {
+func newScripts(o *settings.Options, cat *catalog.Catalog, now func() int64, cacheBytes int64) *lua.Engine {
+	if !o.Lua {
 		return nil
 	}
 	return lua.New(lua.Config{
-		Now: now, ThreadNow: lua.ThreadClock(), TimeLimit: o.luaTimeLimit, MaxReplyBytes: o.maxOutputBytes,
+		Now: now, ThreadNow: lua.ThreadClock(), TimeLimit: o.LuaTimeLimit, MaxReplyBytes: o.MaxOutputBytes,
 		MaxCacheBytes: int(cacheBytes), Native: cat.Batched(),
 	})
 }
 
-func serverLimits(o *options) server.Limits {
+func serverLimits(o *settings.Options) server.Limits {
 	return server.Limits{
-		MaxClients:           o.maxClients,
-		MaxClientsPerAddress: o.maxClientsPerAddress,
-		MaxOutputBytes:       o.maxOutputBytes,
-		OutputTimeout:        o.outputTimeout,
-		InputTimeout:         o.inputTimeout,
-		IdleTimeout:          o.timeout,
-		HandshakeTimeout:     o.handshakeTimeout,
+		MaxClients:           o.MaxClients,
+		MaxClientsPerAddress: o.MaxClientsPerAddress,
+		MaxOutputBytes:       o.MaxOutputBytes,
+		OutputTimeout:        o.OutputTimeout,
+		InputTimeout:         o.InputTimeout,
+		IdleTimeout:          o.Timeout,
+		HandshakeTimeout:     o.HandshakeTimeout,
 	}
 }
 
@@ -232,8 +238,8 @@ func (a *app) connections() admin.Connections {
 		Accepted:   st.Accepted,
 		Refused:    st.Refused + st.RefusedAddresses + st.Denied,
 	}
-	if a.listeners.tcp != nil {
-		c.Port = a.listeners.tcp.Addr().(*net.TCPAddr).Port
+	if a.listeners.TCP != nil {
+		c.Port = a.listeners.TCP.Addr().(*net.TCPAddr).Port
 	}
 	return c
 }
@@ -252,21 +258,21 @@ func (a *app) run(ctx context.Context) error {
 	}
 	a.serveClients(start)
 	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
-	if a.listeners.metrics != nil {
+	if a.listeners.Metrics != nil {
 		a.serveMetrics(background, start)
 	}
-	a.storage.tend(background, a.parts.run, func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) })
-	a.parts.run("the care of memory", func() { a.storage.tendMemory(background, a.engine.Clients.Memory) })
-	hangups := hangupsOf(ctx).signals
+	a.storage.Tend(background, a.parts.run, func(ns int64) { a.engine.Records.Latency(observe.SweepEvent, a.now(), ns) })
+	a.parts.run("the care of memory", func() { a.storage.TendMemory(background, a.engine.Clients.Memory) })
+	hangups := cli.HangupsOf(ctx).Signals
 	a.parts.run("reloading", func() { a.reloadOn(background, hangups) })
-	a.parts.run("the prober", func() { a.prober.run(ctx) })
+	a.parts.run("the prober", func() { a.prober.Run(ctx) })
 	a.parts.run("the watchdog", func() { a.feedWatchdog(background) })
 
 	a.letInOnceLoaded(background, start)
 	<-ctx.Done()
 	a.setNotReady("shutting down")
 	err := a.end(endBackground)
-	a.storage.close()
+	a.storage.Close()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -275,30 +281,30 @@ func (a *app) run(ctx context.Context) error {
 
 // serveMetrics starts what serves the metrics address.
 func (a *app) serveMetrics(background context.Context, start func(name string, part func() error)) {
-	l := a.listeners.metrics
+	l := a.listeners.Metrics
 	config := metrics.Config{
-		Store: a.storage.store, Remote: a.storage.remoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Memory: a.storage.memory, Persistence: a.storage.persistence(), Limits: a.storage.limits, Build: buildinfo.Read(),
-		Ready: a.ready, Alive: a.prober.alive, Degraded: a.storage.degraded, LostLogLines: a.lines.Dropped,
-		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
-		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,
+		Store: a.storage.Store, Remote: a.storage.RemoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
+		Now: a.now, Server: a.server, Memory: a.storage.Memory, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Build: buildinfo.Read(),
+		Ready: a.ready, Alive: a.prober.Alive, Degraded: a.storage.Degraded, LostLogLines: a.lines.Dropped,
+		Access: a.web.Access, Profiles: a.options.Pprof, BoundTo: l.Addr(), AllowedHosts: a.options.MetricsHosts,
+		TopKeys: a.options.TopKeysMetric, TopKeyNames: a.options.TopKeysNames,
 	}
-	if !a.options.noDashboard {
+	if !a.options.NoDashboard {
 		page := a.newPage()
 		config.Page = page
 		a.parts.run("the live page", func() { page.Run(background) })
 	}
-	start("the metrics address", func() error { return a.web.serve(l, metrics.Handler(config)) })
+	start("the metrics address", func() error { return a.web.Serve(l, metrics.Handler(config)) })
 }
 
 // serveClients starts a part for each listener.
 func (a *app) serveClients(start func(name string, part func() error)) {
-	for _, l := range []net.Listener{a.listeners.tcp, a.listeners.unix} {
+	for _, l := range []net.Listener{a.listeners.TCP, a.listeners.Unix} {
 		if l != nil {
 			start("a listener", func() error { return a.server.Serve(l) })
 		}
 	}
-	if l := a.listeners.tls; l != nil {
+	if l := a.listeners.TLS; l != nil {
 		start("a listener", func() error { return a.server.ServeTLS(l, a.certs.Config()) })
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -26,9 +26,9 @@ func (a *app) end(endBackground func()) error {
 		a.parts.wait()
 		close(ended)
 	}()
-	most := a.options.shutdownTimeout + shutdownGrace
-	if a.storage.keeper != nil {
-		most += a.options.shutdownTimeout // clients that do not end must not cost what the disk has still to take
+	most := a.options.ShutdownTimeout + shutdownGrace
+	if a.storage.Keeper != nil {
+		most += a.options.ShutdownTimeout // clients that do not end must not cost what the disk has still to take
 	}
 	late := time.NewTimer(most)
 	defer late.Stop()
@@ -46,7 +46,7 @@ func (a *app) end(endBackground func()) error {
 	default:
 	}
 	if hangs != "" {
-		return fmt.Errorf("the shutdown was cut short after --shutdown-timeout (%s)%s", a.options.shutdownTimeout, hangs)
+		return fmt.Errorf("the shutdown was cut short after --shutdown-timeout (%s)%s", a.options.ShutdownTimeout, hangs)
 	}
 	if a.keepErr != nil {
 		return a.keepErr
@@ -57,8 +57,8 @@ func (a *app) end(endBackground func()) error {
 
 // shutdown returns an error if connections do not end even though they are cut off.
 func (a *app) shutdown() error {
-	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.shutdownTimeout.String())
-	ctx, cancel := context.WithTimeout(context.Background(), a.options.shutdownTimeout)
+	a.log.Info("shutting down", "clients", a.server.Stats().Connected, "timeout", a.options.ShutdownTimeout.String())
+	ctx, cancel := context.WithTimeout(context.Background(), a.options.ShutdownTimeout)
 	defer cancel()
 	a.notifyStopping()
 	defer time.AfterFunc(backgroundGrace, a.engine.EndBackground).Stop()
@@ -66,7 +66,7 @@ func (a *app) shutdown() error {
 	if err != nil {
 		a.log.Warn("some clients did not end in time and were cut off", "error", err)
 	}
-	a.web.shutdown(ctx)
+	a.web.Shutdown(ctx)
 	if errors.Is(err, server.ErrStuck) {
 		return err
 	}

@@ -1,16 +1,17 @@
-package main
+package app
 
 import (
 	"log/slog"
 	"time"
 
+	"cellserver/internal/app/settings"
 	"cellserver/internal/base/certs"
 )
 
 // openCerts reads the TLS files, if TLS is enabled.
-func openCerts(o *options, log *slog.Logger) (*certs.Keeper, error) {
-	if o.tlsAddr == "" {
+func openCerts(o *settings.Options, log *slog.Logger) (*certs.Keeper, error) {
+	if o.TLSAddr == "" {
 		return nil, nil
 	}
-	return certs.Open(certs.Files{Cert: o.tlsCert, Key: o.tlsKey, ClientCA: o.tlsClientCA, Clients: o.clientAuth()}, time.Now, log)
+	return certs.Open(certs.Files{Cert: o.TLSCert, Key: o.TLSKey, ClientCA: o.TLSClientCA, Clients: o.ClientAuth()}, time.Now, log)
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"cellserver/internal/app/listen"
+	"cellserver/internal/app/settings"
 	"cellserver/internal/edge/server"
 	"cellserver/internal/redis/commands/admin"
 	"cellserver/internal/resp"
@@ -20,7 +22,7 @@ var (
 // tuning is what of the settings can change while the server runs: by CONFIG SET, and by a reload. Both change one at a time.
 type tuning struct {
 	app    *app
-	loaded *options // of the last reload, or the first; the reloads' own
+	loaded *settings.Options // of the last reload, or the first; the reloads' own
 }
 
 // settings returns the settings of CONFIG GET and CONFIG SET: those of Redis that exist here, some that clients read when
@@ -28,19 +30,19 @@ type tuning struct {
 func (t *tuning) settings() []admin.Setting {
 	o := t.app.options
 	return append(slices.Concat(t.changeable(), t.memorySettings(), durabilitySettings(o), t.storeSettings()),
-		admin.Constant("aclfile", o.aclFile),
-		admin.Constant("burst-is-capacity", yesNo(o.burstIsCapacity)),
-		admin.Constant("databases", strconv.Itoa(o.databases)),
-		admin.Constant("enable-debug-command", o.debugCommand),
-		admin.Constant("io-threads", strconv.Itoa(o.ioThreads)),
-		admin.Constant("limits-file", o.limitsFile),
-		admin.Constant("lua-time-limit", strconv.FormatInt(o.luaTimeLimit.Milliseconds(), 10)),
-		admin.Constant("max-args", strconv.Itoa(o.maxArgs)),
-		admin.Constant("max-command-bytes", strconv.Itoa(o.maxCommandBytes)),
-		admin.Constant("max-key-bytes", strconv.Itoa(o.maxKeyBytes)),
-		admin.Constant("proto-max-bulk-len", strconv.Itoa(o.maxCommandBytes)),
-		admin.Constant("unixsocket", o.unixSocket),
-		admin.Constant("unixsocketperm", strconv.FormatUint(uint64(o.socketMode), 8)),
+		admin.Constant("aclfile", o.ACLFile),
+		admin.Constant("burst-is-capacity", yesNo(o.BurstIsCapacity)),
+		admin.Constant("databases", strconv.Itoa(o.Databases)),
+		admin.Constant("enable-debug-command", o.DebugCommand),
+		admin.Constant("io-threads", strconv.Itoa(o.IOThreads)),
+		admin.Constant("limits-file", o.LimitsFile),
+		admin.Constant("lua-time-limit", strconv.FormatInt(o.LuaTimeLimit.Milliseconds(), 10)),
+		admin.Constant("max-args", strconv.Itoa(o.MaxArgs)),
+		admin.Constant("max-command-bytes", strconv.Itoa(o.MaxCommandBytes)),
+		admin.Constant("max-key-bytes", strconv.Itoa(o.MaxKeyBytes)),
+		admin.Constant("proto-max-bulk-len", strconv.Itoa(o.MaxCommandBytes)),
+		admin.Constant("unixsocket", o.UnixSocket),
+		admin.Constant("unixsocketperm", strconv.FormatUint(uint64(o.SocketMode), 8)),
 	)
 }
 
@@ -85,7 +87,7 @@ func (t *tuning) maxClients() admin.Setting {
 			return nil, err
 		}
 		if n, err := strconv.Atoi(value); err == nil {
-			if most := fitMaxClients(n, t.app.options.ioThreads); most < n {
+			if most := listen.FitMaxClients(n, t.app.options.IOThreads); most < n {
 				return nil, errors.New("The operating system is not able to handle the specified number of clients, try with " + strconv.Itoa(most))
 			}
 		}

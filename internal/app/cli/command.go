@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -8,11 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/cli/tools"
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
 )
 
 // subcommands are all but serving. Each has a file of its own.
-func subcommands(p program) []*cobra.Command {
-	return append(tools(),
+func subcommands(p Program) []*cobra.Command {
+	return append(tools.Commands(),
 		completionCommand(),
 		configCommand(p),
 		healthCommand(),
@@ -22,7 +26,7 @@ func subcommands(p program) []*cobra.Command {
 
 // newRoot returns the command line, and what prints its help. It sets no template of cobra's: text/template calls
 // methods by name, and so the linker would have to keep every method of the program.
-func newRoot(p program) (*cobra.Command, *helpPrinter) {
+func newRoot(p Program) (*cobra.Command, *helpPrinter) {
 	help := &helpPrinter{}
 	root := serveCommand(p, help)
 	root.AddCommand(subcommands(p)...)
@@ -63,18 +67,18 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
-	return mistake(flagMistake(cmd.CommandPath(), cmd.Flags(), err))
+	return usage.Mistake(usage.FlagMistake(cmd.CommandPath(), cmd.Flags(), err))
 }
 
 // setFlags takes the flags that a command line leaves out from the environment, and from a config file if the command has
 // --config: that is the server's, which may well run with what stood there before a mistake.
 func setFlags(cmd *cobra.Command, _ []string) error {
-	_, file, wrong := setRest(cmd.Flags(), os.LookupEnv)
-	if err := wrong.err(); err != nil {
-		return mistake(err)
+	_, file, wrong := settings.SetRest(cmd.Flags(), os.LookupEnv)
+	if err := wrong.Err(); err != nil {
+		return usage.Mistake(err)
 	}
-	if file != nil && len(file.wrong) > 0 {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "cellserver: %v; going on without that\n", file.wrong)
+	if file != nil && len(file.Wrong) > 0 {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "cellserver: %v; going on without that\n", file.Wrong)
 	}
 	return nil
 }
@@ -94,9 +98,9 @@ func unknownCommand(parent *cobra.Command, name string) error {
 			names = append(names, below.Name())
 		}
 	}
-	meant := hint(name, names, nil, "see "+parent.CommandPath()+" --help")
+	meant := usage.Hint(name, names, nil, "see "+parent.CommandPath()+" --help")
 	if strings.ContainsAny(name, "./") && !parent.HasParent() { // as a file of Redis's settings is given
 		meant = "a config file is named by --config"
 	}
-	return mistake(fmt.Errorf("unknown command %q; %s", name, meant))
+	return usage.Mistake(fmt.Errorf("unknown command %q; %s", name, meant))
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/settings"
 	"cellserver/internal/test/processtest"
 )
 
@@ -31,7 +32,7 @@ var goWords = regexp.MustCompile(`strconv|ParseInt|ParseBool|ParseUint|Atoi|inva
 // TestEveryFlagsBadValues: each is one line that says which flag, what was given and what it takes.
 func TestEveryFlagsBadValues(t *testing.T) {
 	t.Parallel()
-	root, _ := newRoot(program{})
+	root, _ := newRoot(Program{})
 	refused := map[string]int{}
 	everyCommand(root, func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -89,7 +90,7 @@ func TestFlagMistakes(t *testing.T) {
 		{"version now", `version takes no argument, got "now"`},
 		{"check", "check: want one DIR; see cellserver check --help"},
 	} {
-		err := runCommand(t.Context(), program{}, strings.Fields(tt.args), nil, io.Discard, io.Discard)
+		err := Run(t.Context(), Program{}, strings.Fields(tt.args), nil, io.Discard, io.Discard)
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v, want %s", tt.args, err, tt.want)
 		}
@@ -99,7 +100,7 @@ func TestFlagMistakes(t *testing.T) {
 // TestHelpFitsItsTerminal, and is the same by help COMMAND and COMMAND --help.
 func TestHelpFitsItsTerminal(t *testing.T) {
 	t.Parallel()
-	root, help := newRoot(program{})
+	root, help := newRoot(Program{})
 	everyCommand(root, func(cmd *cobra.Command) {
 		widths := []int{79, 119}
 		if !strings.Contains(about(cmd), "\n  ") { // what is a table already is not wrapped, and fits 79
@@ -120,10 +121,10 @@ func TestHelpFitsItsTerminal(t *testing.T) {
 		}
 		var byFlag, byCommand bytes.Buffer
 		path := strings.Fields(cmd.CommandPath())[1:]
-		if err := runCommand(t.Context(), program{}, append(slices.Clone(path), "--help"), nil, &byFlag, io.Discard); err != nil {
+		if err := Run(t.Context(), Program{}, append(slices.Clone(path), "--help"), nil, &byFlag, io.Discard); err != nil {
 			t.Error(err)
 		}
-		if err := runCommand(t.Context(), program{}, append([]string{"help"}, path...), nil, &byCommand, io.Discard); err != nil {
+		if err := Run(t.Context(), Program{}, append([]string{"help"}, path...), nil, &byCommand, io.Discard); err != nil {
 			t.Error(err)
 		}
 		if byFlag.String() != byCommand.String() || !strings.Contains(byFlag.String(), "\nUsage:\n  "+strings.TrimSuffix(cmd.CommandPath(), " help")) {
@@ -148,7 +149,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		words := strings.Split(tt.args, " ")
 		var out bytes.Buffer
-		if err := runCommand(t.Context(), program{}, append([]string{"__complete"}, words...), nil, &out, io.Discard); err != nil {
+		if err := Run(t.Context(), Program{}, append([]string{"__complete"}, words...), nil, &out, io.Discard); err != nil {
 			t.Errorf("%q: %v", tt.args, err)
 		}
 		var got []string
@@ -171,10 +172,10 @@ func TestCompletion(t *testing.T) {
 func TestManual(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1795392000")
 	dir := t.TempDir()
-	if err := runCommand(t.Context(), program{}, []string{"man", dir}, nil, io.Discard, io.Discard); err != nil {
+	if err := Run(t.Context(), Program{}, []string{"man", dir}, nil, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	root, _ := newRoot(program{})
+	root, _ := newRoot(Program{})
 	everyCommand(root, func(cmd *cobra.Command) {
 		if cmd.HasParent() && !cmd.IsAvailableCommand() {
 			return
@@ -203,14 +204,14 @@ func TestManual(t *testing.T) {
 func TestHelpHasEveryFlag(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := runCommand(t.Context(), program{}, []string{"--help"}, nil, &out, io.Discard); err != nil {
+	if err := Run(t.Context(), Program{}, []string{"--help"}, nil, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range (&options{}).flagGroups() {
+	for _, g := range (&settings.Options{}).FlagGroups() {
 		var flags strings.Builder
-		printFlags(&flags, g.flags, plainHelpWidth)
-		if !strings.Contains(out.String(), "\n"+g.title+":\n"+flags.String()) {
-			t.Errorf("--help has no heading %s with its flags", g.title)
+		printFlags(&flags, g.Flags, plainHelpWidth)
+		if !strings.Contains(out.String(), "\n"+g.Title+":\n"+flags.String()) {
+			t.Errorf("--help has no heading %s with its flags", g.Title)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 )
 
@@ -28,7 +29,7 @@ func completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "completion SHELL", Short: "write a completion script of a shell", Long: completionHelp, Example: completionExample,
 		ValidArgs: shells(),
-		Args:      exactlyOne("SHELL: " + flagvalue.Or(shells())),
+		Args:      usage.ExactlyOne("SHELL: " + flagvalue.Or(shells())),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return writeCompletion(cmd.Root(), args[0], cmd.OutOrStdout())
 		},
@@ -46,7 +47,7 @@ func writeCompletion(root *cobra.Command, shell string, out io.Writer) error {
 	case "powershell":
 		return root.GenPowerShellCompletionWithDesc(out)
 	}
-	return mistake(fmt.Errorf("completion: there are scripts of %s, not of %q", flagvalue.Or(shells()), shell))
+	return usage.Mistake(fmt.Errorf("completion: there are scripts of %s, not of %q", flagvalue.Or(shells()), shell))
 }
 
 // shortenUsages leaves of each flag's usage what fits beside a completion.

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -9,6 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
 )
 
 const configHelp = `Check or show the settings that the server would start with.
@@ -17,11 +20,11 @@ A setting is a flag, an environment variable or a line of a config file, and has
 CELLSERVER_MAXCLIENTS, and maxclients in the file that --config or CELLSERVER_CONFIG names. A flag goes before a variable,
 and that before the file.`
 
-func configCommand(p program) *cobra.Command {
+func configCommand(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "config COMMAND", Short: "check or show the settings", Long: configHelp, Args: onlySubcommands,
 		RunE: func(*cobra.Command, []string) error {
-			return mistake(errors.New("config requires a command: check, show or example; see cellserver config --help"))
+			return usage.Mistake(errors.New("config requires a command: check, show or example; see cellserver config --help"))
 		},
 	}
 	cmd.AddCommand(configCheckCommand(p), configShowCommand(), configExampleCommand())
@@ -29,12 +32,12 @@ func configCommand(p program) *cobra.Command {
 }
 
 // serverFlags gives a command all flags of the server, and shows only --config in its help.
-func serverFlags(cmd *cobra.Command) (*options, []flagGroup) {
-	o := &options{}
-	groups := o.flagGroups()
+func serverFlags(cmd *cobra.Command) (*settings.Options, []settings.FlagGroup) {
+	o := &settings.Options{}
+	groups := o.FlagGroups()
 	for _, g := range groups {
-		g.flags.VisitAll(func(f *pflag.Flag) {
-			if isSetting(f) {
+		g.Flags.VisitAll(func(f *pflag.Flag) {
+			if settings.IsSetting(f) {
 				f.Hidden = f.Name != "config"
 				cmd.Flags().AddFlag(f)
 			}
@@ -50,9 +53,9 @@ each mistake and exits with 1.
 It takes all flags of the server, so that a whole command line can be checked. It does not ask whether addresses are free or
 servers answer, and does not read the data directory; see cellserver check.`
 
-func configCheckCommand(p program) *cobra.Command {
+func configCheckCommand(p Program) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "check [flags]", Short: "check the settings, and the files that they name", Long: configCheckHelp, Args: noArguments,
+		Use: "check [flags]", Short: "check the settings, and the files that they name", Long: configCheckHelp, Args: usage.NoArguments,
 		Example: "  cellserver config check --config /etc/cellserver/cellserver.yaml",
 	}
 	o, _ := serverFlags(cmd)
@@ -86,15 +89,15 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 }
 
 // checkAll is all that can be said of settings without a server.
-func (p program) checkAll(o *options, fs *pflag.FlagSet, log *slog.Logger) problems {
-	err := o.complete(fs, os.LookupEnv)
-	var wrong problems
+func (p Program) checkAll(o *settings.Options, fs *pflag.FlagSet, log *slog.Logger) settings.Problems {
+	err := o.Complete(fs, os.LookupEnv)
+	var wrong settings.Problems
 	if err != nil && !errors.As(err, &wrong) {
-		return problems{err}
+		return settings.Problems{err}
 	}
-	warnOfUnknownVariables(os.Environ(), log)
-	o.file.warnOfReaders(log)
-	return append(wrong, p.checkFiles(o, log)...)
+	settings.WarnOfUnknownVariables(os.Environ(), log)
+	o.File.WarnOfReaders(log)
+	return append(wrong, p.CheckFiles(o, log)...)
 }
 
 const configShowHelp = `Show the settings that the server would start with, and where each is from: a flag, an environment variable, a line of the
@@ -104,28 +107,26 @@ It takes all flags of the server.`
 
 func configShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "show [flags]", Short: "show the settings, and where each is from", Long: configShowHelp, Args: noArguments,
+		Use: "show [flags]", Short: "show the settings, and where each is from", Long: configShowHelp, Args: usage.NoArguments,
 		Example: "  CELLSERVER_MAXCLIENTS=500 cellserver config show | grep maxclients",
 	}
 	o, groups := serverFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := o.complete(cmd.Flags(), os.LookupEnv); err != nil {
+		if err := o.Complete(cmd.Flags(), os.LookupEnv); err != nil {
 			return err
 		}
-		return o.show(cmd.OutOrStdout(), groups)
+		return o.Show(cmd.OutOrStdout(), groups)
 	}
 	return cmd
 }
 
 func configExampleCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "example", Short: "show a config file with all settings and their defaults", Args: noArguments,
+		Use: "example", Short: "show a config file with all settings and their defaults", Args: usage.NoArguments,
 		Example: "  cellserver config example > cellserver.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := io.WriteString(cmd.OutOrStdout(), exampleConfig())
+			_, err := io.WriteString(cmd.OutOrStdout(), settings.Example())
 			return err
 		},
 	}
 }
-
-const exampleWidth = 120

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -14,16 +14,20 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"cellserver/internal/app/probe"
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
 )
 
 // healthTimeout is longer than the server may take to find out that it is not ready.
-const healthTimeout = probeTimeout + 2*time.Second
+const healthTimeout = probe.Timeout + 2*time.Second
 
 // healthCommand is for health checks in containers without a shell or curl.
 func healthCommand() *cobra.Command {
 	var addr, certFile string
 	cmd := &cobra.Command{
-		Use: "health [flags]", Short: "check the health of a running server", Args: noArguments,
+		Use: "health [flags]", Short: "check the health of a running server", Args: usage.NoArguments,
 		Long: "Check that a running cellserver serves clients: prints ok, and a line that begins with " +
 			"degraded for each of disk, memory and store that lacks something, and exits with 0; " +
 			"or says why not, and exits with 1.",
@@ -31,7 +35,7 @@ func healthCommand() *cobra.Command {
 			return checkHealth(cmd.Context(), addr, certFile != "", cmd.OutOrStdout())
 		},
 	}
-	metricsFlag(cmd.Flags(), &addr)
+	settings.DefineMetricsAddr(cmd.Flags(), &addr)
 	cmd.Flags().String("config", "", "the server's config `file`, which may have these settings, too")
 	cmd.Flags().StringVar(&certFile, "metrics-tls-cert", "", "the server's `file`: if set, use HTTPS; the file is not read, and the certificate not verified")
 	return cmd
@@ -41,7 +45,7 @@ func healthCommand() *cobra.Command {
 func checkHealth(ctx context.Context, addr string, overTLS bool, stdout io.Writer) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return mistake(errors.New("health: --metrics-addr is empty, so there is nothing to ask"))
+		return usage.Mistake(errors.New("health: --metrics-addr is empty, so there is nothing to ask"))
 	}
 	// A server that listens on all addresses is reached on loopback.
 	switch ip := net.ParseIP(host); {

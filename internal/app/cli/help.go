@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"cellserver/internal/app/settings"
+	"cellserver/internal/base/wrap"
 )
 
 // The width of help: that of the terminal, within bounds.
@@ -20,8 +23,8 @@ const (
 
 // helpPrinter prints the help of each command.
 type helpPrinter struct {
-	groups []flagGroup // of the root
-	err    error       // of the last help that could not be printed
+	groups []settings.FlagGroup // of the root
+	err    error                // of the last help that could not be printed
 }
 
 // print is cobra's help function.
@@ -44,15 +47,15 @@ func helpWidth(out io.Writer) int {
 
 func (p *helpPrinter) text(cmd *cobra.Command, width int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage:\n", wrap(about(cmd), width))
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", wrap.Text(about(cmd), width))
 	printUsage(&b, cmd, width)
 	groups := p.groupsOf(cmd)
 	for _, g := range groups {
-		b.WriteString("\n" + g.title + ":\n")
-		printFlags(&b, g.flags, width)
+		b.WriteString("\n" + g.Title + ":\n")
+		printFlags(&b, g.Flags, width)
 	}
 	if note := settingsNote(cmd, groups); note != "" {
-		fmt.Fprintf(&b, "\n%s\n", wrap(note, width))
+		fmt.Fprintf(&b, "\n%s\n", wrap.Text(note, width))
 	}
 	if cmd.Example != "" {
 		title := "Example"
@@ -73,9 +76,9 @@ func about(cmd *cobra.Command) string {
 }
 
 // groupsOf are the flags of a command under their headings.
-func (p *helpPrinter) groupsOf(cmd *cobra.Command) []flagGroup {
+func (p *helpPrinter) groupsOf(cmd *cobra.Command) []settings.FlagGroup {
 	if cmd.HasParent() {
-		return []flagGroup{{"Flags", cmd.Flags()}}
+		return []settings.FlagGroup{{Title: "Flags", Flags: cmd.Flags()}}
 	}
 	return p.groups
 }
@@ -148,7 +151,7 @@ func printRows(b *strings.Builder, rows []row, width int) {
 		indent = below
 	}
 	for _, r := range rows {
-		text := strings.ReplaceAll(wrap(r.text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
+		text := strings.ReplaceAll(wrap.Text(r.text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
 		switch {
 		case text == "":
 			b.WriteString(r.name + "\n")
@@ -164,23 +167,23 @@ const durationNote = `A time is written as 30s, 1m30s or 500ms, or as seconds: 3
 --store-timeout, --lease-time) require a unit.`
 
 // settingsNote says how else a command's flags are set, and how times are written.
-func settingsNote(cmd *cobra.Command, groups []flagGroup) string {
+func settingsNote(cmd *cobra.Command, groups []settings.FlagGroup) string {
 	flag := firstSetting(groups)
 	switch {
 	case flag == "":
 		return ""
 	case cmd.HasParent():
-		return "Every flag can also be set by an environment variable: --" + flag + " by " + envName(flag) + "."
+		return "Every flag can also be set by an environment variable: --" + flag + " by " + settings.EnvName(flag) + "."
 	}
-	return "Every flag can also be set by an environment variable, --" + flag + " by " + envName(flag) + ", and in the config file, by " + flag +
+	return "Every flag can also be set by an environment variable, --" + flag + " by " + settings.EnvName(flag) + ", and in the config file, by " + flag +
 		"; a flag goes before a variable, and that before the file.\n\n" + durationNote
 }
 
 // firstSetting returns the name of the first flag that a variable sets.
-func firstSetting(groups []flagGroup) (name string) {
+func firstSetting(groups []settings.FlagGroup) (name string) {
 	for _, g := range groups {
-		g.flags.VisitAll(func(f *pflag.Flag) {
-			if name == "" && isSetting(f) && !f.Hidden {
+		g.Flags.VisitAll(func(f *pflag.Flag) {
+			if name == "" && settings.IsSetting(f) && !f.Hidden {
 				name = f.Name
 			}
 		})

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -11,14 +11,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
+	"cellserver/internal/base/wrap"
 )
 
 // manCommand writes the manual, for who makes packages.
 func manCommand(help *helpPrinter) *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIR", Short: "write the manual pages into a directory", Hidden: true,
-		Args: exactlyOne("DIR"),
+		Args: usage.ExactlyOne("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m := manual{root: cmd.Root(), help: help, date: manualDate(buildinfo.Read(), os.Getenv("SOURCE_DATE_EPOCH"))}
 			return m.write(args[0], m.root)
@@ -104,9 +106,9 @@ func (m manual) flags(b *strings.Builder, cmd *cobra.Command) {
 	b.WriteString(".SH OPTIONS\n")
 	for _, g := range m.help.groupsOf(cmd) {
 		if cmd == m.root {
-			fmt.Fprintf(b, ".SS %s\n", roff(g.title))
+			fmt.Fprintf(b, ".SS %s\n", roff(g.Title))
 		}
-		g.flags.VisitAll(func(f *pflag.Flag) {
+		g.Flags.VisitAll(func(f *pflag.Flag) {
 			if f.Hidden {
 				return
 			}
@@ -213,11 +215,11 @@ func roffText(b *strings.Builder, text string) {
 		if i > 0 {
 			b.WriteString(".PP\n")
 		}
-		if isTable(p) {
+		if wrap.IsTable(p) {
 			roffBlock(b, p)
 			continue
 		}
-		b.WriteString(roff(wrap(p, manualWidth)) + "\n")
+		b.WriteString(roff(wrap.Text(p, manualWidth)) + "\n")
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/settings"
 	"cellserver/internal/base/buildinfo"
 )
 
@@ -17,32 +18,32 @@ const serveHelp = `cellserver is a rate limiter that speaks the Redis protocol a
 const serveExample = `  cellserver &
   redis-cli -p 6380 cl.throttle laoqian:reply 15 30 60 1`
 
-// program is what a command line runs that is above this package.
-type program struct {
-	serve      func(ctx context.Context, o *options, stderr io.Writer) error
-	checkFiles func(o *options, log *slog.Logger) problems // those that settings name
+// Program is what a command line runs that is above this package.
+type Program struct {
+	Serve      func(ctx context.Context, o *settings.Options, stderr io.Writer) error
+	CheckFiles func(o *settings.Options, log *slog.Logger) settings.Problems // those that settings name
 }
 
 // serveCommand is the root: without a subcommand the program serves.
-func serveCommand(p program, help *helpPrinter) *cobra.Command {
-	o := &options{}
+func serveCommand(p Program, help *helpPrinter) *cobra.Command {
+	o := &settings.Options{}
 	cmd := &cobra.Command{
 		Use: "cellserver [flags]", Short: "serve Redis clients", Long: serveHelp, Example: serveExample, Args: onlySubcommands,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.version {
+			if o.Version {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), buildinfo.Read())
 				return err
 			}
-			if err := o.complete(cmd.Flags(), os.LookupEnv); err != nil {
+			if err := o.Complete(cmd.Flags(), os.LookupEnv); err != nil {
 				return err
 			}
-			return p.serve(cmd.Context(), o, cmd.ErrOrStderr())
+			return p.Serve(cmd.Context(), o, cmd.ErrOrStderr())
 		},
 	}
-	help.groups = o.flagGroups()
+	help.groups = o.FlagGroups()
 	for _, g := range help.groups {
-		cmd.Flags().AddFlagSet(g.flags)
+		cmd.Flags().AddFlagSet(g.Flags)
 	}
 	return cmd
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runCommand runs the command of a command line: it returns when its work or ctx is done.
-func runCommand(ctx context.Context, p program, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+// Run runs the command of a command line: it returns when its work or ctx is done.
+func Run(ctx context.Context, p Program, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	root, help := newRoot(p)
 	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
 		shortenUsages(root)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/base/flagvalue"
 )
@@ -17,7 +18,7 @@ func versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version [flags]",
 		Short: "show which cellserver this is, and what it was built from",
-		Args:  noArguments,
+		Args:  usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info := buildinfo.Read()
 			if asJSON {

@@ -1,5 +1,5 @@
 //go:build !unix
 
-package main
+package listen
 
-func fitMaxClients(maxClients, _ int) int { return maxClients }
+func FitMaxClients(maxClients, _ int) int { return maxClients }

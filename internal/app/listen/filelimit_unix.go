@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package listen
 
 import "syscall"
 
@@ -9,8 +9,8 @@ const (
 	loopFiles  = 2  // descriptors of an event loop
 )
 
-// fitMaxClients lowers maxClients to fit the limit of open files, as Redis does.
-func fitMaxClients(maxClients, ioThreads int) int {
+// FitMaxClients lowers maxClients to fit the limit of open files, as Redis does.
+func FitMaxClients(maxClients, ioThreads int) int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return maxClients

@@ -1,41 +1,43 @@
-package main
+package listen
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net"
+
+	"cellserver/internal/app/settings"
 )
 
-// listeners holds the server's listeners; nil for those not configured.
-type listeners struct{ tcp, tls, unix, metrics net.Listener }
+// Listeners holds the server's listeners; nil for those not configured.
+type Listeners struct{ TCP, TLS, Unix, Metrics net.Listener }
 
-func listen(ctx context.Context, o *options) (*listeners, error) {
-	l := &listeners{}
+func Open(ctx context.Context, o *settings.Options) (*Listeners, error) {
+	l := &Listeners{}
 	var config net.ListenConfig
 	for _, one := range []struct {
 		flag, addr string
 		into       *net.Listener
 	}{
-		{"addr", o.addr, &l.tcp}, {"tls-addr", o.tlsAddr, &l.tls}, {"metrics-addr", o.metricsAddr, &l.metrics},
+		{"addr", o.Addr, &l.TCP}, {"tls-addr", o.TLSAddr, &l.TLS}, {"metrics-addr", o.MetricsAddr, &l.Metrics},
 	} {
 		if one.addr == "" {
 			continue
 		}
 		listener, err := config.Listen(ctx, "tcp", one.addr)
 		if err != nil {
-			l.close()
+			l.Close()
 			return nil, listenError(one.flag, one.addr, err)
 		}
 		*one.into = listener
 	}
-	if o.unixSocket == "" {
+	if o.UnixSocket == "" {
 		return l, nil
 	}
 	var err error
-	if l.unix, err = listenUnix(ctx, o.unixSocket, o.socketMode); err != nil {
-		l.close()
-		return nil, listenError("unixsocket", o.unixSocket, err)
+	if l.Unix, err = listenUnix(ctx, o.UnixSocket, o.SocketMode); err != nil {
+		l.Close()
+		return nil, listenError("unixsocket", o.UnixSocket, err)
 	}
 	return l, nil
 }
@@ -45,11 +47,11 @@ func listenError(flag, addr string, err error) error {
 	if errors.As(err, &op) {
 		err = op.Err // without the address, which the message has already
 	}
-	return fmt.Errorf("cannot listen on %s: %w; choose another with --%s or %s", addr, err, flag, envName(flag))
+	return fmt.Errorf("cannot listen on %s: %w; choose another with --%s or %s", addr, err, flag, settings.EnvName(flag))
 }
 
-func (l *listeners) close() {
-	for _, one := range []net.Listener{l.tcp, l.tls, l.unix, l.metrics} {
+func (l *Listeners) Close() {
+	for _, one := range []net.Listener{l.TCP, l.TLS, l.Unix, l.Metrics} {
 		if one != nil {
 			_ = one.Close()
 		}

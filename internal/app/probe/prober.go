@@ -1,4 +1,4 @@
-package main
+package probe
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 const (
 	// probeTimeout is how long what serves the clients may take to respond: a thousand times what is usual, and as long as
 	// the whole time limit of a script, which is the longest that anything may take.
-	probeTimeout = time.Second
+	Timeout = time.Second
 	// probeInterval is how often the server looks at itself.
 	probeInterval = time.Second
 	// deadAfter is after how many probes in a row without a response the process is no longer alive, which Kubernetes
@@ -23,11 +23,11 @@ const (
 	silentAfter = 3
 )
 
-// prober tells whether what serves the clients still does its work. It is safe for concurrent use.
-type prober struct {
-	loops  func(context.Context) error // returns once every event loop has responded, or an error that names one
-	shards func()                      // returns once every shard's lock was acquired
-	log    *slog.Logger
+// Prober tells whether what serves the clients still does its work. It is safe for concurrent use.
+type Prober struct {
+	Loops  func(context.Context) error // returns once every event loop has responded, or an error that names one
+	Shards func()                      // returns once every shard's lock was acquired
+	Log    *slog.Logger
 
 	mu     sync.Mutex    // guards all below
 	asking chan struct{} // closed when shards returns; nil while it is not called
@@ -35,12 +35,12 @@ type prober struct {
 	last   error         // of the last of them
 }
 
-// probe returns once every event loop has responded and every shard's lock was acquired: then clients are served. When ctx
+// Probe returns once every event loop has responded and every shard's lock was acquired: then clients are served. When ctx
 // is done first, the error names what did not respond.
-func (p *prober) probe(ctx context.Context) error {
+func (p *Prober) Probe(ctx context.Context) error {
 	shards := p.askShards()
 	var silent []string
-	if err := p.loops(ctx); err != nil {
+	if err := p.Loops(ctx); err != nil {
 		what := strings.TrimPrefix(err.Error(), "server: ")
 		silent = append(silent, strings.TrimSuffix(what, ": "+context.DeadlineExceeded.Error()))
 	}
@@ -60,14 +60,14 @@ func (p *prober) probe(ctx context.Context) error {
 }
 
 // askShards has at most one goroutine wait for the shards' locks.
-func (p *prober) askShards() <-chan struct{} {
+func (p *Prober) askShards() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asking == nil {
 		done := make(chan struct{})
 		p.asking = done
 		go func() {
-			p.shards()
+			p.Shards()
 			p.mu.Lock()
 			p.asking = nil
 			p.mu.Unlock()
@@ -77,15 +77,15 @@ func (p *prober) askShards() <-chan struct{} {
 	return p.asking
 }
 
-// ready returns an error if what serves the clients does not respond now.
-func (p *prober) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+// Ready returns an error if what serves the clients does not respond now.
+func (p *Prober) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	return p.probe(ctx)
+	return p.Probe(ctx)
 }
 
-// alive returns an error if it has not responded for longer than anything that is allowed.
-func (p *prober) alive() error {
+// Alive returns an error if it has not responded for longer than anything that is allowed.
+func (p *Prober) Alive() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.silent < deadAfter {
@@ -94,12 +94,12 @@ func (p *prober) alive() error {
 	return fmt.Errorf("no response to %d probes in a row, one a second: %w", p.silent, p.last)
 }
 
-// run probes once an interval until ctx is done.
-func (p *prober) run(ctx context.Context) {
+// Run probes once an interval until ctx is done.
+func (p *Prober) Run(ctx context.Context) {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
 	for {
-		err := p.ready(ctx)
+		err := p.Ready(ctx)
 		if ctx.Err() != nil { // what shuts down no longer responds
 			return
 		}
@@ -112,18 +112,18 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-func (p *prober) note(err error) {
+func (p *Prober) note(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = err
 	if err == nil {
 		if p.silent >= silentAfter {
-			p.log.Info("the server responds again", "seconds", p.silent)
+			p.Log.Info("the server responds again", "seconds", p.silent)
 		}
 		p.silent = 0
 		return
 	}
 	if p.silent++; p.silent == silentAfter {
-		p.log.Error("the server does not respond; no client is served that needs this", "error", err, "seconds", p.silent)
+		p.Log.Error("the server does not respond; no client is served that needs this", "error", err, "seconds", p.silent)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package probe
 
 import (
 	"context"
@@ -19,31 +19,31 @@ func TestProberCountsProbes(t *testing.T) {
 		var hangs atomic.Bool
 		shardsHeld := make(chan struct{})
 		log := &processtest.Log{}
-		p := &prober{
-			loops: func(ctx context.Context) error {
+		p := &Prober{
+			Loops: func(ctx context.Context) error {
 				if !hangs.Load() {
 					return nil
 				}
 				<-ctx.Done()
 				return errors.New("server: event loop 1 of 2 does not respond")
 			},
-			shards: func() {
+			Shards: func() {
 				if hangs.Load() {
 					<-shardsHeld
 				}
 			},
-			log: slog.New(slog.NewTextHandler(log, nil)),
+			Log: slog.New(slog.NewTextHandler(log, nil)),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		go p.run(ctx)
+		go p.Run(ctx)
 		const both = "event loop 1 of 2 does not respond; the lock of a shard is not released"
 		step := func(after time.Duration, ready, alive string) {
 			t.Helper()
 			time.Sleep(after)
-			if err := p.ready(t.Context()); said(err) != ready {
+			if err := p.Ready(t.Context()); said(err) != ready {
 				t.Errorf("ready: got %v, want %q", err, ready)
 			}
-			if err := p.alive(); said(err) != alive {
+			if err := p.Alive(); said(err) != alive {
 				t.Errorf("alive: got %v, want %q", err, alive)
 			}
 		}

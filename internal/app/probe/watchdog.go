@@ -1,4 +1,4 @@
-package main
+package probe
 
 import (
 	"context"
@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// watchdog calls feed once an interval while probes succeed. While a probe hangs it does not, and systemd takes action.
-type watchdog struct {
-	interval time.Duration
-	probe    func(context.Context) error
-	feed     func()
-	log      *slog.Logger
+// Watchdog calls feed once an interval while probes succeed. While a probe hangs it does not, and systemd takes action.
+type Watchdog struct {
+	Interval time.Duration
+	Probe    func(context.Context) error
+	Feed     func()
+	Log      *slog.Logger
 }
 
-func (w watchdog) run(ctx context.Context) {
-	ticker := time.NewTicker(w.interval)
+func (w Watchdog) Run(ctx context.Context) {
+	ticker := time.NewTicker(w.Interval)
 	defer ticker.Stop()
 	for {
-		late := time.AfterFunc(w.interval, func() {
-			w.log.Error("the server hangs; unless it recovers, the service manager kills it and its stacks are logged",
-				"seconds", w.interval.Seconds())
+		late := time.AfterFunc(w.Interval, func() {
+			w.Log.Error("the server hangs; unless it recovers, the service manager kills it and its stacks are logged",
+				"seconds", w.Interval.Seconds())
 		})
-		err := w.probe(ctx)
+		err := w.Probe(ctx)
 		late.Stop()
 		if err != nil { // the server is shutting down
 			return
 		}
-		w.feed()
+		w.Feed()
 		select {
 		case <-ctx.Done():
 			return

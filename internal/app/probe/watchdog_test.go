@@ -1,4 +1,4 @@
-package main
+package probe
 
 import (
 	"context"
@@ -32,9 +32,9 @@ func TestWatchdogIsFedWhileProbesSucceed(t *testing.T) {
 				defer cancel()
 				probes, feeds := 0, 0
 				log := &processtest.Log{}
-				watchdog{
-					interval: interval,
-					probe: func(ctx context.Context) error {
+				Watchdog{
+					Interval: interval,
+					Probe: func(ctx context.Context) error {
 						if probes++; probes != 3 {
 							return nil
 						}
@@ -45,9 +45,9 @@ func TestWatchdogIsFedWhileProbesSucceed(t *testing.T) {
 							return ctx.Err()
 						}
 					},
-					feed: func() { feeds++ },
-					log:  slog.New(slog.NewTextHandler(log, nil)),
-				}.run(ctx)
+					Feed: func() { feeds++ },
+					Log:  slog.New(slog.NewTextHandler(log, nil)),
+				}.Run(ctx)
 				if late := strings.Count(log.String(), "the server hangs"); feeds != tt.feeds || late != tt.late {
 					t.Errorf("fed %d times and complained %d times, want %d and %d", feeds, late, tt.feeds, tt.late)
 				}

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -13,15 +13,16 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v4"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/base/yamlfile"
 )
 
-// configFile is the file of --config: a mapping in YAML of the flags' names to their values.
-type configFile struct {
+// ConfigFile is the file of --config: a mapping in YAML of the flags' names to their values.
+type ConfigFile struct {
 	path    string
 	entries []configEntry
-	wrong   problems // with it
+	Wrong   Problems // with it
 }
 
 type configEntry struct {
@@ -32,16 +33,16 @@ type configEntry struct {
 }
 
 // readConfig reads a file. With an error, which says what is wrong in each line, it returns the other lines.
-func readConfig(path string) (*configFile, error) {
+func readConfig(path string) (*ConfigFile, error) {
 	text, err := yamlfile.Read(path)
 	if err != nil {
-		return &configFile{path: path}, fmt.Errorf("--config: %w", err)
+		return &ConfigFile{path: path}, fmt.Errorf("--config: %w", err)
 	}
 	return parseConfig(path, text)
 }
 
-func parseConfig(path string, text []byte) (*configFile, error) {
-	c := &configFile{path: path}
+func parseConfig(path string, text []byte) (*ConfigFile, error) {
+	c := &ConfigFile{path: path}
 	f := &yamlfile.File{Path: path}
 	root := f.Root(text)
 	if root == nil {
@@ -52,10 +53,10 @@ func parseConfig(path string, text []byte) (*configFile, error) {
 	return c, f.Err()
 }
 
-func (c *configFile) read(f *yamlfile.File, names []string, key, value *yaml.Node) {
+func (c *ConfigFile) read(f *yamlfile.File, names []string, key, value *yaml.Node) {
 	name := key.Value
 	if !slices.Contains(names, name) {
-		f.Fail(key, yamlfile.Quote(name)+" is no setting; "+hint(name, names, nil, "cellserver --help lists them"))
+		f.Fail(key, yamlfile.Quote(name)+" is no setting; "+usage.Hint(name, names, nil, "cellserver --help lists them"))
 		return
 	}
 	e := configEntry{name: name, line: key.Line}
@@ -83,7 +84,7 @@ func (c *configFile) read(f *yamlfile.File, names []string, key, value *yaml.Nod
 }
 
 // set takes what flags do not have yet from the file, and leaves out what the command has no flag for.
-func (c *configFile) set(fs *pflag.FlagSet, from origins) (wrong problems) {
+func (c *ConfigFile) set(fs *pflag.FlagSet, from Origins) (wrong Problems) {
 	for _, e := range c.entries {
 		f := fs.Lookup(e.name)
 		if f == nil || from[e.name] != "" {
@@ -111,8 +112,8 @@ func (c *configFile) set(fs *pflag.FlagSet, from origins) (wrong problems) {
 	return wrong
 }
 
-// warnOfReaders warns of a file with a password that every user of the machine can read.
-func (c *configFile) warnOfReaders(log *slog.Logger) {
+// WarnOfReaders warns of a file with a password that every user of the machine can read.
+func (c *ConfigFile) WarnOfReaders(log *slog.Logger) {
 	if c == nil || runtime.GOOS == "windows" {
 		return
 	}
@@ -133,11 +134,11 @@ func hasSecret(name, value string) bool {
 	return value != "" && (name == "requirepass" || name == "store" && strings.Contains(value, "@"))
 }
 
-// splitProblems is what a file's error says of each line.
-func splitProblems(err error) (wrong problems) {
+// SplitProblems is what a file's error says of each line.
+func SplitProblems(err error) (wrong Problems) {
 	var lines yamlfile.Problems
 	if !errors.As(err, &lines) {
-		return problems{err}
+		return Problems{err}
 	}
 	for _, line := range lines {
 		wrong = append(wrong, errors.New(line))

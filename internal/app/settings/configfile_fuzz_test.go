@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"strings"
@@ -8,18 +8,18 @@ import (
 // FuzzConfig: whatever a file is, each mistake is one line with its place, and what can be read is set or refused.
 func FuzzConfig(f *testing.F) {
 	for _, text := range []string{
-		exampleConfig(), "maxclients: 5\nmaxclients: 6\n", "metrics-allowed-hosts: [a, b]\n", "a: &x [*x]\n", "timeout: !!float 5\n", "? [a]\n: b\n", "addr: |\n  a\n  b\n",
+		Example(), "maxclients: 5\nmaxclients: 6\n", "metrics-allowed-hosts: [a, b]\n", "a: &x [*x]\n", "timeout: !!float 5\n", "? [a]\n: b\n", "addr: |\n  a\n  b\n",
 	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := parseConfig("file", text)
-		wrong := splitProblems(err)
+		wrong := SplitProblems(err)
 		if err == nil {
 			wrong = nil
 		}
-		o := &options{}
-		wrong = append(wrong, c.set(o.flagSet(o.flagGroups()), origins{})...)
+		o := &Options{}
+		wrong = append(wrong, c.set(o.FlagSet(o.FlagGroups()), Origins{})...)
 		for _, mistake := range wrong {
 			if line := mistake.Error(); strings.ContainsAny(line, "\n\r") || !strings.HasPrefix(line, "file:") {
 				t.Errorf("%q", line)

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"encoding/json"
@@ -11,17 +11,18 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/base/flagvalue"
+	"cellserver/internal/base/wrap"
 )
 
-// show prints all settings.
-func (o *options) show(out io.Writer, groups []flagGroup) error {
+// Show prints all settings.
+func (o *Options) Show(out io.Writer, groups []FlagGroup) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, g := range groups {
-		g.flags.VisitAll(func(f *pflag.Flag) {
-			if !isSetting(f) || f.Name == "config" {
+		g.Flags.VisitAll(func(f *pflag.Flag) {
+			if !IsSetting(f) || f.Name == "config" {
 				return
 			}
-			line, from := f.Name+": "+yamlValue(f, f.Value.String()), o.from[f.Name]
+			line, from := f.Name+": "+yamlValue(f, f.Value.String()), o.From[f.Name]
 			if hasSecret(f.Name, f.Value.String()) {
 				line = "#" + f.Name + ": (not shown)"
 			}
@@ -57,18 +58,21 @@ const exampleHead = `# The settings of cellserver, each with its default. To cha
 # requires a restart.
 `
 
-// exampleConfig is a config file that changes nothing.
-func exampleConfig() string {
+// exampleWidth is that of the comments.
+const exampleWidth = 120
+
+// Example is a config file that changes nothing.
+func Example() string {
 	var b strings.Builder
 	b.WriteString(exampleHead)
-	for _, g := range (&options{}).flagGroups() {
-		fmt.Fprintf(&b, "\n# --- %s ---\n", g.title)
-		g.flags.VisitAll(func(f *pflag.Flag) {
-			if !isSetting(f) || f.Name == "config" {
+	for _, g := range (&Options{}).FlagGroups() {
+		fmt.Fprintf(&b, "\n# --- %s ---\n", g.Title)
+		g.Flags.VisitAll(func(f *pflag.Flag) {
+			if !IsSetting(f) || f.Name == "config" {
 				return
 			}
 			_, usage := pflag.UnquoteUsage(f)
-			for line := range strings.Lines(wrap(usage, exampleWidth-2)) {
+			for line := range strings.Lines(wrap.Text(usage, exampleWidth-2)) {
 				b.WriteString("\n# " + strings.TrimRight(line, "\n"))
 			}
 			fmt.Fprintf(&b, "\n#%s: %s\n", f.Name, yamlValue(f, f.DefValue))

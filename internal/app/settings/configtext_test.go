@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 // TestExampleConfig: deploy/cellserver.yaml is what config example writes, changes nothing, and has every setting's default.
 func TestExampleConfig(t *testing.T) {
 	const path = "../../../deploy/cellserver.yaml"
-	want := exampleConfig()
+	want := Example()
 	if os.Getenv("UPDATE_DOCS") != "" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // it is for all to read
 			t.Fatal(err)
@@ -32,18 +32,18 @@ func TestExampleConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &options{}
-	fs := o.flagSet(o.flagGroups())
-	from := origins{}
+	o := &Options{}
+	fs := o.FlagSet(o.FlagGroups())
+	from := Origins{}
 	if wrong := c.set(fs, from); len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
 	fs.VisitAll(func(f *pflag.Flag) {
-		if isSetting(f) && f.Name != "config" && (from[f.Name] == "" || f.Value.String() != f.DefValue) {
+		if IsSetting(f) && f.Name != "config" && (from[f.Name] == "" || f.Value.String() != f.DefValue) {
 			t.Errorf("--%s: %q at %q, want the default %q", f.Name, f.Value, from[f.Name], f.DefValue)
 		}
 	})
-	o.flags = fs
+	o.Flags = fs
 	if wrong := o.check(); len(wrong) > 0 {
 		t.Errorf("the defaults, given all: %v", wrong)
 	}

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func TestUnknownVariablesAreWarnedOf(t *testing.T) {
 		{"CELLSERVER_METRICS_PORT_9380_TCP_ADDR=10.0.0.1", ""},
 	} {
 		var log bytes.Buffer
-		warnOfUnknownVariables([]string{"PATH=/bin", tt.variable}, slog.New(slog.NewTextHandler(&log, nil)))
+		WarnOfUnknownVariables([]string{"PATH=/bin", tt.variable}, slog.New(slog.NewTextHandler(&log, nil)))
 		got := log.String()
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) || strings.Count(got, "level=WARN") != min(1, len(tt.want)) || strings.Contains(got, "s3cret") {
 			t.Errorf("%s: got %q, want %q", tt.variable, got, tt.want)

@@ -1,11 +1,11 @@
-package main
+package settings
 
 import (
 	"github.com/spf13/pflag"
 )
 
-// flagGroup is the flags under one heading of the help.
-type flagGroup struct {
-	title string
-	flags *pflag.FlagSet
+// FlagGroup is the flags under one heading of the help.
+type FlagGroup struct {
+	Title string
+	Flags *pflag.FlagSet
 }

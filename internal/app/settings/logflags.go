@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"log/slog"
@@ -8,13 +8,13 @@ import (
 	"cellserver/internal/base/flagvalue"
 )
 
-func (o *options) defineLogs(fs *pflag.FlagSet) {
-	flagvalue.ChoiceVar(fs, &o.logLevel, "log-level", "info", "`level`: debug, info, warn or error", "debug", "info", "warn", "error")
-	flagvalue.ChoiceVar(fs, &o.logFormat, "log-format", "text", "`format`: text or json", "text", "json")
+func (o *Options) defineLogs(fs *pflag.FlagSet) {
+	flagvalue.ChoiceVar(fs, &o.LogLevel, "log-level", "info", "`level`: debug, info, warn or error", "debug", "info", "warn", "error")
+	flagvalue.ChoiceVar(fs, &o.LogFormat, "log-format", "text", "`format`: text or json", "text", "json")
 }
 
-// slogLevel is the level of a name that was checked.
-func slogLevel(name string) (level slog.Level) {
+// SlogLevel is the level of a name that was checked.
+func SlogLevel(name string) (level slog.Level) {
 	_ = level.UnmarshalText([]byte(name))
 	return level
 }

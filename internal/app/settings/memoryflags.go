@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -10,44 +10,44 @@ import (
 	"cellserver/internal/store"
 )
 
-const autoMemory = "auto"
+const AutoMemory = "auto"
 
-func defaultClients() memory.Part {
+func DefaultClients() memory.Part {
 	p, _ := memory.ParsePart("25%")
 	return p
 }
 
-func (o *options) defineMemory(fs *pflag.FlagSet) {
-	o.maxMemory = autoMemory
+func (o *Options) defineMemory(fs *pflag.FlagSet) {
+	o.MaxMemory = AutoMemory
 	flagvalue.FuncVar(fs, flagvalue.Func{
-		Kind: "size", Takes: "auto or a size, such as 150mb", Get: func() string { return o.maxMemory },
+		Kind: "size", Takes: "auto or a size, such as 150mb", Get: func() string { return o.MaxMemory },
 		Set: func(text string) bool {
 			_, err := memory.Parse(text)
-			if err == nil || text == autoMemory {
-				o.maxMemory = text
+			if err == nil || text == AutoMemory {
+				o.MaxMemory = text
 			}
-			return err == nil || text == autoMemory
+			return err == nil || text == AutoMemory
 		},
 	}, "maxmemory", "largest `size` of the server's memory, such as 150mb; 0 for none; auto is 70 % of the cgroup's limit, and none without one")
-	flagvalue.ChoiceVar(fs, &o.maxMemoryPolicy, "maxmemory-policy", memory.PolicyName(store.VolatileTTL), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)", memory.PolicyNames()...)
+	flagvalue.ChoiceVar(fs, &o.MaxMemoryPolicy, "maxmemory-policy", memory.PolicyName(store.VolatileTTL), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)", memory.PolicyNames()...)
 }
 
-func (o *options) checkMemory() error {
-	if o.maxMemory == autoMemory {
+func (o *Options) checkMemory() error {
+	if o.MaxMemory == AutoMemory {
 		return nil
 	}
-	bytes, _ := memory.Parse(o.maxMemory)
-	if err := memory.Check(bytes, o.maxMemoryClients); err != nil {
+	bytes, _ := memory.Parse(o.MaxMemory)
+	if err := memory.Check(bytes, o.MaxMemoryClients); err != nil {
 		return fmt.Errorf("--maxmemory %w", err)
 	}
 	return nil
 }
 
-// maxMemoryBytes is what --maxmemory comes to, and whether that is less than the server needs.
-func (o *options) maxMemoryBytes() (maxBytes int64, tooSmall bool) {
-	if o.maxMemory == autoMemory {
+// MaxMemoryBytes is what --maxmemory comes to, and whether that is less than the server needs.
+func (o *Options) MaxMemoryBytes() (maxBytes int64, tooSmall bool) {
+	if o.MaxMemory == AutoMemory {
 		return memory.Auto()
 	}
-	maxBytes, _ = memory.Parse(o.maxMemory)
+	maxBytes, _ = memory.Parse(o.MaxMemory)
 	return maxBytes, false
 }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"github.com/spf13/pflag"
@@ -6,9 +6,9 @@ import (
 
 // settingNames are the names of the server's settings.
 func settingNames() (names []string) {
-	for _, g := range (&options{}).flagGroups() {
-		g.flags.VisitAll(func(f *pflag.Flag) {
-			if isSetting(f) {
+	for _, g := range (&Options{}).FlagGroups() {
+		g.Flags.VisitAll(func(f *pflag.Flag) {
+			if IsSetting(f) {
 				names = append(names, f.Name)
 			}
 		})
@@ -16,5 +16,5 @@ func settingNames() (names []string) {
 	return names
 }
 
-// isSetting tells flags that set something from those that ask for something else.
-func isSetting(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }
+// IsSetting tells flags that set something from those that ask for something else.
+func IsSetting(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/edge/metrics"
@@ -19,77 +20,77 @@ import (
 	"cellserver/internal/redis/commands/admin"
 )
 
-// options holds the values of the flags.
-type options struct {
-	addr, unixSocket, metricsAddr string
+// Options holds the values of the flags.
+type Options struct {
+	Addr, UnixSocket, MetricsAddr string
 
-	socketMode fs.FileMode // --unixsocketperm; 0 for that of the umask
+	SocketMode fs.FileMode // --unixsocketperm; 0 for that of the umask
 
-	tlsAddr, tlsCert, tlsKey, tlsClientCA, tlsAuthClients string
+	TLSAddr, TLSCert, TLSKey, TLSClientCA, tlsAuthClients string
 
-	metricsTokenFile, metricsPasswordFile, metricsTLSCert, metricsTLSKey string
+	MetricsTokenFile, MetricsPasswordFile, MetricsTLSCert, MetricsTLSKey string
 
-	metricsHosts []string
+	MetricsHosts []string
 
-	pprof, noDashboard bool
+	Pprof, NoDashboard bool
 
-	databases       int
-	burstIsCapacity bool
-	limitsFile      string
-	requirePass     string
+	Databases       int
+	BurstIsCapacity bool
+	LimitsFile      string
+	RequirePass     string
 	requirePassFile string
-	protectedMode   bool
-	aclFile         string
-	debugCommand    string
+	ProtectedMode   bool
+	ACLFile         string
+	DebugCommand    string
 
-	remote storeOptions
+	Remote StoreOptions
 
-	dataDir      string
-	syncInterval syncInterval
-	syncTimeout  time.Duration
-	dataRecover  bool
+	DataDir      string
+	SyncInterval SyncInterval
+	SyncTimeout  time.Duration
+	DataRecover  bool
 
-	unreadyOnDiskFault bool
+	UnreadyOnDiskFault bool
 
-	lua          bool
-	luaTimeLimit time.Duration
+	Lua          bool
+	LuaTimeLimit time.Duration
 
-	ioThreads, maxClients, maxArgs, maxCommandBytes, maxKeyBytes, maxOutputBytes int
+	IOThreads, MaxClients, MaxArgs, MaxCommandBytes, MaxKeyBytes, MaxOutputBytes int
 
-	maxMemory, maxMemoryPolicy string
-	maxMemoryClients           memory.Part
+	MaxMemory, MaxMemoryPolicy string
+	MaxMemoryClients           memory.Part
 
-	maxClientsPerAddress, maxNewKeysPerSecond int
+	MaxClientsPerAddress, MaxNewKeysPerSecond int
 
-	timeout, handshakeTimeout, inputTimeout, outputTimeout, shutdownTimeout time.Duration
+	Timeout, HandshakeTimeout, InputTimeout, OutputTimeout, ShutdownTimeout time.Duration
 
-	thresholds    admin.Thresholds
-	topKeysMetric int
-	topKeysNames  metrics.NameStyle
+	Thresholds    admin.Thresholds
+	TopKeysMetric int
+	TopKeysNames  metrics.NameStyle
 
-	logLevel, logFormat string
-	level               slog.LevelVar // of the loggers, which a reload may change
+	LogLevel, LogFormat string
+	Level               slog.LevelVar // of the loggers, which a reload may change
 
-	config        string // path of the config file; "" for none
-	help, version bool
+	Config        string // path of the config file; "" for none
+	help, Version bool
 
-	flags  *pflag.FlagSet    // that have set these
-	values map[string]string // as they were set, for what the server makes of some changes the fields
-	from   origins           // of the values
-	file   *configFile       // of config; nil for none
+	Flags  *pflag.FlagSet    // that have set these
+	Values map[string]string // as they were set, for what the server makes of some changes the fields
+	From   Origins           // of the values
+	File   *ConfigFile       // of config; nil for none
 }
 
-func (o *options) flagGroups() []flagGroup {
-	group := func(title string, define func(*pflag.FlagSet)) flagGroup {
+func (o *Options) FlagGroups() []FlagGroup {
+	group := func(title string, define func(*pflag.FlagSet)) FlagGroup {
 		fs := pflag.NewFlagSet(title, pflag.ContinueOnError)
 		fs.SortFlags = false
 		define(fs)
-		return flagGroup{title, fs}
+		return FlagGroup{title, fs}
 	}
-	return []flagGroup{
+	return []FlagGroup{
 		group("Listening", func(fs *pflag.FlagSet) {
-			flagvalue.AddressVar(fs, &o.addr, "addr", "127.0.0.1:6380", "127.0.0.1:6380", "`host:port` for Redis clients; empty disables it")
-			fs.StringVar(&o.unixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
+			flagvalue.AddressVar(fs, &o.Addr, "addr", "127.0.0.1:6380", "127.0.0.1:6380", "`host:port` for Redis clients; empty disables it")
+			fs.StringVar(&o.UnixSocket, "unixsocket", "", "`path` of a unix socket for Redis clients (default none)")
 			o.defineSocketMode(fs)
 		}),
 		group("TLS", o.defineTLS),
@@ -98,17 +99,17 @@ func (o *options) flagGroups() []flagGroup {
 			o.defineIOThreads(fs)
 		}),
 		group("Rate limiting", func(fs *pflag.FlagSet) {
-			flagvalue.BoolVar(fs, &o.burstIsCapacity, "burst-is-capacity", "read CL.THROTTLE's second argument, and max_burst wherever it stands, as a funnel's whole capacity, not as the burst beyond the first unit")
-			fs.StringVar(&o.limitsFile, "limits-file", "", "YAML `file` with named limits for CL.CHECK; SIGHUP and CL.LIMIT RELOAD reload it")
-			flagvalue.NumberVar(fs, &o.databases, "databases", 16, 1, 1<<16, "number of databases for SELECT")
+			flagvalue.BoolVar(fs, &o.BurstIsCapacity, "burst-is-capacity", "read CL.THROTTLE's second argument, and max_burst wherever it stands, as a funnel's whole capacity, not as the burst beyond the first unit")
+			fs.StringVar(&o.LimitsFile, "limits-file", "", "YAML `file` with named limits for CL.CHECK; SIGHUP and CL.LIMIT RELOAD reload it")
+			flagvalue.NumberVar(fs, &o.Databases, "databases", 16, 1, 1<<16, "number of databases for SELECT")
 		}),
 		group("Access", func(fs *pflag.FlagSet) {
-			fs.StringVar(&o.requirePass, "requirepass", "", "`password` of the default user (default none); better set by "+envName("requirepass"))
+			fs.StringVar(&o.RequirePass, "requirepass", "", "`password` of the default user (default none); better set by "+EnvName("requirepass"))
 			fs.StringVar(&o.requirePassFile, "requirepass-file", "", "`file` with that password")
-			fs.StringVar(&o.aclFile, "aclfile", "", "`file` with users and their permissions in the syntax of Redis's aclfile; SIGHUP and ACL LOAD reload it")
-			flagvalue.ChoiceVar(fs, &o.debugCommand, "enable-debug-command", "no", "who may use DEBUG: `no|local|yes`", "no", "local", "yes")
-			o.protectedMode = true
-			flagvalue.SwitchVar(fs, &o.protectedMode, "protected-mode", "yes", "no", "refuse clients on other hosts while there is no password: `yes|no`")
+			fs.StringVar(&o.ACLFile, "aclfile", "", "`file` with users and their permissions in the syntax of Redis's aclfile; SIGHUP and ACL LOAD reload it")
+			flagvalue.ChoiceVar(fs, &o.DebugCommand, "enable-debug-command", "no", "who may use DEBUG: `no|local|yes`", "no", "local", "yes")
+			o.ProtectedMode = true
+			flagvalue.SwitchVar(fs, &o.ProtectedMode, "protected-mode", "yes", "no", "refuse clients on other hosts while there is no password: `yes|no`")
 		}),
 		group("Scripts", o.defineScripts),
 		group("Store", o.defineStore),
@@ -118,19 +119,19 @@ func (o *options) flagGroups() []flagGroup {
 		group("Monitoring", o.defineMonitoring),
 		group("Config file, logs and help", func(fs *pflag.FlagSet) {
 			o.defineLogs(fs)
-			fs.StringVar(&o.config, "config", "", "YAML `file` with settings by the names of these flags; SIGHUP reloads what can change, and cellserver config check checks it")
+			fs.StringVar(&o.Config, "config", "", "YAML `file` with settings by the names of these flags; SIGHUP reloads what can change, and cellserver config check checks it")
 			fs.BoolVarP(&o.help, "help", "h", false, "show this help")
-			fs.BoolVarP(&o.version, "version", "v", false, "show the version")
+			fs.BoolVarP(&o.Version, "version", "v", false, "show the version")
 		}),
 	}
 }
 
 // defineIOThreads defines the number of event loops: by default half of the processors, which help and man pages made elsewhere
 // cannot know.
-func (o *options) defineIOThreads(fs *pflag.FlagSet) {
+func (o *Options) defineIOThreads(fs *pflag.FlagSet) {
 	automatic := max(1, runtime.GOMAXPROCS(0)/2)
 	text := "auto"
-	o.ioThreads = automatic
+	o.IOThreads = automatic
 	flagvalue.FuncVar(fs, flagvalue.Func{
 		Kind: "number", Takes: "auto, or a whole number from 0 to 1024, such as 4", Get: func() string { return text },
 		Set: func(given string) bool {
@@ -141,64 +142,64 @@ func (o *options) defineIOThreads(fs *pflag.FlagSet) {
 			if err != nil || n < 0 || n > 1024 {
 				return false
 			}
-			o.ioThreads, text = n, given
+			o.IOThreads, text = n, given
 			return true
 		},
 	}, "io-threads", "`number` of event loops that serve clients (Linux); with 0 each client has a goroutine; auto is half of the processors")
 }
 
-func (o *options) defineScripts(fs *pflag.FlagSet) {
-	o.lua = true
-	flagvalue.SwitchVar(fs, &o.lua, "lua", "on", "off", "enable EVAL, SCRIPT and the like: `on|off`")
-	flagvalue.UnitDurationVar(fs, &o.luaTimeLimit, "lua-time-limit", 50*time.Millisecond, time.Millisecond, math.MaxInt64, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
+func (o *Options) defineScripts(fs *pflag.FlagSet) {
+	o.Lua = true
+	flagvalue.SwitchVar(fs, &o.Lua, "lua", "on", "off", "enable EVAL, SCRIPT and the like: `on|off`")
+	flagvalue.UnitDurationVar(fs, &o.LuaTimeLimit, "lua-time-limit", 50*time.Millisecond, time.Millisecond, math.MaxInt64, "CPU time (and 20 times that in wall-clock time) after which a script is stopped and its writes discarded")
 }
 
-func (o *options) defineClientLimits(fs *pflag.FlagSet) {
-	flagvalue.NumberVar(fs, &o.maxClients, "maxclients", 10_000, 1, 1<<30, "largest number of connected clients")
-	flagvalue.NumberVar(fs, &o.maxClientsPerAddress, "maxclients-per-address", 0, 0, 1<<30, "largest number of connected clients of one IPv4 address, or of IPv6 addresses with the same first 64 bits; 0 for no limit")
-	o.maxMemoryClients = defaultClients()
+func (o *Options) defineClientLimits(fs *pflag.FlagSet) {
+	flagvalue.NumberVar(fs, &o.MaxClients, "maxclients", 10_000, 1, 1<<30, "largest number of connected clients")
+	flagvalue.NumberVar(fs, &o.MaxClientsPerAddress, "maxclients-per-address", 0, 0, 1<<30, "largest number of connected clients of one IPv4 address, or of IPv6 addresses with the same first 64 bits; 0 for no limit")
+	o.MaxMemoryClients = DefaultClients()
 	flagvalue.FuncVar(fs, flagvalue.Func{
-		Kind: "size", Takes: "a size or a percentage, such as 64mb or 25%", Get: o.maxMemoryClients.String,
-		Set: func(text string) bool { return o.maxMemoryClients.Set(text) == nil },
+		Kind: "size", Takes: "a size or a percentage, such as 64mb or 25%", Get: o.MaxMemoryClients.String,
+		Set: func(text string) bool { return o.MaxMemoryClients.Set(text) == nil },
 	}, "maxmemory-clients", "`size` of memory that all clients may make the server hold together, such as 64mb, or a percentage of the maximum of all memory; beyond it the connection that holds most is closed; 0 for no limit")
-	flagvalue.NumberVar(fs, &o.maxNewKeysPerSecond, "max-new-keys-per-second", 0, 0, clients.MaxNewKeys, "new keys that the clients of one address may make per second; calls for existing keys still answer; 0 for no limit")
-	flagvalue.NumberVar(fs, &o.maxArgs, "max-args", 1<<20, 16, 1<<31-1, "largest number of arguments of a command")
-	flagvalue.NumberVar(fs, &o.maxCommandBytes, "max-command-bytes", 4<<20, 1<<10, 1<<30, "largest size of a command in bytes")
-	flagvalue.NumberVar(fs, &o.maxKeyBytes, "max-key-bytes", 4<<10, 1, 1<<30, "largest size of a key in bytes")
-	flagvalue.NumberVar(fs, &o.maxOutputBytes, "max-output-bytes", 32<<20, 1<<10, 1<<30, "unread replies in bytes beyond which the server stops reading from a client")
-	flagvalue.DurationVar(fs, &o.inputTimeout, "input-timeout", 30*time.Second, 0, math.MaxInt64, "close clients that leave more than 16 KiB of a command half-sent for this long; 0 never")
-	flagvalue.DurationVar(fs, &o.outputTimeout, "output-timeout", time.Minute, 0, math.MaxInt64, "close clients that exceed --max-output-bytes for this long; 0 never")
-	flagvalue.DurationVar(fs, &o.timeout, "timeout", 0, 0, math.MaxInt64, "close clients that are idle for this long; 0 never")
-	flagvalue.DurationVar(fs, &o.handshakeTimeout, "handshake-timeout", 10*time.Second, 0, math.MaxInt64, "close clients that have not completed the TLS handshake and authenticated in this time; 0 never")
-	flagvalue.DurationVar(fs, &o.shutdownTimeout, "shutdown-timeout", 10*time.Second, 0, math.MaxInt64, "how long a graceful shutdown waits for clients, and with --data-dir as long again for the disk")
+	flagvalue.NumberVar(fs, &o.MaxNewKeysPerSecond, "max-new-keys-per-second", 0, 0, clients.MaxNewKeys, "new keys that the clients of one address may make per second; calls for existing keys still answer; 0 for no limit")
+	flagvalue.NumberVar(fs, &o.MaxArgs, "max-args", 1<<20, 16, 1<<31-1, "largest number of arguments of a command")
+	flagvalue.NumberVar(fs, &o.MaxCommandBytes, "max-command-bytes", 4<<20, 1<<10, 1<<30, "largest size of a command in bytes")
+	flagvalue.NumberVar(fs, &o.MaxKeyBytes, "max-key-bytes", 4<<10, 1, 1<<30, "largest size of a key in bytes")
+	flagvalue.NumberVar(fs, &o.MaxOutputBytes, "max-output-bytes", 32<<20, 1<<10, 1<<30, "unread replies in bytes beyond which the server stops reading from a client")
+	flagvalue.DurationVar(fs, &o.InputTimeout, "input-timeout", 30*time.Second, 0, math.MaxInt64, "close clients that leave more than 16 KiB of a command half-sent for this long; 0 never")
+	flagvalue.DurationVar(fs, &o.OutputTimeout, "output-timeout", time.Minute, 0, math.MaxInt64, "close clients that exceed --max-output-bytes for this long; 0 never")
+	flagvalue.DurationVar(fs, &o.Timeout, "timeout", 0, 0, math.MaxInt64, "close clients that are idle for this long; 0 never")
+	flagvalue.DurationVar(fs, &o.HandshakeTimeout, "handshake-timeout", 10*time.Second, 0, math.MaxInt64, "close clients that have not completed the TLS handshake and authenticated in this time; 0 never")
+	flagvalue.DurationVar(fs, &o.ShutdownTimeout, "shutdown-timeout", 10*time.Second, 0, math.MaxInt64, "how long a graceful shutdown waits for clients, and with --data-dir as long again for the disk")
 }
 
-// flagSet is the flags of all groups.
-func (o *options) flagSet(groups []flagGroup) *pflag.FlagSet {
+// FlagSet is the flags of all groups.
+func (o *Options) FlagSet(groups []FlagGroup) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("cellserver", pflag.ContinueOnError)
 	for _, g := range groups {
-		fs.AddFlagSet(g.flags)
+		fs.AddFlagSet(g.Flags)
 	}
 	return fs
 }
 
-// complete takes what the command line leaves out from the environment and the config file, and checks all.
-func (o *options) complete(fs *pflag.FlagSet, getenv func(string) (string, bool)) error {
-	from, file, wrong := setRest(fs, getenv)
-	o.from, o.file, o.flags, o.values = from, file, fs, map[string]string{}
-	fs.VisitAll(func(f *pflag.Flag) { o.values[f.Name] = f.Value.String() })
+// Complete takes what the command line leaves out from the environment and the config file, and checks all.
+func (o *Options) Complete(fs *pflag.FlagSet, getenv func(string) (string, bool)) error {
+	from, file, wrong := SetRest(fs, getenv)
+	o.From, o.File, o.Flags, o.Values = from, file, fs, map[string]string{}
+	fs.VisitAll(func(f *pflag.Flag) { o.Values[f.Name] = f.Value.String() })
 	if file != nil {
-		wrong = append(wrong, file.wrong...)
+		wrong = append(wrong, file.Wrong...)
 	}
 	wrong = append(wrong, o.check()...)
-	if err := wrong.err(); err != nil {
-		return mistake(err)
+	if err := wrong.Err(); err != nil {
+		return usage.Mistake(err)
 	}
 	return nil
 }
 
 // check validates what the values come to together.
-func (o *options) check() (wrong problems) {
+func (o *Options) check() (wrong Problems) {
 	for _, check := range []func() error{o.checkStore, o.checkListening, o.checkMemory, o.checkDurability, o.checkTLS, o.checkMetrics} {
 		if err := check(); err != nil {
 			wrong = append(wrong, err)
@@ -207,21 +208,21 @@ func (o *options) check() (wrong problems) {
 	return wrong
 }
 
-func (o *options) checkListening() error {
+func (o *Options) checkListening() error {
 	switch {
-	case o.addr == "" && o.unixSocket == "" && o.tlsAddr == "":
+	case o.Addr == "" && o.UnixSocket == "" && o.TLSAddr == "":
 		return errors.New("nothing to listen on: set --addr, --tls-addr or --unixsocket")
-	case o.requirePass != "" && o.requirePassFile != "":
+	case o.RequirePass != "" && o.requirePassFile != "":
 		return errors.New("--requirepass and --requirepass-file are mutually exclusive; set only one")
-	case o.socketMode != 0 && o.unixSocket == "":
+	case o.SocketMode != 0 && o.UnixSocket == "":
 		return errors.New("--unixsocketperm requires --unixsocket")
 	}
 	return nil
 }
 
-// reading is how CL.THROTTLE's second argument is to be understood.
-func (o *options) reading() funnel.Reading {
-	if o.burstIsCapacity {
+// Reading is how CL.THROTTLE's second argument is to be understood.
+func (o *Options) Reading() funnel.Reading {
+	if o.BurstIsCapacity {
 		return funnel.Capacity
 	}
 	return funnel.Burst

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"os"
@@ -6,16 +6,18 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"cellserver/internal/app/usage"
 )
 
 // parseOptions reads a command line of the server, and what it leaves out from the environment and the config file.
-func parseOptions(args []string) (*options, error) {
-	o := &options{}
-	fs := o.flagSet(o.flagGroups())
+func parseOptions(args []string) (*Options, error) {
+	o := &Options{}
+	fs := o.FlagSet(o.FlagGroups())
 	if err := fs.Parse(args); err != nil {
-		return nil, mistake(flagMistake(fs.Name(), fs, err))
+		return nil, usage.Mistake(usage.FlagMistake(fs.Name(), fs, err))
 	}
-	return o, o.complete(fs, os.LookupEnv)
+	return o, o.Complete(fs, os.LookupEnv)
 }
 
 // TestNullIsText: the text null is shown with the quotes without which it would be no value.
@@ -30,7 +32,7 @@ func TestEveryFlagIsAVariable(t *testing.T) {
 	t.Setenv("CELLSERVER_BURST_IS_CAPACITY", "true")
 	t.Setenv("CELLSERVER_SHUTDOWN_TIMEOUT", "3s")
 	o, err := parseOptions([]string{"--maxclients", "8"})
-	if err != nil || o.maxClients != 8 || !o.burstIsCapacity || o.shutdownTimeout != 3*time.Second {
+	if err != nil || o.MaxClients != 8 || !o.BurstIsCapacity || o.ShutdownTimeout != 3*time.Second {
 		t.Errorf("got %+v, %v; want the flag before the variable, and the variables", o, err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 	"cellserver/internal/base/smallfile"
 )
 
-// readSecret reads the file that a flag names, without a final newline. It returns "" if the flag is not set.
-func readSecret(flag, path, what string, log *slog.Logger) (string, error) {
+// ReadSecret reads the file that a flag names, without a final newline. It returns "" if the flag is not set.
+func ReadSecret(flag, path, what string, log *slog.Logger) (string, error) {
 	if path == "" {
 		return "", nil
 	}
@@ -32,12 +32,12 @@ func readSecret(flag, path, what string, log *slog.Logger) (string, error) {
 	return string(b), nil
 }
 
-// readPassword reads --requirepass-file, if it is set.
-func (o *options) readPassword(log *slog.Logger) error {
+// ReadPassword reads --requirepass-file, if it is set.
+func (o *Options) ReadPassword(log *slog.Logger) error {
 	if o.requirePassFile == "" {
 		return nil
 	}
-	password, err := readSecret("--requirepass-file", o.requirePassFile, "the password", log)
-	o.requirePass = password
+	password, err := ReadSecret("--requirepass-file", o.requirePassFile, "the password", log)
+	o.RequirePass = password
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"io/fs"
@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/base/flagvalue"
 )
 
-func (o *options) defineSocketMode(flags *pflag.FlagSet) {
+func (o *Options) defineSocketMode(flags *pflag.FlagSet) {
 	text := ""
 	flagvalue.FuncVar(flags, flagvalue.Func{
 		Kind: "permissions", Takes: "octal permissions from 1 to 777, such as 700", Get: func() string { return text },
@@ -18,7 +18,7 @@ func (o *options) defineSocketMode(flags *pflag.FlagSet) {
 			if given != "" && (err != nil || mode < 1 || mode > 0o777) {
 				return false
 			}
-			o.socketMode, text = fs.FileMode(mode), given
+			o.SocketMode, text = fs.FileMode(mode), given
 			return true
 		},
 	}, "unixsocketperm", "octal `permissions` of the unix socket, such as 700 (default set by the umask)")

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"strings"
@@ -50,8 +50,8 @@ func TestStoreFlags(t *testing.T) {
 		o, err := parseOptions(strings.Fields(flags))
 		if err != nil {
 			t.Errorf("%s: %v", flags, err)
-		} else if want := map[bool]int{true: 1, false: 16}[o.isRemote()]; o.databases != want {
-			t.Errorf("%s: %d databases, want %d", flags, o.databases, want)
+		} else if want := map[bool]int{true: 1, false: 16}[o.IsRemote()]; o.Databases != want {
+			t.Errorf("%s: %d databases, want %d", flags, o.Databases, want)
 		}
 	}
 }

@@ -1,8 +1,9 @@
-package main
+package storage
 
 import (
 	"errors"
 
+	"cellserver/internal/app/settings"
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/persist"
 )
@@ -37,8 +38,8 @@ func memoryDegraded(s *memory.Shortage, nowNs int64) string {
 var errDiskFault = errors.New("changes do not reach the disk; the log says why")
 
 // diskReady is a part of /readyz. The cause of a fault may contain a path, and is left to the log.
-func diskReady(o *options, status func() persist.Status) error {
-	if o.unreadyOnDiskFault && status != nil && status().Fault != nil {
+func diskReady(o *settings.Options, status func() persist.Status) error {
+	if o.UnreadyOnDiskFault && status != nil && status().Fault != nil {
 		return errDiskFault
 	}
 	return nil

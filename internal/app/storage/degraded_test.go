@@ -1,9 +1,10 @@
-package main
+package storage
 
 import (
 	"errors"
 	"testing"
 
+	"cellserver/internal/app/settings"
 	"cellserver/internal/keep/persist"
 )
 
@@ -20,7 +21,7 @@ func TestDiskReady(t *testing.T) {
 		{"a fault", true, func() persist.Status { return persist.Status{Fault: errors.New("no space left on device")} }, errDiskFault},
 		{"a fault, without the flag", false, func() persist.Status { return persist.Status{Fault: errors.New("no space left on device")} }, nil},
 	} {
-		o := &options{unreadyOnDiskFault: tt.unready}
+		o := &settings.Options{UnreadyOnDiskFault: tt.unready}
 		if err := diskReady(o, tt.status); !errors.Is(err, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
 		}

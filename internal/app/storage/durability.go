@@ -1,4 +1,4 @@
-package main
+package storage
 
 import (
 	"context"
@@ -19,31 +19,31 @@ const (
 )
 
 // openDataDir opens --data-dir, if there is one, for whoever keeps the store there.
-func (s *storage) openDataDir(ctx context.Context) error {
+func (s *Storage) openDataDir(ctx context.Context) error {
 	o := s.options
-	if o.dataDir == "" {
+	if o.DataDir == "" {
 		return nil
 	}
-	dir, err := disk.OpenOS(o.dataDir)
+	dir, err := disk.OpenOS(o.DataDir)
 	for tries := 0; errors.Is(err, disk.ErrInUse) && tries < lockTries; tries++ {
 		select {
 		case <-time.After(lockPause): // the server before this one may be about to end
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		dir, err = disk.OpenOS(o.dataDir)
+		dir, err = disk.OpenOS(o.DataDir)
 	}
 	switch {
 	case errors.Is(err, disk.ErrInUse):
-		return fmt.Errorf("--data-dir: another process uses %s; end that, or choose another directory", o.dataDir)
+		return fmt.Errorf("--data-dir: another process uses %s; end that, or choose another directory", o.DataDir)
 	case err != nil:
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	s.dir = dir
-	s.keeper = persist.New(persist.Config{
-		Dir: dir, Store: s.tables, Now: s.clock.Now, Yield: background.Yield, Log: s.log,
-		Interval: time.Duration(o.syncInterval), Timeout: o.syncTimeout, Repair: o.dataRecover,
-		Beside: []string{limits.KeptName}, Rewrite: func() error { return s.limits.Rewrite() },
+	s.Keeper = persist.New(persist.Config{
+		Dir: dir, Store: s.Tables, Now: s.clock.Now, Yield: background.Yield, Log: s.log,
+		Interval: time.Duration(o.SyncInterval), Timeout: o.SyncTimeout, Repair: o.DataRecover,
+		Beside: []string{limits.KeptName}, Rewrite: func() error { return s.Limits.Rewrite() },
 		Loaded: func(clockNs int64) (offsetNs int64) {
 			offsetNs = s.clock.NotBefore(clockNs)
 			noteClockOffset(s.log, offsetNs)
@@ -53,21 +53,21 @@ func (s *storage) openDataDir(ctx context.Context) error {
 	return nil
 }
 
-// persistence returns what tells what is kept; nil if nothing is.
-func (s *storage) persistence() func() persist.Status {
-	if s.keeper == nil {
+// Persistence returns what tells what is kept; nil if nothing is.
+func (s *Storage) Persistence() func() persist.Status {
+	if s.Keeper == nil {
 		return nil
 	}
-	return s.keeper.Status
+	return s.Keeper.Status
 }
 
-// keep loads the data directory, calls loaded, and keeps what changes until ctx ends. It is for a storage that has a keeper.
-func (s *storage) keep(ctx context.Context, loaded func()) error {
-	err := s.keeper.Run(ctx, loaded)
-	s.limits.Close()
+// Keep loads the data directory, calls loaded, and keeps what changes until ctx ends. It is for a storage that has a keeper.
+func (s *Storage) Keep(ctx context.Context, loaded func()) error {
+	err := s.Keeper.Run(ctx, loaded)
+	s.Limits.Close()
 	err = errors.Join(err, s.dir.Close())
 	if err != nil {
-		err = fmt.Errorf("--data-dir %s: %w", s.options.dataDir, err)
+		err = fmt.Errorf("--data-dir %s: %w", s.options.DataDir, err)
 	}
 	return err
 }

@@ -1,10 +1,11 @@
-package main
+package storage
 
 import (
 	"context"
 	"errors"
 	"testing"
 
+	"cellserver/internal/app/settings"
 	"cellserver/internal/keep/persist/disk"
 )
 
@@ -19,7 +20,7 @@ func TestEndWhileTheDirectoryIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close() //nolint:errcheck // nothing was written
-	s := &storage{options: &options{dataDir: dir}}
+	s := &Storage{options: &settings.Options{DataDir: dir}}
 	if err := s.openDataDir(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("waiting for the directory ended with %v", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package storage
 
 import (
 	"fmt"
@@ -7,31 +7,31 @@ import (
 )
 
 // openLimits reads the named limits: those that commands have defined, of the data directory, and those of the file.
-func (s *storage) openLimits() error {
+func (s *Storage) openLimits() error {
 	o := s.options
-	config := limits.Config{File: o.limitsFile, Reading: o.reading(), Repair: o.dataRecover, Log: s.log}
+	config := limits.Config{File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log}
 	if s.dir != nil {
 		config.Dir = s.dir
 	}
-	s.limits = limits.New(config)
-	if err := s.limits.Load(); err != nil {
-		return fmt.Errorf("--data-dir %s: %w", o.dataDir, err)
+	s.Limits = limits.New(config)
+	if err := s.Limits.Load(); err != nil {
+		return fmt.Errorf("--data-dir %s: %w", o.DataDir, err)
 	}
-	if o.limitsFile == "" {
+	if o.LimitsFile == "" {
 		return nil
 	}
-	if err := s.limits.Reload(); err != nil {
+	if err := s.Limits.Reload(); err != nil {
 		return fmt.Errorf("--limits-file: %w", err)
 	}
 	return nil
 }
 
-// reloadLimits is a part of reload.
-func (s *storage) reloadLimits() {
-	if s.options.limitsFile == "" {
+// ReloadLimits is a part of reload.
+func (s *Storage) ReloadLimits() {
+	if s.options.LimitsFile == "" {
 		return
 	}
-	if err := s.limits.Reload(); err != nil {
+	if err := s.Limits.Reload(); err != nil {
 		s.log.Error("cannot use the file of limits; they stay as they were", "error", err,
 			"hint", "correct it and send SIGHUP, or CL.LIMIT RELOAD")
 	}

@@ -1,4 +1,4 @@
-package main
+package storage
 
 import (
 	"context"
@@ -6,20 +6,21 @@ import (
 	"sync"
 	"time"
 
+	"cellserver/internal/app/settings"
 	"cellserver/internal/base/often"
 	"cellserver/internal/keep/memory"
 	"cellserver/internal/store"
 )
 
 // boundMemory sets the maximum of a store's memory and of the process. The options were checked.
-func boundMemory(o *options, s store.Bounded, log *slog.Logger) *memory.Bound {
-	policy, _ := memory.ParsePolicy(o.maxMemoryPolicy)
-	maxBytes, tooSmall := o.maxMemoryBytes()
-	clients := o.maxMemoryClients
-	if o.maxMemory == autoMemory && memory.Check(maxBytes, clients) != nil {
+func boundMemory(o *settings.Options, s store.Bounded, log *slog.Logger) *memory.Bound {
+	policy, _ := memory.ParsePolicy(o.MaxMemoryPolicy)
+	maxBytes, tooSmall := o.MaxMemoryBytes()
+	clients := o.MaxMemoryClients
+	if o.MaxMemory == settings.AutoMemory && memory.Check(maxBytes, clients) != nil {
 		log.Warn("--maxmemory-clients leaves too little of the cgroup's memory limit for keys; 25 % are for clients instead",
 			"maxmemory", maxBytes, "maxmemory_clients", clients.String())
-		clients = defaultClients()
+		clients = settings.DefaultClients()
 	}
 	bound := memory.NewBound(s)
 	bound.Set(maxBytes, policy, clients)
@@ -28,7 +29,7 @@ func boundMemory(o *options, s store.Bounded, log *slog.Logger) *memory.Bound {
 		log.Warn("70 % of the cgroup's memory limit is less than the server needs; raise the limit, or set --maxmemory",
 			"maxmemory", maxBytes)
 	case maxBytes != 0:
-		log.Info("memory is bounded", "maxmemory", maxBytes, "policy", o.maxMemoryPolicy, "keys", shares.Tables,
+		log.Info("memory is bounded", "maxmemory", maxBytes, "policy", o.MaxMemoryPolicy, "keys", shares.Tables,
 			"clients", shares.Clients, "scripts", shares.Scripts)
 	}
 	return bound
@@ -46,20 +47,20 @@ type memoryWarnings struct {
 	evicted, refused uint64
 }
 
-// tendMemory gives memory back and warns of the maximum until ctx is done. held is how many bytes the clients hold.
-func (s *storage) tendMemory(ctx context.Context, held func() int64) {
+// TendMemory gives memory back and warns of the maximum until ctx is done. held is how many bytes the clients hold.
+func (s *Storage) TendMemory(ctx context.Context, held func() int64) {
 	var parts sync.WaitGroup
-	parts.Go(func() { returnMemory(ctx, s.keys, held) })
+	parts.Go(func() { returnMemory(ctx, s.Keys, held) })
 	parts.Go(func() { s.warnOfMemory(ctx) })
 	parts.Wait()
 }
 
 // warnOfMemory looks once a second, so that evictions cost no request a line.
-func (s *storage) warnOfMemory(ctx context.Context) {
-	w := memoryWarnings{log: s.log, now: s.clock.Now, bound: s.memory, short: &s.shortage}
+func (s *Storage) warnOfMemory(ctx context.Context) {
+	w := memoryWarnings{log: s.log, now: s.clock.Now, bound: s.Memory, short: &s.shortage}
 	every(ctx, time.Second, func() {
 		var st store.Stats
-		s.store.UpdateStats(&st)
+		s.Store.UpdateStats(&st)
 		w.look(st)
 	})
 }

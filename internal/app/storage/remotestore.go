@@ -1,36 +1,38 @@
-package main
+package storage
 
 import (
 	"errors"
 	"fmt"
 	"log/slog"
 
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
 	"cellserver/internal/keep/remote"
 	"cellserver/internal/keep/remote/ahead"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/keep/remote/watch"
 )
 
-// remoteStore is a store on other machines. A nil one is there at all times.
-type remoteStore struct {
+// Remote is a store on other machines. A nil one is there at all times.
+type Remote struct {
 	*remote.Store
-	pool  *servers.Pool
-	watch *watch.Watch
+	Pool  *servers.Pool
+	Watch *watch.Watch
 }
 
 // poolConfig reads the password files, and returns which servers --store names.
-func poolConfig(r *storeOptions, log *slog.Logger) (servers.Config, error) {
-	password, err := readSecret("--store-password-file", r.passwordFile, "the password", log)
+func poolConfig(r *settings.StoreOptions, log *slog.Logger) (servers.Config, error) {
+	password, err := settings.ReadSecret("--store-password-file", r.PasswordFile, "the password", log)
 	if err != nil {
 		return servers.Config{}, err
 	}
-	sentinelPassword, err := readSecret("--store-sentinel-password-file", r.sentinelPasswordFile, "the password", log)
+	sentinelPassword, err := settings.ReadSecret("--store-sentinel-password-file", r.SentinelPasswordFile, "the password", log)
 	if err != nil {
 		return servers.Config{}, err
 	}
 	return servers.Config{
-		URL: r.url, Password: password, SentinelUser: r.sentinelUser, SentinelPassword: sentinelPassword,
-		CAFile: r.tlsCA, CertFile: r.tlsCert, KeyFile: r.tlsKey, ServerName: r.tlsServerName, Timeout: r.timeout, Log: log,
+		URL: r.URL, Password: password, SentinelUser: r.SentinelUser, SentinelPassword: sentinelPassword,
+		CAFile: r.TLSCA, CertFile: r.TLSCert, KeyFile: r.TLSKey, ServerName: r.TLSServerName, Timeout: r.Timeout, Log: log,
 	}, nil
 }
 
@@ -39,11 +41,11 @@ func storeMistake(err error) error {
 	if err == nil {
 		return nil
 	}
-	return mistake(fmt.Errorf("--store: %w", err))
+	return usage.Mistake(fmt.Errorf("--store: %w", err))
 }
 
-// checkRemote says what is wrong with --store and its files. It opens no connection.
-func checkRemote(r *storeOptions, log *slog.Logger) error {
+// CheckRemote says what is wrong with --store and its files. It opens no connection.
+func CheckRemote(r *settings.StoreOptions, log *slog.Logger) error {
 	config, err := poolConfig(r, log)
 	if err != nil {
 		return err
@@ -52,7 +54,7 @@ func checkRemote(r *storeOptions, log *slog.Logger) error {
 }
 
 // openPool returns the servers of --store, and does not wait for them.
-func openPool(r *storeOptions, log *slog.Logger) (*servers.Pool, error) {
+func openPool(r *settings.StoreOptions, log *slog.Logger) (*servers.Pool, error) {
 	config, err := poolConfig(r, log)
 	if err != nil {
 		return nil, err
@@ -62,33 +64,33 @@ func openPool(r *storeOptions, log *slog.Logger) (*servers.Pool, error) {
 }
 
 // openRemote opens --store. Whether its servers answer it does not wait for.
-func (s *storage) openRemote() (*remoteStore, error) {
-	r := &s.options.remote
+func (s *Storage) openRemote() (*Remote, error) {
+	r := &s.options.Remote
 	pool, err := openPool(r, s.log)
 	if err != nil {
 		return nil, err
 	}
 	config := remote.Config{
-		Pool: pool, KeyPrefix: r.keyPrefix, Timeout: r.timeout, Wait: r.wait, OnError: r.policy, LocalShare: r.localShare,
-		Prefilter: r.prefilter, Now: s.clock.Now,
-		Lease: ahead.Config{Enabled: r.lease, MaxUnits: int64(r.leaseMaxUnits), MaxTime: r.leaseTime, StartAbove: int64(r.leaseAbove)},
+		Pool: pool, KeyPrefix: r.KeyPrefix, Timeout: r.Timeout, Wait: r.Wait, OnError: r.Policy, LocalShare: r.LocalShare,
+		Prefilter: r.Prefilter, Now: s.clock.Now,
+		Lease: ahead.Config{Enabled: r.Lease, MaxUnits: int64(r.LeaseMaxUnits), MaxTime: r.LeaseTime, StartAbove: int64(r.LeaseAbove)},
 	}
-	if s.tables != nil {
-		config.Local = s.tables
+	if s.Tables != nil {
+		config.Local = s.Tables
 	}
 	opened, err := remote.Open(config)
 	if err != nil {
 		_ = pool.Close()
 		return nil, err
 	}
-	w := watch.New(watch.Config{Store: pool.String(), Policy: r.policy, Pool: pool, Stats: opened.Stats, Size: opened.Size, Now: s.clock.Now, Log: s.log})
-	return &remoteStore{opened, pool, w}, nil
+	w := watch.New(watch.Config{Store: pool.String(), Policy: r.Policy, Pool: pool, Stats: opened.Stats, Size: opened.Size, Now: s.clock.Now, Log: s.log})
+	return &Remote{opened, pool, w}, nil
 }
 
-func (s *remoteStore) close() {
+func (s *Remote) close() {
 	if s != nil {
 		s.Close()
-		_ = s.pool.Close()
+		_ = s.Pool.Close()
 	}
 }
 
@@ -100,11 +102,11 @@ var (
 // ready is a part of /readyz: where calls get errors because no server of the store answers, clients should go elsewhere. If
 // some answer, leaving is worse: all cellservers would, and the keys of those servers had no limiter, too. The cause may contain
 // names of hosts, and is left to the log.
-func (s *remoteStore) ready() error {
+func (s *Remote) ready() error {
 	if s == nil {
 		return nil
 	}
-	switch st := s.watch.Status(); {
+	switch st := s.Watch.Status(); {
 	case st.Policy != remote.Error:
 	case !st.Asked:
 		return errStoreNotAsked
@@ -115,11 +117,11 @@ func (s *remoteStore) ready() error {
 }
 
 // degraded says in what way the store does not do all that it should; "" for in none.
-func (s *remoteStore) degraded() string {
+func (s *Remote) degraded() string {
 	if s == nil {
 		return ""
 	}
-	st := s.watch.Status()
+	st := s.Watch.Status()
 	what := "the store does not answer"
 	switch {
 	case st.Asked && st.Fault == nil:

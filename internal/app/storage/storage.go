@@ -1,10 +1,11 @@
-package main
+package storage
 
 import (
 	"context"
 	"log/slog"
 	"time"
 
+	"cellserver/internal/app/settings"
 	"cellserver/internal/base/clock"
 	"cellserver/internal/decide/limits"
 	"cellserver/internal/keep/memory"
@@ -16,30 +17,30 @@ import (
 	"cellserver/internal/store"
 )
 
-// storage keeps the states and the named limits, where the settings say. It is safe for concurrent use.
-type storage struct {
-	options  *options
+// Storage keeps the states and the named limits, where the settings say. It is safe for concurrent use.
+type Storage struct {
+	options  *settings.Options
 	log      *slog.Logger
 	clock    *clock.Clock
-	store    store.Store
-	tables   *shard.Store // the store, or what stands in for it; nil for neither
-	remote   *remoteStore // the store on other machines; nil for none
-	memory   *memory.Bound
+	Store    store.Store
+	Tables   *shard.Store // the store, or what stands in for it; nil for neither
+	Remote   *Remote      // the store on other machines; nil for none
+	Memory   *memory.Bound
 	shortage memory.Shortage // of the memory for keys
 	dir      *disk.OS        // nil without --data-dir
-	keeper   *persist.Keeper // of the directory
-	limits   *limits.Registry
+	Keeper   *persist.Keeper // of the directory
+	Limits   *limits.Registry
 }
 
-// openStorage opens the store, the data directory and the named limits. It loads no states.
-func openStorage(ctx context.Context, o *options, clk *clock.Clock, log *slog.Logger) (_ *storage, err error) {
-	s := &storage{options: o, log: log, clock: clk}
+// Open opens the store, the data directory and the named limits. It loads no states.
+func Open(ctx context.Context, o *settings.Options, clk *clock.Clock, log *slog.Logger) (_ *Storage, err error) {
+	s := &Storage{options: o, log: log, clock: clk}
 	if err := s.openStore(); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			s.close()
+			s.Close()
 		}
 	}()
 	if err := s.openDataDir(ctx); err != nil {
@@ -51,35 +52,35 @@ func openStorage(ctx context.Context, o *options, clk *clock.Clock, log *slog.Lo
 	return s, nil
 }
 
-// close closes the store on other machines. What keep has opened it closes itself.
-func (s *storage) close() { s.remote.close() }
+// Close closes the store on other machines. What keep has opened it closes itself.
+func (s *Storage) Close() { s.Remote.close() }
 
 // openStore makes what keeps the states: tables in memory, a store on other machines, or that and tables which stand in for it.
-func (s *storage) openStore() (err error) {
-	if s.options.hasTables() {
-		s.tables = shard.New()
-		s.memory = boundMemory(s.options, s.tables, s.log)
+func (s *Storage) openStore() (err error) {
+	if s.options.HasTables() {
+		s.Tables = shard.New()
+		s.Memory = boundMemory(s.options, s.Tables, s.log)
 	} else {
-		s.memory = boundMemory(s.options, noTables{}, s.log)
+		s.Memory = boundMemory(s.options, noTables{}, s.log)
 	}
-	if !s.options.isRemote() {
-		s.store = s.tables
+	if !s.options.IsRemote() {
+		s.Store = s.Tables
 		return nil
 	}
-	if s.remote, err = s.openRemote(); err != nil {
+	if s.Remote, err = s.openRemote(); err != nil {
 		return err
 	}
-	s.store = s.remote.Store
-	if s.tables != nil {
-		s.store = withTables{s.remote.Store, s.tables}
+	s.Store = s.Remote.Store
+	if s.Tables != nil {
+		s.Store = withTables{s.Remote.Store, s.Tables}
 	}
 	return nil
 }
 
-// keys counts the keys. It takes every shard's lock once.
-func (s *storage) keys() int {
+// Keys counts the keys. It takes every shard's lock once.
+func (s *Storage) Keys() int {
 	var st store.Stats
-	s.store.UpdateStats(&st)
+	s.Store.UpdateStats(&st)
 	return st.Keys
 }
 
@@ -111,21 +112,21 @@ func (s withTables) UpdateStats(st *store.Stats) {
 	st.Refused += t.Refused
 }
 
-// ready returns an error while clients should go elsewhere, because changes are not kept or not decided.
-func (s *storage) ready() error {
-	if err := diskReady(s.options, s.persistence()); err != nil {
+// Ready returns an error while clients should go elsewhere, because changes are not kept or not decided.
+func (s *Storage) Ready() error {
+	if err := diskReady(s.options, s.Persistence()); err != nil {
 		return err
 	}
-	return s.remote.ready()
+	return s.Remote.ready()
 }
 
-// degraded says in what ways a server that is ready does not do all that it should, each in one line; none
+// Degraded says in what ways a server that is ready does not do all that it should, each in one line; none
 // while all is well. It is the one answer for /readyz and cellserver health. A degraded server stays ready:
 // all of a fleet are degraded at once, by a flood of keys or a store that is gone, and what is left of the
 // limits is worth more than none.
-func (s *storage) degraded() (ways []string) {
-	disk, keys := diskDegraded(s.persistence()), memoryDegraded(&s.shortage, s.clock.Now())
-	for _, way := range []string{disk, keys, s.remote.degraded()} {
+func (s *Storage) Degraded() (ways []string) {
+	disk, keys := diskDegraded(s.Persistence()), memoryDegraded(&s.shortage, s.clock.Now())
+	for _, way := range []string{disk, keys, s.Remote.degraded()} {
 		if way != "" {
 			ways = append(ways, way)
 		}
@@ -133,19 +134,19 @@ func (s *storage) degraded() (ways []string) {
 	return ways
 }
 
-// tend starts what the store needs in the background, each part by run; swept is told how long a sweep took.
-func (s *storage) tend(background context.Context, run func(name string, part func()), swept func(ns int64)) {
+// Tend starts what the store needs in the background, each part by run; swept is told how long a sweep took.
+func (s *Storage) Tend(background context.Context, run func(name string, part func()), swept func(ns int64)) {
 	catchUp := func() { noteSuspension(s.log, s.clock.CatchUp()) }
-	if s.tables != nil {
-		sweeper := shard.NewSweeper(s.tables)
+	if s.Tables != nil {
+		sweeper := shard.NewSweeper(s.Tables)
 		sweeper.Before = catchUp
 		sweeper.Took = swept
 		run("the sweeper", func() { sweeper.Run(background, s.clock.Now) })
 	} else {
 		run("the clock", func() { every(background, clockInterval, catchUp) })
 	}
-	if s.remote != nil {
-		run("the watch of the store", func() { s.remote.watch.Run(background) })
+	if s.Remote != nil {
+		run("the watch of the store", func() { s.Remote.Watch.Run(background) })
 	}
 }
 
@@ -166,12 +167,12 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// remoteStatus returns what tells how the store on other machines is; nil where there is none.
-func (s *storage) remoteStatus() func() watch.Status {
-	if s.remote == nil {
+// RemoteStatus returns what tells how the store on other machines is; nil where there is none.
+func (s *Storage) RemoteStatus() func() watch.Status {
+	if s.Remote == nil {
 		return nil
 	}
-	return s.remote.watch.Status
+	return s.Remote.Watch.Status
 }
 
 func noteSuspension(log *slog.Logger, slept time.Duration) {

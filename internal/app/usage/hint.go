@@ -1,4 +1,4 @@
-package main
+package usage
 
 import (
 	"errors"
@@ -21,9 +21,9 @@ func otherNames() map[string]string {
 	}
 }
 
-// hint says which of names was meant by one that is none of them, as show writes it, or as it is without one;
+// Hint says which of names was meant by one that is none of them, as show writes it, or as it is without one;
 // otherwise is for none.
-func hint(name string, names []string, show func(name string) string, otherwise string) string {
+func Hint(name string, names []string, show func(name string) string, otherwise string) string {
 	if show == nil {
 		show = func(name string) string { return name }
 	}
@@ -37,8 +37,8 @@ func hint(name string, names []string, show func(name string) string, otherwise 
 	return otherwise
 }
 
-// flagMistake says what is wrong with the flags of a command line, in place of pflag.
-func flagMistake(command string, fs *pflag.FlagSet, err error) error {
+// FlagMistake says what is wrong with the flags of a command line, in place of pflag.
+func FlagMistake(command string, fs *pflag.FlagSet, err error) error {
 	see := "see " + command + " --help"
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
@@ -63,5 +63,5 @@ func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError, see string) er
 		name, _, _ = strings.Cut(short, "=")
 		given = "-" + name
 	}
-	return fmt.Errorf("unknown flag %s; %s", given, hint(name, names, func(name string) string { return "--" + name }, see))
+	return fmt.Errorf("unknown flag %s; %s", given, Hint(name, names, func(name string) string { return "--" + name }, see))
 }

@@ -1,4 +1,4 @@
-package main
+package usage
 
 import (
 	"fmt"
@@ -7,39 +7,39 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usageError is a mistake in the command line.
-type usageError struct{ err error }
+// Error is a mistake in the command line.
+type Error struct{ err error }
 
-func (e usageError) Error() string { return e.err.Error() }
+func (e Error) Error() string { return e.err.Error() }
 
-// mistake makes an error one of the command line; it is not nil.
-func mistake(err error) error { return usageError{err} }
+// Mistake makes an error one of the command line; it is not nil.
+func Mistake(err error) error { return Error{err} }
 
-func (e usageError) Unwrap() error { return e.err }
+func (e Error) Unwrap() error { return e.err }
 
-// noArguments refuses arguments.
-func noArguments(cmd *cobra.Command, args []string) error {
+// NoArguments refuses arguments.
+func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return mistake(fmt.Errorf("%s takes no argument, got %q", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), args[0]))
+		return Mistake(fmt.Errorf("%s takes no argument, got %q", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), args[0]))
 	}
 	return nil
 }
 
-// atMostOne refuses more than one argument of a name.
-func atMostOne(name string) cobra.PositionalArgs {
+// AtMostOne refuses more than one argument of a name.
+func AtMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return mistake(fmt.Errorf("%s: want at most one %s, got %d", cmd.Name(), name, len(args)))
+			return Mistake(fmt.Errorf("%s: want at most one %s, got %d", cmd.Name(), name, len(args)))
 		}
 		return nil
 	}
 }
 
-// exactlyOne requires an argument.
-func exactlyOne(name string) cobra.PositionalArgs {
+// ExactlyOne requires an argument.
+func ExactlyOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return mistake(fmt.Errorf("%s: want one %s; see %s --help", cmd.Name(), name, cmd.CommandPath()))
+			return Mistake(fmt.Errorf("%s: want one %s; see %s --help", cmd.Name(), name, cmd.CommandPath()))
 		}
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode"
 
+	"cellserver/internal/app/settings"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/often"
 	"cellserver/internal/edge/metrics"
@@ -25,15 +26,15 @@ const maxWebConns = 32
 // requestTimeout is how long a request's header may take to arrive, and then its body.
 const requestTimeout = 5 * time.Second
 
-// web serves the metrics address.
-type web struct {
+// Server serves the metrics address.
+type Server struct {
 	server *http.Server
-	access *metrics.Access
-	certs  *certs.Keeper // nil without TLS
+	Access *metrics.Access
+	Certs  *certs.Keeper // nil without TLS
 }
 
-func newWeb(o *options, now func() int64, log *slog.Logger) (*web, error) {
-	w := &web{access: &metrics.Access{Log: log, Now: now}}
+func New(o *settings.Options, now func() int64, log *slog.Logger) (*Server, error) {
+	w := &Server{Access: &metrics.Access{Log: log, Now: now}}
 	w.server = &http.Server{
 		ReadHeaderTimeout: requestTimeout,
 		WriteTimeout:      10 * time.Second,
@@ -41,47 +42,47 @@ func newWeb(o *options, now func() int64, log *slog.Logger) (*web, error) {
 		ErrorLog:          newWebLog(now, log),
 		ConnState:         (&webConns{most: maxWebConns, log: log, now: now, conns: map[net.Conn]webConn{}}).changed,
 	}
-	if err := readMetricsSecrets(o, w.access, log); err != nil {
+	if err := readMetricsSecrets(o, w.Access, log); err != nil {
 		return nil, err
 	}
-	if o.metricsTLSCert == "" {
+	if o.MetricsTLSCert == "" {
 		return w, nil
 	}
 	var err error
-	w.certs, err = certs.Open(certs.Files{Flags: "--metrics-tls", Cert: o.metricsTLSCert, Key: o.metricsTLSKey}, time.Now, log)
+	w.Certs, err = certs.Open(certs.Files{Flags: "--metrics-tls", Cert: o.MetricsTLSCert, Key: o.MetricsTLSKey}, time.Now, log)
 	return w, err
 }
 
-func readMetricsSecrets(o *options, access *metrics.Access, log *slog.Logger) error {
-	token, err := readSecret("--metrics-token-file", o.metricsTokenFile, "the token", log)
+func readMetricsSecrets(o *settings.Options, access *metrics.Access, log *slog.Logger) error {
+	token, err := settings.ReadSecret("--metrics-token-file", o.MetricsTokenFile, "the token", log)
 	if err != nil {
 		return err
 	}
-	userPassword, err := readSecret("--metrics-password-file", o.metricsPasswordFile, "user:password", log)
+	userPassword, err := settings.ReadSecret("--metrics-password-file", o.MetricsPasswordFile, "user:password", log)
 	if err != nil {
 		return err
 	}
 	if user, password, ok := strings.Cut(userPassword, ":"); userPassword != "" && (!ok || user == "" || password == "" || strings.ContainsAny(password, "\r\n")) {
-		return fmt.Errorf("--metrics-password-file %s must be one line of the form user:password", o.metricsPasswordFile)
+		return fmt.Errorf("--metrics-password-file %s must be one line of the form user:password", o.MetricsPasswordFile)
 	}
 	if strings.ContainsFunc(token, unicode.IsSpace) { // a header cannot carry them
-		return fmt.Errorf("--metrics-token-file %s must be one line without spaces", o.metricsTokenFile)
+		return fmt.Errorf("--metrics-token-file %s must be one line without spaces", o.MetricsTokenFile)
 	}
 	access.Set(token, userPassword)
 	return nil
 }
 
-// serve serves until the server is shut down.
-func (w *web) serve(l net.Listener, h http.Handler) error {
+// Serve serves until the server is shut down.
+func (w *Server) Serve(l net.Listener, h http.Handler) error {
 	w.server.Handler = boundBodies(h)
-	if w.certs != nil {
-		l = tls.NewListener(l, w.certs.Config())
+	if w.Certs != nil {
+		l = tls.NewListener(l, w.Certs.Config())
 	}
 	return w.server.Serve(l)
 }
 
-// shutdown ends the server: gracefully until ctx is done, and then at once.
-func (w *web) shutdown(ctx context.Context) {
+// Shutdown ends the server: gracefully until ctx is done, and then at once.
+func (w *Server) Shutdown(ctx context.Context) {
 	if w.server.Shutdown(ctx) != nil {
 		_ = w.server.Close()
 	}
@@ -98,28 +99,28 @@ func boundBodies(next http.Handler) http.Handler {
 	})
 }
 
-// reload reloads secrets and certificates. Invalid ones are logged, and the previous ones stay in use.
-func (w *web) reload(o *options, log *slog.Logger) {
-	if w.certs != nil {
-		w.certs.Reload()
+// Reload reloads secrets and certificates. Invalid ones are logged, and the previous ones stay in use.
+func (w *Server) Reload(o *settings.Options, log *slog.Logger) {
+	if w.Certs != nil {
+		w.Certs.Reload()
 	}
-	if err := readMetricsSecrets(o, w.access, log); err != nil {
+	if err := readMetricsSecrets(o, w.Access, log); err != nil {
 		log.Error("cannot use the changed secrets of the metrics address; the previous ones stay in use", "error", err,
 			"hint", "correct the file and send SIGHUP")
 	}
 }
 
-// warnOfOtherHosts warns of an unprotected metrics address that other hosts can reach.
-func (w *web) warnOfOtherHosts(l net.Listener, log *slog.Logger) {
+// WarnOfOtherHosts warns of an unprotected metrics address that other hosts can reach.
+func (w *Server) WarnOfOtherHosts(l net.Listener, log *slog.Logger) {
 	if l == nil || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return
 	}
 	addr := l.Addr().String()
 	switch {
-	case w.access.IsOpen():
+	case w.Access.IsOpen():
 		log.Warn("other hosts can reach the metrics address and it requires no secret; set --metrics-token-file or "+
 			"--metrics-password-file, or protect the port with a firewall", "metrics", addr)
-	case w.certs == nil:
+	case w.Certs == nil:
 		log.Warn("the secrets of the metrics address cross the network unencrypted; set --metrics-tls-cert and "+
 			"--metrics-tls-key, or protect the port with a firewall", "metrics", addr)
 	}

@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/app/settings"
 	"cellserver/internal/base/clock"
 )
 
@@ -23,12 +24,12 @@ func TestSlowRequests(t *testing.T) {
 		"no 2nd request": "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w, err := newWeb(&options{}, clock.New().Now, slog.New(slog.DiscardHandler))
+			w, err := New(&settings.Options{}, clock.New().Now, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
 			l, ended := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}, make(chan error, 1)
-			go func() { ended <- w.serve(l, http.NotFoundHandler()) }()
+			go func() { ended <- w.Serve(l, http.NotFoundHandler()) }()
 			nc, theirs := net.Pipe()
 			l.conns <- theirs
 			begin := time.Now()

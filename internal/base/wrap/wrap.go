@@ -1,14 +1,14 @@
-package main
+package wrap
 
 import (
 	"strings"
 )
 
-// wrap fills each paragraph to a width, but for those with indented lines.
-func wrap(text string, width int) string {
+// Text fills each paragraph to a width, but for those with indented lines.
+func Text(text string, width int) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, p := range paragraphs {
-		if isTable(p) {
+		if IsTable(p) {
 			continue
 		}
 		var b strings.Builder
@@ -31,7 +31,7 @@ func wrap(text string, width int) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// isTable tells paragraphs that are not filled.
-func isTable(paragraph string) bool {
+// IsTable tells paragraphs that are not filled.
+func IsTable(paragraph string) bool {
 	return strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ")
 }

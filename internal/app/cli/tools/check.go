@@ -1,4 +1,4 @@
-package main
+package tools
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/decide/limits"
 	"cellserver/internal/keep/persist"
@@ -25,7 +26,7 @@ with 0 if all can be read, and with 1 if not, or if DIR is no data directory.`
 func checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "check DIR", Short: "check the files of a data directory", Long: checkHelp, Example: "  cellserver check /var/lib/cellserver",
-		Args: exactlyOne("DIR"),
+		Args: usage.ExactlyOne("DIR"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},

@@ -1,4 +1,4 @@
-package main
+package tools
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/migrate/transfer"
 )
 
@@ -32,7 +33,7 @@ type dumpCall struct{ fileCall }
 func dumpCommand() *cobra.Command {
 	c := &dumpCall{}
 	cmd := &cobra.Command{
-		Use: "dump [flags] [FILE|-]", Short: "write all keys' state to a file", Long: dumpHelp, Example: dumpExample, Args: atMostOne("FILE"),
+		Use: "dump [flags] [FILE|-]", Short: "write all keys' state to a file", Long: dumpHelp, Example: dumpExample, Args: usage.AtMostOne("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.take(args)
 			return c.dump(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -44,10 +45,10 @@ func dumpCommand() *cobra.Command {
 
 func (c *dumpCall) dump(ctx context.Context, stdout, stderr io.Writer) error {
 	if c.file == "-" && c.format == formatStream && isTerminal(stdout) {
-		return mistake(errors.New("dump: standard output is a terminal; name a FILE, or use --format csv"))
+		return usage.Mistake(errors.New("dump: standard output is a terminal; name a FILE, or use --format csv"))
 	}
 	keys, err := c.run(ctx, stdout, stderr)
-	var usage usageError
+	var usage usage.Error
 	switch {
 	case errors.As(err, &usage):
 		return err

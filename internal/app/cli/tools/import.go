@@ -1,4 +1,4 @@
-package main
+package tools
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/limiter"
 	"cellserver/internal/migrate/transfer"
@@ -39,13 +40,13 @@ type importCall struct {
 func importCommand() *cobra.Command {
 	c := &importCall{}
 	cmd := &cobra.Command{
-		Use: "import [flags] URL", Short: "take redis-cell's keys from a Redis", Long: importHelp, Example: importExample, Args: atMostOne("URL"),
+		Use: "import [flags] URL", Short: "take redis-cell's keys from a Redis", Long: importHelp, Example: importExample, Args: usage.AtMostOne("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				c.from = args[0]
 			}
 			if err := c.check(); err != nil {
-				return mistake(err)
+				return usage.Mistake(err)
 			}
 			return c.importAll(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -93,7 +94,7 @@ func (c *importCall) check() error {
 
 func (c *importCall) importAll(ctx context.Context, stdout, stderr io.Writer) error {
 	counts, err := c.run(ctx, stdout, stderr)
-	var usage usageError
+	var usage usage.Error
 	if errors.As(err, &usage) {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package tools
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/migrate/transfer"
 )
 
@@ -36,7 +37,7 @@ type loadCall struct{ fileCall }
 func loadCommand() *cobra.Command {
 	c := &loadCall{}
 	cmd := &cobra.Command{
-		Use: "load [flags] [FILE|-]", Short: "load a file that dump has written", Long: loadHelp, Example: loadExample, Args: atMostOne("FILE"),
+		Use: "load [flags] [FILE|-]", Short: "load a file that dump has written", Long: loadHelp, Example: loadExample, Args: usage.AtMostOne("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.take(args)
 			return c.load(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -48,7 +49,7 @@ func loadCommand() *cobra.Command {
 
 func (c *loadCall) load(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	counts, err := c.run(ctx, stdin, stderr)
-	var usage usageError
+	var usage usage.Error
 	if errors.As(err, &usage) {
 		return err
 	}

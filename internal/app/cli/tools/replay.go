@@ -1,4 +1,4 @@
-package main
+package tools
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/funnel"
 	"cellserver/internal/migrate/replay"
@@ -86,13 +87,13 @@ func replayCommand() *cobra.Command {
 	c := &replayCall{file: "-"}
 	cmd := &cobra.Command{
 		Use: "replay [flags] [FILE|-]", Short: "show what a limit would have done to a trace", Long: replayHelp, Example: replayExample,
-		Args: atMostOne("FILE"),
+		Args: usage.AtMostOne("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				c.file = args[0]
 			}
 			if err := c.check(); err != nil {
-				return mistake(err)
+				return usage.Mistake(err)
 			}
 			return c.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

@@ -1,4 +1,4 @@
-package main
+package tools
 
 import (
 	"context"
@@ -16,6 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"cellserver/internal/app/settings"
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/funnel"
@@ -64,10 +66,10 @@ func shadowCommand() *cobra.Command {
 	c := &shadowCall{}
 	cmd := &cobra.Command{
 		Use: "shadow [flags] --from HOST:PORT", Short: "decide a redis-cell's calls, too, and compare", Long: shadowHelp, Example: shadowExample,
-		Args: noArguments,
+		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.check(); err != nil {
-				return mistake(fmt.Errorf("shadow: %w", err))
+				return usage.Mistake(fmt.Errorf("shadow: %w", err))
 			}
 			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -158,7 +160,7 @@ func (c *shadowCall) readTLS() error {
 
 func (c *shadowCall) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if c.passwordFile != "" {
-		password, err := readSecret("--password-file", c.passwordFile, "the password", slog.New(slog.NewTextHandler(stderr, nil)))
+		password, err := settings.ReadSecret("--password-file", c.passwordFile, "the password", slog.New(slog.NewTextHandler(stderr, nil)))
 		if err != nil {
 			return fmt.Errorf("shadow: %w", err)
 		}

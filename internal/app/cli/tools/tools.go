@@ -1,9 +1,9 @@
-package main
+package tools
 
 import "github.com/spf13/cobra"
 
-// tools returns the subcommands of this package.
-func tools() []*cobra.Command {
+// Commands returns the subcommands of this package.
+func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		checkCommand(),
 		dumpCommand(),

@@ -1,4 +1,4 @@
-package main
+package tools
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/pflag"
 
+	"cellserver/internal/app/usage"
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/migrate/transfer"
 )
@@ -51,7 +52,7 @@ func openServer(flag, url string) (*transfer.Server, error) {
 	logging.Disable() // what go-redis says of a connection, the error says, too
 	s, err := transfer.Open(url)
 	if err != nil {
-		return nil, mistake(fmt.Errorf("%s: %w", flag, err))
+		return nil, usage.Mistake(fmt.Errorf("%s: %w", flag, err))
 	}
 	return s, nil
 }
@@ -63,7 +64,7 @@ func openTarget(url string) (*transfer.Server, error) {
 		return nil, err
 	}
 	if _, ok := s.NamesDB(); ok {
-		return nil, mistake(errors.New("--into: leave out the database; keys go to the database that they come from"))
+		return nil, usage.Mistake(errors.New("--into: leave out the database; keys go to the database that they come from"))
 	}
 	return s, nil
 }
