@@ -16,7 +16,7 @@ import (
 // TestSecurityDocument: each bound in SECURITY.md has its option's default and a test that exists, no option that bounds
 // clients is missing, and its readers find it.
 func TestSecurityDocument(t *testing.T) {
-	const root = "../.."
+	const root = "."
 	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 const (
 	compatibilityFile = "../../docs/COMPATIBILITY.md"
-	exceptionsBegin   = "<!-- The list is generated from the test's: UPDATE_DOCS=1 go test -run Exceptions ./cmd/cellserver -->\n"
+	exceptionsBegin   = "<!-- The list is generated from the test's: UPDATE_DOCS=1 go test -run Exceptions ./e2e/differential -->\n"
 	exceptionsEnd     = "<!-- End of the list. -->\n"
 )
 
@@ -35,7 +35,7 @@ func TestExceptionsAreDocumented(t *testing.T) {
 		return
 	}
 	if os.Getenv("UPDATE_DOCS") == "" {
-		t.Fatal("docs/COMPATIBILITY.md does not have the exceptions: UPDATE_DOCS=1 go test -run Exceptions ./cmd/cellserver")
+		t.Fatal("docs/COMPATIBILITY.md does not have the exceptions: UPDATE_DOCS=1 go test -run Exceptions ./e2e/differential")
 	}
 	if err := os.WriteFile(compatibilityFile, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func ReadTo(t *testing.T, nc net.Conn, end string) string {
 	return string(got)
 }
 
-// readUpTo is readTo for goroutines.
+// readUpTo is ReadTo for goroutines.
 func readUpTo(t *testing.T, nc net.Conn, end string) (got []byte) {
 	buf := make([]byte, 256<<10)
 	for !bytes.HasSuffix(got, []byte(end)) {

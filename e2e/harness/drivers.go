@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Starter is startServer with one of the connection drivers.
+// Starter is StartServer with one of the connection drivers.
 type Starter func(t *testing.T, args ...string) *Process
 
 // OnEachDriver runs a test with a goroutine per connection, with event loops where they are supported, and over TLS, which
@@ -18,7 +18,7 @@ func OnEachDriver(t *testing.T, test func(t *testing.T, startServer Starter)) {
 	})
 }
 
-// onEachDriverInTurn is onEachDriver for tests that must have ended when it returns.
+// onEachDriverInTurn is OnEachDriver for tests that must have ended when it returns.
 func onEachDriverInTurn(t *testing.T, test func(t *testing.T, startServer Starter)) {
 	t.Helper()
 	for _, ioThreads := range []string{"0", "1"} {

@@ -24,6 +24,7 @@ func StartKeeping(t *testing.T, dir string, args ...string) *Process {
 	return p
 }
 
+// Charge charges one unit of each key.
 func Charge(t *testing.T, p *Process, keys ...string) {
 	t.Helper()
 	if err := killtest.Charge(t.Context(), p.Addr, keys...); err != nil {
@@ -40,6 +41,7 @@ func Units(t *testing.T, p *Process, want int64, keys ...string) {
 	}
 }
 
+// SyncAll waits until all changes are on the disk.
 func SyncAll(t *testing.T, p *Process) {
 	t.Helper()
 	if err := killtest.Sync(t.Context(), p.Addr); err != nil {
@@ -55,6 +57,7 @@ func ManyKeys(prefix string) (keys []string) {
 	return keys
 }
 
+// AwaitFault waits until the metric of the disk's faults has a value.
 func (p *Process) AwaitFault(t *testing.T, want float64) {
 	t.Helper()
 	p.Eventually(t, fmt.Sprintf("say a fault of %.0f", want), func() bool {
@@ -62,6 +65,7 @@ func (p *Process) AwaitFault(t *testing.T, want float64) {
 	})
 }
 
+// Signal sends a signal.
 func (p *Process) Signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	if err := p.Cmd.Process.Signal(sig); err != nil {
@@ -77,6 +81,7 @@ func RefusedStart(t *testing.T, args ...string) (code int, said string) {
 	return p.Await(t), p.Log.String()
 }
 
+// Database returns a client of a database.
 func Database(t *testing.T, p *Process, db int) *redis.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{

@@ -36,6 +36,7 @@ func StartServer(t *testing.T, args ...string) *Process {
 	return p
 }
 
+// Start starts a program, and ends it when the test does.
 func Start(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
 	return &Process{Process: processtest.Start(t, cmd)}
@@ -62,6 +63,7 @@ func (p *Process) Dial(t *testing.T) net.Conn {
 	return DialTCP(t, p.Addr)
 }
 
+// DialTCP connects, and closes the connection when the test ends.
 func DialTCP(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)

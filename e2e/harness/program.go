@@ -1,3 +1,4 @@
+// Package harness starts the program as a process, for the tests that drive it, and talks to it.
 package harness
 
 import (
@@ -16,7 +17,8 @@ import (
 // not look like a setting, of which the server would warn.
 const execEnv = "TEST_CELLSERVER_EXEC"
 
-func TestMain(m *testing.M) {
+// Main is the TestMain of a package whose tests start the program.
+func Main(m *testing.M) {
 	if os.Getenv(execEnv) == "1" {
 		os.Exit(app.Main())
 	}

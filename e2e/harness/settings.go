@@ -34,6 +34,7 @@ func (p *Process) Get(t *testing.T, name, want string) {
 	Exchange(t, p.Dial(t), "CONFIG GET "+name+"\r\n", fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(name), name, len(want), want))
 }
 
+// WriteConfig writes a config file.
 func WriteConfig(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "cellserver.yaml")

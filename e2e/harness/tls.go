@@ -10,6 +10,7 @@ import (
 // TLSFiles holds the paths of a server's TLS files.
 type TLSFiles struct{ Cert, Key, ClientCA string }
 
+// Flags returns the flags that have a server use them.
 func (f TLSFiles) Flags() []string {
 	return []string{"--tls-addr", "127.0.0.1:0", "--tls-cert", f.Cert, "--tls-key", f.Key}
 }
@@ -24,6 +25,7 @@ func NewTLSFiles(t *testing.T) (TLSFiles, *certtest.CA) {
 	return f, ca
 }
 
+// Write writes a certificate of an authority, and its key.
 func (f TLSFiles) Write(t *testing.T, ca *certtest.CA, name string) {
 	t.Helper()
 	cert, key := ca.Issue(t, name)

@@ -1,3 +1,5 @@
+// Package app wires the program: it parses a command line by cli, and serves by the settings. Nothing imports it but cmd
+// and the tests in e2e. Run may be called several times at once.
 package app
 
 import (

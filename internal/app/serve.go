@@ -84,7 +84,7 @@ func startAndRun(ctx context.Context, o *settings.Options, log *slog.Logger, lin
 	return a.run(ctx)
 }
 
-// warnedMaxClients is fitMaxClients that warns of what it lowers.
+// warnedMaxClients is listen.FitMaxClients that warns of what it lowers.
 func warnedMaxClients(maxClients, ioThreads int, log *slog.Logger) int {
 	most := listen.FitMaxClients(maxClients, ioThreads)
 	if most < maxClients {

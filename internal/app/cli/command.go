@@ -1,3 +1,4 @@
+// Package cli is the command line: the root, which serves, the subcommands, help, completion and the manual.
 package cli
 
 import (

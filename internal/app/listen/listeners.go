@@ -1,3 +1,4 @@
+// Package listen opens the server's ports and its unix socket, and knows how many clients they have descriptors for.
 package listen
 
 import (
@@ -12,6 +13,7 @@ import (
 // Listeners holds the server's listeners; nil for those not configured.
 type Listeners struct{ TCP, TLS, Unix, Metrics net.Listener }
 
+// Open listens where the settings say.
 func Open(ctx context.Context, o *settings.Options) (*Listeners, error) {
 	l := &Listeners{}
 	var config net.ListenConfig
@@ -50,6 +52,7 @@ func listenError(flag, addr string, err error) error {
 	return fmt.Errorf("cannot listen on %s: %w; choose another with --%s or %s", addr, err, flag, settings.EnvName(flag))
 }
 
+// Close closes all that are open.
 func (l *Listeners) Close() {
 	for _, one := range []net.Listener{l.TCP, l.TLS, l.Unix, l.Metrics} {
 		if one != nil {

@@ -1,3 +1,4 @@
+// Package probe tells whether what serves the clients still does, and feeds the service manager's watchdog as long as it does.
 package probe
 
 import (
@@ -11,7 +12,7 @@ import (
 )
 
 const (
-	// probeTimeout is how long what serves the clients may take to respond: a thousand times what is usual, and as long as
+	// Timeout is how long what serves the clients may take to respond: a thousand times what is usual, and as long as
 	// the whole time limit of a script, which is the longest that anything may take.
 	Timeout = time.Second
 	// probeInterval is how often the server looks at itself.

@@ -14,6 +14,7 @@ type Watchdog struct {
 	Log      *slog.Logger
 }
 
+// Run feeds the watchdog until ctx is done.
 func (w Watchdog) Run(ctx context.Context) {
 	ticker := time.NewTicker(w.Interval)
 	defer ticker.Stop()

@@ -38,6 +38,7 @@ func (i *SyncInterval) set(text string) bool {
 	return true
 }
 
+// String returns the interval as --fsync-interval takes it.
 func (i *SyncInterval) String() string {
 	if time.Duration(*i) == persist.NoSync {
 		return "no"

@@ -31,8 +31,10 @@ func WarnOfUnknownVariables(environ []string, log *slog.Logger) {
 // serviceVariables matches what Kubernetes sets for services that are named cellserver or begin so; _PORT is apart.
 const serviceVariables = `^CELLSERVER(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`
 
+// EnvPrefix begins the names of the variables that are settings.
 const EnvPrefix = "CELLSERVER_"
 
+// EnvName returns the variable of a flag.
 func EnvName(flag string) string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

@@ -10,8 +10,10 @@ import (
 	"cellserver/internal/store"
 )
 
+// AutoMemory is the value of --maxmemory for what the cgroup has.
 const AutoMemory = "auto"
 
+// DefaultClients returns the default of --maxmemory-clients.
 func DefaultClients() memory.Part {
 	p, _ := memory.ParsePart("25%")
 	return p

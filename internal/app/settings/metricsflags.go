@@ -9,6 +9,7 @@ import (
 	"cellserver/internal/base/flagvalue"
 )
 
+// DefineMetricsAddr defines the flag of the metrics address.
 func DefineMetricsAddr(fs *pflag.FlagSet, addr *string) {
 	flagvalue.AddressVar(fs, addr, "metrics-addr", "127.0.0.1:9380", "127.0.0.1:9380", "`host:port` of the live page, /healthz, /readyz and /metrics; empty disables them")
 }

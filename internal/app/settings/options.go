@@ -1,3 +1,5 @@
+// Package settings makes one value of the server's flags, environment and config file. Options are for one goroutine until
+// they are complete, and then only read, but for the level of the log.
 package settings
 
 import (
@@ -80,6 +82,7 @@ type Options struct {
 	File   *ConfigFile       // of config; nil for none
 }
 
+// FlagGroups defines all flags, which set o, under the headings of the help.
 func (o *Options) FlagGroups() []FlagGroup {
 	group := func(title string, define func(*pflag.FlagSet)) FlagGroup {
 		fs := pflag.NewFlagSet(title, pflag.ContinueOnError)

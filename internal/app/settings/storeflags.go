@@ -31,7 +31,7 @@ type StoreOptions struct {
 	Timeout    time.Duration
 	Wait       int
 	OnError    string
-	Policy     remote.Policy // of onError
+	Policy     remote.Policy // of OnError
 	LocalShare float64
 	Prefilter  bool
 

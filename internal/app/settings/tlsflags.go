@@ -36,6 +36,7 @@ func (o *Options) checkTLS() error {
 	return nil
 }
 
+// ClientAuth returns what clients over TLS must present.
 func (o *Options) ClientAuth() tls.ClientAuthType {
 	switch {
 	case o.TLSClientCA == "", o.tlsAuthClients == "no":

@@ -1,3 +1,4 @@
+// Package usage says what is wrong with a command line, and what was meant.
 package usage
 
 import (
@@ -10,11 +11,13 @@ import (
 // Error is a mistake in the command line.
 type Error struct{ err error }
 
+// Error implements error.
 func (e Error) Error() string { return e.err.Error() }
 
 // Mistake makes an error one of the command line; it is not nil.
 func Mistake(err error) error { return Error{err} }
 
+// Unwrap returns the mistake itself.
 func (e Error) Unwrap() error { return e.err }
 
 // NoArguments refuses arguments.

@@ -1,3 +1,4 @@
+// Package web serves HTTP on the metrics address, and lets no client keep the health checks out.
 package web
 
 import (
@@ -33,6 +34,7 @@ type Server struct {
 	Certs  *certs.Keeper // nil without TLS
 }
 
+// New reads the certificate and the secrets of the metrics address, and returns a server that serves nothing yet.
 func New(o *settings.Options, now func() int64, log *slog.Logger) (*Server, error) {
 	w := &Server{Access: &metrics.Access{Log: log, Now: now}}
 	w.server = &http.Server{

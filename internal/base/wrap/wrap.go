@@ -1,3 +1,4 @@
+// Package wrap fills text to a width.
 package wrap
 
 import (
