@@ -10,7 +10,8 @@ import (
 
 const module = "cellserver"
 
-// floor is a folder of internal/, or one beside it, and what its packages may not import although it lies below them.
+// floor is a folder of internal/, or one beside it, and what its packages may not import although it lies
+// below them.
 type floor struct {
 	folder string
 	not    []string // folders or packages
@@ -88,8 +89,8 @@ func TestImportsOfOthers(t *testing.T) {
 	}
 }
 
-// goPackage is a package of the module with what it imports from there, and from elsewhere. Paths of those in internal/
-// are from there.
+// goPackage is a package of the module with what it imports from there, and from elsewhere. Paths of those in
+// internal/ are from there.
 type goPackage struct {
 	path                         string
 	imports, testImports, others []string

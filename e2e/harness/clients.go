@@ -31,8 +31,8 @@ func Need(t *testing.T, tool string) (path string) {
 	return processtest.Need(t, tool, "redis-tools")
 }
 
-// GoRedis returns a client, and fails the test if go-redis logs anything while the test runs. It does not retry,
-// because a repeated call would be counted twice.
+// GoRedis returns a client, and fails the test if go-redis logs anything while the test runs. It does not
+// retry, because a repeated call would be counted twice.
 func GoRedis(t *testing.T, o redis.Options) *redis.Client {
 	t.Helper()
 	log := &redisLog{}

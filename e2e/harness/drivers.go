@@ -8,8 +8,8 @@ import (
 // Starter is StartServer with one of the connection drivers.
 type Starter func(t *testing.T, args ...string) *Process
 
-// OnEachDriver runs a test with a goroutine per connection, with event loops where they are supported, and over TLS, which
-// always uses goroutines. The tests run in parallel, because they mostly wait.
+// OnEachDriver runs a test with a goroutine per connection, with event loops where they are supported, and
+// over TLS, which always uses goroutines. The tests run in parallel, because they mostly wait.
 func OnEachDriver(t *testing.T, test func(t *testing.T, startServer Starter)) {
 	t.Helper()
 	onEachDriverInTurn(t, func(t *testing.T, startServer Starter) {

@@ -12,8 +12,8 @@ import (
 	"cellserver/internal/test/patience"
 )
 
-// StartKeeping starts a server with a data directory, and waits until it has loaded that. Where replies wait for the disk, they do
-// so for as long as that is busy, unless the arguments say for how long.
+// StartKeeping starts a server with a data directory, and waits until it has loaded that. Where replies wait
+// for the disk, they do so for as long as that is busy, unless the arguments say for how long.
 func StartKeeping(t *testing.T, dir string, args ...string) *Process {
 	t.Helper()
 	if i := slices.Index(args, "--fsync-interval"); i >= 0 && args[i+1] == "0" && !slices.Contains(args, "--fsync-timeout") {

@@ -74,7 +74,7 @@ func DialTCP(t *testing.T, addr string) net.Conn {
 	return patience.Conn{Conn: nc}
 }
 
-// Socket returns what a connection of dial sends and receives by, below TLS.
+// Socket returns what a connection of Dial sends and receives by, below TLS.
 func Socket(nc net.Conn) *net.TCPConn {
 	if over, ok := nc.(*tls.Conn); ok {
 		nc = over.NetConn()

@@ -1,5 +1,5 @@
-// Package app wires the program: it parses a command line by cli, and serves by the settings. Nothing imports it but cmd
-// and the tests in e2e. Run may be called several times at once.
+// Package app wires the program: it parses a command line by cli, and serves by the settings. Nothing imports
+// it but cmd and the tests in e2e. Run may be called several times at once.
 package app
 
 import (
@@ -24,7 +24,8 @@ const (
 	exitUsage = 2
 )
 
-// Main is the process's main: it runs the program until its work is done, or a signal ends it, and returns the exit code.
+// Main is the process's main: it runs the program until its work is done, or a signal ends it, and returns
+// the exit code.
 func Main() (code int) {
 	cobra.MousetrapHelpText = "" // on Windows a double click serves, as the bare command does
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

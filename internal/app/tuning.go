@@ -19,7 +19,8 @@ var (
 	errNotYesNo = errors.New("argument must be 'yes' or 'no'")
 )
 
-// tuning is what of the settings can change while the server runs: by CONFIG SET, and by a reload. Both change one at a time.
+// tuning is what of the settings can change while the server runs: by CONFIG SET, and by a reload. Both
+// change one at a time.
 type tuning struct {
 	app    *app
 	loaded *settings.Options // of the last reload, or the first; the reloads' own

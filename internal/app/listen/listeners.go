@@ -1,4 +1,5 @@
-// Package listen opens the server's ports and its unix socket, and knows how many clients they have descriptors for.
+// Package listen opens the server's ports and its unix socket, and knows how many clients they have
+// descriptors for.
 package listen
 
 import (

@@ -1,4 +1,5 @@
-// Package probe tells whether what serves the clients still does, and feeds the service manager's watchdog as long as it does.
+// Package probe tells whether what serves the clients still does, and feeds the service manager's watchdog as
+// long as it does.
 package probe
 
 import (
@@ -12,8 +13,8 @@ import (
 )
 
 const (
-	// Timeout is how long what serves the clients may take to respond: a thousand times what is usual, and as long as
-	// the whole time limit of a script, which is the longest that anything may take.
+	// Timeout is how long what serves the clients may take to respond: a thousand times what is usual, and as
+	// long as the whole time limit of a script, which is the longest that anything may take.
 	Timeout = time.Second
 	// probeInterval is how often the server looks at itself.
 	probeInterval = time.Second
@@ -36,8 +37,8 @@ type Prober struct {
 	last   error         // of the last of them
 }
 
-// Probe returns once every event loop has responded and every shard's lock was acquired: then clients are served. When ctx
-// is done first, the error names what did not respond.
+// Probe returns once every event loop has responded and every shard's lock was acquired: then clients are
+// served. When ctx is done first, the error names what did not respond.
 func (p *Prober) Probe(ctx context.Context) error {
 	shards := p.askShards()
 	var silent []string

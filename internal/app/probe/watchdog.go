@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Watchdog calls feed once an interval while probes succeed. While a probe hangs it does not, and systemd takes action.
+// Watchdog calls feed once an interval while probes succeed. While a probe hangs it does not, and systemd
+// takes action.
 type Watchdog struct {
 	Interval time.Duration
 	Probe    func(context.Context) error

@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/app/usage"
 )
 
-// WarnOfUnknownVariables warns of the variables that look like settings and are none, as a misspelt password is. It never
-// logs their values, which may be secrets.
+// WarnOfUnknownVariables warns of the variables that look like settings and are none, as a misspelt password
+// is. It never logs their values, which may be secrets.
 func WarnOfUnknownVariables(environ []string, log *slog.Logger) {
 	names := settingNames()
 	isVariable := func(variable string) bool {

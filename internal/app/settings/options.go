@@ -1,5 +1,5 @@
-// Package settings makes one value of the server's flags, environment and config file. Options are for one goroutine until
-// they are complete, and then only read, but for the level of the log.
+// Package settings makes one value of the server's flags, environment and config file. Options are for one
+// goroutine until they are complete, and then only read, but for the level of the log.
 package settings
 
 import (

@@ -42,8 +42,9 @@ func (from Origins) of(name string) string {
 	}
 }
 
-// SetRest takes settings that the command line does not set from the environment, and from the file that --config or its
-// variable names. It returns that file, which says itself what is wrong with it; nil if none is named.
+// SetRest takes settings that the command line does not set from the environment, and from the file that
+// --config or its variable names. It returns that file, which says itself what is wrong with it; nil if none
+// is named.
 func SetRest(fs *pflag.FlagSet, getenv func(string) (string, bool)) (Origins, *ConfigFile, Problems) {
 	from := Origins{}
 	fs.Visit(func(f *pflag.Flag) { from[f.Name] = "--" + f.Name })

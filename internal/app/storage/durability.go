@@ -61,7 +61,8 @@ func (s *Storage) Persistence() func() persist.Status {
 	return s.Keeper.Status
 }
 
-// Keep loads the data directory, calls loaded, and keeps what changes until ctx ends. It is for a storage that has a keeper.
+// Keep loads the data directory, calls loaded, and keeps what changes until ctx ends. It is for a storage
+// that has a keeper.
 func (s *Storage) Keep(ctx context.Context, loaded func()) error {
 	err := s.Keeper.Run(ctx, loaded)
 	s.Limits.Close()

@@ -9,7 +9,8 @@ import (
 	"cellserver/internal/keep/persist/disk"
 )
 
-// TestEndWhileTheDirectoryIsHeld: a server that is ended as it starts does not wait for the data directory of another.
+// TestEndWhileTheDirectoryIsHeld: a server that is ended as it starts does not wait for the data directory of
+// another.
 func TestEndWhileTheDirectoryIsHeld(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -47,7 +47,8 @@ type memoryWarnings struct {
 	evicted, refused uint64
 }
 
-// TendMemory gives memory back and warns of the maximum until ctx is done. held is how many bytes the clients hold.
+// TendMemory gives memory back and warns of the maximum until ctx is done. held is how many bytes the clients
+// hold.
 func (s *Storage) TendMemory(ctx context.Context, held func() int64) {
 	var parts sync.WaitGroup
 	parts.Go(func() { returnMemory(ctx, s.Keys, held) })

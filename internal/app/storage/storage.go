@@ -1,5 +1,5 @@
-// Package storage opens what keeps the states, as the settings say: tables in memory, a store on other machines, a data
-// directory, the named limits and the bound of the memory.
+// Package storage opens what keeps the states, as the settings say: tables in memory, a store on other
+// machines, a data directory, the named limits and the bound of the memory.
 package storage
 
 import (

@@ -34,7 +34,8 @@ type Server struct {
 	Certs  *certs.Keeper // nil without TLS
 }
 
-// New reads the certificate and the secrets of the metrics address, and returns a server that serves nothing yet.
+// New reads the certificate and the secrets of the metrics address, and returns a server that serves nothing
+// yet.
 func New(o *settings.Options, now func() int64, log *slog.Logger) (*Server, error) {
 	w := &Server{Access: &metrics.Access{Log: log, Now: now}}
 	w.server = &http.Server{

@@ -1,4 +1,5 @@
-// Package tools has the subcommands that work beside a server: on traces, on other servers and on data directories.
+// Package tools has the subcommands that work beside a server: on traces, on other servers and on data
+// directories.
 package tools
 
 import "github.com/spf13/cobra"
