@@ -9,6 +9,7 @@ import (
 	"cellserver/internal/app/settings"
 	"cellserver/internal/app/storage"
 	"cellserver/internal/app/web"
+	"cellserver/internal/base/certs"
 	"cellserver/internal/base/yamlfile"
 	"cellserver/internal/decide/limits"
 	"cellserver/internal/wire/acl"
@@ -70,4 +71,12 @@ func checkStoreFiles(o *settings.Options, log *slog.Logger) error {
 		return nil //nolint:nilerr // another check says it
 	}
 	return storage.CheckRemote(&o.Remote, log)
+}
+
+// openCerts reads the TLS files, if TLS is enabled.
+func openCerts(o *settings.Options, log *slog.Logger) (*certs.Keeper, error) {
+	if o.TLSAddr == "" {
+		return nil, nil
+	}
+	return certs.Open(certs.Files{Cert: o.TLSCert, Key: o.TLSKey, ClientCA: o.TLSClientCA, Clients: o.ClientAuth()}, time.Now, log)
 }

@@ -230,3 +230,9 @@ func (o *Options) Reading() funnel.Reading {
 	}
 	return funnel.Burst
 }
+
+// FlagGroup is the flags under one heading of the help.
+type FlagGroup struct {
+	Title string
+	Flags *pflag.FlagSet
+}
