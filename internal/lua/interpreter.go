@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	"strconv"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/baselib"
 	"cellserver/internal/lua/cjson"
@@ -31,8 +31,8 @@ type interpreter struct {
 	*machine.Machine
 	random *mathlib.Random
 	redis  *redislib.Library
-	guards [rewrite.Guards]vm.LValue
-	main   *vm.LFunction // runs the script's function inside gopher-lua's protected call
+	guards [rewrite.Guards]lua.LValue
+	main   *lua.LFunction // runs the script's function inside gopher-lua's protected call
 
 	script        *Script
 	host          Host
@@ -80,7 +80,7 @@ func (in *interpreter) run(keys, argv [][]byte) (err error) {
 	in.SetGlobal("ARGV", in.stringTable(argv))
 	in.L.Push(in.main)
 	err = in.L.PCall(0, 0, nil)
-	if api, ok := err.(*vm.ApiError); ok && api.Type == vm.ApiErrorPanic { //nolint:errorlint // as it is
+	if api, ok := err.(*lua.ApiError); ok && api.Type == lua.ApiErrorPanic { //nolint:errorlint // as it is
 		in.fail(api.Error())
 	}
 	return err
@@ -93,7 +93,7 @@ func (in *interpreter) fail(stack string) {
 	}
 }
 
-func (in *interpreter) runMain(l *vm.LState) int {
+func (in *interpreter) runMain(l *lua.LState) int {
 	l.Push(l.NewFunctionFromProto(in.script.proto))
 	for _, g := range in.script.guards {
 		l.Push(in.guards[g])
@@ -103,7 +103,7 @@ func (in *interpreter) runMain(l *vm.LState) int {
 	return 0
 }
 
-func (in *interpreter) stringTable(list [][]byte) *vm.LTable {
+func (in *interpreter) stringTable(list [][]byte) *lua.LTable {
 	if len(list) > machine.MaxElements {
 		in.Meter.End("ERR script has more than " + strconv.Itoa(machine.MaxElements) + " keys or arguments")
 	}
@@ -112,7 +112,7 @@ func (in *interpreter) stringTable(list [][]byte) *vm.LTable {
 		in.Meter.Spend(2 + len(b)>>6)
 		in.Meter.Widen(len(b))
 		in.inputBytes += len(b)
-		t.RawSetInt(i+1, vm.LString(b))
+		t.RawSetInt(i+1, lua.LString(b))
 	}
 	return t
 }
@@ -129,7 +129,7 @@ func (in *interpreter) forget() {
 	in.script, in.host = nil, nil
 	in.reply = resp.Writer{}
 	if in.inputBytes > keptBytes { // small ones stay until the next run replaces them
-		in.SetGlobal("KEYS", vm.LNil)
-		in.SetGlobal("ARGV", vm.LNil)
+		in.SetGlobal("KEYS", lua.LNil)
+		in.SetGlobal("ARGV", lua.LNil)
 	}
 }

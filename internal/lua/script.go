@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 
@@ -40,7 +40,7 @@ type Script struct {
 	Native *native.Call // the one command that the script is; nil for most
 
 	key       scriptKey
-	proto     *vm.FunctionProto
+	proto     *lua.FunctionProto
 	guards    []rewrite.Guard
 	costBytes int
 
@@ -74,7 +74,7 @@ func compile(key scriptKey, source []byte, commands native.Commands) (*Script, e
 	if err = effort.Check(chunk); err != nil {
 		return nil, errors.New(compileError + message.AtLine(1) + err.Error())
 	}
-	if s.proto, err = vm.Compile(chunk, message.Chunk); err == nil {
+	if s.proto, err = lua.Compile(chunk, message.Chunk); err == nil {
 		s.costBytes, err = shrink(s.proto)
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func parseChunk(body []byte) ([]ast.Stmt, error) {
 }
 
 func compileText(err error) string {
-	var problem *vm.CompileError
+	var problem *lua.CompileError
 	if errors.As(err, &problem) {
 		return message.AtLine(max(problem.Line, 1)) + message.OneLine(problem.Message)
 	}
@@ -134,15 +134,15 @@ func compileText(err error) string {
 
 // shrink gives back what the compiler reserved, some six kilobytes a function, and what nobody uses. It returns what
 // the code takes.
-func shrink(p *vm.FunctionProto) (costBytes int, err error) {
+func shrink(p *lua.FunctionProto) (costBytes int, err error) {
 	if len(p.Code) >= maxJumpInstructions {
 		return 0, fmt.Errorf("function at line %d has more than %d instructions", max(p.LineDefined, 1), maxJumpInstructions)
 	}
 	p.Code = slices.Clip(slices.Clone(p.Code))
 	p.Constants = slices.Clip(slices.Clone(p.Constants))
 	p.DbgSourcePositions = slices.Clip(slices.Clone(p.DbgSourcePositions))
-	p.IsVarArg &^= vm.VarArgNeedsArg // Lua 5.0's table arg, made at every call
-	p.DbgCalls = nil                 // names of functions for traces, which nobody asks for
+	p.IsVarArg &^= lua.VarArgNeedsArg // Lua 5.0's table arg, made at every call
+	p.DbgCalls = nil                  // names of functions for traces, which nobody asks for
 	p.DbgLocals = nil
 	p.FunctionPrototypes = slices.Clip(slices.Clone(p.FunctionPrototypes))
 	const functionBytes, instructionBytes, constantBytes = 1024, 4 + 8, 16 + 16 + 16

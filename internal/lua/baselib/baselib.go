@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/machine"
@@ -40,40 +40,40 @@ func Open(m *machine.Machine) {
 		"unpack":         lib.unpack,
 		"xpcall":         lib.xpcall(),
 	})
-	refuse := func(l *vm.LState) int {
+	refuse := func(l *lua.LState) int {
 		lib.Raise(l, "coroutines are not supported by this server")
 		return 0
 	}
 	lib.OpenLibrary("coroutine", machine.Functions{
 		"create": refuse, "resume": refuse, "running": refuse, "status": refuse, "wrap": refuse, "yield": refuse,
 	})
-	lib.OpenLibrary("os", machine.Functions{"clock": func(l *vm.LState) int {
-		l.Push(vm.LNumber(lib.Meter.Elapsed().Seconds()))
+	lib.OpenLibrary("os", machine.Functions{"clock": func(l *lua.LState) int {
+		l.Push(lua.LNumber(lib.Meter.Elapsed().Seconds()))
 		return 1
 	}})
 }
 
-func (lib library) assert(l *vm.LState) int {
-	if vm.LVIsFalse(lib.CheckAny(l, 1)) {
+func (lib library) assert(l *lua.LState) int {
+	if lua.LVIsFalse(lib.CheckAny(l, 1)) {
 		lib.Raise(l, lib.OptString(l, 2, "assertion failed!"))
 	}
 	return l.GetTop()
 }
 
 // collectgarbage replies as Lua's does, and has no effect: a run's memory is given back at its end.
-func (lib library) collectgarbage(l *vm.LState) int {
+func (lib library) collectgarbage(l *lua.LState) int {
 	option := lib.OptString(l, 1, "collect")
 	lib.OptInt(l, 2, 0)
-	const usual = vm.LNumber(200) // of Lua's pause and step multiplier
+	const usual = lua.LNumber(200) // of Lua's pause and step multiplier
 	switch option {
 	case "collect", "restart", "stop":
-		l.Push(vm.LNumber(0))
+		l.Push(lua.LNumber(0))
 	case "count":
-		l.Push(vm.LNumber(float64(lib.Meter.UsedBytes()) / 1024))
+		l.Push(lua.LNumber(float64(lib.Meter.UsedBytes()) / 1024))
 	case "setpause", "setstepmul":
 		l.Push(usual)
 	case "step":
-		l.Push(vm.LTrue)
+		l.Push(lua.LTrue)
 	default:
 		lib.RaiseArgument(l, 1, "invalid option '"+message.Name(option)+"'")
 	}
@@ -81,37 +81,37 @@ func (lib library) collectgarbage(l *vm.LState) int {
 }
 
 // gcinfo is Lua 5.0's collectgarbage("count").
-func (lib library) gcinfo(l *vm.LState) int {
-	l.Push(vm.LNumber(lib.Meter.UsedBytes() / 1024))
+func (lib library) gcinfo(l *lua.LState) int {
+	l.Push(lua.LNumber(lib.Meter.UsedBytes() / 1024))
 	return 1
 }
 
-func (lib library) raiseValue(l *vm.LState) int {
+func (lib library) raiseValue(l *lua.LState) int {
 	v, level := l.Get(1), lib.OptInt(l, 2, 1)
 	if machine.IsText(v) && level > 0 && level <= machine.MaxCalls {
 		text := message.Position(l, level) + string(machine.AppendText(nil, v))
 		lib.Meter.Charge(len(text))
-		v = vm.LString(text)
+		v = lua.LString(text)
 	}
 	lib.Throw(l, v)
 	return 0
 }
 
-func (lib library) getmetatable(l *vm.LState) int {
+func (lib library) getmetatable(l *lua.LState) int {
 	l.Push(lib.Metatable(l, lib.CheckAny(l, 1)))
 	return 1
 }
 
-func (lib library) setmetatable(l *vm.LState) int {
+func (lib library) setmetatable(l *lua.LState) int {
 	t := lib.CheckTable(l)
 	mt := l.Get(2)
-	if mt.Type() != vm.LTNil && mt.Type() != vm.LTTable || l.GetTop() < 2 {
+	if mt.Type() != lua.LTNil && mt.Type() != lua.LTTable || l.GetTop() < 2 {
 		lib.RaiseArgument(l, 2, "nil or table expected")
 	}
 	if lib.IsSealed(t) {
 		lib.ThrowReadOnly(l)
 	}
-	if l.GetMetaField(t, "__metatable") != vm.LNil {
+	if l.GetMetaField(t, "__metatable") != lua.LNil {
 		lib.Raise(l, "cannot change a protected metatable")
 	}
 	lib.SetMetatable(t, mt)
@@ -119,71 +119,71 @@ func (lib library) setmetatable(l *vm.LState) int {
 	return 1
 }
 
-func (lib library) ipairs() vm.LGFunction {
-	step := lib.L.NewFunction(func(l *vm.LState) int {
+func (lib library) ipairs() lua.LGFunction {
+	step := lib.L.NewFunction(func(l *lua.LState) int {
 		lib.Meter.Spend(2)
 		t, i := lib.CheckTable(l), lib.CheckInt(l, 2)+1
 		v := t.RawGetInt(i)
-		if v == vm.LNil {
+		if v == lua.LNil {
 			return 0
 		}
-		l.Push(vm.LNumber(i))
+		l.Push(lua.LNumber(i))
 		l.Push(v)
 		return 2
 	})
-	return func(l *vm.LState) int {
+	return func(l *lua.LState) int {
 		t := lib.CheckTable(l)
 		l.Push(step)
 		l.Push(t)
-		l.Push(vm.LNumber(0))
+		l.Push(lua.LNumber(0))
 		return 3
 	}
 }
 
-func (lib library) pairs() vm.LGFunction {
+func (lib library) pairs() lua.LGFunction {
 	next := lib.L.NewFunction(lib.next)
-	return func(l *vm.LState) int {
+	return func(l *lua.LState) int {
 		t := lib.CheckTable(l)
 		l.Push(next)
 		l.Push(t)
-		l.Push(vm.LNil)
+		l.Push(lua.LNil)
 		return 3
 	}
 }
 
 // next may have to step over all that was removed from the table.
-func (lib library) next(l *vm.LState) int {
+func (lib library) next(l *lua.LState) int {
 	lib.Meter.Spend(2 + lib.Meter.Holes()>>2)
 	k, v := lib.Readable(lib.CheckTable(l)).Next(l.Get(2))
 	l.Push(k)
-	if k == vm.LNil {
+	if k == lua.LNil {
 		return 1
 	}
 	l.Push(v)
 	return 2
 }
 
-func (lib library) rawequal(l *vm.LState) int {
-	l.Push(vm.LBool(lib.CheckAny(l, 1) == lib.CheckAny(l, 2)))
+func (lib library) rawequal(l *lua.LState) int {
+	l.Push(lua.LBool(lib.CheckAny(l, 1) == lib.CheckAny(l, 2)))
 	return 1
 }
 
-func (lib library) rawget(l *vm.LState) int {
+func (lib library) rawget(l *lua.LState) int {
 	l.Push(lib.Readable(lib.CheckTable(l)).RawGet(lib.CheckAny(l, 2)))
 	return 1
 }
 
-func (lib library) rawset(l *vm.LState) int {
+func (lib library) rawset(l *lua.LState) int {
 	t := lib.Writable(l)
 	lib.RawSet(l, t, lib.CheckAny(l, 2), lib.CheckAny(l, 3))
 	l.Push(t)
 	return 1
 }
 
-func (lib library) selectFrom(l *vm.LState) int {
+func (lib library) selectFrom(l *lua.LState) int {
 	top := l.GetTop()
-	if s, ok := l.Get(1).(vm.LString); ok && strings.HasPrefix(string(s), "#") {
-		l.Push(vm.LNumber(top - 1))
+	if s, ok := l.Get(1).(lua.LString); ok && strings.HasPrefix(string(s), "#") {
+		l.Push(lua.LNumber(top - 1))
 		return 1
 	}
 	n := lib.CheckInt(l, 1)
@@ -199,15 +199,15 @@ func (lib library) selectFrom(l *vm.LState) int {
 	return top - n
 }
 
-func (lib library) tonumber(l *vm.LState) int {
+func (lib library) tonumber(l *lua.LState) int {
 	base := lib.OptInt(l, 2, 10)
 	v := lib.CheckAny(l, 1)
 	if base == 10 {
 		if f, ok := lib.ToNumber(v); ok {
-			l.Push(vm.LNumber(f))
+			l.Push(lua.LNumber(f))
 			return 1
 		}
-		l.Push(vm.LNil)
+		l.Push(lua.LNil)
 		return 1
 	}
 	text := lib.CheckString(l, 1)
@@ -216,44 +216,44 @@ func (lib library) tonumber(l *vm.LState) int {
 	}
 	lib.Meter.Spend(min(len(text), machine.MaxNumberBytes) >> 2)
 	if f, ok := number.ParseBase(text[:min(len(text), machine.MaxNumberBytes+1)], base); ok && len(text) <= machine.MaxNumberBytes {
-		l.Push(vm.LNumber(f))
+		l.Push(lua.LNumber(f))
 	} else {
-		l.Push(vm.LNil)
+		l.Push(lua.LNil)
 	}
 	return 1
 }
 
-func (lib library) tostring(l *vm.LState) int {
+func (lib library) tostring(l *lua.LState) int {
 	l.Push(lib.text(l, lib.CheckAny(l, 1)))
 	return 1
 }
 
 // text is a value as tostring shows it.
-func (lib library) text(l *vm.LState, v vm.LValue) vm.LValue {
-	if f := l.GetMetaField(v, "__tostring"); f != vm.LNil {
+func (lib library) text(l *lua.LState, v lua.LValue) lua.LValue {
+	if f := l.GetMetaField(v, "__tostring"); f != lua.LNil {
 		return lib.Call1(l, f, v)
 	}
 	switch x := v.(type) {
-	case vm.LString:
+	case lua.LString:
 		return x
-	case vm.LNumber:
+	case lua.LNumber:
 		lib.Meter.Charge(machine.TextBytes(x))
-		return vm.LString(number.Format(float64(x)))
-	case *vm.LFunction:
-		v = vm.LString(fmt.Sprintf("function: %p", x))
-	case *vm.LUserData:
-		v = vm.LString("userdata: (nil)")
+		return lua.LString(number.Format(float64(x)))
+	case *lua.LFunction:
+		v = lua.LString(fmt.Sprintf("function: %p", x))
+	case *lua.LUserData:
+		v = lua.LString("userdata: (nil)")
 	}
-	lib.Meter.Charge(machine.TextBytes(vm.LNumber(0)))
-	return vm.LString(v.String())
+	lib.Meter.Charge(machine.TextBytes(lua.LNumber(0)))
+	return lua.LString(v.String())
 }
 
-func (lib library) typeName(l *vm.LState) int {
-	l.Push(vm.LString(lib.CheckAny(l, 1).Type().String()))
+func (lib library) typeName(l *lua.LState) int {
+	l.Push(lua.LString(lib.CheckAny(l, 1).Type().String()))
 	return 1
 }
 
-func (lib library) unpack(l *vm.LState) int {
+func (lib library) unpack(l *lua.LState) int {
 	t := lib.CheckTable(l)
 	from := lib.OptInt(l, 2, 1)
 	to := lib.OptLen(l, 3, t)

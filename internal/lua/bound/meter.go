@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/message"
 )
@@ -59,12 +59,12 @@ type Meter struct {
 	gone    <-chan struct{} // closed when nobody waits for the run any more; nil if that cannot be
 	ended   string          // why, as the text of a reply; empty while the run goes on
 	endedAt int             // the line, or 0
-	l       *vm.LState
+	l       *lua.LState
 }
 
 // Attach returns a meter that the interpreter asks from now on. The clocks give monotonic nanoseconds, the second one the
 // processor time of the calling thread; it may be nil.
-func Attach(l *vm.LState, now, threadNow func() int64) *Meter {
+func Attach(l *lua.LState, now, threadNow func() int64) *Meter {
 	m := &Meter{l: l, now: now, threadNow: threadNow}
 	l.SetContext(m)
 	return m
@@ -252,6 +252,6 @@ func (m *Meter) End(reason string) {
 }
 
 // signal is the panic that unwinds a run.
-func (m *Meter) signal() *vm.ApiError {
-	return &vm.ApiError{Type: vm.ApiErrorError, Object: vm.LString(m.ended), StackTrace: message.NoTrace}
+func (m *Meter) signal() *lua.ApiError {
+	return &lua.ApiError{Type: lua.ApiErrorError, Object: lua.LString(m.ended), StackTrace: message.NoTrace}
 }

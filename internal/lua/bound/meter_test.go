@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 )
 
 const maxBytes = 1000
@@ -18,7 +18,7 @@ type run struct {
 
 func begin(limit time.Duration) *run {
 	r := &run{nowNs: 1e9}
-	r.Meter = Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { return r.nowNs }, nil)
+	r.Meter = Attach(lua.NewState(lua.Options{SkipOpenLibs: true}), func() int64 { return r.nowNs }, nil)
 	r.Begin(nil, limit, maxBytes)
 	return r
 }
@@ -27,7 +27,7 @@ func begin(limit time.Duration) *run {
 func (r *run) endedBy(f func()) (reason string) {
 	defer func() {
 		if p := recover(); p != nil {
-			reason = p.(*vm.ApiError).Object.String()
+			reason = p.(*lua.ApiError).Object.String()
 		}
 	}()
 	f()
@@ -118,7 +118,7 @@ func TestTimeOfARunThatOthersWaitFor(t *testing.T) {
 // TestClockIsReadSeldom holds that an instruction is cheap: the clock is read once in a thousand.
 func TestClockIsReadSeldom(t *testing.T) {
 	readings := 0
-	m := Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 }, nil)
+	m := Attach(lua.NewState(lua.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 }, nil)
 	m.Begin(nil, time.Second, maxBytes)
 	for range 10 * lookEvery {
 		m.Done()
@@ -180,7 +180,7 @@ func TestLongThingsCost(t *testing.T) {
 		want int // instructions until a look
 	}{{0, 1000}, {1023, 1000}, {1024, 500}, {1 << 20, 1}} {
 		readings := 0
-		m := Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 }, nil)
+		m := Attach(lua.NewState(lua.Options{SkipOpenLibs: true}), func() int64 { readings++; return 0 }, nil)
 		m.Begin(nil, time.Second, maxBytes)
 		m.Widen(c.n)
 		got := 0

@@ -3,7 +3,7 @@
 package cjson
 
 import (
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/machine"
 )
@@ -16,7 +16,7 @@ const bytesPerUnit = 8
 
 type library struct {
 	*machine.Machine
-	null *vm.LUserData
+	null *lua.LUserData
 }
 
 // Open makes the table cjson global.
@@ -24,6 +24,6 @@ func Open(m *machine.Machine) {
 	lib := library{m, m.L.NewUserData()}
 	t := m.OpenLibrary("cjson", machine.Functions{"encode": lib.encode, "decode": lib.decode})
 	t.RawSetString("null", lib.null)
-	t.RawSetString("_NAME", vm.LString("cjson"))
-	t.RawSetString("_VERSION", vm.LString("2.1.0"))
+	t.RawSetString("_NAME", lua.LString("cjson"))
+	t.RawSetString("_VERSION", lua.LString("2.1.0"))
 }

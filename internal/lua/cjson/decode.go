@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/number"
@@ -16,12 +16,12 @@ import (
 // A decoder reads one JSON text, as leniently as cjson: numbers may be whatever Lua takes for one.
 type decoder struct {
 	library
-	l   *vm.LState
+	l   *lua.LState
 	src string
 	i   int
 }
 
-func (lib library) decode(l *vm.LState) int {
+func (lib library) decode(l *lua.LState) int {
 	if l.GetTop() != 1 {
 		lib.RaiseArgument(l, 1, "expected 1 argument")
 	}
@@ -95,7 +95,7 @@ func (d *decoder) complain(expected, found string, at int) {
 	d.Raise(d.l, "Expected "+expected+" but found "+found+" at character "+strconv.Itoa(at+1))
 }
 
-func (d *decoder) value(depth int) vm.LValue {
+func (d *decoder) value(depth int) lua.LValue {
 	d.Meter.Spend(2)
 	switch c := d.peek(); {
 	case c == '{':
@@ -105,9 +105,9 @@ func (d *decoder) value(depth int) vm.LValue {
 	case c == '"':
 		return d.text("value")
 	case d.word("true"):
-		return vm.LTrue
+		return lua.LTrue
 	case d.word("false"):
-		return vm.LFalse
+		return lua.LFalse
 	case d.word("null"):
 		return d.null
 	case number.IsDigit(c) || c == '-' || c == '+' || c|0x20 == 'n' || c|0x20 == 'i':
@@ -125,16 +125,16 @@ func (d *decoder) word(w string) bool {
 	return true
 }
 
-func (d *decoder) number() vm.LValue {
+func (d *decoder) number() lua.LValue {
 	from := d.i
 	for d.i < len(d.src) && isNumeric(d.src[d.i]) {
 		d.advance()
 	}
-	f, ok := d.ToNumber(vm.LString(d.src[from:d.i]))
+	f, ok := d.ToNumber(lua.LString(d.src[from:d.i]))
 	if !ok {
 		d.complain("value", "invalid token", from)
 	}
-	return vm.LNumber(f)
+	return lua.LNumber(f)
 }
 
 // isNumeric reports whether c may be a part of whatever Lua takes for a number, of inf and nan, too.
@@ -142,7 +142,7 @@ func isNumeric(c byte) bool {
 	return number.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '+' || c == '-' || c == '.'
 }
 
-func (d *decoder) enter(depth int) *vm.LTable {
+func (d *decoder) enter(depth int) *lua.LTable {
 	if depth > maxDepth {
 		d.Raise(d.l, "Found too many nested data structures ("+strconv.Itoa(depth)+") at character "+strconv.Itoa(d.i+1))
 	}
@@ -161,7 +161,7 @@ func (d *decoder) more(closing byte, expected string) bool {
 	return c == ','
 }
 
-func (d *decoder) array(depth int) vm.LValue {
+func (d *decoder) array(depth int) lua.LValue {
 	t := d.enter(depth)
 	if d.peek() == ']' {
 		d.i++
@@ -176,7 +176,7 @@ func (d *decoder) array(depth int) vm.LValue {
 	}
 }
 
-func (d *decoder) object(depth int) vm.LValue {
+func (d *decoder) object(depth int) lua.LValue {
 	t := d.enter(depth)
 	if d.peek() == '}' {
 		d.i++
@@ -200,7 +200,7 @@ func (d *decoder) object(depth int) vm.LValue {
 }
 
 // text reads a string from its quote on.
-func (d *decoder) text(what string) vm.LValue {
+func (d *decoder) text(what string) lua.LValue {
 	d.i++
 	from := d.i
 	for d.i < len(d.src) && d.src[d.i] != '"' && d.src[d.i] != '\\' {
@@ -215,7 +215,7 @@ func (d *decoder) text(what string) vm.LValue {
 		case d.src[d.i] == '"':
 			d.i++
 			d.Meter.Charge(3 * len(out))
-			return vm.LString(out)
+			return lua.LString(out)
 		case d.src[d.i] == '\\':
 			d.Meter.Spend(1)
 			out = d.escape(out, what)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/machine"
 	"cellserver/internal/lua/number"
@@ -19,11 +19,11 @@ const (
 // An encoder appends values to out.
 type encoder struct {
 	library
-	l   *vm.LState
+	l   *lua.LState
 	out []byte
 }
 
-func (lib library) encode(l *vm.LState) int {
+func (lib library) encode(l *lua.LState) int {
 	if l.GetTop() != 1 {
 		lib.RaiseArgument(l, 1, "expected 1 argument")
 	}
@@ -32,25 +32,25 @@ func (lib library) encode(l *vm.LState) int {
 	return lib.PushText(l, e.out)
 }
 
-func (e *encoder) fail(v vm.LValue, problem string) {
+func (e *encoder) fail(v lua.LValue, problem string) {
 	e.Raise(e.l, "Cannot serialise "+v.Type().String()+": "+problem)
 }
 
-func (e *encoder) value(v vm.LValue, depth int) {
+func (e *encoder) value(v lua.LValue, depth int) {
 	e.Meter.Spend(2)
 	e.Meter.Charge(16)
 	switch x := v.(type) {
-	case vm.LString:
+	case lua.LString:
 		e.text(string(x))
-	case vm.LNumber:
+	case lua.LNumber:
 		f := float64(x)
 		if math.IsInf(f, 0) || math.IsNaN(f) {
 			e.fail(v, "must not be NaN or Inf")
 		}
 		e.out = number.Append(e.out, f)
-	case vm.LBool:
+	case lua.LBool:
 		e.out = strconv.AppendBool(e.out, bool(x))
-	case *vm.LTable:
+	case *lua.LTable:
 		depth++
 		if depth > maxDepth {
 			e.Raise(e.l, "Cannot serialise, excessive nesting ("+strconv.Itoa(depth)+")")
@@ -62,7 +62,7 @@ func (e *encoder) value(v vm.LValue, depth int) {
 			e.object(t, depth)
 		}
 	default:
-		if v != vm.LNil && v != e.null {
+		if v != lua.LNil && v != e.null {
 			e.fail(v, "type not supported")
 		}
 		e.out = append(e.out, "null"...)
@@ -70,11 +70,11 @@ func (e *encoder) value(v vm.LValue, depth int) {
 }
 
 // elements returns the length of t as an array, or less than one if t is an object.
-func (e *encoder) elements(t *vm.LTable) int {
+func (e *encoder) elements(t *lua.LTable) int {
 	most, items := 0.0, 0
 	for k := range machine.Pairs(t) {
 		e.Meter.Spend(1)
-		n, ok := k.(vm.LNumber)
+		n, ok := k.(lua.LNumber)
 		if !ok || n < 1 || float64(n) != math.Floor(float64(n)) {
 			return -1
 		}
@@ -87,18 +87,18 @@ func (e *encoder) elements(t *vm.LTable) int {
 	return int(most)
 }
 
-func (e *encoder) array(t *vm.LTable, n, depth int) {
+func (e *encoder) array(t *lua.LTable, n, depth int) {
 	e.out = append(e.out, '[')
 	for i := 1; i <= n; i++ {
 		if i > 1 {
 			e.out = append(e.out, ',')
 		}
-		e.value(t.RawGet(vm.LNumber(i)), depth)
+		e.value(t.RawGet(lua.LNumber(i)), depth)
 	}
 	e.out = append(e.out, ']')
 }
 
-func (e *encoder) object(t *vm.LTable, depth int) {
+func (e *encoder) object(t *lua.LTable, depth int) {
 	e.out = append(e.out, '{')
 	first := true
 	for k, v := range machine.Pairs(t) {
@@ -107,9 +107,9 @@ func (e *encoder) object(t *vm.LTable, depth int) {
 		}
 		first = false
 		switch x := k.(type) {
-		case vm.LString:
+		case lua.LString:
 			e.text(string(x))
-		case vm.LNumber:
+		case lua.LNumber:
 			e.out = append(number.Append(append(e.out, '"'), float64(x)), '"')
 		default:
 			e.fail(k, "table key must be a number or string")

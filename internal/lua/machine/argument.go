@@ -3,7 +3,7 @@ package machine
 import (
 	"math"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/number"
 )
@@ -14,11 +14,11 @@ import (
 const MaxNumberBytes = 16 << 10
 
 // ToNumber returns a number, or the one that a string spells.
-func (m *Machine) ToNumber(v vm.LValue) (float64, bool) {
+func (m *Machine) ToNumber(v lua.LValue) (float64, bool) {
 	switch x := v.(type) {
-	case vm.LNumber:
+	case lua.LNumber:
 		return float64(x), true
-	case vm.LString:
+	case lua.LString:
 		if len(x) > MaxNumberBytes {
 			return 0, false
 		}
@@ -29,7 +29,7 @@ func (m *Machine) ToNumber(v vm.LValue) (float64, bool) {
 }
 
 // RaiseType says that the n-th argument should be of another type.
-func (m *Machine) RaiseType(l *vm.LState, n int, want string) {
+func (m *Machine) RaiseType(l *lua.LState, n int, want string) {
 	got := "no value"
 	if n <= l.GetTop() {
 		got = l.Get(n).Type().String()
@@ -38,7 +38,7 @@ func (m *Machine) RaiseType(l *vm.LState, n int, want string) {
 }
 
 // CheckAny is the n-th argument, which may be nil but must be there.
-func (m *Machine) CheckAny(l *vm.LState, n int) vm.LValue {
+func (m *Machine) CheckAny(l *lua.LState, n int) lua.LValue {
 	if n > l.GetTop() {
 		m.RaiseArgument(l, n, "value expected")
 	}
@@ -46,7 +46,7 @@ func (m *Machine) CheckAny(l *vm.LState, n int) vm.LValue {
 }
 
 // CheckNumber is the n-th argument, which must be a number or spell one.
-func (m *Machine) CheckNumber(l *vm.LState, n int) float64 {
+func (m *Machine) CheckNumber(l *lua.LState, n int) float64 {
 	f, ok := m.ToNumber(l.Get(n))
 	if !ok {
 		m.RaiseType(l, n, "number")
@@ -55,7 +55,7 @@ func (m *Machine) CheckNumber(l *vm.LState, n int) float64 {
 }
 
 // CheckInt is the n-th argument as an integer, kept so small that sums of two do not overflow.
-func (m *Machine) CheckInt(l *vm.LState, n int) int {
+func (m *Machine) CheckInt(l *lua.LState, n int) int {
 	f := m.CheckNumber(l, n)
 	const most = math.MaxInt / 4
 	switch {
@@ -70,27 +70,27 @@ func (m *Machine) CheckInt(l *vm.LState, n int) int {
 }
 
 // OptInt is CheckInt with another value for nil.
-func (m *Machine) OptInt(l *vm.LState, n, otherwise int) int {
-	if l.Get(n) == vm.LNil {
+func (m *Machine) OptInt(l *lua.LState, n, otherwise int) int {
+	if l.Get(n) == lua.LNil {
 		return otherwise
 	}
 	return m.CheckInt(l, n)
 }
 
 // OptLen is CheckInt with a table's length for nil.
-func (m *Machine) OptLen(l *vm.LState, n int, t *vm.LTable) int {
-	if l.Get(n) == vm.LNil {
+func (m *Machine) OptLen(l *lua.LState, n int, t *lua.LTable) int {
+	if l.Get(n) == lua.LNil {
 		return t.Len()
 	}
 	return m.CheckInt(l, n)
 }
 
 // CheckString is the n-th argument as text.
-func (m *Machine) CheckString(l *vm.LState, n int) string {
+func (m *Machine) CheckString(l *lua.LState, n int) string {
 	switch x := l.Get(n).(type) {
-	case vm.LString:
+	case lua.LString:
 		return string(x)
-	case vm.LNumber:
+	case lua.LNumber:
 		return number.Format(float64(x))
 	}
 	m.RaiseType(l, n, "string")
@@ -98,16 +98,16 @@ func (m *Machine) CheckString(l *vm.LState, n int) string {
 }
 
 // OptString is CheckString with another value for nil.
-func (m *Machine) OptString(l *vm.LState, n int, otherwise string) string {
-	if l.Get(n) == vm.LNil {
+func (m *Machine) OptString(l *lua.LState, n int, otherwise string) string {
+	if l.Get(n) == lua.LNil {
 		return otherwise
 	}
 	return m.CheckString(l, n)
 }
 
 // CheckTable is the first argument, which must be a table.
-func (m *Machine) CheckTable(l *vm.LState) *vm.LTable {
-	t, ok := l.Get(1).(*vm.LTable)
+func (m *Machine) CheckTable(l *lua.LState) *lua.LTable {
+	t, ok := l.Get(1).(*lua.LTable)
 	if !ok {
 		m.RaiseType(l, 1, "table")
 	}
@@ -115,7 +115,7 @@ func (m *Machine) CheckTable(l *vm.LState) *vm.LTable {
 }
 
 // Writable is the first argument, which must be a table that scripts may change.
-func (m *Machine) Writable(l *vm.LState) *vm.LTable {
+func (m *Machine) Writable(l *lua.LState) *lua.LTable {
 	t := m.CheckTable(l)
 	if m.IsSealed(t) {
 		m.ThrowReadOnly(l)

@@ -3,7 +3,7 @@
 package machine
 
 import (
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/message"
@@ -21,20 +21,20 @@ const (
 
 // A Machine is an interpreter without a library.
 type Machine struct {
-	L     *vm.LState
+	L     *lua.LState
 	Meter *bound.Meter
 
-	env      *vm.LTable // what functions see as _G: an empty table in front of globals, so that all stores are seen
-	globals  *vm.LTable
-	sealed   *vm.LTable // the metatable of tables that scripts may not change
-	native   string     // the native function that was called last, for messages
-	verbatim bool       // the next error is the script's own
+	env      *lua.LTable // what functions see as _G: an empty table in front of globals, so that all stores are seen
+	globals  *lua.LTable
+	sealed   *lua.LTable // the metatable of tables that scripts may not change
+	native   string      // the native function that was called last, for messages
+	verbatim bool        // the next error is the script's own
 }
 
 // New returns an interpreter on the clocks of bound.Attach.
 func New(now, threadNow func() int64) *Machine {
 	boundArrays()
-	m := &Machine{L: vm.NewState(vm.Options{
+	m := &Machine{L: lua.NewState(lua.Options{
 		SkipOpenLibs:     true,
 		CallStackSize:    MaxCalls,
 		RegistrySize:     registrySize,
@@ -55,34 +55,34 @@ func New(now, threadNow func() int64) *Machine {
 func (m *Machine) openGlobals() {
 	m.globals, m.env = m.L.CreateTable(0, 40), m.L.CreateTable(0, 1)
 	missing := m.L.CreateTable(0, 1)
-	missing.RawSetString("__index", m.L.NewFunction(func(l *vm.LState) int {
+	missing.RawSetString("__index", m.L.NewFunction(func(l *lua.LState) int {
 		m.Raise(l, "Script attempted to access nonexistent global variable '"+message.Name(l.Get(2).String())+"'")
 		return 0
 	}))
 	m.globals.Metatable = missing
 	meta := m.L.CreateTable(0, 2)
 	meta.RawSetString("__index", m.globals)
-	meta.RawSetString("__newindex", m.L.NewFunction(func(l *vm.LState) int {
+	meta.RawSetString("__newindex", m.L.NewFunction(func(l *lua.LState) int {
 		m.RaiseReadOnly(l)
 		return 0
 	}))
 	m.env.Metatable = meta
 	m.SetGlobal("_G", m.env)
-	m.SetGlobal("_VERSION", vm.LString("Lua 5.1"))
+	m.SetGlobal("_VERSION", lua.LString("Lua 5.1"))
 	m.L.Env = m.env
 }
 
 // SetGlobal sets a global, which scripts cannot do.
-func (m *Machine) SetGlobal(name string, v vm.LValue) { m.globals.RawSetString(name, v) }
+func (m *Machine) SetGlobal(name string, v lua.LValue) { m.globals.RawSetString(name, v) }
 
 // Functions are native functions by their names.
-type Functions map[string]vm.LGFunction
+type Functions map[string]lua.LGFunction
 
 // OpenGlobals makes functions global.
 func (m *Machine) OpenGlobals(functions Functions) { m.register(m.globals, functions) }
 
 // OpenLibrary makes a global table of functions that scripts cannot change.
-func (m *Machine) OpenLibrary(name string, functions Functions) *vm.LTable {
+func (m *Machine) OpenLibrary(name string, functions Functions) *lua.LTable {
 	t := m.L.CreateTable(0, len(functions))
 	m.register(t, functions)
 	m.Seal(t)
@@ -91,9 +91,9 @@ func (m *Machine) OpenLibrary(name string, functions Functions) *vm.LTable {
 }
 
 // register puts functions into a table, each with its name for messages and a price for the call.
-func (m *Machine) register(into *vm.LTable, functions Functions) {
+func (m *Machine) register(into *lua.LTable, functions Functions) {
 	for name, f := range functions {
-		into.RawSetString(name, m.L.NewFunction(func(l *vm.LState) int {
+		into.RawSetString(name, m.L.NewFunction(func(l *lua.LState) int {
 			m.native = name
 			m.Meter.Spend(2)
 			return f(l)
@@ -103,15 +103,15 @@ func (m *Machine) register(into *vm.LTable, functions Functions) {
 
 // NewProtected makes a function that is called by PCall, which puts its own handler of errors in place of the
 // machine's.
-func (m *Machine) NewProtected(f vm.LGFunction) *vm.LFunction {
-	return m.L.NewFunction(func(l *vm.LState) int {
+func (m *Machine) NewProtected(f lua.LGFunction) *lua.LFunction {
+	return m.L.NewFunction(func(l *lua.LState) int {
 		l.Panic = m.onError
 		return f(l)
 	})
 }
 
 // Call calls a Lua value from a native function; the results are on the stack.
-func (m *Machine) Call(l *vm.LState, f vm.LValue, results int, args ...vm.LValue) {
+func (m *Machine) Call(l *lua.LState, f lua.LValue, results int, args ...lua.LValue) {
 	l.Push(f)
 	for _, a := range args {
 		l.Push(a)
@@ -120,7 +120,7 @@ func (m *Machine) Call(l *vm.LState, f vm.LValue, results int, args ...vm.LValue
 }
 
 // Call1 calls a Lua value from a native function and returns its one result.
-func (m *Machine) Call1(l *vm.LState, f vm.LValue, args ...vm.LValue) vm.LValue {
+func (m *Machine) Call1(l *lua.LState, f lua.LValue, args ...lua.LValue) lua.LValue {
 	m.Call(l, f, 1, args...)
 	v := l.Get(-1)
 	l.Pop(1)

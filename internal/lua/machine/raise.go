@@ -3,7 +3,7 @@ package machine
 import (
 	"strconv"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/message"
 	"cellserver/internal/lua/number"
@@ -16,41 +16,41 @@ func (r raisedAt) Error() string { return strconv.Itoa(int(r)) }
 
 // onError is what gopher-lua calls with an error on top of the stack. It puts gopher-lua's own messages into Lua's
 // words and remembers the line, which is lost once the stack is unwound.
-func (m *Machine) onError(l *vm.LState) {
+func (m *Machine) onError(l *lua.LState) {
 	v := l.Get(-1)
-	if text, ok := v.(vm.LString); ok && !m.verbatim {
+	if text, ok := v.(lua.LString); ok && !m.verbatim {
 		m.Meter.Charge(3 * len(text)) // gopher-lua puts long keys into its messages
-		v = vm.LString(message.Translate(string(text)))
+		v = lua.LString(message.Translate(string(text)))
 	}
 	m.verbatim = false
 	at := raisedAt(message.CurrentLine(l))
-	panic(&vm.ApiError{Type: vm.ApiErrorRun, Object: v, StackTrace: message.NoTrace, Cause: at})
+	panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: v, StackTrace: message.NoTrace, Cause: at})
 }
 
 // Throw raises v as it is.
-func (m *Machine) Throw(l *vm.LState, v vm.LValue) {
+func (m *Machine) Throw(l *lua.LState, v lua.LValue) {
 	m.verbatim = true
 	l.Error(v, 0)
 }
 
 // ThrowText raises a message as it is, without a position.
-func (m *Machine) ThrowText(l *vm.LState, text string) { m.Throw(l, vm.LString(text)) }
+func (m *Machine) ThrowText(l *lua.LState, text string) { m.Throw(l, lua.LString(text)) }
 
 // Raise raises a message with the position of the native function's caller in front.
-func (m *Machine) Raise(l *vm.LState, text string) {
-	m.Throw(l, vm.LString(message.Position(l, 1)+text))
+func (m *Machine) Raise(l *lua.LState, text string) {
+	m.Throw(l, lua.LString(message.Position(l, 1)+text))
 }
 
 const readOnlyText = "Attempt to modify a readonly table"
 
 // RaiseReadOnly raises that a table cannot be changed.
-func (m *Machine) RaiseReadOnly(l *vm.LState) { m.Raise(l, readOnlyText) }
+func (m *Machine) RaiseReadOnly(l *lua.LState) { m.Raise(l, readOnlyText) }
 
 // ThrowReadOnly is RaiseReadOnly as Redis's own functions raise it, without a position.
-func (m *Machine) ThrowReadOnly(l *vm.LState) { m.ThrowText(l, readOnlyText) }
+func (m *Machine) ThrowReadOnly(l *lua.LState) { m.ThrowText(l, readOnlyText) }
 
 // RaiseArgument says what is wrong with the n-th argument of the native function that runs.
-func (m *Machine) RaiseArgument(l *vm.LState, n int, problem string) {
+func (m *Machine) RaiseArgument(l *lua.LState, n int, problem string) {
 	name := m.native
 	if message.Line(l, 1) == 0 {
 		name = "?" // called by a native function, as Lua says
@@ -60,19 +60,19 @@ func (m *Machine) RaiseArgument(l *vm.LState, n int, problem string) {
 
 // ErrorText returns the text of the reply for an error of PCall that the script with a SHA-1 did not catch.
 func ErrorText(err error, sha1 string) string {
-	api, ok := err.(*vm.ApiError) //nolint:errorlint // gopher-lua returns it as it is
+	api, ok := err.(*lua.ApiError) //nolint:errorlint // gopher-lua returns it as it is
 	if !ok {
 		return "ERR " + err.Error()
 	}
 	var text string
 	switch v := api.Object.(type) {
-	case *vm.LTable:
-		if e, ok := v.RawGetString("err").(vm.LString); ok {
+	case *lua.LTable:
+		if e, ok := v.RawGetString("err").(lua.LString); ok {
 			text = string(e)
 		} else {
 			text = "ERR the script raised a table without an err field"
 		}
-	case vm.LNumber:
+	case lua.LNumber:
 		text = "ERR " + number.Format(float64(v))
 	default:
 		text = "ERR " + v.String()

@@ -5,7 +5,7 @@ import (
 	"math"
 	"sync"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
 )
@@ -18,16 +18,16 @@ const maxArrayIndex = 1 << 19
 const MaxElements = maxArrayIndex - 1
 
 // boundArrays tells gopher-lua, which knows one bound for all interpreters.
-var boundArrays = sync.OnceFunc(func() { vm.MaxArrayIndex = maxArrayIndex }) //nolint:gochecknoglobals // as what it sets is
+var boundArrays = sync.OnceFunc(func() { lua.MaxArrayIndex = maxArrayIndex }) //nolint:gochecknoglobals // as what it sets is
 
 // Seal makes a table one that scripts cannot change.
-func (m *Machine) Seal(t *vm.LTable) { t.Metatable = m.sealed }
+func (m *Machine) Seal(t *lua.LTable) { t.Metatable = m.sealed }
 
 // IsSealed reports whether a table is one that scripts cannot change.
-func (m *Machine) IsSealed(t *vm.LTable) bool { return t == m.env || t.Metatable == m.sealed }
+func (m *Machine) IsSealed(t *lua.LTable) bool { return t == m.env || t.Metatable == m.sealed }
 
 // Readable returns a table as reads see it: behind _G are the globals.
-func (m *Machine) Readable(t *vm.LTable) *vm.LTable {
+func (m *Machine) Readable(t *lua.LTable) *lua.LTable {
 	if t == m.env {
 		return m.globals
 	}
@@ -35,53 +35,53 @@ func (m *Machine) Readable(t *vm.LTable) *vm.LTable {
 }
 
 // Metatable returns the metatable of a value as scripts see it.
-func (m *Machine) Metatable(l *vm.LState, v vm.LValue) vm.LValue {
+func (m *Machine) Metatable(l *lua.LState, v lua.LValue) lua.LValue {
 	mt := l.GetMetatable(v)
 	switch {
 	case v == m.env:
 		return m.sealed
 	case mt == m.sealed:
-		return vm.LNil
+		return lua.LNil
 	}
 	return mt
 }
 
 // SetMetatable gives a table a metatable. That of _G counts as none: its tables would be taken for the library's.
-func (m *Machine) SetMetatable(t *vm.LTable, mt vm.LValue) {
+func (m *Machine) SetMetatable(t *lua.LTable, mt lua.LValue) {
 	if mt == m.sealed {
-		mt = vm.LNil
+		mt = lua.LNil
 	}
 	t.Metatable = mt
 }
 
 // RawSet stores into a table and charges for its growth.
-func (m *Machine) RawSet(l *vm.LState, t *vm.LTable, key, value vm.LValue) {
-	if n, ok := key.(vm.LNumber); ok && math.IsNaN(float64(n)) {
+func (m *Machine) RawSet(l *lua.LState, t *lua.LTable, key, value lua.LValue) {
+	if n, ok := key.(lua.LNumber); ok && math.IsNaN(float64(n)) {
 		m.Raise(l, "table index is NaN")
-	} else if key == vm.LNil {
+	} else if key == lua.LNil {
 		m.Raise(l, "table index is nil")
-	} else if ok && n == vm.LNumber(int(n)) && n > 0 && n < maxArrayIndex {
+	} else if ok && n == lua.LNumber(int(n)) && n > 0 && n < maxArrayIndex {
 		m.setElement(t, int(n), value)
 		return
 	}
-	if t.RawGet(key) == vm.LNil {
-		if value == vm.LNil {
+	if t.RawGet(key) == lua.LNil {
+		if value == lua.LNil {
 			return
 		}
 		m.Meter.Charge(bound.FieldBytes)
-	} else if value == vm.LNil {
+	} else if value == lua.LNil {
 		m.Meter.AddHoles(1)
 	}
 	t.RawSet(key, value)
 }
 
 // setElement stores into a table's array, which gopher-lua fills with nils up to the index.
-func (m *Machine) setElement(t *vm.LTable, i int, value vm.LValue) {
-	if t.RawGetInt(i) != vm.LNil {
-		if value == vm.LNil {
+func (m *Machine) setElement(t *lua.LTable, i int, value lua.LValue) {
+	if t.RawGetInt(i) != lua.LNil {
+		if value == lua.LNil {
 			m.Meter.AddHoles(1)
 		}
-	} else if value == vm.LNil {
+	} else if value == lua.LNil {
 		return
 	} else if n := t.MaxN(); i > n {
 		m.Meter.Charge((i - n) * bound.ElementBytes)
@@ -92,24 +92,24 @@ func (m *Machine) setElement(t *vm.LTable, i int, value vm.LValue) {
 }
 
 // fill makes an array reach from the n-th element to the i-th, piece by piece if that is far.
-func (m *Machine) fill(t *vm.LTable, n, i int) {
+func (m *Machine) fill(t *lua.LTable, n, i int) {
 	const piece, bytesPerUnit = 1 << 10, 4
 	for n += piece; n < i; n += piece {
 		m.Meter.Spend(piece / bytesPerUnit)
-		t.RawSetInt(n, vm.LNil)
+		t.RawSetInt(n, lua.LNil)
 	}
 }
 
 // Element returns the i-th element of a table, wherever it is.
-func Element(t *vm.LTable, i int) vm.LValue {
+func Element(t *lua.LTable, i int) lua.LValue {
 	if i < maxArrayIndex {
 		return t.RawGetInt(i)
 	}
-	return t.RawGet(vm.LNumber(i))
+	return t.RawGet(lua.LNumber(i))
 }
 
 // NewTagged makes a table of one field that says what the value is, as Redis does with replies.
-func (m *Machine) NewTagged(tag string, v vm.LValue) *vm.LTable {
+func (m *Machine) NewTagged(tag string, v lua.LValue) *lua.LTable {
 	m.Meter.Charge(bound.TableBytes)
 	t := m.L.CreateTable(0, 1)
 	t.RawSetString(tag, v)
@@ -117,9 +117,9 @@ func (m *Machine) NewTagged(tag string, v vm.LValue) *vm.LTable {
 }
 
 // Pairs goes through a table in its order, without metamethods.
-func Pairs(t *vm.LTable) iter.Seq2[vm.LValue, vm.LValue] {
-	return func(yield func(k, v vm.LValue) bool) {
-		for k, v := t.Next(vm.LNil); k != vm.LNil; k, v = t.Next(k) {
+func Pairs(t *lua.LTable) iter.Seq2[lua.LValue, lua.LValue] {
+	return func(yield func(k, v lua.LValue) bool) {
+		for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {
 			if !yield(k, v) {
 				return
 			}

@@ -3,34 +3,34 @@ package machine
 import (
 	"iter"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/number"
 )
 
 // IsText reports whether a value is a string or a number, which Lua takes for one.
-func IsText(v vm.LValue) bool {
+func IsText(v lua.LValue) bool {
 	switch v.(type) {
-	case vm.LString, vm.LNumber:
+	case lua.LString, lua.LNumber:
 		return true
 	}
 	return false
 }
 
 // TextBytes is how long a string or number is at most.
-func TextBytes(v vm.LValue) int {
-	if s, ok := v.(vm.LString); ok {
+func TextBytes(v lua.LValue) int {
+	if s, ok := v.(lua.LString); ok {
 		return len(s)
 	}
 	return 24
 }
 
 // AppendText appends a string, or a number as Lua shows it.
-func AppendText(b []byte, v vm.LValue) []byte {
+func AppendText(b []byte, v lua.LValue) []byte {
 	switch x := v.(type) {
-	case vm.LString:
+	case lua.LString:
 		return append(b, x...)
-	case vm.LNumber:
+	case lua.LNumber:
 		return number.Append(b, float64(x))
 	}
 	return b
@@ -52,8 +52,8 @@ func (m *Machine) Pieces(n, bytesPerUnit int) iter.Seq2[int, int] {
 }
 
 // PushText pushes a string that was made, and charges for it.
-func (m *Machine) PushText(l *vm.LState, b []byte) int {
+func (m *Machine) PushText(l *lua.LState, b []byte) int {
 	m.Meter.Charge(len(b) + 16)
-	l.Push(vm.LString(b))
+	l.Push(lua.LString(b))
 	return 1
 }

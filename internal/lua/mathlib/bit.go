@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"strings"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/machine"
 )
@@ -14,9 +14,9 @@ import (
 // openBit is the bit library: numbers are taken modulo 2^32, results are signed.
 func (lib library) openBit() {
 	functions := machine.Functions{
-		"bnot":  func(l *vm.LState) int { return pushBits(l, ^lib.checkBits(l, 1)) },
-		"bswap": func(l *vm.LState) int { return pushBits(l, bits.ReverseBytes32(lib.checkBits(l, 1))) },
-		"tobit": func(l *vm.LState) int { return pushBits(l, lib.checkBits(l, 1)) },
+		"bnot":  func(l *lua.LState) int { return pushBits(l, ^lib.checkBits(l, 1)) },
+		"bswap": func(l *lua.LState) int { return pushBits(l, bits.ReverseBytes32(lib.checkBits(l, 1))) },
+		"tobit": func(l *lua.LState) int { return pushBits(l, lib.checkBits(l, 1)) },
 		"tohex": lib.bitToHex,
 	}
 	for name, f := range map[string]func(a, b uint32) uint32{
@@ -24,7 +24,7 @@ func (lib library) openBit() {
 		"bor":  func(a, b uint32) uint32 { return a | b },
 		"bxor": func(a, b uint32) uint32 { return a ^ b },
 	} {
-		functions[name] = func(l *vm.LState) int {
+		functions[name] = func(l *lua.LState) int {
 			n := lib.checkBits(l, 1)
 			for i := 2; i <= l.GetTop(); i++ {
 				n = f(n, lib.checkBits(l, i))
@@ -39,14 +39,14 @@ func (lib library) openBit() {
 		"rol":     bits.RotateLeft32,
 		"ror":     func(n uint32, by int) uint32 { return bits.RotateLeft32(n, -by) },
 	} {
-		functions[name] = func(l *vm.LState) int {
+		functions[name] = func(l *lua.LState) int {
 			return pushBits(l, f(lib.checkBits(l, 1), int(lib.checkBits(l, 2)&31)))
 		}
 	}
 	lib.OpenLibrary("bit", functions)
 }
 
-func (lib library) checkBits(l *vm.LState, n int) uint32 {
+func (lib library) checkBits(l *lua.LState, n int) uint32 {
 	f := math.RoundToEven(lib.CheckNumber(l, n))
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0
@@ -54,12 +54,12 @@ func (lib library) checkBits(l *vm.LState, n int) uint32 {
 	return uint32(int64(math.Mod(f, 1<<32)))
 }
 
-func pushBits(l *vm.LState, n uint32) int {
-	l.Push(vm.LNumber(int32(n)))
+func pushBits(l *lua.LState, n uint32) int {
+	l.Push(lua.LNumber(int32(n)))
 	return 1
 }
 
-func (lib library) bitToHex(l *vm.LState) int {
+func (lib library) bitToHex(l *lua.LState) int {
 	n, digits := lib.checkBits(l, 1), lib.OptInt(l, 2, 8)
 	text := fmt.Sprintf("%08x", n)
 	if digits < 0 {

@@ -4,7 +4,7 @@ package mathlib
 import (
 	"math"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/machine"
 )
@@ -26,11 +26,11 @@ func (lib library) openMath() {
 	functions := machine.Functions{
 		"frexp":      lib.frexp,
 		"ldexp":      lib.ldexp,
-		"max":        func(l *vm.LState) int { return lib.extreme(l, func(a, b float64) bool { return a > b }) },
-		"min":        func(l *vm.LState) int { return lib.extreme(l, func(a, b float64) bool { return a < b }) },
+		"max":        func(l *lua.LState) int { return lib.extreme(l, func(a, b float64) bool { return a > b }) },
+		"min":        func(l *lua.LState) int { return lib.extreme(l, func(a, b float64) bool { return a < b }) },
 		"modf":       lib.modf,
 		"random":     lib.draw,
-		"randomseed": func(l *vm.LState) int { lib.random.seed(uint32(lib.CheckInt(l, 1))); return 0 },
+		"randomseed": func(l *lua.LState) int { lib.random.seed(uint32(lib.CheckInt(l, 1))); return 0 },
 	}
 	for name, f := range map[string]func(float64) float64{
 		"abs": math.Abs, "acos": math.Acos, "asin": math.Asin, "atan": math.Atan, "ceil": math.Ceil, "cos": math.Cos,
@@ -39,22 +39,22 @@ func (lib library) openMath() {
 		"deg": func(f float64) float64 { return f / (math.Pi / 180) },
 		"rad": func(f float64) float64 { return f * (math.Pi / 180) },
 	} {
-		functions[name] = func(l *vm.LState) int {
-			l.Push(vm.LNumber(f(lib.CheckNumber(l, 1))))
+		functions[name] = func(l *lua.LState) int {
+			l.Push(lua.LNumber(f(lib.CheckNumber(l, 1))))
 			return 1
 		}
 	}
 	for name, f := range map[string]func(a, b float64) float64{
 		"atan2": math.Atan2, "fmod": lib.remainder, "mod": lib.remainder, "pow": math.Pow,
 	} {
-		functions[name] = func(l *vm.LState) int {
-			l.Push(vm.LNumber(f(lib.CheckNumber(l, 1), lib.CheckNumber(l, 2))))
+		functions[name] = func(l *lua.LState) int {
+			l.Push(lua.LNumber(f(lib.CheckNumber(l, 1), lib.CheckNumber(l, 2))))
 			return 1
 		}
 	}
 	t := lib.OpenLibrary("math", functions)
-	t.RawSetString("pi", vm.LNumber(math.Pi))
-	t.RawSetString("huge", vm.LNumber(math.Inf(1)))
+	t.RawSetString("pi", lua.LNumber(math.Pi))
+	t.RawSetString("huge", lua.LNumber(math.Inf(1)))
 }
 
 // remainder takes a step for each bit by which its operands differ in size.
@@ -65,46 +65,46 @@ func (lib library) remainder(a, b float64) float64 {
 	return math.Mod(a, b)
 }
 
-func (lib library) frexp(l *vm.LState) int {
+func (lib library) frexp(l *lua.LState) int {
 	fraction, exponent := math.Frexp(lib.CheckNumber(l, 1))
-	l.Push(vm.LNumber(fraction))
-	l.Push(vm.LNumber(exponent))
+	l.Push(lua.LNumber(fraction))
+	l.Push(lua.LNumber(exponent))
 	return 2
 }
 
-func (lib library) ldexp(l *vm.LState) int {
-	l.Push(vm.LNumber(math.Ldexp(lib.CheckNumber(l, 1), min(max(lib.CheckInt(l, 2), -5000), 5000))))
+func (lib library) ldexp(l *lua.LState) int {
+	l.Push(lua.LNumber(math.Ldexp(lib.CheckNumber(l, 1), min(max(lib.CheckInt(l, 2), -5000), 5000))))
 	return 1
 }
 
-func (lib library) modf(l *vm.LState) int {
+func (lib library) modf(l *lua.LState) int {
 	f := lib.CheckNumber(l, 1)
 	whole, fraction := math.Modf(f)
 	if math.IsInf(f, 0) {
 		fraction = 0
 	}
-	l.Push(vm.LNumber(whole))
-	l.Push(vm.LNumber(fraction))
+	l.Push(lua.LNumber(whole))
+	l.Push(lua.LNumber(fraction))
 	return 2
 }
 
-func (lib library) extreme(l *vm.LState, better func(a, b float64) bool) int {
+func (lib library) extreme(l *lua.LState, better func(a, b float64) bool) int {
 	best := lib.CheckNumber(l, 1)
 	for i := 2; i <= l.GetTop(); i++ {
 		if f := lib.CheckNumber(l, i); better(f, best) {
 			best = f
 		}
 	}
-	l.Push(vm.LNumber(best))
+	l.Push(lua.LNumber(best))
 	return 1
 }
 
-func (lib library) draw(l *vm.LState) int {
+func (lib library) draw(l *lua.LState) int {
 	r := float64(lib.random.next()%math.MaxInt32) / math.MaxInt32
 	low, high := 1.0, 0.0
 	switch l.GetTop() {
 	case 0:
-		l.Push(vm.LNumber(r))
+		l.Push(lua.LNumber(r))
 		return 1
 	case 1:
 		high = float64(lib.CheckInt(l, 1))
@@ -119,6 +119,6 @@ func (lib library) draw(l *vm.LState) int {
 	default:
 		lib.Raise(l, "wrong number of arguments")
 	}
-	l.Push(vm.LNumber(math.Floor(r*(high-low+1)) + low))
+	l.Push(lua.LNumber(math.Floor(r*(high-low+1)) + low))
 	return 1
 }

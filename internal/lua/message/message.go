@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 )
 
 // Chunk is what Redis calls a script in messages.
@@ -19,19 +19,19 @@ const NoTrace = "-"
 const maxBytes = 4096
 
 // Line returns the line of the Lua function at a level of the stack, or 0 if there is none.
-func Line(l *vm.LState, level int) int {
+func Line(l *lua.LState, level int) int {
 	frame, ok := l.GetStack(level)
 	if !ok {
 		return 0
 	}
-	if _, err := l.GetInfo("l", frame, vm.LNil); err != nil || frame.CurrentLine < 0 {
+	if _, err := l.GetInfo("l", frame, lua.LNil); err != nil || frame.CurrentLine < 0 {
 		return 0
 	}
 	return frame.CurrentLine
 }
 
 // CurrentLine returns the line that is executed: of the function that runs, or of its caller if it is native.
-func CurrentLine(l *vm.LState) int {
+func CurrentLine(l *lua.LState) int {
 	if line := Line(l, 0); line != 0 {
 		return line
 	}
@@ -39,7 +39,7 @@ func CurrentLine(l *vm.LState) int {
 }
 
 // Position returns the line at a level of the stack as the beginning of a message, or nothing if there is none.
-func Position(l *vm.LState, level int) string {
+func Position(l *lua.LState, level int) string {
 	if line := Line(l, level); line > 0 {
 		return AtLine(line)
 	}

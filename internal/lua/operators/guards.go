@@ -3,7 +3,7 @@
 package operators
 
 import (
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/machine"
@@ -16,9 +16,9 @@ const maxIndirections = 100
 type operators struct{ *machine.Machine }
 
 // NewGuards returns the functions that the guards stand for.
-func NewGuards(m *machine.Machine) (functions [rewrite.Guards]vm.LValue) {
+func NewGuards(m *machine.Machine) (functions [rewrite.Guards]lua.LValue) {
 	ops := operators{m}
-	for guard, f := range map[rewrite.Guard]vm.LGFunction{
+	for guard, f := range map[rewrite.Guard]lua.LGFunction{
 		rewrite.GuardConcat:  ops.concat,
 		rewrite.GuardSet:     ops.setIndex,
 		rewrite.GuardNew:     ops.newTable,
@@ -26,76 +26,76 @@ func NewGuards(m *machine.Machine) (functions [rewrite.Guards]vm.LValue) {
 		rewrite.GuardClosure: ops.closure,
 		rewrite.GuardVararg:  ops.vararg,
 		rewrite.GuardNumber:  ops.loopBound,
-		rewrite.GuardNone:    func(*vm.LState) int { return 0 },
+		rewrite.GuardNone:    func(*lua.LState) int { return 0 },
 	} {
 		functions[guard] = m.L.NewFunction(f)
 	}
 	return functions
 }
 
-func (ops operators) newTable(l *vm.LState) int {
+func (ops operators) newTable(l *lua.LState) int {
 	ops.Meter.Charge(bound.TableBytes)
 	l.Push(l.CreateTable(4, 1))
 	return 1
 }
 
 // fillTable charges for a constructor's table, and sets those of its fields that are arguments.
-func (ops operators) fillTable(l *vm.LState) int {
-	integer := func(i int) int { return int(l.Get(i).(vm.LNumber)) }
+func (ops operators) fillTable(l *lua.LState) int {
+	integer := func(i int) int { return int(l.Get(i).(lua.LNumber)) }
 	fields, pairs, next := integer(1), integer(3), integer(4)
-	t := l.Get(2).(*vm.LTable)
+	t := l.Get(2).(*lua.LTable)
 	ops.Meter.Charge(bound.TableBytes + fields*bound.FieldBytes + t.MaxN()*bound.ElementBytes)
 	const first = 5
 	for i := first; i < first+pairs; i += 2 {
 		ops.RawSet(l, t, l.Get(i), l.Get(i+1))
 	}
 	for i := first + pairs; i <= l.GetTop(); i++ {
-		ops.RawSet(l, t, vm.LNumber(next), l.Get(i))
+		ops.RawSet(l, t, lua.LNumber(next), l.Get(i))
 		next++
 	}
 	l.Push(t)
 	return 1
 }
 
-func (ops operators) closure(l *vm.LState) int {
+func (ops operators) closure(l *lua.LState) int {
 	ops.Meter.Charge(bound.ClosureBytes)
 	return l.GetTop()
 }
 
-func (ops operators) loopBound(l *vm.LState) int {
+func (ops operators) loopBound(l *lua.LState) int {
 	if f, ok := ops.ToNumber(l.Get(1)); ok {
-		l.Push(vm.LNumber(f))
+		l.Push(lua.LNumber(f))
 	}
 	return 1
 }
 
 // vararg charges for arguments that a function of a variable number of them holds.
-func (ops operators) vararg(l *vm.LState) int {
+func (ops operators) vararg(l *lua.LState) int {
 	n := l.GetTop()
 	ops.Meter.Charge(n * 4 * bound.ArgumentBytes)
 	return n
 }
 
 // setIndex is object[key] = value, with metamethods.
-func (ops operators) setIndex(l *vm.LState) int {
+func (ops operators) setIndex(l *lua.LState) int {
 	object, key, value := l.Get(1), l.Get(2), l.Get(3)
 	for range maxIndirections {
-		t, isTable := object.(*vm.LTable)
+		t, isTable := object.(*lua.LTable)
 		if isTable {
 			if ops.IsSealed(t) {
 				ops.RaiseReadOnly(l)
 			}
-			if t.Metatable == vm.LNil || t.RawGet(key) != vm.LNil {
+			if t.Metatable == lua.LNil || t.RawGet(key) != lua.LNil {
 				ops.RawSet(l, t, key, value)
 				return 0
 			}
 		}
 		next := l.GetMetaField(object, "__newindex")
 		switch {
-		case next.Type() == vm.LTFunction:
+		case next.Type() == lua.LTFunction:
 			ops.Call(l, next, 0, object, key, value)
 			return 0
-		case next != vm.LNil:
+		case next != lua.LNil:
 			object = next
 		case isTable:
 			ops.RawSet(l, t, key, value)
@@ -109,7 +109,7 @@ func (ops operators) setIndex(l *vm.LState) int {
 }
 
 // concat is a .. b .. ..., which binds to the right.
-func (ops operators) concat(l *vm.LState) int {
+func (ops operators) concat(l *lua.LState) int {
 	n := l.GetTop()
 	right := l.Get(n)
 	for i := n - 1; i >= 1; {
@@ -124,10 +124,10 @@ func (ops operators) concat(l *vm.LState) int {
 			continue
 		}
 		f := l.GetMetaField(left, "__concat")
-		if f == vm.LNil {
+		if f == lua.LNil {
 			f = l.GetMetaField(right, "__concat")
 		}
-		if f == vm.LNil {
+		if f == lua.LNil {
 			culprit := left
 			if machine.IsText(left) {
 				culprit = right
@@ -142,7 +142,7 @@ func (ops operators) concat(l *vm.LState) int {
 }
 
 // join joins the arguments from to last, and one more value.
-func (ops operators) join(l *vm.LState, from, last int, right vm.LValue) vm.LValue {
+func (ops operators) join(l *lua.LState, from, last int, right lua.LValue) lua.LValue {
 	var piece [128]byte
 	b := piece[:0]
 	size := machine.TextBytes(right)
@@ -156,5 +156,5 @@ func (ops operators) join(l *vm.LState, from, last int, right vm.LValue) vm.LVal
 	for i := from; i <= last; i++ {
 		b = machine.AppendText(b, l.Get(i))
 	}
-	return vm.LString(machine.AppendText(b, right))
+	return lua.LString(machine.AppendText(b, right))
 }

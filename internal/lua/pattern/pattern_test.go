@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
 )
 
 // find looks for a pattern, and returns the captures, or the problem.
 func find(src, pat string) (found []string, problem string) {
-	meter := bound.Attach(vm.NewState(vm.Options{SkipOpenLibs: true}), func() int64 { return 0 }, nil)
+	meter := bound.Attach(lua.NewState(lua.Options{SkipOpenLibs: true}), func() int64 { return 0 }, nil)
 	meter.Begin(nil, time.Second, 1<<20)
 	defer func() {
 		if p := recover(); p != nil {

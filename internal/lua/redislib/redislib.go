@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/machine"
 	"cellserver/internal/lua/number"
@@ -58,22 +58,22 @@ func Open(m *machine.Machine) *Library {
 		"call":               lib.call,
 		"pcall":              lib.pcall,
 		"acl_check_cmd":      lib.aclCheck,
-		"error_reply":        func(l *vm.LState) int { return lib.taggedReply(l, "err") },
-		"status_reply":       func(l *vm.LState) int { return lib.taggedReply(l, "ok") },
+		"error_reply":        func(l *lua.LState) int { return lib.taggedReply(l, "err") },
+		"status_reply":       func(l *lua.LState) int { return lib.taggedReply(l, "ok") },
 		"log":                lib.log,
 		"sha1hex":            lib.sha1hex,
 		"setresp":            lib.setresp,
-		"set_repl":           func(*vm.LState) int { return 0 }, // there are no replicas that it could concern
-		"replicate_commands": func(l *vm.LState) int { l.Push(vm.LTrue); return 1 },
+		"set_repl":           func(*lua.LState) int { return 0 }, // there are no replicas that it could concern
+		"replicate_commands": func(l *lua.LState) int { l.Push(lua.LTrue); return 1 },
 	})
 	for name, n := range map[string]int{
 		"LOG_DEBUG": LogDebug, "LOG_VERBOSE": LogVerbose, "LOG_NOTICE": LogNotice, "LOG_WARNING": LogWarning,
 		"REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": 3,
 		"REDIS_VERSION_NUM": versionNum,
 	} {
-		t.RawSetString(name, vm.LNumber(n))
+		t.RawSetString(name, lua.LNumber(n))
 	}
-	t.RawSetString("REDIS_VERSION", vm.LString(version))
+	t.RawSetString("REDIS_VERSION", lua.LString(version))
 	return lib
 }
 
@@ -92,7 +92,7 @@ func (lib *Library) Release(maxBytes int) {
 }
 
 // call raises an error reply, pcall returns it.
-func (lib *Library) call(l *vm.LState) int {
+func (lib *Library) call(l *lua.LState) int {
 	v, failed := lib.command(l)
 	if failed {
 		lib.machine.Throw(l, v)
@@ -101,14 +101,14 @@ func (lib *Library) call(l *vm.LState) int {
 	return 1
 }
 
-func (lib *Library) pcall(l *vm.LState) int {
+func (lib *Library) pcall(l *lua.LState) int {
 	v, _ := lib.command(l)
 	l.Push(v)
 	return 1
 }
 
 // aclCheck is redis.acl_check_cmd.
-func (lib *Library) aclCheck(l *vm.LState) int {
+func (lib *Library) aclCheck(l *lua.LState) int {
 	if problem := lib.collectArgs(l); problem != "" {
 		lib.throwReply(l, problem)
 	}
@@ -116,12 +116,12 @@ func (lib *Library) aclCheck(l *vm.LState) int {
 	if !known {
 		lib.throwReply(l, "ERR Invalid command passed to redis.acl_check_cmd()")
 	}
-	l.Push(vm.LBool(allowed))
+	l.Push(lua.LBool(allowed))
 	return 1
 }
 
 // command has the host execute the arguments.
-func (lib *Library) command(l *vm.LState) (v vm.LValue, failed bool) {
+func (lib *Library) command(l *lua.LState) (v lua.LValue, failed bool) {
 	if problem := lib.collectArgs(l); problem != "" {
 		return lib.newTagged("err", problem), true
 	}
@@ -138,7 +138,7 @@ func (lib *Library) command(l *vm.LState) (v vm.LValue, failed bool) {
 }
 
 // collectArgs copies the arguments of redis.call into lib.args.
-func (lib *Library) collectArgs(l *vm.LState) (problem string) {
+func (lib *Library) collectArgs(l *lua.LState) (problem string) {
 	n := l.GetTop()
 	if n == 0 {
 		return "ERR Please specify at least one argument for this redis lib call"
@@ -159,9 +159,9 @@ func (lib *Library) collectArgs(l *vm.LState) (problem string) {
 	for i := 1; i <= n; i++ {
 		from := len(lib.argBytes)
 		switch x := l.Get(i).(type) {
-		case vm.LString:
+		case lua.LString:
 			lib.argBytes = append(lib.argBytes, x...)
-		case vm.LNumber:
+		case lua.LNumber:
 			lib.argBytes = number.AppendExact(lib.argBytes, float64(x))
 		}
 		lib.args = append(lib.args, lib.argBytes[from:len(lib.argBytes):len(lib.argBytes)])
@@ -169,19 +169,19 @@ func (lib *Library) collectArgs(l *vm.LState) (problem string) {
 	return ""
 }
 
-func (lib *Library) newTagged(tag, text string) *vm.LTable {
+func (lib *Library) newTagged(tag, text string) *lua.LTable {
 	lib.machine.Meter.Charge(len(text))
-	return lib.machine.NewTagged(tag, vm.LString(text))
+	return lib.machine.NewTagged(tag, lua.LString(text))
 }
 
 // throwReply raises an error reply.
-func (lib *Library) throwReply(l *vm.LState, text string) {
+func (lib *Library) throwReply(l *lua.LState, text string) {
 	lib.machine.Throw(l, lib.newTagged("err", text))
 }
 
 // taggedReply makes an error or a status of a text. An error without a code gets ERR, and a dash in front is its mark.
-func (lib *Library) taggedReply(l *vm.LState, kind string) int {
-	s, ok := l.Get(1).(vm.LString)
+func (lib *Library) taggedReply(l *lua.LState, kind string) int {
+	s, ok := l.Get(1).(lua.LString)
 	text := string(s)
 	switch {
 	case !ok || l.GetTop() != 1:
@@ -195,12 +195,12 @@ func (lib *Library) taggedReply(l *vm.LState, kind string) int {
 	return 1
 }
 
-func (lib *Library) log(l *vm.LState) int {
+func (lib *Library) log(l *lua.LState) int {
 	n := l.GetTop()
 	if n < 2 {
 		lib.throwReply(l, "ERR redis.log() requires two arguments or more.")
 	}
-	level, ok := l.Get(1).(vm.LNumber)
+	level, ok := l.Get(1).(lua.LNumber)
 	if !ok {
 		lib.throwReply(l, "ERR First argument must be a number (log level).")
 	}
@@ -238,7 +238,7 @@ func cutLine(line []byte) string {
 	return string(line[:end]) + "..."
 }
 
-func (lib *Library) sha1hex(l *vm.LState) int {
+func (lib *Library) sha1hex(l *lua.LState) int {
 	if l.GetTop() != 1 {
 		lib.throwReply(l, "ERR wrong number of arguments")
 	}
@@ -248,11 +248,11 @@ func (lib *Library) sha1hex(l *vm.LState) int {
 	for from, to := range lib.machine.Pieces(len(text), 32) {
 		sum.Write(text[from:to])
 	}
-	l.Push(vm.LString(hex.EncodeToString(sum.Sum(nil))))
+	l.Push(lua.LString(hex.EncodeToString(sum.Sum(nil))))
 	return 1
 }
 
-func (lib *Library) setresp(l *vm.LState) int {
+func (lib *Library) setresp(l *lua.LState) int {
 	if l.GetTop() != 1 {
 		lib.throwReply(l, "ERR redis.setresp() requires one argument.")
 	}

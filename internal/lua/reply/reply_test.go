@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/machine"
 	"cellserver/internal/resp"
@@ -17,7 +17,7 @@ func newMachine() *machine.Machine {
 }
 
 // write returns a value as a reply, or why the run was ended.
-func write(m *machine.Machine, v vm.LValue, resp3 bool, maxBytes int) (text string) {
+func write(m *machine.Machine, v lua.LValue, resp3 bool, maxBytes int) (text string) {
 	defer func() {
 		if p := recover(); p != nil {
 			text, _ = m.Meter.Ended()
@@ -63,7 +63,7 @@ func TestThereAndBack(t *testing.T) {
 }
 
 func TestReplyIsBounded(t *testing.T) {
-	v := vm.LString("0123456789")
+	v := lua.LString("0123456789")
 	if got := write(newMachine(), v, false, 10); got != "$10\r\n0123456789\r\n" {
 		t.Errorf("got %q", got)
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/message"
 	"cellserver/internal/lua/number"
@@ -19,7 +19,7 @@ type directive struct {
 	precision int // -1 if there is none
 }
 
-func (lib library) format(l *vm.LState) int {
+func (lib library) format(l *lua.LState) int {
 	format := lib.CheckString(l, 1)
 	var out []byte
 	arg, charged := 1, 0
@@ -50,7 +50,7 @@ func (lib library) format(l *vm.LState) int {
 	return lib.PushText(l, out)
 }
 
-func (lib library) readDirective(l *vm.LState, format string, i int) (directive, int) {
+func (lib library) readDirective(l *lua.LState, format string, i int) (directive, int) {
 	d := directive{precision: -1}
 	from := i
 	for i < len(format) && strings.IndexByte("-+ #0", format[i]) >= 0 {
@@ -79,7 +79,7 @@ func (lib library) readDirective(l *vm.LState, format string, i int) (directive,
 	return d, i
 }
 
-func (lib library) appendFormatted(l *vm.LState, out []byte, d directive, letter byte, arg int) []byte {
+func (lib library) appendFormatted(l *lua.LState, out []byte, d directive, letter byte, arg int) []byte {
 	switch letter {
 	case 'c':
 		c := byte(lib.CheckInt(l, arg))

@@ -3,7 +3,7 @@ package strlib
 import (
 	"strings"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/machine"
@@ -11,22 +11,22 @@ import (
 	"cellserver/internal/lua/pattern"
 )
 
-func (lib library) matcher(l *vm.LState, src, pat string) *pattern.Matcher {
+func (lib library) matcher(l *lua.LState, src, pat string) *pattern.Matcher {
 	return pattern.New(lib.Meter, func(problem string) { lib.Raise(l, problem) }, src, pat)
 }
 
 // find is string.find, and string.match without the positions.
-func (lib library) find(l *vm.LState, find bool) int {
+func (lib library) find(l *lua.LState, find bool) int {
 	s, pat := lib.CheckString(l, 1), lib.CheckString(l, 2)
 	from := min(max(position(lib.OptInt(l, 3, 1), len(s))-1, 0), len(s))
-	if find && (vm.LVAsBool(l.Get(4)) || !lib.isPattern(pat)) {
+	if find && (lua.LVAsBool(l.Get(4)) || !lib.isPattern(pat)) {
 		i := lib.index(s[from:], pat)
 		if i < 0 {
-			l.Push(vm.LNil)
+			l.Push(lua.LNil)
 			return 1
 		}
-		l.Push(vm.LNumber(from + i + 1))
-		l.Push(vm.LNumber(from + i + len(pat)))
+		l.Push(lua.LNumber(from + i + 1))
+		l.Push(lua.LNumber(from + i + len(pat)))
 		return 2
 	}
 	pat, anchored := strings.CutPrefix(pat, "^")
@@ -34,8 +34,8 @@ func (lib library) find(l *vm.LState, find bool) int {
 	for ; from <= len(s); from++ {
 		if end := m.Match(from); end >= 0 {
 			if find {
-				l.Push(vm.LNumber(from + 1))
-				l.Push(vm.LNumber(end))
+				l.Push(lua.LNumber(from + 1))
+				l.Push(lua.LNumber(end))
 				return 2 + lib.pushCaptures(l, m, m.Captures())
 			}
 			return lib.pushCaptures(l, m, max(m.Captures(), 1))
@@ -44,7 +44,7 @@ func (lib library) find(l *vm.LState, find bool) int {
 			break
 		}
 	}
-	l.Push(vm.LNil)
+	l.Push(lua.LNil)
 	return 1
 }
 
@@ -95,16 +95,16 @@ func (lib library) hasPrefix(s, text string) bool {
 }
 
 // capture is the i-th capture of a match, a text or a position.
-func capture(m *pattern.Matcher, i int) vm.LValue {
+func capture(m *pattern.Matcher, i int) lua.LValue {
 	text, position := m.Capture(i)
 	if position > 0 {
-		return vm.LNumber(position)
+		return lua.LNumber(position)
 	}
-	return vm.LString(text)
+	return lua.LString(text)
 }
 
 // pushCaptures pushes the first n captures, of which the first may be the whole match.
-func (lib library) pushCaptures(l *vm.LState, m *pattern.Matcher, n int) int {
+func (lib library) pushCaptures(l *lua.LState, m *pattern.Matcher, n int) int {
 	lib.Meter.Charge(n * bound.ArgumentBytes)
 	for i := range n {
 		l.Push(capture(m, i))
@@ -112,11 +112,11 @@ func (lib library) pushCaptures(l *vm.LState, m *pattern.Matcher, n int) int {
 	return n
 }
 
-func (lib library) gmatch(l *vm.LState) int {
+func (lib library) gmatch(l *lua.LState) int {
 	s, pat := lib.CheckString(l, 1), lib.CheckString(l, 2)
 	lib.Meter.Charge(bound.ClosureBytes + 1024)
 	from := 0
-	l.Push(l.NewFunction(func(l *vm.LState) int {
+	l.Push(l.NewFunction(func(l *lua.LState) int {
 		m := lib.matcher(l, s, pat)
 		for ; from <= len(s); from++ {
 			if end := m.Match(from); end >= 0 {
@@ -124,19 +124,19 @@ func (lib library) gmatch(l *vm.LState) int {
 				return lib.pushCaptures(l, m, max(m.Captures(), 1))
 			}
 		}
-		l.Push(vm.LNil)
+		l.Push(lua.LNil)
 		return 1
 	}))
 	return 1
 }
 
-func (lib library) gsub(l *vm.LState) int {
+func (lib library) gsub(l *lua.LState) int {
 	s, pat := lib.CheckString(l, 1), lib.CheckString(l, 2)
 	by := l.Get(3)
 	switch x := by.(type) {
-	case vm.LNumber:
-		by = vm.LString(number.Format(float64(x)))
-	case vm.LString, *vm.LTable, *vm.LFunction:
+	case lua.LNumber:
+		by = lua.LString(number.Format(float64(x)))
+	case lua.LString, *lua.LTable, *lua.LFunction:
 	default:
 		lib.RaiseArgument(l, 3, "string/function/table expected")
 	}
@@ -168,25 +168,25 @@ func (lib library) gsub(l *vm.LState) int {
 	lib.Meter.Charge(len(out) + len(s)) // what growing it took
 	out = append(out, s[min(from, len(s)):]...)
 	lib.PushText(l, out)
-	l.Push(vm.LNumber(n))
+	l.Push(lua.LNumber(n))
 	return 2
 }
 
-func (lib library) appendReplacement(l *vm.LState, out []byte, m *pattern.Matcher, by vm.LValue) []byte {
-	var v vm.LValue
+func (lib library) appendReplacement(l *lua.LState, out []byte, m *pattern.Matcher, by lua.LValue) []byte {
+	var v lua.LValue
 	switch x := by.(type) {
-	case *vm.LTable:
+	case *lua.LTable:
 		v = l.GetTable(lib.Readable(x), capture(m, 0))
-	case *vm.LFunction:
+	case *lua.LFunction:
 		l.Push(x)
 		n := lib.pushCaptures(l, m, max(m.Captures(), 1))
 		l.Call(n, 1)
 		v = l.Get(-1)
 		l.Pop(1)
-	case vm.LString:
+	case lua.LString:
 		return lib.appendTemplate(out, m, string(x))
 	}
-	if vm.LVIsFalse(v) {
+	if lua.LVIsFalse(v) {
 		return append(out, m.Whole()...)
 	}
 	if !machine.IsText(v) {

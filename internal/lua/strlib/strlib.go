@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/machine"
@@ -17,23 +17,23 @@ type library struct{ *machine.Machine }
 const bytesPerUnit = 16
 
 // Open makes the table string global, and returns it.
-func Open(m *machine.Machine) *vm.LTable {
+func Open(m *machine.Machine) *lua.LTable {
 	lib := library{m}
 	return m.OpenLibrary("string", machine.Functions{
 		"byte":    lib.byte,
 		"char":    lib.char,
-		"find":    func(l *vm.LState) int { return lib.find(l, true) },
+		"find":    func(l *lua.LState) int { return lib.find(l, true) },
 		"format":  lib.format,
 		"gfind":   lib.gmatch,
 		"gmatch":  lib.gmatch,
 		"gsub":    lib.gsub,
-		"len":     func(l *vm.LState) int { l.Push(vm.LNumber(len(lib.CheckString(l, 1)))); return 1 },
-		"lower":   func(l *vm.LState) int { return lib.mapBytes(l, 'A', 'Z') },
-		"match":   func(l *vm.LState) int { return lib.find(l, false) },
+		"len":     func(l *lua.LState) int { l.Push(lua.LNumber(len(lib.CheckString(l, 1)))); return 1 },
+		"lower":   func(l *lua.LState) int { return lib.mapBytes(l, 'A', 'Z') },
+		"match":   func(l *lua.LState) int { return lib.find(l, false) },
 		"rep":     lib.rep,
 		"reverse": lib.reverse,
 		"sub":     lib.sub,
-		"upper":   func(l *vm.LState) int { return lib.mapBytes(l, 'a', 'z') },
+		"upper":   func(l *lua.LState) int { return lib.mapBytes(l, 'a', 'z') },
 	})
 }
 
@@ -45,7 +45,7 @@ func position(i, n int) int {
 	return i
 }
 
-func (lib library) byte(l *vm.LState) int {
+func (lib library) byte(l *lua.LState) int {
 	s := lib.CheckString(l, 1)
 	from := position(lib.OptInt(l, 2, 1), len(s))
 	to := min(position(lib.OptInt(l, 3, from), len(s)), len(s))
@@ -59,12 +59,12 @@ func (lib library) byte(l *vm.LState) int {
 	}
 	lib.Meter.Charge(n * 2 * bound.ArgumentBytes)
 	for i := from; i <= to; i++ {
-		l.Push(vm.LNumber(s[i-1]))
+		l.Push(lua.LNumber(s[i-1]))
 	}
 	return n
 }
 
-func (lib library) char(l *vm.LState) int {
+func (lib library) char(l *lua.LState) int {
 	n := l.GetTop()
 	lib.Meter.Charge(n)
 	b := make([]byte, n)
@@ -78,7 +78,7 @@ func (lib library) char(l *vm.LState) int {
 	return lib.PushText(l, b)
 }
 
-func (lib library) mapBytes(l *vm.LState, from, to byte) int {
+func (lib library) mapBytes(l *lua.LState, from, to byte) int {
 	s := lib.CheckString(l, 1)
 	lib.Meter.Charge(len(s))
 	b := []byte(s)
@@ -92,19 +92,19 @@ func (lib library) mapBytes(l *vm.LState, from, to byte) int {
 	return lib.PushText(l, b)
 }
 
-func (lib library) rep(l *vm.LState) int {
+func (lib library) rep(l *lua.LState) int {
 	s, n := lib.CheckString(l, 1), lib.CheckInt(l, 2)
 	if n <= 0 || s == "" {
-		l.Push(vm.LString(""))
+		l.Push(lua.LString(""))
 		return 1
 	}
 	n = min(n, math.MaxInt/len(s)) // enough to end any run
 	lib.Meter.Charge(n * len(s))
-	l.Push(vm.LString(strings.Repeat(s, n)))
+	l.Push(lua.LString(strings.Repeat(s, n)))
 	return 1
 }
 
-func (lib library) reverse(l *vm.LState) int {
+func (lib library) reverse(l *lua.LState) int {
 	s := lib.CheckString(l, 1)
 	lib.Meter.Charge(len(s))
 	b := make([]byte, len(s))
@@ -116,15 +116,15 @@ func (lib library) reverse(l *vm.LState) int {
 	return lib.PushText(l, b)
 }
 
-func (lib library) sub(l *vm.LState) int {
+func (lib library) sub(l *lua.LState) int {
 	s := lib.CheckString(l, 1)
 	from := max(position(lib.CheckInt(l, 2), len(s)), 1)
 	to := min(position(lib.OptInt(l, 3, -1), len(s)), len(s))
 	lib.Meter.Charge(bound.ArgumentBytes)
 	if from > to {
-		l.Push(vm.LString(""))
+		l.Push(lua.LString(""))
 	} else {
-		l.Push(vm.LString(s[from-1 : to]))
+		l.Push(lua.LString(s[from-1 : to]))
 	}
 	return 1
 }

@@ -3,7 +3,7 @@ package tablelib
 import (
 	"sort"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
 )
@@ -11,9 +11,9 @@ import (
 // A sorter sorts values by Lua's order or a function of the script.
 type sorter struct {
 	library
-	l      *vm.LState
-	values []vm.LValue
-	less   vm.LValue // nil for Lua's order
+	l      *lua.LState
+	values []lua.LValue
+	less   lua.LValue // nil for Lua's order
 }
 
 func (s *sorter) Len() int      { return len(s.values) }
@@ -23,20 +23,20 @@ func (s *sorter) Less(i, j int) bool {
 	a, b := s.values[i], s.values[j]
 	s.Meter.Spend(2)
 	if s.less != nil {
-		return vm.LVAsBool(s.Call1(s.l, s.less, a, b))
+		return lua.LVAsBool(s.Call1(s.l, s.less, a, b))
 	}
 	switch x := a.(type) {
-	case vm.LNumber:
-		if y, ok := b.(vm.LNumber); ok {
+	case lua.LNumber:
+		if y, ok := b.(lua.LNumber); ok {
 			return x < y
 		}
-	case vm.LString:
-		if y, ok := b.(vm.LString); ok {
+	case lua.LString:
+		if y, ok := b.(lua.LString); ok {
 			s.Meter.Spend(min(len(x), len(y)) >> 6)
 			return x < y
 		}
-	case *vm.LTable:
-		if b.Type() == vm.LTTable && s.l.GetMetaField(x, "__lt") != vm.LNil {
+	case *lua.LTable:
+		if b.Type() == lua.LTTable && s.l.GetMetaField(x, "__lt") != lua.LNil {
 			return s.l.LessThan(a, b)
 		}
 	}
@@ -48,11 +48,11 @@ func (s *sorter) Less(i, j int) bool {
 	return false
 }
 
-func (lib library) sort(l *vm.LState) int {
+func (lib library) sort(l *lua.LState) int {
 	t := lib.CheckTable(l)
 	s := &sorter{library: lib, l: l}
-	if f := l.Get(2); f != vm.LNil {
-		if f.Type() != vm.LTFunction {
+	if f := l.Get(2); f != lua.LNil {
+		if f.Type() != lua.LTFunction {
 			lib.RaiseType(l, 2, "function")
 		}
 		s.less = f
@@ -63,7 +63,7 @@ func (lib library) sort(l *vm.LState) int {
 	}
 	t = lib.Writable(l)
 	lib.Meter.Charge(n * bound.ArgumentBytes)
-	s.values = make([]vm.LValue, n)
+	s.values = make([]lua.LValue, n)
 	for i := range s.values {
 		s.values[i] = t.RawGetInt(i + 1)
 	}

@@ -4,7 +4,7 @@ package tablelib
 import (
 	"strconv"
 
-	vm "github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"cellserver/internal/lua/bound"
 	"cellserver/internal/lua/machine"
@@ -19,16 +19,16 @@ func Open(m *machine.Machine) {
 		"concat":   lib.concat,
 		"foreach":  lib.foreach,
 		"foreachi": lib.foreachi,
-		"getn":     func(l *vm.LState) int { l.Push(vm.LNumber(lib.CheckTable(l).Len())); return 1 },
+		"getn":     func(l *lua.LState) int { l.Push(lua.LNumber(lib.CheckTable(l).Len())); return 1 },
 		"insert":   lib.insert,
 		"maxn":     lib.maxn,
 		"remove":   lib.remove,
-		"setn":     func(l *vm.LState) int { lib.Raise(l, "'setn' is obsolete"); return 0 },
+		"setn":     func(l *lua.LState) int { lib.Raise(l, "'setn' is obsolete"); return 0 },
 		"sort":     lib.sort,
 	})
 }
 
-func (lib library) concat(l *vm.LState) int {
+func (lib library) concat(l *lua.LState) int {
 	t, separator := lib.CheckTable(l), lib.OptString(l, 2, "")
 	from := lib.OptInt(l, 3, 1)
 	to := lib.OptLen(l, 4, t)
@@ -48,7 +48,7 @@ func (lib library) concat(l *vm.LState) int {
 	return lib.PushText(l, out)
 }
 
-func (lib library) insert(l *vm.LState) int {
+func (lib library) insert(l *lua.LState) int {
 	t := lib.Writable(l)
 	n := t.Len()
 	at, v := n+1, l.Get(2)
@@ -59,8 +59,8 @@ func (lib library) insert(l *vm.LState) int {
 	default:
 		lib.Raise(l, "wrong number of arguments to 'insert'")
 	}
-	if at < 1 || at > n || v == vm.LNil {
-		lib.RawSet(l, t, vm.LNumber(at), v)
+	if at < 1 || at > n || v == lua.LNil {
+		lib.RawSet(l, t, lua.LNumber(at), v)
 		return 0
 	}
 	lib.Meter.Charge(bound.ElementBytes)
@@ -69,7 +69,7 @@ func (lib library) insert(l *vm.LState) int {
 	return 0
 }
 
-func (lib library) remove(l *vm.LState) int {
+func (lib library) remove(l *lua.LState) int {
 	t := lib.CheckTable(l)
 	n := t.Len()
 	at := lib.OptInt(l, 2, n)
@@ -82,11 +82,11 @@ func (lib library) remove(l *vm.LState) int {
 	return 1
 }
 
-func (lib library) maxn(l *vm.LState) int {
-	most := vm.LNumber(0)
+func (lib library) maxn(l *lua.LState) int {
+	most := lua.LNumber(0)
 	for k := range machine.Pairs(lib.Readable(lib.CheckTable(l))) {
 		lib.Meter.Spend(2)
-		if n, ok := k.(vm.LNumber); ok && n > most {
+		if n, ok := k.(lua.LNumber); ok && n > most {
 			most = n
 		}
 	}
@@ -94,10 +94,10 @@ func (lib library) maxn(l *vm.LState) int {
 	return 1
 }
 
-func (lib library) foreach(l *vm.LState) int {
+func (lib library) foreach(l *lua.LState) int {
 	t, f := lib.Readable(lib.CheckTable(l)), l.Get(2)
 	for k, v := range machine.Pairs(t) {
-		if r := lib.Call1(l, f, k, v); r != vm.LNil {
+		if r := lib.Call1(l, f, k, v); r != lua.LNil {
 			l.Push(r)
 			return 1
 		}
@@ -105,10 +105,10 @@ func (lib library) foreach(l *vm.LState) int {
 	return 0
 }
 
-func (lib library) foreachi(l *vm.LState) int {
+func (lib library) foreachi(l *lua.LState) int {
 	t, f := lib.CheckTable(l), l.Get(2)
 	for i, n := 1, t.Len(); i <= n; i++ {
-		if r := lib.Call1(l, f, vm.LNumber(i), t.RawGetInt(i)); r != vm.LNil {
+		if r := lib.Call1(l, f, lua.LNumber(i), t.RawGetInt(i)); r != lua.LNil {
 			l.Push(r)
 			return 1
 		}
