@@ -8,16 +8,13 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/baselib"
-	"cellserver/internal/lua/cjson"
-	"cellserver/internal/lua/machine"
-	"cellserver/internal/lua/mathlib"
-	"cellserver/internal/lua/operators"
-	"cellserver/internal/lua/redislib"
+	"cellserver/internal/lua/lib"
+
+	"cellserver/internal/lua/vm"
+
+	"cellserver/internal/lua/guard"
 	"cellserver/internal/lua/reply"
-	"cellserver/internal/lua/rewrite"
-	"cellserver/internal/lua/strlib"
-	"cellserver/internal/lua/tablelib"
+
 	"cellserver/internal/resp"
 )
 
@@ -28,10 +25,10 @@ const (
 
 // An interpreter is a machine with Redis's library, and the run that has it at the moment.
 type interpreter struct {
-	*machine.Machine
-	random *mathlib.Random
-	redis  *redislib.Library
-	guards [rewrite.Guards]lua.LValue
+	*vm.Machine
+	random *lib.Random
+	redis  *lib.Redis
+	guards [guard.Guards]lua.LValue
 	main   *lua.LFunction // runs the script's function inside gopher-lua's protected call
 
 	script        *Script
@@ -42,16 +39,16 @@ type interpreter struct {
 }
 
 func newInterpreter(now, threadNow func() int64) *interpreter {
-	m := machine.New(now, threadNow)
-	baselib.Open(m)
-	operators.OpenMetatables(m, strlib.Open(m))
-	tablelib.Open(m)
-	cjson.Open(m)
+	m := vm.New(now, threadNow)
+	lib.OpenBase(m)
+	vm.OpenMetatables(m, lib.OpenString(m))
+	lib.OpenTable(m)
+	lib.OpenCJSON(m)
 	in := &interpreter{
 		Machine: m,
-		random:  mathlib.Open(m),
-		redis:   redislib.Open(m),
-		guards:  operators.NewGuards(m),
+		random:  lib.OpenMath(m),
+		redis:   lib.OpenRedis(m),
+		guards:  vm.NewGuards(m),
 	}
 	in.main = m.NewProtected(in.runMain)
 	return in
@@ -89,7 +86,7 @@ func (in *interpreter) run(keys, argv [][]byte) (err error) {
 func (in *interpreter) fail(stack string) {
 	if reason, _ := in.Meter.Ended(); reason == "" {
 		in.Meter.Fail("ERR script was ended by an internal error")
-		in.host.Log(redislib.LogWarning, "panic in script "+in.script.SHA1+": "+stack)
+		in.host.Log(lib.LogWarning, "panic in script "+in.script.SHA1+": "+stack)
 	}
 }
 
@@ -104,8 +101,8 @@ func (in *interpreter) runMain(l *lua.LState) int {
 }
 
 func (in *interpreter) stringTable(list [][]byte) *lua.LTable {
-	if len(list) > machine.MaxElements {
-		in.Meter.End("ERR script has more than " + strconv.Itoa(machine.MaxElements) + " keys or arguments")
+	if len(list) > vm.MaxElements {
+		in.Meter.End("ERR script has more than " + strconv.Itoa(vm.MaxElements) + " keys or arguments")
 	}
 	t := in.L.CreateTable(len(list), 0)
 	for i, b := range list {

@@ -15,11 +15,10 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 
-	"cellserver/internal/lua/bound"
-	"cellserver/internal/lua/effort"
-	"cellserver/internal/lua/message"
+	"cellserver/internal/lua/guard"
+
 	"cellserver/internal/lua/native"
-	"cellserver/internal/lua/rewrite"
+
 	"cellserver/internal/resp"
 )
 
@@ -41,7 +40,7 @@ type Script struct {
 
 	key       scriptKey
 	proto     *lua.FunctionProto
-	guards    []rewrite.Guard
+	guards    []guard.Guard
 	costBytes int
 
 	usedAt atomic.Int64 // by the cache's clock
@@ -67,14 +66,14 @@ func compile(key scriptKey, source []byte, commands native.Commands) (*Script, e
 		return nil, errors.New(compileError + err.Error())
 	}
 	s.Native = commands.Recognize(chunk, s.SHA1)
-	chunk, s.guards, err = rewrite.Chunk(chunk, body)
+	chunk, s.guards, err = guard.Rewrite(chunk, body)
 	if err != nil {
-		return nil, errors.New(compileError + message.AtLine(1) + err.Error())
+		return nil, errors.New(compileError + guard.AtLine(1) + err.Error())
 	}
-	if err = effort.Check(chunk); err != nil {
-		return nil, errors.New(compileError + message.AtLine(1) + err.Error())
+	if err = guard.CheckEffort(chunk); err != nil {
+		return nil, errors.New(compileError + guard.AtLine(1) + err.Error())
 	}
-	if s.proto, err = lua.Compile(chunk, message.Chunk); err == nil {
+	if s.proto, err = lua.Compile(chunk, guard.ChunkName); err == nil {
 		s.costBytes, err = shrink(s.proto)
 	}
 	if err != nil {
@@ -89,7 +88,7 @@ type politeReader struct{ rest []byte }
 
 func (r *politeReader) Read(p []byte) (n int, err error) {
 	const piece = 512
-	bound.Yield()
+	guard.Yield()
 	if len(r.rest) == 0 {
 		return 0, io.EOF
 	}
@@ -100,13 +99,13 @@ func (r *politeReader) Read(p []byte) (n int, err error) {
 
 // parseChunk parses Lua; the message of an error is Lua's in its form, if not in every word.
 func parseChunk(body []byte) ([]ast.Stmt, error) {
-	chunk, err := parse.Parse(&politeReader{body}, message.Chunk)
+	chunk, err := parse.Parse(&politeReader{body}, guard.ChunkName)
 	if err == nil {
 		return chunk, nil
 	}
 	var syntax *parse.Error
 	if !errors.As(err, &syntax) {
-		return nil, errors.New(message.AtLine(1) + message.OneLine(err.Error()))
+		return nil, errors.New(guard.AtLine(1) + guard.OneLine(err.Error()))
 	}
 	line, near := syntax.Pos.Line, resp.Printable([]byte(syntax.Token))
 	if line == parse.EOF {
@@ -121,15 +120,15 @@ func parseChunk(body []byte) ([]ast.Stmt, error) {
 	case "unterminated string", "unterminated multiline string":
 		problem = "unfinished string"
 	}
-	return nil, errors.New(message.AtLine(line) + message.OneLine(problem) + " near '" + near + "'")
+	return nil, errors.New(guard.AtLine(line) + guard.OneLine(problem) + " near '" + near + "'")
 }
 
 func compileText(err error) string {
 	var problem *lua.CompileError
 	if errors.As(err, &problem) {
-		return message.AtLine(max(problem.Line, 1)) + message.OneLine(problem.Message)
+		return guard.AtLine(max(problem.Line, 1)) + guard.OneLine(problem.Message)
 	}
-	return message.AtLine(1) + message.OneLine(err.Error())
+	return guard.AtLine(1) + guard.OneLine(err.Error())
 }
 
 // shrink gives back what the compiler reserved, some six kilobytes a function, and what nobody uses. It returns what

@@ -6,9 +6,9 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/bound"
-	"cellserver/internal/lua/machine"
-	"cellserver/internal/lua/number"
+	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
+
 	"cellserver/internal/resp"
 )
 
@@ -17,13 +17,13 @@ const maxDepth = 200
 
 // A reader reads one reply, which is at the front of its buffer.
 type reader struct {
-	*machine.Machine
+	*vm.Machine
 	buf []byte
 	bad bool // the reply is malformed
 }
 
 // Read returns a reply in RESP as a Lua value, by Redis's rules. It is false if the reply is malformed.
-func Read(m *machine.Machine, buf []byte) (v lua.LValue, ok bool) {
+func Read(m *vm.Machine, buf []byte) (v lua.LValue, ok bool) {
 	r := reader{Machine: m, buf: buf}
 	v = r.value(0)
 	return v, !r.bad
@@ -74,7 +74,7 @@ func (r *reader) value(depth int) lua.LValue {
 	case '#':
 		return lua.LBool(len(rest) == 1 && rest[0] == 't')
 	case ',':
-		f, ok := number.Parse(string(rest))
+		f, ok := guard.ParseNumber(string(rest))
 		r.bad = r.bad || !ok
 		return r.NewTagged("double", lua.LNumber(f))
 	case '(':
@@ -101,7 +101,7 @@ func (r *reader) table(elements, fields int) *lua.LTable {
 		r.bad = true
 		elements, fields = 0, 0
 	}
-	r.Meter.Charge(bound.TableBytes + elements*bound.ElementBytes + fields*bound.FieldBytes)
+	r.Meter.Charge(guard.TableBytes + elements*guard.ElementBytes + fields*guard.FieldBytes)
 	return r.L.CreateTable(elements, fields)
 }
 

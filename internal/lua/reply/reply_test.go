@@ -6,18 +6,18 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/machine"
+	"cellserver/internal/lua/vm"
 	"cellserver/internal/resp"
 )
 
-func newMachine() *machine.Machine {
-	m := machine.New(func() int64 { return 0 }, nil)
+func newMachine() *vm.Machine {
+	m := vm.New(func() int64 { return 0 }, nil)
 	m.Meter.Begin(nil, time.Second, 16<<20)
 	return m
 }
 
 // write returns a value as a reply, or why the run was ended.
-func write(m *machine.Machine, v lua.LValue, resp3 bool, maxBytes int) (text string) {
+func write(m *vm.Machine, v lua.LValue, resp3 bool, maxBytes int) (text string) {
 	defer func() {
 		if p := recover(); p != nil {
 			text, _ = m.Meter.Ended()
@@ -77,7 +77,7 @@ func FuzzRead(f *testing.F) {
 	for _, in := range []string{"%1\r\n+k\r\n:1\r\n", "~-1\r\n", "*2\r\n$1\r\na\r\n_\r\n", "=7\r\ntxt:abc\r\n", ",3.5\r\n", "(1\r\n", "*9223372036854775807\r\n"} {
 		f.Add([]byte(in))
 	}
-	m := machine.New(func() int64 { return 0 }, nil)
+	m := vm.New(func() int64 { return 0 }, nil)
 	f.Fuzz(func(_ *testing.T, in []byte) {
 		m.Meter.Begin(nil, time.Second, 64<<20)
 		defer func() {

@@ -5,15 +5,15 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"cellserver/internal/lua/machine"
-	"cellserver/internal/lua/message"
-	"cellserver/internal/lua/number"
+	"cellserver/internal/lua/guard"
+	"cellserver/internal/lua/vm"
+
 	"cellserver/internal/resp"
 )
 
 // A writer writes the reply of one run.
 type writer struct {
-	*machine.Machine
+	*vm.Machine
 	out         *resp.Writer
 	scriptRESP3 bool
 	maxBytes    int
@@ -21,7 +21,7 @@ type writer struct {
 
 // Write appends a script's value as a reply, by Redis's rules. The run is ended if the reply gets longer than maxBytes.
 // A boolean depends on the protocol that the script has chosen by redis.setresp, too.
-func Write(m *machine.Machine, out *resp.Writer, v lua.LValue, scriptRESP3 bool, maxBytes int) {
+func Write(m *vm.Machine, out *resp.Writer, v lua.LValue, scriptRESP3 bool, maxBytes int) {
 	w := writer{m, out, scriptRESP3, maxBytes}
 	w.value(v, 0)
 }
@@ -36,7 +36,7 @@ func (w *writer) value(v lua.LValue, depth int) {
 		w.out.BulkString(string(x))
 	case lua.LNumber:
 		w.room(0)
-		w.out.Int(number.Truncate(float64(x)))
+		w.out.Int(guard.TruncateNumber(float64(x)))
 	case lua.LBool:
 		w.room(0)
 		w.bool(bool(x))
@@ -74,26 +74,26 @@ func (w *writer) bool(b bool) {
 func (w *writer) table(t *lua.LTable, depth int) {
 	if text, ok := t.RawGetString("err").(lua.LString); ok {
 		w.room(len(text))
-		w.out.Error(message.OneLine(string(text)))
+		w.out.Error(guard.OneLine(string(text)))
 	} else if text, ok := t.RawGetString("ok").(lua.LString); ok {
 		w.room(len(text))
-		w.out.Status(message.OneLine(string(text)))
+		w.out.Status(guard.OneLine(string(text)))
 	} else if f, ok := t.RawGetString("double").(lua.LNumber); ok {
 		w.double(float64(f))
 	} else if m, ok := t.RawGetString("map").(*lua.LTable); ok {
 		w.out.Map(w.count(m))
-		for k, v := range machine.Pairs(m) {
+		for k, v := range vm.Pairs(m) {
 			w.value(k, depth+1)
 			w.value(v, depth+1)
 		}
 	} else if set, ok := t.RawGetString("set").(*lua.LTable); ok {
 		w.out.Set(w.count(set))
-		for k := range machine.Pairs(set) {
+		for k := range vm.Pairs(set) {
 			w.value(k, depth+1)
 		}
 	} else if big, ok := t.RawGetString("big_number").(lua.LString); ok {
 		w.room(len(big))
-		w.out.BigNumber(message.OneLine(string(big)))
+		w.out.BigNumber(guard.OneLine(string(big)))
 	} else if text, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok && w.verbatim(text) {
 		return
 	} else {
@@ -103,7 +103,7 @@ func (w *writer) table(t *lua.LTable, depth int) {
 
 func (w *writer) count(t *lua.LTable) int {
 	n := 0
-	for range machine.Pairs(t) {
+	for range vm.Pairs(t) {
 		n++
 		w.Meter.Spend(2)
 	}
@@ -125,7 +125,7 @@ func (w *writer) array(t *lua.LTable, depth int) {
 // double appends a number with as many digits as Redis gives it in scripts, which are more than elsewhere.
 func (w *writer) double(f float64) {
 	var piece [40]byte
-	text := number.AppendExact(piece[:0], f)
+	text := guard.AppendExactNumber(piece[:0], f)
 	if f != f {
 		text = append(piece[:0], "nan"...)
 	}
@@ -149,7 +149,7 @@ func (w *writer) verbatim(t *lua.LTable) bool {
 		return true
 	}
 	const formatBytes = 3
-	format = lua.LString(message.OneLine(string(format + "   "))[:formatBytes])
+	format = lua.LString(guard.OneLine(string(format + "   "))[:formatBytes])
 	b := strconv.AppendInt(append(w.out.Buf, '='), int64(len(text)+formatBytes+1), 10)
 	b = append(append(append(b, '\r', '\n'), format...), ':')
 	w.out.Buf = append(append(b, text...), '\r', '\n')
