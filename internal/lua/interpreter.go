@@ -28,7 +28,7 @@ type interpreter struct {
 	*vm.Machine
 	random *lib.Random
 	redis  *lib.Redis
-	guards [guard.Guards]lua.LValue
+	guards [guard.Count]lua.LValue
 	main   *lua.LFunction // runs the script's function inside gopher-lua's protected call
 
 	script        *Script

@@ -40,7 +40,7 @@ type Script struct {
 
 	key       scriptKey
 	proto     *lua.FunctionProto
-	guards    []guard.Guard
+	guards    []guard.ID
 	costBytes int
 
 	usedAt atomic.Int64 // by the cache's clock

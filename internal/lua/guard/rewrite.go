@@ -19,7 +19,7 @@ const (
 
 // A rewriter is at one node of a syntax tree.
 type rewriter struct {
-	uses      [Guards]bool
+	uses      [Count]bool
 	depth     int
 	functions int    // how many there are
 	nesting   int    // functions around this node
@@ -30,7 +30,7 @@ type rewriter struct {
 
 // Chunk rewrites the chunk that was parsed from a source. It returns the chunk with its guards as first locals, taken
 // from the arguments of the chunk in the order of the list. The chunk that it was given is not to be used again.
-func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []Guard, err error) {
+func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []ID, err error) {
 	w := rewriter{}
 	if canCatch(source) {
 		w.variables = resolve(chunk)
@@ -42,8 +42,8 @@ func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []Guar
 	var names []string
 	for g, used := range w.uses {
 		if used {
-			guards = append(guards, Guard(g))
-			names = append(names, Guard(g).name())
+			guards = append(guards, ID(g))
+			names = append(names, ID(g).name())
 		}
 	}
 	if len(guards) > 0 {
@@ -59,7 +59,7 @@ func (w *rewriter) fail(problem string) {
 	}
 }
 
-func (w *rewriter) call(at ast.PositionHolder, g Guard, args ...ast.Expr) *ast.FuncCallExpr {
+func (w *rewriter) call(at ast.PositionHolder, g ID, args ...ast.Expr) *ast.FuncCallExpr {
 	w.uses[g] = true
 	name := &ast.IdentExpr{Value: g.name()}
 	call := &ast.FuncCallExpr{Func: name, Args: args, AdjustRet: true}
@@ -107,7 +107,7 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 		}
 	case *ast.Comma3Expr:
 		if w.nesting == 0 {
-			call := w.call(x, GuardNone)
+			call := w.call(x, Nothing)
 			call.AdjustRet = x.AdjustRet
 			return call
 		}
@@ -125,7 +125,7 @@ func (w *rewriter) expr(e ast.Expr) ast.Expr {
 	case *ast.TableExpr:
 		return w.table(x)
 	case *ast.FunctionExpr:
-		return w.call(x, GuardClosure, w.function(x))
+		return w.call(x, Closure, w.function(x))
 	default:
 		w.operands(e)
 	}
@@ -170,14 +170,14 @@ func (w *rewriter) concat(x *ast.StringConcatOpExpr) ast.Expr {
 		x = next
 		operands = append(operands, one(w.expr(x.Lhs)))
 	}
-	return w.call(x, GuardConcat, append(operands, one(w.expr(x.Rhs)))...)
+	return w.call(x, Concat, append(operands, one(w.expr(x.Rhs)))...)
 }
 
 // table makes a call of a constructor. From the first key on that is no name, the fields become arguments of the call,
 // so that all are evaluated in their order.
 func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 	if len(x.Fields) == 0 {
-		return w.call(x, GuardNew)
+		return w.call(x, NewTable)
 	}
 	var pairs []ast.Expr
 	var kept []*ast.Field
@@ -215,7 +215,7 @@ func (w *rewriter) table(x *ast.TableExpr) ast.Expr {
 		if len(pairs) == 0 && rest != nil {
 			args = append(args, rest)
 		}
-		result = w.call(x, GuardTable, args...)
+		result = w.call(x, FillTable, args...)
 	}
 	return result
 }
@@ -233,7 +233,7 @@ func (w *rewriter) field(at *ast.TableExpr, f *ast.Field, last bool) {
 	}
 	more, isVararg := f.Value.(*ast.Comma3Expr)
 	if isVararg && f.Key == nil && last && w.nesting > 0 {
-		spread := w.call(at, GuardVararg, &ast.Comma3Expr{})
+		spread := w.call(at, Vararg, &ast.Comma3Expr{})
 		spread.AdjustRet = more.AdjustRet
 		f.Value = spread
 		return

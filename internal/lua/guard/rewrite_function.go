@@ -23,7 +23,7 @@ func (w *rewriter) function(x *ast.FunctionExpr) *ast.FunctionExpr {
 	w.lastParam = outer
 	x.Stmts = append(w.boxes(x, x.ParList, x.ParList.Names...), x.Stmts...)
 	if x.ParList.HasVargs {
-		check := &ast.FuncCallStmt{Expr: w.call(x, GuardVararg, &ast.Comma3Expr{})}
+		check := &ast.FuncCallStmt{Expr: w.call(x, Vararg, &ast.Comma3Expr{})}
 		place(check, x)
 		x.Stmts = append([]ast.Stmt{check}, x.Stmts...)
 	}

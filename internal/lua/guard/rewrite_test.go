@@ -8,7 +8,7 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-func chunk(t *testing.T, source string) ([]Guard, error) {
+func chunk(t *testing.T, source string) ([]ID, error) {
 	t.Helper()
 	tree, err := parse.Parse(strings.NewReader(source), "test")
 	if err != nil {
@@ -20,22 +20,22 @@ func chunk(t *testing.T, source string) ([]Guard, error) {
 
 // TestGuards holds what is guarded: every expression that allocates, and nothing else.
 func TestGuards(t *testing.T) {
-	for source, want := range map[string][]Guard{
+	for source, want := range map[string][]ID{
 		"return 1 + #KEYS":                       nil,
 		"local x = redis.call('get', KEYS[1])":   nil,
-		"return 'a' .. 1 .. 'b'":                 {GuardConcat},
-		"local t = KEYS t[1] = 2":                {GuardSet},
+		"return 'a' .. 1 .. 'b'":                 {Concat},
+		"local t = KEYS t[1] = 2":                {SetIndex},
 		"x = 1":                                  nil, // stores into _G are seen by its metatable
-		"return {}":                              {GuardNew},
-		"return {1, [2] = 3}":                    {GuardTable},
-		"return function() end":                  {GuardClosure},
-		"local function f(...) return {...} end": {GuardTable, GuardClosure, GuardVararg},
-		"for i = 1, '9' do end":                  {GuardNumber},
+		"return {}":                              {NewTable},
+		"return {1, [2] = 3}":                    {FillTable},
+		"return function() end":                  {Closure},
+		"local function f(...) return {...} end": {FillTable, Closure, Vararg},
+		"for i = 1, '9' do end":                  {LoopBound},
 		"for i = 1, 9 do end":                    nil,
-		"return ...":                             {GuardNone},
+		"return ...":                             {Nothing},
 		// What closures share is in a table where errors can be caught.
-		"local x pcall(function() x = 1 end)":    {GuardSet, GuardTable, GuardClosure},
-		"local x local f = function() x = 1 end": {GuardClosure},
+		"local x pcall(function() x = 1 end)":    {SetIndex, FillTable, Closure},
+		"local x local f = function() x = 1 end": {Closure},
 	} {
 		if got, err := chunk(t, source); !slices.Equal(got, want) || err != nil {
 			t.Errorf("%s: %v, %v, want %v", source, got, err, want)

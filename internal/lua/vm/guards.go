@@ -14,17 +14,17 @@ const maxIndirections = 100
 type operators struct{ *Machine }
 
 // NewGuards returns the functions that the guards stand for.
-func NewGuards(m *Machine) (functions [guard.Guards]lua.LValue) {
+func NewGuards(m *Machine) (functions [guard.Count]lua.LValue) {
 	ops := operators{m}
-	for guard, f := range map[guard.Guard]lua.LGFunction{
-		guard.GuardConcat:  ops.concat,
-		guard.GuardSet:     ops.setIndex,
-		guard.GuardNew:     ops.newTable,
-		guard.GuardTable:   ops.fillTable,
-		guard.GuardClosure: ops.closure,
-		guard.GuardVararg:  ops.vararg,
-		guard.GuardNumber:  ops.loopBound,
-		guard.GuardNone:    func(*lua.LState) int { return 0 },
+	for guard, f := range map[guard.ID]lua.LGFunction{
+		guard.Concat:    ops.concat,
+		guard.SetIndex:  ops.setIndex,
+		guard.NewTable:  ops.newTable,
+		guard.FillTable: ops.fillTable,
+		guard.Closure:   ops.closure,
+		guard.Vararg:    ops.vararg,
+		guard.LoopBound: ops.loopBound,
+		guard.Nothing:   func(*lua.LState) int { return 0 },
 	} {
 		functions[guard] = m.L.NewFunction(f)
 	}
