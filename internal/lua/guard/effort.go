@@ -1,6 +1,3 @@
-// Package effort foresees how long gopher-lua's compiler takes for a chunk. The compiler searches lists: the constants of
-// a function, the names that are visible, the jumps to a label. So a short source could take seconds, and nobody can end
-// a compilation. All of it is pure.
 package guard
 
 import (
@@ -9,9 +6,12 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// MaxSteps is what the compiler may take for a chunk: about 5 ms. A step is a comparison of two constants, some 5 ns, so
-// that a function may use 1,400 different constants once each.
-const MaxSteps = 1_000_000
+// gopher-lua's compiler searches lists: the constants of a function, the names that are visible, the jumps to a label.
+// So a short source could take seconds, and nobody can end a compilation.
+
+// maxCompileSteps is what the compiler may take for a chunk: about 5 ms. A step is a comparison of two constants,
+// some 5 ns, so that a function may use 1,400 different constants once each.
+const maxCompileSteps = 1_000_000
 
 // What the compiler does besides, in steps.
 const (
@@ -22,7 +22,7 @@ const (
 	namesPerStep  = 5   // comparisons of names that cost as much as one step
 )
 
-// kind is what takes steps.
+// stepKind is what takes steps.
 type stepKind int
 
 const (
@@ -39,7 +39,7 @@ func (k stepKind) String() string {
 	return [stepKinds]string{"statements", "functions", "different constants", "local variables", "nested arithmetic", "labels"}[k]
 }
 
-// Check returns an error that says so if the compiler would take too long for a chunk, which has been rewritten.
+// CheckEffort returns an error that says so if the compiler would take too long for a chunk, which has been rewritten.
 func CheckEffort(chunk []ast.Stmt) error {
 	steps := countSteps(chunk)
 	total, most := 0, stepKind(0)
@@ -49,13 +49,13 @@ func CheckEffort(chunk []ast.Stmt) error {
 			most = stepKind(k)
 		}
 	}
-	if total <= MaxSteps {
+	if total <= maxCompileSteps {
 		return nil
 	}
-	return fmt.Errorf("script takes more than %d steps to compile, most of them for %s; make it shorter", MaxSteps, most)
+	return fmt.Errorf("script takes more than %d steps to compile, most of them for %s; make it shorter", maxCompileSteps, most)
 }
 
-// count returns the steps of each kind.
+// countSteps returns the steps of each kind.
 func countSteps(chunk []ast.Stmt) [stepKinds]int {
 	c := stepCounter{visible: map[string][]visibleLocal{}}
 	c.function(nil, chunk)
@@ -63,7 +63,7 @@ func countSteps(chunk []ast.Stmt) [stepKinds]int {
 	return c.steps
 }
 
-// A counter is at one node of a syntax tree.
+// A stepCounter is at one node of a syntax tree.
 type stepCounter struct {
 	steps [stepKinds]int
 	f     *compiledFunction
@@ -73,14 +73,14 @@ type stepCounter struct {
 	blocks   int
 }
 
-// A local is a variable that is visible.
+// A visibleLocal is a variable that is visible.
 type visibleLocal struct {
 	f     *compiledFunction
 	name  int // how many were visible before it
 	block int
 }
 
-// A function is the one around the node.
+// A compiledFunction is the one around the node.
 type compiledFunction struct {
 	outer     *compiledFunction
 	constants map[compiledConstant]int // their places

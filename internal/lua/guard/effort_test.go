@@ -21,9 +21,9 @@ func numbered(n int, format string) string {
 	return repeat(n, func(i int) string { return fmt.Sprintf(format, i) })
 }
 
-// TestCheck: what the compiler would search for long is refused, and what is only long is not. Without the bound, those
+// TestCheckEffort: what the compiler would search for long is refused, and what is only long is not. Without the bound, those
 // that are refused take up to 600 ms of the compiler.
-func TestCheck(t *testing.T) {
+func TestCheckEffort(t *testing.T) {
 	for _, c := range []struct{ name, source, refused string }{
 		{"globals", numbered(10_000, "a%d()\n"), "different constants"},
 		{"fields", "local a " + numbered(7000, "a.b%d=a "), "different constants"},

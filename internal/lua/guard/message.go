@@ -1,5 +1,3 @@
-// Package message says what went wrong in a script, and where, in Lua's and Redis's words. It keeps nothing; what asks
-// an interpreter for its position belongs to the goroutine that runs it.
 package guard
 
 import (
@@ -9,16 +7,16 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Chunk is what Redis calls a script in messages.
+// ChunkName is what Redis calls a script in messages.
 const ChunkName = "user_script"
 
 // NoTrace stands for the stack trace of an error, so that gopher-lua does not compute one.
 const NoTrace = "-"
 
-// maxBytes cuts the message of an error that ends a script.
+// maxMessageBytes cuts the message of an error that ends a script.
 const maxMessageBytes = 4096
 
-// Line returns the line of the Lua function at a level of the stack, or 0 if there is none.
+// LineAt returns the line of the Lua function at a level of the stack, or 0 if there is none.
 func LineAt(l *lua.LState, level int) int {
 	frame, ok := l.GetStack(level)
 	if !ok {
@@ -58,7 +56,7 @@ func InScript(text, sha1 string, line int) string {
 	return text + " script: " + sha1 + ", on @" + ChunkName + ":" + strconv.Itoa(line) + "."
 }
 
-// Name returns a name that a script has made as it is fit for a message.
+// NameInMessage returns a name that a script has made as it is fit for a message.
 func NameInMessage(s string) string {
 	const most = 256
 	return OneLine(s[:min(len(s), most)])

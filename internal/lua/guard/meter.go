@@ -1,5 +1,3 @@
-// Package bound holds the run of a script to its time and memory. A Meter belongs to the goroutine that runs the
-// script, except for Kill, which may be called by any other.
 package guard
 
 import (
@@ -33,7 +31,8 @@ const (
 )
 
 // A Meter counts what a run costs and ends it when that is too much. It is the context of the interpreter, which asks
-// it for Done before every instruction: the one hook that gopher-lua has.
+// it for Done before every instruction: the one hook that gopher-lua has. It belongs to the goroutine that runs the
+// script, except for Kill, which may be called by any other.
 type Meter struct {
 	left  int // what may be spent until the next look
 	step  int // the price of one instruction: more while single instructions can be long

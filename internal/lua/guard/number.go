@@ -1,4 +1,3 @@
-// Package number reads and writes numbers as Lua 5.1 and the C library beneath it do. All of it is pure.
 package guard
 
 import (
@@ -8,9 +7,11 @@ import (
 	"strings"
 )
 
+// Numbers are read and written as Lua 5.1 and the C library beneath it do.
+
 const spaces = " \t\n\v\f\r"
 
-// Parse reads a number as Lua 5.1 does, which is as C's strtod does: decimal and hexadecimal floats, inf and
+// ParseNumber reads a number as Lua 5.1 does, which is as C's strtod does: decimal and hexadecimal floats, inf and
 // nan, blanks around it, and nothing after a NUL.
 func ParseNumber(s string) (float64, bool) {
 	if i := strings.IndexByte(s, 0); i >= 0 {
@@ -90,10 +91,10 @@ func IsHexDigit(c byte) bool { return IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= '
 // a negative one, would stand in C: that is what Lua shows of 1 % 0.
 const plainNaN = 0x7ff8000000000000
 
-// Append appends f as Lua shows it, which is as C's %.14g does.
+// AppendNumber appends f as Lua shows it, which is as C's %.14g does.
 func AppendNumber(b []byte, f float64) []byte { return appendDigits(b, f, 14) }
 
-// AppendExact appends f as Redis passes it to commands, which is as C's %.17g does: Parse reads the same number back.
+// AppendExactNumber appends f as Redis passes it to commands, which is as C's %.17g does: ParseNumber reads it back.
 func AppendExactNumber(b []byte, f float64) []byte { return appendDigits(b, f, 17) }
 
 // appendDigits appends f as C's %.<digits>g does.
@@ -113,13 +114,13 @@ func appendDigits(b []byte, f float64, digits int) []byte {
 	return strconv.AppendFloat(b, f, 'g', digits, 64)
 }
 
-// Format returns f as Lua shows it.
+// FormatNumber returns f as Lua shows it.
 func FormatNumber(f float64) string {
 	var piece [32]byte
 	return string(AppendNumber(piece[:0], f))
 }
 
-// Truncate is C's cast of a double to a 64-bit integer on x86: what does not fit is the smallest.
+// TruncateNumber is C's cast of a double to a 64-bit integer on x86: what does not fit is the smallest.
 func TruncateNumber(f float64) int64 {
 	if f >= -(1<<63) && f < 1<<63 {
 		return int64(f)
@@ -127,7 +128,7 @@ func TruncateNumber(f float64) int64 {
 	return math.MinInt64
 }
 
-// ParseBase reads an integer in a base of 2 to 36, as C's strtoul does.
+// ParseInteger reads an integer in a base of 2 to 36, as C's strtoul does.
 func ParseInteger(s string, base int) (f float64, ok bool) {
 	s = strings.ToLower(strings.Trim(s, spaces))
 	digits := strings.TrimLeft(s, "+-")

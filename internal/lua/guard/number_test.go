@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParse(t *testing.T) {
+func TestParseNumber(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want float64

@@ -1,5 +1,3 @@
-// Package rewrite replaces what gopher-lua cannot bound, in the syntax tree of a script, by calls of guards: native
-// functions that charge for what they allocate. It keeps nothing; a tree belongs to the goroutine that has parsed it.
 package guard
 
 import (
@@ -17,7 +15,7 @@ const (
 	maxOperands    = 40    // of one guarded call; Lua has 200 registers
 )
 
-// A rewriter is at one node of a syntax tree.
+// A rewriter is at one node of a syntax tree, which belongs to the goroutine that has parsed it.
 type rewriter struct {
 	uses      [Count]bool
 	depth     int
@@ -28,8 +26,9 @@ type rewriter struct {
 	variables *resolver // which variables are in tables; nil if none can be
 }
 
-// Chunk rewrites the chunk that was parsed from a source. It returns the chunk with its guards as first locals, taken
-// from the arguments of the chunk in the order of the list. The chunk that it was given is not to be used again.
+// Rewrite replaces what gopher-lua cannot bound, in the chunk that was parsed from a source, by calls of guards. It
+// returns the chunk with its guards as first locals, taken from the arguments of the chunk in the order of the list.
+// The chunk that it was given is not to be used again.
 func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []ID, err error) {
 	w := rewriter{}
 	if canCatch(source) {

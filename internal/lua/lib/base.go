@@ -1,5 +1,5 @@
-// Package baselib is Lua's basic functions, and what there is of os and coroutine. A library belongs to the goroutine
-// of its machine.
+// Package lib is the libraries of scripts: Lua's, with a price for what they do, LuaJIT's bit, cjson, and the table
+// redis. A library belongs to the goroutine of its machine.
 package lib
 
 import (
@@ -12,9 +12,10 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
+// A baseLibrary is Lua's basic functions, and what there is of os and coroutine.
 type baseLibrary struct{ *vm.Machine }
 
-// Open makes the functions global.
+// OpenBase makes the functions global.
 func OpenBase(m *vm.Machine) {
 	lib := baseLibrary{m}
 	m.OpenGlobals(vm.Functions{

@@ -12,7 +12,7 @@ import (
 	"cellserver/internal/lua/guard"
 )
 
-// A decoder reads one JSON text, as leniently as cjson: numbers may be whatever Lua takes for one.
+// A jsonDecoder reads one JSON text, as leniently as cjson: numbers may be whatever Lua takes for one.
 type jsonDecoder struct {
 	cjsonLibrary
 	l   *lua.LState

@@ -16,7 +16,7 @@ const (
 	sparseRatio = 2
 )
 
-// An encoder appends values to out.
+// An jsonEncoder appends values to out.
 type jsonEncoder struct {
 	cjsonLibrary
 	l   *lua.LState

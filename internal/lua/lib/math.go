@@ -1,4 +1,3 @@
-// Package mathlib is Lua's math library, and LuaJIT's bit library. A library belongs to the goroutine of its machine.
 package lib
 
 import (
@@ -9,12 +8,13 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
+// A mathLibrary is Lua's math library, and LuaJIT's bit library.
 type mathLibrary struct {
 	*vm.Machine
 	random *Random
 }
 
-// Open makes the tables math and bit global, and returns the generator of math.random.
+// OpenMath makes the tables math and bit global, and returns the generator of math.random.
 func OpenMath(m *vm.Machine) *Random {
 	lib := mathLibrary{m, &Random{}}
 	lib.openMath()

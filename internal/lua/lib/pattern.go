@@ -1,5 +1,3 @@
-// Package pattern matches strings with Lua 5.1's patterns, by backtracking. Every step is spent from the meter of a
-// run, as a pattern may need exponentially many. A Matcher belongs to the goroutine of its run.
 package lib
 
 import (
@@ -22,8 +20,9 @@ const (
 
 type capture struct{ start, length int }
 
-// A Matcher matches one string with one pattern.
-type Matcher struct {
+// A matcher matches one string with one of Lua 5.1's patterns, by backtracking. Every step is spent from the meter
+// of the run, as a pattern may need exponentially many.
+type matcher struct {
 	meter    *guard.Meter
 	fail     func(problem string)
 	src, pat string
@@ -33,33 +32,33 @@ type Matcher struct {
 	from, to int // of the whole match
 }
 
-// New returns a matcher of a pattern without its anchor. It calls fail, which must not return, with what is wrong with
+// newMatcher returns a matcher of a pattern without its anchor. It calls fail, which must not return, with what is wrong with
 // the pattern once it gets there.
-func NewMatcher(meter *guard.Meter, fail func(problem string), src, pat string) *Matcher {
-	return &Matcher{meter: meter, fail: fail, src: src, pat: pat}
+func newMatcher(meter *guard.Meter, fail func(problem string), src, pat string) *matcher {
+	return &matcher{meter: meter, fail: fail, src: src, pat: pat}
 }
 
-// Match matches at a position of the string, and returns where the match ends, or -1.
-func (m *Matcher) Match(from int) (end int) {
+// matchAt matches at a position of the string, and returns where the match ends, or -1.
+func (m *matcher) matchAt(from int) (end int) {
 	m.level = 0
 	m.from, m.to = from, m.match(from, 0)
 	return m.to
 }
 
-// Captures returns how many captures the last match has.
-func (m *Matcher) Captures() int { return m.level }
+// captured returns how many captures the last match has.
+func (m *matcher) captured() int { return m.level }
 
-// Whole returns the last match.
-func (m *Matcher) Whole() string { return m.src[m.from:m.to] }
+// whole returns the last match.
+func (m *matcher) whole() string { return m.src[m.from:m.to] }
 
-// Capture returns the i-th capture of the last match, from 0 on: its text, or a position from 1 on, which is else 0.
+// captureAt returns the i-th capture of the last match, from 0 on: its text, or a position from 1 on, which is else 0.
 // The whole match stands in for the first capture if there is none.
-func (m *Matcher) Capture(i int) (text string, position int) {
+func (m *matcher) captureAt(i int) (text string, position int) {
 	if i >= m.level {
 		if i > 0 {
 			m.fail("invalid capture index")
 		}
-		return m.Whole(), 0
+		return m.whole(), 0
 	}
 	c := m.captures[i]
 	switch c.length {
@@ -72,7 +71,7 @@ func (m *Matcher) Capture(i int) (text string, position int) {
 }
 
 // match matches the pattern from p on at position s, and returns where the match ends, or -1.
-func (m *Matcher) match(s, p int) int {
+func (m *matcher) match(s, p int) int {
 	m.depth++
 	if m.depth > maxPatternDepth {
 		m.fail("pattern too complex")
@@ -82,7 +81,7 @@ func (m *Matcher) match(s, p int) int {
 	return end
 }
 
-func (m *Matcher) matchItems(s, p int) int {
+func (m *matcher) matchItems(s, p int) int {
 	for p < len(m.pat) {
 		m.meter.Spend(1)
 		switch c := m.pat[p]; {
@@ -130,7 +129,7 @@ func (m *Matcher) matchItems(s, p int) int {
 }
 
 // at is a byte of the pattern, or 0 after its end.
-func (m *Matcher) at(p int) byte {
+func (m *matcher) at(p int) byte {
 	if p < len(m.pat) {
 		return m.pat[p]
 	}
@@ -138,7 +137,7 @@ func (m *Matcher) at(p int) byte {
 }
 
 // open begins a capture, or takes one of a position.
-func (m *Matcher) open(s, p int) int {
+func (m *matcher) open(s, p int) int {
 	kind := captureOpen
 	if m.at(p) == ')' {
 		kind = capturePosition
@@ -156,7 +155,7 @@ func (m *Matcher) open(s, p int) int {
 	return end
 }
 
-func (m *Matcher) close(s, p int) int {
+func (m *matcher) close(s, p int) int {
 	i := m.level - 1
 	for i >= 0 && m.captures[i].length != captureOpen {
 		i--
@@ -173,7 +172,7 @@ func (m *Matcher) close(s, p int) int {
 }
 
 // special matches %b, %f and back references, and returns the positions after them, or -1.
-func (m *Matcher) special(s, p int) (int, int) {
+func (m *matcher) special(s, p int) (int, int) {
 	switch c := m.pat[p+1]; c {
 	case 'b':
 		return m.balanced(s, p+2), p + 4
@@ -209,7 +208,7 @@ func (m *Matcher) special(s, p int) (int, int) {
 	}
 }
 
-func (m *Matcher) balanced(s, p int) int {
+func (m *matcher) balanced(s, p int) int {
 	if p+1 >= len(m.pat) {
 		m.fail("unbalanced pattern")
 	}
@@ -232,7 +231,7 @@ func (m *Matcher) balanced(s, p int) int {
 	return -1
 }
 
-func (m *Matcher) longest(s, p, end int) int {
+func (m *matcher) longest(s, p, end int) int {
 	n := 0
 	for m.one(s+n, p, end) {
 		n++
@@ -246,7 +245,7 @@ func (m *Matcher) longest(s, p, end int) int {
 	return -1
 }
 
-func (m *Matcher) shortest(s, p, end int) int {
+func (m *matcher) shortest(s, p, end int) int {
 	for {
 		m.meter.Spend(1)
 		if r := m.match(s, end+1); r >= 0 {
@@ -260,7 +259,7 @@ func (m *Matcher) shortest(s, p, end int) int {
 }
 
 // itemEnd is where the single-character item at p ends.
-func (m *Matcher) itemEnd(p int) int {
+func (m *matcher) itemEnd(p int) int {
 	c := m.pat[p]
 	p++
 	if c == '%' {
@@ -289,7 +288,7 @@ func (m *Matcher) itemEnd(p int) int {
 }
 
 // one reports whether the character at s is one of the item's.
-func (m *Matcher) one(s, p, end int) bool {
+func (m *matcher) one(s, p, end int) bool {
 	m.meter.Spend(1)
 	if s >= len(m.src) {
 		return false

@@ -3,7 +3,7 @@ package lib
 import "cellserver/internal/lua/guard"
 
 // inSet reports whether c is in the set from its bracket at p to end.
-func (m *Matcher) inSet(c byte, p, end int) bool {
+func (m *matcher) inSet(c byte, p, end int) bool {
 	m.meter.Spend((end - p) >> 3)
 	last := end - 1 // the closing bracket
 	p++

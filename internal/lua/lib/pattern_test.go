@@ -20,13 +20,13 @@ func find(src, pat string) (found []string, problem string) {
 			found, problem = nil, p.(string)
 		}
 	}()
-	m := NewMatcher(meter, func(problem string) { panic(problem) }, src, pat)
+	m := newMatcher(meter, func(problem string) { panic(problem) }, src, pat)
 	for from := range len(src) + 1 {
-		if m.Match(from) < 0 {
+		if m.matchAt(from) < 0 {
 			continue
 		}
-		for i := range max(m.Captures(), 1) {
-			text, position := m.Capture(i)
+		for i := range max(m.captured(), 1) {
+			text, position := m.captureAt(i)
 			if position > 0 {
 				text = "@" + strings.Repeat("+", position)
 			}

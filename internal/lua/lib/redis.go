@@ -1,5 +1,3 @@
-// Package redislib is the table redis, by which scripts reach the server. A Library belongs to the goroutine of its
-// machine.
 package lib
 
 import (
@@ -40,7 +38,7 @@ type Host interface {
 	Log(level int, message string)
 }
 
-// A Library is the table redis of one machine, and its host at the moment.
+// A Redis is the table redis of one machine, by which scripts reach the server, and its host at the moment.
 type Redis struct {
 	machine *vm.Machine
 	host    Host
@@ -51,7 +49,7 @@ type Redis struct {
 	answer   []byte // of the host
 }
 
-// Open makes the table redis global.
+// OpenRedis makes the table redis global.
 func OpenRedis(m *vm.Machine) *Redis {
 	lib := &Redis{machine: m}
 	t := m.OpenLibrary("redis", vm.Functions{
@@ -223,10 +221,10 @@ func (lib *Redis) log(l *lua.LState) int {
 	return 0
 }
 
-// maxLineBytes bounds a line that a script logs.
+// maxLogLineBytes bounds a line that a script logs.
 const maxLogLineBytes = 1 << 10
 
-// cutLine cuts a line that is too long, before a character, and marks it.
+// cutLogLine cuts a line that is too long, before a character, and marks it.
 func cutLogLine(line []byte) string {
 	if len(line) <= maxLogLineBytes {
 		return string(line)

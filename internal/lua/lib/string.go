@@ -1,4 +1,3 @@
-// Package strlib is Lua's string library. A library belongs to the goroutine of its machine.
 package lib
 
 import (
@@ -11,12 +10,13 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
+// A stringLibrary is Lua's string library.
 type stringLibrary struct{ *vm.Machine }
 
-// bytesPerUnit is how many bytes a loop over a string handles in the time of an instruction.
+// stringBytesPerUnit is how many bytes a loop over a string handles in the time of an instruction.
 const stringBytesPerUnit = 16
 
-// Open makes the table string global, and returns it.
+// OpenString makes the table string global, and returns it.
 func OpenString(m *vm.Machine) *lua.LTable {
 	lib := stringLibrary{m}
 	return m.OpenLibrary("string", vm.Functions{

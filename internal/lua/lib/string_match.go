@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
-func (lib stringLibrary) matcher(l *lua.LState, src, pat string) *Matcher {
-	return NewMatcher(lib.Meter, func(problem string) { lib.Raise(l, problem) }, src, pat)
+func (lib stringLibrary) matcher(l *lua.LState, src, pat string) *matcher {
+	return newMatcher(lib.Meter, func(problem string) { lib.Raise(l, problem) }, src, pat)
 }
 
 // find is string.find, and string.match without the positions.
@@ -30,13 +30,13 @@ func (lib stringLibrary) find(l *lua.LState, find bool) int {
 	pat, anchored := strings.CutPrefix(pat, "^")
 	m := lib.matcher(l, s, pat)
 	for ; from <= len(s); from++ {
-		if end := m.Match(from); end >= 0 {
+		if end := m.matchAt(from); end >= 0 {
 			if find {
 				l.Push(lua.LNumber(from + 1))
 				l.Push(lua.LNumber(end))
-				return 2 + lib.pushCaptures(l, m, m.Captures())
+				return 2 + lib.pushCaptures(l, m, m.captured())
 			}
-			return lib.pushCaptures(l, m, max(m.Captures(), 1))
+			return lib.pushCaptures(l, m, max(m.captured(), 1))
 		}
 		if anchored {
 			break
@@ -92,9 +92,9 @@ func (lib stringLibrary) hasPrefix(s, text string) bool {
 	return true
 }
 
-// capture is the i-th capture of a match, a text or a position.
-func captureValue(m *Matcher, i int) lua.LValue {
-	text, position := m.Capture(i)
+// captureValue is the i-th capture of a match, a text or a position.
+func captureValue(m *matcher, i int) lua.LValue {
+	text, position := m.captureAt(i)
 	if position > 0 {
 		return lua.LNumber(position)
 	}
@@ -102,7 +102,7 @@ func captureValue(m *Matcher, i int) lua.LValue {
 }
 
 // pushCaptures pushes the first n captures, of which the first may be the whole match.
-func (lib stringLibrary) pushCaptures(l *lua.LState, m *Matcher, n int) int {
+func (lib stringLibrary) pushCaptures(l *lua.LState, m *matcher, n int) int {
 	lib.Meter.Charge(n * guard.ArgumentBytes)
 	for i := range n {
 		l.Push(captureValue(m, i))
@@ -117,9 +117,9 @@ func (lib stringLibrary) gmatch(l *lua.LState) int {
 	l.Push(l.NewFunction(func(l *lua.LState) int {
 		m := lib.matcher(l, s, pat)
 		for ; from <= len(s); from++ {
-			if end := m.Match(from); end >= 0 {
+			if end := m.matchAt(from); end >= 0 {
 				from = max(end, from+1)
-				return lib.pushCaptures(l, m, max(m.Captures(), 1))
+				return lib.pushCaptures(l, m, max(m.captured(), 1))
 			}
 		}
 		l.Push(lua.LNil)
@@ -144,7 +144,7 @@ func (lib stringLibrary) gsub(l *lua.LState) int {
 	var out []byte
 	n, from := 0, 0
 	for n < most {
-		end := m.Match(from)
+		end := m.matchAt(from)
 		if end >= 0 {
 			n++
 			before := len(out)
@@ -170,14 +170,14 @@ func (lib stringLibrary) gsub(l *lua.LState) int {
 	return 2
 }
 
-func (lib stringLibrary) appendReplacement(l *lua.LState, out []byte, m *Matcher, by lua.LValue) []byte {
+func (lib stringLibrary) appendReplacement(l *lua.LState, out []byte, m *matcher, by lua.LValue) []byte {
 	var v lua.LValue
 	switch x := by.(type) {
 	case *lua.LTable:
 		v = l.GetTable(lib.Readable(x), captureValue(m, 0))
 	case *lua.LFunction:
 		l.Push(x)
-		n := lib.pushCaptures(l, m, max(m.Captures(), 1))
+		n := lib.pushCaptures(l, m, max(m.captured(), 1))
 		l.Call(n, 1)
 		v = l.Get(-1)
 		l.Pop(1)
@@ -185,7 +185,7 @@ func (lib stringLibrary) appendReplacement(l *lua.LState, out []byte, m *Matcher
 		return lib.appendTemplate(out, m, string(x))
 	}
 	if lua.LVIsFalse(v) {
-		return append(out, m.Whole()...)
+		return append(out, m.whole()...)
 	}
 	if !vm.IsText(v) {
 		lib.Raise(l, "invalid replacement value (a "+v.Type().String()+")")
@@ -195,7 +195,7 @@ func (lib stringLibrary) appendReplacement(l *lua.LState, out []byte, m *Matcher
 }
 
 // appendTemplate appends a replacement text in which %0 to %9 stand for captures.
-func (lib stringLibrary) appendTemplate(out []byte, m *Matcher, by string) []byte {
+func (lib stringLibrary) appendTemplate(out []byte, m *matcher, by string) []byte {
 	lib.Meter.Charge(len(by))
 	for i := 0; i < len(by); i++ {
 		if by[i] != '%' {
@@ -207,8 +207,8 @@ func (lib stringLibrary) appendTemplate(out []byte, m *Matcher, by string) []byt
 		case i == len(by):
 			out = append(out, 0)
 		case by[i] == '0':
-			lib.Meter.Charge(len(m.Whole()))
-			out = append(out, m.Whole()...)
+			lib.Meter.Charge(len(m.whole()))
+			out = append(out, m.whole()...)
 		case guard.IsDigit(by[i]):
 			v := captureValue(m, int(by[i]-'1'))
 			lib.Meter.Charge(vm.TextBytes(v))

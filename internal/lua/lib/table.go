@@ -1,4 +1,3 @@
-// Package tablelib is Lua's table library. A library belongs to the goroutine of its machine.
 package lib
 
 import (
@@ -10,9 +9,10 @@ import (
 	"cellserver/internal/lua/vm"
 )
 
+// A tableLibrary is Lua's table library.
 type tableLibrary struct{ *vm.Machine }
 
-// Open makes the table named table global.
+// OpenTable makes the table named table global.
 func OpenTable(m *vm.Machine) {
 	lib := tableLibrary{m}
 	m.OpenLibrary("table", vm.Functions{

@@ -11,7 +11,7 @@ import (
 func OpenMetatables(m *Machine, stringFunctions *lua.LTable) {
 	ops, stringMeta := operators{m}, m.L.CreateTable(0, 16)
 	stringMeta.RawSetString("__index", stringFunctions)
-	m.Seal(stringMeta)
+	m.seal(stringMeta)
 	m.L.SetMetatable(lua.LString(""), stringMeta)
 	for event, f := range map[string]func(a, b float64) float64{
 		"__add": func(a, b float64) float64 { return a + b },

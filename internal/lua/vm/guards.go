@@ -1,5 +1,3 @@
-// Package operators is what of Lua's operators the virtual machine does not do within bounds, or not as Lua does:
-// native functions that charge for what they allocate. They belong to the goroutine of their machine.
 package vm
 
 import (
@@ -11,6 +9,7 @@ import (
 // maxIndirections is how many tables a store may go through by __newindex.
 const maxIndirections = 100
 
+// The operators are those of Lua's that the virtual machine does not do within bounds, or not as Lua does.
 type operators struct{ *Machine }
 
 // NewGuards returns the functions that the guards stand for.
@@ -81,7 +80,7 @@ func (ops operators) setIndex(l *lua.LState) int {
 		t, isTable := object.(*lua.LTable)
 		if isTable {
 			if ops.IsSealed(t) {
-				ops.RaiseReadOnly(l)
+				ops.raiseReadOnly(l)
 			}
 			if t.Metatable == lua.LNil || t.RawGet(key) != lua.LNil {
 				ops.RawSet(l, t, key, value)
@@ -91,7 +90,7 @@ func (ops operators) setIndex(l *lua.LState) int {
 		next := l.GetMetaField(object, "__newindex")
 		switch {
 		case next.Type() == lua.LTFunction:
-			ops.Call(l, next, 0, object, key, value)
+			ops.call(l, next, 0, object, key, value)
 			return 0
 		case next != lua.LNil:
 			object = next

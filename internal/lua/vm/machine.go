@@ -1,5 +1,6 @@
-// Package machine is an interpreter as native functions see it: its meter, their arguments, the errors that they raise,
-// and tables that scripts must not change. A Machine belongs to one goroutine at a time.
+// Package vm is an interpreter as native functions see it: its meter, their arguments, the errors that they raise,
+// tables that scripts must not change, and the guards, which charge for what the virtual machine allocates. A Machine
+// belongs to one goroutine at a time.
 package vm
 
 import (
@@ -62,7 +63,7 @@ func (m *Machine) openGlobals() {
 	meta := m.L.CreateTable(0, 2)
 	meta.RawSetString("__index", m.globals)
 	meta.RawSetString("__newindex", m.L.NewFunction(func(l *lua.LState) int {
-		m.RaiseReadOnly(l)
+		m.raiseReadOnly(l)
 		return 0
 	}))
 	m.env.Metatable = meta
@@ -84,7 +85,7 @@ func (m *Machine) OpenGlobals(functions Functions) { m.register(m.globals, funct
 func (m *Machine) OpenLibrary(name string, functions Functions) *lua.LTable {
 	t := m.L.CreateTable(0, len(functions))
 	m.register(t, functions)
-	m.Seal(t)
+	m.seal(t)
 	m.SetGlobal(name, t)
 	return t
 }
@@ -109,8 +110,8 @@ func (m *Machine) NewProtected(f lua.LGFunction) *lua.LFunction {
 	})
 }
 
-// Call calls a Lua value from a native function; the results are on the stack.
-func (m *Machine) Call(l *lua.LState, f lua.LValue, results int, args ...lua.LValue) {
+// call calls a Lua value from a native function; the results are on the stack.
+func (m *Machine) call(l *lua.LState, f lua.LValue, results int, args ...lua.LValue) {
 	l.Push(f)
 	for _, a := range args {
 		l.Push(a)
@@ -120,7 +121,7 @@ func (m *Machine) Call(l *lua.LState, f lua.LValue, results int, args ...lua.LVa
 
 // Call1 calls a Lua value from a native function and returns its one result.
 func (m *Machine) Call1(l *lua.LState, f lua.LValue, args ...lua.LValue) lua.LValue {
-	m.Call(l, f, 1, args...)
+	m.call(l, f, 1, args...)
 	v := l.Get(-1)
 	l.Pop(1)
 	return v

@@ -42,8 +42,8 @@ func (m *Machine) Raise(l *lua.LState, text string) {
 
 const readOnlyText = "Attempt to modify a readonly table"
 
-// RaiseReadOnly raises that a table cannot be changed.
-func (m *Machine) RaiseReadOnly(l *lua.LState) { m.Raise(l, readOnlyText) }
+// raiseReadOnly raises that a table cannot be changed.
+func (m *Machine) raiseReadOnly(l *lua.LState) { m.Raise(l, readOnlyText) }
 
 // ThrowReadOnly is RaiseReadOnly as Redis's own functions raise it, without a position.
 func (m *Machine) ThrowReadOnly(l *lua.LState) { m.ThrowText(l, readOnlyText) }

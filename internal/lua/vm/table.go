@@ -20,8 +20,8 @@ const MaxElements = maxArrayIndex - 1
 // boundArrays tells gopher-lua, which knows one bound for all interpreters.
 var boundArrays = sync.OnceFunc(func() { lua.MaxArrayIndex = maxArrayIndex }) //nolint:gochecknoglobals // as what it sets is
 
-// Seal makes a table one that scripts cannot change.
-func (m *Machine) Seal(t *lua.LTable) { t.Metatable = m.sealed }
+// seal makes a table one that scripts cannot change.
+func (m *Machine) seal(t *lua.LTable) { t.Metatable = m.sealed }
 
 // IsSealed reports whether a table is one that scripts cannot change.
 func (m *Machine) IsSealed(t *lua.LTable) bool { return t == m.env || t.Metatable == m.sealed }
