@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"cellserver/internal/base/yamlfile"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
 )
@@ -44,7 +44,7 @@ func (o *options) checkLimitsFile(log *slog.Logger) error {
 	if o.limitsFile == "" {
 		return nil
 	}
-	err := limits.New(limits.Config{File: o.limitsFile, Reading: o.reading(), Log: log}).Reload()
+	err := limitsfile.New(limitsfile.Config{File: o.limitsFile, Reading: o.reading(), Log: log}).Reload()
 	if lines := (yamlfile.Problems)(nil); err != nil && !errors.As(err, &lines) {
 		return fmt.Errorf("--limits-file: %w", err)
 	}

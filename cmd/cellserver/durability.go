@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/base/flagvalue"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/redis/background"
@@ -141,7 +141,7 @@ func (a *app) openDataDir(ctx context.Context) error {
 	a.keeper = persist.New(persist.Config{
 		Dir: dir, Store: a.tables, Now: a.now, Yield: background.Yield, Log: a.log,
 		Interval: time.Duration(o.syncInterval), Timeout: o.syncTimeout, Repair: o.dataRecover,
-		Beside: []string{limits.KeptName}, Rewrite: func() error { return a.limits.Rewrite() },
+		Beside: []string{limitsfile.KeptName}, Rewrite: func() error { return a.limits.Rewrite() },
 		Loaded: func(clockNs int64) (offsetNs int64) {
 			offsetNs = a.clock.NotBefore(clockNs)
 			noteClockOffset(a.log, offsetNs)

@@ -3,17 +3,17 @@ package main
 import (
 	"fmt"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 )
 
 // openLimits reads the named limits: those that commands have defined, of the data directory, and those of the file.
 func (a *app) openLimits() error {
 	o := a.options
-	config := limits.Config{File: o.limitsFile, Reading: o.reading(), Repair: o.dataRecover, Log: a.log}
+	config := limitsfile.Config{File: o.limitsFile, Reading: o.reading(), Repair: o.dataRecover, Log: a.log}
 	if a.dir != nil {
 		config.Dir = a.dir
 	}
-	a.limits = limits.New(config)
+	a.limits = limitsfile.New(config)
 	if err := a.limits.Load(); err != nil {
 		return fmt.Errorf("--data-dir %s: %w", o.dataDir, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 	"cellserver/internal/test/certtest"
 	"cellserver/internal/test/resptest"
 )
@@ -158,7 +158,7 @@ func TestChecksOverKill(t *testing.T) {
 func TestDamagedLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := filepath.Join(dir, limits.KeptName)
+	file := filepath.Join(dir, limitsfile.KeptName)
 	p := startKeeping(t, dir)
 	exchange(t, p.dial(t), "CL.LIMIT SET a 4 5 60\r\nCL.LIMIT SET b 4 5 60\r\n", "+OK\r\n+OK\r\n")
 	p.Stop(t, syscall.SIGKILL)
@@ -179,7 +179,7 @@ func TestDamagedLimits(t *testing.T) {
 	if names := startKeeping(t, dir, "--data-recover").listed(t); len(names) != 0 {
 		t.Errorf("limits of a damaged file: %q", names)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "damaged-1-"+limits.KeptName)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "damaged-1-"+limitsfile.KeptName)); err != nil {
 		t.Error(err)
 	}
 }

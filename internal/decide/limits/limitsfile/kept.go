@@ -1,4 +1,4 @@
-package limits
+package limitsfile
 
 import (
 	"bytes"
@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"maps"
-	"slices"
+	"log/slog"
 	"strconv"
 	"strings"
 
+	"cellserver/internal/decide/limits"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
 )
@@ -28,36 +28,40 @@ const (
 	KeptName = "LIMITS"
 
 	keptFormat   = 1
-	maxKeptBytes = 4 << 20 // more than MaxNames limits of MaxWindows windows
+	maxKeptBytes = 4 << 20 // more than limits.MaxNames limits of limits.MaxWindows windows
 )
 
-// Load takes in what commands have defined before the last end of the server.
-func (r *Registry) Load() error {
-	if r.config.Dir == nil {
-		return nil
-	}
-	kept, err := readKept(r.config.Dir)
-	if errors.Is(err, persist.ErrDamaged) && r.config.Repair {
-		r.config.Log.Warn("the limits in the data directory are damaged; the file is kept aside, and those that commands have defined are gone", "error", err)
-		kept, err = nil, disk.SetAside(r.config.Dir, KeptName)
+// A keptFile is the file of a data directory in which that is kept: a limits.Keeper.
+type keptFile struct {
+	dir    disk.Dir
+	repair bool
+	log    *slog.Logger
+}
+
+// Load reads what commands have defined before the last end of the server.
+func (f keptFile) Load() ([]limits.Definition, error) {
+	kept, err := readKept(f.dir)
+	if errors.Is(err, persist.ErrDamaged) && f.repair {
+		f.log.Warn("the limits in the data directory are damaged; the file is kept aside, and those that commands have defined are gone", "error", err)
+		kept, err = nil, disk.SetAside(f.dir, KeptName)
 	}
 	newer := (*persist.NewerError)(nil)
 	switch {
 	case errors.As(err, &newer):
-		return newer.Advise()
+		return nil, newer.Advise()
 	case errors.Is(err, persist.ErrDamaged):
-		return fmt.Errorf("%w; restore %s from a backup, or start with --data-recover, which keeps it aside and forgets what CL.LIMIT SET has defined", err, KeptName)
-	case err != nil:
-		return err
+		return nil, fmt.Errorf("%w; restore %s from a backup, or start with --data-recover, which keeps it aside and forgets what CL.LIMIT SET has defined", err, KeptName)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, d := range kept {
-		r.byCommand[d.Name] = d
-	}
-	r.publishLocked()
-	return nil
+	return kept, err
 }
+
+// Keep replaces the file.
+func (f keptFile) Keep(definitions []limits.Definition) error {
+	return disk.Replace(f.dir, KeptName, keptText(definitions))
+}
+
+// Check returns an error if there is no file that can be read.
+func (f keptFile) Check() error { return f.dir.Check(KeptName) }
 
 // CheckKept reads what is kept in a directory, and returns how many limits and bytes there are. The error is fs.ErrNotExist if
 // there is no file, persist.ErrDamaged, persist.ErrNewer or that of the directory.
@@ -72,31 +76,8 @@ func CheckKept(dir disk.Dir) (n int, size int64, err error) {
 	return len(kept), size, err
 }
 
-// Rewrite writes what commands have defined once more, if there is something or the file is gone.
-func (r *Registry) Rewrite() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.byCommand) == 0 && r.config.Dir.Check(KeptName) == nil {
-		return nil
-	}
-	return r.writeLocked(r.byCommand)
-}
-
-func (r *Registry) writeLocked(definitions map[string]Definition) error {
-	if r.config.Dir == nil {
-		return nil
-	}
-	sorted := make([]Definition, 0, len(definitions))
-	for _, name := range slices.Sorted(maps.Keys(definitions)) {
-		sorted = append(sorted, definitions[name])
-	}
-	err := disk.Replace(r.config.Dir, KeptName, keptText(sorted))
-	r.unsure = err != nil
-	return err
-}
-
 // readKept returns nothing if there is no file.
-func readKept(dir disk.Dir) ([]Definition, error) {
+func readKept(dir disk.Dir) ([]limits.Definition, error) {
 	text, err := disk.ReadAll(dir, KeptName, maxKeptBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -107,7 +88,7 @@ func readKept(dir disk.Dir) ([]Definition, error) {
 	return parseKept(text)
 }
 
-func keptText(definitions []Definition) []byte {
+func keptText(definitions []limits.Definition) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "cellserver limits, format %d\n", keptFormat)
 	for i := range definitions {
@@ -124,7 +105,7 @@ func keptText(definitions []Definition) []byte {
 	return b.Bytes()
 }
 
-func parseKept(text []byte) (definitions []Definition, err error) {
+func parseKept(text []byte) (definitions []limits.Definition, err error) {
 	damaged := fmt.Errorf("%w: %s", persist.ErrDamaged, KeptName)
 	var version int
 	if n, _ := fmt.Sscanf(string(text), "cellserver limits, format %d\n", &version); n == 1 && version > keptFormat {
@@ -137,20 +118,20 @@ func parseKept(text []byte) (definitions []Definition, err error) {
 	seen := map[string]bool{}
 	for _, line := range lines[1 : len(lines)-2] {
 		d, ok := parseLimit(line)
-		if _, err := d.rules(); !ok || err != nil || seen[d.Name] {
+		if !ok || d.Check() != nil || seen[d.Name] {
 			return nil, damaged
 		}
 		seen[d.Name] = true
 		definitions = append(definitions, d)
 	}
 	// What is written again the same has the right checksum, and nothing that was not understood.
-	if len(definitions) > MaxNames || !bytes.Equal(keptText(definitions), text) {
+	if len(definitions) > limits.MaxNames || !bytes.Equal(keptText(definitions), text) {
 		return nil, damaged
 	}
 	return definitions, nil
 }
 
-func parseLimit(line string) (d Definition, ok bool) {
+func parseLimit(line string) (d limits.Definition, ok bool) {
 	words := strings.Split(line, " ")
 	d.Name, words = words[0], words[1:]
 	if n := len(words); n > 0 && words[n-1] == "shadow" {
@@ -168,7 +149,7 @@ func parseLimit(line string) (d Definition, ok bool) {
 			}
 			numbers[i] = n
 		}
-		d.Windows = append(d.Windows, Window{numbers[0], numbers[1], numbers[2]})
+		d.Windows = append(d.Windows, limits.Window{Capacity: numbers[0], Count: numbers[1], PeriodSec: numbers[2]})
 	}
 	return d, true
 }

@@ -1,4 +1,4 @@
-package limits
+package limitsfile
 
 import (
 	"bytes"
@@ -9,17 +9,27 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"cellserver/internal/base/yamlfile"
+	"cellserver/internal/decide/limits"
 	"cellserver/internal/funnel"
 )
 
-// readFile reads the definitions of a YAML file, all of them or, with the error of each line in which something is wrong, none.
+// An operatorsFile is a file of YAML that defines limits: a limits.File.
+type operatorsFile struct {
+	path    string
+	reading funnel.Reading
+}
+
+// Path returns where the file is.
+func (f operatorsFile) Path() string { return f.path }
+
+// Read reads the definitions of the file, all of them or, with the error of each line in which something is wrong, none.
 // whole says that it ends with a newline.
-func readFile(path string, reading funnel.Reading) (definitions map[string]Definition, whole bool, err error) {
-	text, err := yamlfile.Read(path)
+func (f operatorsFile) Read() (definitions map[string]limits.Definition, whole bool, err error) {
+	text, err := yamlfile.Read(f.path)
 	if err != nil {
 		return nil, false, err
 	}
-	definitions, err = parseFile(path, text, reading)
+	definitions, err = parseFile(f.path, text, f.reading)
 	return definitions, bytes.HasSuffix(text, []byte("\n")), err
 }
 
@@ -32,8 +42,8 @@ func readFile(path string, reading funnel.Reading) (definitions map[string]Defin
 //	    shadow: true
 //
 // A window has a capacity instead of a max_burst, if that is preferred. A period is a number of seconds, or a duration.
-func parseFile(path string, text []byte, reading funnel.Reading) (map[string]Definition, error) {
-	p := fileReader{File: yamlfile.File{Path: path}, reading: reading, definitions: map[string]Definition{}}
+func parseFile(path string, text []byte, reading funnel.Reading) (map[string]limits.Definition, error) {
+	p := fileReader{File: yamlfile.File{Path: path}, reading: reading, definitions: map[string]limits.Definition{}}
 	if root := p.Root(text); root != nil {
 		p.readDocument(root)
 	} else if p.Count() == 0 {
@@ -45,7 +55,7 @@ func parseFile(path string, text []byte, reading funnel.Reading) (map[string]Def
 type fileReader struct {
 	yamlfile.File
 	reading     funnel.Reading
-	definitions map[string]Definition
+	definitions map[string]limits.Definition
 }
 
 func (p *fileReader) unknown(key *yaml.Node, known string) {
@@ -65,14 +75,14 @@ func (p *fileReader) readDocument(n *yaml.Node) {
 	if !found && p.Count() == 0 {
 		p.Fail(n, "limits is missing")
 	}
-	if n := len(p.definitions); n > MaxNames {
-		p.FailAt(1, strconv.Itoa(n)+" limits; "+strconv.Itoa(MaxNames)+" is the most")
+	if n := len(p.definitions); n > limits.MaxNames {
+		p.FailAt(1, strconv.Itoa(n)+" limits; "+strconv.Itoa(limits.MaxNames)+" is the most")
 	}
 }
 
 func (p *fileReader) readLimit(key, value *yaml.Node) {
-	d := Definition{Name: key.Value}
-	if err := CheckName([]byte(d.Name)); err != nil {
+	d := limits.Definition{Name: key.Value}
+	if err := limits.CheckName([]byte(d.Name)); err != nil {
 		p.Fail(key, yamlfile.Quote(d.Name)+": "+err.Error())
 		return
 	}
@@ -94,19 +104,19 @@ func (p *fileReader) readLimit(key, value *yaml.Node) {
 	}
 	if !found {
 		p.Fail(key, "windows is missing")
-	} else if _, err := d.rules(); err != nil {
+	} else if err := d.Check(); err != nil {
 		p.Fail(key, d.Name+": "+err.Error())
 	}
 	p.definitions[d.Name] = d
 }
 
-func (p *fileReader) readWindows(n *yaml.Node) (windows []Window) {
+func (p *fileReader) readWindows(n *yaml.Node) (windows []limits.Window) {
 	if n.Kind != yaml.SequenceNode {
 		p.Fail(n, "windows must be a list")
 		return nil
 	}
-	if len(n.Content) > MaxWindows {
-		p.Fail(n, "a limit must have 1 to "+strconv.Itoa(MaxWindows)+" windows, got "+strconv.Itoa(len(n.Content)))
+	if len(n.Content) > limits.MaxWindows {
+		p.Fail(n, "a limit must have 1 to "+strconv.Itoa(limits.MaxWindows)+" windows, got "+strconv.Itoa(len(n.Content)))
 		return nil
 	}
 	for _, item := range n.Content {
@@ -115,7 +125,7 @@ func (p *fileReader) readWindows(n *yaml.Node) (windows []Window) {
 	return windows
 }
 
-func (p *fileReader) readWindow(n *yaml.Node) (w Window) {
+func (p *fileReader) readWindow(n *yaml.Node) (w limits.Window) {
 	before := p.Count()
 	values := map[string]int64{}
 	p.Fields(n, "a window", func(key, value *yaml.Node) {
@@ -146,7 +156,7 @@ func (p *fileReader) readWindow(n *yaml.Node) (w Window) {
 	if byCapacity {
 		reading, room = funnel.Capacity, capacity
 	}
-	w, err := NewWindow(reading, room, values["count"], values["period"])
+	w, err := limits.NewWindow(reading, room, values["count"], values["period"])
 	if argument := (*funnel.ArgumentError)(nil); errors.As(err, &argument) && byCapacity && argument.Name == "max_burst" {
 		argument.Name = "capacity"
 	}

@@ -1,4 +1,4 @@
-package limits
+package limitsfile
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"cellserver/internal/base/smallfile"
+	"cellserver/internal/decide/limits"
 	"cellserver/internal/funnel"
 )
 
@@ -36,14 +37,14 @@ limits:
 			text = strings.ReplaceAll(text, "max_burst: 0", "max_burst: 1")
 		}
 		got, err := parseFile("f", []byte(text), reading)
-		hourly := []Window{{1, 1, 3600}}
-		want := map[string]Definition{
-			"login":  {Name: "login", Windows: []Window{{4 + more, 5, 60}, {99 + more, 100, 86400}}},
-			"api.v2": {Name: "api.v2", Windows: []Window{{20, 10, 1}}, Shadow: true},
+		hourly := []limits.Window{window(1, 1, 3600)}
+		want := map[string]limits.Definition{
+			"login":  {Name: "login", Windows: []limits.Window{window(4+more, 5, 60), window(99+more, 100, 86400)}},
+			"api.v2": {Name: "api.v2", Windows: []limits.Window{window(20, 10, 1)}, Shadow: true},
 			"7_a-B":  {Name: "7_a-B", Windows: hourly},
 			"same":   {Name: "same", Windows: hourly},
 		}
-		if err != nil || !maps.EqualFunc(got, want, func(a, b Definition) bool { return a.equal(&b) }) {
+		if err != nil || !maps.EqualFunc(got, want, func(a, b limits.Definition) bool { return a.Equal(&b) }) {
 			t.Errorf("reading %d: got %+v, %v, want %+v", reading, got, err, want)
 		}
 	}
@@ -113,10 +114,10 @@ func manyLimits(n int) string {
 
 func TestParseFileBounds(t *testing.T) {
 	t.Parallel()
-	if got, err := parseFile("f", []byte(manyLimits(MaxNames)), funnel.Burst); err != nil || len(got) != MaxNames {
+	if got, err := parseFile("f", []byte(manyLimits(limits.MaxNames)), funnel.Burst); err != nil || len(got) != limits.MaxNames {
 		t.Errorf("the most limits: got %d, %v", len(got), err)
 	}
-	if _, err := parseFile("f", []byte(manyLimits(MaxNames+1)), funnel.Burst); err == nil || err.Error() != "f:1: 1025 limits; 1024 is the most" {
+	if _, err := parseFile("f", []byte(manyLimits(limits.MaxNames+1)), funnel.Burst); err == nil || err.Error() != "f:1: 1025 limits; 1024 is the most" {
 		t.Errorf("too many limits: %v", err)
 	}
 	_, err := parseFile("f", []byte("limits:\n"+strings.Repeat("  'a b': 1\n", 20)), funnel.Burst)
@@ -124,13 +125,14 @@ func TestParseFileBounds(t *testing.T) {
 		t.Errorf("many errors: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "limits.yml")
-	if _, _, err := readFile(path, funnel.Burst); err == nil || err.Error() != "cannot read "+path+": no such file or directory" {
+	file := operatorsFile{path, funnel.Burst}
+	if _, _, err := file.Read(); err == nil || err.Error() != "cannot read "+path+": no such file or directory" {
 		t.Errorf("no file: %v", err)
 	}
 	if err := os.WriteFile(path, make([]byte, smallfile.MaxBytes+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := readFile(path, funnel.Burst); err == nil || err.Error() != "cannot read "+path+": it is longer than 4 MiB" {
+	if _, _, err := file.Read(); err == nil || err.Error() != "cannot read "+path+": it is longer than 4 MiB" {
 		t.Errorf("a long file: %v", err)
 	}
 }
@@ -167,16 +169,16 @@ func FuzzParseFile(f *testing.F) {
 			}
 			return
 		}
-		var all []Definition
+		var all []limits.Definition
 		for _, name := range slices.Sorted(maps.Keys(got)) {
 			d := got[name]
-			if _, err := d.rules(); err != nil || d.Name != name {
+			if err := d.Check(); err != nil || d.Name != name {
 				t.Errorf("%q: %+v: %v", name, d, err)
 			}
 			all = append(all, d)
 		}
 		kept, err := parseKept(keptText(all))
-		if err != nil || !slices.EqualFunc(kept, all, func(a, b Definition) bool { return a.equal(&b) }) {
+		if err != nil || !slices.EqualFunc(kept, all, func(a, b limits.Definition) bool { return a.Equal(&b) }) {
 			t.Errorf("kept as %+v, %v; want %+v", kept, err, all)
 		}
 	})
