@@ -102,7 +102,7 @@ func (s *Server) admitTLS(nc net.Conn, config *tls.Config) {
 // reserve counts one more that is connected, within MaxClients and MaxClientsPerAddress; release takes that back. It
 // returns what a client is refused with that has no place.
 func (s *Server) reserve(p peer.Peer) (refusal string) {
-	limits := s.limits.Load()
+	limits := s.host.currentLimits()
 	if s.connected.Add(1) > int64(limits.MaxClients) {
 		s.connected.Add(-1)
 		s.refused.Add(1)
@@ -145,8 +145,6 @@ func refuse(nc net.Conn, refusal string) {
 	_, _ = nc.Write(errorLine(refusal))
 	_ = nc.Close()
 }
-
-func errorLine(text string) []byte { return []byte("-" + text + "\r\n") }
 
 // refusalTimeout is never used up: the first bytes on a connection go into its empty send buffer.
 const refusalTimeout = 100 * time.Millisecond

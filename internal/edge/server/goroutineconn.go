@@ -49,18 +49,16 @@ const (
 // replies is a buffer that a session replies into. Connections share a few: most have nothing to say.
 type replies struct{ buf []byte }
 
-const maxKeptReplies = 256 << 10 // a larger reply buffer is not kept
-
 func newGoroutineConn(g *goroutineDriver, nc net.Conn, p peer.Peer) *goroutineConn {
 	return &goroutineConn{
 		driver:    g,
 		nc:        nc,
 		source:    nc,
 		peer:      p,
-		out:       newOutput(nc, &g.server.pool),
+		out:       newOutput(nc, &g.host.pool),
 		woken:     make(chan struct{}, 1),
 		killed:    make(chan struct{}),
-		lifecycle: lifecycle{openedNs: g.server.config.Now()},
+		lifecycle: lifecycle{openedNs: g.host.now()},
 	}
 }
 
@@ -110,13 +108,13 @@ func ready(ch <-chan struct{}) bool {
 
 func (c *goroutineConn) run() {
 	defer c.driver.remove(c)
-	defer func() { c.driver.server.closeSession(c.session, c.peer) }()
+	defer func() { c.driver.host.closeSession(c.session, c.peer) }()
 	defer c.out.wait()
 	defer c.Kill()
 	defer func() {
 		if p := recover(); p != nil {
 			c.because(reasonPanic)
-			c.driver.server.panicked(p, c.peer)
+			c.driver.host.panicked(p, c.peer)
 		}
 		if c.isKilled() {
 			c.because(c.killReason())
@@ -126,7 +124,7 @@ func (c *goroutineConn) run() {
 		c.finish()
 		return
 	}
-	c.session = c.driver.server.config.NewSession(c.peer, c)
+	c.session = c.driver.host.newSession(c.peer, c)
 	c.out.tell(c.session.HoldsOutput)
 	for alive := true; alive; {
 		alive = c.read() && c.process()
@@ -141,9 +139,9 @@ func (c *goroutineConn) killReason() closeReason {
 	return c.driver.killReason()
 }
 
-func (c *goroutineConn) nowNs() int64 { return c.driver.server.config.Now() }
+func (c *goroutineConn) nowNs() int64 { return c.driver.host.now() }
 
-func (c *goroutineConn) limits() *Limits { return c.driver.server.limits.Load() }
+func (c *goroutineConn) limits() *Limits { return c.driver.host.currentLimits() }
 
 func (c *goroutineConn) authenticated() bool { return c.session != nil && c.session.Authenticated() }
 
@@ -232,7 +230,7 @@ func (c *goroutineConn) awaitRead(pending int) bool {
 		}
 		if !c.out.broken() && !c.isKilled() {
 			c.because(reasonOutput)
-			c.driver.server.logUnread(c.peer, pending)
+			c.driver.host.logUnread(c.peer, pending)
 		}
 		return false
 	}
@@ -268,7 +266,7 @@ func (c *goroutineConn) finish() {
 	c.readsFor = readToLinger
 	_ = c.nc.SetReadDeadline(deadlineIn(lingerTimeout))
 	c.mu.Unlock()
-	for scrap := c.in.scrap(&c.driver.server.pool); ; {
+	for scrap := c.in.scrap(&c.driver.host.pool); ; {
 		if _, err := c.nc.Read(scrap); err != nil {
 			return
 		}

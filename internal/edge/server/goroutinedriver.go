@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
 
 	"cellserver/internal/wire/peer"
 )
 
 // goroutineDriver is the driver that gives each connection a goroutine.
 type goroutineDriver struct {
-	server   *Server
+	host     *host
 	draining chan struct{} // closed when Shutdown begins
 
 	mu    sync.Mutex // guards conns, whether more may be added to them, and past; taken before a connection's
@@ -25,8 +24,8 @@ type goroutineDriver struct {
 	replies   sync.Pool // of *replies
 }
 
-func newGoroutineDriver(s *Server) *goroutineDriver {
-	g := &goroutineDriver{server: s, draining: make(chan struct{}), conns: map[*goroutineConn]struct{}{}}
+func newGoroutineDriver(h *host) *goroutineDriver {
+	g := &goroutineDriver{host: h, draining: make(chan struct{}), conns: map[*goroutineConn]struct{}{}}
 	g.evictions.ended.L = &g.evictions.mu
 	return g
 }
@@ -47,9 +46,9 @@ func (g *goroutineDriver) start(c *goroutineConn) {
 		_ = c.nc.Close()
 		if c.secured == nil {
 			c.because(reasonShutdown)
-			g.server.closedConn(nil, c.peer, &c.lifecycle, traffic{})
+			g.host.closedConn(nil, c.peer, &c.lifecycle, traffic{})
 		}
-		g.server.release(c.peer)
+		g.host.release(c.peer)
 		return
 	}
 	g.conns[c] = struct{}{}
@@ -67,7 +66,7 @@ func (g *goroutineDriver) killReason() closeReason {
 }
 
 func (g *goroutineDriver) remove(c *goroutineConn) {
-	c.in.release(&g.server.pool)
+	c.in.release(&g.host.pool)
 	if c.evicted.Swap(true) { // from now on nobody waits for it
 		g.evictions.add(-1)
 	}
@@ -76,9 +75,9 @@ func (g *goroutineDriver) remove(c *goroutineConn) {
 	g.past.add(c.traffic())
 	g.mu.Unlock()
 	if c.session != nil {
-		g.server.closedConn(c.session, c.peer, &c.lifecycle, c.traffic())
+		g.host.closedConn(c.session, c.peer, &c.lifecycle, c.traffic())
 	}
-	g.server.release(c.peer)
+	g.host.release(c.peer)
 }
 
 func (g *goroutineDriver) limitsChanged() {
@@ -128,32 +127,9 @@ func (g *goroutineDriver) shutdown(ctx context.Context) error {
 	return leftBehind(ctx, fmt.Sprintf("connections outside the event loops: %d", len(g.conns)))
 }
 
-// leftBehind returns the error of a shutdown that had to leave something behind.
-func leftBehind(ctx context.Context, what string) error {
-	return fmt.Errorf("%w; %w: %s", ctx.Err(), ErrStuck, what)
-}
-
-// endTimeout is how long what was told to end at once may take for that.
-const endTimeout = 250 * time.Millisecond
-
-// waitAtLast waits until all of a driver has ended that was told to end at once, and is false if something of it hangs.
-func waitAtLast(wg *sync.WaitGroup) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
-	defer cancel()
-	return waitOrDone(ctx, wg)
-}
-
-// waitOrDone waits until all of a driver has ended, and is false if ctx is done first.
-func waitOrDone(ctx context.Context, wg *sync.WaitGroup) bool {
-	done := make(chan struct{})
-	go func() {
-		wg.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+// probe has nothing to wait for: the connections share no more than the list of them.
+func (g *goroutineDriver) probe(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return ctx.Err()
 }

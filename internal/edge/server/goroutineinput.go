@@ -44,7 +44,7 @@ func (c *goroutineConn) roomToRead() (free []byte, ok bool) {
 			return nil, false
 		}
 	}
-	free = c.in.free(&c.driver.server.pool)
+	free = c.in.free(&c.driver.host.pool)
 	c.tellHeld()
 	return free, true
 }
@@ -120,7 +120,7 @@ func (c *goroutineConn) reasonUnread(err error) closeReason {
 	}
 	reason := c.silenceReason(c.limits(), c.nowNs())
 	if reason == reasonInput {
-		c.driver.server.logHalfSent(c.peer, len(c.in.unread()))
+		c.driver.host.logHalfSent(c.peer, len(c.in.unread()))
 	}
 	return reason
 }

@@ -58,6 +58,9 @@ func (b *input) filled(n int) {
 	b.full = b.end == len(b.buf)
 }
 
+// hasBuffer reports whether there is a buffer at all.
+func (b *input) hasBuffer() bool { return b.buf != nil }
+
 func (b *input) unread() []byte { return b.buf[b.start:b.end] }
 
 // spare returns how much of the buffer is in no use.

@@ -113,3 +113,7 @@ func (l *Limits) judgeOutput(pendingBytes int, authenticated bool) outputVerdict
 
 // resumeBytes is how much may be pending of a client that is read from again.
 func (l *Limits) resumeBytes() int { return l.MaxOutputBytes / 2 }
+
+// deadlineIn returns a time as net.Conn wants a deadline. It is an option of a socket and no decision: the runtime's
+// poller has a clock of its own, and all that it is told of the server's is how long there is left.
+func deadlineIn(left time.Duration) time.Time { return time.Now().Add(left) }

@@ -55,18 +55,27 @@ func TestSilenceReason(t *testing.T) {
 	}
 }
 
+// A fakeSession says of itself what it is told.
+type fakeSession struct {
+	peer.Session
+	locked, monitors bool
+}
+
+func (s fakeSession) Authenticated() bool { return !s.locked }
+func (s fakeSession) Monitors() bool      { return s.monitors }
+
 // TestObserve: who was authenticated once has greeted, whatever becomes of it; to monitor can end.
 func TestObserve(t *testing.T) {
 	var life lifecycle
 	for i, step := range []struct {
-		session       *echoes
+		session       fakeSession
 		handshakeDone bool
 		monitors      bool
 	}{
-		{&echoes{locked: true}, false, false},
-		{&echoes{locked: true, monitors: true}, false, true},
-		{&echoes{}, true, false},
-		{&echoes{locked: true, monitors: true}, true, true},
+		{fakeSession{locked: true}, false, false},
+		{fakeSession{locked: true, monitors: true}, false, true},
+		{fakeSession{}, true, false},
+		{fakeSession{locked: true, monitors: true}, true, true},
 	} {
 		life.observe(step.session)
 		if life.handshakeDone != step.handshakeDone || life.monitors != step.monitors {

@@ -11,7 +11,7 @@ import (
 // loop serves its connections from one goroutine: all of loop and of its connections belongs to that, but for the
 // inbox and the atomics.
 type loop struct {
-	server *Server
+	host   *host
 	nowNs  func() int64
 	poll   *poller
 	inbox  inbox
@@ -37,17 +37,17 @@ type loop struct {
 // the others.
 const loopInputBytes = 64 << 10
 
-func newLoop(s *Server) (*loop, error) {
+func newLoop(h *host) (*loop, error) {
 	p, err := newPoller()
 	if err != nil {
 		return nil, err
 	}
 	return &loop{
-		server: s,
-		nowNs:  s.config.Now,
-		poll:   p,
-		inbox:  inbox{wakeup: p.wakeup},
-		in:     make([]byte, loopInputBytes),
+		host:  h,
+		nowNs: h.now,
+		poll:  p,
+		inbox: inbox{wakeup: p.wakeup},
+		in:    make([]byte, loopInputBytes),
 	}, nil
 }
 
@@ -186,5 +186,5 @@ func (l *loop) forget(c *loopConn) {
 	l.load.Add(-1)
 	l.timers.remove(c)
 	_ = unix.Close(int(c.fd)) // which takes it out of the poller
-	l.server.release(c.peer)
+	l.host.release(c.peer)
 }

@@ -56,8 +56,8 @@ func (c *loopConn) refuse() {
 	_ = unix.Close(int(c.fd))
 	c.loop.load.Add(-1)
 	c.because(reasonShutdown)
-	c.loop.server.closedConn(nil, c.peer, &c.lifecycle, traffic{})
-	c.loop.server.release(c.peer)
+	c.loop.host.closedConn(nil, c.peer, &c.lifecycle, traffic{})
+	c.loop.host.release(c.peer)
 }
 
 // Wake implements peer.Conn.
@@ -76,7 +76,7 @@ func (c *loopConn) Evict() {
 func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.loop.server.panicked(p, c.peer)
+			c.loop.host.panicked(p, c.peer)
 			c.closeFor(reasonPanic)
 		}
 	}()
@@ -84,10 +84,10 @@ func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
 }
 
 func (c *loopConn) start(uint32) {
-	c.session = c.loop.server.config.NewSession(c.peer, c)
+	c.session = c.loop.host.newSession(c.peer, c)
 	c.interest = toRead | c.edge()
 	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, int(c.fd), c.interest); err != nil {
-		c.loop.server.logUnserved(c.peer, err)
+		c.loop.host.logUnserved(c.peer, err)
 		c.closeFor(reasonSystem)
 		return
 	}
@@ -100,7 +100,7 @@ func (c *loopConn) start(uint32) {
 // awaitInput sets the time by which the client must have sent something.
 func (c *loopConn) awaitInput() {
 	c.observe(c.session)
-	c.setDue(c.inputDueNs(c.loop.server.limits.Load(), c.loop.nowNs()))
+	c.setDue(c.inputDueNs(c.loop.host.currentLimits(), c.loop.nowNs()))
 }
 
 func (c *loopConn) limitsChanged(uint32) {
@@ -128,12 +128,12 @@ func (c *loopConn) expired() {
 	case c.phase != phaseOpen:
 		c.close()
 	case c.blocked:
-		c.loop.server.logUnread(c.peer, c.out.Len())
+		c.loop.host.logUnread(c.peer, c.out.Len())
 		c.closeFor(reasonOutput)
 	default:
-		reason := c.silenceReason(c.loop.server.limits.Load(), c.loop.nowNs())
+		reason := c.silenceReason(c.loop.host.currentLimits(), c.loop.nowNs())
 		if reason == reasonInput {
-			c.loop.server.logHalfSent(c.peer, len(c.in.unread()))
+			c.loop.host.logHalfSent(c.peer, len(c.in.unread()))
 		}
 		c.endFor(reason)
 	}
@@ -141,10 +141,10 @@ func (c *loopConn) expired() {
 
 // tellHeld tells the session what the connection holds, if that is anything or was.
 func (c *loopConn) tellHeld() {
-	if c.in.buf == nil && c.out.Len() == 0 && !c.holds {
+	if !c.in.hasBuffer() && c.out.Len() == 0 && !c.holds {
 		return
 	}
-	c.holds = c.in.buf != nil || c.out.Len() > 0
+	c.holds = c.in.hasBuffer() || c.out.Len() > 0
 	c.session.HoldsInput(len(c.in.unread()), c.in.spare())
 	c.session.HoldsOutput(c.out.Held())
 }
@@ -202,7 +202,7 @@ func (c *loopConn) lost() {
 	}
 	c.reset, c.interest = true, 0
 	c.readable, c.toTheEnd = true, true
-	c.out.Clear(&c.loop.server.pool)
+	c.out.Clear(&c.loop.host.pool)
 	c.blocked = false
 	c.tellHeld()
 	c.setDue(0)
@@ -214,7 +214,7 @@ func (c *loopConn) read() {
 	own := len(c.in.unread()) > 0
 	buf := l.in
 	if own {
-		buf = c.in.free(&l.server.pool)
+		buf = c.in.free(&l.host.pool)
 	}
 	n, again, err := readOnce(int(c.fd), buf)
 	c.readable = n == len(buf) || c.toTheEnd && !again
@@ -260,9 +260,9 @@ func (c *loopConn) process(b []byte, own bool) {
 	switch {
 	case own:
 		c.in.consumed(n)
-		c.in.releaseIfEmpty(&l.server.pool)
+		c.in.releaseIfEmpty(&l.host.pool)
 	case n < len(b):
-		c.in.keep(&l.server.pool, b[n:])
+		c.in.keep(&l.host.pool, b[n:])
 	}
 	if status == peer.Abort {
 		c.closeFor(reasonSession)
@@ -275,7 +275,7 @@ func (c *loopConn) process(b []byte, own bool) {
 		c.fed(n, left, status, l.nowNs)
 	}
 	c.tellHeld()
-	if !c.blocked && (!c.handshakeDone || c.dueNs != 0 || c.halfSentNs != 0 || l.server.limits.Load().IdleTimeout > 0) {
+	if !c.blocked && (!c.handshakeDone || c.dueNs != 0 || c.halfSentNs != 0 || l.host.currentLimits().IdleTimeout > 0) {
 		c.awaitInput() // only now: the input may have authenticated the client
 	}
 	switch status {
@@ -386,10 +386,10 @@ func (c *loopConn) closeFor(r closeReason) {
 func (c *loopConn) close() {
 	if c.phase != phaseClosed {
 		c.phase = phaseClosed
-		c.in.release(&c.loop.server.pool)
-		c.out.Clear(&c.loop.server.pool)
-		c.loop.server.closeSession(c.session, c.peer)
-		c.loop.server.closedConn(c.session, c.peer, &c.lifecycle, c.traffic)
+		c.in.release(&c.loop.host.pool)
+		c.out.Clear(&c.loop.host.pool)
+		c.loop.host.closeSession(c.session, c.peer)
+		c.loop.host.closedConn(c.session, c.peer, &c.lifecycle, c.traffic)
 		c.loop.forget(c)
 	}
 }

@@ -24,12 +24,12 @@ type loopDriver struct {
 }
 
 // newLoopDriver returns a driver of n loops, or the other one where they cannot be made.
-func newLoopDriver(s *Server, n int, others driver) driver {
+func newLoopDriver(h *host, n int, others driver) driver {
 	d := &loopDriver{others: others}
 	for range n {
-		l, err := newLoop(s)
+		l, err := newLoop(h)
 		if err != nil {
-			s.config.Log.Error("cannot start the event loops; each client gets a goroutine instead", "error", err,
+			h.log.Error("cannot start the event loops; each client gets a goroutine instead", "error", err,
 				"hint", "where it says too many open files: raise the limit (ulimit -n)")
 			for _, l := range d.all {
 				l.poll.close()

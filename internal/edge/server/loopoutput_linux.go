@@ -21,8 +21,8 @@ func (c *loopConn) send(replies []byte) bool {
 	if len(replies) == 0 {
 		return true
 	}
-	c.out.Add(&c.loop.server.pool, replies)
-	limits := c.loop.server.limits.Load()
+	c.out.Add(&c.loop.host.pool, replies)
+	limits := c.loop.host.currentLimits()
 	switch limits.judgeOutput(c.out.Len(), c.session.Authenticated()) {
 	case outputFits:
 	case outputOverruns:
@@ -52,7 +52,7 @@ func (c *loopConn) flush() bool {
 			c.lost()
 			return false
 		}
-		c.out.Take(&c.loop.server.pool, n)
+		c.out.Take(&c.loop.host.pool, n)
 		c.wrote(n)
 		if written += n; n < len(front) {
 			break
@@ -63,7 +63,7 @@ func (c *loopConn) flush() bool {
 		c.flushed()
 		return c.phase != phaseClosed
 	}
-	if c.blocked && c.phase == phaseOpen && c.out.Len() <= c.loop.server.limits.Load().resumeBytes() {
+	if c.blocked && c.phase == phaseOpen && c.out.Len() <= c.loop.host.currentLimits().resumeBytes() {
 		c.unblock()
 	}
 	c.listen()
@@ -93,13 +93,13 @@ func (c *loopConn) endFor(r closeReason) {
 	if r.lingers() {
 		c.phase = phaseFinishing
 	}
-	c.in.release(&c.loop.server.pool)
+	c.in.release(&c.loop.host.pool)
 	c.tellHeld()
 	if c.out.Len() == 0 {
 		c.flushed()
 		return
 	}
-	c.dueIn(c.loop.server.limits.Load().OutputTimeout)
+	c.dueIn(c.loop.host.currentLimits().OutputTimeout)
 	c.listen()
 }
 

@@ -3,7 +3,6 @@
 package server
 
 import (
-	"errors"
 	"net"
 	"syscall"
 )
@@ -36,19 +35,6 @@ func newNonblocking(nc net.Conn) nonblocking {
 		return true
 	}
 	return nonblocking{raw: raw, try: try}
-}
-
-func writeOnce(fd int, buf []byte) (n int, err error) {
-	for {
-		n, err = syscall.Write(fd, buf)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case errors.Is(err, syscall.EAGAIN):
-			return 0, nil
-		default:
-			return max(n, 0), err
-		}
-	}
 }
 
 func (w nonblocking) write(b []byte) (n int, err error) {

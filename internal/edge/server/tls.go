@@ -95,20 +95,20 @@ func (c *goroutineConn) handshake() bool {
 	if !c.prepareRead(readForInput) {
 		return false
 	}
-	s := c.driver.server
+	h := c.driver.host
 	err := c.secured.tls.HandshakeContext(context.Background()) // its end is the read deadline
 	if _, sendErr := c.secured.push(); err == nil {             // push in any case: there may be an alert
 		err = sendErr
 	}
 	if err != nil {
 		if !c.driver.isDraining() {
-			s.handshakeFailed(err, c.peer)
+			h.handshakeFailed(err, c.peer)
 		}
 		return false
 	}
 	c.secured.sealed = nil // what follows is shorter
 	c.peer.TLS, c.peer.CertName = true, certName(c.secured.tls.ConnectionState())
-	if refusal := s.refusal(c.peer); refusal != "" {
+	if refusal := h.refusal(c.peer); refusal != "" {
 		_, _ = c.secured.send(errorLine(refusal))
 		return false
 	}

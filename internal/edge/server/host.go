@@ -1,0 +1,79 @@
+package server
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"cellserver/internal/base/buffers"
+	"cellserver/internal/base/often"
+	"cellserver/internal/wire/peer"
+)
+
+// Limits is what clients may take, which can change while the server runs. A duration of 0 is no limit.
+type Limits struct {
+	MaxClients int
+	// MaxClientsPerAddress is how many of them may have one IPv4 address, or IPv6 addresses of the same first 64 bits; 0 for no
+	// limit. Clients on unix sockets do not count.
+	MaxClientsPerAddress int
+	MaxOutputBytes       int           // replies that a client has not read; beyond it the client is not read from
+	OutputTimeout        time.Duration // how long it may stay beyond it
+	InputTimeout         time.Duration // how long more than 16 KiB of a command may stay half-sent
+	IdleTimeout          time.Duration // without a byte from a client that is not in MONITOR
+	HandshakeTimeout     time.Duration // until the client has authenticated, where it must, and TLS is agreed on
+}
+
+// host is the server as its drivers know it: what they need of it, and what is counted and logged of connections. Its
+// methods are safe for concurrent use.
+type host struct {
+	newSession func(p peer.Peer, conn peer.Conn) peer.Session
+	refusal    func(peer.Peer) (refusal string) // asked once TLS is agreed on: why the client may not come in, if so
+	release    func(peer.Peer)                  // called when a connection has ended
+	now        func() int64
+	log        *slog.Logger
+	pool       buffers.Pool // of what the connections read into, and of what they have yet to send
+
+	limits           atomic.Pointer[Limits] // what it points to never changes
+	handshakesFailed atomic.Uint64
+	panics           atomic.Uint64
+	closed           [closeReasonCount]atomic.Uint64
+
+	handshakeLines, panicLines, halfSentLines, unreadLines, unservedLines often.Counter // what is logged now and then
+}
+
+// currentLimits returns the limits that hold now. Nobody changes them.
+func (h *host) currentLimits() *Limits { return h.limits.Load() }
+
+// setLimits changes the limits, and returns those that held before.
+func (h *host) setLimits(l *Limits) (before *Limits) { return h.limits.Swap(l) }
+
+// closeSession ends the session of a connection that has ended; there is none if that was before it was made.
+func (h *host) closeSession(session peer.Session, p peer.Peer) {
+	if session == nil {
+		return
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			h.panicked(value, p)
+		}
+	}()
+	session.Close()
+}
+
+// handshakes returns how many handshakes of TLS have failed.
+func (h *host) handshakes() (failed uint64) { return h.handshakesFailed.Load() }
+
+// panicCount returns how many connections were closed by a panic.
+func (h *host) panicCount() uint64 { return h.panics.Load() }
+
+// closedByReason returns how many accepted connections have ended, by reason.
+func (h *host) closedByReason() map[string]uint64 {
+	closed := make(map[string]uint64, closeReasonCount)
+	for reason := range closeReasonCount {
+		closed[reason.String()] = h.closed[reason].Load()
+	}
+	return closed
+}
+
+// errorLine returns an error as the client is sent it.
+func errorLine(text string) []byte { return []byte("-" + text + "\r\n") }
