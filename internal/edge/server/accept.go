@@ -76,7 +76,7 @@ func (s *Server) admit(nc net.Conn) {
 		s.release(p)
 		return
 	}
-	s.driver.serve(nc, p)
+	s.driver.Serve(nc, p)
 }
 
 // peerOf names both sides of a connection. Those of a unix socket are its path, as in Redis.
@@ -96,13 +96,13 @@ func (s *Server) admitTLS(nc net.Conn, config *tls.Config) {
 		_ = nc.Close()
 		return
 	}
-	s.goroutines.serveTLS(nc, p, config)
+	s.goroutines.ServeTLS(nc, p, config)
 }
 
 // reserve counts one more that is connected, within MaxClients and MaxClientsPerAddress; release takes that back. It
 // returns what a client is refused with that has no place.
 func (s *Server) reserve(p peer.Peer) (refusal string) {
-	limits := s.host.currentLimits()
+	limits := s.host.Limits()
 	if s.connected.Add(1) > int64(limits.MaxClients) {
 		s.connected.Add(-1)
 		s.refused.Add(1)
@@ -141,8 +141,8 @@ func (s *Server) refusal(p peer.Peer) (refusal string) {
 }
 
 func refuse(nc net.Conn, refusal string) {
-	_ = nc.SetWriteDeadline(deadlineIn(refusalTimeout))
-	_, _ = nc.Write(errorLine(refusal))
+	_ = nc.SetWriteDeadline(DeadlineIn(refusalTimeout))
+	_, _ = nc.Write(ErrorLine(refusal))
 	_ = nc.Close()
 }
 

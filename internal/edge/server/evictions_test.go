@@ -28,13 +28,13 @@ func TestGrowthWaitsForTheEvicted(t *testing.T) {
 		write(t, hanging, "hang\n")
 		<-entered
 		s.all()[1].conn.Evict() // it is to end, and cannot yet
-		write(t, nc, strings.Repeat("x", maxKeptInput))
+		write(t, nc, strings.Repeat("x", MaxKeptInput))
 		close(release)
-		ask(t, nc, "y\n", strings.Repeat("x", maxKeptInput)+"y\n")
+		ask(t, nc, "y\n", strings.Repeat("x", MaxKeptInput)+"y\n")
 		other := s.dial(t)
 		ask(t, other, "a\n", "a\n")
 		s.all()[2].conn.Evict()
 		s.awaitClients(t, 1)
-		ask(t, nc, strings.Repeat("x", maxKeptInput)+"y\n", strings.Repeat("x", maxKeptInput)+"y\n") // nobody is waited for
+		ask(t, nc, strings.Repeat("x", MaxKeptInput)+"y\n", strings.Repeat("x", MaxKeptInput)+"y\n") // nobody is waited for
 	})
 }

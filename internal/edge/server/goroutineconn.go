@@ -17,7 +17,7 @@ type goroutineConn struct {
 	source  io.Reader // what is read from: nc, or TLS over it
 	peer    peer.Peer
 	session peer.Session // nil until the client is admitted
-	in      input
+	in      Input
 	inErr   error   // why no more can be read; what was read before is still executed
 	out     *output // to nc
 	// What the session was told that the connection holds.
@@ -31,7 +31,7 @@ type goroutineConn struct {
 	reset    bool // nobody is there any more to take replies
 
 	mu          sync.Mutex // guards all below, but for lifecycle's openedNs and reason
-	lifecycle              // that only the goroutine changes
+	Life                   // that only the goroutine changes
 	readsFor    readPurpose
 	poked       bool // the read deadline is Wake's
 	hasDeadline bool
@@ -51,14 +51,14 @@ type replies struct{ buf []byte }
 
 func newGoroutineConn(g *goroutineDriver, nc net.Conn, p peer.Peer) *goroutineConn {
 	return &goroutineConn{
-		driver:    g,
-		nc:        nc,
-		source:    nc,
-		peer:      p,
-		out:       newOutput(nc, &g.host.pool),
-		woken:     make(chan struct{}, 1),
-		killed:    make(chan struct{}),
-		lifecycle: lifecycle{openedNs: g.host.now()},
+		driver: g,
+		nc:     nc,
+		source: nc,
+		peer:   p,
+		out:    newOutput(nc, &g.host.Pool),
+		woken:  make(chan struct{}, 1),
+		killed: make(chan struct{}),
+		Life:   Life{OpenedNs: g.host.Now()},
 	}
 }
 
@@ -108,23 +108,23 @@ func ready(ch <-chan struct{}) bool {
 
 func (c *goroutineConn) run() {
 	defer c.driver.remove(c)
-	defer func() { c.driver.host.closeSession(c.session, c.peer) }()
+	defer func() { c.driver.host.CloseSession(c.session, c.peer) }()
 	defer c.out.wait()
 	defer c.Kill()
 	defer func() {
 		if p := recover(); p != nil {
-			c.because(reasonPanic)
-			c.driver.host.panicked(p, c.peer)
+			c.Because(ReasonPanic)
+			c.driver.host.Panicked(p, c.peer)
 		}
 		if c.isKilled() {
-			c.because(c.killReason())
+			c.Because(c.killReason())
 		}
 	}()
 	if c.secured != nil && !c.handshake() {
 		c.finish()
 		return
 	}
-	c.session = c.driver.host.newSession(c.peer, c)
+	c.session = c.driver.host.NewSession(c.peer, c)
 	c.out.tell(c.session.HoldsOutput)
 	for alive := true; alive; {
 		alive = c.read() && c.process()
@@ -132,29 +132,31 @@ func (c *goroutineConn) run() {
 }
 
 // killReason is why the connection ends if it is killed now.
-func (c *goroutineConn) killReason() closeReason {
+func (c *goroutineConn) killReason() Reason {
 	if c.evicted.Load() {
-		return reasonMemory
+		return ReasonMemory
 	}
 	return c.driver.killReason()
 }
 
-func (c *goroutineConn) nowNs() int64 { return c.driver.host.now() }
+func (c *goroutineConn) nowNs() int64 { return c.driver.host.Now() }
 
-func (c *goroutineConn) limits() *Limits { return c.driver.host.currentLimits() }
+func (c *goroutineConn) limits() *Limits { return c.driver.host.Limits() }
 
 func (c *goroutineConn) authenticated() bool { return c.session != nil && c.session.Authenticated() }
 
-func (c *goroutineConn) traffic() traffic { return traffic{c.received.Load(), c.out.sent.Load()} }
+func (c *goroutineConn) traffic() Traffic {
+	return Traffic{Received: c.received.Load(), Sent: c.out.sent.Load()}
+}
 
 // process executes what has been read. It is false when the connection is to end.
 func (c *goroutineConn) process() bool {
 	for {
 		n, status, sent := c.feed()
-		c.in.consumed(n)
+		c.in.Consumed(n)
 		switch {
 		case status == peer.Abort:
-			c.because(reasonSession)
+			c.Because(ReasonSession)
 			return false
 		case !sent:
 			return false
@@ -172,7 +174,7 @@ func (c *goroutineConn) process() bool {
 				return false
 			}
 		default:
-			c.end(reasonSession)
+			c.end(ReasonSession)
 			return false
 		}
 	}
@@ -184,13 +186,13 @@ func (c *goroutineConn) feed() (consumed int, status peer.Status, sent bool) {
 	if r == nil {
 		r = &replies{}
 	}
-	consumed, out, status := c.session.Feed(c.in.unread(), r.buf[:0])
+	consumed, out, status := c.session.Feed(c.in.Unread(), r.buf[:0])
 	var pending int
 	var err error
 	if len(out) > 0 && !c.reset && status != peer.Abort {
 		pending, err = c.write(out)
 	}
-	if cap(out) <= maxKeptReplies { // and now others may have it: this client may leave much unread for long
+	if cap(out) <= MaxKeptReplies { // and now others may have it: this client may leave much unread for long
 		r.buf = out
 		c.driver.replies.Put(r)
 	}
@@ -199,17 +201,17 @@ func (c *goroutineConn) feed() (consumed int, status peer.Status, sent bool) {
 
 // noteFed notes what Feed has left.
 func (c *goroutineConn) noteFed(consumed int, status peer.Status) {
-	left := len(c.in.unread())
-	if left > halfSentBytes || c.halfSentNs != 0 {
+	left := len(c.in.Unread())
+	if left > HalfSentBytes || c.HalfSentNs != 0 {
 		c.mu.Lock()
-		c.fed(consumed, left, status, c.nowNs)
+		c.Fed(consumed, left, status, c.nowNs)
 		c.mu.Unlock()
 	}
 }
 
 // tellHeld tells the session what the connection holds while it reads.
 func (c *goroutineConn) tellHeld() {
-	input, free := len(c.in.unread()), c.in.spare()
+	input, free := len(c.in.Unread()), c.in.Spare()
 	if input != c.toldInput || free != c.toldFree {
 		c.toldInput, c.toldFree = input, free
 		c.session.HoldsInput(input, free)
@@ -219,18 +221,18 @@ func (c *goroutineConn) tellHeld() {
 // awaitRead waits where the client has left too many bytes of replies unread. It is false if that has no end.
 func (c *goroutineConn) awaitRead(pending int) bool {
 	limits := c.limits()
-	switch limits.judgeOutput(pending, c.session.Authenticated()) {
-	case outputFits:
-	case outputOverruns:
-		c.because(reasonOutput)
+	switch limits.JudgeOutput(pending, c.session.Authenticated()) {
+	case OutputFits:
+	case OutputOverruns:
+		c.Because(ReasonOutput)
 		return false
-	case outputBlocks:
-		if c.out.await(limits.resumeBytes(), limits.OutputTimeout) {
+	case OutputBlocks:
+		if c.out.await(limits.ResumeBytes(), limits.OutputTimeout) {
 			return true
 		}
 		if !c.out.broken() && !c.isKilled() {
-			c.because(reasonOutput)
-			c.driver.host.logUnread(c.peer, pending)
+			c.Because(ReasonOutput)
+			c.driver.host.LogUnread(c.peer, pending)
 		}
 		return false
 	}
@@ -245,11 +247,11 @@ func (c *goroutineConn) write(b []byte) (pending int, err error) {
 }
 
 // end sends what is pending, and sees to it that the client gets that.
-func (c *goroutineConn) end(r closeReason) {
-	c.because(r)
+func (c *goroutineConn) end(r Reason) {
+	c.Because(r)
 	switch {
-	case r == reasonOutput: // it would not read that
-	case r.lingers():
+	case r == ReasonOutput: // it would not read that
+	case r.Lingers():
 		c.finish()
 	default:
 		c.flush()
@@ -264,9 +266,9 @@ func (c *goroutineConn) finish() {
 	}
 	c.mu.Lock()
 	c.readsFor = readToLinger
-	_ = c.nc.SetReadDeadline(deadlineIn(lingerTimeout))
+	_ = c.nc.SetReadDeadline(DeadlineIn(LingerTimeout))
 	c.mu.Unlock()
-	for scrap := c.in.scrap(&c.driver.host.pool); ; {
+	for scrap := c.in.Scrap(&c.driver.host.Pool); ; {
 		if _, err := c.nc.Read(scrap); err != nil {
 			return
 		}

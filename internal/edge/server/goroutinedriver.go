@@ -12,28 +12,28 @@ import (
 
 // goroutineDriver is the driver that gives each connection a goroutine.
 type goroutineDriver struct {
-	host     *host
+	host     *Host
 	draining chan struct{} // closed when Shutdown begins
 
 	mu    sync.Mutex // guards conns, whether more may be added to them, and past; taken before a connection's
 	conns map[*goroutineConn]struct{}
-	past  traffic // of connections that have ended
+	past  Traffic // of connections that have ended
 	wg    sync.WaitGroup
 
 	evictions evictions
 	replies   sync.Pool // of *replies
 }
 
-func newGoroutineDriver(h *host) *goroutineDriver {
+func newGoroutineDriver(h *Host) *goroutineDriver {
 	g := &goroutineDriver{host: h, draining: make(chan struct{}), conns: map[*goroutineConn]struct{}{}}
 	g.evictions.ended.L = &g.evictions.mu
 	return g
 }
 
-func (g *goroutineDriver) serve(nc net.Conn, p peer.Peer) { g.start(newGoroutineConn(g, nc, p)) }
+func (g *goroutineDriver) Serve(nc net.Conn, p peer.Peer) { g.start(newGoroutineConn(g, nc, p)) }
 
-// serveTLS is serve for a connection that TLS has yet to be agreed on.
-func (g *goroutineDriver) serveTLS(nc net.Conn, p peer.Peer, config *tls.Config) {
+// ServeTLS is serve for a connection that TLS has yet to be agreed on.
+func (g *goroutineDriver) ServeTLS(nc net.Conn, p peer.Peer, config *tls.Config) {
 	c := newGoroutineConn(g, nc, p)
 	c.secure(config)
 	g.start(c)
@@ -45,10 +45,10 @@ func (g *goroutineDriver) start(c *goroutineConn) {
 	if g.isDraining() {
 		_ = c.nc.Close()
 		if c.secured == nil {
-			c.because(reasonShutdown)
-			g.host.closedConn(nil, c.peer, &c.lifecycle, traffic{})
+			c.Because(ReasonShutdown)
+			g.host.Ended(nil, c.peer, &c.Life, Traffic{})
 		}
-		g.host.release(c.peer)
+		g.host.Release(c.peer)
 		return
 	}
 	g.conns[c] = struct{}{}
@@ -58,29 +58,29 @@ func (g *goroutineDriver) start(c *goroutineConn) {
 func (g *goroutineDriver) isDraining() bool { return ready(g.draining) }
 
 // killReason is why a connection ends that is killed now.
-func (g *goroutineDriver) killReason() closeReason {
+func (g *goroutineDriver) killReason() Reason {
 	if g.isDraining() {
-		return reasonShutdown
+		return ReasonShutdown
 	}
-	return reasonKilled
+	return ReasonKilled
 }
 
 func (g *goroutineDriver) remove(c *goroutineConn) {
-	c.in.release(&g.host.pool)
+	c.in.Release(&g.host.Pool)
 	if c.evicted.Swap(true) { // from now on nobody waits for it
 		g.evictions.add(-1)
 	}
 	g.mu.Lock()
 	delete(g.conns, c)
-	g.past.add(c.traffic())
+	g.past.Add(c.traffic())
 	g.mu.Unlock()
 	if c.session != nil {
-		g.host.closedConn(c.session, c.peer, &c.lifecycle, c.traffic())
+		g.host.Ended(c.session, c.peer, &c.Life, c.traffic())
 	}
-	g.host.release(c.peer)
+	g.host.Release(c.peer)
 }
 
-func (g *goroutineDriver) limitsChanged() {
+func (g *goroutineDriver) LimitsChanged() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.isDraining() {
@@ -91,17 +91,17 @@ func (g *goroutineDriver) limitsChanged() {
 	}
 }
 
-func (g *goroutineDriver) traffic() traffic {
+func (g *goroutineDriver) Traffic() Traffic {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	sum := g.past
 	for c := range g.conns {
-		sum.add(c.traffic())
+		sum.Add(c.traffic())
 	}
 	return sum
 }
 
-func (g *goroutineDriver) shutdown(ctx context.Context) error {
+func (g *goroutineDriver) Shutdown(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.isDraining() {
 		close(g.draining)
@@ -111,7 +111,7 @@ func (g *goroutineDriver) shutdown(ctx context.Context) error {
 	}
 	g.mu.Unlock()
 
-	if waitOrDone(ctx, &g.wg) {
+	if WaitOrDone(ctx, &g.wg) {
 		return nil
 	}
 	g.mu.Lock()
@@ -119,16 +119,16 @@ func (g *goroutineDriver) shutdown(ctx context.Context) error {
 		c.Kill()
 	}
 	g.mu.Unlock()
-	if waitAtLast(&g.wg) {
+	if WaitAtLast(&g.wg) {
 		return ctx.Err()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return leftBehind(ctx, fmt.Sprintf("connections outside the event loops: %d", len(g.conns)))
+	return LeftBehind(ctx, fmt.Sprintf("connections outside the event loops: %d", len(g.conns)))
 }
 
-// probe has nothing to wait for: the connections share no more than the list of them.
-func (g *goroutineDriver) probe(ctx context.Context) error {
+// Probe has nothing to wait for: the connections share no more than the list of them.
+func (g *goroutineDriver) Probe(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return ctx.Err()

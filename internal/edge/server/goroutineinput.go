@@ -12,11 +12,11 @@ import (
 // read waits for input. It is false when there will be no more.
 func (c *goroutineConn) read() bool {
 	if c.inErr != nil {
-		c.end(reasonClient)
+		c.end(ReasonClient)
 		return false
 	}
 	if !c.prepareRead(readForInput) {
-		c.end(reasonShutdown)
+		c.end(ReasonShutdown)
 		return false
 	}
 	if c.wasWoken() {
@@ -37,14 +37,14 @@ func (c *goroutineConn) read() bool {
 // roomToRead returns room to read into. For a long command that is counted before it is taken, and waits while others have
 // memory to give back; it is false if the connection is killed meanwhile.
 func (c *goroutineConn) roomToRead() (free []byte, ok bool) {
-	if bytes := c.in.grownBytes(); bytes > maxKeptInput && c.session != nil {
-		c.toldInput, c.toldFree = len(c.in.unread()), bytes-len(c.in.unread())
+	if bytes := c.in.GrownBytes(); bytes > MaxKeptInput && c.session != nil {
+		c.toldInput, c.toldFree = len(c.in.Unread()), bytes-len(c.in.Unread())
 		c.session.HoldsInput(c.toldInput, c.toldFree)
 		if c.driver.evictions.await(c); c.isKilled() {
 			return nil, false
 		}
 	}
-	free = c.in.free(&c.driver.host.pool)
+	free = c.in.Free(&c.driver.host.Pool)
 	c.tellHeld()
 	return free, true
 }
@@ -57,7 +57,7 @@ func (c *goroutineConn) awaitWake() bool {
 		if c.wasWoken() {
 			return true
 		}
-		room := maxKeptInput - len(c.in.unread())
+		room := MaxKeptInput - len(c.in.Unread())
 		if !reads || c.inErr != nil || room <= 0 {
 			select {
 			case <-c.woken:
@@ -75,7 +75,7 @@ func (c *goroutineConn) awaitWake() bool {
 		case c.isKilled():
 			return false
 		case errors.Is(err, errUnread):
-			c.end(reasonOutput)
+			c.end(ReasonOutput)
 			return false
 		default:
 			c.hungUp(err)
@@ -98,7 +98,7 @@ func (c *goroutineConn) hungUp(err error) {
 // readInto returns an error only where nothing was read.
 func (c *goroutineConn) readInto(b []byte) error {
 	n, err := c.source.Read(b)
-	c.in.filled(n)
+	c.in.Filled(n)
 	if c.secured == nil {
 		c.received.Add(uint64(n))
 	}
@@ -109,18 +109,18 @@ func (c *goroutineConn) readInto(b []byte) error {
 }
 
 // reasonUnread tells why a read has failed.
-func (c *goroutineConn) reasonUnread(err error) closeReason {
+func (c *goroutineConn) reasonUnread(err error) Reason {
 	switch {
 	case errors.Is(err, errUnread):
-		return reasonOutput
+		return ReasonOutput
 	case !errors.Is(err, os.ErrDeadlineExceeded):
-		return reasonClient
+		return ReasonClient
 	case c.driver.isDraining():
-		return reasonShutdown
+		return ReasonShutdown
 	}
-	reason := c.silenceReason(c.limits(), c.nowNs())
-	if reason == reasonInput {
-		c.driver.host.logHalfSent(c.peer, len(c.in.unread()))
+	reason := c.SilenceReason(c.limits(), c.nowNs())
+	if reason == ReasonInput {
+		c.driver.host.LogHalfSent(c.peer, len(c.in.Unread()))
 	}
 	return reason
 }
@@ -131,7 +131,7 @@ func (c *goroutineConn) prepareRead(purpose readPurpose) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if purpose == readForInput && c.session != nil {
-		c.observe(c.session)
+		c.Observe(c.session)
 	}
 	c.readsFor, c.poked = purpose, false
 	c.setDeadlineLocked()
@@ -150,8 +150,8 @@ func (c *goroutineConn) setDeadlineLocked() {
 	var deadline time.Time
 	if c.readsFor == readForInput {
 		nowNs := c.nowNs()
-		if dueNs := c.inputDueNs(c.limits(), nowNs); dueNs != 0 {
-			deadline = deadlineIn(time.Duration(dueNs - nowNs))
+		if dueNs := c.InputDueNs(c.limits(), nowNs); dueNs != 0 {
+			deadline = DeadlineIn(time.Duration(dueNs - nowNs))
 		}
 	}
 	if has := !deadline.IsZero(); has || c.hasDeadline {

@@ -259,8 +259,8 @@ func TestInputIsBoundedWhileWaiting(t *testing.T) {
 			}
 		}()
 		s.pass(0)
-		if n := sent.Load(); n < maxKeptInput-2*each || n > maxKeptInput {
-			t.Errorf("%d bytes were read, want about %d", n, maxKeptInput)
+		if n := sent.Load(); n < MaxKeptInput-2*each || n > MaxKeptInput {
+			t.Errorf("%d bytes were read, want about %d", n, MaxKeptInput)
 		}
 		feeds := w.feeds.Load()
 		s.pass(time.Hour)

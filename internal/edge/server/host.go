@@ -23,57 +23,57 @@ type Limits struct {
 	HandshakeTimeout     time.Duration // until the client has authenticated, where it must, and TLS is agreed on
 }
 
-// host is the server as its drivers know it: what they need of it, and what is counted and logged of connections. Its
+// Host is the server as its drivers know it: what they need of it, and what is counted and logged of connections. Its
 // methods are safe for concurrent use.
-type host struct {
-	newSession func(p peer.Peer, conn peer.Conn) peer.Session
-	refusal    func(peer.Peer) (refusal string) // asked once TLS is agreed on: why the client may not come in, if so
-	release    func(peer.Peer)                  // called when a connection has ended
-	now        func() int64
-	log        *slog.Logger
-	pool       buffers.Pool // of what the connections read into, and of what they have yet to send
+type Host struct {
+	NewSession func(p peer.Peer, conn peer.Conn) peer.Session
+	Refusal    func(peer.Peer) (refusal string) // asked once TLS is agreed on: why the client may not come in, if so
+	Release    func(peer.Peer)                  // called when a connection has ended
+	Now        func() int64
+	Log        *slog.Logger
+	Pool       buffers.Pool // of what the connections read into, and of what they have yet to send
 
 	limits           atomic.Pointer[Limits] // what it points to never changes
 	handshakesFailed atomic.Uint64
 	panics           atomic.Uint64
-	closed           [closeReasonCount]atomic.Uint64
+	closed           [reasonCount]atomic.Uint64
 
 	handshakeLines, panicLines, halfSentLines, unreadLines, unservedLines often.Counter // what is logged now and then
 }
 
-// currentLimits returns the limits that hold now. Nobody changes them.
-func (h *host) currentLimits() *Limits { return h.limits.Load() }
+// Limits returns the limits that hold now. Nobody changes them.
+func (h *Host) Limits() *Limits { return h.limits.Load() }
 
-// setLimits changes the limits, and returns those that held before.
-func (h *host) setLimits(l *Limits) (before *Limits) { return h.limits.Swap(l) }
+// SetLimits changes the limits, and returns those that held before.
+func (h *Host) SetLimits(l *Limits) (before *Limits) { return h.limits.Swap(l) }
 
-// closeSession ends the session of a connection that has ended; there is none if that was before it was made.
-func (h *host) closeSession(session peer.Session, p peer.Peer) {
+// CloseSession ends the session of a connection that has ended; there is none if that was before it was made.
+func (h *Host) CloseSession(session peer.Session, p peer.Peer) {
 	if session == nil {
 		return
 	}
 	defer func() {
 		if value := recover(); value != nil {
-			h.panicked(value, p)
+			h.Panicked(value, p)
 		}
 	}()
 	session.Close()
 }
 
-// handshakes returns how many handshakes of TLS have failed.
-func (h *host) handshakes() (failed uint64) { return h.handshakesFailed.Load() }
+// FailedHandshakes returns how many handshakes of TLS have failed.
+func (h *Host) FailedHandshakes() (failed uint64) { return h.handshakesFailed.Load() }
 
-// panicCount returns how many connections were closed by a panic.
-func (h *host) panicCount() uint64 { return h.panics.Load() }
+// Panics returns how many connections were closed by a panic.
+func (h *Host) Panics() uint64 { return h.panics.Load() }
 
-// closedByReason returns how many accepted connections have ended, by reason.
-func (h *host) closedByReason() map[string]uint64 {
-	closed := make(map[string]uint64, closeReasonCount)
-	for reason := range closeReasonCount {
+// Closed returns how many accepted connections have ended, by reason.
+func (h *Host) Closed() map[string]uint64 {
+	closed := make(map[string]uint64, reasonCount)
+	for reason := range reasonCount {
 		closed[reason.String()] = h.closed[reason].Load()
 	}
 	return closed
 }
 
-// errorLine returns an error as the client is sent it.
-func errorLine(text string) []byte { return []byte("-" + text + "\r\n") }
+// ErrorLine returns an error as the client is sent it.
+func ErrorLine(text string) []byte { return []byte("-" + text + "\r\n") }

@@ -14,22 +14,22 @@ func TestInputDue(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		limits Limits
-		life   lifecycle
+		life   Life
 		nowNs  int64
 		want   int64
 	}{
-		{"no limits", Limits{}, lifecycle{openedNs: 5 * sec}, 7 * sec, 0},
-		{"idle", Limits{IdleTimeout: 3 * time.Second}, lifecycle{openedNs: 5 * sec}, 7 * sec, 10 * sec},
-		{"idle, in MONITOR", Limits{IdleTimeout: 3 * time.Second}, lifecycle{openedNs: 5 * sec, monitors: true}, 7 * sec, 0},
-		{"handshake", Limits{HandshakeTimeout: 3 * time.Second}, lifecycle{openedNs: 5 * sec}, 7 * sec, 8 * sec},
-		{"handshake, in MONITOR", Limits{HandshakeTimeout: 3 * time.Second}, lifecycle{openedNs: 5 * sec, monitors: true}, 7 * sec, 8 * sec},
-		{"handshake done", Limits{HandshakeTimeout: 3 * time.Second}, lifecycle{openedNs: 5 * sec, handshakeDone: true}, 7 * sec, 0},
-		{"handshake first", Limits{IdleTimeout: 2 * time.Second, HandshakeTimeout: 3 * time.Second}, lifecycle{openedNs: 5 * sec}, 7 * sec, 8 * sec},
-		{"idle first", Limits{IdleTimeout: time.Second, HandshakeTimeout: 4 * time.Second}, lifecycle{openedNs: 5 * sec}, 7 * sec, 8 * sec},
-		{"both, handshake done", Limits{IdleTimeout: 2 * time.Second, HandshakeTimeout: time.Second}, lifecycle{openedNs: 5 * sec, handshakeDone: true}, 7 * sec, 9 * sec},
-		{"long", Limits{IdleTimeout: math.MaxInt64, HandshakeTimeout: math.MaxInt64}, lifecycle{openedNs: 5 * sec}, 7 * sec, math.MaxInt64},
+		{"no limits", Limits{}, Life{OpenedNs: 5 * sec}, 7 * sec, 0},
+		{"idle", Limits{IdleTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 10 * sec},
+		{"idle, in MONITOR", Limits{IdleTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec, monitors: true}, 7 * sec, 0},
+		{"handshake", Limits{HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 8 * sec},
+		{"handshake, in MONITOR", Limits{HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec, monitors: true}, 7 * sec, 8 * sec},
+		{"handshake done", Limits{HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec, HandshakeDone: true}, 7 * sec, 0},
+		{"handshake first", Limits{IdleTimeout: 2 * time.Second, HandshakeTimeout: 3 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 8 * sec},
+		{"idle first", Limits{IdleTimeout: time.Second, HandshakeTimeout: 4 * time.Second}, Life{OpenedNs: 5 * sec}, 7 * sec, 8 * sec},
+		{"both, handshake done", Limits{IdleTimeout: 2 * time.Second, HandshakeTimeout: time.Second}, Life{OpenedNs: 5 * sec, HandshakeDone: true}, 7 * sec, 9 * sec},
+		{"long", Limits{IdleTimeout: math.MaxInt64, HandshakeTimeout: math.MaxInt64}, Life{OpenedNs: 5 * sec}, 7 * sec, math.MaxInt64},
 	} {
-		if got := tt.life.inputDueNs(&tt.limits, tt.nowNs); got != tt.want {
+		if got := tt.life.InputDueNs(&tt.limits, tt.nowNs); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -40,16 +40,16 @@ func TestSilenceReason(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		limits Limits
-		life   lifecycle
+		life   Life
 		nowNs  int64
-		want   closeReason
+		want   Reason
 	}{
-		{"before the handshake's end", limits, lifecycle{openedNs: 5 * sec}, 8*sec - 1, reasonIdle},
-		{"at the handshake's end", limits, lifecycle{openedNs: 5 * sec}, 8 * sec, reasonHandshake},
-		{"handshake done", limits, lifecycle{openedNs: 5 * sec, handshakeDone: true}, 8 * sec, reasonIdle},
-		{"no limit of the handshake", Limits{IdleTimeout: time.Second}, lifecycle{openedNs: 5 * sec}, 8 * sec, reasonIdle},
+		{"before the handshake's end", limits, Life{OpenedNs: 5 * sec}, 8*sec - 1, ReasonIdle},
+		{"at the handshake's end", limits, Life{OpenedNs: 5 * sec}, 8 * sec, ReasonHandshake},
+		{"handshake done", limits, Life{OpenedNs: 5 * sec, HandshakeDone: true}, 8 * sec, ReasonIdle},
+		{"no limit of the handshake", Limits{IdleTimeout: time.Second}, Life{OpenedNs: 5 * sec}, 8 * sec, ReasonIdle},
 	} {
-		if got := tt.life.silenceReason(&tt.limits, tt.nowNs); got != tt.want {
+		if got := tt.life.SilenceReason(&tt.limits, tt.nowNs); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}
 	}
@@ -66,7 +66,7 @@ func (s fakeSession) Monitors() bool      { return s.monitors }
 
 // TestObserve: who was authenticated once has greeted, whatever becomes of it; to monitor can end.
 func TestObserve(t *testing.T) {
-	var life lifecycle
+	var life Life
 	for i, step := range []struct {
 		session       fakeSession
 		handshakeDone bool
@@ -77,8 +77,8 @@ func TestObserve(t *testing.T) {
 		{fakeSession{}, true, false},
 		{fakeSession{locked: true, monitors: true}, true, true},
 	} {
-		life.observe(step.session)
-		if life.handshakeDone != step.handshakeDone || life.monitors != step.monitors {
+		life.Observe(step.session)
+		if life.HandshakeDone != step.handshakeDone || life.monitors != step.monitors {
 			t.Errorf("step %d: got %+v", i, life)
 		}
 	}
@@ -86,17 +86,17 @@ func TestObserve(t *testing.T) {
 
 func TestTheFirstReasonCounts(t *testing.T) {
 	for _, tt := range []struct {
-		reasons []closeReason
-		want    closeReason
+		reasons []Reason
+		want    Reason
 	}{
-		{nil, reasonClient},
-		{[]closeReason{reasonClient, reasonIdle}, reasonIdle},
-		{[]closeReason{reasonOutput, reasonKilled, reasonPanic}, reasonOutput},
-		{[]closeReason{reasonKilled, reasonClient}, reasonKilled},
+		{nil, ReasonClient},
+		{[]Reason{ReasonClient, ReasonIdle}, ReasonIdle},
+		{[]Reason{ReasonOutput, ReasonKilled, ReasonPanic}, ReasonOutput},
+		{[]Reason{ReasonKilled, ReasonClient}, ReasonKilled},
 	} {
-		var life lifecycle
+		var life Life
 		for _, r := range tt.reasons {
-			life.because(r)
+			life.Because(r)
 		}
 		if life.reason != tt.want {
 			t.Errorf("%v: got %s, want %s", tt.reasons, life.reason, tt.want)
@@ -109,14 +109,14 @@ func TestJudgeOutput(t *testing.T) {
 	for _, tt := range []struct {
 		pending       int
 		authenticated bool
-		want          outputVerdict
+		want          OutputVerdict
 	}{
-		{4096, true, outputFits},
-		{4097, true, outputBlocks},
-		{peer.UnauthenticatedOutput, false, outputFits},
-		{peer.UnauthenticatedOutput + 1, false, outputOverruns},
+		{4096, true, OutputFits},
+		{4097, true, OutputBlocks},
+		{peer.UnauthenticatedOutput, false, OutputFits},
+		{peer.UnauthenticatedOutput + 1, false, OutputOverruns},
 	} {
-		if got := limits.judgeOutput(tt.pending, tt.authenticated); got != tt.want {
+		if got := limits.JudgeOutput(tt.pending, tt.authenticated); got != tt.want {
 			t.Errorf("%d bytes, authenticated: %v: got %d, want %d", tt.pending, tt.authenticated, got, tt.want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // loop serves its connections from one goroutine: all of loop and of its connections belongs to that, but for the
 // inbox and the atomics.
 type loop struct {
-	host   *host
+	host   *Host
 	nowNs  func() int64
 	poll   *poller
 	inbox  inbox
@@ -26,7 +26,7 @@ type loop struct {
 	timers   timers
 	draining bool
 
-	traffic traffic // of all connections that there were
+	traffic Traffic // of all connections that there were
 
 	yieldedNs int64
 	in        []byte // what a connection without a buffer of its own is read into
@@ -37,14 +37,14 @@ type loop struct {
 // the others.
 const loopInputBytes = 64 << 10
 
-func newLoop(h *host) (*loop, error) {
+func newLoop(h *Host) (*loop, error) {
 	p, err := newPoller()
 	if err != nil {
 		return nil, err
 	}
 	return &loop{
 		host:  h,
-		nowNs: h.now,
+		nowNs: h.Now,
 		poll:  p,
 		inbox: inbox{wakeup: p.wakeup},
 		in:    make([]byte, loopInputBytes),
@@ -74,11 +74,11 @@ func (l *loop) run() {
 
 // publish has others see what was moved: once a round, as it takes a locked instruction or two.
 func (l *loop) publish() {
-	if l.received.Load() != l.traffic.received {
-		l.received.Store(l.traffic.received)
+	if l.received.Load() != l.traffic.Received {
+		l.received.Store(l.traffic.Received)
 	}
-	if l.sent.Load() != l.traffic.sent {
-		l.sent.Store(l.traffic.sent)
+	if l.sent.Load() != l.traffic.Sent {
+		l.sent.Store(l.traffic.Sent)
 	}
 }
 
@@ -124,7 +124,7 @@ func (l *loop) readInbox() {
 		c.guarded(0, (*loopConn).woken)
 	}
 	for _, c := range m.killed {
-		c.closeFor(reasonKilled)
+		c.closeFor(ReasonKilled)
 	}
 	l.takeEvicted() // whatever evicts says, which is set after the inbox was rung
 	if m.limited {
@@ -138,7 +138,7 @@ func (l *loop) readInbox() {
 		l.each((*loopConn).drain)
 	}
 	if m.ended {
-		l.each(func(c *loopConn, _ uint32) { c.closeFor(reasonShutdown) })
+		l.each(func(c *loopConn, _ uint32) { c.closeFor(ReasonShutdown) })
 	}
 }
 
@@ -153,7 +153,7 @@ func (l *loop) closeEvicted() {
 
 func (l *loop) takeEvicted() {
 	for _, c := range l.inbox.takeEvicted() {
-		c.closeFor(reasonMemory)
+		c.closeFor(ReasonMemory)
 	}
 }
 
@@ -186,5 +186,5 @@ func (l *loop) forget(c *loopConn) {
 	l.load.Add(-1)
 	l.timers.remove(c)
 	_ = unix.Close(int(c.fd)) // which takes it out of the poller
-	l.host.release(c.peer)
+	l.host.Release(c.peer)
 }

@@ -14,7 +14,7 @@ type loopConn struct {
 	// What every request needs comes first: with thousands of clients each cache line is a wait for memory.
 	loop     *loop
 	session  peer.Session
-	in       input // only what is not processed; without a buffer while that is nothing
+	in       Input // only what is not processed; without a buffer while that is nothing
 	fd       int32
 	timer    int32  // see timers
 	interest uint32 // what the poller was asked for
@@ -28,9 +28,9 @@ type loopConn struct {
 	queued   bool // in loop.ready
 	holds    bool // the session knows of memory that the connection holds
 	blocked  bool // too much is pending: not read from, nothing processed
-	lifecycle
+	Life
 	dueNs   int64 // when expired is to be called; 0 for never
-	traffic traffic
+	traffic Traffic
 	out     buffers.Queue
 
 	peer    peer.Peer
@@ -48,16 +48,16 @@ const (
 )
 
 func newLoopConn(l *loop, fd int, p peer.Peer) *loopConn {
-	return &loopConn{loop: l, fd: int32(fd), peer: p, lifecycle: lifecycle{openedNs: l.nowNs()}}
+	return &loopConn{loop: l, fd: int32(fd), peer: p, Life: Life{OpenedNs: l.nowNs()}}
 }
 
 // refuse closes a connection that no loop has taken.
 func (c *loopConn) refuse() {
 	_ = unix.Close(int(c.fd))
 	c.loop.load.Add(-1)
-	c.because(reasonShutdown)
-	c.loop.host.closedConn(nil, c.peer, &c.lifecycle, traffic{})
-	c.loop.host.release(c.peer)
+	c.Because(ReasonShutdown)
+	c.loop.host.Ended(nil, c.peer, &c.Life, Traffic{})
+	c.loop.host.Release(c.peer)
 }
 
 // Wake implements peer.Conn.
@@ -76,19 +76,19 @@ func (c *loopConn) Evict() {
 func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.loop.host.panicked(p, c.peer)
-			c.closeFor(reasonPanic)
+			c.loop.host.Panicked(p, c.peer)
+			c.closeFor(ReasonPanic)
 		}
 	}()
 	do(c, events)
 }
 
 func (c *loopConn) start(uint32) {
-	c.session = c.loop.host.newSession(c.peer, c)
+	c.session = c.loop.host.NewSession(c.peer, c)
 	c.interest = toRead | c.edge()
 	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, int(c.fd), c.interest); err != nil {
-		c.loop.host.logUnserved(c.peer, err)
-		c.closeFor(reasonSystem)
+		c.loop.host.LogUnserved(c.peer, err)
+		c.closeFor(ReasonSystem)
 		return
 	}
 	c.awaitInput()
@@ -99,8 +99,8 @@ func (c *loopConn) start(uint32) {
 
 // awaitInput sets the time by which the client must have sent something.
 func (c *loopConn) awaitInput() {
-	c.observe(c.session)
-	c.setDue(c.inputDueNs(c.loop.host.currentLimits(), c.loop.nowNs()))
+	c.Observe(c.session)
+	c.setDue(c.InputDueNs(c.loop.host.Limits(), c.loop.nowNs()))
 }
 
 func (c *loopConn) limitsChanged(uint32) {
@@ -119,7 +119,7 @@ func (c *loopConn) dueIn(d time.Duration) {
 		c.setDue(0)
 		return
 	}
-	c.setDue(later(c.loop.nowNs(), d))
+	c.setDue(Later(c.loop.nowNs(), d))
 }
 
 // expired ends a connection whose time is over.
@@ -128,12 +128,12 @@ func (c *loopConn) expired() {
 	case c.phase != phaseOpen:
 		c.close()
 	case c.blocked:
-		c.loop.host.logUnread(c.peer, c.out.Len())
-		c.closeFor(reasonOutput)
+		c.loop.host.LogUnread(c.peer, c.out.Len())
+		c.closeFor(ReasonOutput)
 	default:
-		reason := c.silenceReason(c.loop.host.currentLimits(), c.loop.nowNs())
-		if reason == reasonInput {
-			c.loop.host.logHalfSent(c.peer, len(c.in.unread()))
+		reason := c.SilenceReason(c.loop.host.Limits(), c.loop.nowNs())
+		if reason == ReasonInput {
+			c.loop.host.LogHalfSent(c.peer, len(c.in.Unread()))
 		}
 		c.endFor(reason)
 	}
@@ -141,11 +141,11 @@ func (c *loopConn) expired() {
 
 // tellHeld tells the session what the connection holds, if that is anything or was.
 func (c *loopConn) tellHeld() {
-	if !c.in.hasBuffer() && c.out.Len() == 0 && !c.holds {
+	if !c.in.HasBuffer() && c.out.Len() == 0 && !c.holds {
 		return
 	}
-	c.holds = c.in.hasBuffer() || c.out.Len() > 0
-	c.session.HoldsInput(len(c.in.unread()), c.in.spare())
+	c.holds = c.in.HasBuffer() || c.out.Len() > 0
+	c.session.HoldsInput(len(c.in.Unread()), c.in.Spare())
 	c.session.HoldsOutput(c.out.Held())
 }
 
@@ -202,7 +202,7 @@ func (c *loopConn) lost() {
 	}
 	c.reset, c.interest = true, 0
 	c.readable, c.toTheEnd = true, true
-	c.out.Clear(&c.loop.host.pool)
+	c.out.Clear(&c.loop.host.Pool)
 	c.blocked = false
 	c.tellHeld()
 	c.setDue(0)
@@ -211,10 +211,10 @@ func (c *loopConn) lost() {
 
 func (c *loopConn) read() {
 	l := c.loop
-	own := len(c.in.unread()) > 0
+	own := len(c.in.Unread()) > 0
 	buf := l.in
 	if own {
-		buf = c.in.free(&l.host.pool)
+		buf = c.in.Free(&l.host.Pool)
 	}
 	n, again, err := readOnce(int(c.fd), buf)
 	c.readable = n == len(buf) || c.toTheEnd && !again
@@ -235,14 +235,14 @@ func (c *loopConn) read() {
 		c.close()
 		return
 	case n == 0:
-		c.endFor(reasonClient)
+		c.endFor(ReasonClient)
 		return
 	}
-	c.traffic.received += uint64(n)
-	l.traffic.received += uint64(n)
+	c.traffic.Received += uint64(n)
+	l.traffic.Received += uint64(n)
 	if own {
-		c.in.filled(n)
-		c.process(c.in.unread(), true)
+		c.in.Filled(n)
+		c.process(c.in.Unread(), true)
 	} else {
 		c.process(buf[:n], false)
 	}
@@ -254,33 +254,33 @@ func (c *loopConn) process(b []byte, own bool) {
 	l := c.loop
 	n, replies, status := c.session.Feed(b, l.out[:0])
 	c.more = status == peer.More
-	if cap(replies) <= maxKeptReplies {
+	if cap(replies) <= MaxKeptReplies {
 		l.out = replies
 	}
 	switch {
 	case own:
-		c.in.consumed(n)
-		c.in.releaseIfEmpty(&l.host.pool)
+		c.in.Consumed(n)
+		c.in.ReleaseIfEmpty(&l.host.Pool)
 	case n < len(b):
-		c.in.keep(&l.host.pool, b[n:])
+		c.in.Keep(&l.host.Pool, b[n:])
 	}
 	if status == peer.Abort {
-		c.closeFor(reasonSession)
+		c.closeFor(ReasonSession)
 		return
 	}
 	if !c.send(replies) {
 		return
 	}
-	if left := len(c.in.unread()); left > halfSentBytes || c.halfSentNs != 0 {
-		c.fed(n, left, status, l.nowNs)
+	if left := len(c.in.Unread()); left > HalfSentBytes || c.HalfSentNs != 0 {
+		c.Fed(n, left, status, l.nowNs)
 	}
 	c.tellHeld()
-	if !c.blocked && (!c.handshakeDone || c.dueNs != 0 || c.halfSentNs != 0 || l.host.currentLimits().IdleTimeout > 0) {
+	if !c.blocked && (!c.HandshakeDone || c.dueNs != 0 || c.HalfSentNs != 0 || l.host.Limits().IdleTimeout > 0) {
 		c.awaitInput() // only now: the input may have authenticated the client
 	}
 	switch status {
 	case peer.Close:
-		c.endFor(reasonSession)
+		c.endFor(ReasonSession)
 		return
 	case peer.Waiting:
 		c.waiting = true
@@ -289,7 +289,7 @@ func (c *loopConn) process(b []byte, own bool) {
 		}
 	case peer.NeedInput:
 		if l.draining && !c.blocked {
-			c.endFor(reasonShutdown)
+			c.endFor(ReasonShutdown)
 			return
 		}
 	case peer.More, peer.Abort: // dealt with above
@@ -312,7 +312,7 @@ func (c *loopConn) goOn(uint32) {
 	switch {
 	case !c.takesInput():
 	case c.more:
-		c.process(c.in.unread(), true)
+		c.process(c.in.Unread(), true)
 	case c.readable:
 		c.read()
 	}
@@ -331,12 +331,12 @@ func (c *loopConn) woken(uint32) {
 		return // goes on when that ends
 	}
 	c.awaitInput()
-	c.process(c.in.unread(), true)
+	c.process(c.in.Unread(), true)
 }
 
 func (c *loopConn) drain(uint32) {
 	if c.phase == phaseOpen && !c.waiting && !c.more && !c.blocked {
-		c.endFor(reasonShutdown)
+		c.endFor(ReasonShutdown)
 	}
 }
 
@@ -377,8 +377,8 @@ func (c *loopConn) listen() {
 	}
 }
 
-func (c *loopConn) closeFor(r closeReason) {
-	c.because(r)
+func (c *loopConn) closeFor(r Reason) {
+	c.Because(r)
 	c.close()
 }
 
@@ -386,10 +386,10 @@ func (c *loopConn) closeFor(r closeReason) {
 func (c *loopConn) close() {
 	if c.phase != phaseClosed {
 		c.phase = phaseClosed
-		c.in.release(&c.loop.host.pool)
-		c.out.Clear(&c.loop.host.pool)
-		c.loop.host.closeSession(c.session, c.peer)
-		c.loop.host.closedConn(c.session, c.peer, &c.lifecycle, c.traffic)
+		c.in.Release(&c.loop.host.Pool)
+		c.out.Clear(&c.loop.host.Pool)
+		c.loop.host.CloseSession(c.session, c.peer)
+		c.loop.host.Ended(c.session, c.peer, &c.Life, c.traffic)
 		c.loop.forget(c)
 	}
 }

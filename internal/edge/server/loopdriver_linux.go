@@ -19,17 +19,17 @@ import (
 // without a descriptor of their own, go to another driver.
 type loopDriver struct {
 	all    []*loop
-	others driver
+	others Driver
 	wg     sync.WaitGroup
 }
 
 // newLoopDriver returns a driver of n loops, or the other one where they cannot be made.
-func newLoopDriver(h *host, n int, others driver) driver {
+func newLoopDriver(h *Host, n int, others Driver) Driver {
 	d := &loopDriver{others: others}
 	for range n {
 		l, err := newLoop(h)
 		if err != nil {
-			h.log.Error("cannot start the event loops; each client gets a goroutine instead", "error", err,
+			h.Log.Error("cannot start the event loops; each client gets a goroutine instead", "error", err,
 				"hint", "where it says too many open files: raise the limit (ulimit -n)")
 			for _, l := range d.all {
 				l.poll.close()
@@ -44,10 +44,10 @@ func newLoopDriver(h *host, n int, others driver) driver {
 	return d
 }
 
-func (d *loopDriver) serve(nc net.Conn, p peer.Peer) {
+func (d *loopDriver) Serve(nc net.Conn, p peer.Peer) {
 	fd, err := takeDescriptor(nc)
 	if err != nil {
-		d.others.serve(nc, p)
+		d.others.Serve(nc, p)
 		return
 	}
 	least := d.all[0]
@@ -82,32 +82,32 @@ func takeDescriptor(nc net.Conn) (fd int, err error) {
 	return fd, errors.Join(err, dupErr)
 }
 
-func (d *loopDriver) limitsChanged() {
+func (d *loopDriver) LimitsChanged() {
 	for _, l := range d.all {
 		l.inbox.limitsChanged()
 	}
 }
 
-func (d *loopDriver) traffic() traffic {
-	sum := d.others.traffic()
+func (d *loopDriver) Traffic() Traffic {
+	sum := d.others.Traffic()
 	for _, l := range d.all {
-		sum.add(traffic{l.received.Load(), l.sent.Load()})
+		sum.Add(Traffic{Received: l.received.Load(), Sent: l.sent.Load()})
 	}
 	return sum
 }
 
-func (d *loopDriver) shutdown(ctx context.Context) error {
+func (d *loopDriver) Shutdown(ctx context.Context) error {
 	for _, l := range d.all {
 		l.inbox.drain()
 	}
-	err := d.others.shutdown(ctx)
-	if waitOrDone(ctx, &d.wg) {
+	err := d.others.Shutdown(ctx)
+	if WaitOrDone(ctx, &d.wg) {
 		return err
 	}
 	for _, l := range d.all {
 		l.inbox.end()
 	}
-	if waitAtLast(&d.wg) {
+	if WaitAtLast(&d.wg) {
 		return cmp.Or(err, ctx.Err())
 	}
 	var left []string
@@ -119,7 +119,7 @@ func (d *loopDriver) shutdown(ctx context.Context) error {
 	if errors.Is(err, ErrStuck) {
 		return fmt.Errorf("%w, %s", err, strings.Join(left, ", "))
 	}
-	return leftBehind(ctx, strings.Join(left, ", "))
+	return LeftBehind(ctx, strings.Join(left, ", "))
 }
 
 // loopName is what errors call a loop.

@@ -3,4 +3,4 @@
 package server
 
 // newLoopDriver returns the driver that it was given: there are no event loops for this system.
-func newLoopDriver(_ *host, _ int, others driver) driver { return others }
+func newLoopDriver(_ *Host, _ int, others Driver) Driver { return others }

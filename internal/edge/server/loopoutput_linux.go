@@ -10,7 +10,7 @@ func (c *loopConn) send(replies []byte) bool {
 		return true
 	}
 	if len(replies) > 0 && c.out.Len() == 0 {
-		n, err := writeOnce(int(c.fd), replies)
+		n, err := WriteOnce(int(c.fd), replies)
 		if err != nil {
 			c.close()
 			return false
@@ -21,14 +21,14 @@ func (c *loopConn) send(replies []byte) bool {
 	if len(replies) == 0 {
 		return true
 	}
-	c.out.Add(&c.loop.host.pool, replies)
-	limits := c.loop.host.currentLimits()
-	switch limits.judgeOutput(c.out.Len(), c.session.Authenticated()) {
-	case outputFits:
-	case outputOverruns:
-		c.closeFor(reasonOutput)
+	c.out.Add(&c.loop.host.Pool, replies)
+	limits := c.loop.host.Limits()
+	switch limits.JudgeOutput(c.out.Len(), c.session.Authenticated()) {
+	case OutputFits:
+	case OutputOverruns:
+		c.closeFor(ReasonOutput)
 		return false
-	case outputBlocks:
+	case OutputBlocks:
 		if !c.blocked {
 			c.blocked = true
 			c.dueIn(limits.OutputTimeout)
@@ -38,8 +38,8 @@ func (c *loopConn) send(replies []byte) bool {
 }
 
 func (c *loopConn) wrote(n int) {
-	c.traffic.sent += uint64(n)
-	c.loop.traffic.sent += uint64(n)
+	c.traffic.Sent += uint64(n)
+	c.loop.traffic.Sent += uint64(n)
 }
 
 // flush writes what is queued, as far as the client takes it. It is false if the client is gone or the
@@ -47,12 +47,12 @@ func (c *loopConn) wrote(n int) {
 func (c *loopConn) flush() bool {
 	for written := 0; c.out.Len() > 0 && written < loopOutputBytes; {
 		front := c.out.Front()
-		n, err := writeOnce(int(c.fd), front)
+		n, err := WriteOnce(int(c.fd), front)
 		if err != nil {
 			c.lost()
 			return false
 		}
-		c.out.Take(&c.loop.host.pool, n)
+		c.out.Take(&c.loop.host.Pool, n)
 		c.wrote(n)
 		if written += n; n < len(front) {
 			break
@@ -63,7 +63,7 @@ func (c *loopConn) flush() bool {
 		c.flushed()
 		return c.phase != phaseClosed
 	}
-	if c.blocked && c.phase == phaseOpen && c.out.Len() <= c.loop.host.currentLimits().resumeBytes() {
+	if c.blocked && c.phase == phaseOpen && c.out.Len() <= c.loop.host.Limits().ResumeBytes() {
 		c.unblock()
 	}
 	c.listen()
@@ -73,7 +73,7 @@ func (c *loopConn) flush() bool {
 // unblock processes the client's input again, which has read enough of its replies.
 func (c *loopConn) unblock() {
 	c.blocked = false
-	c.halfSentNs = 0 // meanwhile it could not send
+	c.HalfSentNs = 0 // meanwhile it could not send
 	if c.waiting {
 		c.setDue(0)
 		return
@@ -87,19 +87,19 @@ func (c *loopConn) unblock() {
 const loopOutputBytes = 1 << 20
 
 // endFor reads no more commands, sends what is pending, and then closes the connection.
-func (c *loopConn) endFor(r closeReason) {
-	c.because(r)
+func (c *loopConn) endFor(r Reason) {
+	c.Because(r)
 	c.phase, c.more = phaseFlushing, false
-	if r.lingers() {
+	if r.Lingers() {
 		c.phase = phaseFinishing
 	}
-	c.in.release(&c.loop.host.pool)
+	c.in.Release(&c.loop.host.Pool)
 	c.tellHeld()
 	if c.out.Len() == 0 {
 		c.flushed()
 		return
 	}
-	c.dueIn(c.loop.host.currentLimits().OutputTimeout)
+	c.dueIn(c.loop.host.Limits().OutputTimeout)
 	c.listen()
 }
 
@@ -110,7 +110,7 @@ func (c *loopConn) flushed() {
 		return
 	}
 	c.phase = phaseLingering
-	c.dueIn(lingerTimeout)
+	c.dueIn(LingerTimeout)
 	c.readable = true // what came may have been reported before
 	c.queue()
 	c.listen()

@@ -31,7 +31,7 @@ func newNonblocking(nc net.Conn) nonblocking {
 	}
 	try := &attempt{}
 	try.do = func(fd uintptr) bool {
-		try.n, try.err = writeOnce(int(fd), try.buf)
+		try.n, try.err = WriteOnce(int(fd), try.buf)
 		return true
 	}
 	return nonblocking{raw: raw, try: try}

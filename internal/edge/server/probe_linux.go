@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-func (d *loopDriver) probe(ctx context.Context) error {
+func (d *loopDriver) Probe(ctx context.Context) error {
 	answers := make([]chan struct{}, len(d.all))
 	for i, l := range d.all { // all are asked before the first is waited for
 		answers[i] = make(chan struct{})
@@ -18,7 +18,7 @@ func (d *loopDriver) probe(ctx context.Context) error {
 			return fmt.Errorf("server: %s does not respond: %w", d.loopName(i), ctx.Err())
 		}
 	}
-	return d.others.probe(ctx)
+	return d.others.Probe(ctx)
 }
 
 // probe has the loop close answer when it comes around. One that has ended does not.

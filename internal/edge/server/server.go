@@ -32,9 +32,9 @@ type Config struct {
 // Server serves any number of listeners.
 type Server struct {
 	config     Config
-	host       host
+	host       Host
 	limitsMu   sync.Mutex // orders changes of limits
-	driver     driver
+	driver     Driver
 	goroutines *goroutineDriver // serves TLS, whatever the driver is
 
 	connected        atomic.Int64
@@ -54,9 +54,9 @@ type Server struct {
 // New returns a Server.
 func New(c Config) *Server {
 	s := &Server{config: c, listeners: map[net.Listener]struct{}{}}
-	s.host.newSession, s.host.refusal, s.host.release = c.NewSession, s.refusal, s.release
-	s.host.now, s.host.log = c.Now, c.Log
-	s.host.setLimits(&c.Limits)
+	s.host.NewSession, s.host.Refusal, s.host.Release = c.NewSession, s.refusal, s.release
+	s.host.Now, s.host.Log = c.Now, c.Log
+	s.host.SetLimits(&c.Limits)
 	s.goroutines = newGoroutineDriver(&s.host)
 	s.driver = s.goroutines
 	if c.IOThreads > 0 {
@@ -66,18 +66,18 @@ func New(c Config) *Server {
 }
 
 // Limits returns the limits that hold now.
-func (s *Server) Limits() Limits { return *s.host.currentLimits() }
+func (s *Server) Limits() Limits { return *s.host.Limits() }
 
 // SetLimits changes the limits, also for who is connected: silence is counted anew from now on. A client that is beyond
 // MaxOutputBytes already keeps the time that it was given, and those that are connected stay, however many they are.
 func (s *Server) SetLimits(l Limits) {
 	s.limitsMu.Lock()
 	defer s.limitsMu.Unlock()
-	before := s.host.setLimits(&l)
+	before := s.host.SetLimits(&l)
 	if before.IdleTimeout != l.IdleTimeout || before.InputTimeout != l.InputTimeout || before.HandshakeTimeout != l.HandshakeTimeout {
-		s.driver.limitsChanged()
-		if s.driver != driver(s.goroutines) {
-			s.goroutines.limitsChanged()
+		s.driver.LimitsChanged()
+		if s.driver != Driver(s.goroutines) {
+			s.goroutines.LimitsChanged()
 		}
 	}
 }
@@ -91,5 +91,5 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		_ = l.Close()
 	}
 	s.mu.Unlock()
-	return s.driver.shutdown(ctx)
+	return s.driver.Shutdown(ctx)
 }

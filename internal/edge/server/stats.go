@@ -17,17 +17,17 @@ type Stats struct {
 
 // Stats returns the server's figures.
 func (s *Server) Stats() Stats {
-	bytes := s.driver.traffic()
+	bytes := s.driver.Traffic()
 	return Stats{
 		Connected:        int(s.connected.Load()),
 		Accepted:         s.accepted.Load(),
 		Refused:          s.refused.Load(),
 		RefusedAddresses: s.refusedAddresses.Load(),
 		Denied:           s.denied.Load(),
-		HandshakesFailed: s.host.handshakes(),
-		Panics:           s.host.panicCount(),
-		Closed:           s.host.closedByReason(),
-		Received:         bytes.received,
-		Sent:             bytes.sent,
+		HandshakesFailed: s.host.FailedHandshakes(),
+		Panics:           s.host.Panics(),
+		Closed:           s.host.Closed(),
+		Received:         bytes.Received,
+		Sent:             bytes.Sent,
 	}
 }

@@ -268,7 +268,7 @@ func TestKillEndsALinger(t *testing.T) {
 		s := start(nil)
 		nc := s.dial(t)
 		ask(t, nc, "a\nclose\n", "a\nbye\n")
-		s.pass(lingerTimeout - 1)
+		s.pass(LingerTimeout - 1)
 		if n := s.Stats().Connected; n != 1 {
 			t.Errorf("%d clients while one lingers", n)
 		}
@@ -282,7 +282,7 @@ func TestALingerEnds(t *testing.T) {
 		s := start(nil)
 		nc := s.dial(t)
 		ask(t, nc, "a\nclose\n", "a\nbye\n")
-		s.passUntilNone(lingerTimeout)
+		s.passUntilNone(LingerTimeout)
 		s.checkClosed(t, "session")
 	})
 }

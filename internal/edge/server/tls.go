@@ -102,14 +102,14 @@ func (c *goroutineConn) handshake() bool {
 	}
 	if err != nil {
 		if !c.driver.isDraining() {
-			h.handshakeFailed(err, c.peer)
+			h.HandshakeFailed(err, c.peer)
 		}
 		return false
 	}
 	c.secured.sealed = nil // what follows is shorter
 	c.peer.TLS, c.peer.CertName = true, certName(c.secured.tls.ConnectionState())
-	if refusal := h.refusal(c.peer); refusal != "" {
-		_, _ = c.secured.send(errorLine(refusal))
+	if refusal := h.Refusal(c.peer); refusal != "" {
+		_, _ = c.secured.send(ErrorLine(refusal))
 		return false
 	}
 	return true

@@ -13,7 +13,7 @@ import (
 func TestTLSItselfIsBounded(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
-	g := newGoroutineDriver(&host{now: func() int64 { return 0 }})
+	g := newGoroutineDriver(&Host{Now: func() int64 { return 0 }})
 	c := newGoroutineConn(g, server, peer.Peer{})
 	c.secure(&tls.Config{})
 	defer c.out.wait()

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// writeOnce writes what a socket takes at once.
-func writeOnce(fd int, buf []byte) (n int, err error) {
+// WriteOnce writes what a socket takes at once.
+func WriteOnce(fd int, buf []byte) (n int, err error) {
 	for {
 		n, err = syscall.Write(fd, buf)
 		switch {
