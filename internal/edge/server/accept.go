@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
@@ -141,8 +142,8 @@ func (s *Server) refusal(p peer.Peer) (refusal string) {
 }
 
 func refuse(nc net.Conn, refusal string) {
-	_ = nc.SetWriteDeadline(DeadlineIn(refusalTimeout))
-	_, _ = nc.Write(ErrorLine(refusal))
+	_ = nc.SetWriteDeadline(conn.DeadlineIn(refusalTimeout))
+	_, _ = nc.Write(conn.ErrorLine(refusal))
 	_ = nc.Close()
 }
 

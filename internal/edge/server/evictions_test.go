@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
@@ -28,13 +29,13 @@ func TestGrowthWaitsForTheEvicted(t *testing.T) {
 		write(t, hanging, "hang\n")
 		<-entered
 		s.all()[1].conn.Evict() // it is to end, and cannot yet
-		write(t, nc, strings.Repeat("x", MaxKeptInput))
+		write(t, nc, strings.Repeat("x", conn.MaxKeptInput))
 		close(release)
-		ask(t, nc, "y\n", strings.Repeat("x", MaxKeptInput)+"y\n")
+		ask(t, nc, "y\n", strings.Repeat("x", conn.MaxKeptInput)+"y\n")
 		other := s.dial(t)
 		ask(t, other, "a\n", "a\n")
 		s.all()[2].conn.Evict()
 		s.awaitClients(t, 1)
-		ask(t, nc, strings.Repeat("x", MaxKeptInput)+"y\n", strings.Repeat("x", MaxKeptInput)+"y\n") // nobody is waited for
+		ask(t, nc, strings.Repeat("x", conn.MaxKeptInput)+"y\n", strings.Repeat("x", conn.MaxKeptInput)+"y\n") // nobody is waited for
 	})
 }

@@ -1,5 +1,5 @@
-// Package server accepts connections and drives their sessions: it moves bytes, keeps the limits of what a client
-// may hold, and shuts down gracefully. All methods of Server are safe for concurrent use.
+// Package server accepts connections and has a driver serve each: loops or goroutines, which move the bytes and keep the
+// limits of what a client may hold. It shuts down gracefully. All methods of Server are safe for concurrent use.
 package server
 
 import (
@@ -10,6 +10,9 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/base/often"
+	"cellserver/internal/edge/server/conn"
+	"cellserver/internal/edge/server/goroutines"
+	"cellserver/internal/edge/server/loops"
 	"cellserver/internal/wire/peer"
 )
 
@@ -29,13 +32,19 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// Limits is what clients may take, which can change while the server runs.
+type Limits = conn.Limits
+
+// ErrStuck is in Shutdown's error if something did not end, though it was told to.
+var ErrStuck = conn.ErrStuck
+
 // Server serves any number of listeners.
 type Server struct {
 	config     Config
-	host       Host
+	host       conn.Host
 	limitsMu   sync.Mutex // orders changes of limits
-	driver     Driver
-	goroutines *goroutineDriver // serves TLS, whatever the driver is
+	driver     conn.Driver
+	goroutines *goroutines.Driver // serves TLS, whatever the driver is
 
 	connected        atomic.Int64
 	accepted         atomic.Uint64
@@ -57,10 +66,10 @@ func New(c Config) *Server {
 	s.host.NewSession, s.host.Refusal, s.host.Release = c.NewSession, s.refusal, s.release
 	s.host.Now, s.host.Log = c.Now, c.Log
 	s.host.SetLimits(&c.Limits)
-	s.goroutines = newGoroutineDriver(&s.host)
+	s.goroutines = goroutines.New(&s.host)
 	s.driver = s.goroutines
 	if c.IOThreads > 0 {
-		s.driver = newLoopDriver(&s.host, c.IOThreads, s.driver)
+		s.driver = loops.New(&s.host, c.IOThreads, s.driver)
 	}
 	return s
 }
@@ -76,7 +85,7 @@ func (s *Server) SetLimits(l Limits) {
 	before := s.host.SetLimits(&l)
 	if before.IdleTimeout != l.IdleTimeout || before.InputTimeout != l.InputTimeout || before.HandshakeTimeout != l.HandshakeTimeout {
 		s.driver.LimitsChanged()
-		if s.driver != Driver(s.goroutines) {
+		if s.driver != conn.Driver(s.goroutines) {
 			s.goroutines.LimitsChanged()
 		}
 	}

@@ -1,4 +1,4 @@
-package server
+package conn
 
 import (
 	"math"
@@ -97,7 +97,7 @@ type OutputVerdict uint8
 // The verdicts:
 const (
 	OutputFits     OutputVerdict = iota
-	OutputBlocks                 // the client is not read from, until no more than resumeBytes are left
+	OutputBlocks                 // the client is not read from, until no more than ResumeBytes are left
 	OutputOverruns               // the connection is closed
 )
 

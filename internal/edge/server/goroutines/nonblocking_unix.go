@@ -1,10 +1,12 @@
 //go:build unix
 
-package server
+package goroutines
 
 import (
 	"net"
 	"syscall"
+
+	"cellserver/internal/edge/server/conn"
 )
 
 // nonblocking writes what a connection takes at once.
@@ -31,7 +33,7 @@ func newNonblocking(nc net.Conn) nonblocking {
 	}
 	try := &attempt{}
 	try.do = func(fd uintptr) bool {
-		try.n, try.err = WriteOnce(int(fd), try.buf)
+		try.n, try.err = conn.WriteOnce(int(fd), try.buf)
 		return true
 	}
 	return nonblocking{raw: raw, try: try}

@@ -1,4 +1,4 @@
-package server
+package conn
 
 // Reason is why a connection has ended.
 type Reason uint8

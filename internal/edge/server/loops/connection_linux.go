@@ -1,4 +1,4 @@
-package server
+package loops
 
 import (
 	"time"
@@ -6,15 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cellserver/internal/base/buffers"
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
-// loopConn is a connection of a loop. All but Wake and Kill belongs to the loop's goroutine.
-type loopConn struct {
+// connection is one of a loop. All but Wake and Kill belongs to the loop's goroutine.
+type connection struct {
 	// What every request needs comes first: with thousands of clients each cache line is a wait for memory.
 	loop     *loop
 	session  peer.Session
-	in       Input // only what is not processed; without a buffer while that is nothing
+	in       conn.Input // only what is not processed; without a buffer while that is nothing
 	fd       int32
 	timer    int32  // see timers
 	interest uint32 // what the poller was asked for
@@ -28,9 +29,9 @@ type loopConn struct {
 	queued   bool // in loop.ready
 	holds    bool // the session knows of memory that the connection holds
 	blocked  bool // too much is pending: not read from, nothing processed
-	Life
+	conn.Life
 	dueNs   int64 // when expired is to be called; 0 for never
-	traffic Traffic
+	traffic conn.Traffic
 	out     buffers.Queue
 
 	peer    peer.Peer
@@ -47,48 +48,48 @@ const (
 	phaseClosed
 )
 
-func newLoopConn(l *loop, fd int, p peer.Peer) *loopConn {
-	return &loopConn{loop: l, fd: int32(fd), peer: p, Life: Life{OpenedNs: l.nowNs()}}
+func newConnection(l *loop, fd int, p peer.Peer) *connection {
+	return &connection{loop: l, fd: int32(fd), peer: p, Life: conn.Life{OpenedNs: l.nowNs()}}
 }
 
 // refuse closes a connection that no loop has taken.
-func (c *loopConn) refuse() {
+func (c *connection) refuse() {
 	_ = unix.Close(int(c.fd))
 	c.loop.load.Add(-1)
-	c.Because(ReasonShutdown)
-	c.loop.host.Ended(nil, c.peer, &c.Life, Traffic{})
+	c.Because(conn.ReasonShutdown)
+	c.loop.host.Ended(nil, c.peer, &c.Life, conn.Traffic{})
 	c.loop.host.Release(c.peer)
 }
 
 // Wake implements peer.Conn.
-func (c *loopConn) Wake() { c.loop.inbox.wake(c) }
+func (c *connection) Wake() { c.loop.inbox.wake(c) }
 
 // Kill implements peer.Conn.
-func (c *loopConn) Kill() { c.loop.inbox.kill(c) }
+func (c *connection) Kill() { c.loop.inbox.kill(c) }
 
 // Evict implements peer.Conn.
-func (c *loopConn) Evict() {
+func (c *connection) Evict() {
 	c.loop.inbox.evict(c)
 	c.loop.evicts.Store(true)
 }
 
 // guarded calls do; if that panics, the connection is closed and nothing else.
-func (c *loopConn) guarded(events uint32, do func(*loopConn, uint32)) {
+func (c *connection) guarded(events uint32, do func(*connection, uint32)) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.loop.host.Panicked(p, c.peer)
-			c.closeFor(ReasonPanic)
+			c.closeFor(conn.ReasonPanic)
 		}
 	}()
 	do(c, events)
 }
 
-func (c *loopConn) start(uint32) {
+func (c *connection) start(uint32) {
 	c.session = c.loop.host.NewSession(c.peer, c)
 	c.interest = toRead | c.edge()
 	if err := c.loop.poll.control(unix.EPOLL_CTL_ADD, int(c.fd), c.interest); err != nil {
 		c.loop.host.LogUnserved(c.peer, err)
-		c.closeFor(ReasonSystem)
+		c.closeFor(conn.ReasonSystem)
 		return
 	}
 	c.awaitInput()
@@ -98,41 +99,41 @@ func (c *loopConn) start(uint32) {
 }
 
 // awaitInput sets the time by which the client must have sent something.
-func (c *loopConn) awaitInput() {
+func (c *connection) awaitInput() {
 	c.Observe(c.session)
 	c.setDue(c.InputDueNs(c.loop.host.Limits(), c.loop.nowNs()))
 }
 
-func (c *loopConn) limitsChanged(uint32) {
+func (c *connection) limitsChanged(uint32) {
 	if c.phase == phaseOpen && !c.waiting && !c.blocked {
 		c.awaitInput()
 	}
 }
 
-func (c *loopConn) setDue(ns int64) {
+func (c *connection) setDue(ns int64) {
 	c.dueNs = ns
 	c.loop.timers.update(c)
 }
 
-func (c *loopConn) dueIn(d time.Duration) {
+func (c *connection) dueIn(d time.Duration) {
 	if d == 0 {
 		c.setDue(0)
 		return
 	}
-	c.setDue(Later(c.loop.nowNs(), d))
+	c.setDue(conn.Later(c.loop.nowNs(), d))
 }
 
 // expired ends a connection whose time is over.
-func (c *loopConn) expired() {
+func (c *connection) expired() {
 	switch {
 	case c.phase != phaseOpen:
 		c.close()
 	case c.blocked:
 		c.loop.host.LogUnread(c.peer, c.out.Len())
-		c.closeFor(ReasonOutput)
+		c.closeFor(conn.ReasonOutput)
 	default:
 		reason := c.SilenceReason(c.loop.host.Limits(), c.loop.nowNs())
-		if reason == ReasonInput {
+		if reason == conn.ReasonInput {
 			c.loop.host.LogHalfSent(c.peer, len(c.in.Unread()))
 		}
 		c.endFor(reason)
@@ -140,7 +141,7 @@ func (c *loopConn) expired() {
 }
 
 // tellHeld tells the session what the connection holds, if that is anything or was.
-func (c *loopConn) tellHeld() {
+func (c *connection) tellHeld() {
 	if !c.in.HasBuffer() && c.out.Len() == 0 && !c.holds {
 		return
 	}
@@ -153,7 +154,7 @@ func (c *loopConn) tellHeld() {
 const gone = unix.EPOLLERR | unix.EPOLLHUP
 
 // happened is what the poller reports.
-func (c *loopConn) happened(events uint32) {
+func (c *connection) happened(events uint32) {
 	switch {
 	case c.waiting:
 		c.happenedWaiting(events)
@@ -178,7 +179,7 @@ func (c *loopConn) happened(events uint32) {
 }
 
 // happenedWaiting is happened while the session is Waiting and nothing is read.
-func (c *loopConn) happenedWaiting(events uint32) {
+func (c *connection) happenedWaiting(events uint32) {
 	if c.interest&unix.EPOLLET != 0 && events&toRead != 0 {
 		c.readable, c.toTheEnd = true, c.toTheEnd || events&(unix.EPOLLRDHUP|unix.EPOLLPRI) != 0 // which is not reported again
 	}
@@ -195,7 +196,7 @@ func (c *loopConn) happenedWaiting(events uint32) {
 
 // lost is the client gone in both directions. While the session is Waiting, it is told, and what the client has sent
 // is still executed; the poller would report the end again and again meanwhile.
-func (c *loopConn) lost() {
+func (c *connection) lost() {
 	if !c.waiting || c.loop.poll.control(unix.EPOLL_CTL_DEL, int(c.fd), 0) != nil {
 		c.close()
 		return
@@ -209,7 +210,7 @@ func (c *loopConn) lost() {
 	c.session.HungUp(peer.Reset)
 }
 
-func (c *loopConn) read() {
+func (c *connection) read() {
 	l := c.loop
 	own := len(c.in.Unread()) > 0
 	buf := l.in
@@ -235,7 +236,7 @@ func (c *loopConn) read() {
 		c.close()
 		return
 	case n == 0:
-		c.endFor(ReasonClient)
+		c.endFor(conn.ReasonClient)
 		return
 	}
 	c.traffic.Received += uint64(n)
@@ -250,11 +251,11 @@ func (c *loopConn) read() {
 
 // process feeds the session once with b, which is in the connection's own buffer or in the loop's, and keeps what
 // is left.
-func (c *loopConn) process(b []byte, own bool) {
+func (c *connection) process(b []byte, own bool) {
 	l := c.loop
 	n, replies, status := c.session.Feed(b, l.out[:0])
 	c.more = status == peer.More
-	if cap(replies) <= MaxKeptReplies {
+	if cap(replies) <= conn.MaxKeptReplies {
 		l.out = replies
 	}
 	switch {
@@ -265,13 +266,13 @@ func (c *loopConn) process(b []byte, own bool) {
 		c.in.Keep(&l.host.Pool, b[n:])
 	}
 	if status == peer.Abort {
-		c.closeFor(ReasonSession)
+		c.closeFor(conn.ReasonSession)
 		return
 	}
 	if !c.send(replies) {
 		return
 	}
-	if left := len(c.in.Unread()); left > HalfSentBytes || c.HalfSentNs != 0 {
+	if left := len(c.in.Unread()); left > conn.HalfSentBytes || c.HalfSentNs != 0 {
 		c.Fed(n, left, status, l.nowNs)
 	}
 	c.tellHeld()
@@ -280,7 +281,7 @@ func (c *loopConn) process(b []byte, own bool) {
 	}
 	switch status {
 	case peer.Close:
-		c.endFor(ReasonSession)
+		c.endFor(conn.ReasonSession)
 		return
 	case peer.Waiting:
 		c.waiting = true
@@ -289,7 +290,7 @@ func (c *loopConn) process(b []byte, own bool) {
 		}
 	case peer.NeedInput:
 		if l.draining && !c.blocked {
-			c.endFor(ReasonShutdown)
+			c.endFor(conn.ReasonShutdown)
 			return
 		}
 	case peer.More, peer.Abort: // dealt with above
@@ -299,7 +300,7 @@ func (c *loopConn) process(b []byte, own bool) {
 }
 
 // queue gives the connection another turn if it has a use for one.
-func (c *loopConn) queue() {
+func (c *connection) queue() {
 	if (c.more || c.readable) && !c.queued && c.takesInput() {
 		c.queued = true
 		c.loop.ready = append(c.loop.ready, c)
@@ -307,7 +308,7 @@ func (c *loopConn) queue() {
 }
 
 // goOn is that turn.
-func (c *loopConn) goOn(uint32) {
+func (c *connection) goOn(uint32) {
 	c.queued = false
 	switch {
 	case !c.takesInput():
@@ -318,11 +319,11 @@ func (c *loopConn) goOn(uint32) {
 	}
 }
 
-func (c *loopConn) takesInput() bool {
+func (c *connection) takesInput() bool {
 	return c.phase == phaseLingering || c.phase == phaseOpen && !c.waiting && !c.blocked
 }
 
-func (c *loopConn) woken(uint32) {
+func (c *connection) woken(uint32) {
 	if c.phase != phaseOpen {
 		return
 	}
@@ -334,9 +335,9 @@ func (c *loopConn) woken(uint32) {
 	c.process(c.in.Unread(), true)
 }
 
-func (c *loopConn) drain(uint32) {
+func (c *connection) drain(uint32) {
 	if c.phase == phaseOpen && !c.waiting && !c.more && !c.blocked {
-		c.endFor(ReasonShutdown)
+		c.endFor(conn.ReasonShutdown)
 	}
 }
 
@@ -344,7 +345,7 @@ const toRead = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI
 
 // edge is how input is to be reported: once, when it comes, and not for as long as it is there, which would be work
 // for the kernel in each wait. But a read from a unix socket may get less than is there.
-func (c *loopConn) edge() uint32 {
+func (c *connection) edge() uint32 {
 	if c.peer.Unix {
 		return 0
 	}
@@ -352,7 +353,7 @@ func (c *loopConn) edge() uint32 {
 }
 
 // listen asks the poller for what the connection waits for.
-func (c *loopConn) listen() {
+func (c *connection) listen() {
 	var interest uint32
 	switch {
 	case c.waiting && c.interest == toRead|unix.EPOLLET && !c.toTheEnd && c.out.Len() == 0:
@@ -377,13 +378,13 @@ func (c *loopConn) listen() {
 	}
 }
 
-func (c *loopConn) closeFor(r Reason) {
+func (c *connection) closeFor(r conn.Reason) {
 	c.Because(r)
 	c.close()
 }
 
 // close ends the connection at once.
-func (c *loopConn) close() {
+func (c *connection) close() {
 	if c.phase != phaseClosed {
 		c.phase = phaseClosed
 		c.in.Release(&c.loop.host.Pool)

@@ -1,4 +1,4 @@
-package server
+package goroutines
 
 import (
 	"sync"
@@ -22,7 +22,7 @@ func (e *evictions) add(n int32) {
 }
 
 // await waits until none is open, or the connection that waits is one of them.
-func (e *evictions) await(c *goroutineConn) {
+func (e *evictions) await(c *connection) {
 	if e.open.Load() == 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package server
+package goroutines
 
 import (
 	"crypto/tls"
@@ -6,6 +6,7 @@ import (
 	"net"
 	"testing"
 
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
@@ -13,8 +14,8 @@ import (
 func TestTLSItselfIsBounded(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
-	g := newGoroutineDriver(&Host{Now: func() int64 { return 0 }})
-	c := newGoroutineConn(g, server, peer.Peer{})
+	g := New(&conn.Host{Now: func() int64 { return 0 }})
+	c := newConnection(g, server, peer.Peer{})
 	c.secure(&tls.Config{})
 	defer c.out.wait()
 	defer c.Kill()

@@ -1,14 +1,14 @@
-package server
+package loops
 
 import "container/heap"
 
 // timers holds the connections that are to be looked at by some time, the earliest first. One that moves its time
 // further away, as an idle timeout does with each byte, stays where it is until the time that it stands under:
 // take then puts it where it belongs.
-type timers []*loopConn
+type timers []*connection
 
 // update follows a change of c.dueNs, 0 for none.
-func (t *timers) update(c *loopConn) {
+func (t *timers) update(c *connection) {
 	switch {
 	case c.timer == 0:
 		if c.dueNs != 0 {
@@ -21,14 +21,14 @@ func (t *timers) update(c *loopConn) {
 	}
 }
 
-func (t *timers) remove(c *loopConn) {
+func (t *timers) remove(c *connection) {
 	if c.timer != 0 {
 		heap.Remove((*timerHeap)(t), int(c.timer)-1)
 	}
 }
 
 // take removes and returns a connection that is due, nil if there is none.
-func (t *timers) take(nowNs int64) *loopConn {
+func (t *timers) take(nowNs int64) *connection {
 	for len(*t) > 0 && (*t)[0].timerNs <= nowNs {
 		c := (*t)[0]
 		switch {
@@ -46,7 +46,7 @@ func (t *timers) take(nowNs int64) *loopConn {
 }
 
 // timerHeap is a heap by timerNs. A connection's timer is its place in it, counted from 1.
-type timerHeap []*loopConn
+type timerHeap []*connection
 
 func (h timerHeap) Len() int           { return len(h) }
 func (h timerHeap) Less(i, j int) bool { return h[i].timerNs < h[j].timerNs }
@@ -57,7 +57,7 @@ func (h timerHeap) Swap(i, j int) {
 }
 
 func (h *timerHeap) Push(x any) {
-	c := x.(*loopConn)
+	c := x.(*connection)
 	*h = append(*h, c)
 	c.timer = int32(len(*h))
 }

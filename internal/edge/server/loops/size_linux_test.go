@@ -1,4 +1,4 @@
-package server
+package loops
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 // TestConnectionIsSmall: there may be very many.
 func TestConnectionIsSmall(t *testing.T) {
-	if size := unsafe.Sizeof(loopConn{}); size > 240 {
+	if size := unsafe.Sizeof(connection{}); size > 240 {
 		t.Errorf("%d bytes", size)
 	}
 }

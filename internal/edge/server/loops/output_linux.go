@@ -1,16 +1,18 @@
-package server
+package loops
 
 import (
 	"golang.org/x/sys/unix"
+
+	"cellserver/internal/edge/server/conn"
 )
 
 // send writes replies, and queues what the client does not take. It is false if the connection was closed.
-func (c *loopConn) send(replies []byte) bool {
+func (c *connection) send(replies []byte) bool {
 	if c.reset {
 		return true
 	}
 	if len(replies) > 0 && c.out.Len() == 0 {
-		n, err := WriteOnce(int(c.fd), replies)
+		n, err := conn.WriteOnce(int(c.fd), replies)
 		if err != nil {
 			c.close()
 			return false
@@ -24,11 +26,11 @@ func (c *loopConn) send(replies []byte) bool {
 	c.out.Add(&c.loop.host.Pool, replies)
 	limits := c.loop.host.Limits()
 	switch limits.JudgeOutput(c.out.Len(), c.session.Authenticated()) {
-	case OutputFits:
-	case OutputOverruns:
-		c.closeFor(ReasonOutput)
+	case conn.OutputFits:
+	case conn.OutputOverruns:
+		c.closeFor(conn.ReasonOutput)
 		return false
-	case OutputBlocks:
+	case conn.OutputBlocks:
 		if !c.blocked {
 			c.blocked = true
 			c.dueIn(limits.OutputTimeout)
@@ -37,17 +39,17 @@ func (c *loopConn) send(replies []byte) bool {
 	return true
 }
 
-func (c *loopConn) wrote(n int) {
+func (c *connection) wrote(n int) {
 	c.traffic.Sent += uint64(n)
 	c.loop.traffic.Sent += uint64(n)
 }
 
 // flush writes what is queued, as far as the client takes it. It is false if the client is gone or the
 // connection was closed.
-func (c *loopConn) flush() bool {
+func (c *connection) flush() bool {
 	for written := 0; c.out.Len() > 0 && written < loopOutputBytes; {
 		front := c.out.Front()
-		n, err := WriteOnce(int(c.fd), front)
+		n, err := conn.WriteOnce(int(c.fd), front)
 		if err != nil {
 			c.lost()
 			return false
@@ -71,7 +73,7 @@ func (c *loopConn) flush() bool {
 }
 
 // unblock processes the client's input again, which has read enough of its replies.
-func (c *loopConn) unblock() {
+func (c *connection) unblock() {
 	c.blocked = false
 	c.HalfSentNs = 0 // meanwhile it could not send
 	if c.waiting {
@@ -87,7 +89,7 @@ func (c *loopConn) unblock() {
 const loopOutputBytes = 1 << 20
 
 // endFor reads no more commands, sends what is pending, and then closes the connection.
-func (c *loopConn) endFor(r Reason) {
+func (c *connection) endFor(r conn.Reason) {
 	c.Because(r)
 	c.phase, c.more = phaseFlushing, false
 	if r.Lingers() {
@@ -104,13 +106,13 @@ func (c *loopConn) endFor(r Reason) {
 }
 
 // flushed goes on when all replies are sent.
-func (c *loopConn) flushed() {
+func (c *connection) flushed() {
 	if c.phase == phaseFlushing || unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil {
 		c.close()
 		return
 	}
 	c.phase = phaseLingering
-	c.dueIn(LingerTimeout)
+	c.dueIn(conn.LingerTimeout)
 	c.readable = true // what came may have been reported before
 	c.queue()
 	c.listen()

@@ -1,4 +1,6 @@
-package server
+// Package conn is what all drivers of connections share: the life of a connection, its buffers, and the host, through
+// which a driver sees the server. Only a Host is safe for concurrent use; the rest belongs to whoever serves the connection.
+package conn
 
 import (
 	"log/slog"

@@ -1,4 +1,6 @@
-package server
+// Package goroutines drives connections with a goroutine each, on all systems, and over TLS. A Driver is safe for
+// concurrent use.
+package goroutines
 
 import (
 	"context"
@@ -7,46 +9,47 @@ import (
 	"net"
 	"sync"
 
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
-// goroutineDriver is the driver that gives each connection a goroutine.
-type goroutineDriver struct {
-	host     *Host
+// Driver is the driver that gives each connection a goroutine.
+type Driver struct {
+	host     *conn.Host
 	draining chan struct{} // closed when Shutdown begins
 
 	mu    sync.Mutex // guards conns, whether more may be added to them, and past; taken before a connection's
-	conns map[*goroutineConn]struct{}
-	past  Traffic // of connections that have ended
+	conns map[*connection]struct{}
+	past  conn.Traffic // of connections that have ended
 	wg    sync.WaitGroup
 
 	evictions evictions
 	replies   sync.Pool // of *replies
 }
 
-func newGoroutineDriver(h *Host) *goroutineDriver {
-	g := &goroutineDriver{host: h, draining: make(chan struct{}), conns: map[*goroutineConn]struct{}{}}
+func New(h *conn.Host) *Driver {
+	g := &Driver{host: h, draining: make(chan struct{}), conns: map[*connection]struct{}{}}
 	g.evictions.ended.L = &g.evictions.mu
 	return g
 }
 
-func (g *goroutineDriver) Serve(nc net.Conn, p peer.Peer) { g.start(newGoroutineConn(g, nc, p)) }
+func (g *Driver) Serve(nc net.Conn, p peer.Peer) { g.start(newConnection(g, nc, p)) }
 
 // ServeTLS is serve for a connection that TLS has yet to be agreed on.
-func (g *goroutineDriver) ServeTLS(nc net.Conn, p peer.Peer, config *tls.Config) {
-	c := newGoroutineConn(g, nc, p)
+func (g *Driver) ServeTLS(nc net.Conn, p peer.Peer, config *tls.Config) {
+	c := newConnection(g, nc, p)
 	c.secure(config)
 	g.start(c)
 }
 
-func (g *goroutineDriver) start(c *goroutineConn) {
+func (g *Driver) start(c *connection) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.isDraining() {
 		_ = c.nc.Close()
 		if c.secured == nil {
-			c.Because(ReasonShutdown)
-			g.host.Ended(nil, c.peer, &c.Life, Traffic{})
+			c.Because(conn.ReasonShutdown)
+			g.host.Ended(nil, c.peer, &c.Life, conn.Traffic{})
 		}
 		g.host.Release(c.peer)
 		return
@@ -55,17 +58,17 @@ func (g *goroutineDriver) start(c *goroutineConn) {
 	g.wg.Go(c.run)
 }
 
-func (g *goroutineDriver) isDraining() bool { return ready(g.draining) }
+func (g *Driver) isDraining() bool { return ready(g.draining) }
 
 // killReason is why a connection ends that is killed now.
-func (g *goroutineDriver) killReason() Reason {
+func (g *Driver) killReason() conn.Reason {
 	if g.isDraining() {
-		return ReasonShutdown
+		return conn.ReasonShutdown
 	}
-	return ReasonKilled
+	return conn.ReasonKilled
 }
 
-func (g *goroutineDriver) remove(c *goroutineConn) {
+func (g *Driver) remove(c *connection) {
 	c.in.Release(&g.host.Pool)
 	if c.evicted.Swap(true) { // from now on nobody waits for it
 		g.evictions.add(-1)
@@ -80,7 +83,7 @@ func (g *goroutineDriver) remove(c *goroutineConn) {
 	g.host.Release(c.peer)
 }
 
-func (g *goroutineDriver) LimitsChanged() {
+func (g *Driver) LimitsChanged() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.isDraining() {
@@ -91,7 +94,7 @@ func (g *goroutineDriver) LimitsChanged() {
 	}
 }
 
-func (g *goroutineDriver) Traffic() Traffic {
+func (g *Driver) Traffic() conn.Traffic {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	sum := g.past
@@ -101,7 +104,7 @@ func (g *goroutineDriver) Traffic() Traffic {
 	return sum
 }
 
-func (g *goroutineDriver) Shutdown(ctx context.Context) error {
+func (g *Driver) Shutdown(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.isDraining() {
 		close(g.draining)
@@ -111,7 +114,7 @@ func (g *goroutineDriver) Shutdown(ctx context.Context) error {
 	}
 	g.mu.Unlock()
 
-	if WaitOrDone(ctx, &g.wg) {
+	if conn.WaitOrDone(ctx, &g.wg) {
 		return nil
 	}
 	g.mu.Lock()
@@ -119,16 +122,16 @@ func (g *goroutineDriver) Shutdown(ctx context.Context) error {
 		c.Kill()
 	}
 	g.mu.Unlock()
-	if WaitAtLast(&g.wg) {
+	if conn.WaitAtLast(&g.wg) {
 		return ctx.Err()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return LeftBehind(ctx, fmt.Sprintf("connections outside the event loops: %d", len(g.conns)))
+	return conn.LeftBehind(ctx, fmt.Sprintf("connections outside the event loops: %d", len(g.conns)))
 }
 
 // Probe has nothing to wait for: the connections share no more than the list of them.
-func (g *goroutineDriver) Probe(ctx context.Context) error {
+func (g *Driver) Probe(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return ctx.Err()

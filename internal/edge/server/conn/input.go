@@ -1,4 +1,4 @@
-package server
+package conn
 
 import "cellserver/internal/base/buffers"
 

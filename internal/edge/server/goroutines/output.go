@@ -1,4 +1,4 @@
-package server
+package goroutines
 
 import (
 	"net"

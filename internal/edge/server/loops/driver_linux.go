@@ -1,4 +1,6 @@
-package server
+// Package loops drives connections from a few event loops over epoll, on Linux. A driver is safe for concurrent use; a
+// connection belongs to its loop's goroutine.
+package loops
 
 import (
 	"cmp"
@@ -12,20 +14,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
-// loopDriver is the driver that serves connections from a few event loops. Connections that it cannot take, those
+// driver is the driver that serves connections from a few event loops. Connections that it cannot take, those
 // without a descriptor of their own, go to another driver.
-type loopDriver struct {
+type driver struct {
 	all    []*loop
-	others Driver
+	others conn.Driver
 	wg     sync.WaitGroup
 }
 
-// newLoopDriver returns a driver of n loops, or the other one where they cannot be made.
-func newLoopDriver(h *Host, n int, others Driver) Driver {
-	d := &loopDriver{others: others}
+// New returns a driver of n loops, or the other one where they cannot be made.
+func New(h *conn.Host, n int, others conn.Driver) conn.Driver {
+	d := &driver{others: others}
 	for range n {
 		l, err := newLoop(h)
 		if err != nil {
@@ -44,7 +47,7 @@ func newLoopDriver(h *Host, n int, others Driver) Driver {
 	return d
 }
 
-func (d *loopDriver) Serve(nc net.Conn, p peer.Peer) {
+func (d *driver) Serve(nc net.Conn, p peer.Peer) {
 	fd, err := takeDescriptor(nc)
 	if err != nil {
 		d.others.Serve(nc, p)
@@ -57,7 +60,7 @@ func (d *loopDriver) Serve(nc net.Conn, p peer.Peer) {
 		}
 	}
 	least.load.Add(1)
-	c := newLoopConn(least, fd, p)
+	c := newConnection(least, fd, p)
 	_ = nc.Close() // the descriptor that c has stays open
 	if !least.inbox.add(c) {
 		c.refuse()
@@ -82,32 +85,32 @@ func takeDescriptor(nc net.Conn) (fd int, err error) {
 	return fd, errors.Join(err, dupErr)
 }
 
-func (d *loopDriver) LimitsChanged() {
+func (d *driver) LimitsChanged() {
 	for _, l := range d.all {
 		l.inbox.limitsChanged()
 	}
 }
 
-func (d *loopDriver) Traffic() Traffic {
+func (d *driver) Traffic() conn.Traffic {
 	sum := d.others.Traffic()
 	for _, l := range d.all {
-		sum.Add(Traffic{Received: l.received.Load(), Sent: l.sent.Load()})
+		sum.Add(conn.Traffic{Received: l.received.Load(), Sent: l.sent.Load()})
 	}
 	return sum
 }
 
-func (d *loopDriver) Shutdown(ctx context.Context) error {
+func (d *driver) Shutdown(ctx context.Context) error {
 	for _, l := range d.all {
 		l.inbox.drain()
 	}
 	err := d.others.Shutdown(ctx)
-	if WaitOrDone(ctx, &d.wg) {
+	if conn.WaitOrDone(ctx, &d.wg) {
 		return err
 	}
 	for _, l := range d.all {
 		l.inbox.end()
 	}
-	if WaitAtLast(&d.wg) {
+	if conn.WaitAtLast(&d.wg) {
 		return cmp.Or(err, ctx.Err())
 	}
 	var left []string
@@ -116,13 +119,13 @@ func (d *loopDriver) Shutdown(ctx context.Context) error {
 			left = append(left, d.loopName(i))
 		}
 	}
-	if errors.Is(err, ErrStuck) {
+	if errors.Is(err, conn.ErrStuck) {
 		return fmt.Errorf("%w, %s", err, strings.Join(left, ", "))
 	}
-	return LeftBehind(ctx, strings.Join(left, ", "))
+	return conn.LeftBehind(ctx, strings.Join(left, ", "))
 }
 
 // loopName is what errors call a loop.
-func (d *loopDriver) loopName(i int) string {
+func (d *driver) loopName(i int) string {
 	return fmt.Sprintf("event loop %d of %d", i+1, len(d.all))
 }

@@ -1,4 +1,4 @@
-package server
+package loops
 
 import (
 	"runtime"
@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"cellserver/internal/edge/server/conn"
 )
 
 // loop serves its connections from one goroutine: all of loop and of its connections belongs to that, but for the
 // inbox and the atomics.
 type loop struct {
-	host   *Host
+	host   *conn.Host
 	nowNs  func() int64
 	poll   *poller
 	inbox  inbox
@@ -20,13 +22,13 @@ type loop struct {
 	// what others may see of traffic, up to the last round
 	received, sent atomic.Uint64
 
-	conns    []*loopConn // by descriptor
-	open     int         // how many of them there are
-	ready    []*loopConn // that have input to process, beyond what the poller knows
+	conns    []*connection // by descriptor
+	open     int           // how many of them there are
+	ready    []*connection // that have input to process, beyond what the poller knows
 	timers   timers
 	draining bool
 
-	traffic Traffic // of all connections that there were
+	traffic conn.Traffic // of all connections that there were
 
 	yieldedNs int64
 	in        []byte // what a connection without a buffer of its own is read into
@@ -37,7 +39,7 @@ type loop struct {
 // the others.
 const loopInputBytes = 64 << 10
 
-func newLoop(h *Host) (*loop, error) {
+func newLoop(h *conn.Host) (*loop, error) {
 	p, err := newPoller()
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func (l *loop) run() {
 			if fd := int(e.Fd); fd == l.poll.wakeup {
 				l.readInbox()
 			} else if c := l.conns[fd]; c != nil {
-				c.guarded(e.Events, (*loopConn).happened)
+				c.guarded(e.Events, (*connection).happened)
 				l.closeEvicted()
 			}
 		}
@@ -118,27 +120,27 @@ func (l *loop) readInbox() {
 			l.conns = append(l.conns, nil)
 		}
 		l.conns[c.fd] = c
-		c.guarded(0, (*loopConn).start)
+		c.guarded(0, (*connection).start)
 	}
 	for _, c := range m.woken {
-		c.guarded(0, (*loopConn).woken)
+		c.guarded(0, (*connection).woken)
 	}
 	for _, c := range m.killed {
-		c.closeFor(ReasonKilled)
+		c.closeFor(conn.ReasonKilled)
 	}
 	l.takeEvicted() // whatever evicts says, which is set after the inbox was rung
 	if m.limited {
-		l.each((*loopConn).limitsChanged)
+		l.each((*connection).limitsChanged)
 	}
 	for _, answer := range m.probes {
 		close(answer)
 	}
 	if m.drained && !l.draining {
 		l.draining = true
-		l.each((*loopConn).drain)
+		l.each((*connection).drain)
 	}
 	if m.ended {
-		l.each(func(c *loopConn, _ uint32) { c.closeFor(ReasonShutdown) })
+		l.each(func(c *connection, _ uint32) { c.closeFor(conn.ReasonShutdown) })
 	}
 }
 
@@ -153,12 +155,12 @@ func (l *loop) closeEvicted() {
 
 func (l *loop) takeEvicted() {
 	for _, c := range l.inbox.takeEvicted() {
-		c.closeFor(ReasonMemory)
+		c.closeFor(conn.ReasonMemory)
 	}
 }
 
 // each calls do for every connection.
-func (l *loop) each(do func(c *loopConn, _ uint32)) {
+func (l *loop) each(do func(c *connection, _ uint32)) {
 	for _, c := range l.conns {
 		if c != nil {
 			c.guarded(0, do)
@@ -171,7 +173,7 @@ func (l *loop) processReady() {
 	turn := l.ready
 	l.ready = nil
 	for _, c := range turn {
-		c.guarded(0, (*loopConn).goOn)
+		c.guarded(0, (*connection).goOn)
 		l.closeEvicted()
 	}
 	if l.ready == nil {
@@ -180,7 +182,7 @@ func (l *loop) processReady() {
 	}
 }
 
-func (l *loop) forget(c *loopConn) {
+func (l *loop) forget(c *connection) {
 	l.conns[c.fd] = nil
 	l.open--
 	l.load.Add(-1)

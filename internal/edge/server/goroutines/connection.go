@@ -1,4 +1,4 @@
-package server
+package goroutines
 
 import (
 	"io"
@@ -6,18 +6,19 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
-// goroutineConn is a connection that has a goroutine, to which all belongs that is not said to be others' too.
-type goroutineConn struct {
-	driver  *goroutineDriver
+// connection is one that has a goroutine, to which all belongs that is not said to be others' too.
+type connection struct {
+	driver  *Driver
 	nc      net.Conn
 	secured *secured  // nil without TLS
 	source  io.Reader // what is read from: nc, or TLS over it
 	peer    peer.Peer
 	session peer.Session // nil until the client is admitted
-	in      Input
+	in      conn.Input
 	inErr   error   // why no more can be read; what was read before is still executed
 	out     *output // to nc
 	// What the session was told that the connection holds.
@@ -30,8 +31,8 @@ type goroutineConn struct {
 	evicted  atomic.Bool
 	reset    bool // nobody is there any more to take replies
 
-	mu          sync.Mutex // guards all below, but for lifecycle's openedNs and reason
-	Life                   // that only the goroutine changes
+	mu          sync.Mutex // guards all below, but for Life's OpenedNs and reason
+	conn.Life              // that only the goroutine changes
 	readsFor    readPurpose
 	poked       bool // the read deadline is Wake's
 	hasDeadline bool
@@ -49,8 +50,8 @@ const (
 // replies is a buffer that a session replies into. Connections share a few: most have nothing to say.
 type replies struct{ buf []byte }
 
-func newGoroutineConn(g *goroutineDriver, nc net.Conn, p peer.Peer) *goroutineConn {
-	return &goroutineConn{
+func newConnection(g *Driver, nc net.Conn, p peer.Peer) *connection {
+	return &connection{
 		driver: g,
 		nc:     nc,
 		source: nc,
@@ -58,12 +59,12 @@ func newGoroutineConn(g *goroutineDriver, nc net.Conn, p peer.Peer) *goroutineCo
 		out:    newOutput(nc, &g.host.Pool),
 		woken:  make(chan struct{}, 1),
 		killed: make(chan struct{}),
-		Life:   Life{OpenedNs: g.host.Now()},
+		Life:   conn.Life{OpenedNs: g.host.Now()},
 	}
 }
 
 // Wake implements peer.Conn.
-func (c *goroutineConn) Wake() {
+func (c *connection) Wake() {
 	select {
 	case c.woken <- struct{}{}:
 	default: // it will look in any case
@@ -75,10 +76,10 @@ func (c *goroutineConn) Wake() {
 }
 
 // wasWoken reports whether the session is to be fed without input.
-func (c *goroutineConn) wasWoken() bool { return ready(c.woken) }
+func (c *connection) wasWoken() bool { return ready(c.woken) }
 
 // Kill implements peer.Conn.
-func (c *goroutineConn) Kill() {
+func (c *connection) Kill() {
 	c.killOnce.Do(func() {
 		close(c.killed)
 		_ = c.nc.Close()
@@ -86,7 +87,7 @@ func (c *goroutineConn) Kill() {
 }
 
 // Evict implements peer.Conn.
-func (c *goroutineConn) Evict() {
+func (c *connection) Evict() {
 	first := !c.evicted.Swap(true)
 	c.Kill()
 	if first { // only now: one that waits looks whether it is killed
@@ -94,7 +95,7 @@ func (c *goroutineConn) Evict() {
 	}
 }
 
-func (c *goroutineConn) isKilled() bool { return ready(c.killed) }
+func (c *connection) isKilled() bool { return ready(c.killed) }
 
 // ready reports whether a channel is closed, or had a value, which it takes.
 func ready(ch <-chan struct{}) bool {
@@ -106,14 +107,14 @@ func ready(ch <-chan struct{}) bool {
 	}
 }
 
-func (c *goroutineConn) run() {
+func (c *connection) run() {
 	defer c.driver.remove(c)
 	defer func() { c.driver.host.CloseSession(c.session, c.peer) }()
 	defer c.out.wait()
 	defer c.Kill()
 	defer func() {
 		if p := recover(); p != nil {
-			c.Because(ReasonPanic)
+			c.Because(conn.ReasonPanic)
 			c.driver.host.Panicked(p, c.peer)
 		}
 		if c.isKilled() {
@@ -132,31 +133,31 @@ func (c *goroutineConn) run() {
 }
 
 // killReason is why the connection ends if it is killed now.
-func (c *goroutineConn) killReason() Reason {
+func (c *connection) killReason() conn.Reason {
 	if c.evicted.Load() {
-		return ReasonMemory
+		return conn.ReasonMemory
 	}
 	return c.driver.killReason()
 }
 
-func (c *goroutineConn) nowNs() int64 { return c.driver.host.Now() }
+func (c *connection) nowNs() int64 { return c.driver.host.Now() }
 
-func (c *goroutineConn) limits() *Limits { return c.driver.host.Limits() }
+func (c *connection) limits() *conn.Limits { return c.driver.host.Limits() }
 
-func (c *goroutineConn) authenticated() bool { return c.session != nil && c.session.Authenticated() }
+func (c *connection) authenticated() bool { return c.session != nil && c.session.Authenticated() }
 
-func (c *goroutineConn) traffic() Traffic {
-	return Traffic{Received: c.received.Load(), Sent: c.out.sent.Load()}
+func (c *connection) traffic() conn.Traffic {
+	return conn.Traffic{Received: c.received.Load(), Sent: c.out.sent.Load()}
 }
 
 // process executes what has been read. It is false when the connection is to end.
-func (c *goroutineConn) process() bool {
+func (c *connection) process() bool {
 	for {
 		n, status, sent := c.feed()
 		c.in.Consumed(n)
 		switch {
 		case status == peer.Abort:
-			c.Because(ReasonSession)
+			c.Because(conn.ReasonSession)
 			return false
 		case !sent:
 			return false
@@ -174,14 +175,14 @@ func (c *goroutineConn) process() bool {
 				return false
 			}
 		default:
-			c.end(ReasonSession)
+			c.end(conn.ReasonSession)
 			return false
 		}
 	}
 }
 
 // feed feeds the session once, and sends its replies.
-func (c *goroutineConn) feed() (consumed int, status peer.Status, sent bool) {
+func (c *connection) feed() (consumed int, status peer.Status, sent bool) {
 	r, _ := c.driver.replies.Get().(*replies)
 	if r == nil {
 		r = &replies{}
@@ -192,7 +193,7 @@ func (c *goroutineConn) feed() (consumed int, status peer.Status, sent bool) {
 	if len(out) > 0 && !c.reset && status != peer.Abort {
 		pending, err = c.write(out)
 	}
-	if cap(out) <= MaxKeptReplies { // and now others may have it: this client may leave much unread for long
+	if cap(out) <= conn.MaxKeptReplies { // and now others may have it: this client may leave much unread for long
 		r.buf = out
 		c.driver.replies.Put(r)
 	}
@@ -200,9 +201,9 @@ func (c *goroutineConn) feed() (consumed int, status peer.Status, sent bool) {
 }
 
 // noteFed notes what Feed has left.
-func (c *goroutineConn) noteFed(consumed int, status peer.Status) {
+func (c *connection) noteFed(consumed int, status peer.Status) {
 	left := len(c.in.Unread())
-	if left > HalfSentBytes || c.HalfSentNs != 0 {
+	if left > conn.HalfSentBytes || c.HalfSentNs != 0 {
 		c.mu.Lock()
 		c.Fed(consumed, left, status, c.nowNs)
 		c.mu.Unlock()
@@ -210,7 +211,7 @@ func (c *goroutineConn) noteFed(consumed int, status peer.Status) {
 }
 
 // tellHeld tells the session what the connection holds while it reads.
-func (c *goroutineConn) tellHeld() {
+func (c *connection) tellHeld() {
 	input, free := len(c.in.Unread()), c.in.Spare()
 	if input != c.toldInput || free != c.toldFree {
 		c.toldInput, c.toldFree = input, free
@@ -219,19 +220,19 @@ func (c *goroutineConn) tellHeld() {
 }
 
 // awaitRead waits where the client has left too many bytes of replies unread. It is false if that has no end.
-func (c *goroutineConn) awaitRead(pending int) bool {
+func (c *connection) awaitRead(pending int) bool {
 	limits := c.limits()
 	switch limits.JudgeOutput(pending, c.session.Authenticated()) {
-	case OutputFits:
-	case OutputOverruns:
-		c.Because(ReasonOutput)
+	case conn.OutputFits:
+	case conn.OutputOverruns:
+		c.Because(conn.ReasonOutput)
 		return false
-	case OutputBlocks:
+	case conn.OutputBlocks:
 		if c.out.await(limits.ResumeBytes(), limits.OutputTimeout) {
 			return true
 		}
 		if !c.out.broken() && !c.isKilled() {
-			c.Because(ReasonOutput)
+			c.Because(conn.ReasonOutput)
 			c.driver.host.LogUnread(c.peer, pending)
 		}
 		return false
@@ -239,7 +240,7 @@ func (c *goroutineConn) awaitRead(pending int) bool {
 	return true
 }
 
-func (c *goroutineConn) write(b []byte) (pending int, err error) {
+func (c *connection) write(b []byte) (pending int, err error) {
 	if c.secured != nil {
 		return c.secured.send(b)
 	}
@@ -247,10 +248,10 @@ func (c *goroutineConn) write(b []byte) (pending int, err error) {
 }
 
 // end sends what is pending, and sees to it that the client gets that.
-func (c *goroutineConn) end(r Reason) {
+func (c *connection) end(r conn.Reason) {
 	c.Because(r)
 	switch {
-	case r == ReasonOutput: // it would not read that
+	case r == conn.ReasonOutput: // it would not read that
 	case r.Lingers():
 		c.finish()
 	default:
@@ -259,14 +260,14 @@ func (c *goroutineConn) end(r Reason) {
 }
 
 // finish sends what is pending, tells the client that nothing more comes, and waits until it has seen that.
-func (c *goroutineConn) finish() {
+func (c *connection) finish() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !c.flush() || !ok || half.CloseWrite() != nil {
 		return
 	}
 	c.mu.Lock()
 	c.readsFor = readToLinger
-	_ = c.nc.SetReadDeadline(DeadlineIn(LingerTimeout))
+	_ = c.nc.SetReadDeadline(conn.DeadlineIn(conn.LingerTimeout))
 	c.mu.Unlock()
 	for scrap := c.in.Scrap(&c.driver.host.Pool); ; {
 		if _, err := c.nc.Read(scrap); err != nil {
@@ -276,7 +277,7 @@ func (c *goroutineConn) finish() {
 }
 
 // flush waits until all replies are sent, and over TLS the word that these were all.
-func (c *goroutineConn) flush() bool {
+func (c *connection) flush() bool {
 	if c.secured != nil {
 		c.secured.closeNotify()
 	}

@@ -1,11 +1,11 @@
-package server
+package loops
 
 import (
 	"context"
 	"fmt"
 )
 
-func (d *loopDriver) Probe(ctx context.Context) error {
+func (d *driver) Probe(ctx context.Context) error {
 	answers := make([]chan struct{}, len(d.all))
 	for i, l := range d.all { // all are asked before the first is waited for
 		answers[i] = make(chan struct{})

@@ -1,4 +1,4 @@
-package server
+package loops
 
 import (
 	"errors"
@@ -55,10 +55,10 @@ func (p *poller) wait(timeoutMs int) []unix.EpollEvent {
 type inbox struct {
 	mu      sync.Mutex // guards all below
 	wakeup  int        // an eventfd
-	added   []*loopConn
-	woken   []*loopConn
-	killed  []*loopConn
-	evicted []*loopConn
+	added   []*connection
+	woken   []*connection
+	killed  []*connection
+	evicted []*connection
 	probes  []chan<- struct{} // that the loop closes
 	limited bool              // the limits have changed
 	drained bool
@@ -68,7 +68,7 @@ type inbox struct {
 }
 
 // add is false if the loop takes no more connections.
-func (b *inbox) add(c *loopConn) bool {
+func (b *inbox) add(c *connection) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.drained || b.closed {
@@ -79,13 +79,13 @@ func (b *inbox) add(c *loopConn) bool {
 	return true
 }
 
-func (b *inbox) wake(c *loopConn) { b.put(&b.woken, c) }
+func (b *inbox) wake(c *connection) { b.put(&b.woken, c) }
 
-func (b *inbox) kill(c *loopConn) { b.put(&b.killed, c) }
+func (b *inbox) kill(c *connection) { b.put(&b.killed, c) }
 
-func (b *inbox) evict(c *loopConn) { b.put(&b.evicted, c) }
+func (b *inbox) evict(c *connection) { b.put(&b.evicted, c) }
 
-func (b *inbox) put(list *[]*loopConn, c *loopConn) {
+func (b *inbox) put(list *[]*connection, c *connection) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.closed { // or nobody would ever take it
@@ -118,7 +118,7 @@ func (b *inbox) ringLocked() {
 
 // mail is what stood in an inbox.
 type mail struct {
-	added, woken, killed []*loopConn
+	added, woken, killed []*connection
 	probes               []chan<- struct{}
 	limited              bool
 	drained, ended       bool
@@ -138,7 +138,7 @@ func (b *inbox) take() mail {
 }
 
 // takeEvicted takes the connections that are to be closed for their memory, whose turn does not wait for the rest.
-func (b *inbox) takeEvicted() []*loopConn {
+func (b *inbox) takeEvicted() []*connection {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	evicted := b.evicted

@@ -1,4 +1,4 @@
-package server
+package goroutines
 
 import (
 	"errors"
@@ -6,17 +6,18 @@ import (
 	"os"
 	"time"
 
+	"cellserver/internal/edge/server/conn"
 	"cellserver/internal/wire/peer"
 )
 
 // read waits for input. It is false when there will be no more.
-func (c *goroutineConn) read() bool {
+func (c *connection) read() bool {
 	if c.inErr != nil {
-		c.end(ReasonClient)
+		c.end(conn.ReasonClient)
 		return false
 	}
 	if !c.prepareRead(readForInput) {
-		c.end(ReasonShutdown)
+		c.end(conn.ReasonShutdown)
 		return false
 	}
 	if c.wasWoken() {
@@ -36,8 +37,8 @@ func (c *goroutineConn) read() bool {
 
 // roomToRead returns room to read into. For a long command that is counted before it is taken, and waits while others have
 // memory to give back; it is false if the connection is killed meanwhile.
-func (c *goroutineConn) roomToRead() (free []byte, ok bool) {
-	if bytes := c.in.GrownBytes(); bytes > MaxKeptInput && c.session != nil {
+func (c *connection) roomToRead() (free []byte, ok bool) {
+	if bytes := c.in.GrownBytes(); bytes > conn.MaxKeptInput && c.session != nil {
 		c.toldInput, c.toldFree = len(c.in.Unread()), bytes-len(c.in.Unread())
 		c.session.HoldsInput(c.toldInput, c.toldFree)
 		if c.driver.evictions.await(c); c.isKilled() {
@@ -51,13 +52,13 @@ func (c *goroutineConn) roomToRead() (free []byte, ok bool) {
 
 // awaitWake waits until the session, which is Waiting, is woken. It reads on meanwhile, up to a bound, so that the
 // session learns of the client's end. It is false when the connection is to end.
-func (c *goroutineConn) awaitWake() bool {
+func (c *connection) awaitWake() bool {
 	for {
 		reads := c.prepareRead(readForHangup)
 		if c.wasWoken() {
 			return true
 		}
-		room := MaxKeptInput - len(c.in.Unread())
+		room := conn.MaxKeptInput - len(c.in.Unread())
 		if !reads || c.inErr != nil || room <= 0 {
 			select {
 			case <-c.woken:
@@ -75,7 +76,7 @@ func (c *goroutineConn) awaitWake() bool {
 		case c.isKilled():
 			return false
 		case errors.Is(err, errUnread):
-			c.end(ReasonOutput)
+			c.end(conn.ReasonOutput)
 			return false
 		default:
 			c.hungUp(err)
@@ -84,7 +85,7 @@ func (c *goroutineConn) awaitWake() bool {
 }
 
 // hungUp tells the session, which is Waiting, that no more can be read.
-func (c *goroutineConn) hungUp(err error) {
+func (c *connection) hungUp(err error) {
 	c.inErr = err
 	half := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // the second is TLS's for the end within a record
 	if half && !c.out.broken() {                                          // a write may have been first to learn of a reset
@@ -96,7 +97,7 @@ func (c *goroutineConn) hungUp(err error) {
 }
 
 // readInto returns an error only where nothing was read.
-func (c *goroutineConn) readInto(b []byte) error {
+func (c *connection) readInto(b []byte) error {
 	n, err := c.source.Read(b)
 	c.in.Filled(n)
 	if c.secured == nil {
@@ -109,17 +110,17 @@ func (c *goroutineConn) readInto(b []byte) error {
 }
 
 // reasonUnread tells why a read has failed.
-func (c *goroutineConn) reasonUnread(err error) Reason {
+func (c *connection) reasonUnread(err error) conn.Reason {
 	switch {
 	case errors.Is(err, errUnread):
-		return ReasonOutput
+		return conn.ReasonOutput
 	case !errors.Is(err, os.ErrDeadlineExceeded):
-		return ReasonClient
+		return conn.ReasonClient
 	case c.driver.isDraining():
-		return ReasonShutdown
+		return conn.ReasonShutdown
 	}
 	reason := c.SilenceReason(c.limits(), c.nowNs())
-	if reason == ReasonInput {
+	if reason == conn.ReasonInput {
 		c.driver.host.LogHalfSent(c.peer, len(c.in.Unread()))
 	}
 	return reason
@@ -127,7 +128,7 @@ func (c *goroutineConn) reasonUnread(err error) Reason {
 
 // prepareRead sets the read deadline and takes back what Wake has done to it. It is false if the driver is draining,
 // which the deadline may then be the word for.
-func (c *goroutineConn) prepareRead(purpose readPurpose) bool {
+func (c *connection) prepareRead(purpose readPurpose) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if purpose == readForInput && c.session != nil {
@@ -138,7 +139,7 @@ func (c *goroutineConn) prepareRead(purpose readPurpose) bool {
 	return !c.driver.isDraining()
 }
 
-func (c *goroutineConn) limitsChanged() {
+func (c *connection) limitsChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.poked && c.readsFor != readToLinger { // one that is poked will set its own
@@ -146,12 +147,12 @@ func (c *goroutineConn) limitsChanged() {
 	}
 }
 
-func (c *goroutineConn) setDeadlineLocked() {
+func (c *connection) setDeadlineLocked() {
 	var deadline time.Time
 	if c.readsFor == readForInput {
 		nowNs := c.nowNs()
 		if dueNs := c.InputDueNs(c.limits(), nowNs); dueNs != 0 {
-			deadline = DeadlineIn(time.Duration(dueNs - nowNs))
+			deadline = conn.DeadlineIn(time.Duration(dueNs - nowNs))
 		}
 	}
 	if has := !deadline.IsZero(); has || c.hasDeadline {
@@ -161,20 +162,20 @@ func (c *goroutineConn) setDeadlineLocked() {
 }
 
 // interruptRead ends a Read that waits.
-func (c *goroutineConn) interruptRead() {
+func (c *connection) interruptRead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.interruptReadLocked()
 }
 
-func (c *goroutineConn) interruptReadLocked() {
+func (c *connection) interruptReadLocked() {
 	if c.readsFor != readToLinger {
 		_ = c.nc.SetReadDeadline(time.Unix(1, 0))
 		c.hasDeadline = true
 	}
 }
 
-func (c *goroutineConn) isPoked() bool {
+func (c *connection) isPoked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.poked

@@ -1,4 +1,4 @@
-package server
+package goroutines
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"cellserver/internal/edge/server/conn"
 )
 
 // secured is the TLS of a connection, and what crypto/tls takes for the network: it reads from the client, but what
@@ -13,7 +15,7 @@ import (
 // to the connection's goroutine.
 type secured struct {
 	net.Conn // the client's
-	conn     *goroutineConn
+	conn     *connection
 	tls      *tls.Conn
 	sealed   []byte // records that are yet to be sent; reused
 }
@@ -22,7 +24,7 @@ type secured struct {
 const maxOwnOutput = 64 << 10
 
 // secure has the connection begin with a handshake.
-func (c *goroutineConn) secure(config *tls.Config) {
+func (c *connection) secure(config *tls.Config) {
 	c.secured = &secured{Conn: c.nc, conn: c}
 	c.secured.tls = tls.Server(c.secured, config)
 	c.source = c.secured.tls
@@ -91,7 +93,7 @@ func (s *secured) closeNotify() {
 }
 
 // handshake agrees with the client on TLS and asks whether it may come in. It is false if the connection is to end.
-func (c *goroutineConn) handshake() bool {
+func (c *connection) handshake() bool {
 	if !c.prepareRead(readForInput) {
 		return false
 	}
@@ -109,7 +111,7 @@ func (c *goroutineConn) handshake() bool {
 	c.secured.sealed = nil // what follows is shorter
 	c.peer.TLS, c.peer.CertName = true, certName(c.secured.tls.ConnectionState())
 	if refusal := h.Refusal(c.peer); refusal != "" {
-		_, _ = c.secured.send(ErrorLine(refusal))
+		_, _ = c.secured.send(conn.ErrorLine(refusal))
 		return false
 	}
 	return true
