@@ -6,11 +6,12 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/keep/persist"
 )
 
 // durability returns what is kept on a disk and when, in a few words.
-func (p *Page) durability(t *texts) string {
+func (p *Page) durability(t *words.Texts) string {
 	if p.source.Persistence == nil {
 		return t.DurabilityOff
 	}
@@ -40,7 +41,7 @@ func (v *view) durabilityPart() g.Node {
 		if ns == 0 {
 			return t.Never
 		}
-		return fmt.Sprintf(t.Ago, t.uptime(time.Duration(v.page.source.Now()-ns)))
+		return fmt.Sprintf(t.Ago, t.Span(time.Duration(v.page.source.Now()-ns)))
 	}
 	saved := ago(st.LastSaveNs)
 	switch {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/words"
 )
 
 // fault is a warning: changes do not reach the disk, the store does not answer, or memory is full. Its
@@ -73,7 +75,7 @@ func (v *view) lastMinute() (n withoutRoom) {
 }
 
 // memoryFault returns the fault that keys found no room in the last minute.
-func memoryFault(t *texts, n withoutRoom) *fault {
+func memoryFault(t *words.Texts, n withoutRoom) *fault {
 	evicted, refused := math.Round(n.evicted), math.Round(n.refused)
 	switch {
 	case evicted > 0:

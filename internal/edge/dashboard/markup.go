@@ -78,7 +78,7 @@ func (v *view) scriptData() (string, error) {
 		Lang   string            `json:"lang"`
 		Charts []chart           `json:"charts"`
 		Words  map[string]string `json:"words"`
-	}{v.t.Lang, v.charts(), v.t.forScript()})
+	}{v.t.Lang, v.charts(), v.t.ForScript()})
 	return string(b), err
 }
 

@@ -6,6 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/keep/remote"
 	"cellserver/internal/keep/remote/watch"
 )
@@ -29,7 +30,7 @@ func (v *view) storePart() g.Node {
 	))))
 }
 
-func circuitText(t *texts, state string) string {
+func circuitText(t *words.Texts, state string) string {
 	switch state {
 	case "open":
 		return t.CircuitOpen
@@ -40,7 +41,7 @@ func circuitText(t *texts, state string) string {
 }
 
 // storeState returns how the store is, in a few words.
-func storeState(t *texts, st *watch.Status, nowNs int64) string {
+func storeState(t *words.Texts, st *watch.Status, nowNs int64) string {
 	switch {
 	case !st.Asked:
 		return t.StoreConnecting
@@ -54,7 +55,7 @@ func storeState(t *texts, st *watch.Status, nowNs int64) string {
 
 // storeFault is the warning that the store does not answer, or a part of it; nil while all of it does. As that about the disk,
 // it stays the same while the fault does.
-func storeFault(t *texts, st *watch.Status) *fault {
+func storeFault(t *words.Texts, st *watch.Status) *fault {
 	if st.Fault == nil {
 		return nil
 	}

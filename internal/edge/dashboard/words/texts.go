@@ -1,7 +1,13 @@
-package dashboard
+// Package words has all text of the live page, in each of its languages. It keeps nothing.
+package words
 
-// texts is all text of the page in one language. Percent signs are fmt verbs.
-type texts struct {
+import (
+	"fmt"
+	"time"
+)
+
+// Texts is all text of the page in one language. Percent signs are fmt verbs.
+type Texts struct {
 	Lang, Other, OtherName string // HTML's lang, and the other language that the page offers
 	Colon, Comma           string
 
@@ -45,22 +51,22 @@ type texts struct {
 	StateOf, Level, Leak, UntilFree, UntilEmpty, Available, RetryAfter, ReplyHeading                 string
 }
 
-// forScript returns the texts that the page's script shows.
-func (t *texts) forScript() map[string]string {
+// ForScript returns the texts that the page's script shows.
+func (t *Texts) ForScript() map[string]string {
 	return map[string]string{"pause": t.Pause, "resume": t.Resume, "copy": t.Copy, "copied": t.Copied}
 }
 
-// textsFor returns the texts in the language of the query or, without one, of the browser.
-func textsFor(requested, acceptLanguage string) *texts {
-	switch requested {
-	case "en":
-		return english()
-	case "zh":
-		return chinese()
+// Span writes how long something has lasted, with two units at most.
+func (t *Texts) Span(d time.Duration) string {
+	days, hours, minutes := int(d/(24*time.Hour)), int(d.Hours())%24, int(d.Minutes())%60
+	switch {
+	case days > 0:
+		return fmt.Sprintf(t.DaysHours, days, hours)
+	case hours > 0:
+		return fmt.Sprintf(t.HoursMinutes, hours, minutes)
+	case minutes > 0:
+		return fmt.Sprintf(t.Minutes, minutes)
+	default:
+		return t.UnderAMinute
 	}
-	en, zh := weightOf(acceptLanguage, "en"), weightOf(acceptLanguage, "zh")
-	if zh > en {
-		return chinese()
-	}
-	return english()
 }

@@ -1,7 +1,8 @@
-package dashboard
+package words
 
-func chinese() *texts {
-	return &texts{
+// Chinese returns the texts in Chinese.
+func Chinese() *Texts {
+	return &Texts{
 		Lang:      "zh-Hans",
 		Other:     "en",
 		OtherName: "English",

@@ -1,7 +1,8 @@
-package dashboard
+package words
 
-func english() *texts {
-	return &texts{
+// English returns the texts in English.
+func English() *Texts {
+	return &Texts{
 		Lang:      "en",
 		Other:     "zh",
 		OtherName: "中文",
