@@ -79,10 +79,10 @@ func memoryFault(t *words.Texts, n withoutRoom) *fault {
 	evicted, refused := math.Round(n.evicted), math.Round(n.refused)
 	switch {
 	case evicted > 0:
-		note := fmt.Sprintf(t.EvictedLately, count.text(evicted))
+		note := fmt.Sprintf(t.EvictedLately, Count.Text(evicted))
 		return &fault{what: t.MemoryFull, meaning: t.MemoryEvicts, note: note}
 	case refused > 0:
-		note := fmt.Sprintf(t.RefusedLately, count.text(refused))
+		note := fmt.Sprintf(t.RefusedLately, Count.Text(refused))
 		return &fault{what: t.MemoryFull, meaning: t.MemoryRefuses, note: note}
 	}
 	return nil

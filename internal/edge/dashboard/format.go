@@ -7,31 +7,32 @@ import (
 	"time"
 )
 
-// quantity is what a number measures, which decides how it is formatted.
-type quantity uint8
+// Quantity is what a number measures, which decides how it is formatted.
+type Quantity uint8
 
+// The quantities:
 const (
-	count quantity = iota
-	rate           // per second
-	durationNs
-	byteCount
-	share // of a whole
+	Count Quantity = iota
+	Rate           // per second
+	DurationNs
+	Bytes
+	Share // of a whole
 )
 
 // MarshalText writes the quantity as the page's script knows it.
-func (q quantity) MarshalText() ([]byte, error) {
-	return []byte([...]string{count: "count", rate: "rate", durationNs: "duration", byteCount: "bytes", share: "share"}[q]), nil
+func (q Quantity) MarshalText() ([]byte, error) {
+	return []byte([...]string{Count: "count", Rate: "rate", DurationNs: "duration", Bytes: "bytes", Share: "share"}[q]), nil
 }
 
-// ofColumn writes a column's number.
-func (q quantity) ofColumn(n int64) string {
+// OfColumn writes a column's number.
+func (q Quantity) OfColumn(n int64) string {
 	switch q {
-	case rate:
-		return q.text(float64(n) / 1000)
-	case share:
-		return percent(float64(n) / 1000)
+	case Rate:
+		return q.Text(float64(n) / 1000)
+	case Share:
+		return Percent(float64(n) / 1000)
 	default:
-		return q.text(float64(n))
+		return q.Text(float64(n))
 	}
 }
 
@@ -42,14 +43,14 @@ type unit struct {
 }
 
 // unitFor returns the largest unit that does not exceed v.
-func (q quantity) unitFor(v float64) unit {
+func (q Quantity) unitFor(v float64) unit {
 	var units [4]unit
 	switch q {
-	case count, rate, share:
+	case Count, Rate, Share:
 		units = [4]unit{{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}}
-	case durationNs:
+	case DurationNs:
 		units = [4]unit{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}
-	case byteCount:
+	case Bytes:
 		units = [4]unit{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}}
 	}
 	best := units[0]
@@ -61,13 +62,13 @@ func (q quantity) unitFor(v float64) unit {
 	return best
 }
 
-// text formats a value: counts in full, everything else with three digits and a unit.
-func (q quantity) text(v float64) string {
-	if q == count {
-		return grouped(int64(v))
+// Text formats a value: counts in full, everything else with three digits and a unit.
+func (q Quantity) Text(v float64) string {
+	if q == Count {
+		return Grouped(int64(v))
 	}
-	if q == rate && v >= 100 {
-		return grouped(int64(math.Round(v)))
+	if q == Rate && v >= 100 {
+		return Grouped(int64(math.Round(v)))
 	}
 	u := q.unitFor(v)
 	return u.label(threeDigits(v / u.factor))
@@ -91,8 +92,8 @@ func threeDigits(v float64) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// grouped formats a number with a comma every three digits.
-func grouped(n int64) string {
+// Grouped formats a number with a comma every three digits.
+func Grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	var b strings.Builder
 	for i, c := range digits {
@@ -104,8 +105,8 @@ func grouped(n int64) string {
 	return b.String()
 }
 
-// percent has a decimal below ten.
-func percent(share float64) string {
+// Percent has a decimal below ten.
+func Percent(share float64) string {
 	decimals := 0
 	if percents := 100 * share; percents < 9.95 && percents > 0 {
 		decimals = 1
@@ -113,8 +114,8 @@ func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'f', decimals, 64) + "\u00a0%"
 }
 
-// estimate writes a rate that is not known precisely: with zeros for what follows its third digit.
-func estimate(perSec float64) string {
+// Estimate writes a rate that is not known precisely: with zeros for what follows its third digit.
+func Estimate(perSec float64) string {
 	unit := 1.0
 	for perSec/unit >= 1000 {
 		unit *= 10
@@ -122,18 +123,18 @@ func estimate(perSec float64) string {
 	if unit > 1 {
 		perSec = math.Round(perSec/unit) * unit
 	}
-	return rate.text(perSec)
+	return Rate.Text(perSec)
 }
 
-// wholePercent is percent without decimals.
-func wholePercent(share float64) string {
+// WholePercent is percent without decimals.
+func WholePercent(share float64) string {
 	return strconv.FormatFloat(100*share, 'f', 0, 64) + "\u00a0%"
 }
 
-// waitText formats a waiting time: below a minute with a unit, above as 2h3m0s.
-func waitText(ns uint64) string {
+// Wait formats a waiting time: below a minute with a unit, above as 2h3m0s.
+func Wait(ns uint64) string {
 	if d := time.Duration(min(ns, math.MaxInt64)); d >= time.Minute {
 		return d.Round(time.Second).String()
 	}
-	return durationNs.text(float64(ns))
+	return DurationNs.Text(float64(ns))
 }

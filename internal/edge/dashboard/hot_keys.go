@@ -42,7 +42,7 @@ func (v *view) hotKey(k topkeys.Entry) g.Node {
 	return el("tr",
 		attr("data-k", db+":"+quoted),
 		el("th", attr("scope", "row"), name, g.If(k.DB != 0, el("small", text(" db "+db)))),
-		cells(perSecond(k), percent(k.Share)),
+		cells(perSecond(k), Percent(k.Share)),
 	)
 }
 
@@ -52,7 +52,7 @@ func perSecond(k topkeys.Entry) string {
 	case !k.IsRecent:
 		return "–"
 	case k.RecentError == 0:
-		return estimate(k.Recent)
+		return Estimate(k.Recent)
 	}
-	return estimate(k.Recent) + " ± " + estimate(k.RecentError)
+	return Estimate(k.Recent) + " ± " + Estimate(k.RecentError)
 }

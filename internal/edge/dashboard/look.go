@@ -34,7 +34,7 @@ func (p *Page) look(t *words.Texts, key store.Key, rule *limiter.Rule) (*answer,
 	terms := rule.Terms()
 	return &answer{
 		key: resp.Quote(key.Name), kind: rule.Kind, known: probe.Known, next: probe.Next, outlook: probe.Outlook,
-		leak: fmt.Sprintf(t.LeakRate, grouped(terms.Count), grouped(terms.Period)),
+		leak: fmt.Sprintf(t.LeakRate, Grouped(terms.Count), Grouped(terms.Period)),
 	}, nil
 }
 
@@ -69,14 +69,14 @@ func (v *view) answerPart() g.Node {
 func (a *answer) details(t *words.Texts) g.Node {
 	reply := codeEntry(fmt.Sprintf(t.ReplyHeading, command(a.kind)), replyText(a.next))
 	if a.kind != limiter.Funnel {
-		entries := []g.Node{entry(t.Available, fmt.Sprintf(t.UnitsOf, grouped(a.next.Remaining), grouped(a.next.Limit)))}
+		entries := []g.Node{entry(t.Available, fmt.Sprintf(t.UnitsOf, Grouped(a.next.Remaining), Grouped(a.next.Limit)))}
 		if a.next.RetryAfter >= 0 {
 			entries = append(entries, entry(t.RetryAfter, after(t, uint64(a.next.RetryAfter)*1e9)))
 		}
 		return el("div", class("funnel"), list("list", append(entries, reply)...))
 	}
-	share := percent(a.outlook.Level / float64(a.next.Limit))
-	level := fmt.Sprintf(t.UnitsOf, rate.text(a.outlook.Level), grouped(a.next.Limit))
+	share := Percent(a.outlook.Level / float64(a.next.Limit))
+	level := fmt.Sprintf(t.UnitsOf, Rate.Text(a.outlook.Level), Grouped(a.next.Limit))
 	return el("div", class("funnel"), a.picture(t, share, level), list("list",
 		entry(t.Level, level),
 		entry(t.Leak, a.leak),
@@ -120,7 +120,7 @@ func after(t *words.Texts, ns uint64) string {
 	if ns == 0 {
 		return t.Now
 	}
-	return fmt.Sprintf(t.In, waitText(ns))
+	return fmt.Sprintf(t.In, Wait(ns))
 }
 
 // lookLink returns a link to this page that looks at a key by the terms of its last request.

@@ -110,7 +110,7 @@ func (v *view) header(facts g.Node) g.Node {
 func (v *view) title() string {
 	if now := v.now(); now != nil {
 		if share, ok := now.limitedShare(); ok {
-			return fmt.Sprintf(v.t.ShareTitle, wholePercent(share)) + " · cellserver"
+			return fmt.Sprintf(v.t.ShareTitle, WholePercent(share)) + " · cellserver"
 		}
 	}
 	return "cellserver"

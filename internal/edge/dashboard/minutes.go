@@ -50,12 +50,12 @@ func (m minute) row() g.Node {
 	at := time.Unix(0, m.atNs).UTC()
 	p50, p99 := "–", "–"
 	if m.most.latency.ok {
-		p50, p99 = durationNs.text(m.most.latency.p50), durationNs.text(m.most.latency.p99)
+		p50, p99 = DurationNs.Text(m.most.latency.p50), DurationNs.Text(m.most.latency.p99)
 	}
 	return el("tr",
 		attr("data-k", at.Format("15:04")),
 		el("th", attr("scope", "row"), el("time", attr("datetime", at.Format("2006-01-02T15:04Z")), text(at.Format("15:04")))),
-		cells(rate.text(m.allowed/float64(m.points)), rate.text(m.limited/float64(m.points)), p50, p99,
-			count.text(float64(m.most.connections)), count.text(float64(m.most.keys)), byteCount.text(float64(m.most.memoryBytes))),
+		cells(Rate.Text(m.allowed/float64(m.points)), Rate.Text(m.limited/float64(m.points)), p50, p99,
+			Count.Text(float64(m.most.connections)), Count.Text(float64(m.most.keys)), Bytes.Text(float64(m.most.memoryBytes))),
 	)
 }
