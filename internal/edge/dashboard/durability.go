@@ -6,6 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/keep/persist"
 )
@@ -17,9 +18,9 @@ func (p *Page) durability(t *words.Texts) string {
 	}
 	switch st := p.source.Persistence(); {
 	case st.Loading && st.LoadBytes == 0:
-		return fmt.Sprintf(t.LoadingPart, Percent(0))
+		return fmt.Sprintf(t.LoadingPart, figures.Percent(0))
 	case st.Loading:
-		return fmt.Sprintf(t.LoadingPart, Percent(min(1, float64(st.LoadedBytes)/float64(st.LoadBytes))))
+		return fmt.Sprintf(t.LoadingPart, figures.Percent(min(1, float64(st.LoadedBytes)/float64(st.LoadBytes))))
 	case st.Fault != nil:
 		return fmt.Sprintf(t.FaultFor, time.Duration(p.source.Now()-st.FaultSinceNs).Round(time.Second))
 	case st.Interval == persist.NoSync:
@@ -27,7 +28,7 @@ func (p *Page) durability(t *words.Texts) string {
 	case st.Interval == 0:
 		return t.SyncBeforeReplies
 	default:
-		return fmt.Sprintf(t.SyncEvery, Wait(uint64(st.Interval)))
+		return fmt.Sprintf(t.SyncEvery, figures.Wait(uint64(st.Interval)))
 	}
 }
 
@@ -52,12 +53,12 @@ func (v *view) durabilityPart() g.Node {
 	}
 	return v.section("durability", t.Durability, list("list",
 		entry(t.Sync, v.page.durability(t)),
-		entry(t.LastSync, DurationNs.Text(float64(st.LastSyncTookNs))),
-		entry(t.Written, Bytes.Text(float64(st.WrittenBytes))),
-		entry(t.LogSize, Bytes.Text(float64(st.LogBytes))),
-		entry(t.Snapshot, Bytes.Text(float64(st.SnapshotBytes))),
+		entry(t.LastSync, figures.DurationNs.Text(float64(st.LastSyncTookNs))),
+		entry(t.Written, figures.Bytes.Text(float64(st.WrittenBytes))),
+		entry(t.LogSize, figures.Bytes.Text(float64(st.LogBytes))),
+		entry(t.Snapshot, figures.Bytes.Text(float64(st.SnapshotBytes))),
 		entry(t.LastSnapshot, saved),
-		entry(t.WaitingReplies, Grouped(st.WaitingReplies)),
-		entry(t.Faults, Grouped(int64(st.Faults))),
+		entry(t.WaitingReplies, figures.Grouped(st.WaitingReplies)),
+		entry(t.Faults, figures.Grouped(int64(st.Faults))),
 	))
 }

@@ -7,6 +7,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 )
 
@@ -79,10 +80,10 @@ func memoryFault(t *words.Texts, n withoutRoom) *fault {
 	evicted, refused := math.Round(n.evicted), math.Round(n.refused)
 	switch {
 	case evicted > 0:
-		note := fmt.Sprintf(t.EvictedLately, Count.Text(evicted))
+		note := fmt.Sprintf(t.EvictedLately, figures.Count.Text(evicted))
 		return &fault{what: t.MemoryFull, meaning: t.MemoryEvicts, note: note}
 	case refused > 0:
-		note := fmt.Sprintf(t.RefusedLately, Count.Text(refused))
+		note := fmt.Sprintf(t.RefusedLately, figures.Count.Text(refused))
 		return &fault{what: t.MemoryFull, meaning: t.MemoryRefuses, note: note}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
@@ -34,7 +35,7 @@ func (p *Page) look(t *words.Texts, key store.Key, rule *limiter.Rule) (*answer,
 	terms := rule.Terms()
 	return &answer{
 		key: resp.Quote(key.Name), kind: rule.Kind, known: probe.Known, next: probe.Next, outlook: probe.Outlook,
-		leak: fmt.Sprintf(t.LeakRate, Grouped(terms.Count), Grouped(terms.Period)),
+		leak: fmt.Sprintf(t.LeakRate, figures.Grouped(terms.Count), figures.Grouped(terms.Period)),
 	}, nil
 }
 
@@ -69,14 +70,14 @@ func (v *view) answerPart() g.Node {
 func (a *answer) details(t *words.Texts) g.Node {
 	reply := codeEntry(fmt.Sprintf(t.ReplyHeading, command(a.kind)), replyText(a.next))
 	if a.kind != limiter.Funnel {
-		entries := []g.Node{entry(t.Available, fmt.Sprintf(t.UnitsOf, Grouped(a.next.Remaining), Grouped(a.next.Limit)))}
+		entries := []g.Node{entry(t.Available, fmt.Sprintf(t.UnitsOf, figures.Grouped(a.next.Remaining), figures.Grouped(a.next.Limit)))}
 		if a.next.RetryAfter >= 0 {
 			entries = append(entries, entry(t.RetryAfter, after(t, uint64(a.next.RetryAfter)*1e9)))
 		}
 		return el("div", class("funnel"), list("list", append(entries, reply)...))
 	}
-	share := Percent(a.outlook.Level / float64(a.next.Limit))
-	level := fmt.Sprintf(t.UnitsOf, Rate.Text(a.outlook.Level), Grouped(a.next.Limit))
+	share := figures.Percent(a.outlook.Level / float64(a.next.Limit))
+	level := fmt.Sprintf(t.UnitsOf, figures.Rate.Text(a.outlook.Level), figures.Grouped(a.next.Limit))
 	return el("div", class("funnel"), a.picture(t, share, level), list("list",
 		entry(t.Level, level),
 		entry(t.Leak, a.leak),
@@ -120,7 +121,7 @@ func after(t *words.Texts, ns uint64) string {
 	if ns == 0 {
 		return t.Now
 	}
-	return fmt.Sprintf(t.In, Wait(ns))
+	return fmt.Sprintf(t.In, figures.Wait(ns))
 }
 
 // lookLink returns a link to this page that looks at a key by the terms of its last request.

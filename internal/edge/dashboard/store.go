@@ -6,6 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/keep/remote"
 	"cellserver/internal/keep/remote/watch"
@@ -17,15 +18,15 @@ func (v *view) storePart() g.Node {
 	if st == nil {
 		return nil
 	}
-	s, whole := &st.Stats, func(n uint64) string { return Count.Text(float64(n)) }
+	s, whole := &st.Stats, func(n uint64) string { return figures.Count.Text(float64(n)) }
 	note := fmt.Sprintf(t.StoreNote, st.Store, whole(s.Requests), whole(s.Asked), whole(s.Scripts), whole(s.Prefiltered), whole(s.Leased),
 		whole(s.ByPolicy()), st.Policy)
 	return v.section("store", t.Store, el("p", text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, el("table",
 		headings(t.StoreServer, t.Circuit, t.Queued, t.InFlight, t.RoundTrip),
 		el("tbody", g.Map(s.Servers, func(server remote.ServerStats) g.Node {
 			return el("tr", attr("data-k", server.Addr), el("th", attr("scope", "row"), text(server.Addr)),
-				cells(circuitText(t, st.Server(server.Addr).State), Count.Text(float64(server.Queued)), Count.Text(float64(server.InFlight)),
-					DurationNs.Text(float64(server.RoundTripNs))))
+				cells(circuitText(t, st.Server(server.Addr).State), figures.Count.Text(float64(server.Queued)), figures.Count.Text(float64(server.InFlight)),
+					figures.DurationNs.Text(float64(server.RoundTripNs))))
 		})),
 	))))
 }

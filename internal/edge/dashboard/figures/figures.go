@@ -1,4 +1,6 @@
-package dashboard
+// Package figures writes numbers for people: counts, rates, durations, sizes and shares, each in the largest unit that fits.
+// All of it is pure.
+package figures
 
 import (
 	"math"
