@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"cellserver/e2e/harness"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 	"cellserver/internal/test/certtest"
 	"cellserver/internal/test/resptest"
 )
@@ -159,7 +159,7 @@ func TestChecksOverKill(t *testing.T) {
 func TestDamagedLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := filepath.Join(dir, limits.KeptName)
+	file := filepath.Join(dir, limitsfile.KeptName)
 	p := harness.StartKeeping(t, dir)
 	harness.Exchange(t, p.Dial(t), "CL.LIMIT SET a 4 5 60\r\nCL.LIMIT SET b 4 5 60\r\n", "+OK\r\n+OK\r\n")
 	p.Stop(t, syscall.SIGKILL)
@@ -180,7 +180,7 @@ func TestDamagedLimits(t *testing.T) {
 	if names := listed(t, harness.StartKeeping(t, dir, "--data-recover")); len(names) != 0 {
 		t.Errorf("limits of a damaged file: %q", names)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "damaged-1-"+limits.KeptName)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "damaged-1-"+limitsfile.KeptName)); err != nil {
 		t.Error(err)
 	}
 }

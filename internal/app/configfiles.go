@@ -11,7 +11,7 @@ import (
 	"cellserver/internal/app/web"
 	"cellserver/internal/base/certs"
 	"cellserver/internal/base/yamlfile"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
 )
@@ -48,7 +48,7 @@ func checkLimitsFile(o *settings.Options, log *slog.Logger) error {
 	if o.LimitsFile == "" {
 		return nil
 	}
-	err := limits.New(limits.Config{File: o.LimitsFile, Reading: o.Reading(), Log: log}).Reload()
+	err := limitsfile.New(limitsfile.Config{File: o.LimitsFile, Reading: o.Reading(), Log: log}).Reload()
 	if lines := (yamlfile.Problems)(nil); err != nil && !errors.As(err, &lines) {
 		return fmt.Errorf("--limits-file: %w", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/redis/background"
@@ -43,7 +43,7 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 	s.Keeper = persist.New(persist.Config{
 		Dir: dir, Store: s.Tables, Now: s.clock.Now, Yield: background.Yield, Log: s.log,
 		Interval: time.Duration(o.SyncInterval), Timeout: o.SyncTimeout, Repair: o.DataRecover,
-		Beside: []string{limits.KeptName}, Rewrite: func() error { return s.Limits.Rewrite() },
+		Beside: []string{limitsfile.KeptName}, Rewrite: func() error { return s.Limits.Rewrite() },
 		Loaded: func(clockNs int64) (offsetNs int64) {
 			offsetNs = s.clock.NotBefore(clockNs)
 			noteClockOffset(s.log, offsetNs)

@@ -3,17 +3,17 @@ package storage
 import (
 	"fmt"
 
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 )
 
 // openLimits reads the named limits: those that commands have defined, of the data directory, and those of the file.
 func (s *Storage) openLimits() error {
 	o := s.options
-	config := limits.Config{File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log}
+	config := limitsfile.Config{File: o.LimitsFile, Reading: o.Reading(), Repair: o.DataRecover, Log: s.log}
 	if s.dir != nil {
 		config.Dir = s.dir
 	}
-	s.Limits = limits.New(config)
+	s.Limits = limitsfile.New(config)
 	if err := s.Limits.Load(); err != nil {
 		return fmt.Errorf("--data-dir %s: %w", o.DataDir, err)
 	}

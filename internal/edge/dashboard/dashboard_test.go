@@ -13,6 +13,7 @@ import (
 	"cellserver/internal/decide/histogram"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -49,7 +50,7 @@ func TestFacts(t *testing.T) {
 		t.Error("a list of no warnings")
 	}
 	for ns, want := range map[time.Duration]string{0: "under a minute", 59 * time.Minute: "59 min", 49 * time.Hour: "2 d 1 h"} {
-		if got := english().uptime(ns); got != want {
+		if got := words.English().Span(ns); got != want {
 			t.Errorf("%s is written %q, want %q", ns, got, want)
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 )
 
 // fault is a warning: changes do not reach the disk, the store does not answer, or memory is full. Its
@@ -73,14 +76,14 @@ func (v *view) lastMinute() (n withoutRoom) {
 }
 
 // memoryFault returns the fault that keys found no room in the last minute.
-func memoryFault(t *texts, n withoutRoom) *fault {
+func memoryFault(t *words.Texts, n withoutRoom) *fault {
 	evicted, refused := math.Round(n.evicted), math.Round(n.refused)
 	switch {
 	case evicted > 0:
-		note := fmt.Sprintf(t.EvictedLately, count.text(evicted))
+		note := fmt.Sprintf(t.EvictedLately, figures.Count.Text(evicted))
 		return &fault{what: t.MemoryFull, meaning: t.MemoryEvicts, note: note}
 	case refused > 0:
-		note := fmt.Sprintf(t.RefusedLately, count.text(refused))
+		note := fmt.Sprintf(t.RefusedLately, figures.Count.Text(refused))
 		return &fault{what: t.MemoryFull, meaning: t.MemoryRefuses, note: note}
 	}
 	return nil

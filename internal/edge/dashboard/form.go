@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/bucket"
@@ -58,7 +59,7 @@ type field struct {
 }
 
 // newForm reads the form from a query and, if it is filled in, looks at the key.
-func (p *Page) newForm(t *texts, query url.Values) form {
+func (p *Page) newForm(t *words.Texts, query url.Values) form {
 	f := form{kind: formKindOf(query.Get("kind")), key: field{name: "key", label: t.Key, value: query.Get("key")}}
 	if f.kind == nil {
 		return f
@@ -84,7 +85,7 @@ func (p *Page) newForm(t *texts, query url.Values) form {
 }
 
 // fillIn sets the form's answer, or what is wrong with it.
-func (p *Page) fillIn(t *texts, f *form) {
+func (p *Page) fillIn(t *words.Texts, f *form) {
 	key, keyError := p.readKey(t, f.key.value)
 	f.key.error = keyError
 	if keyError == "" {
@@ -134,7 +135,7 @@ func (k *formKind) rule(reading funnel.Reading, n []int64) (r limiter.Rule, err 
 	return r, err
 }
 
-func (p *Page) readKey(t *texts, text string) (key []byte, problem string) {
+func (p *Page) readKey(t *words.Texts, text string) (key []byte, problem string) {
 	if text == "" {
 		return nil, t.KeyMissing
 	}
@@ -149,7 +150,7 @@ func (p *Page) readKey(t *texts, text string) (key []byte, problem string) {
 }
 
 // read parses the field's number; a problem with it is set in the field's Error.
-func (f *field) read(t *texts) int64 {
+func (f *field) read(t *words.Texts) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(f.value), 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
@@ -163,7 +164,7 @@ func (f *field) read(t *texts) int64 {
 }
 
 // limitError shows in the form why the limit is not valid.
-func (f *form) limitError(t *texts, err error) {
+func (f *form) limitError(t *words.Texts, err error) {
 	var argument *funnel.ArgumentError
 	switch {
 	case errors.As(err, &argument):

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/figures"
 )
 
 func (v *view) historySection(minutes g.Node) g.Node {
@@ -56,14 +58,14 @@ func (v *view) figure(c chart) g.Node {
 }
 
 // newestOf writes the newest value of a column.
-func (v *view) newestOf(name string, q quantity) string {
+func (v *view) newestOf(name string, q figures.Quantity) string {
 	if now := v.now(); now != nil {
 		for _, c := range v.page.columns() {
 			if c.name != name {
 				continue
 			}
 			if n, ok := c.value(now); ok {
-				return q.ofColumn(n)
+				return q.OfColumn(n)
 			}
 		}
 	}

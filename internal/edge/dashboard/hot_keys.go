@@ -6,6 +6,7 @@ import (
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/decide/topkeys"
+	"cellserver/internal/edge/dashboard/figures"
 	"cellserver/internal/resp"
 )
 
@@ -42,7 +43,7 @@ func (v *view) hotKey(k topkeys.Entry) g.Node {
 	return el("tr",
 		attr("data-k", db+":"+quoted),
 		el("th", attr("scope", "row"), name, g.If(k.DB != 0, el("small", text(" db "+db)))),
-		cells(perSecond(k), percent(k.Share)),
+		cells(perSecond(k), figures.Percent(k.Share)),
 	)
 }
 
@@ -52,7 +53,7 @@ func perSecond(k topkeys.Entry) string {
 	case !k.IsRecent:
 		return "–"
 	case k.RecentError == 0:
-		return estimate(k.Recent)
+		return figures.Estimate(k.Recent)
 	}
-	return estimate(k.Recent) + " ± " + estimate(k.RecentError)
+	return figures.Estimate(k.Recent) + " ± " + figures.Estimate(k.RecentError)
 }

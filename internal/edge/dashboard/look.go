@@ -8,6 +8,8 @@ import (
 
 	g "maragu.dev/gomponents"
 
+	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/resp"
@@ -25,7 +27,7 @@ type answer struct {
 }
 
 // look looks at a key by a rule.
-func (p *Page) look(t *texts, key store.Key, rule *limiter.Rule) (*answer, error) {
+func (p *Page) look(t *words.Texts, key store.Key, rule *limiter.Rule) (*answer, error) {
 	probe, err := p.source.Look(p.source.Now(), key, rule)
 	if err != nil {
 		return nil, err
@@ -33,7 +35,7 @@ func (p *Page) look(t *texts, key store.Key, rule *limiter.Rule) (*answer, error
 	terms := rule.Terms()
 	return &answer{
 		key: resp.Quote(key.Name), kind: rule.Kind, known: probe.Known, next: probe.Next, outlook: probe.Outlook,
-		leak: fmt.Sprintf(t.LeakRate, grouped(terms.Count), grouped(terms.Period)),
+		leak: fmt.Sprintf(t.LeakRate, figures.Grouped(terms.Count), figures.Grouped(terms.Period)),
 	}, nil
 }
 
@@ -65,22 +67,22 @@ func (v *view) answerPart() g.Node {
 }
 
 // details are figures, for a funnel with a picture.
-func (a *answer) details(t *texts) g.Node {
+func (a *answer) details(t *words.Texts) g.Node {
 	reply := codeEntry(fmt.Sprintf(t.ReplyHeading, command(a.kind)), replyText(a.next))
 	if a.kind != limiter.Funnel {
-		entries := []g.Node{entry(t.Available, fmt.Sprintf(t.UnitsOf, grouped(a.next.Remaining), grouped(a.next.Limit)))}
+		entries := []g.Node{entry(t.Available, fmt.Sprintf(t.UnitsOf, figures.Grouped(a.next.Remaining), figures.Grouped(a.next.Limit)))}
 		if a.next.RetryAfter >= 0 {
-			entries = append(entries, entry(t.RetryAfter, t.after(uint64(a.next.RetryAfter)*1e9)))
+			entries = append(entries, entry(t.RetryAfter, after(t, uint64(a.next.RetryAfter)*1e9)))
 		}
 		return el("div", class("funnel"), list("list", append(entries, reply)...))
 	}
-	share := percent(a.outlook.Level / float64(a.next.Limit))
-	level := fmt.Sprintf(t.UnitsOf, rate.text(a.outlook.Level), grouped(a.next.Limit))
+	share := figures.Percent(a.outlook.Level / float64(a.next.Limit))
+	level := fmt.Sprintf(t.UnitsOf, figures.Rate.Text(a.outlook.Level), figures.Grouped(a.next.Limit))
 	return el("div", class("funnel"), a.picture(t, share, level), list("list",
 		entry(t.Level, level),
 		entry(t.Leak, a.leak),
-		entry(t.UntilFree, t.after(a.outlook.FreeNs)),
-		entry(t.UntilEmpty, t.after(a.outlook.EmptyNs)),
+		entry(t.UntilFree, after(t, a.outlook.FreeNs)),
+		entry(t.UntilEmpty, after(t, a.outlook.EmptyNs)),
 		reply,
 	))
 }
@@ -101,7 +103,7 @@ const (
 )
 
 // picture draws the funnel.
-func (a *answer) picture(t *texts, share, level string) g.Node {
+func (a *answer) picture(t *words.Texts, share, level string) g.Node {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	high := funnelHigh * min(a.outlook.Level/float64(a.next.Limit), 1)
 	return el("svg", attr("viewBox", "0 0 120 150"), attr("role", "img"), attr("aria-labelledby", "funnel-title"), attr("aria-describedby", "funnel-desc"),
@@ -115,11 +117,11 @@ func (a *answer) picture(t *texts, share, level string) g.Node {
 }
 
 // after writes when something is, that many nanoseconds from now.
-func (t *texts) after(ns uint64) string {
+func after(t *words.Texts, ns uint64) string {
 	if ns == 0 {
 		return t.Now
 	}
-	return fmt.Sprintf(t.In, waitText(ns))
+	return fmt.Sprintf(t.In, figures.Wait(ns))
 }
 
 // lookLink returns a link to this page that looks at a key by the terms of its last request.

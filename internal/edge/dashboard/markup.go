@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
+
+	"cellserver/internal/edge/dashboard/figures"
 )
 
 // part is an element of the page that the script keeps up to date.
@@ -78,7 +80,7 @@ func (v *view) scriptData() (string, error) {
 		Lang   string            `json:"lang"`
 		Charts []chart           `json:"charts"`
 		Words  map[string]string `json:"words"`
-	}{v.t.Lang, v.charts(), v.t.forScript()})
+	}{v.t.Lang, v.charts(), v.t.ForScript()})
 	return string(b), err
 }
 
@@ -110,7 +112,7 @@ func (v *view) header(facts g.Node) g.Node {
 func (v *view) title() string {
 	if now := v.now(); now != nil {
 		if share, ok := now.limitedShare(); ok {
-			return fmt.Sprintf(v.t.ShareTitle, wholePercent(share)) + " · cellserver"
+			return fmt.Sprintf(v.t.ShareTitle, figures.WholePercent(share)) + " · cellserver"
 		}
 	}
 	return "cellserver"

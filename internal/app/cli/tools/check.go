@@ -11,7 +11,7 @@ import (
 
 	"cellserver/internal/app/usage"
 	"cellserver/internal/base/buildinfo"
-	"cellserver/internal/decide/limits"
+	"cellserver/internal/decide/limits/limitsfile"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/limiter"
 	"cellserver/internal/migrate/transfer"
@@ -84,7 +84,7 @@ func printReport(w io.Writer, r *persist.Report, keys *transfer.LiveKeys) (err e
 		case f.TornBytes > 0:
 			state = fmt.Sprintf("ok; the last %d bytes are a write that was under way when the server ended", f.TornBytes)
 		}
-		if f.Name == limits.KeptName {
+		if f.Name == limitsfile.KeptName {
 			line("%s  %d named limits, %d bytes  %s", f.Name, f.Records, f.Bytes, state)
 			continue
 		}
