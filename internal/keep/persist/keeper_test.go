@@ -67,7 +67,7 @@ func (l *life) take(name string) (tatNs int64, err error) {
 	if strings.HasPrefix(name, leasesOf) {
 		l.ids++
 		o := limiter.Operation{Verb: limiter.Acquire, Max: 100, ID: l.ids, TTLNs: int64(time.Hour)}
-		err := l.store.Operate(nowNs(), key, &o)
+		err := l.store.Apply(nowNs(), key, &o)
 		return l.tat(name), err
 	}
 	limit, err := funnel.NewLimit(funnel.Burst, 1<<20, 1, 3600)

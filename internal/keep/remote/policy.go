@@ -3,7 +3,6 @@ package remote
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/servers"
@@ -57,19 +56,8 @@ func (p Policy) check(c *Config) error {
 // errTooFast is the Err of a request whose funnel leaks faster than the servers' clocks can tell.
 var errTooFast = errors.New("a store of Redis servers decides by microseconds: it does not support more than 1,000,000 units per second")
 
-// tooFast reports whether a rule has such a funnel.
-func tooFast(r *limiter.Rule) bool {
-	switch {
-	case r.Kind == limiter.Funnel:
-		return leaksTooFast(r.Funnel)
-	case r.Kind == limiter.Named && r.Named != nil:
-		return slices.ContainsFunc(r.Named.Windows, func(w limiter.Window) bool { return leaksTooFast(w.Funnel) })
-	}
-	return false
-}
-
-// leaksTooFast is about one funnel. One that holds nothing denies everything at any rate.
-func leaksTooFast(l funnel.Limit) bool { return l.IntervalNs() < leastIntervalNs && l.Capacity() > 0 }
+// leaksTooFast reports whether that is the interval of such a funnel; 0 is that of none.
+func leaksTooFast(intervalNs uint64) bool { return intervalNs > 0 && intervalNs < leastIntervalNs }
 
 // failureOf returns what a client is told of a call that has failed.
 func failureOf(f *servers.Failed) error {
@@ -99,7 +87,7 @@ func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
 	}
 	f := &servers.Failed{Text: failure.Error()}
 	for i := range batch {
-		if q := &batch[i]; tooFast(&q.Rule) && !s.CallersTime {
+		if q := &batch[i]; leaksTooFast(q.Rule.IntervalNs()) && !s.CallersTime {
 			q.Result, q.Err = funnel.Result{}, errTooFast
 		} else {
 			s.decideByPolicy(q, f)

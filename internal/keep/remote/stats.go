@@ -84,15 +84,17 @@ func (d *decided) all() Decided {
 }
 
 // outcome counts a request for units.
-func (c *counts) outcome(kind limiter.Kind, quantity int64, limited bool) {
-	units := store.CountedUnits(quantity)
-	if limited {
-		c.outcomes[kind].limited.Add(1)
+func (c *counts) outcome(o limiter.Outcome) {
+	units := store.CountedUnits(o.Quantity)
+	switch {
+	case !o.Requests:
+	case o.Limited:
+		c.outcomes[o.Kind].limited.Add(1)
 		c.refused.Add(units)
-		return
+	default:
+		c.outcomes[o.Kind].allowed.Add(1)
+		c.granted.Add(units)
 	}
-	c.outcomes[kind].allowed.Add(1)
-	c.granted.Add(units)
 }
 
 // UpdateStats implements store.Store. What the policy has decided is not among it.
