@@ -116,6 +116,16 @@ const (
 	NoEviction
 )
 
+// String returns the policy's name, as Redis has it.
+func (p Policy) String() string { return [...]string{"volatile-ttl", "noeviction"}[p] }
+
+// Maximum is the largest memory that a server may have. The zero Maximum is none.
+type Maximum struct {
+	Bytes       int64
+	Policy      Policy
+	ScriptBytes int64 // of Bytes, for scripts that are compiled and cached
+}
+
 // Bounded is a store whose memory can be bounded.
 type Bounded interface {
 	// SetMaxBytes bounds Stats.Bytes; 0 is no bound. By VolatileTTL a larger store shrinks in the background.

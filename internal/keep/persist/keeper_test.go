@@ -163,7 +163,7 @@ func crashOften(t *testing.T, rng *rand.Rand) {
 		trouble := &trouble{dir: dir, rng: rand.New(rand.NewPCG(rng.Uint64(), 1)), fails: rng.IntN(3) == 0, left: 5 + rng.IntN(150), had: had}
 		dir.Before = trouble.before
 		l := beginLife(dir, func(c *Config) {
-			c.Interval = []time.Duration{0, time.Second, NoSync}[rng.IntN(3)]
+			c.Interval = []time.Duration{0, time.Second, store.NoSync}[rng.IntN(3)]
 			c.LeastLogBytes = 4 << 10
 		})
 		if err := l.alive(); err != nil {

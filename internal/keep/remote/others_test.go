@@ -169,7 +169,7 @@ func TestNativeGivesWay(t *testing.T) {
 // TestOthersByPolicy: a server that does not answer leaves other kinds to the policy, too, and nothing waits for it any more.
 func TestOthersByPolicy(t *testing.T) {
 	p := redistest.Server(t)
-	s := onPool(t, Config{Timeout: 30 * time.Millisecond, OnError: Deny}, "redis://"+p.Addr)
+	s := onPool(t, Config{Timeout: 30 * time.Millisecond, OnError: store.FallbackDeny}, "redis://"+p.Addr)
 	p.Stop()
 	defer p.Continue()
 	for _, kind := range []limiter.Kind{limiter.FixedWindow, limiter.SlidingWindow} {

@@ -10,40 +10,11 @@ import (
 	"cellserver/internal/store"
 )
 
-// Policy is how requests are decided that the servers do not decide.
-type Policy uint8
-
-// The policies:
-const (
-	// Error answers them with an error.
-	Error Policy = iota
-	// Allow allows what an empty limiter would.
-	Allow
-	// Deny limits them.
-	Deny
-	// Local has a store of this process decide by a share of their limits.
-	Local
-	policies
-)
-
-// String returns the policy's name, as PolicyOf reads it.
-func (p Policy) String() string { return [...]string{"error", "allow", "deny", "local"}[p] }
-
-// PolicyOf returns the policy of a name.
-func PolicyOf(name string) (p Policy, ok bool) {
-	for p := range policies {
-		if p.String() == name {
-			return p, true
-		}
-	}
-	return 0, false
-}
-
-func (p Policy) check(c *Config) error {
+func checkPolicy(p store.Fallback, c *Config) error {
 	switch {
-	case p >= policies:
+	case p >= store.Fallbacks:
 		return fmt.Errorf("remote: open: no policy %d", p)
-	case p != Local:
+	case p != store.FallbackLocal:
 		return nil
 	case c.Local == nil:
 		return errors.New("remote: open: the policy local needs a store")
@@ -82,7 +53,7 @@ func failedOf(err error) *servers.Failed {
 
 // DecideByPolicy implements session.Deputy: for the requests of a transaction that a failure has left undecided.
 func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
-	if s.OnError == Error {
+	if s.OnError == store.FallbackError {
 		return false
 	}
 	f := &servers.Failed{Text: failure.Error()}
@@ -105,11 +76,11 @@ func (s *Store) decideByPolicy(q *store.Request, f *servers.Failed) {
 func (s *Store) applyPolicy(q *store.Request, f *servers.Failed) {
 	q.Result, q.Err = funnel.Result{}, nil
 	switch s.OnError {
-	case Allow:
+	case store.FallbackAllow:
 		q.Result = ofEmpty(&q.Rule, q.Quantity)
-	case Deny:
+	case store.FallbackDeny:
 		q.Result = denied(&q.Rule, q.Quantity)
-	case Local:
+	case store.FallbackLocal:
 		local := [1]store.Request{*q}
 		local[0].Rule = shareOf(q.Rule, s.LocalShare)
 		s.Local.Throttle(s.Now(), local[:])
