@@ -29,7 +29,7 @@ func allMemorySettings() []memorySetting {
 			func(to *memory.State, value string) error { return to.Clients.Set(value) },
 		},
 		{
-			"maxmemory-policy", func(s memory.State) string { return memory.PolicyName(s.Policy) },
+			"maxmemory-policy", func(s memory.State) string { return s.Policy.String() },
 			func(to *memory.State, value string) (err error) {
 				if to.Policy, err = memory.ParsePolicy(value); err != nil {
 					return errors.New("argument: " + err.Error())

@@ -29,6 +29,7 @@ import (
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/metrics"
 	"cellserver/internal/edge/server"
+	"cellserver/internal/keep/memory"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/admin"
@@ -153,7 +154,7 @@ func newApp(
 
 func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 	o := a.options
-	return commands.Config{
+	c := commands.Config{
 		Store:             a.storage.Store,
 		Now:               a.now,
 		WallTime:          time.Now,
@@ -171,8 +172,8 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		Version:           buildinfo.Version,
 		Settings:          a.tuning.settings(),
 		ConfigFile:        absolute(o.Config),
-		Memory:            a.storage.Memory,
-		Keeper:            a.storage.Keeper,
+		Maximum:           a.storage.Memory.Maximum,
+		ReleaseMemory:     memory.Release,
 		Remote:            a.storage.RemoteStatus(),
 		NamedLimits:       a.storage.Limits,
 		Thresholds:        o.Thresholds,
@@ -182,6 +183,10 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		Log:               a.log,
 		LostLogLines:      a.lines.Dropped,
 	}
+	if a.storage.Keeper != nil { // or the field would not be nil
+		c.Keeper = a.storage.Keeper
+	}
+	return c
 }
 
 // backgroundThreads returns how many long commands run at once, and lets the runtime execute that many goroutines beside the
@@ -284,7 +289,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	l := a.listeners.Metrics
 	config := metrics.Config{
 		Store: a.storage.Store, Remote: a.storage.RemoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Memory: a.storage.Memory, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Build: buildinfo.Read(),
+		Now: a.now, Server: a.server, Maximum: a.storage.Memory.Maximum, Persistence: a.storage.Persistence(), Limits: a.storage.Limits, Build: buildinfo.Read(),
 		Ready: a.ready, Alive: a.prober.Alive, Degraded: a.storage.Degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.Access, Profiles: a.options.Pprof, BoundTo: l.Addr(), AllowedHosts: a.options.MetricsHosts,
 		TopKeys: a.options.TopKeysMetric, TopKeyNames: a.options.TopKeysNames,

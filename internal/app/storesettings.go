@@ -6,8 +6,8 @@ import (
 
 	"cellserver/internal/app/settings"
 	"cellserver/internal/base/flagvalue"
-	"cellserver/internal/keep/persist"
 	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/store"
 )
 
 // storeSettings are the flags about the store, none of them with a password.
@@ -45,7 +45,7 @@ func durabilitySettings(o *settings.Options) []admin.Setting {
 	appendFsync := "everysec"
 	if o.SyncInterval == 0 {
 		appendFsync = "always"
-	} else if time.Duration(o.SyncInterval) == persist.NoSync {
+	} else if time.Duration(o.SyncInterval) == store.NoSync {
 		appendFsync = "no"
 	}
 	return []admin.Setting{

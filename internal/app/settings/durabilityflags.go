@@ -9,6 +9,7 @@ import (
 
 	"cellserver/internal/base/flagvalue"
 	"cellserver/internal/keep/persist"
+	"cellserver/internal/store"
 )
 
 // SyncInterval is the value of --fsync-interval.
@@ -27,7 +28,7 @@ const (
 // set reads an interval.
 func (i *SyncInterval) set(text string) bool {
 	if text == "no" {
-		*i = SyncInterval(persist.NoSync)
+		*i = SyncInterval(store.NoSync)
 		return true
 	}
 	d, ok := flagvalue.ParseDuration(text)
@@ -40,7 +41,7 @@ func (i *SyncInterval) set(text string) bool {
 
 // String returns the interval as --fsync-interval takes it.
 func (i *SyncInterval) String() string {
-	if time.Duration(*i) == persist.NoSync {
+	if time.Duration(*i) == store.NoSync {
 		return "no"
 	}
 	return flagvalue.FormatDuration(time.Duration(*i))

@@ -31,7 +31,7 @@ func (o *Options) defineMemory(fs *pflag.FlagSet) {
 			return err == nil || text == AutoMemory
 		},
 	}, "maxmemory", "largest `size` of the server's memory, such as 150mb; 0 for none; auto is 70 % of the cgroup's limit, and none without one")
-	flagvalue.ChoiceVar(fs, &o.MaxMemoryPolicy, "maxmemory-policy", memory.PolicyName(store.VolatileTTL), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)", memory.PolicyNames()...)
+	flagvalue.ChoiceVar(fs, &o.MaxMemoryPolicy, "maxmemory-policy", store.VolatileTTL.String(), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)", memory.PolicyNames()...)
 }
 
 func (o *Options) checkMemory() error {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/base/flagvalue"
-	"cellserver/internal/keep/remote"
+	"cellserver/internal/store"
 )
 
 // MemoryStore is the value of --store for the store in memory.
@@ -31,7 +31,7 @@ type StoreOptions struct {
 	Timeout    time.Duration
 	Wait       int
 	OnError    string
-	Policy     remote.Policy // of OnError
+	Policy     store.Fallback // of OnError
 	LocalShare float64
 	Prefilter  bool
 
@@ -54,7 +54,7 @@ func (o *Options) defineStore(fs *pflag.FlagSet) {
 	fs.StringVar(&r.KeyPrefix, "key-prefix", "", "`text` before each key's name on it (default none: the names that redis-cell has)")
 	flagvalue.UnitDurationVar(fs, &r.Timeout, "store-timeout", 50*time.Millisecond, leastStoreTimeout, mostStoreTimeout, "how long a decision may take; then --on-store-error decides")
 	flagvalue.NumberVar(fs, &r.Wait, "store-wait", 0, 0, mostStoreWait, "`number` of replicas that must have a change before it is replied to, by WAIT; it costs a round trip between them")
-	flagvalue.ChoiceVar(fs, &r.OnError, "on-store-error", remote.Error.String(), "`what` a call gets that the store did not decide in time: error, allow, deny, or local (decided in this server's memory, by --local-share of its limit)", "error", "allow", "deny", "local")
+	flagvalue.ChoiceVar(fs, &r.OnError, "on-store-error", store.FallbackError.String(), "`what` a call gets that the store did not decide in time: error, allow, deny, or local (decided in this server's memory, by --local-share of its limit)", "error", "allow", "deny", "local")
 	r.defineLocalShare(fs, "`part` of each limit that this server allows by itself with --on-store-error=local, such as 0.25 for one of four servers")
 	r.Prefilter = true
 	flagvalue.SwitchVar(fs, &r.Prefilter, "prefilter", "on", "off", "deny calls without asking where what was read of the key less than a second ago denies them: `on|off`")
@@ -68,7 +68,9 @@ func (o *Options) defineStore(fs *pflag.FlagSet) {
 func (o *Options) IsRemote() bool { return o.Remote.URL != MemoryStore }
 
 // HasTables reports whether there is a store in memory, be it for the time without the other one.
-func (o *Options) HasTables() bool { return !o.IsRemote() || o.Remote.OnError == remote.Local.String() }
+func (o *Options) HasTables() bool {
+	return !o.IsRemote() || o.Remote.OnError == store.FallbackLocal.String()
+}
 
 // checkStore refuses flags that the store makes senseless, and sets what it decides. No message has the URL, which may contain
 // a password.
@@ -84,7 +86,7 @@ func (o *Options) checkStore() error {
 		{"max-new-keys-per-second", "only the store knows which keys are new", o.MaxNewKeysPerSecond > 0},
 		{"databases", "its URL names the only database", o.Databases != 1},
 		{"maxmemory-policy", "that of its Redis decides", !o.HasTables()},
-		{"local-share", "it is about --on-store-error=local", o.Remote.OnError != remote.Local.String()},
+		{"local-share", "it is about --on-store-error=local", o.Remote.OnError != store.FallbackLocal.String()},
 		{"lease-above", "it is about --lease=on", !o.Remote.Lease},
 		{"lease-max-units", "it is about --lease=on", !o.Remote.Lease},
 		{"lease-time", "it is about --lease=on", !o.Remote.Lease},
@@ -94,7 +96,7 @@ func (o *Options) checkStore() error {
 		}
 	}
 	o.Databases = 1
-	o.Remote.Policy, _ = remote.PolicyOf(o.Remote.OnError)
+	o.Remote.Policy, _ = store.FallbackOf(o.Remote.OnError)
 	return o.Remote.CheckParts()
 }
 

@@ -5,11 +5,11 @@ import (
 
 	"cellserver/internal/app/settings"
 	"cellserver/internal/keep/memory"
-	"cellserver/internal/keep/persist"
+	"cellserver/internal/store"
 )
 
 // diskDegraded leaves the cause to the log, as it may contain a path.
-func diskDegraded(status func() persist.Status) string {
+func diskDegraded(status func() store.Durability) string {
 	if status == nil {
 		return ""
 	}
@@ -38,7 +38,7 @@ func memoryDegraded(s *memory.Shortage, nowNs int64) string {
 var errDiskFault = errors.New("changes do not reach the disk; the log says why")
 
 // diskReady is a part of /readyz. The cause of a fault may contain a path, and is left to the log.
-func diskReady(o *settings.Options, status func() persist.Status) error {
+func diskReady(o *settings.Options, status func() store.Durability) error {
 	if o.UnreadyOnDiskFault && status != nil && status().Fault != nil {
 		return errDiskFault
 	}

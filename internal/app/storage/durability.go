@@ -10,6 +10,7 @@ import (
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/redis/background"
+	"cellserver/internal/store"
 )
 
 // For so long a start waits for another process to leave the directory.
@@ -54,7 +55,7 @@ func (s *Storage) openDataDir(ctx context.Context) error {
 }
 
 // Persistence returns what tells what is kept; nil if nothing is.
-func (s *Storage) Persistence() func() persist.Status {
+func (s *Storage) Persistence() func() store.Durability {
 	if s.Keeper == nil {
 		return nil
 	}

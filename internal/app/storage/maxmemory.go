@@ -70,7 +70,7 @@ func (w *memoryWarnings) look(st store.Stats) {
 	state := w.bound.State()
 	if percent := w.level.Crossed(int64(st.Bytes), int64(st.MaxBytes)); percent > 0 {
 		w.log.Warn("the memory for keys is almost used up", "percent", percent, "bytes", st.Bytes, "of", st.MaxBytes, "keys", st.Keys,
-			"maxmemory", state.MaxBytes, "policy", memory.PolicyName(state.Policy),
+			"maxmemory", state.MaxBytes, "policy", state.Policy.String(),
 			"hint", "raise --maxmemory, shorten periods, or find out with CL.TOP and SCAN who makes so many keys")
 	}
 	evicted, refused := w.short.Note(w.now(), st.Evicted, st.Refused)
@@ -79,7 +79,7 @@ func (w *memoryWarnings) look(st store.Stats) {
 		return
 	}
 	w.log.Warn("new keys found no room", "evicted", w.evicted, "refused", w.refused, "keys", st.Keys, "bytes", st.Bytes,
-		"maxmemory", state.MaxBytes, "policy", memory.PolicyName(state.Policy),
+		"maxmemory", state.MaxBytes, "policy", state.Policy.String(),
 		"hint", "what is evicted has its full burst again; raise --maxmemory, or limit what one address can do")
 	w.evicted, w.refused = 0, 0
 }

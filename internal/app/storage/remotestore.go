@@ -11,6 +11,7 @@ import (
 	"cellserver/internal/keep/remote/ahead"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/keep/remote/watch"
+	"cellserver/internal/store"
 )
 
 // Remote is a store on other machines. A nil one is there at all times.
@@ -106,8 +107,8 @@ func (s *Remote) ready() error {
 	if s == nil {
 		return nil
 	}
-	switch st := s.Watch.Status(); {
-	case st.Policy != remote.Error:
+	switch st := s.Watch.Health(); {
+	case st.Policy != store.FallbackError:
 	case !st.Asked:
 		return errStoreNotAsked
 	case st.Away():
@@ -121,7 +122,7 @@ func (s *Remote) degraded() string {
 	if s == nil {
 		return ""
 	}
-	st := s.Watch.Status()
+	st := s.Watch.Health()
 	what := "the store does not answer"
 	switch {
 	case st.Asked && st.Fault == nil:

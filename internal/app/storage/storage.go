@@ -14,7 +14,6 @@ import (
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/keep/remote"
-	"cellserver/internal/keep/remote/watch"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 )
@@ -170,11 +169,11 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 }
 
 // RemoteStatus returns what tells how the store on other machines is; nil where there is none.
-func (s *Storage) RemoteStatus() func() watch.Status {
+func (s *Storage) RemoteStatus() func() store.Health {
 	if s.Remote == nil {
 		return nil
 	}
-	return s.Remote.Watch.Status
+	return s.Remote.Watch.Health
 }
 
 func noteSuspension(log *slog.Logger, slept time.Duration) {

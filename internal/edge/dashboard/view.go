@@ -5,7 +5,7 @@ import (
 	"net/url"
 
 	"cellserver/internal/edge/dashboard/words"
-	"cellserver/internal/keep/remote/watch"
+	"cellserver/internal/store"
 )
 
 // view is what one request is shown.
@@ -13,7 +13,7 @@ type view struct {
 	page   *Page
 	t      *words.Texts
 	query  url.Values
-	remote *watch.Status // nil for a store in memory
+	remote *store.Health // nil for a store in memory
 	form   form
 	sampled
 }

@@ -6,6 +6,7 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -119,13 +120,17 @@ func (it *item) sentInVain(f *servers.Failed) {
 // decided gives an item the answer that a server's state leads to.
 func (it *item) decided(result funnel.Result, err error) {
 	s, q := it.batch.store, it.request()
-	wake, ok := it.answer(func(*store.Request) { q.Result, q.Err = result, err })
+	var out limiter.Outcome
+	wake, ok := it.answer(func(*store.Request) {
+		q.Result, q.Err = result, err
+		out = q.Outcome()
+	})
 	if !ok {
 		s.counts.late.Add(1)
 		return
 	}
 	if err == nil {
-		s.counts.outcome(q.Rule.Kind, q.Quantity, result.Limited)
+		s.counts.outcome(out)
 	}
 	wake()
 }

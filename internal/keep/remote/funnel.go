@@ -194,11 +194,11 @@ func (s *Store) learnOf(g *group, a answer, sentNs int64) {
 	state.ExpiresNs, some = s.granted(g, max(state.ExpiresNs, a.nowNs), a.nowNs)
 	switch {
 	case refunded:
-		s.learn(g.key, lowered, nil, sentNs)
+		s.learn(g.key, limiter.Lowers, nil, sentNs)
 	case full || some:
 		s.recent.Note(g.taken.last.request().Key.Name, state.ExpiresNs, sentNs)
 	default:
-		s.learn(g.key, raised, &state, sentNs)
+		s.learn(g.key, limiter.Raises, &state, sentNs)
 	}
 }
 
@@ -206,7 +206,7 @@ func (s *Store) learnOf(g *group, a answer, sentNs int64) {
 func (s *Store) learnFailed(g *group) {
 	for it := g.taken.first; it != nil; it = it.next {
 		if it.request().Quantity < 0 {
-			s.learn(g.key, lowered, nil, 0)
+			s.learn(g.key, limiter.Lowers, nil, 0)
 			return
 		}
 	}

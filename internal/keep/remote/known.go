@@ -70,29 +70,20 @@ func (s *Store) decidesKnown(it *item, n *node, localNs int64) bool {
 	return true
 }
 
-// effect is what may have become of a key's TAT. Of several effects the greatest counts.
-type effect uint8
-
-const (
-	raised   effect = iota // it is what it was, or later
-	lowered                // units may have been given back
-	replaced               // it may have been set or deleted
-)
-
 // learn updates what is known of a TAT, by what a server has done to the key, or may have done, or by what
 // was read of it. All that is known goes through here, before anybody has the answer. The key has its name
 // on the server. st is its state afterwards, by the server's clock, as told by the reply to what was sent
 // at a local time; nil if that is not known.
-func (s *Store) learn(key string, e effect, st *limiter.State, sentNs int64) {
+func (s *Store) learn(key string, e limiter.Effect, st *limiter.State, sentNs int64) {
 	if !s.knowsAny() {
 		return
 	}
 	name := []byte(key[len(s.KeyPrefix):])
-	if e == replaced {
+	if e == limiter.Replaces {
 		s.leases.Forget(name)
 	}
 	switch {
-	case e != raised:
+	case e != limiter.Raises:
 		s.recent.Forget(name, s.Now())
 	case st == nil:
 	case st.Kind == limiter.Funnel:
@@ -179,6 +170,6 @@ func (s *Store) giveBack(cuts []ahead.Cut) {
 		}
 	}
 	for _, c := range cuts {
-		s.learn(s.KeyPrefix+c.Name, lowered, nil, 0)
+		s.learn(s.KeyPrefix+c.Name, limiter.Lowers, nil, 0)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/keep/remote/timeline"
+	"cellserver/internal/store"
 )
 
 const (
@@ -98,10 +99,10 @@ func (n *node) next(groups []*group) []*group {
 	return groups
 }
 
-func (n *node) stats() ServerStats {
+func (n *node) stats() store.ServerStats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return ServerStats{Addr: n.server.Addr, Queued: n.ready, InFlight: n.flying, RoundTripNs: n.roundTripNs.Load()}
+	return store.ServerStats{Addr: n.server.Addr, Queued: n.ready, InFlight: n.flying, RoundTripNs: n.roundTripNs.Load()}
 }
 
 // took notes how long a pipeline has taken.

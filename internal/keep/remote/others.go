@@ -70,9 +70,10 @@ type waiter interface {
 	fail(f *servers.Failed)
 }
 
-// task is a deed that waits to be done.
+// task is a step that waits to be done.
 type task struct {
-	deed
+	step   store.Step
+	nowNs  int64 // by the caller's clock
 	waiter waiter
 	err    error // of package limiter or store
 	did    did
@@ -81,15 +82,19 @@ type task struct {
 // did is what doing a task has come to.
 type did struct {
 	changed bool // the state became another by it
-	limited bool
-	count   int64 // of an operation
+	limiter.Outcome
+}
+
+// request is the task's step, nil if that is another.
+func (t *task) request() *store.Request {
+	q, _ := t.step.(*store.Request)
+	return q
 }
 
 // written reports whether a state that is written tells of the task. Of a limited task it may only tell
 // what had expired.
 func (t *task) written() bool {
-	countsDenied := t.request != nil && t.request.Rule.Flags&limiter.CountDenied != 0
-	return t.did.changed && (!t.did.limited || countsDenied)
+	return t.did.changed && (!t.did.Limited || t.step.Traits().CountsDenied)
 }
 
 // line is a key, and what waits for it. It has one goroutine at a time.
@@ -292,13 +297,14 @@ func (o *others) parted(l *line, server *servers.Server) (tasks, gone []*task, l
 	return tasks, gone, left
 }
 
-// do does a deed to a key, and waits for it.
-func (s *Store) do(key store.Key, d *deed) error {
-	if err := d.check(s.CallersTime); err != nil {
+// Apply implements store.Keys: it waits for the step to be done.
+func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
+	if err := s.check(step); err != nil {
 		return err
 	}
 	w := &caller{answered: make(chan struct{})}
-	s.others.add(s.name(key), &task{deed: d.copied(), waiter: w})
+	c, take := step.Copy()
+	s.others.add(s.name(key), &task{step: c, nowNs: nowNs, waiter: w})
 	timer := time.NewTimer(s.Timeout)
 	defer timer.Stop()
 	select {
@@ -310,9 +316,8 @@ func (s *Store) do(key store.Key, d *deed) error {
 		s.counts.failed.Add(w.failed.Reason)
 		return failureOf(w.failed)
 	}
-	d.take(&w.task.deed)
-	if o, is := d.outcome(); is && w.task.err == nil {
-		s.counts.outcome(o.kind, o.quantity, o.limited)
+	if take(); w.task.err == nil {
+		s.counts.outcome(c.Outcome())
 	}
 	return w.task.err
 }

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/keep/remote/servers"
-	"cellserver/internal/store"
 )
 
 // handedOver is a group that waits until others has decided what was taken of it.
@@ -24,8 +23,9 @@ func (s *Store) handOver(g *group) {
 	h.left.Add(1) // or it could go on before all are added
 	for it := g.taken.first; it != nil; it = it.next {
 		q := it.request()
-		t := &task{deed: deed{nowNs: it.batch.nowNs, request: &store.Request{Rule: q.Rule, Quantity: q.Quantity}}, waiter: &itemWaiter{it, h}}
-		if t.err = t.check(s.CallersTime); t.err != nil {
+		c, _ := q.Copy()
+		t := &task{step: c, nowNs: it.batch.nowNs, waiter: &itemWaiter{it, h}}
+		if t.err = s.check(c); t.err != nil {
 			t.waiter.done(t)
 			continue
 		}
@@ -57,7 +57,9 @@ func (w *itemWaiter) waits(to *servers.Server) bool { return w.item.waits(to) }
 func (w *itemWaiter) sentInVain(f *servers.Failed) { w.item.sentInVain(f) }
 
 func (w *itemWaiter) done(t *task) {
-	w.item.decided(t.request.Result, t.err)
+	q := t.request()
+	q.End(t.err)
+	w.item.decided(q.Result, q.Err)
 	w.of.one()
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
+	"cellserver/internal/store"
 )
 
 // nativeScript decides requests of one kind on one key, at one time: of fixed windows, or of buckets. It does what packages window
@@ -23,10 +24,11 @@ const nativeMost = 1 << 50
 
 // nativeCall returns the call that decides tasks, and nil if only a swap can.
 func (o *others) nativeCall(l *line, tasks []*task) *servers.Call {
-	if l.apart || tasks[0].request == nil {
+	first := tasks[0].request()
+	if l.apart || first == nil {
 		return nil
 	}
-	kind, nowNs := tasks[0].request.Rule.Kind, tasks[0].nowNs
+	kind, nowNs := first.Rule.Kind, tasks[0].nowNs
 	if kind != limiter.FixedWindow && kind != limiter.Bucket {
 		return nil
 	}
@@ -38,15 +40,16 @@ func (o *others) nativeCall(l *line, tasks []*task) *servers.Call {
 	}
 	run := int64(0)
 	for i, t := range tasks {
-		if t.request == nil || t.request.Rule.Kind != kind || o.store.CallersTime && t.nowNs != nowNs {
+		q := t.request()
+		if q == nil || q.Rule.Kind != kind || o.store.CallersTime && t.nowNs != nowNs {
 			return nil
 		}
 		run++
-		if i+1 < len(tasks) && sameRequest(t, tasks[i+1]) {
+		if i+1 < len(tasks) && sameRequest(q, tasks[i+1].request()) {
 			continue
 		}
 		var ok bool
-		if args, ok = appendRun(args, run, t); !ok {
+		if args, ok = appendRun(args, run, q); !ok {
 			return nil
 		}
 		run = 0
@@ -54,13 +57,13 @@ func (o *others) nativeCall(l *line, tasks []*task) *servers.Call {
 	return &servers.Call{Script: o.store.keyScripts.native, Keys: []string{l.name}, Args: args}
 }
 
-func sameRequest(a, b *task) bool {
-	return b.request != nil && a.request.Quantity == b.request.Quantity && a.request.Rule == b.request.Rule
+func sameRequest(a, b *store.Request) bool {
+	return b != nil && a.Quantity == b.Quantity && a.Rule == b.Rule
 }
 
 // appendRun appends the arguments of a run. It is false if no native script takes them.
-func appendRun(args []any, n int64, t *task) (_ []any, ok bool) {
-	r, quantity := &t.request.Rule, t.request.Quantity
+func appendRun(args []any, n int64, q *store.Request) (_ []any, ok bool) {
+	r, quantity := &q.Rule, q.Quantity
 	var most, countDenied int64
 	var period uint64
 	switch r.Kind {

@@ -165,16 +165,17 @@ func (o *others) prepareSwap(l *line, tasks []*task) {
 // is not nil follows the state.
 func (o *others) decideAt(l *line, tasks []*task, serverNs int64, course *limiter.Course) (changed bool) {
 	l.nextNs = serverNs
-	l.next = owned(l.known.state, 0)
+	l.next = limiter.Shifted(l.known.state, 0)
 	for _, t := range tasks {
 		if o.store.CallersTime {
 			l.nextNs = t.nowNs
 		}
 		if t.did, t.err = (did{}), l.known.err; t.err == nil {
-			t.did, t.err = t.doing(&l.next, l.nextNs)
+			t.did.changed, t.err = doBehind(t.step, &l.next, l.nextNs, t.nowNs-l.nextNs)
+			t.did.Outcome = t.step.Outcome()
 		}
 		if changed = changed || t.did.changed; t.did.changed && course != nil {
-			*course = t.follow(*course, &l.next)
+			*course = follow(*course, t.step, &l.next)
 		}
 	}
 	return changed
@@ -195,7 +196,6 @@ func (o *others) answer(l *line, tasks []*task) {
 	l.apart = false
 	o.store.learn(l.name, effectOf(tasks), &l.known.state, l.sentNs)
 	for _, t := range tasks {
-		t.err = t.answer(t.err)
 		t.waiter.done(t)
 	}
 }
@@ -219,9 +219,10 @@ func (o *others) fail(l *line, f *servers.Failed) {
 }
 
 // effectOf is what tasks may have done to a TAT.
-func effectOf(tasks []*task) (e effect) {
+func effectOf(tasks []*task) limiter.Effect {
+	e := limiter.Raises
 	for _, t := range tasks {
-		e = max(e, t.effect())
+		e = min(e, t.step.Traits().TAT)
 	}
 	return e
 }

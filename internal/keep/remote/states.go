@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -117,13 +116,6 @@ func timeIn(reply any) (serverNs int64, err error) {
 		return 0, fmt.Errorf("remote: a script returned %q as the time", text)
 	}
 	return serverNs, nil
-}
-
-// owned returns a state by another clock, by which all is so much later, with a payload of its own.
-func owned(s limiter.State, byNs int64) limiter.State {
-	s.Payload = bytes.Clone(s.Payload)
-	limiter.Shift(&s, byNs)
-	return s
 }
 
 // entryAt is an Entry by another clock.

@@ -136,6 +136,6 @@ func FuzzReadValue(f *testing.F) {
 		if second, err := readValue(again); err != nil || !sameState(second, s) {
 			t.Fatalf("%+v is written as %q, which is read as %+v, %v", s, again, second, err)
 		}
-		_ = owned(s, 5)
+		_ = limiter.Shifted(s, 5)
 	})
 }

@@ -5,61 +5,17 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"cellserver/internal/keep/remote/ahead"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
-
-// Stats is what a Store has counted since it was opened, and what waits.
-type Stats struct {
-	Requests    uint64 // that came
-	Asked       uint64 // of these, that were sent to a server
-	Joined      uint64 // of these, beyond the first of each script
-	Scripts     uint64 // that were sent
-	Pipelines   uint64
-	Prefiltered uint64 // requests that were denied by a TAT which was read lately
-	Leased      uint64 // requests that were allowed from units taken ahead
-	Late        uint64 // answers to requests that the policy had decided
-
-	Resent map[servers.Reason]uint64 // scripts, by why they had not been executed
-	Failed map[servers.Reason]uint64 // requests that were left to the policy, or failed
-	Policy map[Policy]Decided        // requests that it has decided
-
-	Waiting      int // requests that are not answered
-	WaitingBytes int // of their names
-	Servers      []ServerStats
-	Lease        ahead.Stats
-}
-
-// ByPolicy returns how many requests the policy has decided.
-func (st *Stats) ByPolicy() (n uint64) {
-	for _, decided := range st.Policy {
-		n += decided.Total()
-	}
-	return n
-}
-
-// Decided is requests by what the policy has answered.
-type Decided struct{ Allowed, Limited, Failed uint64 }
-
-// Total is all of them.
-func (d Decided) Total() uint64 { return d.Allowed + d.Limited + d.Failed }
-
-// ServerStats is what is known of requests to a server.
-type ServerStats struct {
-	Addr        string
-	Queued      int   // keys whose requests wait for a pipeline
-	InFlight    int   // pipelines
-	RoundTripNs int64 // of a pipeline, on a moving average
-}
 
 // counts is what a Store counts.
 type counts struct {
 	requests, asked, joined, scripts, pipelines, prefiltered, leased, late atomic.Uint64
 
 	resent, failed servers.ByReason
-	policy         [policies]decided
+	policy         [store.Fallbacks]decided
 
 	granted, refused atomic.Uint64 // units
 	outcomes         [limiter.Kinds]struct{ allowed, limited atomic.Uint64 }
@@ -79,20 +35,22 @@ func (d *decided) add(q *store.Request) {
 	}
 }
 
-func (d *decided) all() Decided {
-	return Decided{Allowed: d.allowed.Load(), Limited: d.limited.Load(), Failed: d.failed.Load()}
+func (d *decided) all() store.Decided {
+	return store.Decided{Allowed: d.allowed.Load(), Limited: d.limited.Load(), Failed: d.failed.Load()}
 }
 
 // outcome counts a request for units.
-func (c *counts) outcome(kind limiter.Kind, quantity int64, limited bool) {
-	units := store.CountedUnits(quantity)
-	if limited {
-		c.outcomes[kind].limited.Add(1)
+func (c *counts) outcome(o limiter.Outcome) {
+	units := store.CountedUnits(o.Quantity)
+	switch {
+	case !o.Requests:
+	case o.Limited:
+		c.outcomes[o.Kind].limited.Add(1)
 		c.refused.Add(units)
-		return
+	default:
+		c.outcomes[o.Kind].allowed.Add(1)
+		c.granted.Add(units)
 	}
-	c.outcomes[kind].allowed.Add(1)
-	c.granted.Add(units)
 }
 
 // UpdateStats implements store.Store. What the policy has decided is not among it.
@@ -110,15 +68,15 @@ func (s *Store) UpdateStats(st *store.Stats) {
 }
 
 // Stats returns what the store has counted.
-func (s *Store) Stats() Stats {
+func (s *Store) Stats() store.RemoteStats {
 	c := &s.counts
-	st := Stats{
+	st := store.RemoteStats{
 		Requests: c.requests.Load(), Asked: c.asked.Load(), Joined: c.joined.Load(), Scripts: c.scripts.Load(), Pipelines: c.pipelines.Load(),
 		Prefiltered: c.prefiltered.Load(), Leased: c.leased.Load(), Late: c.late.Load(),
-		Resent: c.resent.All(), Failed: c.failed.All(), Policy: map[Policy]Decided{},
+		Resent: c.resent.All(), Failed: c.failed.All(), Policy: map[store.Fallback]store.Decided{},
 		Waiting: int(s.waiting.requests.Load()), WaitingBytes: int(s.waiting.bytes.Load()),
 	}
-	for p := range policies {
+	for p := range store.Fallbacks {
 		st.Policy[p] = c.policy[p].all()
 	}
 	s.leases.UpdateStats(&st.Lease)
@@ -127,6 +85,6 @@ func (s *Store) Stats() Stats {
 	for _, n := range s.nodes {
 		st.Servers = append(st.Servers, n.stats())
 	}
-	slices.SortFunc(st.Servers, func(a, b ServerStats) int { return strings.Compare(a.Addr, b.Addr) })
+	slices.SortFunc(st.Servers, func(a, b store.ServerStats) int { return strings.Compare(a.Addr, b.Addr) })
 	return st
 }

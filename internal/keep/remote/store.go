@@ -37,7 +37,7 @@ type Config struct {
 	Timeout   time.Duration // a decision takes no longer; 0 is DefaultTimeout
 	Wait      int           // how many replicas must have what was written; see servers.Pool.Send
 
-	OnError    Policy
+	OnError    store.Fallback
 	Local      store.Store // decides by the policy Local; it must answer at once
 	LocalShare float64     // of each limit that is Local's, above 0 and at most 1
 
@@ -87,7 +87,7 @@ func Open(c Config) (*Store, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
 	}
-	if err := c.OnError.check(&c); err != nil {
+	if err := checkPolicy(c.OnError, &c); err != nil {
 		return nil, err
 	}
 	s := &Store{Config: c, nodes: map[*servers.Server]*node{}, scripts: newScripts(c.CallersTime), keyScripts: newKeyScripts(c.CallersTime), stop: make(chan struct{})}

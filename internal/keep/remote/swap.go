@@ -140,7 +140,7 @@ func (s *Store) read(ctx context.Context, nowNs int64, names []string) (serverNs
 	at = make([]found, len(names))
 	for i, v := range rest {
 		at[i] = foundIn(v)
-		s.learn(names[i], raised, &at[i].state, sentNs)
+		s.learn(names[i], limiter.Raises, &at[i].state, sentNs)
 	}
 	return serverNs, at, nil
 }

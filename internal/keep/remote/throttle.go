@@ -48,12 +48,12 @@ type place struct {
 // that is perhaps not executed when they come.
 func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (n *node, waits bool) {
 	q.Result, q.Err = funnel.Result{}, nil
-	if tooFast(&q.Rule) && !s.CallersTime {
+	if leaksTooFast(q.Rule.IntervalNs()) && !s.CallersTime {
 		q.Err = errTooFast
 		return nil, false
 	}
 	if n = s.nodeOf(q.Key.Name); s.knowsAny() && s.known(q, n, nowNs, behindRefund) {
-		s.counts.outcome(q.Rule.Kind, q.Quantity, q.Result.Limited)
+		s.counts.outcome(q.Outcome())
 		return nil, false
 	}
 	if text := s.enter(q, n); text != "" {

@@ -29,7 +29,8 @@ func remoteChecks() []check {
 		}
 	}
 	return append(all, asReleased(check{"kinds: a plain map, in transactions", checkKindsTransactions}),
-		asReleased(check{"kinds: concurrent callers", checkKindsConcurrent}))
+		asReleased(check{"kinds: concurrent callers", checkKindsConcurrent}),
+		asReleased(check{"steps: a plain map, in transactions", checkStepsTransactions}))
 }
 
 // asReleased is a check of transactions on those of a Remote.
@@ -225,7 +226,7 @@ func checkFailures(t reporter, s store.Store) {
 	wantTAT(t, s, t0, a, 0)
 	put(t, s, t0, a, 60) // it was nothing but what was given up
 	o := limiter.Operation{Verb: limiter.Look}
-	if err := s.Operate(t0, a, &o); err != nil || o.AtNs != t0+60*sec {
+	if err := s.Apply(t0, a, &o); err != nil || o.AtNs != t0+60*sec {
 		t.Fatalf("Look: %d, %v", o.AtNs-t0, err)
 	}
 }
