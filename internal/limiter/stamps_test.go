@@ -57,10 +57,12 @@ func doings(t *testing.T, random *rand.Rand, kind limiter.Kind, ids *uint64) doi
 		t.Fatal(err)
 	}
 	quantity, id, ttlNs := random.Int64N(6)-1, random.Uint64N(6), random.Int64N(30)*ms
-	rule := limiter.Rule{Kind: kind, Funnel: l, Window: w, Bucket: c, Flags: limiter.Flags(random.IntN(2))}
+	rule := limiter.Rule{Kind: kind, Funnel: l, Packed: w.Packed(), Flags: limiter.Flags(random.IntN(2))}
 	switch kind {
+	case limiter.Bucket:
+		rule.Packed = c.Packed()
 	case limiter.Named:
-		rule.Named = &limiter.NamedLimit{Windows: []limiter.Window{
+		rule.Shared = &limiter.NamedLimit{Windows: []limiter.Window{
 			{Funnel: l, PeriodNs: 1}, {Funnel: l.Share(0.7), PeriodNs: 2},
 		}}
 	case limiter.Concurrency:
@@ -192,7 +194,7 @@ func deniesAsMuch(t *testing.T, random *rand.Rand, s, than *limiter.State, nowNs
 			continue
 		}
 		w, _ := window.NewLimit(funnel.Milliseconds, 1+random.Int64N(6), 20)
-		r := limiter.Rule{Kind: kind, Window: w}
+		r := limiter.Rule{Kind: kind, Packed: w.Packed()}
 		a, b := cloned(s), cloned(than)
 		gotA, _, errA := r.Decide(&a, nowNs, 1)
 		if gotB, _, errB := r.Decide(&b, nowNs, 1); errA == nil && errB == nil && gotB.Limited && !gotA.Limited {

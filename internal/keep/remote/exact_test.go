@@ -97,18 +97,18 @@ func exactCases(t *testing.T) []exactCase {
 		}
 	}
 	named := func(l funnel.Limit) limiter.Rule {
-		return limiter.Rule{Kind: limiter.Named, Named: &limiter.NamedLimit{Counts: &limiter.Counts{},
+		return limiter.Rule{Kind: limiter.Named, Shared: &limiter.NamedLimit{Counts: &limiter.Counts{},
 			Windows: []limiter.Window{{Funnel: l, PeriodNs: exactPeriodMs * 1e6}}}}
 	}
 	return []exactCase{
 		{kind: limiter.SlidingWindow, name: "sliding",
-			deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(units)}, 1)},
+			deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Packed: windowOf(units).Packed()}, 1)},
 		{kind: limiter.SlidingWindow, name: "of one",
-			deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(1)}, 1)},
+			deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Packed: windowOf(1).Packed()}, 1)},
 		{kind: limiter.ApproxWindow, name: "approx", reread: true,
-			deed: request(limiter.Rule{Kind: limiter.ApproxWindow, Window: windowOf(units)}, 1)},
+			deed: request(limiter.Rule{Kind: limiter.ApproxWindow, Packed: windowOf(units).Packed()}, 1)},
 		{kind: limiter.FixedWindow, name: "large", reread: true,
-			deed: request(limiter.Rule{Kind: limiter.FixedWindow, Window: windowOf(units * nativeMost)}, nativeMost)},
+			deed: request(limiter.Rule{Kind: limiter.FixedWindow, Packed: windowOf(units * nativeMost).Packed()}, nativeMost)},
 		{kind: limiter.Named, name: "named", deed: request(named(l), 1)},
 		{kind: limiter.Named, name: "of one unit", deed: request(named(one), 1)},
 		{kind: limiter.Concurrency, name: "places", deed: operation(func(i uint64) limiter.Operation {

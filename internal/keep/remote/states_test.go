@@ -19,8 +19,8 @@ func someStates(t testing.TB) []limiter.State {
 	l, w := mustLimit(t, 9, 1, 60), mustWindow(t, 9, 60)
 	named := &limiter.NamedLimit{Windows: []limiter.Window{{Funnel: l, PeriodNs: sec}, {Funnel: l, PeriodNs: 60 * sec}}}
 	states := make([]limiter.State, 0, limiter.Kinds)
-	for _, r := range []limiter.Rule{limiter.OfFunnel(l), {Kind: limiter.FixedWindow, Window: w}, {Kind: limiter.SlidingWindow, Window: w},
-		{Kind: limiter.ApproxWindow, Window: w}, {Kind: limiter.Named, Named: named}} {
+	for _, r := range []limiter.Rule{limiter.OfFunnel(l), {Kind: limiter.FixedWindow, Packed: w.Packed()}, {Kind: limiter.SlidingWindow, Packed: w.Packed()},
+		{Kind: limiter.ApproxWindow, Packed: w.Packed()}, {Kind: limiter.Named, Shared: named}} {
 		var s limiter.State
 		if _, changed, err := r.Decide(&s, t0, 2); !changed || err != nil {
 			t.Fatalf("kind %v: %v, %v", r.Kind, changed, err)
