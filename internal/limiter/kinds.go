@@ -65,7 +65,13 @@ func (r *Rule) decideSibling(s *State, nowNs, quantity int64, result *funnel.Res
 		}
 		changed = named.decide(s, nowNs, quantity, r.Unit, result)
 	default:
-		*s, *result, changed, err = r.Kind.of().decide(*r, *s, nowNs, quantity)
+		return r.decideOther(s, nowNs, quantity, result)
 	}
+	return changed, nil
+}
+
+// decideOther decides for all other kinds, by way of copies.
+func (r *Rule) decideOther(s *State, nowNs, quantity int64, result *funnel.Result) (changed bool, err error) {
+	*s, *result, changed, err = r.Kind.of().decide(*r, *s, nowNs, quantity)
 	return changed, err
 }
