@@ -14,6 +14,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
+	"cellserver/internal/limiter/limitertest"
 	"cellserver/internal/limiter/window"
 	"cellserver/internal/store"
 	"cellserver/internal/test/redistest"
@@ -100,7 +101,7 @@ func exactCases(t *testing.T) []exactCase {
 		return limiter.Rule{Kind: limiter.Named, Shared: &limiter.NamedLimit{Counts: &limiter.Counts{},
 			Windows: []limiter.Window{{Funnel: l, PeriodNs: exactPeriodMs * 1e6}}}}
 	}
-	return []exactCase{
+	cases := []exactCase{
 		{kind: limiter.SlidingWindow, name: "sliding",
 			deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Packed: windowOf(units).Packed()}, 1)},
 		{kind: limiter.SlidingWindow, name: "of one",
@@ -125,6 +126,14 @@ func exactCases(t *testing.T) []exactCase {
 			return limiter.Operation{Verb: limiter.Reserve, Funnel: l, Quantity: 1, ID: i, TTLNs: ttlNs}
 		})},
 	}
+	for kind := limiter.Named + 1; kind < limiter.Kinds; kind++ {
+		r, err := limitertest.RuleIn(funnel.Milliseconds, kind, units, units, exactPeriodMs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, exactCase{kind: kind, name: kind.String(), reread: true, deed: request(r, 1)})
+	}
+	return cases
 }
 
 // notSwapped are the kinds whose requests no swap decides by the time.

@@ -50,15 +50,20 @@ func operation(kind limiter.Kind, units int64) (o limiter.Operation, err error) 
 // Rule returns the rule of a limit of so many units, for a period; of a funnel as many as perPeriod leak in one. The error is
 // limiter.ErrWrongType for a kind whose keys no request makes.
 func Rule(kind limiter.Kind, units, perPeriod, periodSec int64) (r limiter.Rule, err error) {
+	return RuleIn(funnel.Seconds, kind, units, perPeriod, periodSec)
+}
+
+// RuleIn is Rule with the period, and the times of the results, in a unit.
+func RuleIn(unit funnel.Unit, kind limiter.Kind, units, perPeriod, period int64) (r limiter.Rule, err error) {
 	if kind == limiter.Named {
-		l, err := funnel.NewLimit(funnel.Burst, units, perPeriod, periodSec)
-		return named(limiter.Window{Funnel: l, PeriodNs: periodSec * int64(time.Second)}), err
+		l, err := funnel.NewLimitIn(unit, funnel.Burst, units, perPeriod, period)
+		return named(limiter.Window{Funnel: l, PeriodNs: period * int64(unit.Ns())}), err
 	}
-	row, s := kind.Row(), limiter.Spec{Kind: kind}
+	row, s := kind.Row(), limiter.Spec{Kind: kind, Unit: unit}
 	for i, name := range row.Arguments() {
 		switch name {
 		case "period":
-			s.Numbers[i] = periodSec
+			s.Numbers[i] = period
 		case "count":
 			s.Numbers[i] = perPeriod
 		default:

@@ -131,7 +131,7 @@ func persist(c session.Call, args [][]byte) error {
 	switch {
 	case err != nil:
 		return err
-	case ok && e.Kind == limiter.Bucket && e.ExpiresNs != limiter.NeverNs:
+	case ok && e.Kind.Row().Endless && e.ExpiresNs != limiter.NeverNs:
 		return expireAtNs(c, args[1], limiter.NeverNs)
 	}
 	c.Reply().Int(0)
