@@ -135,6 +135,14 @@ func samples(t testing.TB) []State {
 			mustDecide(t, &r, &states[kind], t0+i*ms, 1)
 		}
 	}
+	for kind := Named + 1; kind < Kinds; kind++ {
+		var r Rule
+		s := Spec{Kind: kind, Numbers: Numbers{10, 60}}
+		if err := s.Build(&r); err != nil {
+			t.Fatal(err)
+		}
+		mustDecide(t, &r, &states[kind], t0, 1)
+	}
 	for _, o := range []struct {
 		kind Kind
 		o    Operation
