@@ -50,15 +50,17 @@ func TestKindsAreMoved(t *testing.T) {
 	makeKinds(t, first, 7)
 	dir := t.TempDir()
 	file, data, lines := filepath.Join(dir, "keys.dump"), filepath.Join(dir, "data"), filepath.Join(dir, "keys.csv")
-	transferred(t, "dump: 16 keys\n", "dump", "--from", url(first), file)
-	transferred(t, "keys        16\nloaded      16\n", "load", "--into", data, file)
-	transferred(t, "dump: 16 keys\n", "dump", "--from", data, "--format", "csv", lines)
+	n := 2 * int(limiter.Kinds)
+	dumped := fmt.Sprintf("dump: %d keys\n", n)
+	transferred(t, dumped, "dump", "--from", url(first), file)
+	transferred(t, fmt.Sprintf("keys        %d\nloaded      %[1]d\n", n), "load", "--into", data, file)
+	transferred(t, dumped, "dump", "--from", data, "--format", "csv", lines)
 	want := harness.Dumps(t, first, 0)
 	for _, load := range [][]string{{"load", file}, {"load", "--format", "csv", lines}} {
 		p := harness.StartServer(t)
 		args := append(slices.Clone(load), "--into", url(p))
-		transferred(t, "keys        16\nloaded      16\n", args...)
-		transferred(t, "keys        16\nloaded      0\nleft        16: the target's state is the same or later\n", args...)
+		transferred(t, fmt.Sprintf("keys        %d\nloaded      %[1]d\n", n), args...)
+		transferred(t, fmt.Sprintf("keys        %d\nloaded      0\nleft        %[1]d: the target's state is the same or later\n", n), args...)
 		for _, db := range []int{0, 7} {
 			if got := harness.Dumps(t, p, db); !maps.Equal(got, harness.Dumps(t, first, db)) {
 				t.Errorf("%q: database %d has %q", load, db, got)
@@ -66,7 +68,7 @@ func TestKindsAreMoved(t *testing.T) {
 		}
 	}
 	code, out, errOut := harness.Call(t, nil, "check", data)
-	kinds := "live keys  16\n"
+	kinds := fmt.Sprintf("live keys  %d\n", n)
 	for kind := range limiter.Kinds {
 		kinds += fmt.Sprintf("           2 %s\n", kind)
 	}
@@ -95,7 +97,8 @@ func TestKindsAreImported(t *testing.T) {
 	}
 	kept := harness.Dumps(t, into, 0)
 	code, out, errOut := harness.Call(t, nil, "import", "--into", url(into), url(from))
-	const want = "keys        8\nimported    5\nleft        2: the target's state is the same or later\nrefused     1: the target has something else under the key\n"
+	want := fmt.Sprintf("keys        %d\nimported    %d\nleft        2: the target's state is the same or later\n"+
+		"refused     1: the target has something else under the key\n", limiter.Kinds, limiter.Kinds-3)
 	if code != 1 || out != want || errOut != "cellserver: import: 1 keys were refused\n" {
 		t.Errorf("got %d, %q, %q", code, out, errOut)
 	}
@@ -131,15 +134,15 @@ func TestFunnelsAloneGoToRedis(t *testing.T) {
 	from, into := harness.StartServer(t), harness.StartRedis(t)
 	makeKinds(t, from, 0)
 	file := filepath.Join(t.TempDir(), "keys.dump")
-	transferred(t, "dump: 8 keys\n", "dump", "--from", url(from), file)
+	transferred(t, fmt.Sprintf("dump: %d keys\n", limiter.Kinds), "dump", "--from", url(from), file)
 	others := ""
 	for _, kind := range slices.Sorted(maps.Keys(harness.Dumps(t, from, 0))) {
 		if kind != "funnel" && kind != "cl-reserving" {
 			others += fmt.Sprintf("passed over 1: a %s, which a Redis cannot hold\n", kind)
 		}
 	}
-	transferred(t, "keys        8\nimported    2\n"+others, "import", "--into", url(into), url(from))
-	transferred(t, "keys        8\nloaded      0\nleft        2: the target's state is the same or later\n"+others, "load", "--into", url(into), file)
+	transferred(t, fmt.Sprintf("keys        %d\nimported    2\n", limiter.Kinds)+others, "import", "--into", url(into), url(from))
+	transferred(t, fmt.Sprintf("keys        %d\nloaded      0\nleft        2: the target's state is the same or later\n", limiter.Kinds)+others, "load", "--into", url(into), file)
 	source, target := harness.Database(t, from, 0), redis.NewClient(&redis.Options{Addr: into.Addr})
 	defer func() { _ = target.Close() }()
 	for _, name := range []string{"funnel", "cl-reserving"} {
@@ -163,6 +166,6 @@ func TestUserWhoMayNotDump(t *testing.T) {
 	users := harness.WriteUsers(t, "user default on nopass ~* &* +@all\nuser mover on >pw ~* +scan +get +pttl +info +select +time +multi +exec\n")
 	from, into := harness.StartServer(t, "--aclfile", users), harness.StartServer(t)
 	makeKinds(t, from, 0)
-	transferred(t, "keys        8\nimported    2\npassed over 6: not a funnel; the user needs the right to DUMP\n",
+	transferred(t, fmt.Sprintf("keys        %d\nimported    2\npassed over %d: not a funnel; the user needs the right to DUMP\n", limiter.Kinds, limiter.Kinds-2),
 		"import", "--into", url(into), "redis://mover:pw@"+from.Addr)
 }

@@ -39,8 +39,8 @@ func (v *view) kindInput() g.Node {
 	return el("div", class("field"),
 		el("label", attr("for", "field-kind"), text(v.t.Command)),
 		el("select", id("field-kind"), attr("name", "kind"), g.Map(formKinds(), func(k formKind) g.Node {
-			chosen := v.form.kind != nil && v.form.kind.name == k.name
-			return el("option", attr("value", k.name), g.If(chosen, flag("selected")), text(command(k.Kind)))
+			chosen := v.form.kind != nil && v.form.kind.Kind == k.Kind
+			return el("option", attr("value", k.Short), g.If(chosen, flag("selected")), text(command(k.Kind)))
 		})),
 	)
 }

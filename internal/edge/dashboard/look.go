@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/url"
@@ -35,7 +36,7 @@ func (p *Page) look(t *words.Texts, key store.Key, rule *limiter.Rule) (*answer,
 	terms := rule.Terms()
 	return &answer{
 		key: resp.Quote(key.Name), kind: rule.Kind, known: probe.Known, next: probe.Next, outlook: probe.Outlook,
-		leak: fmt.Sprintf(t.LeakRate, figures.Grouped(terms.Count), figures.Grouped(terms.Period)),
+		leak: fmt.Sprintf(t.LeakRate, figures.Grouped(terms.Numbers[1]), figures.Grouped(terms.Numbers[2])),
 	}, nil
 }
 
@@ -130,52 +131,40 @@ func (v *view) lookLink(quoted, db string, terms limiter.Terms) string {
 	if v.query.Has("lang") {
 		link.Set("lang", v.query.Get("lang"))
 	}
-	set := func(name string, n int64) { link.Set(name, strconv.FormatInt(n, 10)) }
-	switch terms.Kind {
-	case limiter.Funnel:
-		if terms.Most == 0 {
-			break // no request of it is known
-		}
-		if v.page.source.Reading == funnel.Burst {
-			terms.Most--
-		}
-		count, period := inSeconds(terms)
-		set("max_burst", terms.Most)
-		set("count", count)
-		set("period", period)
-	case limiter.FixedWindow, limiter.SlidingWindow, limiter.ApproxWindow:
-		set("max_count", terms.Most)
-		set("period", terms.Period)
-	case limiter.Bucket:
-		set("capacity", terms.Most)
-	case limiter.Reserving, limiter.Concurrency, limiter.Named, limiter.Kinds: // cannot be looked at
-	}
+	row := terms.Kind.Row()
 	if terms.Kind != limiter.Funnel {
-		link.Set("kind", linkKind(terms.Kind))
+		link.Set("kind", cmp.Or(row.Short, "other")) // which cannot be looked at
+	}
+	if terms.Numbers[0] > 0 { // else no request is known
+		for i, n := range v.page.formNumbers(terms) {
+			link.Set(row.Arguments()[i], strconv.FormatInt(n, 10))
+		}
 	}
 	return "/?" + link.Encode() + "#look"
 }
 
-// linkKind returns the name that a kind has in links.
-func linkKind(kind limiter.Kind) string {
-	for _, k := range formKinds() {
-		if k.Kind == kind {
-			return k.name
+// formNumbers returns the numbers of terms as the form has them.
+func (p *Page) formNumbers(terms limiter.Terms) []int64 {
+	row, n := terms.Kind.Row(), terms.Numbers
+	if terms.Kind == limiter.Funnel {
+		if p.source.Reading == funnel.Burst {
+			n[0]--
 		}
+		n[1], n[2] = inSeconds(terms.Unit, n[1], n[2])
 	}
-	return "other"
+	return n[:len(row.Arguments())]
 }
 
-// inSeconds returns count and period of a funnel's terms with a period of whole seconds that make the same limit.
-func inSeconds(terms limiter.Terms) (count, period int64) {
+// inSeconds returns count and period of a funnel with a period of whole seconds that make the same limit.
+func inSeconds(unit funnel.Unit, count, period int64) (countInSec, periodSec int64) {
 	const ms = 1000 // of a second
 	switch {
-	case terms.Unit != funnel.Milliseconds:
-		return terms.Count, terms.Period
-	case terms.Period%ms == 0:
-		return terms.Count, terms.Period / ms
-	case terms.Count > math.MaxInt64/ms:
-		return terms.Count, max(1, terms.Period/ms) // nearly the same: nobody has such a count
+	case unit != funnel.Milliseconds:
+		return count, period
+	case period%ms == 0:
+		return count, period / ms
+	case count > math.MaxInt64/ms:
+		return count, max(1, period/ms) // nearly the same: nobody has such a count
 	}
-	return terms.Count * ms, terms.Period
+	return count * ms, period
 }

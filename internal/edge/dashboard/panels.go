@@ -23,11 +23,8 @@ func codeEntry(name, code string) g.Node {
 
 // command is the command that stands for the decisions of a kind, as it is written by who calls it.
 func command(kind limiter.Kind) string {
-	return [limiter.Kinds]string{
-		limiter.Funnel: "CL.THROTTLE", limiter.Reserving: "CL.RESERVE", limiter.FixedWindow: "CL.FIXEDWINDOW",
-		limiter.SlidingWindow: "CL.SLIDINGWINDOW", limiter.ApproxWindow: "CL.SLIDINGWINDOW APPROX", limiter.Bucket: "CL.BUCKET TAKE",
-		limiter.Concurrency: "CL.CONCURRENCY ACQUIRE", limiter.Named: "CL.CHECK",
-	}[kind]
+	row := kind.Row()
+	return row.Call()
 }
 
 // kindsPart is how often each kind of limiter has decided; nothing while it is CL.THROTTLE alone.

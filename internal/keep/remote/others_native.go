@@ -64,18 +64,9 @@ func sameRequest(a, b *store.Request) bool {
 // appendRun appends the arguments of a run. It is false if no native script takes them.
 func appendRun(args []any, n int64, q *store.Request) (_ []any, ok bool) {
 	r, quantity := &q.Rule, q.Quantity
-	var most, countDenied int64
-	var period uint64
-	switch r.Kind {
-	case limiter.FixedWindow:
-		most, period = r.Window.MaxCount(), r.Window.PeriodNs()
-		if r.Flags&limiter.CountDenied != 0 {
-			countDenied = 1
-		}
-	case limiter.Bucket:
-		most = r.Bucket.Capacity()
-	default:
-		return args, false
+	most, period, countDenied := r.Packed[0], uint64(r.Packed[1]), int64(0) // a bucket has no period
+	if r.Flags&limiter.CountDenied != 0 {
+		countDenied = 1
 	}
 	if most >= nativeMost || quantity >= nativeMost || quantity <= -nativeMost {
 		return args, false

@@ -10,6 +10,14 @@ import (
 	"cellserver/internal/funnel"
 )
 
+// The algorithms of kinds, by the commands whose arguments are their columns:
+const (
+	FixedWindow   = TokenBucket + 1 + iota // CL.FIXEDWINDOW
+	SlidingWindow                          // CL.SLIDINGWINDOW
+	ApproxWindow                           // CL.SLIDINGWINDOW with APPROX
+	Bucket                                 // CL.BUCKET: a negative quantity adds units
+)
+
 func TestAlgorithms(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -161,7 +161,7 @@ func LoadDir(path string, nowNs int64, from Reader) (counts Counts, err error) {
 			switch {
 			case e.State.ExpiresNs <= nowNs:
 				counts.Expired++
-			case e.State.Kind != limiter.Bucket && e.State.ExpiresNs-nowNs > funnel.MaxToleranceNs:
+			case !e.State.Kind.Row().Endless && e.State.ExpiresNs-nowNs > funnel.MaxToleranceNs:
 				count(&counts.Refused, "empty in more than 2^62 ns")
 			case len(e.Key.Name) > persist.MaxKeyBytes:
 				count(&counts.Refused, "the key is longer than 1 MiB")
