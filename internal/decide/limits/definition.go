@@ -1,6 +1,6 @@
-// Package limits is the named limits: what each is, who has defined it, and what was decided by it. Definitions come from a
-// file, and from commands, whose are kept; limitsfile knows both files. A Registry is safe for concurrent use; to look a limit
-// up takes no lock.
+// Package limits is the named limits: what each is, who has defined it, and what was decided by it.
+// Definitions come from a file, and from commands, whose are kept; limitsfile knows both files. A Registry is
+// safe for concurrent use; to look a limit up takes no lock.
 package limits
 
 import (

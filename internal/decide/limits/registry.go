@@ -23,7 +23,8 @@ type Config struct {
 // File is a file that defines limits.
 type File interface {
 	Path() string
-	// Read returns all definitions, or none if anything is wrong with one. whole says that the file ends with a newline.
+	// Read returns all definitions, or none if anything is wrong with one. whole says that the file ends with
+	// a newline.
 	Read() (definitions map[string]Definition, whole bool, err error)
 }
 

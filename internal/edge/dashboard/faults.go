@@ -19,19 +19,21 @@ type fault struct {
 	note          string
 }
 
-func (v *view) faultPart() g.Node { return g.Map(v.faults(), v.faultNode) }
+func (v *view) faultPart() g.Node {
+	return g.Map(v.faults(), func(f *fault) g.Node { return f.node(v.t) })
+}
 
-func (v *view) faultNode(f *fault) g.Node {
+func (f *fault) node(t *words.Texts) g.Node {
 	return g.Group{
 		el("p", class("problem"), attr("role", "alert"), text(f.what+" "+f.meaning)),
-		g.If(f.cause != "", el("p", el("code", text(f.cause)), v.copyButton(f.cause))),
+		g.If(f.cause != "", el("p", el("code", text(f.cause)), copyButton(t, f.cause))),
 		g.If(f.note != "", el("p", text(f.note))),
 	}
 }
 
 // faults returns none while all is well.
 func (v *view) faults() (all []*fault) {
-	for _, f := range []*fault{v.keeperFault(), memoryFault(v.t, v.lastMinute())} {
+	for _, f := range []*fault{v.keeperFault(), memoryFault(v.t, lastMinute(v.points))} {
 		if f != nil {
 			all = append(all, f)
 		}
@@ -63,11 +65,11 @@ func (v *view) keeperFault() *fault {
 type withoutRoom struct{ evicted, refused float64 }
 
 // lastMinute counts the keys without room in the last minute.
-func (v *view) lastMinute() (n withoutRoom) {
-	for i := len(v.points) - 1; i >= 0 && v.points[i].atNs > v.now().atNs-int64(time.Minute); i-- {
-		p, sec := &v.points[i], sampleInterval.Seconds()
+func lastMinute(points []point) (n withoutRoom) {
+	for i := len(points) - 1; i >= 0 && points[i].atNs > points[len(points)-1].atNs-int64(time.Minute); i-- {
+		p, sec := &points[i], sampleInterval.Seconds()
 		if i > 0 {
-			sec = time.Duration(p.atNs - v.points[i-1].atNs).Seconds()
+			sec = time.Duration(p.atNs - points[i-1].atNs).Seconds()
 		}
 		n.evicted += p.evicted * sec
 		n.refused += p.refused * sec

@@ -9,11 +9,12 @@ import (
 	g "maragu.dev/gomponents"
 
 	"cellserver/internal/edge/dashboard/figures"
+	"cellserver/internal/edge/dashboard/words"
 )
 
 func (v *view) historySection(minutes g.Node) g.Node {
 	return v.section("history", v.t.HistoryHeading,
-		el("div", class("scripted"), v.ranges(), el("div", class("charts"), g.Map(v.charts(), v.figure))),
+		el("div", class("scripted"), ranges(v.t), el("div", class("charts"), g.Map(v.charts(), v.figure))),
 		el("details", el("summary", text(v.t.TableSummary)), scrolling(v.t.TableScroll, el("table",
 			el("caption", text(v.t.TableCaption)),
 			headings(v.t.Minute, v.t.Allowed, v.t.Limited, v.t.P50, v.t.P99, v.t.Connections, v.t.Keys, v.t.Memory),
@@ -23,14 +24,14 @@ func (v *view) historySection(minutes g.Node) g.Node {
 }
 
 // ranges returns the choice of how far back the charts reach.
-func (v *view) ranges() g.Node {
-	return el("fieldset", id("ranges"), el("legend", class("unseen"), text(v.t.Range)),
+func ranges(t *words.Texts) g.Node {
+	return el("fieldset", id("ranges"), el("legend", class("unseen"), text(t.Range)),
 		g.Map([]time.Duration{time.Minute, 5 * time.Minute, historySpan}, func(d time.Duration) g.Node {
 			return el("label",
 				el("input", attr("type", "radio"), attr("name", "range"), attr("value", strconv.FormatInt(d.Milliseconds(), 10)), g.If(d == historySpan, flag("checked"))),
-				text(fmt.Sprintf(v.t.Minutes, int(d.Minutes()))))
+				text(fmt.Sprintf(t.Minutes, int(d.Minutes()))))
 		}),
-		el("button", id("whole"), attr("type", "button"), flag("hidden"), text(v.t.WholeRange)),
+		el("button", id("whole"), attr("type", "button"), flag("hidden"), text(t.WholeRange)),
 	)
 }
 

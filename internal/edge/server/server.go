@@ -1,5 +1,6 @@
-// Package server accepts connections and has a driver serve each: loops or goroutines, which move the bytes and keep the
-// limits of what a client may hold. It shuts down gracefully. All methods of Server are safe for concurrent use.
+// Package server accepts connections and has a driver serve each: loops or goroutines, which move the bytes
+// and keep the limits of what a client may hold. It shuts down gracefully. All methods of Server are safe for
+// concurrent use.
 package server
 
 import (

@@ -6,11 +6,11 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// gopher-lua's compiler searches lists: the constants of a function, the names that are visible, the jumps to a label.
-// So a short source could take seconds, and nobody can end a compilation.
+// gopher-lua's compiler searches lists: the constants of a function, the names that are visible, the jumps to
+// a label. So a short source could take seconds, and nobody can end a compilation.
 
-// maxCompileSteps is what the compiler may take for a chunk: about 5 ms. A step is a comparison of two constants,
-// some 5 ns, so that a function may use 1,400 different constants once each.
+// maxCompileSteps is what the compiler may take for a chunk: about 5 ms. A step is a comparison of two
+// constants, some 5 ns, so that a function may use 1,400 different constants once each.
 const maxCompileSteps = 1_000_000
 
 // What the compiler does besides, in steps.
@@ -39,7 +39,8 @@ func (k stepKind) String() string {
 	return [stepKinds]string{"statements", "functions", "different constants", "local variables", "nested arithmetic", "labels"}[k]
 }
 
-// CheckEffort returns an error that says so if the compiler would take too long for a chunk, which has been rewritten.
+// CheckEffort returns an error that says so if the compiler would take too long for a chunk, which has been
+// rewritten.
 func CheckEffort(chunk []ast.Stmt) error {
 	steps := countSteps(chunk)
 	total, most := 0, stepKind(0)

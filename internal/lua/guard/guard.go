@@ -1,12 +1,14 @@
-// Package guard holds scripts to their bounds: a meter counts what a run takes, a rewritten chunk calls guards where
-// the virtual machine would allocate without asking, and what would take long to compile is refused. Messages and
-// numbers are Lua's and Redis's. A script belongs to the goroutine that parses or runs it, except for Meter.Kill.
+// Package guard holds scripts to their bounds: a meter counts what a run takes, a rewritten chunk calls
+// guards where the virtual machine would allocate without asking, and what would take long to compile is
+// refused. Messages and numbers are Lua's and Redis's. A script belongs to the goroutine that parses or runs
+// it, except for Meter.Kill.
 package guard
 
 import "strconv"
 
-// An ID tells guards apart. A guard is a native function that stands for an instruction of the virtual machine that
-// allocates, and accounts for what it does. Its name is no name in Lua: a script cannot reach or replace it.
+// An ID tells guards apart. A guard is a native function that stands for an instruction of the virtual
+// machine that allocates, and accounts for what it does. Its name is no name in Lua: a script cannot reach or
+// replace it.
 type ID int
 
 // The guards, with their arguments and what they return.

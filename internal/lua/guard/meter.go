@@ -30,9 +30,9 @@ const (
 	wallFactor = 20
 )
 
-// A Meter counts what a run costs and ends it when that is too much. It is the context of the interpreter, which asks
-// it for Done before every instruction: the one hook that gopher-lua has. It belongs to the goroutine that runs the
-// script, except for Kill, which may be called by any other.
+// A Meter counts what a run costs and ends it when that is too much. It is the context of the interpreter,
+// which asks it for Done before every instruction: the one hook that gopher-lua has. It belongs to the
+// goroutine that runs the script, except for Kill, which may be called by any other.
 type Meter struct {
 	left  int // what may be spent until the next look
 	step  int // the price of one instruction: more while single instructions can be long

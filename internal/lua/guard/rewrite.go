@@ -26,9 +26,9 @@ type rewriter struct {
 	variables *resolver // which variables are in tables; nil if none can be
 }
 
-// Rewrite replaces what gopher-lua cannot bound, in the chunk that was parsed from a source, by calls of guards. It
-// returns the chunk with its guards as first locals, taken from the arguments of the chunk in the order of the list.
-// The chunk that it was given is not to be used again.
+// Rewrite replaces what gopher-lua cannot bound, in the chunk that was parsed from a source, by calls of
+// guards. It returns the chunk with its guards as first locals, taken from the arguments of the chunk in the
+// order of the list. The chunk that it was given is not to be used again.
 func Rewrite(chunk []ast.Stmt, source []byte) (guarded []ast.Stmt, guards []ID, err error) {
 	w := rewriter{}
 	if canCatch(source) {

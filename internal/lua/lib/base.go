@@ -1,5 +1,5 @@
-// Package lib is the libraries of scripts: Lua's, with a price for what they do, LuaJIT's bit, cjson, and the table
-// redis. A library belongs to the goroutine of its machine.
+// Package lib is the libraries of scripts: Lua's, with a price for what they do, LuaJIT's bit, cjson, and the
+// table redis. A library belongs to the goroutine of its machine.
 package lib
 
 import (

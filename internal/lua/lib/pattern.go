@@ -20,8 +20,8 @@ const (
 
 type capture struct{ start, length int }
 
-// A matcher matches one string with one of Lua 5.1's patterns, by backtracking. Every step is spent from the meter
-// of the run, as a pattern may need exponentially many.
+// A matcher matches one string with one of Lua 5.1's patterns, by backtracking. Every step is spent from the
+// meter of the run, as a pattern may need exponentially many.
 type matcher struct {
 	meter    *guard.Meter
 	fail     func(problem string)

@@ -1,6 +1,6 @@
-// Package vm is an interpreter as native functions see it: its meter, their arguments, the errors that they raise,
-// tables that scripts must not change, and the guards, which charge for what the virtual machine allocates. A Machine
-// belongs to one goroutine at a time.
+// Package vm is an interpreter as native functions see it: its meter, their arguments, the errors that they
+// raise, tables that scripts must not change, and the guards, which charge for what the virtual machine
+// allocates. A Machine belongs to one goroutine at a time.
 package vm
 
 import (

@@ -22,8 +22,8 @@ type operatorsFile struct {
 // Path returns where the file is.
 func (f operatorsFile) Path() string { return f.path }
 
-// Read reads the definitions of the file, all of them or, with the error of each line in which something is wrong, none.
-// whole says that it ends with a newline.
+// Read reads the definitions of the file, all of them or, with the error of each line in which something is
+// wrong, none. whole says that it ends with a newline.
 func (f operatorsFile) Read() (definitions map[string]limits.Definition, whole bool, err error) {
 	text, err := yamlfile.Read(f.path)
 	if err != nil {

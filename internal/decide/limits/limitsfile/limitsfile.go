@@ -1,5 +1,5 @@
-// Package limitsfile reads the file of named limits that an operator writes, and reads and writes the one that keeps what
-// commands have defined. It is what a limits.Registry knows of files.
+// Package limitsfile reads the file of named limits that an operator writes, and reads and writes the one
+// that keeps what commands have defined. It is what a limits.Registry knows of files.
 package limitsfile
 
 import (

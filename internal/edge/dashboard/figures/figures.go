@@ -1,5 +1,5 @@
-// Package figures writes numbers for people: counts, rates, durations, sizes and shares, each in the largest unit that fits.
-// All of it is pure.
+// Package figures writes numbers for people: counts, rates, durations, sizes and shares, each in the largest
+// unit that fits. All of it is pure.
 package figures
 
 import (

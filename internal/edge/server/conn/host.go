@@ -1,5 +1,6 @@
-// Package conn is what all drivers of connections share: the life of a connection, its buffers, and the host, through
-// which a driver sees the server. Only a Host is safe for concurrent use; the rest belongs to whoever serves the connection.
+// Package conn is what all drivers of connections share: the life of a connection, its buffers, and the host,
+// through which a driver sees the server. Only a Host is safe for concurrent use; the rest belongs to whoever
+// serves the connection.
 package conn
 
 import (
@@ -25,11 +26,11 @@ type Limits struct {
 	HandshakeTimeout     time.Duration // until the client has authenticated, where it must, and TLS is agreed on
 }
 
-// Host is the server as its drivers know it: what they need of it, and what is counted and logged of connections. Its
-// methods are safe for concurrent use.
+// Host is the server as its drivers know it: what they need of it, and what is counted and logged of
+// connections. Its methods are safe for concurrent use.
 type Host struct {
 	NewSession func(p peer.Peer, conn peer.Conn) peer.Session
-	Refusal    func(peer.Peer) (refusal string) // asked once TLS is agreed on: why the client may not come in, if so
+	Refusal    func(peer.Peer) (refusal string) // why a client may not come in; asked once TLS is agreed on
 	Release    func(peer.Peer)                  // called when a connection has ended
 	Now        func() int64
 	Log        *slog.Logger
@@ -40,7 +41,8 @@ type Host struct {
 	panics           atomic.Uint64
 	closed           [reasonCount]atomic.Uint64
 
-	handshakeLines, panicLines, halfSentLines, unreadLines, unservedLines often.Counter // what is logged now and then
+	// what is logged now and then
+	handshakeLines, panicLines, halfSentLines, unreadLines, unservedLines often.Counter
 }
 
 // Limits returns the limits that hold now. Nobody changes them.

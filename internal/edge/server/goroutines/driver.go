@@ -1,5 +1,5 @@
-// Package goroutines drives connections with a goroutine each, on all systems, and over TLS. A Driver is safe for
-// concurrent use.
+// Package goroutines drives connections with a goroutine each, on all systems, and over TLS. A Driver is safe
+// for concurrent use.
 package goroutines
 
 import (
@@ -27,12 +27,14 @@ type Driver struct {
 	replies   sync.Pool // of *replies
 }
 
+// New returns a driver without connections.
 func New(h *conn.Host) *Driver {
 	g := &Driver{host: h, draining: make(chan struct{}), conns: map[*connection]struct{}{}}
 	g.evictions.ended.L = &g.evictions.mu
 	return g
 }
 
+// Serve takes over a connection without TLS.
 func (g *Driver) Serve(nc net.Conn, p peer.Peer) { g.start(newConnection(g, nc, p)) }
 
 // ServeTLS is serve for a connection that TLS has yet to be agreed on.
@@ -83,6 +85,7 @@ func (g *Driver) remove(c *connection) {
 	g.host.Release(c.peer)
 }
 
+// LimitsChanged has the connections that wait for input follow new timeouts.
 func (g *Driver) LimitsChanged() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -94,6 +97,7 @@ func (g *Driver) LimitsChanged() {
 	}
 }
 
+// Traffic counts the bytes of all connections that there were.
 func (g *Driver) Traffic() conn.Traffic {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,6 +108,7 @@ func (g *Driver) Traffic() conn.Traffic {
 	return sum
 }
 
+// Shutdown ends all connections, as conn.Driver says.
 func (g *Driver) Shutdown(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.isDraining() {

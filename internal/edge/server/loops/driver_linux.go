@@ -1,5 +1,5 @@
-// Package loops drives connections from a few event loops over epoll, on Linux. A driver is safe for concurrent use; a
-// connection belongs to its loop's goroutine.
+// Package loops drives connections from a few event loops over epoll, on Linux. A driver is safe for
+// concurrent use; a connection belongs to its loop's goroutine.
 package loops
 
 import (
