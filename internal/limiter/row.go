@@ -51,13 +51,8 @@ func (r *Row) FullCommand() string {
 
 // Call returns the command as whoever calls it writes it.
 func (r *Row) Call() string {
-	call := r.Command
-	for _, word := range []string{r.Sub, r.Option} {
-		if word != "" {
-			call += " " + word
-		}
-	}
-	return strings.ToUpper(call)
+	words := slices.DeleteFunc([]string{r.Command, r.Sub, r.Option}, func(word string) bool { return word == "" })
+	return strings.ToUpper(strings.Join(words, " "))
 }
 
 // Row returns the kind's row.

@@ -174,5 +174,6 @@ func TestAlgorithmNames(t *testing.T) {
 		}
 	}
 	_, err := ParseAlgorithm("leaky")
-	checkError(t, err, "want one of funnel, tokenbucket, fixedwindow, slidingwindow, approxwindow, bucket")
+	names := append([]string{"funnel", "tokenbucket", "fixedwindow", "slidingwindow", "approxwindow", "bucket"}, Algorithms()[Bucket+1:]...)
+	checkError(t, err, "want one of "+strings.Join(names, ", "))
 }
