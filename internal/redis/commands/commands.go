@@ -43,7 +43,7 @@ type Config struct {
 	Databases         int
 	MaxKeyBytes       int
 	MaxReplyBytes     int           // of one reply
-	StoreTimeout      time.Duration // of a store.Remote; 0 for session.DefaultStoreTimeout
+	StoreTimeout      time.Duration // of a store.Remote; 0 for transact.DefaultStoreTimeout
 	Limits            resp.Limits
 	ACLFile           string      // "" for none
 	Scripts           *lua.Engine // nil where scripts are disabled

@@ -2,15 +2,12 @@ package session
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
-	"time"
 
 	"cellserver/internal/decide/queue"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
-	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/transact"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
@@ -20,33 +17,21 @@ import (
 // remote is what an Engine has for a store on other machines. Whatever waits for them is done apart: in the background, in its
 // turn for slots of its own, of which there are many, as those who have one mostly wait.
 type remote struct {
-	store   store.Remote
-	deputy  Deputy // that it is; nil if it is none
-	slots   *background.Slots
-	timeout time.Duration
-	lanes   *lanes // of transactions
+	*transact.Remote
+	slots *background.Slots
 }
 
-const (
-	// remoteSlots are about as many as a store of a few machines has connections: more would wait for those, and that counts as time of
-	// the store. Measured on one machine: with 256, 50 clients of CL.MTHROTTLE ran into --store-timeout, and with 64 300 did not.
-	remoteSlots = 64
-	// DefaultStoreTimeout is how long the keys of a transaction may be changed by others before it is given up.
-	DefaultStoreTimeout = 50 * time.Millisecond
-)
+// remoteSlots are about as many as a store of a few machines has connections: more would wait for those, and that counts as time of
+// the store. Measured on one machine: with 256, 50 clients of CL.MTHROTTLE ran into --store-timeout, and with 64 300 did not.
+const remoteSlots = 64
 
 // newRemote returns nil for a store of this machine.
 func newRemote(c *Config) *remote {
-	on, ok := c.Store.(store.Remote)
-	if !ok {
+	on := transact.NewRemote(c.Store, c.StoreTimeout)
+	if on == nil {
 		return nil
 	}
-	r := &remote{store: on, slots: background.NewSlots(remoteSlots, c.Now), timeout: c.StoreTimeout, lanes: newLanes()}
-	r.deputy, _ = c.Store.(Deputy)
-	if r.timeout <= 0 {
-		r.timeout = DefaultStoreTimeout
-	}
-	return r
+	return &remote{on, background.NewSlots(remoteSlots, c.Now)}
 }
 
 // bind returns a command's handler as it is over the store: one that uses it is executed apart.
@@ -107,7 +92,7 @@ func (x *apart) run(ctx context.Context) {
 	e := x.client.engine
 	in := e.live
 	if in.NowNs = e.config.Now(); e.remote != nil {
-		in.All = &walk{Remote: e.remote.store, ctx: ctx}
+		in.All = e.remote.Walk(ctx)
 	}
 	s := x.client.child(ctx, away, &in)
 	s.inner.apart = x
@@ -178,57 +163,6 @@ func (s *Session) returnUnits(t *apartTurn, then func()) {
 	r, now := s.engine.remote, s.engine.config.Now
 	background.New(context.Background(), then).Run(r.slots, t.who, func(context.Context) {
 		o := limiter.Operation{Verb: limiter.GiveBack, DebitNs: t.operation.DebitNs}
-		_ = r.store.Operate(now(), t.key, &o)
+		_ = r.Store.Operate(now(), t.key, &o)
 	})
-}
-
-// transact has something done in transactions until the keys have not been changed by others meanwhile, or its time is over. With
-// an error nothing has changed, unless it is a store.Failure that says otherwise.
-func (r *remote) transact(ctx context.Context, now func() int64, keys []store.Key, do func(in *transact.Space) transact.Verdict) error {
-	within, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	leave, ok := r.lanes.enter(within, keys)
-	if ok {
-		defer leave()
-	}
-	for conflicts := 1; ; conflicts++ {
-		switch {
-		case ctx.Err() != nil:
-			return reply.ErrEnded
-		case !ok:
-			return reply.ErrContended
-		}
-		nowNs := now()
-		tx, err := r.store.Begin(within, nowNs, keys)
-		if err != nil && conflicts > 1 && within.Err() != nil { // no more than the end of its time
-			return reply.ErrContended
-		}
-		if err != nil {
-			return err
-		}
-		if do(&transact.Space{Keys: tx, NowNs: nowNs}) != transact.Keep {
-			return nil
-		}
-		if done, err := tx.Commit(within); done || err != nil {
-			return err
-		}
-		if !pause(within, conflicts) && ctx.Err() == nil {
-			return reply.ErrContended
-		}
-	}
-}
-
-// conflictPause is how long the first of those that follow a conflict may be, so that those who change the same keys come apart.
-const conflictPause = 200 * time.Microsecond
-
-// pause waits for a random time, longer with each conflict, and is false if ctx ends before.
-func pause(ctx context.Context, conflicts int) bool {
-	timer := time.NewTimer(rand.N(time.Duration(min(conflicts, 10)) * conflictPause))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

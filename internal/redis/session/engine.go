@@ -48,7 +48,7 @@ type Config struct {
 	Databases         int
 	MaxKeyBytes       int
 	MaxReplyBytes     int           // of one reply
-	StoreTimeout      time.Duration // of a store.Remote: how long a transaction is tried again; 0 for DefaultStoreTimeout
+	StoreTimeout      time.Duration // of a store.Remote: how long a transaction is tried again; 0 for transact.DefaultStoreTimeout
 	Limits            resp.Limits
 	Scripts           *lua.Engine     // nil where scripts are disabled
 	Keeper            *persist.Keeper // nil where nothing is kept on a disk

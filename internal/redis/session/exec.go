@@ -177,11 +177,11 @@ func (x *execution) carryOut(ctx context.Context) error {
 func (x *execution) carryOutApart(ctx context.Context) (err error) {
 	e := x.client.engine
 	if x.plan.Keys() == nil {
-		x.execute(ctx, &transact.Space{Keys: noKeys{}, NowNs: e.config.Now()})
+		x.execute(ctx, &transact.Space{Keys: transact.NoKeys{}, NowNs: e.config.Now()})
 		return nil
 	}
 	if err = x.plan.CheckKeys(); err == nil {
-		err = e.remote.transact(ctx, e.config.Now, x.plan.Keys(), func(in *transact.Space) transact.Verdict {
+		err = e.remote.Transact(ctx, e.config.Now, x.plan.Keys(), func(in *transact.Space) transact.Verdict {
 			if x.execute(ctx, in).ended {
 				return transact.Drop
 			}
@@ -191,8 +191,8 @@ func (x *execution) carryOutApart(ctx context.Context) (err error) {
 	if err == nil && x.session == nil {
 		err = reply.ErrEnded
 	}
-	if x.plan.Batched() && e.remote.standsIn(err) {
-		x.execute(ctx, &transact.Space{Keys: byPolicy{deputy: e.remote.deputy, failure: err}, NowNs: e.config.Now()})
+	if x.plan.Batched() && e.remote.StandsIn(err) {
+		x.execute(ctx, &transact.Space{Keys: e.remote.ByPolicy(err), NowNs: e.config.Now()})
 		return nil
 	}
 	if err != nil {

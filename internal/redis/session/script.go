@@ -254,7 +254,7 @@ func (r *scriptRun) runAlone(ctx context.Context) {
 	r.declared.index()
 	r.scripts = e.config.Scripts.Allowance()
 	if e.remote != nil {
-		r.attempt(ctx, &transact.Space{Keys: noKeys{}, NowNs: e.config.Now()}, &r.scripts)
+		r.attempt(ctx, &transact.Space{Keys: transact.NoKeys{}, NowNs: e.config.Now()}, &r.scripts)
 		return
 	}
 	c := contention{ctx: ctx, scripts: &r.scripts}

@@ -44,7 +44,7 @@ func (c Call) Together(batch []store.Request) (limited bool, err error) {
 // togetherAway is Together over a store on other machines.
 func (c Call) togetherAway(batch []store.Request) (limited bool, err error) {
 	s, requests := c.s, slices.Clone(batch) // for each attempt may change them
-	failure := s.engine.remote.transact(s.inner.ctx, s.engine.config.Now, keysOfBatch(batch), func(in *transact.Space) transact.Verdict {
+	failure := s.engine.remote.Transact(s.inner.ctx, s.engine.config.Now, keysOfBatch(batch), func(in *transact.Space) transact.Verdict {
 		copy(batch, requests)
 		if limited, err = s.engine.decider.Together(in.Keys, in.NowNs, batch, &s.scratch.local); err != nil {
 			return transact.Drop

@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/session"
+	"cellserver/internal/redis/transact"
 	"cellserver/internal/store"
 	"cellserver/internal/store/rdb"
 	"cellserver/internal/wire/glob"
@@ -234,7 +235,7 @@ func memoryUsage(c session.Call, all store.Walker, args [][]byte) error {
 func (k Config) dbSize(c session.Call, all store.Walker, _ [][]byte) error {
 	counts := make([]store.KeyCount, k.Databases)
 	return c.Background(func(ctx context.Context, nowNs int64) { all.Count(ctx, nowNs, counts) }, func(c session.Call) error {
-		if err := session.WalkFailed(all); err != nil {
+		if err := transact.WalkFailed(all); err != nil {
 			return err
 		}
 		c.Reply().Int(int64(counts[c.DB()].Keys))

@@ -8,6 +8,7 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/session"
+	"cellserver/internal/redis/transact"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/glob"
@@ -92,7 +93,7 @@ func (k Config) scan(c session.Call, all store.Walker, args [][]byte) error {
 	}
 	w := k.newWalk(c, all, q)
 	done := func(c session.Call) error {
-		if err := session.WalkFailed(all); err != nil {
+		if err := transact.WalkFailed(all); err != nil {
 			return err
 		}
 		c.Reply().Array(2)
@@ -113,7 +114,7 @@ func (k Config) keys(c session.Call, all store.Walker, args [][]byte) error {
 	}
 	w := k.newWalk(c, all, &scanQuery{pattern: bytes.Clone(args[1]), count: math.MaxInt})
 	return c.Background(w.many, func(c session.Call) error {
-		if err := session.WalkFailed(all); err != nil {
+		if err := transact.WalkFailed(all); err != nil {
 			return err
 		}
 		if w.full() {
