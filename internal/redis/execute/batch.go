@@ -1,7 +1,6 @@
-package session
+package execute
 
 import (
-	"bytes"
 	"sync/atomic"
 
 	"cellserver/internal/decide"
@@ -11,169 +10,112 @@ import (
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
-	"cellserver/internal/wire/peer"
 )
 
-// callBatched executes a call that is decided in a batch: it puts it into that. An error in its arguments is replied behind it.
-func (s *Session) callBatched(h held) {
-	if s.scratch.batchOf != h.command && !s.flush() {
-		s.hold(h)
-		return
+// Batch executes a call that is decided in a batch: it puts it into that. An error in its arguments is replied behind it.
+// It is false if a batch in front of it is still to be answered; then nothing was done.
+func (x *Executor) Batch(c *catalog.Command, args [][]byte) (done bool) {
+	if x.Scratch.batchOf != c && !x.Flush() {
+		return false
 	}
-	s.scratch.batchOf = h.command
-	err := s.request(h.command, h.args)
-	if err != nil && !s.flush() {
-		s.hold(h)
-		return
+	x.Scratch.batchOf = c
+	err := x.request(c, args)
+	if err != nil && !x.Flush() {
+		return false
 	}
 	if err != nil {
-		s.forget(nil)
-		s.scratch.local.Called(h.command, 1)
-		s.failCommand(h, err)
+		x.Scratch.forget(nil)
+		x.Scratch.Local.Called(c, 1)
+		x.FailCommand(c, args, err)
 	}
-	if s.monitored {
-		s.tell(h)
+	if x.Monitored {
+		x.tell(c, args)
 	}
+	return true
 }
 
-// request puts a call into the batch; flush has it decided and replies.
-func (s *Session) request(c *catalog.Command, args [][]byte) error {
-	batch := s.scratch.batch
+// request puts a call into the batch; Flush has it decided and replies.
+func (x *Executor) request(c *catalog.Command, args [][]byte) error {
+	batch := x.Scratch.batch
 	n := len(batch)
 	batch = batch[:n+1] // there is room: a full batch is flushed
-	if err := s.engine.requests[c.ID](&batch[n], s.db, args, s.engine.config.Reading, &s.scratch.joined); err != nil {
+	if err := x.Engine.requests[c.ID](&batch[n], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined); err != nil {
 		return err
 	}
-	if batch[n].Quantity < 0 && s.isFrozen() {
+	if batch[n].Quantity < 0 && x.Engine.isFrozen() {
 		clear(batch[n:])
 		return reply.ErrMisconf
 	}
-	if s.scratch.limitsNewKeys && batch[n].MakesKey() {
-		if err := s.mayMakeKey(&batch[n].Key); err != nil {
+	if x.Scratch.limitsNewKeys && batch[n].MakesKey() {
+		if err := x.mayMakeKey(&batch[n].Key); err != nil {
 			clear(batch[n:])
 			return err
 		}
 	}
-	s.scratch.batch = batch
+	x.Scratch.batch = batch
 	if len(batch) == maxBatch {
-		s.flush()
+		x.Flush()
 	}
 	return nil
 }
 
-// mayMakeKey refuses a key behind the batch that would be a new one, where the client's address makes too many.
-func (s *Session) mayMakeKey(key *store.Key) error {
-	nowNs := s.now()
-	if _, found, err := s.space.Keys.Entry(nowNs, *key); err != nil {
-		return reply.StoreFailed(err)
-	} else if found {
-		return nil
-	}
-	if makes(s.scratch.batch, key) {
-		return nil
-	}
-	if s.inner != nil && s.inner.newKeys.has(key) {
-		return nil
-	}
-	if limit := s.engine.config.NewKeys; !limit.Take(&s.client.Peer, nowNs) {
-		return reply.TooManyNewKeys(limit.PerSec())
-	}
-	if s.inner != nil {
-		s.inner.newKeys.add(key)
-	}
-	return nil
-}
-
-// makes reports whether one of the requests makes the key where there is none.
-func makes(requests []store.Request, key *store.Key) bool {
-	for i := range requests {
-		if q := &requests[i]; q.Key.DB == key.DB && bytes.Equal(q.Key.Name, key.Name) && q.MakesKey() {
-			return true
-		}
-	}
-	return false
-}
-
-// newKeys are those that EXEC or a script was allowed to make, so that each counts once, however many attempts there are.
-type newKeys struct{ names map[newKey]struct{} }
-
-type newKey struct {
-	db   uint16
-	name string
-}
-
-func (k *newKeys) has(key *store.Key) bool {
-	_, ok := k.names[newKey{key.DB, string(key.Name)}]
-	return ok
-}
-
-func (k *newKeys) add(key *store.Key) {
-	if k.names == nil {
-		k.names = map[newKey]struct{}{}
-	}
-	k.names[newKey{key.DB, string(key.Name)}] = struct{}{}
-}
-
-// flush has the batch decided and replies to it. It is false if the answers come later: then the session waits.
-func (s *Session) flush() (answered bool) {
-	batch := s.scratch.batch
+// Flush has the batch decided and replies to it. It is false if the answers come later: then the session waits.
+func (x *Executor) Flush() (answered bool) {
+	batch := x.Scratch.batch
 	if len(batch) == 0 {
 		return true
 	}
-	c := s.scratch.batchOf
-	if later := s.decide(c, batch); later != nil {
-		s.await(later, func(s *Session, batch []store.Request) error { return s.replyBatch(c, batch) })
+	c := x.Scratch.batchOf
+	if later := x.Role.Decide(x, c, batch); later != nil {
+		x.Role.Await(later, func(x *Executor, batch []store.Request) error { return x.replyBatch(c, batch) })
 	} else {
-		_ = s.replyBatch(c, batch) // always nil
+		_ = x.replyBatch(c, batch) // always nil
 		answered = true
 	}
-	s.spend(c.Cost.Call * len(batch))
-	s.scratch.batch = batch[:0]
-	s.forget(batch)
+	x.spend(c.Cost.Call * len(batch))
+	x.Scratch.batch = batch[:0]
+	x.Scratch.forget(batch)
 	return answered
 }
 
 // forget lets go of requests that the store has been given, or that were refused, and of the names that were joined for them.
-func (s *Session) forget(batch []store.Request) {
-	clear(batch) // see giveBack
-	s.scratch.joined = s.scratch.joined[:0]
-}
-
-// spend notes what was done, and has the session stop when that was long enough for others to have their turn.
-func (s *Session) spend(steps int) {
-	if s.scratch.steps += steps; s.scratch.steps >= feedSteps && s.status == peer.NeedInput {
-		s.status = peer.More
-	}
+func (s *Scratch) forget(batch []store.Request) {
+	clear(batch) // see End
+	s.joined = s.joined[:0]
 }
 
 // replyBatch replies to the requests of a batch. Its own error is nil, for each request has one.
-func (s *Session) replyBatch(c *catalog.Command, batch []store.Request) error {
+func (x *Executor) replyBatch(c *catalog.Command, batch []store.Request) error {
 	for i := range batch {
 		if batch[i].Err != nil {
-			s.failCommand(held{command: c}, reply.StoreFailed(batch[i].Err))
+			x.FailCommand(c, nil, reply.StoreFailed(batch[i].Err))
 			continue
 		}
-		from := len(s.w.Buf)
-		s.replyRequest(&batch[i])
-		if s.scratch.notesTold && changes(&batch[i]) {
-			s.noteTold(from)
+		from := x.Replied()
+		x.replyRequest(&batch[i])
+		if x.Scratch.NotesTold && changes(&batch[i]) {
+			x.Scratch.NoteTold(from, x.Replied())
 		}
 	}
-	s.countNamed(batch)
+	countNamed(batch, x.Effects)
 	return nil
 }
 
 // replyRequest replies to a request that was answered.
-func (s *Session) replyRequest(q *store.Request) {
-	s.wrote = s.wrote || changes(q)
+func (x *Executor) replyRequest(q *store.Request) {
+	x.Wrote = x.Wrote || changes(q)
 	if q.Quantity < 0 {
-		s.lookAt(q.Key)
+		x.lookAt(q.Key)
 	}
-	Result(&s.w, &q.Result)
+	if x.Valued {
+		x.Answers = append(x.Answers, Answer{Result: q.Result})
+		return
+	}
+	Result(&x.W, &q.Result)
 }
 
 // countNamed counts what was decided by named limits: once for many requests of one limit, for all loops share its counters.
-func (s *Session) countNamed(batch []store.Request) {
+func countNamed(batch []store.Request, on Effects) {
 	if batch[0].Rule.Kind != limiter.Named { // and so are all, as they are of one command
 		return
 	}
@@ -185,22 +127,18 @@ func (s *Session) countNamed(batch []store.Request) {
 			continue
 		}
 		if next := q.Rule.Named.Counter(q.Quantity, &q.Result); next != counter {
-			s.countOn(counter, n)
+			countOn(on, counter, n)
 			counter, n = next, 0
 		}
 		n++
 	}
-	s.countOn(counter, n)
+	countOn(on, counter, n)
 }
 
-// countOn counts on a counter, if there is one. EXEC and scripts do so once they are done, however often they were attempted.
-func (s *Session) countOn(counter *atomic.Uint64, n uint64) {
-	switch {
-	case counter == nil:
-	case s.inner != nil:
-		s.inner.count(counter, n)
-	default:
-		counter.Add(n)
+// countOn counts on a counter, if there is one.
+func countOn(on Effects, counter *atomic.Uint64, n uint64) {
+	if counter != nil {
+		on.Count(counter, n)
 	}
 }
 
@@ -210,16 +148,15 @@ func changes(q *store.Request) bool {
 	return q.Quantity != 0 && (!denied || q.Rule.Flags&limiter.CountDenied != 0)
 }
 
-// decide has a batch decided at one reading of the clock. It returns nil if it is answered.
-func (s *Session) decide(c *catalog.Command, batch []store.Request) *decide.Later {
-	d, by := &s.engine.decider, decide.By{Command: c, Local: &s.scratch.local, Caller: s.client}
-	if s.role != outer {
-		d.BatchIn(s.space.Keys, s.space.NowNs, batch, by)
-		return nil
-	}
-	nowNs := s.engine.config.Now()
-	s.client.Active(c, nowNs)
-	return d.Batch(s.space.Keys, nowNs, batch, by)
+// DecideNow has a batch decided on the store as it is, at one reading of the clock. It returns nil if it is answered.
+func (x *Executor) DecideNow(c *catalog.Command, batch []store.Request) *decide.Later {
+	nowNs := x.Engine.Config.Now()
+	x.Client.Active(c, nowNs)
+	return x.Engine.decider.Batch(x.Space.Keys, nowNs, batch, x.by(c))
+}
+
+func (x *Executor) by(c *catalog.Command) decide.By {
+	return decide.By{Command: c, Local: &x.Scratch.Local, Caller: x.Client}
 }
 
 // Result replies the five integers of CL.THROTTLE.

@@ -1,7 +1,7 @@
-// Package session is a client's conversation: bytes in, commands found, admitted, executed and answered in order, at
-// once or when they are done; EXEC and scripts are sessions within it. A Session belongs to one goroutine at a time; an
-// Engine is shared by all sessions and safe for concurrent use.
-package session
+// Package execute executes commands against keys: an Executor admits, batches, calls and counts them, and its Role is for whom:
+// a client, a transaction, a script, the background. An Executor belongs to one goroutine at a time; an Engine is shared by all
+// of them and safe for concurrent use.
+package execute
 
 import (
 	"context"
@@ -27,8 +27,6 @@ import (
 	"cellserver/internal/store"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
-	"cellserver/internal/wire/glob"
-	"cellserver/internal/wire/peer"
 )
 
 // Config is what an Engine needs. All fields but Scripts, Keeper and StoreTimeout must be set.
@@ -37,7 +35,7 @@ type Config struct {
 	Now               func() int64     // Unix nanoseconds, never going back
 	WallTime          func() time.Time // of TIME
 	Catalog           *catalog.Catalog
-	Handlers          map[string]Handler // by the full names of the commands, but for those that the package has itself
+	Handlers          map[string]Handler // by the full names of the commands
 	Users             *acl.Users         // made of the same Catalog
 	ACLLog            *acl.Log
 	Records           *observe.Records
@@ -56,111 +54,98 @@ type Config struct {
 	Log               *slog.Logger
 }
 
-// Engine is what all sessions share.
+// Engine is what all executors share.
 type Engine struct {
-	config   Config
-	handlers []Handler          // by catalog.Command.ID
-	requests []argument.Request // likewise, of those that are decided in batches
-	live     transact.Space     // the store as it is
-	watcher  store.Watcher
-	txs      store.Transactor
-	stage    transact.Stage
-	decider  decide.Decider
-	scratch  sync.Pool
-	room     *queue.Room // who waits in CL.BTHROTTLE
-	remote   *remote     // nil where the store is this machine's
+	Config   Config
+	Handlers []Handler // by catalog.Command.ID
+	Live     transact.Space
+	Watcher  store.Watcher // that the store is; nil if it is none
+	Stage    transact.Stage
+	Room     *queue.Room // who waits in CL.BTHROTTLE
+	Remote   *Remote     // nil where the store is this machine's
 	// Slots bound how much runs in the background at once, so that the event loops have processors left to run on.
-	background *background.Slots // of long commands
-	scripts    *background.Slots // of scripts
+	Background *background.Slots // of long commands
+	Scripts    *background.Slots // of scripts
+	Context    context.Context   // of all that runs in the background
 
-	ctx           context.Context // of all that runs in the background
 	endBackground context.CancelFunc
+	requests      []argument.Request // by catalog.Command.ID, of those that are decided in batches
+	decider       decide.Decider
+	scratch       sync.Pool
 
-	crossProtocol often.Counter
-	slowMonitors  often.Counter
-	evictions     often.Counter
-	unknown       often.Counter // of every unknownLeast commands that are not here
-	unknownCalls  atomic.Uint64
+	slowMonitors often.Counter
+	unknown      often.Counter // of every unknownLeast commands that are not here
+	unknownCalls atomic.Uint64
 
 	scriptLines  often.Rate   // of all clients
 	linesLeftOut atomic.Int64 // since the last one that was written
 }
 
+// Remote is what an Engine has for a store on other machines. Whatever waits for them is done apart: in the background, in its
+// turn for slots of its own, of which there are many, as those who have one mostly wait.
+type Remote struct {
+	*transact.Remote
+	Slots *background.Slots
+}
+
+// remoteSlots are about as many as a store of a few machines has connections: more would wait for those, and that counts as time of
+// the store. Measured on one machine: with 256, 50 clients of CL.MTHROTTLE ran into --store-timeout, and with 64 300 did not.
+const remoteSlots = 64
+
 // NewEngine returns an Engine. The error says which command has no handler of the kind that it needs.
 func NewEngine(c Config) (*Engine, error) {
 	e := &Engine{
-		config:     c,
-		handlers:   make([]Handler, len(c.Catalog.Commands())),
+		Config:     c,
+		Handlers:   make([]Handler, len(c.Catalog.Commands())),
 		requests:   make([]argument.Request, len(c.Catalog.Commands())),
-		live:       transact.Space{Keys: c.Store},
+		Live:       transact.Space{Keys: c.Store},
 		decider:    decide.Decider{Now: c.Now, Records: c.Records},
-		background: background.NewSlots(c.BackgroundThreads, c.Now),
-		scripts:    background.NewSlots(c.BackgroundThreads, c.Now),
+		Background: background.NewSlots(c.BackgroundThreads, c.Now),
+		Scripts:    background.NewSlots(c.BackgroundThreads, c.Now),
 	}
-	e.room = queue.New(c.Store, c.Now)
-	e.ctx, e.endBackground = context.WithCancel(context.Background())
-	e.live.All, _ = c.Store.(store.Walker)
-	e.watcher, _ = c.Store.(store.Watcher)
-	e.txs, _ = c.Store.(store.Transactor)
-	e.stage = transact.Stage{Store: c.Store, Txs: e.txs, Now: c.Now, Clients: c.Clients.Len, MaxKeyBytes: c.MaxKeyBytes}
-	if e.remote = newRemote(&c); e.remote != nil {
-		e.config.NewKeys = &clients.NewKeys{} // whether a key is new is known to others
+	e.Room = queue.New(c.Store, c.Now)
+	e.Context, e.endBackground = context.WithCancel(context.Background())
+	e.Live.All, _ = c.Store.(store.Walker)
+	e.Watcher, _ = c.Store.(store.Watcher)
+	txs, _ := c.Store.(store.Transactor)
+	e.Stage = transact.Stage{Store: c.Store, Txs: txs, Now: c.Now, Clients: c.Clients.Len, MaxKeyBytes: c.MaxKeyBytes}
+	if on := transact.NewRemote(c.Store, c.StoreTimeout); on != nil {
+		e.Remote = &Remote{on, background.NewSlots(remoteSlots, c.Now)}
+		e.Config.NewKeys = &clients.NewKeys{} // whether a key is new is known to others
 	}
 	e.scratch.New = func() any { return e.newScratch() }
-	c.Clients.OnEvict = e.reportEviction
-	own, requests := ownHandlers(), argument.Requests(c.NamedLimits)
-	for _, command := range c.Catalog.Commands() {
-		h, ok := own[command.FullName()]
-		if !ok {
-			h = c.Handlers[command.FullName()]
-		}
-		if err := h.fits(command); err != nil {
-			return nil, fmt.Errorf("session: bind %s: %w", command.FullName(), err)
-		}
-		if e.remote != nil {
-			h = e.remote.bind(command, h)
-		}
-		e.handlers[command.ID] = h
-		if e.requests[command.ID] = requests[command.FullName()]; command.Batches != (e.requests[command.ID] != nil) {
-			return nil, fmt.Errorf("session: bind %s: it is decided in batches, and nothing reads its arguments, or the other way round", command.FullName())
-		}
-	}
-	return e, nil
+	return e, e.bind()
 }
 
-func (e *Engine) newScratch() *scratch {
-	return &scratch{batch: make([]store.Request, 0, maxBatch), local: e.config.Records.NewLocal()}
+// bind gives each command its handler, or what reads its arguments.
+func (e *Engine) bind() error {
+	requests := argument.Requests(e.Config.NamedLimits)
+	for _, command := range e.Config.Catalog.Commands() {
+		h := e.Config.Handlers[command.FullName()]
+		if err := h.fits(command); err != nil {
+			return fmt.Errorf("session: bind %s: %w", command.FullName(), err)
+		}
+		h.apart = e.Remote != nil && h.usesStore(command)
+		e.Handlers[command.ID] = h
+		if e.requests[command.ID] = requests[command.FullName()]; command.Batches != (e.requests[command.ID] != nil) {
+			return fmt.Errorf("session: bind %s: it is decided in batches, and nothing reads its arguments, or the other way round", command.FullName())
+		}
+	}
+	return nil
 }
+
+func (e *Engine) newScratch() *Scratch {
+	return &Scratch{batch: make([]store.Request, 0, maxBatch), Local: e.Config.Records.NewLocal()}
+}
+
+// Transacts reports whether several keys can be changed as one step.
+func (e *Engine) Transacts() bool { return e.Stage.Txs != nil || e.Remote != nil }
 
 // EndBackground ends what runs in the background early, and what waits for its turn, now and from now on: the server is about
 // to end.
 func (e *Engine) EndBackground() {
 	e.endBackground()
-	e.room.End()
-}
-
-// NewSession returns the session of a new client.
-func (e *Engine) NewSession(p peer.Peer, conn peer.Conn) *Session {
-	s := &Session{
-		engine:  e,
-		client:  clients.New(p, conn, e.config.Now()),
-		space:   &e.live,
-		decoder: resp.Decoder{Limits: e.config.Limits},
-	}
-	e.config.Clients.Add(s.client)
-	s.greet()
-	return s
-}
-
-// isCrossProtocol recognises a browser's request by its first line, or by one of its headers.
-func isCrossProtocol(name []byte) bool {
-	return len(name) <= len("host:") && (glob.Fold(name) == "post" || glob.Fold(name) == "host:")
-}
-
-func (e *Engine) reportCrossProtocol(addr string) {
-	if count := e.crossProtocol.Due(e.config.Now()); count > 0 {
-		e.config.Log.Warn("possible attack: a client sent an HTTP request; connection closed", "client", addr, "count", count)
-	}
+	e.Room.End()
 }
 
 // unknownLeast is how many commands that are not here are worth a line: by a few a library finds out what is.
@@ -176,19 +161,10 @@ func (e *Engine) reportUnknown(c *clients.Client, args [][]byte) {
 	if e.unknownCalls.Add(1)%unknownLeast != 0 {
 		return
 	}
-	if count := unknownLeast * e.unknown.Due(e.config.Now()); count > 0 {
-		e.config.Log.Warn("clients send commands that this server does not have, and get errors",
+	if count := unknownLeast * e.unknown.Due(e.Config.Now()); count > 0 {
+		e.Config.Log.Warn("clients send commands that this server does not have, and get errors",
 			"client", c.Addr(), "name", resp.PrintableN([]byte(c.Name()), maxUnknownBytes),
 			"command", resp.PrintableN(args[0], maxUnknownBytes), "count", count, "hint",
 			"see CellserverErrorReplies in docs/OPERATIONS.md: some libraries take an error for \"allowed\"")
-	}
-}
-
-// reportEviction tells of a client that is closed for the memory that it holds.
-func (e *Engine) reportEviction(c *clients.Client, bytes int) {
-	if count := e.evictions.Due(e.config.Now()); count > 0 {
-		e.config.Log.Warn("the clients hold more memory than they may together; the connection of the one that holds most is closed",
-			"client", c.Addr(), "held_bytes", bytes, "left_bytes", e.config.Clients.Memory(), "max_bytes", e.config.Clients.MaxMemory(),
-			"count", count, "hint", "see tot-mem in CLIENT LIST; --maxmemory-clients is the limit, and CLIENT NO-EVICT exempts a connection")
 	}
 }

@@ -2,65 +2,21 @@ package session
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"cellserver/internal/decide/queue"
 	"cellserver/internal/limiter"
-	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/transact"
-	"cellserver/internal/resp"
 	"cellserver/internal/store"
-	"cellserver/internal/wire/catalog"
 )
 
-// remote is what an Engine has for a store on other machines. Whatever waits for them is done apart: in the background, in its
-// turn for slots of its own, of which there are many, as those who have one mostly wait.
-type remote struct {
-	*transact.Remote
-	slots *background.Slots
-}
-
-// remoteSlots are about as many as a store of a few machines has connections: more would wait for those, and that counts as time of
-// the store. Measured on one machine: with 256, 50 clients of CL.MTHROTTLE ran into --store-timeout, and with 64 300 did not.
-const remoteSlots = 64
-
-// newRemote returns nil for a store of this machine.
-func newRemote(c *Config) *remote {
-	on := transact.NewRemote(c.Store, c.StoreTimeout)
-	if on == nil {
-		return nil
-	}
-	return &remote{on, background.NewSlots(remoteSlots, c.Now)}
-}
-
-// bind returns a command's handler as it is over the store: one that uses it is executed apart.
-func (r *remote) bind(c *catalog.Command, h Handler) Handler {
-	if h.own != nil || c.Batches || c.Keys.None() && c.Flags&catalog.FlagWhole == 0 {
-		return h
-	}
-	return Handler{own: func(s *Session, args [][]byte) error {
-		if s.inner != nil { // it is a part of EXEC, which is executed apart
-			return h.run(s, s.space.NowNs, args)
-		}
-		return s.runApart(h, r.slots, keep(args))
-	}}
-}
-
-// keep returns arguments that outlast the call. Many are the session's own already: see admitLater.
-func keep(args [][]byte) [][]byte {
-	if len(args) > resp.LongArgs {
-		return args
-	}
-	return argument.CloneAll(args)
-}
-
 // runApart has a command executed in the background, with arguments of its own.
-func (s *Session) runApart(h Handler, slots *background.Slots, args [][]byte) error {
+func (s *Session) runApart(h execute.Handler, slots *background.Slots, args [][]byte) error {
 	x := &apart{client: s, handler: h, args: args}
-	if err := s.inBackground(slots, x.run, x.finish); err != nil {
-		return err
-	}
+	s.waitForTask(x.finish).Run(slots, s.who(), x.run)
 	s.pending.abandoned = x.abandon
 	return nil
 }
@@ -69,11 +25,11 @@ func (s *Session) runApart(h Handler, slots *background.Slots, args [][]byte) er
 // arguments are many.
 type apart struct {
 	client  *Session // which waits
-	handler Handler
+	handler execute.Handler
 	args    [][]byte
 
-	session *Session // what has executed it
-	err     error    // its handler's
+	executor *execute.Executor // what has executed it
+	err      error             // its handler's
 
 	mu    sync.Mutex // guards all below
 	turn  *apartTurn // that is to be waited for; nil if there is none, and when somebody has taken it
@@ -90,30 +46,71 @@ type apartTurn struct {
 
 func (x *apart) run(ctx context.Context) {
 	e := x.client.engine
-	in := e.live
-	if in.NowNs = e.config.Now(); e.remote != nil {
-		in.All = e.remote.Walk(ctx)
+	in := e.Live
+	if in.NowNs = e.Config.Now(); e.Remote != nil {
+		in.All = e.Remote.Walk(ctx)
 	}
-	s := x.client.child(ctx, away, &in)
-	s.inner.apart = x
-	s.w.Buf = make([]byte, headBytes)
-	s.borrow()
-	defer s.giveBack()
-	x.err = x.handler.run(s, s.space.NowNs, x.args)
-	x.session = s
-	x.client.settle(s.inner)
+	s, left := x.client.x.Within(away{execute.Inner{Context: ctx}, x}, &in)
+	s.Away = true
+	s.W.Buf = make([]byte, execute.HeadBytes)
+	s.Begin()
+	defer s.End()
+	x.err = x.handler.Run(s, in.NowNs, x.args)
+	x.executor = s
+	left.Settle(&x.client.x)
 }
 
 // finish replies on the session that waits.
-func (x *apart) finish(s *Session) error {
+func (x *apart) finish(to *execute.Executor) error {
 	if turn := x.take(); turn != nil {
-		s.awaitAlone(turn)
+		x.client.awaitAlone(turn)
 		return nil
 	}
 	if x.err != nil {
 		return x.err
 	}
-	s.takeOver(x.session.w.Buf)
+	execute.TakeOver(&to.W, x.executor.W.Buf)
+	return nil
+}
+
+// away is the role of a client's command that is executed apart.
+type away struct {
+	execute.Inner
+	apart *apart
+}
+
+// Words implements execute.Role.
+func (away) Words() execute.Words { return execute.PlainWords("toplevel") }
+
+// Together implements execute.Role. Each attempt may change the requests.
+func (r away) Together(x *execute.Executor, batch []store.Request, do func(in *transact.Space) (keep bool)) error {
+	if x.Engine.Remote == nil {
+		return r.apart.client.Together(x, batch, do)
+	}
+	requests := slices.Clone(batch)
+	return x.Engine.Remote.Transact(r.Context, x.Engine.Config.Now, execute.KeysOf(batch), verdictOf(func(in *transact.Space) (keep bool) {
+		copy(batch, requests)
+		return do(in)
+	}))
+}
+
+// Turn implements execute.Role: whoever executes the command has its client wait.
+func (r away) Turn(c execute.Call, name []byte, o *limiter.Operation) error {
+	if o.Quantity <= 0 {
+		return r.Inner.Turn(c, name, o)
+	}
+	client := r.apart.client
+	if client.engine.Context.Err() != nil { // the server ends
+		o.TTLNs = 0
+	}
+	if err := c.Operate(name, o); err != nil {
+		return err
+	}
+	if o.Result.Limited || o.WaitNs == 0 {
+		execute.Result(c.Reply(), &o.Result)
+	} else {
+		r.apart.leave(&apartTurn{who: client.who(), atNs: c.Now(), key: c.Key(name), operation: *o})
+	}
 	return nil
 }
 
@@ -150,9 +147,8 @@ func (x *apart) abandon() {
 // awaitAlone has the client wait for a turn that it has debited.
 func (s *Session) awaitAlone(t *apartTurn) {
 	gone := s.pending.gone
-	turn := s.engine.room.EnterAlone(t.atNs, &t.operation, s.client.Conn, func(then func()) { s.returnUnits(t, then) })
-	s.wait(&pending{turn: turn})
-	s.client.Await(turn)
+	turn := s.engine.Room.EnterAlone(t.atNs, &t.operation, s.x.Client.Conn, func(then func()) { s.returnUnits(t, then) })
+	s.awaitTurn(turn)
 	if gone {
 		turn.Leave(queue.Cancelled)
 	}
@@ -160,8 +156,8 @@ func (s *Session) awaitAlone(t *apartTurn) {
 
 // returnUnits gives back what was debited for a turn. If the store fails then, it stays debited, and drains.
 func (s *Session) returnUnits(t *apartTurn, then func()) {
-	r, now := s.engine.remote, s.engine.config.Now
-	background.New(context.Background(), then).Run(r.slots, t.who, func(context.Context) {
+	r, now := s.engine.Remote, s.engine.Config.Now
+	background.New(context.Background(), then).Run(r.Slots, t.who, func(context.Context) {
 		o := limiter.Operation{Verb: limiter.GiveBack, DebitNs: t.operation.DebitNs}
 		_ = r.Store.Operate(now(), t.key, &o)
 	})

@@ -1,0 +1,75 @@
+package session
+
+import (
+	"context"
+
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/redis/execute"
+	"cellserver/internal/redis/multi"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/wire/peer"
+)
+
+func exec(s *Session, args [][]byte) error {
+	switch {
+	case s.multi == nil:
+		return reply.Error("ERR EXEC without MULTI")
+	case s.multi.Failed:
+		s.Discard()
+		return reply.ErrExecFailed
+	}
+	s.x.TellsItself = true
+	x := multi.New(&s.x, s.multi.Steps, s.watched, string(args[0]))
+	if s.multi.Arguments() <= plannedArguments {
+		x.MakePlan()
+		return s.beginExec(x)
+	}
+	makePlan := func(context.Context) { x.MakePlan() }
+	return s.Background(&s.x, s.engine.Background, makePlan, func(*execute.Executor) error { return s.beginExec(x) })
+}
+
+// plannedArguments is how many a transaction may have whose plan is made where others wait for it.
+const plannedArguments = 8000
+
+// beginExec executes a transaction whose plan is made, or refuses it.
+func (s *Session) beginExec(x *multi.Execution) error {
+	if refused := x.Plan.Refused(); refused != nil {
+		s.x.TellsItself = false
+		s.Discard()
+		return reply.ExecAborted(reply.NotWithKeys(refused))
+	}
+	if whole := x.Plan.Whole(); whole != nil && s.engine.Remote != nil {
+		s.Discard()
+		return reply.ExecAborted(reply.WholeInExec(whole))
+	}
+	s.setMulti(nil) // what is executed is not queued
+	if slots := x.Slots(); slots != nil {
+		return s.Background(&s.x, slots, x.Run, func(*execute.Executor) error { return s.finishExec(x) })
+	}
+	x.Run(context.Background())
+	return s.finishExec(x)
+}
+
+// finishExec replies with what an execution left, and takes over what its commands made of the session.
+func (s *Session) finishExec(x *multi.Execution) error {
+	s.unwatch()
+	s.x.Client.Change(func(i *clients.Info) { i.Queued = -1 })
+	s.x.Client.Hold(clients.Queue, 0)
+	switch {
+	case x.Err != nil:
+		return reply.ExecAborted(x.Err)
+	case x.Executor == nil:
+		s.x.W.NullArray()
+		return nil
+	}
+	s.x.DB, s.x.Wrote = x.Executor.DB, s.x.Wrote || x.Executor.Wrote
+	s.x.W.Array(len(x.Steps))
+	execute.TakeOver(&s.x.W, x.Executor.W.Buf)
+	if x.Executor.Replies != x.Replies {
+		s.x.Replies = x.Executor.Replies
+	}
+	if x.Executor.Status == peer.Close {
+		s.x.Status = peer.Close
+	}
+	return nil
+}
