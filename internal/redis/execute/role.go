@@ -29,7 +29,7 @@ type Role interface {
 	// Await has answered reply to what the store answers later.
 	Await(later *decide.Later, answered Answered)
 	// Together has requests decided as one step, perhaps in several attempts.
-	Together(x *Executor, batch []store.Request, do func(in *transact.Space) (keep bool)) error
+	Together(x *Executor, j *Joint) error
 	// Turn does an operation Wait, and replies its Result when its turn has come.
 	Turn(c Call, name []byte, o *limiter.Operation) error
 	// Background has work done where nobody waits for it but the client, in its turn for one of the slots; then finish replies.
@@ -127,8 +127,8 @@ func (Inner) Decide(x *Executor, c *catalog.Command, batch []store.Request) *dec
 func (Inner) Await(*decide.Later, Answered) {}
 
 // Together implements Role.
-func (Inner) Together(x *Executor, _ []store.Request, do func(in *transact.Space) (keep bool)) error {
-	transact.OrUndo(x.Space, func() (keep bool) { return do(x.Space) })
+func (Inner) Together(x *Executor, j *Joint) error {
+	transact.OrUndo(x.Space, func() (keep bool) { return j.Decide(x.Space) == transact.Keep })
 	return nil
 }
 

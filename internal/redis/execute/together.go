@@ -16,24 +16,43 @@ func (c Call) Together(batch []store.Request) (limited bool, err error) {
 	if err := x.mayMakeKeys(batch); err != nil {
 		return false, err
 	}
-	failure := x.Role.Together(x, batch, func(in *transact.Space) (keep bool) {
-		limited, err = x.Engine.decider.Together(in.Keys, in.NowNs, batch, &x.Scratch.Local)
-		return err == nil
-	})
-	if err == nil {
-		err = failure
+	j := &x.Scratch.joint // or it would be left to the collector
+	*j = Joint{Batch: batch, x: x}
+	err = x.Role.Together(x, j)
+	if j.err != nil {
+		err = j.err
 	}
+	limited = j.limited
+	*j = Joint{}
 	if err != nil {
 		return false, reply.StoreFailed(err)
 	}
 	return limited, nil
 }
 
-// KeysOf returns the keys of requests.
-func KeysOf(batch []store.Request) []store.Key {
-	keys := make([]store.Key, len(batch))
-	for i := range batch {
-		keys[i] = batch[i].Key
+// Joint is requests that are decided as one.
+type Joint struct {
+	Batch []store.Request
+
+	x       *Executor
+	limited bool
+	err     error
+}
+
+// Decide decides the requests in a transaction, which is to be dropped if they failed.
+func (j *Joint) Decide(in *transact.Space) transact.Verdict {
+	j.limited, j.err = j.x.Engine.decider.Together(in.Keys, in.NowNs, j.Batch, &j.x.Scratch.Local)
+	if j.err != nil {
+		return transact.Drop
+	}
+	return transact.Keep
+}
+
+// Keys are those of the requests.
+func (j *Joint) Keys() []store.Key {
+	keys := make([]store.Key, len(j.Batch))
+	for i := range j.Batch {
+		keys[i] = j.Batch[i].Key
 	}
 	return keys
 }

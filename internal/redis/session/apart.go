@@ -83,15 +83,15 @@ type away struct {
 func (away) Words() execute.Words { return execute.PlainWords("toplevel") }
 
 // Together implements execute.Role. Each attempt may change the requests.
-func (r away) Together(x *execute.Executor, batch []store.Request, do func(in *transact.Space) (keep bool)) error {
+func (r away) Together(x *execute.Executor, j *execute.Joint) error {
 	if x.Engine.Remote == nil {
-		return r.apart.client.Together(x, batch, do)
+		return r.apart.client.Together(x, j)
 	}
-	requests := slices.Clone(batch)
-	return x.Engine.Remote.Transact(r.Context, x.Engine.Config.Now, execute.KeysOf(batch), verdictOf(func(in *transact.Space) (keep bool) {
-		copy(batch, requests)
-		return do(in)
-	}))
+	requests := slices.Clone(j.Batch)
+	return x.Engine.Remote.Transact(r.Context, x.Engine.Config.Now, j.Keys(), func(in *transact.Space) transact.Verdict {
+		copy(j.Batch, requests)
+		return j.Decide(in)
+	})
 }
 
 // Turn implements execute.Role: whoever executes the command has its client wait.

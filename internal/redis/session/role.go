@@ -11,7 +11,6 @@ import (
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/transact"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 )
@@ -56,18 +55,9 @@ func (s *Session) Await(later *decide.Later, answered execute.Answered) {
 }
 
 // Together implements execute.Role.
-func (s *Session) Together(_ *execute.Executor, batch []store.Request, do func(in *transact.Space) (keep bool)) error {
-	s.engine.Stage.Hold(execute.KeysOf(batch), verdictOf(do))
+func (s *Session) Together(_ *execute.Executor, j *execute.Joint) error {
+	s.engine.Stage.Hold(j.Keys(), j.Decide)
 	return nil
-}
-
-func verdictOf(do func(in *transact.Space) (keep bool)) func(in *transact.Space) transact.Verdict {
-	return func(in *transact.Space) transact.Verdict {
-		if !do(in) {
-			return transact.Drop
-		}
-		return transact.Keep
-	}
 }
 
 // Turn implements execute.Role.
