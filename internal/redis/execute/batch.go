@@ -108,7 +108,7 @@ func (x *Executor) replyRequest(q *store.Request) {
 		x.lookAt(q.Key)
 	}
 	if x.Valued {
-		x.Answers = append(x.Answers, Answer{Result: q.Result})
+		x.Scratch.Answers = append(x.Scratch.Answers, Answer{Result: q.Result})
 		return
 	}
 	Result(&x.W, &q.Result)
@@ -148,14 +148,8 @@ func changes(q *store.Request) bool {
 	return q.Quantity != 0 && (!denied || q.Rule.Flags&limiter.CountDenied != 0)
 }
 
-// DecideNow has a batch decided on the store as it is, at one reading of the clock. It returns nil if it is answered.
-func (x *Executor) DecideNow(c *catalog.Command, batch []store.Request) *decide.Later {
-	nowNs := x.Engine.Config.Now()
-	x.Client.Active(c, nowNs)
-	return x.Engine.decider.Batch(x.Space.Keys, nowNs, batch, x.by(c))
-}
-
-func (x *Executor) by(c *catalog.Command) decide.By {
+// By is who requests, by a command, and where that is counted.
+func (x *Executor) By(c *catalog.Command) decide.By {
 	return decide.By{Command: c, Local: &x.Scratch.Local, Caller: x.Client}
 }
 

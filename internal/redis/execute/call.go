@@ -62,7 +62,7 @@ func (c Call) Operate(name []byte, o *limiter.Operation) error {
 	}
 	shared := &c.x.Scratch.operation // or each would be left to the collector
 	*shared = *o
-	err := c.x.Engine.decider.Operate(c.x.Space.Keys, c.Now(), key, shared, &c.x.Scratch.Local)
+	err := c.x.Engine.Decider.Operate(c.x.Space.Keys, c.Now(), key, shared, &c.x.Scratch.Local)
 	*o = *shared
 	if err != nil {
 		return reply.StoreFailed(err)

@@ -61,6 +61,7 @@ type Engine struct {
 	Live     transact.Space
 	Watcher  store.Watcher // that the store is; nil if it is none
 	Stage    transact.Stage
+	Decider  decide.Decider
 	Room     *queue.Room // who waits in CL.BTHROTTLE
 	Remote   *Remote     // nil where the store is this machine's
 	// Slots bound how much runs in the background at once, so that the event loops have processors left to run on.
@@ -70,7 +71,6 @@ type Engine struct {
 
 	endBackground context.CancelFunc
 	requests      []argument.Request // by catalog.Command.ID, of those that are decided in batches
-	decider       decide.Decider
 	scratch       sync.Pool
 
 	slowMonitors often.Counter
@@ -99,7 +99,7 @@ func NewEngine(c Config) (*Engine, error) {
 		Handlers:   make([]Handler, len(c.Catalog.Commands())),
 		requests:   make([]argument.Request, len(c.Catalog.Commands())),
 		Live:       transact.Space{Keys: c.Store},
-		decider:    decide.Decider{Now: c.Now, Records: c.Records},
+		Decider:    decide.Decider{Now: c.Now, Records: c.Records},
 		Background: background.NewSlots(c.BackgroundThreads, c.Now),
 		Scripts:    background.NewSlots(c.BackgroundThreads, c.Now),
 	}

@@ -28,7 +28,7 @@ type Executor struct {
 	Authenticated bool
 	Monitored     bool // somebody is in MONITOR
 	Wrote         bool // something has changed that the replies since tell of
-	Valued        bool // requests are answered by Answers, not by W
+	Valued        bool // requests are answered by Scratch.Answers, not by W
 	Forbidden     catalog.Flag
 	Status        peer.Status
 	Replies       ReplyMode
@@ -42,7 +42,6 @@ type Executor struct {
 	Client  *clients.Client
 	Effects Effects
 	NewKeys *NewKeys // of EXEC's or a script's attempts; else nil
-	Answers []Answer
 
 	scriptLines *often.Rate // that were logged; nil before the first
 }
@@ -66,6 +65,9 @@ type Scratch struct {
 	Told      []Told
 	// WatchedKeys is how many keys were watched, or are no longer, since the session had its turn.
 	WatchedKeys int
+
+	// Answers are the replies where the Executor is Valued.
+	Answers []Answer
 
 	call  [8][]byte // of a script that is one
 	batch []store.Request
@@ -139,7 +141,7 @@ func (x *Executor) Begin() {
 func (x *Executor) End() {
 	s := x.Scratch
 	clear(s.batch) // not empty after a panic
-	s.batch = s.batch[:0]
+	s.batch, s.Answers = s.batch[:0], nil
 	if cap(s.Args) > maxScratchArgs {
 		s.Args = nil
 	}
@@ -234,14 +236,14 @@ func (x *Executor) Fail(c *catalog.Command, args [][]byte, err error) {
 	x.Engine.Config.Records.Errors.Count(observe.ErrorReply{Text: text, Command: c, Args: args, By: x.Client})
 	x.Scratch.LastError = text
 	if x.Valued {
-		x.Answers = append(x.Answers, Answer{Error: text})
+		x.Scratch.Answers = append(x.Scratch.Answers, Answer{Error: text})
 		return
 	}
 	x.W.Error(text)
 }
 
 // Replied is the place behind the replies, in bytes or in answers.
-func (x *Executor) Replied() int { return len(x.W.Buf) + len(x.Answers) }
+func (x *Executor) Replied() int { return len(x.W.Buf) + len(x.Scratch.Answers) }
 
 // NoteTold notes that what was replied between two places is one reply, and tells of a change.
 func (s *Scratch) NoteTold(from, to int) {

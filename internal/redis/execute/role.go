@@ -119,7 +119,7 @@ func (Inner) Deferred(*catalog.Command, [][]byte, int64) bool { return false }
 
 // Decide implements Role.
 func (Inner) Decide(x *Executor, c *catalog.Command, batch []store.Request) *decide.Later {
-	x.Engine.decider.BatchIn(x.Space.Keys, x.Space.NowNs, batch, x.by(c))
+	x.Engine.Decider.BatchIn(x.Space.Keys, x.Space.NowNs, batch, x.By(c))
 	return nil
 }
 

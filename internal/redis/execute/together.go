@@ -41,7 +41,7 @@ type Joint struct {
 
 // Decide decides the requests in a transaction, which is to be dropped if they failed.
 func (j *Joint) Decide(in *transact.Space) transact.Verdict {
-	j.limited, j.err = j.x.Engine.decider.Together(in.Keys, in.NowNs, j.Batch, &j.x.Scratch.Local)
+	j.limited, j.err = j.x.Engine.Decider.Together(in.Keys, in.NowNs, j.Batch, &j.x.Scratch.Local)
 	if j.err != nil {
 		return transact.Drop
 	}

@@ -16,6 +16,6 @@ func (x *Executor) EnterRoom(nowNs int64, key store.Key, o *limiter.Operation) (
 	if err != nil {
 		return nil, reply.StoreFailed(err)
 	}
-	x.Engine.decider.Operated(nowNs, key, o, &x.Scratch.Local)
+	x.Engine.Decider.Operated(nowNs, key, o, &x.Scratch.Local)
 	return turn, nil
 }

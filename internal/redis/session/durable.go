@@ -13,7 +13,7 @@ import (
 
 // confirms reports whether replies that tell of a change wait for the disk.
 func (s *Session) confirms() bool {
-	k := s.engine.Config.Keeper
+	k := s.x.Engine.Config.Keeper
 	return k != nil && k.Confirms()
 }
 
@@ -73,7 +73,7 @@ func (s *Session) confirm(from int) {
 		u.told[i].From, u.told[i].To = u.told[i].From-from, u.told[i].To-from
 	}
 	if x.Valued {
-		u.answers, x.Answers = slices.Clone(x.Answers[from:]), x.Answers[:from]
+		u.answers, x.Scratch.Answers = slices.Clone(x.Scratch.Answers[from:]), x.Scratch.Answers[:from]
 	} else {
 		u.replies, x.W.Buf = bytes.Clone(x.W.Buf[from:]), x.W.Buf[:from]
 	}
@@ -119,7 +119,7 @@ func (s *Session) release(hasInput bool) bool {
 // replyTo replies what was kept back, up to a place.
 func (s *Session) replyTo(u *unsynced, to int) {
 	if s.x.Valued {
-		s.x.Answers = append(s.x.Answers, u.answers[u.sent:to]...)
+		s.x.Scratch.Answers = append(s.x.Scratch.Answers, u.answers[u.sent:to]...)
 	} else {
 		s.x.W.Buf = append(s.x.W.Buf, u.replies[u.sent:to]...)
 	}

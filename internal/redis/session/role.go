@@ -45,7 +45,9 @@ func (s *Session) Run(x *execute.Executor, c *catalog.Command, h execute.Handler
 
 // Decide implements execute.Role.
 func (s *Session) Decide(x *execute.Executor, c *catalog.Command, batch []store.Request) *decide.Later {
-	return x.DecideNow(c, batch)
+	nowNs := x.Engine.Config.Now()
+	x.Client.Active(c, nowNs)
+	return x.Engine.Decider.Batch(x.Space.Keys, nowNs, batch, x.By(c))
 }
 
 // Await implements execute.Role.

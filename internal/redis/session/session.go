@@ -87,9 +87,10 @@ func (s *Session) Feed(in, out []byte) (consumed int, replies []byte, status pee
 	x.W.Buf = out
 	s.begin()
 	defer s.end()
-	if !s.goesOn(len(in) > 0, len(out)) {
+	if s.waits() && !s.goesOn(len(in) > 0, len(out)) {
 		return 0, x.W.Buf, x.Status
 	}
+	x.Monitored = x.Engine.Config.Records.Monitors.Any() // only now: what is done in the background reads it
 	most := len(out) + feedBytes
 	if !x.Authenticated {
 		most = len(out) + peer.UnauthenticatedOutput
@@ -130,9 +131,12 @@ func (s *Session) begin() {
 }
 
 func (s *Session) end() {
-	s.x.W.Buf, s.x.Answers = nil, nil
+	s.x.W.Buf = nil
 	s.x.End()
 }
+
+// waits reports whether the session waited for something when it was fed last.
+func (s *Session) waits() bool { return s.unsynced != nil || s.pending != nil }
 
 // goesOn replies what was still to come, and reports whether commands may be executed now. There are replies of others up to a
 // place.
@@ -145,7 +149,6 @@ func (s *Session) goesOn(hasInput bool, from int) bool {
 		s.confirm(from)
 		return false
 	}
-	s.x.Monitored = s.engine.Config.Records.Monitors.Any() // only now: what is done in the background reads it
 	return true
 }
 
