@@ -215,7 +215,7 @@ func (s *Session) proceed(h held) {
 // reject replies to a command that is not executed.
 func (s *Session) reject(h held, err error) {
 	c := h.command
-	if c == nil && isCrossProtocol(h.args[0]) {
+	if c == nil && !s.x.Valued && isCrossProtocol(h.args[0]) {
 		s.engine.reportCrossProtocol(s.x.Client.Addr())
 		s.x.Status = peer.Abort
 	} else {
