@@ -108,7 +108,7 @@ func (x *Executor) replyRequest(q *store.Request) {
 		x.lookAt(q.Key)
 	}
 	if x.Valued {
-		x.Scratch.Answers = append(x.Scratch.Answers, Answer{Result: q.Result})
+		x.Scratch.Answers = append(x.Scratch.Answers, reply.Answer{Result: q.Result})
 		return
 	}
 	Result(&x.W, &q.Result)

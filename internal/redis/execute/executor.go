@@ -67,7 +67,7 @@ type Scratch struct {
 	WatchedKeys int
 
 	// Answers are the replies where the Executor is Valued.
-	Answers []Answer
+	Answers []reply.Answer
 
 	call  [8][]byte // of a script that is one
 	batch []store.Request
@@ -236,7 +236,7 @@ func (x *Executor) Fail(c *catalog.Command, args [][]byte, err error) {
 	x.Engine.Config.Records.Errors.Count(observe.ErrorReply{Text: text, Command: c, Args: args, By: x.Client})
 	x.Scratch.LastError = text
 	if x.Valued {
-		x.Scratch.Answers = append(x.Scratch.Answers, Answer{Error: text})
+		x.Scratch.Answers = append(x.Scratch.Answers, reply.Answer{Error: text})
 		return
 	}
 	x.W.Error(text)

@@ -17,7 +17,7 @@ import (
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/rig"
 	"cellserver/internal/redis/execute"
-	"cellserver/internal/redis/session"
+	"cellserver/internal/redis/reply"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -62,15 +62,15 @@ func (d door) feed(t *testing.T, calls [][]string) (replies []string) {
 
 // submit has calls executed as values, and returns their answers in words.
 func (d door) submit(_ *testing.T, calls [][]string) (replies []string) {
-	var in []session.Arguments
+	var in []peer.Call
 	for _, call := range calls {
-		var args session.Arguments
+		var args peer.Call
 		for _, word := range call {
 			args = append(args, []byte(word))
 		}
 		in = append(in, args)
 	}
-	var out []execute.Answer
+	var out []reply.Answer
 	for {
 		n, appended, status := d.s.Submit(in, out)
 		in, out = in[n:], appended
@@ -370,8 +370,8 @@ func TestSubmitDoesNotAllocate(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	s := rig.New().Session()
-	call := session.Arguments{[]byte("CL.THROTTLE"), []byte("k"), []byte("1000000"), []byte("1000000"), []byte("1")}
-	calls, answers := slices.Repeat([]session.Arguments{call}, 128), make([]execute.Answer, 0, 128)
+	call := peer.Call{[]byte("CL.THROTTLE"), []byte("k"), []byte("1000000"), []byte("1000000"), []byte("1")}
+	calls, answers := slices.Repeat([]peer.Call{call}, 128), make([]reply.Answer, 0, 128)
 	allocs := testing.AllocsPerRun(100, func() {
 		if n, got, status := s.Submit(calls, answers); n != len(calls) || len(got) != n || status != peer.NeedInput || got[0].Error != "" {
 			t.Fatalf("consumed %d, answered %v, status %d", n, got, status)

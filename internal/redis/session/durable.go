@@ -30,10 +30,10 @@ type unsynced struct {
 	state   atomic.Int32              // isUnsynced, and then one of the others for good
 	conn    atomic.Pointer[peer.Conn] // nil once the client has gone: whoever syncs keeps nothing else of it
 	replies []byte
-	answers []execute.Answer // in place of replies, to a door that has them as values
-	told    []execute.Told   // those of them that tell of a change
-	status  peer.Status      // of the Feed that they are from
-	sent    int              // bytes of replies, or answers, that were replied, or had an error in their place
+	answers []reply.Answer // in place of replies, to a door that has them as values
+	told    []execute.Told // those of them that tell of a change
+	status  peer.Status    // of the Feed that they are from
+	sent    int            // bytes of replies, or answers, that were replied, or had an error in their place
 }
 
 // The states of unsynced replies.

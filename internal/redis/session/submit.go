@@ -1,20 +1,16 @@
 package session
 
 import (
-	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/wire/peer"
 )
-
-// Arguments are a command's name and its arguments, as Feed decodes them.
-type Arguments [][]byte
 
 // Submit is Feed for a door that has calls, and is answered by values: it executes the calls at the front and appends an Answer
 // to each to answers, in their order. It returns how many it consumed, and answers. What it has not consumed must be at the front
 // the next time; it keeps nothing of the rest. The status says what Feed's does: while Waiting, call Submit again, with or without
 // calls, after the session has called its connection's Wake. A session is fed or submitted to, never both, and only commands that are
 // decided in batches have answers.
-func (s *Session) Submit(calls []Arguments, answers []execute.Answer) (consumed int, _ []execute.Answer, status peer.Status) {
+func (s *Session) Submit(calls []peer.Call, answers []reply.Answer) (consumed int, _ []reply.Answer, status peer.Status) {
 	x := &s.x
 	x.Valued = true
 	s.begin()
@@ -35,7 +31,7 @@ func (s *Session) Submit(calls []Arguments, answers []execute.Answer) (consumed 
 }
 
 // submit executes a call.
-func (s *Session) submit(args Arguments) {
+func (s *Session) submit(args peer.Call) {
 	if len(args) == 0 {
 		s.proceed(held{err: reply.ErrNoDecision, args: [][]byte{nil}})
 		return
