@@ -177,7 +177,7 @@ func rulesOfStores() []rule {
 	kept := func(timeout time.Duration, runs bool) func(t *testing.T, c *commands.Config) {
 		return func(t *testing.T, c *commands.Config) { disk.keep(t, c, timeout, runs) }
 	}
-	later := func(t *testing.T, c *commands.Config) { c.Store = storetest.Later(shard.New()) }
+	later := func(_ *testing.T, c *commands.Config) { c.Store = storetest.Later(shard.New()) }
 	return []rule{
 		{name: "loading", still: true, change: kept(0, false), calls: call16 + "\n" + call16, want: []string{"-LOADING", "-LOADING"}},
 		{name: "a disk", still: true, change: kept(0, true), then: func(*testing.T, *rig.Rig) { disk.hangs.Store(true) }, waited: func(*commands.Config) { disk.hangs.Store(false) },
