@@ -51,7 +51,7 @@ func failedOf(err error) *servers.Failed {
 	return &servers.Failed{Reason: servers.Network, Executed: servers.Maybe, Text: err.Error()}
 }
 
-// DecideByPolicy implements session.Deputy: for the requests of a transaction that a failure has left undecided.
+// DecideByPolicy implements transact.Deputy: for the requests of a transaction that a failure has left undecided.
 func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
 	if s.OnError == store.FallbackError {
 		return false

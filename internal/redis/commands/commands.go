@@ -18,6 +18,7 @@ import (
 	"cellserver/internal/redis/commands/keys"
 	"cellserver/internal/redis/commands/limiters"
 	"cellserver/internal/redis/commands/operator"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
@@ -34,13 +35,13 @@ type Config struct {
 	Now               func() int64     // Unix nanoseconds, never going back
 	WallTime          func() time.Time // of TIME
 	Catalog           *catalog.Catalog
-	Handlers          map[string]session.Handler // of commands of the Catalog that are none of catalog.Rows
+	Handlers          map[string]execute.Handler // of commands of the Catalog that are none of catalog.Rows
 	Users             *acl.Users                 // made of the same Catalog
 	Reading           funnel.Reading
 	Databases         int
 	MaxKeyBytes       int
 	MaxReplyBytes     int           // of one reply
-	StoreTimeout      time.Duration // of a store.Remote; 0 for session.DefaultStoreTimeout
+	StoreTimeout      time.Duration // of a store.Remote; 0 for transact.DefaultStoreTimeout
 	Limits            resp.Limits
 	ACLFile           string      // "" for none
 	Scripts           *lua.Engine // nil where scripts are disabled
@@ -63,7 +64,7 @@ type Config struct {
 
 // Keeper keeps what the store has on a disk.
 type Keeper interface {
-	session.Keeper
+	execute.Keeper
 	admin.Keeper
 }
 
@@ -103,8 +104,8 @@ func NewEngine(c Config) (*Engine, error) {
 		Settings: c.Settings, ConfigFile: c.ConfigFile, Maximum: c.Maximum, ReleaseMemory: c.ReleaseMemory, Keeper: c.Keeper, Remote: c.Remote, Limits: c.NamedLimits, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
 		MayDebug: c.MayDebug, Log: c.Log, LostLogLines: c.LostLogLines,
 	}
-	handlers := map[string]session.Handler{}
-	for _, room := range []map[string]session.Handler{
+	handlers := map[string]execute.Handler{}
+	for _, room := range []map[string]execute.Handler{
 		keys.Handlers(keys.Config{Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes, MaxReplyBytes: c.MaxReplyBytes}),
 		connection.Handlers(&connection.Config{
 			Catalog: cat, Users: c.Users, Clients: register, Logins: logins, Databases: c.Databases, Now: c.Now, Log: c.Log,
@@ -117,7 +118,7 @@ func NewEngine(c Config) (*Engine, error) {
 	} {
 		maps.Copy(handlers, room)
 	}
-	sessions, err := session.NewEngine(session.Config{
+	sessions, err := session.NewEngine(execute.Config{
 		Store: c.Store, Now: c.Now, WallTime: c.WallTime, Catalog: cat, Handlers: handlers, Users: c.Users, ACLLog: aclLog,
 		Records: records, Clients: register, NewKeys: newKeys, NamedLimits: c.NamedLimits, Reading: c.Reading,
 		Databases: c.Databases, MaxKeyBytes: c.MaxKeyBytes,

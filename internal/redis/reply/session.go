@@ -59,6 +59,9 @@ const (
 	ErrOneCallScript Error = "ERR over a remote store (--store) a script is executed only if it is one call of CL.THROTTLE or of a command like it; " +
 		"send its commands one by one, or between MULTI and EXEC"
 
+	// ErrNoDecision refuses, to a door that is answered by values, a command that has none.
+	ErrNoDecision Error = "ERR this command is not one that a limit decides"
+
 	ErrNoTransactions Error = "ERR the store of this server has no transactions; send the commands one by one"
 	ErrNoWatch        Error = "ERR the store of this server cannot watch keys"
 	ErrNoWalk         Error = "ERR the store of this server has no commands about all keys"

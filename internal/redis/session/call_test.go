@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"reflect"
 	"slices"
@@ -11,8 +10,8 @@ import (
 
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/observe"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/transact"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -24,18 +23,18 @@ import (
 // the background, or replied behind it, sees that of its own moment.
 func TestNow(t *testing.T) {
 	var nowNs atomic.Int64
-	r := newRig(t, func(c *Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
+	r := newRig(t, func(c *execute.Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
 	seen := map[string][]int64{}
-	see := func(at string, c Call) { seen[at] = append(seen[at], c.Now(), c.Now()) }
-	r.handle("ping", Plain(func(c Call, _ [][]byte) error {
+	see := func(at string, c execute.Call) { seen[at] = append(seen[at], c.Now(), c.Now()) }
+	r.handle("ping", execute.Plain(func(c execute.Call, _ [][]byte) error {
 		see("called", c)
 		seen["wall"] = append(seen["wall"], c.WallTime().UnixNano())
 		return nil
 	}))
-	r.handle("dbsize", Whole(func(c Call, _ store.Walker, _ [][]byte) error {
+	r.handle("dbsize", execute.Whole(func(c execute.Call, _ store.Walker, _ [][]byte) error {
 		see("called", c)
 		return c.Background(func(_ context.Context, nowNs int64) { seen["work"] = append(seen["work"], nowNs) },
-			func(c Call) error { see("replies", c); return nil })
+			func(c execute.Call) error { see("replies", c); return nil })
 	}))
 	s := r.session()
 	for _, tt := range []struct {
@@ -73,12 +72,12 @@ func TestResetLeavesNothing(t *testing.T) {
 	r := newRig(t, withConnection)
 	s := r.session()
 	s.say(t, "WATCH k\r\nSELECT 3\r\nMULTI\r\nPING\r\n")
-	s.client.Change(func(i *clients.Info) { i.Name, i.LibName, i.LibVersion, i.NoTouch = "a", "lib", "1", true })
+	s.x.Client.Change(func(i *clients.Info) { i.Name, i.LibName, i.LibVersion, i.NoTouch = "a", "lib", "1", true })
 	s.say(t, "RESET\r\n")
-	if got, want := s.client.Info(), (clients.Info{LibName: "lib", LibVersion: "1", User: "default", Queued: -1}); !reflect.DeepEqual(got, want) {
+	if got, want := s.x.Client.Info(), (clients.Info{LibName: "lib", LibVersion: "1", User: "default", Queued: -1}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if s.db != 0 || s.multi != nil || s.watched != nil {
+	if s.x.DB != 0 || s.multi != nil || s.watched != nil {
 		t.Error("the session has not forgotten")
 	}
 }
@@ -110,7 +109,7 @@ func TestLongRepliesOfExec(t *testing.T) {
 		{2 * len(pong), pong + pong + pong},
 		{2*len(pong) - 1, pong + pong + "-ERR the replies of the transaction are longer than 13 bytes, the limit of --max-output-bytes; this command was not executed\r\n"},
 	} {
-		s := newRig(t, func(c *Config) { c.MaxReplyBytes = tt.bound }).session()
+		s := newRig(t, func(c *execute.Config) { c.MaxReplyBytes = tt.bound }).session()
 		if got := s.say(t, "MULTI\r\nPING\r\nPING\r\nPING\r\nEXEC\r\n"); got != "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 3)+"*3\r\n"+tt.want {
 			t.Errorf("a bound of %d: got %q", tt.bound, got)
 		}
@@ -118,8 +117,8 @@ func TestLongRepliesOfExec(t *testing.T) {
 }
 
 // handle has a command executed by another handler.
-func (r *rig) handle(name string, h Handler) {
-	r.handlers[r.config.Catalog.Lookup([]byte(name)).ID] = h
+func (r *rig) handle(name string, h execute.Handler) {
+	r.Handlers[r.Config.Catalog.Lookup([]byte(name)).ID] = h
 }
 
 // TestManyLinesOfMonitor are sent by parts, without a wake-up between, and a command that is not done is still waited for.
@@ -160,38 +159,11 @@ func TestManyLinesOfMonitor(t *testing.T) {
 	}
 }
 
-// TestKeptLinesAreBounded: the line that reaches the bound is the last one, and a word on it follows once.
-func TestKeptLinesAreBounded(t *testing.T) {
-	const word = `"... (more commands)"`
-	for _, tt := range []struct {
-		kept, line int
-		want       bool // the line is kept
-		word       bool
-	}{
-		{0, 10, true, false},
-		{maxInnerLineBytes - 11, 10, true, false},
-		{maxInnerLineBytes - 10, 10, true, true},
-		{maxInnerLineBytes - 1, 10, true, true},
-		{maxInnerLineBytes, 10, false, false}, // it has had its word
-	} {
-		for role, from := range map[role]string{inScript: "lua", inExec: "192.0.2.1:5000"} {
-			child := newRig(t).session().child(t.Context(), role, &transact.Space{NowNs: t0})
-			child.inner.monitored = make([]byte, tt.kept)
-			child.sendMonitored(bytes.Repeat([]byte("x"), tt.line))
-			child.sendMonitored(nil)
-			got := string(child.inner.monitored[tt.kept:])
-			if strings.HasPrefix(got, "xxxxxxxxxx") != tt.want || strings.Contains(got, from+"] "+word) != tt.word || strings.Count(got, word) > 1 {
-				t.Errorf("%d kept, and %d more: %q", tt.kept, tt.line, got)
-			}
-		}
-	}
-}
-
 // TestSlowMonitor: a client that takes none of its lines is disconnected, which is logged once a minute.
 func TestSlowMonitor(t *testing.T) {
 	const argBytes, args = 8 << 10, 9
 	nowNs := t0
-	r := newRig(t, withConnection, func(c *Config) { c.Now = func() int64 { return nowNs } })
+	r := newRig(t, withConnection, func(c *execute.Config) { c.Now = func() int64 { return nowNs } })
 	other := r.session()
 	line := resptest.Encode(append([]string{"PING"}, slices.Repeat([]string{strings.Repeat("x", argBytes)}, args)...)...)
 	for i, want := range []string{"count=1 ", "", "count=2 "} {
@@ -219,13 +191,13 @@ func TestSlowMonitor(t *testing.T) {
 // TestSlowCallsEndWhenTheyAreLogged: the time of an entry is that at which its call had ended.
 func TestSlowCallsEndWhenTheyAreLogged(t *testing.T) {
 	var nowNs atomic.Int64
-	r := newRig(t, func(c *Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
-	r.config.Records.Slowness.SetSlowlog(1)
-	r.config.Records.Slowlog.SetMaxLen(9)
+	r := newRig(t, func(c *execute.Config) { c.Now = func() int64 { return t0 + nowNs.Add(sec) } })
+	r.Config.Records.Slowness.SetSlowlog(1)
+	r.Config.Records.Slowlog.SetMaxLen(9)
 	s := r.session()
 	for _, in := range []string{"PING\r\n", "CL.THROTTLE k 1 1 1\r\n", "DBSIZE\r\n"} {
 		s.say(t, in)
-		entry := r.config.Records.Slowlog.Latest(1)[0]
+		entry := r.Config.Records.Slowlog.Latest(1)[0]
 		if got, want := entry.UnixSec, (t0+nowNs.Load())/sec; got != want || entry.DurationUs < 1e6 {
 			t.Errorf("%q: at %d, want %d; it took %d us", in, got, want, entry.DurationUs)
 		}
@@ -234,10 +206,10 @@ func TestSlowCallsEndWhenTheyAreLogged(t *testing.T) {
 
 // TestNativeScriptOfALongKey: it needs no interpreter, which this store has nothing for, and no key is longer.
 func TestNativeScriptOfALongKey(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Store = storetest.Bare(shard.New()) })
+	r := newRig(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	for bytes, want := range map[int]string{
-		r.config.MaxKeyBytes:     resptest.Ints(0, 5, 4, -1, 10),
-		r.config.MaxKeyBytes + 1: "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n",
+		r.Config.MaxKeyBytes:     resptest.Ints(0, 5, 4, -1, 10),
+		r.Config.MaxKeyBytes + 1: "-ERR key is longer than 4096 bytes, the limit of --max-key-bytes\r\n",
 	} {
 		in := resptest.Encode("EVAL", "return redis.call('cl.throttle', KEYS[1], ARGV[1], ARGV[2], ARGV[3])", "1", strings.Repeat("k", bytes), "4", "1", "10")
 		if got := r.session().say(t, in); got != want {
@@ -248,7 +220,7 @@ func TestNativeScriptOfALongKey(t *testing.T) {
 
 // TestNativeScriptOfANamedLimit: its key is the whole one, and must be declared, which is then for the interpreter to say.
 func TestNativeScriptOfANamedLimit(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Store = storetest.Bare(shard.New()) })
+	r := newRig(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	r.define(t, "login")
 	for key, want := range map[string]string{
 		"login:bob": resptest.Ints(0, 5, 4, -1, 12),
@@ -261,37 +233,6 @@ func TestNativeScriptOfANamedLimit(t *testing.T) {
 	}
 }
 
-// TestJoinedNamesAreLetGoOf with their batch, and where a call was refused.
-func TestJoinedNamesAreLetGoOf(t *testing.T) {
-	r := newRig(t)
-	r.define(t, "login")
-	longest := 0
-	r.handle("ping", Plain(func(c Call, _ [][]byte) error {
-		longest = max(longest, cap(c.s.scratch.joined))
-		c.Reply().Status("PONG")
-		return nil
-	}))
-	const keyBytes, calls = 1000, 10 * maxBatch
-	check := resptest.Encode("CL.CHECK", "login", strings.Repeat("k", keyBytes))
-	native := resptest.Encode("EVAL", "return redis.call('cl.check', ARGV[1], ARGV[2])", "1", "login:"+strings.Repeat("k", keyBytes), "login", strings.Repeat("k", keyBytes))
-	for _, refused := range []bool{false, true} {
-		if refused {
-			r.config.NewKeys.Limit(1)
-			r.session().say(t, "SELECT 1\r\nCL.THROTTLE k 1 1 60\r\n")
-		}
-		for name, call := range map[string]string{"a batch": check, "a script": native} {
-			longest = 0
-			r.session().say(t, "SELECT 2\r\n"+strings.Repeat(call, calls)+"PING\r\n")
-			if most := 2 * maxBatch * (keyBytes + len("login:")); longest > most {
-				t.Errorf("%s, refused %v: %d bytes for names, want at most %d", name, refused, longest, most)
-			}
-		}
-	}
-	if s := r.session(); s.say(t, "PING\r\n") == "" || longest > maxScratchNameBytes {
-		t.Errorf("a buffer of %d bytes was kept", longest)
-	}
-}
-
 // TestFeedStops as soon as its replies are as many bytes as are good for one Feed.
 func TestFeedStops(t *testing.T) {
 	r := newRig(t)
@@ -299,7 +240,7 @@ func TestFeedStops(t *testing.T) {
 		bytes int // of a reply
 		want  int // replies by one Feed
 	}{{feedBytes - 1, 2}, {feedBytes, 1}, {feedBytes/2 - 1, 3}, {feedBytes / 2, 2}} {
-		r.handle("ping", Plain(func(c Call, _ [][]byte) error {
+		r.handle("ping", execute.Plain(func(c execute.Call, _ [][]byte) error {
 			c.Reply().Status(strings.Repeat("x", tt.bytes-len("+\r\n")))
 			return nil
 		}))
@@ -330,7 +271,7 @@ func TestLastCommand(t *testing.T) {
 		{"MULTI\r\nGET\r\nEXEC\r\n", "exec", -1},
 	} {
 		s.say(t, tt.in)
-		if got := s.client.Line(t0); !strings.Contains(got, " cmd="+tt.want+" ") || s.client.Info().Queued != tt.queued {
+		if got := s.x.Client.Line(t0); !strings.Contains(got, " cmd="+tt.want+" ") || s.x.Client.Info().Queued != tt.queued {
 			t.Errorf("%q: %s", tt.in, got)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -47,7 +48,7 @@ func said() []string {
 // may be left of them.
 func TestChurn(t *testing.T) {
 	for _, on := range []store.Store{shard.New(), newFullLaterStore(), storetest.Bare(shard.New())} {
-		r := newRig(t, withLater, withConnection, func(c *Config) { c.Store = on })
+		r := newRig(t, withLater, withConnection, func(c *execute.Config) { c.Store = on })
 		var clients sync.WaitGroup
 		for i := range 4 {
 			clients.Go(func() {
@@ -58,12 +59,12 @@ func TestChurn(t *testing.T) {
 			})
 		}
 		clients.Wait()
-		for _, slots := range []*background.Slots{r.background, r.scripts} {
+		for _, slots := range []*background.Slots{r.Background, r.Scripts} {
 			slots.Take(t.Context(), background.Who{}) // as soon as what has been ended is
 			slots.Give(background.Who{})
 		}
-		if n := r.config.Clients.Len(); n != 0 || r.config.Records.Monitors.Any() {
-			t.Errorf("%T: %d clients are left, and one in MONITOR: %t", on, n, r.config.Records.Monitors.Any())
+		if n := r.Config.Clients.Len(); n != 0 || r.Config.Records.Monitors.Any() {
+			t.Errorf("%T: %d clients are left, and one in MONITOR: %t", on, n, r.Config.Records.Monitors.Any())
 		}
 		if s := r.session(); s.say(t, "PING\r\n") != pong {
 			t.Errorf("%T: PING is not answered", on)

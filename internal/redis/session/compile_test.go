@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/store/storetest"
@@ -47,14 +48,14 @@ func TestCompilesInATurn(t *testing.T) {
 		if tt.name == "SCRIPT LOAD of what EVAL has compiled" {
 			s.say(t, resptest.Encode("EVAL", nativeSource, "1", "k"))
 		}
-		r.scripts.Take(context.Background(), background.Who{})
-		r.background.Take(context.Background(), background.Who{})
+		r.Scripts.Take(context.Background(), background.Who{})
+		r.Background.Take(context.Background(), background.Who{})
 		replies, left, status := s.feed(tt.in + "PING\r\n")
 		if waits := status == peer.Waiting; waits != tt.waits {
 			t.Errorf("%s: waits is %t, got %q", tt.name, waits, replies)
 		}
-		r.scripts.Give(background.Who{})
-		r.background.Give(background.Who{})
+		r.Scripts.Give(background.Who{})
+		r.Background.Give(background.Who{})
 		for status == peer.Waiting {
 			<-s.woken
 			var more string
@@ -98,8 +99,8 @@ func (b beginning) BeginAll(nowNs int64) store.Exclusive {
 func TestCompilesBeforeKeysAreHeld(t *testing.T) {
 	for _, also := range []string{"", "DBSIZE\r\n"} {
 		b := &beginning{Store: shard.New()}
-		r := newRig(t, func(c *Config) { c.Store = b })
-		scripts := r.config.Scripts
+		r := newRig(t, func(c *execute.Config) { c.Store = b })
+		scripts := r.Config.Scripts
 		began := 0
 		b.tell = func() {
 			began++
@@ -128,7 +129,7 @@ func TestCompilesBeforeKeysAreHeld(t *testing.T) {
 
 // TestScriptsWithoutTransactions: one that is a call is compiled in its turn and then needs no interpreter; another one says so.
 func TestScriptsWithoutTransactions(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Store = storetest.Bare(shard.New()) })
+	r := newRig(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) })
 	s := r.session()
 	for range 2 {
 		if got := s.say(t, resptest.Encode("EVAL", "return 1", "0")); got != "-ERR the store of this server has no transactions; send the commands one by one\r\n" {
@@ -152,7 +153,7 @@ func TestScriptsWithoutTransactions(t *testing.T) {
 	if got := s.say(t, left); got != resptest.Ints(0, 5, 4, -1, 10)+pong {
 		t.Errorf("got %q", got)
 	}
-	if got := r.config.Records.Stats().Calls["eval"]; got != 1 {
+	if got := r.Config.Records.Stats().Calls["eval"]; got != 1 {
 		t.Errorf("counted %+v", got)
 	}
 }

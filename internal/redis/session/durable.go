@@ -6,72 +6,23 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/decide/clients"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
 
-// Keeper is what sessions need of what keeps the store on a disk.
-type Keeper interface {
-	// Loading reports whether what was kept is still being read, so that nothing may be asked of the store.
-	Loading() bool
-	// Frozen reports whether nothing may be changed, for it could not be kept.
-	Frozen() bool
-	// Confirms reports whether a reply that tells of a change must wait for Confirm.
-	Confirms() bool
-	// Confirm calls done once, from any goroutine: with true when all that was changed before is on the disk,
-	// and with false if that takes too long.
-	Confirm(done func(kept bool))
-}
-
-// mayUseStore refuses what must wait until the store is loaded, and what could not be kept.
-func (s *Session) mayUseStore(c *catalog.Command) error {
-	k := s.engine.config.Keeper
-	switch {
-	case k == nil:
-		return nil
-	case c.Flags&catalog.FlagLoading == 0 && k.Loading():
-		return reply.ErrLoading
-	case c.Flags&catalog.FlagWrite != 0 && !c.Batches && k.Frozen(): // the store itself knows which calls of a batch change nothing
-		return reply.ErrMisconf
-	}
-	return nil
-}
-
-// isFrozen says whether nothing can be kept now. Units that are given back are refused then whatever the key
-// is, for their reply does not say whether it has changed, and would wait with those that tell of a change.
-func (s *Session) isFrozen() bool {
-	k := s.engine.config.Keeper
-	return k != nil && k.Frozen()
-}
-
 // confirms reports whether replies that tell of a change wait for the disk.
 func (s *Session) confirms() bool {
-	k := s.engine.config.Keeper
+	k := s.x.Engine.Config.Keeper
 	return k != nil && k.Confirms()
-}
-
-// told is replies in a row each of which tells of a change that is not on the disk yet.
-type told struct{ from, to, replies int }
-
-// noteTold notes that what was replied from a place on is one reply, and tells of a change.
-func (s *Session) noteTold(from int) {
-	x, to := s.scratch, len(s.w.Buf)
-	switch n := len(x.told); {
-	case !x.notesTold || from == to:
-	case n > 0 && x.told[n-1].to == from:
-		x.told[n-1].to, x.told[n-1].replies = to, x.told[n-1].replies+1
-	default:
-		x.told = append(x.told, told{from, to, 1})
-	}
 }
 
 // untold does something whose replies are not wanted.
 func (s *Session) untold(do func()) {
-	notes := s.scratch.notesTold
-	s.scratch.notesTold = false
+	notes := s.x.Scratch.NotesTold
+	s.x.Scratch.NotesTold = false
 	do()
-	s.scratch.notesTold = notes
+	s.x.Scratch.NotesTold = notes
 }
 
 // unsynced is replies that tell of changes which are not on the disk yet.
@@ -79,9 +30,10 @@ type unsynced struct {
 	state   atomic.Int32              // isUnsynced, and then one of the others for good
 	conn    atomic.Pointer[peer.Conn] // nil once the client has gone: whoever syncs keeps nothing else of it
 	replies []byte
-	told    []told      // those of them that tell of a change
-	status  peer.Status // of the Feed that they are from
-	sent    int         // bytes of replies that were replied, or had an error in their place
+	answers []reply.Answer // in place of replies, to a door that has them as values
+	told    []execute.Told // those of them that tell of a change
+	status  peer.Status    // of the Feed that they are from
+	sent    int            // bytes of replies, or answers, that were replied, or had an error in their place
 }
 
 // The states of unsynced replies.
@@ -105,26 +57,37 @@ func (u *unsynced) end(kept bool) {
 
 func (u *unsynced) abandon() {
 	u.conn.Store(nil)
-	u.replies, u.told = nil, nil
+	u.replies, u.answers, u.told = nil, nil, nil
 }
 
 // confirm keeps the replies behind a place back, if they tell of a change, until that is on the disk.
 func (s *Session) confirm(from int) {
-	wrote := s.wrote
-	s.wrote = false
-	if !wrote || !s.confirms() || len(s.w.Buf) == from {
+	x := &s.x
+	wrote := x.Wrote
+	x.Wrote = false
+	if !wrote || !s.confirms() || x.Replied() == from {
 		return
 	}
-	u := &unsynced{replies: bytes.Clone(s.w.Buf[from:]), told: slices.Clone(s.scratch.told), status: s.status}
+	u := &unsynced{told: slices.Clone(x.Scratch.Told), status: x.Status}
 	for i := range u.told {
-		u.told[i].from, u.told[i].to = u.told[i].from-from, u.told[i].to-from
+		u.told[i].From, u.told[i].To = u.told[i].From-from, u.told[i].To-from
 	}
-	s.w.Buf = s.w.Buf[:from]
-	s.unsynced, s.status = u, peer.Waiting
-	s.client.Hold(clients.Unsynced, len(u.replies))
-	u.conn.Store(&s.client.Conn)
-	s.engine.config.Keeper.Confirm(u.end)
+	if x.Valued {
+		u.answers, x.Scratch.Answers = slices.Clone(x.Scratch.Answers[from:]), x.Scratch.Answers[:from]
+	} else {
+		u.replies, x.W.Buf = bytes.Clone(x.W.Buf[from:]), x.W.Buf[:from]
+	}
+	s.unsynced, x.Status = u, peer.Waiting
+	x.Client.Hold(clients.Unsynced, u.bytes())
+	u.conn.Store(&x.Client.Conn)
+	s.engine.Config.Keeper.Confirm(u.end)
 }
+
+// answerBytes is what an Answer takes.
+const answerBytes = 72
+
+// bytes is what the replies take.
+func (u *unsynced) bytes() int { return len(u.replies) + len(u.answers)*answerBytes }
 
 // release replies what was kept back. It is false while that must wait, and where nothing is to come behind
 // it.
@@ -132,42 +95,51 @@ func (s *Session) release(hasInput bool) bool {
 	u := s.unsynced
 	switch u.state.Load() {
 	case isUnsynced:
-		s.status = peer.Waiting
+		s.x.Status = peer.Waiting
 		return false
 	case isLate:
 		if !s.replyLate(u) {
-			s.status = peer.More
+			s.x.Status = peer.More
 			return false
 		}
 	}
-	s.w.Buf = append(s.w.Buf, u.replies[u.sent:]...)
+	s.replyTo(u, len(u.replies)+len(u.answers))
 	s.unsynced = nil
-	s.client.Hold(clients.Unsynced, 0)
+	s.x.Client.Hold(clients.Unsynced, 0)
 	if u.status == peer.Close || u.status == peer.Abort {
-		s.status = u.status
+		s.x.Status = u.status
 		return false
 	}
 	if hasInput { // or these replies would wait for what that changes, too
-		s.status = peer.More
+		s.x.Status = peer.More
 	}
 	return !hasInput
+}
+
+// replyTo replies what was kept back, up to a place.
+func (s *Session) replyTo(u *unsynced, to int) {
+	if s.x.Valued {
+		s.x.Scratch.Answers = append(s.x.Scratch.Answers, u.answers[u.sent:to]...)
+	} else {
+		s.x.W.Buf = append(s.x.W.Buf, u.replies[u.sent:to]...)
+	}
 }
 
 // replyLate replies an error in place of each reply that tells of a change, and what is in front of it. It is
 // false where more of that is left: the errors may be much longer than the replies, and are sent in parts.
 func (s *Session) replyLate(u *unsynced) (all bool) {
-	most := len(s.w.Buf) + feedBytes
+	most := s.x.Replied() + feedBytes
 	for ; len(u.told) > 0; u.told = u.told[1:] {
 		t := &u.told[0]
-		if u.sent <= t.from {
-			s.w.Buf = append(s.w.Buf, u.replies[u.sent:t.from]...)
-			u.sent = t.to
+		if u.sent <= t.From {
+			s.replyTo(u, t.From)
+			u.sent = t.To
 		}
-		for ; t.replies > 0; t.replies-- {
-			if len(s.w.Buf) >= most {
+		for ; t.Replies > 0; t.Replies-- {
+			if s.x.Replied() >= most {
 				return false
 			}
-			s.fail(held{}, reply.ErrUnconfirmed)
+			s.x.Fail(nil, nil, reply.ErrUnconfirmed)
 		}
 	}
 	return true

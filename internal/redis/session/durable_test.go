@@ -12,6 +12,7 @@ import (
 	"cellserver/internal/decide/limits"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/shard"
 	"cellserver/internal/wire/peer"
 )
@@ -37,7 +38,7 @@ func newKeptRig(t *testing.T) (*rig, *slowDisk, *persist.Keeper) {
 	d := &slowDisk{Dir: disktest.New()}
 	d.Before = d.before
 	var k *persist.Keeper
-	r := newRig(t, func(c *Config) {
+	r := newRig(t, func(c *execute.Config) {
 		began := time.Now()
 		c.Now = func() int64 { return t0 + int64(time.Since(began)) }
 		k = persist.New(persist.Config{Dir: d, Store: c.Store.(*shard.Store), Now: c.Now, Log: slog.New(slog.DiscardHandler)})

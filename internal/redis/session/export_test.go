@@ -4,47 +4,48 @@ import (
 	"context"
 
 	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/store"
 )
 
 // HoldBackground has nothing begin in the background until release.
 func (e *Engine) HoldBackground() (release func()) {
 	who := background.Who{}
-	for _, slots := range []*background.Slots{e.background, e.scripts} {
+	for _, slots := range []*background.Slots{e.Background, e.Scripts} {
 		slots.Take(context.Background(), who)
 	}
 	return func() {
-		e.background.Give(who)
-		e.scripts.Give(who)
+		e.Background.Give(who)
+		e.Scripts.Give(who)
 	}
 }
 
 // CountHanded tells how many arguments handlers are given on a driver's goroutine. Those of the package
 // itself are about the session and get many that they do not go through.
 func (e *Engine) CountHanded(seen func(args int)) {
-	count := func(s *Session, args [][]byte) {
-		if s.role == outer {
+	count := func(c execute.Call, args [][]byte) {
+		if !c.IsAway() && !c.HoldsKeys() {
 			seen(len(args))
 		}
 	}
-	for i, h := range e.handlers {
+	for i, h := range e.Handlers {
 		wrapped := h
-		if h.plain != nil {
-			wrapped.plain = func(c Call, args [][]byte) error { count(c.s, args); return h.plain(c, args) }
+		if h.Plain != nil {
+			wrapped.Plain = func(c execute.Call, args [][]byte) error { count(c, args); return h.Plain(c, args) }
 		}
-		if h.whole != nil {
-			wrapped.whole = func(c Call, all store.Walker,
+		if h.Whole != nil {
+			wrapped.Whole = func(c execute.Call, all store.Walker,
 				args [][]byte) error {
-				count(c.s, args)
-				return h.whole(c, all, args)
+				count(c, args)
+				return h.Whole(c, all, args)
 			}
 		}
-		if h.connection != nil {
-			wrapped.connection = func(c Call, conn Connection, args [][]byte) error {
-				count(c.s, args)
-				return h.connection(c, conn, args)
+		if h.Connection != nil {
+			wrapped.Connection = func(c execute.Call, conn execute.Connection, args [][]byte) error {
+				count(c, args)
+				return h.Connection(c, conn, args)
 			}
 		}
-		e.handlers[i] = wrapped
+		e.Handlers[i] = wrapped
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 	"cellserver/internal/test/resptest"
@@ -14,7 +15,7 @@ import (
 func fullRig(t *testing.T, names ...string) *rig {
 	t.Helper()
 	s := shard.New()
-	r := newRig(t, func(c *Config) { c.Store = s })
+	r := newRig(t, func(c *execute.Config) { c.Store = s })
 	c := r.session()
 	for _, name := range names {
 		c.say(t, resptest.Encode("CL.THROTTLE", name, "1", "1", "60"))
@@ -34,7 +35,7 @@ func TestNewKeysAreRefused(t *testing.T) {
 	}
 	r := newRig(t)
 	c := r.session()
-	s := r.config.Store.(*shard.Store)
+	s := r.Config.Store.(*shard.Store)
 	s.SetMaxBytes(1, store.NoEviction) // the first segment has no room
 	if got := c.say(t, "CL.THROTTLE new 1 1 60\r\nCL.THROTTLE new 1 1 60 0\r\nCL.THROTTLE new 1 1 60 9\r\nPING\r\n"); got != oom+"*5\r\n:0\r\n:2\r\n:2\r\n:-1\r\n:0\r\n"+"*5\r\n:1\r\n:2\r\n:2\r\n:-1\r\n:0\r\n"+pong {
 		t.Errorf("got %q", got)
@@ -58,7 +59,7 @@ func TestNewKeysAreRefused(t *testing.T) {
 		"*5\r\n:0\r\n:2\r\n:0\r\n:-1\r\n:120\r\n*5\r\n:1\r\n:2\r\n:0\r\n:60\r\n:120\r\n" {
 		t.Errorf("a key that is there: got %q", got)
 	}
-	if n := r.config.Records.Stats().Errors["OOM"]; n != 0 {
+	if n := r.Config.Records.Stats().Errors["OOM"]; n != 0 {
 		t.Errorf("%d errors are counted", n)
 	}
 }
@@ -66,7 +67,7 @@ func TestNewKeysAreRefused(t *testing.T) {
 // TestNewKeysAreRefusedInTransactions: EXEC executes the rest, and a script is told.
 func TestNewKeysAreRefusedInTransactions(t *testing.T) {
 	r := newRig(t)
-	s := r.config.Store.(*shard.Store)
+	s := r.Config.Store.(*shard.Store)
 	s.SetMaxBytes(1, store.NoEviction)
 	c := r.session()
 	for _, tt := range []struct{ in, want string }{
@@ -80,7 +81,7 @@ func TestNewKeysAreRefusedInTransactions(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
-	if n := r.config.Records.Stats().Errors["OOM"]; n != 4 {
+	if n := r.Config.Records.Stats().Errors["OOM"]; n != 4 {
 		t.Errorf("%d errors OOM are counted, want 4", n)
 	}
 	var st store.Stats

@@ -6,39 +6,40 @@ import (
 	"strings"
 	"testing"
 
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 )
 
 // TestHandlersFit: each command has a handler of the kind that its row asks for, or there is no engine.
 func TestHandlersFit(t *testing.T) {
-	plain := Plain(func(Call, [][]byte) error { return nil })
-	whole := Whole(func(Call, store.Walker, [][]byte) error { return nil })
-	connection := OnConnection(func(Call, Connection, [][]byte) error { return nil })
+	plain := execute.Plain(func(execute.Call, [][]byte) error { return nil })
+	whole := execute.Whole(func(execute.Call, store.Walker, [][]byte) error { return nil })
+	connection := execute.OnConnection(func(execute.Call, execute.Connection, [][]byte) error { return nil })
 	const missing, wrong = "it has no handler", "its handler is for all keys and its flags are not, or the other way round"
 	for _, tt := range []struct {
 		name, command string
-		handler       Handler
+		handler       execute.Handler
 		want          string // the error is about
 	}{
 		{"plain", "ping", plain, ""},
 		{"of the connection", "ping", connection, ""},
 		{"for all keys", "dbsize", whole, ""},
-		{"missing", "ping", Handler{}, missing},
-		{"missing, of all keys", "dbsize", Handler{}, missing},
-		{"missing, of a subcommand", "client|id", Handler{}, missing},
-		{"missing, of a command with subcommands that is one itself", "command", Handler{}, missing},
-		{"missing, of what has only subcommands", "client", Handler{}, ""},
-		{"missing, of what is refused", "subscribe", Handler{}, ""},
-		{"missing, of what is batched", "cl.throttle", Handler{}, ""},
-		{"missing, of the package's own", "exec", Handler{}, ""},
+		{"missing", "ping", execute.Handler{}, missing},
+		{"missing, of all keys", "dbsize", execute.Handler{}, missing},
+		{"missing, of a subcommand", "client|id", execute.Handler{}, missing},
+		{"missing, of a command with subcommands that is one itself", "command", execute.Handler{}, missing},
+		{"missing, of what has only subcommands", "client", execute.Handler{}, ""},
+		{"missing, of what is refused", "subscribe", execute.Handler{}, ""},
+		{"missing, of what is batched", "cl.throttle", execute.Handler{}, ""},
+		{"missing, of the package's own", "exec", execute.Handler{}, ""},
 		{"for all keys of what is not about them", "ping", whole, wrong},
 		{"for all keys of what is about some", "ttl", whole, wrong},
 		{"plain of what is about all keys", "dbsize", plain, wrong},
 		{"of the connection of what is about all keys", "dbsize", connection, wrong},
 	} {
 		r := newRig(t)
-		config := r.config
+		config := r.Config
 		config.Handlers[tt.command] = tt.handler
 		_, err := NewEngine(config)
 		switch {
@@ -53,7 +54,7 @@ func TestHandlersFit(t *testing.T) {
 // TestHandlersReachNoStore but through what they are given: whatever they can call returns none.
 func TestHandlersReachNoStore(t *testing.T) {
 	forbidden := []reflect.Type{reflect.TypeFor[store.Keys](), reflect.TypeFor[store.Walker](), reflect.TypeFor[store.Transactor]()}
-	for _, given := range []reflect.Type{reflect.TypeFor[Call](), reflect.TypeFor[Connection]()} {
+	for _, given := range []reflect.Type{reflect.TypeFor[execute.Call](), reflect.TypeFor[execute.Connection]()} {
 		for i := range given.NumField() {
 			if given.Field(i).IsExported() {
 				t.Errorf("%v has the field %s", given, given.Field(i).Name)
@@ -61,7 +62,7 @@ func TestHandlersReachNoStore(t *testing.T) {
 		}
 		for method := range given.Methods() {
 			for out := range method.Type.Outs() {
-				if slices.ContainsFunc(forbidden, out.Implements) || out == reflect.TypeFor[*Session]() {
+				if slices.ContainsFunc(forbidden, out.Implements) || out == reflect.TypeFor[*execute.Executor]() {
 					t.Errorf("%v.%s returns %v", given, method.Name, out)
 				}
 			}
@@ -73,8 +74,8 @@ func TestHandlersReachNoStore(t *testing.T) {
 // none.
 func TestWhole(t *testing.T) {
 	var given []store.Walker
-	r := newRig(t, func(c *Config) {
-		c.Handlers["dbsize"] = Whole(func(c Call, all store.Walker, _ [][]byte) error {
+	r := newRig(t, func(c *execute.Config) {
+		c.Handlers["dbsize"] = execute.Whole(func(c execute.Call, all store.Walker, _ [][]byte) error {
 			given = append(given, all)
 			c.Reply().OK()
 			return nil
@@ -83,7 +84,7 @@ func TestWhole(t *testing.T) {
 	s := r.session()
 	s.say(t, "DBSIZE\r\nMULTI\r\nDBSIZE\r\nPING\r\nDBSIZE\r\nEXEC\r\n")
 	got := s.say(t, "EVAL \"return redis.call('dbsize')\" 0\r\n")
-	if len(given) != 3 || given[0] != r.config.Store.(store.Walker) || given[1] != given[2] {
+	if len(given) != 3 || given[0] != r.Config.Store.(store.Walker) || given[1] != given[2] {
 		t.Fatalf("given %v", given)
 	}
 	if _, ok := given[1].(store.Exclusive); !ok {
@@ -92,9 +93,9 @@ func TestWhole(t *testing.T) {
 	if !strings.HasPrefix(got, "-ERR a command about all keys is not allowed from a script") {
 		t.Errorf("in a script: %q", got)
 	}
-	for _, c := range r.config.Catalog.Commands() {
-		if (r.handlers[c.ID].whole != nil) != (c.Flags&catalog.FlagWhole != 0) && c.Refusal == "" {
-			t.Errorf("%s: its handler is given the store: %t", c.FullName(), r.handlers[c.ID].whole != nil)
+	for _, c := range r.Config.Catalog.Commands() {
+		if (r.Handlers[c.ID].Whole != nil) != (c.Flags&catalog.FlagWhole != 0) && c.Refusal == "" {
+			t.Errorf("%s: its handler is given the store: %t", c.FullName(), r.Handlers[c.ID].Whole != nil)
 		}
 	}
 }

@@ -10,8 +10,10 @@ import (
 
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/observe"
+	"cellserver/internal/lua"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/transact"
 	"cellserver/internal/shard"
@@ -35,19 +37,19 @@ func (c *client) converse(in string) (replies string) {
 }
 
 // withLater adds TEST.LATER, which is done in an hour.
-func withLater(c *Config) {
+func withLater(c *execute.Config) {
 	rows := append(testCommands(), &catalog.Command{Name: "test.later", Arity: 1})
 	c.Catalog = catalog.Of(append(catalog.Rows(), rows...))
 	c.Users, c.Records = acl.NewUsers(c.Catalog.ForRules()), observe.New(c.Catalog, t0)
-	c.Handlers["test.later"] = Plain(func(c Call, _ [][]byte) error {
-		return c.After(time.Hour, func(Call) error { return nil })
+	c.Handlers["test.later"] = execute.Plain(func(c execute.Call, _ [][]byte) error {
+		return c.After(time.Hour, func(execute.Call) error { return nil })
 	})
 }
 
 // withConnection adds commands about the connection.
-func withConnection(c *Config) {
-	do := func(name string, f func(conn Connection, args [][]byte) error) {
-		c.Handlers[name] = OnConnection(func(c Call, conn Connection, args [][]byte) error {
+func withConnection(c *execute.Config) {
+	do := func(name string, f func(conn execute.Connection, args [][]byte) error) {
+		c.Handlers[name] = execute.OnConnection(func(c execute.Call, conn execute.Connection, args [][]byte) error {
 			err := f(conn, args)
 			if err == nil {
 				c.Reply().OK()
@@ -55,17 +57,17 @@ func withConnection(c *Config) {
 			return err
 		})
 	}
-	c.Handlers["monitor"] = OnConnection(func(_ Call, conn Connection, _ [][]byte) error { return conn.Monitor() })
-	do("reset", func(conn Connection, _ [][]byte) error { conn.Reset(); return nil })
-	do("client|reply", func(conn Connection, args [][]byte) error { conn.Replies(string(args[2]) == "ON"); return nil })
-	do("select", func(conn Connection, args [][]byte) error {
+	c.Handlers["monitor"] = execute.OnConnection(func(_ execute.Call, conn execute.Connection, _ [][]byte) error { return conn.Monitor() })
+	do("reset", func(conn execute.Connection, _ [][]byte) error { conn.Reset(); return nil })
+	do("client|reply", func(conn execute.Connection, args [][]byte) error { conn.Replies(string(args[2]) == "ON"); return nil })
+	do("select", func(conn execute.Connection, args [][]byte) error {
 		db, err := argument.Database(args[1], c.Databases)
 		if err == nil {
 			conn.Select(db)
 		}
 		return err
 	})
-	do("client|kill", func(conn Connection, _ [][]byte) error {
+	do("client|kill", func(conn execute.Connection, _ [][]byte) error {
 		conn.Kill(c.Clients.All(func(other *clients.Client) bool { return other != conn.Client() }))
 		return nil
 	})
@@ -76,7 +78,7 @@ func TestExecThatIsCancelled(t *testing.T) {
 	r := newRig(t)
 	s, other := r.session(), r.session()
 	s.say(t, "WATCH w\r\nMULTI\r\nDBSIZE\r\n")
-	r.background.Take(t.Context(), background.Who{})
+	r.Background.Take(t.Context(), background.Who{})
 	const behind = "MULTI\r\nCL.THROTTLE a 4 1 10\r\nEXEC\r\n"
 	if _, left, status := s.feed("EXEC\r\n" + behind); status != peer.Waiting || left != behind {
 		t.Fatalf("status %d, left %q", status, left)
@@ -85,7 +87,7 @@ func TestExecThatIsCancelled(t *testing.T) {
 	other.say(t, "CL.THROTTLE w 4 1 10\r\n")
 	got := s.converse(behind)
 	want := "-" + string(reply.ErrCancelled) + "\r\n+OK\r\n+QUEUED\r\n*1\r\n" + resptest.Ints(0, 5, 4, -1, 10)
-	if info := s.client.Info(); got != want || info.Queued != -1 || info.Watched != 0 {
+	if info := s.x.Client.Info(); got != want || info.Queued != -1 || info.Watched != 0 {
 		t.Errorf("got %q, want %q; %d are queued and %d watched", got, want, info.Queued, info.Watched)
 	}
 }
@@ -93,19 +95,19 @@ func TestExecThatIsCancelled(t *testing.T) {
 // TestPauseThatIsCancelled was no work.
 func TestPauseThatIsCancelled(t *testing.T) {
 	r := newRig(t, withLater)
-	r.config.Records.Slowness.SetSlowlog(1)
+	r.Config.Records.Slowness.SetSlowlog(1)
 	s := r.session()
 	s.feed("TEST.LATER\r\n")
 	s.HungUp(peer.HalfClosed)
 	if got := s.say(t, ""); !strings.HasPrefix(got, "-ERR ") {
 		t.Errorf("got %q", got)
 	}
-	for _, c := range r.config.Records.Commands() {
+	for _, c := range r.Config.Records.Commands() {
 		if c.Command.Name == "test.later" && (c.Calls != 1 || c.Failed != 1 || c.Ns != 0) {
 			t.Errorf("counted %+v", c)
 		}
 	}
-	if n := r.config.Records.Slowlog.Len(); n != 0 {
+	if n := r.Config.Records.Slowlog.Len(); n != 0 {
 		t.Errorf("%d slow calls", n)
 	}
 }
@@ -132,7 +134,7 @@ func TestScriptOutcomes(t *testing.T) {
 		}
 		<-s.woken
 		s.say(t, "")
-		if got := r.config.Records.Stats().Scripts; !maps.Equal(got, tt.want) {
+		if got := r.Config.Records.Stats().Scripts; !maps.Equal(got, tt.want) {
 			t.Errorf("%q: counted %v, want %v", tt.in, got, tt.want)
 		}
 	}
@@ -140,24 +142,36 @@ func TestScriptOutcomes(t *testing.T) {
 
 // TestTimeOfScriptsTogether: the next one is not executed when those before have taken the time of one.
 func TestTimeOfScriptsTogether(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Store = storetest.Bare(shard.New()) }) // for an error of what would be executed
-	allowance := r.config.Scripts.Allowance()
+	r := newRig(t, func(c *execute.Config) { c.Store = storetest.Bare(shard.New()) }) // for an error of what would be executed
+	allowance := r.Config.Scripts.Allowance()
 	for taken, want := range map[time.Duration]error{
 		0: reply.ErrNoTransactions, allowance.Limit - 1: reply.ErrNoTransactions, allowance.Limit: reply.ErrScriptsTooLong, allowance.Limit + 1: reply.ErrScriptsTooLong,
 	} {
-		child := r.session().child(t.Context(), inExec, &transact.Space{NowNs: t0})
+		child, _ := r.session().x.Within(scriptsTogether{time: &allowance}, &transact.Space{NowNs: t0})
 		allowance.Spent = taken
-		child.inner.scripts = &allowance
-		if err := eval(child, [][]byte{[]byte("eval"), []byte("return 1"), []byte("0")}); !errors.Is(err, want) {
+		eval := r.Handlers[r.Config.Catalog.Lookup([]byte("eval")).ID]
+		if err := eval.Run(child, t0, [][]byte{[]byte("eval"), []byte("return 1"), []byte("0")}); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", taken, err, want)
 		}
 	}
 }
 
+// scriptsTogether is a transaction whose scripts have a time.
+type scriptsTogether struct {
+	execute.Inner
+	time *lua.Allowance
+}
+
+func (scriptsTogether) Script([]byte) (*lua.Script, error) { return nil, nil }
+
+func (s scriptsTogether) Allowance() *lua.Allowance { return s.time }
+
+func (scriptsTogether) TimedOut() {}
+
 // withLaterStore has batches answered later by the store that it returns.
-func withLaterStore() (*storetest.LaterStore, func(*Config)) {
+func withLaterStore() (*storetest.LaterStore, func(*execute.Config)) {
 	later := storetest.Later(shard.New())
-	return later, func(c *Config) { c.Store = later }
+	return later, func(c *execute.Config) { c.Store = later }
 }
 
 // TestClientThatIsGoneWhileAStoreAnswers: its batch is with the store and is decided, and what it sent behind that is
@@ -241,18 +255,8 @@ func TestLaterStoreLeavesNothing(t *testing.T) {
 	for range 3 {
 		s.say(t, strings.Repeat("CL.THROTTLE k 299 1 60\r\n", 200)+"PING\r\nCL.THROTTLE k 299 1 60\r\n"+"ECHO "+strings.Repeat("x", 1000)+"\r\n")
 	}
-	if s.pending != nil || s.scratch != nil || s.w.Buf != nil {
-		t.Errorf("the session keeps %v, %v and %.20q", s.pending, s.scratch, s.w.Buf)
+	if s.pending != nil || s.x.Scratch != nil || s.x.W.Buf != nil {
+		t.Errorf("the session keeps %v, %v and %.20q", s.pending, s.x.Scratch, s.x.W.Buf)
 	}
-	shared := r.scratch.Get().(*scratch)
-	for _, arg := range shared.args[:cap(shared.args)] {
-		if arg != nil {
-			t.Fatalf("an argument is left: %.20q", arg)
-		}
-	}
-	for _, q := range shared.batch[:cap(shared.batch)] {
-		if q.Key.Name != nil {
-			t.Fatalf("a key is left: %.20q", q.Key.Name)
-		}
-	}
+	checkScratch(t, s)
 }

@@ -15,6 +15,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -36,29 +37,29 @@ type rig struct {
 	log  bytes.Buffer
 }
 
-func newRig(t testing.TB, change ...func(*Config)) *rig {
+func newRig(t testing.TB, change ...func(*execute.Config)) *rig {
 	t.Helper()
 	r := &rig{}
 	cat := catalog.Of(append(catalog.Rows(), testCommands()...))
-	c := Config{
+	c := execute.Config{
 		Store: shard.New(), Now: func() int64 { return t0 }, WallTime: func() time.Time { return time.Unix(0, t0) },
 		Catalog: cat, Users: acl.NewUsers(cat.ForRules()), ACLLog: acl.NewLog(8),
 		Records: observe.New(cat, t0), Clients: &clients.Register{}, NewKeys: &clients.NewKeys{}, NamedLimits: limits.New(limits.Config{}),
 		Reading: funnel.Burst, Databases: 16, MaxKeyBytes: 4096,
 		MaxReplyBytes: 1 << 20, Limits: resp.Limits{MaxArgs: 1 << 10, MaxCommandBytes: 1 << 20},
 		Scripts: lua.New(lua.Config{Now: func() int64 { return t0 }, TimeLimit: time.Minute, Native: cat.Batched()}), BackgroundThreads: 1, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
-		Handlers: map[string]Handler{},
+		Handlers: map[string]execute.Handler{},
 	}
 	cat.Each(func(command *catalog.Command) { // those of the rooms above are not under test here
 		if command.Flags&catalog.FlagWhole != 0 {
-			c.Handlers[command.FullName()] = Whole(func(Call, store.Walker, [][]byte) error { return nil })
+			c.Handlers[command.FullName()] = execute.Whole(func(execute.Call, store.Walker, [][]byte) error { return nil })
 		} else {
-			c.Handlers[command.FullName()] = Plain(func(Call, [][]byte) error { return nil })
+			c.Handlers[command.FullName()] = execute.Plain(func(execute.Call, [][]byte) error { return nil })
 		}
 	})
-	c.Handlers["ping"] = Plain(func(c Call, _ [][]byte) error { c.Reply().Status("PONG"); return nil })
-	c.Handlers["test.wait"] = Handler{own: r.gate.wait}
-	c.Handlers["dbsize"] = Whole(func(c Call, all store.Walker, _ [][]byte) error {
+	c.Handlers["ping"] = execute.Plain(func(c execute.Call, _ [][]byte) error { c.Reply().Status("PONG"); return nil })
+	c.Handlers["test.wait"] = own(r.gate.wait)
+	c.Handlers["dbsize"] = execute.Whole(func(c execute.Call, all store.Walker, _ [][]byte) error {
 		counts := make([]store.KeyCount, 16)
 		all.Count(context.Background(), c.Now(), counts)
 		c.Reply().Int(int64(counts[c.DB()].Keys))
@@ -89,8 +90,8 @@ type gate struct {
 // wait is TEST.WAIT: it replies its argument, later.
 func (g *gate) wait(s *Session, args [][]byte) error {
 	text := string(args[1]) // the input may have moved by then
-	p := s.waitForTask(func(s *Session) error {
-		s.w.BulkString(text)
+	p := s.waitForTask(func(x *execute.Executor) error {
+		x.W.BulkString(text)
 		return nil
 	})
 	g.let(func() { g.waiting = append(g.waiting, p.Task) })
@@ -171,7 +172,7 @@ func (r *rig) define(t testing.TB, name string) {
 func (r *rig) defineAs(t testing.TB, d limits.Definition) {
 	t.Helper()
 	d.Windows = []limits.Window{{Capacity: 5, Count: 5, PeriodSec: 60}}
-	if err := r.config.NamedLimits.Set(d); err != nil {
+	if err := r.Config.NamedLimits.Set(d); err != nil {
 		t.Fatal(err)
 	}
 }

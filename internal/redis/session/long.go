@@ -5,6 +5,7 @@ import (
 
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/resp"
 )
 
@@ -57,7 +58,7 @@ func (h *held) bytes() int { return h.argsBytes() + h.frameBytes }
 // executeLong is execute for a command whose first arguments are decoded.
 func (s *Session) executeLong(first [][]byte, command []byte) {
 	dispatch := func() { s.dispatchLong(first, long{command: command, count: s.decoder.Long()}) }
-	if s.replies != repliesOn {
+	if s.x.Replies != execute.RepliesOn {
 		s.executeMuted(dispatch)
 		return
 	}
@@ -66,11 +67,11 @@ func (s *Session) executeLong(first [][]byte, command []byte) {
 
 // dispatchLong refuses a command by its first arguments, or has it admitted in the background.
 func (s *Session) dispatchLong(first [][]byte, l long) {
-	c, err := s.admitBegin(s.lookup(first[0]), first, max(l.count, len(l.args)))
+	c, err := s.x.AdmitBegin(s.x.Lookup(first[0]), first, max(l.count, len(l.args)))
 	switch {
 	case err != nil:
 		s.proceed(held{command: c, args: first[:min(len(first), shownArgs)], err: err})
-	case !s.flush():
+	case !s.x.Flush():
 		s.hold(held{long: &l}) // and then this is done
 	default:
 		s.admitLater(l.kept())
@@ -84,16 +85,16 @@ const shownArgs = 64
 // of a user's rules. Then it is executed with arguments of its own.
 func (s *Session) admitLater(l *long) {
 	h := &held{}
-	p := s.waitForTask(func(*Session) error { return nil })
+	p := s.waitForTask(func(*execute.Executor) error { return nil })
 	p.next = h
 	held := l.bytes()
 	s.holdArguments(held)
-	p.Run(s.engine.background, s.who(), func(context.Context) {
+	p.Run(s.engine.Background, s.who(), func(context.Context) {
 		if h.args = l.args; h.args == nil {
 			h.args = resp.Split(l.command, l.count, background.Yield)
 		}
 		h.ownBytes = argument.Memory(h.args)
 		h.frameBytes = held - h.ownBytes
-		h.command, h.err = s.admit(s.engine.config.Catalog.Lookup(h.args[0]), h.args)
+		h.command, h.err = s.x.Admit(s.engine.Config.Catalog.Lookup(h.args[0]), h.args)
 	})
 }

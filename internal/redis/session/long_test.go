@@ -10,6 +10,7 @@ import (
 
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/resp"
 	"cellserver/internal/test/resptest"
@@ -17,8 +18,8 @@ import (
 )
 
 // withRules gives the user default rules, so that long commands are admitted in the background.
-func withRules(t *testing.T) func(c *Config) {
-	return func(c *Config) {
+func withRules(t *testing.T) func(c *execute.Config) {
+	return func(c *execute.Config) {
 		file := filepath.Join(t.TempDir(), "users.acl")
 		if err := os.WriteFile(file, []byte("user default on nopass ~* &* +@all -flushdb\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -60,7 +61,7 @@ func TestLongCommandsStayInOrder(t *testing.T) {
 		if !strings.HasPrefix(replies, tt.want) {
 			t.Errorf("%s: got %.200q, want %q", tt.name, replies, tt.want)
 		}
-		if held, _ := c.client.Memory(); held[clients.Arguments] != 0 {
+		if held, _ := c.x.Client.Memory(); held[clients.Arguments] != 0 {
 			t.Errorf("%s: %v are held", tt.name, held)
 		}
 	}
@@ -71,12 +72,12 @@ func TestLongCommandsStayInOrder(t *testing.T) {
 func TestLongCommandIsCancelled(t *testing.T) {
 	r := newRig(t, withRules(t))
 	c := r.session()
-	r.background.Take(context.Background(), background.Who{})
+	r.Background.Take(context.Background(), background.Who{})
 	replies, left, status := c.feed("MULTI\r\n" + longTouch() + "PING\r\nEXEC\r\n")
 	if status != peer.Waiting || replies != "+OK\r\n" {
 		t.Fatalf("status %d, got %q", status, replies)
 	}
-	if held, _ := c.client.Memory(); held[clients.Arguments] < 2*resp.LongArgs*24 {
+	if held, _ := c.x.Client.Memory(); held[clients.Arguments] < 2*resp.LongArgs*24 {
 		t.Errorf("%v are held", held)
 	}
 	c.HungUp(peer.HalfClosed)
@@ -84,26 +85,26 @@ func TestLongCommandIsCancelled(t *testing.T) {
 	if got := c.converse(left); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if held, _ := c.client.Memory(); held != (clients.Held{}) {
+	if held, _ := c.x.Client.Memory(); held != (clients.Held{}) {
 		t.Errorf("%v are held", held)
 	}
-	r.background.Give(background.Who{})
+	r.Background.Give(background.Who{})
 }
 
 // TestArgumentsOfBackgroundCommandsAreCounted while they wait, and those of a script's first part no longer than that.
 func TestArgumentsOfBackgroundCommandsAreCounted(t *testing.T) {
-	r := newRig(t, func(c *Config) {
-		c.Handlers["del"] = Plain(func(c Call, _ [][]byte) error {
-			return c.Background(func(context.Context, int64) {}, func(c Call) error { c.Reply().Int(0); return nil })
+	r := newRig(t, func(c *execute.Config) {
+		c.Handlers["del"] = execute.Plain(func(c execute.Call, _ [][]byte) error {
+			return c.Background(func(context.Context, int64) {}, func(c execute.Call) error { c.Reply().Int(0); return nil })
 		})
 	})
 	c := r.session()
-	r.background.Take(context.Background(), background.Who{})
+	r.Background.Take(context.Background(), background.Who{})
 	_, left, _ := c.feed(resptest.Encode("DEL", strings.Repeat("x", 2000), "y"))
-	if held, _ := c.client.Memory(); held[clients.Arguments] < 2000 || held[clients.Arguments] > 2100 {
+	if held, _ := c.x.Client.Memory(); held[clients.Arguments] < 2000 || held[clients.Arguments] > 2100 {
 		t.Errorf("%v are held", held)
 	}
-	r.background.Give(background.Who{})
+	r.Background.Give(background.Who{})
 	if got := c.converse(left); got != ":0\r\n" {
 		t.Errorf("got %q", got)
 	}
@@ -114,7 +115,7 @@ func TestArgumentsOfBackgroundCommandsAreCounted(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	for _, one := range []*client{c, c2} {
-		if held, _ := one.client.Memory(); held[clients.Arguments] != 0 {
+		if held, _ := one.x.Client.Memory(); held[clients.Arguments] != 0 {
 			t.Errorf("afterwards %v are held", held)
 		}
 	}
@@ -129,7 +130,7 @@ func TestLongRepliesAreNotCopied(t *testing.T) {
 		{"a script", "", eval, bulk},
 		{"EXEC", "MULTI\r\n" + eval + eval, "EXEC\r\n", "*2\r\n" + bulk + bulk},
 	} {
-		r := newRig(t, func(c *Config) { c.MaxReplyBytes = 4 << 20 })
+		r := newRig(t, func(c *execute.Config) { c.MaxReplyBytes = 4 << 20 })
 		c := r.session()
 		c.say(t, tt.before)
 		if _, _, status := c.feed(tt.in); status != peer.Waiting {

@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/lua"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/test/resptest"
 	"cellserver/internal/wire/peer"
 )
@@ -37,16 +38,16 @@ func TestClientMemoryIsCounted(t *testing.T) {
 		r := newRig(t)
 		c := r.session()
 		c.say(t, tt.in)
-		if held, _ := c.client.Memory(); held[tt.kind] < least || held[tt.kind] > most {
+		if held, _ := c.x.Client.Memory(); held[tt.kind] < least || held[tt.kind] > most {
 			t.Errorf("%s: %d bytes", tt.name, held[tt.kind])
 		}
 		c.say(t, tt.end)
-		if held, total := c.client.Memory(); held != (clients.Held{}) || r.config.Clients.Memory() != int64(total) {
-			t.Errorf("%s: afterwards %v, and %d of all", tt.name, held, r.config.Clients.Memory())
+		if held, total := c.x.Client.Memory(); held != (clients.Held{}) || r.Config.Clients.Memory() != int64(total) {
+			t.Errorf("%s: afterwards %v, and %d of all", tt.name, held, r.Config.Clients.Memory())
 		}
 		c.say(t, tt.in)
 		c.Close()
-		if left := r.config.Clients.Memory(); left != 0 {
+		if left := r.Config.Clients.Memory(); left != 0 {
 			t.Errorf("%s: %d bytes are held by nobody", tt.name, left)
 		}
 	}
@@ -54,7 +55,7 @@ func TestClientMemoryIsCounted(t *testing.T) {
 
 // TestWatchIsCountedBeforeItIsTaken: of many keys that are watched step by step, all are counted with the first.
 func TestWatchIsCountedBeforeItIsTaken(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Limits.MaxArgs = 10_000 })
+	r := newRig(t, func(c *execute.Config) { c.Limits.MaxArgs = 10_000 })
 	c := r.session()
 	keys := []string{"WATCH"}
 	for i := range 3 * watchStep {
@@ -63,9 +64,9 @@ func TestWatchIsCountedBeforeItIsTaken(t *testing.T) {
 	_, left, _ := c.feed(resptest.Encode(keys...)) // its many arguments are decoded in the background
 	<-c.woken
 	_, _, status := c.feed(left)
-	first, _ := c.client.Memory()
+	first, _ := c.x.Client.Memory()
 	c.say(t, "")
-	if all, _ := c.client.Memory(); status != peer.Waiting || first[clients.WatchedKeys] != all[clients.WatchedKeys] || first[clients.WatchedKeys] < 100_000 {
+	if all, _ := c.x.Client.Memory(); status != peer.Waiting || first[clients.WatchedKeys] != all[clients.WatchedKeys] || first[clients.WatchedKeys] < 100_000 {
 		t.Errorf("status %d: %d bytes with the first step, %d with all", status, first[clients.WatchedKeys], all[clients.WatchedKeys])
 	}
 }
@@ -76,14 +77,14 @@ func TestCloseSendsNothing(t *testing.T) {
 	c := r.session()
 	c.say(t, "MONITOR\r\n")
 	r.session().say(t, resptest.Encode("ECHO", strings.Repeat("x", 5000)))
-	if c.Close(); c.w.Buf != nil || r.config.Records.Monitors.Any() {
-		t.Errorf("%d bytes, there is one in MONITOR: %t", len(c.w.Buf), r.config.Records.Monitors.Any())
+	if c.Close(); c.x.W.Buf != nil || r.Config.Records.Monitors.Any() {
+		t.Errorf("%d bytes, there is one in MONITOR: %t", len(c.x.W.Buf), r.Config.Records.Monitors.Any())
 	}
 }
 
 // TestWaitingArgumentsAreCounted: of scripts that wait for their turn; and when a client is gone, nothing of it is counted.
 func TestWaitingArgumentsAreCounted(t *testing.T) {
-	r := newRig(t, func(c *Config) {
+	r := newRig(t, func(c *execute.Config) {
 		c.Scripts = lua.New(lua.Config{Now: func() int64 { return time.Now().UnixNano() }, TimeLimit: time.Minute, Native: c.Catalog.Batched()})
 	})
 	endless := r.session()
@@ -96,7 +97,7 @@ func TestWaitingArgumentsAreCounted(t *testing.T) {
 		c := r.session()
 		c.feed(eval[:len(eval)/2])
 		c.feed(eval)
-		if held, _ := c.client.Memory(); held[clients.Arguments] < 1<<19 || held[clients.Arguments] > 1<<19+1<<10 {
+		if held, _ := c.x.Client.Memory(); held[clients.Arguments] < 1<<19 || held[clients.Arguments] > 1<<19+1<<10 {
 			t.Errorf("%v are held", held)
 		}
 		all = append(all, c)
@@ -104,7 +105,7 @@ func TestWaitingArgumentsAreCounted(t *testing.T) {
 	all[0].Close()
 	all[1].HungUp(peer.Reset)
 	all[1].feed("")
-	if held, _ := all[1].client.Memory(); held[clients.Arguments] != 0 {
+	if held, _ := all[1].x.Client.Memory(); held[clients.Arguments] != 0 {
 		t.Errorf("%v are held for a script that was cancelled", held)
 	}
 	endless.HungUp(peer.Reset)
@@ -114,7 +115,7 @@ func TestWaitingArgumentsAreCounted(t *testing.T) {
 	}
 	all[1].Close()
 	all[2].Close()
-	if got := r.config.Clients.Memory(); got != clients.ClientBytes {
+	if got := r.Config.Clients.Memory(); got != clients.ClientBytes {
 		t.Errorf("%d bytes are held for the client that is left", got)
 	}
 	<-endless.woken
@@ -125,7 +126,7 @@ func TestWaitingArgumentsAreCounted(t *testing.T) {
 // TestEvictionIsLogged: once, with what it was about.
 func TestEvictionIsLogged(t *testing.T) {
 	r := newRig(t)
-	r.config.Clients.SetMaxMemory(50_000)
+	r.Config.Clients.SetMaxMemory(50_000)
 	for range 3 {
 		c := r.session()
 		c.say(t, "MULTI\r\n"+strings.Repeat(resptest.Encode("PING", strings.Repeat("x", 1000)), 100))
@@ -133,7 +134,7 @@ func TestEvictionIsLogged(t *testing.T) {
 			t.Error("a client that holds twice as much as all may is there")
 		}
 	}
-	if log := r.log.String(); strings.Count(log, "--maxmemory-clients") != 1 || !strings.Contains(log, "max_bytes=50000") || r.config.Clients.Evicted() != 3 {
-		t.Errorf("%d are evicted; the log is %s", r.config.Clients.Evicted(), log)
+	if log := r.log.String(); strings.Count(log, "--maxmemory-clients") != 1 || !strings.Contains(log, "max_bytes=50000") || r.Config.Clients.Evicted() != 3 {
+		t.Errorf("%d are evicted; the log is %s", r.Config.Clients.Evicted(), log)
 	}
 }

@@ -1,16 +1,14 @@
 package session
 
 import (
-	"context"
-	"time"
-
 	"cellserver/internal/decide"
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
+	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
 )
@@ -27,10 +25,10 @@ type pending struct {
 	workNs           int64            // that the rest took
 	muted            bool             // its reply is not wanted
 	stays            bool             // it is waited for even if the client sends no more: a pause would be no penalty otherwise
-	finish           func(*Session) error
+	finish           execute.Finish
 	// later is what the store has still to answer, and answered replies to that.
 	later    *decide.Later
-	answered func(*Session, []store.Request) error
+	answered execute.Answered
 	turn     *queue.Waiter // that is waited for; else nil
 	// abandoned is told that nobody waits for the work any more; nil where it need not know.
 	abandoned func()
@@ -42,15 +40,15 @@ type pending struct {
 
 // wait makes the session wait for the command that runs.
 func (s *Session) wait(p *pending) *pending {
-	p.handedNs = s.engine.config.Now()
+	p.handedNs = s.engine.Config.Now()
 	s.pending = p
-	s.status = peer.Waiting
+	s.x.Status = peer.Waiting
 	return p
 }
 
 // waitForTask makes the session wait for a task.
-func (s *Session) waitForTask(finish func(*Session) error) *pending {
-	return s.wait(&pending{Task: background.New(s.engine.ctx, s.client.Conn.Wake), finish: finish})
+func (s *Session) waitForTask(finish execute.Finish) *pending {
+	return s.wait(&pending{Task: background.New(s.engine.Context, s.x.Client.Conn.Wake), finish: finish})
 }
 
 // hungUp cancels what only waits and, where the client is gone, what runs. A batch that is with the store is decided.
@@ -91,33 +89,33 @@ func (s *Session) resume() bool {
 	if finish == nil {
 		return false
 	}
-	before := len(s.w.Buf)
-	switch err := finish(s); {
+	before := s.x.Replied()
+	switch err := finish(&s.x); {
 	case err != nil && p.command == nil:
-		s.fail(held{}, err)
+		s.x.Fail(nil, nil, err)
 	case err != nil:
-		s.failCommand(held{command: p.command}, err)
-	case p.command != nil && !p.muted && (s.wrote || p.command.Flags&catalog.FlagWrite != 0):
-		s.noteTold(before)
+		s.x.FailCommand(p.command, nil, err)
+	case p.command != nil && !p.muted && (s.x.Wrote || p.command.Flags&catalog.FlagWrite != 0):
+		s.x.Scratch.NoteTold(before, s.x.Replied())
 	}
 	if p.muted {
-		s.w.Buf = s.w.Buf[:before]
+		s.x.W.Buf = s.x.W.Buf[:before]
 	}
 	if s.pending != p {
 		s.pending.follow(p)
 		return false
 	}
 	s.pending = nil
-	s.wrote = s.wrote || p.command != nil && p.command.Flags&catalog.FlagWrite != 0
+	s.x.Wrote = s.x.Wrote || p.command != nil && p.command.Flags&catalog.FlagWrite != 0
 	if p.argsBytes > 0 {
-		s.client.Hold(clients.Arguments, 0)
+		s.x.Client.Hold(clients.Arguments, 0)
 	}
 	s.countPending(p)
-	s.lookAfter(p.command)
+	s.x.LookAfter(p.command)
 	if p.next != nil && p.muted {
 		s.untold(func() {
 			s.goOn(*p.next)
-			s.flush()
+			s.x.Flush()
 		})
 		s.muteFrom(before)
 	} else if p.next != nil {
@@ -127,19 +125,19 @@ func (s *Session) resume() bool {
 }
 
 // ended returns what finishes the command, and nil if it is still to be waited for.
-func (p *pending) ended(s *Session) (finish func(*Session) error) {
+func (p *pending) ended(s *Session) (finish execute.Finish) {
 	if p.later != nil {
-		answers, ok := p.later.Answers(&s.scratch.local)
+		answers, ok := p.later.Answers(&s.x.Scratch.Local)
 		if !ok {
 			return nil
 		}
-		return func(s *Session) error { return p.answered(s, answers) }
+		return func(x *execute.Executor) error { return p.answered(x, answers) }
 	}
 	if p.turn != nil {
 		if p.turn.Outcome() == queue.Waiting {
 			return nil
 		}
-		return func(s *Session) error { return s.replyTurn(p) }
+		return func(*execute.Executor) error { return s.replyTurn(p) }
 	}
 	outcome, ended := p.Outcome()
 	switch {
@@ -149,7 +147,7 @@ func (p *pending) ended(s *Session) (finish func(*Session) error) {
 		panic(outcome.Failure)
 	case outcome.Cancelled:
 		s.leaveOut(p)
-		finish = func(s *Session) error { return s.cancelled(p.command) }
+		finish = func(*execute.Executor) error { return s.cancelled(p.command) }
 	default:
 		finish = p.finish
 	}
@@ -175,7 +173,7 @@ func (s *Session) leaveOut(p *pending) {
 // cancelled replies to a command that was cancelled before it ran.
 func (s *Session) cancelled(c *catalog.Command) error {
 	if c != nil && c.Name == "exec" {
-		s.discard() // or the next transaction would depend on what was watched for this one
+		s.Discard() // or the next transaction would depend on what was watched for this one
 	}
 	return reply.ErrCancelled
 }
@@ -195,12 +193,12 @@ func (s *Session) hold(h held) {
 // holdArguments counts the arguments that are kept for the command that is not done.
 func (s *Session) holdArguments(bytes int) {
 	s.pending.argsBytes += bytes
-	s.client.Hold(clients.Arguments, s.pending.argsBytes)
+	s.x.Client.Hold(clients.Arguments, s.pending.argsBytes)
 }
 
 // goOn executes a command that was held.
 func (s *Session) goOn(h held) {
-	s.monitored = s.engine.config.Records.Monitors.Any() // which may have changed since it was read
+	s.x.Monitored = s.engine.Config.Records.Monitors.Any() // which may have changed since it was read
 	switch {
 	case h.long != nil:
 		s.admitLater(h.long)
@@ -213,70 +211,63 @@ func (s *Session) goOn(h held) {
 	}
 }
 
-// await makes the session wait for a batch that its store answers later.
-func (s *Session) await(later *decide.Later, answered func(*Session, []store.Request) error) {
-	s.wait(&pending{later: later, answered: answered})
-	later.Notify(s.client.Conn.Wake)
-}
-
-// inBackground runs work that may take long on a goroutine of its own, in its turn for one of the slots, so that the
-// driver can serve others meanwhile; then finish replies. The arguments of the command are work's only if it has copied
-// them. In EXEC and scripts all is done at once, because they run in the background already.
-func (s *Session) inBackground(slots *background.Slots, work func(context.Context), finish func(*Session) error) error {
-	if s.inner != nil {
-		work(s.inner.ctx)
-		return finish(s)
-	}
-	s.waitForTask(finish).Run(slots, s.who(), work)
-	return nil
-}
-
 // who is between whom the slots are shared.
 func (s *Session) who() background.Who {
-	return background.Who{Addr: s.client.Peer.Network(), User: s.user.Name(), Client: s.client.ID}
+	return background.Who{Addr: s.x.Client.Peer.Network(), User: s.x.User.Name(), Client: s.x.Client.ID}
 }
 
-// after finishes a command when a time has passed.
-func (s *Session) after(d time.Duration, finish func(*Session) error) error {
-	if s.inner != nil {
-		return reply.ErrNotInMulti
-	}
-	s.waitForTask(finish).After(d)
-	return nil
-}
-
-// count counts a command that has run, or notes of one that is not done what is to be counted then.
-func (s *Session) count(h held, beganNs int64) {
+// Deferred implements execute.Role. It notes what is to be counted of a command when that is done.
+func (s *Session) Deferred(c *catalog.Command, args [][]byte, beganNs int64) bool {
 	p := s.pending
 	if p == nil {
-		ns := s.engine.config.Now() - beganNs
-		s.scratch.local.Took(h.command, false, ns, ns)
-		s.engine.config.Records.Slow(h.command, h.args, s.client, beganNs+ns, ns)
-		s.spend(max(int(ns), h.command.Cost.Call))
-		return
+		return false
 	}
-	s.scratch.local.Called(h.command, 1)
-	p.command, p.beganNs, p.handlerNs = h.command, beganNs, p.handedNs-beganNs
+	s.x.Scratch.Local.Called(c, 1)
+	p.command, p.beganNs, p.handlerNs = c, beganNs, p.handedNs-beganNs
 	if p.later == nil && p.argsBytes == 0 {
-		s.holdArguments(h.bytes()) // at most: its handler has copied what it still needs
+		bytes := s.ownBytes
+		if bytes == 0 {
+			bytes = argument.Memory(args)
+		}
+		s.holdArguments(bytes) // at most: its handler has copied what it still needs
 	}
 	if p.turn != nil {
-		s.holdArguments(queue.WaiterBytes + len(h.args[h.command.Keys.First])) // which has the name, too
+		s.holdArguments(queue.WaiterBytes + len(args[c.Keys.First])) // which has the name, too
 	}
-	if s.engine.config.Records.Slowness.Any() {
-		p.args = observe.ShortArgs(observe.Redacted(h.command, h.args))
+	if s.engine.Config.Records.Slowness.Any() {
+		p.args = observe.ShortArgs(observe.Redacted(c, args))
 	}
+	return true
 }
 
-// countPending is count for what was not done and has ended. Its work is what is slow or not; its waiting, too, is what
+// countPending counts what was not done and has ended. Its work is what is slow or not; its waiting, too, is what
 // the client has felt.
 func (s *Session) countPending(p *pending) {
 	if p.command == nil {
 		return
 	}
-	nowNs, ns := s.engine.config.Now(), p.handlerNs+p.workNs
-	s.scratch.local.Took(p.command, true, ns, nowNs-p.beganNs)
-	if records := s.engine.config.Records; records.Slowness.IsSlow(ns) {
-		records.SlowCall(p.command, p.args, s.client, nowNs, ns)
+	nowNs, ns := s.engine.Config.Now(), p.handlerNs+p.workNs
+	s.x.Scratch.Local.Took(p.command, true, ns, nowNs-p.beganNs)
+	if records := s.engine.Config.Records; records.Slowness.IsSlow(ns) {
+		records.SlowCall(p.command, p.args, s.x.Client, nowNs, ns)
+	}
+}
+
+// replyTurn replies to who has waited for its turn.
+func (s *Session) replyTurn(p *pending) error {
+	s.x.Client.Await(nil)
+	nowNs := s.engine.Config.Now()
+	p.beganNs = nowNs - p.handlerNs // what it has waited for is what it wanted
+	switch p.turn.Outcome() {
+	case queue.Cancelled:
+		return s.cancelled(p.command)
+	case queue.Ended:
+		return reply.ErrEnded
+	case queue.Unblocked:
+		return reply.ErrUnblocked
+	default:
+		r := p.turn.Result(nowNs)
+		execute.Result(&s.x.W, &r)
+		return nil
 	}
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/execute"
+	"cellserver/internal/redis/multi"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
 	"cellserver/internal/test/resptest"
@@ -141,13 +144,13 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 	for _, in := range []string{"WATCH w\r\n", ""} {
 		s := r.session()
 		s.say(t, in+"MULTI\r\nCL.THROTTLE a 4 1 10\r\nDBSIZE\r\n")
-		r.background.Take(t.Context(), background.Who{})
+		r.Background.Take(t.Context(), background.Who{})
 		if _, _, status := s.feed("EXEC\r\n"); status != peer.Waiting {
 			t.Fatalf("status %d", status)
 		}
 		s.Close()
 		<-s.woken
-		r.background.Give(background.Who{})
+		r.Background.Give(background.Who{})
 		if got := keys(r); got != 0 {
 			t.Errorf("%q: it was executed", in)
 		}
@@ -155,13 +158,13 @@ func TestExecOfAClientThatIsGone(t *testing.T) {
 	// At work already, and gone before it looks at what it watched.
 	s := r.session()
 	s.say(t, "WATCH w\r\nMULTI\r\nCL.THROTTLE a 4 1 10\r\n")
-	x := s.newExecution("EXEC")
-	x.makePlan()
+	x := multi.New(&s.x, s.multi.Steps, s.watched, "EXEC")
+	x.MakePlan()
 	ctx, cancel := context.WithCancel(t.Context())
 	s.Close()
 	cancel()
 	other.say(t, "CL.THROTTLE w 4 1 10\r\n")
-	if x.run(ctx); x.session != nil {
+	if x.Run(ctx); x.Executor != nil {
 		t.Error("it was executed, though a watched key had changed")
 	}
 }
@@ -184,10 +187,10 @@ func TestCloseLeavesNothing(t *testing.T) {
 			t.Fatal("a closed session watches or waits")
 		}
 	}
-	if n := r.config.Clients.Len(); n != 1 {
+	if n := r.Config.Clients.Len(); n != 1 {
 		t.Errorf("%d clients are registered", n)
 	}
-	r.live.All.FlushAll()
+	r.Live.All.FlushAll()
 	other.say(t, "CL.THROTTLE a 1 1 1\r\nCL.THROTTLE b 1 1 1\r\nCL.THROTTLE c 1 1 1\r\n")
 	for _, w := range watches {
 		if w.Dirty(t0) {
@@ -198,7 +201,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 
 func keys(r *rig) int {
 	var st store.Stats
-	r.config.Store.UpdateStats(&st)
+	r.Config.Store.UpdateStats(&st)
 	return st.Keys
 }
 
@@ -207,15 +210,24 @@ func TestScratchRefersToNoInput(t *testing.T) {
 	r := newRig(t)
 	s := r.session()
 	s.say(t, strings.Repeat("CL.THROTTLE k 1 1 1\r\n", 300)+"PING "+strings.Repeat("x", 1000)+"\r\n")
-	shared := r.scratch.Get().(*scratch)
-	for _, arg := range shared.args[:cap(shared.args)] {
+	checkScratch(t, s)
+}
+
+// checkScratch fails if what sessions share refers to an argument or a key.
+func checkScratch(t *testing.T, s *client) {
+	t.Helper()
+	s.x.Begin()
+	defer s.x.End()
+	shared := s.x.Scratch
+	for _, arg := range shared.Args[:cap(shared.Args)] {
 		if arg != nil {
 			t.Fatalf("an argument is left: %.20q", arg)
 		}
 	}
-	for _, q := range shared.batch[:cap(shared.batch)] {
-		if q.Key.Name != nil {
-			t.Fatalf("a key is left: %.20q", q.Key.Name)
+	batch := reflect.ValueOf(shared).Elem().FieldByName("batch")
+	for i := range batch.Cap() {
+		if name := batch.Slice(0, batch.Cap()).Index(i).FieldByName("Key").FieldByName("Name"); !name.IsNil() {
+			t.Fatalf("a key is left: %.20q", name.Bytes())
 		}
 	}
 }
@@ -243,18 +255,20 @@ func TestHungUp(t *testing.T) {
 		{name: "a script, reset", in: spin, runs: true, how: peer.Reset, want: "-ERR script was ended: its client has gone, or the server is shutting down"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, func(c *Config) {
+			r := newRig(t, func(c *execute.Config) {
 				rows := []*catalog.Command{{Name: "test.later", Arity: 1}, {Name: "test.login", Arity: 1}}
 				c.Catalog = catalog.Of(append(append(catalog.Rows(), testCommands()...), rows...))
 				c.Users, c.Records = acl.NewUsers(c.Catalog.ForRules()), observe.New(c.Catalog, t0)
-				c.Handlers["test.later"] = Plain(func(c Call, _ [][]byte) error {
-					return c.After(time.Hour, func(Call) error { return nil })
+				c.Handlers["test.later"] = execute.Plain(func(c execute.Call, _ [][]byte) error {
+					return c.After(time.Hour, func(execute.Call) error { return nil })
 				})
-				c.Handlers["test.login"] = OnConnection(func(_ Call, conn Connection, _ [][]byte) error { return conn.AfterPause(time.Hour, reply.ErrWrongPass) })
+				c.Handlers["test.login"] = execute.OnConnection(func(_ execute.Call, conn execute.Connection, _ [][]byte) error {
+					return conn.AfterPause(time.Hour, reply.ErrWrongPass)
+				})
 			})
 			s := r.session()
 			if tt.busy {
-				r.scripts.Take(t.Context(), background.Who{})
+				r.Scripts.Take(t.Context(), background.Who{})
 			}
 			_, left, status := s.feed(tt.in + behind)
 			if status != peer.Waiting || left != behind {
@@ -292,15 +306,15 @@ func TestHungUp(t *testing.T) {
 // TestEndBackground: what runs, and what waits for its turn, ends early, and says so.
 func TestEndBackground(t *testing.T) {
 	for _, in := range []string{"EVAL \"while true do end\" 0\r\n", "TEST.ENDLESS\r\n", "TEST.NEVER\r\n", "MULTI\r\nEVAL \"while true do end\" 1 k\r\nEXEC\r\n"} {
-		r := newRig(t, func(c *Config) {
+		r := newRig(t, func(c *execute.Config) {
 			rows := []*catalog.Command{{Name: "test.endless", Arity: 1}, {Name: "test.never", Arity: 1}}
 			c.Catalog = catalog.Of(append(append(catalog.Rows(), testCommands()...), rows...))
 			c.Users, c.Records = acl.NewUsers(c.Catalog.ForRules()), observe.New(c.Catalog, t0)
-			c.Handlers["test.endless"] = Plain(func(c Call, _ [][]byte) error {
-				return c.Background(func(ctx context.Context, _ int64) { <-ctx.Done() }, func(Call) error { return nil })
+			c.Handlers["test.endless"] = execute.Plain(func(c execute.Call, _ [][]byte) error {
+				return c.Background(func(ctx context.Context, _ int64) { <-ctx.Done() }, func(execute.Call) error { return nil })
 			})
-			c.Handlers["test.never"] = Plain(func(c Call, _ [][]byte) error {
-				return c.Until(func(context.Context, func()) {}, 0, func(Call) error { return nil })
+			c.Handlers["test.never"] = execute.Plain(func(c execute.Call, _ [][]byte) error {
+				return c.Until(func(context.Context, func()) {}, 0, func(execute.Call) error { return nil })
 			})
 		})
 		s, waits := r.session(), r.session()

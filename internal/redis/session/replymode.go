@@ -1,36 +1,29 @@
 package session
 
-// replyMode is what CLIENT REPLY says.
-type replyMode uint8
-
-const (
-	repliesOn replyMode = iota
-	repliesOff
-	repliesSkipNext // the reply of the next command only
-)
+import "cellserver/internal/redis/execute"
 
 // executeMuted executes a command whose reply is not wanted, unless it is the one that wants replies again. There is no
 // batch in front of it: whatever turns replies off has flushed it. What is skipped is settled before it runs, for EXEC
 // may still be in the background when the next command is due.
 func (s *Session) executeMuted(dispatch func()) {
-	before := len(s.w.Buf)
-	s.repliesRequested = false
-	once := s.replies == repliesSkipNext
+	before := len(s.x.W.Buf)
+	s.x.RepliesRequested = false
+	once := s.x.Replies == execute.RepliesSkipNext
 	if once {
-		s.replies = repliesOn
+		s.x.Replies = execute.RepliesOn
 	}
 	s.untold(func() {
 		dispatch()
-		s.flush()
+		s.x.Flush()
 	})
-	if once && !s.repliesRequested || s.replies == repliesOff {
+	if once && !s.x.RepliesRequested || s.x.Replies == execute.RepliesOff {
 		s.muteFrom(before)
 	}
 }
 
 // muteFrom takes back what was replied, and what a command that is not done will reply.
 func (s *Session) muteFrom(before int) {
-	s.w.Buf = s.w.Buf[:before]
+	s.x.W.Buf = s.x.W.Buf[:before]
 	if s.pending != nil {
 		s.pending.muted = true
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"cellserver/internal/decide/clients"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/transact"
 	"cellserver/internal/store"
@@ -11,70 +12,78 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// ownHandlers are of the commands that are about the session itself.
-func ownHandlers() map[string]Handler {
-	return map[string]Handler{
-		"multi":      {own: multi},
-		"discard":    {own: discardCommand},
-		"exec":       {own: exec},
-		"watch":      {own: watch},
-		"unwatch":    {own: unwatchCommand},
-		"eval":       {own: eval},
-		"eval_ro":    {own: evalRO},
-		"evalsha":    {own: evalSHA},
-		"evalsha_ro": {own: evalSHARO},
-
-		"script|load": {own: scriptLoad},
+// ownHandlers are of the commands that are about the conversation.
+func ownHandlers() map[string]execute.Handler {
+	return map[string]execute.Handler{
+		"multi":   own(beginMulti),
+		"discard": own(discard),
+		"exec":    own(exec),
+		"watch":   own(watch),
+		"unwatch": {Own: unwatch},
 	}
 }
 
-func multi(s *Session, _ [][]byte) error {
+// own is the handler of a command that only clients execute, and that is not queued.
+func own(f func(s *Session, args [][]byte) error) execute.Handler {
+	return execute.Handler{Own: func(x *execute.Executor, args [][]byte) error { return f(x.Role.(*Session), args) }}
+}
+
+// beginMulti is MULTI.
+func beginMulti(s *Session, _ [][]byte) error {
 	switch {
 	case s.multi != nil:
 		return reply.ErrNestedMulti
-	case s.engine.txs == nil && s.engine.remote == nil:
+	case !s.engine.Transacts():
 		return reply.ErrNoTransactions
 	}
-	s.multi = &transact.Queue{}
-	s.client.Change(func(i *clients.Info) { i.Queued = 0 })
-	s.w.OK()
+	s.setMulti(&transact.Queue{})
+	s.x.Client.Change(func(i *clients.Info) { i.Queued = 0 })
+	s.x.W.OK()
 	return nil
+}
+
+// setMulti sets the commands that are queued; nil for none any more.
+func (s *Session) setMulti(q *transact.Queue) {
+	s.multi, s.x.Forbidden = q, 0
+	if q != nil {
+		s.x.Forbidden = catalog.FlagNoMulti
+	}
 }
 
 // queue keeps a command for EXEC.
 func (s *Session) queue(h held) {
 	m := s.multi
-	nowNs := s.now()
-	s.client.Active(h.command, nowNs)
+	nowNs := s.engine.Config.Now()
+	s.x.Client.Active(h.command, nowNs)
 	if m.Failed || s.watched != nil && s.watched.Watch.Dirty(nowNs) { // it will not be executed
-		s.w.Status("QUEUED")
+		s.x.W.Status("QUEUED")
 		return
 	}
-	size, limit := h.argsBytes(), s.engine.config.Limits.MaxCommandBytes
+	size, limit := h.argsBytes(), s.engine.Config.Limits.MaxCommandBytes
 	if m.Bytes()+size > limit {
 		s.reject(h, reply.TooLong("transaction is", limit, "--max-command-bytes"))
 		return
 	}
 	m.Add(h.command, h.kept(), size, h.bytes()-size)
-	s.client.Change(func(i *clients.Info) { i.Queued = len(m.Steps) })
-	s.client.Hold(clients.Queue, m.Memory())
-	s.w.Status("QUEUED")
+	s.x.Client.Change(func(i *clients.Info) { i.Queued = len(m.Steps) })
+	s.x.Client.Hold(clients.Queue, m.Memory())
+	s.x.W.Status("QUEUED")
 }
 
-func discardCommand(s *Session, _ [][]byte) error {
+func discard(s *Session, _ [][]byte) error {
 	if s.multi == nil {
 		return reply.Error("ERR DISCARD without MULTI")
 	}
-	s.discard()
-	s.w.OK()
+	s.Discard()
+	s.x.W.OK()
 	return nil
 }
 
-// discard forgets the transaction, and what was watched for it.
-func (s *Session) discard() {
-	s.multi = nil
-	s.client.Change(func(i *clients.Info) { i.Queued = -1 })
-	s.client.Hold(clients.Queue, 0)
+// Discard implements execute.Conversation. It forgets the transaction, and what was watched for it.
+func (s *Session) Discard() {
+	s.setMulti(nil)
+	s.x.Client.Change(func(i *clients.Info) { i.Queued = -1 })
+	s.x.Client.Hold(clients.Queue, 0)
 	s.unwatch()
 }
 
@@ -82,7 +91,7 @@ func watch(s *Session, args [][]byte) error {
 	switch {
 	case s.multi != nil:
 		return reply.Error("ERR WATCH inside MULTI is not allowed")
-	case s.engine.watcher == nil:
+	case s.engine.Watcher == nil:
 		return reply.ErrNoWatch
 	}
 	w := s.watched
@@ -93,14 +102,14 @@ func watch(s *Session, args [][]byte) error {
 		most := strconv.Itoa(catalog.MaxWatched)
 		return reply.Error("ERR more than " + most + " keys are watched; EXEC or UNWATCH first")
 	}
-	keys, size := transact.Clone(s.db, args[1:])
-	if most := s.engine.config.Limits.MaxCommandBytes; w.Bytes+size > most {
+	keys, size := transact.Clone(s.x.DB, args[1:])
+	if most := s.engine.Config.Limits.MaxCommandBytes; w.Bytes+size > most {
 		return reply.Error(reply.TooLong("the watched keys are", most, "--max-command-bytes").Error() + "; EXEC or UNWATCH first")
 	}
 	s.watched = w
 	w.Keys = append(w.Keys, keys...)
 	w.Bytes += size
-	s.client.Hold(clients.WatchedKeys, w.Memory()) // before it is taken
+	s.x.Client.Hold(clients.WatchedKeys, w.Memory()) // before it is taken
 	return s.watchOn(keys)
 }
 
@@ -111,33 +120,36 @@ const watchStep = 1000
 func (s *Session) watchOn(keys []store.Key) error {
 	w, step := s.watched, keys[:min(len(keys), watchStep)]
 	if w.Watch == nil {
-		w.Watch = s.engine.watcher.Watch(s.now(), step)
+		w.Watch = s.engine.Watcher.Watch(s.engine.Config.Now(), step)
 	} else {
-		w.Watch.Add(s.now(), step)
+		w.Watch.Add(s.engine.Config.Now(), step)
 	}
 	if rest := keys[len(step):]; len(rest) > 0 {
-		s.waitForTask(func(s *Session) error { return s.watchOn(rest) }).Finish()
+		s.waitForTask(func(*execute.Executor) error { return s.watchOn(rest) }).Finish()
 		return nil
 	}
-	s.client.Change(func(i *clients.Info) { i.Watched = len(w.Keys) })
-	s.w.OK()
+	s.x.Client.Change(func(i *clients.Info) { i.Watched = len(w.Keys) })
+	s.x.W.OK()
 	s.noteWatched(len(step))
 	return nil
 }
 
 // noteWatched has others served before the client's next command once it has had many keys watched, or no longer.
 func (s *Session) noteWatched(keys int) {
-	if s.scratch == nil { // the session ends
+	if s.x.Scratch == nil { // the session ends
 		return
 	}
-	if s.scratch.watchedKeys += keys; s.scratch.watchedKeys >= watchStep && s.status == peer.NeedInput {
-		s.status = peer.More
+	if s.x.Scratch.WatchedKeys += keys; s.x.Scratch.WatchedKeys >= watchStep && s.x.Status == peer.NeedInput {
+		s.x.Status = peer.More
 	}
 }
 
-func unwatchCommand(s *Session, _ [][]byte) error {
-	s.unwatch()
-	s.w.OK()
+// unwatch is UNWATCH. EXEC watches nothing.
+func unwatch(x *execute.Executor, _ [][]byte) error {
+	if s, ok := x.Role.(*Session); ok {
+		s.unwatch()
+	}
+	x.W.OK()
 	return nil
 }
 
@@ -148,6 +160,6 @@ func (s *Session) unwatch() {
 	s.watched.Watch.Close()
 	s.noteWatched(len(s.watched.Keys))
 	s.watched = nil
-	s.client.Change(func(i *clients.Info) { i.Watched = 0 })
-	s.client.Hold(clients.WatchedKeys, 0)
+	s.x.Client.Change(func(i *clients.Info) { i.Watched = 0 })
+	s.x.Client.Hold(clients.WatchedKeys, 0)
 }

@@ -14,7 +14,7 @@ func TestSlotsAreSharedBetween(t *testing.T) {
 		c := &client{woken: make(chan struct{}, 1)}
 		p := peer.Peer{Addr: addr}
 		c.Session = r.NewSession(p, c)
-		if got, want := c.who(), (background.Who{Addr: p.Network(), User: "default", Client: c.client.ID}); got != want || want.Client == 0 {
+		if got, want := c.who(), (background.Who{Addr: p.Network(), User: "default", Client: c.x.Client.ID}); got != want || want.Client == 0 {
 			t.Errorf("%s: %+v, want %+v", addr, got, want)
 		}
 	}
@@ -29,13 +29,13 @@ func TestScriptsHaveTheirTurns(t *testing.T) {
 		t.Fatalf("got %q", got)
 	}
 	busy := background.Who{Client: -1}
-	r.scripts.Take(t.Context(), busy)
+	r.Scripts.Take(t.Context(), busy)
 	for _, s := range []*client{first, second} {
 		if _, _, status := s.feed(script); status != peer.Waiting {
 			t.Fatalf("status %d", status)
 		}
 	}
-	r.scripts.Give(busy)
+	r.Scripts.Give(busy)
 	for s, want := range map[*client]string{first: ":7\r\n", second: ":8\r\n"} {
 		if got := s.say(t, ""); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -83,7 +83,7 @@ func (r *RemoteStore) Policy(decide func(q *store.Request)) {
 	r.policy = decide
 }
 
-// DecideByPolicy implements session.Deputy.
+// DecideByPolicy implements transact.Deputy.
 func (r *RemoteStore) DecideByPolicy(batch []store.Request, _ error) bool {
 	r.mu.Lock()
 	decide := r.policy

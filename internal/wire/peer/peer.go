@@ -46,6 +46,9 @@ type Session interface {
 	Close()
 }
 
+// Call is a command's name and its arguments, for a session that is not fed bytes.
+type Call [][]byte
+
 // Status says what a session wants of its driver after Feed.
 type Status uint8
 

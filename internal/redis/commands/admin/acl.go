@@ -8,19 +8,19 @@ import (
 
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/glob"
 )
 
-func aclWhoAmI(c session.Call, conn session.Connection, _ [][]byte) error {
+func aclWhoAmI(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	c.Reply().BulkString(conn.User().Name())
 	return nil
 }
 
-func (k *Config) aclUsers(c session.Call, _ [][]byte) error {
+func (k *Config) aclUsers(c execute.Call, _ [][]byte) error {
 	var names []string
 	for _, user := range k.Users.All() {
 		names = append(names, user.Name())
@@ -29,7 +29,7 @@ func (k *Config) aclUsers(c session.Call, _ [][]byte) error {
 	return nil
 }
 
-func (k *Config) aclList(c session.Call, _ [][]byte) error {
+func (k *Config) aclList(c execute.Call, _ [][]byte) error {
 	var lines []string
 	for _, user := range k.Users.All() {
 		lines = append(lines, user.Line())
@@ -38,7 +38,7 @@ func (k *Config) aclList(c session.Call, _ [][]byte) error {
 	return nil
 }
 
-func (k *Config) aclGetUser(c session.Call, args [][]byte) error {
+func (k *Config) aclGetUser(c execute.Call, args [][]byte) error {
 	user := k.Users.Lookup(string(args[2]))
 	if user == nil {
 		c.Reply().Null()
@@ -66,7 +66,7 @@ func replyPermissions(w *resp.Writer, p acl.Permissions) {
 	w.Pair("channels", p.Channels)
 }
 
-func (k *Config) aclCat(c session.Call, args [][]byte) error {
+func (k *Config) aclCat(c execute.Call, args [][]byte) error {
 	switch len(args) {
 	case 2:
 		c.Reply().Strings(k.Users.Categories())
@@ -82,7 +82,7 @@ func (k *Config) aclCat(c session.Call, args [][]byte) error {
 	return nil
 }
 
-func aclGenPass(c session.Call, args [][]byte) error {
+func aclGenPass(c execute.Call, args [][]byte) error {
 	bits := int64(acl.DefaultPasswordBits)
 	switch len(args) {
 	case 2:
@@ -103,7 +103,7 @@ func aclGenPass(c session.Call, args [][]byte) error {
 	return nil
 }
 
-func (k *Config) aclDryRun(c session.Call, args [][]byte) error {
+func (k *Config) aclDryRun(c execute.Call, args [][]byte) error {
 	user := k.Users.Lookup(string(args[2]))
 	if user == nil {
 		return reply.Error("ERR User '" + resp.Printable(args[2]) + "' not found")
@@ -143,14 +143,14 @@ func dryRunText(reason acl.Reason, object string) string {
 }
 
 // aclLoad is ACL LOAD.
-func (k *Config) aclLoad(c session.Call, conn session.Connection, _ [][]byte) error {
+func (k *Config) aclLoad(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	if k.ACLFile == "" {
 		return reply.Error("ERR This instance is not configured to use an ACL file. Start the server with --aclfile.")
 	}
 	var text string
 	var err error
 	read := func(context.Context, int64) { text, err = acl.ReadFile(k.ACLFile) }
-	return c.Background(read, func(c session.Call) error {
+	return c.Background(read, func(c execute.Call) error {
 		var changed []*clients.Client
 		if err == nil {
 			changed, err = k.loadUsers(text)
@@ -228,7 +228,7 @@ func listed(names []string) string {
 }
 
 // aclLog is ACL LOG [count|RESET].
-func (k *Config) aclLog(c session.Call, args [][]byte) error {
+func (k *Config) aclLog(c execute.Call, args [][]byte) error {
 	count := int64(10)
 	switch {
 	case len(args) > 3:

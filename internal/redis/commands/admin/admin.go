@@ -13,8 +13,8 @@ import (
 	"cellserver/internal/decide/limits"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/lua"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/login"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
@@ -88,11 +88,11 @@ func NewRunID() string {
 }
 
 // Handlers returns the commands by their full names. The thresholds hold from now on, and are settings, too.
-func Handlers(k *Config) map[string]session.Handler {
+func Handlers(k *Config) map[string]execute.Handler {
 	k.Thresholds.apply(k.Records)
 	k.Settings = append(k.Settings[:len(k.Settings):len(k.Settings)], recordSettings(k.Records)...)
-	plain, onConnection := session.Plain, session.OnConnection
-	return map[string]session.Handler{
+	plain, onConnection := execute.Plain, execute.OnConnection
+	return map[string]execute.Handler{
 		"acl|cat":          plain(k.aclCat),
 		"acl|dryrun":       plain(k.aclDryRun),
 		"acl|genpass":      plain(aclGenPass),
@@ -109,7 +109,7 @@ func Handlers(k *Config) map[string]session.Handler {
 		"config|resetstat": plain(k.configResetStat),
 		"config|rewrite":   plain(k.configRewrite),
 		"debug":            onConnection(k.debug),
-		"info":             session.Whole(k.info),
+		"info":             execute.Whole(k.info),
 		"lastsave":         plain(k.lastSave),
 		"memory|purge":     plain(k.memoryPurge),
 		"replicaof":        plain(replicaOf),

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/glob"
 )
@@ -35,7 +35,7 @@ func Constant(name, value string) Setting {
 }
 
 // configGet is CONFIG GET pattern [pattern ...].
-func (k *Config) configGet(c session.Call, args [][]byte) error {
+func (k *Config) configGet(c execute.Call, args [][]byte) error {
 	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (k *Config) configGet(c session.Call, args [][]byte) error {
 }
 
 // configSet is CONFIG SET name value [name value ...]: all of them, or none.
-func (k *Config) configSet(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) configSet(c execute.Call, conn execute.Connection, args [][]byte) error {
 	pairs := args[2:]
 	if len(pairs)%2 != 0 {
 		return reply.ErrSyntax
@@ -128,7 +128,7 @@ func errConfigSet(name []byte, reason string) error {
 
 const maxReasonBytes = 256
 
-func (k *Config) configResetStat(c session.Call, _ [][]byte) error {
+func (k *Config) configResetStat(c execute.Call, _ [][]byte) error {
 	k.Records.ResetStat()
 	k.Logins.Reset()
 	c.Reply().OK()
@@ -136,7 +136,7 @@ func (k *Config) configResetStat(c session.Call, _ [][]byte) error {
 }
 
 // configRewrite replies as a Redis that cannot write its file, or has none.
-func (k *Config) configRewrite(session.Call, [][]byte) error {
+func (k *Config) configRewrite(execute.Call, [][]byte) error {
 	if k.ConfigFile != "" {
 		return reply.Error("ERR Rewriting config file: the server never writes it; change it, and send SIGHUP")
 	}

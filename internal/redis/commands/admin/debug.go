@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"cellserver/internal/redis/commands/docs"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/glob"
@@ -28,7 +28,7 @@ func debugSubs() []*catalog.Command {
 }
 
 // debug is DEBUG subcommand [arg ...].
-func (k *Config) debug(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) debug(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if !k.MayDebug(conn.Client().Peer) {
 		return reply.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run " +
 			"it from a local connection, otherwise you need to start the server with --enable-debug-command")
@@ -51,20 +51,20 @@ func (k *Config) debug(c session.Call, conn session.Connection, args [][]byte) e
 
 // debugSleep is DEBUG SLEEP seconds. It holds up its own client only, so it is not for a transaction, which others may
 // wait for.
-func debugSleep(c session.Call, args [][]byte) error {
+func debugSleep(c execute.Call, args [][]byte) error {
 	sec, err := strconv.ParseFloat(string(args[2]), 64)
 	const maxSec = 3600
 	if err != nil || !(sec >= 0 && sec <= maxSec) {
 		return reply.Error("ERR DEBUG SLEEP wants from 0 to " + strconv.Itoa(maxSec) + " seconds")
 	}
-	return c.After(time.Duration(sec*float64(time.Second)), func(c session.Call) error {
+	return c.After(time.Duration(sec*float64(time.Second)), func(c execute.Call) error {
 		c.Reply().OK()
 		return nil
 	})
 }
 
 // debugProtocol is DEBUG PROTOCOL type, for those who write clients.
-func debugProtocol(c session.Call, args [][]byte) error {
+func debugProtocol(c execute.Call, args [][]byte) error {
 	write := protocolExamples()[glob.Fold(args[2])]
 	if write == nil {
 		return reply.Error("ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|" +

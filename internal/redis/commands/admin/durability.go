@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/glob"
@@ -19,7 +19,7 @@ import (
 const savePoll = 50 * time.Millisecond
 
 // save is SAVE: a snapshot, which is waited for.
-func (k *Config) save(c session.Call, _ [][]byte) error {
+func (k *Config) save(c execute.Call, _ [][]byte) error {
 	var failure error
 	return c.Until(func(_ context.Context, finish func()) {
 		done := func(err error) {
@@ -29,7 +29,7 @@ func (k *Config) save(c session.Call, _ [][]byte) error {
 		if err := k.Keeper.Save(done); err != nil {
 			done(err)
 		}
-	}, 0, func(c session.Call) error {
+	}, 0, func(c execute.Call) error {
 		if failure != nil {
 			return saveFailed(failure)
 		}
@@ -46,7 +46,7 @@ func saveFailed(err error) error {
 }
 
 // bgSave is BGSAVE [SCHEDULE].
-func (k *Config) bgSave(c session.Call, args [][]byte) error {
+func (k *Config) bgSave(c execute.Call, args [][]byte) error {
 	scheduled := len(args) == 2 && glob.Fold(args[1]) == "schedule"
 	if len(args) > 1 && !scheduled {
 		return reply.ErrSyntax
@@ -77,7 +77,7 @@ func (k *Config) saveBehind() {
 }
 
 // bgRewriteAOF is BGREWRITEAOF, which is BGSAVE here: a snapshot replaces the logs.
-func (k *Config) bgRewriteAOF(c session.Call, _ [][]byte) error {
+func (k *Config) bgRewriteAOF(c execute.Call, _ [][]byte) error {
 	switch err := k.Keeper.Save(func(error) {}); {
 	case errors.Is(err, store.ErrSaving):
 		return reply.Error("ERR Background append only file rewriting already in progress")
@@ -92,7 +92,7 @@ func (k *Config) bgRewriteAOF(c session.Call, _ [][]byte) error {
 }
 
 // lastSave replies when the last snapshot stood, or, as Redis does, when the server started.
-func (k *Config) lastSave(c session.Call, _ [][]byte) error {
+func (k *Config) lastSave(c execute.Call, _ [][]byte) error {
 	c.Reply().Int(k.lastSaveSec(k.diskStatus()))
 	return nil
 }
@@ -110,7 +110,7 @@ func (k *Config) lastSaveSec(st store.Durability) int64 {
 }
 
 // waitAOF is WAITAOF numlocal numreplicas timeout: whether all that was changed before is on the disk.
-func (k *Config) waitAOF(c session.Call, args [][]byte) error {
+func (k *Config) waitAOF(c execute.Call, args [][]byte) error {
 	const isDisabled = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 	local, err := argument.Int(args[1])
 	if err != nil {
@@ -138,7 +138,7 @@ func (k *Config) waitAOF(c session.Call, args [][]byte) error {
 			synced.Store(true)
 			finish()
 		})
-	}, timeout, func(c session.Call) error {
+	}, timeout, func(c execute.Call) error {
 		replySynced(c, synced.Load())
 		return nil
 	})
@@ -150,7 +150,7 @@ func (k *Config) alwaysSynced() bool {
 	return k.Keeper != nil && st.Interval == 0 && st.Fault == nil
 }
 
-func replySynced(c session.Call, synced bool) {
+func replySynced(c execute.Call, synced bool) {
 	local := int64(0)
 	if synced {
 		local = 1
@@ -174,14 +174,14 @@ func milliseconds(arg []byte) (time.Duration, error) {
 }
 
 // saveAndShutDown is SHUTDOWN SAVE: without a snapshot there is no shutdown, unless it is forced.
-func (k *Config) saveAndShutDown(c session.Call, conn session.Connection, forced bool) error {
+func (k *Config) saveAndShutDown(c execute.Call, conn execute.Connection, forced bool) error {
 	var failure error
 	return c.Until(func(ctx context.Context, finish func()) {
 		k.saveWhenFree(ctx, func(err error) {
 			failure = err
 			finish()
 		})
-	}, 0, func(session.Call) error {
+	}, 0, func(execute.Call) error {
 		if failure != nil {
 			k.Log.Error("the snapshot for a client's SHUTDOWN SAVE failed", "client", conn.Client().Addr(), "error", failure, "forced", forced)
 			if !forced {

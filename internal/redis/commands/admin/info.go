@@ -14,7 +14,7 @@ import (
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/limits"
 	"cellserver/internal/redis/argument"
-	"cellserver/internal/redis/session"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/glob"
@@ -85,7 +85,7 @@ func infoSections() []infoSection {
 }
 
 // info is INFO [section ...]; sections that it does not know are left out.
-func (k *Config) info(c session.Call, all store.Walker, args [][]byte) error {
+func (k *Config) info(c execute.Call, all store.Walker, args [][]byte) error {
 	if err := argument.CheckNames(args[1:]); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (k *Config) info(c session.Call, all store.Walker, args [][]byte) error {
 	everything := has("all") || has("everything")
 	byDefault := len(wanted) == 0 || has("default")
 	t := &infoText{Config: k}
-	write := func(c session.Call) error {
+	write := func(c execute.Call) error {
 		t.nowNs, t.wallTime = c.Now(), c.WallTime()
 		all.UpdateStats(&t.stats)
 		for _, section := range infoSections() {

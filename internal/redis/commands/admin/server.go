@@ -5,18 +5,18 @@ import (
 	"strconv"
 
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/wire/glob"
 )
 
-func timeCommand(c session.Call, _ [][]byte) error {
+func timeCommand(c execute.Call, _ [][]byte) error {
 	now := c.WallTime()
 	c.Reply().Strings([]string{strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond() / 1000)})
 	return nil
 }
 
-func role(c session.Call, _ [][]byte) error {
+func role(c execute.Call, _ [][]byte) error {
 	c.Reply().Array(3)
 	c.Reply().BulkString("master")
 	c.Reply().Int(0)
@@ -25,7 +25,7 @@ func role(c session.Call, _ [][]byte) error {
 }
 
 // replicaOf is REPLICAOF NO ONE, which is how it is, or a refusal.
-func replicaOf(c session.Call, args [][]byte) error {
+func replicaOf(c execute.Call, args [][]byte) error {
 	if glob.Fold(args[1]) == "no" && glob.Fold(args[2]) == "one" {
 		c.Reply().OK()
 		return nil
@@ -34,7 +34,7 @@ func replicaOf(c session.Call, args [][]byte) error {
 }
 
 // shutdown is SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [ABORT]. What has changed is kept in any case.
-func (k *Config) shutdown(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) shutdown(c execute.Call, conn execute.Connection, args [][]byte) error {
 	given := map[string]bool{}
 	for _, arg := range args[1:] {
 		switch option := glob.Fold(arg); option {
@@ -60,22 +60,22 @@ func (k *Config) shutdown(c session.Call, conn session.Connection, args [][]byte
 	return k.saveAndShutDown(c, conn, given["force"])
 }
 
-func (k *Config) shutDown(conn session.Connection) {
+func (k *Config) shutDown(conn execute.Connection) {
 	k.Log.Info("a client requested a shutdown", "client", conn.Client().Addr())
 	k.Shutdown()
 	conn.Close()
 }
 
 // memoryPurge gives freed memory back to the system.
-func (k *Config) memoryPurge(c session.Call, _ [][]byte) error {
-	return c.Background(func(context.Context, int64) { k.ReleaseMemory() }, func(c session.Call) error {
+func (k *Config) memoryPurge(c execute.Call, _ [][]byte) error {
+	return c.Background(func(context.Context, int64) { k.ReleaseMemory() }, func(c execute.Call) error {
 		c.Reply().OK()
 		return nil
 	})
 }
 
 // waitCommand replies how many replicas have all writes: there are none.
-func waitCommand(c session.Call, args [][]byte) error {
+func waitCommand(c execute.Call, args [][]byte) error {
 	if _, err := argument.Int(args[1]); err != nil {
 		return err
 	}

@@ -7,18 +7,18 @@ import (
 
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/glob"
 )
 
-func clientID(c session.Call, conn session.Connection, _ [][]byte) error {
+func clientID(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	c.Reply().Int(conn.Client().ID)
 	return nil
 }
 
-func clientGetName(c session.Call, conn session.Connection, _ [][]byte) error {
+func clientGetName(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	if name := conn.Client().Name(); name != "" {
 		c.Reply().BulkString(name)
 	} else {
@@ -27,7 +27,7 @@ func clientGetName(c session.Call, conn session.Connection, _ [][]byte) error {
 	return nil
 }
 
-func clientSetName(c session.Call, conn session.Connection, args [][]byte) error {
+func clientSetName(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if err := setName(conn, args[2]); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func clientSetName(c session.Call, conn session.Connection, args [][]byte) error
 	return nil
 }
 
-func setName(conn session.Connection, name []byte) error {
+func setName(conn execute.Connection, name []byte) error {
 	if err := checkClientText("Client names", name); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func setName(conn session.Connection, name []byte) error {
 	return nil
 }
 
-func clientSetInfo(c session.Call, conn session.Connection, args [][]byte) error {
+func clientSetInfo(c execute.Call, conn execute.Connection, args [][]byte) error {
 	attr := glob.Fold(args[2])
 	if attr != "lib-name" && attr != "lib-ver" {
 		return reply.Error("ERR Unrecognized option '" + resp.Printable(args[2]) + "'")
@@ -62,13 +62,13 @@ func clientSetInfo(c session.Call, conn session.Connection, args [][]byte) error
 	return nil
 }
 
-func clientInfo(c session.Call, conn session.Connection, _ [][]byte) error {
+func clientInfo(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	c.Reply().Verbatim(conn.Client().Line(c.Now()))
 	return nil
 }
 
 // clientList is CLIENT LIST [TYPE type] [ID id ...].
-func (k *Config) clientList(c session.Call, args [][]byte) error {
+func (k *Config) clientList(c execute.Call, args [][]byte) error {
 	list := func() []*clients.Client { return k.Clients.All(func(*clients.Client) bool { return true }) }
 	switch {
 	case len(args) == 2:
@@ -99,7 +99,7 @@ func (k *Config) clientList(c session.Call, args [][]byte) error {
 			}
 			b.WriteString(client.Line(nowNs))
 		}
-	}, func(c session.Call) error {
+	}, func(c execute.Call) error {
 		c.Reply().Verbatim(b.String())
 		return nil
 	})
@@ -117,7 +117,7 @@ func ofType(name []byte) (func(*clients.Client) bool, error) {
 }
 
 // clientKill is CLIENT KILL addr, or CLIENT KILL followed by filters, of which all must hold.
-func (k *Config) clientKill(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) clientKill(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if len(args) == 3 {
 		addr := string(args[2])
 		victims := k.Clients.All(func(client *clients.Client) bool { return client.Addr() == addr })
@@ -210,15 +210,15 @@ func (k *Config) killOption(option string, value []byte) (accepts func(*clients.
 	return nil, reply.ErrSyntax
 }
 
-func clientNoEvict(c session.Call, conn session.Connection, args [][]byte) error {
+func clientNoEvict(c execute.Call, conn execute.Connection, args [][]byte) error {
 	return setFlag(c, conn, args[2], func(i *clients.Info, on bool) { i.NoEvict = on })
 }
 
-func clientNoTouch(c session.Call, conn session.Connection, args [][]byte) error {
+func clientNoTouch(c execute.Call, conn execute.Connection, args [][]byte) error {
 	return setFlag(c, conn, args[2], func(i *clients.Info, on bool) { i.NoTouch = on })
 }
 
-func setFlag(c session.Call, conn session.Connection, arg []byte, set func(i *clients.Info, on bool)) error {
+func setFlag(c execute.Call, conn execute.Connection, arg []byte, set func(i *clients.Info, on bool)) error {
 	on, err := argument.OnOff(arg)
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func setFlag(c session.Call, conn session.Connection, arg []byte, set func(i *cl
 }
 
 // clientUnblock is CLIENT UNBLOCK id [TIMEOUT|ERROR].
-func (k *Config) clientUnblock(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) clientUnblock(c execute.Call, conn execute.Connection, args [][]byte) error {
 	if len(args) > 4 {
 		return reply.UnknownOrArity(args)
 	}
@@ -251,7 +251,7 @@ func (k *Config) clientUnblock(c session.Call, conn session.Connection, args [][
 }
 
 // clientReply is CLIENT REPLY ON|OFF|SKIP. Only ON has a reply.
-func clientReply(c session.Call, conn session.Connection, args [][]byte) error {
+func clientReply(c execute.Call, conn execute.Connection, args [][]byte) error {
 	switch glob.Fold(args[2]) {
 	case "on":
 		conn.Replies(true)

@@ -10,9 +10,9 @@ import (
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/commands/docs"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
@@ -33,9 +33,9 @@ type Config struct {
 }
 
 // Handlers returns the commands by their full names.
-func Handlers(k *Config) map[string]session.Handler {
-	plain, onConnection := session.Plain, session.OnConnection
-	return map[string]session.Handler{
+func Handlers(k *Config) map[string]execute.Handler {
+	plain, onConnection := execute.Plain, execute.OnConnection
+	return map[string]execute.Handler{
 		"ping":                plain(k.ping),
 		"echo":                plain(echo),
 		"quit":                onConnection(quit),
@@ -71,7 +71,7 @@ const (
 	errProtoNotInteger reply.Error = "ERR Protocol version is not an integer or out of range"
 )
 
-func (k *Config) ping(c session.Call, args [][]byte) error {
+func (k *Config) ping(c execute.Call, args [][]byte) error {
 	switch len(args) {
 	case 1:
 		c.Reply().Status("PONG")
@@ -83,24 +83,24 @@ func (k *Config) ping(c session.Call, args [][]byte) error {
 	return nil
 }
 
-func echo(c session.Call, args [][]byte) error {
+func echo(c execute.Call, args [][]byte) error {
 	c.Reply().Bulk(args[1])
 	return nil
 }
 
-func quit(c session.Call, conn session.Connection, _ [][]byte) error {
+func quit(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	conn.Close()
 	c.Reply().OK()
 	return nil
 }
 
-func reset(c session.Call, conn session.Connection, _ [][]byte) error {
+func reset(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	conn.Reset()
 	c.Reply().Status("RESET")
 	return nil
 }
 
-func (k *Config) selectDB(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) selectDB(c execute.Call, conn execute.Connection, args [][]byte) error {
 	db, err := argument.Database(args[1], k.Databases)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (k *Config) selectDB(c session.Call, conn session.Connection, args [][]byte
 	return nil
 }
 
-func (k *Config) auth(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) auth(c execute.Call, conn execute.Connection, args [][]byte) error {
 	user := []byte(acl.DefaultName)
 	switch len(args) {
 	case 2:
@@ -130,7 +130,7 @@ func (k *Config) auth(c session.Call, conn session.Connection, args [][]byte) er
 }
 
 // refuseLogin replies that a login failed, after a pause that gets longer with each failure from the client's host.
-func (k *Config) refuseLogin(conn session.Connection) error {
+func (k *Config) refuseLogin(conn execute.Connection) error {
 	client, nowNs := conn.Client(), k.Now()
 	if count := k.failedLogins.Due(nowNs); count > 0 {
 		k.Log.Warn("a client gave a wrong user name or password", "client", client.Addr(), "count", count,
@@ -140,7 +140,7 @@ func (k *Config) refuseLogin(conn session.Connection) error {
 }
 
 // hello is HELLO [protover [AUTH username password] [SETNAME clientname]].
-func (k *Config) hello(c session.Call, conn session.Connection, args [][]byte) error {
+func (k *Config) hello(c execute.Call, conn execute.Connection, args [][]byte) error {
 	resp3 := c.Reply().RESP3
 	if len(args) > 1 {
 		version, ok := resp.ParseInt(args[1])

@@ -7,8 +7,8 @@ import (
 
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/glob"
 )
@@ -17,7 +17,7 @@ import (
 // caching, so no key is tracked and no invalidation sent.
 
 // clientTracking is CLIENT TRACKING ON|OFF [REDIRECT id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP].
-func clientTracking(c session.Call, conn session.Connection, args [][]byte) error {
+func clientTracking(c execute.Call, conn execute.Connection, args [][]byte) error {
 	wanted, err := trackingOptions(args[3:])
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func errOverlap(prefix, with, other string) error {
 		"'. Prefixes for a single client must not overlap.")
 }
 
-func clientTrackingInfo(c session.Call, conn session.Connection, _ [][]byte) error {
+func clientTrackingInfo(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	t := conn.Client().Info().Tracking
 	var flags []string
 	for _, f := range []struct {
@@ -140,14 +140,14 @@ func clientTrackingInfo(c session.Call, conn session.Connection, _ [][]byte) err
 	return nil
 }
 
-func clientGetRedir(c session.Call, conn session.Connection, _ [][]byte) error {
+func clientGetRedir(c execute.Call, conn execute.Connection, _ [][]byte) error {
 	t := conn.Client().Info().Tracking
 	c.Reply().Int(t.Redirect())
 	return nil
 }
 
 // clientCaching is CLIENT CACHING YES|NO.
-func clientCaching(c session.Call, conn session.Connection, args [][]byte) error {
+func clientCaching(c execute.Call, conn execute.Connection, args [][]byte) error {
 	t := conn.Client().Info().Tracking
 	if !t.On {
 		return reply.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/glob"
@@ -20,26 +20,26 @@ type Config struct {
 }
 
 // Handlers returns the commands by their full names.
-func Handlers(k Config) map[string]session.Handler {
-	all := map[string]session.Handler{
-		"command":                 session.Plain(k.commandAll),
-		"command|count":           session.Plain(k.commandCount),
-		"command|info":            session.Plain(k.commandInfo),
-		"command|docs":            session.Plain(k.commandDocs),
-		"command|list":            session.Plain(k.commandList),
-		"command|getkeys":         session.Plain(k.commandGetKeys),
-		"command|getkeysandflags": session.Plain(k.commandGetKeysAndFlags),
-		"module|list":             session.Plain(moduleList),
+func Handlers(k Config) map[string]execute.Handler {
+	all := map[string]execute.Handler{
+		"command":                 execute.Plain(k.commandAll),
+		"command|count":           execute.Plain(k.commandCount),
+		"command|info":            execute.Plain(k.commandInfo),
+		"command|docs":            execute.Plain(k.commandDocs),
+		"command|list":            execute.Plain(k.commandList),
+		"command|getkeys":         execute.Plain(k.commandGetKeys),
+		"command|getkeysandflags": execute.Plain(k.commandGetKeysAndFlags),
+		"module|list":             execute.Plain(moduleList),
 	}
 	k.Catalog.Each(func(c *catalog.Command) {
 		if c.Name == "help" {
-			all[c.FullName()] = session.Plain(k.help)
+			all[c.FullName()] = execute.Plain(k.help)
 		}
 	})
 	return all
 }
 
-func (k Config) commandAll(c session.Call, _ [][]byte) error {
+func (k Config) commandAll(c execute.Call, _ [][]byte) error {
 	c.Reply().Array(len(k.Catalog.Shown()))
 	for _, r := range k.Catalog.Shown() {
 		replyCommand(c.Reply(), r)
@@ -47,12 +47,12 @@ func (k Config) commandAll(c session.Call, _ [][]byte) error {
 	return nil
 }
 
-func (k Config) commandCount(c session.Call, _ [][]byte) error {
+func (k Config) commandCount(c execute.Call, _ [][]byte) error {
 	c.Reply().Int(int64(len(k.Catalog.Shown())))
 	return nil
 }
 
-func (k Config) commandInfo(c session.Call, args [][]byte) error {
+func (k Config) commandInfo(c execute.Call, args [][]byte) error {
 	if len(args) == 2 {
 		return k.commandAll(c, args)
 	}
@@ -141,7 +141,7 @@ func replySpecPart(w *resp.Writer, part, kind string, numbers ...specNumber) {
 	}
 }
 
-func (k Config) commandDocs(c session.Call, args [][]byte) error {
+func (k Config) commandDocs(c execute.Call, args [][]byte) error {
 	found := k.Catalog.Shown()
 	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
@@ -234,7 +234,7 @@ func argFlags(a catalog.Arg) (names []string) {
 }
 
 // commandList is COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern].
-func (k Config) commandList(c session.Call, args [][]byte) error {
+func (k Config) commandList(c execute.Call, args [][]byte) error {
 	accept := func(*catalog.Command) bool { return true }
 	if len(args) > 2 {
 		if len(args) != 5 || glob.Fold(args[2]) != "filterby" {
@@ -271,7 +271,7 @@ func (k Config) commandList(c session.Call, args [][]byte) error {
 }
 
 // help lists the subcommands of the command in args[0].
-func (k Config) help(c session.Call, args [][]byte) error {
+func (k Config) help(c execute.Call, args [][]byte) error {
 	command := k.Catalog.Lookup(args[0])
 	ReplyHelp(c.Reply(), command.Name, command.ShownSubs())
 	return nil
@@ -303,7 +303,7 @@ func ReplyModules(w *resp.Writer) {
 	w.Array(0)
 }
 
-func moduleList(c session.Call, _ [][]byte) error {
+func moduleList(c execute.Call, _ [][]byte) error {
 	ReplyModules(c.Reply())
 	return nil
 }

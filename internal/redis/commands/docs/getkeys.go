@@ -1,13 +1,13 @@
 package docs
 
 import (
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/wire/catalog"
 )
 
 // commandGetKeys is COMMAND GETKEYS command [arg ...].
-func (k Config) commandGetKeys(c session.Call, args [][]byte) error {
+func (k Config) commandGetKeys(c execute.Call, args [][]byte) error {
 	_, keys, err := k.keysOf(args[2:])
 	if err != nil {
 		return err
@@ -20,7 +20,7 @@ func (k Config) commandGetKeys(c session.Call, args [][]byte) error {
 }
 
 // commandGetKeysAndFlags is COMMAND GETKEYSANDFLAGS command [arg ...].
-func (k Config) commandGetKeysAndFlags(c session.Call, args [][]byte) error {
+func (k Config) commandGetKeysAndFlags(c execute.Call, args [][]byte) error {
 	r, keys, err := k.keysOf(args[2:])
 	if err != nil {
 		return err

@@ -6,8 +6,8 @@ import (
 
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/glob"
@@ -16,17 +16,17 @@ import (
 // EXPIRE and its family delete a key whose time would be over. Any other time leaves it as it is, for a funnel drains at its own
 // rate: when it is empty is what CL.THROTTLE made it. Only a bucket, which its callers fill, expires when it is told to.
 
-func expire(c session.Call, args [][]byte) error { return expireKey(c, args, time.Second, false) }
+func expire(c execute.Call, args [][]byte) error { return expireKey(c, args, time.Second, false) }
 
-func pexpire(c session.Call, args [][]byte) error { return expireKey(c, args, time.Millisecond, false) }
+func pexpire(c execute.Call, args [][]byte) error { return expireKey(c, args, time.Millisecond, false) }
 
-func expireAt(c session.Call, args [][]byte) error { return expireKey(c, args, time.Second, true) }
+func expireAt(c execute.Call, args [][]byte) error { return expireKey(c, args, time.Second, true) }
 
-func pexpireAt(c session.Call, args [][]byte) error {
+func pexpireAt(c execute.Call, args [][]byte) error {
 	return expireKey(c, args, time.Millisecond, true)
 }
 
-func expireKey(c session.Call, args [][]byte, unit time.Duration, isTime bool) error {
+func expireKey(c execute.Call, args [][]byte, unit time.Duration, isTime bool) error {
 	options, err := expireOptions(args[3:])
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func expireKey(c session.Call, args [][]byte, unit time.Duration, isTime bool) e
 }
 
 // expireAtNs has a bucket expire at a time.
-func expireAtNs(c session.Call, name []byte, atNs int64) error {
+func expireAtNs(c execute.Call, name []byte, atNs int64) error {
 	o := limiter.Operation{Verb: limiter.Expire, AtNs: atNs}
 	if err := c.Operate(name, &o); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (c expireCondition) allow(expiresNs, wantMs int64) bool {
 }
 
 // persist has a bucket never expire. Without its time a funnel would stay full.
-func persist(c session.Call, args [][]byte) error {
+func persist(c execute.Call, args [][]byte) error {
 	e, ok, err := c.Entry(args[1])
 	switch {
 	case err != nil:

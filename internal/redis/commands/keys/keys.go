@@ -10,8 +10,9 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
+	"cellserver/internal/redis/transact"
 	"cellserver/internal/store"
 	"cellserver/internal/store/rdb"
 	"cellserver/internal/wire/glob"
@@ -25,9 +26,9 @@ type Config struct {
 }
 
 // Handlers returns the commands by their full names.
-func Handlers(k Config) map[string]session.Handler {
-	plain, whole, payloads := session.Plain, session.Whole, codec{rdb.NewCodec()}
-	return map[string]session.Handler{
+func Handlers(k Config) map[string]execute.Handler {
+	plain, whole, payloads := execute.Plain, execute.Whole, codec{rdb.NewCodec()}
+	return map[string]execute.Handler{
 		"del":             plain(del),
 		"unlink":          plain(del),
 		"cl.reset":        plain(del),
@@ -61,12 +62,12 @@ func Handlers(k Config) map[string]session.Handler {
 // backgroundKeys is how many keys a command may have before it is worth a goroutine.
 const backgroundKeys = 1000
 
-func del(c session.Call, args [][]byte) error {
-	return onKeys(c, args[1:], session.Call.Delete)
+func del(c execute.Call, args [][]byte) error {
+	return onKeys(c, args[1:], execute.Call.Delete)
 }
 
-func exists(c session.Call, args [][]byte) error {
-	return onKeys(c, args[1:], func(c session.Call, keys []store.Key) (n int, err error) {
+func exists(c execute.Call, args [][]byte) error {
+	return onKeys(c, args[1:], func(c execute.Call, keys []store.Key) (n int, err error) {
 		for _, key := range keys {
 			_, ok, err := c.Entry(key.Name)
 			if err != nil {
@@ -82,7 +83,7 @@ func exists(c session.Call, args [][]byte) error {
 
 // onKeys replies a number of keys. Of many it counts a few at a time in the background, so that others come in between,
 // and ends when nobody waits for the number any more.
-func onKeys(c session.Call, names [][]byte, count func(c session.Call, keys []store.Key) (int, error)) error {
+func onKeys(c execute.Call, names [][]byte, count func(c execute.Call, keys []store.Key) (int, error)) error {
 	if len(names) <= backgroundKeys {
 		n, err := count(c, keysOf(c, names))
 		if err == nil {
@@ -103,7 +104,7 @@ func onKeys(c session.Call, names [][]byte, count func(c session.Call, keys []st
 				background.Yield()
 			}
 		}
-	}, func(c session.Call) error {
+	}, func(c execute.Call) error {
 		if err == nil {
 			c.Reply().Int(int64(n))
 		}
@@ -111,7 +112,7 @@ func onKeys(c session.Call, names [][]byte, count func(c session.Call, keys []st
 	})
 }
 
-func keysOf(c session.Call, names [][]byte) []store.Key {
+func keysOf(c execute.Call, names [][]byte) []store.Key {
 	keys := make([]store.Key, len(names))
 	for i, name := range names {
 		keys[i] = c.Key(name)
@@ -126,7 +127,7 @@ const (
 )
 
 // replyTime replies with what of tells of when a key expires.
-func replyTime(c session.Call, name []byte, of func(expiresNs, nowNs int64) int64) error {
+func replyTime(c execute.Call, name []byte, of func(expiresNs, nowNs int64) int64) error {
 	e, ok, err := c.Entry(name)
 	switch {
 	case err != nil:
@@ -147,24 +148,24 @@ func cutMs(ns int64) int64 { return ns / int64(time.Millisecond) }
 
 func roundSec(ms int64) int64 { return (ms + 500) / 1000 }
 
-func pttl(c session.Call, args [][]byte) error {
+func pttl(c execute.Call, args [][]byte) error {
 	return replyTime(c, args[1], func(expiresNs, nowNs int64) int64 { return cutMs(expiresNs - nowNs) })
 }
 
-func ttl(c session.Call, args [][]byte) error {
+func ttl(c execute.Call, args [][]byte) error {
 	return replyTime(c, args[1], func(expiresNs, nowNs int64) int64 { return roundSec(cutMs(expiresNs - nowNs)) })
 }
 
-func pexpireTime(c session.Call, args [][]byte) error {
+func pexpireTime(c execute.Call, args [][]byte) error {
 	return replyTime(c, args[1], func(expiresNs, _ int64) int64 { return cutMs(expiresNs) })
 }
 
-func expireTime(c session.Call, args [][]byte) error {
+func expireTime(c execute.Call, args [][]byte) error {
 	return replyTime(c, args[1], func(expiresNs, _ int64) int64 { return roundSec(cutMs(expiresNs)) })
 }
 
 // typeCommand sees a funnel as redis-cell keeps it in Redis: as a string, the TAT in decimal. The others have types of their own.
-func typeCommand(c session.Call, args [][]byte) error {
+func typeCommand(c execute.Call, args [][]byte) error {
 	e, ok, err := c.Entry(args[1])
 	switch {
 	case err != nil:
@@ -177,7 +178,7 @@ func typeCommand(c session.Call, args [][]byte) error {
 	return nil
 }
 
-func strLen(c session.Call, args [][]byte) error {
+func strLen(c execute.Call, args [][]byte) error {
 	tatNs, ok, err := c.TAT(args[1])
 	switch {
 	case err != nil:
@@ -191,7 +192,7 @@ func strLen(c session.Call, args [][]byte) error {
 }
 
 // objectEncoding says how a key's state is kept: a funnel's as the integer that redis-cell stores.
-func objectEncoding(c session.Call, args [][]byte) error {
+func objectEncoding(c execute.Call, args [][]byte) error {
 	e, ok, err := c.Entry(args[2])
 	switch {
 	case err != nil:
@@ -205,7 +206,7 @@ func objectEncoding(c session.Call, args [][]byte) error {
 }
 
 // memoryUsage is MEMORY USAGE key [SAMPLES count].
-func memoryUsage(c session.Call, all store.Walker, args [][]byte) error {
+func memoryUsage(c execute.Call, all store.Walker, args [][]byte) error {
 	for rest := args[3:]; len(rest) > 0; rest = rest[2:] {
 		if len(rest) == 1 || glob.Fold(rest[0]) != "samples" {
 			return reply.ErrSyntax
@@ -224,10 +225,10 @@ func memoryUsage(c session.Call, all store.Walker, args [][]byte) error {
 	return nil
 }
 
-func (k Config) dbSize(c session.Call, all store.Walker, _ [][]byte) error {
+func (k Config) dbSize(c execute.Call, all store.Walker, _ [][]byte) error {
 	counts := make([]store.KeyCount, k.Databases)
-	return c.Background(func(ctx context.Context, nowNs int64) { all.Count(ctx, nowNs, counts) }, func(c session.Call) error {
-		if err := session.WalkFailed(all); err != nil {
+	return c.Background(func(ctx context.Context, nowNs int64) { all.Count(ctx, nowNs, counts) }, func(c execute.Call) error {
+		if err := transact.WalkFailed(all); err != nil {
 			return err
 		}
 		c.Reply().Int(int64(counts[c.DB()].Keys))
@@ -235,18 +236,18 @@ func (k Config) dbSize(c session.Call, all store.Walker, _ [][]byte) error {
 	})
 }
 
-func flushDB(c session.Call, all store.Walker, args [][]byte) error {
+func flushDB(c execute.Call, all store.Walker, args [][]byte) error {
 	if err := checkFlush(args); err != nil {
 		return err
 	}
 	db := c.DB()
-	return c.Background(func(ctx context.Context, _ int64) { all.Flush(ctx, db) }, func(c session.Call) error {
+	return c.Background(func(ctx context.Context, _ int64) { all.Flush(ctx, db) }, func(c execute.Call) error {
 		c.Reply().OK()
 		return nil
 	})
 }
 
-func flushAll(c session.Call, all store.Walker, args [][]byte) error {
+func flushAll(c execute.Call, all store.Walker, args [][]byte) error {
 	if err := checkFlush(args); err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/store"
 	"cellserver/internal/store/rdb"
 	"cellserver/internal/wire/glob"
@@ -26,7 +26,7 @@ const (
 type codec struct{ rdb.Codec }
 
 // dump is DUMP key.
-func (k codec) dump(c session.Call, args [][]byte) error {
+func (k codec) dump(c execute.Call, args [][]byte) error {
 	s, ok, err := c.State(args[1])
 	switch {
 	case err != nil:
@@ -41,7 +41,7 @@ func (k codec) dump(c session.Call, args [][]byte) error {
 
 // restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]. What is checked comes in the order
 // of Redis.
-func (k codec) restore(c session.Call, args [][]byte) error {
+func (k codec) restore(c execute.Call, args [][]byte) error {
 	o, err := readRestoreOptions(args[4:])
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (k codec) stateOf(payload []byte, nowNs int64) (limiter.State, error) {
 }
 
 // replaceByNothing restores what has expired already.
-func replaceByNothing(c session.Call, name []byte, when store.Condition) error {
+func replaceByNothing(c execute.Call, name []byte, when store.Condition) error {
 	if when == store.Always {
 		if _, err := c.Delete([]store.Key{c.Key(name)}); err != nil {
 			return err

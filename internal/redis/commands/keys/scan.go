@@ -6,8 +6,9 @@ import (
 	"strconv"
 
 	"cellserver/internal/limiter"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
+	"cellserver/internal/redis/transact"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/glob"
@@ -85,14 +86,14 @@ func (k Config) checkPattern(pattern []byte) error {
 	return nil
 }
 
-func (k Config) scan(c session.Call, all store.Walker, args [][]byte) error {
+func (k Config) scan(c execute.Call, all store.Walker, args [][]byte) error {
 	q, err := k.scanQuery(args)
 	if err != nil {
 		return err
 	}
 	w := k.newWalk(c, all, q)
-	done := func(c session.Call) error {
-		if err := session.WalkFailed(all); err != nil {
+	done := func(c execute.Call) error {
+		if err := transact.WalkFailed(all); err != nil {
 			return err
 		}
 		c.Reply().Array(2)
@@ -107,13 +108,13 @@ func (k Config) scan(c session.Call, all store.Walker, args [][]byte) error {
 }
 
 // keys is KEYS pattern. It walks the store as SCAN does, so what is written meanwhile may or may not be there.
-func (k Config) keys(c session.Call, all store.Walker, args [][]byte) error {
+func (k Config) keys(c execute.Call, all store.Walker, args [][]byte) error {
 	if err := k.checkPattern(args[1]); err != nil {
 		return err
 	}
 	w := k.newWalk(c, all, &scanQuery{pattern: bytes.Clone(args[1]), count: math.MaxInt})
-	return c.Background(w.many, func(c session.Call) error {
-		if err := session.WalkFailed(all); err != nil {
+	return c.Background(w.many, func(c execute.Call) error {
+		if err := transact.WalkFailed(all); err != nil {
 			return err
 		}
 		if w.full() {

@@ -8,8 +8,8 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/catalog"
@@ -34,7 +34,7 @@ func tatOf(value []byte, nowNs int64) (tatNs int64, err error) {
 	return tatNs, nil
 }
 
-func get(c session.Call, args [][]byte) error {
+func get(c execute.Call, args [][]byte) error {
 	tatNs, ok, err := c.TAT(args[1])
 	if err == nil {
 		replyValue(c, tatNs, ok)
@@ -42,7 +42,7 @@ func get(c session.Call, args [][]byte) error {
 	return err
 }
 
-func replyValue(c session.Call, tatNs int64, ok bool) {
+func replyValue(c execute.Call, tatNs int64, ok bool) {
 	if ok {
 		c.Reply().BulkString(valueOf(tatNs))
 	} else {
@@ -51,7 +51,7 @@ func replyValue(c session.Call, tatNs int64, ok bool) {
 }
 
 // set is SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds | KEEPTTL].
-func set(c session.Call, args [][]byte) error {
+func set(c execute.Call, args [][]byte) error {
 	o, err := readSetOptions(args[3:])
 	if err == nil {
 		err = o.checkExpiry(args[0], c.Now())
@@ -84,7 +84,7 @@ func set(c session.Call, args [][]byte) error {
 }
 
 // replyBefore replies what GET would have before.
-func replyBefore(c session.Call, s *limiter.State, found bool) error {
+func replyBefore(c execute.Call, s *limiter.State, found bool) error {
 	tatNs, err := s.TAT(c.Now())
 	if err != nil { // another client has made it meanwhile
 		return reply.ErrWrongType

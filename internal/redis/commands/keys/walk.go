@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"cellserver/internal/redis/background"
-	"cellserver/internal/redis/session"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/resp"
 	"cellserver/internal/store"
 	"cellserver/internal/wire/glob"
@@ -26,7 +26,7 @@ type walk struct {
 	n         int
 }
 
-func (k Config) newWalk(c session.Call, all store.Walker, q *scanQuery) *walk {
+func (k Config) newWalk(c execute.Call, all store.Walker, q *scanQuery) *walk {
 	w := &walk{scanQuery: q, all: all, db: c.DB(), maxBytes: k.MaxReplyBytes, holdsKeys: c.HoldsKeys()}
 	w.w.Buf = make([]byte, headBytes)
 	return w

@@ -5,21 +5,21 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/bucket"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 )
 
 // buckets are the commands about buckets, but for CL.BUCKET TAKE, which is decided in batches.
-func buckets() map[string]session.Handler {
-	return map[string]session.Handler{
-		"cl.bucket|add":   session.Plain(bucketAdd),
-		"cl.bucket|reset": session.Plain(bucketReset),
-		"cl.bucket|len":   session.Plain(bucketLen),
+func buckets() map[string]execute.Handler {
+	return map[string]execute.Handler{
+		"cl.bucket|add":   execute.Plain(bucketAdd),
+		"cl.bucket|reset": execute.Plain(bucketReset),
+		"cl.bucket|len":   execute.Plain(bucketLen),
 	}
 }
 
 // bucketAdd is CL.BUCKET ADD key capacity n.
-func bucketAdd(c session.Call, args [][]byte) error {
+func bucketAdd(c execute.Call, args [][]byte) error {
 	var n [2]int64
 	if err := argument.Numbers(n[:], args[3:]); err != nil {
 		return err
@@ -31,7 +31,7 @@ func bucketAdd(c session.Call, args [][]byte) error {
 }
 
 // bucketReset is CL.BUCKET RESET key capacity.
-func bucketReset(c session.Call, args [][]byte) error {
+func bucketReset(c execute.Call, args [][]byte) error {
 	capacity, err := argument.Number(args[3])
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func bucketReset(c session.Call, args [][]byte) error {
 	return operateBucket(c, args[2], limiter.Operation{Verb: limiter.Fill, Max: capacity})
 }
 
-func operateBucket(c session.Call, name []byte, o limiter.Operation) error {
+func operateBucket(c execute.Call, name []byte, o limiter.Operation) error {
 	if _, err := bucket.NewLimit(o.Max); err != nil {
 		return reply.Cell(err.Error())
 	}
@@ -47,11 +47,11 @@ func operateBucket(c session.Call, name []byte, o limiter.Operation) error {
 }
 
 // bucketLen is CL.BUCKET LEN key.
-func bucketLen(c session.Call, args [][]byte) error {
+func bucketLen(c execute.Call, args [][]byte) error {
 	return replyCount(c, args[2], &limiter.Operation{Verb: limiter.Level})
 }
 
-func replyCount(c session.Call, name []byte, o *limiter.Operation) error {
+func replyCount(c execute.Call, name []byte, o *limiter.Operation) error {
 	err := c.Operate(name, o)
 	if err == nil {
 		c.Reply().Int(o.Count)

@@ -10,14 +10,14 @@ import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/lease"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 )
 
 const maxTokenBytes = 64
 
 // acquire is CL.CONCURRENCY ACQUIRE key max lease_ms [token].
-func acquire(c session.Call, args [][]byte) error {
+func acquire(c execute.Call, args [][]byte) error {
 	if len(args) > 6 {
 		return reply.UnknownOrArity(args)
 	}
@@ -50,7 +50,7 @@ func acquire(c session.Call, args [][]byte) error {
 }
 
 // release is CL.CONCURRENCY RELEASE key token. Between them may stand what ACQUIRE has there.
-func release(c session.Call, args [][]byte) error {
+func release(c execute.Call, args [][]byte) error {
 	if len(args) != 4 && len(args) != 6 {
 		return reply.UnknownOrArity(args)
 	}
@@ -62,7 +62,7 @@ func release(c session.Call, args [][]byte) error {
 }
 
 // renew is CL.CONCURRENCY RENEW key lease_ms token. Behind the key may stand max, as in ACQUIRE.
-func renew(c session.Call, args [][]byte) error {
+func renew(c execute.Call, args [][]byte) error {
 	if len(args) > 6 {
 		return reply.UnknownOrArity(args)
 	}
@@ -78,7 +78,7 @@ func renew(c session.Call, args [][]byte) error {
 }
 
 // holders is CL.CONCURRENCY LEN key. Behind that may stand what ACQUIRE has there.
-func holders(c session.Call, args [][]byte) error {
+func holders(c execute.Call, args [][]byte) error {
 	if len(args) > 5 {
 		return reply.UnknownOrArity(args)
 	}

@@ -9,7 +9,7 @@ import (
 	"cellserver/internal/decide/limits"
 	"cellserver/internal/funnel"
 	"cellserver/internal/redis/argument"
-	"cellserver/internal/redis/session"
+	"cellserver/internal/redis/execute"
 )
 
 // Config is what the commands need.
@@ -20,9 +20,9 @@ type Config struct {
 }
 
 // Handlers returns the commands by their full names.
-func Handlers(k Config) map[string]session.Handler {
-	all := map[string]session.Handler{}
-	for _, family := range []map[string]session.Handler{
+func Handlers(k Config) map[string]execute.Handler {
+	all := map[string]execute.Handler{}
+	for _, family := range []map[string]execute.Handler{
 		k.reserving(),
 		k.blocking(),
 		buckets(),
@@ -43,9 +43,9 @@ func (k Config) readFunnel(n []int64, args [][]byte) (funnel.Limit, error) {
 }
 
 // reserving are the commands of reservations, of holders, and of several funnels at once.
-func (k Config) reserving() map[string]session.Handler {
-	plain := session.Plain
-	return map[string]session.Handler{
+func (k Config) reserving() map[string]execute.Handler {
+	plain := execute.Plain
+	return map[string]execute.Handler{
 		"cl.reserve":             plain(k.reserve),
 		"cl.commit":              plain(commit),
 		"cl.mthrottle":           plain(k.throttleTogether),

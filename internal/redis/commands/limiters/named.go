@@ -4,15 +4,15 @@ import (
 	"context"
 
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 )
 
 // named are the commands about limits that the server knows by name.
-func (k Config) named() map[string]session.Handler {
-	plain, onConnection := session.Plain, session.OnConnection
-	return map[string]session.Handler{
+func (k Config) named() map[string]execute.Handler {
+	plain, onConnection := execute.Plain, execute.OnConnection
+	return map[string]execute.Handler{
 		"cl.limit|del":    onConnection(k.limitDel),
 		"cl.limit|get":    plain(k.limitGet),
 		"cl.limit|list":   plain(k.limitList),
@@ -22,7 +22,7 @@ func (k Config) named() map[string]session.Handler {
 }
 
 // limitSet is CL.LIMIT SET name max_burst count period [max_burst count period ...] [SHADOW].
-func (k Config) limitSet(c session.Call, conn session.Connection, args [][]byte) error {
+func (k Config) limitSet(c execute.Call, conn execute.Connection, args [][]byte) error {
 	d, err := argument.Definition(args, k.Reading)
 	if err != nil {
 		return err
@@ -34,11 +34,11 @@ func (k Config) limitSet(c session.Call, conn session.Connection, args [][]byte)
 		}
 		k.Log.Info("limit set by CL.LIMIT SET", "limit", d.Name, "windows", len(d.Windows), "shadow", d.Shadow, "client", addr)
 		return nil
-	}, func(c session.Call) { c.Reply().OK() })
+	}, func(c execute.Call) { c.Reply().OK() })
 }
 
 // limitDel is CL.LIMIT DEL name.
-func (k Config) limitDel(c session.Call, conn session.Connection, args [][]byte) error {
+func (k Config) limitDel(c execute.Call, conn execute.Connection, args [][]byte) error {
 	name, addr := string(args[2]), conn.Client().Addr()
 	found := false
 	return k.change(c, func() (err error) {
@@ -46,7 +46,7 @@ func (k Config) limitDel(c session.Call, conn session.Connection, args [][]byte)
 			k.Log.Info("limit deleted by CL.LIMIT DEL", "limit", name, "client", addr)
 		}
 		return err
-	}, func(c session.Call) {
+	}, func(c execute.Call) {
 		n := int64(0)
 		if found {
 			n = 1
@@ -56,15 +56,15 @@ func (k Config) limitDel(c session.Call, conn session.Connection, args [][]byte)
 }
 
 // limitReload is CL.LIMIT RELOAD.
-func (k Config) limitReload(c session.Call, _ [][]byte) error {
-	return k.change(c, k.Limits.Reload, func(c session.Call) { c.Reply().OK() })
+func (k Config) limitReload(c execute.Call, _ [][]byte) error {
+	return k.change(c, k.Limits.Reload, func(c execute.Call) { c.Reply().OK() })
 }
 
 // change does what may wait for a disk, and replies behind it. A transaction, which is in the background already, and then has
 // no keys, waits for it.
-func (k Config) change(c session.Call, do func() error, done func(c session.Call)) error {
+func (k Config) change(c execute.Call, do func() error, done func(c execute.Call)) error {
 	var failure error
-	behind := func(c session.Call) error {
+	behind := func(c execute.Call) error {
 		if failure != nil {
 			return reply.Error("ERR " + resp.PrintableN([]byte(failure.Error()), maxReasonBytes))
 		}
@@ -87,7 +87,7 @@ func (k Config) change(c session.Call, do func() error, done func(c session.Call
 const maxReasonBytes = 1024
 
 // limitGet is CL.LIMIT GET name.
-func (k Config) limitGet(c session.Call, args [][]byte) error {
+func (k Config) limitGet(c execute.Call, args [][]byte) error {
 	w, limit := c.Reply(), k.Limits.Lookup(args[2])
 	if limit == nil {
 		w.Null()
@@ -119,7 +119,7 @@ func (k Config) limitGet(c session.Call, args [][]byte) error {
 }
 
 // limitList is CL.LIMIT LIST.
-func (k Config) limitList(c session.Call, _ [][]byte) error {
+func (k Config) limitList(c execute.Call, _ [][]byte) error {
 	all := k.Limits.All()
 	names := make([]string, len(all))
 	for i, limit := range all {

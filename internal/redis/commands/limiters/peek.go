@@ -3,18 +3,18 @@ package limiters
 import (
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/store"
 )
 
 // looks are the commands that tell what would be decided.
-func (k Config) looks() map[string]session.Handler {
-	return map[string]session.Handler{"cl.peek": session.Plain(k.peek)}
+func (k Config) looks() map[string]execute.Handler {
+	return map[string]execute.Handler{"cl.peek": execute.Plain(k.peek)}
 }
 
 // peek is CL.PEEK key max_burst count period [quantity].
-func (k Config) peek(c session.Call, args [][]byte) error {
+func (k Config) peek(c execute.Call, args [][]byte) error {
 	var q store.Request
 	if err := argument.Peek(&q, c.DB(), args, k.Reading); err != nil {
 		return err
@@ -27,6 +27,6 @@ func (k Config) peek(c session.Call, args [][]byte) error {
 	if err != nil {
 		return reply.StoreFailed(err)
 	}
-	session.Result(c.Reply(), &result)
+	execute.Result(c.Reply(), &result)
 	return nil
 }

@@ -8,15 +8,15 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 )
 
 const nsPerMs = 1_000_000
 
 // reserve is CL.RESERVE key max_burst count period amount ttl_ms.
-func (k Config) reserve(c session.Call, args [][]byte) error {
+func (k Config) reserve(c execute.Call, args [][]byte) error {
 	var n [4]int64 // max_burst, count, period, amount
 	limit, err := k.readFunnel(n[:], args[2:])
 	if err != nil {
@@ -38,10 +38,10 @@ func (k Config) reserve(c session.Call, args [][]byte) error {
 }
 
 // replyGranted replies five integers, and what the client knows by which it has been granted what it requested.
-func replyGranted(c session.Call, r *funnel.Result, by string) {
+func replyGranted(c execute.Call, r *funnel.Result, by string) {
 	w := c.Reply()
 	w.Array(6)
-	session.Integers(w, r)
+	execute.Integers(w, r)
 	if r.Limited {
 		w.Null()
 	} else {
@@ -85,7 +85,7 @@ func duration(name string, arg []byte) (ns int64, err error) {
 }
 
 // commit is CL.COMMIT key id actual.
-func commit(c session.Call, args [][]byte) error {
+func commit(c execute.Call, args [][]byte) error {
 	id, err := strconv.ParseUint(string(args[2]), 10, 64)
 	if err != nil {
 		return reply.Cell("id must be what CL.RESERVE has returned, got " + resp.Printable(args[2]))

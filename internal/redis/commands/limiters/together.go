@@ -6,8 +6,8 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/limiter"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/store"
 )
 
@@ -15,7 +15,7 @@ import (
 const limitArgs = 5
 
 // throttleTogether is CL.MTHROTTLE n key max_burst count period quantity [key max_burst count period quantity ...].
-func (k Config) throttleTogether(c session.Call, args [][]byte) error {
+func (k Config) throttleTogether(c execute.Call, args [][]byte) error {
 	n, err := argument.Int(args[1]) // as its row reads it, or the keys would not be those that were checked
 	switch {
 	case err != nil:
@@ -37,14 +37,14 @@ func (k Config) throttleTogether(c session.Call, args [][]byte) error {
 	}
 	w := c.Reply()
 	w.Array(1 + len(batch))
-	w.Int(session.LimitedInt(limited))
+	w.Int(execute.LimitedInt(limited))
 	for i := range batch {
-		session.Result(w, &batch[i].Result)
+		execute.Result(w, &batch[i].Result)
 	}
 	return nil
 }
 
-func (k Config) readLimit(q *store.Request, c session.Call, args [][]byte) error {
+func (k Config) readLimit(q *store.Request, c execute.Call, args [][]byte) error {
 	var n [limitArgs - 1]int64 // max_burst, count, period, quantity
 	limit, err := k.readFunnel(n[:], args[1:])
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/reply"
-	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/wire/catalog"
 )
@@ -21,17 +21,17 @@ type Config struct {
 }
 
 // Handlers returns the commands by their full names.
-func Handlers(k Config) map[string]session.Handler {
-	plain := session.Plain
-	return map[string]session.Handler{
-		"cl.top":            session.Whole(k.top),
+func Handlers(k Config) map[string]execute.Handler {
+	plain := execute.Plain
+	return map[string]execute.Handler{
+		"cl.top":            execute.Whole(k.top),
 		"latency|doctor":    plain(k.latencyDoctor),
 		"latency|graph":     plain(k.latencyGraph),
 		"latency|histogram": plain(k.latencyHistogram),
 		"latency|history":   plain(k.latencyHistory),
 		"latency|latest":    plain(k.latencyLatest),
 		"latency|reset":     plain(k.latencyReset),
-		"monitor":           session.OnConnection(monitor),
+		"monitor":           execute.OnConnection(monitor),
 		"slowlog|get":       plain(k.slowlogGet),
 		"slowlog|len":       plain(k.slowlogLen),
 		"slowlog|reset":     plain(k.slowlogReset),
@@ -39,10 +39,10 @@ func Handlers(k Config) map[string]session.Handler {
 }
 
 // monitor is MONITOR.
-func monitor(_ session.Call, conn session.Connection, _ [][]byte) error { return conn.Monitor() }
+func monitor(_ execute.Call, conn execute.Connection, _ [][]byte) error { return conn.Monitor() }
 
 // slowlogGet is SLOWLOG GET [count].
-func (k Config) slowlogGet(c session.Call, args [][]byte) error {
+func (k Config) slowlogGet(c execute.Call, args [][]byte) error {
 	n := int64(10)
 	if len(args) > 3 {
 		return reply.UnknownOrArity(args)
@@ -68,18 +68,18 @@ func (k Config) slowlogGet(c session.Call, args [][]byte) error {
 	return nil
 }
 
-func (k Config) slowlogLen(c session.Call, _ [][]byte) error {
+func (k Config) slowlogLen(c execute.Call, _ [][]byte) error {
 	c.Reply().Int(int64(k.Records.Slowlog.Len()))
 	return nil
 }
 
-func (k Config) slowlogReset(c session.Call, _ [][]byte) error {
+func (k Config) slowlogReset(c execute.Call, _ [][]byte) error {
 	k.Records.Slowlog.Reset()
 	c.Reply().OK()
 	return nil
 }
 
-func (k Config) latencyHistory(c session.Call, args [][]byte) error {
+func (k Config) latencyHistory(c execute.Call, args [][]byte) error {
 	samples := k.Records.Latencies.All()[string(args[2])].Samples
 	c.Reply().Array(len(samples))
 	for _, sample := range samples {
@@ -90,7 +90,7 @@ func (k Config) latencyHistory(c session.Call, args [][]byte) error {
 	return nil
 }
 
-func (k Config) latencyLatest(c session.Call, _ [][]byte) error {
+func (k Config) latencyLatest(c execute.Call, _ [][]byte) error {
 	all := k.Records.Latencies.All()
 	w := c.Reply()
 	w.Array(len(all))
@@ -106,7 +106,7 @@ func (k Config) latencyLatest(c session.Call, _ [][]byte) error {
 	return nil
 }
 
-func (k Config) latencyReset(c session.Call, args [][]byte) error {
+func (k Config) latencyReset(c execute.Call, args [][]byte) error {
 	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (k Config) latencyReset(c session.Call, args [][]byte) error {
 
 // latencyHistogram is LATENCY HISTOGRAM [command ...]: of each command that was called, how many calls took up to how
 // many microseconds.
-func (k Config) latencyHistogram(c session.Call, args [][]byte) error {
+func (k Config) latencyHistogram(c execute.Call, args [][]byte) error {
 	if err := argument.CheckNames(args[2:]); err != nil {
 		return err
 	}

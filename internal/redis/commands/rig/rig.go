@@ -21,6 +21,7 @@ import (
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/commands"
 	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/redis/execute"
 	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
 	"cellserver/internal/shard"
@@ -122,8 +123,8 @@ func New(change ...func(*commands.Config)) *Rig {
 	for _, f := range change {
 		f(&r.Config)
 	}
-	r.Config.Handlers = map[string]session.Handler{
-		"test.meddle": session.Plain(func(c session.Call, _ [][]byte) error {
+	r.Config.Handlers = map[string]execute.Handler{
+		"test.meddle": execute.Plain(func(c execute.Call, _ [][]byte) error {
 			r.Meddle()
 			c.Reply().OK()
 			return nil

@@ -1,4 +1,4 @@
-package session
+package script
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"cellserver/internal/redis/transact"
 )
 
-// contention is what is done about others that change the keys of a script or transaction while it works on snapshots. It
+// Contention is what is done about others that change the keys of a script or transaction while it works on snapshots. It
 // has as many attempts as fit into the time of its scripts, or into maxSnapshotSteps, and then one more while others wait.
 // If it is short, others wait for the third already, and if that takes too long after all, for ever fewer of those behind.
 // Nobody waits longer than transact.MaxHeldSteps.
-type contention struct {
-	ctx     context.Context
-	steps   int            // of an attempt, beside its scripts
-	scripts *lua.Allowance // of all attempts
+type Contention struct {
+	Context context.Context
+	Steps   int            // of an attempt, beside its scripts
+	Scripts *lua.Allowance // of all attempts
 
 	conflicts  int
 	spent      time.Duration // by scripts, before the attempt
@@ -38,20 +38,20 @@ const (
 	maxSnapshotSteps = 50 * transact.MaxHeldSteps
 )
 
-// attempted is how an attempt ended.
-type attempted struct {
-	timedOut bool // a script was, at the end of its allowance
-	ended    bool // before its end, for another reason
+// Attempted is how an attempt ended.
+type Attempted struct {
+	TimedOut bool // a script was, at the end of its allowance
+	Ended    bool // before its end, for another reason
 }
 
-// judge says what becomes of an attempt. A script whose time is spent would have had enough of it without the others.
-func (c *contention) judge(a attempted) transact.Verdict {
-	tookNs := int64(c.scripts.Spent-c.spent) + int64(c.steps)
-	c.spent = c.scripts.Spent
+// Judge says what becomes of an attempt. A script whose time is spent would have had enough of it without the others.
+func (c *Contention) Judge(a Attempted) transact.Verdict {
+	tookNs := int64(c.Scripts.Spent-c.spent) + int64(c.Steps)
+	c.spent = c.Scripts.Spent
 	switch {
-	case a.timedOut && c.conflicts > 0:
+	case a.TimedOut && c.conflicts > 0:
 		return transact.Again
-	case a.ended:
+	case a.Ended:
 		return transact.Drop
 	case c.shortestNs == 0 || tookNs < c.shortestNs:
 		c.shortestNs = max(tookNs, 1)
@@ -59,13 +59,13 @@ func (c *contention) judge(a attempted) transact.Verdict {
 	return transact.Keep
 }
 
-// next says how the next attempt is made.
-func (c *contention) next(conflicts int) transact.Mode {
+// Next says how the next attempt is made.
+func (c *Contention) Next(conflicts int) transact.Mode {
 	c.conflicts = conflicts
 	c.letGo()
-	spent := c.scripts.Limit > 0 && c.scripts.Left() <= 0 || conflicts*c.steps > maxSnapshotSteps
+	spent := c.Scripts.Limit > 0 && c.Scripts.Left() <= 0 || conflicts*c.Steps > maxSnapshotSteps
 	switch {
-	case c.last || c.ctx.Err() != nil || spent && c.shortestNs > maxHeldNs:
+	case c.last || c.Context.Err() != nil || spent && c.shortestNs > maxHeldNs:
 		return transact.GiveUp
 	case spent || conflicts >= max(patience, c.patience) && c.shortestNs <= shortNs:
 		c.last, c.patience = spent, conflicts*patienceGrowth
@@ -74,22 +74,22 @@ func (c *contention) next(conflicts int) transact.Mode {
 	return transact.Snapshot
 }
 
-func (c *contention) hold() transact.Mode {
-	c.own, c.spent = *c.scripts, 0
-	holdScripts(c.scripts, c.steps)
+func (c *Contention) hold() transact.Mode {
+	c.own, c.spent = *c.Scripts, 0
+	Hold(c.Scripts, c.Steps)
 	return transact.Held
 }
 
 // letGo is hold's opposite.
-func (c *contention) letGo() {
-	if c.scripts.Held {
-		c.own.Spent += c.scripts.Spent
-		*c.scripts, c.spent = c.own, c.own.Spent
+func (c *Contention) letGo() {
+	if c.Scripts.Held {
+		c.own.Spent += c.Scripts.Spent
+		*c.Scripts, c.spent = c.own, c.own.Spent
 	}
 }
 
-// holdScripts gives scripts what a transaction of so many steps leaves them of the time for which others may have to wait.
-func holdScripts(scripts *lua.Allowance, steps int) {
+// Hold gives scripts what a transaction of so many steps leaves them of the time for which others may have to wait.
+func Hold(scripts *lua.Allowance, steps int) {
 	const unit = 100 * time.Microsecond // or errors would tell nanoseconds
 	left := (time.Duration(max(maxHeldNs-steps, 0)) / unit) * unit
 	hint := "others wait for its transaction, which can not take longer: send the script on its own"

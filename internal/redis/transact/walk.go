@@ -1,4 +1,4 @@
-package session
+package transact
 
 import (
 	"context"
@@ -6,6 +6,9 @@ import (
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/store"
 )
+
+// Walk returns all keys of the store, for one command.
+func (r *Remote) Walk(ctx context.Context) store.Walker { return &walk{Remote: r.Store, ctx: ctx} }
 
 // walk is all keys of a store on other machines, for one command. A store.Walker cannot fail, so it keeps why it did.
 type walk struct {

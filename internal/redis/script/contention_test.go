@@ -1,4 +1,4 @@
-package session
+package script
 
 import (
 	"context"
@@ -34,9 +34,9 @@ func TestContention(t *testing.T) {
 		{name: "a short script among many", steps: 6_000_000, scriptsMs: 1, limitMs: 50, snapshots: 42},
 	} {
 		a := lua.Allowance{Limit: time.Duration(tt.limitMs) * ms}
-		c := contention{ctx: context.Background(), steps: tt.steps, scripts: &a}
+		c := Contention{Context: context.Background(), Steps: tt.steps, Scripts: &a}
 		snapshots, mode := 0, transact.Snapshot
-		for ; mode == transact.Snapshot && snapshots < 1000; mode = c.next(snapshots) {
+		for ; mode == transact.Snapshot && snapshots < 1000; mode = c.Next(snapshots) {
 			snapshots++
 			took := time.Duration(tt.scriptsMs) * ms
 			a.Spent += min(took, a.Left())
@@ -45,7 +45,7 @@ func TestContention(t *testing.T) {
 			if timedOut {
 				want = transact.Again
 			}
-			if got := c.judge(attempted{timedOut: timedOut, ended: timedOut}); got != want {
+			if got := c.Judge(Attempted{TimedOut: timedOut, Ended: timedOut}); got != want {
 				t.Errorf("%s: attempt %d is judged %d, want %d", tt.name, snapshots, got, want)
 			}
 		}
@@ -62,10 +62,10 @@ func TestContention(t *testing.T) {
 func TestContentionGoesOn(t *testing.T) {
 	const ms = time.Millisecond
 	a := lua.Allowance{Limit: 50 * ms, Hint: "own"}
-	c := contention{ctx: context.Background(), scripts: &a}
+	c := Contention{Context: context.Background(), Scripts: &a}
 	var held []int // how many attempts came before
 	n, mode := 0, transact.Snapshot
-	for ; mode != transact.GiveUp && n < 1000; mode = c.next(n) {
+	for ; mode != transact.GiveUp && n < 1000; mode = c.Next(n) {
 		n++
 		timedOut := mode == transact.Held
 		if timedOut {
@@ -74,7 +74,7 @@ func TestContentionGoesOn(t *testing.T) {
 		} else {
 			a.Spent += ms
 		}
-		if c.judge(attempted{timedOut: timedOut, ended: timedOut}) == transact.Drop {
+		if c.Judge(Attempted{TimedOut: timedOut, Ended: timedOut}) == transact.Drop {
 			t.Fatalf("attempt %d is the last", n)
 		}
 	}
@@ -89,7 +89,7 @@ func TestContentionGoesOn(t *testing.T) {
 func TestContentionOfAClientThatIsGone(t *testing.T) {
 	ctx, end := context.WithCancel(context.Background())
 	end()
-	if c := (contention{ctx: ctx, scripts: &lua.Allowance{}}); c.next(1) != transact.GiveUp {
+	if c := (Contention{Context: ctx, Scripts: &lua.Allowance{}}); c.Next(1) != transact.GiveUp {
 		t.Error("another attempt for a client that is gone")
 	}
 }

@@ -1,0 +1,76 @@
+package execute
+
+import (
+	"context"
+	"sync/atomic"
+
+	"cellserver/internal/base/often"
+	"cellserver/internal/decide/clients"
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/decide/queue"
+	"cellserver/internal/store"
+)
+
+// atOnce is Effects as a client's own Executor has them.
+type atOnce struct{ x *Executor }
+
+// Send implements Effects.
+func (a atOnce) Send(lines []byte) {
+	if len(lines) == 0 {
+		return
+	}
+	e := a.x.Engine
+	for _, m := range e.Config.Records.Monitors.Send(lines) {
+		m.Client.Conn.Kill()
+		if count := e.slowMonitors.Due(e.Config.Now()); count > 0 {
+			e.Config.Log.Warn("a client in MONITOR is too slow for what it is sent; connection closed", "client", m.Client.Addr(),
+				"pending_bytes", observe.MaxMonitorBytes, "count", count, "hint", "have it read faster, or use SLOWLOG, CL.TOP and /metrics instead")
+		}
+	}
+}
+
+// Lines that scripts log in a second, which are written; the others are counted. A line has at most 1 KiB, so no number of
+// clients fills a disk, and one client does not displace the lines of the others.
+const (
+	maxClientLines = 10
+	maxScriptLines = 100 // of all clients
+)
+
+// Log implements Effects.
+func (a atOnce) Log(lines []LogLine, leftOut int) {
+	x, e := a.x, a.x.Engine
+	for _, line := range lines {
+		if x.scriptLines == nil {
+			x.scriptLines = &often.Rate{}
+		}
+		nowNs := e.Config.Now()
+		if !x.scriptLines.Allow(nowNs, maxClientLines) || !e.scriptLines.Allow(nowNs, maxScriptLines) {
+			leftOut++
+			continue
+		}
+		attrs := []any{"client", x.Client.Addr()}
+		if n := e.linesLeftOut.Swap(0); n > 0 {
+			attrs = append(attrs, "left_out_before", n)
+		}
+		e.Config.Log.Log(context.Background(), line.Level, line.Message, attrs...)
+	}
+	if leftOut > 0 {
+		e.linesLeftOut.Add(int64(leftOut))
+		e.Config.Records.LeaveOutScriptLines(leftOut)
+	}
+}
+
+// Kill implements Effects.
+func (atOnce) Kill(victim *clients.Client) { victim.Conn.Kill() }
+
+// Unblock implements Effects.
+func (atOnce) Unblock(turn *queue.Waiter, why queue.Outcome) bool { return turn.Leave(why) }
+
+// Look implements Effects.
+func (a atOnce) Look(key store.Key) { a.x.Engine.Room.Look(key) }
+
+// LookAtAll implements Effects.
+func (a atOnce) LookAtAll() { a.x.Engine.Room.LookAtAll() }
+
+// Count implements Effects.
+func (atOnce) Count(counter *atomic.Uint64, n uint64) { counter.Add(n) }

@@ -1,0 +1,177 @@
+package execute
+
+import (
+	"sync/atomic"
+
+	"cellserver/internal/decide"
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+	"cellserver/internal/wire/catalog"
+)
+
+// Batch executes a call that is decided in a batch: it puts it into that. An error in its arguments is replied behind it.
+// It is false if a batch in front of it is still to be answered; then nothing was done.
+func (x *Executor) Batch(c *catalog.Command, args [][]byte) (done bool) {
+	if x.Scratch.batchOf != c && !x.Flush() {
+		return false
+	}
+	x.Scratch.batchOf = c
+	err := x.request(c, args)
+	if err != nil && !x.Flush() {
+		return false
+	}
+	if err != nil {
+		x.Scratch.forget(nil)
+		x.Scratch.Local.Called(c, 1)
+		x.FailCommand(c, args, err)
+	}
+	if x.Monitored {
+		x.tell(c, args)
+	}
+	return true
+}
+
+// request puts a call into the batch; Flush has it decided and replies.
+func (x *Executor) request(c *catalog.Command, args [][]byte) error {
+	batch := x.Scratch.batch
+	n := len(batch)
+	batch = batch[:n+1] // there is room: a full batch is flushed
+	if err := x.Engine.requests[c.ID](&batch[n], x.DB, args, x.Engine.Config.Reading, &x.Scratch.joined); err != nil {
+		return err
+	}
+	if batch[n].Quantity < 0 && x.Engine.isFrozen() {
+		clear(batch[n:])
+		return reply.ErrMisconf
+	}
+	if x.Scratch.limitsNewKeys && batch[n].MakesKey() {
+		if err := x.mayMakeKey(&batch[n].Key); err != nil {
+			clear(batch[n:])
+			return err
+		}
+	}
+	x.Scratch.batch = batch
+	if len(batch) == maxBatch {
+		x.Flush()
+	}
+	return nil
+}
+
+// Flush has the batch decided and replies to it. It is false if the answers come later: then the session waits.
+func (x *Executor) Flush() (answered bool) {
+	batch := x.Scratch.batch
+	if len(batch) == 0 {
+		return true
+	}
+	c := x.Scratch.batchOf
+	if later := x.Role.Decide(x, c, batch); later != nil {
+		x.Role.Await(later, func(x *Executor, batch []store.Request) error { return x.replyBatch(c, batch) })
+	} else {
+		_ = x.replyBatch(c, batch) // always nil
+		answered = true
+	}
+	x.spend(c.Cost.Call * len(batch))
+	x.Scratch.batch = batch[:0]
+	x.Scratch.forget(batch)
+	return answered
+}
+
+// forget lets go of requests that the store has been given, or that were refused, and of the names that were joined for them.
+func (s *Scratch) forget(batch []store.Request) {
+	clear(batch) // see End
+	s.joined = s.joined[:0]
+}
+
+// replyBatch replies to the requests of a batch. Its own error is nil, for each request has one.
+func (x *Executor) replyBatch(c *catalog.Command, batch []store.Request) error {
+	for i := range batch {
+		if batch[i].Err != nil {
+			x.FailCommand(c, nil, reply.StoreFailed(batch[i].Err))
+			continue
+		}
+		from := x.Replied()
+		x.replyRequest(&batch[i])
+		if x.Scratch.NotesTold && changes(&batch[i]) {
+			x.Scratch.NoteTold(from, x.Replied())
+		}
+	}
+	countNamed(batch, x.Effects)
+	return nil
+}
+
+// replyRequest replies to a request that was answered.
+func (x *Executor) replyRequest(q *store.Request) {
+	x.Wrote = x.Wrote || changes(q)
+	if q.Quantity < 0 {
+		x.lookAt(q.Key)
+	}
+	if x.Valued {
+		x.Scratch.Answers = append(x.Scratch.Answers, reply.Answer{Result: q.Result})
+		return
+	}
+	Result(&x.W, &q.Result)
+}
+
+// countNamed counts what was decided by named limits: once for many requests of one limit, for all loops share its counters.
+func countNamed(batch []store.Request, on Effects) {
+	if batch[0].Rule.Shared == nil { // and so it is of all, as they are of one command
+		return
+	}
+	var counter *atomic.Uint64
+	n := uint64(0)
+	for i := range batch {
+		q := &batch[i]
+		if q.Err != nil {
+			continue
+		}
+		if next := q.Rule.Shared.Counter(q.Quantity, &q.Result); next != counter {
+			countOn(on, counter, n)
+			counter, n = next, 0
+		}
+		n++
+	}
+	countOn(on, counter, n)
+}
+
+// countOn counts on a counter, if there is one.
+func countOn(on Effects, counter *atomic.Uint64, n uint64) {
+	if counter != nil {
+		on.Count(counter, n)
+	}
+}
+
+// changes reports whether a request, which was answered, has changed its key.
+func changes(q *store.Request) bool {
+	denied := q.Result.Limited || q.Result.Shadowed
+	return q.Quantity != 0 && (!denied || q.Rule.Flags&limiter.CountDenied != 0)
+}
+
+// By is who requests, by a command, and where that is counted.
+func (x *Executor) By(c *catalog.Command) decide.By {
+	return decide.By{Command: c, Local: &x.Scratch.Local, Caller: x.Client}
+}
+
+// Result replies the five integers of CL.THROTTLE.
+func Result(w *resp.Writer, r *funnel.Result) {
+	w.Array(5)
+	Integers(w, r)
+}
+
+// Integers replies them as a part of an array.
+func Integers(w *resp.Writer, r *funnel.Result) {
+	w.Int(LimitedInt(r.Limited))
+	w.Int(r.Limit)
+	w.Int(r.Remaining)
+	w.Int(r.RetryAfter)
+	w.Int(r.ResetAfter)
+}
+
+// LimitedInt is the first of the integers: 1 or 0.
+func LimitedInt(limited bool) int64 {
+	if limited {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,72 @@
+package execute
+
+import (
+	"errors"
+
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+	"cellserver/internal/wire/catalog"
+)
+
+// Handler executes a command. It has one function, by what the command needs.
+type Handler struct {
+	Plain      func(c Call, args [][]byte) error
+	Whole      func(c Call, all store.Walker, args [][]byte) error
+	Connection func(c Call, conn Connection, args [][]byte) error
+	Own        func(x *Executor, args [][]byte) error // about the Executor itself, or its client's conversation
+
+	apart bool // its store is on other machines
+}
+
+// Plain is the handler of a command that needs a Call.
+func Plain(f func(c Call, args [][]byte) error) Handler { return Handler{Plain: f} }
+
+// Whole is the handler of a command about all keys, which is flagged catalog.FlagWhole.
+func Whole(f func(c Call, all store.Walker, args [][]byte) error) Handler { return Handler{Whole: f} }
+
+// OnConnection is the handler of a command about the client's connection.
+func OnConnection(f func(c Call, conn Connection, args [][]byte) error) Handler {
+	return Handler{Connection: f}
+}
+
+// fits reports whether the handler can execute the command.
+func (h Handler) fits(c *catalog.Command) error {
+	switch {
+	case c.Refusal != "" || c.Batches || c.Subs != nil && !c.AcceptsArity(1):
+		return nil // nothing executes it, but its subcommands and the batches
+	case h.Plain == nil && h.Whole == nil && h.Connection == nil && h.Own == nil:
+		return errors.New("it has no handler")
+	case (h.Whole != nil) != (c.Flags&catalog.FlagWhole != 0):
+		return errors.New("its handler is for all keys and its flags are not, or the other way round")
+	case h.Connection != nil && c.Most() > resp.LongArgs:
+		return errors.New("calls with many arguments are executed apart from the connection, " +
+			"which its handler is about")
+	}
+	return nil
+}
+
+// usesStore reports whether what the handler does with a store on other machines has to wait for them.
+func (h Handler) usesStore(c *catalog.Command) bool {
+	return h.Own == nil && !c.Batches && (!c.Keys.None() || c.Flags&catalog.FlagWhole != 0)
+}
+
+// IsApart reports whether a client's command is executed in the background, as its store is on other machines.
+func (h Handler) IsApart() bool { return h.apart }
+
+// Run executes a command at the time that it sees.
+func (h Handler) Run(x *Executor, nowNs int64, args [][]byte) error {
+	c := Call{x, nowNs}
+	switch {
+	case h.Plain != nil:
+		return h.Plain(c, args)
+	case h.Whole != nil:
+		if x.Space.All == nil {
+			return reply.ErrNoWalk
+		}
+		return h.Whole(c, x.Space.All, args)
+	case h.Connection != nil:
+		return h.Connection(c, Connection{x}, args)
+	}
+	return h.Own(x, args)
+}

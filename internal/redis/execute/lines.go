@@ -1,0 +1,33 @@
+package execute
+
+import (
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/wire/catalog"
+)
+
+// callMonitored is call while a client is in MONITOR. As in Redis, what a script or a transaction executes is shown
+// behind EVAL, and before EXEC; all other commands are shown when they have been executed.
+func (x *Executor) callMonitored(c *catalog.Command, args [][]byte) {
+	if c.Flags&catalog.FlagScript != 0 {
+		x.tell(c, args)
+		x.call(c, args)
+		return
+	}
+	x.TellsItself = false
+	x.call(c, args)
+	if !x.TellsItself {
+		x.tell(c, args)
+	}
+}
+
+// tell shows a call to those in MONITOR.
+func (x *Executor) tell(c *catalog.Command, args [][]byte) {
+	if c.Flags&catalog.FlagAdmin == 0 { // those are nobody else's business, as in Redis
+		x.Effects.Send(x.appendLine(nil, x.byScript, observe.Redacted(c, args)))
+	}
+}
+
+func (x *Executor) appendLine(b []byte, byScript bool, args [][]byte) []byte {
+	line := observe.Line{NowNs: x.Now(), DB: x.DB, Peer: &x.Client.Peer, ByScript: byScript, Args: args}
+	return line.Append(b)
+}

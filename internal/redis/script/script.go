@@ -1,0 +1,272 @@
+// Package script executes Lua scripts: it compiles them, runs them on snapshots of their keys, and executes what they call. What
+// is not a script's own is the Executor's that runs it.
+package script
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"strings"
+
+	"cellserver/internal/decide/observe"
+	"cellserver/internal/lua"
+	"cellserver/internal/redis/argument"
+	"cellserver/internal/redis/execute"
+	"cellserver/internal/redis/reply"
+	"cellserver/internal/redis/transact"
+	"cellserver/internal/resp"
+	"cellserver/internal/store"
+	"cellserver/internal/wire/catalog"
+)
+
+// Handlers are those of the commands that run scripts.
+func Handlers() map[string]execute.Handler {
+	return map[string]execute.Handler{
+		"eval":        {Own: func(x *execute.Executor, args [][]byte) error { return eval(x, args, false) }},
+		"eval_ro":     {Own: func(x *execute.Executor, args [][]byte) error { return eval(x, args, true) }},
+		"evalsha":     {Own: func(x *execute.Executor, args [][]byte) error { return evalSHA(x, args, false) }},
+		"evalsha_ro":  {Own: func(x *execute.Executor, args [][]byte) error { return evalSHA(x, args, true) }},
+		"script|load": {Own: load},
+	}
+}
+
+// Transaction is a role whose scripts are compiled, and have their time together.
+type Transaction interface {
+	// Script returns neither where the source was not compiled.
+	Script(source []byte) (*lua.Script, error)
+	Allowance() *lua.Allowance
+	// TimedOut notes that a script was ended, or not executed, as the time was spent.
+	TimedOut()
+}
+
+func eval(x *execute.Executor, args [][]byte, readOnly bool) error {
+	keys, argv, err := argument.Script(args)
+	if err != nil {
+		return err
+	}
+	var script *lua.Script
+	if in, ok := x.Role.(Transaction); ok {
+		script, err = in.Script(args[1])
+	} else {
+		script = x.Engine.Config.Scripts.Known(args[1])
+	}
+	switch {
+	case err != nil:
+		return err
+	case script != nil:
+		return runScript(x, args[0], script, keys, argv, readOnly)
+	}
+	run := newRun(x, args[0], keys, argv, readOnly)
+	run.source = bytes.Clone(args[1])
+	return run.begin()
+}
+
+// load is SCRIPT LOAD. Compiling may take milliseconds, so it is done as scripts are run.
+func load(x *execute.Executor, args [][]byte) error {
+	scripts := x.Engine.Config.Scripts
+	if script := scripts.Loaded(args[2]); script != nil {
+		x.W.BulkString(script.SHA1)
+		return nil
+	}
+	source := bytes.Clone(args[2])
+	var script *lua.Script
+	var problem error
+	return x.Role.Background(x, x.Engine.Scripts, func(context.Context) { script, problem = scripts.Load(source) }, func(x *execute.Executor) error {
+		if problem != nil {
+			return problem
+		}
+		x.W.BulkString(script.SHA1)
+		return nil
+	})
+}
+
+func evalSHA(x *execute.Executor, args [][]byte, readOnly bool) error {
+	if len(args[1]) != 2*sha1.Size { // Redis looks at nothing else then
+		return reply.ErrNoScript
+	}
+	keys, argv, err := argument.Script(args)
+	if err != nil {
+		return err
+	}
+	script := x.Engine.Config.Scripts.Lookup(args[1])
+	if script == nil {
+		return reply.ErrNoScript
+	}
+	return runScript(x, args[0], script, keys, argv, readOnly)
+}
+
+// runScript runs a script, in the background unless it is one call that needs no interpreter.
+func runScript(x *execute.Executor, name []byte, script *lua.Script, keys, argv [][]byte, readOnly bool) error {
+	if err := mayRun(script, readOnly); err != nil {
+		return err
+	}
+	if x.Engine.Remote != nil && script.Native == nil {
+		return reply.ErrOneCallScript
+	}
+	in, isStep := x.Role.(Transaction)
+	// Over a store on other machines no script is to have an interpreter but for its errors.
+	native := x.Engine.Remote != nil || !isStep && x.User.Unrestricted()
+	if native && !readOnly && !script.Flags.NoWrites && x.RunNative(name, script, keys, argv) {
+		return nil
+	}
+	switch {
+	case isStep && in.Allowance().Left() <= 0:
+		in.TimedOut()
+		return reply.ErrScriptsTooLong
+	case !x.Engine.Transacts():
+		return reply.ErrNoTransactions
+	}
+	run := newRun(x, name, keys, argv, readOnly)
+	run.script = script
+	return run.begin()
+}
+
+func mayRun(script *lua.Script, readOnly bool) error {
+	if readOnly && script.Flags.Shebang && !script.Flags.NoWrites {
+		return reply.Error("ERR Can not execute a script with write flag using *_ro command.")
+	}
+	return nil
+}
+
+// newRun returns the run of a script that is still to be set, or its source.
+func newRun(x *execute.Executor, name []byte, keys, argv [][]byte, readOnly bool) *run {
+	return &run{
+		client: x, command: x.Engine.Config.Catalog.Lookup(name), readOnly: readOnly,
+		keys: execute.Keep(keys), argv: execute.Keep(argv),
+	}
+}
+
+// begin has the script run in its turn.
+func (r *run) begin() error {
+	return r.client.Role.Background(r.client, r.client.Engine.Scripts, r.run, r.finish)
+}
+
+// run is a script at work.
+type run struct {
+	client     *execute.Executor // which waits
+	command    *catalog.Command  // that runs it
+	script     *lua.Script
+	source     []byte // of a script that is to be compiled first
+	readOnly   bool
+	keys, argv [][]byte
+	bounds     execute.Bounds
+
+	scripts lua.Allowance   // of all attempts, where it is not EXEC's
+	newKeys execute.NewKeys // likewise
+
+	problem error  // it could not be compiled
+	reply   []byte // behind execute.HeadBytes of room; nil if it was not run
+	ended   bool   // by a bound
+	wrote   bool
+	left    *execute.Kept // of the last attempt, and its last error
+	failure string
+}
+
+func (r *run) run(ctx context.Context) {
+	if r.source != nil {
+		e := r.client.Engine
+		r.script, r.problem = e.Config.Scripts.Evaluate(r.source)
+		if r.problem != nil || r.script.Native != nil || e.Stage.Txs == nil || mayRun(r.script, r.readOnly) != nil {
+			return // finish does the rest, as if it had been known
+		}
+	}
+	r.bounds.Keys = make([]store.Key, len(r.keys))
+	for i, name := range r.keys {
+		r.bounds.Keys[i] = store.Key{DB: r.client.DB, Name: name}
+	}
+	if in, ok := r.client.Role.(Transaction); ok {
+		r.runInExec(ctx, in)
+	} else {
+		r.runAlone(ctx)
+	}
+	outcome := observe.ScriptCompleted
+	switch {
+	case r.ended:
+		outcome = observe.ScriptEnded
+	case r.reply[execute.HeadBytes] == '-':
+		outcome = observe.ScriptFailed
+	}
+	r.client.Engine.Config.Records.Script(outcome)
+	r.left.Settle(r.client)
+}
+
+func (r *run) runAlone(ctx context.Context) {
+	e := r.client.Engine
+	if err := transact.CheckKeys(r.bounds.Keys); err != nil {
+		r.fail(err)
+		return
+	}
+	r.bounds.Index()
+	r.scripts = e.Config.Scripts.Allowance()
+	if e.Remote != nil {
+		r.attempt(ctx, &transact.Space{Keys: transact.NoKeys{}, NowNs: e.Config.Now()}, &r.scripts)
+		return
+	}
+	c := Contention{Context: ctx, Scripts: &r.scripts}
+	if !e.Stage.Optimistically(r.bounds.Keys, func(in *transact.Space) transact.Verdict {
+		return c.Judge(r.attempt(ctx, in, &r.scripts))
+	}, c.Next) {
+		r.fail(reply.ErrScriptContended)
+	}
+}
+
+// fail replies why nothing that the script has done is kept.
+func (r *run) fail(err error) {
+	w := resp.Writer{Buf: make([]byte, execute.HeadBytes)}
+	w.Error(reply.Text(err))
+	r.reply, r.ended, r.left, r.failure = w.Buf, true, &execute.Kept{}, ""
+}
+
+// runInExec runs the script as a part of a transaction, and takes back what it wrote if it was ended.
+func (r *run) runInExec(ctx context.Context, in Transaction) {
+	r.bounds.Index()
+	transact.OrUndo(r.client.Space, func() (keep bool) {
+		a := r.attempt(ctx, r.client.Space, in.Allowance())
+		if a.TimedOut {
+			in.TimedOut()
+		}
+		return !a.Ended
+	})
+}
+
+// attempt runs the script. Its writes are to be kept unless it was ended: also when it failed, as in Redis.
+func (r *run) attempt(ctx context.Context, in *transact.Space, scripts *lua.Allowance) Attempted {
+	x, kept := r.client.Within(role{execute.Inner{Context: ctx}}, in)
+	r.bounds.ReadOnly = r.readOnly || r.script.Flags.NoWrites
+	x.Bind(&r.bounds)
+	if x.NewKeys == nil {
+		x.NewKeys = &r.newKeys
+	}
+	x.Begin()
+	defer x.End()
+	scriptEngine := x.Engine.Config.Scripts
+	replied, err := scriptEngine.RunWithin(ctx, scripts, r.script, r.keys, r.argv, host{x}, x.W.RESP3, make([]byte, execute.HeadBytes))
+	if err != nil {
+		kept.Uncount() // as what it was counted for is taken back
+	}
+	r.reply, r.ended, r.left, r.failure, r.wrote = replied, err != nil, kept, x.Scratch.LastError, x.Wrote
+	return Attempted{Ended: r.ended, TimedOut: r.ended && scripts.Left() <= 0}
+}
+
+// finish replies on the session that waits.
+func (r *run) finish(x *execute.Executor) error {
+	switch {
+	case r.problem != nil:
+		return r.problem
+	case r.reply == nil:
+		return runScript(x, []byte(r.command.Name), r.script, r.keys, r.argv, r.readOnly)
+	}
+	failed := r.reply[execute.HeadBytes] == '-'
+	x.Wrote = x.Wrote || r.wrote
+	execute.TakeOver(&x.W, r.reply)
+	if !failed {
+		return nil
+	}
+	records := x.Engine.Config.Records
+	records.Failed(r.command)
+	text, _, _ := strings.Cut(string(r.reply[execute.HeadBytes+1:]), "\r\n")
+	if r.failure == "" || !strings.HasPrefix(text, r.failure) { // else it was counted when the command failed
+		records.Errors.Count(observe.ErrorReply{Text: text, Command: r.command, By: x.Client})
+	}
+	return nil
+}
