@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
 )
@@ -12,7 +12,6 @@ import (
 // batch is requests that came together, and of which some wait. It implements store.Pending.
 type batch struct {
 	store    *Store
-	nowNs    int64 // the caller's time
 	deadline time.Time
 
 	before, behind *batch // in the store's deadlines, whose lock guards them
@@ -25,12 +24,11 @@ type batch struct {
 	wake     func() // nil if there is none, and when it was called
 }
 
-// item is a request that waits for a server.
+// item is a request of a batch that waits for a server. It implements engine.Waiter.
 type item struct {
-	batch *batch
-	at    int   // its place in the batch
-	node  *node // for which it waits, as far as that was known when it came
-	next  *item
+	engine.Job
+	batch  *batch
+	sender *engine.Sender // of the server for which it waits, as far as that was known when it came
 
 	// The batch's lock guards all below.
 	answered bool
@@ -72,10 +70,12 @@ func newBatch(s *Store, nowNs int64, requests []store.Request, ask []place) *bat
 	} else {
 		b = &batch{requests: append([]store.Request(nil), requests...), items: make([]item, 0, len(ask))}
 	}
-	b.store, b.nowNs, b.left = s, nowNs, len(ask)
+	b.store, b.left = s, len(ask)
 	b.copyNames()
 	for _, p := range ask {
-		b.items = append(b.items, item{batch: b, at: p.at, node: p.node})
+		b.items = append(b.items, item{batch: b, sender: p.sender})
+		it := &b.items[len(b.items)-1]
+		it.Job = engine.Job{NowNs: nowNs, Request: &b.requests[p.at], Waiter: it}
 	}
 	return b
 }
@@ -94,11 +94,8 @@ func (b *batch) copyNames() {
 	}
 }
 
-// request is what an item waits for. Its Result and Err belong to who holds the batch's lock.
-func (it *item) request() *store.Request { return &it.batch.requests[it.at] }
-
-// waits reports whether anybody waits for an item's answer, and if so has it sent to a server, unless that is nil.
-func (it *item) waits(to *servers.Server) bool {
+// Waits implements engine.Waiter.
+func (it *item) Waits(to *servers.Server) bool {
 	b := it.batch
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,29 +106,29 @@ func (it *item) waits(to *servers.Server) bool {
 	return true
 }
 
-// sentInVain notes that what an item was sent for has certainly not been done.
-func (it *item) sentInVain(f *servers.Failed) {
+// SentInVain implements engine.Waiter.
+func (it *item) SentInVain(f *servers.Failed) {
 	it.batch.mu.Lock()
 	it.attempt = attempt{vain: f}
 	it.batch.mu.Unlock()
 }
 
-// decided gives an item the answer that a server's state leads to.
-func (it *item) decided(result funnel.Result, err error) {
-	s, q := it.batch.store, it.request()
-	wake, ok := it.answer(func(*store.Request) { q.Result, q.Err = result, err })
+// Done implements engine.Waiter: it gives an item the answer that a server's state leads to.
+func (it *item) Done(j *engine.Job) {
+	s, q := it.batch.store, j.Request
+	wake, ok := it.answer(func(*store.Request) { q.Result, q.Err = j.Result, j.Err })
 	if !ok {
 		s.counts.late.Add(1)
 		return
 	}
-	if err == nil {
-		s.counts.outcome(q.Rule.Kind, q.Quantity, result.Limited)
+	if j.Err == nil {
+		s.counts.outcome(q.Rule.Kind, q.Quantity, j.Result.Limited)
 	}
 	wake()
 }
 
-// fail gives an item the answer to a failure: an error if its server has refused it, else the policy's.
-func (it *item) fail(f *servers.Failed) {
+// Fail implements engine.Waiter: it gives an item the answer to a failure, an error if its server has refused it, else the policy's.
+func (it *item) Fail(f *servers.Failed) {
 	s := it.batch.store
 	wake, ok := it.answer(func(q *store.Request) {
 		if !it.batch.canceled { // else it is no concern of the policy's
@@ -143,16 +140,17 @@ func (it *item) fail(f *servers.Failed) {
 	}
 }
 
-// answer has an item answered that is not yet. wake must be called then.
+// answer has an item leave, and answered if it is not yet. wake must be called then.
 func (it *item) answer(do func(q *store.Request)) (wake func(), ok bool) {
 	b := it.batch
+	b.store.engine.Leave(it.Request.Key.Name, it.sender)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if it.answered {
 		return nil, false
 	}
 	it.answered = true
-	do(it.request())
+	do(it.Request)
 	b.left--
 	return b.wakeLocked(), true
 }
@@ -180,7 +178,7 @@ func (s *Store) expire(b *batch) {
 		if it := &b.items[i]; !it.answered {
 			it.answered = true
 			b.left--
-			s.decideFailed(it.request(), it.tooLate(s.Timeout))
+			s.decideFailed(it.Request, it.tooLate(s.Timeout))
 		}
 	}
 	wake := b.wakeLocked()

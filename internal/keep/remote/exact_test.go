@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/limiter/window"
@@ -44,7 +45,7 @@ func (p *told) Do(ctx context.Context, key string, c *servers.Call, wait int) er
 func (p *told) note(c *servers.Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, atNs, err := replyOf(c.Reply); err == nil && c.Err == nil {
+	if _, atNs, err := script.ReplyOf(c.Reply); err == nil && c.Err == nil {
 		p.atNs = atNs
 	}
 }
@@ -108,7 +109,7 @@ func exactCases(t *testing.T) []exactCase {
 		{kind: limiter.ApproxWindow, name: "approx", reread: true,
 			deed: request(limiter.Rule{Kind: limiter.ApproxWindow, Window: windowOf(units)}, 1)},
 		{kind: limiter.FixedWindow, name: "large", reread: true,
-			deed: request(limiter.Rule{Kind: limiter.FixedWindow, Window: windowOf(units * nativeMost)}, nativeMost)},
+			deed: request(limiter.Rule{Kind: limiter.FixedWindow, Window: windowOf(units * script.NativeMost)}, script.NativeMost)},
 		{kind: limiter.Named, name: "named", deed: request(named(l), 1)},
 		{kind: limiter.Named, name: "of one unit", deed: request(named(one), 1)},
 		{kind: limiter.Concurrency, name: "places", deed: operation(func(i uint64) limiter.Operation {
@@ -157,7 +158,7 @@ func TestExactWhereRepliesAreLate(t *testing.T) {
 				for range 2 {
 					s := onPool(t, Config{}, "redis://"+proxy.Addr)
 					pool := &told{Pool: s.Pool}
-					s.Pool = pool
+					s.Pool, s.engine.Pool = pool, pool
 					e.stores, e.pools = append(e.stores, s), append(e.pools, pool)
 				}
 				e.run()
@@ -221,7 +222,7 @@ func (e *exact) step(i uint64) (o exactOutcome, isRequest bool) {
 	if err := e.do(s, d); err != nil {
 		e.t.Fatal(err)
 	}
-	atNs, before := e.pools[which].lastNs(), owned(e.model, 0)
+	atNs, before := e.pools[which].lastNs(), script.Owned(e.model, 0)
 	if _, err := as.do(&e.model, atNs); err != nil {
 		e.t.Fatal(err)
 	}
@@ -292,7 +293,7 @@ func (e *exact) stored() limiter.State {
 	if err != nil {
 		return limiter.State{}
 	}
-	s, err := readValue(v)
+	s, err := script.ReadValue(v)
 	if err != nil {
 		e.t.Fatalf("%q: %v", v, err)
 	}

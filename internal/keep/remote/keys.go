@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"cellserver/internal/funnel"
-	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/keep/remote/engine"
+	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -56,9 +58,9 @@ func (d *deed) do(s *limiter.State, serverNs int64) (changed bool, err error) {
 	}
 	w := d.set
 	if w.before, w.found = (limiter.State{}), s.ExpiresNs > serverNs; w.found {
-		w.before = owned(*s, byNs)
+		w.before = script.Owned(*s, byNs)
 	}
-	to := owned(w.to, -byNs)
+	to := script.Owned(w.to, -byNs)
 	if !w.when.Holds(w.found) || !w.found && to.ExpiresNs <= serverNs {
 		return false, nil
 	}
@@ -67,37 +69,37 @@ func (d *deed) do(s *limiter.State, serverNs int64) (changed bool, err error) {
 }
 
 // effect is what the deed may do to a funnel's TAT.
-func (d *deed) effect() effect {
+func (d *deed) effect() known.Effect {
 	switch {
 	case d.request != nil && d.request.Quantity < 0:
-		return lowered
+		return known.Lowered
 	case d.request != nil:
-		return raised
+		return known.Raised
 	case d.operation == nil:
-		return replaced
+		return known.Replaced
 	}
 	switch o := d.operation; o.Verb {
 	case limiter.Wait:
 		if o.Quantity < 0 {
-			return lowered
+			return known.Lowered
 		}
-		return raised
+		return known.Raised
 	case limiter.Reserve, limiter.Look, limiter.Acquire, limiter.Release, limiter.Renew, limiter.Holders,
 		limiter.Add, limiter.Fill, limiter.Level, limiter.Expire:
-		return raised
+		return known.Raised
 	default: // Commit and GiveBack, which may give back units from before those that were taken ahead
-		return replaced
+		return known.Replaced
 	}
 }
 
 // doing does the deed, and returns what came of it.
-func (d *deed) doing(s *limiter.State, serverNs int64) (o did, err error) {
-	o.changed, err = d.do(s, serverNs)
+func (d *deed) doing(s *limiter.State, serverNs int64) (o engine.Did, err error) {
+	o.Changed, err = d.do(s, serverNs)
 	switch {
 	case d.request != nil:
-		o.limited = d.request.Result.Limited
+		o.Limited = d.request.Result.Limited
 	case d.operation != nil:
-		o.limited, o.count = d.operation.Requests() && d.operation.Result.Limited, d.operation.Count
+		o.Limited, o.Count = d.operation.Requests() && d.operation.Result.Limited, d.operation.Count
 	}
 	return o, err
 }
@@ -172,7 +174,7 @@ func (d *deed) copied() deed {
 		o := *d.operation
 		c.operation = &o
 	default:
-		c.set = &setting{to: owned(d.set.to, 0), when: d.set.when}
+		c.set = &setting{to: script.Owned(d.set.to, 0), when: d.set.when}
 	}
 	return c
 }
@@ -213,10 +215,10 @@ func (s *Store) State(nowNs int64, key store.Key) (st limiter.State, ok bool, er
 	if err != nil {
 		return limiter.State{}, false, err
 	}
-	if f := &at[0]; f.err != nil || f.state.ExpiresNs <= serverNs {
-		return limiter.State{}, false, f.err
+	if f := &at[0]; f.Err != nil || f.State.ExpiresNs <= serverNs {
+		return limiter.State{}, false, f.Err
 	}
-	st = at[0].state
+	st = at[0].State
 	limiter.Shift(&st, nowNs-serverNs)
 	return st, true, nil
 }
@@ -224,10 +226,9 @@ func (s *Store) State(nowNs int64, key store.Key) (st limiter.State, ok bool, er
 // Delete implements store.Keys. It is one step for all keys that one slot has, or one server that is no cluster's.
 func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	for _, names := range s.steps(keys) {
-		c := &servers.Call{Script: s.keyScripts.remove, Keys: names, Args: []any{s.timeArg(nowNs), stateHeadBytes}}
-		heads, serverNs, err := s.call(context.Background(), names[0], c)
+		heads, serverNs, err := s.call(context.Background(), names[0], s.scripts.RemoveCall(nowNs, names))
 		for _, name := range names {
-			s.learn(name, replaced, nil, 0)
+			s.known.Learn(name, known.Replaced, nil, 0)
 		}
 		if err != nil {
 			return deleted, err
@@ -237,7 +238,7 @@ func (s *Store) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 		}
 		for _, head := range heads {
 			text, _ := head.(string)
-			if _, expiresNs, ok := readHead(text); ok && expiresNs > serverNs {
+			if _, expiresNs, ok := script.ReadHead(text); ok && expiresNs > serverNs {
 				deleted++
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -125,7 +126,7 @@ func TestAnythingDoneToAKey(t *testing.T) {
 
 func resultOf(t *testing.T, q *store.Request, s limiter.State, nowNs int64) funnel.Result {
 	t.Helper()
-	s = owned(s, 0)
+	s = script.Owned(s, 0)
 	r, _, err := q.Rule.Decide(&s, nowNs, q.Quantity)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +141,7 @@ func stateOf(t *testing.T, client *redis.Client) (s limiter.State) {
 		return s
 	}
 	if err == nil {
-		s, err = readValue(v)
+		s, err = script.ReadValue(v)
 	}
 	if err != nil {
 		t.Fatal(err)

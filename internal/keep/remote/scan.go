@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
 )
@@ -45,36 +46,25 @@ func (s *Store) Scan(ctx context.Context, nowNs int64, cursor uint64, count int,
 	if s.Pool.Clustered() {
 		return 0, errScansOne
 	}
-	reply, serverNs, err := s.call(ctx, "", &servers.Call{Script: s.keyScripts.scan, Args: []any{
-		s.timeArg(nowNs), strconv.FormatUint(cursor, 10), globQuoted(s.KeyPrefix) + "*", max(count, 1), stateHeadBytes,
-	}})
+	reply, serverNs, err := s.call(ctx, "", s.scripts.ScanCall(nowNs, cursor, s.KeyPrefix, count))
 	if err != nil {
 		return 0, err
 	}
-	text, _ := first(reply).(string)
+	text := ""
+	if len(reply) > 0 {
+		text, _ = reply[0].(string)
+	}
 	if next, err = strconv.ParseUint(text, 10, 64); err != nil {
 		return 0, store.Failure{Line: "ERR a server returned a cursor that is no number"}
 	}
 	for at := 1; at+1 < len(reply); at += 2 {
 		name, _ := reply[at].(string)
 		head, _ := reply[at+1].(string)
-		kind, expiresNs, ok := readHead(head)
+		kind, expiresNs, ok := script.ReadHead(head)
 		if !ok || expiresNs <= serverNs {
 			continue
 		}
-		visit(store.Key{Name: []byte(strings.TrimPrefix(name, s.KeyPrefix))}, entryAt(kind, expiresNs, nowNs-serverNs))
+		visit(store.Key{Name: []byte(strings.TrimPrefix(name, s.KeyPrefix))}, script.EntryAt(kind, expiresNs, nowNs-serverNs))
 	}
 	return next, nil
-}
-
-// globQuoted returns a pattern that only the text matches.
-func globQuoted(text string) string {
-	var b strings.Builder
-	for _, c := range []byte(text) {
-		if strings.IndexByte(`*?[]\^-`, c) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
 }

@@ -1,11 +1,10 @@
 package remote
 
 import (
-	"slices"
-	"strings"
 	"sync/atomic"
 
 	"cellserver/internal/keep/remote/ahead"
+	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -47,19 +46,14 @@ type Decided struct{ Allowed, Limited, Failed uint64 }
 func (d Decided) Total() uint64 { return d.Allowed + d.Limited + d.Failed }
 
 // ServerStats is what is known of requests to a server.
-type ServerStats struct {
-	Addr        string
-	Queued      int   // keys whose requests wait for a pipeline
-	InFlight    int   // pipelines
-	RoundTripNs int64 // of a pipeline, on a moving average
-}
+type ServerStats = engine.ServerStats
 
 // counts is what a Store counts.
 type counts struct {
-	requests, asked, joined, scripts, pipelines, prefiltered, leased, late atomic.Uint64
+	requests, late atomic.Uint64
 
-	resent, failed servers.ByReason
-	policy         [policies]decided
+	failed servers.ByReason
+	policy [policies]decided
 
 	granted, refused atomic.Uint64 // units
 	outcomes         [limiter.Kinds]struct{ allowed, limited atomic.Uint64 }
@@ -111,22 +105,15 @@ func (s *Store) UpdateStats(st *store.Stats) {
 
 // Stats returns what the store has counted.
 func (s *Store) Stats() Stats {
-	c := &s.counts
+	c, e, k := &s.counts, s.engine.Stats(), s.known.Stats()
 	st := Stats{
-		Requests: c.requests.Load(), Asked: c.asked.Load(), Joined: c.joined.Load(), Scripts: c.scripts.Load(), Pipelines: c.pipelines.Load(),
-		Prefiltered: c.prefiltered.Load(), Leased: c.leased.Load(), Late: c.late.Load(),
-		Resent: c.resent.All(), Failed: c.failed.All(), Policy: map[Policy]Decided{},
-		Waiting: int(s.waiting.requests.Load()), WaitingBytes: int(s.waiting.bytes.Load()),
+		Requests: c.requests.Load(), Asked: e.Asked, Joined: e.Joined, Scripts: e.Scripts, Pipelines: e.Pipelines,
+		Prefiltered: k.Prefiltered, Leased: k.Leased, Late: c.late.Load(),
+		Resent: e.Resent, Failed: c.failed.All(), Policy: map[Policy]Decided{},
+		Waiting: e.Waiting, WaitingBytes: e.WaitingBytes, Servers: e.Servers, Lease: k.Lease,
 	}
 	for p := range policies {
 		st.Policy[p] = c.policy[p].all()
 	}
-	s.leases.UpdateStats(&st.Lease)
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, n := range s.nodes {
-		st.Servers = append(st.Servers, n.stats())
-	}
-	slices.SortFunc(st.Servers, func(a, b ServerStats) int { return strings.Compare(a.Addr, b.Addr) })
 	return st
 }

@@ -1,67 +1,137 @@
-package remote
+package engine
 
 import (
-	"sync/atomic"
-
+	"cellserver/internal/keep/remote/known"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
+
+	"cellserver/internal/funnel"
 )
 
-// handedOver is a group that waits until others has decided what was taken of it.
-type handedOver struct {
-	store *Store
-	group *group
-	left  atomic.Int64
+// Job is a request, or another step, that waits to be decided by the server of its key. From Queue on it belongs to the engine, until
+// its Waiter is told what came of it.
+type Job struct {
+	NowNs   int64          // the caller's time
+	Request *store.Request // whose name, rule and quantity nobody changes; nil for a Step
+	Step    Step           // nil for a Request
+	Waiter  Waiter
+
+	Result funnel.Result // of a Request
+	Err    error         // of package limiter or store
+
+	next    *Job
+	covered bool // the job was there when the value that is known of its key was asked for
+	did     Did
 }
 
-// handOver has others decide what was taken of a group, and then goes on with it.
-func (s *Store) handOver(g *group) {
-	s.working.begin()
-	h := &handedOver{store: s, group: g}
-	for it := g.taken.first; it != nil; it = it.next {
-		h.left.Add(1)
-	}
-	h.left.Add(1) // or it could go on before all are added
-	for it := g.taken.first; it != nil; it = it.next {
-		q := it.request()
-		t := &task{deed: deed{nowNs: it.batch.nowNs, request: &store.Request{Rule: q.Rule, Quantity: q.Quantity}}, waiter: &itemWaiter{it, h}}
-		if t.err = t.check(s.CallersTime); t.err != nil {
-			t.waiter.done(t)
-			continue
-		}
-		s.others.add(g.key, t)
-	}
-	h.one()
+// Step is what is done to a key's state that is not a request.
+type Step interface {
+	// Do does it to a state, by the server's clock. It may be called again for another state: then that is what was done.
+	Do(s *limiter.State, serverNs int64) (d Did, err error)
+	// Follow returns the course of a state after Do has changed it.
+	Follow(c limiter.Course, s *limiter.State) limiter.Course
+	// Effect returns what the step may do to a funnel's TAT.
+	Effect() known.Effect
 }
 
-// one counts down, and at last has the group go on.
-func (h *handedOver) one() {
-	if h.left.Add(-1) > 0 {
+// Did is what doing a job has come to.
+type Did struct {
+	Changed bool // the state became another by it
+	Limited bool
+	Count   int64 // of an operation
+}
+
+// Waiter is who waits for a job. Waits and SentInVain may be called any number of times, and then one of Done and Fail once. All may be
+// called when nobody waits any more.
+type Waiter interface {
+	// Waits reports whether somebody waits. If so, the job is sent to a server, or to one that is not known yet if that is nil.
+	Waits(to *servers.Server) bool
+	// SentInVain notes that what the job was sent for was certainly not done.
+	SentInVain(f *servers.Failed)
+	// Done ends the job, which is decided.
+	Done(j *Job)
+	// Fail ends the job, which is not decided.
+	Fail(f *servers.Failed)
+}
+
+// errGone is what a job fails with that nobody waits for.
+var errGone = &servers.Failed{Reason: servers.Timeout, Text: "nobody waits for it any more"}
+
+// do does a job to a state.
+func (j *Job) do(s *limiter.State, serverNs int64) {
+	if q := j.Request; q != nil {
+		j.Result, j.did.Changed, j.Err = q.Rule.Decide(s, serverNs, q.Quantity)
+		j.did.Limited = j.Result.Limited
 		return
 	}
-	s, g := h.store, h.group
-	s.forgetTaken(g)
-	g.tries, g.to = 0, nil
-	s.goOn(g)
-	s.working.end()
+	j.did, j.Err = j.Step.Do(s, serverNs)
 }
 
-// itemWaiter implements waiter for a request of a batch.
-type itemWaiter struct {
-	item *item
-	of   *handedOver
+// follow returns the course of a state after the job has changed it.
+func (j *Job) follow(c limiter.Course, s *limiter.State) limiter.Course {
+	if j.Request != nil {
+		return c.Did(s)
+	}
+	return j.Step.Follow(c, s)
 }
 
-func (w *itemWaiter) waits(to *servers.Server) bool { return w.item.waits(to) }
-
-func (w *itemWaiter) sentInVain(f *servers.Failed) { w.item.sentInVain(f) }
-
-func (w *itemWaiter) done(t *task) {
-	w.item.decided(t.request.Result, t.err)
-	w.of.one()
+// effect returns what the job may do to a funnel's TAT.
+func (j *Job) effect() known.Effect {
+	switch {
+	case j.Request == nil:
+		return j.Step.Effect()
+	case j.Request.Quantity < 0:
+		return known.Lowered
+	}
+	return known.Raised
 }
 
-func (w *itemWaiter) fail(f *servers.Failed) {
-	w.item.fail(f)
-	w.of.one()
+// written reports whether a state that is written tells of the job. Of a limited job it may only tell
+// what had expired.
+func (j *Job) written() bool {
+	countsDenied := j.Request != nil && j.Request.Rule.Flags&limiter.CountDenied != 0
+	return j.did.Changed && (!j.did.Limited || countsDenied)
+}
+
+// list is jobs in order.
+type list struct{ first, last *Job }
+
+func (l *list) push(j *Job) {
+	if l.last == nil {
+		l.first = j
+	} else {
+		l.last.next = j
+	}
+	l.last = j
+}
+
+func (l *list) pop() *Job {
+	j := l.first
+	if l.first = j.next; l.first == nil {
+		l.last = nil
+	}
+	j.next = nil
+	return j
+}
+
+// putBefore moves all of other before the list's own.
+func (l *list) putBefore(other *list) {
+	if other.last == nil {
+		return
+	}
+	other.last.next = l.first
+	if l.last == nil {
+		l.last = other.last
+	}
+	l.first = other.first
+	*other = list{}
+}
+
+// effect returns what the jobs may have done to a funnel's TAT.
+func (l *list) effect() (e known.Effect) {
+	for j := l.first; j != nil; j = j.next {
+		e = max(e, j.effect())
+	}
+	return e
 }

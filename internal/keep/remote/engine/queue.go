@@ -1,208 +1,142 @@
-package remote
+package engine
 
 import (
 	"hash/maphash"
 	"sync"
 
+	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
-	"cellserver/internal/limiter"
 )
 
-// group is the requests for a key that are not answered, in the order in which they came. It has one owner at a time: who has made it
-// busy, or was handed it, be it a queue or a goroutine. So there is at most one script under way for a key, all requests that come
+// queue is the jobs of a key that are not decided, in the order in which they came. It has one owner at a time: who has made it
+// busy, or was handed it, be it a lane or a goroutine. So there is at most one call under way for a key, all jobs that come
 // meanwhile are the next one's, and a connection's are decided in their order.
-type group struct {
+type queue struct {
 	key     string
-	waiting list // the lock of the group's part of the table guards it
+	waiting list // the lock of the queue's part of the table guards it
 
-	taken list   // the owner's, as is all below: what is being decided
-	count int    // how many these are
-	ahead lent   // what is requested beside them
-	next  *group // in a queue
-	call  servers.Call
-	tries int // in vain, since there was an answer
-	to    *servers.Redirect
-	// apart is whether what was taken is no case for the funnels' script.
-	apart bool
+	next   *queue // in a lane, or of those that are to start; it is the owner's, as is all below
+	sender *Sender
+	tries  int               // in vain, since there was an answer
+	to     *servers.Redirect // whereto the last one was sent on
+
+	// Of the call that is under way:
+	taken  list // what it decides
+	count  int  // how many these are
+	way    way
+	call   servers.Call
+	sentNs int64 // by the local clock
+
+	runs     script.Runs // of the way funnels
+	ahead    known.Ahead // units that are requested beside them
+	refunded bool        // one of them gives units back
+
+	bySwap bool   // no script that decides by itself can do what is next
+	value  *value // of the ways that read it, and nil for others
 }
 
-// list is items in order.
-type list struct{ first, last *item }
+// isLarge reports whether a key's value is large, or may be.
+func (q *queue) isLarge() bool { return q.value != nil && q.value.last.large }
 
-func (l *list) push(it *item) {
-	if l.last == nil {
-		l.first = it
-	} else {
-		l.last.next = it
+// bytes returns about how many bytes the key's next call has, and its reply.
+func (q *queue) bytes() int {
+	if q.value == nil {
+		return len(q.key)
 	}
-	l.last = it
-}
-
-func (l *list) pop() *item {
-	it := l.first
-	if l.first = it.next; l.first == nil {
-		l.last = nil
-	}
-	it.next = nil
-	return it
-}
-
-// putBefore moves all of other before the list's own.
-func (l *list) putBefore(other *list) {
-	if other.last == nil {
-		return
-	}
-	other.last.next = l.first
-	if l.last == nil {
-		l.last = other.last
-	}
-	l.first = other.first
-	*other = list{}
+	return len(q.key) + 2*len(q.value.last.Value)
 }
 
 const tableParts = 64
 
-// table is the groups of all keys that have any, by key.
+// table is the queues of all keys that have any, by key.
 type table struct {
 	seed  maphash.Seed
 	parts [tableParts]struct {
 		mu     sync.Mutex // guards all below
-		groups map[string]*group
+		queues map[string]*queue
 		_      [48]byte // a part has a cache line of its own
 	}
-	unused sync.Pool // of *group
+	unused sync.Pool // of *queue
 }
 
 func (t *table) init() {
 	t.seed = maphash.MakeSeed()
 	for i := range t.parts {
-		t.parts[i].groups = map[string]*group{}
+		t.parts[i].queues = map[string]*queue{}
 	}
 }
 
 func (t *table) part(key string) int { return int(maphash.String(t.seed, key) % tableParts) }
 
-// push puts an item behind those for a key, whose name it does not keep. It returns the key's group if it belongs to the caller now.
-func (t *table) push(name []byte, it *item) *group {
+// push puts a job behind those for a key, whose name it does not keep. It returns the key's queue if it belongs to the caller now.
+func (t *table) push(name []byte, j *Job) *queue {
 	p := &t.parts[maphash.Bytes(t.seed, name)%tableParts]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if g := p.groups[string(name)]; g != nil {
-		g.waiting.push(it)
+	if q := p.queues[string(name)]; q != nil {
+		q.waiting.push(j)
 		return nil
 	}
-	g, _ := t.unused.Get().(*group)
-	if g == nil {
-		g = &group{}
-		g.call.Keys = make([]string, 1)
+	q, _ := t.unused.Get().(*queue)
+	if q == nil {
+		q = &queue{}
+		q.call.Keys = make([]string, 1)
 	}
 	key := string(name)
-	g.key, g.call.Keys[0] = key, key
-	g.waiting.push(it)
-	p.groups[key] = g
-	return g
+	q.key, q.call.Keys[0] = key, key
+	q.waiting.push(j)
+	p.queues[key] = q
+	return q
 }
 
-// release ends the ownership of a group of which nothing waits, and returns false for others.
-func (t *table) release(g *group) bool {
-	p := &t.parts[t.part(g.key)]
+// release ends the ownership of a queue in which nothing waits, and returns false for others. What is known of the key's value is
+// remembered before anybody makes another queue for it.
+func (t *table) release(q *queue, remembered *seen) bool {
+	p := &t.parts[t.part(q.key)]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if g.waiting.first != nil {
+	if q.waiting.first != nil {
 		return false
 	}
-	delete(p.groups, g.key)
-	clear(g.call.Args)
-	*g = group{call: servers.Call{Keys: g.call.Keys, Args: g.call.Args[:0]}}
-	t.unused.Put(g)
+	if q.value != nil {
+		remembered.add(q.key, q.value.last)
+	}
+	delete(p.queues, q.key)
+	q.runs.Clear()
+	*q = queue{call: servers.Call{Keys: q.call.Keys}, runs: q.runs}
+	t.unused.Put(q)
 	return true
 }
 
-// takeAll takes all that waits of a group.
-func (t *table) takeAll(g *group) list {
-	p := &t.parts[t.part(g.key)]
+// takeAll takes all that waits in a queue.
+func (t *table) takeAll(q *queue) list {
+	p := &t.parts[t.part(q.key)]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := g.waiting
-	g.waiting = list{}
+	all := q.waiting
+	q.waiting = list{}
 	return all
 }
 
-// putBack has items wait again, before all that came since they were taken.
-func (t *table) putBack(g *group, l *list) {
+// putBack has jobs wait again, before all that came since they were taken.
+func (t *table) putBack(q *queue, l *list) {
 	if l.first == nil {
 		return
 	}
-	p := &t.parts[t.part(g.key)]
+	p := &t.parts[t.part(q.key)]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g.waiting.putBefore(l)
+	q.waiting.putBefore(l)
 }
 
-// take takes what is to be decided next of a group, by a node if it is not nil: requests of funnels that make a script of a bounded size,
-// or others. What nobody waits for any more goes, and what can be decided here is. It is false if nothing is left.
-func (s *Store) take(g *group, n *node, localNs int64) bool {
-	all := s.groups.takeAll(g)
-	w := runWriter{args: g.call.Args[:0]}
-	var server *servers.Server
-	if n != nil {
-		server = n.server
+// keys returns how many keys have a queue.
+func (t *table) keys() (n int) {
+	for i := range t.parts {
+		p := &t.parts[i]
+		p.mu.Lock()
+		n += len(p.queues)
+		p.mu.Unlock()
 	}
-	for refunded := false; all.first != nil && s.mayTake(g, &w, all.first); {
-		it := all.pop()
-		switch {
-		case !it.waits(server):
-			s.forget(it)
-		case !refunded && s.decidesKnown(it, n, localNs):
-			s.forget(it)
-		default:
-			refunded = refunded || it.request().Quantity < 0 // behind which nothing that was known before counts
-			s.add(g, &w, it)
-		}
-	}
-	s.groups.putBack(g, &all)
-	if !g.apart && g.taken.first != nil {
-		s.wantAhead(g, &w, localNs)
-	}
-	g.call.Args = w.finish()
-	return g.taken.first != nil
-}
-
-// mayTake reports whether an item goes together with what was taken.
-func (s *Store) mayTake(g *group, w *runWriter, it *item) bool {
-	first, q := g.taken.first, it.request()
-	switch {
-	case first == nil:
-		return true
-	case g.apart != (q.Rule.Kind != limiter.Funnel):
-		return false
-	case s.CallersTime && it.batch.nowNs != first.batch.nowNs:
-		return false
-	}
-	return g.apart || w.fits(q)
-}
-
-// add takes an item.
-func (s *Store) add(g *group, w *runWriter, it *item) {
-	if g.taken.first == nil {
-		g.apart, g.count = it.request().Rule.Kind != limiter.Funnel, 0
-		if s.CallersTime {
-			w.args = append(w.args, it.batch.nowNs/nsPerSec, it.batch.nowNs%nsPerSec)
-		}
-	}
-	g.taken.push(it)
-	g.count++
-	if !g.apart {
-		w.add(it.request())
-	}
-}
-
-// forget counts an item that waits no more.
-func (s *Store) forget(it *item) { s.leave(it.request(), it.node) }
-
-// forgetTaken has nothing taken any more.
-func (s *Store) forgetTaken(g *group) {
-	for g.taken.first != nil {
-		s.forget(g.taken.pop())
-	}
+	return n
 }

@@ -1,4 +1,4 @@
-package remote
+package engine
 
 import (
 	"context"
@@ -11,171 +11,206 @@ import (
 	"cellserver/internal/keep/remote/timeline"
 )
 
+// bounds is how much a lane has under way.
+type bounds struct {
+	pipelines int // at once, at most
+	more      int // keys that wait, for each pipeline that is under way, when another is begun
+	calls     int // that a pipeline has at most
+	bytes     int // of names and values in a pipeline: beyond it no other call is added
+}
+
+// The bounds of small values, and of those that are large, or may be:
 const (
-	// maxPipelines is how many are under way to a server at once, at most.
-	maxPipelines = 4
-	// morePipelines is how many keys wait for a server, for each pipeline that is under way, when another is begun.
-	morePipelines = 128
-	// maxScripts is how many a pipeline has at most.
-	maxScripts = 512
-	// maxKeyBytes bounds the names in a pipeline: beyond it no other script is added.
-	maxKeyBytes = 256 << 10
+	MaxPipelines  = 4
+	MorePipelines = 128
+	MaxCalls      = 512
+	maxBytes      = 256 << 10
+
+	maxLargeCalls = 8
+	maxLargeBytes = 1 << 20
 )
 
-// node is the keys whose requests wait for a server.
-type node struct {
-	store  *Store
+// Sender sends a server pipelines of calls for the keys whose jobs wait for it. Large values have a lane of their own, for which other
+// keys do not wait.
+type Sender struct {
+	engine *Engine
 	server *servers.Server
 
+	// Timeline is what is known of the server's clock.
+	Timeline timeline.Timeline
+
+	waiting      waiting // requests, those in pipelines and of keys that another call is under way for included
+	small, large lane
+	roundTripNs  atomic.Int64 // moving average
+}
+
+// lane is the keys whose jobs wait for a pipeline to a server.
+type lane struct {
+	sender *Sender
+	bounds bounds
+
 	mu          sync.Mutex // guards all below
-	first, last *group     // that wait for a pipeline; it owns them
+	first, last *queue     // that wait for a pipeline; the lane owns them
 	ready       int        // how many these are
 	flying      int        // pipelines, each of which has a goroutine
-
-	waiting waiting // requests, those in pipelines and of keys that another script is under way for included
-
-	line        timeline.Timeline
-	roundTripNs atomic.Int64 // moving average
 }
 
-func (s *Store) node(server *servers.Server) *node {
-	s.mu.RLock()
-	n := s.nodes[server]
-	s.mu.RUnlock()
-	if n != nil {
-		return n
+// Sender returns the one of a server.
+func (e *Engine) Sender(server *servers.Server) *Sender {
+	e.mu.RLock()
+	s := e.senders[server]
+	e.mu.RUnlock()
+	if s != nil {
+		return s
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n = s.nodes[server]; n == nil {
-		maps.DeleteFunc(s.nodes, func(_ *servers.Server, n *node) bool { return n.unused() }) // or those of servers that come and go would pile up
-		n = &node{store: s, server: server}
-		s.nodes[server] = n
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s = e.senders[server]; s == nil {
+		maps.DeleteFunc(e.senders, func(_ *servers.Server, s *Sender) bool { return s.unused() }) // or those of servers that come and go would pile up
+		s = &Sender{engine: e, server: server}
+		s.small.sender, s.small.bounds = s, bounds{MaxPipelines, MorePipelines, MaxCalls, maxBytes}
+		s.large.sender, s.large.bounds = s, bounds{pipelines: 1, calls: maxLargeCalls, bytes: maxLargeBytes}
+		e.senders[server] = s
 	}
-	return n
+	return s
 }
 
-// unused reports whether nothing waits for a server that is forgotten. Whoever is about to use the node still may.
-func (n *node) unused() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.flying == 0 && n.store.Pool.Forgotten(n.server)
+// unused reports whether nothing waits for a server that is forgotten. Whoever is about to use the sender still may.
+func (s *Sender) unused() bool {
+	return !s.small.busy() && !s.large.busy() && s.engine.Pool.Forgotten(s.server)
 }
 
-// push queues a group, and has another pipeline begun if that is worth it.
-func (n *node) push(g *group) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.last == nil {
-		n.first = g
+func (l *lane) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flying > 0
+}
+
+// push queues a key for a lane.
+func (s *Sender) push(q *queue) {
+	if q.isLarge() {
+		s.large.push(q)
+		return
+	}
+	s.small.push(q)
+}
+
+// push queues a key, and has another pipeline begun if that is worth it.
+func (l *lane) push(q *queue) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.first = q
 	} else {
-		n.last.next = g
+		l.last.next = q
 	}
-	n.last = g
-	n.ready++
-	if n.flying < maxPipelines && n.ready > n.flying*morePipelines {
-		n.flying++
-		n.store.working.begin()
-		go n.work()
+	l.last = q
+	l.ready++
+	if l.flying < l.bounds.pipelines && l.ready > l.flying*l.bounds.more {
+		l.flying++
+		l.sender.engine.working.begin()
+		go l.work()
 	}
 }
 
-// next takes groups for a pipeline. If there are none, the caller's is no longer under way.
-func (n *node) next(groups []*group) []*group {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for bytes := 0; n.first != nil && len(groups) < maxScripts && bytes < maxKeyBytes; n.ready-- {
-		g := n.first
-		if n.first, g.next = g.next, nil; n.first == nil {
-			n.last = nil
+// next takes keys for a pipeline. If there are none, the caller's is no longer under way.
+func (l *lane) next(queues []*queue) []*queue {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for bytes := 0; l.first != nil && len(queues) < l.bounds.calls && bytes < l.bounds.bytes; l.ready-- {
+		q := l.first
+		if l.first, q.next = q.next, nil; l.first == nil {
+			l.last = nil
 		}
-		bytes += len(g.key)
-		groups = append(groups, g)
+		bytes += q.bytes()
+		queues = append(queues, q)
 	}
-	if len(groups) == 0 {
-		n.flying--
+	if len(queues) == 0 {
+		l.flying--
 	}
-	return groups
+	return queues
 }
 
-func (n *node) stats() ServerStats {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return ServerStats{Addr: n.server.Addr, Queued: n.ready, InFlight: n.flying, RoundTripNs: n.roundTripNs.Load()}
-}
-
-// took notes how long a pipeline has taken.
-func (n *node) took(ns int64) {
-	const weight = 8
-	was := n.roundTripNs.Load()
-	if was == 0 {
-		was = ns
-	}
-	n.roundTripNs.Store(was + (ns-was)/weight) // of two at once one may be lost
-}
-
-// pipeline is groups with the calls that are sent for them.
+// pipeline is what is sent to a server at once.
 type pipeline struct {
-	groups []*group
+	*lane
+	queues []*queue
 	calls  []*servers.Call
+	wait   int // for so many replicas
+
+	localNs          int64 // when it was made
+	sentNs, answerNs int64
+	answered         bool // one of its calls at least
 }
 
 // work sends what waits as pipelines, one after the other: the size of each is what came while the one before was under way.
-func (n *node) work() {
-	defer n.store.working.end()
-	var p pipeline
+func (l *lane) work() {
+	e := l.sender.engine
+	defer e.working.end()
+	p := pipeline{lane: l}
 	for {
 		runtime.Gosched() // who is about to bring more goes first
-		p.groups = n.next(p.groups[:0])
-		if len(p.groups) == 0 {
+		p.queues = l.next(p.queues[:0])
+		if len(p.queues) == 0 {
 			return
 		}
-		n.fill(&p)
-		if len(p.groups) > 0 {
-			n.send(&p)
+		if e.fill(&p); len(p.queues) > 0 {
+			e.send(&p)
 		}
-		clear(p.groups)
+		clear(p.queues)
 	}
 }
 
-// fill makes calls of a pipeline's groups, and lets go of those that have none, or go another way.
-func (n *node) fill(p *pipeline) {
-	s, kept := n.store, p.groups[:0]
-	localNs := s.Now()
-	p.calls = p.calls[:0]
-	for _, g := range p.groups {
-		switch {
-		case !s.take(g, n, localNs):
-			s.goOn(g)
-		case g.apart:
-			s.handOver(g)
-		default:
-			g.call.Script, g.call.Asking = s.scripts.funnel, g.to != nil && g.to.Asking
-			kept = append(kept, g)
-			p.calls = append(p.calls, &g.call)
+// isLarge reports whether a pipeline is for large values.
+func (p *pipeline) isLarge() bool { return p.lane == &p.sender.large }
+
+// fill makes calls of a pipeline's keys, and lets go of those that have none, or go another way.
+func (e *Engine) fill(p *pipeline) {
+	kept := p.queues[:0]
+	p.calls, p.wait, p.answered, p.localNs = p.calls[:0], 0, false, e.Now()
+	for _, q := range p.queues {
+		if !e.prepare(p, q) {
+			continue
 		}
+		q.call.Asking, q.call.Large = q.to != nil && q.to.Asking, p.isLarge()
+		if q.way.writes(q) {
+			p.wait = e.Wait
+		}
+		kept = append(kept, q)
+		p.calls = append(p.calls, &q.call)
 	}
-	p.groups = kept
+	p.queues = kept
 }
 
-func (n *node) send(p *pipeline) {
-	s := n.store
-	s.counts.pipelines.Add(1)
-	s.counts.scripts.Add(uint64(len(p.calls)))
-	ctx, cancel := s.timeout(context.Background()) // though the policy may answer earlier: a connection need not be lost for that
+func (e *Engine) send(p *pipeline) {
+	e.counts.pipelines.Add(1)
+	e.counts.scripts.Add(uint64(len(p.calls)))
+	ctx, cancel := context.WithTimeout(context.Background(), e.Timeout) // though the policy may answer earlier: a connection need not be lost for that
 	defer cancel()
-	sentNs := s.Now()
-	s.Pool.Send(ctx, n.server, p.calls, s.Wait)
-	receivedNs, one := s.Now(), false
-	for _, g := range p.groups {
-		a, known := s.answerOf(&g.call)
-		one = one || known
-		if known && s.knowsAny() {
-			n.line.Note(sentNs, receivedNs, a.nowNs)
-		}
-		s.answered(g, a, sentNs)
+	p.sentNs = e.Now()
+	e.Pool.Send(ctx, p.sender.server, p.calls, p.wait)
+	p.answerNs = e.Now()
+	for _, q := range p.queues {
+		e.answered(p, q)
 	}
-	if one { // else it tells of no round trip
-		n.took(receivedNs - sentNs)
+	if p.answered { // else it tells of no round trip
+		p.sender.took(p.answerNs - p.sentNs)
 	}
+}
+
+// tells notes the time that a call's reply has told.
+func (p *pipeline) tells(serverNs int64) {
+	if p.answered = true; p.sender.engine.Known != nil {
+		p.sender.Timeline.Note(p.sentNs, p.answerNs, serverNs)
+	}
+}
+
+// took notes how long a pipeline has taken.
+func (s *Sender) took(ns int64) {
+	const weight = 8
+	was := s.roundTripNs.Load()
+	if was == 0 {
+		was = ns
+	}
+	s.roundTripNs.Store(was + (ns-was)/weight) // of two at once one may be lost
 }

@@ -1,339 +1,248 @@
-package remote
+package engine
 
 import (
-	"context"
-	"slices"
 	"time"
 
+	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 )
 
-const (
-	// roundKeys is how many calls a pipeline has at most, and roundBytes how many bytes, or one call more.
-	roundKeys  = 256
-	roundBytes = 1 << 20
-	// largeRoundKeys is that for values that are large, or may be.
-	largeRoundKeys = 8
-)
+// swaps is the way of everything else, by the arithmetic of package limiter: a key's value is read, and swapped for the one that
+// comes out, if nobody has changed it meanwhile. A value that was seen a moment ago is taken for the present one: if it is not, the
+// swap returns that.
+//
+// Only the server knows when a swap is executed. So what is granted is decided at a time that is certainly
+// not later, and stamped by the script; what is not granted is decided at the time of a reply that was
+// asked for afterwards.
+type swaps struct{ *Engine }
 
-// senderOf is what a sender is for. Large values have a sender of their own, for which other keys do not
-// wait.
-type senderOf struct {
-	server *servers.Server
-	large  bool
+// maxSwapped is how many jobs a call decides at most.
+const maxSwapped = 1024
+
+// value is what is known of a key's value, and what is to become of it.
+type value struct {
+	last reading
+
+	// Of the call that is under way:
+	reads   bool // it only reads
+	changed bool // what it writes is another value
+	next    limiter.State
+	nextNs  int64
+	stamps  limiter.Stamps // of next, if that is written later than at nextNs
+	was     []Did          // what was decided for it, in an array that is used again
 }
 
-// sender sends pipelines to a server, one at a time, while there are lines that want a call.
-type sender struct {
-	others *others
-	senderOf
-
-	ready   []*line // others.mu guards all below
-	working bool
-}
-
-func (n *sender) work() {
-	defer n.others.store.working.end()
-	for {
-		lines := n.next()
-		if len(lines) == 0 {
-			return
-		}
-		n.round(lines)
+// hasValue gives a key room for a value.
+func (q *queue) hasValue() {
+	if q.value == nil {
+		q.value = &value{}
 	}
 }
 
-// next takes the lines that are ready, and ends the work if there is none.
-func (n *sender) next() (lines []*line) {
-	o := n.others
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	bytes, most := 0, roundKeys
-	if n.large {
-		most = largeRoundKeys
-	}
-	for len(lines) < min(most, len(n.ready)) && bytes < roundBytes {
-		l := n.ready[len(lines)]
-		bytes += 2*len(l.known.value) + len(l.name)
-		lines = append(lines, l)
-	}
-	n.ready = n.ready[len(lines):]
-	n.working = len(lines) > 0
-	return lines
-}
-
-// round sends the next call of each line.
-func (n *sender) round(lines []*line) {
-	o, s := n.others, n.others.store
-	calls, asked, wait := make([]*servers.Call, 0, len(lines)), lines[:0], 0
-	for _, l := range lines {
-		if !o.prepare(l, n.server) {
-			continue
-		}
-		l.call.Asking, l.call.Large = l.to != nil && l.to.Asking, n.large
-		l.sentNs = s.Now()
-		calls, asked = append(calls, l.call), append(asked, l)
-		if l.trying > 0 {
-			wait = s.Wait
-		}
-	}
-	if len(calls) == 0 {
-		return
-	}
-	ctx, cancel := s.timeout(context.Background())
-	s.counts.pipelines.Add(1)
-	s.counts.scripts.Add(uint64(len(calls)))
-	s.Pool.Send(ctx, n.server, calls, wait)
-	cancel()
-	for _, l := range asked {
-		f := l.failed()
-		if f == nil || !f.Again() {
-			l.tries, l.to = 0, nil
-			o.advance(l)
-			continue
-		}
-		s.counts.resent.Add(f.Reason)
-		o.again(l, f)
+func (w *swaps) begin(q *queue, _ *Job) {
+	if q.hasValue(); !q.value.last.is && !q.value.last.large {
+		q.value.last = w.seen.take(q.key)
 	}
 }
 
-// again has a line's call made again that was certainly not executed: at once where its key is said to be, or in a while.
-func (o *others) again(l *line, f *servers.Failed) {
-	l.call = nil
-	if l.to = f.Redirect; l.to == nil || l.tries >= maxRedirects {
-		l.to = nil
-		o.notNow(l, f)
-		return
-	}
-	l.tries++
-	for _, t := range o.first(l, l.covered) {
-		t.waiter.sentInVain(f)
-	}
-	o.dispatch(l)
-}
+func (w *swaps) takes(q *queue, _ *Job) bool { return q.count < maxSwapped }
 
-func (l *line) failed() *servers.Failed {
-	if l.call.Err == nil {
-		return nil
-	}
-	return failedOf(l.call.Err)
-}
+func (w *swaps) add(*pipeline, *queue, *Job) bool { return true }
 
-// prepare makes a line's next call. It is false if none is wanted, as all was answered.
-func (o *others) prepare(l *line, server *servers.Server) bool {
-	for {
-		tasks := o.present(l, server)
-		if len(tasks) == 0 {
-			return false
-		}
-		if l.call = o.nativeCall(l, tasks); l.call != nil {
-			l.covered, l.trying, l.changed, l.native = len(tasks), len(tasks), true, true
-			return true
-		}
-		if l.native = false; !l.known.is {
-			l.covered, l.trying = len(tasks), 0
-			l.call = o.store.readCall(tasks[0].nowNs, []string{l.name}, l.known.large)
-			return true
-		}
-		if n := min(l.covered, len(tasks)); n > 0 && !o.decideAt(l, tasks[:n], l.known.serverNs, nil) {
-			o.finish(l, n) // as what was found is of a time at which all of them waited
-			continue
-		}
-		o.prepareSwap(l, tasks)
+func (w *swaps) call(_ *pipeline, q *queue) bool {
+	v := q.value
+	if v.reads = !v.last.is; v.reads {
+		q.call.Script, q.call.Args = w.Scripts.Read, w.Scripts.ReadArgs(q.taken.first.NowNs, v.last.large)
 		return true
 	}
-}
-
-// prepareSwap makes a swap that writes what tasks change, or asks whether all is still as it is known.
-func (o *others) prepareSwap(l *line, tasks []*task) {
-	nowNs := l.known.nowNs()
-	course := limiter.Follow(&l.known.state, nowNs)
-	l.changed = o.decideAt(l, tasks, nowNs, &course)
-	l.covered, l.trying = len(tasks), len(tasks)
-	w := o.store.newSwap(l.nextNs, 1, true)
-	var to *limiter.State
-	if l.stamps = nil; l.changed {
-		to = &l.next
-		l.stamps = course.Stamps(to)
+	if n := q.coveredJobs(); n > 0 && !w.decideAt(q, n, v.last.serverNs, nil) {
+		w.answer(q, n) // as what was found is of a time at which all of them waited
+		return false
 	}
-	w.key(l.name, &l.known.found, to, l.stamps, l.nextNs)
-	l.call = &w.call
+	w.callSwap(q)
+	return true
 }
 
-// decideAt does tasks to what is known of a key, at a time of the server, or at the callers'. A course that
+// coveredJobs returns how many of the first jobs were there when the value was asked for.
+func (q *queue) coveredJobs() (n int) {
+	for j := q.taken.first; j != nil && j.covered; j = j.next {
+		n++
+	}
+	return n
+}
+
+// callSwap makes a swap that writes what jobs change, or asks whether all is still as it is known.
+func (w *swaps) callSwap(q *queue) {
+	v := q.value
+	nowNs := v.last.nowNs()
+	course := limiter.Follow(&v.last.State, nowNs)
+	v.changed = w.decideAt(q, q.count, nowNs, &course)
+	c := w.Scripts.NewSwap(v.nextNs, 1, true)
+	var to *limiter.State
+	if v.stamps = nil; v.changed {
+		to = &v.next
+		v.stamps = course.Stamps(to)
+	}
+	c.Key(q.key, &v.last.Found, to, v.stamps, v.nextNs)
+	q.call.Script, q.call.Args = c.Call.Script, c.Call.Args
+}
+
+// decideAt does the first jobs to what is known of a key, at a time of the server, or at the callers'. A course that
 // is not nil follows the state.
-func (o *others) decideAt(l *line, tasks []*task, serverNs int64, course *limiter.Course) (changed bool) {
-	l.nextNs = serverNs
-	l.next = owned(l.known.state, 0)
-	for _, t := range tasks {
-		if o.store.CallersTime {
-			l.nextNs = t.nowNs
+func (w *swaps) decideAt(q *queue, n int, serverNs int64, course *limiter.Course) (changed bool) {
+	v := q.value
+	v.nextNs = serverNs
+	v.next = script.Owned(v.last.State, 0)
+	for j := q.taken.first; n > 0; j, n = j.next, n-1 {
+		if w.CallersTime {
+			v.nextNs = j.NowNs
 		}
-		if t.did, t.err = (did{}), l.known.err; t.err == nil {
-			t.did, t.err = t.doing(&l.next, l.nextNs)
+		if j.did, j.Err = (Did{}), v.last.Err; j.Err == nil {
+			j.do(&v.next, v.nextNs)
 		}
-		if changed = changed || t.did.changed; t.did.changed && course != nil {
-			*course = t.follow(*course, &l.next)
+		if changed = changed || j.did.Changed; j.did.Changed && course != nil {
+			*course = j.follow(*course, &v.next)
 		}
 	}
 	return changed
 }
 
-// finish answers the first tasks of a line.
-func (o *others) finish(l *line, n int) {
-	o.answer(l, o.take(l, n))
-}
+func (w *swaps) writes(q *queue) bool { return !q.value.reads && q.value.changed }
 
-// answer answers tasks that were taken off a line.
-func (o *others) answer(l *line, tasks []*task) {
-	if len(tasks) == 0 {
-		return
+func (w *swaps) reply(p *pipeline, q *queue) error {
+	rest, r, err := read(p, q)
+	if err != nil {
+		return err
 	}
-	o.store.counts.asked.Add(uint64(len(tasks)))
-	o.store.counts.joined.Add(uint64(len(tasks) - 1))
-	l.apart = false
-	o.store.learn(l.name, effectOf(tasks), &l.known.state, l.sentNs)
-	for _, t := range tasks {
-		t.err = t.answer(t.err)
-		t.waiter.done(t)
-	}
-}
-
-// fail has those tasks fail that a line's call was for. What was only read may have been executed.
-func (o *others) fail(l *line, f *servers.Failed) {
-	if l.trying == 0 || !l.changed {
-		as := *f
-		as.Executed = servers.No
-		f = &as
-	}
-	n := l.covered
-	l.known, l.apart = known{}, false
-	tasks := o.take(l, n)
-	if f.Executed != servers.No {
-		o.store.learn(l.name, effectOf(tasks), nil, l.sentNs)
-	}
-	for _, t := range tasks {
-		t.waiter.fail(f)
-	}
-}
-
-// effectOf is what tasks may have done to a TAT.
-func effectOf(tasks []*task) (e effect) {
-	for _, t := range tasks {
-		e = max(e, t.effect())
-	}
-	return e
-}
-
-// advance takes the answer to a line's call, and has it go on.
-func (o *others) advance(l *line) {
-	rest, serverNs, f := []any(nil), int64(0), l.failed()
-	if f == nil {
-		var err error
-		if rest, serverNs, err = replyOf(l.call.Reply); err != nil {
-			f = &servers.Failed{Reason: servers.Refused, Executed: servers.Maybe, Text: err.Error()}
-		}
-	}
-	if f != nil {
-		o.fail(l, f)
-	} else {
-		o.learn(l, rest, serverNs)
-	}
-	if l.call = nil; o.more(l) {
-		o.dispatch(l)
-	}
-}
-
-// learn takes what a call has returned.
-func (o *others) learn(l *line, rest []any, serverNs int64) {
-	k := known{is: true, serverNs: serverNs, at: time.Now()}
-	if l.native {
-		o.learnNative(l, rest, k)
-		return
-	}
-	if l.trying == 0 {
+	v := q.value
+	if v.reads {
 		if len(rest) == 0 { // it is read again
-			l.known = known{large: true, at: k.at}
-			return
+			v.last = reading{large: true, at: r.at}
+			return nil
 		}
-		k.found = foundIn(rest[0])
-		l.knows(k)
-		return
+		r.Found = script.FoundIn(rest[0])
+		q.found(r)
+		return nil
 	}
-	switch done, now := swapped(rest); {
+	switch done, now := script.Swapped(rest); {
 	case !done:
-		k.found = now
-		o.inVain(l)
-		l.knows(k)
-	case l.changed:
-		o.written(l, k)
+		r.Found = now
+		w.inVain(q)
+		q.found(r)
+	case v.changed:
+		w.written(q, r)
 	default: // it is decided at that time: perhaps something is granted by now
-		k.found = l.known.found
-		l.knows(k)
+		r.Found = v.last.Found
+		q.found(r)
+	}
+	return nil
+}
+
+// read reads a reply.
+func read(p *pipeline, q *queue) (rest []any, r reading, err error) {
+	rest, serverNs, err := script.ReplyOf(q.call.Reply)
+	if err != nil {
+		return nil, r, err
+	}
+	p.tells(serverNs)
+	return rest, reading{is: true, serverNs: serverNs, at: time.Now()}, nil
+}
+
+// errContended is why a job was sent in vain if others have changed its key each time.
+var errContended = &servers.Failed{Reason: servers.Timeout, Text: "others have changed the key each time"}
+
+// inVain notes that a call has found another value.
+func (w *swaps) inVain(q *queue) {
+	for j := q.taken.first; j != nil; j = j.next {
+		j.Waiter.SentInVain(errContended)
 	}
 }
 
-// written answers tasks whose swap has written, with what came of them at the time of the swap. A task that
-// was limited may not be so any more by then. If there is one, only the tasks that were written are
+// found notes what was found at a key, for all jobs that were there when it was asked for.
+func (q *queue) found(r reading) {
+	q.value.knows(r)
+	for j := q.taken.first; j != nil; j = j.next {
+		j.covered = true
+	}
+}
+
+func (v *value) knows(r reading) {
+	r.large = len(r.Value) > script.LargeBytes
+	v.last = r
+}
+
+// written answers jobs whose swap has written, with what came of them at the time of the swap. A job that
+// was limited may not be so any more by then. If there is one, only the jobs that were written are
 // answered, as they were decided, and the others are decided again.
-func (o *others) written(l *line, k known) {
-	decidedNs, next := l.nextNs, l.next
-	if k.absent = next.ExpiresNs <= decidedNs; !k.absent {
-		l.stamps.Apply(&next, max(0, k.serverNs-decidedNs))
-		k.value, k.state = valueOf(&next), next
-		k.err = limiter.Accept(&k.state)
+func (w *swaps) written(q *queue, r reading) {
+	v := q.value
+	decidedNs, next := v.nextNs, v.next
+	if r.Absent = next.ExpiresNs <= decidedNs; !r.Absent {
+		v.stamps.Apply(&next, max(0, r.serverNs-decidedNs))
+		r.Value, r.State = script.ValueOf(&next), next
+		r.Err = limiter.Accept(&r.State)
 	}
-	tasks := o.first(l, l.trying)
-	was := make([]did, len(tasks))
-	for i, t := range tasks {
-		was[i] = t.did
+	was := v.was[:0]
+	for j := q.taken.first; j != nil; j = j.next {
+		was = append(was, j.did)
 	}
-	o.decideAt(l, tasks, k.serverNs, nil)
-	if slices.EqualFunc(tasks, was, func(t *task, was did) bool { return t.did == was }) {
-		l.knows(k)
-		o.finish(l, l.trying)
+	v.was = was
+	if w.decideAt(q, q.count, r.serverNs, nil); q.did(was) {
+		q.found(r)
+		w.answer(q, q.count)
 		return
 	}
-	o.decideAt(l, tasks, decidedNs, nil)
-	l.knows(k)
-	o.answer(l, o.takeWritten(l))
+	w.decideAt(q, q.count, decidedNs, nil)
+	q.found(r)
+	w.answer(q, q.writtenFirst())
 }
 
-// knows notes what was found at a line's key.
-func (l *line) knows(k known) {
-	k.large = len(k.value) > largeBytes
-	l.known = k
-}
-
-// inVain notes that a line's swap has found another value.
-func (o *others) inVain(l *line) {
-	for _, t := range o.first(l, l.trying) {
-		t.waiter.sentInVain(errContended)
-	}
-}
-
-// first returns the first tasks of a line.
-func (o *others) first(l *line, n int) []*task {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(l.waiting[:n])
-}
-
-// more reports whether something waits for a line still; else it has ended.
-func (o *others) more(l *line) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(l.waiting) == 0 {
-		o.endLocked(l)
-		return false
+// did reports whether the jobs came to this.
+func (q *queue) did(what []Did) bool {
+	for j := q.taken.first; j != nil; j, what = j.next, what[1:] {
+		if j.did != what[0] {
+			return false
+		}
 	}
 	return true
 }
 
-func first(of []any) any {
-	if len(of) == 0 {
-		return nil
+// writtenFirst puts the jobs that the state which was written tells of before the others, and returns how many they are.
+func (q *queue) writtenFirst() (n int) {
+	var written, others list
+	for q.taken.first != nil {
+		if j := q.taken.pop(); j.written() {
+			written.push(j)
+			n++
+		} else {
+			others.push(j)
+		}
 	}
-	return of[0]
+	others.putBefore(&written)
+	q.taken = others
+	return n
+}
+
+// answer answers the first jobs of a key.
+func (w *swaps) answer(q *queue, n int) {
+	if n == 0 {
+		return
+	}
+	q.bySwap = false
+	var effect known.Effect
+	for j, left := q.taken.first, n; left > 0; j, left = j.next, left-1 {
+		effect = max(effect, j.effect())
+	}
+	w.Known.Learn(q.key, effect, &q.value.last.State, q.sentNs)
+	w.counts.decided(n)
+	for ; n > 0; n-- {
+		j := q.taken.pop()
+		if j.Err != nil {
+			j.Result = funnel.Result{}
+		}
+		j.Waiter.Done(j)
+	}
 }

@@ -1,8 +1,7 @@
-package remote
+package script
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -17,8 +16,8 @@ import (
 const statePrefix = "cl1:"
 
 const (
-	// stateHeadBytes are the first of a value, which say when it expires: the prefix, kind and time, or any TAT.
-	stateHeadBytes = 20
+	// headBytes are the first of a value, which say when it expires: the prefix, kind and time, or any TAT.
+	headBytes = 20
 	// expiresAt is where a value says when it expires, behind the prefix and the kind; a TAT is the whole
 	// value.
 	expiresAt = len(statePrefix) + 1
@@ -26,20 +25,22 @@ const (
 	maxValueBytes = limiter.MaxPayloadBytes + 64
 	// wholeBytes are read of a value in any case: most states are shorter.
 	wholeBytes = 512
-	// largeBytes are more than a call may read or write that goes together with those of other keys.
-	largeBytes = 4 << 10
+	// LargeBytes are more than a call may read or write that goes together with those of other keys.
+	LargeBytes = 4 << 10
+	// MaxStepBytes is how much the states of a step's keys may take, in all that it reads or writes.
+	MaxStepBytes = 4 << 20
 )
 
-// valueOf returns what is kept of a state.
-func valueOf(s *limiter.State) string {
+// ValueOf returns what is kept of a state.
+func ValueOf(s *limiter.State) string {
 	if s.Kind == limiter.Funnel {
 		return strconv.FormatInt(s.ExpiresNs, 10)
 	}
 	return string(limiter.AppendState([]byte(statePrefix), s))
 }
 
-// readValue returns the state of a value, with a payload of its own. The error is limiter.ErrWrongType for what is none of ours.
-func readValue(v string) (s limiter.State, err error) {
+// ReadValue returns the state of a value, with a payload of its own. The error is limiter.ErrWrongType for what is none of ours.
+func ReadValue(v string) (s limiter.State, err error) {
 	encoded, ok := strings.CutPrefix(v, statePrefix)
 	if !ok {
 		s.ExpiresNs, ok = readTAT(v)
@@ -61,8 +62,8 @@ func readTAT(v string) (tatNs int64, ok bool) {
 	return tatNs, err == nil
 }
 
-// readHead returns the kind of a value that begins so, and when it expires.
-func readHead(head string) (k limiter.Kind, expiresNs int64, ok bool) {
+// ReadHead returns the kind of a value that begins so, and when it expires.
+func ReadHead(head string) (k limiter.Kind, expiresNs int64, ok bool) {
 	encoded, ok := strings.CutPrefix(head, statePrefix)
 	if !ok {
 		expiresNs, ok = readTAT(head)
@@ -89,45 +90,36 @@ func pxOf(s *limiter.State, serverNs int64, moreMs uint64) uint64 {
 	return ns/nsPerMs + min(1, ns%nsPerMs) + moreMs
 }
 
-// found is what a script has found at a key, and what that means.
-type found struct {
-	absent bool
-	value  string
-	state  limiter.State
-	err    error // limiter.ErrWrongType
+// Found is what a script has found at a key, and what that means.
+type Found struct {
+	Absent bool
+	Value  string
+	State  limiter.State
+	Err    error // limiter.ErrWrongType
 }
 
-// foundIn reads what the scripts return for a key: nothing, a value, or the number 0 for what is no string.
-func foundIn(reply any) found {
+// FoundIn reads what the scripts return for a key: nothing, a value, or the number 0 for what is no string.
+func FoundIn(reply any) Found {
 	switch v := reply.(type) {
 	case nil:
-		return found{absent: true}
+		return Found{Absent: true}
 	case string:
-		s, err := readValue(v)
-		return found{value: v, state: s, err: err}
+		s, err := ReadValue(v)
+		return Found{Value: v, State: s, Err: err}
 	default:
-		return found{err: limiter.ErrWrongType}
+		return Found{Err: limiter.ErrWrongType}
 	}
 }
 
-// timeIn reads the time that the scripts return.
-func timeIn(reply any) (serverNs int64, err error) {
-	text, _ := reply.(string)
-	if serverNs, err = strconv.ParseInt(text, 10, 64); err != nil {
-		return 0, fmt.Errorf("remote: a script returned %q as the time", text)
-	}
-	return serverNs, nil
-}
-
-// owned returns a state by another clock, by which all is so much later, with a payload of its own.
-func owned(s limiter.State, byNs int64) limiter.State {
+// Owned returns a state by another clock, by which all is so much later, with a payload of its own.
+func Owned(s limiter.State, byNs int64) limiter.State {
 	s.Payload = bytes.Clone(s.Payload)
 	limiter.Shift(&s, byNs)
 	return s
 }
 
-// entryAt is an Entry by another clock.
-func entryAt(k limiter.Kind, expiresNs, byNs int64) store.Entry {
+// EntryAt is an Entry by another clock.
+func EntryAt(k limiter.Kind, expiresNs, byNs int64) store.Entry {
 	s := limiter.State{Kind: k, ExpiresNs: expiresNs}
 	limiter.Shift(&s, byNs)
 	return store.Entry{Kind: k, ExpiresNs: s.ExpiresNs}

@@ -10,14 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 	"cellserver/internal/test/redistest"
 )
 
-// script is a fake whose servers answer one call after the other with what a test has for it.
-func script(t *testing.T, replies ...func(c *servers.Call)) (s *Store, calls func() []string) {
+// scripted is a store on a fake whose servers answer one call after the other with what a test has for it.
+func scripted(t *testing.T, replies ...func(c *servers.Call)) (s *Store, calls func() []string) {
 	t.Helper()
 	var mu sync.Mutex // guards all below
 	var made []string
@@ -44,11 +45,11 @@ func script(t *testing.T, replies ...func(c *servers.Call)) (s *Store, calls fun
 
 func nameOf(s *Store, of *servers.Script) string {
 	switch of {
-	case s.keyScripts.read:
+	case s.scripts.Read:
 		return "read"
-	case s.keyScripts.swap:
+	case s.scripts.Swap:
 		return "swap"
-	case s.keyScripts.native:
+	case s.scripts.Native:
 		return "native"
 	default:
 		return "other"
@@ -73,7 +74,7 @@ func holding(t *testing.T, ids ...uint64) string {
 			t.Fatal(err)
 		}
 	}
-	return valueOf(&s)
+	return script.ValueOf(&s)
 }
 
 func acquire(id uint64) limiter.Operation {
@@ -82,7 +83,7 @@ func acquire(id uint64) limiter.Operation {
 
 // TestConflictIsDecidedAgain: on what the swap has found, without another read, and by the servers' time.
 func TestConflictIsDecidedAgain(t *testing.T) {
-	s, calls := script(t, reply(0, nil), reply(1, int64(1), holding(t, 1)), reply(2, int64(1), holding(t, 1, 2)))
+	s, calls := scripted(t, reply(0, nil), reply(1, int64(1), holding(t, 1)), reply(2, int64(1), holding(t, 1, 2)))
 	o := acquire(3)
 	if err := s.Operate(t0, named("k"), &o); err != nil || !o.Result.Limited {
 		t.Fatalf("%+v, %v", o.Result, err)
@@ -98,7 +99,7 @@ func TestKnownValueSavesTheRead(t *testing.T) {
 }
 
 func testKnownValue(t *testing.T) {
-	s, calls := script(t, reply(0, nil), reply(0), reply(1), reply(2), reply(3, int64(1), nil))
+	s, calls := scripted(t, reply(0, nil), reply(0), reply(1), reply(2), reply(3, int64(1), nil))
 	for range 2 {
 		o := acquire(1)
 		if err := s.Operate(t0, named("k"), &o); err != nil || o.Result.Limited {
@@ -127,7 +128,7 @@ func TestNotSentTwice(t *testing.T) {
 		{[]func(*servers.Call){failing(lost)}, "STOREDOWN gone; nothing was charged"},
 		{[]func(*servers.Call){reply(0, nil), failing(lost)}, "STOREDOWN gone; it may have been charged"},
 	} {
-		s, calls := script(t, c.replies...)
+		s, calls := scripted(t, c.replies...)
 		o := acquire(1)
 		var f store.Failure
 		if err := s.Operate(t0, named("k"), &o); !errors.As(err, &f) || f.Line != c.want {
@@ -141,7 +142,7 @@ func TestNotSentTwice(t *testing.T) {
 
 // TestSwapSentAgain: what was certainly not done.
 func TestSwapSentAgain(t *testing.T) {
-	s, calls := script(t, reply(0, nil), failing(servers.Failed{Reason: servers.Cluster, Text: "TRYAGAIN"}), reply(1))
+	s, calls := scripted(t, reply(0, nil), failing(servers.Failed{Reason: servers.Cluster, Text: "TRYAGAIN"}), reply(1))
 	o := acquire(1)
 	if err := s.Operate(t0, named("k"), &o); err != nil || o.Result.Limited {
 		t.Fatalf("%+v, %v", o.Result, err)
@@ -153,7 +154,7 @@ func TestSwapSentAgain(t *testing.T) {
 
 // TestNativeGivesWay: where the value is another kind's, or has numbers that are too large, a swap decides.
 func TestNativeGivesWay(t *testing.T) {
-	s, calls := script(t, reply(0), reply(1, nil), reply(2), reply(3, nil))
+	s, calls := scripted(t, reply(0), reply(1, nil), reply(2), reply(3, nil))
 	window := limiter.Rule{Kind: limiter.FixedWindow, Window: mustWindow(t, 5, 60)}
 	for range 2 {
 		q := decide(s, t0, store.Request{Key: named("k"), Rule: window, Quantity: 2})[0]
@@ -166,8 +167,8 @@ func TestNativeGivesWay(t *testing.T) {
 	}
 }
 
-// TestOthersByPolicy: a server that does not answer leaves other kinds to the policy, too, and nothing waits for it any more.
-func TestOthersByPolicy(t *testing.T) {
+// TestOtherKindsByPolicy: a server that does not answer leaves other kinds to the policy, too, and nothing waits for it any more.
+func TestOtherKindsByPolicy(t *testing.T) {
 	p := redistest.Server(t)
 	s := onPool(t, Config{Timeout: 30 * time.Millisecond, OnError: Deny}, "redis://"+p.Addr)
 	p.Stop()
@@ -184,13 +185,13 @@ func TestOthersByPolicy(t *testing.T) {
 		t.Errorf("an operation: %v", err)
 	}
 	s.Close()
-	if n := len(s.others.lines); n > 0 {
+	if n := s.engine.Stats().Keys; n > 0 {
 		t.Errorf("%d keys are still waited for", n)
 	}
 }
 
-// TestOthersWhileASlotMoves has another kind's key moved to another server: nothing is lost or done twice.
-func TestOthersWhileASlotMoves(t *testing.T) {
+// TestOtherKindsWhileASlotMoves has another kind's key moved to another server: nothing is lost or done twice.
+func TestOtherKindsWhileASlotMoves(t *testing.T) {
 	c := redistest.Cluster(t)
 	s := onPool(t, Config{}, c.URL())
 	const each, callers = 150, 4
