@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/store"
@@ -114,15 +115,15 @@ func (it *item) SentInVain(f *servers.Failed) {
 }
 
 // Done implements engine.Waiter: it gives an item the answer that a server's state leads to.
-func (it *item) Done(j *engine.Job) {
-	s, q := it.batch.store, j.Request
-	wake, ok := it.answer(func(*store.Request) { q.Result, q.Err = j.Result, j.Err })
+func (it *item) Done(r funnel.Result, err error) {
+	s, q := it.batch.store, it.Request
+	wake, ok := it.answer(func(*store.Request) { q.Result, q.Err = r, err })
 	if !ok {
 		s.counts.late.Add(1)
 		return
 	}
-	if j.Err == nil {
-		s.counts.outcome(q.Rule.Kind, q.Quantity, j.Result.Limited)
+	if err == nil {
+		s.counts.outcome(q.Rule.Kind, q.Quantity, r.Limited)
 	}
 	wake()
 }

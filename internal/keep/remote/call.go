@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/known"
 	"cellserver/internal/keep/remote/script"
@@ -35,10 +36,10 @@ func (s *Store) do(key store.Key, d *deed) error {
 		return failureOf(w.failed)
 	}
 	d.take(&w.step.deed)
-	if o, is := d.outcome(); is && w.Err == nil {
+	if o, is := d.outcome(); is && w.err == nil {
 		s.counts.outcome(o.kind, o.quantity, o.limited)
 	}
-	return w.Err
+	return w.err
 }
 
 // caller implements engine.Waiter for one who waits on a channel.
@@ -50,6 +51,7 @@ type caller struct {
 	mu    sync.Mutex // guards all below, until it is answered
 	ended bool
 	attempt
+	err    error
 	failed *servers.Failed
 }
 
@@ -66,13 +68,15 @@ func (w *caller) SentInVain(f *servers.Failed) {
 	w.attempt = attempt{vain: f}
 }
 
-func (w *caller) Done(*engine.Job) { w.Fail(nil) }
+func (w *caller) Done(_ funnel.Result, err error) { w.end(err, nil) }
 
-func (w *caller) Fail(f *servers.Failed) {
+func (w *caller) Fail(f *servers.Failed) { w.end(nil, f) }
+
+func (w *caller) end(err error, f *servers.Failed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.ended {
-		w.ended, w.failed = true, f
+		w.ended, w.err, w.failed = true, err, f
 		close(w.answered)
 	}
 }

@@ -72,7 +72,7 @@ func (nobody) Waits(*servers.Server) bool { return true }
 
 func (nobody) SentInVain(*servers.Failed) {}
 
-func (nobody) Done(*Job) {}
+func (nobody) Done(funnel.Result, error) {}
 
 func (nobody) Fail(*servers.Failed) {}
 

@@ -43,8 +43,7 @@ func (w *funnels) decideKnown(p *pipeline, j *Job) bool {
 	if !w.Known.Decide(&q, &p.sender.Timeline, p.localNs) {
 		return false
 	}
-	j.Result, j.Err = q.Result, nil
-	j.Waiter.Done(j)
+	j.Waiter.Done(q.Result, nil)
 	return true
 }
 
@@ -88,8 +87,8 @@ func (w *funnels) replay(q *queue, r script.FunnelReply) {
 	state := limiter.State{ExpiresNs: r.TATNs}
 	for q.taken.first != nil {
 		j := q.taken.pop()
-		j.Result, _, j.Err = j.Request.Rule.Decide(&state, r.NowNs, j.Request.Quantity)
-		j.Waiter.Done(j)
+		result, _, err := j.Request.Rule.Decide(&state, r.NowNs, j.Request.Quantity)
+		j.Waiter.Done(result, err)
 	}
 }
 

@@ -1,12 +1,11 @@
 package engine
 
 import (
+	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/known"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
-
-	"cellserver/internal/funnel"
 )
 
 // Job is a request, or another step, that waits to be decided by the server of its key. From Queue on it belongs to the engine, until
@@ -17,12 +16,8 @@ type Job struct {
 	Step    Step           // nil for a Request
 	Waiter  Waiter
 
-	Result funnel.Result // of a Request
-	Err    error         // of package limiter or store
-
 	next    *Job
 	covered bool // the job was there when the value that is known of its key was asked for
-	did     Did
 }
 
 // Step is what is done to a key's state that is not a request.
@@ -49,8 +44,8 @@ type Waiter interface {
 	Waits(to *servers.Server) bool
 	// SentInVain notes that what the job was sent for was certainly not done.
 	SentInVain(f *servers.Failed)
-	// Done ends the job, which is decided.
-	Done(j *Job)
+	// Done ends the job, which is decided: the result is a request's, the error of package limiter or store.
+	Done(r funnel.Result, err error)
 	// Fail ends the job, which is not decided.
 	Fail(f *servers.Failed)
 }
@@ -59,13 +54,17 @@ type Waiter interface {
 var errGone = &servers.Failed{Reason: servers.Timeout, Text: "nobody waits for it any more"}
 
 // do does a job to a state.
-func (j *Job) do(s *limiter.State, serverNs int64) {
-	if q := j.Request; q != nil {
-		j.Result, j.did.Changed, j.Err = q.Rule.Decide(s, serverNs, q.Quantity)
-		j.did.Limited = j.Result.Limited
-		return
+func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
+	q := j.Request
+	if q == nil {
+		o.Did, o.err = j.Step.Do(s, serverNs)
+		return o
 	}
-	j.did, j.Err = j.Step.Do(s, serverNs)
+	o.result, o.Changed, o.err = q.Rule.Decide(s, serverNs, q.Quantity)
+	if o.Limited = o.result.Limited; o.err != nil {
+		o.result = funnel.Result{}
+	}
+	return o
 }
 
 // follow returns the course of a state after the job has changed it.
@@ -89,9 +88,9 @@ func (j *Job) effect() known.Effect {
 
 // written reports whether a state that is written tells of the job. Of a limited job it may only tell
 // what had expired.
-func (j *Job) written() bool {
+func (j *Job) written(o *outcome) bool {
 	countsDenied := j.Request != nil && j.Request.Rule.Flags&limiter.CountDenied != 0
-	return j.did.Changed && (!j.did.Limited || countsDenied)
+	return o.Changed && (!o.Limited || countsDenied)
 }
 
 // list is jobs in order.

@@ -1,12 +1,10 @@
 package engine
 
-import (
-	"cellserver/internal/keep/remote/script"
-)
+import "cellserver/internal/keep/remote/script"
 
 // natives is the way of requests of fixed windows and buckets: a script does their arithmetic, and returns the value that it has
 // found, from which the answers follow. What it cannot do a swap does.
-type natives struct{ swaps }
+type natives struct{ *Engine }
 
 func (w *natives) begin(q *queue, _ *Job) { q.hasValue() }
 
@@ -15,6 +13,8 @@ func (w *natives) takes(q *queue, j *Job) bool {
 	return q.count < maxSwapped && j.Request != nil && j.Request.Rule.Kind == first.Request.Rule.Kind && script.IsNative(j.Request) &&
 		(!w.CallersTime || j.NowNs == first.NowNs)
 }
+
+func (w *natives) add(*pipeline, *queue, *Job) bool { return true }
 
 func (w *natives) call(_ *pipeline, q *queue) bool {
 	first := q.taken.first
@@ -41,7 +41,7 @@ func (w *natives) reply(p *pipeline, q *queue) error {
 	}
 	v := q.value
 	if len(rest) == 0 {
-		w.inVain(q)
+		q.inVain()
 		q.bySwap, v.last = true, reading{}
 		return nil
 	}
@@ -54,6 +54,6 @@ func (w *natives) reply(p *pipeline, q *queue) error {
 			v.last.Value = script.ValueOf(&v.next)
 		}
 	}
-	w.answer(q, q.count)
+	w.answer(q, false)
 	return nil
 }
