@@ -17,7 +17,6 @@ import (
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/dashboard"
 	"cellserver/internal/funnel"
-	"cellserver/internal/keep/persist"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -106,9 +105,9 @@ func (f *fake) source() dashboard.Source {
 			p.Known, p.Outlook = true, rule.Funnel.Outlook(tatNs, nowNs)
 			return p, nil
 		},
-		Persistence: func() persist.Status {
+		Persistence: func() store.Durability {
 			fault := errors.New(hostile + strings.Repeat("/directory", 20) + "/log-1: no space left on device")
-			return persist.Status{Interval: time.Second, Fault: fault, FaultSinceNs: began.UnixNano()}
+			return store.Durability{Interval: time.Second, Fault: fault, FaultSinceNs: began.UnixNano()}
 		},
 		Databases:   16,
 		MaxKeyBytes: 4096,

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"cellserver/internal/keep/persist"
+	"cellserver/internal/store"
 )
 
 func TestDiskReady(t *testing.T) {
@@ -12,13 +12,13 @@ func TestDiskReady(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		unready bool
-		status  func() persist.Status
+		status  func() store.Durability
 		want    error
 	}{
 		{"nothing is kept", true, nil, nil},
-		{"all is well again", true, func() persist.Status { return persist.Status{Faults: 1} }, nil},
-		{"a fault", true, func() persist.Status { return persist.Status{Fault: errors.New("no space left on device")} }, errDiskFault},
-		{"a fault, without the flag", false, func() persist.Status { return persist.Status{Fault: errors.New("no space left on device")} }, nil},
+		{"all is well again", true, func() store.Durability { return store.Durability{Faults: 1} }, nil},
+		{"a fault", true, func() store.Durability { return store.Durability{Fault: errors.New("no space left on device")} }, errDiskFault},
+		{"a fault, without the flag", false, func() store.Durability { return store.Durability{Fault: errors.New("no space left on device")} }, nil},
 	} {
 		o := &options{unreadyOnDiskFault: tt.unready}
 		if err := o.diskReady(tt.status); !errors.Is(err, tt.want) {

@@ -16,6 +16,7 @@ import (
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/redis/background"
 	"cellserver/internal/redis/commands/admin"
+	"cellserver/internal/store"
 )
 
 // syncInterval is the value of --fsync-interval.
@@ -38,7 +39,7 @@ const (
 // set reads an interval.
 func (i *syncInterval) set(text string) bool {
 	if text == "no" {
-		*i = syncInterval(persist.NoSync)
+		*i = syncInterval(store.NoSync)
 		return true
 	}
 	d, ok := flagvalue.ParseDuration(text)
@@ -50,7 +51,7 @@ func (i *syncInterval) set(text string) bool {
 }
 
 func (i *syncInterval) String() string {
-	if time.Duration(*i) == persist.NoSync {
+	if time.Duration(*i) == store.NoSync {
 		return "no"
 	}
 	return flagvalue.FormatDuration(time.Duration(*i))
@@ -93,7 +94,7 @@ func (o *options) durabilitySettings() []admin.Setting {
 	appendFsync := "everysec"
 	if o.syncInterval == 0 {
 		appendFsync = "always"
-	} else if time.Duration(o.syncInterval) == persist.NoSync {
+	} else if time.Duration(o.syncInterval) == store.NoSync {
 		appendFsync = "no"
 	}
 	return []admin.Setting{
@@ -152,7 +153,7 @@ func (a *app) openDataDir(ctx context.Context) error {
 }
 
 // persistence returns what tells what is kept; nil if nothing is.
-func (a *app) persistence() func() persist.Status {
+func (a *app) persistence() func() store.Durability {
 	if a.keeper == nil {
 		return nil
 	}
@@ -162,7 +163,7 @@ func (a *app) persistence() func() persist.Status {
 var errDiskFault = errors.New("changes do not reach the disk; the log says why")
 
 // diskReady is a part of /readyz. The cause of a fault may contain a path, and is left to the log.
-func (o *options) diskReady(status func() persist.Status) error {
+func (o *options) diskReady(status func() store.Durability) error {
 	if o.unreadyOnDiskFault && status != nil && status().Fault != nil {
 		return errDiskFault
 	}

@@ -37,7 +37,7 @@ func (o *options) defineMemory(fs *pflag.FlagSet) {
 			return err == nil || text == autoMemory
 		},
 	}, "maxmemory", "largest `size` of the server's memory, such as 150mb; 0 for none; auto is 70 % of the cgroup's limit, and none without one")
-	flagvalue.ChoiceVar(fs, &o.maxMemoryPolicy, "maxmemory-policy", memory.PolicyName(store.VolatileTTL), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)", memory.PolicyNames()...)
+	flagvalue.ChoiceVar(fs, &o.maxMemoryPolicy, "maxmemory-policy", store.VolatileTTL.String(), "`what` becomes of a new key that has no room: volatile-ttl (it evicts one that would expire soon) or noeviction (it is refused)", memory.PolicyNames()...)
 }
 
 func (o *options) checkMemory() error {
@@ -104,7 +104,7 @@ func allMemorySettings() []memorySetting {
 			func(to *memory.State, value string) error { return to.Clients.Set(value) },
 		},
 		{
-			"maxmemory-policy", func(s memory.State) string { return memory.PolicyName(s.Policy) },
+			"maxmemory-policy", func(s memory.State) string { return s.Policy.String() },
 			func(to *memory.State, value string) (err error) {
 				if to.Policy, err = memory.ParsePolicy(value); err != nil {
 					return errors.New("argument: " + err.Error())
@@ -182,7 +182,7 @@ func (w *memoryWarnings) look(st store.Stats) {
 	state := w.bound.State()
 	if percent := w.level.Crossed(int64(st.Bytes), int64(st.MaxBytes)); percent > 0 {
 		w.log.Warn("the memory for keys is almost used up", "percent", percent, "bytes", st.Bytes, "of", st.MaxBytes, "keys", st.Keys,
-			"maxmemory", state.MaxBytes, "policy", memory.PolicyName(state.Policy),
+			"maxmemory", state.MaxBytes, "policy", state.Policy.String(),
 			"hint", "raise --maxmemory, shorten periods, or find out with CL.TOP and SCAN who makes so many keys")
 	}
 	evicted, refused := w.short.Note(w.now(), st.Evicted, st.Refused)
@@ -191,7 +191,7 @@ func (w *memoryWarnings) look(st store.Stats) {
 		return
 	}
 	w.log.Warn("new keys found no room", "evicted", w.evicted, "refused", w.refused, "keys", st.Keys, "bytes", st.Bytes,
-		"maxmemory", state.MaxBytes, "policy", memory.PolicyName(state.Policy),
+		"maxmemory", state.MaxBytes, "policy", state.Policy.String(),
 		"hint", "what is evicted has its full burst again; raise --maxmemory, or limit what one address can do")
 	w.evicted, w.refused = 0, 0
 }

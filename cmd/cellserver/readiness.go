@@ -7,7 +7,7 @@ import (
 
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/keep/memory"
-	"cellserver/internal/keep/persist"
+	"cellserver/internal/store"
 )
 
 // letIn says that clients are served. It is called once.
@@ -67,7 +67,7 @@ func (a *app) degraded() (ways []string) {
 }
 
 // diskDegraded leaves the cause to the log, as it may contain a path.
-func diskDegraded(status func() persist.Status) string {
+func diskDegraded(status func() store.Durability) string {
 	if status == nil {
 		return ""
 	}

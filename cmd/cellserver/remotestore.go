@@ -9,6 +9,7 @@ import (
 	"cellserver/internal/keep/remote/ahead"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/keep/remote/watch"
+	"cellserver/internal/store"
 )
 
 // remoteStore is a store on other machines. A nil one is there at all times.
@@ -104,8 +105,8 @@ func (s *remoteStore) ready() error {
 	if s == nil {
 		return nil
 	}
-	switch st := s.watch.Status(); {
-	case st.Policy != remote.Error:
+	switch st := s.watch.Health(); {
+	case st.Policy != store.FallbackError:
 	case !st.Asked:
 		return errStoreNotAsked
 	case st.Away():
@@ -119,7 +120,7 @@ func (s *remoteStore) degraded() string {
 	if s == nil {
 		return ""
 	}
-	st := s.watch.Status()
+	st := s.watch.Health()
 	what := "the store does not answer"
 	switch {
 	case st.Asked && st.Fault == nil:

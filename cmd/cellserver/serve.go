@@ -197,7 +197,7 @@ func newApp(
 
 func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 	o := a.options
-	return commands.Config{
+	c := commands.Config{
 		Store:             a.store,
 		Now:               a.now,
 		WallTime:          time.Now,
@@ -215,8 +215,8 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		Version:           buildinfo.Version,
 		Settings:          a.settings(),
 		ConfigFile:        absolute(o.config),
-		Memory:            a.memory,
-		Keeper:            a.keeper,
+		Maximum:           a.memory.Maximum,
+		ReleaseMemory:     memory.Release,
 		Remote:            a.remoteStatus(),
 		NamedLimits:       a.limits,
 		Thresholds:        o.thresholds,
@@ -226,6 +226,10 @@ func (a *app) engineConfig(cat *catalog.Catalog) commands.Config {
 		Log:               a.log,
 		LostLogLines:      a.lines.Dropped,
 	}
+	if a.keeper != nil { // or the field would not be nil
+		c.Keeper = a.keeper
+	}
+	return c
 }
 
 // backgroundThreads returns how many long commands run at once, and lets the runtime execute that many goroutines beside the
@@ -336,7 +340,7 @@ func (a *app) serveMetrics(background context.Context, start func(name string, p
 	l := a.listeners.metrics
 	config := metrics.Config{
 		Store: a.store, Remote: a.remoteStatus(), Records: a.engine.Records, Logins: a.engine.Logins, Clients: a.engine.Clients, NewKeys: a.engine.NewKeys,
-		Now: a.now, Server: a.server, Memory: a.memory, Persistence: a.persistence(), Limits: a.limits, Build: buildinfo.Read(),
+		Now: a.now, Server: a.server, Maximum: a.memory.Maximum, Persistence: a.persistence(), Limits: a.limits, Build: buildinfo.Read(),
 		Ready: a.ready, Alive: a.prober.alive, Degraded: a.degraded, LostLogLines: a.lines.Dropped,
 		Access: a.web.access, Profiles: a.options.pprof, BoundTo: l.Addr(), AllowedHosts: a.options.metricsHosts,
 		TopKeys: a.options.topKeysMetric, TopKeyNames: a.options.topKeysNames,

@@ -6,7 +6,6 @@ import (
 
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/keep/remote"
-	"cellserver/internal/keep/remote/watch"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
 )
@@ -96,9 +95,9 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 }
 
 // remoteStatus returns what tells how the store on other machines is; nil where there is none.
-func (a *app) remoteStatus() func() watch.Status {
+func (a *app) remoteStatus() func() store.Health {
 	if a.remote == nil {
 		return nil
 	}
-	return a.remote.watch.Status
+	return a.remote.watch.Health
 }

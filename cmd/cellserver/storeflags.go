@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"cellserver/internal/base/flagvalue"
-	"cellserver/internal/keep/remote"
+	"cellserver/internal/store"
 )
 
 // memoryStore is the value of --store for the store in memory.
@@ -31,7 +31,7 @@ type storeOptions struct {
 	timeout    time.Duration
 	wait       int
 	onError    string
-	policy     remote.Policy // of onError
+	policy     store.Fallback // of onError
 	localShare float64
 	prefilter  bool
 
@@ -54,7 +54,7 @@ func (o *options) defineStore(fs *pflag.FlagSet) {
 	fs.StringVar(&r.keyPrefix, "key-prefix", "", "`text` before each key's name on it (default none: the names that redis-cell has)")
 	flagvalue.UnitDurationVar(fs, &r.timeout, "store-timeout", 50*time.Millisecond, leastStoreTimeout, mostStoreTimeout, "how long a decision may take; then --on-store-error decides")
 	flagvalue.NumberVar(fs, &r.wait, "store-wait", 0, 0, mostStoreWait, "`number` of replicas that must have a change before it is replied to, by WAIT; it costs a round trip between them")
-	flagvalue.ChoiceVar(fs, &r.onError, "on-store-error", remote.Error.String(), "`what` a call gets that the store did not decide in time: error, allow, deny, or local (decided in this server's memory, by --local-share of its limit)", "error", "allow", "deny", "local")
+	flagvalue.ChoiceVar(fs, &r.onError, "on-store-error", store.FallbackError.String(), "`what` a call gets that the store did not decide in time: error, allow, deny, or local (decided in this server's memory, by --local-share of its limit)", "error", "allow", "deny", "local")
 	r.defineLocalShare(fs, "`part` of each limit that this server allows by itself with --on-store-error=local, such as 0.25 for one of four servers")
 	r.prefilter = true
 	flagvalue.SwitchVar(fs, &r.prefilter, "prefilter", "on", "off", "deny calls without asking where what was read of the key less than a second ago denies them: `on|off`")
@@ -68,7 +68,9 @@ func (o *options) defineStore(fs *pflag.FlagSet) {
 func (o *options) isRemote() bool { return o.remote.url != memoryStore }
 
 // hasTables reports whether there is a store in memory, be it for the time without the other one.
-func (o *options) hasTables() bool { return !o.isRemote() || o.remote.onError == remote.Local.String() }
+func (o *options) hasTables() bool {
+	return !o.isRemote() || o.remote.onError == store.FallbackLocal.String()
+}
 
 // checkStore refuses flags that the store makes senseless, and sets what it decides. No message has the URL, which may contain
 // a password.
@@ -84,7 +86,7 @@ func (o *options) checkStore() error {
 		{"max-new-keys-per-second", "only the store knows which keys are new", o.maxNewKeysPerSecond > 0},
 		{"databases", "its URL names the only database", o.databases != 1},
 		{"maxmemory-policy", "that of its Redis decides", !o.hasTables()},
-		{"local-share", "it is about --on-store-error=local", o.remote.onError != remote.Local.String()},
+		{"local-share", "it is about --on-store-error=local", o.remote.onError != store.FallbackLocal.String()},
 		{"lease-above", "it is about --lease=on", !o.remote.lease},
 		{"lease-max-units", "it is about --lease=on", !o.remote.lease},
 		{"lease-time", "it is about --lease=on", !o.remote.lease},
@@ -94,7 +96,7 @@ func (o *options) checkStore() error {
 		}
 	}
 	o.databases = 1
-	o.remote.policy, _ = remote.PolicyOf(o.remote.onError)
+	o.remote.policy, _ = store.FallbackOf(o.remote.onError)
 	return o.remote.checkParts()
 }
 

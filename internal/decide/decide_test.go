@@ -197,7 +197,7 @@ func TestPickedTerms(t *testing.T) {
 	d, by := decider(t)
 	q, o := request(t, "k", 1), limiter.Operation{Verb: limiter.Acquire, Max: 7, TTLNs: sec}
 	d.Batch(shard.New(), t0, []store.Request{q}, by)
-	d.Operated(t0, store.Key{Name: []byte("place")}, &o, by.Local)
+	d.Applied(t0, store.Key{Name: []byte("place")}, &o, by.Local)
 	for _, e := range d.Records.TopKeys.Top(topkeys.Requested, t0, 2) {
 		if want := map[string]limiter.Terms{"k": q.Rule.Terms(), "place": o.Terms()}[e.Name]; e.Terms != want || e.Terms.Most == 0 {
 			t.Errorf("%s: %+v, want %+v", e.Name, e.Terms, want)

@@ -51,7 +51,7 @@ func foresee(tx store.Keys, nowNs int64, batch []store.Request) (ahead []foresee
 		f.first = firstOf(batch[:i], &q.Key)
 		first := &ahead[f.first]
 		if f.first == i {
-			if err = tx.Operate(nowNs, q.Key, &look); err != nil {
+			if err = tx.Apply(nowNs, q.Key, &look); err != nil {
 				return nil, err
 			}
 			first.state = limiter.State{ExpiresNs: look.AtNs}

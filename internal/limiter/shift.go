@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"cellserver/internal/funnel"
@@ -30,4 +31,13 @@ func Shift(s *State, byNs int64) {
 		}
 	default: // their payloads have no times
 	}
+}
+
+// Shifted returns a state by another clock, with a payload of its own.
+func Shifted(s State, byNs int64) State {
+	s.Payload = bytes.Clone(s.Payload)
+	if byNs != 0 {
+		Shift(&s, byNs)
+	}
+	return s
 }

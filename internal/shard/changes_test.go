@@ -56,7 +56,7 @@ func TestChangesMakeTheSame(t *testing.T) {
 				case n < 2000:
 					one(s, now, k(), l, 1+rng.Int64N(3))
 				case n < 2050:
-					if _, _, err := s.SetIf(now, k(), limiter.State{ExpiresNs: now + rng.Int64N(50*sec)}, store.Always); err != nil {
+					if _, _, err := store.SetIf(s, now, k(), limiter.State{ExpiresNs: now + rng.Int64N(50*sec)}, store.Always); err != nil {
 						t.Fatal(err)
 					}
 				case n < 2500:

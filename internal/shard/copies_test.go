@@ -20,7 +20,7 @@ func TestCopiesAreBounded(t *testing.T) {
 		all = append(all, k)
 		for id := range uint64(4096) {
 			o := limiter.Operation{Verb: limiter.Reserve, Funnel: l, ID: id, Quantity: 1, TTLNs: 3600 * sec}
-			if err := s.Operate(t0, k, &o); err != nil {
+			if err := s.Apply(t0, k, &o); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -63,13 +63,13 @@ func TestCopiesAreBounded(t *testing.T) {
 	}
 	o := limiter.Operation{Verb: limiter.Commit, ID: 7, Quantity: 1}
 	x.Save()
-	if _, _, err := x.SetIf(t0, all[0], limiter.State{}, store.Always); !errors.Is(err, store.ErrTooLarge) {
+	if _, _, err := store.SetIf(x, t0, all[0], limiter.State{}, store.Always); !errors.Is(err, store.ErrTooLarge) {
 		t.Errorf("SetIf: %v", err)
 	}
 	if _, err := x.Delete(t0, all[:1]); !errors.Is(err, store.ErrTooLarge) {
 		t.Errorf("Delete: %v", err)
 	}
-	if err := x.Operate(t0, all[0], &o); !errors.Is(err, store.ErrTooLarge) {
+	if err := x.Apply(t0, all[0], &o); !errors.Is(err, store.ErrTooLarge) {
 		t.Errorf("Operate: %v", err)
 	}
 	if _, ok := tatOf(x, t0, all[0]); !ok {

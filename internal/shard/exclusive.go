@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 
-	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -70,7 +69,7 @@ func (x *exclusive) Throttle(_ int64, batch []store.Request) store.Pending {
 		q := &batch[i]
 		k, sh, err := x.touch(&q.Key)
 		if err != nil {
-			q.Result, q.Err = funnel.Result{}, err
+			q.End(err)
 			continue
 		}
 		sh.throttleLocked(x.nowNs, k, q)
@@ -79,14 +78,14 @@ func (x *exclusive) Throttle(_ int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-// Operate implements store.Keys.
-func (x *exclusive) Operate(_ int64, key store.Key, o *limiter.Operation) error {
+// Apply implements store.Keys.
+func (x *exclusive) Apply(_ int64, key store.Key, step store.Step) error {
 	k, sh, err := x.touch(&key)
 	if err != nil {
 		return err
 	}
 	defer x.note(k.hash)
-	return sh.operateLocked(x.nowNs, k, &key, o)
+	return sh.applyLocked(x.nowNs, k, &key, step)
 }
 
 // Entry implements store.Keys.
@@ -113,16 +112,6 @@ func (x *exclusive) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 		deleted += sh.deleteLocked(x.nowNs, k, &keys[i])
 	}
 	return deleted, nil
-}
-
-// SetIf implements store.Keys.
-func (x *exclusive) SetIf(_ int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
-	k, sh, err := x.touch(&key)
-	if err != nil {
-		return before, false, err
-	}
-	defer x.note(k.hash)
-	return sh.setIfLocked(x.nowNs, k, &key, &s, when)
 }
 
 // saved is what a key was when Save was called.

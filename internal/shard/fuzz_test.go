@@ -77,7 +77,7 @@ func FuzzPayloads(f *testing.F) {
 				if s.Kind != limiter.Funnel {
 					s.Payload = bytes.Repeat([]byte{byte(i)}, n*n/60)
 				}
-				before, found, err := r.s.SetIf(r.now, k, s, store.Always)
+				before, found, err := store.SetIf(r.s, r.now, k, s, store.Always)
 				r.check(k, before, found)
 				if r.m.set(r.now, k, s); err != nil {
 					t.Fatal(err)

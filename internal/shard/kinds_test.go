@@ -55,7 +55,7 @@ func fillRule(s *Store, r limiter.Rule, keys, keyBytes int) *caller {
 	if r.Kind == limiter.Bucket {
 		for i := range keys {
 			putKey(c.names[0][0], uint64(i))
-			_ = s.Operate(c.now, store.Key{Name: c.names[0][0]}, &limiter.Operation{Verb: limiter.Fill, Max: 1 << 40})
+			_ = s.Apply(c.now, store.Key{Name: c.names[0][0]}, &limiter.Operation{Verb: limiter.Fill, Max: 1 << 40})
 		}
 	}
 	return c
@@ -106,12 +106,13 @@ func BenchmarkOperate(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s, now, i := New(), t0, 0
 			names := newNames(1, 16)
+			var o limiter.Operation // the caller's, who keeps one
 			b.ReportAllocs()
 			for b.Loop() {
 				putKey(names[0], uint64(i/2)%10_000)
-				o := operation(i)
+				o = operation(i)
 				now += 1000
-				if err := s.Operate(now, store.Key{Name: names[0]}, &o); err != nil {
+				if err := s.Apply(now, store.Key{Name: names[0]}, &o); err != nil {
 					b.Fatal(err)
 				}
 				i++
@@ -129,7 +130,7 @@ func TestKindsDoNotAllocate(t *testing.T) {
 			batch := make([]store.Request, n)
 			for i := range batch {
 				batch[i] = store.Request{Key: key(uint16(i%2), fmt.Sprint(names[i%3], i/6)), Rule: rule, Quantity: 1}
-				_ = s.Operate(now, batch[i].Key, &limiter.Operation{Verb: limiter.Fill, Max: 1 << 40})
+				_ = s.Apply(now, batch[i].Key, &limiter.Operation{Verb: limiter.Fill, Max: 1 << 40})
 				if rule.Kind != limiter.Bucket {
 					remove(s, now, batch[i].Key)
 				}
@@ -153,10 +154,11 @@ func TestKindsDoNotAllocate(t *testing.T) {
 	}
 	for name, operation := range operations(t) {
 		s, i, keys := New(), 0, []store.Key{key(0, names[0]), key(0, names[1])}
+		var o limiter.Operation // the caller's, who keeps one
 		call := func() {
 			for _, k := range keys {
-				o := operation(i)
-				if err := s.Operate(t0+int64(i), k, &o); err != nil {
+				o = operation(i)
+				if err := s.Apply(t0+int64(i), k, &o); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -70,13 +70,13 @@ func TestMarkedIsListed(t *testing.T) {
 					tx.Release()
 				}
 				for _, st := range tx.(interface{ keys() []store.Key }).keys() {
-					_, _, _ = tx.SetIf(now, st, limiter.State{ExpiresNs: now + rng.Int64N(20*sec)}, store.Always) // or it has no room
+					_, _, _ = store.SetIf(tx, now, st, limiter.State{ExpiresNs: now + rng.Int64N(20*sec)}, store.Always) // or it has no room
 				}
 				tx.Commit()
 			case op < 720:
 				x := s.BeginAll(now)
 				for range 5 {
-					_, _, _ = x.SetIf(now, k(), limiter.State{ExpiresNs: now + rng.Int64N(20*sec)}, store.Always)
+					_, _, _ = store.SetIf(x, now, k(), limiter.State{ExpiresNs: now + rng.Int64N(20*sec)}, store.Always)
 				}
 				x.End()
 			case op < 960:

@@ -95,7 +95,7 @@ func (r *payloadRun) set(ks store.Keys, k store.Key) {
 			s.ExpiresNs = was.ExpiresNs
 		}
 	}
-	before, found, err := ks.SetIf(r.now, k, s, store.Always)
+	before, found, err := store.SetIf(ks, r.now, k, s, store.Always)
 	r.check(k, before, found)
 	switch {
 	case errors.Is(err, store.ErrFull):
@@ -324,7 +324,7 @@ func TestVersionsAreNew(t *testing.T) {
 			s.FlushAll()
 		}
 		n := []int{8, 8, 40, 700}[i%4]
-		if _, _, err := s.SetIf(t0, k, limiter.State{Kind: limiter.Bucket, ExpiresNs: t0 + sec, Payload: make([]byte, n)}, store.Always); err != nil {
+		if _, _, err := store.SetIf(s, t0, k, limiter.State{Kind: limiter.Bucket, ExpiresNs: t0 + sec, Payload: make([]byte, n)}, store.Always); err != nil {
 			t.Fatal(err)
 		}
 		v := sh.identityLocked(t0, s.ref(&k), &k).version
@@ -342,7 +342,7 @@ func TestGatheredInParts(t *testing.T) {
 	s.Track(func() {})
 	for i := range keys {
 		state := limiter.State{Kind: limiter.Concurrency, ExpiresNs: t0 + sec, Payload: bytes.Repeat([]byte{byte(i)}, payload)}
-		if _, _, err := s.SetIf(t0, key(0, fmt.Sprint(i)), state, store.Always); err != nil {
+		if _, _, err := store.SetIf(s, t0, key(0, fmt.Sprint(i)), state, store.Always); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -387,19 +387,19 @@ func TestLooksCopyNothing(t *testing.T) {
 	l := limit(t, 1<<20, 1, 3600)
 	for id := range uint64(4096) {
 		o := limiter.Operation{Verb: limiter.Reserve, Funnel: l, ID: id, Quantity: 1, TTLNs: 3600 * sec}
-		if err := s.Operate(t0, key, &o); err != nil {
+		if err := s.Apply(t0, key, &o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	tx := s.Begin(t0, []store.Key{key})
-	_ = tx.Operate(t0, key, &limiter.Operation{Verb: limiter.Look}) // which reads it
+	_ = tx.Apply(t0, key, &limiter.Operation{Verb: limiter.Look}) // which reads it
 	tx.Save()
 	look := limiter.Operation{Verb: limiter.Look}
-	if n := testing.AllocsPerRun(10, func() { _ = tx.Operate(t0, key, &look) }); n > 0 || look.Count != 1 {
+	if n := testing.AllocsPerRun(10, func() { _ = tx.Apply(t0, key, &look) }); n > 0 || look.Count != 1 {
 		t.Errorf("in a transaction: %g allocations, and it finds %d", n, look.Count)
 	}
 	tx.Rollback()
-	if n := testing.AllocsPerRun(10, func() { _ = s.Operate(t0, key, &look) }); n > 0 || look.Count != 1 {
+	if n := testing.AllocsPerRun(10, func() { _ = s.Apply(t0, key, &look) }); n > 0 || look.Count != 1 {
 		t.Errorf("%g allocations, and it finds %d", n, look.Count)
 	}
 }

@@ -56,6 +56,13 @@ func (c *counts) add(kind limiter.Kind, quantity int64, limited bool) {
 	c.granted += units
 }
 
+// count counts what a step has come to, if that was a request for units.
+func (c *counts) count(o limiter.Outcome) {
+	if o.Requests {
+		c.add(o.Kind, o.Quantity, o.Limited)
+	}
+}
+
 func (c *counts) merge(other *counts) {
 	for kind, n := range other.outcomes {
 		c.outcomes[kind].Allowed += n.Allowed

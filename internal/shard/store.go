@@ -64,24 +64,25 @@ type shard struct {
 	counts  counts
 
 	budget      *budget
-	heldBytes   int    // that the budget knows of
-	unusedBytes int    // likewise
-	evicted     uint64 // live entries
-	refused     uint64 // new keys
-	pins        pins   // of the transaction that has the lock; nil without one that writes several keys
-	hand        hand   // where reclaimLocked goes on
-	scratch     []byte // a payload that is being changed
+	heldBytes   int           // that the budget knows of
+	unusedBytes int           // likewise
+	evicted     uint64        // live entries
+	refused     uint64        // new keys
+	pins        pins          // of the transaction that has the lock; nil without one that writes several keys
+	hand        hand          // where reclaimLocked goes on
+	scratch     []byte        // a payload that is being changed
+	state       limiter.State // what a step is done to
 
 	_ [128]byte // keeps two shards' data off one pair of cache lines, which are often fetched together
 }
 
-// Operate implements store.Keys.
-func (s *Store) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
+// Apply implements store.Keys.
+func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
 	k := s.ref(&key)
 	sh := s.shardOf(k.hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return sh.operateLocked(nowNs, k, &key, o)
+	return sh.applyLocked(nowNs, k, &key, step)
 }
 
 // Entry implements store.Keys.
@@ -122,15 +123,6 @@ func (s *Store) deleteOne(nowNs int64, key *store.Key) (deleted int) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return sh.deleteLocked(nowNs, k, key)
-}
-
-// SetIf implements store.Keys.
-func (s *Store) SetIf(nowNs int64, key store.Key, state limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
-	k := s.ref(&key)
-	sh := s.shardOf(k.hash)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.setIfLocked(nowNs, k, &key, &state, when)
 }
 
 // FlushAll implements store.Walker.
@@ -230,10 +222,6 @@ func (sh *shard) entryLocked(nowNs int64, k keyRef, key *store.Key) (e store.Ent
 // stateLocked returns a key's state, with a copy of its payload; it expires at nowNs if it is absent.
 func (sh *shard) stateLocked(nowNs int64, k keyRef, key *store.Key) (s limiter.State, live bool) {
 	t, b, slot := sh.find(k, key)
-	return stateAt(nowNs, t, b, slot)
-}
-
-func stateAt(nowNs int64, t *table, b *bucket, slot int) (s limiter.State, live bool) {
 	if b == nil || b.tatNs(slot) <= nowNs {
 		return limiter.State{ExpiresNs: nowNs}, false
 	}
@@ -249,23 +237,6 @@ func (sh *shard) deleteLocked(nowNs int64, k keyRef, key *store.Key) (deleted in
 	sh.storeLocked(nowNs, t, b, slot, &item{ref: k, key: key, expiresNs: nowNs})
 	sh.changedLocked(k.hash)
 	return 1
-}
-
-// setIfLocked is SetIf. Whoever watches the key notices, also if its state stays what it was.
-func (sh *shard) setIfLocked(nowNs int64, k keyRef, key *store.Key, s *limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
-	t, b, slot := sh.find(k, key)
-	before, found = stateAt(nowNs, t, b, slot)
-	it := itemOf(k, key, s)
-	switch {
-	case !when.Holds(found) || !found && s.ExpiresNs <= nowNs:
-	case sh.frozen:
-		err = store.ErrFrozen
-	case !sh.storeLocked(nowNs, t, b, slot, &it):
-		err = store.ErrFull
-	default:
-		sh.changedLocked(k.hash)
-	}
-	return before, found, err
 }
 
 // removeLocked is table.removeWhere for entries that get lost without a caller that names them.

@@ -89,7 +89,7 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 func TestSetIfFrozen(t *testing.T) {
 	s, there, absent := New(), key(0, "there"), key(0, "absent")
 	set := func(ks store.Keys, k store.Key, when store.Condition) error {
-		_, _, err := ks.SetIf(t0, k, limiter.State{ExpiresNs: t0 + 9*sec}, when)
+		_, _, err := store.SetIf(ks, t0, k, limiter.State{ExpiresNs: t0 + 9*sec}, when)
 		return err
 	}
 	if err := set(s, there, store.Always); err != nil {

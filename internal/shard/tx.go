@@ -22,7 +22,8 @@ type tx struct {
 	stale  bool      // a payload was asked for when others had changed it
 	held   int       // bytes of payloads
 	copies copies
-	counts counts // which become those of the first key's shard
+	counts counts        // which become those of the first key's shard
+	work   limiter.State // what a step is done to
 }
 
 type txPhase uint8
@@ -181,18 +182,13 @@ func (t *tx) Entry(_ int64, key store.Key) (e store.Entry, ok bool, err error) {
 
 // State implements store.Keys.
 func (t *tx) State(_ int64, key store.Key) (s limiter.State, ok bool, err error) {
-	s, err = t.copyOf(t.state(&key))
-	return s, err == nil && s.ExpiresNs > t.nowNs, err
-}
-
-// copyOf returns a state, of which the payload is the caller's.
-func (t *tx) copyOf(st *txState) (limiter.State, error) {
-	if err := t.load(st); err != nil {
-		return limiter.State{}, err
+	st := t.state(&key)
+	if err = t.load(st); err != nil {
+		return s, false, err
 	}
-	s := st.state
+	s = st.state
 	s.Payload = bytes.Clone(s.Payload)
-	return s, nil
+	return s, s.ExpiresNs > t.nowNs, nil
 }
 
 // Delete implements store.Keys.
@@ -205,26 +201,6 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 		}
 	}
 	return deleted, nil
-}
-
-// SetIf implements store.Keys.
-func (t *tx) SetIf(_ int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
-	st := t.state(&key)
-	if before, err = t.copyOf(st); err != nil {
-		return before, false, err
-	}
-	found = before.ExpiresNs > t.nowNs
-	if !when.Holds(found) || !found && s.ExpiresNs <= t.nowNs {
-		return before, found, nil
-	}
-	if s.ExpiresNs <= t.nowNs {
-		s = limiter.State{ExpiresNs: t.nowNs}
-	}
-	if err = t.mayStore(st, &s); err == nil {
-		s.Payload = bytes.Clone(s.Payload)
-		st.state, st.own, st.written = s, true, true
-	}
-	return before, found, err
 }
 
 // Save implements store.Restorer. What is written then is written to copies of payloads.

@@ -101,7 +101,7 @@ func TestSets(t *testing.T) {
 				in, end = tx, func() { tx.Commit() }
 			}
 			for _, atSec := range tt.set {
-				_, _, _ = in.SetIf(t0, k, limiter.State{ExpiresNs: t0 + atSec*sec}, store.Always)
+				_, _, _ = store.SetIf(in, t0, k, limiter.State{ExpiresNs: t0 + atSec*sec}, store.Always)
 				if tatNs, ok := tatOf(in, t0, k); ok != (atSec > 0) || ok && tatNs != t0+atSec*sec {
 					t.Errorf("%s: reads %d, %t after %d", tt.name, tatNs-t0, ok, atSec)
 				}
@@ -158,7 +158,7 @@ func TestTxHoldsSoMuch(t *testing.T) {
 	}
 	for i := range keys {
 		keys[i] = key(0, fmt.Sprint(i))
-		if _, _, err := s.SetIf(t0, keys[i], limiter.State{Kind: limiter.Concurrency, ExpiresNs: t0 + 60*sec, Payload: held}, store.Always); err != nil {
+		if _, _, err := store.SetIf(s, t0, keys[i], limiter.State{Kind: limiter.Concurrency, ExpiresNs: t0 + 60*sec, Payload: held}, store.Always); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,11 +172,11 @@ func TestTxHoldsSoMuch(t *testing.T) {
 			switch i % 3 {
 			case 0:
 				o := add
-				err = tx.Operate(t0, k, &o)
+				err = tx.Apply(t0, k, &o)
 			case 1:
 				_, _, err = tx.State(t0, k)
 			default:
-				_, _, err = tx.SetIf(t0, k, limiter.State{ExpiresNs: t0 + sec}, store.IfAbsent)
+				_, _, err = store.SetIf(tx, t0, k, limiter.State{ExpiresNs: t0 + sec}, store.IfAbsent)
 			}
 			switch {
 			case err == nil:

@@ -23,11 +23,10 @@ const (
 func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
-		st, d := t.state(&q.Key), deed{request: q}
-		if q.Rule.Kind == limiter.Funnel && st.state.Kind == limiter.Funnel {
-			d.answer(t.throttle(st, q))
+		if st := t.state(&q.Key); q.Rule.Kind == limiter.Funnel && st.state.Kind == limiter.Funnel {
+			q.End(t.throttle(st, q))
 		} else {
-			d.answer(t.do(st, d))
+			q.End(t.do(st, q))
 		}
 	}
 	return nil
@@ -47,37 +46,40 @@ func (t *tx) throttle(st *txState, q *store.Request) error {
 	return nil
 }
 
-// Operate implements store.Keys.
-func (t *tx) Operate(_ int64, key store.Key, o *limiter.Operation) error {
-	return t.do(t.state(&key), deed{operation: o})
-}
+// Apply implements store.Keys.
+func (t *tx) Apply(_ int64, key store.Key, step store.Step) error { return t.do(t.state(&key), step) }
 
-// do does something to a state. A payload that others may have, or to which the state may have to go back, is copied before.
-func (t *tx) do(st *txState, d deed) error {
+// do does a step to a state. A payload that others may have, or to which the state may have to go back, is copied before.
+func (t *tx) do(st *txState, step store.Step) error {
 	if err := t.load(st); err != nil {
 		return err
 	}
-	s := st.state
+	s := &t.work
+	*s = st.state
 	inPlace := st.own && t.surelyStores(st)
-	if len(s.Payload) > 0 && !inPlace && !d.looks() {
+	if len(s.Payload) > 0 && !inPlace && !step.Traits().KeepsPayload {
 		if t.phase == txLocked && !t.copies.may(len(s.Payload)) {
 			return store.ErrTooLarge
 		}
 		s.Payload = append(make([]byte, 0, len(s.Payload)+txSpare), s.Payload...)
 	}
-	changed, err := d.do(&s, t.nowNs)
+	changed, err := step.Do(s, t.nowNs)
 	if changed {
-		if err = t.mayStore(st, &s); err == nil {
-			st.state, st.own, st.written = s, true, true
+		if err = t.mayStore(st, s); err == nil {
+			st.own = st.own || !sameBuffer(s.Payload, st.state.Payload)
+			st.state, st.written = *s, true
 		}
 	} else if inPlace && st.state.ExpiresNs > t.nowNs {
 		st.state.Payload = s.Payload // it may have been tidied up
 	}
 	if err == nil {
-		t.counts.count(d)
+		t.counts.count(step.Outcome())
 	}
 	return err
 }
+
+// sameBuffer reports whether two payloads begin at the same place.
+func sameBuffer(a, b []byte) bool { return cap(a) > 0 && cap(b) > 0 && &a[:1][0] == &b[:1][0] }
 
 // copies counts the bytes of payloads that are copied under locks.
 type copies int

@@ -57,7 +57,7 @@ func (m *movers) state(i int) limiter.State {
 }
 
 func (m *movers) set(i int, when store.Condition) {
-	if _, _, err := m.s.SetIf(t0, key(0, m.names[i]), m.state(i), when); err != nil {
+	if _, _, err := store.SetIf(m.s, t0, key(0, m.names[i]), m.state(i), when); err != nil {
 		m.t.Fatal(err)
 	}
 }

@@ -39,9 +39,6 @@ type Request struct {
 	Err      error
 }
 
-// MakesKey reports whether the request makes a key where there is none.
-func (q *Request) MakesKey() bool { return q.Rule.MakesKey(q.Quantity) }
-
 // Entry is what is known of a key at a glance.
 type Entry struct {
 	Kind      limiter.Kind
@@ -54,32 +51,16 @@ type Keys interface {
 	// whatever they were. It returns nil if that is done. Otherwise it has copied what it needs of the batch, for the
 	// names are slices of a connection's buffer, and the Pending answers later. Transactions answer at once.
 	Throttle(nowNs int64, batch []Request) Pending
-	// Operate does something to a key's state in one step, and sets the answers in o. The error is ErrFull, ErrFrozen, or one of
-	// package limiter; then nothing has changed.
-	Operate(nowNs int64, key Key, o *limiter.Operation) error
+	// Apply does a step to a key's state, which has its answers then. The error is ErrFull, ErrFrozen, ErrTooLarge, or the
+	// step's own; then nothing has changed.
+	Apply(nowNs int64, key Key, step Step) error
 	// Entry returns of what kind a key is and when it expires, and false if the key is absent.
 	Entry(nowNs int64, key Key) (e Entry, ok bool, err error)
 	// State returns a key's state, of which the payload is the caller's, and false if the key is absent.
 	State(nowNs int64, key Key) (s limiter.State, ok bool, err error)
 	// Delete removes keys as one step and returns how many were live; a key that is named twice counts once.
 	Delete(nowNs int64, keys []Key) (deleted int, err error)
-	// SetIf gives a key a state, whatever its kind was, if the condition holds, in one step, and returns what State would have
-	// returned before. Where that would make a key beyond the store's bound, err is ErrFull and nothing has changed.
-	SetIf(nowNs int64, key Key, s limiter.State, when Condition) (before limiter.State, found bool, err error)
 }
-
-// Condition says whether SetIf writes, by whether there is a key.
-type Condition uint8
-
-// The conditions:
-const (
-	Always Condition = iota
-	IfAbsent
-	IfFound
-)
-
-// Holds reports whether the condition lets a key be written.
-func (c Condition) Holds(found bool) bool { return c == Always || (c == IfFound) == found }
 
 // Store keeps the states of keys. What it can do beyond Keys it says by being a Walker, a Watcher or a Transactor,
 // too; a command that needs what the store lacks is refused.
@@ -134,6 +115,16 @@ const (
 	// NoEviction refuses it by ErrFull. Keys that are there answer as before.
 	NoEviction
 )
+
+// String returns the policy's name, as Redis has it.
+func (p Policy) String() string { return [...]string{"volatile-ttl", "noeviction"}[p] }
+
+// Maximum is the largest memory that a server may have. The zero Maximum is none.
+type Maximum struct {
+	Bytes       int64
+	Policy      Policy
+	ScriptBytes int64 // of Bytes, for scripts that are compiled and cached
+}
 
 // Bounded is a store whose memory can be bounded.
 type Bounded interface {

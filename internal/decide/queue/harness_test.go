@@ -20,14 +20,14 @@ type funnels struct {
 
 func (f *funnels) at(key store.Key) string { return string(rune('0'+key.DB)) + string(key.Name) }
 
-func (f *funnels) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
+func (f *funnels) Apply(nowNs int64, key store.Key, step store.Step) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
 		return f.err
 	}
 	s := f.states[f.at(key)]
-	_, err := o.Do(&s, nowNs)
+	_, err := step.Do(&s, nowNs)
 	f.states[f.at(key)] = s
 	return err
 }

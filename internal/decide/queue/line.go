@@ -101,7 +101,7 @@ func (l *line) lookLocked(nowNs int64) (tatNs int64, due []Waker) {
 // tatNs is when the funnel will be empty: now if there is none, or the store cannot tell.
 func (l *line) tatNs(nowNs int64) (tatNs int64, known bool) {
 	o := limiter.Operation{Verb: limiter.Look}
-	switch err := l.room.funnels.Operate(nowNs, l.key, &o); {
+	switch err := l.room.funnels.Apply(nowNs, l.key, &o); {
 	case err == nil:
 		return o.AtNs, true
 	case errors.Is(err, limiter.ErrWrongType):
@@ -176,7 +176,7 @@ func (l *line) compactLocked() {
 
 // giveBack takes something off the funnel. Where the store changes nothing now, that drains in its time.
 func (l *line) giveBack(nowNs int64, debitNs uint64) {
-	_ = l.room.funnels.Operate(nowNs, l.key, &limiter.Operation{Verb: limiter.GiveBack, DebitNs: debitNs})
+	_ = l.room.funnels.Apply(nowNs, l.key, &limiter.Operation{Verb: limiter.GiveBack, DebitNs: debitNs})
 }
 
 // endLocked has all leave whose turn has not come.

@@ -16,7 +16,7 @@ import (
 
 // Funnels is what a Room needs of a store.
 type Funnels interface {
-	Operate(nowNs int64, key store.Key, o *limiter.Operation) error
+	Apply(nowNs int64, key store.Key, step store.Step) error
 }
 
 // Waker is woken when its Waiter waits no more. It must not call the Room.
@@ -90,7 +90,7 @@ func (r *Room) enterLocked(p *part, nowNs int64, key store.Key, o *limiter.Opera
 	if p.ended {
 		o.TTLNs = 0
 	}
-	if err := r.funnels.Operate(nowNs, key, o); err != nil || o.Result.Limited || l == nil && o.WaitNs == 0 {
+	if err := r.funnels.Apply(nowNs, key, o); err != nil || o.Result.Limited || l == nil && o.WaitNs == 0 {
 		return nil, due, err
 	}
 	if l == nil {

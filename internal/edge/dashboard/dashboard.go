@@ -19,8 +19,6 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/funnel"
-	"cellserver/internal/keep/persist"
-	"cellserver/internal/keep/remote/watch"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -42,10 +40,10 @@ type Source struct {
 	Limits func() []*limits.Limit
 
 	// Persistence is what is kept on a disk; nil if nothing is.
-	Persistence func() persist.Status
+	Persistence func() store.Durability
 
 	// Remote is how the store on other machines is; nil for one in memory.
-	Remote func() watch.Status
+	Remote func() store.Health
 
 	Latency func() histogram.Snapshot                            // of calls since the start
 	Top     func(ranking topkeys.Ranking, n int) []topkeys.Entry // hottest first

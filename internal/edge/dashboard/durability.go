@@ -6,7 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/keep/persist"
+	"cellserver/internal/store"
 )
 
 // durability returns what is kept on a disk and when, in a few words.
@@ -21,7 +21,7 @@ func (p *Page) durability(t *texts) string {
 		return fmt.Sprintf(t.LoadingPart, percent(min(1, float64(st.LoadedBytes)/float64(st.LoadBytes))))
 	case st.Fault != nil:
 		return fmt.Sprintf(t.FaultFor, time.Duration(p.source.Now()-st.FaultSinceNs).Round(time.Second))
-	case st.Interval == persist.NoSync:
+	case st.Interval == store.NoSync:
 		return t.SyncBySystem
 	case st.Interval == 0:
 		return t.SyncBeforeReplies

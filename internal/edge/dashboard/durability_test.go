@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/keep/persist"
+	"cellserver/internal/store"
 )
 
 // TestDurability: the page says what is kept on a disk and when, and warns if it is not, in both languages.
@@ -15,27 +15,27 @@ func TestDurability(t *testing.T) {
 	full := errors.New("write <log-1>: no space left on device")
 	for _, tt := range []struct {
 		name    string
-		st      persist.Status
+		st      store.Durability
 		en, zh  string
 		warning string
 	}{
-		{"an interval", persist.Status{Interval: time.Second}, "every 1\u00a0s", "每 1\u00a0s", ""},
-		{"each reply", persist.Status{}, "before each reply", "每次返回之前", ""},
-		{"no syncs", persist.Status{Interval: persist.NoSync}, "left to the system", "由操作系统决定", ""},
-		{"begins to load", persist.Status{Loading: true}, "loading, 0\u00a0%", "加载中，0\u00a0%", ""},
-		{"loads", persist.Status{Loading: true, LoadBytes: 400, LoadedBytes: 100}, "loading, 25\u00a0%", "加载中，25\u00a0%", ""},
-		{"loads more than there was", persist.Status{Loading: true, LoadBytes: 400, LoadedBytes: 500}, "loading, 100\u00a0%", "加载中，100\u00a0%", ""},
+		{"an interval", store.Durability{Interval: time.Second}, "every 1\u00a0s", "每 1\u00a0s", ""},
+		{"each reply", store.Durability{}, "before each reply", "每次返回之前", ""},
+		{"no syncs", store.Durability{Interval: store.NoSync}, "left to the system", "由操作系统决定", ""},
+		{"begins to load", store.Durability{Loading: true}, "loading, 0\u00a0%", "加载中，0\u00a0%", ""},
+		{"loads", store.Durability{Loading: true, LoadBytes: 400, LoadedBytes: 100}, "loading, 25\u00a0%", "加载中，25\u00a0%", ""},
+		{"loads more than there was", store.Durability{Loading: true, LoadBytes: 400, LoadedBytes: 500}, "loading, 100\u00a0%", "加载中，100\u00a0%", ""},
 		{
-			"a fault", persist.Status{Interval: time.Second, Fault: full, FaultSinceNs: testNowNs - 125*sec}, "fault for 2m5s", "故障已持续 2m5s",
+			"a fault", store.Durability{Interval: time.Second, Fault: full, FaultSinceNs: testNowNs - 125*sec}, "fault for 2m5s", "故障已持续 2m5s",
 			"Changes have not reached the disk since 2023-11-14 22:11:15 UTC. Decisions go on, but if the server ended now, these changes would be lost.",
 		},
 		{
-			"a fault, and each reply", persist.Status{Fault: full, FaultSinceNs: testNowNs}, "fault for 0s", "故障已持续 0s",
+			"a fault, and each reply", store.Durability{Fault: full, FaultSinceNs: testNowNs}, "fault for 0s", "故障已持续 0s",
 			"Changes have not reached the disk since 2023-11-14 22:13:20 UTC. Calls that would change a key are refused with -MISCONF.",
 		},
 	} {
 		s := testSource(nil)
-		s.Persistence = func() persist.Status { return tt.st }
+		s.Persistence = func() store.Durability { return tt.st }
 		p := New(s)
 		fill(p, 1)
 		body := get(t, p, "/?lang=en").Body.String()
@@ -52,11 +52,11 @@ func TestDurability(t *testing.T) {
 // TestDurabilityPanel: what was written, how long ago, and what a start would read; nothing of it without a data directory.
 func TestDurabilityPanel(t *testing.T) {
 	s := testSource(nil)
-	st := persist.Status{
+	st := store.Durability{
 		Interval: time.Second, LastSyncTookNs: 1_500_000, WrittenBytes: 3 << 20, LogBytes: 2 << 20, SnapshotBytes: 1 << 20, WaitingReplies: 7, Faults: 2,
 		LastSaveNs: testNowNs - 125*int64(time.Second),
 	}
-	s.Persistence = func() persist.Status { return st }
+	s.Persistence = func() store.Durability { return st }
 	p := New(s)
 	wantText(t, get(t, p, "/?lang=en").Body.String(), "<dt>Last sync took</dt><dd>1.50\u00a0ms</dd>", "<dt>Written since the start</dt><dd>3\u00a0MiB</dd>",
 		"<dt>Log</dt><dd>2\u00a0MiB</dd>", "<dt>Snapshot</dt><dd>1\u00a0MiB</dd>", "<dt>Last snapshot</dt><dd>2 min ago</dd>", "<dt>Replies waiting for a sync</dt><dd>7</dd>",

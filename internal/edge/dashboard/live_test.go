@@ -19,8 +19,8 @@ import (
 	"cellserver/internal/decide/limits"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
-	"cellserver/internal/keep/persist"
 	"cellserver/internal/limiter"
+	"cellserver/internal/store"
 )
 
 // browser does with updates what the page's script does.
@@ -112,7 +112,7 @@ func addRandom(p *Page, r *rand.Rand, fromSample, n int) {
 func TestUpdates(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 1))
 	s := testSource(nil)
-	s.Persistence = func() persist.Status { return persist.Status{} }
+	s.Persistence = func() store.Durability { return store.Durability{} }
 	p := New(s)
 	b, at := newBrowser(p), 0
 	if u := b.update(t); !u.Whole || u.Seq != 0 || len(b.rows["t"]) != 0 {

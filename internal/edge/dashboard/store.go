@@ -6,8 +6,7 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"cellserver/internal/keep/remote"
-	"cellserver/internal/keep/remote/watch"
+	"cellserver/internal/store"
 )
 
 // storePart is what is known of a store on other machines; nothing of one in memory.
@@ -21,9 +20,9 @@ func (v *view) storePart() g.Node {
 		whole(s.ByPolicy()), st.Policy)
 	return v.section("store", t.Store, el("p", text(note)), g.If(len(s.Servers) > 0, scrolling(t.StoreScroll, el("table",
 		headings(t.StoreServer, t.Circuit, t.Queued, t.InFlight, t.RoundTrip),
-		el("tbody", g.Map(s.Servers, func(server remote.ServerStats) g.Node {
+		el("tbody", g.Map(s.Servers, func(server store.ServerStats) g.Node {
 			return el("tr", attr("data-k", server.Addr), el("th", attr("scope", "row"), text(server.Addr)),
-				cells(circuitText(t, st.Server(server.Addr).State), count.text(float64(server.Queued)), count.text(float64(server.InFlight)),
+				cells(circuitText(t, server.Circuit), count.text(float64(server.Queued)), count.text(float64(server.InFlight)),
 					durationNs.text(float64(server.RoundTripNs))))
 		})),
 	))))
@@ -40,7 +39,7 @@ func circuitText(t *texts, state string) string {
 }
 
 // storeState returns how the store is, in a few words.
-func storeState(t *texts, st *watch.Status, nowNs int64) string {
+func storeState(t *texts, st *store.Health, nowNs int64) string {
 	switch {
 	case !st.Asked:
 		return t.StoreConnecting
@@ -54,11 +53,11 @@ func storeState(t *texts, st *watch.Status, nowNs int64) string {
 
 // storeFault is the warning that the store does not answer, or a part of it; nil while all of it does. As that about the disk,
 // it stays the same while the fault does.
-func storeFault(t *texts, st *watch.Status) *fault {
+func storeFault(t *texts, st *store.Health) *fault {
 	if st.Fault == nil {
 		return nil
 	}
-	meaning := [...]string{remote.Error: t.StoreErrors, remote.Allow: t.StoreAllows, remote.Deny: t.StoreDenies, remote.Local: t.StoreLocal}[st.Policy]
+	meaning := [...]string{store.FallbackError: t.StoreErrors, store.FallbackAllow: t.StoreAllows, store.FallbackDeny: t.StoreDenies, store.FallbackLocal: t.StoreLocal}[st.Policy]
 	what := fmt.Sprintf(t.StorePartly, st.Up, st.Masters) + t.Stop
 	if st.Away() {
 		what = fmt.Sprintf(t.StoreAwaySince, utc(st.SinceNs))

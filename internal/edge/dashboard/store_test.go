@@ -6,10 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/keep/remote"
-	"cellserver/internal/keep/remote/ahead"
-	"cellserver/internal/keep/remote/servers"
-	"cellserver/internal/keep/remote/watch"
+	"cellserver/internal/store"
 )
 
 // TestStore: the page says how a store on other machines is, warns if it does not answer, and has its servers; without one it has
@@ -19,30 +16,29 @@ func TestStore(t *testing.T) {
 	away := errors.New("192.0.2.1:6379: <refused>")
 	for _, tt := range []struct {
 		name    string
-		st      watch.Status
+		st      store.Health
 		en, zh  string
 		warning string
 	}{
-		{"not asked", watch.Status{}, "connecting", "连接中", ""},
-		{"answers", watch.Status{Asked: true, Masters: 1, Up: 1}, "answers", "正常", ""},
+		{"not asked", store.Health{}, "connecting", "连接中", ""},
+		{"answers", store.Health{Asked: true, Masters: 1, Up: 1}, "answers", "正常", ""},
 		{
-			"one of three", watch.Status{Asked: true, Masters: 3, Up: 2, Fault: away}, "2 of 3 servers of the store answer", "2 / 3 台存储服务器有响应",
+			"one of three", store.Health{Asked: true, Masters: 3, Up: 2, Fault: away}, "2 of 3 servers of the store answer", "2 / 3 台存储服务器有响应",
 			"2 of 3 servers of the store answer. Calls that it does not decide get an error.",
 		},
 		{
-			"away", watch.Status{Asked: true, Masters: 1, Fault: away, SinceNs: testNowNs - 5*sec, Policy: remote.Local}, "no answer for 5s", "无响应已 5s",
+			"away", store.Health{Asked: true, Masters: 1, Fault: away, SinceNs: testNowNs - 5*sec, Policy: store.FallbackLocal}, "no answer for 5s", "无响应已 5s",
 			"The store has not answered since 2023-11-14 22:13:15 UTC. Calls that it does not decide are decided in this server&#39;s memory, by its share of their limits.",
 		},
 	} {
 		tt.st.Store = "redis-cluster://192.0.2.1:6379"
-		tt.st.Stats = remote.Stats{
-			Requests: 1000, Asked: 600, Scripts: 300, Prefiltered: 200, Leased: 100, Policy: map[remote.Policy]remote.Decided{remote.Local: {Allowed: 4, Limited: 3}},
-			Lease:   ahead.Stats{Keys: 12, Open: 345, Asked: 900, Granted: 800, Used: 400, Returned: 50, Lost: 5},
-			Servers: []remote.ServerStats{{Addr: "192.0.2.1:6379", Queued: 3, InFlight: 2, RoundTripNs: 1_500_000}},
+		tt.st.Stats = store.RemoteStats{
+			Requests: 1000, Asked: 600, Scripts: 300, Prefiltered: 200, Leased: 100, Policy: map[store.Fallback]store.Decided{store.FallbackLocal: {Allowed: 4, Limited: 3}},
+			Lease:   store.LeaseStats{Keys: 12, Open: 345, Asked: 900, Granted: 800, Used: 400, Returned: 50, Lost: 5},
+			Servers: []store.ServerStats{{Addr: "192.0.2.1:6379", Queued: 3, InFlight: 2, RoundTripNs: 1_500_000, Circuit: "open"}},
 		}
-		tt.st.Servers = []servers.ServerStats{{Addr: "192.0.2.1:6379", State: "open"}}
 		s := testSource(nil)
-		s.Remote = func() watch.Status { return tt.st }
+		s.Remote = func() store.Health { return tt.st }
 		p := New(s)
 		fill(p, 1)
 		body := get(t, p, "/?lang=en").Body.String()

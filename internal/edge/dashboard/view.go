@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"cellserver/internal/keep/remote/watch"
+	"cellserver/internal/store"
 )
 
 // view is what one request is shown.
@@ -12,7 +12,7 @@ type view struct {
 	page   *Page
 	t      *texts
 	query  url.Values
-	remote *watch.Status // nil for a store in memory
+	remote *store.Health // nil for a store in memory
 	form   form
 	sampled
 }

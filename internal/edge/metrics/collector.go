@@ -9,7 +9,6 @@ import (
 
 	"cellserver/internal/base/buildinfo"
 	"cellserver/internal/decide/histogram"
-	"cellserver/internal/keep/memory"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
@@ -27,7 +26,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	var st store.Stats
 	c.config.Store.UpdateStats(&st)
 	to.store(&st)
-	to.memory(&st, c.config.Memory.State())
+	var most store.Maximum
+	if c.config.Maximum != nil {
+		most = c.config.Maximum()
+	}
+	to.memory(&st, most)
 	c.collectCommands(to)
 	c.collectConnections(to)
 	c.collectPersistence(to)
@@ -84,11 +87,11 @@ func commandOf(kind limiter.Kind) string {
 	}[kind]
 }
 
-func (to sink) memory(st *store.Stats, bound memory.State) {
-	to.gauge("memory_max_bytes", "The largest memory of the server: --maxmemory, 0 for none.", int(bound.MaxBytes))
+func (to sink) memory(st *store.Stats, most store.Maximum) {
+	to.gauge("memory_max_bytes", "The largest memory of the server: --maxmemory, 0 for none.", int(most.Bytes))
 	to.gauge("table_max_bytes", "The most memory of the tables that hold the keys, a part of --maxmemory; 0 for no maximum.", st.MaxBytes)
 	policy := desc("memory_policy_info", "Always 1; the label is --maxmemory-policy.", "policy")
-	to.series(policy, prometheus.GaugeValue, 1, memory.PolicyName(bound.Policy))
+	to.series(policy, prometheus.GaugeValue, 1, most.Policy.String())
 	to.counter("evicted_keys_total", "Keys evicted for new ones at the maximum, by volatile-ttl.", st.Evicted)
 	to.counter("refused_keys_total", "Calls that failed because their new key had no room, by noeviction.", st.Refused)
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"cellserver/internal/keep/persist"
 	"cellserver/internal/limiter"
 	"cellserver/internal/shard"
 	"cellserver/internal/store"
@@ -21,7 +20,7 @@ import (
 // TestSeries compares the names, types and labels of our series with a golden file: dashboards and alerts rely on them.
 func TestSeries(t *testing.T) {
 	var got []string
-	r := newRig(persists(persist.Status{}), func(c *Config) { c.Remote = remoteStatus })
+	r := newRig(persists(store.Durability{}), func(c *Config) { c.Remote = remoteStatus })
 	r.say("CL.LIMIT SET login 4 5 60\r\n")
 	for name, f := range r.gather(t) {
 		if !strings.HasPrefix(name, "cellserver_") {

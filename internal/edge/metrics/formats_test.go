@@ -11,7 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"cellserver/internal/base/buildinfo"
-	"cellserver/internal/keep/persist"
+	"cellserver/internal/store"
 )
 
 // prometheusAccepts is what a Prometheus without native histograms asks for.
@@ -20,7 +20,7 @@ const prometheusAccepts = "application/openmetrics-text;version=1.0.0;q=0.5,appl
 // everything is a server with all features, each of which has been used.
 func everything(t testing.TB) *rig {
 	t.Helper()
-	r := newRig(persists(persist.Status{}), func(c *Config) {
+	r := newRig(persists(store.Durability{}), func(c *Config) {
 		c.Remote, c.TopKeys, c.TopKeyNames = remoteStatus, 10, PlainNames
 	})
 	r.say("CL.LIMIT SET login 4 5 60\r\nCL.CHECK login user\r\nCL.THROTTLE \"quo\\\"te\\nline\" 1 1 60\r\nEVAL 'return 1' 0\r\nFOO\r\n")

@@ -19,9 +19,6 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/topkeys"
 	"cellserver/internal/edge/server"
-	"cellserver/internal/keep/memory"
-	"cellserver/internal/keep/persist"
-	"cellserver/internal/keep/remote/watch"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/store"
 )
@@ -35,11 +32,11 @@ type Config struct {
 	NewKeys *clients.NewKeys
 	Now     func() int64 // Unix nanoseconds
 	Server  *server.Server
-	Memory  *memory.Bound // nil for none
+	Maximum func() store.Maximum // nil for none
 	// Persistence is what is kept on the disk; nil if nothing is.
-	Persistence func() persist.Status
+	Persistence func() store.Durability
 	// Remote is how the store on other machines is; nil for a store in memory.
-	Remote func() watch.Status
+	Remote func() store.Health
 	Limits *limits.Registry
 	Build  buildinfo.Info
 	// Ready returns an error while clients are not served, and Alive one when they have not been for so long that the

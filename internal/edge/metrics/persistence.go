@@ -3,7 +3,7 @@ package metrics
 import (
 	"time"
 
-	"cellserver/internal/keep/persist"
+	"cellserver/internal/store"
 )
 
 func (c *collector) collectPersistence(to sink) {
@@ -18,14 +18,14 @@ func (c *collector) collectPersistence(to sink) {
 	to.snapshots(&st)
 }
 
-func (to sink) loading(st *persist.Status) {
+func (to sink) loading(st *store.Durability) {
 	to.truth("persistence_loading", "1 while the data directory is loaded, and clients must wait.", st.Loading)
 	to.value("persistence_loaded_keys", "Keys that were loaded at the start.", float64(st.LoadedKeys))
 	to.seconds("persistence_load_duration_seconds", "How long loading took at the start; 0 while it goes on.", st.LoadTookNs)
 	to.seconds("clock_offset_seconds", "How far the server's clock was set ahead of the wall clock, which had gone back while the server was down.", st.ClockOffsetNs)
 }
 
-func (to sink) syncs(st *persist.Status, nowNs int64) {
+func (to sink) syncs(st *store.Durability, nowNs int64) {
 	to.seconds("persistence_sync_interval_seconds", "--fsync-interval: 0 for a sync before each reply, -1 if it is left to the system.", syncIntervalNs(st))
 	to.truth("persistence_disk_fault", "1 while changes do not reach the disk, until a new snapshot stands.", st.Fault != nil)
 	to.counter("persistence_disk_faults_total", "How often writing or syncing has failed.", st.Faults)
@@ -38,7 +38,7 @@ func (to sink) syncs(st *persist.Status, nowNs int64) {
 	to.value("persistence_log_bytes", "Size of the log that a start would read.", float64(st.LogBytes))
 }
 
-func (to sink) snapshots(st *persist.Status) {
+func (to sink) snapshots(st *store.Durability) {
 	to.truth("persistence_snapshot_in_progress", "1 while a snapshot is written.", st.Saving)
 	to.truth("persistence_last_snapshot_failed", "1 if the last attempt to write a snapshot failed.", st.LastSaveErr != nil)
 	to.counter("persistence_snapshots_total", "Snapshots that were completed.", st.Saves)
@@ -47,15 +47,15 @@ func (to sink) snapshots(st *persist.Status) {
 	to.value("persistence_snapshot_bytes", "Size of the snapshot that a start would read.", float64(st.SnapshotBytes))
 }
 
-func syncIntervalNs(st *persist.Status) int64 {
-	if st.Interval == persist.NoSync {
+func syncIntervalNs(st *store.Durability) int64 {
+	if st.Interval == store.NoSync {
 		return -int64(time.Second)
 	}
 	return int64(st.Interval)
 }
 
 // lagNs is 0 before the first sync, while the directory is loaded: nothing changes then.
-func lagNs(st *persist.Status, nowNs int64) int64 {
+func lagNs(st *store.Durability, nowNs int64) int64 {
 	if st.SyncedNs == 0 {
 		return 0
 	}

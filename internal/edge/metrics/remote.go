@@ -3,9 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"cellserver/internal/keep/remote"
-	"cellserver/internal/keep/remote/servers"
-	"cellserver/internal/keep/remote/watch"
+	"cellserver/internal/store"
 )
 
 // collectRemote has series for each server of the store: as many as the operator, or its cluster, names.
@@ -27,7 +25,7 @@ func (c *collector) collectRemote(to sink) {
 	to.remoteServers(&st)
 }
 
-func (to sink) remoteRequests(st *remote.Stats) {
+func (to sink) remoteRequests(st *store.RemoteStats) {
 	to.counter("store_requests_total", "Requests to limiters that came to the store.", st.Requests)
 	to.counter("store_asked_total", "Requests that were sent to a server of the store.", st.Asked)
 	to.counter("store_joined_total", "Requests that were decided by the script call of another on the same key.", st.Joined)
@@ -43,7 +41,7 @@ func (to sink) remoteRequests(st *remote.Stats) {
 	to.gauge("store_waiting_bytes", "Bytes of the keys of the requests that wait for the store.", st.WaitingBytes)
 }
 
-func (to sink) remoteFailures(st *remote.Stats) {
+func (to sink) remoteFailures(st *store.RemoteStats) {
 	to.labelled("store_resent_total", "Script calls that were sent again, as the server had certainly not executed them.", "reason", texts(st.Resent))
 	to.labelled("store_failures_total", "Requests and other commands that the store did not carry out, by reason. Requests of limiters are left to --on-store-error, but for wrong_type; all else fails.",
 		"reason", texts(st.Failed))
@@ -56,7 +54,7 @@ func (to sink) remoteFailures(st *remote.Stats) {
 	to.counter("store_late_answers_total", "Answers of the store to requests that --on-store-error had decided by then; they may have been charged.", st.Late)
 }
 
-func (to sink) remoteServers(st *watch.Status) {
+func (to sink) remoteServers(st *store.Health) {
 	queued := desc("store_server_queued_keys", "Keys with requests that wait until they are sent to a server of the store.", "server")
 	inFlight := desc("store_server_pipelines_in_flight", "Pipelines that a server of the store has not answered.", "server")
 	roundTrip := desc("store_server_round_trip_seconds", "How long a pipeline to a server of the store takes, on a moving average.", "server")
@@ -67,7 +65,7 @@ func (to sink) remoteServers(st *watch.Status) {
 	}
 }
 
-func texts(byReason map[servers.Reason]uint64) map[string]uint64 {
+func texts(byReason map[store.Reason]uint64) map[string]uint64 {
 	m := map[string]uint64{}
 	for reason, n := range byReason {
 		m[string(reason)] = n

@@ -6,24 +6,21 @@ import (
 	"strings"
 	"testing"
 
-	"cellserver/internal/keep/remote"
-	"cellserver/internal/keep/remote/ahead"
 	"cellserver/internal/keep/remote/servers"
-	"cellserver/internal/keep/remote/watch"
+	"cellserver/internal/store"
 )
 
 // remoteStatus is a cluster of which one of three masters is away.
-func remoteStatus() watch.Status {
-	return watch.Status{
-		Policy: remote.Allow, Asked: true, Masters: 3, Up: 2, Fault: errors.New("192.0.2.1:7000: no answer in time"), Keys: 12,
-		Stats: remote.Stats{
+func remoteStatus() store.Health {
+	return store.Health{
+		Policy: store.FallbackAllow, Asked: true, Masters: 3, Up: 2, Fault: errors.New("192.0.2.1:7000: no answer in time"), Keys: 12,
+		Stats: store.RemoteStats{
 			Requests: 100, Asked: 60, Joined: 20, Scripts: 40, Pipelines: 10, Prefiltered: 25, Leased: 15, Late: 1,
-			Resent: map[servers.Reason]uint64{servers.Cluster: 3}, Failed: map[servers.Reason]uint64{servers.Timeout: 4, servers.WrongType: 2},
-			Policy: map[remote.Policy]remote.Decided{remote.Local: {Allowed: 4, Limited: 3, Failed: 1}, remote.Error: {}}, Waiting: 5, WaitingBytes: 50,
-			Servers: []remote.ServerStats{{Addr: "192.0.2.1:7000", Queued: 6, InFlight: 7, RoundTripNs: 2_000_000}},
-			Lease:   ahead.Stats{Keys: 2, Open: 9, Asked: 30, Granted: 28, Used: 15, Lost: 3, Returned: 1},
+			Resent: map[store.Reason]uint64{servers.Cluster: 3}, Failed: map[store.Reason]uint64{servers.Timeout: 4, servers.WrongType: 2},
+			Policy: map[store.Fallback]store.Decided{store.FallbackLocal: {Allowed: 4, Limited: 3, Failed: 1}, store.FallbackError: {}}, Waiting: 5, WaitingBytes: 50,
+			Servers: []store.ServerStats{{Addr: "192.0.2.1:7000", Queued: 6, InFlight: 7, RoundTripNs: 2_000_000, Circuit: "open"}},
+			Lease:   store.LeaseStats{Keys: 2, Open: 9, Asked: 30, Granted: 28, Used: 15, Lost: 3, Returned: 1},
 		},
-		Servers: []servers.ServerStats{{Addr: "192.0.2.1:7000", State: "open"}},
 	}
 }
 
@@ -53,8 +50,8 @@ func TestRemote(t *testing.T) {
 
 // TestRemoteAway: a store that no server of answers, and one that was not asked yet, are not up.
 func TestRemoteAway(t *testing.T) {
-	for _, st := range []watch.Status{{}, {Asked: true, Masters: 1, Fault: errors.New("away")}} {
-		all := newRig(func(c *Config) { c.Remote = func() watch.Status { return st } }).gather(t)
+	for _, st := range []store.Health{{}, {Asked: true, Masters: 1, Fault: errors.New("away")}} {
+		all := newRig(func(c *Config) { c.Remote = func() store.Health { return st } }).gather(t)
 		if got := value(t, all["cellserver_store_up"]); got != 0 {
 			t.Errorf("%+v: up is %g", st, got)
 		}

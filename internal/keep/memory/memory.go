@@ -121,6 +121,12 @@ func (b *Bound) State() State {
 	return b.state
 }
 
+// Maximum returns what others need to know of what is set.
+func (b *Bound) Maximum() store.Maximum {
+	st := b.State()
+	return store.Maximum{Bytes: st.MaxBytes, Policy: st.Policy, ScriptBytes: st.Shares.Scripts}
+}
+
 // OnClients has limit told what clients may hold together, now and whenever that changes; 0 is no limit.
 func (b *Bound) OnClients(limit func(bytes int64)) {
 	b.mu.Lock()
@@ -148,10 +154,7 @@ func (b *Bound) Set(maxBytes int64, policy store.Policy, clients Part) {
 }
 
 // PolicyNames are the policies by Redis's names, in the order of their values.
-func PolicyNames() []string { return []string{"volatile-ttl", "noeviction"} }
-
-// PolicyName returns a policy's name.
-func PolicyName(p store.Policy) string { return PolicyNames()[p] }
+func PolicyNames() []string { return []string{store.VolatileTTL.String(), store.NoEviction.String()} }
 
 // ParsePolicy reads a policy's name.
 func ParsePolicy(name string) (store.Policy, error) {

@@ -85,8 +85,8 @@ func TestAuto(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	for _, p := range []store.Policy{store.VolatileTTL, store.NoEviction} {
-		if got, err := ParsePolicy(PolicyName(p)); got != p || err != nil {
-			t.Errorf("%s: got %d, %v", PolicyName(p), got, err)
+		if got, err := ParsePolicy(p.String()); got != p || err != nil {
+			t.Errorf("%s: got %d, %v", p.String(), got, err)
 		}
 	}
 	for name, want := range map[string]string{"allkeys-lru": "not supported", "": "must be", "Volatile-TTL": "must be"} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/store"
 	"cellserver/internal/test/racetest"
 )
 
@@ -144,7 +145,7 @@ func TestEveryFault(t *testing.T) {
 		step = 8
 	}
 	seen := map[string]bool{} // mistakes, each of which is told once
-	for _, interval := range []time.Duration{0, NoSync} {
+	for _, interval := range []time.Duration{0, store.NoSync} {
 		for _, n := range []int{1, 3} {
 			for first := 1; first < 45; first += step {
 				f := &faults{dir: disktest.New(), rng: rand.New(rand.NewPCG(uint64(first), uint64(n))), first: first, n: n, from: first, had: histories{}}
@@ -174,7 +175,7 @@ func TestKilledThenCrashed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(7, seed))
 			dir := disktest.New()
-			l := beginLife(dir, func(c *Config) { c.Interval = NoSync })
+			l := beginLife(dir, func(c *Config) { c.Interval = store.NoSync })
 			for i := range 5 {
 				_, _ = l.take(fmt.Sprint("key", i)) // the disk has them or not
 				time.Sleep(2 * time.Second)

@@ -60,7 +60,7 @@ func (k *Keeper) keep(ctx context.Context, l loaded, ready func()) error {
 	r := &keeping{Keeper: k, stands: l.manifest, next: l.next, damaged: l.damaged, backoff: leastRetry}
 	if k.config.Loaded != nil {
 		offsetNs := k.config.Loaded(l.next.clockNs)
-		k.update(func(st *Status) { st.ClockOffsetNs, st.LoadBeganNs = offsetNs, st.LoadBeganNs+offsetNs })
+		k.update(func(st *store.Durability) { st.ClockOffsetNs, st.LoadBeganNs = offsetNs, st.LoadBeganNs+offsetNs })
 	}
 	k.config.Store.Track(k.wake)
 	r.begin(l)
@@ -163,7 +163,7 @@ func (r *keeping) round() {
 		return
 	}
 	hung := false
-	r.update(func(st *Status) {
+	r.update(func(st *store.Durability) {
 		st.SyncedNs, st.Generation, st.LogBytes = nowNs, r.log.number(), r.log.bytes()
 		r.company, hung = len(r.waiting)+len(r.syncing), st.Fault != nil
 	})
@@ -194,13 +194,13 @@ func (r *keeping) write(nowNs int64, wanted bool) {
 	r.next.sequence = r.log.w.next.sequence
 	if err == nil && written > 0 {
 		r.unsynced, r.markedNs = true, nowNs
-		r.update(func(st *Status) {
+		r.update(func(st *store.Durability) {
 			st.Records += uint64(records)
 			st.SinceSave += uint64(records)
 			st.WrittenBytes += uint64(written)
 		})
 	}
-	if err == nil && r.unsynced && (wanted || r.config.Interval != NoSync) {
+	if err == nil && r.unsynced && (wanted || r.config.Interval != store.NoSync) {
 		err = r.sync()
 	}
 	switch {
@@ -218,7 +218,7 @@ func (r *keeping) sync() error {
 		return err
 	}
 	r.unsynced = false
-	r.update(func(st *Status) { st.Syncs, st.LastSyncTookNs = st.Syncs+1, r.config.Now()-beganNs })
+	r.update(func(st *store.Durability) { st.Syncs, st.LastSyncTookNs = st.Syncs+1, r.config.Now()-beganNs })
 	return nil
 }
 
@@ -264,7 +264,7 @@ func (r *keeping) mended() {
 		return
 	}
 	nowNs := r.config.Now()
-	r.update(func(st *Status) { st.Fault, st.FaultSinceNs = nil, 0 })
+	r.update(func(st *store.Durability) { st.Fault, st.FaultSinceNs = nil, 0 })
 	r.backoff = leastRetry
 	r.freeze()
 	r.config.Log.Info("what changes is kept again", "after", time.Duration(nowNs-st.FaultSinceNs).Round(time.Millisecond))

@@ -15,9 +15,6 @@ import (
 	"cellserver/internal/store"
 )
 
-// ErrSaving is that a snapshot is being written already.
-var ErrSaving = errors.New("persist: a snapshot is being written already")
-
 // ErrEnded is what a snapshot ends with that was given up, as the server ends or another one is begun instead.
 var ErrEnded = errors.New("persist: the snapshot was given up")
 
@@ -63,7 +60,7 @@ type Keeper struct {
 	freezing sync.Mutex // held while the store is told whether there is a fault
 
 	mu      sync.Mutex // guards all below
-	status  Status
+	status  store.Durability
 	waiting []waiter // for a sync that begins from now on
 	syncing []waiter // for the one that is under way
 	timed   bool     // a timer runs for those of them whose time is bounded
@@ -82,7 +79,7 @@ func New(c Config) *Keeper {
 	}
 	k := &Keeper{config: c, kick: make(chan struct{}, 1)}
 	k.loading.Store(true)
-	k.status = Status{Interval: c.Interval, Loading: true, LoadBeganNs: c.Now(), LastSaveTookNs: -1}
+	k.status = store.Durability{Interval: c.Interval, Loading: true, LoadBeganNs: c.Now(), LastSaveTookNs: -1}
 	return k
 }
 
@@ -96,7 +93,7 @@ func (k *Keeper) Confirms() bool { return k.config.Interval == 0 }
 func (k *Keeper) Frozen() bool { return k.frozen.Load() }
 
 // Status returns what the Keeper is at. It never waits for the disk.
-func (k *Keeper) Status() Status {
+func (k *Keeper) Status() store.Durability {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	st := k.status
@@ -108,14 +105,14 @@ func (k *Keeper) Status() Status {
 	return st
 }
 
-func (k *Keeper) update(change func(st *Status)) {
+func (k *Keeper) update(change func(st *store.Durability)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	change(&k.status)
 }
 
 // Save has a snapshot written, and calls done once, from any goroutine, when it stands or has failed. While another one is
-// being written it returns ErrSaving and does nothing.
+// being written it returns store.ErrSaving and does nothing.
 func (k *Keeper) Save(done func(error)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -123,7 +120,7 @@ func (k *Keeper) Save(done func(error)) error {
 	case k.ended:
 		return ErrEnded
 	case k.status.Saving || len(k.saves) > 0:
-		return ErrSaving
+		return store.ErrSaving
 	}
 	k.saves = append(k.saves, done)
 	k.wake()

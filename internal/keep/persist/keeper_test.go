@@ -67,7 +67,7 @@ func (l *life) take(name string) (tatNs int64, err error) {
 	if strings.HasPrefix(name, leasesOf) {
 		l.ids++
 		o := limiter.Operation{Verb: limiter.Acquire, Max: 100, ID: l.ids, TTLNs: int64(time.Hour)}
-		err := l.store.Operate(nowNs(), key, &o)
+		err := l.store.Apply(nowNs(), key, &o)
 		return l.tat(name), err
 	}
 	limit, err := funnel.NewLimit(funnel.Burst, 1<<20, 1, 3600)
@@ -163,7 +163,7 @@ func crashOften(t *testing.T, rng *rand.Rand) {
 		trouble := &trouble{dir: dir, rng: rand.New(rand.NewPCG(rng.Uint64(), 1)), fails: rng.IntN(3) == 0, left: 5 + rng.IntN(150), had: had}
 		dir.Before = trouble.before
 		l := beginLife(dir, func(c *Config) {
-			c.Interval = []time.Duration{0, time.Second, NoSync}[rng.IntN(3)]
+			c.Interval = []time.Duration{0, time.Second, store.NoSync}[rng.IntN(3)]
 			c.LeastLogBytes = 4 << 10
 		})
 		if err := l.alive(); err != nil {

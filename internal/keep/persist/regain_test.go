@@ -13,12 +13,13 @@ import (
 
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/keep/persist/disk/disktest"
+	"cellserver/internal/store"
 )
 
 // TestTheDirectoryIsGone: nothing more is confirmed from then on; it is told in a second at the latest, also
 // where nothing changes; and when there is a directory again all is written to it.
 func TestTheDirectoryIsGone(t *testing.T) {
-	for _, interval := range []time.Duration{0, time.Second, time.Hour, NoSync} {
+	for _, interval := range []time.Duration{0, time.Second, time.Hour, store.NoSync} {
 		t.Run(fmt.Sprint(interval), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dir := disktest.New()
@@ -192,7 +193,7 @@ func TestKilledWhileItReturns(t *testing.T) {
 				}
 				return nil
 			}
-			l := beginLife(dir, func(c *Config) { c.Interval = NoSync })
+			l := beginLife(dir, func(c *Config) { c.Interval = store.NoSync })
 			_, _ = l.take("a") // none of which is confirmed
 			_, _ = l.take("b")
 			l.syncNow()

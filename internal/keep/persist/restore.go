@@ -19,7 +19,7 @@ func (k *Keeper) restore(ctx context.Context) (loaded, error) {
 		return loaded{}, err
 	}
 	bytes := k.bytesToLoad()
-	k.update(func(st *Status) { st.LoadBytes = bytes })
+	k.update(func(st *store.Durability) { st.LoadBytes = bytes })
 	r := newRestorer(k.config.Store, k.config.Now())
 	add := r.addUntil(ctx)
 	l := loader{dir: k.config.Dir, repair: k.config.Repair, visit: func(payload []byte) error {
@@ -155,7 +155,7 @@ func (k *Keeper) ready(l loaded) {
 	var held store.Stats
 	k.config.Store.UpdateStats(&held)
 	keys, tookNs := held.Keys, k.config.Now()-k.Status().LoadBeganNs
-	k.update(func(st *Status) {
+	k.update(func(st *store.Durability) {
 		st.Loading, st.LoadTookNs, st.LoadedKeys = false, tookNs, int64(keys)
 		st.SnapshotBytes = l.manifest.snapshot.bytes
 	})

@@ -102,7 +102,7 @@ func (r *keeping) replaceLogs() {
 func (r *keeping) beginSnapshot(anew bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &snapshot{number: r.log.number(), anew: anew, beganNs: r.config.Now(), cancel: cancel, ended: make(chan snapshotEnd, 1)}
-	r.update(func(st *Status) { st.Saving, st.SaveBeganNs, st.SinceSave = true, s.beganNs, 0 })
+	r.update(func(st *store.Durability) { st.Saving, st.SaveBeganNs, st.SinceSave = true, s.beganNs, 0 })
 	r.mu.Lock()
 	s.saves, r.saves = r.saves, nil
 	r.mu.Unlock()
@@ -137,7 +137,7 @@ func (r *keeping) endSnapshot(end snapshotEnd) {
 		r.saveNs, r.failed = r.config.Now()+int64(saveRetry), s.number
 	}
 	nowNs := r.config.Now()
-	r.update(func(st *Status) {
+	r.update(func(st *store.Durability) {
 		st.Saving, st.LastSaveErr, st.SaveBeganNs = false, err, 0
 		if err == nil {
 			st.LastSaveNs, st.LastSaveTookNs, st.Saves = nowNs, nowNs-s.beganNs, st.Saves+1

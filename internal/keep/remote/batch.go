@@ -7,6 +7,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -116,14 +117,18 @@ func (it *item) SentInVain(f *servers.Failed) {
 
 // Done implements engine.Waiter: it gives an item the answer that a server's state leads to.
 func (it *item) Done(r funnel.Result, err error) {
-	s, q := it.batch.store, it.Request
-	wake, ok := it.answer(func(*store.Request) { q.Result, q.Err = r, err })
+	s := it.batch.store
+	var out limiter.Outcome
+	wake, ok := it.answer(func(q *store.Request) {
+		q.Result, q.Err = r, err
+		out = q.Outcome()
+	})
 	if !ok {
 		s.counts.late.Add(1)
 		return
 	}
 	if err == nil {
-		s.counts.outcome(q.Rule.Kind, q.Quantity, r.Limited)
+		s.counts.outcome(out)
 	}
 	wake()
 }

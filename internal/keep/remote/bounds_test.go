@@ -37,7 +37,7 @@ func ofTwo() *fake {
 // TestBoundOfAServer: what waits for a server that hangs leaves room for the keys of others.
 func TestBoundOfAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := opened(t, Config{Pool: ofTwo(), OnError: Allow})
+		s := opened(t, Config{Pool: ofTwo(), OnError: store.FallbackAllow})
 		l := mustLimit(t, 9, 1, 60)
 		batch := make([]store.Request, engine.MaxWaiting)
 		for i := range batch {
@@ -50,8 +50,8 @@ func TestBoundOfAServer(t *testing.T) {
 		if q := decide(s, t0, ask("k", l, 1))[0]; q.Err != nil || q.Result.Remaining != 9 {
 			t.Errorf("a key of another server: %+v, %v", q.Result, q.Err)
 		}
-		if st := s.Stats(); st.Policy[Allow].Allowed != engine.MaxWaiting/2 {
-			t.Errorf("the policy has decided %+v", st.Policy[Allow])
+		if st := s.Stats(); st.Policy[store.FallbackAllow].Allowed != engine.MaxWaiting/2 {
+			t.Errorf("the policy has decided %+v", st.Policy[store.FallbackAllow])
 		}
 		answersOf(p)
 		s.Close()
@@ -64,7 +64,7 @@ func TestBoundOfAServer(t *testing.T) {
 // TestRefusedLeavesNoBytes: what is refused, as too much waits, is not counted off what does.
 func TestRefusedLeavesNoBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: Allow})
+		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: store.FallbackAllow})
 		l := mustLimit(t, 9, 1, 60)
 		batch := make([]store.Request, engine.MaxWaiting)
 		for i := range batch {
@@ -83,10 +83,10 @@ func TestRefusedLeavesNoBytes(t *testing.T) {
 // TestCanceledIsNotDecided: what nobody waits for is none of the policy's, whatever becomes of it.
 func TestCanceledIsNotDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: Deny})
+		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: store.FallbackDeny})
 		s.Throttle(t0, []store.Request{ask("k", mustLimit(t, 9, 1, 60), 1)}).Cancel()
 		time.Sleep(time.Second)
-		if st := s.Stats(); st.Policy[Deny] != (Decided{}) || st.Waiting != 0 {
+		if st := s.Stats(); st.Policy[store.FallbackDeny] != (store.Decided{}) || st.Waiting != 0 {
 			t.Errorf("got %+v", st)
 		}
 	})
@@ -116,14 +116,14 @@ func TestDecideByPolicy(t *testing.T) {
 	l := mustLimit(t, 9, 1, 60)
 	failure := store.Failure{Line: "STOREDOWN away"}
 	for _, tt := range []struct {
-		policy Policy
+		policy store.Fallback
 		stands bool
 		want   funnel.Result
-		counts Decided
+		counts store.Decided
 	}{
-		{Error, false, funnel.Result{}, Decided{}},
-		{Allow, true, funnel.Result{Limit: 10, Remaining: 7, RetryAfter: -1, ResetAfter: 180}, Decided{Allowed: 1, Failed: 0}},
-		{Deny, true, funnel.Result{Limited: true, Limit: 10, RetryAfter: 1, ResetAfter: 1}, Decided{Limited: 1}},
+		{store.FallbackError, false, funnel.Result{}, store.Decided{}},
+		{store.FallbackAllow, true, funnel.Result{Limit: 10, Remaining: 7, RetryAfter: -1, ResetAfter: 180}, store.Decided{Allowed: 1, Failed: 0}},
+		{store.FallbackDeny, true, funnel.Result{Limited: true, Limit: 10, RetryAfter: 1, ResetAfter: 1}, store.Decided{Limited: 1}},
 	} {
 		s := opened(t, Config{Pool: &fake{}, OnError: tt.policy})
 		if got := s.DecideByPolicy(nil, failure); got != tt.stands {

@@ -7,20 +7,20 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/engine"
-	"cellserver/internal/keep/remote/known"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
-// do does a deed to a key, and waits for it.
-func (s *Store) do(key store.Key, d *deed) error {
-	if err := d.check(s.CallersTime); err != nil {
+// Apply implements store.Keys: it waits for the step to be done.
+func (s *Store) Apply(nowNs int64, key store.Key, step store.Step) error {
+	if err := s.check(step); err != nil {
 		return err
 	}
-	w := &caller{answered: make(chan struct{}), step: step{d.copied()}}
-	w.Job = engine.Job{NowNs: d.nowNs, Step: &w.step, Waiter: w}
+	w := &caller{answered: make(chan struct{})}
+	c, take := step.Copy()
+	w.Job = engine.Job{NowNs: nowNs, Step: c, Waiter: w}
 	var starting engine.Starting
 	s.engine.Queue(&starting, []byte(s.name(key)), &w.Job, nil)
 	s.engine.Start(starting)
@@ -35,9 +35,8 @@ func (s *Store) do(key store.Key, d *deed) error {
 		s.counts.failed.Add(w.failed.Reason)
 		return failureOf(w.failed)
 	}
-	d.take(&w.step.deed)
-	if o, is := d.outcome(); is && w.err == nil {
-		s.counts.outcome(o.kind, o.quantity, o.limited)
+	if take(); w.err == nil {
+		s.counts.outcome(c.Outcome())
 	}
 	return w.err
 }
@@ -45,7 +44,6 @@ func (s *Store) do(key store.Key, d *deed) error {
 // caller implements engine.Waiter for one who waits on a channel.
 type caller struct {
 	engine.Job // until it is answered the engine's
-	step       step
 	answered   chan struct{}
 
 	mu    sync.Mutex // guards all below, until it is answered
@@ -89,17 +87,6 @@ func (w *caller) expire(timeout time.Duration) {
 	w.Fail(f)
 }
 
-// step is a deed that implements engine.Step.
-type step struct{ deed }
-
-func (s *step) Do(to *limiter.State, serverNs int64) (engine.Did, error) {
-	return s.doing(to, serverNs)
-}
-
-func (s *step) Follow(c limiter.Course, to *limiter.State) limiter.Course { return s.follow(c, to) }
-
-func (s *step) Effect() known.Effect { return s.effect() }
-
 // call has a script executed at the server of a key, waits for replicas if it writes, and returns its reply, of which the first is
 // the time. The error is a store.Failure or of package limiter.
 func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []any, serverNs int64, err error) {
@@ -135,7 +122,7 @@ func (s *Store) read(ctx context.Context, nowNs int64, names []string) (serverNs
 	at = make([]script.Found, len(names))
 	for i, v := range rest {
 		at[i] = script.FoundIn(v)
-		s.known.Learn(names[i], known.Raised, &at[i].State, sentNs)
+		s.known.Learn(names[i], limiter.Raises, &at[i].State, sentNs)
 	}
 	return serverNs, at, nil
 }

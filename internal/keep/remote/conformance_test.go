@@ -61,8 +61,8 @@ func (m manyDBs) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-func (m manyDBs) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
-	return m.Store.Operate(nowNs, within(key), o)
+func (m manyDBs) Apply(nowNs int64, key store.Key, step store.Step) error {
+	return m.Store.Apply(nowNs, within(key), step)
 }
 
 func (m manyDBs) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
@@ -75,10 +75,6 @@ func (m manyDBs) State(nowNs int64, key store.Key) (s limiter.State, ok bool, er
 
 func (m manyDBs) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	return m.Store.Delete(nowNs, withinAll(keys))
-}
-
-func (m manyDBs) SetIf(nowNs int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
-	return m.Store.SetIf(nowNs, within(key), s, when)
 }
 
 func (m manyDBs) Scan(ctx context.Context, nowNs int64, cursor uint64, count int, visit func(key store.Key, e store.Entry)) (next uint64, err error) {
@@ -108,8 +104,8 @@ func (m manyDBsTx) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-func (m manyDBsTx) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
-	return m.RemoteTransaction.Operate(nowNs, within(key), o)
+func (m manyDBsTx) Apply(nowNs int64, key store.Key, step store.Step) error {
+	return m.RemoteTransaction.Apply(nowNs, within(key), step)
 }
 
 func (m manyDBsTx) Entry(nowNs int64, key store.Key) (e store.Entry, ok bool, err error) {
@@ -122,10 +118,6 @@ func (m manyDBsTx) State(nowNs int64, key store.Key) (s limiter.State, ok bool, 
 
 func (m manyDBsTx) Delete(nowNs int64, keys []store.Key) (deleted int, err error) {
 	return m.RemoteTransaction.Delete(nowNs, withinAll(keys))
-}
-
-func (m manyDBsTx) SetIf(nowNs int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
-	return m.RemoteTransaction.SetIf(nowNs, within(key), s, when)
 }
 
 // patient is a timeout that no machine is too busy for.

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
@@ -60,7 +61,7 @@ func (p *told) lastNs() int64 {
 type exactCase struct {
 	kind limiter.Kind
 	name string
-	deed func(i uint64) *deed
+	step func(i uint64) store.Step
 	// reread is for what goes on in the period that it found if that ends while the swap is on its way: there
 	// the state before each call counts, instead of that which should be.
 	reread bool
@@ -86,15 +87,15 @@ func exactCases(t *testing.T) []exactCase {
 		}
 		return w
 	}
-	request := func(r limiter.Rule, quantity int64) func(uint64) *deed {
+	request := func(r limiter.Rule, quantity int64) func(uint64) store.Step {
 		r.Unit = funnel.Milliseconds
-		return func(uint64) *deed { return &deed{request: &store.Request{Rule: r, Quantity: quantity}} }
+		return func(uint64) store.Step { return &store.Request{Rule: r, Quantity: quantity} }
 	}
-	operation := func(of func(i uint64) limiter.Operation) func(uint64) *deed {
-		return func(i uint64) *deed {
+	operation := func(of func(i uint64) limiter.Operation) func(uint64) store.Step {
+		return func(i uint64) store.Step {
 			o := of(i)
 			o.Unit = funnel.Milliseconds
-			return &deed{operation: &o}
+			return &o
 		}
 	}
 	named := func(l funnel.Limit) limiter.Rule {
@@ -103,22 +104,22 @@ func exactCases(t *testing.T) []exactCase {
 	}
 	return []exactCase{
 		{kind: limiter.SlidingWindow, name: "sliding",
-			deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(units)}, 1)},
+			step: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(units)}, 1)},
 		{kind: limiter.SlidingWindow, name: "of one",
-			deed: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(1)}, 1)},
+			step: request(limiter.Rule{Kind: limiter.SlidingWindow, Window: windowOf(1)}, 1)},
 		{kind: limiter.ApproxWindow, name: "approx", reread: true,
-			deed: request(limiter.Rule{Kind: limiter.ApproxWindow, Window: windowOf(units)}, 1)},
+			step: request(limiter.Rule{Kind: limiter.ApproxWindow, Window: windowOf(units)}, 1)},
 		{kind: limiter.FixedWindow, name: "large", reread: true,
-			deed: request(limiter.Rule{Kind: limiter.FixedWindow, Window: windowOf(units * script.NativeMost)}, script.NativeMost)},
-		{kind: limiter.Named, name: "named", deed: request(named(l), 1)},
-		{kind: limiter.Named, name: "of one unit", deed: request(named(one), 1)},
-		{kind: limiter.Concurrency, name: "places", deed: operation(func(i uint64) limiter.Operation {
+			step: request(limiter.Rule{Kind: limiter.FixedWindow, Window: windowOf(units * script.NativeMost)}, script.NativeMost)},
+		{kind: limiter.Named, name: "named", step: request(named(l), 1)},
+		{kind: limiter.Named, name: "of one unit", step: request(named(one), 1)},
+		{kind: limiter.Concurrency, name: "places", step: operation(func(i uint64) limiter.Operation {
 			return limiter.Operation{Verb: limiter.Acquire, Max: units, ID: i, TTLNs: exactPeriodMs * 1e6}
 		})},
-		{kind: limiter.Funnel, name: "turns", deed: operation(func(i uint64) limiter.Operation {
+		{kind: limiter.Funnel, name: "turns", step: operation(func(i uint64) limiter.Operation {
 			return limiter.Operation{Verb: limiter.Wait, Funnel: l, Quantity: 1, TTLNs: int64(i%2) * 20e6}
 		})},
-		{kind: limiter.Reserving, name: "reserve", deed: operation(func(i uint64) limiter.Operation {
+		{kind: limiter.Reserving, name: "reserve", step: operation(func(i uint64) limiter.Operation {
 			if i%4 == 3 {
 				return limiter.Operation{Verb: limiter.Commit, ID: i - 1, Quantity: int64(i % 3)}
 			}
@@ -185,7 +186,7 @@ func (e *exact) run() {
 		if e.reread {
 			e.model = e.stored()
 		}
-		o, isRequest := e.step(i)
+		o, isRequest := e.once(i)
 		if !isRequest {
 			continue
 		}
@@ -205,29 +206,29 @@ func (e *exact) run() {
 	e.t.Logf("%d were allowed, and %d limited", allowed, limited)
 }
 
-// exactOutcome is a deed's.
+// exactOutcome is a step's.
 type exactOutcome struct {
 	limited bool
 	retryMs int64
 }
 
-// step does one deed, and compares what came of it with the state in which all was done at the server's
+// once does one step, and compares what came of it with the state in which all was done at the server's
 // times.
-func (e *exact) step(i uint64) (o exactOutcome, isRequest bool) {
+func (e *exact) once(i uint64) (o exactOutcome, isRequest bool) {
 	e.t.Helper()
 	which := int(i/3) % len(e.stores)
-	s, d := e.stores[which], e.deed(i)
-	d.nowNs = s.Now()
-	as := d.copied()
-	if err := e.do(s, d); err != nil {
+	s, d := e.stores[which], e.step(i)
+	nowNs := s.Now()
+	as, _ := d.Copy()
+	if err := e.do(s, nowNs, d); err != nil {
 		e.t.Fatal(err)
 	}
-	atNs, before := e.pools[which].lastNs(), script.Owned(e.model, 0)
-	if _, err := as.do(&e.model, atNs); err != nil {
+	atNs, before := e.pools[which].lastNs(), limiter.Shifted(e.model, 0)
+	if _, err := engine.Do(as, &e.model, atNs, nowNs-atNs); err != nil {
 		e.t.Fatal(err)
 	}
 	o, isRequest = outcomeOf(d)
-	want, _ := outcomeOf(&as)
+	want, _ := outcomeOf(as)
 	if e.kind == limiter.Reserving && o.limited && !want.limited {
 		e.model = before // in doubt a reservation gives back a little less
 		return o, isRequest
@@ -257,34 +258,35 @@ func (e *exact) same(stored *limiter.State) bool {
 	}
 }
 
-func (e *exact) do(s *Store, d *deed) error {
+func (e *exact) do(s *Store, nowNs int64, d store.Step) error {
 	if !e.inTransactions {
-		return e.doTo(s, d)
+		return e.doTo(s, nowNs, d)
 	}
 	for {
-		tx, err := s.Begin(e.t.Context(), d.nowNs, []store.Key{e.key})
+		tx, err := s.Begin(e.t.Context(), nowNs, []store.Key{e.key})
 		if err != nil {
 			return err
 		}
-		as := d.copied()
-		err = e.doTo(tx, &as)
+		as, take := d.Copy()
+		err = e.doTo(tx, nowNs, as)
 		if done, failed := tx.Commit(e.t.Context()); done || failed != nil {
-			d.take(&as)
+			take()
 			return errors.Join(err, failed)
 		}
 	}
 }
 
-func (e *exact) doTo(keys store.Keys, d *deed) error {
-	if d.operation != nil {
-		return keys.Operate(d.nowNs, e.key, d.operation)
+func (e *exact) doTo(keys store.Keys, nowNs int64, d store.Step) error {
+	q, is := d.(*store.Request)
+	if !is {
+		return keys.Apply(nowNs, e.key, d)
 	}
-	batch := []store.Request{*d.request}
+	batch := []store.Request{*q}
 	batch[0].Key = e.key
-	if pending := keys.Throttle(d.nowNs, batch); pending != nil {
+	if pending := keys.Throttle(nowNs, batch); pending != nil {
 		batch = answersOf(pending)
 	}
-	d.request.Result = batch[0].Result
+	q.Result = batch[0].Result
 	return batch[0].Err
 }
 
@@ -300,15 +302,13 @@ func (e *exact) stored() limiter.State {
 	return s
 }
 
-func outcomeOf(d *deed) (o exactOutcome, isRequest bool) {
+func outcomeOf(d store.Step) (o exactOutcome, isRequest bool) {
 	var r funnel.Result
-	switch {
-	case d.request != nil:
-		r = d.request.Result
-	case d.operation.Requests():
-		r = d.operation.Result
-	default:
-		return o, false
+	switch d := d.(type) {
+	case *store.Request:
+		r = d.Result
+	case *limiter.Operation:
+		r = d.Result
 	}
-	return exactOutcome{r.Limited, r.RetryAfter}, true
+	return exactOutcome{r.Limited, r.RetryAfter}, d.Outcome().Requests
 }

@@ -35,7 +35,7 @@ func TestTimesAreTheCallers(t *testing.T) {
 			limiter.Shift(&want, hour)
 		}
 		k := named(strconv.Itoa(i))
-		if _, found, err := s.SetIf(t0, k, want, store.Always); found || err != nil {
+		if _, found, err := store.SetIf(s, t0, k, want, store.Always); found || err != nil {
 			t.Fatalf("%v: found %v, %v", want.Kind, found, err)
 		}
 		got, ok, err := s.State(t0, k)
@@ -53,7 +53,7 @@ func TestTimesAreTheCallers(t *testing.T) {
 	fill := limiter.Operation{Verb: limiter.Fill, Max: 5}
 	expire := limiter.Operation{Verb: limiter.Expire, AtNs: t0 + hour}
 	for _, o := range []*limiter.Operation{&fill, &expire} {
-		if err := s.Operate(t0, named("bucket"), o); err != nil {
+		if err := s.Apply(t0, named("bucket"), o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,14 +63,14 @@ func TestTimesAreTheCallers(t *testing.T) {
 	e, _, _ := s.Entry(t0, named("bucket"))
 	wantAbout(t, "what EXPIRE has set", e.ExpiresNs, t0+hour)
 	never := limiter.Operation{Verb: limiter.Expire, AtNs: limiter.NeverNs}
-	if err := s.Operate(t0, named("bucket"), &never); err != nil || p.Client().PTTL(t.Context(), "p:bucket").Val() != -1 {
+	if err := s.Apply(t0, named("bucket"), &never); err != nil || p.Client().PTTL(t.Context(), "p:bucket").Val() != -1 {
 		t.Errorf("it expires still: %v", err)
 	}
 	if q := decide(s, t0, ask("funnel", mustLimit(t, 0, 1, 3600), 1)); q[0].Err != nil {
 		t.Fatal(q[0].Err)
 	}
 	look := limiter.Operation{Verb: limiter.Look}
-	if err := s.Operate(t0, named("funnel"), &look); err != nil || look.Count != 1 {
+	if err := s.Apply(t0, named("funnel"), &look); err != nil || look.Count != 1 {
 		t.Fatalf("%+v, %v", look, err)
 	}
 	wantAbout(t, "a TAT", look.AtNs, t0+hour)
@@ -93,10 +93,10 @@ func TestForeignKeysStay(t *testing.T) {
 		o := limiter.Operation{Verb: limiter.Acquire, Max: 1, ID: 1, TTLNs: sec}
 		look := limiter.Operation{Verb: limiter.Look}
 		_, _, entryErr := s.Entry(t0, k)
-		_, _, setErr := s.SetIf(t0, k, limiter.State{ExpiresNs: t0 + sec}, store.Always)
+		_, _, setErr := store.SetIf(s, t0, k, limiter.State{ExpiresNs: t0 + sec}, store.Always)
 		fixed.Key = k
 		errs := map[string]error{
-			"Acquire": s.Operate(t0, k, &o), "Look": s.Operate(t0, k, &look), "Entry": entryErr, "SetIf": setErr,
+			"Acquire": s.Apply(t0, k, &o), "Look": s.Apply(t0, k, &look), "Entry": entryErr, "SetIf": setErr,
 			"a window": decide(s, t0, fixed)[0].Err, "a funnel": decide(s, t0, ask(name, mustLimit(t, 5, 1, 1), 1))[0].Err,
 		}
 		if name != "almost" { // which begins as ours do, and so its owner can be rid of it
@@ -132,7 +132,7 @@ func TestDeleteOnACluster(t *testing.T) {
 	for i := range 50 {
 		keys = append(keys, named(strconv.Itoa(i)))
 		o := limiter.Operation{Verb: limiter.Fill, Max: 5}
-		if err := s.Operate(t0, keys[i], &o); err != nil {
+		if err := s.Apply(t0, keys[i], &o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -164,7 +164,7 @@ func TestScanOfASharedServer(t *testing.T) {
 	for i, st := range someStates(t) {
 		name := fmt.Sprintf("key%d", i)
 		limiter.Shift(&st, 3600*sec)
-		if _, _, err := s.SetIf(t0, named(name), st, store.Always); err != nil {
+		if _, _, err := store.SetIf(s, t0, named(name), st, store.Always); err != nil {
 			t.Fatal(err)
 		}
 		want[name] = store.Entry{Kind: st.Kind, ExpiresNs: st.ExpiresNs}
@@ -205,7 +205,7 @@ func TestTooFastForTheirClocks(t *testing.T) {
 	}
 	inTx := []store.Request{ask("k", fast, 1)}
 	tx.Throttle(t0, inTx)
-	for i, err := range []error{decide(s, t0, store.Request{Key: named("k"), Rule: rule, Quantity: 1})[0].Err, s.Operate(t0, named("k"), &o), inTx[0].Err} {
+	for i, err := range []error{decide(s, t0, store.Request{Key: named("k"), Rule: rule, Quantity: 1})[0].Err, s.Apply(t0, named("k"), &o), inTx[0].Err} {
 		if !errors.Is(err, errTooFast) {
 			t.Errorf("case %d: %v", i, err)
 		}
@@ -222,7 +222,7 @@ func TestManyStoresOnOneKey(t *testing.T) {
 		"approx": {Kind: limiter.ApproxWindow, Window: mustWindow(t, 300, 3600)}, "bucket": {Kind: limiter.Bucket, Bucket: mustBucket(t, 300)},
 	}
 	fill := limiter.Operation{Verb: limiter.Fill, Max: 300}
-	if err := first.Operate(t0, named("bucket"), &fill); err != nil {
+	if err := first.Apply(t0, named("bucket"), &fill); err != nil {
 		t.Fatal(err)
 	}
 	allowed := map[string]*atomic.Int64{}
@@ -244,7 +244,7 @@ func TestManyStoresOnOneKey(t *testing.T) {
 						}
 					}
 					o := limiter.Operation{Verb: limiter.Acquire, Max: 300, ID: uint64(i*callers*each + c*each + n), TTLNs: 3600 * sec}
-					if err := s.Operate(t0, named("holders"), &o); err != nil {
+					if err := s.Apply(t0, named("holders"), &o); err != nil {
 						t.Error(err)
 					} else if !o.Result.Limited {
 						holders.Add(1)

@@ -46,7 +46,7 @@ func TestPrefilter(t *testing.T) {
 	}
 	want(1, false, 9)
 	want(10, true, 9)
-	if _, _, err := s.SetIf(s.Now(), store.Key{Name: []byte("k")}, limiter.State{}, store.Always); err != nil {
+	if _, _, err := store.SetIf(s, s.Now(), store.Key{Name: []byte("k")}, limiter.State{}, store.Always); err != nil {
 		t.Fatal(err)
 	}
 	want(10, false, 0)

@@ -50,7 +50,7 @@ func TestForeignValueIsNotRead(t *testing.T) {
 			}
 		}
 		o := acquire(1)
-		if err := s.Operate(t0, named(name), &o); !errors.Is(err, limiter.ErrWrongType) {
+		if err := s.Apply(t0, named(name), &o); !errors.Is(err, limiter.ErrWrongType) {
 			t.Errorf("%s, an operation: %v", name, err)
 		}
 		if _, _, err := s.State(t0, named(name)); !errors.Is(err, limiter.ErrWrongType) {
@@ -145,7 +145,7 @@ func TestLargeStatesGoApart(t *testing.T) {
 			Verb: limiter.Reserve, Funnel: mustLimit(t, 1<<20, 1<<20, 3600), Quantity: 1,
 			ID: id + 1, TTLNs: int64(id+1) * 3600 * sec,
 		}
-		if err := s.Operate(t0, named("large"), &o); err != nil || o.Result.Limited {
+		if err := s.Apply(t0, named("large"), &o); err != nil || o.Result.Limited {
 			t.Fatalf("reservation %d: %+v, %v", id, o.Result, err)
 		}
 		if id%100 == 0 {
@@ -162,7 +162,7 @@ func TestLargeStatesGoApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := limiter.Operation{Verb: limiter.Commit, ID: 1}
-	if err := tx.Operate(t0, named("large"), &o); err != nil {
+	if err := tx.Apply(t0, named("large"), &o); err != nil {
 		t.Fatal(err)
 	}
 	if done, err := tx.Commit(t.Context()); !done || err != nil {

@@ -20,7 +20,7 @@ func TestToldOfALargerTAT(t *testing.T) {
 	wide, narrow := mustLimit(t, 9, 1, 100), mustLimit(t, 0, 1, 100)
 	debit := func(s *Store, quantity int64) error { return decide(s, s.Now(), ask("k", wide, quantity))[0].Err }
 	operate := func(o limiter.Operation) func(s, other *Store) error {
-		return func(s, _ *Store) error { return s.Operate(s.Now(), named("k"), &o) }
+		return func(s, _ *Store) error { return s.Apply(s.Now(), named("k"), &o) }
 	}
 	for name, raise := range map[string]func(s, other *Store) error{
 		"by a request":     func(s, _ *Store) error { return debit(s, 5) },
@@ -35,7 +35,7 @@ func TestToldOfALargerTAT(t *testing.T) {
 		},
 		"by looking at it": func(s, other *Store) error {
 			look := &limiter.Operation{Verb: limiter.Look}
-			return errors.Join(debit(other, 5), s.Operate(s.Now(), named("k"), look))
+			return errors.Join(debit(other, 5), s.Apply(s.Now(), named("k"), look))
 		},
 		"by reading it": func(s, other *Store) error {
 			_, _, err := s.State(s.Now(), named("k"))
@@ -126,7 +126,7 @@ func TestAnythingDoneToAKey(t *testing.T) {
 
 func resultOf(t *testing.T, q *store.Request, s limiter.State, nowNs int64) funnel.Result {
 	t.Helper()
-	s = script.Owned(s, 0)
+	s = limiter.Shifted(s, 0)
 	r, _, err := q.Rule.Decide(&s, nowNs, q.Quantity)
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func anything(t *testing.T, random *rand.Rand, limits []funnel.Limit, id uint64)
 	operate := func(o limiter.Operation) func(int64, store.Keys) error {
 		return func(nowNs int64, keys store.Keys) error {
 			did := o
-			if err := keys.Operate(nowNs, key, &did); !errors.Is(err, limiter.ErrWrongType) {
+			if err := keys.Apply(nowNs, key, &did); !errors.Is(err, limiter.ErrWrongType) {
 				return err
 			}
 			return nil
@@ -174,7 +174,7 @@ func anything(t *testing.T, random *rand.Rand, limits []funnel.Limit, id uint64)
 		}
 	case 1:
 		return "a setting", func(nowNs int64, keys store.Keys) error {
-			_, _, err := keys.SetIf(nowNs, key, limiter.State{ExpiresNs: nowNs + random.Int64N(900)*sec}, store.Always)
+			_, _, err := store.SetIf(keys, nowNs, key, limiter.State{ExpiresNs: nowNs + random.Int64N(900)*sec}, store.Always)
 			return err
 		}
 	case 2:

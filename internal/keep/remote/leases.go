@@ -6,8 +6,8 @@ import (
 
 	"cellserver/internal/keep/remote/ahead"
 	"cellserver/internal/keep/remote/engine"
-	"cellserver/internal/keep/remote/known"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
 )
 
 // giveBackNowAndThen gives back what was taken ahead for longer than it may be kept, and all of it at the end.
@@ -44,6 +44,6 @@ func (s *Store) giveBack(cuts []ahead.Cut) {
 		}
 	}
 	for _, c := range cuts {
-		s.known.Learn(s.KeyPrefix+c.Name, known.Lowered, nil, 0)
+		s.known.Learn(s.KeyPrefix+c.Name, limiter.Lowers, nil, 0)
 	}
 }

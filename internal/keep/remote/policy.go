@@ -3,7 +3,6 @@ package remote
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/servers"
@@ -11,40 +10,11 @@ import (
 	"cellserver/internal/store"
 )
 
-// Policy is how requests are decided that the servers do not decide.
-type Policy uint8
-
-// The policies:
-const (
-	// Error answers them with an error.
-	Error Policy = iota
-	// Allow allows what an empty limiter would.
-	Allow
-	// Deny limits them.
-	Deny
-	// Local has a store of this process decide by a share of their limits.
-	Local
-	policies
-)
-
-// String returns the policy's name, as PolicyOf reads it.
-func (p Policy) String() string { return [...]string{"error", "allow", "deny", "local"}[p] }
-
-// PolicyOf returns the policy of a name.
-func PolicyOf(name string) (p Policy, ok bool) {
-	for p := range policies {
-		if p.String() == name {
-			return p, true
-		}
-	}
-	return 0, false
-}
-
-func (p Policy) check(c *Config) error {
+func checkPolicy(p store.Fallback, c *Config) error {
 	switch {
-	case p >= policies:
+	case p >= store.Fallbacks:
 		return fmt.Errorf("remote: open: no policy %d", p)
-	case p != Local:
+	case p != store.FallbackLocal:
 		return nil
 	case c.Local == nil:
 		return errors.New("remote: open: the policy local needs a store")
@@ -57,19 +27,8 @@ func (p Policy) check(c *Config) error {
 // errTooFast is the Err of a request whose funnel leaks faster than the servers' clocks can tell.
 var errTooFast = errors.New("a store of Redis servers decides by microseconds: it does not support more than 1,000,000 units per second")
 
-// tooFast reports whether a rule has such a funnel.
-func tooFast(r *limiter.Rule) bool {
-	switch {
-	case r.Kind == limiter.Funnel:
-		return leaksTooFast(r.Funnel)
-	case r.Kind == limiter.Named && r.Named != nil:
-		return slices.ContainsFunc(r.Named.Windows, func(w limiter.Window) bool { return leaksTooFast(w.Funnel) })
-	}
-	return false
-}
-
-// leaksTooFast is about one funnel. One that holds nothing denies everything at any rate.
-func leaksTooFast(l funnel.Limit) bool { return l.IntervalNs() < leastIntervalNs && l.Capacity() > 0 }
+// leaksTooFast reports whether that is the interval of such a funnel; 0 is that of none.
+func leaksTooFast(intervalNs uint64) bool { return intervalNs > 0 && intervalNs < leastIntervalNs }
 
 // failureOf returns what a client is told of a call that has failed.
 func failureOf(f *servers.Failed) error {
@@ -94,12 +53,12 @@ func failedOf(err error) *servers.Failed {
 
 // DecideByPolicy implements session.Deputy: for the requests of a transaction that a failure has left undecided.
 func (s *Store) DecideByPolicy(batch []store.Request, failure error) bool {
-	if s.OnError == Error {
+	if s.OnError == store.FallbackError {
 		return false
 	}
 	f := &servers.Failed{Text: failure.Error()}
 	for i := range batch {
-		if q := &batch[i]; tooFast(&q.Rule) && !s.CallersTime {
+		if q := &batch[i]; leaksTooFast(q.Rule.IntervalNs()) && !s.CallersTime {
 			q.Result, q.Err = funnel.Result{}, errTooFast
 		} else {
 			s.decideByPolicy(q, f)
@@ -117,11 +76,11 @@ func (s *Store) decideByPolicy(q *store.Request, f *servers.Failed) {
 func (s *Store) applyPolicy(q *store.Request, f *servers.Failed) {
 	q.Result, q.Err = funnel.Result{}, nil
 	switch s.OnError {
-	case Allow:
+	case store.FallbackAllow:
 		q.Result = ofEmpty(&q.Rule, q.Quantity)
-	case Deny:
+	case store.FallbackDeny:
 		q.Result = denied(&q.Rule, q.Quantity)
-	case Local:
+	case store.FallbackLocal:
 		local := [1]store.Request{*q}
 		local[0].Rule = shareOf(q.Rule, s.LocalShare)
 		s.Local.Throttle(s.Now(), local[:])

@@ -22,7 +22,7 @@ import (
 func TestHangingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{send: hangs}
-		s := opened(t, Config{Pool: f, Timeout: 50 * time.Millisecond, OnError: Deny})
+		s := opened(t, Config{Pool: f, Timeout: 50 * time.Millisecond, OnError: store.FallbackDeny})
 		begin := time.Now()
 		var all []store.Pending
 		for i := range 3000 {
@@ -40,7 +40,7 @@ func TestHangingServer(t *testing.T) {
 		s.Close()
 		synctest.Wait()
 		st := s.Stats()
-		if st.Policy[Deny].Limited != 3000 || st.Failed[servers.Timeout] != 3000 || st.Waiting != 0 || st.WaitingBytes != 0 || st.Servers[0].InFlight != 0 {
+		if st.Policy[store.FallbackDeny].Limited != 3000 || st.Failed[servers.Timeout] != 3000 || st.Waiting != 0 || st.WaitingBytes != 0 || st.Servers[0].InFlight != 0 {
 			t.Errorf("got %+v", st)
 		}
 		if n := len(f.pipelines()); n > 2*engine.MaxPipelines {
@@ -95,7 +95,7 @@ func TestCanceled(t *testing.T) {
 // TestBounds: beyond so many that wait the policy decides at once.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: Allow})
+		s := opened(t, Config{Pool: &fake{send: hangs}, OnError: store.FallbackAllow})
 		batch := make([]store.Request, engine.MaxWaiting)
 		for i := range batch {
 			batch[i] = ask("k", mustLimit(t, 9, 1, 60), 1)
@@ -107,7 +107,7 @@ func TestBounds(t *testing.T) {
 		if s.Throttle(t0, one) != nil || one[0].Result != (funnel.Result{Limit: 10, Remaining: 7, RetryAfter: -1, ResetAfter: 180}) {
 			t.Errorf("one too many: %+v", one[0])
 		}
-		if st := s.Stats(); st.Failed[servers.QueueFull] != 1 || st.Policy[Allow].Allowed != 1 || st.Waiting != engine.MaxWaiting {
+		if st := s.Stats(); st.Failed[servers.QueueFull] != 1 || st.Policy[store.FallbackAllow].Allowed != 1 || st.Waiting != engine.MaxWaiting {
 			t.Errorf("got %+v", st)
 		}
 	})
@@ -251,14 +251,14 @@ func TestPolicies(t *testing.T) {
 		{Kind: limiter.Named, Named: named},
 	} {
 		for _, tt := range []struct {
-			policy    Policy
+			policy    store.Fallback
 			limited   bool
 			remaining int64
-		}{{Allow, false, 70}, {Deny, true, 0}, {Local, rule.Kind == limiter.Bucket, 20}} {
+		}{{store.FallbackAllow, false, 70}, {store.FallbackDeny, true, 0}, {store.FallbackLocal, rule.Kind == limiter.Bucket, 20}} {
 			s := opened(t, Config{OnError: tt.policy, Local: shard.New(), LocalShare: 0.5})
 			q := store.Request{Key: store.Key{Name: []byte("k")}, Rule: rule, Quantity: 30}
 			s.decideByPolicy(&q, &servers.Failed{Reason: servers.Timeout})
-			if tt.limited && tt.policy == Local {
+			if tt.limited && tt.policy == store.FallbackLocal {
 				tt.remaining = 0 // nobody has filled it here
 			}
 			if q.Err != nil || q.Result.Limited != tt.limited || q.Result.Remaining != tt.remaining {
@@ -274,26 +274,26 @@ func TestPolicies(t *testing.T) {
 
 func TestOpenErrors(t *testing.T) {
 	for _, c := range []Config{
-		{OnError: policies},
-		{OnError: Local, LocalShare: 1},
-		{OnError: Local, Local: shard.New()},
-		{OnError: Local, Local: shard.New(), LocalShare: 1.1},
+		{OnError: store.Fallbacks},
+		{OnError: store.FallbackLocal, LocalShare: 1},
+		{OnError: store.FallbackLocal, Local: shard.New()},
+		{OnError: store.FallbackLocal, Local: shard.New(), LocalShare: 1.1},
 	} {
 		if _, err := Open(c); err == nil {
 			t.Errorf("%+v is no error", c)
 		}
 	}
-	if p, ok := PolicyOf("local"); p != Local || !ok {
+	if p, ok := store.FallbackOf("local"); p != store.FallbackLocal || !ok {
 		t.Errorf("got %v, %v", p, ok)
 	}
-	if _, ok := PolicyOf("none"); ok {
+	if _, ok := store.FallbackOf("none"); ok {
 		t.Error("there is a policy none")
 	}
 }
 
 // TestTooFast: an interval that the servers' clocks cannot tell is an error, whatever the policy is.
 func TestTooFast(t *testing.T) {
-	s := opened(t, Config{Pool: &fake{}, OnError: Allow})
+	s := opened(t, Config{Pool: &fake{}, OnError: store.FallbackAllow})
 	q := []store.Request{ask("k", mustLimit(t, 9, 1_000_001, 1), 1)}
 	if s.Throttle(t0, q) != nil || !errors.Is(q[0].Err, errTooFast) {
 		t.Errorf("got %+v", q[0])

@@ -35,7 +35,7 @@ type Config struct {
 	Timeout   time.Duration // a decision takes no longer; 0 is DefaultTimeout
 	Wait      int           // how many replicas must have what was written; see servers.Pool.Send
 
-	OnError    Policy
+	OnError    store.Fallback
 	Local      store.Store // decides by the policy Local; it must answer at once
 	LocalShare float64     // of each limit that is Local's, above 0 and at most 1
 
@@ -69,7 +69,7 @@ func Open(c Config) (*Store, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
 	}
-	if err := c.OnError.check(&c); err != nil {
+	if err := checkPolicy(c.OnError, &c); err != nil {
 		return nil, err
 	}
 	s := &Store{Config: c, scripts: script.New(c.CallersTime), stop: make(chan struct{})}

@@ -85,7 +85,7 @@ func acquire(id uint64) limiter.Operation {
 func TestConflictIsDecidedAgain(t *testing.T) {
 	s, calls := scripted(t, reply(0, nil), reply(1, int64(1), holding(t, 1)), reply(2, int64(1), holding(t, 1, 2)))
 	o := acquire(3)
-	if err := s.Operate(t0, named("k"), &o); err != nil || !o.Result.Limited {
+	if err := s.Apply(t0, named("k"), &o); err != nil || !o.Result.Limited {
 		t.Fatalf("%+v, %v", o.Result, err)
 	}
 	if got := strings.Join(calls(), " "); got != "read swap swap" {
@@ -102,14 +102,14 @@ func testKnownValue(t *testing.T) {
 	s, calls := scripted(t, reply(0, nil), reply(0), reply(1), reply(2), reply(3, int64(1), nil))
 	for range 2 {
 		o := acquire(1)
-		if err := s.Operate(t0, named("k"), &o); err != nil || o.Result.Limited {
+		if err := s.Apply(t0, named("k"), &o); err != nil || o.Result.Limited {
 			t.Fatalf("%+v, %v", o.Result, err)
 		}
 		time.Sleep(time.Millisecond) // so that the lease is renewed
 	}
 	for _, want := range []int64{1, 0} { // at last another has deleted it
 		o := limiter.Operation{Verb: limiter.Holders}
-		if err := s.Operate(t0, named("k"), &o); err != nil || o.Count != want {
+		if err := s.Apply(t0, named("k"), &o); err != nil || o.Count != want {
 			t.Fatalf("%d hold a place, %v, want %d", o.Count, err, want)
 		}
 	}
@@ -131,7 +131,7 @@ func TestNotSentTwice(t *testing.T) {
 		s, calls := scripted(t, c.replies...)
 		o := acquire(1)
 		var f store.Failure
-		if err := s.Operate(t0, named("k"), &o); !errors.As(err, &f) || f.Line != c.want {
+		if err := s.Apply(t0, named("k"), &o); !errors.As(err, &f) || f.Line != c.want {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 		if n := len(calls()); n != len(c.replies) {
@@ -144,7 +144,7 @@ func TestNotSentTwice(t *testing.T) {
 func TestSwapSentAgain(t *testing.T) {
 	s, calls := scripted(t, reply(0, nil), failing(servers.Failed{Reason: servers.Cluster, Text: "TRYAGAIN"}), reply(1))
 	o := acquire(1)
-	if err := s.Operate(t0, named("k"), &o); err != nil || o.Result.Limited {
+	if err := s.Apply(t0, named("k"), &o); err != nil || o.Result.Limited {
 		t.Fatalf("%+v, %v", o.Result, err)
 	}
 	if got := strings.Join(calls(), " "); got != "read swap swap" || s.Stats().Resent[servers.Cluster] != 1 {
@@ -170,7 +170,7 @@ func TestNativeGivesWay(t *testing.T) {
 // TestOtherKindsByPolicy: a server that does not answer leaves other kinds to the policy, too, and nothing waits for it any more.
 func TestOtherKindsByPolicy(t *testing.T) {
 	p := redistest.Server(t)
-	s := onPool(t, Config{Timeout: 30 * time.Millisecond, OnError: Deny}, "redis://"+p.Addr)
+	s := onPool(t, Config{Timeout: 30 * time.Millisecond, OnError: store.FallbackDeny}, "redis://"+p.Addr)
 	p.Stop()
 	defer p.Continue()
 	for _, kind := range []limiter.Kind{limiter.FixedWindow, limiter.SlidingWindow} {
@@ -181,7 +181,7 @@ func TestOtherKindsByPolicy(t *testing.T) {
 	}
 	o := acquire(1)
 	var f store.Failure
-	if err := s.Operate(t0, named("holders"), &o); !errors.As(err, &f) || !strings.HasPrefix(f.Line, "STOREDOWN ") {
+	if err := s.Apply(t0, named("holders"), &o); !errors.As(err, &f) || !strings.HasPrefix(f.Line, "STOREDOWN ") {
 		t.Errorf("an operation: %v", err)
 	}
 	s.Close()

@@ -47,12 +47,12 @@ type place struct {
 // that is perhaps not executed when they come.
 func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to *engine.Sender, waits bool) {
 	q.Result, q.Err = funnel.Result{}, nil
-	if tooFast(&q.Rule) && !s.CallersTime {
+	if leaksTooFast(q.Rule.IntervalNs()) && !s.CallersTime {
 		q.Err = errTooFast
 		return nil, false
 	}
 	if to = s.senderOf(q.Key.Name); to != nil && !behindRefund && s.known.Decide(q, &to.Timeline, nowNs) {
-		s.counts.outcome(q.Rule.Kind, q.Quantity, q.Result.Limited)
+		s.counts.outcome(q.Outcome())
 		return nil, false
 	}
 	if text := s.engine.Enter(q.Key.Name, to); text != "" {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"cellserver/internal/keep/remote/known"
+	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -19,8 +19,8 @@ type tx struct {
 	byNs     int64 // by how much the caller's clock is ahead
 	index    map[string]int
 	states   []txState
-	counts   []outcome // of requests, which are counted if it is committed
-	held     int       // bytes of payloads
+	counts   []limiter.Outcome // which are counted if it is committed
+	held     int               // bytes of payloads
 	ended    bool
 }
 
@@ -75,38 +75,35 @@ func (t *tx) state(key *store.Key) *txState {
 func (t *tx) Throttle(_ int64, batch []store.Request) store.Pending {
 	for i := range batch {
 		q := &batch[i]
-		_ = t.do(t.state(&q.Key), &deed{request: q}) // which is the request's Err
+		q.End(t.do(t.state(&q.Key), q))
 	}
 	return nil
 }
 
-// Operate implements store.Keys.
-func (t *tx) Operate(_ int64, key store.Key, o *limiter.Operation) error {
-	return t.do(t.state(&key), &deed{operation: o})
-}
+// Apply implements store.Keys.
+func (t *tx) Apply(_ int64, key store.Key, step store.Step) error { return t.do(t.state(&key), step) }
 
-// do does something to a state. A payload to which the state may have to go back is copied before.
-func (t *tx) do(st *txState, d *deed) error {
-	s, err := st.state, st.err()
-	if err == nil {
-		err = d.check(t.store.CallersTime)
+// do does a step to a state. A payload to which the state may have to go back is copied before.
+func (t *tx) do(st *txState, step store.Step) error {
+	if err := st.err(); err != nil {
+		return err
 	}
-	if err == nil {
-		s.Payload = bytes.Clone(s.Payload)
-		d.nowNs = t.serverNs + t.byNs
-		var changed bool
-		if changed, err = d.do(&s, t.serverNs); changed {
-			if t.keep(st, s) {
-				st.course = d.follow(st.course, &st.state)
-			} else {
-				err = store.ErrTooLarge
-			}
+	if err := t.store.check(step); err != nil {
+		return err
+	}
+	s := st.state
+	s.Payload = bytes.Clone(s.Payload)
+	changed, err := engine.Do(step, &s, t.serverNs, t.byNs)
+	if changed {
+		if !t.keep(st, s) {
+			return store.ErrTooLarge
 		}
+		st.course = engine.Follow(st.course, step, &st.state)
 	}
-	if o, is := d.outcome(); is && err == nil {
-		t.counts = append(t.counts, o)
+	if err == nil {
+		t.counts = append(t.counts, step.Outcome())
 	}
-	return d.answer(err)
+	return err
 }
 
 // err is that a key is not ours.
@@ -151,7 +148,7 @@ func (t *tx) State(_ int64, key store.Key) (s limiter.State, ok bool, err error)
 	if ok, err = t.live(st); !ok {
 		return limiter.State{}, false, err
 	}
-	return script.Owned(st.state, t.byNs), true, nil
+	return limiter.Shifted(st.state, t.byNs), true, nil
 }
 
 // Delete implements store.Keys.
@@ -170,13 +167,6 @@ func (t *tx) Delete(_ int64, keys []store.Key) (deleted int, err error) {
 		}
 	}
 	return deleted, nil
-}
-
-// SetIf implements store.Keys.
-func (t *tx) SetIf(_ int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
-	w := &setting{to: s, when: when}
-	err = t.do(t.state(&key), &deed{set: w})
-	return w.before, w.found, err
 }
 
 // Save implements store.Restorer. Each change has a payload of its own, so the states are enough.
@@ -201,7 +191,7 @@ func (t *tx) Commit(ctx context.Context) (done bool, err error) {
 		}
 	}
 	for _, o := range t.counts {
-		t.store.counts.outcome(o.kind, o.quantity, o.limited)
+		t.store.counts.outcome(o)
 	}
 	return true, nil
 }
@@ -222,7 +212,7 @@ func (t *tx) write(ctx context.Context) (done bool, err error) {
 	}
 	for i := range t.states {
 		if t.states[i].written && (done || err != nil) {
-			t.store.known.Learn(t.states[i].name, known.Replaced, nil, 0)
+			t.store.known.Learn(t.states[i].name, limiter.Replaces, nil, 0)
 		}
 	}
 	return done, err

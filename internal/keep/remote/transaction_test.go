@@ -96,7 +96,7 @@ func TestTooLargeTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range keys {
-		_, _, err = tx.SetIf(t0, keys[i], large, store.Always)
+		_, _, err = store.SetIf(tx, t0, keys[i], large, store.Always)
 		if full := i >= script.MaxStepBytes/len(large.Payload); full != errors.Is(err, store.ErrTooLarge) {
 			t.Fatalf("state %d of %d bytes: %v", i, len(large.Payload), err)
 		}
@@ -104,7 +104,7 @@ func TestTooLargeTransaction(t *testing.T) {
 	if done, err := tx.Commit(t.Context()); !done || err != nil {
 		t.Fatalf("%v, %v", done, err)
 	}
-	if _, _, err := s.SetIf(t0, keys[len(keys)-2], large, store.Always); err != nil {
+	if _, _, err := store.SetIf(s, t0, keys[len(keys)-2], large, store.Always); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = s.Begin(t.Context(), t0, keys); !errors.Is(err, errTooLarge) {
@@ -126,7 +126,7 @@ func TestTransactionOnForeignKeys(t *testing.T) {
 	tx.Throttle(t0, batch)
 	_, _, entryErr := tx.Entry(t0, named("hash"))
 	_, deleteErr := tx.Delete(t0, []store.Key{named("k"), named("hash")})
-	_, _, setErr := tx.SetIf(t0, named("hash"), limiter.State{ExpiresNs: t0 + sec}, store.Always)
+	_, _, setErr := store.SetIf(tx, t0, named("hash"), limiter.State{ExpiresNs: t0 + sec}, store.Always)
 	for i, err := range []error{batch[0].Err, entryErr, deleteErr, setErr} {
 		if !errors.Is(err, limiter.ErrWrongType) {
 			t.Errorf("case %d: %v", i, err)

@@ -11,9 +11,6 @@ import (
 	"cellserver/internal/decide/limits"
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/funnel"
-	"cellserver/internal/keep/memory"
-	"cellserver/internal/keep/persist"
-	"cellserver/internal/keep/remote/watch"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/commands/admin"
 	"cellserver/internal/redis/commands/connection"
@@ -30,7 +27,7 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Config is what an Engine needs. All fields but StoreTimeout, Handlers, ACLFile, Scripts, Settings, Memory, Keeper, Remote,
+// Config is what an Engine needs. All fields but StoreTimeout, Handlers, ACLFile, Scripts, Settings, Maximum, Keeper, Remote,
 // NamedLimits, Thresholds and LostLogLines must be set.
 type Config struct {
 	Store             store.Store
@@ -51,16 +48,23 @@ type Config struct {
 	Version           string      // of this server
 	Settings          []admin.Setting
 	ConfigFile        string
-	Memory            *memory.Bound       // nil for none
-	Keeper            *persist.Keeper     // nil where nothing is kept on a disk
-	Remote            func() watch.Status // how the Store is that is on other machines; nil for none
-	NamedLimits       *limits.Registry    // nil for one that keeps nothing
+	Maximum           func() store.Maximum // nil for none
+	ReleaseMemory     func()               // gives the system the memory that is in no use
+	Keeper            Keeper               // nil where nothing is kept on a disk
+	Remote            func() store.Health  // how the Store is that is on other machines; nil for none
+	NamedLimits       *limits.Registry     // nil for one that keeps nothing
 	Thresholds        admin.Thresholds
 	Connections       func() admin.Connections
 	Shutdown          func()                 // begins a graceful shutdown
 	MayDebug          func(p peer.Peer) bool // whether a client may use DEBUG
 	Log               *slog.Logger
 	LostLogLines      func() uint64 // which the log did not take
+}
+
+// Keeper keeps what the store has on a disk.
+type Keeper interface {
+	session.Keeper
+	admin.Keeper
 }
 
 // Engine makes sessions, and has what they record of themselves.
@@ -96,7 +100,7 @@ func NewEngine(c Config) (*Engine, error) {
 	administration := &admin.Config{
 		Catalog: cat, Users: c.Users, ACLFile: c.ACLFile, ACLLog: aclLog, Logins: logins, Clients: register, Records: records,
 		Scripts: c.Scripts, Databases: c.Databases, Version: c.Version, RunID: admin.NewRunID(), StartedNs: c.Now(),
-		Settings: c.Settings, ConfigFile: c.ConfigFile, Memory: c.Memory, Keeper: c.Keeper, Remote: c.Remote, Limits: c.NamedLimits, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
+		Settings: c.Settings, ConfigFile: c.ConfigFile, Maximum: c.Maximum, ReleaseMemory: c.ReleaseMemory, Keeper: c.Keeper, Remote: c.Remote, Limits: c.NamedLimits, Thresholds: c.Thresholds, Connections: c.Connections, Shutdown: c.Shutdown,
 		MayDebug: c.MayDebug, Log: c.Log, LostLogLines: c.LostLogLines,
 	}
 	handlers := map[string]session.Handler{}

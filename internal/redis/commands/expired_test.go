@@ -26,7 +26,7 @@ type agedKey func(t *testing.T, s store.Store, key store.Key)
 
 func operate(t *testing.T, s store.Store, key store.Key, o limiter.Operation) limiter.Operation {
 	t.Helper()
-	if err := s.Operate(rig.T0, key, &o); err != nil {
+	if err := s.Apply(rig.T0, key, &o); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -80,7 +80,7 @@ func agedKeys(t *testing.T) map[string]agedKey {
 			if err == nil {
 				// An approximate window counts on.
 				limiter.Shift(&state, min(0, rig.T0+rig.Sec-state.ExpiresNs))
-				_, _, err = s.SetIf(rig.T0, key, state, store.Always)
+				_, _, err = store.SetIf(s, rig.T0, key, state, store.Always)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -57,14 +57,16 @@ const replyTimeout = 5 * time.Second
 
 // confirming has each reply wait for a disk, for as long as replyTimeout.
 func confirming(t *testing.T, d *hangingDisk) (*rig.Rig, *persist.Keeper) {
+	var k *persist.Keeper
 	r := rig.New(func(c *commands.Config) {
 		c.Now = func() int64 { return time.Now().UnixNano() }
-		c.Keeper = persist.New(persist.Config{
+		k = persist.New(persist.Config{
 			Dir: d, Store: c.Store.(*shard.Store), Now: c.Now, Timeout: replyTimeout,
 			Log: slog.New(slog.DiscardHandler),
 		})
+		c.Keeper = k
 	})
-	k, ready, ended := r.Config.Keeper, make(chan struct{}), make(chan error, 1)
+	ready, ended := make(chan struct{}), make(chan error, 1)
 	ctx, end := context.WithCancel(t.Context())
 	go func() { ended <- k.Run(ctx, func() { close(ready) }) }()
 	<-ready

@@ -178,7 +178,7 @@ func (s *Session) returnUnits(t *apartTurn, then func()) {
 	r, now := s.engine.remote, s.engine.config.Now
 	background.New(context.Background(), then).Run(r.slots, t.who, func(context.Context) {
 		o := limiter.Operation{Verb: limiter.GiveBack, DebitNs: t.operation.DebitNs}
-		_ = r.store.Operate(now(), t.key, &o)
+		_ = r.store.Apply(now(), t.key, &o)
 	})
 }
 

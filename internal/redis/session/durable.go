@@ -11,6 +11,19 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
+// Keeper is what sessions need of what keeps the store on a disk.
+type Keeper interface {
+	// Loading reports whether what was kept is still being read, so that nothing may be asked of the store.
+	Loading() bool
+	// Frozen reports whether nothing may be changed, for it could not be kept.
+	Frozen() bool
+	// Confirms reports whether a reply that tells of a change must wait for Confirm.
+	Confirms() bool
+	// Confirm calls done once, from any goroutine: with true when all that was changed before is on the disk, and with false if
+	// that takes too long.
+	Confirm(done func(kept bool))
+}
+
 // mayUseStore refuses what must wait until the store is loaded, and what could not be kept.
 func (s *Session) mayUseStore(c *catalog.Command) error {
 	k := s.engine.config.Keeper

@@ -18,7 +18,6 @@ import (
 	"cellserver/internal/decide/observe"
 	"cellserver/internal/decide/queue"
 	"cellserver/internal/funnel"
-	"cellserver/internal/keep/persist"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/background"
@@ -50,9 +49,9 @@ type Config struct {
 	MaxReplyBytes     int           // of one reply
 	StoreTimeout      time.Duration // of a store.Remote: how long a transaction is tried again; 0 for DefaultStoreTimeout
 	Limits            resp.Limits
-	Scripts           *lua.Engine     // nil where scripts are disabled
-	Keeper            *persist.Keeper // nil where nothing is kept on a disk
-	BackgroundThreads int             // how many long commands, and how many scripts, run at once
+	Scripts           *lua.Engine // nil where scripts are disabled
+	Keeper            Keeper      // nil where nothing is kept on a disk
+	BackgroundThreads int         // how many long commands, and how many scripts, run at once
 	Log               *slog.Logger
 }
 

@@ -94,7 +94,7 @@ func (c Call) State(name []byte) (state limiter.State, ok bool, err error) {
 // TAT returns the time at which a funnel will be empty, in Unix nanoseconds, and false if the key is absent.
 func (c Call) TAT(name []byte) (tatNs int64, ok bool, err error) {
 	o := limiter.Operation{Verb: limiter.Look}
-	if err = c.s.space.Keys.Operate(c.Now(), c.Key(name), &o); err != nil {
+	if err = c.s.space.Keys.Apply(c.Now(), c.Key(name), &o); err != nil {
 		return 0, false, reply.StoreFailed(err)
 	}
 	return o.AtNs, o.Count == 1, nil
@@ -107,22 +107,27 @@ func storeResult[R any](result R, ok bool, err error) (R, bool, error) {
 	return result, ok, err
 }
 
-// Operate does something to a key's state, and sets the answers in o. It fails where that would make a key that has no room, or
-// one more than the client's address may make.
-func (c Call) Operate(name []byte, o *limiter.Operation) error {
+// Apply does a step to a key's state, which has its answers then. It fails where that would make a key that has no room, or one
+// more than the client's address may make.
+func (c Call) Apply(name []byte, step store.Step) error {
 	key := c.Key(name)
-	if err := c.s.mayOperate(&key, o); err != nil {
+	if err := c.s.mayApply(&key, step); err != nil {
 		return err
 	}
-	shared := &c.s.scratch.operation // or each would be left to the collector
-	*shared = *o
-	err := c.s.engine.decider.Operate(c.s.space.Keys, c.Now(), key, shared, &c.s.scratch.local)
-	*o = *shared
-	if err != nil {
+	if err := c.s.engine.decider.Apply(c.s.space.Keys, c.Now(), key, step, &c.s.scratch.local); err != nil {
 		return reply.StoreFailed(err)
 	}
 	c.s.lookAt(key)
 	return nil
+}
+
+// Operate applies an operation, and sets the answers in o.
+func (c Call) Operate(name []byte, o *limiter.Operation) error {
+	shared := &c.s.scratch.operation // or each would be left to the collector
+	*shared = *o
+	err := c.Apply(name, shared)
+	*o = *shared
+	return err
 }
 
 // Delete removes keys as one step and returns how many there were.
@@ -136,17 +141,13 @@ func (c Call) Delete(keys []store.Key) (deleted int, err error) {
 	return deleted, nil
 }
 
-// SetState gives a key a state if the condition holds, and returns what State would have returned before. It fails where that
-// would make a key that has no room, or one more than the client's address may make.
+// SetState applies a store.Setting, and returns what State would have returned before.
 func (c Call) SetState(name []byte, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
-	key := c.Key(name)
-	if c.s.scratch.limitsNewKeys && when != store.IfFound {
-		if err := c.s.mayMakeKey(&key); err != nil {
-			return before, false, err
-		}
-	}
-	before, found, err = storeResult(c.s.space.Keys.SetIf(c.Now(), key, s, when))
-	c.s.lookAt(key)
+	shared := &c.s.scratch.setting
+	*shared = store.Setting{To: s, When: when}
+	err = c.Apply(name, shared)
+	before, found = shared.Before, shared.Found
+	*shared = store.Setting{} // or the payloads would be kept alive
 	return before, found, err
 }
 

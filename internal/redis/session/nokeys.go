@@ -18,8 +18,8 @@ func (noKeys) Throttle(_ int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-// Operate implements store.Keys.
-func (noKeys) Operate(int64, store.Key, *limiter.Operation) error { return reply.ErrOneCallScript }
+// Apply implements store.Keys.
+func (noKeys) Apply(int64, store.Key, store.Step) error { return reply.ErrOneCallScript }
 
 // Entry implements store.Keys.
 func (noKeys) Entry(int64, store.Key) (e store.Entry, ok bool, err error) {
@@ -33,11 +33,6 @@ func (noKeys) State(int64, store.Key) (s limiter.State, ok bool, err error) {
 
 // Delete implements store.Keys.
 func (noKeys) Delete(int64, []store.Key) (deleted int, err error) { return 0, reply.ErrOneCallScript }
-
-// SetIf implements store.Keys.
-func (noKeys) SetIf(int64, store.Key, limiter.State, store.Condition) (before limiter.State, found bool, err error) {
-	return before, false, reply.ErrOneCallScript
-}
 
 // Save implements store.Restorer.
 func (noKeys) Save() (undo func()) { return func() {} }

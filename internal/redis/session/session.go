@@ -70,6 +70,7 @@ type scratch struct {
 	// its turn.
 	steps     int
 	operation limiter.Operation // the one that is done
+	setting   store.Setting     // likewise
 	joined    []byte            // the names of the batch's keys that are no argument's
 	// last is the command that was called last, as it was spelled: the next one is the same, most likely.
 	last     *catalog.Command

@@ -26,14 +26,14 @@ func (c Call) AwaitTurn(name []byte, o *limiter.Operation) error {
 		return nil
 	}
 	key := c.Key(name)
-	if err := s.mayOperate(&key, o); err != nil {
+	if err := s.mayApply(&key, o); err != nil {
 		return err
 	}
 	turn, err := s.engine.room.Enter(c.Now(), key, o, s.client.Conn)
 	if err != nil {
 		return reply.StoreFailed(err)
 	}
-	s.engine.decider.Operated(c.Now(), key, o, &s.scratch.local)
+	s.engine.decider.Applied(c.Now(), key, o, &s.scratch.local)
 	if turn == nil {
 		Result(&s.w, &o.Result)
 		return nil
@@ -59,9 +59,9 @@ func (c Call) awaitTurnAway(name []byte, o *limiter.Operation) error {
 	return nil
 }
 
-// mayOperate refuses an operation that would make a key, where the client's address makes too many.
-func (s *Session) mayOperate(key *store.Key, o *limiter.Operation) error {
-	if s.scratch.limitsNewKeys && o.MakesKey() {
+// mayApply refuses a step that would make a key, where the client's address makes too many.
+func (s *Session) mayApply(key *store.Key, step store.Step) error {
+	if s.scratch.limitsNewKeys && step.MakesKey() {
 		return s.mayMakeKey(key)
 	}
 	return nil

@@ -283,12 +283,14 @@ type setsOnce struct {
 	set map[id]bool
 }
 
-func (tx setsOnce) SetIf(nowNs int64, k store.Key, s limiter.State, when store.Condition) (limiter.State, bool, error) {
-	if tx.set[idOf(k)] {
-		return limiter.State{}, false, nil
+func (tx setsOnce) Apply(nowNs int64, k store.Key, step store.Step) error {
+	if _, is := step.(*store.Setting); is {
+		if tx.set[idOf(k)] {
+			return nil
+		}
+		tx.set[idOf(k)] = true
 	}
-	tx.set[idOf(k)] = true
-	return tx.Transaction.SetIf(nowNs, k, s, when)
+	return tx.Transaction.Apply(nowNs, k, step)
 }
 
 // writesThrough is no transaction: it writes to the store at once.
@@ -307,8 +309,8 @@ func (tx writesThrough) State(nowNs int64, k store.Key) (limiter.State, bool, er
 func (tx writesThrough) Delete(nowNs int64, keys []store.Key) (int, error) {
 	return tx.s.Delete(nowNs, keys)
 }
-func (tx writesThrough) SetIf(nowNs int64, k store.Key, s limiter.State, when store.Condition) (limiter.State, bool, error) {
-	return tx.s.SetIf(nowNs, k, s, when)
+func (tx writesThrough) Apply(nowNs int64, k store.Key, step store.Step) error {
+	return tx.s.Apply(nowNs, k, step)
 }
 func (tx writesThrough) Commit() bool { return true }
 
@@ -325,7 +327,7 @@ func (x setter) Save() func() {
 	live, _, _ := watchedKeys()
 	return func() {
 		s, _, _ := x.State(t0, live)
-		_, _, _ = x.SetIf(t0, live, s, store.Always)
+		_, _, _ = store.SetIf(x, t0, live, s, store.Always)
 	}
 }
 

@@ -266,20 +266,27 @@ func (s deletesOneByOne) Delete(nowNs int64, keys []store.Key) (deleted int, err
 // setsAnyway asks for no condition.
 type setsAnyway struct{ memory }
 
-func (s setsAnyway) SetIf(nowNs int64, k store.Key, state limiter.State, _ store.Condition) (limiter.State, bool, error) {
-	return s.memory.SetIf(nowNs, k, state, store.Always)
+func (s setsAnyway) Apply(nowNs int64, k store.Key, step store.Step) error {
+	if w, is := step.(*store.Setting); is {
+		w.When = store.Always
+	}
+	return s.memory.Apply(nowNs, k, step)
 }
 
 // looksThenSets lets others at the key in between.
 type looksThenSets struct{ memory }
 
-func (s looksThenSets) SetIf(nowNs int64, k store.Key, state limiter.State, when store.Condition) (limiter.State, bool, error) {
-	before, found, _ := s.State(nowNs, k)
-	runtime.Gosched()
-	if when.Holds(found) {
-		_, _, _ = s.memory.SetIf(nowNs, k, state, store.Always)
+func (s looksThenSets) Apply(nowNs int64, k store.Key, step store.Step) error {
+	w, is := step.(*store.Setting)
+	if !is {
+		return s.memory.Apply(nowNs, k, step)
 	}
-	return before, found, nil
+	w.Before, w.Found, _ = s.State(nowNs, k)
+	runtime.Gosched()
+	if w.When.Holds(w.Found) {
+		_, _, _ = store.SetIf(s.memory, nowNs, k, w.To, store.Always)
+	}
+	return nil
 }
 
 // losesUpdates reads a state, lets others at it, and writes it.
@@ -295,7 +302,7 @@ func (s losesUpdates) Throttle(nowNs int64, batch []store.Request) store.Pending
 		batch[i].Err = nil
 		runtime.Gosched()
 		tx := s.Begin(nowNs, []store.Key{batch[i].Key})
-		_, _, _ = tx.SetIf(nowNs, batch[i].Key, limiter.State{ExpiresNs: tatNs}, store.Always)
+		_, _, _ = store.SetIf(tx, nowNs, batch[i].Key, limiter.State{ExpiresNs: tatNs}, store.Always)
 		tx.Commit()
 	}
 	return nil

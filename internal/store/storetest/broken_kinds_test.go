@@ -48,9 +48,11 @@ func brokenKinds() []broken {
 // forgetsPayloads keeps the word of what SetIf is given.
 type forgetsPayloads struct{ memory }
 
-func (s forgetsPayloads) SetIf(nowNs int64, k store.Key, state limiter.State, when store.Condition) (limiter.State, bool, error) {
-	state.Payload = nil
-	return s.memory.SetIf(nowNs, k, state, when)
+func (s forgetsPayloads) Apply(nowNs int64, k store.Key, step store.Step) error {
+	if w, is := step.(*store.Setting); is {
+		w.To.Payload = nil
+	}
+	return s.memory.Apply(nowNs, k, step)
 }
 
 // takesAnyKind makes way for another kind.
@@ -118,11 +120,11 @@ func (s costsNames) MemoryUsage(nowNs int64, k store.Key) (int, bool) {
 // expiresAll has keys expire soon that never would.
 type expiresAll struct{ memory }
 
-func (s expiresAll) Operate(nowNs int64, k store.Key, o *limiter.Operation) error {
-	err := s.memory.Operate(nowNs, k, o)
-	if o.Verb == limiter.Fill {
+func (s expiresAll) Apply(nowNs int64, k store.Key, step store.Step) error {
+	err := s.memory.Apply(nowNs, k, step)
+	if o, is := step.(*limiter.Operation); is && o.Verb == limiter.Fill {
 		soon := limiter.Operation{Verb: limiter.Expire, AtNs: nowNs + sec}
-		_ = s.memory.Operate(nowNs, k, &soon)
+		_ = s.memory.Apply(nowNs, k, &soon)
 	}
 	return err
 }
@@ -133,9 +135,9 @@ type countsNoOperations struct {
 	allowed, limited uint64
 }
 
-func (s *countsNoOperations) Operate(nowNs int64, k store.Key, o *limiter.Operation) error {
+func (s *countsNoOperations) Apply(nowNs int64, k store.Key, step store.Step) error {
 	before := statsOf(s.memory)
-	err := s.memory.Operate(nowNs, k, o)
+	err := s.memory.Apply(nowNs, k, step)
 	after := statsOf(s.memory)
 	s.allowed += after.Allowed - before.Allowed
 	s.limited += after.Limited - before.Limited
@@ -159,12 +161,12 @@ func (s countsFunnelsOnly) UpdateStats(st *store.Stats) {
 // losesOperations reads a state, lets others at it, and writes it.
 type losesOperations struct{ memory }
 
-func (s losesOperations) Operate(nowNs int64, k store.Key, o *limiter.Operation) error {
+func (s losesOperations) Apply(nowNs int64, k store.Key, step store.Step) error {
 	state, _, _ := s.State(nowNs, k)
 	runtime.Gosched()
-	changed, err := o.Do(&state, nowNs)
+	changed, err := step.Do(&state, nowNs)
 	if changed {
-		_, _, err = s.SetIf(nowNs, k, state, store.Always)
+		_, _, err = store.SetIf(s.memory, nowNs, k, state, store.Always)
 	}
 	return err
 }

@@ -143,7 +143,7 @@ func remove(t reporter, ks store.Keys, nowNs int64, keys ...store.Key) {
 // setTAT gives a key a state in a transaction, at its time.
 func setTAT(t reporter, tx store.Keys, k store.Key, tatNs int64) {
 	t.Helper()
-	if _, _, err := tx.SetIf(t0, k, limiter.State{ExpiresNs: tatNs}, store.Always); err != nil {
+	if _, _, err := store.SetIf(tx, t0, k, limiter.State{ExpiresNs: tatNs}, store.Always); err != nil {
 		t.Fatalf("SetIf of %.40q: %v", k.Name, err)
 	}
 }

@@ -95,7 +95,7 @@ func (m stateMap) conflict(t reporter, s store.Store, tx store.Transaction, nowN
 	m.step(t, s, nowNs, r, k)
 	is, _ := m.live(nowNs, k)
 	_ = r.act().on(t, tx, nowNs, k)
-	_, _, _ = tx.SetIf(nowNs, k, limiter.State{ExpiresNs: nowNs + sec}, store.Always)
+	_, _, _ = store.SetIf(tx, nowNs, k, limiter.State{ExpiresNs: nowNs + sec}, store.Always)
 	if !sameState(was, is) && tx.Commit() {
 		t.Fatalf("it was committed, and another has changed a key")
 	}
@@ -222,7 +222,7 @@ func checkPayloadIsOwn(t reporter, s store.Store) {
 			wantState(t, s, t0, k, want, true)
 			given := want
 			given.Payload = bytes.Clone(want.Payload)
-			before, _, _ := s.SetIf(t0, k, given, store.IfFound)
+			before, _, _ := store.SetIf(s, t0, k, given, store.IfFound)
 			clear(before.Payload)
 			clear(given.Payload)
 			wantState(t, s, t0, k, want, true)
@@ -317,7 +317,7 @@ func checkNever(t reporter, s store.Store) {
 		}
 		wantState(t, s, t0+100*365*24*3600*sec, k, want, true)
 		o := limiter.Operation{Verb: limiter.Expire, AtNs: t0 + sec}
-		if err := s.Operate(t0, k, &o); err != nil || o.Count != 1 {
+		if err := s.Apply(t0, k, &o); err != nil || o.Count != 1 {
 			t.Fatalf("Expire: %d, %v", o.Count, err)
 		}
 		want.ExpiresNs = t0 + sec

@@ -46,7 +46,7 @@ func (a act) on(t reporter, ks store.Keys, nowNs int64, k store.Key) answer {
 	t.Helper()
 	if a.operation != nil {
 		o := *a.operation
-		err := ks.Operate(nowNs, k, &o)
+		err := ks.Apply(nowNs, k, &o)
 		return answerOf(&o, err)
 	}
 	batch := []store.Request{*a.request}
@@ -214,7 +214,7 @@ func (m stateMap) setIf(t reporter, ks store.Keys, nowNs int64, k store.Key, s l
 	want, live := m.live(nowNs, k)
 	given := s
 	given.Payload = bytes.Clone(s.Payload)
-	before, found, err := ks.SetIf(nowNs, k, given, when)
+	before, found, err := store.SetIf(ks, nowNs, k, given, when)
 	clear(given.Payload) // it is not kept
 	if found != live || err != nil || found && !sameState(before, want) {
 		t.Fatalf("SetIf of %.40q: found %+v, %v, %v, want %+v, %v", k.Name, before, found, err, want, live)

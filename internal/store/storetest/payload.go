@@ -117,7 +117,7 @@ func checkPayloadLate(t reporter, s store.Store) {
 		func(tx store.Transaction, k store.Key) { count(0).on(t, tx, t0, k) },
 		func(tx store.Transaction, k store.Key) { hold(1).on(t, tx, t0, k) },
 		func(tx store.Transaction, k store.Key) {
-			_, _, _ = tx.SetIf(t0, k, limiter.State{ExpiresNs: t0 + sec}, store.IfAbsent)
+			_, _, _ = store.SetIf(tx, t0, k, limiter.State{ExpiresNs: t0 + sec}, store.IfAbsent)
 		},
 	} {
 		k := key(0, "k"+strconv.Itoa(i))

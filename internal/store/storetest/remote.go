@@ -208,12 +208,12 @@ func (f failingBatches) Throttle(_ int64, batch []store.Request) store.Pending {
 	return nil
 }
 
-// Operate implements store.Keys.
-func (r *RemoteStore) Operate(nowNs int64, key store.Key, o *limiter.Operation) error {
-	if err := r.enter("Operate"); err != nil {
+// Apply implements store.Keys.
+func (r *RemoteStore) Apply(nowNs int64, key store.Key, step store.Step) error {
+	if err := r.enter("Apply"); err != nil {
 		return err
 	}
-	return r.inner.Operate(nowNs, key, o)
+	return r.inner.Apply(nowNs, key, step)
 }
 
 // Entry implements store.Keys.
@@ -238,14 +238,6 @@ func (r *RemoteStore) Delete(nowNs int64, keys []store.Key) (deleted int, err er
 		return 0, err
 	}
 	return r.inner.Delete(nowNs, keys)
-}
-
-// SetIf implements store.Keys.
-func (r *RemoteStore) SetIf(nowNs int64, key store.Key, s limiter.State, when store.Condition) (before limiter.State, found bool, err error) {
-	if err := r.enter("SetIf"); err != nil {
-		return before, false, err
-	}
-	return r.inner.SetIf(nowNs, key, s, when)
 }
 
 // Size implements store.Remote.

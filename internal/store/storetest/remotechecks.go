@@ -225,7 +225,7 @@ func checkFailures(t reporter, s store.Store) {
 	wantTAT(t, s, t0, a, 0)
 	put(t, s, t0, a, 60) // it was nothing but what was given up
 	o := limiter.Operation{Verb: limiter.Look}
-	if err := s.Operate(t0, a, &o); err != nil || o.AtNs != t0+60*sec {
+	if err := s.Apply(t0, a, &o); err != nil || o.AtNs != t0+60*sec {
 		t.Fatalf("Look: %d, %v", o.AtNs-t0, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // wantSetIf sets a key, and holds what was found to a TAT; none that is not after nowNs.
 func wantSetIf(t reporter, ks store.Keys, nowNs int64, k store.Key, tatNs int64, when store.Condition, wantNs int64) {
 	t.Helper()
-	before, found, err := ks.SetIf(nowNs, k, limiter.State{ExpiresNs: tatNs}, when)
+	before, found, err := store.SetIf(ks, nowNs, k, limiter.State{ExpiresNs: tatNs}, when)
 	if err != nil || found != (wantNs > nowNs) || found && before.ExpiresNs != wantNs {
 		t.Fatalf("SetIf: found %d, %v, %v, want %d", before.ExpiresNs-nowNs, found, err, wantNs-nowNs)
 	}
@@ -53,7 +53,7 @@ func checkSetIfAbsent(t reporter, s store.Store) {
 		var wg sync.WaitGroup
 		for g := range callers {
 			wg.Go(func() {
-				switch _, found, err := s.SetIf(t0, k, limiter.State{ExpiresNs: t0 + int64(1+g)*sec}, store.IfAbsent); {
+				switch _, found, err := store.SetIf(s, t0, k, limiter.State{ExpiresNs: t0 + int64(1+g)*sec}, store.IfAbsent); {
 				case err != nil:
 					t.Errorf("SetIf: %v", err)
 				case !found:
@@ -79,7 +79,7 @@ func checkRefusesSetIf(t reporter, s store.Store) {
 		full := floodKey(i)
 		set := func(ks store.Keys) {
 			wantSetIf(t, ks, t0, full, t0+sec, store.IfFound, t0)
-			if _, found, err := ks.SetIf(t0, full, limiter.State{ExpiresNs: t0 + sec}, store.IfAbsent); errors.Is(err, store.ErrFull) {
+			if _, found, err := store.SetIf(ks, t0, full, limiter.State{ExpiresNs: t0 + sec}, store.IfAbsent); errors.Is(err, store.ErrFull) {
 				wantTAT(t, ks, t0, full, 0)
 				refused++
 			} else if found || err != nil {

@@ -150,9 +150,9 @@ func checkOwnKeys(t reporter, s store.Store) {
 		})
 		wantPanic(t, func() { _, _, _ = tatIn(tx, t0, other) })
 		wantPanic(t, func() { _, _ = tx.Delete(t0, []store.Key{other}) })
-		wantPanic(t, func() { _, _, _ = tx.SetIf(t0, other, limiter.State{ExpiresNs: t0 + sec}, store.IfFound) })
+		wantPanic(t, func() { _, _, _ = store.SetIf(tx, t0, other, limiter.State{ExpiresNs: t0 + sec}, store.IfFound) })
 		wantPanic(t, func() { _, _, _ = tx.Entry(t0, other) })
-		wantPanic(t, func() { _ = tx.Operate(t0, other, &limiter.Operation{Verb: limiter.Level}) })
+		wantPanic(t, func() { _ = tx.Apply(t0, other, &limiter.Operation{Verb: limiter.Level}) })
 		tx.Rollback()
 		wantTAT(t, s, t0, other, 0)
 		put(t, s, t0, other, 60) // nothing is kept from others

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/store"
 )
 
 // Config is the bounds of leases. What is 0 has a default.
@@ -57,7 +58,7 @@ type part struct {
 	mu     sync.Mutex // guards what follows
 	leases map[string]*lease
 	calls  sketch
-	stats  Stats
+	stats  store.LeaseStats
 	_      [64]byte // no two parts' locks share a line
 }
 

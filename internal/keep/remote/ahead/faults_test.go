@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/store"
 	"cellserver/internal/test/racetest"
 )
 
@@ -85,7 +86,7 @@ func TestDeleted(t *testing.T) {
 		f.run(300 * ms)
 		f.cells[0].table.Forget(key)
 		f.server.tatNs = 0
-		st := Stats{}
+		st := store.LeaseStats{}
 		f.cells[1].table.UpdateStats(&st)
 		f.cells[2].table.UpdateStats(&st)
 		f.admitted = nil

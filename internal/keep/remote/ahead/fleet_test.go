@@ -8,6 +8,7 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/recent"
 	"cellserver/internal/keep/remote/timeline"
+	"cellserver/internal/store"
 )
 
 // fleet is several processes that share one key of a server, on a virtual clock: what time it is truly. All other clocks differ
@@ -299,7 +300,7 @@ func (f *fleet) plainly(perSec float64, ns int64) (units int64) {
 	}
 }
 
-func (f *fleet) stats() (st Stats) {
+func (f *fleet) stats() (st store.LeaseStats) {
 	for _, k := range f.cells {
 		k.table.UpdateStats(&st)
 	}

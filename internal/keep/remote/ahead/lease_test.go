@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/store"
 )
 
 // bench is a table, one key of it with a limit of 1,000 units a second, and a clock that is the server's, too.
@@ -74,9 +75,9 @@ func TestSlots(t *testing.T) {
 	}
 	b.nowNs += 3*ms - 2 // at 7 ms - 1: from 7, 8 and 9
 	b.wantTakes(3)
-	var st Stats
+	var st store.LeaseStats
 	b.table.UpdateStats(&st)
-	if want := (Stats{Keys: 1, Asked: 8, Granted: 8, Used: 6, Lost: 2}); st != want {
+	if want := (store.LeaseStats{Keys: 1, Asked: 8, Granted: 8, Used: 6, Lost: 2}); st != want {
 		t.Errorf("%+v, want %+v", st, want)
 	}
 }
@@ -146,9 +147,9 @@ func TestNotGivenBack(t *testing.T) {
 	if len(cuts) != 1 || cuts[0].EndNs-cuts[0].ToNs != 5*ms {
 		t.Errorf("%+v at the end", cuts)
 	}
-	var st Stats
+	var st store.LeaseStats
 	b.table.UpdateStats(&st)
-	if want := (Stats{Asked: 13, Granted: 13, Used: 5, Lost: 3, Returned: 5}); st != want {
+	if want := (store.LeaseStats{Asked: 13, Granted: 13, Used: 5, Lost: 3, Returned: 5}); st != want {
 		t.Errorf("%+v, want %+v", st, want)
 	}
 }
@@ -259,7 +260,7 @@ func TestGoes(t *testing.T) {
 	b.take(1)
 	b.nowNs += sec
 	b.table.Return(b.nowNs)
-	var st Stats
+	var st store.LeaseStats
 	b.table.UpdateStats(&st)
 	if st.Keys != 0 {
 		t.Error("a key that used one unit in a second still has a lease")
@@ -324,7 +325,7 @@ func TestNone(t *testing.T) {
 	}
 	table.Granted(key, Ask{}, 0, 0, 0)
 	table.Forget(key)
-	table.UpdateStats(&Stats{})
+	table.UpdateStats(&store.LeaseStats{})
 	if table.Return(0) != nil || table.ReturnAll(0) != nil {
 		t.Error("something is given back")
 	}
@@ -350,7 +351,7 @@ func TestAllocations(t *testing.T) {
 }
 
 func (b *bench) open() int64 {
-	var st Stats
+	var st store.LeaseStats
 	b.table.UpdateStats(&st)
 	return st.Open
 }
@@ -371,7 +372,7 @@ func TestConcurrent(t *testing.T) {
 				if i%100 == 0 && g == 0 {
 					b.table.Return(nowNs)
 					b.table.Forget(name)
-					b.table.UpdateStats(&Stats{})
+					b.table.UpdateStats(&store.LeaseStats{})
 				}
 			}
 		})

@@ -1,19 +1,9 @@
 package ahead
 
-// Stats is what has become of units, and what is there.
-type Stats struct {
-	Keys int   // that have leases
-	Open int64 // units that can be used
-
-	Asked    uint64
-	Granted  uint64
-	Used     uint64
-	Lost     uint64 // their slots began, or were in doubt, before they were used
-	Returned uint64 // their time was over; whether they could be given back is not known here
-}
+import "cellserver/internal/store"
 
 // UpdateStats adds the Table's figures to st.
-func (t *Table) UpdateStats(st *Stats) {
+func (t *Table) UpdateStats(st *store.LeaseStats) {
 	if t == nil {
 		return
 	}
@@ -22,7 +12,7 @@ func (t *Table) UpdateStats(st *Stats) {
 	}
 }
 
-func (p *part) updateStats(st *Stats) {
+func (p *part) updateStats(st *store.LeaseStats) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	st.Keys += len(p.leases)

@@ -105,10 +105,10 @@ func (w *funnels) learn(q *queue, r script.FunnelReply) {
 	state.ExpiresNs, some = w.Known.Granted(name, &q.ahead, max(state.ExpiresNs, r.NowNs), r.NowNs)
 	switch {
 	case refunded:
-		w.Known.Learn(q.key, known.Lowered, nil, q.sentNs)
+		w.Known.Learn(q.key, limiter.Lowers, nil, q.sentNs)
 	case full || some:
 		w.Known.Note(name, state.ExpiresNs, q.sentNs)
 	default:
-		w.Known.Learn(q.key, known.Raised, &state, q.sentNs)
+		w.Known.Learn(q.key, limiter.Raises, &state, q.sentNs)
 	}
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cellserver/internal/funnel"
-	"cellserver/internal/keep/remote/known"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
 	"cellserver/internal/store"
@@ -13,28 +12,24 @@ import (
 type Job struct {
 	NowNs   int64          // the caller's time
 	Request *store.Request // whose name, rule and quantity nobody changes; nil for a Step
-	Step    Step           // nil for a Request
+	Step    store.Step     // nil for a Request
 	Waiter  Waiter
 
 	next    *Job
 	covered bool // the job was there when the value that is known of its key was asked for
 }
 
-// Step is what is done to a key's state that is not a request.
-type Step interface {
-	// Do does it to a state, by the server's clock. It may be called again for another state: then that is what was done.
-	Do(s *limiter.State, serverNs int64) (d Did, err error)
-	// Follow returns the course of a state after Do has changed it.
-	Follow(c limiter.Course, s *limiter.State) limiter.Course
-	// Effect returns what the step may do to a funnel's TAT.
-	Effect() known.Effect
+// outcome is what a job has come to.
+type outcome struct {
+	did
+	result funnel.Result // of a Request
+	err    error
 }
 
-// Did is what doing a job has come to.
-type Did struct {
-	Changed bool // the state became another by it
-	Limited bool
-	Count   int64 // of an operation
+// did is what a job has done. If it is done again and has done the same, it has the same answers.
+type did struct {
+	changed bool // the state became another by it
+	limiter.Outcome
 }
 
 // Waiter is who waits for a job. Waits and SentInVain may be called any number of times, and then one of Done and Fail once. All may be
@@ -53,44 +48,49 @@ type Waiter interface {
 // errGone is what a job fails with that nobody waits for.
 var errGone = &servers.Failed{Reason: servers.Timeout, Text: "nobody waits for it any more"}
 
-// do does a job to a state.
+// Do does a step to a state, by a clock that is so much behind the caller's.
+func Do(step store.Step, s *limiter.State, nowNs, byNs int64) (changed bool, err error) {
+	if timed, is := step.(limiter.Timed); is {
+		return timed.DoBehind(s, nowNs, byNs)
+	}
+	return step.Do(s, nowNs)
+}
+
+// Follow returns the course of a state after a step has changed it.
+func Follow(c limiter.Course, step store.Step, s *limiter.State) limiter.Course {
+	if step.Traits().Absolute {
+		return c.Set(s)
+	}
+	return c.Did(s)
+}
+
+// do does a job to a state, by the server's clock. It may be called again for another state: then that is what was done.
 func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
 	q := j.Request
 	if q == nil {
-		o.Did, o.err = j.Step.Do(s, serverNs)
+		o.changed, o.err = Do(j.Step, s, serverNs, j.NowNs-serverNs)
+		o.Outcome = j.Step.Outcome()
 		return o
 	}
-	o.result, o.Changed, o.err = q.Rule.Decide(s, serverNs, q.Quantity)
+	o.result, o.changed, o.err = q.Rule.Decide(s, serverNs, q.Quantity)
 	if o.Limited = o.result.Limited; o.err != nil {
 		o.result = funnel.Result{}
 	}
 	return o
 }
 
-// follow returns the course of a state after the job has changed it.
-func (j *Job) follow(c limiter.Course, s *limiter.State) limiter.Course {
+// step returns what is done. A request is not done by it, as its result belongs to who waits.
+func (j *Job) step() store.Step {
 	if j.Request != nil {
-		return c.Did(s)
+		return j.Request
 	}
-	return j.Step.Follow(c, s)
-}
-
-// effect returns what the job may do to a funnel's TAT.
-func (j *Job) effect() known.Effect {
-	switch {
-	case j.Request == nil:
-		return j.Step.Effect()
-	case j.Request.Quantity < 0:
-		return known.Lowered
-	}
-	return known.Raised
+	return j.Step
 }
 
 // written reports whether a state that is written tells of the job. Of a limited job it may only tell
 // what had expired.
 func (j *Job) written(o *outcome) bool {
-	countsDenied := j.Request != nil && j.Request.Rule.Flags&limiter.CountDenied != 0
-	return o.Changed && (!o.Limited || countsDenied)
+	return o.changed && (!o.Limited || j.step().Traits().CountsDenied)
 }
 
 // list is jobs in order.
@@ -128,9 +128,10 @@ func (l *list) putBefore(other *list) {
 }
 
 // effect returns what the jobs may have done to a funnel's TAT.
-func (l *list) effect() (e known.Effect) {
+func (l *list) effect() limiter.Effect {
+	e := limiter.Raises
 	for j := l.first; j != nil; j = j.next {
-		e = max(e, j.effect())
+		e = min(e, j.step().Traits().TAT)
 	}
 	return e
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/store"
 )
 
 // Stats is what an Engine has counted, and what waits.
@@ -15,20 +16,12 @@ type Stats struct {
 	Scripts   uint64 // that were sent
 	Pipelines uint64
 
-	Resent map[servers.Reason]uint64 // scripts, by why they had not been executed
+	Resent map[store.Reason]uint64 // scripts, by why they had not been executed
 
 	Keys         int // of which something waits
 	Waiting      int // requests that have entered and not left
 	WaitingBytes int // of their names
-	Servers      []ServerStats
-}
-
-// ServerStats is what is known of jobs for a server.
-type ServerStats struct {
-	Addr        string
-	Queued      int   // keys whose jobs wait for a pipeline
-	InFlight    int   // pipelines
-	RoundTripNs int64 // of a pipeline, on a moving average
+	Servers      []store.ServerStats
 }
 
 // counts is what an Engine counts.
@@ -59,12 +52,12 @@ func (e *Engine) Stats() Stats {
 	for _, s := range e.senders {
 		st.Servers = append(st.Servers, s.stats())
 	}
-	slices.SortFunc(st.Servers, func(a, b ServerStats) int { return strings.Compare(a.Addr, b.Addr) })
+	slices.SortFunc(st.Servers, func(a, b store.ServerStats) int { return strings.Compare(a.Addr, b.Addr) })
 	return st
 }
 
-func (s *Sender) stats() ServerStats {
-	st := ServerStats{Addr: s.server.Addr, RoundTripNs: s.roundTripNs.Load()}
+func (s *Sender) stats() store.ServerStats {
+	st := store.ServerStats{Addr: s.server.Addr, RoundTripNs: s.roundTripNs.Load()}
 	for _, l := range []*lane{&s.small, &s.large} {
 		l.mu.Lock()
 		st.Queued += l.ready

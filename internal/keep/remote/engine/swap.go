@@ -122,7 +122,7 @@ func (w *swaps) written(q *queue, r reading) {
 	}
 	was := slices.Clone(v.outcomes)
 	w.decideAt(q, q.count, r.serverNs, nil)
-	same := slices.EqualFunc(v.outcomes, was, func(is, was outcome) bool { return is.Did == was.Did })
+	same := slices.EqualFunc(v.outcomes, was, func(is, was outcome) bool { return is.did == was.did })
 	if !same {
 		w.decideAt(q, q.count, decidedNs, nil)
 	}

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"cellserver/internal/funnel"
-	"cellserver/internal/keep/remote/known"
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
 	"cellserver/internal/limiter"
@@ -19,13 +17,6 @@ type value struct {
 	nextNs   int64
 	stamps   limiter.Stamps // of next, if that is written later than at nextNs
 	outcomes []outcome      // of the first jobs, one for each that was decided
-}
-
-// outcome is what a job has come to.
-type outcome struct {
-	Did
-	result funnel.Result
-	err    error
 }
 
 // hasValue gives a key room for a value.
@@ -60,7 +51,7 @@ func (q *queue) inVain() {
 func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Course) (changed bool) {
 	v := q.value
 	v.nextNs, v.outcomes = serverNs, v.outcomes[:0]
-	v.next = script.Owned(v.last.State, 0)
+	v.next = limiter.Shifted(v.last.State, 0)
 	for j := q.taken.first; len(v.outcomes) < n; j = j.next {
 		if e.CallersTime {
 			v.nextNs = j.NowNs
@@ -69,8 +60,8 @@ func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Cours
 		if o.err == nil {
 			o = j.do(&v.next, v.nextNs)
 		}
-		if changed = changed || o.Changed; o.Changed && course != nil {
-			*course = j.follow(*course, &v.next)
+		if changed = changed || o.changed; o.changed && course != nil {
+			*course = Follow(*course, j.step(), &v.next)
 		}
 		v.outcomes = append(v.outcomes, o)
 	}
@@ -79,7 +70,7 @@ func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Cours
 
 // answer answers the jobs that were decided, or of these only those of which the state that was written tells.
 func (e *Engine) answer(q *queue, onlyWritten bool) {
-	v, effect := q.value, known.Raised
+	v := q.value
 	var answered, others list
 	outcomes := v.outcomes[:0]
 	for _, o := range v.outcomes {
@@ -89,14 +80,14 @@ func (e *Engine) answer(q *queue, onlyWritten bool) {
 			continue
 		}
 		answered.push(j)
-		outcomes, effect = append(outcomes, o), max(effect, j.effect())
+		outcomes = append(outcomes, o)
 	}
 	q.taken.putBefore(&others)
 	if len(outcomes) == 0 {
 		return
 	}
 	q.bySwap = false
-	e.Known.Learn(q.key, effect, &v.last.State, q.sentNs)
+	e.Known.Learn(q.key, answered.effect(), &v.last.State, q.sentNs)
 	e.counts.decided(len(outcomes))
 	for _, o := range outcomes {
 		answered.pop().Waiter.Done(o.result, o.err)

@@ -52,7 +52,7 @@ func New(c Config) *Table {
 type Stats struct {
 	Prefiltered uint64 // requests that were denied by a TAT which was read lately
 	Leased      uint64 // requests that were allowed from units taken ahead
-	Lease       ahead.Stats
+	Lease       store.LeaseStats
 }
 
 // Stats returns what was counted.
@@ -86,30 +86,20 @@ func (t *Table) Decide(q *store.Request, line *timeline.Timeline, localNs int64)
 	return ok
 }
 
-// Effect is what may have become of a key's TAT. Of several effects the greatest counts.
-type Effect uint8
-
-// The effects:
-const (
-	Raised   Effect = iota // it is what it was, or later
-	Lowered                // units may have been given back
-	Replaced               // it may have been set or deleted
-)
-
 // Learn updates what is known of a TAT, by what a server has done to the key, or may have done, or by what
 // was read of it. All that is known goes through here, before anybody has the answer. The key has its name
 // on the server. st is its state afterwards, by the server's clock, as told by the reply to what was sent
 // at a local time; nil if that is not known.
-func (t *Table) Learn(key string, e Effect, st *limiter.State, sentNs int64) {
+func (t *Table) Learn(key string, e limiter.Effect, st *limiter.State, sentNs int64) {
 	if t == nil {
 		return
 	}
 	name := []byte(key[len(t.KeyPrefix):])
-	if e == Replaced {
+	if e == limiter.Replaces {
 		t.leases.Forget(name)
 	}
 	switch {
-	case e != Raised:
+	case e != limiter.Raises:
 		t.recent.Forget(name, t.Now())
 	case st == nil:
 	case st.Kind == limiter.Funnel:

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 
@@ -109,13 +108,6 @@ func FoundIn(reply any) Found {
 	default:
 		return Found{Err: limiter.ErrWrongType}
 	}
-}
-
-// Owned returns a state by another clock, by which all is so much later, with a payload of its own.
-func Owned(s limiter.State, byNs int64) limiter.State {
-	s.Payload = bytes.Clone(s.Payload)
-	limiter.Shift(&s, byNs)
-	return s
 }
 
 // EntryAt is an Entry by another clock.

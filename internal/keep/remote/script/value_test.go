@@ -109,6 +109,6 @@ func FuzzReadValue(f *testing.F) {
 		if second, err := ReadValue(again); err != nil || !sameState(second, s) {
 			t.Fatalf("%+v is written as %q, which is read as %+v, %v", s, again, second, err)
 		}
-		_ = Owned(s, 5)
+		_ = limiter.Shifted(s, 5)
 	})
 }

@@ -3,6 +3,8 @@ package servers
 import (
 	"crypto/sha1"
 	"encoding/hex"
+
+	"cellserver/internal/store"
 )
 
 // Script is a Lua script that is called by its hash, and loaded where a server does not know it.
@@ -32,7 +34,7 @@ type Call struct {
 
 // Failed says why a call has no reply.
 type Failed struct {
-	Reason Reason
+	Reason store.Reason
 	// Executed says what is known: a call that was Maybe executed may have changed its keys.
 	Executed Executed
 	// Redirect is which server to ask instead, if one has said so.
@@ -67,28 +69,25 @@ const (
 	Maybe
 )
 
-// Reason is what failed, as the label of a metric.
-type Reason string
-
 // The reasons:
 const (
-	Timeout     Reason = "timeout"      // no answer in time
-	Network     Reason = "network"      // cannot connect, or the connection ended
-	CircuitOpen Reason = "circuit_open" // the server has failed too often, and is left alone for a while
-	QueueFull   Reason = "queue_full"   // too much waits for the server
-	Auth        Reason = "auth"         // NOAUTH, WRONGPASS, NOPERM
-	NoScripting Reason = "no_scripting" // the server has, or allows, no EVALSHA
-	OutOfMemory Reason = "oom"
-	ReadOnly    Reason = "readonly"
-	Cluster     Reason = "cluster" // MOVED, ASK, TRYAGAIN, CLUSTERDOWN, until the time was over
-	Loading     Reason = "loading"
-	WrongType   Reason = "wrong_type" // the key is not a limiter's
-	Replicas    Reason = "replicas"   // too few replicas have it in time; it was executed
-	Refused     Reason = "refused"    // any other error of the server
+	Timeout     store.Reason = "timeout"      // no answer in time
+	Network     store.Reason = "network"      // cannot connect, or the connection ended
+	CircuitOpen store.Reason = "circuit_open" // the server has failed too often, and is left alone for a while
+	QueueFull   store.Reason = "queue_full"   // too much waits for the server
+	Auth        store.Reason = "auth"         // NOAUTH, WRONGPASS, NOPERM
+	NoScripting store.Reason = "no_scripting" // the server has, or allows, no EVALSHA
+	OutOfMemory store.Reason = "oom"
+	ReadOnly    store.Reason = "readonly"
+	Cluster     store.Reason = "cluster" // MOVED, ASK, TRYAGAIN, CLUSTERDOWN, until the time was over
+	Loading     store.Reason = "loading"
+	WrongType   store.Reason = "wrong_type" // the key is not a limiter's
+	Replicas    store.Reason = "replicas"   // too few replicas have it in time; it was executed
+	Refused     store.Reason = "refused"    // any other error of the server
 )
 
 // Reasons returns all of them, in the order above.
-func Reasons() []Reason {
-	return []Reason{Timeout, Network, CircuitOpen, QueueFull, Auth, NoScripting, OutOfMemory, ReadOnly, Cluster, Loading, WrongType,
+func Reasons() []store.Reason {
+	return []store.Reason{Timeout, Network, CircuitOpen, QueueFull, Auth, NoScripting, OutOfMemory, ReadOnly, Cluster, Loading, WrongType,
 		Replicas, Refused}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"cellserver/internal/resp"
+	"cellserver/internal/store"
 )
 
 func isReply(err error) bool {
@@ -57,10 +58,10 @@ func cause(s *Server, err error) string {
 
 // kinds says what a reply's first word, or words, mean. Where executed is No, Redis replies so before a script runs, or when a
 // script that has not written anything yet would write: it cannot refuse a script's later writes for these reasons.
-func kinds(text string) (Reason, Executed) {
+func kinds(text string) (store.Reason, Executed) {
 	for _, k := range [...]struct {
 		prefix string
-		reason Reason
+		reason store.Reason
 	}{
 		{"MOVED ", Cluster}, {"ASK ", Cluster}, {"TRYAGAIN", Cluster}, {"CLUSTERDOWN", Cluster}, {"CROSSSLOT", Refused},
 		{"LOADING", Loading}, {"BUSY", Loading},

@@ -75,8 +75,8 @@ func TestCluster(t *testing.T) {
 		t.Errorf("%d keys", sum)
 	}
 	for _, s := range p.Stats() {
-		if s.Redirect != 0 {
-			t.Errorf("%d calls went to %s first", s.Redirect, s.Addr)
+		if s.Redirected != 0 {
+			t.Errorf("%d calls went to %s first", s.Redirected, s.Addr)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func TestMigration(t *testing.T) {
 	sure, perhaps := wait()
 	asked := uint64(0)
 	for _, s := range p.Stats() {
-		asked += s.Redirect
+		asked += s.Redirected
 	}
 	for _, key := range keys {
 		got, err := from.Client().Get(ctx, key).Int64()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/store"
 	"cellserver/internal/test/resptest"
 )
 
@@ -211,7 +212,7 @@ func TestErrorReplies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		reply    string
-		want     Reason
+		want     store.Reason
 		executed Executed
 		again    bool
 		redirect string

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cellserver/internal/store"
 	"cellserver/internal/test/certtest"
 	"cellserver/internal/test/patience"
 	"cellserver/internal/test/processtest"
@@ -129,7 +130,7 @@ func TestRealRefusals(t *testing.T) {
 	var log processtest.Log
 	for _, tt := range []struct {
 		user string
-		want Reason
+		want store.Reason
 	}{
 		{"", Auth}, {":wrong-hunter@", Auth}, {"all:wrong-hunter@", Auth}, {"noscript:hunter3@", NoScripting},
 		{"noload:hunter3@", NoScripting}, {"noread:hunter3@", Auth},
@@ -207,7 +208,7 @@ func TestCircuit(t *testing.T) {
 	if away == 0 || away != back {
 		t.Errorf("%d lines say that it is away, and %d that it is back", away, back)
 	}
-	if stats := p.Stats()[0]; stats.State != "closed" || stats.Error != "" {
+	if stats := p.Stats()[0]; stats.Circuit != "closed" || stats.Error != "" {
 		t.Errorf("the statistics are %+v", stats)
 	}
 }
@@ -254,7 +255,7 @@ func TestBoundedWaiting(t *testing.T) {
 	p := open(t, Config{URL: "redis://" + f.addr, Timeout: 30 * time.Millisecond, PoolSize: 2})
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	seen := map[Reason]int{}
+	seen := map[store.Reason]int{}
 	for range 50 {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
@@ -271,7 +272,7 @@ func TestBoundedWaiting(t *testing.T) {
 	}
 	wg.Wait()
 	for reason := range seen {
-		if !slices.Contains([]Reason{Timeout, QueueFull, CircuitOpen}, reason) {
+		if !slices.Contains([]store.Reason{Timeout, QueueFull, CircuitOpen}, reason) {
 			t.Errorf("failures are %v", seen)
 		}
 	}

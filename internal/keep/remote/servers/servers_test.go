@@ -77,7 +77,7 @@ func TestOneServer(t *testing.T) {
 			t.Errorf("call %d is answered by %s, want %s", i, got, want)
 		}
 	}
-	if stats := p.Stats(); len(stats) != 1 || stats[0].Loaded != 5 || stats[0].Failed[WrongType] != 1 || stats[0].State != "closed" {
+	if stats := p.Stats(); len(stats) != 1 || stats[0].Loaded != 5 || stats[0].Failed[WrongType] != 1 || stats[0].Circuit != "closed" {
 		t.Errorf("the statistics are %+v", stats)
 	}
 	if n, err := s.Client().DBSize(ctx).Result(); n != 1 || err != nil {

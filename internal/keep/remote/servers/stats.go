@@ -4,28 +4,19 @@ import (
 	"cmp"
 	"slices"
 	"sync/atomic"
-)
 
-// ServerStats is what has come of a server.
-type ServerStats struct {
-	Addr     string
-	State    string            // of its circuit breaker: closed, half-open or open
-	Error    string            // the last one that counted against it; empty while it answers
-	Loaded   uint64            // scripts, as the server did not know them
-	Redirect uint64            // calls that it has sent to another server
-	Failed   map[Reason]uint64 // calls; each try counts
-	Conns    int               // connections that are open
-}
+	"cellserver/internal/store"
+)
 
 // ByReason counts by reasons.
 type ByReason [13]atomic.Uint64 // in the order of Reasons
 
 // Add counts one.
-func (c *ByReason) Add(r Reason) { c[slices.Index(Reasons(), r)].Add(1) }
+func (c *ByReason) Add(r store.Reason) { c[slices.Index(Reasons(), r)].Add(1) }
 
 // All returns what was counted.
-func (c *ByReason) All() map[Reason]uint64 {
-	m := map[Reason]uint64{}
+func (c *ByReason) All() map[store.Reason]uint64 {
+	m := map[store.Reason]uint64{}
 	for i, r := range Reasons() {
 		m[r] = c[i].Load()
 	}
@@ -45,14 +36,14 @@ func (c *counts) fail(f *Failed) {
 }
 
 // Stats returns what has come of each server that is known, by address.
-func (p *Pool) Stats() []ServerStats {
-	var all []ServerStats
+func (p *Pool) Stats() []store.ServerStats {
+	var all []store.ServerStats
 	for _, s := range p.servers() {
-		stats := ServerStats{Addr: s.Addr, State: s.breaker.State().String(), Error: s.reasonOpen(),
-			Loaded: s.counts.loaded.Load(), Redirect: s.counts.redirected.Load(), Failed: s.counts.failed.All(),
+		stats := store.ServerStats{Addr: s.Addr, Circuit: s.breaker.State().String(), Error: s.reasonOpen(),
+			Loaded: s.counts.loaded.Load(), Redirected: s.counts.redirected.Load(), Failed: s.counts.failed.All(),
 			Conns: int(s.Client().PoolStats().TotalConns)}
 		all = append(all, stats)
 	}
-	slices.SortFunc(all, func(a, b ServerStats) int { return cmp.Compare(a.Addr, b.Addr) })
+	slices.SortFunc(all, func(a, b store.ServerStats) int { return cmp.Compare(a.Addr, b.Addr) })
 	return all
 }

@@ -3,6 +3,7 @@ package watch
 import (
 	"cellserver/internal/base/often"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/store"
 )
 
 // failures are the calls that the store did not decide for one reason.
@@ -12,7 +13,7 @@ type failures struct {
 }
 
 // noteFailures logs, at most once a minute for each reason, what calls were left to the policy.
-func (w *Watch) noteFailures(all map[servers.Reason]uint64) {
+func (w *Watch) noteFailures(all map[store.Reason]uint64) {
 	nowNs := w.config.Now()
 	for reason, total := range all {
 		if reason == servers.WrongType { // a mistake of the client, which has the error
@@ -33,7 +34,7 @@ func (w *Watch) noteFailures(all map[servers.Reason]uint64) {
 }
 
 // hintOn says what to do about a reason.
-func hintOn(reason servers.Reason) string {
+func hintOn(reason store.Reason) string {
 	switch reason {
 	case servers.Timeout:
 		return "find out why its servers, or the network, take longer than --store-timeout; such a call may have been charged"

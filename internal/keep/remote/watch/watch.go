@@ -6,13 +6,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"cellserver/internal/base/often"
-	"cellserver/internal/keep/remote"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/store"
 )
 
 const (
@@ -25,49 +26,20 @@ const (
 type Pool interface {
 	Masters(ctx context.Context) ([]*servers.Server, error)
 	Send(ctx context.Context, s *servers.Server, calls []*servers.Call, wait int)
-	Stats() []servers.ServerStats
+	Stats() []store.ServerStats
 }
 
 // Config is what a Watch needs.
 type Config struct {
 	Store  string // its URL, without a password
-	Policy remote.Policy
+	Policy store.Fallback
 	Pool   Pool
-	Stats  func() remote.Stats
+	Stats  func() store.RemoteStats
 	// Size returns how many keys the servers have.
 	Size func(context.Context) (int, error)
 	Now  func() int64 // Unix nanoseconds
 	Log  *slog.Logger
 }
-
-// Status is how a store is.
-type Status struct {
-	Store  string
-	Policy remote.Policy
-
-	Asked   bool  // whether its servers have answered, or failed to, since the start
-	Masters int   // servers that decide, 0 where not even that is known
-	Up      int   // of these, that answer
-	Fault   error // why one of them does not; nil if all do
-	SinceNs int64 // Unix time since which some of them answer, or none does
-	Keys    int   // that they had when they were last asked, those of others included
-
-	Stats   remote.Stats
-	Servers []servers.ServerStats
-}
-
-// Server returns what has come of the connections to a server. Of one that was forgotten meanwhile nothing is known.
-func (s *Status) Server(addr string) servers.ServerStats {
-	for _, server := range s.Servers {
-		if server.Addr == addr {
-			return server
-		}
-	}
-	return servers.ServerStats{Addr: addr, State: "closed"}
-}
-
-// Away reports whether no server has answered.
-func (s *Status) Away() bool { return s.Asked && s.Up == 0 }
 
 // Watch looks at a store once a second.
 type Watch struct {
@@ -76,18 +48,18 @@ type Watch struct {
 	writing  *servers.Script // see run
 	plain    *servers.Script
 	faults   often.Counter
-	failures map[servers.Reason]*failures // of the goroutine that looks
+	failures map[store.Reason]*failures // of the goroutine that looks
 
-	mu     sync.Mutex // guards all below
-	last   Status     // without what the store and its pool tell themselves
-	logged bool       // whether the log has that no server answers
+	mu     sync.Mutex   // guards all below
+	last   store.Health // without what the store and its pool tell themselves
+	logged bool         // whether the log has that no server answers
 }
 
 // New returns a Watch that has not looked yet.
 func New(c Config) *Watch {
 	return &Watch{
 		config: c, writing: servers.NewScript("#!lua\nreturn 1"), plain: servers.NewScript("return 1"),
-		failures: map[servers.Reason]*failures{}, last: Status{Store: c.Store, Policy: c.Policy},
+		failures: map[store.Reason]*failures{}, last: store.Health{Store: c.Store, Policy: c.Policy},
 	}
 }
 
@@ -193,12 +165,25 @@ func (w *Watch) Keys() int {
 	return w.last.Keys
 }
 
-// Status returns how the store is.
-func (w *Watch) Status() Status {
+// Health returns how the store is.
+func (w *Watch) Health() store.Health {
 	stats, all := w.config.Stats(), w.config.Pool.Stats()
+	for i := range stats.Servers {
+		addConnections(&stats.Servers[i], all)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	st := w.last
-	st.Stats, st.Servers = stats, all
-	return st
+	h := w.last
+	h.Stats = stats
+	return h
+}
+
+// addConnections adds what has come of the connections to a server. Of one that was forgotten meanwhile nothing is known.
+func addConnections(s *store.ServerStats, all []store.ServerStats) {
+	known := store.ServerStats{Circuit: "closed"}
+	if i := slices.IndexFunc(all, func(other store.ServerStats) bool { return other.Addr == s.Addr }); i >= 0 {
+		known = all[i]
+	}
+	known.Addr, known.Queued, known.InFlight, known.RoundTripNs = s.Addr, s.Queued, s.InFlight, s.RoundTripNs
+	*s = known
 }

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"cellserver/internal/keep/remote"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/store"
 	"cellserver/internal/test/processtest"
 )
 
@@ -30,7 +30,7 @@ func (p *pool) Masters(context.Context) ([]*servers.Server, error) {
 	return p.all, p.err
 }
 
-func (p *pool) Stats() []servers.ServerStats { return nil }
+func (p *pool) Stats() []store.ServerStats { return nil }
 
 func (p *pool) Send(ctx context.Context, s *servers.Server, calls []*servers.Call, _ int) {
 	p.mu.Lock()
@@ -60,14 +60,14 @@ func (p *pool) become(change func()) {
 }
 
 // watched is a Watch of three servers, whose log is a text.
-func watched() (*Watch, *pool, *remote.Stats, *processtest.Log) {
+func watched() (*Watch, *pool, *store.RemoteStats, *processtest.Log) {
 	p := &pool{away: map[*servers.Server]bool{}}
 	for _, addr := range []string{"a:1", "b:1", "c:1"} {
 		p.all = append(p.all, &servers.Server{Addr: addr})
 	}
-	stats, log := &remote.Stats{}, &processtest.Log{}
+	stats, log := &store.RemoteStats{}, &processtest.Log{}
 	return New(Config{
-		Store: "redis-cluster://a:1", Policy: remote.Deny, Pool: p, Stats: func() remote.Stats { return *stats },
+		Store: "redis-cluster://a:1", Policy: store.FallbackDeny, Pool: p, Stats: func() store.RemoteStats { return *stats },
 		Size: p.size, Now: func() int64 { return time.Now().UnixNano() },
 		Log: slog.New(slog.NewTextHandler(log, nil)),
 	}), p, stats, log
@@ -77,16 +77,16 @@ func watched() (*Watch, *pool, *remote.Stats, *processtest.Log) {
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p, _, log := watched()
-		if st := w.Status(); st.Asked || st.Away() {
+		if st := w.Health(); st.Asked || st.Away() {
 			t.Errorf("before it has looked: %+v", st)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		go w.Run(ctx)
-		step := func(want Status, lines ...string) {
+		step := func(want store.Health, lines ...string) {
 			t.Helper()
 			time.Sleep(interval)
 			synctest.Wait()
-			st := w.Status()
+			st := w.Health()
 			if !st.Asked || st.Up != want.Up || st.Masters != want.Masters || (st.Fault == nil) != (want.Fault == nil) || st.Away() != (want.Up == 0) {
 				t.Errorf("got %+v, want %+v", st, want)
 			}
@@ -96,27 +96,27 @@ func TestWatch(t *testing.T) {
 				}
 			}
 		}
-		step(Status{Up: 3, Masters: 3}, `msg="the store answers" store=redis-cluster://a:1`)
+		step(store.Health{Up: 3, Masters: 3}, `msg="the store answers" store=redis-cluster://a:1`)
 		if w.Keys() != 7 {
 			t.Errorf("%d keys", w.Keys())
 		}
 		fault := errors.New("one")
 		p.become(func() { p.away[p.all[1]] = true })
-		step(Status{Up: 2, Masters: 3, Fault: fault})
-		since := w.Status().SinceNs
+		step(store.Health{Up: 2, Masters: 3, Fault: fault})
+		since := w.Health().SinceNs
 		p.become(func() { p.away[p.all[0]], p.away[p.all[2]] = true, true })
-		step(Status{Masters: 3, Fault: fault}, `msg="the store does not answer"`, "on-store-error=deny")
-		step(Status{Masters: 3, Fault: fault}, `msg="the store does not answer"`)
-		if w.Status().SinceNs <= since {
+		step(store.Health{Masters: 3, Fault: fault}, `msg="the store does not answer"`, "on-store-error=deny")
+		step(store.Health{Masters: 3, Fault: fault}, `msg="the store does not answer"`)
+		if w.Health().SinceNs <= since {
 			t.Error("it is not away since then")
 		}
 		p.become(func() { clear(p.away) })
-		step(Status{Up: 3, Masters: 3}, `msg="the store answers again" store=redis-cluster://a:1 after=2s`)
+		step(store.Health{Up: 3, Masters: 3}, `msg="the store answers again" store=redis-cluster://a:1 after=2s`)
 		p.become(func() { p.all, p.err = nil, fault })
-		step(Status{Fault: fault})
+		step(store.Health{Fault: fault})
 		p.become(func() { p.all, p.err, p.hangs = []*servers.Server{{Addr: "a:1"}}, nil, true })
 		time.Sleep(lookTimeout)
-		step(Status{Masters: 1, Fault: fault})
+		step(store.Health{Masters: 1, Fault: fault})
 		stop()
 		synctest.Wait()
 	})
@@ -143,7 +143,7 @@ func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, stats, log := watched()
 		for i := range uint64(90) {
-			stats.Failed = map[servers.Reason]uint64{servers.OutOfMemory: 10 * (i + 1), servers.WrongType: i, servers.Auth: 0}
+			stats.Failed = map[store.Reason]uint64{servers.OutOfMemory: 10 * (i + 1), servers.WrongType: i, servers.Auth: 0}
 			w.noteFailures(stats.Failed)
 			time.Sleep(time.Second)
 		}

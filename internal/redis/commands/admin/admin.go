@@ -12,12 +12,10 @@ import (
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/limits"
 	"cellserver/internal/decide/observe"
-	"cellserver/internal/keep/memory"
-	"cellserver/internal/keep/persist"
-	"cellserver/internal/keep/remote/watch"
 	"cellserver/internal/lua"
 	"cellserver/internal/redis/login"
 	"cellserver/internal/redis/session"
+	"cellserver/internal/store"
 	"cellserver/internal/wire/acl"
 	"cellserver/internal/wire/catalog"
 	"cellserver/internal/wire/peer"
@@ -25,35 +23,49 @@ import (
 
 // Config is what the commands need.
 type Config struct {
-	Catalog     *catalog.Catalog
-	Users       *acl.Users
-	ACLFile     string // "" for none
-	ACLLog      *acl.Log
-	Logins      *login.Failures
-	Clients     *clients.Register
-	Records     *observe.Records
-	Scripts     *lua.Engine // nil where scripts are disabled
-	Databases   int
-	Version     string // of this server
-	RunID       string
-	StartedNs   int64
-	Settings    []Setting
-	ConfigFile  string              // its path; "" for none
-	Memory      *memory.Bound       // nil for none
-	Keeper      *persist.Keeper     // nil where nothing is kept on a disk
-	Remote      func() watch.Status // how the store on other machines is; nil for none
-	Limits      *limits.Registry
-	Thresholds  Thresholds
-	Connections func() Connections
-	Shutdown    func()                 // begins a graceful shutdown
-	MayDebug    func(p peer.Peer) bool // whether a client may use DEBUG
-	Log         *slog.Logger
+	Catalog       *catalog.Catalog
+	Users         *acl.Users
+	ACLFile       string // "" for none
+	ACLLog        *acl.Log
+	Logins        *login.Failures
+	Clients       *clients.Register
+	Records       *observe.Records
+	Scripts       *lua.Engine // nil where scripts are disabled
+	Databases     int
+	Version       string // of this server
+	RunID         string
+	StartedNs     int64
+	Settings      []Setting
+	ConfigFile    string               // its path; "" for none
+	Maximum       func() store.Maximum // nil for none
+	ReleaseMemory func()               // gives the system the memory that is in no use
+	Keeper        Keeper               // nil where nothing is kept on a disk
+	Remote        func() store.Health  // how the store on other machines is; nil for none
+	Limits        *limits.Registry
+	Thresholds    Thresholds
+	Connections   func() Connections
+	Shutdown      func()                 // begins a graceful shutdown
+	MayDebug      func(p peer.Peer) bool // whether a client may use DEBUG
+	Log           *slog.Logger
 	// LostLogLines counts the lines that the log did not take; nil where that is not known.
 	LostLogLines func() uint64
 
 	setting       sync.Mutex // held by CONFIG SET, so that those of two clients do not mix
 	saveScheduled atomic.Bool
 	syncs         syncQueue
+}
+
+// Keeper is what the commands need of what keeps the store on a disk.
+type Keeper interface {
+	// Status returns what the Keeper is at. It never waits for the disk.
+	Status() store.Durability
+	// Loading reports whether what was kept is still being read.
+	Loading() bool
+	// Save has a snapshot written, and calls done once when it stands or has failed. While another one is being written it
+	// returns store.ErrSaving and does nothing.
+	Save(done func(error)) error
+	// Sync calls done once all that was changed before is on the disk.
+	Sync(done func())
 }
 
 // MemoryOnly is why there is nothing to save where there is no Keeper.
@@ -99,7 +111,7 @@ func Handlers(k *Config) map[string]session.Handler {
 		"debug":            onConnection(k.debug),
 		"info":             session.Whole(k.info),
 		"lastsave":         plain(k.lastSave),
-		"memory|purge":     plain(memoryPurge),
+		"memory|purge":     plain(k.memoryPurge),
 		"replicaof":        plain(replicaOf),
 		"role":             plain(role),
 		"save":             plain(k.save),

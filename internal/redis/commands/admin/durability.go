@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"cellserver/internal/keep/persist"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/session"
 	"cellserver/internal/resp"
+	"cellserver/internal/store"
 	"cellserver/internal/wire/glob"
 )
 
@@ -39,7 +39,7 @@ func (k *Config) save(c session.Call, _ [][]byte) error {
 }
 
 func saveFailed(err error) error {
-	if errors.Is(err, persist.ErrSaving) {
+	if errors.Is(err, store.ErrSaving) {
 		return reply.Error("ERR Background save already in progress")
 	}
 	return reply.Error("ERR the snapshot failed: " + resp.PrintableN([]byte(err.Error()), maxReasonBytes))
@@ -52,7 +52,7 @@ func (k *Config) bgSave(c session.Call, args [][]byte) error {
 		return reply.ErrSyntax
 	}
 	err := k.Keeper.Save(func(error) {})
-	behind := scheduled && errors.Is(err, persist.ErrSaving)
+	behind := scheduled && errors.Is(err, store.ErrSaving)
 	switch {
 	case behind && k.saveScheduled.CompareAndSwap(false, true):
 		k.saveBehind()
@@ -69,7 +69,7 @@ func (k *Config) bgSave(c session.Call, args [][]byte) error {
 
 // saveBehind has a snapshot written when the one that is being written has ended.
 func (k *Config) saveBehind() {
-	if errors.Is(k.Keeper.Save(func(error) {}), persist.ErrSaving) {
+	if errors.Is(k.Keeper.Save(func(error) {}), store.ErrSaving) {
 		time.AfterFunc(savePoll, k.saveBehind)
 		return
 	}
@@ -79,7 +79,7 @@ func (k *Config) saveBehind() {
 // bgRewriteAOF is BGREWRITEAOF, which is BGSAVE here: a snapshot replaces the logs.
 func (k *Config) bgRewriteAOF(c session.Call, _ [][]byte) error {
 	switch err := k.Keeper.Save(func(error) {}); {
-	case errors.Is(err, persist.ErrSaving):
+	case errors.Is(err, store.ErrSaving):
 		return reply.Error("ERR Background append only file rewriting already in progress")
 	case err != nil:
 		return saveFailed(err)
@@ -98,14 +98,14 @@ func (k *Config) lastSave(c session.Call, _ [][]byte) error {
 }
 
 // diskStatus is what is known of the disk; nothing where there is none.
-func (k *Config) diskStatus() persist.Status {
+func (k *Config) diskStatus() store.Durability {
 	if k.Keeper == nil {
-		return persist.Status{LastSaveTookNs: -1}
+		return store.Durability{LastSaveTookNs: -1}
 	}
 	return k.Keeper.Status()
 }
 
-func (k *Config) lastSaveSec(st persist.Status) int64 {
+func (k *Config) lastSaveSec(st store.Durability) int64 {
 	return max(st.LastSaveNs, k.StartedNs) / int64(time.Second)
 }
 
@@ -196,7 +196,7 @@ func (k *Config) saveAndShutDown(c session.Call, conn session.Connection, forced
 // saveWhenFree has a snapshot written, behind one that is being written, unless ctx ends before.
 func (k *Config) saveWhenFree(ctx context.Context, done func(error)) {
 	switch err := k.Keeper.Save(done); {
-	case errors.Is(err, persist.ErrSaving) && ctx.Err() == nil:
+	case errors.Is(err, store.ErrSaving) && ctx.Err() == nil:
 		time.AfterFunc(savePoll, func() { k.saveWhenFree(ctx, done) })
 	case err != nil:
 		done(err)

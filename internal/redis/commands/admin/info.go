@@ -13,7 +13,6 @@ import (
 
 	"cellserver/internal/decide/clients"
 	"cellserver/internal/decide/limits"
-	"cellserver/internal/keep/memory"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/session"
 	"cellserver/internal/store"
@@ -167,7 +166,10 @@ func infoMemory(t *infoText) {
 	metrics.Read(samples)
 	used := samples[0].Value.Uint64()
 	resident := samples[1].Value.Uint64() - samples[2].Value.Uint64()
-	bound := t.Memory.State()
+	var most store.Maximum
+	if t.Maximum != nil {
+		most = t.Maximum()
+	}
 	scripts, scriptBytes := 0, 0
 	if t.Scripts != nil {
 		scripts, scriptBytes = t.Scripts.CacheStats()
@@ -176,9 +178,9 @@ func infoMemory(t *infoText) {
 		"used_memory_rss_human", humanBytes(resident), "used_memory_dataset", t.stats.Bytes,
 		"used_memory_dataset_human", humanBytes(uint64(t.stats.Bytes)), "used_memory_scripts", scriptBytes,
 		"used_memory_scripts_human", humanBytes(uint64(scriptBytes)), "number_of_cached_scripts", scripts,
-		"maxmemory", bound.MaxBytes, "maxmemory_human", humanBytes(uint64(bound.MaxBytes)),
-		"maxmemory_policy", memory.PolicyName(bound.Policy), "maxmemory_dataset", t.stats.MaxBytes,
-		"maxmemory_clients", t.Clients.MaxMemory(), "maxmemory_scripts", bound.Shares.Scripts,
+		"maxmemory", most.Bytes, "maxmemory_human", humanBytes(uint64(most.Bytes)),
+		"maxmemory_policy", most.Policy, "maxmemory_dataset", t.stats.MaxBytes,
+		"maxmemory_clients", t.Clients.MaxMemory(), "maxmemory_scripts", most.ScriptBytes,
 		"mem_clients_slaves", 0, "mem_clients_normal", t.Clients.Memory(), "mem_allocator", "go")
 }
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"cellserver/internal/keep/persist"
 	"cellserver/internal/resp"
+	"cellserver/internal/store"
 )
 
 // infoPersistence has Redis's fields that tell something here. A snapshot replaces the logs, so it is what Redis has two
@@ -55,7 +55,7 @@ func status(err error) string {
 }
 
 // infoLoading tells of a start that is not done, in Redis's words.
-func infoLoading(t *infoText, st persist.Status) {
+func infoLoading(t *infoText, st store.Durability) {
 	total, loaded := max(st.LoadBytes, 1), min(st.LoadedBytes, st.LoadBytes)
 	tookNs, leftSec := t.nowNs-st.LoadBeganNs, 1.0
 	if loaded > 0 {
@@ -67,7 +67,7 @@ func infoLoading(t *infoText, st persist.Status) {
 }
 
 // infoDisk has what Redis has no fields for.
-func infoDisk(t *infoText, st persist.Status) {
+func infoDisk(t *infoText, st store.Durability) {
 	t.fields("cell_fsync_interval", intervalText(st.Interval), "cell_disk_status", status(st.Fault), "cell_disk_faults", st.Faults)
 	if st.Fault != nil {
 		t.fields("cell_disk_fault", resp.PrintableN([]byte(st.Fault.Error()), maxReasonBytes), "cell_disk_fault_since", st.FaultSinceNs/int64(time.Second))
@@ -80,7 +80,7 @@ func infoDisk(t *infoText, st persist.Status) {
 
 // intervalText writes an interval as --fsync-interval has it.
 func intervalText(interval time.Duration) string {
-	if interval == persist.NoSync {
+	if interval == store.NoSync {
 		return "no"
 	}
 	return interval.String()

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"cellserver/internal/keep/persist"
+	"cellserver/internal/store"
 )
 
 // TestInfoLoading: how far a start has come, in Redis's words.
@@ -22,7 +22,7 @@ func TestInfoLoading(t *testing.T) {
 		{400, 500, "400 400 100.00 0"}, // a file was read twice
 	} {
 		text := &infoText{nowNs: 110 * sec}
-		infoLoading(text, persist.Status{LoadBeganNs: 100 * sec, LoadBytes: tt.total, LoadedBytes: tt.loaded})
+		infoLoading(text, store.Durability{LoadBeganNs: 100 * sec, LoadBytes: tt.total, LoadedBytes: tt.loaded})
 		var values []string
 		for line := range strings.Lines(text.String()) {
 			_, value, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -35,7 +35,7 @@ func TestInfoLoading(t *testing.T) {
 }
 
 func TestIntervalText(t *testing.T) {
-	for interval, want := range map[time.Duration]string{0: "0s", time.Second: "1s", 10 * time.Millisecond: "10ms", persist.NoSync: "no"} {
+	for interval, want := range map[time.Duration]string{0: "0s", time.Second: "1s", 10 * time.Millisecond: "10ms", store.NoSync: "no"} {
 		if got := intervalText(interval); got != want {
 			t.Errorf("%d: got %s, want %s", interval, got, want)
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"cellserver/internal/keep/remote/watch"
 	"cellserver/internal/resp"
+	"cellserver/internal/store"
 )
 
 // infoStore is about the store on other machines; of one in memory other sections tell.
@@ -33,22 +33,22 @@ func infoStore(t *infoText) {
 		}
 	}
 	for i, server := range s.Servers {
-		name, known := fmt.Sprintf("store_server%d", i), st.Server(server.Addr)
+		name := fmt.Sprintf("store_server%d", i)
 		t.field(name, fmt.Sprintf("addr=%s,circuit=%s,queued=%d,in_flight=%d,round_trip_usec=%d,connections=%d,scripts_loaded=%d,redirected=%d",
-			server.Addr, known.State, server.Queued, server.InFlight, server.RoundTripNs/int64(time.Microsecond),
-			known.Conns, known.Loaded, known.Redirect))
-		for _, reason := range slices.Sorted(maps.Keys(known.Failed)) {
-			if known.Failed[reason] > 0 {
-				t.field(name+"_failures_"+string(reason), known.Failed[reason])
+			server.Addr, server.Circuit, server.Queued, server.InFlight, server.RoundTripNs/int64(time.Microsecond),
+			server.Conns, server.Loaded, server.Redirected))
+		for _, reason := range slices.Sorted(maps.Keys(server.Failed)) {
+			if server.Failed[reason] > 0 {
+				t.field(name+"_failures_"+string(reason), server.Failed[reason])
 			}
 		}
-		if known.Error != "" {
-			t.field(name+"_error", resp.PrintableN([]byte(known.Error), maxReasonBytes))
+		if server.Error != "" {
+			t.field(name+"_error", resp.PrintableN([]byte(server.Error), maxReasonBytes))
 		}
 	}
 }
 
-func storeStatus(st *watch.Status) string {
+func storeStatus(st *store.Health) string {
 	switch {
 	case !st.Asked:
 		return "connecting"

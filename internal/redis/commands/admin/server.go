@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 
-	"cellserver/internal/keep/memory"
 	"cellserver/internal/redis/argument"
 	"cellserver/internal/redis/reply"
 	"cellserver/internal/redis/session"
@@ -68,8 +67,8 @@ func (k *Config) shutDown(conn session.Connection) {
 }
 
 // memoryPurge gives freed memory back to the system.
-func memoryPurge(c session.Call, _ [][]byte) error {
-	return c.Background(func(context.Context, int64) { memory.Release() }, func(c session.Call) error {
+func (k *Config) memoryPurge(c session.Call, _ [][]byte) error {
+	return c.Background(func(context.Context, int64) { k.ReleaseMemory() }, func(c session.Call) error {
 		c.Reply().OK()
 		return nil
 	})

@@ -133,11 +133,7 @@ func (brokenStore) State(int64, store.Key) (limiter.State, bool, error) {
 	return limiter.State{}, false, errors.New("it broke")
 }
 
-func (brokenStore) Operate(int64, store.Key, *limiter.Operation) error { return errors.New("it broke") }
-
-func (brokenStore) SetIf(int64, store.Key, limiter.State, store.Condition) (limiter.State, bool, error) {
-	return limiter.State{}, false, errors.New("it broke")
-}
+func (brokenStore) Apply(int64, store.Key, store.Step) error { return errors.New("it broke") }
 
 func (brokenStore) Delete(int64, []store.Key) (int, error) { return 0, errors.New("it broke") }
 

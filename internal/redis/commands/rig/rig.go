@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cellserver/internal/funnel"
+	"cellserver/internal/keep/memory"
 	"cellserver/internal/keep/persist"
 	"cellserver/internal/keep/persist/disk"
 	"cellserver/internal/lua"
@@ -109,6 +110,7 @@ func New(change ...func(*commands.Config)) *Rig {
 		MaxReplyBytes: 32 << 20,
 		Scripts:       NewScripts(time.Minute), // a busy machine is slow
 		Shutdown:      func() {},
+		ReleaseMemory: memory.Release,
 		MayDebug:      func(peer.Peer) bool { return true },
 		Settings:      []admin.Setting{admin.Constant("databases", "16"), admin.Constant("maxclients", "100"), admin.Constant("save", "")},
 		Connections: func() admin.Connections {
@@ -138,12 +140,13 @@ func New(change ...func(*commands.Config)) *Rig {
 // Keeping has the store kept in a directory until the test ends, with a sync before each reply if interval is 0.
 func Keeping(t testing.TB, dir disk.Dir, interval time.Duration) func(*commands.Config) {
 	return func(c *commands.Config) {
-		c.Keeper = persist.New(persist.Config{Dir: dir, Store: c.Store.(persist.Store), Now: c.Now, Interval: interval, Log: slog.New(slog.DiscardHandler)})
+		k := persist.New(persist.Config{Dir: dir, Store: c.Store.(persist.Store), Now: c.Now, Interval: interval, Log: slog.New(slog.DiscardHandler)})
+		c.Keeper = k
 		ctx, end := context.WithCancel(context.Background())
 		ready, ended := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = c.Keeper.Run(ctx, func() { close(ready) }) // an error where the test has had the directory fail
+			_ = k.Run(ctx, func() { close(ready) }) // an error where the test has had the directory fail
 		}()
 		<-ready
 		t.Cleanup(func() {

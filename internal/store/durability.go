@@ -1,12 +1,18 @@
-package persist
+package store
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
-// NoSync is the interval of a Keeper that leaves it to the system when what was written reaches the disk.
+// ErrSaving is that a snapshot is being written already.
+var ErrSaving = errors.New("store: a snapshot is being written already")
+
+// NoSync is the interval of one who leaves it to the system when what was written reaches the disk.
 const NoSync time.Duration = -1
 
-// Status is what a Keeper is at. Times are in Unix nanoseconds of the server's clock, 0 for never.
-type Status struct {
+// Durability is what is kept of a store on a disk, and how. Times are in Unix nanoseconds of the server's clock, 0 for never.
+type Durability struct {
 	Interval time.Duration // between two syncs; 0: before each reply; NoSync
 
 	Loading       bool // what was kept is being read, and clients must wait
