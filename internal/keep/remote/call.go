@@ -97,7 +97,7 @@ func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []a
 		wait = s.Wait
 	}
 	if err := s.Pool.Do(ctx, key, c, wait); err != nil {
-		f := failedOf(err)
+		f := servers.FailedOf(err)
 		s.counts.failed.Add(f.Reason)
 		return nil, 0, failureOf(f)
 	}

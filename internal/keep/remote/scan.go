@@ -8,6 +8,7 @@ import (
 
 	"cellserver/internal/keep/remote/script"
 	"cellserver/internal/keep/remote/servers"
+	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -19,7 +20,7 @@ func (s *Store) Size(ctx context.Context) (keys int, err error) {
 	defer cancel()
 	masters, err := s.Pool.Masters(ctx)
 	if err != nil {
-		return 0, failureOf(failedOf(err))
+		return 0, failureOf(servers.FailedOf(err))
 	}
 	for _, m := range masters {
 		n, err := m.Client().DBSize(ctx).Result()
@@ -64,7 +65,14 @@ func (s *Store) Scan(ctx context.Context, nowNs int64, cursor uint64, count int,
 		if !ok || expiresNs <= serverNs {
 			continue
 		}
-		visit(store.Key{Name: []byte(strings.TrimPrefix(name, s.KeyPrefix))}, script.EntryAt(kind, expiresNs, nowNs-serverNs))
+		visit(store.Key{Name: []byte(strings.TrimPrefix(name, s.KeyPrefix))}, entryAt(kind, expiresNs, nowNs-serverNs))
 	}
 	return next, nil
+}
+
+// entryAt is an Entry by another clock.
+func entryAt(k limiter.Kind, expiresNs, byNs int64) store.Entry {
+	s := limiter.State{Kind: k, ExpiresNs: expiresNs}
+	limiter.Shift(&s, byNs)
+	return store.Entry{Kind: k, ExpiresNs: s.ExpiresNs}
 }

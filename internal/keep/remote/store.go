@@ -80,7 +80,7 @@ func Open(c Config) (*Store, error) {
 	s.engine = engine.New(engine.Config{
 		Pool: c.Pool, Scripts: s.scripts, Known: s.known, Timeout: c.Timeout, Wait: c.Wait, Now: c.Now, CallersTime: c.CallersTime,
 	})
-	if maxTime, any := s.known.Leases(); any {
+	if maxTime, ok := s.known.Leases(); ok {
 		s.leases.Go(func() { s.giveBackNowAndThen(maxTime) })
 	}
 	return s, nil

@@ -152,6 +152,64 @@ func TestSwapSentAgain(t *testing.T) {
 	}
 }
 
+// TestNotAnsweredByAnEarlierValue: what came after a value was asked for is not answered by that value, when the call that was to
+// find out whether it still holds is sent again.
+func TestNotAnsweredByAnEarlierValue(t *testing.T) {
+	s, calls := scripted(t, reply(0, nil), reply(1), failing(servers.Failed{Reason: servers.Loading, Text: "LOADING"}), reply(2, int64(1), nil))
+	o := acquire(1)
+	if err := s.Apply(t0, named("k"), &o); err != nil || o.Result.Limited {
+		t.Fatalf("%+v, %v", o.Result, err)
+	}
+	look := limiter.Operation{Verb: limiter.Holders} // and another has deleted the key
+	if err := s.Apply(t0, named("k"), &look); err != nil || look.Count != 0 {
+		t.Fatalf("%d hold a place, %v", look.Count, err)
+	}
+	if got := strings.Join(calls(), " "); got != "read swap swap swap" {
+		t.Errorf("the calls were %s", got)
+	}
+}
+
+// TestOneCallAKey: requests and other steps of a key are done in the order in which they came, and its calls one after the other,
+// each for all that came meanwhile.
+func TestOneCallAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		s, calls := scripted(t, func(c *servers.Call) { <-goOn; c.Reply = answerAtT0 }, reply(1, nil), reply(2))
+		l := mustLimit(t, 9, 1, 60)
+		first := s.Throttle(t0, []store.Request{ask("k", l, 1)})
+		synctest.Wait()
+		var took []limiter.Operation
+		var wg sync.WaitGroup
+		step := func(quantity int64) {
+			o := limiter.Operation{Verb: limiter.Wait, Funnel: l, Quantity: quantity}
+			wg.Go(func() {
+				if err := s.Apply(t0, named("k"), &o); err != nil {
+					t.Error(err)
+				}
+				took = append(took, o)
+			})
+			synctest.Wait()
+		}
+		step(2)
+		second := s.Throttle(t0, []store.Request{ask("k", l, 3), ask("k", l, 0)})
+		synctest.Wait()
+		close(goOn)
+		answersOf(first)
+		wg.Wait()
+		for _, q := range answersOf(second) { // behind the 2, of what the fake has at the key, which is nothing
+			if q.Err != nil || q.Result.Remaining != 5 {
+				t.Errorf("%+v, %v", q.Result, q.Err)
+			}
+		}
+		if took[0].Result.Remaining != 8 {
+			t.Errorf("%+v", took[0].Result)
+		}
+		if got := strings.Join(calls(), " "); got != "other read swap" {
+			t.Errorf("the calls were %s", got)
+		}
+	})
+}
+
 // TestNativeGivesWay: where the value is another kind's, or has numbers that are too large, a swap decides.
 func TestNativeGivesWay(t *testing.T) {
 	s, calls := scripted(t, reply(0), reply(1, nil), reply(2), reply(3, nil))

@@ -5,7 +5,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -109,7 +108,7 @@ func (e *Engine) dispatch(q *queue) {
 		e.goOn(q)
 		return
 	}
-	e.failed(q, failedOf(err))
+	e.failed(q, servers.FailedOf(err))
 }
 
 // prepare makes the next call of a key. It is false if none is to be sent by this pipeline; then the key is no longer the caller's.
@@ -182,7 +181,7 @@ func (e *Engine) goOn(q *queue) {
 func (e *Engine) answered(p *pipeline, q *queue) {
 	q.sentNs = p.sentNs
 	if q.call.Err != nil {
-		e.failed(q, failedOf(q.call.Err))
+		e.failed(q, servers.FailedOf(q.call.Err))
 		return
 	}
 	if err := q.way.reply(p, q); err != nil {
@@ -247,13 +246,4 @@ func (e *Engine) fail(q *queue, f *servers.Failed) {
 		q.taken.pop().Waiter.Fail(f)
 	}
 	q.count = 0
-}
-
-// failedOf returns what is known of an error of package servers.
-func failedOf(err error) *servers.Failed {
-	var f *servers.Failed
-	if errors.As(err, &f) {
-		return f
-	}
-	return &servers.Failed{Reason: servers.Network, Executed: servers.Maybe, Text: err.Error()}
 }

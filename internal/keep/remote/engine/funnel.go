@@ -50,8 +50,7 @@ func (w *funnels) decideKnown(p *pipeline, j *Job) bool {
 func (w *funnels) call(p *pipeline, q *queue) bool {
 	q.ahead = w.Known.Want(q.taken.last.Request, q.count, p.localNs)
 	if q.ahead.Units > 0 {
-		l := q.ahead.Limit
-		q.runs.AddRun(script.RunOf(q.ahead.Units, l.IntervalNs(), l.ToleranceNs()))
+		q.runs.AddUnits(q.ahead.Units, q.ahead.Limit)
 	}
 	q.call.Script, q.call.Args = w.Scripts.Funnel, q.runs.Args()
 	return true

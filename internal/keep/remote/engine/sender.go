@@ -193,7 +193,7 @@ func (e *Engine) send(p *pipeline) {
 	for _, q := range p.queues {
 		e.answered(p, q)
 	}
-	if p.answered { // else it tells of no round trip
+	if p.answered && !p.isLarge() { // else it tells of no round trip
 		p.sender.took(p.answerNs - p.sentNs)
 	}
 }

@@ -146,8 +146,8 @@ func (t *Table) Granted(name []byte, a *Ahead, fromNs, nowNs int64) (tatNs int64
 	return funnel.After(fromNs, a.Limit.DebitNs(units)), units < a.Units
 }
 
-// Leases reports whether units are taken ahead, and for how long they are kept at most.
-func (t *Table) Leases() (maxTime time.Duration, any bool) {
+// Leases returns for how long units that are taken ahead are kept at most. It is false if none are.
+func (t *Table) Leases() (maxTime time.Duration, ok bool) {
 	if t == nil || t.leases == nil {
 		return 0, false
 	}

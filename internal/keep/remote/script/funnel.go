@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cellserver/internal/funnel"
 	"cellserver/internal/store"
 )
 
@@ -23,21 +24,16 @@ import (
 // MaxRuns is how many runs of equal requests a script decides at most.
 const MaxRuns = 64
 
-// Run is equal requests that follow each other, or one refund.
-type Run struct {
+// run is equal requests that follow each other, or one refund.
+type run struct {
 	n                   int64 // 0 for none, refund for a refund
 	addsNs, toleranceNs uint64
 }
 
 const refund = -1
 
-// RunOf returns so many requests of a quantity that is not negative.
-func RunOf(n int64, addsNs, toleranceNs uint64) Run {
-	return Run{n: n, addsNs: addsNs, toleranceNs: toleranceNs}
-}
-
 // runOf returns the run of one request. It is none for what changes nothing whatever the TAT is.
-func runOf(q *store.Request) Run {
+func runOf(q *store.Request) run {
 	l := q.Rule.Funnel
 	switch {
 	case q.Quantity < 0:
@@ -45,18 +41,18 @@ func runOf(q *store.Request) Run {
 		if hi != 0 {
 			ns = math.MaxUint64
 		}
-		return Run{n: refund, addsNs: min(ns, math.MaxInt64)}
+		return run{n: refund, addsNs: min(ns, math.MaxInt64)}
 	case q.Quantity == 0 || !l.Fits(q.Quantity):
-		return Run{}
+		return run{}
 	}
-	return Run{n: 1, addsNs: l.DebitNs(q.Quantity), toleranceNs: l.ToleranceNs()}
+	return run{n: 1, addsNs: l.DebitNs(q.Quantity), toleranceNs: l.ToleranceNs()}
 }
 
 // Runs joins requests of funnels to runs, and writes these as arguments.
 type Runs struct {
 	args []any
 	runs int // with last
-	last Run
+	last run
 }
 
 // Begin has no requests yet, decided at a caller's time if that is the scripts'. The array of the arguments is used again.
@@ -74,7 +70,7 @@ func (w *Runs) Clear() {
 }
 
 // joins reports whether a request goes into the last run.
-func (w *Runs) joins(r Run) bool {
+func (w *Runs) joins(r run) bool {
 	return r.n > 0 && w.last.n > 0 && r.addsNs == w.last.addsNs && r.toleranceNs == w.last.toleranceNs
 }
 
@@ -88,10 +84,14 @@ func (w *Runs) Fits(q *store.Request) bool {
 }
 
 // Add adds a request.
-func (w *Runs) Add(q *store.Request) { w.AddRun(runOf(q)) }
+func (w *Runs) Add(q *store.Request) { w.add(runOf(q)) }
 
-// AddRun adds a run.
-func (w *Runs) AddRun(r Run) {
+// AddUnits adds so many requests of one unit.
+func (w *Runs) AddUnits(n int64, l funnel.Limit) {
+	w.add(run{n: n, addsNs: l.IntervalNs(), toleranceNs: l.ToleranceNs()})
+}
+
+func (w *Runs) add(r run) {
 	switch {
 	case r.n == 0:
 	case w.joins(r):

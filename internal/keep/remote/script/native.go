@@ -18,7 +18,7 @@ const NativeMost = 1 << 50
 
 // IsNative reports whether the native script can decide a request.
 func IsNative(q *store.Request) bool {
-	most, quantity := int64(0), q.Quantity
+	var most int64
 	switch q.Rule.Kind {
 	case limiter.FixedWindow:
 		most = q.Rule.Window.MaxCount()
@@ -27,7 +27,7 @@ func IsNative(q *store.Request) bool {
 	default:
 		return false
 	}
-	return most < NativeMost && quantity < NativeMost && quantity > -NativeMost
+	return most < NativeMost && q.Quantity < NativeMost && q.Quantity > -NativeMost
 }
 
 // NativeArgs returns the native script's arguments without runs.

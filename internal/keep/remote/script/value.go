@@ -6,7 +6,6 @@ import (
 
 	"cellserver/internal/funnel"
 	"cellserver/internal/limiter"
-	"cellserver/internal/store"
 )
 
 // A state is a Redis string. A funnel's is its TAT as redis-cell writes it, a plain decimal number of nanoseconds, so that modules
@@ -108,11 +107,4 @@ func FoundIn(reply any) Found {
 	default:
 		return Found{Err: limiter.ErrWrongType}
 	}
-}
-
-// EntryAt is an Entry by another clock.
-func EntryAt(k limiter.Kind, expiresNs, byNs int64) store.Entry {
-	s := limiter.State{Kind: k, ExpiresNs: expiresNs}
-	limiter.Shift(&s, byNs)
-	return store.Entry{Kind: k, ExpiresNs: s.ExpiresNs}
 }
