@@ -29,7 +29,8 @@ func remoteChecks() []check {
 		}
 	}
 	return append(all, asReleased(check{"kinds: a plain map, in transactions", checkKindsTransactions}),
-		asReleased(check{"kinds: concurrent callers", checkKindsConcurrent}))
+		asReleased(check{"kinds: concurrent callers", checkKindsConcurrent}),
+		asReleased(check{"steps: a plain map, in transactions", checkStepsTransactions}))
 }
 
 // asReleased is a check of transactions on those of a Remote.

@@ -134,7 +134,7 @@ func TestNamesOfChecks(t *testing.T) {
 // TestBrokenStoresFail: each of these does one thing wrong, which the check named here finds.
 func TestBrokenStoresFail(t *testing.T) {
 	racetest.SkipAlone(t)
-	for _, broken := range slices.Concat(brokenKeys(), brokenPending(), brokenWalkers(), brokenBounds(), brokenWatchers(), brokenTransactors(), brokenKinds()) {
+	for _, broken := range slices.Concat(brokenKeys(), brokenPending(), brokenWalkers(), brokenBounds(), brokenWatchers(), brokenTransactors(), brokenKinds(), brokenSteps()) {
 		t.Run(fmt.Sprintf("%T", broken.store), func(t *testing.T) {
 			r := record(t, broken.check, broken.store)
 			if len(r.failures) == 0 {

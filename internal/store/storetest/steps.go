@@ -1,0 +1,232 @@
+package storetest
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"cellserver/internal/funnel"
+	"cellserver/internal/limiter"
+	"cellserver/internal/store"
+)
+
+// stepChecks are about steps that no store knows.
+func stepChecks() []check {
+	return []check{
+		{"steps: a plain map", checkSteps},
+		{"steps: a plain map, in transactions", checkStepsTransactions},
+		{"steps: a plain map, in an exclusive", checkStepsExclusive},
+		{"steps: statistics", checkStepsStats},
+		{"steps: concurrent callers", checkStepsConcurrent},
+	}
+}
+
+// both is a step that decides two equal requests, and does neither where one is limited.
+type both struct {
+	limiter.Base
+	rule     limiter.Rule
+	quantity int64
+	second   funnel.Result // or the first, if that is limited
+}
+
+func (b *both) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
+	after := limiter.Shifted(*s, 0)
+	for range 2 {
+		var more bool
+		b.second, more, err = b.rule.Decide(&after, nowNs, b.quantity)
+		if err != nil || b.second.Limited {
+			return false, err
+		}
+		changed = changed || more
+	}
+	if changed {
+		s.Kind, s.ExpiresNs, s.Payload = after.Kind, after.ExpiresNs, append(s.Payload[:0], after.Payload...)
+	}
+	return changed, nil
+}
+
+func (b *both) Outcome() limiter.Outcome {
+	return limiter.Outcome{Requests: true, Kind: b.rule.Kind, Quantity: 2 * b.quantity, Limited: b.second.Limited}
+}
+
+func (b *both) Copy() (store.Step, func()) {
+	c := *b
+	return &c, func() { *b = c }
+}
+
+// errUnexpected is the error of a step.
+var errUnexpected = errors.New("storetest: the key expires at another time")
+
+// swap is a step that gives a key another state if it expires at a time, and else fails.
+type swap struct {
+	limiter.Base
+	fromNs int64
+	to     limiter.State
+	was    limiter.Kind
+}
+
+func (w *swap) Do(s *limiter.State, nowNs int64) (changed bool, err error) {
+	if s.ExpiresNs <= nowNs || s.ExpiresNs != w.fromNs {
+		return false, errUnexpected
+	}
+	w.was, *s = s.Kind, limiter.Shifted(w.to, 0)
+	return true, nil
+}
+
+func (w *swap) Traits() limiter.Traits { return limiter.Traits{KeepsPayload: true, Absolute: true} }
+
+func (w *swap) Copy() (store.Step, func()) {
+	c := *w
+	return &c, func() { *w = c }
+}
+
+// apply does a step to a key and to the map, and compares its answers, which answer returns.
+func (m stateMap) apply(t reporter, ks store.Keys, nowNs int64, k store.Key, step store.Step, answer func(store.Step) any) {
+	t.Helper()
+	s, _ := m.live(nowNs, k)
+	after := limiter.Shifted(s, 0)
+	as, _ := step.Copy()
+	changed, wantErr := as.Do(&after, nowNs)
+	if changed {
+		m.set(nowNs, k, after)
+	}
+	err := ks.Apply(nowNs, k, step)
+	if got, want := answer(step), answer(as); !errors.Is(err, wantErr) || err == nil && got != want {
+		t.Fatalf("%T on kind %d: %+v, %v, want %+v, %v", step, s.Kind, got, err, want, wantErr)
+	}
+	m.want(t, ks, nowNs, k)
+}
+
+// own does a step that no store knows, or something else.
+func (m stateMap) own(t reporter, ks store.Keys, nowNs int64, r source, k store.Key) {
+	t.Helper()
+	a := r.act()
+	s, live := m.live(nowNs, k)
+	switch {
+	case r.IntN(4) == 0:
+		m.step(t, ks, nowNs, r, k)
+	case a.request != nil && r.IntN(4) > 0:
+		m.apply(t, ks, nowNs, k, &both{rule: a.request.Rule, quantity: a.request.Quantity}, func(s store.Step) any { return s.(*both).second })
+	default:
+		w := &swap{fromNs: s.ExpiresNs, to: m.someState(nowNs, r)}
+		if !live || r.IntN(3) == 0 {
+			w.fromNs = nowNs + r.Int64N(sec)
+		}
+		if w.to.ExpiresNs <= nowNs { // no key
+			w.to = limiter.State{ExpiresNs: nowNs}
+		}
+		m.apply(t, ks, nowNs, k, w, func(s store.Step) any { return s.(*swap).was })
+	}
+}
+
+func checkSteps(t reporter, s store.Store) {
+	r, m, nowNs := newSource(21), stateMap{}, t0
+	for range 5000 {
+		nowNs += r.stepNs() / 4
+		m.own(t, s, nowNs, r, r.kindKey())
+	}
+}
+
+// checkStepsTransactions has them committed, rolled back, or half undone.
+func checkStepsTransactions(t reporter, s store.Store) {
+	r, m, nowNs := newSource(22), stateMap{}, t0
+	for range 1500 {
+		nowNs += r.stepNs()
+		keys := []store.Key{r.kindKey(), r.kindKey()}
+		tx := begin(t, s, nowNs, keys...)
+		if r.IntN(2) == 0 {
+			tx.Release()
+		}
+		in := m.clone()
+		for range 1 + r.IntN(4) {
+			in.own(t, tx, nowNs, r, keys[r.IntN(len(keys))])
+		}
+		if r.IntN(3) == 0 {
+			saved, undo := in.clone(), tx.Save()
+			for range 1 + r.IntN(4) {
+				in.own(t, tx, nowNs, r, keys[r.IntN(len(keys))])
+			}
+			undo()
+			in = saved
+		}
+		if r.IntN(3) > 0 {
+			if m = in; !tx.Commit() {
+				t.Fatalf("it was not committed")
+			}
+		}
+		tx.Rollback()
+		for _, k := range keys {
+			m.want(t, s, nowNs, k)
+		}
+	}
+}
+
+func checkStepsExclusive(t reporter, s store.Store) {
+	transactor := need[store.Transactor](t, s)
+	r, m, nowNs := newSource(23), stateMap{}, t0
+	for range 500 {
+		nowNs += r.stepNs()
+		x := transactor.BeginAll(nowNs)
+		for range 5 {
+			m.own(t, x, nowNs, r, r.kindKey())
+		}
+		before, undo := m.clone(), x.Save()
+		for range r.IntN(5) {
+			m.own(t, x, nowNs, r, r.kindKey())
+		}
+		if r.IntN(2) == 0 {
+			undo()
+			m = before
+		}
+		x.End()
+		m.own(t, s, nowNs, r, r.kindKey())
+	}
+}
+
+// checkStepsStats: what a step says of itself is counted, in a transaction that is committed, too.
+func checkStepsStats(t reporter, s store.Store) {
+	k, before := key(0, "k"), statsOf(s)
+	step := both{rule: limiter.OfFunnel(limit(4, 1, 60)), quantity: 1} // it holds 5
+	for _, limited := range []bool{false, false, true} {
+		if err := s.Apply(t0, k, &step); err != nil || step.second.Limited != limited {
+			t.Fatalf("limited is %v, %v, want %v", step.second.Limited, err, limited)
+		}
+	}
+	want := store.Outcomes{Allowed: 2, Limited: 1}
+	if txs, ok := s.(store.Transactor); ok {
+		tx := txs.Begin(t0, []store.Key{k})
+		_ = tx.Apply(t0, k, &step)
+		tx.Commit()
+		want.Limited++
+	}
+	_ = s.Apply(t0, k, &swap{}) // it requests nothing, and fails
+	st := statsOf(s)
+	got := store.Outcomes{Allowed: st.Allowed - before.Allowed, Limited: st.Limited - before.Limited}
+	if units := st.Granted - before.Granted; got != want || units != 4 || st.Outcomes[limiter.Funnel].Allowed-before.Outcomes[limiter.Funnel].Allowed != 2 {
+		t.Fatalf("%+v, of %d units, want %+v of 4", got, units, want)
+	}
+}
+
+// checkStepsConcurrent: a step is done at once.
+func checkStepsConcurrent(t reporter, s store.Store) {
+	const callers, each = 8, 50
+	rule := ruleOf(limiter.SlidingWindow, callers*each) // half of them may
+	var allowed atomic.Int64
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for range each {
+				step := both{rule: rule, quantity: 1}
+				if err := s.Apply(t0, key(0, "hot"), &step); err != nil {
+					t.Errorf("Apply: %v", err)
+				} else if !step.second.Limited {
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := allowed.Load(); n != callers*each/2 {
+		t.Fatalf("%d steps passed, want %d", n, callers*each/2)
+	}
+}
