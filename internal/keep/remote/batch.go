@@ -133,7 +133,8 @@ func (it *item) Done(r funnel.Result, err error) {
 	wake()
 }
 
-// Fail implements engine.Waiter: it gives an item the answer to a failure, an error if its server has refused it, else the policy's.
+// Fail implements engine.Waiter: it gives an item the answer to a failure, an error if its server has refused
+// it, else the policy's.
 func (it *item) Fail(f *servers.Failed) {
 	s := it.batch.store
 	wake, ok := it.answer(func(q *store.Request) {

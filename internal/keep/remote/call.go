@@ -105,7 +105,9 @@ func (s *Store) call(ctx context.Context, key string, c *servers.Call) (rest []a
 }
 
 // read reads what stands at keys of one step.
-func (s *Store) read(ctx context.Context, nowNs int64, names []string) (serverNs int64, at []script.Found, err error) {
+func (s *Store) read(ctx context.Context, nowNs int64, names []string) (
+	serverNs int64, at []script.Found, err error,
+) {
 	ctx, cancel := s.timeout(ctx)
 	defer cancel()
 	sentNs := s.Now()

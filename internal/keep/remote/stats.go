@@ -69,8 +69,8 @@ func (s *Store) UpdateStats(st *store.Stats) {
 func (s *Store) Stats() store.RemoteStats {
 	c, e, k := &s.counts, s.engine.Stats(), s.known.Stats()
 	st := store.RemoteStats{
-		Requests: c.requests.Load(), Asked: e.Asked, Joined: e.Joined, Scripts: e.Scripts, Pipelines: e.Pipelines,
-		Prefiltered: k.Prefiltered, Leased: k.Leased, Late: c.late.Load(),
+		Requests: c.requests.Load(), Asked: e.Asked, Joined: e.Joined, Scripts: e.Scripts,
+		Pipelines: e.Pipelines, Prefiltered: k.Prefiltered, Leased: k.Leased, Late: c.late.Load(),
 		Resent: e.Resent, Failed: c.failed.All(), Policy: map[store.Fallback]store.Decided{},
 		Waiting: e.Waiting, WaitingBytes: e.WaitingBytes, Servers: e.Servers, Lease: k.Lease,
 	}

@@ -75,10 +75,13 @@ func Open(c Config) (*Store, error) {
 	s := &Store{Config: c, scripts: script.New(c.CallersTime), stop: make(chan struct{})}
 	s.deadlines.expire = s.expire
 	if !c.CallersTime {
-		s.known = known.New(known.Config{KeyPrefix: c.KeyPrefix, Prefilter: c.Prefilter, Lease: c.Lease, Now: c.Now})
+		s.known = known.New(known.Config{
+			KeyPrefix: c.KeyPrefix, Prefilter: c.Prefilter, Lease: c.Lease, Now: c.Now,
+		})
 	}
 	s.engine = engine.New(engine.Config{
-		Pool: c.Pool, Scripts: s.scripts, Known: s.known, Timeout: c.Timeout, Wait: c.Wait, Now: c.Now, CallersTime: c.CallersTime,
+		Pool: c.Pool, Scripts: s.scripts, Known: s.known, Timeout: c.Timeout, Wait: c.Wait, Now: c.Now,
+		CallersTime: c.CallersTime,
 	})
 	if maxTime, ok := s.known.Leases(); ok {
 		s.leases.Go(func() { s.giveBackNowAndThen(maxTime) })

@@ -13,7 +13,8 @@ import (
 // leastIntervalNs is what the servers' clocks can tell apart.
 const leastIntervalNs = 1000
 
-// Throttle implements store.Keys. It does not wait: where a request cannot be answered here it returns a store.Pending.
+// Throttle implements store.Keys. It does not wait: where a request cannot be answered here it returns a
+// store.Pending.
 func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	s.counts.requests.Add(uint64(len(batch)))
 	var room [64]place
@@ -37,14 +38,15 @@ func (s *Store) Throttle(nowNs int64, batch []store.Request) store.Pending {
 	return b
 }
 
-// place is where a batch has a request that has to be asked, and whose sender is to send it, if that is known.
+// place is where a batch has a request that has to be asked, and whose sender is to send it, if that is
+// known.
 type place struct {
 	at     int
 	sender *engine.Sender
 }
 
-// decideHere answers a request that no server has to be asked about. Others wait, and are counted so: those behind a refund, too, for
-// that is perhaps not executed when they come.
+// decideHere answers a request that no server has to be asked about. Others wait, and are counted so: those
+// behind a refund, too, for that is perhaps not executed when they come.
 func (s *Store) decideHere(q *store.Request, nowNs int64, behindRefund bool) (to *engine.Sender, waits bool) {
 	q.Result, q.Err = funnel.Result{}, nil
 	if leaksTooFast(q.Rule.IntervalNs()) && !s.CallersTime {

@@ -1,6 +1,7 @@
-// Package engine has jobs decided by the servers of their keys: it queues them by key, sends a server one pipeline with a call for
-// each key of which something waits, sends again what was certainly not executed, and tells who waits. A key has one call under way at
-// a time, and what comes meanwhile is decided together by the next. An Engine is safe for concurrent use.
+// Package engine has jobs decided by the servers of their keys: it queues them by key, sends a server one
+// pipeline with a call for each key of which something waits, sends again what was certainly not executed,
+// and tells who waits. A key has one call under way at a time, and what comes meanwhile is decided together
+// by the next. An Engine is safe for concurrent use.
 package engine
 
 import (
@@ -65,7 +66,8 @@ func New(c Config) *Engine {
 // Starting is the keys that became busy by jobs that were queued, until Start.
 type Starting struct{ first, last *queue }
 
-// Queue puts a job behind those of its key, whose name on the servers it does not keep. The sender may be known, or nil.
+// Queue puts a job behind those of its key, whose name on the servers it does not keep. The sender may be
+// known, or nil.
 func (e *Engine) Queue(to *Starting, name []byte, j *Job, sender *Sender) {
 	q := e.table.push(name, j)
 	if q == nil {
@@ -111,7 +113,8 @@ func (e *Engine) dispatch(q *queue) {
 	e.failed(q, servers.FailedOf(err))
 }
 
-// prepare makes the next call of a key. It is false if none is to be sent by this pipeline; then the key is no longer the caller's.
+// prepare makes the next call of a key. It is false if none is to be sent by this pipeline; then the key is
+// no longer the caller's.
 func (e *Engine) prepare(p *pipeline, q *queue) bool {
 	for e.take(p, q) {
 		if q.way.call(p, q) {
@@ -123,8 +126,9 @@ func (e *Engine) prepare(p *pipeline, q *queue) bool {
 	return false
 }
 
-// take takes what the next call of a key decides. What nobody waits for any more goes, and what is known unasked. It is false if
-// nothing was taken, as nothing is left, or the key belongs into the server's other lane.
+// take takes what the next call of a key decides. What nobody waits for any more goes, and what is known
+// unasked. It is false if nothing was taken, as nothing is left, or the key belongs into the server's other
+// lane.
 func (e *Engine) take(p *pipeline, q *queue) bool {
 	all := e.table.takeAll(q)
 	for q.count = 0; all.first != nil; {
@@ -195,7 +199,8 @@ func (e *Engine) answered(p *pipeline, q *queue) {
 // maxRedirects is how often a key's call follows a redirection at once.
 const maxRedirects = 5
 
-// failed has what was taken of a key sent again, if it certainly was not executed for a reason that may pass; else it fails.
+// failed has what was taken of a key sent again, if it certainly was not executed for a reason that may pass;
+// else it fails.
 func (e *Engine) failed(q *queue, f *servers.Failed) {
 	if !f.Again() {
 		e.fail(q, f)

@@ -76,8 +76,8 @@ func (nobody) Done(funnel.Result, error) {}
 
 func (nobody) Fail(*servers.Failed) {}
 
-// TestRefundForgetsWhatWasReadBefore: a TAT that was read behind a refund's arrival, and before it was executed, denies nothing
-// afterwards.
+// TestRefundForgetsWhatWasReadBefore: a TAT that was read behind a refund's arrival, and before it was
+// executed, denies nothing afterwards.
 func TestRefundForgetsWhatWasReadBefore(t *testing.T) {
 	nowNs := time.Now().UnixNano()
 	table := known.New(known.Config{Prefilter: true, Now: func() int64 { return time.Now().UnixNano() }})

@@ -9,8 +9,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// funnels is the way of requests of plain funnels: a script decides them in closed form, and the answers follow from the TAT that
-// it has found.
+// funnels is the way of requests of plain funnels: a script decides them in closed form, and the answers
+// follow from the TAT that it has found.
 type funnels struct{ *Engine }
 
 func (w *funnels) begin(q *queue, first *Job) {
@@ -19,10 +19,10 @@ func (w *funnels) begin(q *queue, first *Job) {
 }
 
 func (w *funnels) takes(q *queue, j *Job) bool {
-	if j.Request == nil || j.Request.Rule.Kind != limiter.Funnel || w.CallersTime && j.NowNs != q.taken.first.NowNs {
+	if j.Request == nil || j.Request.Rule.Kind != limiter.Funnel {
 		return false
 	}
-	return q.runs.Fits(j.Request)
+	return w.sameTime(q, j) && q.runs.Fits(j.Request)
 }
 
 func (w *funnels) add(p *pipeline, q *queue, j *Job) bool {

@@ -7,8 +7,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// Job is a request, or another step, that waits to be decided by the server of its key. From Queue on it belongs to the engine, until
-// its Waiter is told what came of it.
+// Job is a request, or another step, that waits to be decided by the server of its key. From Queue on it
+// belongs to the engine, until its Waiter is told what came of it.
 type Job struct {
 	NowNs   int64          // the caller's time
 	Request *store.Request // whose name, rule and quantity nobody changes; nil for a Step
@@ -32,10 +32,11 @@ type did struct {
 	limiter.Outcome
 }
 
-// Waiter is who waits for a job. Waits and SentInVain may be called any number of times, and then one of Done and Fail once. All may be
-// called when nobody waits any more.
+// Waiter is who waits for a job. Waits and SentInVain may be called any number of times, and then one of Done
+// and Fail once. All may be called when nobody waits any more.
 type Waiter interface {
-	// Waits reports whether somebody waits. If so, the job is sent to a server, or to one that is not known yet if that is nil.
+	// Waits reports whether somebody waits. If so, the job is sent to a server, or to one that is not known
+	// yet if that is nil.
 	Waits(to *servers.Server) bool
 	// SentInVain notes that what the job was sent for was certainly not done.
 	SentInVain(f *servers.Failed)
@@ -64,7 +65,8 @@ func Follow(c limiter.Course, step store.Step, s *limiter.State) limiter.Course 
 	return c.Did(s)
 }
 
-// do does a job to a state, by the server's clock. It may be called again for another state: then that is what was done.
+// do does a job to a state, by the server's clock. It may be called again for another state: then that is
+// what was done.
 func (j *Job) do(s *limiter.State, serverNs int64) (o outcome) {
 	q := j.Request
 	if q == nil {

@@ -2,16 +2,17 @@ package engine
 
 import "cellserver/internal/keep/remote/script"
 
-// natives is the way of requests of fixed windows and buckets: a script does their arithmetic, and returns the value that it has
-// found, from which the answers follow. What it cannot do a swap does.
+// natives is the way of requests of fixed windows and buckets: a script does their arithmetic, and returns
+// the value that it has found, from which the answers follow. What it cannot do a swap does.
 type natives struct{ *Engine }
 
 func (w *natives) begin(q *queue, _ *Job) { q.hasValue() }
 
 func (w *natives) takes(q *queue, j *Job) bool {
-	first := q.taken.first
-	return q.count < maxSwapped && j.Request != nil && j.Request.Rule.Kind == first.Request.Rule.Kind && script.IsNative(j.Request) &&
-		(!w.CallersTime || j.NowNs == first.NowNs)
+	if j.Request == nil || j.Request.Rule.Kind != q.taken.first.Request.Rule.Kind {
+		return false
+	}
+	return w.sameTime(q, j) && q.count < maxSwapped && script.IsNative(j.Request)
 }
 
 func (w *natives) add(*pipeline, *queue, *Job) bool { return true }

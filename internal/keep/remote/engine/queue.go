@@ -9,9 +9,10 @@ import (
 	"cellserver/internal/keep/remote/servers"
 )
 
-// queue is the jobs of a key that are not decided, in the order in which they came. It has one owner at a time: who has made it
-// busy, or was handed it, be it a lane or a goroutine. So there is at most one call under way for a key, all jobs that come
-// meanwhile are the next one's, and a connection's are decided in their order.
+// queue is the jobs of a key that are not decided, in the order in which they came. It has one owner at a
+// time: who has made it busy, or was handed it, be it a lane or a goroutine. So there is at most one call
+// under way for a key, all jobs that come meanwhile are the next one's, and a connection's are decided in
+// their order.
 type queue struct {
 	key     string
 	waiting list // the lock of the queue's part of the table guards it
@@ -69,7 +70,8 @@ func (t *table) init() {
 
 func (t *table) part(key string) int { return int(maphash.String(t.seed, key) % tableParts) }
 
-// push puts a job behind those for a key, whose name it does not keep. It returns the key's queue if it belongs to the caller now.
+// push puts a job behind those for a key, whose name it does not keep. It returns the key's queue if it
+// belongs to the caller now.
 func (t *table) push(name []byte, j *Job) *queue {
 	p := &t.parts[maphash.Bytes(t.seed, name)%tableParts]
 	p.mu.Lock()
@@ -90,8 +92,8 @@ func (t *table) push(name []byte, j *Job) *queue {
 	return q
 }
 
-// release ends the ownership of a queue in which nothing waits, and returns false for others. What is known of the key's value is
-// remembered before anybody makes another queue for it.
+// release ends the ownership of a queue in which nothing waits, and returns false for others. What is known
+// of the key's value is remembered before anybody makes another queue for it.
 func (t *table) release(q *queue, remembered *seen) bool {
 	p := &t.parts[t.part(q.key)]
 	p.mu.Lock()

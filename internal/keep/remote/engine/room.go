@@ -9,8 +9,8 @@ import (
 const (
 	MaxWaiting      = 1 << 17
 	maxWaitingBytes = 64 << 20 // of names
-	// serverPart is that those for one server of a cluster may be one of so many parts of them, or one that hangs would have
-	// requests refused that are none of its.
+	// serverPart is that those for one server of a cluster may be one of so many parts of them, or one that
+	// hangs would have requests refused that are none of its.
 	serverPart = 2
 )
 
@@ -23,7 +23,8 @@ func (w *waiting) add(requests int64, name []byte, part int64) (tooMany bool) {
 	return n > MaxWaiting/part || bytes > maxWaitingBytes/part
 }
 
-// Enter counts a request that waits, for a server's sender if it is known. If that is one too many, it says so.
+// Enter counts a request that waits, for a server's sender if it is known. If that is one too many, it says
+// so.
 func (e *Engine) Enter(name []byte, s *Sender) (tooMany string) {
 	if e.waiting.add(1, name, 1) {
 		tooMany = "too many requests wait for the servers"

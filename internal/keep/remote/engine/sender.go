@@ -30,8 +30,8 @@ const (
 	maxLargeBytes = 1 << 20
 )
 
-// Sender sends a server pipelines of calls for the keys whose jobs wait for it. Large values have a lane of their own, for which other
-// keys do not wait.
+// Sender sends a server pipelines of calls for the keys whose jobs wait for it. Large values have a lane of
+// their own, for which other keys do not wait.
 type Sender struct {
 	engine *Engine
 	server *servers.Server
@@ -39,7 +39,7 @@ type Sender struct {
 	// Timeline is what is known of the server's clock.
 	Timeline timeline.Timeline
 
-	waiting      waiting // requests, those in pipelines and of keys that another call is under way for included
+	waiting      waiting // requests, those in pipelines included, and of keys with a call under way
 	small, large lane
 	roundTripNs  atomic.Int64 // moving average
 }
@@ -66,7 +66,8 @@ func (e *Engine) Sender(server *servers.Server) *Sender {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s = e.senders[server]; s == nil {
-		maps.DeleteFunc(e.senders, func(_ *servers.Server, s *Sender) bool { return s.unused() }) // or those of servers that come and go would pile up
+		// Those of servers that come and go would pile up.
+		maps.DeleteFunc(e.senders, func(_ *servers.Server, s *Sender) bool { return s.unused() })
 		s = &Sender{engine: e, server: server}
 		s.small.sender, s.small.bounds = s, bounds{MaxPipelines, MorePipelines, MaxCalls, maxBytes}
 		s.large.sender, s.large.bounds = s, bounds{pipelines: 1, calls: maxLargeCalls, bytes: maxLargeBytes}
@@ -75,7 +76,8 @@ func (e *Engine) Sender(server *servers.Server) *Sender {
 	return s
 }
 
-// unused reports whether nothing waits for a server that is forgotten. Whoever is about to use the sender still may.
+// unused reports whether nothing waits for a server that is forgotten. Whoever is about to use the sender
+// still may.
 func (s *Sender) unused() bool {
 	return !s.small.busy() && !s.large.busy() && s.engine.Pool.Forgotten(s.server)
 }
@@ -143,7 +145,8 @@ type pipeline struct {
 	answered         bool // one of its calls at least
 }
 
-// work sends what waits as pipelines, one after the other: the size of each is what came while the one before was under way.
+// work sends what waits as pipelines, one after the other: the size of each is what came while the one before
+// was under way.
 func (l *lane) work() {
 	e := l.sender.engine
 	defer e.working.end()
@@ -185,7 +188,8 @@ func (e *Engine) fill(p *pipeline) {
 func (e *Engine) send(p *pipeline) {
 	e.counts.pipelines.Add(1)
 	e.counts.scripts.Add(uint64(len(p.calls)))
-	ctx, cancel := context.WithTimeout(context.Background(), e.Timeout) // though the policy may answer earlier: a connection need not be lost for that
+	// The policy may answer earlier: a connection need not be lost for that.
+	ctx, cancel := context.WithTimeout(context.Background(), e.Timeout)
 	defer cancel()
 	p.sentNs = e.Now()
 	e.Pool.Send(ctx, p.sender.server, p.calls, p.wait)

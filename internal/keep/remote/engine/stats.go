@@ -43,8 +43,8 @@ func (c *counts) decided(n int) {
 func (e *Engine) Stats() Stats {
 	c := &e.counts
 	st := Stats{
-		Asked: c.asked.Load(), Joined: c.joined.Load(), Scripts: c.scripts.Load(), Pipelines: c.pipelines.Load(),
-		Resent: c.resent.All(), Keys: e.table.keys(),
+		Asked: c.asked.Load(), Joined: c.joined.Load(), Scripts: c.scripts.Load(),
+		Pipelines: c.pipelines.Load(), Resent: c.resent.All(), Keys: e.table.keys(),
 		Waiting: int(e.waiting.requests.Load()), WaitingBytes: int(e.waiting.bytes.Load()),
 	}
 	e.mu.RLock()

@@ -8,13 +8,13 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// swaps is the way of everything else, by the arithmetic of package limiter: a key's value is read, and swapped for the one that
-// comes out, if nobody has changed it meanwhile. A value that was seen a moment ago is taken for the present one: if it is not, the
-// swap returns that.
+// swaps is the way of everything else, by the arithmetic of package limiter: a key's value is read, and
+// swapped for the one that comes out, if nobody has changed it meanwhile. A value that was seen a moment ago
+// is taken for the present one: if it is not, the swap returns that.
 //
 // Only the server knows when a swap is executed. So what is granted is decided at a time that is certainly
-// not later, and stamped by the script; what is not granted is decided at the time of a reply that was
-// asked for afterwards.
+// not later, and stamped by the script; what is not granted is decided at the time of a reply that was asked
+// for afterwards.
 type swaps struct{ *Engine }
 
 // maxSwapped is how many jobs a call decides at most.

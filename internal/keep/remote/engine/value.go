@@ -46,8 +46,8 @@ func (q *queue) inVain() {
 	}
 }
 
-// decideAt does the first jobs to what is known of a key, at a time of the server, or at the callers'. A course that
-// is not nil follows the state.
+// decideAt does the first jobs to what is known of a key, at a time of the server, or at the callers'. A
+// course that is not nil follows the state.
 func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Course) (changed bool) {
 	v := q.value
 	v.nextNs, v.outcomes = serverNs, v.outcomes[:0]
@@ -68,7 +68,8 @@ func (e *Engine) decideAt(q *queue, n int, serverNs int64, course *limiter.Cours
 	return changed
 }
 
-// answer answers the jobs that were decided, or of these only those of which the state that was written tells.
+// answer answers the jobs that were decided, or of these only those of which the state that was written
+// tells.
 func (e *Engine) answer(q *queue, onlyWritten bool) {
 	v := q.value
 	var answered, others list

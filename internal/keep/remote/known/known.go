@@ -1,5 +1,5 @@
-// Package known decides requests of funnels unasked, by units that were leased ahead or by a TAT that was read lately, and learns of
-// both from what is done to keys. A Table is safe for concurrent use.
+// Package known decides requests of funnels unasked, by units that were leased ahead or by a TAT that was
+// read lately, and learns of both from what is done to keys. A Table is safe for concurrent use.
 package known
 
 import (
@@ -123,7 +123,8 @@ type Ahead struct {
 	ask   ahead.Ask
 }
 
-// Want returns how many units of a key to take ahead with the script of so many requests, of which q is the last.
+// Want returns how many units of a key to take ahead with the script of so many requests, of which q is the
+// last.
 func (t *Table) Want(q *store.Request, requests int, localNs int64) Ahead {
 	if t == nil || t.leases == nil || q.Quantity <= 0 {
 		return Ahead{}
@@ -132,8 +133,8 @@ func (t *Table) Want(q *store.Request, requests int, localNs int64) Ahead {
 	return Ahead{Units: ask.Units, Limit: q.Rule.Funnel, ask: ask}
 }
 
-// Granted notes how many of the units that were requested ahead the script has taken, from a TAT on. It returns the TAT behind
-// them, and whether there were some for which there was no room.
+// Granted notes how many of the units that were requested ahead the script has taken, from a TAT on. It
+// returns the TAT behind them, and whether there were some for which there was no room.
 func (t *Table) Granted(name []byte, a *Ahead, fromNs, nowNs int64) (tatNs int64, refused bool) {
 	if a.Units == 0 {
 		return fromNs, false

@@ -10,14 +10,15 @@ import (
 	"cellserver/internal/store"
 )
 
-// The funnels' script decides runs of equal requests on one key, at one time. It returns the key's value as it was and the time, both as
-// decimal text, from which the results follow by the arithmetic of package funnel; or "!" if the value is no funnel's, and then
-// nothing has changed.
+// The funnels' script decides runs of equal requests on one key, at one time. It returns the key's value as
+// it was and the time, both as decimal text, from which the results follow by the arithmetic of package
+// funnel; or "!" if the value is no funnel's, and then nothing has changed.
 //
-// Its arguments are, of each run: how many requests, what each adds to the TAT, and the tolerance, the two of these as seconds and
-// nanoseconds; for Lua's numbers are doubles, which are exact to 2^53 and would lose 256 ns of a TAT. How many are -1 gives back what
-// it says. A run of one request alone has no number of them. How many of n fit is found by doubling what they add while that
-// fits, and then adding the largest parts that do: in steps of the logarithm of n, and without a division.
+// Its arguments are, of each run: how many requests, what each adds to the TAT, and the tolerance, the two of
+// these as seconds and nanoseconds; for Lua's numbers are doubles, which are exact to 2^53 and would lose 256
+// ns of a TAT. How many are -1 gives back what it says. A run of one request alone has no number of them. How
+// many of n fit is found by doubling what they add while that fits, and then adding the largest parts that
+// do: in steps of the logarithm of n, and without a division.
 //
 // A table as the reply would have the server take a tenth longer, and a number for PX a twentieth.
 
@@ -55,7 +56,8 @@ type Runs struct {
 	last run
 }
 
-// Begin has no requests yet, decided at a caller's time if that is the scripts'. The array of the arguments is used again.
+// Begin has no requests yet, decided at a caller's time if that is the scripts'. The array of the arguments
+// is used again.
 func (w *Runs) Begin(s *Scripts, nowNs int64) {
 	*w = Runs{args: w.args[:0]}
 	if s.callersTime {

@@ -5,13 +5,14 @@ import (
 	"cellserver/internal/store"
 )
 
-// The native script decides requests of one kind on one key, at one time: of fixed windows, or of buckets. It does what packages window
-// and bucket do to a value of theirs, and returns the time and that value as it was, from which the results follow by their
-// arithmetic. It returns only the time, having changed nothing, if the value is of another kind or has a number too large for a
-// double; then a swap decides.
+// The native script decides requests of one kind on one key, at one time: of fixed windows, or of buckets. It
+// does what packages window and bucket do to a value of theirs, and returns the time and that value as it
+// was, from which the results follow by their arithmetic. It returns only the time, having changed nothing,
+// if the value is of another kind or has a number too large for a double; then a swap decides.
 //
-// ARGV is the time or nothing, and as two numbers; the kind; and of each run of equal requests: how many, the quantity, the maximum, the period,
-// and 1 if what is denied is counted. Times and periods are two numbers of 32 bits, the higher first, as Lua's are exact to 53.
+// ARGV is the time or nothing, and as two numbers; the kind; and of each run of equal requests: how many, the
+// quantity, the maximum, the period, and 1 if what is denied is counted. Times and periods are two numbers of
+// 32 bits, the higher first, as Lua's are exact to 53.
 
 // NativeMost is more than any number that a native script is given: it leaves room for sums.
 const NativeMost = 1 << 50

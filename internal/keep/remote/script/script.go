@@ -1,5 +1,5 @@
-// Package script has the Lua scripts that a remote store's servers execute, what each takes and returns, and the values that they
-// keep. All of it is pure: it sends nothing.
+// Package script has the Lua scripts that a remote store's servers execute, what each takes and returns, and
+// the values that they keep. All of it is pure: it sends nothing.
 package script
 
 import (
@@ -12,8 +12,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// Scripts are what is done to keys of one step. The first argument of each but Funnel and Cut is the time or, for the server's, nothing;
-// the first that each returns is the time. All are decimal numbers of nanoseconds.
+// Scripts are what is done to keys of one step. The first argument of each but Funnel and Cut is the time or,
+// for the server's, nothing; the first that each returns is the time. All are decimal numbers of nanoseconds.
 type Scripts struct {
 	// callersTime has scripts decide at times that are given to them, and lets keys live for an hour longer.
 	callersTime bool
@@ -22,22 +22,25 @@ type Scripts struct {
 	Funnel *servers.Script
 	// Cut gives back what a lease has not used, as long as nobody has taken units behind it.
 	Cut *servers.Script
-	// Read returns what stands at each key. ARGV[2] is how many bytes that may be; if it is more, it returns only the time.
+	// Read returns what stands at each key. ARGV[2] is how many bytes that may be; if it is more, it returns
+	// only the time.
 	Read *servers.Script
-	// Swap writes keys if all have what was found there; else it returns, for each that has not, its number and what it has, or
-	// only the first number where ARGV[2] is 1. ARGV[3] and ARGV[4] are the time at which what is written was
-	// decided, as seconds and nanoseconds, or nothing if its stamps are right. If it is not yet that time, it
-	// is as if all keys had something else. A key has four arguments: what was found ('-' for nothing, '?'
-	// for what is not ours, or '=' and the value), for how many milliseconds to keep what is written (nothing
-	// to write nothing, '-' to delete, '0' for ever), that, and its stamps, which become those of the time at
-	// which it is written: of each the sign ('*' for twice as much), where it is, and from when on and by how
-	// much at most it changes.
+	// Swap writes keys if all have what was found there; else it returns, for each that has not, its number
+	// and what it has, or only the first number where ARGV[2] is 1. ARGV[3] and ARGV[4] are the time at which
+	// what is written was decided, as seconds and nanoseconds, or nothing if its stamps are right. If it is
+	// not yet that time, it is as if all keys had something else. A key has four arguments: what was found
+	// ('-' for nothing, '?' for what is not ours, or '=' and the value), for how many milliseconds to keep
+	// what is written (nothing to write nothing, '-' to delete, '0' for ever), that, and its stamps, which
+	// become those of the time at which it is written: of each the sign ('*' for twice as much), where it is,
+	// and from when on and by how much at most it changes.
 	Swap *servers.Script
-	// Remove deletes keys, and returns the head of each value; only the time if one of them is not ours. It leaves a decimal
-	// number alone that is no TAT after now: that may be a counter of somebody's. ARGV[2] is how long a head is.
+	// Remove deletes keys, and returns the head of each value; only the time if one of them is not ours. It
+	// leaves a decimal number alone that is no TAT after now: that may be a counter of somebody's. ARGV[2] is
+	// how long a head is.
 	Remove *servers.Script
-	// Scan returns the cursor to continue with, and the names and heads of strings. Its arguments are the cursor, a pattern of
-	// names, how many to visit, and how long a head is. The keys are none that it is given: a cluster would not execute it.
+	// Scan returns the cursor to continue with, and the names and heads of strings. Its arguments are the
+	// cursor, a pattern of names, how many to visit, and how long a head is. The keys are none that it is
+	// given: a cluster would not execute it.
 	Scan *servers.Script
 	// Native decides requests of fixed windows and buckets: see NativeArgs.
 	Native *servers.Script
@@ -101,7 +104,8 @@ func New(ofCallers bool) *Scripts {
 	return &Scripts{
 		callersTime: ofCallers,
 		Funnel:      funnelOf(ofCallers), Cut: servers.NewScript(cutScript),
-		Read: script(readScript), Swap: script(swapScript), Remove: script(removeScript), Scan: script(scanScript), Native: script(nativeScript),
+		Read: script(readScript), Swap: script(swapScript), Native: script(nativeScript),
+		Remove: script(removeScript), Scan: script(scanScript),
 	}
 }
 
@@ -165,9 +169,11 @@ func globQuoted(text string) string {
 	return b.String()
 }
 
-// CutCall returns a call that has a key's TAT become another, or the key go if that is not after now, if it still is endNs.
+// CutCall returns a call that has a key's TAT become another, or the key go if that is not after now, if it
+// still is endNs.
 func (s *Scripts) CutCall(name string, endNs, toNs int64) *servers.Call {
-	return &servers.Call{Script: s.Cut, Keys: []string{name}, Args: []any{strconv.FormatInt(endNs, 10), toNs / nsPerSec, toNs % nsPerSec}}
+	args := []any{strconv.FormatInt(endNs, 10), toNs / nsPerSec, toNs % nsPerSec}
+	return &servers.Call{Script: s.Cut, Keys: []string{name}, Args: args}
 }
 
 // ReplyOf returns what a script but Funnel and Cut has returned behind the time.

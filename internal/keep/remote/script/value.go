@@ -8,9 +8,10 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// A state is a Redis string. A funnel's is its TAT as redis-cell writes it, a plain decimal number of nanoseconds, so that modules
-// and cellservers can share keys. Any other is statePrefix and what limiter.AppendState writes, by the servers' clock. The time
-// to live is rounded up to milliseconds, so that no debt is forgiven: what expires earlier than its key is absent nevertheless.
+// A state is a Redis string. A funnel's is its TAT as redis-cell writes it, a plain decimal number of
+// nanoseconds, so that modules and cellservers can share keys. Any other is statePrefix and what
+// limiter.AppendState writes, by the servers' clock. The time to live is rounded up to milliseconds, so that
+// no debt is forgiven: what expires earlier than its key is absent nevertheless.
 const statePrefix = "cl1:"
 
 const (
@@ -37,7 +38,8 @@ func ValueOf(s *limiter.State) string {
 	return string(limiter.AppendState([]byte(statePrefix), s))
 }
 
-// ReadValue returns the state of a value, with a payload of its own. The error is limiter.ErrWrongType for what is none of ours.
+// ReadValue returns the state of a value, with a payload of its own. The error is limiter.ErrWrongType for
+// what is none of ours.
 func ReadValue(v string) (s limiter.State, err error) {
 	encoded, ok := strings.CutPrefix(v, statePrefix)
 	if !ok {
@@ -51,7 +53,8 @@ func ReadValue(v string) (s limiter.State, err error) {
 	return s, nil
 }
 
-// readTAT reads a decimal number as we, and redis-cell, write it: that of a counter is one, too, but of a time long ago.
+// readTAT reads a decimal number as we, and redis-cell, write it: that of a counter is one, too, but of a
+// time long ago.
 func readTAT(v string) (tatNs int64, ok bool) {
 	if len(v) == 0 || v[0] < '0' || v[0] > '9' || v[0] == '0' && len(v) > 1 {
 		return 0, false
