@@ -7,7 +7,6 @@ import (
 	"cellserver/internal/funnel"
 	"cellserver/internal/keep/remote/engine"
 	"cellserver/internal/keep/remote/servers"
-	"cellserver/internal/limiter"
 	"cellserver/internal/store"
 )
 
@@ -68,16 +67,15 @@ func newBatch(s *Store, nowNs int64, requests []store.Request, ask []place) *bat
 	if len(requests) == 1 {
 		one := &single{}
 		b = &one.batch
-		b.requests, b.items = append(one.requests[:0], requests[0]), one.items[:0]
+		b.requests, b.items = append(one.requests[:0], requests[0]), one.items[:]
 	} else {
-		b = &batch{requests: append([]store.Request(nil), requests...), items: make([]item, 0, len(ask))}
+		b = &batch{requests: append([]store.Request(nil), requests...), items: make([]item, len(ask))}
 	}
 	b.store, b.left = s, len(ask)
 	b.copyNames()
-	for _, p := range ask {
-		b.items = append(b.items, item{batch: b, sender: p.sender})
-		it := &b.items[len(b.items)-1]
-		it.Job = engine.Job{NowNs: nowNs, Request: &b.requests[p.at], Waiter: it}
+	for i, p := range ask {
+		it := &b.items[i]
+		it.NowNs, it.Request, it.Waiter, it.batch, it.sender = nowNs, &b.requests[p.at], it, b, p.sender
 	}
 	return b
 }
@@ -117,18 +115,19 @@ func (it *item) SentInVain(f *servers.Failed) {
 
 // Done implements engine.Waiter: it gives an item the answer that a server's state leads to.
 func (it *item) Done(r funnel.Result, err error) {
-	s := it.batch.store
-	var out limiter.Outcome
-	wake, ok := it.answer(func(q *store.Request) {
-		q.Result, q.Err = r, err
-		out = q.Outcome()
-	})
-	if !ok {
-		s.counts.late.Add(1)
+	b, q := it.batch, it.Request
+	b.store.engine.Leave(q.Key.Name, it.sender)
+	b.mu.Lock()
+	if it.answered {
+		b.mu.Unlock()
+		b.store.counts.late.Add(1)
 		return
 	}
+	q.Result, q.Err = r, err
+	out, wake := q.Outcome(), it.answeredLocked()
+	b.mu.Unlock()
 	if err == nil {
-		s.counts.outcome(out)
+		b.store.counts.outcome(out)
 	}
 	wake()
 }
@@ -136,30 +135,26 @@ func (it *item) Done(r funnel.Result, err error) {
 // Fail implements engine.Waiter: it gives an item the answer to a failure, an error if its server has refused
 // it, else the policy's.
 func (it *item) Fail(f *servers.Failed) {
-	s := it.batch.store
-	wake, ok := it.answer(func(q *store.Request) {
-		if !it.batch.canceled { // else it is no concern of the policy's
-			s.decideFailed(q, f)
-		}
-	})
-	if ok {
-		wake()
+	b, q := it.batch, it.Request
+	b.store.engine.Leave(q.Key.Name, it.sender)
+	b.mu.Lock()
+	if it.answered {
+		b.mu.Unlock()
+		return
 	}
+	if !b.canceled { // else it is no concern of the policy's
+		b.store.decideFailed(q, f)
+	}
+	wake := it.answeredLocked()
+	b.mu.Unlock()
+	wake()
 }
 
-// answer has an item leave, and answered if it is not yet. wake must be called then.
-func (it *item) answer(do func(q *store.Request)) (wake func(), ok bool) {
-	b := it.batch
-	b.store.engine.Leave(it.Request.Key.Name, it.sender)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if it.answered {
-		return nil, false
-	}
+// answeredLocked notes that an item is answered, and returns what must be called without the lock.
+func (it *item) answeredLocked() (wake func()) {
 	it.answered = true
-	do(it.Request)
-	b.left--
-	return b.wakeLocked(), true
+	it.batch.left--
+	return it.batch.wakeLocked()
 }
 
 // wakeLocked returns what must be called without the lock.
