@@ -7,7 +7,8 @@ import (
 	"cellserver/internal/store"
 )
 
-// Apply has a step done to a key. One that requests something may be picked for CL.TOP, as the requests of a batch are.
+// Apply has a step done to a key. One that requests something may be picked for CL.TOP, as the requests of a
+// batch are.
 func (d *Decider) Apply(on store.Keys, nowNs int64, key store.Key, step store.Step, local *observe.Local) error {
 	err := on.Apply(nowNs, key, step)
 	if err == nil {

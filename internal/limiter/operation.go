@@ -72,11 +72,6 @@ func (o *Operation) MakesKey() bool {
 	}
 }
 
-// Requests reports whether the operation requests units, or a place, so that its Result may be limited.
-func (o *Operation) Requests() bool {
-	return o.Verb == Reserve || o.Verb == Acquire || o.Verb == Wait
-}
-
 // Do does an operation to a key's state, as Rule.Decide does a request. With an error nothing has changed.
 func (o *Operation) Do(s *State, nowNs int64) (changed bool, err error) {
 	switch o.Verb {

@@ -27,16 +27,19 @@ func (o *Operation) Traits() Traits {
 
 // Outcome implements Step.
 func (o *Operation) Outcome() Outcome {
+	out := Outcome{Count: o.Count}
 	switch o.Verb {
 	case Wait:
-		return Outcome{Requests: true, Kind: Funnel, Quantity: o.Quantity, Limited: o.Result.Limited, Count: o.Count}
+		out.Kind, out.Quantity = Funnel, o.Quantity
 	case Reserve:
-		return Outcome{Requests: true, Kind: Reserving, Quantity: o.Quantity, Limited: o.Result.Limited, Count: o.Count}
+		out.Kind, out.Quantity = Reserving, o.Quantity
 	case Acquire:
-		return Outcome{Requests: true, Kind: Concurrency, Quantity: 1, Limited: o.Result.Limited, Count: o.Count}
+		out.Kind, out.Quantity = Concurrency, 1
 	default:
-		return Outcome{Count: o.Count}
+		return out
 	}
+	out.Requests, out.Limited = true, o.Result.Limited
+	return out
 }
 
 // Copy implements Step.

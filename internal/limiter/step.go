@@ -1,10 +1,11 @@
 package limiter
 
-// Step is what is done to a key's state at once: it reads the state, computes, and says what the state is then. A request and an
-// Operation are steps. A new one embeds Base, adds Do and Copy, and is then a step of every store.
+// Step is what is done to a key's state at once: it reads the state, computes, and says what the state is
+// then. A request and an Operation are steps. A new one embeds Base, adds Do and Copy, and is then a step of
+// every store.
 type Step interface {
-	// Do does the step to a state at a time, as Rule.Decide does, and keeps the answers. A store may do it again, to another
-	// state: then that is what was done. The step keeps nothing of the payload.
+	// Do does the step to a state at a time, as Rule.Decide does, and keeps the answers. A store may do it
+	// again, to another state: then that is what was done. The step keeps nothing of the payload.
 	Do(s *State, nowNs int64) (changed bool, err error)
 	// Traits returns what a store knows of the step before it is done.
 	Traits() Traits
@@ -12,8 +13,8 @@ type Step interface {
 	MakesKey() bool
 	// Outcome returns what the step has come to.
 	Outcome() Outcome
-	// Copy returns a copy, with nothing of the caller's buffers, that another goroutine may do, and what takes the answers of
-	// that copy over.
+	// Copy returns a copy, with nothing of the caller's buffers, that another goroutine may do, and what
+	// takes the answers of that copy over.
 	Copy() (c Step, take func())
 }
 
@@ -24,12 +25,13 @@ type Timed interface {
 	DoBehind(s *State, nowNs, byNs int64) (changed bool, err error)
 }
 
-// Traits are what is known of a step before it is done. The zero Traits are those of one that may do anything.
+// Traits are what is known of a step before it is done. The zero Traits are those of one that may do
+// anything.
 type Traits struct {
 	Kind         Kind   // of which the key most likely is
 	TAT          Effect // on that of a funnel
 	KeepsPayload bool   // it overwrites no payload, but gives a state another one
-	Absolute     bool   // the times of a state that it has changed are right, however much later that is written
+	Absolute     bool   // the times of a state that it changes are right, however much later that is written
 	CountsDenied bool   // a state tells of the step even if it was limited
 	IntervalNs   uint64 // the shortest in which a unit leaks; 0 if none does
 }
@@ -80,8 +82,8 @@ func (r *Rule) Traits(quantity int64) Traits {
 	}
 }
 
-// IntervalNs returns the shortest time in which a unit leaks of one of the rule's funnels; 0 if none does. A funnel that holds
-// nothing denies everything at any rate.
+// IntervalNs returns the shortest time in which a unit leaks of one of the rule's funnels; 0 if none does. A
+// funnel that holds nothing denies everything at any rate.
 func (r *Rule) IntervalNs() (ns uint64) {
 	switch {
 	case r.Kind == Funnel && r.Funnel.Capacity() > 0:

@@ -25,8 +25,8 @@ func (sh *shard) applyLocked(nowNs int64, k keyRef, key *store.Key, step store.S
 	return err
 }
 
-// doLocked does a step to a key's state, which is most likely of a kind. A payload is changed where it stands, if that cannot be
-// refused afterwards; another is copied.
+// doLocked does a step to a key's state, which is most likely of a kind. A payload is changed where it
+// stands, if that cannot be refused afterwards; another is copied.
 func (sh *shard) doLocked(nowNs int64, k keyRef, key *store.Key, likely limiter.Kind, step store.Step) error {
 	t, b, slot := sh.findOf(likely, k, key)
 	s := &sh.state

@@ -49,7 +49,8 @@ func (t *tx) throttle(st *txState, q *store.Request) error {
 // Apply implements store.Keys.
 func (t *tx) Apply(_ int64, key store.Key, step store.Step) error { return t.do(t.state(&key), step) }
 
-// do does a step to a state. A payload that others may have, or to which the state may have to go back, is copied before.
+// do does a step to a state. A payload that others may have, or to which the state may have to go back, is
+// copied before.
 func (t *tx) do(st *txState, step store.Step) error {
 	if err := t.load(st); err != nil {
 		return err

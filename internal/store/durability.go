@@ -11,7 +11,8 @@ var ErrSaving = errors.New("store: a snapshot is being written already")
 // NoSync is the interval of one who leaves it to the system when what was written reaches the disk.
 const NoSync time.Duration = -1
 
-// Durability is what is kept of a store on a disk, and how. Times are in Unix nanoseconds of the server's clock, 0 for never.
+// Durability is what is kept of a store on a disk, and how. Times are in Unix nanoseconds of the server's
+// clock, 0 for never.
 type Durability struct {
 	Interval time.Duration // between two syncs; 0: before each reply; NoSync
 
@@ -30,8 +31,8 @@ type Durability struct {
 	LastSaveErr    error // of the last attempt; nil if it went well
 	Saves          uint64
 
-	// Fault is why the disk does not have what it should: nothing more is promised until a new generation of files stands. It
-	// is nil while all is well.
+	// Fault is why the disk does not have what it should: nothing more is promised until a new generation of
+	// files stands. It is nil while all is well.
 	Fault        error
 	FaultSinceNs int64
 	Faults       uint64 // since the start

@@ -5,8 +5,8 @@ import (
 	"cellserver/internal/limiter"
 )
 
-// Step is what Apply does to a key's state: a *limiter.Operation, a *Setting, a *Request, or any other. A store need not know
-// which.
+// Step is what Apply does to a key's state: a *limiter.Operation, a *Setting, a *Request, or any other. A
+// store need not know which.
 type Step = limiter.Step
 
 // Do implements Step.
@@ -52,8 +52,8 @@ const (
 // Holds reports whether the condition lets a key be written.
 func (c Condition) Holds(found bool) bool { return c == Always || (c == IfFound) == found }
 
-// Setting is the Step that gives a key a state, whatever its kind was, if a condition holds. Its answers are what State would
-// have returned before.
+// Setting is the Step that gives a key a state, whatever its kind was, if a condition holds. Its answers are
+// what State would have returned before.
 type Setting struct {
 	To   limiter.State // nothing keeps its payload
 	When Condition

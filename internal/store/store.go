@@ -51,8 +51,8 @@ type Keys interface {
 	// whatever they were. It returns nil if that is done. Otherwise it has copied what it needs of the batch, for the
 	// names are slices of a connection's buffer, and the Pending answers later. Transactions answer at once.
 	Throttle(nowNs int64, batch []Request) Pending
-	// Apply does a step to a key's state, which has its answers then. The error is ErrFull, ErrFrozen, ErrTooLarge, or the
-	// step's own; then nothing has changed.
+	// Apply does a step to a key's state, which has its answers then. The error is ErrFull, ErrFrozen,
+	// ErrTooLarge, or the step's own; then nothing has changed.
 	Apply(nowNs int64, key Key, step Step) error
 	// Entry returns of what kind a key is and when it expires, and false if the key is absent.
 	Entry(nowNs int64, key Key) (e Entry, ok bool, err error)

@@ -27,8 +27,8 @@ import (
 	"cellserver/internal/wire/peer"
 )
 
-// Config is what an Engine needs. All fields but StoreTimeout, Handlers, ACLFile, Scripts, Settings, Maximum, Keeper, Remote,
-// NamedLimits, Thresholds and LostLogLines must be set.
+// Config is what an Engine needs. All fields but StoreTimeout, Handlers, ACLFile, Scripts, Settings, Maximum,
+// Keeper, Remote, NamedLimits, Thresholds and LostLogLines must be set.
 type Config struct {
 	Store             store.Store
 	Now               func() int64     // Unix nanoseconds, never going back

@@ -19,8 +19,8 @@ type Keeper interface {
 	Frozen() bool
 	// Confirms reports whether a reply that tells of a change must wait for Confirm.
 	Confirms() bool
-	// Confirm calls done once, from any goroutine: with true when all that was changed before is on the disk, and with false if
-	// that takes too long.
+	// Confirm calls done once, from any goroutine: with true when all that was changed before is on the disk,
+	// and with false if that takes too long.
 	Confirm(done func(kept bool))
 }
 

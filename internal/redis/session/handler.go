@@ -107,8 +107,8 @@ func storeResult[R any](result R, ok bool, err error) (R, bool, error) {
 	return result, ok, err
 }
 
-// Apply does a step to a key's state, which has its answers then. It fails where that would make a key that has no room, or one
-// more than the client's address may make.
+// Apply does a step to a key's state, which has its answers then. It fails where that would make a key that
+// has no room, or one more than the client's address may make.
 func (c Call) Apply(name []byte, step store.Step) error {
 	key := c.Key(name)
 	if err := c.s.mayApply(&key, step); err != nil {

@@ -178,7 +178,8 @@ func (w *Watch) Health() store.Health {
 	return h
 }
 
-// addConnections adds what has come of the connections to a server. Of one that was forgotten meanwhile nothing is known.
+// addConnections adds what has come of the connections to a server. Of one that was forgotten meanwhile
+// nothing is known.
 func addConnections(s *store.ServerStats, all []store.ServerStats) {
 	known := store.ServerStats{Circuit: "closed"}
 	if i := slices.IndexFunc(all, func(other store.ServerStats) bool { return other.Addr == s.Addr }); i >= 0 {

@@ -61,8 +61,8 @@ type Keeper interface {
 	Status() store.Durability
 	// Loading reports whether what was kept is still being read.
 	Loading() bool
-	// Save has a snapshot written, and calls done once when it stands or has failed. While another one is being written it
-	// returns store.ErrSaving and does nothing.
+	// Save has a snapshot written, and calls done once when it stands or has failed. While another one is
+	// being written it returns store.ErrSaving and does nothing.
 	Save(done func(error)) error
 	// Sync calls done once all that was changed before is on the disk.
 	Sync(done func())
